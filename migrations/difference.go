@@ -95,6 +95,7 @@ func (d difference) revokeStatements() []string {
 	return out
 }
 
+// revokes returns the statements that revoke the rights of the object.
 func (o Object) revokes() []string {
 	var out []string
 	for _, g := range o.Grants {

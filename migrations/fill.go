@@ -35,6 +35,7 @@ func FillAll(ctx context.Context, conn *pgx.Conn, fills []Fill, progress func(f 
 	return nil
 }
 
+// fill computes stored values of rows, and reports its progress.
 func fill(ctx context.Context, conn *pgx.Conn, f Fill, progress func(Fill, int64)) error {
 	for {
 		// A change that was committed and noted, and that nobody settles any more.

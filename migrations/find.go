@@ -66,6 +66,7 @@ func (r *migrationRun) findState(ctx context.Context, o Options) (Found, error) 
 	return f, nil
 }
 
+// names runs a query that returns names.
 func (r *migrationRun) names(ctx context.Context, sql string, args ...any) ([]string, error) {
 	rows, err := r.tx.Query(ctx, sql, args...)
 	if err != nil {

@@ -41,6 +41,7 @@ type planBasis struct {
 	KeepRoles        []string
 }
 
+// newBasis makes the basis of a plan for objects from the state that was found.
 func newBasis(f Found, o Options, objects []Object) planBasis {
 	b := planBasis{
 		Database: f.Database, Roles: o.roles(), RowSecurity: map[string]bool{},
@@ -67,6 +68,7 @@ func (b planBasis) String() string {
 	return string(text)
 }
 
+// roles returns the names of pgconsent's roles.
 func (o Options) roles() []string {
 	return []string{o.AgentRole, o.ControlRole, o.ReaderRole, o.RowsRole}
 }

@@ -90,6 +90,7 @@ func (g Grant) GrantStatement() Statement {
 	}
 }
 
+// kind returns the kind of object as GRANT has it, with a space behind it, or nothing for a table.
 func (g Grant) kind() string {
 	if g.Kind == "" {
 		return ""

@@ -82,7 +82,7 @@ func (r *migrationRun) password(ctx context.Context, role, password string) (pas
 	switch {
 	case verifier == nil:
 		return mayBeSet, nil
-	case config.Verifies(*verifier, password):
+	case config.MatchesPassword(*verifier, password):
 		return isSame, nil
 	}
 	return isOther, nil

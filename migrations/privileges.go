@@ -91,6 +91,7 @@ func newPrivilegeChanges(before, after privileges) privilegeChanges {
 	return c
 }
 
+// objects returns the objects that the privileges are about.
 func (ps privileges) objects() map[string]bool {
 	out := map[string]bool{}
 	for p := range ps {
@@ -157,6 +158,7 @@ func (c privilegeChanges) undoStatements(database string) []Statement {
 	return out
 }
 
+// grant returns the statement that grants the privilege.
 func (p privilege) grant(database, why string) Statement {
 	option := ""
 	if p.Grantable {
@@ -174,6 +176,7 @@ func (p privilege) objectIn(database string) string {
 	return p.Object
 }
 
+// sorted returns the privileges in a fixed order.
 func (ps privileges) sorted() []privilege {
 	return slices.SortedFunc(maps.Keys(ps), func(a, b privilege) int {
 		return slices.Compare([]string{a.Object, a.Grantee, a.Privilege, fmt.Sprint(a.Grantable)},

@@ -136,8 +136,8 @@ func (r *migrationRun) readMadeRoles(ctx context.Context) ([]string, error) {
 
 // readMarkedRoles returns the roles of this database that migrate has made, here or in another database of the server.
 func (r *migrationRun) readMarkedRoles(ctx context.Context, o Options) ([]string, error) {
-	return r.names(ctx, "SELECT r.rolname FROM pg_catalog.pg_roles AS r WHERE r.rolname = ANY ($1::text[]) AND "+isMarkedCondition+" ORDER BY 1",
-		o.roles())
+	return r.names(ctx, "SELECT r.rolname FROM pg_catalog.pg_roles AS r WHERE r.rolname = ANY ($1::text[]) AND "+
+		isMarkedCondition+" ORDER BY 1", o.roles())
 }
 
 func (r *migrationRun) databaseIdent(ctx context.Context) string {
@@ -148,6 +148,7 @@ func (r *migrationRun) userIdent(ctx context.Context) string {
 	return r.scalar(ctx, "SELECT pg_catalog.quote_ident(current_user)")
 }
 
+// scalar runs a query that returns one text.
 func (r *migrationRun) scalar(ctx context.Context, sql string) string {
 	var s string
 	if err := r.tx.QueryRow(ctx, sql).Scan(&s); err != nil {

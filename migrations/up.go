@@ -235,6 +235,7 @@ func (r *migrationRun) installWhole(ctx context.Context, o Options, p Plan, in i
 	return d.changed(), r.recordPlan(ctx, p, in, d)
 }
 
+// down removes what migrate has installed.
 func (r *migrationRun) down(ctx context.Context, o Options) error {
 	have, err := r.installedBase(ctx)
 	if err != nil {

@@ -71,6 +71,7 @@ var unitsFrom = map[string][]string{
 	"year":    {"year"},
 }
 
+// describe writes all that the aggregate says as one text, which differs for different aggregates.
 func (a *Aggregate) describe(r *catalog.Relation) string {
 	out := fmt.Sprintf("%q %q %d %d", predicate.Policy(a.Rows, r), a.Subject, a.MinSubjects, a.MaxSharePercent)
 	for _, d := range a.Dimensions {

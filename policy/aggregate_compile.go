@@ -75,6 +75,7 @@ func (c *aggregateCompiler) checkNoRows(decl tableDecl) {
 	}
 }
 
+// subject compiles the column that names the subject of a row.
 func (c *aggregateCompiler) subject(decl *aggregateDecl, r *catalog.Relation) {
 	column := c.findRuleColumn(decl.subjectAt, r, decl.subject)
 	if column == nil {
@@ -145,7 +146,10 @@ func (c *aggregateCompiler) compileDimension(d dimensionDecl, decl *aggregateDec
 		c.fail(d.place, "dimensions are uuid, integer, text, boolean, enum and time columns, of collations that "+
 			"tell all texts apart",
 			"%s.%s is a %s, whose equal values may differ", r.Name, d.column, column.Type)
-	case !time && slices.ContainsFunc(r.Unique, func(k catalog.Key) bool { return slices.Equal(k.Equal, []string{d.column}) }),
+	case !time && slices.ContainsFunc(r.Unique, func(k catalog.Key) bool {
+		return slices.Equal(k.EqualColumns,
+			[]string{d.column})
+	}),
 		!time && slices.Equal(r.PrimaryKey, []string{d.column}):
 		c.fail(d.place, "leave it out", "%s.%s is unique: every group would be a single row", r.Name, d.column)
 	}

@@ -48,7 +48,7 @@ func (d *blockDecoder) decodeConsent(at place, n *node) block {
 		d.requireFields(n, "consent", "record")
 	}
 	if b.expires != "" || b.materialize {
-		d.fail(b.expiresAt.Or(b.materializeAt), "leave it out",
+		d.fail(b.expiresAt.OrElse(b.materializeAt), "leave it out",
 			"expires and materialize are for consent by a status: whose records count depends on who asks")
 	}
 	switch {
@@ -82,7 +82,7 @@ func (c *ruleCompiler) compileStatusConsent(b consentBlock, row *catalog.Relatio
 	if len(out.Steps) == 0 {
 		return predicate.Any{}
 	}
-	out.TypeName = c.checkStatusColumn(b.statusAt.Or(b.place), b.isAt.Or(b.place), from, b.status, b.is)
+	out.TypeName = c.checkStatusColumn(b.statusAt.OrElse(b.place), b.isAt.OrElse(b.place), from, b.status, b.is)
 	c.compileConsentExpiry(b, from, &out)
 	c.materializeConsent(b, row, &out)
 	return out

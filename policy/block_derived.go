@@ -84,7 +84,7 @@ func (c *ruleCompiler) compileDerived(b derivedBlock, row *catalog.Relation, eve
 		return predicate.Any{}
 	}
 	source, failed := origin.Table(), len(c.errs)
-	at := b.ofAt.Or(b.place)
+	at := b.ofAt.OrElse(b.place)
 	if len(b.from) > 0 {
 		at = b.from[len(b.from)-1].place
 	}
@@ -222,6 +222,7 @@ func (c *ruleCompiler) inheritedVisible(b visibleBlock, row *catalog.Relation) p
 		Rows: conditionsOr(rows, predicate.All{predicate.Open{}})}
 }
 
+// conditionsOr returns a copy of the conditions on rows, or otherwise if there are none.
 func conditionsOr(rows, otherwise predicate.All) predicate.All {
 	if len(rows) == 0 {
 		return otherwise

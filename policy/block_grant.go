@@ -30,8 +30,9 @@ func (d *blockDecoder) decodeGrant(at place, n *node) block {
 	return b
 }
 
+// grant compiles a block that shows rows to whom they are granted.
 func (c *ruleCompiler) grant(b grantBlock, row *catalog.Relation) predicate.Node {
-	column := c.findRuleColumn(b.columnAt.Or(b.place), row, b.column)
+	column := c.findRuleColumn(b.columnAt.OrElse(b.place), row, b.column)
 	if column == nil {
 		return predicate.Any{}
 	}

@@ -50,6 +50,7 @@ func (d *blockDecoder) decodeTenant(at place, n *node) block {
 	return b
 }
 
+// own compiles a block that shows rows to their owner.
 func (c *ruleCompiler) own(b ownBlock, row *catalog.Relation) predicate.Node {
 	if own := c.compareWithAttribute(b, row); own != nil {
 		c.ownAttributes[b.attribute] = true
@@ -78,7 +79,7 @@ func (c *ruleCompiler) tenantNode(b tenantBlock, row *catalog.Relation) predicat
 // compareWithAttribute checks that a column compares with the attribute that it must equal; nil after an error.
 func (c *ruleCompiler) compareWithAttribute(b ownBlock, row *catalog.Relation) *predicate.Own {
 	attribute, column := c.findAttribute(b.attributeAt, b.attribute),
-		c.findRuleColumn(b.columnAt.Or(b.place), row, b.column)
+		c.findRuleColumn(b.columnAt.OrElse(b.place), row, b.column)
 	if attribute == nil || column == nil {
 		return nil
 	}

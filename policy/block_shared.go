@@ -58,7 +58,8 @@ func (c *ruleCompiler) sharedNode(b sharedBlock, row *catalog.Relation) predicat
 				"several rows of %s may be meant, of which one could be granted and another revoked", record.Name)
 			return predicate.Any{}
 		}
-		of := c.checkStatusColumn(b.grantedStatus.columnAt.Or(b.grantedStatus.place), b.grantedStatus.isAt.Or(b.grantedStatus.place),
+		of := c.checkStatusColumn(b.grantedStatus.columnAt.OrElse(b.grantedStatus.place),
+			b.grantedStatus.isAt.OrElse(b.grantedStatus.place),
 			record, b.grantedStatus.column, b.grantedStatus.is)
 		rows := predicate.All{predicate.Status{Column: b.grantedStatus.column, Is: b.grantedStatus.is, TypeName: of}}
 		if b.revokedColumn != "" {

@@ -18,7 +18,7 @@ type sqlBlock struct {
 const maxExpressionBytes = 8 << 10
 
 func (d *blockDecoder) decodeSQL(at place, n *node) block {
-	b := sqlBlock{place: at, placeAt: n.ValueAt}
+	b := sqlBlock{place: at, placeAt: n.PlaceOfByte}
 	if d.requireKind(n, yamlfile.Scalar, "sql") {
 		b.text = n.Value
 		if len(b.text) > maxExpressionBytes {

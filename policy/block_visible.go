@@ -48,6 +48,7 @@ func (d *blockDecoder) decodeLink(n *node, what string) linkDecl {
 	return out
 }
 
+// visible compiles a block which requires that rows of other tables are visible.
 func (c *ruleCompiler) visible(b visibleBlock, row *catalog.Relation) predicate.Node {
 	target := c.followLink(b.link, row)
 	if target == nil {

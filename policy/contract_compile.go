@@ -66,6 +66,7 @@ func (c *contractCompiler) compile(p *Policy) {
 	c.extendToParts(p)
 }
 
+// object compiles the object of a contract.
 func (c *contractCompiler) object(decl objectDecl) *Object {
 	r := c.findListable(decl.tableAt, decl.table)
 	if r == nil {
@@ -93,6 +94,7 @@ func (c *contractCompiler) object(decl objectDecl) *Object {
 	return o
 }
 
+// contract compiles a contract.
 func (c *contractCompiler) contract(decl contractDecl, objects map[string]*Object) *Contract {
 	out := &Contract{Name: decl.name, By: decl.by.text, Values: map[string]*Terms{}, place: decl.place}
 	if len(c.doc.objects) == 0 {
@@ -153,6 +155,7 @@ func (c *contractCompiler) objectNames(words []wordDecl, objects map[string]*Obj
 	return out
 }
 
+// terms compiles the terms of a contract.
 func (c *contractCompiler) terms(decl termsDecl, contract *Contract, objects map[string]*Object) *Terms {
 	t := &Terms{AllowsNothing: decl.allowsNothing, MaxRows: decl.rows,
 		ExceptedObjects: c.objectNames(decl.exceptedObjects, objects)}

@@ -136,6 +136,7 @@ func (d *decoder) decodeNumberBetween(into *int, n *node, what string, low, high
 	*into = number
 }
 
+// size reads a number of bytes.
 func (d *decoder) size(n *node, what string) int64 {
 	if !d.requireKind(n, yamlfile.Scalar, what) {
 		return 0
@@ -156,6 +157,7 @@ func (d *decoder) size(n *node, what string) int64 {
 
 var sizeForm = regexp.MustCompile(`^([0-9]{1,12}) ?(KiB|MiB|GiB|)$`)
 
+// duration reads a length of time.
 func (d *decoder) duration(n *node, what string) time.Duration {
 	if !d.requireKind(n, yamlfile.Scalar, what) {
 		return 0

@@ -120,6 +120,7 @@ type viewDecl struct {
 	name string
 }
 
+// view reads a view that agents may read.
 func (d *functionDecoder) view(at place, name string, n *node) {
 	d.doc.views = append(d.doc.views, viewDecl{place: at, name: name})
 	if n.Kind != yamlfile.Null {

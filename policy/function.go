@@ -27,6 +27,7 @@ type pinDecl struct {
 	literal    yamlfile.Literal
 }
 
+// function reads a function that agents may call.
 func (d *functionDecoder) function(at place, name string, n *node) {
 	decl := functionDecl{place: at, name: name}
 	what := "function " + name

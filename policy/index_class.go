@@ -104,9 +104,9 @@ type indexComparisons struct {
 // comparesAnything tells whether an index can compare any two values of one of its keys without an error.
 func (c *indexComparisons) comparesAnything(key catalog.IndexKey) bool {
 	if key.Method == "operator" {
-		return infallibleClasses[key.By] != nil
+		return infallibleClasses[key.Provider] != nil
 	}
-	listed := strings.Fields(infallibleClasses[key.By][key.Method])
+	listed := strings.Fields(infallibleClasses[key.Provider][key.Method])
 	switch {
 	case slices.Contains(listed, key.Class):
 		return true
@@ -176,7 +176,7 @@ func (t fallibleIndexKey) comparedBy() string {
 func (c *indexComparisons) fallibleIndexKeys(r *catalog.Relation) []fallibleIndexKey {
 	var out []fallibleIndexKey
 	for _, part := range c.graph.withParts(r) {
-		for _, index := range part.Compared {
+		for _, index := range part.FallibleIndexes {
 			var columns []string
 			for _, key := range index.Keys {
 				columns = append(columns, withSources(part, key.Columns)...)

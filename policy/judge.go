@@ -84,6 +84,7 @@ type objectAccess struct {
 	object *Object
 }
 
+// decide evaluates all contracts for a statement. It returns their decisions and the first refusal.
 func (p *Policy) decide(s Statement, values map[string]string) (decisions []ContractDecision, first *sqlstate.Error) {
 	if !p.HasContracts() {
 		return nil, nil

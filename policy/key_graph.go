@@ -96,7 +96,7 @@ type referringKey struct {
 
 // sameForeignKey tells whether two foreign keys have the same columns and target.
 func sameForeignKey(a, b catalog.ForeignKey) bool {
-	return a.Target == b.Target && slices.Equal(a.Columns, b.Columns) && slices.Equal(a.TargetCols, b.TargetCols)
+	return a.Target == b.Target && slices.Equal(a.Columns, b.Columns) && slices.Equal(a.TargetColumns, b.TargetColumns)
 }
 
 // isInheritedKey tells whether a partition has a foreign key because its parent table has it.
@@ -114,7 +114,8 @@ func (c *keyGraph) referringKeys(r *catalog.Relation, keys []string) []referring
 	for _, from := range c.snap.Relations() {
 		for _, key := range from.ForeignKeys {
 			i := slices.IndexFunc(targets, func(target *catalog.Relation) bool { return target.Name == key.Target })
-			if i < 0 || keys != nil && !overlap(key.TargetCols, withComputed(targets[i], keys)) || c.isInheritedKey(from, key) {
+			if i < 0 || keys != nil && !overlap(key.TargetColumns, withComputed(targets[i], keys)) ||
+				c.isInheritedKey(from, key) {
 				continue
 			}
 			out = append(out, referringKey{from, key})
@@ -128,13 +129,13 @@ func (c *keyGraph) referringKeys(r *catalog.Relation, keys []string) []referring
 func (c *keyGraph) keyAction(key catalog.ForeignKey, keys []string) (what catalog.Action, changed []string) {
 	what, changed = key.OnUpdate, key.Columns
 	if keys == nil {
-		if what = key.OnDelete; (what == catalog.SetNull || what == catalog.SetDefault) && len(key.Nulled) > 0 {
-			changed = key.Nulled
+		if what = key.OnDelete; (what == catalog.SetNull || what == catalog.SetDefault) && len(key.SetNullColumns) > 0 {
+			changed = key.SetNullColumns
 		}
 	} else if what == catalog.Cascade {
 		target, _ := c.snap.Relation(key.Target)
 		changed = slices.DeleteFunc(slices.Clone(changed), func(name string) bool {
-			return !slices.Contains(withComputed(target, keys), key.TargetCols[slices.Index(key.Columns, name)])
+			return !slices.Contains(withComputed(target, keys), key.TargetColumns[slices.Index(key.Columns, name)])
 		})
 	}
 	return what, changed
@@ -146,7 +147,7 @@ func (c *keyGraph) isReferredTo(r *catalog.Relation, column string) bool {
 	return slices.ContainsFunc(c.snap.Relations(), func(from *catalog.Relation) bool {
 		return slices.ContainsFunc(from.ForeignKeys, func(key catalog.ForeignKey) bool {
 			return slices.ContainsFunc(targets, func(target *catalog.Relation) bool {
-				return target.Name == key.Target && overlap(key.TargetCols, withComputed(target, []string{column}))
+				return target.Name == key.Target && overlap(key.TargetColumns, withComputed(target, []string{column}))
 			})
 		})
 	})

@@ -112,6 +112,7 @@ func constantColumnsOf(e predicate.Expr) []string {
 	return nil
 }
 
+// overlap reports whether two lists have an element in common.
 func overlap(a, b []string) bool {
 	return slices.ContainsFunc(a, func(name string) bool { return slices.Contains(b, name) })
 }

@@ -204,7 +204,7 @@ func leadsTo(n predicate.Visible, t *policyTable, key catalog.ForeignKey, only b
 	pairs := append([]predicate.Pair{{Column: n.Column, From: n.From}}, n.MorePairs...)
 	for _, pair := range pairs {
 		i := slices.Index(key.Columns, pair.From)
-		if i < 0 || key.TargetCols[i] != pair.Column {
+		if i < 0 || key.TargetColumns[i] != pair.Column {
 			return false
 		}
 	}
@@ -226,7 +226,7 @@ func partThroughKey(part predicate.Node, by referringKey, target *catalog.Relati
 		if i < 0 {
 			return nil
 		}
-		a, b := by.table.Column(name), target.Column(by.key.TargetCols[i])
+		a, b := by.table.Column(name), target.Column(by.key.TargetColumns[i])
 		if !hasExactEquality(a) || !hasExactEquality(b) || a.Type != b.Type {
 			return nil
 		}

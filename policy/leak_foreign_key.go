@@ -18,7 +18,7 @@ func (c *writeLeaks) whyUncheckable(key catalog.ForeignKey, from *catalog.Relati
 		return "" // the target table hides no row, so that agents can see each row themselves
 	}
 	for i, name := range key.Columns {
-		a, b := from.Column(name), target.relation.Column(key.TargetCols[i])
+		a, b := from.Column(name), target.relation.Column(key.TargetColumns[i])
 		if a == nil || b == nil || c.linkClass(a) == "" || c.linkClass(a) != c.linkClass(b) {
 			return "it refers to " + key.Target.String() + " by a column of which a visible row cannot be looked up"
 		}
@@ -31,12 +31,12 @@ func (c *writeLeaks) whyUncheckable(key catalog.ForeignKey, from *catalog.Relati
 func (c *writeLeaks) whyGuessable(key catalog.ForeignKey) string {
 	target := c.tables[key.Target]
 	same := constantColumns(target.rows)
-	i := slices.IndexFunc(key.TargetCols, func(name string) bool {
+	i := slices.IndexFunc(key.TargetColumns, func(name string) bool {
 		return !c.isColumnShown(target, name) && !slices.Contains(same, name)
 	})
 	if i < 0 {
 		return ""
 	}
-	return "it refers to " + key.Target.String() + " by " + target.whyHidden(key.TargetCols[i]) +
+	return "it refers to " + key.Target.String() + " by " + target.whyHidden(key.TargetColumns[i]) +
 		", and whether there is such a row would tell what that is"
 }

@@ -26,7 +26,7 @@ func (c *writeLeaks) hashedColumn(r *catalog.Relation, column string, update boo
 			}
 			for _, from := range c.snap.Relations() {
 				for _, key := range from.ForeignKeys {
-					if i := slices.Index(key.TargetCols, name); update && key.OnUpdate == catalog.Cascade &&
+					if i := slices.Index(key.TargetColumns, name); update && key.OnUpdate == catalog.Cascade &&
 						key.Target == part.Name && i >= 0 {
 						if hash := c.hashedColumn(from, key.Columns[i], true, seen); hash != "" {
 							return hash

@@ -16,12 +16,12 @@ func TestHashesOfWhatAgentsWrite(t *testing.T) {
 			{Name: "owner", Type: "uuid"}, {Name: "code", Type: "text"}, {Name: "note", Type: "text"}}, more...)
 	}
 	key := func(name string) []catalog.Key {
-		return []catalog.Key{{Name: name + "_pkey", Columns: []string{"id"}, Equal: []string{"id"}},
-			{Name: name + "_code", Columns: []string{"owner", "code"}, Equal: []string{"owner", "code"}}}
+		return []catalog.Key{{Name: name + "_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"}},
+			{Name: name + "_code", Columns: []string{"owner", "code"}, EqualColumns: []string{"owner", "code"}}}
 	}
 	to := func(target string, action catalog.Action) []catalog.ForeignKey {
 		return []catalog.ForeignKey{{Columns: []string{"owner", "code"}, Target: public(target),
-			TargetCols: []string{"owner", "code"}, OnUpdate: action, OnDelete: catalog.NoAction}}
+			TargetColumns: []string{"owner", "code"}, OnUpdate: action, OnDelete: catalog.NoAction}}
 	}
 	compile := func(action catalog.Action, tables string) (*policy.Policy, error) {
 		doc, err := policy.Parse("p.yaml",

@@ -34,7 +34,7 @@ func (c *writeLeaks) whyPresetCompared(decl *writeDecl, t *policyTable) string {
 			return column == nil || column.Default != "" || column.Identity != "" ||
 				slices.ContainsFunc(decl.stamps, func(s stampDecl) bool { return s.column == name })
 		}
-		if trial.key.Expression || slices.ContainsFunc(withSources(t.relation, trial.key.Columns), set) {
+		if trial.key.IsExpression || slices.ContainsFunc(withSources(t.relation, trial.key.Columns), set) {
 			return "the index " + trial.index + " compares what each new row has of " +
 				strings.Join(trial.key.Columns, ", ") + " with hidden rows, and " + trial.comparedBy() +
 				" fails for some values: whether it does would tell of them"

@@ -34,8 +34,9 @@ func compared(key catalog.IndexKey, more ...catalog.IndexKey) *catalog.Snapshot 
 		},
 		Relations: []*catalog.Relation{
 			{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"},
-				Unique:     []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}}},
-				WriteFacts: catalog.WriteFacts{Compared: []catalog.Compared{{Index: "t_v", Keys: append([]catalog.IndexKey{key}, more...)}}},
+				Unique: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"}}},
+				WriteFacts: catalog.WriteFacts{FallibleIndexes: []catalog.FallibleIndex{{Index: "t_v",
+					Keys: append([]catalog.IndexKey{key}, more...)}}},
 				Columns: []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"},
 					{Name: "owner", Type: "uuid"}, {Name: "v", Type: "text"}, {Name: "w", Type: "text"}, {
 						Name: "secret", Type: "text"}, {Name: "title", Type: "text"},
@@ -145,7 +146,8 @@ func TestIndexesThatCompareAnything(t *testing.T) {
 		{"cube operator &&", 0, false},
 	} {
 		words := strings.Fields(c.class)
-		key := catalog.IndexKey{By: strings.Trim(words[0], "-"), Method: words[1], Class: words[2], Type: c.of, Columns: []string{"v"}}
+		key := catalog.IndexKey{Provider: strings.Trim(words[0], "-"), Method: words[1], Class: words[2], Type: c.of,
+			Columns: []string{"v"}}
 		for _, write := range []string{"commands: [insert], columns: [v, title]",
 			"commands: [update], columns: [v, title]", "commands: [insert], columns: [title], immutable: [v]"} {
 			_, err := compileCompared(compared(key), "rows: [ { own: { column: owner, is: user } } ], write: { "+write+" }")
@@ -171,11 +173,12 @@ func TestIndexesThatCompareAnything(t *testing.T) {
 // columns that agents do not see.
 func TestWhatSuchIndexesTell(t *testing.T) {
 	box := func(columns ...string) catalog.IndexKey {
-		return catalog.IndexKey{By: "postgresql", Method: "gist", Class: "box_ops", Type: 603, Columns: columns}
+		return catalog.IndexKey{Provider: "postgresql", Method: "gist", Class: "box_ops", Type: 603, Columns: columns}
 	}
-	plain := catalog.IndexKey{By: "btree_gist", Method: "gist", Class: "gist_text_ops", Type: 25, Columns: []string{"w"}}
+	plain := catalog.IndexKey{Provider: "btree_gist", Method: "gist", Class: "gist_text_ops", Type: 25,
+		Columns: []string{"w"}}
 	expression := box("v")
-	expression.Expression = true
+	expression.IsExpression = true
 	const own, hidden = "rows: [ { own: { column: owner, is: user } } ], ", "columns: { id: allow, title: allow }, "
 	for _, c := range []struct {
 		name   string
@@ -230,7 +233,8 @@ func TestWhatSuchIndexesTell(t *testing.T) {
 
 // A command goes with the last of its columns, and no table has one without any.
 func TestWhatIsLeftOut(t *testing.T) {
-	snap := compared(catalog.IndexKey{By: "postgresql", Method: "gist", Class: "box_ops", Type: 603, Columns: []string{"v"}})
+	snap := compared(catalog.IndexKey{Provider: "postgresql", Method: "gist", Class: "box_ops", Type: 603,
+		Columns: []string{"v"}})
 	const rows = "rows: [ { own: { column: owner, is: user } } ], "
 	for table, want := range map[string]string{
 		rows + "write: { commands: [update], columns: [v] }":                                           "",
@@ -262,17 +266,18 @@ func TestWhatIsAskedAnew(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	base := func() *catalog.Relation {
 		return &catalog.Relation{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"},
-			Unique: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}}},
+			Unique: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"}}},
 			Columns: []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"},
 				{Name: "owner", Type: "uuid"}, {Name: "title", Type: "text"}, {Name: "kind", Type: "text"}, {
 					Name: "secret", Type: "text"}, {Name: "album", Type: "uuid"}}}
 	}
 	compile := func(r *catalog.Relation, tables string) error {
 		r.ForeignKeys = []catalog.ForeignKey{
-			{Columns: []string{"album"}, Target: public("albums"), TargetCols: []string{"id"}, OnUpdate: catalog.NoAction, OnDelete: catalog.SetNull}}
+			{Columns: []string{"album"}, Target: public("albums"), TargetColumns: []string{"id"}, OnUpdate: catalog.NoAction,
+				OnDelete: catalog.SetNull}}
 		snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{r,
 			{Name: public("albums"), Kind: catalog.Table, PrimaryKey: []string{"id"},
-				Unique:  []catalog.Key{{Name: "albums_pkey", Columns: []string{"id"}, Equal: []string{"id"}}},
+				Unique:  []catalog.Key{{Name: "albums_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"}}},
 				Columns: []catalog.Column{{Name: "id", Type: "uuid"}, {Name: "owner", Type: "uuid"}}}}})
 		doc, err := policy.Parse("p.yaml", []byte(head+"tables:\n"+tables))
 		if err != nil {
@@ -292,35 +297,40 @@ func TestWhatIsAskedAnew(t *testing.T) {
 		along  string // what is said of a row of albums that goes, whose rows here are set to NULL
 	}{
 		{"nothing", func(*catalog.Relation) {}, "", ""},
-		{"a check that is asked anew", func(r *catalog.Relation) { r.Rechecked = [][]string{{"kind"}, {"secret"}} },
+		{"a check that is asked anew", func(r *catalog.Relation) { r.RecheckedColumns = [][]string{{"kind"}, {"secret"}} },
 			"asks anew what a constraint says of secret, which is hidden or masked", "is asked anew"},
-		{"a check of what agents see", func(r *catalog.Relation) { r.Rechecked = [][]string{{"kind", "title"}, {"owner"}, {}} }, "", "is asked anew"},
+		{"a check of what agents see", func(r *catalog.Relation) {
+			r.RecheckedColumns = [][]string{{"kind", "title"},
+				{"owner"}, {}}
+		}, "", "is asked anew"},
 		{"an index of what is computed anew", func(r *catalog.Relation) {
-			r.Computed = []catalog.Computed{{By: "index", Columns: []string{"secret"}, OnUnchanged: true}}
+			r.Computations = []catalog.Computation{{By: "index", Columns: []string{"secret"}, OnUnchanged: true}}
 		}, "compute anew what an index makes of secret", "an index may be computed anew"},
 		{"an index of what stays", func(r *catalog.Relation) {
-			r.Computed = []catalog.Computed{{By: "index",
+			r.Computations = []catalog.Computation{{By: "index",
 				Columns: []string{"secret"}}}
 		}, "", ""},
 		{"a condition of a trigger", func(r *catalog.Relation) {
-			r.Computed = []catalog.Computed{{By: "trigger", Columns: []string{"secret"}, OnUnchanged: true}}
+			r.Computations = []catalog.Computation{{By: "trigger", Columns: []string{"secret"}, OnUnchanged: true}}
 		}, "compute anew what a trigger's condition makes of secret", "a trigger's condition may be computed anew"},
 		{"a condition of a trigger on DELETE", func(r *catalog.Relation) {
-			r.Computed = []catalog.Computed{{By: "trigger", Columns: []string{"secret"}, OnDelete: true}}
+			r.Computations = []catalog.Computation{{By: "trigger", Columns: []string{"secret"}, OnDelete: true}}
 		}, "", ""},
 		{"a generated column", func(r *catalog.Relation) {
-			r.Computed = []catalog.Computed{{By: "column", Columns: []string{"secret"}, OnUnchanged: true}}
+			r.Computations = []catalog.Computation{{By: "column", Columns: []string{"secret"}, OnUnchanged: true}}
 		}, "compute anew what a generated column makes of secret", "a generated column may be computed anew"},
 		{"partitions", func(r *catalog.Relation) {
-			r.Computed = []catalog.Computed{{By: "partition", Columns: []string{"secret"}, OnUnchanged: true}}
+			r.Computations = []catalog.Computation{{By: "partition", Columns: []string{"secret"}, OnUnchanged: true}}
 		}, "what says to which partition a row goes makes of secret", "may be computed anew"},
 		{"an index that compares", func(r *catalog.Relation) {
-			r.Compared = []catalog.Compared{
-				{Index: "x", Keys: []catalog.IndexKey{{Method: "gist", Class: "box_ops", By: "postgresql", Columns: []string{"kind"}}}}}
+			r.FallibleIndexes = []catalog.FallibleIndex{
+				{Index: "x", Keys: []catalog.IndexKey{{Method: "gist", Class: "box_ops", Provider: "postgresql",
+					Columns: []string{"kind"}}}}}
 		}, "", "the index x compares rows anew, and box_ops fails for some"},
 		{"an index that compares anything", func(r *catalog.Relation) {
-			r.Compared = []catalog.Compared{
-				{Index: "x", Keys: []catalog.IndexKey{{Method: "gist", Class: "inet_ops", By: "postgresql", Columns: []string{"secret"}}}}}
+			r.FallibleIndexes = []catalog.FallibleIndex{
+				{Index: "x", Keys: []catalog.IndexKey{{Method: "gist", Class: "inet_ops", Provider: "postgresql",
+					Columns: []string{"secret"}}}}}
 		}, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -350,17 +360,18 @@ func TestWhatIsAskedAnew(t *testing.T) {
 // along.
 func TestConditionsAsRowsGo(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
-	compile := func(computed catalog.Computed, onDelete catalog.Action, tables string) (*policy.Policy, error) {
-		key := []catalog.Key{{Name: "key", Columns: []string{"id"}, Equal: []string{"id"}}}
+	compile := func(computed catalog.Computation, onDelete catalog.Action, tables string) (*policy.Policy, error) {
+		key := []catalog.Key{{Name: "key", Columns: []string{"id"}, EqualColumns: []string{"id"}}}
 		snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{
 			{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: key,
-				WriteFacts: catalog.WriteFacts{Computed: []catalog.Computed{computed}},
+				WriteFacts: catalog.WriteFacts{Computations: []catalog.Computation{computed}},
 				Columns: []catalog.Column{{Name: "id", Type: "uuid", TypeOID: 2950},
 					{Name: "owner", Type: "uuid", TypeOID: 2950}, {Name: "title", Type: "text", TypeOID: 25}, {
 						Name: "secret", Type: "text", TypeOID: 25},
 					{Name: "made", Type: "text", TypeOID: 25, Generated: true, ComputedFrom: []string{"secret"}}, {Name: "album", Type: "uuid", TypeOID: 2950}},
 				ForeignKeys: []catalog.ForeignKey{
-					{Columns: []string{"album"}, Target: public("albums"), TargetCols: []string{"id"}, OnUpdate: catalog.NoAction, OnDelete: onDelete}}},
+					{Columns: []string{"album"}, Target: public("albums"), TargetColumns: []string{"id"}, OnUpdate: catalog.NoAction,
+						OnDelete: onDelete}}},
 			{Name: public("albums"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: key,
 				Columns: []catalog.Column{{Name: "id", Type: "uuid", TypeOID: 2950}, {Name: "owner", Type: "uuid", TypeOID: 2950}}}}})
 		doc, err := policy.Parse("p.yaml", []byte(head+"tables:\n"+tables))
@@ -374,11 +385,11 @@ func TestConditionsAsRowsGo(t *testing.T) {
 	const write, accepted, along = ", write: { commands: [delete] }",
 		", write: { commands: [delete], accept: [values] }", ", write: { commands: [delete], accept: [references] }"
 	albums := func(of, t string) string { return "  albums: { " + own + of + " }\n  t: { " + t + " }\n" }
-	gone, anew := catalog.Computed{By: "trigger", Columns: []string{"secret"}, OnDelete: true}, catalog.Computed{
+	gone, anew := catalog.Computation{By: "trigger", Columns: []string{"secret"}, OnDelete: true}, catalog.Computation{
 		By: "trigger", Columns: []string{"secret"}, OnUnchanged: true}
 	for _, c := range []struct {
 		what, table string
-		computed    catalog.Computed
+		computed    catalog.Computation
 		on          catalog.Action
 		tables      string
 		want        string // "": agents delete
@@ -386,9 +397,9 @@ func TestConditionsAsRowsGo(t *testing.T) {
 		{"of a hidden column", "t", gone, catalog.NoAction, "  t: { " + own + hidden + write + " }\n",
 			"as a row goes, a trigger's condition reads secret, which is hidden or masked"},
 		{"of a hidden column, accepted", "t", gone, catalog.NoAction, "  t: { " + own + hidden + accepted + " }\n", ""},
-		{"of what is computed from one", "t", catalog.Computed{By: "trigger", Columns: []string{"made"}, OnDelete: true},
+		{"of what is computed from one", "t", catalog.Computation{By: "trigger", Columns: []string{"made"}, OnDelete: true},
 			catalog.NoAction, "  t: { " + own + hidden + write + " }\n", "reads secret"},
-		{"of whose row it is", "t", catalog.Computed{By: "trigger", Columns: []string{"owner"}, OnDelete: true},
+		{"of whose row it is", "t", catalog.Computation{By: "trigger", Columns: []string{"owner"}, OnDelete: true},
 			catalog.NoAction, "  t: { " + own + hidden + write + " }\n", ""},
 		{"of columns that show", "t", gone, catalog.NoAction, "  t: { " + own + write + " }\n", ""},
 		{"as rows change", "t", anew, catalog.NoAction, "  t: { " + own + hidden + write + " }\n", ""},
@@ -426,9 +437,10 @@ func TestKeysOfSomeRows(t *testing.T) {
 	compile := func(where string, reads []string, table string) error {
 		snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{{
 			Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"},
-			Unique: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}},
+			Unique: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"}},
 				{Name: "some", Columns: append([]string{"owner", "title"}, reads...),
-					Equal: []string{"owner", "title"}, NullsDistinct: []string{"owner", "title"}, Where: where, WhereColumns: reads}},
+					EqualColumns: []string{"owner", "title"}, NullsDistinctColumns: []string{"owner", "title"}, Where: where,
+					WhereColumns: reads}},
 			Columns: []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"},
 				{Name: "owner", Type: "uuid"}, {Name: "title", Type: "text"}, {Name: "note", Type: "text"}, {
 					Name: "flagged", Type: "boolean", Default: "false"}, {Name: "state", Type: "text"}, {Name: "gone", Type: "timestamp with time zone"}},
@@ -504,9 +516,10 @@ func TestWhatPartsTell(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	const own, hidden = "rows: [ { own: { column: owner, is: user } } ], ", "columns: { id: allow, title: allow, made: allow }, "
 	const update, remove = "write: { commands: [update], columns: [title] }", "write: { commands: [delete] }"
-	box := func(column string) []catalog.Compared {
-		return []catalog.Compared{{Index: "part_v",
-			Keys: []catalog.IndexKey{{By: "postgresql", Method: "gist", Class: "box_ops", Type: 603, Columns: []string{column}}}}}
+	box := func(column string) []catalog.FallibleIndex {
+		return []catalog.FallibleIndex{{Index: "part_v",
+			Keys: []catalog.IndexKey{{Provider: "postgresql", Method: "gist", Class: "box_ops", Type: 603,
+				Columns: []string{column}}}}}
 	}
 	for _, c := range []struct {
 		name         string
@@ -514,20 +527,21 @@ func TestWhatPartsTell(t *testing.T) {
 		table, want  string
 		accept, seen string // seen: the same where nothing is hidden
 	}{
-		{"an index that compares", catalog.Relation{WriteFacts: catalog.WriteFacts{Compared: box("title")}}, own + update,
+		{"an index that compares", catalog.Relation{WriteFacts: catalog.WriteFacts{FallibleIndexes: box("title")}},
+			own + update,
 			"agents cannot write public.t.title: the index part_v", "conflicts", ""},
-		{"an index that compares what is hidden", catalog.Relation{WriteFacts: catalog.WriteFacts{Compared: box("secret")}}, own + hidden + update,
+		{"an index that compares what is hidden", catalog.Relation{WriteFacts: catalog.WriteFacts{FallibleIndexes: box("secret")}}, own + hidden + update,
 			"each update may compare secret", "values", own + update},
 		{"an index that may be computed anew",
-			catalog.Relation{WriteFacts: catalog.WriteFacts{Computed: []catalog.Computed{{By: "index",
+			catalog.Relation{WriteFacts: catalog.WriteFacts{Computations: []catalog.Computation{{By: "index",
 				Columns: []string{"secret"}, OnUnchanged: true}}}},
 			own + hidden + update, "compute anew what an index makes of secret", "values", own + update},
 		{"an index over what is computed from a hidden column",
-			catalog.Relation{WriteFacts: catalog.WriteFacts{Computed: []catalog.Computed{{By: "index",
+			catalog.Relation{WriteFacts: catalog.WriteFacts{Computations: []catalog.Computation{{By: "index",
 				Columns: []string{"made"}, OnUnchanged: true}}}},
 			own + hidden + update, "compute anew what an index makes of secret", "values", own + update},
 		{"the condition of a trigger as a row goes",
-			catalog.Relation{WriteFacts: catalog.WriteFacts{Computed: []catalog.Computed{{By: "trigger",
+			catalog.Relation{WriteFacts: catalog.WriteFacts{Computations: []catalog.Computation{{By: "trigger",
 				Columns: []string{"secret"}, OnDelete: true}}}},
 			own + hidden + remove, "as a row goes, a trigger's condition reads secret", "values", own + remove},
 	} {
@@ -541,7 +555,8 @@ func TestWhatPartsTell(t *testing.T) {
 				Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{&part,
 					{Name: public("t"), Kind: catalog.PartitionedTable, Inheritance: catalog.Inheritance{HasChildren: true},
 						PrimaryKey: []string{"id"},
-						Unique:     []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}}}, Columns: columns}}})
+						Unique:     []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"}}},
+						Columns:    columns}}})
 			if _, err := compileCompared(snap, c.table); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("\n got %v\nwant %s", err, c.want)
 			}
@@ -564,7 +579,7 @@ func TestKeysWithHiddenColumns(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	compile := func(change func(*catalog.Key, *catalog.Relation), table string) error {
 		key := catalog.Key{Name: "of", Columns: []string{"owner", "title", "secret"},
-			Equal: []string{"owner", "title", "secret"}, NullsDistinct: []string{"owner", "title", "secret"}}
+			EqualColumns: []string{"owner", "title", "secret"}, NullsDistinctColumns: []string{"owner", "title", "secret"}}
 		r := &catalog.Relation{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"},
 			Columns: []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"},
 				{Name: "owner", Type: "uuid"}, {Name: "title", Type: "text"}, {Name: "note", Type: "text"}, {
@@ -572,7 +587,7 @@ func TestKeysWithHiddenColumns(t *testing.T) {
 				{Name: "state", Type: "text"}, {Name: "made", Type: "text", Generated: true,
 					ComputedFrom: []string{"title"}}, {Name: "number", Type: "uuid", Default: "gen_random_uuid()"}}}
 		change(&key, r)
-		r.Unique = []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}}, key}
+		r.Unique = []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"}}, key}
 		doc, err := policy.Parse("p.yaml", []byte(head+"tables:\n  t: { "+table+" }\n"))
 		if err != nil {
 			return err
@@ -582,7 +597,7 @@ func TestKeysWithHiddenColumns(t *testing.T) {
 	}
 	of := func(columns ...string) func(*catalog.Key, *catalog.Relation) {
 		return func(key *catalog.Key, _ *catalog.Relation) {
-			key.Columns, key.Equal, key.NullsDistinct = columns, columns, columns
+			key.Columns, key.EqualColumns, key.NullsDistinctColumns = columns, columns, columns
 		}
 	}
 	null := func(_ *catalog.Key, r *catalog.Relation) { r.Columns[4].Default = "" }
@@ -602,14 +617,20 @@ func TestKeysWithHiddenColumns(t *testing.T) {
 		{"a default of a column that shows", of("owner", "title", "secret"), own + "columns: { title: allow, secret: allow }, " + insert + stamp, ""},
 		{"a default, of a table without columns", of("owner", "title", "secret"), own + insert + stamp, ""},
 		{"NULL, which keeps apart", null, own + hidden + insert + stamp, ""},
-		{"NULL, which does not", func(key *catalog.Key, r *catalog.Relation) { null(key, r); key.NullsDistinct = nil }, own + hidden + insert + stamp, told},
+		{"NULL, which does not", func(key *catalog.Key,
+			r *catalog.Relation) {
+			null(key, r)
+			key.NullsDistinctColumns = nil
+		}, own + hidden + insert + stamp, told},
 		{"a number of its own", of("owner", "title", "secret", "number"), own + hidden + insert + stamp, ""},
 		{"a number of its own, in an expression", func(key *catalog.Key, _ *catalog.Relation) {
-			key.Columns, key.Equal, key.NullsDistinct = append(key.Columns, "number"), key.Equal[:2], key.NullsDistinct[:2]
+			key.Columns, key.EqualColumns, key.NullsDistinctColumns = append(key.Columns, "number"), key.EqualColumns[:2],
+				key.NullsDistinctColumns[:2]
 		}, own + hidden + insert + stamp, told},
 		{"computed from what shows", of("owner", "made"), own + hidden + insert + stamp, ""},
 		{"computed from a hidden column", func(key *catalog.Key, r *catalog.Relation) {
-			key.Columns, key.Equal, key.NullsDistinct = []string{"owner", "mixed"}, []string{"owner", "mixed"}, []string{"owner", "mixed"}
+			key.Columns, key.EqualColumns, key.NullsDistinctColumns = []string{"owner", "mixed"}, []string{"owner", "mixed"},
+				[]string{"owner", "mixed"}
 			r.Columns = append(r.Columns, catalog.Column{Name: "mixed", Type: "text", Generated: true, ComputedFrom: []string{"title", "secret"}})
 		}, own + hidden + insert + stamp, told},
 		{"whose row it is, hidden and stamped", of("owner", "title"), own + "columns: { id: allow, title: allow }, " + insert + stamp, ""},
@@ -642,9 +663,11 @@ func TestKeysToHiddenColumns(t *testing.T) {
 		return out
 	}
 	topic := &catalog.Relation{Name: public("topic"), Kind: catalog.Table, Columns: text("owner", "code"),
-		Unique: []catalog.Key{{Name: "topic_owner_code_key", Columns: []string{"owner", "code"}, Equal: []string{"owner", "code"}}}}
+		Unique: []catalog.Key{{Name: "topic_owner_code_key", Columns: []string{"owner", "code"},
+			EqualColumns: []string{"owner", "code"}}}}
 	note := &catalog.Relation{Name: public("note"), Kind: catalog.Table, Columns: text("owner", "code"),
-		ForeignKeys: []catalog.ForeignKey{{Columns: []string{"owner", "code"}, Target: topic.Name, TargetCols: []string{"owner", "code"}}}}
+		ForeignKeys: []catalog.ForeignKey{{Columns: []string{"owner", "code"}, Target: topic.Name,
+			TargetColumns: []string{"owner", "code"}}}}
 	snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"},
 		Relations: []*catalog.Relation{note, topic}})
 	for target, want := range map[string]string{

@@ -55,9 +55,9 @@ func preventsCollision(decl *writeDecl, key catalog.Key, column *catalog.Column,
 	case column.Identity != "":
 		return true
 	case column.Default == "":
-		return column.NotNull || slices.Contains(key.NullsDistinct, column.Name)
+		return column.NotNull || slices.Contains(key.NullsDistinctColumns, column.Name)
 	}
-	return slices.Contains(key.Equal, column.Name) && hasUniqueDefault(column)
+	return slices.Contains(key.EqualColumns, column.Name) && hasUniqueDefault(column)
 }
 
 // mayCollideUnsent tells whether new rows may collide in a key of which agents send no column: each column has a stamp,
@@ -74,7 +74,7 @@ func mayCollideUnsent(decl *writeDecl, key catalog.Key, r *catalog.Relation, sen
 		case slices.Contains(sendable, name) || column.Identity != "":
 			return false
 		case column.Default == "":
-			return !column.NotNull && !slices.Contains(key.NullsDistinct, name)
+			return !column.NotNull && !slices.Contains(key.NullsDistinctColumns, name)
 		}
 		return !hasUniqueDefault(column)
 	}
@@ -108,7 +108,7 @@ func (d *writeDecl) collidesWithVisibleRow(key catalog.Key, rows predicate.Node,
 		disowned := slices.ContainsFunc(d.stamps, func(s stampDecl) bool {
 			return s.column == own.Column && (s.attribute != own.Attribute || s.unless != nil)
 		})
-		if disowned || !slices.Contains(key.Equal, own.Column) {
+		if disowned || !slices.Contains(key.EqualColumns, own.Column) {
 			return false
 		}
 	}
@@ -122,7 +122,7 @@ func (d *writeDecl) dependsOnKeyOnly(key catalog.Key, part predicate.Node, r *ca
 	columns, known := predicate.RowColumns(part)
 	return known && len(columns) > 0 && readsOnlyNamedColumns(part, r) && !slices.ContainsFunc(columns, func(name string) bool {
 		stamped := slices.ContainsFunc(d.stamps, func(s stampDecl) bool { return s.column == name })
-		return !hasExactEquality(r.Column(name)) || stamped || !slices.Contains(key.Equal, name)
+		return !hasExactEquality(r.Column(name)) || stamped || !slices.Contains(key.EqualColumns, name)
 	})
 }
 

@@ -45,7 +45,7 @@ func (c *referrerLeaks) checkReferrer(decl *writeDecl, r *catalog.Relation, by r
 	case catalog.Cascade:
 		if keys == nil {
 			if slices.ContainsFunc(c.graph.withParts(from), func(part *catalog.Relation) bool {
-				return slices.ContainsFunc(part.Computed, func(computed catalog.Computed) bool { return computed.OnDelete })
+				return slices.ContainsFunc(part.Computations, func(computed catalog.Computation) bool { return computed.OnDelete })
 			}) {
 				why, instead, anew = "the condition of a trigger may fail as they go along",
 					"let it ask for what fails for no row", true
@@ -105,7 +105,7 @@ func (c *referrerLeaks) areAllReferrersVisible(from *catalog.Relation, key catal
 	case predicate.Visible:
 		return rows.Relation.Name == key.Target && reflect.DeepEqual(rows.Rows, c.tables[key.Target].rows) &&
 			len(rows.MorePairs) == 0 && slices.Equal(key.Columns, []string{rows.From}) &&
-			slices.Equal(key.TargetCols, []string{rows.Column})
+			slices.Equal(key.TargetColumns, []string{rows.Column})
 	}
 	return false
 }
@@ -114,7 +114,7 @@ func (c *referrerLeaks) areAllReferrersVisible(from *catalog.Relation, key catal
 // columns become NULL, or get the new key. "": nothing can fail. anew is true for what any UPDATE of the row may cause.
 func (c *referrerLeaks) whyFollowingFails(from *catalog.Relation, key catalog.ForeignKey, changed []string,
 	null bool) (why string, anew bool) {
-	if null && key.Full && slices.ContainsFunc(key.Columns,
+	if null && key.MatchFull && slices.ContainsFunc(key.Columns,
 		func(name string) bool { return !slices.Contains(changed, name) }) {
 		return "its key is MATCH FULL", false
 	}
@@ -138,16 +138,16 @@ func (c *referrerLeaks) whyFollowingFails(from *catalog.Relation, key catalog.Fo
 // whyRecheckFails looks for checks that read changed columns, or that any UPDATE evaluates again.
 func whyRecheckFails(part *catalog.Relation, changed []string) (why string, anew bool) {
 	switch {
-	case overlap(part.Checked, changed):
+	case overlap(part.CheckedColumns, changed):
 		return "a check reads what changes", false
 	case overlap(part.PartitionBy, changed):
 		return "what changes says to which partition a row goes", false
 	case len(withComputed(part, changed)) > len(changed):
 		return "a column is computed from what changes", false
-	case len(part.Rechecked) > 0:
+	case len(part.RecheckedColumns) > 0:
 		return "a constraint is NOT VALID or goes by more than the row, and is asked anew", true
 	}
-	for _, computed := range part.Computed {
+	for _, computed := range part.Computations {
 		if overlap(computed.Columns, changed) {
 			return computedBy[computed.By] + " reads what changes", false
 		}
@@ -170,7 +170,7 @@ func (c *referrerLeaks) whyValueFails(part *catalog.Relation, key catalog.Foreig
 		if null && t != nil && t.Kind == 'd' {
 			return "the domain of " + name + " may allow no NULL"
 		}
-		if to := target.Column(key.TargetCols[i]); !null && (to == nil || to.Type != column.Type) {
+		if to := target.Column(key.TargetColumns[i]); !null && (to == nil || to.Type != column.Type) {
 			return name + " is of another type than what it refers to"
 		}
 	}
@@ -182,9 +182,9 @@ func whyKeyFails(part *catalog.Relation, key catalog.ForeignKey, changed []strin
 	for _, k := range part.Unique {
 		switch {
 		case !overlap(k.Columns, changed):
-		case null && overlap(k.NullsDistinct, changed):
-		case !null && len(k.Equal) > 0 &&
-			!slices.ContainsFunc(key.Columns, func(name string) bool { return !slices.Contains(k.Equal, name) }):
+		case null && overlap(k.NullsDistinctColumns, changed):
+		case !null && len(k.EqualColumns) > 0 &&
+			!slices.ContainsFunc(key.Columns, func(name string) bool { return !slices.Contains(k.EqualColumns, name) }):
 			// This is a foreign key: rows that are equal in it refer to the same row, as they did before.
 		default:
 			return "what changes is part of the key " + k.Name
@@ -194,7 +194,7 @@ func whyKeyFails(part *catalog.Relation, key catalog.ForeignKey, changed []strin
 		if sameForeignKey(k, key) || !overlap(k.Columns, changed) {
 			continue
 		}
-		if !null || k.Full {
+		if !null || k.MatchFull {
 			return "what changes is part of another foreign key"
 		}
 	}

@@ -101,7 +101,7 @@ func (u updateLeak) whyTogether(part *catalog.Relation) (why string, together bo
 				", and whether that fails would tell what that is", true
 		}
 	}
-	for _, computed := range part.Computed {
+	for _, computed := range part.Computations {
 		if name := u.hiddenBeside(withSources(part, computed.Columns), u.known); name != "" {
 			return u.readTogether(computedBy[computed.By], name, "that fails"), false
 		}
@@ -114,13 +114,13 @@ func (u updateLeak) whyTogether(part *catalog.Relation) (why string, together bo
 
 // whyAnyUpdate looks for an object that reads a hidden column in any UPDATE, whatever the UPDATE sets.
 func (u updateLeak) whyAnyUpdate(part *catalog.Relation) string {
-	for _, checked := range part.Rechecked {
+	for _, checked := range part.RecheckedColumns {
 		if name := u.hiddenColumn(withSources(part, checked), u.known); name != "" {
 			return "each update asks anew what a constraint says of " + u.table.whyHidden(name) +
 				", since that is NOT VALID or goes by more than the row: whether it holds would tell what that is"
 		}
 	}
-	for _, computed := range part.Computed {
+	for _, computed := range part.Computations {
 		if name := u.hiddenColumn(withSources(part, computed.Columns), u.known); name != "" && computed.OnUnchanged {
 			return "each update may compute anew what " + computedBy[computed.By] + " makes of " + u.table.whyHidden(name) +
 				": whether that fails would tell what that is"
@@ -134,7 +134,7 @@ func (u updateLeak) whyAnyUpdate(part *catalog.Relation) string {
 func (c *writeLeaks) whyDeleteTells(t *policyTable) string {
 	known := attributeColumns(t.rows)
 	for _, part := range c.graph.withParts(t.relation) {
-		for _, computed := range part.Computed {
+		for _, computed := range part.Computations {
 			for _, name := range withSources(part, computed.Columns) {
 				if computed.OnDelete && !c.isColumnShown(t, name) && !slices.Contains(known, name) {
 					return "as a row goes, " + computedBy[computed.By] + " reads " + t.whyHidden(name) +
@@ -180,7 +180,7 @@ func (c *writeLeaks) keySharedWithHidden(t *policyTable, column string) string {
 		})
 	}
 	for _, key := range t.relation.Unique {
-		if unseen(key.Equal) || unseen(key.Columns) && key.Where == "" {
+		if unseen(key.EqualColumns) || unseen(key.Columns) && key.Where == "" {
 			return "the key " + key.Name
 		}
 	}

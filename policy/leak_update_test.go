@@ -26,17 +26,17 @@ func held() *catalog.Snapshot {
 		return out
 	}
 	key := func(names ...string) catalog.Key {
-		return catalog.Key{Name: strings.Join(names, "_"), Columns: names, Equal: names, NullsDistinct: names}
+		return catalog.Key{Name: strings.Join(names, "_"), Columns: names, EqualColumns: names, NullsDistinctColumns: names}
 	}
 	to := func(target, column, from string) catalog.ForeignKey {
-		return catalog.ForeignKey{Columns: []string{from}, Target: public(target), TargetCols: []string{column},
+		return catalog.ForeignKey{Columns: []string{from}, Target: public(target), TargetColumns: []string{column},
 			OnUpdate: catalog.NoAction, OnDelete: catalog.NoAction}
 	}
 	acts := func(k catalog.ForeignKey, what catalog.Action) catalog.ForeignKey {
 		k.OnUpdate, k.OnDelete = what, what
 		return k
 	}
-	id := []catalog.BTree{{Columns: []string{"id"}, Unique: true}}
+	id := []catalog.BTree{{Columns: []string{"id"}, IsUnique: true}}
 	notes := func(name string) *catalog.Relation {
 		return &catalog.Relation{Name: public(name), Kind: catalog.Table, PrimaryKey: []string{"id"}, Indexes: id, Unique: []catalog.Key{key("id")},
 			Columns: append(columns("id uuid, owner uuid, kind text, state text, title text, person uuid, mood mood, n integer, done boolean"),
@@ -48,7 +48,7 @@ func held() *catalog.Snapshot {
 	deferred.Indexes = nil
 	pairs := notes("pairs")
 	pairs.PrimaryKey, pairs.Indexes, pairs.Unique = []string{"id", "kind"}, []catalog.BTree{
-		{Columns: []string{"id", "kind"}, Unique: true}}, []catalog.Key{key("id", "kind")}
+		{Columns: []string{"id", "kind"}, IsUnique: true}}, []catalog.Key{key("id", "kind")}
 	bare := notes("bare")
 	bare.PrimaryKey, bare.Indexes, bare.Unique = nil, nil, nil
 	return catalog.NewSnapshot(catalog.Spec{
@@ -75,7 +75,8 @@ func held() *catalog.Snapshot {
 			{Name: public("names"), Kind: catalog.Table, Columns: columns("owner uuid, name text"), Unique: []catalog.Key{key("owner", "name")}},
 			{Name: public("named"), Kind: catalog.Table, Columns: columns("owner uuid, name character varying(3)"),
 				ForeignKeys: []catalog.ForeignKey{
-					acts(catalog.ForeignKey{Columns: []string{"owner", "name"}, Target: public("names"), TargetCols: []string{"owner", "name"}}, catalog.Cascade)}},
+					acts(catalog.ForeignKey{Columns: []string{"owner", "name"}, Target: public("names"),
+						TargetColumns: []string{"owner", "name"}}, catalog.Cascade)}},
 			{Name: public("computed"), Kind: catalog.Table, Unique: []catalog.Key{key("flag")},
 				Columns: append(columns("owner uuid, title text"), catalog.Column{Name: "flag", Type: "text", Generated: true})},
 			{Name: public("coded"), Kind: catalog.Table, Unique: []catalog.Key{key("owner", "code")},

@@ -50,7 +50,7 @@ func (c *lifecycleCompiler) checkSubject(decl *lifecycleDecl, r *catalog.Relatio
 		c.fail(decl.place, "leave it out", "rows of %s are not deleted one by one: it is a %s", r.Name, relationKind(r.Kind))
 		return false
 	}
-	subject := c.findRuleColumn(decl.subjectAt.Or(decl.place), r, decl.subject)
+	subject := c.findRuleColumn(decl.subjectAt.OrElse(decl.place), r, decl.subject)
 	if subject != nil && typeFamily(subject.Type) == "" {
 		c.fail(decl.subjectAt, "a subject is in a uuid, integer, text or date column", "%s.%s is a %s", r.Name,
 			subject.Name, subject.Type)

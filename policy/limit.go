@@ -136,6 +136,7 @@ func (c *compiler) compileLimits() []Limit {
 	return out
 }
 
+// describe writes all that the limit says as one text, which differs for different limits.
 func (l Limit) describe() string {
 	text := fmt.Sprintf("%q %d %d %d %d %d %d", l.RateAttribute, l.Statements, l.Rows, l.ByKey, l.ResultRows,
 		l.ResultBytes, l.Timeout)

@@ -13,15 +13,15 @@ import (
 type LintContext struct {
 	// the attributes of each agent's credential, by the agent's name; nil: not known
 	Agents          map[string]map[string]string
-	TokenAttributes map[string][]string // the attributes that an agent's tokens may give, by the agent's name
-	Grants          []catalog.Grant     // the rights that agents have in the database
-	FunctionUses    []catalog.Use       // the relations that functions read and write, as far as they are known
+	TokenAttributes map[string][]string   // the attributes that an agent's tokens may give, by the agent's name
+	Grants          []catalog.Grant       // the rights that agents have in the database
+	FunctionUses    []catalog.FunctionUse // the relations that functions read and write, as far as they are known
 	// tells whether pgconsent does not know an operator, so that a statement with the operator's name is refused; nil: not
 	// known
 	IsUnknownOperator func(*catalog.Operator) bool
 
-	Triggers []catalog.Trigger // triggers that run with the rights of the writing role
-	Defaults []catalog.Default // column defaults that call a SECURITY DEFINER function
+	Triggers []catalog.Trigger        // triggers that run with the rights of the writing role
+	Defaults []catalog.DefinerDefault // column defaults that call a SECURITY DEFINER function
 }
 
 // Lint returns warnings about a policy that compiles, in the order of the files: about rules that never hold, redundant
@@ -60,6 +60,7 @@ func newLinter(c *compiler, p *Policy, context LintContext) *linter {
 		neverShows: map[catalog.Name]*reason{}, proposedIndexes: map[string]bool{}, reportedErrors: map[Error]bool{}}
 }
 
+// sorted returns the warnings in the order of their places.
 func (l *linter) sorted() []*Error {
 	slices.SortStableFunc(l.findings, func(a, b *Error) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

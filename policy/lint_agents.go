@@ -132,7 +132,7 @@ func (l *linter) checkColumnValues(b ownBlock, row *catalog.Relation) {
 	if column == nil || a == nil || a.IsList() || a.Source != "credential" || l.mayComeFromToken(b.attribute) {
 		return
 	}
-	values := column.Values
+	values := column.AllowedValues
 	if t := l.snap.TypeByOID(column.TypeOID); t != nil && t.Kind == 'e' {
 		values = t.Labels
 	}

@@ -28,7 +28,7 @@ func (l *linter) checkFunctions() {
 				continue
 			}
 			switch t, listed := l.policy.Table(use.Relation); {
-			case listed && t.Columns != nil && use.Takes:
+			case listed && t.Columns != nil && use.TakesRows:
 				l.warn(decl.place, "let it take the columns that it needs",
 					"%s takes rows of %s, of which agents have some columns only: theirs are of another type, and "+
 						"the call fails with 42883", use.Function, use.Relation)
@@ -59,7 +59,7 @@ func (l *linter) checkTriggers() {
 				continue
 			}
 			for _, use := range l.context.FunctionUses {
-				if use.Function == trigger.Function && !use.Takes && l.lackRight(use) {
+				if use.Function == trigger.Function && !use.TakesRows && l.lackRight(use) {
 					l.warn(decl.place, "make that SECURITY DEFINER, with a search_path of its own, if it shall",
 						"the trigger %s of %s runs %s with the agents' rights, which do not reach as far as what "+
 							"that does with %s: what agents write may fail with 42501",
@@ -79,7 +79,7 @@ func (l *linter) checkTriggers() {
 }
 
 // lackRight tells whether agents lack the right to use a relation as a function or trigger uses it.
-func (l *linter) lackRight(use catalog.Use) bool {
+func (l *linter) lackRight(use catalog.FunctionUse) bool {
 	t, listed := l.policy.Table(use.Relation)
 	switch {
 	case listed && use.Writes:

@@ -168,7 +168,7 @@ func (l *linter) checkRevokedIndexes(b sharedBlock, row *catalog.Relation) {
 		r := link.Relation
 		named := func(columns []string) bool { return slices.Contains(columns, b.revokedColumn) }
 		fits := slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool { return named(i.Columns) }) ||
-			slices.ContainsFunc(r.Partial, func(i catalog.Partial) bool { return implies(r, link.Rows, i.Where) })
+			slices.ContainsFunc(r.PartialIndexes, func(i catalog.PartialBTree) bool { return implies(r, link.Rows, i.Where) })
 		if fits {
 			continue
 		}
@@ -183,7 +183,8 @@ func (l *linter) checkRevokedIndexes(b sharedBlock, row *catalog.Relation) {
 		l.proposeIndex(b.revokedAt, r, "("+strings.Join(key, ", ")+") WHERE "+where,
 			"no index of %s leaves out the records that are revoked (%s), which the rule reads then as well", r.Name, b.revokedColumn)
 	}
-	if b.active != "" && !slices.ContainsFunc(row.Partial, func(i catalog.Partial) bool { return implies(row, n, i.Where) }) {
+	if b.active != "" && !slices.ContainsFunc(row.PartialIndexes,
+		func(i catalog.PartialBTree) bool { return implies(row, n, i.Where) }) {
 		l.checkBTree(b.activeAt, row, n, b.active)
 	}
 }
@@ -219,7 +220,7 @@ func hasIndex(r *catalog.Relation, holds predicate.Node, columns []string) bool 
 	return slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool {
 		return len(i.Columns) > 0 && slices.Contains(columns, i.Columns[0])
 	}) ||
-		slices.ContainsFunc(r.Partial, func(i catalog.Partial) bool {
+		slices.ContainsFunc(r.PartialIndexes, func(i catalog.PartialBTree) bool {
 			return slices.Contains(columns, i.Columns[0]) && implies(r, holds, i.Where)
 		})
 }
@@ -272,7 +273,7 @@ func (l *linter) checkIDIndex(at place, r *catalog.Relation, holds predicate.Nod
 	for _, index := range r.Indexes {
 		indexColumns = append(indexColumns, index.Columns)
 	}
-	for _, index := range r.Partial {
+	for _, index := range r.PartialIndexes {
 		if implies(r, holds, index.Where) {
 			indexColumns = append(indexColumns, index.Columns)
 		}
@@ -296,7 +297,7 @@ func (l *linter) checkIDIndex(at place, r *catalog.Relation, holds predicate.Nod
 
 // checkGIN proposes an index on the elements of a column, if there is none. JSON in a text column cannot have one.
 func (l *linter) checkGIN(at place, r *catalog.Relation, n predicate.Grant) {
-	if n.Form == predicate.GrantJSON || slices.Contains(r.Inverted, n.Column) {
+	if n.Form == predicate.GrantJSON || slices.Contains(r.GINColumns, n.Column) {
 		return
 	}
 	l.proposeIndex(at, r, "USING gin ("+catalog.QuoteIdent(n.Column)+")",

@@ -59,7 +59,7 @@ func estimateAskedRows(rule predicate.Node, size catalog.Size) float64 {
 		if column == "" {
 			continue
 		}
-		values := size.Distinct[column]
+		values := size.DistinctValues[column]
 		if values < 1 { // the number of values is not known: the caller may have few rows
 			return 0
 		}

@@ -14,11 +14,11 @@ func TestWorthKeeping(t *testing.T) {
 	snap := derivedSnapshot(t)
 	size := func(memories, people float64, owners float64) catalog.Sizes {
 		s := catalog.Sizes{
-			{Schema: "public", Name: "memories"}: {Rows: memories, Distinct: map[string]float64{}},
+			{Schema: "public", Name: "memories"}: {Rows: memories, DistinctValues: map[string]float64{}},
 			{Schema: "public", Name: "people"}:   {Rows: people},
 		}
 		if owners > 0 {
-			s[catalog.Name{Schema: "public", Name: "memories"}].Distinct["user_id"] = owners
+			s[catalog.Name{Schema: "public", Name: "memories"}].DistinctValues["user_id"] = owners
 		}
 		return s
 	}

@@ -159,7 +159,7 @@ func (l *linter) whyNeverWord(at place, r *catalog.Relation, name, word string) 
 	if column == nil {
 		return nil
 	}
-	values := column.Values
+	values := column.AllowedValues
 	if t := l.snap.TypeByOID(column.TypeOID); t != nil && t.Kind == 'e' {
 		values = t.Labels
 	}

@@ -14,13 +14,13 @@ import (
 func (l *linter) checkUnlisted() {
 	for _, g := range l.context.Grants {
 		if !l.isListed(g.Relation) {
-			suggestion := "REVOKE ALL ON " + g.Relation.SQL() + " FROM " + role(g.To) + ";"
-			if g.To != "PUBLIC" {
+			suggestion := "REVOKE ALL ON " + g.Relation.SQL() + " FROM " + role(g.Grantee) + ";"
+			if g.Grantee != "PUBLIC" {
 				suggestion = "pgconsent migrate takes it away where the policy listed it until now; else " + suggestion
 			}
 			l.warn(l.tablesPlace(), suggestion,
 				"%s has rights on %s, which the policy does not list: the proxy refuses it, and nothing in the "+
-					"database does", g.To, g.Relation)
+					"database does", g.Grantee, g.Relation)
 		}
 	}
 	near := map[catalog.Name]string{}
@@ -39,7 +39,7 @@ func (l *linter) checkUnlisted() {
 			len(r.Reads) == 0 {
 			continue
 		}
-		if !slices.ContainsFunc(r.Reads, func(read catalog.Read) bool { return l.tables[read.Relation] == nil }) {
+		if !slices.ContainsFunc(r.Reads, func(read catalog.ViewRead) bool { return l.tables[read.Relation] == nil }) {
 			near[r.Name] = fmt.Sprintf("%s (a view of tables that are)", r.Name)
 		}
 	}

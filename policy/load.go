@@ -79,6 +79,7 @@ func newLoader() *loader {
 	}
 }
 
+// document returns what was read from the files, or the errors in them.
 func (l *loader) document() (*Document, error) {
 	if len(l.errs) > 0 {
 		return nil, l.errs

@@ -135,7 +135,7 @@ func (c *resolver) checkUniqueKey(at place, r *catalog.Relation, key []string) b
 			func(name string) bool { return !slices.Contains(columns, name) })
 	}
 	if same(r.PrimaryKey) || slices.ContainsFunc(r.Indexes,
-		func(i catalog.BTree) bool { return i.Unique && same(i.Columns) }) {
+		func(i catalog.BTree) bool { return i.IsUnique && same(i.Columns) }) {
 		return true
 	}
 	c.fail(at, "name the columns of the primary key or of a unique index", "(%s) is no unique key of %s",

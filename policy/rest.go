@@ -97,7 +97,7 @@ func mayReadOmitted(snap *catalog.Snapshot, view string, gone map[string]bool) b
 	}
 	found, ok := snap.ResolveRelation(schema, name)
 	r, there := snap.Relation(found)
-	return ok && there && slices.ContainsFunc(r.Reads, func(read catalog.Read) bool {
+	return ok && there && slices.ContainsFunc(r.Reads, func(read catalog.ViewRead) bool {
 		return gone[read.Relation.Name] || gone[read.Relation.String()]
 	})
 }

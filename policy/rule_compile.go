@@ -49,7 +49,7 @@ func (c *ruleCompiler) compileBlock(b block, row *catalog.Relation) (node predic
 	case ownBlock:
 		return c.own(b, row)
 	case statusBlock:
-		of := c.checkStatusColumn(b.columnAt.Or(b.place), b.isAt.Or(b.place), row, b.column, b.is)
+		of := c.checkStatusColumn(b.columnAt.OrElse(b.place), b.isAt.OrElse(b.place), row, b.column, b.is)
 		return predicate.Status{Column: b.column, Is: b.is, TypeName: of}
 	case consentBlock:
 		if b.records != nil && b.records.registry != nil {

@@ -56,6 +56,7 @@ func (x *sqlExpression) conditions(nodes []*sqltext.Node) ([]predicate.Expr, boo
 	return out, all
 }
 
+// expr compiles an SQL expression.
 func (x *sqlExpression) expr(n *sqltext.Node) (operand, bool) {
 	switch n := n.Node.(type) {
 	case *sqltext.Node_ColumnRef:
@@ -186,6 +187,7 @@ func (x *sqlExpression) compileConstant(n *sqltext.A_Const) (operand, bool) {
 	}
 }
 
+// number compiles a number.
 func (x *sqlExpression) number(text string, at int32) (operand, bool) {
 	c, ok := numberConst(text)
 	if !ok {

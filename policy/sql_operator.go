@@ -49,6 +49,7 @@ func (x *sqlExpression) compileOperator(n *sqltext.A_Expr) (operand, bool) {
 
 var comparisons = []string{"=", "<>", "<", "<=", ">", ">="}
 
+// operator compiles an expression with an operator.
 func (x *sqlExpression) operator(op string, n *sqltext.A_Expr) (operand, bool) {
 	switch {
 	case n.Lexpr == nil:
@@ -112,6 +113,7 @@ func (x *sqlExpression) compilePair(left, right *sqltext.Node) (a, b operand, ok
 	return a, b, ok
 }
 
+// comparison compiles a comparison.
 func (x *sqlExpression) comparison(op string, left, right *sqltext.Node, at int32) (operand, bool) {
 	a, b, ok := x.compilePair(left, right)
 	if !ok {
@@ -223,6 +225,7 @@ func (x *sqlExpression) overlap(op string, n *sqltext.A_Expr) (operand, bool) {
 // maxPatternBytes bounds the length of a LIKE pattern.
 const maxPatternBytes = 1000
 
+// like compiles a LIKE.
 func (x *sqlExpression) like(n *sqltext.A_Expr, negated bool) (operand, bool) {
 	a, ok := x.expr(n.Lexpr)
 	if !ok {
@@ -249,6 +252,7 @@ func (x *sqlExpression) like(n *sqltext.A_Expr, negated bool) (operand, bool) {
 	return operand{out, predicate.Bool, n.Location}, true
 }
 
+// between compiles a BETWEEN.
 func (x *sqlExpression) between(n *sqltext.A_Expr) (operand, bool) {
 	bounds := n.Rexpr.GetList()
 	if bounds == nil || len(bounds.Items) != 2 {

@@ -12,7 +12,7 @@ import (
 // updatable without triggers and rules: agents write through pgconsent's copy of the view (see [ViewCopy]), which has
 // neither.
 func (v *View) setWrite(p *Policy) {
-	if len(v.Relation.Reads) != 1 || v.Relation.Updatable == 0 {
+	if len(v.Relation.Reads) != 1 || v.Relation.AllowedCommands == 0 {
 		return
 	}
 	var innerWrite *Write
@@ -30,10 +30,10 @@ func (v *View) setWrite(p *Policy) {
 		return
 	}
 	w := &Write{
-		Insert: innerWrite.Insert && v.Relation.Updatable.Inserts() &&
+		Insert: innerWrite.Insert && v.Relation.AllowedCommands.AllowsInsert() &&
 			!slices.ContainsFunc(v.Relation.Columns, func(c catalog.Column) bool { return c.Default != "" }),
-		Update:           innerWrite.Update && v.Relation.Updatable.Updates(),
-		Delete:           innerWrite.Delete && v.Relation.Updatable.Deletes(),
+		Update:           innerWrite.Update && v.Relation.AllowedCommands.AllowsUpdate(),
+		Delete:           innerWrite.Delete && v.Relation.AllowedCommands.AllowsDelete(),
 		InsertsAreHidden: innerWrite.InsertsAreHidden,
 		Notices:          innerWrite.Notices,
 	}

@@ -44,6 +44,7 @@ type stampDecl struct {
 	unless                   block
 }
 
+// accepts reports whether the key accept lists a word.
 func (d *writeDecl) accepts(what string) bool {
 	return slices.ContainsFunc(d.accept, func(w wordDecl) bool { return w.text == what })
 }

@@ -19,7 +19,8 @@ func (c *writeCompiler) checkForeignKeys(out *Write, decl *writeDecl, t *policyT
 		if _, open := target.rows.(predicate.Open); open {
 			continue
 		}
-		node := predicate.Reference{Relation: target.relation, Columns: key.TargetCols, From: key.Columns, Rows: target.rows}
+		node := predicate.Reference{Relation: target.relation, Columns: key.TargetColumns, From: key.Columns,
+			Rows: target.rows}
 		if overlap(withSources(t.relation, key.Columns), sendable) {
 			insert = append(insert, node)
 		}

@@ -124,7 +124,7 @@ func (c *originCompiler) refuseReusedKey(at place, t *Table, from, r *catalog.Re
 	}
 	if from != nil && slices.ContainsFunc(from.ForeignKeys, func(k catalog.ForeignKey) bool {
 		return k.Validated && k.Target == r.Name && slices.Equal(k.Columns, step.StartColumns()) &&
-			slices.Equal(k.TargetCols, step.TargetColumns())
+			slices.Equal(k.TargetColumns, step.TargetColumns())
 	}) {
 		return
 	}
@@ -150,7 +150,7 @@ func (c *originCompiler) refuseForeignLinks(t *Table, r *catalog.Relation, step 
 	link := c.tables[r.Name]
 	for _, key := range r.ForeignKeys {
 		if key.Target == t.Relation.Name && slices.Equal(key.Columns, step.TargetColumns()) &&
-			slices.Equal(key.TargetCols, step.StartColumns()) && !link.decl.write.accepts(acceptReferences) {
+			slices.Equal(key.TargetColumns, step.StartColumns()) && !link.decl.write.accepts(acceptReferences) {
 			return
 		}
 	}

@@ -35,10 +35,11 @@ func writable() *catalog.Snapshot {
 		return out
 	}
 	unique := func(names ...string) catalog.Key {
-		return catalog.Key{Name: strings.Join(names, "_"), Columns: names, Equal: names, NullsDistinct: names}
+		return catalog.Key{Name: strings.Join(names, "_"), Columns: names, EqualColumns: names, NullsDistinctColumns: names}
 	}
 	to := func(target, column string, action catalog.Action, from ...string) catalog.ForeignKey {
-		return catalog.ForeignKey{Columns: from, Target: public(target), TargetCols: []string{column}, OnUpdate: action, OnDelete: action}
+		return catalog.ForeignKey{Columns: from, Target: public(target), TargetColumns: []string{column}, OnUpdate: action,
+			OnDelete: action}
 	}
 	return catalog.NewSnapshot(catalog.Spec{
 		Database: "d", ServerVersion: 150000, SearchPath: []string{"public"},
@@ -57,7 +58,7 @@ func writable() *catalog.Snapshot {
 			{Name: public("numbered"), Kind: catalog.Table, PrimaryKey: []string{"id"},
 				Unique: []catalog.Key{unique("id")}, Columns: columns("id bigint!@, owner uuid!, title text!")},
 			{Name: public("partial"), Kind: catalog.Table, Columns: columns("owner uuid, title text"),
-				Unique: []catalog.Key{{Name: "p", Columns: []string{"owner", "title"}, Equal: []string{"title"}}}},
+				Unique: []catalog.Key{{Name: "p", Columns: []string{"owner", "title"}, EqualColumns: []string{"title"}}}},
 			{Name: public("spread"), Kind: catalog.PartitionedTable, Inheritance: catalog.Inheritance{PartitionBy: []string{"region"}},
 				Columns: columns("owner uuid!, region text, title text")},
 			{Name: public("ruled"), Kind: catalog.Table, WriteFacts: catalog.WriteFacts{HasRules: true}, Columns: columns("owner uuid")},
@@ -78,7 +79,7 @@ func writable() *catalog.Snapshot {
 				Inheritance: catalog.Inheritance{PartitionBy: []string{"region", "secret"}},
 				Unique:      []catalog.Key{unique("id"), unique("owner", "code", "title"), unique("owner", "slug")},
 				ForeignKeys: []catalog.ForeignKey{to("places", "id", catalog.Cascade, "place", "secret")},
-				WriteFacts: catalog.WriteFacts{Computed: []catalog.Computed{{By: "index", Columns: []string{"a", "secret"}},
+				WriteFacts: catalog.WriteFacts{Computations: []catalog.Computation{{By: "index", Columns: []string{"a", "secret"}},
 					{By: "trigger", Columns: []string{"c", "secret"}}, {By: "index", Columns: []string{"d", "owner"}}}},
 				Columns: columns(
 					"id uuid!=, owner uuid!, a integer, b text, c integer, d integer, e integer, title text, slug " +

@@ -17,10 +17,10 @@ const (
 
 // The bounds of what is read before a client is known.
 const (
-	maxStartupBytes  = 10_000  // as in PostgreSQL
-	maxPasswordBytes = 10_000  // a password message
-	maxTokenBytes    = 8 << 10 // a token in it, as package identity takes it
-	// of a password that is too long, so much is read and thrown away, so that its sender reads the answer
+	maxStartupBytes  = 10_000  // longest startup packet, as in PostgreSQL
+	maxPasswordBytes = 10_000  // longest password message
+	maxTokenBytes    = 8 << 10 // longest token in a password message, as package identity accepts it
+	// how much of a password that is too long is read and thrown away, so that its sender reads the answer
 	maxDiscardedBytes = 64 << 10
 	maxCancelBytes    = 4 + 4 + 4 + 256
 )
@@ -37,7 +37,7 @@ func (c *conn) admit() (*startup, error) {
 		if _, err := io.ReadFull(c.client, head[:1]); err != nil {
 			return nil, errGone
 		}
-		if head[0] == 0x16 && first { // a TLS ClientHello: TLS without being asked for
+		if head[0] == 0x16 && first { // A TLS ClientHello: the client starts with TLS without an SSLRequest.
 			if err := c.startTLS(&prefixedConn{Conn: c.client, prefix: head[:1]}, true); err != nil {
 				return nil, err
 			}
@@ -75,7 +75,7 @@ func (c *conn) admit() (*startup, error) {
 	}
 }
 
-// readStartupHead reads the rest of a packet's head, of which the first byte is read, and returns the packet's length.
+// readStartupHead reads a packet's head, of which the first byte was read already, and returns the packet's length.
 func (c *conn) readStartupHead(head []byte) (length int, err error) {
 	if _, err := io.ReadFull(c.client, head[1:4]); err != nil {
 		return 0, truncatedError(err)
@@ -99,7 +99,7 @@ func truncatedError(err error) error {
 	return err
 }
 
-// prefixedConn gives back bytes that were read too early.
+// prefixedConn is a connection whose reader first gets bytes that were read too early.
 type prefixedConn struct {
 	net.Conn
 	prefix []byte

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// maxAnswer is the longest message that PostgreSQL sends.
+// maxAnswer is the longest message that PostgreSQL sends, in bytes.
 const maxAnswer = 1 << 30
 
 // headerSize is the type byte and the length of a message.
@@ -34,7 +34,7 @@ type answers struct {
 	cut           resultCut
 	retriedAnswer retriedAnswer
 	outcomes      outcomes
-	inside        bool // the client has a message in part
+	inside        bool // the client has received only a part of a message
 }
 
 // messageTail is the part of a message in progress that has not arrived yet.
@@ -45,7 +45,8 @@ type messageTail struct {
 	inPlace []byte // what is relayed in its place; nil: nothing
 }
 
-// relayAnswers runs until the session is over. What it returns is the reason for the end, nil if the client was told.
+// relayAnswers runs until the session is over. It returns the reason for the end, and nil if the client was told
+// already.
 func (s *session) relayAnswers() *sqlstate.Error {
 	o := answers{session: s, relay: relay{source: newSource(s.upstream), to: newSink(s.client)}}
 	defer o.release()
@@ -70,7 +71,7 @@ func (s *session) relayAnswers() *sqlstate.Error {
 		writeErr := o.flush()
 		o.outcomes.record(o.server.metrics)
 		if writeErr != nil {
-			return nil // the client is gone
+			return nil // The client has closed its connection.
 		}
 		if err != nil {
 			return err
@@ -85,7 +86,7 @@ func (s *session) relayAnswers() *sqlstate.Error {
 	}
 }
 
-// flush writes what passes of the chunk to the client.
+// flush sends the part of the chunk that passes to the client.
 func (o *answers) flush() error {
 	var err error
 	if b := o.passedBytes(); len(b) > 0 {
@@ -128,7 +129,7 @@ func (o *answers) scan() *sqlstate.Error {
 	return nil
 }
 
-// passTail takes what has arrived of the message in progress.
+// passTail handles what has arrived of the message in progress.
 func (o *answers) passTail() {
 	n := min(o.tail.bytes, o.w-o.r)
 	o.tail.bytes -= n
@@ -139,7 +140,7 @@ func (o *answers) passTail() {
 	}
 }
 
-// message takes the next message. more says that too little of it has arrived.
+// message handles the next message. It returns more if too little of the message has arrived.
 func (o *answers) message() (more bool, _ *sqlstate.Error) {
 	b := (*o.buf)[o.r:o.w]
 	o.tail.skip = false
@@ -157,12 +158,12 @@ func (o *answers) message() (more bool, _ *sqlstate.Error) {
 	}
 	n := min(whole, len(*o.buf))
 	if len(b) < n {
-		return true, nil // and it fits
+		return true, nil // The rest of the message fits into the buffer.
 	}
 	return false, o.sessionMessage(typ, b[headerSize:n], whole-n)
 }
 
-// isReadWhole tells whether messages of this type are read whole: they say something about the session.
+// isReadWhole reports whether messages of this type are read whole: they say something about the session.
 func (o *answers) isReadWhole(typ byte) bool {
 	switch typ {
 	case 'E', 'N', 'S', 'Z', 'A':
@@ -178,8 +179,8 @@ func (o *answers) isReadWhole(typ byte) bool {
 	return false
 }
 
-// resultMessage takes a message that belongs to the result of a client's message, by its header. Its tail passes as it
-// arrives, except for the columns of a RowDescription. Where keys of rows are recorded, it is read whole if it fits.
+// resultMessage handles a message that belongs to the result of a client's message, by its header. Its tail passes as
+// it arrives, except for the columns of a RowDescription. Where keys of rows are recorded, it is read whole if it fits.
 func (o *answers) resultMessage(typ byte, whole int) (more bool, _ *sqlstate.Error) {
 	b := (*o.buf)[o.r:o.w]
 	if typ == 'T' {
@@ -187,14 +188,14 @@ func (o *answers) resultMessage(typ byte, whole int) (more bool, _ *sqlstate.Err
 		case whole < descriptionHeader:
 			return false, desyncError(errDescription)
 		case len(b) < descriptionHeader:
-			return true, nil // and it fits
+			return true, nil // The rest of the message fits into the buffer.
 		}
 	}
 	reads := o.readsKeys(typ)
 	of, body := o.head, []byte(nil)
 	if reads && whole <= len(*o.buf) {
 		if len(b) < whole {
-			return true, nil // and it fits
+			return true, nil // The rest of the message fits into the buffer.
 		}
 		body = b[headerSize:whole]
 	}
@@ -223,7 +224,7 @@ func (o *answers) resultMessage(typ byte, whole int) (more bool, _ *sqlstate.Err
 	return false, nil
 }
 
-// current is the entry that the answers belong to now.
+// current returns the entry that the answers belong to now.
 func (o *answers) current() entry {
 	if o.head == nil {
 		o.head = o.ledger.head()

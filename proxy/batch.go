@@ -6,10 +6,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// maxBatch is the size from which a batch is sent without looking for more input.
+// maxBatch is the size in bytes from which a batch is sent without looking for more input.
 const maxBatch = 64 << 10
 
-// An idle session keeps no more than keptBuffer of each of its own buffers, and room for no more than keptEntries.
+// An idle session keeps no more than keptBuffer of each of its own buffers, and room for no more than keptEntries
+// entries.
 const (
 	keptBuffer  = 2 << 10
 	keptEntries = 64
@@ -18,7 +19,7 @@ const (
 // batch is what the client has sent and the server is to get, in one write. None of it is sent before every decision in
 // it is recorded.
 type batch struct {
-	to    sink // the server
+	to    sink // connection to the server
 	out   []byte
 	items []item
 	sent  int       // the number of items that are sent; sent items are empty
@@ -30,15 +31,15 @@ type batch struct {
 // item is one message in a batch; its bytes are batch.out[start:end].
 type item struct {
 	start, end int
-	entry      entry // nil: the server answers nothing to it
+	entry      entry // entry of the message; nil: the server sends no answer to the message
 }
 
-// add closes the item whose bytes are those from start on.
+// add ends the item whose bytes begin at start.
 func (b *batch) add(start int, e entry) {
 	b.items = append(b.items, item{start, len(b.out), e})
 }
 
-// unsent are the items that are not sent yet.
+// unsent returns the items that are not sent yet.
 func (b *batch) unsent() []item { return b.items[b.sent:] }
 
 func (b *batch) reset() {
@@ -157,11 +158,11 @@ func (r *requests) waitToSend() (end int, err error) {
 			end = b.groupEnd()
 		}
 	}
-	b.read = b.read.Add(time.Since(began)) // not the proxy's time
+	b.read = b.read.Add(time.Since(began)) // The proxy's own time does not include the wait.
 	return end, nil
 }
 
-// sealEnd is the end of the first group that takes the seal away, or end where none does before it.
+// sealEnd returns where the first group ends that takes the seal away, and end if none does before it.
 func (b *batch) sealEnd(end int) int {
 	for i := b.sent; i < end; i++ {
 		if e := b.items[i].entry; e == nil || !dropsSeal(e) {
@@ -176,13 +177,13 @@ func (b *batch) sealEnd(end int) int {
 	return end
 }
 
-// dropsSeal tells whether e takes the seal away.
+// dropsSeal reports whether e takes the seal away.
 func dropsSeal(e entry) bool {
 	x := e.exec()
 	return x != nil && x.dropsSeal && x.refusal == nil
 }
 
-// groupEnd is where the first group of the unsent items ends.
+// groupEnd returns where the first group of the unsent items ends.
 func (b *batch) groupEnd() int {
 	for i := b.sent; i < len(b.items); i++ {
 		if e := b.items[i].entry; e != nil && e.endsWithReady() {
@@ -192,7 +193,7 @@ func (b *batch) groupEnd() int {
 	return len(b.items)
 }
 
-// endsWithReady tells whether a Query or a Sync is among the unsent items.
+// endsWithReady reports whether a Query or a Sync is among the unsent items.
 func (b *batch) endsWithReady() bool {
 	for _, it := range b.unsent() {
 		if it.entry != nil && it.entry.endsWithReady() {
@@ -207,11 +208,11 @@ func (r *requests) forward(end int) error {
 	b := &r.batch
 	items := b.items[b.sent:end]
 	entries := r.startSending(items)
-	skipped, ok := r.ledger.push(entries) // which keeps the entries, not the list
+	skipped, ok := r.ledger.push(entries) // The ledger keeps the entries, not the list.
 	clear(entries)
 	b.entries = entries[:0]
 	if !ok {
-		return errGone // finish ends the entries of the batch
+		return errGone // The session's end ends the entries of the batch.
 	}
 	for _, e := range skipped {
 		record(e)
@@ -223,7 +224,7 @@ func (r *requests) forward(end int) error {
 		r.ledger.setStaging(false)
 	}
 	if err := b.to.write(out); err != nil {
-		// Why the server is gone is said by its last message, which is perhaps not read yet.
+		// The server's last message says why it has closed the connection; it may not have been read yet.
 		return r.awaitEnd(err)
 	}
 	return nil
@@ -249,8 +250,8 @@ func (r *requests) startSending(items []item) []entry {
 	return entries
 }
 
-// bytes are what is sent for the items. A message whose result is limited, the last of them, is not sent as it was
-// staged.
+// bytes returns what is sent for the items. A message whose result is limited, the last of them, is not sent as it
+// was staged.
 func (b *batch) bytes(items []item) []byte {
 	last := items[len(items)-1]
 	out := b.out[items[0].start:last.end]
@@ -262,14 +263,15 @@ func (b *batch) bytes(items []item) []byte {
 		}
 	case *executeEntry:
 		if isLimited(e) {
-			// Its answer must come before anything behind it is sent.
+			// The answer to this message must come before anything behind it is sent.
 			return appendMessage(out[:len(out):len(out)], 'H')
 		}
 	}
 	return out
 }
 
-// awaitEnd gives the goroutine that reads the server's answers a moment to find out why the server is gone.
+// awaitEnd gives the goroutine that reads the server's answers a moment to find out why the server has closed the
+// connection.
 func (s *session) awaitEnd(err error) error {
 	select {
 	case <-s.ctx.Done():

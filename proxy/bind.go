@@ -5,7 +5,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// bindEntry is a Bind.
+// bindEntry is the entry of a Bind message.
 type bindEntry struct {
 	entryBase
 
@@ -18,14 +18,14 @@ type bindEntry struct {
 func (e *bindEntry) appendRefused(dst []byte) []byte { return e.refusal.bind(dst) }
 
 func (e *bindEntry) answer(o *answers, typ byte, _ int) (known bool, err *sqlstate.Error) {
-	if typ != '2' { // BindComplete
+	if typ != '2' { // The type is that of BindComplete.
 		return false, nil
 	}
 	o.succeed()
 	return true, nil
 }
 
-// bind stages a Bind.
+// bind stages a Bind message.
 func (r *requests) bind(body []byte) error {
 	e := &bindEntry{}
 	portalName, name, rest, ok := decodeBind(body)

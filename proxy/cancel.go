@@ -11,11 +11,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// cancelKey names a session to a CancelRequest. Agents get a key that pgconsent has made, so that they learn neither
-// the server's process id nor a key that works there.
+// cancelKey is the key by which a CancelRequest names a session. Agents get a key that pgconsent has made, so that they
+// learn neither the server's process id nor a key that the server accepts.
 type cancelKey struct{ pid, secret uint32 }
 
-// cancels are the keys of agents, and the servers to which keys of owners may belong.
+// cancels has the cancel keys of agents, and the servers to which keys of owners may belong.
 type cancels struct {
 	mu      sync.Mutex
 	agents  map[cancelKey]*session
@@ -40,7 +40,7 @@ func (c *cancels) add(s *session) cancelKey {
 	}
 	for {
 		var b [8]byte
-		_, _ = rand.Read(b[:]) // never fails
+		_, _ = rand.Read(b[:]) // rand.Read never returns an error.
 		key := cancelKey{1<<30 | binary.BigEndian.Uint32(b[:])>>2, binary.BigEndian.Uint32(b[4:])}
 		if _, taken := c.agents[key]; !taken {
 			c.agents[key] = s
@@ -49,6 +49,7 @@ func (c *cancels) add(s *session) cancelKey {
 	}
 }
 
+// remove removes a key.
 func (c *cancels) remove(key cancelKey) {
 	c.mu.Lock()
 	delete(c.agents, key)
@@ -61,7 +62,8 @@ func (c *cancels) find(key cancelKey) *session {
 	return c.agents[key]
 }
 
-// addOwner notes that keys unknown here may belong to u's server, until the returned function is called.
+// addOwner notes that keys which the proxy does not know may belong to u's server, until the returned function is
+// called.
 func (c *cancels) addOwner(u Upstream) (remove func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,7 +85,7 @@ func (c *cancels) addOwner(u Upstream) (remove func()) {
 	}
 }
 
-// ownerServers are the servers on which owners have sessions.
+// ownerServers returns the servers on which owners have sessions.
 func (c *cancels) ownerServers() []Upstream {
 	c.mu.Lock()
 	defer c.mu.Unlock()

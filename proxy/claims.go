@@ -15,11 +15,11 @@ type claims struct {
 	initial    map[string]string // the claims of the startup message
 	committed  map[string]string
 	current    map[string]string
-	onCommit   map[string]string // the claims that apply once the transaction commits
+	onCommit   map[string]string // claims that apply once the transaction commits
 	savepoints []savedClaims     // the claims at each savepoint, oldest first
 	pending    bool              // a setting was changed in the transaction that is in progress
-	failed     bool              // an error came in the transaction
-	unknown    bool              // a savepoint was undone that is not known
+	failed     bool              // an error has occurred in the transaction
+	unknown    bool              // a savepoint was undone that the proxy does not know
 	// A transaction has ended since the last ReadyForQuery: a setting that is changed since then is part of one that ends
 	// by itself.
 	ended bool
@@ -30,6 +30,7 @@ type savedClaims struct {
 	current, onCommit map[string]string
 }
 
+// begin notes the claims of the startup message.
 func (c *claims) begin(settings map[string]string) {
 	c.initial, c.committed, c.current, c.onCommit = settings, settings, settings, settings
 }
@@ -75,7 +76,7 @@ func (c *claims) savepoint(name string) {
 	c.savepoints = append(c.savepoints, savedClaims{name, c.current, c.onCommit})
 }
 
-// find is the place of the newest savepoint of that name.
+// find returns the place of the newest savepoint with this name.
 func (c *claims) find(name string) (int, bool) {
 	for i := len(c.savepoints) - 1; i >= 0; i-- {
 		if c.savepoints[i].name == name {
@@ -111,7 +112,7 @@ func (c *claims) apply(e verdict.Effect) {
 		}
 	case verdict.ResetsSettings:
 		c.reset()
-	case verdict.Discards: // PostgreSQL commits it as it completes: no error behind it in a pipeline undoes it
+	case verdict.Discards: // PostgreSQL commits DISCARD ALL as it completes: no error behind it in a pipeline undoes it.
 		c.reset()
 		c.endTx(false)
 		c.ended = true
@@ -127,13 +128,14 @@ func (c *claims) apply(e verdict.Effect) {
 	}
 }
 
-// mayChange tells whether e, which is not answered yet, may change claims.
+// mayChange reports whether e, which is not answered yet, may change claims.
 func (c *claims) mayChange(e entry, inTx bool) bool {
 	if e == nil {
 		return false
 	}
 	if c.pending && !inTx && e.endsWithReady() {
-		// It ends the transaction in which they were set, and undoes them where it fails, as a refused message does.
+		// The entry ends the transaction in which the claims were set, and undoes them if it fails, as a refused message
+		// does.
 		return true
 	}
 	x := e.exec()
@@ -176,9 +178,9 @@ func (l *ledger) claimsAfterAll(staged []item) (verdict.Claims, bool) {
 	return verdict.Claims{Known: !l.claims.unknown, Values: l.claims.current}, true
 }
 
-// claims tells enforcement the claims of the session. If an answer of the server decides the claims, claims waits for
-// it. In the middle of a group of messages the claims are not known, since the server may answer as late as it likes.
-// For a statement that a text runs by name they are not known if the text changes claims before it.
+// claims returns the claims of the session, for enforcement. If an answer of the server decides the claims,
+// claims waits for it. In the middle of a group of messages the claims are not known, since the server may answer as
+// late as it likes. For a statement that a text runs by name they are not known if the text changes claims before it.
 func (r *requests) claims() verdict.Claims {
 	if r.claimsUnknown {
 		return verdict.Claims{}
@@ -188,7 +190,7 @@ func (r *requests) claims() verdict.Claims {
 		return c
 	}
 	if err := r.flush(); err != nil {
-		return verdict.Claims{} // the next flush returns it as well
+		return verdict.Claims{} // The next flush returns the error as well.
 	}
 	r.ledger.waitOutsideTx()
 	c, _ = r.ledger.claimsAfterAll(nil)

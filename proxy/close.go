@@ -5,7 +5,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// closeEntry is a Close.
+// closeEntry is the entry of a Close message.
 type closeEntry struct {
 	entryBase
 
@@ -17,14 +17,14 @@ func (e *closeEntry) begins() bool { return false }
 func (e *closeEntry) appendRefused(dst []byte) []byte { return e.refusal.describe(dst) }
 
 func (e *closeEntry) answer(o *answers, typ byte, _ int) (known bool, err *sqlstate.Error) {
-	if typ != '3' { // CloseComplete
+	if typ != '3' { // The type is that of CloseComplete.
 		return false, nil
 	}
 	o.succeed()
 	return true, nil
 }
 
-// closeNamed stages a Close.
+// closeNamed stages a Close message.
 func (r *requests) closeNamed(body []byte) {
 	object, name, ok := decodeNamed(body)
 	if !ok {

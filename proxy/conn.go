@@ -18,7 +18,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// errGone means that a peer has left: no error is sent to it, and none is logged.
+// errGone means that the client or the server has closed the connection: no error is sent to it, and none is logged.
 var errGone = errors.New("peer is gone")
 
 // conn is one client's connection through all its phases.
@@ -31,19 +31,21 @@ type conn struct {
 
 	loggingIn bool // guarded by the server's lock
 
-	token    TokenGrant      // of an agent that logged in with a token
-	identity *Identity       // of a connection that was dialed within the process; nil: the client came over a socket
-	client   net.Conn        // plain, or TLS once negotiated
+	token TokenGrant // what the token of the agent gives, if the agent logged in with one
+	// caller for whom the connection was dialed within the process; nil: the client came over a socket
+	identity *Identity
+	client   net.Conn        // plain connection, or TLS once that is negotiated
 	binding  *channelBinding // set with TLS
 
 	mu       sync.Mutex
 	upstream net.Conn
 	session  *session // set once the agent is logged in
-	owner    bool     // the relay of an owner's bytes has begun
+	owner    bool     // the connection is an owner's, and relaying its bytes has begun
 	ended    bool
 	reason   *sqlstate.Error // what the client is told at the end
 	stopping bool            // the statement that the server still runs is to be cancelled
-	broken   bool            // the client has a message in part, or writing failed: it can be told nothing more
+	// the client has received only a part of a message, or writing failed: no error can be sent to it
+	broken bool
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
@@ -107,7 +109,7 @@ func (c *conn) run() error {
 	}
 }
 
-// conclude ends the connection for the reason that an error is.
+// conclude ends the connection with an error as the reason.
 func (c *conn) conclude(err error) {
 	var told *sqlstate.Error
 	switch {
@@ -168,8 +170,8 @@ func (c *conn) close() {
 	c.client.Close()
 }
 
-// linger lets the client read the last message: a socket closed with unread input resets the connection, and the
-// message with it.
+// linger lets the client read the last message: closing a socket with unread input would reset the connection, and the
+// message would be lost.
 func linger(nc net.Conn) {
 	if w, ok := nc.(interface{ CloseWrite() error }); ok {
 		_ = w.CloseWrite()
@@ -192,7 +194,7 @@ func (c *conn) setDeadline(t time.Time) {
 	}
 }
 
-// setUpstream hands the upstream connection to end and close.
+// setUpstream makes the upstream connection known to end and close.
 func (c *conn) setUpstream(nc net.Conn) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,14 +216,14 @@ func (c *conn) setClient(nc net.Conn) error {
 	return nil
 }
 
-// setBroken notes whether the client has a message in part, so that it can be told nothing now.
+// setBroken notes whether the client has received only a part of a message, so that no error can be sent to it now.
 func (c *conn) setBroken(yes bool) {
 	c.mu.Lock()
 	c.broken = yes
 	c.mu.Unlock()
 }
 
-// write sends to the client in the login phase.
+// write sends bytes to the client in the login phase.
 func (c *conn) write(b []byte) error {
 	_, err := c.client.Write(b)
 	if err != nil {
@@ -230,7 +232,7 @@ func (c *conn) write(b []byte) error {
 	return err
 }
 
-// loopback tells whether the client is on this machine.
+// loopback reports whether the client is on this machine.
 func (c *conn) loopback() bool {
 	switch a := c.client.RemoteAddr().(type) {
 	case *net.UnixAddr:

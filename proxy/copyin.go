@@ -12,24 +12,24 @@ import (
 // While a COPY FROM STDIN runs, the client's rows go to the server as they arrive, in pieces of what has arrived. The
 // goroutine that handles the client's messages waits for the server each time: until it asks for rows, and for a Query
 // until it has answered. So each message is taken as the server takes it: CopyData and the end of the rows belong to
-// the COPY while it runs and are ignored when it does not, Flush and Sync the other way round.
+// the COPY while it runs, and are ignored when none runs. Flush and Sync are ignored while it runs.
 
-// maxCopyData is the longest CopyData, as in PostgreSQL.
+// maxCopyData is the length of the longest CopyData message, as in PostgreSQL.
 const maxCopyData = 1<<30 - 2
 
-// hasCopyIn tells whether an execution asks the client for rows.
+// hasCopyIn reports whether an execution asks the client for rows.
 func hasCopyIn(v *verdict.Verdict) bool {
 	return slices.ContainsFunc(v.Effects, func(e verdict.Effect) bool { return e.Kind == verdict.CopiesIn })
 }
 
-// startCopy sends the COPY FROM STDIN that is staged and takes the client's rows to the server.
+// startCopy sends the COPY FROM STDIN that is staged and relays the client's rows to the server.
 func (r *requests) startCopy(in *input) error {
 	e := r.copyFrom
 	r.copyFrom = nil
 	if err := r.flush(); err != nil {
 		return err
 	}
-	r.snapshots.part++ // it reads, too
+	r.snapshots.part++ // The copy reads a part of the input, too.
 	_, isExecute := e.(*executeEntry)
 	for r.ledger.waitForCopy(e) {
 		rows := copyRelay{requests: r, in: in, of: e.exec(), extended: isExecute}
@@ -37,24 +37,24 @@ func (r *requests) startCopy(in *input) error {
 			return err
 		}
 		if isExecute {
-			break // the server keeps the answer back until Sync
+			break // The server keeps the answer back until a Sync comes.
 		}
 	}
 	return nil
 }
 
-// copyRelay takes the rows of one COPY to the server.
+// copyRelay relays the rows of one COPY to the server.
 type copyRelay struct {
 	*requests
 	in       *input
 	of       *execution
-	extended bool // an Execute, and not a Query
+	extended bool // the COPY runs by an Execute, and not by a Query
 
 	begun bool // a row has been relayed
-	syncs int  // behind rows
+	syncs int  // number of Syncs that came behind the rows
 }
 
-// relay takes the rows to the server, to their end or until the server has given up.
+// relay relays the rows to the server, until the rows end or the server has given up.
 func (c *copyRelay) relay() error {
 	for {
 		over, err := c.relayArrived()
@@ -62,14 +62,14 @@ func (c *copyRelay) relay() error {
 			return err
 		}
 		if err := c.in.fill(); err == io.EOF {
-			return errGone // the server must not take the rows so far for all
+			return errGone // The server must not take the rows so far for all rows.
 		} else if err != nil {
 			return err
 		}
 	}
 }
 
-// relayArrived takes the rows that have arrived to the server.
+// relayArrived relays to the server the rows that have arrived.
 func (c *copyRelay) relayArrived() (over bool, err error) {
 	for {
 		if c.in.pass == 0 && !c.ledger.isCopying(c.of) {
@@ -100,7 +100,7 @@ func (c *copyRelay) relayArrived() (over bool, err error) {
 	}
 }
 
-// message takes a message that is no CopyData. It tells whether it ends the rows.
+// message handles a message that is no CopyData. It reports whether the message ends the rows.
 func (c *copyRelay) message(typ byte, body []byte) (over bool, err error) {
 	switch typ {
 	case 'c':
@@ -135,7 +135,7 @@ func (c *copyRelay) answerSyncs() error {
 	return nil
 }
 
-// endRows tells the server that the rows are at their end, unless it has given up.
+// endRows tells the server that the rows have ended, unless it has given up.
 func (c *copyRelay) endRows(message []byte) error {
 	if !c.ledger.endCopy(c.of) {
 		return nil
@@ -146,11 +146,11 @@ func (c *copyRelay) endRows(message []byte) error {
 	return nil
 }
 
-// rows takes the CopyData that has arrived, headers and all, and counts the messages that begin in it. A message that
-// has arrived in part is taken as far as it has.
+// rows returns the CopyData that has arrived, headers and all, and counts the messages that begin in it. Of a
+// message that has arrived in part it returns that part.
 func (in *input) rows() (raw []byte, n int, err error) {
 	b := in.bytes()
-	in.dropArrived() // a message that came when no COPY ran
+	in.dropArrived() // The message came when no COPY ran.
 	start := in.r
 	for in.drop == 0 {
 		if in.pass > 0 {
@@ -175,7 +175,8 @@ func (in *input) rows() (raw []byte, n int, err error) {
 	return b[start:in.r], n, nil
 }
 
-// waitForCopy waits until the server asks for the rows of a COPY of e, or e is over. It tells which.
+// waitForCopy waits until the server asks for the rows of a COPY of e, or e is over. It reports whether the server
+// asks.
 func (l *ledger) waitForCopy(e entry) (copying bool) {
 	x := e.exec()
 	l.mu.Lock()
@@ -186,14 +187,14 @@ func (l *ledger) waitForCopy(e entry) (copying bool) {
 	return !l.closed && x.copying
 }
 
-// isCopying tells whether the server still takes rows.
+// isCopying reports whether the server still reads rows.
 func (l *ledger) isCopying(x *execution) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return x.copying && !l.closed
 }
 
-// countCopied counts rows on their way to the server, if it still takes them.
+// countCopied counts rows that are relayed to the server, if it still reads them.
 func (l *ledger) countCopied(x *execution, rows, bytes int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

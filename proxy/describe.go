@@ -5,8 +5,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// describeEntry is a Describe. Its refused form leaves statements and portals as they are, so it stands for any message
-// that is refused before its kind matters.
+// describeEntry is the entry of a Describe message. Its refused form leaves statements and portals as they are, so it
+// stands for any message that is refused before its kind matters.
 type describeEntry struct {
 	entryBase
 
@@ -20,11 +20,11 @@ func (e *describeEntry) appendRefused(dst []byte) []byte { return e.refusal.desc
 
 func (e *describeEntry) answer(o *answers, typ byte, _ int) (known bool, err *sqlstate.Error) {
 	switch typ {
-	case 't': // ParameterDescription
+	case 't': // The type is that of ParameterDescription.
 		known = e.object == 'S' && !e.parameters
 		e.parameters = true
 		return known, nil
-	case 'T', 'n': // RowDescription, NoData
+	case 'T', 'n': // The types are those of RowDescription and NoData.
 		if e.object == 'S' && !e.parameters {
 			return false, nil
 		}
@@ -34,7 +34,7 @@ func (e *describeEntry) answer(o *answers, typ byte, _ int) (known bool, err *sq
 	return false, nil
 }
 
-// describe stages a Describe.
+// describe stages a Describe message.
 func (r *requests) describe(body []byte) error {
 	object, name, ok := decodeNamed(body)
 	if !ok {
@@ -59,7 +59,7 @@ func (r *requests) describe(body []byte) error {
 		r.refuse(e, refused, v, t)
 		return nil
 	}
-	if v.HardenBeforeParse && object == 'S' { // the server may parse it again
+	if v.HardenBeforeParse && object == 'S' { // The server may parse the statement again.
 		r.hardenPlan()
 	}
 	if err := r.prepareNamed(v); err != nil {

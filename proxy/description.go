@@ -14,16 +14,16 @@ import (
 // message stays as it is.
 
 const (
-	descriptionHeader = 7 // bytes of a RowDescription before the first column: type, length, number of columns
-	// the bytes of a column behind its name: relation, number, type, size and modifier of the type, format
+	descriptionHeader = 7 // length of a RowDescription before the first column: type, length, number of columns
+	// length of a column after its name: relation, number, type, size and modifier of the type, format
 	columnTail = 18
 
-	maxColumn = 1024 // longer than any column of a RowDescription: names have 63 bytes
+	maxColumn = 1024 // more bytes than any column of a RowDescription has: names have at most 63 bytes
 )
 
 var errDescription = errors.New("invalid RowDescription")
 
-// column takes the next column of a RowDescription. more says that it has not arrived whole.
+// column handles the next column of a RowDescription. It returns more if the column has not arrived whole.
 func (o *answers) column() (more bool, _ *sqlstate.Error) {
 	have := (*o.buf)[o.r:min(o.w, o.r+o.tail.bytes)]
 	end := bytes.IndexByte(have, 0)

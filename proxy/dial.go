@@ -13,17 +13,17 @@ import (
 
 // Identity is the caller for whom [Server.Dial] makes a connection. The code that dials has verified it.
 type Identity struct {
-	Agent, Database string // as in the startup message, which must say the same
+	Agent, Database string // agent and database as in the startup message, which must name the same
 	Remote          string // the name of the caller for the audit, in the place of an address
 
 	Claims map[string]string // attributes that a verified token gives; nil: none
-	Until  time.Time         // when that expires; zero: never
+	Until  time.Time         // when the token expires; zero: never
 	Lists  bool              // columns that the policy shows by key only are hidden altogether
 }
 
 // Dial makes a connection within the process that is treated as the connection of an authenticated agent: its
-// statements are enforced, recorded and limited, and its session is drained and ended, as with any agent. Only the
-// password is not asked for. The caller speaks the protocol over it as a client does over a socket, and sends its
+// statements are enforced, recorded and limited, and its session is drained and ended, as with any agent. Only a
+// password is not requested. The caller speaks the protocol over it as a client does over a socket, and sends its
 // startup message first, without TLS.
 //
 // An agent that could not log in is told so in a message of the protocol (28000). The error is not nil where the server
@@ -49,8 +49,8 @@ func (s *Server) Dial(ctx context.Context, id Identity) (net.Conn, error) {
 	return near, nil
 }
 
-// pair makes the two ends of one connection. It is a socket of the kernel's, which buffers, has deadlines and closes by
-// halves as a client's does.
+// pair makes the two ends of one connection. It is a socket of the operating system, which buffers, has deadlines and
+// can be closed in one direction, as a client's socket.
 func pair() (near, far net.Conn, err error) {
 	fds, err := socketpair()
 	if err != nil {
@@ -59,7 +59,7 @@ func pair() (near, far net.Conn, err error) {
 	ends := make([]net.Conn, 2)
 	for i, fd := range fds {
 		f := os.NewFile(uintptr(fd), "pgconsent")
-		ends[i], err = net.FileConn(f) // a duplicate
+		ends[i], err = net.FileConn(f) // FileConn makes a duplicate of the descriptor.
 		f.Close()
 		if err != nil {
 			if i == 0 {
@@ -85,7 +85,7 @@ func socketpair() ([2]int, error) {
 	return fds, err
 }
 
-// routeIdentity is the route of a connection that [Server.Dial] made: an agent's, or an error.
+// routeIdentity returns the route of a connection that [Server.Dial] made: an agent's route, or an error.
 func (c *conn) routeIdentity(st *startup) (Route, error) {
 	if st.user != c.identity.Agent || st.database != c.identity.Database {
 		return Route{}, sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity,
@@ -100,7 +100,7 @@ func (c *conn) routeIdentity(st *startup) (Route, error) {
 	return route, nil
 }
 
-// remote is the client's address, or the name of the caller who dialed.
+// remote returns the client's address, or the name of the caller who dialed.
 func (c *conn) remote() string {
 	if c.identity != nil {
 		return c.identity.Remote

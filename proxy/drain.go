@@ -17,8 +17,8 @@ func (c *conn) drain() {
 		if session.ledger.drain() {
 			c.end(shutdownError())
 		}
-	case owner: // goes on until abort
-	default: // not logged in yet
+	case owner: // The relay goes on until abort.
+	default: // The client is not logged in yet.
 		c.end(shutdownError())
 	}
 }

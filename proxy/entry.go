@@ -8,34 +8,34 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// entry is one message for the server: staged in the batch at first, and in the ledger from when it is sent until the
+// entry is one message for the server. It is in the batch at first, and in the ledger from when it is sent until the
 // server has answered it. Each kind of message has a type of its own: [queryEntry], [parseEntry], [bindEntry],
 // [describeEntry], [closeEntry], [executeEntry] and [syncEntry].
 type entry interface {
 	base() *entryBase
 
-	// exec is what a Query and an Execute have in common; nil for all other messages.
+	// execution returns what a Query and an Execute have in common, and nil for all other messages.
 	exec() *execution
 
-	// begins tells whether the server begins a transaction with the message if there is none.
+	// begins reports whether the server begins a transaction with the message if none is open.
 	begins() bool
 
-	// endsWithReady tells whether ReadyForQuery ends the answers, as those to a Query and to a Sync.
+	// endsWithReady reports whether ReadyForQuery ends the answers to the message, as with a Query and a Sync.
 	endsWithReady() bool
 
 	// appendRefused appends the refused form of the message, see [refusal].
 	appendRefused(dst []byte) []byte
 
-	// answer takes one message of the server, by its type and the length of its body. It is false where PostgreSQL has no
-	// such answer to a message of this kind.
+	// answer handles one message of the server, by its type and the length of its body. It returns false where PostgreSQL
+	// has no such answer to a message of this kind.
 	answer(o *answers, typ byte, length int) (known bool, err *sqlstate.Error)
 }
 
 // entryBase is what all kinds of messages have in common.
 type entryBase struct {
-	own      bool     // the proxy's message, not the client's: its answers are not relayed
-	forNext  bool     // own: it prepares the message behind it, whose answer an error of it is
-	refusal  *refusal // the refused form is sent in place of the message; the server's error to it is replaced
+	own      bool     // the message is the proxy's and not the client's: its answers are not relayed
+	forNext  bool     // the proxy's message prepares the message behind it; an error of it is the answer to that message
+	refusal  *refusal // refusal whose refused form is sent in place of the message; it also replaces the server's error
 	replaced bool     // the message was refused after its bytes were staged
 
 	verdict *verdict.Verdict
@@ -44,15 +44,15 @@ type entryBase struct {
 	name     string // the client's name of the statement or portal
 	upstream string // the server's name of the statement or portal
 
-	snapshot *heldSnapshot // which the server takes with this message; nil: none that is held
-	foreign  bool          // the server reads foreign tables for it
+	snapshot *heldSnapshot // snapshot that the server takes with this message; nil: none that is held
+	foreign  bool          // the server reads foreign tables for the message
 
-	requestTime time.Duration // spent on the request before it was sent
-	sent        time.Time
+	requestTime time.Duration // how long the proxy worked on the request before it was sent
+	sent        time.Time     // when the message was sent
 
 	code sqlstate.Code // the SQLSTATE of the error that the client got
-	over bool          // it needs no more answers; guarded by the ledger's lock
-	done chan struct{} // own Query or Sync: closed with its ReadyForQuery
+	over bool          // the message needs no more answers; guarded by the ledger's lock
+	done chan struct{} // closed with the ReadyForQuery of a Query or Sync of the proxy
 }
 
 func (e *entryBase) base() *entryBase    { return e }
@@ -60,12 +60,12 @@ func (e *entryBase) exec() *execution    { return nil }
 func (e *entryBase) begins() bool        { return true }
 func (e *entryBase) endsWithReady() bool { return false }
 
-// replace puts the refused form in the place of a message that is staged already.
+// replace replaces a message that is staged already by its refused form.
 func replace(e entry, r *refusal) {
 	b := e.base()
 	b.refusal, b.replaced = r, true
 	if q, ok := e.(*queryEntry); ok {
-		q.steps = nil // the refused form goes as one message
+		q.steps = nil // The refused form is sent as one message.
 	}
 }
 
@@ -74,36 +74,38 @@ type execution struct {
 	entryBase
 
 	runs []*verdict.Verdict // the verdicts on the statements that the text runs by name
-	// the statements that its PREPAREs make, by the verdict's effects; nil where confirmed already
+	// the statements that its PREPAREs make, by the verdict's effects; nil once the server has confirmed them
 	preparedStatements []*statement
-	// the portals that its DECLAREs make, by the verdict's effects; nil where confirmed already
+	// the portals that its DECLAREs make, by the verdict's effects; nil once the server has confirmed them
 	declaredPortals []*portal
 	portals         []*portal     // the portals that the execution runs, by Execute or FETCH
 	snapshots       []snapshotUse // the held snapshots whose rows the execution shows
 	dropsSeal       bool
 
 	holdRequests uint64 // the holdRequests of the ledger when the message was staged
-	first        bool   // nothing was executed before it since the last Sync or Query
+	first        bool   // no message was executed before it since the last Sync or Query
 
-	// Set while the answers come, by the goroutine that reads them.
-	completedStatements int // statements
-	raisedBy            int // the statement, counted like completed, that raised raised
-	raisedNotices       []verdict.Notice
-	rows                int64
-	bytes               int64
-	limit               resultLimit
-	keys                verdict.KeyReader // reads the keys of the rows; nil: none are recorded
+	// These fields are set while the answers come, by the goroutine that reads them.
+	completedStatements int // number of statements that have completed
+	// number of the statement that raised the notices in raisedNotices, counted like completedStatements
+	raisedBy      int
+	raisedNotices []verdict.Notice
+	rows          int64
+	bytes         int64
+	limit         resultLimit
+	keys          verdict.KeyReader // reads the keys of the rows; nil: none are recorded
 
-	// Guarded by the ledger's lock. While copying is set, rows and bytes count the rows of the client's COPY FROM STDIN.
+	// These fields are guarded by the ledger's lock. While copying is set, rows and bytes count the rows of the client's
+	// COPY FROM STDIN.
 	copying bool
 }
 
 func (x *execution) exec() *execution { return x }
 
-// answerRows takes those answers that a Query and an Execute have in common.
+// answerRows handles the answers that a Query and an Execute have in common.
 func (x *execution) answerRows(o *answers, typ byte, length int) (known bool) {
 	switch typ {
-	case 'D', 'd': // DataRow, CopyData
+	case 'D', 'd': // The types are those of DataRow and CopyData.
 		if o.cut.of != nil {
 			return true
 		}
@@ -115,13 +117,13 @@ func (x *execution) answerRows(o *answers, typ byte, length int) (known bool) {
 			x.limit.count(length)
 		}
 		return true
-	case 'H', 'c': // CopyOutResponse, CopyDone
+	case 'H', 'c': // The types are those of CopyOutResponse and CopyDone.
 		return true
-	case 'G': // CopyInResponse
+	case 'G': // The type is that of CopyInResponse.
 		// The client of a result that a limit has ended does not wait for it, and the server would wait for rows.
 		return o.cut.of == nil && o.ledger.noteCopyRequested(x)
 	default:
-		// CopyBothResponse among them: no agent may start replication.
+		// CopyBothResponse is among these: no agent may start replication.
 		return false
 	}
 }
@@ -134,7 +136,8 @@ func (x *execution) completeStatement(o *answers) {
 	x.completedStatements++
 }
 
-// completion is what the client gets in place of the CommandComplete of the statement that runs now; nil: the server's.
+// completion returns what the client gets in place of the CommandComplete of the statement that runs now; nil: the
+// message of the server.
 func (x *execution) completion() []byte {
 	if x.own || x.refusal != nil || x.verdict == nil || x.completedStatements >= len(x.verdict.Effects) {
 		return nil
@@ -146,8 +149,8 @@ func (x *execution) completion() []byte {
 	return appendCommandComplete(nil, e.CommandTag)
 }
 
-// raises tells whether the running statement raises a notice for the client, and has not raised the same notice before.
-// A trigger raises its notice for each row, and the client gets it once.
+// raises reports whether the running statement raises a notice for the client, and has not raised the same notice
+// before. A trigger raises its notice for each row, and the client gets it once.
 func (x *execution) raises(code sqlstate.Code, message string) bool {
 	if x.own || x.refusal != nil || x.verdict == nil || x.completedStatements >= len(x.verdict.Effects) {
 		return false
@@ -165,7 +168,7 @@ func (x *execution) raises(code sqlstate.Code, message string) bool {
 	return true
 }
 
-// copiesIn tells whether the statement that runs now is the client's COPY FROM STDIN.
+// copiesIn reports whether the statement that runs now is the client's COPY FROM STDIN.
 func (x *execution) copiesIn() bool {
 	return !x.own && x.verdict != nil && x.completedStatements < len(x.verdict.Effects) &&
 		x.verdict.Effects[x.completedStatements].Kind == verdict.CopiesIn

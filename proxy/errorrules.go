@@ -14,15 +14,15 @@ import (
 // security no expression of the client runs on a row that it cannot see. The code of other roles may speak of any row:
 // triggers, functions, constraints, keys, statistics, files.
 type errorRule struct {
-	codes string // SQLSTATEs, or two letters for the rest of a class; "": all others
+	codes string // SQLSTATEs, or two letters for the rest of a class; "": all other codes
 
-	// only restricts the rule to these messages, whole, or by their beginning before a *. They are texts of PostgreSQL
-	// without values.
+	// only restricts the rule to these messages, given in full, or by their beginning before a *. The messages are texts
+	// of PostgreSQL without values.
 	only []string
 
 	pass       string // the fields that pass, by their letters in the protocol: M, D, H and P
 	text, hint string // what the client gets where M does not pass
-	why        string
+	why        string // reason for the rule, for the documentation
 }
 
 const (
@@ -40,20 +40,20 @@ const (
 	multiWriteHint = " No part of a statement sees the rows that its other parts make: where this row needs one " +
 		"of them, send two statements in one transaction, that row first."
 
-	// raised by pgconsent_signed.row_is_current
+	// message that pgconsent_signed.row_is_current raises
 	changedWhileWaiting = "pgconsent: consent has changed while the statement waited"
 
-	// raised by pgconsent_signed.lock_key
+	// message that pgconsent_signed.lock_key raises
 	tooManyLocks = "pgconsent: too many advisory locks"
 
-	// raised by pgconsent_signed.number_or_error
+	// message that pgconsent_signed.number_or_error raises
 	noNumberDrawn = "pgconsent: the session has drawn no number"
 
-	// raised by pgconsent_signed.current_catalog
+	// message that pgconsent_signed.current_catalog raises
 	outOfTime = "pgconsent: the session's identity is of another time than its transaction"
 )
 
-// errorRules are in order: the first that covers the message's SQLSTATE counts.
+// errorRules are in order: the first rule that covers the message's SQLSTATE applies.
 var errorRules = []errorRule{
 	{codes: "08P01", pass: "M", why: "a message of the protocol that the client sent wrongly"},
 	{codes: "0A000", pass: "MHP", why: "a form of the statement that PostgreSQL does not support"},
@@ -191,9 +191,10 @@ func errorRuleFor(code sqlstate.Code, message string) *errorRule {
 			return p
 		}
 	}
-	return &errorRules[len(errorRules)-1] // the rule for all codes is the last
+	return &errorRules[len(errorRules)-1] // The last rule covers all codes.
 }
 
+// covers reports whether the rule is about a SQLSTATE.
 func (p *errorRule) covers(code sqlstate.Code) bool {
 	if p.codes == "" {
 		return true
@@ -206,6 +207,7 @@ func (p *errorRule) covers(code sqlstate.Code) bool {
 	return false
 }
 
+// about reports whether the rule is about a message.
 func (p *errorRule) about(message string) bool {
 	for _, text := range p.only {
 		if begins, open := strings.CutSuffix(text, "*"); message == text || open && strings.HasPrefix(message, begins) {
@@ -215,10 +217,10 @@ func (p *errorRule) about(message string) bool {
 	return p.only == nil
 }
 
-// passes tells whether a field passes.
+// passes reports whether a field of the server's error passes.
 func (p *errorRule) passes(field byte) bool { return strings.IndexByte(p.pass, field) >= 0 }
 
-// substitute is the text and hint in place of a message that does not pass.
+// substitute returns the text and hint in place of a message that does not pass.
 func (p *errorRule) substitute() (text, hint string) {
 	if p.text == "" {
 		return withheldText, withheldHint
@@ -226,12 +228,12 @@ func (p *errorRule) substitute() (text, hint string) {
 	return p.text, p.hint
 }
 
-// passingNotices are the SQLSTATEs of notices about the client's own transaction commands and names. All others are
-// dropped, since a function can raise any text.
+// passingNotices are the SQLSTATEs of notices about the client's own transaction commands and names. All other notices
+// are dropped, since a function can raise any text.
 var passingNotices = map[sqlstate.Code]bool{
-	"25001": true, // there is already a transaction in progress
-	"25P01": true, // there is no transaction in progress
-	"42622": true, // identifier will be truncated
+	"25001": true, // PostgreSQL's message is: there is already a transaction in progress.
+	"25P01": true, // PostgreSQL's message is: there is no transaction in progress.
+	"42622": true, // PostgreSQL's message is: identifier will be truncated.
 }
 
 // ownContexts are the beginnings of context lines that tell where in the client's own message an error arose. Any other
@@ -247,10 +249,10 @@ const parallelWorker = "parallel worker"
 
 var copyContext = regexp.MustCompile(`^COPY [^\n]*?, line ([0-9]{1,19})[,:\n]`)
 
-// copyColumn is the context of a value of a line of a COPY as it is read, before there is a row.
+// copyColumn matches the context for a value in a line of a COPY as it is read, before there is a row.
 var copyColumn = regexp.MustCompile(`(?m)^COPY [^\n]*?, line [0-9]{1,19}, column `)
 
-// copyRaw is the context of a line of a COPY whose bytes are no text yet.
+// copyRaw matches the context for a line of a COPY whose bytes are no text yet.
 var copyRaw = regexp.MustCompile(`(?m)^COPY [^\n]*?, line [0-9]{1,19}$`)
 
 // copyLine is the part of a context that passes: which of the lines that the client sent is at fault.
@@ -261,8 +263,8 @@ func copyLine(context string) string {
 	return ""
 }
 
-// isOwnContext tells whether the context field of an error speaks of the client's own message. A COPY line is about the
-// client's message only if the client copies rows to the server: file_fdw reads foreign tables by COPY as well, and
+// isOwnContext reports whether the context field of an error speaks of the client's own message. A COPY line is about
+// the client's message only if the client copies rows to the server: file_fdw reads foreign tables by COPY as well, and
 // their lines may be rows that the client cannot see.
 func isOwnContext(context string, copies bool) bool {
 	for line := range strings.SplitSeq(context, "\n") {
@@ -270,7 +272,7 @@ func isOwnContext(context string, copies bool) bool {
 		for _, begins := range ownContexts {
 			own = own || strings.HasPrefix(line, begins)
 		}
-		if strings.HasPrefix(line, "COPY ") { // one line: a COPY may read such a foreign table itself
+		if strings.HasPrefix(line, "COPY ") { // The context must be one line: a COPY may read such a foreign table itself.
 			own, copies = copies, false
 		}
 		if !own {

@@ -5,7 +5,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// executeEntry is an Execute.
+// executeEntry is the entry of an Execute message.
 type executeEntry struct {
 	execution
 
@@ -17,19 +17,19 @@ func (e *executeEntry) appendRefused(dst []byte) []byte { return e.refusal.execu
 
 func (e *executeEntry) answer(o *answers, typ byte, length int) (known bool, err *sqlstate.Error) {
 	switch typ {
-	case 'C': // CommandComplete
+	case 'C': // The type is that of CommandComplete.
 		e.completeStatement(o)
 		return true, o.endExecute(e)
-	case 's': // PortalSuspended
+	case 's': // The type is that of PortalSuspended.
 		return true, o.endExecute(e)
-	case 'I': // EmptyQueryResponse
+	case 'I': // The type is that of EmptyQueryResponse.
 		o.succeed()
 		return true, nil
 	}
 	return e.answerRows(o, typ, length), nil
 }
 
-// execute stages an Execute.
+// execute stages an Execute message.
 func (r *requests) execute(body []byte) error {
 	e := &executeEntry{}
 	name, rows, ok := decodeExecute(body)
@@ -67,7 +67,7 @@ func (r *requests) execute(body []byte) error {
 		r.refuse(e, refused, v, n.ticket)
 		return nil
 	}
-	if refused, err = r.readForeign(e, nil, n.runs...); err != nil { // its own Bind was asked about
+	if refused, err = r.readForeign(e, nil, n.runs...); err != nil { // The portal's own Bind was checked already.
 		return err
 	} else if refused != nil {
 		r.refuse(e, refused, v, nil)
@@ -106,7 +106,7 @@ func (r *requests) stageExecute(e *executeEntry, p *portal, v *verdict.Verdict, 
 	r.batch.add(start, e)
 	if hasCopyIn(v) {
 		r.copyFrom = e
-		r.stageFlush() // the answer must come, whatever it is
+		r.stageFlush() // An answer must come, whatever it is.
 	}
 	r.group.executes++
 	r.group.dropsSeal = n.dropsSeal

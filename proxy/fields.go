@@ -18,7 +18,7 @@ type fields struct {
 	truncated                       bool // the message did not fit into the buffer
 }
 
-// parseFields decodes the fields that are whole.
+// parseFields decodes the fields that have arrived whole.
 func parseFields(body []byte) fields {
 	f := fields{truncated: true}
 	for len(body) > 0 {
@@ -56,7 +56,7 @@ func parseFields(body []byte) fields {
 	return f
 }
 
-// code is the SQLSTATE; one that is not valid counts as an internal error.
+// code returns the SQLSTATE; one that is not valid counts as an internal error.
 func (f *fields) code() sqlstate.Code {
 	if len(f.sqlstate) != 5 {
 		return sqlstate.InternalError
@@ -69,11 +69,12 @@ func (f *fields) code() sqlstate.Code {
 	return sqlstate.Code(f.sqlstate)
 }
 
-// fatal tells whether the server ends the session with this message.
+// fatal reports whether the server ends the session with this message.
 func (f *fields) fatal() bool {
 	return f.level() == "FATAL" || f.level() == "PANIC"
 }
 
+// level returns the severity of the message.
 func (f *fields) level() string {
 	if f.unlocalised != "" {
 		return f.unlocalised
@@ -81,7 +82,7 @@ func (f *fields) level() string {
 	return f.severity
 }
 
-// notice is the NoticeResponse for the client, or nothing.
+// notice returns the NoticeResponse for the client, or nothing if the notice does not pass.
 func (f *fields) notice() []byte {
 	code := f.code()
 	if !passingNotices[code] || f.truncated || f.context != "" || namesPgconsent(f.message) {
@@ -90,7 +91,7 @@ func (f *fields) notice() []byte {
 	return f.plainNotice()
 }
 
-// plainNotice is the notice without its place and its other fields.
+// plainNotice returns the notice without its position and its other fields.
 func (f *fields) plainNotice() []byte {
 	b, err := (&pgproto3.NoticeResponse{
 		Severity:            f.severity,

@@ -13,11 +13,11 @@ import (
 // foreignReads is what the session has read of foreign servers.
 type foreignReads struct {
 	any   bool
-	group uint64 // the group of the last Bind or Execute that read them, from 1 on
+	group uint64 // number of the group with the last Bind or Execute that read foreign tables, from 1 on
 }
 
-// readForeign notes that e is about to read foreign tables, or says why it may not. v is the verdict on what e itself
-// reads; nil: nothing.
+// readForeign notes that e is about to read foreign tables, or returns the refusal if it may not. v is the verdict on
+// what e itself reads, and nil if that is nothing.
 func (r *requests) readForeign(e entry, v *verdict.Verdict, runs ...*verdict.Verdict) (*sqlstate.Error, error) {
 	n := 0
 	if v != nil {
@@ -49,8 +49,8 @@ func (r *requests) readForeign(e entry, v *verdict.Verdict, runs ...*verdict.Ver
 	return nil, nil
 }
 
-// waitForeign waits for the answers to each Query, and to each group that has its Sync, and tells whether foreign
-// tables were read in the transaction that is open then.
+// waitForeign waits for the answers to each Query, and to each group that has its Sync, and reports whether foreign
+// tables were read in the transaction that is open afterwards.
 func (l *ledger) waitForeign() (read bool) {
 	l.waitReady()
 	l.mu.Lock()

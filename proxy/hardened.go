@@ -22,14 +22,14 @@ import (
 //
 // Later statements of the same transaction are planned so too, which costs nothing but speed.
 
-// hardenName is the name of a statement and of a portal that set a hardened plan; no client's can have it.
+// hardenName is the name of a statement and of a portal that set a hardened plan; no client can use this name.
 const hardenName = verdict.SealStatement + "_care"
 
 // insertedText is text of the proxy in a Query.
-type insertedText struct{ at int } // characters of the verdict's text before it
+type insertedText struct{ at int } // how many characters of the verdict's text come before it
 
-// hardenedStatements tells which of the statements of a Query get a hardened plan. runs are the verdicts on what it
-// runs by name.
+// hardenedStatements returns which of the statements of a Query get a hardened plan, and whether any does. runs are the
+// verdicts on what the Query runs by name.
 func hardenedStatements(v *verdict.Verdict, runs []*verdict.Verdict) (which []bool, any bool) {
 	byName := false
 	for _, run := range runs {
@@ -43,8 +43,8 @@ func hardenedStatements(v *verdict.Verdict, runs []*verdict.Verdict) (which []bo
 	return which, any
 }
 
-// withHardenedPlan is the text of a Query with the settings of a hardened plan in front of each statement that needs
-// one, or the reason why it cannot be sent so.
+// withHardenedPlan returns the text of a Query with the settings of a hardened plan in front of each statement that
+// needs one, or the reason why the text cannot be sent so.
 func (e *queryEntry) withHardenedPlan() (string, *sqlstate.Error) {
 	v := e.verdict
 	which, any := hardenedStatements(v, e.runs)
@@ -94,7 +94,7 @@ func (e *queryEntry) insertSettings(parts []verdict.Part) string {
 	return out.String()
 }
 
-// byteOffset is where the character begins before which there are so many.
+// byteOffset returns where in a text the character begins that has this many characters before it.
 func byteOffset(text string, characters int) int {
 	at := 0
 	for range characters {
@@ -111,8 +111,8 @@ func (e *queryEntry) expectSettings() {
 	}
 }
 
-// withoutSettings converts a position that the server reports into a position in the text without the settings; 0: the
-// position is in the settings.
+// withoutSettings converts a position that the server reports into a position in the text without the settings. It
+// returns 0 if the position is in the settings.
 func (e *queryEntry) withoutSettings(position int) int {
 	if e.steps != nil {
 		return position
@@ -134,12 +134,12 @@ func (e *queryEntry) withoutSettings(position int) int {
 func (r *requests) hardenPlan() {
 	r.planHardened = true
 	r.prepareOwn(hardenName, verdict.HardenedPlanCall, noTypes)
-	// Bind plans it, and planning sets it: an Execute would show in the answers.
+	// Bind plans the statement, and planning runs the settings: an Execute would show in the answers.
 	r.stageOwn(&bindEntry{}, hardenName, appendBind(nil, hardenName, hardenName, noParameters))
 	r.stageOwn(&closeEntry{object: 'P'}, hardenName, appendClose(nil, 'P', hardenName))
 }
 
-// prepareOwn stages messages that prepare a text under a name of the proxy, for the message behind them.
+// prepareOwn stages messages that prepare a text under a name of the proxy, for the client's message behind them.
 func (r *requests) prepareOwn(name, text string, types []byte) {
 	r.stageOwn(&closeEntry{object: 'S'}, name, appendClose(nil, 'S', name))
 	r.stageOwn(&parseEntry{}, name, appendParse(nil, name, text, types))
@@ -154,8 +154,8 @@ func (r *requests) stageOwn(e entry, name string, b []byte) {
 	r.batch.add(start, e)
 }
 
-// failsOutsideTx tells whether a Query fails because no transaction is open: the settings of a hardened plan would make
-// it a block of several statements, in which it would succeed.
+// failsOutsideTx reports whether a Query fails because no transaction is open: the settings of a hardened plan would
+// make it a block of several statements, in which it would succeed.
 func (r *requests) failsOutsideTx(v *verdict.Verdict) (bool, error) {
 	if len(v.Effects) != 1 || v.Effects[0].Kind != verdict.Declares || v.Effects[0].Hold ||
 		v.Effects[0].HardenedPlan == verdict.NotHardened || r.group.executes > 0 {

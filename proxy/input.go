@@ -9,34 +9,34 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// maxLarge bounds the memory of all large messages that are being read. A buffer is large from largeBuffer on, so small
-// statements are not held up by it.
+// maxLarge bounds the memory of all large messages that are being read. A buffer is large from largeBuffer on, so that
+// small statements need not wait for memory.
 const (
 	maxLarge    = 512 << 20
 	largeBuffer = 4 << 20
 )
 
-// input frames the client's bytes. Its buffer comes from a pool when bytes have arrived and goes back when all of them
-// are used. It grows only as far as bytes have arrived, whatever a length field says.
+// input divides the client's bytes into messages. Its buffer comes from a pool when bytes have arrived and goes back
+// when all of them are used. It grows only as far as bytes have arrived, whatever a length field says.
 type input struct {
 	source
 	buf  *[]byte
 	big  []byte // the buffer in use instead of buf while a message does not fit
 	r, w int
-	drop int // bytes of a message still to be thrown away
-	over int // length of the last message, which is too long to be read and is thrown away; 0: it was read
-	pass int // bytes of a CopyData still to be relayed
-	read time.Time
+	drop int       // how many bytes of a message are still to be thrown away
+	over int       // length of the last message, which is too long to be read and is thrown away; 0: it was read
+	pass int       // how many bytes of a CopyData are still to be relayed
+	read time.Time // when the last bytes were read
 
-	maxText int // bytes of the text of a Query or a Parse
+	maxText int // longest text of a Query or a Parse, in bytes
 
-	// Memory that counts against maxLarge.
-	budget        *atomic.Int64 // bytes of all clients; nil: not counted
-	reservedInput int           // bytes for the buffer
-	reservedBatch int           // bytes for the batch that waits for the rest of its group
+	// These fields count memory against maxLarge.
+	budget        *atomic.Int64 // bytes in large buffers of all clients; nil: they are not counted
+	reservedInput int           // bytes that are reserved for the buffer
+	reservedBatch int           // bytes that are reserved for the batch that waits for the rest of its group
 }
 
-// newInput frames the bytes that conn sends.
+// newInput makes an input for the bytes that conn sends.
 func newInput(conn io.Reader) *input { return &input{source: newSource(conn), maxText: defaultMaxText} }
 
 // reserveInput counts the buffer as one of this size, if there is room for it.
@@ -47,7 +47,7 @@ func (in *input) reserveInput(size int) error {
 	return in.reserve(&in.reservedInput, size)
 }
 
-// reserveBatch counts the batch that waits here for the rest of its group, where it is large.
+// reserveBatch counts the batch that waits for the rest of its group, if the batch is large.
 func (in *input) reserveBatch(size int) error {
 	if size < maxBatch {
 		size = 0
@@ -55,7 +55,7 @@ func (in *input) reserveBatch(size int) error {
 	return in.reserve(&in.reservedBatch, size)
 }
 
-// reserve changes a reservation to this size. Less always fits.
+// reserve changes a reservation to this size. A smaller size always fits.
 func (in *input) reserve(reserved *int, size int) error {
 	if in.budget == nil || size == *reserved {
 		return nil
@@ -80,8 +80,8 @@ func (in *input) bytes() []byte {
 	return *in.buf
 }
 
-// next returns the next whole message; its body is valid until the next call. ok is false when more bytes are needed. A
-// Query, Parse or Bind that is too long has no body, and its length is in over.
+// next returns the next whole message; its body is valid until the next call. ok is false when more bytes are
+// needed. A Query, Parse or Bind that is too long has no body, and its length is in over.
 func (in *input) next() (typ byte, body []byte, ok bool, err error) {
 	in.over = 0
 	in.dropArrived()
@@ -116,7 +116,7 @@ func (in *input) next() (typ byte, body []byte, ok bool, err error) {
 	return typ, b[5 : size+1], true, nil
 }
 
-// dropArrived throws away as much as has arrived of a message that is to be thrown away.
+// dropArrived throws away what has arrived of a message that is to be thrown away.
 func (in *input) dropArrived() {
 	n := min(in.drop, in.w-in.r)
 	in.drop -= n
@@ -131,8 +131,8 @@ func invalidLengthError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid message length")
 }
 
-// carriesText tells whether the client chooses the length of a message of this type. Such a message that is too long is
-// answered by an error, and the session goes on. A wrong length of any other message means that the two sides do not
+// carriesText reports whether the client chooses the length of a message of this type. Such a message that is too long
+// is answered by an error, and the session goes on. A wrong length of any other message means that the two sides do not
 // agree where it ends.
 func carriesText(typ byte) bool { return typ == 'Q' || typ == 'P' || typ == 'B' }
 
@@ -174,7 +174,7 @@ func (in *input) fill() error {
 	return err
 }
 
-// grow gives the bytes at hand a buffer of this size.
+// grow moves the bytes that have arrived into a buffer of this size.
 func (in *input) grow(size int) error {
 	if err := in.reserveInput(size); err != nil {
 		return err
@@ -196,5 +196,5 @@ func (in *input) release() {
 		in.buf = nil
 	}
 	in.big = nil
-	_ = in.reserveInput(0) // never fails
+	_ = in.reserveInput(0) // Reserving less never fails.
 }

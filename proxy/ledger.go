@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// maxInFlight bounds the ledger. It is more than the answers that fit into the server's own output buffer, so waiting
-// for room never waits for answers that the server keeps back.
+// maxInFlight is how many entries the ledger has at most. They have more answers than fit into the server's own output
+// buffer, so waiting for room never waits for answers that the server keeps back.
 const maxInFlight = 10_000
 
 // ledger has what was sent to the server and is not answered yet, in order, and what the session's names of statements
@@ -65,7 +65,7 @@ func (l *ledger) close() {
 	l.mu.Unlock()
 }
 
-// setStaging tells whether messages of the client are being handled: the session is not idle then.
+// setStaging notes whether messages of the client are being handled: the session is not idle then.
 func (l *ledger) setStaging(on bool) {
 	l.mu.Lock()
 	l.staging = on
@@ -108,14 +108,14 @@ func (l *ledger) push(entries []entry) (skipped []entry, ok bool) {
 	return skipped, true
 }
 
-// head is the entry that the next answer belongs to, or nil.
+// head returns the entry that the next answer belongs to, or nil.
 func (l *ledger) head() entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.queue.head()
 }
 
-// pop takes the head off; the caller holds the lock.
+// pop removes the head entry; the caller holds the lock.
 func (l *ledger) pop() entry {
 	e := l.queue.pop()
 	b := e.base()
@@ -128,15 +128,15 @@ func (l *ledger) pop() entry {
 	return e
 }
 
-// succeed ends the head with success.
+// succeed ends the head entry with success.
 func (l *ledger) succeed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.confirm(l.pop())
 }
 
-// fail ends the head with an error of the server and returns what ends with it: the head, unless it is a Query or a
-// Sync, whose ReadyForQuery still comes, and the entries that the server skips.
+// fail ends the head entry with an error of the server and returns the entries that end with it: the head,
+// unless it is a Query or a Sync, whose ReadyForQuery still comes, and the entries that the server skips.
 func (l *ledger) fail(code sqlstate.Code) []entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,7 +145,7 @@ func (l *ledger) fail(code sqlstate.Code) []entry {
 	if x := e.exec(); x != nil {
 		x.copying = false
 	}
-	l.holds.reset = nil // the error undoes it
+	l.holds.reset = nil // The error undoes the RESET ALL.
 	l.claims.failed = true
 	l.change.Broadcast()
 	if e.endsWithReady() {
@@ -173,7 +173,7 @@ func (l *ledger) fail(code sqlstate.Code) []entry {
 	return ended
 }
 
-// statementCompleted applies the effect of the i-th statement of x. It tells whether the server goes on with a
+// statementCompleted applies the effect of the i-th statement of x. It reports whether the server goes on with a
 // transaction that begins too late for the seal.
 func (l *ledger) statementCompleted(x *execution, i int) (late bool) {
 	effects := x.verdict.Effects
@@ -209,15 +209,15 @@ func (l *ledger) statementCompleted(x *execution, i int) (late bool) {
 	return false
 }
 
-// hears tells whether the client has listened to a channel. Functions may listen for themselves.
+// hears reports whether the client has listened to a channel. Functions may listen for themselves.
 func (l *ledger) hears(channel string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.channels[channel]
 }
 
-// beginsLate tells whether one of these entries begins a transaction after the seal has expired, given that none is in
-// progress before them. The caller holds the lock.
+// beginsLate reports whether one of these entries begins a transaction after the seal has expired, given that none is
+// in progress before them. The caller holds the lock.
 func (l *ledger) beginsLate(entries []entry) bool {
 	if !time.Now().After(l.seal.expires) {
 		return false
@@ -230,7 +230,7 @@ func (l *ledger) beginsLate(entries []entry) bool {
 		case isSync:
 			skipped = false
 		case skipped:
-		case e.base().refusal != nil: // reads nothing
+		case e.base().refusal != nil: // A refused message reads nothing.
 			skipped = !isQuery
 		case e.begins():
 			return true
@@ -256,8 +256,8 @@ func (l *ledger) sealOutOfTime() {
 	}
 }
 
-// ready ends the head, a Query or a Sync, with ReadyForQuery. It tells whether the session is to be ended now because
-// it is idle and the proxy drains, or because the next transaction begins too late for the seal.
+// ready ends the head entry, a Query or a Sync, with ReadyForQuery. It reports whether the session is to be ended now
+// because it is idle and the proxy drains, or because the next transaction begins too late for the seal.
 func (l *ledger) ready(status byte) (drained, late bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -278,36 +278,36 @@ func (l *ledger) ready(status byte) (drained, late bool) {
 	return l.draining && l.isIdle(), status == 'I' && l.beginsLate(l.queue.waiting())
 }
 
-// rest takes everything off at the end of a session.
+// rest removes and returns all entries, at the end of a session.
 func (l *ledger) rest() []entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.queue.clear()
 }
 
-// isIdle tells whether nothing is in flight or about to be, and no transaction is open. The caller holds the lock.
+// isIdle reports whether no entry is in flight or about to be, and no transaction is open. The caller holds the lock.
 func (l *ledger) isIdle() bool { return !l.staging && l.isAtRest() }
 
-// isAtRest tells whether nothing is in flight and no transaction is open. The caller holds the lock.
+// isAtRest reports whether no entry is in flight and no transaction is open. The caller holds the lock.
 func (l *ledger) isAtRest() bool {
 	return l.queue.len() == 0 && !l.open && !l.skipping && l.status == 'I'
 }
 
-// outsideTx tells whether nothing is in flight and the server is outside a transaction.
+// outsideTx reports whether no entry is in flight and the server is outside a transaction.
 func (l *ledger) outsideTx() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.isAtRest()
 }
 
-// settledStatus is what the last ReadyForQuery said; false while something is in flight.
+// settledStatus returns the transaction status of the last ReadyForQuery, and false while an entry is in flight.
 func (l *ledger) settledStatus() (status byte, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.status, l.queue.len() == 0 && !l.open && !l.skipping
 }
 
-// drain tells whether the session is idle; if not, ready will.
+// drain reports whether the session is idle, and may end now; if it is not, ready will report it.
 func (l *ledger) drain() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

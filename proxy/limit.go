@@ -9,8 +9,8 @@ import (
 
 // A result that grows beyond its limit ends with an error in the place of the row at hand, and leaves the session as
 // that error of the server would have. So nothing that the client sent behind such an execution is sent before it is
-// answered. The server is asked to cancel the execution. Where the server was through with it already, it is given a
-// message that is certain to fail before anything else: this undoes what an error undoes, and leaves the transaction
+// answered. The proxy requests the server to cancel the execution. If the server had completed it already, it is given
+// a message that is certain to fail before anything else: this undoes what an error undoes, and leaves the transaction
 // failed.
 //
 // For a Query this would come too late where the server commits as it answers: see steps.go.
@@ -27,18 +27,19 @@ type resultLimit struct {
 	verdict.Bound
 
 	code        sqlstate.Code // the SQLSTATE of the error by which the limit ended the result
-	rows        int64         // relayed, where they are limited
-	bytes       int64         // the bytes of the rows that may be relayed before more are asked for
-	grantedRows int64         // rows that may be relayed before more are asked for
+	rows        int64         // number of rows that were relayed, if rows are limited
+	bytes       int64         // bytes of rows that may be relayed before the limit must grant more
+	grantedRows int64         // number of rows that may be relayed before the limit must grant more
 }
 
-// isLimited tells whether the result of e is limited, or the proxy must send its statements one by one anyway.
+// isLimited reports whether the result of e is limited, or the proxy must send its statements one by one for another
+// reason.
 func isLimited(e entry) bool {
 	x := e.exec()
 	return x != nil && x.refusal == nil && (x.limit.Exceeded != nil || beginsOneByOne(e))
 }
 
-// exceededBy tells whether one more row of this length is more than may be relayed, and which limit it exceeds.
+// exceededBy reports whether one more row of this length is more than may be relayed, and which limit it exceeds.
 func (l *resultLimit) exceededBy(length int) (by verdict.Excess, yes bool) {
 	switch {
 	case l.Exceeded == nil:
@@ -70,10 +71,12 @@ func (l *resultLimit) count(length int) {
 
 // resultCut is the state of a result that a limit has ended.
 type resultCut struct {
-	of         *execution // the client gets nothing more before ReadyForQuery; nil: no limit has ended a result
-	undone     bool       // the server was given a message that fails in its place
+	// execution whose result has ended: the client gets nothing more before ReadyForQuery; nil: no limit has ended a
+	// result
+	of         *execution
+	undone     bool       // the server was given a message that fails in place of the execution
 	err        []byte     // the error for the client, not sent yet
-	cancelDone chan error // the end of the cancel request; nil: none is on its way
+	cancelDone chan error // receives the result of the cancel request; nil: no request is being sent
 }
 
 // cutResult ends a result before the row at hand: the client gets an error in its place, and nothing more until
@@ -104,7 +107,7 @@ func (o *answers) waitForCancel() *sqlstate.Error {
 }
 
 // endExecute ends an Execute that the server has completed. Where a limit has ended its result, and nothing was sent
-// behind it, the server is to fail in its place.
+// behind it, the server is made to fail in its place.
 func (o *answers) endExecute(e *executeEntry) *sqlstate.Error {
 	if o.cut.of != nil && !e.synced {
 		return o.undoResult((*refusal).execute, false)
@@ -127,7 +130,7 @@ func (o *answers) undoResult(form func(*refusal, []byte) []byte, sync bool) *sql
 	return o.send(b)
 }
 
-// send writes to the server. The goroutine that handles the client's messages waits meanwhile for the answers.
+// send sends bytes to the server. The goroutine that handles the client's messages waits meanwhile for the answers.
 func (o *answers) send(b []byte) *sqlstate.Error {
 	if len(b) == 0 {
 		return nil

@@ -14,18 +14,18 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// refuse serves a client that is neither owner nor agent: it sees the exchange and the error that an agent
-// with a wrong password sees.
+// refuse serves a client that is neither owner nor agent. The client gets the exchange and the error of an agent with a
+// wrong password.
 func (c *conn) refuse(st *startup, route Route) error {
 	c.server.metrics.SessionOpened(metrics.Refused)
 	defer c.server.metrics.SessionClosed(metrics.Refused)
 	if err := c.identify(st, route); err != nil {
 		return err
 	}
-	return wrongPasswordError(st.user) // no password is right
+	return wrongPasswordError(st.user) // For this client no password is right.
 }
 
-// identify runs the password exchange, if the connection may carry one.
+// identify checks the client's password, if the connection may carry one.
 func (c *conn) identify(st *startup, route Route) error {
 	if c.identity == nil && c.binding == nil && !c.loopback() {
 		return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "an encrypted connection is required").
@@ -59,7 +59,7 @@ func (c *conn) serveAgent(st *startup, route Route) error {
 	c.server.metrics.SessionOpened(metrics.Agent)
 	defer c.server.metrics.SessionClosed(metrics.Agent)
 	// Settings are checked after the password, so that the answer does not tell agents from users that do not exist.
-	settings, err := st.checkedSettings(route.CheckSetting)
+	settings, err := st.checkSettings(route.CheckSetting)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (c *conn) serveAgent(st *startup, route Route) error {
 	return nil
 }
 
-// takeSlot takes one of the sessions that the agent, and all agents together, may have.
+// takeSlot reserves one of the sessions that the agent, and all agents together, may have.
 func (c *conn) takeSlot(st *startup, route Route) (release func(), full *sqlstate.Error) {
 	total := 0
 	if c.server.config.MaxSessions != nil {
@@ -97,7 +97,8 @@ func (c *conn) takeSlot(st *startup, route Route) (release func(), full *sqlstat
 	return c.server.slots.take(agentKey{st.user, st.database}, route.Sessions, total)
 }
 
-// openSession starts the session for enforcement, on a connection to the server that was started at that time.
+// openSession starts the session for enforcement, on a connection to the server. started is when that server was
+// started.
 func (c *conn) openSession(st *startup, route Route, server *pgconn.HijackedConn, started string,
 	settings map[string]string) (*session, error) {
 	if route.Open == nil {
@@ -150,7 +151,8 @@ func (c *conn) revoke(why *sqlstate.Error) {
 	c.stop(why)
 }
 
-// reportedSettings are the settings whose values PostgreSQL tells a client; others are not relayed.
+// reportedSettings are the settings whose values PostgreSQL reports to a client; values of other settings are not
+// relayed.
 var reportedSettings = []string{
 	"DateStyle", "IntervalStyle", "TimeZone", "application_name", "client_encoding", "default_transaction_read_only",
 	"in_hot_standby", "integer_datetimes", "is_superuser", "scram_iterations", "search_path", "server_encoding",
@@ -158,7 +160,7 @@ var reportedSettings = []string{
 	"session_authorization", "standard_conforming_strings",
 }
 
-// greet tells the client that it is logged in, with a cancel key of our own.
+// greet tells the client that it is logged in, and gives it a cancel key of the proxy.
 func (c *conn) greet(server *pgconn.HijackedConn, key cancelKey) error {
 	b, _ := (&pgproto3.AuthenticationOk{}).Encode(nil)
 	for _, name := range reportedSettings {

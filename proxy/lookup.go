@@ -2,14 +2,14 @@ package proxy
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 
-// mayPrepare tells whether one more statement of this weight fits.
+// mayPrepare reports whether the session may keep one more prepared statement of this size.
 func (l *ledger) mayPrepare(s *statement) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.statements)+len(l.pendingStatements) < maxStatements && l.statementBytes+s.weight <= maxStatementBytes
 }
 
-// mayBind tells whether one more portal fits.
+// mayBind reports whether the session may keep one more portal.
 func (l *ledger) mayBind() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,8 +45,8 @@ func (l *ledger) dropUnnamedPortal() {
 	}
 }
 
-// statement finds the statement of a name for a message of this group; nil if there is none. Where that is not certain
-// yet, flush is called and the answer awaited.
+// statement finds the statement with a name for a message of this group, and returns nil if there is none. If that
+// is not certain yet, it calls flush and waits for the answer.
 func (l *ledger) statement(name string, group uint64, flush func() error) (*statement, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +65,7 @@ func (l *ledger) statement(name string, group uint64, flush func() error) (*stat
 	}
 }
 
-// portal finds the portal of a name for a message of this group, as statement finds a statement.
+// portal finds the portal with a name for a message of this group, as findStatement finds a statement.
 func (l *ledger) portal(name string, group uint64, flush func() error) (*portal, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,14 +84,14 @@ func (l *ledger) portal(name string, group uint64, flush func() error) (*portal,
 	}
 }
 
-// isUsable tells whether a portal can be run.
+// isUsable reports whether a portal can be run.
 func (l *ledger) isUsable(p *portal) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !p.failed
 }
 
-// hasUnreadHold tells whether a cursor WITH HOLD is there whose transaction has not ended.
+// hasUnreadHold reports whether there is a cursor WITH HOLD whose transaction has not ended.
 func (l *ledger) hasUnreadHold() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,8 +105,8 @@ func (l *ledger) hasUnreadHold() bool {
 	return false
 }
 
-// portal finds the portal of a name. A portal of an earlier group may end with that group: where this is not certain
-// yet, the answer is awaited.
+// portal finds the portal with a name. A portal of an earlier group may end with that group: if this is not certain
+// yet, it waits for the answer.
 func (r *requests) portal(name string) (*portal, error) {
 	p, err := r.ledger.portal(name, r.group.number, r.flush)
 	if p == nil || err != nil || p.group == r.group.number || !r.batch.endsWithReady() && !r.ledger.isReadyAwaited() {

@@ -6,21 +6,21 @@ import (
 	"github.com/jackc/pgproto3/v2"
 )
 
-// The bounds of an agent's messages after login, without type byte and length field.
+// The bounds in bytes of an agent's messages after login, without type byte and length field. |const (
 const (
 	defaultMaxText  = 1 << 20   // the text of a Query or a Parse, unless the configuration allows more
-	maxParseRest    = 320 << 10 // of a Parse beside the text: a name and 65,535 parameter types
+	maxParseRest    = 320 << 10 // what a Parse has besides its text: a name and 65,535 parameter types
 	maxBindBytes    = 64 << 20
 	maxOtherBytes   = 10_000  // all other messages, as in PostgreSQL
 	maxDroppedBytes = 1 << 30 // messages that are read and thrown away, as in PostgreSQL
 )
 
-// maxBody is the longest body of a message of this type, and whether the body is thrown away unread. It is -1 for types
-// that an agent may not send after login. maxText bounds the text of a Query or a Parse.
+// maxBody returns the longest body of a message of this type, and whether the body is thrown away unread. The limit is
+// -1 for types that an agent may not send after login. maxText bounds the text of a Query or a Parse.
 func maxBody(typ byte, maxText int) (limit int, drop bool) {
 	switch typ {
 	case 'Q':
-		return maxText + 1, false // with its end
+		return maxText + 1, false // The text ends with a zero byte.
 	case 'P':
 		return maxText + 1 + maxParseRest, false
 	case 'B':
@@ -39,7 +39,7 @@ func maxBody(typ byte, maxText int) (limit int, drop bool) {
 }
 
 // The decoders below take the body of one whole message, whose length has been checked against its bound. They allocate
-// no more than the body holds, and ok is false for every body that PostgreSQL would call invalid.
+// no more memory than the body has, and return ok as false for every body that PostgreSQL would call invalid.
 
 func decodeQuery(body []byte) (text string, ok bool) {
 	text, rest, ok := cString(body)
@@ -59,7 +59,7 @@ func decodeParse(body []byte) (name, text string, types []byte, ok bool) {
 	return name, text, rest, true
 }
 
-// parameterTypes are the OIDs of a Parse whose body decodeParse has checked.
+// parameterTypes returns the OIDs of the types in a Parse whose body decodeParse has checked.
 func parameterTypes(types []byte) []uint32 {
 	var oids []uint32
 	for types = types[2:]; len(types) >= 4; types = types[4:] {
@@ -95,7 +95,7 @@ func decodeExecute(body []byte) (portal string, rows uint32, ok bool) {
 	return portal, binary.BigEndian.Uint32(rest), true
 }
 
-// appendMessage frames a body made of parts.
+// appendMessage appends a message whose body is made of parts.
 func appendMessage(dst []byte, typ byte, parts ...[]byte) []byte {
 	n := 4
 	for _, p := range parts {
@@ -108,7 +108,7 @@ func appendMessage(dst []byte, typ byte, parts ...[]byte) []byte {
 	return dst
 }
 
-// encoder is a message of pgproto3, which is used to encode only.
+// encoder is a message of pgproto3, which is used only to encode messages.
 type encoder interface {
 	Encode(dst []byte) ([]byte, error)
 }

@@ -6,18 +6,18 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// The bounds of what a session may keep prepared.
+// The bounds of the statements and portals that a session may keep.
 const (
 	maxStatements     = 10_000
 	maxStatementBytes = 64 << 20
 	maxPortals        = 10_000
-	maxName           = 1 << 10 // bytes; PostgreSQL compares 63 of them
+	maxName           = 1 << 10 // length of a name in bytes; PostgreSQL compares 63 of them
 )
 
 // statement is a prepared statement, from its Parse or PREPARE on.
 type statement struct {
 	verdict *verdict.Verdict // only the goroutine that handles the client's messages uses the verdict
-	weight  int              // what it counts against maxStatementBytes
+	weight  int              // its size, which counts against maxStatementBytes
 	group   uint64           // the group of its Parse, or of the Execute of its PREPARE
 	types   []byte           // the types that its Parse declared for parameters, if it may have to be parsed once more
 	cached  *cachedStatement // the statement on the server, if the proxy keeps it prepared; nil: the client's own
@@ -40,25 +40,20 @@ type portal struct {
 	verdict *verdict.Verdict
 	group   uint64  // the group of its Bind, or of the Execute of its DECLARE
 	formats []int16 // the formats of its results, if the audit records keys of rows
-	hold    bool    // WITH HOLD: it outlives its transaction
+	hold    bool    // the portal is a cursor WITH HOLD, which outlives its transaction
 	binary  bool    // a Query fetches from it in binary
 	txEnded bool    // its transaction has ended
 	failed  bool    // an error ended it while it ran
-	dropped bool    // a Query behind its Bind has taken it away
+	dropped bool    // a Query behind its Bind has removed it
 
-	// Of the goroutine that handles the client's messages alone.
+	// Only the goroutine that handles the client's messages uses these fields.
 	inputPart uint64        // the part of the input that opened the portal
-	run       *executeEntry // runs it to its end in the same part of the input
+	run       *executeEntry // the Execute that runs the portal to its end in the same part of the input
 	snapshot  *heldSnapshot // the snapshot that the portal sees; nil: the snapshot is not held
 	inParts   bool          // its result is asked for in parts
 }
 
-// names are what the names of a session stand for, guarded by the ledger's lock.
-//
-// A name is confirmed when the server has answered: the server has that statement under that name, or none. The message
-// that makes a pending name may still fail or be skipped. Messages of the same group can rely on the name all the same,
-// since an error that prevents it makes the server skip the rest of the group. A message of another group has to wait
-// for the answer.
+// names has what the names of a session stand for, guarded by the ledger's lock.
 type names struct {
 	statements        map[string]*statement
 	portals           map[string]*portal
@@ -73,7 +68,7 @@ func (n *names) init() {
 	n.pendingStatements, n.pendingPortals = map[string]*statement{}, map[string]*portal{}
 }
 
-// removePending takes the statements and portals of e off the pending ones.
+// removePending removes the statements and portals of e from the pending ones.
 func (n *names) removePending(e entry) {
 	switch e := e.(type) {
 	case *parseEntry:
@@ -167,7 +162,7 @@ func (n *names) confirmDeclared(x *execution, i int) {
 	n.portals[name] = p
 }
 
-// undo applies an error: a Parse without a name has dropped the statement without a name.
+// undo applies an error: a Parse without a name has removed the statement without a name.
 func (n *names) undo(e entry) {
 	n.skip(e)
 	if _, isParse := e.(*parseEntry); isParse && e.base().name == "" {
@@ -175,7 +170,7 @@ func (n *names) undo(e entry) {
 	}
 }
 
-// skip applies that the server did not look at e.
+// skip applies that the server has skipped e.
 func (n *names) skip(e entry) {
 	n.removePending(e)
 	switch e := e.(type) {
@@ -204,7 +199,7 @@ func (n *names) dropStatement(name string) {
 	}
 }
 
-// dropUnnamed applies a Query: it drops the statement and the portal without a name.
+// dropUnnamed applies a Query: it removes the statement and the portal without a name.
 func (n *names) dropUnnamed() {
 	n.dropStatement("")
 	delete(n.portals, "")
@@ -233,7 +228,7 @@ func (n *names) closePortal(name string) {
 	delete(n.portals, name)
 }
 
-// dropPortals applies the end of a transaction. Cursors WITH HOLD outlive it, unless all go. Those of a transaction
+// dropPortals applies the end of a transaction. Cursors WITH HOLD outlive it, unless all go. Cursors of a transaction
 // that is rolled back do not, which the server says when they are used.
 func (n *names) dropPortals(all bool) {
 	for name, p := range n.portals {

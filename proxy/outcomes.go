@@ -3,10 +3,10 @@ package proxy
 import "time"
 
 // outcomes are the entries whose answers end in the chunk at hand. They are reported once the client has the answers,
-// or is gone.
+// or has closed its connection.
 type outcomes struct {
 	entries      []entry
-	requestTimes []time.Duration // what the proxy needed for each request
+	requestTimes []time.Duration // how long the proxy worked on each request
 	read         time.Time       // when the chunk was read
 }
 
@@ -27,12 +27,12 @@ func (o *outcomes) reportReturned() {
 	}
 }
 
-// record counts and records what has ended.
+// record counts and records the entries that have ended.
 func (o *outcomes) record(m Metrics) {
 	if len(o.requestTimes) > 0 {
 		here := time.Since(o.read)
 		for _, d := range o.requestTimes {
-			m.Added(d + here)
+			m.RecordAddedTime(d + here)
 		}
 		o.requestTimes = o.requestTimes[:0]
 	}
@@ -44,7 +44,7 @@ func (o *outcomes) record(m Metrics) {
 		record(e)
 	}
 	if bytes > 0 {
-		m.Rows(rows, bytes)
+		m.CountRows(rows, bytes)
 	}
 	clear(o.entries)
 	o.entries = o.entries[:0]

@@ -26,7 +26,7 @@ func (c *conn) serveOwner(st *startup, u Upstream) error {
 
 	c.mu.Lock()
 	c.owner = true
-	c.broken = true // from here on only the server tells the client anything
+	c.broken = true // From here on only the server sends messages to the client.
 	c.mu.Unlock()
 	// The server's own authentication_timeout applies to the login.
 	c.setDeadline(time.Time{})
@@ -66,8 +66,8 @@ func (c *conn) dialOwner(u Upstream, startup []byte) (net.Conn, error) {
 	return upstream, nil
 }
 
-// pump copies until src ends. After an error the other direction is of no use either. While nothing arrives, no buffer is
-// held.
+// pump copies until src ends. After an error it ends both directions, since one alone is of no use. While nothing
+// arrives, no buffer is held.
 func pump(dst net.Conn, src net.Conn) error {
 	from := newSource(src)
 	if from.raw != nil {

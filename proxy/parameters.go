@@ -9,11 +9,11 @@ import (
 // A signed text depends on the form of its parameters' values. A Bind of other values binds the same statement under
 // row security alone, which is prepared for this Bind under a name of the proxy: the client does not notice.
 
-// plainName is the name of that statement.
+// plainName is the name of the statement that is read under row security alone.
 const plainName = verdict.SealStatement + "_plain"
 
-// valuesFit tells whether a Bind, behind its names, has values of the forms that a text depends on. ok is false where
-// it is not valid.
+// valuesFit reports whether a Bind, behind its names, has values of the forms that a text depends on. ok is false if
+// the Bind is not valid.
 func valuesFit(v *verdict.Verdict, rest []byte) (fits, ok bool) {
 	if len(v.Forms) == 0 {
 		return true, true
@@ -40,7 +40,7 @@ func bindValues(rest []byte) (values [][]byte, after []byte, ok bool) {
 		size := int64(int32(binary.BigEndian.Uint32(rest)))
 		rest = rest[4:]
 		switch {
-		case size < 0: // the server refuses those below -1
+		case size < 0: // The server refuses lengths below -1.
 			values = append(values, nil)
 		case size > int64(len(rest)):
 			return nil, nil, false
@@ -51,7 +51,7 @@ func bindValues(rest []byte) (values [][]byte, after []byte, ok bool) {
 	return values, rest, true
 }
 
-// count reads a number of things that follow.
+// count reads the number of things that follow.
 func count(b []byte) (n int, rest []byte, ok bool) {
 	if len(b) < 2 {
 		return 0, nil, false

@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// parseEntry is a Parse.
+// parseEntry is the entry of a Parse message.
 type parseEntry struct {
 	entryBase
 

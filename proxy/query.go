@@ -5,13 +5,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// queryEntry is a Query.
+// queryEntry is the entry of a Query message.
 type queryEntry struct {
 	execution
 
 	hardenedStatements []bool         // for each statement, whether the settings of a hardened plan stand in front of it
 	insertedTexts      []insertedText // where these settings stand in the text
-	steps              *queryInSteps  // it goes in steps; nil: as one message
+	steps              *queryInSteps  // steps in which the Query is sent; nil: it is sent as one message
 
 	// The statement that it runs, which the proxy keeps prepared; nil: the text is sent.
 	cached          *cachedStatement
@@ -38,20 +38,20 @@ func (e *queryEntry) answer(o *answers, typ byte, length int) (known bool, err *
 	}
 	if e.steps != nil {
 		switch typ {
-		case '1', '2', '3', 'n': // answers to the extended messages of a step, which a Query does not have
+		case '1', '2', '3', 'n': // These types are answers to the extended messages of a step, which a Query does not have.
 			o.tail.skip = true
 			return true, nil
 		}
 	}
 	switch typ {
-	case 'T': // RowDescription
+	case 'T': // The type is that of RowDescription.
 		return true, nil
-	case 'I': // EmptyQueryResponse
+	case 'I': // The type is that of EmptyQueryResponse.
 		if e.steps != nil {
 			return true, o.send(e.steps.step(len(e.steps.parts)))
 		}
 		return true, nil
-	case 'C': // CommandComplete
+	case 'C': // The type is that of CommandComplete.
 		e.completeStatement(o)
 		e.expectSettings()
 		return true, nil
@@ -59,7 +59,7 @@ func (e *queryEntry) answer(o *answers, typ byte, length int) (known bool, err *
 	return e.answerRows(o, typ, length), nil
 }
 
-// query stages a Query.
+// query handles a Query message: it decides on the text and stages it.
 func (r *requests) query(body []byte) error {
 	e := &queryEntry{}
 	text, ok := decodeQuery(body)
@@ -111,7 +111,7 @@ func (r *requests) query(body []byte) error {
 	return r.stageQuery(e, v, &n)
 }
 
-// stageQuery stages a Query that is allowed, and refuses it where it cannot be sent as it has to be.
+// stageQuery stages a Query that is allowed, and refuses it if it cannot be sent as it has to be.
 func (r *requests) stageQuery(e *queryEntry, v *verdict.Verdict, n *nameUses) error {
 	e.verdict, e.ticket = v, r.decider.Record(v, n.runs...)
 	e.setNames(n)

@@ -1,13 +1,13 @@
 package proxy
 
-// entryQueue is what was sent and is still to be answered, the oldest first.
+// entryQueue has the entries that are sent and still to be answered, the oldest first.
 type entryQueue struct {
 	entries []entry
 	first   int // the first entry that still waits
 }
 
-// The queue of an idle session has no more room than keptQueue, and one that never empties is moved to the front of its
-// memory after movedQueue entries.
+// The queue of an idle session has no more room than keptQueue entries. A queue that never becomes empty is moved to
+// the front of its memory after movedQueue entries.
 const (
 	keptQueue  = 64
 	movedQueue = 1024
@@ -15,11 +15,13 @@ const (
 
 func (q *entryQueue) len() int { return len(q.entries) - q.first }
 
+// waiting returns the entries that are not answered yet.
 func (q *entryQueue) waiting() []entry { return q.entries[q.first:] }
 
+// push adds an entry.
 func (q *entryQueue) push(e entry) { q.entries = append(q.entries, e) }
 
-// head is the entry that has waited longest, or nil.
+// head returns the entry that has waited longest, or nil.
 func (q *entryQueue) head() entry {
 	if q.len() == 0 {
 		return nil
@@ -27,7 +29,7 @@ func (q *entryQueue) head() entry {
 	return q.entries[q.first]
 }
 
-// pop takes the head off, which must be there.
+// pop removes the head entry, which must exist, and returns it.
 func (q *entryQueue) pop() entry {
 	e := q.entries[q.first]
 	q.entries[q.first] = nil
@@ -44,14 +46,14 @@ func (q *entryQueue) pop() entry {
 	return e
 }
 
-// clear takes all entries off.
+// clear removes and returns all entries.
 func (q *entryQueue) clear() []entry {
 	all := q.waiting()
 	q.entries, q.first = nil, 0
 	return all
 }
 
-// endsWithReady tells whether an answer is to come that ends with ReadyForQuery.
+// endsWithReady reports whether an answer is to come that ends with ReadyForQuery.
 func (q *entryQueue) endsWithReady() bool {
 	for _, e := range q.waiting() {
 		if e.endsWithReady() {
@@ -61,7 +63,7 @@ func (q *entryQueue) endsWithReady() bool {
 	return false
 }
 
-// mayChangeTxStatus tells whether an answer is to come that may tell of another state of the transaction.
+// mayChangeTxStatus reports whether an answer is to come that may report another state of the transaction.
 func (q *entryQueue) mayChangeTxStatus() bool {
 	for _, e := range q.waiting() {
 		// An Execute of the proxy for the message behind it changes nothing, and the server keeps its answer back.
@@ -73,7 +75,7 @@ func (q *entryQueue) mayChangeTxStatus() bool {
 	return false
 }
 
-// isAwaited tells whether an answer is to come that the server does not keep back.
+// isAwaited reports whether an answer is to come that the server does not keep back.
 func (q *entryQueue) isAwaited() bool {
 	for _, e := range q.waiting() {
 		if _, isClose := e.(*closeEntry); !isClose {
@@ -83,7 +85,7 @@ func (q *entryQueue) isAwaited() bool {
 	return false
 }
 
-// isOneGroup tells whether one Query waits, or messages up to the only Sync among them.
+// isOneGroup reports whether the queue has just one Query, or messages up to the only Sync among them.
 func (q *entryQueue) isOneGroup() bool {
 	for i, e := range q.waiting() {
 		if e.endsWithReady() != (i+1 == q.len()) {

@@ -7,12 +7,12 @@ import (
 
 // nameUses is what a text that is about to run does with the names of the session's statements and portals.
 type nameUses struct {
-	runs               []*verdict.Verdict // on the statements that it runs by name
+	runs               []*verdict.Verdict // verdicts on the statements that the text runs by name
 	preparedStatements []*statement       // the statements that PREPARE makes, by the verdict's effects
 	declaredPortals    []*portal          // the portals that DECLARE makes, by the verdict's effects
 	fetchedPortals     []*portal          // the portals that FETCH and MOVE run
 	dropsSeal          bool
-	ticket             verdict.Ticket // the record of a refusal
+	ticket             verdict.Ticket // ticket for the record of a refusal
 }
 
 // setNames gives an execution what its text does with names.
@@ -20,8 +20,8 @@ func (x *execution) setNames(n *nameUses) {
 	x.runs, x.preparedStatements, x.declaredPortals, x.dropsSeal = n.runs, n.preparedStatements, n.declaredPortals, n.dropsSeal
 }
 
-// nameResolver goes through the effects of a text that may run now. Each statement and portal that the text names must
-// be there, be allowed by the current versions, and be a query.
+// nameResolver finds what the effects of a text mean for names. Each statement and portal that the text names must
+// exist, be allowed by the current policy and catalog, and be a query.
 type nameResolver struct {
 	nameUses
 
@@ -33,7 +33,7 @@ type nameResolver struct {
 	openedPortals map[string]*portal    // portals that the same text opened
 }
 
-// resolveNames finds out what v does with names. group is the group of its message.
+// resolveNames finds what the text of verdict v does with names. group is the group of its message.
 func (r *requests) resolveNames(v *verdict.Verdict, group uint64) (n nameUses, refused *sqlstate.Error, err error) {
 	if len(v.Effects) == 0 {
 		return n, nil, nil
@@ -60,7 +60,7 @@ func (r *requests) resolveNames(v *verdict.Verdict, group uint64) (n nameUses, r
 	return resolver.nameUses, nil, nil
 }
 
-// resolve takes the i-th effect.
+// resolve handles the i-th effect of the text.
 func (n *nameResolver) resolve(i int, e verdict.Effect) (refused *sqlstate.Error, err error) {
 	switch e.Kind {
 	case verdict.Prepares:
@@ -91,6 +91,7 @@ func (n *nameResolver) resolve(i int, e verdict.Effect) (refused *sqlstate.Error
 	return nil, nil
 }
 
+// prepare notes the statement that a PREPARE makes.
 func (n *nameResolver) prepare(i int, e verdict.Effect) *sqlstate.Error {
 	st := newStatement(e.Body, n.group)
 	if !n.r.ledger.mayPrepare(st) {
@@ -103,6 +104,7 @@ func (n *nameResolver) prepare(i int, e verdict.Effect) *sqlstate.Error {
 	return nil
 }
 
+// deallocate notes that a statement is removed.
 func (n *nameResolver) deallocate(name string) {
 	if n.made == nil {
 		n.made = map[string]*statement{}
@@ -115,7 +117,7 @@ func (n *nameResolver) deallocate(name string) {
 	}
 }
 
-// statement is the prepared statement of a name as it is when the text comes to it; nil: there is none.
+// statement returns the prepared statement with a name as it is when the text comes to it; nil: there is none.
 func (n *nameResolver) statement(name string) (*statement, error) {
 	if st, here := n.made[name]; here || n.allGone {
 		return st, nil
@@ -123,7 +125,7 @@ func (n *nameResolver) statement(name string) (*statement, error) {
 	return n.r.ledger.statement(name, n.r.group.number, n.r.flush)
 }
 
-// execute adds a prepared statement to the runs, or says why it may not run.
+// execute adds a prepared statement to the runs, or returns the reason why it may not run.
 func (n *nameResolver) execute(name string) (*sqlstate.Error, error) {
 	st, err := n.statement(name)
 	if err != nil {
@@ -153,6 +155,7 @@ func (n *nameResolver) execute(name string) (*sqlstate.Error, error) {
 	return nil, nil
 }
 
+// declare notes the portal that a DECLARE makes.
 func (n *nameResolver) declare(i int, e verdict.Effect) *sqlstate.Error {
 	if !n.r.ledger.mayBind() {
 		return tooManyPortalsError()
@@ -165,7 +168,7 @@ func (n *nameResolver) declare(i int, e verdict.Effect) *sqlstate.Error {
 	return nil
 }
 
-// fetch adds the query of a cursor to the runs, or says why it may not run.
+// fetch adds the query of a cursor to the runs, or returns the reason why it may not run.
 func (n *nameResolver) fetch(name string) (*sqlstate.Error, error) {
 	p := n.openedPortals[name]
 	if p == nil {
@@ -210,8 +213,8 @@ func (n *nameResolver) changeClaim(setting string) (*sqlstate.Error, error) {
 	return nil, nil
 }
 
-// hasUnreadHold tells whether a cursor WITH HOLD is open whose rows are not read yet: the server reads them as its
-// transaction ends, with the claims of then.
+// hasUnreadHold reports whether a cursor WITH HOLD is open whose rows are not read yet: the server reads them when its
+// transaction ends, with the claims of that time.
 func (r *requests) hasUnreadHold() (bool, error) {
 	if !r.ledger.hasUnreadHold() {
 		return false, nil

@@ -8,31 +8,30 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// refusal is the error that the client gets in place of the server's error which has the token.
-//
-// A refused message is replaced by a form of it that is certain to fail on the server, early and without effect, so
-// that transaction state, pipeline, Sync and portals end up exactly as PostgreSQL leaves them after an error.
+// refusal is the error that the client gets in place of the server's error with the same token. ⏎ ⏎ A refused message
+// is replaced by a form of it that is certain to fail on the server, early and without effect, so ⏎ that transaction
+// state, pipeline, Sync and portals end up exactly as PostgreSQL leaves them after an error.
 type refusal struct {
 	err   *sqlstate.Error
 	token string
-	retry bool // decided once more the message may be allowed
+	retry bool // the message may be allowed if it is decided once more
 }
 
 func newRefusal(err *sqlstate.Error) *refusal {
 	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
+	_, _ = rand.Read(b[:]) // rand.Read never returns an error.
 	return &refusal{err: err, token: tokenPrefix + hex.EncodeToString(b[:])}
 }
 
 // tokenPrefix begins the token of every refusal.
 const tokenPrefix = "denied_"
 
-// matches tells whether the server's message is the one that the refused form provokes. Another one (25P02 in a
+// matches reports whether the server's message is the one that the refused form causes. Another message (25P02 in a
 // transaction that has failed) is the server's own answer.
 func (r *refusal) matches(message string) bool { return strings.Contains(message, r.token) }
 
-// text is a statement that fails where the client's own text fails: in the parser, as it runs, or, for most refusals,
-// in parse analysis, which comes after the server has looked at the state of the transaction.
+// text returns a statement that fails where the client's own text fails: in the parser, as it runs, or, for most
+// refusals, in parse analysis, which comes after the server has looked at the state of the transaction.
 func (r *refusal) text() string {
 	switch r.err.Code {
 	case sqlstate.SyntaxError:
@@ -45,7 +44,7 @@ func (r *refusal) text() string {
 	return `SELECT "` + r.token + `"`
 }
 
-// isEarly tells whether the server finds this fault of a Bind, Describe or Execute before it looks for a failed
+// isEarly reports whether the server finds this fault of a Bind, Describe or Execute before it looks for a failed
 // transaction.
 func (r *refusal) isEarly() bool {
 	switch r.err.Code {
@@ -58,20 +57,21 @@ func (r *refusal) isEarly() bool {
 // noTypes is the end of a Parse that declares no parameter types.
 var noTypes = []byte{0, 0}
 
-// noParameters is the end of a Bind without parameters, and inBinary of one that asks for all values of the result in
-// binary.
+// noParameters is the end of a Bind without parameters, and inBinary is the end of a Bind that asks for all values of
+// the result in binary.
 var (
 	noParameters = []byte{0, 0, 0, 0, 0, 0}
 	inBinary     = []byte{0, 0, 0, 0, 0, 1, 0, 1}
 )
 
-// The messages that go to the server in place of refused ones and provoke an error there. For a fault that the server
-// reports only after it has looked for a failed transaction (25P02), a failing Parse stands in for the Bind, Describe
-// or Execute; see isEarly.
+// The methods below append messages that go to the server in place of refused ones and cause an error there. For a
+// fault that the server reports only after it has looked for a failed transaction (25P02), a failing Parse is sent in
+// place of the Bind, Describe or Execute; see isEarly.
 
 func (r *refusal) query(dst []byte) []byte { return appendQuery(dst, r.text()) }
 
-// parse keeps the name of the statement: a Parse without one drops the statement without a name even when it fails.
+// parse appends a Parse that fails, with the name of the refused one: a Parse without a name removes the statement
+// without a name even when it fails.
 func (r *refusal) parse(dst []byte, name string) []byte {
 	return appendParse(dst, name, r.text(), noTypes)
 }

@@ -2,15 +2,15 @@ package proxy
 
 import "io"
 
-// relay is the server's bytes on their way to the client: the chunk that was read last, and how much of it passes.
+// relay has the server's bytes on their way to the client: the chunk that was read last, and how much of it passes.
 type relay struct {
 	source
-	to sink // the client
+	to sink // connection to the client
 
 	buf  *[]byte
 	r, w int    // buf[r:w] is still to be looked at
 	from int    // buf[from:r] passes as it is
-	out  []byte // bytes in front of that
+	out  []byte // bytes that are sent before buf[from:r]
 }
 
 // fill reads the next chunk behind the rest of the last one.
@@ -27,7 +27,7 @@ func (c *relay) fill() error {
 	b := *c.buf
 	c.w = copy(b, b[c.r:c.w])
 	c.r, c.from = 0, 0
-	n, err := c.peer.Read(b[c.w:]) // scan leaves room
+	n, err := c.peer.Read(b[c.w:]) // The scan before leaves room in the buffer.
 	if n > 0 {
 		c.w += n
 		return nil
@@ -46,7 +46,7 @@ func (c *relay) release() {
 	c.r, c.w, c.from = 0, 0, 0
 }
 
-// pass lets the next n bytes pass.
+// pass lets the next n bytes pass to the client.
 func (c *relay) pass(n int) { c.r += n }
 
 // drop leaves the next n bytes out.
@@ -56,19 +56,19 @@ func (c *relay) drop(n int) {
 	c.from = c.r
 }
 
-// insert puts bytes of the proxy behind the bytes that pass so far.
+// insert adds bytes of the proxy behind the bytes that pass so far.
 func (c *relay) insert(b []byte) {
 	c.drop(0)
 	c.out = append(c.out, b...)
 }
 
-// retract takes back the bytes that pass so far.
+// retract removes the bytes that pass so far.
 func (c *relay) retract() {
 	c.out = c.out[:0]
 	c.from = c.r
 }
 
-// passedBytes are the bytes that pass, for one write. They are valid until the next call.
+// passedBytes returns the bytes that pass, for one write. They are valid until the next call.
 func (c *relay) passedBytes() []byte {
 	b := (*c.buf)[c.from:c.r]
 	c.from = c.r

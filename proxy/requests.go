@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// requests takes the client's messages to the server, in batches that end where the client asks for an answer: with a
-// Query, a Sync or a Flush. How the network cuts the client's bytes has no part in it.
+// requests relays the client's messages to the server, in batches that end where the client asks for an answer: with a
+// Query, a Sync or a Flush. How the network divides the client's bytes does not matter.
 //
 // It belongs to the goroutine that has the turn (see [retryState]).
 type requests struct {
@@ -25,7 +25,7 @@ type requests struct {
 
 	claimsUnknown bool  // the text at hand runs with claims that are not known
 	copyFrom      entry // a COPY FROM STDIN that is about to be sent
-	barrier       entry // must be answered before anything else is sent
+	barrier       entry // entry that must be answered before anything else is sent
 	batch         batch
 }
 
@@ -45,7 +45,7 @@ func newRequests(s *session) *requests {
 	return &requests{session: s, snapshots: snapshotState{ledger: s.ledger}}
 }
 
-// run returns when the session is over.
+// run relays messages, and returns when the session is over.
 func (r *requests) run() error {
 	in := newInput(r.client)
 	in.budget = &r.server.large
@@ -66,7 +66,7 @@ func (r *requests) run() error {
 				return err
 			}
 			r.snapshots.part++
-			_ = in.reserveBatch(0) // never fails
+			_ = in.reserveBatch(0) // Reserving less never fails.
 		}
 		r.retry.leave()
 		err := in.fill()
@@ -80,12 +80,12 @@ func (r *requests) run() error {
 	}
 }
 
-// stageInput handles the messages that have arrived whole. over tells that the session ends with err.
+// stageInput handles the messages that have arrived whole. It returns over if the session ends with err.
 func (r *requests) stageInput(in *input, open *openMessages) (over bool, err error) {
 	for {
 		typ, body, ok, err := in.next()
 		if err != nil {
-			return true, r.finishBatch(err) // the messages before it count
+			return true, r.finishBatch(err) // The messages before this one still count.
 		}
 		if !ok {
 			return false, nil
@@ -258,7 +258,7 @@ func (r *requests) unrecordedRefusal(err *sqlstate.Error) *refusal {
 
 func (r *requests) countDenied(err *sqlstate.Error) {
 	if err.Reason != sqlstate.ReasonNone {
-		r.server.metrics.Statement("deny", string(err.Reason), "")
+		r.server.metrics.CountStatement("deny", string(err.Reason), "")
 	}
 }
 

@@ -18,38 +18,40 @@ import (
 // The goroutine that handles the client's messages has the turn: mostly the one that reads them. While that waits for
 // more of them, or for the answers, the goroutine that sends some once more can have it.
 
-// changedCatalogs is what pgconsent_signed.current_catalog raises with 40001.
+// changedCatalogs is the message that pgconsent_signed.current_catalog raises with 40001.
 const changedCatalogs = "pgconsent: the catalogs have changed since this statement was decided"
 
 const (
 	maxRetryBytes = 16 << 10 // bytes of the messages that are kept to be sent again
-	maxSent       = 5        // how often they are sent
+	maxSent       = 5        // how often messages are sent at most
 	retryPause    = 50 * time.Millisecond
 	turnPatience  = 20 * time.Millisecond // how long to wait for the turn of a goroutine that is about to leave it
 )
 
-// retryState is what the client has sent last, so that it can be sent once more. It belongs to the goroutine that has
-// the turn.
+// retryState has the messages that the client has sent last, so that they can be sent once more. It belongs to the
+// goroutine that has the turn.
 type retryState struct {
 	turn   chan struct{} // holds a value while nobody has the turn
 	writes atomic.Int64  // counts writes to the client
 
-	messages []byte // as the client sent them
+	messages []byte // messages as the client sent them
 	possible bool   // they may be sent once more
-	complete bool   // the last of them is a Query or a Sync
+	complete bool   // the last of the messages is a Query or a Sync
 	writesAt int64  // the number of writes before the messages were sent
-	sent     int    // how often
-	begun    bool   // they begin a transaction
+	sent     int    // how often the messages were sent
+	begun    bool   // the messages begin a transaction
 
-	begin   *verdict.Verdict // they do nothing else
+	begin   *verdict.Verdict // verdict on the messages if they do nothing but begin a transaction
 	opening *verdict.Verdict // the verdict on the messages right before, which have begun the transaction in progress
 }
 
+// take waits for the turn.
 func (r *retryState) take() { <-r.turn }
 
+// leave gives the turn up.
 func (r *retryState) leave() { r.turn <- struct{}{} }
 
-// takeSoon takes the turn of a goroutine that is about to leave it.
+// takeSoon takes the turn from a goroutine that is about to give it up.
 func (r *retryState) takeSoon() bool {
 	select {
 	case <-r.turn:
@@ -88,11 +90,11 @@ func (r *retryState) add(typ byte, body []byte) {
 	r.complete = r.complete || typ == 'Q' || typ == 'S'
 }
 
-// giveUp notes a message that is not kept: nothing is sent once more.
+// giveUp notes a message that is not kept: no message is sent once more.
 func (r *retryState) giveUp() { r.possible = false }
 
-// sending notes the entries that are about to be sent. Statements that do more than the transaction undoes are not sent
-// once more.
+// sending notes the entries that are about to be sent. Statements that do more than the transaction undoes are not
+// sent once more.
 func (r *retryState) sending(entries []entry) {
 	for _, e := range entries {
 		if q, ok := e.(*queryEntry); ok && q.steps != nil {
@@ -114,7 +116,7 @@ func (r *retryState) addVerdict(v *verdict.Verdict) {
 	switch {
 	case begins && !r.begun && r.opening == nil:
 		r.begun, r.begin = true, v
-	case begins && r.begin == v: // its Bind, its Execute
+	case begins && r.begin == v: // The entry is the Bind or the Execute of that statement.
 	case hasOnly(v, verdict.NoEffect, verdict.Executes) && len(v.Effects) <= 1:
 		r.begin = nil
 	default:
@@ -122,16 +124,16 @@ func (r *retryState) addVerdict(v *verdict.Verdict) {
 	}
 }
 
-// canRepeat tells whether the messages may be sent once more by what is known of them. The caller has the turn.
+// canRepeat reports whether the messages may be sent once more by what is known of them. The caller has the turn.
 func (r *retryState) canRepeat() bool {
 	return r.possible && r.complete && r.sent < maxSent && r.writes.Load() == r.writesAt
 }
 
 // retriedAnswer is the state of the answer to messages that are sent once more.
 type retriedAnswer struct {
-	others  bool   // more than answers is to be relayed of the chunk at hand
+	others  bool   // the chunk has more to relay than these answers
 	pending bool   // the answer in progress is not relayed: the messages are sent once more when it ends
-	err     []byte // the error that it would be
+	err     []byte // the error that the answer in progress would be
 }
 
 // repeats tells whether the messages whose error f is can be sent once more. Then the caller has the turn.
@@ -146,7 +148,7 @@ func (o *answers) repeats(f *fields) bool {
 	return true
 }
 
-// isStale tells whether an error says that e was decided before a change of the catalogs.
+// isStale reports whether an error says that e was decided before a change of the catalogs.
 func isStale(e entry, f *fields) bool {
 	if f.code() == sqlstate.SerializationFailure && f.message == changedCatalogs {
 		return true
@@ -155,8 +157,8 @@ func isStale(e entry, f *fields) bool {
 	return r != nil && r.retry && r.err.Code == sqlstate.SerializationFailure && r.err.Reason == sqlstate.ReasonStale
 }
 
-// startRetry tells whether the messages in flight are one Query, or end with the one Sync among them. Then the session
-// is not idle before they are sent once more.
+// startRetry reports whether the messages in flight are one Query, or end with the one Sync among them. Then the
+// session is not idle before they are sent once more.
 func (l *ledger) startRetry() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,7 +169,7 @@ func (l *ledger) startRetry() bool {
 	return true
 }
 
-// repeat decides and sends once more the messages that the client has sent last. It has the turn.
+// repeat decides the messages that the client has sent last once more and sends them again. It has the turn.
 func (r *requests) repeat() {
 	defer r.recoverPanic()
 	if err := r.sendAgain(); err != nil {
@@ -179,14 +181,14 @@ func (r *requests) repeat() {
 
 func (r *requests) sendAgain() error {
 	state := &r.retry
-	if state.sent++; state.sent > 2 { // the catalog refresh may not have noticed the change yet
+	if state.sent++; state.sent > 2 { // The catalog refresh may not have noticed the change yet.
 		select {
 		case <-time.After(time.Duration(state.sent) * retryPause):
 		case <-r.ctx.Done():
 			return errGone
 		}
 	}
-	r.ledger.sealOutOfTime() // the seal says which catalogs are known
+	r.ledger.sealOutOfTime() // A new seal says which catalogs are known.
 	if err := r.openAgain(); err != nil {
 		return err
 	}
@@ -210,7 +212,7 @@ func (r *requests) sendAgain() error {
 // handleAgain stages one of the messages once more.
 func (r *requests) handleAgain(typ byte, body []byte) error {
 	if name, _, ok := cString(body); typ == 'P' && ok && name != "" {
-		// The statement may be there since the first time.
+		// The statement may exist since the first time.
 		upstream := verdict.UpstreamName(name)
 		r.stageOwn(&closeEntry{object: 'S'}, upstream, appendClose(nil, 'S', upstream))
 	}

@@ -11,26 +11,26 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Router tells what a client is, by the user and database of its startup message.
+// Router decides whether a client is an owner or an agent, by the user and database of its startup message.
 type Router interface {
 	// Route never fails: an unknown client gets a route of kind Refused. It is called by many goroutines.
 	Route(user, database string) Route
 }
 
-// RouteKind is what a client is.
+// RouteKind says whether a client is an owner, an agent, or neither.
 type RouteKind int
 
 // The kinds of clients. The zero value refuses.
 const (
-	Refused RouteKind = iota // neither owner nor agent: fails as a wrong password does
-	Owner                    // relayed unparsed
-	Agent                    // decided statement by statement
+	Refused RouteKind = iota // the client is neither owner nor agent: its login fails as a wrong password does
+	Owner                    // the client's bytes are relayed without being parsed
+	Agent                    // each statement of the client is decided
 )
 
 // Route says how to treat a client.
 type Route struct {
 	Kind     RouteKind
-	Upstream Upstream // Owner, Agent
+	Upstream Upstream // server of the database, for Owner and Agent
 
 	// Credential is the verifier of an agent's password. For Refused it is one that no password matches; it must be the
 	// same for the same user each time.
@@ -53,17 +53,17 @@ type Route struct {
 
 // TokenGrant is what a verified token gives a session.
 type TokenGrant struct {
-	Attributes map[string]string // secret: not logged
-	Until      time.Time         // zero: it does not expire
+	Attributes map[string]string // attributes that the token gives; they are secret and not logged
+	Until      time.Time         // when the token expires; zero: never
 }
 
 // Upstream says how to reach the server for one database.
 type Upstream struct {
 	Network  string            // "unix" or "tcp"
-	Address  string            // as for net.Dial: the socket's path, or host:port
-	TLS      *tls.Config       // nil: plain
-	Database string            // its name on the server; empty: as the client asked for it
-	User     string            // the agent role
+	Address  string            // address as for net.Dial: the socket's path, or host:port
+	TLS      *tls.Config       // nil: the connection is not encrypted
+	Database string            // name of the database on the server; empty: as the client asked for it
+	User     string            // name of the agent role
 	Password string            // the password of the agent role
 	Params   map[string]string // settings that no client can change
 
@@ -80,12 +80,12 @@ type Upstream struct {
 
 // SessionInfo is what enforcement learns of a session that starts.
 type SessionInfo struct {
-	ID         string // random, for logs and the audit
+	ID         string // random id, for logs and the audit
 	Agent      string
-	Database   string // as the client asked for it
+	Database   string // name of the database as the client asked for it
 	RemoteAddr string
 	BackendPID uint32
-	Server     string // when the server was started, by its own clock: tells servers apart
+	Server     string // when the server was started, by its own clock; this tells servers apart
 
 	// Settings are the settings of the startup message, by their names in lower case. Claims returns the current values of
 	// settings that the policy maps to attributes; the goroutine that calls the Decider calls it.
@@ -94,7 +94,7 @@ type SessionInfo struct {
 
 	TokenAttributes map[string]string // attributes that the agent's token gave; nil without one
 	Until           time.Time         // when the token expires, and the session with it; zero: never
-	Lists           bool              // as in [Identity]
+	Lists           bool              // the value of [Identity.Lists]
 
 	// OnRevoke ends the session with this error; it returns at once, may be called from any goroutine, and does
 	// nothing when the session is over.

@@ -13,14 +13,14 @@ import (
 // maxDescriptions is how many descriptions a session keeps.
 const maxDescriptions = 256
 
-// setKeyReader has the rows of an execution read, if its record wants them.
+// setKeyReader sets up that the keys in the rows of an execution are read, if its audit record has them.
 func (x *execution) setKeyReader() {
 	if k, ok := x.ticket.(verdict.KeyReader); ok && k.ReadsKeys() {
 		x.keys = k
 	}
 }
 
-// readsKeys tells whether a message is read whole for the keys in it, or for what it says of them.
+// readsKeys reports whether a message is read whole for the keys in it, or for what it says of them.
 func (o *answers) readsKeys(typ byte) bool {
 	if typ != 'T' && typ != 'D' {
 		return false
@@ -36,7 +36,7 @@ func (o *answers) readsKeys(typ byte) bool {
 	return typ == 'T' && isDescribe && e.base().verdict != nil && e.base().verdict.RecordsKeys
 }
 
-// readKeys reads a DataRow or a RowDescription that answers e; a body of nil is too long.
+// readKeys reads a DataRow or a RowDescription that answers e; the body is nil if the message is too long.
 func (o *answers) readKeys(e entry, typ byte, body []byte) {
 	switch e := e.(type) {
 	case *executeEntry:
@@ -62,7 +62,7 @@ func (o *answers) readKeys(e entry, typ byte, body []byte) {
 	o.descriptions[e.base().verdict.Text] = bytes.Clone(body)
 }
 
-// resultFormats reads the result formats at the end of a Bind, behind its names; nil where it is not valid.
+// resultFormats reads the result formats at the end of a Bind, behind its names, and returns nil if they are not valid.
 func resultFormats(rest []byte) []int16 {
 	_, rest, ok := bindValues(rest)
 	if !ok {

@@ -11,10 +11,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// internalName is in the name of each schema, role and setting of pgconsent's own, which clients have no business with.
+// internalName is in the name of each schema, role and setting of pgconsent, which clients do not use.
 const internalName = "pgconsent"
 
-// forClient is the error as the client gets it, as the answer to e, and its SQLSTATE.
+// forClient returns the error as the client gets it as the answer to e, and its SQLSTATE.
 func (f *fields) forClient(e entry) ([]byte, sqlstate.Code) {
 	if r := e.base().refusal; r != nil && r.matches(f.message) {
 		return encodeError(nil, "ERROR", r.err), r.err.Code
@@ -22,8 +22,8 @@ func (f *fields) forClient(e entry) ([]byte, sqlstate.Code) {
 	return f.sanitisedMessage(e)
 }
 
-// sanitisedMessage is a message of the server's own as the client gets it, and its SQLSTATE. e is the entry that it
-// answers; nil: none.
+// sanitisedMessage returns a message of the server as the client gets it, and its SQLSTATE. e is the entry that it
+// answers, and nil if it answers none.
 func (f *fields) sanitisedMessage(e entry) ([]byte, sqlstate.Code) {
 	code := f.code()
 	var v *verdict.Verdict
@@ -58,13 +58,13 @@ func (f *fields) sanitisedMessage(e entry) ([]byte, sqlstate.Code) {
 		Position:            int32(told.position),
 		Where:               told.context,
 	}).Encode(nil)
-	if err != nil { // cannot be longer than the server's
+	if err != nil { // The message cannot be longer than the server's.
 		return nil, code
 	}
 	return b, code
 }
 
-// told is the message, detail and hint that the client gets.
+// texts returns the message, detail and hint that the client gets.
 func (f *fields) told(e entry, rule *errorRule, code sqlstate.Code) fields {
 	told := fields{severity: f.severity, unlocalised: f.unlocalised}
 	passes := rule.passes('M') && f.isOwn(e)
@@ -94,10 +94,11 @@ func originalPosition(e entry, position int) int {
 	return position
 }
 
-// namedColumns bounds how many columns a hint names.
+// namedColumns is how many columns a hint names.
 const namedColumns = 40
 
-// columnsHint lists the columns that agents see, for the tables of a statement that hide some; "" if none does.
+// columnsHint lists the columns that agents see, for the tables of a statement that hide some. It returns "" if no
+// table hides one.
 func columnsHint(v *verdict.Verdict) string {
 	var parts []string
 	for _, r := range v.Renamed {
@@ -120,7 +121,7 @@ func columnsHint(v *verdict.Verdict) string {
 	return "Columns that you can read of " + strings.Join(parts, "; of ") + "."
 }
 
-// isOwn tells whether the error arose in the client's own statement, which e is, and not in code that others wrote.
+// isOwn reports whether the error arose in the client's own statement, which e is, and not in code that others wrote.
 func (f *fields) isOwn(e entry) bool {
 	if f.truncated {
 		return false
@@ -133,7 +134,7 @@ func (f *fields) isOwn(e entry) bool {
 	return isOwnContext(f.context, copies)
 }
 
-// quotesOthers tells whether an error of a statement that writes quotes a value which its text does not have.
+// quotesOthers reports whether an error of a statement that writes quotes a value which its text does not have.
 // PostgreSQL then computes and compares values that agents may not see: checks, indexes and conditions use hidden
 // columns, and hidden rows. An error at a position of the text, in a line of a COPY as it is read, or at the binding of
 // a parameter quotes the client's own values.
@@ -157,7 +158,7 @@ func writes(v *verdict.Verdict) bool {
 	return slices.ContainsFunc(v.Effects, func(effect verdict.Effect) bool { return effect.Writes })
 }
 
-// quotesBeside tells whether a field has something in quotes that a text does not have.
+// quotesBeside reports whether a field has something in quotes that a text does not have.
 func quotesBeside(field, text string) bool {
 	parts := strings.Split(field, `"`)
 	if len(parts) < 3 || strings.Contains(text, strings.Join(parts[1:len(parts)-1], `"`)) {
@@ -171,15 +172,15 @@ func quotesBeside(field, text string) bool {
 	return false
 }
 
-// quotesRefusal tells whether the message quotes the refused form of a statement.
+// quotesRefusal reports whether the message quotes the refused form of a statement.
 func (f *fields) quotesRefusal(e entry) bool {
 	return e != nil && e.base().refusal != nil && strings.Contains(f.message+f.detail+f.hint, tokenPrefix)
 }
 
-// namesPgconsent tells whether a field names something internal to pgconsent.
+// namesPgconsent reports whether a field names something internal to pgconsent.
 func namesPgconsent(field string) bool { return strings.Contains(field, internalName) }
 
-// catalogNames puts the names of PostgreSQL's catalogs in the place of the views that agents read instead.
+// catalogNames replaces the views that agents read by the names of PostgreSQL's catalogs.
 var catalogNames = strings.NewReplacer("pgconsent_catalog.is_", "information_schema.", "pgconsent_catalog.", "pg_catalog.")
 
 var qualifiedName = regexp.MustCompile(`\bpg_catalog\.([a-z_0-9]+)`)

@@ -66,7 +66,7 @@ func (c *conn) authenticate(user string, credential scram.StoredCredentials) err
 	return nil
 }
 
-// readFirst reads the client's choice of a mechanism and its first SCRAM message. bindable tells that channel binding
+// readFirst reads the client's choice of a mechanism and its first SCRAM message. bindable is true if channel binding
 // was offered.
 func (c *conn) readFirst(bindable bool) (first string, err error) {
 	body, err := c.readPassword()
@@ -94,7 +94,7 @@ func (c *conn) readFirst(bindable bool) (first string, err error) {
 	return first, nil
 }
 
-// answerFirst is the server's challenge to the client's first message.
+// answerFirst returns the server's challenge to the client's first message.
 func answerFirst(conversation *scram.ServerConversation, first string) (challenge string, err error) {
 	challenge, err = conversation.Step(first)
 	if err != nil {
@@ -145,7 +145,7 @@ var errLongLogin = sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProto
 func (c *conn) readPassword() ([]byte, error) {
 	var head [5]byte
 	if _, err := io.ReadFull(c.client, head[:]); err != nil {
-		// A client without a password leaves here, to ask its user for one.
+		// A client without a password closes the connection here, to ask its user for one.
 		return nil, err
 	}
 	n := binary.BigEndian.Uint32(head[1:])
@@ -160,7 +160,7 @@ func (c *conn) readPassword() ([]byte, error) {
 	if n < 4 {
 		return nil, sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid message length")
 	}
-	body := make([]byte, n-4) // bounded by maxPasswordBytes
+	body := make([]byte, n-4) // The length is at most maxPasswordBytes.
 	if _, err := io.ReadFull(c.client, body); err != nil {
 		return nil, err
 	}

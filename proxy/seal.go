@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// The seal is set by a statement and a portal of these names, which no client's can have, and with a Sync of its own: a
+// The seal is set by a statement and a portal of these names, which no client can use, and with a Sync of its own: a
 // Query in front of the client's messages would drop its statement without a name, and an error in the client's
 // messages would undo a seal that shares their transaction. The value is a parameter, so that it shows nowhere as text.
 // The statement is prepared anew each time, since DEALLOCATE ALL drops it.
@@ -45,10 +45,10 @@ type sealState struct {
 	preparedRuns int // how often prepared statements were bound under this seal
 }
 
-// isDue tells whether the seal is to be renewed before the next transaction.
+// isDue reports whether the seal is to be renewed before the next transaction.
 func (s *sealState) isDue() bool { return time.Now().After(s.Renew) || s.isStale() }
 
-// isTooOld tells whether no transaction may begin under the seal any more where it cannot be renewed before: in a
+// isTooOld reports whether no transaction may begin under the seal any more where it cannot be renewed before: in a
 // message, or a group of them, that ends one first. Half of the time between due and expired is left to the server to
 // get there.
 func (s *sealState) isTooOld() bool {
@@ -62,8 +62,8 @@ func (s *sealState) isStale() bool { return s.Stale != nil && s.Stale() }
 // is set.
 func (s *sealState) noteDropped() { s.Renew = time.Time{} }
 
-// setSeal gets a new seal and sets it. The server must be idle, and nothing is sent after it before it has answered: a
-// message behind a seal that fails would run under the one before.
+// setSeal requests a new seal from enforcement and sets it. The server must be idle, and nothing is sent after it
+// before it has answered: a message behind a seal that fails would run under the one before.
 func (r *requests) setSeal() error {
 	seal, err := r.decider.Seal(r.ctx, r.backend)
 	if err != nil {
@@ -75,13 +75,13 @@ func (r *requests) setSeal() error {
 		case err != nil:
 			return err
 		case code == "":
-			// Without the monotonic clock, which stands still while a machine sleeps.
+			// The times are compared without the monotonic clock, which stands still while a machine sleeps.
 			seal.Renew, seal.Expires = seal.Renew.Round(0), seal.Expires.Round(0)
 			r.seal = sealState{Seal: seal}
 			r.ledger.noteSeal(seal)
 			return nil
 		case code == "57014" && attempt < sealAttempts:
-			// A cancel request of the client that came too late for its own statement.
+			// The error may come from a cancel request of the client that was too late for its own statement.
 		default:
 			return sqlstate.New(sqlstate.InternalError, sqlstate.ReasonIdentity, "the session could not be sealed").
 				WithHint("Run pgconsent doctor: the database did not take the session's identity.").
@@ -90,8 +90,8 @@ func (r *requests) setSeal() error {
 	}
 }
 
-// renewSeal sends the messages that are staged, waits for the answers and renews the seal. It is false in the middle of
-// a transaction or of a group of messages, where that is not possible.
+// renewSeal sends the messages that are staged, waits for the answers and renews the seal. It returns false in the
+// middle of a transaction or of a group of messages, where that is not possible.
 func (r *requests) renewSeal() (bool, error) {
 	if err := r.flush(); err != nil {
 		return false, err
@@ -141,7 +141,7 @@ func (r *requests) sendOwn(entries []entry, messages []byte) (sqlstate.Code, err
 	}
 }
 
-// ownStatement are the entries of the messages of appendOwnStatement.
+// ownStatement returns the entries of the messages of appendOwnStatement.
 func ownStatement() []entry {
 	return []entry{&closeEntry{object: 'S'}, &parseEntry{}, &bindEntry{}, &executeEntry{}}
 }
@@ -154,21 +154,21 @@ func appendOwnStatement(dst []byte, name, text string, types, parameters []byte)
 	return appendExecute(dst, name, 0)
 }
 
-// sealMessages are the messages that set a seal, without their Sync.
+// sealMessages returns the messages that set a seal, without their Sync.
 func sealMessages(setting, value string) []byte {
-	types := []byte{0, 2, 0, 0, 0, 25, 0, 0, 0, 25} // text, text
+	types := []byte{0, 2, 0, 0, 0, 25, 0, 0, 0, 25} // The OIDs are those of two parameters of type text.
 	var p []byte
-	p = append(p, 0, 0, 0, 2) // parameters in text format, two of them
+	p = append(p, 0, 0, 0, 2) // There are two parameters, in text format.
 	p = binary.BigEndian.AppendUint32(p, uint32(len(setting)))
 	p = append(p, setting...)
 	p = binary.BigEndian.AppendUint32(p, uint32(len(value)))
 	p = append(p, value...)
-	p = append(p, 0, 0) // results in text format
+	p = append(p, 0, 0) // The results are in text format.
 	return appendOwnStatement(nil, sealName, sealText, types, p)
 }
 
-// refuseOutdated refuses the messages up to end that were decided under fewer rights than the seal stands for, and are
-// sent only now.
+// refuseOutdated refuses the messages up to end that were decided when the agent had fewer rights than the seal stands
+// for, and are sent only now.
 func (r *requests) refuseOutdated(end int) {
 	refused := false
 	for i := r.batch.sent; i < end; i++ {
@@ -189,8 +189,8 @@ func (r *requests) refuseOutdated(end int) {
 	}
 }
 
-// beginsAgain tells whether a message with these effects goes on after it has ended a transaction, and so begins one in
-// its middle.
+// beginsAgain reports whether a message with these effects goes on after it has ended a transaction, and so begins one
+// in its middle.
 func beginsAgain(effects []verdict.Effect) bool {
 	for i, e := range effects {
 		if e.Kind == verdict.EndsTx && i+1 < len(effects) {

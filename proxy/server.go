@@ -18,9 +18,10 @@ import (
 type Metrics interface {
 	SessionOpened(metrics.SessionKind)
 	SessionClosed(metrics.SessionKind)
-	Statement(verdict, reason, tag string) // messages refused here, before any Decider saw them
-	Added(time.Duration)
-	Rows(rows, bytes int64)
+	// Statement counts a message that the proxy refuses before any Decider has seen it.
+	CountStatement(verdict, reason, tag string)
+	RecordAddedTime(time.Duration)
+	CountRows(rows, bytes int64)
 }
 
 // Config configures a server. Router is required.
@@ -36,15 +37,15 @@ type Config struct {
 	Log     *slog.Logger // nil: nothing is logged
 	Metrics Metrics      // nil: nothing is counted
 
-	LoginTimeout time.Duration // from accept to the first ReadyForQuery; 0: 60 s
+	LoginTimeout time.Duration // time from accepting a connection to the first ReadyForQuery; 0: 60 s
 	DialTimeout  time.Duration // how long to wait for a connection to the server; 0: 10 s
 	MaxLogins    int           // how many clients may be logging in at a time; 0: 512
 
-	// MaxSessions is how many sessions all agents together may have at a time, asked for each one; 0, and nil: any
-	// number. Owners do not count.
+	// MaxSessions is how many sessions all agents together may have at a time, called for each new session; a result of 0,
+	// and nil, allow any number. Owners do not count.
 	MaxSessions func() int
 
-	MaxText int // bytes of the text of an agent's Query or Parse; 0: 1 MiB
+	MaxText int // longest text of an agent's Query or Parse, in bytes; 0: 1 MiB
 }
 
 // ErrClosed is returned by Serve after Shutdown.
@@ -57,14 +58,14 @@ type Server struct {
 	metrics Metrics
 	cancels cancels
 	slots   sessionSlots
-	large   atomic.Int64 // bytes of large buffers of agents' messages
+	large   atomic.Int64 // bytes of the large buffers that hold agents' messages
 
 	mu        sync.Mutex
 	listeners map[net.Listener]struct{}
 	conns     map[*conn]struct{}
-	logins    int // how many of conns are not logged in yet
+	logins    int // how many of the connections are not logged in yet
 	draining  bool
-	running   sync.WaitGroup // one per connection
+	running   sync.WaitGroup // counts the connections that are served
 }
 
 // New checks the configuration.
@@ -136,8 +137,7 @@ func (s *Server) Serve(l net.Listener) error {
 			if errors.Is(err, net.ErrClosed) {
 				return err
 			}
-			// Mostly because there are no descriptors left: sessions go on, and connections are accepted again once there is
-			// room.
+			// Mostly no descriptors are left: sessions go on, and connections are accepted again once there is room.
 			s.log.Warn("accept failed", "error", err)
 			time.Sleep(pause)
 			pause = min(2*pause, time.Second)
@@ -152,10 +152,10 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// acceptPause is the pause after a failure to accept, twice as long after each.
+// acceptPause is the pause after a failure to accept; each further failure doubles it.
 const acceptPause = 5 * time.Millisecond
 
-// start serves a connection, or rejects its login where there are too many already. It is false where the server is
+// start serves a connection, or rejects its login where there are too many already. It returns false if the server is
 // closed.
 func (s *Server) start(c *conn) bool {
 	switch serve, full := s.add(c); {
@@ -169,14 +169,15 @@ func (s *Server) start(c *conn) bool {
 	return true
 }
 
-// keepAlive has the system find peers that are gone without closing the connection.
+// keepAlive makes the system notice peers that disappear without closing the connection.
 func keepAlive(nc net.Conn) {
 	if t, ok := nc.(*net.TCPConn); ok {
 		_ = t.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 60 * time.Second, Interval: 15 * time.Second, Count: 4})
 	}
 }
 
-// add takes c in, to be served or, if there are too many logins already, to be rejected. Neither: the server is closed.
+// add registers c, to be served or, if there are too many logins already, to be rejected. If both results are
+// false, the server is closed.
 func (s *Server) add(c *conn) (serve, full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +194,7 @@ func (s *Server) add(c *conn) (serve, full bool) {
 	return true, false
 }
 
-// loggedIn makes room for another login.
+// loggedIn counts a login as ended, which makes room for another one.
 func (s *Server) loggedIn(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,6 +204,7 @@ func (s *Server) loggedIn(c *conn) {
 	}
 }
 
+// remove removes a connection that has ended.
 func (s *Server) remove(c *conn) {
 	s.loggedIn(c)
 	s.mu.Lock()
@@ -217,9 +219,9 @@ func (s *Server) isDraining() bool {
 	return s.draining
 }
 
-// Shutdown drains: no client is accepted any more, idle sessions end at once with 57P01 and busy ones as soon as they
-// are idle. When ctx ends, what is left is closed; the error is then ctx's. Idle sessions of owners
-// cannot be told from busy ones, since their bytes are not parsed: they have until ctx ends.
+// Shutdown drains: no client is accepted any more, idle sessions end at once with 57P01 and busy sessions as soon as
+// they are idle. When ctx ends, the other sessions are closed; the error is then ctx's. Idle sessions of owners cannot
+// be told from busy ones, since their bytes are not parsed: they have until ctx ends.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.draining = true

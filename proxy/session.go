@@ -13,8 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// session is an agent's, from the connection to the server on. Two goroutines run it: the connection's own takes the
-// client's messages to the server ([requests]), the other one takes the answers back ([answers]).
+// session is an agent's session, which begins with the connection to the server. Two goroutines run it: the
+// connection's goroutine relays the client's messages to the server ([requests]), the other goroutine relays the
+// answers ([answers]).
 type session struct {
 	*conn
 	decider  verdict.Decider
@@ -58,7 +59,7 @@ func newSession(c *conn, d verdict.Decider, server *pgconn.HijackedConn, u Upstr
 	return s
 }
 
-// majorVersion is the major version of a server; 0 where it is not known.
+// majorVersion returns the major version of a server, and 0 if it is not known.
 func majorVersion(version string) (major int) {
 	_, _ = fmt.Sscanf(version, "%d", &major)
 	return major
@@ -76,7 +77,7 @@ func (s *session) start() error {
 	return s.requests.setSeal()
 }
 
-// finish runs when the client's messages are at their end: it stops the goroutine that reads the answers, records the
+// finish runs when no more messages of the client will come: it stops the goroutine that reads the answers, records the
 // outcome of messages that will not be answered, and closes the decider.
 func (s *session) finish() {
 	s.end(nil)
@@ -91,8 +92,8 @@ func (s *session) finish() {
 	s.outgoing.Wait()
 	unanswered := s.ledger.rest()
 	if stopping && len(unanswered) > 0 {
-		// The server does not notice that nobody waits any more. It ignores a cancel request that comes before it has
-		// read the statement, so it gets a second one.
+		// The server does not notice that nobody waits for its answer any more. It ignores a cancel request that comes before
+		// it has read the statement, so it gets a second request.
 		s.cancelUpstream()
 		time.Sleep(100 * time.Millisecond)
 		s.cancelUpstream()
@@ -117,7 +118,7 @@ func farewell(upstream net.Conn) {
 	_, _ = upstream.Write([]byte{'X', 0, 0, 0, 4})
 }
 
-// cancelUpstream asks the server to cancel what it does for this session.
+// cancelUpstream requests the server to cancel what it does for this session.
 func (s *session) cancelUpstream() {
 	if err := s.cancelAt.cancel(s.key); err != nil {
 		s.log.Warn("cancel request not delivered", "error", err)

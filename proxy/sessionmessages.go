@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// sessionMessage takes a message that is read whole. more is how many of its bytes did not fit into the buffer; they
+// sessionMessage handles a message that is read whole. more is how many of its bytes did not fit into the buffer; they
 // are thrown away.
 func (o *answers) sessionMessage(typ byte, body []byte, more int) *sqlstate.Error {
 	n := headerSize + len(body)
@@ -16,27 +16,27 @@ func (o *answers) sessionMessage(typ byte, body []byte, more int) *sqlstate.Erro
 	var passes bool
 	var err *sqlstate.Error
 	switch typ {
-	case 'E': // ErrorResponse
+	case 'E': // The type is that of ErrorResponse.
 		put, err = o.takeError(body)
-	case 'N': // NoticeResponse
+	case 'N': // The type is that of NoticeResponse.
 		put = o.notice(body)
 		o.retriedAnswer.others = o.retriedAnswer.others || len(put) > 0
-	case 'C': // CommandComplete, of a step or of what has another tag for the client
+	case 'C': // The type is that of CommandComplete, of a step or of a statement that has another tag for the client.
 		if more > 0 {
 			return desyncError(errors.New("CommandComplete is too long"))
 		}
 		put, err = o.takeCommandComplete(bytes.Clone((*o.buf)[o.r : o.r+n]))
-	case 'A': // NotificationResponse
+	case 'A': // The type is that of NotificationResponse.
 		put = o.notification(body, more)
 		o.retriedAnswer.others = o.retriedAnswer.others || len(put) > 0
-	case 'S': // ParameterStatus
+	case 'S': // The type is that of ParameterStatus.
 		name, _, ok := cString(body)
 		passes = ok && more == 0 && isReported(name)
 		if !settingsBesidePlans[name] {
 			o.ledger.dropAllCached()
 		}
 		o.retriedAnswer.others = o.retriedAnswer.others || passes
-	case 'Z': // ReadyForQuery
+	case 'Z': // The type is that of ReadyForQuery.
 		if len(body) != 1 || more != 0 || bytes.IndexByte([]byte("ITE"), body[0]) < 0 {
 			return desyncError(errors.New("invalid ReadyForQuery"))
 		}
@@ -55,10 +55,10 @@ func (o *answers) sessionMessage(typ byte, body []byte, more int) *sqlstate.Erro
 	return nil
 }
 
-// notification is a NotificationResponse for the client, or nothing where it has not listened to the channel. Of the
-// processes that send one it knows its own alone.
+// notification returns the NotificationResponse for the client, or nothing if the client has not listened to the
+// channel. Of the processes that send one it knows its own alone.
 func (o *answers) notification(body []byte, more int) []byte {
-	if len(body) < 4 || more > 0 { // a payload has less than 8,000 bytes
+	if len(body) < 4 || more > 0 { // PostgreSQL allows a payload of less than 8,000 bytes.
 		return nil
 	}
 	channel, _, ok := cString(body[4:])
@@ -72,14 +72,14 @@ func (o *answers) notification(body []byte, more int) []byte {
 	return appendMessage(nil, 'A', binary.BigEndian.AppendUint32(nil, pid), body[4:])
 }
 
-// takeCommandComplete takes a CommandComplete that is read whole and returns what the client gets of it.
+// takeCommandComplete handles a CommandComplete that is read whole and returns what the client gets of it.
 func (o *answers) takeCommandComplete(message []byte) ([]byte, *sqlstate.Error) {
 	length := len(message) - headerSize
 	if other := o.current().exec().completion(); other != nil {
 		message = other
 	}
 	if q, ok := o.current().(*queryEntry); ok && q.steps != nil {
-		return o.stepCompleted(q, message)
+		return o.completeStep(q, message)
 	}
 	q, _ := o.current().(*queryEntry)
 	if err := o.answer('C', length); err != nil || o.tail.skip {
@@ -91,7 +91,7 @@ func (o *answers) takeCommandComplete(message []byte) ([]byte, *sqlstate.Error) 
 	return message, nil
 }
 
-// readyForQuery takes a ReadyForQuery, and puts in front of it what the client gets with it.
+// readyForQuery handles a ReadyForQuery, and puts in front of it what the client gets with it.
 func (o *answers) readyForQuery(status byte) (passes bool, err *sqlstate.Error) {
 	e := o.current()
 	if passes, err = o.ready(status); err != nil || !passes {
@@ -110,7 +110,7 @@ func (o *answers) readyForQuery(status byte) (passes bool, err *sqlstate.Error) 
 	return true, nil
 }
 
-// ready takes a ReadyForQuery and tells whether it is the client's.
+// ready handles a ReadyForQuery and reports whether it is the client's.
 func (o *answers) ready(status byte) (passes bool, err *sqlstate.Error) {
 	e := o.current()
 	if e == nil || !e.endsWithReady() || e.base().refusal != nil && e.base().code == "" {
@@ -125,7 +125,7 @@ func (o *answers) ready(status byte) (passes bool, err *sqlstate.Error) {
 		return false, err
 	}
 	if o.cut.of != nil {
-		if status == 'T' { // an error would have failed the transaction
+		if status == 'T' { // An error would have failed the transaction.
 			return false, o.undoReady(e)
 		}
 		o.cut.of, o.cut.undone = nil, false
@@ -169,7 +169,7 @@ func (o *answers) startRepeat(status byte) bool {
 	return false
 }
 
-// takeError takes an ErrorResponse and returns what the client gets.
+// takeError handles an ErrorResponse and returns what the client gets.
 func (o *answers) takeError(body []byte) ([]byte, *sqlstate.Error) {
 	f := parseFields(body)
 	e := o.current()
@@ -197,7 +197,7 @@ func (o *answers) takeError(body []byte) ([]byte, *sqlstate.Error) {
 		o.retract()
 		o.retriedAnswer.pending, o.retriedAnswer.err, put = true, put, nil
 	}
-	if o.cut.of != nil && !f.fatal() { // the client has had its error
+	if o.cut.of != nil && !f.fatal() { // The client has got its error already.
 		put, code = nil, o.cut.of.limit.code
 		if err := o.waitForCancel(); err != nil {
 			return nil, err
@@ -213,7 +213,7 @@ func (o *answers) takeError(body []byte) ([]byte, *sqlstate.Error) {
 	return put, nil
 }
 
-// endedByServer takes an error that is no answer: the server ends the session.
+// endedByServer handles an error that answers no message: the server ends the session.
 func (o *answers) endedByServer(f *fields) ([]byte, *sqlstate.Error) {
 	if !f.fatal() {
 		return nil, desyncError(errOutOfTurn)
@@ -223,7 +223,7 @@ func (o *answers) endedByServer(f *fields) ([]byte, *sqlstate.Error) {
 	return b, nil
 }
 
-// takeOwnError takes the error of a message that the proxy has sent by itself. It returns the error that tells the
+// takeOwnError handles the error of a message that the proxy has sent by itself. It returns the error that tells the
 // client why the session ends, or nil if the session goes on.
 func (o *answers) takeOwnError(f *fields) []byte {
 	o.sealCode = f.code()
@@ -236,7 +236,7 @@ func (o *answers) takeOwnError(f *fields) []byte {
 	return b
 }
 
-// notice takes a NoticeResponse and returns what the client gets.
+// notice handles a NoticeResponse and returns what the client gets.
 func (o *answers) notice(body []byte) []byte {
 	e := o.current()
 	if e != nil && e.base().own || o.cut.of != nil {

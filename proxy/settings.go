@@ -6,9 +6,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// checkedSettings checks every setting of the startup message, in the order in which PostgreSQL applies them, and returns
-// those to forward by their lower-case names.
-func (st *startup) checkedSettings(check func(name, value, where string) (string, bool, *sqlstate.Error)) (map[string]string, error) {
+// checkSettings checks every setting of the startup message, in the order in which PostgreSQL applies them, and
+// returns the settings to forward by their lower-case names.
+func (st *startup) checkSettings(check func(name, value, where string) (string, bool, *sqlstate.Error)) (map[string]string, error) {
 	wanted, err := splitOptions(st.options)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (st *startup) checkedSettings(check func(name, value, where string) (string
 	return forwarded, nil
 }
 
-// replicates tells whether a value of the startup parameter replication asks for anything but "no".
+// replicates reports whether a value of the startup parameter replication asks for anything but "no".
 func replicates(value string) bool {
 	switch strings.ToLower(value) {
 	case "false", "off", "no", "0", "f", "n":
@@ -78,7 +78,7 @@ func splitOptions(options string) ([]setting, error) {
 	return out, nil
 }
 
-// splitWords splits at white space; a backslash takes the next character literally (pg_split_opts).
+// splitWords splits at white space; a backslash makes the next character literal (pg_split_opts).
 func splitWords(s string) []string {
 	var words []string
 	var word []byte

@@ -16,8 +16,8 @@ type sessionSlots struct {
 
 type agentKey struct{ agent, database string }
 
-// take takes a slot until release is called. perAgent is how many the agent may have, total how many all agents together;
-// 0 each: any number.
+// take reserves a slot until release is called. perAgent is how many slots the agent may have, total how many all
+// agents together; 0 in either means any number.
 func (p *sessionSlots) take(who agentKey, perAgent, total int) (release func(), err *sqlstate.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,14 +13,14 @@ import "github.com/pgconsent/pgconsent/internal/enforce/verdict"
 // heldSnapshot is a snapshot that the server holds for longer than a statement.
 type heldSnapshot struct {
 	inputPart uint64 // the part of the input that asked for the snapshot; messages of the same part need no check
-	known     bool   // the moment was noted
+	known     bool   // the decider has noted the moment of the snapshot
 	verdict.Snapshot
 }
 
 // snapshotUse is a later use of a held snapshot.
 type snapshotUse struct {
 	*heldSnapshot
-	portal bool // results of that moment may wait in a portal
+	portal bool // results of the snapshot's moment may wait in a portal
 }
 
 // snapshotState follows which snapshots the session holds.
@@ -36,8 +36,8 @@ type snapshotState struct {
 // may be rolled back: it counts until all settings are reset.
 type snapshotHolds struct {
 	byDefault bool
-	requests  uint64     // how often a snapshot was asked for
-	reset     *execution // has reset all settings, in the transaction that is in progress
+	requests  uint64     // how often the session has asked for a transaction that holds its snapshot
+	reset     *execution // execution that has reset all settings, in the transaction that is in progress
 }
 
 func holdsByDefault(e verdict.Effect) bool { return e.SnapshotHold == verdict.SessionHoldsSnapshot }
@@ -47,12 +47,12 @@ func (h *snapshotHolds) ready(status byte) {
 	if h.reset == nil {
 		return
 	}
-	// A message sent since may have asked for it again.
+	// A message sent since may have asked for such transactions again.
 	h.byDefault = h.byDefault && (status != 'I' || h.reset.holdRequests != h.requests)
 	h.reset = nil
 }
 
-// next is the held snapshot that the messages of this batch take. The moment is noted before the batch is sent.
+// next returns the held snapshot that the messages of this batch take. Its moment is noted before the batch is sent.
 func (s *snapshotState) next() *heldSnapshot {
 	if s.batch == nil || s.batch.inputPart != s.part {
 		s.batch = &heldSnapshot{inputPart: s.part}
@@ -96,7 +96,7 @@ func (s *snapshotState) use(x *execution) {
 	}
 }
 
-// check has a held snapshot checked before x is sent.
+// check sets up that a held snapshot is checked before x is sent.
 func (s *snapshotState) check(x *execution, h *heldSnapshot, portal bool) {
 	if h.inputPart != s.part {
 		x.snapshots = append(x.snapshots, snapshotUse{h, portal})
@@ -116,7 +116,8 @@ func (s *snapshotState) hold(e entry, p *portal) {
 	e.base().snapshot = p.snapshot
 }
 
-// addCursors notes the snapshots of the cursors that x declares, and has those checked that it fetches from.
+// addCursors notes the snapshots of the cursors that x declares, and has the snapshots of the cursors checked from
+// which it fetches.
 func (s *snapshotState) addCursors(e entry, n *nameUses) {
 	for _, p := range n.declaredPortals {
 		if p != nil {
@@ -128,14 +129,14 @@ func (s *snapshotState) addCursors(e entry, n *nameUses) {
 	}
 }
 
-// resume has the snapshot of a portal checked before x runs it.
+// resume sets up that the snapshot of a portal is checked before x runs it.
 func (s *snapshotState) resume(x *execution, p *portal) {
 	switch {
 	case p.snapshot != nil:
 		s.check(x, p.snapshot, true)
 	case p.inputPart == s.part || s.ledger.hasRun(p.run) || isTxControl(p.verdict):
 	default:
-		s.check(x, &heldSnapshot{}, true) // nobody knows since when it sees
+		s.check(x, &heldSnapshot{}, true) // The moment of this snapshot is not known.
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// bufferSize is the size of a read buffer, and so of most writes.
+// bufferSize is the size of a read buffer in bytes, and so of most writes.
 const bufferSize = 64 << 10
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, bufferSize); return &b }}
@@ -19,7 +19,7 @@ func putBuffer(b *[]byte) { buffers.Put(b) }
 // connection has none.
 type source struct {
 	peer io.Reader
-	raw  *rawSource // nil: TLS and the like
+	raw  *rawSource // nil: the connection is no socket, such as TLS
 }
 
 func newSource(conn io.Reader) source {
@@ -30,7 +30,8 @@ func newSource(conn io.Reader) source {
 	return s
 }
 
-// rawOf is the socket of a connection, which the system can poll before a buffer is taken; nil where there is none.
+// rawOf returns the socket of a connection, which the system can poll before a buffer is taken, and nil if there is
+// none.
 func rawOf(conn any) syscall.RawConn {
 	if !canReadRaw {
 		return nil
@@ -51,7 +52,7 @@ func rawOf(conn any) syscall.RawConn {
 	return raw
 }
 
-// take reads once, into a buffer that the caller owns. An error comes without a buffer.
+// read reads once, into a buffer that the caller then owns. An error comes without a buffer.
 func (s *source) take() (*[]byte, int, error) {
 	if s.raw != nil {
 		return s.raw.take()
@@ -71,7 +72,7 @@ func (s *source) take() (*[]byte, int, error) {
 // sink writes to a connection, for one goroutine. Other goroutines may write to the connection as well.
 type sink struct {
 	peer net.Conn
-	raw  *rawSink // nil: TLS and the like
+	raw  *rawSink // nil: the connection is no socket, such as TLS
 }
 
 func newSink(conn net.Conn) sink {
@@ -91,5 +92,5 @@ func (s *sink) write(b []byte) error {
 	return err
 }
 
-// maxQuick is how much is written without the scheduler being told (see socket_linux.go).
+// maxQuick is how many bytes are written without the scheduler being told (see socket_linux.go).
 const maxQuick = 16 << 10

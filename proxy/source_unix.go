@@ -17,12 +17,12 @@ const maxAtOnce = 4
 // rawSource reads a socket, for one goroutine.
 type rawSource struct {
 	socket  syscall.RawConn
-	attempt func(fd uintptr) bool // made once
+	attempt func(fd uintptr) bool // function for the poller, made once
 
 	buf    *[]byte
 	n      int
 	failed error
-	atOnce int // reads without having waited
+	atOnce int // number of reads without having waited
 }
 
 func newRawSource(socket syscall.RawConn) *rawSource {
@@ -53,7 +53,7 @@ func (s *rawSource) take() (*[]byte, int, error) {
 	}
 }
 
-// read tells whether there were bytes, the end or an error.
+// read reports whether there were bytes, the end or an error.
 func (s *rawSource) read(fd uintptr) bool {
 	s.buf = getBuffer()
 	s.n, s.failed = s.once(fd, *s.buf)
@@ -111,7 +111,7 @@ func (s *rawSource) pump(dst net.Conn) error {
 // rawSink writes to a socket, for one goroutine.
 type rawSink struct {
 	socket  syscall.RawConn
-	attempt func(fd uintptr) bool // made once
+	attempt func(fd uintptr) bool // function for the poller, made once
 
 	rest   []byte
 	failed error
@@ -134,7 +134,7 @@ func (s *rawSink) send(b []byte) error {
 	return s.failed
 }
 
-// write tells whether everything is written, or writing has failed.
+// write reports whether everything is written, or writing has failed.
 func (s *rawSink) write(fd uintptr) bool {
 	for len(s.rest) > 0 {
 		n, err := send(fd, s.rest)

@@ -18,9 +18,9 @@ type startup struct {
 	packet     []byte // the startup packet as the client sent it
 	minor      uint32
 	user       string
-	database   string    // defaults to user
+	database   string    // name of the database; the user's name if the client gives none
 	options    string    // command-line options
-	settings   []setting // everything else, in order
+	settings   []setting // all other settings, in their order
 	extensions []string  // protocol options "_pq_.…", none of which the proxy knows
 }
 
@@ -64,7 +64,7 @@ func parseStartup(packet []byte) (*startup, error) {
 	return st, nil
 }
 
-// add takes one parameter of the startup message.
+// add adds one parameter of the startup message.
 func (st *startup) add(key, value string) {
 	switch {
 	case key == "user":
@@ -94,8 +94,8 @@ func cString(b []byte) (s string, rest []byte, ok bool) {
 	return string(b[:i]), b[i+1:], true
 }
 
-// negotiation is the answer to a client that speaks a newer minor version or asks for protocol options: protocol 3.0
-// and none of them. It is nil for other clients.
+// negotiation returns the answer to a client that speaks a newer minor version or asks for protocol options: protocol
+// 3.0 and none of them. It returns nil for other clients.
 func (st *startup) negotiation() []byte {
 	if st.minor == 0 && len(st.extensions) == 0 {
 		return nil
@@ -104,7 +104,8 @@ func (st *startup) negotiation() []byte {
 	return b
 }
 
-// replay is the packet to send to the owner's server: the client's own, unless the database has another name there.
+// replay returns the packet to send to the owner's server: the client's packet, unless the database has another name
+// there.
 func (st *startup) replay(database string) ([]byte, error) {
 	if database == "" || database == st.database {
 		return st.packet, nil
@@ -143,7 +144,7 @@ func encodeError(dst []byte, severity string, e *sqlstate.Error) []byte {
 		Hint:                withoutNULs(e.Hint),
 		Position:            int32(e.Position),
 	}).Encode(dst)
-	if err != nil { // longer than a message can be
+	if err != nil { // The message is longer than a message can be.
 		return dst
 	}
 	return b

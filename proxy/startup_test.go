@@ -14,7 +14,7 @@ func TestSettingsAreJudgedAsWhatTheyAre(t *testing.T) {
 	st := &startup{options: `-c a=1 -cb=2 --c-d=3 --Default_Transaction_Isolation=repeatable\ read`,
 		settings: []setting{{"application_name", "4", "startup"}, {"e", "5", "startup"}}}
 	var judged []setting
-	kept, err := st.checkedSettings(func(name, value, where string) (string, bool, *sqlstate.Error) {
+	kept, err := st.checkSettings(func(name, value, where string) (string, bool, *sqlstate.Error) {
 		judged = append(judged, setting{name, value, where})
 		return value, name != "e", nil
 	})

@@ -17,37 +17,37 @@ import (
 // control no transaction themselves, they get BEGIN and COMMIT around them. In a block of the client's the BEGIN only
 // brings a warning, and there is no COMMIT.
 //
-// A Query whose statements are to begin one by one (see [verdict.Verdict.Apart]) is sent in steps as well: PostgreSQL's
-// statement_timestamp() is the time of the message, and each step has messages of its own.
+// A Query whose statements are to begin one by one (see [verdict.Verdict.OneStatementPerMessage]) is sent in steps as
+// well: PostgreSQL's statement_timestamp() is the time of the message, and each step has messages of its own.
 //
 // The goroutine that reads the server's answers sends the steps. The other one has nothing to send before they are
 // answered.
 
-// stepName is a prepared statement that no client's name can be. It is made anew for each step.
+// stepName is the name of a prepared statement that no client can use. The statement is made anew for each step.
 const stepName = verdict.SealStatement + "_step"
 
 // queryInSteps is a Query that is sent in steps.
 type queryInSteps struct {
 	parts         []verdict.Part
 	hardenedSteps []bool // for each step, whether it gets a hardened plan; nil: none does
-	binary        []bool // which of them are to return values in binary; nil: none
-	block         bool   // several statements that control no transaction
+	binary        []bool // for each step, whether it returns values in binary; nil: none does
+	block         bool   // the steps are several statements that control no transaction
 
-	begun       bool   // the BEGIN in front is answered
+	begun       bool   // the server has answered the BEGIN in front of the statements
 	inBlock     bool   // the server has said that a transaction block of the client is open already
-	rollingBack bool   // ROLLBACK is sent
+	rollingBack bool   // a ROLLBACK is sent
 	ended       bool   // nothing else is to be sent before ReadyForQuery
-	last        []byte // the answer to the last statement, which the client gets when it is committed
+	last        []byte // the answer to the last statement, which the client gets when the transaction is committed
 }
 
-// beginsOneByOne tells whether e is a Query whose statements are to begin one by one: as one message it would give them
-// all its own time.
+// beginsOneByOne reports whether e is a Query whose statements are to begin one by one: as one message it would give
+// all of them its own time.
 func beginsOneByOne(e entry) bool {
 	q, ok := e.(*queryEntry)
 	return ok && q.verdict != nil && q.verdict.OneStatementPerMessage
 }
 
-// divide has a limited Query go in steps if it must, or says why it cannot.
+// divide sets up that a limited Query is sent in steps if that is necessary, or returns the reason why it cannot be.
 func (e *queryEntry) divide() *sqlstate.Error {
 	v := e.verdict
 	if len(v.Effects) <= 1 {
@@ -79,7 +79,7 @@ func (e *queryEntry) startSteps(parts []verdict.Part, block bool) {
 	e.settings = e.steps.settings(0)
 }
 
-// controlsTx tells whether a statement controls a transaction.
+// controlsTx reports whether a statement controls a transaction.
 func controlsTx(effect verdict.Effect) bool {
 	switch effect.Kind {
 	case verdict.BeginsTx, verdict.EndsTx, verdict.Saves, verdict.Releases, verdict.RollsBackTo:
@@ -88,8 +88,8 @@ func controlsTx(effect verdict.Effect) bool {
 	return false
 }
 
-// binaryFetches are the statements that fetch from a BINARY cursor: a Query gets values in binary there, and a Bind has
-// to ask for them.
+// binaryFetches returns which statements fetch from a BINARY cursor: a Query gets values in binary there, and a Bind
+// has to ask for them.
 func (e *queryEntry) binaryFetches() []bool {
 	if !slices.ContainsFunc(e.portals, func(p *portal) bool { return p.binary }) {
 		return nil
@@ -104,11 +104,11 @@ func (e *queryEntry) binaryFetches() []bool {
 	return out
 }
 
-// step is the messages for the i-th statement, or the messages that end the Query.
+// step returns the messages for the i-th statement, or the messages that end the Query.
 func (st *queryInSteps) step(i int) []byte {
 	var b []byte
 	if i == 0 {
-		b = appendClose(b, 'S', "") // as a Query does
+		b = appendClose(b, 'S', "") // A Query closes the statement without a name, too.
 		if st.block {
 			b = appendStep(b, "BEGIN", noParameters)
 		}
@@ -132,7 +132,7 @@ func (st *queryInSteps) step(i int) []byte {
 	return appendSync(appendClose(b, 'S', stepName))
 }
 
-// settings is how many settings of a hardened plan go before the i-th statement.
+// settings returns how many settings of a hardened plan are sent before the i-th statement.
 func (st *queryInSteps) settings(i int) int {
 	if i < len(st.hardenedSteps) && st.hardenedSteps[i] {
 		return len(verdict.HardenedPlanStatements)
@@ -140,10 +140,10 @@ func (st *queryInSteps) settings(i int) int {
 	return 0
 }
 
-// ownsBlock tells whether the transaction block is the proxy's.
+// ownsBlock reports whether the transaction block is the proxy's.
 func (st *queryInSteps) ownsBlock() bool { return st.begun && !st.inBlock }
 
-// appendStep adds the messages that run a statement; rest is what its Bind says of parameters and results.
+// appendStep adds the messages that run a statement; bindRest is what its Bind says of parameters and results.
 func appendStep(b []byte, text string, rest []byte) []byte {
 	b = appendClose(b, 'S', stepName)
 	b = appendParse(b, stepName, text, noTypes)
@@ -153,14 +153,14 @@ func appendStep(b []byte, text string, rest []byte) []byte {
 	return appendClose(b, 'P', "")
 }
 
-// stepCompleted takes the CommandComplete of a step and returns what the client gets of it.
-func (o *answers) stepCompleted(e *queryEntry, message []byte) ([]byte, *sqlstate.Error) {
+// completeStep handles the CommandComplete of a step and returns what the client gets of it.
+func (o *answers) completeStep(e *queryEntry, message []byte) ([]byte, *sqlstate.Error) {
 	st := e.steps
 	switch {
 	case st.block && !st.begun:
 		st.begun = true
 		return nil, nil
-	case st.rollingBack || e.completedStatements >= len(st.parts): // ROLLBACK, COMMIT
+	case st.rollingBack || e.completedStatements >= len(st.parts): // The statement was ROLLBACK or COMMIT.
 		return nil, nil
 	case e.settings > 0:
 		e.settings--
@@ -170,7 +170,7 @@ func (o *answers) stepCompleted(e *queryEntry, message []byte) ([]byte, *sqlstat
 	switch {
 	case o.cut.of != nil:
 		return nil, o.undoResult((*refusal).execute, false)
-	case o.late: // the session ends
+	case o.late: // The session ends.
 		return message, nil
 	case e.completedStatements == len(st.parts):
 		st.last, message = message, nil
@@ -179,7 +179,7 @@ func (o *answers) stepCompleted(e *queryEntry, message []byte) ([]byte, *sqlstat
 	return message, o.send(st.step(e.completedStatements))
 }
 
-// isStepReady takes a ReadyForQuery and tells whether it ends a step, and not the Query.
+// isStepReady handles a ReadyForQuery and reports whether it ends a step, and not the Query.
 func (o *answers) isStepReady(e entry, status byte) (yes bool, err *sqlstate.Error) {
 	q, ok := e.(*queryEntry)
 	if !ok || q.steps == nil || !q.steps.ownsBlock() || status != 'E' || q.steps.rollingBack {
@@ -189,7 +189,7 @@ func (o *answers) isStepReady(e entry, status byte) (yes bool, err *sqlstate.Err
 	return true, o.send(appendQuery(nil, "ROLLBACK"))
 }
 
-// bytesAfterError is what is sent after an error: the server skips what else it has of the step.
+// bytesAfterError returns what is sent after an error: the server skips the other messages of the step.
 func (st *queryInSteps) bytesAfterError() []byte {
 	if st.ended {
 		return nil
@@ -197,7 +197,7 @@ func (st *queryInSteps) bytesAfterError() []byte {
 	return appendSync(nil)
 }
 
-// stepOffset is how many characters of the whole text stand before the statement that the server speaks of.
+// stepOffset returns how many characters of the whole text stand before the statement that the server speaks of.
 func (e *queryEntry) stepOffset() int {
 	if e.steps != nil && e.completedStatements < len(e.steps.parts) {
 		return e.steps.parts[e.completedStatements].At
@@ -208,8 +208,8 @@ func (e *queryEntry) stepOffset() int {
 // undefinedParameter is PostgreSQL's SQLSTATE for a parameter in a text that declares none.
 const undefinedParameter = "42P02"
 
-// asQueryError turns the server's error to a message of a step into the one that the Query would have brought: it has
-// no parameters.
+// asQueryError turns the server's error to a message of a step into the error that the Query would have brought: a
+// Query has no parameters.
 func (e *queryEntry) asQueryError(f *fields) {
 	if e.steps == nil || f.code() != sqlstate.ProtocolViolation {
 		return

@@ -2,19 +2,19 @@ package proxy
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 
-// syncEntry is a Sync.
+// syncEntry is the entry of a Sync message.
 type syncEntry struct{ entryBase }
 
 func (e *syncEntry) begins() bool        { return false }
 func (e *syncEntry) endsWithReady() bool { return true }
 
-// appendRefused is for the interface: nothing refuses a Sync.
+// appendRefused only satisfies the interface: no Sync is refused.
 func (e *syncEntry) appendRefused(dst []byte) []byte { return e.refusal.describe(dst) }
 
-// answer knows of none: ReadyForQuery has rules of its own.
+// answer accepts no message: ReadyForQuery has rules of its own.
 func (e *syncEntry) answer(*answers, byte, int) (known bool, err *sqlstate.Error) { return false, nil }
 
-// sync stages a Sync, which ends a group of messages.
+// sync stages a Sync message, which ends a group of messages.
 func (r *requests) sync() {
 	start := len(r.batch.out)
 	r.batch.out = appendSync(r.batch.out)

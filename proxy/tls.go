@@ -8,13 +8,13 @@ import (
 	"net"
 	"sync"
 
-	_ "crypto/sha256" // the hashes of channel binding
+	_ "crypto/sha256" // These packages have the hashes of channel binding.
 	_ "crypto/sha512"
 
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// alpn is the protocol name that a client which starts with TLS must ask for.
+// alpn is the protocol name that a client must request if it starts with TLS.
 const alpn = "postgresql"
 
 // channelBinding holds the certificate of a TLS handshake, to which SCRAM can bind the password exchange.
@@ -23,9 +23,9 @@ type channelBinding struct {
 	certificate *tls.Certificate
 }
 
-// endPoint is the data of tls-server-end-point (RFC 5929): the certificate's hash by its signature's own hash function,
-// SHA-256 in place of MD5 and SHA-1. It is nil where the RFC defines none, as for Ed25519; channel binding is not
-// offered then.
+// endPoint returns the data of tls-server-end-point (RFC 5929): the certificate's hash by its signature's own hash
+// function, SHA-256 in place of MD5 and SHA-1. It is nil where the RFC defines none, as for Ed25519; channel binding is
+// not offered then.
 func (b *channelBinding) endPoint() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,8 +53,8 @@ func (b *channelBinding) endPoint() []byte {
 	return sum.Sum(nil)
 }
 
-// watch returns base with the certificate of each handshake noted in b. Sessions are not resumed, as in PostgreSQL: a
-// resumed one presents no certificate.
+// watch returns the configuration base, changed so that the certificate of each handshake is noted in b. Sessions are
+// not resumed, as in PostgreSQL: a resumed session presents no certificate.
 func (b *channelBinding) watch(base *tls.Config) *tls.Config {
 	cfg := base.Clone()
 	cfg.SessionTicketsDisabled = true
@@ -62,7 +62,7 @@ func (b *channelBinding) watch(base *tls.Config) *tls.Config {
 	if cfg.MinVersion < tls.VersionTLS12 {
 		cfg.MinVersion = tls.VersionTLS12
 	}
-	cfg.Certificates = nil // so that GetCertificate is always asked
+	cfg.Certificates = nil // Without certificates here, GetCertificate is always called.
 	cfg.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		cert, err := choose(base, hello)
 		if err == nil {
@@ -86,7 +86,7 @@ func (b *channelBinding) watch(base *tls.Config) *tls.Config {
 	return cfg
 }
 
-// choose picks the certificate that crypto/tls would pick.
+// choose returns the certificate that crypto/tls would choose.
 func choose(cfg *tls.Config, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if cfg.GetCertificate != nil && (len(cfg.Certificates) == 0 || hello.ServerName != "") {
 		if cert, err := cfg.GetCertificate(hello); cert != nil || err != nil {
@@ -104,7 +104,7 @@ func choose(cfg *tls.Config, hello *tls.ClientHelloInfo) (*tls.Certificate, erro
 	return &cfg.Certificates[0], nil
 }
 
-// tlsConfig is the configuration for the next handshake, or nil.
+// tlsConfig returns the configuration for the next handshake, or nil.
 func (s *Server) tlsConfig() *tls.Config {
 	if s.config.TLS == nil {
 		return nil
@@ -131,7 +131,7 @@ func (c *conn) offerTLS() error {
 func (c *conn) startTLS(nc net.Conn, direct bool) error {
 	cfg := c.server.tlsConfig()
 	if cfg == nil {
-		return errGone // the client waits for a ServerHello and understands nothing else
+		return errGone // The client waits for a ServerHello and understands no other answer.
 	}
 	b := &channelBinding{}
 	t := tls.Server(nc, b.watch(cfg))
@@ -151,7 +151,7 @@ func (c *conn) startTLS(nc net.Conn, direct bool) error {
 	return nil
 }
 
-// bindingData is the data to which a SCRAM exchange can be bound, or nil.
+// bindingData returns the data to which a SCRAM exchange can be bound, or nil.
 func (c *conn) bindingData() []byte {
 	if c.binding == nil {
 		return nil

@@ -15,6 +15,7 @@ type transactionTimer struct {
 	timer   *time.Timer
 }
 
+// stop ends the timer.
 func (t *transactionTimer) stop() {
 	if t.timer != nil {
 		t.timer.Stop()
@@ -38,8 +39,8 @@ func (t *transactionTimer) end(another bool) {
 	}
 }
 
-// boundTransactions has the decider told of a transaction that lasts too long. The timer fires when a transaction that
-// had begun with it would be overdue, and again when the one that it finds then would be.
+// boundTransactions sets up that the decider is told of a transaction that lasts too long. The timer fires when a
+// transaction that had begun with it would be overdue, and again when the transaction that it finds then would be.
 func (s *session) boundTransactions() {
 	timekeeper, ok := s.decider.(verdict.Timekeeper)
 	if !ok {
@@ -63,7 +64,7 @@ func (s *session) boundTransactions() {
 		switch {
 		case l.closed:
 		case left <= 0:
-			go timekeeper.Overdue() // it ends the session, which takes the ledger's lock
+			go timekeeper.Overdue() // Overdue ends the session, which takes the ledger's lock.
 		default:
 			l.timer.timer.Reset(left)
 		}

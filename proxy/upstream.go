@@ -17,14 +17,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// dialer is how the server is reached: with keepalive, so that a server that is gone is noticed.
+// dialer connects to the server with keepalive, so that a server that has disappeared is noticed.
 var dialer = net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 	Enable: true, Idle: 60 * time.Second, Interval: 15 * time.Second, Count: 4}}
 
 // reach makes a connection to the server; tests replace it with a slow one.
 var reach = dialer.DialContext
 
-// maxServerLogin bounds one message of the server while logging in.
+// maxServerLogin is the length of the longest message of the server while logging in.
 const maxServerLogin = 1 << 20
 
 // heapQuery makes a server's process keep memory. With glibc, a large piece of memory that is freed raises the size up to
@@ -88,7 +88,7 @@ func (u Upstream) config(database string, settings map[string]string) (*pgconn.C
 	cfg.ChannelBinding, cfg.RequireAuth = "prefer", ""
 	cfg.KerberosSrvName, cfg.KerberosSpn = "", ""
 	cfg.MaxProtocolMessageBodyLen = maxServerLogin
-	// not used by DialFunc
+	// DialFunc does not use this function.
 	cfg.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil }
 	cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return reach(ctx, u.Network, u.Address)
@@ -102,19 +102,21 @@ func (u Upstream) config(database string, settings map[string]string) (*pgconn.C
 	return cfg, nil
 }
 
+// unreachable is the error while the server cannot be reached.
 func unreachable(cause error) *sqlstate.Error {
 	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the database server cannot be reached").
 		WithHint(
 			"pgconsent is running but its connection to PostgreSQL failed; try again later, or ask its operator.").WithCause(cause)
 }
 
+// lost is the error of a connection to the server that was lost.
 func lost(cause error) *sqlstate.Error {
 	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the connection to the database server was lost").
 		WithHint("The statement in progress, if any, may or may not have taken effect. Connect again.").WithCause(cause)
 }
 
 // loginFailed says why the agent role could not log in, as far as it concerns the client: its settings, or the server's
-// state. Everything else concerns the operator.
+// state. Any other reason concerns the operator.
 func loginFailed(err error) *sqlstate.Error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
@@ -136,7 +138,7 @@ func loginFailed(err error) *sqlstate.Error {
 	}
 }
 
-// open makes a bare connection to the server, with TLS if u asks for it.
+// open makes a connection to the server without logging in, with TLS if u asks for it.
 func (u Upstream) open(ctx context.Context) (net.Conn, error) {
 	nc, err := dialer.DialContext(ctx, u.Network, u.Address)
 	if err != nil || u.TLS == nil {
@@ -147,7 +149,7 @@ func (u Upstream) open(ctx context.Context) (net.Conn, error) {
 	}
 	request := binary.BigEndian.AppendUint32(nil, 8)
 	request = binary.BigEndian.AppendUint32(request, codeSSL)
-	var answer [1]byte // exactly one byte: the bytes behind it belong to the handshake
+	var answer [1]byte // Exactly one byte is read: the bytes behind it belong to the handshake.
 	if _, err = nc.Write(request); err == nil {
 		_, err = io.ReadFull(nc, answer[:])
 	}

@@ -2,9 +2,9 @@ package proxy
 
 // The goroutine that handles the client's messages waits here for the server's answers.
 
-// waitOutsideTx waits until nothing is in flight and tells whether the server is then outside a transaction. While a
-// group of extended messages is open it does not wait, since the server may keep its answers back, and says no. A group
-// of which only Close was sent has begun nothing; its answers come with the next Sync.
+// waitOutsideTx waits until no entry is in flight and reports whether the server is then outside a transaction. While a
+// group of extended messages is open it does not wait, since the server may keep its answers back, and returns false. A
+// group with only Close messages has begun no transaction; its answers come with the next Sync.
 func (l *ledger) waitOutsideTx() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -14,11 +14,11 @@ func (l *ledger) waitOutsideTx() bool {
 	for l.queue.isAwaited() && !l.closed {
 		l.change.Wait()
 	}
-	// An entry that was waited for may have failed, and the server skips a Query behind it.
+	// An entry that this waited for may have failed, and the server skips a Query behind it.
 	return !l.closed && !l.skipping && l.status == 'I'
 }
 
-// waitTxStatus waits for the answers to all messages that may have changed the state of the transaction, and tells
+// waitTxStatus waits for the answers to all messages that may have changed the state of the transaction, and reports
 // whether the server is outside one.
 func (l *ledger) waitTxStatus() (outside bool) {
 	l.mu.Lock()
@@ -29,8 +29,8 @@ func (l *ledger) waitTxStatus() (outside bool) {
 	return !l.closed && l.status == 'I'
 }
 
-// waitReady waits for the answers to each Query, and to each group that has its Sync. The server may keep the answers
-// to messages behind the last of these back.
+// waitReady waits for the answers to each Query, and to each group that has its Sync. The server may keep back the
+// answers to messages behind the last such message.
 func (l *ledger) waitReady() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,14 +39,14 @@ func (l *ledger) waitReady() {
 	}
 }
 
-// isReadyAwaited tells whether waitReady would wait.
+// isReadyAwaited reports whether waitReady would wait.
 func (l *ledger) isReadyAwaited() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.queue.endsWithReady()
 }
 
-// waitFor waits until e is answered; false if the session is over.
+// waitFor waits until e is answered, and returns false if the session is over.
 func (l *ledger) waitFor(e entry) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,7 +56,7 @@ func (l *ledger) waitFor(e entry) bool {
 	return !l.closed
 }
 
-// waitChange waits for any answer, after flush if it is given; the caller holds the lock.
+// waitChange waits for any answer, after calling flush if it is given; the caller holds the lock.
 func (l *ledger) waitChange(flush func() error) error {
 	if flush != nil {
 		l.mu.Unlock()

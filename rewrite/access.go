@@ -44,6 +44,7 @@ type relationUse struct {
 	writtenColumns  map[string]bool  // columns that the statement writes
 }
 
+// mark notes how the text uses a column.
 func (r *relationUse) mark(column string, f usage) {
 	r.isRead = true
 	if column == "" {

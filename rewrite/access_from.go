@@ -175,6 +175,7 @@ func (r *usageAnalysis) viewColumns(view *catalog.Relation) *resultColumns {
 // maxViews bounds how many mentions of views are followed in one statement.
 const maxViews = 200
 
+// join visits a join.
 func (r *usageAnalysis) join(j *sqltext.JoinExpr, own *usageScope, with *cteLevel) []*rangeItem {
 	outside := own.items
 	left := r.visitItem(j.Larg, own, with)
@@ -333,7 +334,7 @@ func isKeyColumn(relation *catalog.Relation, column string) bool {
 		}
 	}
 	for _, k := range relation.Unique {
-		for _, c := range k.Equal {
+		for _, c := range k.EqualColumns {
 			if c == column {
 				return true
 			}

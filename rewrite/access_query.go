@@ -180,6 +180,7 @@ func (r *usageAnalysis) visitUnion(s *sqltext.SelectStmt, parent *usageScope, wi
 	return out
 }
 
+// values visits a VALUES list.
 func (r *usageAnalysis) values(s *sqltext.SelectStmt, own *usageScope, with *cteLevel) *resultColumns {
 	q := &resultColumns{}
 	r.withCTEs(own, with, func() {

@@ -279,6 +279,7 @@ func (w *walker) refuseSingleRows() {
 	}
 }
 
+// query checks a SELECT.
 func (j *aggregateCheck) query(s *sqltext.SelectStmt) {
 	switch {
 	case s.WithClause != nil, s.Op != sqltext.SETOP_NONE, len(s.ValuesLists) > 0, s.IntoClause != nil:
@@ -432,6 +433,7 @@ func (j *aggregateCheck) columnNameOf(c *sqltext.ColumnRef) (string, bool) {
 	return "", false
 }
 
+// exprs checks expressions.
 func (j *aggregateCheck) exprs(nodes []*sqltext.Node) {
 	for _, n := range nodes {
 		j.checkExpr(n)
@@ -510,6 +512,7 @@ func (j *aggregateCheck) checkColumn(c *sqltext.ColumnRef) {
 	}
 }
 
+// call checks a function call.
 func (j *aggregateCheck) call(f *sqltext.FuncCall) {
 	schema, name, ok := qualifiedName(f.Funcname)
 	switch {
@@ -599,6 +602,7 @@ func (j *aggregateCheck) checkTruncate(f *sqltext.FuncCall) bool {
 	return true
 }
 
+// aggregate checks a call of an aggregate function.
 func (j *aggregateCheck) aggregate(name string, f *sqltext.FuncCall) {
 	j.checkExpr(f.AggFilter)
 	switch {

@@ -22,7 +22,7 @@ type foreignCast struct {
 // PostgreSQL's types and of extensions' types; for other types see checkCasts.
 func (w *walker) castRefusal(t *catalog.Type, at int32) *sqlstate.Error {
 	var casts []foreignCast
-	for _, part := range w.snap.Parts(t.OID) {
+	for _, part := range w.snap.CastTargets(t.OID) {
 		for _, c := range w.snap.CastsTo(part) {
 			if f := w.snap.FunctionByOID(c.Function); f != nil && w.isKnownFunction(f) {
 				continue
@@ -37,7 +37,7 @@ func (w *walker) castRefusal(t *catalog.Type, at int32) *sqlstate.Error {
 			refused = unavailableTypeRefusal(t.Name.Name,
 				"A cast from "+source.Name.Name+" to it runs a function that is neither PostgreSQL's nor of a known extension, "+
 					"and that the policy does not list; this statement reads or makes a value of "+source.Name.Name+".")
-			casts = append(casts, foreignCast{c.Source, w.snap.MadeOf(t.OID, c.Source), refused, at})
+			casts = append(casts, foreignCast{c.Source, w.snap.TypeContains(t.OID, c.Source), refused, at})
 		}
 	}
 	if refused := typeRefusal(w.snap, t); refused != nil {
@@ -66,7 +66,7 @@ func (w *walker) checkCasts() {
 	for _, c := range w.foreignCasts {
 		mentions := 0
 		for t, n := range w.valueTypes {
-			if w.snap.MadeOf(t, c.source) {
+			if w.snap.TypeContains(t, c.source) {
 				mentions += n
 			}
 		}
@@ -83,7 +83,7 @@ func (r *Result) ParameterTypeRefusal(snap *catalog.Snapshot, parameter uint32) 
 		return notSettableError("").WithHint("Declare the parameters of set_config as text, or leave their types to the server.")
 	}
 	for _, c := range r.foreignCasts {
-		if snap.MadeOf(parameter, c.source) {
+		if snap.TypeContains(parameter, c.source) {
 			return c.refusal
 		}
 	}

@@ -81,7 +81,7 @@ func (w *walker) checkCollations(tree *sqltext.ParseResult) {
 			continue
 		}
 		for _, f := range w.snap.FunctionsNamed(schema, function) {
-			for _, t := range f.Results {
+			for _, t := range f.ResultTypes {
 				w.noteValueType(t)
 			}
 		}

@@ -37,6 +37,7 @@ func (m *collationAnalysis) updateStmt(n *sqltext.UpdateStmt) {
 	m.visitReturning(n.ReturningList)
 }
 
+// deleteStmt visits a DELETE.
 func (m *collationAnalysis) deleteStmt(n *sqltext.DeleteStmt) {
 	m.with(n.WithClause)
 	m.depth++
@@ -61,6 +62,7 @@ func (m *collationAnalysis) mergeStmt(n *sqltext.MergeStmt) {
 	}
 }
 
+// with visits the queries of a WITH clause.
 func (m *collationAnalysis) with(c *sqltext.WithClause) {
 	m.depth++
 	defer func() { m.depth-- }()

@@ -95,7 +95,7 @@ func (w *walker) visibleTarget(v *sqltext.RangeVar) (catalog.Name, bool) {
 // isVisibleIndex tells whether the catalogs show agents an index with this name on a table.
 func (w *walker) isVisibleIndex(table catalog.Name, name string) bool {
 	index := w.snap.ResolveIndex(table.Schema, name)
-	if index == nil || index.Table != table || !index.Plain {
+	if index == nil || index.Table != table || !index.IsPlain {
 		return false
 	}
 	seen := w.fragments[table].visible

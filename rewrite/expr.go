@@ -6,6 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
+// exprs visits expressions.
 func (w *walker) exprs(nodes []*sqltext.Node) {
 	for _, n := range nodes {
 		w.visitExpr(n)

@@ -71,9 +71,9 @@ func (w *walker) hasApproximateIndex(ref *reference) bool {
 		return false
 	}
 	over := func(r *catalog.Relation) bool {
-		return r.Approximate || r.HasChildren &&
+		return r.HasApproximateIndex || r.HasChildren &&
 			slices.ContainsFunc(w.snap.Relations(),
-				func(c *catalog.Relation) bool { return c.Approximate && len(c.Parents) > 0 })
+				func(c *catalog.Relation) bool { return c.HasApproximateIndex && len(c.Parents) > 0 })
 	}
 	return over(ref.relation) || slices.ContainsFunc(ref.fragment.viewTables, func(name catalog.Name) bool {
 		r, ok := w.snap.Relation(name)

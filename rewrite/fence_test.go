@@ -15,8 +15,8 @@ func TestSearchesAreFenced(t *testing.T) {
 	rewriter(t, RowSecurityMode)
 	memories, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "memories"})
 	patients, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "patients"})
-	memories.Approximate, patients.Approximate = true, true
-	defer func() { memories.Approximate, patients.Approximate = false, false }()
+	memories.HasApproximateIndex, patients.HasApproximateIndex = true, true
+	defer func() { memories.HasApproximateIndex, patients.HasApproximateIndex = false, false }()
 	pol := *fixture.pol
 	declared, _ := pol.Table(memories.Name)
 	defer func() { declared.Approximate = false }()
@@ -84,7 +84,7 @@ func TestSearchesAreFenced(t *testing.T) {
 			}
 		}
 	}
-	memories.Approximate, patients.Approximate = false, false
+	memories.HasApproximateIndex, patients.HasApproximateIndex = false, false
 	if result, refused := New(fixture.snap, &pol,
 		RowSecurityMode).Rewrite("SELECT min(embedding <-> '(1,1)') FROM memories",
 		false); refused != nil || strings.Contains(result.Text, "OFFSET") {
@@ -98,9 +98,9 @@ func TestOnlyPlainSearchesHaveTwins(t *testing.T) {
 	tier.All(t)
 	rewriter(t, RowSecurityMode)
 	memories, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "memories"})
-	memories.Approximate = true
+	memories.HasApproximateIndex = true
 	declared, _ := fixture.pol.Table(memories.Name)
-	defer func() { memories.Approximate, declared.Approximate = false, false }()
+	defer func() { memories.HasApproximateIndex, declared.Approximate = false, false }()
 	const plain, distance = "memories AS m", "m.embedding <-> '(1,1)'"
 	for i, mode := range []Mode{RowSecurityMode, AutoMode, InjectedMode, RowSecurityMode, AutoMode, InjectedMode} {
 		declared.Approximate = i < 3
@@ -157,7 +157,7 @@ func TestIndexesOfPartsAreFenced(t *testing.T) {
 		t.Fatal(err)
 	}
 	part, _ := r.snap.Relation(catalog.Name{Schema: "public", Name: "shelf_2"})
-	part.Approximate = true
+	part.HasApproximateIndex = true
 	pol, err := policy.Compile(doc, r.snap, policy.WithViews(RewriteViewQuery))
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 // The functions below visit the items of FROM. An item belongs to its query, may be LATERAL, and may be joined by the
 // names of columns, which PostgreSQL compares.
 
+// from visits an item of a FROM clause.
 func (c *hardenedAnalysis) from(n *sqltext.Node, at exprContext) {
 	switch n := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
@@ -29,7 +30,8 @@ func (c *hardenedAnalysis) from(n *sqltext.Node, at exprContext) {
 		case ref.relation.Kind == catalog.View:
 			c.visitView(ref, at)
 		case slices.ContainsFunc(ref.relation.Columns, func(column catalog.Column) bool {
-			return slices.ContainsFunc(overflowingTypes, func(oid uint32) bool { return c.snap.MadeOf(column.TypeOID, oid) })
+			return slices.ContainsFunc(overflowingTypes,
+				func(oid uint32) bool { return c.snap.TypeContains(column.TypeOID, oid) })
 		}):
 			c.harden("it reads a table with circles or segments, of which comparisons fail")
 		case c.runsUserCode(ref.relation):

@@ -71,7 +71,7 @@ func (c *hardenedAnalysis) userCodeOfWrite(target *sqltext.RangeVar, update *sql
 			return "what it sets is not known"
 		case defaults:
 			return "a column is set to its default"
-		case slices.ContainsFunc(c.snap.Parts(column.TypeOID), c.castRunsUserCode):
+		case slices.ContainsFunc(c.snap.CastTargets(column.TypeOID), c.castRunsUserCode):
 			// PostgreSQL casts the new value to the column's type, or to that of its elements, which the text does not name
 			return "a cast that is not PostgreSQL's own may make the value of " + column.Name
 		}
@@ -98,7 +98,7 @@ func (c *hardenedAnalysis) userCodeOfDelete(r *catalog.Relation, seen map[*catal
 	case !r.DeleteRunsNoUserCode:
 		return "a trigger, rule or policy of its owner's may run as rows of " + r.Name.String() + " are deleted"
 	}
-	for _, other := range c.snap.PointingTo(r.Name) {
+	for _, other := range c.snap.ReferringTo(r.Name) {
 		for _, key := range other.ForeignKeys {
 			if key.Target != r.Name {
 				continue
@@ -135,10 +135,10 @@ func (c *hardenedAnalysis) userCodeOfUpdate(r *catalog.Relation, set []string) (
 		column := r.Column(name)
 		return column == nil || column.Generated || slices.Contains(set, name)
 	}
-	for _, other := range c.snap.PointingTo(r.Name) {
+	for _, other := range c.snap.ReferringTo(r.Name) {
 		for _, key := range other.ForeignKeys {
 			if key.Target == r.Name && key.OnUpdate != catalog.NoAction && key.OnUpdate != catalog.Restrict &&
-				slices.ContainsFunc(key.TargetCols, changes) {
+				slices.ContainsFunc(key.TargetColumns, changes) {
 				return "rows of " + other.Name.String() + " follow a key that changes"
 			}
 		}

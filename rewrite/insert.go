@@ -144,7 +144,7 @@ func (w *walker) omittedMarks() string {
 // checkImpliedColumns checks an INSERT that names no columns, and so means the first columns of the table.
 func (w *walker) checkImpliedColumns(t *writeTarget, width int, known bool) {
 	columns := t.ref.relation.Columns
-	if len(t.ref.relation.Waiting) > 0 && (!known || width > len(columns)) {
+	if len(t.ref.relation.WaitingColumns) > 0 && (!known || width > len(columns)) {
 		w.refuseAt(waitingRefusal(t.ref.name), t.ref.start)
 		return
 	}

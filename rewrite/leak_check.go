@@ -296,6 +296,7 @@ func (v *leakChecker) checkSortable(columns []leakColumn, what string) {
 	}
 }
 
+// with checks the queries of a WITH clause.
 func (v *leakChecker) with(c *sqltext.WithClause, at checkContext) {
 	if c == nil || v.reason != "" {
 		return
@@ -437,6 +438,7 @@ func (v *leakChecker) checkTextSearchItem(f *sqltext.RangeFunction, at checkCont
 		f.GetAlias().GetColnames())}}
 }
 
+// table checks a relation of a FROM clause.
 func (v *leakChecker) table(rv *sqltext.RangeVar, at checkContext) []*leakItem {
 	name := rv.GetRelname()
 	if a := rv.GetAlias(); a != nil {
@@ -465,6 +467,7 @@ func (v *leakChecker) table(rv *sqltext.RangeVar, at checkContext) []*leakItem {
 	return nil
 }
 
+// join checks a join.
 func (v *leakChecker) join(j *sqltext.JoinExpr, at checkContext) []*leakItem {
 	if j.IsNatural || j.Alias != nil || j.JoinUsingAlias != nil {
 		v.reject("NATURAL JOIN, or the alias of a join")

@@ -10,6 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
+// condition checks a condition.
 func (v *leakChecker) condition(n *sqltext.Node, at checkContext) {
 	if n == nil || v.reason != "" {
 		return
@@ -362,6 +363,7 @@ func (v *leakChecker) asText(e value) value {
 	return e
 }
 
+// operation checks an expression with an operator.
 func (v *leakChecker) operation(x *sqltext.A_Expr, at checkContext) value {
 	schema, name, ok := qualifiedName(x.Name)
 	if !ok || schema != "" && schema != "pg_catalog" {
@@ -579,6 +581,7 @@ func (v *leakChecker) caseExpr(c *sqltext.CaseExpr, at checkContext) value {
 	return v.checkSameKind("CASE", results, at)
 }
 
+// call checks a function call.
 func (v *leakChecker) call(f *sqltext.FuncCall, at checkContext) value {
 	schema, name, ok := qualifiedName(f.Funcname)
 	switch {

@@ -37,7 +37,7 @@ func (v *leakChecker) isIndexedVector(n *sqltext.Node, scope *leakScope) bool {
 		len(v.snap.FunctionsNamed("", "setweight")) > 0 || v.hasForeignConcat() {
 		return false
 	}
-	for _, expression := range of.table.Vectors {
+	for _, expression := range of.table.IndexedVectors {
 		tree, err := sqltext.Parse("SELECT " + expression)
 		if err != nil || len(tree.Stmts) != 1 {
 			continue

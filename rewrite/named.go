@@ -361,8 +361,8 @@ func isShown(snap *catalog.Snapshot, p *policy.Policy, n catalog.Name) bool {
 
 // isIndexShown tells whether agents see an index in the catalogs: its table is shown, and none of its columns is
 // hidden.
-func isIndexShown(snap *catalog.Snapshot, p *policy.Policy, i *catalog.Indexed) bool {
-	if !i.Plain || !isShown(snap, p, i.Table) ||
+func isIndexShown(snap *catalog.Snapshot, p *policy.Policy, i *catalog.NamedIndex) bool {
+	if !i.IsPlain || !isShown(snap, p, i.Table) ||
 		slices.ContainsFunc(p.Children(),
 			func(c *policy.Child) bool { return c.Relation.Name == i.Table && !c.ReadableByName }) {
 		return false

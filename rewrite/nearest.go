@@ -45,7 +45,7 @@ func (w *walker) isNearestSearch(tree *sqltext.ParseResult) bool {
 	if at < 0 {
 		return false
 	}
-	if ref := w.references[at]; ref.relation == nil || !ref.relation.Approximate ||
+	if ref := w.references[at]; ref.relation == nil || !ref.relation.HasApproximateIndex ||
 		ref.notInjectedBecause == wholeRowReference || w.namesTableOID {
 		return false
 	}

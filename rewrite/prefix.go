@@ -42,7 +42,10 @@ func (w *walker) prefixSearch(x *sqltext.A_Expr) {
 func (w *walker) hasByteIndex(c *sqltext.ColumnRef) bool {
 	relation, column := w.storedColumn(c)
 	return column != nil && column.Collation == "" && (column.TypeOID == 25 || column.TypeOID == 1043) &&
-		slices.ContainsFunc(relation.Indexes, func(i catalog.BTree) bool { return i.Bytes && i.Columns[0] == column.Name })
+		slices.ContainsFunc(relation.Indexes, func(i catalog.BTree) bool {
+			return i.InByteOrder &&
+				i.Columns[0] == column.Name
+		})
 }
 
 // storedColumn returns the column of a table that a name certainly means.

@@ -379,6 +379,7 @@ func (r *reference) aliasPosition(source *sqltext.Source) int32 {
 	return r.starEnd
 }
 
+// replace notes that a part of the text is replaced.
 func (w *walker) replace(start, end int32, text string, apply func()) {
 	text = withSpaces(w.source.Text[:start], text, w.source.Text[end:])
 	w.edits = append(w.edits,

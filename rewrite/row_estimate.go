@@ -212,6 +212,7 @@ type rowEstimator struct {
 	indexSearches      bool                // the estimate assumes that searches find few rows by an index
 }
 
+// size returns the estimated number of rows of a relation.
 func (h *rowEstimator) size(ref *reference) float64 {
 	if ref.fragment != nil && len(ref.fragment.viewTables) > 0 { // the reference is to a view
 		rows := 1.0
@@ -426,7 +427,7 @@ func hasLeakproofComparison(oid uint32) bool {
 
 // rowsPerValue estimates how many rows have the same value in a column.
 func (l *queryEstimate) rowsPerValue(ref *reference, column string) float64 {
-	values, known := l.sizes[ref.name].Distinct[column]
+	values, known := l.sizes[ref.name].DistinctValues[column]
 	if !known {
 		values = 200
 	}
@@ -501,7 +502,7 @@ func (l *queryEstimate) applyConditions(conditions []*sqltext.Node) {
 			bounds = nil
 		}
 		for _, index := range item.ref.relation.Indexes {
-			if index.Unique && !slices.ContainsFunc(index.Columns,
+			if index.IsUnique && !slices.ContainsFunc(index.Columns,
 				func(c string) bool { return !slices.Contains(equal[item], c) }) {
 				item.rows = 1
 				continue
@@ -561,7 +562,7 @@ func (l *queryEstimate) indexRows(item *tableEstimate, index catalog.BTree, equa
 func (l *queryEstimate) matchingRows(item *tableEstimate, equal []string, bounds map[string]int) float64 {
 	rows := l.size(item.ref)
 	for i, column := range equal {
-		if values, known := l.sizes[item.ref.name].Distinct[column]; known && slices.Index(equal, column) == i {
+		if values, known := l.sizes[item.ref.name].DistinctValues[column]; known && slices.Index(equal, column) == i {
 			rows /= max(1, values)
 		}
 	}

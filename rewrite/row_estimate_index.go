@@ -114,7 +114,7 @@ func (l *queryEstimate) isGINSearch(item *tableEstimate, n *sqltext.Node) bool {
 			return !hasNoTrigram(x)
 		}
 	}
-	return len(l.items) == 1 && len(item.ref.relation.Vectors) > 0 &&
+	return len(l.items) == 1 && len(item.ref.relation.IndexedVectors) > 0 &&
 		slices.ContainsFunc(searchOperands(x), func(n *sqltext.Node) bool {
 			return n.GetFuncCall() != nil && !strings.HasSuffix(lastNamePart(n.GetFuncCall().Funcname), "to_tsquery")
 		}) // the leak check allows nothing else as the other operand
@@ -123,7 +123,7 @@ func (l *queryEstimate) isGINSearch(item *tableEstimate, n *sqltext.Node) bool {
 // isGINColumn tells whether an operand is a column of a table that has a GIN index.
 func (l *queryEstimate) isGINColumn(item *tableEstimate, n *sqltext.Node) bool {
 	of, column := l.tableOf(n)
-	return of == item && slices.Contains(item.ref.relation.Inverted, column)
+	return of == item && slices.Contains(item.ref.relation.GINColumns, column)
 }
 
 // searchOperands returns the operands by which an index may find rows: the left operand, and the right one if the

@@ -32,7 +32,7 @@ func TestUseIndexHint(t *testing.T) {
 	sizes := catalog.Sizes{}
 	for name, rows := range map[string]float64{"boards": 1000, "cards": 1e6, "plain": 1e6} {
 		sizes[catalog.Name{Schema: "public", Name: name}] = catalog.Size{
-			Rows: rows, Distinct: map[string]float64{"id": rows, "tenant": 10, "board": 1000, "kind": 4, "code": 1e5}}
+			Rows: rows, DistinctValues: map[string]float64{"id": rows, "tenant": 10, "board": 1000, "kind": 4, "code": 1e5}}
 	}
 	doc, err := policy.Parse("policy.yaml", []byte(`version: 1
 attributes: { tenant: { type: bigint, source: credential } }

@@ -38,7 +38,8 @@ func TestWhatRowSecurityFindsInNoIndex(t *testing.T) {
 	}
 	sizes := catalog.Sizes{}
 	for _, name := range []string{"owners", "papers"} {
-		sizes[catalog.Name{Schema: "public", Name: name}] = catalog.Size{Rows: 1e6, Distinct: map[string]float64{"id": 1e6, "part": 9, "title": 1e5}}
+		sizes[catalog.Name{Schema: "public", Name: name}] = catalog.Size{Rows: 1e6,
+			DistinctValues: map[string]float64{"id": 1e6, "part": 9, "title": 1e5}}
 	}
 	r := New(snap, pol, AutoMode).WithSizes(sizes)
 	for sql, want := range map[string]verdict.Path{

@@ -16,9 +16,9 @@ import (
 func sizes() catalog.Sizes {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	return catalog.Sizes{
-		public("memories"):            {Rows: 1e6, Distinct: map[string]float64{"user_id": 3, "id": 1e6}},
-		public("memory_participants"): {Rows: 2.5e6, Distinct: map[string]float64{"memory_id": 1e6, "person_id": 1e5}},
-		public("people"):              {Rows: 1e5, Distinct: map[string]float64{"user_id": 3, "id": 1e5}},
+		public("memories"):            {Rows: 1e6, DistinctValues: map[string]float64{"user_id": 3, "id": 1e6}},
+		public("memory_participants"): {Rows: 2.5e6, DistinctValues: map[string]float64{"memory_id": 1e6, "person_id": 1e5}},
+		public("people"):              {Rows: 1e5, DistinctValues: map[string]float64{"user_id": 3, "id": 1e5}},
 	}
 }
 
@@ -115,8 +115,9 @@ func TestSizes(t *testing.T) {
 	rewriter(t, RowSecurityMode)
 	people := catalog.Name{Schema: "public", Name: "people"}
 	relation, _ := fixture.snap.Relation(people)
-	got, err := pgcatalog.Sizes(context.Background(), db.Connect(t, "pgconsent_control"), []*catalog.Relation{relation})
-	if err != nil || got[people].Rows != 1000 || got[people].Distinct["user_id"] != 4 {
+	got, err := pgcatalog.Sizes(context.Background(), db.Connect(t, "pgconsent_control"),
+		[]*catalog.Relation{relation})
+	if err != nil || got[people].Rows != 1000 || got[people].DistinctValues["user_id"] != 4 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := db.Connect(t, "pgconsent_agent").Exec(context.Background(), "SELECT pgconsent.distinct_values('{}')",

@@ -26,7 +26,7 @@ func TestUseHashHintOfFewRows(t *testing.T) {
 	sizes := catalog.Sizes{}
 	for _, name := range []string{"holders", "files"} {
 		sizes[catalog.Name{Schema: "public", Name: name}] = catalog.Size{
-			Rows: 1e6, Distinct: map[string]float64{"id": 1e6, "holder": 1e5, "part": 9, "tenant": 3}}
+			Rows: 1e6, DistinctValues: map[string]float64{"id": 1e6, "holder": 1e5, "part": 9, "tenant": 3}}
 	}
 	for attribute, statements := range map[string]map[string]bool{
 		"bigint": {

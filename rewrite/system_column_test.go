@@ -7,7 +7,7 @@ import (
 
 // Only where all items of the name are one catalog is its tableoid written as a constant.
 func TestTableOIDOfCatalogs(t *testing.T) {
-	r := rewriter(t, RLS)
+	r := rewriter(t, RowSecurityMode)
 	const constant = "::pg_catalog.regclass::pg_catalog.oid"
 	for sql, want := range map[string]string{
 		"SELECT c.tableoid FROM pg_class c": "SELECT ('pg_catalog.pg_class'" + constant + ") AS tableoid FROM",
@@ -34,7 +34,7 @@ func TestTableOIDOfCatalogs(t *testing.T) {
 
 // xmin of a catalog is FrozenTransactionId, where it is certain to be the catalog's.
 func TestXminOfCatalogs(t *testing.T) {
-	r := rewriter(t, RLS)
+	r := rewriter(t, RowSecurityMode)
 	const frozen = "('2'::pg_catalog.xid)"
 	for sql, want := range map[string]string{
 		"SELECT c.xmin FROM pg_class c":                                              "SELECT " + frozen + " AS xmin FROM",
@@ -66,7 +66,7 @@ func TestXminOfCatalogs(t *testing.T) {
 
 // The number of the transaction is NULL where the client takes that for an answer, and refused elsewhere.
 func TestTransactionNumberOfAStandby(t *testing.T) {
-	r := rewriter(t, RLS)
+	r := rewriter(t, RowSecurityMode)
 	const standIn = "(NULL::pg_catalog.int8)"
 	for _, sql := range []string{
 		"SELECT CASE WHEN pg_is_in_recovery() THEN NULL ELSE txid_current() END",

@@ -35,7 +35,7 @@ func (w *walker) visitTypeName(t *sqltext.TypeName) {
 			table, listed := w.pol.Table(relation)
 			if listed && table.Columns == nil {
 				// the name means the row type of a table of which agents see all columns
-				if r, _ := w.snap.Relation(relation); len(r.Waiting) > 0 && !w.isView {
+				if r, _ := w.snap.Relation(relation); len(r.WaitingColumns) > 0 && !w.isView {
 					w.refuseAt(waitingRefusal(relation), t.Location)
 					return
 				}

@@ -39,8 +39,9 @@ func (w *walker) addStar(targets *[]*sqltext.Node, c *sqltext.ColumnRef) {
 
 // readsWaitingColumn tells whether a statement may read columns of a table that wait for pgconsent migrate.
 func (w *walker) readsWaitingColumn(ref *reference) bool {
-	return !w.isView && ref.relation != nil && len(ref.relation.Waiting) > 0 && !ref.fragment.isView() &&
-		(ref.allColumns || slices.ContainsFunc(ref.relation.Waiting, func(name string) bool { return w.columnNames[name] }))
+	return !w.isView && ref.relation != nil && len(ref.relation.WaitingColumns) > 0 && !ref.fragment.isView() &&
+		(ref.allColumns || slices.ContainsFunc(ref.relation.WaitingColumns,
+			func(name string) bool { return w.columnNames[name] }))
 }
 
 // hideWaiting keeps a statement from reading the waiting columns of a table. inner is the text that replaces the table.
@@ -114,7 +115,7 @@ func (w *walker) replaceBySubselect(ref *reference, text string, fence bool) {
 // reads the row in another way, or names a waiting column.
 func (w *walker) expandStars(ref *reference) bool {
 	if ref.rowType || ref.copyStmt != nil || ref.repeated || len(ref.relation.Columns) == 0 ||
-		slices.ContainsFunc(ref.relation.Waiting, func(name string) bool { return w.columnNames[name] }) {
+		slices.ContainsFunc(ref.relation.WaitingColumns, func(name string) bool { return w.columnNames[name] }) {
 		return false
 	}
 	found := 0

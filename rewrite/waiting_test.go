@@ -12,7 +12,7 @@ func TestColumnsThatWait(t *testing.T) {
 	rewriter(t, RowSecurityMode)
 	table, _ := fixture.snap.ResolveRelation("", "people")
 	people, _ := fixture.snap.Relation(table)
-	snap, _ := fixture.snap.Without(map[uint32][]string{people.OID: {"created_at"}})
+	snap, _ := fixture.snap.WithoutColumns(map[uint32][]string{people.OID: {"created_at"}})
 	doc, err := policy.Load("testdata/policy.yaml")
 	if err != nil {
 		t.Fatal(err)

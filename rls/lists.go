@@ -106,6 +106,7 @@ END $pgconsent$`, name, body))
 	return []Object{o.Object}
 }
 
+// raise writes a statement of PL/pgSQL that raises an error.
 func raise(message, code string) string {
 	return fmt.Sprintf("RAISE EXCEPTION %s USING ERRCODE = '%s';", catalog.QuoteLiteral(message), code)
 }

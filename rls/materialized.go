@@ -62,8 +62,10 @@ func allNotNull(row string, columns []string) string {
 	return strings.Join(parts, " AND ")
 }
 
+// table returns the SQL name of the table with stored answers.
 func (m materializedConsent) table() string { return m.MaterializedTable().SQL() }
 
+// key returns the columns of the primary key.
 func (m materializedConsent) key() []string { return m.relation.PrimaryKey }
 
 // relationAt returns the relation of a step, 0 being the table itself, and the columns by which its changes are

@@ -487,7 +487,7 @@ func TestPasswordsOfOthersStay(t *testing.T) {
 			"SELECT COALESCE(rolpassword, '') FROM pg_authid WHERE rolname = 'served_agent'").Scan(&verifier); err != nil {
 			t.Fatal(err)
 		}
-		if got := config.Verifies(verifier, password); !got {
+		if got := config.MatchesPassword(verifier, password); !got {
 			t.Errorf("the role's password is not %q", password)
 		}
 	}

@@ -21,10 +21,12 @@ func newObject(identity, why string, tables ...*catalog.Relation) *objectBuilder
 	return m
 }
 
+// create adds a statement that makes the object.
 func (m *objectBuilder) create(sql string) {
 	m.MakeStatements = append(m.MakeStatements, Statement{SQL: sql, Why: m.why})
 }
 
+// drop adds a statement that removes the object.
 func (m *objectBuilder) drop(why, sql string) {
 	m.DropStatements = append(m.DropStatements, Statement{SQL: sql, Why: why})
 }

@@ -176,7 +176,7 @@ func TestSealInPlanExpires(t *testing.T) {
 			"|| lower_inc(r) || upper_inc(r) FROM pgconsent_signed.plan_time() AS r" + verdict.PreparedMark,
 	})
 	want("titles", visible)
-	want("time", unix(c.Expires.Add(-2*seal.TTL))+" "+unix(c.Expires)+"falsefalse")
+	want("time", unix(c.Expires.Add(-2*seal.SealLifetime))+" "+unix(c.Expires)+"falsefalse")
 	time.Sleep(time.Until(c.Expires) + 200*time.Millisecond)
 	want("titles", "")
 }

@@ -277,7 +277,7 @@ func (f shadows) shadow(s catalog.Shadow, source *catalog.Relation) []Statement 
 	if query == "" {
 		query = shadowQuery(s, source)
 	}
-	if s.Reads != nil && len(f.relationsReadByView()) > 0 {
+	if s.ReadsColumns != nil && len(f.relationsReadByView()) > 0 {
 		query += "\nUNION ALL\n" + readsQuery(s, source)
 	}
 	barrier := ""
@@ -302,11 +302,11 @@ func shadowQuery(s catalog.Shadow, source *catalog.Relation) string {
 	columns := make([]string, len(source.Columns))
 	for i, c := range source.Columns {
 		value := "t." + catalog.QuoteIdent(c.Name)
-		set, isSet := s.Set[c.Name]
+		set, isSet := s.ReplacedColumns[c.Name]
 		switch {
 		case isSet:
 			value = set
-		case s.Empty, s.Keep != nil && !slices.Contains(s.Keep, c.Name), !isShownType(c.Type):
+		case s.Empty, s.KeptColumns != nil && !slices.Contains(s.KeptColumns, c.Name), !isShownType(c.Type):
 			value = "NULL::" + nullType(c.Type)
 		}
 		columns[i] = value + " AS " + catalog.QuoteIdent(c.Name)
@@ -327,9 +327,9 @@ func shadowQuery(s catalog.Shadow, source *catalog.Relation) string {
 func readsQuery(s catalog.Shadow, source *catalog.Relation) string {
 	columns := make([]string, len(source.Columns))
 	for i, c := range source.Columns {
-		value, ok := s.Reads[c.Name]
+		value, ok := s.ReadsColumns[c.Name]
 		if !ok {
-			value, ok = s.Set[c.Name]
+			value, ok = s.ReplacedColumns[c.Name]
 		}
 		if !ok {
 			value = "t." + catalog.QuoteIdent(c.Name)

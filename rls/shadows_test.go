@@ -82,7 +82,7 @@ func TestEveryCatalogRelationIsClassified(t *testing.T) {
 		if !ok {
 			continue
 		}
-		for column := range s.Set {
+		for column := range s.ReplacedColumns {
 			if r.Column(column) == nil {
 				t.Errorf("%s has no column %s", s.Source, column)
 			}

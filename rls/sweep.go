@@ -88,6 +88,7 @@ type tableSweep struct {
 	cascades *cascades // the rows of other tables that are deleted with rows of this one
 }
 
+// name returns the name of the table as an SQL literal.
 func (s tableSweep) name() string {
 	return catalog.QuoteLiteral(s.relation.Name.String()) + "::pg_catalog.text"
 }
@@ -173,6 +174,7 @@ func (s tableSweep) isPastDay(after int, beyond []string) string {
 	return "(" + strings.Join(ways, " OR ") + ")"
 }
 
+// array writes words as an SQL array.
 func array(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {

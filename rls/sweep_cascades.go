@@ -112,9 +112,9 @@ func (k *cascades) dependentRows(carried string) string {
 				k.number[e.Table.Name], gone, with, strings.Join(from, " CROSS JOIN "), where))
 			continue
 		}
-		step := predicate.Step{Relation: e.Table, Column: e.Key.Columns[0], From: e.Key.TargetCols[0]}
+		step := predicate.Step{Relation: e.Table, Column: e.Key.Columns[0], From: e.Key.TargetColumns[0]}
 		for i := range e.Key.Columns[1:] {
-			step.MorePairs = append(step.MorePairs, predicate.Pair{Column: e.Key.Columns[i+1], From: e.Key.TargetCols[i+1]})
+			step.MorePairs = append(step.MorePairs, predicate.Pair{Column: e.Key.Columns[i+1], From: e.Key.TargetColumns[i+1]})
 		}
 		out = append(out, fmt.Sprintf(
 			"SELECT %s%d, t.tableoid, t.ctid, false, %s FROM %s CROSS JOIN %s AS t\n        WHERE g.gone AND %s",

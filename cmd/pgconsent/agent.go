@@ -50,7 +50,7 @@ func (a agentAddCmd) Run(s *session) error {
 	}
 	password := ""
 	if a.PasswordFile != "" {
-		if password, err = config.Secret(a.PasswordFile); err != nil {
+		if password, err = config.ReadSecret(a.PasswordFile); err != nil {
 			return err
 		}
 	} else {

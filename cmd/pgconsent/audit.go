@@ -205,6 +205,7 @@ func (f *recordFilter) isEmpty() bool {
 	return f.Agent == "" && f.Table == "" && f.Verdict == "any" && len(f.subjectReferences) == 0
 }
 
+// matches reports whether a record passes the filter.
 func (f *recordFilter) matches(e auditRecord) bool {
 	switch {
 	case f.Agent != "" && e.Agent != f.Agent:

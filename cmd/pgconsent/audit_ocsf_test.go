@@ -47,7 +47,7 @@ func TestOCSF(t *testing.T) {
 	for _, tag := range []string{"SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "COPY FROM", "BEGIN"} {
 		d := log.Decision(audit.Decision{Session: "s", Agent: "chat", AccessedBy: "chat", OnBehalfOf: "ref:x",
 			Database: "app", Tag: tag, Fingerprint: "f", Verdict: "allow", Tables: []audit.Table{{Name: "public.t"}}})
-		d.Done(audit.Outcome{Rows: 1, Bytes: 2, SQLState: "00000"})
+		d.RecordOutcome(audit.Outcome{Rows: 1, Bytes: 2, SQLState: "00000"})
 	}
 	log.Decision(audit.Decision{Session: "s", Agent: `c"<>h`, Database: "app", Tag: "SELECT", Verdict: "deny", SQLState: "42501", Reason: "relation"})
 	log.Observation(audit.Observation{Agent: "chat", Database: "app", Fingerprint: "f", Tag: "SELECT", Tables: []string{"public.t"}})

@@ -74,7 +74,7 @@ func (v auditVerifyCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	reports, err := s.verifyLog(c, c.Audit.Reports(), "")
+	reports, err := s.verifyLog(c, c.Audit.ReportsLog(), "")
 	if err != nil {
 		return err
 	}
@@ -101,6 +101,7 @@ func (v auditVerifyCmd) Run(s *session) error {
 	return err
 }
 
+// ok reports whether the audit verifies, or was not read.
 func (f *auditResult) ok() bool { return f == nil || f.Broken == "" && len(f.Unproved) == 0 }
 
 // verifyLog verifies the log of statements, or the log of reports; the result is nil if there is no such log.
@@ -142,7 +143,7 @@ func (s *session) verifyLog(c *config.Config, log config.Audit, elsewhere string
 		if report.Records == 0 && len(against.Heads) == 0 {
 			return nil, nil
 		}
-		loose, err := serve.AuditGuards(s.ctx, c, log)
+		loose, err := serve.MissingAuditGuards(s.ctx, c, log)
 		if err != nil {
 			return nil, err
 		}
@@ -158,12 +159,12 @@ func (s *session) verifyLog(c *config.Config, log config.Audit, elsewhere string
 	for _, t := range report.Removed {
 		out.Notes = append(out.Notes, t.String())
 	}
-	note(report.Torn, "%d bytes after the newest record: a record that is being written, or one that a crash cut off")
+	note(report.TornBytes, "%d bytes after the newest record: a record that is being written, or one that a crash cut off")
 	return out, nil
 }
 
 func (s *session) verifyRegistry(c *config.Config, database string) (registryResult, error) {
-	r, err := serve.Registry(c, database)
+	r, err := serve.OpenRegistry(c, database)
 	if err != nil {
 		return registryResult{}, err
 	}

@@ -55,6 +55,7 @@ type subjectFlags struct {
 	Database string `placeholder:"NAME" help:"The database. Default: the only one."`
 }
 
+// subject returns the subject that the flags name.
 func (w subjectFlags) subject() (string, error) {
 	switch {
 	case w.ID != "" && w.Subject != "" && w.ID != w.Subject:
@@ -107,7 +108,7 @@ func (s *session) openRegistry(database string) (*registry.Registry, error) {
 	if _, err := chooseDatabases(c, database); err != nil {
 		return nil, err
 	}
-	return serve.Registry(c, database)
+	return serve.OpenRegistry(c, database)
 }
 
 // makeChange makes a change in the registry and prints the result.
@@ -117,7 +118,7 @@ func (s *session) makeChange(database string, c consent.Command) error {
 		return err
 	}
 	defer r.Close()
-	out, err := r.Do(s.ctx, c)
+	out, err := r.Execute(s.ctx, c)
 	if err != nil {
 		return err
 	}
@@ -132,12 +133,12 @@ func (s *session) makeChange(database string, c consent.Command) error {
 		line = describeConsent(out.Consent, out.At)
 	}
 	switch {
-	case out.Number == 0:
+	case out.RecordNumber == 0:
 		line += "; it was so before"
 	case out.Repeated:
-		line += fmt.Sprintf("; record %d, made before", out.Number)
+		line += fmt.Sprintf("; record %d, made before", out.RecordNumber)
 	default:
-		line += fmt.Sprintf("; record %d", out.Number)
+		line += fmt.Sprintf("; record %d", out.RecordNumber)
 	}
 	_, err = fmt.Fprintf(s.out, "%s: %s\n", c.Subject, line)
 	return err
@@ -161,7 +162,7 @@ func describeConsent(c consent.Consent, at time.Time) string {
 	if c.State == consent.Given && !c.ExpiresAt.IsZero() {
 		line += " until " + formatTime(c.ExpiresAt)
 	}
-	if c.Pending(at) {
+	if c.IsPendingAt(at) {
 		line += "; partnership asked for, to be decided until " + formatTime(c.DueAt)
 	}
 	return line
@@ -199,10 +200,10 @@ func newConsentJSON(c consent.Consent, at time.Time) consentJSON {
 	}
 	out := consentJSON{
 		Subject: c.Subject, Grantee: c.Grantee, Scope: c.Scope, State: string(c.StateAt(at)), DPV: c.StateAt(at).
-				DPV(), Active: c.ActiveAt(at),
+				DPVTerm(), Active: c.IsActiveAt(at),
 		Categories: c.Categories, Purposes: c.Purposes, GrantedAt: when(c.GivenAt), ExpiresAt: when(c.EndsAt()),
 		Asked: c.RequestedCategories, DueAt: when(c.DueAt),
-		DecayFrom: when(c.DecayFrom), Decay: string(c.Decay(at)), Controller: c.Controller,
+		DecayFrom: when(c.DecayFrom), Decay: string(c.DecayStageAt(at)), Controller: c.Controller,
 	}
 	if c.Stream != "" {
 		out.Stream = (*string)(&c.Stream)
@@ -225,7 +226,7 @@ type changeJSON struct {
 }
 
 func newChangeJSON(r registry.Result) changeJSON {
-	out := changeJSON{Record: r.Number, At: r.At.UTC(), Repeated: r.Repeated}
+	out := changeJSON{Record: r.RecordNumber, At: r.At.UTC(), Repeated: r.Repeated}
 	if r.Consent.State != "" {
 		c := newConsentJSON(r.Consent, r.At)
 		out.consentJSON = &c

@@ -40,7 +40,7 @@ func (g consentGrantCmd) Run(s *session) error {
 	}
 	c := consent.Command{
 		Do: consent.Grant, Subject: id, Stream: consent.Stream(strings.ToUpper(g.Stream)), Categories: g.Category,
-		Purposes: g.Purpose, For: g.For,
+		Purposes: g.Purpose, Duration: g.For,
 		Grantee: g.Grantee, Scope: g.Scope,
 	}
 	g.fillCommand(&c)
@@ -253,7 +253,7 @@ func (g consentGuardianAddCmd) changeGuardian(s *session, do consent.Action) err
 		return err
 	}
 	defer r.Close()
-	out, err := r.Do(s.ctx, consent.Command{Do: do, Subject: id, Guardian: g.Guardian,
+	out, err := r.Execute(s.ctx, consent.Command{Do: do, Subject: id, Guardian: g.Guardian,
 		By: consent.Party{Role: consent.RoleController, ID: g.Controller}, Via: "cli",
 		Reason: g.Reason, Evidence: g.Evidence})
 	if err != nil {
@@ -261,16 +261,16 @@ func (g consentGuardianAddCmd) changeGuardian(s *session, do consent.Action) err
 	}
 	if s.jsonOutput {
 		return s.printJSON(map[string]any{"subject": id, "guardian": g.Guardian, "speaks": do == consent.Appoint,
-			"record": out.Number})
+			"record": out.RecordNumber})
 	}
 	line := fmt.Sprintf("%s speaks for %s", g.Guardian, id)
 	if do == consent.Dismiss {
 		line = fmt.Sprintf("%s does not speak for %s", g.Guardian, id)
 	}
-	if out.Number == 0 {
+	if out.RecordNumber == 0 {
 		line += "; it was so before"
 	} else {
-		line += fmt.Sprintf("; record %d", out.Number)
+		line += fmt.Sprintf("; record %d", out.RecordNumber)
 	}
 	_, err = fmt.Fprintln(s.out, line)
 	return err
@@ -312,13 +312,13 @@ func (s *session) erase(database string, c consent.Command) error {
 		return err
 	}
 	defer r.Close()
-	out, err := r.Do(s.ctx, c)
+	out, err := r.Execute(s.ctx, c)
 	if err != nil {
 		return err
 	}
 	if s.jsonOutput {
-		return s.printJSON(map[string]any{"erased": true, "record": out.Number, "at": out.At.UTC()})
+		return s.printJSON(map[string]any{"erased": true, "record": out.RecordNumber, "at": out.At.UTC()})
 	}
-	_, err = fmt.Fprintf(s.out, "erased; record %d\n", out.Number)
+	_, err = fmt.Fprintf(s.out, "erased; record %d\n", out.RecordNumber)
 	return err
 }

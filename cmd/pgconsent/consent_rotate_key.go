@@ -48,7 +48,7 @@ func (k consentRotateKeyCmd) Run(s *session) error {
 	var all []*registry.Registry
 	names := slices.Sorted(maps.Keys(c.Databases))
 	for _, name := range names {
-		r, err := serve.Registry(c, name)
+		r, err := serve.OpenRegistry(c, name)
 		if err != nil {
 			return err
 		}

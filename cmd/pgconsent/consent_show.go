@@ -71,12 +71,13 @@ func (c consentStatusCmd) Run(s *session) error {
 		if rec.State == consent.Given {
 			line("expires", or(formatOptionalTime(rec.ExpiresAt), "never"))
 		}
-		if rec.Pending(now) {
+		if rec.IsPendingAt(now) {
 			line("asked for", fmt.Sprintf("%s (%s), to be decided until %s", consent.Partnered,
 				strings.Join(rec.RequestedCategories, ", "), formatTime(rec.DueAt)))
 		}
 		if !rec.DecayFrom.IsZero() {
-			line("decay", fmt.Sprintf("%s, day %d since %s", rec.Decay(now), rec.DecayDays(now), formatTime(rec.DecayFrom)))
+			line("decay", fmt.Sprintf("%s, day %d since %s", rec.DecayStageAt(now), rec.DecayDays(now),
+				formatTime(rec.DecayFrom)))
 		}
 		line("controller", rec.Controller)
 		line("last change", fmt.Sprintf("%s, record %d, %s", rec.Event, rec.Number, formatTime(rec.At)))
@@ -91,6 +92,7 @@ func formatOptionalTime(t time.Time) string {
 	return formatTime(t)
 }
 
+// or returns a, and b if a is empty.
 func or(a, b string) string {
 	if a != "" {
 		return a
@@ -139,7 +141,8 @@ func (h consentHistoryCmd) Run(s *session) error {
 	if s.jsonOutput {
 		out := make([]recordJSON, len(records))
 		for i, rec := range records {
-			out[i] = recordJSON{rec.Number, rec.At, string(rec.Event), newConsentJSON(rec.Consent, rec.At), rec.Grantor, rec.By,
+			out[i] = recordJSON{rec.Number, rec.At, string(rec.Event), newConsentJSON(rec.Consent, rec.At), rec.Grantor,
+				rec.RecordedBy,
 				rec.Via, rec.Guardian, rec.Reason, rec.Evidence}
 		}
 		return s.printJSON(out)
@@ -147,9 +150,9 @@ func (h consentHistoryCmd) Run(s *session) error {
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "record\tat\tevent\tconsent after it\tby\treason")
 	for _, rec := range records {
-		by := string(rec.By.Role)
-		if rec.By.ID != "" && rec.By.ID != rec.Subject {
-			by += " " + rec.By.ID
+		by := string(rec.RecordedBy.Role)
+		if rec.RecordedBy.ID != "" && rec.RecordedBy.ID != rec.Subject {
+			by += " " + rec.RecordedBy.ID
 		}
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", rec.Number, formatTime(rec.At), rec.Event,
 			describeConsent(rec.Consent, rec.At), by, joinLines(rec.Reason))

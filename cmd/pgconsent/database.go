@@ -71,7 +71,7 @@ func (s *session) forEachDatabase(c *config.Config, name string, as loginRole, f
 			role, secret = db.Roles.Control, db.Secrets.Control
 		}
 		if err := s.withConnection(c, db, role, secret, func(conn *pgx.Conn) error {
-			return f(target{n, db, conn, c.Enforcement == config.Auto, c.Agents, attributesFromTokens(c)})
+			return f(target{n, db, conn, c.Enforcement == config.EnforceAuto, c.Agents, attributesFromTokens(c)})
 		}); err != nil {
 			return fmt.Errorf("database %s: %w", n, err)
 		}
@@ -86,7 +86,7 @@ func (s *session) withConnection(c *config.Config, db *config.Database, role, se
 	}
 	conn, err := pgx.Connect(s.ctx, dsn)
 	if err != nil {
-		if full := sqlstate.LoginFailed(role, err); full.Code == sqlstate.TooManyConnections {
+		if full := sqlstate.LoginFailedError(role, err); full.Code == sqlstate.TooManyConnections {
 			return full
 		}
 		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream,
@@ -125,7 +125,7 @@ func (s *session) compileServed(t target) (compiledPolicy, error) {
 	if err != nil {
 		return compiledPolicy{}, err
 	}
-	served, _ := snap.Without(waiting)
+	served, _ := snap.WithoutColumns(waiting)
 	built, err := t.compile(served)
 	if err != nil && served != snap {
 		return t.compile(snap)

@@ -71,7 +71,7 @@ func (d demoCmd) Run(s *session) error {
 	if s.jsonOutput && d.Tour == "yes" {
 		return usageError{errors.New("--json and --tour do not go together: --tour=only plays it without JSON")}
 	}
-	w, err := world.Get(d.World)
+	w, err := world.Open(d.World)
 	if err != nil {
 		return err
 	}

@@ -47,8 +47,9 @@ func (d doctorCmd) Run(s *session) error {
 		var policyProblems policy.Errors
 		if errors.As(err, &policyProblems) {
 			for _, m := range policyProblems {
-				reports = append(reports, databaseFinding{t.name, doctor.Finding{ID: "policy", Severity: doctor.Unsafe, What: m.Error(),
-					Fix: "Correct the policy or the database, and run pgconsent doctor again: the other checks could not be made."}})
+				reports = append(reports, databaseFinding{t.name,
+					doctor.Finding{ID: "policy", Severity: doctor.Unsafe, Problem: m.Error(),
+						Fix: "Correct the policy or the database, and run pgconsent doctor again: the other checks could not be made."}})
 			}
 			return nil
 		}
@@ -86,7 +87,7 @@ func (d doctorCmd) Run(s *session) error {
 		if err != nil {
 			// The findings so far may be the cause of the error.
 			tried = append(tried, doctor.Finding{
-				ID: "probe", Severity: doctor.Unknown, What: "it could not be tried whether the policy is enforced: " + errorText(err),
+				ID: "probe", Severity: doctor.Unknown, Problem: "it could not be tried whether the policy is enforced: " + errorText(err),
 				Fix: "Correct the findings above, if there are any; upstream, roles and secrets of the " +
 					"configuration say how pgconsent logs in."})
 		}
@@ -144,10 +145,10 @@ func findMissingIndexes(t target, built compiledPolicy) ([]doctor.Finding, error
 	}
 	var found []doctor.Finding
 	for _, w := range warnings {
-		found = append(found, doctor.Finding{ID: "indexes", Severity: doctor.Warning, What: w.Message, Fix: w.Suggestion})
+		found = append(found, doctor.Finding{ID: "indexes", Severity: doctor.Warning, Problem: w.Message, Fix: w.Suggestion})
 	}
 	if len(found) == 0 {
-		found = []doctor.Finding{{ID: "indexes", Severity: doctor.OK, What: "every lookup of a rule has an index"}}
+		found = []doctor.Finding{{ID: "indexes", Severity: doctor.OK, Problem: "every lookup of a rule has an index"}}
 	}
 	return found, nil
 }
@@ -173,11 +174,11 @@ func findFailingCalls(ctx context.Context, t target, built compiledPolicy) ([]do
 	var found []doctor.Finding
 	for _, w := range warnings {
 		found = append(found, doctor.Finding{ID: "calls", Severity: doctor.Warning,
-			What: fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message), Fix: w.Suggestion})
+			Problem: fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message), Fix: w.Suggestion})
 	}
 	if len(found) == 0 {
 		found = []doctor.Finding{{ID: "calls", Severity: doctor.OK,
-			What: "no function or trigger is known to reach for what agents may not"}}
+			Problem: "no function or trigger is known to reach for what agents may not"}}
 	}
 	return found, nil
 }
@@ -208,8 +209,8 @@ func findWorthMaterializing(ctx context.Context, t target, built compiledPolicy)
 	var found []doctor.Finding
 	for _, w := range worth {
 		found = append(found, doctor.Finding{ID: "could_materialize", Severity: doctor.Advice,
-			What: fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message),
-			Fix:  w.Suggestion + " and run pgconsent migrate (docs/reference/policy-materialize.md says what writers pay)"})
+			Problem: fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message),
+			Fix:     w.Suggestion + " and run pgconsent migrate (docs/reference/policy-materialize.md says what writers pay)"})
 	}
 	return found, nil
 }
@@ -220,7 +221,7 @@ func (doctorCmd) tryLogins(s *session, c *config.Config, t target, subject docto
 	if err != nil {
 		return nil, err
 	}
-	network, address := c.Upstream.Dial()
+	network, address := c.Upstream.NetworkAddress()
 	found, err := doctor.CheckLogins(s.ctx, doctor.Upstream{
 		Network: network, Address: address, TLS: secure, Database: t.config.Name}, t.config.Owners, subject)
 	if err != nil {
@@ -258,13 +259,14 @@ func (s *session) printFindings(reports []databaseFinding) {
 		case doctor.Advice:
 			mark, colour = "advice", "36"
 		}
-		fmt.Fprintf(s.out, "  %s  %s: %s\n", s.paint(colour, fmt.Sprintf("%-7s", mark)), r.ID, r.What)
+		fmt.Fprintf(s.out, "  %s  %s: %s\n", s.paint(colour, fmt.Sprintf("%-7s", mark)), r.ID, r.Problem)
 		if r.Fix != "" && r.Severity != doctor.OK {
 			fmt.Fprintf(s.out, "           fix: %s\n", r.Fix)
 		}
 	}
 }
 
+// paint returns a text in a colour if the terminal shows colours.
 func (s *session) paint(colour, text string) string {
 	if !s.stdoutIsTerminal {
 		return text

@@ -36,7 +36,8 @@ type auditCheck struct {
 }
 
 func (u *auditCheck) add(severity doctor.Severity, fix, format string, args ...any) {
-	u.found = append(u.found, doctor.Finding{ID: "audit", Severity: severity, What: fmt.Sprintf(format, args...), Fix: fix})
+	u.found = append(u.found, doctor.Finding{ID: "audit", Severity: severity, Problem: fmt.Sprintf(format, args...),
+		Fix: fix})
 }
 
 // checkAudit checks the audit: whether records can be written and for how long, who else can read them, and whether the
@@ -56,8 +57,8 @@ func checkAudit(ctx context.Context, c *config.Config) []doctor.Finding {
 	}
 	key := u.loadKey()
 	ends, sound := u.checkChain(c.Audit, key, "the audit")
-	u.checkChain(c.Audit.Reports(), key, "the log of reports about persons")
-	if reports := c.Audit.Reports().File; c.Audit.Sink != config.SinkDatabase && fileExists(reports) {
+	u.checkChain(c.Audit.ReportsLog(), key, "the log of reports about persons")
+	if reports := c.Audit.ReportsLog().File; c.Audit.Sink != config.SinkDatabase && fileExists(reports) {
 		u.checkFolder(reports)
 	}
 	if sound && len(u.found) == 0 {
@@ -65,7 +66,7 @@ func checkAudit(ctx context.Context, c *config.Config) []doctor.Finding {
 			u.add(doctor.OK, "", "the audit has no record yet; it can be written")
 		} else {
 			u.add(doctor.OK, "", "the audit can be written, and ends as it was anchored: record %d, of %s",
-				ends.Head.Seq, ends.Newest.UTC().Format(time.RFC3339))
+				ends.NewestHead.Seq, ends.Newest.UTC().Format(time.RFC3339))
 		}
 	}
 	return u.found
@@ -131,7 +132,7 @@ func (u *auditCheck) checkFreeSpace(a config.Audit) {
 	free := int64(disk.Bavail) * int64(disk.Bsize)
 	const roomHint = "Make room, or keep the records on a larger disk (audit.file), or set audit.retention: without " +
 		"room agents are refused."
-	segment, _, _ := a.Sizes()
+	segment, _, _ := a.SegmentBounds()
 	switch {
 	case disk.Files > 0 && disk.Ffree < 2*freeSegments:
 		u.add(doctor.Unsafe, "Remove files, or keep the records on another disk (audit.file).",
@@ -159,7 +160,7 @@ func (u *auditCheck) checkFillRate(a config.Audit, free int64, fix string) {
 	}
 	ends, err := audit.ReadEnds(audit.Folder(a.File), audit.Key{}, audit.Head{})
 	span := ends.Newest.Sub(ends.Oldest)
-	_, _, keeps := a.Sizes()
+	_, _, keeps := a.SegmentBounds()
 	if err != nil || span < 24*time.Hour || keeps > 0 && span > keeps {
 		return // if expired records are removed already, the log does not grow any more
 	}
@@ -192,7 +193,7 @@ func (u *auditCheck) checkDatabase() {
 			"database %s takes no record of the audit: %s", a.Database, strings.TrimPrefix(errorText(err), "audit: "))
 		return
 	}
-	loose, err := serve.AuditGuards(u.ctx, u.c, a)
+	loose, err := serve.MissingAuditGuards(u.ctx, u.c, a)
 	if err != nil {
 		u.add(doctor.Warning, "Run pgconsent migrate.",
 			"it could not be looked at what keeps the records as they are: %s", errorText(err))
@@ -252,13 +253,13 @@ func (u *auditCheck) checkChain(a config.Audit, key audit.Key, what string) (end
 		u.add(doctor.Warning,
 			"Put the anchor back from your copy; serve begins a new one otherwise, and says so in the chain.",
 			"nothing anchors the newest records of %s: nobody could tell if they were cut off", what)
-	} else if ends.Head.Seq > anchored.Seq+maxAnchorLag {
+	} else if ends.NewestHead.Seq > anchored.Seq+maxAnchorLag {
 		u.add(doctor.Warning, "Look into the log of serve, which says why the anchor cannot be written.",
 			"the anchor of %s names record %d, and record %d is the newest: newer ones could be cut off", what,
-			anchored.Seq, ends.Head.Seq)
+			anchored.Seq, ends.NewestHead.Seq)
 	}
 	// The second segment is younger than every record of the first; serve checks them once an hour, while it writes.
-	if _, _, keeps := a.Sizes(); keeps > 0 {
+	if _, _, keeps := a.SegmentBounds(); keeps > 0 {
 		oldest := ends.SecondSegment
 		if a.Sink == config.SinkDatabase {
 			oldest = ends.Oldest

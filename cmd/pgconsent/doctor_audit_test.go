@@ -25,9 +25,9 @@ func saysOfAudit(t *testing.T, file, when string, want ...string) {
 	}
 	var lines []string
 	for _, f := range checkAudit(t.Context(), c) {
-		lines = append(lines, fmt.Sprintf("%s: %s", f.Severity, f.What))
+		lines = append(lines, fmt.Sprintf("%s: %s", f.Severity, f.Problem))
 		if f.Severity != doctor.OK && f.Fix == "" {
-			t.Errorf("%s: no fix for: %s", when, f.What)
+			t.Errorf("%s: no fix for: %s", when, f.Problem)
 		}
 	}
 	for _, w := range want {

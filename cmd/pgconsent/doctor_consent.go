@@ -22,9 +22,9 @@ func checkConsent(ctx context.Context, c *config.Config, database string, sweeps
 	}
 	var out []doctor.Finding
 	found := func(severity doctor.Severity, fix, format string, args ...any) {
-		out = append(out, doctor.Finding{ID: "consent", Severity: severity, What: fmt.Sprintf(format, args...), Fix: fix})
+		out = append(out, doctor.Finding{ID: "consent", Severity: severity, Problem: fmt.Sprintf(format, args...), Fix: fix})
 	}
-	r, err := serve.Registry(c, database)
+	r, err := serve.OpenRegistry(c, database)
 	if err != nil {
 		found(doctor.Unsafe, hintOr(err,
 			"Run pgconsent migrate, which makes the key of a new registry; restore that of an old one from your copy."),
@@ -71,7 +71,7 @@ func checkSweeper(ctx context.Context, c *config.Config, r *registry.Registry,
 	found func(doctor.Severity, string, string, ...any)) {
 	const run = "pgconsent serve sweeps while it runs: look into its log. pgconsent sweep does it now."
 	n, err := (&sweep.Sweeper{Registry: r}).Counts(ctx)
-	period := c.Consent.Sweep()
+	period := c.Consent.SweepInterval()
 	lag := time.Duration(n.LagSeconds * float64(time.Second))
 	switch {
 	case err != nil:

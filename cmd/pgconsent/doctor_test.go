@@ -17,7 +17,7 @@ import (
 // seeds/002:428-430.
 func TestBeheardL_DoctorNamesMissingIndexes(t *testing.T) {
 	tier.All(t)
-	w, err := world.Get("beheard")
+	w, err := world.Open("beheard")
 	if err != nil {
 		t.Fatal(err)
 	}

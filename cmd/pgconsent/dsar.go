@@ -138,13 +138,14 @@ func (d dsarCmd) assembleReport(s *session, c *config.Config, t target) (*dsar.R
 	from := serve.AccessSources(c, t.name, d.Audit)
 	from.Conn, from.Policy, from.Progress = t.conn, built.policy, s.readProgress
 	if c.Consent != nil {
-		if from.Registry, err = serve.Registry(c, t.name); err != nil {
+		if from.Registry, err = serve.OpenRegistry(c, t.name); err != nil {
 			return nil, err
 		}
 		defer from.Registry.Close()
 	}
-	return access.Make(s.ctx, from, access.Request{
-		Subject: d.Subject, By: d.By, Contact: d.Contact, Via: "cli", Format: d.Format, Data: d.Data, Retrievals: d.Retrievals})
+	return access.MakeReport(s.ctx, from, access.Request{
+		Subject: d.Subject, RequestedBy: d.By, Contact: d.Contact, Via: "cli", Format: d.Format, Data: d.Data,
+		Retrievals: d.Retrievals})
 }
 
 // readProgress returns a callback that shows from time to time how much of a folder was read.
@@ -163,9 +164,9 @@ func (s *session) readProgress(what string) func(done, total int64) {
 
 // writeReport writes the report to a file or to stdout.
 func (d dsarCmd) writeReport(s *session, r *dsar.Report) error {
-	write := r.JSON
+	write := r.WriteJSON
 	if d.Format == "html" {
-		write = r.HTML
+		write = r.WriteHTML
 	}
 	if d.Out == "" {
 		if d.Format != "" {

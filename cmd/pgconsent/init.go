@@ -79,7 +79,7 @@ func (c initCmd) Run(s *session) error {
 	for _, name := range []string{"agent.pw", "control.pw"} {
 		files[name] = newPassword()
 	}
-	if server.Password {
+	if server.HasPassword {
 		files["migrate.pw"] = parsed.Password + "\n"
 	}
 	written, err := writeNewFiles(c.Dir, files)
@@ -117,7 +117,7 @@ func (c initCmd) Run(s *session) error {
 // readServer asks the server about the connection, for the configuration.
 func readServer(ctx context.Context, conn *pgx.Conn, parsed *pgx.ConnConfig) (starter.Server, error) {
 	server := starter.Server{Database: parsed.Database, Host: parsed.Host, Port: int(parsed.Port), TLS: "disable",
-		Role: parsed.User, Password: parsed.Password != ""}
+		Role: parsed.User, HasPassword: parsed.Password != ""}
 	if tls := parsed.TLSConfig; tls != nil && !strings.HasPrefix(parsed.Host, "/") {
 		server.TLS = "verify-full"
 		if tls.InsecureSkipVerify {
@@ -129,7 +129,7 @@ func readServer(ctx context.Context, conn *pgx.Conn, parsed *pgx.ConnConfig) (st
 		COALESCE((SELECT s.ssl FROM pg_catalog.pg_stat_ssl AS s WHERE s.pid = pg_catalog.pg_backend_pid()), false),
 		pg_catalog.to_regnamespace('pgconsent') IS NULL AND EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.rolname IN ($1, $2))`,
 		migrations.DefaultAgentRole, migrations.DefaultControlRole).
-		Scan(&server.Database, &server.Path, &usesTLS, &server.Others); err != nil {
+		Scan(&server.Database, &server.Path, &usesTLS, &server.ServesOthers); err != nil {
 		return server, fmt.Errorf("ask the server who it is: %w", err)
 	}
 	if !usesTLS { // with sslmode=prefer the connection may have no TLS
@@ -180,7 +180,7 @@ func proposePolicy(snap *catalog.Snapshot, policies []starter.RowPolicy, databas
 		case !errors.As(err, &problems):
 			return nil, "", err
 		}
-		name, ok := proposal.At(text, problems[0].Line)
+		name, ok := proposal.RelationAt(text, problems[0].Line)
 		if !ok || rejected[name] != "" {
 			return nil, "", fmt.Errorf("the proposal does not compile: %w", err)
 		}

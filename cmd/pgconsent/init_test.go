@@ -149,7 +149,7 @@ func checkHints(t *testing.T, conn *pgx.Conn) {
 	}
 	for _, table := range starter.Propose(snap, policies, nil).Tables {
 		before := without[table.Name]
-		if before == nil || table.Open && !before.Open {
+		if before == nil || table.IsOpen && !before.IsOpen {
 			t.Errorf("%s shows because of a row policy", table.Name)
 			continue
 		}

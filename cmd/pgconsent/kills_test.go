@@ -112,7 +112,7 @@ func killed(t *testing.T, i *installation, kills int) {
 			from, _ = i.audited(t)
 			cursor, err = audit.Newest(from, 1<<30, func(audit.Record) bool { return true }, take)
 		} else {
-			err = cursor.Rest(take)
+			err = cursor.ReadRest(take)
 		}
 		if err != nil {
 			t.Fatalf("round %d: %v", round, err)

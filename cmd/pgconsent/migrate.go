@@ -188,11 +188,11 @@ func (s *session) printMigrateResult(database, what, policy string, changed *mig
 }
 
 func (s *session) migrationOptions(db *config.Database) (migrations.Options, error) {
-	agent, err := config.Secret(db.Secrets.Agent)
+	agent, err := config.ReadSecret(db.Secrets.Agent)
 	if err != nil {
 		return migrations.Options{}, err
 	}
-	control, err := config.Secret(db.Secrets.Control)
+	control, err := config.ReadSecret(db.Secrets.Control)
 	if err != nil {
 		return migrations.Options{}, err
 	}

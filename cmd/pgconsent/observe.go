@@ -152,7 +152,7 @@ func (r observeReplayCmd) Run(s *session) error {
 			}
 			replay.AskContractsAs(values)
 		}
-		if err := observe.Statements(in, replay.Add); err != nil {
+		if err := observe.EachStatement(in, replay.Add); err != nil {
 			return err
 		}
 		replay.Sort()

@@ -19,7 +19,7 @@ import (
 // observedWorld is a folder with a configuration of the world beheard, migrated with a policy that observes.
 func observedWorld(t *testing.T) (config, logs string) {
 	t.Helper()
-	w, err := world.Get("beheard")
+	w, err := world.Open("beheard")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,9 +132,9 @@ func TestObserveReport(t *testing.T) {
 		}
 		log.Observation(o)
 	}
-	record("aaa", "public.Need", audit.Observation{Rows: 3, Skipped: audit.ComparedSeparately})
+	record("aaa", "public.Need", audit.Observation{Rows: 3, SkipReason: audit.ComparedSeparately})
 	record("aaa", "public.Need", audit.Observation{Compared: &audit.Comparison{Rows: 3, Visible: 3}})
-	record("aaa", "public.Need", audit.Observation{Rows: 3, Skipped: "not in the sample"})
+	record("aaa", "public.Need", audit.Observation{Rows: 3, SkipReason: "not in the sample"})
 	close := func() {
 		ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 		defer cancel()
@@ -152,8 +152,8 @@ func TestObserveReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	record("bbb", "public.UserEvent", audit.Observation{
-		Rows: 9, SQLState: "42501", Reason: "contract", Contract: "retrieval", Skipped: "it would be refused"})
-	record("ccc", "public.Session", audit.Observation{Rows: 9, Skipped: "it has parameters"})
+		Rows: 9, SQLState: "42501", Reason: "contract", Contract: "retrieval", SkipReason: "it would be refused"})
+	record("ccc", "public.Session", audit.Observation{Rows: 9, SkipReason: "it has parameters"})
 	close()
 	out, errs, code = call(t, "", "observe", "report", "-c", config)
 	for _, want := range []string{"1 refused (42501 contract retrieval)",

@@ -106,7 +106,7 @@ func (policyCheckCmd) compareWithDatabase(s *session, t target, v *policyReport)
 	doc, err := policy.LoadReadable(t.config.Policy)
 	switch {
 	case err != nil && doc == nil:
-		return v.takeProblems(err)
+		return v.addProblems(err)
 	case errors.As(err, &problems):
 		return s.compareReadable(t, doc, problems, v)
 	}
@@ -149,7 +149,7 @@ func (s *session) compareReadable(t target, doc *policy.Document, problems polic
 	if err != nil {
 		return err
 	}
-	around, err := s.lintContext(t)
+	around, err := s.readLintContext(t)
 	if err != nil {
 		return err
 	}
@@ -158,9 +158,9 @@ func (s *session) compareReadable(t target, doc *policy.Document, problems polic
 	return v.addProblems(append(slices.Clone(problems), more...))
 }
 
-// warnings returns what in a policy is allowed and unwise.
-func (s *session) warnings(t target, doc *policy.Document, built compiledPolicy) ([]*policy.Error, error) {
-	around, err := s.lintContext(t)
+// lintPolicy returns warnings about what is allowed in a policy and unwise.
+func (s *session) lintPolicy(t target, doc *policy.Document, built compiledPolicy) ([]*policy.Error, error) {
+	around, err := s.readLintContext(t)
 	if err != nil {
 		return nil, err
 	}

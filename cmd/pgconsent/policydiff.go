@@ -80,7 +80,7 @@ func (p policyDiffCmd) Run(s *session) error {
 		if err != nil {
 			return err
 		}
-		revealed = report.Reveals()
+		revealed = report.MayReveal()
 		if s.jsonOutput {
 			return s.printJSON(report)
 		}

@@ -138,7 +138,7 @@ func (policyTestCmd) schemaReader(s *session) func(context.Context, string) (pol
 			return policytest.Schema{}, err
 		}
 		db := c.Databases[name]
-		password, err := config.Secret(db.Secrets.Migrate)
+		password, err := config.ReadSecret(db.Secrets.Migrate)
 		if err != nil {
 			return policytest.Schema{}, err
 		}
@@ -158,7 +158,7 @@ func (p policyTestCmd) runOnce(s *session, server *policytest.Server, files []st
 	printer := policytest.Printer{Out: s.out, Colours: s.stdoutIsTerminal}
 	o := policytest.Options{Match: match, Dump: p.schemaReader(s)}
 	if !s.jsonOutput {
-		o.Started, o.Finished = printer.Started, printer.Finished
+		o.OnStart, o.Finished = printer.PrintStart, printer.PrintTest
 	}
 	reports := []policytest.Report{}
 	for _, file := range files {
@@ -167,9 +167,9 @@ func (p policyTestCmd) runOnce(s *session, server *policytest.Server, files []st
 			return false, fmt.Errorf("%s: %w", file, err)
 		}
 		if !s.jsonOutput {
-			printer.Ended(r)
+			printer.PrintFile(r)
 		}
-		passed = passed && r.Passed()
+		passed = passed && r.HasPassed()
 		reports = append(reports, r)
 	}
 	if p.JUnit != "" {
@@ -198,7 +198,7 @@ func (p policyTestCmd) runOnChanges(s *session, server *policytest.Server, files
 		for _, file := range files {
 			watchedFiles = append(watchedFiles, file)
 			if f, err := policytest.Load(file); err == nil {
-				watchedFiles = append(watchedFiles, f.Files()...)
+				watchedFiles = append(watchedFiles, f.DependentFiles()...)
 			}
 		}
 		fmt.Fprintln(s.err, s.paint("2", "watching; Ctrl-C ends"))

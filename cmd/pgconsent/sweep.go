@@ -45,7 +45,7 @@ func (c sweepCmd) Run(s *session) error {
 	}
 	out, failed := []one{}, false
 	for _, name := range names {
-		r, err := serve.Registry(cfg, name)
+		r, err := serve.OpenRegistry(cfg, name)
 		if err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func (c sweepCmd) Run(s *session) error {
 		done := one{Database: name, Report: report}
 		if err == nil && !c.DryRun {
 			var box *sweep.Outbox
-			if box, err = serve.Outbox(cfg, r); err == nil && box != nil {
+			if box, err = serve.NewOutbox(cfg, r); err == nil && box != nil {
 				var d sweep.Delivery
 				d, err = box.Deliver(s.ctx)
 				done.Sent, done.Unsent = d.Sent, d.Failed

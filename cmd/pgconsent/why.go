@@ -62,7 +62,7 @@ func (w whyCmd) Run(s *session) error {
 				}
 				conn, err := pgx.Connect(ctx, dsn)
 				if err != nil {
-					return nil, sqlstate.LoginFailed(t.config.Roles.Agent, err)
+					return nil, sqlstate.LoginFailedError(t.config.Roles.Agent, err)
 				}
 				return conn, nil
 			},

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// cacheKey is all that a verdict depends on. The epoch implies the database, policy, catalog, key and profile.
+// cacheKey has all that a verdict depends on. The epoch stands for the database, policy, catalog, key and profile.
 type cacheKey struct {
 	text     string
 	protocol verdict.Protocol
@@ -18,7 +18,7 @@ type cacheKey struct {
 }
 
 // cache keeps verdicts, refusals too, within a number of bytes. It prefers to keep texts that are sent often, so an
-// agent that sends ever new texts does not evict what others use.
+// agent whose texts are always new does not evict the texts of others.
 type cache struct {
 	verdicts   *otter.Cache[cacheKey, *verdict.Verdict]
 	maxEntries int
@@ -35,6 +35,7 @@ func newCache(bytes uint64) (*cache, error) {
 	return &cache{verdicts: verdicts, maxEntries: int(min(bytes/64, math.MaxInt32))}, err
 }
 
+// weigh returns how many bytes an entry of the cache takes.
 func weigh(k cacheKey, v *verdict.Verdict) uint32 {
 	w := verdictOverhead + len(k.text) + len(v.Text)
 	if j, ok := v.Detail.(*judgement); ok {

@@ -37,7 +37,7 @@ func (e *Enforcer) RecordCall(ctx context.Context, c audit.Call) error {
 	return nil
 }
 
-// referTo puts references in place of ids.
+// referTo replaces ids by references.
 func (e *Enforcer) referTo(ctx context.Context, c *audit.Call) error {
 	var make, look []string
 	if c.Role == subjectRole && c.By != "" {
@@ -80,7 +80,8 @@ func (e *Enforcer) referTo(ctx context.Context, c *audit.Call) error {
 	return nil
 }
 
-// lookUpReferences finds the references of the names in make and look; those in make get a reference if they have none.
+// lookUpReferences finds the references of the names in make and look; the names in make get a reference if they have
+// none.
 func lookUpReferences(ctx context.Context, conn *pgx.Conn, make, look []string, into map[string]string) error {
 	rows, err := conn.Query(ctx, `SELECT a.name, pgconsent.audit_ref(a.name)::pg_catalog.text
 FROM pg_catalog.unnest($1::pg_catalog.text[]) AS a (name)

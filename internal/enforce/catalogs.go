@@ -107,7 +107,7 @@ func (d *database) settledCatalogs(ctx context.Context, o probeResult) (snap *ca
 			return nil, nil, false, err
 		}
 	}
-	waiting, err := migrations.ReadWaiting(ctx, d.conn)
+	waiting, err := migrations.ReadWaitingColumns(ctx, d.conn)
 	if err != nil {
 		return nil, nil, false, err
 	}
@@ -124,7 +124,7 @@ func (d *database) settledCatalogs(ctx context.Context, o probeResult) (snap *ca
 		}
 	}
 	d.catalogsReadAt = time.Now()
-	snap, grown = d.catalogs.Without(waiting)
+	snap, grown = d.catalogs.WithoutColumns(waiting)
 	return snap, grown, settled, nil
 }
 

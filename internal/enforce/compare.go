@@ -17,13 +17,13 @@ import (
 const (
 	// compareInterval is the time between two comparisons of one agent's statements of one shape.
 	compareInterval = time.Minute
-	// compareStatementTimeout bounds each of the two statements of a comparison.
+	// compareStatementTimeout limits each of the two statements of a comparison.
 	compareStatementTimeout = "5s"
 	// maxComparisons is how many comparisons may wait, and maxShapes how many shapes are remembered.
 	maxComparisons, maxShapes = 64, 10_000
 )
 
-// comparison is one comparison that is to be made.
+// comparison is a comparison of an observed statement that is to be made.
 type comparison struct {
 	*comparedTexts
 	record     audit.Observation
@@ -38,7 +38,7 @@ type comparisonQueue struct {
 	queue        chan comparison // nil: there is no connection to compare on
 }
 
-// enqueue puts a comparison into the queue, unless its shape was compared a moment ago or the queue is full.
+// enqueue puts a comparison into the queue, unless its shape was compared within the last minute or the queue is full.
 func (c *comparisonQueue) enqueue(shape string, job comparison) bool {
 	if c.queue == nil {
 		return false
@@ -84,9 +84,9 @@ func (d *database) runComparisons(ctx context.Context) {
 			if err == nil {
 				r.Compared, err = d.compare(ctx, conn, job)
 			}
-			r.Session, r.Rows, r.Skipped = "", 0, ""
+			r.Session, r.Rows, r.SkipReason = "", 0, ""
 			if err != nil {
-				r.Skipped = audit.ComparisonFailed
+				r.SkipReason = audit.ComparisonFailed
 				d.e.cfg.Log.Debug("a comparison failed", "database", d.cfg.Name, "fingerprint", r.Fingerprint)
 			}
 			if ctx.Err() == nil {
@@ -119,7 +119,7 @@ func (d *database) compare(ctx context.Context, conn *pgx.Conn, job comparison) 
 		return nil, refused
 	}
 	var nonce [4]byte
-	_, _ = rand.Read(nonce[:]) // never fails
+	_, _ = rand.Read(nonce[:]) // rand.Read never returns an error.
 	value := v.state.key.Seal(seal.Claims{
 		Nonce: binary.BigEndian.Uint32(nonce[:]), PID: conn.PgConn().PID(),
 		Expires: time.Now().Add(v.clockOffset + seal.SealLifetime),

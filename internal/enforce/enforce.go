@@ -55,18 +55,18 @@ type Config struct {
 	Audit     *audit.Log
 	Metrics   *metrics.Metrics // nil: nothing is counted
 	Log       *slog.Logger     // nil: slog.Default()
-	Reminders *air.Tracker     // nil: nobody is reminded
+	Reminders *air.Tracker     // tracks interactions for reminders; nil: nobody is reminded
 
 	// Check examines a database each time its catalogs or the installed policy changed, and every ten seconds. While it
 	// returns an error, the database's agents are refused; with a [SignedPathOff] they keep the row security path. Nil:
 	// only the hash of the installed policy is compared.
 	Check func(ctx context.Context, conn *pgx.Conn, t Target) error
 
-	Refresh    time.Duration // between two probes of a database; 0: 2 s
-	CacheBytes uint64        // bound of the rewrite cache; 0: 64 MiB
+	Refresh    time.Duration // time between two probes of a database; 0: 2 s
+	CacheBytes uint64        // size of the rewrite cache in bytes; 0: 64 MiB
 
-	Mode        rewrite.Mode // rewrite.Both or rewrite.Auto; the others are for tests
-	RowSecurity rls.Mode     // rls.Enforce but in tests
+	Mode        rewrite.Mode // how rules are added to statements; other modes than the configuration allows are for tests
+	RowSecurity rls.Mode     // rls.Enforce, except in tests
 
 	// StaleAfter is how long agents are served by the result of a probe while no later one succeeds; 0: 60 s. There is
 	// no such limit while a probe is under way and the database tracks DDL: each statement then compares the version of
@@ -77,13 +77,14 @@ type Config struct {
 // Database is one database that agents may use.
 type Database struct {
 	Name       string   // the name by which clients ask for the database
-	Policy     string   // file or folder
+	Policy     string   // path of the policy's file or folder
 	Control    string   // connection string of the control role
-	SearchPath []string // pinned, without pg_catalog
+	SearchPath []string // search path of agents' sessions, without pg_catalog
 
-	Agent string // connection string of the agent role, for comparisons of observed statements; "": there are none
+	// connection string of the agent role, for comparisons of observed statements; "": no comparisons are made
+	Agent string
 
-	// "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
+	// names of roles; "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
 	AgentRole, ControlRole, ReaderRole, RowsRole string
 }
 
@@ -98,14 +99,14 @@ type Target struct {
 const (
 	// staleAfter is the default of Config.StaleAfter.
 	staleAfter = time.Minute
-	// checkInterval is how long the answer of Check is used while nothing is known to have changed.
+	// checkInterval is how long the answer of Check is used if no change is known.
 	checkInterval = 10 * time.Second
-	// reloadTimeout bounds the probe that a reload of the policy makes, since somebody waits for it.
+	// reloadTimeout limits the probe that a reload of the policy makes, since somebody waits for it.
 	reloadTimeout = time.Minute
-	// compareTimeout bounds a comparison of an observed statement.
+	// compareTimeout limits a comparison of an observed statement.
 	compareTimeout = 20 * time.Second
-	// connectTimeout bounds connecting to the server, and keepAliveTimeout is how long the server's machine may be
-	// silent. A probe itself has no limit: a slow server would only have more work if it began again.
+	// connectTimeout limits connecting to the server, and keepAliveTimeout is how long the server's machine may be silent.
+	// A probe itself has no limit: a slow server would only have more work if it began again.
 	connectTimeout   = time.Minute
 	keepAliveTimeout = 15 * time.Second
 )
@@ -221,7 +222,7 @@ func (e *Enforcer) Ready() error {
 			failed = append(failed, fmt.Errorf("database %s: %w", name, err))
 		}
 	}
-	if err := e.cfg.Audit.Broken(); err != nil {
+	if err := e.cfg.Audit.WriteFailure(); err != nil {
 		failed = append(failed, fmt.Errorf("audit: %w", err))
 	}
 	return errors.Join(failed...)
@@ -248,7 +249,7 @@ func (e *Enforcer) Degraded() []string {
 	return out
 }
 
-// sortedNames is a list of names in alphabetical order, each once.
+// sortedNames returns a list of names in alphabetical order, each once.
 func sortedNames(names []catalog.Name) string {
 	out := make([]string, len(names))
 	for i, n := range names {
@@ -258,8 +259,8 @@ func sortedNames(names []catalog.Name) string {
 	return strings.Join(slices.Compact(out), ", ")
 }
 
-// Reload reads every policy again. A policy whose database half is installed is active when Reload returns. One that
-// needs pgconsent migrate waits for it, and a wrong one is an error: in both cases the old one stays active.
+// Reload reads every policy again. A policy whose database half is installed is active when Reload returns. A policy
+// that needs pgconsent migrate waits for it, and an invalid one is an error: in both cases the old policy stays active.
 func (e *Enforcer) Reload() error {
 	var failed []error
 	for _, name := range slices.Sorted(maps.Keys(e.databases)) {
@@ -270,7 +271,7 @@ func (e *Enforcer) Reload() error {
 	return errors.Join(failed...)
 }
 
-// Sessions is how many sessions of agents are open.
+// Sessions returns how many sessions of agents are open.
 func (e *Enforcer) Sessions() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// foreignRelations are the relations whose rows come from other servers. functions may read one that the text does not
-// name.
+// foreignRelations are the relations whose rows come from other servers, and functions that may read such a relation
+// without the text naming it.
 type foreignRelations struct {
-	all       bool // a rule of an attribute reads one
+	all       bool // a rule of an attribute reads a foreign relation
 	relations map[catalog.Name]bool
 	functions map[string]bool
 }
@@ -35,7 +35,7 @@ func newForeignRelations(snap *catalog.Snapshot, p *policy.Policy, plan *rls.Pla
 		}
 	}
 	listed := slices.ContainsFunc(p.Tables(), func(t *policy.Table) bool { return out.relations[t.Relation.Name] })
-	if !listed && !out.all { // functions read what no rule is about
+	if !listed && !out.all { // A function may read relations that no rule is about.
 		return out
 	}
 	out.functions = mayRead(p)
@@ -55,7 +55,8 @@ func (f foreignRelations) add(snap *catalog.Snapshot, r *catalog.Relation) {
 	}
 }
 
-// countReads counts the statements of a text that read one. A statement that PREPARE names has its own count.
+// countReads returns how many statements of a text read a foreign relation. A statement that PREPARE names has its own
+// count.
 func (f foreignRelations) countReads(res *rewrite.Result) (n int) {
 	if len(f.relations) == 0 {
 		return 0

@@ -12,12 +12,13 @@ import (
 )
 
 const (
-	// maxSnapshotAge is how long a transaction or cursor may keep one snapshot. The database stores changes for an hour.
+	// maxSnapshotAge is how long a transaction or cursor may keep one snapshot. The database keeps records of changes for
+	// an hour.
 	maxSnapshotAge = 50 * time.Minute
 	// maxTimedAge is the limit for results that wait in a portal, where time alone can hide a row: the server may have
 	// computed the row before it expired.
 	maxTimedAge = 5 * time.Second
-	// controlTimeout bounds one query on a connection of the pool.
+	// controlTimeout limits one query on a connection of the pool.
 	controlTimeout = 3 * time.Second
 	// maxControlConns is how many connections the pool has.
 	maxControlConns = 4
@@ -35,7 +36,7 @@ type controlPool struct {
 
 func newControlPool() *controlPool { return &controlPool{slots: make(chan struct{}, maxControlConns)} }
 
-// run runs f with a connection. Where an idle connection turns out to be closed, f runs again with a new one.
+// run calls f with a connection. If an idle connection turns out to be closed, it calls f again with a new connection.
 func (a *controlPool) run(ctx context.Context, config *pgx.ConnConfig, f func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
@@ -112,7 +113,7 @@ func (s *session) Snapshot(ctx context.Context) (verdict.Snapshot, *sqlstate.Err
 	return shot, nil
 }
 
-// Fresh tells whether rows of that snapshot may still be shown.
+// Fresh reports, as an error, that rows of that snapshot may no longer be shown.
 func (s *session) Fresh(ctx context.Context, since verdict.Snapshot, portal bool) *sqlstate.Error {
 	now, refused := s.currentView()
 	if refused != nil {
@@ -182,8 +183,8 @@ func consentChangedRefusal() *sqlstate.Error {
 			"back and begin again.")
 }
 
-// prune deletes recorded changes that are older than any snapshot in use, and keys that no seal needs. It fails on a
-// standby, where it is not needed.
+// prune deletes recorded changes that are older than any snapshot in use, and keys that no seal needs. It fails
+// on a standby, which does not need it.
 func (d *database) prune(ctx context.Context, seen probeResult) {
 	if seen.keys.Len() > 1 {
 		if _, err := d.conn.Exec(ctx, "SELECT pgconsent.prune_keys()"); err != nil {

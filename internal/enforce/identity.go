@@ -27,7 +27,7 @@ type Agent struct {
 	Credential *scram.StoredCredentials // nil: the agent cannot log in by a password
 	Token      bool                     // the agent logs in by a token, whose claims also give attributes
 	Attributes map[string]string        // the attributes that the credential gives
-	Claims     map[string]string        // the claim of a token that gives each attribute, by attribute
+	Claims     map[string]string        // the name of a token's claim that gives an attribute, by attribute
 	// how many sessions the agent may have at a time; 0: as many as the server has room for
 	Sessions int
 }
@@ -56,9 +56,10 @@ type SessionInfo struct {
 // AgentAccess is how an agent's connection is to be treated.
 type AgentAccess struct {
 	Credential *scram.StoredCredentials
-	Token      bool              // the agent logs in by a token instead of a password
-	Sessions   int               // how many the agent may have at a time; 0: as many as there is room for
-	Params     map[string]string // pinned settings of the startup packet: a role can change its own defaults, not these
+	Token      bool // the agent logs in by a token instead of a password
+	Sessions   int  // how many sessions the agent may have at a time; 0: as many as there is room for
+	// settings that the startup packet fixes: a role can change its own defaults, but not these
+	Params map[string]string
 
 	// CheckSetting judges a setting of the client's startup packet; where is "startup" or "options".
 	CheckSetting func(name, value, where string) (normalised string, keep bool, err *sqlstate.Error)
@@ -95,7 +96,7 @@ func (e *Enforcer) Agent(user, database string) (AgentAccess, bool) {
 				err = rewrite.CheckTimeout(name, value, timeout)
 			}
 			if err == nil && timeout > 0 && strings.EqualFold(name, statementTimeout) {
-				params[statementTimeout] = value // lower: the session's own
+				params[statementTimeout] = value // A session may have a lower timeout of its own.
 			}
 			return normalised, keep, err
 		},
@@ -112,7 +113,7 @@ func (e *Enforcer) Agent(user, database string) (AgentAccess, bool) {
 
 const statementTimeout = "statement_timeout"
 
-// timeout is how long a statement may take by the active policy; 0: without limit, or no policy is active.
+// timeout returns how long a statement may take by the active policy; 0: without limit, or no policy is active.
 func (d *database) timeout() time.Duration {
 	if v := d.view.Load(); v != nil && v.state != nil {
 		return v.state.policy.Timeout()
@@ -120,7 +121,8 @@ func (d *database) timeout() time.Duration {
 	return 0
 }
 
-// pinnedSettings are the settings that change how a text is read, how names resolve, or how the enforcement layers run.
+// pinnedSettings returns the settings that change how a text is read, how names resolve, or how the enforcement layers
+// run.
 func (d *database) pinnedSettings() map[string]string {
 	path := make([]string, len(d.cfg.SearchPath))
 	for i, schema := range d.cfg.SearchPath {
@@ -134,14 +136,15 @@ func (d *database) pinnedSettings() map[string]string {
 		"transform_null_equals":         "off",
 		"row_security":                  "on",
 		"default_transaction_isolation": "read committed",
-		// policies make plans look more expensive than they are: compiling took 200 ms of a 300 ms scan
+		// Row policies make plans look more expensive than they are: compiling took 200 ms of a 300 ms scan.
 		"jit": "off",
-		// pgvector 0.8 and later: go on searching until enough visible rows are found. Elsewhere it means nothing.
-		// A more thorough search of the index makes up for the rows that are not visible: recall 0.97 becomes 0.99.
+		// pgvector 0.8 and later go on searching until enough visible rows are found; without pgvector the setting has no
+		// effect. A more thorough search of the index makes up for the rows that are not visible: recall 0.97 becomes 0.99.
 		"hnsw.iterative_scan":    "strict_order",
 		"hnsw.ef_search":         "200",
 		"ivfflat.iterative_scan": "relaxed_order",
-		// all lists: in an order without mistakes, and not by where hidden rows have put the lists
+		// The index searches all its lists: rows come in an order without mistakes, and not by where hidden rows have put the
+		// lists.
 		"ivfflat.probes": "32768",
 		// Row policies build hash tables of helper tables; a table that does not fit would be scanned for each row. The
 		// server takes this memory only where it needs it.
@@ -153,8 +156,8 @@ func (d *database) pinnedSettings() map[string]string {
 	}
 }
 
-// SetAgents replaces the agents. Sessions of agents that are gone, cannot log in any more, or have other attributes or
-// another database than before, end.
+// SetAgents replaces the agents. It ends sessions of agents that are no longer configured, cannot log in any more, or
+// have other attributes or another database than before.
 func (e *Enforcer) SetAgents(agents []Agent) {
 	next := make(map[string]Agent, len(agents))
 	for _, a := range agents {
@@ -191,7 +194,7 @@ func (e *Enforcer) SetAgents(agents []Agent) {
 	}
 }
 
-// mayContinue tells whether a session that began for an agent may continue under this configuration of agents.
+// mayContinue reports whether a session that began for an agent may continue under this configuration of agents.
 func mayContinue(agents map[string]Agent, began Agent) bool {
 	now, ok := agents[began.Name]
 	return ok && now.canLogIn() && now.Token == began.Token && now.Database == began.Database &&
@@ -200,8 +203,8 @@ func mayContinue(agents map[string]Agent, began Agent) bool {
 
 func (a Agent) canLogIn() bool { return a.Credential != nil || a.Token }
 
-// withTokenAttributes is the agent with the attributes of its token as well. A token may not give an attribute that the
-// configuration gives.
+// withTokenAttributes returns the agent with the attributes of its token added. A token may not give an attribute that
+// the configuration gives.
 func (a Agent) withTokenAttributes(granted map[string]string) (Agent, error) {
 	if len(granted) == 0 {
 		return a, nil
@@ -220,7 +223,8 @@ func (a Agent) withTokenAttributes(granted map[string]string) (Agent, error) {
 	return a, nil
 }
 
-// identify returns the attributes of an agent's sessions, or what is wrong with them. The error has no value in it.
+// identify returns the attributes of an agent's sessions, or an error that says what is wrong with them. The error
+// contains no value.
 func identify(p *policy.Policy, a Agent) (map[string]string, error) {
 	if err := a.checkTokenClaims(p); err != nil {
 		return nil, err
@@ -325,7 +329,7 @@ func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInf
 	return s, nil
 }
 
-// reidentify ends the sessions that have no identity under a new state.
+// reidentify ends the sessions whose agents have no valid attributes under a new state.
 func (e *Enforcer) reidentify(d *database, st *state) {
 	e.mu.Lock()
 	var ended []*session
@@ -349,7 +353,7 @@ func (e *Enforcer) reidentify(d *database, st *state) {
 	}
 }
 
-// identityRefusal is the refusal of a login: the operator's log says more.
+// identityRefusal is the refusal of a login; the operator's log says more.
 func identityRefusal(cause error) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity,
 		"this agent's identity does not fit the policy").

@@ -13,7 +13,7 @@ import (
 
 // A report about a person says who got which rows about them, but the audit log holds no data. So, for the tables that
 // the policy names, an outcome has commitments to the primary keys of the returned rows, where the result has the key.
-// Where it has not, the outcome says that any row may have been returned.
+// If the result lacks the key, the outcome says that any row may have been returned.
 
 // maxKeys is how many rows of a table one outcome lists.
 const maxKeys = 1000
@@ -22,14 +22,14 @@ const maxKeys = 1000
 type keyPart struct {
 	table     string
 	part      int
-	keyLength int // columns of the key
+	keyLength int // number of columns of the key
 }
 
-// keyColumns are the columns of keys, by the OID of the relation and the number of the column.
+// keyColumns has the columns of keys, by the OID of the relation and the number of the column.
 type keyColumns map[uint32]map[uint16]keyPart
 
-// keyRecordedTables are the tables of a text for which the keys of returned rows are recorded. single tells that there
-// is one, and that each row of the result is a row of it.
+// keyRecordedTables returns the tables of a text for which the keys of returned rows are recorded. single is true if
+// there is one such table, and each row of the result is a row of it.
 func (st *state) keyRecordedTables(statements []policy.Statement) (tables []string, single bool) {
 	accesses := 0
 	for _, s := range statements {
@@ -50,7 +50,7 @@ type returnedKeys struct {
 	singleTable bool
 	columns     keyColumns
 
-	rowCount        int64 // rows
+	rowCount        int64 // number of rows that were returned
 	description     []byte
 	formats         []int16
 	haveDescription bool
@@ -61,7 +61,7 @@ type returnedKeys struct {
 	incomplete      map[string]bool
 }
 
-// newReturnedKeys is nil for an execution whose rows need no record.
+// newReturnedKeys returns nil for an execution whose rows need no record.
 func (s *session) newReturnedKeys(v *verdict.Verdict, runs []*verdict.Verdict) *returnedKeys {
 	var tables []string
 	single := false
@@ -181,7 +181,7 @@ func (r *returnedKeys) findKeys() {
 			found[part.table] = map[int]int{}
 		}
 		if _, again := found[part.table][part.part]; again {
-			twice[part.table] = true // the parts may be of two rows
+			twice[part.table] = true // The parts may be of two rows.
 		}
 		found[part.table][part.part] = i
 		if len(found[part.table]) == part.keyLength {
@@ -197,7 +197,7 @@ func (r *returnedKeys) findKeys() {
 	}
 }
 
-// dataRowValues are the values of a DataRow; nil: NULL.
+// dataRowValues returns the values of a DataRow; nil stands for NULL.
 func dataRowValues(row []byte) ([][]byte, bool) {
 	if len(row) < 2 {
 		return nil, false
@@ -223,29 +223,29 @@ func dataRowValues(row []byte) ([][]byte, bool) {
 	return out, true
 }
 
-// asText is a value as PostgreSQL prints it; false for a type whose binary form is not known here.
+// asText returns a value as PostgreSQL prints it, and false for a type whose binary form is not known here.
 func asText(value []byte, oid uint32, isBinary bool) (string, bool) {
 	if !isBinary {
 		return string(value), true
 	}
 	switch {
-	case oid == 20 && len(value) == 8: // int8
+	case oid == 20 && len(value) == 8: // The OID is that of int8.
 		return strconv.FormatInt(int64(binary.BigEndian.Uint64(value)), 10), true
-	case oid == 23 && len(value) == 4: // int4
+	case oid == 23 && len(value) == 4: // The OID is that of int4.
 		return strconv.FormatInt(int64(int32(binary.BigEndian.Uint32(value))), 10), true
-	case oid == 21 && len(value) == 2: // int2
+	case oid == 21 && len(value) == 2: // The OID is that of int2.
 		return strconv.FormatInt(int64(int16(binary.BigEndian.Uint16(value))), 10), true
-	case oid == 2950 && len(value) == 16: // uuid
+	case oid == 2950 && len(value) == 16: // The OID is that of uuid.
 		h := hex.EncodeToString(value)
 		return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:], true
-	case oid == 25, oid == 1043: // text, varchar
+	case oid == 25, oid == 1043: // The OIDs are those of text and varchar.
 		return string(value), true
 	default:
 		return "", false
 	}
 }
 
-// auditKeys is what the audit outcome says of the relayed rows.
+// auditKeys returns what the audit outcome says of the relayed rows.
 func (r *returnedKeys) auditKeys(rows int64) []audit.Keys {
 	if r == nil {
 		return nil

@@ -40,15 +40,15 @@ type policyLimits struct {
 	limits []sessionLimit
 }
 
-// executionCost is what an execution takes of the rates.
+// executionCost is how much of the rates an execution uses.
 type executionCost struct {
 	statements, keys int
-	mayReturnRows    bool // it may send rows
+	mayReturnRows    bool // the execution may send rows
 }
 
 // costOf adds up the statements of a text, and the keys of the statements that run now: PREPARE and DECLARE name a
 // query that runs later. COMMIT, CLOSE and the like are not counted, so that an agent at its limit can still end
-// things.
+// transactions and cursors.
 func costOf(v *verdict.Verdict, runs []*verdict.Verdict) executionCost {
 	var out executionCost
 	j, ok := v.Detail.(*judgement)
@@ -83,9 +83,9 @@ func costOf(v *verdict.Verdict, runs []*verdict.Verdict) executionCost {
 	return out
 }
 
-// mayReturnRows tells whether an execution may send rows.
+// mayReturnRows reports whether an execution may send rows.
 func mayReturnRows(v *verdict.Verdict, runs []*verdict.Verdict) bool {
-	named := false // something that it runs by name may
+	named := false // A statement that it runs by name may send rows.
 	for _, run := range runs {
 		for _, e := range run.Effects {
 			named = named || e.Returns
@@ -106,8 +106,8 @@ func mayReturnRows(v *verdict.Verdict, runs []*verdict.Verdict) bool {
 	return false
 }
 
-// charge takes the cost of an execution from the rates, or refuses it. Rows are reserved: unused ones are given back
-// when the execution is over.
+// charge takes the cost of an execution from the rates, or refuses it. Rows are reserved: unused ones are
+// given back when the execution is over.
 func (s *session) charge(limits []sessionLimit, d executionCost) (reserved int64, refused *sqlstate.Error) {
 	if len(limits) == 0 {
 		return 0, nil
@@ -135,7 +135,7 @@ func (s *session) charge(limits []sessionLimit, d executionCost) (reserved int64
 	return reserved, nil
 }
 
-// haveRowRate tells whether rows have a rate.
+// haveRowRate reports whether rows have a rate.
 func haveRowRate(limits []sessionLimit) bool {
 	for _, l := range limits {
 		if l.Rows > 0 {
@@ -145,11 +145,11 @@ func haveRowRate(limits []sessionLimit) bool {
 	return false
 }
 
-// maxChunk bounds how many rows are reserved at a time. Of small rates less is reserved, so that sessions do not block
-// each other with rows that none of them uses.
+// maxChunk bounds how many rows are reserved at a time. From small rates fewer rows are reserved, so that sessions do
+// not block each other with rows that none of them uses.
 const maxChunk = 256
 
-// takeRows takes some rows of every rate, or returns the rate that has none and how long to wait for some.
+// takeRows takes some rows of every rate, or returns the rate that has no rows left and how long to wait for some.
 func takeRows(limits []sessionLimit, now time.Time) (n int64, short *sessionLimit, wait time.Duration) {
 	n = maxChunk
 	for _, l := range limits {
@@ -185,7 +185,7 @@ func (s *session) chargeRefused(limits []sessionLimit) {
 // rateExceededRefusal is the refusal of an execution that would exceed a rate.
 func (s *session) rateExceededRefusal(l sessionLimit, limit, what string, asked, perMin int,
 	wait time.Duration) *sqlstate.Error {
-	s.e.cfg.Metrics.Limited(limit)
+	s.e.cfg.Metrics.CountLimited(limit)
 	err := sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit,
 		"too many %s: the policy allows %d per minute and %s, which come back evenly, and %d at once", what, perMin, l.perName(), perMin)
 	if asked > perMin {
@@ -201,8 +201,8 @@ func (l sessionLimit) perName() string {
 	return l.RateAttribute
 }
 
-// resultBound is how much of the execution's result may be relayed: what the policy allows for one result, and what is
-// left of the rows per minute.
+// resultBound returns how much of the execution's result may be relayed: what the policy allows for one result, and
+// what is left of the rows per minute.
 func (t *execution) resultBound() verdict.Bound {
 	b := verdict.Bound{}
 	var rowLimit, byteLimit *sessionLimit
@@ -240,7 +240,7 @@ func (t *execution) resultBound() verdict.Bound {
 	return b
 }
 
-// moreRows gives the rows that were reserved for the execution, and then takes more from the rates.
+// moreRows grants the rows that were reserved for the execution, and then takes more from the rates.
 func (t *execution) moreRows() int64 {
 	if n := t.unusedRows; n > 0 {
 		t.unusedRows = 0
@@ -254,7 +254,7 @@ func (t *execution) moreRows() int64 {
 
 // resultTooLargeError is the error that ends a result larger than the policy allows.
 func (s *session) resultTooLargeError(limit, most string) *sqlstate.Error {
-	s.e.cfg.Metrics.Limited(limit)
+	s.e.cfg.Metrics.CountLimited(limit)
 	return sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "the result is larger than the policy allows: %s", most).
 		WithHint("Ask for less: fewer columns, a narrower WHERE, or LIMIT and one page after the other.")
 }

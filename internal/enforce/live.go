@@ -20,11 +20,11 @@ import (
 // allowed at all are queried here, on a control connection, before the statement goes upstream. That is done for every
 // message, since the value may change at any time.
 
-// liveTimeout bounds that query.
+// liveTimeout limits the query for live attributes.
 const liveTimeout = 2 * time.Second
 
-// neededLiveAttributes are the live attributes that the proxy needs for each statement: the attributes that contracts
-// use, that audit records have, or that name the user or channel of reminders.
+// neededLiveAttributes returns the live attributes that the proxy needs for each statement: the attributes that
+// contracts use, that audit records have, or that name the user or channel of reminders.
 func neededLiveAttributes(p *policy.Policy) []string {
 	shape := p.ContractAttributes()
 	var out []string
@@ -36,7 +36,7 @@ func neededLiveAttributes(p *policy.Policy) []string {
 	return out
 }
 
-// identifyingValues are the values for which records have a reference.
+// identifyingValues returns the values that identify a person, for which records have a reference.
 func identifyingValues(p *policy.Policy, values map[string]string) map[string]string {
 	out := map[string]string{}
 	for name, value := range values {
@@ -48,7 +48,7 @@ func identifyingValues(p *policy.Policy, values map[string]string) map[string]st
 	return out
 }
 
-// claimedAttributes are the attributes that the session's settings claim; none where the proxy does not know the
+// claimedAttributes returns the attributes that the session's settings claim; none if the proxy does not know the
 // values.
 func (s *session) claimedAttributes(p *policy.Policy) map[string]string {
 	c := verdict.Claims{Known: true, Values: s.info.Settings}
@@ -99,9 +99,9 @@ func (s *session) queryLiveAttributes(ctx context.Context, names []string, claim
 	return values, nil
 }
 
-// decideForSession decides whether an allowed verdict is allowed with the session's attributes as they are now: the
-// policy must allow what it claims, and its contracts must allow its statements. It returns a verdict of the session's
-// own, with the attributes for the record. It returns v itself where the policy needs none of this.
+// decideForSession decides whether a text that the rewriter allowed is allowed with the session's attributes as they
+// are now: the policy must allow what it claims, and its contracts must allow its statements. It returns a verdict of
+// the session's own, with the attributes for the record. It returns v itself if the policy needs no such check.
 func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Verdict,
 	p verdict.Protocol) *verdict.Verdict {
 	j, ok := v.Detail.(*judgement)
@@ -169,8 +169,8 @@ func (s *session) addContracts(p *policy.Policy, list []audit.Contract,
 	return list
 }
 
-// withAuditDetails is v with the live attributes and the contracts' decisions for its record, and with the contracts'
-// quotas.
+// withAuditDetails returns v with the live attributes and the contracts' decisions for its record, and with the
+// contracts' quotas.
 func (s *session) withAuditDetails(v *verdict.Verdict, st *state, values map[string]string, contracts []audit.Contract,
 	quotas [][]*policy.Quota) *verdict.Verdict {
 	recorded := map[string]string{}
@@ -213,7 +213,8 @@ func hasClaims(effects []verdict.Effect) bool {
 }
 
 // checkClaims refuses a SET to a value that the policy does not let the agent claim. The rows would be hidden in any
-// case; so the agent learns it at once, in the same words whether or not such a value exists.
+// case. With the refusal the agent learns at once that it may not, in the same words whether or not such a value
+// exists.
 func (s *session) checkClaims(ctx context.Context, st *state, effects []verdict.Effect,
 	now map[string]string) *sqlstate.Error {
 	settings := st.policy.Settings()

@@ -1,8 +1,8 @@
 package enforce
 
-// MaxSessions is how many sessions all agents together may have on the server. A fifth of the connections for ordinary
-// roles stays free, at least 5 and at most 50: the server's owner and pgconsent itself need some. MaxSessions is 0
-// until a probe has read the server's settings.
+// MaxSessions returns how many sessions all agents together may have on the server. A fifth of the connections for
+// ordinary roles stays free, at least 5 and at most 50: the server's owner and pgconsent itself need some. The result
+// is 0 until a probe has read the server's settings.
 func (e *Enforcer) MaxSessions() int {
 	room := int(e.room.Load())
 	if room <= 0 {

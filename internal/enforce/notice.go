@@ -17,18 +17,18 @@ const (
 	catalogChannel = "pgconsent_catalog"
 	// consentChannel is the channel that the registry's trigger notifies.
 	consentChannel = "pgconsent_consent"
-	// probeWait bounds how long a statement waits for a probe after DDL. The database refuses a statement that was
-	// decided before that probe: waiting saves the client from having to try again.
+	// probeWait limits how long a statement waits for a probe after DDL. The database refuses a statement that was decided
+	// before that probe: waiting saves the client from having to try again.
 	probeWait = time.Second
 	// listenRetry is the time between two attempts to listen.
 	listenRetry = 2 * time.Second
 )
 
-// listen requests a probe whenever the database notifies it of DDL, until ctx ends. Where it cannot listen, the
-// periodic probes remain.
+// listen requests a probe whenever the database notifies it of DDL, until ctx ends. If it cannot listen, only the
+// periodic probes notice DDL.
 func (d *database) listen(ctx context.Context) {
 	for ctx.Err() == nil {
-		_ = d.listenOnce(ctx) // polling goes on
+		_ = d.listenOnce(ctx) // After an error the periodic probes go on.
 		select {
 		case <-ctx.Done():
 		case <-time.After(listenRetry):
@@ -53,7 +53,7 @@ func (d *database) listenOnce(ctx context.Context) error {
 	if _, err := conn.Exec(opening, "LISTEN "+catalogChannel+"; LISTEN "+consentChannel); err != nil {
 		return err
 	}
-	d.requestProbe() // earlier notifications were missed
+	d.requestProbe() // Earlier notifications were missed.
 	for {
 		heard, err := conn.WaitForNotification(ctx)
 		switch {
@@ -78,7 +78,7 @@ func (d *database) readEpoch(ctx context.Context, conn *pgx.Conn) error {
 	if err := conn.QueryRow(ctx, "SELECT pgconsent.consent_epoch()").Scan(&epoch); err != nil {
 		return fmt.Errorf("consent epoch: %w", err)
 	}
-	d.epoch.Store(epoch) // Either of two concurrent readings may win: a later statement sees at least as much.
+	d.epoch.Store(epoch) // Either of two concurrent readings may win: a later statement sees at least as many changes.
 	return nil
 }
 
@@ -92,7 +92,7 @@ func (d *database) requestProbe() {
 	}
 }
 
-// probeDone lets the statements go on that have waited for this probe: one that began after it was requested.
+// probeDone lets the statements go on that have waited for this probe, which began after it was requested.
 func (d *database) probeDone(asked *chan struct{}) {
 	if asked != nil && d.pendingProbe.CompareAndSwap(asked, nil) {
 		close(*asked)
@@ -114,8 +114,8 @@ func (d *database) waitForProbe(ctx context.Context) {
 	}
 }
 
-// catalogVersion reads how many transactions have changed the part of the catalogs that concerns agents, as counted by
-// event triggers, and whether these triggers exist.
+// catalogVersion reads how many transactions have changed the part of the catalogs that concerns agents, as counted
+// by event triggers, and whether these triggers exist.
 func catalogVersion(ctx context.Context, conn *pgx.Conn) (version int64, told bool, err error) {
 	err = conn.QueryRow(ctx, `SELECT pgconsent.catalog_version(),
 		pg_catalog.count(*) OPERATOR(pg_catalog.>=) 2 FROM pg_catalog.pg_event_trigger AS t
@@ -128,18 +128,18 @@ func catalogVersion(ctx context.Context, conn *pgx.Conn) (version int64, told bo
 	return version, told, err
 }
 
-// catalogOrClockMoved tells whether the version of the catalogs, or the database's clock, is known to be another one
-// now. It is false while nothing is known: a seal is not renewed for that.
+// catalogOrClockMoved reports whether the version of the catalogs, or the database's clock, is known to be another one
+// now. It returns false while neither is known: a seal is not renewed for that.
 func (d *database) catalogOrClockMoved(version int64, offset time.Duration) bool {
 	v := d.view.Load()
 	return v != nil && v.refusal == nil && (v.catalogVersion != version || v.clockMoved(offset))
 }
 
-// clockMoved tells whether the database's clock or ours was moved between this view's probe and one that found their
-// difference to be offset.
+// clockMoved reports whether the database's clock or the proxy's was moved between this view's probe and a probe
+// that found their difference to be offset.
 func (v *view) clockMoved(offset time.Duration) bool {
 	return (v.clockOffset - offset).Abs() > clockSlack
 }
 
-// clockSlack is how much the difference of the two clocks may vary between two probes though neither clock was moved.
+// clockSlack is how much the difference of the two clocks may vary between two probes if neither clock was moved.
 const clockSlack = 5 * time.Second

@@ -11,10 +11,10 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// Tables that the policy only observes are open: statements on them run as if the policy did not list them, and what it
-// would have done is recorded. Nothing in this file refuses or hides anything.
+// Tables that the policy only observes are open: statements on them run as if the policy did not list them. What the
+// policy would have done is recorded. No function in this file refuses or hides anything.
 
-// observedPolicy is the policy as it would be if it enforced these tables too.
+// observedPolicy is the policy as it would be if it also enforced the tables that it only observes.
 type observedPolicy struct {
 	policy   *policy.Policy
 	checker  *rewrite.Rewriter // says what the policy would refuse
@@ -33,8 +33,9 @@ func (s *state) newObservedPolicy() *observedPolicy {
 
 // observedDecision is what the policy would have done to a text.
 type observedDecision struct {
-	record audit.Observation // without the session's fields and the result of an execution, which are filled in
-	texts  *comparedTexts    // nil: it cannot be compared
+	// record without the session's fields and the result of an execution, which are filled in later
+	record audit.Observation
+	texts  *comparedTexts // texts to compare; nil: the statement cannot be compared
 }
 
 // decideObserved computes what the policy would have done to an allowed text; nil where the text reads no observed
@@ -68,10 +69,10 @@ func (st *state) decideObserved(text string, p verdict.Protocol, res *rewrite.Re
 	}
 	if _, refused := st.observedPolicy.checker.Rewrite(text, p == verdict.Extended); refused != nil {
 		r.SQLState, r.Reason = string(refused.Code), string(refused.Reason)
-		r.Skipped = "it would be refused"
+		r.SkipReason = "it would be refused"
 		return o
 	}
-	o.texts, r.Skipped = st.comparedTexts(text, res)
+	o.texts, r.SkipReason = st.comparedTexts(text, res)
 	return o
 }
 
@@ -85,18 +86,19 @@ func appendMissing(list []string, s string) []string {
 // comparedTexts is a statement as it runs and as the policy would have it, each as a query that counts its rows.
 type comparedTexts struct{ plain, filtered string }
 
-// countAndHash counts the rows of a query and adds up a hash of each: equal sums mean, as far as 64 bits tell, the same
-// rows. No row leaves the database.
+// countAndHash is a query that counts the rows of a query and adds up a hash of each: equal sums mean, as far as 64
+// bits tell, the same rows. No row leaves the database.
 const countAndHash = `SELECT pg_catalog.count(*),
 		COALESCE(pg_catalog.sum(pg_catalog.hashtextextended(pgconsent_q::pg_catalog.text, 0)), 0)::pg_catalog.text FROM (`
 
-// comparedTexts makes the two texts, or says why there are none.
+// comparedTexts makes the two texts to compare, or returns the reason why there are none.
 func (st *state) comparedTexts(text string, res *rewrite.Result) (*comparedTexts, string) {
 	switch {
 	case len(res.Effects) != 1 || !res.Effects[0].Reads || res.Effects[0].Kind != verdict.NoEffect ||
 		res.Effects[0].Writes || res.Tag != "SELECT":
 		return nil, "only a single SELECT is compared"
-	case strings.Contains(text, "$"): // A dollar may begin a parameter. One in a literal merely costs this comparison.
+	// A dollar may begin a parameter. A dollar in a literal merely costs this comparison.
+	case strings.Contains(text, "$"):
 		return nil, "it has parameters"
 	}
 	for _, a := range res.Accesses {
@@ -127,8 +129,8 @@ func (st *state) countingQuery(res *rewrite.Result) string {
 	return text
 }
 
-// claimedSettings are the values of the session's settings that the policy maps to attributes: a comparison sets the
-// same ones. An empty value claims nothing. It is nil where the proxy does not know the values.
+// claimedSettings returns the values of the session's settings that the policy maps to attributes: a comparison sets
+// the same ones. An empty value claims nothing. The result is nil if the proxy does not know the values.
 func (s *session) claimedSettings(p *policy.Policy) map[string]string {
 	c := verdict.Claims{Known: true, Values: s.info.Settings}
 	if s.info.Claims != nil {
@@ -144,8 +146,8 @@ func (s *session) claimedSettings(p *policy.Policy) map[string]string {
 	return out
 }
 
-// recordObserved records what the policy would have done to an execution that has ended, and puts a sample of them into
-// the queue of comparisons. claims are the settings that it ran with.
+// recordObserved records what the policy would have done to an execution that has ended, and puts some executions into
+// the queue of comparisons. claims are the settings that the execution ran with.
 func (s *session) recordObserved(o *observedDecision, claims map[string]string, outcome verdict.Outcome) {
 	if o == nil || outcome.Code != sqlstate.SuccessfulCompletion {
 		return
@@ -155,11 +157,11 @@ func (s *session) recordObserved(o *observedDecision, claims map[string]string, 
 	switch {
 	case o.texts == nil:
 	case claims == nil:
-		r.Skipped = "what the session claims cannot be told"
+		r.SkipReason = "what the session claims cannot be told"
 	case s.db.comparisons.enqueue(s.agent.Name+"\x00"+r.Fingerprint, comparison{o.texts, r, s.attributes, claims}):
-		r.Skipped = audit.ComparedSeparately
+		r.SkipReason = audit.ComparedSeparately
 	default:
-		r.Skipped = "not in the sample"
+		r.SkipReason = "not in the sample"
 	}
 	s.e.cfg.Audit.Observation(r)
 }
@@ -170,15 +172,15 @@ func (d *database) warnUnprotected(s *state) {
 	for _, t := range s.policy.Observed() {
 		names = append(names, t.Relation.Name.String())
 	}
-	d.e.cfg.Metrics.Observed(d.cfg.Name, len(names))
+	d.e.cfg.Metrics.SetObserved(d.cfg.Name, len(names))
 	if len(names) > 0 {
 		d.e.cfg.Log.Warn("these tables are NOT PROTECTED: the policy only observes them, and agents read every row",
 			"database", d.cfg.Name, "tables", strings.Join(names, ", "))
 	}
 }
 
-// withObservedContracts adds what contracts over observed tables would have decided. Those over enforced tables have
-// decided already.
+// withObservedContracts adds what contracts over observed tables would have decided. Contracts over enforced tables
+// have decided already.
 func (st *state) withObservedContracts(v *verdict.Verdict, values map[string]string) *verdict.Verdict {
 	j := v.Detail.(*judgement)
 	if st.observedPolicy == nil || j.observedDecision == nil || j.observedDecision.record.SQLState != "" {
@@ -186,11 +188,11 @@ func (st *state) withObservedContracts(v *verdict.Verdict, values map[string]str
 	}
 	for _, statement := range j.statements {
 		if decisions, err := st.observedPolicy.policy.ExplainContracts(statement, values); err != nil {
-			judged, own, would := *v, *j, *j.observedDecision // verdicts are shared
+			judged, own, would := *v, *j, *j.observedDecision // Verdicts are shared, so that copies are changed.
 			if i := slices.IndexFunc(decisions, func(d policy.ContractDecision) bool { return d.Verdict == "deny" }); i >= 0 {
 				would.record.Contract = decisions[i].Contract
 			}
-			would.record.SQLState, would.record.Reason, would.record.Skipped, would.texts = string(err.Code),
+			would.record.SQLState, would.record.Reason, would.record.SkipReason, would.texts = string(err.Code),
 				string(err.Reason), "it would be refused", nil
 			own.observedDecision, judged.Detail = &would, &own
 			return &judged

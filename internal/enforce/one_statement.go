@@ -10,8 +10,8 @@ import (
 )
 
 // timeDependent are the relations in which time alone can hide a row. Rules compare with statement_timestamp(), which
-// is the same for all statements of a Query: a later one would still show a row that expired while the first ran.
-// functions may read one that the text does not name.
+// is the same for all statements of a Query: a later one would still show a row that expired while the first ran. It
+// also has the functions that may read such a relation without the text naming it.
 type timeDependent struct {
 	all       bool // a rule of an attribute compares with the time
 	relations map[catalog.Name]bool
@@ -46,8 +46,8 @@ func newTimeDependent(p *policy.Policy, plan *rls.Plan) timeDependent {
 	return out
 }
 
-// needsSeparateMessages tells whether a statement of a text reads such a relation and follows one that may take long.
-// EXECUTE and FETCH count as such a statement, whatever they run.
+// needsSeparateMessages reports whether a statement of a text reads such a relation and follows a statement that may
+// take long. EXECUTE and FETCH count as a statement that does both, whatever they run.
 func (c timeDependent) needsSeparateMessages(res *rewrite.Result) bool {
 	if len(res.Effects) < 2 || !c.all && len(c.relations) == 0 {
 		return false
@@ -75,8 +75,8 @@ func (c timeDependent) isReadBy(s policy.Statement) bool {
 	return false
 }
 
-// isBrief tells whether a statement takes no time worth mentioning. COMMIT may: it reads cursors WITH HOLD to their end
-// and checks deferred constraints.
+// isBrief reports whether a statement takes so little time that it does not matter. COMMIT may take long: it reads
+// cursors WITH HOLD to their end and checks deferred constraints.
 func isBrief(e verdict.Effect) bool {
 	switch e.Kind {
 	case verdict.BeginsTx, verdict.Saves, verdict.Releases, verdict.RollsBackTo, verdict.ChangesGUC, verdict.Deallocates,

@@ -9,21 +9,22 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A statement often reads a view of pgconsent in place of the relation that it names. Its RowDescription names that
-// relation all the same: drivers look up there whether a column may be NULL and which table it belongs to. And nobody
-// learns which path a statement took.
+// A statement often reads a view of pgconsent in place of the relation that it names. The RowDescription that the
+// client gets names that relation nevertheless: drivers look up in it whether a column may be NULL and which table it
+// belongs to. And nobody learns which path a statement took.
 
 // firstUserOID is the least OID that is not PostgreSQL's own (FirstNormalObjectId, access/transam.h).
 const firstUserOID = 16384
 
-// origins maps the columns of these views to the columns that agents know, and lists the relations that agents know by
-// their own OID.
+// origins maps the columns of views that replace relations to the columns that agents know, and lists the relations
+// that agents know by their own OID.
 type origins struct {
 	sources       map[verdict.Origin]verdict.Origin
 	clientVisible map[uint32]bool
 }
 
-// Origin is the column that agents are told in place of this one; the zero Origin if it is not known here.
+// Origin returns the column that agents are told in place of this one, and the zero Origin if the column is not known
+// here.
 func (s *session) Origin(o verdict.Origin) verdict.Origin {
 	known := s.db.origins.Load()
 	switch {
@@ -41,7 +42,7 @@ func (s *session) Origin(o verdict.Origin) verdict.Origin {
 	return verdict.Origin{}
 }
 
-// replacementViews are the views that statements may read in place of a relation.
+// replacementViews returns the views that statements may read in place of a relation.
 func replacementViews(n catalog.Name) []catalog.Name {
 	return []catalog.Name{
 		predicate.SignedView(n), predicate.SignedHelperView(n), predicate.GroupView(n), predicate.RowView(n),
@@ -49,7 +50,8 @@ func replacementViews(n catalog.Name) []catalog.Name {
 	}
 }
 
-// setOrigins finds the columns of these views, and the columns of recorded keys. The caller holds mu.
+// setOrigins reads the columns of the views that replace relations, and the columns of recorded keys. The caller holds
+// mu.
 func (d *database) setOrigins() {
 	if d.state == d.originsState {
 		return

@@ -13,10 +13,10 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What the operator sees: who is connected, what was refused, and under which versions. It has names of agents and
-// tables, and codes, but no text of a statement, no value and no row.
+// The functions of this file return what an operator sees: who is connected, what was refused, and under which
+// versions. They return names of agents and tables, and codes, but no text of a statement, no value and no row.
 
-// OpenSession is a session that is open.
+// OpenSession describes an open session for the operator.
 type OpenSession struct {
 	ID, Agent, Database string
 	Remote              string
@@ -25,7 +25,7 @@ type OpenSession struct {
 	Executed, Denied    uint64
 }
 
-// OpenSessions are the open sessions, the oldest first.
+// OpenSessions returns the open sessions, the oldest first.
 func (e *Enforcer) OpenSessions() []OpenSession {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -51,7 +51,7 @@ type Denial struct {
 	Tables                                     []string
 }
 
-// maxDenials is how many refused statements are remembered: the audit log has all of them.
+// maxDenials is how many refused statements are remembered in memory: the audit log has all of them.
 const maxDenials = 200
 
 // denials is a ring of the newest denials.
@@ -68,7 +68,8 @@ func (d *denials) add(one Denial) {
 	d.n++
 }
 
-// Denials are the statements refused lately, the newest first, and how many were refused since the start.
+// Denials returns the statements refused last, the newest first, and how many were refused since the start of the
+// process.
 func (e *Enforcer) Denials() (list []Denial, all uint64) {
 	d := &e.denials
 	d.mu.Lock()
@@ -99,21 +100,22 @@ func (s *session) countExecution(r audit.Decision, allowed bool) {
 	s.e.denials.add(d)
 }
 
-// DatabaseStatus is the status of one database.
+// DatabaseStatus is what an operator sees of one database.
 type DatabaseStatus struct {
 	Database        string
 	Served          bool
-	Refusal         string // why its agents are refused; "": they are served
-	Policy, Catalog string // the active versions, or the last active ones
-	Pending         bool   // a changed policy waits for pgconsent migrate
-	Verified        time.Time
-	SignedPathOff   bool     // every statement takes the row security path
-	UntrackedTable  string   // a table whose changes no trigger records
-	Observed        []string // tables that the policy only observes
-	Tables          int      // how many tables the policy lists
+	Refusal         string // why the agents of the database are refused; "": they are served
+	Policy, Catalog string // the active versions, or the versions that were active last
+	// a changed policy waits for pgconsent migrate // a changed policy waits for pgconsent migrate
+	Pending        bool
+	Verified       time.Time // when the last successful probe began
+	SignedPathOff  bool      // every statement takes the row security path
+	UntrackedTable string    // a table whose changes no trigger records
+	Observed       []string  // tables that the policy only observes
+	Tables         int       // number of tables that the policy lists
 }
 
-// DatabaseStatuses are the statuses of all databases, ordered by the databases' names.
+// DatabaseStatuses returns the statuses of all databases, ordered by the databases' names.
 func (e *Enforcer) DatabaseStatuses() []DatabaseStatus {
 	var out []DatabaseStatus
 	for _, name := range slices.Sorted(maps.Keys(e.databases)) {
@@ -122,6 +124,7 @@ func (e *Enforcer) DatabaseStatuses() []DatabaseStatus {
 	return out
 }
 
+// status returns what an operator sees of the database.
 func (d *database) status() DatabaseStatus {
 	s := DatabaseStatus{Database: d.cfg.Name}
 	v, refused := d.current()
@@ -149,7 +152,7 @@ func (d *database) status() DatabaseStatus {
 	return s
 }
 
-// ActivePolicy is the active policy of a database, and the catalog that it was compiled for.
+// ActivePolicy returns the active policy of a database, and the catalog for which it was compiled.
 func (e *Enforcer) ActivePolicy(name string) (*policy.Policy, *catalog.Snapshot, error) {
 	d, ok := e.databases[name]
 	if !ok {

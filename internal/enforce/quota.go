@@ -13,20 +13,20 @@ import (
 
 // quotas count the rows that contracts allow for one value of an attribute, for all sessions of this process.
 //
-// A statement reserves the rows it may return before it is sent, and the rest is given back when its result is
-// complete. So concurrent sessions do not take more together than one session could.
+// A statement reserves the rows it may return before it is sent, and the rows that it did not return are given back
+// when its result is complete. So concurrent sessions do not take more together than one session could.
 type quotas struct {
 	mu     sync.Mutex
 	counts map[quotaKey]*quotaCount
-	now    func() time.Time // tests set it
+	now    func() time.Time // clock, which tests replace
 }
 
 // quotaKey identifies a count: rows of executions with the same key are counted together.
 type quotaKey struct{ database, agent, contract, per, value string }
 
 type quotaCount struct {
-	rows                int64 // sent, or reserved
-	unsettledExecutions int   // executions that are not settled
+	rows                int64 // number of rows that are sent or reserved
+	unsettledExecutions int   // number of executions that are not settled
 	lastUsed            time.Time
 }
 
@@ -49,7 +49,7 @@ type reservation struct {
 	rows   int64
 }
 
-// reserve reserves the rows of a quota that a statement may return. Where less is left, it reserves what is left if
+// reserve reserves the rows of a quota that a statement may return. If fewer rows are left, it reserves what is left if
 // partly is set and anything is left.
 func (q *quotas) reserve(key quotaKey, asked *policy.Quota, partly bool) (*reservation, *sqlstate.Error) {
 	q.mu.Lock()
@@ -83,7 +83,7 @@ func (r *reservation) settle(returned int64) {
 	r.count.unsettledExecutions--
 }
 
-// dropUnused drops counts that were not used for long. The caller holds the lock.
+// dropUnused removes counts that were not used for long. The caller holds the lock.
 func (q *quotas) dropUnused() (some bool) {
 	before := q.now().Add(-quotaRetention)
 	for k, t := range q.counts {
@@ -95,8 +95,8 @@ func (q *quotas) dropUnused() (some bool) {
 	return some
 }
 
-// quotasOf are the quotas that an execution takes from: of the statements of its text that run now, and of the prepared
-// statements and cursors that these run by name.
+// quotasOf returns the quotas that limit an execution: the quotas of the statements of its text that run now, and of
+// the prepared statements and cursors that these run by name.
 func quotasOf(v *verdict.Verdict, runs []*verdict.Verdict) []*policy.Quota {
 	var out []*policy.Quota
 	if j, ok := v.Detail.(*judgement); ok {
@@ -124,7 +124,7 @@ func quotasOf(v *verdict.Verdict, runs []*verdict.Verdict) []*policy.Quota {
 	return out
 }
 
-// mayTakePart tells whether an execution may take a part of a result: FETCH, and Execute with a limit of rows.
+// mayTakePart reports whether an execution may return a part of a result: FETCH, and Execute with a limit of rows.
 func mayTakePart(v *verdict.Verdict) bool {
 	return v.PartialResult || slices.ContainsFunc(v.Effects, func(e verdict.Effect) bool { return e.Kind == verdict.Fetches })
 }
@@ -149,7 +149,7 @@ func settle(all []*reservation, returned int64) {
 	}
 }
 
-// withDenial is the record's list of contracts, in which the one whose quota has no rows left denies.
+// withDenial returns the record's list of contracts, in which the contract whose quota has no rows left denies.
 func withDenial(list []audit.Contract, q *policy.Quota) []audit.Contract {
 	out := slices.Clone(list)
 	for i, c := range out {
@@ -160,8 +160,8 @@ func withDenial(list []audit.Contract, q *policy.Quota) []audit.Contract {
 	return out
 }
 
-// boundByQuotas is a bound that ends a result after the reserved rows. A whole statement has a limit and returns no
-// more than it reserved; a part of a result may.
+// boundByQuotas returns a bound that ends a result after the reserved rows. A whole statement has a limit and returns
+// no more than it reserved; a part of a result may.
 func boundByQuotas(b verdict.Bound, all []*reservation) verdict.Bound {
 	for _, r := range all {
 		if r.rows >= r.quota.Limit || b.Rows > 0 && b.Rows <= r.rows {

@@ -10,24 +10,25 @@ import (
 type limiters struct {
 	mu     sync.Mutex
 	counts map[countKey]*count
-	now    func() time.Time // tests set it
+	now    func() time.Time // clock, which tests replace
 }
 
 // countKey identifies a counter: executions with the same key share it.
 type countKey struct{ database, per, value string }
 
-// count is what one agent, or one value of an attribute, has left of its rates.
+// count has what one agent, or one value of an attribute, has left of its rates.
 type count struct {
 	statements, rows, byKey bucket
 }
 
-// maxCounts bounds how many counters are kept: beyond it, full ones are dropped.
+// maxCounts bounds how many counters are kept: beyond it, counters that are full are removed.
 const maxCounts = 100_000
 
 func newLimiters() *limiters {
 	return &limiters{counts: map[countKey]*count{}, now: time.Now}
 }
 
+// count returns the counter of a key, and makes it if there is none.
 func (l *limiters) count(k countKey) *count {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,7 +43,7 @@ func (l *limiters) count(k countKey) *count {
 	return c
 }
 
-// dropFull drops the counters that used nothing for a minute: a new counter would have as much left.
+// dropFull drops the counters that used nothing for a minute: a new counter would have the same tokens left.
 func (l *limiters) dropFull() {
 	now := l.now()
 	for k, c := range l.counts {
@@ -53,16 +54,16 @@ func (l *limiters) dropFull() {
 }
 
 // bucket is a token bucket that holds what is left of one minute's rate. It refills evenly and is never overdrawn:
-// rows, whose number is not known beforehand, are taken in chunks, and unused ones are given back.
+// rows, whose number is not known beforehand, are taken in chunks, and unused rows are given back.
 type bucket struct {
 	mu            sync.Mutex
-	perMin        int // 0: never used
+	perMin        int // rate of the bucket; 0: the bucket was never used
 	tokens        float64
-	filledAt      time.Time // tokens are of then
-	unsettledRows int64     // rows that are reserved, but not settled yet
+	filledAt      time.Time // when tokens was computed
+	unsettledRows int64     // number of rows that are reserved, but not settled yet
 }
 
-// fill brings the bucket up to date; a reload may have changed the rate. The caller holds the lock.
+// refill adds the tokens for the time that has passed; a reload may have changed the rate. The caller holds the lock.
 func (b *bucket) fill(perMin int, now time.Time) {
 	switch {
 	case b.perMin == 0:
@@ -75,7 +76,7 @@ func (b *bucket) fill(perMin int, now time.Time) {
 	b.tokens, b.perMin, b.filledAt = min(b.tokens, float64(perMin)), perMin, now
 }
 
-// full tells whether forgetting the bucket would change nothing.
+// full reports whether forgetting the bucket would change nothing.
 func (b *bucket) full(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -86,7 +87,7 @@ func (b *bucket) full(now time.Time) bool {
 	return b.tokens >= float64(b.perMin) && b.unsettledRows == 0
 }
 
-// take takes n, or says after how long it could.
+// take takes n tokens, or returns after how long it could.
 func (b *bucket) take(n, perMin int, now time.Time) (ok bool, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -98,7 +99,7 @@ func (b *bucket) take(n, perMin int, now time.Time) (ok bool, wait time.Duration
 	return false, waitFor(float64(min(n, perMin))-b.tokens, perMin)
 }
 
-// reserve takes up to n tokens, which the caller is to settle. Where there are none, it returns how long to wait.
+// reserve takes up to n tokens, which the caller is to settle. If there are no tokens, it returns how long to wait.
 func (b *bucket) reserve(n int64, perMin int, now time.Time) (got int64, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 // Audit records are kept for long and cannot be changed. So no record has a value that identifies a person: it has a
 // reference, and the database can delete whose reference it is.
 
-// referencePrefix tells a reference from a value.
+// referencePrefix begins each reference, so that it differs from a value.
 const referencePrefix = "ref:"
 
 // ensureReferences makes sure that there is a reference for each of these values, and for each element of a list.
@@ -37,7 +37,7 @@ func (s *session) ensureReferences(ctx context.Context, values map[string]string
 	if len(missing) == 0 {
 		return nil
 	}
-	slices.Sort(missing) // two sessions that begin at once take locks in one order
+	slices.Sort(missing) // Two sessions that begin at the same time take locks in one order.
 	err := s.db.controlPool.run(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx,
 			"SELECT a.name, pgconsent.audit_ref(a.name)::pg_catalog.text FROM "+
@@ -65,7 +65,7 @@ func (s *session) ensureReferences(ctx context.Context, values map[string]string
 	return nil
 }
 
-// listElements are the elements of a list, or the value itself.
+// listElements returns the elements of a list, or the value itself.
 func listElements(value string) []string {
 	list, ok := predicate.ParseArray(value)
 	if !ok {
@@ -80,8 +80,8 @@ func listElements(value string) []string {
 	return out
 }
 
-// referencesFor is the reference for a value, or the list of references for a list. A value without one, of which
-// nobody asked for a reference, is left out.
+// referencesFor returns the reference for a value, or the list of references for a list. A value without a reference is
+// left out.
 func (s *session) referencesFor(value string) string {
 	list, ok := predicate.ParseArray(value)
 	if !ok {
@@ -96,7 +96,7 @@ func (s *session) referencesFor(value string) string {
 	return predicate.WriteArray(out)
 }
 
-// auditValue is the value of an attribute as audit records have it.
+// auditValue returns the value of an attribute as audit records have it.
 func (s *session) auditValue(a policy.Attribute, value string) string {
 	if a.Audit == policy.AuditPlain || a.Audit == policy.AuditPurpose {
 		return value
@@ -111,11 +111,11 @@ type auditAttributes struct {
 	onBehalfOf, purpose string
 }
 
-// auditAttributesOf makes them from attributes whose references exist.
+// auditAttributesOf makes the record's attributes from attributes whose references exist.
 func (s *session) auditAttributesOf(p *policy.Policy, values map[string]string) auditAttributes {
 	out := auditAttributes{attributes: make(map[string]string, len(values))}
 	for name, value := range values {
-		a, _ := p.Attribute(name) // without one it is recorded as a reference
+		a, _ := p.Attribute(name) // A value that no attribute declares is recorded as a reference.
 		as := s.auditValue(a, value)
 		out.attributes[name] = as
 		switch name {
@@ -128,8 +128,8 @@ func (s *session) auditAttributesOf(p *policy.Policy, values map[string]string) 
 	return out
 }
 
-// currentAuditAttributes is what audit records say of the session now. The part from the credential's attributes is
-// computed once for each policy.
+// currentAuditAttributes returns what audit records say of the session now. The part from the credential's attributes
+// is computed once for each policy.
 func (s *session) currentAuditAttributes(live map[string]string) auditAttributes {
 	var p *policy.Policy
 	if v := s.db.view.Load(); v != nil && v.state != nil {

@@ -23,84 +23,85 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// database is one database and what is known of it.
+// database is one database and what enforcement knows of it.
 type database struct {
 	e       *Enforcer
 	cfg     Database
-	view    atomic.Pointer[view] // read by every session
-	probing atomic.Bool          // a look is under way, on a connection that the server's machine answers on
+	view    atomic.Pointer[view] // every session reads the view
+	probing atomic.Bool          // a probe is under way, on a connection to a server whose machine answers
 
 	keyColumns atomic.Pointer[keyColumns] // the key columns of tables whose keys the audit records
-	origins    atomic.Pointer[origins]    // where the columns of views come from that statements read
+	origins    atomic.Pointer[origins]    // columns from which the columns of views come that statements read
 
 	epoch atomic.Int64 // the epoch of consent: statements sent from now on see at least the changes up to it
 
 	controlPool *controlPool
 	comparisons comparisonQueue
 
-	probeRequests chan struct{}                 // asks for a look
-	pendingProbe  atomic.Pointer[chan struct{}] // closed by the look that DDL has asked for; nil: none is due
+	probeRequests chan struct{}                 // receives a value for each requested probe
+	pendingProbe  atomic.Pointer[chan struct{}] // closed by the probe that DDL has requested; nil: none is due
 
-	mu      sync.Mutex // held for a look; what follows is under it
+	mu      sync.Mutex // held during a probe; it guards the fields below
 	control *pgx.ConnConfig
 	conn    *pgx.Conn
 	documents
 	looks
-	signedPathOff       bool   // Check wants the signed path off
-	signedPathOffReason string // why
+	signedPathOff       bool   // Check requires that the signed path is off
+	signedPathOffReason string // why the signed path is off
 	announcedName       string // the application name that tells the database what is served
 	originsState        *state // the state for which origins was computed
-	state               *state // the last good one, also while the view refuses
-	unsettledState      *state // what the look before found while the catalogs were changing; nil: they were not
-	lastFailure         string // the last failure that was logged
+	state               *state // the state of the last successful probe, also while the view refuses
+	// the state that the probe before found while the catalogs were changing; nil: they were not
+	unsettledState *state
+	lastFailure    string // the last failure that was logged
 }
 
 // documents are the versions of a database's policy.
 type documents struct {
-	document        *policy.Document // in force
+	document        *policy.Document // the policy in force
 	policyFiles     *policy.Watch    // the files of the policy as they were when the policy was last read
-	pendingDocument *policy.Document // waits for pgconsent migrate; nil: none does
-	// the newest, where it did not fit the catalogs as they were known: it may name what was made a moment ago
+	pendingDocument *policy.Document // the policy that waits for pgconsent migrate; nil: none does
+	// the newest policy, if it did not fit the catalogs as they were known: it may name what was made since they were read
 	misfitPolicy *policy.Document
 }
 
-// looks are what earlier looks at a database have found, and when each part was looked at last.
+// looks are the results of earlier probes of a database, and when each part was read last.
 type looks struct {
 	reader            *pgcatalog.Reader
 	catalogs          *catalog.Snapshot // the catalogs as they were read last
-	lastProbe         probeResult       // what the state was made of
-	storedFingerprint string            // the fingerprint of the catalogs that the database remembers, as far as is known
+	lastProbe         probeResult       // the probe from which the state was made
+	storedFingerprint string            // the fingerprint of the catalogs that the database has stored, if it is known
 	checkedAt         time.Time         // when Check last agreed
 	catalogsReadAt    time.Time         // when the catalogs were read
 	lastFingerprints  fingerprints      // the last known fingerprints of the catalogs
-	prunedAt          time.Time         // when changes were
+	prunedAt          time.Time         // when old changes were removed
 	sizes             tableSizes        // the sizes of tables that were read last
-	sizesReadAt       time.Time         // when
+	sizesReadAt       time.Time         // when the sizes of tables were read
 }
 
-// probeResult is what one look at a database finds.
+// probeResult is what one probe of a database finds.
 type probeResult struct {
 	fingerprint      string // the version of the snapshot of the catalogs
 	agentFingerprint string // that version when something that concerns agents changed last
 	catalogsRead     bool   // the catalogs were read by this look
 	installedPolicy  migrations.Installed
 	keys             *seal.Keyring
-	catalogVersion   int64 // the version before the rest was read
-	tracksDDL        bool  // the database tells of DDL
+	catalogVersion   int64 // the version of the catalogs before the other values were read
+	tracksDDL        bool  // event triggers of the database report DDL
 	clockOffset      time.Duration
-	server           string // when it was started: which one it is
+	server           string // when the server was started, which identifies it
 }
 
 // fingerprints are the fingerprints of the catalogs at one moment.
 type fingerprints struct {
 	fingerprint, agentFingerprint string
 	concerned                     string // the database's hash of what concerns agents; "": not asked for
-	catalogVersion                int64  // the version before they were read
+	catalogVersion                int64  // the version of the catalogs before they were read
 	writes                        int64  // the number of writes to the catalogs, read before the catalogs
 	at                            time.Time
 }
 
-// areKept tells whether the fingerprints are still taken for the fingerprints of the catalogs as they are now.
+// areKept reports whether the fingerprints still count as those of the current catalogs.
 func (f fingerprints) areKept(catalogVersion, writes int64) bool {
 	interval := fingerprintInterval
 	if writes != f.writes {
@@ -121,14 +122,14 @@ const (
 var controlSettings = map[string]string{
 	"application_name":                migrations.ControlName,
 	"search_path":                     "pg_catalog",
-	"statement_timeout":               "0", // a look takes as long as it takes
-	"idle_session_timeout":            "0", // who listens is idle
+	"statement_timeout":               "0", // A probe may take as long as it needs.
+	"idle_session_timeout":            "0", // A connection that listens is idle.
 	"jit":                             "off",
 	"max_parallel_workers_per_gather": "0",
 	"client_encoding":                 "UTF8",
 	"standard_conforming_strings":     "on",
 	"row_security":                    "on",
-	// what is looked at often takes no locks of SERIALIZABLE, and fails for nobody
+	// Queries that are repeated often must take no locks of SERIALIZABLE, and must not make other transactions fail.
 	"default_transaction_isolation": "read committed",
 }
 
@@ -163,13 +164,14 @@ func newDatabase(e *Enforcer, c Database) (*database, error) {
 	return d, nil
 }
 
-// A look that failed is mostly one that met a migrate: a few more follow soon, since agents are refused meanwhile.
+// A probe that failed has mostly met a pgconsent migrate: a few more probes follow soon, since agents are refused
+// meanwhile. |const (
 const (
 	retryDelay   = 250 * time.Millisecond
 	quickRetries = 12
 )
 
-// watch refreshes what is known of the database until ctx ends.
+// watch probes the database again and again until ctx ends.
 func (d *database) watch(ctx context.Context) {
 	tick := time.NewTicker(d.e.cfg.Refresh)
 	defer tick.Stop()
@@ -183,7 +185,7 @@ func (d *database) watch(ctx context.Context) {
 		case <-d.probeRequests:
 		case <-again:
 		}
-		err := d.refresh(ctx) // logged, and seen in the view
+		err := d.refresh(ctx) // The error is logged, and the view has it.
 		d.reloadIfChanged()
 		again = nil
 		if failed++; err == nil {
@@ -213,8 +215,8 @@ func (d *database) refresh(ctx context.Context) error {
 		}
 	}
 	if errors.Is(err, errMoving) && d.state != nil {
-		// What the state in force depends on is examined nevertheless. An error of PostgreSQL's tells nothing: what
-		// was examined may be gone.
+		// What the state in force depends on is checked nevertheless. An error of PostgreSQL tells nothing: what was checked
+		// may no longer exist.
 		var pg *pgconn.PgError
 		now, unsafe := d.checkAndSuspend(ctx, d.state)
 		switch v := d.view.Load(); {
@@ -241,7 +243,8 @@ func (d *database) refresh(ctx context.Context) error {
 		err = d.announce(ctx)
 	}
 	if err != nil && d.conn != nil && !errors.Is(err, errMoving) {
-		// The next look begins afresh: a connection may outlive the role it logged in as, and its rights.
+		// The next probe begins with a new connection: a connection may outlive the role as which it logged in, and the
+		// role's rights.
 		_ = d.conn.Close(ctx)
 	}
 	d.publish(began, seen, err)
@@ -264,7 +267,7 @@ func (d *database) announce(ctx context.Context) error {
 // publish makes the result of a refresh known to the sessions. The caller holds mu.
 func (d *database) publish(began time.Time, seen probeResult, err error) {
 	m, log := d.e.cfg.Metrics, d.e.cfg.Log.With("database", d.cfg.Name)
-	m.Refreshed(d.cfg.Name, err == nil)
+	m.CountRefresh(d.cfg.Name, err == nil)
 	unreached, moving := err != nil && unreachable(err), errors.Is(err, errMoving)
 	m.UpstreamUp(d.cfg.Name, !unreached)
 	switch {
@@ -277,7 +280,7 @@ func (d *database) publish(began time.Time, seen probeResult, err error) {
 			log.Warn("a clock was moved, the database's or this machine's: all sessions are sealed anew", "by",
 				(seen.clockOffset - v.clockOffset).Round(time.Second).String())
 		}
-		if seen.tracksDDL { // what was so when the look began still is, or a statement is refused by the database
+		if seen.tracksDDL { // What was true when the probe began is still true, or the database refuses a statement.
 			began = time.Now()
 		}
 		d.view.Store(&view{
@@ -285,11 +288,11 @@ func (d *database) publish(began time.Time, seen probeResult, err error) {
 			catalogVersion: seen.catalogVersion, server: seen.server,
 			signedPathOffReason: d.signedPathOffReason,
 		})
-		m.SignedPath(d.cfg.Name, d.e.cfg.Mode.UsesSignedPath() && !d.signedPathOff)
+		m.SetSignedPath(d.cfg.Name, d.e.cfg.Mode.UsesSignedPath() && !d.signedPathOff)
 		d.e.endSessionsOnOtherServers(d)
 		m.PolicyActive(d.cfg.Name, d.state.versions.Policy, d.state.versions.Catalog)
 	case unreached || moving:
-		// Nobody says that the state is wrong: it stays in force as long as the last look is young enough.
+		// No error says that the state is wrong: it stays in force as long as the last probe is young enough.
 		if d.view.Load() == nil {
 			d.view.Store(&view{refusal: unavailableRefusal(err)})
 		}
@@ -310,7 +313,7 @@ func (d *database) publish(began time.Time, seen probeResult, err error) {
 		d.lastFailure = err.Error()
 	}
 	_, refused := d.current()
-	m.Serving(d.cfg.Name, refused == nil)
+	m.SetServing(d.cfg.Name, refused == nil)
 }
 
 // probe reads from the database all that a decision depends on.
@@ -321,7 +324,7 @@ func (d *database) probe(ctx context.Context) (probeResult, error) {
 		if err != nil {
 			return o, fmt.Errorf("control connection: %w", err)
 		}
-		// it may be another server: all is examined again
+		// The connection may be to another server: everything is checked again.
 		d.conn, d.checkedAt, d.lastFingerprints, d.announcedName = conn, time.Time{}, fingerprints{}, ""
 		d.reader.Forget()
 	}
@@ -342,7 +345,7 @@ func (d *database) probe(ctx context.Context) (probeResult, error) {
 	if err != nil {
 		return o, err
 	}
-	if o.keys, err = seal.Load(ctx, d.conn); err != nil {
+	if o.keys, err = seal.LoadKeyring(ctx, d.conn); err != nil {
 		return o, err
 	}
 	if err := d.readEpoch(ctx, d.conn); err != nil {
@@ -351,8 +354,8 @@ func (d *database) probe(ctx context.Context) (probeResult, error) {
 	return o, d.readCatalogs(ctx, &o, writes)
 }
 
-// serverNow is the database's clock minus ours, by which seals expire, when the server was started, and for how many
-// connections of roles without special rights it has room.
+// serverNow returns the database's clock minus the proxy's, by which seals expire, when the server was started, and for
+// how many connections of ordinary roles it has room.
 func serverNow(ctx context.Context, conn *pgx.Conn) (offset time.Duration, server string, room int, err error) {
 	before := time.Now()
 	var theirs time.Time
@@ -368,8 +371,8 @@ func serverNow(ctx context.Context, conn *pgx.Conn) (offset time.Duration, serve
 	return theirs.Sub(before.Add(after.Sub(before) / 2)), server, room, nil
 }
 
-// updateState makes a new state where the probe differs from what the state was made of, and asks Check. The caller
-// holds mu and has a connection.
+// updateState makes a new state if the probe differs from the probe from which the state was made, and calls Check. The
+// caller holds mu and has a connection.
 func (d *database) updateState(ctx context.Context, o probeResult) error {
 	if d.mustReadCatalogs(o) {
 		v := d.view.Load()
@@ -379,9 +382,9 @@ func (d *database) updateState(ctx context.Context, o probeResult) error {
 		if err := d.rebuildState(ctx, o); !othersChanged || !errors.Is(err, errMoving) {
 			return err
 		}
-		d.catalogsReadAt = time.Now() // what moves concerns nobody: it is read later
+		d.catalogsReadAt = time.Now() // No agent is concerned by what changes now: it is read later.
 	}
-	o.fingerprint = d.lastProbe.fingerprint // what was not read is not taken for read
+	o.fingerprint = d.lastProbe.fingerprint // A fingerprint that was not read now stays the earlier one.
 	s := d.state
 	if time.Since(d.checkedAt) > checkInterval {
 		now, err := d.checkAndSuspend(ctx, s)
@@ -402,7 +405,7 @@ func (d *database) updateState(ctx context.Context, o probeResult) error {
 	return nil
 }
 
-// rebuildState makes a state of what the catalogs say now. The caller holds mu and has a connection.
+// rebuildState makes a state from the catalogs as they are now. The caller holds mu and has a connection.
 func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 	s := d.state
 	before := d.unsettledState
@@ -415,7 +418,7 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 	c, err := d.compile(doc, snap)
 	d.retryMisfitPolicy(snap)
 	if d.pendingDocument != nil {
-		// pgconsent migrate may have installed what was waiting.
+		// pgconsent migrate may have installed the policy that waits.
 		if waiting, errNext := d.compile(d.pendingDocument, snap); errNext == nil && waiting.plan.Hash() == o.installedPolicy.Hash {
 			doc, c, err = d.pendingDocument, waiting, nil
 		}
@@ -431,7 +434,7 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 	var rest *state
 	switch {
 	case err == nil:
-	case !settled: // what was read are perhaps parts of two states
+	case !settled: // The parts that were read may belong to two states of the catalogs.
 		return fmt.Errorf("%w: %w", errMoving, err)
 	default:
 		var failed error
@@ -447,7 +450,7 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 	made := rest
 	if made == nil {
 		made = d.newState(c, snap, o.keys)
-		// Of what agents read through a view of ours they do not see the column.
+		// If agents read a table through a view of pgconsent, they do not see the column.
 		grown = slices.DeleteFunc(grown, func(name catalog.Name) bool {
 			t, listed := c.policy.Table(name)
 			return listed && t.Columns != nil
@@ -465,7 +468,7 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 		return errMoving
 	}
 	if same {
-		made = s // the cached verdicts stay good
+		made = s // The cached verdicts stay valid.
 	} else {
 		for _, w := range made.policy.WithheldWrites() {
 			d.e.cfg.Log.Warn("the policy lets agents write what they are not given", "database", d.cfg.Name, "why", w.Error())
@@ -485,11 +488,11 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 	return nil
 }
 
-// rereadInterval is how long after the last reading the catalogs are read again though no agent is concerned.
+// rereadInterval is how long after the last reading the catalogs are read again even if no agent is concerned.
 const rereadInterval = checkInterval
 
-// mustReadCatalogs tells whether the catalogs are to be read: what concerns agents has changed, or something has that a
-// policy which waits, or agents who are refused, may wait for. The caller holds mu.
+// mustReadCatalogs reports whether the catalogs are to be read: a part that concerns agents has changed, or a part for
+// which a waiting policy, or refused agents, may wait. The caller holds mu.
 func (d *database) mustReadCatalogs(o probeResult) bool {
 	switch {
 	case d.state == nil || o.agentFingerprint != d.lastProbe.agentFingerprint || o.installedPolicy != d.lastProbe.installedPolicy:
@@ -502,7 +505,7 @@ func (d *database) mustReadCatalogs(o probeResult) bool {
 		time.Since(d.catalogsReadAt) > rereadInterval
 }
 
-// retryMisfitPolicy lets a policy wait for pgconsent migrate that fits the catalogs only now. The caller holds mu.
+// retryMisfitPolicy makes a policy wait for pgconsent migrate that fits the catalogs only now. The caller holds mu.
 func (d *database) retryMisfitPolicy(snap *catalog.Snapshot) {
 	if d.misfitPolicy == nil {
 		return
@@ -517,21 +520,20 @@ func (d *database) retryMisfitPolicy(snap *catalog.Snapshot) {
 		"pgconsent migrate has installed the new one", "database", d.cfg.Name, "pending", c.policy.Version())
 }
 
-// errMoving is the error of a look that has read, while the catalogs changed, what nobody has read before. What two
-// looks in a row have read alike, all of it was so when the first had ended; what is as in the state in force was so
-// when the look began.
+// errMoving is the error of a probe that has read new catalogs while they were changing. If two probes in a row read
+// the same, all of it was true when the first had ended. What equals the state in force was true when the probe began.
 var errMoving = errors.New("the catalog is changing")
 
-// maxMovingTries is how often a look at a database begins anew after errMoving.
+// maxMovingTries is how often a probe of a database begins anew after errMoving.
 const maxMovingTries = 4
 
-// tracksDDL tells whether the database refuses statements that were decided before DDL.
+// tracksDDL reports whether the database refuses statements that were decided before DDL.
 func (d *database) tracksDDL() bool {
 	v := d.view.Load()
 	return v != nil && v.tracksDDL
 }
 
-// isLocked tells whether a statement gave up waiting for a lock.
+// isLocked reports whether a statement gave up waiting for a lock.
 func isLocked(err error) bool {
 	var refused *pgconn.PgError
 	return errors.As(err, &refused) && refused.Code == "55P03"
@@ -584,7 +586,7 @@ func (d *database) check(ctx context.Context, s *state) error {
 			off    SignedPathOff
 			unsafe UnsafeTables
 		)
-		if errors.As(err, &unsafe) { // the probes were not asked: the signed path is as it was
+		if errors.As(err, &unsafe) { // The probes did not run: the signed path is as it was.
 			if !d.signedPathOff && (d.state == nil || d.state.plan.Hash() != s.plan.Hash()) {
 				d.signedPathOff, d.signedPathOffReason = true, "its probe waits until no table is suspended"
 			}
@@ -592,7 +594,7 @@ func (d *database) check(ctx context.Context, s *state) error {
 			return err
 		}
 		switch {
-		case isLocked(err) && d.tracksDDL(): // else nothing would tell what the lock keeps Check from seeing
+		case isLocked(err) && d.tracksDDL(): // Otherwise no check would notice what the lock hides from Check.
 			return fmt.Errorf("%w: DDL that is not committed yet has locked what is checked: %w", errMoving, err)
 		case err != nil && !errors.As(err, &off):
 			return err
@@ -606,7 +608,7 @@ func (d *database) check(ctx context.Context, s *state) error {
 	return nil
 }
 
-// install makes a state the one in force with the next publish. Sessions that it does not know an identity for end.
+// install makes a state the one that the next publish puts in force. Sessions without valid attributes under it end.
 func (d *database) install(s *state, doc *policy.Document, o probeResult) {
 	if doc != d.document {
 		d.document, d.pendingDocument, d.misfitPolicy = doc, nil, nil
@@ -623,6 +625,7 @@ func (d *database) install(s *state, doc *policy.Document, o probeResult) {
 	d.e.reidentify(d, s)
 }
 
+// disconnect closes all control connections.
 func (d *database) disconnect() {
 	d.controlPool.close()
 	d.mu.Lock()
@@ -634,13 +637,13 @@ func (d *database) disconnect() {
 	}
 }
 
-// unreachable tells a server that does not answer from one whose answer is wrong.
+// unreachable reports whether an error says that the server does not answer, and not that its answer is wrong.
 func unreachable(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		switch {
 		case pg.Code[:2] == "08", pg.Code[:2] == "57", pg.Code[:2] == "53", pg.Code[:2] == "58":
-			return true // shutting down, starting, no slots, no memory
+			return true // The server is shutting down or starting, or has no connections or no memory left.
 		default:
 			return false
 		}

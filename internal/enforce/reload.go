@@ -24,12 +24,12 @@ func (d *database) reload() error {
 	if err != nil {
 		return notReloaded(err)
 	}
-	if d.state == nil { // never served yet: there is no old policy to keep
+	if d.state == nil { // The database was never served: there is no old policy to keep.
 		d.document = doc
 		return nil
 	}
 	if !d.state.suspension.none() {
-		d.misfitPolicy = doc // it may fit the catalogs as they are
+		d.misfitPolicy = doc // The policy may fit the catalogs as they are now.
 		return notReloaded(errors.New(
 			"tables are suspended until pgconsent migrate has run: a new policy is taken over by it, or after it"))
 	}
@@ -73,7 +73,7 @@ func (d *database) reload() error {
 func tablesWithWaitingColumns(snap *catalog.Snapshot) string {
 	var grown []catalog.Name
 	for _, r := range snap.Relations() {
-		if len(r.Waiting) > 0 {
+		if len(r.WaitingColumns) > 0 {
 			grown = append(grown, r.Name)
 		}
 	}
@@ -87,11 +87,11 @@ func (d *database) reloadIfChanged() {
 	d.mu.Unlock()
 	if changed {
 		d.e.cfg.Log.Info("the files of the policy have changed", "database", d.cfg.Name)
-		_ = d.reload() // logged; the old policy stays where the new one is wrong
+		_ = d.reload() // The error is logged; the old policy stays if the new one is wrong.
 	}
 }
 
-// readWritten reads the policy's files again when the installed policy is none of the known ones: since the last
+// readWritten reads the policy's files again when the installed policy is not known here: since the last
 // refresh somebody has written the files and run pgconsent migrate. The result is false if the files are not the
 // installed policy. The caller holds mu.
 func (d *database) readWritten(snap *catalog.Snapshot, o probeResult) (*policy.Document, compiled, bool) {
@@ -107,7 +107,7 @@ func (d *database) readWritten(snap *catalog.Snapshot, o probeResult) (*policy.D
 	return doc, c, true
 }
 
-// verify probes the database and asks Check whether it enforces a state that is not active yet. The caller
+// verify probes the database, and has Check examine whether it enforces a state that is not active yet. The caller
 // holds mu.
 func (d *database) verify(s *state) error {
 	ctx, cancel := context.WithTimeout(context.Background(), reloadTimeout)

@@ -13,13 +13,14 @@ import (
 type reminder struct {
 	mu            sync.Mutex
 	active        bool
-	key           air.Key               // without By
-	seenReminders uint64                // the tracker's number of reminders when this key was checked last
-	unchecked     bool                  // this key was not checked yet
-	given         map[air.Key]time.Time // the sessions whose reminder the client has got, with their beginnings
+	key           air.Key // key of the session of interactions, without the field By
+	seenReminders uint64  // the tracker's number of reminders when this key was checked last
+	unchecked     bool    // this key was not checked yet
+	// the sessions of interactions whose reminder the client has got, with their beginnings
+	given map[air.Key]time.Time
 }
 
-// isReminderAttribute tells whether an attribute is the user or the channel of a session.
+// isReminderAttribute reports whether an attribute is the user or the channel of a session.
 func isReminderAttribute(p *policy.Policy, attribute string) bool {
 	a := p.ReminderAttributes()
 	return a != nil && (a.User == attribute || a.Channel == attribute)
@@ -43,8 +44,8 @@ func (s *session) setReminderKey(p *policy.Policy, attributes map[string]string)
 	}
 }
 
-// Notice is the reminder of the session's user in its channel, once a connection: of the one that the application and
-// the user record, and of the one that this agent does.
+// Notice returns the reminder of the session's user in its channel, once for a connection. It is the reminder for
+// interactions that the application and the user record, or for those that this agent records.
 func (s *session) Notice() string {
 	r, tracker := &s.reminder, s.e.cfg.Reminders
 	if tracker == nil {
@@ -59,8 +60,8 @@ func (s *session) Notice() string {
 	r.unchecked, r.seenReminders = false, given
 	for _, by := range []string{"", s.agent.Name} {
 		key := r.key
-		key.By = by
-		text, began := tracker.Due(time.Now(), key)
+		key.RecordedBy = by
+		text, began := tracker.GivenReminder(time.Now(), key)
 		if text == "" || r.given[key].Equal(began) {
 			continue
 		}
@@ -68,11 +69,11 @@ func (s *session) Notice() string {
 			r.given = map[air.Key]time.Time{}
 		}
 		r.given[key] = began
-		r.unchecked = true // the other one may be due as well
+		r.unchecked = true // The other reminder may be due as well.
 		return text
 	}
 	return ""
 }
 
-// maxGiven bounds the reminders that a connection remembers: it may name one channel after the other.
+// maxGiven is how many reminders a connection remembers: it may name one channel after the other.
 const maxGiven = 64

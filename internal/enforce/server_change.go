@@ -7,10 +7,10 @@ import (
 )
 
 // The server at the address of a database may change: a standby is promoted, a backup is restored in its place, the old
-// primary comes back. A probe is valid for its server only: a session on another server begins after that was probed,
-// and the sessions on the old one end.
+// primary comes back. A probe is valid for its server only: a session on another server begins after that server was
+// probed, and the sessions on the old server end.
 
-// serverStarted is an expression that tells servers apart.
+// serverStarted is an SQL expression for when the server was started, which tells servers apart.
 const serverStarted = "EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.text"
 
 // viewForServer returns the current view for a session on this server, which it probes first if that was not done yet.
@@ -21,11 +21,11 @@ func (d *database) viewForServer(ctx context.Context, server string) (*view, *sq
 	}
 	d.mu.Lock()
 	if v = d.view.Load(); v.server != server && d.conn != nil {
-		_ = d.conn.Close(ctx) // the probe makes a new one, to the server that is there now
+		_ = d.conn.Close(ctx) // The probe makes a new connection, to the server that has the address now.
 	}
 	d.mu.Unlock()
 	if v.server != server {
-		_ = d.refresh(ctx) // logged, and seen in the view
+		_ = d.refresh(ctx) // The error is logged, and the view has it.
 	}
 	v, refused = d.current()
 	if refused == nil && v.server != server {

@@ -23,30 +23,31 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// session decides for one agent's connection.
+// session is the session of one agent's connection, for which it decides.
 type session struct {
 	e            *Enforcer
 	db           *database
 	info         SessionInfo
 	agent        Agent // as it was when the session began
 	attributes   map[string]string
-	expiry       *time.Timer // ends the session when the token that it began with expires; nil: it began without one
+	expiry       *time.Timer // ends the session when the token that it began with expires; nil: it began without a token
 	revocation   atomic.Pointer[sqlstate.Error]
 	cachedLimits atomic.Pointer[policyLimits]
 
 	openedAt         time.Time
-	lastExecution    atomic.Int64 // nanoseconds since 1970
+	lastExecution    atomic.Int64 // when the last execution began, in nanoseconds since 1970
 	executed, denied atomic.Uint64
 
-	// What audit records say of the session: the references by the values that they replace, and the credential's
-	// attributes as auditAttributesPolicy has them recorded.
+	// The following fields have what audit records say of the session: the references by the values that they replace, and
+	// the credential's attributes as auditAttributesPolicy has them recorded.
 	references            map[string]string
 	auditAttributes       auditAttributes
 	auditAttributesPolicy *policy.Policy
 
 	reminder reminder
 
-	// What the last seal was made with: the database verifies a signature with the seal's key and profile.
+	// The following fields are those with which the last seal was made: the database verifies a signature with the seal's
+	// key and profile.
 	sealedBy seal.Key
 	profile  string
 }
@@ -56,33 +57,33 @@ var (
 	_ verdict.Hearer  = (*session)(nil)
 )
 
-// judgement is what enforcement needs of a verdict later, in its Detail.
+// judgement is what enforcement later needs of a verdict; the verdict has it in its Detail.
 type judgement struct {
 	rightsEpoch    uint64 // the epoch of rights of the state
 	bodyOf         int    // number, from 1, of the statement that prepares this query; 0: this is the whole text
-	withoutSigning bool   // it was decided for the row security path only
+	withoutSigning bool   // the text was decided for the row security path only
 
-	mayDeclare func(types []uint32) bool // nil: the text sets no condition on its parameters
+	mayDeclare func(types []uint32) bool // judges the types of parameters; nil: the text sets no condition on them
 	mayCast    func(snap *catalog.Snapshot, parameter uint32) *sqlstate.Error
-	// judges the values that a Bind gives to parameters; nil: the verdict does not need it, see NeedsValueCheck
+	// judges the values that a Bind gives to parameters; nil: the verdict needs no such check, see NeedsValueCheck
 	checkValues        func(values [][]byte) *sqlstate.Error
-	hardenedByDeclare  bool // it has a hardened plan because a Parse declared types for its parameters
-	hardenedIfDeclared bool // it needs a hardened plan if a Parse declares types for its parameters
+	hardenedByDeclare  bool // the text has a hardened plan because a Parse declared types for its parameters
+	hardenedIfDeclared bool // the text needs a hardened plan if a Parse declares types for its parameters
 
 	hasSideEffects bool  // the statement may do more than show rows
-	keyCounts      []int // by how many keys each statement of the text fetches rows
+	keyCounts      []int // for each statement of the text, by how many keys it fetches rows
 	// the quotas of rows of each statement, by the contracts and the session's attributes
 	quotas            [][]*policy.Quota
-	statements        []policy.Statement // what the policy judges with the session's attributes
-	keyRecordedTables []string           // tables it reads for which the keys of returned rows are recorded
+	statements        []policy.Statement // statements that the policy judges with the session's attributes
+	keyRecordedTables []string           // tables of the text for which the keys of returned rows are recorded
 	singleTable       bool               // the statement reads one such table, row by row, and nothing else
 	liveAttributes    map[string]string  // the live attributes that the audit record has
-	observedDecision  *observedDecision  // what the policy would have done, where tables are only observed
+	observedDecision  *observedDecision  // what the policy would have done with tables that are only observed
 
 	record audit.Decision // the audit record of the statement; each execution fills in the members of the session
 }
 
-// Seal makes a fresh seal by the database's clock.
+// Seal makes a new seal, valid by the database's clock.
 func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
 	s.db.waitForProbe(ctx)
 	v, err := s.currentView()
@@ -91,7 +92,7 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 		return verdict.Seal{}, err
 	}
 	var nonce [4]byte
-	_, _ = rand.Read(nonce[:]) // never fails
+	_, _ = rand.Read(nonce[:]) // rand.Read never returns an error.
 	now := time.Now()
 	s.sealedBy, s.profile = v.state.key, v.state.profile
 	value := s.sealedBy.Seal(seal.Claims{
@@ -116,7 +117,7 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 		}}, nil
 }
 
-// currentView returns what is known of the database, or why this session may do nothing.
+// currentView returns the current view of the database, or the refusal of everything that this session sends.
 func (s *session) currentView() (*view, *sqlstate.Error) {
 	if err := s.revocation.Load(); err != nil {
 		return nil, err
@@ -134,14 +135,15 @@ func (s *session) Decide(ctx context.Context, text string, p verdict.Protocol) *
 	return s.decideForSession(ctx, v.state, s.sharedVerdict(v.state, text, p), p)
 }
 
-// sharedVerdict is the verdict that sessions of equal rights share.
+// sharedVerdict returns the verdict that sessions of equal rights share.
 func (s *session) sharedVerdict(st *state, text string, p verdict.Protocol) *verdict.Verdict {
 	// The database verifies a signature by the seal's profile and key. Where these are not the state's (both changed a
 	// moment ago), statements take the row security path until the seal is renewed.
 	return s.decide(st, text, p, s.profile == st.profile && sameKey(s.sealedBy, st.key))
 }
 
-// decide judges a text, or takes the verdict from the cache. Without signing the text takes the row security path.
+// decide judges a text, or takes the verdict from the cache. Unless signing is true, the text takes the row security
+// path.
 func (s *session) decide(st *state, text string, p verdict.Protocol, signing bool) *verdict.Verdict {
 	key := cacheKey{text: text, protocol: p, epoch: st.epoch, signing: signing, lists: s.info.Lists}
 	if found, ok := s.e.cache.get(key); ok {
@@ -157,7 +159,7 @@ func (s *session) decide(st *state, text string, p verdict.Protocol, signing boo
 }
 
 // Declare checks the types that a Parse declares for its parameters by the rules for type names in a text. A text of
-// the signed path takes the row security path where it is not leak-safe with these types.
+// the signed path takes the row security path if it is not leak-safe with these types.
 func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
 	now, refused := s.currentView()
 	if refused != nil {
@@ -185,7 +187,8 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 	if ok && v.Allowed() && (j.mayDeclare != nil && !j.mayDeclare(types) || brings && j.record.Signed) {
 		plain := *s.decideForSession(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false),
 			verdict.Extended)
-		plain.ExpectsForms = v.ExpectsForms // as where the sizes of tables decide against the signed path
+		// The field is the same as if the sizes of tables had decided against the signed path.
+		plain.ExpectsForms = v.ExpectsForms
 		v = &plain
 		j, ok = v.Detail.(*judgement)
 	}
@@ -224,13 +227,13 @@ func (s *session) CheckValues(v *verdict.Verdict, values [][]byte) *verdict.Verd
 	return refused
 }
 
-// Hears tells whether the policy in force lists a channel.
+// Hears reports whether the policy in force lists a channel.
 func (s *session) Hears(channel string) bool {
 	v, refused := s.currentView()
 	return refused == nil && v.state.policy.HasChannel(channel)
 }
 
-// withHardenedPlan is a verdict on a statement with declared parameter types: the server may have to convert the
+// withHardenedPlan returns the verdict on a statement with declared parameter types: the server may have to convert the
 // parameters, and the conversion may raise an error.
 func withHardenedPlan(v *verdict.Verdict) *verdict.Verdict {
 	out, j := *v, *v.Detail.(*judgement)
@@ -244,7 +247,7 @@ func withHardenedPlan(v *verdict.Verdict) *verdict.Verdict {
 	return &out
 }
 
-// judge rewrites a text. A panic in the rewriter becomes a refusal.
+// judge decides and rewrites a text. A panic in the rewriter becomes a refusal.
 func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool) (judged *verdict.Verdict) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -332,7 +335,7 @@ func bodies(v *verdict.Verdict) {
 	}
 }
 
-// refusal is a verdict that refuses a text with this error.
+// refusal returns a verdict that refuses a text with this error.
 func refusal(text string, p verdict.Protocol, versions verdict.Versions, err *sqlstate.Error) *verdict.Verdict {
 	return &verdict.Verdict{
 		Original: text, Refusal: err, Versions: versions,
@@ -398,7 +401,7 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 		return s.decideForSession(ctx, now.state, again, p)
 	}
 	if !again.Allowed() && again.Refusal.Code == sqlstate.ObjectNotInPrerequisiteState {
-		return again // it is the same statement when the table is served again
+		return again // The statement is the same when the table is served again.
 	}
 	stale := refusal(v.Original, p, again.Versions,
 		sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStale, "cached plan must not change result type").
@@ -410,7 +413,7 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 	return stale
 }
 
-// Record writes the decision of one execution.
+// Record writes the decision on one execution into the audit.
 func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.Ticket {
 	var r audit.Decision
 	if j, ok := v.Detail.(*judgement); ok {
@@ -430,7 +433,7 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 			known = false
 			continue
 		}
-		// Copied, since verdicts are shared.
+		// The list is copied, since verdicts are shared.
 		r.Tables = append(slices.Clone(r.Tables), j.record.Tables...)
 		r.Functions = append(slices.Clone(r.Functions), j.record.Functions...)
 		for _, c := range j.record.Contracts {
@@ -460,7 +463,7 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 			r.Contracts = withDenial(r.Contracts, over)
 		}
 	}
-	s.e.cfg.Metrics.Statement(r.Verdict, r.Reason, r.Tag)
+	s.e.cfg.Metrics.CountStatement(r.Verdict, r.Reason, r.Tag)
 	s.countExecution(r, r.Verdict == metrics.Allow)
 	t.record = s.e.cfg.Audit.Decision(r)
 	t.observes(v)
@@ -487,21 +490,21 @@ type execution struct {
 	s      *session
 	record *audit.Ticket
 	known  bool          // package enforce made the verdict
-	keys   *returnedKeys // nil: its rows need no record
+	keys   *returnedKeys // keys of the returned rows; nil: the rows need no record
 
 	mayReturnRows  bool // the execution may send rows
 	hasSideEffects bool // the execution may do more than send rows
 
 	limits                   []sessionLimit
 	limitRefusal             *sqlstate.Error // the refusal by a limit or a quota
-	reservedRows, unusedRows int64           // rows taken from the rates; of these, not given to the proxy yet
+	reservedRows, unusedRows int64           // rows taken from the rates, and rows of these that the proxy has not got yet
 	exhaustedRate            *sessionLimit   // the rate that has no more rows
 	retryAfter               time.Duration   // how long until the rate has rows again
 	reservations             []*reservation
 	settleOnce               sync.Once
 
 	observedDecision *observedDecision
-	claims           map[string]string // the settings that it runs with, if it may be compared
+	claims           map[string]string // the settings with which the execution runs, if it may be compared
 }
 
 func (t *execution) Release() *sqlstate.Error {
@@ -517,7 +520,7 @@ func (t *execution) Release() *sqlstate.Error {
 	return t.limitRefusal
 }
 
-// Bound is how much of the result the proxy may relay.
+// Bound returns how much of the result the proxy may relay.
 func (t *execution) Bound() verdict.Bound {
 	b := verdict.Bound{}
 	if len(t.limits) > 0 && t.mayReturnRows {
@@ -542,7 +545,8 @@ func (t *execution) Returned(rows int64) {
 func (t *execution) Done(o verdict.Outcome) {
 	t.Returned(o.Rows)
 	t.s.recordObserved(t.observedDecision, t.claims, o)
-	t.record.Done(audit.Outcome{Rows: o.Rows, Bytes: o.Bytes, SQLState: string(o.Code), Keys: t.keys.auditKeys(o.Rows)})
+	t.record.RecordOutcome(audit.Outcome{Rows: o.Rows, Bytes: o.Bytes, SQLState: string(o.Code),
+		Keys: t.keys.auditKeys(o.Rows)})
 }
 
 // revoke ends the session: statements that have no answer yet are refused.
@@ -550,7 +554,7 @@ func (s *session) revoke(err *sqlstate.Error) {
 	if !s.revocation.CompareAndSwap(nil, err) {
 		return
 	}
-	s.e.cfg.Metrics.Revoked()
+	s.e.cfg.Metrics.CountRevoked()
 	s.e.cfg.Log.Info("session ended", "session", s.info.ID, "agent", s.agent.Name, "reason", err.Message)
 	s.e.cfg.Audit.Session(audit.Session{
 		Session: s.info.ID, Agent: s.agent.Name, Database: s.db.cfg.Name, Remote: s.info.RemoteAddr,
@@ -561,7 +565,7 @@ func (s *session) revoke(err *sqlstate.Error) {
 	}
 }
 
-// TransactionTimeout implements [verdict.Timekeeper]: it is that of the active policy.
+// TransactionTimeout implements [verdict.Timekeeper]: it returns the timeout of the active policy.
 func (s *session) TransactionTimeout() time.Duration {
 	if v := s.db.view.Load(); v != nil && v.state != nil {
 		return v.state.policy.TransactionTimeout()
@@ -571,7 +575,7 @@ func (s *session) TransactionTimeout() time.Duration {
 
 // Overdue implements [verdict.Timekeeper].
 func (s *session) Overdue() {
-	s.e.cfg.Metrics.Limited("transaction_timeout")
+	s.e.cfg.Metrics.CountLimited("transaction_timeout")
 	s.revoke(sqlstate.New(sqlstate.TransactionTimeout, sqlstate.ReasonLimit, "the transaction has lasted too long").
 		WithHint("The policy says how long a transaction may last. What it had not committed is rolled back; a " +
 			"COMMIT that was under way may have taken effect. Connect again, commit between steps, and end " +

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// hasSideEffects tells whether a text may do more than show rows: change something that a commit keeps and an error
-// rolls back. It is true where the proxy is not sure.
+// hasSideEffects reports whether a text may do more than show rows: change something that a commit keeps and an error
+// rolls back. It returns true if the proxy is not sure.
 func hasSideEffects(snap *catalog.Snapshot, res *rewrite.Result) bool {
 	for _, e := range res.Effects {
 		if e.Writes || e.Body != nil && e.Body.Effects[0].Writes {
@@ -21,7 +21,7 @@ func hasSideEffects(snap *catalog.Snapshot, res *rewrite.Result) bool {
 	for _, name := range res.Functions {
 		schema, function, _ := strings.Cut(name, ".")
 		if schema == "pg_catalog" {
-			continue // functions of pg_catalog that agents may call have none
+			continue // Functions of pg_catalog that agents may call have no side effects.
 		}
 		found := snap.FunctionsNamed(schema, function)
 		for _, f := range found {
@@ -45,8 +45,8 @@ func hasSideEffects(snap *catalog.Snapshot, res *rewrite.Result) bool {
 	return false
 }
 
-// anySideEffects tells whether an execution has side effects, including side effects of the statements that it runs by
-// name.
+// anySideEffects reports whether an execution has side effects, including side effects of the statements that it runs
+// by name.
 func anySideEffects(v *verdict.Verdict, runs []*verdict.Verdict) bool {
 	if j, ok := v.Detail.(*judgement); !ok || j.hasSideEffects {
 		return true

@@ -1,7 +1,7 @@
 package enforce
 
-// SignedPathOff is the answer of [Config.Check] where row security is sound and the signed path is not: agents are
-// served, and every statement takes the row security path.
+// SignedPathOff is the error of [Config.Check] if row security is safe and the signed path is not: agents are served,
+// and every statement takes the row security path.
 type SignedPathOff struct{ Why string }
 
 func (g SignedPathOff) Error() string { return "the signed path is off: " + g.Why }
@@ -22,14 +22,14 @@ func (d *database) switchSignedPath() {
 	d.state = &changed
 }
 
-// UnsafeTables is the answer of [Config.Check] where only some tables are not safe. These are suspended, with all that
-// depends on them; everything else is served.
+// UnsafeTables is the error of [Config.Check] if only some tables are not safe. These are suspended, with all relations
+// that depend on them; agents can use the other tables.
 type UnsafeTables struct {
-	Relations []uint32 // OIDs
+	Relations []uint32 // OIDs of the tables
 	Why       error
 }
 
 func (u UnsafeTables) Error() string { return u.Why.Error() }
 
-// Unwrap returns what is unsafe.
+// Unwrap returns the error that says what is unsafe.
 func (u UnsafeTables) Unwrap() error { return u.Why }

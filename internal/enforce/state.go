@@ -17,18 +17,20 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// state is everything a decision depends on. It is immutable; each new state has a new epoch. States with the same
-// rightsEpoch allow the same statements and differ only in estimates of cost.
+// state has everything on which a decision depends. It is immutable; each new state has a new epoch. States with the
+// same rightsEpoch allow the same statements and differ only in estimates of cost.
 type state struct {
-	epoch            uint64
-	rightsEpoch      uint64 // the epoch of the first of these rights
-	policy           *policy.Policy
-	snapshot         *catalog.Snapshot
-	plan             *rls.Plan
-	activeRewriter   *rewrite.Rewriter // may name signed views; unsignedRewriter while the signed path is off
-	signingRewriter  *rewrite.Rewriter // makes texts of the signed path where it can
-	unsignedRewriter *rewrite.Rewriter // never does: for sessions with a seal of another profile or key
-	observedPolicy   *observedPolicy   // what the policy would do to tables that it only observes; nil: there are none
+	epoch       uint64
+	rightsEpoch uint64 // the epoch of the first state with the same rights
+	policy      *policy.Policy
+	snapshot    *catalog.Snapshot
+	plan        *rls.Plan
+	// rewriter that may name signed views; unsignedRewriter while the signed path is off
+	activeRewriter  *rewrite.Rewriter
+	signingRewriter *rewrite.Rewriter // rewriter that makes texts of the signed path if possible
+	// rewriter that never makes texts of the signed path: for sessions with a seal of another profile or key
+	unsignedRewriter *rewrite.Rewriter
+	observedPolicy   *observedPolicy // what the policy would do to tables that it only observes; nil: there are none
 	key              seal.Key
 	profile          string
 	versions         verdict.Versions
@@ -37,17 +39,17 @@ type state struct {
 	untrackedTable       string             // a table of attributes without change triggers; "": none
 	untrackedRelations   untrackedRelations // other relations whose changes no trigger records
 	timeCanHide          bool               // time alone can hide a row of some relation
-	timeDependent        timeDependent      // the relations of which it can
-	foreign              foreignRelations   // which relations are read from other servers
+	timeDependent        timeDependent      // the relations in which time alone can hide a row
+	foreign              foreignRelations   // the relations that are read from other servers
 	suspension           suspension         // the tables and functions that are suspended
 	sizes                catalog.Sizes      // the sizes of the tables that predicates read; nil: not known yet
 }
 
-// rulesVersion names the rules that decide which rows are shown. Transactions and cursors that began under another
-// version end.
+// rulesVersion returns a name for the rules that decide which rows are shown. Transactions and cursors that began under
+// another version end.
 func (s *state) rulesVersion() string { return s.plan.Hash() + s.suspension.String() }
 
-// equal tells whether two states allow the same statements.
+// equal reports whether two states allow the same statements.
 func (s *state) equal(o *state) bool {
 	return s.versions == o.versions && s.suspension.equal(o.suspension.suspensionCauses) && s.profile == o.profile &&
 		s.plan.Hash() == o.plan.Hash() && sameKey(s.key, o.key)
@@ -57,17 +59,17 @@ func sameKey(a, b seal.Key) bool { return a.ID == b.ID && bytes.Equal(a.Secret, 
 
 // view is what is known of a database at one moment.
 type view struct {
-	state               *state          // nil: refusal says why
+	state               *state          // the active state; nil: refusal says why there is none
 	refusal             *sqlstate.Error // why agents are not served
 	verified            time.Time       // when the last successful probe of the database began
 	tracksDDL           bool            // event triggers count DDL: the database refuses statements decided before it
-	clockOffset         time.Duration   // the database's clock minus ours
-	catalogVersion      int64           // the version of the catalogs that the probe read, or an older one
-	server              string          // which server was probed
-	signedPathOffReason string          // why statements take no signed path; "": they may, or there is none
+	clockOffset         time.Duration   // the database's clock minus the proxy's
+	catalogVersion      int64           // the version of the catalogs that the probe read, or an older version
+	server              string          // start time of the server that was probed, which identifies it
+	signedPathOffReason string          // why statements take no signed path; "": they may take it, or there is none
 }
 
-// current returns the current view, whose state is set, or why agents are refused.
+// current returns the current view, whose state is set, or the refusal that says why agents are refused.
 func (d *database) current() (*view, *sqlstate.Error) {
 	v := d.view.Load()
 	switch {
@@ -82,7 +84,7 @@ func (d *database) current() (*view, *sqlstate.Error) {
 	}
 }
 
-// stale tells whether the last probe is older than this.
+// stale reports whether the last successful probe is longer ago than after.
 func (v *view) stale(after time.Duration) bool { return time.Since(v.verified) > after }
 
 // unavailableRefusal is the refusal while the server does not answer.

@@ -40,8 +40,8 @@ func (d *database) insertCatalogs(ctx context.Context, s *state, o probeResult) 
 	return err
 }
 
-// stateFromStoredCatalogs makes the state from the catalogs that were stored for the installed policy; nil where there
-// are none, or another policy is configured. The caller holds mu.
+// stateFromStoredCatalogs makes the state from the catalogs that were stored for the installed policy. It returns nil
+// if none are stored, or another policy is configured. The caller holds mu.
 func (d *database) stateFromStoredCatalogs(ctx context.Context, o probeResult) (*state, error) {
 	var data []byte
 	err := d.conn.QueryRow(ctx, "SELECT c.snapshot FROM pgconsent.installed_catalog AS c "+
@@ -59,7 +59,7 @@ func (d *database) stateFromStoredCatalogs(ctx context.Context, o probeResult) (
 	}
 	c, err := d.compile(d.document, snap)
 	if err != nil || c.plan.Hash() != o.installedPolicy.Hash {
-		return nil, nil // the error for the current catalogs is reported
+		return nil, nil // The error for the current catalogs is reported instead.
 	}
 	return d.newState(c, snap, o.keys), nil
 }

@@ -17,8 +17,8 @@ import (
 )
 
 // suspension is the set of relations that have changed since the policy was installed, or are not safe, and of
-// relations that depend on them. Statements on suspended relations are refused; others are served. The zero value
-// suspends nothing.
+// relations that depend on them. Statements on suspended relations are refused; statements on other relations are
+// served. The zero value suspends nothing.
 type suspension struct {
 	suspensionCauses
 	relations map[catalog.Name]bool // the altered and unsafe relations, and relations whose rules or views read them
@@ -26,28 +26,32 @@ type suspension struct {
 	functions map[string]bool       // functions that may read a suspended relation
 }
 
-// suspensionCauses are the relations and functions that are suspended for a reason of their own.
+// suspensionCauses are the relations and functions that are suspended because they have changed or are unsafe, not
+// because they depend on others.
 type suspensionCauses struct {
-	alteredRelations, unsafe []catalog.Name // relations, by the catalogs; by Check
-	replacedFunctions        []catalog.Name // functions that nothing in the database depends on
+	// relations that have changed in the catalogs, and relations that Check finds unsafe
+	alteredRelations, unsafe []catalog.Name
+	replacedFunctions        []catalog.Name // functions on which no object of the database depends
 }
 
+// none reports whether there is no cause.
 func (r suspensionCauses) none() bool {
 	return len(r.alteredRelations) == 0 && len(r.unsafe) == 0 && len(r.replacedFunctions) == 0
 }
 
+// equal reports whether two sets of causes are the same.
 func (r suspensionCauses) equal(o suspensionCauses) bool {
 	return slices.Equal(r.alteredRelations, o.alteredRelations) && slices.Equal(r.unsafe, o.unsafe) &&
 		slices.Equal(r.replacedFunctions, o.replacedFunctions)
 }
 
-// String names the causes: transactions and cursors that began under other causes end.
+// String returns a name of the causes: transactions and cursors that began under other causes end.
 func (r suspensionCauses) String() string {
 	return fmt.Sprint(r.alteredRelations, r.unsafe, r.replacedFunctions)
 }
 
-// newSuspension finds what depends on relations that have changed, or are not safe. It returns false where that is
-// everything, since attributes of agents are computed from one of them.
+// newSuspension finds what depends on relations that have changed, or are not safe. It returns false if every relation
+// does, since attributes of agents are computed from one of them.
 func newSuspension(p *policy.Policy, snap *catalog.Snapshot, of suspensionCauses) (suspension, bool) {
 	u := suspension{suspensionCauses: of, functions: map[string]bool{}, relations: map[catalog.Name]bool{},
 		writes: map[catalog.Name]bool{}}
@@ -58,7 +62,7 @@ func newSuspension(p *policy.Policy, snap *catalog.Snapshot, of suspensionCauses
 	for _, name := range slices.Concat(u.alteredRelations, u.unsafe) {
 		u.relations[name], names[name.Name] = true, true
 	}
-	if len(u.unsafe) > 0 { // a view calls functions, which may read a table that is not protected
+	if len(u.unsafe) > 0 { // A view calls functions, which may read a table that is not protected.
 		for _, v := range p.Views() {
 			u.relations[v.Relation.Name] = true
 		}
@@ -75,8 +79,8 @@ func newSuspension(p *policy.Policy, snap *catalog.Snapshot, of suspensionCauses
 	return u, true
 }
 
-// addDependents adds the relations that read a suspended relation: by rules, through views, as a parent or a child. It
-// also adds the relations with the same name, since a statement may now mean them by that name.
+// addDependents adds the relations that read a suspended relation: by their rules, through views, or as a parent or a
+// child. It also adds the relations with the same name, since a statement may now mean them by that name.
 func (u suspension) addDependents(p *policy.Policy, snap *catalog.Snapshot, names map[string]bool) {
 	add := func(name catalog.Name, depends bool) bool {
 		added := depends && !u.relations[name]
@@ -104,7 +108,8 @@ func (u suspension) addDependents(p *policy.Policy, snap *catalog.Snapshot, name
 	}
 }
 
-// addForeignKeyPartners adds to writes what foreign keys connect with the relations, in either direction.
+// addForeignKeyPartners adds to writes the relations that foreign keys connect with the suspended relations, in either
+// direction.
 func (u suspension) addForeignKeyPartners(snap *catalog.Snapshot) {
 	reached := func(name catalog.Name) bool { return u.relations[name] || u.writes[name] }
 	for more := true; more; {
@@ -121,8 +126,8 @@ func (u suspension) addForeignKeyPartners(snap *catalog.Snapshot) {
 	}
 }
 
-// refusal refuses a text that uses a suspended relation or function. A write is refused as well where a trigger may
-// read a relation that is not protected.
+// refusal returns the refusal of a text that uses a suspended relation or function. A write is refused as well where
+// a trigger may read a relation that is not protected.
 func (u suspension) refusal(p *policy.Policy, res *rewrite.Result) *sqlstate.Error {
 	if u.none() {
 		return nil
@@ -175,9 +180,9 @@ func suspendedError(message string, args ...any) *sqlstate.Error {
 			"Statements that do not need it are answered.")
 }
 
-// suspendChanged makes of the active state one that serves only what has not changed. It is for new catalogs that do
-// not fit the policy, or give another database half than the installed one. It returns nil where the changed part
-// cannot be told from the rest. The caller holds mu.
+// suspendChanged makes from the active state a state that serves only the relations that have not changed. It is for
+// new catalogs that do not fit the policy, or give another database half than the installed one. It returns nil if the
+// changed relations cannot be told from the others. The caller holds mu.
 func (d *database) suspendChanged(ctx context.Context, snap *catalog.Snapshot, o probeResult) (*state, error) {
 	s := d.state
 	if s == nil {
@@ -190,7 +195,7 @@ func (d *database) suspendChanged(ctx context.Context, snap *catalog.Snapshot, o
 		return nil, nil
 	}
 	found := s.snapshot.Differences(snap)
-	if found.Others || len(found.Relations)+len(found.Functions)+len(found.Gone) == 0 {
+	if found.OthersDiffer || len(found.Relations)+len(found.Functions)+len(found.RemovedFunctions) == 0 {
 		return nil, nil
 	}
 	listed := func(name catalog.Name) bool {
@@ -203,7 +208,7 @@ func (d *database) suspendChanged(ctx context.Context, snap *catalog.Snapshot, o
 		return nil, err
 	}
 	replaced := slices.Clone(found.Functions)
-	for _, name := range found.Gone { // statements that call others are refused anyway
+	for _, name := range found.RemovedFunctions { // Statements that call other functions are refused anyway.
 		if listed(name) {
 			replaced = append(replaced, name)
 		}
@@ -213,12 +218,12 @@ func (d *database) suspendChanged(ctx context.Context, snap *catalog.Snapshot, o
 	return d.withSuspension(&rest, suspensionCauses{alteredRelations: found.Relations, replacedFunctions: replaced}), nil
 }
 
-// usedInDatabase tells whether the database may call one of these functions though no statement names it: from a view,
-// a policy, a trigger, a type, an index, or a function of pgconsent with conditions of the policy in its text. Calls
-// from other functions of the owner do not count: agents call only functions that the policy lists, and their owner
-// answers for what these call.
+// usedInDatabase reports whether the database may call one of these functions though no statement names it: from a
+// view, a policy, a trigger, a type, an index, or a function of pgconsent with conditions of the policy in its text.
+// Calls from other functions of the owner do not count: agents call only functions that the policy lists, and their
+// owner answers for what these call.
 func (d *database) usedInDatabase(ctx context.Context, of catalog.Differences, snaps ...*catalog.Snapshot) (bool, error) {
-	if len(of.Functions)+len(of.Gone) == 0 {
+	if len(of.Functions)+len(of.RemovedFunctions) == 0 {
 		return false, nil
 	}
 	var oids []uint32
@@ -230,7 +235,7 @@ func (d *database) usedInDatabase(ctx context.Context, of catalog.Differences, s
 		}
 	}
 	var names []string
-	for _, name := range slices.Concat(of.Functions, of.Gone) {
+	for _, name := range slices.Concat(of.Functions, of.RemovedFunctions) {
 		names = append(names, name.Name)
 	}
 	var used bool
@@ -245,7 +250,8 @@ func (d *database) usedInDatabase(ctx context.Context, of catalog.Differences, s
 	return used, err
 }
 
-// withSuspension is the state with these causes, and what depends on them, suspended; nil where that is everything.
+// withSuspension returns the state with these causes, and the relations that depend on them, suspended. It returns nil
+// if that is every relation.
 func (d *database) withSuspension(s *state, of suspensionCauses) *state {
 	u, some := suspension{}, true
 	if !of.none() {
@@ -259,7 +265,7 @@ func (d *database) withSuspension(s *state, of suspensionCauses) *state {
 	return s
 }
 
-// checkAndSuspend is the state with the tables suspended that Check finds unsafe. The caller holds mu.
+// checkAndSuspend returns the state with the tables suspended that Check finds unsafe. The caller holds mu.
 func (d *database) checkAndSuspend(ctx context.Context, s *state) (*state, error) {
 	err := d.check(ctx, s)
 	var unsafe UnsafeTables
@@ -293,7 +299,7 @@ func (d *database) checkAndSuspend(ctx context.Context, s *state) (*state, error
 
 // logSuspension logs which tables were suspended, and which are served again.
 func (d *database) logSuspension(before, now suspension) {
-	d.e.cfg.Metrics.Suspended(d.cfg.Name, len(now.relations))
+	d.e.cfg.Metrics.SetSuspended(d.cfg.Name, len(now.relations))
 	if before.equal(now.suspensionCauses) {
 		return
 	}

@@ -26,15 +26,16 @@ func (s tableSizes) have(tables []*catalog.Relation) bool {
 		!slices.ContainsFunc(tables, func(t *catalog.Relation) bool { return s.oids[t.Name] != t.OID })
 }
 
-// readSizes reads how large the tables are, for the rewriter's hints. Where one has doubled or halved there is a new
-// state of the same rights: verdicts are made anew, and prepared statements stay valid. The caller holds mu.
+// readSizes reads how large the tables are, for the rewriter's hints. If the size of a table has doubled or halved, it
+// makes a new state of the same rights: verdicts are made anew, and prepared statements stay valid. The caller holds
+// mu.
 func (d *database) readSizes(ctx context.Context) error {
 	s := d.state
 	young := time.Since(d.sizesReadAt) < sizeInterval
 	if young && s.sizes != nil {
 		return nil
 	}
-	tables, sizes := rls.Tables(s.policy), d.sizes
+	tables, sizes := rls.PredicateTables(s.policy), d.sizes
 	if !young || !sizes.have(tables) {
 		of, err := pgcatalog.Sizes(ctx, d.conn, tables)
 		if err != nil {
@@ -57,7 +58,7 @@ func (d *database) readSizes(ctx context.Context) error {
 	return nil
 }
 
-// similarSizes tells whether no size has doubled or halved.
+// similarSizes reports whether no size has doubled or halved.
 func similarSizes(a, b catalog.Sizes) bool {
 	if len(a) != len(b) {
 		return false

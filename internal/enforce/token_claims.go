@@ -43,8 +43,8 @@ func (a Agent) checkTokenClaims(p *policy.Policy) error {
 	return errors.Join(wrong...)
 }
 
-// logUnusableClaims logs the agents of a database whose configured claims let no token in. The caller does not hold
-// e.mu.
+// logUnusableClaims logs the agents of a database whose configured claims make every login by a token fail. The caller
+// does not hold e.mu.
 func (e *Enforcer) logUnusableClaims(d *database, p *policy.Policy) {
 	e.mu.Lock()
 	agents := maps.Clone(e.agents)

@@ -11,8 +11,8 @@ import (
 )
 
 // untrackedRelations are relations whose changes no trigger records: materialised views, foreign tables, views over
-// these. A statement that reads one uses its own snapshot, and no older one. functions may read one that the text does
-// not name.
+// these. A statement that reads such a relation uses its own snapshot, and no older one. The set also has the functions
+// that may read such a relation without the text naming it.
 type untrackedRelations struct {
 	relations map[catalog.Name]bool
 	functions map[string]bool
@@ -26,7 +26,7 @@ func newUntrackedRelations(p *policy.Policy, plan *rls.Plan) untrackedRelations 
 	return out
 }
 
-// mayRead are the functions of a policy that may read tables which the text does not name.
+// mayRead returns the functions of a policy that may read tables which the text does not name.
 func mayRead(p *policy.Policy) map[string]bool {
 	out := map[string]bool{}
 	for _, f := range p.Functions() {
@@ -39,8 +39,8 @@ func mayRead(p *policy.Policy) map[string]bool {
 	return out
 }
 
-// unguarded tells whether a text calls functions of the owner or of an extension and reads no table of the policy. The
-// row policies of these tables compare the version of the catalogs; without them nothing in the database does. Of
+// unguarded reports whether a text calls functions of the owner or of an extension and reads no table of the policy.
+// The row policies of these tables compare the version of the catalogs; without them no check in the database does. Of
 // several statements one may read a table and another one, which runs later or by its name, may not.
 func unguarded(p *policy.Policy, res *rewrite.Result) bool {
 	guarded := len(res.Effects) == 1 && slices.ContainsFunc(res.Accesses, func(a policy.Access) bool {
@@ -51,7 +51,7 @@ func unguarded(p *policy.Policy, res *rewrite.Result) bool {
 		func(name string) bool { return !strings.HasPrefix(name, "pg_catalog.") })
 }
 
-// readBy names such a relation that a text reads, or a function that may read one, or returns "".
+// readBy returns the name of such a relation that a text reads, or of a function that may read one, or "".
 func (u untrackedRelations) readBy(res *rewrite.Result) string {
 	for _, a := range res.Accesses {
 		if u.relations[a.Relation] {

@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// CheckAcknowledged checks that the record in the anchor is in the database. It is not if an older dump has replaced
-// the database, and then acknowledged withdrawals may be missing. Without an anchor or a registry there is nothing to
-// check.
+// CheckAcknowledged returns an error if the record in the anchor is not in the database. It is missing if an older dump
+// has replaced the database, and then acknowledged withdrawals may be missing. Without an anchor or a registry there is
+// nothing to check.
 func CheckAcknowledged(ctx context.Context, conn *pgx.Conn, k Keys, path, database string) error {
 	// The anchor is read first: the record that it names was committed before.
 	file, err := readAnchor(path)
@@ -33,7 +33,7 @@ func CheckAcknowledged(ctx context.Context, conn *pgx.Conn, k Keys, path, databa
 	case err != nil:
 		return fmt.Errorf("look for the consent record that was acknowledged: %w", err)
 	case !there:
-		return tampered(fmt.Sprintf(
+		return newTamperedError(fmt.Sprintf(
 			"record %d, which was acknowledged, is not in the database; withdrawals may be missing, too", h.Number))
 	}
 	return nil

@@ -42,7 +42,7 @@ func TestWithdrawingWhatWasAltered(t *testing.T) {
 					continue // it is not what the anchor names: nobody is granted anything
 				}
 				ada := fmt.Sprintf("ada %d %s %v", i, name, newest)
-				number := must(t, r, grant(ada, consent.Temporary)).Number
+				number := must(t, r, grant(ada, consent.Temporary)).RecordNumber
 				if !newest {
 					must(t, r, grant("eve of "+ada, consent.Temporary))
 				}
@@ -53,7 +53,7 @@ func TestWithdrawingWhatWasAltered(t *testing.T) {
 					{Do: consent.Degrade, Subject: ada, Stream: consent.Anonymous, By: subject(ada)},
 					{Do: consent.Interact, Subject: ada, By: subject(ada)},
 				} {
-					if _, err := r.Do(t.Context(), c); !errors.As(err, new(*TamperedError)) {
+					if _, err := r.Execute(t.Context(), c); !errors.As(err, new(*TamperedError)) {
 						t.Errorf("%s, %s: %s on what was altered: %v", ada, change, c.Do, err)
 					}
 				}
@@ -64,8 +64,8 @@ func TestWithdrawingWhatWasAltered(t *testing.T) {
 				if by.Role == consent.RoleSubject {
 					end.By = subject(ada)
 				}
-				out, err := r.Do(t.Context(), end)
-				if err != nil || out.Tampered == nil || out.Number == 0 {
+				out, err := r.Execute(t.Context(), end)
+				if err != nil || out.Tampered == nil || out.RecordNumber == 0 {
 					t.Errorf("%s, %s: the end is not recorded: %+v, %v", ada, change, out, err)
 				}
 				var inForce, void int
@@ -74,7 +74,7 @@ func TestWithdrawingWhatWasAltered(t *testing.T) {
 					FROM pgconsent.consent_current WHERE subject = $1`, ada).Scan(&inForce, &void); err != nil || inForce != 0 || name != "erased" && void != 1 {
 					t.Errorf("%s, %s: after it %d are in force, what was before is void in %d (%v)", ada, change, inForce, void, err)
 				}
-				if out, err := r.Do(t.Context(), grant("bob", consent.Temporary)); err != nil || out.Tampered != nil {
+				if out, err := r.Execute(t.Context(), grant("bob", consent.Temporary)); err != nil || out.Tampered != nil {
 					t.Errorf("%s, %s: somebody else's: %+v, %v", ada, change, out, err)
 				}
 			}
@@ -101,7 +101,7 @@ func TestGuardiansOfRecordsThatWereAltered(t *testing.T) {
 		if do == consent.Grant {
 			c.Stream = consent.Temporary
 		}
-		if _, err := r.Do(t.Context(), c); !errors.As(err, &tampered) {
+		if _, err := r.Execute(t.Context(), c); !errors.As(err, &tampered) {
 			t.Errorf("%s by a guardian of an altered record: %v", do, err)
 		}
 	}
@@ -124,7 +124,7 @@ func TestPartnershipsOfRequestsThatWereAltered(t *testing.T) {
 	must(t, r, consent.Command{Do: consent.Upgrade, Subject: "ada", By: subject("ada")})
 	must(t, r, consent.Command{Do: consent.DecidePartnership, Subject: "ada", Decision: consent.Defer, By: chat})
 	alter(t, conn, "UPDATE pgconsent.consent_record SET purposes = '{all}' WHERE event = 'requested'")
-	if _, err := r.Do(t.Context(), consent.Command{
+	if _, err := r.Execute(t.Context(), consent.Command{
 		Do: consent.DecidePartnership, Subject: "ada", Decision: consent.TaskComplete, By: chat}); !errors.As(err, new(*TamperedError)) {
 		t.Errorf("decided: %v", err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// AnchorError: the anchor file cannot be written or read.
+// AnchorError is the error if the anchor file cannot be written or read.
 type AnchorError struct {
 	err      *sqlstate.Error
 	Recorded bool // the change was recorded nevertheless, and is active
@@ -45,7 +45,7 @@ type head struct {
 	Hash     []byte
 }
 
-// anchorEntry is a head in the file.
+// anchorEntry is a head in the anchor file, with its code.
 type anchorEntry struct {
 	Registry string    `json:"registry"`
 	Number   int64     `json:"number"`
@@ -55,22 +55,23 @@ type anchorEntry struct {
 	Mac      string    `json:"mac"`
 }
 
+// anchorFile is the content of the anchor file.
 type anchorFile struct {
 	Version int                    `json:"v"`
-	Anchors map[string]anchorEntry `json:"anchors"` // the heads, by the database's name in the configuration
+	Anchors map[string]anchorEntry `json:"anchors"` // the heads, by the databases' names in the configuration
 }
 
-// anchor is the file, locked by this process, so that no other process moves a head.
-type anchor struct {
+// lockedAnchor is the anchor file, locked by this process, so that no other process changes a head.
+type lockedAnchor struct {
 	path, database string
 	keys           Keys
 	lock           *os.File
 	content        anchorFile
-	prepared       bool
+	isPrepared     bool
 }
 
-// openAnchor locks and reads the file. A missing file is empty.
-func openAnchor(ctx context.Context, path, database string, k Keys) (*anchor, error) {
+// openAnchor locks and reads the anchor file. A missing file counts as empty.
+func openAnchor(ctx context.Context, path, database string, k Keys) (*lockedAnchor, error) {
 	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, anchorError(false, err)
@@ -91,7 +92,7 @@ func openAnchor(ctx context.Context, path, database string, k Keys) (*anchor, er
 		case <-time.After(wait):
 		}
 	}
-	a := &anchor{path: path, database: database, keys: k, lock: lock}
+	a := &lockedAnchor{path: path, database: database, keys: k, lock: lock}
 	if a.content, err = readAnchor(path); err != nil {
 		a.close()
 		return nil, anchorError(false, err)
@@ -120,7 +121,7 @@ func readAnchor(path string) (anchorFile, error) {
 	return f, nil
 }
 
-// head returns the anchored head; false: there is none. The error means that somebody has changed the file.
+// head returns the anchored head; ok is false if there is none. An error means that somebody has changed the file.
 func (f anchorFile) head(database string, k Keys) (head, bool, error) {
 	a, ok := f.Anchors[database]
 	if !ok {
@@ -144,11 +145,11 @@ func (k Keys) anchorCode(kid int32, h head) []byte {
 	return k.code(kid, h.Registry, fmt.Appendf(nil, "anchor|%d|%x", h.Number, h.Hash))
 }
 
-func (a *anchor) head() (head, bool, error) { return a.content.head(a.database, a.keys) }
+func (a *lockedAnchor) head() (head, bool, error) { return a.content.head(a.database, a.keys) }
 
 // prepare writes the new file beside the current one, so that a full disk is noticed before the change is committed.
-func (a *anchor) prepare(h head, now time.Time) error {
-	kid, _ := a.keys.signing()
+func (a *lockedAnchor) prepare(h head, now time.Time) error {
+	kid, _ := a.keys.signingKey()
 	mac := a.keys.anchorCode(kid, h)
 	a.content.Anchors[a.database] = anchorEntry{hex.EncodeToString(h.Registry[:]), h.Number, hex.EncodeToString(h.Hash),
 		now.UTC(), kid, hex.EncodeToString(mac)}
@@ -156,39 +157,39 @@ func (a *anchor) prepare(h head, now time.Time) error {
 }
 
 // write writes the temporary file.
-func (a *anchor) write() error {
+func (a *lockedAnchor) write() error {
 	text, err := json.MarshalIndent(a.content, "", "  ")
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(a.temporary(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(a.temporaryPath(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(append(text, '\n'))
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		_ = os.Remove(a.temporary())
+		_ = os.Remove(a.temporaryPath())
 		return err
 	}
-	a.prepared = true
+	a.isPrepared = true
 	return nil
 }
 
 // commit replaces the file with the prepared one, durably.
-func (a *anchor) commit() error {
-	if err := os.Rename(a.temporary(), a.path); err != nil {
+func (a *lockedAnchor) commit() error {
+	if err := os.Rename(a.temporaryPath(), a.path); err != nil {
 		return err
 	}
-	a.prepared = false
+	a.isPrepared = false
 	return syncDir(filepath.Dir(a.path))
 }
 
-func (a *anchor) temporary() string { return a.path + ".new" }
+func (a *lockedAnchor) temporaryPath() string { return a.path + ".new" }
 
 // close unlocks the file, and removes a prepared file that was not committed.
-func (a *anchor) close() {
-	if a.prepared {
-		_ = os.Remove(a.temporary())
+func (a *lockedAnchor) close() {
+	if a.isPrepared {
+		_ = os.Remove(a.temporaryPath())
 	}
 	_ = a.lock.Close()
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// AnchorEmpty anchors a registry without records, so that nothing can be cut off unnoticed before the first use. A
-// registry that has records or an anchor is left alone. Migrate calls it with its own connection.
+// AnchorEmpty anchors a registry that has no records, so that nothing can be removed from it unnoticed before the first
+// use. A registry with records or an anchor is left alone. Migrate calls it with its own connection.
 func AnchorEmpty(ctx context.Context, conn *pgx.Conn, k Keys, path, database string) error {
 	var id uuid
 	var records bool
@@ -25,7 +25,7 @@ func AnchorEmpty(ctx context.Context, conn *pgx.Conn, k Keys, path, database str
 	if _, there := a.content.Anchors[database]; there || records {
 		return nil
 	}
-	if err := a.prepare(head{id, 0, genesis(id)}, time.Now()); err != nil {
+	if err := a.prepare(head{id, 0, genesisHash(id)}, time.Now()); err != nil {
 		return anchorError(false, err)
 	}
 	if err := a.commit(); err != nil {

@@ -29,7 +29,7 @@ func TestAKeyIsOfOneCommand(t *testing.T) {
 		}
 		other := c
 		reflect.ValueOf(&other).Elem().FieldByIndex(field.Index).Set(reflect.ValueOf(value))
-		if out, err := r.Do(t.Context(), other); !errors.As(err, new(*consent.ConflictError)) || out.Number != 0 {
+		if out, err := r.Execute(t.Context(), other); !errors.As(err, new(*consent.ConflictError)) || out.RecordNumber != 0 {
 			t.Errorf("with another %s: %+v, %v", name, out, err)
 		}
 	}
@@ -68,12 +68,12 @@ func TestNothingIsGrantedBesideTheAnchor(t *testing.T) {
 			a.close()
 			granted := func() {
 				t.Helper()
-				if _, err := r.Do(t.Context(), grant("bob", consent.Temporary)); !errors.As(err, new(*TamperedError)) {
+				if _, err := r.Execute(t.Context(), grant("bob", consent.Temporary)); !errors.As(err, new(*TamperedError)) {
 					t.Errorf("%v, want a TamperedError", err)
 				}
 			}
 			granted()
-			out, err := r.Do(t.Context(), consent.Command{Do: consent.Revoke, Subject: "ada", By: subject("ada")})
+			out, err := r.Execute(t.Context(), consent.Command{Do: consent.Revoke, Subject: "ada", By: subject("ada")})
 			if err != nil || out.Tampered == nil || out.Consent.State != consent.Withdrawn {
 				t.Errorf("%+v %v", out, err)
 			}

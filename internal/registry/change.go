@@ -18,19 +18,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Result is the result of a command.
+// Result is the result of a [consent.Command].
 type Result struct {
-	Consent  consent.Consent // the consent after it; the zero value if there is no record
-	Number   int64           // number of the last record it made; 0: nothing had to be changed
-	At       time.Time       // time of that record, or of the command
-	Repeated bool            // a call with the same key has made the change before
+	Consent      consent.Consent // the consent after the command; the zero value if there is no record
+	RecordNumber int64           // the number of the last record that the command made; 0: nothing had to be changed
+	At           time.Time       // the time of that record, or of the command
+	Repeated     bool            // an earlier call with the same key has made the change
 
 	// Tampered says why the registry contradicts its anchor or its codes. Commands that protect the subject are carried
-	// out all the same, but the anchor is not moved.
+	// out nevertheless, but the anchor is not moved.
 	Tampered error
 }
 
-// TamperedError: the registry contradicts its anchor or its codes.
+// TamperedError is the error if the registry contradicts its anchor or its codes.
 type TamperedError struct {
 	err *sqlstate.Error
 	Why string
@@ -43,14 +43,14 @@ func (e *TamperedError) Unwrap() error { return e.err }
 // Name implements consent.Named.
 func (*TamperedError) Name() string { return "ConsentTamperedError" }
 
-func tampered(why string) *TamperedError {
+func newTamperedError(why string) *TamperedError {
 	return &TamperedError{sqlstate.New(sqlstate.ConsentTampered, sqlstate.ReasonConsent,
 		"the consent registry was tampered with: %s", why).
 		WithHint("pgconsent audit verify says where. Nothing is granted until it is repaired; withdrawals are recorded."), why}
 }
 
-// onlyRestricts reports whether a command can only reduce what readers see. It is carried out even if the registry was
-// tampered with.
+// onlyRestricts tells whether a command can only reduce what readers see. Such a command is carried out even if the
+// registry was tampered with.
 func onlyRestricts(c consent.Command) bool {
 	switch c.Do {
 	case consent.Revoke, consent.Refuse, consent.Degrade, consent.Expire, consent.Lapse, consent.Erase,
@@ -63,26 +63,26 @@ func onlyRestricts(c consent.Command) bool {
 	}
 }
 
-// endsConsent reports whether a command ends a consent whatever it was, so that the consent need not be known.
+// endsConsent tells whether a command ends a consent whatever its state is, so that the state need not be known.
 func endsConsent(c consent.Command) bool {
 	return c.Do == consent.Revoke || c.Do == consent.Erase
 }
 
-// Do makes the records of a command, and returns after they are active and anchored. The errors are those of package
-// consent, *TamperedError, *AnchorError and *sqlstate.Error.
-func (r *Registry) Do(ctx context.Context, c consent.Command) (Result, error) {
+// Execute makes the records of a command, and returns after they are active and anchored. The errors are those of
+// package consent, *TamperedError, *AnchorError and *sqlstate.Error.
+func (r *Registry) Execute(ctx context.Context, c consent.Command) (Result, error) {
 	if err := c.Check(); err != nil {
 		return Result{}, err
 	}
 	if c.Request == "" {
-		// With a key of its own a commit whose answer was lost can be recognised.
+		// with a key of its own, the command can be recognised if the answer to its commit is lost
 		key := make([]byte, 16)
 		_, _ = rand.Read(key)
 		c.Request = "\x01" + hex.EncodeToString(key)
 	}
 	var out Result
 	w := &writer{registry: r, command: c}
-	err := r.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+	err := r.withConnection(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		var err error
 		out, err = w.write(ctx, conn)
 		return err
@@ -90,31 +90,31 @@ func (r *Registry) Do(ctx context.Context, c consent.Command) (Result, error) {
 	return out, err
 }
 
-// writer carries out one command, over all attempts.
+// writer carries out one command, in one or several attempts.
 type writer struct {
-	registry *Registry
-	command  consent.Command
-	erasing  *uuid // subject of an erasure that may have been committed already
+	registry      *Registry
+	command       consent.Command
+	erasedSubject *uuid // the subject of an erasure that may have been committed already
 
-	conn    *pgx.Conn
-	id      uuid
-	clock   time.Time
-	now     time.Time // not before the time of the last record
-	last    head
-	names   map[string]party
-	refs    map[uuid]party
-	problem error // the registry was tampered with
+	conn         *pgx.Conn
+	id           uuid
+	clock        time.Time
+	now          time.Time // the time of the new records, which is not before that of the last record
+	lastHead     head
+	names        map[string]party
+	partiesByRef map[uuid]party
+	tampering    error // the registry was tampered with
 }
 
 func (w *writer) write(ctx context.Context, conn *pgx.Conn) (out Result, err error) {
 	r := w.registry
-	w.conn, w.names, w.refs, w.problem = conn, map[string]party{}, map[uuid]party{}, nil
+	w.conn, w.names, w.partiesByRef, w.tampering = conn, map[string]party{}, map[uuid]party{}, nil
 	a, err := openAnchor(ctx, r.Anchor, r.Database, r.Keys)
 	if err != nil {
 		if !onlyRestricts(w.command) {
 			return Result{}, err
 		}
-		w.problem = err
+		w.tampering = err
 	}
 	if a != nil {
 		defer a.close()
@@ -124,16 +124,16 @@ func (w *writer) write(ctx context.Context, conn *pgx.Conn) (out Result, err err
 		return Result{}, dbError("begin a change of consent", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	// An acknowledged change must survive a crash of the server, whatever its settings. remote_apply, which is
-	// stronger, stays.
+	// An acknowledged change must survive a crash of the server, whatever its settings are. The stronger remote_apply is
+	// kept.
 	if _, err := tx.Exec(ctx, `SELECT pg_catalog.set_config('synchronous_commit', 'on', true)
 		WHERE pg_catalog.current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')`); err != nil {
 		return Result{}, dbError("begin a change of consent", err)
 	}
-	if err := w.open(ctx, tx, a); err != nil {
+	if err := w.lockAndCheck(ctx, tx, a); err != nil {
 		return Result{}, err
 	}
-	out, entries, err := w.decide(ctx, tx)
+	out, entries, err := w.decideRecords(ctx, tx)
 	if err != nil || len(entries) == 0 {
 		return out, err
 	}
@@ -142,23 +142,23 @@ func (w *writer) write(ctx context.Context, conn *pgx.Conn) (out Result, err err
 			return Result{}, err
 		}
 	}
-	anchoring := a != nil && w.problem == nil
+	anchoring := a != nil && w.tampering == nil
 	if anchoring {
-		if err := a.prepare(w.last, w.now); err != nil {
+		if err := a.prepare(w.lastHead, w.now); err != nil {
 			if !onlyRestricts(w.command) {
 				return Result{}, anchorError(false, err)
 			}
-			anchoring, w.problem = false, err
+			anchoring, w.tampering = false, err
 		}
 	}
 	if w.command.Do == consent.Erase {
-		w.erasing = &entries[len(entries)-1].entry.Subject
+		w.erasedSubject = &entries[len(entries)-1].entry.Subject
 	}
 	if err := tx.Commit(ctx); err != nil {
 		return Result{}, dbError("commit a change of consent", err)
 	}
-	if r.committing != nil {
-		r.committing()
+	if r.afterCommit != nil {
+		r.afterCommit()
 	}
 	if anchoring {
 		if err := a.commit(); err != nil {
@@ -167,16 +167,16 @@ func (w *writer) write(ctx context.Context, conn *pgx.Conn) (out Result, err err
 	}
 	var t *TamperedError
 	switch {
-	case errors.As(w.problem, &t):
+	case errors.As(w.tampering, &t):
 		out.Tampered = t
-	case w.problem != nil:
-		return out, anchorError(true, w.problem)
+	case w.tampering != nil:
+		return out, anchorError(true, w.tampering)
 	}
 	return out, nil
 }
 
-// open takes the lock of writers, and compares the end of the chain with the codes and the anchor.
-func (w *writer) open(ctx context.Context, tx pgx.Tx, a *anchor) error {
+// lockAndCheck takes the lock that writers hold, and compares the end of the chain with the codes and the anchor.
+func (w *writer) lockAndCheck(ctx context.Context, tx pgx.Tx, a *lockedAnchor) error {
 	var number *int64
 	var recorded *time.Time
 	var e entry
@@ -185,65 +185,66 @@ func (w *writer) open(ctx context.Context, tx pgx.Tx, a *anchor) error {
 	if err != nil {
 		return dbError("change consent", err)
 	}
-	w.now, w.last = w.clock, head{w.id, 0, genesis(w.id)}
+	w.now, w.lastHead = w.clock, head{w.id, 0, genesisHash(w.id)}
 	if number != nil {
-		if err := e.scan(tx.QueryRow(ctx, "SELECT "+columns+" FROM "+records+" WHERE number = $1", *number)); err != nil {
+		if err := e.scan(tx.QueryRow(ctx, "SELECT "+recordColumns+" FROM "+fromRecords+" WHERE number = $1",
+			*number)); err != nil {
 			return dbError("read the last consent record", err)
 		}
-		w.last = head{w.id, e.Number, e.Hash}
+		w.lastHead = head{w.id, e.Number, e.Hash}
 		if e.RecordedAt.After(w.now) {
 			w.now = e.RecordedAt
 		}
 	}
 	w.now = w.now.UTC()
-	if w.problem == nil {
-		w.problem = w.checkTail(ctx, tx, a, e)
+	if w.tampering == nil {
+		w.tampering = w.checkTail(ctx, tx, a, e)
 	}
-	if w.problem != nil {
+	if w.tampering != nil {
 		if !onlyRestricts(w.command) {
-			return w.problem
+			return w.tampering
 		}
 		return nil
 	}
-	// The record of a report gives nobody access, and a report is owed whatever the clock says.
+	// The record of a report gives nobody access, and the subject may demand a report whatever the clock says.
 	if !onlyRestricts(w.command) && w.command.Do != consent.Report && w.now.Sub(w.clock) > clockSlack {
 		return consent.NewClock()
 	}
 	return nil
 }
 
-// clockSlack is how far a clock may be behind when it is corrected.
+// clockSlack is how far a clock may be set back when it is corrected.
 const clockSlack = time.Minute
 
-// checkTail makes the cheap checks: the code of the last record, and whether the anchored record is there.
-func (w *writer) checkTail(ctx context.Context, tx pgx.Tx, a *anchor, last entry) error {
-	if w.last.Number > 0 {
-		if why := last.problem(w.registry.Keys, w.id); why != "" {
-			return tampered(why)
+// checkTail makes the cheap checks: of the last record's code, and that the anchored record exists.
+func (w *writer) checkTail(ctx context.Context, tx pgx.Tx, a *lockedAnchor, last entry) error {
+	if w.lastHead.Number > 0 {
+		if why := last.findProblem(w.registry.Keys, w.id); why != "" {
+			return newTamperedError(why)
 		}
 	}
 	h, ok, err := a.head()
 	switch {
 	case err != nil:
-		return tampered(err.Error())
-	case !ok && w.last.Number == 0:
+		return newTamperedError(err.Error())
+	case !ok && w.lastHead.Number == 0:
 		return nil
 	case !ok:
 		// This proxy has no anchor for the registry yet. Before it makes one, the whole registry must verify.
-		export, err := read(ctx, tx)
+		export, err := readExport(ctx, tx)
 		var bad *unreadableError
 		if errors.As(err, &bad) {
-			return tampered(bad.Error())
+			return newTamperedError(bad.Error())
 		}
 		if err != nil {
 			return err
 		}
 		if found := Check(export, w.registry.Keys, nil); len(found) > 0 {
-			return tampered(found[0].String())
+			return newTamperedError(found[0].String())
 		}
 		return nil
 	case h.Registry != w.id:
-		return tampered("the database has another registry than the anchor")
+		return newTamperedError("the database has another registry than the anchor")
 	case h.Number == 0:
 		return nil
 	}
@@ -251,37 +252,37 @@ func (w *writer) checkTail(ctx context.Context, tx pgx.Tx, a *anchor, last entry
 	err = tx.QueryRow(ctx, "SELECT hash FROM pgconsent.consent_record WHERE number = $1", h.Number).Scan(&hash)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return tampered(fmt.Sprintf("record %d, which was acknowledged, is gone", h.Number))
+		return newTamperedError(fmt.Sprintf("record %d, which was acknowledged, is gone", h.Number))
 	case err != nil:
 		return dbError("read the anchored consent record", err)
 	case !bytes.Equal(hash, h.Hash):
-		return tampered(fmt.Sprintf("record %d is not the one that was acknowledged", h.Number))
+		return newTamperedError(fmt.Sprintf("record %d is not the one that was acknowledged", h.Number))
 	}
 	return nil
 }
 
-// newRecord is an entry with its scope in clear text.
+// newRecord is an entry together with its scope in clear text.
 type newRecord struct {
 	entry entry
 	scope string
 }
 
-// decide computes the records of the command.
-func (w *writer) decide(ctx context.Context, tx pgx.Tx) (Result, []newRecord, error) {
+// decideRecords returns the records that the command makes.
+func (w *writer) decideRecords(ctx context.Context, tx pgx.Tx) (Result, []newRecord, error) {
 	c := w.command
 	key := c.Key()
-	subject, known, err := w.find(ctx, tx, key.Subject)
+	subject, known, err := w.findByName(ctx, tx, key.Subject)
 	if err != nil {
 		return Result{}, nil, err
 	}
-	if !known && w.erasing != nil {
-		return w.erasedBefore(ctx, tx)
+	if !known && w.erasedSubject != nil {
+		return w.findErasure(ctx, tx)
 	}
 	if !known {
 		// a new reference without records: the same queries run, so that a refusal takes as long as for a known subject
 		subject = newParty(key.Subject)
 	}
-	if before, ok, err := w.repeated(ctx, tx, subject); err != nil || ok {
+	if before, ok, err := w.findRepeated(ctx, tx, subject); err != nil || ok {
 		return before, nil, err
 	}
 	if c.Do == consent.Erase {
@@ -307,7 +308,7 @@ func (w *writer) decide(ctx context.Context, tx pgx.Tx) (Result, []newRecord, er
 			return Result{}, nil, err
 		}
 	}
-	entries, err := w.entries(ctx, tx, subject, steps)
+	entries, err := w.signSteps(ctx, tx, subject, steps)
 	if err != nil {
 		return Result{}, nil, err
 	}
@@ -315,31 +316,31 @@ func (w *writer) decide(ctx context.Context, tx pgx.Tx) (Result, []newRecord, er
 	if last.Event != consent.EventAppointed && last.Event != consent.EventDismissed {
 		out.Consent = last.Consent
 	}
-	out.Number = entries[len(entries)-1].entry.Number
+	out.RecordNumber = entries[len(entries)-1].entry.Number
 	return out, entries, nil
 }
 
-// entries signs steps, in order, after the last record. The key of the command goes with the last one.
-func (w *writer) entries(ctx context.Context, tx pgx.Tx, subject party, steps []consent.Step) ([]newRecord, error) {
+// signSteps signs the steps, in order, as records after the last one. The last of them gets the key of the command.
+func (w *writer) signSteps(ctx context.Context, tx pgx.Tx, subject party, steps []consent.Step) ([]newRecord, error) {
 	var out []newRecord
 	for i, s := range steps {
-		e := entry{Number: w.last.Number + 1, RecordedAt: w.now.Truncate(time.Microsecond), Subject: subject.ref,
-			Event: string(s.Event), link: link{Prev: w.last.Hash}}
-		e.set(s.Consent)
+		e := entry{Number: w.lastHead.Number + 1, RecordedAt: w.now.Truncate(time.Microsecond), Subject: subject.ref,
+			Event: string(s.Event), chainLink: chainLink{Prev: w.lastHead.Hash}}
+		e.setConsent(s.Consent)
 		e.Scope = subject.scope(s.Consent.Scope)
-		d := details{Version: 1, Subject: subject.name, Scope: s.Consent.Scope, By: s.By.Role, Via: w.command.Via,
-			Names: map[string]name{}}
+		d := details{Version: 1, Subject: subject.name, Scope: s.Consent.Scope, By: s.RecordedBy.Role, Via: w.command.Via,
+			Names: map[string]nameProof{}}
 		ref := func(who string) (string, error) {
 			if who == "" || who == consent.Everybody {
 				return "", nil
 			}
-			p, err := w.named(ctx, tx, who, subject)
+			p, err := w.findOrMake(ctx, tx, who, subject)
 			if err != nil {
 				return "", err
 			}
 			id := hex.EncodeToString(p.ref[:])
 			if p.ref != subject.ref {
-				d.Names[id] = p.proof()
+				d.Names[id] = p.proveName()
 			}
 			return id, nil
 		}
@@ -351,13 +352,13 @@ func (w *writer) entries(ctx context.Context, tx pgx.Tx, subject party, steps []
 			p := w.names[s.Consent.Grantee]
 			e.Grantee = &p.ref
 		}
-		if d.ByRef, err = ref(s.By.ID); err != nil {
+		if d.RecordedByRef, err = ref(s.RecordedBy.ID); err != nil {
 			return nil, err
 		}
-		if s.By == w.command.By { // steps of the clock have no reason
+		if s.RecordedBy == w.command.By { // steps that time alone causes have no reason
 			d.Reason, d.Evidence = w.command.Reason, w.command.Evidence
-			if s.By.Role == consent.RoleSubject || s.By.Role == consent.RoleGuardian {
-				d.Grantor = d.ByRef
+			if s.RecordedBy.Role == consent.RoleSubject || s.RecordedBy.Role == consent.RoleGuardian {
+				d.Grantor = d.RecordedByRef
 			} else if w.command.Do == consent.Interact {
 				d.Grantor = hex.EncodeToString(subject.ref[:])
 			}
@@ -367,20 +368,20 @@ func (w *writer) entries(ctx context.Context, tx pgx.Tx, subject party, steps []
 		}
 		if i == len(steps)-1 {
 			e.Request = subject.digest("request", w.command.Request)
-			d.Command = w.digest()
+			d.Command = w.commandDigest()
 		}
 		if e.Sealed, err = subject.seal(w.id, e.Number, d); err != nil {
 			return nil, err
 		}
 		e.sign(w.registry.Keys, w.id)
-		w.last = head{w.id, e.Number, e.Hash}
+		w.lastHead = head{w.id, e.Number, e.Hash}
 		out = append(out, newRecord{e, s.Consent.Scope})
 	}
 	return out, nil
 }
 
-// digest identifies the command.
-func (w *writer) digest() string {
+// commandDigest returns a digest that identifies the command.
+func (w *writer) commandDigest() string {
 	c := w.command
 	c.Request, c.Via = "", ""
 	text, err := json.Marshal(c)
@@ -391,10 +392,10 @@ func (w *writer) digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// repeated returns the result of an earlier command with the same key.
-func (w *writer) repeated(ctx context.Context, tx pgx.Tx, subject party) (Result, bool, error) {
+// findRepeated returns the result of an earlier command with the same key.
+func (w *writer) findRepeated(ctx context.Context, tx pgx.Tx, subject party) (Result, bool, error) {
 	var e entry
-	err := tx.QueryRow(ctx, "SELECT "+columns+" FROM "+records+" WHERE request = $1 AND subject = $2",
+	err := tx.QueryRow(ctx, "SELECT "+recordColumns+" FROM "+fromRecords+" WHERE request = $1 AND subject = $2",
 		subject.digest("request", w.command.Request), subject.ref).Scan(e.fields()...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Result{}, false, nil
@@ -404,14 +405,14 @@ func (w *writer) repeated(ctx context.Context, tx pgx.Tx, subject party) (Result
 	}
 	d, err := subject.open(w.id, e.Number, e.Sealed)
 	if err != nil {
-		return Result{}, false, tampered(err.Error())
+		return Result{}, false, newTamperedError(err.Error())
 	}
-	if d.Command != w.digest() {
+	if d.Command != w.commandDigest() {
 		return Result{}, false, consent.NewConflict()
 	}
 	key := w.command.Key()
 	key.Scope = d.Scope
-	return Result{Consent: e.consent(key), Number: e.Number, At: e.RecordedAt, Repeated: true}, true, nil
+	return Result{Consent: e.consent(key), RecordNumber: e.Number, At: e.RecordedAt, Repeated: true}, true, nil
 }
 
 func (w *writer) append(ctx context.Context, tx pgx.Tx, p newRecord) error {

@@ -17,7 +17,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// Export is everything that [Check] reads, as the database has it.
+// Export is everything in the database that [Check] reads.
 type Export struct {
 	registries []uuid
 	entries    []entry
@@ -26,8 +26,8 @@ type Export struct {
 	guardians  []guardianRow
 }
 
-// Records is the number of records.
-func (x *Export) Records() int { return len(x.entries) }
+// RecordCount returns the number of records.
+func (x *Export) RecordCount() int { return len(x.entries) }
 
 // subjectRow is a row of pgconsent.subject.
 type subjectRow struct {
@@ -48,7 +48,7 @@ type currentRow struct {
 	GivenAt, ExpiresAt, DueAt, DecayFrom, DecayedBefore *time.Time
 	DecayedDays                                         *int32
 	VoidBefore, WarnedAt                                *time.Time
-	DecayCategories                                     []string // categories when the countdown began
+	DecayCategories                                     []string // the categories at the beginning of the countdown
 }
 
 // guardianRow is a row of pgconsent.consent_guardian.
@@ -57,14 +57,15 @@ type guardianRow struct {
 	Number            int64
 }
 
-// read exports a snapshot.
-func read(ctx context.Context, q querier) (*Export, error) {
+// readExport reads everything in one snapshot.
+func readExport(ctx context.Context, q querier) (*Export, error) {
 	x := &Export{}
 	var err error
 	if x.registries, err = queryAll[uuid](ctx, q, "SELECT id FROM pgconsent.consent_registry", pgx.RowTo[uuid]); err != nil {
 		return nil, err
 	}
-	if x.entries, err = queryAll(ctx, q, "SELECT "+columns+" FROM "+records+" ORDER BY number", scanEntry); err != nil {
+	if x.entries, err = queryAll(ctx, q, "SELECT "+recordColumns+" FROM "+fromRecords+" ORDER BY number",
+		scanEntry); err != nil {
 		return nil, err
 	}
 	if x.people, err = queryAll(ctx, q, "SELECT ref, subject, key, pseudonym_key, erased_at FROM pgconsent.subject",
@@ -95,7 +96,7 @@ func queryAll[T any](ctx context.Context, q querier, sql string, f pgx.RowToFunc
 	case errors.As(err, &pgErr), isTransient(err), ctx.Err() != nil:
 		return nil, dbError("verify the consent registry", err)
 	default:
-		return nil, &unreadableError{err} // such as infinity, which pgconsent never writes
+		return nil, &unreadableError{err} // a value such as infinity, which pgconsent never writes
 	}
 }
 
@@ -106,24 +107,24 @@ func (u *unreadableError) Error() string {
 	return "the registry has a row that pgconsent did not write: " + u.cause.Error()
 }
 
-// Finding is one difference.
+// Finding is one way in which a registry differs from what it should be.
 type Finding struct {
-	Number int64 // number of the record; 0: it is about no single record
-	Why    string
+	RecordNumber int64 // the number of the record; 0: the finding is about no single record
+	Problem      string
 }
 
 func (f Finding) String() string {
-	if f.Number == 0 {
-		return f.Why
+	if f.RecordNumber == 0 {
+		return f.Problem
 	}
-	return fmt.Sprintf("record %d: %s", f.Number, f.Why)
+	return fmt.Sprintf("record %d: %s", f.RecordNumber, f.Problem)
 }
 
 // maxFindings limits the reported findings.
 const maxFindings = 100
 
-// Check verifies an export with its codes and the anchored head. Without findings the records are those that were
-// signed, complete at least up to the anchor, and in order, and the current consents follow from them.
+// Check verifies an export by its codes and the anchored head. Without findings the records are those that were signed,
+// complete at least up to the anchor, and in order, and the current consents follow from them.
 func Check(x *Export, k Keys, anchored *head) []Finding {
 	c := &checker{keys: k, people: map[uuid]*subjectRow{}, open: map[uuid]party{}, erasedSubjects: map[uuid]bool{},
 		current: map[consent.Key]currentRow{}, guardians: map[[2]string]int64{}}
@@ -136,8 +137,8 @@ func Check(x *Export, k Keys, anchored *head) []Finding {
 		c.found(0, "the database has another registry than the anchor")
 	}
 	c.read(x.people)
-	c.walk(x.entries, anchored)
-	c.compare(x)
+	c.checkChain(x.entries, anchored)
+	c.compareTables(x)
 	return c.findings
 }
 
@@ -185,9 +186,9 @@ func (c *checker) read(people []subjectRow) {
 	}
 }
 
-// walk checks the chain of records, and computes the current consents from them.
-func (c *checker) walk(entries []entry, anchored *head) {
-	prev, number, last := genesis(c.id), int64(0), time.Time{}
+// checkChain checks the chain of records, and computes the current consents from it.
+func (c *checker) checkChain(entries []entry, anchored *head) {
+	prev, number, last := genesisHash(c.id), int64(0), time.Time{}
 	for i := range entries {
 		e := &entries[i]
 		if e.Number != number+1 {
@@ -199,13 +200,13 @@ func (c *checker) walk(entries []entry, anchored *head) {
 		if e.RecordedAt.Before(last) {
 			c.found(e.Number, "it is older than the record before it")
 		}
-		if why := e.problem(c.keys, c.id); why != "" {
+		if why := e.findProblem(c.keys, c.id); why != "" {
 			c.found(e.Number, "%s", why)
 		}
 		if anchored != nil && anchored.Number == e.Number && !bytes.Equal(anchored.Hash, e.Hash) {
 			c.found(e.Number, "it is not the one that was acknowledged")
 		}
-		c.apply(e)
+		c.applyRecord(e)
 		prev, number, last = e.Hash, e.Number, e.RecordedAt
 	}
 	if anchored != nil && anchored.Number > number {
@@ -213,8 +214,8 @@ func (c *checker) walk(entries []entry, anchored *head) {
 	}
 }
 
-// apply applies a record to the current consents, and checks its sealed details.
-func (c *checker) apply(e *entry) {
+// applyRecord applies a record to the current consents, and checks its sealed details.
+func (c *checker) applyRecord(e *entry) {
 	person := c.people[e.Subject]
 	if person == nil {
 		c.found(e.Number, "its subject is missing")
@@ -224,12 +225,12 @@ func (c *checker) apply(e *entry) {
 		c.found(e.Number, "its subject was erased before")
 	}
 	if e.Event == string(consent.EventErased) {
-		c.forget(e)
+		c.applyErasure(e)
 		return
 	}
 	p, ok := c.open[e.Subject]
 	if !ok {
-		return // erased later, or reported already
+		return // the subject was erased later, or the problem was reported already
 	}
 	d, err := p.open(c.id, e.Number, e.Sealed)
 	switch {
@@ -245,7 +246,7 @@ func (c *checker) apply(e *entry) {
 		id, err := hex.DecodeString(ref)
 		if err != nil || len(id) != 16 || c.people[uuid(id)] == nil {
 			c.found(e.Number, "a person that it names is missing")
-		} else if other, ok := c.open[uuid(id)]; ok && other.proof() != proof {
+		} else if other, ok := c.open[uuid(id)]; ok && other.proveName() != proof {
 			c.found(e.Number, "a person that it names had another name")
 		}
 	}
@@ -284,8 +285,8 @@ func (c *checker) apply(e *entry) {
 	}
 }
 
-// forget applies an erasure.
-func (c *checker) forget(e *entry) {
+// applyErasure applies an erasure.
+func (c *checker) applyErasure(e *entry) {
 	c.erasedSubjects[e.Subject] = true
 	switch p := c.people[e.Subject]; {
 	case p.Name != nil || p.Key != nil || p.PseudonymKey != nil:
@@ -295,8 +296,8 @@ func (c *checker) forget(e *entry) {
 	}
 }
 
-// compare compares the current consents and the erased subjects with the records.
-func (c *checker) compare(x *Export) {
+// compareTables compares the current consents and the erased subjects in the database with the computed ones.
+func (c *checker) compareTables(x *Export) {
 	for _, p := range x.people {
 		if p.ErasedAt != nil && !c.erasedSubjects[p.Ref] {
 			c.found(0, "a subject was erased without a record of it")
@@ -311,7 +312,7 @@ func (c *checker) compare(x *Export) {
 			c.found(f.Number, "consent_current has it twice")
 		case !ok:
 			c.found(f.Number, "consent_current has a consent that the records do not have")
-		case !same(f, want):
+		case !equalRows(f, want):
 			c.found(f.Number, "consent_current differs from the records")
 		}
 		seen[key] = true
@@ -331,12 +332,12 @@ func (c *checker) compare(x *Export) {
 	for _, number := range c.guardians {
 		c.found(number, "consent_guardian lacks a guardian")
 	}
-	slices.SortStableFunc(c.findings, func(a, b Finding) int { return strings.Compare(a.Why, b.Why) })
-	slices.SortStableFunc(c.findings, func(a, b Finding) int { return int(a.Number - b.Number) })
+	slices.SortStableFunc(c.findings, func(a, b Finding) int { return strings.Compare(a.Problem, b.Problem) })
+	slices.SortStableFunc(c.findings, func(a, b Finding) int { return int(a.RecordNumber - b.RecordNumber) })
 }
 
-// same compares two rows; times by their instants.
-func same(a, b currentRow) bool {
+// equalRows tells whether two rows are equal; times are compared as instants.
+func equalRows(a, b currentRow) bool {
 	for _, f := range []*currentRow{&a, &b} {
 		for _, t := range []**time.Time{&f.GivenAt, &f.ExpiresAt, &f.DueAt, &f.DecayFrom, &f.DecayedBefore,
 			&f.VoidBefore, &f.WarnedAt} {

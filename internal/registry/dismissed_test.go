@@ -15,11 +15,13 @@ func TestGuardiansSpeakWhileTheyAreAppointed(t *testing.T) {
 	owner, sean := consent.Party{Role: consent.RoleController, ID: "owner"}, consent.Party{Role: consent.RoleGuardian, ID: "sean"}
 	speaks := func(want bool) {
 		t.Helper()
-		_, err := r.Do(t.Context(), consent.Command{Do: consent.Grant, Subject: "ada", Stream: consent.Temporary, By: sean})
+		_, err := r.Execute(t.Context(), consent.Command{Do: consent.Grant, Subject: "ada", Stream: consent.Temporary,
+			By: sean})
 		if want != (err == nil) || !want && !errors.As(err, new(*consent.ForbiddenError)) {
 			t.Errorf("speaks: %v, want %v", err, want)
 		}
-		if _, err := r.Do(t.Context(), consent.Command{Do: consent.Revoke, Subject: "eve", By: sean}); !errors.As(err, new(*consent.ForbiddenError)) {
+		if _, err := r.Execute(t.Context(), consent.Command{Do: consent.Revoke, Subject: "eve", By: sean}); !errors.As(err,
+			new(*consent.ForbiddenError)) {
 			t.Errorf("for somebody else: %v", err)
 		}
 		if named, err := r.Guardians(t.Context(), "ada"); err != nil || (len(named) == 1) != want {

@@ -17,7 +17,7 @@ import (
 // uuid is a reference to a person.
 type uuid = [16]byte
 
-// entry is a row of consent_record.
+// entry is a row of the table consent_record.
 type entry struct {
 	Number        int64
 	RecordedAt    time.Time
@@ -41,24 +41,26 @@ type entry struct {
 	Controller    *string
 	Request       []byte // nil: NULL
 	Sealed        []byte
-	link
+	chainLink
 }
 
-// link is how an entry is part of the chain: the hash of the entry before it, its own, and the codes of that.
-type link struct {
+// chainLink says how an entry belongs to the chain: the hash of the entry before it, its own hash, and the codes of its
+// hash.
+type chainLink struct {
 	Prev    []byte
 	Hash    []byte
 	Mac     []byte
-	Kid     int32  // key of Mac
-	CodeKid *int32 // key of the code that replaces Mac; nil: there is none
+	Kid     int32  // the number of the key with which Mac was made
+	CodeKid *int32 // the number of the key of the code that replaces Mac; nil: there is none
 	Code    []byte
 }
 
-// records is consent_record with the codes that were added later.
-const records = "pgconsent.consent_record LEFT JOIN pgconsent.consent_code USING (number)"
+// fromRecords is a FROM clause of consent_record with the codes that were added later.
+const fromRecords = "pgconsent.consent_record LEFT JOIN pgconsent.consent_code USING (number)"
 
-// columns are those of records in the order of entry.fields: first those that can be read even if a later one cannot.
-const columns = "number, hash, recorded_at, subject, event, state, stream, categories, purposes, asked, grantee, " +
+// recordColumns are the columns of fromRecords in the order of entry.fields. Those come first that can be read even if
+// a later one cannot.
+const recordColumns = "number, hash, recorded_at, subject, event, state, stream, categories, purposes, asked, grantee, " +
 	"scope, given_at, expires_at, due_at, " +
 	"decay_from, decayed_before, decayed_days, void_before, warned_at, controller, request, sealed, prev, mac, " +
 	"kid, code_kid, code"
@@ -79,8 +81,8 @@ func (e *entry) scan(row pgx.Row) error {
 	return err
 }
 
-// computeHash is the hash of all fields but hash and mac. Each field is written with its length, so that no two entries
-// give the same bytes.
+// computeHash returns the hash of all fields but hash and mac. Each field is hashed with its length, so that no two
+// entries give the same bytes.
 func (e *entry) computeHash() [sha256.Size]byte {
 	h := sha256.New()
 	h.Write([]byte("pgconsent consent record 1\n"))
@@ -160,26 +162,26 @@ func (e *entry) computeHash() [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// sign links the entry to the one before and signs it for this registry.
+// sign links the entry to the one before it, and signs it for this registry.
 func (e *entry) sign(k Keys, registry uuid) {
-	e.Kid, _ = k.signing()
+	e.Kid, _ = k.signingKey()
 	sum := e.computeHash()
 	e.Hash = sum[:]
 	e.Mac = k.code(e.Kid, registry, e.Hash)
 }
 
-// code is the code of a record under a key; nil if the key is not there.
+// code returns the code of a record under a key; nil if the key is missing.
 func (k Keys) code(kid int32, registry uuid, hash []byte) []byte {
 	return k.codeFor("record|", kid, registry, hash)
 }
 
-// recode is the code that replaces the code of another key.
-func (k Keys) recode(kid int32, registry uuid, hash []byte) []byte {
+// replacementCode returns the code that replaces the code of another key.
+func (k Keys) replacementCode(kid int32, registry uuid, hash []byte) []byte {
 	return k.codeFor("again|", kid, registry, hash)
 }
 
 func (k Keys) codeFor(use string, kid int32, registry uuid, hash []byte) []byte {
-	s, ok := k.secret(kid)
+	s, ok := k.keyByNumber(kid)
 	if !ok {
 		return nil
 	}
@@ -190,21 +192,21 @@ func (k Keys) codeFor(use string, kid int32, registry uuid, hash []byte) []byte 
 	return h.Sum(nil)
 }
 
-// problem returns what is wrong with an entry by itself, "" if nothing.
-func (e *entry) problem(k Keys, registry uuid) string {
+// findProblem returns what is wrong with an entry by itself; "": nothing.
+func (e *entry) findProblem(k Keys, registry uuid) string {
 	sum := e.computeHash()
 	if !bytes.Equal(sum[:], e.Hash) {
 		return "the record was changed: its hash does not fit"
 	}
 	again := false
 	if e.CodeKid != nil {
-		code := k.recode(*e.CodeKid, registry, e.Hash)
+		code := k.replacementCode(*e.CodeKid, registry, e.Hash)
 		if again = code != nil && hmac.Equal(code, e.Code); !again {
 			return "the code that the record was given with another key does not fit"
 		}
 	}
 	switch code := k.code(e.Kid, registry, e.Hash); {
-	case code == nil && again: // the key of its own code was retired
+	case code == nil && again: // the key of the entry's own code was retired
 	case code == nil:
 		return "the record is signed with a key that is not in the key file"
 	case !hmac.Equal(code, e.Mac):
@@ -213,8 +215,8 @@ func (e *entry) problem(k Keys, registry uuid) string {
 	return ""
 }
 
-// genesis is the "previous hash" of the first record.
-func genesis(registry uuid) []byte {
+// genesisHash returns the hash that the first record names as that of the record before it.
+func genesisHash(registry uuid) []byte {
 	sum := sha256.Sum256(append([]byte("pgconsent consent registry 1\n"), registry[:]...))
 	return sum[:]
 }
@@ -240,8 +242,8 @@ func (e *entry) consent(key consent.Key) consent.Consent {
 	return c
 }
 
-// set sets the consent after the entry.
-func (e *entry) set(c consent.Consent) {
+// setConsent sets the fields that hold the consent after the entry.
+func (e *entry) setConsent(c consent.Consent) {
 	e.State, e.Categories, e.Purposes, e.Asked = string(c.State), c.Categories, c.Purposes, c.RequestedCategories
 	if e.Categories == nil {
 		e.Categories = []string{}
@@ -252,9 +254,10 @@ func (e *entry) set(c consent.Consent) {
 	if c.Stream != "" {
 		e.Stream = (*string)(&c.Stream)
 	}
-	e.GivenAt, e.ExpiresAt, e.DueAt, e.DecayFrom, e.DecayedBefore = when(c.GivenAt), when(c.ExpiresAt), when(c.DueAt),
-		when(c.DecayFrom), when(c.DecayedBefore)
-	e.VoidBefore, e.WarnedAt = when(c.VoidBefore), when(c.WarnedAt)
+	e.GivenAt, e.ExpiresAt, e.DueAt, e.DecayFrom, e.DecayedBefore = toMicroseconds(c.GivenAt),
+		toMicroseconds(c.ExpiresAt), toMicroseconds(c.DueAt),
+		toMicroseconds(c.DecayFrom), toMicroseconds(c.DecayedBefore)
+	e.VoidBefore, e.WarnedAt = toMicroseconds(c.VoidBefore), toMicroseconds(c.WarnedAt)
 	if c.DecayedDays != 0 {
 		days := int32(c.DecayedDays)
 		e.DecayedDays = &days
@@ -271,8 +274,8 @@ func at(t *time.Time) time.Time {
 	return t.UTC()
 }
 
-// when converts a time to the database's precision, microseconds.
-func when(t time.Time) *time.Time {
+// toMicroseconds converts a time to the database's precision, microseconds.
+func toMicroseconds(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}

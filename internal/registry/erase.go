@@ -17,7 +17,7 @@ func (w *writer) erase(ctx context.Context, tx pgx.Tx, subject party, known bool
 	if err != nil {
 		return Result{}, nil, err
 	}
-	// Who may not erase is refused first, whatever records there are.
+	// a party that may not erase is refused first, whether there are records or not
 	var missing *consent.NotFoundError
 	if _, err := consent.Decide(w.registry.Settings, w.now, situation, w.command); err != nil && !errors.As(err, &missing) {
 		return Result{}, nil, err
@@ -49,7 +49,7 @@ func (w *writer) erase(ctx context.Context, tx pgx.Tx, subject party, known bool
 		c := w.command
 		c.Do, c.Grantee, c.Scope = consent.Revoke, key.Grantee, key.Scope
 		ended, err := consent.Decide(w.registry.Settings, w.now,
-			consent.Situation{Consent: before, Guardian: situation.Guardian}, c)
+			consent.Situation{Consent: before, IsGuardian: situation.IsGuardian}, c)
 		if err != nil {
 			return Result{}, nil, err
 		}
@@ -61,20 +61,20 @@ func (w *writer) erase(ctx context.Context, tx pgx.Tx, subject party, known bool
 	}
 	last := consent.Consent{Key: consent.Key{Subject: subject.name, Grantee: consent.Everybody,
 		Scope: consent.Everything}, State: state, Controller: w.registry.Settings.Controller}
-	steps = append(steps, consent.Step{Event: consent.EventErased, Consent: last, By: w.command.By})
-	entries, err := w.entries(ctx, tx, subject, steps)
+	steps = append(steps, consent.Step{Event: consent.EventErased, Consent: last, RecordedBy: w.command.By})
+	entries, err := w.signSteps(ctx, tx, subject, steps)
 	if err != nil {
 		return Result{}, nil, err
 	}
-	return Result{Consent: last, Number: w.last.Number, At: w.now}, entries, nil
+	return Result{Consent: last, RecordNumber: w.lastHead.Number, At: w.now}, entries, nil
 }
 
-// erasedBefore finds an erasure whose commit was not confirmed.
-func (w *writer) erasedBefore(ctx context.Context, tx pgx.Tx) (Result, []newRecord, error) {
+// findErasure finds an erasure whose commit was not confirmed.
+func (w *writer) findErasure(ctx context.Context, tx pgx.Tx) (Result, []newRecord, error) {
 	out := Result{Repeated: true}
 	err := tx.QueryRow(ctx,
 		"SELECT number, recorded_at FROM pgconsent.consent_record WHERE subject = $1 AND event = 'erased'",
-		*w.erasing).Scan(&out.Number, &out.At)
+		*w.erasedSubject).Scan(&out.RecordNumber, &out.At)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Result{}, nil, consent.NewNotFound()
 	}

@@ -35,7 +35,7 @@ func TestWritersRace(t *testing.T) {
 	for i := range 12 {
 		wg.Go(func() {
 			r := []*Registry{one, two}[i%2]
-			_, err := r.Do(t.Context(), consent.Command{
+			_, err := r.Execute(t.Context(), consent.Command{
 				Do: consent.DecidePartnership, Subject: "ada", Decision: consent.TaskComplete, By: consent.Party{
 					Role: consent.RoleAgent, ID: fmt.Sprint("agent ", i)}})
 			switch {
@@ -49,7 +49,7 @@ func TestWritersRace(t *testing.T) {
 		})
 		wg.Go(func() {
 			r := []*Registry{one, two}[i%2]
-			if _, err := r.Do(t.Context(), grant(fmt.Sprint("person ", i), consent.Temporary)); err != nil {
+			if _, err := r.Execute(t.Context(), grant(fmt.Sprint("person ", i), consent.Temporary)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -74,8 +74,8 @@ func TestDoubleSubmit(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			out, err := r.Do(t.Context(), c)
-			if err != nil || out.Number != 1 {
+			out, err := r.Execute(t.Context(), c)
+			if err != nil || out.RecordNumber != 1 {
 				t.Errorf("%+v %v", out, err)
 			}
 			if !out.Repeated {
@@ -88,7 +88,7 @@ func TestDoubleSubmit(t *testing.T) {
 		t.Errorf("%d records, %d made", n, fresh.Load())
 	}
 	c.Stream = consent.Anonymous
-	if _, err := r.Do(t.Context(), c); !errors.As(err, new(*consent.ConflictError)) {
+	if _, err := r.Execute(t.Context(), c); !errors.As(err, new(*consent.ConflictError)) {
 		t.Errorf("%v, want a ConflictError", err)
 	}
 	other := grant("bob", consent.Temporary)
@@ -139,8 +139,8 @@ func TestCommitsWithoutAnswer(t *testing.T) {
 		{Do: consent.Erase, Subject: "ada", By: subject("ada")},
 	} {
 		cut.Store(1)
-		out, err := r.Do(t.Context(), c)
-		if err != nil || !out.Repeated || out.Number != int64(i+1) {
+		out, err := r.Execute(t.Context(), c)
+		if err != nil || !out.Repeated || out.RecordNumber != int64(i+1) {
 			t.Errorf("%s: %+v %v", c.Do, out, err)
 		}
 	}
@@ -177,7 +177,7 @@ func TestSessionsEndMidCall(t *testing.T) {
 	for w := range 4 {
 		wg.Go(func() {
 			for i := range 10 {
-				if _, err := r.Do(t.Context(), grant(fmt.Sprintf("person %d %d", w, i), consent.Temporary)); err != nil {
+				if _, err := r.Execute(t.Context(), grant(fmt.Sprintf("person %d %d", w, i), consent.Temporary)); err != nil {
 					t.Error(err)
 				}
 				answered <- struct{}{}
@@ -228,7 +228,7 @@ func TestClockGoesBack(t *testing.T) {
 	}
 	for _, c := range []consent.Command{grant("bob", consent.Temporary), grant("ada", consent.Temporary),
 		{Do: consent.Interact, Subject: "ada", By: subject("ada")}, {Do: consent.Upgrade, Subject: "ada", By: subject("ada")}} {
-		if _, err := r.Do(t.Context(), c); !errors.As(err, new(*consent.ClockError)) {
+		if _, err := r.Execute(t.Context(), c); !errors.As(err, new(*consent.ClockError)) {
 			t.Errorf("%s: %v, want a ClockError", c.Do, err)
 		}
 	}
@@ -271,17 +271,18 @@ func TestAnchorCannotBeWritten(t *testing.T) {
 			must(t, r, grant("bob", consent.Temporary))
 			spoil(t, r.Anchor)
 			var e *AnchorError
-			if _, err := r.Do(t.Context(), grant("eve", consent.Temporary)); !errors.As(err, &e) || e.Recorded {
+			if _, err := r.Execute(t.Context(), grant("eve", consent.Temporary)); !errors.As(err, &e) || e.Recorded {
 				t.Errorf("%v, want an AnchorError", err)
 			}
 			if n, _ := r.Epoch(t.Context()); n != 2 {
 				t.Errorf("%d records", n)
 			}
-			if _, err := r.Do(t.Context(), consent.Command{Do: consent.Revoke, Subject: "ada", By: subject("ada")}); !errors.As(err, &e) || !e.Recorded {
+			if _, err := r.Execute(t.Context(), consent.Command{Do: consent.Revoke, Subject: "ada",
+				By: subject("ada")}); !errors.As(err, &e) || !e.Recorded {
 				t.Errorf("%v, want an AnchorError that says it is in force", err)
 			}
-			rec, now, err := r.Current(t.Context(), consent.Key{Subject: "ada", Grantee: "*", Scope: "*"})
-			if err != nil || rec.ActiveAt(now) {
+			rec, now, err := r.CurrentRecord(t.Context(), consent.Key{Subject: "ada", Grantee: "*", Scope: "*"})
+			if err != nil || rec.IsActiveAt(now) {
 				t.Errorf("%+v %v", rec, err)
 			}
 		})
@@ -330,10 +331,11 @@ func TestTheFirstLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	late := openWithKeys(t, db, defaults, r.Keys, filepath.Join(t.TempDir(), "late.anchor"))
-	if _, err := late.Do(t.Context(), grant("new", consent.Temporary)); !errors.As(err, new(*TamperedError)) {
+	if _, err := late.Execute(t.Context(), grant("new", consent.Temporary)); !errors.As(err, new(*TamperedError)) {
 		t.Errorf("%v, want a TamperedError", err)
 	}
-	out, err := late.Do(t.Context(), consent.Command{Do: consent.Revoke, Subject: "person 1", By: subject("person 1")})
+	out, err := late.Execute(t.Context(), consent.Command{Do: consent.Revoke, Subject: "person 1",
+		By: subject("person 1")})
 	if err != nil || out.Tampered == nil || out.Consent.State != consent.Withdrawn {
 		t.Errorf("%+v %v", out, err)
 	}
@@ -343,7 +345,7 @@ func TestTheFirstLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	thief := openWithKeys(t, db, defaults, foreign, filepath.Join(t.TempDir(), "thief.anchor"))
-	if _, err := thief.Do(t.Context(), grant("new", consent.Temporary)); !errors.As(err, new(*TamperedError)) {
+	if _, err := thief.Execute(t.Context(), grant("new", consent.Temporary)); !errors.As(err, new(*TamperedError)) {
 		t.Errorf("%v, want a TamperedError", err)
 	}
 }
@@ -355,12 +357,12 @@ func TestDue(t *testing.T) {
 	conn := db.Connect(t, "postgres")
 	sweep := func() (did []consent.Action) {
 		t.Helper()
-		due, err := r.Due(t.Context(), 100)
+		due, err := r.DueCommands(t.Context(), 100)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range due {
-			if out := must(t, r, c); out.Number > 0 {
+			if out := must(t, r, c); out.RecordNumber > 0 {
 				did = append(did, c.Do)
 			}
 		}
@@ -389,11 +391,11 @@ func TestTheAnswerIsWhatStands(t *testing.T) {
 	must(t, r, grant("ada", consent.Temporary))
 	clock(t, conn, "0")
 	out := must(t, r, grant("ada", consent.Temporary))
-	stands, now, err := r.Current(t.Context(), consent.Key{Subject: "ada", Grantee: "*", Scope: "*"})
-	if err != nil || !stands.ActiveAt(now) {
+	stands, now, err := r.CurrentRecord(t.Context(), consent.Key{Subject: "ada", Grantee: "*", Scope: "*"})
+	if err != nil || !stands.IsActiveAt(now) {
 		t.Fatalf("%+v %v", stands, err)
 	}
-	if out.Number != 3 || out.Consent.State != consent.Given || !out.Consent.ExpiresAt.Equal(stands.ExpiresAt) {
+	if out.RecordNumber != 3 || out.Consent.State != consent.Given || !out.Consent.ExpiresAt.Equal(stands.ExpiresAt) {
 		t.Errorf("the answer is %+v, but %+v stands", out, stands)
 	}
 }

@@ -27,7 +27,7 @@ func TestAFullServerSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	_, err = other.Do(t.Context(), grant("ada", "TEMPORARY"))
+	_, err = other.Execute(t.Context(), grant("ada", "TEMPORARY"))
 	var e *sqlstate.Error
 	if !errors.As(err, &e) || e.Code != sqlstate.TooManyConnections || e.Hint == "" {
 		t.Errorf("a full server: %v", err)

@@ -31,14 +31,14 @@ func TestWhoseWillARecordSays(t *testing.T) {
 	want := map[int64]string{}
 	for _, c := range commands {
 		c.Subject = "ada"
-		out, err := r.Do(t.Context(), c.Command)
+		out, err := r.Execute(t.Context(), c.Command)
 		if err != nil {
 			t.Fatalf("%s by %s: %v", c.Do, c.By.Role, err)
 		}
-		if out.Number == 0 {
+		if out.RecordNumber == 0 {
 			t.Logf("%s by %s changed nothing", c.Do, c.By.Role)
 		}
-		want[out.Number] = c.grantor
+		want[out.RecordNumber] = c.grantor
 	}
 	history, err := r.History(t.Context(), "ada")
 	if err != nil {
@@ -51,7 +51,8 @@ func TestWhoseWillARecordSays(t *testing.T) {
 			seen++
 		}
 		if ok && rec.Grantor != grantor || rec.Grantor != "" && rec.Grantor != "ada" && rec.Grantor != "sean" {
-			t.Errorf("record %d, %s by %s: its grantor is %q, want %q", rec.Number, rec.Event, rec.By.Role, rec.Grantor, grantor)
+			t.Errorf("record %d, %s by %s: its grantor is %q, want %q", rec.Number, rec.Event, rec.RecordedBy.Role, rec.Grantor,
+				grantor)
 		}
 	}
 	if seen < len(commands)-1 {

@@ -10,24 +10,24 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// Guardians returns the guardians of somebody, by name.
+// Guardians returns the guardians of a subject, sorted by name.
 func (r *Registry) Guardians(ctx context.Context, subject string) ([]string, error) {
-	return r.speaking(ctx, "guardian", "subject", subject)
+	return r.readGuardianTable(ctx, "guardian", "subject", subject)
 }
 
-// Wards returns the subjects whose guardian somebody is, by name.
+// Wards returns the subjects of whom somebody is the guardian, sorted by name.
 func (r *Registry) Wards(ctx context.Context, guardian string) ([]string, error) {
-	return r.speaking(ctx, "subject", "guardian", guardian)
+	return r.readGuardianTable(ctx, "subject", "guardian", guardian)
 }
 
-// speaking reads the table that policies read, and checks each row against the records: a change of the table alone has
-// no effect.
-func (r *Registry) speaking(ctx context.Context, who, of, name string) (out []string, err error) {
+// readGuardianTable reads the table of guardians that policies read, and checks each row against the records: a change
+// of the table alone has no effect.
+func (r *Registry) readGuardianTable(ctx context.Context, who, of, name string) (out []string, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, _ time.Time) error {
 		rows, err := tx.Query(ctx, `
 			SELECT g.`+who+`, r.* FROM pgconsent.consent_guardian AS g JOIN pgconsent.subject AS s ON s.subject = g.subject
 			JOIN pgconsent.subject AS w ON w.subject = g.guardian
-			CROSS JOIN LATERAL (SELECT `+columns+` FROM `+records+` WHERE subject = s.ref AND grantee = w.ref
+			CROSS JOIN LATERAL (SELECT `+recordColumns+` FROM `+fromRecords+` WHERE subject = s.ref AND grantee = w.ref
 			AND event IN ($2, $3) ORDER BY number DESC LIMIT 1) AS r
 			WHERE g.`+of+` = $1 AND r.event = $2 ORDER BY 1`, name, string(consent.EventAppointed), string(consent.EventDismissed))
 		if err != nil {
@@ -36,8 +36,8 @@ func (r *Registry) speaking(ctx context.Context, who, of, name string) (out []st
 		var one string
 		var e entry
 		if _, err = pgx.ForEachRow(rows, append([]any{&one}, e.fields()...), func() error {
-			if why := e.problem(r.Keys, id); why != "" {
-				return tampered(why)
+			if why := e.findProblem(r.Keys, id); why != "" {
+				return newTamperedError(why)
 			}
 			out = append(out, one)
 			return nil

@@ -14,13 +14,13 @@ const forceIndexScans = `SELECT set_config('enable_' || s, 'off', true)
 	FROM unnest('{seqscan,bitmapscan,indexonlyscan,hashjoin,mergejoin,tidscan}'::text[]) AS s
 	UNION ALL SELECT set_config('enable_' || s, 'on', true) FROM unnest('{indexscan,nestloop}'::text[]) AS s`
 
-// forceSeqScans makes it read whole tables.
+// forceSeqScans makes PostgreSQL read whole tables.
 const forceSeqScans = `SELECT set_config('enable_' || s, 'off', true)
 	FROM unnest('{indexscan,bitmapscan,indexonlyscan,tidscan}'::text[]) AS s
 	UNION ALL SELECT set_config('enable_' || s, 'on', true) FROM unnest('{seqscan,nestloop,hashjoin,mergejoin}'::text[]) AS s`
 
-// batch is how many rows one statement looks up.
-const batch = 10_000
+// lookUpBatch is the number of rows that one statement looks up.
+const lookUpBatch = 10_000
 
 // indexFindings looks up every row of the registry through the indexes that policies and commands use. An index that
 // contradicts its table (a collation that changed with the machine's libraries, a restored file, an index that was
@@ -46,9 +46,9 @@ func checkIndexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) 
 	}
 	// Each statement counts the rows that are not found, or are found with other contents.
 	look := func(name, sql string, n int, columns func(from, to int) []any) error {
-		for from := 0; from < n; from += batch {
+		for from := 0; from < n; from += lookUpBatch {
 			var wrong int
-			if err := tx.QueryRow(ctx, sql, columns(from, min(from+batch, n))...).Scan(&wrong); err != nil {
+			if err := tx.QueryRow(ctx, sql, columns(from, min(from+lookUpBatch, n))...).Scan(&wrong); err != nil {
 				return dbError("verify the indexes of the consent registry", err)
 			}
 			if wrong > 0 {
@@ -135,14 +135,14 @@ func checkIndexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) 
 			return out, err
 		}
 	}
-	// Partial indexes: the count by the index must be that of the table.
+	// for partial indexes, the number of rows in the index is compared with that in the table
 	partial := []struct{ name, sql string }{
 		{"consent_current_expires",
 			"SELECT count(*) FROM pgconsent.consent_current WHERE state = 'given' AND expires_at <= 'infinity'"},
 		{"consent_current_due", "SELECT count(*) FROM pgconsent.consent_current WHERE due_at <= 'infinity'"},
 		{"outbox_next", "SELECT count(*) FROM pgconsent.outbox WHERE sent_at IS NULL AND next_at <= 'infinity'"},
 	}
-	var outbox bool // an unreadable table is reported elsewhere
+	var outbox bool // a table that cannot be read is reported elsewhere
 	if err := tx.QueryRow(ctx,
 		"SELECT COALESCE(has_table_privilege(to_regclass('pgconsent.outbox'), 'SELECT'), false)").Scan(&outbox); err != nil {
 		return out, dbError("verify the indexes of the consent registry", err)
@@ -157,7 +157,8 @@ func checkIndexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) 
 		}
 		for _, p := range partial {
 			var n int64
-			if err := tx.QueryRow(ctx, p.sql, pgx.QueryExecModeExec).Scan(&n); err != nil { // a new plan each time
+			// the statement gets a new plan each time
+			if err := tx.QueryRow(ctx, p.sql, pgx.QueryExecModeExec).Scan(&n); err != nil {
 				return out, dbError("verify the indexes of the consent registry", err)
 			}
 			found[i] = append(found[i], n)

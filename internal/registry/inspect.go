@@ -8,13 +8,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Inspection is the result of Inspect.
+// Inspection is the result of [Registry.Inspect].
 type Inspection struct {
-	Last int64 // number of the last record; 0: there is none
-	// how far the database's clock is behind the last record; 0: not beyond a correction
+	Last int64 // the number of the last record; 0: there is none
+	// how far the database's clock is behind the last record; 0: no further than a correction of the clock may set it
 	Behind   time.Duration
-	NoAnchor bool   // there are records and no anchor, so that newest ones may be missing
-	Missing  string // an acknowledged record that is missing, for which agents are refused; "": none
+	NoAnchor bool   // there are records but no anchor, so that the newest ones may be missing
+	Missing  string // an acknowledged record that is missing, because of which agents are refused; "": none
 	Findings []Finding
 }
 
@@ -33,7 +33,7 @@ func (r *Registry) Inspect(ctx context.Context) (Inspection, error) {
 	}
 	anchored := ok && err == nil
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, now time.Time) error {
-		rows, err := tx.Query(ctx, "SELECT "+columns+" FROM "+records+" ORDER BY number DESC LIMIT 1")
+		rows, err := tx.Query(ctx, "SELECT "+recordColumns+" FROM "+fromRecords+" ORDER BY number DESC LIMIT 1")
 		if err != nil {
 			return dbError("read the last consent record", err)
 		}
@@ -43,7 +43,7 @@ func (r *Registry) Inspect(ctx context.Context) (Inspection, error) {
 		}
 		if len(last) > 0 {
 			out.Last = last[0].Number
-			if why := last[0].problem(r.Keys, id); why != "" {
+			if why := last[0].findProblem(r.Keys, id); why != "" {
 				found(why)
 			}
 			if behind := last[0].RecordedAt.Sub(now); behind > clockSlack {
@@ -52,8 +52,9 @@ func (r *Registry) Inspect(ctx context.Context) (Inspection, error) {
 		}
 		out.NoAnchor = !ok && out.Last > 0
 		if anchored {
-			x := writer{registry: r, id: id, last: head{id, 0, nil}}
-			if err := x.checkTail(ctx, tx, &anchor{database: r.Database, keys: r.Keys, content: file}, entry{}); err != nil {
+			x := writer{registry: r, id: id, lastHead: head{id, 0, nil}}
+			if err := x.checkTail(ctx, tx, &lockedAnchor{database: r.Database, keys: r.Keys, content: file},
+				entry{}); err != nil {
 				var t *TamperedError
 				if !errors.As(err, &t) {
 					return err

@@ -25,12 +25,12 @@ import (
 type Keys struct{ *keyRing }
 
 type keyRing struct {
-	path string // "": of no file
+	path string // the path of the key file; "": the keys are from no file
 
 	mu        sync.Mutex
 	read      os.FileInfo
 	checkedAt time.Time // when the file was last checked
-	byNumber  map[int32]secret
+	byNumber  map[int32]derivedKeys
 	newest    int32
 	// keys that were removed from the file, and until when they still verify: a record that is being read may have been
 	// made with them
@@ -43,21 +43,21 @@ const retireAfter = time.Minute
 // isZero reports whether there are no keys.
 func (k Keys) isZero() bool { return k.keyRing == nil }
 
-// signing returns the newest key of the file as it is now.
-func (k Keys) signing() (int32, secret) {
+// signingKey returns the newest key of the file as it is now.
+func (k Keys) signingKey() (int32, derivedKeys) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.follow()
+	k.reloadIfChanged()
 	return k.newest, k.byNumber[k.newest]
 }
 
-// secret returns a key by its number.
-func (k Keys) secret(number int32) (secret, bool) {
+// keyByNumber returns a key by its number.
+func (k Keys) keyByNumber(number int32) (derivedKeys, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	// Readers must notice, too, that a key was removed.
+	// readers must also notice that a key was removed
 	if number != k.newest && time.Since(k.checkedAt) > time.Second {
-		k.follow()
+		k.reloadIfChanged()
 	}
 	s, ok := k.byNumber[number]
 	if until, leaving := k.retiredKeys[number]; leaving && time.Now().After(until) {
@@ -66,14 +66,15 @@ func (k Keys) secret(number int32) (secret, bool) {
 		ok = false
 	}
 	if !ok {
-		k.follow()
+		k.reloadIfChanged()
 		s, ok = k.byNumber[number]
 	}
 	return s, ok
 }
 
-// follow reads the file again if it has changed. If it cannot be read, the keys stay. The caller holds mu.
-func (r *keyRing) follow() {
+// reloadIfChanged reads the file again if it has changed. If it cannot be read, the keys stay as they are. The caller
+// holds mu.
+func (r *keyRing) reloadIfChanged() {
 	if r.path == "" {
 		return
 	}
@@ -101,11 +102,11 @@ func (r *keyRing) follow() {
 	r.read, r.byNumber, r.newest, r.retiredKeys = info, next.byNumber, next.newest, next.retiredKeys
 }
 
-// secret has the keys that are derived from a key, for separate uses.
-type secret struct{ mac, wrap [sha256.Size]byte }
+// derivedKeys has the keys that are derived from one key of the file, for separate uses.
+type derivedKeys struct{ mac, wrap [sha256.Size]byte }
 
-func newSecret(key []byte) secret {
-	return secret{derive(key, "pgconsent consent mac 1"), derive(key, "pgconsent consent wrap 1")}
+func deriveKeys(key []byte) derivedKeys {
+	return derivedKeys{derive(key, "pgconsent consent mac 1"), derive(key, "pgconsent consent wrap 1")}
 }
 
 func derive(key []byte, use string) [sha256.Size]byte {
@@ -123,7 +124,7 @@ func MakeKey(path string) (made bool, err error) {
 		return false, nil
 	}
 	key := make([]byte, 32)
-	_, _ = rand.Read(key) // never fails
+	_, _ = rand.Read(key) // rand.Read never fails
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return false, keyError(path, err)
 	}
@@ -148,7 +149,7 @@ func LoadKeys(path string) (Keys, error) {
 	if err != nil {
 		return Keys{}, keyError(path, err)
 	}
-	if secretfile.Exposed(info) {
+	if secretfile.IsExposed(info) {
 		return Keys{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
 			"%s can be read or written by others (mode %04o)", path, info.Mode().Perm()).
 			WithHint("chmod 600 %s", path)
@@ -168,11 +169,11 @@ func LoadKeys(path string) (Keys, error) {
 	return k, nil
 }
 
-// nextMark marks a key that is known and not used yet.
+// nextMark begins the line of a key that is known and not used yet.
 const nextMark = "next "
 
 func parseKeys(text []byte) (Keys, error) {
-	k := Keys{&keyRing{byNumber: map[int32]secret{}, retiredKeys: map[int32]time.Time{}}}
+	k := Keys{&keyRing{byNumber: map[int32]derivedKeys{}, retiredKeys: map[int32]time.Time{}}}
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
@@ -189,7 +190,7 @@ func parseKeys(text []byte) (Keys, error) {
 		if _, twice := k.byNumber[int32(id)]; twice {
 			return Keys{}, fmt.Errorf("line %d: key %d is there twice", n, id)
 		}
-		k.byNumber[int32(id)] = newSecret(key)
+		k.byNumber[int32(id)] = deriveKeys(key)
 		if !next {
 			k.newest = max(k.newest, int32(id))
 		}

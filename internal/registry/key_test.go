@@ -27,7 +27,7 @@ func TestARetiredKeyGoesWithoutAWrite(t *testing.T) {
 	}
 	write(line("2", "b"))
 	k.checkedAt = time.Now().Add(-time.Hour)
-	if _, ok := k.secret(1); !ok {
+	if _, ok := k.keyByNumber(1); !ok {
 		t.Error("what is being read may have been made with it")
 	}
 	until, ok := k.retiredKeys[1]
@@ -38,7 +38,7 @@ func TestARetiredKeyGoesWithoutAWrite(t *testing.T) {
 		t.Errorf("it stays for %v", left)
 	}
 	k.retiredKeys[1] = time.Now().Add(-time.Second)
-	if _, ok := k.secret(1); ok {
+	if _, ok := k.keyByNumber(1); ok {
 		t.Error("it is there for good")
 	}
 }

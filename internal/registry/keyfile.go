@@ -18,9 +18,9 @@ import (
 
 // KeyFile describes a key file, without the keys.
 type KeyFile struct {
-	Newest int32   `json:"key"`            // number of the key that signs
-	Older  []int32 `json:"older"`          // numbers of keys that only verify
-	Next   int32   `json:"next,omitempty"` // number of a key that is not used yet; 0: there is none
+	Newest int32   `json:"key"`            // the number of the key that signs
+	Older  []int32 `json:"older"`          // the numbers of the keys that only verify
+	Next   int32   `json:"next,omitempty"` // the number of a key that is not used yet; 0: there is none
 }
 
 // ReadKeyFile describes the keys of a file.
@@ -54,7 +54,7 @@ func AddKey(path string) error {
 			}
 		}
 		key := make([]byte, 32)
-		_, _ = rand.Read(key) // never fails
+		_, _ = rand.Read(key) // rand.Read never fails
 		return append(lines, keyLine{number: newest + 1, next: true,
 			text: fmt.Sprintf("%s%d %s", nextMark, newest+1, hex.EncodeToString(key))}), nil
 	})
@@ -81,7 +81,7 @@ func Retire(ctx context.Context, path string, registries []*Registry) error {
 		defer release()
 		// The anchor is not locked: a process that waits for the registry with the anchor locked signs it with the
 		// newest key.
-		newest, _ := r.Keys.signing()
+		newest, _ := r.Keys.signingKey()
 		o, err := r.older(ctx, tx, newest)
 		if err != nil {
 			return err
@@ -101,7 +101,7 @@ func Retire(ctx context.Context, path string, registries []*Registry) error {
 	})
 }
 
-// InUseError: an older key is still needed.
+// InUseError is the error if an older key is still needed.
 type InUseError struct {
 	Database string
 	Older    OlderKeyUse
@@ -184,7 +184,7 @@ func changeKeys(path string, change func([]keyLine) ([]keyLine, error)) error {
 	if err != nil {
 		return fail(err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // CreateTemp makes the file with mode 0600
 	if err != nil {
 		return fail(err)
 	}

@@ -29,11 +29,11 @@ func (r *Registry) NoteSigner(ctx context.Context) (out NoteSigner, err error) {
 	return out, err
 }
 
-// Code makes the code for one subject's deletions in one sweep; no two are equal.
+// Code returns the code for one subject's deletions in one sweep; no two codes are equal.
 func (n NoteSigner) Code(subject string) string {
 	once := make([]byte, 16)
-	_, _ = rand.Read(once) // never fails
-	kid, _ := n.keys.signing()
+	_, _ = rand.Read(once) // rand.Read never fails
+	kid, _ := n.keys.signingKey()
 	text := hex.EncodeToString(once)
 	return fmt.Sprintf("%d.%s.%x", kid, text, n.keys.codeFor("note|"+text+"|", kid, n.id, []byte(subject)))
 }

@@ -17,8 +17,8 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// find looks a party up by name.
-func (w *writer) find(ctx context.Context, tx pgx.Tx, name string) (party, bool, error) {
+// findByName finds a party by its name.
+func (w *writer) findByName(ctx context.Context, tx pgx.Tx, name string) (party, bool, error) {
 	if p, ok := w.names[name]; ok {
 		return p, true, nil
 	}
@@ -41,18 +41,18 @@ func findParty(ctx context.Context, q querier, k Keys, registry uuid, name strin
 		return party{}, false, dbError("look a subject up", err)
 	}
 	if p.key, err = k.unwrap(registry, p.ref, wrapped, p.pseudonymKey); err != nil {
-		return party{}, false, tampered(err.Error())
+		return party{}, false, newTamperedError(err.Error())
 	}
 	return p, true, nil
 }
 
-// named returns a party by name, and makes a reference if there is none.
-func (w *writer) named(ctx context.Context, tx pgx.Tx, name string, subject party) (party, error) {
+// findOrMake returns a party by its name, and makes a reference to it if there is none.
+func (w *writer) findOrMake(ctx context.Context, tx pgx.Tx, name string, subject party) (party, error) {
 	if name == subject.name {
 		w.names[name] = subject
 		return subject, nil
 	}
-	p, ok, err := w.find(ctx, tx, name)
+	p, ok, err := w.findByName(ctx, tx, name)
 	if err != nil || ok {
 		return p, err
 	}
@@ -79,18 +79,18 @@ func (w *writer) situation(ctx context.Context, tx pgx.Tx, key consent.Key, subj
 		guardian = c.By.ID
 	}
 	if guardian != "" {
-		p, ok, err := w.find(ctx, tx, guardian)
+		p, ok, err := w.findByName(ctx, tx, guardian)
 		if err != nil {
 			return s, err
 		}
 		if ok {
-			if s.Guardian, err = w.appointed(ctx, tx, subject, p); err != nil {
+			if s.IsGuardian, err = w.isGuardian(ctx, tx, subject, p); err != nil {
 				return s, err
 			}
 		}
 	}
-	if c.By.Role == consent.RoleGuardian && !s.Guardian {
-		return s, nil // a guardian of nobody is refused, without reading any record
+	if c.By.Role == consent.RoleGuardian && !s.IsGuardian {
+		return s, nil // a guardian of nobody is refused before any record is read
 	}
 	if c.Do != consent.Appoint && c.Do != consent.Dismiss {
 		var err error
@@ -100,18 +100,18 @@ func (w *writer) situation(ctx context.Context, tx pgx.Tx, key consent.Key, subj
 	}
 	if c.Do == consent.DecidePartnership {
 		var err error
-		if s.Asker, err = w.asker(ctx, tx, subject); err != nil {
+		if s.PartnershipAsker, err = w.findAsker(ctx, tx, subject); err != nil {
 			return s, err
 		}
 	}
 	return s, nil
 }
 
-// appointed reports whether the records say that somebody is a guardian of the subject. An altered record makes nobody
-// a guardian.
-func (w *writer) appointed(ctx context.Context, tx pgx.Tx, subject, guardian party) (bool, error) {
+// isGuardian tells whether the records say that somebody is a guardian of the subject. An altered record makes nobody a
+// guardian.
+func (w *writer) isGuardian(ctx context.Context, tx pgx.Tx, subject, guardian party) (bool, error) {
 	var e entry
-	err := e.scan(tx.QueryRow(ctx, "SELECT "+columns+" FROM "+records+` WHERE subject = $1
+	err := e.scan(tx.QueryRow(ctx, "SELECT "+recordColumns+" FROM "+fromRecords+` WHERE subject = $1
 		AND grantee = $2 AND event IN ('appointed', 'dismissed')
 		ORDER BY number DESC LIMIT 1`, subject.ref, guardian.ref))
 	switch {
@@ -120,8 +120,8 @@ func (w *writer) appointed(ctx context.Context, tx pgx.Tx, subject, guardian par
 	case err != nil:
 		return false, dbError("look a guardian up", err)
 	}
-	if why := e.problem(w.registry.Keys, w.id); why != "" {
-		return false, tampered(why)
+	if why := e.findProblem(w.registry.Keys, w.id); why != "" {
+		return false, newTamperedError(why)
 	}
 	return e.Event == string(consent.EventAppointed), nil
 }
@@ -130,7 +130,7 @@ func (w *writer) appointed(ctx context.Context, tx pgx.Tx, subject, guardian par
 func (w *writer) lastConsent(ctx context.Context, tx pgx.Tx, key consent.Key, subject party) (*consent.Consent, error) {
 	var grantee *uuid
 	if key.Grantee != consent.Everybody {
-		p, ok, err := w.know(ctx, tx, key.Grantee, subject)
+		p, ok, err := w.findKnown(ctx, tx, key.Grantee, subject)
 		if err != nil || !ok {
 			return nil, err
 		}
@@ -141,11 +141,11 @@ func (w *writer) lastConsent(ctx context.Context, tx pgx.Tx, key consent.Key, su
 		return nil, err
 	}
 	before := e.consent(key)
-	if why := e.problem(w.registry.Keys, w.id); why != "" {
+	if why := e.findProblem(w.registry.Keys, w.id); why != "" {
 		if !endsConsent(w.command) {
-			return nil, tampered(why)
+			return nil, newTamperedError(why)
 		}
-		w.problem = cmp.Or(w.problem, error(tampered(why)))
+		w.tampering = cmp.Or(w.tampering, error(newTamperedError(why)))
 		before = untrustedConsent(key, before)
 	}
 	return &before, nil
@@ -162,17 +162,17 @@ func untrustedConsent(key consent.Key, said consent.Consent) consent.Consent {
 	return c
 }
 
-// know finds a party, where the subject is known already.
-func (w *writer) know(ctx context.Context, tx pgx.Tx, name string, subject party) (party, bool, error) {
+// findKnown finds a party by its name. The subject is known already.
+func (w *writer) findKnown(ctx context.Context, tx pgx.Tx, name string, subject party) (party, bool, error) {
 	if name == subject.name {
 		return subject, true, nil
 	}
-	return w.find(ctx, tx, name)
+	return w.findByName(ctx, tx, name)
 }
 
 func lastRecord(ctx context.Context, q querier, subject party, grantee *uuid, scope string) (entry, bool, error) {
 	var e entry
-	err := e.scan(q.QueryRow(ctx, "SELECT "+columns+` FROM `+records+` WHERE subject = $1
+	err := e.scan(q.QueryRow(ctx, "SELECT "+recordColumns+` FROM `+fromRecords+` WHERE subject = $1
 		AND grantee IS NOT DISTINCT FROM $2 AND scope IS NOT DISTINCT FROM $3
 		AND event NOT IN ('appointed', 'dismissed', 'erased') ORDER BY number DESC LIMIT 1`, subject.ref, grantee, subject.scope(scope)))
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -184,26 +184,26 @@ func lastRecord(ctx context.Context, q querier, subject party, grantee *uuid, sc
 	return e, true, nil
 }
 
-// asker returns who last asked for the partnership.
-func (w *writer) asker(ctx context.Context, tx pgx.Tx, subject party) (consent.Party, error) {
+// findAsker returns the party that last asked for the partnership.
+func (w *writer) findAsker(ctx context.Context, tx pgx.Tx, subject party) (consent.Party, error) {
 	var e entry
-	err := e.scan(tx.QueryRow(ctx, "SELECT "+columns+" FROM "+
-		records+" WHERE subject = $1 AND event = 'requested' ORDER BY number DESC LIMIT 1", subject.ref))
+	err := e.scan(tx.QueryRow(ctx, "SELECT "+recordColumns+" FROM "+
+		fromRecords+" WHERE subject = $1 AND event = 'requested' ORDER BY number DESC LIMIT 1", subject.ref))
 	var d details
 	switch {
-	case errors.Is(err, pgx.ErrNoRows): // nobody has asked
+	case errors.Is(err, pgx.ErrNoRows): // nobody has asked for it
 	case err != nil:
 		return consent.Party{}, dbError("look up who asked", err)
 	default:
-		if why := e.problem(w.registry.Keys, w.id); why != "" {
-			return consent.Party{}, tampered(why)
+		if why := e.findProblem(w.registry.Keys, w.id); why != "" {
+			return consent.Party{}, newTamperedError(why)
 		}
 		if d, err = subject.open(w.id, e.Number, e.Sealed); err != nil {
-			return consent.Party{}, tampered(err.Error())
+			return consent.Party{}, newTamperedError(err.Error())
 		}
 	}
-	names, err := namesOf(ctx, tx, []string{d.ByRef})
-	return consent.Party{Role: d.By, ID: names[d.ByRef]}, err
+	names, err := namesOf(ctx, tx, []string{d.RecordedByRef})
+	return consent.Party{Role: d.By, ID: names[d.RecordedByRef]}, err
 }
 
 // namesOf returns the names of references in hex; "" for erased persons.

@@ -9,22 +9,22 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// Person is a subject with the state of each consent.
+// Person is a subject with the state of each of their consents.
 type Person struct {
 	Subject  string
-	Consents []consent.Consent // the relationship first
+	Consents []consent.Consent // the consents, that of the stream first
 }
 
 // PeopleFilter chooses subjects, a page at a time.
 type PeopleFilter struct {
-	Text   string         // part of the id, in any case; "": any
-	Stream consent.Stream // stream of an active relationship; "": any, or none
-	After  string         // last subject of the previous page; "": first page
-	Most   int            // size of a page
+	Text     string         // a part of the id, in upper or lower case; "": any
+	Stream   consent.Stream // the stream of an active relationship; "": any, or none
+	After    string         // the last subject of the previous page; "": the first page
+	PageSize int            // the number of subjects on a page
 }
 
-// People returns a page of the subjects that the registry knows, by id; more reports whether there are others after it.
-// It reads the table of current consents, not the records.
+// People returns a page of the subjects that the registry knows, sorted by id; more tells whether there are others
+// after them. It reads the table of current consents, not the records.
 func (r *Registry) People(ctx context.Context, f PeopleFilter) (out []Person, more bool, now time.Time, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, _ uuid, clock time.Time) error {
 		now = clock
@@ -37,7 +37,7 @@ func (r *Registry) People(ctx context.Context, f PeopleFilter) (out []Person, mo
 			SELECT c.subject, c.grantee, c.scope, c.state, COALESCE(c.stream, ''), c.categories, c.purposes,
 			  c.asked, c.given_at, c.expires_at, c.due_at, c.decay_from
 			FROM page JOIN pgconsent.consent_current AS c ON c.subject = page.subject
-			ORDER BY c.subject, c.stream IS NULL, c.grantee, c.scope`, f.After, f.Text, string(f.Stream), f.Most+1, now)
+			ORDER BY c.subject, c.stream IS NULL, c.grantee, c.scope`, f.After, f.Text, string(f.Stream), f.PageSize+1, now)
 		if err != nil {
 			return dbError("read who there is", err)
 		}
@@ -47,7 +47,7 @@ func (r *Registry) People(ctx context.Context, f PeopleFilter) (out []Person, mo
 		_, err = pgx.ForEachRow(rows, []any{&c.Subject, &c.Grantee, &c.Scope, &state, &stream, &c.Categories,
 			&c.Purposes, &c.RequestedCategories, &given, &expires, &due, &decay}, func() error {
 			if len(out) == 0 || out[len(out)-1].Subject != c.Subject {
-				if len(out) == f.Most {
+				if len(out) == f.PageSize {
 					more = true
 					return nil
 				}

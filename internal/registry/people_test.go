@@ -10,7 +10,8 @@ import (
 // Pages have everybody once, in order, and what is looked for alone.
 func TestPeople(t *testing.T) {
 	r := open(t, database(t), defaults)
-	if people, more, now, err := r.People(t.Context(), PeopleFilter{Most: 10}); err != nil || len(people) != 0 || more || now.IsZero() {
+	if people, more, now, err := r.People(t.Context(), PeopleFilter{PageSize: 10}); err != nil || len(people) != 0 ||
+		more || now.IsZero() {
 		t.Fatalf("of nobody: %v %v %v", people, more, err)
 	}
 	for i := range 7 {
@@ -28,7 +29,7 @@ func TestPeople(t *testing.T) {
 		consents = map[string][]consent.Consent{}
 		for {
 			people, more, _, err := r.People(t.Context(), f)
-			if err != nil || len(people) > f.Most || more && len(people) < f.Most {
+			if err != nil || len(people) > f.PageSize || more && len(people) < f.PageSize {
 				t.Fatalf("%+v: %d, more %v: %v", f, len(people), more, err)
 			}
 			for _, p := range people {
@@ -44,11 +45,11 @@ func TestPeople(t *testing.T) {
 		}
 	}
 	for _, most := range []int{1, 2, 3, 9, 10} {
-		if ids, _ := all(PeopleFilter{Most: most}); len(ids) != 9 {
+		if ids, _ := all(PeopleFilter{PageSize: most}); len(ids) != 9 {
 			t.Errorf("pages of %d: %v", most, ids)
 		}
 	}
-	_, consents := all(PeopleFilter{Most: 4})
+	_, consents := all(PeopleFilter{PageSize: 4})
 	if c := consents["user-5"]; len(c) != 2 || c[0].Stream != consent.Temporary || c[1].Grantee != "si:vet" ||
 		c[1].Scope != "ctx:x" || len(c[1].Purposes) != 1 || len(c[0].Purposes) != 0 {
 		t.Errorf("user-5: %+v", c)
@@ -63,20 +64,20 @@ func TestPeople(t *testing.T) {
 		find PeopleFilter
 		want string
 	}{
-		{PeopleFilter{Text: "ZO", Most: 5}, "[Zoë%_<b>]"},
-		{PeopleFilter{Text: "%_", Most: 5}, "[Zoë%_<b>]"},
-		{PeopleFilter{Text: "er-6", Most: 5}, "[user-6]"},
-		{PeopleFilter{Text: "' OR true --", Most: 5}, "[]"},
-		{PeopleFilter{Stream: consent.Anonymous, Most: 5}, "[Zoë%_<b>]"},
-		{PeopleFilter{Stream: consent.Temporary, Most: 2}, "[user-0 user-1 user-2 user-3 user-5 user-6]"},
-		{PeopleFilter{Stream: consent.Partnered, Most: 5}, "[]"},
+		{PeopleFilter{Text: "ZO", PageSize: 5}, "[Zoë%_<b>]"},
+		{PeopleFilter{Text: "%_", PageSize: 5}, "[Zoë%_<b>]"},
+		{PeopleFilter{Text: "er-6", PageSize: 5}, "[user-6]"},
+		{PeopleFilter{Text: "' OR true --", PageSize: 5}, "[]"},
+		{PeopleFilter{Stream: consent.Anonymous, PageSize: 5}, "[Zoë%_<b>]"},
+		{PeopleFilter{Stream: consent.Temporary, PageSize: 2}, "[user-0 user-1 user-2 user-3 user-5 user-6]"},
+		{PeopleFilter{Stream: consent.Partnered, PageSize: 5}, "[]"},
 	} {
 		if ids, _ := all(c.find); fmt.Sprint(ids) != c.want {
 			t.Errorf("%+v: %v, want %s", c.find, ids, c.want)
 		}
 	}
 	must(t, r, consent.Command{Do: consent.Erase, Subject: "user-6", By: subject("user-6")})
-	if ids, _ := all(PeopleFilter{Text: "user-6", Most: 5}); len(ids) != 0 {
+	if ids, _ := all(PeopleFilter{Text: "user-6", PageSize: 5}); len(ids) != 0 {
 		t.Errorf("erased: %v", ids)
 	}
 }

@@ -57,7 +57,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		}
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
 			t.Errorf("%s: %v", sql, err)
-		} else if names, err := builtin.Planted(t.Context(), conn); err != nil || len(names) > 0 != found {
+		} else if names, err := builtin.ReadPlantedObjects(t.Context(), conn); err != nil || len(names) > 0 != found {
 			t.Errorf("%s: found %q, %v", sql, names, err)
 		}
 		if _, err := conn.Exec(t.Context(), "ROLLBACK"); err != nil {

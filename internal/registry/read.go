@@ -16,11 +16,11 @@ func (r *Registry) snapshot(ctx context.Context,
 	return r.readSnapshot(ctx, false, f)
 }
 
-// readSnapshot is snapshot; with long, f may take as long as it needs.
+// readSnapshot is snapshot, but with long, f may take as long as it needs.
 func (r *Registry) readSnapshot(ctx context.Context, long bool,
 	f func(ctx context.Context, tx pgx.Tx, id uuid, now time.Time) error) error {
-	return r.attempt(ctx, long, noAnswer, func(ctx context.Context, conn *pgx.Conn) error {
-		// The search path is set again: an event trigger at login may have changed it.
+	return r.tryWithConnection(ctx, long, noAnswerError, func(ctx context.Context, conn *pgx.Conn) error {
+		// the search path is set again, because an event trigger at login may have changed it
 		tx, err := conn.BeginTx(ctx, pgx.TxOptions{
 			BeginQuery: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path = pg_catalog"})
 		if err != nil {
@@ -37,9 +37,9 @@ func (r *Registry) readSnapshot(ctx context.Context, long bool,
 	})
 }
 
-// Current returns the last record of a key, and the database's time. The error for a key without records is a
+// CurrentRecord returns the last record of a key, and the database's time. The error for a key without records is a
 // *consent.NotFoundError.
-func (r *Registry) Current(ctx context.Context, key consent.Key) (consent.Record, time.Time, error) {
+func (r *Registry) CurrentRecord(ctx context.Context, key consent.Key) (consent.Record, time.Time, error) {
 	all, now, err := r.CurrentOfSubject(ctx, key.Subject)
 	if err != nil {
 		return consent.Record{}, now, err
@@ -56,7 +56,7 @@ func (r *Registry) Current(ctx context.Context, key consent.Key) (consent.Record
 func (r *Registry) CurrentOfSubject(ctx context.Context, subject string) (out []consent.Record, now time.Time, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, clock time.Time) error {
 		now = clock
-		out, err = r.records(ctx, tx, id, subject,
+		out, err = r.readRecords(ctx, tx, id, subject,
 			"number IN (SELECT c.number FROM pgconsent.consent_current AS c WHERE c.subject = $2)", subject)
 		return err
 	})
@@ -70,7 +70,7 @@ func (r *Registry) CurrentOfSubject(ctx context.Context, subject string) (out []
 // *consent.NotFoundError.
 func (r *Registry) History(ctx context.Context, subject string) (out []consent.Record, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, _ time.Time) error {
-		out, err = r.records(ctx, tx, id, subject, "true")
+		out, err = r.readRecords(ctx, tx, id, subject, "true")
 		return err
 	})
 	if err == nil && len(out) == 0 {
@@ -79,14 +79,14 @@ func (r *Registry) History(ctx context.Context, subject string) (out []consent.R
 	return out, err
 }
 
-// records reads and opens records of a subject.
-func (r *Registry) records(ctx context.Context, tx pgx.Tx, id uuid, subject, where string,
+// readRecords reads and opens the records of a subject.
+func (r *Registry) readRecords(ctx context.Context, tx pgx.Tx, id uuid, subject, where string,
 	args ...any) ([]consent.Record, error) {
 	p, ok, err := findParty(ctx, tx, r.Keys, id, subject)
 	if err != nil || !ok {
 		return nil, err
 	}
-	rows, err := tx.Query(ctx, "SELECT "+columns+" FROM "+records+" WHERE subject = $1 AND "+where+" ORDER BY number",
+	rows, err := tx.Query(ctx, "SELECT "+recordColumns+" FROM "+fromRecords+" WHERE subject = $1 AND "+where+" ORDER BY number",
 		append([]any{p.ref}, args...)...)
 	if err != nil {
 		return nil, dbError("read consent records", err)
@@ -98,13 +98,13 @@ func (r *Registry) records(ctx context.Context, tx pgx.Tx, id uuid, subject, whe
 	opened := make([]details, len(entries))
 	var refs []string
 	for i, e := range entries {
-		if why := e.problem(r.Keys, id); why != "" {
-			return nil, tampered(why)
+		if why := e.findProblem(r.Keys, id); why != "" {
+			return nil, newTamperedError(why)
 		}
 		if opened[i], err = p.open(id, e.Number, e.Sealed); err != nil {
-			return nil, tampered(err.Error())
+			return nil, newTamperedError(err.Error())
 		}
-		refs = append(refs, opened[i].Grantor, opened[i].ByRef, opened[i].Guardian)
+		refs = append(refs, opened[i].Grantor, opened[i].RecordedByRef, opened[i].Guardian)
 		if e.Grantee != nil {
 			refs = append(refs, hex.EncodeToString(e.Grantee[:]))
 		}
@@ -117,7 +117,7 @@ func (r *Registry) records(ctx context.Context, tx pgx.Tx, id uuid, subject, whe
 		if n, ok := names[ref]; ok || ref == "" {
 			return n
 		}
-		return Erased
+		return ErasedName
 	}
 	out := make([]consent.Record, len(entries))
 	for i, e := range entries {
@@ -129,16 +129,17 @@ func (r *Registry) records(ctx context.Context, tx pgx.Tx, id uuid, subject, whe
 		out[i] = consent.Record{
 			Number: e.Number, At: e.RecordedAt.UTC(), Event: consent.Event(e.Event), Consent: e.consent(key),
 			Details: consent.Details{
-				Grantor: name(d.Grantor), By: consent.Party{
-					Role: d.By, ID: name(d.ByRef)}, Via: d.Via, Reason: d.Reason, Evidence: d.Evidence, Guardian: name(d.Guardian),
+				Grantor: name(d.Grantor), RecordedBy: consent.Party{
+					Role: d.By, ID: name(d.RecordedByRef)}, Via: d.Via, Reason: d.Reason, Evidence: d.Evidence,
+				Guardian: name(d.Guardian),
 			},
 		}
 	}
 	return out, nil
 }
 
-// Erased replaces the names of erased persons.
-const Erased = "(erased)"
+// ErasedName stands in place of the name of an erased person.
+const ErasedName = "(erased)"
 
 func scanEntry(row pgx.CollectableRow) (entry, error) {
 	var e entry
@@ -148,7 +149,7 @@ func scanEntry(row pgx.CollectableRow) (entry, error) {
 // PendingPartnership is a request that waits for the agent's side.
 type PendingPartnership struct {
 	Subject    string
-	Categories []string // categories
+	Categories []string // the requested categories
 	DueAt      time.Time
 }
 
@@ -168,8 +169,9 @@ func (r *Registry) Pending(ctx context.Context) (out []PendingPartnership, err e
 	return out, err
 }
 
-// Due returns commands for what the clock has done or requires, at most so many: expiries, lapsed requests, warnings.
-func (r *Registry) Due(ctx context.Context, most int) (out []consent.Command, err error) {
+// DueCommands returns the commands for what time has done or requires: expiries, lapsed requests and warnings. It
+// returns at most so many.
+func (r *Registry) DueCommands(ctx context.Context, most int) (out []consent.Command, err error) {
 	warning := r.Settings.Warning
 	if warning == 0 {
 		warning = consent.DefaultWarning
@@ -199,9 +201,9 @@ func (r *Registry) Due(ctx context.Context, most int) (out []consent.Command, er
 	return out, err
 }
 
-// Epoch returns the number of the last record; 0 without any.
+// Epoch returns the number of the last record; 0 if there is none.
 func (r *Registry) Epoch(ctx context.Context) (number int64, err error) {
-	err = r.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+	err = r.withConnection(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		if err := conn.QueryRow(ctx, "SELECT pgconsent.consent_epoch()").Scan(&number); err != nil {
 			return dbError("read the consent epoch", err)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// Records returns records of all subjects with greater numbers, oldest first, at most so many. For erased subjects they
-// have the event and the time, and no name.
+// Records returns records of all subjects with numbers greater than after, oldest first, at most so many. For erased
+// subjects they have the event and the time, but no name.
 func (r *Registry) Records(ctx context.Context, after int64, most int) (out []consent.Record, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, _ time.Time) error {
 		out = nil
@@ -40,14 +40,14 @@ func (r *Registry) Records(ctx context.Context, after int64, most int) (out []co
 				continue
 			}
 			rec := consent.Record{Number: f.Number, At: f.At.UTC(), Event: consent.Event(f.Event), Erased: true}
-			rec.Subject, rec.Grantee, rec.Scope, rec.State = Erased, Erased, Erased, consent.State(f.State)
+			rec.Subject, rec.Grantee, rec.Scope, rec.State = ErasedName, ErasedName, ErasedName, consent.State(f.State)
 			if f.Stream != nil {
 				rec.Stream = consent.Stream(*f.Stream)
 			}
 			out = append(out, rec)
 		}
 		for subject, numbers := range of {
-			records, err := r.records(ctx, tx, id, subject, "number = ANY ($2)", numbers)
+			records, err := r.readRecords(ctx, tx, id, subject, "number = ANY ($2)", numbers)
 			if err != nil {
 				return err
 			}

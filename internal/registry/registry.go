@@ -17,15 +17,15 @@ import (
 
 // Config configures a registry.
 type Config struct {
-	Connect  *pgx.ConnConfig // login as the control role
-	Database string          // name in the configuration, which is also the anchor's entry
+	Connect  *pgx.ConnConfig // the login as the control role
+	Database string          // the database's name in the configuration, which also names its entry in the anchor file
 	Keys     Keys
-	Anchor   string // path of the file
+	Anchor   string // the path of the anchor file
 	Settings consent.Settings
 
-	RetryFor time.Duration // how long a call retries while the database is unavailable; 0: 15 s
+	RetryFor time.Duration // how long a call tries again while the database is not available; 0: 15 s
 
-	committing func() // tests set it; it is called after the commit and before the anchor
+	afterCommit func() // tests set it; it is called after the commit and before the anchor
 }
 
 // Registry reads and writes the records of one database. It is safe for concurrent use.
@@ -37,7 +37,7 @@ type Registry struct {
 	closed bool
 }
 
-// Open makes a registry; it connects when it is first used.
+// Open returns a registry, which connects when it is first used.
 func Open(c Config) (*Registry, error) {
 	switch {
 	case c.Connect == nil:
@@ -51,7 +51,7 @@ func Open(c Config) (*Registry, error) {
 	for name, value := range map[string]string{
 		"application_name": "pgconsent consent", "search_path": "pg_catalog", "statement_timeout": "10s", "lock_timeout": "8s",
 		"idle_in_transaction_session_timeout": "30s", "client_encoding": "UTF8", "DateStyle": "ISO", "TimeZone": "UTC",
-		// override settings stored for the role
+		// override settings that are stored for the role
 		"default_transaction_read_only": "off", "default_transaction_isolation": "read committed", "quote_all_identifiers": "off",
 	} {
 		c.Connect.RuntimeParams[name] = value
@@ -101,13 +101,14 @@ func (r *Registry) release(c *pgx.Conn) {
 	}
 }
 
-// with calls f with a connection, and retries while the database is unavailable.
-func (r *Registry) with(ctx context.Context, f func(ctx context.Context, conn *pgx.Conn) error) error {
-	return r.attempt(ctx, false, unreachable, f)
+// withConnection calls f with a connection, and tries again while the database is not available.
+func (r *Registry) withConnection(ctx context.Context, f func(ctx context.Context, conn *pgx.Conn) error) error {
+	return r.tryWithConnection(ctx, false, unreachable, f)
 }
 
-// attempt is with, for errors of unavailability that away makes. With long, f may take longer than the attempts may.
-func (r *Registry) attempt(whole context.Context, long bool, away func(error) error,
+// tryWithConnection is withConnection, but reports a database that is not available by the error that away returns.
+// With long, f may take longer than an attempt may.
+func (r *Registry) tryWithConnection(whole context.Context, long bool, away func(error) error,
 	f func(ctx context.Context, conn *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(whole, r.RetryFor)
 	defer cancel()
@@ -130,8 +131,8 @@ func (r *Registry) attempt(whole context.Context, long bool, away func(error) er
 		}
 		select {
 		case <-ctx.Done():
-			// a full server has begun nothing
-			if full := sqlstate.LoginFailed(r.Connect.User, last); full.Code == sqlstate.TooManyConnections {
+			// a server that has no room for a connection has begun nothing
+			if full := sqlstate.LoginFailedError(r.Connect.User, last); full.Code == sqlstate.TooManyConnections {
 				return full
 			}
 			return away(last)
@@ -140,7 +141,7 @@ func (r *Registry) attempt(whole context.Context, long bool, away func(error) er
 	}
 }
 
-// isTransient reports whether an error may go away: a restart, a lock, a lost connection.
+// isTransient tells whether the cause of an error may go away: a restart, a lock, a lost connection.
 func isTransient(err error) bool {
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) {
@@ -159,11 +160,12 @@ func isTransient(err error) bool {
 	}
 	var connect *pgconn.ConnectError
 	var network net.Error
-	return errors.As(err, &connect) || errors.As(err, &network) || pgconn.SafeToRetry(err) || pgconn.Timeout(err) || connectionLost(err)
+	return errors.As(err, &connect) || errors.As(err, &network) || pgconn.SafeToRetry(err) || pgconn.Timeout(err) ||
+		isConnectionLost(err)
 }
 
-// connectionLost reports whether the connection broke during a statement.
-func connectionLost(err error) bool {
+// isConnectionLost tells whether the connection broke during a statement.
+func isConnectionLost(err error) bool {
 	return errors.Is(err, net.ErrClosed) || errors.Is(err, errConnection) || isEOF(err)
 }
 
@@ -175,12 +177,12 @@ func unreachable(err error) error {
 		WithHint("Make the same call again, with the same key if it had one: the change is not made twice.").WithCause(err)
 }
 
-func noAnswer(err error) error {
+func noAnswerError(err error) error {
 	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the database did not answer in time").
 		WithHint("Nothing was changed. Try again when it can be reached.").WithCause(err)
 }
 
-// dbError describes an error of the database.
+// dbError returns the error for a failure of the database.
 func dbError(what string, err error) error {
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) {
@@ -191,15 +193,15 @@ func dbError(what string, err error) error {
 		case "42501":
 			return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent, "the control role may not %s", what).
 				WithHint("Run pgconsent migrate, which gives it the rights.").WithCause(err)
-		case "25006", "0A000": // only a standby refuses our transactions like this
-			return Standby(err)
+		case "25006", "0A000": // only a standby refuses pgconsent's transactions with these codes
+			return StandbyError(err)
 		}
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// Standby is the error of a change on a server that is a standby.
-func Standby(cause error) error {
+// StandbyError returns the error of a change on a server that is a standby.
+func StandbyError(cause error) error {
 	return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "the server takes no changes: it is a standby").
 		WithHint("Let upstream name the primary, or promote this server.").WithCause(cause)
 }

@@ -83,7 +83,7 @@ func grant(id string, s consent.Stream) consent.Command {
 
 func must(t testing.TB, r *Registry, c consent.Command) Result {
 	t.Helper()
-	out, err := r.Do(t.Context(), c)
+	out, err := r.Execute(t.Context(), c)
 	if err != nil {
 		t.Fatalf("%s: %v", c.Do, err)
 	}
@@ -109,7 +109,8 @@ func TestALife(t *testing.T) {
 		t.Fatalf("got %v, want a NotFoundError", err)
 	}
 	out := must(t, r, grant(ada, consent.Temporary))
-	if out.Number != 1 || out.Consent.State != consent.Given || out.Consent.ExpiresAt.Sub(out.At).Round(time.Hour) != 14*24*time.Hour {
+	if out.RecordNumber != 1 || out.Consent.State != consent.Given ||
+		out.Consent.ExpiresAt.Sub(out.At).Round(time.Hour) != 14*24*time.Hour {
 		t.Errorf("%+v", out)
 	}
 	must(t, r, consent.Command{Do: consent.Upgrade, Subject: ada, By: subject(ada), Reason: "we work together"})
@@ -135,7 +136,8 @@ func TestALife(t *testing.T) {
 			t.Errorf("%+v", h)
 		}
 	}
-	if len(events) != 5 || history[1].Reason != "we work together" || history[2].By.ID != "chat" || history[4].State != consent.Withdrawn {
+	if len(events) != 5 || history[1].Reason != "we work together" || history[2].RecordedBy.ID != "chat" ||
+		history[4].State != consent.Withdrawn {
 		t.Errorf("%v", events)
 	}
 	sound(t, r)

@@ -12,18 +12,18 @@ import (
 
 // OlderKeyUse counts what still needs keys older than the newest.
 type OlderKeyUse struct {
-	People  int  `json:"people"`  // people whose keys are wrapped with an older key
-	Records int  `json:"records"` // records that only an older key verifies
-	Anchor  bool `json:"anchor"`  // the anchored head of this database
-	Notes   int  `json:"notes"`   // notes of deletions that the next sweep will record
+	People  int  `json:"people"`  // the number of people whose keys are wrapped with an older key
+	Records int  `json:"records"` // the number of records that only an older key verifies
+	Anchor  bool `json:"anchor"`  // the anchored head of this database needs an older key
+	Notes   int  `json:"notes"`   // the number of notes of deletions that the next sweep will record
 }
 
-// IsZero reports whether older keys are not needed.
+// IsZero tells whether older keys are not needed.
 func (o OlderKeyUse) IsZero() bool { return o == OlderKeyUse{} }
 
-// OlderKeyUse counts what keys older than the newest are needed for.
+// OlderKeyUse counts what needs keys older than the newest.
 func (r *Registry) OlderKeyUse(ctx context.Context) (OlderKeyUse, error) {
-	newest, _ := r.Keys.signing()
+	newest, _ := r.Keys.signingKey()
 	return r.KeyUseOlderThan(ctx, newest)
 }
 
@@ -39,9 +39,9 @@ func (r *Registry) KeyUseOlderThan(ctx context.Context, newest int32) (out Older
 func (r *Registry) older(ctx context.Context, q querier, newest int32) (OlderKeyUse, error) {
 	var out OlderKeyUse
 	err := q.QueryRow(ctx, `SELECT (SELECT count(*) FROM pgconsent.subject WHERE substr(key, 1, 4) <> $1),
-		(SELECT count(*) FROM `+records+` WHERE kid <> $2 AND code_kid IS DISTINCT FROM $2),
+		(SELECT count(*) FROM `+fromRecords+` WHERE kid <> $2 AND code_kid IS DISTINCT FROM $2),
 		(SELECT count(*) FROM pgconsent.sweep_note WHERE NOT starts_with(code, $2::int4 || '.'))`,
-		prefix(newest), newest).Scan(&out.People, &out.Records, &out.Notes)
+		wrapPrefix(newest), newest).Scan(&out.People, &out.Records, &out.Notes)
 	if err != nil {
 		return out, dbError("look for what older keys are needed for", err)
 	}
@@ -54,11 +54,11 @@ func (r *Registry) older(ctx context.Context, q querier, newest int32) (OlderKey
 	return out, nil
 }
 
-// prefix is how a key begins that is wrapped with this one.
-func prefix(kid int32) []byte { return binary.BigEndian.AppendUint32(nil, uint32(kid)) }
+// wrapPrefix returns the first bytes of every key that is wrapped with the key of a number.
+func wrapPrefix(kid int32) []byte { return binary.BigEndian.AppendUint32(nil, uint32(kid)) }
 
-// rekeySize is how many people or records one transaction changes.
-const rekeySize = 500
+// rekeyBatch is the number of people or records that one transaction changes.
+const rekeyBatch = 500
 
 // Rekey wraps every person's key with the newest key, gives every record that another key has signed a code under it,
 // and signs the anchor with it. It verifies the registry first, so that it does not sign an altered one. If it is
@@ -69,11 +69,11 @@ func (r *Registry) Rekey(ctx context.Context, progress func(done, of int)) error
 		return err
 	}
 	if len(report.Findings) > 0 {
-		return tampered(report.Findings[0].String())
+		return newTamperedError(report.Findings[0].String())
 	}
 	// Wait for the writers in progress, which may have begun with an older key: consent_open locks the registry's row as
 	// every writer does. Later writers use the newest key of the file.
-	if err := r.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+	if err := r.withConnection(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, "SELECT FROM pgconsent.consent_open()"); err != nil {
 			return dbError("wait for other changes of consent", err)
 		}
@@ -91,9 +91,9 @@ func (r *Registry) Rekey(ctx context.Context, progress func(done, of int)) error
 			progress(min(done, of), of)
 		}
 	}
-	for _, some := range []func(context.Context, pgx.Tx, uuid) (int, error){r.rewrap, r.recode} {
+	for _, some := range []func(context.Context, pgx.Tx, uuid) (int, error){r.rewrap, r.recodeRecords} {
 		for more := true; more && ctx.Err() == nil; {
-			err := r.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+			err := r.withConnection(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 				return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
 					var id uuid
 					if err := tx.QueryRow(ctx, "SELECT id FROM pgconsent.consent_registry").Scan(&id); err != nil {
@@ -118,12 +118,12 @@ func (r *Registry) Rekey(ctx context.Context, progress func(done, of int)) error
 	return r.reanchor(ctx)
 }
 
-// rewrap wraps the keys of some people.
+// rewrap wraps the keys of some people with the newest key.
 func (r *Registry) rewrap(ctx context.Context, tx pgx.Tx, id uuid) (int, error) {
-	newest, _ := r.Keys.signing()
+	newest, _ := r.Keys.signingKey()
 	rows, err := tx.Query(ctx,
 		"SELECT ref, subject, key, pseudonym_key, erased_at, sha256(key) FROM pgconsent.subject WHERE substr(key, 1, 4) "+
-			"<> $1 LIMIT $2", prefix(newest), rekeySize)
+			"<> $1 LIMIT $2", wrapPrefix(newest), rekeyBatch)
 	if err != nil {
 		return 0, dbError("read keys", err)
 	}
@@ -135,7 +135,7 @@ func (r *Registry) rewrap(ctx context.Context, tx pgx.Tx, id uuid) (int, error) 
 	_, err = pgx.ForEachRow(rows, []any{&p.Ref, &p.Name, &p.Key, &p.PseudonymKey, &p.ErasedAt, &digest}, func() error {
 		key, err := r.Keys.unwrap(id, p.Ref, p.Key, p.PseudonymKey)
 		if err != nil {
-			wrong = tampered(err.Error())
+			wrong = newTamperedError(err.Error())
 			return wrong
 		}
 		next := party{ref: p.Ref, key: key, pseudonymKey: p.PseudonymKey}
@@ -162,11 +162,11 @@ func (r *Registry) rewrap(ctx context.Context, tx pgx.Tx, id uuid) (int, error) 
 	return len(refs), nil // people who were erased meanwhile are not selected again
 }
 
-// recode gives some records new codes.
-func (r *Registry) recode(ctx context.Context, tx pgx.Tx, id uuid) (int, error) {
-	newest, _ := r.Keys.signing()
-	rows, err := tx.Query(ctx, "SELECT "+columns+" FROM "+records+
-		" WHERE kid <> $1 AND code_kid IS DISTINCT FROM $1 ORDER BY number LIMIT $2", newest, rekeySize)
+// recodeRecords gives new codes to some records.
+func (r *Registry) recodeRecords(ctx context.Context, tx pgx.Tx, id uuid) (int, error) {
+	newest, _ := r.Keys.signingKey()
+	rows, err := tx.Query(ctx, "SELECT "+recordColumns+" FROM "+fromRecords+
+		" WHERE kid <> $1 AND code_kid IS DISTINCT FROM $1 ORDER BY number LIMIT $2", newest, rekeyBatch)
 	if err != nil {
 		return 0, dbError("read consent records", err)
 	}
@@ -177,10 +177,10 @@ func (r *Registry) recode(ctx context.Context, tx pgx.Tx, id uuid) (int, error) 
 	var numbers []int64
 	var codes [][]byte
 	for _, e := range entries {
-		if why := e.problem(r.Keys, id); why != "" {
-			return 0, tampered(fmt.Sprintf("record %d: %s", e.Number, why))
+		if why := e.findProblem(r.Keys, id); why != "" {
+			return 0, newTamperedError(fmt.Sprintf("record %d: %s", e.Number, why))
 		}
-		code := r.Keys.recode(newest, id, e.Hash)
+		code := r.Keys.replacementCode(newest, id, e.Hash)
 		if code == nil {
 			return 0, errors.New("the newest consent key has gone from its file")
 		}
@@ -202,11 +202,11 @@ func (r *Registry) reanchor(ctx context.Context) error {
 		return err
 	}
 	defer a.close()
-	newest, _ := r.Keys.signing()
+	newest, _ := r.Keys.signingKey()
 	h, ok, err := a.head()
 	switch {
 	case err != nil:
-		return tampered(err.Error())
+		return newTamperedError(err.Error())
 	case !ok || a.content.Anchors[r.Database].Kid == newest:
 		return nil
 	}

@@ -195,7 +195,7 @@ func TestRekeyedIsTamperedWith(t *testing.T) {
 					}
 				}
 			}
-			x, err := read(t.Context(), tx)
+			x, err := readExport(t.Context(), tx)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,18 +12,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// structureFile describes what migrate installs, in the form of the query below. The member generatedBy tells what
-// wrote it.
+// structureFile describes what migrate installs, in the form of the query below. The member generatedByMember tells
+// what wrote it.
 //
 //go:embed structure.json
 var structureFile []byte
 
-const generatedBy = "//"
+const generatedByMember = "//"
 
-// structure describes everything in the database that protects records: tables with their columns, constraints and
-// indexes, triggers and whether they fire, functions with their bodies, and who may do more than read. $1 is the
-// control role. The owner of the schema is called owner, and so are the owners of its objects if they are the same.
-const structure = `
+// structureQuery is the query of everything in the database that protects records: tables with their columns,
+// constraints and indexes, triggers and whether they fire, functions with their bodies, and who may do more than read.
+// $1 is the control role. The owner of the schema is called owner, and so are the owners of its objects if they are the
+// same.
+const structureQuery = `
 WITH schema AS (
   SELECT n.oid, n.nspowner FROM pg_namespace AS n WHERE n.nspname = 'pgconsent'
 ), tables AS (
@@ -104,9 +105,9 @@ WITH schema AS (
 )
 SELECT p.identity, p.content::text FROM parts AS p ORDER BY p.identity`
 
-// readStructure reads the structure of the database.
+// readStructure reads this structure of the database.
 func readStructure(ctx context.Context, q querier, controlRole string) (map[string]string, error) {
-	rows, err := q.Query(ctx, structure, controlRole)
+	rows, err := q.Query(ctx, structureQuery, controlRole)
 	if err != nil {
 		return nil, dbError("verify the structure of the consent registry", err)
 	}
@@ -127,7 +128,7 @@ func compareStructure(now map[string]string) []Finding {
 	if err := json.Unmarshal(structureFile, &want); err != nil {
 		panic("registry: structure.json: " + err.Error())
 	}
-	delete(want, generatedBy)
+	delete(want, generatedByMember)
 	var out []Finding
 	for _, id := range slices.Sorted(maps.Keys(want)) {
 		switch content, ok := now[id]; {

@@ -85,7 +85,7 @@ func TestASuperuserIsFound(t *testing.T) {
 			return err != nil
 		})
 		if !failed {
-			x, err := read(ctx, tx)
+			x, err := readExport(ctx, tx)
 			if errors.As(err, new(*unreadableError)) {
 				x, err = &Export{}, nil
 			}
@@ -168,7 +168,10 @@ func TestIndexesThatLeadAstrayAreFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.ContainsFunc(report.Findings, func(f Finding) bool { return strings.Contains(f.Why, name+" does not lead") }) {
+		if !slices.ContainsFunc(report.Findings, func(f Finding) bool {
+			return strings.Contains(f.Problem,
+				name+" does not lead")
+		}) {
 			t.Errorf("%s: %v", name, report.Findings)
 		}
 		if _, err := conn.Exec(t.Context(), "REINDEX INDEX pgconsent."+name); err != nil {

@@ -51,7 +51,7 @@ func exported(t testing.TB, r *Registry) (*Export, head) {
 	}
 	var x *Export
 	if err := r.snapshot(t.Context(), func(ctx context.Context, tx pgx.Tx, _ uuid, _ time.Time) (err error) {
-		x, err = read(ctx, tx)
+		x, err = readExport(ctx, tx)
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func refolded(x *Export, k Keys) {
 	c := &checker{keys: k, people: map[uuid]*subjectRow{}, open: map[uuid]party{}, erasedSubjects: map[uuid]bool{},
 		current: map[consent.Key]currentRow{}, guardians: map[[2]string]int64{}, id: x.registries[0]}
 	c.read(x.people)
-	c.walk(x.entries, nil)
+	c.checkChain(x.entries, nil)
 	x.current, x.guardians = nil, nil
 	for _, f := range c.current {
 		x.current = append(x.current, f)
@@ -155,7 +155,7 @@ func refolded(x *Export, k Keys) {
 
 // rechained works numbers, links and hashes out anew from i on, with codes of a key of the attacker's.
 func rechained(x *Export, from int, k Keys) {
-	prev := genesis(x.registries[0])
+	prev := genesisHash(x.registries[0])
 	if from > 0 {
 		prev = x.entries[from-1].Hash
 	}
@@ -373,5 +373,5 @@ func TestTamperingIsFound(t *testing.T) {
 	if total < 9*each {
 		t.Errorf("only %d tamperings", total)
 	}
-	t.Logf("%d tamperings of %d records", total, x.Records())
+	t.Logf("%d tamperings of %d records", total, x.RecordCount())
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/builtin"
 )
 
-// Report is the result of Verify.
+// Report is the result of [Registry.Verify].
 type Report struct {
 	Records  int
-	Last     int64  // number of the last record
+	Last     int64  // the number of the last record
 	Hash     string // the hash of the last record
-	Anchored int64  // number of the record in the anchor; 0 if it is empty
-	NoAnchor bool   // there is no anchor, so that newest records may be missing
+	Anchored int64  // the number of the record in the anchor; 0 if the anchor is empty
+	NoAnchor bool   // there is no anchor, so that the newest records may be missing
 	Findings []Finding
 }
 
@@ -45,8 +45,8 @@ func (r *Registry) Verify(ctx context.Context) (Report, error) {
 		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
 			return dbError("verify the consent registry", err)
 		}
-		out.Findings = of // a retry starts from the same findings
-		x, err := read(ctx, tx)
+		out.Findings = of // a retry starts with the same findings
+		x, err := readExport(ctx, tx)
 		var bad *unreadableError
 		if errors.As(err, &bad) {
 			out.Findings = append(out.Findings, Finding{0, bad.Error()})
@@ -64,7 +64,7 @@ func (r *Registry) Verify(ctx context.Context) (Report, error) {
 		if err != nil {
 			return err
 		}
-		planted, err := builtin.Planted(ctx, tx)
+		planted, err := builtin.ReadPlantedObjects(ctx, tx)
 		if err != nil {
 			return dbError("verify the consent registry", err)
 		}

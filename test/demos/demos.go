@@ -59,7 +59,7 @@ func Start(t testing.TB, name string) *demo.Running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := world.Get(name)
+	w, err := world.Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,8 @@ func TestReminderIsANotice(t *testing.T) {
 	talk := func(by, user, channel string, n int) {
 		t.Helper()
 		for range n {
-			if _, err := tracker.Track(time.Now(), air.Key{Database: "talks", By: by, User: user, Channel: channel}, ""); err != nil {
+			if _, err := tracker.Track(time.Now(), air.Key{Database: "talks", RecordedBy: by, User: user, Channel: channel},
+				""); err != nil {
 				t.Fatal(err)
 			}
 		}

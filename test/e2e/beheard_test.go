@@ -32,7 +32,7 @@ func startBeheard(t *testing.T, more ...func(*harness.Database)) *beheard {
 
 func startBeheardIn(t *testing.T, mode harness.Mode, more ...func(*harness.Database)) *beheard {
 	t.Helper()
-	w, err := world.Get("beheard")
+	w, err := world.Open("beheard")
 	if err != nil {
 		t.Fatal(err)
 	}

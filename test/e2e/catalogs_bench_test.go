@@ -14,7 +14,7 @@ import (
 // BenchmarkCatalogs asks what clients ask of the catalogs when they start, as an agent and as the owner, of a database of
 // 200 tables more, of which half hide columns: how many times as long the agent's take, and the longest of them.
 func BenchmarkCatalogs(b *testing.B) {
-	w, err := world.Get("arcive")
+	w, err := world.Open("arcive")
 	if err != nil {
 		b.Fatal(err)
 	}

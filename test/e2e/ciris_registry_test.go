@@ -34,7 +34,7 @@ const everyCategory = "{ESSENTIAL,BEHAVIORAL,IMPROVEMENT,STATISTICAL}"
 
 func govern(t *testing.T, mode harness.Mode, s consent.Settings) *governed {
 	t.Helper()
-	w, err := world.Get("ciris")
+	w, err := world.Open("ciris")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func (g *governed) do(c consent.Command) {
 	if c.By == (consent.Party{}) {
 		c.By = consent.Party{Role: consent.RoleSubject, ID: c.Subject}
 	}
-	if _, err := g.registry.Do(context.Background(), c); err != nil {
+	if _, err := g.registry.Execute(context.Background(), c); err != nil {
 		g.Fatalf("%s of %s: %v", c.Do, c.Subject, err)
 	}
 }
@@ -205,7 +205,7 @@ func TestCirisA_StreamsShowTheirCategories(t *testing.T) {
 func TestCirisA_ExplicitConsent(t *testing.T) {
 	g := govern(t, harness.Auto, consent.Settings{RequireExplicit: true})
 	agent := g.proxy.Agent(t, "agent", "ciris")
-	if _, err := g.registry.Do(context.Background(),
+	if _, err := g.registry.Execute(context.Background(),
 		consent.Command{Do: consent.Interact, Subject: g.users[0], By: consent.Party{Role: consent.RoleApplication, ID: "app"}}); err != nil {
 		t.Logf("an interaction: %v", err)
 	}
@@ -307,7 +307,7 @@ func TestCirisD_PartnershipNeedsBoth(t *testing.T) {
 	deciding := consent.Party{Role: consent.RoleAgent, ID: "agent"}
 	fails := func(what string, c consent.Command, want any) {
 		t.Helper()
-		if _, err := g.registry.Do(t.Context(), c); !errors.As(err, want) {
+		if _, err := g.registry.Execute(t.Context(), c); !errors.As(err, want) {
 			t.Errorf("%s: %v, want %T", what, err, want)
 		}
 	}

@@ -23,7 +23,7 @@ type ciris struct {
 
 func startCiris(t testing.TB, mode harness.Mode, change string) *ciris {
 	t.Helper()
-	w, err := world.Get("ciris")
+	w, err := world.Open("ciris")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -176,7 +176,7 @@ func TestHistoryOfTheRegistry(t *testing.T) {
 			if granted {
 				c.Do = consent.Grant
 			}
-			_, err := r.Do(context.Background(), c)
+			_, err := r.Execute(context.Background(), c)
 			return err
 		})
 	}

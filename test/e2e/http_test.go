@@ -321,7 +321,7 @@ func (f *httpFace) roles() {
 	// A guardian speaks for whom it guards, and sees nothing by it.
 	if registry := f.run.Service().Registry("ciris"); registry == nil {
 		f.t.Fatal("the service has no registry")
-	} else if _, err := registry.Do(f.t.Context(), consent.Command{
+	} else if _, err := registry.Execute(f.t.Context(), consent.Command{
 		Do: consent.Appoint, Subject: other, Guardian: mine, By: consent.Party{Role: consent.RoleController, ID: "office"}}); err != nil {
 		f.t.Fatal(err)
 	}

@@ -76,7 +76,7 @@ func loadArcive(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
-	w, err := world.Get("arcive")
+	w, err := world.Open("arcive")
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func loadArcive(ctx context.Context, conn *pgx.Conn) error {
 func policyFile(t testing.TB, text string) string {
 	t.Helper()
 	if text == "" {
-		w, err := world.Get("arcive")
+		w, err := world.Open("arcive")
 		if err != nil {
 			t.Fatal(err)
 		}

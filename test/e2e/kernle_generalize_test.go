@@ -46,8 +46,8 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	// Only judged.
 	before := state()
 	check := seed
-	check.Check = true
-	judged := must[*privacy.Generalized](t, "a check")(d.Generalize(ctx, agentCaller("ash"), check))
+	check.OnlyJudge = true
+	judged := must[*privacy.Generalized](t, "a check")(d.DrawBelief(ctx, agentCaller("ash"), check))
 	if judged.Memory != nil || judged.Report.Verdict == generalize.Blocked {
 		t.Errorf("judged %+v", judged)
 	}
@@ -76,7 +76,7 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 				g.Belief, g.Note = belief, text
 			}
 			g.Accept = true // of what may be a name, not of what is one
-			_, err := d.Generalize(ctx, agentCaller("ash"), g)
+			_, err := d.DrawBelief(ctx, agentCaller("ash"), g)
 			fails(t, what, err, privacy.Blocked)
 			var blocked *privacy.BlockedError
 			if !errors.As(err, &blocked) || blocked.Report.Verdict != generalize.Blocked || strings.Contains(err.Error(), text) {
@@ -87,7 +87,7 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	untouched("names", before)
 
 	// The seed's line. What is not the caller's to see (mallory's alias) counts for nothing.
-	made := must[*privacy.Generalized](t, "the seed's line")(d.Generalize(ctx, agentCaller("ash"), seed))
+	made := must[*privacy.Generalized](t, "the seed's line")(d.DrawBelief(ctx, agentCaller("ash"), seed))
 	m := made.Memory
 	if m == nil || made.Repeated || m.Kind != "belief" || m.Store != "ash" || m.Source != "" ||
 		len(m.Subjects) != 0 || !slices.Equal(m.Access, ids("*")) {
@@ -139,7 +139,7 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	}
 
 	// Twice is once, also at the same time; other grants are another belief.
-	again := must[*privacy.Generalized](t, "again")(d.Generalize(ctx, agentCaller("ash"), seed))
+	again := must[*privacy.Generalized](t, "again")(d.DrawBelief(ctx, agentCaller("ash"), seed))
 	if !again.Repeated || again.Memory.ID != m.ID {
 		t.Errorf("again %+v", again)
 	}
@@ -151,7 +151,8 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	}
 	note := seed
 	note.Kind = "note"
-	if out := must[*privacy.Generalized](t, "of a note")(d.Generalize(ctx, agentCaller("ash"), note)); out.Repeated || out.Memory.ID == m.ID {
+	if out := must[*privacy.Generalized](t, "of a note")(d.DrawBelief(ctx, agentCaller("ash"), note)); out.Repeated ||
+		out.Memory.ID == m.ID {
 		t.Errorf("of a note with the same id: %+v", out)
 	}
 	other := seed
@@ -159,7 +160,7 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	var wait sync.WaitGroup
 	for range 4 {
 		wait.Go(func() {
-			if _, err := d.Generalize(ctx, agentCaller("ash"), other); err != nil {
+			if _, err := d.DrawBelief(ctx, agentCaller("ash"), other); err != nil {
 				t.Errorf("at once: %v", err)
 			}
 		})
@@ -172,28 +173,30 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	}
 	narrow := seed
 	narrow.Access = ids()
-	if out := must[*privacy.Generalized](t, "for nobody")(d.Generalize(ctx, agentCaller("ash"), narrow)); out.Repeated || len(out.Memory.Access) != 0 {
+	if out := must[*privacy.Generalized](t, "for nobody")(d.DrawBelief(ctx, agentCaller("ash"), narrow)); out.Repeated ||
+		len(out.Memory.Access) != 0 {
 		t.Errorf("for nobody: %+v", out)
 	}
 	// Details are warned of, and the belief is made: the caller judges.
 	warned := seed
 	warned.Belief = "Heart murmurs that are found on a Tuesday need monitoring"
 	if out := must[*privacy.Generalized](t, "a date")(
-		d.Generalize(ctx, agentCaller("ash"), warned)); out.Memory == nil || out.Report.Verdict != generalize.Warned {
+		d.DrawBelief(ctx, agentCaller("ash"), warned)); out.Memory == nil || out.Report.Verdict != generalize.Warned {
 		t.Errorf("a date: %+v", out)
 	}
 	// What only may be a name is for the caller to say.
 	unsure := seed
 	unsure.Belief = "Belladonna is no food"
 	if report := must[*privacy.Generalized](t,
-		"unsure")(d.Generalize(ctx, agentCaller("ash"),
-		privacy.Generalization{Source: seed.Source, Belief: unsure.Belief, Check: true})).Report; report.Verdict != generalize.Warned {
+		"unsure")(d.DrawBelief(ctx, agentCaller("ash"),
+		privacy.Generalization{Source: seed.Source, Belief: unsure.Belief,
+			OnlyJudge: true})).Report; report.Verdict != generalize.Warned {
 		t.Errorf("unsure: %+v", report)
 	}
-	_, err := d.Generalize(ctx, agentCaller("ash"), unsure)
+	_, err := d.DrawBelief(ctx, agentCaller("ash"), unsure)
 	fails(t, "unsure", err, privacy.Blocked)
 	unsure.Accept = true
-	must[*privacy.Generalized](t, "accepted")(d.Generalize(ctx, agentCaller("ash"), unsure))
+	must[*privacy.Generalized](t, "accepted")(d.DrawBelief(ctx, agentCaller("ash"), unsure))
 
 	before = state()
 	// What somebody does not see does not exist, also for a check.
@@ -202,8 +205,8 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 		for _, source := range []string{seed.Source, "episode:none", "none", "belief:none"} {
 			for _, checks := range []bool{false, true} {
 				g := seed
-				g.Source, g.Check = source, checks
-				_, err := d.Generalize(ctx, agentCaller(who), g)
+				g.Source, g.OnlyJudge = source, checks
+				_, err := d.DrawBelief(ctx, agentCaller(who), g)
 				fails(t, who+" of "+source, err, privacy.NotFound)
 				answers = append(answers, err.Error())
 			}
@@ -231,18 +234,18 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 		"a broken list of subjects":       {"ash", privacy.Generalization{Source: "episode:bad_6", Belief: "Dogs rest"}, privacy.Conflict},
 		"a context of others":             {"ash", privacy.Generalization{Source: seed.Source, Belief: "Dogs rest", Context: "ctx:none"}, privacy.NotFound},
 	} {
-		_, err := d.Generalize(ctx, agentCaller(c.as), c.g)
+		_, err := d.DrawBelief(ctx, agentCaller(c.as), c.g)
 		fails(t, what, err, c.name)
 	}
-	_, err = d.Generalize(ctx, identity.Caller{Role: identity.Subject, Subject: "human:sean"}, seed)
+	_, err = d.DrawBelief(ctx, identity.Caller{Role: identity.Subject, Subject: "human:sean"}, seed)
 	fails(t, "a subject's token", err, privacy.Forbidden)
 	untouched("refusals", before)
 	// Every form of a list.
 	for _, kind := range []string{"episode_array", "episode_jsonb"} {
 		g := privacy.Generalization{Source: "episode:1001", Kind: kind, Belief: "Bella rests"}
-		_, err := d.Generalize(ctx, agentCaller("ash"), g)
+		_, err := d.DrawBelief(ctx, agentCaller("ash"), g)
 		fails(t, kind, err, privacy.Blocked)
 		g.Belief = "Resting helps " + kind
-		must[*privacy.Generalized](t, kind)(d.Generalize(ctx, agentCaller("ash"), g))
+		must[*privacy.Generalized](t, kind)(d.DrawBelief(ctx, agentCaller("ash"), g))
 	}
 }

@@ -29,7 +29,7 @@ import (
 // service is the world's, with the proxy and the roles of the test's database.
 func (k *kernle) service(compiled *policy.Policy) *privacy.Service {
 	logins := map[string]map[string]string{}
-	w, err := world.Get("kernle")
+	w, err := world.Open("kernle")
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func (k *kernle) service(compiled *policy.Policy) *privacy.Service {
 func startPrivacy(t *testing.T, setup ...string) (*kernle, *privacy.Service) {
 	t.Helper()
 	k := &kernle{TB: t, db: pgtest.Template(t, "kernle", loadWorld("kernle", "kernle_owner"))}
-	w, err := world.Get("kernle")
+	w, err := world.Open("kernle")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,8 @@ func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
 	ctx := context.Background()
 	began := time.Now().Add(-time.Minute)
 	for _, kind := range []string{"episode", "episode_array", "episode_jsonb"} {
-		grant := privacy.GrantChange{ID: "episode:1001", Kind: kind, Who: ids("si:new_vet"), Consent: ids("human:sean"), Reason: "the vet has moved"}
+		grant := privacy.GrantChange{ID: "episode:1001", Kind: kind, Grantees: ids("si:new_vet"), Consent: ids("human:sean"),
+			Reason: "the vet has moved"}
 		out := must[*privacy.GrantResult](t, "grant")(d.Grant(ctx, agentCaller("ash"), grant))
 		if !slices.Equal(out.Granted, ids("si:new_vet")) || !slices.Contains(out.Access, "si:new_vet") || !slices.Contains(out.Consent, "human:sean") {
 			t.Errorf("%s: %+v", kind, out)
@@ -209,7 +210,8 @@ func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
 			t.Errorf("%s: once more: %+v", kind, again)
 		}
 		revoked := must[*privacy.GrantResult](t, "revoke")(
-			d.Revoke(ctx, agentCaller("ash"), privacy.GrantChange{ID: "episode:1001", Kind: kind, Who: ids("si:new_vet"), Reason: "moved back"}))
+			d.Revoke(ctx, agentCaller("ash"), privacy.GrantChange{ID: "episode:1001", Kind: kind, Grantees: ids("si:new_vet"),
+				Reason: "moved back"}))
 		if !slices.Equal(revoked.Revoked, ids("si:new_vet")) || slices.Contains(revoked.Access, "si:new_vet") {
 			t.Errorf("%s: %+v", kind, revoked)
 		}
@@ -245,19 +247,25 @@ func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
 		change privacy.GrantChange
 		name   string
 	}{
-		"without consent":       {"ash", privacy.GrantChange{ID: "episode:1005", Who: ids("si:new_vet")}, privacy.Forbidden},
-		"one that is hidden":    {"bella", privacy.GrantChange{ID: "episode:1003", Who: ids("si:bella_agent")}, privacy.NotFound},
-		"one that is not":       {"bella", privacy.GrantChange{ID: "episode:none", Who: ids("si:bella_agent")}, privacy.NotFound},
-		"somebody else's":       {"bella", privacy.GrantChange{ID: "episode:1004", Who: ids("si:rex")}, privacy.Forbidden},
-		"nobody":                {"ash", privacy.GrantChange{ID: "episode:1001"}, privacy.Validation},
-		"an id like SQL":        {"ash", privacy.GrantChange{ID: "x' OR ''='", Who: ids("si:rex")}, privacy.Validation},
-		"who, like JSON":        {"ash", privacy.GrantChange{ID: "episode:1001", Who: ids(`{"*":1}`)}, privacy.Validation},
-		"a list that is broken": {"ash", privacy.GrantChange{ID: "episode:bad_12", Who: ids("si:rex")}, privacy.Conflict},
+		"without consent": {"ash", privacy.GrantChange{ID: "episode:1005", Grantees: ids("si:new_vet")},
+			privacy.Forbidden},
+		"one that is hidden": {"bella", privacy.GrantChange{ID: "episode:1003", Grantees: ids("si:bella_agent")},
+			privacy.NotFound},
+		"one that is not": {"bella", privacy.GrantChange{ID: "episode:none", Grantees: ids("si:bella_agent")},
+			privacy.NotFound},
+		"somebody else's": {"bella", privacy.GrantChange{ID: "episode:1004", Grantees: ids("si:rex")},
+			privacy.Forbidden},
+		"nobody":         {"ash", privacy.GrantChange{ID: "episode:1001"}, privacy.Validation},
+		"an id like SQL": {"ash", privacy.GrantChange{ID: "x' OR ''='", Grantees: ids("si:rex")}, privacy.Validation},
+		"who, like JSON": {"ash", privacy.GrantChange{ID: "episode:1001", Grantees: ids(`{"*":1}`)},
+			privacy.Validation},
+		"a list that is broken": {"ash", privacy.GrantChange{ID: "episode:bad_12", Grantees: ids("si:rex")},
+			privacy.Conflict},
 	} {
 		_, err := d.Grant(ctx, agentCaller(c.as), c.change)
 		fails(t, what, err, c.name)
 	}
-	_, err := d.Revoke(ctx, agentCaller("rex"), privacy.GrantChange{ID: "episode:1001", Who: ids("human:sean")})
+	_, err := d.Revoke(ctx, agentCaller("rex"), privacy.GrantChange{ID: "episode:1001", Grantees: ids("human:sean")})
 	fails(t, "a stranger revokes", err, privacy.NotFound)
 	// Agents can neither read nor write what is noted.
 	for _, sql := range []string{"SELECT * FROM pgconsent.privacy_event",
@@ -337,7 +345,7 @@ func TestKernleC_ContextsAreMadeAndJoinedByTheirOwners(t *testing.T) {
 	if !slices.Equal(names, ids("ctx:bella_health", "ctx:dog_park")) {
 		t.Errorf("si:bella_agent is told of %v", names)
 	}
-	_, err = d.Context(ctx, agentCaller("bella"), "ctx:kid_school")
+	_, err = d.ContextsNamed(ctx, agentCaller("bella"), "ctx:kid_school")
 	fails(t, "show", err, privacy.NotFound)
 	for _, name := range []string{"", "ctx:a b", `ctx:"x"`, "ctx:x;", "ctx:\xff", strings.Repeat("x", 257)} {
 		_, err := enter("ash", privacy.ContextRequest{Context: name})
@@ -378,14 +386,15 @@ func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 	out = must[*privacy.Consent](t, "a guardian")(
 		d.RecordConsent(ctx, agentCaller("sean"),
 			privacy.ConsentRequest{Grantor: "dog:bella", Grantee: "human:guest", Scope: "episode:1002", Reason: "for the insurance"}))
-	if out.Grantor != "human:sean" || out.For != "dog:bella" || out.Store != "ash" || out.Repeated {
+	if out.Grantor != "human:sean" || out.OnBehalfOf != "dog:bella" || out.Store != "ash" || out.Repeated {
 		t.Errorf("%+v", out)
 	}
 	guest := func() bool {
 		return len(k.list(k.as("ash_as_guest", ""), "SELECT id FROM episodes WHERE id = 'episode:1002'")) == 1
 	}
 	// about bella, told by ash itself
-	must[*privacy.GrantResult](t, "with consent")(d.Grant(ctx, agentCaller("ash"), privacy.GrantChange{ID: "episode:1002", Who: ids("human:guest")}))
+	must[*privacy.GrantResult](t, "with consent")(d.Grant(ctx, agentCaller("ash"),
+		privacy.GrantChange{ID: "episode:1002", Grantees: ids("human:guest")}))
 	if !guest() {
 		t.Error("a guardian's consent and a grant show nothing")
 	}
@@ -484,7 +493,7 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 	}
 	tables := map[string]string{"episode": "episodes", "belief": "beliefs", "note": "notes", "raw": "raw_entries",
 		"episode_array": "episodes_array", "episode_jsonb": "episodes_jsonb"}
-	w, err := world.Get("kernle")
+	w, err := world.Open("kernle")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -715,11 +724,13 @@ func TestKernleH_ARowThatIsHeldIsSaidToBe(t *testing.T) {
 	}
 	for what, change := range map[string]func() error{
 		"revoked": func() error {
-			_, err := service.Revoke(ctx, agentCaller("ash"), privacy.GrantChange{ID: "episode:1002", Who: ids("ctx:bella_health")})
+			_, err := service.Revoke(ctx, agentCaller("ash"),
+				privacy.GrantChange{ID: "episode:1002", Grantees: ids("ctx:bella_health")})
 			return err
 		},
 		"granted": func() error {
-			_, err := service.Grant(ctx, agentCaller("ash"), privacy.GrantChange{ID: "episode:1002", Who: ids("si:bella_agent"), Reason: "so it is"})
+			_, err := service.Grant(ctx, agentCaller("ash"),
+				privacy.GrantChange{ID: "episode:1002", Grantees: ids("si:bella_agent"), Reason: "so it is"})
 			return err
 		},
 	} {
@@ -736,7 +747,8 @@ func TestKernleH_ARowThatIsHeldIsSaidToBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	service.LockTimeout = 0
-	out, err := service.Revoke(ctx, agentCaller("ash"), privacy.GrantChange{ID: "episode:1002", Who: ids("ctx:bella_health")})
+	out, err := service.Revoke(ctx, agentCaller("ash"),
+		privacy.GrantChange{ID: "episode:1002", Grantees: ids("ctx:bella_health")})
 	if err != nil || !slices.Equal(out.Revoked, ids("ctx:bella_health")) {
 		t.Errorf("%+v, %v", out, err)
 	}

@@ -39,7 +39,7 @@ func loadWorld(name, owner string) func(context.Context, *pgx.Conn) error {
 		END $$`, owner, rolePassword)); err != nil {
 			return err
 		}
-		w, err := world.Get(name)
+		w, err := world.Open(name)
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func startKernle(t testing.TB, setup ...string) *kernle {
 func startKernleIn(t testing.TB, mode harness.Mode, setup ...string) *kernle {
 	t.Helper()
 	k := &kernle{TB: t, db: pgtest.Template(t, "kernle", loadWorld("kernle", "kernle_owner"))}
-	w, err := world.Get("kernle")
+	w, err := world.Open("kernle")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,8 @@ func TestKernleH_TwinsAnswerAlike(t *testing.T) {
 			must[*privacy.Consent](t, "a consent")(
 				service.RecordConsent(t.Context(), agentCaller("tutor_a"), privacy.ConsentRequest{Grantee: "human:other", Store: "student_123", Reason: "HIDDENMARK"}))
 			must[*privacy.GrantResult](t, "a grant")(
-				service.Revoke(t.Context(), agentCaller("ash"), privacy.GrantChange{ID: "episode:1001", Who: ids("human:sean"), Reason: "HIDDENMARK"}))
+				service.Revoke(t.Context(), agentCaller("ash"),
+					privacy.GrantChange{ID: "episode:1001", Grantees: ids("human:sean"), Reason: "HIDDENMARK"}))
 		}
 		asked := 0
 		ask := func(step string, do func() (any, error)) {
@@ -162,12 +163,12 @@ func twinsAsk(t *testing.T, service *privacy.Service, caller identity.Caller, as
 		whom, more, err := service.AuditableSubjects(ctx, caller, 5)
 		return fmt.Sprint(whom, more), err
 	})
-	ask(who+" drawn", func() (any, error) { return service.DerivedBeliefs(ctx, caller, "") })
+	ask(who+" drawn", func() (any, error) { return service.ListDerivedBeliefs(ctx, caller, "") })
 	if caller.Role != identity.Agent {
 		return
 	}
 	for _, name := range []string{"ctx:secret", "ctx:zz", "ctx:bella_health", "ctx:mine", "ctx:a7"} {
-		ask(who+" looks at "+name, func() (any, error) { return service.Context(ctx, caller, name) })
+		ask(who+" looks at "+name, func() (any, error) { return service.ContextsNamed(ctx, caller, name) })
 		for _, e := range []privacy.ContextRequest{{Context: name}, {Context: name, Store: "rex"},
 			{Context: name, Participants: ids("human:zed")}, {Context: name, Access: ids("*")}} {
 			ask(fmt.Sprint(who, " enters ", e), func() (any, error) { return service.EnterContext(ctx, caller, e) })
@@ -197,11 +198,11 @@ func twinsAsk(t *testing.T, service *privacy.Service, caller identity.Caller, as
 	for _, id := range []string{"episode:mine", "episode:h1", "episode:h3", "episode:h5", "zzz", "episode:none"} {
 		for _, kind := range []string{"", "note", "belief"} {
 			ask(who+" grants "+id+" "+kind, func() (any, error) {
-				return service.Grant(ctx, caller, privacy.GrantChange{ID: id, Kind: kind, Who: ids("human:other")})
+				return service.Grant(ctx, caller, privacy.GrantChange{ID: id, Kind: kind, Grantees: ids("human:other")})
 			})
 		}
 		ask(who+" revokes "+id, func() (any, error) {
-			return service.Revoke(ctx, caller, privacy.GrantChange{ID: id, Who: ids("human:other")})
+			return service.Revoke(ctx, caller, privacy.GrantChange{ID: id, Grantees: ids("human:other")})
 		})
 		for _, access := range [][]string{nil, ids("*"), ids("si:mallory")} {
 			ask(fmt.Sprint(who, " is told ", id, access), func() (any, error) {
@@ -210,7 +211,8 @@ func twinsAsk(t *testing.T, service *privacy.Service, caller identity.Caller, as
 		}
 		for _, belief := range []string{"Walks help", "Zeddy likes it", "Rosenheim is nice"} {
 			ask(who+" generalizes "+id+" "+belief, func() (any, error) {
-				return service.Generalize(ctx, caller, privacy.Generalization{Source: id, Belief: belief, Accept: true, Access: ids("*")})
+				return service.DrawBelief(ctx, caller, privacy.Generalization{Source: id, Belief: belief, Accept: true,
+					Access: ids("*")})
 			})
 		}
 	}

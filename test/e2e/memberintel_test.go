@@ -29,7 +29,7 @@ const brainVisible = `(tenant_id = 'global' OR tenant_id = '` + user1 + `')`
 
 func brainPolicy(t testing.TB) string {
 	t.Helper()
-	w, err := world.Get("memberintel")
+	w, err := world.Open("memberintel")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func unlimited(t testing.TB) string {
 func brain(t testing.TB) *pgtest.DB {
 	t.Helper()
 	return pgtest.Template(t, "memberintel", func(ctx context.Context, conn *pgx.Conn) error {
-		w, err := world.Get("memberintel")
+		w, err := world.Open("memberintel")
 		if err != nil {
 			return err
 		}

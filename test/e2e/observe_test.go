@@ -110,7 +110,7 @@ func TestObserve(t *testing.T) {
 				t.Errorf("SELECT * FROM people: %+v", all)
 			}
 			for _, table := range report.Tables {
-				if table.Safe() || table.Executions == 0 {
+				if table.IsSafe() || table.Executions == 0 {
 					t.Errorf("%+v counts as safe", table)
 				}
 			}
@@ -182,8 +182,8 @@ tables:
 		t.Errorf("people: %+v", people)
 	}
 	for _, table := range report.Tables {
-		if table.Safe() != (table.Name == "public.people") {
-			t.Errorf("%+v is safe: %t", table, table.Safe())
+		if table.IsSafe() != (table.Name == "public.people") {
+			t.Errorf("%+v is safe: %t", table, table.IsSafe())
 		}
 	}
 }
@@ -212,7 +212,7 @@ func TestReplay(t *testing.T) {
 		"2026-11-22 00:00:00 UTC LOG:  statement: SELEC 'a literal'\n"
 	for _, texts := range []bool{false, true} {
 		replay := observe.NewLogReplay(candidate, snap, texts)
-		if err := observe.Statements(strings.NewReader(log), replay.Add); err != nil {
+		if err := observe.EachStatement(strings.NewReader(log), replay.Add); err != nil {
 			t.Fatal(err)
 		}
 		replay.Sort()

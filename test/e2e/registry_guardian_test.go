@@ -52,7 +52,7 @@ tables:
 			refused := func(what string, c consent.Command) {
 				t.Helper()
 				var forbidden *consent.ForbiddenError
-				if _, err := g.registry.Do(context.Background(), c); !errors.As(err, &forbidden) {
+				if _, err := g.registry.Execute(context.Background(), c); !errors.As(err, &forbidden) {
 					t.Errorf("%s: %v", what, err)
 				}
 			}

@@ -20,7 +20,7 @@ func TestSectionsOfPages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := world.Get(name)
+		w, err := world.Open(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +28,8 @@ func TestSectionsOfPages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		snap, err := pgcatalog.Load(t.Context(), pgtest.Template(t, name, loadWorld(name, w.Owner)).Connect(t, "postgres"), []string{"public"})
+		snap, err := pgcatalog.Load(t.Context(),
+			pgtest.Template(t, name, loadWorld(name, w.Owner)).Connect(t, "postgres"), []string{"public"})
 		if err != nil {
 			t.Fatal(err)
 		}

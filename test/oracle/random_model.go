@@ -182,7 +182,7 @@ func newModel(t testing.TB, s Schema, filtered *pgtest.DB, pol *policy.Policy) *
 			}
 		}
 		for _, k := range r.ForeignKeys {
-			mt.links = append(mt.links, modelLink{k.Target, quoted(k.Columns), quoted(k.TargetCols)})
+			mt.links = append(mt.links, modelLink{k.Target, quoted(k.Columns), quoted(k.TargetColumns)})
 		}
 		if write != nil && mt.key != nil {
 			mt.deletes = write.Delete

@@ -111,7 +111,7 @@ func (s Schema) Database(t testing.TB) *pgtest.DB {
 			return err
 		}
 		if s.Name == "arcive" {
-			w, err := world.Get(s.Name)
+			w, err := world.Open(s.Name)
 			if err != nil {
 				return err
 			}

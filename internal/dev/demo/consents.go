@@ -15,33 +15,33 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/serve"
 )
 
-// consents records the relationships that the world begins with, in an empty registry. Each record has a key made of
-// the subject and the step, so that an interrupted start can continue.
-func (f folder) consents(ctx context.Context, c *config.Config, progress func(string)) error {
+// recordConsents records the relationships that the world begins with, in an empty registry. Each record has a key made
+// of the subject and the step, so that an interrupted start can continue.
+func (f folder) recordConsents(ctx context.Context, c *config.Config, progress func(string)) error {
 	if f.world.Consents == "" {
 		return nil
 	}
-	begun := f.path("consents")
+	begun := f.filePath("consents")
 	if _, err := os.Stat(begun); err == nil {
 		return nil
 	}
-	subjects, err := f.subjects(ctx, c)
+	subjects, err := f.querySubjects(ctx, c)
 	if err != nil {
 		return fmt.Errorf("world %s: world.yaml: consents: %w", f.world.Name, err)
 	}
-	r, err := serve.Registry(c, f.world.Name)
+	r, err := serve.OpenRegistry(c, f.world.Name)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	agent := f.world.Agents[0].Name // there is at least one
+	agent := f.world.Agents[0].Name // The world has at least one agent.
 	for i, s := range subjects {
 		if i%100 == 0 {
 			progress(fmt.Sprintf("recording consents: %d of %d", i, len(subjects)))
 		}
-		for _, command := range s.commands(agent) {
+		for _, command := range s.consentCommands(agent) {
 			command.Request = "demo " + string(command.Do) + " " + s.id
-			if _, err := r.Do(ctx, command); err != nil {
+			if _, err := r.Execute(ctx, command); err != nil {
 				return fmt.Errorf("world %s: the consent of %s: %w", f.world.Name, s.id, err)
 			}
 		}
@@ -49,14 +49,14 @@ func (f folder) consents(ctx context.Context, c *config.Config, progress func(st
 	return os.WriteFile(begun, []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o644)
 }
 
-// subject is somebody with a relationship.
+// subject is a person with a relationship.
 type subject struct {
 	id     string
 	stream consent.Stream
 }
 
-// commands returns the commands for it; the agent decides about a partnership.
-func (s subject) commands(agent string) []consent.Command {
+// consentCommands returns the commands that make the subject's relationship; the agent decides about a partnership.
+func (s subject) consentCommands(agent string) []consent.Command {
 	self := consent.Party{Role: consent.RoleSubject, ID: s.id}
 	if s.stream != consent.Partnered {
 		return []consent.Command{{Do: consent.Grant, Subject: s.id, Stream: s.stream, By: self, Via: "demo"}}
@@ -69,8 +69,8 @@ func (s subject) commands(agent string) []consent.Command {
 	}
 }
 
-// subjects runs the world's query, as the owner.
-func (f folder) subjects(ctx context.Context, c *config.Config) ([]subject, error) {
+// querySubjects runs the world's query for subjects, as the owner.
+func (f folder) querySubjects(ctx context.Context, c *config.Config) ([]subject, error) {
 	return queryWorld(ctx, c, f.world.Name, f.world.Consents, func(row pgx.CollectableRow) (s subject, err error) {
 		err = row.Scan(&s.id, &s.stream)
 		return s, err
@@ -79,12 +79,12 @@ func (f folder) subjects(ctx context.Context, c *config.Config) ([]subject, erro
 
 // change makes one change in the registry, as its subject.
 func change(ctx context.Context, r *registry.Registry, c world.Consent) (string, error) {
-	result, err := r.Do(ctx, consent.Command{
+	result, err := r.Execute(ctx, consent.Command{
 		Do: consent.Action(c.Do), Subject: c.Subject, Scope: c.Scope, Stream: consent.Stream(c.Stream), Categories: c.Categories,
 		By: consent.Party{Role: consent.RoleSubject, ID: c.Subject}, Via: "demo",
 	})
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s: %s; record %d", c.Subject, result.Consent.State, result.Number), nil
+	return fmt.Sprintf("%s: %s; record %d", c.Subject, result.Consent.State, result.RecordNumber), nil
 }

@@ -44,15 +44,15 @@ import (
 // Config says what to run. World and Dir are required.
 type Config struct {
 	World    *world.World
-	Postgres string // DSN of a running server; "": start a private one
+	Postgres string // DSN of a running server; "": the demo starts a private server
 	Dir      string
-	Listen   string // "": DefaultListen, or a free port if something listens there
+	Listen   string // address of the proxy; "": DefaultListen, or a free port if something listens there
 	HTTP     string // the address of HTTP; "": DefaultHTTP, or a free port if it is in use
 	Log      *slog.Logger
 	Progress func(string)
 }
 
-// Where a demo listens if nothing else is said, and nobody else does.
+// Where a demo listens if the configuration does not say, and no other program listens there. |const (
 const (
 	DefaultListen = "127.0.0.1:7432"
 	DefaultHTTP   = "127.0.0.1:7433"
@@ -101,11 +101,11 @@ type Running struct {
 	config      *config.Config
 	service     *serve.Service
 	world       *world.World
-	cluster     *pgcluster.Cluster // nil: an existing server
+	cluster     *pgcluster.Cluster // the demo's own server; nil: an existing server is used
 	cancel      context.CancelFunc
 	serveErrors chan error // gets the error with which serving ends
 	serveError  error
-	over        bool
+	hasEnded    bool
 }
 
 // Start starts everything and returns when agents are served. After an error nothing is left running.
@@ -139,14 +139,14 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	if c.Postgres != "" {
 		f.names = foreignNames(c.World)
 	}
-	if err := f.claim(); err != nil {
+	if err := f.claimFolder(); err != nil {
 		return nil, err
 	}
 	fresh, err := f.makeSecrets()
 	if err != nil {
 		return nil, err
 	}
-	cluster, upstream, err := c.database(ctx, f, fresh)
+	cluster, upstream, err := c.fillDatabase(ctx, f, fresh)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 			}
 		}()
 	}
-	cfg, err := f.configure(c, upstream)
+	cfg, err := f.writeConfig(c, upstream)
 	if err != nil {
 		return nil, err
 	}
@@ -165,20 +165,20 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	if err := migrate(ctx, cfg, f.world.Name); err != nil {
 		return nil, err
 	}
-	if err := f.consents(ctx, cfg, c.Progress); err != nil {
+	if err := f.recordConsents(ctx, cfg, c.Progress); err != nil {
 		return nil, err
 	}
-	access, service, err := c.open(ctx, f, cfg)
+	access, service, err := c.openListeners(ctx, f, cfg)
 	for tries := 0; errors.Is(err, syscall.EADDRINUSE) && (asked.Listen == "" || asked.HTTP == "") && tries < 4; tries++ {
 		// Another demo has taken the ports since.
 		c.Listen, c.HTTP = asked.Listen, asked.HTTP
 		if err := c.chooseAddresses(); err != nil {
 			return nil, err
 		}
-		if cfg, err = f.configure(c, upstream); err != nil {
+		if cfg, err = f.writeConfig(c, upstream); err != nil {
 			return nil, err
 		}
-		access, service, err = c.open(ctx, f, cfg)
+		access, service, err = c.openListeners(ctx, f, cfg)
 	}
 	if err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 		cancel: cancel, serveErrors: make(chan error, 1)}
 	go func() { r.serveErrors <- service.Run(serving) }()
 	slow := patience{most: readyTimeout, tell: tellEvery, progress: c.Progress}
-	if err := slow.await(ctx, notReady, service.Ready); err != nil {
+	if err := slow.await(ctx, isNotReady, service.Ready); err != nil {
 		cancel()
 		return nil, errors.Join(fmt.Errorf("the demo does not serve: %w", err), <-r.serveErrors)
 	}
@@ -199,21 +199,22 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	return r, nil
 }
 
-// open lets agents and callers in, and opens what serves them.
-func (c Config) open(ctx context.Context, f folder, cfg *config.Config) (access Access, service *serve.Service, err error) {
-	if access, err = f.admit(cfg); err != nil {
+// openListeners lets agents and callers in, and opens what serves them.
+func (c Config) openListeners(ctx context.Context, f folder, cfg *config.Config) (access Access,
+	service *serve.Service, err error) {
+	if access, err = f.admitAgents(cfg); err != nil {
 		return access, nil, err
 	}
-	if access.Tokens, err = f.tokens(ctx, cfg); err != nil {
+	if access.Tokens, err = f.makeTokens(ctx, cfg); err != nil {
 		return access, nil, err
 	}
 	service, err = serve.New(ctx, serve.Options{Config: cfg, Log: c.Log, Drain: 2 * time.Second})
 	return access, service, err
 }
 
-// chooseAddresses chooses the addresses that are left open, and checks that the demo can listen on all.
+// chooseAddresses chooses the addresses that the configuration leaves open, and checks that the demo can listen on all.
 func (c *Config) chooseAddresses() error {
-	var chosen []net.Listener // closed when both are chosen, so that they are two
+	var listeners []net.Listener // closed when both addresses are chosen, so that these differ
 	for _, one := range []struct {
 		address  *string
 		standard string
@@ -223,7 +224,7 @@ func (c *Config) chooseAddresses() error {
 			continue
 		}
 		*one.address = one.standard
-		if pgcluster.PortFree(one.standard) == nil {
+		if pgcluster.CheckPortFree(one.standard) == nil {
 			continue
 		}
 		free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -231,10 +232,10 @@ func (c *Config) chooseAddresses() error {
 			return err
 		}
 		*one.address = free.Addr().String()
-		chosen = append(chosen, free)
+		listeners = append(listeners, free)
 		c.Progress(one.standard + " is in use: " + one.what + " at " + *one.address)
 	}
-	for _, l := range chosen {
+	for _, l := range listeners {
 		l.Close()
 	}
 	return c.checkAddresses()
@@ -252,16 +253,16 @@ func (c Config) checkAddresses() error {
 				"the demo has no TLS and listens on loopback only, not on %s", address).
 				WithHint("Use 127.0.0.1; \"pgconsent serve\" with tls in its configuration listens anywhere.")
 		}
-		if err := pgcluster.PortFree(address); err != nil {
+		if err := pgcluster.CheckPortFree(address); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// database fills the world's database, on a server that it starts or on that of --postgres; then cluster is nil.
-// upstream is the server's entry in the configuration.
-func (c Config) database(ctx context.Context, f folder, fresh bool) (cluster *pgcluster.Cluster,
+// fillDatabase fills the world's database, on a server that it starts, or on the server of --postgres, in which case
+// cluster is nil. upstream is the server's entry in the configuration.
+func (c Config) fillDatabase(ctx context.Context, f folder, fresh bool) (cluster *pgcluster.Cluster,
 	upstream yaml.MapSlice, err error) {
 	if c.Postgres != "" {
 		g, err := openForeignServer(ctx, c.Postgres, c.World, func(text string) { c.Progress(text) })
@@ -269,14 +270,14 @@ func (c Config) database(ctx context.Context, f folder, fresh bool) (cluster *pg
 			return nil, nil, err
 		}
 		c.Progress("on the server of --postgres: database " + f.names.database + ", roles " +
-			strings.Join(f.names.roles(), ", ") + "; --down takes them away")
+			strings.Join(f.names.roleNames(), ", ") + "; --down takes them away")
 		if err := g.load(ctx, f, c.Progress); err != nil {
 			return nil, nil, err
 		}
-		upstream, err := g.upstream()
+		upstream, err := g.upstreamEntry()
 		return nil, upstream, err
 	}
-	super, err := config.Secret(f.secret("postgres"))
+	super, err := config.ReadSecret(f.secretPath("postgres"))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -301,7 +302,7 @@ func (r *Running) Service() *serve.Service { return r.service }
 // the first login of a user.
 func (r *Running) checkAgentLogins(ctx context.Context, slow patience) error {
 	for _, agent := range r.Access.Agents {
-		err := slow.await(ctx, notAnswered, func() error {
+		err := slow.await(ctx, isUnanswered, func() error {
 			conn, err := pgx.Connect(ctx, agent.DSN)
 			if err != nil {
 				return err
@@ -322,7 +323,7 @@ func (r *Running) checkAgentLogins(ctx context.Context, slow patience) error {
 
 // Wait returns when ctx ends, or with an error when serving or the server ends.
 func (r *Running) Wait(ctx context.Context) error {
-	var exited <-chan struct{} // nil for a server that is not ours
+	var exited <-chan struct{} // nil for a server that the demo has not started
 	if r.cluster != nil {
 		exited = r.cluster.Exited()
 	}
@@ -330,7 +331,7 @@ func (r *Running) Wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case r.serveError = <-r.serveErrors:
-		r.over = true
+		r.hasEnded = true
 		return errors.Join(errors.New("serving has ended"), r.serveError)
 	case <-exited:
 		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the demo's PostgreSQL has ended").
@@ -341,8 +342,8 @@ func (r *Running) Wait(ctx context.Context) error {
 // Stop drains sessions and stops the server.
 func (r *Running) Stop() error {
 	r.cancel()
-	if !r.over {
-		r.over, r.serveError = true, <-r.serveErrors
+	if !r.hasEnded {
+		r.hasEnded, r.serveError = true, <-r.serveErrors
 	}
 	if r.cluster == nil {
 		return r.serveError
@@ -357,15 +358,15 @@ type folder struct {
 	names objectNames
 }
 
-func (f folder) path(name string) string   { return filepath.Join(f.dir, name) }
-func (f folder) secret(name string) string { return filepath.Join(f.dir, "secrets", name+".pw") }
-func (f folder) marker() string            { return f.path("loaded") }
+func (f folder) filePath(name string) string   { return filepath.Join(f.dir, name) }
+func (f folder) secretPath(name string) string { return filepath.Join(f.dir, "secrets", name+".pw") }
+func (f folder) markerPath() string            { return f.filePath("loaded") }
 
-// claim refuses a folder that has another world.
-func (f folder) claim() error {
-	name, err := os.ReadFile(f.path("world"))
+// claimFolder refuses a folder that has another world.
+func (f folder) claimFolder() error {
+	name, err := os.ReadFile(f.filePath("world"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return os.WriteFile(f.path("world"), []byte(f.world.Name+"\n"), 0o644)
+		return os.WriteFile(f.filePath("world"), []byte(f.world.Name+"\n"), 0o644)
 	}
 	if err != nil {
 		return err
@@ -378,10 +379,10 @@ func (f folder) claim() error {
 	return nil
 }
 
-// makeSecrets makes the missing passwords. fresh is set if the superuser's is new: then an existing cluster, which a
-// deleted folder has left under /var/tmp, is not used.
+// makeSecrets makes the missing passwords. fresh is true if the superuser's password is new: then an existing cluster,
+// which a deleted folder has left under /var/tmp, is not used.
 func (f folder) makeSecrets() (fresh bool, err error) {
-	if err := os.MkdirAll(f.path("secrets"), 0o700); err != nil {
+	if err := os.MkdirAll(f.filePath("secrets"), 0o700); err != nil {
 		return false, err
 	}
 	names := []string{"postgres", "owner", "agent", "control"}
@@ -389,14 +390,15 @@ func (f folder) makeSecrets() (fresh bool, err error) {
 		names = append(names, "agent-"+a.Name)
 	}
 	for _, name := range names {
-		if _, err := os.Stat(f.secret(name)); err == nil {
+		if _, err := os.Stat(f.secretPath(name)); err == nil {
 			continue
 		}
 		random := make([]byte, 18)
 		if _, err := rand.Read(random); err != nil {
 			return false, err
 		}
-		if err := config.WriteSecret(f.secret(name), []byte(base64.RawURLEncoding.EncodeToString(random)+"\n")); err != nil {
+		if err := config.WriteSecret(f.secretPath(name),
+			[]byte(base64.RawURLEncoding.EncodeToString(random)+"\n")); err != nil {
 			return false, err
 		}
 		fresh = fresh || name == "postgres"
@@ -404,7 +406,7 @@ func (f folder) makeSecrets() (fresh bool, err error) {
 	return fresh, nil
 }
 
-// server is the cluster, reached as its superuser.
+// server is the demo's own cluster, reached as its superuser.
 type server struct {
 	cluster  *pgcluster.Cluster
 	password string
@@ -423,10 +425,10 @@ func (s server) connect(ctx context.Context, database string) (*pgx.Conn, error)
 	return pgx.ConnectConfig(ctx, c)
 }
 
-// load fills the world's database unless the marker says that it was done.
+// load fills the world's database unless the marker says that it is filled.
 func (s server) load(ctx context.Context, f folder, progress func(string)) error {
 	name := quote(f.world.Name)
-	_, err := os.Stat(f.marker())
+	_, err := os.Stat(f.markerPath())
 	loaded := err == nil && !s.cluster.Created
 	if loaded {
 		progress("world " + f.world.Name + " is loaded already")
@@ -436,7 +438,7 @@ func (s server) load(ctx context.Context, f folder, progress func(string)) error
 			return err
 		}
 		defer admin.Close(context.WithoutCancel(ctx))
-		if err := os.Remove(f.marker()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(f.markerPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		for _, sql := range []string{"SET client_min_messages = warning",
@@ -457,7 +459,7 @@ func (s server) load(ctx context.Context, f folder, progress func(string)) error
 		}
 	}
 	// The role gets the password of the file, whatever it had before. It needs CREATEROLE since it migrates.
-	password, err := config.Secret(f.secret("owner"))
+	password, err := config.ReadSecret(f.secretPath("owner"))
 	if err != nil {
 		return err
 	}
@@ -471,16 +473,16 @@ func (s server) load(ctx context.Context, f folder, progress func(string)) error
 	if loaded {
 		return f.resume("deleting "+f.dir, progress)
 	}
-	if err := f.anew(); err != nil {
+	if err := f.resetState(); err != nil {
 		return err
 	}
-	return os.WriteFile(f.marker(), []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o644)
+	return os.WriteFile(f.markerPath(), []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o644)
 }
 
-// anew prepares for a database that was just filled: its policy is the world's, and its consent registry is empty.
-func (f folder) anew() error {
+// resetState prepares for a database that was just filled: its policy is the world's, and its consent registry is empty.
+func (f folder) resetState() error {
 	for _, name := range []string{"consent.key", "consent.anchor", "consents"} {
-		if err := os.Remove(f.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(f.filePath(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -491,8 +493,8 @@ func (f folder) anew() error {
 	return f.copyPolicy(now.Rows)
 }
 
-// configure writes pgconsent.yaml for this start and loads it as serve would.
-func (f folder) configure(c Config, upstream yaml.MapSlice) (*config.Config, error) {
+// writeConfig writes pgconsent.yaml for this start and loads it as serve would.
+func (f folder) writeConfig(c Config, upstream yaml.MapSlice) (*config.Config, error) {
 	agents := yaml.MapSlice{}
 	for _, a := range f.world.Agents {
 		attributes := yaml.MapSlice{}
@@ -534,7 +536,7 @@ func (f folder) configure(c Config, upstream yaml.MapSlice) (*config.Config, err
 	var b bytes.Buffer
 	b.WriteString("# Written by \"pgconsent demo\" at each start. docs/reference/configuration.md explains the keys.\n")
 	b.Write(text)
-	path := f.path("pgconsent.yaml")
+	path := f.filePath("pgconsent.yaml")
 	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
 		return nil, err
 	}
@@ -567,14 +569,14 @@ func migrate(ctx context.Context, c *config.Config, name string) error {
 	}
 	o := migrations.Options{AgentRole: db.Roles.Agent, ControlRole: db.Roles.Control, ReaderRole: db.Roles.Reader,
 		RowsRole: db.Roles.Rows}
-	if o.AgentPassword, err = config.Secret(db.Secrets.Agent); err != nil {
+	if o.AgentPassword, err = config.ReadSecret(db.Secrets.Agent); err != nil {
 		return err
 	}
-	if o.ControlPassword, err = config.Secret(db.Secrets.Control); err != nil {
+	if o.ControlPassword, err = config.ReadSecret(db.Secrets.Control); err != nil {
 		return err
 	}
 	plan := rls.Generate(p, snap, rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole,
-		ReaderRole: o.ReaderRole, RowsRole: o.RowsRole, SignedViews: c.Enforcement == config.Auto})
+		ReaderRole: o.ReaderRole, RowsRole: o.RowsRole, SignedViews: c.Enforcement == config.EnforceAuto})
 	if err := migrations.Up(ctx, conn, o, plan); err != nil {
 		return err
 	}
@@ -582,10 +584,10 @@ func migrate(ctx context.Context, c *config.Config, name string) error {
 	return err
 }
 
-// admit gives the agents their logins and returns how to connect.
-func (f folder) admit(c *config.Config) (Access, error) {
+// admitAgents gives the agents their logins and returns how to connect.
+func (f folder) admitAgents(c *config.Config) (Access, error) {
 	a := Access{World: f.world.Name, HTTP: "http://" + c.HTTP.Listen}
-	owner, err := config.Secret(f.secret("owner"))
+	owner, err := config.ReadSecret(f.secretPath("owner"))
 	if err != nil {
 		return a, err
 	}
@@ -595,7 +597,7 @@ func (f folder) admit(c *config.Config) (Access, error) {
 	}
 	a.OwnerDSN = dsn(f.names.owner, owner)
 	for _, agent := range f.world.Agents {
-		password, err := config.Secret(f.secret("agent-" + agent.Name))
+		password, err := config.ReadSecret(f.secretPath("agent-" + agent.Name))
 		if err != nil {
 			return a, err
 		}
@@ -611,5 +613,5 @@ func (f folder) admit(c *config.Config) (Access, error) {
 	return a, nil
 }
 
-// Registry returns the consent registry of the world's database; nil: it has none.
+// Registry returns the consent registry of the world's database, and nil if it has none.
 func (r *Running) Registry() *registry.Registry { return r.service.Registry(r.Access.World) }

@@ -97,7 +97,7 @@ func TestOnAServer(t *testing.T) {
 	exec(t, admin, "CREATE ROLE guest LOGIN CREATEDB CREATEROLE PASSWORD 'guest-password'")
 	t.Cleanup(func() { _, _ = admin.Exec(context.Background(), "DROP ROLE guest") })
 	before := serverHas(t, admin)
-	w, err := world.Get("./testdata/My-App")
+	w, err := world.Open("./testdata/My-App")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestNotOurs(t *testing.T) {
 	admin := superuser(t)
 	exec(t, admin, "CREATE ROLE poor LOGIN PASSWORD 'poor-password'", "CREATE ROLE rich LOGIN SUPERUSER PASSWORD 'rich-password'")
 	t.Cleanup(func() { _, _ = admin.Exec(context.Background(), "DROP ROLE poor; DROP ROLE rich") })
-	w, err := world.Get("./testdata/My-App")
+	w, err := world.Open("./testdata/My-App")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func TestFolders(t *testing.T) {
 				}
 			}
 		}
-		w, err := world.Get(dir)
+		w, err := world.Open(dir)
 		if err == nil {
 			_, err = Start(t.Context(), Config{World: w, Postgres: "host=127.0.0.1 port=1", Dir: t.TempDir(), Listen: free(t), HTTP: free(t)})
 		}
@@ -265,7 +265,7 @@ func TestFolders(t *testing.T) {
 			t.Errorf("%v: %v, want %s", c.change, err, c.want)
 		}
 	}
-	if _, err := world.Get("./nowhere"); err == nil || !strings.Contains(err.Error(), "there is no folder") {
+	if _, err := world.Open("./nowhere"); err == nil || !strings.Contains(err.Error(), "there is no folder") {
 		t.Errorf("%v", err)
 	}
 }
@@ -287,7 +287,7 @@ func TestFolderOnTheServer(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, c.file), []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		w, err := world.Get(dir)
+		w, err := world.Open(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

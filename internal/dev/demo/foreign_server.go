@@ -36,7 +36,9 @@ func foreignNames(w *world.World) objectNames {
 	return objectNames{prefix, prefix + "_owner", prefix + "_agent", prefix + "_control", prefix + "_reader", prefix + "_rows"}
 }
 
-func (n objectNames) roles() []string { return []string{n.agent, n.control, n.rows, n.reader, n.owner} }
+func (n objectNames) roleNames() []string {
+	return []string{n.agent, n.control, n.rows, n.reader, n.owner}
+}
 
 // foreignServer is an existing server, reached as the role of the DSN.
 type foreignServer struct {
@@ -50,10 +52,10 @@ type foreignServer struct {
 	notice    func(string)
 }
 
-// mark is the comment on the demo's objects.
-func (g *foreignServer) mark() string { return "pgconsent demo of world " + g.world.Name }
+// markComment returns the comment on the demo's objects, by which they are known.
+func (g *foreignServer) markComment() string { return "pgconsent demo of world " + g.world.Name }
 
-const loading = ": not loaded yet"
+const notLoadedSuffix = ": not loaded yet"
 
 // openForeignServer logs in and checks whether the role may do what is needed.
 func openForeignServer(ctx context.Context, dsn string, w *world.World, notice func(string)) (*foreignServer, error) {
@@ -98,7 +100,7 @@ func openForeignServer(ctx context.Context, dsn string, w *world.World, notice f
 	return g, nil
 }
 
-// connect logs in as the role of the DSN, or as another, to a database; "": that of the DSN.
+// connect logs in as the role of the DSN, or as another role, to a database; "": the database of the DSN.
 func (g *foreignServer) connect(ctx context.Context, database, role, password string) (*pgx.Conn, error) {
 	c := g.config.Copy()
 	if database != "" {
@@ -113,12 +115,12 @@ func (g *foreignServer) connect(ctx context.Context, database, role, password st
 // serverState is what exists on the server under the demo's names.
 type serverState struct {
 	database string // comment of the database
-	there    bool
+	existing bool
 	roles    map[string]bool
 }
 
-// inspect finds the objects with the demo's names, and refuses those that the demo did not make.
-func (g *foreignServer) inspect(ctx context.Context, conn *pgx.Conn) (serverState, error) {
+// findObjects finds the objects with the demo's names, and refuses objects that the demo did not make.
+func (g *foreignServer) findObjects(ctx context.Context, conn *pgx.Conn) (serverState, error) {
 	f := serverState{roles: map[string]bool{}}
 	var comment *string
 	err := conn.QueryRow(ctx,
@@ -129,15 +131,15 @@ func (g *foreignServer) inspect(ctx context.Context, conn *pgx.Conn) (serverStat
 	case err != nil:
 		return f, err
 	default:
-		f.there = true
+		f.existing = true
 		if comment != nil {
 			f.database = *comment
 		}
-		if f.database != g.mark() && f.database != g.mark()+loading {
-			return f, g.notOurs("database", g.names.database)
+		if f.database != g.markComment() && f.database != g.markComment()+notLoadedSuffix {
+			return f, g.newForeignObjectError("database", g.names.database)
 		}
 	}
-	for _, role := range g.names.roles() {
+	for _, role := range g.names.roleNames() {
 		var comment *string
 		err := conn.QueryRow(ctx,
 			"SELECT pg_catalog.shobj_description(r.oid, 'pg_authid') FROM pg_catalog.pg_roles AS r WHERE "+
@@ -146,8 +148,8 @@ func (g *foreignServer) inspect(ctx context.Context, conn *pgx.Conn) (serverStat
 		case errors.Is(err, pgx.ErrNoRows):
 		case err != nil:
 			return f, err
-		case comment == nil || *comment != g.mark():
-			return f, g.notOurs("role", role)
+		case comment == nil || *comment != g.markComment():
+			return f, g.newForeignObjectError("role", role)
 		default:
 			f.roles[role] = true
 		}
@@ -155,43 +157,43 @@ func (g *foreignServer) inspect(ctx context.Context, conn *pgx.Conn) (serverStat
 	return f, nil
 }
 
-func (g *foreignServer) notOurs(what, name string) error {
+func (g *foreignServer) newForeignObjectError(what, name string) error {
 	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
 		"the server has a %s %s that the demo did not make: it stays", what, name).
-		WithHint("Rename it, or use another server. The demo knows its own by the comment %q.", g.mark())
+		WithHint("Rename it, or use another server. The demo knows its own by the comment %q.", g.markComment())
 }
 
-// load makes the roles and the database, and fills it, unless that was done.
+// load makes the roles and the database, and fills the database, unless that was done.
 func (g *foreignServer) load(ctx context.Context, f folder, progress func(string)) (err error) {
 	admin, err := g.connect(ctx, "", "", "")
 	if err != nil {
 		return err
 	}
 	defer admin.Close(context.WithoutCancel(ctx))
-	there, err := g.inspect(ctx, admin)
+	there, err := g.findObjects(ctx, admin)
 	if err != nil {
 		return err
 	}
-	password, err := config.Secret(f.secret("owner"))
+	password, err := config.ReadSecret(f.secretPath("owner"))
 	if err != nil {
 		return err
 	}
 	if err := g.makeRoles(ctx, admin, there, f); err != nil {
 		return err
 	}
-	if there.there && there.database == g.mark() {
+	if there.existing && there.database == g.markComment() {
 		progress("world " + g.world.Name + " is loaded already, in database " + g.names.database)
 		return f.resume("--down", progress)
 	}
-	if there.there {
+	if there.existing {
 		if err := pgcluster.DropDatabase(ctx, admin, g.names.database); err != nil {
-			return g.explain("start over", err)
+			return g.explainRights("start over", err)
 		}
 	}
 	progress("making the database " + g.names.database)
 	if err := g.exec(ctx, admin, "make the database",
 		"CREATE DATABASE "+quote(g.names.database)+" TEMPLATE template0", "COMMENT ON DATABASE "+
-			quote(g.names.database)+" IS '"+g.mark()+loading+"'",
+			quote(g.names.database)+" IS '"+g.markComment()+notLoadedSuffix+"'",
 		"ALTER DATABASE "+quote(g.names.database)+" OWNER TO "+quote(g.names.owner)); err != nil {
 		return err
 	}
@@ -211,22 +213,23 @@ func (g *foreignServer) load(ctx context.Context, f folder, progress func(string
 		defer extender.Close(context.WithoutCancel(ctx))
 	}
 	if err := g.world.Extend(ctx, extender); err != nil {
-		return g.explain("make the extensions", err)
+		return g.explainRights("make the extensions", err)
 	}
 	if err := g.world.LoadAsOwner(ctx, owner, progress); err != nil {
 		return err
 	}
-	if err := f.anew(); err != nil {
+	if err := f.resetState(); err != nil {
 		return err
 	}
-	return g.exec(ctx, owner, "note that it is loaded", "COMMENT ON DATABASE "+quote(g.names.database)+" IS '"+g.mark()+"'")
+	return g.exec(ctx, owner, "note that it is loaded",
+		"COMMENT ON DATABASE "+quote(g.names.database)+" IS '"+g.markComment()+"'")
 }
 
 // makeRoles makes the missing roles, and sets the passwords of login roles as their files say. pgconsent migrate does
 // not always set them: it keeps the password of a role that has rights in another database, and such rights may come
 // from a migration of that database.
 func (g *foreignServer) makeRoles(ctx context.Context, admin *pgx.Conn, there serverState, f folder) error {
-	mark := "'" + g.mark() + "'"
+	mark := "'" + g.markComment() + "'"
 	if !there.roles[g.names.owner] {
 		if err := g.exec(ctx, admin, "make the role "+g.names.owner,
 			"CREATE ROLE "+quote(g.names.owner)+" LOGIN CREATEROLE", "COMMENT ON ROLE "+quote(g.names.owner)+
@@ -234,10 +237,10 @@ func (g *foreignServer) makeRoles(ctx context.Context, admin *pgx.Conn, there se
 			return err
 		}
 	}
-	if err := g.setPassword(ctx, admin, g.names.owner, "LOGIN CREATEROLE", f.secret("owner")); err != nil {
+	if err := g.setPassword(ctx, admin, g.names.owner, "LOGIN CREATEROLE", f.secretPath("owner")); err != nil {
 		return err
 	}
-	if !g.superuser { // only a member of a role may give objects to it
+	if !g.superuser { // Only a member of a role may give objects to it.
 		if err := g.exec(ctx, admin, "join "+g.names.owner, "GRANT "+quote(g.names.owner)+" TO "+quote(g.user)); err != nil {
 			return err
 		}
@@ -246,8 +249,8 @@ func (g *foreignServer) makeRoles(ctx context.Context, admin *pgx.Conn, there se
 	if err := g.exec(ctx, admin, "become "+g.names.owner, "SET ROLE "+quote(g.names.owner)); err != nil {
 		return err
 	}
-	secrets := map[string]string{g.names.agent: f.secret("agent"), g.names.control: f.secret("control")}
-	for _, role := range g.names.roles() {
+	secrets := map[string]string{g.names.agent: f.secretPath("agent"), g.names.control: f.secretPath("control")}
+	for _, role := range g.names.roleNames() {
 		if role == g.names.owner {
 			continue
 		}
@@ -274,31 +277,33 @@ func (g *foreignServer) makeRoles(ctx context.Context, admin *pgx.Conn, there se
 
 // setPassword gives a role the password of a file, whatever it had before.
 func (g *foreignServer) setPassword(ctx context.Context, admin *pgx.Conn, role, options, file string) error {
-	password, err := config.Secret(file)
+	password, err := config.ReadSecret(file)
 	if err != nil {
 		return err
 	}
-	verifier, err := config.NewVerifier(password) // so that the password itself is in no statement or log
+	// The statement has a verifier, so that the password itself is in no statement or log.
+	verifier, err := config.NewVerifier(password)
 	if err != nil {
 		return err
 	}
 	return g.exec(ctx, admin, "give "+role+" its password", "ALTER ROLE "+quote(role)+" "+options+" PASSWORD '"+verifier+"'")
 }
 
+// quote writes a name as an SQL identifier.
 func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
 
 // exec runs statements one by one; what describes them in an error.
 func (g *foreignServer) exec(ctx context.Context, conn *pgx.Conn, what string, statements ...string) error {
 	for _, sql := range statements {
 		if _, err := conn.Exec(ctx, sql); err != nil {
-			return g.explain(what, err)
+			return g.explainRights(what, err)
 		}
 	}
 	return nil
 }
 
-// explain adds what a role would need to an error.
-func (g *foreignServer) explain(what string, err error) error {
+// explainRights adds to an error what rights a role would need.
+func (g *foreignServer) explainRights(what string, err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "42501" {
 		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonUpstream, "cannot %s: %s", what, pg.Message).
@@ -319,21 +324,21 @@ func Remove(ctx context.Context, dsn string, w *world.World, tell func(string)) 
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	there, err := g.inspect(ctx, conn)
+	there, err := g.findObjects(ctx, conn)
 	if err != nil {
 		return err
 	}
-	if !there.there && len(there.roles) == 0 {
+	if !there.existing && len(there.roles) == 0 {
 		tell("there is nothing of the demo of world " + w.Name)
 		return nil
 	}
-	if there.there {
+	if there.existing {
 		if err := pgcluster.DropDatabase(ctx, conn, g.names.database); err != nil {
-			return g.explain("drop the database", err)
+			return g.explainRights("drop the database", err)
 		}
 		tell("database " + g.names.database + " is gone")
 	}
-	for _, role := range g.names.roles() { // the owner last, since it made the others
+	for _, role := range g.names.roleNames() { // The owner comes last, since it made the other roles.
 		if !there.roles[role] {
 			continue
 		}
@@ -342,15 +347,15 @@ func Remove(ctx context.Context, dsn string, w *world.World, tell func(string)) 
 			become = "SET LOCAL ROLE " + quote(g.names.owner) + "; "
 		}
 		if _, err := conn.PgConn().Exec(ctx, "BEGIN; "+become+"DROP ROLE "+quote(role)+"; COMMIT").ReadAll(); err != nil {
-			return g.explain("drop the role "+role, err)
+			return g.explainRights("drop the role "+role, err)
 		}
 		tell("role " + role + " is gone")
 	}
 	return nil
 }
 
-// upstream is the server's entry in the configuration.
-func (g *foreignServer) upstream() (yaml.MapSlice, error) {
+// upstreamEntry returns the server's entry in the configuration.
+func (g *foreignServer) upstreamEntry() (yaml.MapSlice, error) {
 	out := yaml.MapSlice{{Key: "host", Value: g.config.Host}, {Key: "port", Value: int(g.config.Port)}}
 	if strings.HasPrefix(g.config.Host, "/") {
 		return out, nil
@@ -364,7 +369,7 @@ func (g *foreignServer) upstream() (yaml.MapSlice, error) {
 	}
 	out = append(out, yaml.MapItem{Key: "tls", Value: mode})
 	if mode == "verify-full" {
-		ca := parameter(g.dsn, "sslrootcert")
+		ca := dsnParameter(g.dsn, "sslrootcert")
 		if ca == "" {
 			ca = os.Getenv("PGSSLROOTCERT")
 		}
@@ -379,14 +384,14 @@ func (g *foreignServer) upstream() (yaml.MapSlice, error) {
 	return out, nil
 }
 
-var pair = regexp.MustCompile(`(?:^|\s)([a-z_]+)\s*=\s*('(?:[^'\\]|\\.)*'|\S+)`)
+var parameterPair = regexp.MustCompile(`(?:^|\s)([a-z_]+)\s*=\s*('(?:[^'\\]|\\.)*'|\S+)`)
 
-// parameter returns a parameter of a connection string in either form.
-func parameter(dsn, name string) string {
+// dsnParameter returns a parameter of a connection string in either form.
+func dsnParameter(dsn, name string) string {
 	if u, err := url.Parse(dsn); err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql") {
 		return u.Query().Get(name)
 	}
-	for _, m := range pair.FindAllStringSubmatch(dsn, -1) {
+	for _, m := range parameterPair.FindAllStringSubmatch(dsn, -1) {
 		if m[1] == name {
 			return strings.Trim(m[2], "'")
 		}

@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// readyTimeout is how long the demo waits for a new database: on a slow machine the first look at its catalogs can take
-	// longer than a running server would wait, and is repeated.
+	// readyTimeout is how long the demo waits for a new database: on a slow machine the first reading of its catalogs can
+	// take longer than a running server would wait; it is then repeated.
 	readyTimeout = 15 * time.Minute
-	// tellEvery is how often it says that it waits.
+	// tellEvery is how often the demo says that it waits.
 	tellEvery = 15 * time.Second
 )
 
-// patience is for what a slow machine does not do at once.
+// patience says how long to wait for what a slow machine does not do at once.
 type patience struct {
 	most, tell time.Duration
 	progress   func(string)
 }
 
-// await tries until it succeeds, or fails for another reason than that it takes long.
+// await calls try until it succeeds, or fails for another reason than that the machine is slow.
 func (p patience) await(ctx context.Context, slow func(error) bool, try func() error) error {
 	began := time.Now()
 	told := began
@@ -46,17 +46,17 @@ func (p patience) await(ctx context.Context, slow func(error) bool, try func() e
 	}
 }
 
-// notReady tells whether a database may still become ready.
-func notReady(err error) bool {
+// isNotReady reports whether a database may still become ready after this error.
+func isNotReady(err error) bool {
 	var known *sqlstate.Error
 	return errors.As(err, &known) && known.Reason == sqlstate.ReasonUpstream
 }
 
-// notAnswered tells whether a login has failed because the server is busy, and not because of who logs in.
-func notAnswered(err error) bool {
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) {
-		return slices.Contains([]string{"08", "53", "57"}, refused.Code[:2])
+// isUnanswered reports whether a login has failed because the server is busy, and not because of who logs in.
+func isUnanswered(err error) bool {
+	var serverError *pgconn.PgError
+	if errors.As(err, &serverError) {
+		return slices.Contains([]string{"08", "53", "57"}, serverError.Code[:2])
 	}
 	return true
 }

@@ -29,11 +29,12 @@ func TestPatience(t *testing.T) {
 		answers []error // one after the other; the last stays
 		tries   int
 	}{
-		{notReady, []error{nil}, 1},
-		{notReady, []error{errors.Join(slow), slow, nil}, 3},
-		{notReady, []error{slow, wrong}, 2},
-		{notAnswered, []error{&pgconn.PgError{Code: "57P03"}, &pgconn.PgError{Code: "53300"}, context.DeadlineExceeded, nil}, 4},
-		{notAnswered, []error{&pgconn.PgError{Code: "28000"}}, 1},
+		{isNotReady, []error{nil}, 1},
+		{isNotReady, []error{errors.Join(slow), slow, nil}, 3},
+		{isNotReady, []error{slow, wrong}, 2},
+		{isUnanswered, []error{&pgconn.PgError{Code: "57P03"}, &pgconn.PgError{Code: "53300"}, context.DeadlineExceeded,
+			nil}, 4},
+		{isUnanswered, []error{&pgconn.PgError{Code: "28000"}}, 1},
 	} {
 		tries := 0
 		told = nil
@@ -46,7 +47,7 @@ func TestPatience(t *testing.T) {
 		}
 	}
 	p.most = 0
-	if err := p.await(t.Context(), notReady, func() error { time.Sleep(time.Millisecond); return slow }); !errors.Is(err, slow) {
+	if err := p.await(t.Context(), isNotReady, func() error { time.Sleep(time.Millisecond); return slow }); !errors.Is(err, slow) {
 		t.Errorf("%v", err)
 	}
 }
@@ -65,7 +66,7 @@ func TestSideBySide(t *testing.T) {
 		if err := os.CopyFS(dir, os.DirFS("testdata/My-App")); err != nil {
 			t.Fatal(err)
 		}
-		w, err := world.Get(dir)
+		w, err := world.Open(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

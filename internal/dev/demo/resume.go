@@ -15,7 +15,7 @@ import (
 // that a later start can tell what has changed.
 type worldDigests struct {
 	Policy string `yaml:"policy"`
-	Rows   string `yaml:"rows"` // schema.sql, data.sql and extensions.sql
+	Rows   string `yaml:"rows"` // digest of schema.sql, data.sql and extensions.sql
 }
 
 // currentDigests returns the digests of the world's files as they are now.
@@ -36,6 +36,7 @@ func (f folder) currentDigests() (worldDigests, error) {
 	return worldDigests{Policy: digest(text), Rows: hex.EncodeToString(rows.Sum(nil))}, nil
 }
 
+// digest returns the SHA-256 of a text in hex.
 func digest(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
@@ -48,51 +49,51 @@ func (f folder) copyPolicy(rows string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(f.path("policy.yaml"), text, 0o644); err != nil {
+	if err := os.WriteFile(f.filePath("policy.yaml"), text, 0o644); err != nil {
 		return err
 	}
 	note, err := yaml.Marshal(worldDigests{Policy: digest(text), Rows: rows})
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(f.path("copied"), note, 0o644)
+	return os.WriteFile(f.filePath("copied"), note, 0o644)
 }
 
-// resume continues with a loaded database. A policy that was not changed here follows the world's; a changed one stays.
-// Unexpected states are reported; again says how to start over.
+// resume continues with a loaded database. A policy that was not changed in the folder becomes the world's policy; a
+// changed policy stays. Unexpected states are reported; again says how to start over.
 func (f folder) resume(again string, progress func(string)) error {
 	now, err := f.currentDigests()
 	if err != nil {
 		return err
 	}
-	here, err := os.ReadFile(f.path("policy.yaml"))
+	here, err := os.ReadFile(f.filePath("policy.yaml"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return f.copyPolicy(now.Rows)
 	}
 	if err != nil {
 		return err
 	}
-	note, err := os.ReadFile(f.path("copied"))
+	note, err := os.ReadFile(f.filePath("copied"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	var was worldDigests
-	if err := yaml.NewDecoder(bytes.NewReader(note), yaml.Strict()).Decode(&was); err != nil {
+	var earlierDigests worldDigests
+	if err := yaml.NewDecoder(bytes.NewReader(note), yaml.Strict()).Decode(&earlierDigests); err != nil {
 		return err
 	}
-	if was.Rows != now.Rows {
+	if earlierDigests.Rows != now.Rows {
 		progress("schema.sql or data.sql has changed since the world was loaded; the database is as it was: " +
 			again + " loads them at the next start")
 	}
 	switch {
-	case was.Policy == now.Policy:
+	case earlierDigests.Policy == now.Policy:
 		return nil
-	case digest(here) == was.Policy:
+	case digest(here) == earlierDigests.Policy:
 		progress("the world's policy has changed: taking it")
-		return f.copyPolicy(was.Rows)
+		return f.copyPolicy(earlierDigests.Rows)
 	case digest(here) != now.Policy:
 		progress("the world's policy has changed, and so has policy.yaml in " + f.dir +
 			", which is kept: delete it to take the world's")

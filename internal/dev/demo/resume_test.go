@@ -27,14 +27,14 @@ func TestResume(t *testing.T) {
 	}
 	open := func() folder {
 		t.Helper()
-		w, err := world.Get(files)
+		w, err := world.Open(files)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return folder{dir: dir, world: w}
 	}
 	theirs, here := filepath.Join(files, "policy.yaml"), filepath.Join(dir, "policy.yaml")
-	if err := open().anew(); err != nil {
+	if err := open().resetState(); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {

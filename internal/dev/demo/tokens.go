@@ -13,9 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/config"
 )
 
-// tokens makes a token for each agent, for the persons that the world names, and for the other roles: new ones at each
-// start, since tokens are not stored.
-func (f folder) tokens(ctx context.Context, c *config.Config) (map[string]string, error) {
+// makeTokens makes a token for each agent, for the persons that the world names, and for the other roles: new ones at
+// each start, since tokens are not stored.
+func (f folder) makeTokens(ctx context.Context, c *config.Config) (map[string]string, error) {
 	if err := os.Remove(c.HTTP.Tokens); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (f folder) tokens(ctx context.Context, c *config.Config) (map[string]string
 			return nil, err
 		}
 	}
-	persons, err := f.persons(ctx, c)
+	persons, err := f.personIDs(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("world %s: world.yaml: subjects: %w", f.world.Name, err)
 	}
@@ -55,13 +55,13 @@ func (f folder) tokens(ctx context.Context, c *config.Config) (map[string]string
 	return out, nil
 }
 
-// persons returns the ids of the people for whom the demo makes tokens: the result of `subjects` in world.yaml, run as
-// the owner.
-func (f folder) persons(ctx context.Context, c *config.Config) ([]string, error) {
+// personIDs returns the ids of the people for whom the demo makes tokens: the result of `subjects` in world.yaml, run
+// as the owner.
+func (f folder) personIDs(ctx context.Context, c *config.Config) ([]string, error) {
 	return queryWorld(ctx, c, f.world.Name, f.world.Subjects, pgx.RowTo[string])
 }
 
-// queryWorld runs a query of a world as the owner; "" has no result.
+// queryWorld runs a query of a world as the owner; the empty query has no result.
 func queryWorld[T any](ctx context.Context, c *config.Config, database, query string, row pgx.RowToFunc[T]) ([]T, error) {
 	if query == "" {
 		return nil, nil

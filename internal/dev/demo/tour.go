@@ -28,7 +28,7 @@ func (r *Running) Tour(ctx context.Context, out io.Writer, colours bool) (err er
 	}
 	p := player{out: out, colours: colours, preparedStatements: map[string]string{}}
 	agent := r.Access.Agents[0]
-	if p.registry, err = serve.Registry(r.config, r.world.Name); err != nil {
+	if p.registry, err = serve.OpenRegistry(r.config, r.world.Name); err != nil {
 		return err
 	}
 	defer p.registry.Close()
@@ -60,7 +60,7 @@ func (r *Running) Tour(ctx context.Context, out io.Writer, colours bool) (err er
 	defer p.agent.Close(context.WithoutCancel(ctx))
 	p.name = agent.Name
 	for i, step := range t.Steps {
-		if err := p.play(ctx, step); err != nil {
+		if err := p.playStep(ctx, step); err != nil {
 			return fmt.Errorf("tour: step %d: %w", i+1, err)
 		}
 	}
@@ -78,6 +78,7 @@ type player struct {
 	preparedStatements map[string]string // prepared statements by name
 }
 
+// paint returns a text in a colour if the terminal shows colours.
 func (p *player) paint(colour, text string) string {
 	if !p.colours {
 		return text
@@ -85,7 +86,7 @@ func (p *player) paint(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-func (p *player) play(ctx context.Context, s world.Step) error {
+func (p *player) playStep(ctx context.Context, s world.Step) error {
 	if s.Say != "" {
 		fmt.Fprintf(p.out, "\n%s\n\n", p.paint("1", wrap(s.Say, 100)))
 	}
@@ -135,15 +136,15 @@ func (p *player) play(ctx context.Context, s world.Step) error {
 		note = p.paint("2", "   -- the statement prepared above, executed again")
 	}
 	fmt.Fprintf(p.out, "%s %s;%s\n", p.paint(colour, prompt+"=>"), text, note)
-	a, err := ask(ctx, conn, send)
+	a, err := runStatement(ctx, conn, send)
 	if err != nil {
 		return err
 	}
 	a.print(p)
-	return a.check(s.Expect)
+	return a.checkAnswer(s.Expect)
 }
 
-// sweep runs the sweeper, and waits if the demo's own is running.
+// sweep removes expired data, and waits if the demo's own sweeper is running.
 func (p *player) sweep(ctx context.Context) error {
 	for {
 		r, err := (&sweep.Sweeper{Registry: p.registry}).Run(ctx, false)
@@ -171,7 +172,7 @@ type answer struct {
 	refused *pgconn.PgError
 }
 
-func ask(ctx context.Context, conn *pgx.Conn, sql string) (answer, error) {
+func runStatement(ctx context.Context, conn *pgx.Conn, sql string) (answer, error) {
 	var a answer
 	// Text of every type, as psql gets it.
 	rows, err := conn.Query(ctx, sql, pgx.QueryResultFormats{pgx.TextFormatCode})
@@ -241,8 +242,8 @@ func (a answer) print(p *player) {
 	fmt.Fprintf(p.out, "(%d row%s)\n\n", len(a.rows), s)
 }
 
-// check compares an answer with the expected one.
-func (a answer) check(expect string) error {
+// checkAnswer compares an answer with the expected one.
+func (a answer) checkAnswer(expect string) error {
 	what := ""
 	switch {
 	case a.refused != nil:
@@ -269,6 +270,7 @@ func (a answer) check(expect string) error {
 	return fmt.Errorf("the answer should have been %q and is %q", expect, what)
 }
 
+// wrap breaks a text into lines of at most width characters.
 func wrap(text string, width int) string {
 	var lines []string
 	line := ""

@@ -17,7 +17,7 @@ import (
 type account struct {
 	name       string
 	uid, gid   uint32
-	credential *syscall.Credential // nil: ourselves
+	credential *syscall.Credential // nil: the server runs as the user of this process
 }
 
 func serverAccount() (account, error) {
@@ -52,16 +52,16 @@ func serverAccount() (account, error) {
 		WithHint("Run this as an ordinary user, or create the user: useradd --system postgres")
 }
 
-// own makes the account the owner of path.
-func (a account) own(path string) error {
+// takeOwnership makes the account the owner of path.
+func (a account) takeOwnership(path string) error {
 	if a.credential == nil {
 		return nil
 	}
 	return os.Chown(path, int(a.uid), int(a.gid))
 }
 
-// reaches reports whether the account can enter dir, which must exist.
-func (a account) reaches(dir string) bool {
+// canEnter reports whether the account can enter dir, which must exist.
+func (a account) canEnter(dir string) bool {
 	if a.credential == nil {
 		return true
 	}

@@ -26,18 +26,18 @@ import (
 
 // Config says which cluster to run. Only Dir is required.
 type Config struct {
-	Dir       string // made if missing; a cluster in it is reused
-	Superuser string // "": postgres
-	Password  string // the superuser's; "": trust on the unix socket; otherwise scram-sha-256 everywhere
-	Port      int    // the port of the unix socket and of 127.0.0.1; 0: a free port
-	TCP       bool   // listen on 127.0.0.1 as well, where every login needs a password
-	NoSync    bool   // flushes nothing to disk, for tests
-	// a data folder made by Copy, with which a new cluster begins in place of initdb's; its passwords are kept
-	Initial  string
-	Fresh    bool              // delete an existing cluster and initialise a new one
-	Settings map[string]string // settings of postgresql.conf that replace the defaults
-	Binaries *Binaries         // nil: those of Find
-	Quit     time.Duration     // how long a fast stop may take before it becomes an immediate one; 0: 10 s
+	Dir       string // folder of the cluster, made if missing; a cluster in it is reused
+	Superuser string // name of the superuser; "": postgres
+	Password  string // password of the superuser; "": trust on the unix socket; otherwise scram-sha-256 everywhere
+	Port      int    // port of the unix socket and of 127.0.0.1; 0: a free port
+	TCP       bool   // the server listens on 127.0.0.1 as well, where every login needs a password
+	NoSync    bool   // the server flushes nothing to disk, for tests
+	// data folder made by Copy, with which a new cluster begins in place of initdb's; its passwords are kept
+	InitialData string
+	Fresh       bool              // an existing cluster is deleted and a new one initialised
+	Settings    map[string]string // settings of postgresql.conf that replace the defaults
+	Binaries    *Binaries         // programs of the server; nil: those that Find finds
+	StopTimeout time.Duration     // how long a fast stop may take before it becomes an immediate one; 0: 10 s
 }
 
 // Cluster is a running server.
@@ -48,12 +48,12 @@ type Cluster struct {
 	DataDir   string
 	SocketDir string
 	LogFile   string
-	Created   bool // initialised by this start
+	Created   bool // this start has initialised the cluster
 
-	quit   time.Duration
-	lock   *os.File
-	server *os.Process
-	exited chan struct{} // closed when the server has ended
+	stopTimeout time.Duration
+	lock        *os.File
+	server      *os.Process
+	exited      chan struct{} // closed when the server has ended
 }
 
 // Start initialises a cluster if the folder has none, and starts it. The server belongs to this process: call Stop.
@@ -62,7 +62,7 @@ func Start(ctx context.Context, c Config) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := locate(c.Dir, a)
+	l, err := makeLayout(c.Dir, a)
 	if err != nil {
 		return nil, err
 	}
@@ -75,40 +75,40 @@ func Start(ctx context.Context, c Config) (_ *Cluster, err error) {
 			lock.Close()
 		}
 	}()
-	if err := awaitPredecessor(ctx, l.data()); err != nil {
+	if err := awaitPredecessor(ctx, l.dataFolder()); err != nil {
 		return nil, err
 	}
 	if c.Fresh {
-		if pid := postmasterPID(l.data()); pid != 0 && alive(pid) {
-			return nil, running(l.data())
+		if pid := postmasterPID(l.dataFolder()); pid != 0 && isAlive(pid) {
+			return nil, checkNotRunning(l.dataFolder())
 		}
-		if err := os.RemoveAll(l.data()); err != nil {
+		if err := os.RemoveAll(l.dataFolder()); err != nil {
 			return nil, err
 		}
 	}
-	major, err := clusterMajor(l.data())
+	major, err := clusterMajor(l.dataFolder())
 	if err != nil {
 		return nil, err
 	}
 	var bin Binaries
 	if c.Binaries != nil {
 		bin = *c.Binaries
-	} else if bin, err = find(ctx, major, binaryDirs); err != nil {
+	} else if bin, err = findMajor(ctx, major, binaryDirs); err != nil {
 		return nil, err
 	}
 	cl := &Cluster{
-		Binaries: bin, Superuser: c.Superuser, Port: c.Port, DataDir: l.data(), SocketDir: l.socket, LogFile: l.log(),
-		quit: c.Quit, lock: lock, exited: make(chan struct{}),
+		Binaries: bin, Superuser: c.Superuser, Port: c.Port, DataDir: l.dataFolder(), SocketDir: l.socket, LogFile: l.log(),
+		stopTimeout: c.StopTimeout, lock: lock, exited: make(chan struct{}),
 	}
 	if cl.Superuser == "" {
 		cl.Superuser = "postgres"
 	}
-	if cl.quit == 0 {
-		cl.quit = 10 * time.Second
+	if cl.stopTimeout == 0 {
+		cl.stopTimeout = 10 * time.Second
 	}
 	if major == 0 {
 		initialise := initialise
-		if c.Initial != "" {
+		if c.InitialData != "" {
 			initialise = initialiseFrom
 		}
 		if err := initialise(ctx, cl, c, a, l); err != nil {
@@ -117,7 +117,7 @@ func Start(ctx context.Context, c Config) (_ *Cluster, err error) {
 		cl.Created = true
 	}
 	if cl.Port != 0 && c.TCP {
-		if err := PortFree(net.JoinHostPort("127.0.0.1", strconv.Itoa(cl.Port))); err != nil {
+		if err := CheckPortFree(net.JoinHostPort("127.0.0.1", strconv.Itoa(cl.Port))); err != nil {
 			return nil, err
 		}
 	}
@@ -134,7 +134,7 @@ func Start(ctx context.Context, c Config) (_ *Cluster, err error) {
 			cl.Port = port
 			return cl, nil
 		}
-		if errors.Is(err, errProcessesLeft) && time.Since(began) < leftPatience {
+		if errors.Is(err, errProcessesLeft) && time.Since(began) < crashPatience {
 			if err := pause(ctx, 100*time.Millisecond); err != nil {
 				return nil, err
 			}
@@ -167,7 +167,7 @@ func clusterMajor(data string) (int, error) {
 
 // initialise runs initdb in a folder that is renamed when it is complete, so that an interrupted run starts over.
 func initialise(ctx context.Context, cl *Cluster, c Config, a account, l layout) error {
-	fresh := l.data() + ".new"
+	fresh := l.dataFolder() + ".new"
 	if err := os.RemoveAll(fresh); err != nil {
 		return err
 	}
@@ -186,14 +186,14 @@ func initialise(ctx context.Context, cl *Cluster, c Config, a account, l layout)
 			return err
 		}
 		defer os.Remove(file)
-		if err := a.own(file); err != nil {
+		if err := a.takeOwnership(file); err != nil {
 			return err
 		}
 		args = append(args, "--pwfile="+file)
 	}
 	var out []byte
 	var err error
-	for _, locale := range []string{"C.UTF-8", "C"} { // not every system has the first
+	for _, locale := range []string{"C.UTF-8", "C"} { // Not every system has the first locale.
 		cmd := exec.CommandContext(ctx, filepath.Join(cl.Binaries.Dir, "initdb"), append(args, "--locale="+locale)...)
 		cmd.Dir, cmd.Env = l.home, environment(l.home)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: a.credential, Setpgid: true}
@@ -214,11 +214,11 @@ func initialise(ctx context.Context, cl *Cluster, c Config, a account, l layout)
 	if err := os.WriteFile(filepath.Join(fresh, "pg_hba.conf"), []byte(hba), 0o600); err != nil {
 		return err
 	}
-	return os.Rename(fresh, l.data())
+	return os.Rename(fresh, l.dataFolder())
 }
 
-// settings returns the server's settings in the order in which they are passed.
-func settings(cl *Cluster, c Config, port int) []string {
+// serverSettings returns the server's settings in the order in which they are passed.
+func serverSettings(cl *Cluster, c Config, port int) []string {
 	s := map[string]string{
 		"unix_socket_directories": cl.SocketDir,
 		"listen_addresses":        "",
@@ -229,7 +229,8 @@ func settings(cl *Cluster, c Config, port int) []string {
 		"log_destination":         "stderr",
 		"cluster_name":            "pgconsent",
 		"shared_buffers":          "64MB",
-		"jit":                     "off", // examples and tests are small: compiling a query takes longer than running it
+		// Examples and tests are small: compiling a query would take longer than running it.
+		"jit": "off",
 	}
 	if c.TCP {
 		s["listen_addresses"] = "127.0.0.1"
@@ -246,20 +247,22 @@ func settings(cl *Cluster, c Config, port int) []string {
 	return args
 }
 
-// environment is the server's environment without ours: a PGPORT or LC_ALL would change the server.
+// environment returns the environment of the server: that of this process without PGPORT, LC_ALL and the like, which
+// would change the server.
 func environment(home string) []string {
 	return []string{"HOME=" + home, "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C"}
 }
 
 var (
 	errPortTaken = errors.New("port taken")
-	// errProcessesLeft: processes of a server that has crashed have not noticed it yet, and still use its shared memory.
+	// errProcessesLeft says that processes of a server that has crashed have not noticed it yet, and still use its shared
+	// memory.
 	errProcessesLeft = errors.New("processes of a crashed server have not ended yet")
 )
 
-// leftPatience is how long Start waits for these, which notice the crash within a second, on a busy machine later, and
-// for a server that shuts down.
-const leftPatience = 30 * time.Second
+// crashPatience is how long Start waits for the processes of a crashed server, which notice the crash within a second,
+// on a busy machine later, and for a server that shuts down.
+const crashPatience = 30 * time.Second
 
 // launch starts the server and waits until it accepts connections.
 func launch(ctx context.Context, cl *Cluster, c Config, a account, port int) error {
@@ -268,7 +271,7 @@ func launch(ctx context.Context, cl *Cluster, c Config, a account, port int) err
 		return err
 	}
 	defer logFile.Close()
-	if err := a.own(cl.LogFile); err != nil {
+	if err := a.takeOwnership(cl.LogFile); err != nil {
 		return err
 	}
 	start, err := logFile.Seek(0, io.SeekEnd)
@@ -276,7 +279,7 @@ func launch(ctx context.Context, cl *Cluster, c Config, a account, port int) err
 		return err
 	}
 	cmd := exec.Command(filepath.Join(cl.Binaries.Dir, "postgres"),
-		append([]string{"-D", cl.DataDir}, settings(cl, c, port)...)...)
+		append([]string{"-D", cl.DataDir}, serverSettings(cl, c, port)...)...)
 	cmd.Dir, cmd.Env = cl.DataDir, environment(cl.DataDir)
 	cmd.Stdout, cmd.Stderr = logFile, logFile
 	// A process group of its own: Ctrl-C in a terminal must not end the server before its clients are gone.
@@ -312,19 +315,20 @@ func launch(ctx context.Context, cl *Cluster, c Config, a account, port int) err
 		case <-exited:
 			return startFailure(cl, start, port)
 		case <-ctx.Done():
-			_ = cl.signal(syscall.SIGQUIT)
+			_ = cl.sendSignal(syscall.SIGQUIT)
 			<-exited
 			return ctx.Err()
 		case <-tick.C:
-			if ready(cl.DataDir, cmd.Process.Pid) {
+			if isReady(cl.DataDir, cmd.Process.Pid) {
 				return nil
 			}
 		}
 	}
 }
 
-// ready reads the state in postmaster.pid: the pid is in the first line, the state in the eighth.
-func ready(data string, pid int) bool {
+// isReady reports whether postmaster.pid says that the server is ready: the pid is in the first line, the state in the
+// eighth.
+func isReady(data string, pid int) bool {
 	b, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 	if err != nil {
 		return false
@@ -342,16 +346,17 @@ func startFailure(cl *Cluster, offset int64, port int) error {
 	}
 	switch {
 	case bytes.Contains(text, []byte("Address already in use")), bytes.Contains(text, []byte(".lock\" already exists")):
-		e := portInUse(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		e := newPortInUseError(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		e.Cause = errPortTaken
 		return e
 	case bytes.Contains(text, []byte(`lock file "postmaster.pid" already exists`)):
-		return running(cl.DataDir)
+		return checkNotRunning(cl.DataDir)
 	}
 	e := sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "PostgreSQL did not start: %s",
 		lastLines(text, 4)).
 		WithHint("The whole log is in %s.", cl.LogFile)
-	if bytes.Contains(text, []byte("pre-existing shared memory block")) { // InternalIpcMemoryCreate, sysv_shmem.c
+	// PostgreSQL writes this text in InternalIpcMemoryCreate (sysv_shmem.c).
+	if bytes.Contains(text, []byte("pre-existing shared memory block")) {
 		e.Cause = errProcessesLeft
 	}
 	return e
@@ -359,14 +364,14 @@ func startFailure(cl *Cluster, offset int64, port int) error {
 
 // awaitPredecessor waits for a server in the folder whose parent has died to finish its shutdown.
 func awaitPredecessor(ctx context.Context, data string) error {
-	deadline := time.Now().Add(leftPatience)
+	deadline := time.Now().Add(crashPatience)
 	for {
 		pid := postmasterPID(data)
-		if pid == 0 || !alive(pid) {
+		if pid == 0 || !isAlive(pid) {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return nil // a reused pid or a running server: starting ours will tell
+			return nil // The pid was reused, or a server runs: starting the cluster will tell.
 		}
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
 			return err
@@ -387,12 +392,12 @@ func postmasterPID(data string) int {
 	return pid
 }
 
-func alive(pid int) bool {
+func isAlive(pid int) bool {
 	err := syscall.Kill(pid, 0)
 	return err == nil || errors.Is(err, syscall.EPERM)
 }
 
-func running(data string) error {
+func checkNotRunning(data string) error {
 	pid := postmasterPID(data)
 	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
 		"a PostgreSQL that this process did not start (pid %d) is running in %s", pid, data).
@@ -408,36 +413,36 @@ func (cl *Cluster) StopNow() error { return cl.stop(syscall.SIGQUIT) }
 func (cl *Cluster) stop(sig syscall.Signal) error {
 	defer cl.lock.Close()
 	for _, s := range []syscall.Signal{sig, syscall.SIGQUIT, syscall.SIGKILL} {
-		if err := cl.signal(s); err != nil {
+		if err := cl.sendSignal(s); err != nil {
 			return err
 		}
 		select {
 		case <-cl.exited:
 			return nil
-		case <-time.After(cl.quit):
+		case <-time.After(cl.stopTimeout):
 		}
 	}
 	return fmt.Errorf("PostgreSQL in %s does not end", cl.DataDir)
 }
 
-func (cl *Cluster) signal(s syscall.Signal) error {
+func (cl *Cluster) sendSignal(s syscall.Signal) error {
 	if err := cl.server.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	return nil
 }
 
-// Exited is closed when the server has ended, for whatever reason.
+// Exited returns a channel that is closed when the server has ended, for whatever reason.
 func (cl *Cluster) Exited() <-chan struct{} { return cl.exited }
 
-// PID is the server's process id.
+// PID returns the process id of the server.
 func (cl *Cluster) PID() int { return cl.server.Pid }
 
-// PortFree returns an error with a hint if nothing can listen on address now.
-func PortFree(address string) error {
+// CheckPortFree returns an error with a hint if nothing can listen on address now.
+func CheckPortFree(address string) error {
 	ln, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return portInUse(address)
+		return newPortInUseError(address)
 	}
 	if err != nil {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "cannot listen on %s: %v", address, err).
@@ -446,7 +451,7 @@ func PortFree(address string) error {
 	return ln.Close()
 }
 
-func portInUse(address string) *sqlstate.Error {
+func newPortInUseError(address string) *sqlstate.Error {
 	_, port, _ := net.SplitHostPort(address)
 	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "%s is in use", address).
 		WithHint("Stop what listens there (lsof -i :%s shows it), or name another port.", port)
@@ -461,6 +466,7 @@ func freePort() (int, error) {
 	return ln.Addr().(*net.TCPAddr).Port, nil
 }
 
+// pause waits for a time, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

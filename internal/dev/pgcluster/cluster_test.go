@@ -120,7 +120,7 @@ func TestLife(t *testing.T) {
 	if err := cl.Stop(); err != nil {
 		t.Errorf("the second Stop: %v", err)
 	}
-	if alive(cl.PID()) {
+	if isAlive(cl.PID()) {
 		t.Error("the server lives on after Stop")
 	}
 
@@ -235,7 +235,7 @@ func TestFind(t *testing.T) {
 			if _, err := exec.LookPath("postgres"); err == nil && c.path == "" {
 				t.Skip("this machine has postgres in /bin")
 			}
-			b, err := find(ctx(t), c.major, c.globs)
+			b, err := findMajor(ctx(t), c.major, c.globs)
 			if b.Dir != c.want || (err == nil) != (c.err == "") {
 				t.Fatalf("%q, %v; want %q, %q", b.Dir, err, c.want, c.err)
 			}
@@ -273,7 +273,7 @@ func TestLongAndClosedFoldersMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	long := filepath.Join(folder(t), strings.Repeat("long/", 25))
-	l, err := locate(long, a)
+	l, err := makeLayout(long, a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func TestForeignFolderIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, prepare := range map[string]func(path string) error{
-		"open":    func(p string) error { _ = os.Mkdir(p, 0o700); _ = a.own(p); return os.Chmod(p, 0o777) },
+		"open":    func(p string) error { _ = os.Mkdir(p, 0o700); _ = a.takeOwnership(p); return os.Chmod(p, 0o777) },
 		"symlink": func(p string) error { return os.Symlink(t.TempDir(), p) },
 		"file":    func(p string) error { return os.WriteFile(p, nil, 0o600) },
 	} {
@@ -313,7 +313,7 @@ func TestForeignFolderIsRefused(t *testing.T) {
 		if err := prepare(path); err != nil {
 			t.Fatal(err)
 		}
-		if err := private(path, a); err == nil || hint(err) == "" {
+		if err := makePrivate(path, a); err == nil || hint(err) == "" {
 			t.Errorf("%s: taken (%v)", name, err)
 		}
 	}
@@ -351,7 +351,7 @@ func TestServerEndsWithItsProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	for deadline := time.Now().Add(tier.Patience); alive(pid); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(tier.Patience); isAlive(pid); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			_ = syscall.Kill(pid, syscall.SIGQUIT)
 			t.Fatal("the server lives on after its process was killed")

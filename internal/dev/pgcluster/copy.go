@@ -21,14 +21,14 @@ func Copy(ctx context.Context, data, to string) error {
 
 // initialiseFrom gives a new cluster a copy of a data folder.
 func initialiseFrom(ctx context.Context, _ *Cluster, c Config, a account, l layout) error {
-	fresh := l.data() + ".new"
+	fresh := l.dataFolder() + ".new"
 	if err := os.RemoveAll(fresh); err != nil {
 		return err
 	}
-	if err := copyFolder(ctx, a, c.Initial, fresh); err != nil {
+	if err := copyFolder(ctx, a, c.InitialData, fresh); err != nil {
 		return err
 	}
-	return os.Rename(fresh, l.data())
+	return os.Rename(fresh, l.dataFolder())
 }
 
 // copyFolder copies as the account of the server, which must own the files.

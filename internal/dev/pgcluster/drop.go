@@ -13,15 +13,16 @@ import (
 // end by themselves.
 const dropTries = 3
 
-// endOwn ends the sessions of roles that the caller is a member of in a database.
-const endOwn = `SELECT pg_catalog.count(pg_catalog.pg_terminate_backend(s.pid)) FROM pg_catalog.pg_stat_activity AS s
+// endSessionsSQL is a statement that ends the sessions in a database of roles that the caller is a member of.
+const endSessionsSQL = `SELECT pg_catalog.count(pg_catalog.pg_terminate_backend(s.pid)) FROM pg_catalog.pg_stat_activity AS s
 JOIN pg_catalog.pg_roles AS r ON r.oid = s.usesysid
 WHERE s.datname = $1 AND s.pid <> pg_catalog.pg_backend_pid() AND pg_catalog.pg_has_role(r.oid, 'USAGE')
 AND (NOT r.rolsuper OR pg_catalog.current_setting('is_superuser') = 'on')`
 
 // DropDatabase drops a database, if it exists, and ends its sessions. A role that is no superuser may not end
 // autovacuum workers or sessions of roles that it is not a member of, and FORCE fails if there is one. Without FORCE
-// PostgreSQL ends the former itself and waits for the latter. The error names the roles that have the database open.
+// PostgreSQL ends autovacuum workers itself and waits for other sessions. The error names the roles that have the
+// database open.
 func DropDatabase(ctx context.Context, conn *pgx.Conn, name string) error {
 	drop := "DROP DATABASE IF EXISTS " + pgx.Identifier{name}.Sanitize()
 	var refused *pgconn.PgError
@@ -29,7 +30,7 @@ func DropDatabase(ctx context.Context, conn *pgx.Conn, name string) error {
 		if _, err := conn.Exec(ctx, drop+" WITH (FORCE)"); !errors.As(err, &refused) || refused.Code != "42501" {
 			return err
 		}
-		if _, err := conn.Exec(ctx, endOwn, name); err != nil {
+		if _, err := conn.Exec(ctx, endSessionsSQL, name); err != nil {
 			return err
 		}
 		if _, err := conn.Exec(ctx, drop); !errors.As(err, &refused) || refused.Code != "55006" {

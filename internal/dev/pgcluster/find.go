@@ -23,7 +23,7 @@ const MinMajor = 15
 type Binaries struct {
 	Dir     string
 	Major   int
-	Version string // as the server prints it: "15.20"
+	Version string // version as the server prints it, such as 15.20
 }
 
 // binaryDirs are the usual folders besides PATH, for filepath.Glob.
@@ -41,29 +41,30 @@ var binaryDirs = []string{
 	"/usr/bin",
 }
 
-// Find returns the binaries to use: those of $PG_BIN if it is set, else of PATH, else the newest in the usual folders.
-func Find(ctx context.Context) (Binaries, error) { return find(ctx, 0, binaryDirs) }
+// Find returns the binaries to use: those in $PG_BIN if it is set, else those in PATH, else the newest in the usual
+// folders.
+func Find(ctx context.Context) (Binaries, error) { return findMajor(ctx, 0, binaryDirs) }
 
-// find finds binaries of the given major version; 0: any from [MinMajor].
-func find(ctx context.Context, major int, globs []string) (Binaries, error) {
+// findMajor finds binaries of the given major version; 0: any version from [MinMajor] on.
+func findMajor(ctx context.Context, major int, globs []string) (Binaries, error) {
 	fits := func(b Binaries) bool { return b.Major >= MinMajor && (major == 0 || b.Major == major) }
 	if dir := os.Getenv("PG_BIN"); dir != "" {
-		b, err := inspect(ctx, dir)
+		b, err := readVersion(ctx, dir)
 		if err != nil {
 			return Binaries{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
 				"PG_BIN=%s has no PostgreSQL server: %v", dir, err).
 				WithHint("Point PG_BIN at the folder that holds postgres and initdb, or unset it.")
 		}
 		if !fits(b) {
-			return Binaries{}, unfit(b, major)
+			return Binaries{}, checkMajor(b, major)
 		}
 		return b, nil
 	}
 	if path, err := exec.LookPath("postgres"); err == nil {
-		if real, err := filepath.EvalSymlinks(path); err == nil { // the folder that also has psql and pg_dump
+		if real, err := filepath.EvalSymlinks(path); err == nil { // The folder of the real path also has psql and pg_dump.
 			path = real
 		}
-		if b, err := inspect(ctx, filepath.Dir(path)); err == nil && fits(b) {
+		if b, err := readVersion(ctx, filepath.Dir(path)); err == nil && fits(b) {
 			return b, nil
 		}
 	}
@@ -71,7 +72,7 @@ func find(ctx context.Context, major int, globs []string) (Binaries, error) {
 	for _, glob := range globs {
 		dirs, _ := filepath.Glob(glob)
 		for _, dir := range dirs {
-			if b, err := inspect(ctx, dir); err == nil {
+			if b, err := readVersion(ctx, dir); err == nil {
 				found = append(found, b)
 			}
 		}
@@ -83,12 +84,12 @@ func find(ctx context.Context, major int, globs []string) (Binaries, error) {
 		}
 	}
 	if len(found) > 0 {
-		return Binaries{}, unfit(found[0], major)
+		return Binaries{}, checkMajor(found[0], major)
 	}
 	return Binaries{}, missing(major)
 }
 
-func unfit(b Binaries, major int) error {
+func checkMajor(b Binaries, major int) error {
 	if major != 0 {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
 			"the folder was made by PostgreSQL %d, but %s has %s", major, b.Dir, b.Version).
@@ -99,6 +100,7 @@ func unfit(b Binaries, major int) error {
 		WithHint("%s", installHint)
 }
 
+// missing is the error of a machine without the binaries of a major version.
 func missing(major int) error {
 	if major != 0 {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
@@ -114,8 +116,8 @@ const installHint = "Debian and Ubuntu: sudo apt-get install postgresql postgres
 
 var versionLine = regexp.MustCompile(`\(PostgreSQL\) ((\d+)[^\s]*)`)
 
-// inspect returns the version of the binaries in dir.
-func inspect(ctx context.Context, dir string) (Binaries, error) {
+// readVersion returns the version of the binaries in dir.
+func readVersion(ctx context.Context, dir string) (Binaries, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if _, err := exec.LookPath(filepath.Join(dir, "initdb")); err != nil {

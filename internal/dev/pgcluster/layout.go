@@ -16,18 +16,18 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// socketFile is the name of the socket file with the longest port.
-const socketFile = "/.s.PGSQL.65535"
+// longestSocketFile is the end of the socket's path with the longest port number.
+const longestSocketFile = "/.s.PGSQL.65535"
 
 // layout has the folders of a cluster.
 type layout struct {
-	home   string // only for the account: data and log
+	home   string // folder that only the account uses: data and log
 	socket string // folder of the unix socket
 	lock   string
 }
 
-func (l layout) data() string { return filepath.Join(l.home, "data") }
-func (l layout) log() string  { return filepath.Join(l.home, "server.log") }
+func (l layout) dataFolder() string { return filepath.Join(l.home, "data") }
+func (l layout) log() string        { return filepath.Join(l.home, "server.log") }
 
 // maxSocketPath is the size of sockaddr_un's path.
 func maxSocketPath() int {
@@ -37,9 +37,9 @@ func maxSocketPath() int {
 	return 103
 }
 
-// locate makes the folders of a cluster under dir. If the account cannot enter a parent of dir, or a socket path would
-// be too long, they are under a short path in /var/tmp that depends on dir only.
-func locate(dir string, a account) (layout, error) {
+// makeLayout makes the folders of a cluster under dir. If the account cannot enter a parent of dir, or a socket path
+// would be too long, the folders are under a short path in /var/tmp that depends on dir only.
+func makeLayout(dir string, a account) (layout, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return layout{}, err
@@ -51,20 +51,20 @@ func locate(dir string, a account) (layout, error) {
 	}
 	l := layout{home: filepath.Join(abs, "postgres"), lock: filepath.Join(abs, "lock")}
 	short := shortHome(abs, a)
-	if !a.reaches(abs) {
+	if !a.canEnter(abs) {
 		l.home = short
 	}
-	if err := private(l.home, a); err != nil {
+	if err := makePrivate(l.home, a); err != nil {
 		return layout{}, err
 	}
 	l.socket = filepath.Join(l.home, "socket")
-	if len(l.socket)+len(socketFile) > maxSocketPath() {
-		if err := private(short, a); err != nil {
+	if len(l.socket)+len(longestSocketFile) > maxSocketPath() {
+		if err := makePrivate(short, a); err != nil {
 			return layout{}, err
 		}
 		l.socket = filepath.Join(short, "socket")
 	}
-	if err := private(l.socket, a); err != nil {
+	if err := makePrivate(l.socket, a); err != nil {
 		return layout{}, err
 	}
 	return l, nil
@@ -75,12 +75,12 @@ func shortHome(abs string, a account) string {
 	return filepath.Join("/var/tmp", "pgconsent-"+hex.EncodeToString(sum[:6]))
 }
 
-// private makes dir with mode 0700 for the account, or checks that it is so already: somebody else could have made the
-// path before.
-func private(dir string, a account) error {
+// makePrivate makes dir with mode 0700 for the account, or checks that it is so already: somebody else could have made
+// the path before.
+func makePrivate(dir string, a account) error {
 	err := os.Mkdir(dir, 0o700)
 	if err == nil {
-		return a.own(dir)
+		return a.takeOwnership(dir)
 	}
 	if !errors.Is(err, fs.ErrExist) {
 		return err

@@ -24,23 +24,23 @@ type DB struct {
 	SocketDir string
 	Port      int
 
-	template *templateCopy // the template that it is a copy of; nil: none
+	template *templateCopy // template of which the database is a copy; nil: none
 }
 
 // templateCopy is the copy of a template, which is made when its DSN is first asked for. A test that extends the
 // template first (see [DB.Extend]) then needs only one copy.
 type templateCopy struct {
-	t    testing.TB
-	mu   sync.Mutex
-	from *template
-	made bool // the database exists
-	open bool // a connection that may write was given out
+	t            testing.TB
+	mu           sync.Mutex
+	from         *template
+	exists       bool // the database exists
+	maybeChanged bool // a connection that may write was given out
 }
 
 // DSN is a connection string: for the unix socket without a password, for TCP with one.
 func (db *DB) DSN(user, password string) string {
 	if db.template != nil {
-		db.make(true)
+		db.create(true)
 	}
 	return db.dsn(user, password)
 }
@@ -48,23 +48,23 @@ func (db *DB) DSN(user, password string) string {
 // ReadOnlyDSN is a superuser's DSN for reading only, so that [DB.Extend] still works afterwards.
 func (db *DB) ReadOnlyDSN() string {
 	if db.template != nil {
-		db.make(false)
+		db.create(false)
 	}
 	return db.dsn("postgres", "")
 }
 
-func (db *DB) make(open bool) {
+func (db *DB) create(open bool) {
 	c := db.template
 	c.t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.made {
+	if !c.exists {
 		if err := c.from.copyTo(db.Name); err != nil {
 			c.t.Fatalf("create database: %v", err)
 		}
-		c.made = true
+		c.exists = true
 	}
-	c.open = c.open || open
+	c.maybeChanged = c.maybeChanged || open
 }
 
 func (db *DB) dsn(user, password string) string {
@@ -84,7 +84,7 @@ func (db *DB) dsn(user, password string) string {
 // superuser.
 func (db *DB) Connect(t testing.TB, user string) *pgx.Conn {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, db.DSN(user, ""))
 	if err != nil {
@@ -94,14 +94,14 @@ func (db *DB) Connect(t testing.TB, user string) *pgx.Conn {
 	return conn
 }
 
-// patience is the timeout of a statement about databases: only a server that is gone takes longer.
-const patience = 5 * time.Minute
+// statementTimeout is the timeout of a statement about databases: only a server that has stopped takes longer.
+const statementTimeout = 5 * time.Minute
 
 // Database makes an empty database.
 func Database(t testing.TB) *DB {
 	t.Helper()
 	db := reserve(t)
-	if err := create(db.Name, "template0"); err != nil {
+	if err := createDatabase(db.Name, "template0"); err != nil {
 		t.Fatalf("create database: %v", err)
 	}
 	t.Cleanup(func() { drop(t, db.Name) })
@@ -126,14 +126,14 @@ func reserve(t testing.TB) *DB {
 	return databaseNamed(newName("test"))
 }
 
-// create makes a copy of a database. Copying files takes a tenth of the CPU time of copying pages through the log,
-// which is the default from PostgreSQL 15 on.
-func create(name, template string) error {
+// createDatabase makes a copy of a database. Copying files takes a tenth of the CPU time of copying pages through the
+// log, which is the default from PostgreSQL 15 on.
+func createDatabase(name, template string) error {
 	sql := "CREATE DATABASE " + name + " TEMPLATE " + template
 	if server.Binaries.Major >= 15 {
 		sql += " STRATEGY file_copy"
 	}
-	return admin(sql)
+	return runAsAdmin(sql)
 }
 
 func drop(t testing.TB, name string) {
@@ -143,9 +143,9 @@ func drop(t testing.TB, name string) {
 	}
 }
 
-// batch is how many databases are dropped in a row: each DROP DATABASE requests a checkpoint, of which only the first
-// in a row has something to write.
-const batch = 12
+// dropBatch is how many databases are dropped in a row: each DROP DATABASE requests a checkpoint, of which only the
+// first in a row has something to write.
+const dropBatch = 12
 
 var (
 	discardedMu        sync.Mutex
@@ -156,7 +156,7 @@ var (
 func discard(name string) error {
 	discardedMu.Lock()
 	defer discardedMu.Unlock()
-	if discardedDatabases = append(discardedDatabases, name); len(discardedDatabases) < batch {
+	if discardedDatabases = append(discardedDatabases, name); len(discardedDatabases) < dropBatch {
 		return nil
 	}
 	return dropDiscarded()
@@ -184,11 +184,11 @@ func dropDiscarded() error {
 	return nil
 }
 
-// dropDatabase tries again while another test takes away the rights of a role in the same database: PostgreSQL says
-// then that a tuple of pg_shdepend was concurrently deleted (XX000), and has dropped nothing.
+// dropDatabase drops a database, and tries again while another test takes away the rights of a role in the same
+// database: PostgreSQL says then that a tuple of pg_shdepend was concurrently deleted (XX000), and has dropped nothing.
 func dropDatabase(name string) error {
 	for tries := 0; ; tries++ {
-		err := admin("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)")
+		err := runAsAdmin("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)")
 		var refused *pgconn.PgError
 		if tries == 20 || !errors.As(err, &refused) || refused.Code != "XX000" {
 			return err
@@ -197,29 +197,29 @@ func dropDatabase(name string) error {
 	}
 }
 
-// A process runs one statement about databases at a time: more would not be faster.
+// One process runs one statement about databases at a time: running more would not be faster. |var (
 var (
 	adminMu   sync.Mutex
 	adminConn *pgx.Conn
 )
 
-// admin runs a statement as the superuser outside of the tests' databases.
-func admin(sql string) error {
-	return onAdmin(func(ctx context.Context, conn *pgx.Conn) error {
+// runAsAdmin runs a statement as the superuser outside of the tests' databases.
+func runAsAdmin(sql string) error {
+	return withAdmin(func(ctx context.Context, conn *pgx.Conn) error {
 		for {
 			_, err := conn.Exec(ctx, sql)
 			var refused *pgconn.PgError
-			if !errors.As(err, &refused) || refused.Code != inUse || ctx.Err() != nil {
+			if !errors.As(err, &refused) || refused.Code != objectInUse || ctx.Err() != nil {
 				return err
 			}
 		}
 	})
 }
 
-func onAdmin(f func(context.Context, *pgx.Conn) error) error {
+func withAdmin(f func(context.Context, *pgx.Conn) error) error {
 	adminMu.Lock()
 	defer adminMu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)
 	defer cancel()
 	if adminConn == nil || adminConn.IsClosed() {
 		var err error
@@ -230,6 +230,6 @@ func onAdmin(f func(context.Context, *pgx.Conn) error) error {
 	return f(ctx, adminConn)
 }
 
-// inUse is the SQLSTATE, after five seconds, of a template with a connection: on a busy machine a closed connection's
-// process may take longer to end.
-const inUse = "55006"
+// objectInUse is the SQLSTATE that the server sends after five seconds for a template with a connection: on a busy
+// machine the process of a closed connection may take longer to end.
+const objectInUse = "55006"

@@ -12,15 +12,15 @@ import (
 	"syscall"
 )
 
-const folders = "pgconsent-test"
+const folderPrefix = "pgconsent-test"
 
-// How many bytes of memory must be free for a run to have its databases there: some three times what they take.
+// How many bytes of memory must be free for a run to have its databases in memory: some three times what they take.
 const (
 	QuickRoom = 8 << 30
 	WholeRoom = 16 << 30
 )
 
-// Folder makes the folder of a run, for servers and temporary files of tests. It is in memory if so many bytes are free
+// Folder makes the folder of a run, for servers and temporary files of tests. It is in memory if room bytes are free
 // there, since databases are made and dropped by the hundred; otherwise, and if TMPDIR is set, it is in the system's
 // temporary folder. Leftovers of killed runs are removed.
 func Folder(room uint64) (string, error) {
@@ -29,12 +29,12 @@ func Folder(room uint64) (string, error) {
 		parent = inMemory(room)
 	}
 	for _, left := range []string{parent, inMemory(0)} {
-		removeLeft(left)
+		removeLeftFolders(left)
 	}
-	return os.MkdirTemp(parent, fmt.Sprintf("%s%d-", folders, os.Getpid()))
+	return os.MkdirTemp(parent, fmt.Sprintf("%s%d-", folderPrefix, os.Getpid()))
 }
 
-// folderIn is Folder inside the folder of a run, if there is one.
+// folderIn does what Folder does inside the folder of a run, if there is one.
 func folderIn(run string) (string, error) {
 	if run == "" {
 		return Folder(QuickRoom)
@@ -42,14 +42,14 @@ func folderIn(run string) (string, error) {
 	return os.MkdirTemp(run, "pgtest")
 }
 
-// removeLeft removes the folders of processes that are gone, and stops the servers in them.
-func removeLeft(parent string) {
+// removeLeftFolders removes the folders of processes that have ended, and stops the servers in them.
+func removeLeftFolders(parent string) {
 	if parent == "" {
 		parent = os.TempDir()
 	}
-	left, _ := filepath.Glob(filepath.Join(parent, folders+"*-*"))
+	left, _ := filepath.Glob(filepath.Join(parent, folderPrefix+"*-*"))
 	for _, dir := range left {
-		owner, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), folders), "-")
+		owner, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), folderPrefix), "-")
 		pid, err := strconv.Atoi(owner)
 		var stat syscall.Stat_t
 		if err != nil || !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || syscall.Lstat(dir, &stat) != nil ||

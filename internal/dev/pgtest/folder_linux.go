@@ -8,24 +8,24 @@ import (
 )
 
 const (
-	memory = "/dev/shm"
-	tmpfs  = 0x01021994 // TMPFS_MAGIC, <linux/magic.h>
+	memoryFolder = "/dev/shm"
+	tmpfsMagic   = 0x01021994 // TMPFS_MAGIC, <linux/magic.h>
 )
 
-// inMemory returns a file system in memory with so many bytes of room, "" if there is none.
+// inMemory returns a file system in memory with room bytes free, and "" if there is none.
 func inMemory(room uint64) string {
 	var fs syscall.Statfs_t
-	// read, write, enter
-	if syscall.Statfs(memory, &fs) != nil || int64(fs.Type) != tmpfs || syscall.Access(memory, 7) != nil {
+	// The test asks for the rights to read, write and enter.
+	if syscall.Statfs(memoryFolder, &fs) != nil || int64(fs.Type) != tmpfsMagic || syscall.Access(memoryFolder, 7) != nil {
 		return ""
 	}
 	if min(fs.Bavail*uint64(fs.Bsize), availableBytes()) < room {
 		return ""
 	}
-	return memory
+	return memoryFolder
 }
 
-// availableBytes is the memory that is available without swapping (proc(5)).
+// availableBytes returns how much memory is available without swapping (proc(5)).
 func availableBytes() uint64 {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

@@ -17,9 +17,9 @@ func TestFoldersThatWereLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	parent := t.TempDir()
-	left := filepath.Join(parent, fmt.Sprintf("%s%d-1", folders, gone.Process.Pid))
-	mine := filepath.Join(parent, fmt.Sprintf("%s%d-1", folders, os.Getpid()))
-	other := filepath.Join(parent, folders+"-of-somebody")
+	left := filepath.Join(parent, fmt.Sprintf("%s%d-1", folderPrefix, gone.Process.Pid))
+	mine := filepath.Join(parent, fmt.Sprintf("%s%d-1", folderPrefix, os.Getpid()))
+	other := filepath.Join(parent, folderPrefix+"-of-somebody")
 	for _, dir := range []string{left, mine, other} {
 		if err := os.MkdirAll(filepath.Join(dir, "data"), 0o700); err != nil {
 			t.Fatal(err)
@@ -32,7 +32,7 @@ func TestFoldersThatWereLeft(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(left, "data", "postmaster.pid"), fmt.Appendf(nil, "%d\n", server.Process.Pid), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	removeLeft(parent)
+	removeLeftFolders(parent)
 	_ = server.Wait() // it was ended
 	for dir, stays := range map[string]bool{left: false, mine: true, other: true} {
 		if _, err := os.Stat(dir); (err == nil) != stays {

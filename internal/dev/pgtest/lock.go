@@ -22,9 +22,9 @@ func Lock(t testing.TB, name string) (release func()) {
 	return release
 }
 
-// acquire takes an advisory lock on a connection of its own, which ends with it.
+// acquire takes an advisory lock on a connection of its own; the lock ends with the connection.
 func acquire(name string) (release func(), err error) {
-	ctx := context.Background() // the holder may build a large database first
+	ctx := context.Background() // The test that holds the lock may build a large database first.
 	conn, err := pgx.Connect(ctx, databaseNamed("postgres").DSN("postgres", ""))
 	if err != nil {
 		return nil, err

@@ -26,12 +26,12 @@ import (
 // server is the server of this process's tests.
 var server *Server
 
-// Main runs the package's tests with a server: that of the run, or one of its own. Without PostgreSQL on the machine
-// the tests fail; they are not skipped.
+// Main runs the package's tests with a server: the server of the run, or one of its own. Without PostgreSQL on the
+// machine the tests fail; they are not skipped.
 func Main(m *testing.M) { os.Exit(run(m, os.Getenv(ClusterVariable))) }
 
-// MainAlone is Main for packages whose tests change properties of the whole server, such as rights of roles and
-// settings: no other package uses their server.
+// MainAlone does what Main does, for packages whose tests change properties of the whole server, such as rights of
+// roles and settings: no other package uses their server.
 func MainAlone(m *testing.M) { os.Exit(run(m, "")) }
 
 // atEnd are the functions to call after all tests, while the server still runs.
@@ -48,8 +48,8 @@ func AtEnd(f func() error) {
 	atEnd = append(atEnd, f)
 }
 
-// end calls these functions, and returns the exit code.
-func end(code int) int {
+// runAtEnd calls the functions that [AtEnd] has registered, and returns the exit code.
+func runAtEnd(code int) int {
 	for _, f := range slices.Backward(atEnd) {
 		if err := f(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -62,11 +62,11 @@ func end(code int) int {
 func run(m *testing.M, shared string) int {
 	if shared != "" {
 		var err error
-		if server, err = join(shared); err != nil {
+		if server, err = readServer(shared); err != nil {
 			fmt.Fprintln(os.Stderr, "pgtest:", err)
 			return 1
 		}
-		code := end(m.Run())
+		code := runAtEnd(m.Run())
 		if err = dropDiscarded(); err == nil {
 			err = dropTemplates()
 		}
@@ -76,7 +76,8 @@ func run(m *testing.M, shared string) int {
 		}
 		return code
 	}
-	// Inside the folder of the run, if there is one: it is removed with the run, also if this process is killed.
+	// The folder is inside the folder of the run, if there is one, and so is removed with it, also if this process is
+	// killed.
 	dir, err := folderIn(os.Getenv(ClusterVariable))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "pgtest:", err)
@@ -92,26 +93,26 @@ func run(m *testing.M, shared string) int {
 	}
 	defer running.Stop()
 	server = running.Server
-	return end(m.Run())
+	return runAtEnd(m.Run())
 }
 
-// SocketDir is the folder of the server's unix socket.
+// SocketDir returns the folder of the server's unix socket.
 func SocketDir() string { return server.SocketDir }
 
-// Port is the port in the name of the unix socket.
+// Port returns the port in the name of the unix socket.
 func Port() int { return server.Port }
 
-// TCPPort is the port on 127.0.0.1.
+// TCPPort returns the port on 127.0.0.1.
 func TCPPort() int { return server.Port }
 
-// LogFile is where the server writes its log.
+// LogFile returns the path of the server's log.
 func LogFile() string { return server.LogFile }
 
-// Binaries are those of the running server; psql and pg_dump are often in the same folder.
+// Binaries returns the programs of the running server; psql and pg_dump are often in the same folder.
 func Binaries() pgcluster.Binaries { return server.Binaries }
 
-// Client returns the path of a client program, and whether its version is that of the running server: the one beside
-// the server, else one in PATH. If there is none, the test fails.
+// Client returns the path of a client program, and whether its version is that of the running server: the program
+// beside the server, else one in PATH. If there is none, the test fails.
 func Client(t testing.TB, name string) (path string, same bool) {
 	t.Helper()
 	if path = filepath.Join(Binaries().Dir, name); isExecutable(path) {

@@ -108,11 +108,11 @@ func TestWhatIsDoneAtTheEnd(t *testing.T) {
 	atEnd = nil
 	var done []int
 	AtEnd(func() error { done = append(done, 1); return nil })
-	if code := end(0); code != 0 {
+	if code := runAtEnd(0); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	AtEnd(func() error { done = append(done, 2); return errors.New("an error of this test: no reason to worry") })
-	if code := end(0); code != 1 || !slices.Equal(done, []int{1, 2, 1}) {
+	if code := runAtEnd(0); code != 1 || !slices.Equal(done, []int{1, 2, 1}) {
 		t.Errorf("exit code %d after %v", code, done)
 	}
 }

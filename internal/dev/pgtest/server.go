@@ -15,14 +15,14 @@ import (
 // ClusterVariable is the environment variable with the folder of the server that all packages of a run share.
 const ClusterVariable = "PGCONSENT_TEST_CLUSTER"
 
-// Server describes a running server. The folder of a shared one has it as JSON.
+// Server describes a running server. The folder of a shared server has the description as JSON.
 type Server struct {
 	Binaries  pgcluster.Binaries
 	SocketDir string
-	Port      int // the port of the unix socket and of 127.0.0.1
+	Port      int // port of the unix socket and of 127.0.0.1
 	LogFile   string
 	// a copy of the data folder from before any test: packages that need a server of their own start with it
-	Initial string
+	InitialData string
 }
 
 // Running is a server that this process has started.
@@ -36,7 +36,7 @@ const serverFile = "server.json"
 
 // StartServer starts a server for tests in dir. It begins with a copy of the data folder initial; "": with initdb.
 func StartServer(ctx context.Context, dir, initial string) (*Running, error) {
-	if err := os.Chmod(dir, 0o711); err != nil { // the server may run as another user
+	if err := os.Chmod(dir, 0o711); err != nil { // The server may run as another user of the operating system.
 		return nil, err
 	}
 	cluster, err := pgcluster.Start(ctx, settings(dir, initial))
@@ -66,7 +66,7 @@ func StartShared(ctx context.Context, dir string) (*Running, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Initial = initial
+	r.InitialData = initial
 	text, err := json.Marshal(r.Server)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, serverFile), text, 0o600)
@@ -80,7 +80,7 @@ func StartShared(ctx context.Context, dir string) (*Running, error) {
 
 func settings(dir, initial string) pgcluster.Config {
 	return pgcluster.Config{
-		Dir: dir, TCP: true, NoSync: true, Initial: initial,
+		Dir: dir, TCP: true, NoSync: true, InitialData: initial,
 		// No autovacuum: of two equal databases the one that was analysed has other plans, and tests compare plans and
 		// costs.
 		Settings: map[string]string{
@@ -98,8 +98,8 @@ func (r *Running) Stop() {
 	}
 }
 
-// join returns the server that another process has started in dir.
-func join(dir string) (*Server, error) {
+// readServer returns the server that another process has started in dir.
+func readServer(dir string) (*Server, error) {
 	text, err := os.ReadFile(filepath.Join(dir, serverFile))
 	if err != nil {
 		return nil, err
@@ -113,9 +113,9 @@ func initialDataFolder(dir string) string {
 	if dir == "" {
 		return ""
 	}
-	s, err := join(dir)
+	s, err := readServer(dir)
 	if err != nil {
-		return "" // initdb does as well
+		return "" // initdb serves as well.
 	}
-	return s.Initial
+	return s.InitialData
 }

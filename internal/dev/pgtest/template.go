@@ -18,8 +18,8 @@ import (
 type Build func(ctx context.Context, conn *pgx.Conn) error
 
 type template struct {
-	key    string
-	shared bool // other processes use it, too
+	key      string
+	isShared bool // other processes use the template, too
 
 	once   sync.Once
 	name   string
@@ -27,16 +27,17 @@ type template struct {
 	err    error
 }
 
-var templates sync.Map // key → *template
+var templates sync.Map // *template by key
 
-// Template returns a copy of the database that build makes. Build runs once per process and name, while no other build
-// of the run runs, since roles belong to all.
+// Template returns a copy of the database that build makes. Build runs once per process and name. No other build of the
+// run runs meanwhile, since roles belong to the whole server.
 func Template(t testing.TB, name string, build Build) *DB {
 	t.Helper()
 	return copyOf(t, templateOf(name, false), emptyTemplate, build)
 }
 
-// Temporary is Template for what no other test needs: the template and its copies are dropped when t is over.
+// Temporary does what Template does, for a database that no other test needs: the template and its copies are dropped
+// when t is over.
 func Temporary(t testing.TB, name string, build Build) *DB {
 	t.Helper()
 	t.Cleanup(func() {
@@ -54,14 +55,14 @@ func Temporary(t testing.TB, name string, build Build) *DB {
 	return copyOf(t, templateOf(name, false), emptyTemplate, build)
 }
 
-// Shared is Template for several packages: if they share a server, the first to ask builds it for all. key must
-// identify everything that build depends on, besides the code.
+// Shared does what Template does, for several packages: if they share a server, the first package builds the template
+// for all. key must identify everything that build depends on, besides the code.
 func Shared(t testing.TB, key string, build Build) *DB {
 	t.Helper()
 	return copyOf(t, templateOf("shared "+key, true), emptyTemplate, build)
 }
 
-// Extend applies build to db, the copy of a template. For each key that is done once, on a copy of the template, of
+// Extend applies build to db, the copy of a template. For each key this is done once, on a copy of the template, of
 // which db is a copy from then on. A database that may have been changed, or is no copy, stays as it is: Extend returns
 // false.
 func (db *DB) Extend(key string, build Build) bool {
@@ -72,17 +73,17 @@ func (db *DB) Extend(key string, build Build) bool {
 	c.t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open {
+	if c.maybeChanged {
 		return false
 	}
 	from := c.from
-	further := templateOf(from.key+"\n"+key, from.shared)
+	further := templateOf(from.key+"\n"+key, from.isShared)
 	further.make(c.t, from, build)
-	if c.made { // it exists already
+	if c.exists { // The copy exists already.
 		if err := dropDatabase(db.Name); err != nil {
 			c.t.Fatalf("drop database: %v", err)
 		}
-		c.made = false
+		c.exists = false
 	}
 	c.from = further
 	return true
@@ -96,13 +97,13 @@ func (db *DB) UnchangedTemplate() string {
 	}
 	db.template.mu.Lock()
 	defer db.template.mu.Unlock()
-	if db.template.open {
+	if db.template.maybeChanged {
 		return ""
 	}
 	return db.template.from.key
 }
 
-// Template returns the template that the database is a copy of, "" if it is none.
+// Template returns the key of the template of which the database is a copy, and "" if it is no copy.
 func (db *DB) Template() string {
 	if db.template == nil {
 		return ""
@@ -117,7 +118,7 @@ func (db *DB) Template() string {
 const AlteredVariable = "PGCONSENT_TEST_ALTERED"
 
 func templateOf(key string, shared bool) *template {
-	v, _ := templates.LoadOrStore(key, &template{key: key, shared: shared && os.Getenv(AlteredVariable) == ""})
+	v, _ := templates.LoadOrStore(key, &template{key: key, isShared: shared && os.Getenv(AlteredVariable) == ""})
 	return v.(*template)
 }
 
@@ -130,7 +131,7 @@ func copyOf(t testing.TB, tmpl, from *template, build Build) *DB {
 	tmpl.make(t, from, build)
 	db.template = &templateCopy{t: t, from: tmpl}
 	t.Cleanup(func() {
-		if db.template.made {
+		if db.template.exists {
 			drop(t, db.Name)
 		}
 	})
@@ -152,21 +153,22 @@ func (tmpl *template) build(from *template, build Build) error {
 	}
 	defer release()
 	tmpl.name = newName("template")
-	if tmpl.shared {
+	if tmpl.isShared {
 		tmpl.name = fmt.Sprintf("shared_%x", sha256.Sum256([]byte(tmpl.key)))[:40]
 		if there, err := isBuilt(tmpl.name); err != nil {
 			return err
 		} else if there {
 			return tmpl.readRights()
 		}
-		if err := admin("DROP DATABASE IF EXISTS " + tmpl.name); err != nil { // its builder was killed
+		// The process that built the template was killed.
+		if err := runAsAdmin("DROP DATABASE IF EXISTS " + tmpl.name); err != nil {
 			return err
 		}
 	}
-	if err := fill(tmpl.name, from, build); err != nil {
+	if err := fillDatabase(tmpl.name, from, build); err != nil {
 		return err
 	}
-	if err := admin("COMMENT ON DATABASE " + tmpl.name + " IS '" + builtMark + "'"); err != nil {
+	if err := runAsAdmin("COMMENT ON DATABASE " + tmpl.name + " IS '" + builtMark + "'"); err != nil {
 		return err
 	}
 	return tmpl.readRights()
@@ -177,7 +179,7 @@ const builtMark = "whole"
 
 // copyTo makes a copy, with the rights on it.
 func (tmpl *template) copyTo(name string) error {
-	if err := create(name, tmpl.name); err != nil {
+	if err := createDatabase(name, tmpl.name); err != nil {
 		return err
 	}
 	if len(tmpl.rights) == 0 {
@@ -189,17 +191,18 @@ func (tmpl *template) copyTo(name string) error {
 	for _, r := range tmpl.rights {
 		privilege, grantee, _ := strings.Cut(r, " TO ")
 		grant := "GRANT " + privilege + on + " TO " + grantee
-		if role, _, _ := strings.Cut(grantee, " WITH GRANT OPTION"); role != "PUBLIC" { // another test may have dropped it since
+		// Another test may have dropped the role since.
+		if role, _, _ := strings.Cut(grantee, " WITH GRANT OPTION"); role != "PUBLIC" {
 			grant = "IF pg_catalog.to_regrole('" + strings.ReplaceAll(role, "'", "''") + "') IS NOT NULL THEN " + grant + "; END IF"
 		}
 		sql.WriteString(" " + grant + ";")
 	}
-	return admin(sql.String() + " END $$")
+	return runAsAdmin(sql.String() + " END $$")
 }
 
 // readRights reads which roles besides the owner have rights on the database, if they differ from the default.
 func (tmpl *template) readRights() error {
-	return onAdmin(func(ctx context.Context, conn *pgx.Conn) error {
+	return withAdmin(func(ctx context.Context, conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, `SELECT pg_catalog.format('%s TO %s%s', x.privilege_type,
 				CASE WHEN x.grantee = 0 THEN 'PUBLIC' ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(x.grantee)) END,
 				CASE WHEN x.is_grantable THEN ' WITH GRANT OPTION' END)
@@ -213,11 +216,11 @@ func (tmpl *template) readRights() error {
 	})
 }
 
-func fill(name string, from *template, build Build) error {
+func fillDatabase(name string, from *template, build Build) error {
 	if err := from.copyTo(name); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, databaseNamed(name).DSN("postgres", ""))
 	if err != nil {
@@ -228,19 +231,19 @@ func fill(name string, from *template, build Build) error {
 }
 
 func isBuilt(name string) (there bool, err error) {
-	err = onAdmin(func(ctx context.Context, conn *pgx.Conn) error {
+	err = withAdmin(func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_database AS d
 			WHERE d.datname = $1 AND pg_catalog.shobj_description(d.oid, 'pg_database') = $2)`, name, builtMark).Scan(&there)
 	})
 	return there, err
 }
 
-// dropTemplates drops those that no other process uses.
+// dropTemplates drops the templates that no other process uses.
 func dropTemplates() error {
 	var err error
 	templates.Range(func(_, v any) bool {
-		if tmpl := v.(*template); !tmpl.shared && tmpl.name != "" && tmpl.err == nil {
-			err = admin("DROP DATABASE " + tmpl.name + " WITH (FORCE)")
+		if tmpl := v.(*template); !tmpl.isShared && tmpl.name != "" && tmpl.err == nil {
+			err = runAsAdmin("DROP DATABASE " + tmpl.name + " WITH (FORCE)")
 		}
 		return err == nil
 	})

@@ -11,15 +11,15 @@ type Attributes map[string]string
 
 // UnmarshalYAML reads scalars and lists of scalars.
 func (a *Attributes) UnmarshalYAML(decode func(any) error) error {
-	var written map[string]any
-	if err := decode(&written); err != nil {
+	var yamlValues map[string]any
+	if err := decode(&yamlValues); err != nil {
 		return err
 	}
 	*a = Attributes{}
-	for name, value := range written {
+	for name, value := range yamlValues {
 		list, ok := value.([]any)
 		if !ok {
-			text, err := scalar(name, value)
+			text, err := scalarText(name, value)
 			if err != nil {
 				return err
 			}
@@ -28,7 +28,7 @@ func (a *Attributes) UnmarshalYAML(decode func(any) error) error {
 		}
 		elements := make([]string, 0, len(list))
 		for _, e := range list {
-			text, err := scalar(name, e)
+			text, err := scalarText(name, e)
 			if err != nil {
 				return err
 			}
@@ -39,7 +39,7 @@ func (a *Attributes) UnmarshalYAML(decode func(any) error) error {
 	return nil
 }
 
-func scalar(name string, value any) (string, error) {
+func scalarText(name string, value any) (string, error) {
 	switch value.(type) {
 	case string, bool, int64, uint64:
 		return fmt.Sprint(value), nil

@@ -14,7 +14,7 @@ import (
 
 // The tour, the README and other tests count on these figures.
 func TestCirisHasWhatItsReadmeSays(t *testing.T) {
-	w, err := world.Get("ciris")
+	w, err := world.Open("ciris")
 	if err != nil {
 		t.Fatal(err)
 	}

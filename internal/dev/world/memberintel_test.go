@@ -16,7 +16,7 @@ import (
 // The tour, the README and other tests count on these figures.
 func TestMemberintelHasWhatItsReadmeSays(t *testing.T) {
 	tier.All(t)
-	w, err := world.Get("memberintel")
+	w, err := world.Open("memberintel")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,18 +25,19 @@ import (
 
 // World is one example.
 type World struct {
-	Name   string // also the name of its database
+	Name   string // name of the world, which is also the name of its database
 	Title  string
 	Owner  string  // the role that owns the database
-	Agents []Agent // at least one; the first is the default
-	Tour   *Tour   // nil: it has none
+	Agents []Agent // logins of the application, at least one; the first is the default
+	Tour   *Tour   // nil: the world has no tour
 	Policy string  // path of its policy
 	Dir    string  // folder of its files; "": embedded in the program
 
-	// Consents is a query for the relationships that the consent registry begins with: subject and stream. "": none.
+	// Consents is a query for the relationships that the consent registry begins with: subject and stream. If it is empty,
+	// there are none.
 	Consents string
 
-	// Subjects is a query for ids of persons in the data: the demo makes a token for each. "": none.
+	// Subjects is a query for ids of persons in the data: the demo makes a token for each. If it is empty, there are none.
 	Subjects string
 
 	files fs.FS
@@ -52,9 +53,9 @@ type Agent struct {
 type Tour struct {
 	Version int    `yaml:"version"`
 	Steps   []Step `yaml:"steps"`
-	Restore string `yaml:"restore"` // undoes, as the owner, the changes of the steps
+	Restore string `yaml:"restore"` // SQL that undoes, as the owner, the changes of the steps
 
-	RestoreConsents []Consent `yaml:"restore_consents"` // undo the changes in the consent registry
+	RestoreConsents []Consent `yaml:"restore_consents"` // changes in the consent registry that undo those of the steps
 }
 
 // Consent is a change in the consent registry, made by its subject.
@@ -69,16 +70,17 @@ type Consent struct {
 // Step is one statement of a tour.
 type Step struct {
 	Say     string   `yaml:"say"`
-	As      string   `yaml:"as"`      // owner or agent
-	Prepare string   `yaml:"prepare"` // prepares SQL under this name, then runs it
-	Run     string   `yaml:"run"`     // runs what was prepared, on the same connection
+	As      string   `yaml:"as"`      // who runs the statement: owner or agent
+	Prepare string   `yaml:"prepare"` // name under which SQL is prepared and then run
+	Run     string   `yaml:"run"`     // name of a prepared statement to run, on the same connection
 	SQL     string   `yaml:"sql"`
-	Consent *Consent `yaml:"consent"` // instead of a statement
-	Sweep   bool     `yaml:"sweep"`   // instead of a statement: what has ended is deleted now
-	Expect  string   `yaml:"expect"`  // "3 rows", "error 42501", "error", or the one value of the answer; "": anything
+	Consent *Consent `yaml:"consent"` // change of a consent, in place of a statement
+	Sweep   bool     `yaml:"sweep"`   // data that has expired is deleted now, in place of a statement
+	// expected answer: "3 rows", "error 42501", "error", or the one value of the answer; "": any answer
+	Expect string `yaml:"expect"`
 }
 
-// databaseName makes a database's name of a folder's.
+// databaseName makes the name of a database of the name of a folder.
 func databaseName(folder string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' {
@@ -92,10 +94,10 @@ func databaseName(folder string) string {
 	return name[:min(len(name), 31)]
 }
 
-// agentName is what the configuration accepts.
-var agentName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
+// agentNameForm matches the names of agents that the configuration accepts.
+var agentNameForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
 
-var validName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}$`)
+var worldNameForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}$`)
 
 // List returns the names of the embedded worlds.
 func List() []string {
@@ -113,8 +115,8 @@ func List() []string {
 	return names
 }
 
-// Get returns an embedded world by name, or the world in a folder if name has a path separator or is . or ..
-func Get(name string) (*World, error) {
+// Open returns an embedded world by name, or the world in a folder if name has a path separator or is . or ..
+func Open(name string) (*World, error) {
 	if strings.ContainsRune(name, filepath.Separator) || name == "." || name == ".." {
 		abs, err := filepath.Abs(name)
 		if err != nil {
@@ -154,13 +156,13 @@ func read(name string, files fs.FS) (*World, error) {
 		Consents string `yaml:"consents"`
 		Subjects string `yaml:"subjects"`
 	}
-	switch err := decode(files, "world.yaml", &head); {
+	switch err := decodeFile(files, "world.yaml", &head); {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, invalidWorld(name,
+		return nil, newInvalidError(name,
 			"its folder has no world.yaml, which says: version: 1, title: …, owner: app_owner, agents: [ { name: "+
 				"chat, attributes: { … } } ]")
 	case err != nil:
-		return nil, invalidWorld(name, "%v", err)
+		return nil, newInvalidError(name, "%v", err)
 	}
 	if head.Name != "" {
 		name = head.Name
@@ -171,23 +173,24 @@ func read(name string, files fs.FS) (*World, error) {
 		w.Policy = "policy.yaml"
 	}
 	switch {
-	case !validName.MatchString(name):
-		return nil, invalidWorld(name,
-			"its name must be of the form %s, since the database is called so: give it one with name: in world.yaml", validName)
+	case !worldNameForm.MatchString(name):
+		return nil, newInvalidError(name,
+			"its name must be of the form %s, since the database is called so: give it one with name: in world.yaml",
+			worldNameForm)
 	case head.Version != 1:
-		return nil, invalidWorld(name, "world.yaml: version must be 1")
-	case !validName.MatchString(w.Owner):
-		return nil, invalidWorld(name, "world.yaml: owner must be a role's name of the form %s", validName)
+		return nil, newInvalidError(name, "world.yaml: version must be 1")
+	case !worldNameForm.MatchString(w.Owner):
+		return nil, newInvalidError(name, "world.yaml: owner must be a role's name of the form %s", worldNameForm)
 	case len(w.Agents) == 0:
-		return nil, invalidWorld(name, "world.yaml: it names no agents")
+		return nil, newInvalidError(name, "world.yaml: it names no agents")
 	}
 	for i, a := range w.Agents {
-		if !agentName.MatchString(a.Name) || a.Name == w.Owner {
-			return nil, invalidWorld(name,
+		if !agentNameForm.MatchString(a.Name) || a.Name == w.Owner {
+			return nil, newInvalidError(name,
 				"world.yaml: %q cannot be an agent's name: letters, digits and _ . -, and not the owner's", a.Name)
 		}
 		if slices.ContainsFunc(w.Agents[:i], func(b Agent) bool { return b.Name == a.Name }) {
-			return nil, invalidWorld(name, "world.yaml: agent %s is there twice", a.Name)
+			return nil, newInvalidError(name, "world.yaml: agent %s is there twice", a.Name)
 		}
 	}
 	var missing []string
@@ -196,24 +199,24 @@ func read(name string, files fs.FS) (*World, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			missing = append(missing, file)
 		} else if err != nil {
-			return nil, invalidWorld(name, "%v", err)
+			return nil, newInvalidError(name, "%v", err)
 		}
 	}
 	if len(missing) > 0 {
-		return nil, invalidWorld(name, "its folder has no %s", strings.Join(missing, ", no "))
+		return nil, newInvalidError(name, "its folder has no %s", strings.Join(missing, ", no "))
 	}
 	var tour Tour
-	switch err := decode(files, "tour.yaml", &tour); {
+	switch err := decodeFile(files, "tour.yaml", &tour); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return nil, invalidWorld(name, "%v", err)
+		return nil, newInvalidError(name, "%v", err)
 	default:
 		w.Tour = &tour
 	}
 	return w, nil
 }
 
-func decode(files fs.FS, file string, into any) error {
+func decodeFile(files fs.FS, file string, into any) error {
 	text, err := fs.ReadFile(files, file)
 	if err != nil {
 		return err
@@ -224,7 +227,7 @@ func decode(files fs.FS, file string, into any) error {
 	return nil
 }
 
-func invalidWorld(name, format string, args ...any) error {
+func newInvalidError(name, format string, args ...any) error {
 	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "world %s: %s", name, fmt.Sprintf(format, args...)).
 		WithHint("A world is a folder with world.yaml, schema.sql, data.sql and policy.yaml; worlds/arcive is an example.")
 }
@@ -243,7 +246,7 @@ func (w *World) Load(ctx context.Context, conn *pgx.Conn, progress func(string))
 		`DO $$ BEGIN EXECUTE pg_catalog.format('ALTER DATABASE %I OWNER TO ` + owner +
 			`', pg_catalog.current_database()); END $$`,
 	} {
-		if err := run(ctx, conn, sql); err != nil {
+		if err := runSQL(ctx, conn, sql); err != nil {
 			return fmt.Errorf("world %s: prepare the database: %w", w.Name, err)
 		}
 	}
@@ -271,7 +274,7 @@ func (w *World) Extend(ctx context.Context, conn *pgx.Conn) error {
 		return nil
 	}
 	if err == nil {
-		err = run(ctx, conn, string(text))
+		err = runSQL(ctx, conn, string(text))
 	}
 	if err != nil {
 		return fmt.Errorf("world %s: extensions.sql: %w", w.Name, err)
@@ -279,33 +282,33 @@ func (w *World) Extend(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// fill runs schema and data in one transaction.
+// fill runs the SQL of schema and data in one transaction.
 func (w *World) fill(ctx context.Context, conn *pgx.Conn, begin string, progress func(string)) error {
 	if progress == nil {
 		progress = func(string) {}
 	}
-	if err := run(ctx, conn, begin); err != nil {
+	if err := runSQL(ctx, conn, begin); err != nil {
 		return err
 	}
-	for _, step := range []struct{ file, say string }{{"schema.sql", "schema"}, {"data.sql", "data"}} {
-		progress("loading the " + step.say + " of world " + w.Name)
+	for _, step := range []struct{ file, message string }{{"schema.sql", "schema"}, {"data.sql", "data"}} {
+		progress("loading the " + step.message + " of world " + w.Name)
 		text, err := w.File(step.file)
 		if err == nil {
-			err = run(ctx, conn, string(text))
+			err = runSQL(ctx, conn, string(text))
 		}
 		if err != nil {
-			_ = run(context.WithoutCancel(ctx), conn, "ROLLBACK")
+			_ = runSQL(context.WithoutCancel(ctx), conn, "ROLLBACK")
 			return fmt.Errorf("world %s: %s%s: %w", w.Name, step.file, textPosition(string(text), err), err)
 		}
 	}
-	if err := run(ctx, conn, "COMMIT"); err != nil {
+	if err := runSQL(ctx, conn, "COMMIT"); err != nil {
 		return fmt.Errorf("world %s: %w", w.Name, err)
 	}
 	return nil
 }
 
-// textPosition is the line and column of a syntax error in SQL; for errors during execution the server does not report
-// it.
+// textPosition returns the line and column of a syntax error in SQL; for errors during execution the server does not
+// report a position.
 func textPosition(text string, err error) string {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || pg.Position <= 0 {
@@ -323,14 +326,14 @@ func textPosition(text string, err error) string {
 }
 
 func (w *World) analyze(ctx context.Context, conn *pgx.Conn) error {
-	if err := run(ctx, conn, "SET client_min_messages = error; ANALYZE; RESET client_min_messages"); err != nil {
+	if err := runSQL(ctx, conn, "SET client_min_messages = error; ANALYZE; RESET client_min_messages"); err != nil {
 		return fmt.Errorf("world %s: %w", w.Name, err)
 	}
 	return nil
 }
 
-// run sends SQL text that may contain several statements.
-func run(ctx context.Context, conn *pgx.Conn, text string) error {
+// runSQL sends SQL text that may contain several statements.
+func runSQL(ctx context.Context, conn *pgx.Conn, text string) error {
 	_, err := conn.PgConn().Exec(ctx, text).ReadAll()
 	return err
 }

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 func arcive(t *testing.T) *pgx.Conn {
 	t.Helper()
-	w, err := world.Get("arcive")
+	w, err := world.Open("arcive")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestArciveNewPeople(t *testing.T) {
 
 func TestLoadIsDeterministic(t *testing.T) {
 	tier.All(t)
-	w, err := world.Get("arcive")
+	w, err := world.Open("arcive")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,17 +175,17 @@ func TestLoadIsDeterministic(t *testing.T) {
 }
 
 func TestGet(t *testing.T) {
-	if _, err := world.Get("atlantis"); err == nil || !strings.Contains(err.Error(), "atlantis") {
+	if _, err := world.Open("atlantis"); err == nil || !strings.Contains(err.Error(), "atlantis") {
 		t.Errorf("a world that is not there: %v", err)
 	}
-	if _, err := world.Get("../../../examples/worlds/arcive"); err != nil {
+	if _, err := world.Open("../../../examples/worlds/arcive"); err != nil {
 		t.Errorf("the same world as a folder: %v", err)
 	}
-	if _, err := world.Get(t.TempDir()); err == nil {
+	if _, err := world.Open(t.TempDir()); err == nil {
 		t.Error("an empty folder is a world")
 	}
 	for _, name := range world.List() {
-		w, err := world.Get(name)
+		w, err := world.Open(name)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -215,7 +215,7 @@ func TestMistakesHaveAPlace(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		w, err := world.Get(dir)
+		w, err := world.Open(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

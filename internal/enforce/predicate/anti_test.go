@@ -16,7 +16,7 @@ func TestOneThatAgreesIsEnoughByKeyOnly(t *testing.T) {
 		r := &catalog.Relation{
 			Name: catalog.Name{Schema: "public", Name: "subjects"}, Kind: catalog.Table, Columns: []catalog.Column{
 				column("id", 20), column("part", 20), column("status", 25)},
-			PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, Unique: true}},
+			PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, IsUnique: true}},
 		}
 		change(r)
 		return r
@@ -31,7 +31,7 @@ func TestOneThatAgreesIsEnoughByKeyOnly(t *testing.T) {
 		"a key":             {func(*catalog.Relation) {}, true},
 		"a partitioned one": {func(r *catalog.Relation) { r.Kind, r.HasChildren = catalog.PartitionedTable, true }, true},
 		"no key":            {func(r *catalog.Relation) { r.PrimaryKey = nil }, false},
-		"a deferred key":    {func(r *catalog.Relation) { r.Indexes[0].Unique = false }, false},
+		"a deferred key":    {func(r *catalog.Relation) { r.Indexes[0].IsUnique = false }, false},
 		"a part of a key": {func(r *catalog.Relation) {
 			r.PrimaryKey, r.Indexes[0].Columns = []string{"id", "part"}, []string{"id", "part"}
 		}, false},

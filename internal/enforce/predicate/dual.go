@@ -45,6 +45,7 @@ func (w *writer) sublinkSQL(n Node, row string) string {
 	return "CASE WHEN pgconsent_signed.use_hash() THEN " + w.hashedSQL(n, row) + " ELSE " + probed + " END"
 }
 
+// probeSQL writes a node in the form that looks up each row, in place of hashed sets.
 func (w *writer) probeSQL(n Node, row string) string {
 	switch n := n.(type) {
 	case Consent:

@@ -114,6 +114,7 @@ func yesOrUnknown(b bool) truth {
 	return unknown
 }
 
+// consents reports whether the subjects of a row consent.
 func consents(n Consent, row Row, w World) bool {
 	if len(n.Steps) == 0 {
 		return false

@@ -46,6 +46,7 @@ func (Grant) node() {}
 // array of scalars.
 const JSONGrants = SignedSchema + ".json_grants"
 
+// element returns the SQL type of the elements of a list of grants.
 func (f GrantForm) element() string {
 	switch f {
 	case GrantUUID:

@@ -12,7 +12,7 @@ import (
 // A link leads to one row where the key is one inside any transaction, and no child's rows are among the table's.
 func TestWhatLeadsToOne(t *testing.T) {
 	key := []string{"a", "b"}
-	unique, plain := catalog.BTree{Columns: key, Unique: true}, catalog.BTree{Columns: key}
+	unique, plain := catalog.BTree{Columns: key, IsUnique: true}, catalog.BTree{Columns: key}
 	step := func(r catalog.Relation, columns ...string) predicate.Step {
 		s := predicate.Step{Relation: &r, Column: columns[0], From: "x"}
 		for _, c := range columns[1:] {
@@ -28,7 +28,7 @@ func TestWhatLeadsToOne(t *testing.T) {
 			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{unique}}, "a", "b"), true},
 		"its columns in another order": {
 			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key,
-				Indexes: []catalog.BTree{{Columns: []string{"b", "a"}, Unique: true}}}, "b", "a"), true},
+				Indexes: []catalog.BTree{{Columns: []string{"b", "a"}, IsUnique: true}}}, "b", "a"), true},
 		"the key, and a column beside": {
 			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{plain, unique}}, "a", "b", "c"), true},
 		"part of the key": {
@@ -41,10 +41,10 @@ func TestWhatLeadsToOne(t *testing.T) {
 			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{plain}}, "a", "b"), false},
 		"one beside which less is a key": {
 			step(catalog.Relation{Kind: catalog.Table,
-				PrimaryKey: key, Indexes: []catalog.BTree{{Columns: []string{"a"}, Unique: true}}}, "a", "b"), false},
+				PrimaryKey: key, Indexes: []catalog.BTree{{Columns: []string{"a"}, IsUnique: true}}}, "a", "b"), false},
 		"one beside which another is a key": {
 			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key,
-				Indexes: []catalog.BTree{{Columns: []string{"a", "c"}, Unique: true}}}, "a", "b"), false},
+				Indexes: []catalog.BTree{{Columns: []string{"a", "c"}, IsUnique: true}}}, "a", "b"), false},
 		"children, whose keys are their own": {
 			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{unique},
 				Inheritance: catalog.Inheritance{HasChildren: true}}, "a", "b"), false},
@@ -65,7 +65,7 @@ func TestWhatLeadsToOne(t *testing.T) {
 func TestWhereNewRowsHide(t *testing.T) {
 	table := func(name string) *catalog.Relation {
 		return &catalog.Relation{Name: catalog.Name{Schema: "public", Name: name}, Kind: catalog.Table,
-			PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, Unique: true}},
+			PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, IsUnique: true}},
 			Columns: []catalog.Column{{Name: "id", Type: "integer", TypeOID: 23, NotNull: true},
 				{Name: "of", Type: "integer", TypeOID: 23}, {Name: "source", Type: "integer", TypeOID: 23}}}
 	}

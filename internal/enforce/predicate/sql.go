@@ -100,6 +100,7 @@ type writer struct {
 	element         string // the SQL of the element that is judged, if a rule judges the elements of a list
 }
 
+// alias returns a new alias for a relation of the text.
 func (w *writer) alias() string {
 	w.aliases++
 	return w.prefix + strconv.Itoa(w.aliases)
@@ -282,6 +283,7 @@ func columnSQL(row, name string) string { return row + "." + catalog.QuoteIdent(
 
 func equalSQL(a, b string) string { return a + " OPERATOR(pg_catalog.=) " + b }
 
+// status writes the condition that a column has a status.
 func status(column, is string) string {
 	return "(" + equalSQL(column+"::pg_catalog.text", catalog.QuoteLiteral(is)+"::pg_catalog.text") + ")"
 }

@@ -4,9 +4,9 @@ import "time"
 
 // Timekeeper is a [Decider] that bounds how long a transaction may last.
 type Timekeeper interface {
-	// TransactionTimeout is called when the session begins; 0: without limit.
+	// TransactionTimeout returns how long a transaction may last; 0: without limit. It is called when the session begins.
 	TransactionTimeout() time.Duration
-	// Overdue is called when a transaction has lasted that long. It ends the session, may be called from any goroutine and
-	// does not wait for anything.
+	// Overdue is called when a transaction has lasted that long. It ends the session, may be called from any goroutine
+	// and does not wait for anything.
 	Overdue()
 }

@@ -9,14 +9,14 @@ import (
 // could raise an error on a hidden row.
 type Form uint8
 
-// The forms.
+// The forms of values.
 const (
 	PatternPart       Form                             = 1 << iota // a part of a LIKE pattern: short, with few wildcards
-	noTrailingEscape                                               // it does not end in LIKE's escape
-	SearchWords                                                    // a text search: few and short words, few dashes
+	noTrailingEscape                                               // the value does not end in LIKE's escape character
+	SearchWords                                                    // a text search with few and short words and few dashes
 	ShallowJSON                                                    // the value is a JSON document with few levels
-	RegularExpression                                              // see SafeRegularExpression
-	TextQuery                                                      // see SafeTextQuery
+	RegularExpression                                              // a value that [SafeRegularExpression] accepts
+	TextQuery                                                      // a value that [SafeTextQuery] accepts
 	NonNegative                                                    // a whole number from 0 on, of LIMIT and OFFSET
 	Pattern           = PatternPart | noTrailingEscape             // the value is a whole pattern of LIKE
 )
@@ -26,15 +26,15 @@ const (
 // two bytes of a search may make one level. Words must have less than 2,048 bytes (tsearch's MAXSTRLEN) in lower case,
 // which may be longer. The stack of a web search has 32 places (STACKDEPTH).
 const (
-	maxPatternBytes = 64 << 10 // bytes
+	maxPatternBytes = 64 << 10 // length of a LIKE pattern
 	maxWildcards    = 50
-	maxWordsBytes   = 1000 // bytes
+	maxWordsBytes   = 1000 // length of a text search
 	maxWord         = 600
 	maxDashes       = 20
 	maxLevels       = 200
 )
 
-// Holds tells whether a value, in UTF-8, has the form. NULL is nil, and has every form.
+// Holds reports whether a value, in UTF-8, has the form. NULL is nil, and has every form.
 func (f Form) Holds(value []byte) bool {
 	switch {
 	case f&noTrailingEscape != 0 && bytes.HasSuffix(value, []byte(`\`)),
@@ -51,14 +51,14 @@ func (f Form) Holds(value []byte) bool {
 		!slices.ContainsFunc(bytes.Fields(value), func(word []byte) bool { return len(word) >= maxWord })
 }
 
-// isNatural tells whether a value, in text or binary format, is a whole number from 0 on. A binary one begins with a
-// zero byte, which no text does. It is false for the largest numbers in binary.
+// isNatural reports whether a value, in text or binary format, is a whole number from 0 on. A binary one begins with a
+// zero byte, which no text does. It returns false for the largest numbers in binary.
 func isNatural(value []byte) bool {
 	binary := slices.Contains([]int{2, 4, 8}, len(value)) && value[0] == 0
 	return binary || len(value) > 0 && !slices.ContainsFunc(value, func(b byte) bool { return b < '0' || b > '9' })
 }
 
-// ParametersFit tells whether the values of the parameters, from $1 on, have the forms that the text requires.
+// ParametersFit reports whether the values of the parameters, from $1 on, have the forms that the text requires.
 func (v *Verdict) ParametersFit(values [][]byte) bool {
 	for number, form := range v.Forms {
 		if i := int(number) - 1; i < len(values) && !form.Holds(values[i]) {

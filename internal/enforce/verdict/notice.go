@@ -7,9 +7,10 @@ type Noticer interface {
 	Notice() string
 }
 
-// Hearer is a [Decider] that says which channels the client may hear. It is asked for each notification, since the policy
-// may have changed since the client's LISTEN.
+// Hearer is a [Decider] that says from which channels the client may get notifications. It is asked for each
+// notification, since the policy may have changed since the client's LISTEN.
 type Hearer interface {
-	// Hears may be called from any goroutine and does not wait for anything.
+	// Hears reports whether the client may get notifications of a channel. It may be called from any goroutine and
+	// does not wait for anything.
 	Hears(channel string) bool
 }

@@ -9,10 +9,10 @@ import (
 // PostgreSQL compiles a regular expression at the first row, and raises an error for one that it cannot parse or that
 // becomes too large. This is a subset of its grammar (re_syntax) that never fails: without back references and
 // lookaround, which would also need a stack for each row, without options and names of characters, and with bounds on
-// what becomes large when it is compiled. Anything else is not accepted.
+// what becomes large when it is compiled. Other expressions are not accepted.
 const (
-	maxExpressionBytes = 200 // bytes
-	maxCopies          = 40  // copies of parts that braces repeat, counted over all braces
+	maxExpressionBytes = 200 // length of an expression
+	maxCopies          = 40  // number of copies of parts that braces repeat, counted over all braces
 	maxRepeats         = 12  // the number of quantifiers
 	maxGroups          = 12
 	maxNestedGroups    = 4
@@ -22,7 +22,7 @@ const (
 var classNames = []string{"alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space",
 	"upper", "xdigit"}
 
-// SafeRegularExpression tells whether a text is in the safe subset of regular expressions above.
+// SafeRegularExpression reports whether a text is in the safe subset of regular expressions above.
 func SafeRegularExpression(text string) bool {
 	if len(text) > maxExpressionBytes || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		return false
@@ -37,7 +37,7 @@ type regexpParser struct {
 	copies, repeats, groups int
 }
 
-// branches reads what | divides, none of it empty, up to the end or a closing parenthesis.
+// branches reads the alternatives that | divides, none of which may be empty, up to the end or a closing parenthesis.
 func (x *regexpParser) branches(nested int) bool {
 	for {
 		if !x.branch(nested) {
@@ -49,6 +49,7 @@ func (x *regexpParser) branches(nested int) bool {
 	}
 }
 
+// branch reads one alternative of an expression.
 func (x *regexpParser) branch(nested int) bool {
 	some := x.skip("^")
 	for x.rest != "" && x.rest[0] != '|' && x.rest[0] != ')' {
@@ -71,11 +72,12 @@ func (x *regexpParser) branch(nested int) bool {
 	return some
 }
 
-// boundary reads the beginning or the end of a word.
+// boundary reads a sign for the beginning or the end of a word.
 func (x *regexpParser) boundary() bool {
 	return x.skip(`\m`) || x.skip(`\M`) || x.skip(`\y`) || x.skip(`\Y`)
 }
 
+// atom reads one part of a branch, such as a character, a class or a group.
 func (x *regexpParser) atom(nested int) bool {
 	switch c := x.rest[0]; c {
 	case '(':
@@ -96,7 +98,7 @@ func (x *regexpParser) atom(nested int) bool {
 	}
 }
 
-// escape reads a class of characters, or a character that would mean something else by itself.
+// escape reads a class of characters, or a character that would mean something else without the backslash.
 func (x *regexpParser) escape() bool {
 	if len(x.rest) < 2 {
 		return false
@@ -128,7 +130,7 @@ func (x *regexpParser) quantifier(group, repeats bool) bool {
 		return true
 	}
 	x.repeats++
-	x.skip("?") // as few as will do
+	x.skip("?") // A question mark here asks for as few copies as possible.
 	return x.repeats <= maxRepeats
 }
 
@@ -181,7 +183,7 @@ func (x *regexpParser) bracket() bool {
 			if len(x.rest) < 2 || strings.IndexByte("DSW", x.rest[1]) >= 0 || !x.escape() {
 				return false
 			}
-		case c == '-': // at the end
+		case c == '-': // A dash at the end stands for itself.
 			if !strings.HasPrefix(x.rest, "-]") {
 				return false
 			}
@@ -198,7 +200,8 @@ func (x *regexpParser) bracket() bool {
 		default:
 			_, size := utf8.DecodeRuneInString(x.rest)
 			x.rest = x.rest[size:]
-			if strings.HasPrefix(x.rest, "-") && !strings.HasPrefix(x.rest, "-]") { // a range from what has more than one byte
+			// A range must not begin with a character of more than one byte.
+			if strings.HasPrefix(x.rest, "-") && !strings.HasPrefix(x.rest, "-]") {
 				return false
 			}
 		}
@@ -211,6 +214,7 @@ func isRange(from, to byte) bool {
 	return within('a', 'z') || within('A', 'Z') || within('0', '9')
 }
 
+// skip reads a prefix of the rest, and reports whether it was there.
 func (x *regexpParser) skip(prefix string) bool {
 	rest, ok := strings.CutPrefix(x.rest, prefix)
 	x.rest = rest

@@ -11,14 +11,14 @@ import (
 // underscores, as prefixes with :* behind them, joined by & | and <->, with ! in front, and in parentheses. Its tree is
 // no deeper than the number of operators.
 const (
-	maxTextQueryBytes = 500 // bytes
+	maxTextQueryBytes = 500 // length of a text query
 	maxOperators      = 40
-	maxTextWordBytes  = 200 // bytes
-	maxParentheses    = 10  // within each other
-	maxNots           = 10  // in a row: they wait on a stack of 32 places (STACKDEPTH)
+	maxTextWordBytes  = 200 // length of a word of a text query
+	maxParentheses    = 10  // depth of parentheses within each other
+	maxNots           = 10  // number of ! in a row: they wait on a stack of 32 places (STACKDEPTH)
 )
 
-// SafeTextQuery tells whether a text is in the safe subset of text queries above.
+// SafeTextQuery reports whether a text is in the safe subset of text queries above.
 func SafeTextQuery(text string) bool {
 	if len(text) > maxTextQueryBytes || !utf8.ValidString(text) {
 		return false
@@ -33,7 +33,7 @@ type textQueryParser struct {
 	operators int
 }
 
-// operands reads what operators join, up to the end or a closing parenthesis.
+// operands reads the parts that operators join, up to the end or a closing parenthesis.
 func (q *textQueryParser) operands(nested int) bool {
 	for {
 		for nots := 1; q.skip("!"); nots++ {
@@ -53,6 +53,7 @@ func (q *textQueryParser) operands(nested int) bool {
 	}
 }
 
+// operand reads a word, or a query in parentheses, with the ! before it.
 func (q *textQueryParser) operand(nested int) bool {
 	if q.skip("(") {
 		return nested < maxParentheses && q.operands(nested+1) && q.skip(")")
@@ -75,7 +76,7 @@ func (q *textQueryParser) operand(nested int) bool {
 	return true
 }
 
-// skip reads something, and spaces around it.
+// skip reads a given text, and spaces around it.
 func (q *textQueryParser) skip(what string) bool {
 	q.spaces()
 	rest, ok := strings.CutPrefix(q.rest, what)
@@ -86,4 +87,5 @@ func (q *textQueryParser) skip(what string) bool {
 	return ok
 }
 
+// spaces skips spaces.
 func (q *textQueryParser) spaces() { q.rest = strings.TrimLeft(q.rest, " ") }

@@ -15,14 +15,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Decider decides for one agent's session. Its methods are called by one goroutine at a time, except the ones of
-// [Ticket], which may be called from any.
+// Decider decides for one agent's session. Its methods are called by one goroutine at a time, except the methods of
+// [Ticket], which any goroutine may call.
 type Decider interface {
 	// Seal returns a fresh seal for the session on this backend. An error ends the session.
 	Seal(ctx context.Context, b Backend) (Seal, error)
 
-	// Decide judges one message's text: a Query may hold several statements, a Parse one. It never returns nil and
-	// never fails: what goes wrong is a refusal.
+	// Decide judges one message's text: a Query may hold several statements, a Parse one. It never returns nil and never
+	// fails: an error becomes a refusal.
 	Decide(ctx context.Context, text string, p Protocol) *Verdict
 
 	// Declare judges the types that a Parse declares for its parameters, by OID; 0 leaves one to the server. It returns v
@@ -57,7 +57,8 @@ type Decider interface {
 	Snapshot(ctx context.Context) (Snapshot, *sqlstate.Error)
 
 	// Fresh returns nil if nothing that decides who sees a row was committed since that snapshot, and otherwise the
-	// refusal (40001) of what would show its rows. portal tells that results of it may be waiting in a portal.
+	// refusal (40001) of a statement that would show its rows. portal is true if results of the snapshot may be waiting in
+	// a portal.
 	Fresh(ctx context.Context, since Snapshot, portal bool) *sqlstate.Error
 
 	// Unchanged returns nil if nothing in the catalogs that concerns agents has changed since v was decided, as far as the
@@ -77,44 +78,44 @@ type Ticket interface {
 	// Bound is how much of the result may be relayed. It is called once Release has returned nil.
 	Bound() Bound
 
-	// Returned tells how many rows were relayed. It is called when no more will be, and before the client has the end of
-	// the answer, since its next statement may need what is given back. Done follows; for an execution without an answer
-	// only Done is called.
+	// Returned tells how many rows were relayed. It is called when no more rows will be relayed, and before the client
+	// has the end of the answer, since its next statement may need what is given back. Done follows; for an execution
+	// without an answer only Done is called.
 	Returned(rows int64)
 
 	// Done writes the outcome record. It is called once, after the last message of the answer has been relayed.
 	Done(Outcome)
 }
 
-// Bound is how large the result of a message may be. No part of a row beyond it is relayed: the client gets the error
-// in its place, and the statement fails on the server as well.
+// Bound is how large the result of a message may be. No part of a row beyond it is relayed: the client gets an error in
+// place of the next row, and the statement fails on the server as well.
 type Bound struct {
-	Rows, Bytes int64 // how many rows and bytes may be relayed; 0: without bound
+	Rows, Bytes int64 // how many rows and bytes may be relayed; 0: any number
 
-	// More takes rows from the rates and returns how many; 0: there are none now. Those that are not relayed, as
-	// Returned tells, are given back. Nil: no rate bounds them.
+	// More takes rows from the rates and returns how many; 0: there are none now. Rows that are not relayed, as
+	// Returned tells, are given back. Nil: no rate limits the rows.
 	More func() int64
 
-	Exceeded func(Excess) *sqlstate.Error // nil: there is no bound
+	Exceeded func(Excess) *sqlstate.Error // returns the error that ends the result; nil: there is no bound
 
 	Undoes bool // the execution may have side effects, which the error is to roll back
 }
 
-// Excess is what a result has too much of.
+// Excess says which bound a result exceeds.
 type Excess int
 
 // The bounds of a result.
 const (
 	TooManyRows Excess = iota
 	TooManyBytes
-	RateSpent // [Bound.More] had no more
+	RateSpent // [Bound.More] had no more rows
 )
 
 // Outcome is the result of an execution.
 type Outcome struct {
-	Rows     int64         // DataRow messages and CopyData rows relayed
-	Bytes    int64         // bytes of them
-	Code     sqlstate.Code // "00000", or the SQLSTATE the client received
+	Rows     int64         // number of DataRow messages and CopyData rows that were relayed
+	Bytes    int64         // bytes of these rows
+	Code     sqlstate.Code // "00000", or the SQLSTATE that the client received
 	Upstream time.Duration // time spent waiting for the server
 }
 
@@ -124,25 +125,27 @@ type Backend struct{ PID uint32 }
 // Seal is a signed session identity.
 type Seal struct {
 	Setting string    // the setting that carries it: "pgconsent.seal"
-	Value   string    // secret: never logged
+	Value   string    // signed text of the seal, which is secret and never logged
 	Renew   time.Time // after this time the seal is renewed before the next transaction, by the proxy's clock
 	Expires time.Time // no transaction that starts after this time may be answered, by the proxy's clock
 
-	Rights        uint64      // verdicts with a lower number must not run under this seal; see [Verdict]
-	Stale         func() bool // tells whether to renew the seal before the next transaction, whatever the time; nil: no
-	ReportExpired func()      // call it when the database has found the seal expired; it makes the seal stale. nil: do not
+	Rights uint64 // verdicts with a lower number must not run under this seal; see [Verdict]
+	// reports whether to renew the seal before the next transaction, whatever the time; nil: never
+	Stale func() bool
+	// to be called when the database has found the seal expired, which makes Stale true; nil: not to be called
+	ReportExpired func()
 }
 
-// Protocol says which message a text came in.
+// Protocol says in which message a text came.
 type Protocol int
 
-// The two sub-protocols.
+// The two sub-protocols of PostgreSQL's protocol.
 const (
-	Simple   Protocol = iota // Query
-	Extended                 // Parse
+	Simple   Protocol = iota // the text of a Query
+	Extended                 // the text of a Parse
 )
 
-// Path is which of the two ways a statement takes: row security, or a signature over signed views.
+// Path is the way that a statement takes: row security, or a signature over signed views.
 type Path string
 
 // The paths. PathSigned is only for signed statements that read signed views and nothing else.
@@ -151,33 +154,34 @@ const (
 	PathSigned      Path = "signed"
 )
 
-// Versions are what a verdict was decided under.
+// Versions are the versions of the policy and catalog under which a verdict was decided.
 type Versions struct{ Policy, Catalog string }
 
 // Verdict is the judgement of one message's text. It is immutable and may be shared by sessions of equal rights.
 type Verdict struct {
 	Original string          // the client's text
-	Text     string          // what goes upstream in its place; empty for a refusal
-	Refusal  *sqlstate.Error // nil: allowed
+	Text     string          // the text that is sent upstream in place of the original; empty for a refusal
+	Refusal  *sqlstate.Error // error for the client; nil: the text is allowed
 	Versions Versions
 	Rewritten
 
 	// HardenedText is Text with the settings of a hardened plan in it (see [WithHardenedPlan]), for a Query of one signed
-	// statement: the proxy cannot insert them, since they are signed too. "": the text is not signed.
+	// statement: the proxy cannot insert the settings, since they are signed too. It is empty if the text is not signed.
 	HardenedText string
 
-	// Parts returns the statements of Text, in order, where there are several: each means by itself what it means there.
-	// It is nil where there is one, and returns nil where the text cannot be divided.
+	// Parts returns the statements of Text, in order, if there are several: each means by itself what it means in Text.
+	// Parts is nil if there is one statement, and returns nil if the text cannot be divided.
 	Parts func() []Part
 
-	Rights uint64 // the number of the rights that the decision was made under; later rights have higher numbers
+	Rights uint64 // the number of the rights under which the decision was made; later rights have higher numbers
 
-	// PartialResult tells that an execution may take a part of the result: of a portal, whose other parts come with later
-	// ones.
+	// PartialResult tells that an execution may take a part of the result: of a portal, whose other parts later executions
+	// return.
 	PartialResult bool
 
 	// UntrackedRelation names a relation that the statement reads and whose changes no trigger records, or a function that
-	// may read such a relation. The statement's snapshot must end with the statement. "": the statement reads none.
+	// may read such a relation. The statement's snapshot must end with the statement. It is empty if the statement reads
+	// none.
 	UntrackedRelation string
 
 	// Unguarded tells that the statement calls functions of the owner and reads no table of the policy. Then nothing in
@@ -185,7 +189,7 @@ type Verdict struct {
 	Unguarded bool
 
 	// OneStatementPerMessage tells that each statement of the text must be sent in a message of its own: one of them may
-	// show a row that expires while those before it run.
+	// show a row that expires while the statements before it run.
 	OneStatementPerMessage bool
 
 	// ForeignReads is how many statements of the text read from a foreign server, in the snapshot of their transaction's
@@ -198,16 +202,16 @@ type Verdict struct {
 	Detail any
 }
 
-// Rewritten is what a rewriter says about the text that it made.
+// Rewritten is what a rewriter says about a text that it made.
 type Rewritten struct {
 	Path    Path
-	Effects []Effect // one per statement in the text, in order
+	Effects []Effect // the effects of the statements in the text, in order
 
 	// Forms are the forms that Text requires of parameters, by their numbers. For other values see
 	// [Decider.ByRowSecurity].
 	Forms map[int32]Form
 
-	// ExpectsForms tells that Text requires some, or would on the signed path, which depends on the sizes of tables. Such
+	// ExpectsForms tells that Text requires forms, or would on the signed path, which depends on the sizes of tables. Such
 	// a statement must not run by EXECUTE, whose values the server computes and the proxy does not see.
 	ExpectsForms bool
 
@@ -219,7 +223,7 @@ type Rewritten struct {
 	// Position maps a 1-based character position in Text to one in Original; 0 stays 0.
 	Position func(int) int
 
-	// Renamed are the relations whose names in Original are other ones in Text, longest first.
+	// RenamedRelations are the relations that have other names in Text than in Original, longest name first.
 	Renamed []Renamed
 
 	// HardenBeforeParse tells that functions of other roles may run as the server parses the text, to convert its
@@ -230,48 +234,48 @@ type Rewritten struct {
 	MultiWriteCTE bool
 }
 
-// Part is one statement of a text of several.
+// Part is one statement of a text with several statements.
 type Part struct {
 	Text string
-	At   int // characters of the whole text in front of it
+	At   int // number of characters of the whole text before the part
 }
 
-// Renamed is a relation under two names: the name in the server's messages, and the name that the client used. View and
-// Relation are these names without a schema, as in messages about written rows. Columns are the columns that agents
-// see, if the table hides some.
+// Renamed is a relation under two names: the name in the server's messages, and the name that the client used.
+// View and Relation are these names without a schema, as in messages about written rows. Columns are the columns that
+// agents see, if the table hides some.
 type Renamed struct {
 	Server, Client string
 	View, Relation string
 	Columns        []string
 }
 
-// Allowed tells whether the text may go upstream.
+// Allowed reports whether the text may be sent upstream.
 func (v *Verdict) Allowed() bool { return v.Refusal == nil }
 
 // Effect is what a statement does to the session, applied when its CommandComplete arrives.
 type Effect struct {
 	Kind   EffectKind
-	Name   string // the setting, or the client's name of the prepared statement or cursor; "": all of them
-	Reads  bool   // the statement reads rows (SELECT, COPY TO, what writes)
+	Name   string // name of the setting, or the client's name of the prepared statement or cursor; "": all of them
+	Reads  bool   // the statement reads rows: SELECT, COPY TO, or a statement that also writes
 	Writes bool   // the statement changes rows, or its WITH queries do
 
-	Returns bool // it may send rows; of what runs others by name, those may
+	Returns bool // the statement may send rows; if it runs others by name, these may
 
-	// CommandTag is what the client gets as the command tag; "": what the server says.
+	// CommandTag is the command tag that the client gets. If it is empty, the client gets the server's.
 	CommandTag string
 
-	// Notices are the notices that the statement may raise and that pass to the client, each once. None else that a
-	// function raises does.
+	// Notices are the notices that the statement may raise and that pass to the client, each once. No other notice that a
+	// function raises passes.
 	Notices []Notice
 
-	// Body is the verdict on the query that PREPARE or DECLARE names, with Effects of its own. Recheck takes it as it
-	// takes any other; its Text is that of the whole message.
+	// Body is the verdict on the query that PREPARE or DECLARE names, with Effects of its own. Recheck accepts it like any
+	// other verdict; its Text is that of the whole message.
 	Body   *Verdict
 	Tag    string // the command tag of the query in Body
 	Hold   bool   // the cursor of DECLARE outlives its transaction (WITH HOLD)
 	Binary bool   // the cursor of DECLARE is BINARY: a Query that fetches from it gets binary values
 
-	SnapshotHold SnapshotHold // what keeps one snapshot from now on
+	SnapshotHold SnapshotHold // which transactions hold one snapshot from now on
 
 	HardenedPlan HardenedPlan // when the settings of a hardened plan must apply; see docs/decisions/0073
 
@@ -287,20 +291,20 @@ type Notice struct {
 
 // Claim is the new value of a setting that the policy maps to an attribute.
 type Claim struct {
-	Value string // not logged
+	Value string // value of the setting, which is not logged
 	Reset bool   // the setting returns to the value that the connection began with
-	Local bool   // until the transaction ends
+	Local bool   // the value applies until the transaction ends
 }
 
-// Claims are the values of such settings, by their names in lower case. A setting that is not among them has the value
-// that the connection began with. Where the proxy does not know the values, Known is false, and the attributes count as
-// missing.
+// Claims are the values of the settings that the policy maps to attributes, by their names in lower case. A setting
+// that is not among them has the value that the connection began with. Where the proxy does not know the values, Known
+// is false, and the attributes count as missing.
 type Claims struct {
 	Known  bool
 	Values map[string]string
 }
 
-// ClaimsChangeWithin tells whether a statement of a text may run with other claims than the statements before it.
+// ClaimsChangeWithin reports whether a statement of a text may run with other claims than the statements before it.
 func ClaimsChangeWithin(effects []Effect) bool {
 	for i, e := range effects {
 		if i+1 == len(effects) {
@@ -321,46 +325,48 @@ func ClaimsChangeWithin(effects []Effect) bool {
 // EffectKind is the kind of an Effect.
 type EffectKind int
 
-// The effects statements of this version can have.
+// The effects that statements can have on a session.
 const (
 	NoEffect       EffectKind = iota
-	BeginsTx                  // BEGIN, START TRANSACTION
-	EndsTx                    // COMMIT, ROLLBACK
-	Saves                     // SAVEPOINT
-	Releases                  // RELEASE
-	RollsBackTo               // ROLLBACK TO
-	ChangesGUC                // SET, RESET
-	Deallocates               // DEALLOCATE
-	Prepares                  // PREPARE
-	Declares                  // DECLARE
-	Fetches                   // FETCH, MOVE: it does what the query of that cursor does
-	Closes                    // CLOSE
-	Executes                  // EXECUTE: it does what the statement of that name does
-	ResetsSettings            // RESET ALL, which leaves the session's seal: see [ResetSettings]
-	CopiesIn                  // COPY FROM STDIN: rows come from the client
-	Listens                   // LISTEN to a channel of this name: what is sent there is for the client
-	Explains                  // EXPLAIN EXECUTE: the statement of that name must be there
-	Discards                  // DISCARD ALL: the seal, all settings, prepared statements and portals are gone
+	BeginsTx                  // the effect of BEGIN and START TRANSACTION
+	EndsTx                    // the effect of COMMIT and ROLLBACK
+	Saves                     // the effect of SAVEPOINT
+	Releases                  // the effect of RELEASE SAVEPOINT
+	RollsBackTo               // the effect of ROLLBACK TO SAVEPOINT
+	ChangesGUC                // the effect of SET and RESET
+	Deallocates               // the effect of DEALLOCATE
+	Prepares                  // the effect of PREPARE
+	Declares                  // the effect of DECLARE
+	Fetches                   // the effect of FETCH and MOVE: they do what the query of the cursor does
+	Closes                    // the effect of CLOSE
+	Executes                  // the effect of EXECUTE: it does what the statement of that name does
+	ResetsSettings            // the effect of RESET ALL, which leaves the session's seal: see [ResetSettings]
+	CopiesIn                  // the effect of COPY FROM STDIN: rows come from the client
+	Listens                   // the effect of LISTEN to a channel of this name: notifications of it are for the client
+	Explains                  // the effect of EXPLAIN EXECUTE: the statement of that name must exist
+	// the effect of DISCARD ALL: it removes the seal, all settings, prepared statements and portals
+	Discards
 )
 
-// SnapshotHold tells what keeps one snapshot for more than a statement.
+// SnapshotHold says what keeps one snapshot for more than a statement.
 type SnapshotHold int
 
 // What can keep a snapshot.
 const (
 	HoldsNoSnapshot          SnapshotHold = iota
-	TransactionHoldsSnapshot              // the transaction
-	SessionHoldsSnapshot                  // every transaction of the session that does not say otherwise
+	TransactionHoldsSnapshot              // the current transaction holds its snapshot
+	// every transaction of the session that does not say otherwise holds its snapshot
+	SessionHoldsSnapshot
 )
 
 // Snapshot is a moment in the life of the database, taken by [Decider.Snapshot].
 type Snapshot struct {
-	Value string    // as the database writes it
+	Value string    // the snapshot as the database writes it
 	Rules string    // version of the rules that decide who sees a row
 	Taken time.Time // when the snapshot was taken, by the proxy's clock
 }
 
-// Runnable tells whether v is a query, or empty, which SQL may run by name. EXECUTE can name any statement that was
+// Runnable reports whether v is a query, or empty, which SQL may run by name. EXECUTE can name any statement that was
 // prepared by Parse; the proxy would then not notice what it does to the session.
 func (v *Verdict) Runnable() bool {
 	return len(v.Effects) == 0 || len(v.Effects) == 1 && v.Effects[0].Kind == NoEffect && v.Effects[0].Reads
@@ -368,11 +374,11 @@ func (v *Verdict) Runnable() bool {
 
 // The names of statements and portals on the server. No client's name is [SealStatement].
 const (
-	SealStatement = "pgconsent_seal" // the proxy's own
+	SealStatement = "pgconsent_seal" // the name of the proxy's own statement that sets the seal
 
 	namePrefix = "c:"
 	hashPrefix = "h:"
-	maxName    = 60 // PostgreSQL compares the first 63 bytes
+	maxName    = 60 // longest name in bytes; PostgreSQL compares the first 63 bytes
 )
 
 // UpstreamName is the server's name of a client's prepared statement or portal: SQL that names one must use this name,
@@ -389,7 +395,8 @@ func UpstreamName(name string) string {
 	}
 }
 
-// ClientName undoes [UpstreamName]. It is false where the name cannot be recovered, as for a long one.
+// ClientName returns the client's name for a name that [UpstreamName] made. It returns false if the name cannot be
+// recovered, as for a long one.
 func ClientName(upstream string) (name string, ok bool) {
 	return strings.CutPrefix(upstream, namePrefix)
 }

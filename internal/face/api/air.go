@@ -17,7 +17,7 @@ type Interaction struct {
 	ChannelType string `json:"channel_type,omitempty" maxLength:"64" doc:"Only channels of type api are tracked. Default: inferred from the channel's id."`
 }
 
-// Interactions is what is known of a session.
+// Interactions is what is known of a session of interactions between a user and an assistant.
 type Interactions struct {
 	UserID            string      `json:"user_id"`
 	ChannelID         string      `json:"channel_id"`
@@ -27,7 +27,7 @@ type Interactions struct {
 	ReminderSent      bool        `json:"reminder_sent"`
 }
 
-// InteractionsQuery names a session.
+// InteractionsQuery has the parameters that name a session of interactions.
 type InteractionsQuery struct {
 	UserID    string `query:"user_id" minLength:"1" maxLength:"256" doc:"The user. Default: the caller, if that is a user."`
 	ChannelID string `query:"channel_id" required:"true" minLength:"1" maxLength:"256"`
@@ -53,19 +53,19 @@ type (
 func addInteractionOperations(s *Server) {
 	roles := []identity.Role{identity.Subject, identity.System, identity.Agent}
 	add(s, Operation{ID: "air-interaction", Method: http.MethodPost, Path: "/v1/air/interactions", Tag: tagAIR,
-		Roles: roles, Silent: true, Summary: "A user has sent a message",
+		Roles: roles, Unrecorded: true, Summary: "A user has sent a message",
 		Description: "Returns the reminder if it is due with this message, once a session. What an agent reports " +
 			"is counted apart, and it sees no other sessions."},
 		func(_ context.Context, c *Call, in *interactionRequest) (*reminderAnswer, error) {
 			out := &reminderAnswer{}
-			text, err := s.Service.Interaction(c.Caller, in.Body.UserID, in.Body.ChannelID, in.Body.ChannelType)
+			text, err := s.Service.RecordInteraction(c.Caller, in.Body.UserID, in.Body.ChannelID, in.Body.ChannelType)
 			if text != "" {
 				out.Body.Reminder = &text
 			}
 			return out, err
 		})
 	add(s, Operation{ID: "air-session", Method: http.MethodGet, Path: "/v1/air/session", Tag: tagAIR, Roles: roles,
-		Silent: true, Errors: []int{http.StatusNotFound}, Summary: "What is known of a session",
+		Unrecorded: true, Errors: []int{http.StatusNotFound}, Summary: "What is known of a session",
 		Description: "Times only. 404 where there is none."},
 		func(_ context.Context, c *Call, in *InteractionsQuery) (*interactionsAnswer, error) {
 			known, err := s.Service.Interactions(c.Caller, in.UserID, in.ChannelID)
@@ -84,7 +84,7 @@ func addInteractionOperations(s *Server) {
 			return out, nil
 		})
 	add(s, Operation{ID: "air-end", Method: http.MethodDelete, Path: "/v1/air/session", Tag: tagAIR, Roles: roles,
-		Silent: true, Errors: []int{http.StatusNotFound}, Summary: "End a session",
+		Unrecorded: true, Errors: []int{http.StatusNotFound}, Summary: "End a session",
 		Description: "What is known of it is forgotten; the next message begins a new one."},
 		func(_ context.Context, c *Call, in *InteractionsQuery) (*endedAnswer, error) {
 			out := &endedAnswer{}

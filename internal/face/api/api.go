@@ -35,33 +35,33 @@ type Config struct {
 	Verifier identity.Verifier
 	Log      *slog.Logger // nil: nothing is logged
 
-	// Report makes the report to a data subject. Decisions returns the newest decisions before a number (0: any). Where
-	// they are nil, the operations are not available.
+	// Report makes the report to a data subject. Decisions returns the newest audit records of decisions before a number
+	// (0: before none). Where a function is nil, its operations are not available.
 	Report    func(ctx context.Context, c identity.Caller, subject string, data bool) (*dsar.Report, error)
 	Decisions func(ctx context.Context, database string, before uint64, most int) (DecisionRecords, error)
 
-	PerSecond float64       // calls of one caller; 0: 50
-	Burst     int           // how many calls may come at once; 0: 200
-	Timeout   time.Duration // how long a call may take; 0: 30 s
+	CallsPerSecond float64       // how many calls a second one caller may make; 0: 50
+	BurstCalls     int           // how many calls may come at once; 0: 200
+	Timeout        time.Duration // how long a call may take; 0: 30 s
 }
 
 // The limits of a request.
 const (
-	maxBody    = 64 << 10
-	maxQuery   = 8 << 10
-	maxCalls   = 64 // at a time
-	bodyWithin = 10 * time.Second
+	maxBodyBytes       = 64 << 10
+	maxQueryBytes      = 8 << 10
+	maxConcurrentCalls = 64 // how many calls are handled at a time
+	bodyTimeout        = 10 * time.Second
 )
 
 // Server is the HTTP API. It is an http.Handler for /v1/ and /openapi.json.
 type Server struct {
 	Config
-	mux      *http.ServeMux
-	api      huma.API
-	document []byte
-	callers  *rateLimiter // rate limits by caller
-	peers    *rateLimiter // rate limits of calls without a valid token, by address
-	running  chan struct{}
+	mux           *http.ServeMux
+	api           huma.API
+	document      []byte
+	callerLimits  *rateLimiter // rate limits by caller
+	addressLimits *rateLimiter // rate limits of calls without a valid token, by address
+	running       chan struct{}
 }
 
 // New makes the API with all its resources.
@@ -72,19 +72,20 @@ func New(c Config) (*Server, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	if c.PerSecond == 0 {
-		c.PerSecond = 50
+	if c.CallsPerSecond == 0 {
+		c.CallsPerSecond = 50
 	}
-	if c.Burst == 0 {
-		c.Burst = 200
+	if c.BurstCalls == 0 {
+		c.BurstCalls = 200
 	}
 	if c.Timeout == 0 {
 		c.Timeout = 30 * time.Second
 	}
-	s := &Server{Config: c, mux: http.NewServeMux(), callers: newRateLimiter(c.PerSecond, c.Burst), peers: newRateLimiter(10, 50),
-		running: make(chan struct{}, maxCalls)}
-	s.api = humago.New(s.mux, document())
-	for _, resource := range resources {
+	s := &Server{Config: c, mux: http.NewServeMux(), callerLimits: newRateLimiter(c.CallsPerSecond, c.BurstCalls),
+		addressLimits: newRateLimiter(10, 50),
+		running:       make(chan struct{}, maxConcurrentCalls)}
+	s.api = humago.New(s.mux, documentFrame())
+	for _, resource := range addOperations {
 		resource(s)
 	}
 	s.addPatterns()
@@ -95,12 +96,13 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// resources add the operations of the API, one file each.
-var resources = []func(*Server){addConsentOperations, addPrivacyOperations, addGeneralizeOperations, addContextOperations,
+// addOperations has the functions that add the operations of the API, one for each file of operations.
+var addOperations = []func(*Server){addConsentOperations, addPrivacyOperations, addGeneralizeOperations,
+	addContextOperations,
 	addReportOperations, addInteractionOperations}
 
-// document returns the frame of /openapi.json, without the operations.
-func document() huma.Config {
+// documentFrame returns the frame of /openapi.json, without the operations.
+func documentFrame() huma.Config {
 	schemas := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	return huma.Config{
 		OpenAPI: &huma.OpenAPI{
@@ -128,14 +130,14 @@ func document() huma.Config {
 
 // Call is a call in progress.
 type Call struct {
-	Caller    identity.Caller
-	operation string
-	writes    bool
-	silent    bool
-	everybody bool
-	about     []string
-	body      []byte
-	answer    *answer
+	Caller         identity.Caller
+	operation      string
+	writes         bool
+	unrecorded     bool // the audit does not record the call
+	aboutEverybody bool // the call is about all data subjects of the database
+	about          []string
+	body           []byte
+	answer         *answer
 }
 
 // About adds the persons that the call is about to its record.
@@ -162,24 +164,24 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case s.running <- struct{}{}:
 		defer func() { <-s.running }()
 	default:
-		busy(w, "too many calls are being answered")
+		answerBusy(w, "too many calls are being answered")
 		return
 	}
 	now := time.Now()
-	caller, err := s.verify(r)
+	caller, err := s.verifyCaller(r)
 	if err != nil {
 		// The body is not read: a caller without a valid token shall not send much.
 		h.Set("Connection", "close")
-		if !s.peers.allow(clientAddress(r), now) {
-			tooMany(w)
+		if !s.addressLimits.allowCall(clientAddress(r), now) {
+			answerTooMany(w)
 			return
 		}
 		s.Log.Info("a call was refused", "remote", clientAddress(r), "cause", cause(err))
-		problem(err).write(w)
+		problemOf(err).write(w)
 		return
 	}
-	if !s.callers.allow(string(caller.Role)+"|"+caller.Name+"|"+caller.Database, now) {
-		tooMany(w)
+	if !s.callerLimits.allowCall(string(caller.Role)+"|"+caller.Name+"|"+caller.Database, now) {
+		answerTooMany(w)
 		return
 	}
 	call := &Call{Caller: caller, operation: "unknown"}
@@ -189,14 +191,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call.answer = answer
 	s.run(answer, r.WithContext(context.WithValue(ctx, callKey{}, call)), w)
 	if err := s.record(ctx, call, answer); err != nil {
-		problem(err).write(w)
+		problemOf(err).write(w)
 		return
 	}
 	answer.send(w)
 }
 
-// verify returns the caller whom the bearer token stands for.
-func (s *Server) verify(r *http.Request) (identity.Caller, error) {
+// verifyCaller returns the caller whom the bearer token stands for.
+func (s *Server) verifyCaller(r *http.Request) (identity.Caller, error) {
 	token, ok := identity.Bearer(r.Header)
 	if !ok || len(token) > 16<<10 {
 		return identity.Caller{}, identity.Refusal(errors.New("no bearer token, or several"))
@@ -204,26 +206,26 @@ func (s *Server) verify(r *http.Request) (identity.Caller, error) {
 	return s.Verifier.Verify(r.Context(), token)
 }
 
-// run handles the request and writes into a. A panic becomes an error answer; its value may quote data, so that only
-// its type is logged.
+// run handles the request and writes the answer into a. A panic becomes an error answer; its value may quote data,
+// so that only its type is logged.
 func (s *Server) run(a *answer, r *http.Request, w http.ResponseWriter) {
 	defer func() {
 		if v := recover(); v != nil {
 			s.Log.Error("panic in a call", "kind", fmt.Sprintf("%T", v), "stack", string(debug.Stack()))
 			a.reset()
-			problem(errors.New("panic")).write(a)
+			problemOf(errors.New("panic")).write(a)
 		}
 	}()
 	if p := readRequest(w, r); p != nil {
 		p.write(a)
 		return
 	}
-	if s.source(a, r) {
+	if s.serveSource(a, r) {
 		return
 	}
 	handler, pattern := s.mux.Handler(r)
 	if pattern == "" || !CanonicalPath(r) {
-		s.unknown(a, r)
+		s.answerUnknown(a, r)
 		return
 	}
 	handler.ServeHTTP(a, r)
@@ -237,9 +239,9 @@ func CanonicalPath(r *http.Request) bool {
 	return given == clean || given == clean+"/" && clean != "/" || given == "*"
 }
 
-// unknown answers a request that matches no operation.
-func (s *Server) unknown(a *answer, r *http.Request) {
-	var others []string
+// answerUnknown answers a request that matches no operation.
+func (s *Server) answerUnknown(a *answer, r *http.Request) {
+	var otherMethods []string
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete} {
 		if !CanonicalPath(r) {
 			break
@@ -247,11 +249,11 @@ func (s *Server) unknown(a *answer, r *http.Request) {
 		other := r.Clone(r.Context())
 		other.Method = method
 		if _, pattern := s.mux.Handler(other); pattern != "" {
-			others = append(others, method)
+			otherMethods = append(otherMethods, method)
 		}
 	}
-	if len(others) > 0 {
-		a.Header().Set("Allow", strings.Join(others, ", "))
+	if len(otherMethods) > 0 {
+		a.Header().Set("Allow", strings.Join(otherMethods, ", "))
 		newProblem(http.StatusMethodNotAllowed, noSuchMethod()).write(a)
 		return
 	}
@@ -270,8 +272,9 @@ func readRequest(w http.ResponseWriter, r *http.Request) *Problem {
 	wrong := func(status int, code sqlstate.Code, format string, args ...any) *Problem {
 		return newProblem(status, sqlstate.New(code, sqlstate.ReasonSyntax, format, args...))
 	}
-	if len(r.URL.RawQuery) > maxQuery {
-		return wrong(http.StatusRequestURITooLong, sqlstate.ProgramLimitExceeded, "the query is longer than %d bytes", maxQuery)
+	if len(r.URL.RawQuery) > maxQueryBytes {
+		return wrong(http.StatusRequestURITooLong, sqlstate.ProgramLimitExceeded, "the query is longer than %d bytes",
+			maxQueryBytes)
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -297,18 +300,20 @@ func readRequest(w http.ResponseWriter, r *http.Request) *Problem {
 	}
 	tooLarge := func() *Problem {
 		w.Header().Set("Connection", "close")
-		return wrong(http.StatusRequestEntityTooLarge, sqlstate.ProgramLimitExceeded, "the body is larger than %d bytes", maxBody)
+		return wrong(http.StatusRequestEntityTooLarge, sqlstate.ProgramLimitExceeded, "the body is larger than %d bytes",
+			maxBodyBytes)
 	}
-	if r.ContentLength > maxBody {
+	if r.ContentLength > maxBodyBytes {
 		return tooLarge()
 	}
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyWithin)) // without support for deadlines the server's own timeout applies
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	// A writer without support for deadlines has the server's own timeout.
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
 	_ = control.SetReadDeadline(time.Time{})
 	if err != nil {
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
+		var tooLargeError *http.MaxBytesError
+		if errors.As(err, &tooLargeError) {
 			return tooLarge()
 		}
 		w.Header().Set("Connection", "close")
@@ -329,8 +334,8 @@ func readRequest(w http.ResponseWriter, r *http.Request) *Problem {
 		charset != "" && !strings.EqualFold(charset, "utf-8") {
 		return wrong(http.StatusUnsupportedMediaType, sqlstate.FeatureNotSupported, "the body is not application/json")
 	}
-	r.Header.Set("Content-Type", kind) // the library compares in lower case
-	if err := strictjson.Check(body, strictjson.Depth); err != nil {
+	r.Header.Set("Content-Type", kind) // The library compares content types in lower case.
+	if err := strictjson.Check(body, strictjson.MaxDepth); err != nil {
 		code := sqlstate.InvalidParameterValue
 		if !utf8.Valid(body) {
 			code = sqlstate.CharacterNotInRepertoire
@@ -345,7 +350,7 @@ func readRequest(w http.ResponseWriter, r *http.Request) *Problem {
 
 // record writes the audit record of the call, before any byte of the answer is sent.
 func (s *Server) record(ctx context.Context, call *Call, a *answer) error {
-	if call.silent {
+	if call.unrecorded {
 		return nil
 	}
 	by := call.Caller.Name
@@ -355,7 +360,7 @@ func (s *Server) record(ctx context.Context, call *Call, a *answer) error {
 	rec := audit.Call{
 		Face: "http", By: by, Role: string(call.Caller.Role), Agent: call.Caller.Agent,
 		Database: call.Caller.Database, Operation: call.operation,
-		Written: call.writes, About: call.about, Everybody: call.everybody, Outcome: audit.Done,
+		Written: call.writes, About: call.about, Everybody: call.aboutEverybody, Outcome: audit.Done,
 	}
 	switch {
 	case a.status >= 500:
@@ -371,13 +376,15 @@ func (s *Server) record(ctx context.Context, call *Call, a *answer) error {
 	return s.Service.Record(context.WithoutCancel(ctx), rec)
 }
 
-func busy(w http.ResponseWriter, why string) {
+// answerBusy answers a call for which there is no room now.
+func answerBusy(w http.ResponseWriter, why string) {
 	w.Header().Set("Retry-After", "1")
 	newProblem(http.StatusServiceUnavailable,
 		sqlstate.New(sqlstate.TooManyConnections, sqlstate.ReasonLimit, "%s", why).WithHint("Try again in a moment.")).write(w)
 }
 
-func tooMany(w http.ResponseWriter) {
+// answerTooMany answers a caller that calls too often.
+func answerTooMany(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "1")
 	newProblem(http.StatusTooManyRequests, sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit,
 		"too many calls").WithHint("Wait a second, and call less often.")).write(w)
@@ -391,6 +398,7 @@ func clientAddress(r *http.Request) string {
 	return r.RemoteAddr
 }
 
+// cause returns what the log may say of an error.
 func cause(err error) string {
 	if e := sqlstate.From(err); e.Cause != nil {
 		return e.Cause.Error()
@@ -418,8 +426,10 @@ func (a *answer) Write(b []byte) (int, error) {
 	return a.body.Write(b)
 }
 
+// reset removes what is buffered.
 func (a *answer) reset() { a.header, a.status = http.Header{}, 0; a.body.Reset() }
 
+// send sends the buffered answer.
 func (a *answer) send(w http.ResponseWriter) {
 	for name, values := range a.header {
 		w.Header()[name] = values

@@ -13,7 +13,7 @@ import (
 
 const tagConsent = "consent"
 
-// ConsentStatus is the state of a user's relationship.
+// ConsentStatus is the state of a user's relationship, as the API answers it.
 type ConsentStatus struct {
 	UserID       string       `json:"user_id"`
 	Stream       string       `json:"stream,omitempty" enum:"TEMPORARY,PARTNERED,ANONYMOUS" doc:"Left out of a consent without stream."`
@@ -39,7 +39,7 @@ type ConsentTask struct {
 	Decisions  []string  `json:"decisions" doc:"The possible decisions."`
 }
 
-// ConsentChange is the result of a change.
+// ConsentChange is what the API answers to a change of a consent.
 type ConsentChange struct {
 	ConsentStatus
 	Record   int64 `json:"record" doc:"The number of the new record; 0: nothing had to be changed."`
@@ -53,7 +53,7 @@ type ConsentGrant struct {
 	Scope   string `json:"scope" doc:"What the consent is about; *: everything."`
 }
 
-// ConsentEvent is a record of the registry.
+// ConsentEvent is a record of the consent registry, as the API answers it.
 type ConsentEvent struct {
 	ConsentGrant
 	Record    int64     `json:"record"`
@@ -68,7 +68,7 @@ type ConsentEvent struct {
 	Erased    bool      `json:"erased" doc:"The user was erased and cannot be identified any more."`
 }
 
-// ByWhom is a party that acts.
+// ByWhom is the party that made a change of a consent.
 type ByWhom struct {
 	Role string `json:"role"`
 	ID   string `json:"id,omitempty"`
@@ -78,7 +78,8 @@ func consentStatus(c consent.Consent, now, modified time.Time, task *operations.
 	out := ConsentStatus{
 		UserID: c.Subject, Stream: string(c.Stream), Categories: c.Categories, Purposes: c.Purposes,
 		GrantedAt: timeOrNil(c.GivenAt), ExpiresAt: timeOrNil(c.EndsAt()),
-		LastModified: timeOrNil(modified), State: string(c.StateAt(now)), Active: c.ActiveAt(now), Decay: string(c.Decay(now)),
+		LastModified: timeOrNil(modified), State: string(c.StateAt(now)), Active: c.IsActiveAt(now),
+		Decay: string(c.DecayStageAt(now)),
 	}
 	if out.State == "" {
 		out.State = "none"
@@ -106,7 +107,7 @@ func consentEvent(r consent.Record) ConsentEvent {
 	e := ConsentEvent{
 		ConsentGrant: ConsentGrant{ConsentStatus: consentStatus(r.Consent, r.At, r.At, nil), Grantee: r.Grantee, Scope: r.Scope},
 		Record:       r.Number, Timestamp: r.At.UTC(), Event: string(r.Event), Grantor: r.Grantor, By: ByWhom{
-			string(r.By.Role), r.By.ID}, Via: r.Via, Guardian: r.Guardian,
+			string(r.RecordedBy.Role), r.RecordedBy.ID}, Via: r.Via, Guardian: r.Guardian,
 		Reason: r.Reason, Evidence: r.Evidence, Erased: r.Erased,
 	}
 	return e
@@ -207,8 +208,8 @@ type userRequest struct {
 	} `required:"false"`
 }
 
-// command makes the command of the request.
-func (r *userRequest) command(do consent.Action) consent.Command {
+// consentCommand makes the command of the request.
+func (r *userRequest) consentCommand(do consent.Action) consent.Command {
 	c := consent.Command{Do: do, Request: r.Key}
 	if r.Body != nil {
 		c.Subject, c.Reason = r.Body.UserID, r.Body.Reason
@@ -268,8 +269,8 @@ func addConsentOperations(s *Server) {
 	add(s, get(Operation{ID: "consent-grants", Path: "/v1/consent/grants", Roles: readRoles, Summary: "All consents of a user",
 		Description: "The relationship, and the consents to grantees and about scopes, in any state."}), s.grants)
 	add(s, post(Operation{ID: "consent-grant", Path: "/v1/consent/grant", Roles: changeRoles,
-		Summary: "Grant or change a consent",
-		Also:    map[int]string{http.StatusAccepted: "The agent's side has to decide: task has the deadline."},
+		Summary:       "Grant or change a consent",
+		OtherStatuses: map[int]string{http.StatusAccepted: "The agent's side has to decide: task has the deadline."},
 		Description: "For a partnership the answer is 202 with the task; the present consent stays until the decision. " +
 			"Granting again renews TEMPORARY."}), s.grant)
 	add(s, post(Operation{ID: "consent-revoke", Path: "/v1/consent/revoke",
@@ -283,7 +284,7 @@ func addConsentOperations(s *Server) {
 	add(s, post(Operation{ID: "consent-refuse", Path: "/v1/consent/refuse", Roles: changeRoles, Summary: "Say no",
 		Description: "Records that the user was asked and refused."}),
 		func(ctx context.Context, c *Call, in *userRequest) (*changeAnswer, error) {
-			return s.change(ctx, c, in.command(consent.Refuse))
+			return s.change(ctx, c, in.consentCommand(consent.Refuse))
 		})
 	add(s, post(Operation{ID: "consent-upgrade", Path: "/v1/consent/upgrade", Roles: changeRoles,
 		Summary: "Ask for a partnership", Status: http.StatusAccepted,
@@ -307,13 +308,13 @@ func addConsentOperations(s *Server) {
 		Description: "The first interaction gives TEMPORARY, unless consent must be explicit; later ones renew " +
 			"it. Statements of agents never do this."}),
 		func(ctx context.Context, c *Call, in *userRequest) (*changeAnswer, error) {
-			return s.change(ctx, c, in.command(consent.Interact))
+			return s.change(ctx, c, in.consentCommand(consent.Interact))
 		})
 	add(s, post(Operation{ID: "consent-expire", Path: "/v1/consent/expire", Roles: []identity.Role{identity.System},
 		Summary:     "Record that a consent has expired",
 		Description: "Rows are hidden at the time of expiry without this record. 422 if nothing has expired."}),
 		func(ctx context.Context, c *Call, in *userRequest) (*changeAnswer, error) {
-			return s.change(ctx, c, in.command(consent.Expire))
+			return s.change(ctx, c, in.consentCommand(consent.Expire))
 		})
 	add(s, post(Operation{ID: "consent-decide", Path: "/v1/consent/decide", Roles: []identity.Role{identity.Agent},
 		Summary: "Decide about a partnership",
@@ -333,11 +334,12 @@ func addConsentOperations(s *Server) {
 		Description: "Every record, of one user or of all, in pages."}), s.consentAudit)
 }
 
+// status answers with the state of a user's relationship.
 func (s *Server) status(ctx context.Context, c *Call, in *UserQuery) (*statusAnswer, error) {
 	st, err := s.Service.Status(ctx, c.Caller, in.UserID)
 	c.about = aboutIDs(c, in.UserID)
 	if err != nil {
-		p := problem(err)
+		p := problemOf(err)
 		var expired *consent.ExpiredError
 		if errors.As(err, &expired) {
 			now := consentStatus(st.Consent, st.Now, st.At, nil)
@@ -345,10 +347,10 @@ func (s *Server) status(ctx context.Context, c *Call, in *UserQuery) (*statusAns
 		}
 		return nil, p
 	}
-	return &statusAnswer{consentStatus(st.Consent, st.Now, st.At, st.Open())}, nil
+	return &statusAnswer{consentStatus(st.Consent, st.Now, st.At, st.OpenTask())}, nil
 }
 
-// aboutIDs returns the person that a call is about, for its record: the named one, else the caller.
+// aboutIDs returns the persons that a call is about, for its audit record: the named user, or else the caller.
 func aboutIDs(c *Call, named string) []string {
 	if c.Caller.Role == identity.Subject {
 		named = c.Caller.Subject
@@ -356,6 +358,7 @@ func aboutIDs(c *Call, named string) []string {
 	return append(c.about, named)
 }
 
+// grants answers with the consents of a user.
 func (s *Server) grants(ctx context.Context, c *Call, in *UserQuery) (*grantsAnswer, error) {
 	c.about = aboutIDs(c, in.UserID)
 	all, err := s.Service.Consents(ctx, c.Caller, in.UserID)
@@ -366,12 +369,12 @@ func (s *Server) grants(ctx context.Context, c *Call, in *UserQuery) (*grantsAns
 	out.Body.Consents = make([]ConsentGrant, len(all))
 	for i, st := range all {
 		out.Body.UserID = st.Subject
-		out.Body.Consents[i] = ConsentGrant{consentStatus(st.Consent, st.Now, st.At, st.Open()), st.Grantee, st.Scope}
+		out.Body.Consents[i] = ConsentGrant{consentStatus(st.Consent, st.Now, st.At, st.OpenTask()), st.Grantee, st.Scope}
 	}
 	return out, nil
 }
 
-// change makes a change and answers with its result.
+// change makes a change of a consent and answers with its result.
 func (s *Server) change(ctx context.Context, c *Call, command consent.Command) (*changeAnswer, error) {
 	command.Via = "http"
 	c.about = aboutIDs(c, command.Subject)
@@ -379,9 +382,9 @@ func (s *Server) change(ctx context.Context, c *Call, command consent.Command) (
 	if err != nil {
 		return nil, err
 	}
-	out := &changeAnswer{Status: http.StatusOK, Body: ConsentChange{Record: done.Number, Repeated: done.Repeated}}
+	out := &changeAnswer{Status: http.StatusOK, Body: ConsentChange{Record: done.RecordNumber, Repeated: done.Repeated}}
 	out.Body.ConsentStatus = consentStatus(done.Consent, done.At, done.At, done.Task)
-	if out.Body.UserID == "" { // nothing was recorded
+	if out.Body.UserID == "" { // No user in the answer: the registry recorded nothing.
 		out.Body.UserID, out.Body.LastModified = aboutIDs(&Call{Caller: c.Caller}, command.Subject)[0], nil
 	}
 	if done.Task != nil && (command.Do == consent.Upgrade || command.Do == consent.Grant) {
@@ -390,12 +393,13 @@ func (s *Server) change(ctx context.Context, c *Call, command consent.Command) (
 	return out, nil
 }
 
+// grant records a consent of a user.
 func (s *Server) grant(ctx context.Context, c *Call, in *grantRequest) (*changeAnswer, error) {
 	b := in.Body
 	command := consent.Command{
 		Do: consent.Grant, Subject: b.UserID, Grantee: b.Grantee, Scope: b.Scope, Stream: consent.Stream(b.Stream),
 		Categories: b.Categories, Purposes: b.Purposes,
-		For: time.Duration(b.DurationDays) * 24 * time.Hour, Reason: b.Reason, Evidence: b.Evidence, Request: in.Key,
+		Duration: time.Duration(b.DurationDays) * 24 * time.Hour, Reason: b.Reason, Evidence: b.Evidence, Request: in.Key,
 	}
 	if b.Stream == "" && b.Grantee == "" && b.Scope == "" && len(b.Categories) == 0 && len(b.Purposes) == 0 {
 		return nil, consent.NewValidation(
@@ -404,6 +408,7 @@ func (s *Server) grant(ctx context.Context, c *Call, in *grantRequest) (*changeA
 	return s.change(ctx, c, command)
 }
 
+// revoke withdraws a consent of a user.
 func (s *Server) revoke(ctx context.Context, c *Call, in *revokeRequest) (*changeAnswer, error) {
 	command := consent.Command{Do: consent.Revoke, Request: in.Key}
 	if b := in.Body; b != nil {
@@ -412,18 +417,21 @@ func (s *Server) revoke(ctx context.Context, c *Call, in *revokeRequest) (*chang
 	return s.change(ctx, c, command)
 }
 
+// erase removes the records of a user from the registry.
 func (s *Server) erase(ctx context.Context, c *Call, in *userRequest) (*erasedAnswer, error) {
-	command := in.command(consent.Erase)
+	command := in.consentCommand(consent.Erase)
 	command.Via = "http"
-	done, err := s.Service.Change(ctx, c.Caller, command) // the record of the call names nobody, since the subject is forgotten
+	// The audit record of the call names nobody, since the subject is forgotten.
+	done, err := s.Service.Change(ctx, c.Caller, command)
 	if err != nil {
 		return nil, err
 	}
 	out := &erasedAnswer{}
-	out.Body.Erased, out.Body.Record, out.Body.At = true, done.Number, done.At.UTC()
+	out.Body.Erased, out.Body.Record, out.Body.At = true, done.RecordNumber, done.At.UTC()
 	return out, nil
 }
 
+// pending answers with the partnerships that wait for a decision.
 func (s *Server) pending(ctx context.Context, c *Call, _ *struct{}) (*tasksAnswer, error) {
 	tasks, err := s.Service.Pending(ctx, c.Caller)
 	if err != nil {
@@ -442,6 +450,7 @@ type historyQuery struct {
 	Paged
 }
 
+// history answers with a page of the records of a user.
 func (s *Server) history(ctx context.Context, c *Call, in *historyQuery) (*eventsAnswer, error) {
 	c.about = aboutIDs(c, in.UserID)
 	records, err := s.Service.History(ctx, c.Caller, in.UserID)
@@ -472,7 +481,7 @@ func (s *Server) consentAudit(ctx context.Context, c *Call, in *historyQuery) (*
 	if in.UserID != "" {
 		return s.history(ctx, c, in)
 	}
-	c.everybody = true
+	c.aboutEverybody = true
 	records, err := s.Service.Records(ctx, c.Caller, in.After, in.Limit+1)
 	if err != nil {
 		return nil, err

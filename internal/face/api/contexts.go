@@ -29,7 +29,7 @@ type EnteredContext struct {
 }
 
 func privacyContext(c privacy.Context) PrivacyContext {
-	return PrivacyContext{c.Name, c.Store, c.Participants, c.Access, c.Owner, c.Enters}
+	return PrivacyContext{c.Name, c.Store, c.Participants, c.Access, c.Owner, c.MayEnter}
 }
 
 type (
@@ -64,13 +64,13 @@ func addContextOperations(s *Server) {
 		ID: "context-list", Method: http.MethodGet, Path: "/v1/contexts", Tag: tagPrivacy, Roles: agents, Errors: []int{404},
 		Summary: "The caller's contexts", Description: "Those that it takes part in, and those of its own stores.",
 	}, func(ctx context.Context, c *Call, in *contextsRequest) (*contextsAnswer, error) {
-		d, err := s.privacyOf(c.Caller)
+		d, err := s.privacyService(c.Caller)
 		if err != nil {
 			return nil, err
 		}
 		list, err := d.Contexts(ctx, c.Caller)
 		if in.Context != "" {
-			list, err = d.Context(ctx, c.Caller, in.Context)
+			list, err = d.ContextsNamed(ctx, c.Caller, in.Context)
 		}
 		if err != nil {
 			return nil, err
@@ -86,7 +86,7 @@ func addContextOperations(s *Server) {
 		privacy.ContextRequest) (*privacy.EnteredContext, error)) {
 		o.Method, o.Tag, o.Roles, o.Writes, o.Once, o.Errors = http.MethodPost, tagPrivacy, agents, true, true, []int{404, 409}
 		add(s, o, func(ctx context.Context, c *Call, in *enterRequest) (*enteredAnswer, error) {
-			d, err := s.privacyOf(c.Caller)
+			d, err := s.privacyService(c.Caller)
 			if err != nil {
 				return nil, err
 			}
@@ -111,7 +111,7 @@ func addContextOperations(s *Server) {
 		})
 	}
 	enter(Operation{ID: "context-enter", Path: "/v1/contexts/enter",
-		Also: map[int]string{http.StatusCreated: "It was made."}, Summary: "Enter a context",
+		OtherStatuses: map[int]string{http.StatusCreated: "It was made."}, Summary: "Enter a context",
 		Description: "Returns the context and the grants of new memories in it. No context is kept between " +
 			"calls: a call that makes a memory names it. The owner of a store makes the context if there is none, " +
 			"and adds participants; nobody else can."},

@@ -18,7 +18,7 @@ type GeneralizeFinding struct {
 	Message string `json:"message"`
 }
 
-// GeneralizeReport is what the checks found.
+// GeneralizeReport is what the checks of a generalized text found.
 type GeneralizeReport struct {
 	Verdict    string              `json:"verdict" enum:"blocked,warned,clear"`
 	Findings   []GeneralizeFinding `json:"findings"`
@@ -26,7 +26,7 @@ type GeneralizeReport struct {
 	LongestRun int                 `json:"longest_run" doc:"The longest run of words that both have in the same order."`
 }
 
-// GeneralizeAnswer is a belief, and what the checks found.
+// GeneralizeAnswer is a belief made of memories, and what the checks of its text found.
 type GeneralizeAnswer struct {
 	Made     bool             `json:"made" doc:"false: the text was only checked."`
 	Repeated bool             `json:"repeated" doc:"It was made before, from the same source."`
@@ -35,7 +35,8 @@ type GeneralizeAnswer struct {
 }
 
 func generalizeReport(r generalize.Report) GeneralizeReport {
-	out := GeneralizeReport{Verdict: r.Verdict, Findings: []GeneralizeFinding{}, Overlap: r.Overlap, LongestRun: r.Run}
+	out := GeneralizeReport{Verdict: r.Verdict, Findings: []GeneralizeFinding{}, Overlap: r.Overlap,
+		LongestRun: r.LongestRun}
 	for _, f := range r.Findings {
 		out.Findings = append(out.Findings, GeneralizeFinding{string(f.Check), string(f.Level), f.Kind, f.Text, f.Message})
 	}
@@ -71,7 +72,7 @@ func addGeneralizeOperations(s *Server) {
 	add(s, Operation{
 		ID: "memory-generalize", Method: http.MethodPost, Path: "/v1/generalize", Tag: tagPrivacy,
 		Roles: []identity.Role{identity.Agent}, Writes: true, Once: true,
-		Status: http.StatusCreated, Errors: []int{404, 409}, Also: map[int]string{
+		Status: http.StatusCreated, Errors: []int{404, 409}, OtherStatuses: map[int]string{
 			http.StatusOK: "It was made before, or only checked."},
 		Summary: "Make a belief from a private memory",
 		Description: "In the store of the memory, about nobody. A text that names those whom the memory is about " +
@@ -79,17 +80,17 @@ func addGeneralizeOperations(s *Server) {
 			"Dates, places and rare details are warned of in the report, and the belief is made. Which memory it " +
 			"was drawn from is noted for the owner of the store alone.",
 	}, func(ctx context.Context, c *Call, in *generalizeRequest) (*generalizeAnswer, error) {
-		d, err := s.privacyOf(c.Caller)
+		d, err := s.privacyService(c.Caller)
 		if err != nil {
 			return nil, err
 		}
 		b := in.Body
 		g := privacy.Generalization{Source: b.Source, Kind: b.Kind, Belief: b.Belief, Note: b.AbstractionNote,
-			Context: b.Context, Reason: b.Reason, Accept: b.AcceptWarnings, Check: b.Check}
+			Context: b.Context, Reason: b.Reason, Accept: b.AcceptWarnings, OnlyJudge: b.Check}
 		if b.AccessGrants != nil {
 			g.Access = append([]string{}, *b.AccessGrants...)
 		}
-		made, err := d.Generalize(ctx, c.Caller, g)
+		made, err := d.DrawBelief(ctx, c.Caller, g)
 		if err != nil {
 			return nil, err
 		}
@@ -112,11 +113,11 @@ func addGeneralizeOperations(s *Server) {
 		Description: "Of the caller's own stores, the newest first: which memory, into what text, when, by whom, " +
 			"and who sees it now. Of others' there are none.",
 	}, func(ctx context.Context, c *Call, in *drawnRequest) (*drawnAnswer, error) {
-		d, err := s.privacyOf(c.Caller)
+		d, err := s.privacyService(c.Caller)
 		if err != nil {
 			return nil, err
 		}
-		out, err := d.DerivedBeliefs(ctx, c.Caller, in.After)
+		out, err := d.ListDerivedBeliefs(ctx, c.Caller, in.After)
 		if err != nil {
 			return nil, err
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-func usedTwice() *Problem {
+func keyReusedProblem() *Problem {
 	p := newProblem(http.StatusConflict, sqlstate.New(sqlstate.ConsentConflict, sqlstate.ReasonConsent,
 		"the Idempotency-Key was used for another change").
 		WithHint("Use a key of its own for each change."))
@@ -19,7 +19,7 @@ func usedTwice() *Problem {
 	return p
 }
 
-// replay sends the stored answer again.
+// replay answers a repeated call with the stored answer of the first one.
 func replay(a http.ResponseWriter, said operations.Response) {
 	a.Header().Set("Content-Type", said.Kind)
 	a.Header().Set(replayedHeader, "true")
@@ -29,29 +29,30 @@ func replay(a http.ResponseWriter, said operations.Response) {
 
 const replayedHeader = "Idempotent-Replayed"
 
-// doOnce runs a call with a key, unless it was answered before.
+// doOnce runs a call that has an idempotency key, unless a call with the key was answered before.
 func (s *Server) doOnce(ctx context.Context, call *Call, r *idempotentRequest, do func()) {
 	sum, err := operations.RequestDigest(r.method+" "+r.path, call.body)
 	if err != nil || r.key == "" || len(r.key) > operations.LongestKey {
-		do() // do refuses such a request
+		do() // do refuses a request whose key is not valid.
 		return
 	}
 	mine, known, err := s.Service.Answers.Begin(ctx, call.Caller, r.key, sum, time.Now())
 	var e *sqlstate.Error
 	switch {
 	case errors.As(err, &e) && e.Code == sqlstate.ConsentConflict:
-		usedTwice().write(r.answer)
+		keyReusedProblem().write(r.answer)
 	case err != nil:
-		problem(err).write(r.answer)
+		problemOf(err).write(r.answer)
 	case known != nil:
 		call.About(known.About...)
 		replay(r.answer, known.Response)
 	default:
-		var said *operations.Response
-		defer func() { s.Service.Answers.End(call.Caller, mine, said) }() // also after a panic:
+		var response *operations.Response
+		defer func() { s.Service.Answers.End(call.Caller, mine, response) }() // The key is released also after a panic.
 		do()
 		if status := r.answer.status; status >= 200 && status <= 299 {
-			said = &operations.Response{Status: status, Kind: r.answer.header.Get("Content-Type"), Body: r.answer.body.Bytes(),
+			response = &operations.Response{Status: status, Kind: r.answer.header.Get("Content-Type"),
+				Body:  r.answer.body.Bytes(),
 				About: call.about}
 		}
 	}

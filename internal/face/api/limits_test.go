@@ -55,7 +55,7 @@ func get(t *testing.T, s *Server, path, token string) (*httptest.ResponseRecorde
 
 // One caller's calls are counted for itself; the rate is so low here that no machine is too slow.
 func TestRateOfACaller(t *testing.T) {
-	s := limited(t, Config{PerSecond: 1e-6, Burst: 3})
+	s := limited(t, Config{CallsPerSecond: 1e-6, BurstCalls: 3})
 	for i := range 5 {
 		w, p := get(t, s, "/v1/nothing", "admin-1")
 		if i < 3 && w.Code != http.StatusNotFound ||
@@ -67,7 +67,7 @@ func TestRateOfACaller(t *testing.T) {
 		t.Errorf("another caller: %d", w.Code)
 	}
 	// Who has no token is counted by where they come from, and takes nothing from who has one.
-	s.peers = newRateLimiter(1e-6, 3)
+	s.addressLimits = newRateLimiter(1e-6, 3)
 	for i := range 5 {
 		w, _ := get(t, s, "/v1/nothing", "wrong")
 		if want := map[bool]int{true: http.StatusUnauthorized,
@@ -86,7 +86,7 @@ func TestRates(t *testing.T) {
 	r := newRateLimiter(50, 200)
 	taken := func(who string, calls int) (n int) {
 		for range calls {
-			if r.allow(who, now) {
+			if r.allowCall(who, now) {
 				n++
 			}
 		}
@@ -104,7 +104,7 @@ func TestRates(t *testing.T) {
 		t.Errorf("%d an hour later", n)
 	}
 	for i := range 2 * maxCallers {
-		r.allow(string(rune('A'+i%26))+time.Duration(i).String(), now)
+		r.allowCall(string(rune('A'+i%26))+time.Duration(i).String(), now)
 	}
 	if len(r.buckets) > maxCallers {
 		t.Errorf("%d callers are told apart", len(r.buckets))

@@ -17,22 +17,22 @@ import (
 
 // Operation describes one operation of a resource.
 type Operation struct {
-	ID          string // such as consent-status: its
+	ID          string // such as consent-status: its id in /openapi.json
 	Method      string
 	Path        string
 	Tag         string
 	Summary     string
 	Description string
 
-	Roles     []identity.Role // who may call it; package operations decides the rest
-	Writes    bool            // it may change something
-	Everybody bool            // it is about all data subjects of the database
-	Silent    bool            // its calls are not recorded
-	// a call with the Idempotency-Key of an earlier one is answered like that one; the change itself keeps no keys
-	Once   bool
-	Status int            // the HTTP status of success; 0: 200
-	Also   map[int]string // other success statuses
-	Errors []int          // besides those that every operation has
+	Roles      []identity.Role // the roles that may call the operation; package operations decides the rest
+	Writes     bool            // the operation may change something
+	Everybody  bool            // the operation is about all data subjects of the database
+	Unrecorded bool            // calls of the operation are not recorded
+	// a call with the Idempotency-Key of an earlier one gets the earlier answer; the change itself keeps no keys
+	Once          bool
+	Status        int            // the HTTP status of success; 0: 200
+	OtherStatuses map[int]string // other success statuses, with their descriptions
+	Errors        []int          // error statuses besides those that every operation has
 }
 
 // Idempotent is embedded in the input of operations that take an idempotency key.
@@ -59,16 +59,16 @@ func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (
 	slices.Sort(errs)
 	op := huma.Operation{
 		OperationID: o.ID, Method: o.Method, Path: o.Path, Tags: []string{o.Tag}, Summary: o.Summary,
-		Description:   o.Description + "\n\nRoles: " + operations.Roles(o.Roles) + ".",
+		Description:   o.Description + "\n\nRoles: " + operations.RoleList(o.Roles) + ".",
 		DefaultStatus: o.Status, Errors: slices.Compact(errs), Security: []map[string][]string{{"bearer": {}}},
-		MaxBodyBytes: -1, BodyReadTimeout: -1, // the body was read already
+		MaxBodyBytes: -1, BodyReadTimeout: -1, // This package has read the body already.
 	}
 	op.Middlewares = huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
 		call := ctx.Context().Value(callKey{}).(*Call)
-		call.operation, call.writes, call.silent, call.everybody = strings.ReplaceAll(o.ID, "-",
-			"."), o.Writes, o.Silent, o.Everybody
+		call.operation, call.writes, call.unrecorded, call.aboutEverybody = strings.ReplaceAll(o.ID, "-",
+			"."), o.Writes, o.Unrecorded, o.Everybody
 		if err := operations.RequireRole(call.Caller, o.Roles...); err != nil {
-			call.everybody = false
+			call.aboutEverybody = false
 			_ = huma.WriteErr(s.api, ctx, http.StatusForbidden, "", err)
 			return
 		}
@@ -87,7 +87,7 @@ func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := do(ctx, ctx.Value(callKey{}).(*Call), in)
 		if err != nil {
-			p := problem(err)
+			p := problemOf(err)
 			if p.Status >= 500 {
 				s.Log.Warn("a call failed", "operation", o.ID, "code", p.Code, "cause", cause(err))
 			}
@@ -100,7 +100,7 @@ func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (
 		if one == nil || one.OperationID != o.ID {
 			continue
 		}
-		for status, description := range o.Also {
+		for status, description := range o.OtherStatuses {
 			one.Responses[code(status)] = &huma.Response{Description: description, Content: one.Responses[code(o.Status)].Content}
 		}
 		for status, r := range one.Responses {
@@ -118,8 +118,8 @@ func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (
 	}
 }
 
-// findNull returns where a body has a null, "" if nowhere. No member takes null, which the library takes for a missing
-// member.
+// findNull returns the place of a null in a body, or "" if there is none. No member takes null, which the library takes
+// for a missing member.
 func findNull(body []byte) string {
 	var value any
 	if len(body) == 0 || json.Unmarshal(body, &value) != nil {
@@ -148,7 +148,7 @@ func findNull(body []byte) string {
 	return look("body", value)
 }
 
-// extraHeaders are headers of answers besides the common ones, by status.
+// extraHeaders are headers of answers besides those of every answer, by status.
 var extraHeaders = map[int]map[string]*huma.Header{
 	http.StatusUnauthorized: {"WWW-Authenticate": {
 		Description: "Bearer", Required: true, Schema: &huma.Schema{Type: huma.TypeString}}},
@@ -156,6 +156,7 @@ var extraHeaders = map[int]map[string]*huma.Header{
 		Schema: &huma.Schema{Type: huma.TypeInteger}}},
 }
 
+// code writes an HTTP status as three digits.
 func code(status int) string {
 	return string([]byte{byte('0' + status/100), byte('0' + status/10%10), byte('0' + status%10)})
 }

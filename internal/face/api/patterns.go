@@ -7,38 +7,38 @@ import (
 // Patterns of the strings of a request, besides their lengths. With them in the document, requests that are made from
 // it are valid.
 const (
-	anyText = `^[^\x00]*$`
-	oneLine = `^[^\x00-\x1f\x7f-\x9f]*$`
-	oneWord = "^[^\\x00-\\x20\\x7f-\\xa0\"'`\\\\,;()\\[\\]{}<>$]*$"
-	aScope  = `^(\*|(table|row|ctx):[^\x00-\x1f\x7f-\x9f]+)$`
-	aPath   = `^[A-Za-z0-9_.:-]+(/[A-Za-z0-9_.:-]+)*$`
+	textPattern  = `^[^\x00]*$`
+	linePattern  = `^[^\x00-\x1f\x7f-\x9f]*$`
+	wordPattern  = "^[^\\x00-\\x20\\x7f-\\xa0\"'`\\\\,;()\\[\\]{}<>$]*$"
+	scopePattern = `^(\*|(table|row|ctx):[^\x00-\x1f\x7f-\x9f]+)$`
+	pathPattern  = `^[A-Za-z0-9_.:-]+(/[A-Za-z0-9_.:-]+)*$`
 )
 
 // patternText describes each pattern, for the error message.
 var patternText = map[string]string{
-	anyText: "a text without NUL",
-	oneLine: "a text without line breaks and other control characters",
-	oneWord: "an id: no spaces, quotes, brackets, commas, dollar signs or control characters",
-	aScope:  "*, or table:, row: or ctx: with a name",
-	aPath:   "a word of letters, digits, _ . : -, or several with slashes between",
+	textPattern:  "a text without NUL",
+	linePattern:  "a text without line breaks and other control characters",
+	wordPattern:  "an id: no spaces, quotes, brackets, commas, dollar signs or control characters",
+	scopePattern: "*, or table:, row: or ctx: with a name",
+	pathPattern:  "a word of letters, digits, _ . : -, or several with slashes between",
 }
 
-// memberPatterns are the patterns of members and parameters, by the tags of operations. Of a list the pattern applies
-// to its items.
+// memberPatterns are the patterns of members and parameters, by the tags of operations. The pattern of a list applies
+// to each of its items.
 var memberPatterns = map[string]map[string]string{
 	tagConsent: {
-		"user_id": oneLine, "grantee": oneLine, "scope": aScope, "categories": aPath, "purposes": aPath,
-		"reason": anyText, "evidence": anyText, "Idempotency-Key": oneLine,
+		"user_id": linePattern, "grantee": linePattern, "scope": scopePattern, "categories": pathPattern, "purposes": pathPattern,
+		"reason": textPattern, "evidence": textPattern, "Idempotency-Key": linePattern,
 	},
 	tagPrivacy: {
-		"id": oneWord, "kind": oneWord, "store": oneWord, "source_entity": oneWord, "told_from": oneWord,
-		"subject_ids": oneWord, "access_grants": oneWord, "consent_grants": oneWord, "who": oneWord,
-		"grantor": oneWord, "grantee": oneWord, "scope": oneWord, "context": oneWord, "participants": oneWord,
-		"default_access_grants": oneWord, "role": oneWord, "subject": oneWord,
-		"source": oneWord, "content": anyText, "belief": anyText, "abstraction_note": anyText, "reason": oneLine,
-		"Idempotency-Key": oneLine,
+		"id": wordPattern, "kind": wordPattern, "store": wordPattern, "source_entity": wordPattern, "told_from": wordPattern,
+		"subject_ids": wordPattern, "access_grants": wordPattern, "consent_grants": wordPattern, "who": wordPattern,
+		"grantor": wordPattern, "grantee": wordPattern, "scope": wordPattern, "context": wordPattern, "participants": wordPattern,
+		"default_access_grants": wordPattern, "role": wordPattern, "subject": wordPattern,
+		"source": wordPattern, "content": textPattern, "belief": textPattern, "abstraction_note": textPattern, "reason": linePattern,
+		"Idempotency-Key": linePattern,
 	},
-	"audit": {"user_id": oneLine},
+	"audit": {"user_id": linePattern},
 }
 
 // addPatterns adds the patterns to the document, against which requests are checked.

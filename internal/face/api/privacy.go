@@ -22,7 +22,7 @@ type Memory struct {
 	ConsentGrants []string `json:"consent_grants" doc:"Who is said to have consented: evidence only, without effect unless there is a record."`
 }
 
-// MemoryGrants is a memory after a change of what it is granted to.
+// MemoryGrants is a memory with the grants that a change has added and removed.
 type MemoryGrants struct {
 	Memory
 	Granted []string `json:"granted" doc:"Ids that were added."`
@@ -46,7 +46,7 @@ func memoryOf(m privacy.Memory) Memory {
 }
 
 func privacyConsent(c privacy.Consent) PrivacyConsent {
-	return PrivacyConsent{c.ID, c.Store, c.Grantor, c.For, c.Grantee, c.Scope, c.Revoked, c.Repeated}
+	return PrivacyConsent{c.ID, c.Store, c.Grantor, c.OnBehalfOf, c.Grantee, c.Scope, c.Revoked, c.Repeated}
 }
 
 type (
@@ -71,7 +71,7 @@ type (
 		Body struct {
 			ID            string   `json:"id" minLength:"1" maxLength:"256"`
 			Kind          string   `json:"kind,omitempty" maxLength:"32" doc:"Default: as the id begins, else any."`
-			Who           []string `json:"who" minItems:"1" maxItems:"256" doc:"The grantees to add or to remove."`
+			Grantees      []string `json:"who" minItems:"1" maxItems:"256" doc:"The grantees to add or to remove."`
 			ConsentGrants []string `json:"consent_grants,omitempty" maxItems:"256" doc:"With a grant: who is said to have consented. Evidence only, without effect unless there is a record."`
 			Reason        string   `json:"reason,omitempty" maxLength:"256" doc:"Why: it is noted with the change."`
 		}
@@ -116,8 +116,8 @@ type (
 	auditAnswer struct{ Body privacy.AuditReport }
 )
 
-// privacyOf returns the operations on memories of the caller's database.
-func (s *Server) privacyOf(c identity.Caller) (*privacy.Service, error) {
+// privacyService returns the operations on memories of the caller's database.
+func (s *Server) privacyService(c identity.Caller) (*privacy.Service, error) {
 	db, err := s.Service.Database(c)
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func addPrivacyOperations(s *Server) {
 		Description: "With its subjects, its source and its grants. The policy has the default grants, and refuses " +
 			"more than the consents of those concerned allow.",
 	}, func(ctx context.Context, c *Call, in *memoryRequest) (*memoryAnswer, error) {
-		d, err := s.privacyOf(c.Caller)
+		d, err := s.privacyService(c.Caller)
 		if err != nil {
 			return nil, err
 		}
@@ -158,12 +158,12 @@ func addPrivacyOperations(s *Server) {
 		add(s, Operation{ID: id, Method: http.MethodPost, Path: path, Tag: tagPrivacy, Roles: agents, Writes: true,
 			Once: true, Errors: []int{404, 409}, Summary: summary, Description: description},
 			func(ctx context.Context, c *Call, in *changeRequest) (*grantsChanged, error) {
-				d, err := s.privacyOf(c.Caller)
+				d, err := s.privacyService(c.Caller)
 				if err != nil {
 					return nil, err
 				}
 				out, err := do(d)(ctx, c.Caller,
-					privacy.GrantChange{ID: in.Body.ID, Kind: in.Body.Kind, Who: in.Body.Who,
+					privacy.GrantChange{ID: in.Body.ID, Kind: in.Body.Kind, Grantees: in.Body.Grantees,
 						Consent: in.Body.ConsentGrants, Reason: in.Body.Reason})
 				if err != nil {
 					return nil, err
@@ -186,11 +186,11 @@ func addPrivacyOperations(s *Server) {
 	add(s, Operation{
 		ID: "privacy-consent", Method: http.MethodPost, Path: "/v1/privacy/consents", Tag: tagPrivacy, Roles: agents,
 		Writes: true, Once: true, Status: http.StatusCreated, Errors: []int{404, 409},
-		Also: map[int]string{http.StatusOK: "It was recorded already."}, Summary: "Record a consent",
+		OtherStatuses: map[int]string{http.StatusOK: "It was recorded already."}, Summary: "Record a consent",
 		Description: "It allows a grantee to see memories about the grantor that are granted to it. Only the grantor or " +
 			"its guardian records it, by its own credential.",
 	}, func(ctx context.Context, c *Call, in *giveRequest) (*givenAnswer, error) {
-		d, err := s.privacyOf(c.Caller)
+		d, err := s.privacyService(c.Caller)
 		if err != nil {
 			return nil, err
 		}
@@ -212,7 +212,7 @@ func addPrivacyOperations(s *Server) {
 		Summary:     "Revoke consents",
 		Description: "The caller's own, or of somebody whose guardian it is. It takes effect before the call returns.",
 	}, func(ctx context.Context, c *Call, in *withdrawRequest) (*withdrawnAnswer, error) {
-		d, err := s.privacyOf(c.Caller)
+		d, err := s.privacyService(c.Caller)
 		if err != nil {
 			return nil, err
 		}
@@ -236,7 +236,7 @@ func addPrivacyOperations(s *Server) {
 		Description: "With the grants and consents by which they see it, and the history of the grants. It answers the owner of the " +
 			"store, the subject and its guardian; for anybody else nothing is found. Texts are not included.",
 	}, func(ctx context.Context, c *Call, in *auditRequest) (*auditAnswer, error) {
-		d, err := s.privacyOf(c.Caller)
+		d, err := s.privacyService(c.Caller)
 		if err != nil {
 			return nil, err
 		}

@@ -32,7 +32,7 @@ type Problem struct {
 	Report *GeneralizeReport `json:"report,omitempty" doc:"With PrivacyBlockedError: the findings of the checks."`
 }
 
-// Place is one error in a request.
+// Place is one error in a request, with the place where it is.
 type Place struct {
 	Location string `json:"location,omitempty" doc:"The parameter or the member of the body."`
 	Message  string `json:"message"`
@@ -47,7 +47,7 @@ func (p *Problem) GetStatus() int { return p.Status }
 // ContentType implements huma.ContentTypeFilter.
 func (p *Problem) ContentType(string) string { return problemJSON }
 
-// GetHeaders implements huma.HeadersError: with "too many" a call may succeed a second later.
+// GetHeaders implements huma.HeadersError: after status 429 a call may succeed a second later.
 func (p *Problem) GetHeaders() http.Header {
 	if p.Code != string(sqlstate.TooManyConnections) {
 		return nil
@@ -57,8 +57,9 @@ func (p *Problem) GetHeaders() http.Header {
 
 const problemJSON = "application/problem+json"
 
-// status is the one table from codes to statuses. A code of its own comes before the entry of its class.
-func status(code sqlstate.Code) int {
+// statusOf is the one table from error codes to HTTP statuses. The entry of a single code comes before the entry of its
+// class.
+func statusOf(code sqlstate.Code) int {
 	switch code {
 	case sqlstate.ConsentNotFound, sqlstate.UndefinedObject:
 		return http.StatusNotFound
@@ -99,8 +100,8 @@ func status(code sqlstate.Code) int {
 	}
 }
 
-// problem is an error as callers see it. Errors that are not ours have a fixed text.
-func problem(err error) *Problem {
+// problemOf returns an error as callers see it. Errors that are not of this project have a fixed text.
+func problemOf(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
@@ -109,7 +110,7 @@ func problem(err error) *Problem {
 			WithHint("Try again; with an Idempotency-Key a change is made only once.")
 	}
 	e := sqlstate.From(err)
-	p := newProblem(status(e.Code), e)
+	p := newProblem(statusOf(e.Code), e)
 	var named consent.Named
 	if errors.As(err, &named) {
 		p.Name = named.Name()
@@ -126,29 +127,30 @@ func newProblem(status int, e *sqlstate.Error) *Problem {
 		Detail: e.Message, Hint: e.Hint}
 }
 
-// The library makes its errors here: those of a request that does not match the document.
+// The library makes its own errors with this function: those of a request that does not match the document.
 func init() {
 	huma.DefaultArrayNullable = false
 	huma.ValidateStrictCasing = true
 	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
-		return invalid(nil, status, message, errs)
+		return invalidRequest(nil, status, message, errs)
 	}
 	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
-		return invalid(ctx, status, message, errs)
+		return invalidRequest(ctx, status, message, errs)
 	}
 }
 
-// invalid is a request that does not match the document. Values are left out: the caller knows them.
-func invalid(ctx huma.Context, status int, message string, errs []error) huma.StatusError {
+// invalidRequest is the error of a request that does not match the document. Values are left out: the caller knows
+// them.
+func invalidRequest(ctx huma.Context, status int, message string, errs []error) huma.StatusError {
 	for _, err := range errs {
-		var ours *sqlstate.Error
-		if errors.As(err, &ours) || status >= 500 {
-			return problem(err)
+		var statusError *sqlstate.Error
+		if errors.As(err, &statusError) || status >= 500 {
+			return problemOf(err)
 		}
 	}
 	code := sqlstate.InvalidParameterValue
 	if status == http.StatusInternalServerError {
-		return problem(errors.New(message))
+		return problemOf(errors.New(message))
 	}
 	p := newProblem(status, sqlstate.New(code, sqlstate.ReasonSyntax, "the request does not match /openapi.json"))
 	if ctx != nil && ctx.Operation() != nil && status == http.StatusUnprocessableEntity {
@@ -175,7 +177,7 @@ func invalid(ctx huma.Context, status int, message string, errs []error) huma.St
 	return p
 }
 
-// write sends a problem.
+// write sends a problem as the answer.
 func (p *Problem) write(w http.ResponseWriter) {
 	text, err := json.Marshal(p)
 	if err != nil {

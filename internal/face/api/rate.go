@@ -10,8 +10,8 @@ import (
 // rateLimiter limits how often each caller may call. It forgets callers that have not called for so long that their
 // burst is full again, so that memory is bounded.
 type rateLimiter struct {
-	each  rate.Limit
-	burst int
+	each       rate.Limit
+	burstCalls int
 
 	mu        sync.Mutex
 	buckets   map[string]*bucket
@@ -27,15 +27,15 @@ type bucket struct {
 const maxCallers = 10_000
 
 func newRateLimiter(perSecond float64, burst int) *rateLimiter {
-	return &rateLimiter{each: rate.Limit(perSecond), burst: burst, buckets: map[string]*bucket{}}
+	return &rateLimiter{each: rate.Limit(perSecond), burstCalls: burst, buckets: map[string]*bucket{}}
 }
 
-// allow takes one call of a caller.
-func (r *rateLimiter) allow(who string, now time.Time) bool {
+// allowCall counts a call of a caller, and reports whether the limit allows it.
+func (r *rateLimiter) allowCall(who string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	full := time.Duration(float64(r.burst)/float64(r.each)*float64(time.Second)) + time.Second
-	// callers are forgotten now and then, not with each call: there may be many
+	full := time.Duration(float64(r.burstCalls)/float64(r.each)*float64(time.Second)) + time.Second
+	// Callers are forgotten now and then, not with each call: there may be many.
 	if since := now.Sub(r.lastSweep); since > full || len(r.buckets) >= maxCallers && since > time.Second {
 		for name, b := range r.buckets {
 			if now.Sub(b.lastUsed) > full {
@@ -49,7 +49,7 @@ func (r *rateLimiter) allow(who string, now time.Time) bool {
 		if len(r.buckets) >= maxCallers {
 			return false
 		}
-		b = &bucket{Limiter: rate.NewLimiter(r.each, r.burst)}
+		b = &bucket{Limiter: rate.NewLimiter(r.each, r.burstCalls)}
 		r.buckets[who] = b
 	}
 	b.lastUsed = now

@@ -22,7 +22,7 @@ type reportQuery struct {
 	Data bool `query:"data" default:"false" doc:"With a copy of the rows."`
 }
 
-// decisionsQuery pages backwards.
+// decisionsQuery has the parameters of a list of decisions, which is read in pages from the newest to the oldest.
 type decisionsQuery struct {
 	Before int64 `query:"before" minimum:"0" default:"0" doc:"Only records with a smaller number; 0: from the newest."`
 	Limit  int   `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"How many at most."`
@@ -45,37 +45,39 @@ func addReportOperations(s *Server) {
 		Roles: []identity.Role{identity.Subject, identity.Admin}, Errors: []int{http.StatusNotFound},
 		Summary: "The report to a data subject",
 		Description: "Lawful basis, categories, purposes, retention, the history of consents, and which agents " +
-			"had the data and when. It is recorded that it was made."}, s.dsar)
+			"had the data and when. It is recorded that it was made."}, s.answerReport)
 	add(s, Operation{ID: "audit-decisions", Method: http.MethodGet, Path: "/v1/audit", Tag: "audit",
 		Roles: []identity.Role{identity.Admin, identity.Operator}, Everybody: true,
 		Summary: "Decisions about agents' statements",
 		Description: "The audit's records of decisions about statements on the caller's database, in pages, and of " +
-			"what became of them: how many rows were sent."}, s.decisions)
+			"what became of them: how many rows were sent."}, s.answerDecisions)
 }
 
-func (s *Server) dsar(ctx context.Context, c *Call, in *reportQuery) (*reportAnswer, error) {
-	subject, err := operations.Whose(c.Caller, in.UserID)
+// answerReport answers with the report to a data subject.
+func (s *Server) answerReport(ctx context.Context, c *Call, in *reportQuery) (*reportAnswer, error) {
+	subject, err := operations.SubjectOf(c.Caller, in.UserID)
 	if err != nil {
 		return nil, err
 	}
 	c.About(subject)
 	if s.Report == nil {
-		return nil, noAudit()
+		return nil, newNoAuditError()
 	}
 	r, err := s.Report(ctx, c.Caller, subject, in.Data)
 	if err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
-	if err := r.JSON(&b); err != nil {
+	if err := r.WriteJSON(&b); err != nil {
 		return nil, err
 	}
 	return &reportAnswer{b.Bytes()}, nil
 }
 
-func (s *Server) decisions(ctx context.Context, c *Call, in *decisionsQuery) (*decisionsAnswer, error) {
+// answerDecisions answers with a page of the decisions of the caller's database.
+func (s *Server) answerDecisions(ctx context.Context, c *Call, in *decisionsQuery) (*decisionsAnswer, error) {
 	if s.Decisions == nil {
-		return nil, noAudit()
+		return nil, newNoAuditError()
 	}
 	found, err := s.Decisions(ctx, c.Caller.Database, uint64(in.Before), in.Limit)
 	if err != nil {
@@ -96,7 +98,8 @@ func (s *Server) decisions(ctx context.Context, c *Call, in *decisionsQuery) (*d
 	return out, nil
 }
 
-func noAudit() error {
+// newNoAuditError is the error of an operation that needs an audit where none is kept.
+func newNoAuditError() error {
 	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "no audit is kept here").
 		WithHint("audit: { mode: strict, file: audit/ }")
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// sourcesPath is the default path of sources, besides the one in the policy.
+// sourcesPath is the path below which the API serves sources, where the policy names none.
 const sourcesPath = "/v1/sources/"
 
-// source answers a request for the full text of a row, and reports whether the request is one. Its paths come from the
-// policy, which may change while it is served, so that the document does not have them.
-func (s *Server) source(a *answer, r *http.Request) bool {
+// serveSource answers a request for the full text of a row, and reports whether the request is one. Its paths come from
+// the policy, which may change while it is served, so that the document does not have them.
+func (s *Server) serveSource(a *answer, r *http.Request) bool {
 	call := r.Context().Value(callKey{}).(*Call)
 	var p *policy.Policy
 	if db := s.Service.Databases[call.Caller.Database]; db != nil && db.Policy != nil {
@@ -43,26 +43,26 @@ func (s *Server) source(a *answer, r *http.Request) bool {
 	call.operation = "source.get"
 	a.Header().Set("Cache-Control", "private")
 	if p == nil || p.Sources() == nil {
-		problem(operations.NoSource()).write(a)
+		problemOf(operations.NewNoSourceError()).write(a)
 		return true
 	}
 	id, err := url.PathUnescape(escaped)
 	if err != nil || strings.Contains(escaped, "/") {
-		id = "" // not a valid id: answered like one that does not exist
+		id = "" // An invalid id is answered like one that does not exist.
 	}
-	out, err := s.Service.Source(r.Context(), call.Caller, p.Sources(), id)
+	out, err := s.Service.ReadSource(r.Context(), call.Caller, p.Sources(), id)
 	if err != nil {
 		if e := sqlstate.From(err); e.Code == sqlstate.LimitExceeded {
 			a.Header().Set("Retry-After", retryAfter(e.Hint))
 		}
-		problem(err).write(a)
+		problemOf(err).write(a)
 		return true
 	}
 	var b bytes.Buffer
 	text := func(v any) {
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)
-		_ = e.Encode(v) // a text, or null
+		_ = e.Encode(v) // The value is a text or null, which always can be written.
 		b.Truncate(b.Len() - 1)
 	}
 	b.WriteByte('{')
@@ -80,11 +80,11 @@ func (s *Server) source(a *answer, r *http.Request) bool {
 	return true
 }
 
-var seconds = regexp.MustCompile(`Try again in ([0-9]{1,6}) second`)
+var retryHint = regexp.MustCompile(`Try again in ([0-9]{1,6}) second`)
 
-// retryAfter returns after how many seconds a limit allows another call.
+// retryAfter returns the seconds after which a limit allows another call, as the hint of its error says.
 func retryAfter(hint string) string {
-	if m := seconds.FindStringSubmatch(hint); m != nil {
+	if m := retryHint.FindStringSubmatch(hint); m != nil {
 		return m[1]
 	}
 	return "60"

@@ -34,9 +34,9 @@ const Base = "/console/"
 type Config struct {
 	Service  *operations.AdminService
 	Verifier identity.Verifier
-	Secure   bool             // it is served over TLS: cookies are sent over nothing else
-	Log      *slog.Logger     // nil: none
-	Now      func() time.Time // nil: time.Now
+	OverTLS  bool             // the console is served over TLS: the browser sends the cookies over nothing else
+	Log      *slog.Logger     // nil: nothing is logged
+	Now      func() time.Time // the clock; nil: time.Now
 }
 
 // Console serves the pages.
@@ -61,11 +61,11 @@ func New(c Config) (*Console, error) {
 	}
 	o := &Console{Config: c, mux: http.NewServeMux(), sessions: newSessions(c.Now), logins: &loginLimiter{now: c.Now},
 		crossOrigin: http.NewCrossOriginProtection()}
-	o.routes()
+	o.addRoutes()
 	return o, nil
 }
 
-func (o *Console) routes() {
+func (o *Console) addRoutes() {
 	at := func(pattern string, h http.HandlerFunc) {
 		method, path, _ := strings.Cut(pattern, " ")
 		o.mux.HandleFunc(method+" "+Base+path, h)
@@ -75,40 +75,40 @@ func (o *Console) routes() {
 	at("GET login", o.loginForm)
 	at("POST login", o.login)
 	at("POST logout", o.logout)
-	at("GET {$}", o.page("console.home", consoleRoles, o.showHome))
+	at("GET {$}", o.readHandler("console.home", consoleRoles, o.showHome))
 
-	at("GET me", o.page("consent.status", subjects, o.showOwnData))
-	at("GET me/seen", o.page("dsar.retrievals", subjects, o.showRetrievals))
-	at("GET me/history", o.page("consent.history", subjects, o.showHistory))
-	at("POST me/withdraw", o.writes("consent.revoke", subjects, o.withdrawConsent))
-	at("POST me/give", o.writes("consent.grant", subjects, o.giveConsentAgain))
-	at("POST me/less", o.writes("consent.degrade", subjects, o.reduceConsent))
-	at("POST me/partnership", o.writes("consent.upgrade", subjects, o.askForPartnership))
-	at("POST me/consent", o.writes("consent.grant", subjects, o.giveConsentTo))
-	at("GET me/for/{handle}", o.page("consent.status", subjects, o.showWard))
-	at("POST me/for/{handle}/withdraw", o.writes("consent.revoke", subjects, o.withdrawForWard))
-	at("POST me/report", o.writes("dsar.report", subjects, o.report))
+	at("GET me", o.readHandler("consent.status", subjects, o.showOwnData))
+	at("GET me/seen", o.readHandler("dsar.retrievals", subjects, o.showRetrievals))
+	at("GET me/history", o.readHandler("consent.history", subjects, o.showHistory))
+	at("POST me/withdraw", o.writeHandler("consent.revoke", subjects, o.withdrawConsent))
+	at("POST me/give", o.writeHandler("consent.grant", subjects, o.giveConsentAgain))
+	at("POST me/less", o.writeHandler("consent.degrade", subjects, o.reduceConsent))
+	at("POST me/partnership", o.writeHandler("consent.upgrade", subjects, o.askForPartnership))
+	at("POST me/consent", o.writeHandler("consent.grant", subjects, o.giveConsentTo))
+	at("GET me/for/{handle}", o.readHandler("consent.status", subjects, o.showWard))
+	at("POST me/for/{handle}/withdraw", o.writeHandler("consent.revoke", subjects, o.withdrawForWard))
+	at("POST me/report", o.writeHandler("dsar.report", subjects, o.report))
 
-	at("GET me/memories", o.page("privacy.audit", subjects, o.showMemories))
-	at("GET me/memories/{handle}", o.page("privacy.audit", subjects, o.showMemories))
-	at("POST me/memories", o.page("privacy.audit", subjects, o.showMemoriesAbout))
-	at("GET me/general", o.page("privacy.drawn", subjects, o.showBeliefs))
-	at("GET me/general/{handle}", o.page("privacy.drawn", subjects, o.showBeliefs))
+	at("GET me/memories", o.readHandler("privacy.audit", subjects, o.showMemories))
+	at("GET me/memories/{handle}", o.readHandler("privacy.audit", subjects, o.showMemories))
+	at("POST me/memories", o.readHandler("privacy.audit", subjects, o.showMemoriesAbout))
+	at("GET me/general", o.readHandler("privacy.drawn", subjects, o.showBeliefs))
+	at("GET me/general/{handle}", o.readHandler("privacy.drawn", subjects, o.showBeliefs))
 
-	at("GET people", o.page("consent.people", admins, o.showPeople))
-	at("GET people/after/{handle}", o.page("consent.people", admins, o.showPeople))
-	at("POST people", o.page("consent.people", admins, o.setFilter))
-	at("GET pending", o.page("consent.pending", admins, o.showPending))
-	at("GET person/{handle}", o.page("consent.person", admins, o.showPerson))
-	at("GET why", o.page("policy.why", admins, o.showWhyForm))
-	at("POST why", o.page("policy.why", admins, o.answerWhy))
+	at("GET people", o.readHandler("consent.people", adminRole, o.showPeople))
+	at("GET people/after/{handle}", o.readHandler("consent.people", adminRole, o.showPeople))
+	at("POST people", o.readHandler("consent.people", adminRole, o.setFilter))
+	at("GET pending", o.readHandler("consent.pending", adminRole, o.showPending))
+	at("GET person/{handle}", o.readHandler("consent.person", adminRole, o.showPerson))
+	at("GET why", o.readHandler("policy.why", adminRole, o.showWhyForm))
+	at("POST why", o.readHandler("policy.why", adminRole, o.answerWhy))
 
-	at("GET operations", o.page("operations.overview", operators, o.showOperations))
+	at("GET operations", o.readHandler("operations.overview", operators, o.showOperations))
 }
 
 var (
 	subjects     = []identity.Role{identity.Subject}
-	admins       = []identity.Role{identity.Admin}
+	adminRole    = []identity.Role{identity.Admin}
 	operators    = []identity.Role{identity.Operator}
 	consoleRoles = []identity.Role{identity.Subject, identity.Admin, identity.Operator}
 )
@@ -130,11 +130,11 @@ func (o *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
 	if err := o.crossOrigin.Check(r); err != nil {
-		o.fail(w, nil, http.StatusForbidden, foreignForm)
+		o.fail(w, nil, http.StatusForbidden, foreignFormProblem)
 		return
 	}
 	handler, pattern := o.mux.Handler(r)
-	if pattern == "" { // 404 and 405, as pages
+	if pattern == "" { // The mux answers 404 and 405: they become pages.
 		status := &statusRecorder{header: http.Header{}}
 		handler.ServeHTTP(status, r)
 		if allow := status.header.Get("Allow"); allow != "" {
@@ -163,23 +163,23 @@ func (s *statusRecorder) WriteHeader(code int)        { s.code = code }
 // call is a request of a signed-in user.
 type call struct {
 	context.Context
-	r         *http.Request
-	form      url.Values // the form of a POST
-	session   *session
-	caller    identity.Caller
-	about     []string // the persons that the answer is about; the audit records them
-	everybody bool
-	nothing   bool // the audit does not record the call: its page shows no data
+	r              *http.Request
+	form           url.Values // the form of a POST
+	session        *session
+	caller         identity.Caller
+	about          []string // the persons that the answer is about; the audit records their ids
+	aboutEverybody bool     // the answer is about all data subjects of the database
+	unrecorded     bool     // the audit does not record the call: its page shows no data
 }
 
 // answer is the answer of a handler: a page, a file or a redirect.
 type answer struct {
-	template string
-	title    string
-	data     any
-	status   int    // 0: 200
-	to       string // redirect to this path below Base, in place of a page
-	file     *file
+	template     string
+	title        string
+	data         any
+	status       int    // HTTP status; 0: 200
+	redirectPath string // path below Base to redirect to, in place of a page
+	file         *file
 }
 
 type file struct {
@@ -187,28 +187,29 @@ type file struct {
 	body       []byte
 }
 
-// page makes the handler of an operation that reads.
-func (o *Console) page(operation string, roles []identity.Role, f func(*call) (answer, error)) http.HandlerFunc {
+// readHandler makes the HTTP handler of an operation that reads.
+func (o *Console) readHandler(operation string, roles []identity.Role, f func(*call) (answer, error)) http.HandlerFunc {
 	return o.handle(operation, roles, false, f)
 }
 
-// writes makes the handler of an operation that changes something.
-func (o *Console) writes(operation string, roles []identity.Role, f func(*call) (answer, error)) http.HandlerFunc {
+// writeHandler makes the HTTP handler of an operation that changes something.
+func (o *Console) writeHandler(operation string, roles []identity.Role,
+	f func(*call) (answer, error)) http.HandlerFunc {
 	return o.handle(operation, roles, true, f)
 }
 
 func (o *Console) handle(operation string, roles []identity.Role, writes bool,
 	f func(*call) (answer, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		s, secret := o.signedIn(r)
+		s, secret := o.sessionOf(r)
 		if s == nil {
-			o.toLogin(w, r, secret)
+			o.redirectToLogin(w, r, secret)
 			return
 		}
-		caller, err := s.caller(r.Context(), o.Verifier, secret)
+		caller, err := s.verifyCaller(r.Context(), o.Verifier, secret)
 		if err != nil {
 			o.sessions.end(s)
-			o.toLogin(w, r, secret)
+			o.redirectToLogin(w, r, secret)
 			return
 		}
 		c := &call{Context: r.Context(), r: r, session: s, caller: caller}
@@ -217,7 +218,7 @@ func (o *Console) handle(operation string, roles []identity.Role, writes bool,
 		record := audit.Call{
 			Face: "console", By: caller.Name, Role: string(caller.Role), Agent: caller.Agent,
 			Database: caller.Database, Operation: operation,
-			Written: writes, About: c.about, Everybody: c.everybody, Outcome: audit.Done,
+			Written: writes, About: c.about, Everybody: c.aboutEverybody, Outcome: audit.Done,
 		}
 		if caller.Role == identity.Subject {
 			record.By = caller.Subject
@@ -229,7 +230,7 @@ func (o *Console) handle(operation string, roles []identity.Role, writes bool,
 				o.Log.Error("console", "operation", operation, "error", err)
 			}
 		}
-		if !c.nothing || err != nil {
+		if !c.unrecorded || err != nil {
 			if e := o.Service.Record(context.WithoutCancel(r.Context()), record); e != nil {
 				o.Log.Error("console: the call cannot be recorded", "operation", operation, "error", e)
 				o.fail(w, c, http.StatusServiceUnavailable, unrecordedProblem)
@@ -244,7 +245,7 @@ func (o *Console) handle(operation string, roles []identity.Role, writes bool,
 	}
 }
 
-// run runs an operation for a caller with one of the roles, if the form is one of this session's.
+// run runs an operation for a caller with one of the roles, if a form that it sends belongs to the session.
 func (o *Console) run(c *call, roles []identity.Role, changes bool, f func(*call) (answer, error)) (answer, error) {
 	if err := operations.RequireRole(c.caller, roles...); err != nil {
 		return answer{}, err
@@ -253,48 +254,48 @@ func (o *Console) run(c *call, roles []identity.Role, changes bool, f func(*call
 		c.about = []string{c.caller.Subject}
 	}
 	if changes {
-		if err := parse(c.r); err != nil {
+		if err := parseForm(c.r); err != nil {
 			return answer{}, err
 		}
 		c.form = c.r.PostForm
-		if !c.session.checkCSRF(c.form.Get("csrf")) {
-			return answer{}, errForeign
+		if !c.session.hasCSRFToken(c.form.Get("csrf")) {
+			return answer{}, errForeignForm
 		}
 	}
 	return f(c)
 }
 
-// parse reads a form. It refuses forms whose type, size or text no page of the console would send.
-func parse(r *http.Request) error {
+// parseForm reads a form. It refuses forms whose type, size or text no page of the console would send.
+func parseForm(r *http.Request) error {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"),
 		";"); strings.TrimSpace(kind) != "application/x-www-form-urlencoded" {
-		return errForm
+		return errUnreadableForm
 	}
 	if err := r.ParseForm(); err != nil {
-		var long *http.MaxBytesError
-		if errors.As(err, &long) {
-			return errLong
+		var tooLargeError *http.MaxBytesError
+		if errors.As(err, &tooLargeError) {
+			return errLongForm
 		}
-		return errForm
+		return errUnreadableForm
 	}
 	for _, values := range r.PostForm {
 		for _, v := range values {
 			if !utf8.ValidString(v) || strings.ContainsRune(v, 0) {
-				return errForm
+				return errUnreadableForm
 			}
 		}
 		if len(values) > 1 {
-			return errForm
+			return errUnreadableForm
 		}
 	}
 	return nil
 }
 
-// write sends an answer after its record has become durable.
+// write sends an answer after the audit record of its call has become durable.
 func (o *Console) write(w http.ResponseWriter, r *http.Request, c *call, a answer) {
 	switch {
-	case a.to != "":
-		http.Redirect(w, r, Base+strings.TrimPrefix(a.to, "/"), http.StatusSeeOther)
+	case a.redirectPath != "":
+		http.Redirect(w, r, Base+strings.TrimPrefix(a.redirectPath, "/"), http.StatusSeeOther)
 	case a.file != nil:
 		w.Header().Set("Content-Type", a.file.kind)
 		w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", a.file.name))
@@ -305,11 +306,11 @@ func (o *Console) write(w http.ResponseWriter, r *http.Request, c *call, a answe
 	}
 }
 
-// show renders the whole page before it sends anything.
+// show sends a page; it renders the whole page before it sends anything.
 func (o *Console) show(w http.ResponseWriter, c *call, a answer) {
 	v := view{Title: a.title, Data: a.data, Base: Base}
 	if c != nil {
-		v.SignedIn, v.Role, v.CSRF, v.Nav = c.caller.Name, roleWords[c.caller.Role], c.session.csrf, o.nav(c)
+		v.SignedIn, v.Role, v.CSRF, v.Nav = c.caller.Name, roleWords[c.caller.Role], c.session.csrf, o.navigationLinks(c)
 		if c.caller.Role == identity.Subject {
 			v.SignedIn = c.caller.Subject
 		}
@@ -332,11 +333,11 @@ func (o *Console) show(w http.ResponseWriter, c *call, a answer) {
 type problem struct{ Title, Text, Hint string }
 
 var (
-	errForeign = errors.New("the form is not one of this session's")
-	errForm    = errors.New("the form cannot be read")
-	errLong    = errors.New("the form is too long")
+	errForeignForm    = errors.New("the form is not one of this session's")
+	errUnreadableForm = errors.New("the form cannot be read")
+	errLongForm       = errors.New("the form is too long")
 
-	foreignForm = problem{"This form was not sent",
+	foreignFormProblem = problem{"This form was not sent",
 		"It does not belong to your session: it may be too old, or come from another site. Nothing was changed.",
 		"Go back to the page, load it again, and send it from there."}
 	unrecordedProblem = problem{"This cannot be answered now",
@@ -344,15 +345,15 @@ var (
 		"Try again in a moment. If it does not help, the operator of pgconsent has to check the audit."}
 )
 
-// explain describes an error to a user, and returns the outcome for its record.
+// explain describes an error to a user, and returns the outcome for the audit record of the call.
 func explain(err error) (status int, p problem, outcome, code string) {
 	switch {
-	case errors.Is(err, errForeign):
-		return http.StatusForbidden, foreignForm, audit.Refused, "csrf"
-	case errors.Is(err, errLong):
+	case errors.Is(err, errForeignForm):
+		return http.StatusForbidden, foreignFormProblem, audit.Refused, "csrf"
+	case errors.Is(err, errLongForm):
 		return http.StatusRequestEntityTooLarge, problem{
 			"This is too long", "A form may have 64 KiB. Nothing was changed.", ""}, audit.Refused, "bounds"
-	case errors.Is(err, errForm):
+	case errors.Is(err, errUnreadableForm):
 		return http.StatusBadRequest, problem{"This form cannot be read",
 			"It is not what the page would have sent. Nothing was changed.", ""}, audit.Refused, "bounds"
 	}
@@ -401,7 +402,7 @@ func explain(err error) (status int, p problem, outcome, code string) {
 	return status, p, outcome, code
 }
 
-// fail sends the page of a problem.
+// fail sends the page that describes a problem.
 func (o *Console) fail(w http.ResponseWriter, c *call, status int, p problem) {
 	o.show(w, c, answer{template: "problem", title: p.Title, data: p, status: status})
 }

@@ -58,7 +58,7 @@ func (s *served) world(t *testing.T, name string) *demo.Running {
 		if s.err = err; err != nil {
 			return
 		}
-		w, err := world.Get(name)
+		w, err := world.Open(name)
 		if s.err = err; err != nil {
 			return
 		}

@@ -36,7 +36,7 @@ var templateFuncs = template.FuncMap{
 	"number":   number,
 	"many":     plural,
 	"bytes":    bytesWord,
-	"ago":      ago,
+	"ago":      agoText,
 	"short":    func(s string) string { return s[:min(len(s), 12)] },
 	"table":    func(name string) string { return strings.TrimPrefix(name, "public.") },
 	"key": func(values []why.Value) string {
@@ -116,7 +116,7 @@ var partyWords = map[consent.Role]string{
 var viaWords = map[string]string{"cli": "the command line", "http": "the HTTP interface", "mcp": "an MCP client",
 	"console": "this console", "sweep": "the sweeper"}
 
-// stateWord prints the state of a consent.
+// stateWord prints the state of a consent in one or a few words.
 func stateWord(c consent.Consent, now time.Time) string {
 	switch c.StateAt(now) {
 	case consent.Given:
@@ -134,6 +134,7 @@ func stateWord(c consent.Consent, now time.Time) string {
 	}
 }
 
+// number prints a number with separators.
 func number(n any) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
@@ -161,8 +162,8 @@ func bytesWord(n int64) string {
 	}
 }
 
-// ago prints how long before now a time was.
-func ago(t, now time.Time) string {
+// agoText prints how long before now a time was.
+func agoText(t, now time.Time) string {
 	d := now.Sub(t)
 	switch {
 	case t.IsZero():

@@ -19,7 +19,7 @@ func (o *Console) fillGuardians(c *call, p *personView) (err error) {
 	}
 	wards, err := o.Service.Wards(c, c.caller)
 	for _, w := range wards {
-		p.Wards = append(p.Wards, wardLink{w, c.session.handle(w)})
+		p.Wards = append(p.Wards, wardLink{w, c.session.handleFor(w)})
 	}
 	return err
 }
@@ -28,7 +28,7 @@ func (o *Console) fillGuardians(c *call, p *personView) (err error) {
 func (c *call) wardOfRequest() (string, error) {
 	id, ok := c.session.idOf(c.r.PathValue("handle"))
 	if !ok {
-		return "", unknownHandle()
+		return "", newUnknownHandleError()
 	}
 	c.about = []string{id}
 	return id, nil
@@ -44,7 +44,7 @@ func (o *Console) showWard(c *call) (answer, error) {
 	if err != nil && !errors.As(err, &unknown) {
 		return answer{}, err
 	}
-	p := personView{Subject: id, Handle: c.r.PathValue("handle"), Unasked: !o.Service.AsksRegistry(c.caller)}
+	p := personView{Subject: id, Handle: c.r.PathValue("handle"), Unasked: !o.Service.ReadsRegistry(c.caller)}
 	p.fillConsents(o.Now(), all)
 	return answer{template: "ward", title: "People whose guardian you are", data: p}, nil
 }
@@ -62,7 +62,7 @@ func (o *Console) withdrawForWard(c *call) (answer, error) {
 	done := 0
 	for _, s := range all {
 		one := s.Grantee == c.form.Get("grantee") && s.Scope == c.form.Get("scope")
-		if !one && c.form.Get("all") == "" || !s.ActiveAt(s.Now) && !s.Pending(s.Now) {
+		if !one && c.form.Get("all") == "" || !s.IsActiveAt(s.Now) && !s.IsPendingAt(s.Now) {
 			continue
 		}
 		if _, err := o.Service.Change(c, c.caller,
@@ -78,16 +78,16 @@ func (o *Console) withdrawForWard(c *call) (answer, error) {
 			"From their next statement on, agents see nothing by this consent. The record says that you withdrew " +
 				"it as the guardian."})
 	}
-	return answer{to: "me/for/" + c.r.PathValue("handle")}, nil
+	return answer{redirectPath: "me/for/" + c.r.PathValue("handle")}, nil
 }
 
-// kinds are the categories that a consent to one party can have.
-var kinds = []string{consent.Essential, consent.Behavioral, consent.Improvement, consent.Statistical}
+// kindsForParty are the categories that a consent to one party can have.
+var kindsForParty = []string{consent.Essential, consent.Behavioral, consent.Improvement, consent.Statistical}
 
 // giveConsentTo gives a consent to one named party, about everything.
 func (o *Console) giveConsentTo(c *call) (answer, error) {
 	command := consent.Command{Do: consent.Grant, Grantee: strings.TrimSpace(c.form.Get("to"))}
-	for _, category := range kinds {
+	for _, category := range kindsForParty {
 		if c.form.Get("category-"+category) != "" {
 			command.Categories = append(command.Categories, category)
 		}
@@ -101,12 +101,12 @@ func (o *Console) giveConsentTo(c *call) (answer, error) {
 	}
 	if missing != "" {
 		c.session.setFlash(flash{"note", "Nothing was given", missing})
-		return answer{to: "me"}, nil
+		return answer{redirectPath: "me"}, nil
 	}
 	if _, err := o.change(c, command); err != nil {
 		return answer{}, err
 	}
 	c.session.setFlash(flash{"done", "You have given your consent to " + command.Grantee,
 		"It is active from now on. You can withdraw it below at any time, with one click."})
-	return answer{to: "me"}, nil
+	return answer{redirectPath: "me"}, nil
 }

@@ -11,7 +11,7 @@ import (
 // appoint makes somebody a guardian, or ends it, as the controller does.
 func appoint(t *testing.T, do consent.Action, guardian, of string) {
 	t.Helper()
-	if _, err := running(t).Registry().Do(t.Context(),
+	if _, err := running(t).Registry().Execute(t.Context(),
 		consent.Command{Do: do, Subject: of, Guardian: guardian, By: consent.Party{Role: consent.RoleController, ID: "office"}, Via: "cli"}); err != nil {
 		t.Fatal(err)
 	}

@@ -37,15 +37,16 @@ func (o *Console) loginPage(w http.ResponseWriter, status int, p loginPage) {
 	}
 	p.Form = base64.RawURLEncoding.EncodeToString(random)
 	http.SetCookie(w, &http.Cookie{Name: loginCookie, Value: p.Form, Path: Base + "login", HttpOnly: true,
-		Secure: o.Secure, SameSite: http.SameSiteStrictMode, MaxAge: 3600})
+		Secure: o.OverTLS, SameSite: http.SameSiteStrictMode, MaxAge: 3600})
 	if p.Ended {
-		http.SetCookie(w, o.cookie(""))
+		http.SetCookie(w, o.sessionCookie(""))
 	}
 	o.show(w, nil, answer{template: "login", title: "Sign in", data: p, status: status})
 }
 
+// login begins a session with the token of the form.
 func (o *Console) login(w http.ResponseWriter, r *http.Request) {
-	if err := parse(r); err != nil {
+	if err := parseForm(r); err != nil {
 		status, p, _, _ := explain(err)
 		o.fail(w, nil, status, p)
 		return
@@ -59,8 +60,8 @@ func (o *Console) login(w http.ResponseWriter, r *http.Request) {
 	token := strings.TrimSpace(r.PostForm.Get("token"))
 	caller, err := o.Verifier.Verify(r.Context(), token)
 	if err != nil || !isPerson(caller) {
-		// One answer for whatever was wrong. A right token is accepted however many wrong ones came before.
-		if !o.logins.failed() {
+		// The answer is the same for whatever was wrong. A right token is accepted however many wrong ones came before.
+		if !o.logins.countFailure() {
 			w.Header().Set("Retry-After", "10")
 			o.loginPage(w, http.StatusTooManyRequests,
 				loginPage{Problem: "There were too many tries that failed. Please wait for ten seconds."})
@@ -80,7 +81,7 @@ func (o *Console) login(w http.ResponseWriter, r *http.Request) {
 		o.fail(w, nil, http.StatusServiceUnavailable, unrecordedProblem)
 		return
 	}
-	if old, _ := o.signedIn(r); old != nil {
+	if old, _ := o.sessionOf(r); old != nil {
 		o.sessions.end(old)
 	}
 	_, value, err := o.sessions.begin(token)
@@ -89,32 +90,33 @@ func (o *Console) login(w http.ResponseWriter, r *http.Request) {
 		o.fail(w, nil, http.StatusInternalServerError, problem{"Something went wrong", "The log of pgconsent says what.", ""})
 		return
 	}
-	http.SetCookie(w, o.cookie(value))
+	http.SetCookie(w, o.sessionCookie(value))
 	http.SetCookie(w, &http.Cookie{Name: loginCookie, Path: Base + "login", MaxAge: -1, HttpOnly: true,
-		Secure: o.Secure, SameSite: http.SameSiteStrictMode})
-	http.Redirect(w, r, Base+home(caller.Role), http.StatusSeeOther)
+		Secure: o.OverTLS, SameSite: http.SameSiteStrictMode})
+	http.Redirect(w, r, Base+homePath(caller.Role), http.StatusSeeOther)
 }
 
+// logout ends the session.
 func (o *Console) logout(w http.ResponseWriter, r *http.Request) {
-	s, _ := o.signedIn(r)
+	s, _ := o.sessionOf(r)
 	if s != nil {
-		if err := parse(r); err != nil || !s.checkCSRF(r.PostForm.Get("csrf")) {
-			o.fail(w, nil, http.StatusForbidden, foreignForm)
+		if err := parseForm(r); err != nil || !s.hasCSRFToken(r.PostForm.Get("csrf")) {
+			o.fail(w, nil, http.StatusForbidden, foreignFormProblem)
 			return
 		}
 		o.sessions.end(s)
 	}
-	http.SetCookie(w, o.cookie(""))
+	http.SetCookie(w, o.sessionCookie(""))
 	http.Redirect(w, r, Base+"login", http.StatusSeeOther)
 }
 
-// toLogin redirects to the login page, where the session is missing or over.
-func (o *Console) toLogin(w http.ResponseWriter, r *http.Request, _ []byte) {
+// redirectToLogin redirects to the login page, where the session is missing or over.
+func (o *Console) redirectToLogin(w http.ResponseWriter, r *http.Request, _ []byte) {
 	http.Redirect(w, r, Base+"login", http.StatusSeeOther)
 }
 
-// home is the first page of a role.
-func home(r identity.Role) string {
+// homePath returns the path of the first page of a role.
+func homePath(r identity.Role) string {
 	switch r {
 	case identity.Subject:
 		return "me"
@@ -126,11 +128,11 @@ func home(r identity.Role) string {
 }
 
 func (o *Console) showHome(c *call) (answer, error) {
-	c.nothing = true
-	return answer{to: home(c.caller.Role)}, nil
+	c.unrecorded = true
+	return answer{redirectPath: homePath(c.caller.Role)}, nil
 }
 
-// loginLimiter slows down guessing: freeTries failures are free, then one each second.
+// loginLimiter slows down guessing of tokens: 20 failures are free, then one each second.
 type loginLimiter struct {
 	now  func() time.Time
 	mu   sync.Mutex
@@ -140,6 +142,7 @@ type loginLimiter struct {
 
 const freeTries = 20
 
+// refill allows more failures for the time that has passed.
 func (t *loginLimiter) refill() {
 	now := t.now()
 	if t.at.IsZero() {
@@ -150,8 +153,8 @@ func (t *loginLimiter) refill() {
 	t.at = now
 }
 
-// failed counts a failure, and reports whether it is within the limit.
-func (t *loginLimiter) failed() bool {
+// countFailure counts a failed login, and reports whether it is within the limit.
+func (t *loginLimiter) countFailure() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.refill()

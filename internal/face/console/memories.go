@@ -16,12 +16,12 @@ const maxMemories, maxRecipients = 25, 24
 
 type memoriesPage struct {
 	Subject string
-	Whom    []string // other persons to choose
+	Whom    []string // other persons that the user can choose
 	Many    bool     // there are more persons
 	Own     bool     // the subject is the signed-in user
 	List    []privacy.AuditedMemory
 	Later   bool   // it is not the first page
-	Next    string // handle of the page after this one
+	Next    string // handle of the first memory of the next page; "": this is the last page
 }
 
 func (o *Console) showMemories(c *call) (answer, error) {
@@ -29,7 +29,7 @@ func (o *Console) showMemories(c *call) (answer, error) {
 	if h := c.r.PathValue("handle"); h != "" {
 		meant, ok := c.session.idOf(h)
 		if !ok {
-			return answer{}, unknownHandle()
+			return answer{}, newUnknownHandleError()
 		}
 		subject, after, _ = strings.Cut(meant, "\x00")
 	}
@@ -45,6 +45,7 @@ func (o *Console) showMemoriesAbout(c *call) (answer, error) {
 	return o.about(c, subject, "")
 }
 
+// about shows the memories about a subject.
 func (o *Console) about(c *call, subject, after string) (answer, error) {
 	db, err := o.Service.Database(c.caller)
 	if err != nil {
@@ -54,17 +55,17 @@ func (o *Console) about(c *call, subject, after string) (answer, error) {
 	p := memoriesPage{Subject: subject, Own: subject == c.caller.Subject, Later: after != ""}
 	found, err := db.Privacy.Audit(c, c.caller, privacy.AuditQuestion{Subject: subject, After: after, Most: maxMemories})
 	var named consent.Named
-	switch kept, _ := o.Service.Memories(c.caller); {
+	switch kept, _ := o.Service.KeepsMemories(c.caller); {
 	case !kept:
 		return answer{}, err
-	// The answer is the same if there are none and if they are not for this caller.
+	// The answer is the same if there are no memories and if they are not for this caller.
 	case errors.As(err, &named) && named.Name() == privacy.NotFound:
 	case err != nil:
 		return answer{}, err
 	default:
 		p.List = found.Rows
 		if found.Next != "" {
-			p.Next = c.session.handle(subject + "\x00" + found.Next)
+			p.Next = c.session.handleFor(subject + "\x00" + found.Next)
 		}
 	}
 	if p.Whom, p.Many, err = db.Privacy.AuditableSubjects(c, c.caller, maxRecipients); err != nil {
@@ -93,17 +94,17 @@ func (o *Console) showBeliefs(c *call) (answer, error) {
 	if h := c.r.PathValue("handle"); h != "" {
 		var ok bool
 		if after, ok = c.session.idOf(h); !ok {
-			return answer{}, unknownHandle()
+			return answer{}, newUnknownHandleError()
 		}
 		p.Later = true
 	}
-	found, err := db.Privacy.DerivedBeliefs(c, c.caller, after)
+	found, err := db.Privacy.ListDerivedBeliefs(c, c.caller, after)
 	if err != nil {
 		return answer{}, err
 	}
 	p.List = found.List
 	if found.Next != "" {
-		p.Next = c.session.handle(found.Next)
+		p.Next = c.session.handleFor(found.Next)
 	}
 	return answer{template: "general", title: "Beliefs drawn from your memories", data: p}, nil
 }

@@ -40,18 +40,19 @@ type view struct {
 	Data           any
 }
 
+// link is a link of the navigation.
 type link struct {
 	To, Text string
 	Here     bool
 }
 
-// nav returns the links to the pages of a role.
-func (o *Console) nav(c *call) []link {
+// navigationLinks returns the links to the pages of a role.
+func (o *Console) navigationLinks(c *call) []link {
 	var all []link
 	switch c.caller.Role {
 	case identity.Subject:
 		all = []link{{To: "me", Text: "Who may see"}, {To: "me/seen", Text: "Who has seen"}, {To: "me/history", Text: "History"}}
-		if kept, general := o.Service.Memories(c.caller); kept {
+		if kept, general := o.Service.KeepsMemories(c.caller); kept {
 			all = append(all, link{To: "me/memories", Text: "Memories"})
 			if general {
 				all = append(all, link{To: "me/general", Text: "Beliefs"})
@@ -73,15 +74,15 @@ func (o *Console) nav(c *call) []link {
 }
 
 func (o *Console) style(w http.ResponseWriter, _ *http.Request) {
-	o.embedded(w, "console.css", "text/css; charset=utf-8")
+	o.sendEmbedded(w, "console.css", "text/css; charset=utf-8")
 }
 
 func (o *Console) icon(w http.ResponseWriter, _ *http.Request) {
-	o.embedded(w, "icon.svg", "image/svg+xml")
+	o.sendEmbedded(w, "icon.svg", "image/svg+xml")
 }
 
-// embedded sends a file that is the same for everybody.
-func (o *Console) embedded(w http.ResponseWriter, name, kind string) {
+// sendEmbedded sends a file of the program that is the same for everybody.
+func (o *Console) sendEmbedded(w http.ResponseWriter, name, kind string) {
 	text, err := files.ReadFile(name)
 	if err != nil {
 		http.Error(w, "not found", http.StatusNotFound)

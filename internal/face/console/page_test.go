@@ -29,7 +29,7 @@ func shown(t *testing.T, s operations.AdminService, who identity.Caller, path st
 		t.Fatal(err)
 	}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, Base+path, nil)
-	r.AddCookie(o.cookie(value))
+	r.AddCookie(o.sessionCookie(value))
 	w := httptest.NewRecorder()
 	o.ServeHTTP(w, r)
 	return w.Body.String()

@@ -13,9 +13,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/why"
 )
 
-// The pages of an owner: people and their consents, and why an agent sees a row. An admin reads and changes no consent.
+// The pages of an owner show people and their consents, and why an agent sees a row. An admin reads consents and
+// changes none.
 
-const perPage = 25
+const peoplePerPage = 25
 
 type peoplePage struct {
 	Text    string
@@ -40,28 +41,28 @@ type personRow struct {
 }
 
 func (o *Console) showPeople(c *call) (answer, error) {
-	c.everybody = true
+	c.aboutEverybody = true
 	f := c.session.peopleFilter()
 	p := peoplePage{Text: f.Text, Stream: string(f.Stream)}
 	if h := c.r.PathValue("handle"); h != "" {
 		after, ok := c.session.idOf(h)
 		if !ok {
-			return answer{}, unknownHandle()
+			return answer{}, newUnknownHandleError()
 		}
 		f.After, p.Later = after, true
 	}
-	f.Most = perPage
+	f.PageSize = peoplePerPage
 	found, err := o.Service.People(c, c.caller, f)
 	if err != nil {
 		return answer{}, err
 	}
-	p.Now, p.Unasked = found.Now, !o.Service.AsksRegistry(c.caller)
+	p.Now, p.Unasked = found.Now, !o.Service.ReadsRegistry(c.caller)
 	p.Streams = []streamChoice{{"", "Any", f.Stream == ""}}
 	for _, s := range consent.Streams {
 		p.Streams = append(p.Streams, streamChoice{string(s), streamWords[s], f.Stream == s})
 	}
 	for _, one := range found.List {
-		l := personRow{ID: one.Subject, Handle: c.session.handle(one.Subject)}
+		l := personRow{ID: one.Subject, Handle: c.session.handleFor(one.Subject)}
 		for _, con := range one.Consents {
 			st := newConsentView(con, found.Now)
 			switch {
@@ -81,21 +82,21 @@ func (o *Console) showPeople(c *call) (answer, error) {
 
 // setFilter keeps the search in the session, since no address may have a person's id.
 func (o *Console) setFilter(c *call) (answer, error) {
-	c.everybody = true
+	c.aboutEverybody = true
 	stream := consent.Stream(c.form.Get("stream"))
 	if stream != "" && !slices.Contains(consent.Streams, stream) {
-		return answer{}, errForm
+		return answer{}, errUnreadableForm
 	}
 	text := strings.TrimSpace(c.form.Get("text"))
 	if len(text) > 512 {
-		return answer{}, errLong
+		return answer{}, errLongForm
 	}
 	c.session.setPeopleFilter(registry.PeopleFilter{Text: text, Stream: stream})
-	return answer{to: "people"}, nil
+	return answer{redirectPath: "people"}, nil
 }
 
-// unknownHandle is the error of a handle that this session did not make, or has forgotten.
-func unknownHandle() error {
+// newUnknownHandleError is the error for a handle that this session did not make, or has forgotten.
+func newUnknownHandleError() error {
 	return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonInternal,
 		"this address belongs to another session, or is too old").WithHint("Start at the list of people.")
 }
@@ -106,14 +107,14 @@ type pendingView struct {
 }
 
 func (o *Console) showPending(c *call) (answer, error) {
-	c.everybody = true
+	c.aboutEverybody = true
 	all, err := o.Service.Pending(c, c.caller)
 	if err != nil {
 		return answer{}, err
 	}
 	var list []pendingView
 	for _, t := range all {
-		list = append(list, pendingView{t, c.session.handle(t.Subject)})
+		list = append(list, pendingView{t, c.session.handleFor(t.Subject)})
 	}
 	return answer{template: "pending", title: "Requests for a partnership",
 		data: map[string]any{"List": list, "Now": o.Now()}}, nil
@@ -125,11 +126,11 @@ const maxRowKeys = 50
 func (o *Console) showPerson(c *call) (answer, error) {
 	id, ok := c.session.idOf(c.r.PathValue("handle"))
 	if !ok {
-		return answer{}, unknownHandle()
+		return answer{}, newUnknownHandleError()
 	}
 	c.about = []string{id}
 	p := personView{Subject: id}
-	if err := o.consents(c, &p); err != nil {
+	if err := o.addConsents(c, &p); err != nil {
 		return answer{}, err
 	}
 	if !p.Known {
@@ -142,14 +143,14 @@ func (o *Console) showPerson(c *call) (answer, error) {
 	}
 	slices.Reverse(history)
 	p.History = history
-	p.Sights, p.Unseen = o.sights(c, id)
+	p.Sights, p.Unseen = o.agentViews(c, id)
 	for _, s := range p.Sights {
 		p.Agents = append(p.Agents, s.Agent)
 	}
 	slices.Sort(p.Agents)
 	if p.Unseen == nil {
 		if p.Rows, err = o.Service.RowKeys(c, c.caller, id); err != nil {
-			p.Unseen = o.partFailed("consent.keys", err)
+			p.Unseen = o.missingPartProblem("consent.keys", err)
 		}
 	}
 	for i := range p.Rows {
@@ -167,7 +168,7 @@ type whyPage struct {
 }
 
 func (o *Console) showWhyForm(c *call) (answer, error) {
-	c.everybody = true
+	c.aboutEverybody = true
 	p, err := o.whyFormData(c)
 	return answer{template: "why", title: "Why an agent sees a row or not", data: p}, err
 }
@@ -186,7 +187,7 @@ func (o *Console) whyFormData(c *call) (whyPage, error) {
 }
 
 func (o *Console) answerWhy(c *call) (answer, error) {
-	c.everybody = true
+	c.aboutEverybody = true
 	p, err := o.whyFormData(c)
 	if err != nil {
 		return answer{}, err
@@ -196,10 +197,10 @@ func (o *Console) answerWhy(c *call) (answer, error) {
 		return answer{template: "why", title: "Why an agent sees a row or not", data: p, status: 422}, nil
 	}
 	key := []string{p.Key}
-	if strings.Contains(p.Key, "\n") { // a key with several columns,
+	if strings.Contains(p.Key, "\n") { // The form has a key of several columns as lines.
 		key = strings.Split(strings.ReplaceAll(p.Key, "\r", ""), "\n")
 	}
-	if p.Answer, err = o.Service.Why(c, c.caller, p.Agent, p.Table, key); err != nil {
+	if p.Answer, err = o.Service.ExplainRow(c, c.caller, p.Agent, p.Table, key); err != nil {
 		return answer{}, err
 	}
 	return answer{template: "why", title: "Why an agent sees a row or not", data: p}, nil

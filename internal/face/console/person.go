@@ -14,7 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/why"
 )
 
-// The pages of a subject. Every change is one click, and the next page says what has changed and how to undo it.
+// The pages of a data subject follow. Every change is one click, and the next page says what has changed and how to
+// undo it.
 
 // consentView is a consent as a page shows it.
 type consentView struct {
@@ -33,8 +34,8 @@ type consentView struct {
 }
 
 func newConsentView(c consent.Consent, now time.Time) consentView {
-	s := consentView{Consent: c, Now: now, State: stateWord(c, now), Active: c.ActiveAt(now), Until: c.ExpiresAt,
-		Pending: c.Pending(now), Streamless: c.Stream == ""}
+	s := consentView{Consent: c, Now: now, State: stateWord(c, now), Active: c.IsActiveAt(now), Until: c.ExpiresAt,
+		Pending: c.IsPendingAt(now), Streamless: c.Stream == ""}
 	s.Kind = streamWords[c.Stream]
 	s.Title = "Everybody"
 	switch {
@@ -56,7 +57,7 @@ type personView struct {
 	Known     bool
 	Active    bool
 	Counted   bool         // the person's data count in statistics only
-	Lead      *consentView // the relationship
+	Lead      *consentView // the relationship, which the page shows first
 	Consents  []consentView
 	Now       time.Time
 	Sights    []agentView
@@ -68,7 +69,7 @@ type personView struct {
 	CanLess   bool // the person can reduce the consent to statistics
 	CanTempo  bool // the person can change back to TEMPORARY
 	Several   bool // several consents are active
-	Own       bool // the page is of the signed-in user
+	Own       bool // the page shows the data of the signed-in user
 	Unasked   bool // no rule of the policy reads the registry
 	Remaining int
 
@@ -91,8 +92,8 @@ type agentView struct {
 	Observed               bool
 }
 
-// partFailed describes a part of a page that could not be made; the rest of the page is shown.
-func (o *Console) partFailed(what string, err error) *problem {
+// missingPartProblem describes a part of a page that could not be made; the rest of the page is shown.
+func (o *Console) missingPartProblem(what string, err error) *problem {
 	status, p, _, _ := explain(err)
 	if status >= 500 && status != http.StatusNotImplemented {
 		o.Log.Error("console: a part of a page", "part", what, "error", err)
@@ -100,10 +101,10 @@ func (o *Console) partFailed(what string, err error) *problem {
 	return &p
 }
 
-func (o *Console) sights(c *call, subject string) ([]agentView, *problem) {
+func (o *Console) agentViews(c *call, subject string) ([]agentView, *problem) {
 	all, err := o.Service.Visibility(c, c.caller, subject)
 	if err != nil {
-		return nil, o.partFailed("consent.sight", err)
+		return nil, o.missingPartProblem("consent.sight", err)
 	}
 	var out []agentView
 	for _, s := range all {
@@ -118,8 +119,8 @@ func (o *Console) sights(c *call, subject string) ([]agentView, *problem) {
 	return out, nil
 }
 
-// consents adds the person's consents. The registry may not know the person.
-func (o *Console) consents(c *call, p *personView) error {
+// addConsents adds the person's consents to the page. The registry may not know the person.
+func (o *Console) addConsents(c *call, p *personView) error {
 	all, err := o.Service.Consents(c, c.caller, p.Subject)
 	var unknown *consent.NotFoundError
 	if err != nil && !errors.As(err, &unknown) {
@@ -162,19 +163,19 @@ func (p *personView) fillConsents(now time.Time, all []operations.Status) {
 }
 
 func (o *Console) showOwnData(c *call) (answer, error) {
-	p := personView{Subject: c.caller.Subject, Own: true, Unasked: !o.Service.AsksRegistry(c.caller)}
-	if err := o.consents(c, &p); err != nil {
+	p := personView{Subject: c.caller.Subject, Own: true, Unasked: !o.Service.ReadsRegistry(c.caller)}
+	if err := o.addConsents(c, &p); err != nil {
 		return answer{}, err
 	}
 	if err := o.fillGuardians(c, &p); err != nil {
 		return answer{}, err
 	}
-	p.Kinds = kinds
+	p.Kinds = kindsForParty
 	for name := range o.Service.Agents(c.caller.Database) {
 		p.Parties = append(p.Parties, name)
 	}
 	slices.Sort(p.Parties)
-	p.Sights, p.Unseen = o.sights(c, p.Subject)
+	p.Sights, p.Unseen = o.agentViews(c, p.Subject)
 	return answer{template: "me", title: "Who may see your data", data: p}, nil
 }
 
@@ -201,7 +202,7 @@ type retrievalsPage struct {
 const maxRetrievals = 100
 
 func (o *Console) showRetrievals(c *call) (answer, error) {
-	r, err := o.Service.Report(c, c.caller, access.Request{Via: "console", Retrievals: maxRetrievals, Look: true})
+	r, err := o.Service.Report(c, c.caller, access.Request{Via: "console", Retrievals: maxRetrievals, OnlyDisplayed: true})
 	var unknown *consent.NotFoundError
 	if errors.As(err, &unknown) {
 		return answer{template: "seen", title: "Who has seen your data", data: retrievalsPage{}}, nil
@@ -217,7 +218,7 @@ func (o *Console) showRetrievals(c *call) (answer, error) {
 	return answer{template: "seen", title: "Who has seen your data", data: p}, nil
 }
 
-// change makes a change in the name of the subject.
+// change changes a consent in the name of the signed-in subject.
 func (o *Console) change(c *call, command consent.Command) (operations.Change, error) {
 	command.Subject, command.Via = c.caller.Subject, "console"
 	if g := c.form.Get("grantee"); g != "" {
@@ -240,7 +241,7 @@ func (o *Console) withdrawConsent(c *call) (answer, error) {
 			return answer{}, err
 		}
 		for _, s := range all {
-			if !s.ActiveAt(s.Now) && !s.Pending(s.Now) {
+			if !s.IsActiveAt(s.Now) && !s.IsPendingAt(s.Now) {
 				continue
 			}
 			if _, err := o.Service.Change(c, c.caller,
@@ -251,19 +252,19 @@ func (o *Console) withdrawConsent(c *call) (answer, error) {
 		}
 		c.session.setFlash(flash{"done", "Every consent is withdrawn",
 			"From their next statement on, no agent sees your data by your consent." + giveAgainNote})
-		return answer{to: "me"}, nil
+		return answer{redirectPath: "me"}, nil
 	}
 	done, err := o.change(c, consent.Command{Do: consent.Revoke})
 	if err != nil {
 		return answer{}, err
 	}
-	if done.Number == 0 {
+	if done.RecordNumber == 0 {
 		c.session.setFlash(flash{"note", "This was withdrawn before", "Nothing has changed."})
 	} else {
 		c.session.setFlash(flash{"done", "Your consent is withdrawn",
 			"From their next statement on, agents see nothing by this consent." + giveAgainNote})
 	}
-	return answer{to: "me"}, nil
+	return answer{redirectPath: "me"}, nil
 }
 
 // giveConsentAgain gives a consent again that has ended: TEMPORARY, or one with the same grantee, scope and purposes.
@@ -289,7 +290,7 @@ func (o *Console) giveConsentAgain(c *call) (answer, error) {
 	case before.Stream == "":
 		command.Stream, command.Categories, command.Purposes = "", before.Categories, before.Purposes
 		if !before.ExpiresAt.IsZero() {
-			command.For = before.ExpiresAt.Sub(before.GivenAt)
+			command.Duration = before.ExpiresAt.Sub(before.GivenAt)
 		}
 	case before.Stream == consent.Anonymous:
 		command.Stream, command.Purposes = consent.Anonymous, before.Purposes
@@ -305,10 +306,10 @@ func (o *Console) giveConsentAgain(c *call) (answer, error) {
 		text = "It is active from now on, until " + date(done.Consent.ExpiresAt) + " unless it is renewed."
 	}
 	c.session.setFlash(flash{"done", "You have given your consent", text + " You can withdraw it at any time, with one click."})
-	return answer{to: "me"}, nil
+	return answer{redirectPath: "me"}, nil
 }
 
-// reduceConsent changes to a stream that shows less.
+// reduceConsent changes the relationship to a stream that shows less to agents.
 func (o *Console) reduceConsent(c *call) (answer, error) {
 	to := consent.Stream(c.form.Get("to"))
 	if _, err := o.change(c, consent.Command{Do: consent.Degrade, Stream: to}); err != nil {
@@ -321,7 +322,7 @@ func (o *Console) reduceConsent(c *call) (answer, error) {
 	}
 	c.session.setFlash(flash{"done", "Agents see less of you from now on",
 		text + " You can also withdraw completely, or ask for a partnership again; data that were removed do not come back."})
-	return answer{to: "me"}, nil
+	return answer{redirectPath: "me"}, nil
 }
 
 func (o *Console) askForPartnership(c *call) (answer, error) {
@@ -336,13 +337,14 @@ func (o *Console) askForPartnership(c *call) (answer, error) {
 	}
 	c.session.setFlash(flash{"done", "You have asked for a partnership",
 		text + " Withdrawing your consent also withdraws the request."})
-	return answer{to: "me"}, nil
+	return answer{redirectPath: "me"}, nil
 }
 
+// report sends the report to the data subject as a file.
 func (o *Console) report(c *call) (answer, error) {
 	format := c.form.Get("format")
 	if format != "html" && format != "json" {
-		return answer{}, errForm
+		return answer{}, errUnreadableForm
 	}
 	r, err := o.Service.Report(c, c.caller, access.Request{Via: "console", Format: format, Retrievals: 10_000})
 	if err != nil {
@@ -350,9 +352,9 @@ func (o *Console) report(c *call) (answer, error) {
 	}
 	var b bytes.Buffer
 	f := &file{name: "access-report.html", kind: "text/html; charset=utf-8"}
-	write := r.HTML
+	write := r.WriteHTML
 	if format == "json" {
-		f.name, f.kind, write = "access-report.json", "application/json", r.JSON
+		f.name, f.kind, write = "access-report.json", "application/json", r.WriteJSON
 	}
 	if err := write(&b); err != nil {
 		return answer{}, err

@@ -22,11 +22,11 @@ import (
 // with a key that only the browser's cookie has. Sessions are in memory: a restart ends them.
 
 const (
-	idleTimeout          = 15 * time.Minute // without a request
+	idleTimeout          = 15 * time.Minute // how long a session lasts without a request
 	maxSessionLifetime   = 8 * time.Hour    // how long a session lasts at most
-	maxSessions          = 1000             // sessions
+	maxSessions          = 1000             // how many sessions there may be
 	maxSessionsPerToken  = 20               // how many sessions one token may have
-	maxHandlesPerSession = 5000             // handles of a session
+	maxHandlesPerSession = 5000             // how many handles a session may have
 )
 
 // sessions are the open sessions.
@@ -38,11 +38,11 @@ type sessions struct {
 
 // session is a signed-in user.
 type session struct {
-	id     [sha256.Size]byte
-	token  [sha256.Size]byte // its SHA-256, to count the sessions of one token
-	sealed []byte
-	csrf   string
-	since  time.Time
+	id             [sha256.Size]byte
+	token          [sha256.Size]byte // its SHA-256, to count the sessions of one token
+	encryptedToken []byte
+	csrf           string
+	since          time.Time
 
 	mu           sync.Mutex
 	last         time.Time
@@ -63,14 +63,15 @@ func newSessions(now func() time.Time) *sessions {
 	return &sessions{now: now, all: map[[sha256.Size]byte]*session{}}
 }
 
-// derive derives a key or an id from a cookie's secret; none of them leads to another.
+// derive derives a key or an id from the secret of a cookie. From one derived value nobody can compute another.
 func derive(secret []byte, use string) []byte {
 	m := hmac.New(sha256.New, secret)
 	m.Write([]byte("pgconsent console " + use))
 	return m.Sum(nil)
 }
 
-func sealing(secret []byte) (cipher.AEAD, error) {
+// sessionCipher returns the cipher that encrypts the token of a session.
+func sessionCipher(secret []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(derive(secret, "token"))
 	if err != nil {
 		return nil, err
@@ -85,13 +86,13 @@ func (o *sessions) begin(token string) (*session, string, error) {
 	if _, err := rand.Read(secret); err != nil {
 		return nil, "", err
 	}
-	seal, err := sealing(secret)
+	seal, err := sessionCipher(secret)
 	if err != nil {
 		return nil, "", err
 	}
 	now := o.now()
 	s := &session{
-		id: [sha256.Size]byte(derive(secret, "id")), token: sha256.Sum256([]byte(token)), sealed: seal.Seal(nil,
+		id: [sha256.Size]byte(derive(secret, "id")), token: sha256.Sum256([]byte(token)), encryptedToken: seal.Seal(nil,
 			nil, []byte(token), nil),
 		csrf: base64.RawURLEncoding.EncodeToString(derive(secret, "form")), since: now, last: now, handles: map[string]string{},
 	}
@@ -100,14 +101,14 @@ func (o *sessions) begin(token string) (*session, string, error) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.sweep(now)
+	o.removeExpired(now)
 	o.makeRoom(func(*session) bool { return true }, maxSessions)
 	o.makeRoom(func(other *session) bool { return other.token == s.token }, maxSessionsPerToken)
 	o.all[s.id] = s
 	return s, base64.RawURLEncoding.EncodeToString(secret), nil
 }
 
-// makeRoom ends sessions for which meant is true until there is room for one more.
+// makeRoom ends sessions for which meant returns true until there is room for one more.
 func (o *sessions) makeRoom(meant func(*session) bool, most int) {
 	for {
 		n := 0
@@ -128,8 +129,8 @@ func (o *sessions) makeRoom(meant func(*session) bool, most int) {
 	}
 }
 
-// sweep removes the expired sessions.
-func (o *sessions) sweep(now time.Time) {
+// removeExpired removes the expired sessions.
+func (o *sessions) removeExpired(now time.Time) {
 	for id, s := range o.all {
 		if s.expired(now) {
 			delete(o.all, id)
@@ -137,6 +138,7 @@ func (o *sessions) sweep(now time.Time) {
 	}
 }
 
+// expired reports whether the session has ended by a timeout.
 func (s *session) expired(now time.Time) bool {
 	return now.Sub(s.lastUsed()) > idleTimeout || now.Sub(s.since) > maxSessionLifetime
 }
@@ -147,7 +149,7 @@ func (s *session) lastUsed() time.Time {
 	return s.last
 }
 
-// find returns the session of a secret, and notes that it was used.
+// find returns the session whose cookie has this secret, and notes that it was used.
 func (o *sessions) find(secret []byte) *session {
 	now := o.now()
 	o.mu.Lock()
@@ -166,19 +168,20 @@ func (o *sessions) find(secret []byte) *session {
 	return s
 }
 
+// end ends a session.
 func (o *sessions) end(s *session) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.all, s.id)
 }
 
-// caller verifies the session's token again.
-func (s *session) caller(ctx context.Context, v identity.Verifier, secret []byte) (identity.Caller, error) {
-	seal, err := sealing(secret)
+// verifyCaller verifies the session's token again and returns its caller.
+func (s *session) verifyCaller(ctx context.Context, v identity.Verifier, secret []byte) (identity.Caller, error) {
+	seal, err := sessionCipher(secret)
 	if err != nil {
 		return identity.Caller{}, err
 	}
-	token, err := seal.Open(nil, nil, s.sealed, nil)
+	token, err := seal.Open(nil, nil, s.encryptedToken, nil)
 	if err != nil {
 		return identity.Caller{}, errors.New("the session's token does not open")
 	}
@@ -198,8 +201,8 @@ func isPerson(c identity.Caller) bool {
 	return false
 }
 
-// checkCSRF reports whether a form was made for this session.
-func (s *session) checkCSRF(token string) bool {
+// hasCSRFToken reports whether a form was made for this session.
+func (s *session) hasCSRFToken(token string) bool {
 	return subtle.ConstantTimeCompare([]byte(token), []byte(s.csrf)) == 1
 }
 
@@ -218,8 +221,8 @@ func (s *session) takeFlash() *flash {
 	return t
 }
 
-// handle returns the name of an id in addresses of this session, which nobody else can make or resolve.
-func (s *session) handle(id string) string {
+// handleFor returns the handle that stands for an id in addresses of this session. Nobody else can make or resolve it.
+func (s *session) handleFor(id string) string {
 	m := hmac.New(sha256.New, s.key[:])
 	m.Write([]byte(id))
 	h := base64.RawURLEncoding.EncodeToString(m.Sum(nil)[:12])
@@ -239,7 +242,7 @@ func (s *session) idOf(handle string) (string, bool) {
 	return id, ok
 }
 
-// peopleFilter returns the last search.
+// peopleFilter returns the search that the user made last on the page of people.
 func (s *session) peopleFilter() registry.PeopleFilter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,16 +256,16 @@ func (s *session) setPeopleFilter(f registry.PeopleFilter) {
 }
 
 func (o *Console) cookieName() string {
-	if o.Secure {
+	if o.OverTLS {
 		return "__Secure-pgconsent"
 	}
 	return "pgconsent"
 }
 
-// cookie makes the session cookie: for these pages only, not sent by other sites or visible to scripts, and gone with
-// the browser.
-func (o *Console) cookie(value string) *http.Cookie {
-	c := &http.Cookie{Name: o.cookieName(), Value: value, Path: Base, HttpOnly: true, Secure: o.Secure,
+// sessionCookie makes the session cookie. It is for these pages only, not sent by other sites or visible to scripts,
+// and gone with the browser.
+func (o *Console) sessionCookie(value string) *http.Cookie {
+	c := &http.Cookie{Name: o.cookieName(), Value: value, Path: Base, HttpOnly: true, Secure: o.OverTLS,
 		SameSite: http.SameSiteStrictMode}
 	if value == "" {
 		c.MaxAge = -1
@@ -270,8 +273,8 @@ func (o *Console) cookie(value string) *http.Cookie {
 	return c
 }
 
-// signedIn returns the session of a request, and the secret of its cookie, if there is one.
-func (o *Console) signedIn(r *http.Request) (*session, []byte) {
+// sessionOf returns the session of a request, and the secret of its cookie, if there is one.
+func (o *Console) sessionOf(r *http.Request) (*session, []byte) {
 	c, err := r.Cookie(o.cookieName())
 	if err != nil {
 		return nil, nil

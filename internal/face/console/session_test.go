@@ -42,14 +42,14 @@ func TestSessionsEnd(t *testing.T) {
 	if s == nil {
 		t.Fatal("there is no session")
 	}
-	if c, err := s.caller(t.Context(), v, secret); err != nil || c.Subject != "ada" {
+	if c, err := s.verifyCaller(t.Context(), v, secret); err != nil || c.Subject != "ada" {
 		t.Errorf("%+v %v", c, err)
 	}
 	other := make([]byte, 32)
 	if all.find(other) != nil {
 		t.Error("an invented cookie opens a session")
 	}
-	if _, err := s.caller(t.Context(), v, other); err == nil {
+	if _, err := s.verifyCaller(t.Context(), v, other); err == nil {
 		t.Error("the token opens with another cookie")
 	}
 	// Used again and again it lives for its longest, and no longer.
@@ -72,11 +72,11 @@ func TestSessionsEnd(t *testing.T) {
 	secret = open("secret-token")
 	s = all.find(secret)
 	v["secret-token"] = identity.Caller{Name: "chat", Role: identity.Agent, Agent: "chat"}
-	if _, err := s.caller(t.Context(), v, secret); err == nil {
+	if _, err := s.verifyCaller(t.Context(), v, secret); err == nil {
 		t.Error("an agent's token goes on")
 	}
 	delete(v, "secret-token")
-	if _, err := s.caller(t.Context(), v, secret); err == nil {
+	if _, err := s.verifyCaller(t.Context(), v, secret); err == nil {
 		t.Error("a token that was taken away goes on")
 	}
 	// There are not too many, of all and of one token, and the ones that were idle longest go.
@@ -107,15 +107,15 @@ func TestHandlesAreOfOneSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := a.handle("ada")
-	if id, ok := a.idOf(h); !ok || id != "ada" || a.handle("ada") != h {
+	h := a.handleFor("ada")
+	if id, ok := a.idOf(h); !ok || id != "ada" || a.handleFor("ada") != h {
 		t.Error("a handle does not lead back")
 	}
-	if _, ok := b.idOf(h); ok || b.handle("ada") == h {
+	if _, ok := b.idOf(h); ok || b.handleFor("ada") == h {
 		t.Error("a handle of another session leads somewhere")
 	}
 	for i := range maxHandlesPerSession + 10 {
-		a.handle(fmt.Sprint(i))
+		a.handleFor(fmt.Sprint(i))
 	}
 	if len(a.handles) > maxHandlesPerSession {
 		t.Errorf("%d handles", len(a.handles))
@@ -127,16 +127,16 @@ func TestTriesAreSlowed(t *testing.T) {
 	now := time.Now()
 	tr := &loginLimiter{now: func() time.Time { return now }}
 	for i := range freeTries {
-		if !tr.failed() {
+		if !tr.countFailure() {
 			t.Fatalf("try %d is too many", i)
 		}
 	}
-	if tr.failed() {
+	if tr.countFailure() {
 		t.Error("any number is free")
 	}
 	now = now.Add(2 * time.Second)
 	for i, want := range []bool{true, true, false} {
-		if tr.failed() != want {
+		if tr.countFailure() != want {
 			t.Errorf("failure %d after two seconds: it is not one each second", i)
 		}
 	}

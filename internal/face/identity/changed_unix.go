@@ -4,5 +4,5 @@ package identity
 
 import "syscall"
 
-// changeTime is when the contents or the attributes of a file changed last.
+// changeTime returns when the contents or the attributes of a file changed last.
 func changeTime(st *syscall.Stat_t) syscall.Timespec { return st.Ctim }

@@ -23,16 +23,17 @@ import (
 
 // Token is an entry of the tokens file.
 type Token struct {
-	Name     string `yaml:"name"`
-	Role     Role   `yaml:"role"`
-	Subject  string `yaml:"subject,omitempty"`
-	Agent    string `yaml:"agent,omitempty"`
-	Database string `yaml:"database,omitempty"` // required if there are several databases, except for an agent
-	SHA256   string `yaml:"sha256"`             // the hash of the token, in hex
+	Name    string `yaml:"name"`
+	Role    Role   `yaml:"role"`
+	Subject string `yaml:"subject,omitempty"`
+	Agent   string `yaml:"agent,omitempty"`
+	// the database of the caller; required if there are several, except for an agent
+	Database string `yaml:"database,omitempty"`
+	SHA256   string `yaml:"sha256"` // the hash of the token, in hex
 	Disabled bool   `yaml:"disabled,omitempty"`
 }
 
-// tokensFile is the whole of it.
+// tokensFile is the content of the tokens file.
 type tokensFile struct {
 	Tokens []Token `yaml:"tokens"`
 }
@@ -55,7 +56,7 @@ func NewToken() (token, sum string, err error) {
 	return token, Sum(token), nil
 }
 
-// Sum is the hash of a token that the file keeps.
+// Sum returns the SHA-256 of a token, which the tokens file has in place of the token.
 func Sum(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
@@ -75,7 +76,7 @@ func (t Token) Check() error {
 	if (t.Role == Agent) != (t.Agent != "") {
 		return fmt.Errorf("token %s: a token of the role agent, and no other, names its agent", t.Name)
 	}
-	if !validSubject(t.Subject) {
+	if !isValidSubject(t.Subject) {
 		return fmt.Errorf("token %s: the subject must be text of at most %d bytes without control characters, "+
 			"and not *", t.Name, maxSubject)
 	}
@@ -85,7 +86,8 @@ func (t Token) Check() error {
 	return nil
 }
 
-func validSubject(id string) bool {
+// isValidSubject reports whether the consent registry takes the id.
+func isValidSubject(id string) bool {
 	return len(id) <= maxSubject && utf8.ValidString(id) && id != "*" && !slices.ContainsFunc([]rune(id), unicode.IsControl)
 }
 
@@ -169,7 +171,7 @@ func AddToken(path string, c *config.Config, t Token, replace bool) error {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity, "%v",
 			err).WithHint("The configuration is %s.", c.Path)
 	}
-	return update(path, func(all []Token) ([]Token, error) {
+	return updateFile(path, func(all []Token) ([]Token, error) {
 		i := slices.IndexFunc(all, func(o Token) bool { return o.Name == t.Name })
 		if i < 0 {
 			return append(all, t), nil
@@ -186,7 +188,7 @@ func AddToken(path string, c *config.Config, t Token, replace bool) error {
 
 // RevokeToken disables a token. Its entry stays, since records may have its name.
 func RevokeToken(path, name string) error {
-	return update(path, func(all []Token) ([]Token, error) {
+	return updateFile(path, func(all []Token) ([]Token, error) {
 		for i := range all {
 			if all[i].Name == name {
 				all[i].Disabled = true
@@ -198,7 +200,8 @@ func RevokeToken(path, name string) error {
 	})
 }
 
-func update(path string, change func([]Token) ([]Token, error)) error {
+// updateFile replaces the entries of a tokens file by what change makes of them.
+func updateFile(path string, change func([]Token) ([]Token, error)) error {
 	return config.UpdateSecret(path, func() ([]byte, error) {
 		all, err := ReadTokens(path)
 		if err == nil {

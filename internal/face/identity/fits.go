@@ -14,11 +14,11 @@ import (
 // minRSABits is the shortest RSA key in bits (RFC 7518, 3.3): shorter ones have been factored.
 const minRSABits = 2048
 
-// curves are the curves of the algorithms that use elliptic curves.
-var curves = map[string]string{"ES256": "P-256", "ES384": "P-384", "ES512": "P-521"}
+// algorithmCurves are the elliptic curves by the algorithms that use them.
+var algorithmCurves = map[string]string{"ES256": "P-256", "ES384": "P-384", "ES512": "P-521"}
 
-// checkKey checks that a key is one for the algorithm. A public key that was taken for a shared secret would let
-// anybody sign.
+// checkKey checks that a key is one for the algorithm. If a public key were taken for a shared secret, anybody could
+// sign.
 func checkKey(key jwk.Key, algorithm jwa.SignatureAlgorithm) error {
 	if _, unknown := key.(jwk.UnsupportedKey); unknown {
 		return errors.New("its key cannot be read")
@@ -47,7 +47,7 @@ func checkKey(key jwk.Key, algorithm jwa.SignatureAlgorithm) error {
 		}
 		return nil
 	case *ecdsa.PublicKey:
-		if want, ok := curves[algorithm.String()]; ok && public.Params().Name == want {
+		if want, ok := algorithmCurves[algorithm.String()]; ok && public.Params().Name == want {
 			return nil
 		}
 	case ed25519.PublicKey:

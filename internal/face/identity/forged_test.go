@@ -179,7 +179,7 @@ func (f *forger) refuses(what, token string) {
 		f.Errorf("%s: %+v, %v", what, c, err)
 		return
 	}
-	if claims, until, err := f.v.Agent(f.Context(), token, "robot", "app"); err == nil || claims != nil {
+	if claims, until, err := f.v.VerifyAgent(f.Context(), token, "robot", "app"); err == nil || claims != nil {
 		f.Errorf("%s as a password: %v until %v", what, claims, until)
 	}
 	// The log has the cause, and of the token nothing.
@@ -505,7 +505,7 @@ func TestProviderInTrouble(t *testing.T) {
 	elsewhere := httptest.NewServer(good)
 	defer elsewhere.Close()
 	f.config.JWT.JWKS = server.URL
-	t.Cleanup(func() { fetcher.Timeout = keysWithin })
+	t.Cleanup(func() { keysClient.Timeout = keysTimeout })
 	over := make(chan struct{})
 	defer close(over)
 	begin := func() {
@@ -518,7 +518,7 @@ func TestProviderInTrouble(t *testing.T) {
 	for what, h := range map[string]http.HandlerFunc{
 		"it redirects": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) },
 		"it is huge": func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write([]byte(strings.TrimSuffix(known, "]}") + strings.Repeat(" ", keysSize) + "]}"))
+			_, _ = w.Write([]byte(strings.TrimSuffix(known, "]}") + strings.Repeat(" ", maxKeysBytes) + "]}"))
 		},
 		"it is down":    func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
 		"it hangs up":   func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
@@ -528,8 +528,8 @@ func TestProviderInTrouble(t *testing.T) {
 		"it has no key": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"keys":[]}`)) },
 	} {
 		answer.Store(h)
-		if fetcher.Timeout = time.Minute; what == "it is silent" {
-			fetcher.Timeout = 100 * time.Millisecond
+		if keysClient.Timeout = time.Minute; what == "it is silent" {
+			keysClient.Timeout = 100 * time.Millisecond
 		}
 		begin()
 		f.refuses(what, token("r"))
@@ -537,7 +537,7 @@ func TestProviderInTrouble(t *testing.T) {
 			t.Errorf("%s: it is told as a call that took too long", what)
 		}
 		answer.Store(good)
-		fetcher.Timeout = time.Minute
+		keysClient.Timeout = time.Minute
 		f.now = f.now.Add(keysPause)
 		f.takes(what+", and is mended", token("r"))
 	}

@@ -15,25 +15,25 @@ import (
 // Role is the role of a caller.
 type Role string
 
-// The roles. The zero value is none.
+// The roles of callers. The zero value is no role. |const (
 const (
 	Subject  Role = "subject"  // a person whose consents are recorded
 	Admin    Role = "admin"    // reads consents and changes none
 	Agent    Role = "agent"    // a login of the configuration
-	System   Role = "system"   // the application, on behalf of its users; expiry
+	System   Role = "system"   // the application, which acts for its users, and removes what has expired
 	Operator Role = "operator" // runs pgconsent: sees sessions and decisions
 )
 
-// Roles are all of them.
+// Roles are all roles of callers.
 var Roles = []Role{Subject, Admin, Agent, System, Operator}
 
-// Caller is who calls.
+// Caller is the person or program that makes a call, as its token says.
 type Caller struct {
 	Name     string // the name of the token, or the subject of a JWT, for the audit
 	Role     Role
-	Subject  string            // role subject: whose consents these are
-	Agent    string            // role agent: a login of the configuration
-	Database string            // as the configuration names it; never empty
+	Subject  string            // data subject whose consents these are, with the role subject
+	Agent    string            // login of the configuration, with the role agent
+	Database string            // name of a database in the configuration; never empty
 	Claims   map[string]string // attributes of an agent from a JWT, by their names in the policy; nil for static tokens
 	Until    time.Time         // when a JWT expires; zero: never
 }
@@ -58,7 +58,7 @@ func NewContext(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, key{}, c)
 }
 
-// FromContext returns the verified caller.
+// FromContext returns the verified caller that ctx has.
 func FromContext(ctx context.Context) (Caller, bool) {
 	c, ok := ctx.Value(key{}).(Caller)
 	return c, ok

@@ -26,18 +26,18 @@ type JWT struct {
 	config func() *config.Config
 	keys   *keys
 	now    func() time.Time
-	secret []byte // random, for the codes in names
+	secret []byte // random, for the codes that stand for names in records
 }
 
-// maxToken limits the tokens that are parsed.
-const maxToken = 8 << 10
+// maxTokenBytes limits the length of the tokens that are parsed.
+const maxTokenBytes = 8 << 10
 
 // NewJWT makes the verifier of the configuration's section jwt. It reads the keys when they are first needed.
 func NewJWT(c func() *config.Config) *JWT {
 	j := c().JWT
 	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // never fails
-	return &JWT{config: c, keys: &keys{source: j.JWKS, remote: j.Remote()}, now: time.Now, secret: secret}
+	_, _ = rand.Read(secret) // rand.Read never returns an error.
+	return &JWT{config: c, keys: &keys{source: j.JWKS, remote: j.IsRemote()}, now: time.Now, secret: secret}
 }
 
 // Verify implements Verifier.
@@ -49,8 +49,10 @@ func (v *JWT) Verify(ctx context.Context, bearer string) (Caller, error) {
 	return c, nil
 }
 
-// Agent verifies a token that an agent sends as its password. It returns the attributes in its claims, and its expiry.
-func (v *JWT) Agent(ctx context.Context, password, agent, database string) (claims map[string]string, until time.Time,
+// VerifyAgent verifies a token that an agent sends as its password. It returns the attributes in its claims, and its
+// expiry.
+func (v *JWT) VerifyAgent(ctx context.Context, password, agent, database string) (claims map[string]string,
+	until time.Time,
 	err error) {
 	c, until, err := v.read(ctx, password)
 	if err != nil {
@@ -69,18 +71,18 @@ func (v *JWT) read(ctx context.Context, token string) (Caller, time.Time, error)
 	if j == nil {
 		return Caller{}, none, errors.New("none are taken")
 	}
-	if len(token) > maxToken {
+	if len(token) > maxTokenBytes {
 		return Caller{}, none, errors.New("it is too long")
 	}
 	header, given, err := parseCompact(token)
 	if err != nil {
 		return Caller{}, none, err
 	}
-	algorithm, err := header.algorithm(j.Algorithms)
+	algorithm, err := header.signatureAlgorithm(j.Algorithms)
 	if err != nil {
 		return Caller{}, none, err
 	}
-	id, err := header.text("kid")
+	id, err := header.stringMember("kid")
 	if err != nil {
 		return Caller{}, none, err
 	}
@@ -88,28 +90,29 @@ func (v *JWT) read(ctx context.Context, token string) (Caller, time.Time, error)
 	if err != nil {
 		return Caller{}, none, err
 	}
-	if err := given.times(); err != nil {
+	if err := given.checkTimes(); err != nil {
 		return Caller{}, none, err
 	}
 	read, err := jwt.Parse([]byte(token), jwt.WithKey(algorithm, key), jwt.WithValidate(true),
 		jwt.WithIssuer(j.Issuer), jwt.WithAudience(j.Audience),
-		jwt.WithAcceptableSkew(j.Tolerance()), jwt.WithRequiredClaim(jwt.ExpirationKey), jwt.WithClock(jwt.ClockFunc(v.now)))
+		jwt.WithAcceptableSkew(j.ClockTolerance()), jwt.WithRequiredClaim(jwt.ExpirationKey),
+		jwt.WithClock(jwt.ClockFunc(v.now)))
 	if err != nil {
-		// the text of the library's error may quote claims
+		// The text of the library's error may quote claims.
 		return Caller{}, none, errors.New("its signature, issuer, audience or time is not right")
 	}
 	until, _ := read.Expiration()
-	out, err := v.caller(c, given)
-	out.Until = until.Add(j.Tolerance())
+	out, err := v.callerOf(c, given)
+	out.Until = until.Add(j.ClockTolerance())
 	return out, out.Until, err
 }
 
-// caller returns the caller that the claims stand for under the configuration.
-func (v *JWT) caller(c *config.Config, given jsonObject) (Caller, error) {
+// callerOf returns the caller that the claims stand for under the configuration.
+func (v *JWT) callerOf(c *config.Config, given jsonObject) (Caller, error) {
 	j := c.JWT
 	var wrong error
 	text := func(claim string) string {
-		said, err := given.text(claim)
+		said, err := given.stringMember(claim)
 		wrong = errors.Join(wrong, err)
 		return said
 	}
@@ -131,7 +134,7 @@ func (v *JWT) caller(c *config.Config, given jsonObject) (Caller, error) {
 	}
 	switch role {
 	case Subject:
-		if t.Subject == "" || !validSubject(t.Subject) {
+		if t.Subject == "" || !isValidSubject(t.Subject) {
 			return Caller{}, errors.New("it names no subject")
 		}
 	case Agent:
@@ -139,7 +142,7 @@ func (v *JWT) caller(c *config.Config, given jsonObject) (Caller, error) {
 			return Caller{}, errors.New("it names no agent with auth: jwt")
 		}
 	}
-	t.Name = v.name(role, t.Name)
+	t.Name = v.nameOf(role, t.Name)
 	out, err := t.caller(c)
 	if err != nil || role != Agent {
 		return out, err
@@ -159,18 +162,19 @@ func (v *JWT) caller(c *config.Config, given jsonObject) (Caller, error) {
 	return out, nil
 }
 
-// name is the caller's name in records and sessions. The sub of a subject's or an agent's token may be a person's name,
-// which no log may have: for these it is a code that is stable as long as this process runs. Staff have their names.
-func (v *JWT) name(role Role, sub string) string {
+// nameOf returns the caller's name in records and sessions. The sub of a subject's or an agent's token may be a
+// person's name, which no log may have. For these it returns a code that stays the same as long as this process runs.
+// Staff keep their names.
+func (v *JWT) nameOf(role Role, sub string) string {
 	if role != Subject && role != Agent {
-		return "jwt " + printable(sub)
+		return "jwt " + printableName(sub)
 	}
 	h := hmac.New(sha256.New, v.secret)
 	h.Write([]byte(sub))
 	return "jwt " + hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-var wholeNumber = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
+var integerForm = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
 
 // attributeText converts a claim to the text of an attribute: a list becomes a PostgreSQL array.
 func attributeText(value any) (string, error) {
@@ -181,7 +185,7 @@ func attributeText(value any) (string, error) {
 		}
 		return v, nil
 	case json.Number:
-		if !wholeNumber.MatchString(v.String()) {
+		if !integerForm.MatchString(v.String()) {
 			return "", errors.New("it is not a whole number, in digits alone")
 		}
 		return v.String(), nil
@@ -190,7 +194,7 @@ func attributeText(value any) (string, error) {
 		quoted := make([]string, len(v))
 		for i, one := range v {
 			text, is := one.(string)
-			if number, ok := one.(json.Number); ok && wholeNumber.MatchString(number.String()) {
+			if number, ok := one.(json.Number); ok && integerForm.MatchString(number.String()) {
 				text, is = number.String(), true
 			}
 			if !is {
@@ -204,8 +208,8 @@ func attributeText(value any) (string, error) {
 	}
 }
 
-// printable makes a name from another system fit for one line of a record.
-func printable(name string) string {
+// printableName makes a name from another system fit for one line of a record.
+func printableName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return '_'

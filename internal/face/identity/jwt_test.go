@@ -205,12 +205,13 @@ func TestJWT(t *testing.T) {
 	}
 	// An agent's token is no other's, and a subject's is no agent's.
 	robot := p.token(map[string]any{"role": "agent", "agent": "robot", "uid": "u1"})
-	if claims, until, err := v.Agent(t.Context(), robot, "robot", "app"); err != nil || claims["user"] != "u1" || until.IsZero() {
+	if claims, until, err := v.VerifyAgent(t.Context(), robot, "robot", "app"); err != nil || claims["user"] != "u1" ||
+		until.IsZero() {
 		t.Error(claims, err)
 	}
 	for _, wrong := range []struct{ token, agent, database string }{
 		{robot, "chat", "app"}, {robot, "robot", "other"}, {p.token(nil), "robot", "app"}, {"", "robot", "app"}} {
-		if _, _, err := v.Agent(t.Context(), wrong.token, wrong.agent, wrong.database); err == nil {
+		if _, _, err := v.VerifyAgent(t.Context(), wrong.token, wrong.agent, wrong.database); err == nil {
 			t.Errorf("taken for %s on %s", wrong.agent, wrong.database)
 		}
 	}
@@ -253,16 +254,16 @@ func TestRotation(t *testing.T) {
 		t.Error("a new key is not asked for")
 	}
 	text.Store(keySet(t, second))
-	now = now.Add(keysFresh + time.Second)
+	now = now.Add(keysFreshTime + time.Second)
 	if takes(first) || !takes(second) {
 		t.Error("a key that is gone is still taken")
 	}
 	text.Store([]byte(nil))
-	now = now.Add(keysFresh + time.Second)
+	now = now.Add(keysFreshTime + time.Second)
 	if !takes(second) {
 		t.Error("a provider that is down for a moment locks everybody out")
 	}
-	now = now.Add(keysLast)
+	now = now.Add(keysMaxAge)
 	if takes(second) {
 		t.Error("keys that nobody could ask for in an hour are taken")
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwk"
 )
 
-// keys caches the public keys of an identity provider. They are read again when they are stale, or when a token names
-// an unknown key.
+// keys caches the public keys of an identity provider. They are read again when they are old, or when a token names an
+// unknown key.
 type keys struct {
 	source string
 	remote bool
@@ -30,38 +30,39 @@ type keys struct {
 
 // Lifetimes and limits of the keys.
 const (
-	keysFresh  = 5 * time.Minute // afterwards they are read again
-	keysLast   = time.Hour       // afterwards they are not used, if reading has failed
-	keysPause  = 5 * time.Second // between two requests
-	keysWithin = 5 * time.Second // timeout of a request
-	keysSize   = 1 << 20         // bytes of an answer with keys
-	fileFresh  = time.Second     // a file is cheap
+	keysFreshTime = 5 * time.Minute // how old keys may be before they are read again
+	keysMaxAge    = time.Hour       // how old keys may be used if reading them again has failed
+	keysPause     = 5 * time.Second // pause between two requests for keys
+	keysTimeout   = 5 * time.Second // timeout of a request for keys
+	maxKeysBytes  = 1 << 20         // largest answer with keys, in bytes
+	fileFreshTime = time.Second     // how old keys from a file may be: reading a file again is cheap
 )
 
-var fetcher = &http.Client{
-	Timeout:       keysWithin,
+var keysClient = &http.Client{
+	Timeout:       keysTimeout,
 	CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("the address of the keys redirects") },
 }
 
 // find returns the key with the id that fits the algorithm; "" finds the only key. As long as the keys are fresh, a
 // known key is found without waiting.
 func (k *keys) find(ctx context.Context, id string, algorithm jwa.SignatureAlgorithm, now time.Time) (jwk.Key, error) {
-	fresh := keysFresh
+	fresh := keysFreshTime
 	if !k.remote {
-		fresh = fileFresh
+		fresh = fileFreshTime
 	}
 	set, got, trouble := k.known()
 	if got.IsZero() || now.Sub(got) > fresh {
-		k.read(ctx, now, trouble == nil || now.Sub(got) > keysLast)
+		k.read(ctx, now, trouble == nil || now.Sub(got) > keysMaxAge)
 		set, got, trouble = k.known()
 	}
-	if len(withID(set, id)) == 0 && now.Sub(got) > 0 { // the key may be new
+	// The id may be that of a new key, which the cached keys do not have.
+	if len(withID(set, id)) == 0 && now.Sub(got) > 0 {
 		k.read(ctx, now, true)
 		set, got, trouble = k.known()
 	}
 	named := withID(set, id)
 	switch {
-	case got.IsZero() || now.Sub(got) > keysLast || len(named) == 0 && trouble != nil:
+	case got.IsZero() || now.Sub(got) > keysMaxAge || len(named) == 0 && trouble != nil:
 		if trouble == nil {
 			trouble = errors.New("the provider's keys cannot be read now")
 		}
@@ -71,9 +72,10 @@ func (k *keys) find(ctx context.Context, id string, algorithm jwa.SignatureAlgor
 	case len(named) == 0:
 		return nil, errors.New("the provider has no such key")
 	}
-	return single(named, algorithm)
+	return singleKey(named, algorithm)
 }
 
+// known returns the cached keys, when they were read, and the last error.
 func (k *keys) known() ([]jwk.Key, time.Time, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -96,13 +98,13 @@ func withID(set []jwk.Key, id string) (out []jwk.Key) {
 	return out
 }
 
-// single returns the one key that fits the algorithm. Keys of several kinds may share an id; if two fit, it is not
+// singleKey returns the one key that fits the algorithm. Keys of several kinds may share an id; if two fit, it is not
 // known which is meant.
-func single(named []jwk.Key, algorithm jwa.SignatureAlgorithm) (found jwk.Key, err error) {
-	var why error
+func singleKey(named []jwk.Key, algorithm jwa.SignatureAlgorithm) (found jwk.Key, err error) {
+	var reason error
 	for _, key := range named {
 		if e := checkKey(key, algorithm); e != nil {
-			why = e
+			reason = e
 			continue
 		}
 		if found != nil {
@@ -111,7 +113,7 @@ func single(named []jwk.Key, algorithm jwa.SignatureAlgorithm) (found jwk.Key, e
 		found = key
 	}
 	if found == nil {
-		return nil, why
+		return nil, reason
 	}
 	return found, nil
 }
@@ -150,7 +152,7 @@ func (k *keys) read(ctx context.Context, now time.Time, wait bool) {
 		k.mu.Unlock()
 		close(answered)
 	}()
-	text, e := k.fetch(ctx)
+	text, e := k.fetchKeys(ctx)
 	if err = e; err == nil {
 		set, err = parseKeys(text)
 	}
@@ -171,7 +173,7 @@ func parseKeys(text []byte) ([]jwk.Key, error) {
 	return out, nil
 }
 
-func (k *keys) fetch(ctx context.Context) ([]byte, error) {
+func (k *keys) fetchKeys(ctx context.Context) ([]byte, error) {
 	if !k.remote {
 		file, err := os.Open(k.source)
 		if err != nil {
@@ -185,7 +187,7 @@ func (k *keys) fetch(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	response, err := fetcher.Do(request)
+	response, err := keysClient.Do(request)
 	if err != nil {
 		return nil, err
 	}
@@ -197,8 +199,8 @@ func (k *keys) fetch(ctx context.Context) ([]byte, error) {
 }
 
 func readBounded(from io.Reader) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(from, keysSize+1))
-	if err == nil && len(text) > keysSize {
+	text, err := io.ReadAll(io.LimitReader(from, maxKeysBytes+1))
+	if err == nil && len(text) > maxKeysBytes {
 		err = errors.New("they are too many")
 	}
 	return text, err

@@ -22,7 +22,7 @@ type Tokens struct {
 	log    *slog.Logger
 
 	mu           sync.Mutex
-	fileState    string // the state of the file when it was read
+	fileState    string // size and times of the file when it was read
 	checkedAt    time.Time
 	tokensByHash map[string]Token
 }
@@ -52,7 +52,7 @@ func OpenTokens(path string, c func() *config.Config, log *slog.Logger) (*Tokens
 // Verify implements Verifier.
 func (t *Tokens) Verify(_ context.Context, bearer string) (Caller, error) {
 	// The hash is looked up, not the token, so that the time of the comparison reveals nothing of the token.
-	one, ok := t.current()[Sum(bearer)]
+	one, ok := t.currentTokens()[Sum(bearer)]
 	switch {
 	case !ok:
 		return Caller{}, Refusal(errors.New("no such token"))
@@ -66,8 +66,8 @@ func (t *Tokens) Verify(_ context.Context, bearer string) (Caller, error) {
 	return c, nil
 }
 
-// current returns the tokens by their hashes, and reads the file again if it has changed.
-func (t *Tokens) current() map[string]Token {
+// currentTokens returns the tokens by their hashes, and reads the file again if it has changed.
+func (t *Tokens) currentTokens() map[string]Token {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	state := "none"

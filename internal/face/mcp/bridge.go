@@ -37,17 +37,18 @@ type bridgeSession struct {
 	mu         sync.Mutex
 	session    string // "": none yet
 	version    string // the version of the protocol that both sides have agreed on
-	initialize []byte // the client's "initialize", to begin again with
+	initialize []byte // the client's "initialize" message, which begins another session when the first has ended
 }
 
 const (
-	atOnceOverBridge = 16
-	maxAnswerBytes   = 16 << 20
+	maxConcurrentBridgeCalls = 16
+	maxAnswerBytes           = 16 << 20
 )
 
-// Run passes messages until in or ctx ends, and then ends the session. Each line is a message, in both directions.
+// Run passes messages until in or ctx ends, and then ends the session on the server. Each line is a message, in both
+// directions.
 func (b Bridge) Run(ctx context.Context, in io.Reader, out io.Writer) error {
-	w := &bridgeSession{Bridge: b, out: make(chan []byte, atOnceOverBridge)}
+	w := &bridgeSession{Bridge: b, out: make(chan []byte, maxConcurrentBridgeCalls)}
 	written := make(chan error, 1)
 	go func() {
 		var failed error
@@ -63,7 +64,7 @@ func (b Bridge) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	go func() { ended <- readLines(ctx, in, lines) }()
 
 	var calls sync.WaitGroup
-	room := make(chan struct{}, atOnceOverBridge)
+	room := make(chan struct{}, maxConcurrentBridgeCalls)
 	var err error
 loop:
 	for {
@@ -90,13 +91,13 @@ loop:
 		}
 	}
 	calls.Wait()
-	w.leave()
+	w.endSession()
 	close(w.out)
 	return errors.Join(err, <-written)
 }
 
 // maxLineBytes is how much of a line is kept. A longer one is no valid message; only its id is looked for.
-const maxLineBytes = 64 * maxMessage
+const maxLineBytes = 64 * maxMessageBytes
 
 // readLines sends the lines of in to lines. A line that is too long is cut.
 func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
@@ -127,14 +128,14 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 	}
 }
 
-// check answers messages whose id the server could not tell.
+// check answers messages whose id the server could not tell, and parses the others.
 func (w *bridgeSession) check(line []byte) (envelope, bool) {
-	if len(line) > maxMessage {
-		w.tell(idOf(line), invalidRequest, refusal(fmt.Sprintf("the message is longer than %d bytes", maxMessage),
+	if len(line) > maxMessageBytes {
+		w.tell(idOf(line), invalidRequest, refusal(fmt.Sprintf("the message is longer than %d bytes", maxMessageBytes),
 			"Send less at once."))
 		return envelope{}, false
 	}
-	if err := strictjson.Check(line, strictjson.Depth); err != nil {
+	if err := strictjson.Check(line, strictjson.MaxDepth); err != nil {
 		w.tell(idOf(line), parseError, refusal("the message is not JSON that is taken: "+err.Error(), "One message a line."))
 		return envelope{}, false
 	}
@@ -146,6 +147,7 @@ func (w *bridgeSession) check(line []byte) (envelope, bool) {
 	return m, true
 }
 
+// tell answers a message of the client with an error.
 func (w *bridgeSession) tell(id json.RawMessage, code int, e *sqlstate.Error) {
 	w.out <- errorMessage(id, code, e)
 }
@@ -153,7 +155,7 @@ func (w *bridgeSession) tell(id json.RawMessage, code int, e *sqlstate.Error) {
 // send passes a message to the server and its answer back.
 func (w *bridgeSession) send(ctx context.Context, m envelope, line []byte) {
 	used := w.current()
-	status, answer, err := w.post(ctx, m, line)
+	status, answer, err := w.postMessage(ctx, m, line)
 	switch {
 	case err != nil:
 		w.Log.Error("mcp", "error", err)
@@ -180,7 +182,7 @@ func (w *bridgeSession) send(ctx context.Context, m envelope, line []byte) {
 	}
 }
 
-// withID adds the id of the request to an error that has none.
+// withID adds the id of the request to an error answer that has none.
 func withID(answer []byte, id json.RawMessage) []byte {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(answer, &m) != nil || string(m["id"]) != "null" {
@@ -193,7 +195,8 @@ func withID(answer []byte, id json.RawMessage) []byte {
 	return answer
 }
 
-func (w *bridgeSession) post(ctx context.Context, m envelope, line []byte) (status int, answer []byte, err error) {
+func (w *bridgeSession) postMessage(ctx context.Context, m envelope, line []byte) (status int, answer []byte,
+	err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(line))
 	if err != nil {
 		return 0, nil, err
@@ -240,11 +243,11 @@ func (w *bridgeSession) renew(ctx context.Context, m envelope, ended string) {
 	w.mu.Lock()
 	begin := w.initialize
 	w.mu.Unlock()
-	begun := ended != w.current() // another call has renewed it already
+	begun := ended != w.current() // Another call has renewed the session already.
 	if !begun && begin != nil {
-		status, _, err := w.post(ctx, envelope{Method: "initialize"}, begin)
+		status, _, err := w.postMessage(ctx, envelope{Method: "initialize"}, begin)
 		if begun = err == nil && status == http.StatusOK; begun {
-			_, _, err = w.post(ctx, envelope{Method: "notifications/initialized"},
+			_, _, err = w.postMessage(ctx, envelope{Method: "notifications/initialized"},
 				[]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
 			begun = err == nil
 		}
@@ -256,17 +259,18 @@ func (w *bridgeSession) renew(ctx context.Context, m envelope, ended string) {
 	if !begun {
 		hint = "Begin again with \"initialize\"."
 	}
-	w.tell(m.ID, noSession, refusal("the session had ended", hint))
+	w.tell(m.ID, sessionNotFound, refusal("the session had ended", hint))
 }
 
+// current returns the id of the session on the server.
 func (w *bridgeSession) current() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.session
 }
 
-// leave ends the session, if the server can be reached.
-func (w *bridgeSession) leave() {
+// endSession ends the session on the server, if the server can be reached.
+func (w *bridgeSession) endSession() {
 	session := w.current()
 	if session == "" {
 		return

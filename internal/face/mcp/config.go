@@ -27,14 +27,14 @@ type Config struct {
 	// Record records a call that runs no statement. If it returns an error, the error is the answer.
 	Record    func(context.Context, audit.Call) error
 	Databases map[string]*Database // the databases, by their names in the configuration
-	Service   *operations.Service  // the operations, as of the other APIs
+	Service   *operations.Service  // the operations that the other APIs have, too
 	Reminders *air.Tracker         // nil: interactions are not tracked
 
 	Version         string
-	Log             *slog.Logger  // nil: nowhere
+	Log             *slog.Logger  // nil: nothing is logged
 	Timeout         time.Duration // how long a call may take; 0: 30 s
-	Idle            time.Duration // after which an unused session ends; 0: 30 min
-	RevalidateEvery time.Duration // between two checks of the sessions' tokens; 0: 2 s
+	IdleTimeout     time.Duration // how long a session may be unused before it ends; 0: 30 min
+	RevalidateEvery time.Duration // time between two checks of the sessions' tokens; 0: 2 s
 }
 
 // Database is what the tools of one database work with.
@@ -56,8 +56,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Timeout == 0 {
 		c.Timeout = 30 * time.Second
 	}
-	if c.Idle == 0 {
-		c.Idle = 30 * time.Minute
+	if c.IdleTimeout == 0 {
+		c.IdleTimeout = 30 * time.Minute
 	}
 	if c.RevalidateEvery == 0 {
 		c.RevalidateEvery = 2 * time.Second

@@ -10,7 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// relationship is a subject's relationship, with the names of GET /v1/consent/status, and their other consents.
+// relationship is a subject's relationship and their other consents; its members have the names of GET
+// /v1/consent/status.
 type relationship struct {
 	UserID       string   `json:"user_id"`
 	State        string   `json:"state" jsonschema:"requested, given, refused, withdrawn, revoked or expired. Only given lets anything show, until expires_at."`
@@ -25,7 +26,7 @@ type relationship struct {
 	Grants []grant `json:"grants,omitempty" jsonschema:"consents to single grantees or about single scopes"`
 }
 
-// task is a requested partnership, as over HTTP.
+// task is a requested partnership, with the same members as over HTTP.
 type task struct {
 	ID         string   `json:"id"`
 	UserID     string   `json:"user_id" jsonschema:"the user who asks"`
@@ -41,7 +42,8 @@ func newTask(t *operations.Task) *task {
 		return nil
 	}
 	return &task{ID: t.ID, UserID: t.Subject, Stream: string(consent.Partnered), Categories: t.Categories, Status: "pending",
-		DueAt: instant(t.DueAt), Decisions: []string{string(consent.TaskComplete), string(consent.Reject), string(consent.Defer)}}
+		DueAt: instantText(t.DueAt), Decisions: []string{string(consent.TaskComplete), string(consent.Reject),
+			string(consent.Defer)}}
 }
 
 type grant struct {
@@ -112,7 +114,7 @@ func consentTools() []Tool {
 	subjects := []identity.Role{identity.Subject}
 	return []Tool{
 		NewTool(Tool{
-			Name: "consent_status", Title: "The state of a consent", ReadOnly: true, Offered: registered,
+			Name: "consent_status", Title: "The state of a consent", ReadOnly: true, IsOfferedFor: registered,
 			Roles: []identity.Role{identity.Subject, identity.Admin, identity.System, identity.Agent},
 			Description: "Shows what a user has consented to: the stream of the relationship, the categories of " +
 				"data that may be used, when it was given and when it expires. " +
@@ -121,7 +123,8 @@ func consentTools() []Tool {
 				"ConsentNotFoundError (PC404) means that no consent was ever recorded: no data of the user may be used.",
 		}, consentStatus),
 		NewTool(Tool{
-			Name: "upgrade_relationship", Title: "Ask for a partnership", Idempotent: true, Offered: registered, Roles: subjects,
+			Name: "upgrade_relationship", Title: "Ask for a partnership", Idempotent: true, IsOfferedFor: registered,
+			Roles: subjects,
 			Description: "Asks, for the user, for a partnership: data are kept and used as long as the " +
 				"relationship lasts (ESSENTIAL, BEHAVIORAL, IMPROVEMENT). " +
 				"Only when the user wants it. The agent's side decides about the request. Until then, and if " +
@@ -130,20 +133,21 @@ func consentTools() []Tool {
 		}, requestPartnership),
 		NewTool(Tool{
 			Name: "degrade_relationship", Title: "Take consent back in part", Destructive: true, Idempotent: true,
-			Offered: registered, Roles: subjects,
+			IsOfferedFor: registered, Roles: subjects,
 			Description: "Changes the user's relationship to a stream that shows less, at once and without " +
 				"approval: PARTNERED to TEMPORARY or ANONYMOUS, TEMPORARY to ANONYMOUS. " +
 				"Data that this removes do not come back. Only when the user wants it. To end everything use consent_revoke.",
-		}, degradeRelationship).Enum("target_stream", string(consent.Temporary), string(consent.Anonymous)),
+		}, degradeRelationship).RestrictMember("target_stream", string(consent.Temporary), string(consent.Anonymous)),
 		NewTool(Tool{
-			Name: "consent_grant", Title: "Consent", Idempotent: true, Offered: registered, Roles: subjects,
+			Name: "consent_grant", Title: "Consent", Idempotent: true, IsOfferedFor: registered, Roles: subjects,
 			Description: "Records the user's consent: to a stream, or, without stream, to one grantee or about " +
 				"one thing. Only when the user has said so. It takes effect at once, for every " +
 				"application and agent. Granting again renews; other categories replace the old ones.",
-		}, consentGrant).Enum("stream", string(consent.Temporary), string(consent.Partnered), string(consent.Anonymous)),
+		}, consentGrant).RestrictMember("stream", string(consent.Temporary), string(consent.Partnered),
+			string(consent.Anonymous)),
 		NewTool(Tool{
 			Name: "consent_revoke", Title: "Withdraw consent", Destructive: true, Idempotent: true,
-			Offered: registered, Roles: subjects,
+			IsOfferedFor: registered, Roles: subjects,
 			Description: "Withdraws the user's consent: the whole relationship, or only the consent to a grantee or " +
 				"about a scope. From the next statement on it shows nothing, " +
 				"and the data are deleted. It needs no reason. A second call changes nothing.",
@@ -151,11 +155,11 @@ func consentTools() []Tool {
 	}
 }
 
-// consents returns the consents of a user about whom the caller may ask. An agent may ask about the user for whom it
+// consentsOf returns the consents of a user about whom the caller may ask. An agent may ask about the user for whom it
 // acts.
-func (c *Call) consents(ctx context.Context, user string) (string, []operations.Status, error) {
+func (c *Call) consentsOf(ctx context.Context, user string) (string, []operations.Status, error) {
 	if c.Caller.Role != identity.Agent {
-		subject, err := operations.Whose(c.Caller, user)
+		subject, err := operations.SubjectOf(c.Caller, user)
 		if err != nil {
 			return "", nil, err
 		}
@@ -179,7 +183,7 @@ func (c *Call) consents(ctx context.Context, user string) (string, []operations.
 	return own, all, err
 }
 
-// agentUser returns the user for whom the caller's agent acts, by its credential.
+// agentUser returns the user for whom the caller's agent acts, as its credential says.
 func (c *Call) agentUser() string {
 	p := c.Database.Policy()
 	if p == nil || p.SubjectAttribute() == "" {
@@ -188,7 +192,7 @@ func (c *Call) agentUser() string {
 	claimed, byToken := c.Caller.Claims[p.SubjectAttribute()]
 	given, byConfiguration := c.Database.Attributes(c.Caller.Agent)[p.SubjectAttribute()]
 	switch {
-	case byToken && byConfiguration: // the two contradict each other; such an agent is not served
+	case byToken && byConfiguration: // The token and the configuration contradict each other; such an agent is not served.
 		return ""
 	case byToken:
 		return claimed
@@ -197,7 +201,7 @@ func (c *Call) agentUser() string {
 }
 
 func consentStatus(ctx context.Context, c *Call, in userInput) (relationship, error) {
-	user, all, err := c.consents(ctx, in.UserID)
+	user, all, err := c.consentsOf(ctx, in.UserID)
 	if err != nil {
 		return relationship{}, err
 	}
@@ -207,21 +211,21 @@ func consentStatus(ctx context.Context, c *Call, in userInput) (relationship, er
 			out.Grants = append(out.Grants, grant{
 				Grantee: r.Grantee, Scope: r.Scope, State: string(r.StateAt(r.Now)), Categories: activeCategories(r.Consent,
 					r.Now, r.Categories), Purposes: activeCategories(r.Consent, r.Now, r.Purposes),
-				GrantedAt: instant(r.GivenAt), ExpiresAt: instant(r.EndsAt()),
+				GrantedAt: instantText(r.GivenAt), ExpiresAt: instantText(r.EndsAt()),
 			})
 			continue
 		}
 		out.State, out.Stream = string(r.StateAt(r.Now)), string(r.Stream)
 		out.Categories, out.Purposes = activeCategories(r.Consent, r.Now, r.Categories), activeCategories(r.Consent, r.Now, r.Purposes)
-		out.GrantedAt, out.ExpiresAt, out.LastModified = instant(r.GivenAt), instant(r.EndsAt()), instant(r.At)
-		out.Task = newTask(r.Open())
+		out.GrantedAt, out.ExpiresAt, out.LastModified = instantText(r.GivenAt), instantText(r.EndsAt()), instantText(r.At)
+		out.Task = newTask(r.OpenTask())
 	}
 	return out, nil
 }
 
-// activeCategories returns the categories of an active consent; none of another.
+// activeCategories returns the categories of an active consent, and nothing for a consent that is not active.
 func activeCategories(c consent.Consent, now time.Time, words []string) []string {
-	if !c.ActiveAt(now) || words == nil {
+	if !c.IsActiveAt(now) || words == nil {
 		return []string{}
 	}
 	return words
@@ -249,7 +253,7 @@ func consentGrant(ctx context.Context, c *Call, in grantInput) (consentChange, e
 	}
 	return c.change(ctx, consent.Command{
 		Do: consent.Grant, Subject: in.UserID, Stream: consent.Stream(in.Stream), Grantee: in.Grantee, Scope: in.Scope,
-		Categories: in.Categories, Purposes: in.Purposes, For: time.Duration(in.Duration) * day, Reason: in.Reason,
+		Categories: in.Categories, Purposes: in.Purposes, Duration: time.Duration(in.Duration) * day, Reason: in.Reason,
 		Evidence: in.Evidence, Request: in.Request,
 	})
 }
@@ -260,7 +264,7 @@ func consentRevoke(ctx context.Context, c *Call, in revokeInput) (consentChange,
 	})
 }
 
-// change makes and records a change in the name of the caller.
+// change changes a consent in the name of the caller, and records it.
 func (c *Call) change(ctx context.Context, command consent.Command) (consentChange, error) {
 	command.Via = "mcp"
 	if command.Subject == "" {
@@ -275,8 +279,9 @@ func (c *Call) change(ctx context.Context, command consent.Command) (consentChan
 	out := consentChange{
 		UserID: command.Subject, State: string(r.StateAt(at)), Stream: string(r.Stream), Categories: activeCategories(r,
 			at, r.Categories), Purposes: activeCategories(r, at, r.Purposes),
-		GrantedAt: instant(r.GivenAt), ExpiresAt: instant(r.EndsAt()), LastModified: instant(at), Record: done.Number,
-		Task: newTask(done.Task),
+		GrantedAt: instantText(r.GivenAt), ExpiresAt: instantText(r.EndsAt()), LastModified: instantText(at),
+		Record: done.RecordNumber,
+		Task:   newTask(done.Task),
 	}
 	if key := command.Key(); key.Grantee != consent.Everybody || key.Scope != consent.Everything {
 		out.Grantee, out.Scope = key.Grantee, key.Scope
@@ -284,8 +289,8 @@ func (c *Call) change(ctx context.Context, command consent.Command) (consentChan
 	return out, nil
 }
 
-// instant is a time as over HTTP.
-func instant(t time.Time) *string {
+// instantText writes a time as it is written over HTTP.
+func instantText(t time.Time) *string {
 	if t.IsZero() {
 		return nil
 	}

@@ -8,55 +8,55 @@ import (
 	"strings"
 )
 
-// errorTyper passes answers on, and turns the SDK's plain-text errors into protocol errors with data.
+// errorTyper passes answers of the SDK to the client, and turns its plain-text errors into protocol errors with data.
 type errorTyper struct {
 	http.ResponseWriter
 	message envelope
 
-	began bool
-	held  int // status of a plain text that is withheld; 0: none
-	text  strings.Builder
+	hasBegun       bool
+	withheldStatus int // HTTP status of a plain text that is withheld; 0: no text is
+	text           strings.Builder
 }
 
 // WriteHeader implements http.ResponseWriter.
 func (w *errorTyper) WriteHeader(status int) {
-	if w.began {
+	if w.hasBegun {
 		return
 	}
-	w.began = true
+	w.hasBegun = true
 	if status >= 400 {
-		w.held = status
+		w.withheldStatus = status
 		return
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// errorBegins is how far from its beginning an answer shows that it is an error: after the longest id.
-const errorBegins = 300
+// errorPrefixBytes is within how many bytes an answer shows that it is an error: the longest id may come before.
+const errorPrefixBytes = 300
 
 // Write implements http.ResponseWriter.
 func (w *errorTyper) Write(p []byte) (int, error) {
-	if !w.began {
-		if bytes.Contains(p[:min(len(p), errorBegins)], []byte(`"error":`)) {
-			w.began, w.held = true, http.StatusOK
+	if !w.hasBegun {
+		if bytes.Contains(p[:min(len(p), errorPrefixBytes)], []byte(`"error":`)) {
+			w.hasBegun, w.withheldStatus = true, http.StatusOK
 		} else {
 			w.WriteHeader(http.StatusOK)
 		}
 	}
-	if w.held != 0 {
+	if w.withheldStatus != 0 {
 		return w.text.Write(p)
 	}
 	return w.ResponseWriter.Write(p)
 }
 
-// done sends what was withheld.
-func (w *errorTyper) done() {
-	if w.held == 0 {
+// finish sends the text that was withheld, as a protocol error.
+func (w *errorTyper) finish() {
+	if w.withheldStatus == 0 {
 		return
 	}
 	text, code := w.text.String(), invalidRequest
-	if w.held == http.StatusNotFound {
-		code = noSession
+	if w.withheldStatus == http.StatusNotFound {
+		code = sessionNotFound
 	}
 	if strings.HasPrefix(w.Header().Get("Content-Type"), "application/json") {
 		var answer struct {
@@ -68,16 +68,16 @@ func (w *errorTyper) done() {
 		}
 		err := json.Unmarshal([]byte(text), &answer)
 		if err != nil || answer.Error == nil || answer.Error.Data != nil {
-			w.ResponseWriter.WriteHeader(w.held)
+			w.ResponseWriter.WriteHeader(w.withheldStatus)
 			_, _ = w.ResponseWriter.Write([]byte(text))
 			return
 		}
-		// what its types do not take
+		// The SDK refuses arguments that its types do not take.
 		if text, code = answer.Error.Message, answer.Error.Code; code == 0 || code == invalidParams {
 			text, code = fmt.Sprintf("the parameters of %q are not such as it has", clip(w.message.Method)), invalidParams
 		}
 	}
 	w.Header().Del("Content-Length")
-	tell(w.ResponseWriter, w.held, w.message.ID, code,
+	tellError(w.ResponseWriter, w.withheldStatus, w.message.ID, code,
 		refusal(clip(strings.TrimSpace(text)), "docs/reference/mcp.md says what is taken."))
 }

@@ -41,7 +41,7 @@ func TestTyped(t *testing.T) {
 		if c.body != "" {
 			_, _ = held.Write([]byte(c.body))
 		}
-		held.done()
+		held.finish()
 		got := w.Body.String()
 		if w.Code != c.status || c.want == "" && got != c.body || !strings.Contains(got, c.want) ||
 			c.want != "" && !strings.Contains(got, `"id":"x"`) || strings.Contains(got, "secrets") && c.want != "" {

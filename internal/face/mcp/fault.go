@@ -21,17 +21,18 @@ type fault struct {
 	Message  string `json:"message"`
 	Detail   string `json:"detail,omitempty"`
 	Hint     string `json:"hint,omitempty"`
-	Position int32  `json:"position,omitempty"` // in the statement, in characters, from 1
+	Position int32  `json:"position,omitempty"` // position of the error in the statement, in characters, from 1
 
 	cause error // the cause, for the log only
 }
 
-// faultOf makes a fault of an error. The proxy has filtered the server's errors; of others only a *sqlstate.Error has a
-// text that may be shown.
+// faultOf makes a fault of an error. The proxy has filtered the server's errors; of other errors only a *sqlstate.Error
+// has a text that may be shown.
 func faultOf(err error) fault {
-	var told *pgconn.PgError
-	if errors.As(err, &told) {
-		return fault{SQLSTATE: told.Code, Message: told.Message, Detail: told.Detail, Hint: told.Hint, Position: told.Position}
+	var serverError *pgconn.PgError
+	if errors.As(err, &serverError) {
+		return fault{SQLSTATE: serverError.Code, Message: serverError.Message, Detail: serverError.Detail,
+			Hint: serverError.Hint, Position: serverError.Position}
 	}
 	var ours *sqlstate.Error
 	if !errors.As(err, &ours) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
@@ -48,6 +49,7 @@ func faultOf(err error) fault {
 	return f
 }
 
+// text returns the error with its hint, for a model.
 func (f fault) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ERROR %s: ", f.SQLSTATE)
@@ -77,8 +79,8 @@ func (f fault) result() *sdk.CallToolResult {
 		StructuredContent: json.RawMessage(structured)}
 }
 
-// refused reports whether the error is the caller's, and not an internal one.
-func (f fault) refused() bool {
+// isRefusal reports whether the error is the caller's, and not an internal one.
+func (f fault) isRefusal() bool {
 	switch f.SQLSTATE[:2] {
 	case "XX", "08", "57", "58", "53":
 		return false

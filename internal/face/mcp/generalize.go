@@ -34,8 +34,8 @@ type generalizeOutput struct {
 func generalizeTools() []Tool {
 	return []Tool{NewTool(Tool{
 		Name: "memory_generalize", Title: "Share what was learned", Idempotent: true, RunsStatements: true,
-		Roles:   []identity.Role{identity.Agent},
-		Offered: func(d *Database) bool { return privacySection(d) != nil && privacySection(d).Generalize != nil },
+		Roles:        []identity.Role{identity.Agent},
+		IsOfferedFor: func(d *Database) bool { return privacySection(d) != nil && privacySection(d).Generalize != nil },
 		Description: "Makes a belief that others may see from a private memory of your own store. A text that " +
 			"names those whom the memory is about, or their aliases, in whatever form, is refused (PC422): say it " +
 			"in other words. Dates, places and rare details are warned of in the report: try with check first, " +
@@ -45,14 +45,14 @@ func generalizeTools() []Tool {
 
 func shareLearned(ctx context.Context, c *Call, in generalizeInput) (out generalizeOutput, err error) {
 	g := privacy.Generalization{Source: in.Source, Kind: in.Kind, Belief: in.Belief, Note: in.AbstractionNote,
-		Context: in.Context, Reason: in.Reason, Accept: in.AcceptWarnings, Check: in.Check}
+		Context: in.Context, Reason: in.Reason, Accept: in.AcceptWarnings, OnlyJudge: in.Check}
 	if in.AccessGrants != nil {
 		g.Access = append([]string{}, *in.AccessGrants...)
 	}
-	made, err := c.privacy().Generalize(ctx, c.Caller, g)
-	var blocked *privacy.BlockedError
-	if errors.As(err, &blocked) {
-		return out, blockedError{blocked}
+	made, err := c.privacyService().DrawBelief(ctx, c.Caller, g)
+	var blockedRefusal *privacy.BlockedError
+	if errors.As(err, &blockedRefusal) {
+		return out, blockedError{blockedRefusal}
 	}
 	if err != nil {
 		return out, err

@@ -14,29 +14,30 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// maxMessage limits a request. Its longest part is a statement.
-const maxMessage = 256 << 10
+// maxMessageBytes limits a request of a client, in bytes. Its longest part is a statement.
+const maxMessageBytes = 256 << 10
 
 // Error codes of JSON-RPC, and three of our own.
 const (
 	parseError     = -32700
 	invalidRequest = -32600
-	noMethod       = -32601
+	methodNotFound = -32601
 	invalidParams  = -32602
 	internalError  = -32603
 
-	noSession           = -32001 // begin with "initialize"
+	sessionNotFound     = -32001 // the client has to begin with "initialize"
 	unauthenticatedCode = -32002
-	tooMuch             = -32003
+	tooManyCalls        = -32003
 )
 
 const (
 	sessionHeader = "Mcp-Session-Id"
 	versionHeader = "Mcp-Protocol-Version"
-	sessionless   = "2026-07-28" // protocol versions from here on have no sessions; the SDK decides by this version
+	// protocol versions from this one on have no sessions; the SDK decides by this version
+	sessionlessVersion = "2026-07-28"
 )
 
-// methods are the supported methods; other notifications are ignored.
+// methods are the methods of the protocol that the server supports; other notifications are ignored.
 var methods = map[string]bool{
 	"initialize": true, "ping": true, "tools/list": true, "tools/call": true, "server/discover": true,
 	"notifications/initialized": true, "notifications/cancelled": true,
@@ -57,19 +58,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	bearer, caller, ok := s.authenticate(r)
 	if !ok {
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		tell(w, http.StatusUnauthorized, nil, unauthenticatedCode, sqlstate.From(identity.Refusal(nil)))
+		tellError(w, http.StatusUnauthorized, nil, unauthenticatedCode, sqlstate.From(identity.Refusal(nil)))
 		return
 	}
 	if err := s.origin.Check(r); err != nil {
-		tell(w, http.StatusForbidden, nil, invalidRequest,
+		tellError(w, http.StatusForbidden, nil, invalidRequest,
 			refusal("requests of other sites are refused", "This address is not for pages in a browser."))
 		return
 	}
-	if !s.open.caller(caller).pace.Allow() {
+	if !s.open.sharedOf(caller).messageLimiter.Allow() {
 		w.Header().Set("Retry-After", "1")
-		tell(w, http.StatusTooManyRequests, nil, tooMuch,
+		tellError(w, http.StatusTooManyRequests, nil, tooManyCalls,
 			sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "too many messages of this token").
-				WithHint("At most %d a second. Wait a moment, then send it again.", perSecond))
+				WithHint("At most %d a second. Wait a moment, then send it again.", messagesPerSecond))
 		return
 	}
 	switch r.Method {
@@ -85,11 +86,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		w.Header().Set("Allow", "POST, DELETE")
-		tell(w, http.StatusMethodNotAllowed, nil, invalidRequest,
+		tellError(w, http.StatusMethodNotAllowed, nil, invalidRequest,
 			refusal("this address takes POST and DELETE", "The server sends no messages of its own: there is no stream to GET."))
 	}
 }
 
+// authenticate verifies the token of a request; ok is false if that fails.
 func (s *Server) authenticate(r *http.Request) (bearer string, caller identity.Caller, ok bool) {
 	bearer, ok = identity.Bearer(r.Header)
 	if !ok {
@@ -99,29 +101,30 @@ func (s *Server) authenticate(r *http.Request) (bearer string, caller identity.C
 	return bearer, caller, err == nil
 }
 
+// post handles a message of a client.
 func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, caller identity.Caller) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessageBytes))
 	if err != nil {
 		var long *http.MaxBytesError
 		if errors.As(err, &long) {
-			tell(w, http.StatusRequestEntityTooLarge, nil, invalidRequest,
-				refusal(fmt.Sprintf("the message is longer than %d bytes", maxMessage), "Send less at once."))
+			tellError(w, http.StatusRequestEntityTooLarge, nil, invalidRequest,
+				refusal(fmt.Sprintf("the message is longer than %d bytes", maxMessageBytes), "Send less at once."))
 		}
-		return // else the client has gone
+		return // Without an answer the client has gone.
 	}
-	if err := strictjson.Check(body, strictjson.Depth); err != nil {
-		tell(w, http.StatusBadRequest, idOf(body), parseError,
+	if err := strictjson.Check(body, strictjson.MaxDepth); err != nil {
+		tellError(w, http.StatusBadRequest, idOf(body), parseError,
 			refusal("the message is not JSON that is taken: "+err.Error(),
-				fmt.Sprintf("UTF-8, no name twice, at most %d levels deep.", strictjson.Depth)))
+				fmt.Sprintf("UTF-8, no name twice, at most %d levels deep.", strictjson.MaxDepth)))
 		return
 	}
 	m, why := parseEnvelope(body)
 	if why != nil {
-		tell(w, http.StatusBadRequest, m.ID, invalidRequest, why)
+		tellError(w, http.StatusBadRequest, m.ID, invalidRequest, why)
 		return
 	}
 	if m.ID != nil && !methods[m.Method] {
-		tell(w, http.StatusOK, m.ID, noMethod,
+		tellError(w, http.StatusOK, m.ID, methodNotFound,
 			refusal(fmt.Sprintf("there is no method %q", clip(m.Method)), "This server has tools: tools/list, tools/call."))
 		return
 	}
@@ -130,17 +133,18 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, cal
 		return
 	}
 	if (m.Method == "initialize" || m.Method == "tools/call") && (len(m.Params) == 0 || m.Params[0] != '{') {
-		tell(w, http.StatusBadRequest, m.ID, invalidParams,
+		tellError(w, http.StatusBadRequest, m.ID, invalidParams,
 			refusal(fmt.Sprintf("%q has parameters, in an object", m.Method), "docs/reference/mcp.md has a whole session."))
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	r.Header = r.Header.Clone()
-	r.Header.Set("Accept", "application/json, text/event-stream") // the answer is JSON, whatever a client would have liked
+	r.Header.Set("Accept", "application/json, text/event-stream") // The answer is JSON, whatever the client's header says.
 	id := r.Header.Get(sessionHeader)
-	if m.Method == "initialize" || id == "" && (m.Method == "server/discover" || r.Header.Get(versionHeader) >= sessionless) {
+	if m.Method == "initialize" || id == "" && (m.Method == "server/discover" ||
+		r.Header.Get(versionHeader) >= sessionlessVersion) {
 		if id != "" {
-			tell(w, http.StatusBadRequest, m.ID, invalidRequest,
+			tellError(w, http.StatusBadRequest, m.ID, invalidRequest,
 				refusal("the session has begun already", "Send \"initialize\" once, without "+sessionHeader+"."))
 			return
 		}
@@ -148,7 +152,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, cal
 		return
 	}
 	if id == "" {
-		tell(w, http.StatusBadRequest, m.ID, noSession,
+		tellError(w, http.StatusBadRequest, m.ID, sessionNotFound,
 			refusal(fmt.Sprintf("%q needs a session", m.Method),
 				"Begin with \"initialize\", and send the "+sessionHeader+" of its answer with every later message."))
 		return
@@ -161,16 +165,16 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, cal
 	one.touch()
 	switch m.Method {
 	case "notifications/initialized":
-		one.initialized()
+		one.setReady()
 	case "tools/list", "tools/call":
 		if !one.isReady() {
-			tell(w, http.StatusBadRequest, m.ID, invalidRequest,
+			tellError(w, http.StatusBadRequest, m.ID, invalidRequest,
 				refusal(fmt.Sprintf("%q comes after \"notifications/initialized\"", m.Method),
 					"Send that notification when \"initialize\" was answered."))
 			return
 		}
 	}
-	s.pass(w, r, m, one)
+	s.passToSession(w, r, m, one)
 	one.touch()
 }
 
@@ -181,7 +185,7 @@ func (s *Server) initialize(w http.ResponseWriter, r *http.Request, m envelope, 
 	if m.Method == "initialize" {
 		s.open.add(one)
 	}
-	s.pass(w, r, m, one)
+	s.passToSession(w, r, m, one)
 	for begun := range one.sdkServer.Sessions() {
 		if m.Method == "initialize" && begun.InitializeParams() != nil {
 			return
@@ -190,10 +194,10 @@ func (s *Server) initialize(w http.ResponseWriter, r *http.Request, m envelope, 
 	s.open.remove(one)
 }
 
-func (s *Server) pass(w http.ResponseWriter, r *http.Request, m envelope, one *session) {
+func (s *Server) passToSession(w http.ResponseWriter, r *http.Request, m envelope, one *session) {
 	t := &errorTyper{ResponseWriter: w, message: m}
-	s.web.ServeHTTP(t, r.WithContext(inSession(r.Context(), one)))
-	t.done()
+	s.sdkHandler.ServeHTTP(t, r.WithContext(withSession(r.Context(), one)))
+	t.finish()
 }
 
 // parseEnvelope parses a message.
@@ -206,10 +210,11 @@ func parseEnvelope(body []byte) (m envelope, why *sqlstate.Error) {
 			"It has jsonrpc, method, params, and an id if it wants an answer.")
 	}
 	var names map[string]json.RawMessage
-	_ = json.Unmarshal(body, &names) // it is an object
+	_ = json.Unmarshal(body, &names) // The body is an object, as was checked before.
 	for name := range names {
 		for _, known := range []string{"jsonrpc", "id", "method", "params"} {
-			if name != known && strings.EqualFold(name, known) { // parsers differ in whether they take it for the member
+			// Parsers differ in whether they take such a name for the member.
+			if name != known && strings.EqualFold(name, known) {
 				return envelope{}, refusal(fmt.Sprintf("%q is written in another case", known), "Names of members are in lower case.")
 			}
 		}
@@ -223,18 +228,19 @@ func parseEnvelope(body []byte) (m envelope, why *sqlstate.Error) {
 	return m, nil
 }
 
+// refusal is the error of a message that is not accepted.
 func refusal(message, hint string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "%s", message).WithHint("%s", hint)
 }
 
 // unknownSession answers a request for a session that does not exist or is somebody else's.
 func unknownSession(w http.ResponseWriter, id json.RawMessage) {
-	tell(w, http.StatusNotFound, id, noSession,
+	tellError(w, http.StatusNotFound, id, sessionNotFound,
 		refusal("there is no such session", "It has ended: begin again with \"initialize\"."))
 }
 
-// tell answers with an error of JSON-RPC.
-func tell(w http.ResponseWriter, status int, id json.RawMessage, code int, e *sqlstate.Error) {
+// tellError answers with an error of JSON-RPC.
+func tellError(w http.ResponseWriter, status int, id json.RawMessage, code int, e *sqlstate.Error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(errorMessage(id, code, e), '\n'))

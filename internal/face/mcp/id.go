@@ -19,7 +19,7 @@ func idOf(message []byte) json.RawMessage {
 	d := json.NewDecoder(bytes.NewReader(message))
 	d.UseNumber()
 	var id json.RawMessage
-	depth, name := 0, false // depth of nesting; name: the next token is a name of the outermost object
+	depth, name := 0, false // depth counts open brackets; name: the next token is a name of the outermost object.
 	key := ""
 	for {
 		token, err := d.Token()
@@ -29,7 +29,7 @@ func idOf(message []byte) json.RawMessage {
 		delim, isDelim := token.(json.Delim)
 		switch {
 		case depth == 0 && delim != '{':
-			return nil // no object
+			return nil // The message is no object, which has no id.
 		case delim == '{' || delim == '[':
 			depth++
 			name = depth == 1

@@ -9,9 +9,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// once runs a call with a key, unless it was answered before: then it returns that answer. A caller's sessions, and
-// HTTP, share its keys.
-func once[Out any](ctx context.Context, c *Call, operation, key string, asked any, do func() (Out, error)) (out Out,
+// callOnce runs a call that has an idempotency key, unless it was answered before: then it returns that answer. A
+// caller's sessions, and HTTP, share its keys.
+func callOnce[Out any](ctx context.Context, c *Call, operation, key string, asked any, do func() (Out, error)) (out Out,
 	repeated bool, err error) {
 	if len(key) > operations.LongestKey {
 		return out, false, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonBounds,
@@ -35,7 +35,8 @@ func once[Out any](ctx context.Context, c *Call, operation, key string, asked an
 		return out, true, json.Unmarshal(known.Body, &out)
 	}
 	var said *operations.Response
-	defer func() { answers.End(c.Caller, mine, said) }() // also after a panic: it is not known what was done
+	// The key is released also after a panic: what was done is not known.
+	defer func() { answers.End(c.Caller, mine, said) }()
 	if out, err = do(); err != nil {
 		return out, false, err
 	}

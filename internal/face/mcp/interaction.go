@@ -63,34 +63,34 @@ func interactionTools() []Tool {
 }
 
 func interactionSession(_ context.Context, c *Call, in sessionInput) (out sessionOutput, err error) {
-	if err := tracks(c.server.Service.Reminders); err != nil {
+	if err := requireTracker(c.server.Service.Reminders); err != nil {
 		return out, err
 	}
 	known, err := c.server.Service.Interactions(c.Caller, in.UserID, in.ChannelID)
 	if err != nil {
 		return out, err
 	}
-	out = sessionOutput{UserID: in.UserID, ChannelID: in.ChannelID, SessionStart: instant(known.Started),
-		LastInteraction: instant(known.Last), MessageTimestamps: []string{}, ReminderSent: known.Reminded}
+	out = sessionOutput{UserID: in.UserID, ChannelID: in.ChannelID, SessionStart: instantText(known.Started),
+		LastInteraction: instantText(known.Last), MessageTimestamps: []string{}, ReminderSent: known.Reminded}
 	if in.UserID == "" {
 		out.UserID = c.Caller.Subject
 	}
 	for _, at := range known.Messages {
-		out.MessageTimestamps = append(out.MessageTimestamps, *instant(at))
+		out.MessageTimestamps = append(out.MessageTimestamps, *instantText(at))
 	}
 	return out, nil
 }
 
 func endInteraction(_ context.Context, c *Call, in sessionInput) (out endedOutput, err error) {
-	if err := tracks(c.server.Service.Reminders); err != nil {
+	if err := requireTracker(c.server.Service.Reminders); err != nil {
 		return out, err
 	}
 	err = c.server.Service.EndInteractions(c.Caller, in.UserID, in.ChannelID)
 	return endedOutput{Ended: err == nil}, err
 }
 
-// tracks returns an error where there is no tracker.
-func tracks(t *air.Tracker) error {
+// requireTracker returns an error where interactions are not tracked.
+func requireTracker(t *air.Tracker) error {
 	if t == nil {
 		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConsent,
 			"interactions are not tracked here").WithHint("This server was started without a tracker.")
@@ -99,11 +99,11 @@ func tracks(t *air.Tracker) error {
 }
 
 func trackInteraction(_ context.Context, c *Call, in trackInput) (out trackOutput, err error) {
-	if err := tracks(c.server.Reminders); err != nil {
+	if err := requireTracker(c.server.Reminders); err != nil {
 		return out, err
 	}
 	key, err := air.Caller{Role: string(c.Caller.Role), Subject: c.Caller.Subject, Agent: c.Caller.Agent,
-		Database: c.Caller.Database}.Key(in.UserID, in.ChannelID)
+		Database: c.Caller.Database}.SessionKey(in.UserID, in.ChannelID)
 	if err != nil {
 		return out, err
 	}

@@ -9,7 +9,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Limits of the notices beside an answer, such as a reminder to the user. Other clients of the agent get them, too.
+// Limits of the notices that come with an answer, such as a reminder to the user. Other clients of the agent get
+// notices, too.
 const (
 	maxNotices     = 20 // how many notices of a call are kept
 	maxNoticeBytes = 4 << 10
@@ -17,8 +18,8 @@ const (
 
 // addNotice adds a notice of the call's connection.
 func (c *Call) addNotice(n *pgconn.Notice) {
-	c.noting.Lock()
-	defer c.noting.Unlock()
+	c.noticesLock.Lock()
+	defer c.noticesLock.Unlock()
 	if len(c.notices) == maxNotices {
 		return
 	}
@@ -41,8 +42,8 @@ func (c *Call) addNotice(n *pgconn.Notice) {
 
 // noticeContent returns each notice as content.
 func (c *Call) noticeContent() (out []sdk.Content) {
-	c.noting.Lock()
-	defer c.noting.Unlock()
+	c.noticesLock.Lock()
+	defer c.noticesLock.Unlock()
 	for _, text := range c.notices {
 		out = append(out, &sdk.TextContent{Text: text})
 	}

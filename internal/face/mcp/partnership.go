@@ -19,22 +19,25 @@ type decideInput struct {
 	Request  string `json:"request,omitempty" jsonschema:"a key of your choice: the same call with the same key is done once"`
 }
 
-// partnershipTools are the tools of the agent's side of a partnership.
+// partnershipTools makes the tools with which an agent's side decides on requested partnerships.
 func partnershipTools() []Tool {
 	registered := func(d *Database) bool { return d.Registry != nil }
 	agents := []identity.Role{identity.Agent}
 	return []Tool{
 		NewTool(Tool{
-			Name: "partnership_pending", Title: "Partnerships to decide about", ReadOnly: true, Offered: registered, Roles: agents,
+			Name: "partnership_pending", Title: "Partnerships to decide about", ReadOnly: true, IsOfferedFor: registered,
+			Roles: agents,
 			Description: "Lists the users who have asked for a partnership and wait for the decision of the agent's " +
 				"side, with its deadline. Decide with partnership_decide.",
 		}, partnershipPending),
 		NewTool(Tool{
-			Name: "partnership_decide", Title: "Decide about a partnership", Idempotent: true, Offered: registered, Roles: agents,
+			Name: "partnership_decide", Title: "Decide about a partnership", Idempotent: true, IsOfferedFor: registered,
+			Roles: agents,
 			Description: "Decides, as the agent's side, about a partnership that a user has asked for. " +
 				"Agents cannot ask for one. " +
 				"ConsentNotFoundError (PC404): nobody of that id waits for a decision.",
-		}, partnershipDecide).Enum("decision", string(consent.TaskComplete), string(consent.Reject), string(consent.Defer)),
+		}, partnershipDecide).RestrictMember("decision", string(consent.TaskComplete), string(consent.Reject),
+			string(consent.Defer)),
 	}
 }
 
@@ -53,7 +56,7 @@ func partnershipDecide(ctx context.Context, c *Call, in decideInput) (consentCha
 		Do: consent.DecidePartnership, Subject: in.UserID, Decision: consent.Decision(in.Decision), Reason: in.Reason,
 		Request: in.Request,
 	})
-	// An agent does not learn whether a user exists who has asked for nothing.
+	// An agent does not learn whether there is a user with this id who has asked for nothing.
 	var invalid *consent.ValidationError
 	if errors.As(err, &invalid) {
 		return out, consent.NewNotFound()

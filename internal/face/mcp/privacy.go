@@ -156,19 +156,19 @@ func memoryTools(d *Database) []Tool {
 				n.Access = append([]string{}, *in.AccessGrants...)
 			}
 			if in.RequestKey == "" {
-				out.memory, err = remember(ctx, c, n)
+				out.memory, err = storeMemory(ctx, c, n)
 				return out, err
 			}
-			out.memory, out.Repeated, err = once(ctx, c, "tool memory_"+m.Kind, in.RequestKey,
-				in, func() (memory, error) { return remember(ctx, c, n) })
+			out.memory, out.Repeated, err = callOnce(ctx, c, "tool memory_"+m.Kind, in.RequestKey,
+				in, func() (memory, error) { return storeMemory(ctx, c, n) })
 			return out, err
 		}))
 	}
 	return out
 }
 
-func remember(ctx context.Context, c *Call, n privacy.NewMemory) (out memory, err error) {
-	made, err := c.privacy().AddMemory(ctx, c.Caller, n)
+func storeMemory(ctx context.Context, c *Call, n privacy.NewMemory) (out memory, err error) {
+	made, err := c.privacyService().AddMemory(ctx, c.Caller, n)
 	if err != nil {
 		return out, err
 	}
@@ -180,16 +180,16 @@ func memoryOf(m privacy.Memory) memory {
 }
 
 func consentRecordOf(c privacy.Consent) consentRecord {
-	return consentRecord{c.ID, c.Store, c.Grantor, c.For, c.Grantee, c.Scope, c.Revoked, c.Repeated}
+	return consentRecord{c.ID, c.Store, c.Grantor, c.OnBehalfOf, c.Grantee, c.Scope, c.Revoked, c.Repeated}
 }
 
 func contextInfoOf(c privacy.Context) contextInfo {
 	return contextInfo{c.Name, c.Store, c.Participants, c.Access, c.Owner}
 }
 
-// privacy returns the operations on memories over this session's connections, so that a context that was entered here
-// is active there.
-func (c *Call) privacy() *privacy.Service {
+// privacyService returns the operations on memories over this session's connections, so that a context that was entered
+// here is active there.
+func (c *Call) privacyService() *privacy.Service {
 	d := *c.Database.Privacy
 	d.ConnectCaller = func(ctx context.Context, _ identity.Caller) (*pgx.Conn, error) { return c.Connect(ctx) }
 	return &d
@@ -202,34 +202,36 @@ func privacyTools() []Tool {
 	records := func(d *Database) bool { return offered(d) && privacySection(d).Consents != nil }
 	return []Tool{
 		NewTool(Tool{
-			Name: "context_enter", Title: "Enter a context", Idempotent: true, RunsStatements: true, Offered: contexts, Roles: agents,
+			Name: "context_enter", Title: "Enter a context", Idempotent: true, RunsStatements: true, IsOfferedFor: contexts,
+			Roles: agents,
 			Description: "Enters a context, such as ctx:bella_health, for the rest of this session: memories that are granted to " +
 				"it show, and new memories get its grants. You must take part in it. " +
 				"If there is none of this name and you own a store, it is made. Leave it with context_leave " +
 				"before you speak with others.",
 		}, enterContext),
 		NewTool(Tool{
-			Name: "context_leave", Title: "Leave the context", Idempotent: true, RunsStatements: true, Offered: contexts, Roles: agents,
+			Name: "context_leave", Title: "Leave the context", Idempotent: true, RunsStatements: true, IsOfferedFor: contexts,
+			Roles:       agents,
 			Description: "Leaves the context that was entered: memories that only the context showed are hidden again.",
 		}, leaveContext),
 		NewTool(Tool{
-			Name: "context_list", Title: "Contexts", ReadOnly: true, RunsStatements: true, Offered: contexts, Roles: agents,
+			Name: "context_list", Title: "Contexts", ReadOnly: true, RunsStatements: true, IsOfferedFor: contexts, Roles: agents,
 			Description: "Lists the contexts that you take part in, and those of your own store, with their " +
 				"participants and the grants of new memories in them.",
 		}, listContexts),
 		NewTool(Tool{
 			Name: "privacy_grant", Title: "Grant a memory to more grantees", Idempotent: true, RunsStatements: true,
-			Offered: offered, Roles: agents,
+			IsOfferedFor: offered, Roles: agents,
 			Description: "Grants a memory of your own store to more grantees. Its subjects, and the entity that told it, " +
 				"must have consented to each of them (consent_grant); else it is refused (42501).",
 		}, grantMemory),
 		NewTool(Tool{
 			Name: "privacy_revoke", Title: "Remove grants from a memory", Idempotent: true, RunsStatements: true,
-			Offered: offered, Roles: agents,
+			IsOfferedFor: offered, Roles: agents,
 			Description: "Removes grants from a memory of your own store: from the next statement on those grantees do not see it.",
 		}, revokeMemory),
 		NewTool(Tool{
-			Name: "privacy_audit", Title: "Who sees what", ReadOnly: true, Offered: offered, Roles: []identity.Role{
+			Name: "privacy_audit", Title: "Who sees what", ReadOnly: true, IsOfferedFor: offered, Roles: []identity.Role{
 				identity.Agent, identity.Subject},
 			Description: "Shows who sees one memory, or every memory about a subject, by which grant and " +
 				"consent; which grantees do not see it for lack of a consent; and the history of the grants. " +
@@ -237,13 +239,15 @@ func privacyTools() []Tool {
 				"(PC404). Texts are not shown.",
 		}, auditPrivacy),
 		NewTool(Tool{
-			Name: "consent_grant", Title: "Record a consent", Idempotent: true, RunsStatements: true, Offered: records, Roles: agents,
+			Name: "consent_grant", Title: "Record a consent", Idempotent: true, RunsStatements: true, IsOfferedFor: records,
+			Roles: agents,
 			Description: "Records that somebody lets a grantee see memories about them that are granted to " +
 				"it: all, those of a context, or one. Only the grantor itself or its guardian can record it, in its own " +
 				"session. Consent alone shows nothing: the memory must be granted as well.",
 		}, giveConsent),
 		NewTool(Tool{
-			Name: "consent_revoke", Title: "Revoke a consent", Idempotent: true, RunsStatements: true, Offered: records, Roles: agents,
+			Name: "consent_revoke", Title: "Revoke a consent", Idempotent: true, RunsStatements: true, IsOfferedFor: records,
+			Roles: agents,
 			Description: "Revokes a consent of your own, or of somebody whose guardian you are: from the next " +
 				"statement on the grantee does not see those memories. A second call changes nothing.",
 		}, takeConsent),
@@ -251,7 +255,7 @@ func privacyTools() []Tool {
 }
 
 func enterContext(ctx context.Context, c *Call, in enterInput) (out enterOutput, err error) {
-	entered, err := c.privacy().EnterContext(ctx, c.Caller,
+	entered, err := c.privacyService().EnterContext(ctx, c.Caller,
 		privacy.ContextRequest{Context: in.Context, Store: in.Store, Participants: in.Participants, Role: in.Role, Reason: in.Reason})
 	if err != nil {
 		return out, err
@@ -266,7 +270,7 @@ func leaveContext(_ context.Context, c *Call, _ noInput) (leaveOutput, error) {
 }
 
 func listContexts(ctx context.Context, c *Call, _ noInput) (out contextList, err error) {
-	list, err := c.privacy().Contexts(ctx, c.Caller)
+	list, err := c.privacyService().Contexts(ctx, c.Caller)
 	out.Contexts = []contextInfo{}
 	for _, one := range list {
 		out.Contexts = append(out.Contexts, contextInfoOf(one))
@@ -275,13 +279,13 @@ func listContexts(ctx context.Context, c *Call, _ noInput) (out contextList, err
 }
 
 func grantMemory(ctx context.Context, c *Call, in regrantInput) (regrantOutput, error) {
-	return regrant(c.privacy().Grant(ctx, c.Caller,
-		privacy.GrantChange{ID: in.ID, Kind: in.Kind, Who: in.Who, Consent: in.ConsentGrants, Reason: in.Reason}))
+	return regrant(c.privacyService().Grant(ctx, c.Caller,
+		privacy.GrantChange{ID: in.ID, Kind: in.Kind, Grantees: in.Who, Consent: in.ConsentGrants, Reason: in.Reason}))
 }
 
 func revokeMemory(ctx context.Context, c *Call, in regrantInput) (regrantOutput, error) {
-	return regrant(c.privacy().Revoke(ctx, c.Caller,
-		privacy.GrantChange{ID: in.ID, Kind: in.Kind, Who: in.Who, Consent: in.ConsentGrants, Reason: in.Reason}))
+	return regrant(c.privacyService().Revoke(ctx, c.Caller,
+		privacy.GrantChange{ID: in.ID, Kind: in.Kind, Grantees: in.Who, Consent: in.ConsentGrants, Reason: in.Reason}))
 }
 
 func regrant(out *privacy.GrantResult, err error) (regrantOutput, error) {
@@ -308,7 +312,7 @@ func auditPrivacy(ctx context.Context, c *Call, in auditInput) (out privacy.Audi
 }
 
 func giveConsent(ctx context.Context, c *Call, in consentInput) (consentRecord, error) {
-	out, err := c.privacy().RecordConsent(ctx, c.Caller,
+	out, err := c.privacyService().RecordConsent(ctx, c.Caller,
 		privacy.ConsentRequest{Grantor: in.Grantor, Grantee: in.Grantee, Scope: in.Scope, Store: in.Store, Reason: in.Reason})
 	if err != nil {
 		return consentRecord{}, err
@@ -317,7 +321,7 @@ func giveConsent(ctx context.Context, c *Call, in consentInput) (consentRecord, 
 }
 
 func takeConsent(ctx context.Context, c *Call, in withdrawInput) (out withdrawOutput, err error) {
-	list, err := c.privacy().WithdrawConsent(ctx, c.Caller,
+	list, err := c.privacyService().WithdrawConsent(ctx, c.Caller,
 		privacy.ConsentRequest{ID: in.ID, Grantor: in.Grantor, Grantee: in.Grantee, Scope: in.Scope, Store: in.Store, Reason: in.Reason})
 	out.Consents = []consentRecord{}
 	for _, one := range list {

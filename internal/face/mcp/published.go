@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// published are the tools that a policy makes of functions, by name.
-func published(d *Database) []Tool {
+// publishedTools makes the tools that a policy declares for functions of the database.
+func publishedTools(d *Database) []Tool {
 	p := d.Policy()
 	if p == nil {
 		return nil
@@ -23,16 +23,16 @@ func published(d *Database) []Tool {
 	var out []Tool
 	for _, f := range p.Functions() {
 		if f.Tool != nil {
-			out = append(out, publish(f))
+			out = append(out, publishFunction(f))
 		}
 	}
 	slices.SortFunc(out, func(a, b Tool) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
-// publish makes a tool of a function. It runs as a statement of the agent; the proxy sets the pinned arguments, whoever
-// calls.
-func publish(f *policy.Function) Tool {
+// publishFunction makes a tool of a function. It runs as a statement of the agent; the proxy sets the pinned arguments,
+// whoever calls.
+func publishFunction(f *policy.Function) Tool {
 	t := Tool{
 		Name: f.Tool.Name, Title: f.Tool.Name, Description: f.Tool.Description, Roles: []identity.Role{identity.Agent},
 		ReadOnly: f.Overloads[0].Volatility != 'v', Destructive: f.Overloads[0].Volatility == 'v', RunsStatements: true,
@@ -51,7 +51,7 @@ func publish(f *policy.Function) Tool {
 	t.run = func(ctx context.Context, c *Call, arguments json.RawMessage) (any, error) {
 		given := map[string]json.RawMessage{}
 		if err := json.Unmarshal(arguments, &given); err != nil {
-			return nil, t.invalid(err)
+			return nil, t.invalidArguments(err)
 		}
 		var names []string
 		var parameters [][]byte
@@ -60,13 +60,13 @@ func publish(f *policy.Function) Tool {
 			if !ok {
 				continue
 			}
-			text, err := passed(a, raw)
+			text, err := argumentText(a, raw)
 			if err != nil {
 				return nil, err
 			}
 			names, parameters = append(names, a.Name), append(parameters, text)
 		}
-		return c.statement(ctx, f.CallStatement(names), parameters, maxRows, false)
+		return c.runStatement(ctx, f.CallStatement(names), parameters, maxRows, false)
 	}
 	return t
 }
@@ -76,15 +76,15 @@ var rowsSchema = func() *jsonschema.Schema {
 	if err != nil {
 		panic(err)
 	}
-	return answer(s)
+	return answerSchema(s)
 }()
 
-// argumentSchema is the JSON schema of an argument of the function's type.
+// argumentSchema returns the JSON schema of an argument of the function's type.
 func argumentSchema(a policy.ToolArgument) *jsonschema.Schema {
 	element, array := strings.CutSuffix(a.Type, "[]")
 	s := &jsonschema.Schema{Type: jsonType(element)}
 	said := a.Description
-	if s.Type == "string" && !plainText(element) || s.Type == "" {
+	if s.Type == "string" && !isPlainText(element) || s.Type == "" {
 		said = strings.TrimSpace(fmt.Sprintf("%s (%s of PostgreSQL)", said, a.Type))
 	}
 	if array {
@@ -108,12 +108,12 @@ func jsonType(postgres string) string {
 	return "string"
 }
 
-func plainText(postgres string) bool {
+func isPlainText(postgres string) bool {
 	return postgres == "text" || strings.HasPrefix(postgres, "character varying")
 }
 
-// passed converts an argument to the text that PostgreSQL reads.
-func passed(a policy.ToolArgument, raw json.RawMessage) ([]byte, error) {
+// argumentText converts an argument to the text that PostgreSQL reads.
+func argumentText(a policy.ToolArgument, raw json.RawMessage) ([]byte, error) {
 	if string(raw) == "null" {
 		return nil, nil
 	}
@@ -125,13 +125,13 @@ func passed(a policy.ToolArgument, raw json.RawMessage) ([]byte, error) {
 		if err := json.Unmarshal(raw, &elements); err != nil {
 			return nil, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonBounds, "%s is an array", a.Name)
 		}
-		return array(elements)
+		return arrayText(elements)
 	}
-	return scalar(raw)
+	return scalarText(raw)
 }
 
-// scalar keeps the digits of a number unchanged.
-func scalar(raw json.RawMessage) ([]byte, error) {
+// scalarText converts a single value, and keeps the digits of a number unchanged.
+func scalarText(raw json.RawMessage) ([]byte, error) {
 	if raw[0] != '"' {
 		return raw, nil
 	}
@@ -140,8 +140,8 @@ func scalar(raw json.RawMessage) ([]byte, error) {
 	return []byte(text), err
 }
 
-// array writes a PostgreSQL array: {"a","b",NULL}.
-func array(elements []json.RawMessage) ([]byte, error) {
+// arrayText writes a PostgreSQL array: {"a","b",NULL}.
+func arrayText(elements []json.RawMessage) ([]byte, error) {
 	out := []byte{'{'}
 	for i, raw := range elements {
 		if i > 0 {
@@ -151,7 +151,7 @@ func array(elements []json.RawMessage) ([]byte, error) {
 			out = append(out, "NULL"...)
 			continue
 		}
-		text, err := scalar(raw)
+		text, err := scalarText(raw)
 		if err != nil {
 			return nil, err
 		}

@@ -22,13 +22,13 @@ import (
 type Server struct {
 	Config
 
-	tools  []Tool // sorted by name
-	open   *sessions
-	web    *sdk.StreamableHTTPHandler
-	origin *http.CrossOriginProtection
+	tools      []Tool // sorted by name
+	open       *sessions
+	sdkHandler *sdk.StreamableHTTPHandler
+	origin     *http.CrossOriginProtection
 }
 
-// NewServer makes it.
+// NewServer makes a server.
 func NewServer(c Config) (*Server, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -39,19 +39,21 @@ func NewServer(c Config) (*Server, error) {
 		s.tools = append(s.tools, some()...)
 	}
 	slices.SortFunc(s.tools, func(a, b Tool) int { return strings.Compare(a.Name, b.Name) })
-	s.web = sdk.NewStreamableHTTPHandler(
+	s.sdkHandler = sdk.NewStreamableHTTPHandler(
 		func(r *http.Request) *sdk.Server {
 			if one, ok := sessionOf(r.Context()); ok {
 				return one.sdkServer
 			}
 			return nil
 		},
-		&sdk.StreamableHTTPOptions{JSONResponse: true, MaxRequestBodyBytes: maxMessage, Logger: slog.New(slog.DiscardHandler)},
+		&sdk.StreamableHTTPOptions{JSONResponse: true, MaxRequestBodyBytes: maxMessageBytes,
+			Logger: slog.New(slog.DiscardHandler)},
 	)
 	return s, nil
 }
 
-// Run ends sessions whose token is no longer valid or that are unused, until ctx ends; then it ends all.
+// Run ends sessions whose token is no longer valid or that are unused. It runs until ctx ends; then it ends all
+// sessions.
 func (s *Server) Run(ctx context.Context) {
 	tick := time.NewTicker(s.RevalidateEvery)
 	defer tick.Stop()
@@ -65,23 +67,23 @@ func (s *Server) Run(ctx context.Context) {
 		case <-tick.C:
 		}
 		for _, one := range s.open.list() {
-			if !s.valid(ctx, one) || time.Since(one.lastUsed()) > s.Idle {
+			if !s.isValid(ctx, one) || time.Since(one.lastUsed()) > s.IdleTimeout {
 				s.open.remove(one)
 			}
 		}
-		s.open.forget()
+		s.open.forgetUnused()
 	}
 }
 
-// valid checks whether the token still stands for the same caller.
-func (s *Server) valid(ctx context.Context, one *session) bool {
+// isValid checks whether the session's token still stands for the same caller.
+func (s *Server) isValid(ctx context.Context, one *session) bool {
 	now, err := s.Verifier.Verify(ctx, one.bearer)
-	return err == nil && owner(now) == owner(one.who) && now.Subject == one.who.Subject && now.Agent == one.who.Agent
+	return err == nil && ownerOf(now) == ownerOf(one.who) && now.Subject == one.who.Subject && now.Agent == one.who.Agent
 }
 
 type sessionKey struct{}
 
-func inSession(ctx context.Context, one *session) context.Context {
+func withSession(ctx context.Context, one *session) context.Context {
 	return context.WithValue(ctx, sessionKey{}, one)
 }
 
@@ -103,17 +105,17 @@ func (s *Server) newSession(one *session) *sdk.Server {
 		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 			switch method {
 			case "tools/list":
-				return s.list(one), nil
+				return s.listTools(one), nil
 			case "tools/call":
 				call, ok := req.(*sdk.CallToolRequest)
 				if !ok {
 					return nil, errors.New("mcp: tools/call without its parameters")
 				}
-				return s.call(ctx, one, call.Params)
+				return s.callTool(ctx, one, call.Params)
 			}
 			out, err := next(ctx, method, req)
 			if told, ok := out.(*sdk.DiscoverResult); ok {
-				told.CacheScope = "private" // as the list
+				told.CacheScope = "private" // The answer may be cached like the list of tools.
 			}
 			return out, err
 		}
@@ -121,36 +123,36 @@ func (s *Server) newSession(one *session) *sdk.Server {
 	return out
 }
 
-// list returns the tools of a caller, in the order of their names; those of the policy come last.
-func (s *Server) list(one *session) *sdk.ListToolsResult {
+// listTools returns the tools of a caller, in the order of their names; the tools of the policy come last.
+func (s *Server) listTools(one *session) *sdk.ListToolsResult {
 	out := &sdk.ListToolsResult{Tools: []*sdk.Tool{}}
-	out.CacheScope = "private" // it depends on the token
-	for _, t := range s.offered(one.who) {
+	out.CacheScope = "private" // The list depends on the token.
+	for _, t := range s.offeredTools(one.who) {
 		out.Tools = append(out.Tools, t.describe())
 	}
 	return out
 }
 
-func (s *Server) offered(c identity.Caller) []Tool {
+func (s *Server) offeredTools(c identity.Caller) []Tool {
 	service := s.Databases[c.Database]
 	if service == nil {
 		return nil
 	}
 	var out []Tool
 	for _, t := range s.tools {
-		if t.offeredTo(c.Role, service) {
+		if t.isOfferedTo(c.Role, service) {
 			out = append(out, t.forDatabase(service))
 		}
 	}
 	if c.Role == identity.Agent {
 		out = append(out, memoryTools(service)...)
-		out = append(out, published(service)...)
+		out = append(out, publishedTools(service)...)
 	}
 	return out
 }
 
 func (s *Server) find(c identity.Caller, name string) (Tool, bool) {
-	all := s.offered(c)
+	all := s.offeredTools(c)
 	i := slices.IndexFunc(all, func(t Tool) bool { return t.Name == name })
 	if i < 0 {
 		return Tool{}, false
@@ -158,8 +160,9 @@ func (s *Server) find(c identity.Caller, name string) (Tool, bool) {
 	return all[i], true
 }
 
-// call runs a tool. Its errors are results, so that the model reads them; an unknown tool is an error of the protocol.
-func (s *Server) call(ctx context.Context, one *session, p *sdk.CallToolParamsRaw) (*sdk.CallToolResult, error) {
+// callTool runs a tool. Its errors are results, so that the model reads them; an unknown tool is an error of the
+// protocol.
+func (s *Server) callTool(ctx context.Context, one *session, p *sdk.CallToolParamsRaw) (*sdk.CallToolResult, error) {
 	c := &Call{Caller: one.who, Database: s.Databases[one.who.Database], server: s, session: one}
 	t, ok := s.find(one.who, p.Name)
 	if !ok {
@@ -182,12 +185,12 @@ func (s *Server) call(ctx context.Context, one *session, p *sdk.CallToolParamsRa
 			s.Log.Error("mcp", "tool", t.Name, "database", one.who.Database, "error", made.cause)
 		}
 	}
-	if !t.Unrecorded && !c.connected {
+	if !t.Unrecorded && !c.hasConnected {
 		if instead := s.record(ctx, c, t, f); instead != nil {
 			f = instead
 		}
 	}
-	if f == nil && !s.valid(ctx, one) { // the token was revoked during the call
+	if f == nil && !s.isValid(ctx, one) { // The token may have been revoked during the call.
 		made := faultOf(identity.Refusal(nil))
 		f = &made
 	}
@@ -206,16 +209,16 @@ func (s *Server) call(ctx context.Context, one *session, p *sdk.CallToolParamsRa
 }
 
 func (s *Server) run(ctx context.Context, c *Call, t Tool, arguments json.RawMessage) (any, error) {
-	arguments, err := t.check(arguments)
+	arguments, err := t.checkArguments(arguments)
 	if err != nil {
 		return nil, err
 	}
 	select {
-	case c.session.calls <- struct{}{}:
-		defer func() { <-c.session.calls }()
+	case c.session.callSlots <- struct{}{}:
+		defer func() { <-c.session.callSlots }()
 	default:
 		return nil, sqlstate.New(sqlstate.TooManyConnections, sqlstate.ReasonLimit,
-			"%d calls of this token are under way", atOnce).WithHint("Wait for an answer, then call again.")
+			"%d calls of this token are under way", maxConcurrentCalls).WithHint("Wait for an answer, then call again.")
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
@@ -223,7 +226,7 @@ func (s *Server) run(ctx context.Context, c *Call, t Tool, arguments json.RawMes
 	return t.run(ctx, c, arguments)
 }
 
-// record records a call; if that fails, the fault is the answer.
+// record records a call; if that fails, the answer is a fault that says so.
 func (s *Server) record(ctx context.Context, c *Call, t Tool, f *fault) *fault {
 	made := audit.Call{
 		Face: "mcp", By: c.Caller.Name, Role: string(c.Caller.Role), Agent: c.Caller.Agent,
@@ -235,7 +238,7 @@ func (s *Server) record(ctx context.Context, c *Call, t Tool, f *fault) *fault {
 	}
 	if f != nil {
 		made.Code, made.Outcome = f.SQLSTATE, audit.Failed
-		if f.refused() {
+		if f.isRefusal() {
 			made.Outcome = audit.Refused
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/face/identity"
 )
 
-// Limits of open sessions: of one caller, and of all. One more ends the session that was unused for longest.
+// Limits of open sessions: of one caller, and of all. One more session ends the session that was unused for longest.
 const (
 	maxSessionsPerCaller = 32
 	maxSessions          = 4096
@@ -23,9 +23,9 @@ const (
 
 // Limits of one caller, over all of its sessions.
 const (
-	atOnce    = 8  // calls side by side
-	perSecond = 50 // messages
-	burst     = 200
+	maxConcurrentCalls = 8   // calls that run side by side
+	messagesPerSecond  = 50  // messages that a caller may send each second
+	burstMessages      = 200 // messages that a caller may send at once
 )
 
 // session is a client that has sent "initialize".
@@ -39,25 +39,26 @@ type session struct {
 	sdkServer *sdk.Server
 	*caller
 
-	mu       sync.Mutex
-	ready    bool // "notifications/initialized" has come
-	usedAt   time.Time
-	settings map[string]string // statements, by what they set
+	mu         sync.Mutex
+	ready      bool // "notifications/initialized" has come
+	lastUsedAt time.Time
+	settings   map[string]string // statements that set attributes, by the setting that each one sets
 }
 
+// touch notes that the session is used now.
 func (s *session) touch() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.usedAt = time.Now()
+	s.lastUsedAt = time.Now()
 }
 
 func (s *session) lastUsed() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.usedAt
+	return s.lastUsedAt
 }
 
-func (s *session) initialized() {
+func (s *session) setReady() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ready = true
@@ -69,6 +70,7 @@ func (s *session) isReady() bool {
 	return s.ready
 }
 
+// remember keeps a statement that sets an attribute, for later connections.
 func (s *session) remember(setting, statement string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,11 +93,11 @@ func (s *session) set() []string {
 
 // caller is shared by the sessions of one token.
 type caller struct {
-	calls chan struct{} // one for each that is under way
-	pace  *rate.Limiter
+	callSlots      chan struct{} // has one element for each call that is under way
+	messageLimiter *rate.Limiter
 }
 
-// sessions are the open sessions.
+// sessions are the open sessions of the server.
 type sessions struct {
 	mu      sync.Mutex
 	all     map[string]*session
@@ -106,39 +108,39 @@ func newSessions() *sessions {
 	return &sessions{all: map[string]*session{}, callers: map[string]*caller{}}
 }
 
-// caller returns what the sessions of a caller share.
-func (a *sessions) caller(c identity.Caller) *caller {
+// sharedOf returns what the sessions of a caller share.
+func (a *sessions) sharedOf(c identity.Caller) *caller {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	one := a.callers[owner(c)]
+	one := a.callers[ownerOf(c)]
 	if one == nil {
-		one = &caller{make(chan struct{}, atOnce), rate.NewLimiter(perSecond, burst)}
-		a.callers[owner(c)] = one
+		one = &caller{make(chan struct{}, maxConcurrentCalls), rate.NewLimiter(messagesPerSecond, burstMessages)}
+		a.callers[ownerOf(c)] = one
 	}
 	return one
 }
 
-// forget removes callers without sessions and calls.
-func (a *sessions) forget() {
+// forgetUnused removes callers that have neither sessions nor calls.
+func (a *sessions) forgetUnused() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	busy := map[string]bool{}
 	for _, s := range a.all {
-		busy[owner(s.who)] = true
+		busy[ownerOf(s.who)] = true
 	}
 	for name, one := range a.callers {
-		if !busy[name] && len(one.calls) == 0 && one.pace.Tokens() >= burst {
+		if !busy[name] && len(one.callSlots) == 0 && one.messageLimiter.Tokens() >= burstMessages {
 			delete(a.callers, name)
 		}
 	}
 }
 
-// owner identifies the token and database that a session is bound to.
-func owner(c identity.Caller) string { return c.Database + "\x00" + string(c.Role) + "\x00" + c.Name }
+// ownerOf returns a text that identifies the token and database that a session is bound to.
+func ownerOf(c identity.Caller) string { return c.Database + "\x00" + string(c.Role) + "\x00" + c.Name }
 
 // begin makes a session that is not registered yet.
 func (a *sessions) begin(c identity.Caller, bearer string) *session {
-	s := &session{id: rand.Text(), who: c, caller: a.caller(c), bearer: bearer, usedAt: time.Now(),
+	s := &session{id: rand.Text(), who: c, caller: a.sharedOf(c), bearer: bearer, lastUsedAt: time.Now(),
 		settings: map[string]string{}}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	return s
@@ -148,27 +150,27 @@ func (a *sessions) begin(c identity.Caller, bearer string) *session {
 func (a *sessions) add(s *session) {
 	a.mu.Lock()
 	a.all[s.id] = s
-	var gone []*session
-	var mine []*session
+	var endedSessions []*session
+	var callerSessions []*session
 	for _, one := range a.all {
-		if owner(one.who) == owner(s.who) {
-			mine = append(mine, one)
+		if ownerOf(one.who) == ownerOf(s.who) {
+			callerSessions = append(callerSessions, one)
 		}
 	}
-	crowd := mine
+	crowd := callerSessions
 	for _, limit := range []int{maxSessionsPerCaller, maxSessions} {
 		for len(crowd) > limit {
 			oldest := slices.MinFunc(crowd, func(x, y *session) int {
 				return cmp.Compare(x.lastUsed().UnixNano(), y.lastUsed().UnixNano())
 			})
-			gone = append(gone, oldest)
+			endedSessions = append(endedSessions, oldest)
 			delete(a.all, oldest.id)
 			crowd = slices.DeleteFunc(crowd, func(one *session) bool { return one == oldest })
 		}
 		crowd = slices.Collect(maps.Values(a.all))
 	}
 	a.mu.Unlock()
-	for _, one := range gone {
+	for _, one := range endedSessions {
 		one.close()
 	}
 }
@@ -178,12 +180,13 @@ func (a *sessions) find(id string, c identity.Caller) *session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.all[id]
-	if s == nil || owner(s.who) != owner(c) {
+	if s == nil || ownerOf(s.who) != ownerOf(c) {
 		return nil
 	}
 	return s
 }
 
+// remove removes a session.
 func (a *sessions) remove(s *session) {
 	a.mu.Lock()
 	delete(a.all, s.id)
@@ -191,6 +194,7 @@ func (a *sessions) remove(s *session) {
 	s.close()
 }
 
+// list returns the open sessions.
 func (a *sessions) list() []*session {
 	a.mu.Lock()
 	defer a.mu.Unlock()

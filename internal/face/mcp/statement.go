@@ -21,12 +21,12 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Limits of a result. A larger one is cut, and the rest is not read.
+// Limits of the result of a statement. A larger result is cut, and the rest is not read.
 const (
-	usualRows   = 100
-	maxRows     = 1000
-	maxBytes    = 256 << 10
-	maxRowBytes = 1 << 20 // bytes of one message of the server
+	defaultRows    = 100
+	maxRows        = 1000
+	maxResultBytes = 256 << 10
+	maxRowBytes    = 1 << 20 // bytes of one message of the server
 )
 
 type queryInput struct {
@@ -36,7 +36,7 @@ type queryInput struct {
 	ReadOnly   bool   `json:"read_only,omitempty" jsonschema:"true: refuse the statement (25006) if it would change anything"`
 }
 
-// rows are a result. Rows are arrays, since two columns may have one name.
+// rows are the result of a statement. Each row is an array, since two columns may have one name.
 type rows struct {
 	Columns   []column `json:"columns"`
 	Rows      [][]any  `json:"rows" jsonschema:"one array for each row, its values in the order of columns. json and jsonb are JSON values; numbers that JSON parsers would round, and all other types, are texts."`
@@ -63,7 +63,7 @@ func statementTools() []Tool {
 		}, listTables),
 		NewTool(Tool{
 			Name: "query", Title: "Run one SQL statement", Destructive: true, ReadsOrWrites: true, RunsStatements: true,
-			Roles: agents, adapt: readsOnly,
+			Roles: agents, adapt: setReadOnly,
 			Description: "Runs one SQL statement on the PostgreSQL database, as the agent of this session, and " +
 				"returns its rows. You see only rows whose people have consented; rows without consent do not exist: they are " +
 				"in no count, join or search. Use parameters ($1) for values, LIMIT and aggregates for large " +
@@ -71,12 +71,12 @@ func statementTools() []Tool {
 				"What is not allowed fails with an SQLSTATE, a message and a hint that says what to do instead " +
 				"(42501: not allowed; 0A000: unsupported statement or construct; 53400: over a limit). " +
 				"Table and column names: list_tables.",
-		}, query),
+		}, runQuery),
 	}
 }
 
-// readsOnly marks query as reading only, where the policy lets agents write nothing.
-func readsOnly(t *Tool, d *Database) {
+// setReadOnly marks the tool query as reading only, where the policy lets agents write nothing.
+func setReadOnly(t *Tool, d *Database) {
 	p := d.Policy()
 	if p == nil || writes(p) {
 		return
@@ -106,24 +106,24 @@ func writes(p *policy.Policy) bool {
 	return false
 }
 
-func query(ctx context.Context, c *Call, in queryInput) (rows, error) {
+func runQuery(ctx context.Context, c *Call, in queryInput) (rows, error) {
 	most := in.MaxRows
 	switch {
 	case most == 0:
-		most = usualRows
+		most = defaultRows
 	case most < 0 || most > maxRows:
 		return rows{}, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonBounds, "max_rows is from 1 to %d",
-			maxRows).WithHint("Leave it out for %d.", usualRows)
+			maxRows).WithHint("Leave it out for %d.", defaultRows)
 	}
 	parameters := make([][]byte, len(in.Parameters))
 	for i, p := range in.Parameters {
-		text, err := parameter(p)
+		text, err := parameterText(p)
 		if err != nil {
 			return rows{}, err
 		}
 		parameters[i] = text
 	}
-	return c.statement(ctx, in.SQL, parameters, most, in.ReadOnly)
+	return c.runStatement(ctx, in.SQL, parameters, most, in.ReadOnly)
 }
 
 // tablesSQL lists tables as any client can.
@@ -132,11 +132,12 @@ FROM information_schema.columns WHERE table_schema NOT IN ('pg_catalog', 'inform
 	`ORDER BY table_schema, table_name, ordinal_position`
 
 func listTables(ctx context.Context, c *Call, _ noInput) (rows, error) {
-	return c.statement(ctx, tablesSQL, nil, maxRows, true)
+	return c.runStatement(ctx, tablesSQL, nil, maxRows, true)
 }
 
-// statement runs one statement as the caller's agent.
-func (c *Call) statement(ctx context.Context, sql string, parameters [][]byte, most int, readOnly bool) (rows, error) {
+// runStatement runs one statement as the caller's agent.
+func (c *Call) runStatement(ctx context.Context, sql string, parameters [][]byte, most int, readOnly bool) (rows,
+	error) {
 	conn, err := c.Connect(ctx)
 	if err != nil {
 		return rows{}, err
@@ -147,7 +148,7 @@ func (c *Call) statement(ctx context.Context, sql string, parameters [][]byte, m
 			return rows{}, err
 		}
 	}
-	out, err := run(ctx, conn, sql, parameters, most)
+	out, err := readResult(ctx, conn, sql, parameters, most)
 	var long *pgproto3.ExceededMaxBodyLenErr
 	if errors.As(err, &long) {
 		return rows{}, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
@@ -160,8 +161,8 @@ func (c *Call) statement(ctx context.Context, sql string, parameters [][]byte, m
 	return out, err
 }
 
-// run sends the statement without Sync, so that it is not committed if its result is not read to the end.
-func run(ctx context.Context, conn *pgx.Conn, sql string, parameters [][]byte, most int) (rows, error) {
+// readResult sends the statement without Sync, so that it is not committed if its result is not read to the end.
+func readResult(ctx context.Context, conn *pgx.Conn, sql string, parameters [][]byte, most int) (rows, error) {
 	p := conn.PgConn().StartPipeline(ctx)
 	p.SendQueryParams(sql, parameters, nil, nil, nil)
 	p.SendFlushRequest()
@@ -170,7 +171,7 @@ func run(ctx context.Context, conn *pgx.Conn, sql string, parameters [][]byte, m
 	}
 	result, err := p.GetResults()
 	if err != nil {
-		return rows{}, copying(err)
+		return rows{}, explainCopy(err)
 	}
 	reader, ok := result.(*pgconn.ResultReader)
 	if !ok {
@@ -192,17 +193,17 @@ func run(ctx context.Context, conn *pgx.Conn, sql string, parameters [][]byte, m
 		for _, v := range values {
 			bytes += len(v) + 2
 		}
-		if len(out.Rows) == most || bytes > maxBytes {
+		if len(out.Rows) == most || bytes > maxResultBytes {
 			out.Truncated = true
 			out.Note = fmt.Sprintf(
 				"There are more rows than these %d. Narrow the statement, aggregate, or use LIMIT and OFFSET; a "+
 					"statement that changes something was not carried out.", len(out.Rows))
 			out.RowCount = len(out.Rows)
-			return out, nil // the connection is closed, and nothing of the statement is committed
+			return out, nil // The connection is closed, and nothing of the statement is committed.
 		}
 		row := make([]any, len(values))
 		for i, v := range values {
-			row[i] = value(fields[i].DataTypeOID, v)
+			row[i] = jsonValue(fields[i].DataTypeOID, v)
 		}
 		out.Rows = append(out.Rows, row)
 	}
@@ -213,15 +214,15 @@ func run(ctx context.Context, conn *pgx.Conn, sql string, parameters [][]byte, m
 	if err := p.Sync(); err != nil {
 		return rows{}, err
 	}
-	if _, err := p.GetResults(); err != nil { // errors of checks at the end of the transaction
+	if _, err := p.GetResults(); err != nil { // Checks at the end of the transaction can fail, too.
 		return rows{}, err
 	}
 	out.RowCount, out.Command = len(out.Rows), tag.String()
 	return out, nil
 }
 
-// copying replaces the driver's error for COPY, whose answer has no rows.
-func copying(err error) error {
+// explainCopy replaces the driver's error for COPY, whose answer has no rows.
+func explainCopy(err error) error {
 	var told *pgconn.PgError
 	if !errors.As(err, &told) && (strings.Contains(err.Error(), "CopyOutResponse") ||
 		strings.Contains(err.Error(), "CopyInResponse")) {
@@ -231,7 +232,7 @@ func copying(err error) error {
 	return err
 }
 
-// closeNow ends the connection, politely if that takes no time.
+// closeNow ends the connection, with the message Terminate if sending it takes no time.
 func closeNow(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -241,8 +242,8 @@ func closeNow(conn *pgx.Conn) {
 // maxExactInteger is the largest integer that every JSON parser keeps.
 const maxExactInteger = 1 << 53
 
-// value converts a value from PostgreSQL's text form to JSON.
-func value(oid uint32, text []byte) any {
+// jsonValue converts a value from PostgreSQL's text form to JSON.
+func jsonValue(oid uint32, text []byte) any {
 	if text == nil {
 		return nil
 	}
@@ -258,15 +259,15 @@ func value(oid uint32, text []byte) any {
 			return json.Number(strconv.FormatFloat(n, 'g', -1, 64))
 		}
 	case pgtype.JSONOID, pgtype.JSONBOID:
-		if strictjson.Check(text, strictjson.Depth) == nil {
+		if strictjson.Check(text, strictjson.MaxDepth) == nil {
 			return json.RawMessage(append([]byte(nil), text...))
 		}
 	}
 	return string(text)
 }
 
-// parameter converts a JSON value to PostgreSQL's text form.
-func parameter(v any) ([]byte, error) {
+// parameterText converts a JSON value to PostgreSQL's text form.
+func parameterText(v any) ([]byte, error) {
 	switch v := v.(type) {
 	case nil:
 		return nil, nil

@@ -32,8 +32,8 @@ type Tool struct {
 
 	adapt func(*Tool, *Database) // adapts the tool to a database; nil: nothing to adapt
 
-	// Offered reports whether a database has what the tool needs; nil: always.
-	Offered func(*Database) bool
+	// IsOfferedFor reports whether a database has what the tool needs; nil: always.
+	IsOfferedFor func(*Database) bool
 
 	input, output *jsonschema.Schema
 	strict        *jsonschema.Resolved
@@ -45,14 +45,14 @@ type Call struct {
 	Caller   identity.Caller
 	Database *Database
 
-	server    *Server
-	session   *session
-	about     []string
-	everybody bool
-	connected bool
+	server       *Server
+	session      *session
+	about        []string
+	everybody    bool
+	hasConnected bool
 
-	noting  sync.Mutex
-	notices []string
+	noticesLock sync.Mutex
+	notices     []string
 }
 
 // About adds the persons that the call is about to its record.
@@ -68,7 +68,7 @@ func (c *Call) Connect(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.connected = true
+	c.hasConnected = true
 	conn.PgConn().Frontend().SetMaxBodyLen(maxRowBytes)
 	for _, s := range c.session.set() {
 		if _, err := conn.Exec(ctx, s); err != nil {
@@ -80,10 +80,11 @@ func (c *Call) Connect(ctx context.Context) (*pgx.Conn, error) {
 }
 
 // Set makes every later connection of this session run a statement first: a SET of an attribute that the policy lets
-// agents claim. "" removes it.
+// agents claim. An empty statement removes an earlier one.
 func (c *Call) Set(setting, statement string) { c.session.remember(setting, statement) }
 
-// nonEmptyArguments must not be empty if given: "" is not the same as left out, which may mean everybody or everything.
+// nonEmptyArguments are arguments that must not be empty if given: "" is not the same as left out, which may mean
+// everybody or everything.
 var nonEmptyArguments = []string{"user_id", "grantee", "scope", "store", "grantor", "id", "subject", "context", "source", "told_from"}
 
 // NewTool makes a tool with arguments In and answer Out, both structs. The tags of their fields give names and
@@ -91,7 +92,8 @@ var nonEmptyArguments = []string{"user_id", "grantee", "scope", "store", "granto
 func NewTool[In, Out any](t Tool, run func(ctx context.Context, c *Call, in In) (Out, error)) Tool {
 	in, err := jsonschema.For[In](nil)
 	if err != nil {
-		panic(fmt.Sprintf("mcp: tool %s: %v", t.Name, err)) // the types are ours
+		// The types are those of this package, so that a failure is a mistake in it.
+		panic(fmt.Sprintf("mcp: tool %s: %v", t.Name, err))
 	}
 	out, err := jsonschema.For[Out](nil)
 	if err != nil {
@@ -103,22 +105,22 @@ func NewTool[In, Out any](t Tool, run func(ctx context.Context, c *Call, in In) 
 			p.MinLength = &one
 		}
 	}
-	t.input, t.output = in, answer(out)
+	t.input, t.output = in, answerSchema(out)
 	t.resolve()
 	t.run = func(ctx context.Context, c *Call, arguments json.RawMessage) (any, error) {
 		var in In
 		d := json.NewDecoder(bytes.NewReader(arguments))
 		d.UseNumber()
 		if err := d.Decode(&in); err != nil {
-			return nil, t.invalid(err)
+			return nil, t.invalidArguments(err)
 		}
 		return run(ctx, c, in)
 	}
 	return t
 }
 
-// Enum restricts a member to values.
-func (t Tool) Enum(member string, values ...string) Tool {
+// RestrictMember restricts a member of the arguments to values.
+func (t Tool) RestrictMember(member string, values ...string) Tool {
 	s := t.input.CloneSchemas()
 	of := s.Properties[member]
 	of.Enum = nil
@@ -146,8 +148,8 @@ func (t *Tool) resolve() {
 	t.strict = strict
 }
 
-// answer is the schema of a tool's answer: Out, or an error.
-func answer(out *jsonschema.Schema) *jsonschema.Schema {
+// answerSchema returns the schema of a tool's answer: that of its output, or an error.
+func answerSchema(out *jsonschema.Schema) *jsonschema.Schema {
 	s := out.CloneSchemas()
 	s.Required = nil
 	if s.Properties == nil {
@@ -167,45 +169,45 @@ var faultSchema = sync.OnceValue(func() *jsonschema.Schema {
 	return s
 })
 
-// check validates the arguments.
-func (t *Tool) check(arguments json.RawMessage) (json.RawMessage, error) {
+// checkArguments validates the arguments of a call.
+func (t *Tool) checkArguments(arguments json.RawMessage) (json.RawMessage, error) {
 	if len(arguments) == 0 || string(arguments) == "null" {
 		arguments = json.RawMessage("{}")
 	}
 	var v any
 	if err := json.Unmarshal(arguments, &v); err != nil {
-		return nil, t.invalid(err)
+		return nil, t.invalidArguments(err)
 	}
 	object, ok := v.(map[string]any)
 	if !ok {
-		return nil, t.invalid(fmt.Errorf("arguments are an object"))
+		return nil, t.invalidArguments(fmt.Errorf("arguments are an object"))
 	}
 	for _, name := range nonEmptyArguments {
 		if p := t.input.Properties[name]; p != nil && p.MinLength != nil && object[name] == "" {
-			return nil, t.invalid(fmt.Errorf("%s is empty, which is not the same as left out", name))
+			return nil, t.invalidArguments(fmt.Errorf("%s is empty, which is not the same as left out", name))
 		}
 	}
 	if err := t.strict.Validate(v); err != nil {
-		return nil, t.invalid(err)
+		return nil, t.invalidArguments(err)
 	}
 	return arguments, nil
 }
 
-// invalid says which arguments the tool takes. The validator's text names places in the schema, and may quote the
-// arguments.
-func (t *Tool) invalid(err error) error {
-	var takes []string
+// invalidArguments is an error that says which arguments the tool takes. The validator's text names places in the
+// schema, and may quote the arguments.
+func (t *Tool) invalidArguments(err error) error {
+	var argumentNames []string
 	for _, name := range t.names() {
 		p := t.input.Properties[name]
 		text := name + " (" + kind(p)
 		if !slices.Contains(t.input.Required, name) {
 			text += ", optional"
 		}
-		takes = append(takes, text+")")
+		argumentNames = append(argumentNames, text+")")
 	}
 	hint := "It takes no arguments."
-	if len(takes) > 0 {
-		hint = "It takes " + strings.Join(takes, ", ") + ", and nothing else."
+	if len(argumentNames) > 0 {
+		hint = "It takes " + strings.Join(argumentNames, ", ") + ", and nothing else."
 	}
 	why := err.Error()
 	if i := strings.LastIndex(why, ": "); i >= 0 {
@@ -215,6 +217,7 @@ func (t *Tool) invalid(err error) error {
 		"the arguments are not those of %s: %s", t.Name, clip(why)).WithHint("%s", hint)
 }
 
+// names returns the names of the tool's arguments.
 func (t *Tool) names() []string {
 	names := slices.Clone(t.input.PropertyOrder)
 	if len(names) == 0 {
@@ -226,6 +229,7 @@ func (t *Tool) names() []string {
 	return names
 }
 
+// kind says in words of which type the values of a schema are.
 func kind(s *jsonschema.Schema) string {
 	switch {
 	case len(s.Enum) > 0:
@@ -269,6 +273,6 @@ func (t *Tool) describe() *sdk.Tool {
 		OutputSchema: t.output, Annotations: a}
 }
 
-func (t *Tool) offeredTo(role identity.Role, d *Database) bool {
-	return slices.Contains(t.Roles, role) && (t.Offered == nil || t.Offered(d))
+func (t *Tool) isOfferedTo(role identity.Role, d *Database) bool {
+	return slices.Contains(t.Roles, role) && (t.IsOfferedFor == nil || t.IsOfferedFor(d))
 }

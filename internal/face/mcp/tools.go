@@ -1,9 +1,10 @@
 package mcp
 
-// toolSets makes the tools that do not come from a policy. Their names are also in package policy.
+// toolSets are the functions that make the tools of this package; a policy can declare more. Package policy knows the
+// names of all of them.
 var toolSets = []func() []Tool{consentTools, partnershipTools, statementTools, interactionTools, privacyTools, generalizeTools}
 
-// OwnNames are the names of these tools.
+// OwnNames returns the names of the tools that this package makes.
 func OwnNames() []string {
 	var out []string
 	for _, some := range toolSets {

@@ -17,12 +17,12 @@ import (
 type AdminService struct {
 	*Service
 
-	// Owner logs in as the owner of a database's tables. The caller closes the connection. The error says what is
+	// ConnectOwner logs in as the owner of a database's tables. The caller closes the connection. The error says what is
 	// missing.
-	Owner func(ctx context.Context, database string) (*pgx.Conn, error)
+	ConnectOwner func(ctx context.Context, database string) (*pgx.Conn, error)
 
-	// AsAgent logs in as the agents' role; nil: row security is not asked.
-	AsAgent func(ctx context.Context, database string) (*pgx.Conn, error)
+	// ConnectAgent logs in as the agents' role; nil: row security is not asked.
+	ConnectAgent func(ctx context.Context, database string) (*pgx.Conn, error)
 
 	// ActivePolicy returns the policy that agents are served by, and the catalog that it was compiled for.
 	ActivePolicy func(database string) (*policy.Policy, *catalog.Snapshot, error)
@@ -37,25 +37,25 @@ type AdminService struct {
 
 	Overview func(context.Context) Overview
 
-	busy chan struct{} // held by the operation that reads a whole log: one at a time
+	reportSlot chan struct{} // held by the operation that reads a whole log, so that only one does at a time
 }
 
 // NewAdminService returns the service, ready for use.
 func NewAdminService(o AdminService) *AdminService {
-	o.busy = make(chan struct{}, 1)
+	o.reportSlot = make(chan struct{}, 1)
 	return &o
 }
 
-// owner logs in as the owner, for an operation on the caller's database.
-func (o *AdminService) owner(ctx context.Context, c identity.Caller) (*pgx.Conn, error) {
+// connectOwner logs in as the owner of the tables, for an operation on the caller's database.
+func (o *AdminService) connectOwner(ctx context.Context, c identity.Caller) (*pgx.Conn, error) {
 	if _, err := o.Database(c); err != nil {
 		return nil, err
 	}
-	return o.Owner(ctx, c.Database)
+	return o.ConnectOwner(ctx, c.Database)
 }
 
-// NoOwnerLogin is the error of an [AdminService.Owner] that has no login.
-func NoOwnerLogin() error {
+// NewNoOwnerLoginError is the error of an [AdminService.ConnectOwner] that has no login.
+func NewNoOwnerLoginError() error {
 	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
 		"pgconsent has no login of the owner of the tables here").
 		WithHint("Name the password of roles.migrate with secrets.migrate in the configuration; it is used " +

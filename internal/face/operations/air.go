@@ -8,9 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Interaction records an interaction of a user in a channel, and returns the reminder if it is due. The call is not
-// recorded.
-func (d *Service) Interaction(c identity.Caller, user, channel, channelType string) (string, error) {
+// RecordInteraction records an interaction of a user in a channel, and returns the reminder if it is due. The audit
+// does not record the call.
+func (d *Service) RecordInteraction(c identity.Caller, user, channel, channelType string) (string, error) {
 	k, err := d.sessionOf(c, user, channel)
 	if err != nil {
 		return "", err
@@ -26,7 +26,7 @@ func (d *Service) Interactions(c identity.Caller, user, channel string) (air.Ses
 	}
 	s, ok := d.Reminders.Session(time.Now(), k)
 	if !ok {
-		return s, noInteractions()
+		return s, newNotTrackedError()
 	}
 	return s, nil
 }
@@ -34,8 +34,8 @@ func (d *Service) Interactions(c identity.Caller, user, channel string) (air.Ses
 // EndInteractions forgets a session of interactions.
 func (d *Service) EndInteractions(c identity.Caller, user, channel string) error {
 	k, err := d.sessionOf(c, user, channel)
-	if err == nil && !d.Reminders.End(time.Now(), k) {
-		err = noInteractions()
+	if err == nil && !d.Reminders.EndSession(time.Now(), k) {
+		err = newNotTrackedError()
 	}
 	return err
 }
@@ -44,10 +44,11 @@ func (d *Service) sessionOf(c identity.Caller, user, channel string) (air.Key, e
 	if user == "" && c.Role == identity.Subject {
 		user = c.Subject
 	}
-	return air.Caller{Role: string(c.Role), Subject: c.Subject, Agent: c.Agent, Database: c.Database}.Key(user, channel)
+	return air.Caller{Role: string(c.Role), Subject: c.Subject, Agent: c.Agent, Database: c.Database}.SessionKey(user,
+		channel)
 }
 
-func noInteractions() error {
+func newNotTrackedError() error {
 	return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonConsent,
 		"there is no session of interactions of this user in this channel").
 		WithHint("Sessions are kept in memory, and end after an hour without interactions (air.keep). Only " +

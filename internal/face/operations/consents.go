@@ -16,7 +16,7 @@ import (
 
 // Status is the present state of a subject's consent.
 type Status struct {
-	consent.Record           // the newest record
+	consent.Record           // the newest record of the consent
 	Now            time.Time // the time by the database's clock
 }
 
@@ -28,10 +28,10 @@ type Task struct {
 	DueAt      time.Time
 }
 
-// Change is the result of a command.
+// Change is the result of a command that changes a consent.
 type Change struct {
 	registry.Result
-	Task *Task // the request that is still open; nil: none
+	Task *Task // the request for a partnership that is still open; nil: there is none
 }
 
 // Status returns the relationship of a subject: their consent to everybody, about everything. For an expired one it
@@ -44,10 +44,11 @@ func (d *Service) Status(ctx context.Context, c identity.Caller, subject string)
 	if err != nil {
 		return Status{}, err
 	}
-	if subject, err = Whose(c, subject); err != nil {
+	if subject, err = SubjectOf(c, subject); err != nil {
 		return Status{}, err
 	}
-	rec, now, err := r.Current(ctx, consent.Key{Subject: subject, Grantee: consent.Everybody, Scope: consent.Everything})
+	rec, now, err := r.CurrentRecord(ctx, consent.Key{Subject: subject, Grantee: consent.Everybody,
+		Scope: consent.Everything})
 	if err != nil {
 		return Status{}, err
 	}
@@ -68,7 +69,7 @@ func (d *Service) Consents(ctx context.Context, c identity.Caller, subject strin
 	if err != nil {
 		return nil, err
 	}
-	if subject, err = Whose(c, subject); err != nil {
+	if subject, err = SubjectOf(c, subject); err != nil {
 		return nil, err
 	}
 	records, now, err := r.CurrentOfSubject(ctx, subject)
@@ -91,7 +92,7 @@ func (d *Service) History(ctx context.Context, c identity.Caller, subject string
 	if err != nil {
 		return nil, err
 	}
-	if subject, err = Whose(c, subject); err != nil {
+	if subject, err = SubjectOf(c, subject); err != nil {
 		return nil, err
 	}
 	return r.History(ctx, subject)
@@ -101,13 +102,13 @@ func (d *Service) History(ctx context.Context, c identity.Caller, subject string
 // another one can be named by a guardian.
 func (d *Service) Change(ctx context.Context, c identity.Caller, command consent.Command) (Change, error) {
 	if c.Role == identity.Admin || c.Role == identity.Operator {
-		return Change{}, forbidden()
+		return Change{}, newForbiddenError()
 	}
 	r, err := d.registry(c)
 	if err != nil {
 		return Change{}, err
 	}
-	if command.Subject, command.By, err = Speaker(c, command.Subject); err != nil {
+	if command.Subject, command.By, err = PartyFor(c, command.Subject); err != nil {
 		return Change{}, err
 	}
 	if command.Do == consent.Interact && c.Role == identity.System {
@@ -119,12 +120,13 @@ func (d *Service) Change(ctx context.Context, c identity.Caller, command consent
 	}
 	// The role is checked before the registry looks up the subject.
 	if err := consent.CheckRole(command); err != nil {
-		return Change{}, forbidden()
+		return Change{}, newForbiddenError()
 	}
-	result, err := r.Do(ctx, command)
+	result, err := r.Execute(ctx, command)
 	if err != nil {
 		if unasked, ok := errors.AsType[*consent.ValidationError](err); ok && unasked.NotRequested && c.Role == identity.Agent {
-			err = consent.NewNotFound() // agents know the subjects who have asked, and learn of nobody else whether there is a consent
+			// Agents know the subjects who have asked, and learn of nobody else whether there is a consent.
+			err = consent.NewNotFound()
 		}
 		return Change{}, uniformRefusal(err)
 	}
@@ -151,17 +153,18 @@ func (d *Service) Pending(ctx context.Context, c identity.Caller) ([]Task, error
 	return out, nil
 }
 
-// Open returns the open request for a partnership; nil: none.
-func (s Status) Open() *Task { return task(s.Consent, s.Now) }
+// OpenTask returns the open request of the subject for a partnership; nil: there is none.
+func (s Status) OpenTask() *Task { return task(s.Consent, s.Now) }
 
+// task returns the requested partnership of a consent, and nil if there is none.
 func task(c consent.Consent, at time.Time) *Task {
-	if !c.Pending(at) {
+	if !c.IsPendingAt(at) {
 		return nil
 	}
 	return &Task{taskID(c.Subject, c.DueAt), c.Subject, c.RequestedCategories, c.DueAt}
 }
 
-// taskID identifies an open request: deferring it does not change its deadline, and so not its id.
+// taskID returns the id of an open request. Deferring the request does not change its deadline, and so not its id.
 func taskID(subject string, due time.Time) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "partnership|%d|%s", due.UnixMicro(), subject))
 	return "partnership-" + hex.EncodeToString(sum[:8])
@@ -171,12 +174,13 @@ func taskID(subject string, due time.Time) string {
 func uniformRefusal(err error) error {
 	var refused *consent.ForbiddenError
 	if errors.As(err, &refused) {
-		return forbidden()
+		return newForbiddenError()
 	}
 	return err
 }
 
-// Records returns records of all subjects with greater numbers, oldest first, at most so many: to admins.
+// Records returns at most the given number of records of all subjects with numbers greater than after, oldest first.
+// Only admins may call it.
 func (d *Service) Records(ctx context.Context, c identity.Caller, after int64, most int) ([]consent.Record, error) {
 	if err := RequireRole(c, identity.Admin); err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func (d *Service) WardConsents(ctx context.Context, c identity.Caller, ward stri
 		return nil, err
 	}
 	if !slices.Contains(wards, ward) {
-		return nil, forbidden()
+		return nil, newForbiddenError()
 	}
 	records, now, err := d.Databases[c.Database].Registry.CurrentOfSubject(ctx, ward)
 	if err != nil {

@@ -17,22 +17,23 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Limits of the remembered answers.
+// Limits of the answers that are remembered by idempotency keys.
 const (
-	onceFor   = 24 * time.Hour
-	onceKeys  = 1000     // how many keys are kept of one caller
-	onceBytes = 32 << 20 // bytes of all callers; beyond that, the caller with the most bytes loses its oldest answers
+	answerLifetime   = 24 * time.Hour
+	maxKeysPerCaller = 1000 // how many keys are kept of one caller
+	// bytes of the answers to all callers; beyond that, the caller with the most bytes loses its oldest answers
+	maxAnswerBytes = 32 << 20
 
-	// LongestKey is what a key may have.
+	// LongestKey is how many characters an idempotency key may have.
 	LongestKey = 200
 )
 
 // Answers are the answers to calls with an idempotency key, of operations whose changes leave no record with the key.
 // HTTP and MCP share them. They are lost with the process. The zero value is ready.
 type Answers struct {
-	mu    sync.Mutex
-	of    map[string]*callerAnswers // the answers of each caller
-	bytes int
+	mu       sync.Mutex
+	byCaller map[string]*callerAnswers // the answers of each caller
+	bytes    int
 }
 
 // callerAnswers are the answers to one caller.
@@ -50,7 +51,7 @@ type Answer struct {
 	done        chan struct{} // closed when the call has been answered
 
 	Response
-	known bool // the call succeeded, and its answer is kept
+	isKnown bool // the call succeeded, and its answer is kept
 }
 
 // Response is a successful answer, in the form of its API.
@@ -71,7 +72,7 @@ func RequestDigest(operation string, body []byte) ([sha256.Size]byte, error) {
 			return [sha256.Size]byte{}, err
 		}
 	}
-	plain, err := json.Marshal(value) // with the names of members in order
+	plain, err := json.Marshal(value) // JSON writes the names of members in order.
 	if err != nil {
 		return [sha256.Size]byte{}, err
 	}
@@ -87,8 +88,8 @@ func callerKey(c identity.Caller) string {
 	return strings.Join(parts, "\x00")
 }
 
-// KeyReused is the error of a key that was used for another change.
-func KeyReused() error {
+// NewKeyReusedError is the error of a call whose key was used for another request.
+func NewKeyReusedError() error {
 	return sqlstate.New(sqlstate.ConsentConflict, sqlstate.ReasonConsent, "the key was used for another change").
 		WithHint("Use a key of its own for each change.")
 }
@@ -100,23 +101,24 @@ func (a *Answers) Begin(ctx context.Context, c identity.Caller, key string, sum 
 	caller := callerKey(c)
 	for {
 		a.mu.Lock()
-		if a.of == nil {
-			a.of = map[string]*callerAnswers{}
+		if a.byCaller == nil {
+			a.byCaller = map[string]*callerAnswers{}
 		}
-		r := a.of[caller]
+		r := a.byCaller[caller]
 		if r == nil {
 			r = &callerAnswers{byKey: map[string]*list.Element{}, order: list.New()}
-			a.of[caller] = r
+			a.byCaller[caller] = r
 		}
-		for first := r.order.Front(); first != nil && now.Sub(first.Value.(*Answer).at) > onceFor; first = r.order.Front() {
+		for first := r.order.Front(); first != nil &&
+			now.Sub(first.Value.(*Answer).at) > answerLifetime; first = r.order.Front() {
 			a.forget(caller, first)
 		}
 		element, ok := r.byKey[key]
 		if !ok {
-			a.of[caller] = r // dropping answers may have removed it
+			a.byCaller[caller] = r // The removal of old answers may have removed the caller's entry.
 			mine = &Answer{key: key, requestHash: sum, at: now, done: make(chan struct{})}
 			r.byKey[key] = r.order.PushBack(mine)
-			for r.order.Len() > onceKeys {
+			for r.order.Len() > maxKeysPerCaller {
 				a.forget(caller, r.order.Front())
 			}
 			a.mu.Unlock()
@@ -125,27 +127,27 @@ func (a *Answers) Begin(ctx context.Context, c identity.Caller, key string, sum 
 		known = element.Value.(*Answer)
 		a.mu.Unlock()
 		if known.requestHash != sum {
-			return nil, nil, KeyReused()
+			return nil, nil, NewKeyReusedError()
 		}
 		select {
 		case <-known.done:
-			if known.known {
+			if known.isKnown {
 				return nil, known, nil
 			}
-			// That call failed, and its key is free again.
+			// The call that held the key failed, and its key is free again.
 		case <-ctx.Done():
 			return nil, nil, ctx.Err()
 		}
 	}
 }
 
-// End stores a successful answer; without one (nil) the key becomes free again.
+// End stores a successful answer, and releases its key if there is none (nil).
 func (a *Answers) End(c identity.Caller, mine *Answer, said *Response) {
 	caller := callerKey(c)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	defer close(mine.done)
-	r := a.of[caller]
+	r := a.byCaller[caller]
 	var element *list.Element
 	if r != nil {
 		element = r.byKey[mine.key]
@@ -157,32 +159,32 @@ func (a *Answers) End(c identity.Caller, mine *Answer, said *Response) {
 		}
 		return
 	}
-	mine.known, mine.Response = true, Response{said.Status, said.Kind, bytes.Clone(said.Body), slices.Clone(said.About)}
-	if !there { // it was forgotten meanwhile
+	mine.isKnown, mine.Response = true, Response{said.Status, said.Kind, bytes.Clone(said.Body), slices.Clone(said.About)}
+	if !there { // The answer was forgotten meanwhile.
 		return
 	}
 	r.bytes += len(mine.Body)
 	a.bytes += len(mine.Body)
-	for a.bytes > onceBytes {
+	for a.bytes > maxAnswerBytes {
 		most := ""
-		for name, one := range a.of {
-			if most == "" || one.bytes > a.of[most].bytes {
+		for name, one := range a.byCaller {
+			if most == "" || one.bytes > a.byCaller[most].bytes {
 				most = name
 			}
 		}
-		a.forget(most, a.of[most].order.Front())
+		a.forget(most, a.byCaller[most].order.Front())
 	}
 }
 
-// forget drops an answer. The caller holds a.mu.
+// forget removes an answer. The goroutine that calls it holds a.mu.
 func (a *Answers) forget(caller string, element *list.Element) {
-	r := a.of[caller]
+	r := a.byCaller[caller]
 	one := element.Value.(*Answer)
 	r.order.Remove(element)
 	delete(r.byKey, one.key)
 	r.bytes -= len(one.Body)
 	a.bytes -= len(one.Body)
 	if r.order.Len() == 0 {
-		delete(a.of, caller)
+		delete(a.byCaller, caller)
 	}
 }

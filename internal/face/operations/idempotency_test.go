@@ -68,22 +68,22 @@ func TestOnce(t *testing.T) {
 		t.Errorf("after a failure: %v", err)
 	}
 	// A day later it is forgotten.
-	now = now.Add(onceFor + time.Second)
+	now = now.Add(answerLifetime + time.Second)
 	if mine, known, _ := begin("ash", "k", one); mine == nil || known != nil {
 		t.Error("it is remembered for ever")
 	}
 	// Of one caller there are so many, and of all together.
-	for i := range onceKeys + 10 {
+	for i := range maxKeysPerCaller + 10 {
 		mine, _, err := begin("many", strconv.Itoa(i), one)
 		if err != nil || mine == nil {
 			t.Fatal(err)
 		}
 		a.End(named("many"), mine, &Response{Status: 200, Body: []byte("x")})
 	}
-	if n := a.of[callerKey(named("many"))].order.Len(); n != onceKeys {
+	if n := a.byCaller[callerKey(named("many"))].order.Len(); n != maxKeysPerCaller {
 		t.Errorf("%d are remembered", n)
 	}
-	if _, known, _ := begin("many", strconv.Itoa(onceKeys+9), one); known == nil {
+	if _, known, _ := begin("many", strconv.Itoa(maxKeysPerCaller+9), one); known == nil {
 		t.Error("the newest is forgotten")
 	}
 	large := []byte(strings.Repeat("x", 1<<20))
@@ -91,7 +91,7 @@ func TestOnce(t *testing.T) {
 		mine, _, _ := begin("large", strconv.Itoa(i), one)
 		a.End(named("large"), mine, &Response{Status: 200, Body: large})
 	}
-	if _, known, _ := begin("many", strconv.Itoa(onceKeys+9), one); a.bytes > onceBytes || known == nil {
+	if _, known, _ := begin("many", strconv.Itoa(maxKeysPerCaller+9), one); a.bytes > maxAnswerBytes || known == nil {
 		t.Errorf("%d bytes, and who has little gives way: %v", a.bytes, known)
 	}
 	// Who acts for somebody else is another caller.

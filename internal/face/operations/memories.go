@@ -2,9 +2,9 @@ package operations
 
 import "github.com/pgconsent/pgconsent/internal/face/identity"
 
-// Memories reports whether the caller's database keeps memories with grants, and whether it keeps beliefs drawn from
-// them.
-func (d *Service) Memories(c identity.Caller) (kept, general bool) {
+// KeepsMemories reports whether the caller's database keeps memories with grants, and whether it keeps beliefs drawn
+// from memories.
+func (d *Service) KeepsMemories(c identity.Caller) (kept, general bool) {
 	db, err := d.Database(c)
 	if err != nil || db.Privacy == nil || db.Policy == nil {
 		return false, false
@@ -16,12 +16,12 @@ func (d *Service) Memories(c identity.Caller) (kept, general bool) {
 	return true, p.Privacy().Generalize != nil
 }
 
-// AsksRegistry reports whether a rule of the caller's database reads the consent registry. If none does, a consent in
+// ReadsRegistry reports whether a rule of the caller's database reads the consent registry. If none does, a consent in
 // it has no effect.
-func (d *Service) AsksRegistry(c identity.Caller) bool {
+func (d *Service) ReadsRegistry(c identity.Caller) bool {
 	db, err := d.Database(c)
 	if err != nil || db.Policy == nil {
-		return true // unknown without a policy: show the consents
+		return true // Without a policy this is not known: the console then shows the consents.
 	}
 	p := db.Policy()
 	return p == nil || p.UsesRegistry()

@@ -15,12 +15,12 @@ import (
 type Overview struct {
 	At          time.Time
 	Started     time.Time
-	Enforcement string // both | doors
+	Enforcement string // what enforces the rules: "both" or "doors"
 	TLS         bool
 	Databases   []DatabaseState
 	Sessions    []enforce.OpenSession
-	Denials     []enforce.Denial // the newest
-	Denied      uint64           // since the start
+	Denials     []enforce.Denial // the newest denials
+	Denied      uint64           // how many statements were denied since the start of the process
 	Audit       AuditState
 }
 
@@ -33,7 +33,7 @@ type DatabaseState struct {
 
 // Diagnosis is the result of the last run of the doctor's checks.
 type Diagnosis struct {
-	At      time.Time // zero: there was none
+	At      time.Time // when the checks ran; zero: they have not run
 	Problem string    // why agents are not served; "": they are
 	Found   []doctor.Finding
 }
@@ -42,34 +42,34 @@ type Diagnosis struct {
 type AuditState struct {
 	Mode     string
 	Problem  string // why records cannot be written; "": they can
-	Database string // the database that has the records; "": they are in files
+	Database string // the database that has the audit records; "": they are in files
 	Folder   string
 	Segments int
 	Bytes    int64
 }
 
-// SweepState is the result of the last sweep.
+// SweepState is the result of the last sweep, which removes expired data.
 type SweepState struct {
 	Every               time.Duration
-	At                  time.Time // zero: not since the start
+	At                  time.Time // when the sweep ran; zero: not since the start of the process
 	Deleted, Anonymised int64
 	Recorded            map[string]int
 	Failures            int
 	Problem             string
-	Busy                bool // another proxy was sweeping
+	Busy                bool // another proxy was sweeping at that time
 }
 
-// Operations returns the overview: to operators.
+// Operations returns the overview. Only operators may call it.
 func (o *AdminService) Operations(ctx context.Context, c identity.Caller) (Overview, error) {
 	if err := RequireRole(c, identity.Operator); err != nil {
 		return Overview{}, err
 	}
 	if o.Overview == nil {
-		return Overview{}, notFound("overview")
+		return Overview{}, newNotFoundError("overview")
 	}
 	return o.Overview(ctx), nil
 }
 
-func notFound(what string) error {
+func newNotFoundError(what string) error {
 	return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonInternal, "there is no such %s", what)
 }

@@ -21,7 +21,7 @@ type People struct {
 // maxPeople is the size of the largest page.
 const maxPeople = 500
 
-// People returns subjects of the caller's database with the states of their consents: to admins.
+// People returns subjects of the caller's database with the states of their consents. Only admins may call it.
 func (d *Service) People(ctx context.Context, c identity.Caller, f registry.PeopleFilter) (People, error) {
 	if err := RequireRole(c, identity.Admin); err != nil {
 		return People{}, err
@@ -30,8 +30,8 @@ func (d *Service) People(ctx context.Context, c identity.Caller, f registry.Peop
 	if err != nil {
 		return People{}, err
 	}
-	if f.Most < 1 || f.Most > maxPeople {
-		f.Most = maxPeople
+	if f.PageSize < 1 || f.PageSize > maxPeople {
+		f.PageSize = maxPeople
 	}
 	for _, text := range []string{f.Text, f.After, string(f.Stream)} {
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || len(text) > 512 {

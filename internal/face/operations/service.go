@@ -23,9 +23,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Service has what the operations need. An operation whose part is nil says that it is not available.
+// Service has what the operations need. An operation that needs a part which is nil says that it is not available.
 type Service struct {
-	Databases map[string]*Database // as the configuration names them
+	Databases map[string]*Database // the databases, by their names in the configuration
 
 	// Connect opens an agent's session through the proxy. The caller closes it.
 	Connect func(context.Context, identity.Caller) (*pgx.Conn, error)
@@ -68,7 +68,8 @@ func (d *Service) registry(c identity.Caller) (*registry.Registry, error) {
 	return db.Registry, nil
 }
 
-// Party returns the party that the caller is in matters of consent. Admins and operators are none: they change nothing.
+// Party returns the party that the caller is in matters of consent. Admins and operators are no party: they change
+// nothing.
 func Party(c identity.Caller) consent.Party {
 	switch c.Role {
 	case identity.Subject:
@@ -78,22 +79,22 @@ func Party(c identity.Caller) consent.Party {
 	case identity.System:
 		return consent.Party{Role: consent.RoleSystem, ID: c.Name}
 	default:
-		return consent.Party{Role: consent.Role(c.Role)} // a role without any rights
+		return consent.Party{Role: consent.Role(c.Role)} // This party has a role without any rights.
 	}
 }
 
-// RequireRole refuses callers with other roles and names those that may. The refusal depends on the operation and the
-// caller's own credential only.
+// RequireRole refuses callers with other roles and names the roles that may call. The refusal depends on the operation
+// and the caller's own credential only.
 func RequireRole(c identity.Caller, roles ...identity.Role) error {
 	if slices.Contains(roles, c.Role) {
 		return nil
 	}
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonIdentity, "the caller may not do this").
-		WithHint("This is for the roles: %s. The caller's is %s.", Roles(roles), c.Role)
+		WithHint("This is for the roles: %s. The caller's is %s.", RoleList(roles), c.Role)
 }
 
-// Roles lists roles in a text.
-func Roles(all []identity.Role) string {
+// RoleList lists roles in a text.
+func RoleList(all []identity.Role) string {
 	words := make([]string, len(all))
 	for i, r := range all {
 		words[i] = string(r)
@@ -101,14 +102,14 @@ func Roles(all []identity.Role) string {
 	return strings.Join(words, ", ")
 }
 
-// Whose returns the subject of an operation: the named one, else the caller. A subject may name no other; the refusal
-// does not depend on whether that other exists.
-func Whose(c identity.Caller, named string) (string, error) {
+// SubjectOf returns the subject of an operation: the named one, or else the caller. A subject may name no other; the
+// refusal does not depend on whether that other exists.
+func SubjectOf(c identity.Caller, named string) (string, error) {
 	switch {
 	case c.Role == identity.Subject && (named == "" || named == c.Subject):
 		return c.Subject, nil
 	case c.Role == identity.Subject:
-		return "", forbidden()
+		return "", newForbiddenError()
 	case named == "":
 		return "", consent.Command{Do: consent.Report}.Check()
 	default:
@@ -116,19 +117,19 @@ func Whose(c identity.Caller, named string) (string, error) {
 	}
 }
 
-// Speaker returns the party that a caller is for a subject: a subject acts for itself and, as a guardian, for others.
+// PartyFor returns the party that a caller is for a subject: a subject acts for itself and, as a guardian, for others.
 // Package consent decides whether it is a guardian; a stranger gets the same refusal.
-func Speaker(c identity.Caller, named string) (subject string, by consent.Party, err error) {
+func PartyFor(c identity.Caller, named string) (subject string, by consent.Party, err error) {
 	by = Party(c)
 	if c.Role == identity.Subject && named != "" && named != c.Subject {
 		return named, consent.Party{Role: consent.RoleGuardian, ID: c.Subject}, nil
 	}
-	subject, err = Whose(c, named)
+	subject, err = SubjectOf(c, named)
 	return subject, by, err
 }
 
-// forbidden is the refusal of every caller who names somebody else: one fixed text.
-func forbidden() error {
+// newForbiddenError is the refusal of every caller who names another person than itself: one fixed text.
+func newForbiddenError() error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonIdentity, "the caller may not do this").
 		WithHint("Subjects act for themselves; admins read and change nothing; agents decide about " +
 			"partnerships; the system records expiries.")

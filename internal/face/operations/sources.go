@@ -17,17 +17,17 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Source is the full text of a row. A value that is null, or no text, is nil.
+// Source is the full text of a row. A value that is null, or is not text, is nil.
 type Source struct {
 	Names  []string // the names of the fields, in the order of the policy
 	Values []*string
 	Body   string
 }
 
-// Source reads a row by its id, as the agent, through the proxy. For an id that does not exist, that the agent may not
-// read or that is invalid, it sends one statement of the same form, which counts for limits, and returns the same
+// ReadSource reads a row by its id, as the agent, through the proxy. For an id that does not exist, that the agent may
+// not read or that is invalid, it sends one statement of the same form, which counts for limits, and returns the same
 // error.
-func (d *Service) Source(ctx context.Context, c identity.Caller, s *policy.Sources, id string) (*Source, error) {
+func (d *Service) ReadSource(ctx context.Context, c identity.Caller, s *policy.Sources, id string) (*Source, error) {
 	if err := RequireRole(c, identity.Agent); err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (d *Service) Source(ctx context.Context, c identity.Caller, s *policy.Sourc
 	sql := "SELECT " + strings.Join(columns, ", ") + " FROM " + r.Name.SQL() + " WHERE " + catalog.QuoteIdent(s.Key) + " = $1"
 	rows, err := conn.Query(ctx, sql, key)
 	if err != nil {
-		return nil, sourceError(err)
+		return nil, translateError(err)
 	}
 	found := rows.Next()
 	if found {
@@ -60,10 +60,10 @@ func (d *Service) Source(ctx context.Context, c identity.Caller, s *policy.Sourc
 	}
 	rows.Close()
 	if err = errors.Join(err, rows.Err()); err != nil {
-		return nil, sourceError(err)
+		return nil, translateError(err)
 	}
 	if !found || !valid {
-		return nil, NoSource()
+		return nil, NewNoSourceError()
 	}
 	for i, v := range into {
 		value := *v.(**string)
@@ -77,8 +77,8 @@ func (d *Service) Source(ctx context.Context, c identity.Caller, s *policy.Sourc
 	return out, nil
 }
 
-// NoSource is the error of a source that does not exist for the caller.
-func NoSource() error {
+// NewNoSourceError is the error of a source that does not exist for the caller.
+func NewNoSourceError() error {
 	return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonRelation, "there is no such source")
 }
 
@@ -107,16 +107,16 @@ func keyValue(of, id string) (any, bool) {
 	return id, true
 }
 
-// sourceError translates an error of the proxy. A limit that is used up is reported; a refusal of the policy becomes
+// translateError translates an error of the proxy. A limit that is used up is reported; a refusal of the policy becomes
 // "not found".
-func sourceError(err error) error {
+func translateError(err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
 		return err
 	}
 	switch sqlstate.Code(pg.Code) {
 	case sqlstate.InsufficientPrivilege:
-		return NoSource()
+		return NewNoSourceError()
 	case sqlstate.LimitExceeded, sqlstate.IOError, sqlstate.AdminShutdown, sqlstate.CannotConnectNow,
 		sqlstate.ConnectionFailure:
 		return sqlstate.New(sqlstate.Code(pg.Code), sqlstate.ReasonLimit, "%s", pg.Message).WithHint("%s", pg.Hint)

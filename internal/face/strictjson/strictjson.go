@@ -13,10 +13,10 @@ import (
 	"unicode/utf8"
 )
 
-// Depth is the nesting limit of requests.
-const Depth = 32
+// MaxDepth is how deeply the JSON of a request may be nested.
+const MaxDepth = 32
 
-// Check returns what is wrong with data; nil: nothing. The errors quote nothing of it.
+// Check returns what is wrong with data, and nil if nothing is. The errors quote nothing of data.
 func Check(data []byte, depth int) error {
 	if !utf8.Valid(data) {
 		return errors.New("it is not UTF-8")
@@ -24,21 +24,21 @@ func Check(data []byte, depth int) error {
 	if !json.Valid(data) {
 		return errors.New("it is not one JSON value")
 	}
-	if halfPair(data) {
+	if hasHalfPair(data) {
 		return errors.New("it has half of a surrogate pair")
 	}
-	return names(data, depth)
+	return checkNames(data, depth)
 }
 
-// names walks the tokens. It keeps the names of each open object, and nil for an open array.
-func names(data []byte, depth int) error {
+// checkNames reads the tokens. For each open object it keeps the names read so far, and nil for an open array.
+func checkNames(data []byte, depth int) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
-	type level struct {
-		seen map[string]bool // nil: an array
-		name bool            // a name is next
+	type openLevel struct {
+		seen       map[string]bool // nil: the level is an array
+		nameIsNext bool            // the next token is a name
 	}
-	var open []level
+	var open []openLevel
 	for {
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) {
@@ -53,40 +53,41 @@ func names(data []byte, depth int) error {
 			switch t {
 			case '{', '[':
 				if top >= 0 {
-					open[top].name = open[top].seen != nil
+					open[top].nameIsNext = open[top].seen != nil
 				}
 				if len(open) == depth {
 					return fmt.Errorf("it is nested deeper than %d levels", depth)
 				}
-				l := level{}
+				l := openLevel{}
 				if t == '{' {
-					l = level{map[string]bool{}, true}
+					l = openLevel{map[string]bool{}, true}
 				}
 				open = append(open, l)
 			default:
 				open = open[:top]
 			}
 		case string:
-			if top >= 0 && open[top].name {
+			if top >= 0 && open[top].nameIsNext {
 				if open[top].seen[t] {
 					return errors.New("an object has the same name twice")
 				}
-				open[top].seen[t], open[top].name = true, false
+				open[top].seen[t], open[top].nameIsNext = true, false
 				continue
 			}
 			if top >= 0 {
-				open[top].name = open[top].seen != nil
+				open[top].nameIsNext = open[top].seen != nil
 			}
 		default:
 			if top >= 0 {
-				open[top].name = open[top].seen != nil
+				open[top].nameIsNext = open[top].seen != nil
 			}
 		}
 	}
 }
 
-// halfPair reports whether valid JSON has one of \uD800 to \uDFFF without its other half. Go reads it as U+FFFD.
-func halfPair(data []byte) bool {
+// hasHalfPair reports whether valid JSON has one of \uD800 to \uDFFF without its other half. Go would read it as
+// U+FFFD.
+func hasHalfPair(data []byte) bool {
 	for i := 0; i < len(data); i++ {
 		if data[i] != '\\' {
 			continue
@@ -95,14 +96,14 @@ func halfPair(data []byte) bool {
 		if data[i] != 'u' {
 			continue
 		}
-		switch r := hex(data[i+1 : i+5]); {
+		switch r := parseHex(data[i+1 : i+5]); {
 		case r >= 0xDC00 && r <= 0xDFFF:
 			return true
 		case r >= 0xD800 && r <= 0xDBFF:
 			if i+10 >= len(data) || data[i+5] != '\\' || data[i+6] != 'u' {
 				return true
 			}
-			if low := hex(data[i+7 : i+11]); low < 0xDC00 || low > 0xDFFF {
+			if low := parseHex(data[i+7 : i+11]); low < 0xDC00 || low > 0xDFFF {
 				return true
 			}
 			i += 6
@@ -112,7 +113,7 @@ func halfPair(data []byte) bool {
 	return false
 }
 
-func hex(digits []byte) (r rune) {
+func parseHex(digits []byte) (r rune) {
 	for _, c := range digits {
 		r <<= 4
 		switch {

@@ -53,10 +53,10 @@ func TestCapitalizedWords(t *testing.T) {
 
 // The list of ordinary words is small, and each of them is needed: none is a place of the other list.
 func TestOrdinaryWords(t *testing.T) {
-	lines := strings.Split(strings.TrimSpace(ordinaryText), "\n")
+	lines := strings.Split(strings.TrimSpace(ordinaryWordList), "\n")
 	seen := map[string]bool{}
 	for _, w := range lines {
-		if seen[w] || w != strings.TrimSpace(w) || places()[normalize(w)] || isAcronym(w) || !writtenWords(w)[0].upper {
+		if seen[w] || w != strings.TrimSpace(w) || knownPlaces()[normalize(w)] || isAcronym(w) || !writtenWords(w)[0].upper {
 			t.Errorf("%q is there twice, or a place, or no word with a capital letter", w)
 		}
 		seen[w] = true

@@ -13,7 +13,7 @@ func (c *Corpus) Add(text string) {
 	}
 	c.documents++
 	seen := map[string]bool{}
-	for _, w := range wordsOf(text) {
+	for _, w := range normalizedWords(text) {
 		if !seen[w] {
 			seen[w] = true
 			c.in[w]++
@@ -21,8 +21,8 @@ func (c *Corpus) Add(text string) {
 	}
 }
 
-// Documents is how many texts there are.
+// Documents returns how many texts there are.
 func (c *Corpus) Documents() int { return c.documents }
 
-// Of is in how many of them a word occurs, for [Input.Corpus].
-func (c *Corpus) Of(word string) int { return c.in[word] }
+// TextsWith returns in how many of the texts a word occurs, for [Input.Corpus].
+func (c *Corpus) TextsWith(word string) int { return c.in[word] }

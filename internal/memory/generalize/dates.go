@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Dates and times, as numbers and in words of several languages.
-var dates = compile(
+// datePatterns are patterns of dates and times, in numbers and in words of several languages.
+var datePatterns = compile(
 	`\d{4}[-/.]\d{1,2}[-/.]\d{1,2}`, `\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}`, `\b(?:1[89]|20)\d{2}\b`,
 	`\b\d{1,2}[:.]\d{2}(?:[:.]\d{2})?\s?(?:am|pm|uhr|h)\b`, `\b\d{1,2}:\d{2}\b`, `\b\d{1,2}\s?(?:am|pm|uhr|o'clock)\b`,
 	`\d{2,4}\s?年`, `\d{1,2}\s?月(?:\s?\d{1,2}\s?[日号])?`, `\d{1,4}\s?년`, `\d{1,2}\s?월`,
@@ -37,6 +37,7 @@ var dates = compile(
 		`السبت|אתמול|יום (?:ראשון|שני|שלישי|רביעי|חמישי|שישי)|שבת`,
 )
 
+// word makes a pattern that matches one of the alternatives as a whole word.
 func word(alternatives string) string {
 	return `(?:^|[^\p{L}\p{N}])(?:` + alternatives + `)(?:$|[^\p{L}\p{N}])`
 }
@@ -51,7 +52,7 @@ func compile(patterns ...string) []*regexp.Regexp {
 
 // findDates finds dates and times.
 func findDates(text string) []Finding {
-	return findMatches(text, dates, "date", "it says when: consider whether that tells the source")
+	return findMatches(text, datePatterns, "date", "it says when: consider whether that tells the source")
 }
 
 func findMatches(text string, patterns []*regexp.Regexp, kind, message string) []Finding {

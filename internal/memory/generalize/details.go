@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// wordsOf are the normalized words of a text.
-func wordsOf(text string) []string {
+// normalizedWords returns the normalized words of a text.
+func normalizedWords(text string) []string {
 	return strings.Fields(normalize(text))
 }
 
-var numbers = regexp.MustCompile(`\d+(?:[.,]\d+)*\s?(?:%|€|\$|£|kg|lb|cm|mm|km|mg|ml|bpm|°)?`)
+var numberPattern = regexp.MustCompile(`\d+(?:[.,]\d+)*\s?(?:%|€|\$|£|kg|lb|cm|mm|km|mg|ml|bpm|°)?`)
 
-// isRare tells whether hardly any text but the source has a word.
+// isRare reports whether hardly any text but the source has a word.
 func (in Input) isRare(w string) bool {
 	if in.Corpus == nil || in.Documents < 2 {
 		return true
@@ -23,18 +23,18 @@ func (in Input) isRare(w string) bool {
 	return in.Corpus(w) <= max(1, int(math.Ceil(float64(in.Documents)*0.005)))
 }
 
-// details finds words and numbers that the source has and hardly any other text.
-func (in Input) details(text string) []Finding {
+// findDetails finds words and numbers that the source has and hardly any other text.
+func (in Input) findDetails(text string) []Finding {
 	var out []Finding
 	source := map[string]bool{}
-	for _, w := range wordsOf(in.Source) {
+	for _, w := range normalizedWords(in.Source) {
 		source[w] = true
 	}
 	seen := map[string]bool{}
 	for _, p := range splitParts(text) {
 		w := p.plain
 		n := utf8.RuneCountInString(w)
-		if seen[w] || !source[w] || p.script == digits || p.script == unspaced || n < 4 || commonWords[w] {
+		if seen[w] || !source[w] || p.script == digitRun || p.script == unspacedScript || n < 4 || commonWords[w] {
 			continue
 		}
 		seen[w] = true
@@ -44,10 +44,10 @@ func (in Input) details(text string) []Finding {
 		}
 	}
 	known := map[string]bool{}
-	for _, n := range numbers.FindAllString(in.Source, -1) {
+	for _, n := range numberPattern.FindAllString(in.Source, -1) {
 		known[strings.TrimSpace(n)] = true
 	}
-	for _, at := range numbers.FindAllStringIndex(text, -1) {
+	for _, at := range numberPattern.FindAllStringIndex(text, -1) {
 		if n := strings.TrimSpace(text[at[0]:at[1]]); known[n] {
 			out = append(out, Finding{Check: Specificity, Level: Warn, Kind: "number",
 				Text: n, Message: "the source has this number: consider whether it tells the source", at: at[0]})
@@ -57,7 +57,7 @@ func (in Input) details(text string) []Finding {
 }
 
 // commonWords are frequent words of several languages: they are never reported as rare.
-var commonWords = words(
+var commonWords = wordSet(
 	`about above after again against also always another around because been before being below between both come could does doing down ` +
 		`during each even every from further give have having help here hers into just keep kind know less like look made make many more most ` +
 		`much must need never often only other over people same should some such take than that their them then there these they thing things ` +
@@ -68,9 +68,10 @@ var commonWords = words(
 		`esta este esto hacia hasta muchos nosotros para pero porque sobre también tiene todos anche come dalla degli della delle hanno molto ` +
 		`nella perché quando quello questa questo sono tutti`)
 
-// overlap is the share of a text's words that the source has as well, and the longest sequence of words in both.
+// overlap returns the share of a text's words that the source has as well, and the length of the longest sequence of
+// words in both.
 func overlap(source, text string) (float64, int) {
-	a, b := wordsOf(source), wordsOf(text)
+	a, b := normalizedWords(source), normalizedWords(text)
 	if len(b) == 0 {
 		return 0, 0
 	}
@@ -107,7 +108,7 @@ func overlap(source, text string) (float64, int) {
 	return math.Round(100*float64(shared)/float64(counted)) / 100, longest
 }
 
-// overlapFinding is advice about how similar the text is to its source.
+// overlapFinding returns advice about how similar the text is to its source.
 func overlapFinding(share float64, run int) (Finding, bool) {
 	if share < 0.3 && run < 4 {
 		return Finding{}, false

@@ -5,19 +5,19 @@ import (
 	"unicode/utf8"
 )
 
-// endings are endings that names take in languages with Latin letters.
-var endings = strings.Fields(
+// nameEndings are endings that names take in languages with Latin letters.
+var nameEndings = strings.Fields(
 	"s es n en in an ns ens ie chen lein a e i u y o om em am im um ov ev ow ou oi oy ej ey owi ovi owa ova ka ko " +
 		"ek ta te na ne ni da de la le nin un on den dan ten tan ssa lla lle lta sta sto ban ben val vel nak nek " +
 		"hoz tol rol nal nel ra re ia io us os is ine ette ito ita inho inha")
 
 var (
-	endingsPlain     = set(endings, func(e string) string { return e })
-	endingsLookalike = set(endings, foldLookalikes)
-	endingsNoDoubles = set(endings, dropDoubles)
+	endingsPlain     = set(nameEndings, func(e string) string { return e })
+	endingsLookalike = set(nameEndings, foldLookalikes)
+	endingsNoDoubles = set(nameEndings, dropDoubles)
 
-	endingsWithS          = set(endings, func(e string) string { return ifPrefixed("s", e) })
-	endingsWithSLookalike = set(endings, func(e string) string { return foldLookalikes(ifPrefixed("s", e)) })
+	endingsWithS          = set(nameEndings, func(e string) string { return ifPrefixed("s", e) })
+	endingsWithSLookalike = set(nameEndings, func(e string) string { return foldLookalikes(ifPrefixed("s", e)) })
 )
 
 func set(from []string, form func(string) string) map[string]bool {
@@ -30,6 +30,7 @@ func set(from []string, form func(string) string) map[string]bool {
 	return out
 }
 
+// ifPrefixed returns an ending that begins with a prefix, and "" for another one.
 func ifPrefixed(prefix, e string) string {
 	if strings.HasPrefix(e, prefix) {
 		return e
@@ -37,9 +38,9 @@ func ifPrefixed(prefix, e string) string {
 	return ""
 }
 
-// hasNameEnding tells whether a word is a name, with length letters, plus one of the endings. After a name of two or
+// hasNameEnding reports whether a word is a name, with length letters, plus one of the endings. After a name of two or
 // three letters only endings with s count. It runs for each word of a text and each name, so it allocates nothing.
-func hasNameEnding(w part, p pattern, length int) bool {
+func hasNameEnding(w part, p namePattern, length int) bool {
 	plain, seen := endingsPlain, endingsLookalike
 	switch {
 	case length < 2:
@@ -53,7 +54,7 @@ func hasNameEnding(w part, p pattern, length int) bool {
 	if rest, ok := strings.CutPrefix(w.expanded, p.expanded); ok && plain[rest] {
 		return true
 	}
-	if len(p.lookalike) >= 4 { // it is folded already
+	if len(p.lookalike) >= 4 { // The name is in folded form already.
 		if rest, ok := strings.CutPrefix(w.lookalike, p.lookalike); ok && seen[rest] {
 			return true
 		}
@@ -62,7 +63,7 @@ func hasNameEnding(w part, p pattern, length int) bool {
 		return false
 	}
 	rest, ok := strings.CutPrefix(w.noDoubles, p.noDoubles)
-	if !ok || len(rest) > 4 { // no ending is longer
+	if !ok || len(rest) > 4 { // No ending is longer.
 		return false
 	}
 	last, _ := utf8.DecodeLastRuneInString(p.plain)

@@ -30,12 +30,12 @@ func TestEndingsAreThoseOfTheList(t *testing.T) {
 		case 1:
 			text = word(t, "other", 8)
 		default:
-			text += rapid.SampledFrom(endings).Draw(t, "ending")
+			text += rapid.SampledFrom(nameEndings).Draw(t, "ending")
 		}
-		w, p := join(splitParts(text)), pattern{part: join(splitParts(name))}
+		w, p := joinParts(splitParts(text)), namePattern{part: joinParts(splitParts(name))}
 		w.noDoubles, p.noDoubles = dropDoubles(w.plain), dropDoubles(p.plain)
 		length := utf8.RuneCountInString(p.plain)
-		want := slices.ContainsFunc(endings, func(e string) bool {
+		want := slices.ContainsFunc(nameEndings, func(e string) bool {
 			return (length >= 4 || length >= 2 && strings.HasPrefix(e, "s")) && (w.plain == p.plain+e || w.expanded == p.expanded+e ||
 				w.lookalike == foldLookalikes(p.lookalike+e) && len(p.lookalike) >= 4 || length >= 5 && dropDoubles(w.plain) == dropDoubles(p.plain+e))
 		})

@@ -13,61 +13,61 @@ import (
 type part struct {
 	start, end      int    // the positions of the part in the text
 	followsDirectly bool   // the part follows the part before without a character in between
-	before          string // the text between them, without invisible characters
-	upper           bool   // the part begins with a capital letter
-	tag             bool   // the part follows # or @
-	// of a script of India or its neighbours: without capital letters, with vowels as marks around the consonants
-	caseless bool
-	script   script
+	before          string // the text between the part and the part before, without invisible characters
+	startsUpper     bool   // the part begins with a capital letter
+	isTag           bool   // the part follows # or @
+	// part of a script of India or its neighbours: without capital letters, with vowels as marks around the consonants
+	isIndic bool
+	script  script
 
-	plain      string // lower case, no marks
-	noDoubles  string // plain, with double letters once
+	plain      string // the part in lower case, without marks
+	noDoubles  string // the plain form, with double letters written once
 	expanded   string // the part with two letters for a letter with marks: ae for ä
 	lookalike  string // the part in the Latin letters that its characters look like
-	latin      string // transliterated to Latin
-	phonetic   string // roughly by its sound
-	consonants string // its consonants, with * where vowels are or may be
+	latin      string // the part transliterated to Latin letters
+	phonetic   string // the part written roughly by its sound
+	consonants string // consonants of the Latin form, with * where vowels are or may be
 }
 
 type script int
 
 const (
 	latin script = iota
-	alphabetic
-	abjad
-	unspaced
-	digits
+	alphabeticScript
+	consonantScript
+	unspacedScript
+	digitRun
 )
 
 func scriptOf(r rune) script {
 	switch {
 	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao,
 		unicode.Khmer, unicode.Myanmar, unicode.Bopomofo):
-		return unspaced
+		return unspacedScript
 	case unicode.In(r, unicode.Arabic, unicode.Hebrew, unicode.Syriac):
-		return abjad
+		return consonantScript
 	case unicode.IsDigit(r):
-		return digits
+		return digitRun
 	case unicode.In(r, unicode.Latin):
 		return latin
 	default:
-		return alphabetic
+		return alphabeticScript
 	}
 }
 
-var indic = []*unicode.RangeTable{
+var indicScripts = []*unicode.RangeTable{
 	unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati, unicode.Oriya, unicode.Tamil,
 	unicode.Telugu, unicode.Kannada, unicode.Malayalam, unicode.Sinhala,
 	unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar,
 }
 
-// isInvisible tells whether a character is invisible, or does not change which word it is.
+// isInvisible reports whether a character is invisible, or does not change which word it is.
 func isInvisible(r rune) bool {
 	switch {
 	case unicode.In(r, unicode.Cf, unicode.Mn, unicode.Me, unicode.Variation_Selector,
 		unicode.Other_Default_Ignorable_Code_Point, unicode.Co, unicode.Cs):
 		return true
-	case r == 'ー' || r == 'ッ' || r == 'っ' || r == 'ـ' || r == 'ｰ': // they lengthen a sound
+	case r == 'ー' || r == 'ッ' || r == 'っ' || r == 'ـ' || r == 'ｰ': // These characters lengthen a sound.
 		return true
 	case unicode.In(r, unicode.Mc) && !unicode.In(r, unicode.Myanmar, unicode.Khmer):
 		return false
@@ -75,7 +75,7 @@ func isInvisible(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r'
 }
 
-// emblemLetter is the letter of an emblem, for which Unicode has no decomposition.
+// emblemLetter returns the letter of an emblem, for which Unicode has no decomposition.
 func emblemLetter(r rune) (rune, bool) {
 	for _, base := range []rune{0x1F1E6, 0x1F150, 0x1F170, 0x1F130} {
 		if r >= base && r < base+26 {
@@ -85,7 +85,7 @@ func emblemLetter(r rune) (rune, bool) {
 	return r, false
 }
 
-// decompose is a character as the letters of its Unicode decomposition, without marks.
+// decompose returns the letters of a character's Unicode decomposition, without marks.
 func decompose(r rune) []rune {
 	if e, ok := emblemLetter(r); ok {
 		return []rune{e}
@@ -102,9 +102,10 @@ func decompose(r rune) []rune {
 	return out
 }
 
-// isWordRune tells whether a character is, or may replace, a letter or digit of a word.
+// isWordRune reports whether a character is, or may replace, a letter or digit of a word.
 func isWordRune(r rune) bool {
-	if r >= 'ʹ' && r <= 'ˁ' || r == 'ˮ' || r == 'Ꞌ' || r == 'ꞌ' { // letters to Unicode, but apostrophes to readers
+	// Unicode calls these characters letters, but readers see apostrophes.
+	if r >= 'ʹ' && r <= 'ˁ' || r == 'ˮ' || r == 'Ꞌ' || r == 'ꞌ' {
 		return false
 	}
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.In(r, unicode.Mc, unicode.Nl) || strings.ContainsRune("@$|", r)
@@ -114,14 +115,14 @@ func isWordRune(r rune) bool {
 func splitParts(text string) []part {
 	var out []part
 	var runes []rune
-	var cur part
+	var current part
 	open := false
 	before, joined := strings.Builder{}, false
 	flush := func(end int) {
 		if open {
-			cur.end = end
-			cur.fold(runes)
-			out = append(out, cur)
+			current.end = end
+			current.computeForms(runes)
+			out = append(out, current)
 		}
 		open, runes = false, nil
 	}
@@ -138,9 +139,10 @@ func splitParts(text string) []part {
 			}
 			s := scriptOf(r)
 			if strings.ContainsRune("@$|", r) {
-				s = digits
+				s = digitRun
 			}
-			turn := open && (s == unspaced || cur.script == unspaced || (s == digits) != (cur.script == digits) ||
+			turn := open && (s == unspacedScript || current.script == unspacedScript ||
+				(s == digitRun) != (current.script == digitRun) ||
 				unicode.IsUpper(r) && unicode.IsLower(runes[len(runes)-1]))
 			if turn {
 				flush(at)
@@ -148,13 +150,13 @@ func splitParts(text string) []part {
 			}
 			if !open {
 				tag := strings.HasSuffix(before.String(), "#") || strings.HasSuffix(before.String(), "@")
-				cur = part{tag: tag, start: at, followsDirectly: joined && before.Len() == 0 &&
-					len(out) > 0, before: before.String(), upper: unicode.IsUpper(r) || unicode.IsTitle(r), script: s}
+				current = part{isTag: tag, start: at, followsDirectly: joined && before.Len() == 0 &&
+					len(out) > 0, before: before.String(), startsUpper: unicode.IsUpper(r) || unicode.IsTitle(r), script: s}
 				before.Reset()
 				open, joined = true, false
-			} else if s != latin && s != digits {
+			} else if s != latin && s != digitRun {
 				// A word with letters of another script than Latin counts as a word of that script.
-				cur.script = s
+				current.script = s
 			}
 			runes = append(runes, r)
 		}
@@ -163,8 +165,8 @@ func splitParts(text string) []part {
 	return out
 }
 
-// fold computes the forms of a part that are compared.
-func (p *part) fold(runes []rune) {
+// computeForms computes the forms of a part that are compared with names.
+func (p *part) computeForms(runes []rune) {
 	var plain, long, seen, roman strings.Builder
 	for i, r := range runes {
 		low := unicode.ToLower(r)
@@ -186,30 +188,32 @@ func (p *part) fold(runes []rune) {
 			long.WriteRune(low)
 		}
 		seen.WriteString(lookalikeOf(r))
-		roman.WriteString(romanise(runes, i))
+		roman.WriteString(romanisedLetter(runes, i))
 	}
-	p.caseless = p.script != latin && p.script != digits &&
-		slices.ContainsFunc(runes, func(r rune) bool { return unicode.In(r, indic...) })
+	p.isIndic = p.script != latin && p.script != digitRun &&
+		slices.ContainsFunc(runes, func(r rune) bool { return unicode.In(r, indicScripts...) })
 	p.plain = plain.String()
 	p.expanded = long.String()
 	p.lookalike = foldLookalikes(seen.String())
-	p.latin = onlyLetters(roman.String())
-	p.phonetic = phoneticOf(p.latin)
+	p.latin = keepLetters(roman.String())
+	p.phonetic = phoneticForm(p.latin)
 	p.consonants = consonantsOf(p.latin)
 }
 
-// plainLetters are letters without a decomposition, as people write them on keyboards without them.
+// plainLetters are letters that Unicode does not decompose, as people write them on keyboards that lack these letters.
 var plainLetters = map[rune]string{'ø': "o", 'đ': "d", 'ł': "l", 'ħ': "h", 'ŧ': "t", 'ð': "d", 'þ': "th", 'æ': "ae",
 	'œ': "oe"}
 
-// expandedLetters are letters without marks as two letters.
+// expandedLetters are letters that people also write as two letters without marks.
 var expandedLetters = map[rune]string{'ø': "oe", 'ß': "ss", 'þ': "th", 'æ': "ae", 'œ': "oe", 'ð': "dh"}
 
-// umlauts writes umlauts as two letters, as on keyboards without them. It is for names: the words of a text have lost
-// their marks when they are compared.
-var umlauts = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue", "å", "aa", "Ä", "Ae", "Ö", "Oe", "Ü", "Ue", "Å", "Aa")
+// umlautExpander writes umlauts as two letters, as people do on keyboards without them. It is for names: the words of a
+// text have lost their marks when they are compared.
+var umlautExpander = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue", "å", "aa", "Ä", "Ae", "Ö", "Oe", "Ü", "Ue",
+	"Å", "Aa")
 
-func onlyLetters(s string) string {
+// keepLetters returns the letters of a text without its other characters.
+func keepLetters(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '*':
@@ -221,42 +225,43 @@ func onlyLetters(s string) string {
 	}, s)
 }
 
-// romanise is one letter of a word in Latin.
-func romanise(word []rune, i int) string {
+// romanisedLetter returns one letter of a word in Latin letters.
+func romanisedLetter(word []rune, i int) string {
 	r := unicode.ToLower(word[i])
 	switch {
 	case r < 0x80:
 		return string(r)
 	case unicode.In(r, unicode.Greek):
 		if i > 0 {
-			if _, ok := greek[string(unicode.ToLower(word[i-1]))+string(r)]; ok {
+			if _, ok := greekSounds[string(unicode.ToLower(word[i-1]))+string(r)]; ok {
 				return ""
 			}
 		}
 		if i+1 < len(word) {
-			if pair, ok := greek[string(r)+string(unicode.ToLower(word[i+1]))]; ok {
+			if pair, ok := greekSounds[string(r)+string(unicode.ToLower(word[i+1]))]; ok {
 				return pair
 			}
 		}
-		if l, ok := greek[string(r)]; ok {
+		if l, ok := greekSounds[string(r)]; ok {
 			return l
 		}
 	case unicode.In(r, unicode.Arabic, unicode.Hebrew):
-		if l, ok := semitic[r]; ok {
+		if l, ok := semiticLetters[r]; ok {
 			return l
 		}
 	}
 	return unidecode.Unidecode(string(r))
 }
 
-// greek is Greek by its modern pronunciation; other letters are transliterated.
-var greek = map[string]string{
+// greekSounds gives the Latin letters of Greek by its modern pronunciation; Greek letters that it lacks are
+// transliterated.
+var greekSounds = map[string]string{
 	"η": "i", "υ": "i", "β": "v", "χ": "kh", "ω": "o", "θ": "th", "φ": "f", "ψ": "ps", "ξ": "x", "σ": "s", "ς": "s",
 	"γ": "g", "ου": "u", "μπ": "b", "ντ": "d", "γκ": "g", "ει": "i", "οι": "i", "αι": "e",
 }
 
-// semitic are letters of Arabic and Hebrew; * is a vowel, or a letter that may be silent.
-var semitic = map[rune]string{
+// semiticLetters gives the Latin letters of Arabic and Hebrew; * is a vowel, or a letter that may be silent.
+var semiticLetters = map[rune]string{
 	'ا': "*", 'أ': "*", 'إ': "*", 'آ': "*", 'ء': "*", 'ئ': "*", 'ؤ': "*", 'ى': "*", 'ة': "*", 'ع': "*", 'ه': "*",
 	'ح': "*", 'و': "*", 'ي': "*", 'ی': "*",
 	'ب': "b", 'پ': "b", 'ت': "t", 'ث': "t", 'ج': "j", 'چ': "k", 'خ': "k", 'د': "d", 'ذ': "d", 'ر': "r", 'ز': "s",
@@ -269,13 +274,13 @@ var semitic = map[rune]string{
 	'פ': "f", 'ף': "f", 'צ': "s", 'ץ': "s", 'ק': "k", 'ר': "r", 'ש': "s", 'ת': "t",
 }
 
-var sounds = strings.NewReplacer("*", "", "shch", "s", "sch", "s", "tch", "k", "dzh", "i", "dj", "i", "zh", "i",
+var soundReplacer = strings.NewReplacer("*", "", "shch", "s", "sch", "s", "tch", "k", "dzh", "i", "dj", "i", "zh", "i",
 	"kh", "k", "ch", "k", "ck", "k", "ph", "v", "th", "t",
 	"sh", "s", "gh", "g", "ts", "s", "tz", "s", "x", "ks", "ee", "i", "oo", "u", "ou", "u", "c", "k", "q", "k",
 	"w", "v", "f", "v", "y", "i", "j", "i", "z", "s", "l", "r", "h", "")
 
-// phoneticOf is roughly how a Latin word is pronounced: it is equal for two spellings of a name.
-func phoneticOf(s string) string { return dropDoubles(sounds.Replace(s)) }
+// phoneticForm returns roughly how a Latin word is pronounced. Two spellings of a name have the same result.
+func phoneticForm(s string) string { return dropDoubles(soundReplacer.Replace(s)) }
 
 // dropDoubles writes double letters once.
 func dropDoubles(s string) string {
@@ -290,16 +295,16 @@ func dropDoubles(s string) string {
 	return b.String()
 }
 
-var skeleton = strings.NewReplacer("shch", "s", "sch", "s", "sh", "s", "kh", "k", "ch", "k", "ck", "k", "ph",
+var consonantReplacer = strings.NewReplacer("shch", "s", "sch", "s", "sh", "s", "kh", "k", "ch", "k", "ck", "k", "ph",
 	"f", "th", "t", "ts", "s", "tz", "s", "x", "ks", "c", "k", "q", "k", "z", "s", "p", "b",
 	"a", "*", "e", "*", "i", "*", "o", "*", "u", "*", "y", "*", "v", "*", "w", "*", "h", "*")
 
-// consonantsOf are the consonants of a Latin word, with * for one or more vowels.
+// consonantsOf returns the consonants of a Latin word, with * for one or more vowels.
 func consonantsOf(s string) string {
-	return dropDoubles(skeleton.Replace(s))
+	return dropDoubles(consonantReplacer.Replace(s))
 }
 
-// lookalikeOf is the Latin letter that a character looks like.
+// lookalikeOf returns the Latin letter that a character looks like.
 func lookalikeOf(r rune) string {
 	if l, ok := lookalikes[r]; ok {
 		return l
@@ -308,10 +313,10 @@ func lookalikeOf(r rune) string {
 	if l, ok := lookalikes[r]; ok {
 		return l
 	}
-	if r < 0x80 || scriptOf(r) == unspaced {
+	if r < 0x80 || scriptOf(r) == unspacedScript {
 		return string(r)
 	}
-	return onlyLetters(unidecode.Unidecode(string(r)))
+	return keepLetters(unidecode.Unidecode(string(r)))
 }
 
 // lookalikes are characters that look like a Latin letter but have another sound, or are no letters.
@@ -343,7 +348,7 @@ var lookalikes = map[rune]string{
 	'$': "s", '|': "l", 'ǀ': "l",
 }
 
-var shapes = strings.NewReplacer("i", "l", "j", "l", "m", "rn", "w", "vv", "u", "v")
+var shapeReplacer = strings.NewReplacer("i", "l", "j", "l", "m", "rn", "w", "vv", "u", "v")
 
 // foldLookalikes replaces letters that look alike by one of them.
-func foldLookalikes(s string) string { return shapes.Replace(s) }
+func foldLookalikes(s string) string { return shapeReplacer.Replace(s) }

@@ -24,15 +24,15 @@ type Subject struct {
 	Aliases []string // other names of the subject
 }
 
-// Input is what is judged.
+// Input is what is judged: the texts to be shared, and the private text behind them.
 type Input struct {
 	SourceID string // the id of the source, which the text must not contain
 	Source   string // the private text
 	Subjects []Subject
 	Texts    []string // the texts to be shared: the belief and the note
 
-	// Corpus returns in how many of Documents texts, the source among them, a word in lower case occurs. Nil: not known,
-	// and every word of the source counts as rare.
+	// Corpus returns in how many of Documents texts, the source among them, a word in lower case occurs. If it is nil,
+	// this is not known, and every word of the source counts as rare.
 	Corpus    func(word string) int
 	Documents int
 }
@@ -40,7 +40,7 @@ type Input struct {
 // Level is how much a finding weighs.
 type Level string
 
-// The levels.
+// The levels of findings.
 const (
 	Block    Level = "block"
 	Warn     Level = "warn"
@@ -50,43 +50,43 @@ const (
 // Check names a check.
 type Check string
 
-// The checks.
+// The checks of a text.
 const (
 	EntityName    Check = "entity_name"
 	Specificity   Check = "specificity"
 	Reversibility Check = "reversibility"
 )
 
-// Finding is something in the text.
+// Finding is a part of a text that may reveal a person, or advice about the whole text.
 type Finding struct {
 	Check   Check  `json:"check"`
 	Level   Level  `json:"level"`
 	Kind    string `json:"kind"`           // name, source, date, place, capitalized, contact, number, detail, overlap
 	Text    string `json:"text,omitempty"` // the part of the text
-	Message string `json:"message"`
+	Message string `json:"message"`        // what the finding means, for the caller
 	at      int
 }
 
-// Report is the judgement.
+// Report is the judgement of a text, with its findings.
 type Report struct {
-	Verdict  string    `json:"verdict"` // blocked, warned, clear
+	Verdict  string    `json:"verdict"` // blocked, warned or clear
 	Findings []Finding `json:"findings"`
 
-	Overlap float64 `json:"overlap"`     // the share of the text's words that the source also has
-	Run     int     `json:"longest_run"` // words that both have in one order
+	Overlap    float64 `json:"overlap"`     // the share of the text's words that the source also has
+	LongestRun int     `json:"longest_run"` // number of words that both have in the same order, without others in between
 }
 
-// The verdicts.
+// The verdicts of reports.
 const (
 	Blocked = "blocked"
 	Warned  = "warned"
 	Clear   = "clear"
 )
 
-// Judge makes the three checks.
+// Judge makes the three checks of a text.
 func Judge(in Input) Report {
 	out := Report{Verdict: Clear, Findings: []Finding{}}
-	names := in.names()
+	names := in.subjectPatterns()
 	for _, text := range in.Texts {
 		var found []Finding
 		for _, form := range renderings(text) {
@@ -95,13 +95,13 @@ func Judge(in Input) Report {
 		found = append(found, findDates(text)...)
 		found = append(found, findPlaces(text)...)
 		found = append(found, findCapitalized(text, found)...)
-		out.Findings = append(append(out.Findings, found...), in.details(text)...)
+		out.Findings = append(append(out.Findings, found...), in.findDetails(text)...)
 	}
-	out.Overlap, out.Run = overlap(in.Source, strings.Join(in.Texts, "\n"))
-	if f, ok := overlapFinding(out.Overlap, out.Run); ok {
+	out.Overlap, out.LongestRun = overlap(in.Source, strings.Join(in.Texts, "\n"))
+	if f, ok := overlapFinding(out.Overlap, out.LongestRun); ok {
 		out.Findings = append(out.Findings, f)
 	}
-	out.Findings = distinct(out.Findings)
+	out.Findings = sortDistinct(out.Findings)
 	for _, f := range out.Findings {
 		if f.Level == Block {
 			out.Verdict = Blocked
@@ -112,11 +112,11 @@ func Judge(in Input) Report {
 	return out
 }
 
-func rank(l Level) int { return map[Level]int{Block: 0, Warn: 1, Advisory: 2}[l] }
+func levelRank(l Level) int { return map[Level]int{Block: 0, Warn: 1, Advisory: 2}[l] }
 
-// distinct sorts findings by level and position, and drops repetitions.
-func distinct(all []Finding) []Finding {
-	slices.SortStableFunc(all, func(a, b Finding) int { return cmp.Or(rank(a.Level)-rank(b.Level), a.at-b.at) })
+// sortDistinct sorts findings by level and position, and drops repetitions.
+func sortDistinct(all []Finding) []Finding {
+	slices.SortStableFunc(all, func(a, b Finding) int { return cmp.Or(levelRank(a.Level)-levelRank(b.Level), a.at-b.at) })
 	out := []Finding{}
 	for _, f := range all {
 		if !slices.ContainsFunc(out, func(g Finding) bool { return g.Text == f.Text && (g.Kind == f.Kind || g.Level == Block) }) {

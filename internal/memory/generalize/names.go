@@ -8,22 +8,22 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// pattern is a name, or a word of one, to search for.
-type pattern struct {
+// namePattern is a name, or a word of a name, to search for.
+type namePattern struct {
 	part
 	kind      string // the kind of finding
 	wordCount int    // the number of words in the name
-	partCount int    // parts
-	whole     bool
+	partCount int    // number of parts in the name
+	isWhole   bool   // the pattern is a whole name, not one of its words
 	stems     []stem
 }
 
-// names are the patterns for all subjects, and for the source's id.
-func (in Input) names() []pattern {
-	var out []pattern
+// subjectPatterns returns the patterns for all subjects, and for the source's id.
+func (in Input) subjectPatterns() []namePattern {
+	var out []namePattern
 	add := func(kind, name string) {
 		for _, spelling := range spellings(name) {
-			out = append(out, patterns(kind, spelling, false)...)
+			out = append(out, patternsOf(kind, spelling, false)...)
 		}
 	}
 	for _, s := range in.Subjects {
@@ -31,15 +31,15 @@ func (in Input) names() []pattern {
 		if !found {
 			name = s.ID
 		}
-		out = append(out, patterns("name", name, true)...)
+		out = append(out, patternsOf("name", name, true)...)
 		for _, alias := range s.Aliases {
 			add("name", alias)
 		}
 	}
 	if in.SourceID != "" {
 		if _, id, ok := strings.Cut(in.SourceID, ":"); ok {
-			for _, p := range patterns("source", id, false) {
-				if p.whole && utf8.RuneCountInString(p.plain) > 3 {
+			for _, p := range patternsOf("source", id, false) {
+				if p.isWhole && utf8.RuneCountInString(p.plain) > 3 {
 					out = append(out, p)
 				}
 			}
@@ -48,17 +48,17 @@ func (in Input) names() []pattern {
 	for i := range out {
 		out[i].noDoubles, out[i].stems = dropDoubles(out[i].plain), stems(out[i].plain)
 	}
-	slices.SortStableFunc(out, func(a, b pattern) int { return len(b.plain) - len(a.plain) })
-	return slices.CompactFunc(out, func(a, b pattern) bool {
+	slices.SortStableFunc(out, func(a, b namePattern) int { return len(b.plain) - len(a.plain) })
+	return slices.CompactFunc(out, func(a, b namePattern) bool {
 		return a.plain == b.plain && a.kind == b.kind && a.script == b.script
 	})
 }
 
-// spellings are a name, and its spellings without the special letters of its language.
+// spellings returns a name, and its spellings without the special letters of its language.
 func spellings(name string) []string {
 	name = norm.NFC.String(name)
 	out := []string{name}
-	if wide := umlauts.Replace(name); wide != name {
+	if wide := umlautExpander.Replace(name); wide != name {
 		out = append(out, wide)
 	}
 	if narrow := strings.NewReplacer("ae", "a", "oe", "o", "ue", "u").Replace(name); narrow != name && len(narrow) > 3 {
@@ -68,14 +68,14 @@ func spellings(name string) []string {
 }
 
 // particles are words in names that are no names by themselves.
-var particles = words("de del della di da do dos das du des van von der den ter ten zu zum la le les al el bin " +
+var particles = wordSet("de del della di da do dos das du des van von der den ter ten zu zum la le les al el bin " +
 	"ibn abu ben bint y e of the and und st saint san santa dr mr mrs ms miss prof sir jr sr herr frau señor señora don doña")
 
 // roleWords are words in ids that say what a person is.
-var roleWords = words("agent human person user student pupil kid child boy girl parent mother father teacher tutor " +
+var roleWords = wordSet("agent human person user student pupil kid child boy girl parent mother father teacher tutor " +
 	"guest patient client customer member owner guardian doctor nurse vet dog cat pet bot ai si my the")
 
-func words(s string) map[string]bool {
+func wordSet(s string) map[string]bool {
 	out := map[string]bool{}
 	for _, w := range strings.Fields(s) {
 		out[w] = true
@@ -83,8 +83,8 @@ func words(s string) map[string]bool {
 	return out
 }
 
-// patterns are the patterns for a name as a whole, and for each word of it that is a name by itself.
-func patterns(kind, name string, id bool) []pattern {
+// patternsOf returns the patterns for a name as a whole, and for each word of it that is a name by itself.
+func patternsOf(kind, name string, id bool) []namePattern {
 	if id {
 		name = strings.NewReplacer("_", " ", "-", " ", ".", " ", "/", " ").Replace(name)
 	}
@@ -96,73 +96,74 @@ func patterns(kind, name string, id bool) []pattern {
 	for _, p := range parts {
 		// An apostrophe or a hyphen is part of a name: O'Neil, Anne-Marie. The words on both sides are names as well if
 		// they are long.
-		if len(groups) > 0 && (p.followsDirectly || p.script == unspaced && p.before == "" ||
+		if len(groups) > 0 && (p.followsDirectly || p.script == unspacedScript && p.before == "" ||
 			!strings.ContainsAny(p.before, " \t\n,;()")) {
 			groups[len(groups)-1] = append(groups[len(groups)-1], p)
 		} else {
 			groups = append(groups, []part{p})
 		}
 	}
-	whole := pattern{part: join(parts), kind: kind, wordCount: len(groups), partCount: len(parts), whole: true}
-	out := []pattern{whole}
+	whole := namePattern{part: joinParts(parts), kind: kind, wordCount: len(groups), partCount: len(parts), isWhole: true}
+	out := []namePattern{whole}
 	for _, g := range groups {
-		p := join(g)
-		if len(groups) > 1 && !onlyDigits(g) && !particles[p.plain] && !(id && roleWords[p.plain]) &&
+		p := joinParts(g)
+		if len(groups) > 1 && !isNumber(g) && !particles[p.plain] && !(id && roleWords[p.plain]) &&
 			utf8.RuneCountInString(p.plain) > 1 {
-			out = append(out, pattern{part: p, kind: kind, wordCount: 1, partCount: len(g)})
+			out = append(out, namePattern{part: p, kind: kind, wordCount: 1, partCount: len(g)})
 		}
 		// Of Anne-Marie and O'Neil the longer parts are names as well.
-		if len(g) > 1 && g[0].script != unspaced {
+		if len(g) > 1 && g[0].script != unspacedScript {
 			for _, one := range g {
-				if utf8.RuneCountInString(one.plain) >= 3 && one.script != digits && !particles[one.plain] &&
+				if utf8.RuneCountInString(one.plain) >= 3 && one.script != digitRun && !particles[one.plain] &&
 					!(id && roleWords[one.plain]) && !one.followsDirectly && !g[len(g)-1].followsDirectly {
-					out = append(out, pattern{part: one, kind: kind, wordCount: 1, partCount: 1})
+					out = append(out, namePattern{part: one, kind: kind, wordCount: 1, partCount: 1})
 				}
 			}
 		}
-		// Family names come first, and are one character, or two of four.
-		if n := len(g); g[0].script == unspaced && n >= 3 && n <= 6 {
-			out = append(out, pattern{part: join(g[1:]), kind: kind, wordCount: 1, partCount: n - 1})
+		// In such a script the family name comes first, and is one character, or two of a name of four.
+		if n := len(g); g[0].script == unspacedScript && n >= 3 && n <= 6 {
+			out = append(out, namePattern{part: joinParts(g[1:]), kind: kind, wordCount: 1, partCount: n - 1})
 			if n >= 4 {
-				out = append(out, pattern{part: join(g[:2]), kind: kind, wordCount: 1, partCount: 2},
-					pattern{part: join(g[2:]), kind: kind, wordCount: 1, partCount: n - 2})
+				out = append(out, namePattern{part: joinParts(g[:2]), kind: kind, wordCount: 1, partCount: 2},
+					namePattern{part: joinParts(g[2:]), kind: kind, wordCount: 1, partCount: n - 2})
 			}
 		}
 	}
 	return out
 }
 
-func onlyDigits(parts []part) bool {
-	return !slices.ContainsFunc(parts, func(p part) bool { return p.script != digits })
+func isNumber(parts []part) bool {
+	return !slices.ContainsFunc(parts, func(p part) bool { return p.script != digitRun })
 }
 
-// join is several parts as one word.
-func join(parts []part) part {
+// joinParts returns several parts as one word.
+func joinParts(parts []part) part {
 	out := parts[0]
 	for _, p := range parts[1:] {
-		out = extend(out, p)
+		out = appendPart(out, p)
 	}
-	out.phonetic, out.consonants = phoneticOf(out.latin), consonantsOf(out.latin)
+	out.phonetic, out.consonants = phoneticForm(out.latin), consonantsOf(out.latin)
 	return out
 }
 
-func extend(w, p part) part {
+func appendPart(w, p part) part {
 	w.end = p.end
 	w.plain += p.plain
 	w.expanded += p.expanded
 	w.lookalike = foldLookalikes(w.lookalike + p.lookalike)
 	w.latin += p.latin
-	if w.script == digits || w.script == latin && p.script != digits {
+	if w.script == digitRun || w.script == latin && p.script != digitRun {
 		w.script = p.script
 	}
 	return w
 }
 
-// maxParts is how many parts of a text are joined: a name may be written with something between every two letters.
-const maxParts = 48
+// maxJoinedParts is how many parts of a text are joined: a name may be written with something between every two
+// letters.
+const maxJoinedParts = 48
 
 // findNames finds names in a text.
-func findNames(text string, names []pattern) []Finding {
+func findNames(text string, names []namePattern) []Finding {
 	parts := splitParts(text)
 	var out []Finding
 	most := 0
@@ -172,21 +173,21 @@ func findNames(text string, names []pattern) []Finding {
 	for i := range parts {
 		w := parts[i]
 		gap, letters, strange := false, true, false
-		for j := i; j < len(parts) && j < i+maxParts; j++ {
+		for j := i; j < len(parts) && j < i+maxJoinedParts; j++ {
 			p := parts[j]
 			if j > i {
-				w = extend(w, p)
+				w = appendPart(w, p)
 				gap = gap || hasGap(p.before)
 			}
 			letters = letters && p.end-p.start <= 4 && utf8.RuneCountInString(p.plain) == 1
-			strange = strange || p.script != digits && !shortWords[p.plain]
+			strange = strange || p.script != digitRun && !shortWords[p.plain]
 			if j > i && len(w.latin) > most+8 && len(w.plain) > most+8 {
 				break
 			}
-			w.noDoubles, w.phonetic, w.consonants = dropDoubles(w.plain), phoneticOf(w.latin), consonantsOf(w.latin)
+			w.noDoubles, w.phonetic, w.consonants = dropDoubles(w.plain), phoneticForm(w.latin), consonantsOf(w.latin)
 			for _, n := range names {
 				// Several words together are a name only if they are no ordinary short words.
-				if gap && n.wordCount == 1 && !letters && !(utf8.RuneCountInString(n.plain) >= 6 && n.script != unspaced) &&
+				if gap && n.wordCount == 1 && !letters && !(utf8.RuneCountInString(n.plain) >= 6 && n.script != unspacedScript) &&
 					!strange {
 					continue
 				}
@@ -210,7 +211,7 @@ func findNames(text string, names []pattern) []Finding {
 	return out
 }
 
-// hasGap tells whether there is space between words. A word that is hyphenated at the end of a line goes on in the
+// hasGap reports whether there is space between words. A word that is hyphenated at the end of a line goes on in the
 // next.
 func hasGap(between string) bool {
 	return strings.ContainsAny(between, " \t\u00a0\u2009\u202f\n\r\u3000") &&
@@ -218,19 +219,19 @@ func hasGap(between string) bool {
 }
 
 // shortWords are words of a few letters that occur side by side in any text.
-var shortWords = words(
+var shortWords = wordSet(
 	`a i o e y u an am as at be by do go he if in is it me my no of on or so to up us we and the for are but not you all any can had her ` +
 		`was one our out day get has him his how man new now old see two way who its did yes let put say she too use ad al au ce de du en es ` +
 		`et il je la le ma mi ne ni on ou sa se si su ta te tu un va el lo los las con del por que una der die das den dem des ein im ist mit ` +
 		`von zu zum zur auf aus bei bin da du er es hat ich ihr ja man nur ob sie so um und uns vor war was wer wie wir det en er et för i og ` +
 		`på som til av den har ei ja on se że na nie to z w o do po za od go mu ich a at om op te van het een dat met niet zijn`)
 
-// matchLevel tells how certain it is that a word, or several together, are a name. n is the number of parts of the
-// word, gap tells that there is space between them.
-func matchLevel(w part, p pattern, n int, gap bool) Level {
+// matchLevel returns how certain it is that a word, or several together, are a name. n is the number of parts of the
+// word; gap is true if there is space between them.
+func matchLevel(w part, p namePattern, n int, gap bool) Level {
 	length := utf8.RuneCountInString(p.plain)
-	if length == 1 && p.script != unspaced {
-		if w.plain == p.plain && w.upper && n == 1 {
+	if length == 1 && p.script != unspacedScript {
+		if w.plain == p.plain && w.startsUpper && n == 1 {
 			return Block
 		}
 		return ""
@@ -242,34 +243,34 @@ func matchLevel(w part, p pattern, n int, gap bool) Level {
 	if length >= 3 && len(w.noDoubles) >= 3 && w.noDoubles == p.noDoubles {
 		return Block
 	}
-	if w.script == p.script && w.script != unspaced {
+	if w.script == p.script && w.script != unspacedScript {
 		level := matchInflected(w, p, length, gap)
 		if level == "" && length >= 4 && !gap && isReversed(w.plain, p.plain) {
 			return Warn
 		}
 		return level
 	}
-	if w.script != p.script && !(gap && p.wordCount == 1 && w.script != unspaced && p.script != unspaced) {
+	if w.script != p.script && !(gap && p.wordCount == 1 && w.script != unspacedScript && p.script != unspacedScript) {
 		return matchOtherScript(w, p, n)
 	}
-	if w.script == unspaced && n > 1 && len(p.phonetic) >= 4 && w.phonetic == p.phonetic {
-		return Block // another spelling of the same sounds
+	if w.script == unspacedScript && n > 1 && len(p.phonetic) >= 4 && w.phonetic == p.phonetic {
+		return Block // The word is another spelling of the same sounds.
 	}
 	return ""
 }
 
 // matchInflected compares a word with inflected forms of a name in the same script.
-func matchInflected(w part, p pattern, length int, gap bool) Level {
+func matchInflected(w part, p namePattern, length int, gap bool) Level {
 	switch p.script {
-	case abjad:
+	case consonantScript:
 		for _, bare := range withoutPrefixes(w.plain) {
 			if bare == p.plain || length >= 3 && strings.HasPrefix(bare, p.plain) && utf8.RuneCountInString(bare)-length <= 3 {
 				return Block
 			}
 		}
 		return ""
-	case alphabetic:
-		same := commonPrefix(w.plain, p.plain)
+	case alphabeticScript:
+		same := commonPrefixLength(w.plain, p.plain)
 		rest, lost := utf8.RuneCountInString(w.plain)-same, length-same
 		switch {
 		case length >= 3 && lost == 0 && rest <= 3, length >= 4 && lost == 1 && rest <= 3, length >= 5 && lost == 2 &&
@@ -277,7 +278,7 @@ func matchInflected(w part, p pattern, length int, gap bool) Level {
 			return Block
 		// In a script without case, such as Devanagari, vowels are marks, so that a name may have two letters. Postpositions
 		// follow it without a space. So this may be the name.
-		case length == 2 && lost == 0 && rest <= 3 && w.caseless:
+		case length == 2 && lost == 0 && rest <= 3 && w.isIndic:
 			return Warn
 		case !gap && hasChangedStem(w.plain, p):
 			return Block
@@ -287,13 +288,13 @@ func matchInflected(w part, p pattern, length int, gap bool) Level {
 		return ""
 	}
 	if hasNameEnding(w, p, length) {
-		if length < 3 && !w.upper {
+		if length < 3 && !w.startsUpper {
 			return Warn
 		}
 		return Block
 	}
 	doubtful := Warn
-	if w.upper {
+	if w.startsUpper {
 		doubtful = Block
 	}
 	if stem := p.plain[:len(p.plain)-1]; length >= 4 && strings.Contains("aeiouy", p.plain[len(p.plain)-1:]) &&
@@ -305,7 +306,7 @@ func matchInflected(w part, p pattern, length int, gap bool) Level {
 	if len(p.phonetic) >= 4 && w.phonetic == p.phonetic && !gap || !gap && hasChangedStem(w.plain, p) {
 		return doubtful
 	}
-	if (length >= 5 || w.tag && length >= 3) && !gap &&
+	if (length >= 5 || w.isTag && length >= 3) && !gap &&
 		(strings.HasPrefix(w.plain, p.plain) || strings.HasSuffix(w.plain, p.plain)) {
 		return Warn
 	}
@@ -313,28 +314,28 @@ func matchInflected(w part, p pattern, length int, gap bool) Level {
 }
 
 // caseEndings replace the last vowel of a name in other grammatical cases.
-var caseEndings = words("a e i o u y ie ou oi oy om em am ej ego emu ami ach")
+var caseEndings = wordSet("a e i o u y ie ou oi oy om em am ej ego emu ami ach")
 
 // matchOtherScript compares a word with a name in another script by transliteration.
-func matchOtherScript(w part, p pattern, n int) Level {
-	if w.script == digits || p.script == digits {
+func matchOtherScript(w part, p namePattern, n int) Level {
+	if w.script == digitRun || p.script == digitRun {
 		return ""
 	}
-	if w.script == abjad || p.script == abjad {
+	if w.script == consonantScript || p.script == consonantScript {
 		candidates := []string{w.consonants}
-		if w.script == abjad {
+		if w.script == consonantScript {
 			candidates = candidates[:0]
 			for _, bare := range withoutPrefixes(w.plain) {
 				var b strings.Builder
 				for i := range []rune(bare) {
-					b.WriteString(romanise([]rune(bare), i))
+					b.WriteString(romanisedLetter([]rune(bare), i))
 				}
-				candidates = append(candidates, consonantsOf(onlyLetters(b.String())))
+				candidates = append(candidates, consonantsOf(keepLetters(b.String())))
 			}
 		}
 		for _, c := range candidates {
-			a, b := c, p.consonants // a leaves vowels out
-			if p.script == abjad && w.script != abjad {
+			a, b := c, p.consonants // The word in a leaves vowels out.
+			if p.script == consonantScript && w.script != consonantScript {
 				a, b = b, a
 			}
 			consonants := len(strings.ReplaceAll(a, "*", ""))
@@ -348,51 +349,51 @@ func matchOtherScript(w part, p pattern, n int) Level {
 		return ""
 	}
 	// A single Chinese character sounds like many others.
-	if w.script == unspaced && n < 2 && !p.whole || p.script == unspaced && p.partCount < 2 {
+	if w.script == unspacedScript && n < 2 && !p.isWhole || p.script == unspacedScript && p.partCount < 2 {
 		return ""
 	}
 	if len(p.phonetic) >= 2 && w.phonetic == p.phonetic {
 		return Block
 	}
-	if stem := strings.TrimRight(p.phonetic, "aeiou"); len(stem) >= 3 && w.script == alphabetic {
+	if stem := strings.TrimRight(p.phonetic, "aeiou"); len(stem) >= 3 && w.script == alphabeticScript {
 		if rest, ok := strings.CutPrefix(w.phonetic, stem); ok && len(rest) <= 4 && strings.Trim(rest, "aeioumvks") == "" {
 			return Block
 		}
 	}
-	if w.script != unspaced && p.script != unspaced {
+	if w.script != unspacedScript && p.script != unspacedScript {
 		return matchOtherLanguage(w, p)
 	}
 	a, b := strings.Trim(w.consonants, "*"), strings.Trim(p.consonants, "*")
 	consonants := func(s string) string { return dropDoubles(strings.ReplaceAll(s, "*", "")) }
-	if len(consonants(a)) >= 2 && (a == b || w.caseless && consonants(a) == consonants(b)) {
-		return Warn // the vowels are those of another language, or written around the consonants
+	if len(consonants(a)) >= 2 && (a == b || w.isIndic && consonants(a) == consonants(b)) {
+		return Warn // The vowels are those of another language, or written around the consonants.
 	}
 	return ""
 }
 
 // matchOtherLanguage compares a word with a name that has other vowels in another language: Peter and Пётр.
-func matchOtherLanguage(w part, p pattern) Level {
+func matchOtherLanguage(w part, p namePattern) Level {
 	a, b := strings.TrimRight(w.consonants, "*"), strings.TrimRight(p.consonants, "*")
 	if !lacksOnlyVowels(a, b) && !lacksOnlyVowels(b, a) {
-		if bare := strings.TrimRight(a[:max(len(a)-1, 0)], "*"); w.caseless &&
+		if bare := strings.TrimRight(a[:max(len(a)-1, 0)], "*"); w.isIndic &&
 			len(strings.ReplaceAll(bare, "*", "")) >= 2 && lacksOnlyVowels(bare, b) {
-			return Warn // a postposition follows without a space
+			return Warn // A postposition follows without a space.
 		}
 		return ""
 	}
 	consonants := len(strings.ReplaceAll(a, "*", ""))
 	switch {
-	case (w.upper || w.caseless) && consonants >= 3:
+	case (w.startsUpper || w.isIndic) && consonants >= 3:
 		return Block
-	case w.caseless && consonants == 2:
+	case w.isIndic && consonants == 2:
 		return Warn
-	case w.upper && consonants == 2 && a == b, consonants >= 4:
+	case w.startsUpper && consonants == 2 && a == b, consonants >= 4:
 		return Warn
 	}
 	return ""
 }
 
-// lacksOnlyVowels tells whether a is b without some of its vowels.
+// lacksOnlyVowels reports whether a is b without some of its vowels.
 func lacksOnlyVowels(a, b string) bool {
 	i := 0
 	for _, r := range []byte(b) {
@@ -405,8 +406,8 @@ func lacksOnlyVowels(a, b string) bool {
 	return i == len(a)
 }
 
-// commonPrefix is the number of equal characters at the start of two words.
-func commonPrefix(a, b string) int {
+// commonPrefixLength returns the number of equal characters at the start of two words.
+func commonPrefixLength(a, b string) int {
 	ra, rb := []rune(a), []rune(b)
 	n := 0
 	for n < len(ra) && n < len(rb) && ra[n] == rb[n] {
@@ -415,8 +416,8 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// withoutPrefixes is a word of Arabic or Hebrew, and the word without articles, prepositions and conjunctions that are
-// written together with it.
+// withoutPrefixes returns a word of Arabic or Hebrew, and the word without articles, prepositions and conjunctions that
+// are written together with it.
 func withoutPrefixes(w string) []string {
 	out := []string{w}
 	rest := []rune(w)

@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// gazetteer lists countries and cities, one a line: those of the time zone database, and names of some of them in other
-// languages.
+// gazetteer lists countries and cities, one a line: the cities of the time zone database, and names of some of them in
+// other languages.
 //
 //go:embed places.txt
 var gazetteer string
 
-var places = sync.OnceValue(func() map[string]bool {
+var knownPlaces = sync.OnceValue(func() map[string]bool {
 	out := map[string]bool{}
 	for line := range strings.Lines(gazetteer) {
 		if name := normalize(strings.TrimSpace(line)); name != "" {
@@ -23,7 +23,7 @@ var places = sync.OnceValue(func() map[string]bool {
 	return out
 })
 
-// normalize is a text for comparison: in lower case, without marks, with single spaces.
+// normalize writes a text for comparison: in lower case, without marks, with single spaces.
 func normalize(s string) string {
 	var b strings.Builder
 	for _, p := range splitParts(s) {
@@ -35,7 +35,7 @@ func normalize(s string) string {
 	return b.String()
 }
 
-var addresses = compile(
+var addressPatterns = compile(
 	word(`\d+[a-z]?,?\s+(?:\p{L}+\s+){1,3}(?:street|st|road|rd|avenue|ave|lane|ln|drive|dr|boulevard|blvd|square|court|way)`),
 	`\p{L}{3,}(?:straße|strasse|str\.|gasse|platz|allee)\s*\d*`,
 	word(
@@ -44,21 +44,21 @@ var addresses = compile(
 	`-?\d{1,3}\.\d{3,},\s*-?\d{1,3}\.\d{3,}`,
 )
 
-var contacts = compile(
+var contactPatterns = compile(
 	`[\p{L}\p{N}._%+-]+@[\p{L}\p{N}.-]+\.\p{L}{2,}`, `https?://\S+|www\.\S+`, `\+?\d[\d ()/-]{6,}\d`,
 	`\b\d{1,3}(?:\.\d{1,3}){3}\b`, `(?:^|\s)@[\p{L}\p{N}_]{2,}`,
 )
 
-var namedPlaces = regexp.MustCompile(
+var namedPlacePattern = regexp.MustCompile(
 	`\p{Lu}[\p{L}'’-]+(?:\s+(?:of\s+|de\s+|la\s+|the\s+)?\p{Lu}[\p{L}'’-]+)*\s+(?:School|Hospital|Clinic|University|College|Church|Park|` +
 		`Hotel|Station|Airport|Library|Academy|Kindergarten|Street|County|Valley|Beach|Lake|River|Island|Bridge)\b`)
 
-// findPlaces finds places and addresses, and ways to reach somebody.
+// findPlaces finds places and addresses, and telephone numbers and the like by which somebody can be reached.
 func findPlaces(text string) []Finding {
 	const message = "it says where: consider whether that tells the source"
-	out := findMatches(text, addresses, "place", message)
-	out = append(out, findMatches(text, []*regexp.Regexp{namedPlaces}, "place", message)...)
-	out = append(out, findMatches(text, contacts, "contact",
+	out := findMatches(text, addressPatterns, "place", message)
+	out = append(out, findMatches(text, []*regexp.Regexp{namedPlacePattern}, "place", message)...)
+	out = append(out, findMatches(text, contactPatterns, "contact",
 		"it leads to somebody: take it out unless it is everybody's")...)
 	parts := splitParts(text)
 	for i := range parts {
@@ -68,11 +68,12 @@ func findPlaces(text string) []Finding {
 				name += " "
 			}
 			name += parts[j].plain
-			known := places()[name]
-			if !known && parts[j].script != unspaced && len(parts[j].plain) > 4 { // in, of, to a place: with an ending
-				known = places()[strings.TrimSuffix(name, "s")]
+			known := knownPlaces()[name]
+			// Some languages write "in", "of" or "to" a place as an ending.
+			if !known && parts[j].script != unspacedScript && len(parts[j].plain) > 4 {
+				known = knownPlaces()[strings.TrimSuffix(name, "s")]
 			}
-			if known && (parts[i].upper || parts[i].script != latin) {
+			if known && (parts[i].startsUpper || parts[i].script != latin) {
 				out = append(out, Finding{Check: Specificity, Level: Warn, Kind: "place",
 					Text: text[parts[i].start:parts[j].end], Message: message, at: parts[i].start})
 			}

@@ -17,7 +17,7 @@ var (
 	base64Pattern = regexp.MustCompile(`[A-Za-z0-9+/_-]{6,}={0,2}`)
 )
 
-// renderings are a text as it is, and as HTML, a URL, a string literal or Base64 would show it.
+// renderings returns a text as it is, and as HTML, a URL, a string literal or Base64 would show it.
 func renderings(text string) []string {
 	out := []string{text}
 	other := func(form string) {
@@ -34,10 +34,10 @@ func renderings(text string) []string {
 	if found := decodeBase64(text); found != "" {
 		other(found)
 	}
-	if strings.Contains(text, "|") { // it may look like a letter, or separate letters
+	if strings.Contains(text, "|") { // The sign | may look like a letter, or separate letters.
 		other(strings.ReplaceAll(text, "|", " "))
 	}
-	if strings.ContainsRune(text, rightToLeft) {
+	if strings.ContainsRune(text, rightToLeftOverride) {
 		other(visualOrder(text))
 	}
 	if strings.ContainsAny(text, upsideDownOnly) {
@@ -46,7 +46,7 @@ func renderings(text string) []string {
 	return out
 }
 
-// unescape is the character of an escape sequence.
+// unescape returns the character of an escape sequence.
 func unescape(e string) string {
 	n, err := strconv.ParseUint(strings.Trim(e[2:], "{}"), 16, 32)
 	if err != nil || !utf8.ValidRune(rune(n)) {
@@ -68,8 +68,8 @@ func decodeBase64(text string) string {
 	return strings.Join(out, " ; ")
 }
 
-// Letters that are turned upside down, and the upright ones. Those that are ordinary letters as well only count in a
-// text with one that is not.
+// upsideDownOnly gives the upright letter of letters that are turned upside down. Turned letters that are ordinary
+// letters as well only count in a text with one that is not.
 const upsideDownOnly = "ɐɔǝɟƃɓɥᴉıɾʞןɯɹʇʌʍʎ∀ƎℲ⅁Ɔ⅄Ԁ⊥"
 
 var upsideDown = map[rune]rune{
@@ -79,7 +79,7 @@ var upsideDown = map[rune]rune{
 	'Ԁ': 'P', '⊥': 'T', 'M': 'W', 'W': 'M',
 }
 
-// turnUpright is a text turned by 180 degrees.
+// turnUpright returns a text turned by 180 degrees.
 func turnUpright(text string) string {
 	r := []rune(text)
 	for i := range r {
@@ -93,16 +93,16 @@ func turnUpright(text string) string {
 
 // The control characters that begin and end text in right-to-left order.
 const (
-	rightToLeft = '\u202e'
-	endOfTurn   = '\u202c'
+	rightToLeftOverride = '\u202e'
+	endOfOverride       = '\u202c'
 )
 
-// visualOrder is a text in the order in which it is displayed.
+// visualOrder returns a text in the order in which its characters are displayed.
 func visualOrder(text string) string {
 	var out strings.Builder
-	for i, part := range strings.Split(text, string(rightToLeft)) {
+	for i, part := range strings.Split(text, string(rightToLeftOverride)) {
 		if i > 0 {
-			end := strings.IndexAny(part, string(endOfTurn)+"\n\u2029")
+			end := strings.IndexAny(part, string(endOfOverride)+"\n\u2029")
 			if end < 0 {
 				end = len(part)
 			}

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// stem is the form of a name before the endings of other cases, where that is not the name's beginning: Павл- of Павел.
+// stem is the form that a name has before the endings of other grammatical cases, where it differs from the name's
+// beginning: Павл- of Павел.
 type stem struct {
 	text    string
 	endings map[string]bool
@@ -14,33 +15,33 @@ type stem struct {
 
 // Endings, in lower case and without marks, by the way in which a name changes before them.
 var (
-	// of Slavic names whose last e or o drops out: Павел, Павл-а
-	endingsAfterFleetingVowel = words("a u e i y om em ovi ova ovo owi ow ie iem ami ach ech my а у е и ы ом ем ам ами ах " +
+	// endings of Slavic names whose last e or o drops out: Павел, Павл-а
+	endingsAfterFleetingVowel = wordSet("a u e i y om em ovi ova ovo owi ow ie iem ami ach ech my а у е и ы ом ем ам ами ах " +
 		"ов ова ове ови ю я")
-	// of Slavic names whose end is softened: Ольга, Ольз-і
-	endingsAfterSoftening = words("e i ie y і и е")
-	// of Finnish names in -nen: Virtanen, Virtas-en
-	endingsAfterNen = words("en ta ella elle elta essa esta een eksi ia ille illa ilta ten et iin")
-	// of Finnish names with weaker consonants in a closed syllable: Lahti, Lahde-n
-	endingsAfterWeakening = words("n lla lle lta ssa sta ksi t")
-	// of Turkish names whose last t is voiced: Murat, Murad-ı
-	endingsAfterVoicing = words("i in e a un u on den dan ten tan im imiz")
-	// of Slavic names that are declined as adjectives: Kowalski, Kowalski-ego
-	endingsOfAdjectives = words("mu ho ego emu go m meho")
+	// endings of Slavic names whose end is softened: Ольга, Ольз-і
+	endingsAfterSoftening = wordSet("e i ie y і и е")
+	// endings of Finnish names in -nen: Virtanen, Virtas-en
+	endingsAfterNen = wordSet("en ta ella elle elta essa esta een eksi ia ille illa ilta ten et iin")
+	// endings of Finnish names with weaker consonants in a closed syllable: Lahti, Lahde-n
+	endingsAfterWeakening = wordSet("n lla lle lta ssa sta ksi t")
+	// endings of Turkish names whose last t is voiced: Murat, Murad-ı
+	endingsAfterVoicing = wordSet("i in e a un u on den dan ten tan im imiz")
+	// endings of Slavic names that are declined as adjectives: Kowalski, Kowalski-ego
+	endingsOfAdjectives = wordSet("mu ho ego emu go m meho")
 )
 
-// softenedEndings is how the end of a Slavic name changes before e and i.
+// softenedEndings says how the end of a Slavic name changes before e and i.
 var softenedEndings = [][2]string{
 	{"cka", "cc"}, {"cha", "sz"}, {"cha", "s"}, {"sta", "sci"}, {"ka", "c"}, {"ga", "dz"}, {"ga", "z"}, {"ha", "z"}, {
 		"ha", "s"}, {"ra", "rz"}, {"ta", "ci"}, {"da", "dzi"},
 	{"ка", "ц"}, {"ка", "ч"}, {"га", "з"}, {"ха", "с"},
 }
 
-// weak is how the consonants before the last vowel of a Finnish name change where the syllable is closed.
-var weak = map[string]string{"ht": "hd", "nt": "nn", "nk": "ng", "mp": "mm", "lt": "ll", "rt": "rr"}
+// weakConsonants says how the consonants before the last vowel of a Finnish name change where the syllable is closed.
+var weakConsonants = map[string]string{"ht": "hd", "nt": "nn", "nk": "ng", "mp": "mm", "lt": "ll", "rt": "rr"}
 
-// diminutive are the suffixes of diminutives.
-var diminutive = []string{"ушк", "юшк", "ышк", "очк", "ечк", "оньк", "еньк", "чик", "уш", "юш", "ул", "usk",
+// diminutiveSuffixes are suffixes that make the diminutive of a Russian name.
+var diminutiveSuffixes = []string{"ушк", "юшк", "ышк", "очк", "ечк", "оньк", "еньк", "чик", "уш", "юш", "ул", "usk",
 	"uszk", "ock", "eck", "ick", "eczk", "enk", "onk", "usia", "unia", "ulka", "uska"}
 
 const vowels = "aeiouyаеиоуыэюяі"
@@ -73,7 +74,7 @@ func stems(name string) []stem {
 		add(before+"s", endingsAfterNen)
 	}
 	if n >= 5 && vowel(n-1) {
-		if changed, ok := weak[string(r[n-3:n-1])]; ok {
+		if changed, ok := weakConsonants[string(r[n-3:n-1])]; ok {
 			add(string(r[:n-3])+changed+string(r[n-1]), endingsAfterWeakening)
 			if r[n-1] == 'i' {
 				add(string(r[:n-3])+changed+"e", endingsAfterWeakening)
@@ -90,8 +91,8 @@ func stems(name string) []stem {
 	return out
 }
 
-// hasChangedStem tells whether a word is a name in a case that changes its stem, or its diminutive.
-func hasChangedStem(word string, p pattern) bool {
+// hasChangedStem reports whether a word is a name in a case that changes its stem, or its diminutive.
+func hasChangedStem(word string, p namePattern) bool {
 	for _, s := range p.stems {
 		if rest, ok := strings.CutPrefix(word, s.text); ok && s.endings[rest] {
 			return true
@@ -103,10 +104,10 @@ func hasChangedStem(word string, p pattern) bool {
 	}
 	rest, ok := strings.CutPrefix(word, bare)
 	return ok && utf8.RuneCountInString(rest) <= 7 &&
-		slices.ContainsFunc(diminutive, func(d string) bool { return strings.HasPrefix(rest, d) })
+		slices.ContainsFunc(diminutiveSuffixes, func(d string) bool { return strings.HasPrefix(rest, d) })
 }
 
-// isReversed tells whether a word is another one written backwards.
+// isReversed reports whether a word is another one written backwards.
 func isReversed(a, b string) bool {
 	if len(a) != len(b) {
 		return false

@@ -26,9 +26,9 @@ import (
 type AuditQuestion struct {
 	Subject string
 	ID      string
-	Kind    string // the kind of the memory; "": the kind that its id begins with, else any kind
-	After   string // Next of the report before; "": the report starts with the first memory
-	Most    int    // memories of one report; 0: as many as there may be
+	Kind    string // kind of the memory; "": the kind that its id begins with, and any kind if it begins with none
+	After   string // value of Next in the report before; "": the report starts with the first memory
+	Most    int    // how many memories the report has at most; 0: as many as a report may have
 }
 
 // AuditReport tells who sees which memories.
@@ -47,7 +47,7 @@ type AuditedMemory struct {
 	// the subjects of the memory; callers other than the owner get only subjects for whom they may ask
 	Subjects       []string `json:"subject_ids"`
 	OtherSubjects  int      `json:"other_subjects,omitempty"` // the number of subjects whose ids the report leaves out
-	Access         []string `json:"access_grants"`
+	Access         []string `json:"access_grants"`            // ids to which the memory is granted
 	Viewers        []Viewer `json:"sees"`
 	WithoutConsent []Viewer `json:"granted_without_consent"` // entities that have a grant of the memory and do not see it
 	History        []Event  `json:"history"`
@@ -55,11 +55,12 @@ type AuditedMemory struct {
 
 // Viewer is an entity that sees a memory, or to which it is granted.
 type Viewer struct {
-	Entity   string      `json:"entity"`            // the word for everybody: anybody at all
-	Agents   []string    `json:"agents"`            // logins of the configuration with this entity
-	Context  string      `json:"context,omitempty"` // the entity sees the memory in this context only
-	Through  string      `json:"through"`           // owner, grant, or rule: the policy shows it for another reason
-	Grant    string      `json:"grant,omitempty"`   // what the memory is granted to
+	Entity  string   `json:"entity"`            // the word for everybody: anybody at all
+	Agents  []string `json:"agents"`            // logins of the configuration with this entity
+	Context string   `json:"context,omitempty"` // the entity sees the memory in this context only
+	// owner, grant or rule; with rule, the policy shows the memory for another reason
+	Through  string      `json:"through"`
+	Grant    string      `json:"grant,omitempty"` // what the memory is granted to
 	Consents []Agreement `json:"consents,omitempty"`
 	Missing  []string    `json:"missing_consent,omitempty"` // the subjects without a consent that counts
 }
@@ -67,20 +68,20 @@ type Viewer struct {
 // Agreement is a record of consent that lets somebody see a memory.
 type Agreement struct {
 	Subject  string `json:"subject"`
-	Grantor  string `json:"grantor"` // the subject, or its guardian
-	Guardian bool   `json:"guardian,omitempty"`
+	Grantor  string `json:"grantor"`            // the subject, or its guardian
+	Guardian bool   `json:"guardian,omitempty"` // a guardian recorded the consent for the subject
 	Grantee  string `json:"grantee"`
 	Scope    string `json:"scope"`
 	Record   string `json:"record"`
-	Given    string `json:"given_at,omitempty"`
+	Given    string `json:"given_at,omitempty"` // when the consent was recorded
 }
 
-// Event is a grant or revocation.
+// Event is a grant or a revocation of a grant.
 type Event struct {
 	At       time.Time `json:"at"`
-	Action   string    `json:"did"` // grant, revoke
+	Action   string    `json:"did"` // the word grant or revoke
 	Grantees []string  `json:"who"`
-	By       string    `json:"by"` // the entity; a role of the database, if no agent did it
+	By       string    `json:"by"` // entity that made the change; a role of the database, if no agent made it
 	Reason   string    `json:"reason,omitempty"`
 }
 
@@ -92,17 +93,17 @@ const maxRows = 200
 
 // foundMemory is a memory as the database returns it to the control role.
 type foundMemory struct {
-	kind, key, store, owner            string
-	source                             *string
-	subjects, grants, evidence, speaks []string
+	kind, key, store, owner              string
+	source                               *string
+	subjects, grants, evidence, speakers []string // evidence: ids in the column of consents
 }
 
-// cursor says where a report ended, so that the next one can continue. A forged cursor shows nothing that the caller
-// may not know.
-func (f foundMemory) cursor() string { return encodeCursor(f.store, f.kind, f.key) }
+// nextCursor says where a report ended, so that the next one can continue. A forged cursor shows nothing that the
+// caller may not know.
+func (f foundMemory) nextCursor() string { return encodeCursor(f.store, f.kind, f.key) }
 
 func encodeCursor(parts ...string) string {
-	b, _ := json.Marshal(parts) // texts: it never fails
+	b, _ := json.Marshal(parts) // Texts can always be encoded.
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
@@ -125,7 +126,7 @@ func parseCursor(after string) ([]string, error) {
 // storeRecords are the consent records, guardians and contexts of a store.
 type storeRecords struct {
 	consents  []record
-	guardians [][2]string // subject, guardian
+	guardians [][2]string // pairs of a subject and its guardian
 	contexts  map[string][]string
 }
 
@@ -135,11 +136,11 @@ type record struct{ key, grantor, grantee, scope, given string }
 type candidate struct {
 	entity     string // the name of the entity in the report
 	agents     []string
-	ids        []string // the entity and its roles; none if the candidate stands for everybody
+	ids        []string // the entity and its roles; no ids if the candidate stands for everybody
 	attributes map[string]string
 }
 
-// Audit tells who sees a memory, or the memories about a subject: for their owner, the subject and its guardian. It
+// Audit tells who sees a memory, or the memories about a subject: The owner, the subject and its guardian may ask. It
 // does not compute who sees what: it reads under row security for each agent of the configuration, for each id to which
 // a memory is granted, and for an unknown entity. The grant and the consents behind it come from the rows and records.
 func (d *Service) Audit(ctx context.Context, c identity.Caller, q AuditQuestion) (*AuditReport, error) {
@@ -154,7 +155,7 @@ func (d *Service) Audit(ctx context.Context, c identity.Caller, q AuditQuestion)
 	if err != nil {
 		return nil, err
 	}
-	p, section, err := d.section()
+	p, section, err := d.privacySection()
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +168,7 @@ func (d *Service) Audit(ctx context.Context, c identity.Caller, q AuditQuestion)
 		kind = prefix
 	}
 	if kind != "" && section.MemoriesOf(kind) == nil {
-		return nil, noKind(section)
+		return nil, newNoKindError(section)
 	}
 	control, err := d.ConnectControl(ctx)
 	if err != nil {
@@ -179,24 +180,25 @@ func (d *Service) Audit(ctx context.Context, c identity.Caller, q AuditQuestion)
 	if q.Most > 0 {
 		most = min(most, q.Most)
 	}
-	rows, err := a.rows(ctx, caller, q.Subject, kind, q.ID, after, most+1)
+	rows, err := a.readMemories(ctx, caller, q.Subject, kind, q.ID, after, most+1)
 	if err != nil {
 		return nil, err
 	}
 	if len(rows) == 0 && after == nil {
-		return nil, notFound("memory or subject")
+		return nil, newNotFoundError("memory or subject")
 	}
 	out := &AuditReport{Subject: q.Subject, Rows: []AuditedMemory{}}
 	if len(rows) > most {
 		rows = rows[:most]
-		out.Next = rows[most-1].cursor()
+		out.Next = rows[most-1].nextCursor()
 	}
-	out.Rows, err = a.reports(ctx, d, caller, rows)
+	out.Rows, err = a.auditedMemories(ctx, d, caller, rows)
 	return out, err
 }
 
-// reports tell who sees each of these memories.
-func (a auditor) reports(ctx context.Context, d *Service, caller string, rows []foundMemory) ([]AuditedMemory, error) {
+// auditedMemories tells who sees each of these memories.
+func (a auditor) auditedMemories(ctx context.Context, d *Service, caller string, rows []foundMemory) ([]AuditedMemory,
+	error) {
 	out := []AuditedMemory{}
 	if len(rows) == 0 {
 		return out, nil
@@ -225,7 +227,7 @@ func (a auditor) reports(ctx context.Context, d *Service, caller string, rows []
 		return nil, err
 	}
 	for _, r := range rows {
-		row, err := a.report(ctx, caller, r, candidates, seen)
+		row, err := a.auditedMemory(ctx, caller, r, candidates, seen)
 		if err != nil {
 			return nil, err
 		}
@@ -234,14 +236,14 @@ func (a auditor) reports(ctx context.Context, d *Service, caller string, rows []
 	return out, nil
 }
 
-// auditCaller is the id of the caller of an audit.
+// auditCaller returns the id of the caller of an audit.
 func (d *Service) auditCaller(section *policy.Privacy, c identity.Caller) (string, error) {
 	caller := ""
 	switch c.Role {
 	case identity.Subject:
 		caller = c.Subject
 	case identity.Agent:
-		caller, _ = entityAndRoles(section, d.attributes(c))
+		caller, _ = entityAndRoles(section, d.attributesOf(c))
 	}
 	if caller == "" {
 		return "", fail(Forbidden, "Ask as the owner's agent, as the subject or as its guardian.",
@@ -250,6 +252,7 @@ func (d *Service) auditCaller(section *policy.Privacy, c identity.Caller) (strin
 	return caller, nil
 }
 
+// auditor answers one question of an audit.
 type auditor struct {
 	policy  *policy.Policy
 	privacy *policy.Privacy
@@ -257,6 +260,7 @@ type auditor struct {
 	stores  map[string]*storeRecords
 }
 
+// nullable returns nil for the empty text.
 func nullable(s string) *string {
 	if s == "" {
 		return nil
@@ -264,8 +268,10 @@ func nullable(s string) *string {
 	return &s
 }
 
-// rows are the memories about which the caller may ask. A function of the database decides which.
-func (a auditor) rows(ctx context.Context, caller, subject, kind, key string, after []string, most int) ([]foundMemory,
+// readMemories returns the memories about which the caller may ask. A function of the database decides about which it
+// may.
+func (a auditor) readMemories(ctx context.Context, caller, subject, kind, key string, after []string,
+	most int) ([]foundMemory,
 	error) {
 	rows, err := a.control.Query(ctx,
 		"SELECT kind, key, store, owner, source, subjects, grants, evidence, speaks FROM "+
@@ -278,7 +284,7 @@ func (a auditor) rows(ctx context.Context, caller, subject, kind, key string, af
 		var f foundMemory
 		var subjects, grants, evidence, speaks []*string
 		err := row.Scan(&f.kind, &f.key, &f.store, &f.owner, &f.source, &subjects, &grants, &evidence, &speaks)
-		f.subjects, f.grants, f.evidence, f.speaks = withoutNulls(subjects), withoutNulls(grants), withoutNulls(evidence),
+		f.subjects, f.grants, f.evidence, f.speakers = withoutNulls(subjects), withoutNulls(grants), withoutNulls(evidence),
 			withoutNulls(speaks)
 		return f, err
 	})
@@ -302,7 +308,8 @@ func (a auditor) loadStore(ctx context.Context, store string) (*storeRecords, er
 	m := &storeRecords{contexts: map[string][]string{}}
 	rows, err := a.control.Query(ctx,
 		"SELECT key, coalesce(grantor, ''), coalesce(grantee, ''), coalesce(scope, ''), coalesce(given, '') FROM "+
-			"pgconsent.privacy_consents($1) ORDER BY given, key", store) // Of several such consents the report has the first.
+			// Where several consents show a memory, the report has the first.
+			"pgconsent.privacy_consents($1) ORDER BY given, key", store)
 	if err == nil {
 		var r record
 		_, err = pgx.ForEachRow(rows, []any{&r.key, &r.grantor, &r.grantee, &r.scope, &r.given}, func() error {
@@ -342,12 +349,12 @@ func (a auditor) loadStore(ctx context.Context, store string) (*storeRecords, er
 	return m, nil
 }
 
-// candidates are the agents of the configuration, the other ids to which a memory is granted, the participants of
+// candidates returns the agents of the configuration, the other ids to which a memory is granted, the participants of
 // contexts to which it is granted, and anybody.
 func (a auditor) candidates(logins map[string]map[string]string, rows []foundMemory) []*candidate {
 	var out []*candidate
 	named := map[string]bool{}
-	for _, login := range slices.Sorted(keysOf(logins)) {
+	for _, login := range slices.Sorted(eachKey(logins)) {
 		entity, all := entityAndRoles(a.privacy, logins[login])
 		if entity == "" {
 			continue
@@ -388,7 +395,7 @@ func (a auditor) candidates(logins map[string]map[string]string, rows []foundMem
 	return append(out, &candidate{entity: cmp.Or(a.privacy.EverybodyWord, "*"), agents: []string{}, attributes: anybody})
 }
 
-func keysOf(m map[string]map[string]string) func(func(string) bool) {
+func eachKey(m map[string]map[string]string) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for k := range m {
 			if !yield(k) {
@@ -410,8 +417,8 @@ func equalAttributes(a, b map[string]string) bool {
 	return true
 }
 
-// strangerAttributes are the attributes of an entity of which only an id is known, which may be a role's: the id is the
-// entity and the only role.
+// strangerAttributes returns the attributes for an entity of which only an id is known. The id may be that of a role:
+// it is taken for the entity and for its only role.
 func (a auditor) strangerAttributes(id string) map[string]string {
 	out := map[string]string{a.privacy.CallerAttribute: id}
 	for _, name := range a.privacy.RoleAttributes {
@@ -480,29 +487,29 @@ func (a auditor) rowsSeenIn(ctx context.Context, agentConn *pgx.Conn, keys *seal
 	}
 	out := visibleKeys{}
 	for _, m := range a.privacy.Memories {
-		var asked []string
+		var queriedKeys []string
 		for _, r := range rows {
 			if r.kind == m.Kind {
-				asked = append(asked, r.key)
+				queriedKeys = append(queriedKeys, r.key)
 			}
 		}
-		if len(asked) == 0 {
+		if len(queriedKeys) == 0 {
 			continue
 		}
 		from := m.Relation.Name
 		if t, ok := a.policy.Table(from); ok && t.Columns != nil {
 			from = predicate.RowView(from)
 		}
-		// By the column's own type, so that its index can be used.
+		// The keys are compared in the column's own type, so that its index can be used.
 		key := catalog.QuoteIdent(m.Key)
 		answer, err := tx.Query(ctx, "SELECT "+key+"::pg_catalog.text FROM "+from.SQL()+" WHERE "+
-			key+" OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text[]::"+m.Relation.Column(m.Key).Type+"[])", asked)
+			key+" OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text[]::"+m.Relation.Column(m.Key).Type+"[])", queriedKeys)
 		var seen []string
 		if err == nil {
 			seen, err = pgx.CollectRows(answer, pgx.RowTo[string])
 		}
 		var pg *pgconn.PgError
-		if errors.As(err, &pg) && pg.Code == "42501" { // this candidate can have no session
+		if errors.As(err, &pg) && pg.Code == "42501" { // This candidate can have no session.
 			return out, nil
 		}
 		if err != nil {
@@ -515,16 +522,16 @@ func (a auditor) rowsSeenIn(ctx context.Context, agentConn *pgx.Conn, keys *seal
 	return out, nil
 }
 
-// report tells who sees a memory, and why.
-func (a auditor) report(ctx context.Context, caller string, r foundMemory, candidates []*candidate,
+// auditedMemory tells who sees a memory, and why.
+func (a auditor) auditedMemory(ctx context.Context, caller string, r foundMemory, candidates []*candidate,
 	seen map[*candidate]map[string]visibleKeys) (*AuditedMemory, error) {
 	owner := r.owner == caller
 	visibleSubjects := r.subjects
 	if !owner {
-		visibleSubjects = r.speaks
+		visibleSubjects = r.speakers
 	}
 	out := &AuditedMemory{ID: r.key, Kind: r.kind, Store: r.store, Owner: r.owner, Subjects: visibleSubjects,
-		OtherSubjects: len(without(r.subjects, visibleSubjects)), Access: r.grants, Viewers: []Viewer{},
+		OtherSubjects: len(difference(r.subjects, visibleSubjects)), Access: r.grants, Viewers: []Viewer{},
 		WithoutConsent: []Viewer{}}
 	everybody := seen[candidates[len(candidates)-1]][""].has(r)
 	for _, c := range candidates {
@@ -542,7 +549,7 @@ func (a auditor) report(ctx context.Context, caller string, r foundMemory, candi
 			}
 			shown = true
 			if everybody && c.ids != nil && len(c.agents) == 0 && c.entity != r.owner {
-				continue // the candidate for everybody covers it
+				continue // The candidate for everybody stands for this one, too.
 			}
 			out.Viewers = append(out.Viewers, a.viewer(c, in, r, visibleSubjects))
 			if in == "" {
@@ -560,12 +567,12 @@ func (a auditor) report(ctx context.Context, caller string, r foundMemory, candi
 		}
 	}
 	var err error
-	out.History, err = a.history(ctx, r)
+	out.History, err = a.readHistory(ctx, r)
 	return out, err
 }
 
-// grantOf finds the grant of a memory to a candidate: to itself, a role of it, everybody, or a context in which it
-// participates.
+// grantOf finds the grant of a memory to a candidate: to the candidate, a role of it, everybody, or a context in which
+// it participates.
 func (a auditor) grantOf(c *candidate, in string, r foundMemory) (grant, inContext string) {
 	for _, id := range c.ids {
 		if slices.Contains(r.grants, id) {
@@ -585,7 +592,8 @@ func (a auditor) grantOf(c *candidate, in string, r foundMemory) (grant, inConte
 	return "", ""
 }
 
-// viewer tells the grant and the consents of a viewer, without consents of subjects for whom the caller may not ask.
+// viewer returns the entry of a viewer, with its grant and its consents, but without consents of subjects for whom the
+// caller may not ask.
 func (a auditor) viewer(c *candidate, in string, r foundMemory, visibleSubjects []string) Viewer {
 	v := Viewer{Entity: c.entity, Agents: c.agents, Context: in, Through: "rule"}
 	if c.entity == r.owner && c.ids != nil {
@@ -598,9 +606,9 @@ func (a auditor) viewer(c *candidate, in string, r foundMemory, visibleSubjects 
 	v.Through = "grant"
 	for _, subject := range visibleSubjects {
 		if slices.Contains(c.ids, subject) && subject == c.entity {
-			continue // a subject needs no consent to see a memory about itself
+			continue // A subject needs no consent to see a memory about itself.
 		}
-		if agreed, ok := a.agreement(subject, c, r); ok {
+		if agreed, ok := a.findAgreement(subject, c, r); ok {
 			v.Consents = append(v.Consents, agreed)
 		} else {
 			v.Missing = append(v.Missing, subject)
@@ -609,7 +617,7 @@ func (a auditor) viewer(c *candidate, in string, r foundMemory, visibleSubjects 
 	return v
 }
 
-func (a auditor) agreement(subject string, c *candidate, r foundMemory) (Agreement, bool) {
+func (a auditor) findAgreement(subject string, c *candidate, r foundMemory) (Agreement, bool) {
 	m := a.stores[r.store]
 	for _, x := range m.consents {
 		guardian := slices.Contains(m.guardians, [2]string{subject, x.grantor})
@@ -629,13 +637,13 @@ func (a auditor) agreement(subject string, c *candidate, r foundMemory) (Agreeme
 	return Agreement{}, false
 }
 
-// actorSQL is who caused event e: the entity, or the role of the database if no agent did it. $3 is shown for an erased
-// id.
+// actorSQL is an SQL expression for who caused event e: the entity, or the role of the database if no agent did it. $3
+// is shown for an erased id.
 const actorSQL = "CASE WHEN e.entity IS NULL THEN e.login ELSE coalesce((SELECT s.subject FROM " +
 	"pgconsent.audit_subject AS s WHERE s.ref = e.entity), $3) END"
 
-// history are the grants and revocations of a memory, the oldest first.
-func (a auditor) history(ctx context.Context, r foundMemory) ([]Event, error) {
+// readHistory returns the grants and revocations of a memory, the oldest first.
+func (a auditor) readHistory(ctx context.Context, r foundMemory) ([]Event, error) {
 	rows, err := a.control.Query(ctx, `SELECT e.at, e.did, ARRAY(SELECT coalesce(s.subject, $3)
 		FROM unnest(e.who) WITH ORDINALITY AS u (ref, n) LEFT JOIN pgconsent.audit_subject AS s USING (ref) ORDER BY u.n),
 		`+actorSQL+`, coalesce(e.reason, '')

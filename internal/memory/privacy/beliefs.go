@@ -12,34 +12,35 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// DerivedBelief is a belief that was drawn from a private memory, for the owner of both.
+// DerivedBelief is a belief that was drawn from a private memory, as the owner of both may see it.
 type DerivedBelief struct {
-	Belief     AuditedMemory `json:"belief"` // who sees it, and what became of its grants
+	Belief     AuditedMemory `json:"belief"` // who sees the belief, and what became of its grants
 	Text       string        `json:"text"`
-	Source     string        `json:"source"`                // the memory's id; it may be gone
+	Source     string        `json:"source"`                // id of the memory, which may have been deleted since
 	SourceKind string        `json:"source_kind,omitempty"` // the kind under which the policy lists the source
 	Note       string        `json:"abstraction_note,omitempty"`
-	At         time.Time     `json:"at,omitzero"`  // when; zero: nobody noted it
-	By         string        `json:"by,omitempty"` // who made it: the entity, or a role of the database; "": nobody noted it
+	At         time.Time     `json:"at,omitzero"` // when the belief was drawn; zero: nobody recorded it
+	// who drew the belief: the entity, or a role of the database; "": nobody recorded it
+	By string `json:"by,omitempty"`
 }
 
-// DerivedBeliefs are the beliefs of a caller, the newest first.
+// DerivedBeliefs is a page of the beliefs of a caller, the newest first.
 type DerivedBeliefs struct {
 	List []DerivedBelief `json:"generalizations"`
 	Next string          `json:"next,omitempty" doc:"There are more than are listed: ask again with after set to this."`
 }
 
-// maxDerived is how many beliefs one answer has.
-const maxDerived = 50
+// maxBeliefsPerPage is how many beliefs one page has.
+const maxBeliefsPerPage = 50
 
-// DerivedBeliefs lists which beliefs were drawn from memories of the caller's own stores, and who sees them. Only the
-// owner of a store may know from which memory a belief was drawn.
-func (d *Service) DerivedBeliefs(ctx context.Context, c identity.Caller, after string) (*DerivedBeliefs, error) {
+// ListDerivedBeliefs lists which beliefs were drawn from memories of the caller's own stores, and who sees them. Only
+// the owner of a store may know from which memory a belief was drawn.
+func (d *Service) ListDerivedBeliefs(ctx context.Context, c identity.Caller, after string) (*DerivedBeliefs, error) {
 	at, err := parseCursor(after)
 	if err != nil {
 		return nil, err
 	}
-	p, section, err := d.section()
+	p, section, err := d.privacySection()
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func (d *Service) DerivedBeliefs(ctx context.Context, c identity.Caller, after s
 	a := auditor{policy: p, privacy: section, control: control, stores: map[string]*storeRecords{}}
 	rows, err := control.Query(ctx,
 		"SELECT kind, key, store, coalesce(text, ''), source, source_kind, note, at FROM "+
-			"pgconsent.privacy_drawn($1, $2, $3)", caller, at, maxDerived+1)
+			"pgconsent.privacy_drawn($1, $2, $3)", caller, at, maxBeliefsPerPage+1)
 	if err != nil {
 		return nil, fmt.Errorf("look at what was drawn from memories: %w", err)
 	}
@@ -72,20 +73,20 @@ func (d *Service) DerivedBeliefs(ctx context.Context, c identity.Caller, after s
 		return nil, fmt.Errorf("look at what was drawn from memories: %w", err)
 	}
 	out := &DerivedBeliefs{List: []DerivedBelief{}}
-	if len(links) > maxDerived {
-		links = links[:maxDerived]
-		last := links[maxDerived-1]
+	if len(links) > maxBeliefsPerPage {
+		links = links[:maxBeliefsPerPage]
+		last := links[maxBeliefsPerPage-1]
 		out.Next = encodeCursor(last.at, last.key, last.Source)
 	}
 	var beliefs []foundMemory
 	for _, l := range links {
-		of, err := a.rows(ctx, caller, "", l.kind, l.key, nil, 2)
+		of, err := a.readMemories(ctx, caller, "", l.kind, l.key, nil, 2)
 		if err != nil {
 			return nil, err
 		}
 		beliefs = append(beliefs, of...)
 	}
-	reports, err := a.reports(ctx, d, caller, beliefs)
+	reports, err := a.auditedMemories(ctx, d, caller, beliefs)
 	if err != nil {
 		return nil, err
 	}
@@ -93,18 +94,19 @@ func (d *Service) DerivedBeliefs(ctx context.Context, c identity.Caller, after s
 	for _, l := range links {
 		keys = append(keys, l.key)
 	}
-	makers, err := a.makers(ctx, section.Generalize, keys)
+	makers, err := a.beliefMakers(ctx, section.Generalize, keys)
 	if err != nil {
 		return nil, err
 	}
 	for _, l := range links {
 		i := slices.IndexFunc(reports, func(r AuditedMemory) bool { return r.Kind == l.kind && r.ID == l.key && r.Store == l.store })
 		if i < 0 {
-			continue // it was deleted meanwhile
+			continue // The belief was deleted meanwhile.
 		}
 		l.Belief = reports[i]
 		l.By = makers[[2]string{l.key, l.store}]
-		if h := l.Belief.History; l.By == "" && len(h) > 0 { // older than that record: the entity that first granted it
+		// A belief that is older than such records has the entity that first granted it.
+		if h := l.Belief.History; l.By == "" && len(h) > 0 {
 			l.By = h[0].By
 		}
 		out.List = append(out.List, l.DerivedBelief)
@@ -112,8 +114,8 @@ func (d *Service) DerivedBeliefs(ctx context.Context, c identity.Caller, after s
 	return out, nil
 }
 
-// makers are the entities that have drawn beliefs, by the beliefs' keys and stores.
-func (a auditor) makers(ctx context.Context, g *policy.Generalize, keys []string) (map[[2]string]string, error) {
+// beliefMakers returns the entities that have drawn beliefs, by the keys and stores of the beliefs.
+func (a auditor) beliefMakers(ctx context.Context, g *policy.Generalize, keys []string) (map[[2]string]string, error) {
 	out := map[[2]string]string{}
 	if g == nil || len(keys) == 0 {
 		return out, nil
@@ -123,7 +125,7 @@ func (a auditor) makers(ctx context.Context, g *policy.Generalize, keys []string
 		ORDER BY e.number DESC`, g.Link.Relation.Name.String(), keys, erasedID)
 	if err == nil {
 		var key, store, by string
-		_, err = pgx.ForEachRow(rows, []any{&key, &store, &by}, func() error { // the first one stays
+		_, err = pgx.ForEachRow(rows, []any{&key, &store, &by}, func() error { // The first entity of a belief stays.
 			out[[2]string{key, store}] = by
 			return nil
 		})

@@ -7,15 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of what callers send.
+// The bounds of what callers send. |const (
 const (
-	maxIDBytes          = 256   // bytes
-	maxIDs              = 256   // ids in one list
-	maxContentBytes     = 65536 // bytes
-	maxReasonCharacters = 256   // characters
+	maxIDBytes          = 256   // length of an id
+	maxIDs              = 256   // number of ids in one list
+	maxContentBytes     = 65536 // length of the text of a memory
+	maxReasonCharacters = 256   // length of the reason of a change
 )
 
-// checkID checks an id: one word, without the special characters of SQL and JSON. Ids match as a whole.
+// checkID checks an id: one word, without the special characters of SQL and JSON. Ids are compared as a whole.
 func checkID(what, s string) error {
 	const hint = "An id is one word of letters, digits and signs such as : _ - . @ /, for example human:sean."
 	switch {

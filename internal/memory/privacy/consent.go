@@ -14,23 +14,23 @@ import (
 
 // Consent is a record: a grantor agrees that a grantee sees what is granted to it, within a scope.
 type Consent struct {
-	ID       string `json:"id"`
-	Store    string `json:"store"`
-	Grantor  string `json:"grantor"` // who recorded it, by its credential
-	For      string `json:"for,omitempty"`
-	Grantee  string `json:"grantee"`
-	Scope    string `json:"scope"`
-	Revoked  bool   `json:"revoked"`
-	Repeated bool   `json:"repeated,omitempty"` // nothing changed: it was so already
+	ID         string `json:"id"`
+	Store      string `json:"store"`
+	Grantor    string `json:"grantor"` // who recorded the consent, by its credential
+	OnBehalfOf string `json:"for,omitempty"`
+	Grantee    string `json:"grantee"`
+	Scope      string `json:"scope"`
+	Revoked    bool   `json:"revoked"`
+	Repeated   bool   `json:"repeated,omitempty"` // nothing changed: the consent was recorded or revoked already
 }
 
 // ConsentRequest is a consent to record, or to revoke.
 type ConsentRequest struct {
 	ID      string // the id of the record to revoke
-	Grantor string // "": the caller; another: somebody for whom the caller speaks
-	Grantee string
-	Scope   string // a memory, a context; "": everything
-	Store   string // "": where scope and grantor say
+	Grantor string // who agrees; "": the caller; else somebody for whom the caller speaks
+	Grantee string // who may see
+	Scope   string // a memory or a context; "": everything
+	Store   string // store of the consent; "": the one that follows from scope and grantor
 	Reason  string
 }
 
@@ -42,7 +42,7 @@ func (g ConsentRequest) check(revoke bool) error {
 		checkOptionalID("the scope", g.Scope), checkOptionalID("the store", g.Store))
 }
 
-// RecordConsent records a consent of the caller, or as the guardian of somebody.
+// RecordConsent records a consent of the caller, or of somebody whose guardian the caller is.
 func (d *Service) RecordConsent(ctx context.Context, c identity.Caller, g ConsentRequest) (*Consent, error) {
 	if err := g.check(false); err != nil {
 		return nil, err
@@ -53,12 +53,12 @@ func (d *Service) RecordConsent(ctx context.Context, c identity.Caller, g Consen
 	}
 	defer s.close(ctx)
 	x := s.privacy.Consents
-	store, err := s.storeOf(ctx, g)
+	store, err := s.consentStore(ctx, g)
 	if err != nil {
 		return nil, err
 	}
 	if g.Grantor != "" && g.Grantor != s.entity {
-		if err := s.speaksFor(ctx, g.Grantor, store); err != nil {
+		if err := s.checkGuardian(ctx, g.Grantor, store); err != nil {
 			return nil, err
 		}
 	}
@@ -68,7 +68,7 @@ func (d *Service) RecordConsent(ctx context.Context, c identity.Caller, g Consen
 		return nil, err
 	}
 	if len(found) > 0 {
-		found[0].Repeated, found[0].For = true, g.grantorUnlessCaller(s)
+		found[0].Repeated, found[0].OnBehalfOf = true, g.grantorUnlessCaller(s)
 		return &found[0], nil
 	}
 	columns, values := []string{x.Store, x.Grantee}, []any{store, g.Grantee}
@@ -78,7 +78,7 @@ func (d *Service) RecordConsent(ctx context.Context, c identity.Caller, g Consen
 	if t, ok := s.policy.Table(x.Relation.Name); ok && t.Write != nil && !isStamped(t.Write.Stamps, x.Grantor) {
 		columns, values = append(columns, x.Grantor), append(values, s.entity)
 	}
-	out := &Consent{Store: store, Grantee: g.Grantee, Scope: scope, For: g.grantorUnlessCaller(s)}
+	out := &Consent{Store: store, Grantee: g.Grantee, Scope: scope, OnBehalfOf: g.grantorUnlessCaller(s)}
 	err = s.conn.QueryRow(ctx, "INSERT INTO "+x.Relation.Name.SQL()+" ("+quotedList(columns)+") VALUES ("+
 		placeholders(len(columns))+") RETURNING "+
 		catalog.QuoteIdent(x.Key)+"::pg_catalog.text, "+catalog.QuoteIdent(x.Grantor)+"::pg_catalog.text", values...).
@@ -131,7 +131,7 @@ func (d *Service) WithdrawConsent(ctx context.Context, c identity.Caller, g Cons
 	if err != nil {
 		return nil, fromDatabase(err)
 	}
-	if len(out) == 0 { // it was revoked before, or there is none
+	if len(out) == 0 { // The consent was revoked before, or there is none.
 		again, err := s.conn.Query(ctx, "SELECT "+s.consentColumns()+" FROM "+x.Relation.Name.SQL()+" WHERE "+where+
 			" AND "+catalog.QuoteIdent(x.Revoked)+" IS NOT NULL ORDER BY 1 LIMIT 100", values...)
 		if err != nil {
@@ -150,13 +150,13 @@ func (d *Service) WithdrawConsent(ctx context.Context, c identity.Caller, g Cons
 				"match whole: upper and lower case differ. What you may not see is not there.", "there is no such consent for you")
 	}
 	if len(out) == 0 {
-		return nil, notFound("consent")
+		return nil, newNotFoundError("consent")
 	}
 	return out, nil
 }
 
 func (d *Service) openForConsent(ctx context.Context, c identity.Caller, why string) (*session, error) {
-	s, err := d.open(ctx, c, "", why)
+	s, err := d.openSession(ctx, c, "", why)
 	if err != nil {
 		return nil, err
 	}
@@ -168,6 +168,7 @@ func (d *Service) openForConsent(ctx context.Context, c identity.Caller, why str
 	return s, nil
 }
 
+// scope returns the scope of the requested consent; without one, the policy's word for everybody.
 func (g ConsentRequest) scope(s *session) string {
 	if g.Scope == "" {
 		return s.privacy.EverybodyWord
@@ -182,7 +183,7 @@ func (g ConsentRequest) grantorUnlessCaller(s *session) string {
 	return g.Grantor
 }
 
-// consentColumns are the columns of a record, as texts.
+// consentColumns returns the columns of a consent record, as SQL that reads them as texts.
 func (s *session) consentColumns() string {
 	x := s.privacy.Consents
 	scope, revoked := catalog.QuoteLiteral(s.privacy.EverybodyWord)+"::pg_catalog.text", "false"
@@ -205,7 +206,7 @@ func scanConsent(row pgx.CollectableRow) (Consent, error) {
 	return c, err
 }
 
-// findConsents finds a record of the caller that counts.
+// findConsents finds a record of the caller's consent that counts.
 func (s *session) findConsents(ctx context.Context, store, grantee, scope string) ([]Consent, error) {
 	x := s.privacy.Consents
 	where, values := []string{catalog.QuoteIdent(x.Store) + "::pg_catalog.text = $1",
@@ -229,9 +230,9 @@ func (s *session) findConsents(ctx context.Context, store, grantee, scope string
 	return out, fromDatabase(err)
 }
 
-// speaksFor checks that the caller is a guardian in a store. The caller counts as a guardian only if it sees the table
-// of guardians.
-func (s *session) speaksFor(ctx context.Context, ward, store string) error {
+// checkGuardian checks that the caller is a guardian in a store. The caller counts as a guardian only if it sees the
+// table of guardians.
+func (s *session) checkGuardian(ctx context.Context, ward, store string) error {
 	forbidden := fail(Forbidden, "The owner of the store records who speaks for whom.",
 		"only the grantor or its guardian records consent, by its own credential")
 	stores, err := s.storesOfWard(ctx, ward)
@@ -244,7 +245,7 @@ func (s *session) speaksFor(ctx context.Context, ward, store string) error {
 	return nil
 }
 
-// storesOfWard are the stores in which the caller is a guardian of the ward.
+// storesOfWard returns the stores in which the caller is a guardian of the ward.
 func (s *session) storesOfWard(ctx context.Context, ward string) ([]string, error) {
 	g := s.privacy.Guardians
 	if g == nil {
@@ -263,9 +264,9 @@ func (s *session) storesOfWard(ctx context.Context, ward string) ([]string, erro
 	return out, fromDatabase(err)
 }
 
-// storeOf finds the store of a consent that does not name it: that of the context or the memory in its scope, one in
-// which the caller is the grantor's guardian, or the caller's own.
-func (s *session) storeOf(ctx context.Context, g ConsentRequest) (string, error) {
+// consentStore finds the store of a consent that does not name it: the store of the context or the memory in its scope,
+// one in which the caller is the grantor's guardian, or the caller's own.
+func (s *session) consentStore(ctx context.Context, g ConsentRequest) (string, error) {
 	if g.Store != "" {
 		return g.Store, nil
 	}
@@ -276,7 +277,7 @@ func (s *session) storeOf(ctx context.Context, g ConsentRequest) (string, error)
 			return "", err
 		}
 		if len(ward) == 0 {
-			return "", s.speaksFor(ctx, g.Grantor, "")
+			return "", s.checkGuardian(ctx, g.Grantor, "")
 		}
 	}
 	// The candidates are tried in turn; one counts if exactly one of its stores is possible.
@@ -292,7 +293,7 @@ func (s *session) storeOf(ctx context.Context, g ConsentRequest) (string, error)
 		return "", false
 	}
 	if g.Scope != "" && s.privacy.Contexts != nil {
-		contexts, err := s.contexts(ctx, g.Scope)
+		contexts, err := s.readContexts(ctx, g.Scope)
 		if err != nil {
 			return "", err
 		}
@@ -316,7 +317,7 @@ func (s *session) storeOf(ctx context.Context, g ConsentRequest) (string, error)
 			return store, nil
 		}
 	}
-	for _, from := range []func(context.Context) ([]string, error){s.stores, s.storesOfRecords, s.storesOfWards} {
+	for _, from := range []func(context.Context) ([]string, error){s.ownStores, s.storesOfRecords, s.storesOfWards} {
 		found, err := from(ctx)
 		if err != nil {
 			return "", err
@@ -328,6 +329,7 @@ func (s *session) storeOf(ctx context.Context, g ConsentRequest) (string, error)
 	return "", fail(Validation, "Say it with --store.", "nothing says in which store this consent counts")
 }
 
+// storesOfMemory returns the stores that have a memory with this key which the caller sees.
 func (s *session) storesOfMemory(ctx context.Context, key string) ([]string, error) {
 	prefix, _, _ := strings.Cut(key, ":")
 	m := s.privacy.MemoriesOf(prefix)
@@ -343,7 +345,7 @@ func (s *session) storesOfMemory(ctx context.Context, key string) ([]string, err
 	return out, fromDatabase(err)
 }
 
-// storesOfRecords are the stores in which the caller has consented before.
+// storesOfRecords returns the stores in which the caller has consented before.
 func (s *session) storesOfRecords(ctx context.Context) ([]string, error) {
 	x := s.privacy.Consents
 	rows, err := s.conn.Query(ctx, "SELECT DISTINCT "+catalog.QuoteIdent(x.Store)+"::pg_catalog.text FROM "+
@@ -355,7 +357,7 @@ func (s *session) storesOfRecords(ctx context.Context) ([]string, error) {
 	return out, fromDatabase(err)
 }
 
-// storesOfWards are the stores in which the caller is a guardian.
+// storesOfWards returns the stores in which the caller is a guardian.
 func (s *session) storesOfWards(ctx context.Context) ([]string, error) {
 	g := s.privacy.Guardians
 	if g == nil {
@@ -373,7 +375,7 @@ func (s *session) storesOfWards(ctx context.Context) ([]string, error) {
 	return out, fromDatabase(err)
 }
 
-// isStamped tells whether the policy sets a column whatever the caller sends.
+// isStamped reports whether the policy sets a column whatever the caller sends.
 func isStamped(stamps []policy.Stamp, column string) bool {
 	return slices.ContainsFunc(stamps, func(s policy.Stamp) bool { return s.Column == column && s.Unless == nil })
 }

@@ -12,20 +12,20 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Context is a context that the caller takes part in, or one of its own.
+// Context is a context that the caller takes part in, or a context in a store of the caller's own.
 type Context struct {
 	Name         string   `json:"context"`
 	Store        string   `json:"store"`
 	Participants []string `json:"participants"`
-	Access       []string `json:"default_access_grants"` // what new memories are granted to
-	Owner        bool     `json:"owner"`                 // the store is the caller's own
-	Enters       bool     `json:"enters"`                // the caller may enter it
+	Access       []string `json:"default_access_grants"` // the ids to which new memories in the context are granted
+	Owner        bool     `json:"owner"`                 // the store of the context is the caller's own
+	MayEnter     bool     `json:"enters"`                // the caller may enter the context
 }
 
 // ContextRequest is a context to enter, or to make.
 type ContextRequest struct {
 	Context      string
-	Store        string   // "": the caller's own
+	Store        string   // store of the context; "": the caller's own store
 	Participants []string // the participants of a new context, or participants that the owner adds
 	// the entities that new memories in a new context are granted to; nil: the context and its participants
 	Access []string
@@ -36,49 +36,50 @@ type ContextRequest struct {
 // EnteredContext is a context that can be entered, and how.
 type EnteredContext struct {
 	Context
-	Made     bool     `json:"created"`
-	Added    []string `json:"added"` // participants that were not there
-	Role     string   `json:"role,omitempty"`
-	RoleHeld *bool    `json:"role_held,omitempty"` // false: the credential does not have it, and it gives nothing
-	Setting  string   `json:"sql"`                 // the SQL by which a connection enters the context
+	Made  bool     `json:"created"`
+	Added []string `json:"added"` // participants that the call has added
+	Role  string   `json:"role,omitempty"`
+	// false: the credential does not have the role, which then gives no right
+	RoleHeld *bool  `json:"role_held,omitempty"`
+	Setting  string `json:"sql"` // the SQL statement by which a connection enters the context
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// Contexts are the contexts that the caller may enter, and those of its own stores.
+// Contexts returns the contexts that the caller may enter, and those of its own stores.
 func (d *Service) Contexts(ctx context.Context, c identity.Caller) ([]Context, error) {
-	s, err := d.open(ctx, c, "", "")
+	s, err := d.openSession(ctx, c, "", "")
 	if err != nil {
 		return nil, err
 	}
 	defer s.close(ctx)
-	return s.contexts(ctx, "")
+	return s.readContexts(ctx, "")
 }
 
-// Context is one of them.
-func (d *Service) Context(ctx context.Context, c identity.Caller, name string) ([]Context, error) {
+// ContextsNamed returns the contexts that have a name, from those that [Service.Contexts] returns.
+func (d *Service) ContextsNamed(ctx context.Context, c identity.Caller, name string) ([]Context, error) {
 	if err := checkID("the context", name); err != nil {
 		return nil, err
 	}
-	s, err := d.open(ctx, c, "", "")
+	s, err := d.openSession(ctx, c, "", "")
 	if err != nil {
 		return nil, err
 	}
 	defer s.close(ctx)
-	out, err := s.contexts(ctx, name)
+	out, err := s.readContexts(ctx, name)
 	if err == nil && len(out) == 0 {
-		err = notFound("context")
+		err = newNotFoundError("context")
 	}
 	return out, err
 }
 
-// contexts are the contexts that the caller sees; those with a name, or all.
-func (s *session) contexts(ctx context.Context, name string) ([]Context, error) {
+// readContexts returns the contexts that the caller sees: those with a name, or all if the name is empty.
+func (s *session) readContexts(ctx context.Context, name string) ([]Context, error) {
 	x := s.privacy.Contexts
 	if x == nil {
 		return nil, fail(NotFound, "The DBA writes contexts: under privacy in the policy.", "this database has no contexts")
 	}
-	stores, err := s.stores(ctx)
+	stores, err := s.ownStores(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -103,18 +104,19 @@ func (s *session) contexts(ctx context.Context, name string) ([]Context, error) 
 		if err := row.Scan(&c.Name, &c.Store, &participants, &access); err != nil {
 			return c, err
 		}
-		c.Participants, _ = decode(x.Participants, participants)
+		c.Participants, _ = decodeList(x.Participants, participants)
 		if x.Defaults.Column != "" {
-			c.Access, _ = decode(x.Defaults, access)
+			c.Access, _ = decodeList(x.Defaults, access)
 		}
-		if len(c.Access) == 0 { // the context takes the grants that new memories inherit
+		if len(c.Access) == 0 { // The context has the grants that new memories inherit.
 			c.Access = append(slices.Clone(c.Participants), c.Name)
 		}
 		if c.Participants == nil {
 			c.Participants = []string{}
 		}
 		c.Owner = slices.Contains(stores, c.Store)
-		c.Enters = c.Owner || slices.ContainsFunc(s.ids, func(id string) bool { return slices.Contains(c.Participants, id) })
+		c.MayEnter = c.Owner || slices.ContainsFunc(s.ids,
+			func(id string) bool { return slices.Contains(c.Participants, id) })
 		return c, nil
 	})
 	if out == nil {
@@ -123,18 +125,19 @@ func (s *session) contexts(ctx context.Context, name string) ([]Context, error) 
 	return out, fromDatabase(err)
 }
 
-// EnterContext tells how to enter a context; each call and each connection enters for itself. A context that does not
-// exist is made if the caller owns a store. Only the owner can add participants.
+// EnterContext tells how to enter a context; each call and each connection has to enter by itself. A context that does
+// not exist is made if the caller owns a store. Only the owner can add participants.
 func (d *Service) EnterContext(ctx context.Context, c identity.Caller, e ContextRequest) (*EnteredContext, error) {
-	return d.enter(ctx, c, e, false)
+	return d.findOrMakeContext(ctx, c, e, false)
 }
 
 // MakeContext makes a context, and fails if it exists.
 func (d *Service) MakeContext(ctx context.Context, c identity.Caller, e ContextRequest) (*EnteredContext, error) {
-	return d.enter(ctx, c, e, true)
+	return d.findOrMakeContext(ctx, c, e, true)
 }
 
-func (d *Service) enter(ctx context.Context, c identity.Caller, e ContextRequest, mustBeNew bool) (*EnteredContext,
+func (d *Service) findOrMakeContext(ctx context.Context, c identity.Caller, e ContextRequest,
+	mustBeNew bool) (*EnteredContext,
 	error) {
 	participants, err := checkIDs("participants", e.Participants)
 	if err != nil {
@@ -148,16 +151,16 @@ func (d *Service) enter(ctx context.Context, c identity.Caller, e ContextRequest
 		checkOptionalID("the role", e.Role)); err != nil {
 		return nil, err
 	}
-	s, err := d.open(ctx, c, "", e.Reason)
+	s, err := d.openSession(ctx, c, "", e.Reason)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close(ctx)
-	found, err := s.contexts(ctx, e.Context)
+	found, err := s.readContexts(ctx, e.Context)
 	if err != nil {
 		return nil, err
 	}
-	found = slices.DeleteFunc(found, func(x Context) bool { return e.Store != "" && x.Store != e.Store || !x.Enters })
+	found = slices.DeleteFunc(found, func(x Context) bool { return e.Store != "" && x.Store != e.Store || !x.MayEnter })
 	if mine := slices.DeleteFunc(slices.Clone(found), func(x Context) bool { return !x.Owner }); len(found) > 1 &&
 		len(mine) == 1 && e.Store == "" && len(participants) > 0 {
 		found = mine
@@ -177,7 +180,7 @@ func (d *Service) enter(ctx context.Context, c identity.Caller, e ContextRequest
 			return nil, fail(Conflict, "Leave it out. Its owner changes it by SQL.",
 				"the context is there already, and says what new memories are granted to")
 		}
-		if more := without(participants, out.Participants); len(more) > 0 {
+		if more := difference(participants, out.Participants); len(more) > 0 {
 			if len(found) > 1 {
 				return nil, fail(Validation, "Say which with --store.", "there are %d contexts of this name", len(found))
 			}
@@ -187,7 +190,7 @@ func (d *Service) enter(ctx context.Context, c identity.Caller, e ContextRequest
 			out.Added = more
 		}
 	}
-	if err := s.enter(ctx, e.Context); err != nil { // the database decides
+	if err := s.enterContext(ctx, e.Context); err != nil { // The database decides whether the caller may enter.
 		return nil, err
 	}
 	if e.Role != "" {
@@ -202,25 +205,25 @@ func (d *Service) enter(ctx context.Context, c identity.Caller, e ContextRequest
 // in another store: names are unique only within a store.
 func (s *session) insertContext(ctx context.Context, e ContextRequest, participants, access []string) (Context, error) {
 	x := s.privacy.Contexts
-	stores, err := s.stores(ctx)
+	stores, err := s.ownStores(ctx)
 	if err != nil {
 		return Context{}, err
 	}
 	switch {
 	case len(stores) == 0 || e.Store != "" && !slices.Contains(stores, e.Store):
-		return Context{}, notFound("context")
+		return Context{}, newNotFoundError("context")
 	case e.Store == "" && len(stores) > 1:
 		return Context{}, fail(Validation, "Say which with --store.", "you have %d stores", len(stores))
 	case e.Store != "":
 		stores = []string{e.Store}
 	}
 	columns, values := []string{x.Store, x.Name, x.Participants.Column}, []any{
-		stores[0], e.Context, encode(x.Participants, participants)}
+		stores[0], e.Context, encodeList(x.Participants, participants)}
 	if e.Access != nil {
 		if x.Defaults.Column == "" {
 			return Context{}, fail(Validation, "Leave it out.", "contexts have no grants of their own here")
 		}
-		columns, values = append(columns, x.Defaults.Column), append(values, encode(x.Defaults, access))
+		columns, values = append(columns, x.Defaults.Column), append(values, encodeList(x.Defaults, access))
 	}
 	if _, err := s.conn.Exec(ctx, "INSERT INTO "+x.Relation.Name.SQL()+" ("+quotedList(columns)+") VALUES ("+
 		placeholders(len(columns))+")", values...); err != nil {
@@ -230,7 +233,7 @@ func (s *session) insertContext(ctx context.Context, e ContextRequest, participa
 		access = append(slices.Clone(participants), e.Context)
 	}
 	return Context{Name: e.Context, Store: stores[0], Participants: participants, Access: access, Owner: true,
-		Enters: true}, nil
+		MayEnter: true}, nil
 }
 
 // addParticipants adds participants to a context of the caller's own.
@@ -243,12 +246,12 @@ func (s *session) addParticipants(ctx context.Context, c *Context, more []string
 	list := append(slices.Clone(c.Participants), more...)
 	tag, err := s.conn.Exec(ctx, "UPDATE "+x.Relation.Name.SQL()+" SET "+catalog.QuoteIdent(x.Participants.Column)+
 		" = $1 WHERE "+catalog.QuoteIdent(x.Name)+" = $2 AND "+catalog.QuoteIdent(x.Store)+" = $3",
-		encode(x.Participants, list), c.Name, c.Store)
+		encodeList(x.Participants, list), c.Name, c.Store)
 	switch {
 	case err != nil:
 		return fromDatabase(err)
 	case tag.RowsAffected() == 0:
-		return notFound("context")
+		return newNotFoundError("context")
 	}
 	if x.Defaults.Column == "" || slices.Equal(c.Access, append(slices.Clone(c.Participants), c.Name)) {
 		c.Access = append(slices.Clone(list), c.Name)
@@ -257,7 +260,7 @@ func (s *session) addParticipants(ctx context.Context, c *Context, more []string
 	return nil
 }
 
-// RoleNote is a note for people about a role that the credential does not have; "": it has it.
+// RoleNote returns a note for people about a role that the credential does not have, and "" if it has the role.
 func (e *EnteredContext) RoleNote() string {
 	if e.RoleHeld != nil && !*e.RoleHeld {
 		return strings.TrimPrefix(e.Role, "role:") + " is no role of your credential's: it gives nothing"

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Error is an error with the name under which faces show it. It wraps a *sqlstate.Error, and names nothing that is
-// hidden.
+// Error is an error with a name, under which HTTP and MCP show it. It wraps a *sqlstate.Error, and names nothing that
+// is hidden.
 type Error struct {
 	name string
 	err  *sqlstate.Error
@@ -22,18 +22,18 @@ func (e *Error) Error() string { return e.err.Message }
 // Unwrap returns the *sqlstate.Error.
 func (e *Error) Unwrap() error { return e.err }
 
-// Name is stable.
+// Name returns the name of the error, which does not change between versions.
 func (e *Error) Name() string { return e.name }
 
-// The names.
+// The names of errors.
 const (
 	NotFound   = "PrivacyNotFoundError"
 	Forbidden  = "PrivacyForbiddenError"
 	Validation = "PrivacyValidationError"
 	Conflict   = "PrivacyConflictError"
 	Busy       = "PrivacyBusyError"    // somebody else holds the row; nothing was changed
-	Blocked    = "PrivacyBlockedError" // a belief tells whom its source is about
-	Refused    = "PrivacyRefusedError" // by the policy or the proxy, for another reason: the SQLSTATE says which
+	Blocked    = "PrivacyBlockedError" // a belief reveals whom its source is about
+	Refused    = "PrivacyRefusedError" // the policy or the proxy refuses for another reason, which the SQLSTATE gives
 )
 
 var codesByName = map[string]sqlstate.Code{
@@ -41,13 +41,14 @@ var codesByName = map[string]sqlstate.Code{
 	Validation: sqlstate.ConsentValidation, Blocked: sqlstate.ConsentValidation, Conflict: sqlstate.ConsentConflict,
 }
 
+// fail makes an error with a name.
 func fail(name, hint, format string, args ...any) *Error {
 	return &Error{name, sqlstate.New(codesByName[name], sqlstate.ReasonConsent, "%s", fmt.Sprintf(format, args...)).
 		WithHint("%s", hint)}
 }
 
-// notFound is the answer both for what does not exist and for what the caller may not know of.
-func notFound(what string) *Error {
+// newNotFoundError is the answer both for what does not exist and for what the caller may not know of.
+func newNotFoundError(what string) *Error {
 	return fail(NotFound, "Ids match whole: upper and lower case differ. What you may not see is not there.",
 		"there is no such %s for you", what)
 }
@@ -68,8 +69,8 @@ func fromDatabase(err error) error {
 			"another transaction has changed the row and holds it: nothing was changed").
 			WithHint("Try again. The policy's transaction_timeout under limits says how long an agent's " +
 				"transaction lasts at most; pgconsent agent disable ends its sessions.")}
-	case pg.Code == "22P02": // an id that is no value of the column's type exists nowhere
-		return notFound("row")
+	case pg.Code == "22P02": // An id that is no value of the column's type exists nowhere.
+		return newNotFoundError("row")
 	case pg.Code == string(sqlstate.InsufficientPrivilege):
 		name = Forbidden
 	case pg.Code == "23505":

@@ -47,7 +47,7 @@ func TestEachNameHasItsSQLSTATE(t *testing.T) {
 		Blocked: "PC422", Conflict: "PC409"} {
 		refused(t, name, fail(name, "a hint", "%d of %s", 2, "x"), name, code)
 	}
-	refused(t, "missing", notFound("memory"), NotFound, "PC404")
+	refused(t, "missing", newNotFoundError("memory"), NotFound, "PC404")
 }
 
 // A name blocks, whatever the caller accepts; what may be one blocks until the caller says that it is none; nothing
@@ -71,7 +71,7 @@ func TestWhatBlocksABelief(t *testing.T) {
 		{"advice about a name", advised, false, false},
 	} {
 		for accept, blocks := range map[bool]bool{false: c.asked, true: c.accepts} {
-			err := blocked(c.report, accept)
+			err := refusal(c.report, accept)
 			if !blocks {
 				if err != nil {
 					t.Errorf("%s, accepted %v: %v", c.what, accept, err)

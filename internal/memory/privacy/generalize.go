@@ -13,38 +13,39 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The bounds of the texts by which a belief is judged.
+// The bounds of the texts by which a belief is judged. |const (
 const (
-	maxBeliefBytes = 16384   // bytes
-	maxNoteBytes   = 4096    // bytes
-	maxTexts       = 2000    // other memories of the caller, which show what words are rare
-	maxReadBytes   = 4 << 20 // bytes of those memories
-	maxAliases     = 1000    // aliases of the entities that the source is about
+	maxBeliefBytes = 16384   // length of a belief
+	maxNoteBytes   = 4096    // length of a note
+	maxTexts       = 2000    // number of other memories of the caller, which show what words are rare
+	maxReadBytes   = 4 << 20 // bytes of the other memories
+	maxAliases     = 1000    // number of aliases of the entities that the source is about
 )
 
 // Generalization is a request to draw a belief from a private memory.
 type Generalization struct {
-	Source  string // the memory's id
-	Kind    string // the kind of the source; "": the kind that its id begins with, else any kind
+	Source  string // id of the memory
+	Kind    string // kind of the source; "": the kind that its id begins with, and any kind if it begins with none
 	Belief  string
 	Note    string   // how the belief was abstracted
-	Access  []string // nil: what the context gives; empty: nobody
+	Access  []string // ids to which the belief is granted; nil: those that the context gives; empty: nobody
 	Context string
 	Reason  string
 
-	Accept bool // accept words that may be a form of a name but are not certain to be one
-	Check  bool // the call only judges the text
+	Accept    bool // accept words that may be a form of a name but are not certain to be one
+	OnlyJudge bool // the call only judges the text, and makes no belief
 }
 
-// Generalized is the result.
+// Generalized is the result of a Generalization.
 type Generalized struct {
-	Memory   *Memory  // nil: it was only judged
-	Repeated bool     // this belief was drawn from this memory before: it is that one
-	About    []string // whom the source is about
+	Memory   *Memory  // the belief; nil: the text was only judged
+	Repeated bool     // the same belief was drawn from this memory before: Memory is that belief
+	About    []string // ids of those whom the source is about
 	Report   generalize.Report
 }
 
-// BlockedError is the refusal of a belief that may tell whom its source is about. Nothing was made. It wraps an *Error.
+// BlockedError is the refusal of a belief that may reveal whom its source is about. No belief was made. It wraps an
+// *Error.
 type BlockedError struct {
 	refused *Error
 	Report  generalize.Report
@@ -58,9 +59,9 @@ func (e *BlockedError) Unwrap() error { return e.refused }
 // Name implements consent.Named.
 func (e *BlockedError) Name() string { return e.refused.Name() }
 
-// blocked is the refusal that follows from a report, or nil. The caller judges dates and rare words. A certain name is
-// always refused, and an uncertain one unless the caller accepts it.
-func blocked(r generalize.Report, accept bool) error {
+// refusal returns the refusal that follows from a report, or nil. The caller judges dates and rare words. A certain
+// name is always refused, and an uncertain one unless the caller accepts it.
+func refusal(r generalize.Report, accept bool) error {
 	switch {
 	case r.Verdict == generalize.Blocked:
 		return &BlockedError{fail(Blocked,
@@ -76,10 +77,10 @@ func blocked(r generalize.Report, accept bool) error {
 	return nil
 }
 
-// Generalize makes a belief from a private memory of the caller, if the belief does not reveal whom the memory is
+// DrawBelief makes a belief from a private memory of the caller, if the belief does not reveal whom the memory is
 // about. The memory stays as private as it was. A link records that the belief was drawn from the memory, where the
 // owner of the store sees it. Memories that the caller does not see do not count.
-func (d *Service) Generalize(ctx context.Context, c identity.Caller, g Generalization) (*Generalized, error) {
+func (d *Service) DrawBelief(ctx context.Context, c identity.Caller, g Generalization) (*Generalized, error) {
 	access, err := checkIDs("access", g.Access)
 	if err != nil {
 		return nil, err
@@ -91,7 +92,7 @@ func (d *Service) Generalize(ctx context.Context, c identity.Caller, g Generaliz
 	if strings.TrimSpace(g.Belief) == "" {
 		return nil, fail(Validation, "Say what was learned.", "the belief is empty")
 	}
-	_, section, err := d.section()
+	_, section, err := d.privacySection()
 	if err != nil {
 		return nil, err
 	}
@@ -99,12 +100,12 @@ func (d *Service) Generalize(ctx context.Context, c identity.Caller, g Generaliz
 		return nil, fail(NotFound, "The DBA writes generalize: under privacy in the policy.",
 			"nothing says where beliefs go that are drawn from memories")
 	}
-	s, err := d.open(ctx, c, g.Context, g.Reason)
+	s, err := d.openSession(ctx, c, g.Context, g.Reason)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close(ctx)
-	if s.privacy.Generalize == nil { // the policy has changed meanwhile
+	if s.privacy.Generalize == nil { // The policy has changed meanwhile.
 		return nil, fail(Conflict, "Try again.", "the policy has changed")
 	}
 	tx, err := s.conn.Begin(ctx)
@@ -112,7 +113,7 @@ func (d *Service) Generalize(ctx context.Context, c identity.Caller, g Generaliz
 		return nil, fromDatabase(err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	src, err := s.source(ctx, tx, g.Kind, g.Source, !g.Check)
+	src, err := s.readSource(ctx, tx, g.Kind, g.Source, !g.OnlyJudge)
 	if err != nil {
 		return nil, err
 	}
@@ -125,15 +126,15 @@ func (d *Service) Generalize(ctx context.Context, c identity.Caller, g Generaliz
 		return nil, err
 	}
 	in := generalize.Input{SourceID: src.id, Source: src.content, Subjects: subjects, Texts: []string{g.Belief},
-		Corpus: corpus.Of, Documents: corpus.Documents()}
+		Corpus: corpus.TextsWith, Documents: corpus.Documents()}
 	if g.Note != "" {
 		in.Texts = append(in.Texts, g.Note)
 	}
 	out := &Generalized{About: src.subjects, Report: generalize.Judge(in)}
-	if g.Check {
+	if g.OnlyJudge {
 		return out, nil
 	}
-	if err := blocked(out.Report, g.Accept); err != nil {
+	if err := refusal(out.Report, g.Accept); err != nil {
 		return nil, err
 	}
 	if g.Access == nil {
@@ -158,19 +159,19 @@ type sourceMemory struct {
 	id       string
 	store    string
 	content  string
-	teller   string
+	toldBy   string
 	subjects []string
 }
 
-// source reads a memory as the caller sees it, and locks it, so that the same belief is drawn from it only once. A
+// readSource reads a memory as the caller sees it, and locks it, so that the same belief is drawn from it only once. A
 // caller that may not change it can draw nothing from it, since the link is written to its store.
-func (s *session) source(ctx context.Context, tx pgx.Tx, kind, key string, lock bool) (*sourceMemory, error) {
+func (s *session) readSource(ctx context.Context, tx pgx.Tx, kind, key string, lock bool) (*sourceMemory, error) {
 	candidates := s.privacy.Memories
 	prefix, _, _ := strings.Cut(key, ":")
 	if kind != "" {
 		m := s.privacy.MemoriesOf(kind)
 		if m == nil {
-			return nil, noKind(s.privacy)
+			return nil, newNoKindError(s.privacy)
 		}
 		candidates = []*policy.Memories{m}
 	} else if m := s.privacy.MemoriesOf(prefix); m != nil {
@@ -201,7 +202,7 @@ func (s *session) source(ctx context.Context, tx pgx.Tx, kind, key string, lock 
 		out = found[0]
 	}
 	if out == nil {
-		return nil, notFound("memory")
+		return nil, newNotFoundError("memory")
 	}
 	if out.subjects == nil {
 		return nil, fail(Conflict, "Its owner writes a list there, by SQL.", "whom this memory is about is no list")
@@ -216,19 +217,19 @@ func (s *session) source(ctx context.Context, tx pgx.Tx, kind, key string, lock 
 	return out, nil
 }
 
-// readOriginal reads what source selects. No list of subjects: nil.
+// readOriginal reads a row that readSource selects. A row without a list of subjects gives nil.
 func readOriginal(row pgx.CollectableRow, m *policy.Memories) (*sourceMemory, error) {
 	out := &sourceMemory{of: m}
 	var store, teller, told, subjects, grants, evidence, content *string
 	if err := row.Scan(&out.id, &store, &teller, &told, &subjects, &grants, &evidence, &content); err != nil {
 		return nil, err
 	}
-	for into, value := range map[*string]*string{&out.store: store, &out.teller: teller, &out.content: content} {
+	for into, value := range map[*string]*string{&out.store: store, &out.toldBy: teller, &out.content: content} {
 		if value != nil {
 			*into = *value
 		}
 	}
-	out.subjects, _ = decode(m.Subjects, subjects)
+	out.subjects, _ = decodeList(m.Subjects, subjects)
 	return out, nil
 }
 
@@ -236,8 +237,8 @@ func readOriginal(row pgx.CollectableRow, m *policy.Memories) (*sourceMemory, er
 // aliases that the caller sees.
 func (s *session) subjectsToHide(ctx context.Context, tx pgx.Tx, src *sourceMemory) ([]generalize.Subject, error) {
 	who := slices.Clone(src.subjects)
-	if src.teller != "" && !slices.Contains(s.ids, src.teller) && !slices.Contains(who, src.teller) {
-		who = append(who, src.teller)
+	if src.toldBy != "" && !slices.Contains(s.ids, src.toldBy) && !slices.Contains(who, src.toldBy) {
+		who = append(who, src.toldBy)
 	}
 	out := []generalize.Subject{}
 	for _, w := range who {
@@ -332,7 +333,7 @@ func (s *session) findDerived(ctx context.Context, tx pgx.Tx, src *sourceMemory,
 		return nil, fromDatabase(err)
 	}
 	for _, f := range found {
-		if access == nil || len(without(access, f.Access))+len(without(f.Access, access)) == 0 {
+		if access == nil || len(difference(access, f.Access))+len(difference(f.Access, access)) == 0 {
 			return f, nil
 		}
 	}
@@ -344,9 +345,9 @@ func (s *session) insertDerived(ctx context.Context, tx pgx.Tx, src *sourceMemor
 	access []string) (*Memory, error) {
 	m, l := s.privacy.Generalize.BeliefKind, s.privacy.Generalize.Link
 	columns, values := []string{m.StoreColumn, m.Content, m.Subjects.Column},
-		[]any{src.store, g.Belief, encode(m.Subjects, nil)}
+		[]any{src.store, g.Belief, encodeList(m.Subjects, nil)}
 	if access != nil {
-		columns, values = append(columns, m.Grants.Column), append(values, encode(m.Grants, access))
+		columns, values = append(columns, m.Grants.Column), append(values, encodeList(m.Grants, access))
 	}
 	out, _, err := scanMemory(tx.QueryRow(ctx, "INSERT INTO "+m.Relation.Name.SQL()+" ("+quotedList(columns)+") VALUES ("+
 		placeholders(len(columns))+") RETURNING "+memoryColumns(m), values...), m)

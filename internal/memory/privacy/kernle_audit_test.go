@@ -28,7 +28,7 @@ func auditing(k *kernle) {
 	may := func(caller, about, kind, key string) []foundMemory {
 		k.Helper()
 		a := auditor{control: control}
-		return must[[]foundMemory](k, caller)(a.rows(ctx, caller, about, kind, key, nil, 100))
+		return must[[]foundMemory](k, caller)(a.readMemories(ctx, caller, about, kind, key, nil, 100))
 	}
 	// told are all the memories that somebody may ask about, by kind and id.
 	told := func(caller string) map[string]AuditedMemory {
@@ -36,7 +36,8 @@ func auditing(k *kernle) {
 		p := k.service.Policy()
 		a := auditor{policy: p, privacy: p.Privacy(), control: control, stores: map[string]*storeRecords{}}
 		out := map[string]AuditedMemory{}
-		for _, r := range must[[]AuditedMemory](k, caller)(a.reports(ctx, k.service, caller, may(caller, "", "", ""))) {
+		for _, r := range must[[]AuditedMemory](k, caller)(a.auditedMemories(ctx, k.service, caller,
+			may(caller, "", "", ""))) {
 			out[r.Kind+" "+r.ID] = r
 		}
 		return out
@@ -63,7 +64,7 @@ func auditing(k *kernle) {
 		slices.Sort(out)
 		return out
 	}
-	if _, err := k.service.Grant(ctx, as("ash"), GrantChange{ID: "episode:mine", Who: []string{"si:bella"},
+	if _, err := k.service.Grant(ctx, as("ash"), GrantChange{ID: "episode:mine", Grantees: []string{"si:bella"},
 		Reason: "first"}); err != nil {
 		k.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func auditing(k *kernle) {
 		k.Errorf("a guardian is told of %d memories, a public one among them", len(guardian))
 	}
 	if list := may("human:kid", "", "", ""); len(list) != 3 || slices.ContainsFunc(list,
-		func(f foundMemory) bool { return !slices.Equal(f.speaks, []string{"human:kid"}) }) {
+		func(f foundMemory) bool { return !slices.Equal(f.speakers, []string{"human:kid"}) }) {
 		k.Errorf("a subject may ask about %+v", list)
 	}
 	// What became of grants, the first first.

@@ -27,7 +27,7 @@ func consenting(k *kernle) {
 			Consent{Store: "ash", Grantor: "human:mira", Grantee: "si:bella", Scope: "*"}},
 		{"for a ward, in the one store where one speaks for it", "sean", ConsentRequest{Grantor: "dog:bella", Grantee: "si:new",
 			Scope: "episode:1", Reason: "for the insurance"},
-			Consent{Store: "ash", Grantor: "human:sean", For: "dog:bella", Grantee: "si:new", Scope: "episode:1"}},
+			Consent{Store: "ash", Grantor: "human:sean", OnBehalfOf: "dog:bella", Grantee: "si:new", Scope: "episode:1"}},
 		{"naming oneself", "bella", ConsentRequest{Grantor: "si:bella", Grantee: "si:named"},
 			Consent{Store: "ash", Grantor: "si:bella", Grantee: "si:named", Scope: "*"}},
 	} {
@@ -54,7 +54,7 @@ func consenting(k *kernle) {
 		{"in another store", "lou", ConsentRequest{Grantee: "si:bella", Store: "right"}, ""},
 	} {
 		got, err := give(c.by, c.g)
-		if err != nil || got.Repeated != (c.id != "") || got.Repeated && (got.ID != c.id || got.For != c.g.Grantor) {
+		if err != nil || got.Repeated != (c.id != "") || got.Repeated && (got.ID != c.id || got.OnBehalfOf != c.g.Grantor) {
 			k.Errorf("%s: %+v, %v, want %q", c.what, got, err, c.id)
 		}
 	}
@@ -98,7 +98,7 @@ func consenting(k *kernle) {
 			Validation, "PC422"},
 	} {
 		c.g.Grantee = "si:any"
-		got, err := k.session(c.by).storeOf(ctx, c.g)
+		got, err := k.session(c.by).consentStore(ctx, c.g)
 		if c.name != "" {
 			refused(k.T, "the store "+c.what, err, c.name, c.code)
 		} else if err != nil || got != c.want {

@@ -16,12 +16,12 @@ func contexts(k *kernle) {
 	ctx := context.Background()
 	list := func(by string) []string {
 		out := []string{}
-		for _, c := range must[[]Context](k, by)(k.session(by).contexts(ctx, "")) {
+		for _, c := range must[[]Context](k, by)(k.session(by).readContexts(ctx, "")) {
 			name := c.Store + "/" + c.Name
 			if c.Owner {
 				name += " owner"
 			}
-			if !c.Enters {
+			if !c.MayEnter {
 				name += " closed"
 			}
 			out = append(out, name)
@@ -35,7 +35,7 @@ func contexts(k *kernle) {
 
 	show := func(by, name string) Context {
 		k.Helper()
-		out := must[[]Context](k, name)(k.session(by).contexts(ctx, name))
+		out := must[[]Context](k, name)(k.session(by).readContexts(ctx, name))
 		if len(out) != 1 {
 			k.Fatalf("%s: %+v", name, out)
 		}
@@ -47,11 +47,11 @@ func contexts(k *kernle) {
 	k.same("who takes part by what is no list", broken.Participants)
 	for what, name := range map[string]string{"of others": "ctx:talk", "that is not": "ctx:none",
 		"in capitals": "CTX:health", "a part of its name": "ctx:heal", "a pattern": "ctx:%"} {
-		if out := must[[]Context](k, what)(k.session("vet").contexts(ctx, name)); len(out) != 0 {
+		if out := must[[]Context](k, what)(k.session("vet").readContexts(ctx, name)); len(out) != 0 {
 			k.Errorf("a context %s: %+v", what, out)
 		}
 	}
-	_, err := k.service.Context(ctx, as("vet"), "ctx:talk")
+	_, err := k.service.ContextsNamed(ctx, as("vet"), "ctx:talk")
 	refused(k.T, "a context of others", err, NotFound, "PC404")
 	if all, err := k.service.Contexts(ctx, as("lou")); err != nil || all == nil || len(all) != 0 {
 		k.Errorf("no contexts: %v, %v", all, err)
@@ -96,7 +96,7 @@ func contexts(k *kernle) {
 		k.same("added, "+c.what, got.Added, c.added...)
 		k.same("taking part, "+c.what, got.Participants, c.participants...)
 		k.same("granted to, "+c.what, got.Access, c.access...)
-		if got.Store != c.store || got.Made != c.made || got.Owner != c.owner || !got.Enters ||
+		if got.Store != c.store || got.Made != c.made || got.Owner != c.owner || !got.MayEnter ||
 			got.Setting != "SET pgconsent.context = '"+c.e.Context+"'" || (got.RoleHeld == nil) != (c.held == nil) ||
 			c.held != nil && *got.RoleHeld != *c.held || got.Role != c.e.Role {
 			k.Errorf("entered %s: %+v", c.what, got)
@@ -135,7 +135,7 @@ func contexts(k *kernle) {
 		if c.name != "" {
 			refused(k.T, "a new one "+c.what, err, c.name, c.code)
 		} else if err != nil || got.Name != c.e.Context || got.Store != c.want.Store ||
-			!slices.Equal(got.Access, c.want.Access) || !got.Owner || !got.Enters {
+			!slices.Equal(got.Access, c.want.Access) || !got.Owner || !got.MayEnter {
 			k.Errorf("a new one %s: %+v, %v", c.what, got, err)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 // memory it was drawn, the owner alone is told.
 func generalizing(k *kernle) {
 	ctx := context.Background()
-	draw := func(by string, g Generalization) (*Generalized, error) { return k.service.Generalize(ctx, as(by), g) }
+	draw := func(by string, g Generalization) (*Generalized, error) { return k.service.DrawBelief(ctx, as(by), g) }
 	counts := func() string {
 		return k.value("SELECT (SELECT count(*) FROM beliefs) || ' beliefs, ' || " +
 			"(SELECT count(*) FROM generalizations) || ' links'")
@@ -43,14 +43,14 @@ func generalizing(k *kernle) {
 	} {
 		s := k.session("ash")
 		tx := must[pgx.Tx](k, "begin")(s.conn.Begin(ctx))
-		src := must[*sourceMemory](k, id)(s.source(ctx, tx, "", id, false))
+		src := must[*sourceMemory](k, id)(s.readSource(ctx, tx, "", id, false))
 		if diff := cmp.Diff(want, must[[]generalize.Subject](k, id)(s.subjectsToHide(ctx, tx, src))); diff != "" {
 			k.Errorf("whom a text drawn from %s must not name: %s", id, diff)
 		}
 		_ = tx.Rollback(ctx)
 	}
 	check := first
-	check.Check, check.Belief = true, "Bella needs exercise"
+	check.OnlyJudge, check.Belief = true, "Bella needs exercise"
 	if out, err := draw("ash", check); err != nil || out.Memory != nil || out.Report.Verdict != generalize.Blocked ||
 		!slices.Equal(out.About, []string{"dog:bella"}) {
 		k.Errorf("only judged: %+v, %v", out, err)
@@ -91,7 +91,7 @@ func generalizing(k *kernle) {
 	} {
 		s := k.session("ash")
 		tx := must[pgx.Tx](k, "begin")(s.conn.Begin(ctx))
-		src := must[*sourceMemory](k, c.source)(s.source(ctx, tx, "", c.source, false))
+		src := must[*sourceMemory](k, c.source)(s.readSource(ctx, tx, "", c.source, false))
 		if got, err := s.findDerived(ctx, tx, src, Generalization{Belief: c.belief}, c.access); err != nil ||
 			(got != nil) != c.same {
 			k.Errorf("a belief drawn before, %s: %+v, %v", c.what, got, err)
@@ -121,7 +121,7 @@ func generalizing(k *kernle) {
 	} {
 		s := k.session("ash")
 		tx := must[pgx.Tx](k, "begin")(s.conn.Begin(ctx))
-		src, err := s.source(ctx, tx, c.kind, c.id, true)
+		src, err := s.readSource(ctx, tx, c.kind, c.id, true)
 		switch _ = tx.Rollback(ctx); {
 		case c.name != "":
 			refused(k.T, "a source "+c.what, err, c.name, c.code)
@@ -134,7 +134,7 @@ func generalizing(k *kernle) {
 		k.Errorf("refused, and %s became %s", before, got)
 	}
 
-	drawn := must[*DerivedBeliefs](k, "drawn")(k.service.DerivedBeliefs(ctx, as("ash"), ""))
+	drawn := must[*DerivedBeliefs](k, "drawn")(k.service.ListDerivedBeliefs(ctx, as("ash"), ""))
 	i := slices.IndexFunc(drawn.List, func(d DerivedBelief) bool { return d.Belief.ID == m.ID })
 	if len(drawn.List) != 1 || drawn.Next != "" || i < 0 {
 		k.Fatalf("drawn: %+v", drawn)
@@ -143,7 +143,7 @@ func generalizing(k *kernle) {
 		d.Note != "of direct care" || d.By != "si:ash" || d.At.IsZero() || len(d.Belief.Viewers) < 2 {
 		k.Errorf("drawn: %+v", d)
 	}
-	if out := must[*DerivedBeliefs](k, "others")(k.service.DerivedBeliefs(ctx, identity.Caller{Role: identity.Subject,
+	if out := must[*DerivedBeliefs](k, "others")(k.service.ListDerivedBeliefs(ctx, identity.Caller{Role: identity.Subject,
 		Subject: "dog:bella"}, "")); len(out.List) != 0 {
 		k.Errorf("a subject is told of %+v", out)
 	}
@@ -155,7 +155,7 @@ func generalizing(k *kernle) {
 			p.Generalize = &g
 		})
 		if got, err := k.session("ash").subjectsToHide(ctx, nil, &sourceMemory{subjects: []string{"dog:bella"},
-			teller: "dog:bella"}); err != nil || len(got) != 1 || got[0].Aliases != nil {
+			toldBy: "dog:bella"}); err != nil || len(got) != 1 || got[0].Aliases != nil {
 			t.Errorf("without aliases: %+v, %v", got, err)
 		}
 	})

@@ -77,7 +77,7 @@ type kernle struct {
 
 func start(t *testing.T) *kernle {
 	t.Helper()
-	w, err := world.Get("kernle")
+	w, err := world.Open("kernle")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func (k *kernle) in(t *testing.T) *kernle { return &kernle{t, k.service, k.db, k
 func (k *kernle) session(agent string) *session {
 	k.Helper()
 	if k.sessions[agent] == nil {
-		s, err := k.service.open(context.Background(), as(agent), "", "")
+		s, err := k.service.openSession(context.Background(), as(agent), "", "")
 		if err != nil {
 			k.Fatal(err)
 		}
@@ -253,7 +253,7 @@ func adding(k *kernle) {
 		by, in, want string // want "": nothing says which
 	}{{"ash", "", "ash"}, {"vet", "", ""}, {"two", "", ""}, {"vet", "ctx:health", "ash"}, {"two", "ctx:two", ""},
 		{"bella", "ctx:two", "left"}, {"lou", "ctx:health", ""}} {
-		got, err := k.session(c.by).store(ctx, c.in)
+		got, err := k.session(c.by).storeForMemory(ctx, c.in)
 		if checks(k.T, c.by+" in "+c.in, err, c.want != ""); got != c.want {
 			k.Errorf("a memory of %s in %q goes to %q, want %q", c.by, c.in, got, c.want)
 		}
@@ -274,7 +274,7 @@ func adding(k *kernle) {
 // there.
 func granting(k *kernle) {
 	ctx := context.Background()
-	change := GrantChange{ID: "episode:grant", Who: []string{"si:bella", "human:sean", "si:bella"},
+	change := GrantChange{ID: "episode:grant", Grantees: []string{"si:bella", "human:sean", "si:bella"},
 		Consent: []string{"human:sean"}, Reason: "it's so"}
 	out := must[*GrantResult](k, "grant")(k.service.Grant(ctx, as("ash"), change))
 	k.same("granted", out.Granted, "si:bella")
@@ -291,11 +291,11 @@ func granting(k *kernle) {
 	k.same("granted again", again.Granted)
 	k.same("access", again.Access, "human:sean", "si:bella")
 	more := must[*GrantResult](k, "only evidence")(k.service.Grant(ctx, as("ash"), GrantChange{ID: "episode:grant",
-		Who: []string{"si:bella"}, Consent: []string{"human:sean", "human:mira"}}))
+		Grantees: []string{"si:bella"}, Consent: []string{"human:sean", "human:mira"}}))
 	k.same("evidence", more.Consent, "human:sean", "human:mira")
 	k.same("granted", more.Granted)
 	out = must[*GrantResult](k, "revoke")(k.service.Revoke(ctx, as("ash"), GrantChange{ID: "episode:grant",
-		Who: []string{"si:bella", "si:rex"}}))
+		Grantees: []string{"si:bella", "si:rex"}}))
 	k.same("revoked", out.Revoked, "si:bella")
 	k.same("granted by a revocation", out.Granted)
 	if got := k.value(stored); got != `["human:sean"]["human:sean","human:mira"]` {
@@ -305,7 +305,7 @@ func granting(k *kernle) {
 		k.Errorf("noted %s", got)
 	}
 	if out, err := k.service.Grant(ctx, as("ash"), GrantChange{ID: "episode:array", Kind: "episode_array",
-		Who: []string{"human:sean", "si:bella"}}); err != nil || !slices.Equal(out.Granted, []string{"si:bella"}) {
+		Grantees: []string{"human:sean", "si:bella"}}); err != nil || !slices.Equal(out.Granted, []string{"si:bella"}) {
 		k.Errorf("of a kind that is said: %+v, %v", out, err)
 	}
 	for _, c := range []struct {
@@ -313,11 +313,11 @@ func granting(k *kernle) {
 		change     GrantChange
 		name, code string
 	}{
-		{"without consent", "ash", GrantChange{ID: "episode:grant", Who: []string{"si:new"}}, Forbidden, "42501"},
+		{"without consent", "ash", GrantChange{ID: "episode:grant", Grantees: []string{"si:new"}}, Forbidden, "42501"},
 		{"one that is seen and is another's", "bella", GrantChange{ID: "episode:1"}, Forbidden, "42501"},
 	} {
-		if c.change.Who == nil {
-			c.change.Who = []string{"human:sean"}
+		if c.change.Grantees == nil {
+			c.change.Grantees = []string{"human:sean"}
 		}
 		_, err := k.service.Grant(ctx, as(c.by), c.change)
 		refused(k.T, "grant "+c.what, err, c.name, c.code)
@@ -343,7 +343,7 @@ func granting(k *kernle) {
 	} {
 		s := k.session(c.by)
 		tx := must[pgx.Tx](k, "begin")(s.conn.Begin(ctx))
-		m, memory, err := s.find(ctx, tx, c.kind, c.id)
+		m, memory, err := s.findMemory(ctx, tx, c.kind, c.id)
 		switch _ = tx.Rollback(ctx); {
 		case c.name != "":
 			refused(k.T, "a memory "+c.what, err, c.name, c.code)
@@ -367,7 +367,7 @@ func held(k *kernle) {
 		}
 	}
 	k.service.LockTimeout = 50 * time.Millisecond
-	_, err := k.service.Revoke(ctx, as("ash"), GrantChange{ID: "episode:held", Who: []string{"si:bella"}})
+	_, err := k.service.Revoke(ctx, as("ash"), GrantChange{ID: "episode:held", Grantees: []string{"si:bella"}})
 	refused(k.T, "a row that is held", err, Busy, "55P03")
 	if _, err := other.Exec(ctx, "ROLLBACK"); err != nil {
 		k.Fatal(err)

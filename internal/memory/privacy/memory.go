@@ -26,18 +26,19 @@ type Memory struct {
 	Consent  []string `json:"consent_grants"`
 }
 
-// NewMemory is a memory to make.
+// NewMemory is a request to make a memory.
 type NewMemory struct {
-	Kind     string // "": the first of the policy
-	Store    string // "": the one that the context is of, or the caller's own
+	Kind     string // kind of the memory; "": the first kind of the policy
+	Store    string // store of the memory; "": the store of the context, or the caller's own
 	Content  string
-	Source   string // who told it; counts where the caller owns the store
-	ToldFrom string // the id of the memory that it was told from
+	Source   string // who told the memory; counts where the caller owns the store
+	ToldFrom string // id of the memory from which this one was told on
 	Subjects []string
-	Access   []string // nil: what the context gives, or who told it; empty: nobody
-	Consent  []string // evidence, which has no effect without a record
-	Context  string
-	Reason   string
+	// ids to which the memory is granted; nil: those that the context gives, or who told it; empty: nobody
+	Access  []string
+	Consent []string // ids of consents as evidence, which has no effect without a record
+	Context string
+	Reason  string
 }
 
 // AddMemory makes a memory. Without Access the policy decides to whom it is granted, and it refuses an Access that is
@@ -63,34 +64,34 @@ func (d *Service) AddMemory(ctx context.Context, c identity.Caller, n NewMemory)
 	if strings.TrimSpace(n.Content) == "" {
 		return nil, fail(Validation, "Say what is to be remembered.", "the content is empty")
 	}
-	_, section, err := d.section()
+	_, section, err := d.privacySection()
 	if err != nil {
 		return nil, err
 	}
 	m := section.Memories[0]
 	if n.Kind != "" {
 		if m = section.MemoriesOf(n.Kind); m == nil {
-			return nil, noKind(section)
+			return nil, newNoKindError(section)
 		}
 	}
-	s, err := d.open(ctx, c, n.Context, n.Reason)
+	s, err := d.openSession(ctx, c, n.Context, n.Reason)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close(ctx)
 	store := n.Store
 	if store == "" {
-		if store, err = s.store(ctx, n.Context); err != nil {
+		if store, err = s.storeForMemory(ctx, n.Context); err != nil {
 			return nil, err
 		}
 	}
 	columns, values := []string{m.StoreColumn, m.Content, m.Subjects.Column},
-		[]any{store, n.Content, encode(m.Subjects, subjects)}
+		[]any{store, n.Content, encodeList(m.Subjects, subjects)}
 	if n.Access != nil {
-		columns, values = append(columns, m.Grants.Column), append(values, encode(m.Grants, access))
+		columns, values = append(columns, m.Grants.Column), append(values, encodeList(m.Grants, access))
 	}
 	if m.Evidence.Column != "" {
-		columns, values = append(columns, m.Evidence.Column), append(values, encode(m.Evidence, consent))
+		columns, values = append(columns, m.Evidence.Column), append(values, encodeList(m.Evidence, consent))
 	}
 	if n.Source != "" {
 		if m.TellerColumn == "" {
@@ -114,7 +115,7 @@ func (d *Service) AddMemory(ctx context.Context, c identity.Caller, n NewMemory)
 	return out, nil
 }
 
-func noKind(p *policy.Privacy) error {
+func newNoKindError(p *policy.Privacy) error {
 	return fail(Validation, "There are: "+strings.Join(p.Kinds(), ", ")+".", "there are no memories of this kind")
 }
 
@@ -126,6 +127,7 @@ func quotedList(columns []string) string {
 	return strings.Join(out, ", ")
 }
 
+// placeholders returns the text $1, $2 and so on, up to n.
 func placeholders(n int) string {
 	out := make([]string, n)
 	for i := range out {
@@ -134,7 +136,7 @@ func placeholders(n int) string {
 	return strings.Join(out, ", ")
 }
 
-// memoryColumns are the columns of a memory, as texts.
+// memoryColumns returns the columns of a memory, as SQL that reads them as texts.
 func memoryColumns(m *policy.Memories) string {
 	columns := []string{m.Key, m.StoreColumn, m.TellerColumn, m.ToldFromColumn, m.Subjects.Column, m.Grants.Column,
 		m.Evidence.Column}
@@ -148,7 +150,7 @@ func memoryColumns(m *policy.Memories) string {
 	return strings.Join(out, ", ")
 }
 
-// scanMemory reads a row of memoryColumns. false: the grants are no list.
+// scanMemory reads a row of memoryColumns. It returns false if the grants are no list.
 func scanMemory(row pgx.Row, m *policy.Memories) (*Memory, bool, error) {
 	out := &Memory{Kind: m.Kind}
 	var store, source, told, subjects, grants, evidence *string
@@ -164,10 +166,10 @@ func scanMemory(row pgx.Row, m *policy.Memories) (*Memory, bool, error) {
 	if told != nil {
 		out.ToldFrom = *told
 	}
-	out.Subjects, _ = decode(m.Subjects, subjects)
-	list, ok := decode(m.Grants, grants)
+	out.Subjects, _ = decodeList(m.Subjects, subjects)
+	list, ok := decodeList(m.Grants, grants)
 	out.Access = list
-	out.Consent, _ = decode(m.Evidence, evidence)
+	out.Consent, _ = decodeList(m.Evidence, evidence)
 	for _, l := range []*[]string{&out.Subjects, &out.Access, &out.Consent} {
 		if *l == nil {
 			*l = []string{}
@@ -176,11 +178,11 @@ func scanMemory(row pgx.Row, m *policy.Memories) (*Memory, bool, error) {
 	return out, ok, nil
 }
 
-// store finds the store of a new memory that does not name it: that of the context, or the caller's own.
-func (s *session) store(ctx context.Context, inContext string) (string, error) {
+// storeForMemory finds the store of a new memory that does not name it: the store of the context, or the caller's own.
+func (s *session) storeForMemory(ctx context.Context, inContext string) (string, error) {
 	const hint = "Say which with --store."
 	var found []string
-	if inContext == "" && s.privacy.ContextSetting != "" { // the connection may be in one
+	if inContext == "" && s.privacy.ContextSetting != "" { // The connection may be in a context.
 		if err := s.conn.QueryRow(ctx, "SELECT pg_catalog.current_setting("+catalog.QuoteLiteral(s.privacy.ContextSetting)+
 			", true)").Scan(&inContext); err != nil {
 			inContext = ""
@@ -191,7 +193,7 @@ func (s *session) store(ctx context.Context, inContext string) (string, error) {
 		}
 	}
 	if inContext != "" && s.privacy.Contexts != nil {
-		contexts, err := s.contexts(ctx, inContext)
+		contexts, err := s.readContexts(ctx, inContext)
 		if err != nil {
 			return "", err
 		}
@@ -200,7 +202,7 @@ func (s *session) store(ctx context.Context, inContext string) (string, error) {
 		}
 	} else {
 		var err error
-		if found, err = s.stores(ctx); err != nil {
+		if found, err = s.ownStores(ctx); err != nil {
 			return "", err
 		}
 	}
@@ -214,8 +216,8 @@ func (s *session) store(ctx context.Context, inContext string) (string, error) {
 	return "", fail(Validation, hint, "there are %d stores where this could go", len(found))
 }
 
-// stores are the caller's own stores.
-func (s *session) stores(ctx context.Context) ([]string, error) {
+// ownStores returns the caller's own stores.
+func (s *session) ownStores(ctx context.Context) ([]string, error) {
 	x := s.privacy.Stores
 	if x == nil {
 		return []string{s.entity}, nil
@@ -229,14 +231,15 @@ func (s *session) stores(ctx context.Context) ([]string, error) {
 	return out, fromDatabase(err)
 }
 
-// find finds a memory by its id, among those that the caller sees. If the id begins with a kind, it is of that kind.
-func (s *session) find(ctx context.Context, tx pgx.Tx, kind, key string) (*policy.Memories, *Memory, error) {
+// findMemory finds a memory by its id, among the memories that the caller sees. If the id begins with a kind, the
+// memory is of that kind.
+func (s *session) findMemory(ctx context.Context, tx pgx.Tx, kind, key string) (*policy.Memories, *Memory, error) {
 	candidates := s.privacy.Memories
 	prefix, _, _ := strings.Cut(key, ":")
 	if kind != "" {
 		m := s.privacy.MemoriesOf(kind)
 		if m == nil {
-			return nil, nil, noKind(s.privacy)
+			return nil, nil, newNoKindError(s.privacy)
 		}
 		candidates = []*policy.Memories{m}
 	} else if m := s.privacy.MemoriesOf(prefix); m != nil {
@@ -273,32 +276,32 @@ func (s *session) find(ctx context.Context, tx pgx.Tx, kind, key string) (*polic
 		}
 	}
 	if of == nil {
-		return nil, nil, notFound("memory")
+		return nil, nil, newNotFoundError("memory")
 	}
 	return of, out, nil
 }
 
 // GrantChange is a change of what a memory is granted to.
 type GrantChange struct {
-	ID      string
-	Kind    string // "": as the id begins
-	Who     []string
-	Consent []string // evidence to be added
-	Reason  string
+	ID       string
+	Kind     string // kind of the memory; "": the kind that its id begins with
+	Grantees []string
+	Consent  []string // ids of consents to be added as evidence
+	Reason   string
 }
 
 // GrantResult is the result of a GrantChange.
 type GrantResult struct {
 	Memory
-	Granted []string `json:"granted"` // ids that were not there
-	Revoked []string `json:"revoked"` // ids that were
+	Granted []string `json:"granted"` // ids to which the memory was not granted before
+	Revoked []string `json:"revoked"` // ids to which the memory is no longer granted
 }
 
 // Grant grants a memory to more ids. The policy decides whether it may be: whether its subjects, and who told it, have
 // consented.
 func (d *Service) Grant(ctx context.Context, c identity.Caller, change GrantChange) (*GrantResult, error) {
 	return d.change(ctx, c, change, func(list []string) []string {
-		for _, who := range change.Who {
+		for _, who := range change.Grantees {
 			if !slices.Contains(list, who) {
 				list = append(list, who)
 			}
@@ -313,13 +316,14 @@ func (d *Service) Revoke(ctx context.Context, c identity.Caller, change GrantCha
 		return nil, fail(Validation, "Leave it out.", "who has agreed is said where a memory is granted")
 	}
 	return d.change(ctx, c, change, func(list []string) []string {
-		return slices.DeleteFunc(list, func(s string) bool { return slices.Contains(change.Who, s) })
+		return slices.DeleteFunc(list, func(s string) bool { return slices.Contains(change.Grantees, s) })
 	})
 }
 
+// change changes what a memory is granted to.
 func (d *Service) change(ctx context.Context, c identity.Caller, change GrantChange, apply func([]string) []string) (*GrantResult,
 	error) {
-	who, err := checkIDs("those concerned", change.Who)
+	who, err := checkIDs("those concerned", change.Grantees)
 	if err != nil {
 		return nil, err
 	}
@@ -333,7 +337,7 @@ func (d *Service) change(ctx context.Context, c identity.Caller, change GrantCha
 	if err := checkID("the memory's id", change.ID); err != nil {
 		return nil, err
 	}
-	s, err := d.open(ctx, c, "", change.Reason)
+	s, err := d.openSession(ctx, c, "", change.Reason)
 	if err != nil {
 		return nil, err
 	}
@@ -343,26 +347,26 @@ func (d *Service) change(ctx context.Context, c identity.Caller, change GrantCha
 		return nil, fromDatabase(err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	m, memory, err := s.find(ctx, tx, change.Kind, change.ID)
+	m, memory, err := s.findMemory(ctx, tx, change.Kind, change.ID)
 	if err != nil {
 		return nil, err
 	}
 	out := &GrantResult{Granted: []string{}, Revoked: []string{}}
 	before := memory.Access
 	memory.Access = apply(slices.Clone(before))
-	out.Granted = append(out.Granted, without(memory.Access, before)...)
-	out.Revoked = append(out.Revoked, without(before, memory.Access)...)
+	out.Granted = append(out.Granted, difference(memory.Access, before)...)
+	out.Revoked = append(out.Revoked, difference(before, memory.Access)...)
 	sets, values := []string{}, []any{change.ID}
 	set := func(column, value string) {
 		values = append(values, value)
 		sets = append(sets, catalog.QuoteIdent(column)+" = $"+itoa(len(values)))
 	}
 	if len(out.Granted)+len(out.Revoked) > 0 {
-		set(m.Grants.Column, encode(m.Grants, memory.Access))
+		set(m.Grants.Column, encodeList(m.Grants, memory.Access))
 	}
-	if more := without(consent, memory.Consent); len(more) > 0 && m.Evidence.Column != "" {
+	if more := difference(consent, memory.Consent); len(more) > 0 && m.Evidence.Column != "" {
 		memory.Consent = append(memory.Consent, more...)
-		set(m.Evidence.Column, encode(m.Evidence, memory.Consent))
+		set(m.Evidence.Column, encodeList(m.Evidence, memory.Consent))
 	}
 	if len(sets) > 0 {
 		tag, err := tx.Exec(ctx, "UPDATE "+m.Relation.Name.SQL()+" SET "+strings.Join(sets, ", ")+" WHERE "+
@@ -371,7 +375,7 @@ func (d *Service) change(ctx context.Context, c identity.Caller, change GrantCha
 			return nil, fromDatabase(err)
 		}
 		if tag.RowsAffected() != 1 {
-			return nil, notFound("memory")
+			return nil, newNotFoundError("memory")
 		}
 	}
 	if err := tx.Commit(ctx); err != nil {
@@ -381,7 +385,8 @@ func (d *Service) change(ctx context.Context, c identity.Caller, change GrantCha
 	return out, nil
 }
 
-func without(a, b []string) []string {
+// difference returns the texts of a that are not in b.
+func difference(a, b []string) []string {
 	var out []string
 	for _, s := range a {
 		if !slices.Contains(b, s) {

@@ -18,9 +18,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Service works on one database. It is safe for concurrent use.
+// Service has the operations on the memories of one database. It is safe for concurrent use.
 type Service struct {
-	Policy        func() *policy.Policy                                     // the active one; nil: there is none
+	Policy        func() *policy.Policy                                     // the active policy; nil: there is none
 	ConnectCaller func(context.Context, identity.Caller) (*pgx.Conn, error) // connects as the caller, through the proxy
 	// the attributes of the agents of this database
 	AgentAttributes func() map[string]map[string]string
@@ -33,7 +33,7 @@ type Service struct {
 	LockTimeout time.Duration
 }
 
-// session is a caller's connection, with what it was made for.
+// session is a caller's connection, with the caller and policy for which it was opened.
 type session struct {
 	conn    *pgx.Conn
 	policy  *policy.Policy
@@ -42,8 +42,8 @@ type session struct {
 	ids     []string // the entity and its roles
 }
 
-// section returns the policy and its section privacy.
-func (d *Service) section() (*policy.Policy, *policy.Privacy, error) {
+// privacySection returns the policy and its section privacy.
+func (d *Service) privacySection() (*policy.Policy, *policy.Privacy, error) {
 	p := d.Policy()
 	if p == nil || p.Privacy() == nil {
 		return nil, nil, fail(NotFound,
@@ -53,8 +53,8 @@ func (d *Service) section() (*policy.Policy, *policy.Privacy, error) {
 	return p, p.Privacy(), nil
 }
 
-// attributes are a caller's attributes: those of its login, and those of its token.
-func (d *Service) attributes(c identity.Caller) map[string]string {
+// attributesOf returns a caller's attributes: those of its login, and those of its token.
+func (d *Service) attributesOf(c identity.Caller) map[string]string {
 	out := map[string]string{}
 	for name, value := range d.AgentAttributes()[c.Agent] {
 		out[name] = value
@@ -65,7 +65,7 @@ func (d *Service) attributes(c identity.Caller) map[string]string {
 	return out
 }
 
-// entityAndRoles are the ids of a session with these attributes: the entity, then its roles.
+// entityAndRoles returns the ids of a session with these attributes: the entity, then its roles.
 func entityAndRoles(p *policy.Privacy, attributes map[string]string) (entity string, all []string) {
 	entity = attributes[p.CallerAttribute]
 	if entity != "" {
@@ -89,9 +89,9 @@ func entityAndRoles(p *policy.Privacy, attributes map[string]string) (entity str
 	return entity, all
 }
 
-// open connects as the caller, in a context or in none.
-func (d *Service) open(ctx context.Context, c identity.Caller, inContext, why string) (*session, error) {
-	p, section, err := d.section()
+// openSession connects as the caller, in a context or in none.
+func (d *Service) openSession(ctx context.Context, c identity.Caller, inContext, why string) (*session, error) {
+	p, section, err := d.privacySection()
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (d *Service) open(ctx context.Context, c identity.Caller, inContext, why st
 	if err := firstError(checkOptionalID("the context", inContext), checkReason(why)); err != nil {
 		return nil, err
 	}
-	entity, all := entityAndRoles(section, d.attributes(c))
+	entity, all := entityAndRoles(section, d.attributesOf(c))
 	if entity == "" {
 		return nil, fail(Forbidden, "The configuration gives each agent its attributes.", "nothing says who this agent is")
 	}
@@ -124,7 +124,7 @@ func (d *Service) open(ctx context.Context, c identity.Caller, inContext, why st
 		return nil, fromDatabase(err)
 	}
 	if inContext != "" {
-		if err := s.enter(ctx, inContext); err != nil {
+		if err := s.enterContext(ctx, inContext); err != nil {
 			s.close(ctx)
 			return nil, err
 		}
@@ -134,9 +134,9 @@ func (d *Service) open(ctx context.Context, c identity.Caller, inContext, why st
 
 func (s *session) close(ctx context.Context) { _ = s.conn.Close(context.WithoutCancel(ctx)) }
 
-// enter sets the context. The error is the same for one that does not exist and one in which the caller does not
-// participate.
-func (s *session) enter(ctx context.Context, name string) error {
+// enterContext sets the context. The error is the same for a context that does not exist and one in which the caller
+// does not participate.
+func (s *session) enterContext(ctx context.Context, name string) error {
 	if s.privacy.ContextSetting == "" {
 		return fail(NotFound, "The DBA writes context: under privacy in the policy.", "this database has no contexts")
 	}
@@ -145,13 +145,13 @@ func (s *session) enter(ctx context.Context, name string) error {
 		catalog.QuoteLiteral(name))
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == string(sqlstate.InsufficientPrivilege) {
-		return notFound("context")
+		return newNotFoundError("context")
 	}
 	return fromDatabase(err)
 }
 
-// decode reads a list as its column has it; nil, false: it is no list.
-func decode(l predicate.List, value *string) ([]string, bool) {
+// decodeList reads a list as its column has it. It returns false if the value is no list.
+func decodeList(l predicate.List, value *string) ([]string, bool) {
 	if value == nil {
 		return nil, false
 	}
@@ -180,8 +180,8 @@ func decode(l predicate.List, value *string) ([]string, bool) {
 	return out, true
 }
 
-// encode writes a list as its column has it, as text.
-func encode(l predicate.List, list []string) string {
+// encodeList writes a list as the text that its column has.
+func encodeList(l predicate.List, list []string) string {
 	if l.Form == predicate.GrantText {
 		quoted := make([]string, len(list))
 		for i, e := range list {

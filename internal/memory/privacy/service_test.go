@@ -69,18 +69,18 @@ func operations(d *Service, c identity.Caller) map[string]func() error {
 	only := func(_ any, err error) error { return err }
 	return map[string]func() error{
 		"add":        func() error { return only(d.AddMemory(ctx, c, NewMemory{Content: "x"})) },
-		"grant":      func() error { return only(d.Grant(ctx, c, GrantChange{ID: "note:1", Who: []string{"si:rex"}})) },
-		"revoke":     func() error { return only(d.Revoke(ctx, c, GrantChange{ID: "note:1", Who: []string{"si:rex"}})) },
+		"grant":      func() error { return only(d.Grant(ctx, c, GrantChange{ID: "note:1", Grantees: []string{"si:rex"}})) },
+		"revoke":     func() error { return only(d.Revoke(ctx, c, GrantChange{ID: "note:1", Grantees: []string{"si:rex"}})) },
 		"consent":    func() error { return only(d.RecordConsent(ctx, c, ConsentRequest{Grantee: "si:rex"})) },
 		"withdraw":   func() error { return only(d.WithdrawConsent(ctx, c, ConsentRequest{Grantee: "si:rex"})) },
 		"contexts":   func() error { return only(d.Contexts(ctx, c)) },
-		"context":    func() error { return only(d.Context(ctx, c, "ctx:x")) },
+		"context":    func() error { return only(d.ContextsNamed(ctx, c, "ctx:x")) },
 		"enter":      func() error { return only(d.EnterContext(ctx, c, ContextRequest{Context: "ctx:x"})) },
 		"make":       func() error { return only(d.MakeContext(ctx, c, ContextRequest{Context: "ctx:x"})) },
 		"audit":      func() error { return only(d.Audit(ctx, c, AuditQuestion{ID: "note:1"})) },
 		"whom":       func() error { _, _, err := d.AuditableSubjects(ctx, c, 5); return err },
-		"drawn":      func() error { return only(d.DerivedBeliefs(ctx, c, "")) },
-		"generalize": func() error { return only(d.Generalize(ctx, c, Generalization{Source: "note:1", Belief: "x"})) },
+		"drawn":      func() error { return only(d.ListDerivedBeliefs(ctx, c, "")) },
+		"generalize": func() error { return only(d.DrawBelief(ctx, c, Generalization{Source: "note:1", Belief: "x"})) },
 	}
 }
 
@@ -165,11 +165,11 @@ func TestMalformedCallsReachNoDatabase(t *testing.T) {
 		"add: context":       only(d.AddMemory(ctx, c, NewMemory{Content: "x", Context: quoted})),
 		"add: reason":        only(d.AddMemory(ctx, c, NewMemory{Content: "x", Reason: "a\nb"})),
 		"grant: nobody":      only(d.Grant(ctx, c, GrantChange{ID: "note:1"})),
-		"grant: who":         only(d.Grant(ctx, c, GrantChange{ID: "note:1", Who: bad})),
-		"grant: consent":     only(d.Grant(ctx, c, GrantChange{ID: "note:1", Who: []string{"x"}, Consent: bad})),
-		"grant: id":          only(d.Grant(ctx, c, GrantChange{ID: quoted, Who: []string{"x"}})),
-		"grant: reason":      only(d.Grant(ctx, c, GrantChange{ID: "note:1", Who: []string{"x"}, Reason: "a\nb"})),
-		"revoke: evidence": only(d.Revoke(ctx, c, GrantChange{ID: "note:1", Who: []string{"x"},
+		"grant: who":         only(d.Grant(ctx, c, GrantChange{ID: "note:1", Grantees: bad})),
+		"grant: consent":     only(d.Grant(ctx, c, GrantChange{ID: "note:1", Grantees: []string{"x"}, Consent: bad})),
+		"grant: id":          only(d.Grant(ctx, c, GrantChange{ID: quoted, Grantees: []string{"x"}})),
+		"grant: reason":      only(d.Grant(ctx, c, GrantChange{ID: "note:1", Grantees: []string{"x"}, Reason: "a\nb"})),
+		"revoke: evidence": only(d.Revoke(ctx, c, GrantChange{ID: "note:1", Grantees: []string{"x"},
 			Consent: []string{"x"}})),
 		"revoke: nobody":        only(d.Revoke(ctx, c, GrantChange{ID: "note:1"})),
 		"consent: no grantee":   only(d.RecordConsent(ctx, c, ConsentRequest{})),
@@ -179,8 +179,8 @@ func TestMalformedCallsReachNoDatabase(t *testing.T) {
 		"consent: store":        only(d.RecordConsent(ctx, c, ConsentRequest{Grantee: "x", Store: quoted})),
 		"withdraw: no grantee":  only(d.WithdrawConsent(ctx, c, ConsentRequest{})),
 		"withdraw: id":          only(d.WithdrawConsent(ctx, c, ConsentRequest{ID: quoted})),
-		"context: none":         only(d.Context(ctx, c, "")),
-		"context: name":         only(d.Context(ctx, c, quoted)),
+		"context: none":         only(d.ContextsNamed(ctx, c, "")),
+		"context: name":         only(d.ContextsNamed(ctx, c, quoted)),
 		"enter: none":           only(d.EnterContext(ctx, c, ContextRequest{})),
 		"enter: participants":   only(d.EnterContext(ctx, c, ContextRequest{Context: "x", Participants: bad})),
 		"enter: access":         only(d.EnterContext(ctx, c, ContextRequest{Context: "x", Access: bad})),
@@ -192,15 +192,15 @@ func TestMalformedCallsReachNoDatabase(t *testing.T) {
 		"audit: id":             only(d.Audit(ctx, c, AuditQuestion{ID: quoted})),
 		"audit: no kind":        only(d.Audit(ctx, c, AuditQuestion{ID: "x", Kind: "notes"})),
 		"audit: place":          only(d.Audit(ctx, c, AuditQuestion{ID: "x", After: "x"})),
-		"drawn: place":          only(d.DerivedBeliefs(ctx, c, "x")),
-		"generalize: source":    only(d.Generalize(ctx, c, Generalization{Source: quoted, Belief: "x"})),
-		"generalize: no source": only(d.Generalize(ctx, c, Generalization{Belief: "x"})),
-		"generalize: empty":     only(d.Generalize(ctx, c, Generalization{Source: "x", Belief: "\u2003"})),
-		"generalize: long": only(d.Generalize(ctx, c, Generalization{Source: "x",
+		"drawn: place":          only(d.ListDerivedBeliefs(ctx, c, "x")),
+		"generalize: source":    only(d.DrawBelief(ctx, c, Generalization{Source: quoted, Belief: "x"})),
+		"generalize: no source": only(d.DrawBelief(ctx, c, Generalization{Belief: "x"})),
+		"generalize: empty":     only(d.DrawBelief(ctx, c, Generalization{Source: "x", Belief: "\u2003"})),
+		"generalize: long": only(d.DrawBelief(ctx, c, Generalization{Source: "x",
 			Belief: strings.Repeat("x", maxBeliefBytes+1)})),
-		"generalize: long note": only(d.Generalize(ctx, c, Generalization{Source: "x", Belief: "x",
+		"generalize: long note": only(d.DrawBelief(ctx, c, Generalization{Source: "x", Belief: "x",
 			Note: strings.Repeat("x", maxNoteBytes+1)})),
-		"generalize: access": only(d.Generalize(ctx, c, Generalization{Source: "x", Belief: "x", Access: bad})),
+		"generalize: access": only(d.DrawBelief(ctx, c, Generalization{Source: "x", Belief: "x", Access: bad})),
 	} {
 		refused(t, what, err, Validation, "PC422")
 	}
@@ -233,7 +233,7 @@ func TestWhoSomebodyIs(t *testing.T) {
 	// What a token says counts before what the configuration says of its agent.
 	caller := as("ash")
 	caller.Claims = map[string]string{"user": "human:guest", "team": "team:a"}
-	if got := withoutDatabase(t).attributes(caller); got["user"] != "human:guest" || got["team"] != "team:a" ||
+	if got := withoutDatabase(t).attributesOf(caller); got["user"] != "human:guest" || got["team"] != "team:a" ||
 		len(got) != 2 {
 		t.Errorf("attributes %v", got)
 	}
@@ -255,22 +255,22 @@ func TestListsAsColumnsHoldThem(t *testing.T) {
 		{document, `null`, nil}, {document, `{}`, nil}, {document, `"a"`, nil}, {document, ``, nil},
 		{document, `["a"`, nil}, {document, `{a}`, nil},
 	} {
-		if got, ok := decode(c.list, &c.value); ok != (c.want != nil) || ok && !slices.Equal(got, c.want) {
+		if got, ok := decodeList(c.list, &c.value); ok != (c.want != nil) || ok && !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q %v, want %q", c.value, got, ok, c.want)
 		}
 	}
-	if got, ok := decode(array, nil); ok || got != nil {
+	if got, ok := decodeList(array, nil); ok || got != nil {
 		t.Errorf("NULL: %q", got)
 	}
 	for _, list := range []predicate.List{array, document} {
 		for _, ids := range [][]string{nil, {}, {"a"}, {"human:sean", `b"\c`, "d,e", "{f}", "NULL"}} {
-			written := encode(list, ids)
-			if got, ok := decode(list, &written); !ok || !slices.Equal(got, ids) {
+			written := encodeList(list, ids)
+			if got, ok := decodeList(list, &written); !ok || !slices.Equal(got, ids) {
 				t.Errorf("%q is written as %s, and read as %q", ids, written, got)
 			}
 		}
 	}
-	if got := encode(document, nil); got != "[]" {
+	if got := encodeList(document, nil); got != "[]" {
 		t.Errorf("no ids are written as %s", got)
 	}
 }
@@ -278,11 +278,11 @@ func TestListsAsColumnsHoldThem(t *testing.T) {
 // What the policy has no place for is said, not looked for.
 func TestWhatThePolicyDoesNotHave(t *testing.T) {
 	s, ctx := &session{privacy: &policy.Privacy{}, entity: "si:ash"}, context.Background()
-	_, err := s.contexts(ctx, "")
+	_, err := s.readContexts(ctx, "")
 	refused(t, "contexts", err, NotFound, "PC404")
-	refused(t, "entering one", s.enter(ctx, "ctx:x"), NotFound, "PC404")
+	refused(t, "entering one", s.enterContext(ctx, "ctx:x"), NotFound, "PC404")
 	// A store is its owner's id where no table says whose it is; nobody speaks for anybody where no table says so.
-	if got, err := s.stores(ctx); err != nil || !slices.Equal(got, []string{"si:ash"}) {
+	if got, err := s.ownStores(ctx); err != nil || !slices.Equal(got, []string{"si:ash"}) {
 		t.Errorf("stores %q, %v", got, err)
 	}
 	if got, err := s.storesOfWard(ctx, "dog:bella"); err != nil || got != nil {
@@ -291,7 +291,7 @@ func TestWhatThePolicyDoesNotHave(t *testing.T) {
 	if got, err := s.storesOfWards(ctx); err != nil || got != nil {
 		t.Errorf("stores of wards %q, %v", got, err)
 	}
-	refused(t, "speaking for somebody", s.speaksFor(ctx, "dog:bella", "ash"), Forbidden, "42501")
+	refused(t, "speaking for somebody", s.checkGuardian(ctx, "dog:bella", "ash"), Forbidden, "42501")
 }
 
 func TestAColumnIsStamped(t *testing.T) {

@@ -10,11 +10,11 @@ import (
 // maxAuditedSubjects is how many memories are read to find subjects.
 const maxAuditedSubjects = 2000
 
-// AuditableSubjects are the subjects about whom the caller may ask an Audit, sorted, at most so many: itself, those of
-// whom it is a guardian, and the subjects of memories of its own stores. Only subjects with a memory about them are
-// listed.
+// AuditableSubjects are the subjects about whom the caller may ask an Audit, sorted, at most the given number: the
+// caller itself, those of whom it is a guardian, and the subjects of memories of its own stores. Only subjects with a
+// memory about them are listed.
 func (d *Service) AuditableSubjects(ctx context.Context, c identity.Caller, most int) (all []string, more bool, err error) {
-	_, section, err := d.section()
+	_, section, err := d.privacySection()
 	if err != nil {
 		return nil, false, err
 	}
@@ -27,7 +27,7 @@ func (d *Service) AuditableSubjects(ctx context.Context, c identity.Caller, most
 		return nil, false, err
 	}
 	defer func() { _ = control.Close(context.WithoutCancel(ctx)) }()
-	rows, err := auditor{control: control}.rows(ctx, caller, "", "", "", nil, maxAuditedSubjects)
+	rows, err := auditor{control: control}.readMemories(ctx, caller, "", "", "", nil, maxAuditedSubjects)
 	if err != nil {
 		return nil, false, err
 	}
@@ -35,7 +35,7 @@ func (d *Service) AuditableSubjects(ctx context.Context, c identity.Caller, most
 		if r.owner == caller {
 			all = append(all, r.subjects...)
 		} else {
-			all = append(all, r.speaks...)
+			all = append(all, r.speakers...)
 		}
 	}
 	slices.Sort(all)

@@ -58,7 +58,7 @@ func TestWhichConsentCounts(t *testing.T) {
 		{"of a guardian elsewhere", "dog:bella", somebody("si:rex"), "note:1", nil, ""},
 		{"of nobody", "human:mira", somebody("si:bella"), "note:1", nil, ""},
 	} {
-		got, ok := a.agreement(c.subject, c.who, foundMemory{store: "ash", key: c.key, grants: c.grants})
+		got, ok := a.findAgreement(c.subject, c.who, foundMemory{store: "ash", key: c.key, grants: c.grants})
 		if ok != (c.want != "") || got.Record != c.want || ok && (got.Subject != c.subject ||
 			got.Guardian != (got.Grantor != c.subject)) {
 			t.Errorf("%s: %+v, want %q", c.what, got, c.want)
@@ -66,7 +66,7 @@ func TestWhichConsentCounts(t *testing.T) {
 	}
 	// Where records have no scope each is about everything.
 	a.privacy.Consents.Scope = ""
-	if got, ok := a.agreement("human:lou", somebody("si:bella"), foundMemory{store: "ash", key: "note:70"}); !ok ||
+	if got, ok := a.findAgreement("human:lou", somebody("si:bella"), foundMemory{store: "ash", key: "note:70"}); !ok ||
 		got.Record != "consent:4" {
 		t.Errorf("without scopes: %+v", got)
 	}
@@ -194,7 +194,7 @@ func TestAttributesAreTheSame(t *testing.T) {
 // A place is what an answer gave: of three texts. Anything else is refused.
 func TestPlacesInAReport(t *testing.T) {
 	row := foundMemory{store: "ash", kind: "note", key: "note:1"}
-	if got, err := parseCursor(row.cursor()); err != nil || !slices.Equal(got, []string{"ash", "note", "note:1"}) {
+	if got, err := parseCursor(row.nextCursor()); err != nil || !slices.Equal(got, []string{"ash", "note", "note:1"}) {
 		t.Errorf("%q, %v", got, err)
 	}
 	if got, err := parseCursor(""); err != nil || got != nil {
@@ -217,7 +217,7 @@ func TestWhatIsLeft(t *testing.T) {
 		{nil, nil, nil}, {[]string{"a", "b"}, []string{"b"}, []string{"a"}}, {[]string{"a"}, []string{"a", "b"}, nil},
 		{[]string{"a", "A"}, []string{"a"}, []string{"A"}},
 	} {
-		if got := without(c.a, c.b); !slices.Equal(got, c.want) {
+		if got := difference(c.a, c.b); !slices.Equal(got, c.want) {
 			t.Errorf("%q without %q: %q", c.a, c.b, got)
 		}
 	}
@@ -226,7 +226,7 @@ func TestWhatIsLeft(t *testing.T) {
 func TestWhereNothingIsDrawnNobodyHasDrawnIt(t *testing.T) {
 	for what, g := range map[string]*policy.Generalize{"no place for beliefs": nil, "no beliefs": {}} {
 		keys := map[bool][]string{true: {"belief:1"}}[g == nil]
-		if out, err := (auditor{}).makers(t.Context(), g, keys); err != nil || len(out) != 0 {
+		if out, err := (auditor{}).beliefMakers(t.Context(), g, keys); err != nil || len(out) != 0 {
 			t.Errorf("%s: %v, %v", what, out, err)
 		}
 	}

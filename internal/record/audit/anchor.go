@@ -14,20 +14,20 @@ import (
 	"time"
 )
 
-// Head identifies a record that was certainly written: by its number and hash.
+// Head identifies a record that was certainly written, by its number and its hash.
 type Head struct {
 	Seq  uint64
 	Hash string
 }
 
-// anchor is a file outside the log's directory that has the newest durable record. Two slots are written in turn, so
-// that one of them is intact after a crash.
+// anchor is a file outside the log's directory with the number and hash of the newest durable record. Two slots are
+// written in turn, so that one of them is intact after a crash.
 type anchor struct {
-	f    *os.File
-	key  Key
-	next int
-	last Head
-	sync time.Time // when the anchor was made durable
+	f        *os.File
+	key      Key
+	next     int
+	last     Head
+	syncedAt time.Time // when the file was last made durable
 }
 
 const (
@@ -36,7 +36,7 @@ const (
 	anchorEvery = time.Second
 )
 
-// slot is a head as the file has it.
+// slot is a head as it is written in the file.
 type slot struct {
 	Version int       `json:"v"`
 	Seq     uint64    `json:"seq"`
@@ -53,7 +53,7 @@ func ReadAnchor(path string, key Key) (Head, error) {
 	return best, err
 }
 
-// readAnchor also returns the slot that the head is in.
+// readAnchor is [ReadAnchor], and also returns the slot in which the head is.
 func readAnchor(path string, key Key) (best Head, where int, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -61,7 +61,7 @@ func readAnchor(path string, key Key) (best Head, where int, err error) {
 	}
 	seen, found := false, false
 	for at, line := range bytes.Split(b, []byte("\n")) {
-		line = bytes.Trim(line, "\x00 \t\r") // zeros are a slot
+		line = bytes.Trim(line, "\x00 \t\r") // a slot may consist of zeros
 		if len(line) == 0 || line[0] == '#' {
 			continue
 		}
@@ -88,7 +88,7 @@ func readHead(line []byte, key Key) (Head, error) {
 		seq, hash, _ := strings.Cut(string(line), " ")
 		n, err := strconv.ParseUint(seq, 10, 64)
 		hash = strings.TrimSpace(hash)
-		if err != nil || len(hash) != len(genesis) {
+		if err != nil || len(hash) != len(genesisHash) {
 			return Head{}, errors.New("not a head: a line has the number of a record and its hash")
 		}
 		return Head{n, hash}, nil
@@ -98,9 +98,9 @@ func readHead(line []byte, key Key) (Head, error) {
 		return Head{}, errors.New("not a head")
 	}
 	switch {
-	case s.Version != 1 || len(s.Hash) != len(genesis):
+	case s.Version != 1 || len(s.Hash) != len(genesisHash):
 		return Head{}, errors.New("not a head that this pgconsent reads")
-	case key.secret != nil && !hmac.Equal([]byte(s.MAC), []byte(key.head(strconv.FormatUint(s.Seq, 10), s.Hash))):
+	case key.secret != nil && !hmac.Equal([]byte(s.MAC), []byte(key.headCode(strconv.FormatUint(s.Seq, 10), s.Hash))):
 		return Head{}, errors.New("the head was changed, or made with another key")
 	}
 	return Head{s.Seq, s.Hash}, nil
@@ -128,15 +128,15 @@ func openAnchor(path string, key Key) (*anchor, bool, error) {
 	return a, missing, nil
 }
 
-// set writes a head. It is called after the record is durable, so that the anchor never names one that a crash may
-// lose.
-func (a *anchor) set(h Head, now time.Time) error {
+// writeHead writes a head. It is called after the record is durable, so that the anchor never names a record that a
+// crash may lose.
+func (a *anchor) writeHead(h Head, now time.Time) error {
 	if h == a.last || h.Seq == 0 {
 		return nil
 	}
 	s := slot{Version: 1, Seq: h.Seq, Hash: h.Hash, Time: now.UTC(), KeyID: a.key.ID()}
 	if a.key.secret != nil {
-		s.MAC = a.key.head(strconv.FormatUint(h.Seq, 10), h.Hash)
+		s.MAC = a.key.headCode(strconv.FormatUint(h.Seq, 10), h.Hash)
 	}
 	line, err := json.Marshal(s)
 	if err != nil {
@@ -147,11 +147,11 @@ func (a *anchor) set(h Head, now time.Time) error {
 	if _, err := a.f.WriteAt(line, int64(a.next)*slotSize); err != nil {
 		return err
 	}
-	if now.Sub(a.sync) >= anchorEvery {
+	if now.Sub(a.syncedAt) >= anchorEvery {
 		if err := (segmentFile{a.f}).Sync(); err != nil {
 			return err
 		}
-		a.sync = now
+		a.syncedAt = now
 	}
 	a.next, a.last = 1-a.next, h
 	return nil

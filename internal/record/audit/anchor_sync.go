@@ -5,11 +5,11 @@ import "fmt"
 // anchorSync keeps the anchor of a log up to date.
 type anchorSync struct {
 	cfg          Config
-	anchor       *anchor // nil: none
-	anchorFailed bool    // the last write of it failed, and that was logged
+	anchor       *anchor // the anchor file; nil: there is none
+	anchorFailed bool    // the last write of the anchor failed, which was logged
 }
 
-// attach opens the anchor and compares the end of the log with it. Where there was no anchor it returns the record that
+// attach opens the anchor and compares the end of the log with it. If there was no anchor, it returns the record that
 // says so.
 func (m *anchorSync) attach(at position) (*Recovery, error) {
 	if m.cfg.Anchor == "" {
@@ -30,13 +30,14 @@ func (m *anchorSync) attach(at position) (*Recovery, error) {
 	return nil, nil
 }
 
-// checkHead checks that the log has this record, if it is in the last segment. Older ones are for Verify.
+// checkHead returns an error if the last segment should have a record and does not. Older records are for Verify to
+// check.
 func (at position) checkHead(h Head) error {
 	switch {
 	case h.Seq > at.seq:
 		return &ChainError{Segment: segmentName(at.segment),
 			Why: fmt.Sprintf("the log ends at record %d, and record %d had been written", at.seq, h.Seq)}
-	case h.Seq == at.seq && h.Seq > 0 && h.Hash != at.hash:
+	case h.Seq == at.seq && h.Seq > 0 && h.Hash != at.previousHash:
 		return &ChainError{Segment: segmentName(at.segment),
 			Why: fmt.Sprintf("record %d is not the one that the anchor names", h.Seq)}
 	default:
@@ -50,7 +51,7 @@ func (m *anchorSync) writeHead(durable position) {
 	if m.anchor == nil {
 		return
 	}
-	err := m.anchor.set(Head{durable.seq, durable.hash}, m.cfg.Now())
+	err := m.anchor.writeHead(Head{durable.seq, durable.previousHash}, m.cfg.Now())
 	if err != nil && !m.anchorFailed {
 		m.cfg.Log.Error("audit: the anchor cannot be written; until it can, nobody will find that newer records "+
 			"were cut off", "anchor", m.cfg.Anchor, "error", err)

@@ -152,7 +152,7 @@ func TestTornAnchor(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 5 {
-		if err := a.set(Head{uint64(i + 1), strings.Repeat(fmt.Sprint(i), 64)}, time.Now()); err != nil {
+		if err := a.writeHead(Head{uint64(i + 1), strings.Repeat(fmt.Sprint(i), 64)}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}

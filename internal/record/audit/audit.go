@@ -3,8 +3,8 @@
 // Guarantee: in [Strict] mode [Ticket.Release] returns nil only after the record of the decision has been written and
 // synced, so that no answer leaves without a record (invariant I8). Records form a hash chain: [Verify] finds any
 // record that was changed, removed, added or moved. With the [Key] it also finds a chain that somebody else has
-// rewritten, and with an anchor ([Head]), which is kept elsewhere, that the newest records were cut off. It cannot
-// detect changes by somebody who can write all three (docs/reference/audit.md).
+// rewritten, and with an anchor ([NewestHead]), which is kept elsewhere, that the newest records were cut off. It
+// cannot detect changes by somebody who can write all three (docs/reference/audit.md).
 //
 // Records have who asked, which relations and columns a statement reads, the verdict, and the versions that it was made
 // under. They have no SQL text, literal, parameter or row. A person is named by a reference, which the database
@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// FormatVersion is the member "v" of every record. A newer pgconsent reads older formats: format 1 had no codes and no
+// FormatVersion is the member "v" of every record. This version also reads older formats: format 1 had no codes and no
 // checkpoints.
 const FormatVersion = 2
 
-// Mode is what Release waits for.
+// Mode says what [Ticket.Release] waits for.
 type Mode string
 
 // The modes. The zero value is Strict.
@@ -32,34 +32,34 @@ const (
 
 // Observer receives the health of the log; metrics.Metrics is one.
 type Observer interface {
-	AuditQueue(length int)
+	SetAuditQueue(length int)
 	AuditSynced(lag time.Duration)
 	AuditFailed(records int)
 	AuditAnchorFailed()
 }
 
-// Config of a log.
+// Config configures a log.
 type Config struct {
 	Mode       Mode             // "": Strict
-	Dir        string           // directory of the segments; made
-	Store      Store            // has the records in place of
-	Key        Key              // authenticates records; the zero Key does not
-	Anchor     string           // file of the newest head, outside Dir; "": none
-	MaxSegment int64            // bytes after which the next segment begins; 0: 64 MiB
-	MaxAge     time.Duration    // age of a segment's first record after which the next segment begins; 0: unlimited
-	Retention  time.Duration    // how long records are kept at least; older segments are removed; 0: forever
-	Deadline   time.Duration    // the longest a Release waits; 0: 1.5 s
+	Dir        string           // the directory of the segments, which is made if it is missing
+	Store      Store            // the place that has the records if they are not in Dir
+	Key        Key              // the key that authenticates records; the zero Key does not
+	Anchor     string           // the file with the newest head, outside Dir; "": none
+	MaxSegment int64            // the size in bytes at which the next segment begins; 0: 64 MiB
+	MaxAge     time.Duration    // the age of a segment's first record at which the next segment begins; 0: unlimited
+	Retention  time.Duration    // how long records are kept at least; segments that are older are removed; 0: forever
+	Deadline   time.Duration    // the longest time that a Release waits; 0: 1.5 s
 	Observer   Observer         // nil: none
 	Log        *slog.Logger     // nil: slog.Default()
 	Now        func() time.Time // nil: time.Now
 
-	openFile func(path string) (file, error) // nil: os.OpenFile; replaced in tests
+	openFile func(path string) (file, error) // opens a segment's file; nil: os.OpenFile; replaced in tests
 }
 
 // Table is a relation that a statement reads or writes.
 type Table struct {
-	Name    string   `json:"name"`              // schema.relation
-	Columns []string `json:"columns,omitempty"` // left out: all
+	Name    string   `json:"name"`              // the name, as schema.relation
+	Columns []string `json:"columns,omitempty"` // the columns that the statement uses; left out: all
 	Source  string   `json:"source,omitempty"`
 	ByKey   bool     `json:"by_key,omitempty"`
 	Written bool     `json:"written,omitempty"`
@@ -67,42 +67,43 @@ type Table struct {
 
 // Decision is the record of one execution of a statement, written before anything of it is sent to the server.
 type Decision struct {
-	Session     string            `json:"session"`
-	Agent       string            `json:"agent"`
-	AccessedBy  string            `json:"accessed_by,omitempty"`  // the agent, since version 2
-	OnBehalfOf  string            `json:"on_behalf_of,omitempty"` // the person: a reference
+	Session    string `json:"session"`
+	Agent      string `json:"agent"`
+	AccessedBy string `json:"accessed_by,omitempty"` // the agent; since format version 2
+	// the person on whose behalf the agent acts, as a reference
+	OnBehalfOf  string            `json:"on_behalf_of,omitempty"`
 	Database    string            `json:"database"`
 	Attributes  map[string]string `json:"attributes,omitempty"`
 	Purpose     string            `json:"purpose,omitempty"`
-	Protocol    string            `json:"protocol"` // simple | extended
+	Protocol    string            `json:"protocol"` // the protocol: simple or extended
 	Tag         string            `json:"tag"`
 	Fingerprint string            `json:"fingerprint,omitempty"`
 	Tables      []Table           `json:"tables,omitempty"`
 	Functions   []string          `json:"functions,omitempty"`
 	Contracts   []Contract        `json:"contracts,omitempty"` // contracts that govern what the statement uses
-	Verdict     string            `json:"verdict"`             // allow | deny
+	Verdict     string            `json:"verdict"`             // the verdict: allow or deny
 	SQLState    string            `json:"sqlstate,omitempty"`
 	Reason      string            `json:"reason,omitempty"`
-	Path        string            `json:"path,omitempty"` // rls: row security | signed
+	Path        string            `json:"path,omitempty"` // the path of the statement: rls (row security) or signed
 	Policy      string            `json:"policy"`
 	Catalog     string            `json:"catalog"`
-	// the epoch of consent: every change up to it was visible to the statement
+	// the number of the last change of consent that the statement saw
 	Epoch  int64 `json:"epoch"`
 	Signed bool  `json:"signed"`
 }
 
-// Contract is the decision of one contract about a statement, by the value of the attribute that it depends on.
+// Contract is the decision of one contract about a statement, for the value of the attribute on which it depends.
 type Contract struct {
 	Name    string `json:"name"`
 	By      string `json:"by,omitempty"`
 	Value   string `json:"value,omitempty"`
-	Verdict string `json:"verdict"` // allow | deny
+	Verdict string `json:"verdict"` // the verdict: allow or deny
 }
 
 // Outcome is the record of the result of an execution.
 type Outcome struct {
-	Decision uint64 `json:"decision"` // seq of the decision; filled in by the log
-	Session  string `json:"session"`  // filled in by the log
+	Decision uint64 `json:"decision"` // the number of the decision's record; the log fills it in
+	Session  string `json:"session"`  // the session; the log fills it in
 	Rows     int64  `json:"rows"`
 	Bytes    int64  `json:"bytes"`
 	SQLState string `json:"sqlstate"`
@@ -110,11 +111,12 @@ type Outcome struct {
 	Keys []Keys `json:"keys,omitempty"`
 }
 
-// Keys are the rows of a table that may be in an answer.
+// Keys are the keys of a table's rows that may be in an answer.
 type Keys struct {
-	Table string   `json:"table"`
-	Exact bool     `json:"exact"`          // exactly these; false: any row that the session may see
-	Rows  []string `json:"rows,omitempty"` // a commitment for each: [Key.Commit]
+	Table string `json:"table"`
+	// Rows are exactly the rows in the answer; false: the answer may have any row that the session may see
+	Exact bool     `json:"exact"`
+	Rows  []string `json:"rows,omitempty"` // for each row a commitment to its key: [Key.Commit]
 }
 
 // Session is the record of a session's beginning or end.
@@ -124,22 +126,23 @@ type Session struct {
 	Database   string            `json:"database"`
 	Remote     string            `json:"remote,omitempty"`
 	Attributes map[string]string `json:"attributes,omitempty"`
-	Event      string            `json:"event"` // open | close | refused | revoked
+	Event      string            `json:"event"` // what happened: open, close, refused or revoked
 	SQLState   string            `json:"sqlstate,omitempty"`
 	Reason     string            `json:"reason,omitempty"`
 }
 
 // Recovery records that the log continued after a crash or a failed write.
 type Recovery struct {
-	// torn: a crash cut the last record; disk, database: writing had failed; anchor: it was missing
-	Cause  string `json:"cause"`
-	Bytes  int64  `json:"bytes,omitempty"`  // torn: size of the cut record
-	SHA256 string `json:"sha256,omitempty"` // torn: hash of those bytes
-	Kept   string `json:"kept,omitempty"`   // torn: the file they were moved to
-	Lost   uint64 `json:"lost,omitempty"`   // disk, database: records that could not be written; each refused its statement
+	// the cause: torn: a crash cut off part of the last record; disk, database: writing had failed; anchor: it was missing
+	Cause   string `json:"cause"`
+	Bytes   int64  `json:"bytes,omitempty"`  // for torn: the number of bytes that were cut off
+	SHA256  string `json:"sha256,omitempty"` // for torn: the hash of those bytes
+	SavedAs string `json:"kept,omitempty"`   // for torn: the file into which they were moved
+	// for disk and database: the number of records that could not be written; each refused its statement
+	Lost uint64 `json:"lost,omitempty"`
 }
 
-// Checkpoint records which segments are removed since their retention is over. It is durable before they are removed.
+// Checkpoint records which segments are removed because their retention is over. It is durable before they are removed.
 type Checkpoint struct {
 	Retention string    `json:"retention"`
 	Removed   []Removed `json:"removed"`

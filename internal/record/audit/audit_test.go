@@ -100,7 +100,7 @@ func TestRecords(t *testing.T) {
 			if err := ticket.Release(); err != nil {
 				t.Fatal(err)
 			}
-			ticket.Done(Outcome{Rows: 3, Bytes: 99, SQLState: "00000"})
+			ticket.RecordOutcome(Outcome{Rows: 3, Bytes: 99, SQLState: "00000"})
 			closeLog(t, l)
 
 			var kinds []string
@@ -123,7 +123,7 @@ func TestRecords(t *testing.T) {
 			if got := strings.Join(kinds, " "); got != "session decision outcome" {
 				t.Errorf("records: %s", got)
 			}
-			if report.Records != 3 || report.LastSeq != 3 || report.Segments != 1 || report.Torn != 0 {
+			if report.Records != 3 || report.LastSeq != 3 || report.Segments != 1 || report.TornBytes != 0 {
 				t.Errorf("report %+v", report)
 			}
 		})
@@ -136,7 +136,7 @@ func TestOffWritesNothing(t *testing.T) {
 	if err := ticket.Release(); err != nil {
 		t.Fatal(err)
 	}
-	ticket.Done(Outcome{})
+	ticket.RecordOutcome(Outcome{})
 }
 
 func TestOpenRefuses(t *testing.T) {
@@ -179,7 +179,7 @@ func TestConcurrentSessions(t *testing.T) {
 					if err := ticket.Release(); err != nil {
 						t.Error(err)
 					}
-					ticket.Done(Outcome{SQLState: "00000"})
+					ticket.RecordOutcome(Outcome{SQLState: "00000"})
 				}
 			})
 		}
@@ -212,7 +212,7 @@ func child(dir string) {
 				mu.Lock()
 				_, _ = os.Stdout.WriteString(name + "\n")
 				mu.Unlock()
-				ticket.Done(Outcome{Rows: 1, SQLState: "00000"})
+				ticket.RecordOutcome(Outcome{Rows: 1, SQLState: "00000"})
 			}
 		}()
 	}
@@ -271,7 +271,7 @@ func TestKill(t *testing.T) {
 		t.Errorf("only %d decisions were released: the test proves little", released)
 	}
 	closeLog(t, open(t, Config{Dir: dir}))
-	if report, err := Verify(dir); err != nil || report.Torn != 0 {
+	if report, err := Verify(dir); err != nil || report.TornBytes != 0 {
 		t.Errorf("after the last round: %+v, %v", report, err)
 	}
 }
@@ -316,7 +316,7 @@ func TestTornRecord(t *testing.T) {
 			if found["after"] != 1 {
 				t.Error("the chain did not go on")
 			}
-			if before.Torn == 0 {
+			if before.TornBytes == 0 {
 				if after.Recoveries != 0 {
 					t.Error("a recovery was recorded and there was none")
 				}
@@ -326,8 +326,8 @@ func TestTornRecord(t *testing.T) {
 			if err != nil || len(kept) != 1 || after.Recoveries != 1 {
 				t.Fatalf("kept %v, %d recovery records (%v)", kept, after.Recoveries, err)
 			}
-			if b, err := os.ReadFile(kept[0]); err != nil || int64(len(b)) != before.Torn {
-				t.Errorf("%d bytes kept, %d were torn (%v)", len(b), before.Torn, err)
+			if b, err := os.ReadFile(kept[0]); err != nil || int64(len(b)) != before.TornBytes {
+				t.Errorf("%d bytes kept, %d were torn (%v)", len(b), before.TornBytes, err)
 			}
 		})
 	}
@@ -547,7 +547,7 @@ func TestBrokenDisk(t *testing.T) {
 				}
 				disk.set(ill.write, ill.sync)
 				if mode == Buffered { // noticed in the background
-					for deadline := time.Now().Add(tier.Patience); l.Broken() == nil && time.Now().Before(deadline); {
+					for deadline := time.Now().Add(tier.Patience); l.WriteFailure() == nil && time.Now().Before(deadline); {
 						l.Decision(decision("during"))
 						time.Sleep(10 * time.Millisecond)
 					}
@@ -555,7 +555,7 @@ func TestBrokenDisk(t *testing.T) {
 				for range 5 {
 					wantRefusal(t, l.Decision(decision("refused")).Release())
 				}
-				before.Done(Outcome{Rows: 7, SQLState: "00000"})
+				before.RecordOutcome(Outcome{Rows: 7, SQLState: "00000"})
 				disk.set(nil, nil)
 				eventually(t, l, "after")
 				closeLog(t, l)
@@ -697,7 +697,7 @@ func BenchmarkBuffered(b *testing.B) {
 			time.Sleep(time.Millisecond)
 			t = l.Decision(d)
 		}
-		t.Done(Outcome{Rows: 1, Bytes: 30, SQLState: "00000"})
+		t.RecordOutcome(Outcome{Rows: 1, Bytes: 30, SQLState: "00000"})
 	}
 	_ = l.Close(context.Background())
 }

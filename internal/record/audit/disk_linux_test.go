@@ -142,7 +142,7 @@ func ask(t *testing.T, l *Log) *asking {
 				}
 				a.released.Store(name, true)
 				a.answers.Add(1)
-				ticket.Done(Outcome{SQLState: "00000"})
+				ticket.RecordOutcome(Outcome{SQLState: "00000"})
 				time.Sleep(10 * time.Millisecond) // the room is for what the tests put there
 			}
 		})
@@ -187,7 +187,7 @@ func (a *asking) recorded(t *testing.T, cfg Config) Report {
 // told waits until the log says that it cannot be written. A small record may still have found room.
 func told(t *testing.T, l *Log) {
 	t.Helper()
-	for deadline := time.Now().Add(tier.Patience); l.Broken() == nil; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(tier.Patience); l.WriteFailure() == nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("nobody is told that records cannot be written")
 		}
@@ -292,7 +292,7 @@ func TestRetentionOfAFullDisk(t *testing.T) {
 		}
 	}
 	empty := fill(t, dir)
-	for i := 0; l.Broken() == nil; i++ { // until the room that is left in the segment is used up
+	for i := 0; l.WriteFailure() == nil; i++ { // until the room that is left in the segment is used up
 		if err := l.Decision(decision(fmt.Sprint("full ", i))).Release(); err != nil {
 			wantRefusal(t, err)
 		}
@@ -439,12 +439,12 @@ func TestOpenOnABrokenDisk(t *testing.T) {
 				}
 				mend := broken(t, cfg)
 				l = open(t, cfg)
-				if l.Broken() == nil {
+				if l.WriteFailure() == nil {
 					t.Error("nobody is told that records cannot be written")
 				}
 				refused := l.Decision(decision("refused"))
 				wantRefusal(t, refused.Release())
-				refused.Done(Outcome{SQLState: "58030"})
+				refused.RecordOutcome(Outcome{SQLState: "58030"})
 				time.Sleep(2 * retryEvery) // it is tried again, in vain
 				wantRefusal(t, l.Decision(decision("refused")).Release())
 				mend()
@@ -455,7 +455,7 @@ func TestOpenOnABrokenDisk(t *testing.T) {
 					t.Errorf("%d sessions, %+v", len(found), report)
 				}
 				if torn, err := os.ReadFile(filepath.Join(cfg.Dir,
-					fmt.Sprintf("%s%d", tornPrefix(1), len(text)))); err != nil || string(torn) != string(text[:100]) {
+					fmt.Sprintf("%s%d", tornFilePrefix(1), len(text)))); err != nil || string(torn) != string(text[:100]) {
 					t.Errorf("what the crash left was not kept: %q, %v", torn, err)
 				}
 			})

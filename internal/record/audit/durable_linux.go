@@ -2,5 +2,5 @@ package audit
 
 import "syscall"
 
-// durable makes data and size durable, without the file's times.
-func durable(f interface{ Fd() uintptr }) error { return syscall.Fdatasync(int(f.Fd())) }
+// syncFile makes the data and the size of a file durable, without the file's times.
+func syncFile(f interface{ Fd() uintptr }) error { return syscall.Fdatasync(int(f.Fd())) }

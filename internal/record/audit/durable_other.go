@@ -2,5 +2,5 @@
 
 package audit
 
-// durable makes data and size durable, with all other metadata.
-func durable(f interface{ Sync() error }) error { return f.Sync() }
+// syncFile makes data and size durable, with all other metadata.
+func syncFile(f interface{ Sync() error }) error { return f.Sync() }

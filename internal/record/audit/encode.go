@@ -11,8 +11,8 @@ import (
 // The records of each execution are encoded here without reflection, byte for byte as encoding/json does. A test
 // compares the two.
 
-// members appends the members of a decision.
-func (d *Decision) members(dst []byte) []byte {
+// appendMembers appends the members of a decision to dst.
+func (d *Decision) appendMembers(dst []byte) []byte {
 	dst = appendMember(dst, `"session":`, d.Session)
 	dst = appendMember(dst, `,"agent":`, d.Agent)
 	dst = appendMemberIf(dst, `,"accessed_by":`, d.AccessedBy)
@@ -64,8 +64,8 @@ func (c *Contract) object(dst []byte) []byte {
 	return append(appendMember(dst, `,"verdict":`, c.Verdict), '}')
 }
 
-// members appends the members of an outcome but for the first two, which the log adds.
-func (o *Outcome) members(dst []byte) []byte {
+// appendMembers appends the members of an outcome to dst, except the first two, which the log adds.
+func (o *Outcome) appendMembers(dst []byte) []byte {
 	dst = strconv.AppendInt(append(dst, `,"rows":`...), o.Rows, 10)
 	dst = strconv.AppendInt(append(dst, `,"bytes":`...), o.Bytes, 10)
 	dst = appendMember(dst, `,"sqlstate":`, o.SQLState)
@@ -81,8 +81,8 @@ func (k *Keys) object(dst []byte) []byte {
 	return append(appendStringsIf(dst, `,"rows":[`, k.Rows), '}')
 }
 
-// membersOf appends the members of the other, rare kinds.
-func membersOf(dst []byte, record any) ([]byte, error) {
+// appendMembersOf appends the members of a record of another, rare kind.
+func appendMembersOf(dst []byte, record any) ([]byte, error) {
 	body, err := json.Marshal(record)
 	if err != nil {
 		return dst, err
@@ -128,8 +128,8 @@ func appendStringsIf(dst []byte, name string, values []string) []byte {
 
 // appendMap appends an object, its members in the order of their names.
 func appendMap(dst []byte, values map[string]string) []byte {
-	var few [8]string
-	names := slices.AppendSeq(few[:0], maps.Keys(values))
+	var nameBuffer [8]string
+	names := slices.AppendSeq(nameBuffer[:0], maps.Keys(values))
 	slices.Sort(names)
 	for i, name := range names {
 		dst = appendString(append(dst, listStart(i, "{")...), name)

@@ -76,11 +76,12 @@ func TestEncodesAsJSON(t *testing.T) {
 	property.Check(t, func(t *rapid.T) {
 		var d Decision
 		drawn(t, reflect.ValueOf(&d).Elem())
-		same(t, d, string(d.members([]byte("{")))+"}")
+		same(t, d, string(d.appendMembers([]byte("{")))+"}")
 
 		var o Outcome
 		drawn(t, reflect.ValueOf(&o).Elem())
-		own := string(o.members(appendMember(fmt.Appendf(nil, `{"decision":%d`, o.Decision), `,"session":`, o.Session))) + "}"
+		own := string(o.appendMembers(appendMember(fmt.Appendf(nil, `{"decision":%d`, o.Decision), `,"session":`,
+			o.Session))) + "}"
 		same(t, o, own)
 	})
 }

@@ -8,33 +8,34 @@ import (
 	"time"
 )
 
-// Ends are the oldest and the newest record of a chain.
+// Ends are facts about the oldest and the newest record of a chain.
 type Ends struct {
 	Records       uint64    // the number of records from the oldest to the newest
-	Oldest        time.Time // when the oldest record was made; zero: there is none
-	SecondSegment time.Time // when the first record of the second segment was made; zero: there are fewer than two segments
+	Oldest        time.Time // the time of the oldest record; zero: there is none
+	SecondSegment time.Time // the time of the second segment's first record; zero: there are fewer than two segments
 	Newest        time.Time
-	Head          Head  // the newest record
-	Torn          int64 // bytes after it: a record that is being written, or one that a crash cut off
+	NewestHead    Head // the newest record
+	// the number of bytes after the newest record: of a record that is being written, or that a crash cut off
+	TornBytes int64
 }
 
-// ReadEnds reads the first record of a chain and its last segment, and checks the newest record against its hash, the
-// key and a head that had been written. The records between are for [VerifyOptions]. A missing folder is a chain
-// without records.
+// ReadEnds reads the first record of a chain and its last segment. It checks the newest record by its hash, the key,
+// and a head that is known to have been written. The records between are for [VerifyOptions]. A missing folder counts
+// as a chain without records.
 func ReadEnds(from Source, key Key, anchored Head) (Ends, error) {
 	var e Ends
 	segments, err := from.Segments()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return e, err
 	}
-	at := position{segment: 1, hash: genesis}
+	at := position{segment: 1, previousHash: genesisHash}
 	var newest Record
 	if len(segments) > 0 {
 		end, tail, err := readTail(from, segments)
 		if err != nil {
 			return e, err
 		}
-		at, e.Torn = end, int64(len(tail))
+		at, e.TornBytes = end, int64(len(tail))
 		for i, segment := range segments[:min(2, len(segments))] {
 			first, err := firstRecord(from, segment)
 			switch {
@@ -52,7 +53,7 @@ func ReadEnds(from Source, key Key, anchored Head) (Ends, error) {
 			return e, err
 		}
 	}
-	e.Head, e.Newest = Head{at.seq, at.hash}, newest.Time
+	e.NewestHead, e.Newest = Head{at.seq, at.previousHash}, newest.Time
 	if err := at.checkHead(anchored); err != nil {
 		return e, err
 	}
@@ -63,7 +64,7 @@ func ReadEnds(from Source, key Key, anchored Head) (Ends, error) {
 	case newest.KeyID == "":
 		return e, &ChainError{Segment: segmentName(at.segment),
 			Why: fmt.Sprintf("record %d has no code: it was not written with the key", newest.Seq)}
-	case newest.KeyID != key.ID() || !hmac.Equal([]byte(newest.MAC), []byte(key.record(newest.Hash))):
+	case newest.KeyID != key.ID() || !hmac.Equal([]byte(newest.MAC), []byte(key.recordCode(newest.Hash))):
 		return e, &ChainError{Segment: segmentName(at.segment),
 			Why: fmt.Sprintf("record %d was not written with the key", newest.Seq)}
 	}

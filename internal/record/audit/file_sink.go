@@ -34,7 +34,7 @@ func openFile(path string) (file, error) {
 // Sync makes data and size durable.
 func (f segmentFile) Sync() error {
 	for {
-		err := durable(f.File)
+		err := syncFile(f.File)
 		if !errors.Is(err, syscall.EINTR) {
 			return err
 		}
@@ -52,32 +52,33 @@ func (f segmentFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// position is a position in the chain.
+// position is a place in the chain.
 type position struct {
-	segment int
-	size    int64
-	seq     uint64
-	hash    string // the hash of the record before
+	segment      int
+	size         int64
+	seq          uint64
+	previousHash string // the hash of the record before
 }
 
-// fileSink writes the chain to files. Everything up to durable has been synced; pending is what was written since.
+// fileSink writes the chain to files. Everything up to durable is synced; pending are the lines that were written after
+// it.
 type fileSink struct {
 	anchorSync
-	lines        lineWriter
-	lock         *os.File  // the lock on the directory; nil before it is taken
-	opened       bool      // the end of the chain is known
-	torn         *Recovery // an incomplete last record that a crash left; nil: none
-	startRecords []*Ticket // records to write first
-	f            file
-	durable      position
-	at           position
-	pending      []byte
-	oldest       time.Time // time of the oldest record in pending; zero: none
-	began        time.Time // time of the segment's first record; zero: it has none
-	lastChecked  time.Time // when segments were last checked against the retention
+	lines         lineWriter
+	lock          *os.File  // the lock on the directory; nil before it is taken
+	endKnown      bool      // the end of the chain is known
+	tornRecord    *Recovery // an incomplete last record that a crash left; nil: none
+	startRecords  []*Ticket // the records that are written first
+	f             file
+	durable       position
+	at            position
+	pending       []byte
+	oldestPending time.Time // the time of the oldest record in pending; zero: there is none
+	segmentBegan  time.Time // the time of the segment's first record; zero: it has none
+	lastChecked   time.Time // when segments were last checked against the retention
 }
 
-func tornPrefix(n int) string { return fmt.Sprintf("torn-%06d-", n) }
+func tornFilePrefix(n int) string { return fmt.Sprintf("torn-%06d-", n) }
 
 func segmentName(n int) string { return fmt.Sprintf("audit-%06d.jsonl", n) }
 
@@ -97,7 +98,7 @@ func (w *fileSink) open() error {
 		}
 		w.lock = lock
 	}
-	if err := w.find(); err != nil {
+	if err := w.findEnd(); err != nil {
 		return err
 	}
 	recovery, err := w.attach(w.at)
@@ -107,27 +108,28 @@ func (w *fileSink) open() error {
 	begin := func(r *Recovery) {
 		w.startRecords = append(w.startRecords, &Ticket{kind: KindRecovery, body: *r, at: w.cfg.Now()})
 	}
-	if w.torn != nil {
-		w.cfg.Log.Warn("audit: a crash had cut the last record; it was set aside", "bytes", w.torn.Bytes, "kept", w.torn.Kept)
-		begin(w.torn)
+	if w.tornRecord != nil {
+		w.cfg.Log.Warn("audit: a crash had cut the last record; it was set aside", "bytes", w.tornRecord.Bytes, "kept",
+			w.tornRecord.SavedAs)
+		begin(w.tornRecord)
 	}
 	if recovery != nil {
 		w.cfg.Log.Warn("audit: there was no anchor; a new one begins here. If it was not you who removed it, "+
 			"records may have been cut off", "anchor", w.cfg.Anchor)
 		begin(recovery)
 	}
-	w.opened = true
+	w.endKnown = true
 	return nil
 }
 
-// find goes to the end of the chain. It can be called again after an error.
-func (w *fileSink) find() error {
+// findEnd goes to the end of the chain. It can be called again after an error.
+func (w *fileSink) findEnd() error {
 	cfg := w.cfg
 	segments, err := listSegments(cfg.Dir)
 	if err != nil {
 		return err
 	}
-	w.at = position{segment: 1, hash: genesis}
+	w.at = position{segment: 1, previousHash: genesisHash}
 	if n := len(segments); n > 0 {
 		end, tail, err := readTail(Folder(cfg.Dir), segments)
 		if broken := (*ChainError)(nil); errors.As(err, &broken) {
@@ -138,7 +140,7 @@ func (w *fileSink) find() error {
 		}
 		w.at = end
 		if len(tail) > 0 {
-			if w.torn, err = w.setAside(tail); err != nil {
+			if w.tornRecord, err = w.setAside(tail); err != nil {
 				return fmt.Errorf("audit: set the torn record aside: %w", err)
 			}
 		}
@@ -147,7 +149,7 @@ func (w *fileSink) find() error {
 	if first, err := firstRecordOf(Folder(cfg.Dir), segments); err != nil {
 		return err
 	} else if first != nil {
-		w.began = first.Time
+		w.segmentBegan = first.Time
 	}
 	if err := w.openSegment(); err != nil {
 		return fmt.Errorf("audit: %w", err)
@@ -162,7 +164,7 @@ func (w *fileSink) find() error {
 // setAside copies an incomplete last record before it is cut off.
 func (w *fileSink) setAside(tail []byte) (*Recovery, error) {
 	sum := sha256.Sum256(tail)
-	kept := fmt.Sprintf("%s%d", tornPrefix(w.at.segment), w.at.size)
+	kept := fmt.Sprintf("%s%d", tornFilePrefix(w.at.segment), w.at.size)
 	f, err := os.OpenFile(filepath.Join(w.cfg.Dir, kept), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -171,7 +173,7 @@ func (w *fileSink) setAside(tail []byte) (*Recovery, error) {
 	if err = errors.Join(err, f.Sync(), f.Close(), syncDir(w.cfg.Dir)); err != nil {
 		return nil, err
 	}
-	return &Recovery{Cause: "torn", Bytes: int64(len(tail)), SHA256: hex.EncodeToString(sum[:]), Kept: kept}, nil
+	return &Recovery{Cause: "torn", Bytes: int64(len(tail)), SHA256: hex.EncodeToString(sum[:]), SavedAs: kept}, nil
 }
 
 func (w *fileSink) openSegment() error {
@@ -205,34 +207,34 @@ func (w *fileSink) close() {
 	}
 }
 
-// keepsGroup is false: after an error the file is put back to what is durable.
+// keepsGroup returns false: after an error the file is set back to its durable part.
 func (w *fileSink) keepsGroup() bool { return false }
 
-// oldestUnsynced returns when the oldest record that is not yet durable was made, those to write at the start included.
-// Zero: there is none.
+// oldestUnsynced returns the time of the oldest record that is not durable yet, including records that are written
+// first. Zero: there is none.
 func (w *fileSink) oldestUnsynced() time.Time {
-	if w.oldest.IsZero() && len(w.startRecords) > 0 {
+	if w.oldestPending.IsZero() && len(w.startRecords) > 0 {
 		return w.startRecords[0].at
 	}
-	return w.oldest
+	return w.oldestPending
 }
 
 func (w *fileSink) medium() string { return "disk" }
 
-// append writes a group; with sync, or if the last sync was long ago, it makes everything durable and returns when the
-// oldest record of that was made. After an error only the file has changed, which reopen puts back.
+// append writes a group of records. With sync, or if the last sync was long ago, it makes everything durable, and
+// returns the time of the oldest record of that. After an error only the file has changed, and reopen sets it back.
 func (w *fileSink) append(group []*Ticket, sync bool) (time.Time, error) {
 	if len(w.startRecords) > 0 {
 		group = append(slices.Clone(w.startRecords), group...)
 	}
-	old := w.cfg.MaxAge > 0 && !w.began.IsZero() && w.cfg.Now().Sub(w.began) > w.cfg.MaxAge
+	old := w.cfg.MaxAge > 0 && !w.segmentBegan.IsZero() && w.cfg.Now().Sub(w.segmentBegan) > w.cfg.MaxAge
 	if len(group) > 0 && (w.at.size > w.cfg.MaxSegment || old && w.at.size > 0) {
 		if err := w.rotate(); err != nil {
 			return time.Time{}, err
 		}
 	}
 	next := w.at
-	lines, hash := w.pending, []byte(w.at.hash) // the group's lines follow those that are not durable yet
+	lines, hash := w.pending, []byte(w.at.previousHash) // the group's lines follow those that are not durable yet
 	for _, t := range group {
 		next.seq++
 		t.seq = next.seq
@@ -242,7 +244,7 @@ func (w *fileSink) append(group []*Ticket, sync bool) (time.Time, error) {
 		}
 	}
 	buf := lines[len(w.pending):]
-	next.hash, next.size = string(hash), next.size+int64(len(buf))
+	next.previousHash, next.size = string(hash), next.size+int64(len(buf))
 	if len(buf) > 0 {
 		size, err := w.f.Size()
 		if err != nil {
@@ -256,15 +258,15 @@ func (w *fileSink) append(group []*Ticket, sync bool) (time.Time, error) {
 			return time.Time{}, err
 		}
 	}
-	oldest := w.oldest
+	oldest := w.oldestPending
 	if oldest.IsZero() && len(group) > 0 {
 		oldest = group[0].at
 	}
 	if w.at.size == 0 && len(group) > 0 {
-		w.began = group[0].at
+		w.segmentBegan = group[0].at
 	}
 	if !sync && w.cfg.Now().Sub(oldest) < syncEvery {
-		w.at, w.oldest, w.pending, w.startRecords = next, oldest, lines, nil
+		w.at, w.oldestPending, w.pending, w.startRecords = next, oldest, lines, nil
 		return time.Time{}, nil
 	}
 	if next.seq != w.durable.seq {
@@ -272,7 +274,7 @@ func (w *fileSink) append(group []*Ticket, sync bool) (time.Time, error) {
 			return time.Time{}, err
 		}
 	}
-	w.at, w.durable, w.oldest, w.pending, w.startRecords = next, next, time.Time{}, reusableBuffer(lines), nil
+	w.at, w.durable, w.oldestPending, w.pending, w.startRecords = next, next, time.Time{}, reusableBuffer(lines), nil
 	w.writeHead(w.durable)
 	return oldest, nil
 }
@@ -283,7 +285,7 @@ func (w *fileSink) rotate() error {
 		if err := w.f.Sync(); err != nil {
 			return err
 		}
-		w.durable, w.oldest, w.pending = w.at, time.Time{}, reusableBuffer(w.pending)
+		w.durable, w.oldestPending, w.pending = w.at, time.Time{}, reusableBuffer(w.pending)
 	}
 	old := w.f
 	was := w.at
@@ -297,10 +299,11 @@ func (w *fileSink) rotate() error {
 	return nil
 }
 
-// reopen puts the segment back to what is known to be durable and writes the pending lines again. After a failed sync
-// the kernel may drop pages that it calls clean, so that nothing written since the last successful sync is trusted.
+// reopen sets the segment back to the part that is known to be durable, and writes the pending lines again. After a
+// failed sync the kernel may drop pages that it calls clean, so nothing that was written since the last successful sync
+// is trusted.
 func (w *fileSink) reopen() error {
-	if !w.opened {
+	if !w.endKnown {
 		return w.open()
 	}
 	w.f.Close()
@@ -327,11 +330,11 @@ func (w *fileSink) reopen() error {
 	if err := errors.Join(f.Sync(), syncDir(w.cfg.Dir)); err != nil {
 		return err
 	}
-	w.durable, w.pending, w.oldest = w.at, reusableBuffer(w.pending), time.Time{}
+	w.durable, w.pending, w.oldestPending = w.at, reusableBuffer(w.pending), time.Time{}
 	return nil
 }
 
-// maxKeptLines is the largest buffer that is reused.
+// maxKeptLines is the largest buffer that is used again.
 const maxKeptLines = 1 << 20
 
 // reusableBuffer returns a buffer for the next lines, unless it has grown large.

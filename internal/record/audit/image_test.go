@@ -168,7 +168,7 @@ func TestAnchorIsGoneOnWith(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := a.set(Head{seq, genesis}, time.Now()); err != nil {
+		if err := a.writeHead(Head{seq, genesisHash}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		a.close()

@@ -22,7 +22,7 @@ type Key struct {
 	id     string
 }
 
-// NewKey takes a secret of at least 32 bytes.
+// NewKey returns a key with a secret of at least 32 bytes.
 func NewKey(secret []byte) (Key, error) {
 	if len(secret) < 32 {
 		return Key{}, errors.New("an audit key has at least 32 bytes")
@@ -38,7 +38,7 @@ func LoadKey(path string) (Key, error) {
 	if err != nil {
 		return Key{}, fmt.Errorf("audit key: %w", err)
 	}
-	if secretfile.Exposed(info) {
+	if secretfile.IsExposed(info) {
 		return Key{}, fmt.Errorf("audit key: %s can be read or written by others (mode %04o): chmod 600 %s",
 			path, info.Mode().Perm(), path)
 	}
@@ -59,7 +59,7 @@ func EnsureKey(path string, records Source) (Key, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return key, err
 	}
-	if needed, err := authenticated(records); err != nil {
+	if needed, err := hasCodes(records); err != nil {
 		return Key{}, err
 	} else if needed {
 		return Key{}, fmt.Errorf(
@@ -67,7 +67,7 @@ func EnsureKey(path string, records Source) (Key, error) {
 				"them as evidence and start with a new chain", path, records)
 	}
 	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // never fails
+	_, _ = rand.Read(secret) // rand.Read never fails
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return Key{}, fmt.Errorf("audit key: %w", err)
 	}
@@ -77,9 +77,9 @@ func EnsureKey(path string, records Source) (Key, error) {
 	return NewKey(secret)
 }
 
-// writeFile makes a new file, as a whole or not at all.
+// writeFile makes a new file, completely or not at all.
 func writeFile(path string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // CreateTemp makes the file with mode 0600
 	if err != nil {
 		return err
 	}
@@ -94,8 +94,8 @@ func writeFile(path string, text []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// authenticated reports whether the newest segment has codes.
-func authenticated(records Source) (bool, error) {
+// hasCodes tells whether the newest segment has codes.
+func hasCodes(records Source) (bool, error) {
 	segments, err := records.Segments()
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(segments) == 0 {
 		return false, nil
@@ -115,7 +115,7 @@ func authenticated(records Source) (bool, error) {
 	return false, nil
 }
 
-// ID identifies the key in records, and reveals nothing of it.
+// ID returns a text that identifies the key in records, and reveals nothing about it.
 func (k Key) ID() string { return k.id }
 
 func (k Key) derive(parts ...string) []byte {
@@ -127,8 +127,8 @@ func (k Key) derive(parts ...string) []byte {
 	return mac.Sum(nil)
 }
 
-// record is the code of a record: a MAC over its hash.
-func (k Key) record(hash string) string { return hex.EncodeToString(k.derive("record", hash)) }
+// recordCode returns the code of a record: a MAC of its hash.
+func (k Key) recordCode(hash string) string { return hex.EncodeToString(k.derive("record", hash)) }
 
 // CheckCode returns what is wrong with the code of a record with this hash; "": nothing.
 func (k Key) CheckCode(hash, kid, mac string) string {
@@ -139,21 +139,21 @@ func (k Key) CheckCode(hash, kid, mac string) string {
 		return "it was written without the key"
 	case kid != k.ID():
 		return fmt.Sprintf("it was authenticated with key %s, which is not the one given", kid)
-	case !hmac.Equal([]byte(mac), []byte(k.record(hash))):
+	case !hmac.Equal([]byte(mac), []byte(k.recordCode(hash))):
 		return "it was not written with the key: its code does not fit"
 	default:
 		return ""
 	}
 }
 
-// head is the code of an anchored head.
-func (k Key) head(seq, hash string) string {
+// headCode returns the code of an anchored head.
+func (k Key) headCode(seq, hash string) string {
 	return hex.EncodeToString(k.derive("head", seq, hash))
 }
 
-// Commit is what the log has in place of a row's key: with the audit key and the row's key one can tell that they
-// belong together, among the records of this session. table is the name as in the records; the parts of the key are as
-// PostgreSQL prints them, in the order of the primary key.
+// Commit returns a commitment, which the log has in place of a row's key: with the audit key and the row's key one can
+// tell that they belong together, among the records of this session. table is the name as in the records; the parts of
+// the key are as PostgreSQL prints them, in the order of the primary key.
 func (k Key) Commit(session, table string, key ...string) string {
 	if k.secret == nil {
 		return ""
@@ -161,8 +161,8 @@ func (k Key) Commit(session, table string, key ...string) string {
 	return k.Committer(session, table)(key...)
 }
 
-// Committer is [Key.Commit] for many rows of one table in one session. The returned function must not be used by
-// several goroutines.
+// Committer returns a function that makes the commitments for many rows of one table in one session, as [Key.Commit]
+// does. It must not be used by several goroutines.
 func (k Key) Committer(session, table string) func(key ...string) string {
 	if k.secret == nil {
 		return func(...string) string { return "" }

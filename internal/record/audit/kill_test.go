@@ -112,7 +112,7 @@ func TestKillWhileItRotates(t *testing.T) {
 		t.Error("no segment was removed: the test proves little")
 	}
 	closeLog(t, open(t, cfg))
-	if _, report := verified(t, cfg); report.Torn != 0 {
+	if _, report := verified(t, cfg); report.TornBytes != 0 {
 		t.Errorf("after the last round: %+v", report)
 	}
 }
@@ -150,7 +150,7 @@ func rotating(cfg Config) {
 				mu.Lock()
 				fmt.Printf("%s %d\n", name, ticket.Seq())
 				mu.Unlock()
-				ticket.Done(Outcome{Rows: 1, SQLState: "00000"})
+				ticket.RecordOutcome(Outcome{Rows: 1, SQLState: "00000"})
 			}
 		}()
 	}

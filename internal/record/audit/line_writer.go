@@ -9,12 +9,12 @@ import (
 	"sync"
 )
 
-// genesis is the "previous hash" of the first record.
-const genesis = "0000000000000000000000000000000000000000000000000000000000000000"
+// genesisHash is the hash that the first record names as that of the record before it.
+const genesisHash = "0000000000000000000000000000000000000000000000000000000000000000"
 
 // lineWriter encodes records as lines of the log. It reuses its buffers, and is used by one goroutine.
 type lineWriter struct {
-	kid string    // "": lines have no codes
+	kid string    // the id of the key; "": lines have no codes
 	mac hash.Hash // the MAC with the key of the audit
 	sum [sha256.Size]byte
 }
@@ -43,7 +43,7 @@ func (s *lineWriter) append(dst []byte, prev []byte, t *Ticket) (lines, hash []b
 	dst = append(dst, `",`...)
 	switch {
 	case t.text == nil:
-		if dst, err = membersOf(dst, t.body); err != nil {
+		if dst, err = appendMembersOf(dst, t.body); err != nil {
 			return dst[:start], nil, err
 		}
 	case t.decision != nil:
@@ -64,12 +64,12 @@ func (s *lineWriter) append(dst []byte, prev []byte, t *Ticket) (lines, hash []b
 	return append(dst, "\"}\n"...), dst[at : at+hashLen], nil
 }
 
-// hashLen is the length of a hash in a line.
+// hashLen is the length of a hash in a line, in characters.
 const hashLen = 2 * sha256.Size
 
 var recordUse = []byte("record\x00")
 
-// code returns the code of a hash, as [Key.record] does. It is valid until the next call.
+// code returns the code of a hash, as [Key.recordAfter] does. It is valid until the next call.
 func (s *lineWriter) code(hash []byte) []byte {
 	s.mac.Reset()
 	s.mac.Write(recordUse)
@@ -78,22 +78,22 @@ func (s *lineWriter) code(hash []byte) []byte {
 	return s.mac.Sum(s.sum[:0])
 }
 
-// pages are buffers for the encoded members of queued records.
-var pages = sync.Pool{New: func() any { b := make([]byte, 0, 1<<10); return &b }}
+// memberBuffers are buffers for the encoded members of queued records.
+var memberBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 1<<10); return &b }}
 
-// maxKeptPage is the largest buffer that is reused.
-const maxKeptPage = 16 << 10
+// maxKeptBuffer is the largest buffer that is used again.
+const maxKeptBuffer = 16 << 10
 
-// release gives the buffer of a record back.
-func (t *Ticket) release() {
+// releaseBuffer returns the buffer of a record for use by others.
+func (t *Ticket) releaseBuffer() {
 	if t.text == nil {
 		return
 	}
-	if cap(*t.text) <= maxKeptPage {
+	if cap(*t.text) <= maxKeptBuffer {
 		*t.text = (*t.text)[:0]
-		pages.Put(t.text)
+		memberBuffers.Put(t.text)
 	}
 	t.text = nil
 }
 
-func page() *[]byte { return pages.Get().(*[]byte) }
+func page() *[]byte { return memberBuffers.Get().(*[]byte) }

@@ -26,45 +26,46 @@ const (
 	gatherFor = 10 * time.Millisecond
 	// maxLag is how old an unsynced record may be in Buffered mode before Release waits for the disk.
 	maxLag = time.Second
-	// startPatience is how long Open waits for a disk that does not respond. A database has its own, longer limits.
-	startPatience = 10 * time.Second
+	// maxOpenWait is how long Open waits for a disk that does not respond. A database has its own, longer limits.
+	maxOpenWait = 10 * time.Second
 )
 
 // Log writes the records of one directory or store. Only one process may have it open.
 type Log struct {
 	cfg Config
 
-	mu     sync.Mutex
-	queue  []*Ticket
-	closed bool
-	broken error         // why writing fails; nil while it works
-	busy   time.Time     // since when the writing goroutine waits for the disk; zero: it does not
-	oldest time.Time     // when the oldest unsynced record was made; zero: all are synced
-	synced chan struct{} // closed and replaced each time records have been synced, or writing has failed
-	lost   uint64        // records dropped since the last one was written
+	mu             sync.Mutex
+	queue          []*Ticket
+	isClosed       bool
+	failure        error         // the reason why writing fails; nil while it succeeds
+	waitingSince   time.Time     // since when the writing goroutine waits for the disk; zero: it does not wait
+	oldestUnsynced time.Time     // when the oldest unsynced record was made; zero: all are synced
+	synced         chan struct{} // closed and replaced each time records have been synced, or writing has failed
+	lostRecords    uint64        // records dropped since the last one was written
 
 	wake      chan struct{}
 	closing   chan struct{}
 	done      chan struct{}
-	w         sink      // used by the writing goroutine alone
+	sink      sink      // used by the writing goroutine alone
 	heldGroup []*Ticket // records that the sink will write and nobody waits for; used by the writing goroutine alone
 }
 
-// Ticket stands for a record that was queued.
+// Ticket stands for a queued record.
 type Ticket struct {
 	log      *Log
 	kind     string
 	at       time.Time
-	text     *[]byte       // the encoded members, without the first two of an outcome; nil: they are in body
-	body     any           // record of a rare kind
-	session  string        // the session that a decision belongs to
-	decision *Ticket       // the decision that an outcome belongs to
-	waits    bool          // a goroutine waits in Release; a record that cannot be written is dropped with an error
-	dropped  bool          // neither the record nor its outcome will ever be written
-	state    atomic.Int32  // pending, ticketGivenUp (the waiter timed out) or written
-	seq      uint64        // set by the writer before resolved is closed
-	resolved chan struct{} // closed when err is known; nil if nobody waits
-	err      *sqlstate.Error
+	text     *[]byte // the encoded members, without the first two of an outcome; nil: they are in body
+	body     any     // record of a rare kind
+	session  string  // the session that a decision belongs to
+	decision *Ticket // the decision that an outcome belongs to
+	// a goroutine waits in Release, so that a record which cannot be written is dropped with an error
+	hasWaiter bool
+	isDropped bool          // neither the record nor its outcome will ever be written
+	state     atomic.Int32  // pending, ticketGivenUp (the waiter timed out) or written
+	seq       uint64        // set by the writer before resolved is closed
+	resolved  chan struct{} // closed when err is known; nil if nobody waits
+	err       *sqlstate.Error
 }
 
 const (
@@ -104,12 +105,12 @@ func Open(cfg Config) (*Log, error) {
 		return nil, fmt.Errorf("audit mode %q is not one of strict, buffered, off", cfg.Mode)
 	}
 	if cfg.Store != nil {
-		l.w = newStoreSink(cfg)
+		l.sink = newStoreSink(cfg)
 	} else {
 		if cfg.Dir == "" {
 			return nil, errors.New("audit mode " + string(cfg.Mode) + " needs a directory")
 		}
-		l.w = newFileSink(cfg)
+		l.sink = newFileSink(cfg)
 	}
 	if err := l.start(); err != nil {
 		return nil, err
@@ -121,26 +122,26 @@ func Open(cfg Config) (*Log, error) {
 // are refused meanwhile.
 func (l *Log) start() error {
 	opened := make(chan error, 1)
-	l.busy = l.cfg.Now().Add(-2 * l.cfg.Deadline) // statements do not wait for a sink that is not open yet
+	l.waitingSince = l.cfg.Now().Add(-2 * l.cfg.Deadline) // statements do not wait for a sink that is not open yet
 	go func() {
-		err := l.w.open()
+		err := l.sink.open()
 		if err != nil && !isTransient(err) {
-			l.w.close()
+			l.sink.close()
 			l.mu.Lock()
-			l.broken, l.busy = err, time.Time{}
+			l.failure, l.waitingSince = err, time.Time{}
 			l.mu.Unlock()
 			opened <- err
 			close(l.done)
 			return
 		}
 		l.mu.Lock()
-		l.broken, l.busy = err, time.Time{}
+		l.failure, l.waitingSince = err, time.Time{}
 		l.mu.Unlock()
 		opened <- err
-		l.run()
+		l.writeLoop()
 	}()
 	var err error
-	late := time.NewTimer(startPatience)
+	late := time.NewTimer(maxOpenWait)
 	defer late.Stop()
 	select {
 	case err = <-opened:
@@ -159,8 +160,8 @@ func (l *Log) start() error {
 	return err
 }
 
-// isTransient reports whether an error of opening can go away without another configuration: a disk that is full,
-// read-only or missing, a missing permission, a database that cannot be reached. A broken chain, and one that another
+// isTransient tells whether an error in opening can go away without another configuration: a disk that is full,
+// read-only or missing, a missing permission, or a database that cannot be reached. A broken chain, or one that another
 // process has locked, cannot.
 func isTransient(err error) bool {
 	var errno syscall.Errno
@@ -197,17 +198,17 @@ func lockDir(dir string) (*os.File, error) {
 // Decision queues the record of a decision and returns at once. Nothing of the statement may be sent to the server
 // before [Ticket.Release] has returned nil.
 func (l *Log) Decision(d Decision) *Ticket {
-	t := &Ticket{kind: KindDecision, session: d.Session, waits: l.cfg.Mode == Strict}
+	t := &Ticket{kind: KindDecision, session: d.Session, hasWaiter: l.cfg.Mode == Strict}
 	if l.cfg.Mode != Off {
 		t.text = page()
-		*t.text = d.members(*t.text)
+		*t.text = d.appendMembers(*t.text)
 	}
 	return l.add(t)
 }
 
 // Session queues the record of a session's beginning or end.
 func (l *Log) Session(s Session) *Ticket {
-	return l.add(&Ticket{kind: KindSession, body: s, waits: l.cfg.Mode == Strict && s.Event == "open"})
+	return l.add(&Ticket{kind: KindSession, body: s, hasWaiter: l.cfg.Mode == Strict && s.Event == "open"})
 }
 
 // Mode returns what Release waits for.
@@ -216,69 +217,70 @@ func (l *Log) Mode() Mode { return l.cfg.Mode }
 // Key returns the key of the records; commitments are made with it.
 func (l *Log) Key() Key { return l.cfg.Key }
 
-// Broken returns why records cannot be written now, or nil.
-func (l *Log) Broken() error {
+// WriteFailure returns the reason why records cannot be written now, or nil.
+func (l *Log) WriteFailure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.failing(l.cfg.Now())
+	return l.failureAt(l.cfg.Now())
 }
 
-// failing returns why a record that is added now cannot be written in time; nil: it can. The caller holds mu.
-func (l *Log) failing(now time.Time) error {
+// failureAt returns the reason why a record that is added now cannot be written in time; nil: it can. The caller holds
+// mu.
+func (l *Log) failureAt(now time.Time) error {
 	switch {
 	case l.cfg.Mode == Off:
 		return nil
-	case l.closed:
+	case l.isClosed:
 		return errors.New("the log is closed")
-	case l.broken != nil:
-		return l.broken
-	case !l.busy.IsZero() && now.Sub(l.busy) > l.cfg.Deadline:
+	case l.failure != nil:
+		return l.failure
+	case !l.waitingSince.IsZero() && now.Sub(l.waitingSince) > l.cfg.Deadline:
 		return l.timeoutError()
 	case len(l.queue) >= maxQueue:
-		return fmt.Errorf("too many records wait for the %s", l.w.medium())
+		return fmt.Errorf("too many records wait for the %s", l.sink.medium())
 	default:
 		return nil
 	}
 }
 
 // timeoutError is the error of a sink that takes too long.
-func (l *Log) timeoutError() error { return fmt.Errorf("the %s %w", l.w.medium(), errNoAnswer) }
+func (l *Log) timeoutError() error { return fmt.Errorf("the %s %w", l.sink.medium(), errNoAnswer) }
 
 var errNoAnswer = errors.New("does not answer")
 
 func (l *Log) add(t *Ticket) *Ticket {
 	t.log, t.at = l, l.cfg.Now()
-	if t.waits {
+	if t.hasWaiter {
 		t.resolved = make(chan struct{})
 	}
 	if l.cfg.Mode == Off {
 		t.state.Store(ticketWritten)
-		t.wake()
+		t.wakeWaiter()
 		return t
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err := l.failing(t.at)
+	err := l.failureAt(t.at)
 	// The outcome of an executed statement is queued also while the disk fails, as long as there is room.
-	if err != nil && t.kind != KindDecision && !t.waits && !l.closed && len(l.queue) < maxQueue {
+	if err != nil && t.kind != KindDecision && !t.hasWaiter && !l.isClosed && len(l.queue) < maxQueue {
 		err = nil
 	}
 	if err != nil {
-		l.lost++
-		t.dropped = true
+		l.lostRecords++
+		t.isDropped = true
 		t.resolve(l.refusal(err))
 		l.failed(1)
-		if l.cfg.Observer != nil && !l.oldest.IsZero() {
-			l.cfg.Observer.AuditSynced(t.at.Sub(l.oldest))
+		if l.cfg.Observer != nil && !l.oldestUnsynced.IsZero() {
+			l.cfg.Observer.AuditSynced(t.at.Sub(l.oldestUnsynced))
 		}
 		return t
 	}
 	l.queue = append(l.queue, t)
-	if l.oldest.IsZero() {
-		l.oldest = t.at
+	if l.oldestUnsynced.IsZero() {
+		l.oldestUnsynced = t.at
 	}
 	if l.cfg.Observer != nil {
-		l.cfg.Observer.AuditQueue(len(l.queue))
+		l.cfg.Observer.SetAuditQueue(len(l.queue))
 	}
 	select {
 	case l.wake <- struct{}{}:
@@ -295,11 +297,11 @@ func (l *Log) failed(n int) {
 
 func (t *Ticket) resolve(err *sqlstate.Error) {
 	t.err = err
-	t.wake()
+	t.wakeWaiter()
 }
 
-// wake wakes the waiting goroutine.
-func (t *Ticket) wake() {
+// wakeWaiter wakes the waiting goroutine.
+func (t *Ticket) wakeWaiter() {
 	if t.resolved != nil {
 		close(t.resolved)
 	}
@@ -318,7 +320,7 @@ func (l *Log) refusal(cause error) *sqlstate.Error {
 // Release returns nil when the record is as durable as the mode asks, and a refusal (58030) if it is not within the
 // deadline. It may be called more than once.
 func (t *Ticket) Release() *sqlstate.Error {
-	if !t.waits {
+	if !t.hasWaiter {
 		return t.log.waitForLag(t)
 	}
 	select {
@@ -337,7 +339,7 @@ func (t *Ticket) Release() *sqlstate.Error {
 		t.log.failed(1)
 	}
 	if t.state.Load() == ticketWritten {
-		<-t.resolved // closed at once
+		<-t.resolved // the log was closed meanwhile
 		return t.err
 	}
 	return t.log.refusal(t.log.timeoutError())
@@ -348,10 +350,10 @@ func (l *Log) waitForLag(t *Ticket) *sqlstate.Error {
 	if t.err != nil {
 		return t.err
 	}
-	var late <-chan time.Time // made only when there is something to wait for, which is rare
+	var lateTimer <-chan time.Time // made only when there is something to wait for, which is rare
 	for t.state.Load() != ticketWritten {
 		l.mu.Lock()
-		err, oldest, synced := l.broken, l.oldest, l.synced
+		err, oldest, synced := l.failure, l.oldestUnsynced, l.synced
 		l.mu.Unlock()
 		if err != nil {
 			return l.refusal(err)
@@ -359,25 +361,25 @@ func (l *Log) waitForLag(t *Ticket) *sqlstate.Error {
 		if oldest.IsZero() || l.cfg.Now().Sub(oldest) < maxLag {
 			return nil
 		}
-		if late == nil {
-			late = time.After(l.cfg.Deadline)
+		if lateTimer == nil {
+			lateTimer = time.After(l.cfg.Deadline)
 		}
 		select {
 		case <-synced:
-		case <-late:
-			return l.refusal(fmt.Errorf("the %s does not keep up", l.w.medium()))
+		case <-lateTimer:
+			return l.refusal(fmt.Errorf("the %s does not keep up", l.sink.medium()))
 		}
 	}
 	return nil
 }
 
-// Done queues the record of the outcome. It is called once, and does not wait.
-func (t *Ticket) Done(o Outcome) {
+// RecordOutcome queues the record of a decision's outcome. It is called once, and does not wait.
+func (t *Ticket) RecordOutcome(o Outcome) {
 	if t.log.cfg.Mode == Off || t.kind != KindDecision {
 		return
 	}
 	text := page()
-	*text = o.members(*text)
+	*text = o.appendMembers(*text)
 	t.log.add(&Ticket{kind: KindOutcome, text: text, decision: t})
 }
 
@@ -385,8 +387,8 @@ func (t *Ticket) Done(o Outcome) {
 // ends.
 func (l *Log) Close(ctx context.Context) error {
 	l.mu.Lock()
-	already := l.closed
-	l.closed = true
+	already := l.isClosed
+	l.isClosed = true
 	l.mu.Unlock()
 	if !already && l.cfg.Mode != Off {
 		close(l.closing)
@@ -399,21 +401,21 @@ func (l *Log) Close(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.broken != nil {
-		return fmt.Errorf("audit: close: %w", l.broken)
+	if l.failure != nil {
+		return fmt.Errorf("audit: close: %w", l.failure)
 	}
 	return nil
 }
 
-// run is the writing goroutine: it writes one group of records after the other.
-func (l *Log) run() {
+// writeLoop is the loop of the writing goroutine: it writes one group of records after the other.
+func (l *Log) writeLoop() {
 	defer close(l.done)
-	defer l.w.close()
+	defer l.sink.close()
 	var tick <-chan time.Time // set while records are unsynced or the sink has failed
 	switch {
-	case l.Broken() != nil:
+	case l.WriteFailure() != nil:
 		tick = time.After(retryEvery)
-	case !l.w.oldestUnsynced().IsZero():
+	case !l.sink.oldestUnsynced().IsZero():
 		tick = time.After(0)
 	}
 	for open := true; open; {
@@ -434,94 +436,95 @@ func (l *Log) run() {
 // writeQueued writes the queued records, or retries after an error, and returns when to call it again.
 func (l *Log) writeQueued(last bool) <-chan time.Time {
 	l.mu.Lock()
-	batch, broken, lost := l.queue, l.broken, l.lost
-	l.busy = l.cfg.Now()
+	batch, broken, lost := l.queue, l.failure, l.lostRecords
+	l.waitingSince = l.cfg.Now()
 	l.mu.Unlock()
 
 	began := time.Now()
-	kept, err := l.write(batch, broken != nil, lost, last)
+	kept, err := l.writeGroup(batch, broken != nil, lost, last)
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.busy = time.Time{}
+	l.waitingSince = time.Time{}
 	l.queue = l.queue[len(batch):] // only this goroutine removes records
 	if err == nil || kept {
-		l.lost -= lost
+		l.lostRecords -= lost
 	}
 	switch {
 	case err != nil && kept:
 		l.holdGroup(batch, err)
-		l.fail(nil, err)
+		l.failGroup(nil, err)
 	case err != nil:
-		l.fail(batch, err)
+		l.failGroup(batch, err)
 	default:
 		if broken != nil {
 			l.cfg.Log.Info("audit: writing works again", "lost", lost)
 		}
-		l.broken = nil
+		l.failure = nil
 	}
-	l.oldest = l.w.oldestUnsynced()
-	if l.oldest.IsZero() && len(l.queue) > 0 {
-		l.oldest = l.queue[0].at
+	l.oldestUnsynced = l.sink.oldestUnsynced()
+	if l.oldestUnsynced.IsZero() && len(l.queue) > 0 {
+		l.oldestUnsynced = l.queue[0].at
 	}
 	if l.cfg.Observer != nil {
-		l.cfg.Observer.AuditQueue(len(l.queue))
+		l.cfg.Observer.SetAuditQueue(len(l.queue))
 	}
-	if err != nil || l.w.oldestUnsynced().IsZero() {
+	if err != nil || l.sink.oldestUnsynced().IsZero() {
 		close(l.synced)
 		l.synced = make(chan struct{})
 	}
 	switch {
 	case err != nil: // an attempt that takes long before it fails is made less often
 		return time.After(max(retryEvery, 4*time.Since(began)))
-	case !l.w.oldestUnsynced().IsZero():
+	case !l.sink.oldestUnsynced().IsZero():
 		return time.After(syncEvery)
 	default:
 		return nil
 	}
 }
 
-// write makes a group durable and wakes its waiters. After an error either nothing was written, or the sink holds the
-// group and writes it when it works again (held).
-func (l *Log) write(batch []*Ticket, broken bool, lost uint64, last bool) (kept bool, _ error) {
+// writeGroup makes a group durable and wakes its waiters. After an error either nothing was written, or the sink keeps
+// the group and writes it once it works again (kept is true).
+func (l *Log) writeGroup(batch []*Ticket, broken bool, lost uint64, last bool) (kept bool, _ error) {
 	if broken {
-		if err := l.w.reopen(); err != nil {
+		if err := l.sink.reopen(); err != nil {
 			return false, err
 		}
 		for _, t := range l.heldGroup {
-			t.wake()
+			t.wakeWaiter()
 		}
 		l.heldGroup = nil
 	}
 	group := make([]*Ticket, 0, len(batch)+1)
 	if lost > 0 || broken {
-		group = append(group, &Ticket{kind: KindRecovery, at: l.cfg.Now(), body: Recovery{Cause: l.w.medium(), Lost: lost}})
+		group = append(group, &Ticket{kind: KindRecovery, at: l.cfg.Now(),
+			body: Recovery{Cause: l.sink.medium(), Lost: lost}})
 	}
 	for _, t := range batch {
 		switch {
-		case t.state.Load() == ticketGivenUp, t.decision != nil && t.decision.dropped:
-			t.dropped = true // the statement was refused, and so there is no outcome
+		case t.state.Load() == ticketGivenUp, t.decision != nil && t.decision.isDropped:
+			t.isDropped = true // the statement was refused, and so there is no outcome
 		default:
 			group = append(group, t)
 		}
 	}
-	gone := l.w.expired()
+	gone := l.sink.expired()
 	if gone != nil {
 		group = append(group, &Ticket{kind: KindCheckpoint, at: l.cfg.Now(), body: *gone})
 	}
-	oldest, err := l.w.append(group, l.cfg.Mode == Strict || last || gone != nil)
+	oldest, err := l.sink.append(group, l.cfg.Mode == Strict || last || gone != nil)
 	if err != nil {
-		return l.w.keepsGroup(), err
+		return l.sink.keepsGroup(), err
 	}
 	if gone != nil {
-		l.w.remove(*gone)
+		l.sink.remove(*gone)
 	}
 	for _, t := range group {
 		// A waiter that has just timed out has refused the statement: the record stays, and its outcome will have
 		// 58030.
 		t.state.CompareAndSwap(ticketPending, ticketWritten)
-		t.release()
-		t.wake()
+		t.releaseBuffer()
+		t.wakeWaiter()
 	}
 	if l.cfg.Observer != nil && !oldest.IsZero() {
 		l.cfg.Observer.AuditSynced(l.cfg.Now().Sub(oldest))
@@ -534,8 +537,8 @@ func (l *Log) write(batch []*Ticket, broken bool, lost uint64, last bool) (kept 
 func (l *Log) holdGroup(batch []*Ticket, err error) {
 	for _, t := range batch {
 		switch {
-		case t.dropped:
-		case !t.waits:
+		case t.isDropped:
+		case !t.hasWaiter:
 			l.heldGroup = append(l.heldGroup, t)
 		default:
 			l.failed(1)
@@ -544,23 +547,24 @@ func (l *Log) holdGroup(batch []*Ticket, err error) {
 	}
 }
 
-// fail tells the waiters of a group that failed, and keeps the records that nobody waits for. The caller holds mu.
-func (l *Log) fail(batch []*Ticket, err error) {
-	if was := l.broken; was == nil || isTransient(was) && !isTransient(err) {
+// failGroup tells the waiters of a group that it failed, and keeps the records that nobody waits for. The caller holds
+// mu.
+func (l *Log) failGroup(batch []*Ticket, err error) {
+	if was := l.failure; was == nil || isTransient(was) && !isTransient(err) {
 		l.cfg.Log.Error("audit: records cannot be written; statements of agents are refused until they can", "error", err)
 	}
-	l.broken = err
+	l.failure = err
 	kept := make([]*Ticket, 0, len(batch)+len(l.queue))
 	for _, tickets := range [][]*Ticket{batch, l.queue} {
 		for _, t := range tickets {
 			switch {
-			case t.dropped:
-			case !t.waits:
+			case t.isDropped:
+			case !t.hasWaiter:
 				kept = append(kept, t)
 			default:
-				l.lost++
+				l.lostRecords++
 				l.failed(1)
-				t.dropped = true
+				t.isDropped = true
 				t.resolve(l.refusal(err))
 			}
 		}

@@ -39,14 +39,14 @@ func TestOutcomesBelongToDecisions(t *testing.T) {
 						undone = append(undone, ticket)
 						for len(undone) > 0 && r.IntN(3) > 0 {
 							at := r.IntN(len(undone))
-							undone[at].Done(Outcome{Rows: 1, SQLState: "00000"})
+							undone[at].RecordOutcome(Outcome{Rows: 1, SQLState: "00000"})
 							undone = append(undone[:at], undone[at+1:]...)
 						}
 					}
 					disk.set(nil, nil)
 					eventually(t, l, fmt.Sprintf("after-%d", run))
 					for _, ticket := range undone {
-						ticket.Done(Outcome{Rows: 1, SQLState: "00000"})
+						ticket.RecordOutcome(Outcome{Rows: 1, SQLState: "00000"})
 					}
 					closeLog(t, l)
 				}

@@ -17,13 +17,13 @@ const followEvery = 200 * time.Millisecond
 type Cursor struct {
 	from    Source
 	segment int
-	after   uint64 // the last record before it in the segment; 0: none
+	after   uint64 // the number of the last record before the position, in the same segment; 0: none
 	offset  int64
 }
 
-// Newest passes the newest records to fn, oldest first: at least n that want accepts, if there are as many. It reads
-// whole segments from the last one back, and returns a cursor behind the newest record. Only the hash of each line is
-// checked.
+// Newest calls fn with the newest records, oldest first: with at least n that want accepts, if there are as many. It
+// reads whole segments from the last one back, and returns a cursor behind the newest record. Only the hash of each
+// line is checked.
 func Newest(from Source, n int, want func(Record) bool, fn func(Record) error) (*Cursor, error) {
 	segments, err := from.Segments()
 	if err != nil {
@@ -33,13 +33,13 @@ func Newest(from Source, n int, want func(Record) bool, fn func(Record) error) (
 	for begin > 0 && found < n {
 		begin--
 		c := Cursor{from: from, segment: segments[begin]}
-		err := c.read(func(r Record) error {
+		err := c.readSegment(func(r Record) error {
 			if want(r) {
 				found++
 			}
 			return nil
 		})
-		if errors.Is(err, fs.ErrNotExist) { // retention has removed it, and all before it
+		if errors.Is(err, fs.ErrNotExist) { // the retention has removed the segment, and all before it
 			begin++
 			break
 		}
@@ -50,21 +50,22 @@ func Newest(from Source, n int, want func(Record) bool, fn func(Record) error) (
 	c := &Cursor{from: from, segment: 1}
 	for _, segment := range segments[begin:] {
 		c.segment, c.after, c.offset = segment, 0, 0
-		if err := c.read(fn); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := c.readSegment(fn); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 	}
-	if begin == len(segments) && len(segments) > 0 { // n is 0
+	if begin == len(segments) && len(segments) > 0 { // here n is 0
 		c.segment = segments[len(segments)-1]
-		if err := c.read(func(Record) error { return nil }); err != nil {
+		if err := c.readSegment(func(Record) error { return nil }); err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
 }
 
-// read passes every complete record from the cursor to the end of its segment, and moves the cursor there.
-func (c *Cursor) read(fn func(Record) error) error {
+// readSegment calls fn with every complete record from the cursor to the end of its segment, and moves the cursor
+// there.
+func (c *Cursor) readSegment(fn func(Record) error) error {
 	f, err := c.from.Open(c.segment, c.after, c.offset)
 	if err != nil {
 		return err
@@ -82,7 +83,7 @@ func (c *Cursor) read(fn func(Record) error) error {
 		if err != nil {
 			return err
 		}
-		rec, why := parse(line)
+		rec, why := parseLine(line)
 		if why != "" {
 			return &ChainError{Segment: segmentName(c.segment), Why: why}
 		}
@@ -93,21 +94,21 @@ func (c *Cursor) read(fn func(Record) error) error {
 	}
 }
 
-// Rest passes the records that were written since, and returns.
-func (c *Cursor) Rest(fn func(Record) error) error {
+// ReadRest calls fn with the records that were written since, and returns.
+func (c *Cursor) ReadRest(fn func(Record) error) error {
 	for {
-		if more, err := c.step(fn); err != nil || !more {
+		if more, err := c.readRestOfSegment(fn); err != nil || !more {
 			return err
 		}
 	}
 }
 
-// Follow passes each record that is written from now on, until ctx ends.
+// Follow calls fn with each record that is written from now on, until ctx ends.
 func (c *Cursor) Follow(ctx context.Context, fn func(Record) error) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for {
-		more, err := c.step(fn)
+		more, err := c.readRestOfSegment(fn)
 		switch {
 		case err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled): // the caller has stopped it
 			return nil
@@ -124,13 +125,13 @@ func (c *Cursor) Follow(ctx context.Context, fn func(Record) error) error {
 	}
 }
 
-// step passes the rest of the segment, and moves to the next segment if there is one.
-func (c *Cursor) step(fn func(Record) error) (more bool, err error) {
+// readRestOfSegment calls fn with the rest of the segment, and moves to the next segment if there is one.
+func (c *Cursor) readRestOfSegment(fn func(Record) error) (more bool, err error) {
 	segments, err := c.from.Segments()
 	if err != nil {
 		return false, err
 	}
-	if err := c.read(fn); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := c.readSegment(fn); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
 	// The list of segments was read before: if there was a next segment, this one has been read to its end.

@@ -2,20 +2,21 @@ package audit
 
 // SubjectReport is the record of a report to a data subject: who asked and about whom, and nothing of its contents.
 type SubjectReport struct {
-	By       string `json:"by"`                // who asked
-	About    string `json:"about,omitempty"`   // a reference to the person; left out: the person is unknown
-	Database string `json:"database"`          // the database whose rows and registry it uses
-	Format   string `json:"format,omitempty"`  // json | html
-	Data     bool   `json:"data,omitempty"`    // the report includes a copy of the rows
-	Found    bool   `json:"found"`             // false: the person is unknown, and there is no report
-	Records  uint64 `json:"records,omitempty"` // number of records in the logs that were read
-	Intact   bool   `json:"intact"`            // those logs verify without faults
+	By string `json:"by"` // the person who asked for the report
+	// a reference to the person whom it is about; left out: the person is unknown
+	About      string `json:"about,omitempty"`
+	Database   string `json:"database"`          // the database whose rows and registry the report uses
+	Format     string `json:"format,omitempty"`  // the format: json or html
+	Data       bool   `json:"data,omitempty"`    // the report includes a copy of the rows
+	Found      bool   `json:"found"`             // false: the person is unknown, and there is no report
+	Records    uint64 `json:"records,omitempty"` // number of records in the logs that were read
+	LogsIntact bool   `json:"intact"`            // the logs that were read verify without faults
 }
 
 // SubjectReport queues the record and returns at once. The report may be handed out when [Ticket.Release] has returned
 // nil.
 func (l *Log) SubjectReport(m SubjectReport) *Ticket {
-	return l.add(&Ticket{kind: KindSubjectReport, body: m, waits: l.cfg.Mode != Off})
+	return l.add(&Ticket{kind: KindSubjectReport, body: m, hasWaiter: l.cfg.Mode != Off})
 }
 
 // Seq returns the number of the record, once Release has returned nil.

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// retainEvery is the time between two checks for segments whose retention is over.
+// retainEvery is the time between two searches for segments whose retention is over.
 const retainEvery = time.Hour
 
-// checkedRecently reports whether the last check was less than retainEvery ago. If the clock went back, it was long
-// ago.
-func checkedRecently(looked, now time.Time) bool {
+// isRecentCheck tells whether the last check was less than retainEvery ago. If the clock went back, the result is
+// false.
+func isRecentCheck(looked, now time.Time) bool {
 	since := now.Sub(looked)
 	return since >= 0 && since < retainEvery
 }
@@ -21,7 +21,7 @@ func checkedRecently(looked, now time.Time) bool {
 // expired returns the checkpoint for the segments whose newest record is older than the retention; nil: there are none.
 func (w *fileSink) expired() *Checkpoint {
 	now := w.cfg.Now()
-	if w.cfg.Retention <= 0 || checkedRecently(w.lastChecked, now) {
+	if w.cfg.Retention <= 0 || isRecentCheck(w.lastChecked, now) {
 		return nil
 	}
 	segments, err := listSegments(w.cfg.Dir)
@@ -52,7 +52,7 @@ func (w *fileSink) expired() *Checkpoint {
 		w.lastChecked = now
 		return nil
 	}
-	return &cp // lastChecked is set when the checkpoint is durable: on a full disk the next record tries again
+	return &cp // lastChecked is set once the checkpoint is durable, so that on a full disk the next record tries again
 }
 
 // remove removes, oldest first, the segments of a durable checkpoint.
@@ -60,7 +60,7 @@ func (w *fileSink) remove(cp Checkpoint) {
 	w.lastChecked = w.cfg.Now()
 	for _, r := range cp.Removed {
 		name := segmentName(r.Segment)
-		torn, err := filepath.Glob(filepath.Join(w.cfg.Dir, tornPrefix(r.Segment)+"*"))
+		torn, err := filepath.Glob(filepath.Join(w.cfg.Dir, tornFilePrefix(r.Segment)+"*"))
 		for _, path := range append(torn, filepath.Join(w.cfg.Dir, name)) {
 			if e := os.Remove(path); e != nil && !errors.Is(e, fs.ErrNotExist) {
 				err = errors.Join(err, e)

@@ -2,19 +2,19 @@ package audit
 
 import "time"
 
-// sink is where the writing goroutine puts records: files or a database.
+// sink is the place to which the writing goroutine writes records: files or a database.
 type sink interface {
 	// open finds the end of the chain. After an error that isTransient accepts, reopen opens the sink again.
 	open() error
-	// append writes a group. With sync, or if the last sync was long ago, it makes everything durable and returns when
-	// the oldest record of that was made. After an error nothing has changed, unless the sink keeps the group.
+	// append writes a group of records. With sync, or if the last sync was long ago, it makes everything durable, and
+	// returns the time of the oldest record of that. After an error nothing has changed, unless the sink keeps the group.
 	append(group []*Ticket, sync bool) (time.Time, error)
-	// keepsGroup reports whether the group of the failed append will be written before any other, since it may have
-	// been written already.
+	// keepsGroup tells whether the group of a failed append will be written before any other, since it may have been
+	// written already.
 	keepsGroup() bool
 	// reopen recovers from an error, and opens a sink that could not be opened before.
 	reopen() error
-	// oldestUnsynced returns when the oldest record was made that is not durable yet; zero: there is none.
+	// oldestUnsynced returns the time of the oldest record that is not durable yet; zero: there is none.
 	oldestUnsynced() time.Time
 	// expired returns the checkpoint for records whose retention is over; nil: there are none.
 	expired() *Checkpoint

@@ -9,10 +9,10 @@ import (
 
 // Source is a chain that can be read: a [Folder] or a [Store].
 type Source interface {
-	String() string // names it in messages
+	String() string // returns the name of the chain for messages
 	// Segments returns the numbers of the segments, in order. A valid chain has no gap in them.
 	Segments() ([]int, error)
-	// Open reads a segment, starting after this record, which ends at offset; 0, 0 is its beginning.
+	// Open reads a segment, beginning behind the record after, which ends at offset; 0, 0 is the segment's beginning.
 	Open(segment int, after uint64, offset int64) (io.ReadCloser, error)
 	// Size returns the size of a segment in bytes; 0: unknown.
 	Size(segment int) int64
@@ -26,7 +26,7 @@ func (f Folder) String() string { return string(f) }
 // Segments lists the files of the directory; fs.ErrNotExist if there is no directory.
 func (f Folder) Segments() ([]int, error) { return listSegments(string(f)) }
 
-// Open starts at the offset.
+// Open reads the segment's file from the offset.
 func (f Folder) Open(segment int, _ uint64, offset int64) (io.ReadCloser, error) {
 	file, err := os.Open(filepath.Join(string(f), segmentName(segment)))
 	if err != nil {

@@ -8,26 +8,26 @@ import (
 )
 
 // Store has the lines of one chain in another place than a folder. All methods but Remove are called by one goroutine,
-// and each must end in bounded time.
+// and each must end after a bounded time.
 type Store interface {
 	Source
-	// Take locks the chain for this process and connects, also again after an error. The error is [ErrUnreachable] if
-	// only the connection failed.
+	// Take locks the chain for this process and connects; it is also called again after an error. The error is
+	// [ErrUnreachable] if only the connection failed.
 	Take() error
 	// Append adds lines, of which the first is record number first. After an error it is unknown whether they were
 	// written: the same lines are sent again, and lines that are there already stay. After nil they are durable.
 	Append(first uint64, lines [][]byte) error
 	// Remove removes the records up to this one.
 	Remove(through uint64) error
-	// Segment returns the number of the segment that a record is in.
-	Segment(seq uint64) int
+	// SegmentOf returns the number of the segment in which a record is.
+	SegmentOf(seq uint64) int
 	Close()
 }
 
-// ErrUnreachable is in the error of a [Store] that cannot be reached now.
+// ErrUnreachable is wrapped in the error of a [Store] that cannot be reached now.
 var ErrUnreachable = errors.New("not reachable")
 
-// groupSize is how many lines are added at once.
+// groupSize is the number of lines that are added at once.
 const groupSize = 1000
 
 // storeSink is the sink that writes to a store. A group that it has begun to write it writes completely, with the same
@@ -36,18 +36,18 @@ type storeSink struct {
 	anchorSync
 	lines        lineWriter
 	store        Store
-	opened       bool // the end of the chain is known
+	endKnown     bool // the end of the chain is known
 	at           position
-	attempt      *attempt
-	startRecords []*Ticket // records to write first
+	attempt      *groupAttempt
+	startRecords []*Ticket // the records that are written first
 	lastChecked  time.Time // when records were last checked against the retention
 	removing     chan struct{}
 }
 
-// attempt is a group that is being written.
-type attempt struct {
+// groupAttempt is a group that is being written.
+type groupAttempt struct {
 	first  uint64
-	lines  [][]byte // lines that may not have been written yet
+	lines  [][]byte // the lines that may not have been written yet
 	end    position
 	oldest time.Time
 }
@@ -65,7 +65,7 @@ func (s *storeSink) open() error {
 	if err != nil {
 		return err
 	}
-	at := position{segment: 1, hash: genesis}
+	at := position{segment: 1, previousHash: genesisHash}
 	if len(segments) > 0 {
 		end, tail, err := readTail(s.store, segments)
 		if err == nil && len(tail) > 0 {
@@ -89,7 +89,7 @@ func (s *storeSink) open() error {
 			"records may have been cut off", "anchor", s.cfg.Anchor)
 		s.startRecords = append(s.startRecords, &Ticket{kind: KindRecovery, body: *recovery, at: s.cfg.Now()})
 	}
-	s.at, s.opened = at, true
+	s.at, s.endKnown = at, true
 	return nil
 }
 
@@ -97,8 +97,8 @@ func (s *storeSink) append(group []*Ticket, _ bool) (time.Time, error) {
 	if len(group) == 0 {
 		return time.Time{}, nil
 	}
-	a := &attempt{first: s.at.seq + 1, end: s.at, oldest: group[0].at}
-	hash := []byte(s.at.hash)
+	a := &groupAttempt{first: s.at.seq + 1, end: s.at, oldest: group[0].at}
+	hash := []byte(s.at.previousHash)
 	for _, t := range append(s.startRecords, group...) {
 		a.end.seq++
 		t.seq = a.end.seq
@@ -108,7 +108,7 @@ func (s *storeSink) append(group []*Ticket, _ bool) (time.Time, error) {
 		}
 		a.lines, hash = append(a.lines, line), next
 	}
-	a.end.hash = string(hash)
+	a.end.previousHash = string(hash)
 	s.startRecords, s.attempt = nil, a
 	if err := s.flush(); err != nil {
 		return time.Time{}, err
@@ -132,7 +132,7 @@ func (s *storeSink) flush() error {
 	}
 	if a != nil {
 		s.at, s.attempt = a.end, nil
-		s.at.segment = s.store.Segment(s.at.seq)
+		s.at.segment = s.store.SegmentOf(s.at.seq)
 		s.writeHead(s.at)
 	}
 	return nil
@@ -148,7 +148,7 @@ func (s *storeSink) oldestUnsynced() time.Time {
 }
 
 func (s *storeSink) reopen() error {
-	if !s.opened {
+	if !s.endKnown {
 		return s.open()
 	}
 	if err := s.store.Take(); err != nil {
@@ -161,10 +161,10 @@ func (s *storeSink) reopen() error {
 // their times.
 func (s *storeSink) expired() *Checkpoint {
 	now := s.cfg.Now()
-	if s.cfg.Retention <= 0 || checkedRecently(s.lastChecked, now) {
+	if s.cfg.Retention <= 0 || isRecentCheck(s.lastChecked, now) {
 		return nil
 	}
-	through, err := s.older(now.Add(-s.cfg.Retention))
+	through, err := s.newestBefore(now.Add(-s.cfg.Retention))
 	if err != nil {
 		s.cfg.Log.Error("audit: old records are not removed", "error", err)
 	}
@@ -174,23 +174,23 @@ func (s *storeSink) expired() *Checkpoint {
 	}
 	// Verify expects the checkpoint to name the segment of the record.
 	return &Checkpoint{Retention: s.cfg.Retention.String(),
-		Removed: []Removed{{s.store.Segment(through.Seq+1) - 1, through.Seq, through.Hash}}}
+		Removed: []Removed{{s.store.SegmentOf(through.Seq+1) - 1, through.Seq, through.Hash}}}
 }
 
-// older returns the newest record before this time, if it is not the newest of all; nil: there is none.
-func (s *storeSink) older(than time.Time) (*Record, error) {
+// newestBefore returns the newest record before a time, unless it is the newest of all; nil: there is none.
+func (s *storeSink) newestBefore(than time.Time) (*Record, error) {
 	segments, err := s.store.Segments()
 	if err != nil || len(segments) == 0 {
 		return nil, err
 	}
-	first, err := s.record(segments[0], 0)
+	first, err := s.recordAfter(segments[0], 0)
 	if err != nil || first == nil || !first.Time.Before(than) {
 		return nil, err
 	}
 	found := first
 	for low, high := first.Seq, s.at.seq; high-low > 1; {
 		middle := low + (high-low)/2
-		rec, err := s.record(s.store.Segment(middle), middle-1)
+		rec, err := s.recordAfter(s.store.SegmentOf(middle), middle-1)
 		if err != nil || rec == nil {
 			return nil, err
 		}
@@ -206,8 +206,8 @@ func (s *storeSink) older(than time.Time) (*Record, error) {
 	return found, nil
 }
 
-// record returns the record after this one.
-func (s *storeSink) record(segment int, after uint64) (*Record, error) {
+// recordAfter returns the first record of a segment after the record with a number.
+func (s *storeSink) recordAfter(segment int, after uint64) (*Record, error) {
 	in, err := s.store.Open(segment, after, 0)
 	if err != nil {
 		return nil, err
@@ -237,7 +237,7 @@ func (s *storeSink) remove(cp Checkpoint) {
 }
 
 func (s *storeSink) close() {
-	s.removing <- struct{}{} // waits for a removal in progress,
+	s.removing <- struct{}{} // wait for a removal in progress
 	s.anchorSync.close()
 	s.store.Close()
 }

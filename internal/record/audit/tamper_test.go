@@ -70,7 +70,7 @@ var tamperings = map[string]tampering{
 
 // anew writes the chain from a line on, so that numbers and hashes fit.
 func anew(lines []string, from int, code string, r *rand.Rand) []string {
-	prev := genesis
+	prev := genesisHash
 	if from > 0 {
 		prev = hashOf(lines[from-1])
 	}
@@ -102,7 +102,7 @@ func recoded(line, code string, r *rand.Rand) string {
 		out += rest[64 : len(rest)-3]
 	case "make up":
 		key, _ := NewKey([]byte(fmt.Sprintf("%032d", r.Int())))
-		out += kidMember + rest[64+len(kidMember):][:kidLen] + macMember + key.record(hashOf(out))
+		out += kidMember + rest[64+len(kidMember):][:kidLen] + macMember + key.recordCode(hashOf(out))
 	}
 	return out + "\"}\n"
 }

@@ -19,26 +19,28 @@ import (
 	"time"
 )
 
-// maxLine limits a line: a statement is at most 1 MiB, and its record is smaller.
+// maxLine bounds a line. A statement is at most 64 MiB, but its record has no text of it and is smaller.
 const maxLine = 8 << 20
 
 // Report is the result of [Verify].
 type Report struct {
-	Segments      int
-	Records       uint64
-	FirstSeq      uint64 // 1, unless retention has removed segments
-	LastSeq       uint64
-	LastHash      string         // a copy kept elsewhere lets a later Verify tell that nothing was cut off
+	Segments int
+	Records  uint64
+	FirstSeq uint64 // the number of the first record: 1, unless retention has removed segments
+	LastSeq  uint64
+	// the hash of the last record: with a copy kept elsewhere, a later Verify can tell that nothing was cut off
+	LastHash      string
 	Authenticated bool           // the newest record has a code, and every code was checked with the key
-	Coded         bool           // the newest record has a code
+	HasCodes      bool           // the newest record has a code
 	Anchored      uint64         // the newest record that an anchor names and the log has; 0: none
-	Recoveries    int            // records of a log that continued after a crash or a failed write
-	Checkpoints   int            // records of removed segments
-	Removed       []RemovedRange // records that retention removed before they could be read
-	Torn          int64          // bytes after the last whole record of the last segment: a write in progress or a crash
+	Recoveries    int            // the number of records of a log that continued after a crash or a failed write
+	Checkpoints   int            // the number of records about removed segments
+	Removed       []RemovedRange // the records that retention removed before they could be read
+	// the number of bytes after the last complete record of the last segment: of a write in progress, or of a crash
+	TornBytes int64
 }
 
-// RemovedRange has the numbers of the first and last of some records.
+// RemovedRange is a range of records, by the numbers of the first and the last.
 type RemovedRange struct{ First, Last uint64 }
 
 func (t RemovedRange) String() string {
@@ -73,10 +75,10 @@ func (b *ChainError) Error() string {
 	return fmt.Sprintf("the audit chain is broken at %s line %d: %s", b.Segment, b.Line, b.Why)
 }
 
-// VerifyOptions has what a chain is verified with, besides its own hashes.
+// VerifyOptions says with what a chain is verified, besides its own hashes.
 type VerifyOptions struct {
 	Key      Key                     // with a key, codes are checked, and the newest record must have one
-	Heads    []Head                  // records that had been written
+	Heads    []Head                  // records that are known to have been written
 	Progress func(done, total int64) // called from time to time with the bytes read; may be nil
 }
 
@@ -85,22 +87,22 @@ type VerifyOptions struct {
 // [VerifyOptions].
 func Verify(dir string) (Report, error) { return Walk(dir, nil) }
 
-// Walk verifies the chain and passes each record to fn, in order, as it goes.
+// Walk verifies the chain and calls fn with each record, in order, on the way.
 func Walk(dir string, fn func(Record) error) (Report, error) { return VerifyOptions{}.Walk(dir, fn) }
 
-// Walk is [Walk] with these options. A record may be passed to fn before a later one is found to be missing.
+// Walk is [Walk] with these options. fn may be called with a record before a later one is found to be missing.
 func (a VerifyOptions) Walk(dir string, fn func(Record) error) (Report, error) {
 	return a.Read(Folder(dir), fn)
 }
 
-// Read is [VerifyOptions.Walk] of any source.
+// Read is [VerifyOptions.Walk] for any source.
 func (a VerifyOptions) Read(from Source, fn func(Record) error) (Report, error) {
 	var r Report
 	segments, err := from.Segments()
 	if err != nil {
 		return r, err
 	}
-	c := chainWalk{against: a, fn: fn, report: &r, at: position{hash: genesis}, from: from}
+	c := chainWalk{options: a, fn: fn, report: &r, at: position{previousHash: genesisHash}, from: from}
 	if a.Progress != nil {
 		for _, n := range segments {
 			c.total += from.Size(n)
@@ -112,11 +114,11 @@ func (a VerifyOptions) Read(from Source, fn func(Record) error) (Report, error) 
 			return r, &ChainError{Segment: segmentName(segments[i-1] + 1), Why: "the segment is missing"}
 		}
 		before := c.at
-		tail, err := c.segment(n, i == 0)
-		r.Segments, r.LastSeq, r.LastHash = len(segments), c.at.seq, c.at.hash
-		if errors.Is(err, fs.ErrNotExist) && c.at.size == 0 { // retention may have removed it since it was listed
+		tail, err := c.checkSegment(n, i == 0)
+		r.Segments, r.LastSeq, r.LastHash = len(segments), c.at.seq, c.at.previousHash
+		if errors.Is(err, fs.ErrNotExist) && c.at.size == 0 { // retention may have removed the segment since it was listed
 			c.at = before
-			if segments, err = c.removedSince(n); err != nil {
+			if segments, err = c.remainingSegments(n); err != nil {
 				return r, err
 			}
 			i = -1
@@ -128,25 +130,26 @@ func (a VerifyOptions) Read(from Source, fn func(Record) error) (Report, error) 
 		if len(tail) > 0 && i != len(segments)-1 {
 			return r, &ChainError{Segment: segmentName(n), Why: "the segment ends within a record"}
 		}
-		r.Torn = int64(len(tail))
+		r.TornBytes = int64(len(tail))
 	}
-	return r, c.end()
+	return r, c.checkEnd()
 }
 
-// segment reads one segment. first is set for the segment that the walk begins with, and for that after removed ones.
-func (c *chainWalk) segment(n int, first bool) ([]byte, error) {
+// checkSegment reads one segment. first is set for the segment with which the walk begins, and for the one after
+// removed segments.
+func (c *chainWalk) checkSegment(n int, first bool) ([]byte, error) {
 	if first {
 		if err := c.beginAt(n); err != nil {
 			return nil, err
 		}
 	}
 	c.at.segment, c.at.size = n, 0
-	return walkSegment(c.from, &c.at, c.next)
+	return walkSegment(c.from, &c.at, c.checkNext)
 }
 
-// removedSince returns the segments that still exist, where this one is gone. Retention removes the oldest first: if an
-// older one still exists, somebody else has removed this one.
-func (c *chainWalk) removedSince(gone int) ([]int, error) {
+// remainingSegments returns the segments that still exist if the given one is gone. Retention removes the oldest first:
+// if an older segment still exists, somebody else has removed this one.
+func (c *chainWalk) remainingSegments(gone int) ([]int, error) {
 	segments, err := c.from.Segments()
 	if err != nil {
 		return nil, err
@@ -161,13 +164,13 @@ func (c *chainWalk) removedSince(gone int) ([]int, error) {
 // chainWalk is the state of a verification.
 type chainWalk struct {
 	from            Source
-	against         VerifyOptions
+	options         VerifyOptions
 	fn              func(Record) error
 	report          *Report
 	at              position
-	begin           Removed // the last removed segment
+	lastRemoved     Removed // the last segment that was removed
 	needsCheckpoint bool    // records before the first segment were removed
-	hasCheckpoint   bool    // a checkpoint names them
+	hasCheckpoint   bool    // a checkpoint names the removed records
 	done, total     int64
 }
 
@@ -180,7 +183,7 @@ func (c *chainWalk) beginAt(segment int) error {
 		return &ChainError{Segment: segmentName(1), Why: "the segment is missing"}
 	case segment > 1 && err != nil:
 		return err
-	case err != nil || first == nil || first.Seq <= 1 && segment == 1: // an error is found when the segment is read
+	case err != nil || first == nil || first.Seq <= 1 && segment == 1: // an error is found again when the segment is read
 		return nil
 	}
 	if c.report.Records > 0 { // segments were removed during the walk
@@ -194,13 +197,13 @@ func (c *chainWalk) beginAt(segment int) error {
 		c.report.Removed = append(c.report.Removed, gone)
 	}
 	c.needsCheckpoint = true
-	c.at.seq, c.at.hash = first.Seq-1, first.Prev
-	c.begin = Removed{segment - 1, c.at.seq, c.at.hash}
+	c.at.seq, c.at.previousHash = first.Seq-1, first.Prev
+	c.lastRemoved = Removed{segment - 1, c.at.seq, c.at.previousHash}
 	return nil
 }
 
-// next checks a record against the one before it.
-func (c *chainWalk) next(rec Record) error {
+// checkNext checks a record against the record before it.
+func (c *chainWalk) checkNext(rec Record) error {
 	r := c.report
 	if r.Records == 0 {
 		r.FirstSeq = rec.Seq
@@ -208,16 +211,16 @@ func (c *chainWalk) next(rec Record) error {
 	r.Records++
 	why := ""
 	switch {
-	case rec.MAC == "" && r.Coded:
+	case rec.MAC == "" && r.HasCodes:
 		why = "the record has no code, and those before it have"
-	case rec.MAC == "" || c.against.Key.secret == nil:
-	case rec.KeyID != c.against.Key.ID():
+	case rec.MAC == "" || c.options.Key.secret == nil:
+	case rec.KeyID != c.options.Key.ID():
 		why = fmt.Sprintf("the record was authenticated with key %s, which is not the one given", rec.KeyID)
-	case !hmac.Equal([]byte(rec.MAC), []byte(c.against.Key.record(rec.Hash))):
+	case !hmac.Equal([]byte(rec.MAC), []byte(c.options.Key.recordCode(rec.Hash))):
 		why = "the record was not written with the key: its code does not fit"
 	}
-	r.Coded = rec.MAC != ""
-	for _, h := range c.against.Heads {
+	r.HasCodes = rec.MAC != ""
+	for _, h := range c.options.Heads {
 		if h.Seq == rec.Seq && h.Hash != rec.Hash {
 			why = fmt.Sprintf("record %d is not the one that the anchor names", rec.Seq)
 		}
@@ -237,10 +240,10 @@ func (c *chainWalk) next(rec Record) error {
 		if err := json.Unmarshal(rec.Line, &cp); err != nil {
 			return &ChainError{Segment: segmentName(c.at.segment), Why: fmt.Sprintf("record %d is not a checkpoint", rec.Seq)}
 		}
-		c.hasCheckpoint = c.hasCheckpoint || slices.Contains(cp.Removed, c.begin)
+		c.hasCheckpoint = c.hasCheckpoint || slices.Contains(cp.Removed, c.lastRemoved)
 	}
-	if c.done += int64(len(rec.Line)); c.against.Progress != nil && r.Records%8192 == 0 {
-		c.against.Progress(c.done, c.total)
+	if c.done += int64(len(rec.Line)); c.options.Progress != nil && r.Records%8192 == 0 {
+		c.options.Progress(c.done, c.total)
 	}
 	if c.fn != nil {
 		return c.fn(rec)
@@ -248,21 +251,23 @@ func (c *chainWalk) next(rec Record) error {
 	return nil
 }
 
-// end checks what must follow from the last record.
-func (c *chainWalk) end() error {
+// checkEnd checks what must be true after the last record.
+func (c *chainWalk) checkEnd() error {
 	r := c.report
-	r.Authenticated = r.Coded && c.against.Key.secret != nil
+	r.Authenticated = r.HasCodes && c.options.Key.secret != nil
 	switch {
-	case c.needsCheckpoint && !c.hasCheckpoint && c.begin.Segment == 0:
+	case c.needsCheckpoint && !c.hasCheckpoint && c.lastRemoved.Segment == 0:
 		return &ChainError{Segment: segmentName(1),
-			Why: fmt.Sprintf("record %d is the first that is there, and no checkpoint stands for those before", c.begin.Seq+1)}
+			Why: fmt.Sprintf("record %d is the first that is there, and no checkpoint stands for those before",
+				c.lastRemoved.Seq+1)}
 	case c.needsCheckpoint && !c.hasCheckpoint:
-		return &ChainError{Segment: segmentName(c.begin.Segment), Why: "the segment is missing, and no checkpoint stands for it"}
-	case c.against.Key.secret != nil && r.Records > 0 && !r.Coded:
+		return &ChainError{Segment: segmentName(c.lastRemoved.Segment),
+			Why: "the segment is missing, and no checkpoint stands for it"}
+	case c.options.Key.secret != nil && r.Records > 0 && !r.HasCodes:
 		return &ChainError{Segment: segmentName(c.at.segment),
 			Why: fmt.Sprintf("record %d has no code: it was written without the key", r.LastSeq)}
 	}
-	for _, h := range c.against.Heads {
+	for _, h := range c.options.Heads {
 		if h.Seq > r.LastSeq {
 			return &ChainError{Segment: segmentName(max(c.at.segment, 1)),
 				Why: fmt.Sprintf(
@@ -301,10 +306,10 @@ func readTail(from Source, segments []int) (position, []byte, error) {
 	if err != nil {
 		return position{}, nil, err
 	}
-	at := position{segment: last, hash: genesis}
+	at := position{segment: last, previousHash: genesisHash}
 	switch {
 	case first != nil:
-		at.seq, at.hash = first.Seq-1, first.Prev
+		at.seq, at.previousHash = first.Seq-1, first.Prev
 	case len(segments) > 1:
 		before, tail, err := readTail(from, segments[:len(segments)-1])
 		if err != nil {
@@ -313,7 +318,7 @@ func readTail(from Source, segments []int) (position, []byte, error) {
 		if len(tail) > 0 {
 			return position{}, nil, &ChainError{Segment: segmentName(before.segment), Why: "the segment ends within a record"}
 		}
-		at.seq, at.hash = before.seq, before.hash
+		at.seq, at.previousHash = before.seq, before.previousHash
 	}
 	tail, err := walkSegment(from, &at, nil)
 	return at, tail, err
@@ -345,7 +350,7 @@ func readFirst(f io.Reader, segment string) (*Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
-	rec, why := parse(line)
+	rec, why := parseLine(line)
 	if why != "" {
 		return nil, &ChainError{Segment: segment, Line: 1, Why: why}
 	}
@@ -372,12 +377,12 @@ func walkSegment(from Source, at *position, fn func(Record) error) ([]byte, erro
 		if err != nil { // an error of the disk or the server, not of the chain
 			return nil, fmt.Errorf("audit: read %s: %w", name, err)
 		}
-		rec, why := parse(line)
+		rec, why := parseLine(line)
 		switch {
 		case why != "":
 		case rec.Seq != at.seq+1:
 			why = fmt.Sprintf("record %d follows record %d", rec.Seq, at.seq)
-		case rec.Prev != at.hash:
+		case rec.Prev != at.previousHash:
 			why = "the record before it is not the one it names"
 		}
 		if why != "" {
@@ -392,7 +397,7 @@ func walkSegment(from Source, at *position, fn func(Record) error) ([]byte, erro
 				return nil, err
 			}
 		}
-		at.seq, at.hash, at.size = rec.Seq, rec.Hash, at.size+int64(len(line))
+		at.seq, at.previousHash, at.size = rec.Seq, rec.Hash, at.size+int64(len(line))
 	}
 }
 
@@ -420,9 +425,9 @@ const (
 	kidLen     = 8
 )
 
-// parse checks a line by itself and returns what is wrong with it. The code of its hash is checked elsewhere, with the
-// key.
-func parse(line []byte) (Record, string) {
+// parseLine checks a line by itself, and returns what is wrong with it. The code of its hash is checked elsewhere, with
+// the key.
+func parseLine(line []byte) (Record, string) {
 	var rec Record
 	end := len(line) - len("\"}\n")
 	if coded := end - 2*sha256.Size - len(macMember); coded > 0 && string(line[coded:coded+len(macMember)]) == macMember {

@@ -11,20 +11,20 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// Material has everything that a report is made from.
+// Material has everything from which a report is made.
 type Material struct {
 	Subject           string
 	Database          string
 	Now               time.Time
-	By                string // who made it
+	MadeBy            string // the person who made it
 	Controller        string
 	Contact           string
 	Duration          time.Duration // how long a TEMPORARY consent lasts; 0: the default
 	InteractionsRenew bool          // an interaction renews a TEMPORARY consent
 
-	Current        []consent.Record // newest record of each consent; empty: the registry does not know the subject
-	History        []consent.Record // oldest first
-	StatedConsents []Stated         // consents in tables of the application's own
+	Current        []consent.Record // the newest record of each consent; empty: the registry does not know the subject
+	History        []consent.Record // the records of the subject, oldest first
+	StatedConsents []Stated         // the consents in tables of the application
 	Rows           []Rows
 	Retrievals     *Collector
 	Logs           []Log
@@ -41,7 +41,7 @@ func Assemble(m Material) (*Report, error) {
 		return nil, consent.NewNotFound()
 	}
 	r := &Report{
-		Version: 1, MadeAt: m.Now.UTC(), MadeBy: m.By, Database: m.Database, Subject: m.Subject,
+		Version: 1, MadeAt: m.Now.UTC(), MadeBy: m.MadeBy, Database: m.Database, Subject: m.Subject,
 		Controller:  Controller{m.Controller, m.Contact},
 		LawfulBasis: []Basis{}, Retention: []Retention{}, Recipients: []Recipient{}, Data: []TableData{},
 		History: []Entry{}, Logs: m.Logs,
@@ -55,7 +55,7 @@ func Assemble(m Material) (*Report, error) {
 		}
 	}
 	if m.Retrievals != nil {
-		m.Retrievals.fill(r)
+		m.Retrievals.fillReport(r)
 	}
 	if r.Retrievals.List == nil {
 		r.Retrievals.List = []Retrieval{}
@@ -63,23 +63,23 @@ func Assemble(m Material) (*Report, error) {
 	if r.Calls.List == nil {
 		r.Calls.List = []FaceCall{}
 	}
-	m.consents(r)
+	m.fillConsents(r)
 	for _, rows := range m.Rows {
 		r.Data = append(r.Data, rows.data())
 	}
 	for _, rec := range m.History {
 		r.History = append(r.History, entry(rec))
 	}
-	m.sources(r)
+	m.fillSources(r)
 	r.Rights = rights(r.Controller)
-	r.Limits, r.ToComplete = m.limits(), toComplete(r.Controller)
+	r.Limits, r.ToComplete = m.reportLimits(), missingStatements(r.Controller)
 	return r, nil
 }
 
-// consents fills in the present consents: grounds, purposes, categories, and how long data are kept.
-func (m Material) consents(r *Report) {
+// fillConsents fills in the present consents: grounds, purposes, categories, and how long data are kept.
+func (m Material) fillConsents(r *Report) {
 	purposes, categories := map[string]bool{}, map[string]bool{}
-	for _, rec := range m.History { // purposes of all consents, active or not
+	for _, rec := range m.History { // the purposes of all consents, active or not
 		for _, p := range rec.Purposes {
 			purposes[p] = false
 		}
@@ -87,20 +87,20 @@ func (m Material) consents(r *Report) {
 			categories[c] = false
 		}
 	}
-	var standing []string
+	var activeTexts []string
 	for _, rec := range m.Current {
-		active := rec.ActiveAt(m.Now)
+		active := rec.IsActiveAt(m.Now)
 		r.Active = r.Active || active
 		r.LawfulBasis = append(r.LawfulBasis, Basis{
 			Article: "Article 6(1)(a) GDPR", Text: basisText(rec, m.Now), Active: active,
 			Consent: Consent{
 				Grantee: rec.Grantee, Scope: rec.Scope, State: string(rec.StateAt(m.Now)), DPV: rec.StateAt(m.Now).
-						DPV(), Stream: stream(rec.Stream),
+						DPVTerm(), Stream: stream(rec.Stream),
 				GivenAt: optionalTime(rec.GivenAt), ExpiresAt: optionalTime(rec.EndsAt()), Record: rec.Number,
 			},
 		})
 		r.Retention = append(r.Retention, m.retention(rec))
-		standing = append(standing, describeConsent(rec, m.since(rec), m.Now))
+		activeTexts = append(activeTexts, describeConsent(rec, m.stateSince(rec), m.Now))
 		if !active {
 			continue
 		}
@@ -114,18 +114,18 @@ func (m Material) consents(r *Report) {
 	for _, s := range m.StatedConsents {
 		r.Active = r.Active || s.Active
 		r.LawfulBasis, r.Retention = append(r.LawfulBasis, s.basis()), append(r.Retention, s.retention())
-		standing = append(standing, s.text())
+		activeTexts = append(activeTexts, s.describe())
 	}
 	switch {
-	case len(standing) == 0:
+	case len(activeTexts) == 0:
 		r.ConsentState = "No consent of this person is recorded."
 		r.Retention = append(r.Retention, Retention{
 			Grantee: consent.Everybody, Scope: consent.Everything,
 			Period: "No consent sets a period. The controller has to say how long the data are kept."})
 	case r.Active:
-		r.ConsentState = "Consent is active: " + strings.Join(standing, "; ") + "."
+		r.ConsentState = "Consent is active: " + strings.Join(activeTexts, "; ") + "."
 	default:
-		r.ConsentState = "No consent is active: " + strings.Join(standing, "; ") + "."
+		r.ConsentState = "No consent is active: " + strings.Join(activeTexts, "; ") + "."
 	}
 	used := map[string]uint64{}
 	if m.Retrievals != nil {
@@ -143,7 +143,7 @@ func (m Material) consents(r *Report) {
 	}
 }
 
-// CategoryText describes a category of a stream; "": it is one of the application's own.
+// CategoryText describes a category of a stream; "": the category is the application's own.
 func CategoryText(name string) string {
 	top, _, _ := strings.Cut(name, "/")
 	return categoryTexts[top]
@@ -173,7 +173,7 @@ func basisText(rec consent.Record, now time.Time) string {
 	}
 }
 
-// describeConsent says in words what a consent is.
+// describeConsent says in words what a consent permits.
 func describeConsent(rec consent.Record, since, now time.Time) string {
 	out := string(rec.StateAt(now))
 	if rec.Stream != "" {
@@ -190,15 +190,15 @@ func describeConsent(rec consent.Record, since, now time.Time) string {
 		return out + " since " + Instant(since)
 	case rec.ExpiresAt.IsZero():
 		return out
-	case rec.ActiveAt(now):
+	case rec.IsActiveAt(now):
 		return out + " until " + Instant(rec.ExpiresAt)
 	default:
 		return out + " since " + Instant(rec.ExpiresAt)
 	}
 }
 
-// since is when a consent came into its present state.
-func (m Material) since(rec consent.Record) time.Time {
+// stateSince returns when a consent came into its present state.
+func (m Material) stateSince(rec consent.Record) time.Time {
 	at := rec.At
 	for _, r := range slices.Backward(m.History) {
 		if r.Key != rec.Key || r.Number > rec.Number || r.Event == consent.EventAppointed || r.Event == consent.EventDismissed {
@@ -217,7 +217,7 @@ func Instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UT
 
 func (m Material) retention(rec consent.Record) Retention {
 	out := Retention{Grantee: rec.Grantee, Scope: rec.Scope, Stream: stream(rec.Stream)}
-	active := rec.ActiveAt(m.Now)
+	active := rec.IsActiveAt(m.Now)
 	switch {
 	case active && rec.Stream == consent.Temporary:
 		length := m.Duration
@@ -234,7 +234,7 @@ func (m Material) retention(rec consent.Record) Retention {
 	case active && rec.Stream == consent.Anonymous:
 		out.Period = "Data newer than the consent are used in aggregated statistics only; no date is set. Older data " +
 			"become anonymous."
-		out.Steps = decay(rec)
+		out.Steps = decaySteps(rec)
 		if len(out.Steps) > 0 {
 			out.Until = &out.Steps[len(out.Steps)-1].At
 		}
@@ -248,19 +248,19 @@ func (m Material) retention(rec consent.Record) Retention {
 		out.Period = "Consent was refused: no data are kept for it."
 	default:
 		out.Period = "The consent has ended: the data are hidden from agents, and the next sweep deletes or anonymises them."
-		out.Until = optionalTime(m.since(rec))
+		out.Until = optionalTime(m.stateSince(rec))
 		if rec.State == consent.Given {
 			out.Until = optionalTime(rec.ExpiresAt)
 		}
-		if at, what := m.swept(rec); what != "" {
+		if at, what := m.sweptData(rec); what != "" {
 			out.Period = "The consent has ended: the data that it covered were " + what + " on " + Instant(at) + "."
 		}
 	}
 	return out
 }
 
-// swept tells what was done with the data of a consent that has ended, and when; "": nothing yet.
-func (m Material) swept(rec consent.Record) (at time.Time, what string) {
+// sweptData tells what was done with the data of a consent that has ended, and when; "": nothing yet.
+func (m Material) sweptData(rec consent.Record) (at time.Time, what string) {
 	for _, r := range slices.Backward(m.History) {
 		switch {
 		case r.Key != rec.Key || r.Number > rec.Number:
@@ -275,8 +275,8 @@ func (m Material) swept(rec consent.Record) (at time.Time, what string) {
 	return time.Time{}, ""
 }
 
-// decay returns the days on which older data are anonymised.
-func decay(rec consent.Record) []Step {
+// decaySteps returns the days on which older data are anonymised.
+func decaySteps(rec consent.Record) []Step {
 	if rec.DecayFrom.IsZero() {
 		return nil
 	}
@@ -306,24 +306,24 @@ func (r Rows) data() TableData {
 func entry(rec consent.Record) Entry {
 	return Entry{
 		Record: rec.Number, At: rec.At.UTC(), Event: string(rec.Event), Grantee: rec.Grantee, Scope: rec.Scope,
-		State: string(rec.State), DPV: rec.State.DPV(),
+		State: string(rec.State), DPV: rec.State.DPVTerm(),
 		Stream: stream(rec.Stream), Categories: nonNil(rec.Categories), Purposes: nonNil(rec.Purposes),
 		GivenAt: optionalTime(rec.GivenAt), ExpiresAt: optionalTime(rec.EndsAt()),
-		Grantor: rec.Grantor, ByRole: string(rec.By.Role), By: rec.By.ID, Via: rec.Via, Reason: rec.Reason,
+		Grantor: rec.Grantor, ByRole: string(rec.RecordedBy.Role), By: rec.RecordedBy.ID, Via: rec.Via, Reason: rec.Reason,
 		Evidence: rec.Evidence, Guardian: rec.Guardian,
 		Controller: rec.Controller,
 	}
 }
 
-// sources lists where the data come from, as far as the registry knows.
-func (m Material) sources(r *Report) {
+// fillSources lists the origins of the data, as far as the registry knows them.
+func (m Material) fillSources(r *Report) {
 	r.Sources = []string{}
 	ways := map[string]bool{}
 	for _, rec := range m.History {
 		if rec.Event == consent.EventReported {
 			continue
 		}
-		who := string(rec.By.Role)
+		who := string(rec.RecordedBy.Role)
 		if rec.Via != "" {
 			who += ", by " + rec.Via
 		}
@@ -359,8 +359,8 @@ func rights(c Controller) []Right {
 	}
 }
 
-// limits lists what must not be concluded from the report.
-func (m Material) limits() []string {
+// reportLimits lists the conclusions that must not be drawn from the report.
+func (m Material) reportLimits() []string {
 	out := []string{
 		"The report does not have what the owners of the database have read themselves, past pgconsent.",
 		"A statement is called possible if the log does not show whether rows of this person were in its answer. " +
@@ -389,7 +389,7 @@ func (m Material) limits() []string {
 	return out
 }
 
-func toComplete(c Controller) []string {
+func missingStatements(c Controller) []string {
 	var out []string
 	if c.Name == "" {
 		out = append(out, "Who the controller is (consent.controller in the configuration)")

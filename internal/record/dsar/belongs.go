@@ -8,26 +8,29 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Table is a table whose rows belong to data subjects, by the policy.
+// Table is a table whose rows belong to data subjects, as the policy says.
 type Table struct {
 	Relation *catalog.Relation
-	Links    []Link   // a row is the subject's if any of them leads to the subject
-	Names    []string // names by which statements reach its rows: its own, those of its children and of views over it
+	Links    []Link // the links to subjects: a row is the subject's if any of them leads to the subject
+	// the names by which statements reach the table's rows: its own, those of its children, and those of views over it
+	Names []string
 }
 
 // Link leads from a row to a subject.
 type Link struct {
 	Hops   []Hop
-	Column string         // a column that equals the subject's id; or
-	List   predicate.List // a list that contains it
+	Column string         // a column that equals the subject's id; "": List is set
+	List   predicate.List // a list that contains the subject's id
 }
 
-// Hop leads to rows of the table of its Step: by columns or, without columns, to the rows from which a row was
+// Hop leads to rows of the table of its Step by columns. Without columns, it leads to the rows from which a row was
 // made.
 type Hop struct {
 	predicate.Step
-	Origins   []predicate.Origin // how the row was made
-	Recursive bool               // the row itself, or any row of the same table from which it was made, directly or indirectly
+	MadeFrom []predicate.Origin // how the row was made
+	// the hop also leads to all rows of the same table from which the row was made, directly or indirectly, and to the row
+	// itself
+	Recursive bool
 }
 
 // Tables returns the tables of a policy whose rows belong to data subjects, by name: through the attribute that the
@@ -36,13 +39,13 @@ func Tables(p *policy.Policy) []Table {
 	b := linkCollector{policy: p, links: map[catalog.Name][]Link{}, relations: map[catalog.Name]*catalog.Relation{},
 		visited: map[catalog.Name]bool{}, selfOrigins: map[catalog.Name][]predicate.Origin{}}
 	for _, t := range p.Tables() {
-		b.persons(t.Rows)
+		b.findPersonTables(t.Rows)
 		if t.Aggregate != nil {
-			b.persons(t.Aggregate.Rows)
+			b.findPersonTables(t.Aggregate.Rows)
 		}
 	}
 	for _, t := range p.Tables() {
-		b.collect(t)
+		b.collectLinks(t)
 	}
 	var out []Table
 	for name, links := range b.links {
@@ -68,24 +71,24 @@ type linkCollector struct {
 	selfOrigins map[catalog.Name][]predicate.Origin // tables whose rows are made from other rows of the same table
 }
 
-// eachNode visits the nodes that are conditions on the row itself.
-func eachNode(n predicate.Node, visit func(predicate.Node)) {
+// forEachNode calls visit for the nodes that are conditions on the row itself.
+func forEachNode(n predicate.Node, visit func(predicate.Node)) {
 	visit(n)
 	switch n := n.(type) {
 	case predicate.All:
 		for _, part := range n {
-			eachNode(part, visit)
+			forEachNode(part, visit)
 		}
 	case predicate.Any:
 		for _, part := range n {
-			eachNode(part, visit)
+			forEachNode(part, visit)
 		}
 	}
 }
 
-// persons finds the tables with a row for each person: those that consent rules lead to.
-func (b *linkCollector) persons(n predicate.Node) {
-	eachNode(n, func(n predicate.Node) {
+// findPersonTables finds the tables that have a row for each person: those to which consent rules lead.
+func (b *linkCollector) findPersonTables(n predicate.Node) {
+	forEachNode(n, func(n predicate.Node) {
 		c, ok := n.(predicate.Consent)
 		if !ok || len(c.Steps) == 0 {
 			return
@@ -99,30 +102,30 @@ func (b *linkCollector) persons(n predicate.Node) {
 
 func (b *linkCollector) add(r *catalog.Relation, l Link) {
 	b.relations[r.Name] = r
-	if slices.ContainsFunc(b.links[r.Name], l.same) {
+	if slices.ContainsFunc(b.links[r.Name], l.equals) {
 		return
 	}
 	b.links[r.Name] = append(b.links[r.Name], l)
 }
 
-func (l Link) same(other Link) bool {
+func (l Link) equals(other Link) bool {
 	return l.Column == other.Column && l.List == other.List && slices.EqualFunc(l.Hops, other.Hops, func(x, y Hop) bool {
 		return x.Relation.Name == y.Relation.Name && x.Column == y.Column && x.From == y.From &&
 			slices.Equal(x.MorePairs, y.MorePairs) && x.Recursive == y.Recursive &&
-			slices.EqualFunc(x.Origins, y.Origins, func(m, n predicate.Origin) bool {
+			slices.EqualFunc(x.MadeFrom, y.MadeFrom, func(m, n predicate.Origin) bool {
 				return m.MadeFromCondition("r", "s") == n.MadeFromCondition("r", "s")
 			})
 	})
 }
 
-// collect collects the links of a table of the policy.
-func (b *linkCollector) collect(t *policy.Table) {
+// collectLinks collects the links of a table of the policy.
+func (b *linkCollector) collectLinks(t *policy.Table) {
 	r := t.Relation
 	if b.visited[r.Name] {
 		return
 	}
 	b.visited[r.Name] = true
-	if t.Observed != nil { // the rule that would be enforced names the subject
+	if t.Observed != nil { // the rule that enforcing would apply names the subject
 		t = t.Observed
 	}
 	b.node(r, t.Rows)
@@ -138,21 +141,21 @@ func (b *linkCollector) collect(t *policy.Table) {
 	}
 }
 
-// recursiveLinks returns the links of a table. Where its rows are made from each other, the rows that a row was made
-// from also name its subject.
+// recursiveLinks returns the links of a table. If its rows are made from each other, the rows from which a row was made
+// also name its subject.
 func (b *linkCollector) recursiveLinks(r *catalog.Relation) []Link {
 	out, ways := slices.Clone(b.links[r.Name]), b.selfOrigins[r.Name]
 	if len(ways) == 0 || len(r.PrimaryKey) == 0 {
 		return out
 	}
 	for i, l := range out {
-		out[i].Hops = append([]Hop{{Step: predicate.Step{Relation: r}, Origins: ways, Recursive: true}}, l.Hops...)
+		out[i].Hops = append([]Hop{{Step: predicate.Step{Relation: r}, MadeFrom: ways, Recursive: true}}, l.Hops...)
 	}
 	return out
 }
 
 func (b *linkCollector) node(r *catalog.Relation, n predicate.Node) {
-	eachNode(n, func(n predicate.Node) {
+	forEachNode(n, func(n predicate.Node) {
 		switch n := n.(type) {
 		case predicate.Own:
 			if n.Attribute == b.policy.SubjectAttribute() {
@@ -167,11 +170,11 @@ func (b *linkCollector) node(r *catalog.Relation, n predicate.Node) {
 				b.add(r, Link{Hops: hops(n.Steps), Column: last.Relation.PrimaryKey[0]})
 			}
 		case predicate.Recorded:
-			b.add(r, subjects(n))
+			b.add(r, subjectLink(n))
 		case predicate.Registered:
-			b.add(r, subjects(n.Subjects))
+			b.add(r, subjectLink(n.Subjects))
 		case predicate.Visible:
-			b.through(r, Hop{Step: predicate.Step{Relation: n.Relation, Column: n.Column, From: n.From,
+			b.addLinksThrough(r, Hop{Step: predicate.Step{Relation: n.Relation, Column: n.Column, From: n.From,
 				MorePairs: n.MorePairs}}, n.Rows)
 		case predicate.Derived:
 			if n.Table().Name == r.Name {
@@ -181,14 +184,14 @@ func (b *linkCollector) node(r *catalog.Relation, n predicate.Node) {
 				}
 				return
 			}
-			b.through(r, Hop{Step: predicate.Step{Relation: n.Table()}, Origins: []predicate.Origin{n.Origin}},
+			b.addLinksThrough(r, Hop{Step: predicate.Step{Relation: n.Table()}, MadeFrom: []predicate.Origin{n.Origin}},
 				n.SourceCondition())
 		}
 	})
 }
 
-// subjects returns the link of consents in the registry.
-func subjects(n predicate.Recorded) Link {
+// subjectLink returns the link to the subjects of a consent.
+func subjectLink(n predicate.Recorded) Link {
 	l := Link{Hops: hops(n.Steps), Column: n.Subject}
 	if n.Subject == "" {
 		l.List = n.Subjects
@@ -204,13 +207,13 @@ func hops(steps []predicate.Step) []Hop {
 	return out
 }
 
-// through adds the links of another table by way of a hop: its own links, and those of the rule that is applied to it
-// here. A table that the policy does not list has no others.
-func (b *linkCollector) through(r *catalog.Relation, way Hop, rule predicate.Node) {
+// addLinksThrough adds the links of another table that a hop reaches: its own links, and those of the rule that applies
+// to it here. A table that the policy does not list has no links of its own.
+func (b *linkCollector) addLinksThrough(r *catalog.Relation, way Hop, rule predicate.Node) {
 	to := way.Relation
 	next, listed := b.policy.Table(to.Name)
 	if listed {
-		b.collect(next)
+		b.collectLinks(next)
 	}
 	own := b.links[to.Name]
 	b.links[to.Name] = slices.Clone(own)

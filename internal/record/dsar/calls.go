@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// Calls are calls of HTTP, MCP and the console that were about the subject.
+// Calls are the calls by HTTP, MCP and the console that were about the subject.
 type Calls struct {
 	Number uint64     `json:"number"`
-	Left   uint64     `json:"left_out"` // the oldest
-	List   []FaceCall `json:"list"`     // the oldest first
+	Left   uint64     `json:"left_out"` // the number of calls that are left out, the oldest ones
+	List   []FaceCall `json:"list"`     // the calls, oldest first
 }
 
 // FaceCall is one call.
 type FaceCall struct {
 	At        time.Time `json:"at"`
 	Face      string    `json:"face"`
-	By        string    `json:"by,omitempty"` // name of the caller's token; left out: a person
+	By        string    `json:"by,omitempty"` // the name of the caller's token; left out: the caller is a person
 	Role      string    `json:"role"`
 	You       bool      `json:"by_subject"` // the subject was the caller
 	Operation string    `json:"operation"`
@@ -28,23 +28,24 @@ type FaceCall struct {
 	Record    uint64    `json:"record"`
 }
 
-// Call adds a call; [Scan] calls it. A caller is named by the name of a token; one person is not named to another.
-func (c *Collector) Call(call FaceCall) {
+// AddCall adds a call; [Scan] calls this method. A caller is named by the name of a token; one person is not named to
+// another.
+func (c *Collector) AddCall(call FaceCall) {
 	call.Log, call.You = c.Log, call.By != "" && slices.Contains(c.OnBehalfOf, call.By)
 	if strings.HasPrefix(call.By, "ref:") {
 		call.By = ""
 	}
 	c.callCount++
 	c.calls = append(c.calls, call)
-	if c.MostPossible > 0 && len(c.calls) >= 2*c.MostPossible+1024 {
+	if c.MaxPossible > 0 && len(c.calls) >= 2*c.MaxPossible+1024 {
 		c.trimCalls()
 	}
 }
 
-// trimCalls keeps the newest calls.
+// trimCalls keeps only the newest calls.
 func (c *Collector) trimCalls() {
 	slices.SortStableFunc(c.calls, func(a, b FaceCall) int { return a.At.Compare(b.At) })
-	if c.MostPossible > 0 && len(c.calls) > c.MostPossible {
-		c.calls = slices.Clone(c.calls[len(c.calls)-c.MostPossible:])
+	if c.MaxPossible > 0 && len(c.calls) > c.MaxPossible {
+		c.calls = slices.Clone(c.calls[len(c.calls)-c.MaxPossible:])
 	}
 }

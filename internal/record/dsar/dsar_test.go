@@ -67,7 +67,7 @@ func write(t testing.TB, dir string, all []ran) {
 			Tables: []audit.Table{{Name: r.table}}, Attributes: map[string]string{"verdict": "allow", "name": "public.notes"},
 		})
 		if !r.open && r.verdict == "allow" {
-			ticket.Done(audit.Outcome{Rows: r.rows, SQLState: "00000", Keys: r.keys})
+			ticket.RecordOutcome(audit.Outcome{Rows: r.rows, SQLState: "00000", Keys: r.keys})
 		}
 	}
 	if err := log.Close(context.Background()); err != nil {
@@ -86,7 +86,8 @@ func commit(session, table string, keys ...string) audit.Keys {
 func scan(t testing.TB, dir string, c *dsar.Collector) dsar.LogRead {
 	t.Helper()
 	c.Log = dir
-	read, err := dsar.Scan{From: audit.Folder(dir), Database: "app", Tables: tables, Access: c.Access}.Run(t.Context())
+	read, err := dsar.Scan{From: audit.Folder(dir), Database: "app", Tables: tables,
+		OnAccess: c.AddAccess}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +123,7 @@ func TestWhoHadWhat(t *testing.T) {
 		t.Fatalf("%+v", read)
 	}
 	r, err := dsar.Assemble(dsar.Material{Subject: "me", Database: "app", Now: time.Now(), Rows: mine, Retrievals: c,
-		Logs: []dsar.Log{read.Log("audit")}})
+		Logs: []dsar.Log{read.ReportEntry("audit")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,14 +148,14 @@ func TestWhoHadWhat(t *testing.T) {
 	}
 
 	// Keys of rows that were deleted since can be told no more.
-	c = &dsar.Collector{Rows: mine, Commit: key.Committer, Deleted: time.Now()}
+	c = &dsar.Collector{Rows: mine, Commit: key.Committer, LastDeletion: time.Now()}
 	scan(t, dir, c)
 	deleted, _ := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrievals: c})
 	if deleted.Retrievals.Exact != 2 || deleted.Retrievals.Possible != 6 {
 		t.Errorf("%+v", deleted.Retrievals)
 	}
 	// Without the audit's key nothing is exact, and nothing is left out.
-	c = &dsar.Collector{Rows: mine, MostPossible: 2}
+	c = &dsar.Collector{Rows: mine, MaxPossible: 2}
 	scan(t, dir, c)
 	keyless, _ := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrievals: c})
 	if keyless.Retrievals.Exact != 0 || keyless.Retrievals.Possible != 8 || keyless.Retrievals.Left != 6 || len(keyless.Retrievals.List) != 2 {
@@ -191,7 +192,8 @@ func TestLogThatDoesNotHold(t *testing.T) {
 			if read.Problem == "" {
 				t.Error("nothing was found")
 			}
-			r, _ := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrievals: c, Logs: []dsar.Log{read.Log("audit")}})
+			r, _ := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrievals: c,
+				Logs: []dsar.Log{read.ReportEntry("audit")}})
 			if !strings.Contains(strings.Join(r.Limits, "\n"), "fails verification") || r.Logs[0].Intact {
 				t.Errorf("%+v", r.Limits)
 			}
@@ -226,12 +228,14 @@ func TestCalls(t *testing.T) {
 	if err := log.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c := &dsar.Collector{Log: "audit", OnBehalfOf: []string{"me", "ref:me"}, MostPossible: 10}
-	read, err := dsar.Scan{From: audit.Folder(dir), Database: "app", Refs: c.OnBehalfOf, Key: key, Access: c.Access, Call: c.Call}.Run(t.Context())
+	c := &dsar.Collector{Log: "audit", OnBehalfOf: []string{"me", "ref:me"}, MaxPossible: 10}
+	read, err := dsar.Scan{From: audit.Folder(dir), Database: "app", Refs: c.OnBehalfOf, Key: key, OnAccess: c.AddAccess,
+		OnCall: c.AddCall}.Run(t.Context())
 	if err != nil || read.Problem != "" {
 		t.Fatal(err, read.Problem)
 	}
-	r, err := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrievals: c, Logs: []dsar.Log{read.Log("audit")}})
+	r, err := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrievals: c,
+		Logs: []dsar.Log{read.ReportEntry("audit")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +250,7 @@ func TestCalls(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	var page bytes.Buffer
-	if err := r.HTML(&page); err != nil || !strings.Contains(page.String(), "auditor (admin), consent.history") ||
+	if err := r.WriteHTML(&page); err != nil || !strings.Contains(page.String(), "auditor (admin), consent.history") ||
 		strings.Contains(page.String(), "ref:parent") {
 		t.Errorf("%v", err)
 	}
@@ -282,7 +286,7 @@ func TestWrittenAnewOrCutOff(t *testing.T) {
 		"without the key":        {From: audit.Folder(filepath.Join(anew, "without a key")), Key: key},
 		"authenticated with key": {From: audit.Folder(filepath.Join(anew, "with another key")), Key: key},
 	} {
-		s.Database, s.Tables, s.Access = "app", tables, func(dsar.Access) {}
+		s.Database, s.Tables, s.OnAccess = "app", tables, func(dsar.Access) {}
 		read, err := s.Run(t.Context())
 		if err != nil || !strings.Contains(read.Problem, name) || name == "" && read.Problem != "" {
 			t.Errorf("%s: %q %v", name, read.Problem, err)
@@ -300,9 +304,9 @@ func story(now int, withdrawn bool) dsar.Material {
 	given := consent.Record{Number: 1, At: at(0), Event: consent.EventGiven, Consent: consent.Consent{
 		Key: key, State: consent.Given, Stream: consent.Temporary, Categories: []string{
 			"ESSENTIAL"}, Purposes: []string{"support"}, GivenAt: at(0), ExpiresAt: at(14), Controller: "Example GmbH"},
-		Details: consent.Details{Grantor: "ada", By: consent.Party{Role: consent.RoleSubject, ID: "ada"}, Via: "http",
+		Details: consent.Details{Grantor: "ada", RecordedBy: consent.Party{Role: consent.RoleSubject, ID: "ada"}, Via: "http",
 			Reason: "wants help", Evidence: "form 7"}}
-	m := dsar.Material{Subject: "ada", Database: "app", Now: at(now), By: "officer", Controller: "Example GmbH",
+	m := dsar.Material{Subject: "ada", Database: "app", Now: at(now), MadeBy: "officer", Controller: "Example GmbH",
 		InteractionsRenew: true, Rows: mine, History: []consent.Record{given}}
 	if withdrawn {
 		w := given
@@ -486,7 +490,7 @@ func TestSchema(t *testing.T) {
 	})
 	full := story(1, false)
 	full.Retrievals = &dsar.Collector{Rows: mine, Commit: key.Committer}
-	full.Logs = []dsar.Log{scan(t, dir, full.Retrievals).Log("audit")}
+	full.Logs = []dsar.Log{scan(t, dir, full.Retrievals).ReportEntry("audit")}
 	full.Rows = []dsar.Rows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{"1"}}, Count: 1, Copy: [][]byte{[]byte(`{"id":1}`)}}}
 	decaying := story(1, false)
 	decaying.Current[0].Stream, decaying.Current[0].DecayFrom = consent.Anonymous, at(0)
@@ -498,7 +502,7 @@ func TestSchema(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		if err := r.JSON(&out); err != nil {
+		if err := r.WriteJSON(&out); err != nil {
 			t.Fatal(err)
 		}
 		value, err := jsonschema.UnmarshalJSON(&out)
@@ -519,10 +523,11 @@ func TestSchema(t *testing.T) {
 func TestPageHasNoMarkupOfOthers(t *testing.T) {
 	const evil = `</title><script>alert(1)</script><img src=x onerror="alert(1)">'"><!-- {{.Subject}} javascript:alert(1)`
 	m := story(6, true)
-	m.Subject, m.By, m.Contact, m.Controller, m.Database = evil, evil, evil, evil, evil
+	m.Subject, m.MadeBy, m.Contact, m.Controller, m.Database = evil, evil, evil, evil, evil
 	for i := range m.History {
 		h := &m.History[i]
-		h.Reason, h.Evidence, h.Grantor, h.Guardian, h.Via, h.By.ID, h.Grantee, h.Scope = evil, evil, evil, evil, evil, evil, evil, evil
+		h.Reason, h.Evidence, h.Grantor, h.Guardian, h.Via, h.RecordedBy.ID, h.Grantee, h.Scope = evil, evil, evil, evil,
+			evil, evil, evil, evil
 		h.Categories, h.Purposes = []string{evil}, []string{evil}
 	}
 	m.Current = m.History[:1]
@@ -531,7 +536,7 @@ func TestPageHasNoMarkupOfOthers(t *testing.T) {
 	m.Retrievals = &dsar.Collector{}
 	read := scan(t, dir, m.Retrievals)
 	read.Problem = evil
-	m.Logs = []dsar.Log{read.Log(evil)}
+	m.Logs = []dsar.Log{read.ReportEntry(evil)}
 	m.Rows = []dsar.Rows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{evil}}, Count: 1,
 		Copy: [][]byte{[]byte(`{"x": "</pre><script>alert(1)</script>"}`)}}}
 	r, err := dsar.Assemble(m)
@@ -539,7 +544,7 @@ func TestPageHasNoMarkupOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := r.HTML(&out); err != nil {
+	if err := r.WriteHTML(&out); err != nil {
 		t.Fatal(err)
 	}
 	html := out.String()
@@ -556,7 +561,7 @@ func TestPageHasNoMarkupOfOthers(t *testing.T) {
 	}
 	var again dsar.Report
 	var j bytes.Buffer
-	if err := r.JSON(&j); err != nil || json.Unmarshal(j.Bytes(), &again) != nil || again.Subject != evil {
+	if err := r.WriteJSON(&j); err != nil || json.Unmarshal(j.Bytes(), &again) != nil || again.Subject != evil {
 		t.Errorf("%v", err)
 	}
 }
@@ -566,7 +571,7 @@ func TestPageIsAccessible(t *testing.T) {
 	m := story(6, true)
 	r, _ := dsar.Assemble(m)
 	var out strings.Builder
-	if err := r.HTML(&out); err != nil {
+	if err := r.WriteHTML(&out); err != nil {
 		t.Fatal(err)
 	}
 	html := out.String()

@@ -1,7 +1,7 @@
 package dsar
 
 import (
-	_ "embed" // the page
+	_ "embed" // embeds the page
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -14,7 +14,7 @@ import (
 //go:embed report.html.tmpl
 var pageText string
 
-// maxTableRows is how many lines a table of the page has; the JSON report has all.
+// maxTableRows is the largest number of lines in a table of the page; the JSON report has them all.
 const maxTableRows = 200
 
 var page = template.Must(template.New("report").Funcs(template.FuncMap{
@@ -81,7 +81,7 @@ var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"row":        func(j json.RawMessage) string { return string(j) },
 }).Parse(pageText))
 
-// groupDigits writes a number with separated thousands.
+// groupDigits returns a number with its thousands separated.
 func groupDigits(n any) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
@@ -90,11 +90,11 @@ func groupDigits(n any) string {
 	return digits
 }
 
-// HTML writes the report as one page without scripts, fonts, pictures or requests. All contents are escaped text.
-func (r *Report) HTML(w io.Writer) error { return page.Execute(w, r) }
+// WriteHTML writes the report as a page without scripts, fonts, pictures or requests. All contents are escaped.
+func (r *Report) WriteHTML(w io.Writer) error { return page.Execute(w, r) }
 
-// JSON writes the report in the form of docs/schema/dsar.json.
-func (r *Report) JSON(w io.Writer) error {
+// WriteJSON writes the report in the form of docs/schema/dsar.json.
+func (r *Report) WriteJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(r)

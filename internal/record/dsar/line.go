@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// line is a record that was split without decoding JSON, as far as the fixed order of its members allows.
+// line is a record, split into its members without decoding JSON, as far as their fixed order allows.
 type line struct {
 	seq        uint64
 	time       []byte
 	prev, hash []byte
-	kid, mac   []byte // id of the key, and the code; empty: none
+	kid, mac   []byte // the id of the key, and the code; empty: the record has none
 	kind       string
 	body       []byte // the rest of the line, from the first member that depends on the kind
 	whole      []byte
@@ -25,8 +25,8 @@ const (
 	hashLength = 2 * sha256.Size
 )
 
-// take consumes a fixed text, and reports whether it was there.
-func take(b *[]byte, text string) bool {
+// takeText consumes a fixed text, and tells whether it was there.
+func takeText(b *[]byte, text string) bool {
 	if len(*b) < len(text) || string((*b)[:len(text)]) != text {
 		return false
 	}
@@ -44,8 +44,8 @@ func takeN(b *[]byte, n int) []byte {
 	return out
 }
 
-// number consumes digits.
-func number(b *[]byte) (n uint64, ok bool) {
+// takeNumber consumes digits.
+func takeNumber(b *[]byte) (n uint64, ok bool) {
 	i := 0
 	for ; i < len(*b) && i < 20 && (*b)[i] >= '0' && (*b)[i] <= '9'; i++ {
 		n = n*10 + uint64((*b)[i]-'0')
@@ -54,25 +54,25 @@ func number(b *[]byte) (n uint64, ok bool) {
 	return n, i > 0
 }
 
-// parse splits a line and checks it against its own hash; why is what is wrong with it.
-func parse(whole []byte) (l line, why string) {
+// parseLine splits a line and checks it by its own hash; why says what is wrong with it.
+func parseLine(whole []byte) (l line, why string) {
 	const broken = "a line is not a record"
 	l.whole = whole
 	rest := whole
-	if !take(&rest, `{"v":`) {
+	if !takeText(&rest, `{"v":`) {
 		return l, broken
 	}
-	if _, ok := number(&rest); !ok || !take(&rest, `,"seq":`) {
+	if _, ok := takeNumber(&rest); !ok || !takeText(&rest, `,"seq":`) {
 		return l, broken
 	}
 	var ok bool
-	if l.seq, ok = number(&rest); !ok || !take(&rest, `,"time":"`) {
+	if l.seq, ok = takeNumber(&rest); !ok || !takeText(&rest, `,"time":"`) {
 		return l, broken
 	}
-	if l.time = takeN(&rest, timeLength); l.time == nil || !take(&rest, `","prev":"`) {
+	if l.time = takeN(&rest, timeLength); l.time == nil || !takeText(&rest, `","prev":"`) {
 		return l, broken
 	}
-	if l.prev = takeN(&rest, hashLength); l.prev == nil || !take(&rest, `","kind":"`) {
+	if l.prev = takeN(&rest, hashLength); l.prev == nil || !takeText(&rest, `","kind":"`) {
 		return l, broken
 	}
 	end := bytes.IndexByte(rest, '"')
@@ -88,10 +88,10 @@ func parse(whole []byte) (l line, why string) {
 		l.kind = "call"
 	}
 	l.body = rest[end:]
-	if !take(&l.body, `",`) || !bytes.HasSuffix(l.body, []byte("\"}\n")) {
+	if !takeText(&l.body, `",`) || !bytes.HasSuffix(l.body, []byte("\"}\n")) {
 		return l, broken
 	}
-	// Records with a code have the id of the key and the code after their hash.
+	// a record with a code has the id of the key and the code after its hash
 	last := len(whole) - len("\"}\n")
 	const mac, kid = `","mac":"`, `","kid":"`
 	if at := last - hashLength - len(mac); at > 0 && string(whole[at:at+len(mac)]) == mac {
@@ -112,9 +112,9 @@ func parse(whole []byte) (l line, why string) {
 	}
 	l.hash = whole[begin:last]
 	sum := sha256.Sum256(whole[:cut])
-	var hexed [hashLength]byte
-	hex.Encode(hexed[:], sum[:])
-	if !bytes.Equal(hexed[:], l.hash) {
+	var hexHash [hashLength]byte
+	hex.Encode(hexHash[:], sum[:])
+	if !bytes.Equal(hexHash[:], l.hash) {
 		return l, "record " + strconv.FormatUint(l.seq, 10) + " was changed: its hash does not fit"
 	}
 	return l, ""
@@ -125,7 +125,7 @@ func (l line) at() time.Time {
 	return t
 }
 
-// decision has what a report needs of a decision.
+// decision has what a report needs of a decision record.
 type decision struct {
 	seq     uint64
 	at      time.Time
@@ -134,7 +134,7 @@ type decision struct {
 	purpose string
 	behalf  string
 	tag     string
-	tables  []string // tables with rows of the subject, by their own names
+	tables  []string // the tables with rows of the subject, by their own names
 }
 
 type decisionRecord struct {
@@ -150,7 +150,7 @@ type decisionRecord struct {
 	} `json:"tables"`
 }
 
-// outcome has what a report needs of an outcome.
+// outcome has what a report needs of an outcome record.
 type outcome struct {
 	decision uint64
 	rows     int64
@@ -163,16 +163,16 @@ type keys struct {
 	Rows  []string `json:"rows"`
 }
 
-// outcomeOf reads an outcome: without decoding if its members have the usual order.
-func outcomeOf(l line) (outcome, bool) {
-	if o, ok := quickOutcome(l); ok {
+// readOutcome reads an outcome record, without decoding JSON if its members have the usual order.
+func readOutcome(l line) (outcome, bool) {
+	if o, ok := splitOutcome(l); ok {
 		return o, true
 	}
-	return slowOutcome(l)
+	return decodeOutcome(l)
 }
 
-// slowOutcome decodes an outcome as JSON.
-func slowOutcome(l line) (outcome, bool) {
+// decodeOutcome decodes an outcome record as JSON.
+func decodeOutcome(l line) (outcome, bool) {
 	var o struct {
 		Decision uint64 `json:"decision"`
 		Rows     int64  `json:"rows"`
@@ -184,17 +184,17 @@ func slowOutcome(l line) (outcome, bool) {
 	return outcome{o.Decision, o.Rows, o.Keys}, true
 }
 
-// quickOutcome reads an outcome without decoding; false: it must be decoded.
-func quickOutcome(l line) (outcome, bool) {
+// splitOutcome reads an outcome record without decoding JSON; ok is false if it must be decoded.
+func splitOutcome(l line) (outcome, bool) {
 	b := l.body
-	if !take(&b, `"decision":`) {
+	if !takeText(&b, `"decision":`) {
 		return outcome{}, false
 	}
-	seq, ok := number(&b)
-	if !ok || !takeMember(&b, `,"session":"`) || !take(&b, `,"rows":`) {
+	seq, ok := takeNumber(&b)
+	if !ok || !takeMember(&b, `,"session":"`) || !takeText(&b, `,"rows":`) {
 		return outcome{}, false
 	}
-	rows, ok := number(&b)
+	rows, ok := takeNumber(&b)
 	if !ok || rows > 1<<62 {
 		return outcome{}, false
 	}
@@ -202,38 +202,38 @@ func quickOutcome(l line) (outcome, bool) {
 	if !bytes.Contains(b, []byte(`"keys":`)) {
 		return o, true
 	}
-	if !take(&b, `,"bytes":`) {
+	if !takeText(&b, `,"bytes":`) {
 		return outcome{}, false
 	}
-	if _, ok = number(&b); !ok || !takeMember(&b, `,"sqlstate":"`) || !take(&b, `,"keys":[`) {
+	if _, ok = takeNumber(&b); !ok || !takeMember(&b, `,"sqlstate":"`) || !takeText(&b, `,"keys":[`) {
 		return outcome{}, false
 	}
 	for {
 		var k keys
-		if k.Table, ok = takeText(&b, `{"table":"`); !ok || !take(&b, `,"exact":`) {
+		if k.Table, ok = takeString(&b, `{"table":"`); !ok || !takeText(&b, `,"exact":`) {
 			return outcome{}, false
 		}
 		switch {
-		case take(&b, "true"):
+		case takeText(&b, "true"):
 			k.Exact = true
-		case !take(&b, "false"):
+		case !takeText(&b, "false"):
 			return outcome{}, false
 		}
 		for begin := `,"rows":["`; ; begin = `,"` {
-			row, ok := takeText(&b, begin)
+			row, ok := takeString(&b, begin)
 			if !ok {
 				break
 			}
 			k.Rows = append(k.Rows, row)
 		}
-		if len(k.Rows) > 0 && !take(&b, "]") || !take(&b, "}") {
+		if len(k.Rows) > 0 && !takeText(&b, "]") || !takeText(&b, "}") {
 			return outcome{}, false
 		}
 		o.keys = append(o.keys, k)
-		if take(&b, "]") {
+		if takeText(&b, "]") {
 			return o, true
 		}
-		if !take(&b, ",") {
+		if !takeText(&b, ",") {
 			return outcome{}, false
 		}
 	}
@@ -242,7 +242,7 @@ func quickOutcome(l line) (outcome, bool) {
 // takeMember consumes a member whose value has no escapes, and keeps the value in place.
 func takeMember(b *[]byte, member string) bool {
 	rest := *b
-	if !take(&rest, member) {
+	if !takeText(&rest, member) {
 		return false
 	}
 	end := bytes.IndexByte(rest, '"')

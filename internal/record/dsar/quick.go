@@ -2,56 +2,57 @@ package dsar
 
 import "bytes"
 
-// quickDecision reads a decision without decoding, if its members have the usual order; false: it must be decoded.
-func quickDecision(l line) (r decisionRecord, tables []string, ok bool) {
+// splitDecision reads a decision record without decoding JSON, if its members have the usual order; ok is false if it
+// must be decoded.
+func splitDecision(l line) (r decisionRecord, tables []string, ok bool) {
 	b := l.body
-	if r.Session, ok = takeText(&b, `"session":"`); !ok {
+	if r.Session, ok = takeString(&b, `"session":"`); !ok {
 		return r, nil, false
 	}
-	if r.Agent, ok = takeText(&b, `,"agent":"`); !ok {
+	if r.Agent, ok = takeString(&b, `,"agent":"`); !ok {
 		return r, nil, false
 	}
 	optional := func(member string) string {
-		value, _ := takeText(&b, member)
+		value, _ := takeString(&b, member)
 		return value
 	}
 	optional(`,"accessed_by":"`)
 	r.OnBehalfOf = optional(`,"on_behalf_of":"`)
-	if r.Database, ok = takeText(&b, `,"database":"`); !ok {
+	if r.Database, ok = takeString(&b, `,"database":"`); !ok {
 		return r, nil, false
 	}
-	if take(&b, `,"attributes":`) && !skip(&b) {
+	if takeText(&b, `,"attributes":`) && !skipValue(&b) {
 		return r, nil, false
 	}
 	r.Purpose = optional(`,"purpose":"`)
-	if _, ok = takeText(&b, `,"protocol":"`); !ok {
+	if _, ok = takeString(&b, `,"protocol":"`); !ok {
 		return r, nil, false
 	}
-	if r.Tag, ok = takeText(&b, `,"tag":"`); !ok {
+	if r.Tag, ok = takeString(&b, `,"tag":"`); !ok {
 		return r, nil, false
 	}
 	optional(`,"fingerprint":"`)
-	if !take(&b, `,"tables":[`) {
+	if !takeText(&b, `,"tables":[`) {
 		return r, nil, false
 	}
 	for {
 		whole := b
-		if !skip(&b) {
+		if !skipValue(&b) {
 			return r, nil, false
 		}
-		name, ok := takeText(&whole, `{"name":"`)
+		name, ok := takeString(&whole, `{"name":"`)
 		if !ok {
 			return r, nil, false
 		}
 		tables = append(tables, name)
-		if take(&b, "]") {
+		if takeText(&b, "]") {
 			break
 		}
-		if !take(&b, ",") {
+		if !takeText(&b, ",") {
 			return r, nil, false
 		}
 	}
-	// Contracts have verdicts, too: only if no verdict in the line is deny, the decision's is known to be allow.
+	// contracts have verdicts, too: only if no verdict in the line is deny is the decision certainly allow
 	if bytes.Contains(b, []byte(`"verdict":"deny"`)) || !bytes.Contains(b, allowedVerdict) {
 		return r, nil, false
 	}
@@ -59,10 +60,10 @@ func quickDecision(l line) (r decisionRecord, tables []string, ok bool) {
 	return r, tables, true
 }
 
-// takeText consumes a member whose value has no escapes.
-func takeText(b *[]byte, member string) (string, bool) {
+// takeString consumes a member whose value has no escapes, and returns the value.
+func takeString(b *[]byte, member string) (string, bool) {
 	rest := *b
-	if !take(&rest, member) {
+	if !takeText(&rest, member) {
 		return "", false
 	}
 	end := bytes.IndexByte(rest, '"')
@@ -73,8 +74,8 @@ func takeText(b *[]byte, member string) (string, bool) {
 	return string(rest[:end]), true
 }
 
-// skip consumes an object or a list.
-func skip(b *[]byte) bool {
+// skipValue consumes an object or a list.
+func skipValue(b *[]byte) bool {
 	depth := 0
 	for i := 0; i < len(*b); i++ {
 		switch (*b)[i] {

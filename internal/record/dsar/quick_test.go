@@ -63,8 +63,8 @@ func TestQuickIsSlow(t *testing.T) {
 			whole = slices.Delete(slices.Clone(whole), at, min(at+1+random.IntN(3), len(whole)-1))
 		}
 		if l := body(whole, "outcome"); json.Valid(whole) {
-			quick, ok := quickOutcome(l)
-			slow, decoded := slowOutcome(l)
+			quick, ok := splitOutcome(l)
+			slow, decoded := decodeOutcome(l)
 			if ok && decoded && !reflect.DeepEqual(quick, slow) {
 				t.Fatalf("%s\nquick %+v\nslow  %+v", whole, quick, slow)
 			}
@@ -102,7 +102,7 @@ func TestQuickIsSlow(t *testing.T) {
 		if !bytes.Contains(whole, allowedVerdict) { // which is looked for first
 			continue
 		}
-		quick, names, ok := quickDecision(body(whole, "decision"))
+		quick, names, ok := splitDecision(body(whole, "decision"))
 		if !ok {
 			continue
 		}

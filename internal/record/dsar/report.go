@@ -7,17 +7,17 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// Report is the report as a document. docs/schema/dsar.json describes its members.
+// Report is the report to a subject. docs/schema/dsar.json describes its members.
 type Report struct {
-	Version      int         `json:"version"` // version of the document's format: 1
-	MadeAt       time.Time   `json:"made_at"` // by the database's clock, where there is a registry
+	Version      int         `json:"version"` // the version of the report's format: 1
+	MadeAt       time.Time   `json:"made_at"` // the time, by the database's clock if there is a registry
 	MadeBy       string      `json:"made_by"`
 	Database     string      `json:"database"`
 	Record       AuditRecord `json:"record"`
 	Subject      string      `json:"subject"`
 	Controller   Controller  `json:"controller"`
 	Active       bool        `json:"consent_active"`
-	ConsentState string      `json:"standing"` // in words
+	ConsentState string      `json:"standing"` // the state of consent in words
 	LawfulBasis  []Basis     `json:"lawful_basis"`
 	Purposes     []Purpose   `json:"purposes"`
 	Categories   []Category  `json:"categories"`
@@ -30,11 +30,12 @@ type Report struct {
 	Rights       []Right     `json:"rights"`
 	History      []Entry     `json:"history"`
 	Logs         []Log       `json:"logs"`
-	Limits       []string    `json:"limits"`      // what the report cannot know
-	ToComplete   []string    `json:"to_complete"` // what Article 15 requires and only the controller knows
+	Limits       []string    `json:"limits"` // what the report cannot know
+	// the statements that Article 15 requires and only the controller can make
+	ToComplete []string `json:"to_complete"`
 }
 
-// AuditRecord names the record of the report in the audit.
+// AuditRecord names the record in the audit that says that the report was made.
 type AuditRecord struct {
 	Log      string `json:"log,omitempty"`
 	Seq      uint64 `json:"seq,omitempty"`
@@ -70,15 +71,15 @@ type Consent struct {
 // Purpose is a purpose of processing.
 type Purpose struct {
 	Name    string `json:"name"`
-	Consent bool   `json:"consent"`    // an active consent lists it
-	Used    uint64 `json:"retrievals"` // number of statements in this report with this purpose
+	Consent bool   `json:"consent"`    // an active consent lists the purpose
+	Used    uint64 `json:"retrievals"` // the number of statements in this report with the purpose
 }
 
 // Category is a kind of data.
 type Category struct {
 	Name    string `json:"name"`
 	Text    string `json:"text,omitempty"`
-	Consent bool   `json:"consent"` // a consent in force lists it
+	Consent bool   `json:"consent"` // an active consent lists the category
 }
 
 // Retention says how long data are kept under one consent.
@@ -97,17 +98,17 @@ type Step struct {
 	Text string    `json:"text"`
 }
 
-// Recipient is an agent that had data.
+// Recipient is an agent that received data.
 type Recipient struct {
 	Agent    string   `json:"agent"`
 	Purposes []string `json:"purposes"`
 	Tables   []string `json:"tables"`
-	Exact    Count    `json:"exact"`    // answers with rows of the subject
-	Possible Count    `json:"possible"` // answers that may have
+	Exact    Count    `json:"exact"`    // the answers with rows of the subject
+	Possible Count    `json:"possible"` // the answers that may have had rows of the subject
 	Days     []Day    `json:"days"`
 }
 
-// Count is a number of events with the times of the first and the last.
+// Count is a number of events, with the times of the first and of the last.
 type Count struct {
 	Number uint64     `json:"number"`
 	First  *time.Time `json:"first"`
@@ -125,19 +126,19 @@ type Day struct {
 type Retrievals struct {
 	Exact    uint64      `json:"exact"`
 	Possible uint64      `json:"possible"`
-	Left     uint64      `json:"left_out"` // of the possible ones, the oldest
-	List     []Retrieval `json:"list"`     // the oldest first
+	Left     uint64      `json:"left_out"` // the number of possible retrievals that are left out, the oldest ones
+	List     []Retrieval `json:"list"`     // the retrievals, oldest first
 }
 
-// Retrieval is one statement.
+// Retrieval is one statement that retrieved data.
 type Retrieval struct {
 	At        time.Time     `json:"at"`
 	Agent     string        `json:"agent"`
 	Purpose   string        `json:"purpose,omitempty"`
 	ForYou    bool          `json:"on_behalf_of_subject"`
 	Statement string        `json:"statement"`
-	Certainty string        `json:"certainty"` // exact | possible
-	Rows      int64         `json:"rows"`      // rows of the whole answer, of all persons
+	Certainty string        `json:"certainty"` // whether it returned rows of the subject: exact or possible
+	Rows      int64         `json:"rows"`      // the number of rows in the whole answer, of all persons
 	Tables    []TableAccess `json:"tables"`
 	Log       string        `json:"log"`
 	Record    uint64        `json:"record"`
@@ -153,8 +154,8 @@ const (
 type TableAccess struct {
 	Table     string     `json:"table"`
 	Certainty string     `json:"certainty"`
-	Why       string     `json:"why,omitempty"`  // if possible: why it is not known
-	Keys      [][]string `json:"keys,omitempty"` // if exact: keys of the subject's rows in the answer
+	Why       string     `json:"why,omitempty"`  // for a possible retrieval: the reason why it is not certain
+	Keys      [][]string `json:"keys,omitempty"` // for an exact retrieval: the keys of the subject's rows in the answer
 }
 
 // TableData has the subject's present rows of a table.
@@ -205,10 +206,10 @@ type Log struct {
 	Decisions uint64     `json:"decisions"`
 	From      *time.Time `json:"from"`
 	To        *time.Time `json:"to"`
-	First     uint64     `json:"first_record"` // above 1: retention has removed older ones
+	First     uint64     `json:"first_record"` // the number of the first record; above 1: retention has removed older ones
 	Intact    bool       `json:"intact"`       // the chain of hashes verifies, with codes and anchor if there are any
 	Problem   string     `json:"problem,omitempty"`
-	Unproved  []string   `json:"-"` // checks that could not be made
+	Unproved  []string   `json:"-"` // the checks that could not be made
 }
 
 func optionalTime(t time.Time) *time.Time {

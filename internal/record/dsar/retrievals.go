@@ -12,16 +12,16 @@ import (
 // Rows are the subject's present rows of a table.
 type Rows struct {
 	Table Table
-	Key   []string   // columns of its primary key; empty: it has none
-	Keys  [][]string // the keys as PostgreSQL prints them
+	Key   []string   // the columns of the primary key; empty: the table has none
+	Keys  [][]string // the keys of the rows as PostgreSQL prints them
 	Count int
-	Copy  [][]byte // JSON, if a copy was asked for
+	Copy  [][]byte // the rows as JSON, if a copy was asked for
 }
 
 // Commit returns the function that makes a log's commitments to row keys; nil: its key is missing.
 type Commit func(session, table string) func(key ...string) string
 
-// Reasons why it is not known whether a statement returned the subject's rows.
+// Reasons why it is not certain whether a statement returned the subject's rows.
 const (
 	ReasonNotRecorded = "the keys of the rows of this table are not recorded"
 	ReasonNotExact    = "the statement did not return the keys of the rows"
@@ -30,14 +30,14 @@ const (
 	ReasonDeleted     = "rows have been deleted since, whose recorded keys cannot be recognised any more"
 )
 
-// Collector turns accesses into the retrievals of a report.
+// Collector turns accesses in the logs into the retrievals of a report.
 type Collector struct {
-	Log          string // name of the log that is read
+	Log          string // the name of the log that is read
 	Rows         []Rows
 	OnBehalfOf   []string // references to the subject in records
 	Commit       Commit
-	Deleted      time.Time // when rows of the subject were last deleted; zero: never
-	MostPossible int       // the longest list of possible retrievals; 0: all
+	LastDeletion time.Time // when rows of the subject were last deleted; zero: never
+	MaxPossible  int       // the longest list of possible retrievals; 0: all
 
 	recipients    map[string]*recipient
 	purposes      map[string]uint64
@@ -58,13 +58,13 @@ type recipient struct {
 	days             map[string]*Day
 }
 
-// Access adds a statement; [Scan] calls it.
-func (c *Collector) Access(a Access) {
+// AddAccess adds a statement; [Scan] calls this method.
+func (c *Collector) AddAccess(a Access) {
 	r := Retrieval{At: a.At, Agent: a.Agent, Purpose: strings.Join(splitList(a.Purpose), ", "), Statement: a.Tag,
 		Rows: a.Rows, Log: c.Log, Record: a.Record,
 		ForYou: a.OnBehalfOf != "" && slices.Contains(c.OnBehalfOf, a.OnBehalfOf)}
 	for _, table := range a.Tables {
-		if t, ok := c.table(a, table); ok {
+		if t, ok := c.judgeTable(a, table); ok {
 			if t.Certainty == Exact {
 				r.Certainty = Exact
 			}
@@ -84,28 +84,28 @@ func (c *Collector) Access(a Access) {
 	}
 	c.possibleCount++
 	c.possible = append(c.possible, r)
-	if c.MostPossible > 0 && len(c.possible) >= 2*c.MostPossible+1024 {
-		c.trim()
+	if c.MaxPossible > 0 && len(c.possible) >= 2*c.MaxPossible+1024 {
+		c.trimPossible()
 	}
 }
 
-// trim keeps the newest possible retrievals.
-func (c *Collector) trim() {
+// trimPossible keeps only the newest possible retrievals.
+func (c *Collector) trimPossible() {
 	slices.SortStableFunc(c.possible, func(a, b Retrieval) int { return a.At.Compare(b.At) })
-	if c.MostPossible > 0 && len(c.possible) > c.MostPossible {
-		c.possible = slices.Clone(c.possible[len(c.possible)-c.MostPossible:])
+	if c.MaxPossible > 0 && len(c.possible) > c.MaxPossible {
+		c.possible = slices.Clone(c.possible[len(c.possible)-c.MaxPossible:])
 	}
 }
 
-// table decides about one table of a statement; false: none of the subject's rows was in the answer.
-func (c *Collector) table(a Access, table string) (TableAccess, bool) {
+// judgeTable decides about one table of a statement; ok is false if none of the subject's rows was in the answer.
+func (c *Collector) judgeTable(a Access, judgeTable string) (TableAccess, bool) {
 	maybe := func(why string) (TableAccess, bool) {
-		return TableAccess{Table: table, Certainty: Possible, Why: why}, true
+		return TableAccess{Table: judgeTable, Certainty: Possible, Why: why}, true
 	}
 	if !a.Finished {
 		return maybe(ReasonNotFinished)
 	}
-	i := slices.IndexFunc(c.Rows, func(r Rows) bool { return r.Table.Relation.Name.String() == table })
+	i := slices.IndexFunc(c.Rows, func(r Rows) bool { return r.Table.Relation.Name.String() == judgeTable })
 	if i < 0 {
 		return maybe(ReasonNotRecorded)
 	}
@@ -134,12 +134,12 @@ func (c *Collector) table(a Access, table string) (TableAccess, bool) {
 	case inexact:
 		return maybe(ReasonNotExact)
 	case len(found) > 0:
-		t := TableAccess{Table: table, Certainty: Exact}
+		t := TableAccess{Table: judgeTable, Certainty: Exact}
 		for _, n := range slices.Sorted(maps.Keys(found)) {
 			t.Keys = append(t.Keys, rows.Keys[n])
 		}
 		return t, true
-	case a.At.Before(c.Deleted):
+	case a.At.Before(c.LastDeletion):
 		return maybe(ReasonDeleted)
 	default:
 		return TableAccess{}, false
@@ -227,8 +227,8 @@ func (c *Count) add(at time.Time) {
 	}
 }
 
-// fill adds the collected retrievals to a report.
-func (c *Collector) fill(r *Report) {
+// fillReport adds the collected retrievals to a report.
+func (c *Collector) fillReport(r *Report) {
 	for _, agent := range slices.Sorted(maps.Keys(c.recipients)) {
 		to := c.recipients[agent]
 		out := to.Recipient
@@ -238,7 +238,7 @@ func (c *Collector) fill(r *Report) {
 		}
 		r.Recipients = append(r.Recipients, out)
 	}
-	c.trim()
+	c.trimPossible()
 	all := append(slices.Clone(c.exact), c.possible...)
 	slices.SortStableFunc(all, func(a, b Retrieval) int { return a.At.Compare(b.At) })
 	c.trimCalls()

@@ -18,17 +18,18 @@ import (
 	"github.com/pgconsent/pgconsent/internal/record/audit"
 )
 
-// Scan reads one log of the audit and finds what agents have read of one subject.
+// Scan reads one log of the audit, and finds what agents have read about one subject.
 type Scan struct {
 	From     audit.Source
 	Database string // name of the database in records
-	// for a name in records, the tables with rows of the subject that a statement on that name reads
-	Tables   map[string][]string
-	Refs     []string       // references to the subject in records
-	Key      audit.Key      // key of the records; the zero Key: codes are not checked
-	Heads    []audit.Head   // records that were certainly written
-	Call     func(FaceCall) // called for each call about the subject; may be nil
-	Access   func(Access)   // called for each statement that returned something from those tables, in the log's order
+	// for each table name in records, the tables with rows of the subject that a statement on that name reads
+	Tables map[string][]string
+	Refs   []string       // references to the subject in records
+	Key    audit.Key      // key of the records; the zero Key: codes are not checked
+	Heads  []audit.Head   // records that are known to have been written
+	OnCall func(FaceCall) // is called for each call about the subject; may be nil
+	// is called for each statement that returned something from those tables, in the order of the log
+	OnAccess func(Access)
 	Progress func(done, total int64)
 }
 
@@ -39,7 +40,7 @@ type Access struct {
 	Session    string
 	Agent      string
 	Purpose    string
-	OnBehalfOf string // person for whom the agent acted, as the record names them
+	OnBehalfOf string // the person for whom the agent acted, as the record names them
 	Tag        string
 	Tables     []string
 	Rows       int64
@@ -47,7 +48,7 @@ type Access struct {
 	keys       []keys
 }
 
-// LogRead is what a scan found about the log itself.
+// LogRead is what a scan found out about the log itself.
 type LogRead struct {
 	Records   uint64
 	Segments  int
@@ -56,19 +57,19 @@ type LogRead struct {
 	From, To  time.Time
 	Decisions uint64
 	Torn      int64
-	Problem   string // why the chain fails verification; "": it does not
+	Problem   string // the reason why the chain fails verification; "": it does not fail
 }
 
 const blockSize = 1 << 20
 
-// block is a sequence of complete lines. Workers parse blocks, and scanState checks them in the log's order.
+// block is a number of complete lines. Workers parse blocks, and scanState checks them in the order of the log.
 type block struct {
-	data  []byte
-	begin bool // the block begins a segment
-	gap   bool // retention has removed segments before it since they were listed
-	tail  int  // the bytes after the last complete line of a segment
-	read  int64
-	err   error
+	data          []byte
+	beginsSegment bool // the block begins a segment
+	followsGap    bool // retention has removed segments before it since they were listed
+	tailBytes     int  // the bytes after the last complete line of a segment
+	bytesRead     int64
+	err           error
 
 	done        chan struct{}
 	first, last line
@@ -85,7 +86,7 @@ type event struct {
 	outcome  outcome
 }
 
-// Run reads the log once and verifies its chain of hashes on the way. If the chain is broken, it continues, and the
+// Run reads the log once, and verifies its chain of hashes on the way. If the chain is broken, it continues, and the
 // report says so.
 func (s Scan) Run(ctx context.Context) (LogRead, error) {
 	numbers, err := s.From.Segments()
@@ -96,7 +97,7 @@ func (s Scan) Run(ctx context.Context) (LogRead, error) {
 	r.out.Segments = len(numbers)
 	for i := range numbers {
 		if s.Progress != nil {
-			r.total += s.From.Size(numbers[i])
+			r.bytesTotal += s.From.Size(numbers[i])
 		}
 		if i > 0 && numbers[i] != numbers[i-1]+1 {
 			r.out.Problem = fmt.Sprintf("segment %d is missing", numbers[i-1]+1)
@@ -106,12 +107,12 @@ func (s Scan) Run(ctx context.Context) (LogRead, error) {
 	defer stop()
 	workers := max(1, runtime.GOMAXPROCS(0))
 	work, order := make(chan *block, workers), make(chan *block, 2*workers)
-	go read(ctx, s.From, numbers, work, order)
-	filter := s.filter()
+	go sendBlocks(ctx, s.From, numbers, work, order)
+	filter := s.tableNeedles()
 	for range workers {
 		go func() {
 			for b := range work {
-				b.run(s, filter)
+				b.parseLines(s, filter)
 				close(b.done)
 			}
 		}()
@@ -126,43 +127,44 @@ func (s Scan) Run(ctx context.Context) (LogRead, error) {
 			return r.out, b.err
 		}
 		r.checkBlock(b)
-		r.deliver(b)
+		r.deliverEvents(b)
 		buffers.Put(&b.data)
-		if r.done += b.read; s.Progress != nil {
-			s.Progress(r.done, r.total)
+		if r.bytesDone += b.bytesRead; s.Progress != nil {
+			s.Progress(r.bytesDone, r.bytesTotal)
 		}
 	}
 	if err := ctx.Err(); err != nil {
 		return r.out, err
 	}
-	r.end()
+	r.finish()
 	return r.out, nil
 }
 
 // scanState is the state of the scan after the blocks so far.
 type scanState struct {
 	Scan
-	out      LogRead
-	pending  map[uint64]*decision // decisions without an outcome so far
-	hash     []byte               // the hash of the last record
-	hasCodes bool                 // records have had codes so far
-	done     int64                // bytes read so far
-	total    int64
+	out        LogRead
+	pending    map[uint64]*decision // decisions without an outcome so far
+	hash       []byte               // the hash of the last record
+	hasCodes   bool                 // records have had codes so far
+	bytesDone  int64                // bytes read so far
+	bytesTotal int64
 }
 
-// checkBlock checks a block against the one before it.
+// checkBlock checks a block against the block before it.
 func (r *scanState) checkBlock(b *block) {
-	if r.out.Torn > 0 && b.begin {
+	if r.out.Torn > 0 && b.beginsSegment {
 		r.out.broken("a segment ends within a record")
 	}
-	r.out.Torn = int64(b.tail)
+	r.out.Torn = int64(b.tailBytes)
 	if b.problem != "" {
 		r.out.broken(b.problem)
 	}
 	if b.records > 0 {
 		if r.out.Records == 0 {
 			r.out.First, r.out.From = b.first.seq, b.first.at()
-		} else if !(b.gap && b.first.seq > r.out.Last+1) && (!bytes.Equal(b.first.prev, r.hash) || b.first.seq != r.out.Last+1) {
+		} else if !(b.followsGap && b.first.seq > r.out.Last+1) &&
+			(!bytes.Equal(b.first.prev, r.hash) || b.first.seq != r.out.Last+1) {
 			r.out.broken(fmt.Sprintf("record %d does not follow record %d", b.first.seq, r.out.Last))
 		}
 		// The code of a record covers a hash that includes all records before it, so that one code in each block is
@@ -179,12 +181,12 @@ func (r *scanState) checkBlock(b *block) {
 	r.out.Decisions += b.decisions
 }
 
-// deliver passes the events of a block to the callbacks.
-func (r *scanState) deliver(b *block) {
+// deliverEvents calls the callbacks for the events of a block.
+func (r *scanState) deliverEvents(b *block) {
 	for _, e := range b.events {
 		if e.call != nil {
-			if r.Call != nil {
-				r.Call(*e.call)
+			if r.OnCall != nil {
+				r.OnCall(*e.call)
 			}
 			continue
 		}
@@ -195,14 +197,14 @@ func (r *scanState) deliver(b *block) {
 		if d, ok := r.pending[e.outcome.decision]; ok {
 			delete(r.pending, d.seq)
 			if e.outcome.rows > 0 {
-				r.Access(d.access(e.outcome, true))
+				r.OnAccess(d.access(e.outcome, true))
 			}
 		}
 	}
 }
 
-// end checks the end of the log, and delivers the decisions without an outcome.
-func (r *scanState) end() {
+// finish checks the end of the log, and delivers the decisions without an outcome.
+func (r *scanState) finish() {
 	if !r.hasCodes && r.out.Records > 0 && r.Key.ID() != "" {
 		r.out.broken(fmt.Sprintf("record %d was written without the key", r.out.Last))
 	}
@@ -213,7 +215,7 @@ func (r *scanState) end() {
 		}
 	}
 	for _, seq := range slices.Sorted(maps.Keys(r.pending)) {
-		r.Access(r.pending[seq].access(outcome{}, false))
+		r.OnAccess(r.pending[seq].access(outcome{}, false))
 	}
 }
 
@@ -227,11 +229,11 @@ func (d *decision) access(o outcome, finished bool) Access {
 	return Access{d.seq, d.at, d.session, d.agent, d.purpose, d.behalf, d.tag, d.tables, o.rows, finished, o.keys}
 }
 
-var toAll = []byte(`"everybody":true`)
+var everybodyMember = []byte(`"everybody":true`)
 
-// callOf decodes a call about the subject; nil: it is about others.
-func callOf(l line, s Scan) *FaceCall {
-	concerns := bytes.Contains(l.body, toAll)
+// decodeCall decodes a call about the subject; the result is nil if it is about others.
+func decodeCall(l line, s Scan) *FaceCall {
+	concerns := bytes.Contains(l.body, everybodyMember)
 	for i := 0; i < len(s.Refs) && !concerns; i++ {
 		concerns = bytes.Contains(l.body, []byte(`"`+s.Refs[i]+`"`))
 	}
@@ -249,8 +251,8 @@ func callOf(l line, s Scan) *FaceCall {
 		Everybody: c.Everybody, Outcome: c.Outcome, Record: l.seq}
 }
 
-// read sends the lines of the segments in blocks.
-func read(ctx context.Context, from audit.Source, segments []int, work, order chan<- *block) {
+// sendBlocks sends the lines of the segments in blocks.
+func sendBlocks(ctx context.Context, from audit.Source, segments []int, work, order chan<- *block) {
 	defer close(order)
 	defer close(work)
 	send := func(b *block) bool {
@@ -289,7 +291,7 @@ func read(ctx context.Context, from audit.Source, segments []int, work, order ch
 		in := bufio.NewReaderSize(f, 1<<16)
 		for begin := true; ; begin = false {
 			b, end := readBlock(in)
-			b.begin, b.gap = begin, begin && gap
+			b.beginsSegment, b.followsGap = begin, begin && gap
 			gap = gap && !begin
 			ok := send(b)
 			if !ok || end {
@@ -303,10 +305,10 @@ func read(ctx context.Context, from audit.Source, segments []int, work, order ch
 	}
 }
 
-// buffers are reused: nothing that leaves a block may point into its data.
+// buffers are used again: nothing that leaves a block may point into its data.
 var buffers = sync.Pool{New: func() any { b := make([]byte, blockSize, blockSize+1<<14); return &b }}
 
-// readBlock reads complete lines; true: these are the last.
+// readBlock reads complete lines; last tells whether these are the last.
 func readBlock(in *bufio.Reader) (*block, bool) {
 	data := (*buffers.Get().(*[]byte))[:blockSize]
 	n, err := io.ReadFull(in, data)
@@ -316,13 +318,13 @@ func readBlock(in *bufio.Reader) (*block, bool) {
 		rest, err = in.ReadBytes('\n')
 		data = append(data, rest...)
 	}
-	b := &block{data: data, read: int64(len(data))}
+	b := &block{data: data, bytesRead: int64(len(data))}
 	switch {
 	case err == nil:
 		return b, false
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		whole := bytes.LastIndexByte(data, '\n') + 1
-		b.data, b.tail = data[:whole], len(data)-whole
+		b.data, b.tailBytes = data[:whole], len(data)-whole
 		return b, true
 	default:
 		b.err = fmt.Errorf("audit: %w", err)
@@ -336,8 +338,8 @@ type needle struct {
 	tables []string
 }
 
-// filter returns the names of which a decision must have one.
-func (s Scan) filter() map[string]needle {
+// tableNeedles returns the names of tables of which a decision must have one to matter.
+func (s Scan) tableNeedles() map[string]needle {
 	out := map[string]needle{}
 	for name, tables := range s.Tables {
 		quoted, _ := json.Marshal(name)
@@ -346,12 +348,12 @@ func (s Scan) filter() map[string]needle {
 	return out
 }
 
-// run parses the lines of a block.
-func (b *block) run(s Scan, filter map[string]needle) {
+// parseLines parses the lines of a block.
+func (b *block) parseLines(s Scan, filter map[string]needle) {
 	data := b.data
 	for len(data) > 0 {
 		end := bytes.IndexByte(data, '\n')
-		l, why := parse(data[:end+1])
+		l, why := parseLine(data[:end+1])
 		data = data[end+1:]
 		if why != "" {
 			b.broken(why)
@@ -372,16 +374,16 @@ func (b *block) run(s Scan, filter map[string]needle) {
 		}
 		switch l.kind {
 		case "call":
-			if c := callOf(l, s); c != nil {
+			if c := decodeCall(l, s); c != nil {
 				b.events = append(b.events, event{call: c})
 			}
 		case "decision":
 			b.decisions++
-			if d := decisionOf(l, s.Database, filter); d != nil {
+			if d := decodeDecision(l, s.Database, filter); d != nil {
 				b.events = append(b.events, event{decision: d})
 			}
 		case "outcome":
-			o, ok := outcomeOf(l)
+			o, ok := readOutcome(l)
 			if !ok {
 				b.broken(fmt.Sprintf("record %d is not an outcome", l.seq))
 				continue
@@ -399,8 +401,8 @@ func (b *block) broken(why string) {
 
 var allowedVerdict = []byte(`"verdict":"allow"`)
 
-// decisionOf decodes a decision that may be relevant; nil: it is not.
-func decisionOf(l line, database string, filter map[string]needle) *decision {
+// decodeDecision decodes a decision that may matter; the result is nil if it does not.
+func decodeDecision(l line, database string, filter map[string]needle) *decision {
 	if !bytes.Contains(l.body, allowedVerdict) {
 		return nil
 	}
@@ -413,7 +415,7 @@ func decisionOf(l line, database string, filter map[string]needle) *decision {
 	if !named {
 		return nil
 	}
-	r, names, ok := quickDecision(l)
+	r, names, ok := splitDecision(l)
 	if !ok {
 		if json.Unmarshal(l.whole, &r) != nil {
 			return nil
@@ -441,8 +443,8 @@ func decisionOf(l line, database string, filter map[string]needle) *decision {
 	return d
 }
 
-// Log returns what a report says about the log.
-func (r LogRead) Log(name string) Log {
+// ReportEntry returns what a report says about the log.
+func (r LogRead) ReportEntry(name string) Log {
 	return Log{Name: name, Records: r.Records, Decisions: r.Decisions, From: optionalTime(r.From), To: optionalTime(r.To),
 		First: r.First, Intact: r.Problem == "", Problem: r.Problem}
 }

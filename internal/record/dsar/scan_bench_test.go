@@ -58,7 +58,7 @@ func BenchmarkReport(b *testing.B) {
 					if c.keys {
 						o.Keys = []audit.Keys{commit(session, "public.notes", strconv.Itoa(i), "2")}
 					}
-					d.Done(o)
+					d.RecordOutcome(o)
 					break
 				}
 			}
@@ -73,13 +73,15 @@ func BenchmarkReport(b *testing.B) {
 			cpu, runs := cpuTime(), 0
 			for b.Loop() {
 				runs++
-				collector := &dsar.Collector{Log: "audit", Rows: []dsar.Rows{rows}, Commit: key.Committer, MostPossible: 10000}
-				read, err := dsar.Scan{From: audit.Folder(dir), Database: "app", Tables: tables, Access: collector.Access}.Run(b.Context())
+				collector := &dsar.Collector{Log: "audit", Rows: []dsar.Rows{rows}, Commit: key.Committer, MaxPossible: 10000}
+				read, err := dsar.Scan{From: audit.Folder(dir), Database: "app", Tables: tables,
+					OnAccess: collector.AddAccess}.Run(b.Context())
 				if err != nil || read.Problem != "" {
 					b.Fatal(err, read.Problem)
 				}
 				r, err := dsar.Assemble(dsar.Material{
-					Subject: "me", Rows: []dsar.Rows{rows}, History: story(1, false).History, Retrievals: collector, Logs: []dsar.Log{read.Log("audit")}})
+					Subject: "me", Rows: []dsar.Rows{rows}, History: story(1, false).History, Retrievals: collector,
+					Logs: []dsar.Log{read.ReportEntry("audit")}})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -10,25 +10,25 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// ConsentTable is a table of the application's own in which persons' consents stand, by the policy: a status in the
+// ConsentTable is a table of the application that contains persons' consents, as the policy says: a status in the
 // person's row, or records.
 type ConsentTable struct {
 	Relation *catalog.Relation
-	Person   string         // the column of the person's id
-	Status   string         // the column of the status; "": a row is a record
-	Expires  string         // the column of the moment at which it ends; "": none
-	Grantee  string         // the column of a record that names the grantee; "": records are for everybody
-	Scope    string         // the column of a record that names the scope; "": records are about everything
-	Active   predicate.Node // whether a row is a consent in force; nil: every row is
+	Person   string         // the column with the person's id
+	Status   string         // the column with the status; "": each row is a record
+	Expires  string         // the column with the time at which the consent ends; "": there is none
+	Grantee  string         // the column of a record with the grantee; "": records are for everybody
+	Scope    string         // the column of a record with the scope; "": records are about everything
+	Active   predicate.Node // the condition that a row is an active consent; nil: every row is one
 }
 
-// ConsentTables returns the tables of a policy in which consents stand, each once.
+// ConsentTables returns the tables of a policy that contain consents, each once.
 func ConsentTables(p *policy.Policy) []ConsentTable {
 	var out []ConsentTable
 	add := func(t ConsentTable) {
 		same := func(o ConsentTable) bool {
 			return o.Relation.Name == t.Relation.Name && o.Person == t.Person && o.Status == t.Status && o.Expires == t.Expires &&
-				o.Condition() == t.Condition()
+				o.ActiveCondition() == t.ActiveCondition()
 		}
 		if !slices.ContainsFunc(out, same) {
 			out = append(out, t)
@@ -44,7 +44,7 @@ func ConsentTables(p *policy.Policy) []ConsentTable {
 			if len(r.PrimaryKey) != 1 {
 				return
 			}
-			// The rule as it is for the person's own row.
+			// the rule is written for the person's own row
 			id := r.PrimaryKey[0]
 			itself := predicate.Consent{Steps: []predicate.Step{{Relation: r, Column: id, From: id}}, FirstRequired: true,
 				Status: n.Status, Is: n.Is, TypeName: n.TypeName, Expires: n.Expires}
@@ -66,14 +66,14 @@ func ConsentTables(p *policy.Policy) []ConsentTable {
 			conditions = append(conditions, t.Aggregate.Rows)
 		}
 		for _, n := range conditions {
-			eachNode(n, visit)
+			forEachNode(n, visit)
 		}
 	}
 	return out
 }
 
-// Condition is the condition that a row, called r, is a consent in force, for the owner.
-func (t ConsentTable) Condition() string {
+// ActiveCondition returns the condition that a row, called r, is an active consent, for the owner.
+func (t ConsentTable) ActiveCondition() string {
 	if t.Active == nil {
 		return "true"
 	}
@@ -90,8 +90,8 @@ type Stated struct {
 	Active  bool
 }
 
-// text describes the consent in words.
-func (s Stated) text() string {
+// describe describes the consent in words.
+func (s Stated) describe() string {
 	out := s.Table.Relation.Name.String()
 	switch {
 	case s.Table.Status != "":
@@ -113,14 +113,15 @@ func (s Stated) text() string {
 	return out
 }
 
-// States of a consent in a table of the application's own, beside consent.Given.
+// States of a consent in a table of the application, besides consent.Given.
 const (
 	notGiven    = "not given"
 	notGivenDPV = "dpv:ConsentStatusInvalidForProcessing"
 )
 
 func (s Stated) basis() Basis {
-	c := Consent{Grantee: consent.Everybody, Scope: consent.Everything, State: string(consent.Given), DPV: consent.Given.DPV(),
+	c := Consent{Grantee: consent.Everybody, Scope: consent.Everything, State: string(consent.Given),
+		DPV:       consent.Given.DPVTerm(),
 		ExpiresAt: optionalTime(s.Until)}
 	if s.Grantee != "" {
 		c.Grantee = s.Grantee
@@ -128,10 +129,10 @@ func (s Stated) basis() Basis {
 	if s.Scope != "" {
 		c.Scope = s.Scope
 	}
-	text := "Consent of the data subject, active: " + s.text()
+	text := "Consent of the data subject, active: " + s.describe()
 	if !s.Active {
 		c.State, c.DPV = notGiven, notGivenDPV
-		text = "No consent of the data subject: " + s.text()
+		text = "No consent of the data subject: " + s.describe()
 	}
 	return Basis{Article: "Article 6(1)(a) GDPR", Text: text, Active: s.Active, Consent: c}
 }

@@ -22,18 +22,18 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Config has thresholds and the text. Zero values are those of [Defaults].
+// Config has the thresholds and the text of the reminder. For zero values, [Defaults] apply.
 type Config struct {
-	After    time.Duration // time since a session's first interaction
-	Messages int           // number of messages within Window
+	After    time.Duration // the time since a session's first interaction after which it gets the reminder
+	Messages int           // the number of messages within Window after which it gets the reminder
 	Window   time.Duration
-	Idle     time.Duration // a longer pause begins a new session
-	Keep     time.Duration // a session without any interaction is forgotten; at least Idle
-	Sessions int           // limit of the sessions in memory
+	Idle     time.Duration // a pause longer than this begins a new session
+	Keep     time.Duration // how long a session without interactions is remembered; at least Idle
+	Sessions int           // the largest number of sessions in memory
 	Reminder string        // the text, with {messages} and {minutes} in place of the figures
 }
 
-// Text is the reminder.
+// Text is the default text of the reminder.
 const Text = `🕒 **Mindful Interaction Reminder**
 
 We've been chatting for a while now. I want to remind you:
@@ -48,7 +48,7 @@ people in your life.
 
 I'll be here when you need me, but your wellbeing comes first.`
 
-// Defaults are the values where nothing is configured.
+// Defaults returns the values that apply if nothing is configured.
 func Defaults() Config {
 	return Config{
 		After: 30 * time.Minute, Messages: 20, Window: 30 * time.Minute, Idle: 30 * time.Minute, Keep: time.Hour,
@@ -84,23 +84,24 @@ func (c Config) withDefaults() Config {
 const (
 	MaxMessages = 1000
 	MaxSessions = 10_000_000
-	MaxTimes    = 200_000_000 // Messages times Sessions, at 4 bytes each
+	MaxTimes    = 200_000_000 // the largest product of Messages and Sessions; each takes 4 bytes
 	MaxWindow   = 24 * time.Hour
 	MaxKeep     = 7 * 24 * time.Hour
 )
 
-// text returns the reminder with its figures.
-func (c Config) text(messages int) string {
+// fillIn returns the reminder with its figures filled in.
+func (c Config) fillIn(messages int) string {
 	minutes := strconv.FormatFloat(math.Round(c.Window.Minutes()*10)/10, 'f', -1, 64)
 	return strings.NewReplacer("{messages}", strconv.Itoa(messages), "{minutes}", minutes).Replace(c.Reminder)
 }
 
-// API is the type of channels in which one person talks to an AI, the only type that is tracked.
-const API = "api"
+// APIChannel is the type of the channels in which one person talks to an AI, the only type for which interactions are
+// counted.
+const APIChannel = "api"
 
-// TypeOf infers a channel's type from its id; "": unknown.
-func TypeOf(channel string) string {
-	for _, t := range []string{API, "discord", "cli"} {
+// ChannelType infers the type of a channel from its id; "": unknown.
+func ChannelType(channel string) string {
+	for _, t := range []string{APIChannel, "discord", "cli"} {
 		if strings.HasPrefix(channel, t+"_") || t != "discord" && strings.HasPrefix(channel, t+"-") {
 			return t
 		}
@@ -111,19 +112,19 @@ func TypeOf(channel string) string {
 	return ""
 }
 
-// MaxIDBytes is the length of an id in bytes.
+// MaxIDBytes is the largest length of an id, in bytes.
 const MaxIDBytes = 256
 
 // Key identifies a session: the user, the channel and the recorder.
 type Key struct {
 	Database string
-	// By is the agent that records, or "" for applications and users. An agent's recordings are counted apart: it
-	// neither learns nor changes what others have recorded.
-	By            string
+	// RecordedBy is the agent that records the interactions, or "" for applications and users. The recordings of each
+	// agent are counted separately: it neither learns nor changes what others have recorded.
+	RecordedBy    string
 	User, Channel string
-	// Self is set if the user's own token records. The number of such sessions is limited for each user, since anybody
-	// can invent channels.
-	Self bool
+	// BySelf is set if the user's own token records the interactions. The number of such sessions is limited for each
+	// user, since anybody can invent channels.
+	BySelf bool
 }
 
 // check refuses invalid ids.
@@ -146,22 +147,22 @@ func invalid(format string, args ...any) error {
 		WithHint("An interaction is {user_id, channel_id} and, where the channel's id does not tell, channel_type: \"api\".")
 }
 
-// Session is what is known of a session.
+// Session is what the tracker knows about a session.
 type Session struct {
 	Started  time.Time
 	Last     time.Time
-	Messages []time.Time // within the window, oldest first; at most as many as the threshold
+	Messages []time.Time // the times of the messages within the window, oldest first; at most as many as the threshold
 	Reminded bool
 }
 
 // Counts has totals since the start.
 type Counts struct {
 	Interactions uint64 // interactions that were tracked
-	ByTime       uint64 // reminders by time
+	ByTime       uint64 // reminders because of the time
 	ByMessages   uint64
-	Refused      uint64 // interactions refused for lack of room
+	Refused      uint64 // interactions that were refused because there was no room
 	Active       int    // sessions in memory now
 }
 
-// Reminders is the number of reminders.
+// Reminders returns the number of reminders.
 func (c Counts) Reminders() uint64 { return c.ByTime + c.ByMessages }

@@ -218,7 +218,7 @@ func TestChannelTypes(t *testing.T) {
 		strings.Repeat("1", 19): "discord", strings.Repeat("1", 20): "", strings.Repeat("1", 17) + "x": "",
 		strings.Repeat("١", 9): "", // 18 bytes of other digits
 	} {
-		if got := TypeOf(channel); got != want {
+		if got := ChannelType(channel); got != want {
 			t.Errorf("%q is of type %q, want %q", channel, got, want)
 		}
 	}
@@ -267,7 +267,7 @@ func TestSessionInfoAndEnd(t *testing.T) {
 		len(s.Messages) != 3 || !s.Messages[0].Equal(begin) || !s.Messages[2].Equal(begin.Add(2*time.Minute)) {
 		t.Errorf("the session is %+v, %v", s, ok)
 	}
-	if !c.tracker.End(c.now, one) || c.tracker.End(c.now, one) {
+	if !c.tracker.EndSession(c.now, one) || c.tracker.EndSession(c.now, one) {
 		t.Error("a session ends once")
 	}
 	if _, ok := c.tracker.Session(c.now, one); ok {
@@ -304,12 +304,13 @@ func TestSessionsAreSeparate(t *testing.T) {
 	tracker := New(Config{})
 	keys := []Key{
 		one, {Database: "app", User: "u1", Channel: "api_2"}, {Database: "app", User: "u2", Channel: "api_1"},
-		{Database: "other", User: "u1", Channel: "api_1"}, {Database: "app", By: "assistant", User: "u1", Channel: "api_1"},
+		{Database: "other", User: "u1", Channel: "api_1"},
+		{Database: "app", RecordedBy: "assistant", User: "u1", Channel: "api_1"},
 		{Database: "ap", User: "pu1", Channel: "api_1"}, {Database: "app", User: "u1a", Channel: "pi_1"},
 	}
 	for range 19 {
 		for _, k := range keys {
-			if text, err := tracker.Track(begin, k, API); text != "" || err != nil {
+			if text, err := tracker.Track(begin, k, APIChannel); text != "" || err != nil {
 				t.Fatalf("%+v: %q, %v", k, text, err)
 			}
 		}
@@ -317,7 +318,7 @@ func TestSessionsAreSeparate(t *testing.T) {
 	if text, _ := tracker.Track(begin, keys[4], ""); text == "" {
 		t.Error("an agent's own recording has no reminder")
 	}
-	if text, _ := tracker.Due(begin, one); text != "" {
+	if text, _ := tracker.GivenReminder(begin, one); text != "" {
 		t.Error("the reminder of one session is another's")
 	}
 }
@@ -390,20 +391,20 @@ func TestAgentShare(t *testing.T) {
 	tracker := New(Config{Sessions: 20})
 	refused := 0
 	for n := range 20 {
-		if _, err := tracker.Track(begin, Key{By: "a", User: fmt.Sprint(n), Channel: "api_1"}, ""); err != nil {
+		if _, err := tracker.Track(begin, Key{RecordedBy: "a", User: fmt.Sprint(n), Channel: "api_1"}, ""); err != nil {
 			refused++
 		}
 	}
 	if refused != 18 {
 		t.Errorf("%d of 20 were refused", refused)
 	}
-	if _, err := tracker.Track(begin, Key{By: "b", User: "1", Channel: "api_1"}, ""); err != nil {
+	if _, err := tracker.Track(begin, Key{RecordedBy: "b", User: "1", Channel: "api_1"}, ""); err != nil {
 		t.Error(err)
 	}
-	if !tracker.End(begin, Key{By: "a", User: "0", Channel: "api_1"}) {
+	if !tracker.EndSession(begin, Key{RecordedBy: "a", User: "0", Channel: "api_1"}) {
 		t.Error("no session to end")
 	}
-	if _, err := tracker.Track(begin, Key{By: "a", User: "new", Channel: "api_1"}, ""); err != nil {
+	if _, err := tracker.Track(begin, Key{RecordedBy: "a", User: "new", Channel: "api_1"}, ""); err != nil {
 		t.Error(err)
 	}
 }
@@ -413,7 +414,7 @@ func TestOwnShare(t *testing.T) {
 	tracker := New(Config{Sessions: 100_000, Messages: 1})
 	began := func(user string, self bool) (n int) {
 		for i := range 2 * maxOwnSessions {
-			if _, err := tracker.Track(begin, Key{User: user, Channel: fmt.Sprint("api_", i), Self: self}, ""); err == nil {
+			if _, err := tracker.Track(begin, Key{User: user, Channel: fmt.Sprint("api_", i), BySelf: self}, ""); err == nil {
 				n++
 			}
 		}
@@ -430,13 +431,13 @@ func TestOwnShare(t *testing.T) {
 		t.Errorf("u3 has begun %d sessions", n)
 	}
 	// Those that are there go on, and what has ended makes room.
-	if _, err := tracker.Track(begin, Key{User: "u1", Channel: "api_0", Self: true}, ""); err != nil {
+	if _, err := tracker.Track(begin, Key{User: "u1", Channel: "api_0", BySelf: true}, ""); err != nil {
 		t.Error(err)
 	}
-	if !tracker.End(begin, Key{User: "u1", Channel: "api_0", Self: true}) {
+	if !tracker.EndSession(begin, Key{User: "u1", Channel: "api_0", BySelf: true}) {
 		t.Error("no session to end")
 	}
-	if _, err := tracker.Track(begin, Key{User: "u1", Channel: "api_new", Self: true}, ""); err != nil {
+	if _, err := tracker.Track(begin, Key{User: "u1", Channel: "api_new", BySelf: true}, ""); err != nil {
 		t.Error(err)
 	}
 	tracker.Clean(begin.Add(2 * time.Hour))
@@ -449,16 +450,16 @@ func TestOwnShare(t *testing.T) {
 func TestDue(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(19, time.Second)
-	if text, _ := c.tracker.Due(c.now, one); text != "" || c.tracker.RemindersGiven() != 0 {
+	if text, _ := c.tracker.GivenReminder(c.now, one); text != "" || c.tracker.RemindersGiven() != 0 {
 		t.Error("due before it was given")
 	}
 	c.send(1, 0)
 	c.send(3, time.Minute)
-	text, since := c.tracker.Due(c.now, one)
+	text, since := c.tracker.GivenReminder(c.now, one)
 	if text != c.text || !since.Equal(begin) || c.tracker.RemindersGiven() != 1 {
 		t.Errorf("due: %q, %v", text, since)
 	}
-	if text, _ := c.tracker.Due(c.now.Add(31*time.Minute), one); text != "" {
+	if text, _ := c.tracker.GivenReminder(c.now.Add(31*time.Minute), one); text != "" {
 		t.Error("due after the session")
 	}
 }
@@ -480,13 +481,14 @@ func TestCaller(t *testing.T) {
 		{Caller{Role: "operator"}, "", false},
 		{Caller{}, "", false},
 	} {
-		k, err := c.caller.Key("u1", "api_1")
-		if (err == nil) != c.ok || c.ok && k != (Key{Database: "d", By: c.by, User: "u1", Channel: "api_1", Self: c.caller.Role == "subject"}) {
+		k, err := c.caller.SessionKey("u1", "api_1")
+		if (err == nil) != c.ok || c.ok && k != (Key{Database: "d", RecordedBy: c.by, User: "u1", Channel: "api_1",
+			BySelf: c.caller.Role == "subject"}) {
 			t.Errorf("%+v: %+v, %v", c.caller, k, err)
 		}
 	}
-	_, a := Caller{Role: "subject", Subject: "u1"}.Key("u2", "api_1")
-	_, b := Caller{Role: "subject", Subject: "u1"}.Key("nobody", "api_9")
+	_, a := Caller{Role: "subject", Subject: "u1"}.SessionKey("u2", "api_1")
+	_, b := Caller{Role: "subject", Subject: "u1"}.SessionKey("nobody", "api_9")
 	if fmt.Sprint(a) != fmt.Sprint(b) {
 		t.Errorf("%v and %v differ", a, b)
 	}
@@ -527,7 +529,7 @@ func TestLikeTheModel(t *testing.T) {
 				_, there := models[k]
 				there = there && at-models[k].times[len(models[k].times)-1] < c.Keep
 				if there || c.Keep > c.Idle { // at Keep = Idle itself it still counts
-					if got := tracker.End(begin.Add(clock), k); got != there {
+					if got := tracker.EndSession(begin.Add(clock), k); got != there {
 						r.Fatalf("ended: %v, want %v", got, there)
 					}
 					delete(models, k)

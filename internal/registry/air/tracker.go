@@ -11,35 +11,36 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Tracker keeps the sessions. It is safe for concurrent use.
+// Tracker counts the interactions of sessions. It is safe for concurrent use.
 type Tracker struct {
 	config Config
 	secret [32]byte
 
-	given atomic.Uint64 // number of reminders, which callers read without a lock
+	remindersGiven atomic.Uint64 // number of reminders, which callers read without a lock
 
 	mu       sync.Mutex
-	epoch    time.Time     // zero of the internal times
-	now      time.Duration // the latest time that was passed: it never goes back
+	epoch    time.Time     // the time that the internal times count from
+	now      time.Duration // the latest time that a caller has passed: it never goes back
 	index    map[digest]slot
 	sessions store
-	oldest   slot // ends of the list in the order of the last interaction
+	oldest   slot // the two ends of the list in the order of the last interaction
 	newest   slot
-	agents   map[[2]string]int32 // database and agent → index of its share
+	agents   map[[2]string]int32 // the index of an agent's share, by database and agent
 	shares   []int               // number of sessions of each agent
-	own      [1 << 16]uint16     // number of sessions that users have begun themselves, in counters that a keyed hash of the user selects
-	counts   Counts
+	// number of sessions that users have begun themselves, in counters that a keyed hash of the user selects
+	ownSessions [1 << 16]uint16
+	counts      Counts
 }
 
-// digest identifies a [Key]. It is keyed with a secret of the process, so that nobody can construct collisions.
+// digest identifies a [SessionKey]. It is keyed with a secret of the process, so that nobody can construct collisions.
 type digest [16]byte
 
-// maxOwnSessions is how many sessions may be begun with a user's own token. Nobody talks in as many channels; a user
-// who invents channels only takes room from the few users with the same counter.
+// maxOwnSessions is the largest number of sessions that may be begun with a user's own token. Nobody talks in as many
+// channels; a user who invents channels only takes room from the few users with the same counter.
 const maxOwnSessions = 1000
 
-// agentShare: an agent's sessions may take one in agentShare of the room, so that agents cannot crowd out the
-// application.
+// agentShare says that the sessions of one agent may take one part in agentShare of the room, so that agents cannot
+// crowd out the application.
 const agentShare = 10
 
 // New makes an empty tracker.
@@ -48,55 +49,55 @@ func New(c Config) *Tracker {
 	if _, err := rand.Read(t.secret[:]); err != nil {
 		panic("air: no randomness: " + err.Error())
 	}
-	t.empty()
+	t.reset()
 	return t
 }
 
-func (t *Tracker) empty() {
+func (t *Tracker) reset() {
 	t.index, t.sessions, t.oldest, t.newest = map[digest]slot{}, store{window: t.config.Messages}, noSlot, noSlot
 }
 
 // Track records an interaction, and returns the reminder if it is due now, else "". A channel whose type, by
-// channelType or its id, is not [API] is not tracked. The errors are PC422 for invalid ids, and 53400 if there is no
-// room for another session: then nothing was recorded.
+// channelType or its id, is not [APIChannel] is not tracked. The errors are PC422 for invalid ids, and 53400 if there
+// is no room for another session: then nothing was recorded.
 func (t *Tracker) Track(now time.Time, k Key, channelType string) (string, error) {
 	if err := k.check(); err != nil {
 		return "", err
 	}
 	if channelType == "" {
-		channelType = TypeOf(k.Channel)
+		channelType = ChannelType(k.Channel)
 	}
-	if channelType != API {
+	if channelType != APIChannel {
 		return "", nil
 	}
-	d := t.digest(k)
+	d := t.digestOf(k)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	at := t.advance(now)
-	t.forget(t.config.Keep)
+	t.removeIdle(t.config.Keep)
 	id, ok := t.index[d]
 	if ok && at-t.sessions.at(id).last > t.config.Idle {
 		t.remove(id)
 		ok = false
 	}
 	if !ok {
-		if id, ok = t.begin(d, k, at); !ok {
+		if id, ok = t.beginSession(d, k, at); !ok {
 			t.counts.Refused++
 			return "", full()
 		}
 	}
-	return t.interact(id, at), nil
+	return t.addInteraction(id, at), nil
 }
 
-// interact counts an interaction of a session.
-func (t *Tracker) interact(id slot, at time.Duration) string {
+// addInteraction counts an interaction of a session, and returns the reminder if it is due.
+func (t *Tracker) addInteraction(id slot, at time.Duration) string {
 	s := t.sessions.at(id)
-	t.unlink(id)
+	t.removeFromList(id)
 	s.last = at
-	t.link(id)
+	t.appendToList(id)
 	t.counts.Interactions++
-	messages := t.sessions.add(id, at, t.config.Window)
-	if s.reminded {
+	messages := t.sessions.addTime(id, at, t.config.Window)
+	if s.isReminded {
 		return ""
 	}
 	switch {
@@ -107,49 +108,51 @@ func (t *Tracker) interact(id slot, at time.Duration) string {
 	default:
 		return ""
 	}
-	s.reminded, s.figure = true, uint16(messages)
-	t.given.Add(1)
-	return t.config.text(messages)
+	s.isReminded, s.remindedMessages = true, uint16(messages)
+	t.remindersGiven.Add(1)
+	return t.config.fillIn(messages)
 }
 
-// begin makes a session if there is room. Only a session that has been idle so long that its next interaction would
-// begin a new one makes room.
-func (t *Tracker) begin(d digest, k Key, at time.Duration) (slot, bool) {
-	by, user := t.share(k), uint16(0)
-	if k.Self {
-		place := t.digest(Key{Database: k.Database, User: k.User})
+// beginSession makes a session if there is room. To make room, it drops only a session that has been idle so long that
+// its next interaction would begin a new session.
+func (t *Tracker) beginSession(d digest, k Key, at time.Duration) (slot, bool) {
+	by, user := t.shareOf(k), uint16(0)
+	if k.BySelf {
+		place := t.digestOf(Key{Database: k.Database, User: k.User})
 		user = binary.BigEndian.Uint16(place[:])
 	}
 	share := max(1, t.config.Sessions/agentShare)
 	room := func() bool {
 		return len(t.index) < t.config.Sessions && (by < 0 || t.shares[by] < share) &&
-			(!k.Self || int(t.own[user]) < min(maxOwnSessions, share))
+			(!k.BySelf || int(t.ownSessions[user]) < min(maxOwnSessions, share))
 	}
 	if !room() {
-		t.forget(t.config.Idle)
+		t.removeIdle(t.config.Idle)
 		if !room() {
 			return noSlot, false
 		}
 	}
-	id := t.sessions.take()
-	*t.sessions.at(id) = session{key: d, started: at, last: at, by: by, self: k.Self, user: user, newer: noSlot, older: noSlot}
-	if k.Self {
-		t.own[user]++
+	id := t.sessions.takeSlot()
+	*t.sessions.at(id) = session{key: d, started: at, last: at, by: by, isOwn: k.BySelf, user: user, newer: noSlot,
+		older: noSlot}
+	if k.BySelf {
+		t.ownSessions[user]++
 	}
 	if by >= 0 {
 		t.shares[by]++
 	}
 	t.index[d] = id
-	t.link(id)
+	t.appendToList(id)
 	return id, true
 }
 
-// share returns the index of the agent that records; there are as many agents as the configuration has.
-func (t *Tracker) share(k Key) int32 {
-	if k.By == "" {
+// shareOf returns the index of the share of the agent that records. There are as many shares as the configuration has
+// agents.
+func (t *Tracker) shareOf(k Key) int32 {
+	if k.RecordedBy == "" {
 		return -1
 	}
-	by := [2]string{k.Database, k.By}
+	by := [2]string{k.Database, k.RecordedBy}
 	n, ok := t.agents[by]
 	if !ok {
 		n = int32(len(t.shares))
@@ -164,32 +167,32 @@ func full() error {
 			"others have ended, or with a larger air.sessions.")
 }
 
-// Session returns what is known of a session; false: there is none.
+// Session returns what is known about a session; ok is false if there is none.
 func (t *Tracker) Session(now time.Time, k Key) (Session, bool) {
-	d := t.digest(k)
+	d := t.digestOf(k)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	at := t.advance(now)
-	t.forget(t.config.Keep)
+	t.removeIdle(t.config.Keep)
 	id, ok := t.index[d]
 	if !ok {
 		return Session{}, false
 	}
 	s := t.sessions.at(id)
-	out := Session{Started: t.epoch.Add(s.started), Last: t.epoch.Add(s.last), Reminded: s.reminded}
+	out := Session{Started: t.epoch.Add(s.started), Last: t.epoch.Add(s.last), Reminded: s.isReminded}
 	for _, m := range t.sessions.times(id, at, t.config.Window) {
 		out.Messages = append(out.Messages, t.epoch.Add(m))
 	}
 	return out, true
 }
 
-// End forgets a session, and tells whether there was one.
-func (t *Tracker) End(now time.Time, k Key) bool {
-	d := t.digest(k)
+// EndSession forgets a session, and tells whether it existed.
+func (t *Tracker) EndSession(now time.Time, k Key) bool {
+	d := t.digestOf(k)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.advance(now)
-	t.forget(t.config.Keep)
+	t.removeIdle(t.config.Keep)
 	id, ok := t.index[d]
 	if ok {
 		t.remove(id)
@@ -198,12 +201,12 @@ func (t *Tracker) End(now time.Time, k Key) bool {
 }
 
 // RemindersGiven returns the number of reminders so far, without a lock.
-func (t *Tracker) RemindersGiven() uint64 { return t.given.Load() }
+func (t *Tracker) RemindersGiven() uint64 { return t.remindersGiven.Load() }
 
-// Due returns the reminder that a session got, and when the session began, which distinguishes it from an earlier one;
-// "" if it got none, or the session is over.
-func (t *Tracker) Due(now time.Time, k Key) (reminder string, session time.Time) {
-	d := t.digest(k)
+// GivenReminder returns the reminder that a session got, and when the session began, which distinguishes it from an
+// earlier session. The reminder is "" if the session got none, or is over.
+func (t *Tracker) GivenReminder(now time.Time, k Key) (reminder string, session time.Time) {
+	d := t.digestOf(k)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	at := t.advance(now)
@@ -212,10 +215,10 @@ func (t *Tracker) Due(now time.Time, k Key) (reminder string, session time.Time)
 		return "", time.Time{}
 	}
 	s := t.sessions.at(id)
-	if !s.reminded || at-s.last > t.config.Idle {
+	if !s.isReminded || at-s.last > t.config.Idle {
 		return "", time.Time{}
 	}
-	return t.config.text(int(s.figure)), t.epoch.Add(s.started)
+	return t.config.fillIn(int(s.remindedMessages)), t.epoch.Add(s.started)
 }
 
 // Clean removes sessions that have been idle for long. It is called from time to time, so that they do not stay if
@@ -224,21 +227,21 @@ func (t *Tracker) Clean(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.advance(now)
-	t.forget(t.config.Keep)
+	t.removeIdle(t.config.Keep)
 }
 
-// Counts returns what was counted.
+// Counts returns the totals.
 func (t *Tracker) Counts(now time.Time) Counts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.advance(now)
-	t.forget(t.config.Keep)
+	t.removeIdle(t.config.Keep)
 	c := t.counts
 	c.Active = len(t.index)
 	return c
 }
 
-// advance sets the present time.
+// advance sets the present time, and returns it as an internal time.
 func (t *Tracker) advance(now time.Time) time.Duration {
 	if t.epoch.IsZero() {
 		t.epoch = now
@@ -247,8 +250,9 @@ func (t *Tracker) advance(now time.Time) time.Duration {
 	return t.now
 }
 
-// forget removes the sessions that have been idle for longer than that; at exactly Idle a session is still active.
-func (t *Tracker) forget(idle time.Duration) {
+// removeIdle removes the sessions that have been idle for longer than the given time; a session that was idle for
+// exactly that long is still active.
+func (t *Tracker) removeIdle(idle time.Duration) {
 	for t.oldest != noSlot {
 		pause := t.now - t.sessions.at(t.oldest).last
 		if pause < idle || pause == t.config.Idle {
@@ -257,25 +261,25 @@ func (t *Tracker) forget(idle time.Duration) {
 		t.remove(t.oldest)
 	}
 	if len(t.index) == 0 && t.sessions.usedSlots > 0 {
-		t.empty() // maps do not shrink
+		t.reset() // maps do not shrink, so an empty tracker gets a new one
 	}
 }
 
 func (t *Tracker) remove(id slot) {
-	t.unlink(id)
+	t.removeFromList(id)
 	s := t.sessions.at(id)
 	delete(t.index, s.key)
 	if s.by >= 0 {
 		t.shares[s.by]--
 	}
-	if s.self {
-		t.own[s.user]--
+	if s.isOwn {
+		t.ownSessions[s.user]--
 	}
-	t.sessions.free(id)
+	t.sessions.freeSlot(id)
 }
 
-// link puts a session at the end of the list: it had the last interaction.
-func (t *Tracker) link(id slot) {
+// appendToList appends a session to the list, as the one with the last interaction.
+func (t *Tracker) appendToList(id slot) {
 	s := t.sessions.at(id)
 	s.older, s.newer = t.newest, noSlot
 	if t.newest == noSlot {
@@ -286,7 +290,7 @@ func (t *Tracker) link(id slot) {
 	t.newest = id
 }
 
-func (t *Tracker) unlink(id slot) {
+func (t *Tracker) removeFromList(id slot) {
 	s := t.sessions.at(id)
 	if s.older == noSlot {
 		t.oldest = s.newer
@@ -300,11 +304,11 @@ func (t *Tracker) unlink(id slot) {
 	}
 }
 
-// digest is made of the secret and each part with its length.
-func (t *Tracker) digest(k Key) digest {
+// digestOf returns a keyed hash of the parts of a key, each with its length.
+func (t *Tracker) digestOf(k Key) digest {
 	b := make([]byte, 0, 256)
 	b = append(b, t.secret[:]...)
-	for _, part := range []string{k.Database, k.By, k.User, k.Channel} {
+	for _, part := range []string{k.Database, k.RecordedBy, k.User, k.Channel} {
 		b = binary.AppendUvarint(b, uint64(len(part)))
 		b = append(b, part...)
 	}

@@ -13,9 +13,9 @@ var pathPattern = regexp.MustCompile(`^[A-Za-z0-9_.:-]+(/[A-Za-z0-9_.:-]+)*$`)
 
 const maxPathBytes = 200
 
-// Covers reports whether a list of granted paths covers the wanted one: whether it, or a path above it, is in the list.
+// Covers tells whether a list of granted paths covers a wanted path: it contains the path, or a path above it.
 func Covers(granted []string, wanted string) bool {
-	for _, p := range Above(wanted) {
+	for _, p := range PathAndAncestors(wanted) {
 		if slices.Contains(granted, p) {
 			return true
 		}
@@ -23,8 +23,8 @@ func Covers(granted []string, wanted string) bool {
 	return false
 }
 
-// Above returns the path and those above it, nearest first. A grant must list one of them.
-func Above(p string) []string {
+// PathAndAncestors returns a path and the paths above it, nearest first. A grant must list one of them.
+func PathAndAncestors(p string) []string {
 	out := []string{p}
 	for {
 		i := strings.LastIndexByte(p, '/')
@@ -36,7 +36,7 @@ func Above(p string) []string {
 	}
 }
 
-// coversAll reports whether all wanted paths are covered.
+// coversAll tells whether a list of granted paths covers all wanted ones.
 func coversAll(granted, wanted []string) bool {
 	return !slices.ContainsFunc(wanted, func(w string) bool { return !Covers(granted, w) })
 }

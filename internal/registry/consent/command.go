@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Action is what a command does.
+// Action is what a command does to a consent.
 type Action string
 
 // The actions.
@@ -26,8 +26,8 @@ const (
 	Deleted           Action = "deleted"    // record that data were deleted
 	Anonymised        Action = "anonymised" // record that data were anonymised
 	Report            Action = "report"     // record that a report about the subject was made
-	Appoint           Action = "appoint"    // a guardian
-	Dismiss           Action = "dismiss"    // a guardian
+	Appoint           Action = "appoint"    // appoint a guardian
+	Dismiss           Action = "dismiss"    // dismiss a guardian
 	Erase             Action = "erase"      // forget the subject
 )
 
@@ -41,30 +41,30 @@ const (
 	Defer        Decision = "DEFER"
 )
 
-// Command asks for a change.
+// Command asks for a change of a consent.
 type Command struct {
 	Do         Action
 	Subject    string
-	Grantee    string // "": Everybody
-	Scope      string // "": Everything
+	Grantee    string // the grantee; "": Everybody
+	Scope      string // the scope; "": Everything
 	Stream     Stream // the new stream of Grant and Degrade
 	Categories []string
 	Purposes   []string
-	For        time.Duration // how long a grant without a stream lasts; 0: it does not expire
+	Duration   time.Duration // how long a grant without a stream lasts; 0: it does not expire
 	Decision   Decision
-	Guardian   string // whom Appoint and Dismiss are about
+	Guardian   string // the guardian whom Appoint and Dismiss are about
 
 	By       Party
 	Via      string
 	Reason   string
 	Evidence string
 
-	// Request is a key of the caller's choice: a command that is repeated with the same key is carried out once. "":
-	// none.
+	// Request is a key that the caller chooses: a command that is repeated with the same key is carried out only once. "":
+	// there is none.
 	Request string
 }
 
-// Key is the key of the consent that the command is about.
+// Key returns the key of the consent that the command is about.
 func (c Command) Key() Key {
 	k := Key{c.Subject, c.Grantee, c.Scope}
 	if k.Grantee == "" {
@@ -84,7 +84,8 @@ const (
 
 var scopePattern = regexp.MustCompile(`^(table|row|ctx):.`)
 
-// Check refuses commands that cannot be meant, in whatever state. Ids are data: quotes, braces and spaces are allowed.
+// Check returns an error for a command that makes no sense in any state. Ids are data: they may have quotes, braces and
+// spaces.
 func (c Command) Check() error {
 	k := c.Key()
 	for _, id := range []struct{ what, value string }{{"subject", k.Subject}, {"grantee", k.Grantee}, {"scope", k.Scope}} {
@@ -107,9 +108,9 @@ func (c Command) Check() error {
 		return invalid("the subject of a consent is one person, not %q", Everybody)
 	case k.Scope != Everything && !scopePattern.MatchString(k.Scope):
 		return invalid("a scope is %q, or table:NAME, row:TABLE:KEY or ctx:NAME", Everything)
-	case c.For < 0:
+	case c.Duration < 0:
 		return invalid("a consent cannot last less than no time")
-	case c.For > 100*365*day:
+	case c.Duration > 100*365*day:
 		return invalid("a consent cannot last more than 100 years: leave the duration out if it does not expire")
 	}
 	for _, text := range []struct{ what, value string }{

@@ -10,50 +10,52 @@ const (
 	Everything = "*"
 )
 
-// Key identifies a consent: the subject, the grantee and the scope. Streams have Everybody and Everything.
+// Key identifies a consent by its subject, grantee and scope. The consent of a stream has the grantee Everybody and the
+// scope Everything.
 type Key struct {
 	Subject string `json:"subject"`
 	Grantee string `json:"grantee"` // Everybody, or an id
 	Scope   string `json:"scope"`   // Everything, or table:…, row:…, ctx:…
 }
 
-// Consent is the state after a record. Times that are zero are not set.
+// Consent is the state of a consent after a record. A time that is zero is not set.
 type Consent struct {
 	Key
 	State               State
-	Stream              Stream   // "": a consent to a grantee or about a scope
+	Stream              Stream   // the stream; "": the consent is given to a grantee or for a scope
 	Categories          []string // empty unless Given
 	Purposes            []string // empty unless Given
 	RequestedCategories []string // categories of the requested partnership; nil: none
 
 	GivenAt   time.Time
-	ExpiresAt time.Time // zero: it does not expire
-	DueAt     time.Time // deadline of the decision about the requested partnership
+	ExpiresAt time.Time // the time at which it expires; zero: it does not expire
+	DueAt     time.Time // the deadline for the decision about the requested partnership
 	DecayFrom time.Time // when the countdown to anonymity began
 
-	// Data older than DecayedBefore have decayed by DecayedDays, in a countdown that has stopped since.
+	// Data older than DecayedBefore have decayed for DecayedDays, in a countdown that was stopped later.
 	DecayedBefore time.Time
 	DecayedDays   int
 
-	VoidBefore time.Time // older data belong to an ended consent; a new one does not include them
+	VoidBefore time.Time // older data belong to an ended consent, and a new consent does not include them
 	WarnedAt   time.Time // when the subject was warned of the expiry
 	Controller string
 }
 
-// ActiveAt reports whether the consent is a ground for processing at that time.
-func (c Consent) ActiveAt(at time.Time) bool {
+// IsActiveAt tells whether the consent is a ground for processing at a time.
+func (c Consent) IsActiveAt(at time.Time) bool {
 	return c.State == Given && (c.ExpiresAt.IsZero() || at.Before(c.ExpiresAt))
 }
 
-// StateAt is the state at that time: a consent expires without a record.
+// StateAt returns the state at a time: a consent expires without a record.
 func (c Consent) StateAt(at time.Time) State {
-	if c.State == Given && !c.ActiveAt(at) {
+	if c.State == Given && !c.IsActiveAt(at) {
 		return Expired
 	}
 	return c.State
 }
 
-// EndsAt is when a consent ends, or has ended, by the clock. Zero: it does not, or somebody has ended it.
+// EndsAt returns the time at which a consent ends, or has ended, by the clock. Zero: it does not end, or somebody has
+// ended it.
 func (c Consent) EndsAt() time.Time {
 	if c.State != Given && c.State != Expired {
 		return time.Time{}
@@ -61,30 +63,30 @@ func (c Consent) EndsAt() time.Time {
 	return c.ExpiresAt
 }
 
-// Pending reports whether a partnership can be decided at that time.
-func (c Consent) Pending(at time.Time) bool { return !c.DueAt.IsZero() && at.Before(c.DueAt) }
+// IsPendingAt tells whether a partnership can be decided at a time.
+func (c Consent) IsPendingAt(at time.Time) bool { return !c.DueAt.IsZero() && at.Before(c.DueAt) }
 
-// Record is an entry of the registry: an event, and the consent after it.
+// Record is an entry of the registry: an event, and the consent after the event.
 type Record struct {
 	Number int64
 	At     time.Time
 	Event  Event
 	Consent
 	Details
-	Erased bool // the subject was erased: Subject is a mere reference, and Details are lost
+	Erased bool // the subject was erased: Subject is only a reference, and Details are lost
 }
 
-// Details can only be read with the subject's key.
+// Details are the parts of a record that can only be read with the subject's key.
 type Details struct {
-	Grantor  string // who decided: the subject or a guardian
-	By       Party  // who had it recorded
-	Via      string // the interface: cli, http, mcp, sweep, …
-	Reason   string
-	Evidence string
-	Guardian string // the guardian who was appointed or dismissed
+	Grantor    string // the person who decided: the subject or a guardian
+	RecordedBy Party  // the party that had the event recorded
+	Via        string // the interface: cli, http, mcp, sweep, …
+	Reason     string
+	Evidence   string
+	Guardian   string // the guardian who was appointed or dismissed
 }
 
-// Party is a party that acts.
+// Party is somebody who acts in the registry.
 type Party struct {
 	Role Role   `json:"role"`
 	ID   string `json:"id,omitempty"`
@@ -96,9 +98,9 @@ type Role string
 // The roles.
 const (
 	RoleSubject     Role = "subject"     // the data subject
-	RoleGuardian    Role = "guardian"    // acts for a subject
-	RoleAgent       Role = "agent"       // decides about partnerships
-	RoleController  Role = "controller"  // the data controller: revokes, appoints guardians
-	RoleApplication Role = "application" // reports a user's interactions
-	RoleSystem      Role = "system"      // expiries and other work of the clock
+	RoleGuardian    Role = "guardian"    // somebody who acts for a subject
+	RoleAgent       Role = "agent"       // an agent, which decides about partnerships
+	RoleController  Role = "controller"  // the data controller, who revokes consents and appoints guardians
+	RoleApplication Role = "application" // an application, which reports interactions of its users
+	RoleSystem      Role = "system"      // pgconsent itself, for expiries and other effects of time
 )

@@ -2,26 +2,26 @@ package consent
 
 import "time"
 
-// DecayStage is how far older data of a subject who has left a relationship have been anonymised.
+// DecayStage says how far the older data of a subject who has left a relationship have been anonymised.
 type DecayStage string
 
-// The steps, by full days since DecayFrom.
+// The stages, by full days since DecayFrom.
 const (
-	DecayNone         DecayStage = ""             // no countdown
-	DecayContextKept  DecayStage = "kept"         // 0–30: relationship context is kept
-	DecayAggregated   DecayStage = "aggregated"   // 31–60: behavioural data in aggregates only
-	DecayUnidentified DecayStage = "unidentified" // 61–89: identity markers are gone
-	DecayAnonymous    DecayStage = "anonymous"    // from 90
+	DecayNone         DecayStage = ""             // there is no countdown
+	DecayContextKept  DecayStage = "kept"         // days 0 to 30: the context of the relationship is kept
+	DecayAggregated   DecayStage = "aggregated"   // days 31 to 60: behavioural data show in aggregates only
+	DecayUnidentified DecayStage = "unidentified" // days 61 to 89: identity markers are gone
+	DecayAnonymous    DecayStage = "anonymous"    // from day 90 on: the data are anonymous
 )
 
-// The first full day of each step.
+// The first full day of each stage.
 const (
 	AggregatedFrom   = 31
 	UnidentifiedFrom = 61
 	AnonymousFrom    = 90
 )
 
-// DecayAfter is the step after so many full days.
+// DecayAfter returns the stage after a number of full days.
 func DecayAfter(days int) DecayStage {
 	switch {
 	case days < AggregatedFrom:
@@ -35,7 +35,7 @@ func DecayAfter(days int) DecayStage {
 	}
 }
 
-// DecayDays are the full days elapsed since DecayFrom; 0 without a countdown.
+// DecayDays returns the full days since DecayFrom; 0 without a countdown.
 func (c Consent) DecayDays(at time.Time) int {
 	if c.DecayFrom.IsZero() || at.Before(c.DecayFrom) {
 		return 0
@@ -43,8 +43,8 @@ func (c Consent) DecayDays(at time.Time) int {
 	return int(at.Sub(c.DecayFrom) / day)
 }
 
-// Decay is the step of older data at that time.
-func (c Consent) Decay(at time.Time) DecayStage {
+// DecayStageAt returns the stage of older data at a time.
+func (c Consent) DecayStageAt(at time.Time) DecayStage {
 	switch {
 	case !c.DecayFrom.IsZero():
 		return DecayAfter(c.DecayDays(at))
@@ -55,7 +55,7 @@ func (c Consent) Decay(at time.Time) DecayStage {
 	}
 }
 
-// stopDecay stores how far the data have decayed: removed data stay removed.
+// stopDecay stores how far the data have decayed when a countdown stops: removed data stay removed.
 func (c *Consent) stopDecay(now time.Time) {
 	switch {
 	case !c.DecayFrom.IsZero():
@@ -66,7 +66,8 @@ func (c *Consent) stopDecay(now time.Time) {
 	c.DecayFrom = time.Time{}
 }
 
-// mergeCountdown merges two countdowns into one that is as far as either: it hides rather too much than too little.
+// mergeCountdown merges a countdown into the present one, so that data have decayed as far as in either. It may hide
+// too much, but never too little.
 func (c *Consent) mergeCountdown(before time.Time, days int) {
 	if before.After(c.DecayedBefore) {
 		c.DecayedBefore = before

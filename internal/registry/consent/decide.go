@@ -6,18 +6,19 @@ import (
 	"time"
 )
 
-// Situation is the state before a command.
+// Situation is the state before a command, as far as the decision depends on it.
 type Situation struct {
-	Consent  *Consent // nil: nothing was recorded for the command's key
-	Guardian bool     // the command's party is a guardian of the subject; with Appoint and Dismiss, the named one is
-	Asker    Party    // who asked for the pending partnership
+	Consent *Consent // the present consent; nil: nothing was recorded for the command's key
+	// the command's party is a guardian of the subject; for Appoint and Dismiss, the named party is
+	IsGuardian       bool
+	PartnershipAsker Party // the party that asked for the pending partnership
 }
 
-// Step is a record to make.
+// Step is a record that a command makes.
 type Step struct {
-	Event   Event
-	Consent Consent
-	By      Party // the system, for steps of the clock
+	Event      Event
+	Consent    Consent
+	RecordedBy Party // the party that makes the record: the system, for effects of time
 }
 
 // Decide returns the records that a command makes, in order; none if nothing has to change. Erase concerns all consents
@@ -26,10 +27,11 @@ func Decide(s Settings, now time.Time, before Situation, c Command) ([]Step, err
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	d := &decision{Settings: s.withDefaults(), now: now, command: c, asker: before.Asker, guardian: before.Guardian}
+	d := &decision{Settings: s.withDefaults(), now: now, command: c, partnershipAsker: before.PartnershipAsker,
+		guardian: before.IsGuardian}
 	d.current = Consent{Key: c.Key(), Categories: []string{}, Purposes: []string{}}
 	if before.Consent != nil {
-		d.recorded, d.current = true, clone(*before.Consent)
+		d.hasRecord, d.current = true, clone(*before.Consent)
 	}
 	if err := d.run(); err != nil {
 		return nil, err
@@ -40,32 +42,32 @@ func Decide(s Settings, now time.Time, before Situation, c Command) ([]Step, err
 // decision carries out a command in steps.
 type decision struct {
 	Settings
-	now      time.Time
-	command  Command
-	asker    Party
-	guardian bool
+	now              time.Time
+	command          Command
+	partnershipAsker Party
+	guardian         bool
 
-	recorded bool    // there is a record
-	current  Consent // the consent after the steps so far
-	steps    []Step
+	hasRecord bool    // there is a record
+	current   Consent // the consent after the steps so far
+	steps     []Step
 }
 
 func (d *decision) run() error {
 	c := d.command
-	if err := d.allowed(); err != nil {
+	if err := d.checkParty(); err != nil {
 		return err
 	}
 	switch c.Do {
 	case Appoint, Dismiss:
-		return d.guardians()
-	case Report: // changes nothing, and records no expiry either
+		return d.changeGuardian()
+	case Report: // a report changes nothing, and does not record an expiry
 	case DecidePartnership, Lapse:
-		d.expire()
+		d.recordExpiry()
 	case Expire:
-		d.lapse()
+		d.closeRequest()
 	default:
-		d.expire()
-		d.lapse()
+		d.recordExpiry()
+		d.closeRequest()
 	}
 	switch c.Do {
 	case Grant:
@@ -75,22 +77,22 @@ func (d *decision) run() error {
 	case Refuse:
 		return d.refuse()
 	case Upgrade:
-		return d.ask()
+		return d.requestPartnership()
 	case Degrade:
 		return d.degrade()
 	case DecidePartnership:
-		return d.decide()
+		return d.decidePartnership()
 	case Interact:
 		d.interact()
 		return nil
 	case Expire:
-		return d.expired()
+		return d.doExpire()
 	case Lapse:
-		return d.lapsed()
+		return d.doLapse()
 	case Warn:
-		return d.warn()
+		return d.doWarn()
 	case Deleted, Anonymised, Report:
-		return d.note()
+		return d.doNote()
 	default:
 		return invalid("there is no change of consent called %q", c.Do)
 	}
@@ -116,7 +118,7 @@ var rolesByAction = map[Action][]Role{
 	Erase:             {RoleSubject, RoleGuardian, RoleController, RoleSystem},
 }
 
-// CheckRole refuses parties that may not make the change in any situation.
+// CheckRole returns an error if the party may not make the change in any situation.
 func CheckRole(c Command) error {
 	roles, ok := rolesByAction[c.Do]
 	switch {
@@ -134,8 +136,8 @@ func CheckRole(c Command) error {
 	return nil
 }
 
-// allowed refuses parties that may not make the change.
-func (d *decision) allowed() error {
+// checkParty returns an error if the party may not make the change.
+func (d *decision) checkParty() error {
 	c := d.command
 	if err := CheckRole(c); err != nil {
 		return err
@@ -146,8 +148,8 @@ func (d *decision) allowed() error {
 	return nil
 }
 
-// step adds a record of the current consent.
-func (d *decision) step(e Event) {
+// addStep adds a record of the current consent.
+func (d *decision) addStep(e Event) {
 	by := d.command.By
 	switch e {
 	case EventExpired, EventLapsed:
@@ -156,17 +158,17 @@ func (d *decision) step(e Event) {
 	if d.Controller != "" {
 		d.current.Controller = d.Controller
 	}
-	d.recorded = true
+	d.hasRecord = true
 	d.steps = append(d.steps, Step{e, clone(d.current), by})
 }
 
-// relationship reports whether the key is one of streams.
-func (d *decision) relationship() bool {
+// isOfStream tells whether the command's key is one of a stream.
+func (d *decision) isOfStream() bool {
 	return d.current.Grantee == Everybody && d.current.Scope == Everything
 }
 
-// give starts or restarts a consent.
-func (d *decision) give(s Stream, categories, purposes []string) {
+// startConsent starts or restarts a consent.
+func (d *decision) startConsent(s Stream, categories, purposes []string) {
 	d.current.State, d.current.Stream, d.current.Categories, d.current.Purposes = Given, s, categories, purposes
 	d.current.GivenAt, d.current.ExpiresAt, d.current.WarnedAt = d.now, time.Time{}, time.Time{}
 	if s == Temporary {
@@ -174,8 +176,8 @@ func (d *decision) give(s Stream, categories, purposes []string) {
 	}
 }
 
-// end ends the consent.
-func (d *decision) end(s State, at time.Time) {
+// endConsent ends the consent.
+func (d *decision) endConsent(s State, at time.Time) {
 	if d.current.Stream != "" && (d.current.State == Given || !d.current.VoidBefore.IsZero()) && at.After(d.current.VoidBefore) {
 		d.current.VoidBefore = at
 	}

@@ -35,7 +35,7 @@ func (h *history) do(c Command) error {
 	if c.By.Role == "" {
 		c.By = subject(c.Subject)
 	}
-	steps, err := Decide(h.settings, h.now, Situation{Consent: h.at, Asker: h.asker}, c)
+	steps, err := Decide(h.settings, h.now, Situation{Consent: h.at, PartnershipAsker: h.asker}, c)
 	for _, s := range steps {
 		after := s.Consent
 		h.at = &after
@@ -110,7 +110,7 @@ func TestStreams(t *testing.T) {
 	}
 	// Expired at its instant; an interaction after it starts a new record and revives nothing.
 	h.later(14 * day)
-	if h.at.ActiveAt(h.now) || h.at.StateAt(h.now) != Expired || !h.at.ActiveAt(h.now.Add(-time.Microsecond)) {
+	if h.at.IsActiveAt(h.now) || h.at.StateAt(h.now) != Expired || !h.at.IsActiveAt(h.now.Add(-time.Microsecond)) {
 		t.Error("it does not expire at its instant")
 	}
 	if err := h.do(Command{Do: Degrade, Stream: Anonymous}); !errors.As(err, new(*ExpiredError)) {
@@ -183,7 +183,7 @@ func TestPartnership(t *testing.T) {
 	// Fewer categories than the stream allows, never more.
 	f := begin(t)
 	f.must(Command{Do: Grant, Stream: Partnered, Categories: []string{Essential, "BEHAVIORAL/style"}})
-	if f.at.State != Requested || f.at.ActiveAt(f.now) {
+	if f.at.State != Requested || f.at.IsActiveAt(f.now) {
 		t.Errorf("%+v", f.at)
 	}
 	f.must(Command{Do: DecidePartnership, By: agent, Decision: TaskComplete})
@@ -244,7 +244,7 @@ func TestDecay(t *testing.T) {
 	off := partnered(t)
 	off.settings.NoDecay = true
 	off.must(Command{Do: Degrade, Stream: Anonymous})
-	if off.at.Decay(off.now) != DecayAnonymous {
+	if off.at.DecayStageAt(off.now) != DecayAnonymous {
 		t.Errorf("%+v", off.at)
 	}
 }
@@ -275,7 +275,7 @@ func TestInteractions(t *testing.T) {
 		h.must(end)
 		state := h.at.State
 		h.must(Command{Do: Interact})
-		if h.at.State != state || h.at.ActiveAt(h.now) {
+		if h.at.State != state || h.at.IsActiveAt(h.now) {
 			t.Errorf("%+v", h.at)
 		}
 	}
@@ -292,10 +292,10 @@ func TestInteractions(t *testing.T) {
 func TestStatesAreTold(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range States {
-		if seen[s.DPV()] || s.DPV() == "dpv:ConsentUnknown" {
-			t.Errorf("%s is %s", s, s.DPV())
+		if seen[s.DPVTerm()] || s.DPVTerm() == "dpv:ConsentUnknown" {
+			t.Errorf("%s is %s", s, s.DPVTerm())
 		}
-		seen[s.DPV()] = true
+		seen[s.DPVTerm()] = true
 	}
 }
 
@@ -328,7 +328,8 @@ func TestWithdrawingTakesNoMoreThanGranting(t *testing.T) {
 		h := given(t)
 		before := len(h.events)
 		h.must(Command{Do: Revoke})
-		if h.at.State != Withdrawn || h.at.ActiveAt(h.now) || len(h.events) != before+1 || h.at.RequestedCategories != nil ||
+		if h.at.State != Withdrawn || h.at.IsActiveAt(h.now) || len(h.events) != before+1 ||
+			h.at.RequestedCategories != nil ||
 			!h.at.GivenAt.IsZero() && !h.at.VoidBefore.Equal(h.now) {
 			t.Errorf("%s: %v %+v", name, h.events[before:], h.at)
 		}
@@ -340,7 +341,7 @@ func TestWithdrawingTakesNoMoreThanGranting(t *testing.T) {
 	revoke.Do = Revoke
 	h.must(grant)
 	h.must(revoke)
-	if h.at.State != Withdrawn || h.at.ActiveAt(h.now) {
+	if h.at.State != Withdrawn || h.at.IsActiveAt(h.now) {
 		t.Errorf("%+v", h.at)
 	}
 }
@@ -384,7 +385,7 @@ func TestDecideProperties(t *testing.T) {
 				Categories: rapid.SliceOfN(rapid.SampledFrom(categories), 0, 3).Draw(t, "categories"),
 				Decision:   rapid.SampledFrom([]Decision{TaskComplete, TaskComplete, Reject, Defer, "other"}).Draw(t, "decision"),
 				By:         Party{role, rapid.SampledFrom([]string{"ada", "ada", "bob", "chat"}).Draw(t, "by")},
-				For:        time.Duration(rapid.SampledFrom([]int{0, 0, 0, 9}).Draw(t, "days")) * day,
+				Duration:   time.Duration(rapid.SampledFrom([]int{0, 0, 0, 9}).Draw(t, "days")) * day,
 				Guardian:   rapid.SampledFrom([]string{"bob", "*", "ada"}).Draw(t, "whom"),
 			}
 			if role != RoleSubject && c.By.ID == "ada" && rapid.Bool().Draw(t, "else") {
@@ -441,7 +442,7 @@ func TestDecideProperties(t *testing.T) {
 				}
 			}
 			at = from
-			if err == nil && (c.Do == Revoke || c.Do == Refuse || c.Do == Erase) && at.ActiveAt(now) {
+			if err == nil && (c.Do == Revoke || c.Do == Refuse || c.Do == Erase) && at.IsActiveAt(now) {
 				t.Fatalf("after %s something is in force: %+v", c.Do, at)
 			}
 			if err == nil && role == RoleAgent && c.Do != DecidePartnership {
@@ -480,7 +481,7 @@ func check(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, c 
 	}
 	if after.State == Given && after.Stream != "" {
 		for _, category := range after.Categories {
-			if !Covers(after.Stream.Allows(), category) {
+			if !Covers(after.Stream.AllowedCategories(), category) {
 				t.Fatalf("%s lists %s", after.Stream, category)
 			}
 		}
@@ -494,14 +495,15 @@ func check(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, c 
 	was := before != nil && before.State == Given && before.Stream == Partnered
 	if after.State == Given && after.Stream == Partnered {
 		switch {
-		case step.Event == EventApproved && c.By.Role == RoleAgent && before != nil && before.Pending(now):
+		case step.Event == EventApproved && c.By.Role == RoleAgent && before != nil && before.IsPendingAt(now):
 		case !was || !coversAll(before.Categories, after.Categories):
 			t.Fatalf("%s made a partnership, or a wider one: %+v", step.Event, after)
 		}
 	}
 	if before != nil && before.State == Given && after.State == Given && after.ExpiresAt.After(before.ExpiresAt) && !before.ExpiresAt.IsZero() {
-		if step.By.Role != RoleSubject && step.By.Role != RoleGuardian && step.By.Role != RoleApplication {
-			t.Fatalf("%s renewed by %s", step.Event, step.By.Role)
+		if step.RecordedBy.Role != RoleSubject && step.RecordedBy.Role != RoleGuardian &&
+			step.RecordedBy.Role != RoleApplication {
+			t.Fatalf("%s renewed by %s", step.Event, step.RecordedBy.Role)
 		}
 		if s.NoRenewal && c.Do == Interact {
 			t.Fatal("an interaction renewed")
@@ -531,14 +533,15 @@ func check(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, c 
 	if before != nil {
 		checkMove(t, s, now, *before, step, c)
 	}
-	if c.For != 0 && after.Stream == "" && (step.Event == EventGiven || step.Event == EventModified) && !after.ExpiresAt.Equal(now.Add(c.For)) {
-		t.Fatalf("for %v, and expires at %v", c.For, after.ExpiresAt)
+	if c.Duration != 0 && after.Stream == "" && (step.Event == EventGiven || step.Event == EventModified) &&
+		!after.ExpiresAt.Equal(now.Add(c.Duration)) {
+		t.Fatalf("for %v, and expires at %v", c.Duration, after.ExpiresAt)
 	}
 	if (after.RequestedCategories == nil) != after.DueAt.IsZero() {
 		t.Fatalf("a question without a deadline, or the other way: %+v", after)
 	}
-	if (step.Event == EventExpired || step.Event == EventLapsed) && step.By.Role != RoleSystem {
-		t.Fatalf("%s by %s", step.Event, step.By.Role)
+	if (step.Event == EventExpired || step.Event == EventLapsed) && step.RecordedBy.Role != RoleSystem {
+		t.Fatalf("%s by %s", step.Event, step.RecordedBy.Role)
 	}
 	if s.RequireExplicit && c.Do == Interact && step.Event == EventGiven {
 		t.Fatal("an interaction gave a consent that has to be explicit")
@@ -552,9 +555,11 @@ func checkMove(t *rapid.T, s Settings, now time.Time, before Consent, step Step,
 	switch {
 	case (before.Stream == "") != (after.Stream == ""):
 		t.Fatalf("from %q to %q", before.Stream, after.Stream)
-	case before.State == Given && !before.ActiveAt(now) && step.Event != EventExpired && step.Event != EventLapsed && !told:
+	case before.State == Given && !before.IsActiveAt(now) && step.Event != EventExpired && step.Event != EventLapsed &&
+		!told:
 		t.Fatalf("%s of what has expired", step.Event)
-	case before.RequestedCategories != nil && !before.Pending(now) && step.Event != EventLapsed && step.Event != EventExpired && !told:
+	case before.RequestedCategories != nil && !before.IsPendingAt(now) && step.Event != EventLapsed &&
+		step.Event != EventExpired && !told:
 		t.Fatalf("%s, and a question nobody has decided in time waits", step.Event)
 	case step.Event == EventRejected && after.State == Requested, step.Event == EventLapsed && after.State == Requested:
 		t.Fatalf("%s, and still asked for", step.Event)
@@ -622,7 +627,7 @@ func TestBadInput(t *testing.T) {
 		{Do: Grant}, {Do: Grant, Subject: "*"}, {Do: Grant, Subject: "a\x00b"}, {Do: Grant, Subject: "a\nb"}, {
 			Do: Grant, Subject: "\xff"}, {Do: Grant, Subject: long},
 		{Do: Grant, Subject: "a", Scope: "rows"}, {Do: Grant, Subject: "a", Scope: "row:"}, {
-			Do: Grant, Subject: "a", Grantee: "\xc3\x28"}, {Do: Grant, Subject: "a", For: -1},
+			Do: Grant, Subject: "a", Grantee: "\xc3\x28"}, {Do: Grant, Subject: "a", Duration: -1},
 		{Do: Grant, Subject: "a", Reason: "\x00"}, {Do: Grant, Subject: "a", Evidence: "\xff"}, {Do: Grant, Subject: "a", Categories: []string{"a b"}},
 		{Do: Grant, Subject: "a", Categories: []string{""}}, {Do: Grant, Subject: "a", Purposes: []string{"a//b"}}, {
 			Do: Grant, Subject: "a", Purposes: []string{"'; DROP"}},

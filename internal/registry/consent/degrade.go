@@ -7,14 +7,14 @@ import "time"
 func (d *decision) degrade() error {
 	c := d.command
 	switch {
-	case !d.recorded:
+	case !d.hasRecord:
 		return notFound()
 	case d.current.State == Expired:
 		return expired("the consent has expired")
 	case d.current.State != Given:
 		return invalid("there is no active consent: it is %s", d.current.State)
 	case d.current.Stream == "":
-		return mixed()
+		return mixedCategoriesError()
 	case c.Stream != Temporary && c.Stream != Anonymous:
 		return invalid("a relationship is degraded to %s or %s, not to %q", Temporary, Anonymous, c.Stream)
 	case d.current.Stream == c.Stream, d.current.Stream == Anonymous:
@@ -26,7 +26,7 @@ func (d *decision) degrade() error {
 	if err != nil {
 		return err
 	}
-	d.current.Purposes, d.current.Categories = d.purposes(), categories
+	d.current.Purposes, d.current.Categories = d.purposesOrPresent(), categories
 	d.current.ExpiresAt, d.current.WarnedAt = time.Time{}, time.Time{}
 	switch {
 	case c.Stream == Temporary:
@@ -37,6 +37,6 @@ func (d *decision) degrade() error {
 	}
 	d.current.Stream = c.Stream
 	d.forget()
-	d.step(EventDegraded)
+	d.addStep(EventDegraded)
 	return nil
 }

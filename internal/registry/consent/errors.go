@@ -25,13 +25,13 @@ func newBaseError(code sqlstate.Code, format string, args []any) baseError {
 	return baseError{sqlstate.New(code, sqlstate.ReasonConsent, "%s", fmt.Sprintf(format, args...))}
 }
 
-// NotFoundError: there is no consent of this subject.
+// NotFoundError is the error if there is no consent of this subject.
 type NotFoundError struct{ baseError }
 
 // Name implements Named.
 func (*NotFoundError) Name() string { return "ConsentNotFoundError" }
 
-// ValidationError: the change is not possible in the present state, or it makes no sense.
+// ValidationError is the error for a change that is not possible in the present state, or that makes no sense.
 type ValidationError struct {
 	baseError
 
@@ -39,7 +39,7 @@ type ValidationError struct {
 	NotRequested bool
 }
 
-// Name is the seed's.
+// Name implements Named.
 func (*ValidationError) Name() string { return "ConsentValidationError" }
 
 func (e *ValidationError) hint(format string, args ...any) *ValidationError {
@@ -47,28 +47,29 @@ func (e *ValidationError) hint(format string, args ...any) *ValidationError {
 	return e
 }
 
-// ExpiredError: the consent, or the request for a partnership, has expired.
+// ExpiredError is the error if the consent, or the request for a partnership, has expired.
 type ExpiredError struct{ baseError }
 
-// Name is the seed's.
+// Name implements Named.
 func (*ExpiredError) Name() string { return "ConsentExpiredError" }
 
-// ForbiddenError: the party may not make the change.
+// ForbiddenError is the error if the party may not make the change.
 type ForbiddenError struct{ baseError }
 
 // Name implements Named.
 func (*ForbiddenError) Name() string { return "ConsentForbiddenError" }
 
-// ConflictError: the key of a request was used before, for another change.
+// ConflictError is the error if the key of a request was used before for another change.
 type ConflictError struct{ baseError }
 
-// Name for faces.
+// Name implements Named.
 func (*ConflictError) Name() string { return "ConsentConflictError" }
 
-// ClockError: the database's clock is behind the last record, so that it is not known how long a consent would last.
+// ClockError is the error if the database's clock is behind the last record, so that nobody knows how long a consent
+// would last.
 type ClockError struct{ baseError }
 
-// Name for faces.
+// Name implements Named.
 func (*ClockError) Name() string { return "ConsentClockError" }
 
 func notFound() *NotFoundError {
@@ -93,23 +94,23 @@ func forbidden(role Role, format string, args ...any) *ForbiddenError {
 	return e
 }
 
-// NewNotFound makes the error of a store that finds no consent.
+// NewNotFound returns the error of a store that finds no consent.
 func NewNotFound() error { return notFound() }
 
-// NewValidation makes the error of a request that no command can express.
+// NewValidation returns the error for a request that no command can express.
 func NewValidation(format string, args ...any) error { return invalid(format, args...) }
 
-// NewExpired makes the error of a reader who finds an expired consent.
+// NewExpired returns the error for a reader who finds an expired consent.
 func NewExpired(format string, args ...any) error { return expired(format, args...) }
 
-// NewConflict makes the error of a key that was used for another change.
+// NewConflict returns the error for a key that was used for another change.
 func NewConflict() error {
 	e := &ConflictError{newBaseError(sqlstate.ConsentConflict, "the request's key was used before, for another change", nil)}
 	e.err = e.err.WithHint("Make a new key for each change; send the same key again only to repeat the same change.")
 	return e
 }
 
-// NewClock makes the error of a store whose clock is behind its records.
+// NewClock returns the error of a store whose clock is behind its records.
 func NewClock() error {
 	e := &ClockError{newBaseError(sqlstate.ConsentClock,
 		"the database's clock is behind the last consent record: nothing is granted", nil)}

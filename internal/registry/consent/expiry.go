@@ -1,21 +1,21 @@
 package consent
 
-// expire records an expiry that has happened already.
-func (d *decision) expire() {
-	if d.current.State != Given || d.current.ActiveAt(d.now) {
+// recordExpiry records an expiry that has happened already.
+func (d *decision) recordExpiry() {
+	if d.current.State != Given || d.current.IsActiveAt(d.now) {
 		return
 	}
-	d.end(Expired, d.current.ExpiresAt)
-	d.step(EventExpired)
+	d.endConsent(Expired, d.current.ExpiresAt)
+	d.addStep(EventExpired)
 }
 
-// expired is the command for it.
-func (d *decision) expired() error {
+// doExpire carries out the command Expire.
+func (d *decision) doExpire() error {
 	switch {
-	case !d.recorded:
+	case !d.hasRecord:
 		return notFound()
 	case d.current.State == Given:
-		d.expire()
+		d.recordExpiry()
 		if d.current.State == Given {
 			return invalid("the consent has not expired")
 		}
@@ -25,10 +25,10 @@ func (d *decision) expired() error {
 	return nil
 }
 
-// warn records that the subject was warned of an expiry, once for each.
-func (d *decision) warn() error {
+// doWarn carries out Warn: it records once for each expiry that the subject was warned.
+func (d *decision) doWarn() error {
 	switch {
-	case !d.recorded:
+	case !d.hasRecord:
 		return notFound()
 	case d.current.State != Given || d.current.ExpiresAt.IsZero():
 		return invalid("the consent does not expire")
@@ -38,13 +38,13 @@ func (d *decision) warn() error {
 		return nil
 	}
 	d.current.WarnedAt = d.now
-	d.step(EventWarned)
+	d.addStep(EventWarned)
 	return nil
 }
 
-// note records what was done with the data, or reported about them, without a change of the consent.
-func (d *decision) note() error {
-	if !d.recorded {
+// doNote records what was done with the data, or reported about them, without a change of the consent.
+func (d *decision) doNote() error {
+	if !d.hasRecord {
 		return notFound()
 	}
 	event := EventDeleted
@@ -54,12 +54,12 @@ func (d *decision) note() error {
 	case Report:
 		event = EventReported
 	}
-	d.step(event)
+	d.addStep(event)
 	return nil
 }
 
-// guardians appoints or dismisses a guardian, who acts for the subject until dismissed.
-func (d *decision) guardians() error {
+// changeGuardian appoints or dismisses a guardian, who acts for the subject until dismissed.
+func (d *decision) changeGuardian() error {
 	c := d.command
 	if c.Guardian == "" {
 		return invalid("the guardian is missing")
@@ -75,6 +75,6 @@ func (d *decision) guardians() error {
 		event, state = EventDismissed, Revoked
 	}
 	d.current = Consent{Key: Key{c.Subject, c.Guardian, Everything}, State: state, Categories: []string{}, Purposes: []string{}}
-	d.step(event)
+	d.addStep(event)
 	return nil
 }

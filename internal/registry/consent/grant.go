@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// grant gives, modifies or renews a consent. Of the streams it gives TEMPORARY and ANONYMOUS; PARTNERED is requested.
+// grant gives, modifies or renews a consent. Of the streams it gives TEMPORARY and ANONYMOUS; for PARTNERED it makes a
+// request.
 func (d *decision) grant() error {
 	c := d.command
 	switch {
@@ -13,25 +14,25 @@ func (d *decision) grant() error {
 		return d.grantTo()
 	case !c.Stream.known():
 		return invalid("there is no stream %q", c.Stream).hint("Streams: %s.", streams())
-	case !d.relationship():
+	case !d.isOfStream():
 		return invalid("a consent with a stream is to everybody and about everything").
 			hint("Leave the stream out to consent to one grantee or scope.")
-	case c.For != 0:
+	case c.Duration != 0:
 		return invalid("the duration of %s is a setting", c.Stream).hint("default_duration_days of the configuration.")
 	case c.Stream == Partnered:
-		return d.ask()
-	case d.recorded && d.current.Stream == "":
-		return mixed()
+		return d.requestPartnership()
+	case d.hasRecord && d.current.Stream == "":
+		return mixedCategoriesError()
 	}
 	categories, err := c.Stream.checkCategories(c.Categories)
 	if err != nil {
 		return err
 	}
-	purposes := d.purposes()
+	purposes := d.purposesOrPresent()
 	switch {
 	case d.current.State != Given:
-		d.give(c.Stream, categories, purposes)
-		d.step(EventGiven)
+		d.startConsent(c.Stream, categories, purposes)
+		d.addStep(EventGiven)
 	case d.current.Stream != c.Stream:
 		return d.degrade()
 	case sameSet(d.current.Categories, categories) && sameSet(d.current.Purposes, purposes):
@@ -43,36 +44,37 @@ func (d *decision) grant() error {
 		if c.Stream == Temporary {
 			d.current.ExpiresAt, d.current.WarnedAt = d.now.Add(d.Duration), time.Time{}
 		}
-		d.step(EventModified)
+		d.addStep(EventModified)
 	}
 	return nil
 }
 
-// grantTo is a consent without a stream: to a grantee, about a scope, for purposes and categories of the application's
-// own.
+// grantTo gives a consent without a stream: to a grantee or for a scope, with purposes and categories of the
+// application's own.
 func (d *decision) grantTo() error {
 	c := d.command
-	if d.recorded && d.current.Stream != "" {
-		return mixed()
+	if d.hasRecord && d.current.Stream != "" {
+		return mixedCategoriesError()
 	}
-	categories, purposes := sortedUnique(c.Categories), d.purposes()
+	categories, purposes := sortedUnique(c.Categories), d.purposesOrPresent()
 	switch {
 	case d.current.State != Given:
-		d.give("", categories, purposes)
-		d.last(c.For)
-		d.step(EventGiven)
-	case !sameSet(d.current.Categories, categories) || !sameSet(d.current.Purposes, purposes) || c.For == 0 && !d.current.ExpiresAt.IsZero():
+		d.startConsent("", categories, purposes)
+		d.last(c.Duration)
+		d.addStep(EventGiven)
+	case !sameSet(d.current.Categories, categories) || !sameSet(d.current.Purposes, purposes) || c.Duration == 0 &&
+		!d.current.ExpiresAt.IsZero():
 		d.current.Categories, d.current.Purposes = categories, purposes
-		d.last(c.For)
-		d.step(EventModified)
-	case c.For != 0:
-		d.renew(c.For)
+		d.last(c.Duration)
+		d.addStep(EventModified)
+	case c.Duration != 0:
+		d.renew(c.Duration)
 	}
 	return nil
 }
 
-// purposes returns those of the command; a grant that names none keeps the present ones.
-func (d *decision) purposes() []string {
+// purposesOrPresent returns the purposes of the command; if it names none, those of the present consent.
+func (d *decision) purposesOrPresent() []string {
 	if len(d.command.Purposes) == 0 && d.current.State == Given {
 		return d.current.Purposes
 	}
@@ -86,18 +88,18 @@ func (d *decision) last(duration time.Duration) {
 	}
 }
 
-// renew moves the expiry forward. It changes nothing if it is there already: two calls at the same time make one
-// record.
+// renew moves the expiry forward. It changes nothing if the expiry was moved as far already: two calls at the same time
+// make one record.
 func (d *decision) renew(duration time.Duration) {
 	to := d.now.Add(duration)
 	if d.current.ExpiresAt.Equal(to) {
 		return
 	}
 	d.current.ExpiresAt, d.current.WarnedAt = to, time.Time{}
-	d.step(EventRenewed)
+	d.addStep(EventRenewed)
 }
 
-func mixed() error {
+func mixedCategoriesError() error {
 	return invalid("a subject's consent to everybody about everything keeps having a stream, or none")
 }
 

@@ -2,13 +2,13 @@ package consent
 
 import "time"
 
-// ask requests a partnership. The present consent stays until the other side has decided.
-func (d *decision) ask() error {
-	if !d.relationship() {
+// requestPartnership requests a partnership. The present consent stays active until the other side has decided.
+func (d *decision) requestPartnership() error {
+	if !d.isOfStream() {
 		return invalid("a partnership is with everybody and about everything").hint("Leave grantee and scope out.")
 	}
-	if d.recorded && d.current.Stream == "" {
-		return mixed()
+	if d.hasRecord && d.current.Stream == "" {
+		return mixedCategoriesError()
 	}
 	categories, err := Partnered.checkCategories(d.command.Categories)
 	if err != nil {
@@ -24,9 +24,9 @@ func (d *decision) ask() error {
 		if coversAll(categories, d.current.Categories) {
 			return invalid("the subject is %s already", Partnered)
 		}
-		// A smaller partnership needs no agreement.
+		// a partnership with fewer categories needs no agreement
 		d.current.Categories = categories
-		d.step(EventModified)
+		d.addStep(EventModified)
 		return nil
 	}
 	if d.current.State != Given {
@@ -34,15 +34,15 @@ func (d *decision) ask() error {
 		d.current.GivenAt, d.current.ExpiresAt = time.Time{}, time.Time{}
 	}
 	d.current.RequestedCategories, d.current.DueAt = categories, d.now.Add(d.Review)
-	d.step(EventRequested)
+	d.addStep(EventRequested)
 	return nil
 }
 
-// decide is the decision of the agent's side.
-func (d *decision) decide() error {
+// decidePartnership records the decision of the agent's side.
+func (d *decision) decidePartnership() error {
 	c := d.command
 	switch {
-	case !d.recorded:
+	case !d.hasRecord:
 		return notFound()
 	case d.current.RequestedCategories == nil:
 		e := invalid("no partnership is requested")
@@ -50,49 +50,49 @@ func (d *decision) decide() error {
 		return e
 	case c.By.ID == "":
 		return invalid("the decision must name who decides")
-	case c.By.ID == d.current.Subject, c.By.ID == d.asker.ID:
+	case c.By.ID == d.current.Subject, c.By.ID == d.partnershipAsker.ID:
 		return forbidden(c.By.Role, "a party that asks for a partnership cannot decide about it")
-	case !d.current.Pending(d.now):
+	case !d.current.IsPendingAt(d.now):
 		return expired("nobody has decided about the partnership in time")
 	}
 	switch c.Decision {
 	case TaskComplete:
 		d.current.stopDecay(d.now)
 		purposes := d.current.Purposes
-		d.give(Partnered, d.current.RequestedCategories, purposes)
+		d.startConsent(Partnered, d.current.RequestedCategories, purposes)
 		d.forget()
-		d.step(EventApproved)
+		d.addStep(EventApproved)
 	case Reject:
 		if d.current.State == Requested {
 			d.current.State = Refused
 		}
 		d.forget()
-		d.step(EventRejected)
+		d.addStep(EventRejected)
 	case Defer:
-		d.step(EventDeferred)
+		d.addStep(EventDeferred)
 	default:
 		return invalid("there is no decision %q", c.Decision).hint("Decisions: %s, %s, %s.", TaskComplete, Reject, Defer)
 	}
 	return nil
 }
 
-// lapse closes a request that nobody has answered in time.
-func (d *decision) lapse() {
-	if d.current.RequestedCategories == nil || d.current.Pending(d.now) {
+// closeRequest closes a request that nobody has answered in time.
+func (d *decision) closeRequest() {
+	if d.current.RequestedCategories == nil || d.current.IsPendingAt(d.now) {
 		return
 	}
 	if d.current.State == Requested {
 		d.current.State = Expired
 	}
 	d.forget()
-	d.step(EventLapsed)
+	d.addStep(EventLapsed)
 }
 
-// lapsed is the command for it.
-func (d *decision) lapsed() error {
-	if !d.recorded {
+// doLapse carries out the command Lapse.
+func (d *decision) doLapse() error {
+	if !d.hasRecord {
 		return notFound()
 	}
-	d.lapse()
+	d.closeRequest()
 	return nil
 }

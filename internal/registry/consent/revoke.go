@@ -1,9 +1,9 @@
 package consent
 
-// revoke ends a consent: withdrawn by the subject or a guardian, revoked by the controller or the system. It is refused
-// only if there is nothing to end; a second call changes nothing. A requested partnership is withdrawn, too.
+// revoke ends a consent: the subject or a guardian withdraws it, or the controller or the system revokes it. It is
+// refused only if there is nothing to end; a second call changes nothing. It also withdraws a requested partnership.
 func (d *decision) revoke() error {
-	if !d.recorded {
+	if !d.hasRecord {
 		return notFound()
 	}
 	event, state := EventWithdrawn, Withdrawn
@@ -13,9 +13,9 @@ func (d *decision) revoke() error {
 	if d.current.State == Withdrawn || d.current.State == Revoked || d.current.State == Refused {
 		return nil
 	}
-	d.end(state, d.now)
+	d.endConsent(state, d.now)
 	d.forget()
-	d.step(event)
+	d.addStep(event)
 	return nil
 }
 
@@ -27,8 +27,8 @@ func (d *decision) refuse() error {
 	case Refused:
 		return nil
 	}
-	d.end(Refused, d.now)
+	d.endConsent(Refused, d.now)
 	d.forget()
-	d.step(EventRefused)
+	d.addStep(EventRefused)
 	return nil
 }

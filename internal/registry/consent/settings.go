@@ -2,13 +2,13 @@ package consent
 
 import "time"
 
-// Settings are durations and switches. A zero duration is its default.
+// Settings are durations and switches of the rules. For a duration of zero, its default applies.
 type Settings struct {
 	Duration        time.Duration // how long a TEMPORARY consent lasts; 0: DefaultDuration
-	Warning         time.Duration // before expiry; 0: DefaultWarning
+	Warning         time.Duration // how long before the expiry the subject is warned; 0: DefaultWarning
 	Review          time.Duration // how long a partnership waits for a decision; 0: DefaultReview
-	NoRenewal       bool          // interactions renew nothing
-	RequireExplicit bool          // interactions give nothing
+	NoRenewal       bool          // interactions of the subject do not renew a consent
+	RequireExplicit bool          // interactions of the subject do not give a consent
 	NoDecay         bool          // data of a consent that becomes ANONYMOUS are anonymous at once
 	Controller      string        // the data controller
 }

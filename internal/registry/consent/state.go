@@ -9,16 +9,16 @@ const (
 	Given     State = "given"
 	// the subject refused, or the agent's side refused the partnership and there was no other consent
 	Refused   State = "refused"
-	Withdrawn State = "withdrawn" // by the subject or a guardian
-	Revoked   State = "revoked"   // by the controller
+	Withdrawn State = "withdrawn" // the subject or a guardian has withdrawn the consent
+	Revoked   State = "revoked"   // the controller has revoked the consent
 	Expired   State = "expired"
 )
 
-// States are all there are.
+// States are all states.
 var States = []State{Requested, Given, Refused, Withdrawn, Revoked, Expired}
 
-// DPV is the state's term in the vocabulary, https://w3id.org/dpv.
-func (s State) DPV() string {
+// DPVTerm returns the term for the state in the vocabulary, https://w3id.org/dpv.
+func (s State) DPVTerm() string {
 	switch s {
 	case Requested:
 		return "dpv:ConsentRequested"
@@ -37,29 +37,29 @@ func (s State) DPV() string {
 	}
 }
 
-// Event is the event of a record.
+// Event says what a record records.
 type Event string
 
 // The events.
 const (
 	EventGiven      Event = "given"
-	EventRenewed    Event = "renewed"    // the expiry was moved
-	EventModified   Event = "modified"   // other categories or purposes
+	EventRenewed    Event = "renewed"    // the expiry was moved forward
+	EventModified   Event = "modified"   // categories or purposes were changed
 	EventDegraded   Event = "degraded"   // changed to a stream that shows less
-	EventRefused    Event = "refused"    // by the subject
-	EventWithdrawn  Event = "withdrawn"  // by the subject or a guardian
-	EventRevoked    Event = "revoked"    // by the controller
+	EventRefused    Event = "refused"    // the subject has refused
+	EventWithdrawn  Event = "withdrawn"  // the subject or a guardian has withdrawn the consent
+	EventRevoked    Event = "revoked"    // the controller has revoked the consent
 	EventExpired    Event = "expired"    // the consent ended by the clock
 	EventRequested  Event = "requested"  // the subject asked for a partnership
-	EventApproved   Event = "approved"   // TASK_COMPLETE
-	EventRejected   Event = "rejected"   // REJECT
-	EventDeferred   Event = "deferred"   // DEFER
-	EventLapsed     Event = "lapsed"     // nobody decided in time
+	EventApproved   Event = "approved"   // the agent's side has approved the partnership: TASK_COMPLETE
+	EventRejected   Event = "rejected"   // the agent's side has declined the partnership: REJECT
+	EventDeferred   Event = "deferred"   // the agent's side has deferred the decision: DEFER
+	EventLapsed     Event = "lapsed"     // nobody has decided about the partnership in time
 	EventWarned     Event = "warned"     // the subject was warned of the expiry ahead
 	EventDeleted    Event = "deleted"    // the data were deleted
 	EventAnonymised Event = "anonymised" // the data were anonymised
 	EventReported   Event = "reported"   // a report about the subject was made
-	EventAppointed  Event = "appointed"  // a guardian
-	EventDismissed  Event = "dismissed"  // a guardian
-	EventErased     Event = "erased"     // the subject
+	EventAppointed  Event = "appointed"  // a guardian was appointed
+	EventDismissed  Event = "dismissed"  // a guardian was dismissed
+	EventErased     Event = "erased"     // the subject was erased
 )

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Stream is the kind of a relationship. A consent between a subject and one grantee has none.
+// Stream is the kind of a relationship. A consent that a subject gives to one grantee has no stream.
 type Stream string
 
 // The streams.
 const (
-	Temporary Stream = "TEMPORARY" // expires unless renewed
-	Partnered Stream = "PARTNERED" // does not expire; needs an agreement of both sides
-	Anonymous Stream = "ANONYMOUS" // for statistics only; does not expire
+	Temporary Stream = "TEMPORARY" // a consent that expires unless it is renewed
+	Partnered Stream = "PARTNERED" // a consent that does not expire, and needs an agreement of both sides
+	Anonymous Stream = "ANONYMOUS" // a consent for statistics only, which does not expire
 )
 
-// Streams are all there are.
+// Streams are all streams.
 var Streams = []Stream{Temporary, Partnered, Anonymous}
 
 // The categories of streams.
@@ -26,8 +26,9 @@ const (
 	Statistical = "STATISTICAL"
 )
 
-// Allows returns the categories that a consent of the stream may list, with all below them.
-func (s Stream) Allows() []string {
+// AllowedCategories returns the categories that a consent of the stream may list; it may also list categories below
+// them.
+func (s Stream) AllowedCategories() []string {
 	switch s {
 	case Temporary:
 		return []string{Essential}
@@ -42,15 +43,16 @@ func (s Stream) Allows() []string {
 
 func (s Stream) known() bool { return slices.Contains(Streams, s) }
 
-// checkCategories returns the categories to record: the requested ones, or all of the stream's.
+// checkCategories returns the categories to record: the requested ones, or all categories of the stream.
 func (s Stream) checkCategories(asked []string) ([]string, error) {
 	if len(asked) == 0 {
-		return s.Allows(), nil
+		return s.AllowedCategories(), nil
 	}
 	for _, c := range asked {
-		if !Covers(s.Allows(), c) {
+		if !Covers(s.AllowedCategories(), c) {
 			return nil, invalid("category %s is not one of the stream %s", c, s).
-				hint("%s allows %s and what is below them. A grant may list fewer, never more.", s, strings.Join(s.Allows(), ", "))
+				hint("%s allows %s and what is below them. A grant may list fewer, never more.", s,
+					strings.Join(s.AllowedCategories(), ", "))
 		}
 	}
 	return sortedUnique(asked), nil

@@ -43,7 +43,7 @@ func (s *Sweeper) Counts(ctx context.Context) (metrics.Consent, error) {
 	}); err != nil {
 		return out, dbError("count consents", err)
 	}
-	// A consent expires at its time, whether or not that is recorded yet.
+	// a consent expires at its time, whether or not a record says so yet
 	err = tx.QueryRow(ctx, `SELECT
 		(SELECT count(*)::int4 FROM pgconsent.consent_record WHERE event = 'approved'),
 		(SELECT count(*)::int4 FROM pgconsent.consent_record WHERE event = 'rejected'),
@@ -62,7 +62,7 @@ func (s *Sweeper) Counts(ctx context.Context) (metrics.Consent, error) {
 	return out, err
 }
 
-// lag is how long the oldest change has waited because of which rows must be removed; 0: none waits.
+// lag returns how long the oldest change because of which rows must be removed has waited; 0: no change waits.
 func lag(ctx context.Context, tx interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }, now time.Time) (seconds float64, err error) {

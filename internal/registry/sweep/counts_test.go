@@ -97,14 +97,14 @@ func TestLag(t *testing.T) {
 	if n, err := s.Counts(t.Context()); err != nil || n.LagSeconds <= 0 || n.Waiting != 1 {
 		t.Errorf("%+v %v", n, err)
 	}
-	if due, err := s.due(t.Context(), time.Hour); err != nil || !due {
+	if due, err := s.isDue(t.Context(), time.Hour); err != nil || !due {
 		t.Errorf("a withdrawal waits for an hour: %v", err)
 	}
 	s.sweep()
 	if n, err := s.Counts(t.Context()); err != nil || n.LagSeconds != 0 {
 		t.Errorf("%+v %v", n, err)
 	}
-	if due, err := s.due(t.Context(), time.Hour); err != nil || due {
+	if due, err := s.isDue(t.Context(), time.Hour); err != nil || due {
 		t.Errorf("%v %v", due, err)
 	}
 }

@@ -42,7 +42,7 @@ func TestSweepUntilKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := steps
-	s := &Sweeper{Registry: r, Batch: 3, between: func() {
+	s := &Sweeper{Registry: r, Batch: 3, betweenTransactions: func() {
 		if left--; left == 0 {
 			// In the middle of what comes next.
 			go func() {
@@ -176,7 +176,7 @@ func TestRenewalsMeanwhile(t *testing.T) {
 		users.Go(func() {
 			who, random := fmt.Sprintf("u%d", u), tier.Rand(uint64(u))
 			for range 25 {
-				if _, err := s.Registry.Do(ctx,
+				if _, err := s.Registry.Execute(ctx,
 					consent.Command{Do: consent.Interact, Subject: who, By: consent.Party{Role: consent.RoleApplication, ID: "app"}}); err != nil {
 					t.Error(err)
 					return
@@ -239,7 +239,7 @@ func TestOneAtATime(t *testing.T) {
 	s.fill()
 	busy := 0
 	other := &Sweeper{Registry: s.Registry}
-	s.between = func() {
+	s.betweenTransactions = func() {
 		if out, err := other.Run(context.Background(), false); err != nil || !out.Busy || len(out.Tables) > 0 {
 			t.Errorf("%+v %v", out, err)
 		}

@@ -25,9 +25,9 @@ import (
 type Outbox struct {
 	Registry *registry.Registry
 	URL      string
-	Secret   []byte        // key of the signature
+	Secret   []byte        // the key of the signature
 	Timeout  time.Duration // how long one request may take; 0: 10 s
-	Log      *slog.Logger  // nil: none
+	Log      *slog.Logger  // the log; nil: there is none
 
 	base http.RoundTripper // tests set it
 }
@@ -41,13 +41,14 @@ const (
 	HeaderSignature = "Pgconsent-Signature"
 )
 
-// Message is the body. It says what has changed, and nothing of anybody's data.
+// Message is the body of a message. It says what has changed, and nothing about anybody's data.
 type Message struct {
-	ID         string     `json:"id"`     // id of the message: a repeated one has the same
-	Record     int64      `json:"record"` // number of the record in the registry
-	Time       time.Time  `json:"time"`   // the time of the record
-	Subject    string     `json:"subject"`
-	Event      string     `json:"event"` // warned, expired, approved, rejected, deferred, lapsed, revoked, deleted, anonymised
+	ID      string    `json:"id"`     // the id of the message, which stays the same if it is sent again
+	Record  int64     `json:"record"` // the number of the record in the registry
+	Time    time.Time `json:"time"`   // the time of the record
+	Subject string    `json:"subject"`
+	// what happened: warned, expired, approved, rejected, deferred, lapsed, revoked, deleted or anonymised
+	Event      string     `json:"event"`
 	State      string     `json:"state"`
 	Stream     *string    `json:"stream"`
 	Categories []string   `json:"categories"`
@@ -70,17 +71,17 @@ func Sign(secret []byte, timestamp string, body []byte) string {
 const (
 	firstWait     = 30 * time.Second
 	maxWait       = 6 * time.Hour
-	maxUnanswered = 3 // after so many unanswered messages in a row the others wait for the next delivery
+	maxUnanswered = 3 // after so many unanswered messages in a row, the others wait for the next delivery
 )
 
-// Reasons why a receiver has not answered.
+// Reasons why a receiver has not answered a message.
 const (
 	noAnswer     = "no answer in time"
 	noConnection = "no connection"
 )
 
-// wait is the time before a message is sent again, after so many attempts.
-func wait(attempts int) time.Duration {
+// waitAfter returns the time before a message is sent again, after a number of attempts.
+func waitAfter(attempts int) time.Duration {
 	if attempts > 10 {
 		return maxWait
 	}
@@ -90,8 +91,8 @@ func wait(attempts int) time.Duration {
 // Delivery counts the messages of a call of Deliver.
 type Delivery struct{ Sent, Failed int }
 
-// Deliver sends the due messages. Several processes may deliver at the same time, each other messages. An error is one
-// of the database.
+// Deliver sends the due messages. Several processes may deliver at the same time: each sends different messages. An
+// error is one of the database.
 func (o *Outbox) Deliver(ctx context.Context) (Delivery, error) {
 	var out Delivery
 	c := o.Registry.Connect.Copy()
@@ -108,13 +109,13 @@ func (o *Outbox) Deliver(ctx context.Context) (Delivery, error) {
 	}
 	silent := 0
 	for ctx.Err() == nil && silent < maxUnanswered {
-		m, err := o.take(ctx, conn)
+		m, err := o.claimMessage(ctx, conn)
 		if err != nil || m == nil {
 			return out, err
 		}
 		why := o.send(ctx, *m)
 		if ctx.Err() != nil {
-			return out, ctx.Err() // it stays claimed, and is due again later
+			return out, ctx.Err() // the message stays claimed, and is due again later
 		}
 		if why == noAnswer || why == noConnection {
 			silent++
@@ -139,8 +140,8 @@ func (o *Outbox) Deliver(ctx context.Context) (Delivery, error) {
 	return out, ctx.Err()
 }
 
-// take claims a message, nil if none is due, and sets when it is due again.
-func (o *Outbox) take(ctx context.Context, conn *pgx.Conn) (*Message, error) {
+// claimMessage claims a message, and sets when it is due again. The result is nil if none is due.
+func (o *Outbox) claimMessage(ctx context.Context, conn *pgx.Conn) (*Message, error) {
 	var m Message
 	err := conn.QueryRow(ctx, `
 		WITH next AS (SELECT id FROM pgconsent.outbox WHERE sent_at IS NULL AND next_at <= pg_catalog.clock_timestamp()
@@ -163,7 +164,7 @@ func (o *Outbox) take(ctx context.Context, conn *pgx.Conn) (*Message, error) {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%d seconds", int64(d/time.Second)) }
 
-// send posts one message and returns why it did not arrive, without anything of the receiver's answer: "" if it did.
+// send posts one message, and returns why it did not arrive, without any part of the receiver's answer; "": it arrived.
 func (o *Outbox) send(ctx context.Context, m Message) string {
 	timeout := o.Timeout
 	if timeout == 0 {
@@ -205,7 +206,8 @@ func (o *Outbox) send(ctx context.Context, m Message) string {
 	return ""
 }
 
-// client follows no redirects: they would send a signed message to an address that is not configured.
+// client returns an HTTP client that follows no redirects: they would send a signed message to an address that is not
+// configured.
 func (o *Outbox) client() *http.Client {
 	return &http.Client{Transport: o.base, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse

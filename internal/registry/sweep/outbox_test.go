@@ -192,7 +192,7 @@ func TestAWebhookThatFails(t *testing.T) {
 		if got := s.query("SELECT error || ' ' || attempts FROM pgconsent.outbox"); !strings.HasPrefix(got, one.why) {
 			t.Errorf("%q, want %q", got, one.why)
 		}
-		want := wait(i + 1).Seconds()
+		want := waitAfter(i + 1).Seconds()
 		if got := s.query("SELECT (extract(epoch FROM next_at - timestamptz '" + before + "') > " +
 			jsonNumber(want-5) + " AND extract(epoch FROM next_at - clock_timestamp()) < " + jsonNumber(want+5) +
 			")::text FROM pgconsent.outbox"); got != "true" {

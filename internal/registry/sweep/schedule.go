@@ -7,8 +7,8 @@ import (
 )
 
 // RunEvery sweeps and delivers messages until ctx ends: once each period, and soon after a withdrawal. Several proxies
-// may do so on one database, of which one sweeps at a time. told is called after each sweep and each delivery, one call
-// at a time. A slow receiver of messages does not delay the sweeper.
+// may do so on one database, of which one sweeps at a time. The function told is called after each sweep and each
+// delivery, one call at a time. A slow receiver of messages does not delay the sweeper.
 func (s *Sweeper) RunEvery(ctx context.Context, period time.Duration, o *Outbox, told func(Report, Delivery, error)) {
 	const look, patience = 10 * time.Second, 5 * time.Minute
 	pause := min(look, max(period/4, time.Second))
@@ -36,14 +36,14 @@ func (s *Sweeper) RunEvery(ctx context.Context, period time.Duration, o *Outbox,
 			}
 		})
 	}
-	var held time.Time // no sweep before this time, after a failure
+	var pausedUntil time.Time // no sweep before this time, after a failure
 	for ctx.Err() == nil {
 		var report Report
-		due, err := s.due(ctx, period)
-		if err == nil && due && time.Now().After(held) {
+		due, err := s.isDue(ctx, period)
+		if err == nil && due && time.Now().After(pausedUntil) {
 			report, err = s.Run(ctx, false)
 			if err != nil || len(report.Failures) > 0 {
-				held = time.Now().Add(patience)
+				pausedUntil = time.Now().Add(patience)
 			}
 			select {
 			case swept <- struct{}{}:
@@ -58,9 +58,9 @@ func (s *Sweeper) RunEvery(ctx context.Context, period time.Duration, o *Outbox,
 	}
 }
 
-// due reports whether the period is over or rows wait for the sweeper. A last sweep in the future, or beyond the last
+// isDue tells whether the period is over, or rows wait for the sweeper. A last sweep in the future, or beyond the last
 // record, does not count.
-func (s *Sweeper) due(ctx context.Context, period time.Duration) (bool, error) {
+func (s *Sweeper) isDue(ctx context.Context, period time.Duration) (bool, error) {
 	conn, err := s.connect(ctx)
 	if err != nil {
 		return false, err

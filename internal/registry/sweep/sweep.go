@@ -17,21 +17,21 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Sweeper sweeps one database. Registry is required.
+// Sweeper sweeps one database. The field Registry is required.
 type Sweeper struct {
 	Registry *registry.Registry
-	Log      *slog.Logger                     // nil: none
-	Batch    int                              // number of rows that one transaction deletes or changes; 0: 1000
+	Log      *slog.Logger                     // the log; nil: there is none
+	Batch    int                              // the number of rows that one transaction deletes or changes; 0: 1000
 	Progress func(stage string, done, of int) // may be nil
 
-	between func() // tests set it; it is called between two transactions
+	betweenTransactions func() // tests set it; it is called between two transactions
 }
 
-// Report is what a sweep did or would do.
+// Report says what a sweep did, or would do.
 type Report struct {
 	DryRun   bool           `json:"dry_run"`
-	Busy     bool           `json:"busy"`     // another sweeper was running: nothing was done
-	Recorded map[string]int `json:"recorded"` // expired, lapsed, warned
+	Busy     bool           `json:"busy"`     // another sweeper was running, so nothing was done
+	Recorded map[string]int `json:"recorded"` // the number of records made, by event: expired, lapsed, warned
 	Tables   []Table        `json:"tables"`
 	Failures []string       `json:"failures,omitempty"`
 }
@@ -44,10 +44,10 @@ type Table struct {
 	Anonymised int64  `json:"anonymised"`
 }
 
-// lock is the advisory lock of a database's sweeper.
-const lock = 7_203_361_906_117_000_001
+// lockKey is the key of the advisory lock of a database's sweeper.
+const lockKey = 7_203_361_906_117_000_001
 
-// dueRows are a subject's rows that must be removed.
+// dueRows is a number of rows of a subject that must be removed.
 type dueRows struct {
 	relation, subject, what string
 	rows                    int64
@@ -63,10 +63,10 @@ func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	if dryRun {
-		return out, s.look(ctx, conn, &out)
+		return out, s.preview(ctx, conn, &out)
 	}
 	var got bool
-	if err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_try_advisory_lock($1)", int64(lock)).Scan(&got); err != nil {
+	if err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_try_advisory_lock($1)", int64(lockKey)).Scan(&got); err != nil {
 		return out, dbError("begin to sweep", err)
 	}
 	if !got {
@@ -77,27 +77,27 @@ func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
 	defer func() {
 		unlock, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		_, _ = conn.Exec(unlock, "SELECT pg_catalog.pg_advisory_unlock($1)", int64(lock))
+		_, _ = conn.Exec(unlock, "SELECT pg_catalog.pg_advisory_unlock($1)", int64(lockKey))
 	}()
-	s.clock(ctx, &out)
+	s.recordExpiries(ctx, &out)
 	epoch, err := s.Registry.Epoch(ctx)
 	if err != nil {
 		return out, err
 	}
-	if err := s.notes(ctx, conn, &out); err != nil {
+	if err := s.recordNotes(ctx, conn, &out); err != nil {
 		return out, err
 	}
-	// Erasures after this are for the next sweep.
+	// erasures after this moment are for the next sweep
 	var erased []string
 	if err := conn.QueryRow(ctx,
 		"SELECT COALESCE(pg_catalog.array_agg(e.subject || ' ' || e.erased_at::text), '{}') FROM "+
 			"pgconsent.sweep_erased AS e").Scan(&erased); err != nil {
 		return out, dbError("read who was erased", err)
 	}
-	if err := s.rows(ctx, conn, &out); err != nil {
+	if err := s.sweepRows(ctx, conn, &out); err != nil {
 		return out, err
 	}
-	if err := s.notes(ctx, conn, &out); err != nil {
+	if err := s.recordNotes(ctx, conn, &out); err != nil {
 		return out, err
 	}
 	if len(out.Failures) > 0 {
@@ -132,13 +132,14 @@ func (s *Sweeper) progress(stage string, done, of int) {
 	if s.Progress != nil {
 		s.Progress(stage, done, of)
 	}
-	if s.between != nil {
-		s.between()
+	if s.betweenTransactions != nil {
+		s.betweenTransactions()
 	}
 }
 
-// fail adds a failure. A message of the database may quote a row: only its code and its place are reported.
-func (s *Sweeper) fail(out *Report, what string, err error) {
+// addFailure adds a failure to the report. A message of the database may quote a row, so only its code and its place
+// are reported.
+func (s *Sweeper) addFailure(out *Report, what string, err error) {
 	text := what + ": " + err.Error()
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) {
@@ -157,14 +158,14 @@ func (s *Sweeper) fail(out *Report, what string, err error) {
 
 var events = map[consent.Action]string{consent.Expire: "expired", consent.Lapse: "lapsed", consent.Warn: "warned"}
 
-// clock records what time alone has done.
-func (s *Sweeper) clock(ctx context.Context, out *Report) {
+// recordExpiries records what time alone has done.
+func (s *Sweeper) recordExpiries(ctx context.Context, out *Report) {
 	const page = 500
 	done, stuck := 0, map[consent.Key]bool{}
 	for ctx.Err() == nil {
-		list, err := s.Registry.Due(ctx, page+len(stuck))
+		list, err := s.Registry.DueCommands(ctx, page+len(stuck))
 		if err != nil {
-			s.fail(out, "read what is due", err)
+			s.addFailure(out, "read what is due", err)
 			return
 		}
 		moved := false
@@ -172,14 +173,14 @@ func (s *Sweeper) clock(ctx context.Context, out *Report) {
 			if stuck[c.Key()] {
 				continue
 			}
-			_, err := s.Registry.Do(ctx, c)
+			_, err := s.Registry.Execute(ctx, c)
 			var invalid *consent.ValidationError
 			switch {
 			case errors.As(err, &invalid): // another process has recorded it
 				stuck[c.Key()] = true
 			case err != nil:
 				stuck[c.Key()] = true
-				s.fail(out, "record that a consent "+events[c.Do], err)
+				s.addFailure(out, "record that a consent "+events[c.Do], err)
 			default:
 				moved = true
 				out.Recorded[events[c.Do]]++
@@ -196,8 +197,8 @@ func (s *Sweeper) clock(ctx context.Context, out *Report) {
 	}
 }
 
-// notes records in the registry what was done with subjects' data.
-func (s *Sweeper) notes(ctx context.Context, conn *pgx.Conn, out *Report) error {
+// recordNotes records in the registry what was done with subjects' data.
+func (s *Sweeper) recordNotes(ctx context.Context, conn *pgx.Conn, out *Report) error {
 	made, err := s.Registry.NoteSigner(ctx)
 	if err != nil {
 		return err
@@ -217,7 +218,7 @@ func (s *Sweeper) notes(ctx context.Context, conn *pgx.Conn, out *Report) error 
 	for i, n := range notes {
 		once, ok := made.Verify(n.subject, n.code)
 		if !ok {
-			s.fail(out, "record that data were "+n.what,
+			s.addFailure(out, "record that data were "+n.what,
 				errors.New("this note was not made by a sweep (pgconsent.sweep_note): find out who made it, and delete it"))
 			continue
 		}
@@ -226,10 +227,10 @@ func (s *Sweeper) notes(ctx context.Context, conn *pgx.Conn, out *Report) error 
 		if n.what == "anonymised" {
 			c.Do = consent.Anonymised
 		}
-		// An erased subject has no records that could have the note.
+		// an erased subject has no records to which the note could be added
 		var missing *consent.NotFoundError
-		if _, err := s.Registry.Do(ctx, c); err != nil && !errors.As(err, &missing) {
-			s.fail(out, "record that data were "+n.what, err)
+		if _, err := s.Registry.Execute(ctx, c); err != nil && !errors.As(err, &missing) {
+			s.addFailure(out, "record that data were "+n.what, err)
 			continue
 		}
 		s.progress("notes", i+1, len(notes))
@@ -240,11 +241,11 @@ func (s *Sweeper) notes(ctx context.Context, conn *pgx.Conn, out *Report) error 
 	return nil
 }
 
-// find lists the due rows; none if the policy has no lifecycles.
+// findDue returns the due rows; none if the policy has no lifecycles.
 //
 // With others, the list includes rows that are removed because they were made from such rows, each with the first
 // subject with whom it goes.
-func (s *Sweeper) find(ctx context.Context, conn *pgx.Conn, others bool) ([]dueRows, error) {
+func (s *Sweeper) findDue(ctx context.Context, conn *pgx.Conn, others bool) ([]dueRows, error) {
 	var there, derived bool
 	if err := conn.QueryRow(ctx,
 		"SELECT pg_catalog.to_regprocedure('pgconsent.sweep_due()') IS NOT NULL, "+
@@ -274,9 +275,9 @@ func (s *Sweeper) find(ctx context.Context, conn *pgx.Conn, others bool) ([]dueR
 	return out, nil
 }
 
-// rows deletes and changes the due rows subject by subject, so that all rows of a withdrawal are removed together.
-func (s *Sweeper) rows(ctx context.Context, conn *pgx.Conn, out *Report) error {
-	list, err := s.find(ctx, conn, false)
+// sweepRows deletes and changes the due rows subject by subject, so that all rows of a withdrawal are removed together.
+func (s *Sweeper) sweepRows(ctx context.Context, conn *pgx.Conn, out *Report) error {
+	list, err := s.findDue(ctx, conn, false)
 	if err != nil {
 		return err
 	}
@@ -290,11 +291,11 @@ func (s *Sweeper) rows(ctx context.Context, conn *pgx.Conn, out *Report) error {
 		for ; i < len(list) && list[i].subject == d.subject && list[i].relation == d.relation; i++ {
 			expected += list[i].rows
 		}
-		if err := s.subject(ctx, conn, d, made.Code(d.subject), expected, tables); err != nil {
+		if err := s.sweepSubject(ctx, conn, d, made.Code(d.subject), expected, tables); err != nil {
 			if ctx.Err() != nil || conn.IsClosed() {
 				return dbError("sweep "+d.relation, err)
 			}
-			s.fail(out, "sweep "+d.relation, err)
+			s.addFailure(out, "sweep "+d.relation, err)
 			continue
 		}
 		s.progress("subjects", i, len(list))
@@ -303,13 +304,14 @@ func (s *Sweeper) rows(ctx context.Context, conn *pgx.Conn, out *Report) error {
 	return nil
 }
 
-// subject sweeps one table for one subject, in transactions of limited size. Its notes have the code.
-func (s *Sweeper) subject(ctx context.Context, conn *pgx.Conn, d dueRows, code string, expected int64, t tableCounts) error {
+// sweepSubject sweeps one table for one subject, in transactions of limited size. The notes about it get the code.
+func (s *Sweeper) sweepSubject(ctx context.Context, conn *pgx.Conn, d dueRows, code string, expected int64,
+	t tableCounts) error {
 	batch := s.Batch
 	if batch <= 0 {
 		batch = 1000
 	}
-	const patience = 3 // transactions in which only derived rows were removed
+	const maxDerivedOnly = 3 // the number of transactions in a row that may remove derived rows only
 	if _, err := conn.Exec(ctx, "SELECT pg_catalog.set_config('pgconsent.sweep', $1, false)", code); err != nil {
 		return err
 	}
@@ -328,20 +330,20 @@ func (s *Sweeper) subject(ctx context.Context, conn *pgx.Conn, d dueRows, code s
 			} else {
 				others += number
 			}
-			t.count(relation, d.subject, what, number)
+			t.addRows(relation, d.subject, what, number)
 			return nil
 		}); err != nil {
 			return err
 		}
 		if done > before {
 			idle = 0
-		} else if idle++; others == 0 || idle > patience {
+		} else if idle++; others == 0 || idle > maxDerivedOnly {
 			return nil
 		}
-		if s.between != nil {
-			s.between()
+		if s.betweenTransactions != nil {
+			s.betweenTransactions()
 		}
-		// A few rows may be added meanwhile; rows that a trigger restores would never end.
+		// a few rows may be added meanwhile; if a trigger restores rows, this would never end
 		if done > 2*expected+int64(batch) {
 			return errors.New("rows stay unchanged: a trigger of the table may undo the changes")
 		}
@@ -356,8 +358,9 @@ type tableCount struct {
 	last string // the last counted subject; subjects come in order
 }
 
-// count adds rows of a subject. Rows that stay because only others are made from them do not count.
-func (t tableCounts) count(relation, subject, what string, number int64) {
+// addRows adds a number of rows of a subject. Rows that stay do not count if they are listed only because other rows
+// are made from them.
+func (t tableCounts) addRows(relation, subject, what string, number int64) {
 	if what == "derived" || number == 0 {
 		return
 	}
@@ -385,8 +388,8 @@ func (t tableCounts) sorted() []Table {
 	return out
 }
 
-// look reports what a sweep would do now.
-func (s *Sweeper) look(ctx context.Context, conn *pgx.Conn, out *Report) error {
+// preview reports what a sweep would do now.
+func (s *Sweeper) preview(ctx context.Context, conn *pgx.Conn, out *Report) error {
 	warning := s.Registry.Settings.Warning
 	if warning == 0 {
 		warning = consent.DefaultWarning
@@ -410,19 +413,19 @@ func (s *Sweeper) look(ctx context.Context, conn *pgx.Conn, out *Report) error {
 	}); err != nil {
 		return dbError("read what is due", err)
 	}
-	list, err := s.find(ctx, conn, true)
+	list, err := s.findDue(ctx, conn, true)
 	if err != nil {
 		return err
 	}
 	tables := tableCounts{}
 	for _, d := range list {
-		tables.count(d.relation, d.subject, d.what, d.rows)
+		tables.addRows(d.relation, d.subject, d.what, d.rows)
 	}
 	out.Tables = tables.sorted()
 	return nil
 }
 
-// dbError describes an error of the database, without anything that it quotes.
+// dbError returns the error for a failure of the database, without anything that it quotes.
 func dbError(what string, err error) error {
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) {
@@ -434,7 +437,7 @@ func dbError(what string, err error) error {
 			return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent, "the control role may not %s",
 				what).WithHint("Run pgconsent migrate, which gives it the rights.").WithCause(err)
 		case "25006":
-			return registry.Standby(err)
+			return registry.StandbyError(err)
 		}
 		return sqlstate.New(sqlstate.Code(pgErr.Code), sqlstate.ReasonConsent, "the database refused to %s", what).WithCause(err)
 	}

@@ -140,7 +140,7 @@ func (s *site) do(c consent.Command) {
 	if c.By.Role == "" {
 		c.By = consent.Party{Role: consent.RoleSubject, ID: c.Subject}
 	}
-	if _, err := s.Registry.Do(context.Background(), c); err != nil {
+	if _, err := s.Registry.Execute(context.Background(), c); err != nil {
 		s.t.Fatalf("%s of %s: %v", c.Do, c.Subject, err)
 	}
 }
@@ -265,7 +265,8 @@ func TestExpiry(t *testing.T) {
 	}
 	history, err := s.Registry.History(t.Context(), "old")
 	if err != nil || history[len(history)-1].Event != consent.EventDeleted ||
-		history[len(history)-2].Event != consent.EventExpired || history[len(history)-2].By.Role != consent.RoleSystem {
+		history[len(history)-2].Event != consent.EventExpired ||
+		history[len(history)-2].RecordedBy.Role != consent.RoleSystem {
 		t.Errorf("%+v %v", history, err)
 	}
 	s.verify()
@@ -397,7 +398,8 @@ func TestAnotherConsentKeepsRows(t *testing.T) {
 	s.ago(20)
 	s.temporary("ada")
 	s.row("ada", 19)
-	s.do(consent.Command{Do: consent.Grant, Subject: "ada", Grantee: "vet", Categories: []string{"ESSENTIAL"}, For: 100 * 24 * time.Hour})
+	s.do(consent.Command{Do: consent.Grant, Subject: "ada", Grantee: "vet", Categories: []string{"ESSENTIAL"},
+		Duration: 100 * 24 * time.Hour})
 	s.ago(0)
 	s.sweep()
 	s.want("ada:ase")

@@ -14,12 +14,12 @@ type AIR struct {
 	Reminder         string `yaml:"reminder"`
 }
 
-// Durations returns the times, as [Load] has checked them.
+// Durations returns the durations in the settings, which [Load] has checked.
 func (a AIR) Durations() (after, window, idle, keep time.Duration) {
-	return duration(a.TimeThreshold), duration(a.Window), duration(a.Idle), duration(a.Keep)
+	return parseChecked(a.TimeThreshold), parseChecked(a.Window), parseChecked(a.Idle), parseChecked(a.Keep)
 }
 
-func (a *AIR) defaults() {
+func (a *AIR) setDefaults() {
 	setDefault(&a.TimeThreshold, "30m")
 	setDefault(&a.Window, "30m")
 	setDefault(&a.Idle, "30m")
@@ -28,7 +28,7 @@ func (a *AIR) defaults() {
 	setDefault(&a.Sessions, 1_000_000)
 }
 
-// maxMessages bounds the messages that are remembered for all sessions together, with 4 bytes of memory each.
+// maxMessages bounds how many messages are remembered for all sessions together, with 4 bytes of memory for each.
 const maxMessages = 200_000_000
 
 func (a *AIR) check(d *decoder) {
@@ -38,22 +38,24 @@ func (a *AIR) check(d *decoder) {
 	}{{"time_threshold", a.TimeThreshold, 24 * time.Hour}, {"window", a.Window, 24 * time.Hour}, {
 		"idle", a.Idle, 24 * time.Hour}, {"keep", a.Keep, 168 * time.Hour}} {
 		if v, err := time.ParseDuration(t.value); err != nil || v < time.Second || v > t.most {
-			d.problem("air."+t.key, "30m, 90s and 2h are times.", "air.%s must be a time between 1s and %v", t.key, t.most)
+			d.addProblem("air."+t.key, "30m, 90s and 2h are times.", "air.%s must be a time between 1s and %v", t.key, t.most)
 		}
 	}
-	if duration(a.Keep) < duration(a.Idle) {
-		d.problem("air.keep", "A session would be forgotten before its pause has ended it.", "air.keep must be at least air.idle")
+	if parseChecked(a.Keep) < parseChecked(a.Idle) {
+		d.addProblem("air.keep", "A session would be forgotten before its pause has ended it.",
+			"air.keep must be at least air.idle")
 	}
 	if a.MessageThreshold < 1 || a.MessageThreshold > 1000 {
-		d.problem("air.message_threshold", "air: { message_threshold: 20 }", "air.message_threshold must be between 1 and 1000")
+		d.addProblem("air.message_threshold", "air: { message_threshold: 20 }",
+			"air.message_threshold must be between 1 and 1000")
 	}
 	if a.Sessions < 1 || a.Sessions > 10_000_000 {
-		d.problem("air.sessions", "air: { sessions: 1000000 }", "air.sessions must be between 1 and 10000000")
+		d.addProblem("air.sessions", "air: { sessions: 1000000 }", "air.sessions must be between 1 and 10000000")
 	} else if a.MessageThreshold*a.Sessions > maxMessages {
-		d.problem("air.sessions", "Every session remembers as many messages as the threshold.",
+		d.addProblem("air.sessions", "Every session remembers as many messages as the threshold.",
 			"air.sessions times air.message_threshold is more than %d", maxMessages)
 	}
 	if len(a.Reminder) > 4000 {
-		d.problem("air.reminder", "", "air.reminder is longer than 4000 bytes")
+		d.addProblem("air.reminder", "", "air.reminder is longer than 4000 bytes")
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// Attributes are those that a credential gives an agent: the text of each value. A list is written as PostgreSQL writes an array,
-// `{"a","b"}`; whether the policy wants one is for the policy to check.
+// Attributes are the values that a credential gives an agent, by the names of the attributes. A list is written as
+// PostgreSQL writes an array, `{"a","b"}`; whether the policy wants a list is for the policy to check.
 type Attributes map[string]string
 
 var attributesType = reflect.TypeFor[Attributes]()
@@ -18,23 +18,23 @@ func (d *decoder) attributes(path string, n *yamlfile.Node, v reflect.Value) {
 	d.entries(path, n, func(key string, _ yamlfile.Place, value *yamlfile.Node) {
 		switch value.Kind {
 		case yamlfile.List:
-			out[key] = d.list(join(path, key), value)
+			out[key] = d.arrayLiteral(join(path, key), value)
 		case yamlfile.Scalar:
 			out[key] = value.Written
 		default:
-			d.problemAt(value.Place, "", "%s must be a text or a list of texts", name(join(path, key)))
+			d.addProblemAt(value.Place, "", "%s must be a text or a list of texts", name(join(path, key)))
 		}
 	})
 	v.Set(reflect.ValueOf(out))
 }
 
-// list writes an array literal with every element in quotes.
-func (d *decoder) list(path string, n *yamlfile.Node) string {
+// arrayLiteral returns an array literal with every element in quotes.
+func (d *decoder) arrayLiteral(path string, n *yamlfile.Node) string {
 	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 	quoted := make([]string, 0, len(n.Items))
 	for _, item := range n.Items {
 		if item.Kind != yamlfile.Scalar {
-			d.problemAt(item.Place, "", "each element of %s must be a text", name(path))
+			d.addProblemAt(item.Place, "", "each element of %s must be a text", name(path))
 			continue
 		}
 		quoted = append(quoted, `"`+escape.Replace(item.Written)+`"`)

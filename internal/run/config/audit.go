@@ -12,31 +12,31 @@ import (
 
 // Audit says where decisions are recorded.
 type Audit struct {
-	Mode      string `yaml:"mode"`      // strict, buffered, off
-	Sink      string `yaml:"sink"`      // file, database
-	File      string `yaml:"file"`      // a folder
+	Mode      string `yaml:"mode"`      // what a statement waits for: strict, buffered or off
+	Sink      string `yaml:"sink"`      // where records are kept: file or database
+	File      string `yaml:"file"`      // the folder of the records
 	Database  string `yaml:"database"`  // the database of the configuration whose table holds the records
 	Chain     string `yaml:"chain"`     // the name of this proxy's chain among the records of the table
-	Key       string `yaml:"key"`       // the file with the key of the codes of records; serve makes it
-	Anchor    string `yaml:"anchor"`    // the file with the newest head
+	Key       string `yaml:"key"`       // the file with the key for the codes of records; serve makes it
+	Anchor    string `yaml:"anchor"`    // the file with the newest record's number and hash
 	Rotate    Rotate `yaml:"rotate"`    // when the next segment begins
 	Retention string `yaml:"retention"` // how long records are kept; "": forever
 }
 
 // Rotate says when a segment of the audit is full.
 type Rotate struct {
-	Size string `yaml:"size"` // 64MiB
-	Age  string `yaml:"age"`  // 24h; "": any
+	Size string `yaml:"size"` // the size at which the next segment begins, such as 64MiB
+	Age  string `yaml:"age"`  // the age at which the next segment begins, such as 24h; "": any age
 }
 
-// The least values.
+// The smallest values that a configuration may have.
 const (
 	minSegment   = 64 << 10
 	minRetention = 24 * time.Hour
 )
 
-// Sizes returns when a segment is full and how long it is kept, as [Load] has checked them; 0: without bound.
-func (a Audit) Sizes() (size int64, age, retention time.Duration) {
+// SegmentBounds returns when a segment is full and how long it is kept, as [Load] has checked them; 0: without bound.
+func (a Audit) SegmentBounds() (size int64, age, retention time.Duration) {
 	size, _ = parseSize(a.Rotate.Size)
 	if a.Rotate.Age != "" {
 		age, _ = parseDuration(a.Rotate.Age)
@@ -53,9 +53,9 @@ const (
 	SinkDatabase = "database"
 )
 
-// Reports is the log, beside this one, of the reports about persons that were made. It is a log of its own since the
-// process that serves holds the audit's log open.
-func (a Audit) Reports() Audit {
+// ReportsLog returns the log, beside this one, that records which reports about persons were made. It is a separate log
+// because the process that serves holds the audit's log open.
+func (a Audit) ReportsLog() Audit {
 	a.File = strings.TrimRight(a.File, "/") + "-reports"
 	a.Anchor = strings.TrimSuffix(a.Anchor, anchorSuffix) + "-reports" + anchorSuffix
 	if a.Sink == SinkDatabase {
@@ -65,15 +65,15 @@ func (a Audit) Reports() Audit {
 	return a
 }
 
-// OfReports tells whether the chain is one of [Audit.Reports].
-func (a Audit) OfReports() bool { return strings.HasSuffix(a.Chain, reportsSuffix) }
+// IsReportsLog tells whether the log is one that [Audit.ReportsLog] returns.
+func (a Audit) IsReportsLog() bool { return strings.HasSuffix(a.Chain, reportsSuffix) }
 
 const (
 	anchorSuffix  = ".anchor"
 	reportsSuffix = "-reports"
 )
 
-// chainPattern keeps names of chains usable in commands and messages without quoting.
+// chainPattern permits names of chains that can be used in commands and messages without quotes.
 var chainPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 func (a *Audit) defaults(databases map[string]*Database) {
@@ -104,30 +104,31 @@ func (c *Config) checkAudit(d *decoder) {
 	} else {
 		for key, value := range map[string]string{"database": a.Database, "chain": a.Chain} {
 			if value != "" {
-				d.problem("audit."+key, "Add sink: database, or leave it out.",
+				d.addProblem("audit."+key, "Add sink: database, or leave it out.",
 					"audit.%s says where records are in a database, and they are kept in files", key)
 			}
 		}
 	}
 	for key, path := range map[string]string{"key": a.Key, "anchor": a.Anchor} {
-		if inside(path, a.File) {
-			d.problem("audit."+key,
+		if isInFolder(path, a.File) {
+			d.addProblem("audit."+key,
 				"Put it where somebody who may write the records cannot write: beside the folder, better on another disk or machine.",
 				"audit.%s is inside the folder of the records, where it proves nothing", key)
 		}
 	}
 	if a.Key == a.Anchor {
-		d.problem("audit.anchor", "", "audit.key and audit.anchor are the same file")
+		d.addProblem("audit.anchor", "", "audit.key and audit.anchor are the same file")
 	}
 	if size, err := parseSize(a.Rotate.Size); a.Sink != SinkDatabase && (err != nil || size < minSegment) {
-		d.problem("audit.rotate.size", "rotate: { size: 64MiB }; 64KiB at least.",
+		d.addProblem("audit.rotate.size", "rotate: { size: 64MiB }; 64KiB at least.",
 			"audit.rotate.size: %q is not a size that a segment can have", a.Rotate.Size)
 	}
 	if age, err := parseDuration(a.Rotate.Age); a.Rotate.Age != "" && (err != nil || age < time.Minute) {
-		d.problem("audit.rotate.age", "rotate: { age: 24h }; 1m at least.", "audit.rotate.age: %q is not a time", a.Rotate.Age)
+		d.addProblem("audit.rotate.age", "rotate: { age: 24h }; 1m at least.", "audit.rotate.age: %q is not a time",
+			a.Rotate.Age)
 	}
 	if keep, err := parseDuration(a.Retention); a.Retention != "" && (err != nil || keep < minRetention) {
-		d.problem("audit.retention", "retention: 400d; 1d at least. Leave it out to keep records forever.",
+		d.addProblem("audit.retention", "retention: 400d; 1d at least. Leave it out to keep records forever.",
 			"audit.retention: %q is not a time", a.Retention)
 	}
 }
@@ -137,23 +138,23 @@ func (c *Config) checkAuditDatabase(d *decoder) {
 	a := c.Audit
 	switch {
 	case a.Database == "":
-		d.problem("audit.sink", "audit: { sink: database, database: NAME }",
+		d.addProblem("audit.sink", "audit: { sink: database, database: NAME }",
 			"the configuration has several databases: audit.database says which keeps the records")
 	case c.Databases[a.Database] == nil:
-		d.problem("audit.database", "Name one of the section databases.",
+		d.addProblem("audit.database", "Name one of the section databases.",
 			"there is no database %q in the configuration", a.Database)
 	}
 	if a.Rotate != (Rotate{}) {
-		d.problem("audit.rotate", "Leave it out; audit.retention works by single records.",
+		d.addProblem("audit.rotate", "Leave it out; audit.retention works by single records.",
 			"audit.rotate is about files, and records are kept in a database")
 	}
-	if !chainPattern.MatchString(a.Chain) || a.OfReports() {
-		d.problem("audit.chain", "Letters, digits, dots, dashes and underscores; each proxy has its own.",
+	if !chainPattern.MatchString(a.Chain) || a.IsReportsLog() {
+		d.addProblem("audit.chain", "Letters, digits, dots, dashes and underscores; each proxy has its own.",
 			"audit.chain: %q is not a name that a chain can have", a.Chain)
 	}
 }
 
-func inside(path, folder string) bool {
+func isInFolder(path, folder string) bool {
 	rel, err := filepath.Rel(folder, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
 }
@@ -163,7 +164,7 @@ var (
 	daysPattern = regexp.MustCompile(`^([0-9]{1,5})d$`)
 )
 
-// parseSize reads a number of bytes, as 64MiB.
+// parseSize reads a number of bytes, written as in 64MiB.
 func parseSize(text string) (int64, error) {
 	m := sizePattern.FindStringSubmatch(text)
 	if m == nil {
@@ -177,7 +178,7 @@ func parseSize(text string) (int64, error) {
 	return n << shift, nil
 }
 
-// parseDuration reads a time, as 24h or 400d.
+// parseDuration reads a duration, written as 24h or 400d.
 func parseDuration(text string) (time.Duration, error) {
 	if m := daysPattern.FindStringSubmatch(text); m != nil {
 		n, err := strconv.Atoi(m[1])

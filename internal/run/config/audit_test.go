@@ -51,7 +51,7 @@ func TestAudit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if size, age, keep := c.Audit.Sizes(); size != 1<<20 || age != 90*time.Minute || keep != 48*time.Hour {
+	if size, age, keep := c.Audit.SegmentBounds(); size != 1<<20 || age != 90*time.Minute || keep != 48*time.Hour {
 		t.Errorf("%d, %s, %s", size, age, keep)
 	}
 }

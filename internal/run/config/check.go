@@ -12,17 +12,17 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// agentName keeps names usable in DSNs, audit records and metrics without quoting.
+// agentName permits names that can be used in DSNs, audit records and metrics without quotes.
 var agentName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
 
 func (c *Config) check(d *decoder) {
 	if c.Version != 1 {
-		d.problem("version", "This pgconsent reads: version: 1", "version must be 1")
+		d.addProblem("version", "This pgconsent reads: version: 1", "version must be 1")
 	}
 	c.checkListeners(d)
 	c.checkUpstream(d)
 	c.checkAudit(d)
-	oneOf(d, "enforcement", string(c.Enforcement), string(Auto), string(Both))
+	oneOf(d, "enforcement", string(c.Enforcement), string(EnforceAuto), string(EnforceBoth))
 	if c.Consent != nil {
 		c.Consent.check(d)
 	}
@@ -31,7 +31,8 @@ func (c *Config) check(d *decoder) {
 		c.JWT.check(d)
 	}
 	if len(c.Databases) == 0 {
-		d.problem("databases", "databases: { app: { policy: policy.yaml, owners: [app_owner] } }", "no databases are configured")
+		d.addProblem("databases", "databases: { app: { policy: policy.yaml, owners: [app_owner] } }",
+			"no databases are configured")
 	}
 	for name, db := range c.Databases {
 		c.checkDatabase(d, "databases."+name, db)
@@ -41,10 +42,10 @@ func (c *Config) check(d *decoder) {
 	}
 	if after, err := time.ParseDuration(c.StaleAfter); c.StaleAfter != "" &&
 		(err != nil || after < 5*time.Second || after > time.Hour) {
-		d.problem("stale_after", "stale_after: 60s", "stale_after must be a time from 5s to 1h")
+		d.addProblem("stale_after", "stale_after: 60s", "stale_after must be a time from 5s to 1h")
 	}
-	if _, ok := statementBytes(c.MaxStatement); !ok {
-		d.problem("max_statement", "max_statement: 16 MiB", "max_statement must be a size from 1 MiB to 64 MiB")
+	if _, ok := parseStatementBytes(c.MaxStatement); !ok {
+		d.addProblem("max_statement", "max_statement: 16 MiB", "max_statement must be a size from 1 MiB to 64 MiB")
 	}
 	if _, ok := heapBytes(c.Upstream.KeepHeap); !ok {
 		d.problem("upstream.keep_heap", "upstream: { keep_heap: 4 MiB }", "upstream.keep_heap must be 0 or a size from 1 MiB to 32 MiB")
@@ -54,7 +55,7 @@ func (c *Config) check(d *decoder) {
 			"upstream.statement_cache must be a number of statements, 0 to 10000")
 	}
 	if c.MaxSessions < 0 {
-		d.problem("max_sessions", "max_sessions: 80, or nothing: as many as the server has room for.",
+		d.addProblem("max_sessions", "max_sessions: 80, or nothing: as many as the server has room for.",
 			"max_sessions must be a number of sessions")
 	}
 }
@@ -62,72 +63,73 @@ func (c *Config) check(d *decoder) {
 func (c *Config) checkListeners(d *decoder) {
 	switch {
 	case strings.HasPrefix(c.Listen, "/"):
-	case !hostPort(c.Listen):
-		d.problem("listen", "listen: 127.0.0.1:7432", "listen must be host:port or the path of a unix socket")
-	case c.TLS == nil && !loopback(c.Listen):
-		d.problem("listen", "Add tls: { cert: server.crt, key: server.key }, or listen on 127.0.0.1.",
+	case !isHostPort(c.Listen):
+		d.addProblem("listen", "listen: 127.0.0.1:7432", "listen must be host:port or the path of a unix socket")
+	case c.TLS == nil && !isLoopback(c.Listen):
+		d.addProblem("listen", "Add tls: { cert: server.crt, key: server.key }, or listen on 127.0.0.1.",
 			"without tls pgconsent listens on loopback and unix sockets only, not on %s", c.Listen)
 	}
 	if c.TLS != nil && (c.TLS.Cert == "" || c.TLS.Key == "") {
-		d.problem("tls", "tls: { cert: server.crt, key: server.key }", "tls needs a certificate and a key")
+		d.addProblem("tls", "tls: { cert: server.crt, key: server.key }", "tls needs a certificate and a key")
 	}
 	switch {
 	case c.HTTP.Listen == "off":
-	case !hostPort(c.HTTP.Listen):
-		d.problem("http.listen", "http: { listen: 127.0.0.1:7433 }, or listen: off", "http.listen must be host:port")
-	case c.TLS == nil && !loopback(c.HTTP.Listen):
-		d.problem("http.listen", "Add tls: { cert: server.crt, key: server.key }, or listen on 127.0.0.1.",
+	case !isHostPort(c.HTTP.Listen):
+		d.addProblem("http.listen", "http: { listen: 127.0.0.1:7433 }, or listen: off", "http.listen must be host:port")
+	case c.TLS == nil && !isLoopback(c.HTTP.Listen):
+		d.addProblem("http.listen", "Add tls: { cert: server.crt, key: server.key }, or listen on 127.0.0.1.",
 			"without tls http listens on loopback only, not on %s", c.HTTP.Listen)
 	case c.HTTP.Listen == c.Listen && !strings.HasSuffix(c.Listen, ":0"):
-		d.problem("http.listen", "", "listen and http.listen are the same address")
+		d.addProblem("http.listen", "", "listen and http.listen are the same address")
 	}
 }
 
 func (c *Config) checkUpstream(d *decoder) {
 	if c.Upstream.Port < 1 || c.Upstream.Port > 65535 {
-		d.problem("upstream.port", "", "upstream.port must be between 1 and 65535")
+		d.addProblem("upstream.port", "", "upstream.port must be between 1 and 65535")
 	}
 	oneOf(d, "upstream.tls", c.Upstream.TLS, "disable", "require", "verify-full")
-	if c.Upstream.TLS != "disable" && c.Upstream.unix() {
-		d.problem("upstream.tls", "Leave it out, or name a host.", "a unix socket has no TLS")
+	if c.Upstream.TLS != "disable" && c.Upstream.isUnixSocket() {
+		d.addProblem("upstream.tls", "Leave it out, or name a host.", "a unix socket has no TLS")
 	}
 	if c.Upstream.CA != "" && c.Upstream.TLS != "verify-full" {
-		d.problem("upstream.ca", "upstream: { tls: verify-full, ca: … }", "upstream.ca is used by tls: verify-full only")
+		d.addProblem("upstream.ca", "upstream: { tls: verify-full, ca: … }", "upstream.ca is used by tls: verify-full only")
 	}
 }
 
 func (c *Config) checkDatabase(d *decoder, path string, db *Database) {
 	if db.Policy == "" {
-		d.problem(path, "policy: policy.yaml", "%s has no policy", path)
+		d.addProblem(path, "policy: policy.yaml", "%s has no policy", path)
 	}
 	if len(db.Owners) == 0 {
-		d.problem(path, "owners: [app_owner] lists the database roles whose connections pass unparsed.", "%s has no owners", path)
+		d.addProblem(path, "owners: [app_owner] lists the database roles whose connections pass unparsed.",
+			"%s has no owners", path)
 	}
 	if len(db.SearchPath) == 0 {
-		d.problem(path+".search_path", "search_path: [public]", "%s.search_path is empty", path)
+		d.addProblem(path+".search_path", "search_path: [public]", "%s.search_path is empty", path)
 	}
 	for i, schema := range db.SearchPath {
 		if schema == "" || strings.HasPrefix(schema, "pg_") || schema == "$user" || strings.HasPrefix(schema, "pgconsent") {
-			d.problem(path+".search_path", "pg_catalog is always first; list the schemas of your application.",
+			d.addProblem(path+".search_path", "pg_catalog is always first; list the schemas of your application.",
 				"%s.search_path: %q cannot be pinned", path, schema)
 		}
 		if slices.Index(db.SearchPath, schema) != i {
-			d.problem(path+".search_path", "", "%s.search_path names %q twice", path, schema)
+			d.addProblem(path+".search_path", "", "%s.search_path names %q twice", path, schema)
 		}
 	}
 	used := map[string]string{}
 	for _, r := range []struct{ key, role string }{
 		{"agent", db.Roles.Agent}, {"control", db.Roles.Control}, {"reader", db.Roles.Reader}, {"rows", db.Roles.Rows}} {
 		if other, twice := used[r.role]; twice {
-			d.problem(path+".roles."+r.key, "", "%s.roles: %s and %s are the same role %q", path, other, r.key, r.role)
+			d.addProblem(path+".roles."+r.key, "", "%s.roles: %s and %s are the same role %q", path, other, r.key, r.role)
 		}
 		used[r.role] = r.key
 		if slices.Contains(db.Owners, r.role) {
-			d.problem(path+".roles."+r.key, "The agent role must own nothing and be member of nothing.",
+			d.addProblem(path+".roles."+r.key, "The agent role must own nothing and be member of nothing.",
 				"%s.roles.%s: %q is an owner", path, r.key, r.role)
 		}
-		if !fits(r.role) {
-			d.problem(path+".roles."+r.key, "", "%s.roles.%s: %q is longer than PostgreSQL's 63 bytes", path, r.key, r.role)
+		if !isValidRole(r.role) {
+			d.addProblem(path+".roles."+r.key, "", "%s.roles.%s: %q is longer than PostgreSQL's 63 bytes", path, r.key, r.role)
 		}
 	}
 }
@@ -135,41 +137,41 @@ func (c *Config) checkDatabase(d *decoder, path string, db *Database) {
 func (c *Config) checkAgent(d *decoder, name string, a *Agent) {
 	path := "agents." + name
 	if !agentName.MatchString(name) {
-		d.problem(path, "Letters, digits, and _ . - after the first; at most 63.", "%q cannot be an agent's name", name)
+		d.addProblem(path, "Letters, digits, and _ . - after the first; at most 63.", "%q cannot be an agent's name", name)
 	}
 	db, ok := c.Databases[a.Database]
 	switch {
 	case a.Database == "":
-		d.problem(path, "database: "+anyKey(c.Databases), "%s has no database", path)
+		d.addProblem(path, "database: "+anyKey(c.Databases), "%s has no database", path)
 	case !ok:
 		hint := "Databases: " + strings.Join(sortedKeys(c.Databases), ", ") + "."
 		if best, found := yamlfile.Nearest(a.Database, sortedKeys(c.Databases)); found {
 			hint = fmt.Sprintf("Did you mean %q?", best)
 		}
-		d.problem(path+".database", hint, "%s names a database %q that is not configured", path, a.Database)
+		d.addProblem(path+".database", hint, "%s names a database %q that is not configured", path, a.Database)
 	case slices.Contains(db.Owners, name):
-		d.problem(path, "An agent's name is a name in this file, not a database role: choose another.",
+		d.addProblem(path, "An agent's name is a name in this file, not a database role: choose another.",
 			"%q is an owner of database %s: it cannot be an agent as well", name, a.Database)
 	}
 	if a.Limits.Sessions < 0 {
-		d.problem(path+".limits.sessions",
+		d.addProblem(path+".limits.sessions",
 			"limits: { sessions: 10 }, or nothing: as many as the server has room for.",
 			"%s.limits.sessions must be a number of sessions", path)
 	}
 	oneOf(d, path+".auth", a.Auth, "scram", "jwt")
 	if a.Auth == "jwt" && c.JWT == nil {
-		d.problem(path+".auth", "jwt: { issuer: …, audience: …, jwks: … } says which tokens are accepted.",
+		d.addProblem(path+".auth", "jwt: { issuer: …, audience: …, jwks: … } says which tokens are accepted.",
 			"%s.auth is jwt, and the configuration has no section jwt", path)
 	}
 }
 
 func oneOf(d *decoder, path, value string, allowed ...string) {
 	if !slices.Contains(allowed, value) {
-		d.problem(path, "One of: "+strings.Join(allowed, ", ")+".", "%s: %q is not known", path, value)
+		d.addProblem(path, "One of: "+strings.Join(allowed, ", ")+".", "%s: %q is not known", path, value)
 	}
 }
 
-func hostPort(address string) bool {
+func isHostPort(address string) bool {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return false
@@ -178,23 +180,24 @@ func hostPort(address string) bool {
 	return err == nil && n >= 0 && n <= 65535
 }
 
-// loopback tells whether only this machine can reach a listener there. A name other than localhost could mean anything.
-func loopback(address string) bool {
+// isLoopback tells whether only this machine can reach a listener with an address. A name other than localhost could
+// mean any machine.
+func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
-	return err == nil && loopbackHost(host)
+	return err == nil && isLoopbackHost(host)
 }
 
-// Loopback tells whether only this machine can reach the listener. Elsewhere it speaks TLS.
-func (h HTTP) Loopback() bool { return loopback(h.Listen) }
+// IsLoopback tells whether only this machine can reach the listener. A listener that others can reach uses TLS.
+func (h HTTP) IsLoopback() bool { return isLoopback(h.Listen) }
 
-func loopbackHost(host string) bool {
+func isLoopbackHost(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-func (u Upstream) unix() bool { return strings.HasPrefix(u.Host, "/") }
+func (u Upstream) isUnixSocket() bool { return strings.HasPrefix(u.Host, "/") }
 
-func fits(role string) bool { return role != "" && len(role) <= 63 }
+func isValidRole(role string) bool { return role != "" && len(role) <= 63 }
 
 func sortedKeys[V any](m map[string]V) []string {
 	var out []string

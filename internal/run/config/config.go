@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// DefaultFile is read where neither a flag nor $PGCONSENT_CONFIG names one.
+// DefaultFile is the file that is read if neither a flag nor $PGCONSENT_CONFIG names one.
 const DefaultFile = "pgconsent.yaml"
 
 // Config is a whole configuration, with defaults filled in and paths made absolute.
@@ -24,40 +24,40 @@ type Config struct {
 	Databases   map[string]*Database `yaml:"databases"`
 	Agents      map[string]*Agent    `yaml:"agents"`
 	Credentials string               `yaml:"credentials"`
-	// how many sessions all agents may have at a time; 0: as many as the server has room for
+	// the largest number of sessions of all agents at a time; 0: as many as the server has room for
 	MaxSessions int    `yaml:"max_sessions"`
-	StaleAfter  string `yaml:"stale_after"` // "": 60s
-	// how long the text of an agent's statement may be, as "16 MiB"; "": 1 MiB
+	StaleAfter  string `yaml:"stale_after"` // how long the last known state of a database may be used; "": 60s
+	// the largest length of an agent's statement, such as "16 MiB"; "": 1 MiB
 	MaxStatement string      `yaml:"max_statement"`
 	Enforcement  Enforcement `yaml:"enforcement"`
 	Audit        Audit       `yaml:"audit"`
 
-	Outdated []string `yaml:"-"` // old spellings that were read, each with the new one; the log says so once
-	Consent  *Consent `yaml:"consent"`
-	JWT      *JWT     `yaml:"jwt"`
-	AIR      AIR      `yaml:"air"`
+	OldSpellings []string `yaml:"-"` // old spellings in the file, each with the new one, which the log names once
+	Consent      *Consent `yaml:"consent"`
+	JWT          *JWT     `yaml:"jwt"`
+	AIR          AIR      `yaml:"air"`
 
 	Path string `yaml:"-"` // the path of the configuration file
 }
 
-// Stale is how long agents are served by the last known state of a database that does not answer; 0: the default of
-// package enforce.
-func (c *Config) Stale() time.Duration { return duration(c.StaleAfter) }
+// StaleTime returns how long agents are served by the last known state of a database that does not answer; 0: the
+// default of package enforce.
+func (c *Config) StaleTime() time.Duration { return parseChecked(c.StaleAfter) }
 
-// StatementBytes is how long the text of an agent's statement may be.
+// StatementBytes returns the largest length of an agent's statement, in bytes.
 func (c *Config) StatementBytes() int {
-	n, _ := statementBytes(c.MaxStatement)
+	n, _ := parseStatementBytes(c.MaxStatement)
 	return n
 }
 
-// The length of a statement that is allowed by default, and the largest that may be allowed, in bytes.
+// The largest length of a statement that is allowed by default, and the largest that may be configured, in bytes.
 const (
 	defaultStatement = 1 << 20
 	largestStatement = 64 << 20
 )
 
-// statementBytes reads max_statement: from 1 to 64 MiB.
-func statementBytes(text string) (n int, ok bool) {
+// parseStatementBytes reads max_statement: from 1 to 64 MiB.
+func parseStatementBytes(text string) (n int, ok bool) {
 	if text == "" {
 		return defaultStatement, true
 	}
@@ -87,15 +87,15 @@ type TLS struct {
 
 // HTTP is the listener of the API, /metrics, /healthz and /readyz.
 type HTTP struct {
-	Listen string `yaml:"listen"` // "off": none
-	Tokens string `yaml:"tokens"` // the file of the tokens that callers show; "": none are known
+	Listen string `yaml:"listen"` // the address of the listener; "off": there is none
+	Tokens string `yaml:"tokens"` // the file with the tokens that callers show; "": none are known
 }
 
 // Upstream is the PostgreSQL server.
 type Upstream struct {
-	Host string `yaml:"host"` // a name, an address, or the folder of a unix socket
+	Host string `yaml:"host"` // the server's name or address, or the folder of its unix socket
 	Port int    `yaml:"port"`
-	TLS  string `yaml:"tls"` // disable, require, verify-full
+	TLS  string `yaml:"tls"` // how connections to the server use TLS: disable, require or verify-full
 	CA   string `yaml:"ca"`
 	// how much memory the server's process of an agent's session keeps, as "4 MiB"; "0": as little as it would; "": 4 MiB
 	KeepHeap string `yaml:"keep_heap"`
@@ -161,7 +161,7 @@ type Secrets struct {
 	Migrate string `yaml:"migrate"`
 }
 
-// Agent is a login.
+// Agent is the login of an agent.
 type Agent struct {
 	Database   string     `yaml:"database"`
 	Auth       string     `yaml:"auth"`
@@ -171,20 +171,21 @@ type Agent struct {
 
 // Limits are the limits of one agent; zero: none.
 type Limits struct {
-	Sessions int `yaml:"sessions"` // how many sessions at a time
+	Sessions int `yaml:"sessions"` // the largest number of sessions at a time
 }
 
 // Enforcement says how row security and rewriting are used together.
 type Enforcement string
 
-// The values. They give the same rows.
+// The ways of enforcement. All give the same rows.
 const (
-	Both  Enforcement = "both"  // row-level security and predicates in the text apply together
-	Auto  Enforcement = "auto"  // each statement pays one predicate: the proxy chooses between row security and signed views
-	doors Enforcement = "doors" // the old name of Auto
+	EnforceBoth Enforcement = "both" // row-level security and predicates in the text apply together
+	// each statement pays for one predicate: the proxy chooses between row security and signed views
+	EnforceAuto Enforcement = "auto"
+	doors       Enforcement = "doors" // the old name of the value auto
 )
 
-// FindFile returns the configuration's path: the flag, else $PGCONSENT_CONFIG, else ./pgconsent.yaml.
+// FindFile returns the path of the configuration: from the flag, else from $PGCONSENT_CONFIG, else ./pgconsent.yaml.
 func FindFile(flag string) string {
 	if flag != "" {
 		return flag
@@ -195,7 +196,7 @@ func FindFile(flag string) string {
 	return DefaultFile
 }
 
-// Load reads and checks the configuration in path. The environment is read here, and by [Secret].
+// Load reads and checks the configuration in path. The environment is read here, and by [ReadSecret].
 func Load(path string) (*Config, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -210,25 +211,25 @@ func Load(path string) (*Config, error) {
 	return parse(abs, path, text, os.Getenv)
 }
 
-// parse is Load without reading the file; shown is the path as the user knows it.
+// parse is [Load] for a text that was read already; shown is the path as the user knows it.
 func parse(abs, shown string, text []byte, getenv func(string) string) (*Config, error) {
 	c := &Config{Path: abs}
 	d := newDecoder(shown)
 	d.decode(text, c)
-	if len(d.errs) == 0 {
-		c.environment(d, getenv)
+	if len(d.problems) == 0 {
+		c.applyEnvironment(d, getenv)
 		c.defaults()
 		c.check(d)
-		c.absolute(filepath.Dir(abs))
+		c.makePathsAbsolute(filepath.Dir(abs))
 	}
-	if len(d.errs) > 0 {
-		slices.SortStableFunc(d.errs, func(a, b Problem) int {
+	if len(d.problems) > 0 {
+		slices.SortStableFunc(d.problems, func(a, b Problem) int {
 			if a.Line != b.Line {
 				return a.Line - b.Line
 			}
 			return a.Column - b.Column
 		})
-		return nil, d.errs
+		return nil, d.problems
 	}
 	return c, nil
 }
@@ -246,16 +247,16 @@ func (c *Config) defaults() {
 	setDefault(&c.HTTP.Listen, "127.0.0.1:7433")
 	c.Upstream.defaults()
 	setDefault(&c.Credentials, "agents.scram")
-	setDefault(&c.Enforcement, Auto)
+	setDefault(&c.Enforcement, EnforceAuto)
 	if c.Enforcement == doors {
-		c.Enforcement = Auto
-		c.Outdated = append(c.Outdated, "enforcement: doors is called enforcement: auto")
+		c.Enforcement = EnforceAuto
+		c.OldSpellings = append(c.OldSpellings, "enforcement: doors is called enforcement: auto")
 	}
 	c.Audit.defaults(c.Databases)
 	if c.Consent != nil {
 		c.Consent.defaults()
 	}
-	c.AIR.defaults()
+	c.AIR.setDefaults()
 	if c.JWT != nil {
 		c.JWT.defaults()
 	}
@@ -270,7 +271,7 @@ func (c *Config) defaults() {
 func (u *Upstream) defaults() {
 	setDefault(&u.Host, "/var/run/postgresql")
 	setDefault(&u.Port, 5432)
-	if u.unix() || loopbackHost(u.Host) {
+	if u.isUnixSocket() || isLoopbackHost(u.Host) {
 		setDefault(&u.TLS, "disable")
 	}
 	setDefault(&u.TLS, "verify-full")
@@ -290,8 +291,8 @@ func (db *Database) defaults(name string) {
 	}
 }
 
-// absolute makes paths relative to the file's folder absolute.
-func (c *Config) absolute(dir string) {
+// makePathsAbsolute makes paths absolute that are relative to the file's folder.
+func (c *Config) makePathsAbsolute(dir string) {
 	fix := func(paths ...*string) {
 		for _, p := range paths {
 			if *p != "" && !filepath.IsAbs(*p) {
@@ -305,17 +306,17 @@ func (c *Config) absolute(dir string) {
 	}
 	if c.Consent != nil {
 		fix(&c.Consent.Key, &c.Consent.Anchor)
-		if w := c.Consent.Webhook; w != nil && !fromEnvironment(w.Secret) {
+		if w := c.Consent.Webhook; w != nil && !isVariable(w.Secret) {
 			fix(&w.Secret)
 		}
 	}
-	if c.JWT != nil && !c.JWT.Remote() {
+	if c.JWT != nil && !c.JWT.IsRemote() {
 		fix(&c.JWT.JWKS)
 	}
 	for _, db := range c.Databases {
 		fix(&db.Policy)
 		for _, s := range []*string{&db.Secrets.Agent, &db.Secrets.Control, &db.Secrets.Migrate} {
-			if !fromEnvironment(*s) {
+			if !isVariable(*s) {
 				fix(s)
 			}
 		}

@@ -58,7 +58,7 @@ func TestWhole(t *testing.T) {
 		}},
 		Agents: map[string]*Agent{"caregiver": {Database: "memories", Auth: "scram",
 			Attributes: Attributes{"user": "6f1e0000-0000-4000-8000-000000000000", "level": "1e5"}}},
-		Credentials: "/etc/pgconsent/agents.scram", Enforcement: Both,
+		Credentials: "/etc/pgconsent/agents.scram", Enforcement: EnforceBoth,
 		Audit: recorded("buffered", "/etc/pgconsent/audit"),
 		Consent: &Consent{Key: "/etc/pgconsent/k", Anchor: "/etc/pgconsent/consent.anchor", Controller: "Example GmbH", DurationDays: 14, WarningDays: 2,
 			ReviewTimeout: "48h", AutoRenewal: new(true), RequireExplicit: new(false), Decay: new(false), SweepEvery: "6h",
@@ -165,8 +165,9 @@ func TestDefaults(t *testing.T) {
 		Upstream: Upstream{Host: "/var/run/postgresql", Port: 5432, TLS: "disable"},
 		Databases: map[string]*Database{"app": {Name: "app", Policy: "/etc/pgconsent/p.yaml", Owners: []string{"o"}, SearchPath: []string{"public"},
 			Roles: Roles{Agent: "pgconsent_agent", Control: "pgconsent_control", Reader: "pgconsent_reader", Rows: "pgconsent_rows", Migrate: "o"}}},
-		Credentials: "/etc/pgconsent/agents.scram", Enforcement: Auto, Audit: recorded("strict", "/etc/pgconsent/audit"),
-		AIR: AIR{TimeThreshold: "30m", MessageThreshold: 20, Window: "30m", Idle: "30m", Keep: "1h", Sessions: 1_000_000},
+		Credentials: "/etc/pgconsent/agents.scram", Enforcement: EnforceAuto,
+		Audit: recorded("strict", "/etc/pgconsent/audit"),
+		AIR:   AIR{TimeThreshold: "30m", MessageThreshold: 20, Window: "30m", Idle: "30m", Keep: "1h", Sessions: 1_000_000},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -191,9 +192,9 @@ func TestEnvironmentIsAboveTheFile(t *testing.T) {
 	}
 	n := c.Consent
 	got := []any{c.Listen, c.HTTP.Listen, c.Upstream, c.Credentials, c.Enforcement, c.Audit, n.DurationDays,
-		n.WarningDays, n.Review(), *n.AutoRenewal, *n.RequireExplicit, *n.Decay}
+		n.WarningDays, n.ReviewTime(), *n.AutoRenewal, *n.RequireExplicit, *n.Decay}
 	want := []any{"localhost:1", "off", Upstream{Host: "/run/pg", Port: 7, TLS: "disable"}, "/c",
-		Both, recorded("off", "/a"), 7, 1, 24 * time.Hour, false, true, true}
+		EnforceBoth, recorded("off", "/a"), 7, 1, 24 * time.Hour, false, true, true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -314,7 +315,7 @@ func TestSecret(t *testing.T) {
 		"environment":       {"PGCONSENT_TEST_PW", "from the environment", ""},
 		"environment unset": {"PGCONSENT_TEST_NONE", "", "is not set"},
 	} {
-		got, err := Secret(c.source)
+		got, err := ReadSecret(c.source)
 		if got != c.want || (err == nil) != (c.err == "") {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
@@ -388,8 +389,8 @@ func TestOldSpellings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := text != "enforcement: both\n"; (c.Enforcement == Auto) != want || len(c.Outdated) != outdated {
-			t.Errorf("%q: %s, %q", text, c.Enforcement, c.Outdated)
+		if want := text != "enforcement: both\n"; (c.Enforcement == EnforceAuto) != want || len(c.OldSpellings) != outdated {
+			t.Errorf("%q: %s, %q", text, c.Enforcement, c.OldSpellings)
 		}
 	}
 }
@@ -397,7 +398,7 @@ func TestOldSpellings(t *testing.T) {
 func TestStatementBytes(t *testing.T) {
 	for text, want := range map[string]int{"": 1 << 20, "1 MiB": 1 << 20, "16MiB": 16 << 20, "64 MiB": 64 << 20,
 		"65 MiB": 0, "0 MiB": 0, "1048576": 0, "1 GiB": 0, "-1 MiB": 0, "1.5 MiB": 0} {
-		if n, ok := statementBytes(text); ok != (want > 0) || ok && n != want {
+		if n, ok := parseStatementBytes(text); ok != (want > 0) || ok && n != want {
 			t.Errorf("%q: %d, %v", text, n, ok)
 		}
 	}

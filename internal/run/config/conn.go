@@ -12,10 +12,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// ConnString is the connection string with which pgconsent itself logs in to a database as a role. secret is where its
-// password is, as in [Secrets].
+// ConnString returns the connection string with which pgconsent itself logs in to a database as a role. secret says
+// where the role's password is, as in [Secrets].
 func (c *Config) ConnString(db *Database, role, secret string) (string, error) {
-	password, err := Secret(secret)
+	password, err := ReadSecret(secret)
 	if err != nil {
 		return "", err
 	}
@@ -34,9 +34,9 @@ func (c *Config) ConnString(db *Database, role, secret string) (string, error) {
 	return strings.Join(parts, " "), nil
 }
 
-// Dial is the network and address of the server, as for net.Dial.
-func (u Upstream) Dial() (network, address string) {
-	if u.unix() {
+// NetworkAddress returns the network and address of the server, as arguments for net.Dial.
+func (u Upstream) NetworkAddress() (network, address string) {
+	if u.isUnixSocket() {
 		return "unix", filepath.Join(u.Host, fmt.Sprintf(".s.PGSQL.%d", u.Port))
 	}
 	return "tcp", joinHostPort(u.Host, u.Port)
@@ -49,7 +49,7 @@ func joinHostPort(host string, port int) string {
 	return host + ":" + strconv.Itoa(port)
 }
 
-// ClientTLS is the configuration for connections to the server; nil: plain.
+// ClientTLS returns the TLS configuration for connections to the server; nil: without TLS.
 func (u Upstream) ClientTLS() (*tls.Config, error) {
 	switch u.TLS {
 	case "disable":

@@ -8,8 +8,8 @@ import (
 
 // Consent configures the consent registry. Without it no consents are recorded.
 type Consent struct {
-	Key        string `yaml:"key"`    // a file that migrate makes
-	Anchor     string `yaml:"anchor"` // a file that remembers the last record
+	Key        string `yaml:"key"`    // the file with the registry's key, which migrate makes
+	Anchor     string `yaml:"anchor"` // the file that remembers the last record
 	Controller string `yaml:"controller"`
 
 	DurationDays    int    `yaml:"default_duration_days"`
@@ -23,20 +23,20 @@ type Consent struct {
 	Webhook    *Webhook `yaml:"webhook"`
 }
 
-// Webhook is the address that gets warnings and decisions.
+// Webhook is the address to which warnings and decisions are sent.
 type Webhook struct {
 	URL    string `yaml:"url"`
-	Secret string `yaml:"secret"` // signs the messages: a file, or the name of a variable PGCONSENT_…
+	Secret string `yaml:"secret"` // the key that signs the messages: a file, or the name of a variable PGCONSENT_…
 }
 
-// Review is how long the agent's side may take to decide about a partnership.
-func (c *Consent) Review() time.Duration { return duration(c.ReviewTimeout) }
+// ReviewTime returns how long the agent's side may take to decide about a partnership.
+func (c *Consent) ReviewTime() time.Duration { return parseChecked(c.ReviewTimeout) }
 
-// Sweep is the time between two sweeps.
-func (c *Consent) Sweep() time.Duration { return duration(c.SweepEvery) }
+// SweepInterval returns the time between two sweeps.
+func (c *Consent) SweepInterval() time.Duration { return parseChecked(c.SweepEvery) }
 
-// duration is the duration of a text that was checked.
-func duration(text string) time.Duration {
+// parseChecked parses the text of a duration that was checked before.
+func parseChecked(text string) time.Duration {
 	d, _ := time.ParseDuration(text)
 	return d
 }
@@ -56,11 +56,11 @@ func (c *Consent) defaults() {
 
 func (c *Consent) check(d *decoder) {
 	if c.DurationDays < 1 || c.DurationDays > 36500 {
-		d.problem("consent.default_duration_days", "consent: { default_duration_days: 14 }",
+		d.addProblem("consent.default_duration_days", "consent: { default_duration_days: 14 }",
 			"consent.default_duration_days must be between 1 and 36500")
 	}
 	if c.WarningDays < 1 || c.WarningDays > c.DurationDays {
-		d.problem("consent.warning_days", "consent: { warning_days: 3 }",
+		d.addProblem("consent.warning_days", "consent: { warning_days: 3 }",
 			"consent.warning_days must be between 1 and default_duration_days, which is %d", c.DurationDays)
 	}
 	for _, t := range []struct {
@@ -69,22 +69,23 @@ func (c *Consent) check(d *decoder) {
 	}{{"consent.review_timeout", c.ReviewTimeout, time.Second, 8760 * time.Hour}, {
 		"consent.sweep_every", c.SweepEvery, time.Second, 168 * time.Hour}} {
 		if v, err := time.ParseDuration(t.value); err != nil || v < t.least || v > t.most {
-			d.problem(t.key, "48h, 90m and 30s are times.", "%s must be a time between %v and %v", t.key, t.least, t.most)
+			d.addProblem(t.key, "48h, 90m and 30s are times.", "%s must be a time between %v and %v", t.key, t.least, t.most)
 		}
 	}
 	if c.Key == c.Anchor {
-		d.problem("consent.anchor", "", "consent.key and consent.anchor are the same file")
+		d.addProblem("consent.anchor", "", "consent.key and consent.anchor are the same file")
 	}
 	if c.Webhook != nil {
 		u, err := url.Parse(c.Webhook.URL)
 		switch {
 		case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-			d.problem("consent.webhook.url", "webhook: { url: https://app.example/consent, secret: webhook.pw }",
+			d.addProblem("consent.webhook.url", "webhook: { url: https://app.example/consent, secret: webhook.pw }",
 				"consent.webhook.url must be a URL with https")
-		case u.Scheme == "http" && !loopbackHost(u.Hostname()):
-			d.problem("consent.webhook.url", "Off this machine it has to be https.", "consent.webhook.url must be a URL with https")
+		case u.Scheme == "http" && !isLoopbackHost(u.Hostname()):
+			d.addProblem("consent.webhook.url", "Off this machine it has to be https.",
+				"consent.webhook.url must be a URL with https")
 		case c.Webhook.Secret == "":
-			d.problem("consent.webhook", "webhook: { url: …, secret: webhook.pw }",
+			d.addProblem("consent.webhook", "webhook: { url: …, secret: webhook.pw }",
 				"consent.webhook needs a secret, which signs the messages")
 		}
 	}
@@ -95,14 +96,14 @@ func (c *Consent) setFromEnvironment(d *decoder, name, key, value string) {
 	number := func(field *int) {
 		n, err := strconv.Atoi(value)
 		if err != nil {
-			d.problem("", "", "%s must be a whole number: here it is %s", name, value)
+			d.addProblem("", "", "%s must be a whole number: here it is %s", name, value)
 		}
 		*field = n
 	}
 	flag := func(field **bool) {
 		b, err := strconv.ParseBool(value)
 		if err != nil {
-			d.problem("", "", "%s must be true or false: here it is %s", name, value)
+			d.addProblem("", "", "%s must be true or false: here it is %s", name, value)
 		}
 		*field = &b
 	}
@@ -120,6 +121,6 @@ func (c *Consent) setFromEnvironment(d *decoder, name, key, value string) {
 	case "consent.decay":
 		flag(&c.Decay)
 	default:
-		d.problem("", "", "%s is not understood", name)
+		d.addProblem("", "", "%s is not understood", name)
 	}
 }

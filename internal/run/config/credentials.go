@@ -22,10 +22,10 @@ type Credential struct {
 	Disabled bool   // written as ! before the verifier
 }
 
-// ByToken is in the place of a verifier for an agent that logs in with tokens.
+// ByToken stands in the file in place of a verifier, for an agent that logs in with tokens.
 const ByToken = "jwt"
 
-// ReadCredentials reads the credentials file. A file that is not there has no agents.
+// ReadCredentials reads the credentials file. A file that does not exist has no agents.
 func ReadCredentials(path string) ([]Credential, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -83,14 +83,14 @@ func SetCredential(path string, c Credential) error {
 	})
 }
 
-// EnableToken lets an agent that logs in with tokens do so again.
+// EnableToken lets an agent log in with tokens again.
 func EnableToken(path, name string) error {
 	return updateCredentials(path, func(all []Credential) ([]Credential, error) {
 		return slices.DeleteFunc(all, func(c Credential) bool { return c.Name == name }), nil
 	})
 }
 
-// DisableToken has the tokens of an agent refused.
+// DisableToken makes the proxy refuse the tokens of an agent.
 func DisableToken(path, name string) error {
 	return SetCredential(path, Credential{Name: name, Verifier: ByToken, Disabled: true})
 }
@@ -147,7 +147,7 @@ func UpdateSecret(path string, change func() ([]byte, error)) error {
 
 // WriteSecret writes a file with mode 0600 in one step: it has the old content or the new, never a part.
 func WriteSecret(path string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // CreateTemp makes the file with mode 0600
 	if err != nil {
 		return err
 	}

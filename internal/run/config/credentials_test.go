@@ -78,8 +78,9 @@ func TestParseVerifierRefuses(t *testing.T) {
 }
 
 func TestMockIsStableAndLooksReal(t *testing.T) {
-	a, b, c := Mock([]byte("k"), "u"), Mock([]byte("k"), "u"), Mock([]byte("k"), "v")
-	if a.Salt != b.Salt || string(a.StoredKey) != string(b.StoredKey) || a.Salt == c.Salt || Mock([]byte("l"), "u").Salt == a.Salt {
+	a, b, c := MockCredentials([]byte("k"), "u"), MockCredentials([]byte("k"), "u"), MockCredentials([]byte("k"), "v")
+	if a.Salt != b.Salt || string(a.StoredKey) != string(b.StoredKey) || a.Salt == c.Salt ||
+		MockCredentials([]byte("l"), "u").Salt == a.Salt {
 		t.Error("a mock must depend on key and user alone")
 	}
 	if len(a.Salt) != saltBytes || a.Iters != iterations || len(a.StoredKey) != 32 || len(a.ServerKey) != 32 ||
@@ -161,13 +162,13 @@ func TestCredentialsLife(t *testing.T) {
 	if err := DisableToken(path, "robot"); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Reload(); err != nil || !c.Disabled("robot") || !c.Disabled("b") || c.Disabled("a") {
+	if err := c.Reload(); err != nil || !c.IsDisabled("robot") || !c.IsDisabled("b") || c.IsDisabled("a") {
 		t.Errorf("whose tokens are not taken: %v", err)
 	}
 	if err := EnableToken(path, "robot"); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Reload(); err != nil || c.Disabled("robot") || !login(t, c, "a", "new") {
+	if err := c.Reload(); err != nil || c.IsDisabled("robot") || !login(t, c, "a", "new") {
 		t.Errorf("whose tokens are taken again: %v", err)
 	}
 	if err := os.Chmod(path, 0o644); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// Problem is one thing wrong with a configuration.
+// Problem is a mistake in a configuration.
 type Problem struct {
 	File         string
 	Line, Column int
@@ -29,7 +29,7 @@ func (p Problem) String() string {
 	return s
 }
 
-// Problems is the error of [Load]: everything that is wrong, in the file's order.
+// Problems is the error of [Load]: all mistakes in a configuration, in the order of the file.
 type Problems []Problem
 
 func (p Problems) Error() string {
@@ -45,19 +45,21 @@ func (p Problems) Error() string {
 type decoder struct {
 	file string
 	at   map[string]yamlfile.Place // the place of each key, by its path
-	says map[string]string         // the text or number at each path, or in the variable that overrides it
-	errs Problems
+	// the text or number for each path, from the file or from the variable that overrides it
+	values   map[string]string
+	problems Problems
 }
 
 func newDecoder(file string) *decoder {
-	return &decoder{file: file, at: map[string]yamlfile.Place{}, says: map[string]string{}}
+	return &decoder{file: file, at: map[string]yamlfile.Place{}, values: map[string]string{}}
 }
 
-// problem reports something at a key's path, or at the closest one above it that the file has. It quotes what is wrong.
-func (d *decoder) problem(path, hint, format string, args ...any) {
+// addProblem reports a mistake at the path of a key, or at the closest key above it that the file has, and quotes the
+// value.
+func (d *decoder) addProblem(path, hint, format string, args ...any) {
 	p := Problem{File: d.file, Message: fmt.Sprintf(format, args...), Hint: hint}
-	if says, ok := d.says[path]; ok && !strings.Contains(p.Message, says) && !strings.Contains(path, "secret") {
-		p.Message += hereItIs(says)
+	if says, ok := d.values[path]; ok && !strings.Contains(p.Message, says) && !strings.Contains(path, "secret") {
+		p.Message += quoteBeginning(says)
 	}
 	for at := path; ; {
 		if pos, ok := d.at[at]; ok {
@@ -70,11 +72,11 @@ func (d *decoder) problem(path, hint, format string, args ...any) {
 		}
 		at = at[:i]
 	}
-	d.errs = append(d.errs, p)
+	d.problems = append(d.problems, p)
 }
 
-func (d *decoder) problemAt(at yamlfile.Place, hint, format string, args ...any) {
-	d.errs = append(d.errs, Problem{File: d.file, Line: at.Line, Column: at.Column,
+func (d *decoder) addProblemAt(at yamlfile.Place, hint, format string, args ...any) {
+	d.problems = append(d.problems, Problem{File: d.file, Line: at.Line, Column: at.Column,
 		Message: fmt.Sprintf(format, args...), Hint: hint})
 }
 
@@ -83,12 +85,13 @@ var fileFormat = yamlfile.Format{SecondDocument: "one file holds one configurati
 func (d *decoder) decode(text []byte, into any) {
 	root, errs := fileFormat.Parse(d.file, text)
 	for _, e := range errs {
-		d.errs = append(d.errs, Problem{File: d.file, Line: e.Line, Column: e.Column, Message: e.Message, Hint: e.Suggestion})
+		d.problems = append(d.problems, Problem{File: d.file, Line: e.Line, Column: e.Column, Message: e.Message,
+			Hint: e.Suggestion})
 	}
 	switch {
 	case len(errs) > 0:
 	case root == nil:
-		d.errs = append(d.errs, Problem{File: d.file, Message: "the file is empty",
+		d.problems = append(d.problems, Problem{File: d.file, Message: "the file is empty",
 			Hint: "A configuration begins with: version: 1"})
 	default:
 		d.value("", root, reflect.ValueOf(into).Elem())
@@ -97,12 +100,12 @@ func (d *decoder) decode(text []byte, into any) {
 
 func (d *decoder) value(path string, n *yamlfile.Node, v reflect.Value) {
 	if n.Kind == yamlfile.Scalar && n.Written != "" {
-		d.says[path] = n.Written
+		d.values[path] = n.Written
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		if n.Kind == yamlfile.Null {
-			d.problemAt(n.Place, "", "%s has no value", name(path))
+			d.addProblemAt(n.Place, "", "%s has no value", name(path))
 			return
 		}
 		v.Set(reflect.New(v.Type().Elem()))
@@ -111,7 +114,7 @@ func (d *decoder) value(path string, n *yamlfile.Node, v reflect.Value) {
 		d.entries(path, n, func(key string, at yamlfile.Place, value *yamlfile.Node) {
 			field, ok := fieldByKey(v, key)
 			if !ok {
-				d.problemAt(at, suggestion(key, keys(v.Type())), "unknown key %q in %s", key, name(path))
+				d.addProblemAt(at, suggestKey(key, keys(v.Type())), "unknown key %q in %s", key, name(path))
 				return
 			}
 			d.value(join(path, key), value, field)
@@ -129,7 +132,7 @@ func (d *decoder) value(path string, n *yamlfile.Node, v reflect.Value) {
 		})
 	case reflect.Slice:
 		if n.Kind != yamlfile.List {
-			d.problemAt(n.Place, fmt.Sprintf("%s: [a, b]", last(path)), "%s must be a list", name(path))
+			d.addProblemAt(n.Place, fmt.Sprintf("%s: [a, b]", last(path)), "%s must be a list", name(path))
 			return
 		}
 		v.Set(reflect.MakeSlice(v.Type(), len(n.Items), len(n.Items)))
@@ -140,30 +143,30 @@ func (d *decoder) value(path string, n *yamlfile.Node, v reflect.Value) {
 		if n.Kind == yamlfile.Scalar {
 			v.SetString(n.Written)
 		} else {
-			d.problemAt(n.Place, "", "%s must be a text", name(path))
+			d.addProblemAt(n.Place, "", "%s must be a text", name(path))
 		}
 	case reflect.Int:
 		i, err := strconv.Atoi(n.Written)
 		if n.Kind != yamlfile.Scalar || err != nil {
-			d.problemAt(n.Place, "", "%s must be a whole number%s", name(path), hereItIs(n.Written))
+			d.addProblemAt(n.Place, "", "%s must be a whole number%s", name(path), quoteBeginning(n.Written))
 			return
 		}
 		v.SetInt(int64(i))
 	case reflect.Bool:
 		if n.Written != "true" && n.Written != "false" {
-			d.problemAt(n.Place, "", "%s must be true or false%s", name(path), hereItIs(n.Written))
+			d.addProblemAt(n.Place, "", "%s must be true or false%s", name(path), quoteBeginning(n.Written))
 			return
 		}
 		v.SetBool(n.Written == "true")
 	default:
-		d.problemAt(n.Place, "", "%s cannot be read", name(path))
+		d.addProblemAt(n.Place, "", "%s cannot be read", name(path))
 	}
 }
 
 // entries calls f for each entry of a mapping.
 func (d *decoder) entries(path string, n *yamlfile.Node, f func(key string, at yamlfile.Place, value *yamlfile.Node)) {
 	if n.Kind != yamlfile.Mapping {
-		d.problemAt(n.Place, "", "%s must be a mapping of keys to values", name(path))
+		d.addProblemAt(n.Place, "", "%s must be a mapping of keys to values", name(path))
 		return
 	}
 	for i, key := range n.Keys {
@@ -191,7 +194,7 @@ func keys(t reflect.Type) []string {
 	return out
 }
 
-func suggestion(key string, known []string) string {
+func suggestKey(key string, known []string) string {
 	if nearest, ok := yamlfile.Nearest(key, known); ok {
 		return fmt.Sprintf("Did you mean %q?", nearest)
 	}
@@ -214,8 +217,8 @@ func name(path string) string {
 	return path
 }
 
-// hereItIs quotes a text or a number, or its beginning.
-func hereItIs(written string) string {
+// quoteBeginning quotes a text or a number, or its beginning.
+func quoteBeginning(written string) string {
 	if written == "" {
 		return ""
 	}

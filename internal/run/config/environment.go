@@ -2,7 +2,7 @@ package config
 
 import "strconv"
 
-// Variables are the environment variables that override keys of the file, by key.
+// Variables are the environment variables that override keys of the file, each with its key.
 var Variables = []struct{ Name, Key string }{
 	{"PGCONSENT_LISTEN", "listen"},
 	{"PGCONSENT_HTTP_LISTEN", "http.listen"},
@@ -22,14 +22,14 @@ var Variables = []struct{ Name, Key string }{
 	{"ENABLE_DECAY_PROTOCOL", "consent.decay"},
 }
 
-// environment overrides keys of the file with variables.
-func (c *Config) environment(d *decoder, getenv func(string) string) {
+// applyEnvironment overrides keys of the file with environment variables.
+func (c *Config) applyEnvironment(d *decoder, getenv func(string) string) {
 	for _, v := range Variables {
 		value := getenv(v.Name)
 		if value == "" {
 			continue
 		}
-		d.says[v.Key] = value + ", by " + v.Name
+		d.values[v.Key] = value + ", by " + v.Name
 		switch v.Key {
 		case "listen":
 			c.Listen = value
@@ -40,7 +40,7 @@ func (c *Config) environment(d *decoder, getenv func(string) string) {
 		case "upstream.port":
 			port, err := strconv.Atoi(value)
 			if err != nil {
-				d.problem("", "", "%s must be a whole number: here it is %s", v.Name, value)
+				d.addProblem("", "", "%s must be a whole number: here it is %s", v.Name, value)
 			}
 			c.Upstream.Port = port
 		case "upstream.tls":
@@ -54,11 +54,11 @@ func (c *Config) environment(d *decoder, getenv func(string) string) {
 		case "audit.file":
 			c.Audit.File = value
 		case "audit.chain":
-			if c.Audit.Sink == SinkDatabase { // else there is no chain
+			if c.Audit.Sink == SinkDatabase { // with another sink there is no chain
 				c.Audit.Chain = value
 			}
 		default:
-			// The other variables are about the section consent, if there is one.
+			// The other variables belong to the section consent, if the file has it.
 			if c.Consent != nil {
 				c.Consent.setFromEnvironment(d, v.Name, v.Key, value)
 			}

@@ -11,7 +11,7 @@ import (
 type JWT struct {
 	Issuer     string    `yaml:"issuer"`
 	Audience   string    `yaml:"audience"`
-	JWKS       string    `yaml:"jwks"` // a file, or a URL
+	JWKS       string    `yaml:"jwks"` // the keys of the provider: a file, or a URL
 	Algorithms []string  `yaml:"algorithms"`
 	Skew       string    `yaml:"skew"`
 	Roles      []string  `yaml:"roles"`
@@ -31,11 +31,11 @@ type JWTClaims struct {
 // JWTAlgorithms are the algorithms that may be accepted. All have a public key, which verifies and cannot sign.
 var JWTAlgorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
-// Tolerance is how far the clocks may be apart.
-func (j *JWT) Tolerance() time.Duration { return duration(j.Skew) }
+// ClockTolerance returns how far the clocks of the provider and of this machine may differ.
+func (j *JWT) ClockTolerance() time.Duration { return parseChecked(j.Skew) }
 
-// Remote tells whether the keys are fetched over the network.
-func (j *JWT) Remote() bool { return strings.Contains(j.JWKS, "://") }
+// IsRemote tells whether the keys are fetched over the network.
+func (j *JWT) IsRemote() bool { return strings.Contains(j.JWKS, "://") }
 
 func (j *JWT) defaults() {
 	if j.Algorithms == nil {
@@ -54,33 +54,33 @@ func (j *JWT) defaults() {
 func (j *JWT) check(d *decoder) {
 	for _, k := range []struct{ key, value string }{{"issuer", j.Issuer}, {"audience", j.Audience}, {"jwks", j.JWKS}} {
 		if k.value == "" {
-			d.problem("jwt",
+			d.addProblem("jwt",
 				"jwt: { issuer: https://id.example.org, audience: pgconsent, jwks: https://id.example.org/keys }",
 				"jwt has no %s", k.key)
 		}
 	}
-	if j.Remote() {
+	if j.IsRemote() {
 		u, err := url.Parse(j.JWKS)
-		if err != nil || u.Scheme != "https" && (u.Scheme != "http" || !loopbackHost(u.Hostname())) {
-			d.problem("jwt.jwks", "Keys that somebody on the way could replace verify nothing.",
+		if err != nil || u.Scheme != "https" && (u.Scheme != "http" || !isLoopbackHost(u.Hostname())) {
+			d.addProblem("jwt.jwks", "Keys that somebody on the way could replace verify nothing.",
 				"jwt.jwks must be a file or an https address")
 		}
 	}
 	if len(j.Algorithms) == 0 {
-		d.problem("jwt.algorithms", "algorithms: [RS256]", "jwt.algorithms is empty")
+		d.addProblem("jwt.algorithms", "algorithms: [RS256]", "jwt.algorithms is empty")
 	}
 	for _, a := range j.Algorithms {
 		if !slices.Contains(JWTAlgorithms, a) {
-			d.problem("jwt.algorithms", "One of: "+strings.Join(JWTAlgorithms, ", ")+
+			d.addProblem("jwt.algorithms", "One of: "+strings.Join(JWTAlgorithms, ", ")+
 				". Shared secrets, and tokens without a signature, are not accepted.", "jwt.algorithms: %q cannot be accepted", a)
 		}
 	}
 	for _, r := range j.Roles {
 		if !slices.Contains([]string{"subject", "admin", "agent", "system", "operator"}, r) {
-			d.problem("jwt.roles", "One of: subject, admin, agent, system, operator.", "jwt.roles: %q is not known", r)
+			d.addProblem("jwt.roles", "One of: subject, admin, agent, system, operator.", "jwt.roles: %q is not known", r)
 		}
 	}
 	if skew, err := time.ParseDuration(j.Skew); err != nil || skew < 0 || skew > 10*time.Minute {
-		d.problem("jwt.skew", "skew: 60s", "jwt.skew must be a duration of at most 10m")
+		d.addProblem("jwt.skew", "skew: 60s", "jwt.skew must be a duration of at most 10m")
 	}
 }

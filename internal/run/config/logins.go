@@ -13,14 +13,14 @@ import (
 	"github.com/xdg-go/scram"
 )
 
-// Credentials are the logins of agents as the file has them now.
+// Credentials are the logins of agents as the file has them at the moment.
 type Credentials struct {
-	path    string
-	current atomic.Pointer[logins]
-	read    atomic.Pointer[string] // the state of the file at the last Reload
+	path      string
+	current   atomic.Pointer[logins]
+	lastState atomic.Pointer[string] // the state of the file at the last Reload
 }
 
-// logins are the lines of the file.
+// logins are the parsed lines of the file.
 type logins struct {
 	verifiers      map[string]scram.StoredCredentials
 	disabledAgents map[string]bool
@@ -34,8 +34,8 @@ func OpenCredentials(path string) (*Credentials, error) {
 
 // Reload reads the file again. After an error the logins that were read before stay active.
 func (c *Credentials) Reload() error {
-	state := c.state() // before the file is read: a change meanwhile is read again
-	c.read.Store(&state)
+	state := c.fileState() // the state is taken before the file is read, so that a change meanwhile is read again
+	c.lastState.Store(&state)
 	all, err := ReadCredentials(c.path)
 	if err != nil {
 		return err
@@ -67,15 +67,15 @@ func (c *Credentials) Lookup(name string) (scram.StoredCredentials, bool) {
 	return v, ok
 }
 
-// Disabled tells whether the file disables an agent's login.
-func (c *Credentials) Disabled(name string) bool {
+// IsDisabled tells whether the file disables an agent's login.
+func (c *Credentials) IsDisabled(name string) bool {
 	m := c.current.Load()
 	return m != nil && m.disabledAgents[name]
 }
 
-// state is the content and the mode of the file. Two changes within a tick of the clock may leave time and size the
-// same, and another mode may make the file unusable.
-func (c *Credentials) state() string {
+// fileState returns the content and the mode of the file. Two changes within a tick of the clock may leave time and
+// size the same, and another mode may make the file unusable.
+func (c *Credentials) fileState() string {
 	info, err := os.Stat(c.path)
 	if err != nil {
 		return err.Error()
@@ -107,7 +107,7 @@ func (c *Credentials) Watch(ctx context.Context, log *slog.Logger, changed func(
 	tick := time.NewTicker(2 * time.Second)
 	defer tick.Stop()
 	for {
-		if c.state() != *c.read.Load() {
+		if c.fileState() != *c.lastState.Load() {
 			reload()
 		}
 		select {

@@ -6,14 +6,14 @@ import (
 	"reflect"
 )
 
-// keyDoc is what the schema says of a key beside its type.
+// keyDoc is what the schema says about a key besides its type.
 type keyDoc struct {
 	doc      string
 	required []string // the keys that it must have
 	values   []string // the values that the key may have; nil: any
 }
 
-// keyDocs are by the path of the key, with NAME for a name of the user's own.
+// keyDocs describe the keys, by their paths, with NAME in place of a name that the user chooses.
 var keyDocs = map[string]keyDoc{
 	"":        {"A configuration of pgconsent.", []string{"version", "databases"}, nil},
 	"version": {doc: "1"},
@@ -73,7 +73,7 @@ var keyDocs = map[string]keyDoc{
 	"credentials": {doc: "The file that pgconsent agent add writes. Default: agents.scram."},
 	"enforcement": {
 		"How rewriting and row security are used together. Default: auto, which was called doors.", nil, []string{
-			string(Auto), string(Both), string(doors)}},
+			string(EnforceAuto), string(EnforceBoth), string(doors)}},
 	"audit": {doc: "Where decisions are recorded."},
 	"audit.mode": {"Whether the record is on disk before the answer leaves. Default: strict.",
 		nil, []string{"strict", "buffered", "off"}},
@@ -134,7 +134,8 @@ var keyDocs = map[string]keyDoc{
 	"consent.webhook.secret": {doc: "Signs what is posted: a file, or the name of a variable PGCONSENT_…"},
 }
 
-// Schema is the JSON Schema of a configuration, draft 2020-12, for editors, made from the structs that it is read into.
+// Schema returns the JSON Schema of a configuration, draft 2020-12, for editors. It is made from the structs into which
+// a configuration is read.
 func Schema() []byte {
 	root := schema("", reflect.TypeFor[Config]())
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"

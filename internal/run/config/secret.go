@@ -9,15 +9,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// fromEnvironment tells whether a source of a secret is a variable, and not a file.
-func fromEnvironment(source string) bool { return strings.HasPrefix(source, "PGCONSENT_") }
+// isVariable tells whether the source of a secret is an environment variable, and not a file.
+func isVariable(source string) bool { return strings.HasPrefix(source, "PGCONSENT_") }
 
-// Secret reads a password from the file or the environment variable that source names; "" names none.
-func Secret(source string) (string, error) {
+// ReadSecret reads a password from the file or the environment variable that source names; for "" it returns "".
+func ReadSecret(source string) (string, error) {
 	if source == "" {
 		return "", nil
 	}
-	if fromEnvironment(source) {
+	if isVariable(source) {
 		value := os.Getenv(source)
 		if value == "" {
 			return "", sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
@@ -40,13 +40,13 @@ func Secret(source string) (string, error) {
 	return string(text), nil
 }
 
-// CheckPrivate refuses a file that others than its owner may read or write.
+// CheckPrivate returns an error if users other than its owner may read or write a file.
 func CheckPrivate(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "a secret cannot be read: %v", err)
 	}
-	if secretfile.Exposed(info) {
+	if secretfile.IsExposed(info) {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
 			"%s can be read or written by others (mode %04o)", path, info.Mode().Perm()).
 			WithHint("chmod 600 %s", path)

@@ -43,8 +43,8 @@ func verifier(password string, salt []byte) (string, error) {
 	return fmt.Sprintf("%s%d:%s$%s:%s", scheme, iterations, b64(salt), b64(c.StoredKey), b64(c.ServerKey)), nil
 }
 
-// Verifies tells whether a verifier is that of the password.
-func Verifies(verifier, password string) bool {
+// MatchesPassword tells whether a verifier belongs to the password.
+func MatchesPassword(verifier, password string) bool {
 	want, err := ParseVerifier(verifier)
 	if err != nil {
 		return false
@@ -54,7 +54,7 @@ func Verifies(verifier, password string) bool {
 }
 
 func credentials(password string, salt []byte, iterations int) (c scram.StoredCredentials, err error) {
-	// As PostgreSQL does: a password that SASLprep refuses is used as it is.
+	// PostgreSQL does the same: it uses a password unchanged if SASLprep refuses it.
 	if prepared, err := stringprep.SASLprep.Prepare(password); err == nil && prepared != "" {
 		password = prepared
 	}
@@ -65,7 +65,7 @@ func credentials(password string, salt []byte, iterations int) (c scram.StoredCr
 	return client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: string(salt), Iters: iterations})
 }
 
-// ParseVerifier reads a verifier.
+// ParseVerifier parses the text of a verifier.
 func ParseVerifier(s string) (scram.StoredCredentials, error) {
 	var c scram.StoredCredentials
 	bad := errors.New("not a verifier of the form SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey")
@@ -96,9 +96,9 @@ func ParseVerifier(s string) (scram.StoredCredentials, error) {
 	return c, nil
 }
 
-// Mock returns credentials that no password matches, the same each time for the same key and user. With them the login of
-// a user who does not exist goes on like one with a wrong password.
-func Mock(key []byte, user string) scram.StoredCredentials {
+// MockCredentials returns credentials that no password matches, always the same for the same key and user. With them,
+// the login of a user who does not exist goes like a login with a wrong password.
+func MockCredentials(key []byte, user string) scram.StoredCredentials {
 	derive := func(use string) []byte {
 		h := hmac.New(sha256.New, key)
 		h.Write([]byte("pgconsent mock " + use + "\x00" + user))

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The first six have the names that the consent service gave them.
+// The first six metrics have the names that the consent service gave them.
 var (
 	reminderInteractions = metricFamily{"consent_air_total_interactions", "counter",
 		nil, "Interactions tracked for reminders: those of API channels."}
@@ -21,13 +21,13 @@ var (
 		"Interactions that were not tracked because there was no room for another session."}
 )
 
-// AIR has the numbers since the start.
+// AIR has the numbers of reminders since the start.
 type AIR struct {
 	Interactions, ByTime, ByMessages, Refused uint64
 	Active                                    int
 }
 
-// reminderMetrics read the numbers that were published last, so that a scrape sees those of one moment.
+// reminderMetrics report the numbers that were published last, so that all numbers of a scrape are from one moment.
 type reminderMetrics struct{ last *atomic.Pointer[AIR] }
 
 func (m *reminderMetrics) register(reg prometheus.Registerer) {
@@ -51,8 +51,8 @@ func (m *reminderMetrics) register(reg prometheus.Registerer) {
 	count(refusedInteractions, func(a *AIR) uint64 { return a.Refused })
 }
 
-// AIR publishes the numbers.
-func (m *Metrics) AIR(a AIR) {
+// PublishReminders publishes the numbers of reminders.
+func (m *Metrics) PublishReminders(a AIR) {
 	if m != nil {
 		m.reminders.last.Store(&a)
 	}

@@ -24,13 +24,13 @@ type auditMetrics struct {
 }
 
 func (m *auditMetrics) register(reg prometheus.Registerer) {
-	*m = auditMetrics{queue: gauge(auditQueue), lag: gauge(auditLag), failures: counter(auditFailures),
+	*m = auditMetrics{queue: newGauge(auditQueue), lag: newGauge(auditLag), failures: counter(auditFailures),
 		anchor: counter(auditAnchor)}
 	reg.MustRegister(m.queue, m.lag, m.failures, m.anchor)
 }
 
-// AuditQueue sets how many records wait.
-func (m *Metrics) AuditQueue(n int) {
+// SetAuditQueue sets the number of records that wait to be written.
+func (m *Metrics) SetAuditQueue(n int) {
 	if m != nil {
 		m.audit.queue.Set(float64(n))
 	}
@@ -50,7 +50,7 @@ func (m *Metrics) AuditFailed(n int) {
 	}
 }
 
-// AuditAnchorFailed counts heads that could not be written to the anchor.
+// AuditAnchorFailed counts failures to write the newest record's number and hash into the anchor.
 func (m *Metrics) AuditAnchorFailed() {
 	if m != nil {
 		m.audit.anchor.Inc()

@@ -25,8 +25,8 @@ type cacheMetrics struct {
 }
 
 func (m *cacheMetrics) register(reg prometheus.Registerer) {
-	*m = cacheMetrics{hits: counter(cacheHits), misses: counter(cacheMisses), bytes: gauge(cacheBytes),
-		entries: gauge(cacheEntries), decide: histogram(decideSeconds)}
+	*m = cacheMetrics{hits: counter(cacheHits), misses: counter(cacheMisses), bytes: newGauge(cacheBytes),
+		entries: newGauge(cacheEntries), decide: newHistogram(decideSeconds)}
 	reg.MustRegister(m.hits, m.misses, m.bytes, m.entries, m.decide)
 }
 

@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The first five have the names that the consent service gave them.
+// The first five metrics have the names that the consent service gave them.
 var (
 	consentActive = metricFamily{"consent_active_users", "gauge",
 		nil, "Users whose consent to a stream is given and has not expired."}
@@ -29,13 +29,13 @@ var (
 		"Attempts to deliver a message to the webhook."}
 )
 
-// Consent has the numbers of one registry.
+// Consent has the numbers of one consent registry.
 type Consent struct {
-	Streams            map[string]int // active users by stream
+	Streams            map[string]int // the number of active users by stream
 	AgeDays            float64        // the sum of the ages of all active consents
-	Approved, Rejected int            // partnerships
+	Approved, Rejected int            // the numbers of partnerships that were approved, and that were rejected
 	Expired            int            // the consents that expired in the last 24 hours
-	SweptAt            float64        // seconds since 1970; 0: never
+	SweptAt            float64        // the time of the last sweep in seconds since 1970; 0: there was none
 	LagSeconds         float64
 	Waiting            int // messages
 	WaitingSeconds     float64
@@ -44,6 +44,7 @@ type Consent struct {
 // streams are the values of the label stream.
 var streams = []string{"TEMPORARY", "PARTNERED", "ANONYMOUS"}
 
+// consentMetrics report the state of consent registries, sweeps and messages.
 type consentMetrics struct {
 	active, success, age, expiry, sweptAt, lag, queue, oldest prometheus.Gauge
 	streams                                                   *prometheus.GaugeVec
@@ -52,10 +53,11 @@ type consentMetrics struct {
 
 func (m *consentMetrics) register(reg prometheus.Registerer) {
 	*m = consentMetrics{
-		active: gauge(consentActive), success: gauge(consentSuccess), age: gauge(consentAge), expiry: gauge(consentExpiry),
-		sweptAt: gauge(sweptAt), lag: gauge(sweepLag), queue: gauge(outboxQueue), oldest: gauge(outboxAge),
-		streams: gauges(consentStreams), sweeps: counters(sweepsTotal), rows: counters(sweptRows),
-		deliveries: counters(outboxTotal),
+		active: newGauge(consentActive), success: newGauge(consentSuccess), age: newGauge(consentAge),
+		expiry:  newGauge(consentExpiry),
+		sweptAt: newGauge(sweptAt), lag: newGauge(sweepLag), queue: newGauge(outboxQueue), oldest: newGauge(outboxAge),
+		streams: newGaugeVec(consentStreams), sweeps: newCounterVec(sweepsTotal), rows: newCounterVec(sweptRows),
+		deliveries: newCounterVec(outboxTotal),
 	}
 	reg.MustRegister(m.active, m.success, m.age, m.expiry, m.sweptAt, m.lag, m.queue, m.oldest, m.streams, m.sweeps,
 		m.rows, m.deliveries)
@@ -113,8 +115,8 @@ func ratio(part float64, of int) float64 {
 	return part / float64(of)
 }
 
-// Swept counts a sweep.
-func (m *Metrics) Swept(ok bool, deleted, anonymised int64) {
+// CountSweep counts a sweep.
+func (m *Metrics) CountSweep(ok bool, deleted, anonymised int64) {
 	if m != nil {
 		m.consent.sweeps.WithLabelValues(result(ok)).Inc()
 		m.consent.rows.WithLabelValues("deleted").Add(float64(deleted))
@@ -122,8 +124,8 @@ func (m *Metrics) Swept(ok bool, deleted, anonymised int64) {
 	}
 }
 
-// Delivered counts attempts to deliver messages.
-func (m *Metrics) Delivered(sent, failed int) {
+// CountDeliveries counts attempts to deliver messages.
+func (m *Metrics) CountDeliveries(sent, failed int) {
 	if m != nil {
 		m.consent.deliveries.WithLabelValues("ok").Add(float64(sent))
 		m.consent.deliveries.WithLabelValues("failed").Add(float64(failed))

@@ -31,27 +31,27 @@ type databaseMetrics struct {
 	refreshes                                                                      *prometheus.CounterVec
 
 	mu       sync.Mutex
-	versions map[string][2]string // database → policy, catalog of its pgconsent_policy_info
+	versions map[string][2]string // for each database, the versions of policy and catalog in its pgconsent_policy_info
 }
 
 func (m *databaseMetrics) register(reg prometheus.Registerer) {
-	m.up, m.serving, m.policyInfo = gauges(upstreamUp), gauges(serving), gauges(policyInfo)
-	m.observedTables, m.pending = gauges(observedTables), gauges(policyPending)
-	m.suspendedTables, m.signedPaths = gauges(suspendedTables), gauges(signedPath)
-	m.refreshes = counters(refreshTotal)
+	m.up, m.serving, m.policyInfo = newGaugeVec(upstreamUp), newGaugeVec(serving), newGaugeVec(policyInfo)
+	m.observedTables, m.pending = newGaugeVec(observedTables), newGaugeVec(policyPending)
+	m.suspendedTables, m.signedPaths = newGaugeVec(suspendedTables), newGaugeVec(signedPath)
+	m.refreshes = newCounterVec(refreshTotal)
 	m.versions = map[string][2]string{}
 	reg.MustRegister(m.up, m.serving, m.policyInfo, m.observedTables, m.pending, m.suspendedTables, m.signedPaths, m.refreshes)
 }
 
-// UpstreamUp tells whether the control connection of a configured database is alive.
+// UpstreamUp publishes whether the control connection to a configured database is alive.
 func (m *Metrics) UpstreamUp(database string, up bool) {
 	if m != nil {
 		m.databases.up.WithLabelValues(database).Set(boolean(up))
 	}
 }
 
-// Serving tells whether agents of a configured database are served.
-func (m *Metrics) Serving(database string, yes bool) {
+// SetServing publishes whether agents of a configured database are served.
+func (m *Metrics) SetServing(database string, yes bool) {
 	if m != nil {
 		m.databases.serving.WithLabelValues(database).Set(boolean(yes))
 	}
@@ -71,36 +71,36 @@ func (m *Metrics) PolicyActive(database, policy, catalog string) {
 	m.databases.policyInfo.WithLabelValues(database, policy, catalog).Set(1)
 }
 
-// PolicyPending tells whether a changed policy waits for pgconsent migrate.
+// PolicyPending publishes whether a changed policy waits for pgconsent migrate.
 func (m *Metrics) PolicyPending(database string, yes bool) {
 	if m != nil {
 		m.databases.pending.WithLabelValues(database).Set(boolean(yes))
 	}
 }
 
-// Suspended tells how many tables and views of a database are not served while the others are.
-func (m *Metrics) Suspended(database string, tables int) {
+// SetSuspended publishes how many tables and views of a database are not served while the others are.
+func (m *Metrics) SetSuspended(database string, tables int) {
 	if m != nil {
 		m.databases.suspendedTables.WithLabelValues(database).Set(float64(tables))
 	}
 }
 
-// SignedPath tells whether statements on a database may take the signed path.
-func (m *Metrics) SignedPath(database string, open bool) {
+// SetSignedPath publishes whether statements on a database may take the signed path.
+func (m *Metrics) SetSignedPath(database string, open bool) {
 	if m != nil {
 		m.databases.signedPaths.WithLabelValues(database).Set(boolean(open))
 	}
 }
 
-// Observed tells how many tables of a database the policy only observes.
-func (m *Metrics) Observed(database string, tables int) {
+// SetObserved publishes how many tables of a database the policy only observes.
+func (m *Metrics) SetObserved(database string, tables int) {
 	if m != nil {
 		m.databases.observedTables.WithLabelValues(database).Set(float64(tables))
 	}
 }
 
-// Refreshed counts a check of a database's state.
-func (m *Metrics) Refreshed(database string, ok bool) {
+// CountRefresh counts a check of a database's state.
+func (m *Metrics) CountRefresh(database string, ok bool) {
 	if m != nil {
 		m.databases.refreshes.WithLabelValues(database, result(ok)).Inc()
 	}

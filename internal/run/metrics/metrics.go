@@ -18,9 +18,9 @@ type SessionKind string
 
 // The kinds of sessions.
 const (
-	Agent   SessionKind = "agent"   // decided, rewritten, recorded
-	Owner   SessionKind = "owner"   // relayed unparsed
-	Refused SessionKind = "refused" // neither, or a wrong credential
+	Agent   SessionKind = "agent"   // an agent, whose statements are decided and recorded
+	Owner   SessionKind = "owner"   // an owner, whose connection is relayed without parsing
+	Refused SessionKind = "refused" // a client that is neither, or has a wrong credential
 )
 
 // The values of the label verdict.
@@ -29,7 +29,8 @@ const (
 	Deny  = "deny"
 )
 
-// Reasons are the values of the label reason: sqlstate's, "none" for a statement that was allowed, and "other".
+// Reasons are the values of the label reason: those of package sqlstate, "none" for a statement that was allowed, and
+// "other".
 var Reasons = []string{
 	"none", "syntax", "bounds", "statement", "construct", "relation", "column", "function", "setting", "transaction",
 	"proof", "stale", "contract", "limit", "audit", "protocol", "identity", "upstream", "consent", "internal", "other",
@@ -41,7 +42,7 @@ var Limits = []string{"statements", "rows", "by_key", "result_rows", "result_byt
 // metricFamily is a metric before it is registered, as docs/reference/metrics.md shows it.
 type metricFamily struct {
 	name   string
-	kind   string // counter | gauge | histogram
+	kind   string // the kind of metric: counter, gauge or histogram
 	labels []string
 	help   string
 }
@@ -56,7 +57,7 @@ var families = []metricFamily{
 	remindersByMessageCount, refusedInteractions,
 }
 
-// Metrics counts. Make one with [New]; a nil one counts nothing.
+// Metrics counts events. Make one with [New]; a nil *Metrics counts nothing.
 type Metrics struct {
 	sessions  sessionMetrics
 	cache     cacheMetrics
@@ -78,15 +79,15 @@ func New(reg prometheus.Registerer) *Metrics {
 	return m
 }
 
-func gauges(f metricFamily) *prometheus.GaugeVec {
+func newGaugeVec(f metricFamily) *prometheus.GaugeVec {
 	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: f.name, Help: f.help}, f.labels)
 }
 
-func counters(f metricFamily) *prometheus.CounterVec {
+func newCounterVec(f metricFamily) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: f.name, Help: f.help}, f.labels)
 }
 
-func gauge(f metricFamily) prometheus.Gauge {
+func newGauge(f metricFamily) prometheus.Gauge {
 	return prometheus.NewGauge(prometheus.GaugeOpts{Name: f.name, Help: f.help})
 }
 
@@ -94,8 +95,8 @@ func counter(f metricFamily) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: f.name, Help: f.help})
 }
 
-// histogram has buckets from 1 µs, the cost of a cache hit, to a second.
-func histogram(f metricFamily) prometheus.Histogram {
+// newHistogram returns a histogram with buckets from 1 µs, the cost of a cache hit, to a second.
+func newHistogram(f metricFamily) prometheus.Histogram {
 	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: f.name, Help: f.help, Buckets: []float64{
 		1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.25, 1,
 	}})
@@ -138,7 +139,7 @@ func reasonLabel(reason string) string {
 // TagClasses are the values of the label tag.
 var TagClasses = []string{"select", "copy", "transaction", "setting", "write", "multi", "empty", "other"}
 
-// TagClass bounds a statement kind to one of [TagClasses].
+// TagClass returns the value of the label tag for a statement kind, one of [TagClasses].
 func TagClass(tag string) string {
 	switch tag {
 	case "":

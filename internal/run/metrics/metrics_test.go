@@ -102,26 +102,26 @@ func TestRegistry(t *testing.T) {
 func use(m *Metrics) {
 	m.SessionOpened(Agent)
 	m.SessionClosed(Agent)
-	m.Statement(Allow, "", "SELECT")
+	m.CountStatement(Allow, "", "SELECT")
 	m.CacheHit()
 	m.CacheMiss(time.Millisecond)
 	m.CacheSize(1, 2)
-	m.Added(time.Microsecond)
-	m.Rows(1, 10)
+	m.RecordAddedTime(time.Microsecond)
+	m.CountRows(1, 10)
 	m.UpstreamUp("d", true)
-	m.Serving("d", true)
+	m.SetServing("d", true)
 	m.SealRenewed(true)
-	m.AuditQueue(1)
+	m.SetAuditQueue(1)
 	m.AuditSynced(time.Second)
 	m.AuditFailed(1)
 	m.PolicyActive("d", "p", "c")
 	m.PolicyPending("d", false)
-	m.Observed("d", 2)
-	m.Suspended("d", 1)
-	m.SignedPath("d", true)
-	m.Refreshed("d", true)
-	m.Revoked()
-	m.AIR(AIR{Interactions: 1})
+	m.SetObserved("d", 2)
+	m.SetSuspended("d", 1)
+	m.SetSignedPath("d", true)
+	m.CountRefresh("d", true)
+	m.CountRevoked()
+	m.PublishReminders(AIR{Interactions: 1})
 }
 
 func TestNilCountsNothing(t *testing.T) { use(nil) }
@@ -130,7 +130,7 @@ func TestNilCountsNothing(t *testing.T) { use(nil) }
 func TestLabelsAreBounded(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := New(reg)
-	m.Statement("perhaps", "SELECT secret", "DROP TABLE people")
+	m.CountStatement("perhaps", "SELECT secret", "DROP TABLE people")
 	m.SessionOpened("nobody")
 	want := map[string]float64{
 		"pgconsent_statements_total other other deny": 1,
@@ -159,11 +159,11 @@ func TestStatementsAreCountedByWhatTheyDo(t *testing.T) {
 		"other":       "LISTEN",
 	} {
 		for tag := range strings.FieldsSeq(tags) {
-			m.Statement(Allow, "", tag)
+			m.CountStatement(Allow, "", tag)
 			want["pgconsent_statements_total none "+class+" allow"]++
 		}
 	}
-	m.Statement(Allow, "", "")
+	m.CountStatement(Allow, "", "")
 	want["pgconsent_statements_total none empty allow"] = 1
 	if diff := cmp.Diff(want, series(t, reg, "pgconsent_statements_total")); diff != "" {
 		t.Error(diff)
@@ -245,7 +245,7 @@ func TestAIR(t *testing.T) {
 		"consent_air_active_sessions", "consent_air_time_triggered", "consent_air_message_triggered",
 	}
 	for i, c := range []AIR{{}, {Interactions: 40, ByTime: 1, ByMessages: 2, Active: 3}} {
-		m.AIR(c)
+		m.PublishReminders(c)
 		want := map[string]float64{}
 		for j, v := range [][]float64{{0, 0, 0, 0, 0, 0}, {40, 3, 7.5, 3, 1, 2}}[i] {
 			want[names[j]] = v

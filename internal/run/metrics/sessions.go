@@ -37,12 +37,13 @@ type sessionMetrics struct {
 
 func (m *sessionMetrics) register(reg prometheus.Registerer) {
 	*m = sessionMetrics{
-		open: gauges(sessionsOpen), total: counters(sessionsTotal), statements: counters(statementsTotal),
-		seals: counters(sealRenewals), limitedExecutions: counters(limitedExecutions), rows: counter(rowsTotal), bytes: counter(bytesTotal),
-		revocations: counter(revocationsTotal), addedSeconds: histogram(addedSeconds),
+		open: newGaugeVec(sessionsOpen), total: newCounterVec(sessionsTotal), statements: newCounterVec(statementsTotal),
+		seals: newCounterVec(sealRenewals), limitedExecutions: newCounterVec(limitedExecutions), rows: counter(rowsTotal),
+		bytes:       counter(bytesTotal),
+		revocations: counter(revocationsTotal), addedSeconds: newHistogram(addedSeconds),
 	}
 	reg.MustRegister(m.open, m.total, m.statements, m.seals, m.limitedExecutions, m.rows, m.bytes, m.revocations, m.addedSeconds)
-	// A series that exists from the start reads as 0, not as absent.
+	// a series that exists from the start reads as 0, not as absent
 	for _, k := range []SessionKind{Agent, Owner, Refused} {
 		m.open.WithLabelValues(string(k))
 		m.total.WithLabelValues(string(k))
@@ -64,16 +65,16 @@ func (m *Metrics) SessionOpened(k SessionKind) {
 	m.sessions.total.WithLabelValues(kindLabel(k)).Inc()
 }
 
-// SessionClosed ends what SessionOpened began.
+// SessionClosed counts the end of a connection that SessionOpened has counted.
 func (m *Metrics) SessionClosed(k SessionKind) {
 	if m != nil {
 		m.sessions.open.WithLabelValues(kindLabel(k)).Dec()
 	}
 }
 
-// Statement counts one execution: verdict is [Allow] or [Deny], reason a sqlstate.Reason ("" for none), tag the
+// CountStatement counts an execution. verdict is [Allow] or [Deny], reason a sqlstate.Reason ("" for none), and tag the
 // statement kind as the rewriter names it.
-func (m *Metrics) Statement(verdict, reason, tag string) {
+func (m *Metrics) CountStatement(verdict, reason, tag string) {
 	if m == nil {
 		return
 	}
@@ -83,30 +84,30 @@ func (m *Metrics) Statement(verdict, reason, tag string) {
 	m.sessions.statements.WithLabelValues(verdict, reasonLabel(reason), TagClass(tag)).Inc()
 }
 
-// Added records the time one execution spent in pgconsent, the wait for the server left out.
-func (m *Metrics) Added(d time.Duration) {
+// RecordAddedTime records how long an execution spent in pgconsent, without the wait for the server.
+func (m *Metrics) RecordAddedTime(d time.Duration) {
 	if m != nil {
 		m.sessions.addedSeconds.Observe(max(d, 0).Seconds())
 	}
 }
 
-// Rows counts rows relayed to an agent and their bytes.
-func (m *Metrics) Rows(rows, bytes int64) {
+// CountRows counts the rows and bytes that were relayed to an agent.
+func (m *Metrics) CountRows(rows, bytes int64) {
 	if m != nil && rows >= 0 && bytes >= 0 {
 		m.sessions.rows.Add(float64(rows))
 		m.sessions.bytes.Add(float64(bytes))
 	}
 }
 
-// SealRenewed counts a seal made for a session, or the failure to make one.
+// SealRenewed counts a seal that was made for a session, or could not be made.
 func (m *Metrics) SealRenewed(ok bool) {
 	if m != nil {
 		m.sessions.seals.WithLabelValues(result(ok)).Inc()
 	}
 }
 
-// Limited counts an execution that a limit refused or ended.
-func (m *Metrics) Limited(limit string) {
+// CountLimited counts an execution that a limit refused or ended.
+func (m *Metrics) CountLimited(limit string) {
 	if m != nil {
 		if !slices.Contains(Limits, limit) {
 			limit = "other"
@@ -115,8 +116,8 @@ func (m *Metrics) Limited(limit string) {
 	}
 }
 
-// Revoked counts a session ended by pgconsent.
-func (m *Metrics) Revoked() {
+// CountRevoked counts a session that pgconsent has ended.
+func (m *Metrics) CountRevoked() {
 	if m != nil {
 		m.sessions.revocations.Inc()
 	}

@@ -4,4 +4,4 @@ package secretfile
 
 import "io/fs"
 
-func ownedByRoot(fs.FileInfo) bool { return false }
+func isOwnedByRoot(fs.FileInfo) bool { return false }

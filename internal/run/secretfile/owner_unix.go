@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-func ownedByRoot(info fs.FileInfo) bool {
+func isOwnedByRoot(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && st.Uid == 0
 }

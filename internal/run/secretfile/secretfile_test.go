@@ -31,7 +31,7 @@ func TestExposed(t *testing.T) {
 		{0o640, 1000, true}, {0o440, 1000, true}, {0o604, 0, true}, {0o660, 0, true}, {0o620, 0, true}, {
 			0o650, 0, true}, {0o644, 0, true}, {0o602, 1000, true},
 	} {
-		if got := Exposed(file{c.mode, c.uid}); got != c.want {
+		if got := IsExposed(file{c.mode, c.uid}); got != c.want {
 			t.Errorf("mode %04o, uid %d: exposed %t, want %t", c.mode, c.uid, got, c.want)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/config"
 )
 
-// AccessSources are the sources of a report about a person that a configuration names: the logs of the audit, with
+// AccessSources returns the sources of a report about a person that a configuration names: the logs of the audit, with
 // folders of other proxies, and the log in which the report is recorded. The caller adds the connection, the policy and
 // the registry.
 func AccessSources(c *config.Config, database string, folders []string) access.Sources {
@@ -24,7 +24,7 @@ func AccessSources(c *config.Config, database string, folders []string) access.S
 	recorded := c.Audit.Mode != string(audit.Off)
 	out.Logs = func(ctx context.Context, f func(access.Log) error) error {
 		if recorded {
-			if err := eachLog(ctx, c, f); err != nil {
+			if err := forEachLog(ctx, c, f); err != nil {
 				return err
 			}
 		}
@@ -38,13 +38,13 @@ func AccessSources(c *config.Config, database string, folders []string) access.S
 	if recorded {
 		out.Reports = func(key audit.Key) (*audit.Log, string, error) {
 			log, err := openReports(c, key)
-			return log, nameInReport(c.Audit.Reports()), err
+			return log, nameInReport(c.Audit.ReportsLog()), err
 		}
 	}
 	return out
 }
 
-// LogName is the name of a log of the audit for operators: its folder, or its chain.
+// LogName returns the name of an audit log for operators: its folder, or its chain.
 func LogName(a config.Audit) string {
 	if a.Sink == config.SinkDatabase {
 		return fmt.Sprintf("chain %s of database %s", a.Chain, a.Database)
@@ -52,7 +52,7 @@ func LogName(a config.Audit) string {
 	return a.File
 }
 
-// nameInReport is its name in a report, whose reader need not know the folders of this machine.
+// nameInReport returns the log's name for a report, whose reader need not know the folders of this machine.
 func nameInReport(a config.Audit) string {
 	if a.Sink == config.SinkDatabase {
 		return LogName(a)
@@ -60,14 +60,15 @@ func nameInReport(a config.Audit) string {
 	return filepath.Base(a.File)
 }
 
-// eachLog calls f with the logs of the configuration: its folder, or all chains of its database, those of other proxies
-// too.
-func eachLog(ctx context.Context, c *config.Config, f func(access.Log) error) error {
+// forEachLog calls f with each log of the configuration: the one in its folder, or all chains of its database,
+// including those of other proxies.
+func forEachLog(ctx context.Context, c *config.Config, f func(access.Log) error) error {
 	if c.Audit.Sink != config.SinkDatabase {
 		if _, err := os.Stat(c.Audit.File); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		return f(access.Log{Name: nameInReport(c.Audit), From: audit.Folder(c.Audit.File), Own: true, Anchor: c.Audit.Anchor})
+		return f(access.Log{Name: nameInReport(c.Audit), From: audit.Folder(c.Audit.File), IsOwn: true,
+			Anchor: c.Audit.Anchor})
 	}
 	return withRecords(ctx, c, c.Audit, func(conn *pgx.Conn) error {
 		chains, err := pgchain.Chains(ctx, conn)
@@ -76,13 +77,13 @@ func eachLog(ctx context.Context, c *config.Config, f func(access.Log) error) er
 		}
 		for _, chain := range chains {
 			a := c.Audit
-			if a.Chain = chain; a.OfReports() {
+			if a.Chain = chain; a.IsReportsLog() {
 				continue
 			}
 			if err := inSnapshot(ctx, conn, func() error {
 				log := access.Log{Name: LogName(a), From: pgchain.NewReader(ctx, conn, a.Database, chain)}
 				if chain == c.Audit.Chain {
-					log.Own, log.Anchor = true, c.Audit.Anchor
+					log.IsOwn, log.Anchor = true, c.Audit.Anchor
 				}
 				return f(log)
 			}); err != nil {
@@ -108,9 +109,9 @@ func AuditSource(ctx context.Context, c *config.Config, a config.Audit, live boo
 	})
 }
 
-// AuditGuards lists the triggers and rights that should keep anybody from changing audit records in a database, and
-// that are missing. It lists none where the audit is in files.
-func AuditGuards(ctx context.Context, c *config.Config, a config.Audit) (missing []string, err error) {
+// MissingAuditGuards returns the triggers and rights that should keep anybody from changing audit records in a
+// database, and that are missing. It returns none if the audit is in files.
+func MissingAuditGuards(ctx context.Context, c *config.Config, a config.Audit) (missing []string, err error) {
 	if a.Sink != config.SinkDatabase {
 		return nil, nil
 	}
@@ -121,7 +122,7 @@ func AuditGuards(ctx context.Context, c *config.Config, a config.Audit) (missing
 	return missing, err
 }
 
-// inSnapshot runs f in a transaction that sees one snapshot.
+// inSnapshot runs f in a transaction that has one snapshot.
 func inSnapshot(ctx context.Context, conn *pgx.Conn, f func() error) error {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
@@ -131,7 +132,7 @@ func inSnapshot(ctx context.Context, conn *pgx.Conn, f func() error) error {
 	return f()
 }
 
-// withRecords connects to the database that has the records, as the control role.
+// withRecords connects, as the control role, to the database that has the records, and calls f.
 func withRecords(ctx context.Context, c *config.Config, a config.Audit, f func(*pgx.Conn) error) error {
 	connect, err := auditConnection(c, a)
 	if err != nil {

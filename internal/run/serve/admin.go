@@ -15,8 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// adminService answers the questions of subjects, owners and operators. Each question has a login of the owner role of
-// its own.
+// adminService returns the service that answers the questions of subjects, owners and operators. For each question it
+// logs in as the owner role.
 func (s *Service) adminService(of *operations.Service) *operations.AdminService {
 	o := operations.AdminService{Service: of, ActivePolicy: s.enforcer.ActivePolicy, Overview: s.overview}
 	login := func(role func(*config.Database) (string, string)) func(context.Context, string) (*pgx.Conn, error) {
@@ -24,11 +24,11 @@ func (s *Service) adminService(of *operations.Service) *operations.AdminService 
 			c := s.config.Load()
 			db := c.Databases[database]
 			if db == nil {
-				return nil, operations.NoOwnerLogin()
+				return nil, operations.NewNoOwnerLoginError()
 			}
 			name, secret := role(db)
 			if secret == "" {
-				return nil, operations.NoOwnerLogin()
+				return nil, operations.NewNoOwnerLoginError()
 			}
 			dsn, err := c.ConnString(db, name, secret)
 			if err != nil {
@@ -36,13 +36,13 @@ func (s *Service) adminService(of *operations.Service) *operations.AdminService 
 			}
 			conn, err := pgx.Connect(ctx, dsn)
 			if err != nil {
-				return nil, sqlstate.LoginFailed(name, err)
+				return nil, sqlstate.LoginFailedError(name, err)
 			}
 			return conn, nil
 		}
 	}
-	o.Owner = login(func(db *config.Database) (string, string) { return db.Roles.Migrate, db.Secrets.Migrate })
-	o.AsAgent = login(func(db *config.Database) (string, string) { return db.Roles.Agent, db.Secrets.Agent })
+	o.ConnectOwner = login(func(db *config.Database) (string, string) { return db.Roles.Migrate, db.Secrets.Migrate })
+	o.ConnectAgent = login(func(db *config.Database) (string, string) { return db.Roles.Agent, db.Secrets.Agent })
 	o.Agents = func(database string) map[string]map[string]string {
 		out := map[string]map[string]string{}
 		for name, a := range s.config.Load().Agents {
@@ -57,7 +57,7 @@ func (s *Service) adminService(of *operations.Service) *operations.AdminService 
 	return operations.NewAdminService(o)
 }
 
-// overview is the state of the service for operators.
+// overview returns the state of the service for operators.
 func (s *Service) overview(context.Context) operations.Overview {
 	c := s.config.Load()
 	v := operations.Overview{At: time.Now(), Started: s.startedAt, Enforcement: string(c.Enforcement),
@@ -73,7 +73,7 @@ func (s *Service) overview(context.Context) operations.Overview {
 		v.Databases = append(v.Databases, d)
 	}
 	v.Audit = operations.AuditState{Mode: string(s.audit.Mode())}
-	if err := s.audit.Broken(); err != nil {
+	if err := s.audit.WriteFailure(); err != nil {
 		v.Audit.Problem = err.Error()
 	}
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/metrics"
 )
 
-// interactionsCleanPeriod is the time between two searches for sessions of interactions that are over.
+// interactionsCleanPeriod is how often expired sessions of interactions are removed.
 const interactionsCleanPeriod = time.Minute
 
 func newTracker(c config.AIR) *air.Tracker {
@@ -20,7 +20,7 @@ func newTracker(c config.AIR) *air.Tracker {
 	})
 }
 
-// cleanInteractions forgets sessions of interactions that are over, until ctx ends.
+// cleanInteractions removes expired sessions of interactions, until ctx ends.
 func (s *Service) cleanInteractions(ctx context.Context) {
 	tick := time.NewTicker(interactionsCleanPeriod)
 	defer tick.Stop()
@@ -37,6 +37,6 @@ func (s *Service) cleanInteractions(ctx context.Context) {
 // countReminders publishes the numbers of the tracker.
 func (s *Service) countReminders() {
 	c := s.reminders.Counts(time.Now())
-	s.counts.AIR(metrics.AIR{Interactions: c.Interactions, ByTime: c.ByTime, ByMessages: c.ByMessages,
+	s.counts.PublishReminders(metrics.AIR{Interactions: c.Interactions, ByTime: c.ByTime, ByMessages: c.ByMessages,
 		Refused: c.Refused, Active: c.Active})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// openAudit opens the log of a configuration with its key, and makes the key where there is none yet.
+// openAudit opens the audit log of a configuration with its key, and makes the key if there is none yet.
 func openAudit(c *config.Config, observer audit.Observer, log *slog.Logger) (*audit.Log, error) {
 	o, err := auditConfig(c, c.Audit)
 	if err != nil {
@@ -21,16 +21,16 @@ func openAudit(c *config.Config, observer audit.Observer, log *slog.Logger) (*au
 	}
 	o.Observer, o.Log = observer, log
 	if o.Mode != audit.Off {
-		if o.Key, err = auditKey(c.Audit, o.Store); err != nil {
+		if o.Key, err = loadAuditKey(c.Audit, o.Store); err != nil {
 			return nil, err
 		}
 	}
 	return audit.Open(o)
 }
 
-// openReports opens the log of reports about persons, beside that of the audit. The zero key authenticates nothing.
+// openReports opens the log of reports about persons. The zero key authenticates nothing.
 func openReports(c *config.Config, key audit.Key) (*audit.Log, error) {
-	o, err := auditConfig(c, c.Audit.Reports())
+	o, err := auditConfig(c, c.Audit.ReportsLog())
 	if err != nil {
 		return nil, err
 	}
@@ -40,10 +40,10 @@ func openReports(c *config.Config, key audit.Key) (*audit.Log, error) {
 	return audit.Open(o)
 }
 
-// auditConfig configures one of the logs of a configuration, without its key.
+// auditConfig returns the configuration of one of the logs, without its key.
 func auditConfig(c *config.Config, a config.Audit) (audit.Config, error) {
 	o := audit.Config{Mode: audit.Mode(a.Mode), Anchor: a.Anchor}
-	o.MaxSegment, o.MaxAge, o.Retention = a.Sizes()
+	o.MaxSegment, o.MaxAge, o.Retention = a.SegmentBounds()
 	if o.Mode == audit.Off || a.Sink != config.SinkDatabase {
 		o.Dir = a.File
 		return o, nil
@@ -56,9 +56,9 @@ func auditConfig(c *config.Config, a config.Audit) (audit.Config, error) {
 	return o, nil
 }
 
-// auditKey loads the key. Where it is missing and there are no records that need it, it makes one. store is nil where
-// records are in files.
-func auditKey(a config.Audit, store audit.Store) (audit.Key, error) {
+// loadAuditKey loads the key. If there is none, and no record needs it, it makes one. store is nil if records are in
+// files.
+func loadAuditKey(a config.Audit, store audit.Store) (audit.Key, error) {
 	if store == nil {
 		return audit.EnsureKey(a.Key, audit.Folder(a.File))
 	}
@@ -66,7 +66,7 @@ func auditKey(a config.Audit, store audit.Store) (audit.Key, error) {
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return key, err
 	}
-	// Whether there are records has to be known first.
+	// it must be known first whether there are records
 	if err := store.Take(); err != nil {
 		return key, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonAudit,
 			"the audit's key %s is not there, and it cannot be told whether records need it: %v", a.Key, err).
@@ -76,7 +76,7 @@ func auditKey(a config.Audit, store audit.Store) (audit.Key, error) {
 	return audit.EnsureKey(a.Key, store)
 }
 
-// auditConnection is the connection to the database that has the records of a configuration.
+// auditConnection returns the connection settings for the database that has the records.
 func auditConnection(c *config.Config, a config.Audit) (*pgx.ConnConfig, error) {
 	db := c.Databases[a.Database]
 	dsn, err := c.ConnString(db, db.Roles.Control, db.Secrets.Control)

@@ -13,14 +13,15 @@ import (
 	"github.com/pgconsent/pgconsent/proxy"
 )
 
-// Connect opens an agent's session for a face: a connection to the proxy within the process. The proxy enforces, records
-// and limits its statements as those of the agent's own client, and ends it when the agent is disabled or the service
-// drains. Only the password is not asked for: the face has verified the caller. The caller closes the connection.
+// Connect opens an agent's session for HTTP or MCP: a connection to the proxy within the process. The proxy enforces,
+// records and limits its statements as those of the agent's own client, and ends it when the agent is disabled or the
+// service drains. Only the password is not asked for, since HTTP or MCP has verified the caller. The caller closes the
+// connection.
 func (s *Service) Connect(ctx context.Context, caller identity.Caller) (*pgx.Conn, error) {
 	return s.connect(ctx, caller, false, nil)
 }
 
-// connectForLists is Connect for faces that hide columns which the policy shows by key only, and that forward notices.
+// connectForLists is [Service.Connect] for callers that hide columns which exist by key only, and that forward notices.
 func (s *Service) connectForLists(ctx context.Context, caller identity.Caller,
 	notice func(*pgconn.Notice)) (*pgx.Conn, error) {
 	return s.connect(ctx, caller, true, notice)
@@ -36,10 +37,10 @@ func (s *Service) connect(ctx context.Context, caller identity.Caller, lists boo
 	if err != nil {
 		return nil, err
 	}
-	// Nothing of the process's environment (PGUSER, PGOPTIONS, ~/.pgpass …) takes part.
+	// No environment variable or file of the process (PGUSER, PGOPTIONS, ~/.pgpass …) has an effect.
 	c.User, c.Database, c.Password, c.Fallbacks, c.TLSConfig = caller.Agent, caller.Database, "", nil, nil
 	c.RuntimeParams = map[string]string{}
-	// not used by DialFunc
+	// DialFunc does not use the address
 	c.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil }
 	c.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return s.proxy.Dial(ctx, proxy.Identity{Agent: caller.Agent, Database: caller.Database,
@@ -50,13 +51,14 @@ func (s *Service) connect(ctx context.Context, caller identity.Caller, lists boo
 	}
 	conn, err := pgx.ConnectConfig(ctx, c)
 	if err != nil {
-		return nil, refusal(err)
+		return nil, loginRefusal(err)
 	}
 	return conn, nil
 }
 
-// refusal is the error of a session that could not begin. The proxy's messages at a login name nothing hidden.
-func refusal(err error) error {
+// loginRefusal returns the error of a session that could not begin. The proxy's messages at a login name nothing
+// hidden.
+func loginRefusal(err error) error {
 	var told *pgconn.PgError
 	if errors.As(err, &told) {
 		return sqlstate.New(sqlstate.Code(told.Code), sqlstate.ReasonIdentity, "%s", told.Message).WithHint("%s", told.Hint)

@@ -6,8 +6,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/face/operations"
 )
 
-// newConsole makes the pages for people. Outside of loopback the HTTP listener speaks TLS, and their cookies are sent over
-// TLS only.
+// newConsole makes the pages for people. Unless the HTTP listener is on loopback, it uses TLS, and cookies are sent
+// over TLS only.
 func (s *Service) newConsole(service *operations.AdminService, v identity.Verifier) (*console.Console, error) {
-	return console.New(console.Config{Service: service, Verifier: v, Secure: !s.config.Load().HTTP.Loopback(), Log: s.log})
+	return console.New(console.Config{Service: service, Verifier: v, OverTLS: !s.config.Load().HTTP.IsLoopback(),
+		Log: s.log})
 }

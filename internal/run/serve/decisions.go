@@ -10,9 +10,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// decisions are the newest records of decisions on a database before a number (0: any), and of what became of them,
-// newest first.
-func (s *Service) decisions(ctx context.Context, database string, before uint64, most int) (api.DecisionRecords, error) {
+// readDecisions returns the newest records of decisions on a database, newest first, with their outcomes. If before is
+// not 0, only records with lower numbers are returned.
+func (s *Service) readDecisions(ctx context.Context, database string, before uint64, most int) (api.DecisionRecords,
+	error) {
 	cfg := s.config.Load()
 	if s.audit.Mode() == audit.Off {
 		return api.DecisionRecords{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "no audit is kept here").
@@ -28,7 +29,7 @@ func (s *Service) decisions(ctx context.Context, database string, before uint64,
 		return json.Unmarshal(r.Line, &of) == nil && of.Database == database
 	}
 	var out api.DecisionRecords
-	outcomes := map[uint64]audit.Record{} // the outcomes of the decisions in out; a zero record: no outcome yet
+	outcomes := map[uint64]audit.Record{} // the outcomes of the decisions in out; a zero record: there is no outcome yet
 	err := AuditSource(ctx, cfg, cfg.Audit, false, func(records audit.Source) error {
 		_, err := audit.Newest(records, most, want, func(r audit.Record) error {
 			if err := ctx.Err(); err != nil {

@@ -28,18 +28,18 @@ type faces struct {
 	console    *console.Console
 }
 
-// newFaces makes the faces; nil where neither a file of tokens nor JWTs are configured, since then no caller could have
-// a token.
+// newFaces makes the faces. The result is nil if neither a file of tokens nor JWTs are configured, since then no caller
+// could have a token.
 func (s *Service) newFaces(c *config.Config) (*faces, error) {
 	if c.HTTP.Tokens == "" && s.tokens == nil || c.HTTP.Listen == "off" {
 		return nil, nil
 	}
-	known, err := s.openTokens(c)
+	known, err := s.openVerifiers(c)
 	if err != nil {
 		return nil, err
 	}
 	f := &faces{
-		verifier: enabledAgents{known, s}, registries: map[string]*registry.Registry{},
+		verifier: enabledAgentVerifier{known, s}, registries: map[string]*registry.Registry{},
 		operations: &operations.Service{Databases: map[string]*operations.Database{}, Connect: s.Connect,
 			Record: s.enforcer.RecordCall, Reminders: s.reminders},
 	}
@@ -59,7 +59,7 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 		return admin.Report(ctx, c, access.Request{Subject: subject, Via: "http", Format: "json", Data: data})
 	}
 	if f.api, err = api.New(api.Config{Service: f.operations, Verifier: f.verifier, Log: s.log, Report: report,
-		Decisions: s.decisions}); err != nil {
+		Decisions: s.readDecisions}); err != nil {
 		return nil, err
 	}
 	f.mcp, err = mcp.NewServer(mcp.Config{
@@ -73,8 +73,8 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 	return f, err
 }
 
-// openTokens are the tokens that callers may have.
-func (s *Service) openTokens(c *config.Config) (identity.Verifiers, error) {
+// openVerifiers returns what verifies the tokens of callers.
+func (s *Service) openVerifiers(c *config.Config) (identity.Verifiers, error) {
 	var known identity.Verifiers
 	if c.HTTP.Tokens != "" {
 		tokens, err := identity.OpenTokens(c.HTTP.Tokens, s.config.Load, s.log)
@@ -89,7 +89,7 @@ func (s *Service) openTokens(c *config.Config) (identity.Verifiers, error) {
 	return known, nil
 }
 
-// mcpDatabase is what the tools of one database use.
+// mcpDatabase returns what the MCP tools of one database use.
 func (s *Service) mcpDatabase(c *config.Config, name string) (*mcp.Database, error) {
 	tools := &mcp.Database{
 		Policy: func() *policy.Policy { return s.enforcer.Policy(name) },
@@ -105,14 +105,14 @@ func (s *Service) mcpDatabase(c *config.Config, name string) (*mcp.Database, err
 		return nil, err
 	}
 	if c.Consent != nil {
-		if tools.Registry, err = Registry(c, name); err != nil {
+		if tools.Registry, err = OpenRegistry(c, name); err != nil {
 			return nil, err
 		}
 	}
 	return tools, nil
 }
 
-// Registry is the consent registry of a database as the faces use it; nil without one.
+// Registry returns the consent registry of a database for HTTP, MCP and the console; nil if there is none.
 func (s *Service) Registry(database string) *registry.Registry {
 	if s.faces == nil {
 		return nil
@@ -120,14 +120,14 @@ func (s *Service) Registry(database string) *registry.Registry {
 	return s.faces.registries[database]
 }
 
-// handle adds the addresses of the faces.
-func (f *faces) handle(mux *http.ServeMux) {
+// addHandlers adds the paths of the faces to the server.
+func (f *faces) addHandlers(mux *http.ServeMux) {
 	mux.Handle("/v1", f.api)
 	mux.Handle("/v1/", f.api)
 	mux.Handle("/openapi.json", f.api)
 	mux.Handle("/mcp", f.mcp)
 	mux.Handle(console.Base, f.console)
-	mux.Handle("/", f.api) // paths that the policy declares, and all unknown ones
+	mux.Handle("/", f.api) // paths that the policy declares, and all unknown paths
 }
 
 // plainPaths hands paths with // or .. to the API, which has nothing there: a multiplexer would redirect their callers,
@@ -142,26 +142,26 @@ func (f *faces) plainPaths(mux http.Handler) http.Handler {
 	})
 }
 
-// run does the regular work of the faces until ctx ends.
-func (f *faces) run(ctx context.Context) {
+// runBackground does the regular work of the faces until ctx ends.
+func (f *faces) runBackground(ctx context.Context) {
 	f.mcp.Run(ctx)
 }
 
-// close closes the faces when no caller is answered any more.
+// close closes the faces once no caller is being answered any more.
 func (f *faces) close() {
 	for _, r := range f.registries {
 		r.Close()
 	}
 }
 
-// enabledAgents refuses the tokens of agents that could not log in.
-type enabledAgents struct {
+// enabledAgentVerifier is a verifier that refuses the tokens of agents that may not log in.
+type enabledAgentVerifier struct {
 	identity.Verifier
 	service *Service
 }
 
 // Verify implements identity.Verifier.
-func (e enabledAgents) Verify(ctx context.Context, bearer string) (identity.Caller, error) {
+func (e enabledAgentVerifier) Verify(ctx context.Context, bearer string) (identity.Caller, error) {
 	c, err := e.Verifier.Verify(ctx, bearer)
 	if err != nil || c.Role != identity.Agent {
 		return c, err

@@ -12,12 +12,14 @@ import (
 // when the garbage is as large as the live heap: it would go through the same small heap again and again. So more garbage
 // may be left while the heap is small.
 const (
-	maxGarbage       = 64 << 20 // before a collection; where the live heap is larger, as much as that, as by default
+	// the garbage after which a collection begins; a larger live heap may have as much garbage as it is large, as by
+	// default
+	maxGarbage       = 64 << 20
 	maxGCPercent     = 400
 	defaultGCPercent = 100
 )
 
-// ReduceGC has garbage collected less often while the heap is small, until stop is called. It does nothing where the
+// ReduceGC makes garbage be collected less often while the heap is small, until stop is called. It does nothing if the
 // environment sets GOGC. A limit by GOMEMLIMIT takes precedence.
 func ReduceGC() (stop func()) {
 	if os.Getenv("GOGC") != "" {
@@ -25,7 +27,7 @@ func ReduceGC() (stop func()) {
 	}
 	t := &gcTuner{percent: defaultGCPercent}
 	t.adjust()
-	runtime.SetFinalizer(&gcSentinel{t}, (*gcSentinel).collected)
+	runtime.SetFinalizer(&gcSentinel{t}, (*gcSentinel).onCollected)
 	return func() {
 		if !t.stopped.Swap(true) {
 			debug.SetGCPercent(defaultGCPercent)
@@ -33,24 +35,24 @@ func ReduceGC() (stop func()) {
 	}
 }
 
-// gcTuner follows the size of the heap.
+// gcTuner adjusts the time of the next collection to the size of the heap.
 type gcTuner struct {
 	percent int
 	stopped atomic.Bool
 }
 
-// gcSentinel is garbage for each collection, whose finalizer adjusts the next one.
+// gcSentinel is an object that each collection frees. Its finalizer adjusts the next collection.
 type gcSentinel struct{ *gcTuner }
 
-func (s *gcSentinel) collected() {
+func (s *gcSentinel) onCollected() {
 	if s.stopped.Load() {
 		return
 	}
 	s.adjust()
-	runtime.SetFinalizer(s, (*gcSentinel).collected)
+	runtime.SetFinalizer(s, (*gcSentinel).onCollected)
 }
 
-// adjust sets when the next collection begins.
+// adjust decides when the next collection begins.
 func (t *gcTuner) adjust() {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)
@@ -60,7 +62,7 @@ func (t *gcTuner) adjust() {
 	}
 }
 
-// gcPercent is how much garbage may be left, as a percentage of the live heap.
+// gcPercent returns how much garbage may be left, as a percentage of the live heap.
 func gcPercent(live uint64) int {
 	percent := maxGarbage * 100 / max(live, 1)
 	// Steps of 10 keep the change rare: setting the percentage stops the world.

@@ -13,11 +13,11 @@ import (
 )
 
 // handler serves the faces to callers with a token, and metrics and probes to programs. On loopback these need no
-// token: they tell nothing of a person, a statement or a secret. From elsewhere the metrics are for operators only, and
-// a probe learns yes or no.
+// token: they tell nothing about a person, a statement or a secret. From other machines only operators may read
+// metrics, and a probe gets only yes or no.
 func (s *Service) handler() http.Handler {
 	mux := http.NewServeMux()
-	local := s.config.Load().HTTP.Loopback()
+	local := s.config.Load().HTTP.IsLoopback()
 	counts := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		if _, shown := r.Header["Authorization"]; (!local || shown || isForwarded(r)) && !s.isOperator(r) {
@@ -51,12 +51,12 @@ func (s *Service) handler() http.Handler {
 	if s.faces == nil {
 		return mux
 	}
-	s.faces.handle(mux)
+	s.faces.addHandlers(mux)
 	return s.faces.plainPaths(mux)
 }
 
-// isForwarded tells whether another server has forwarded a request, as a tunnel on this machine does: then it comes
-// from somewhere else.
+// isForwarded tells whether another server has forwarded a request, as a tunnel on this machine does: then the request
+// comes from another machine.
 func isForwarded(r *http.Request) bool {
 	return slices.ContainsFunc([]string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip",
 		"Cf-Connecting-Ip", "Via"}, func(name string) bool { return len(r.Header[name]) > 0 })
@@ -72,10 +72,10 @@ func (s *Service) isOperator(r *http.Request) bool {
 	return err == nil && c.Role == identity.Operator
 }
 
-// httpListener is the listener of HTTP: with TLS where other machines can reach it.
+// httpListener returns the listener of HTTP, with TLS if other machines can reach it.
 func (s *Service) httpListener() net.Listener {
-	limited := defaultLimits.listener(s.http)
-	if s.config.Load().HTTP.Loopback() {
+	limited := defaultLimits.limit(s.http)
+	if s.config.Load().HTTP.IsLoopback() {
 		return limited
 	}
 	return tls.NewListener(limited, &tls.Config{

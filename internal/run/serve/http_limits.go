@@ -8,31 +8,33 @@ import (
 	"time"
 )
 
-// httpLimits bound what one client of the HTTP listener can hold. docs/reference/http.md has the values.
+// httpLimits bound how much one client of the HTTP listener can use. docs/reference/http.md has the values.
 type httpLimits struct {
-	header      time.Duration // until the header of a request has arrived
-	request     time.Duration // until the whole request has arrived
-	answer      time.Duration // from the header of a request until the client has taken the last byte of the answer
-	idle        time.Duration // between two requests of a connection
+	headerTime  time.Duration // how long a request's header may take to arrive
+	requestTime time.Duration // how long the whole request may take to arrive
+	answerTime  time.Duration // the time from a request's header until the client has taken the last byte of the answer
+	idleTime    time.Duration // how long a connection may wait for the next request
 	headerBytes int
-	connections int // open connections at a time
+	connections int // the largest number of open connections
 }
 
-var defaultLimits = httpLimits{header: 10 * time.Second, request: 30 * time.Second, answer: 90 * time.Second,
-	idle: 2 * time.Minute, headerBytes: 64 << 10, connections: 1024}
+var defaultLimits = httpLimits{headerTime: 10 * time.Second, requestTime: 30 * time.Second,
+	answerTime: 90 * time.Second,
+	idleTime:   2 * time.Minute, headerBytes: 64 << 10, connections: 1024}
 
 func (l httpLimits) server(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler: h, ReadHeaderTimeout: l.header, ReadTimeout: l.request, WriteTimeout: l.answer, IdleTimeout: l.idle,
+		Handler: h, ReadHeaderTimeout: l.headerTime, ReadTimeout: l.requestTime, WriteTimeout: l.answerTime,
+		IdleTimeout:    l.idleTime,
 		MaxHeaderBytes: l.headerBytes,
 		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 }
 
-// listener lets so many connections be open at a time. One more is closed at once, so that no client waits for those who
-// hold theirs.
-func (l httpLimits) listener(listener net.Listener) net.Listener {
-	return &limitedListener{Listener: listener, open: make(chan struct{}, l.connections)}
+// limit returns a listener that allows so many open connections. A further connection is closed at once, so that no
+// client waits for those of others.
+func (l httpLimits) limit(limit net.Listener) net.Listener {
+	return &limitedListener{Listener: limit, open: make(chan struct{}, l.connections)}
 }
 
 type limitedListener struct {

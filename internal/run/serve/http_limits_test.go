@@ -25,7 +25,7 @@ func TestHTTPLimits(t *testing.T) {
 		}
 		server := l.server(h, slog.New(slog.DiscardHandler))
 		ended := make(chan error, 1)
-		go func() { ended <- server.Serve(l.listener(listener)) }()
+		go func() { ended <- server.Serve(l.limit(listener)) }()
 		t.Cleanup(func() {
 			_ = server.Close()
 			if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
@@ -42,7 +42,8 @@ func TestHTTPLimits(t *testing.T) {
 			return c
 		}
 	}
-	patient := httpLimits{header: long, request: long, answer: long, idle: long, headerBytes: 4096, connections: 100}
+	patient := httpLimits{headerTime: long, requestTime: long, answerTime: long, idleTime: long, headerBytes: 4096,
+		connections: 100}
 	nothing := func(http.ResponseWriter, *http.Request) {}
 	// closes waits until the server has closed the connection, and returns what it has sent before.
 	closes := func(what string, c net.Conn) string {
@@ -61,7 +62,7 @@ func TestHTTPLimits(t *testing.T) {
 	}
 
 	l := patient
-	l.header = short
+	l.headerTime = short
 	c := serve(l, nothing)()
 	send(c, "GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ")
 	if text := closes("a slow header", c); strings.Contains(text, "200") {
@@ -69,7 +70,7 @@ func TestHTTPLimits(t *testing.T) {
 	}
 
 	l = patient
-	l.request = short
+	l.requestTime = short
 	read := make(chan error, 1)
 	c = serve(l, func(_ http.ResponseWriter, r *http.Request) {
 		_, err := io.ReadAll(r.Body)
@@ -82,7 +83,7 @@ func TestHTTPLimits(t *testing.T) {
 	closes("a slow body", c)
 
 	l = patient
-	l.answer = short
+	l.answerTime = short
 	written := make(chan error, 1)
 	c = serve(l, func(w http.ResponseWriter, _ *http.Request) {
 		for block := make([]byte, 64<<10); ; {
@@ -100,7 +101,7 @@ func TestHTTPLimits(t *testing.T) {
 	}
 
 	l = patient
-	l.idle = short
+	l.idleTime = short
 	c = serve(l, nothing)()
 	send(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	if text := closes("an idle connection", c); !strings.HasPrefix(text, "HTTP/1.1 200") {

@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// privacyService is how faces make and show grants, in one database.
+// privacyService returns the service by which HTTP and MCP make and show grants in one database.
 func (s *Service) privacyService(c *config.Config, name string) (*privacy.Service, error) {
 	found, err := targets(c)
 	if err != nil {
@@ -47,7 +47,7 @@ func connector(dsn string) func(context.Context) (*pgx.Conn, error) {
 		}
 		conn, err := pgx.ConnectConfig(ctx, c)
 		if err != nil {
-			return nil, sqlstate.LoginFailed(c.User, err)
+			return nil, sqlstate.LoginFailedError(c.User, err)
 		}
 		return conn, nil
 	}

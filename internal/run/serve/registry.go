@@ -15,8 +15,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Registry makes the consent registry of a configured database. It connects, as the control role, when it is first used.
-func Registry(c *config.Config, database string) (*registry.Registry, error) {
+// OpenRegistry returns the consent registry of a configured database. It connects, as the control role, when it is
+// first used.
+func OpenRegistry(c *config.Config, database string) (*registry.Registry, error) {
 	if c.Consent == nil {
 		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
 			"no consent registry is configured in %s", c.Path).
@@ -45,7 +46,7 @@ func BeginRegistry(ctx context.Context, c *config.Config, conn *pgx.Conn, databa
 	if c.Consent == nil {
 		return false, nil
 	}
-	// A registry whose key was lost needs that key, and no other.
+	// If the key of a registry was lost, only that key can help, and no new one.
 	if _, err := os.Stat(c.Consent.Key); errors.Is(err, os.ErrNotExist) {
 		var records bool
 		if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pgconsent.consent_record)").Scan(&records); err != nil {
@@ -80,11 +81,11 @@ func checkAcknowledged(ctx context.Context, conn *pgx.Conn, c *config.Config, da
 	return registry.CheckAcknowledged(ctx, conn, keys, c.Consent.Anchor, database)
 }
 
-// ConsentSettings are the durations and switches of a configuration.
+// ConsentSettings returns the durations and switches in a configuration.
 func ConsentSettings(c *config.Consent) consent.Settings {
 	const day = 24 * time.Hour
 	return consent.Settings{
-		Duration: time.Duration(c.DurationDays) * day, Warning: time.Duration(c.WarningDays) * day, Review: c.Review(),
+		Duration: time.Duration(c.DurationDays) * day, Warning: time.Duration(c.WarningDays) * day, Review: c.ReviewTime(),
 		NoRenewal: !*c.AutoRenewal, RequireExplicit: *c.RequireExplicit, NoDecay: !*c.Decay, Controller: c.Controller,
 	}
 }

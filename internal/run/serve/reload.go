@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/config"
 )
 
-// Reload reads agents, credentials, policies and the certificate again. Where a new one is wrong, the old one stays
+// Reload reads agents, credentials, policies and the certificate again. If one of them is wrong, the old one stays
 // active.
 func (s *Service) Reload() error {
 	s.reloading.Lock()
@@ -20,7 +20,7 @@ func (s *Service) Reload() error {
 		return err
 	}
 	var failed []error
-	if fixed(old) != fixed(next) {
+	if restartSettings(old) != restartSettings(next) {
 		s.log.Warn("changes of listen, http, upstream, databases, credentials, enforcement, audit and air apply at the next start")
 	}
 	if certificate, err := loadCertificate(next.TLS); err != nil {
@@ -46,8 +46,8 @@ func (s *Service) Reload() error {
 	return nil
 }
 
-// fixed has the settings that only a start can change.
-func fixed(c *config.Config) string {
+// restartSettings returns a text with the settings that only a restart can change.
+func restartSettings(c *config.Config) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, c.Listen, c.HTTP, c.Upstream, c.Credentials, c.Enforcement, c.Audit, c.AIR, c.TLS == nil)
 	if c.JWT != nil {

@@ -16,16 +16,16 @@ import (
 // router tells owners, agents and all other clients apart. It refuses a client that it is not sure of.
 type router struct {
 	enforcer  *enforce.Enforcer
-	mock      []byte
+	mockKey   []byte
 	verifiers verifiers
-	tokens    *identity.JWT // nil: none are accepted
+	tokens    *identity.JWT // verifies JWTs; nil: none are accepted
 	databases map[string]upstream
 }
 
 type upstream struct {
 	owners []string
-	owner  proxy.Upstream // without role: an owner logs in with its own
-	agent  proxy.Upstream
+	owner  proxy.Upstream // the connection for owners, without a role: an owner logs in as itself
+	agent  proxy.Upstream // the connection for agents
 }
 
 func newRouter(c *config.Config, e *enforce.Enforcer, v verifiers, tokens *identity.JWT) (*router, error) {
@@ -37,10 +37,10 @@ func newRouter(c *config.Config, e *enforce.Enforcer, v verifiers, tokens *ident
 	if err != nil {
 		return nil, err
 	}
-	r := &router{tokens: tokens, enforcer: e, mock: mock, verifiers: v, databases: map[string]upstream{}}
-	network, address := c.Upstream.Dial()
+	r := &router{tokens: tokens, enforcer: e, mockKey: mock, verifiers: v, databases: map[string]upstream{}}
+	network, address := c.Upstream.NetworkAddress()
 	for name, db := range c.Databases {
-		password, err := config.Secret(db.Secrets.Agent)
+		password, err := config.ReadSecret(db.Secrets.Agent)
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +56,7 @@ func newRouter(c *config.Config, e *enforce.Enforcer, v verifiers, tokens *ident
 // Route implements proxy.Router.
 func (r *router) Route(user, database string) proxy.Route {
 	db, ok := r.databases[database]
-	// Where the server is not known to ask owners for a password, no client is served as one.
+	// unless the server is known to ask owners for a password, no client is treated as an owner
 	if ok && slices.Contains(db.owners, user) && r.verifiers[database].asksOwners.Load() {
 		return proxy.Route{Kind: proxy.Owner, Upstream: db.owner}
 	}
@@ -69,7 +69,7 @@ func (r *router) Route(user, database string) proxy.Route {
 				if r.tokens == nil {
 					return proxy.TokenGrant{}, errors.New("no tokens are accepted")
 				}
-				attributes, until, err := r.tokens.Agent(ctx, token, user, database)
+				attributes, until, err := r.tokens.VerifyAgent(ctx, token, user, database)
 				return proxy.TokenGrant{Attributes: attributes, Until: until}, err
 			}
 		}
@@ -81,7 +81,7 @@ func (r *router) Route(user, database string) proxy.Route {
 			},
 		}
 	}
-	mock := config.Mock(r.mock, user)
+	mock := config.MockCredentials(r.mockKey, user)
 	return proxy.Route{Kind: proxy.Refused, Credential: &mock}
 }
 

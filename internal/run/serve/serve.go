@@ -33,15 +33,16 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// Options say what to serve. Config is required.
+// Options say what to serve. The field Config is required.
 type Options struct {
 	Config *config.Config
 	Log    *slog.Logger  // nil: slog.Default()
-	Drain  time.Duration // how long sessions may go on after the end was asked for; 0: [DefaultDrain]
+	Drain  time.Duration // how long sessions may go on after the service was told to end; 0: [DefaultDrain]
 }
 
-// DefaultDrain is well within the time after which Kubernetes (30 s) and systemd (90 s) kill a process. Sessions of
-// owners use it up: their bytes are not parsed, so the proxy does not know whether they are idle.
+// DefaultDrain is the default of Options.Drain. It is well within the time after which Kubernetes (30 s) and systemd
+// (90 s) kill a process. Sessions of owners use it up: their bytes are not parsed, so the proxy does not know whether
+// they are idle.
 const DefaultDrain = 10 * time.Second
 
 // Service is a sidecar with its listeners open.
@@ -50,7 +51,7 @@ type Service struct {
 	drain       time.Duration
 	config      atomic.Pointer[config.Config]
 	credentials *config.Credentials
-	certificate atomic.Pointer[tls.Config] // nil: no TLS
+	certificate atomic.Pointer[tls.Config] // the listener's certificate; nil: no TLS
 	registry    *prometheus.Registry
 	counts      *metrics.Metrics
 	audit       *audit.Log
@@ -58,17 +59,18 @@ type Service struct {
 	enforcer    *enforce.Enforcer
 	proxy       *proxy.Server
 	router      *router
-	tokens      *identity.JWT // nil: none are accepted
+	tokens      *identity.JWT // verifies JWTs; nil: none are accepted
 	clients     net.Listener
-	http        net.Listener // nil: off
-	sweepers    *sweepers    // nil: no consent registry is configured
-	faces       *faces       // nil: no caller can have a token
+	http        net.Listener // the listener of HTTP; nil: it is off
+	sweepers    *sweepers    // nil if no consent registry is configured
+	faces       *faces       // nil if no caller can have a token
 	draining    atomic.Bool
 	reloading   sync.Mutex
 	startedAt   time.Time
 }
 
-// New opens the listeners, then the audit log, then verifies the databases. The service serves nobody until Run.
+// New opens the listeners and the audit log, and then verifies the databases. The service serves nobody until
+// [Service.Run] is called.
 func New(ctx context.Context, o Options) (_ *Service, err error) {
 	if o.Config == nil {
 		return nil, errors.New("serve: Options.Config is required")
@@ -93,7 +95,7 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 	if err := s.openRecords(c); err != nil {
 		return nil, err
 	}
-	for _, old := range c.Outdated {
+	for _, old := range c.OldSpellings {
 		s.log.Warn("the configuration has an old spelling, which stays accepted", "write", old)
 	}
 	if err := s.startEnforcement(ctx, c); err != nil {
@@ -149,13 +151,13 @@ func (s *Service) startEnforcement(ctx context.Context, c *config.Config) error 
 	}
 	verifiers := newVerifiers(c, s.log)
 	mode := rewrite.InjectedMode
-	if c.Enforcement == config.Auto {
+	if c.Enforcement == config.EnforceAuto {
 		mode = rewrite.AutoMode
 	}
 	s.enforcer, err = enforce.New(ctx, enforce.Config{
 		Databases: databases, Agents: s.agents(c), Audit: s.audit, Metrics: s.counts, Log: s.log, Reminders: s.reminders,
-		Check: verifiers.check, Mode: mode,
-		StaleAfter: c.Stale(),
+		Check: verifiers.verify, Mode: mode,
+		StaleAfter: c.StaleTime(),
 	})
 	if err != nil {
 		return err
@@ -167,7 +169,7 @@ func (s *Service) startEnforcement(ctx context.Context, c *config.Config) error 
 	return err
 }
 
-// abandon closes what New had opened.
+// abandon closes everything that New has opened.
 func (s *Service) abandon() {
 	for _, l := range []net.Listener{s.clients, s.http} {
 		if l != nil {
@@ -184,10 +186,10 @@ func (s *Service) abandon() {
 	}
 }
 
-// Address is where clients connect.
+// Address returns the address at which clients connect.
 func (s *Service) Address() net.Addr { return s.clients.Addr() }
 
-// HTTPAddress is where HTTP is served; nil if it is off.
+// HTTPAddress returns the address of HTTP; nil if it is off.
 func (s *Service) HTTPAddress() net.Addr {
 	if s.http == nil {
 		return nil
@@ -195,7 +197,7 @@ func (s *Service) HTTPAddress() net.Addr {
 	return s.http.Addr()
 }
 
-// Ready returns nil when the agents of every database are served.
+// Ready returns nil if the agents of every database are served.
 func (s *Service) Ready() error {
 	if s.draining.Load() {
 		return errors.New("draining")
@@ -203,7 +205,8 @@ func (s *Service) Ready() error {
 	return s.enforcer.Ready()
 }
 
-// Run serves until ctx ends, then drains: sessions end when idle, and the rest when the drain time is over.
+// Run serves until ctx ends, and then drains: it ends idle sessions at once, and the others when the drain time is
+// over.
 func (s *Service) Run(ctx context.Context) error {
 	var wait sync.WaitGroup
 	failed := make(chan error, 2)
@@ -250,7 +253,7 @@ func (s *Service) startBackground(ctx context.Context, wait *sync.WaitGroup) {
 		wait.Go(func() { s.sweepers.run(ctx) })
 	}
 	if s.faces != nil {
-		wait.Go(func() { s.faces.run(ctx) })
+		wait.Go(func() { s.faces.runBackground(ctx) })
 	}
 	wait.Go(func() {
 		s.credentials.Watch(ctx, s.log, func() { s.enforcer.SetAgents(s.agents(s.config.Load())) })
@@ -281,8 +284,8 @@ func (s *Service) shutdown(ctx context.Context, web *http.Server) error {
 // closeTime bounds the end of the HTTP server and of the audit log, whose disk may not answer.
 const closeTime = 5 * time.Second
 
-// maxSessions is how many sessions agents may have at a time: the number of the configuration, or as many as the server
-// has room for.
+// maxSessions returns how many sessions agents may have at a time: the number in the configuration, or as many as the
+// server has room for.
 func (s *Service) maxSessions() int {
 	if most := s.config.Load().MaxSessions; most > 0 {
 		return most
@@ -290,14 +293,15 @@ func (s *Service) maxSessions() int {
 	return s.enforcer.MaxSessions()
 }
 
-// agents are the logins for enforcement: the agents of the configuration, with their lines of the credentials file.
+// agents returns the logins for the enforcer: the agents of the configuration, with their lines in the credentials
+// file.
 func (s *Service) agents(c *config.Config) []enforce.Agent {
 	var out []enforce.Agent
 	for _, name := range sorted(c.Agents) {
 		a := enforce.Agent{Name: name, Database: c.Agents[name].Database, Attributes: c.Agents[name].Attributes,
 			Sessions: c.Agents[name].Limits.Sessions}
 		if c.Agents[name].Auth == "jwt" {
-			a.Token = !s.credentials.Disabled(name)
+			a.Token = !s.credentials.IsDisabled(name)
 			if c.JWT != nil {
 				a.Claims = c.JWT.Claims.Attributes
 			}
@@ -329,15 +333,15 @@ func targets(c *config.Config) ([]enforce.Database, error) {
 	return out, nil
 }
 
-// mockKey makes the credentials of users who do not exist: see [config.Mock]. It is the same after a restart, so that a
-// client learns nothing by trying a name before and after one: it is derived from the passwords that the process has.
-// Without any it is random.
+// mockKey returns the key for the credentials of users who do not exist: see [config.MockCredentials]. It is the same
+// after a restart, so that a client learns nothing by trying a name before and after one: it is derived from the
+// passwords that the process has. Without passwords it is random.
 func mockKey(c *config.Config) ([]byte, error) {
 	h := sha256.New()
 	h.Write([]byte("pgconsent mock key"))
 	any := false
 	for _, name := range sorted(c.Databases) {
-		password, err := config.Secret(c.Databases[name].Secrets.Agent)
+		password, err := config.ReadSecret(c.Databases[name].Secrets.Agent)
 		if err != nil {
 			return nil, err
 		}

@@ -14,13 +14,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Outbox makes the outbox that delivers messages of a registry; nil if no webhook is configured.
-func Outbox(c *config.Config, r *registry.Registry) (*sweep.Outbox, error) {
+// NewOutbox returns the outbox that delivers messages of a registry; nil if no webhook is configured.
+func NewOutbox(c *config.Config, r *registry.Registry) (*sweep.Outbox, error) {
 	w := c.Consent.Webhook
 	if w == nil {
 		return nil, nil
 	}
-	secret, err := config.Secret(w.Secret)
+	secret, err := config.ReadSecret(w.Secret)
 	if err != nil {
 		return nil, err
 	}
@@ -31,17 +31,17 @@ func Outbox(c *config.Config, r *registry.Registry) (*sweep.Outbox, error) {
 	return &sweep.Outbox{Registry: r, URL: w.URL, Secret: []byte(secret)}, nil
 }
 
-// sweepers are the sweepers of all databases, and the last numbers of their registries.
+// sweepers are the sweepers of all databases, with the last numbers of their registries.
 type sweepers struct {
 	service *Service
 	period  time.Duration
 	list    []*sweep.Sweeper
-	boxes   []*sweep.Outbox // the outboxes, in the order of the sweepers; nil: no webhook
+	boxes   []*sweep.Outbox // for each sweeper its outbox, in the same order; nil: there is no webhook
 	metrics *metrics.Metrics
 
-	mu        sync.Mutex
-	lastCount time.Time
-	last      map[string]operations.SweepState // the result of the last sweep, by database
+	mu         sync.Mutex
+	lastCount  time.Time
+	lastSweeps map[string]operations.SweepState // the result of the last sweep, by database
 }
 
 // newSweepers makes the sweepers; nil without a consent registry.
@@ -49,13 +49,13 @@ func (s *Service) newSweepers(c *config.Config, counts *metrics.Metrics) (*sweep
 	if c.Consent == nil {
 		return nil, nil
 	}
-	out := &sweepers{service: s, period: c.Consent.Sweep(), metrics: counts}
+	out := &sweepers{service: s, period: c.Consent.SweepInterval(), metrics: counts}
 	for _, name := range sorted(c.Databases) {
-		r, err := Registry(c, name)
+		r, err := OpenRegistry(c, name)
 		if err != nil {
 			return nil, err
 		}
-		box, err := Outbox(c, r)
+		box, err := NewOutbox(c, r)
 		if err != nil {
 			return nil, err
 		}
@@ -76,21 +76,21 @@ func (w *sweepers) run(ctx context.Context) {
 		wait.Go(func() {
 			defer one.Registry.Close()
 			one.RunEvery(ctx, w.period, w.boxes[i], func(r sweep.Report, d sweep.Delivery, err error) {
-				w.metrics.Delivered(d.Sent, d.Failed)
-				w.store(one.Registry.Database, r, err)
+				w.metrics.CountDeliveries(d.Sent, d.Failed)
+				w.storeResult(one.Registry.Database, r, err)
 				if err != nil {
-					w.metrics.Swept(false, 0, 0)
+					w.metrics.CountSweep(false, 0, 0)
 					one.Log.Error("sweep", "error", err)
 					return
 				}
-				if r.Recorded == nil || r.Busy { // it was not time
+				if r.Recorded == nil || r.Busy { // the sweep was not due
 					return
 				}
 				var deleted, anonymised int64
 				for _, t := range r.Tables {
 					deleted, anonymised = deleted+t.Deleted, anonymised+t.Anonymised
 				}
-				w.metrics.Swept(len(r.Failures) == 0, deleted, anonymised)
+				w.metrics.CountSweep(len(r.Failures) == 0, deleted, anonymised)
 				one.Log.Info("swept", "recorded", fmt.Sprint(r.Recorded), "deleted", deleted, "anonymised",
 					anonymised, "failures", len(r.Failures))
 			})
@@ -99,13 +99,13 @@ func (w *sweepers) run(ctx context.Context) {
 	wait.Wait()
 }
 
-// store keeps the result of a sweep for the operator.
-func (w *sweepers) store(database string, r sweep.Report, err error) {
+// storeResult keeps the result of a sweep, for operators.
+func (w *sweepers) storeResult(database string, r sweep.Report, err error) {
 	s := operations.SweepState{Every: w.period, At: time.Now(), Busy: r.Busy, Failures: len(r.Failures), Recorded: r.Recorded}
 	switch {
 	case err != nil:
 		s.Problem = "the sweep could not begin: the log says why"
-	case r.Recorded == nil && !r.Busy: // it was not time
+	case r.Recorded == nil && !r.Busy: // the sweep was not due
 		return
 	}
 	for _, t := range r.Tables {
@@ -113,25 +113,25 @@ func (w *sweepers) store(database string, r sweep.Report, err error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.last == nil {
-		w.last = map[string]operations.SweepState{}
+	if w.lastSweeps == nil {
+		w.lastSweeps = map[string]operations.SweepState{}
 	}
-	w.last[database] = s
+	w.lastSweeps[database] = s
 }
 
-// lastSweep is the result of the last sweep of a database.
+// lastSweep returns the result of the last sweep of a database.
 func (w *sweepers) lastSweep(database string) *operations.SweepState {
 	if w == nil {
 		return nil
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := w.last[database]
+	s := w.lastSweeps[database]
 	s.Every = w.period
 	return &s
 }
 
-// count updates the numbers, at most every few seconds. Where a database does not answer, the old ones stay.
+// count updates the numbers, at most every few seconds. If a database does not answer, its old numbers stay.
 func (w *sweepers) count(ctx context.Context) {
 	const countEvery = 5 * time.Second
 	w.mu.Lock()

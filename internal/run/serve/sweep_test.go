@@ -69,7 +69,7 @@ consent: { key: consent.key, webhook: { url: %q, secret: webhook.pw } }
 		for _, one := range []consent.Command{{Do: consent.Interact, By: consent.Party{Role: consent.RoleSubject, ID: who}},
 			{Do: consent.Revoke, By: consent.Party{Role: consent.RoleController, ID: "us"}}} {
 			one.Subject = who
-			if _, err := sweepers.list[0].Registry.Do(t.Context(), one); err != nil {
+			if _, err := sweepers.list[0].Registry.Execute(t.Context(), one); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -26,47 +26,47 @@ import (
 // not know of. Only the signed path is not used until its probe has passed. Unfinished probes are repeated later, and
 // "pgconsent doctor" gives them more time.
 const (
-	probeTime      = 3 * time.Second  // how long all probes of a database may take, the first time
-	probeStatement = time.Second      // how long a statement may take for one table
-	maxProbeFactor = 16               // repeated probes get up to this many times as long
-	minProbeWait   = 15 * time.Second // the time until unfinished probes are repeated, doubled each time
+	probeTime      = 3 * time.Second  // how long all probes of a database may take when they run first
+	probeStatement = time.Second      // how long a probe's statement may take for one table
+	maxProbeFactor = 16               // repeated probes may take up to this many times as long
+	minProbeWait   = 15 * time.Second // the time after which unfinished probes are repeated at first; it doubles each time
 	maxProbeWait   = 10 * time.Minute
 )
 
-// verifier verifies one database before its agents are served. It has the doctor examine the database each time. It
-// tries logins without a password when the server has read its configuration, and pg_hba.conf with it, again. It probes
-// when the policy or the catalog has changed. Calls for one database come one after the other.
+// verifier verifies one database before its agents are served. Each time it lets doctor examine the database. It tries
+// logins without a password when the server has read its configuration, and pg_hba.conf with it, again. It probes when
+// the policy or the catalog has changed. Calls for one database come one after the other.
 type verifier struct {
 	config *config.Config
 	log    *slog.Logger
 
-	loadTime string // when the server loaded the configuration with which it asked owners for a password
+	loadTime string // the time at which the server loaded the configuration under which it asked owners for a password
 	// the server asked owners for a password at the last try; before, no client is served as an owner
 	asksOwners  atomic.Bool
 	loginFound  []doctor.Finding
 	probes      probeState
 	signedPath  signedPath
-	examination atomic.Pointer[operations.Diagnosis]
+	examination atomic.Pointer[operations.Diagnosis] // the last result of doctor, for operators
 }
 
 // probeState is what the last probes of a database have found.
 type probeState struct {
 	found              []doctor.Finding
-	passedVersions     string          // versions of policy and catalog for which all passed
-	unfinishedVersions string          // versions for which they were not finished
+	passedVersions     string          // the versions of policy and catalog for which all probes passed
+	unfinishedVersions string          // the versions of policy and catalog for which the probes were not finished
 	passedParts        map[string]bool // the parts of the unfinished probes that have passed
 	wait               time.Duration   // the time until unfinished probes are repeated
 	next               time.Time       // when unfinished probes are repeated
-	factor             int             // how many times as long they get then
+	factor             int             // how many times as long the repeated probes may take
 }
 
-// signedPath is whether statements may take the signed path.
+// signedPath says whether statements may take the signed path.
 type signedPath struct {
-	closedReason string // the reason why they may not; "": they may
+	closedReason string // the reason why statements may not take the signed path; "": they may
 	passedPlan   string // the hash of the plan whose probe passed last; "": none
 }
 
-// verifiers are those of all databases.
+// verifiers are the verifiers of all databases, by name.
 type verifiers map[string]*verifier
 
 func newVerifiers(c *config.Config, log *slog.Logger) verifiers {
@@ -77,23 +77,23 @@ func newVerifiers(c *config.Config, log *slog.Logger) verifiers {
 	return all
 }
 
-// check is the function that enforcement calls.
-func (all verifiers) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) error {
+// verify is the function by which package enforce has a database verified.
+func (all verifiers) verify(ctx context.Context, conn *pgx.Conn, t enforce.Target) error {
 	v, ok := all[t.Database.Name]
 	if !ok {
 		return fmt.Errorf("database %s is not configured", t.Database.Name)
 	}
 	err := v.check(ctx, conn, t)
-	v.store(err)
-	var confined *doctor.UnsafeTables
-	if errors.As(err, &confined) {
-		return enforce.UnsafeTables{Relations: confined.Relations, Why: err}
+	v.storeFindings(err)
+	var unsafe *doctor.UnsafeTables
+	if errors.As(err, &unsafe) {
+		return enforce.UnsafeTables{Relations: unsafe.Relations, Why: err}
 	}
 	return err
 }
 
-// store keeps the findings for the operator.
-func (v *verifier) store(err error) {
+// storeFindings keeps the findings, for operators.
+func (v *verifier) storeFindings(err error) {
 	e := operations.Diagnosis{At: time.Now()}
 	if err != nil && !errors.As(err, new(enforce.SignedPathOff)) {
 		e.Problem = err.Error()
@@ -113,15 +113,15 @@ func (v *verifier) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) 
 		Policy:   t.Policy, Snapshot: t.Snapshot, Plan: t.Plan,
 	}
 	db := v.config.Databases[t.Database.Name]
-	var loaded string
-	if err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_conf_load_time()::pg_catalog.text").Scan(&loaded); err != nil {
+	var loadTime string
+	if err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_conf_load_time()::pg_catalog.text").Scan(&loadTime); err != nil {
 		return fmt.Errorf("when the server read its configuration: %w", err)
 	}
-	if v.loadTime != loaded {
+	if v.loadTime != loadTime {
 		if err := v.checkLogins(ctx, db, target); err != nil {
 			return err
 		}
-		v.loadTime = loaded
+		v.loadTime = loadTime
 	}
 	unsafe := doctor.Check(ctx, conn, target)
 	if unsafe != nil && !errors.As(unsafe, new(*doctor.UnsafeTables)) {
@@ -131,23 +131,23 @@ func (v *verifier) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) 
 		return err
 	}
 	if unsafe != nil {
-		return unsafe // some tables are suspended, at which the probes would fail
+		return unsafe // some tables are suspended, and the probes would fail at them
 	}
 	if versions := t.Policy.Version() + " " + t.Snapshot.Version(); v.probes.areDue(versions) {
-		if err := v.probe(ctx, conn, db, target, versions); err != nil {
+		if err := v.runProbes(ctx, conn, db, target, versions); err != nil {
 			return err
 		}
 	}
 	return v.signedPathError()
 }
 
-// areDue tells whether the probes are to be run for these versions.
+// areDue tells whether the probes must run for these versions.
 func (p *probeState) areDue(versions string) bool {
 	return p.passedVersions != versions && (p.unfinishedVersions != versions || !time.Now().Before(p.next))
 }
 
-// probe runs the probes for these versions of policy and catalog.
-func (v *verifier) probe(ctx context.Context, conn *pgx.Conn, db *config.Database, target doctor.Target,
+// runProbes runs the probes for these versions of policy and catalog.
+func (v *verifier) runProbes(ctx context.Context, conn *pgx.Conn, db *config.Database, target doctor.Target,
 	versions string) error {
 	p := &v.probes
 	if p.unfinishedVersions != versions {
@@ -165,7 +165,7 @@ func (v *verifier) probe(ctx context.Context, conn *pgx.Conn, db *config.Databas
 		return err
 	}
 	if doctor.HasUnfinished(found) {
-		// Soon, since full text, LIKE and JSON are slow without the signed path.
+		// The time is short, since full text, LIKE and JSON are slow without the signed path.
 		if p.wait = min(2*p.wait, maxProbeWait); p.wait == 0 || p.unfinishedVersions != versions {
 			p.wait = minProbeWait
 		}
@@ -180,18 +180,19 @@ func (v *verifier) probe(ctx context.Context, conn *pgx.Conn, db *config.Databas
 	}
 	v.signedPath.closedReason = ""
 	if target.Plan.HasSignedViews() {
-		v.signedPath.decide(target.Plan.Hash(), p.passedParts, found)
+		v.signedPath.setSignedPath(target.Plan.Hash(), p.passedParts, found)
 	}
 	v.warn(found)
 	return nil
 }
 
-// closedReason is the reason why the signed path may not be used; "" if its probe has passed, now or before. Unlike row
-// security it is used only once it was tried: without it statements read under row security, and only take longer.
+// closedReason returns the reason why statements may not take the signed path; "" if its probe has passed, now or
+// before. Unlike row security, the signed path is used only once it was probed: without it statements are read under
+// row security, and only take longer.
 func closedReason(passed map[string]bool, found []doctor.Finding) string {
 	for _, f := range found {
 		if f.Severity == doctor.NoSignedPath {
-			return f.What
+			return f.Problem
 		}
 	}
 	if passed[doctor.SignedPath] {
@@ -200,9 +201,9 @@ func closedReason(passed map[string]bool, found []doctor.Finding) string {
 	return "its probe was not finished"
 }
 
-// decide says whether the signed path may be used for the plan of that hash. The last result for a plan counts until
-// another one is there, however long that takes.
-func (s *signedPath) decide(hash string, passed map[string]bool, found []doctor.Finding) {
+// setSignedPath says whether statements may take the signed path under the plan with a hash. The last result for a plan
+// counts until there is another, however long that takes.
+func (s *signedPath) setSignedPath(hash string, passed map[string]bool, found []doctor.Finding) {
 	s.closedReason = closedReason(passed, found)
 	switch {
 	case s.closedReason == "":
@@ -214,7 +215,8 @@ func (s *signedPath) decide(hash string, passed map[string]bool, found []doctor.
 	}
 }
 
-// signedPathError tells enforcement not to use the signed path where its probe failed, or was not finished.
+// signedPathError returns the error that keeps statements from the signed path, if its probe failed or was not
+// finished.
 func (v *verifier) signedPathError() error {
 	if v.signedPath.closedReason != "" {
 		return enforce.SignedPathOff{Why: v.signedPath.closedReason}
@@ -222,13 +224,13 @@ func (v *verifier) signedPathError() error {
 	return nil
 }
 
-// checkLogins refuses a server that lets owners in without a password, and notes the result for the router.
+// checkLogins returns an error if the server lets owners in without a password, and notes the result for the router.
 func (v *verifier) checkLogins(ctx context.Context, db *config.Database, target doctor.Target) error {
 	secure, err := v.config.Upstream.ClientTLS()
 	if err != nil {
 		return err
 	}
-	network, address := v.config.Upstream.Dial()
+	network, address := v.config.Upstream.NetworkAddress()
 	found, err := doctor.CheckLogins(ctx, doctor.Upstream{
 		Network: network, Address: address, TLS: secure, Database: db.Name}, db.Owners, target)
 	if err != nil {
@@ -243,8 +245,8 @@ func (v *verifier) checkLogins(ctx context.Context, db *config.Database, target 
 	return err
 }
 
-// probeAsAgent runs the probes as the agent role. They have a time of their own, since little of ctx's may be left;
-// where ctx is canceled they end.
+// probeAsAgent runs the probes as the agent role. They have a time limit of their own, since little of ctx's time may
+// be left; if ctx is canceled they end.
 func (v *verifier) probeAsAgent(ctx context.Context, conn *pgx.Conn, db *config.Database,
 	target doctor.Target) ([]doctor.Finding, error) {
 	agent, err := v.config.ConnString(db, db.Roles.Agent, db.Secrets.Agent)
@@ -264,7 +266,7 @@ func (v *verifier) probeAsAgent(ctx context.Context, conn *pgx.Conn, db *config.
 func (v *verifier) warn(found []doctor.Finding) {
 	for _, f := range found {
 		if f.Severity == doctor.Warning {
-			v.log.Warn(f.What, "finding", f.ID, "fix", f.Fix)
+			v.log.Warn(f.Problem, "finding", f.ID, "fix", f.Fix)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func TestSignedPathIsClosedUntilItsProbePassed(t *testing.T) {
 		{"another one passed", map[string]bool{"pooler": true}, []doctor.Finding{pooler}, true},
 		{"it ran out of time", nil, []doctor.Finding{pooler, {ID: "probe_timeout", Severity: doctor.Warning}}, true},
 		{"it failed", map[string]bool{doctor.SignedPath: true},
-			[]doctor.Finding{{ID: doctor.SignedPath, Severity: doctor.NoSignedPath, What: "it answers"}, pooler}, true},
+			[]doctor.Finding{{ID: doctor.SignedPath, Severity: doctor.NoSignedPath, Problem: "it answers"}, pooler}, true},
 	} {
 		if why := closedReason(c.passed, c.found); (why != "") != c.closed {
 			t.Errorf("%s: %q", c.name, why)
@@ -43,12 +43,12 @@ func TestLastProbeResultCounts(t *testing.T) {
 		{"a", false, nil, false},
 		{"b", false, nil, true},
 		{"a", false, nil, false},
-		{"a", false, []doctor.Finding{{ID: doctor.SignedPath, Severity: doctor.NoSignedPath, What: "it answers"}}, true},
+		{"a", false, []doctor.Finding{{ID: doctor.SignedPath, Severity: doctor.NoSignedPath, Problem: "it answers"}}, true},
 		{"a", false, nil, true},
 		{"a", true, nil, false},
 	} {
 		done := map[string]bool{doctor.SignedPath: c.done}
-		if s.decide(c.hash, done, c.found); (s.closedReason != "") != c.closed {
+		if s.setSignedPath(c.hash, done, c.found); (s.closedReason != "") != c.closed {
 			t.Errorf("%d: %q", i, s.closedReason)
 		}
 	}

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Error is one thing that is wrong with a file, or unwise in it, with its place.
+// Error is a mistake in a file, or something unwise in it, with its place.
 type Error struct {
 	File       string `json:"file"`
-	Line       int    `json:"line"` // begins with 1; 0: the whole file
+	Line       int    `json:"line"` // the line, counted from 1; 0: the error is about the whole file
 	Column     int    `json:"column"`
 	Message    string `json:"message"`
 	Suggestion string `json:"suggestion,omitempty"`
@@ -27,7 +27,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Errors are all errors of one reading, in the order of the files.
+// Errors are all errors found in reading, in the order of the files.
 type Errors []*Error
 
 func (e Errors) Error() string {

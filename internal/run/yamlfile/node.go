@@ -21,7 +21,7 @@ func (k Kind) String() string {
 // Literal says how a scalar is written.
 type Literal string
 
-// The literals. A number in quotes is a string.
+// The ways to write a scalar. A number in quotes is a string.
 const (
 	String  Literal = "string"
 	Integer Literal = "int"
@@ -37,15 +37,15 @@ type Node struct {
 	Written string // like Value, but a boolean is spelled as in the file, such as True
 	Literal Literal
 
-	// Of a mapping, in the order of the file.
+	// The fields of a mapping, in the order of the file.
 	Keys   []string
 	KeyAt  []Place
 	Values []*Node
 
 	Items []*Node // the items of a list
 
-	origin   string // a string as the file writes it
-	originAt Place  // the place of the first character of origin
+	writtenText string // a string as the file writes it
+	writtenAt   Place  // the place of the first character of writtenText
 }
 
 // Get returns the value of a key, or nil.
@@ -56,14 +56,14 @@ func (n *Node) Get(key string) *Node {
 	return nil
 }
 
-// ValueAt returns the place of a byte of a string's value. It follows the text as the file writes it, which may be
-// folded or have escapes.
-func (n *Node) ValueAt(offset int) Place {
-	at := n.originAt
-	if n.origin == "" {
+// PlaceOfByte returns the place in the file of a byte in a string's value. The file may write the string folded or with
+// escapes.
+func (n *Node) PlaceOfByte(offset int) Place {
+	at := n.writtenAt
+	if n.writtenText == "" {
 		return n.Place
 	}
-	written := []rune(n.origin)
+	written := []rune(n.writtenText)
 	i := 0
 	advance := func() {
 		if written[i] == '\n' {

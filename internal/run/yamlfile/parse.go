@@ -14,7 +14,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Format is a kind of file.
+// Format says which YAML a kind of file may use.
 type Format struct {
 	// RefuseOther is the message about an alias, an anchor, a tag or a merge key. Without it they are nodes of kind
 	// [Other], which the reader refuses as values of the wrong kind.
@@ -23,7 +23,7 @@ type Format struct {
 	// SecondDocument is the message, and its suggestion, about a file with more than one document.
 	SecondDocument, SecondDocumentFix string
 
-	// CheckText looks at each text of the file, and at the line of a syntax error. nil: any text is fine.
+	// CheckText checks each text of the file, and the line of a syntax error. nil: any text is accepted.
 	CheckText func(at Place, text string) *Error
 }
 
@@ -31,12 +31,12 @@ type Format struct {
 // others are collected, and a node comes with them.
 func (f Format) Parse(file string, data []byte) (*Node, Errors) {
 	start := Place{file, 1, 1}
-	data, refused := readable(file, data)
+	data, refused := decodeText(file, data)
 	if refused != nil {
 		return nil, Errors{refused}
 	}
 	tokens := lexer.Tokenize(string(data))
-	if refused := tooDeep(file, tokens); refused != nil {
+	if refused := checkDepth(file, tokens); refused != nil {
 		return nil, Errors{refused}
 	}
 	parsed, err := parser.Parse(tokens, 0)
@@ -46,12 +46,12 @@ func (f Format) Parse(file string, data []byte) (*Node, Errors) {
 			return nil, Errors{start.Errorf("", "not YAML: %s", err)}
 		}
 		here := placeOf(file, syntax.GetToken())
-		if f.CheckText != nil { // CheckText explains text such as ${VARIABLE}, whose braces the parser takes for a mapping.
+		if f.CheckText != nil { // CheckText explains text such as ${VARIABLE}, whose braces the parser takes for a mapping
 			if refused := f.CheckText(here, line(data, here.Line)); refused != nil {
 				return nil, Errors{refused}
 			}
 		}
-		suggestion, message := inPlainWords(syntax.GetMessage())
+		suggestion, message := explainMessage(syntax.GetMessage())
 		return nil, Errors{here.Errorf(suggestion, "%s", message)}
 	}
 	r := &reader{Format: f, file: file}
@@ -68,7 +68,7 @@ func (f Format) Parse(file string, data []byte) (*Node, Errors) {
 	return root, r.errs
 }
 
-// reader turns the parser's nodes into ours.
+// reader turns the parser's nodes into nodes of this package.
 type reader struct {
 	Format
 	file string
@@ -95,12 +95,12 @@ func (r *reader) node(n ast.Node) *Node {
 	case *ast.StringNode:
 		r.check(here, n.Value)
 		out := scalar(n.Value, String)
-		out.origin, out.originAt = strings.TrimLeft(n.Token.Origin, " \t\n"), here
+		out.writtenText, out.writtenAt = strings.TrimLeft(n.Token.Origin, " \t\n"), here
 		return out
 	case *ast.LiteralNode:
 		r.check(here, n.Value.Value)
 		out := scalar(n.Value.Value, String)
-		out.origin, out.originAt = n.Value.Token.Origin, Place{r.file, here.Line + 1, 1}
+		out.writtenText, out.writtenAt = n.Value.Token.Origin, Place{r.file, here.Line + 1, 1}
 		return out
 	case *ast.IntegerNode:
 		return scalar(n.Token.Value, Integer)
@@ -183,8 +183,9 @@ func (r *reader) key(at Place, key ast.MapKeyNode) (string, bool) {
 
 var keyTwice = regexp.MustCompile(`mapping key "(.*)" already defined at \[(\d+:\d+)\]`)
 
-// inPlainWords returns a suggestion, and the parser's message for people who do not write parsers.
-func inPlainWords(message string) (suggestion, plain string) {
+// explainMessage returns a suggestion for a parser's message, and the message in words for people who do not write
+// parsers.
+func explainMessage(message string) (suggestion, plain string) {
 	switch {
 	case keyTwice.MatchString(message):
 		m := keyTwice.FindStringSubmatch(message)

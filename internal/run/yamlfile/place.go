@@ -2,7 +2,7 @@ package yamlfile
 
 import "fmt"
 
-// Place is a place in a file. Line and Column begin with 1; with Line 0 it is the whole file.
+// Place is a place in a file. Line and Column are counted from 1; if Line is 0 it means the whole file.
 type Place struct {
 	File   string `json:"file"`
 	Line   int    `json:"line"`
@@ -11,8 +11,8 @@ type Place struct {
 
 func (p Place) String() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column) }
 
-// Or returns another place if this one is not known.
-func (p Place) Or(other Place) Place {
+// OrElse returns the other place if this one is not known.
+func (p Place) OrElse(other Place) Place {
 	if p == (Place{}) {
 		return other
 	}
@@ -25,5 +25,5 @@ func (p Place) Errorf(suggestion, format string, args ...any) *Error {
 		Suggestion: suggestion}
 }
 
-// At returns the place: a type that embeds a Place says by it where it is.
+// At returns the place itself, so that a type which embeds a Place has the method.
 func (p Place) At() Place { return p }

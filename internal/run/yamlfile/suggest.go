@@ -2,8 +2,8 @@ package yamlfile
 
 import "slices"
 
-// Nearest returns the candidate with the smallest edit distance to what was written; false if none is near enough to
-// have been meant.
+// Nearest returns the candidate with the smallest edit distance to the written word; ok is false if none is similar
+// enough to have been meant.
 func Nearest(written string, candidates []string) (string, bool) {
 	best, distance := "", len(written)/3+2
 	for _, c := range slices.Sorted(slices.Values(candidates)) {
@@ -14,7 +14,8 @@ func Nearest(written string, candidates []string) (string, bool) {
 	return best, best != ""
 }
 
-// editDistance is Levenshtein's, over bytes, with two neighbours that changed places counted as one slip.
+// editDistance returns the Levenshtein distance in bytes, in which two neighbours that changed places count as one
+// mistake.
 func editDistance(a, b string) int {
 	above, row := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

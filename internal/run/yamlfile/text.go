@@ -9,8 +9,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// readable returns the file as UTF-8 text without a byte order mark, or an error if it is not text.
-func readable(file string, data []byte) ([]byte, *Error) {
+// decodeText returns the file as UTF-8 text without a byte order mark, or an error if it is not text.
+func decodeText(file string, data []byte) ([]byte, *Error) {
 	if bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff}) {
 		return nil, Place{file, 1, 1}.Errorf("save it as UTF-8", "the file is UTF-16")
 	}
@@ -40,8 +40,8 @@ const (
 	maxColumn = 2000 // the last column at which an entry of a list or a mapping may begin
 )
 
-// tooDeep looks at the tokens before they are parsed.
-func tooDeep(file string, tokens token.Tokens) *Error {
+// checkDepth returns an error if the tokens, which are not parsed yet, are nested too deeply.
+func checkDepth(file string, tokens token.Tokens) *Error {
 	depth := 0
 	for _, t := range tokens {
 		switch t.Type {
@@ -61,7 +61,7 @@ func tooDeep(file string, tokens token.Tokens) *Error {
 	return nil
 }
 
-// line returns a line of a file, of which the first is 1; "" if there is none.
+// line returns a line of a file by its number, counted from 1; "" if there is none.
 func line(data []byte, number int) string {
 	for n, text := range strings.Split(string(data), "\n") {
 		if n+1 == number {
@@ -71,7 +71,7 @@ func line(data []byte, number int) string {
 	return ""
 }
 
-// hasOddSpace tells whether a name has a space that YAML does not take for one, or an invisible character.
+// hasOddSpace tells whether a name has an invisible character, or a space that YAML does not accept as one.
 func hasOddSpace(name string) bool {
 	return strings.ContainsFunc(name, func(r rune) bool {
 		return r != ' ' && r != '\t' && unicode.IsSpace(r) || r == '\u200b' || r == '\ufeff'

@@ -56,7 +56,7 @@ func TestPlacesWithinTexts(t *testing.T) {
 			t.Fatal(errs)
 		}
 		n := root.Get("a")
-		if got := n.ValueAt(strings.Index(n.Value, "two")).String(); got != want {
+		if got := n.PlaceOfByte(strings.Index(n.Value, "two")).String(); got != want {
 			t.Errorf("%q: two is at %s, want %s", text, got, want)
 		}
 	}
@@ -115,7 +115,7 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		if root != nil && len(errs) == 0 {
-			_ = root.ValueAt(1)
+			_ = root.PlaceOfByte(1)
 		}
 	})
 }

@@ -10,8 +10,8 @@ import (
 //go:embed leakproof.txt
 var leakproofs string
 
-// leakproof are the OIDs of the list.
-var leakproof = func() []uint32 {
+// leakproofOIDs are the OIDs of the functions that PostgreSQL itself marks LEAKPROOF, from the embedded list.
+var leakproofOIDs = func() []uint32 {
 	var out []uint32
 	for line := range strings.Lines(leakproofs) {
 		if strings.HasPrefix(line, "#") {
@@ -27,7 +27,7 @@ var leakproof = func() []uint32 {
 	return out
 }()
 
-// leakproofNames are the names of its functions.
+// leakproofNames are the names of these functions.
 var leakproofNames = func() map[string]bool {
 	out := map[string]bool{}
 	for line := range strings.Lines(leakproofs) {
@@ -38,10 +38,11 @@ var leakproofNames = func() map[string]bool {
 	return out
 }()
 
-// MayBeLeakproof tells whether PostgreSQL marks a function of its own by this name LEAKPROOF.
+// MayBeLeakproof tells whether PostgreSQL marks one of its functions with this name LEAKPROOF.
 func MayBeLeakproof(name string) bool { return leakproofNames[name] }
 
-// A statement of an agent runs functions of pg_catalog, of these extensions, those listed, and those of casts.
+// markedQuery finds the functions that are marked LEAKPROOF among those that agents' statements may run: functions of
+// pg_catalog, of the given extensions, with the given OIDs, and of casts.
 const markedQuery = `
 SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc AS p
 WHERE p.proleakproof AND CASE WHEN p.oid < 16384 THEN p.oid <> ALL ($1::pg_catalog.oid[])
@@ -51,9 +52,11 @@ WHERE p.proleakproof AND CASE WHEN p.oid < 16384 THEN p.oid <> ALL ($1::pg_catal
         AND d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND e.extname = ANY ($3::pg_catalog.name[])) END
 ORDER BY 1`
 
-// Leakproof names the functions that somebody has marked LEAKPROOF and that agents' statements may run: those of
-// PostgreSQL that it does not mark itself, those with one of the OIDs, of these extensions, and of casts. Row security
-// lets what is marked so see rows before the policy has judged them. Every role may ask.
-func Leakproof(ctx context.Context, q Querier, listed []uint32, extensions []string) ([]string, error) {
-	return names(ctx, q, "look for functions that were marked LEAKPROOF", markedQuery, leakproof, listed, extensions)
+// ReadLeakproofFunctions returns the names of the functions that somebody has marked LEAKPROOF and that agents'
+// statements may run: functions of pg_catalog that PostgreSQL does not mark itself, functions with one of the OIDs,
+// functions of the extensions, and functions of casts. Row security lets such functions see rows before the policy has
+// judged them. Every role may run the query.
+func ReadLeakproofFunctions(ctx context.Context, q Querier, listed []uint32, extensions []string) ([]string, error) {
+	return queryNames(ctx, q, "look for functions that were marked LEAKPROOF", markedQuery, leakproofOIDs, listed,
+		extensions)
 }

@@ -1,13 +1,13 @@
-// Package builtin tells whether what SQL of ours names in schema pg_catalog is PostgreSQL's own: functions, operators,
-// casts, types and the language of its functions.
+// Package builtin tells whether the objects of schema pg_catalog that pgconsent's SQL names are PostgreSQL's own:
+// functions, operators, casts, types and the language of its functions.
 //
 // Names in that SQL are qualified, so that only a superuser, who may write to pg_catalog, can put something in their
 // place: a function whose arguments fit better than those of the one that was meant, or one that has its name. It would
-// decide then what triggers, policies and the checks themselves work out. [Leakproof] tells whom row security trusts
-// with hidden rows besides.
+// decide then what triggers, policies and the checks themselves work out. [ReadLeakproofFunctions] tells whom row
+// security trusts with hidden rows besides.
 //
-// Not found: what is written into the tables of pg_catalog by hand (allow_system_table_mods), and another server
-// program.
+// The package does not find rows that were written into the tables of pg_catalog by hand (allow_system_table_mods), nor
+// another server program.
 package builtin
 
 import (
@@ -69,30 +69,35 @@ SELECT 'language ' || l.lanname FROM pg_catalog.pg_language AS l LEFT JOIN pg_ca
 WHERE l.lanname = 'plpgsql' AND (p.prosrc = 'plpgsql_call_handler' AND p.probin IN ('$libdir/plpgsql', 'plpgsql')) IS NOT TRUE
 ORDER BY 1`
 
-// written are the functions of PostgreSQL 15 to 18 that are written in SQL and have the name of one that ours call.
-// Theirs call none of them.
-var written = []uint32{879 /* lpad */, 1384 /* date_part */, 1708 /* round */, 1710 /* trunc */, 2074 /* substring */}
+// sqlFunctionOIDs are the OIDs of those functions of PostgreSQL 15 to 18 that are written in SQL and have the same name
+// as a function that pgconsent calls. They call none of these functions.
+var sqlFunctionOIDs = []uint32{879 /* lpad */, 1384 /* date_part */, 1708 /* round */, 1710, /* trunc */
+	2074 /* substring */}
 
-// moments are functions that rules and ours call and whose answer is of the moment. One that is IMMUTABLE is asked
-// once, when a statement is planned: a consent that has expired since would show as long as the plan lives.
-var moments = []uint32{
+// momentFunctionOIDs are the OIDs of functions that rules and pgconsent call and whose result depends on the moment. If
+// such a function were marked IMMUTABLE, PostgreSQL would call it once, when it plans a statement: a consent that has
+// expired since would show rows as long as the plan lives.
+var momentFunctionOIDs = []uint32{
 	1299 /* now */, 2647 /* transaction_timestamp */, 2648 /* statement_timestamp */, 2649, /* clock_timestamp */
 	2077, 3294 /* current_setting */, 817, /* current_query */
 	2026 /* pg_backend_pid */, 5059 /* pg_current_xact_id */, 5060 /* pg_current_xact_id_if_assigned */, 5061,
 	/* pg_current_snapshot */
 }
 
-// tolerant are functions that ours call with what may be null.
-var tolerant = []uint32{3058 /* concat */, 3059 /* concat_ws */, 3539, 3540 /* format */, 2078, /* set_config */
+// nullAcceptingOIDs are the OIDs of functions that pgconsent calls with arguments that may be NULL.
+var nullAcceptingOIDs = []uint32{3058 /* concat */, 3059 /* concat_ws */, 3539, 3540 /* format */, 2078,
+	/* set_config */
 	3036 /* pg_notify */}
 
-// Planted names what is not PostgreSQL's own and would be taken for it. Every role may ask.
-func Planted(ctx context.Context, q Querier) ([]string, error) {
-	return names(ctx, q, "look at what PostgreSQL's functions are", plantedQuery, written, moments, tolerant)
+// ReadPlantedObjects returns the names of objects in pg_catalog that are not PostgreSQL's own and that PostgreSQL might
+// use in place of its own. Every role may run the query.
+func ReadPlantedObjects(ctx context.Context, q Querier) ([]string, error) {
+	return queryNames(ctx, q, "look at what PostgreSQL's functions are", plantedQuery, sqlFunctionOIDs,
+		momentFunctionOIDs, nullAcceptingOIDs)
 }
 
-// names runs a query whose rows are a name each; what is said of an error.
-func names(ctx context.Context, q Querier, what, sql string, args ...any) ([]string, error) {
+// queryNames runs a query whose rows have one name each. The argument what says in an error what was read.
+func queryNames(ctx context.Context, q Querier, what, sql string, args ...any) ([]string, error) {
 	rows, err := q.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)

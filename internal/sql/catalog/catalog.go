@@ -1,5 +1,5 @@
 // Package catalog is an immutable snapshot of what a database contains: relations, columns, keys, functions, operators,
-// types. Names are resolved against it and never by asking the server while a statement waits.
+// types. Names are looked up in it; no statement waits for a query of the server's catalogs.
 //
 // A snapshot is safe for concurrent use and never changes; a newer one has another Version. Reading one from a server
 // is the work of package pgcatalog below this one.
@@ -30,25 +30,26 @@ const (
 
 // Relation is a row of pg_class with its columns and keys.
 type Relation struct {
-	OID       uint32
-	Name      Name
-	Kind      RelKind
-	Owner     string
-	Extension string
-	Columns   []Column // the columns by attnum, without dropped ones
-	Waiting   []string // columns that it has besides, which are not to be known: see Snapshot.Without
+	OID            uint32
+	Name           Name
+	Kind           RelKind
+	Owner          string
+	Extension      string
+	Columns        []Column // the columns by attnum, without dropped columns
+	WaitingColumns []string // further columns of the table that agents must not learn of: see Snapshot.Without
 
 	PrimaryKey  []string
 	ForeignKeys []ForeignKey
-	Unique      []Key // the keys by which rows may collide: the primary key, unique indexes, exclusion constraints
-	Indexes     []BTree
-	Partial     []Partial
-	Inverted    []string // the columns of valid GIN indexes over the whole table, sorted
-	// text search vectors that a valid index holds for every row, computed by functions of PostgreSQL alone
-	Vectors []string
-	// an index of the relation may search approximately: hnsw and ivfflat of pgvector, and every access method that is not
-	// PostgreSQL's
-	Approximate bool
+	// the keys by which rows may collide: of the primary key, unique indexes and exclusion constraints
+	Unique         []Key
+	Indexes        []BTree        // the valid btree indexes over the whole table
+	PartialIndexes []PartialBTree // the valid btree indexes over some rows of the table
+	GINColumns     []string       // the columns of valid GIN indexes over the whole table, sorted
+	// the text search vectors that a valid index holds for every row, computed by functions of PostgreSQL alone
+	IndexedVectors []string
+	// an index of the relation may search approximately: with hnsw or ivfflat of pgvector, or with an access method that
+	// is not PostgreSQL's
+	HasApproximateIndex bool
 
 	Protection
 	Inheritance
@@ -57,35 +58,35 @@ type Relation struct {
 	ViewFacts
 }
 
-// Protection is which rows of a relation row security shows.
+// Protection says how row security protects a relation.
 type Protection struct {
-	RowSecurity  bool // relrowsecurity
-	ForceRLS     bool // relforcerowsecurity
+	RowSecurity  bool // row security is enabled: relrowsecurity
+	ForceRLS     bool // row security is forced on the owner, too: relforcerowsecurity
 	HasOurPolicy bool // the relation has the row policy of pgconsent that decides which rows agents see
 }
 
 // Inheritance says of which tables a relation is a partition or child, and whether it has partitions or children.
 type Inheritance struct {
 	IsPartition bool
-	HasChildren bool     // inheritance children or partitions
+	HasChildren bool     // the relation has partitions or inheritance children
 	Parents     []Name   // the direct parents of a partition or an inheritance child
 	PartitionBy []string // the columns of the partition key of a partitioned table
 }
 
-// WriteFacts are what PostgreSQL computes and checks of a row as it is written.
+// WriteFacts say what PostgreSQL computes and checks for a row when it is written.
 type WriteFacts struct {
-	Checked         []string   // the columns that CHECK constraints read, by attnum
+	CheckedColumns  []string   // the columns that CHECK constraints read, by attnum
 	CheckedTogether [][]string // for each CHECK constraint on several columns, the columns that it reads, by attnum
-	// for each constraint that may fail for an update which changes none of its columns, the columns that it reads, by
-	// attnum: it is NOT VALID, or reads more than the row
-	Rechecked [][]string
-	Computed  []Computed // the computations on a written row that may fail
-	Compared  []Compared // the indexes that compare written rows with functions that may fail
-	HasRules  bool       // the relation has rewrite rules; the rule of a view itself does not count
+	// for each constraint that may fail in an update which changes none of its columns, because it is NOT VALID or reads
+	// more than the row: the columns that it reads, by attnum
+	RecheckedColumns [][]string
+	Computations     []Computation   // the computations on a written row that may fail
+	FallibleIndexes  []FallibleIndex // the indexes that compare written rows with functions that may fail
+	HasRules         bool            // the relation has rewrite rules; the rule of a view itself does not count
 }
 
-// UserCode says where PostgreSQL runs code of other roles for a relation: code that neither PostgreSQL nor pgconsent
-// has brought.
+// UserCode says where PostgreSQL runs code of other roles for a relation: code that is neither PostgreSQL's nor
+// pgconsent's.
 type UserCode struct {
 	// deleting a row of the table runs only code of PostgreSQL and of pgconsent, apart from referential actions on other
 	// tables
@@ -93,23 +94,23 @@ type UserCode struct {
 	// updating a row of the table runs only code of PostgreSQL and of pgconsent, apart from the expressions of the new
 	// values
 	UpdateRunsNoUserCode bool
-	// PostgreSQL may run a function of other roles as it plans a statement that reads the table, or finds its rows
+	// PostgreSQL may run a function of another role when it plans a statement that reads the table, or looks for rows
 	PlannerRunsUserCode bool
-	// the object that makes PostgreSQL run user code, for people: "public.notes, index notes_title: public.f(text)"
+	// the object for which PostgreSQL runs user code, for people: "public.notes, index notes_title: public.f(text)"
 	UserCodeSource string
 }
 
 // ViewFacts describe a view outside the schemas of PostgreSQL and of pgconsent.
 type ViewFacts struct {
-	Definition string // the query of the view, with qualified names
-	Reads      []Read // the relations that the view reads directly
+	Definition string     // the query of the view, with qualified names
+	Reads      []ViewRead // the relations that the view reads directly
 	// the commands that PostgreSQL allows on the view, if it has neither triggers nor rules of its own
-	Updatable   Updatable
-	CheckOption string // "", local or cascaded
+	AllowedCommands UpdatableCommands
+	CheckOption     string // the check option of the view: "", local or cascaded
 }
 
-// Computed is something that PostgreSQL computes of a row as it is written, besides checks and generated columns.
-type Computed struct {
+// Computation is a value that PostgreSQL computes when a row is written, besides checks and generated columns.
+type Computation struct {
 	// "index": the expressions or the predicate of an index, unless all of it is leak-proof; "trigger": the condition of a
 	// trigger, unless it is leak-proof; "column", "partition": a generated column or a partition key that depends on more
 	// than the row
@@ -119,36 +120,36 @@ type Computed struct {
 	OnDelete    bool     // the computation may fail for a deleted row
 }
 
-// Compared is an index with an operator class whose comparisons may fail for some values.
-type Compared struct {
+// FallibleIndex is an index with an operator class whose comparisons may fail for some values.
+type FallibleIndex struct {
 	Index string
 	Keys  []IndexKey
 }
 
 // IndexKey is a column or an expression of an index. With the method "operator" it is an operator of an exclusion
-// constraint that is not PostgreSQL's.
+// constraint that does not belong to PostgreSQL.
 type IndexKey struct {
-	Method     string // the access method: "gist"
-	Class      string // the operator class: "range_ops"
-	By         string // who provides the operator class or operator: "postgresql" or an extension; "": another role
-	Type       uint32
-	Expression bool
-	Columns    []string // the columns of the table that the key reads, by attnum
+	Method       string // the access method, such as "gist"
+	Class        string // the operator class, such as "range_ops"
+	Provider     string // the provider of the operator class or operator: "postgresql" or an extension; "": another role
+	Type         uint32
+	IsExpression bool
+	Columns      []string // the columns of the table that the key reads, by attnum
 }
 
-// Updatable is what pg_relation_is_updatable says: a bit for each command.
-type Updatable int
+// UpdatableCommands is the result of pg_relation_is_updatable: a bit for each command.
+type UpdatableCommands int
 
-// Inserts tells whether rows can be inserted.
-func (u Updatable) Inserts() bool { return u&(1<<3) != 0 }
+// AllowsInsert tells whether rows can be inserted.
+func (u UpdatableCommands) AllowsInsert() bool { return u&(1<<3) != 0 }
 
-// Updates tells whether rows can be updated.
-func (u Updatable) Updates() bool { return u&(1<<2) != 0 }
+// AllowsUpdate tells whether rows can be updated.
+func (u UpdatableCommands) AllowsUpdate() bool { return u&(1<<2) != 0 }
 
-// Deletes tells whether rows can be deleted.
-func (u Updatable) Deletes() bool { return u&(1<<4) != 0 }
+// AllowsDelete tells whether rows can be deleted.
+func (u UpdatableCommands) AllowsDelete() bool { return u&(1<<4) != 0 }
 
-// Column returns the column of that name, or nil.
+// Column returns the column of the given name, or nil.
 func (r *Relation) Column(name string) *Column {
 	for i := range r.Columns {
 		if r.Columns[i].Name == name {
@@ -158,80 +159,85 @@ func (r *Relation) Column(name string) *Column {
 	return nil
 }
 
-// Read is a relation that a view reads, with the columns that it names.
-type Read struct {
+// ViewRead is a relation that a view reads, with the columns that the view names.
+type ViewRead struct {
 	Relation Name
-	Columns  []string // sorted
+	Columns  []string // the names of the columns, sorted
 }
 
 // Column is a row of pg_attribute.
 type Column struct {
-	Name         string
-	Type         string // format_type with schema where needed: "uuid", "character varying(20)"
+	Name string
+	// the type as format_type writes it, with a schema if that is needed: "uuid", "character varying(20)"
+	Type         string
 	TypeOID      uint32
 	NotNull      bool
 	Generated    bool
 	Virtual      bool     // a generated column that PostgreSQL computes when a statement reads it; its expression may fail
 	ComputedFrom []string // the columns that a generated column is computed from, by attnum
-	Collation    string   // "" for a type without one, and for the database's own
+	Collation    string   // the collation; "" for the database's own, and for a type without collations
 
-	Nondeterministic bool   // the collation takes different bytes for the same text
-	Identity         string // "", "always" or "by default"
-	Default          string // the expression of the column, or of its domain; "": none, as for an identity column
-	Sequence         Name   // the sequence of the default or identity; the zero Name: none
+	Nondeterministic bool   // the collation calls texts with different bytes equal
+	Identity         string // the kind of identity column: "", "always" or "by default"
+	Default          string // the default expression of the column, or of its domain; "": none, as for an identity column
+	Sequence         Name   // the sequence of the default or of the identity; the zero Name: there is none
 
-	// Values are the values that a validated CHECK of this column alone, or of its domain, allows besides NULL, sorted.
-	// nil: there is no such CHECK, or it is no plain list of strings.
-	Values []string
+	// AllowedValues are the values besides NULL that a validated CHECK of this column alone, or of its domain, allows,
+	// sorted. nil: there is no such CHECK, or it is not a plain list of strings.
+	AllowedValues []string
 }
 
-// Indexed is what pgconsent knows of an index that a statement names.
-type Indexed struct {
+// NamedIndex describes an index that a statement names.
+type NamedIndex struct {
 	Name    Name
 	Table   Name
 	Columns []string // all columns of the index, including those of INCLUDE
-	Plain   bool     // the index has neither expressions nor a predicate
+	IsPlain bool     // the index has neither expressions nor a predicate
 }
 
 // BTree is a valid btree index over the whole table.
 type BTree struct {
-	Columns []string // the leading columns of the index, up to the first expression
-	Unique  bool     // on exactly Columns, and not deferred
-	Bytes   bool     // text columns are in the order of their bytes (text_pattern_ops)
+	Columns     []string // the leading columns of the index, up to the first expression
+	IsUnique    bool     // the index is unique on exactly Columns, and not deferred
+	InByteOrder bool     // text columns are sorted by their bytes (text_pattern_ops)
 }
 
-// Partial is a valid btree index over some rows of the table.
-type Partial struct {
+// PartialBTree is a valid btree index over some rows of the table.
+type PartialBTree struct {
 	Columns []string // the leading columns of the index, up to the first expression
 	Where   string   // the predicate of the index, as pg_get_expr writes it
 }
 
-// Size is an estimate of what a table holds, hidden rows included: never shown to agents. It is no part of a snapshot,
-// since it changes all the time and no answer depends on it.
+// Size is an estimate of the rows of a table, including hidden rows, so that agents must not learn it. It is not part
+// of a snapshot, since it changes all the time and no answer depends on it.
 type Size struct {
-	Rows     float64
-	Distinct map[string]float64 // number of values by column; those that are not known are left out
+	Rows float64
+	// the number of different values by column; columns for which it is not known are left out
+	DistinctValues map[string]float64
 }
 
 // Sizes are the known sizes of tables, by name.
 type Sizes map[Name]Size
 
-// Key is an index that lets no two rows collide.
+// Key is a unique index or an exclusion constraint: no two rows may collide in it.
 type Key struct {
 	Name    string   // the name of the index, and of its constraint if it has one
 	Columns []string // the columns that the key, the expressions and the predicate of the index read, by attnum
-	// columns that must be equal for two rows to collide: plain columns of a unique key, or columns WITH = of an exclusion
-	// constraint, in their own collation
-	Equal         []string
-	NullsDistinct []string // plain columns in which a NULL keeps the row from colliding, because NULL equals no NULL
-	Where         string   // the predicate of a partial index, as pg_get_expr writes it
-	WhereColumns  []string // the columns that Where reads, by attnum
+	// the columns that must be equal for two rows to collide, in their own collation: plain columns of a unique key, or
+	// columns WITH = of an exclusion constraint
+	EqualColumns []string
+	// plain columns in which a NULL keeps the row from colliding, because NULL equals no NULL
+	NullsDistinctColumns []string
+	Where                string   // the predicate of a partial index, as pg_get_expr writes it
+	WhereColumns         []string // the columns that Where reads, by attnum
 }
 
-// Action is what PostgreSQL does to a referring row when the row that its foreign key refers to is deleted or changed.
+// Action says what PostgreSQL does to a referring row when the row to which its foreign key refers is deleted or
+// changed.
 type Action string
 
-// The actions. NO ACTION and RESTRICT make the statement fail even if its user cannot see the referring row.
+// The actions of foreign keys. NO ACTION and RESTRICT make the statement fail even if its user cannot see the referring
+// row.
 const (
 	NoAction   Action = "no action"
 	Restrict   Action = "restrict"
@@ -240,58 +246,60 @@ const (
 	SetDefault Action = "set default"
 )
 
-// ForeignKey is a validated or unvalidated FOREIGN KEY constraint, enforced in any case.
+// ForeignKey is a FOREIGN KEY constraint, validated or not. PostgreSQL enforces it for new rows in either case.
 type ForeignKey struct {
-	Columns    []string
-	Target     Name
-	TargetCols []string
-	Validated  bool
-	OnUpdate   Action
-	OnDelete   Action
-	Nulled     []string // the columns that ON DELETE SET NULL sets; none: it sets all columns of the key
-	Full       bool     // MATCH FULL: either all columns are NULL or none is
+	Columns        []string
+	Target         Name
+	TargetColumns  []string
+	Validated      bool
+	OnUpdate       Action
+	OnDelete       Action
+	SetNullColumns []string // the columns that ON DELETE SET NULL sets; none: it sets all columns of the key
+	MatchFull      bool     // MATCH FULL: either all columns are NULL or none is
 }
 
-// Function is a row of pg_proc outside pg_catalog and information_schema; of those two only the names are kept.
+// Function is a row of pg_proc outside pg_catalog and information_schema. Of functions in these two schemas a snapshot
+// has only the names.
 type Function struct {
 	OID             uint32
 	Name            Name
-	Kind            byte     // prokind: f, a, w, p
+	Kind            byte     // the kind of function, by prokind: f, a, w, p
 	ArgNames        []string // the names of the input arguments; "" for an argument without a name
-	ArgTypes        []string // the types of the input arguments, as format_type
+	ArgTypes        []string // the types of the input arguments, as format_type writes them
 	Defaults        int
 	Variadic        bool
-	SecurityDefiner bool // the function, or a function that the aggregate is made of, is SECURITY DEFINER
-	// a SECURITY DEFINER function that a default of an argument calls, by itself or in what PostgreSQL keeps parsed of
-	// others; "": none
+	SecurityDefiner bool // the function is SECURITY DEFINER, or the aggregate uses one that is
+	// the name of a SECURITY DEFINER function that the default of an argument calls, directly or in the parsed body of
+	// another function; "": there is none
 	DefinerDefault string
-	Volatility     byte // i, s, v; of an aggregate the most of what it is made of
+	Volatility     byte // the volatility: i, s or v; of an aggregate the highest volatility of the functions that it uses
 	Language       string
-	// of an extension: it is not in C, and may have what is not the extension's inside, since anyone who owns the
-	// extension may replace it
+	// the function belongs to an extension, but is not in C, and may not have the extension's own body, since the owner of
+	// the extension may replace it
 	MayBeReplaced bool
-	Extension     string   // "" if it belongs to none
-	Results       []uint32 // the types of what it gives: its result and its OUT arguments
-	RangeType     uint32   // the range type that a constructor function of PostgreSQL returns
+	Extension     string   // the extension to which the function belongs; "": it belongs to none
+	ResultTypes   []uint32 // the types of its result and of its OUT arguments
+	RangeType     uint32   // for a constructor function of PostgreSQL, the range type that it returns
 }
 
-// Type is a row of pg_type that is not a table's row type or an array of one.
+// Type is a row of pg_type, other than the row type of a table or the array type over one.
 type Type struct {
 	OID       uint32
 	Name      Name
-	Kind      byte   // typtype: b, c, d, e, m, p, r
-	BaseName  string // the base type of a domain that is itself no domain, as format_type
+	Kind      byte   // the kind of type, by typtype: b, c, d, e, m, p, r
+	BaseName  string // for a domain, the type on which it is based, through several domains, as format_type writes it
 	Extension string
-	Element   uint32   // the element type of an array type; name, point and other types with subscripts have none
-	Base      uint32   // the base type of a domain, the type of the bounds of a range, or the range of a multirange
-	Labels    []string // the labels of an enum, in its order
-	// PostgreSQL runs a function of other roles as it compares its values, or makes or converts them by itself
+	Element   uint32   // the element type of an array type; types such as name and point, which have subscripts, have none
+	Base      uint32   // the base type of a domain, the type of a range's bounds, or the range of a multirange
+	Labels    []string // the labels of an enum, in the order of the enum
+	// PostgreSQL by itself runs a function of another role when it compares, makes or converts values of the type
 	RunsUserCode bool
-	// of a range: the function that tells how far two bounds are apart, qualified unless it is of pg_catalog; "": none
+	// for a range: the function that returns the distance of two bounds, with its schema unless that is pg_catalog; "":
+	// none
 	SubtypeDiff string
 
-	// CheckFunctions are the functions outside pg_catalog that the checks of a domain call, but not those of the domains
-	// under it; and those that a range compares and rounds its bounds by.
+	// CheckFunctions are functions outside pg_catalog. For a domain they are those that its own checks call, not those of
+	// domains on which it is based. For a range they are those that compare and round its bounds.
 	CheckFunctions []uint32
 	CheckTypes     []uint32 // the types that the CHECK constraints of a domain use
 }
@@ -300,7 +308,7 @@ type Type struct {
 type Cast struct {
 	Source, Target uint32
 	Function       uint32
-	Implicit       bool // PostgreSQL chooses it by itself
+	Implicit       bool // PostgreSQL uses the cast by itself
 }
 
 // Operator is a row of pg_operator outside pg_catalog.

@@ -8,17 +8,18 @@ import (
 	"strings"
 )
 
-// Differences are the objects that differ between two snapshots of one database; names are sorted.
+// Differences are the objects in which two snapshots of one database differ. Names are sorted.
 type Differences struct {
-	Relations []Name // what the snapshots say of them or their indexes
-	Functions []Name // names of functions in the first snapshot whose calls may now mean another function, or fail
-	Gone      []Name // functions of the first: calls of these names can only fail now
-	// Others tells whether anything else is otherwise, the types of the rows of Relations aside: a new function may be
-	// what the name of a column means now.
-	Others bool
+	Relations []Name // the relations that differ themselves, or whose indexes do
+	// names of functions in the first snapshot for which a call may now mean another function, or fail
+	Functions        []Name
+	RemovedFunctions []Name // names of functions in the first snapshot for which every call must now fail
+	// OthersDiffer tells whether anything else differs, apart from the row types of Relations. A new function is such a
+	// difference, because the name of a column might now mean it.
+	OthersDiffer bool
 }
 
-// Differences compares the snapshot with a later one.
+// Differences compares a snapshot with a later one.
 func (s *Snapshot) Differences(o *Snapshot) Differences {
 	differ := map[Name]bool{}
 	for _, pair := range [][2]*Snapshot{{s, o}, {o, s}} {
@@ -41,7 +42,7 @@ func (s *Snapshot) Differences(o *Snapshot) Differences {
 		case now == nil && !remain[name.Name]:
 			gone[name] = true
 		case now != nil && !slices.ContainsFunc(now, func(f *Function) bool {
-			return !isAmong(f, before) && (f.mayBeAttribute() || s.nameElsewhere(name) || o.nameElsewhere(name))
+			return !isAmong(f, before) && (f.mayBeAttribute() || s.isNameInOtherSchema(name) || o.isNameInOtherSchema(name))
 		}):
 			changed[name] = true
 		}
@@ -52,13 +53,14 @@ func (s *Snapshot) Differences(o *Snapshot) Differences {
 			return cmp.Or(strings.Compare(a.Schema, b.Schema), strings.Compare(a.Name, b.Name))
 		})
 	}
-	return Differences{Relations: sorted(differ), Functions: sorted(changed), Gone: sorted(gone),
-		Others: s.specWithout(differ, named).hash() != o.specWithout(differ, named).hash()}
+	return Differences{Relations: sorted(differ), Functions: sorted(changed), RemovedFunctions: sorted(gone),
+		OthersDiffer: s.specWithout(differ, named).hash() != o.specWithout(differ, named).hash()}
 }
 
-// nameElsewhere tells whether a function of another schema has the name. Calls of that one may now be of one that has
-// been added, since PostgreSQL chooses by the arguments among all schemas of the path (func_get_detail, parse_func.c).
-func (s *Snapshot) nameElsewhere(name Name) bool {
+// isNameInOtherSchema tells whether a function of another schema has the name. Calls of that function may now mean one
+// that was added, since PostgreSQL chooses by the arguments among all schemas of the path (func_get_detail,
+// parse_func.c).
+func (s *Snapshot) isNameInOtherSchema(name Name) bool {
 	if s.spec.CatalogFunctions[name.Name] {
 		return true
 	}
@@ -70,7 +72,7 @@ func (s *Snapshot) nameElsewhere(name Name) bool {
 	return false
 }
 
-// functionNames are the names of all functions, whatever their schema.
+// functionNames returns the names of all functions without their schemas.
 func (s *Snapshot) functionNames() map[string]bool {
 	names := maps.Clone(s.spec.CatalogFunctions)
 	if names == nil {
@@ -82,11 +84,11 @@ func (s *Snapshot) functionNames() map[string]bool {
 	return names
 }
 
-// isAmong tells whether a function is one of these still, that the same calls mean.
+// isAmong tells whether a function is still one of these functions, with the same meaning for all calls.
 func isAmong(f *Function, these []*Function) bool {
 	return slices.ContainsFunc(these, func(o *Function) bool {
 		return f.OID == o.OID && f.Kind == o.Kind && f.Variadic == o.Variadic && slices.Equal(f.ArgTypes, o.ArgTypes) &&
-			slices.Equal(f.Results, o.Results)
+			slices.Equal(f.ResultTypes, o.ResultTypes)
 	})
 }
 
@@ -95,13 +97,13 @@ func (f *Function) mayBeAttribute() bool {
 	if len(f.ArgTypes) == 0 || len(f.ArgTypes)-f.Defaults > 1 && !f.Variadic {
 		return false
 	}
-	first := f.ArgTypes[0] // as format_type: of PostgreSQL's own types without a schema
+	first := f.ArgTypes[0] // format_type writes PostgreSQL's own types without a schema
 	return strings.Contains(first, ".") || strings.HasPrefix(first, "any") || strings.HasPrefix(first, `"any"`) ||
 		strings.HasPrefix(first, "record")
 }
 
-// specWithout is the content of a snapshot without its relations, and without some functions and the types of the rows
-// of some relations.
+// specWithout returns the content of a snapshot without its relations, without some of its functions, and without the
+// row types of some relations.
 func (s *Snapshot) specWithout(relations map[Name]bool, functions func(*Function) bool) Spec {
 	spec := s.spec
 	spec.Functions = slices.DeleteFunc(slices.Clone(spec.Functions), functions)

@@ -35,7 +35,8 @@ func TestFunctionsThatDiffer(t *testing.T) {
 		{"none any more, and PostgreSQL's", []*Function{calm, lower}, []*Function{calm}, nil, nil, true},
 	} {
 		got := snapshot(c.before...).Differences(snapshot(c.after...))
-		if !slices.Equal(got.Functions, c.changed) || !slices.Equal(got.Gone, c.gone) || got.Others != c.others || len(got.Relations) > 0 {
+		if !slices.Equal(got.Functions, c.changed) || !slices.Equal(got.RemovedFunctions, c.gone) ||
+			got.OthersDiffer != c.others || len(got.Relations) > 0 {
 			t.Errorf("%s: %+v", c.what, got)
 		}
 	}

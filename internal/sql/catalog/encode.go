@@ -11,20 +11,20 @@ import (
 	"strings"
 )
 
-// ErrOtherForm is the error of [Decode] for what another version of the program has encoded.
+// ErrOtherForm is the error of [Decode] for a snapshot that another version of the program has encoded in another form.
 var ErrOtherForm = errors.New("the snapshot has the form of another version")
 
-// encoded is what [Snapshot.Encode] writes.
-type encoded struct {
-	Form string // the form of Spec
+// encodedSnapshot is the value that [Snapshot.Encode] writes.
+type encodedSnapshot struct {
+	Form string // a description of the fields of Spec
 	Spec Spec
 }
 
-// Encode returns a snapshot as bytes, from which [Decode] makes one that answers the same.
+// Encode returns a snapshot as bytes. [Decode] turns them back into a snapshot that gives the same answers.
 func (s *Snapshot) Encode() ([]byte, error) {
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)
-	if err := json.NewEncoder(zip).Encode(encoded{form, s.spec}); err != nil {
+	if err := json.NewEncoder(zip).Encode(encodedSnapshot{specForm, s.spec}); err != nil {
 		return nil, fmt.Errorf("encode the catalogs: %w", err)
 	}
 	if err := zip.Close(); err != nil {
@@ -33,30 +33,30 @@ func (s *Snapshot) Encode() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// maxDecoded is the most that a snapshot may have, in bytes.
-const maxDecoded = 1 << 30
+// maxDecodedBytes is the largest size of an encoded snapshot, in bytes.
+const maxDecodedBytes = 1 << 30
 
-// Decode makes a snapshot of what Encode returned. It returns [ErrOtherForm] where a version of the program encoded it
-// whose snapshots have other fields.
+// Decode returns the snapshot in data, which [Snapshot.Encode] has written. It returns [ErrOtherForm] if a version of
+// the program wrote it whose snapshots have other fields.
 func Decode(data []byte) (*Snapshot, error) {
 	zip, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
 		return nil, fmt.Errorf("decode the catalogs: %w", err)
 	}
-	in := json.NewDecoder(io.LimitReader(zip, maxDecoded))
-	var e encoded
+	in := json.NewDecoder(io.LimitReader(zip, maxDecodedBytes))
+	var e encodedSnapshot
 	if err := in.Decode(&e); err != nil {
 		return nil, fmt.Errorf("decode the catalogs: %w", err)
 	}
-	if e.Form != form {
+	if e.Form != specForm {
 		return nil, ErrOtherForm
 	}
 	return NewSnapshot(e.Spec), nil
 }
 
-// form describes the fields of Spec and of all types in it. Decode compares it, so that it does not misread a snapshot
-// that another version of pgconsent has encoded.
-var form = func() string {
+// specForm describes the fields of Spec and of all types in it. Decode compares the descriptions, so that it does not
+// misread a snapshot that another version of pgconsent has encoded.
+var specForm = func() string {
 	var out strings.Builder
 	seen := map[reflect.Type]bool{}
 	var write func(t reflect.Type)

@@ -48,9 +48,9 @@ func TestOtherFormsAreRefused(t *testing.T) {
 	if err != nil || again.Version() != s.Version() {
 		t.Errorf("%v, %v", again, err)
 	}
-	before := form
-	form += " Next string;"
-	defer func() { form = before }()
+	before := specForm
+	specForm += " Next string;"
+	defer func() { specForm = before }()
 	if _, err := Decode(data); err != ErrOtherForm {
 		t.Errorf("another form: %v", err)
 	}

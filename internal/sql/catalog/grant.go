@@ -1,7 +1,7 @@
 package catalog
 
-// Grant is a relation on which somebody has a right.
+// Grant says that a role has a right on a relation.
 type Grant struct {
 	Relation Name
-	To       string // a role, or PUBLIC
+	Grantee  string // the role, or PUBLIC
 }

@@ -2,17 +2,20 @@ package catalog
 
 import "slices"
 
-// maxDepth ends the search in types that are made of one another.
-const maxDepth = 32
+// maxTypeDepth bounds the search in types that contain each other.
+const maxTypeDepth = 32
 
-// MadeOf tells whether a value of a type is, or has within it, one of another: an element of an array, what a domain or
-// a range is over, an attribute of a composite type. A type that the snapshot does not know may be made of anything.
-func (s *Snapshot) MadeOf(whole, part uint32) bool { return s.madeOf(whole, part, maxDepth) }
+// TypeContains tells whether a value of the type whole is, or contains, a value of the type part: an element of an
+// array, what a domain or a range is over, an attribute of a composite type. A type that the snapshot does not know may
+// be made of anything.
+func (s *Snapshot) TypeContains(whole, part uint32) bool {
+	return s.typeContains(whole, part, maxTypeDepth)
+}
 
-// BaseType is a type, or the one under a domain: what PostgreSQL chooses operators and functions for (getBaseType,
-// lsyscache.c).
+// BaseType returns a type, or for a domain the type on which it is based: the type for which PostgreSQL chooses
+// operators and functions (getBaseType, lsyscache.c).
 func (s *Snapshot) BaseType(oid uint32) uint32 {
-	for range maxDepth { // domains over domains
+	for range maxTypeDepth { // a domain may be based on another domain
 		t := s.TypeByOID(oid)
 		if t == nil || t.Kind != 'd' {
 			break
@@ -22,15 +25,15 @@ func (s *Snapshot) BaseType(oid uint32) uint32 {
 	return oid
 }
 
-// TypeRunsUserCode tells whether a function of other roles may run as values of a type are compared, or made or
-// converted where the text says nothing of it.
+// TypeRunsUserCode tells whether PostgreSQL may run a function of another role when it compares, makes or converts
+// values of a type although the text does not ask for that.
 func (s *Snapshot) TypeRunsUserCode(oid uint32) bool {
-	quiet, known := s.plainTypes[oid]
+	quiet, known := s.nativeTypes[oid]
 	return !known || !quiet
 }
 
-// ReadRunsUserCode tells whether a function of other roles may run as a relation is read, its columns named or not; by
-// says, for people, by what.
+// ReadRunsUserCode tells whether PostgreSQL may run a function of another role when a statement reads a relation,
+// whichever columns it names. The result by says, for people, for what.
 func (s *Snapshot) ReadRunsUserCode(r *Relation) (by string, runs bool) {
 	if r.PlannerRunsUserCode {
 		return r.UserCodeSource, true
@@ -43,14 +46,14 @@ func (s *Snapshot) ReadRunsUserCode(r *Relation) (by string, runs bool) {
 	return "", false
 }
 
-func (s *Snapshot) runs(oid uint32, depth int) bool {
+func (s *Snapshot) typeRunsUserCode(oid uint32, depth int) bool {
 	t := s.TypeByOID(oid)
 	return t == nil || depth == 0 || t.RunsUserCode ||
 		slices.ContainsFunc(slices.Concat(s.attributes(t), t.CheckTypes, []uint32{t.Element, t.Base}),
-			func(inner uint32) bool { return inner != 0 && s.runs(inner, depth-1) })
+			func(inner uint32) bool { return inner != 0 && s.typeRunsUserCode(inner, depth-1) })
 }
 
-func (s *Snapshot) madeOf(whole, part uint32, depth int) bool {
+func (s *Snapshot) typeContains(whole, part uint32, depth int) bool {
 	if whole == part {
 		return true
 	}
@@ -59,16 +62,16 @@ func (s *Snapshot) madeOf(whole, part uint32, depth int) bool {
 		return true
 	}
 	for _, inner := range append(s.attributes(t), t.Element, t.Base) {
-		if inner != 0 && s.madeOf(inner, part, depth-1) {
+		if inner != 0 && s.typeContains(inner, part, depth-1) {
 			return true
 		}
 	}
 	return false
 }
 
-// Parts returns a type and the types that a cast to it casts to as well: of the elements of an array, under a domain,
-// of the attributes of a composite type.
-func (s *Snapshot) Parts(oid uint32) []uint32 { return s.parts(nil, oid, maxDepth) }
+// CastTargets returns a type and the types to which a cast to it also casts parts of the value: the elements of an
+// array, the base type of a domain, the attributes of a composite type.
+func (s *Snapshot) CastTargets(oid uint32) []uint32 { return s.parts(nil, oid, maxTypeDepth) }
 
 func (s *Snapshot) parts(out []uint32, oid uint32, depth int) []uint32 {
 	t := s.TypeByOID(oid)

@@ -2,10 +2,11 @@ package catalog
 
 import "strings"
 
-// SQL spells the name for use in a statement, quoted where it must be.
+// SQL returns the name for use in a statement, with quotes if it needs them.
 func (n Name) SQL() string { return QuoteIdent(n.Schema) + "." + QuoteIdent(n.Name) }
 
-// QuoteIdent spells an identifier so that every PostgreSQL reads it as that name wherever a ColId may stand.
+// QuoteIdent quotes an identifier if that is needed for every PostgreSQL to read it as that name, wherever a ColId may
+// stand.
 func QuoteIdent(name string) string {
 	if plain(name) {
 		return name
@@ -28,7 +29,7 @@ func plain(name string) bool {
 	return true
 }
 
-// QuoteLiteral spells a string constant that means the same whatever standard_conforming_strings is.
+// QuoteLiteral returns a string constant that means the same whatever standard_conforming_strings is.
 func QuoteLiteral(value string) string {
 	quoted := "'" + strings.ReplaceAll(value, "'", "''") + "'"
 	if strings.Contains(value, `\`) {
@@ -37,8 +38,8 @@ func QuoteLiteral(value string) string {
 	return quoted
 }
 
-// reservedWords are the words of PostgreSQL's grammar that cannot stand for a name, or not for each kind of name,
-// unquoted, and those of PL/pgSQL, which takes NEW.by for no field of NEW; quoting one too many does no harm.
+// reservedWords are the words that cannot be a name without quotes, or not every kind of name, in PostgreSQL's grammar
+// or in PL/pgSQL, which does not take NEW.by for a field of NEW. Quoting one word too many does no harm.
 var reservedWords = func() map[string]bool {
 	words := `all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both case
 cast char character check coalesce collate collation column concurrently constraint create cross current_catalog

@@ -1,15 +1,17 @@
 package catalog
 
-// ShadowSchema holds what agents see in place of pg_catalog and information_schema: for each catalog relation they may
-// read a view of the same columns that shows the relations of the policy only, with everything that tells of data
-// (estimates, sizes, expressions, sources, comments) null, and for each function that could tell such things a stand-in.
+// ShadowSchema has the objects that agents see in place of pg_catalog and information_schema. For each catalog that
+// they may read it has a view with the same columns, which shows only the relations of the policy. Values that tell
+// about data (estimates, sizes, expressions, sources, comments) are NULL in it. For each function that could tell such
+// values it has a stand-in.
 const ShadowSchema = "pgconsent_catalog"
 
-// infoSchemaPrefix keeps the views of information_schema apart from those of pg_catalog.
+// infoSchemaPrefix is the beginning of the names of views for information_schema; without it they could have the names
+// of views for pg_catalog.
 const infoSchemaPrefix = "is_"
 
-// ShadowRelation returns the view that stands for a relation of pg_catalog or information_schema. False: agents are
-// refused the relation.
+// ShadowRelation returns the view that stands for a relation of pg_catalog or information_schema. The second result is
+// false if agents may not read the relation.
 func ShadowRelation(n Name) (Name, bool) {
 	s, ok := shadowIndex[n]
 	if !ok {
@@ -18,8 +20,8 @@ func ShadowRelation(n Name) (Name, bool) {
 	return s.View(), true
 }
 
-// ShadowFunction returns the stand-in for a function of pg_catalog. False: it has none, and whether it may be called is
-// for the rewriter's list to say.
+// ShadowFunction returns the stand-in for a function of pg_catalog. The second result is false if there is none;
+// whether agents may call the function is then for the rewriter's list to say.
 func ShadowFunction(name string) (Name, bool) {
 	if !shadowFunctionNames[name] {
 		return Name{}, false
@@ -31,30 +33,31 @@ func ShadowFunction(name string) (Name, bool) {
 type Shadow struct {
 	Source Name
 
-	// Query is the view's whole query, where filtering the original would not do; it names every column of the original.
+	// Query is the whole query of the view, if filtering the catalog is not enough. It returns every column of the
+	// catalog.
 	Query string
 
-	// Empty: the view has the columns and no rows, and does not read the original at all.
+	// Empty: the view has the catalog's columns and no rows, and does not read the catalog.
 	Empty bool
 
-	// Where filters the original, which is named t. Empty: all rows.
+	// Where is a condition on the rows of the catalog, which has the alias t. "": all rows show.
 	Where string
 
-	// Keep lists the columns that show; nil: all but those of Set. What it does not list is null, so that a column that
-	// a later PostgreSQL adds does not show by itself.
-	Keep []string
+	// KeptColumns lists the columns that show; nil: all columns but those of Set. Other columns are NULL, so that a column
+	// which a later PostgreSQL adds does not show by itself.
+	KeptColumns []string
 
-	// Reads gives columns an expression where the original speaks of a view r that agents read in place of a relation; On
-	// joins it to pgconsent.reads, named r. The original shows them the view, on which they have rights, and not the
-	// relation, on which they have none.
-	Reads map[string]string
-	On    string
+	// ReadsColumns has expressions for columns by which the catalog describes a relation that agents read through a view
+	// r. On is the condition that joins the catalog to pgconsent.reads, which has the alias r. The catalog itself
+	// describes the view, on which agents have rights, and not the relation, on which they have none.
+	ReadsColumns map[string]string
+	On           string
 
-	// Set gives columns an expression in place of the original's value.
-	Set map[string]string
+	// ReplacedColumns has expressions that replace the values of columns.
+	ReplacedColumns map[string]string
 }
 
-// View is the name of the shadow.
+// View returns the name of the shadow.
 func (s Shadow) View() Name {
 	if s.Source.Schema == "information_schema" {
 		return Name{ShadowSchema, infoSchemaPrefix + s.Source.Name}
@@ -62,12 +65,12 @@ func (s Shadow) View() Name {
 	return Name{ShadowSchema, s.Source.Name}
 }
 
-// Shadows returns every shadow, in an order in which they can be created.
-func Shadows() []Shadow { return shadows }
+// Shadows returns all shadows, in an order in which they can be created.
+func Shadows() []Shadow { return allShadows }
 
 var shadowIndex = func() map[Name]Shadow {
-	m := make(map[Name]Shadow, len(shadows))
-	for _, s := range shadows {
+	m := make(map[Name]Shadow, len(allShadows))
+	for _, s := range allShadows {
 		m[s.Source] = s
 	}
 	return m

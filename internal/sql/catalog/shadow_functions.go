@@ -6,22 +6,23 @@ import (
 	"strings"
 )
 
-// ShadowFunctionSpec describes a stand-in: a function of the same name, arguments and result in [ShadowSchema].
+// ShadowFunctionSpec describes a stand-in for a catalog function: a function with the same name, arguments and result
+// in [ShadowSchema].
 type ShadowFunctionSpec struct {
-	Name        string
-	Args        []string // types
-	Returns     string
-	Query       string // a SQL query over $1, $2 …; "": the function returns null
-	OriginalToo bool   // calls of the original may go out too: the rewriter says which
+	Name            string
+	Args            []string // the types of the arguments
+	Returns         string
+	Query           string // the SQL query over $1, $2 …; "": the function returns NULL
+	MayCallOriginal bool   // statements may also call the original function, as the rewriter decides
 
-	InformationSchema bool // the original is in information_schema
-	Volatile          bool // it does something: it runs when and as often as the statement says
+	InformationSchema bool // the original function is in information_schema
+	Volatile          bool // the function has an effect, so that it runs when and as often as the statement says
 }
 
-// ShadowFunctions returns every stand-in.
+// ShadowFunctions returns all stand-ins.
 func ShadowFunctions() []ShadowFunctionSpec { return shadowFunctions }
 
-// The definitions that hold no expression come from the server, and only for what the shadows show.
+// Definitions that contain no expression come from the server, and only for objects that the shadows show.
 const (
 	constraintQuery = `SELECT pg_catalog.pg_get_constraintdef($1) FROM pgconsent_catalog.pg_constraint AS c
 WHERE c.oid OPERATOR(pg_catalog.=) $1 AND c.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f', 'n']::pg_catalog."char"[])`
@@ -30,11 +31,12 @@ WHERE i.indexrelid OPERATOR(pg_catalog.=) $1 AND i.indexprs IS NULL AND i.indpre
 AND EXISTS (SELECT 1 FROM pgconsent_catalog.pg_index AS s WHERE s.indexrelid OPERATOR(pg_catalog.=) i.indexrelid)`
 )
 
-// viewQuery is a query for a SELECT of the columns that agents see of a view, in the form of pg_get_viewdef. NULL: it is
-// no view that they see.
+// viewQuery returns a query for a SELECT of the columns that agents see of a view, in the form of pg_get_viewdef. The
+// query returns NULL if the OID is not that of a view which they see.
 func viewQuery(oid string) string {
-	const ident = "pg_catalog.quote_ident(%s::pg_catalog.text)"
-	ofColumn, ofSchema, ofName := fmt.Sprintf(ident, "a.attname"), fmt.Sprintf(ident, "n.nspname"), fmt.Sprintf(ident, "c.relname")
+	const quoteIdentFormat = "pg_catalog.quote_ident(%s::pg_catalog.text)"
+	ofColumn, ofSchema, ofName := fmt.Sprintf(quoteIdentFormat, "a.attname"), fmt.Sprintf(quoteIdentFormat, "n.nspname"),
+		fmt.Sprintf(quoteIdentFormat, "c.relname")
 	return `SELECT pg_catalog.concat(' SELECT ', pg_catalog.string_agg(` + ofColumn + `, E',\n    ' ORDER BY a.attnum),
   E'\n   FROM ', ` + ofSchema + `, '.', ` + ofName + `, ';')
 FROM pgconsent_catalog.pg_class AS c
@@ -48,8 +50,8 @@ GROUP BY n.nspname, c.relname`
 const viewNamed = "pgconsent_catalog.to_regclass($1)::pg_catalog.oid"
 
 // PostgreSQL fails for modifiers of a row type, as in 'salaries(5)', and before 16 for a signature with a type that is
-// not there. So a name is not looked for where it has modifiers, or arguments, of what is not shown, or what looks like
-// a comment. OFFSET 0 keeps the planner from looking to estimate.
+// not there. So a name is not looked up if it has modifiers, or arguments, of an object that is not shown, or contains
+// what looks like a comment. OFFSET 0 keeps the planner from looking it up for an estimate.
 const (
 	modifiersOfShown = `CASE WHEN pg_catalog.strpos($1, '(') OPERATOR(pg_catalog.=) 0 THEN $1
   WHEN $1 OPERATOR(pg_catalog.~) '/\*|--' OR pg_catalog.regexp_replace(` + unmodified +
@@ -78,17 +80,18 @@ const (
 	timestamptz = "pg_catalog.timestamptz"
 )
 
-var shadowFunctions = slices.Concat(describing, countsOfUse(), informationSchema, advisoryLocks(), drawnNumbers)
+var shadowFunctions = slices.Concat(describingFunctions, countsOfUse(), informationSchemaFunctions, advisoryLocks(),
+	drawnNumbers)
 
-// describing stand for the functions that describe objects, and tell how large they are.
-var describing = []ShadowFunctionSpec{
+// describingFunctions are stand-ins for the functions that describe objects, and tell how large they are.
+var describingFunctions = []ShadowFunctionSpec{
 	{Name: "pg_get_constraintdef", Args: []string{oid}, Returns: text, Query: constraintQuery},
 	{Name: "pg_get_constraintdef", Args: []string{oid, boolean}, Returns: text, Query: constraintQuery},
 	{Name: "pg_get_indexdef", Args: []string{oid}, Returns: text, Query: "SELECT pg_catalog.pg_get_indexdef($1)" + indexFrom},
 	{Name: "pg_get_indexdef", Args: []string{oid, integer, boolean}, Returns: text,
 		Query: "SELECT pg_catalog.pg_get_indexdef($1, $2, $3)" + indexFrom},
 
-	// A relation that is not shown is not there by its name either.
+	// a relation that is not shown cannot be found by its name either
 	{Name: "to_regclass", Args: []string{text}, Returns: regclass, Query: `SELECT c.oid::pg_catalog.regclass ` +
 		`FROM pgconsent_catalog.pg_class AS c
 WHERE c.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regclass($1)::pg_catalog.oid)`},
@@ -107,14 +110,14 @@ WHERE p.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regprocedure(x.t) FROM 
 		`FROM pgconsent_catalog.pg_namespace AS n
 WHERE n.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regnamespace($1)::pg_catalog.oid)`},
 
-	// Clients parse the definition of a view. They get one that says what agents see of it.
+	// Clients parse the definition of a view. They get a definition of the columns that agents see.
 	{Name: "pg_get_viewdef", Args: []string{oid}, Returns: text, Query: viewQuery("$1")},
 	{Name: "pg_get_viewdef", Args: []string{oid, boolean}, Returns: text, Query: viewQuery("$1")},
 	{Name: "pg_get_viewdef", Args: []string{oid, integer}, Returns: text, Query: viewQuery("$1")},
 	{Name: "pg_get_viewdef", Args: []string{text}, Returns: text, Query: viewQuery(viewNamed)},
 	{Name: "pg_get_viewdef", Args: []string{text, boolean}, Returns: text, Query: viewQuery(viewNamed)},
 
-	// Sources, expressions and comments are free text that may quote rows.
+	// Sources, expressions and comments are free text that may quote rows, so they are NULL.
 	{Name: "pg_get_functiondef", Args: []string{oid}, Returns: text},
 	{Name: "pg_get_function_sqlbody", Args: []string{oid}, Returns: text},
 	{Name: "pg_get_function_arg_default", Args: []string{oid, integer}, Returns: text},
@@ -140,16 +143,16 @@ WHERE n.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regnamespace($1)::pg_ca
 	{Name: "age", Args: []string{timestamptz}, Returns: interval, Query: "SELECT pg_catalog.age($1)"},
 	{Name: "age", Args: []string{timestamptz, timestamptz}, Returns: interval, Query: "SELECT pg_catalog.age($1, $2)"},
 
-	// What pg_settings shows.
-	{Name: "current_setting", Args: []string{text}, Returns: text, OriginalToo: true,
-		Query: "SELECT CASE WHEN " + shownSetting("$1") + " THEN pg_catalog.current_setting($1) END"},
-	{Name: "current_setting", Args: []string{text, boolean}, Returns: text, OriginalToo: true,
-		Query: "SELECT CASE WHEN " + shownSetting("$1") + " THEN pg_catalog.current_setting($1, $2) END"},
+	// Settings that pg_settings shows to agents.
+	{Name: "current_setting", Args: []string{text}, Returns: text, MayCallOriginal: true,
+		Query: "SELECT CASE WHEN " + isShownSetting("$1") + " THEN pg_catalog.current_setting($1) END"},
+	{Name: "current_setting", Args: []string{text, boolean}, Returns: text, MayCallOriginal: true,
+		Query: "SELECT CASE WHEN " + isShownSetting("$1") + " THEN pg_catalog.current_setting($1, $2) END"},
 
-	// Where files are.
+	// Functions that tell where files are.
 	{Name: "pg_tablespace_location", Args: []string{oid}, Returns: text},
 
-	// Sizes count hidden rows.
+	// Functions that tell sizes, which count hidden rows.
 	{Name: "pg_table_size", Args: []string{regclass}, Returns: bigint},
 	{Name: "pg_relation_size", Args: []string{regclass}, Returns: bigint},
 	{Name: "pg_relation_size", Args: []string{regclass, text}, Returns: bigint},
@@ -161,8 +164,8 @@ WHERE n.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regnamespace($1)::pg_ca
 	{Name: "pg_tablespace_size", Args: []string{name}, Returns: bigint},
 }
 
-// countsOfUse stand for the functions that tell how tables and indexes are used, hidden rows counted: as if nothing had
-// happened since the counters were reset.
+// countsOfUse returns stand-ins for the functions that tell how often tables and indexes are used, with hidden rows
+// counted. Their answers are as if nothing had happened since the counters were reset.
 func countsOfUse() (out []ShadowFunctionSpec) {
 	for _, of := range []string{"numscans", "live_tuples", "dead_tuples", "tuples_returned", "tuples_fetched", "tuples_inserted",
 		"tuples_updated", "tuples_deleted", "tuples_hot_updated", "mod_since_analyze", "ins_since_vacuum", "blocks_fetched",
@@ -179,18 +182,20 @@ func countsOfUse() (out []ShadowFunctionSpec) {
 // rowsOfShadows are the row types of the views that agents read in place of pg_attribute and pg_type.
 var rowsOfShadows = []string{"pgconsent_catalog.pg_attribute", "pgconsent_catalog.pg_type"}
 
-// informationSchema stand for the functions of information_schema that take rows of the catalogs: PostgREST calls them.
-var informationSchema = []ShadowFunctionSpec{
-	{Name: "_pg_truetypid", InformationSchema: true, Args: rowsOfShadows, Returns: oid, Query: `SELECT ` + ofDomain +
+// informationSchemaFunctions are stand-ins for the functions of information_schema that take rows of the catalogs:
+// PostgREST calls them.
+var informationSchemaFunctions = []ShadowFunctionSpec{
+	{Name: "_pg_truetypid", InformationSchema: true, Args: rowsOfShadows, Returns: oid, Query: `SELECT ` + domainCase +
 		` THEN ($2).typbasetype ELSE ($1).atttypid END`},
-	{Name: "_pg_truetypmod", InformationSchema: true, Args: rowsOfShadows, Returns: integer, Query: `SELECT ` + ofDomain +
-		` THEN ($2).typtypmod ELSE ($1).atttypmod END`},
+	{Name: "_pg_truetypmod", InformationSchema: true, Args: rowsOfShadows, Returns: integer,
+		Query: `SELECT ` + domainCase +
+			` THEN ($2).typtypmod ELSE ($1).atttypmod END`},
 }
 
-const ofDomain = `CASE WHEN ($2).typtype OPERATOR(pg_catalog.=) 'd'::pg_catalog."char"`
+const domainCase = `CASE WHEN ($2).typtype OPERATOR(pg_catalog.=) 'd'::pg_catalog."char"`
 
-// advisoryLocks stand for the functions that lock numbers: an agent's are others than the owner's and those of agents with
-// other attributes.
+// advisoryLocks returns stand-ins for the functions that lock numbers. The locks of an agent differ from those of the
+// owner, and from those of agents with other attributes.
 func advisoryLocks() (out []ShadowFunctionSpec) {
 	for _, f := range []struct{ name, returns string }{
 		{"pg_advisory_lock", "void"}, {"pg_advisory_lock_shared", "void"}, {"pg_advisory_xact_lock", "void"},
@@ -213,8 +218,9 @@ func advisoryLocks() (out []ShadowFunctionSpec) {
 	return out
 }
 
-// drawnNumbers stand for the functions that tell which number a session has drawn: of sequences that number columns which
-// agents see and write. A name of any other sequence is as one from which nothing was drawn.
+// drawnNumbers are stand-ins for the functions that tell which number a session has drawn from a sequence. They answer
+// for sequences that number columns which agents see and write. For the name of any other sequence they answer as if
+// nothing was drawn from it.
 var drawnNumbers = []ShadowFunctionSpec{
 	{Name: "currval", Args: []string{text}, Returns: bigint, Volatile: true,
 		Query: "SELECT pgconsent_signed.number_or_error(pgconsent_signed.drawn_number(pgconsent_signed.sequence_named($1)))"},
@@ -224,24 +230,26 @@ var drawnNumbers = []ShadowFunctionSpec{
 		Query: "SELECT pgconsent_signed.number_or_error(pgconsent_signed.last_number())"},
 }
 
-// InformationFunction is the function that a call of one of information_schema becomes. False: agents may not call it.
+// InformationFunction returns the function that statements call in place of one of information_schema. The second
+// result is false if agents may not call it.
 func InformationFunction(name string) (Name, bool) {
-	for _, f := range informationSchema {
+	for _, f := range informationSchemaFunctions {
 		if f.Name == name {
 			return Name{ShadowSchema, name}, true
 		}
 	}
-	return Name{"information_schema", name}, slices.Contains(calculating, name)
+	return Name{"information_schema", name}, slices.Contains(calculatingFunctions, name)
 }
 
-// calculating are the functions of information_schema that read nothing but their arguments.
-var calculating = []string{"_pg_expandarray", "_pg_char_max_length", "_pg_char_octet_length", "_pg_numeric_precision",
+// calculatingFunctions are the functions of information_schema that read nothing but their arguments.
+var calculatingFunctions = []string{"_pg_expandarray", "_pg_char_max_length", "_pg_char_octet_length",
+	"_pg_numeric_precision",
 	"_pg_numeric_precision_radix", "_pg_numeric_scale", "_pg_datetime_precision", "_pg_interval_type"}
 
 var shadowFunctionNames = func() map[string]bool {
 	set := map[string]bool{}
 	for _, f := range shadowFunctions {
-		if !f.OriginalToo && !f.InformationSchema {
+		if !f.MayCallOriginal && !f.InformationSchema {
 			set[f.Name] = true
 		}
 	}

@@ -2,9 +2,10 @@ package catalog
 
 import "maps"
 
-// information is the part of information_schema that agents see. The original views already leave out what the role has
-// no right on; what they leave out of keys for a role that may only read is put back, since clients draw schemas from it.
-var information = []Shadow{
+// informationShadows are the shadows of the views of information_schema that agents see. The original views already
+// leave out objects on which the role has no right. Keys, which they leave out for a role that may only read, are
+// shown, since clients draw schemas from them.
+var informationShadows = []Shadow{
 	{
 		Source: infoSchema("tables"),
 		Where:  shownNames("t.table_schema", "t.table_name"),
@@ -23,7 +24,7 @@ var information = []Shadow{
 				`THEN 'NO' ELSE 'YES' END::information_schema.yes_or_no`,
 		}),
 		On: readsTable,
-		Set: map[string]string{
+		ReplacedColumns: map[string]string{
 			"column_default": `CASE WHEN (t.table_schema, t.table_name, t.column_name) NOT IN ` +
 				`(SELECT h.nspname, h.relname, h.attname FROM pgconsent.narrowed_columns() AS h)
     AND ` + plainDefault("t.column_default::pg_catalog.text") + " THEN t.column_default END::information_schema.character_data",
@@ -61,8 +62,8 @@ var information = []Shadow{
 FROM pgconsent_catalog.pg_namespace AS n`,
 	},
 	{
-		// As in the original without those of identity columns, which it leaves out, but of all that agents see: they have
-		// rights on few.
+		// Like the original, this leaves out the sequences of identity columns. It shows all other sequences that agents see,
+		// though they have rights on few.
 		Source: infoSchema("sequences"),
 		Query: `SELECT pg_catalog.current_database()::information_schema.sql_identifier AS sequence_catalog,
   n.nspname::information_schema.sql_identifier AS sequence_schema,
@@ -80,7 +81,7 @@ WHERE NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend AS d WHERE d.classid OPERAT
   AND d.objid OPERATOR(pg_catalog.=) c.oid AND d.deptype OPERATOR(pg_catalog.=) 'i'::pg_catalog."char")`,
 	},
 	{
-		// The original leaves out views on which the role has no right, and agents have theirs on copies.
+		// The original leaves out views on which the role has no right, and agents have their rights on copies.
 		Source: infoSchema("views"),
 		Query: `SELECT pg_catalog.current_database()::information_schema.sql_identifier AS table_catalog,
   n.nspname::information_schema.sql_identifier AS table_schema,
@@ -196,11 +197,11 @@ WHERE c.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog."char"`,
 		Source: infoSchema("parameters"),
 		Where: "(t.specific_schema, t.specific_name) IN (SELECT r.specific_schema, r.specific_name FROM " +
 			"pgconsent_catalog.is_routines AS r)",
-		Set: map[string]string{"parameter_default": "NULL::information_schema.character_data"},
+		ReplacedColumns: map[string]string{"parameter_default": "NULL::information_schema.character_data"},
 	},
 	{
 		Source: infoSchema("domains"), Where: "t.domain_schema::pg_catalog.text" + notOurs,
-		Set: map[string]string{"domain_default": "NULL::information_schema.character_data"},
+		ReplacedColumns: map[string]string{"domain_default": "NULL::information_schema.character_data"},
 	},
 	{Source: infoSchema("enabled_roles")},
 	{Source: infoSchema("applicable_roles")},
@@ -209,15 +210,15 @@ WHERE c.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog."char"`,
 	{Source: infoSchema("information_schema_catalog_name")},
 }
 
-// readAs puts the relation's name in the place of the view's.
-func readAs(others map[string]string) map[string]string {
+// withRelationNames returns the columns with the name of the relation in place of the view's name.
+func withRelationNames(others map[string]string) map[string]string {
 	set := map[string]string{"table_schema": readsSchema, "table_name": readsName}
 	maps.Copy(set, others)
 	return set
 }
 
-// grantor is the relation's owner, not the view's.
-var grantor = map[string]string{"grantor": "r.owner::information_schema.sql_identifier"}
+// grantorColumn is the column that shows the relation's owner, in place of the view's owner, as the grantor.
+var grantorColumn = map[string]string{"grantor": "r.owner::information_schema.sql_identifier"}
 
 const (
 	readsSchema = "r.nspname::information_schema.sql_identifier"
@@ -227,7 +228,8 @@ const (
 	knownColumn = " AND (t.table_schema, t.table_name, t.column_name) NOT IN (" +
 		"SELECT w.nspname, w.relname, w.attname FROM pgconsent.waiting_columns() AS w)"
 
-	// constraintFrom reads the shadow: only constraints between relations that show.
+	// constraintFrom is a FROM clause that reads the shadow of pg_constraint, which has only constraints between shown
+	// relations.
 	constraintFrom = `FROM pgconsent_catalog.pg_constraint AS c
 JOIN pg_catalog.pg_namespace AS cn ON cn.oid OPERATOR(pg_catalog.=) c.connamespace
 JOIN pg_catalog.pg_class AS r ON r.oid OPERATOR(pg_catalog.=) c.conrelid

@@ -103,7 +103,7 @@ func shownDependent(class, object, column string) string {
 		isShownConstraint("k") + ") IS TRUE)"
 }
 
-// IsOwnSchema tells whether a schema is one of those that migrate makes, which no agent sees.
+// IsOwnSchema tells whether a schema is one of pgconsent's own, which agents do not see.
 func IsOwnSchema(name string) bool {
 	return name == "pgconsent" || name == "pgconsent_signed" || name == "pgconsent_catalog" || name == "pgconsent_rows"
 }
@@ -111,15 +111,16 @@ func IsOwnSchema(name string) bool {
 func pgCatalog(relation string) Name  { return Name{"pg_catalog", relation} }
 func infoSchema(relation string) Name { return Name{"information_schema", relation} }
 
-// shadows is the closed list: a catalog relation that is not here is refused.
-var shadows = slices.Concat(filtered, information, whole(
-	// Catalogs that hold names and wiring of types, operators and languages, the same in every database but for
-	// extensions.
+// allShadows are all shadows. Agents may not read a catalog that is not listed here.
+var allShadows = slices.Concat(filteredShadows, informationShadows, whole(
+	// Catalogs that contain names and properties of types, operators and languages. They are the same in every database,
+	// apart from extensions.
 	"pg_aggregate", "pg_am", "pg_amop", "pg_amproc", "pg_cast", "pg_collation", "pg_conversion", "pg_language",
 	"pg_opclass", "pg_operator", "pg_opfamily", "pg_tablespace", "pg_timezone_abbrevs", "pg_timezone_names",
 	"pg_transform", "pg_ts_config", "pg_ts_config_map", "pg_ts_dict", "pg_ts_parser", "pg_ts_template",
 ), empty(pgCatalog,
-	// Catalogs that clients join with, and whose content is free text, the rights of others, statistics or activity.
+	// Catalogs that clients use in joins, and whose content is free text, the rights of other roles, statistics or
+	// activity.
 	"pg_auth_members", "pg_db_role_setting", "pg_default_acl", "pg_description", "pg_event_trigger",
 	"pg_foreign_data_wrapper", "pg_foreign_server", "pg_foreign_table", "pg_init_privs", "pg_largeobject_metadata",
 	"pg_locks", "pg_parameter_acl", "pg_policies", "pg_policy", "pg_prepared_xacts", "pg_publication",
@@ -134,8 +135,8 @@ var shadows = slices.Concat(filtered, information, whole(
 	"view_column_usage", "view_routine_usage", "view_table_usage",
 ))
 
-// filtered are the catalogs of which a part shows.
-var filtered = []Shadow{
+// filteredShadows are shadows of the catalogs of which a part shows.
+var filteredShadows = []Shadow{
 	{
 		Source: pgCatalog("pg_class"), Where: "(" + isOfEverybody("t") + " OR " + isListed("t.oid") + ") IS TRUE",
 		Keep: []string{
@@ -143,8 +144,8 @@ var filtered = []Shadow{
 			"relisshared", "relpersistence", "relkind", "relnatts", "relhassubclass", "relispopulated", "relreplident",
 			"relispartition", "reloptions",
 		},
-		// Estimates and files tell of hidden rows; flags must agree with the catalogs that are empty here.
-		Set: map[string]string{
+		// Estimates and files tell about hidden rows; flags must agree with the catalogs that are empty here.
+		ReplacedColumns: map[string]string{
 			"relfilenode": "0::pg_catalog.oid", "relpages": "0::pg_catalog.int4", "reltuples": "(-1)::pg_catalog.float4",
 			"relallvisible": "0::pg_catalog.int4", "reltoastrelid": "0::pg_catalog.oid", "relchecks": "0::pg_catalog.int2",
 			"relhasrules": "false", "relhastriggers": hasForeignKeys, "relrowsecurity": "false", "relforcerowsecurity": "false",
@@ -158,10 +159,10 @@ var filtered = []Shadow{
 			"attbyval", "attalign", "attstorage", "attcompression", "attnotnull", "atthasdef", "attidentity", "attgenerated",
 			"attisdropped", "attislocal", "attinhcount", "attcollation",
 		},
-		Set: map[string]string{
+		ReplacedColumns: map[string]string{
 			"atthasmissing": "false",
-			"atttypid":      masked("atttypid"),
-			"atttypmod":     masked("atttypmod"),
+			"atttypid":      maskedAttribute("atttypid"),
+			"atttypmod":     maskedAttribute("atttypmod"),
 			"attnotnull":    "t.attnotnull AND NOT " + maskedColumn,
 		},
 	},
@@ -180,7 +181,7 @@ var filtered = []Shadow{
 			"indisexclusion", "indimmediate", "indisclustered", "indisvalid", "indisready", "indislive", "indisreplident",
 			"indkey", "indcollation", "indclass", "indoption",
 		},
-		Set: map[string]string{"indcheckxmin": "false"},
+		ReplacedColumns: map[string]string{"indcheckxmin": "false"},
 	},
 	{
 		Source: pgCatalog("pg_constraint"),
@@ -219,13 +220,13 @@ var filtered = []Shadow{
 	},
 	{
 		Source: pgCatalog("pg_depend"),
-		// Of constraints, whose keys and indexes drivers find here.
+		// Rows about constraints, whose keys and indexes drivers look for here.
 		Where: shownDependent("t.classid", "t.objid", "t.objsubid") + " AND " +
 			shownDependent("t.refclassid", "t.refobjid", "t.refobjsubid"),
 	},
 	{
-		Source: pgCatalog("pg_extension"),
-		Keep:   []string{"oid", "extname", "extowner", "extnamespace", "extrelocatable", "extversion"},
+		Source:      pgCatalog("pg_extension"),
+		KeptColumns: []string{"oid", "extname", "extowner", "extnamespace", "extrelocatable", "extversion"},
 	},
 	{Source: pgCatalog("pg_inherits"), Where: shownRelation("t.inhrelid") + " AND " + shownRelation("t.inhparent")},
 	{
@@ -235,25 +236,27 @@ var filtered = []Shadow{
 	{
 		Source: pgCatalog("pg_database"),
 		Where:  "t.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()",
-		Keep: []string{
+		KeptColumns: []string{
 			"oid", "datname", "datdba", "encoding", "datlocprovider", "datistemplate", "datallowconn", "datconnlimit",
 			"dattablespace", "datcollate", "datctype", "daticulocale", "daticurules", "datlocale", "datcollversion",
 		},
 	},
 	{
 		Source: pgCatalog("pg_roles"),
-		Keep: []string{
+		KeptColumns: []string{
 			"oid", "rolname", "rolsuper", "rolinherit", "rolcreaterole", "rolcreatedb", "rolcanlogin", "rolreplication",
 			"rolbypassrls",
 		},
-		Set: map[string]string{"rolconnlimit": "(-1)::pg_catalog.int4", "rolpassword": "'********'::pg_catalog.text"},
+		ReplacedColumns: map[string]string{"rolconnlimit": "(-1)::pg_catalog.int4",
+			"rolpassword": "'********'::pg_catalog.text"},
 	},
 	{
-		Source: pgCatalog("pg_user"), Keep: []string{"usename", "usesysid", "usecreatedb", "usesuper", "userepl", "usebypassrls"},
-		Set: map[string]string{"passwd": "'********'::pg_catalog.text"},
+		Source: pgCatalog("pg_user"), KeptColumns: []string{"usename", "usesysid", "usecreatedb", "usesuper", "userepl",
+			"usebypassrls"},
+		ReplacedColumns: map[string]string{"passwd": "'********'::pg_catalog.text"},
 	},
 	{
-		Source: pgCatalog("pg_settings"), Where: shownSetting("t.name"),
+		Source: pgCatalog("pg_settings"), Where: isShownSetting("t.name"),
 	},
 	{
 		Source: pgCatalog("pg_tables"),
@@ -296,14 +299,14 @@ WHERE ` + shownRelation("i.oid"),
 	},
 }
 
-// relationsOfKind are the relations c of a kind that agents see, and their schemas n.
+// relationsOfKind returns a FROM clause of the relations c of a kind that agents see, and their schemas n.
 func relationsOfKind(kind string) string {
 	return `
 FROM pgconsent_catalog.pg_class AS c JOIN pgconsent_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
 WHERE c.relkind OPERATOR(pg_catalog.=) '` + kind + `'::pg_catalog."char"`
 }
 
-// shownSequences are the sequences c that agents see, with what is fixed of them as s, and their schemas n.
+// shownSequences is a FROM clause of the sequences c that agents see, their fixed properties s, and their schemas n.
 const shownSequences = `
 FROM pgconsent_catalog.pg_sequence AS s JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) s.seqrelid
 JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace`
@@ -331,17 +334,18 @@ func empty(in func(string) Name, relations ...string) []Shadow {
 	return out
 }
 
-// shownSetting is a condition on the name of a setting: a name with a dot is somebody's own setting, the sealed session
-// is one, and some are set for statements that get a hardened plan.
-func shownSetting(name string) string {
+// isShownSetting returns the condition that agents may see a setting with this name. A name with a dot belongs to an
+// extension or application; the sealed session has such a setting, and some are set for statements that get a hardened
+// plan.
+func isShownSetting(name string) string {
 	return "pg_catalog.strpos(" + name + ", '.') OPERATOR(pg_catalog.=) 0 AND pg_catalog.lower(" + name +
 		` COLLATE pg_catalog."C") OPERATOR(pg_catalog.<>) ALL (ARRAY['cpu_operator_cost', 'enable_bitmapscan', 'plan_cache_mode'])`
 }
 
-// plainDefault is a condition on the text of a default: that it is a number or one word, or says nothing but the time
-// or a random number. Mappers send these themselves, so that they have to know them; others are expressions, or text
-// that may quote somebody.
-func plainDefault(text string) string {
+// isPlainDefault returns the condition that the text of a default is a number, one word, the time or a random number.
+// Object mappers send such defaults themselves, so they have to know them. Other defaults are expressions, or text that
+// may quote somebody.
+func isPlainDefault(text string) string {
 	const (
 		value = `(\'[A-Za-z0-9_.:{}+-]{0,40}\'|\'\[\]\'|-?[0-9]+(\.[0-9]+)?|\([0-9.-]+\)|true|false|NULL|ARRAY\[\])`
 		cast  = `(::[a-z][a-z0-9_ ]*(\([0-9,]+\))?[a-z ]*(\[\])*)*`

@@ -8,65 +8,67 @@ import (
 	"strings"
 )
 
-// Spec is the content of a snapshot, as it is read from a server or written down by a test.
+// Spec is the content of a snapshot, as it is read from a server or written in a test.
 type Spec struct {
 	Database      string
-	ServerVersion int      // server_version_num: 150018
-	SearchPath    []string // pinned, without pg_catalog, which is always first
+	ServerVersion int      // the server's version, as in server_version_num: 150018
+	SearchPath    []string // the pinned search path without pg_catalog, which is always first
 
-	Relations []*Relation // all but indexes and TOAST tables; also pg_catalog and information_schema
-	Indexes   []*Indexed  // all but those of TOAST tables
-	Functions []*Function // outside pg_catalog and information_schema
-	Types     []*Type     // all, also pg_catalog
-	Operators []*Operator // outside pg_catalog
-	Casts     []*Cast     // casts by functions outside pg_catalog
+	// all relations but indexes and TOAST tables, including those of pg_catalog and information_schema
+	Relations []*Relation
+	Indexes   []*NamedIndex // all indexes but those of TOAST tables
+	Functions []*Function   // the functions outside pg_catalog and information_schema
+	Types     []*Type       // all types, including those of pg_catalog
+	Operators []*Operator   // the operators outside pg_catalog
+	Casts     []*Cast       // the casts by functions outside pg_catalog
 
-	Collations map[uint32][]string // collations of types outside pg_catalog: see Snapshot.Collations
+	Collations map[uint32][]string // the collations of types outside pg_catalog, by OID: see [Snapshot.Collations]
 
-	CatalogFunctions    map[string]bool // names in pg_catalog
-	CatalogOperators    map[string]bool // names in pg_catalog
-	InfoSchemaFunctions map[string]bool // names in information_schema
+	CatalogFunctions    map[string]bool // the names of functions in pg_catalog
+	CatalogOperators    map[string]bool // the names of operators in pg_catalog
+	InfoSchemaFunctions map[string]bool // the names of functions in information_schema
 
-	Extensions []string // installed, sorted
+	Extensions []string // the names of the installed extensions, sorted
 }
 
-// Snapshot answers questions about names. It is immutable: a caller must not change what it returns.
+// Snapshot answers questions about the objects of a database. It is immutable: callers must not change what its methods
+// return.
 type Snapshot struct {
 	spec      Spec
 	version   string
 	relations map[Name]*Relation
-	indexes   map[Name]*Indexed
+	indexes   map[Name]*NamedIndex
 	functions map[Name][]*Function
 	types     map[Name][]*Type
 	operators map[Name][]*Operator
 
-	typesByOID     map[uint32]*Type
-	functionsByOID map[uint32]*Function
-	castsTo        map[uint32][]*Cast
-	pointedTo      map[Name][]*Relation
-	plainTypes     map[uint32]bool // types for which PostgreSQL runs no code of the owner
+	typesByOID      map[uint32]*Type
+	functionsByOID  map[uint32]*Function
+	castsTo         map[uint32][]*Cast
+	referringTables map[Name][]*Relation
+	nativeTypes     map[uint32]bool // the types for which PostgreSQL runs no code of the owner
 }
 
-// NewSnapshot takes over spec and what it points to.
+// NewSnapshot returns a snapshot with the content spec, which the caller must not change any more.
 func NewSnapshot(spec Spec) *Snapshot {
 	s := &Snapshot{
 		spec:      spec,
 		relations: make(map[Name]*Relation, len(spec.Relations)),
-		indexes:   make(map[Name]*Indexed, len(spec.Indexes)),
+		indexes:   make(map[Name]*NamedIndex, len(spec.Indexes)),
 		functions: make(map[Name][]*Function, len(spec.Functions)),
 		types:     make(map[Name][]*Type, len(spec.Types)),
 		operators: make(map[Name][]*Operator, len(spec.Operators)),
 
-		typesByOID:     make(map[uint32]*Type, len(spec.Types)),
-		functionsByOID: make(map[uint32]*Function, len(spec.Functions)),
-		castsTo:        map[uint32][]*Cast{},
-		pointedTo:      map[Name][]*Relation{},
+		typesByOID:      make(map[uint32]*Type, len(spec.Types)),
+		functionsByOID:  make(map[uint32]*Function, len(spec.Functions)),
+		castsTo:         map[uint32][]*Cast{},
+		referringTables: map[Name][]*Relation{},
 	}
 	for _, r := range spec.Relations {
 		s.relations[r.Name] = r
 		for _, k := range r.ForeignKeys {
-			if !slices.Contains(s.pointedTo[k.Target], r) {
-				s.pointedTo[k.Target] = append(s.pointedTo[k.Target], r)
+			if !slices.Contains(s.referringTables[k.Target], r) {
+				s.referringTables[k.Target] = append(s.referringTables[k.Target], r)
 			}
 		}
 	}
@@ -87,18 +89,18 @@ func NewSnapshot(spec Spec) *Snapshot {
 	for _, c := range spec.Casts {
 		s.castsTo[c.Target] = append(s.castsTo[c.Target], c)
 	}
-	s.plainTypes = make(map[uint32]bool, len(spec.Types))
+	s.nativeTypes = make(map[uint32]bool, len(spec.Types))
 	for _, t := range spec.Types {
-		s.plainTypes[t.OID] = !s.runs(t.OID, maxDepth)
+		s.nativeTypes[t.OID] = !s.typeRunsUserCode(t.OID, maxTypeDepth)
 	}
 	s.version = spec.hash()
 	return s
 }
 
-// Without returns the snapshot without some columns of tables, by the tables' OIDs; indexes and foreign keys may still
-// name them. A table keeps its columns, and is among those returned, where one of these decides with others how rows
-// may be written. The snapshot is s where there is nothing to leave out.
-func (s *Snapshot) Without(columns map[uint32][]string) (less *Snapshot, keep []Name) {
+// WithoutColumns returns the snapshot without some columns of tables, by the tables' OIDs; indexes and foreign keys may
+// still name them. A table keeps its columns, and is among those returned, where one of these decides with others how
+// rows may be written. The snapshot is s where there is nothing to leave out.
+func (s *Snapshot) WithoutColumns(columns map[uint32][]string) (less *Snapshot, keep []Name) {
 	spec, found := s.spec, false
 	spec.Relations = slices.Clone(s.spec.Relations)
 	for i, r := range spec.Relations {
@@ -106,15 +108,15 @@ func (s *Snapshot) Without(columns map[uint32][]string) (less *Snapshot, keep []
 		if len(names) == 0 {
 			continue
 		}
-		if slices.ContainsFunc(names, r.entangled) {
+		if slices.ContainsFunc(names, r.isEntangled) {
 			keep = append(keep, r.Name)
 			continue
 		}
 		known := *r
-		known.Columns, known.Waiting = nil, nil
+		known.Columns, known.WaitingColumns = nil, nil
 		for _, c := range r.Columns {
 			if slices.Contains(names, c.Name) {
-				known.Waiting, found = append(known.Waiting, c.Name), true
+				known.WaitingColumns, found = append(known.WaitingColumns, c.Name), true
 			} else {
 				known.Columns = append(known.Columns, c)
 			}
@@ -128,28 +130,29 @@ func (s *Snapshot) Without(columns map[uint32][]string) (less *Snapshot, keep []
 	return NewSnapshot(spec), keep
 }
 
-// entangled tells whether a column is generated, or a key, a check, a partition or something computed goes by it and by
-// more, or by a value that rows get without being given one.
-func (r *Relation) entangled(name string) bool {
+// isEntangled tells whether a column is generated, or a key, check, partition or computation depends on it together
+// with other columns, or on a value that rows get when none is given.
+func (r *Relation) isEntangled(name string) bool {
 	c := r.Column(name)
 	reads := func(columns []string) bool { return slices.Contains(columns, name) }
 	return c != nil && (c.Generated || c.Virtual) || reads(r.PrimaryKey) || reads(r.PartitionBy) ||
 		slices.ContainsFunc(r.CheckedTogether, reads) ||
-		slices.ContainsFunc(r.Rechecked, reads) ||
-		slices.ContainsFunc(r.Computed, func(of Computed) bool { return reads(of.Columns) }) ||
-		slices.ContainsFunc(r.Compared, func(of Compared) bool {
+		slices.ContainsFunc(r.RecheckedColumns, reads) ||
+		slices.ContainsFunc(r.Computations, func(of Computation) bool { return reads(of.Columns) }) ||
+		slices.ContainsFunc(r.FallibleIndexes, func(of FallibleIndex) bool {
 			return slices.ContainsFunc(of.Keys, func(k IndexKey) bool { return reads(k.Columns) })
 		}) ||
 		slices.ContainsFunc(r.Unique, func(k Key) bool {
 			return (reads(k.Columns) || reads(k.WhereColumns)) &&
-				(len(k.Columns) > 1 || !reads(k.NullsDistinct) || k.Where != "" || c == nil || c.Default != "" || c.Identity != "")
+				(len(k.Columns) > 1 || !reads(k.NullsDistinctColumns) || k.Where != "" || c == nil || c.Default != "" ||
+					c.Identity != "")
 		})
 }
 
-// hash is over the content in an order that does not depend on the order of the slices.
+// hash returns a hash of the content that does not depend on the order of the slices.
 func (spec Spec) hash() string {
 	spec.Relations = sorted(spec.Relations, func(r *Relation) (Name, uint32) { return r.Name, r.OID })
-	spec.Indexes = sorted(spec.Indexes, func(i *Indexed) (Name, uint32) { return i.Name, 0 })
+	spec.Indexes = sorted(spec.Indexes, func(i *NamedIndex) (Name, uint32) { return i.Name, 0 })
 	spec.Functions = sorted(spec.Functions, func(f *Function) (Name, uint32) { return f.Name, f.OID })
 	spec.Types = sorted(spec.Types, func(t *Type) (Name, uint32) { return t.Name, t.OID })
 	spec.Operators = sorted(spec.Operators, func(o *Operator) (Name, uint32) { return o.Name, 0 })
@@ -177,44 +180,44 @@ func sorted[T any](in []T, key func(T) (Name, uint32)) []T {
 	return out
 }
 
-// Version identifies the content: two snapshots with one version answer every question alike.
+// Version returns a hash of the content: two snapshots with the same version answer every question alike.
 func (s *Snapshot) Version() string { return s.version }
 
-// Database is the name of the database on the server.
+// Database returns the name of the database on the server.
 func (s *Snapshot) Database() string { return s.spec.Database }
 
-// ServerVersion is server_version_num.
+// ServerVersion returns the server's version, as in server_version_num.
 func (s *Snapshot) ServerVersion() int { return s.spec.ServerVersion }
 
-// SearchPath is the pinned path without pg_catalog, which is first.
+// SearchPath returns the pinned path without pg_catalog, which is first.
 func (s *Snapshot) SearchPath() []string { return slices.Clone(s.spec.SearchPath) }
 
-// Relation returns the relation of exactly that name.
+// Relation returns the relation with exactly this name.
 func (s *Snapshot) Relation(n Name) (*Relation, bool) {
 	r, ok := s.relations[n]
 	return r, ok
 }
 
-// PointingTo returns the relations that have a foreign key to that one.
-func (s *Snapshot) PointingTo(n Name) []*Relation { return s.pointedTo[n] }
+// ReferringTo returns the relations that have a foreign key to the named relation.
+func (s *Snapshot) ReferringTo(n Name) []*Relation { return s.referringTables[n] }
 
 // Relations returns every relation, sorted by name.
 func (s *Snapshot) Relations() []*Relation {
 	return sorted(s.spec.Relations, func(r *Relation) (Name, uint32) { return r.Name, r.OID })
 }
 
-// Functions returns every function outside pg_catalog and information_schema, sorted by name.
+// Functions returns all functions outside pg_catalog and information_schema, sorted by name.
 func (s *Snapshot) Functions() []*Function {
 	return sorted(s.spec.Functions, func(f *Function) (Name, uint32) { return f.Name, f.OID })
 }
 
-// Operators returns every operator outside pg_catalog, sorted by name.
+// Operators returns all operators outside pg_catalog, sorted by name.
 func (s *Snapshot) Operators() []*Operator {
 	return sorted(s.spec.Operators, func(o *Operator) (Name, uint32) { return o.Name, 0 })
 }
 
-// ResolveRelation finds what a reference means: in the given schema, or with schema "" in pg_catalog and then along the
-// pinned search path.
+// ResolveRelation returns the relation that a reference means: in the given schema, or without a schema in pg_catalog
+// and then along the pinned search path.
 func (s *Snapshot) ResolveRelation(schema, name string) (Name, bool) {
 	for _, candidate := range s.schemas(schema) {
 		n := Name{candidate, name}
@@ -225,8 +228,8 @@ func (s *Snapshot) ResolveRelation(schema, name string) (Name, bool) {
 	return Name{}, false
 }
 
-// ResolveIndex finds the index that the name of a relation means, or nil.
-func (s *Snapshot) ResolveIndex(schema, name string) *Indexed {
+// ResolveIndex returns the index that a name means, or nil.
+func (s *Snapshot) ResolveIndex(schema, name string) *NamedIndex {
 	for _, candidate := range s.schemas(schema) {
 		n := Name{candidate, name}
 		if _, ok := s.relations[n]; ok {
@@ -239,7 +242,7 @@ func (s *Snapshot) ResolveIndex(schema, name string) *Indexed {
 	return nil
 }
 
-// FunctionsNamed returns every function outside pg_catalog that a call of that name could mean.
+// FunctionsNamed returns all functions outside pg_catalog that a call with this name could mean.
 func (s *Snapshot) FunctionsNamed(schema, name string) []*Function {
 	var out []*Function
 	for _, candidate := range s.schemas(schema) {
@@ -248,16 +251,16 @@ func (s *Snapshot) FunctionsNamed(schema, name string) []*Function {
 	return out
 }
 
-// HasCatalogFunction tells whether pg_catalog has a function of that name.
+// HasCatalogFunction tells whether pg_catalog has a function with this name.
 func (s *Snapshot) HasCatalogFunction(name string) bool { return s.spec.CatalogFunctions[name] }
 
-// HasInfoSchemaFunction tells whether information_schema has a function of that name.
+// HasInfoSchemaFunction tells whether information_schema has a function with this name.
 func (s *Snapshot) HasInfoSchemaFunction(name string) bool { return s.spec.InfoSchemaFunctions[name] }
 
 // HasExtension tells whether an extension is installed.
 func (s *Snapshot) HasExtension(name string) bool { return slices.Contains(s.spec.Extensions, name) }
 
-// TypesNamed returns every type that the name could mean, those of pg_catalog included.
+// TypesNamed returns all types that the name could mean, including those of pg_catalog.
 func (s *Snapshot) TypesNamed(schema, name string) []*Type {
 	var out []*Type
 	for _, candidate := range s.schemas(schema) {
@@ -266,11 +269,11 @@ func (s *Snapshot) TypesNamed(schema, name string) []*Type {
 	return out
 }
 
-// Collations returns the collations, other than the database's own, that a value of that type brings along: a domain's,
-// and those of whatever an array, a domain, a range or a row is made of.
+// Collations returns the collations, other than the database's own, that values of a type have: that of a domain, and
+// those of the parts of an array, a domain, a range or a row.
 func (s *Snapshot) Collations(oid uint32) []string { return s.spec.Collations[oid] }
 
-// TypeByOID returns the type of that OID, or nil.
+// TypeByOID returns the type with this OID, or nil.
 func (s *Snapshot) TypeByOID(oid uint32) *Type {
 	if oid == 0 {
 		return nil
@@ -278,13 +281,13 @@ func (s *Snapshot) TypeByOID(oid uint32) *Type {
 	return s.typesByOID[oid]
 }
 
-// FunctionByOID returns the function outside pg_catalog and information_schema of that OID, or nil.
+// FunctionByOID returns the function outside pg_catalog and information_schema with this OID, or nil.
 func (s *Snapshot) FunctionByOID(oid uint32) *Function { return s.functionsByOID[oid] }
 
 // CastsTo returns the casts to a type that run a function outside pg_catalog.
 func (s *Snapshot) CastsTo(oid uint32) []*Cast { return s.castsTo[oid] }
 
-// OperatorsNamed returns every operator outside pg_catalog that the name could mean.
+// OperatorsNamed returns all operators outside pg_catalog that the name could mean.
 func (s *Snapshot) OperatorsNamed(schema, name string) []*Operator {
 	var out []*Operator
 	for _, candidate := range s.schemas(schema) {
@@ -293,7 +296,7 @@ func (s *Snapshot) OperatorsNamed(schema, name string) []*Operator {
 	return out
 }
 
-// HasCatalogOperator tells whether pg_catalog has an operator of that name.
+// HasCatalogOperator tells whether pg_catalog has an operator with this name.
 func (s *Snapshot) HasCatalogOperator(name string) bool { return s.spec.CatalogOperators[name] }
 
 func (s *Snapshot) schemas(schema string) []string {

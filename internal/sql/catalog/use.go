@@ -1,16 +1,16 @@
 package catalog
 
-// A Use is a relation that a function of the application returns or takes rows of, or names in its body. A body that
-// PostgreSQL keeps parsed says which; of one that is a text it is what follows FROM, JOIN, INTO and UPDATE, as far as
-// one relation alone has that name.
-type Use struct {
-	Function Name
-	Relation Name
-	Takes    bool // rows of it are arguments
-	Writes   bool // its text says INSERT INTO, UPDATE or DELETE FROM
+// Use is a relation that a function of the application uses: it returns or takes rows of it, or names it in its body. A
+// body that PostgreSQL stores parsed says which relations it uses. In a body that is a text, they are the names that
+// follow FROM, JOIN, INTO and UPDATE, if only one relation has the name.
+type FunctionUse struct {
+	Function  Name
+	Relation  Name
+	TakesRows bool // rows of the relation are arguments of the function
+	Writes    bool // the body contains INSERT INTO, UPDATE or DELETE FROM
 }
 
-// A Trigger runs a function with the rights of whoever changes a row: it is not SECURITY DEFINER.
+// Trigger is a trigger whose function runs with the rights of the role that changes a row: it is not SECURITY DEFINER.
 type Trigger struct {
 	Name                   string
 	Relation               Name
@@ -18,8 +18,8 @@ type Trigger struct {
 	Insert, Update, Delete bool
 }
 
-// A Default is a column's default that calls a function that is SECURITY DEFINER.
-type Default struct {
+// DefinerDefault is the default of a column that calls a SECURITY DEFINER function.
+type DefinerDefault struct {
 	Relation Name
 	Column   string
 	Function string

@@ -2,10 +2,10 @@ package sqlstate
 
 import "errors"
 
-// LoginFailed is the error of a connection of pgconsent to the database server, as role, that could not be had: 53300
-// where the server has no room for it, which is over as soon as somebody leaves, else 08006. The message says nothing
-// of the cause, which is for the log.
-func LoginFailed(role string, cause error) *Error {
+// LoginFailedError returns the error for a failed connection of pgconsent, as role, to the database server. The code is
+// 53300 if the server has no room for a further connection, which ends as soon as another client leaves, and otherwise
+// 08006. The message says nothing of the cause, which is for the log.
+func LoginFailedError(role string, cause error) *Error {
 	var server interface{ SQLState() string }
 	if errors.As(cause, &server) && Code(server.SQLState()) == TooManyConnections {
 		return New(TooManyConnections, ReasonUpstream, "the database server has no connection to spare for %s", role).

@@ -20,7 +20,7 @@ func TestLoginFailed(t *testing.T) {
 		{fmt.Errorf("connect: %w", fromServer("28P01")), ConnectionFailure},
 		{errors.New("no route to host"), ConnectionFailure},
 	} {
-		if e := LoginFailed("pgconsent_control", c.cause); e.Code != c.want || !errors.Is(e, c.cause) {
+		if e := LoginFailedError("pgconsent_control", c.cause); e.Code != c.want || !errors.Is(e, c.cause) {
 			t.Errorf("%v: %v", c.cause, e)
 		}
 	}

@@ -53,7 +53,7 @@ const (
 	TransactionTimeout           Code = "25P04"
 	ConfigFileError              Code = "F0000"
 
-	// Consent: class PC, where the number is the status that HTTP gives.
+	// The class PC is for consent. The number is the status that HTTP returns.
 	ConsentNotFound   Code = "PC404"
 	ConsentConflict   Code = "PC409"
 	ConsentExpired    Code = "PC410"
@@ -62,68 +62,68 @@ const (
 	ConsentClock      Code = "PC503"
 )
 
-// Reason is the bounded class of a refusal: the label of metrics and the word in the audit.
+// Reason is the class of a refusal, one of a fixed set. Metrics have it as a label, and audit records as a word.
 type Reason string
 
-// Every reason there is.
+// All reasons for a refusal.
 const (
-	ReasonNone        Reason = ""            // not a refusal
-	ReasonSyntax      Reason = "syntax"      // the parser does not know the text
-	ReasonBounds      Reason = "bounds"      // too long, too deep, NUL, not UTF-8
-	ReasonStatement   Reason = "statement"   // a statement kind agents may not send
-	ReasonConstruct   Reason = "construct"   // a node, clause or option that is not allowed
-	ReasonRelation    Reason = "relation"    // a relation without policy, or one that may not be read
-	ReasonColumn      Reason = "column"      // a system column, or a column out of reach
-	ReasonFunction    Reason = "function"    // a function, operator or type off the allowlist
-	ReasonSetting     Reason = "setting"     // a setting off the allowlist, or a pinned one
-	ReasonTransaction Reason = "transaction" // an isolation level or transaction option
-	ReasonProof       Reason = "proof"       // the spliced text did not parse to the intended tree
+	ReasonNone        Reason = ""            // there was no refusal
+	ReasonSyntax      Reason = "syntax"      // the parser does not know the syntax of the text
+	ReasonBounds      Reason = "bounds"      // the text is too long or too deeply nested, has a NUL, or is not UTF-8
+	ReasonStatement   Reason = "statement"   // agents may not send a statement of this kind
+	ReasonConstruct   Reason = "construct"   // agents may not use a node, clause or option
+	ReasonRelation    Reason = "relation"    // the policy does not list a relation, or agents may not read it
+	ReasonColumn      Reason = "column"      // agents may not use a system column, or a column is hidden
+	ReasonFunction    Reason = "function"    // a function, operator or type is not on the list
+	ReasonSetting     Reason = "setting"     // a setting is not on the list, or is pinned
+	ReasonTransaction Reason = "transaction" // agents may not use an isolation level or transaction option
+	ReasonProof       Reason = "proof"       // the edited text did not parse into the intended tree
 	ReasonContract    Reason = "contract"    // a contract of the policy does not allow the statement in this session
-	ReasonStale       Reason = "stale"       // policy or catalog changed under a prepared statement
-	ReasonLimit       Reason = "limit"       // a rate or a size of the policy is used up
-	ReasonAudit       Reason = "audit"       // the record could not be written
-	ReasonProtocol    Reason = "protocol"    // a message agents may not send
-	ReasonIdentity    Reason = "identity"    // no or wrong credential, no seal
-	ReasonUpstream    Reason = "upstream"    // the server failed
-	ReasonConsent     Reason = "consent"     // a change of consent that cannot be made
+	ReasonStale       Reason = "stale"       // the policy or the catalog has changed since a statement was prepared
+	ReasonLimit       Reason = "limit"       // a rate or a size that the policy permits is used up
+	ReasonAudit       Reason = "audit"       // the audit record could not be written
+	ReasonProtocol    Reason = "protocol"    // agents may not send a protocol message
+	ReasonIdentity    Reason = "identity"    // a credential is missing or wrong, or there is no seal
+	ReasonUpstream    Reason = "upstream"    // the server failed or cannot be reached
+	ReasonConsent     Reason = "consent"     // a change of consent cannot be made
 	ReasonInternal    Reason = "internal"    // anything else
 )
 
-// Error is what a client is told. The zero value is not usable; make one with [New].
+// Error is an error as a client gets it. The zero value is not usable; make one with [New].
 type Error struct {
 	Code     Code
 	Message  string
 	Detail   string
 	Hint     string
-	Position int    // 1-based, in characters of the client's text; 0: none
-	Reason   Reason // never sent to a client
-	Cause    error  // for the log only, never sent to a client
+	Position int    // the position, counted from 1, in characters of the client's text; 0: none
+	Reason   Reason // the class of the refusal, which is never sent to a client
+	Cause    error  // the cause, which is for the log and never sent to a client
 }
 
-// New makes an error; the message is for people who have not read the code.
+// New returns an error. Its message is for people who have not read the code.
 func New(code Code, reason Reason, format string, args ...any) *Error {
 	return &Error{Code: code, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// WithHint returns e with what to do about it.
+// WithHint returns the error with a hint that says what to do.
 func (e *Error) WithHint(format string, args ...any) *Error {
 	e.Hint = fmt.Sprintf(format, args...)
 	return e
 }
 
-// WithDetail returns e with a detail.
+// WithDetail returns the error with a detail.
 func (e *Error) WithDetail(format string, args ...any) *Error {
 	e.Detail = fmt.Sprintf(format, args...)
 	return e
 }
 
-// WithCause returns e with the cause that only the log sees.
+// WithCause returns the error with its cause, which only the log shows.
 func (e *Error) WithCause(err error) *Error {
 	e.Cause = err
 	return e
 }
 
-// At returns e with a position, 1-based in characters of the client's text.
+// At returns the error with a position, counted from 1, in characters of the client's text.
 func (e *Error) At(position int) *Error {
 	e.Position = position
 	return e
@@ -138,8 +138,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Cause }
 
-// From returns the *Error in err's chain, or an internal error with a fixed text whose cause is err. It returns nil for
-// nil.
+// From returns the *Error that err is or wraps, or else an internal error with a fixed text whose cause is err. It
+// returns nil for nil.
 func From(err error) *Error {
 	if err == nil {
 		return nil

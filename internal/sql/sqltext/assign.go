@@ -3,15 +3,15 @@ package sqltext
 // The parser copies the source of SET (a, b, …) = source for each column: parsing a text of 4 KB has taken 11 seconds.
 // copiedTokens computes from the tokens how much the parser would copy, so that a text is refused before it is parsed.
 
-// maxCopiedTokens is enough for a hundred columns from a row of 250 values.
+// maxCopiedTokens bounds the copied tokens. It is enough for a hundred columns from a row of 250 values.
 const maxCopiedTokens = 50_000
 
 // copiedTokens returns an upper bound of the tokens in all copies. A comparison of rows that follows a comma outside of
 // SET is counted as well, because its tokens look the same.
 func copiedTokens(tokens []Token) int {
-	// the number of the token that closes a parenthesis or bracket, by the token that opens it
+	// for each token that opens a parenthesis or bracket, the number of the token that closes it
 	closing := make([]int, len(tokens))
-	columns := map[int]int{} // the number of commas directly inside a parenthesis or bracket, by the token that opens it
+	columns := map[int]int{} // for each token that opens a parenthesis or bracket, the number of commas directly inside
 	var open []int
 	for i, t := range tokens {
 		switch t.Kind {

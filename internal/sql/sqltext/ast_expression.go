@@ -2,7 +2,7 @@ package sqltext
 
 import pg_query "github.com/pganalyze/pg_query_go/v5"
 
-// The enumerations of expressions.
+// The constants of enumerations in expressions.
 const (
 	OR_EXPR  = pg_query.BoolExprType_OR_EXPR
 	NOT_EXPR = pg_query.BoolExprType_NOT_EXPR

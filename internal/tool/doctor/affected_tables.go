@@ -14,7 +14,7 @@ import (
 // UnsafeTables is the error of [Check] where every unsafe finding is about certain tables: the rest of the database is
 // safe.
 type UnsafeTables struct {
-	Relations []uint32 // OIDs
+	Relations []uint32 // OIDs of the tables
 	Err       error
 }
 
@@ -23,8 +23,8 @@ func (e *UnsafeTables) Error() string { return e.Err.Error() }
 // Unwrap returns the error of [UnsafeError].
 func (e *UnsafeTables) Unwrap() error { return e.Err }
 
-// findEachTable is findEach for a query that also returns the OID of the table that a row is about.
-func (x *examination) findEachTable(ctx context.Context, f Finding, sql string, args ...any) ([]Finding, error) {
+// findEachWithTable is like findEach, for a query that also returns the OID of the table that a row is about.
+func (x *examination) findEachWithTable(ctx context.Context, f Finding, sql string, args ...any) ([]Finding, error) {
 	rows, err := x.conn.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
@@ -35,22 +35,22 @@ func (x *examination) findEachTable(ctx context.Context, f Finding, sql string, 
 		oid   uint32
 	)
 	_, err = pgx.ForEachRow(rows, []any{&name, &oid}, func() error {
-		one := Finding{f.ID, f.Severity, strings.ReplaceAll(f.What, "%s", name), strings.ReplaceAll(f.Fix, "%s", name)}
-		x.tablesOf[one] = append(x.tablesOf[one], oid)
+		one := Finding{f.ID, f.Severity, strings.ReplaceAll(f.Problem, "%s", name), strings.ReplaceAll(f.Fix, "%s", name)}
+		x.findingTables[one] = append(x.findingTables[one], oid)
 		found = append(found, one)
 		return nil
 	})
 	return found, err
 }
 
-// affectedTables are the tables that unsafe findings are about; none where a finding is about more than tables.
+// affectedTables returns the tables that unsafe findings are about; none where a finding is about more than tables.
 func (x *examination) affectedTables(found []Finding) []uint32 {
 	var out []uint32
 	for _, f := range found {
 		if f.Severity != Unsafe && f.Severity != Unknown {
 			continue
 		}
-		oids := x.tablesOf[f]
+		oids := x.findingTables[f]
 		if len(oids) == 0 {
 			return nil
 		}
@@ -59,15 +59,15 @@ func (x *examination) affectedTables(found []Finding) []uint32 {
 	return out
 }
 
-// tableOf is the table of the policy that a line of drift is about: one of its policies, columns or triggers, or a
-// view of pgconsent's over it; 0 if there is none, or there are several.
-func (x *examination) tableOf(drift string) uint32 {
+// tableOfDrift returns the table of the policy that a line of drift is about: one of its policies, columns or triggers,
+// or a view of pgconsent's over it; 0 if there is none, or there are several.
+func (x *examination) tableOfDrift(drift string) uint32 {
 	line := drift
 	for _, how := range []string{" is gone", " is changed", " is new"} {
 		line = strings.TrimSuffix(line, how)
 	}
 	var found uint32
-	for oid, table := range x.tables() {
+	for oid, table := range x.tableNames() {
 		name := table.String()
 		its := (strings.HasPrefix(line, "policy ") || strings.HasPrefix(line, "trigger ")) &&
 			strings.HasSuffix(line, " on "+name) ||
@@ -88,8 +88,8 @@ func (x *examination) tableOf(drift string) uint32 {
 	return found
 }
 
-// tables are the tables of the policy and the others that its rules read, by their OIDs.
-func (x *examination) tables() map[uint32]catalog.Name {
+// tableNames returns the tables of the policy and the others that its rules read, by their OIDs.
+func (x *examination) tableNames() map[uint32]catalog.Name {
 	out := map[uint32]catalog.Name{}
 	for _, r := range rls.PredicateTables(x.Policy) {
 		out[r.OID] = r.Name

@@ -8,7 +8,7 @@ import (
 
 // checkBuiltin finds objects in pg_catalog that are not PostgreSQL's own and that pgconsent's functions would call.
 func checkBuiltin(ctx context.Context, x *examination) ([]Finding, error) {
-	names, err := builtin.Planted(ctx, x.conn)
+	names, err := builtin.ReadPlantedObjects(ctx, x.conn)
 	if err != nil || len(names) == 0 {
 		return nil, err
 	}
@@ -25,7 +25,7 @@ func checkLeakproof(ctx context.Context, x *examination) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, err := builtin.Leakproof(ctx, x.conn, x.listedFunctions(), known)
+	names, err := builtin.ReadLeakproofFunctions(ctx, x.conn, x.listedFunctions(), known)
 	if err != nil || len(names) == 0 {
 		return nil, err
 	}

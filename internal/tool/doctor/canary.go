@@ -42,8 +42,8 @@ var canaryShapes = []string{
 		"OPERATOR(pg_catalog.=) 1",
 }
 
-// signedCanaryShapes are such statements for the signed path: an expression that would fail on the hidden row is
-// computed only on rows that were found.
+// signedCanaryShapes are statements of this kind for the signed path: an expression that would fail on the hidden row
+// is computed only on rows that were found.
 var signedCanaryShapes = []string{
 	"SELECT a.id FROM %s AS a JOIN %s AS b ON a.id OPERATOR(pg_catalog.=) b.id WHERE b.secret OPERATOR(pg_catalog.<>) ''",
 	"SELECT c.id FROM (SELECT * FROM %s AS c WHERE c.secret OPERATOR(pg_catalog.<>) '' OFFSET 0) AS c WHERE " +
@@ -104,7 +104,7 @@ func (p *probe) checkSignedPath(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return found, err
 	}
-	if _, err := p.sealAccepted(ctx, p.keys.Newest().Seal(p.claims(ctx))); err != nil {
+	if _, err := p.sealAccepted(ctx, p.keys.Newest().Seal(p.emptyClaims(ctx))); err != nil {
 		return found, err
 	}
 	var statements []string
@@ -153,7 +153,7 @@ func (p *probe) runCanary(ctx context.Context, relation string, hints []string,
 			statements = append(statements, hint+strings.ReplaceAll(shape, "%s", relation))
 		}
 	}
-	if _, err := p.sealAccepted(ctx, p.keys.Newest().Seal(p.claims(ctx))); err != nil {
+	if _, err := p.sealAccepted(ctx, p.keys.Newest().Seal(p.emptyClaims(ctx))); err != nil {
 		return err
 	}
 	for _, plan := range canaryPlans {

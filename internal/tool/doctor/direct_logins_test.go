@@ -30,8 +30,8 @@ func TestDirectLogins(t *testing.T) {
 		s.Owners = owners
 		out := ""
 		for _, f := range examine(t, db, s) {
-			if f.ID == "direct_login" && f.Severity == doctor.Warning && strings.HasPrefix(f.What, "beside_") {
-				out += f.What + "\n"
+			if f.ID == "direct_login" && f.Severity == doctor.Warning && strings.HasPrefix(f.Problem, "beside_") {
+				out += f.Problem + "\n"
 			}
 		}
 		return out

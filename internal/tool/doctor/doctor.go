@@ -36,7 +36,7 @@ const (
 	Warning      Severity = "warning"        // the policy is enforced, something else may be wrong
 	Hardening    Severity = "hardening"      // a superuser can reduce what a failure of an enforcement layer would show
 	Advice       Severity = "advice"         // nothing is wrong, but something could be faster
-	OK           Severity = "ok"
+	OK           Severity = "ok"             // nothing is wrong
 )
 
 // SignedPath is the ID of the finding about the signed path: without it statements read under row security.
@@ -46,13 +46,13 @@ const SignedPath = "signed_path"
 type Finding struct {
 	ID       string   `json:"id"`
 	Severity Severity `json:"severity"`
-	What     string   `json:"what"`
+	Problem  string   `json:"what"`
 	Fix      string   `json:"fix,omitempty"`
 }
 
 // Target is what to check, apart from the connection.
 type Target struct {
-	// "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
+	// names of the roles; "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
 	AgentRole, ControlRole, ReaderRole, RowsRole string
 
 	Policy   *policy.Policy
@@ -64,15 +64,15 @@ type Target struct {
 	PassedProbes map[string]bool // probes, by ID, that have passed already and are left out
 	ProbeTime    time.Duration   // how long each statement of [Probe] may take; 0: 30 s
 
-	running bool // set by [Check]
+	forRunningProxy bool // true while [Check] repeats the checks for a running proxy
 }
 
 // examination is one run of the checks.
 type examination struct {
 	Target
-	conn     *pgx.Conn
-	roles    map[string]role
-	tablesOf map[Finding][]uint32 // the tables that findings are about, where that is known
+	conn          *pgx.Conn
+	roles         map[string]role
+	findingTables map[Finding][]uint32 // the tables that findings are about, where that is known
 }
 
 // check is one check. run returns what is wrong; no finding means that whenOK is true.
@@ -109,7 +109,7 @@ var checks = []check{
 // Examine runs every check on a connection of the control role, the owner or a superuser. It returns an error only
 // where the connection breaks.
 func Examine(ctx context.Context, conn *pgx.Conn, s Target) ([]Finding, error) {
-	return (&examination{Target: s.withDefaultRoles(), conn: conn, tablesOf: map[Finding][]uint32{}}).examine(ctx)
+	return (&examination{Target: s.withDefaultRoles(), conn: conn, findingTables: map[Finding][]uint32{}}).examine(ctx)
 }
 
 func (x *examination) examine(ctx context.Context) ([]Finding, error) {
@@ -126,7 +126,7 @@ func (x *examination) examine(ctx context.Context) ([]Finding, error) {
 				"Run pgconsent migrate; if that does not help, run pgconsent doctor as the database's owner."})
 		}
 		if len(f) == 0 {
-			f = []Finding{{ID: c.id, Severity: OK, What: c.whenOK}}
+			f = []Finding{{ID: c.id, Severity: OK, Problem: c.whenOK}}
 		}
 		found = append(found, f...)
 	}
@@ -149,7 +149,7 @@ func UnsafeError(found []Finding) error {
 	var lines []string
 	for _, f := range found {
 		if f.Severity == Unsafe || f.Severity == Unknown {
-			lines = append(lines, f.ID+": "+f.What+" → "+f.Fix)
+			lines = append(lines, f.ID+": "+f.Problem+" → "+f.Fix)
 		}
 	}
 	if len(lines) == 0 {
@@ -160,11 +160,11 @@ func UnsafeError(found []Finding) error {
 		WithHint("pgconsent doctor shows every finding.")
 }
 
-// Check is Examine for a running proxy, which repeats it: it returns an error unless the database is safe, an
-// [UnsafeTables] where all but some tables are. It leaves out checks that would read large tables.
+// Check does what Examine does, for a running proxy, which repeats it. It returns an error unless the database is safe,
+// an [UnsafeTables] where all but some tables are. It leaves out checks that would read large tables.
 func Check(ctx context.Context, conn *pgx.Conn, s Target) error {
-	s.running = true
-	x := &examination{Target: s.withDefaultRoles(), conn: conn, tablesOf: map[Finding][]uint32{}}
+	s.forRunningProxy = true
+	x := &examination{Target: s.withDefaultRoles(), conn: conn, findingTables: map[Finding][]uint32{}}
 	found, err := x.examine(ctx)
 	if err != nil {
 		return err
@@ -185,7 +185,7 @@ func (x *examination) queryStrings(ctx context.Context, sql string, args ...any)
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// findEach makes a finding of every row of a query; %s in What and Fix is the row's text.
+// findEach makes a finding of every row of a query; %s in the finding's texts is the row's text.
 func (x *examination) findEach(ctx context.Context, f Finding, sql string, args ...any) ([]Finding, error) {
 	names, err := x.queryStrings(ctx, sql, args...)
 	if err != nil {
@@ -193,7 +193,7 @@ func (x *examination) findEach(ctx context.Context, f Finding, sql string, args 
 	}
 	var found []Finding
 	for _, name := range names {
-		found = append(found, Finding{f.ID, f.Severity, strings.ReplaceAll(f.What, "%s", name),
+		found = append(found, Finding{f.ID, f.Severity, strings.ReplaceAll(f.Problem, "%s", name),
 			strings.ReplaceAll(f.Fix, "%s", name)})
 	}
 	return found, nil

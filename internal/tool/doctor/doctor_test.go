@@ -180,7 +180,7 @@ func TestSafeDatabase(t *testing.T) {
 		switch f.Severity {
 		case doctor.OK, doctor.Hardening:
 		default:
-			t.Errorf("%s: %s: %s", f.Severity, f.ID, f.What)
+			t.Errorf("%s: %s: %s", f.Severity, f.ID, f.Problem)
 		}
 		if f.Severity != doctor.OK && f.Fix == "" {
 			t.Errorf("%s says no fix", f.ID)
@@ -576,7 +576,7 @@ func TestSlowProbe(t *testing.T) {
 	for _, table := range []string{"public.memories", "public.memory_participants"} {
 		given := 0
 		for _, f := range found {
-			if f.ID == "probe_timeout" && strings.Contains(f.What, "reading "+table+" took") {
+			if f.ID == "probe_timeout" && strings.Contains(f.Problem, "reading "+table+" took") {
 				given++
 			}
 		}
@@ -680,7 +680,8 @@ func TestConnectionLost(t *testing.T) {
 
 // Every finding's fix is SQL or a command; its words name no row.
 func TestRefuseNamesTheFix(t *testing.T) {
-	err := doctor.UnsafeError([]doctor.Finding{{ID: "rls_off", Severity: doctor.Unsafe, What: "off", Fix: "ALTER TABLE t ENABLE ROW LEVEL SECURITY"}})
+	err := doctor.UnsafeError([]doctor.Finding{{ID: "rls_off", Severity: doctor.Unsafe, Problem: "off",
+		Fix: "ALTER TABLE t ENABLE ROW LEVEL SECURITY"}})
 	if err == nil || !strings.Contains(err.Error(), "ALTER TABLE t ENABLE") {
 		t.Errorf("Refuse: %v", err)
 	}
@@ -703,7 +704,7 @@ func TestExamineGivesWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec(t, migrate, "BEGIN; ALTER VIEW "+view+" RENAME TO locked")
-	if f := find(examine(t, db, s), "drift"); f.Severity != doctor.Unknown || !strings.Contains(f.What, "55P03") {
+	if f := find(examine(t, db, s), "drift"); f.Severity != doctor.Unknown || !strings.Contains(f.Problem, "55P03") {
 		t.Errorf("while %s is locked: %+v", view, f)
 	}
 	exec(t, migrate, "ROLLBACK")

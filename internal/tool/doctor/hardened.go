@@ -26,6 +26,7 @@ func checkHardened(_ context.Context, x *examination) ([]Finding, error) {
 	return found, nil
 }
 
+// hardenedFinding is the finding about one such table.
 func hardenedFinding(r *catalog.Relation, by string) Finding {
 	return Finding{"hardened_plan", Advice,
 		fmt.Sprintf("statements about %s get hardened plans and take no signed path, since a function may run there "+

@@ -38,7 +38,8 @@ func TestTablesThatNeedHardenedPlans(t *testing.T) {
 			continue
 		}
 		for table, by := range want {
-			if f.Severity == doctor.Advice && strings.HasPrefix(f.What, "statements about "+table) && strings.HasSuffix(f.What, ": "+by) {
+			if f.Severity == doctor.Advice && strings.HasPrefix(f.Problem, "statements about "+table) &&
+				strings.HasSuffix(f.Problem, ": "+by) {
 				delete(want, table)
 			}
 		}

@@ -20,12 +20,12 @@ func checkHardening(ctx context.Context, x *examination) ([]Finding, error) {
 	}
 	var found []Finding
 	for _, o := range publicFunctions {
-		var can bool
+		var mayExecute bool
 		if err := x.conn.QueryRow(ctx, "SELECT pg_catalog.has_function_privilege($1, $2, 'EXECUTE')", x.AgentRole,
-			o.function).Scan(&can); err != nil {
+			o.function).Scan(&mayExecute); err != nil {
 			return found, err
 		}
-		if can {
+		if mayExecute {
 			found = append(found, Finding{o.id, Hardening, "the agent role may execute " + o.function + ", which " + o.why,
 				"As superuser: REVOKE EXECUTE ON FUNCTION " + o.function + " FROM PUBLIC, and grant it to the roles that need it."})
 		}

@@ -38,7 +38,7 @@ func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 	}
 	// A table's row security, its owner and the rights of pgconsent's roles have checks of their own. Other differences of
 	// a table are grants to other roles.
-	var altered, tables []string
+	var alterations, tables []string
 	single, among := true, []uint32{} // whether each alteration is about a single table, and these tables
 	var missingViews []string
 	for _, c := range changed {
@@ -54,19 +54,19 @@ func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 			tables = append(tables, c)
 			continue
 		}
-		altered = append(altered, c)
-		if oid := x.tableOf(c); oid != 0 {
+		alterations = append(alterations, c)
+		if oid := x.tableOfDrift(c); oid != 0 {
 			among = append(among, oid)
 		} else {
 			single = false
 		}
 	}
 	var found []Finding
-	if len(altered) > 0 {
-		one := Finding{"drift", Unsafe, "what pgconsent migrate installed was altered: " + nameList(altered),
+	if len(alterations) > 0 {
+		one := Finding{"drift", Unsafe, "what pgconsent migrate installed was altered: " + nameList(alterations),
 			"Run pgconsent migrate, which puts back what is its own. What others have added stays: look at it first."}
 		if single {
-			x.tablesOf[one] = among
+			x.findingTables[one] = among
 		}
 		found = append(found, one)
 	}
@@ -80,14 +80,14 @@ func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 			"grants or settings of protected tables changed since pgconsent migrate: " +
 				nameList(tables), "If that was meant, nothing; pgconsent migrate records it."})
 	}
-	// For a snapshot that is newer than all transactions there is no change.
-	var emptied bool
+	// A snapshot that is newer than all transactions shows no change.
+	var hasNoChanges bool
 	if err := x.conn.QueryRow(ctx,
 		"SELECT pgconsent.changed_since('9000000000000000000:9000000000000000000:'::pg_catalog.pg_snapshot)").
-		Scan(&emptied); err != nil {
+		Scan(&hasNoChanges); err != nil {
 		return found, err
 	}
-	if emptied && len(altered) == 0 {
+	if hasNoChanges && len(alterations) == 0 {
 		found = append(found, Finding{"changes", Warning,
 			"pgconsent.change was emptied, or a trigger that fills it is off: everything that agents hold open " +
 				"ends with 40001", "Run pgconsent migrate, which puts it back."})
@@ -95,13 +95,13 @@ func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 	return found, nil
 }
 
-// newKey says how to make a key; proxies use the newest from their next probe of the database.
-const newKey = "As the role that ran pgconsent migrate: SELECT pgconsent.make_key()"
+// newKeyHint says how to make a key; proxies use the newest key from their next probe of the database.
+const newKeyHint = "As the role that ran pgconsent migrate: SELECT pgconsent.make_key()"
 
 func checkKeys(ctx context.Context, x *examination) ([]Finding, error) {
 	var found []Finding
 	if _, err := seal.LoadKeyring(ctx, x.conn); err != nil {
-		found = append(found, Finding{"bad_key", Unsafe, "the keys of seals cannot be used: " + err.Error(), newKey})
+		found = append(found, Finding{"bad_key", Unsafe, "the keys of seals cannot be used: " + err.Error(), newKeyHint})
 	}
 	if !x.rolesExist() {
 		return append(found, rolesMissing...), nil

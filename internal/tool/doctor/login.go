@@ -19,8 +19,8 @@ import (
 // Upstream is how the proxy reaches the server of a database.
 type Upstream struct {
 	Network, Address string
-	TLS              *tls.Config // nil: none
-	Database         string      // its name on the server
+	TLS              *tls.Config // nil: no TLS
+	Database         string      // name of the database on the server
 }
 
 // CheckLogins tries to log in without a password, as the proxy would for a client.
@@ -45,7 +45,8 @@ func CheckLogins(ctx context.Context, u Upstream, owners []string, s Target) ([]
 		if got != loginRefused {
 			found = append(found, Finding{"owner_login", Unsafe,
 				"the server lets the owner " + owner +
-					" in without a password: whoever reaches pgconsent's listener is the owner", hba(u, "\""+u.Database+"\"", owner)})
+					" in without a password: whoever reaches pgconsent's listener is the owner",
+				hbaLine(u, "\""+u.Database+"\"", owner)})
 			continue
 		}
 		// pg_hba.conf has other lines for replication. A role without the right authenticates and is then refused.
@@ -55,14 +56,14 @@ func CheckLogins(ctx context.Context, u Upstream, owners []string, s Target) ([]
 		if got == loggedIn {
 			found = append(found, Finding{"owner_replication", Unsafe,
 				"the server lets the owner " + owner +
-					" replicate without a password: whoever reaches pgconsent's listener can copy the cluster", hba(u,
+					" replicate without a password: whoever reaches pgconsent's listener can copy the cluster", hbaLine(u,
 					"replication", owner)})
 		}
 	}
 	if len(found) == 0 {
-		found = append(found, Finding{ID: "owner_login", Severity: OK, What: "the server asks owners for a password"})
+		found = append(found, Finding{ID: "owner_login", Severity: OK, Problem: "the server asks owners for a password"})
 	}
-	for _, r := range []struct{ id, role, does string }{
+	for _, r := range []struct{ id, role, effect string }{
 		{"agent_login", s.AgentRole, "ends other agents' sessions, and has only row security against it"},
 		{"control_login", s.ControlRole, "reads the keys of seals"},
 	} {
@@ -73,15 +74,15 @@ func CheckLogins(ctx context.Context, u Upstream, owners []string, s Target) ([]
 		if got != loginRefused {
 			found = append(found, Finding{r.id, Warning,
 				"the server lets " + r.role +
-					" in without a password: what runs on this machine, if it is trusted like pgconsent, " + r.does,
-				hba(u, "\""+u.Database+"\"", r.role)})
+					" in without a password: what runs on this machine, if it is trusted like pgconsent, " + r.effect,
+				hbaLine(u, "\""+u.Database+"\"", r.role)})
 		}
 	}
 	return found, nil
 }
 
-// hba is the line of pg_hba.conf that asks for a password.
-func hba(u Upstream, database, role string) string {
+// hbaLine returns the line of pg_hba.conf that asks for a password.
+func hbaLine(u Upstream, database, role string) string {
 	kind := "local   " + database + "   \"" + role + "\"   scram-sha-256"
 	if u.Network != "unix" {
 		kind = "host   " + database + "   \"" + role + "\"   all   scram-sha-256"
@@ -89,16 +90,16 @@ func hba(u Upstream, database, role string) string {
 	return "Put this line before the others in pg_hba.conf, give the role a password, and SELECT pg_reload_conf(): " + kind
 }
 
-// loginResult is how far a login without a password gets.
+// loginResult says how far a login without a password gets.
 type loginResult int
 
 const (
-	loginRefused  loginResult = iota // a password is asked for, or the login refused
-	loginAccepted                    // nothing was asked for; then refused, for another reason
-	loggedIn
+	loginRefused  loginResult = iota // the server asks for a password, or refuses the login
+	loginAccepted                    // the server asked for nothing, but refused the login for another reason
+	loggedIn                         // the server accepted the login
 )
 
-// loginTimeout bounds one login.
+// loginTimeout limits how long one login may take.
 const loginTimeout = 5 * time.Second
 
 // tryLogin sends a startup message and reads what the server requests next.
@@ -135,7 +136,7 @@ func (u Upstream) tryLogin(ctx context.Context, role string, replication bool) (
 		case kind == 'E' && got == loginAccepted:
 			return got, nil
 		case kind == 'E':
-			// Only a refusal of this login is a result: for a server that is starting, or full, it is an error.
+			// Only a refusal of this login is a result: that a server is starting, or full, is an error.
 			if e := decodeServerError(body); !strings.HasPrefix(e.Code, "28") {
 				return loginRefused, e
 			}
@@ -144,10 +145,11 @@ func (u Upstream) tryLogin(ctx context.Context, role string, replication bool) (
 			_, _ = nc.Write([]byte{'X', 0, 0, 0, 4})
 			return loggedIn, nil
 		case kind == 'R' && len(body) >= 4 && binary.BigEndian.Uint32(body) != 0:
-			return loginRefused, nil // it asks for something
+			return loginRefused, nil // The server asks for something.
 		case kind == 'R' && len(body) == 4:
 			got = loginAccepted
-		case got == loginAccepted && slices.Contains([]byte("SKN"), kind): // settings, the key, notices
+		// The message is a setting, the key for cancelling, or a notice.
+		case got == loginAccepted && slices.Contains([]byte("SKN"), kind):
 		default:
 			return loginRefused, fmt.Errorf("the server answers a startup message with %q", kind)
 		}
@@ -163,7 +165,7 @@ func (u Upstream) dial(ctx context.Context) (net.Conn, error) {
 	stop := context.AfterFunc(ctx, func() { nc.Close() })
 	defer stop()
 	var answer [1]byte
-	if _, err = nc.Write([]byte{0, 0, 0, 8, 4, 210, 22, 47}); err == nil { // SSLRequest
+	if _, err = nc.Write([]byte{0, 0, 0, 8, 4, 210, 22, 47}); err == nil { // The message is an SSLRequest.
 		_, err = io.ReadFull(nc, answer[:])
 	}
 	if err == nil && answer[0] != 'S' {

@@ -17,17 +17,17 @@ func checkMaterialized(ctx context.Context, x *examination) ([]Finding, error) {
 	}
 	var out []Finding
 	for _, f := range x.Plan.Fills() {
-		var ready, there, may bool
+		var ready, exists, may bool
 		var size int64
 		err := x.conn.QueryRow(ctx, `SELECT COALESCE(bool_or(k.ready), false), count(*) > 0,
 			COALESCE(pg_catalog.pg_relation_size(pg_catalog.to_regclass('pgconsent.materialized_' || $1::pg_catalog.text)), 0),
 			pg_catalog.has_column_privilege('pgconsent.materialized_change', 'name', 'SELECT')
-			FROM pgconsent.materialized AS k WHERE k.name = $1`, f.Name).Scan(&ready, &there, &size, &may)
+			FROM pgconsent.materialized AS k WHERE k.name = $1`, f.Name).Scan(&ready, &exists, &size, &may)
 		switch {
 		case err != nil:
 			return out, err
-		case !there:
-			continue // it is not installed, which another check reports
+		case !exists:
+			continue // The table is not installed, which another check reports.
 		case !ready:
 			out = append(out, Finding{"materialized", Warning,
 				fmt.Sprintf("the materialized rule of %s is not complete: statements work it out for each row",
@@ -35,20 +35,20 @@ func checkMaterialized(ctx context.Context, x *examination) ([]Finding, error) {
 			continue
 		}
 		// Settling a transaction deletes its recorded changes before it commits: a visible one was never settled.
-		var left int64
-		if may { // an earlier plan did not grant it
+		var unsettledChanges int64
+		if may { // An earlier plan may not have granted the right to read the table.
 			if err := x.conn.QueryRow(ctx, `SELECT count(*) FROM pgconsent.materialized_change AS c WHERE c.name = $1`,
-				f.Name).Scan(&left); err != nil {
+				f.Name).Scan(&unsettledChanges); err != nil {
 				return out, err
 			}
 		}
-		if left > 0 {
+		if unsettledChanges > 0 {
 			out = append(out, Finding{"materialized", Unsafe,
 				fmt.Sprintf("the materialized rule of %s may be wrong: it depends on %d changes that were never applied",
-					f.Relation, left), "Run pgconsent migrate, which fills it in anew."})
+					f.Relation, unsettledChanges), "Run pgconsent migrate, which fills it in anew."})
 			continue
 		}
-		if x.running && size > maxComparedBytes {
+		if x.forRunningProxy && size > maxComparedBytes {
 			continue
 		}
 		var n int64

@@ -59,7 +59,7 @@ func TestMaterialized(t *testing.T) {
 		var out []string
 		for _, f := range found {
 			if f.Severity != doctor.OK && f.Severity != doctor.Hardening {
-				out = append(out, string(f.Severity)+" "+f.ID+": "+f.What+" "+f.Fix)
+				out = append(out, string(f.Severity)+" "+f.ID+": "+f.Problem+" "+f.Fix)
 			}
 		}
 		return strings.Join(out, "\n"), plan.Fills()

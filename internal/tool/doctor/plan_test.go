@@ -24,7 +24,7 @@ func TestPlansThatAreEmpty(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &p); err != nil {
 			t.Fatal(err)
 		}
-		if p.empty() != want {
+		if p.isEmpty() != want {
 			t.Errorf("%s is empty: %t", text, !want)
 		}
 	}

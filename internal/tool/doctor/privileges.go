@@ -45,34 +45,36 @@ func checkAccess(ctx context.Context, x *examination) ([]Finding, error) {
 	if !x.rolesExist() {
 		return rolesMissing, nil
 	}
-	var listed, narrowed []uint32
-	writes, ofRowsRole := []writeRights{}, []writeRights{} // of agents; of the role that owns row views
+	var listedTables, tablesWithColumnRights []uint32
+	// The first list is of the agents' rights, the second of the rights of the role that owns row views.
+	writes, ofRowsRole := []writeRights{}, []writeRights{}
 	for _, t := range x.Policy.Tables() {
-		listed = append(listed, t.Relation.OID)
+		listedTables = append(listedTables, t.Relation.OID)
 		if t.Columns == nil {
 			writes = append(writes, rightsOf(t))
 			continue
 		}
-		narrowed = append(narrowed, t.Relation.OID)
+		tablesWithColumnRights = append(tablesWithColumnRights, t.Relation.OID)
 		ofRowsRole = append(ofRowsRole, rightsOf(t))
 		writes = append(writes, rightsOf(&policy.Table{Relation: t.Relation}))
 	}
-	var fresh []string
+	var newTables []string
 	for _, c := range x.Policy.Children() {
 		if c.Relation.HasOurPolicy {
-			listed = append(listed, c.Relation.OID)
+			listedTables = append(listedTables, c.Relation.OID)
 			writes = append(writes, rightsOf(&policy.Table{Relation: c.Relation}))
 		} else if c.ReadableByName {
-			fresh = append(fresh, c.Relation.Name.String())
+			newTables = append(newTables, c.Relation.Name.String())
 		}
 	}
 	return collectFindings(
 		func() ([]Finding, error) {
-			if len(fresh) == 0 {
+			if len(newTables) == 0 {
 				return nil, nil
 			}
 			return []Finding{{"new_part", Warning,
-				"parts of listed tables that agents cannot read by name yet: " + nameList(fresh), "Run pgconsent migrate."}}, nil
+					"parts of listed tables that agents cannot read by name yet: " + nameList(newTables), "Run pgconsent migrate."}},
+				nil
 		},
 		func() ([]Finding, error) {
 			return x.findEach(ctx, Finding{"agent_usage", Unsafe,
@@ -82,22 +84,23 @@ func checkAccess(ctx context.Context, x *examination) ([]Finding, error) {
 					WHERE n.nspname = 'pgconsent' AND pg_catalog.has_schema_privilege($1, n.oid, 'USAGE')`, agent)
 		},
 		func() ([]Finding, error) {
-			return x.findEachTable(ctx, Finding{"agent_write", Unsafe,
+			return x.findEachWithTable(ctx, Finding{"agent_write", Unsafe,
 				"the role " + agent + " may change more of %s than the policy says, by itself or through PUBLIC",
 				"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON %s FROM PUBLIC, " + quote(agent) +
 					", and run pgconsent migrate"},
 				excessRights, agent, writes)
 		},
 		func() ([]Finding, error) {
-			return x.findEachTable(ctx, Finding{"agent_narrowed",
+			return x.findEachWithTable(ctx, Finding{"agent_narrowed",
 				Unsafe, "the role " + agent + " may read %s, of which the policy hides columns, by itself or through PUBLIC",
 				"REVOKE SELECT ON %s FROM PUBLIC, " + quote(agent) + ", and grant it by name to the roles that need it"},
 				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), c.oid FROM pg_catalog.pg_class c
 				 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-				 WHERE c.oid = ANY ($2::pg_catalog.oid[]) AND pg_catalog.has_any_column_privilege($1, c.oid, 'SELECT') ORDER BY 1`, agent, narrowed)
+				 WHERE c.oid = ANY ($2::pg_catalog.oid[]) AND pg_catalog.has_any_column_privilege($1, c.oid, 'SELECT') ORDER BY 1`,
+				agent, tablesWithColumnRights)
 		},
 		func() ([]Finding, error) {
-			return x.findEachTable(ctx, Finding{"rows_write", Unsafe,
+			return x.findEachWithTable(ctx, Finding{"rows_write", Unsafe,
 				"the role " + x.RowsRole + " may change more of %s than the policy says, by itself or through PUBLIC",
 				"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON %s FROM PUBLIC, " +
 					quote(x.RowsRole) + ", and run pgconsent migrate"},
@@ -115,18 +118,18 @@ func checkAccess(ctx context.Context, x *examination) ([]Finding, error) {
 				   AND pg_catalog.has_schema_privilege($1, n.oid, 'USAGE')
 				   AND (pg_catalog.has_any_column_privilege($1, c.oid, 'SELECT, INSERT, UPDATE, REFERENCES')
 				     OR pg_catalog.has_table_privilege($1, c.oid, 'DELETE, TRUNCATE, TRIGGER'))
-				 ORDER BY 1`, agent, listed)
+				 ORDER BY 1`, agent, listedTables)
 		},
 	)
 }
 
-// rolesExist tells whether all roles exist; if not, checkRoles has reported it.
+// rolesExist reports whether all roles exist; if not, checkRoles has reported it.
 func (x *examination) rolesExist() bool { return len(x.roles) == len(x.roleNames()) }
 
 var rolesMissing = []Finding{{"role_missing", Unsafe, "this could not be checked without the roles",
 	"Run pgconsent migrate."}}
 
-// excessRights is a query of the tables of which a role may change more than the policy says.
+// excessRights is a query for the tables of which a role may change more than the policy says.
 const excessRights = `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), c.oid
 				 FROM pg_catalog.jsonb_to_recordset($2::pg_catalog.jsonb) AS w (oid oid, insert text[], update text[], delete bool)
 				 JOIN pg_catalog.pg_class c ON c.oid = w.oid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace

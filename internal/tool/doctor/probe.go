@@ -36,12 +36,14 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Target) ([]Fi
 	}
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
 	cfg.RuntimeParams["application_name"] = "pgconsent doctor"
-	cfg.RuntimeParams["standard_conforming_strings"] = "on" // as agents' sessions have it, whatever is stored
-	cfg.RuntimeParams["row_security"] = "on"                // likewise
-	// as in a hardened plan: row policies run before leak-proof comparisons
+	// The setting is that of agents' sessions, whatever the database or role has.
+	cfg.RuntimeParams["standard_conforming_strings"] = "on"
+	cfg.RuntimeParams["row_security"] = "on" // This setting is that of agents' sessions, too.
+	// The setting is that of a hardened plan: row policies run before leak-proof comparisons.
 	cfg.RuntimeParams["cpu_operator_cost"] = "0"
-	cfg.RuntimeParams["enable_bitmapscan"] = "off" // likewise
-	cfg.RuntimeParams["jit"] = "off"               // the settings make plans look expensive, which would then be compiled
+	cfg.RuntimeParams["enable_bitmapscan"] = "off" // This setting is that of a hardened plan, too.
+	// Other settings make plans look expensive, which would then be compiled.
+	cfg.RuntimeParams["jit"] = "off"
 	cfg.RuntimeParams["statement_timeout"] = strconv.FormatInt(s.ProbeTime.Milliseconds(), 10)
 	keys, err := seal.LoadKeyring(ctx, control)
 	if err != nil {
@@ -59,7 +61,7 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Target) ([]Fi
 	p := &probe{examination: examination{Target: s.withDefaultRoles(), conn: conn}, keys: keys,
 		timedOut: map[catalog.Name]bool{}}
 	var found []Finding
-	// The fast ones come first.
+	// The fast probes come first.
 	for _, c := range []struct {
 		id, holds string
 		run       func(context.Context) ([]Finding, error)
@@ -89,14 +91,14 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Target) ([]Fi
 			}
 		}
 		if len(f) == 0 {
-			f = []Finding{{ID: c.id, Severity: OK, What: c.holds}}
+			f = []Finding{{ID: c.id, Severity: OK, Problem: c.holds}}
 		}
 		found = append(found, f...)
 	}
 	return found, nil
 }
 
-// HasUnfinished tells whether a probe ran out of time.
+// HasUnfinished reports whether a probe ran out of time.
 func HasUnfinished(found []Finding) bool {
 	return slices.ContainsFunc(found, func(f Finding) bool { return f.ID == "probe_timeout" })
 }
@@ -145,7 +147,7 @@ func (p *probe) findRowsWithoutSeal(ctx context.Context) ([]Finding, error) {
 
 // tryForgedSeals looks for a row with seals that were made without the key, for another process, or for another time.
 func (p *probe) tryForgedSeals(ctx context.Context) ([]Finding, error) {
-	claims := p.claims(ctx)
+	claims := p.emptyClaims(ctx)
 	forger := seal.Key{ID: p.keys.Newest().ID, Secret: make([]byte, 32)}
 	foreign := claims
 	foreign.PID++
@@ -181,15 +183,15 @@ func (p *probe) tryForgedSeals(ctx context.Context) ([]Finding, error) {
 // tryValidSeal tests that the database accepts a correct seal: it fails for a key whose stored pads do not match its
 // secret.
 func (p *probe) tryValidSeal(ctx context.Context) ([]Finding, error) {
-	ok, err := p.sealAccepted(ctx, p.keys.Newest().Seal(p.claims(ctx)))
+	ok, err := p.sealAccepted(ctx, p.keys.Newest().Seal(p.emptyClaims(ctx)))
 	if err != nil || ok {
 		return nil, err
 	}
 	return []Finding{{"bad_key", Unsafe, "the database does not accept a seal made with its newest key",
-		newKey + "; if that does not help, compare the clocks of both machines."}}, nil
+		newKeyHint + "; if that does not help, compare the clocks of both machines."}}, nil
 }
 
-// sealAccepted sets a seal and asks the database whether it is valid.
+// sealAccepted sets a seal, and reports whether the database takes it for valid.
 func (p *probe) sealAccepted(ctx context.Context, value string) (bool, error) {
 	// As a parameter of the extended protocol: the value must not show in pg_stat_activity.
 	if _, err := p.conn.Exec(ctx, "SELECT pg_catalog.set_config('pgconsent.seal', $1, false)", pgx.QueryExecModeExec,
@@ -201,8 +203,8 @@ func (p *probe) sealAccepted(ctx context.Context, value string) (bool, error) {
 	return sealed, err
 }
 
-// claims are the claims of a seal without attributes.
-func (p *probe) claims(ctx context.Context) seal.Claims {
+// emptyClaims returns the claims of a seal without attributes.
+func (p *probe) emptyClaims(ctx context.Context) seal.Claims {
 	now := time.Now()
 	var theirs time.Time
 	if err := p.conn.QueryRow(ctx, "SELECT pg_catalog.clock_timestamp()").Scan(&theirs); err == nil {
@@ -244,7 +246,7 @@ func (p *probe) findVisibleRows(ctx context.Context, id, what string) ([]Finding
 // tryUnsignedReads reads every signed view without a signature, with a valid seal. The view must raise an error: if it
 // merely returned no rows, a NOT EXISTS over it would be true.
 func (p *probe) tryUnsignedReads(ctx context.Context) ([]Finding, error) {
-	if _, err := p.sealAccepted(ctx, p.keys.Newest().Seal(p.claims(ctx))); err != nil {
+	if _, err := p.sealAccepted(ctx, p.keys.Newest().Seal(p.emptyClaims(ctx))); err != nil {
 		return nil, err
 	}
 	views, err := p.queryStrings(ctx, `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
@@ -261,8 +263,9 @@ func (p *probe) tryUnsignedReads(ctx context.Context) ([]Finding, error) {
 		_, err := p.conn.Exec(ctx, sql)
 		var pg *pgconn.PgError
 		if err == nil {
-			// A query that is empty whatever it reads need not raise the error: the planner removes the check with the rest.
-			empty, err := p.plannedEmpty(ctx, sql)
+			// A query whose result is empty whatever it reads need not raise the error: the planner removes the check with the
+			// rest.
+			empty, err := p.isPlannedEmpty(ctx, sql)
 			switch {
 			case errors.As(err, &pg) && pg.Code == queryCanceled:
 				found = append(found, probeTimeout("unsigned_text", sql+" was not answered in time"))
@@ -279,7 +282,7 @@ func (p *probe) tryUnsignedReads(ctx context.Context) ([]Finding, error) {
 				"Run pgconsent migrate."})
 		case !errors.As(err, &pg):
 			return found, err
-		case pg.Code == queryCanceled: // a lock on one table does not keep the others from being tested
+		case pg.Code == queryCanceled: // A lock on one table does not keep the other tables from being tested.
 			found = append(found, probeTimeout("unsigned_text", sql+" was not answered in time"))
 		case pg.Code != "42501":
 			found = append(found, Finding{"unsigned_text", Unsafe,
@@ -290,36 +293,36 @@ func (p *probe) tryUnsignedReads(ctx context.Context) ([]Finding, error) {
 	return found, err
 }
 
-// plannedEmpty tells whether the planner knows that a statement returns no row, so that its plan reads nothing.
-func (p *probe) plannedEmpty(ctx context.Context, sql string) (bool, error) {
+// isPlannedEmpty reports whether the planner knows that a statement returns no row, so that its plan reads nothing.
+func (p *probe) isPlannedEmpty(ctx context.Context, sql string) (bool, error) {
 	var text []byte
 	if err := p.conn.QueryRow(ctx, "EXPLAIN (COSTS false, FORMAT json) "+sql).Scan(&text); err != nil {
 		return false, err
 	}
-	var explained []struct{ Plan plan }
-	if err := json.Unmarshal(text, &explained); err != nil || len(explained) != 1 {
+	var explainOutput []struct{ Plan plan }
+	if err := json.Unmarshal(text, &explainOutput); err != nil || len(explainOutput) != 1 {
 		return false, err
 	}
-	return explained[0].Plan.empty(), nil
+	return explainOutput[0].Plan.isEmpty(), nil
 }
 
 // plan is a node of a plan, as EXPLAIN prints it.
 type plan struct {
-	Node    string `json:"Node Type"`
-	Is      string `json:"Parent Relationship"`
-	OneTime string `json:"One-Time Filter"`
-	Plans   []plan
+	Node          string `json:"Node Type"`
+	Is            string `json:"Parent Relationship"`
+	OneTimeFilter string `json:"One-Time Filter"`
+	Plans         []plan
 }
 
-// empty tells whether the node is a Result that is never true, or a Limit or a sub-query of one. An InitPlan runs only
-// when its result is needed, which it is not here.
-func (p plan) empty() bool {
+// isEmpty reports whether the node is a Result that is never true, or a Limit or a sub-query of such a node. An
+// InitPlan runs only when its result is needed, which it is not here.
+func (p plan) isEmpty() bool {
 	inputs := slices.DeleteFunc(slices.Clone(p.Plans), func(in plan) bool { return in.Is == "InitPlan" })
 	switch p.Node {
 	case "Result":
-		return p.OneTime == "false" && len(inputs) == 0
+		return p.OneTimeFilter == "false" && len(inputs) == 0
 	case "Limit", "Subquery Scan":
-		return len(inputs) == 1 && inputs[0].empty()
+		return len(inputs) == 1 && inputs[0].isEmpty()
 	}
 	return false
 }

@@ -20,12 +20,12 @@ func checkReach(ctx context.Context, x *examination) ([]Finding, error) {
 	}
 	listed := x.listedFunctions()
 	// Trigger functions cannot be called, and procedures only by CALL.
-	const others = `p.oid <> ALL ($2::pg_catalog.oid[])
+	const otherFunctions = `p.oid <> ALL ($2::pg_catalog.oid[])
 		AND pn.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')
 		AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid
 			WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e'
 			  AND d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND e.extname = ANY ($3::pg_catalog.name[]))`
-	const foreign = others + ` AND pg_catalog.has_function_privilege($1, p.oid, 'EXECUTE')`
+	const foreign = otherFunctions + ` AND pg_catalog.has_function_privilege($1, p.oid, 'EXECUTE')`
 	const castsOf = `SELECT pg_catalog.format('%s AS %s', pg_catalog.format_type(k.castsource, NULL),
 		pg_catalog.format_type(k.casttarget, NULL)) FROM pg_catalog.pg_cast k
 		JOIN pg_catalog.pg_proc p ON p.oid = k.castfunc JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
@@ -87,7 +87,7 @@ func checkReach(ctx context.Context, x *examination) ([]Finding, error) {
 			   UNION ALL SELECT r.rngtypid, f.oid FROM pg_catalog.pg_range r
 			     CROSS JOIN LATERAL (VALUES (r.rngcanonical::pg_catalog.oid), (r.rngsubdiff::pg_catalog.oid)) f (oid)) k (type, function)
 			 JOIN pg_catalog.pg_proc p ON p.oid = k.function JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
-			 WHERE p.prosecdef AND $1::pg_catalog.text IS NOT NULL AND ` + others + ` ORDER BY 1`, false},
+			 WHERE p.prosecdef AND $1::pg_catalog.text IS NOT NULL AND ` + otherFunctions + ` ORDER BY 1`, false},
 	} {
 		args := []any{x.AgentRole, listed, known}
 		if q.path {
@@ -99,14 +99,14 @@ func checkReach(ctx context.Context, x *examination) ([]Finding, error) {
 		}
 		if len(names) > 0 {
 			f := q.finding
-			f.What += nameList(names)
+			f.Problem += nameList(names)
 			found = append(found, f)
 		}
 	}
 	return found, nil
 }
 
-// knownExtensions are the extensions of the database whose functions agents may call.
+// knownExtensions returns the extensions of the database whose functions agents may call.
 func (x *examination) knownExtensions(ctx context.Context) ([]string, error) {
 	extensions, err := x.queryStrings(ctx, "SELECT e.extname::pg_catalog.text FROM pg_catalog.pg_extension e")
 	if err != nil {
@@ -115,7 +115,7 @@ func (x *examination) knownExtensions(ctx context.Context) ([]string, error) {
 	return slices.DeleteFunc(extensions, func(name string) bool { return !rewrite.IsKnownExtension(name) }), nil
 }
 
-// listedFunctions are the OIDs of the functions that the policy lists.
+// listedFunctions returns the OIDs of the functions that the policy lists.
 func (x *examination) listedFunctions() []uint32 {
 	oids := []uint32{}
 	for _, f := range x.Policy.Functions() {

@@ -124,7 +124,7 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 	return append(found, more...), err
 }
 
-// roleNames are the names of pgconsent's roles.
+// roleNames returns the names of pgconsent's roles.
 func (x *examination) roleNames() []string {
 	return []string{x.AgentRole, x.ControlRole, x.ReaderRole, x.RowsRole}
 }

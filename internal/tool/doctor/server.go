@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// minVersion is the oldest server that has security_invoker views and the catalog functions that are classified.
+// minVersion is the oldest version that has security_invoker views and the catalog functions that are classified.
 const minVersion = 150000
 
 func checkServer(ctx context.Context, x *examination) ([]Finding, error) {

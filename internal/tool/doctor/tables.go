@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// protectedTables are the OIDs of the tables with row policies: those that the policy lists, and with helpers also
-// those that its rules read.
+// protectedTables returns the OIDs of the tables with row policies: the tables that the policy lists and, if helpers is
+// true, also the tables that its rules read.
 func (x *examination) protectedTables(helpers bool) []uint32 {
 	var oids []uint32
 	for _, t := range x.Policy.Tables() {
@@ -36,7 +36,7 @@ func (x *examination) protectedTables(helpers bool) []uint32 {
 	return oids
 }
 
-// exactTables are the tables with row security for which the policy does not accept the omissions of an approximate
+// exactTables returns the tables with row security for which the policy does not accept the omissions of an approximate
 // index.
 func (x *examination) exactTables() []uint32 {
 	var oids []uint32
@@ -53,12 +53,12 @@ func checkRowSecurity(ctx context.Context, x *examination) ([]Finding, error) {
 		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY ($1::pg_catalog.oid[])`
 	found, err := collectFindings(
 		func() ([]Finding, error) {
-			return x.findEachTable(ctx, Finding{"rls_off", Unsafe, "row security is off for the protected table %s",
+			return x.findEachWithTable(ctx, Finding{"rls_off", Unsafe, "row security is off for the protected table %s",
 				"ALTER TABLE %s ENABLE ROW LEVEL SECURITY"},
 				table+` AND NOT c.relrowsecurity ORDER BY 1`, x.protectedTables(false))
 		},
 		func() ([]Finding, error) {
-			return x.findEachTable(ctx, Finding{"force_rls", Unsafe,
+			return x.findEachWithTable(ctx, Finding{"force_rls", Unsafe,
 				"FORCE ROW LEVEL SECURITY is on for %s: it binds the owner, whose jobs then see other rows",
 				"ALTER TABLE %s NO FORCE ROW LEVEL SECURITY"},
 				table+` AND c.relforcerowsecurity ORDER BY 1`, x.protectedTables(true))
@@ -79,10 +79,10 @@ func checkRowSecurity(ctx context.Context, x *examination) ([]Finding, error) {
 	return found, nil
 }
 
-// checkPolicies finds row policies of others that apply to pgconsent's roles. A permissive one for PUBLIC changes
-// nothing: pgconsent's policy for the agent is restrictive, and the reader sees all rows anyway. A restrictive one for
-// PUBLIC hides rows from the reader, so that a rule about rows that must not exist finds none. checkDrift compares
-// policies whose names begin with pgconsent_ with the record of pgconsent migrate.
+// checkPolicies finds row policies that pgconsent has not made and that apply to its roles. A permissive one for PUBLIC
+// changes nothing: pgconsent's policy for the agent is restrictive, and the reader sees all rows anyway. A restrictive
+// one for PUBLIC hides rows from the reader, so that a rule about rows that must not exist finds none. checkDrift
+// compares policies whose names begin with pgconsent_ with the record of pgconsent migrate.
 func checkPolicies(ctx context.Context, x *examination) ([]Finding, error) {
 	if !x.rolesExist() {
 		return rolesMissing, nil
@@ -92,13 +92,13 @@ func checkPolicies(ctx context.Context, x *examination) ([]Finding, error) {
 		WHERE p.polname NOT LIKE 'pgconsent\_%'`
 	return collectFindings(
 		func() ([]Finding, error) {
-			return x.findEachTable(ctx, Finding{"foreign_policy",
+			return x.findEachWithTable(ctx, Finding{"foreign_policy",
 				Unsafe, "the row policy %s is not ours and names one of our roles", "DROP POLICY %s, or ALTER POLICY … TO other roles"},
 				policy+` AND p.polroles && $1::pg_catalog.oid[] ORDER BY 1`, []uint32{
 					x.roles[x.AgentRole].OID, x.roles[x.ReaderRole].OID, x.roles[x.RowsRole].OID})
 		},
 		func() ([]Finding, error) {
-			return x.findEachTable(ctx, Finding{"foreign_restrictive", Unsafe,
+			return x.findEachWithTable(ctx, Finding{"foreign_restrictive", Unsafe,
 				"the restrictive row policy %s applies to PUBLIC, and so to " + x.ReaderRole + ": rules would miss rows that it hides",
 				"ALTER POLICY %s TO the roles it is meant for"},
 				policy+` AND NOT p.polpermissive AND 0 = ANY (p.polroles) AND p.polcmd IN ('*', 'r') AND c.oid = ANY ($1::pg_catalog.oid[])
@@ -121,10 +121,10 @@ func checkViews(ctx context.Context, x *examination) ([]Finding, error) {
 			  AND tn.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows'))`
 	}
 	const (
-		invoker = ` AND EXISTS (SELECT 1 FROM pg_catalog.unnest(c.reloptions) o WHERE o ~* '^security_invoker=(t|on|y|1)')`
-		definer = ` AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(c.reloptions) o WHERE o ~* '^security_invoker=(t|on|y|1)')`
-		anyKind = `'r', 'p', 'v', 'm', 'f'`
-		helpers = `'pgconsent', 'pgconsent_signed', 'pgconsent_catalog'`
+		readsAsInvoker = ` AND EXISTS (SELECT 1 FROM pg_catalog.unnest(c.reloptions) o WHERE o ~* '^security_invoker=(t|on|y|1)')`
+		definer        = ` AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(c.reloptions) o WHERE o ~* '^security_invoker=(t|on|y|1)')`
+		relationKinds  = `'r', 'p', 'v', 'm', 'f'`
+		helperSchemas  = `'pgconsent', 'pgconsent_signed', 'pgconsent_catalog'`
 	)
 	owner := func(role string) Finding {
 		return Finding{"view_owner", Unsafe, "the view %s does not belong to " + role +
@@ -133,13 +133,13 @@ func checkViews(ctx context.Context, x *examination) ([]Finding, error) {
 	return collectFindings(
 		func() ([]Finding, error) {
 			return x.findEach(ctx, owner(x.ReaderRole),
-				reads(helpers, anyKind)+` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.ReaderRole)
+				reads(helperSchemas, relationKinds)+` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.ReaderRole)
 		},
 		func() ([]Finding, error) {
 			return x.findEach(ctx, Finding{"view_invoker", Unsafe,
 				"the view %s is a security_invoker view: it shows what the agent may see, not what the rule must",
 				"ALTER VIEW %s RESET (security_invoker)"},
-				reads(helpers, anyKind)+invoker+` ORDER BY 1`)
+				reads(helperSchemas, relationKinds)+readsAsInvoker+` ORDER BY 1`)
 		},
 		// Row security must apply in the views of tables, which it does not for the reader.
 		func() ([]Finding, error) {

@@ -10,10 +10,10 @@ import (
 func checkWaiting(_ context.Context, x *examination) ([]Finding, error) {
 	var found []Finding
 	for _, r := range x.Snapshot.Relations() {
-		if len(r.Waiting) > 0 {
+		if len(r.WaitingColumns) > 0 {
 			found = append(found, Finding{"waiting", Warning,
 				fmt.Sprintf("%s has columns since the last pgconsent migrate, which do not exist for agents: %s",
-					r.Name, strings.Join(r.Waiting, ", ")),
+					r.Name, strings.Join(r.WaitingColumns, ", ")),
 				"Run pgconsent migrate, and agents see them as the policy says."})
 		}
 	}

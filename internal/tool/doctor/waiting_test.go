@@ -33,7 +33,7 @@ func TestColumnsThatComeAndGo(t *testing.T) {
 			t.Fatal(err)
 		}
 		if served {
-			snap, _ = snap.Without(waiting)
+			snap, _ = snap.WithoutColumns(waiting)
 		}
 		p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.RewriteViewQuery))
 		if err != nil {

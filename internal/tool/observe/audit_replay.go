@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What a policy says of a recorded statement.
+// What a policy would do with a recorded statement now. |const (
 const (
 	StaysAllowed   = "stays allowed"
 	BecomesRefused = "would be refused"
@@ -32,7 +32,7 @@ type StatementClass struct {
 	Tag         string   `json:"tag"`
 	Fingerprint string   `json:"fingerprint,omitempty"`
 	Tables      []string `json:"tables,omitempty"`
-	Was         string   `json:"was"` // allow | deny
+	WasDecision string   `json:"was"` // decision that was recorded: allow or deny
 	Now         string   `json:"now"`
 	Why         string   `json:"why,omitempty"`
 	Count       int64    `json:"count"`
@@ -62,7 +62,7 @@ func NewAuditReplay(p *policy.Policy, snap *catalog.Snapshot, database string) *
 		found: map[string]*StatementClass{}}
 }
 
-// Read reads the decisions of an audit from a moment on, and verifies its chain as it goes.
+// Read reads the decisions of an audit from a time on, and verifies the chain of its records as it goes.
 func (r *AuditReplay) Read(from audit.Source, since time.Time) error {
 	if _, err := (audit.VerifyOptions{}).Read(from, func(record audit.Record) error {
 		if record.Kind != audit.KindDecision || record.Time.Before(since) {
@@ -96,13 +96,14 @@ func (r *AuditReplay) add(d audit.Decision) {
 	now, why := r.judge(d)
 	r.Decisions++
 	r.Counts[now]++
-	c := &StatementClass{Agent: d.Agent, Tag: d.Tag, Fingerprint: d.Fingerprint, Was: d.Verdict, Now: now, Why: why}
+	c := &StatementClass{Agent: d.Agent, Tag: d.Tag, Fingerprint: d.Fingerprint, WasDecision: d.Verdict, Now: now,
+		Why: why}
 	for _, t := range d.Tables {
 		if !slices.Contains(c.Tables, t.Name) {
 			c.Tables = append(c.Tables, t.Name)
 		}
 	}
-	key := strings.Join(append([]string{c.Agent, c.Tag, c.Fingerprint, c.Was, c.Now, c.Why}, c.Tables...), "\x00")
+	key := strings.Join(append([]string{c.Agent, c.Tag, c.Fingerprint, c.WasDecision, c.Now, c.Why}, c.Tables...), "\x00")
 	if found := r.found[key]; found != nil {
 		found.Count++
 		return
@@ -111,7 +112,7 @@ func (r *AuditReplay) add(d audit.Decision) {
 	r.found[key] = c
 }
 
-// judge says what the policy would do with a decision.
+// judge returns what the policy would do with a decision, and why.
 func (r *AuditReplay) judge(d audit.Decision) (now, why string) {
 	allowed := d.Verdict == "allow"
 	if why := r.whyAlwaysRefused(d); why != "" {
@@ -120,7 +121,7 @@ func (r *AuditReplay) judge(d audit.Decision) (now, why string) {
 		}
 		return StaysRefused, why
 	}
-	refused, unsure := r.contracts(d)
+	refused, unsure := r.evaluateContracts(d)
 	switch {
 	case refused != "" && allowed:
 		return BecomesRefused, refused
@@ -146,7 +147,7 @@ func (r *AuditReplay) judge(d audit.Decision) (now, why string) {
 	return BecomesAllowed, ""
 }
 
-// whyAlwaysRefused is why every statement with these tables and functions is refused; "": not every one is.
+// whyAlwaysRefused returns why every statement with these tables and functions is refused, and "" if not every one is.
 func (r *AuditReplay) whyAlwaysRefused(d audit.Decision) string {
 	for _, t := range d.Tables {
 		name, ok := nameOf(t.Name)
@@ -198,8 +199,9 @@ func (r *AuditReplay) table(text string) (*policy.Table, bool) {
 	return r.policy.Table(name)
 }
 
-// contracts evaluates the contracts with the recorded attributes of the session.
-func (r *AuditReplay) contracts(d audit.Decision) (refused, unsure string) {
+// evaluateContracts evaluates the contracts with the recorded attributes of the session. It returns which one refuses,
+// and which one cannot be evaluated.
+func (r *AuditReplay) evaluateContracts(d audit.Decision) (refused, unsure string) {
 	values := map[string]string{}
 	for name, value := range d.Attributes {
 		if !strings.Contains(value, "ref:") {
@@ -224,7 +226,7 @@ func (r *AuditReplay) contracts(d audit.Decision) (refused, unsure string) {
 			return "", "the record names " + t.Name
 		}
 		a := policy.Access{Relation: name, Columns: t.Columns, Source: t.Source, ByKey: t.ByKey, Written: t.Written}
-		if !r.sourceFor(&a) && r.policy.HasContracts() {
+		if !r.readsSource(&a) && r.policy.HasContracts() {
 			return "", "whether it searches " + t.Name + " by likeness is not recorded"
 		}
 		s.Accesses = append(s.Accesses, a)
@@ -236,9 +238,9 @@ func (r *AuditReplay) contracts(d audit.Decision) (refused, unsure string) {
 	return "", unsure
 }
 
-// sourceFor returns the source as this policy classifies it: each policy says itself which columns are metadata or
-// embeddings.
-func (r *AuditReplay) sourceFor(a *policy.Access) bool {
+// readsSource reports whether the statement reads the table as a source for the agent, as this policy classifies
+// columns: each policy says itself which columns are metadata or embeddings.
+func (r *AuditReplay) readsSource(a *policy.Access) bool {
 	object := r.policy.Object(a.Relation)
 	switch {
 	case object == nil || a.Source == policy.SourceWrite || a.Source == policy.SourceFunction ||
@@ -263,7 +265,7 @@ func (r *AuditReplay) sourceFor(a *policy.Access) bool {
 	return true
 }
 
-// missingColumns are the columns that would not exist, or be masked.
+// missingColumns returns the columns of the statement that would not exist, or be masked.
 func (r *AuditReplay) missingColumns(d audit.Decision) string {
 	var gone, masked []string
 	for _, t := range d.Tables {
@@ -289,7 +291,7 @@ func (r *AuditReplay) missingColumns(d audit.Decision) string {
 	return strings.Join(parts, "; ")
 }
 
-// Print writes it for people.
+// Print writes the replay for people.
 func (r *AuditReplay) Print(out io.Writer) {
 	if r.Decisions == 0 {
 		fmt.Fprintln(out, "The audit has no decision of this database.")
@@ -308,7 +310,7 @@ func (r *AuditReplay) Print(out io.Writer) {
 	fmt.Fprintln(w, "COUNT\tAGENT\tSTATEMENT\t\tTABLES\tWAS\tWITH THE CANDIDATE\tWHY")
 	for _, c := range r.Classes {
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Count, c.Agent, c.Tag, short(c.Fingerprint),
-			strings.Join(c.Tables, " "), c.Was, c.Now, c.Why)
+			strings.Join(c.Tables, " "), c.WasDecision, c.Now, c.Why)
 	}
 	_ = w.Flush()
 }

@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// maxStatement bounds a statement of a log: agents may not send longer ones.
-const maxStatement = 4 << 20
+// maxStatementBytes is the largest statement that is read from a log, in bytes: agents may not send longer ones.
+const maxStatementBytes = 4 << 20
 
-// Statements calls f with each statement of a PostgreSQL log that log_statement or log_min_duration_statement has
+// EachStatement calls f with each statement of a PostgreSQL log that log_statement or log_min_duration_statement has
 // written, as stderr, csvlog or jsonlog. The first line tells the format.
-func Statements(in io.Reader, f func(sql string) error) error {
+func EachStatement(in io.Reader, f func(sql string) error) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	head, err := r.Peek(4 << 10)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
@@ -100,7 +100,7 @@ var logLine = regexp.MustCompile(
 // fromStderr reads lines; PostgreSQL begins the continuation lines of a message with a tab.
 func fromStderr(r io.Reader, f func(string) error) error {
 	in := bufio.NewScanner(r)
-	in.Buffer(make([]byte, 0, 64<<10), maxStatement)
+	in.Buffer(make([]byte, 0, 64<<10), maxStatementBytes)
 	var message strings.Builder
 	open := false
 	end := func() error {
@@ -118,7 +118,7 @@ func fromStderr(r io.Reader, f func(string) error) error {
 	for in.Scan() {
 		line := in.Text()
 		if rest, more := strings.CutPrefix(line, "\t"); more {
-			if open && message.Len() < maxStatement {
+			if open && message.Len() < maxStatementBytes {
 				message.WriteString("\n" + rest)
 			}
 			continue

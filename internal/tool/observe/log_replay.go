@@ -27,10 +27,10 @@ type LogClass struct {
 	Message     string   `json:"message,omitempty"`
 	Hint        string   `json:"hint,omitempty"`
 	Tables      []string `json:"tables,omitempty"`
-	// columns that do not exist for agents: the statement may fail, or show fewer
+	// columns that do not exist for agents: the statement may fail, or show fewer columns
 	Hidden []string `json:"hidden,omitempty"`
 	Masked []string `json:"masked,omitempty"`
-	SQL    string   `json:"sql,omitempty"` // one of them, where it was asked for
+	SQL    string   `json:"sql,omitempty"` // one of the statements, where texts are wanted
 }
 
 // LogReplay is what a policy says of the statements of a log.
@@ -40,7 +40,8 @@ type LogReplay struct {
 	Refused    int64       `json:"refused"`
 	Shapes     []*LogClass `json:"shapes"`
 
-	// Contracts tells whether they were asked: with the attributes of an agent, since their answer depends on the session.
+	// Contracts tells whether the contracts were evaluated: that needs the attributes of an agent, since the answer
+	// depends on the session.
 	Contracts bool `json:"contracts"`
 
 	rewriter *rewrite.Rewriter
@@ -51,8 +52,8 @@ type LogReplay struct {
 }
 
 // NewLogReplay judges statements by a policy over a catalog, including tables that the policy would only observe. It
-// keeps no literals of them, unless texts are wanted. A statement in a log belongs to no agent, so contracts, which
-// depend on the session, are evaluated only after [LogReplay.AskContractsAs].
+// keeps no literals of the statements, unless texts are wanted. A statement in a log belongs to no agent, so contracts,
+// which depend on the session, are evaluated only after [LogReplay.AskContractsAs].
 func NewLogReplay(p *policy.Policy, snap *catalog.Snapshot, texts bool) *LogReplay {
 	enforced := p.Enforced()
 	return &LogReplay{rewriter: rewrite.New(snap, enforced, rewrite.RowSecurityMode), policy: enforced, texts: texts,
@@ -64,8 +65,8 @@ func (r *LogReplay) AskContractsAs(values map[string]string) {
 	r.values, r.Contracts = values, r.policy.HasContracts()
 }
 
-// contracts evaluates the contracts for each statement of a text.
-func (r *LogReplay) contracts(result *rewrite.Result) *sqlstate.Error {
+// checkContracts evaluates the contracts for each statement of a text.
+func (r *LogReplay) checkContracts(result *rewrite.Result) *sqlstate.Error {
 	if !r.Contracts {
 		return nil
 	}
@@ -89,7 +90,7 @@ func (r *LogReplay) Add(sql string) error {
 		j.Fingerprint, j.Tag = result.Fingerprint, result.Tag
 	}
 	if refused == nil {
-		refused = r.contracts(result)
+		refused = r.checkContracts(result)
 	}
 	j.Allowed = refused == nil
 	if refused != nil {
@@ -148,7 +149,7 @@ func (r *LogReplay) Sort() {
 	})
 }
 
-// Print writes it for people.
+// Print writes the replay for people.
 func (r *LogReplay) Print(out io.Writer) {
 	fmt.Fprintf(out, "%d statements of %d shapes: %d allowed, %d refused. None was run.\n", r.Statements,
 		len(r.Shapes), r.Allowed, r.Refused)

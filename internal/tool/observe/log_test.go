@@ -32,14 +32,15 @@ func TestStatements(t *testing.T) {
 			`{"message":"statement: SELECT \"x, y\""}` + "\n" + `{"message":"execute fetch from a: FETCH 1"}`,
 	} {
 		var got []string
-		if err := Statements(strings.NewReader(log), func(sql string) error { got = append(got, sql); return nil }); err != nil {
+		if err := EachStatement(strings.NewReader(log),
+			func(sql string) error { got = append(got, sql); return nil }); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s:\n got %q\nwant %q", name, got, want)
 		}
 	}
-	if err := Statements(strings.NewReader(""), func(string) error { return nil }); err != nil {
+	if err := EachStatement(strings.NewReader(""), func(string) error { return nil }); err != nil {
 		t.Error(err)
 	}
 }

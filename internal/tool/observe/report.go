@@ -18,7 +18,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/record/audit"
 )
 
-// Report is what was observed.
+// Report is what the records of an audit say about tables that are only observed.
 type Report struct {
 	Since      time.Time    `json:"since"`
 	Until      time.Time    `json:"until"`
@@ -35,12 +35,12 @@ type Table struct {
 	Columns       int64  `json:"columns"`  // executions that name, or take with *, columns that would be hidden or masked
 	Compared      int64  `json:"compared"` // how many executions of a sample were compared
 	Differs       int64  `json:"differs"`  // how many of the compared executions differ
-	RowsLost      int64  `json:"gone"`     // rows of these that would not have come
+	RowsLost      int64  `json:"gone"`     // rows of the differing executions that the policy would have hidden
 	NeverCompared int64  `json:"unknown"`  // executions of shapes that were never compared and would not have been refused
 }
 
-// Safe tells whether nothing that was observed would have changed, and every observed statement was compared.
-func (t Table) Safe() bool {
+// IsSafe reports whether nothing that was observed would have changed, and every observed statement was compared.
+func (t Table) IsSafe() bool {
 	return t.Executions > 0 && t.Refused == 0 && t.Columns == 0 && t.Differs == 0 && t.NeverCompared == 0
 }
 
@@ -59,7 +59,7 @@ type Statement struct {
 	Compared    int64            `json:"compared"`
 	Differs     int64            `json:"differs"`
 	RowsLost    int64            `json:"gone"`
-	Skipped     map[string]int64 `json:"skipped,omitempty"` // executions that were not compared, by why
+	Skipped     map[string]int64 `json:"skipped,omitempty"` // number of executions that were not compared, by the reason
 	Last        time.Time        `json:"last"`
 }
 
@@ -70,7 +70,7 @@ func (s *Statement) refused() (n int64) {
 	return n
 }
 
-// Read reads the records of an audit from a moment on, and verifies its chain as it goes.
+// Read reads the records of an audit from a time on, and verifies the chain of its records as it goes.
 func Read(from audit.Source, since time.Time) (*Report, error) {
 	type key struct{ agent, database, fingerprint string }
 	found := map[key]*Statement{}
@@ -120,8 +120,8 @@ func (s *Statement) add(o audit.Observation, at time.Time) {
 		s.RowsLost += max(0, o.Compared.Rows-o.Compared.Visible)
 		return
 	}
-	if o.Session == "" || o.Skipped == audit.ComparisonFailed {
-		s.Skipped[o.Skipped]++
+	if o.Session == "" || o.SkipReason == audit.ComparisonFailed {
+		s.Skipped[o.SkipReason]++
 		return
 	}
 	s.Executions++
@@ -132,8 +132,8 @@ func (s *Statement) add(o audit.Observation, at time.Time) {
 			reason += " " + o.Contract
 		}
 		s.Refusals[reason]++
-	} else if o.Skipped != "" && o.Skipped != audit.ComparedSeparately {
-		s.Skipped[o.Skipped]++
+	} else if o.SkipReason != "" && o.SkipReason != audit.ComparedSeparately {
+		s.Skipped[o.SkipReason]++
 	}
 }
 
@@ -181,7 +181,7 @@ func (r *Report) Print(out io.Writer) {
 	for _, t := range r.Tables {
 		verdict := "changes answers"
 		switch {
-		case t.Safe():
+		case t.IsSafe():
 			verdict = "changes nothing that was seen"
 		case t.Refused == 0 && t.Columns == 0 && t.Differs == 0:
 			verdict = "is not known to change anything; not all was compared"
@@ -194,10 +194,10 @@ func (r *Report) Print(out io.Writer) {
 	fmt.Fprintln(w, "AGENT\tSTATEMENT\t\tTABLES\tEXECUTIONS\tCOMPARED\tDIFFER\tROWS GONE\tWHAT WOULD CHANGE")
 	for _, s := range r.Statements {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", s.Agent, s.Tag, short(s.Fingerprint),
-			strings.Join(s.Tables, " "), s.Executions, s.Compared, s.Differs, s.RowsLost, s.changes())
+			strings.Join(s.Tables, " "), s.Executions, s.Compared, s.Differs, s.RowsLost, s.changeSummary())
 	}
 	_ = w.Flush()
-	if skipped := r.skipped(); len(skipped) > 0 {
+	if skipped := r.notCompared(); len(skipped) > 0 {
 		fmt.Fprintln(out)
 		fmt.Fprintln(w, "NOT COMPARED\tEXECUTIONS")
 		for _, why := range slices.Sorted(maps.Keys(skipped)) {
@@ -209,8 +209,8 @@ func (r *Report) Print(out io.Writer) {
 		"without parameters only. Rows gone are those of the sample.")
 }
 
-// skipped are the executions that were not compared and would not have been refused, by the reason.
-func (r *Report) skipped() map[string]int64 {
+// notCompared returns the number of executions that were not compared and would not have been refused, by the reason.
+func (r *Report) notCompared() map[string]int64 {
 	out := map[string]int64{}
 	for _, s := range r.Statements {
 		for why, n := range s.Skipped {
@@ -220,7 +220,8 @@ func (r *Report) skipped() map[string]int64 {
 	return out
 }
 
-func (s *Statement) changes() string {
+// changeSummary says how the policy would change the statement's results.
+func (s *Statement) changeSummary() string {
 	var parts []string
 	for _, reason := range slices.Sorted(maps.Keys(s.Refusals)) {
 		parts = append(parts, fmt.Sprintf("%d refused (%s)", s.Refusals[reason], reason))

@@ -17,7 +17,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Side is one of the two policies.
+// Side is one of the two policies that are compared.
 type Side struct {
 	Path   string
 	Policy *policy.Policy
@@ -26,10 +26,10 @@ type Side struct {
 // Options say what to compare. Old, New and Agents are required.
 type Options struct {
 	Old, New Side
-	Agents   map[string]map[string]string // name → attributes of the credential
+	Agents   map[string]map[string]string // attributes of each agent's credential, by the name of the agent
 	Values   map[string]string            // values that every agent gets for attributes which its credential does not give
-	Live     map[string]map[string]string // name → the same, as the database works them out for the agent
-	Samples  int                          // keys of each kind
+	Live     map[string]map[string]string // attributes that the database computes for each agent, by the name of the agent
+	Samples  int                          // how many keys of rows are shown of each kind of difference
 	Progress func(what string, part, of int64)
 }
 
@@ -43,29 +43,31 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 		return nil, err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	// Where row security would hide rows from the owner as well, it is an error and not a wrong answer.
-	// compiling takes longer than what is asked
+	// Where row security would hide rows from the owner as well, the statement fails rather than giving a wrong answer.
+	// Compiling a plan would take longer than running it.
 	if _, err := tx.Exec(ctx, "SET LOCAL row_security = off; SET LOCAL jit = off"); err != nil {
 		return nil, err
 	}
 	r := &Report{Old: o.Old.Path, New: o.New.Path, OldVersion: o.Old.Policy.Version(),
 		NewVersion: o.New.Policy.Version(), Tables: []Table{},
 		Functions: functions(o.Old.Policy, o.New.Policy), Operators: operators(o.Old.Policy,
-			o.New.Policy), Views: views(o.Old.Policy, o.New.Policy),
+			o.New.Policy), Views: compareViews(o.Old.Policy, o.New.Policy),
 		Restrictions: boundChanges(o.Old.Policy, o.New.Policy), Notes: []string{}}
 	groups := o.groups(r)
-	for _, relation := range relations(o.Old.Policy, o.New.Policy) {
+	for _, relation := range relationsOf(o.Old.Policy, o.New.Policy) {
 		before, was := o.Old.Policy.Table(relation.Name)
 		after, is := o.New.Policy.Table(relation.Name)
-		t := Table{Name: relation.Name.String(), WasListed: was, IsListed: is, Columns: columns(before, after),
-			Write: writes(before, after), Rows: []Rows{}, SameRule: true}
-		if t.Rows, err = o.rows(ctx, tx, relation,
+		t := Table{Name: relation.Name.String(), WasListed: was, IsListed: is, Columns: compareColumns(before, after),
+			Write: compareWrites(before, after), Rows: []Rows{}, SameRule: true}
+		if t.Rows, err = o.compareRows(ctx, tx, relation,
 			groups, func(g agentGroup) (string, string) { return rule(before, g.old), rule(after, g.new) }); err != nil {
 			return nil, err
 		}
 		t.SameRule = len(t.Rows) == 0
-		if t.Groups, err = o.rows(ctx, tx, relation, groups,
-			func(g agentGroup) (string, string) { return counts(before, g.old), counts(after, g.new) }); err != nil {
+		if t.Groups, err = o.compareRows(ctx, tx, relation, groups,
+			func(g agentGroup) (string, string) {
+				return groupRowsCondition(before, g.old), groupRowsCondition(after, g.new)
+			}); err != nil {
 			return nil, err
 		}
 		differ := func(r Rows) bool { return r.Appear+r.Disappear > 0 }
@@ -77,8 +79,8 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 	return r, nil
 }
 
-// rows counts rows by both rules, for the agents for whom they differ.
-func (o Options) rows(ctx context.Context, tx pgx.Tx, relation *catalog.Relation, groups []agentGroup,
+// compareRows counts rows by both rules, for the agents for whom the rules differ.
+func (o Options) compareRows(ctx context.Context, tx pgx.Tx, relation *catalog.Relation, groups []agentGroup,
 	rules func(agentGroup) (old, now string)) ([]Rows, error) {
 	type pair struct{ old, now string }
 	var pairs []pair
@@ -96,17 +98,17 @@ func (o Options) rows(ctx context.Context, tx pgx.Tx, relation *catalog.Relation
 	out := []Rows{}
 	for _, p := range pairs {
 		slices.Sort(agents[p])
-		rows, err := count(ctx, tx, relation, p.old, p.now, o, agents[p])
+		rows, err := countRows(ctx, tx, relation, p.old, p.now, o, agents[p])
 		if err != nil {
-			return nil, failed(relation, err)
+			return nil, explainError(relation, err)
 		}
 		out = append(out, rows)
 	}
 	return out, nil
 }
 
-// failed explains the two errors that are not errors of the server.
-func failed(r *catalog.Relation, err error) error {
+// explainError explains two errors that have their cause in the policy or the table and not in the server.
+func explainError(r *catalog.Relation, err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == "3F000" || pg.Code == "42883") &&
 		strings.Contains(pg.Message, predicate.SignedSchema) {
@@ -131,7 +133,7 @@ type agentGroup struct {
 
 func (o Options) groups(r *Report) []agentGroup {
 	var out []agentGroup
-	var lacks missingValues
+	var missing missingValues
 	values := func(side Side, agent string) map[string]string {
 		out := map[string]string{}
 		for _, a := range side.Policy.Attributes() {
@@ -144,7 +146,7 @@ func (o Options) groups(r *Report) []agentGroup {
 			if ok {
 				out[a.Name] = value
 			} else {
-				lacks.add(side.Path, agent, attributeSource{a.Name, a.Source == "credential"})
+				missing.add(side.Path, agent, attributeSource{a.Name, a.Source == "credential"})
 			}
 		}
 		return out
@@ -159,12 +161,12 @@ func (o Options) groups(r *Report) []agentGroup {
 			out = append(out, g)
 		}
 	}
-	r.Notes = append(r.Notes, lacks.notes()...)
+	r.Notes = append(r.Notes, missing.notes()...)
 	return out
 }
 
-// relations are the relations of either policy, sorted by name.
-func relations(old, now *policy.Policy) []*catalog.Relation {
+// relationsOf returns the relations of either policy, sorted by name.
+func relationsOf(old, now *policy.Policy) []*catalog.Relation {
 	found := map[string]*catalog.Relation{}
 	for _, p := range []*policy.Policy{old, now} {
 		for _, t := range p.Tables() {
@@ -185,8 +187,8 @@ func rule(t *policy.Table, attributes map[string]string) string {
 	return predicate.DirectCondition(t.Rows, "r", attributes)
 }
 
-// counts is the condition on rows that count in groups, whether or not their group is large enough.
-func counts(t *policy.Table, attributes map[string]string) string {
+// groupRowsCondition returns the condition on rows that count in groups, whether or not their group is large enough.
+func groupRowsCondition(t *policy.Table, attributes map[string]string) string {
 	if t == nil || t.Aggregate == nil {
 		return "false"
 	}
@@ -196,14 +198,15 @@ func counts(t *policy.Table, attributes map[string]string) string {
 // progressPages is how many pages are read between two reports of progress.
 var progressPages int64 = 4096
 
-// count evaluates both rules on every row of a table.
-func count(ctx context.Context, tx pgx.Tx, r *catalog.Relation, old, now string, o Options, agents []string) (Rows, error) {
+// countRows evaluates both rules on every row of a table.
+func countRows(ctx context.Context, tx pgx.Tx, r *catalog.Relation, old, now string, o Options, agents []string) (Rows,
+	error) {
 	out := Rows{Agents: agents}
 	from := "FROM " + r.Name.SQL() + " AS r"
 	inner := "(SELECT (" + old + ") AS o, (" + now + ") AS n " + from
 	sql := "SELECT count(*) FILTER (WHERE o), count(*) FILTER (WHERE n), count(*) FILTER (WHERE n AND NOT o), " +
 		"count(*) FILTER (WHERE o AND NOT n) FROM "
-	pages, err := size(ctx, tx, r)
+	pages, err := pagesToRead(ctx, tx, r)
 	if err != nil {
 		return out, err
 	}
@@ -231,12 +234,14 @@ func count(ctx context.Context, tx pgx.Tx, r *catalog.Relation, old, now string,
 	if o.Samples > 0 && len(r.PrimaryKey) > 0 {
 		out.Key = r.PrimaryKey
 		if out.Appear > 0 {
-			if out.Appearing, err = samples(ctx, tx, r, from+" WHERE ("+now+") AND NOT ("+old+")", o.Samples); err != nil {
+			if out.Appearing, err = readSampleKeys(ctx, tx, r, from+" WHERE ("+now+") AND NOT ("+old+")",
+				o.Samples); err != nil {
 				return out, err
 			}
 		}
 		if out.Disappear > 0 {
-			if out.Vanishing, err = samples(ctx, tx, r, from+" WHERE ("+old+") AND NOT ("+now+")", o.Samples); err != nil {
+			if out.Vanishing, err = readSampleKeys(ctx, tx, r, from+" WHERE ("+old+") AND NOT ("+now+")",
+				o.Samples); err != nil {
 				return out, err
 			}
 		}
@@ -244,8 +249,8 @@ func count(ctx context.Context, tx pgx.Tx, r *catalog.Relation, old, now string,
 	return out, nil
 }
 
-// size is how many pages the largest part of a table has; 0: it cannot be read in parts.
-func size(ctx context.Context, tx pgx.Tx, r *catalog.Relation) (pages int64, err error) {
+// pagesToRead returns how many pages the largest part of a table has, and 0 if the table cannot be read in parts.
+func pagesToRead(ctx context.Context, tx pgx.Tx, r *catalog.Relation) (pages int64, err error) {
 	if r.Kind == catalog.ForeignTable {
 		return 0, nil
 	}
@@ -257,7 +262,8 @@ func size(ctx context.Context, tx pgx.Tx, r *catalog.Relation) (pages int64, err
 	return pages, err
 }
 
-func samples(ctx context.Context, tx pgx.Tx, r *catalog.Relation, from string, most int) ([][]string, error) {
+// readSampleKeys reads the keys of some rows that a query selects.
+func readSampleKeys(ctx context.Context, tx pgx.Tx, r *catalog.Relation, from string, most int) ([][]string, error) {
 	var key, text []string
 	for _, c := range r.PrimaryKey {
 		key = append(key, "r."+catalog.QuoteIdent(c))

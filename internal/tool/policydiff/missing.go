@@ -14,8 +14,8 @@ type missingValues struct {
 }
 
 type attributeSource struct {
-	attribute  string
-	credential bool // is where its value would come from
+	attribute      string
+	fromCredential bool // the attribute's value would come from the credential
 }
 
 type agentsWithout struct{ agents, paths []string }
@@ -54,7 +54,7 @@ func (m *missingValues) notes() []string {
 		if len(paths) == 1 {
 			who = paths[0] + ": " + who
 		}
-		if l.credential {
+		if l.fromCredential {
 			out = append(out, fmt.Sprintf("%s no attribute %s: what needs it shows nothing", who, l.attribute))
 		} else {
 			out = append(out, fmt.Sprintf(

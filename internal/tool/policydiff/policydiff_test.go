@@ -225,7 +225,7 @@ public.Notes
 			t.Errorf("the report has no %q:\n%s", line, b.String())
 		}
 	}
-	if _, err := json.Marshal(r); err != nil || !r.Reveals() {
+	if _, err := json.Marshal(r); err != nil || !r.MayReveal() {
 		t.Errorf("%v", err)
 	}
 }
@@ -253,17 +253,17 @@ func TestNothingAppears(t *testing.T) {
 		}
 		return r, read
 	}
-	if r, read := compare(before + "# a comment\n"); !r.Same() || r.Reveals() || len(read) > 0 {
+	if r, read := compare(before + "# a comment\n"); !r.IsEmpty() || r.MayReveal() || len(read) > 0 {
 		t.Errorf("%+v %v", r, read)
 	}
 	less := strings.Replace(before, "people: { rows: [ own: { column: team, is: team } ] }",
 		"people: { rows: [ own: { column: team, is: team }, status: { column: consent, is: granted } ] }", 1)
 	less = strings.Replace(less, "    write: { commands: [update], columns: [body] }\n", "", 1)
 	r, read := compare(less)
-	if r.Same() || r.Reveals() || fmt.Sprint(read) != "[public.Notes for north public.people for north]" {
+	if r.IsEmpty() || r.MayReveal() || fmt.Sprint(read) != "[public.Notes for north public.people for north]" {
 		t.Errorf("%+v %v", r, read)
 	}
-	if r, _ := compare(strings.Replace(before, "columns: [body]", "columns: [body, extra]", 1)); !r.Reveals() ||
+	if r, _ := compare(strings.Replace(before, "columns: [body]", "columns: [body, extra]", 1)); !r.MayReveal() ||
 		fmt.Sprint(r.Tables[0].Write.Altered) != "[update: body → body, extra]" {
 		t.Errorf("%+v", r)
 	}

@@ -26,7 +26,7 @@ func (p Printer) Print(r *Report) {
 	for _, note := range r.Notes {
 		fmt.Fprintf(p.Out, "  %s %s\n", p.paint("33", "note:"), note)
 	}
-	if r.Same() {
+	if r.IsEmpty() {
 		fmt.Fprintln(p.Out, "  agents see and may do what they did")
 		return
 	}
@@ -112,11 +112,11 @@ func (p Printer) rows(what string, rows []Rows) {
 
 func (p Printer) keys(colour, sign string, r Rows, keys [][]string, of int64) {
 	for i, key := range keys {
-		text := printable(key[0])
+		text := printableValue(key[0])
 		if len(key) > 1 {
 			var parts []string
 			for j, v := range key {
-				parts = append(parts, r.Key[j]+"="+printable(v))
+				parts = append(parts, r.Key[j]+"="+printableValue(v))
 			}
 			text = "(" + strings.Join(parts, ", ") + ")"
 		}
@@ -127,8 +127,8 @@ func (p Printer) keys(colour, sign string, r Rows, keys [][]string, of int64) {
 	}
 }
 
-// printable is a value of a row without line breaks and control characters: an agent may have written it.
-func printable(value string) string {
+// printableValue returns a value of a row without line breaks and control characters: an agent may have written it.
+func printableValue(value string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
 			return ' '

@@ -2,7 +2,7 @@ package policydiff
 
 import "slices"
 
-// Report is what would change.
+// Report is what would change between the old policy and the new one.
 type Report struct {
 	Database   string  `json:"database"`
 	Old        string  `json:"old"`
@@ -13,12 +13,12 @@ type Report struct {
 	Functions  Change  `json:"functions"`
 	Operators  Change  `json:"operators"` // extensions whose operators agents may use
 	Views      Change  `json:"views"`
-	// what bounds statements and is otherwise than before: contracts, limits, aggregates …, by name
+	// bounds on statements that the new policy changes: contracts, limits, aggregates …, by name
 	Restrictions []string `json:"shape"`
 	Notes        []string `json:"notes"`
 }
 
-// Table is a table that differs.
+// Table is a table whose rows, columns or rights differ.
 type Table struct {
 	Name      string `json:"table"`
 	WasListed bool   `json:"was_listed"`
@@ -30,16 +30,16 @@ type Table struct {
 	SameRule  bool   `json:"same_rule"` // the rule is the same for every agent, so no row was compared
 }
 
-// Change is what is gained, lost, and otherwise than before.
+// Change is what agents gain, what they lose, and what is changed without being gained or lost.
 type Change struct {
 	Gained  []string `json:"gained"`
 	Lost    []string `json:"lost"`
-	Altered []string `json:"altered"` // name: before → after
+	Altered []string `json:"altered"` // each as name: before → after
 }
 
 func (c Change) empty() bool { return len(c.Gained)+len(c.Lost)+len(c.Altered) == 0 }
 
-// Rows are how many rows agents of equal attributes see.
+// Rows counts the rows that agents with equal attributes see by both policies.
 type Rows struct {
 	Agents    []string   `json:"agents"`
 	Old       int64      `json:"old"`
@@ -51,12 +51,12 @@ type Rows struct {
 	Vanishing [][]string `json:"vanishing,omitempty"`
 }
 
-// Same tells whether nothing differs.
-func (r *Report) Same() bool {
+// IsEmpty reports whether nothing differs.
+func (r *Report) IsEmpty() bool {
 	return len(r.Tables) == 0 && r.Functions.empty() && r.Operators.empty() && r.Views.empty() && len(r.Restrictions) == 0
 }
 
-// Gains tells whether an agent certainly gains something, such as a row, a column or a right; and whether it may gain
+// Gains reports whether an agent certainly gains something, such as a row, a column or a right; and whether it may gain
 // something, by another change.
 func (r *Report) Gains() (certain, possible bool) {
 	take := func(c Change) {
@@ -77,8 +77,8 @@ func (r *Report) Gains() (certain, possible bool) {
 	return certain, possible || certain || len(r.Restrictions) > 0
 }
 
-// Reveals tells whether an agent may gain something.
-func (r *Report) Reveals() bool {
+// MayReveal reports whether an agent may gain something.
+func (r *Report) MayReveal() bool {
 	_, possible := r.Gains()
 	return possible
 }

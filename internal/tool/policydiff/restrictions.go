@@ -10,14 +10,14 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// changes compares descriptions by name.
-func changes(before, after map[string]string) Change {
+// compareByName compares descriptions by the name of what they describe.
+func compareByName(before, after map[string]string) Change {
 	c := Change{Gained: []string{}, Lost: []string{}, Altered: []string{}}
 	for name, now := range after {
 		was, there := before[name]
 		switch {
 		case !there:
-			c.Gained = append(c.Gained, described(name, now))
+			c.Gained = append(c.Gained, nameAndDescription(name, now))
 		case was != now:
 			c.Altered = append(c.Altered, fmt.Sprintf("%s: %s → %s", name, orDefault(was), orDefault(now)))
 		}
@@ -33,7 +33,7 @@ func changes(before, after map[string]string) Change {
 	return c
 }
 
-func described(name, what string) string {
+func nameAndDescription(name, what string) string {
 	if what == "" {
 		return name
 	}
@@ -47,11 +47,11 @@ func orDefault(what string) string {
 	return what
 }
 
-// columns compares which columns exist for agents, and how agents see them. It compares nothing for a table that only
-// one policy lists: that is gained or lost as a whole.
-func columns(before, after *policy.Table) Change {
+// compareColumns compares which columns exist for agents, and how agents see them. It compares nothing for a table that
+// only one policy lists: such a table is gained or lost as a whole.
+func compareColumns(before, after *policy.Table) Change {
 	if before == nil || after == nil {
-		return changes(nil, nil)
+		return compareByName(nil, nil)
 	}
 	describe := func(t *policy.Table) map[string]string {
 		out := map[string]string{}
@@ -66,11 +66,11 @@ func columns(before, after *policy.Table) Change {
 		}
 		return out
 	}
-	return changes(describe(before), describe(after))
+	return compareByName(describe(before), describe(after))
 }
 
-// writes compares what agents may change.
-func writes(before, after *policy.Table) Change {
+// compareWrites compares what agents may change.
+func compareWrites(before, after *policy.Table) Change {
 	describe := func(t *policy.Table) map[string]string {
 		out := map[string]string{}
 		if t == nil || t.Write == nil {
@@ -102,8 +102,8 @@ func writes(before, after *policy.Table) Change {
 		}
 		return out
 	}
-	c := changes(describe(before), describe(after))
-	// The SQL of a condition is long: that it changed is what is told.
+	c := compareByName(describe(before), describe(after))
+	// The SQL of a condition is long: the report only says that it changed.
 	for i, text := range c.Altered {
 		if strings.HasPrefix(text, "what a ") {
 			c.Altered[i], _, _ = strings.Cut(text, ":")
@@ -118,7 +118,7 @@ func writes(before, after *policy.Table) Change {
 		return strings.HasPrefix(text, "what a ") || strings.HasPrefix(text, "stamp of ")
 	}
 	if len(c.Gained) > 0 && !slices.ContainsFunc(c.Gained, func(text string) bool { return !conditions(text) }) {
-		// A condition that is new narrows a command that was allowed already.
+		// A new condition narrows a command that was allowed already.
 		c.Altered, c.Gained = append(c.Altered, c.Gained...), []string{}
 	} else {
 		c.Gained = slices.DeleteFunc(c.Gained, conditions)
@@ -145,7 +145,7 @@ func functions(before, after *policy.Policy) Change {
 		}
 		return out
 	}
-	return changes(describe(before), describe(after))
+	return compareByName(describe(before), describe(after))
 }
 
 func operators(before, after *policy.Policy) Change {
@@ -156,10 +156,10 @@ func operators(before, after *policy.Policy) Change {
 		}
 		return out
 	}
-	return changes(describe(before), describe(after))
+	return compareByName(describe(before), describe(after))
 }
 
-func views(before, after *policy.Policy) Change {
+func compareViews(before, after *policy.Policy) Change {
 	describe := func(p *policy.Policy) map[string]string {
 		out := map[string]string{}
 		for _, v := range p.Views() {
@@ -169,7 +169,7 @@ func views(before, after *policy.Policy) Change {
 		}
 		return out
 	}
-	return changes(describe(before), describe(after))
+	return compareByName(describe(before), describe(after))
 }
 
 // boundChanges lists, part by part, the bounds on statements that differ between both policies. It does not tell
@@ -187,12 +187,12 @@ func boundChanges(before, after *policy.Policy) []string {
 			continue
 		}
 		told := len(out)
-		for part := range merged(then, now) {
+		for part := range mergeMaps(then, now) {
 			then, there := then[part]
 			now, is := now[part]
 			switch {
 			case part == "" || there == is && then == now:
-			case part == "which rows count": // its SQL is long, and the rows are counted
+			case part == "which rows count": // The SQL of such a rule is long, and its rows are counted.
 				out = append(out, name+", "+part)
 			case !there:
 				out = append(out, fmt.Sprintf("%s, %s: %s (new)", name, part, now))
@@ -215,7 +215,7 @@ func boundChanges(before, after *policy.Policy) []string {
 	return out
 }
 
-func merged(a, b map[string]string) map[string]string {
+func mergeMaps(a, b map[string]string) map[string]string {
 	out := maps.Clone(a)
 	maps.Copy(out, b)
 	return out

@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// makeChange makes a change of the owner: rows of a table, or SQL. An error is of type policy.Errors if it is an error
-// in the file.
+// makeChange makes a change of the owner: rows of a table, or SQL. The error is of type policy.Errors if the file is at
+// fault.
 func (b *template) makeChange(ctx context.Context, conn *pgx.Conn, changes []Change) error {
 	for _, c := range changes {
 		if c.Table == "" {
@@ -23,10 +23,10 @@ func (b *template) makeChange(ctx context.Context, conn *pgx.Conn, changes []Cha
 			}
 			continue
 		}
-		if b.isRegistry(c) { // see register
+		if b.isRegistry(c) { // The function writeRegistry writes rows of the registry.
 			continue
 		}
-		relation, err := b.relation(c.Place, c.Table)
+		relation, err := b.findRelation(c.Place, c.Table)
 		if err != nil {
 			return err
 		}
@@ -43,15 +43,15 @@ func (b *template) makeChange(ctx context.Context, conn *pgx.Conn, changes []Cha
 	return nil
 }
 
-// withPlace is an error of the server with the place in the file that it is about.
+// withPlace returns an error of the server with the place in the file that it is about.
 func withPlace(place Place, err error) error {
 	p := sqlProblem(place.File, "", err)
 	p.Line, p.Column = place.Line, place.Column
 	return policy.Errors{p}
 }
 
-// relation finds a table by its name as written.
-func (b *template) relation(at Place, name string) (*catalog.Relation, error) {
+// findRelation finds a table by its name as written.
+func (b *template) findRelation(at Place, name string) (*catalog.Relation, error) {
 	schema, table := "", name
 	if before, after, ok := strings.Cut(name, "."); ok {
 		schema, table = before, after
@@ -98,8 +98,8 @@ func insertSQL(r *catalog.Relation, row *node) (string, error) {
 		strings.Join(values, ", ") + ")", nil
 }
 
-// literal is a value as the input function of its column's type takes it: a list is an array, a mapping or a list in a
-// JSON column JSON.
+// literal returns a value as the input function of its column's type takes it: a list becomes an array, and a mapping
+// or a list in a JSON column becomes JSON.
 func literal(sqlType string, n *node) string {
 	array := strings.HasSuffix(sqlType, "[]")
 	switch {
@@ -114,7 +114,7 @@ func literal(sqlType string, n *node) string {
 		}
 		return catalog.QuoteLiteral(predicate.WriteArray(elements))
 	default:
-		text, err := json.Marshal(jsonOf(n))
+		text, err := json.Marshal(jsonValue(n))
 		if err != nil {
 			return "NULL"
 		}
@@ -125,19 +125,19 @@ func literal(sqlType string, n *node) string {
 	}
 }
 
-// jsonOf is the value that a node stands for.
-func jsonOf(n *node) any {
+// jsonValue returns the value that a node stands for.
+func jsonValue(n *node) any {
 	switch n.Kind {
 	case yamlfile.Mapping:
 		out := map[string]any{}
 		for i, key := range n.Keys {
-			out[key] = jsonOf(n.Values[i])
+			out[key] = jsonValue(n.Values[i])
 		}
 		return out
 	case yamlfile.List:
 		out := []any{}
 		for _, v := range n.Items {
-			out = append(out, jsonOf(v))
+			out = append(out, jsonValue(v))
 		}
 		return out
 	case yamlfile.Scalar:

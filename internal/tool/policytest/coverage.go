@@ -18,20 +18,21 @@ import (
 // every row.
 type BlockCoverage struct {
 	Place
-	Table  string `json:"table"`
-	Block  string `json:"block"`
-	Shown  bool   `json:"shown"`
-	Hidden bool   `json:"hidden"`
-	rule   *policy.Rule
+	Table    string `json:"table"`
+	Block    string `json:"block"`
+	HasShown bool   `json:"shown"`
+	Hidden   bool   `json:"hidden"`
+	rule     *policy.Rule
 }
 
-// Complete tells whether both have been seen. A block that shows all rows hides none.
-func (c BlockCoverage) Complete() bool { return c.Shown && (c.Hidden || c.Block == "open") }
+// IsComplete reports whether tests have seen the block both show and hide a row. A block that shows all rows hides
+// none.
+func (c BlockCoverage) IsComplete() bool { return c.HasShown && (c.Hidden || c.Block == "open") }
 
 // coverage is the coverage of a file.
 type coverage struct {
 	rules map[catalog.Name][]*BlockCoverage
-	seen  map[string]bool // what the coverage has looked at already
+	seen  map[string]bool // keys of the rows that the coverage has counted already
 }
 
 func newCoverage(p *policy.Policy) *coverage {
@@ -45,8 +46,8 @@ func newCoverage(p *policy.Policy) *coverage {
 	return c
 }
 
-// all returns the blocks in the order of the files.
-func (c *coverage) all() []BlockCoverage {
+// blocks returns the blocks in the order of the files.
+func (c *coverage) blocks() []BlockCoverage {
 	out := []BlockCoverage{}
 	for _, rules := range c.rules {
 		for _, r := range rules {
@@ -86,7 +87,7 @@ func (d *database) countCoverage(ctx context.Context, c *coverage, e Expectation
 		if err != nil {
 			return err
 		}
-		named, err := d.resolve(ctx, id, rows.Keys)
+		named, err := d.findRows(ctx, id, rows.Keys)
 		if err != nil {
 			return err
 		}
@@ -134,7 +135,7 @@ func (d *database) coverRows(ctx context.Context, c *coverage, as string, settin
 	c.seen[id] = true
 	var open []*BlockCoverage
 	for _, r := range c.rules[table] {
-		if !r.Complete() {
+		if !r.IsComplete() {
 			open = append(open, r)
 		}
 	}
@@ -178,7 +179,7 @@ func (d *database) coverRows(ctx context.Context, c *coverage, as string, settin
 		return fmt.Errorf("coverage of %s: %w", table, err)
 	}
 	for i, r := range open {
-		r.Shown, r.Hidden = r.Shown || failed == nil && found[2*i] > 0, r.Hidden || found[2*i+1] > 0
+		r.HasShown, r.Hidden = r.HasShown || failed == nil && found[2*i] > 0, r.Hidden || found[2*i+1] > 0
 	}
 	return nil
 }

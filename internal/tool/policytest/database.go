@@ -68,14 +68,14 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 		return nil, policy.Errors{f.PolicyAt.Errorf("schema: schema.sql, relative to this file, or database: one of the configuration",
 			"the file names no schema, and there is no schema.sql beside it")}
 	}
-	if b.name, err = s.create(ctx, "", b.owner); err != nil {
+	if b.name, err = s.createDatabase(ctx, "", b.owner); err != nil {
 		return nil, err
 	}
-	conn, err := s.connect(ctx, b.name, "")
+	conn, err := s.connectAs(ctx, b.name, "")
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) // a database that is copied has no sessions
+	defer conn.Close(context.WithoutCancel(ctx)) // PostgreSQL copies only a database without sessions.
 	schema := slices.Clone(f.Schema)
 	if f.Database != "" {
 		schema = nil
@@ -112,7 +112,7 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 	if b.policy, err = policy.Compile(doc, b.snapshot, policy.WithViews(rewrite.RewriteViewQuery)); err != nil {
 		return nil, err
 	}
-	if err := b.callers(); err != nil {
+	if err := b.checkCallers(); err != nil {
 		return nil, err
 	}
 	r := s.roles
@@ -160,8 +160,8 @@ func (b *template) asOwner(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// callers checks the attributes of the callers, so that an error is reported before a login fails.
-func (b *template) callers() error {
+// checkCallers checks the attributes of the callers, so that an error is reported before a login fails.
+func (b *template) checkCallers() error {
 	var errs policy.Errors
 	declared := b.policy.Attributes()
 	var names []string
@@ -232,19 +232,19 @@ func sqlProblem(file, text string, err error) *policy.Error {
 	return at.Errorf(pg.Hint, "%s", what)
 }
 
-// database is a copy with a proxy before it.
+// database is a copy of the template, with a proxy in front of it.
 type database struct {
 	*template
 	name        string
-	owners      *pgx.Conn // speaks for the owner
-	admins      *pgx.Conn
+	owners      *pgx.Conn // connection of the owner
+	admins      *pgx.Conn // connection of the administrator
 	enforcer    *enforce.Enforcer
 	proxy       *proxy.Server
 	audit       *audit.Log
 	listener    net.Listener
 	serveErrors chan error
 	sessions    map[string]*pgconn.PgConn
-	state       int // counts the owner's and the callers' changes
+	state       int // counts the changes by the owner and the callers
 }
 
 // credential is the credential of every caller.
@@ -262,24 +262,24 @@ func newCredential(password string) (credential, error) {
 	return credential{password, stored}, err
 }
 
-// open copies the database and serves it.
-func (b *template) open(ctx context.Context, login credential, log *slog.Logger) (_ *database, err error) {
+// openCopy copies the database and serves it.
+func (b *template) openCopy(ctx context.Context, login credential, log *slog.Logger) (_ *database, err error) {
 	d := &database{template: b, sessions: map[string]*pgconn.PgConn{}}
 	defer func() {
 		if err != nil {
 			d.close(context.WithoutCancel(ctx))
 		}
 	}()
-	if d.name, err = b.server.create(ctx, b.name, b.owner); err != nil {
+	if d.name, err = b.server.createDatabase(ctx, b.name, b.owner); err != nil {
 		return nil, err
 	}
-	if d.owners, err = b.server.connect(ctx, d.name, ""); err != nil {
+	if d.owners, err = b.server.connectAs(ctx, d.name, ""); err != nil {
 		return nil, err
 	}
 	if err := b.asOwner(ctx, d.owners); err != nil {
 		return nil, err
 	}
-	if d.admins, err = b.server.connect(ctx, d.name, ""); err != nil {
+	if d.admins, err = b.server.connectAs(ctx, d.name, ""); err != nil {
 		return nil, err
 	}
 	if d.audit, err = audit.Open(audit.Config{Mode: audit.Off}); err != nil {
@@ -295,7 +295,7 @@ func (b *template) open(ctx context.Context, login credential, log *slog.Logger)
 		control, agent = migrations.DefaultControlRole, migrations.DefaultAgentRole
 	}
 	cfg := enforce.Config{Audit: d.audit, Log: log, Mode: mode, Refresh: 250 * time.Millisecond, CacheBytes: 4 << 20,
-		Databases: []enforce.Database{{Name: d.name, Policy: b.file.Policy, Control: b.server.dsn(d.name, control),
+		Databases: []enforce.Database{{Name: d.name, Policy: b.file.Policy, Control: b.server.dsnFor(d.name, control),
 			SearchPath: b.file.SearchPath,
 			AgentRole:  r.AgentRole, ControlRole: r.ControlRole, ReaderRole: r.ReaderRole, RowsRole: r.RowsRole}}}
 	for _, c := range b.file.Callers {
@@ -372,8 +372,8 @@ func (r router) Route(user, database string) proxy.Route {
 		}}
 }
 
-// session is the connection of a caller, for the whole test.
-func (d *database) session(ctx context.Context, name string, login credential) (*pgconn.PgConn, error) {
+// callerSession returns the connection of a caller, which lasts for the whole test.
+func (d *database) callerSession(ctx context.Context, name string, login credential) (*pgconn.PgConn, error) {
 	if c := d.sessions[name]; c != nil && !c.IsClosed() {
 		return c, nil
 	}
@@ -408,8 +408,8 @@ func (f *File) caller(name string) *Caller {
 
 func (d *database) caller(name string) *Caller { return d.file.caller(name) }
 
-// short is a path in the form that people know.
-func short(path string) string {
+// shortPath returns a path in the form that is shortest for people.
+func shortPath(path string) string {
 	if wd, err := os.Getwd(); err == nil {
 		if rel, err := filepath.Rel(wd, path); err == nil && len(rel) < len(path) {
 			return rel

@@ -43,11 +43,11 @@ func TestDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !r.Passed() || len(r.Results) != 3 {
+	if !r.HasPassed() || len(r.Results) != 3 {
 		t.Errorf("%+v", r)
 	}
 	for _, c := range r.Coverage {
-		if !c.Complete() {
+		if !c.IsComplete() {
 			t.Errorf("%s: %s of %s is not covered", c.Place, c.Block, c.Table)
 		}
 	}

@@ -19,8 +19,8 @@ import (
 // Schema is the schema of a database, without its rows.
 type Schema struct{ Extensions, SQL string }
 
-// Dump reads the schema of a database with pg_dump, whose PG… variables say how to log in. What pgconsent has installed
-// there is left out.
+// Dump reads the schema of a database with pg_dump, whose PG… variables say how to log in. It leaves out what pgconsent
+// has installed in the database.
 func Dump(ctx context.Context, environment []string) (Schema, error) {
 	bin, err := pgcluster.Find(ctx)
 	if err != nil {
@@ -71,7 +71,7 @@ func Dump(ctx context.Context, environment []string) (Schema, error) {
 	if s.Extensions, err = restore(extensions); err != nil {
 		return s, err
 	}
-	// The schemas that extensions are in come before them.
+	// The schemas that extensions are in come before the extensions.
 	var schemas []string
 	for _, m := range extensionSchema.FindAllStringSubmatch(s.Extensions, -1) {
 		name := unquote(m[1])
@@ -95,7 +95,7 @@ func Dump(ctx context.Context, environment []string) (Schema, error) {
 	return s, err
 }
 
-// extensionSchema matches where an extension of a dump is.
+// extensionSchema matches a statement that installs an extension in a schema.
 var extensionSchema = regexp.MustCompile(`(?m)^CREATE EXTENSION .* WITH SCHEMA ` + identifier + `;$`)
 
 // listEntry matches a line of pg_restore's list: number; OIDs, kind, schema, tag, owner.
@@ -110,7 +110,7 @@ var ownName = regexp.MustCompile(` (!|zz_)?pgconsent_`)
 func withoutOurObjects(entries []string) (extensions, rest []string) {
 	ours := ownName.MatchString
 	table := func(schema, tag string) string { name, _, _ := strings.Cut(tag, " "); return schema + "." + name }
-	var policies, foreign []string // tables
+	var policies, foreign []string // The tables with such policies are listed.
 	for _, e := range entries {
 		if m := listEntry.FindStringSubmatch(e); m != nil && m[1] == "POLICY" {
 			if ours(m[3]) {

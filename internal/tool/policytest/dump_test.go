@@ -96,7 +96,7 @@ tests: [ { name: a, as: chat, then: { sees: { notes: [1], people: [1] } } } ]
 		}
 		return schema, nil
 	}})
-	if err != nil || !r.Passed() || len(r.Results) != 1 {
+	if err != nil || !r.HasPassed() || len(r.Results) != 1 {
 		t.Errorf("%+v %v", r, err)
 	}
 	if r, err = Run(t.Context(), s, filepath.Join(dir, FileName), Options{}); err != nil ||

@@ -17,11 +17,11 @@ import (
 // Failure is an expectation that was not met.
 type Failure struct {
 	Place
-	As   string   `json:"as"`
-	What string   `json:"what"` // what the test has asked
-	Says string   `json:"says"` // a sentence that says what is wrong
-	Want []string `json:"want,omitempty"`
-	Got  []string `json:"got,omitempty"`
+	As      string   `json:"as"`
+	What    string   `json:"what"` // what the test expects, in words
+	Problem string   `json:"says"` // a sentence that says what is wrong
+	Want    []string `json:"want,omitempty"`
+	Got     []string `json:"got,omitempty"`
 }
 
 // answer is the server's answer to the last statement of a text.
@@ -37,7 +37,7 @@ func (d *database) runAs(ctx context.Context, as, sql string, login credential) 
 	conn := d.owners.PgConn()
 	if as != "owner" {
 		var err error
-		if conn, err = d.session(ctx, as, login); err != nil {
+		if conn, err = d.callerSession(ctx, as, login); err != nil {
 			var a answer
 			if errors.As(err, &a.refused) {
 				return a, nil
@@ -74,7 +74,7 @@ func readResult(r *pgconn.ResultReader) answer {
 		}
 		a.rows = append(a.rows, values)
 	}
-	a.tag, _ = r.Close() // the error is that of the whole text
+	a.tag, _ = r.Close() // Close returns the error of the whole text.
 	return a
 }
 
@@ -94,7 +94,7 @@ func (d *database) checkExpectation(ctx context.Context, e Expectation, login cr
 			return nil, err
 		}
 		if a.refused != nil {
-			return []Failure{{Place: e.Place, As: e.As, What: "SET " + set.Name, Says: "it is refused",
+			return []Failure{{Place: e.Place, As: e.As, What: "SET " + set.Name, Problem: "it is refused",
 				Got: []string{a.error()}}}, nil
 		}
 	}
@@ -121,7 +121,7 @@ func (d *database) checkExpectation(ctx context.Context, e Expectation, login cr
 		if err != nil {
 			return nil, err
 		}
-		if failure := e.compare(a); failure != nil {
+		if failure := e.checkAnswer(a); failure != nil {
 			failure.Place, failure.As, failure.What = e.Place, e.As, oneLine(e.Query)
 			failures = append(failures, *failure)
 		}
@@ -145,45 +145,47 @@ func oneLine(sql string) string {
 	return s
 }
 
-// compare compares an answer with the expectation of a query.
-func (e Expectation) compare(a answer) *Failure {
+// checkAnswer compares an answer with the expectation of a query.
+func (e Expectation) checkAnswer(a answer) *Failure {
 	if e.Error != "" {
 		switch {
 		case a.refused == nil:
-			return &Failure{Says: "it is answered and should fail", Want: []string{e.Error + " " + e.Message}, Got: a.text()}
+			return &Failure{Problem: "it is answered and should fail", Want: []string{e.Error + " " + e.Message},
+				Got: a.rowTexts()}
 		case e.Error != "any" && a.refused.Code != e.Error,
 			!strings.Contains(a.refused.Message+"\n"+a.refused.Hint+"\n"+a.refused.Detail, e.Message):
-			return &Failure{Says: "it fails otherwise", Want: []string{strings.TrimSpace(e.Error + " " + e.Message)},
+			return &Failure{Problem: "it fails otherwise", Want: []string{strings.TrimSpace(e.Error + " " + e.Message)},
 				Got: []string{a.error()}}
 		}
 		return nil
 	}
 	if a.refused != nil {
-		return &Failure{Says: "it fails and should be answered", Got: []string{a.error()}}
+		return &Failure{Problem: "it fails and should be answered", Got: []string{a.error()}}
 	}
 	switch {
 	case e.Value != nil:
 		if len(a.rows) != 1 || len(a.columns) != 1 {
-			return &Failure{Says: fmt.Sprintf("the answer has %d rows of %d columns, not one value", len(a.rows),
-				len(a.columns)), Want: []string{nodeText(e.Value)}, Got: a.text()}
+			return &Failure{Problem: fmt.Sprintf("the answer has %d rows of %d columns, not one value", len(a.rows),
+				len(a.columns)), Want: []string{nodeText(e.Value)}, Got: a.rowTexts()}
 		}
-		if !equals(e.Value, a.rows[0][0]) {
-			return &Failure{Says: "the value is another", Want: []string{nodeText(e.Value)}, Got: []string{textOf(a.rows[0][0])}}
+		if !equalsValue(e.Value, a.rows[0][0]) {
+			return &Failure{Problem: "the value is another", Want: []string{nodeText(e.Value)},
+				Got: []string{valueText(a.rows[0][0])}}
 		}
 	case e.Rows != nil:
 		return e.compareRows(a)
 	case e.Count >= 0 && len(a.rows) != e.Count:
-		return &Failure{Says: "the number of rows is another", Want: []string{fmt.Sprint(e.Count)},
-			Got: append([]string{fmt.Sprint(len(a.rows))}, a.text()...)}
+		return &Failure{Problem: "the number of rows is another", Want: []string{fmt.Sprint(e.Count)},
+			Got: append([]string{fmt.Sprint(len(a.rows))}, a.rowTexts()...)}
 	case e.Changes >= 0 && a.tag.RowsAffected() != int64(e.Changes):
-		return &Failure{Says: "the number of changed rows is another", Want: []string{fmt.Sprint(e.Changes)},
+		return &Failure{Problem: "the number of changed rows is another", Want: []string{fmt.Sprint(e.Changes)},
 			Got: []string{a.tag.String()}}
 	}
 	return nil
 }
 
 func (e Expectation) compareRows(a answer) *Failure {
-	got, want := a.text(), []string{}
+	got, want := a.rowTexts(), []string{}
 	for _, row := range e.Rows.Items {
 		var values []string
 		for i, v := range row.Items {
@@ -202,16 +204,16 @@ func (e Expectation) compareRows(a answer) *Failure {
 	if slices.Equal(got, want) {
 		return nil
 	}
-	return &Failure{Says: "the rows are others", Want: want, Got: got}
+	return &Failure{Problem: "the rows are others", Want: want, Got: got}
 }
 
-// text is an answer's rows, for comparing and for reading.
-func (a answer) text() []string {
+// rowTexts returns the rows of an answer as texts, for comparing and for reading.
+func (a answer) rowTexts() []string {
 	out := []string{}
 	for _, row := range a.rows {
 		var values []string
 		for _, v := range row {
-			values = append(values, textOf(v))
+			values = append(values, valueText(v))
 		}
 		out = append(out, strings.Join(values, " | "))
 	}
@@ -221,14 +223,14 @@ func (a answer) text() []string {
 	return out
 }
 
-func textOf(v *string) string {
+func valueText(v *string) string {
 	if v == nil {
 		return "NULL"
 	}
 	return *v
 }
 
-// nodeText is a value as an answer shows it.
+// nodeText returns a value of the file as an answer shows it.
 func nodeText(n *node) string {
 	if n.Kind == yamlfile.Null {
 		return "NULL"
@@ -236,8 +238,8 @@ func nodeText(n *node) string {
 	return n.Value
 }
 
-// equals compares with a value as the server writes it.
-func equals(n *node, v *string) bool {
+// equalsValue compares a value of the file with a value as the server writes it.
+func equalsValue(n *node, v *string) bool {
 	switch {
 	case v == nil || n.Kind == yamlfile.Null:
 		return v == nil && n.Kind == yamlfile.Null
@@ -248,7 +250,7 @@ func equals(n *node, v *string) bool {
 	}
 }
 
-// rowIdentity says how rows of a table are told apart: by the compared columns, as far as the caller can read them.
+// rowIdentity has the columns by which rows of a table are told apart.
 type rowIdentity struct {
 	relation *catalog.Relation
 	columns  []string
@@ -257,7 +259,7 @@ type rowIdentity struct {
 // rowIdentityOf chooses the columns that tell rows apart: the primary key if the caller can read it, else the columns
 // that the test names.
 func (d *database) rowIdentityOf(rows Rows) (rowIdentity, error) {
-	r, err := d.relation(rows.Place, rows.Table)
+	r, err := d.findRelation(rows.Place, rows.Table)
 	if err != nil {
 		return rowIdentity{}, err
 	}
@@ -299,9 +301,9 @@ func (id rowIdentity) selectSQL() string {
 	return "SELECT " + strings.Join(out, ", ") + " FROM " + id.relation.Name.SQL()
 }
 
-// resolve finds the rows that a test names, as the owner: by a value of the key, a list for a key of several columns,
+// findRows finds the rows that a test names, as the owner: by a value of the key, a list for a key of several columns,
 // or { column: value }. A row that does not exist is an error: a test that it is hidden would test nothing.
-func (d *database) resolve(ctx context.Context, id rowIdentity, keys []*node) ([]string, error) {
+func (d *database) findRows(ctx context.Context, id rowIdentity, keys []*node) ([]string, error) {
 	out := []string{}
 	for _, key := range keys {
 		var names []string
@@ -340,13 +342,13 @@ func (d *database) resolve(ctx context.Context, id rowIdentity, keys []*node) ([
 			return nil, policy.Errors{key.Place.Errorf("what a caller does not see must be there for the owner, else nothing is tested",
 				"%s has no such row", id.relation.Name)}
 		}
-		out = append(out, a.text()...)
+		out = append(out, a.rowTexts()...)
 	}
 	slices.Sort(out)
 	return out, nil
 }
 
-// visibleRows are the rows that a caller sees.
+// visibleRows reads the rows that a caller sees.
 func (d *database) visibleRows(ctx context.Context, as string, id rowIdentity, login credential) ([]string, *Failure,
 	error) {
 	a, err := d.runAs(ctx, as, id.selectSQL(), login)
@@ -354,9 +356,9 @@ func (d *database) visibleRows(ctx context.Context, as string, id rowIdentity, l
 		return nil, nil, err
 	}
 	if a.refused != nil {
-		return nil, &Failure{Says: "the table cannot be read", Got: []string{a.error()}}, nil
+		return nil, &Failure{Problem: "the table cannot be read", Got: []string{a.error()}}, nil
 	}
-	got := a.text()
+	got := a.rowTexts()
 	slices.Sort(got)
 	return got, nil, nil
 }
@@ -376,37 +378,37 @@ func (d *database) checkSees(ctx context.Context, e Expectation, rows Rows, logi
 		if err != nil {
 			return nil, err
 		}
-		want := a.text()
+		want := a.rowTexts()
 		slices.Sort(want)
 		return compareRowTexts(got, want), nil
 	case rows.Count >= 0:
 		if len(got) != rows.Count {
-			return &Failure{Says: "the number of rows is another", Want: []string{fmt.Sprint(rows.Count)},
+			return &Failure{Problem: "the number of rows is another", Want: []string{fmt.Sprint(rows.Count)},
 				Got: []string{fmt.Sprint(len(got))}}, nil
 		}
 		return nil, nil
 	}
-	want, err := d.resolve(ctx, id, rows.Keys)
+	want, err := d.findRows(ctx, id, rows.Keys)
 	if err != nil {
 		return nil, err
 	}
 	return compareRowTexts(got, want), nil
 }
 
-// compareRowTexts tells which rows are missing and which are too many; both are sorted.
+// compareRowTexts returns a failure that names the missing rows and the unexpected ones; both lists are sorted.
 func compareRowTexts(got, want []string) *Failure {
 	missing, extra := difference(want, got), difference(got, want)
 	switch {
 	case len(missing) == 0 && len(extra) == 0:
 		return nil
 	case len(extra) == 0:
-		return &Failure{Says: fmt.Sprintf("%s not visible", count(len(missing), "row is", "rows are")), Want: missing,
+		return &Failure{Problem: fmt.Sprintf("%s not visible", count(len(missing), "row is", "rows are")), Want: missing,
 			Got: []string{}}
 	case len(missing) == 0:
-		return &Failure{Says: fmt.Sprintf("%s visible besides", count(len(extra), "row is", "rows are")),
+		return &Failure{Problem: fmt.Sprintf("%s visible besides", count(len(extra), "row is", "rows are")),
 			Want: []string{}, Got: extra}
 	default:
-		return &Failure{Says: fmt.Sprintf("%s not visible, %s besides", count(len(missing), "row is", "rows are"),
+		return &Failure{Problem: fmt.Sprintf("%s not visible, %s besides", count(len(missing), "row is", "rows are"),
 			count(len(extra), "row is", "rows are")), Want: missing, Got: extra}
 	}
 }
@@ -451,7 +453,7 @@ func (d *database) checkHides(ctx context.Context, e Expectation, rows Rows, log
 	if len(shown) == 0 {
 		return nil, nil
 	}
-	return &Failure{Says: fmt.Sprintf("%s visible and should be hidden", count(len(shown), "row is", "rows are")),
+	return &Failure{Problem: fmt.Sprintf("%s visible and should be hidden", count(len(shown), "row is", "rows are")),
 		Want: []string{}, Got: shown}, nil
 }
 
@@ -461,16 +463,16 @@ func (d *database) visibleAndNamedRows(ctx context.Context, e Expectation, rows 
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if named, err = d.resolve(ctx, id, rows.Keys); err != nil {
+	if named, err = d.findRows(ctx, id, rows.Keys); err != nil {
 		return nil, nil, nil, err
 	}
 	got, failure, err = d.visibleRows(ctx, e.As, id, login)
 	return got, named, failure, err
 }
 
-// checkColumns compares the columns that exist for a caller.
+// checkColumns compares the columns that exist for a caller with the expected ones.
 func (d *database) checkColumns(ctx context.Context, e Expectation, rows Rows, login credential) (*Failure, error) {
-	r, err := d.relation(rows.Place, rows.Table)
+	r, err := d.findRelation(rows.Place, rows.Table)
 	if err != nil {
 		return nil, err
 	}
@@ -486,11 +488,11 @@ func (d *database) checkColumns(ctx context.Context, e Expectation, rows Rows, l
 		return nil, err
 	}
 	if a.refused != nil {
-		return &Failure{Says: "the table cannot be read", Got: []string{a.error()}}, nil
+		return &Failure{Problem: "the table cannot be read", Got: []string{a.error()}}, nil
 	}
 	missing, extra := difference(want, a.columns), difference(a.columns, want)
 	if len(missing)+len(extra) == 0 {
 		return nil, nil
 	}
-	return &Failure{Says: "the columns are others", Want: want, Got: a.columns}, nil
+	return &Failure{Problem: "the columns are others", Want: want, Got: a.columns}, nil
 }

@@ -18,19 +18,19 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// FileName is what a file of tests is called, in a folder.
+// FileName is the name of a file of tests in a folder.
 const FileName = "policy_test.yaml"
 
-// File is a file of tests as it is written.
+// File is a file of tests as its author wrote it.
 type File struct {
 	Path        string
-	Policy      string   // file or folder
+	Policy      string   // path of the policy's file or folder
 	PolicyAt    Place    // where the file names the policy
 	Extensions  []string // SQL files that the server's administrator runs
 	Schema      []string // SQL files that the owner runs
 	Data        []string // SQL files that the owner runs after those of Schema
 	Database    string   // a database of the configuration, whose schema is copied; "": the files of Schema make it
-	DatabaseAt  Place
+	DatabaseAt  Place    // where the file names the database
 	Owner       string
 	SearchPath  []string
 	Enforcement string // auto or both
@@ -39,12 +39,12 @@ type File struct {
 	Tests       []*Test
 }
 
-// Caller is an agent.
+// Caller is an agent that sends the statements of tests.
 type Caller struct {
 	Place
 	Name       string
 	Attributes map[string]string
-	Set        []Setting // sent as the session begins, as in a DSN
+	Set        []Setting // settings sent as the session begins, as in a DSN
 }
 
 // Setting is a setting and its value.
@@ -54,11 +54,11 @@ type Setting struct{ Name, Value string }
 type Test struct {
 	Place
 	Name  string
-	As    string // the caller where an expectation names none
+	As    string // the caller for expectations that name none
 	Steps []Step
 }
 
-// Step is what is given, what then happens, and what is expected then.
+// Step is a step of a test: what the owner changes, and what callers are expected to see afterwards.
 type Step struct {
 	Given, When []Change
 	Then        []Expectation
@@ -72,38 +72,38 @@ type Change struct {
 	SQL   string
 }
 
-// Expectation is what a caller sees, or is answered.
+// Expectation is what a caller is expected to see, or how its statement is expected to be answered.
 type Expectation struct {
 	Place
 	As  string
-	Set []Setting // SET before, for the rest of the test
+	Set []Setting // settings that the caller makes before, for the rest of the test
 
 	Sees, Shows, Hides []Rows
-	Columns            []Rows // per table the names of its columns
+	Columns            []Rows // for each table the expected names of its columns
 
 	Query   string
 	Value   *node
 	Rows    *node
-	Count   int // the expected number of rows; -1: none is expected
-	Changes int // -1: not said
+	Count   int // the expected number of rows; -1: no number is expected
+	Changes int // number of rows that the statement changes; -1: the file does not say
 	Ordered bool
-	Error   string // SQLSTATE, or "any"
+	Error   string // the expected SQLSTATE, or "any"
 	Message string
 }
 
-// Rows are rows of a table: by key, or how many, or all.
+// Rows are the expected rows of a table: by their keys, their number, or all of them.
 type Rows struct {
 	Place
 	Table string
 	Keys  []*node
-	Count int // -1: by keys
+	Count int // the expected number of rows; -1: the rows are named by their keys
 	All   bool
 }
 
 var callerName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
 
-// FindFiles returns the files of tests that the arguments name: files, and of folders policy_test.yaml in them and
-// beneath.
+// FindFiles returns the files of tests that the arguments name. An argument is a file, or a folder with files
+// policy_test.yaml in it or beneath.
 func FindFiles(paths []string) ([]string, error) {
 	var out []string
 	for _, path := range paths {
@@ -134,7 +134,7 @@ func FindFiles(paths []string) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// Load reads a file of tests. An error is of type policy.Errors where the file is at fault.
+// Load reads a file of tests. The error is of type policy.Errors where the file is at fault.
 func Load(path string) (*File, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -200,7 +200,7 @@ func (f *File) relativePath(path string) string {
 func (r *fileReader) readRoot(f *File, n *node) {
 	files := func(into *[]string, what string) func(*node) {
 		return func(n *node) {
-			r.words(into, what)(n)
+			r.wordsReader(into, what)(n)
 			for i, name := range *into {
 				(*into)[i] = f.relativePath(name)
 				if _, err := os.Stat((*into)[i]); err != nil {
@@ -210,28 +210,28 @@ func (r *fileReader) readRoot(f *File, n *node) {
 		}
 	}
 	f.PolicyAt = n.Place
-	r.fields(n, "the file", map[string]func(*node){
+	r.readFields(n, "the file", map[string]func(*node){
 		"version": func(v *node) {
 			if v.Kind != yamlfile.Scalar || v.Value != "1" {
 				r.fail(v.Place, "this pgconsent reads version 1", "unknown version of the tests")
 			}
 		},
 		"policy": func(v *node) {
-			r.word(&f.Policy, "policy")(v)
+			r.wordReader(&f.Policy, "policy")(v)
 			f.Policy, f.PolicyAt = f.relativePath(f.Policy), v.Place
 		},
 		"extensions": files(&f.Extensions, "extensions"),
 		"schema":     files(&f.Schema, "schema"),
 		"data":       files(&f.Data, "data"),
 		"database": func(v *node) {
-			r.word(&f.Database, "database")(v)
+			r.wordReader(&f.Database, "database")(v)
 			f.DatabaseAt = v.Place
 		},
-		"owner":       r.word(&f.Owner, "owner"),
-		"search_path": r.words(&f.SearchPath, "search_path"),
+		"owner":       r.wordReader(&f.Owner, "owner"),
+		"search_path": r.wordsReader(&f.SearchPath, "search_path"),
 		"enforcement": func(v *node) {
-			r.word(&f.Enforcement, "enforcement")(v)
-			if f.Enforcement == "doors" { // its old name
+			r.wordReader(&f.Enforcement, "enforcement")(v)
+			if f.Enforcement == "doors" { // "doors" is the old name of this value.
 				f.Enforcement = "auto"
 			}
 			if f.Enforcement != "both" && f.Enforcement != "auto" {
@@ -241,7 +241,7 @@ func (r *fileReader) readRoot(f *File, n *node) {
 		},
 		"callers": func(v *node) {
 			f.Callers = nil
-			if !r.want(v, yamlfile.Mapping, "callers") {
+			if !r.requireKind(v, yamlfile.Mapping, "callers") {
 				return
 			}
 			for i, name := range v.Keys {
@@ -250,7 +250,7 @@ func (r *fileReader) readRoot(f *File, n *node) {
 		},
 		"given": func(v *node) { f.Given = r.readChanges(v, "given") },
 		"tests": func(v *node) {
-			if !r.want(v, yamlfile.List, "tests") {
+			if !r.requireKind(v, yamlfile.List, "tests") {
 				return
 			}
 			for _, t := range v.Items {
@@ -278,9 +278,9 @@ func (r *fileReader) readCaller(at Place, name string, n *node) *Caller {
 	if !callerName.MatchString(name) || name == "owner" {
 		r.fail(at, "letters, digits and _ . - ; \"owner\" is the owner", "%q cannot be a caller's name", name)
 	}
-	r.fields(n, "caller "+name, map[string]func(*node){
+	r.readFields(n, "caller "+name, map[string]func(*node){
 		"attributes": func(v *node) {
-			if !r.want(v, yamlfile.Mapping, "attributes") {
+			if !r.requireKind(v, yamlfile.Mapping, "attributes") {
 				return
 			}
 			for i, attribute := range v.Keys {
@@ -290,7 +290,7 @@ func (r *fileReader) readCaller(at Place, name string, n *node) *Caller {
 				case yamlfile.List:
 					var elements []string
 					for _, e := range value.Items {
-						if r.want(e, yamlfile.Scalar, "an element of "+attribute) {
+						if r.requireKind(e, yamlfile.Scalar, "an element of "+attribute) {
 							elements = append(elements, e.Value)
 						}
 					}
@@ -307,11 +307,11 @@ func (r *fileReader) readCaller(at Place, name string, n *node) *Caller {
 
 func (r *fileReader) readSettings(n *node) []Setting {
 	var out []Setting
-	if !r.want(n, yamlfile.Mapping, "set") {
+	if !r.requireKind(n, yamlfile.Mapping, "set") {
 		return nil
 	}
 	for i, name := range n.Keys {
-		if r.want(n.Values[i], yamlfile.Scalar, "the value of "+name) {
+		if r.requireKind(n.Values[i], yamlfile.Scalar, "the value of "+name) {
 			out = append(out, Setting{name, n.Values[i].Value})
 		}
 	}
@@ -336,11 +336,11 @@ func (r *fileReader) readChanges(n *node, what string) []Change {
 			if rows.Kind == yamlfile.Mapping {
 				rows = &node{Place: rows.Place, Kind: yamlfile.List, Items: []*node{rows}}
 			}
-			if !r.want(rows, yamlfile.List, "the rows of "+table) {
+			if !r.requireKind(rows, yamlfile.List, "the rows of "+table) {
 				continue
 			}
 			for _, row := range rows.Items {
-				if r.want(row, yamlfile.Mapping, "a row of "+table) {
+				if r.requireKind(row, yamlfile.Mapping, "a row of "+table) {
 					c.Rows = append(c.Rows, row)
 				}
 			}
@@ -355,23 +355,23 @@ func (r *fileReader) readChanges(n *node, what string) []Change {
 
 func (r *fileReader) readTest(f *File, n *node) *Test {
 	t := &Test{Place: n.Place}
-	if !r.want(n, yamlfile.Mapping, "a test") {
+	if !r.requireKind(n, yamlfile.Mapping, "a test") {
 		return t
 	}
 	step := Step{}
-	r.fields(n, "the test", map[string]func(*node){
-		"name":  r.word(&t.Name, "name"),
+	r.readFields(n, "the test", map[string]func(*node){
+		"name":  r.wordReader(&t.Name, "name"),
 		"as":    func(v *node) { t.As = r.readCallerOrOwner(f, v) },
 		"given": func(v *node) { step.Given = r.readChanges(v, "given") },
 		"when":  func(v *node) { step.When = r.readChanges(v, "when") },
 		"then":  func(v *node) { step.Then = r.readExpectations(f, t, v) },
 		"steps": func(v *node) {
-			if !r.want(v, yamlfile.List, "steps") {
+			if !r.requireKind(v, yamlfile.List, "steps") {
 				return
 			}
 			for _, s := range v.Items {
 				next := Step{}
-				r.fields(s, "a step", map[string]func(*node){
+				r.readFields(s, "a step", map[string]func(*node){
 					"given": func(v *node) { next.Given = r.readChanges(v, "given") },
 					"when":  func(v *node) { next.When = r.readChanges(v, "when") },
 					"then":  func(v *node) { next.Then = r.readExpectations(f, t, v) },
@@ -413,7 +413,7 @@ func (f *File) callers() []string {
 // readCallerOrOwner reads the name of a caller, or "owner".
 func (r *fileReader) readCallerOrOwner(f *File, n *node) string {
 	var name string
-	r.word(&name, "as")(n)
+	r.wordReader(&name, "as")(n)
 	if names := append(f.callers(), "owner"); name != "" && !slices.Contains(names, name) {
 		suggestion := policy.Suggest(name, names)
 		if suggestion == "" {
@@ -450,20 +450,20 @@ func (r *fileReader) readExpectation(f *File, n *node) Expectation {
 		}
 	}
 	answers := []string{"value", "rows", "count", "changes", "error"}
-	if !r.fields(n, "then", map[string]func(*node){
+	if !r.readFields(n, "then", map[string]func(*node){
 		"as":      func(v *node) { e.As = r.readCallerOrOwner(f, v) },
 		"set":     func(v *node) { e.Set = r.readSettings(v) },
 		"sees":    tables(&e.Sees),
 		"shows":   tables(&e.Shows),
 		"hides":   tables(&e.Hides),
 		"columns": tables(&e.Columns),
-		"query":   r.word(&e.Query, "query"),
+		"query":   r.wordReader(&e.Query, "query"),
 		"value":   func(v *node) { e.Value = v },
 		"rows":    func(v *node) { e.Rows = v },
 		"count":   number(&e.Count, "count"),
 		"changes": number(&e.Changes, "changes"),
-		"error":   r.word(&e.Error, "error"),
-		"message": r.word(&e.Message, "message"),
+		"error":   r.wordReader(&e.Error, "error"),
+		"message": r.wordReader(&e.Message, "message"),
 		"ordered": func(v *node) { e.Ordered = v.Value == "true" },
 	}) {
 		return e
@@ -486,9 +486,9 @@ func (r *fileReader) readExpectation(f *File, n *node) Expectation {
 	if e.Value != nil && e.Value.Kind != yamlfile.Scalar && e.Value.Kind != yamlfile.Null {
 		r.fail(e.Value.Place, "rows: [ [ … ] ] compares more", "value is a single value")
 	}
-	if e.Rows != nil && r.want(e.Rows, yamlfile.List, "rows") {
+	if e.Rows != nil && r.requireKind(e.Rows, yamlfile.List, "rows") {
 		for _, row := range e.Rows.Items {
-			r.want(row, yamlfile.List, "a row of an answer")
+			r.requireKind(row, yamlfile.List, "a row of an answer")
 		}
 	}
 	if e.Error != "" && e.Error != "any" && !sqlState.MatchString(e.Error) {
@@ -508,7 +508,7 @@ func (r *fileReader) readExpectation(f *File, n *node) Expectation {
 var sqlState = regexp.MustCompile(`^[0-9A-Z]{5}$`)
 
 func (r *fileReader) readRows(n *node) []Rows {
-	if !r.want(n, yamlfile.Mapping, "the tables") {
+	if !r.requireKind(n, yamlfile.Mapping, "the tables") {
 		return nil
 	}
 	var out []Rows

@@ -51,13 +51,13 @@ func JUnit(w io.Writer, reports []Report) error {
 			switch {
 			case len(t.Problems) > 0:
 				c.Error = &outcome{t.Problems[0].Message, t.Problems.Error()}
-			case !t.Passed:
+			case !t.HasPassed:
 				var b strings.Builder
 				for _, f := range t.Failures {
-					fmt.Fprintf(&b, "%s: as %s, %s: %s\nexpected: %s\ngot: %s\n", f.Place, f.As, f.What, f.Says,
+					fmt.Fprintf(&b, "%s: as %s, %s: %s\nexpected: %s\ngot: %s\n", f.Place, f.As, f.What, f.Problem,
 						strings.Join(f.Want, ", "), strings.Join(f.Got, ", "))
 				}
-				c.Failure = &outcome{t.Failures[0].Says, b.String()}
+				c.Failure = &outcome{t.Failures[0].Problem, b.String()}
 			}
 			s.Cases = append(s.Cases, c)
 		}

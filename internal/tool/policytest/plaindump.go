@@ -13,26 +13,26 @@ import (
 // A file of SQL may be what pg_dump writes for psql: with lines that psql itself understands, rows after COPY, settings
 // of another version, and names of roles and of a database that are not here.
 var (
-	psqlLine    = regexp.MustCompile(`^\\(un)?(restrict|connect|c|encoding|echo)\b`)
-	copyLine    = regexp.MustCompile(`(?i)^COPY .* FROM stdin( WITH .*)?;$`)
-	setLine     = regexp.MustCompile(`(?i)^SET (?:SESSION )?([a-z_]+) *(?:=| TO ).*;$`)
-	ownerLine   = regexp.MustCompile(`^ALTER .* OWNER TO ` + identifier + `;$`)
-	defaultLine = regexp.MustCompile(`^ALTER DEFAULT PRIVILEGES FOR ROLE ` + identifier + ` .* (?:TO|FROM) ` + identifier + `(?: WITH .*)?;$`)
-	grantLine   = regexp.MustCompile(`^(?:GRANT|REVOKE) .* (?:TO|FROM) ` + identifier + `(?: WITH .*)?(?: GRANTED BY .*)?;$`)
-	elsewhere   = regexp.MustCompile(`^((CREATE|ALTER|DROP|COMMENT ON) DATABASE |(GRANT|REVOKE) .* ON DATABASE |CREATE SCHEMA public;$)`)
+	psqlLine     = regexp.MustCompile(`^\\(un)?(restrict|connect|c|encoding|echo)\b`)
+	copyLine     = regexp.MustCompile(`(?i)^COPY .* FROM stdin( WITH .*)?;$`)
+	setLine      = regexp.MustCompile(`(?i)^SET (?:SESSION )?([a-z_]+) *(?:=| TO ).*;$`)
+	ownerLine    = regexp.MustCompile(`^ALTER .* OWNER TO ` + identifier + `;$`)
+	defaultLine  = regexp.MustCompile(`^ALTER DEFAULT PRIVILEGES FOR ROLE ` + identifier + ` .* (?:TO|FROM) ` + identifier + `(?: WITH .*)?;$`)
+	grantLine    = regexp.MustCompile(`^(?:GRANT|REVOKE) .* (?:TO|FROM) ` + identifier + `(?: WITH .*)?(?: GRANTED BY .*)?;$`)
+	databaseLine = regexp.MustCompile(`^((CREATE|ALTER|DROP|COMMENT ON) DATABASE |(GRANT|REVOKE) .* ON DATABASE |CREATE SCHEMA public;$)`)
 )
 
 // identifier matches the name of a role or a schema.
 const identifier = `("(?:[^"]|"")+"|[^\s";]+)`
 
-// here is what a server has of what a dump names.
-type here struct {
-	roles    map[string]bool // whether the session may act for it
+// serverNames has the roles and settings of a server, among them those that a dump names.
+type serverNames struct {
+	roles    map[string]bool // each role, and whether the session may act for it
 	settings map[string]bool
 }
 
-func readHere(ctx context.Context, conn *pgx.Conn) (here, error) {
-	h := here{map[string]bool{}, map[string]bool{}}
+func readServerNames(ctx context.Context, conn *pgx.Conn) (serverNames, error) {
+	h := serverNames{map[string]bool{}, map[string]bool{}}
 	rows, err := conn.Query(ctx, `SELECT r.rolname::text, pg_catalog.pg_has_role(r.oid, 'MEMBER'), true FROM pg_catalog.pg_roles AS r
 		UNION ALL SELECT s.name, true, false FROM pg_catalog.pg_settings AS s`)
 	if err != nil {
@@ -51,36 +51,39 @@ func readHere(ctx context.Context, conn *pgx.Conn) (here, error) {
 	return h, err
 }
 
-// lacks tells whether a line, a statement of its own, is about what is not here and is left out.
-func (h here) lacks(line string) bool {
+// lacksNameIn reports whether a line, a statement of its own, names a role or setting that the server lacks. Such a
+// line is left out.
+func (h serverNames) lacksNameIn(line string) bool {
 	if m := setLine.FindStringSubmatch(line); m != nil {
 		return !h.settings[strings.ToLower(m[1])]
 	}
 	if m := ownerLine.FindStringSubmatch(line); m != nil {
-		return !h.acts(m[1])
+		return !h.mayActFor(m[1])
 	}
 	if m := defaultLine.FindStringSubmatch(line); m != nil {
-		return !h.acts(m[1]) || !h.has(m[2])
+		return !h.mayActFor(m[1]) || !h.hasRole(m[2])
 	}
-	if m := grantLine.FindStringSubmatch(line); m != nil && !h.has(m[1]) {
+	if m := grantLine.FindStringSubmatch(line); m != nil && !h.hasRole(m[1]) {
 		return true
 	}
-	return elsewhere.MatchString(line)
+	return databaseLine.MatchString(line)
 }
 
-// keyRole matches what stands for a role without being a name.
+// keyRole matches words that stand for a role without being its name.
 var keyRole = regexp.MustCompile(`^(?i:PUBLIC|CURRENT_ROLE|CURRENT_USER|SESSION_USER)$`)
 
-// has tells whether a role is here, named as in SQL.
-func (h here) has(role string) bool {
+// hasRole reports whether the server has a role, named as in SQL.
+func (h serverNames) hasRole(role string) bool {
 	_, ok := h.roles[unquote(role)]
 	return ok || keyRole.MatchString(role)
 }
 
-// acts tells whether the session may make a role the owner of something.
-func (h here) acts(role string) bool { return h.roles[unquote(role)] || keyRole.MatchString(role) }
+// mayActFor reports whether the session may make a role the owner of something.
+func (h serverNames) mayActFor(role string) bool {
+	return h.roles[unquote(role)] || keyRole.MatchString(role)
+}
 
-// unquote returns an identifier's name.
+// unquote returns the name that an identifier stands for.
 func unquote(name string) string {
 	if quoted, ok := strings.CutPrefix(name, `"`); ok {
 		return strings.ReplaceAll(strings.TrimSuffix(quoted, `"`), `""`, `"`)
@@ -88,15 +91,15 @@ func unquote(name string) string {
 	return strings.ToLower(name)
 }
 
-// piece is SQL that is sent at once; of a COPY the rows follow.
+// piece is SQL that is sent at once. After a COPY it also has the rows.
 type piece struct {
 	at   int // the position in the file, in bytes
 	sql  string
 	rows *string
 }
 
-// pieces takes a file of SQL apart. What is left out is blank, so that places stay what they are.
-func pieces(text string, lacks func(string) bool) []piece {
+// splitPieces divides a file of SQL into pieces. What is left out becomes blank, so that places stay what they are.
+func splitPieces(text string, lacks func(string) bool) []piece {
 	var out []piece
 	var sql strings.Builder
 	from := 0
@@ -138,13 +141,13 @@ func pieces(text string, lacks func(string) bool) []piece {
 
 // lexer knows whether a line begins between two statements.
 type lexer struct {
-	inside  bool   // a statement
-	closing string // what ends a quoted text or a comment
-	escapes bool   // a backslash quotes the next character
-	depth   int    // how deep comments are nested
+	insideStatement bool   // the line begins inside a statement
+	closing         string // text that ends a quoted text or a comment
+	escapes         bool   // a backslash quotes the next character
+	depth           int    // how deep comments are nested
 }
 
-func (l *lexer) between() bool { return !l.inside && l.closing == "" }
+func (l *lexer) between() bool { return !l.insideStatement && l.closing == "" }
 
 var dollarQuote = regexp.MustCompile(`^\$([\pL_][\pL\pN_]*)?\$`)
 
@@ -169,15 +172,15 @@ func (l *lexer) read(line string) {
 			l.closing, l.depth = "*/", 1
 			i++
 		case line[i] == '\'' || line[i] == '"':
-			l.inside, l.closing = true, line[i:i+1]
+			l.insideStatement, l.closing = true, line[i:i+1]
 			l.escapes = line[i] == '\'' && i > 0 && (line[i-1] == 'E' || line[i-1] == 'e') && (i < 2 || !isWord(line[i-2]))
 		case line[i] == '$' && (i == 0 || !isWord(line[i-1])) && dollarQuote.MatchString(rest):
-			l.inside, l.closing = true, dollarQuote.FindString(rest)
+			l.insideStatement, l.closing = true, dollarQuote.FindString(rest)
 			i += len(l.closing) - 1
 		case line[i] == ';':
-			l.inside = false
+			l.insideStatement = false
 		case line[i] > ' ':
-			l.inside = true
+			l.insideStatement = true
 		}
 	}
 }
@@ -188,11 +191,11 @@ func isWord(c byte) bool {
 
 // runPieces runs a file of SQL, up to the first error, whose position is that in the file.
 func runPieces(ctx context.Context, conn *pgx.Conn, text string) error {
-	h, err := readHere(ctx, conn)
+	h, err := readServerNames(ctx, conn)
 	if err != nil {
 		return err
 	}
-	for _, p := range pieces(text, h.lacks) {
+	for _, p := range splitPieces(text, h.lacksNameIn) {
 		if p.rows != nil {
 			_, err = conn.PgConn().CopyFrom(ctx, strings.NewReader(*p.rows), p.sql)
 		} else {

@@ -59,9 +59,9 @@ func told(r Report) string {
 	var b bytes.Buffer
 	p := Printer{Out: &b}
 	for _, result := range r.Results {
-		p.Finished(result)
+		p.PrintTest(result)
 	}
-	p.Ended(r)
+	p.PrintFile(r)
 	return b.String()
 }
 
@@ -123,7 +123,7 @@ tests:
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := runFolder(t, map[string]string{"policy.yaml": openPolicy, "schema.sql": text, FileName: "version: 1" + fmt.Sprintf(tests, "chat")}, Options{})
-			if !r.Passed() || len(r.Results) != 1 {
+			if !r.HasPassed() || len(r.Results) != 1 {
 				t.Errorf("%s\n%s", told(r), text)
 			}
 		})
@@ -132,7 +132,7 @@ tests:
 		given := "given: \"INSERT INTO notes VALUES (1, E'one\\\\n\\\\\\\\restrict x\\\\n\\\\\\\\.'), (2, 'two; three')\""
 		r := runFolder(t, map[string]string{"policy.yaml": openPolicy, FileName: "version: 1\ndatabase: app\n" + given + fmt.Sprintf(tests, "owner")},
 			Options{Dump: func(context.Context, string) (Schema, error) { return live, nil }})
-		if !r.Passed() || len(r.Results) != 1 {
+		if !r.HasPassed() || len(r.Results) != 1 {
 			t.Errorf("%s\n%s\n%s", told(r), live.Extensions, live.SQL)
 		}
 	})
@@ -141,7 +141,7 @@ tests:
 			"extensions.sql": "CREATE SCHEMA extensions;\nCREATE EXTENSION pg_trgm WITH SCHEMA extensions;\n",
 			"schema.sql":     regexp.MustCompile(`(?m)^(CREATE|COMMENT ON) (SCHEMA|EXTENSION) .*;$`).ReplaceAllString(plain, ""),
 			FileName:         "version: 1" + fmt.Sprintf(tests, "owner")}, Options{})
-		if !r.Passed() || len(r.Results) != 1 {
+		if !r.HasPassed() || len(r.Results) != 1 {
 			t.Error(told(r))
 		}
 	})
@@ -182,7 +182,8 @@ func TestTLSModes(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if says == "" && (err != nil || !r.Passed() || len(r.Results) != 1) || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
+		if says == "" && (err != nil || !r.HasPassed() || len(r.Results) != 1) || says != "" &&
+			(err == nil || !strings.Contains(err.Error(), says)) {
 			t.Errorf("%s: %v %+v", mode, err, r)
 		}
 	}

@@ -57,10 +57,10 @@ func TestWorlds(t *testing.T) {
 			var b bytes.Buffer
 			p := Printer{Out: &b}
 			for _, result := range r.Results {
-				p.Finished(result)
+				p.PrintTest(result)
 			}
-			p.Ended(r)
-			if !r.Passed() || strings.Contains(b.String(), "not covered") {
+			p.PrintFile(r)
+			if !r.HasPassed() || strings.Contains(b.String(), "not covered") {
 				t.Errorf("%s", b.String())
 			}
 		})
@@ -105,10 +105,10 @@ func TestReport(t *testing.T) {
 	p := Printer{Out: &b}
 	for i := range r.Results {
 		r.Results[i].Duration = 0
-		p.Finished(r.Results[i])
+		p.PrintTest(r.Results[i])
 	}
 	r.Duration = 0
-	p.Ended(r)
+	p.PrintFile(r)
 	want := `  ok    keys of several columns (0s)
   ok    the other tenant (0s)
   FAIL  an answer (0s)
@@ -173,16 +173,16 @@ tests:
 	if err != nil || len(r.Results) != 2 {
 		t.Fatalf("%+v %v", r, err)
 	}
-	if !r.Results[0].Passed {
+	if !r.Results[0].HasPassed {
 		t.Errorf("%+v", r.Results[0])
 	}
-	if changed := r.Results[1]; changed.Passed ||
+	if changed := r.Results[1]; changed.HasPassed ||
 		!strings.Contains(changed.Problems.Error(), FileName+":6:49: division by zero") {
-		t.Errorf("a change failed: %t, %v", changed.Passed, changed.Problems)
+		t.Errorf("a change failed: %t, %v", changed.HasPassed, changed.Problems)
 	}
 	covered := map[string][2]bool{}
 	for _, c := range r.Coverage {
-		covered[c.Block] = [2]bool{c.Shown, c.Hidden}
+		covered[c.Block] = [2]bool{c.HasShown, c.Hidden}
 	}
 	want := map[string][2]bool{"own": {true, true}, "status": {true, false}} // 3 was not looked at
 	if !maps.Equal(covered, want) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Printer writes for people, as tests end.
+// Printer writes the results for people, as tests end.
 type Printer struct {
 	Out     io.Writer
 	Colours bool
@@ -20,16 +20,16 @@ func (p Printer) paint(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// Started says which file begins.
-func (p Printer) Started(f *File, tests int) {
-	fmt.Fprintf(p.Out, "%s  %s\n", p.paint("1", short(f.Path)),
-		p.paint("2", fmt.Sprintf("%d tests of %s", tests, short(f.Policy))))
+// PrintStart prints which file begins.
+func (p Printer) PrintStart(f *File, tests int) {
+	fmt.Fprintf(p.Out, "%s  %s\n", p.paint("1", shortPath(f.Path)),
+		p.paint("2", fmt.Sprintf("%d tests of %s", tests, shortPath(f.Policy))))
 }
 
-// Finished tells of one test.
-func (p Printer) Finished(r Result) {
+// PrintTest prints the result of one test.
+func (p Printer) PrintTest(r Result) {
 	mark, colour := "ok  ", "32"
-	if !r.Passed {
+	if !r.HasPassed {
 		mark, colour = "FAIL", "31;1"
 	}
 	fmt.Fprintf(p.Out, "  %s  %s %s\n", p.paint(colour, mark), r.Name, p.paint("2", fmt.Sprintf("(%s)", round(r.Duration))))
@@ -38,8 +38,8 @@ func (p Printer) Finished(r Result) {
 	}
 	for _, f := range r.Failures {
 		at := f.Place
-		at.File = short(at.File)
-		fmt.Fprintf(p.Out, "        %s: as %s, %s: %s\n", at, f.As, p.paint("1", f.What), f.Says)
+		at.File = shortPath(at.File)
+		fmt.Fprintf(p.Out, "        %s: as %s, %s: %s\n", at, f.As, p.paint("1", f.What), f.Problem)
 		p.list("expected", "32", f.Want)
 		p.list("got", "31", f.Got)
 	}
@@ -68,8 +68,8 @@ func (p Printer) list(what, colour string, rows []string) {
 	}
 }
 
-// Ended tells of a whole file: its problems, and which blocks no test depends on.
-func (p Printer) Ended(r Report) {
+// PrintFile prints the result of a whole file: its problems, and which blocks no test depends on.
+func (p Printer) PrintFile(r Report) {
 	for _, problem := range r.Problems {
 		fmt.Fprintf(p.Out, "  %s  %s\n", p.paint("31;1", "FAIL"), problem.Error())
 	}
@@ -78,7 +78,7 @@ func (p Printer) Ended(r Report) {
 	}
 	passed := 0
 	for _, t := range r.Results {
-		if t.Passed {
+		if t.HasPassed {
 			passed++
 		}
 	}
@@ -86,7 +86,7 @@ func (p Printer) Ended(r Report) {
 	width := 0
 	for _, c := range r.Coverage {
 		tables[c.Table] = true
-		if c.Complete() {
+		if c.IsComplete() {
 			whole++
 		} else {
 			width = max(width, len(c.Table)+len(c.Block)+2)
@@ -102,18 +102,18 @@ func (p Printer) Ended(r Report) {
 	}
 	fmt.Fprintf(p.Out, "  %s %s\n", line, p.paint("2", fmt.Sprintf("(%s)", round(r.Duration))))
 	for _, c := range r.Coverage {
-		if c.Complete() {
+		if c.IsComplete() {
 			continue
 		}
 		missing := []string{}
-		if !c.Shown {
+		if !c.HasShown {
 			missing = append(missing, "a row that shows because of it")
 		}
 		if !c.Hidden && c.Block != "open" {
 			missing = append(missing, "a row that it alone hides")
 		}
 		at := c.Place
-		at.File = short(at.File)
+		at.File = shortPath(at.File)
 		fmt.Fprintf(p.Out, "  %s %-*s  %s: no test has %s\n", p.paint("33", "not covered"), width,
 			c.Table+": "+c.Block, at, strings.Join(missing, ", nor "))
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// registryTable is what files call the records of the consent registry, unless the schema has a table of that name.
+// registryTable is the name by which test files call the records of the consent registry, unless the schema has a table
+// of that name.
 const registryTable = "registry"
 
 func (b *template) isRegistry(c Change) bool {
@@ -32,7 +33,7 @@ func (b *template) writeRegistry(ctx context.Context, conn *pgx.Conn, changes []
 			continue
 		}
 		for _, row := range c.Rows {
-			sql, err := record(row)
+			sql, err := upsertSQL(row)
 			if err != nil {
 				return err
 			}
@@ -47,9 +48,9 @@ func (b *template) writeRegistry(ctx context.Context, conn *pgx.Conn, changes []
 // relativeTime matches a time that is given relative to now.
 var relativeTime = regexp.MustCompile(`^(\d{1,6}) (second|minute|hour|day)s? (ago|ahead)$`)
 
-// record is an upsert of a row of the registry. Fields that are left out mean: to everybody, about everything, given,
-// and with the stream's categories.
-func record(row *node) (string, error) {
+// upsertSQL returns the SQL that writes a row of the registry. Fields that are left out mean: to everybody, about
+// everything, given, and with the stream's categories.
+func upsertSQL(row *node) (string, error) {
 	r := predicate.RegistryRelation()
 	given := map[string]string{
 		"grantee": "'*'", "scope": "'*'", "state": "'given'", "purposes": "'{}'", "categories": "'{}'",

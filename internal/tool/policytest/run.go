@@ -13,43 +13,44 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Options say how to run. The zero value is the default.
+// Options say how to run tests. The zero value is the default.
 type Options struct {
-	Match *regexp.Regexp // matches the names of the tests to run; nil: all
+	Match *regexp.Regexp // matches the names of the tests to run; nil: all tests run
 	// reads the schema of a database of the configuration; nil: there is none
 	Dump     func(ctx context.Context, database string) (Schema, error)
-	Log      *slog.Logger // nil: none
-	Started  func(f *File, tests int)
+	Log      *slog.Logger // nil: nothing is logged
+	OnStart  func(f *File, tests int)
 	Finished func(Result)
 }
 
 // Result is the result of one test.
 type Result struct {
 	Place
-	Name     string        `json:"name"`
-	Passed   bool          `json:"passed"`
-	Failures []Failure     `json:"failures"`
-	Problems policy.Errors `json:"problems"` // the test itself is wrong
-	Duration time.Duration `json:"-"`
+	Name      string        `json:"name"`
+	HasPassed bool          `json:"passed"`
+	Failures  []Failure     `json:"failures"`
+	Problems  policy.Errors `json:"problems"` // errors in the test itself
+	Duration  time.Duration `json:"-"`
 }
 
 // Report is the result of running a file.
 type Report struct {
-	File     string          `json:"file"`
-	Policy   string          `json:"policy,omitempty"`
-	Problems policy.Errors   `json:"problems"` // nothing ran: the file, the policy or the schema is wrong
+	File   string `json:"file"`
+	Policy string `json:"policy,omitempty"`
+	// errors in the file, the policy or the schema, because of which no test ran
+	Problems policy.Errors   `json:"problems"`
 	Results  []Result        `json:"tests"`
-	Coverage []BlockCoverage `json:"coverage"` // nil where only some tests ran
+	Coverage []BlockCoverage `json:"coverage"` // coverage of the blocks; nil where only some tests ran
 	Duration time.Duration   `json:"-"`
 }
 
-// Passed tells whether all is well.
-func (r Report) Passed() bool {
-	return len(r.Problems) == 0 && !slices.ContainsFunc(r.Results, func(t Result) bool { return !t.Passed })
+// HasPassed reports whether all tests have passed and no file has problems.
+func (r Report) HasPassed() bool {
+	return len(r.Problems) == 0 && !slices.ContainsFunc(r.Results, func(t Result) bool { return !t.HasPassed })
 }
 
-// Files are what a run depends on: a change of one is a reason to run again.
-func (f *File) Files() []string {
+// DependentFiles returns the files that a run depends on: a change of one is a reason to run again.
+func (f *File) DependentFiles() []string {
 	return slices.Concat([]string{f.Path, f.Policy, filepath.Join(filepath.Dir(f.Path), "world.yaml")}, f.Extensions,
 		f.Schema, f.Data)
 }
@@ -83,8 +84,8 @@ func Run(ctx context.Context, s *Server, path string, o Options) (report Report,
 			tests = append(tests, t)
 		}
 	}
-	if o.Started != nil {
-		o.Started(f, len(tests))
+	if o.OnStart != nil {
+		o.OnStart(f, len(tests))
 	}
 	b, err := s.build(ctx, f, o.Dump)
 	if b != nil && b.name != "" {
@@ -110,11 +111,11 @@ func Run(ctx context.Context, s *Server, path string, o Options) (report Report,
 		}
 		began := time.Now()
 		d := shared
-		if d == nil || t.changes() {
-			if d, err = b.open(ctx, login, o.Log); err != nil {
+		if d == nil || t.mayChange() {
+			if d, err = b.openCopy(ctx, login, o.Log); err != nil {
 				return report, err
 			}
-			if !t.changes() {
+			if !t.mayChange() {
 				shared = d
 			}
 		}
@@ -134,7 +135,7 @@ func Run(ctx context.Context, s *Server, path string, o Options) (report Report,
 		}
 	}
 	if len(tests) == len(f.Tests) {
-		report.Coverage = covered.all()
+		report.Coverage = covered.blocks()
 	}
 	return report, nil
 }
@@ -142,8 +143,8 @@ func Run(ctx context.Context, s *Server, path string, o Options) (report Report,
 // readOnlyStart matches the beginning of a statement that changes nothing.
 var readOnlyStart = regexp.MustCompile(`(?i)^\s*(SELECT|TABLE|VALUES)\s`)
 
-// changes tells whether a test may change the database, and so needs one of its own.
-func (t *Test) changes() bool {
+// mayChange reports whether a test may change the database, and so needs one of its own.
+func (t *Test) mayChange() bool {
 	for _, s := range t.Steps {
 		if len(s.Given)+len(s.When) > 0 {
 			return true
@@ -153,7 +154,7 @@ func (t *Test) changes() bool {
 				return true
 			}
 			if e.Error != "" && !readOnlyStart.MatchString(e.Query) {
-				return true // it might be answered after all
+				return true // The statement may change data if it is not refused.
 			}
 		}
 	}
@@ -194,7 +195,7 @@ func (d *database) run(ctx context.Context, t *Test, login credential, c *covera
 			}
 		}
 	}
-	r.Passed = len(r.Failures) == 0
+	r.HasPassed = len(r.Failures) == 0
 	return r, nil
 }
 

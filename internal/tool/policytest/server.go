@@ -19,19 +19,19 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 )
 
-// Server is a PostgreSQL on which databases are made and removed.
+// Server is a PostgreSQL server on which databases are made and removed.
 type Server struct {
-	admin     *pgx.ConnConfig // who makes databases
-	superuser bool
-	prefix    string // the prefix of the names of databases and roles
-	roles     migrations.Options
-	owner     string // the owner of the databases; "": the file names the owner
-	password  string // the password of the roles; "": the server asks for none
-	cluster   *pgcluster.Cluster
-	dir       string // the folder of the cluster
-	made      []string
-	owners    []string // roles that were made
-	count     int
+	admin         *pgx.ConnConfig // login of the administrator, who makes databases
+	superuser     bool
+	prefix        string // the prefix of the names of databases and roles
+	roles         migrations.Options
+	owner         string // the owner of the databases; "": the file names the owner
+	password      string // the password of the roles; "": the server asks for none
+	cluster       *pgcluster.Cluster
+	dir           string // folder of the cluster
+	madeDatabases []string
+	madeRoles     []string // roles that the tests have made
+	count         int
 }
 
 // NewPrivateServer starts a PostgreSQL of its own, from the binaries of this machine, in a folder that Close removes.
@@ -46,7 +46,7 @@ func NewPrivateServer(ctx context.Context) (_ *Server, err error) {
 			err = errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 		}
 	}()
-	if err := os.Chmod(dir, 0o711); err != nil { // the server may run as another user
+	if err := os.Chmod(dir, 0o711); err != nil { // The server may run as another user of the operating system.
 		return nil, err
 	}
 	s.cluster, err = pgcluster.Start(ctx, pgcluster.Config{Dir: dir, NoSync: true,
@@ -108,7 +108,7 @@ func NewServerOn(ctx context.Context, dsn string) (*Server, error) {
 	return s, nil
 }
 
-// firstLogin logs in as the administrator, and keeps which host, and TLS or none, the server has accepted: sslmode
+// firstLogin logs in as the administrator, and keeps which host, and whether TLS, the server has accepted: sslmode
 // prefer and allow leave it open.
 func (s *Server) firstLogin(ctx context.Context) (*pgx.Conn, error) {
 	all := append([]*pgconn.FallbackConfig{{Host: s.admin.Host, Port: s.admin.Port, TLSConfig: s.admin.TLSConfig}}, s.admin.Fallbacks...)
@@ -135,8 +135,8 @@ func cannotLogIn(why string, args ...any) *sqlstate.Error {
 	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "cannot log in to the server: "+why, args...)
 }
 
-// connect logs in as a role, "" being the administrator, to a database, "" being the one of the DSN.
-func (s *Server) connect(ctx context.Context, database, role string) (*pgx.Conn, error) {
+// connectAs logs in as a role, "" being the administrator, to a database, "" being the database of the DSN.
+func (s *Server) connectAs(ctx context.Context, database, role string) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, s.config(database, role))
 	if err != nil {
 		return nil, cannotLogIn("%v", err)
@@ -153,16 +153,16 @@ func (s *Server) config(database, role string) *pgx.ConnConfig {
 		c.User, c.Password = role, s.password
 	}
 	c.OnNotice = func(*pgconn.PgConn, *pgconn.Notice) {}
-	c.RuntimeParams["jit"] = "off" // compiling takes longer than what is asked
+	c.RuntimeParams["jit"] = "off" // Compiling a plan would take longer than running it.
 	return c
 }
 
-// dsn is how a role of ours logs in to a database.
-func (s *Server) dsn(database, role string) string {
+// dsnFor returns how a role of the tests logs in to a database.
+func (s *Server) dsnFor(database, role string) string {
 	quote := func(v string) string { return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(v) + "'" }
 	mode := "disable"
 	if s.admin.TLSConfig != nil {
-		mode = "require" // the administrator's connection has verified what its DSN asks for
+		mode = "require" // The administrator's connection has verified what its DSN asks for.
 	}
 	out := fmt.Sprintf("host=%s port=%d user=%s dbname=%s sslmode=%s", quote(s.admin.Host), s.admin.Port, quote(role),
 		quote(database), mode)
@@ -172,14 +172,14 @@ func (s *Server) dsn(database, role string) string {
 	return out
 }
 
-// create makes a database, as a copy of another if from is not empty. It is not interrupted: the server would go on
-// with a statement that nobody waits for, and nobody would remove what comes of it.
-func (s *Server) create(ctx context.Context, from, owner string) (string, error) {
+// createDatabase makes a database, as a copy of another if from is not empty. The statement is not interrupted: the
+// server would go on with a statement that nobody waits for, and nobody would remove what comes of it.
+func (s *Server) createDatabase(ctx context.Context, from, owner string) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
 	ctx = context.WithoutCancel(ctx)
-	conn, err := s.connect(ctx, "", "")
+	conn, err := s.connectAs(ctx, "", "")
 	if err != nil {
 		return "", err
 	}
@@ -197,13 +197,13 @@ func (s *Server) create(ctx context.Context, from, owner string) (string, error)
 	quoted := pgx.Identifier{name}.Sanitize()
 	strategy := ""
 	if s.cluster != nil {
-		strategy = " STRATEGY FILE_COPY" // asks for checkpoints, which cost nothing where nothing is synced
+		strategy = " STRATEGY FILE_COPY" // This strategy asks for checkpoints, which cost nothing where nothing is synced.
 	}
 	if _, err := conn.Exec(ctx, "CREATE DATABASE "+quoted+" TEMPLATE "+pgx.Identifier{from}.Sanitize()+strategy); err != nil {
 		return "", fmt.Errorf("make a database: %w", err)
 	}
-	s.made = append(s.made, name)
-	// A copy has not the privileges on the database itself.
+	s.madeDatabases = append(s.madeDatabases, name)
+	// A copy does not have the privileges on the database itself.
 	statements := []string{"REVOKE CREATE, TEMPORARY ON DATABASE " + quoted + " FROM PUBLIC"}
 	if s.superuser {
 		statements = append(statements, "ALTER DATABASE "+quoted+" OWNER TO "+pgx.Identifier{owner}.Sanitize())
@@ -225,12 +225,12 @@ func (s *Server) makeOwner(ctx context.Context, conn *pgx.Conn, owner string) er
 	if _, err := conn.Exec(ctx, "CREATE ROLE "+pgx.Identifier{owner}.Sanitize()+" LOGIN"); err != nil {
 		return err
 	}
-	s.owners = append(s.owners, owner)
+	s.madeRoles = append(s.madeRoles, owner)
 	return nil
 }
 
 func (s *Server) drop(ctx context.Context, name string) error {
-	conn, err := s.connect(ctx, "", "")
+	conn, err := s.connectAs(ctx, "", "")
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (s *Server) drop(ctx context.Context, name string) error {
 	return pgcluster.DropDatabase(ctx, conn, name)
 }
 
-// Close removes all that was made.
+// Close removes all databases, roles and files that were made.
 func (s *Server) Close(ctx context.Context) error {
 	if s.dir != "" {
 		var err error
@@ -251,16 +251,16 @@ func (s *Server) Close(ctx context.Context) error {
 		return errors.Join(err, os.RemoveAll(s.dir))
 	}
 	var failed []error
-	for _, name := range s.made {
+	for _, name := range s.madeDatabases {
 		failed = append(failed, s.drop(ctx, name))
 	}
-	conn, err := s.connect(ctx, "", "")
+	conn, err := s.connectAs(ctx, "", "")
 	if err != nil {
 		return errors.Join(append(failed, err)...)
 	}
 	defer conn.Close(ctx)
 	for _, role := range append([]string{s.roles.AgentRole, s.roles.ControlRole, s.roles.ReaderRole,
-		s.roles.RowsRole}, s.owners...) {
+		s.roles.RowsRole}, s.madeRoles...) {
 		_, err := conn.Exec(ctx, "DROP ROLE IF EXISTS "+pgx.Identifier{role}.Sanitize())
 		failed = append(failed, err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// settleTime is how long no file must have changed before tests run again: editors write in several steps.
+// settleTime is for how long no file may have changed before tests run again: editors write in several steps.
 const settleTime = 200 * time.Millisecond
 
 // Watch returns when one of the files, or a file of one of the folders, has changed, or when ctx ends. Files that are

@@ -40,8 +40,8 @@ func (r *fileReader) parse(data []byte) *node {
 	return root
 }
 
-// want reports a node that is not of this kind.
-func (r *fileReader) want(n *node, kind yamlfile.Kind, what string) bool {
+// requireKind reports a node that is not of this kind.
+func (r *fileReader) requireKind(n *node, kind yamlfile.Kind, what string) bool {
 	if n.Kind != kind {
 		r.fail(n.Place, "", "%s must be %s, not %s", what, kind, n.Kind)
 		return false
@@ -49,9 +49,9 @@ func (r *fileReader) want(n *node, kind yamlfile.Kind, what string) bool {
 	return true
 }
 
-// fields hands each value of a mapping to the function of its key, in the order of the file.
-func (r *fileReader) fields(n *node, what string, known map[string]func(*node)) bool {
-	if !r.want(n, yamlfile.Mapping, what) {
+// readFields passes each value of a mapping to the function for its key, in the order of the file.
+func (r *fileReader) readFields(n *node, what string, known map[string]func(*node)) bool {
+	if !r.requireKind(n, yamlfile.Mapping, what) {
 		return false
 	}
 	for i, key := range n.Keys {
@@ -69,10 +69,10 @@ func (r *fileReader) fields(n *node, what string, known map[string]func(*node)) 
 	return true
 }
 
-// word reads a scalar that is not empty.
-func (r *fileReader) word(into *string, what string) func(*node) {
+// wordReader returns a function that reads a scalar that is not empty.
+func (r *fileReader) wordReader(into *string, what string) func(*node) {
 	return func(n *node) {
-		if r.want(n, yamlfile.Scalar, what) {
+		if r.requireKind(n, yamlfile.Scalar, what) {
 			if n.Value == "" {
 				r.fail(n.Place, "", "%s is empty", what)
 			}
@@ -81,8 +81,8 @@ func (r *fileReader) word(into *string, what string) func(*node) {
 	}
 }
 
-// words reads a scalar or a list of them.
-func (r *fileReader) words(into *[]string, what string) func(*node) {
+// wordsReader returns a function that reads a scalar or a list of scalars.
+func (r *fileReader) wordsReader(into *[]string, what string) func(*node) {
 	return func(n *node) {
 		*into = []string{}
 		switch n.Kind {
@@ -90,13 +90,13 @@ func (r *fileReader) words(into *[]string, what string) func(*node) {
 			*into = []string{n.Value}
 		case yamlfile.List:
 			for _, v := range n.Items {
-				if r.want(v, yamlfile.Scalar, "an entry of "+what) {
+				if r.requireKind(v, yamlfile.Scalar, "an entry of "+what) {
 					*into = append(*into, v.Value)
 				}
 			}
 		case yamlfile.Null:
 		default:
-			r.want(n, yamlfile.List, what)
+			r.requireKind(n, yamlfile.List, what)
 		}
 	}
 }

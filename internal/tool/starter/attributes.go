@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// attributes decides which facts about an agent the rules need, and of which type: that of most columns.
-func (s *survey) attributes() {
+// chooseAttributes decides which facts about an agent the rules need, and their types: the type of most columns.
+func (s *survey) chooseAttributes() {
 	var owners []*catalog.Column
 	names := map[string]int{}
 	refer := 0
@@ -20,7 +20,7 @@ func (s *survey) attributes() {
 		if c := roles.owner; c != nil {
 			owners = append(owners, c)
 			names[c.Name]++
-			if s.target(r, c.Name) != nil {
+			if s.targetOf(r, c.Name) != nil {
 				refer++
 			}
 		}
@@ -28,7 +28,7 @@ func (s *survey) attributes() {
 	for _, r := range s.users {
 		owners = append(owners, r.Column(r.PrimaryKey[0]))
 	}
-	if len(owners) == 0 { // nobody but authors
+	if len(owners) == 0 { // Only authors are known.
 		for _, r := range s.tables {
 			if c := s.columns[r].author; c != nil && len(s.columns[r].tenants) == 0 {
 				owners = append(owners, c)
@@ -42,7 +42,7 @@ func (s *survey) attributes() {
 	if len(owners) > 0 {
 		s.user = &Attribute{Name: "user", Type: commonType(owners), Evidence: evidence(names, refer, s.users, s)}
 	}
-	s.sameTenants()
+	s.findSameTenants()
 	byStem := map[string][]*catalog.Column{}
 	byName := map[string]map[string]int{}
 	for _, r := range s.tables {
@@ -55,24 +55,26 @@ func (s *survey) attributes() {
 			byName[key][c.Name]++
 		}
 	}
-	s.tenantAttrs = map[string]*Attribute{}
+	s.tenantAttributes = map[string]*Attribute{}
 	for _, key := range sortedKeys(byStem) {
 		if !attributeName.MatchString(key) || key == "user" {
 			continue
 		}
-		s.tenantAttrs[key] = &Attribute{Name: key, Type: commonType(byStem[key]), Evidence: evidence(byName[key], 0, nil, s)}
+		s.tenantAttributes[key] = &Attribute{Name: key, Type: commonType(byStem[key]),
+			Evidence: evidence(byName[key], 0, nil, s)}
 	}
 }
 
 var attributeName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,31}$`)
 
-// grantAttribute is the attribute for a database whose rows say to whom they are shown, and not to whom they belong.
+// grantAttribute returns the attribute for a database whose rows say to whom they are shown, and not to whom they
+// belong.
 func (s *survey) grantAttribute() *Attribute {
 	var lists []string
 	element := ""
 	for _, r := range s.tables {
 		for _, c := range s.columns[r].grants {
-			of := family(strings.TrimSuffix(c.Type, "[]"))
+			of := typeFamily(strings.TrimSuffix(c.Type, "[]"))
 			if c.Type == strings.TrimSuffix(c.Type, "[]") {
 				of = "text"
 			}
@@ -92,28 +94,28 @@ func (s *survey) grantAttribute() *Attribute {
 		Evidence: strings.Join(lists, ", ") + " look like lists of those whom a row is shown to"}
 }
 
-// tenantKey is the attribute with which a tenant's column is compared.
+// tenantKey returns the attribute with which a tenant's column is compared.
 func (s *survey) tenantKey(r *catalog.Relation, c *catalog.Column) string {
-	if to := s.target(r, c.Name); to != nil {
-		return s.tenantName(lastWord(singular(to.Name.Name)))
+	if to := s.targetOf(r, c.Name); to != nil {
+		return s.tenantName(lastWord(singularWord(to.Name.Name)))
 	}
-	return s.tenantName(stem(c.Name))
+	return s.tenantName(columnStem(c.Name))
 }
 
-// tenantName is one name for tenants that have several.
+// tenantName returns one name for tenants that have several.
 func (s *survey) tenantName(name string) string {
-	if same := s.sameTenant[name]; same != "" {
+	if same := s.tenantNames[name]; same != "" {
 		return same
 	}
 	return name
 }
 
-// sameTenants finds the names of one tenant: org_id is the organization where some org_id refers to that table, and
-// where a column or table has that name as well. Names with different types stay separate.
-func (s *survey) sameTenants() {
+// findSameTenants finds names that stand for the same tenant: org_id is the organization where some org_id refers to
+// that table, and where a column or table has that name as well. Names with different types stay separate.
+func (s *survey) findSameTenants() {
 	types, same := map[string]string{}, map[string]string{}
 	for _, r := range s.tenants {
-		types[lastWord(singular(r.Name.Name))] = family(r.Column(r.PrimaryKey[0]).Type)
+		types[lastWord(singularWord(r.Name.Name))] = typeFamily(r.Column(r.PrimaryKey[0]).Type)
 	}
 	merge := func(name, into string) {
 		if name != into && types[name] == types[into] && same[into] == "" {
@@ -122,21 +124,21 @@ func (s *survey) sameTenants() {
 	}
 	for _, r := range s.tables {
 		for _, c := range s.columns[r].tenants {
-			if s.target(r, c.Name) != nil {
+			if s.targetOf(r, c.Name) != nil {
 				continue
 			}
-			name := stem(c.Name)
-			if of, ok := types[name]; ok && of != family(c.Type) {
+			name := columnStem(c.Name)
+			if of, ok := types[name]; ok && of != typeFamily(c.Type) {
 				types[name] = "several"
 			} else if !ok {
-				types[name] = family(c.Type)
+				types[name] = typeFamily(c.Type)
 			}
 		}
 	}
 	for _, r := range s.tables {
 		for _, c := range s.columns[r].tenants {
-			if to := s.target(r, c.Name); to != nil && types[stem(c.Name)] != "" {
-				merge(stem(c.Name), lastWord(singular(to.Name.Name)))
+			if to := s.targetOf(r, c.Name); to != nil && types[columnStem(c.Name)] != "" {
+				merge(columnStem(c.Name), lastWord(singularWord(to.Name.Name)))
 			}
 		}
 	}
@@ -150,14 +152,14 @@ func (s *survey) sameTenants() {
 			merge(name, into)
 		}
 	}
-	s.sameTenant = same
+	s.tenantNames = same
 }
 
 func commonType(columns []*catalog.Column) string {
 	count := map[string]int{}
 	big := false
 	for _, c := range columns {
-		count[family(c.Type)]++
+		count[typeFamily(c.Type)]++
 		big = big || c.Type == "bigint"
 	}
 	best := ""
@@ -202,5 +204,7 @@ func tablesOf(n int) string {
 	return fmt.Sprintf("%d tables", n)
 }
 
-// fits tells whether a column compares with an attribute.
-func (a *Attribute) fits(c *catalog.Column) bool { return a != nil && family(a.Type) == family(c.Type) }
+// fits reports whether a column compares with an attribute.
+func (a *Attribute) fits(c *catalog.Column) bool {
+	return a != nil && typeFamily(a.Type) == typeFamily(c.Type)
+}

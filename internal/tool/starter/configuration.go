@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// Server says how the database was reached.
+// Server is the server and database as the tool reached them.
 type Server struct {
-	Database string   // its name
-	Host     string   // a name, an address, or the folder of a socket
+	Database string   // name of the database
+	Host     string   // host name, address, or folder of a socket
 	Port     int      //
 	TLS      string   // disable, require, verify-full
-	CA       string   // a file; "": the system's
-	Role     string   // that looked at it, and that migrate works as
+	CA       string   // file with certificates; "": the system's
+	Role     string   // role that read the catalogs, and with which migrate works
 	Owners   []string // roles that own the tables
 	Path     []string // the search path
 
-	Password bool // the role has one, which stands in migrate.pw
-	Others   bool // pgconsent serves another database of the server, by the roles with the usual names
+	HasPassword  bool // the role has a password, which is in the file migrate.pw
+	ServesOthers bool // pgconsent serves another database of the server, by the roles with the usual names
 }
 
 // Configuration writes a configuration for the proposal. Secrets are in files beside it.
@@ -48,21 +48,21 @@ func (p *Proposal) Configuration(s Server) string {
 	}
 	if beyond := p.schemasOutsidePath(s.Path); len(beyond) > 0 {
 		w("    # The server's for %s. Tables of %s are listed as well: agents write these with their schema, "+
-			"unless you add it here.", oneLine(s.Role), oneLine(strings.Join(beyond, ", ")))
+			"unless you add it here.", commentText(s.Role), commentText(strings.Join(beyond, ", ")))
 	}
 	w("    search_path: [%s]", strings.Join(path, ", "))
 	w("    # migrate makes the roles pgconsent_agent, pgconsent_control, pgconsent_reader and pgconsent_rows. It works as the")
 	w("    # owner of the tables, or as a superuser.")
 	roles := "migrate: " + yamlFlow(s.Role)
-	if s.Others {
+	if s.ServesOthers {
 		w("    # Roles are the whole server's, and another database has the first two already: these are this one's own.")
-		roles = fmt.Sprintf("agent: %s, control: %s, ", yamlFlow(roleFor("pgconsent_agent_", s.Database)),
-			yamlFlow(roleFor("pgconsent_control_", s.Database))) + roles
+		roles = fmt.Sprintf("agent: %s, control: %s, ", yamlFlow(roleNameFor("pgconsent_agent_", s.Database)),
+			yamlFlow(roleNameFor("pgconsent_control_", s.Database))) + roles
 	}
 	w("    roles: { %s }", roles)
 	w("    # Files that only you can read; serve needs no migrate.pw.")
 	secrets := "agent: agent.pw, control: control.pw"
-	if s.Password {
+	if s.HasPassword {
 		secrets += ", migrate: migrate.pw"
 	}
 	w("    secrets: { %s }", secrets)
@@ -84,7 +84,7 @@ func (p *Proposal) Configuration(s Server) string {
 	return b.String()
 }
 
-// schemasOutsidePath are the schemas of tables that are not in the search path.
+// schemasOutsidePath returns the schemas of tables that are not in the search path.
 func (p *Proposal) schemasOutsidePath(path []string) []string {
 	found := map[string]bool{}
 	for _, t := range p.Tables {
@@ -95,8 +95,8 @@ func (p *Proposal) schemasOutsidePath(path []string) []string {
 	return sortedKeys(found)
 }
 
-// roleFor names a role for a database, in as many bytes as PostgreSQL keeps of a name.
-func roleFor(prefix, database string) string {
+// roleNameFor returns the name of a role for a database, cut to the bytes that PostgreSQL keeps of a name.
+func roleNameFor(prefix, database string) string {
 	name := prefix + database
 	return strings.ToValidUTF8(name[:min(len(name), 63)], "")
 }

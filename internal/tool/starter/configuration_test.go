@@ -21,7 +21,7 @@ func TestASecondDatabaseHasLoginsOfItsOwn(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), config.DefaultFile)
 		text := (&starter.Proposal{}).Configuration(starter.Server{Database: "shop", Host: "db", Port: 5432, TLS: "require",
-			Role: "boss", Owners: []string{"boss"}, Path: []string{"public"}, Others: c.others})
+			Role: "boss", Owners: []string{"boss"}, Path: []string{"public"}, ServesOthers: c.others})
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

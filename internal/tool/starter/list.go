@@ -8,11 +8,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// list decides which tables can be listed: first those with columns of their own that say who sees a row, then those
-// that refer to a listed one, to any depth, and last those of which only the author is known.
-func (s *survey) list() {
+// chooseTables decides which tables can be listed: first those with columns of their own that say who sees a row, then
+// those that refer to a listed one, to any depth, and last those of which only the author is known.
+func (s *survey) chooseTables() {
 	for _, r := range s.tables {
-		if !s.denyUnlistable(r) && s.ownColumns(r) {
+		if !s.denyUnlistable(r) && s.hasOwnColumns(r) {
 			s.rank[r] = 1
 		}
 	}
@@ -25,7 +25,7 @@ func (s *survey) list() {
 	}
 	s.listReferring()
 	for _, r := range s.tables {
-		if s.rank[r] == 0 && s.denied[r] == "" && s.whyReferenceData(r) != "" && !s.showsSome(r) {
+		if s.rank[r] == 0 && s.denied[r] == "" && s.whyReferenceData(r) != "" && !s.showsOnlySome(r) {
 			s.rank[r] = -1
 		}
 	}
@@ -49,35 +49,35 @@ func (s *survey) listReferring() {
 				continue
 			}
 			s.rank[r], again = rank+1, true
-			s.parents[r] = base
+			s.parentLinks[r] = base
 		}
 	}
 }
 
-// requiredLinks are the links to listed tables that decide for a table without such columns of its own: the links that
-// are NOT NULL, or all if there is none. Tables of accounts and tenants do not count: a row that refers to an account
+// requiredLinks returns the links to listed tables that decide for a table without such columns of its own: the links
+// that are NOT NULL, or all if none is. Tables of accounts and tenants do not count: a row that refers to an account
 // need not belong to it.
 func (s *survey) requiredLinks(r *catalog.Relation, rank int) []parent {
-	var must, may []parent
-	for _, l := range s.links(r) {
+	var required, optional []parent
+	for _, l := range s.linksOf(r) {
 		switch {
 		case s.rank[l.to] <= 0 || s.rank[l.to] > rank || l.to == r || s.isIdentityTable(l.to):
 		case l.notNull:
-			must = append(must, parent{l, false})
+			required = append(required, parent{l, false})
 		default:
-			may = append(may, parent{l, false})
+			optional = append(optional, parent{l, false})
 		}
 	}
-	if len(must) > 0 {
-		return must
+	if len(required) > 0 {
+		return required
 	}
-	return may
+	return optional
 }
 
-// parent is a link to a table whose rule holds for the rows that refer to it as well.
+// parent is a link to a table whose rule also holds for the rows that refer to it.
 type parent struct {
 	link
-	optional bool // a row that refers to none shows
+	optional bool // a row shows also if its link is NULL
 }
 
 // addVisibleLinks adds to every listed table links to the other listed tables to which it refers, so that a row does
@@ -87,44 +87,48 @@ func (s *survey) addVisibleLinks() {
 		if s.rank[r] <= 0 {
 			continue
 		}
-		for _, l := range s.links(r) {
+		for _, l := range s.linksOf(r) {
 			if s.rank[l.to] <= 0 || s.isIdentityTable(l.to) ||
-				slices.ContainsFunc(s.parents[r], func(p parent) bool { return slices.Equal(p.columns, l.columns) && p.to == l.to }) {
+				slices.ContainsFunc(s.parentLinks[r], func(p parent) bool {
+					return slices.Equal(p.columns, l.columns) &&
+						p.to == l.to
+				}) {
 				continue
 			}
 			if l.to == r || s.dependsOn(l.to, r, map[*catalog.Relation]bool{}) {
-				s.circles[r] = append(s.circles[r], l)
+				s.circleLinks[r] = append(s.circleLinks[r], l)
 				continue
 			}
-			s.parents[r] = append(s.parents[r], parent{l, !l.notNull})
+			s.parentLinks[r] = append(s.parentLinks[r], parent{l, !l.notNull})
 		}
 	}
 }
 
-// dependsOn tells whether the rule of one table reads another.
+// dependsOn reports whether the rule of one table reads another table.
 func (s *survey) dependsOn(from, to *catalog.Relation, seen map[*catalog.Relation]bool) bool {
 	if seen[from] {
 		return false
 	}
 	seen[from] = true
-	return slices.ContainsFunc(s.parents[from], func(p parent) bool { return p.to == to || s.dependsOn(p.to, to, seen) })
+	return slices.ContainsFunc(s.parentLinks[from],
+		func(p parent) bool { return p.to == to || s.dependsOn(p.to, to, seen) })
 }
 
-// isConsentRegister tells whether a table looks like a register of consents.
+// isConsentRegister reports whether a table looks like a register of consents.
 func isConsentRegister(r *catalog.Relation) bool {
-	name := singular(r.Name.Name)
+	name := singularWord(r.Name.Name)
 	return oneOf(name, consentTables) || slices.Contains(strings.Split(name, "_"), "consent")
 }
 
 // denyUnlistable denies a table that cannot be listed whatever its columns are, with the reason.
 func (s *survey) denyUnlistable(r *catalog.Relation) bool {
-	name := singular(r.Name.Name)
+	name := singularWord(r.Name.Name)
 	switch {
 	case isConsentRegister(r):
 		s.denied[r] = "it looks like a register of consents; agents need not read it, and which of its records " +
 			"counts is for a person to say"
 	case oneOf(lastWord(name), "session token migration secret credential") && len(s.columns[r].secrets) > 0 ||
-		oneOf(name, keyTables) || oneOf(name, bookkeeping):
+		oneOf(name, keyTables) || oneOf(name, bookkeepingTables):
 		s.denied[r] = "it looks like the application's own bookkeeping or secrets"
 	case len(r.Columns) == 0:
 		s.denied[r] = "it has no columns"
@@ -140,8 +144,8 @@ func (s *survey) denyUnlistable(r *catalog.Relation) bool {
 	return s.denied[r] != ""
 }
 
-// ownColumns tells whether a table's own columns say who may see a row.
-func (s *survey) ownColumns(r *catalog.Relation) bool {
+// hasOwnColumns reports whether a table's own columns say who may see a row.
+func (s *survey) hasOwnColumns(r *catalog.Relation) bool {
 	roles := s.columns[r]
 	if roles.owner != nil && !s.user.fits(roles.owner) {
 		s.denied[r] = fmt.Sprintf("%s is a %s and the attribute user a %s: they do not compare", roles.owner.Name,
@@ -149,52 +153,53 @@ func (s *survey) ownColumns(r *catalog.Relation) bool {
 		return false
 	}
 	for _, c := range roles.tenants {
-		if a := s.tenantAttrs[s.tenantKey(r, c)]; !a.fits(c) {
+		if a := s.tenantAttributes[s.tenantKey(r, c)]; !a.fits(c) {
 			s.denied[r] = fmt.Sprintf("%s is a %s, and other tables have another type for it", c.Name, c.Type)
 			return false
 		}
 	}
 	if s.isIdentityTable(r) {
 		return slices.Contains(s.users, r) && s.user.fits(r.Column(r.PrimaryKey[0])) ||
-			s.tenantOf(r).fits(r.Column(r.PrimaryKey[0]))
+			s.tenantAttribute(r).fits(r.Column(r.PrimaryKey[0]))
 	}
-	return roles.owner != nil || len(roles.tenants) > 0 || s.user.grants(roles) != nil || s.isPersonTable(r) &&
+	return roles.owner != nil || len(roles.tenants) > 0 || s.user.grantColumn(roles) != nil || s.isPersonTable(r) &&
 		s.consents(r)
 }
 
-// tenantOf is the attribute whose values are the keys of a table of tenants.
-func (s *survey) tenantOf(r *catalog.Relation) *Attribute {
+// tenantAttribute returns the attribute whose values are the keys of a table of tenants.
+func (s *survey) tenantAttribute(r *catalog.Relation) *Attribute {
 	if !slices.Contains(s.tenants, r) {
 		return nil
 	}
-	return s.tenantAttrs[s.tenantName(lastWord(singular(r.Name.Name)))]
+	return s.tenantAttributes[s.tenantName(lastWord(singularWord(r.Name.Name)))]
 }
 
-// grants is the column that lists to whom a row is shown.
-func (a *Attribute) grants(roles *roles) *catalog.Column {
+// grantColumn returns the column that lists to whom a row is shown.
+func (a *Attribute) grantColumn(roles *columnRoles) *catalog.Column {
 	if a == nil {
 		return nil
 	}
 	for _, c := range roles.grants {
 		element := strings.TrimSuffix(c.Type, "[]")
-		if element == c.Type || family(element) == "text" || family(element) == family(a.Type) {
+		if element == c.Type || typeFamily(element) == "text" || typeFamily(element) == typeFamily(a.Type) {
 			return c
 		}
 	}
 	return nil
 }
 
-// isPersonTable tells whether a table has persons as rows.
+// isPersonTable reports whether a table has persons as rows.
 func (s *survey) isPersonTable(r *catalog.Relation) bool {
-	return oneOf(lastWord(singular(r.Name.Name)), personTables)
+	return oneOf(lastWord(singularWord(r.Name.Name)), personTables)
 }
 
+// consents reports whether a table has columns about consent.
 func (s *survey) consents(r *catalog.Relation) bool { return len(s.columns[r].consent) > 0 }
 
 // whyReferenceData returns why a table looks like reference data; "" if it does not.
 func (s *survey) whyReferenceData(r *catalog.Relation) string {
-	name := singular(r.Name.Name)
-	if !oneOf(name, referenceTables) && !oneOf(lastWord(name), referenceEnds) {
+	name := singularWord(r.Name.Name)
+	if !oneOf(name, referenceTables) && !oneOf(lastWord(name), referenceEndings) {
 		return ""
 	}
 	roles := s.columns[r]

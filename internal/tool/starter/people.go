@@ -8,62 +8,67 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// subject is a table with columns that say whether somebody agreed, and the column by which others name that person.
-type subject struct {
+// agreementTable is a table with columns that say whether a person agreed, and the column by which others name that
+// person.
+type agreementTable struct {
 	table  *catalog.Relation
 	column string
 }
 
-// subjectsOf are the tables that say whether the person agreed whom a key of a table names: that table, and those that
-// have at most one row for each of its rows, as profiles and settings of an account have. A register of consents is
-// none: which of its records counts is for a person to say.
-func (s *survey) subjectsOf(to *catalog.Relation) []subject {
+// agreementTables returns the tables that say whether the person agreed whom a key of a table names: that table, and
+// the tables that have at most one row for each of its rows, as profiles and settings of an account have. A register of
+// consents is none: which of its records counts is for a person to say.
+func (s *survey) agreementTables(to *catalog.Relation) []agreementTable {
 	if len(to.PrimaryKey) != 1 {
 		return nil
 	}
-	same := []subject{{to, to.PrimaryKey[0]}}
+	same := []agreementTable{{to, to.PrimaryKey[0]}}
 	for i := 0; i < len(same); i++ {
 		at := same[i]
 		add := func(table *catalog.Relation, column string) {
-			if !slices.ContainsFunc(same, func(known subject) bool { return known.table == table }) {
-				same = append(same, subject{table, column})
+			if !slices.ContainsFunc(same, func(known agreementTable) bool { return known.table == table }) {
+				same = append(same, agreementTable{table, column})
 			}
 		}
 		for _, k := range keysOf(at.table, at.column) {
 			if above, ok := s.relation(k.Target); ok && slices.Contains(s.tables, above) {
-				add(above, k.TargetCols[0])
+				add(above, k.TargetColumns[0])
 			}
 		}
 		for _, below := range s.tables {
 			for _, k := range below.ForeignKeys {
-				if len(k.Columns) == 1 && k.Target == at.table.Name && k.TargetCols[0] == at.column && isKey(below, k.Columns[0]) {
+				if len(k.Columns) == 1 && k.Target == at.table.Name && k.TargetColumns[0] == at.column &&
+					isKey(below, k.Columns[0]) {
 					add(below, k.Columns[0])
 				}
 			}
 		}
 	}
-	return slices.DeleteFunc(same, func(of subject) bool { return !s.consents(of.table) || isConsentRegister(of.table) })
+	return slices.DeleteFunc(same, func(of agreementTable) bool {
+		return !s.consents(of.table) ||
+			isConsentRegister(of.table)
+	})
 }
 
-// isKey tells whether a column alone tells the rows of a table apart, all of them.
+// isKey reports whether the values of a column alone tell all rows of a table apart.
 func isKey(r *catalog.Relation, column string) bool {
 	return slices.Equal(r.PrimaryKey, []string{column}) || slices.ContainsFunc(r.Unique,
 		func(k catalog.Key) bool { return k.Where == "" && slices.Equal(k.Columns, []string{column}) })
 }
 
-// agreements are the conditions on a table of people that one of them has agreed.
+// agreements are the conditions on a table of people that say that a person has agreed.
 type agreements struct {
-	words   []agreement   // on columns that hold a word or a boolean
-	times   []agreedBlock // on columns of moments that no word has for its end
-	moments []string      // those columns
-	unclear []string      // why a column's values are not understood
+	words   []agreement   // conditions on columns that hold a word or a boolean
+	times   []agreedBlock // conditions on columns that hold a time, of which no word says whether the agreement has ended
+	moments []string      // the columns of times
+	unclear []string      // reasons why a column's values are not understood
 }
 
 // agreement is a word that a column must hold.
 type agreement struct {
 	column   *catalog.Column
 	word     string
-	expires  *catalog.Column // the moment until which it holds; nil: there is none
+	expires  *catalog.Column // the column with the time until which the agreement holds; nil: there is none
 	evidence string
 }
 
@@ -86,7 +91,7 @@ func (s *survey) agreements(r *catalog.Relation) agreements {
 		out.words = append(out.words, a)
 	}
 	for _, c := range s.columns[r].consent {
-		if block, _ := s.consentBlock(r, c); timeType(c.Type) && !ends[c] {
+		if block, _ := s.consentBlock(r, c); isTimeType(c.Type) && !ends[c] {
 			out.moments = append(out.moments, c.Name)
 			if block.YAML != "" {
 				out.times = append(out.times, block)
@@ -96,7 +101,7 @@ func (s *survey) agreements(r *catalog.Relation) agreements {
 	return out
 }
 
-// block is the block that everybody must have agreed to whom links lead.
+// block returns a block which requires that everybody to whom links lead has agreed.
 func (a agreement) block(links ...string) string {
 	expires := ""
 	if a.expires != nil {
@@ -107,18 +112,19 @@ func (a agreement) block(links ...string) string {
 }
 
 // addSubjects adds the consent of those whom a row names: by a link to an account or a tenant that says whether it
-// agreed, and by a link to people whose own rule is not asked, since the policy does not list them or the rules would go
+// agreed, and by a link to people whose own rule is not used, since the policy does not list them or the rules would go
 // round in a circle.
 func (s *survey) addSubjects(r *catalog.Relation, add func(string, string, ...any), note func(string, ...any)) {
 	asked := map[string]bool{}
-	ask := func(l link, of subject) {
+	ask := func(l link, of agreementTable) {
 		if key := of.table.Name.String() + " " + strings.Join(l.columns, " "); of.table != r && !asked[key] {
 			asked[key] = true
 			s.addSubject(r, l, of, add, note)
 		}
 	}
-	for _, l := range s.links(r) {
-		if l.to == r || slices.ContainsFunc(s.parents[r], func(p parent) bool { return p.to == l.to && slices.Equal(p.columns, l.columns) }) {
+	for _, l := range s.linksOf(r) {
+		if l.to == r || slices.ContainsFunc(s.parentLinks[r],
+			func(p parent) bool { return p.to == l.to && slices.Equal(p.columns, l.columns) }) {
 			continue
 		}
 		for _, of := range s.subjectsOfLink(l) {
@@ -127,16 +133,16 @@ func (s *survey) addSubjects(r *catalog.Relation, add func(string, string, ...an
 	}
 	if (s.isIdentityTable(r) || s.isPersonTable(r)) && len(r.PrimaryKey) == 1 {
 		self := link{to: r, columns: r.PrimaryKey, targets: r.PrimaryKey, notNull: true}
-		for _, of := range s.subjectsOf(r) {
+		for _, of := range s.agreementTables(r) {
 			ask(self, of)
 		}
 	}
-	// A column without a foreign key is compared with the same account as those that have one.
-	if c := s.columns[r].owner; c != nil && s.user.fits(c) && !slices.ContainsFunc(s.links(r),
+	// A column without a foreign key is compared with the same account as the columns that have one.
+	if c := s.columns[r].owner; c != nil && s.user.fits(c) && !slices.ContainsFunc(s.linksOf(r),
 		func(l link) bool { return slices.Contains(l.columns, c.Name) }) {
-		var of []subject
+		var of []agreementTable
 		for _, account := range s.users {
-			for _, one := range s.subjectsOf(account) {
+			for _, one := range s.agreementTables(account) {
 				if s.user.fits(one.table.Column(one.column)) && !slices.Contains(of, one) {
 					of = append(of, one)
 				}
@@ -149,7 +155,8 @@ func (s *survey) addSubjects(r *catalog.Relation, add func(string, string, ...an
 }
 
 // addSubject adds the consent of one person whom a row names.
-func (s *survey) addSubject(r *catalog.Relation, l link, of subject, add func(string, string, ...any), note func(string, ...any)) {
+func (s *survey) addSubject(r *catalog.Relation, l link, of agreementTable, add func(string, string, ...any),
+	note func(string, ...any)) {
 	a := s.agreements(of.table)
 	name, named := s.policyName(of.table.Name), strings.Join(l.columns, ", ")
 	for _, why := range a.unclear {
@@ -165,13 +172,13 @@ func (s *survey) addSubject(r *catalog.Relation, l link, of subject, add func(st
 			evidence += fmt.Sprintf(", and %s has one row for each of these, by %s", name, of.column)
 		}
 	}
-	// Where a person who is deleted leaves a NULL behind, it does not stand for nobody.
+	// Where the deletion of a person leaves a NULL, the NULL does not mean that the row is about nobody.
 	optional := !l.notNull && s.rank[r] > 0 && !isOwnerColumn(s.columns[r], l) && l.onDelete != catalog.SetNull &&
 		l.onDelete != catalog.SetDefault
 	write := func(why, block string) {
 		if optional {
 			add(fmt.Sprintf("%s: where it is not NULL, that one must have agreed (%s)", evidence, why), "any: [ sql: %s, %s ]",
-				yamlQuoted(s.isNull(r, l)), block)
+				yamlQuoted(s.isNullSQL(r, l)), block)
 			return
 		}
 		add(fmt.Sprintf("%s: that one must have agreed (%s)", evidence, why), "%s", block)
@@ -192,10 +199,11 @@ func (s *survey) addSubject(r *catalog.Relation, l link, of subject, add func(st
 		for _, t := range a.times {
 			blocks, why = append(blocks, t.YAML), append(why, t.Evidence)
 		}
-		write(strings.Join(why, "; "), fmt.Sprintf("visible: { %s, rows: [ %s ] }", to.yaml(s), strings.Join(blocks, ", ")))
+		write(strings.Join(why, "; "), fmt.Sprintf("visible: { %s, rows: [ %s ] }", to.yamlText(s),
+			strings.Join(blocks, ", ")))
 	default:
 		for _, w := range a.words {
-			write(w.evidence, w.block(to.yaml(s)))
+			write(w.evidence, w.block(to.yamlText(s)))
 		}
 		if len(a.words) > 0 && !whole {
 			note("a row whose %s leads to no row of %s shows: nobody is asked there", named, name)
@@ -211,17 +219,17 @@ func (s *survey) addSubject(r *catalog.Relation, l link, of subject, add func(st
 		note("%s may be NULL, which hides the row: nobody has agreed there", named)
 	default:
 		note("%s is NULL where somebody was deleted, and that hides the row; if NULL says something else, write any: [ "+
-			"sql: %s, and the block below on %s ]", named, yamlQuoted(s.isNull(r, l)), named)
+			"sql: %s, and the block below on %s ]", named, yamlQuoted(s.isNullSQL(r, l)), named)
 	}
 }
 
-// isOwnerColumn tells whether a link is the column that says whose a row is.
-func isOwnerColumn(roles *roles, l link) bool {
+// isOwnerColumn reports whether a link is the column that says to whom a row belongs.
+func isOwnerColumn(roles *columnRoles, l link) bool {
 	return roles.owner != nil && slices.Equal(l.columns, []string{roles.owner.Name})
 }
 
-// isNull is the SQL that a link leads nowhere.
-func (s *survey) isNull(r *catalog.Relation, l link) string {
+// isNullSQL returns the SQL condition that a link leads nowhere.
+func (s *survey) isNullSQL(r *catalog.Relation, l link) string {
 	var none []string
 	for _, c := range l.columns {
 		if !r.Column(c).NotNull {

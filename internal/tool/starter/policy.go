@@ -11,7 +11,7 @@ func (p *Proposal) Policy(database string) string {
 	var b strings.Builder
 	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	w("# A starter policy for the database %s, proposed by pgconsent init from its catalogs: names, types, keys,",
-		oneLine(database))
+		commentText(database))
 	w("# enums, checks and row policies. No row was read, and a name proves nothing: read each rule with its evidence before agents do.")
 	w("#")
 	w("# What is not listed does not exist for agents. At the end stands what was not understood, and why.")
@@ -23,12 +23,12 @@ func (p *Proposal) Policy(database string) string {
 		w("# Facts about an agent. The configuration gives each agent a value for each of them.")
 		w("attributes:")
 		for _, a := range p.Attributes {
-			w("  # proposed: %s", oneLine(a.Evidence))
+			w("  # proposed: %s", commentText(a.Evidence))
 			w("  %s: { type: %s, source: credential }", a.Name, a.Type)
 		}
 	}
-	for _, a := range p.Spare {
-		w("  # for rules that are comments below: %s", oneLine(a.Evidence))
+	for _, a := range p.SpareAttributes {
+		w("  # for rules that are comments below: %s", commentText(a.Evidence))
 		w("  # %s: { type: %s, source: credential }", a.Name, a.Type)
 	}
 	w("")
@@ -45,38 +45,39 @@ func (p *Proposal) Policy(database string) string {
 }
 
 func (t *Table) write(w func(string, ...any)) {
-	if t.Open {
-		w("  # proposed: %s", oneLine(t.Evidence))
+	if t.IsOpen {
+		w("  # proposed: %s", commentText(t.Evidence))
 		w("  # Every agent reads every row of it. Take it out if that is wrong.")
 		w("  %s: { rows: open }", yamlFlow(t.Name))
 		w("")
 		return
 	}
 	for _, note := range t.Notes {
-		w("  # look: %s", oneLine(note))
+		w("  # look: %s", commentText(note))
 	}
 	w("  %s:", yamlFlow(t.Name))
 	w("    rows:")
 	for _, block := range t.Blocks {
-		w("      # proposed: %s", oneLine(block.Evidence))
+		w("      # proposed: %s", commentText(block.Evidence))
 		w("      - %s", block.YAML)
-		for _, other := range block.Instead {
-			w("      # %s:", oneLine(other.Evidence))
-			w("      # - %s", oneLine(other.YAML))
+		for _, other := range block.Alternatives {
+			w("      # %s:", commentText(other.Evidence))
+			w("      # - %s", commentText(other.YAML))
 		}
 	}
-	for _, why := range t.OpenBy {
-		w("    # in place of all of these rows, if they are everybody's: %s", oneLine(why))
+	for _, why := range t.OpenReasons {
+		w("    # in place of all of these rows, if they are everybody's: %s", commentText(why))
 		w("    # rows: open")
 	}
 	if len(t.Hidden) > 0 {
-		secrets := slices.DeleteFunc(slices.Clone(t.Hidden), func(name string) bool { return slices.Contains(t.Contacts, name) })
+		secrets := slices.DeleteFunc(slices.Clone(t.Hidden),
+			func(name string) bool { return slices.Contains(t.ContactColumns, name) })
 		if len(secrets) > 0 {
-			w("    # proposed: agents do not see %s: secrets, by the name", oneLine(strings.Join(secrets, ", ")))
+			w("    # proposed: agents do not see %s: secrets, by the name", commentText(strings.Join(secrets, ", ")))
 		}
-		if len(t.Contacts) > 0 {
+		if len(t.ContactColumns) > 0 {
 			w("    # proposed: agents do not see %s, by which somebody can be reached; to join or compare by it, "+
-				"write { mask: hash }", oneLine(strings.Join(t.Contacts, ", ")))
+				"write { mask: hash }", commentText(strings.Join(t.ContactColumns, ", ")))
 		}
 		w("    columns:")
 		for _, c := range t.Relation.Columns {
@@ -100,7 +101,7 @@ func (p *Proposal) writeDenied(w func(string, ...any)) {
 			w("#")
 			kind = d.Kind
 		}
-		w("#   %s %s: %s", d.Kind, oneLine(d.Name), oneLine(d.Reason))
+		w("#   %s %s: %s", d.Kind, commentText(d.Name), commentText(d.Reason))
 	}
 	if slices.ContainsFunc(p.Denied, func(d Denied) bool { return d.Kind == "table" }) {
 		w("#")
@@ -111,8 +112,8 @@ func (p *Proposal) writeDenied(w func(string, ...any)) {
 	}
 }
 
-// oneLine keeps what the database says within its comment.
-func oneLine(text string) string {
+// commentText makes a text of the database one line, so that it cannot leave its comment.
+func commentText(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 {
 			return ' '
@@ -121,8 +122,8 @@ func oneLine(text string) string {
 	}, text)
 }
 
-// At returns the name of the relation whose rule stands on a line of the policy.
-func (p *Proposal) At(policy string, line int) (relation string, ok bool) {
+// RelationAt returns the name of the relation whose rule stands on a line of the policy.
+func (p *Proposal) RelationAt(policy string, line int) (relation string, ok bool) {
 	lines := strings.Split(policy, "\n")
 	for i := min(line, len(lines)) - 1; i >= 0; i-- {
 		for _, t := range p.Tables {

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// roles are the roles that the columns of a table seem to have.
-type roles struct {
+// columnRoles are the meanings that the columns of a table seem to have, such as owner or tenant.
+type columnRoles struct {
 	owner, author *catalog.Column
 	tenants       []*catalog.Column
 	consent       []*catalog.Column
@@ -24,47 +24,47 @@ type roles struct {
 // link is a foreign key, or a column that is named like one.
 type link struct {
 	to      *catalog.Relation
-	columns []string // of the table
-	targets []string // of to
-	byName  bool     // by name alone
-	byOwner bool     // by what it is compared with
+	columns []string // columns of the table that has the link
+	targets []string // columns of the table to which the link leads
+	byName  bool     // the link is known only from the column's name
+	byOwner bool     // the link is known only from what the column is compared with
 	notNull bool
 
-	onDelete catalog.Action // of a foreign key
+	onDelete catalog.Action // what deleting the row of the other table does, with a foreign key
 }
 
 // findAccounts finds the tables of accounts and of tenants.
 func (s *survey) findAccounts() {
 	for _, r := range s.tables {
-		if len(r.PrimaryKey) != 1 || family(r.Column(r.PrimaryKey[0]).Type) == "" {
+		if len(r.PrimaryKey) != 1 || typeFamily(r.Column(r.PrimaryKey[0]).Type) == "" {
 			continue
 		}
-		word := lastWord(singular(r.Name.Name))
+		word := lastWord(singularWord(r.Name.Name))
 		switch {
 		case oneOf(word, tenantTables):
 			s.tenants = append(s.tenants, r)
-		case oneOf(word, "user login") || oneOf(singular(r.Name.Name), accountTables):
+		case oneOf(word, "user login") || oneOf(singularWord(r.Name.Name), accountTables):
 			s.users = append(s.users, r)
 		}
 	}
-	// Beside a table of users, accounts are what users belong to, and members and profiles are people of their own.
+	// If there is a table of users, accounts are what users belong to, and members and profiles are people of their own.
 	if plain := slices.IndexFunc(s.users, func(r *catalog.Relation) bool {
-		return oneOf(lastWord(singular(r.Name.Name)), "user login")
+		return oneOf(lastWord(singularWord(r.Name.Name)), "user login")
 	}); plain >= 0 {
 		kept := s.users[:0:0]
 		for _, r := range s.users {
 			switch {
-			case oneOf(lastWord(singular(r.Name.Name)), "user login"):
+			case oneOf(lastWord(singularWord(r.Name.Name)), "user login"):
 				kept = append(kept, r)
-			case singular(r.Name.Name) == "account":
+			case singularWord(r.Name.Name) == "account":
 				s.tenants = append(s.tenants, r)
 			}
 		}
 		s.users = kept
 	}
-	for _, r := range s.tables { // profiles whose key is the account's own
+	for _, r := range s.tables { // Profiles may have the account's key as their own.
 		if len(r.PrimaryKey) == 1 && snake(r.PrimaryKey[0]) == "id" &&
-			slices.Contains(s.users, s.target(r, r.PrimaryKey[0])) && !s.isIdentityTable(r) {
+			slices.Contains(s.users, s.targetOf(r, r.PrimaryKey[0])) && !s.isIdentityTable(r) {
 			s.users = append(s.users, r)
 		}
 	}
@@ -74,21 +74,21 @@ func (s *survey) findAccounts() {
 }
 
 // assignRoles gives each column of a table its role.
-func (s *survey) assignRoles(r *catalog.Relation) *roles {
-	out := &roles{}
+func (s *survey) assignRoles(r *catalog.Relation) *columnRoles {
+	out := &columnRoles{}
 	ownerAt := len(strings.Fields(ownerStems))
 	for i := range r.Columns {
 		c := &r.Columns[i]
-		to, name, word := s.target(r, c.Name), snake(c.Name), stem(c.Name)
+		to, name, word := s.targetOf(r, c.Name), snake(c.Name), columnStem(c.Name)
 		ofUsers, ofTenants := to == nil || slices.Contains(s.users, to), to == nil || slices.Contains(s.tenants, to)
 		switch {
-		case family(c.Type) == "" || c.Generated || s.isIdentityTable(r) && slices.Equal(r.PrimaryKey, []string{c.Name}):
-		case ofTenants && (to != nil || s.tenantStem(word)):
+		case typeFamily(c.Type) == "" || c.Generated || s.isIdentityTable(r) && slices.Equal(r.PrimaryKey, []string{c.Name}):
+		case ofTenants && (to != nil || s.isTenantStem(word)):
 			out.tenants = append(out.tenants, c)
 		case ofUsers && (oneOf(word, ownerStems) || oneOf(name, ownerStems) ||
-			to != nil && word == lastWord(singular(to.Name.Name))):
+			to != nil && word == lastWord(singularWord(to.Name.Name))):
 			if name == "uid" && to == nil && isUnique(r, c.Name) {
-				break // the row's own
+				break // The column is the row's own key.
 			}
 			if at := slices.Index(strings.Fields(ownerStems), word); out.owner == nil || at >= 0 && at < ownerAt {
 				out.owner, ownerAt = c, max(at, 0)
@@ -100,13 +100,13 @@ func (s *survey) assignRoles(r *catalog.Relation) *roles {
 		case ofUsers && (oneOf(word, authorStems) || oneOf(name, authorStems)) && out.author == nil:
 			out.author = c
 		}
-		if !c.Virtual { // no rule reads what is computed as it is read
+		if !c.Virtual { // No rule reads what is computed as it is read.
 			s.assignVisibilityRole(out, c, name)
 		}
-		if s.vector(c) {
+		if s.isVector(c) {
 			out.vectors = append(out.vectors, c.Name)
 		}
-		if looksLikeContact(c.Name) && s.contactType(c) && !isKnownBy(r, c.Name) {
+		if looksLikeContact(c.Name) && s.contactType(c) && !isKeyOrReference(r, c.Name) {
 			out.contacts = append(out.contacts, c.Name)
 		}
 		if looksSecret(c.Name) && !isTokenCount(c) {
@@ -117,23 +117,24 @@ func (s *survey) assignRoles(r *catalog.Relation) *roles {
 }
 
 // assignVisibilityRole gives a column that decides who sees the row its role.
-func (s *survey) assignVisibilityRole(out *roles, c *catalog.Column, name string) {
+func (s *survey) assignVisibilityRole(out *columnRoles, c *catalog.Column, name string) {
 	if s.isConsentColumn(c) {
 		out.consent = append(out.consent, c)
 	}
-	if oneOf(name, grantColumns) && grantable(c.Type) {
+	if oneOf(name, grantColumns) && canHoldGrants(c.Type) {
 		out.grants = append(out.grants, c)
 	}
-	if oneOf(name, softDeletes) && timeType(c.Type) && !c.NotNull || oneOf(name, deleteFlags) && c.Type == "boolean" {
+	if oneOf(name, deletionTimes) && isTimeType(c.Type) && !c.NotNull || oneOf(name, deletionFlags) &&
+		c.Type == "boolean" {
 		out.deleted = append(out.deleted, c)
 	}
-	if oneOf(name, expiries) && c.Type == "timestamp with time zone" {
+	if oneOf(name, expiryColumns) && c.Type == "timestamp with time zone" {
 		out.expiry = c
 	}
 }
 
-// isConsentColumn tells whether a column says to what somebody agreed: by its name, the name of its enum, or the words
-// that it may have.
+// isConsentColumn reports whether a column says to what somebody agreed: by its name, the name of its enum, or the
+// words that it may have.
 func (s *survey) isConsentColumn(c *catalog.Column) bool {
 	consent, _ := looksLikeConsent(c.Name)
 	if !consent {
@@ -144,7 +145,7 @@ func (s *survey) isConsentColumn(c *catalog.Column) bool {
 	if consent {
 		return s.canSayConsent(c)
 	}
-	values, _ := s.values(c)
+	values, _ := s.columnValues(c)
 	return anyOf(values, grantWords) && anyOf(values, refuseWords)
 }
 
@@ -152,20 +153,20 @@ func anyOf(values []string, words string) bool {
 	return slices.ContainsFunc(values, func(v string) bool { return oneOf(snake(v), words) })
 }
 
-// isUnique tells whether no two rows share a column's value.
+// isUnique reports whether no two rows share a column's value.
 func isUnique(r *catalog.Relation, column string) bool {
 	return slices.ContainsFunc(r.Unique, func(k catalog.Key) bool { return slices.Equal(k.Columns, []string{column}) })
 }
 
-// polymorphic are the columns that name a row of one of several tables: x_id beside x_type.
-func polymorphic(r *catalog.Relation) (kind, id string) {
+// polymorphicColumns returns the two columns that name a row of one of several tables: x_id with x_type.
+func polymorphicColumns(r *catalog.Relation) (kind, id string) {
 	for _, c := range r.Columns {
 		word, ok := strings.CutSuffix(snake(c.Name), "_type")
-		if !ok || family(c.Type) != "text" {
+		if !ok || typeFamily(c.Type) != "text" {
 			continue
 		}
 		for _, other := range r.Columns {
-			if snake(other.Name) == word+"_id" && family(other.Type) != "" && len(keysOf(r, other.Name)) == 0 {
+			if snake(other.Name) == word+"_id" && typeFamily(other.Type) != "" && len(keysOf(r, other.Name)) == 0 {
 				return c.Name, other.Name
 			}
 		}
@@ -173,8 +174,8 @@ func polymorphic(r *catalog.Relation) (kind, id string) {
 	return "", ""
 }
 
-// isKnownBy tells whether a column identifies rows of its table or refers to others.
-func isKnownBy(r *catalog.Relation, column string) bool {
+// isKeyOrReference reports whether a column identifies rows of its table or refers to others.
+func isKeyOrReference(r *catalog.Relation, column string) bool {
 	return slices.Contains(r.PrimaryKey, column) ||
 		slices.ContainsFunc(r.ForeignKeys, func(k catalog.ForeignKey) bool { return slices.Contains(k.Columns, column) })
 }
@@ -184,25 +185,27 @@ func (s *survey) contactType(c *catalog.Column) bool {
 	if t := s.snap.TypeByOID(c.TypeOID); t != nil && t.Kind == 'd' {
 		is = t.BaseName
 	}
-	return family(is) == "text" || strings.HasSuffix(is, "citext")
+	return typeFamily(is) == "text" || strings.HasSuffix(is, "citext")
 }
 
-// canSayConsent tells whether a column about consent can say that there is one, and is not its text, version or number.
+// canSayConsent reports whether a column about consent can say that there is one, and is not its text, version or
+// number.
 func (s *survey) canSayConsent(c *catalog.Column) bool {
-	values, _ := s.values(c)
-	return values != nil || c.Type == "boolean" || timeType(c.Type) || family(c.Type) == "text" &&
+	values, _ := s.columnValues(c)
+	return values != nil || c.Type == "boolean" || isTimeType(c.Type) || typeFamily(c.Type) == "text" &&
 		oneOf(lastWord(strings.TrimSuffix(strings.TrimSuffix(snake(c.Name), "_status"), "_state")), "consent in")
 }
 
-// isIdentityTable tells whether a table is one of accounts or of tenants.
+// isIdentityTable reports whether a table is one of accounts or of tenants.
 func (s *survey) isIdentityTable(r *catalog.Relation) bool {
 	return slices.Contains(s.users, r) || slices.Contains(s.tenants, r)
 }
 
-// tenantStem tells whether a column of that stem names a tenant; account does where accounts have users of their own.
-func (s *survey) tenantStem(word string) bool {
+// isTenantStem reports whether a column with this stem names a tenant; "account" does so where accounts have users of
+// their own.
+func (s *survey) isTenantStem(word string) bool {
 	return oneOf(word, tenantStems) || slices.ContainsFunc(s.tenants,
-		func(r *catalog.Relation) bool { return singular(r.Name.Name) == word })
+		func(r *catalog.Relation) bool { return singularWord(r.Name.Name) == word })
 }
 
 func keysOf(r *catalog.Relation, column string) []catalog.ForeignKey {
@@ -215,8 +218,8 @@ func keysOf(r *catalog.Relation, column string) []catalog.ForeignKey {
 	return out
 }
 
-// target is the table that a column refers to alone, by a foreign key.
-func (s *survey) target(r *catalog.Relation, column string) *catalog.Relation {
+// targetOf returns the table that a column refers to alone, by a foreign key.
+func (s *survey) targetOf(r *catalog.Relation, column string) *catalog.Relation {
 	for _, k := range keysOf(r, column) {
 		if to, ok := s.relation(k.Target); ok {
 			return to
@@ -225,8 +228,8 @@ func (s *survey) target(r *catalog.Relation, column string) *catalog.Relation {
 	return nil
 }
 
-// links are the foreign keys of a table, and the columns that are named like one.
-func (s *survey) links(r *catalog.Relation) []link {
+// linksOf returns the foreign keys of a table, and the columns that are named like foreign keys.
+func (s *survey) linksOf(r *catalog.Relation) []link {
 	var out []link
 	bound := map[string]bool{}
 	for _, k := range r.ForeignKeys {
@@ -234,7 +237,7 @@ func (s *survey) links(r *catalog.Relation) []link {
 		if !ok || slices.ContainsFunc(out, func(l link) bool { return l.to == to && slices.Equal(l.columns, k.Columns) }) {
 			continue
 		}
-		l := link{to: to, columns: k.Columns, targets: k.TargetCols, notNull: true, onDelete: k.OnDelete}
+		l := link{to: to, columns: k.Columns, targets: k.TargetColumns, notNull: true, onDelete: k.OnDelete}
 		for _, c := range k.Columns {
 			bound[c] = true
 			l.notNull = l.notNull && r.Column(c).NotNull
@@ -243,16 +246,17 @@ func (s *survey) links(r *catalog.Relation) []link {
 	}
 	for i := range r.Columns {
 		c := &r.Columns[i]
-		plain := stem(c.Name) == snake(c.Name) // of the table's name alone: a number or a uuid, no word
-		if bound[c.Name] || c.Virtual || family(c.Type) == "" || plain && family(c.Type) == "text" {
+		// A link by the table's name alone must be a number or a uuid, not a word.
+		plain := columnStem(c.Name) == snake(c.Name)
+		if bound[c.Name] || c.Virtual || typeFamily(c.Type) == "" || plain && typeFamily(c.Type) == "text" {
 			continue
 		}
 		for _, to := range s.tables {
-			if to == r || len(to.PrimaryKey) != 1 || singular(to.Name.Name) != stem(c.Name) {
+			if to == r || len(to.PrimaryKey) != 1 || singularWord(to.Name.Name) != columnStem(c.Name) {
 				continue
 			}
 			key := to.Column(to.PrimaryKey[0])
-			if family(key.Type) == family(c.Type) && key.Collation == c.Collation && to.Name.Schema == r.Name.Schema {
+			if typeFamily(key.Type) == typeFamily(c.Type) && key.Collation == c.Collation && to.Name.Schema == r.Name.Schema {
 				out = append(out, link{to: to, columns: []string{c.Name}, targets: to.PrimaryKey, byName: true, notNull: c.NotNull})
 				break
 			}
@@ -261,7 +265,7 @@ func (s *survey) links(r *catalog.Relation) []link {
 	return out
 }
 
-func (l link) yaml(s *survey) string {
+func (l link) yamlText(s *survey) string {
 	var pairs []string
 	for i := range l.columns {
 		pairs = append(pairs, yamlFlow(l.targets[i])+": "+yamlFlow(l.columns[i]))
@@ -281,8 +285,8 @@ func (l link) evidence(s *survey) string {
 	return fmt.Sprintf("%s refers to %s", what, s.policyName(l.to.Name))
 }
 
-// family groups the types whose values an attribute can equal.
-func family(sqlType string) string {
+// typeFamily returns a name for the types whose values an attribute can equal.
+func typeFamily(sqlType string) string {
 	switch {
 	case sqlType == "uuid":
 		return "uuid"
@@ -295,16 +299,16 @@ func family(sqlType string) string {
 	return ""
 }
 
-func grantable(sqlType string) bool {
-	return strings.HasSuffix(sqlType, "[]") && family(strings.TrimSuffix(sqlType, "[]")) != "" ||
+func canHoldGrants(sqlType string) bool {
+	return strings.HasSuffix(sqlType, "[]") && typeFamily(strings.TrimSuffix(sqlType, "[]")) != "" ||
 		sqlType == "jsonb" || sqlType == "json" || sqlType == "text"
 }
 
-func timeType(sqlType string) bool {
+func isTimeType(sqlType string) bool {
 	return strings.HasPrefix(sqlType, "timestamp") || sqlType == "date"
 }
 
-func (s *survey) vector(c *catalog.Column) bool {
+func (s *survey) isVector(c *catalog.Column) bool {
 	t := s.snap.TypeByOID(c.TypeOID)
 	return t != nil && (t.Extension == "vector" || t.Extension == "cube")
 }

@@ -9,23 +9,23 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// RowPolicy is a row policy of the application's that says which rows somebody reads, as pg_policies has it.
+// RowPolicy is a row policy of the application that says which rows somebody reads, as pg_policies has it.
 type RowPolicy struct {
 	Table      catalog.Name
 	Name       string
 	Permissive bool
-	Roles      []string // public for everybody
-	Using      string   // "": there is no condition
+	Roles      []string // roles to which the policy applies; public: everybody
+	Using      string   // condition of the policy; "": there is no condition
 }
 
-// rowHints are what the row policies of a table say of whose its rows are. A hint never shows a row that the proposal
-// hides without it: it narrows a rule, or becomes a comment.
+// rowHints are what the row policies of a table say of to whom its rows belong. A hint never shows a row that the
+// proposal hides without it: it narrows a rule, or becomes a comment.
 type rowHints struct {
-	users   []columnHint // compared with the user who asks
-	tenants []columnHint // compared with something else that a session says of itself
-	members []memberHint
-	open    []RowPolicy // that show every row
-	other   []string    // names of policies with conditions that are not understood
+	users           []columnHint // columns compared with the user who asks
+	tenants         []columnHint // columns compared with something else that a session says of itself
+	members         []memberHint
+	openPolicies    []RowPolicy // policies that show every row
+	unclearPolicies []string    // names of policies with conditions that are not understood
 }
 
 // columnHint is a column that a policy compares with what the session says of itself.
@@ -34,10 +34,11 @@ type columnHint struct {
 	claim          string // what the session says: user, or the name of a claim or setting
 }
 
-// memberHint is a table in which a policy looks for the one who asks.
+// memberHint is a table in which a policy looks for the user who asks.
 type memberHint struct {
-	table                *catalog.Relation
-	column, from, member string // its column that equals one of the row's, that one, and its column of users
+	table *catalog.Relation
+	// a column of that table that equals a column of the row; the row's column; that table's column of users
+	column, from, member string
 	policy               string
 }
 
@@ -58,15 +59,15 @@ func (s *survey) hintsOf(r *catalog.Relation) *rowHints {
 		switch {
 		case condition == nil:
 			reader.unclear = true
-		case isTrue(condition):
+		case isTrueConstant(condition):
 			if p.Permissive {
-				out.open = append(out.open, p)
+				out.openPolicies = append(out.openPolicies, p)
 			}
 		default:
 			reader.read(condition)
 		}
 		if reader.unclear {
-			out.other = append(out.other, p.Name)
+			out.unclearPolicies = append(out.unclearPolicies, p.Name)
 		}
 	}
 	return out
@@ -87,7 +88,7 @@ func parseCondition(text string) *sqltext.Node {
 	return nil
 }
 
-func isTrue(n *sqltext.Node) bool { return n.GetAConst().GetBoolval().GetBoolval() }
+func isTrueConstant(n *sqltext.Node) bool { return n.GetAConst().GetBoolval().GetBoolval() }
 
 // policyReader reads the condition of one policy.
 type policyReader struct {
@@ -95,7 +96,7 @@ type policyReader struct {
 	row     *catalog.Relation
 	policy  string
 	out     *rowHints
-	unclear bool // some part of the condition says nothing that is understood
+	unclear bool // some part of the condition is not understood
 }
 
 func (p *policyReader) read(n *sqltext.Node) {
@@ -107,7 +108,7 @@ func (p *policyReader) read(n *sqltext.Node) {
 	}
 	if a, b, ok := sidesOfEqual(n); ok {
 		for range 2 {
-			column, claim := p.column(a), claimOf(b)
+			column, claim := p.columnOf(a), claimOf(b)
 			if hint := (columnHint{column, p.policy, claim}); column != "" && claim != "" {
 				if claim == "user" {
 					p.out.users = append(p.out.users, hint)
@@ -120,7 +121,7 @@ func (p *policyReader) read(n *sqltext.Node) {
 		}
 	}
 	if l := n.GetSubLink(); l != nil {
-		if hint, ok := p.member(l); ok {
+		if hint, ok := p.memberHintOf(l); ok {
 			p.out.members = append(p.out.members, hint)
 			return
 		}
@@ -128,7 +129,7 @@ func (p *policyReader) read(n *sqltext.Node) {
 	p.unclear = true
 }
 
-// sidesOfEqual are the two sides of an equality.
+// sidesOfEqual returns the two sides of an equality.
 func sidesOfEqual(n *sqltext.Node) (a, b *sqltext.Node, ok bool) {
 	e := n.GetAExpr()
 	if e == nil || e.Kind != sqltext.AEXPR_OP || len(e.Name) == 0 || e.Name[len(e.Name)-1].GetString_().GetSval() != "=" || e.Lexpr == nil {
@@ -137,8 +138,8 @@ func sidesOfEqual(n *sqltext.Node) (a, b *sqltext.Node, ok bool) {
 	return e.Lexpr, e.Rexpr, true
 }
 
-// column is the name of the row's column that an expression is.
-func (p *policyReader) column(n *sqltext.Node) string {
+// columnOf returns the name of the row's column that an expression is.
+func (p *policyReader) columnOf(n *sqltext.Node) string {
 	names := columnNames(withoutCasts(n))
 	if len(names) == 0 || len(names) > 1 && names[len(names)-2] != p.row.Name.Name || p.row.Column(names[len(names)-1]) == nil {
 		return ""
@@ -164,12 +165,12 @@ func withoutCasts(n *sqltext.Node) *sqltext.Node {
 	return n
 }
 
-// claimOf is what a session says of itself that an expression reads: "user" for the user, else the name of the claim,
-// setting or function. It is "" for anything else.
+// claimOf returns what a session says of itself that an expression reads: "user" for the user, else the name of the
+// claim, setting or function. It returns "" for anything else.
 func claimOf(n *sqltext.Node) string {
 	n = withoutCasts(n)
 	switch {
-	case n.GetSubLink() != nil: // (SELECT auth.uid())
+	case n.GetSubLink() != nil: // The expression is like (SELECT auth.uid()).
 		l := n.GetSubLink()
 		inner := l.Subselect.GetSelectStmt()
 		if l.SubLinkType != sqltext.EXPR_SUBLINK || len(inner.GetTargetList()) != 1 || len(inner.FromClause) > 0 || inner.WhereClause != nil {
@@ -185,15 +186,15 @@ func claimOf(n *sqltext.Node) string {
 			return ""
 		}
 		if key := stringOf(e.Rexpr); key != "" && readsSession(e.Lexpr) {
-			return claimNamed(key)
+			return claimName(key)
 		}
 	case n.GetFuncCall() != nil:
 		name, args := functionName(n), n.GetFuncCall().Args
 		switch {
 		case name == "current_setting" && len(args) > 0:
-			return claimNamed(stringOf(args[0]))
+			return claimName(stringOf(args[0]))
 		case len(args) == 0:
-			if claim := claimNamed(name); claim == "user" || oneOf(claim, tenantStems) {
+			if claim := claimName(name); claim == "user" || oneOf(claim, tenantStems) {
 				return claim
 			}
 		}
@@ -201,7 +202,7 @@ func claimOf(n *sqltext.Node) string {
 	return ""
 }
 
-// readsSession tells whether an expression is the claims of a token, or a part of them.
+// readsSession reports whether an expression is the claims of a token, or a part of them.
 func readsSession(n *sqltext.Node) bool {
 	n = withoutCasts(n)
 	if e := n.GetAExpr(); e != nil && e.Lexpr != nil {
@@ -222,9 +223,9 @@ func functionName(n *sqltext.Node) string {
 
 func stringOf(n *sqltext.Node) string { return withoutCasts(n).GetAConst().GetSval().GetSval() }
 
-// claimNamed is the name of a claim as an attribute would have it: app.current_tenant_id is tenant, sub is user.
-func claimNamed(name string) string {
-	word := stem(name[strings.LastIndexByte(name, '.')+1:])
+// claimName returns the name of a claim as an attribute would have it: app.current_tenant_id is tenant, sub is user.
+func claimName(name string) string {
+	word := columnStem(name[strings.LastIndexByte(name, '.')+1:])
 	for _, before := range []string{"get_", "current_", "requesting_", "my_"} {
 		word = strings.TrimPrefix(word, before)
 	}
@@ -234,8 +235,9 @@ func claimNamed(name string) string {
 	return word
 }
 
-// member reads EXISTS (SELECT FROM members WHERE members.x = row.y AND members.user = the user), and y IN (SELECT x …).
-func (p *policyReader) member(l *sqltext.SubLink) (memberHint, bool) {
+// memberHintOf reads EXISTS (SELECT FROM members WHERE members.x = row.y AND members.user = the user), and y IN (SELECT
+// x …).
+func (p *policyReader) memberHintOf(l *sqltext.SubLink) (memberHint, bool) {
 	inner := l.Subselect.GetSelectStmt()
 	hint := memberHint{policy: p.policy}
 	if inner == nil || len(inner.FromClause) != 1 || inner.FromClause[0].GetRangeVar() == nil || inner.WhereClause == nil ||
@@ -254,7 +256,7 @@ func (p *policyReader) member(l *sqltext.SubLink) (memberHint, bool) {
 	if from.Alias != nil {
 		alias = from.Alias.Aliasname
 	}
-	// the column of the members' table that an expression is
+	// membersColumn returns the column of the members' table that an expression is.
 	theirs := func(n *sqltext.Node) string {
 		names := columnNames(withoutCasts(n))
 		if len(names) == 0 || len(names) > 1 && names[len(names)-2] != alias || hint.table.Column(names[len(names)-1]) == nil {
@@ -266,7 +268,7 @@ func (p *policyReader) member(l *sqltext.SubLink) (memberHint, bool) {
 		if len(l.OperName) > 0 && l.OperName[len(l.OperName)-1].GetString_().GetSval() != "=" || len(inner.TargetList) != 1 {
 			return hint, false
 		}
-		hint.from, hint.column = p.column(l.Testexpr), theirs(inner.TargetList[0].GetResTarget().GetVal())
+		hint.from, hint.column = p.columnOf(l.Testexpr), theirs(inner.TargetList[0].GetResTarget().GetVal())
 	}
 	conditions := []*sqltext.Node{inner.WhereClause}
 	if b := inner.WhereClause.GetBoolExpr(); b != nil && b.Boolop != sqltext.OR_EXPR && b.Boolop != sqltext.NOT_EXPR {
@@ -284,8 +286,8 @@ func (p *policyReader) member(l *sqltext.SubLink) (memberHint, bool) {
 			case known || column == "":
 			case claimOf(b) == "user" && hint.member == "":
 				hint.member, known = column, true
-			case hint.from == "" && p.column(b) != "" && (len(columnNames(withoutCasts(b))) > 1 || theirs(b) == ""):
-				hint.column, hint.from, known = column, p.column(b), true
+			case hint.from == "" && p.columnOf(b) != "" && (len(columnNames(withoutCasts(b))) > 1 || theirs(b) == ""):
+				hint.column, hint.from, known = column, p.columnOf(b), true
 			}
 			a, b = b, a
 		}
@@ -296,29 +298,29 @@ func (p *policyReader) member(l *sqltext.SubLink) (memberHint, bool) {
 	return hint, hint.column != "" && hint.from != "" && hint.member != ""
 }
 
-// addHints says beside the rule of a table what its row policies say.
+// addHints adds to the rule of a table what its row policies say.
 func (s *survey) addHints(t *Table, add func(string, string, ...any), note func(string, ...any)) {
 	r, h := t.Relation, s.hintsOf(t.Relation)
-	var instead []Block
+	var alternatives []Block
 	propose := func(policy, yaml, evidence string) {
-		if known := strings.Join(yamlOf(t.Blocks), "\n"); strings.Contains(known, yaml) ||
-			slices.ContainsFunc(instead, func(b Block) bool { return b.YAML == yaml }) {
+		if known := strings.Join(yamlTexts(t.Blocks), "\n"); strings.Contains(known, yaml) ||
+			slices.ContainsFunc(alternatives, func(b Block) bool { return b.YAML == yaml }) {
 			return
 		}
-		instead = append(instead, Block{YAML: yaml,
+		alternatives = append(alternatives, Block{YAML: yaml,
 			Evidence: fmt.Sprintf("the row policy %q %s; in place of what says whose a row is, or beside it", policy, evidence)})
 	}
 	for _, hint := range h.users {
 		if c := r.Column(hint.column); s.user.fits(c) && !c.Virtual {
 			yaml := fmt.Sprintf("own: { column: %s, is: %s }", yamlFlow(c.Name), s.user.Name)
-			if i := slices.Index(yamlOf(t.Blocks), yaml); i >= 0 {
+			if i := slices.Index(yamlTexts(t.Blocks), yaml); i >= 0 {
 				t.Blocks[i].Evidence += fmt.Sprintf("; the row policy %q says so", hint.policy)
-			} else if s.onlyUsers(h, hint.column) && !s.isIdentityTable(r) && s.columns[r].owner == nil {
-				// one condition more: it shows no row that was hidden
+			} else if s.isOnlyUserColumn(h, hint.column) && !s.isIdentityTable(r) && s.columns[r].owner == nil {
+				// The block is one condition more: it shows no row that was hidden.
 				s.used[s.user.Name] = true
 				add(fmt.Sprintf("the row policy %q compares %s with the user who asks; beside what else is asked", hint.policy, c.Name),
 					"%s", yaml)
-				t.Notes = slices.DeleteFunc(t.Notes, func(n string) bool { return n == fmt.Sprintf(notUsed, c.Name) })
+				t.Notes = slices.DeleteFunc(t.Notes, func(n string) bool { return n == fmt.Sprintf(notUsedText, c.Name) })
 				note("%s is asked because of a row policy, and what else says whose a row is must hold as well", c.Name)
 			} else {
 				s.spare[s.user.Name] = true
@@ -327,18 +329,18 @@ func (s *survey) addHints(t *Table, add func(string, string, ...any), note func(
 		}
 	}
 	for _, hint := range h.tenants {
-		a, c := s.tenantAttrs[s.tenantName(hint.claim)], r.Column(hint.column)
+		a, c := s.tenantAttributes[s.tenantName(hint.claim)], r.Column(hint.column)
 		if !a.fits(c) || c.Virtual {
 			note("the row policy %q compares %s with %s of the session, and is not used here", hint.policy, hint.column, hint.claim)
 			continue
 		}
 		yaml := fmt.Sprintf("tenant: { column: %s, is: %s }", yamlFlow(c.Name), a.Name)
 		says := fmt.Sprintf("; the row policy %q says so", hint.policy)
-		if i := slices.Index(yamlOf(t.Blocks), yaml); i >= 0 {
+		if i := slices.Index(yamlTexts(t.Blocks), yaml); i >= 0 {
 			t.Blocks[i].Evidence += says
 			continue
 		}
-		if !evidenceOf(t.Blocks, yaml, says) {
+		if !addEvidence(t.Blocks, yaml, says) {
 			s.spare[a.Name] = true
 			propose(hint.policy, yaml, "compares "+c.Name+" with "+hint.claim+" of the session")
 		}
@@ -349,42 +351,49 @@ func (s *survey) addHints(t *Table, add func(string, string, ...any), note func(
 			note("the row policy %q looks for the user in %s, and is not used here", hint.policy, s.policyName(hint.table.Name))
 			continue
 		}
-		if slices.ContainsFunc(s.parents[r], func(p parent) bool { return p.to == hint.table && slices.Equal(p.columns, []string{hint.from}) }) {
+		if slices.ContainsFunc(s.parentLinks[r], func(p parent) bool {
+			return p.to == hint.table &&
+				slices.Equal(p.columns, []string{hint.from})
+		}) {
 			continue
 		}
 		s.spare[s.user.Name] = true
-		propose(hint.policy, s.ofMembers(hint.table, hint.column, hint.from, member), "looks for the user in "+s.policyName(hint.table.Name))
+		propose(hint.policy, s.memberBlock(hint.table, hint.column, hint.from, member),
+			"looks for the user in "+s.policyName(hint.table.Name))
 	}
-	if len(instead) > 0 && len(t.Blocks) > 0 {
-		t.Blocks[0].Instead = append(t.Blocks[0].Instead, instead...)
+	if len(alternatives) > 0 && len(t.Blocks) > 0 {
+		t.Blocks[0].Alternatives = append(t.Blocks[0].Alternatives, alternatives...)
 	}
-	for _, p := range h.open {
-		t.OpenBy = append(t.OpenBy, fmt.Sprintf("the row policy %q shows every row to %s", p.Name, strings.Join(p.Roles, ", ")))
+	for _, p := range h.openPolicies {
+		t.OpenReasons = append(t.OpenReasons, fmt.Sprintf("the row policy %q shows every row to %s", p.Name,
+			strings.Join(p.Roles, ", ")))
 	}
-	if len(h.other) > 0 {
-		note("row policies with conditions that are not used here: %s", strings.Join(quoted(h.other), ", "))
+	if len(h.unclearPolicies) > 0 {
+		note("row policies with conditions that are not used here: %s", strings.Join(quoteNames(h.unclearPolicies), ", "))
 	}
 }
 
-// showsSome tells whether row policies say who reads which rows of a table, and none shows all of them.
-func (s *survey) showsSome(r *catalog.Relation) bool {
+// showsOnlySome reports whether row policies say who reads which rows of a table, and none shows all of them.
+func (s *survey) showsOnlySome(r *catalog.Relation) bool {
 	h := s.hintsOf(r)
-	return len(h.open) == 0 && len(h.users)+len(h.tenants)+len(h.members)+len(h.other) > 0
+	return len(h.openPolicies) == 0 && len(h.users)+len(h.tenants)+len(h.members)+len(h.unclearPolicies) > 0
 }
 
-// onlyUsers tells whether all that the row policies of a table say is that one column is the user who asks.
-func (s *survey) onlyUsers(h *rowHints, column string) bool {
-	return len(h.tenants)+len(h.members)+len(h.open)+len(h.other) == 0 &&
+// isOnlyUserColumn reports whether the row policies of a table say nothing but that one column is the user who asks.
+func (s *survey) isOnlyUserColumn(h *rowHints, column string) bool {
+	return len(h.tenants)+len(h.members)+len(h.openPolicies)+len(h.unclearPolicies) == 0 &&
 		!slices.ContainsFunc(h.users, func(hint columnHint) bool { return hint.column != column })
 }
 
-// canLink tells whether the two columns of a hint compare as a link of a policy does.
+// canLink reports whether the two columns of a hint compare as a link of a policy does.
 func (s *survey) canLink(r *catalog.Relation, hint memberHint) bool {
 	a, b := hint.table.Column(hint.column), r.Column(hint.from)
-	return family(a.Type) != "" && family(a.Type) == family(b.Type) && a.Collation == b.Collation && !a.Virtual && !b.Virtual
+	return typeFamily(a.Type) != "" && typeFamily(a.Type) == typeFamily(b.Type) && a.Collation == b.Collation &&
+		!a.Virtual && !b.Virtual
 }
 
-// askAboutPolicies says what the row policies of a denied table say of its rows. What is asked already is not asked again.
+// askAboutPolicies returns a question about what the row policies of a denied table say of its rows. It is empty if
+// another question asks the same already.
 func (s *survey) askAboutPolicies(r *catalog.Relation, asked string) string {
 	h := s.hintsOf(r)
 	var out strings.Builder
@@ -395,7 +404,7 @@ func (s *survey) askAboutPolicies(r *catalog.Relation, asked string) string {
 		c, attribute := r.Column(hint.column), "user"
 		says := "compares " + c.Name + " with the user who asks"
 		switch {
-		case family(c.Type) == "" || c.Virtual:
+		case typeFamily(c.Type) == "" || c.Virtual:
 			continue
 		case s.user == nil || !s.used[s.user.Name]:
 			says += ", an attribute user"
@@ -407,14 +416,14 @@ func (s *survey) askAboutPolicies(r *catalog.Relation, asked string) string {
 		write(hint.policy, says, fmt.Sprintf("[ own: { column: %s, is: %s } ]", yamlFlow(c.Name), attribute))
 	}
 	for _, hint := range h.tenants {
-		if c := r.Column(hint.column); family(c.Type) != "" && !c.Virtual && attributeName.MatchString(hint.claim) {
+		if c := r.Column(hint.column); typeFamily(c.Type) != "" && !c.Virtual && attributeName.MatchString(hint.claim) {
 			write(hint.policy, "compares "+c.Name+" with an attribute "+hint.claim,
 				fmt.Sprintf("[ own: { column: %s, is: %s } ]", yamlFlow(c.Name), hint.claim))
 		}
 	}
 	for _, hint := range h.members {
 		if member := hint.table.Column(hint.member); s.rank[hint.table] > 0 && s.user.fits(member) && s.canLink(r, hint) {
-			rows := "[ " + s.ofMembers(hint.table, hint.column, hint.from, member) + " ]"
+			rows := "[ " + s.memberBlock(hint.table, hint.column, hint.from, member) + " ]"
 			if strings.Contains(asked, rows) {
 				fmt.Fprintf(&out, "; the row policy %q says so", hint.policy)
 				continue
@@ -422,16 +431,17 @@ func (s *survey) askAboutPolicies(r *catalog.Relation, asked string) string {
 			write(hint.policy, "looks for the user in "+s.policyName(hint.table.Name), rows)
 		}
 	}
-	for _, p := range h.open {
+	for _, p := range h.openPolicies {
 		write(p.Name, "shows every row to "+strings.Join(p.Roles, ", "), "open")
 	}
-	if len(h.other) > 0 {
-		fmt.Fprintf(&out, "; row policies with conditions that are not used here: %s", strings.Join(quoted(h.other), ", "))
+	if len(h.unclearPolicies) > 0 {
+		fmt.Fprintf(&out, "; row policies with conditions that are not used here: %s",
+			strings.Join(quoteNames(h.unclearPolicies), ", "))
 	}
 	return out.String()
 }
 
-func yamlOf(blocks []Block) []string {
+func yamlTexts(blocks []Block) []string {
 	var out []string
 	for _, b := range blocks {
 		out = append(out, b.YAML)
@@ -439,18 +449,18 @@ func yamlOf(blocks []Block) []string {
 	return out
 }
 
-// evidenceOf adds to the evidence of a block that is written as a comment, and tells whether there is such a block.
-func evidenceOf(blocks []Block, yaml, more string) bool {
+// addEvidence adds to the evidence of a block that is written as a comment, and reports whether there is such a block.
+func addEvidence(blocks []Block, yaml, more string) bool {
 	for _, b := range blocks {
-		if i := slices.Index(yamlOf(b.Instead), yaml); i >= 0 {
-			b.Instead[i].Evidence += more
+		if i := slices.Index(yamlTexts(b.Alternatives), yaml); i >= 0 {
+			b.Alternatives[i].Evidence += more
 			return true
 		}
 	}
 	return false
 }
 
-func quoted(names []string) []string {
+func quoteNames(names []string) []string {
 	var out []string
 	for _, name := range names {
 		out = append(out, fmt.Sprintf("%q", name))

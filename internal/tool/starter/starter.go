@@ -15,12 +15,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Proposal is what a database suggests.
+// Proposal is the policy that a database suggests.
 type Proposal struct {
-	Attributes []Attribute `json:"attributes"`
-	Spare      []Attribute `json:"spare_attributes"` // those that only rules need which are written as comments
-	Tables     []*Table    `json:"tables"`           // those that agents would read, sorted by name
-	Denied     []Denied    `json:"denied"`           // what is not understood, sorted by name
+	Attributes      []Attribute `json:"attributes"`
+	SpareAttributes []Attribute `json:"spare_attributes"` // attributes that only rules need which are written as comments
+	Tables          []*Table    `json:"tables"`           // the tables that agents would read, sorted by name
+	// relations and functions that are not understood, sorted by name
+	Denied []Denied `json:"denied"`
 }
 
 // Attribute is a fact about an agent that rules need.
@@ -33,21 +34,23 @@ type Attribute struct {
 // Table is a table with its rule.
 type Table struct {
 	Relation *catalog.Relation `json:"-"`
-	Name     string            `json:"table"`    // as the policy writes it
-	Blocks   []Block           `json:"rows"`     // all must hold
-	Hidden   []string          `json:"hidden"`   // columns that agents do not see
-	Contacts []string          `json:"contacts"` // of these: ways to reach somebody; the others look like secrets
-	Notes    []string          `json:"notes"`    // what a person should look at
-	Open     bool              `json:"open"`     // reference data
-	Evidence string            `json:"evidence"` // of Open
-	OpenBy   []string          `json:"open_by"`  // why rows: open is written as a comment
+	Name     string            `json:"table"`  // name as the policy writes it
+	Blocks   []Block           `json:"rows"`   // conditions that must all hold for a row to show
+	Hidden   []string          `json:"hidden"` // columns that agents do not see
+	// those of the hidden columns that are ways to reach somebody; the other ones look like secrets
+	ContactColumns []string `json:"contacts"`
+	Notes          []string `json:"notes"`    // what a person should look at
+	IsOpen         bool     `json:"open"`     // agents read all rows, since these look like reference data
+	Evidence       string   `json:"evidence"` // evidence for IsOpen
+	OpenReasons    []string `json:"open_by"`  // why rows: open is written as a comment
 }
 
 // Block is a block of a rule, as YAML, and why it is proposed.
 type Block struct {
-	YAML     string  `json:"block"`
-	Evidence string  `json:"evidence"`
-	Instead  []Block `json:"instead,omitempty"` // what a person may choose in its place, written as comments
+	YAML     string `json:"block"`
+	Evidence string `json:"evidence"`
+	// blocks that a person may choose in place of this one, written as comments
+	Alternatives []Block `json:"instead,omitempty"`
 }
 
 // Denied is a relation or function that the policy does not list.
@@ -57,18 +60,20 @@ type Denied struct {
 	Reason string `json:"reason"`
 }
 
-// Propose looks at a snapshot, and at row policies for hints. Tables of rejected are denied for the reason it gives.
+// Propose makes a proposal from a snapshot, with row policies as hints. The tables in rejected are denied for the
+// reason that it gives.
 func Propose(snap *catalog.Snapshot, policies []RowPolicy, rejected map[string]string) *Proposal {
 	s := &survey{snap: snap, policies: policies, rejected: rejected,
 		plain: map[catalog.Name]*catalog.Relation{}, hints: map[*catalog.Relation]*rowHints{},
-		columns: map[*catalog.Relation]*roles{}, rank: map[*catalog.Relation]int{}, denied: map[*catalog.Relation]string{},
-		parents: map[*catalog.Relation][]parent{}, circles: map[*catalog.Relation][]link{},
+		columns: map[*catalog.Relation]*columnRoles{}, rank: map[*catalog.Relation]int{},
+		denied:      map[*catalog.Relation]string{},
+		parentLinks: map[*catalog.Relation][]parent{}, circleLinks: map[*catalog.Relation][]link{},
 		used: map[string]bool{}, spare: map[string]bool{}}
-	s.collect()
+	s.collectTables()
 	s.findAccounts()
-	s.attributes()
-	s.list()
-	return s.proposal()
+	s.chooseAttributes()
+	s.chooseTables()
+	return s.makeProposal()
 }
 
 // survey collects what is known of the database.
@@ -77,26 +82,26 @@ type survey struct {
 	policies []RowPolicy
 	hints    map[*catalog.Relation]*rowHints
 	rejected map[string]string
-	tables   []*catalog.Relation                // that could be listed, sorted by name
+	tables   []*catalog.Relation                // tables that could be listed, sorted by name
 	plain    map[catalog.Name]*catalog.Relation // relations as [survey.relation] returns them
 
-	users, tenants []*catalog.Relation // tables of accounts, and of tenants
-	columns        map[*catalog.Relation]*roles
-	user           *Attribute
-	tenantAttrs    map[string]*Attribute // by the stem of the column's name
-	sameTenant     map[string]string     // of tenants with several names: the one that is used
+	users, tenants   []*catalog.Relation // tables of accounts, and of tenants
+	columns          map[*catalog.Relation]*columnRoles
+	user             *Attribute
+	tenantAttributes map[string]*Attribute // attributes of tenants, by the stem of the column's name
+	tenantNames      map[string]string     // for tenants with several names: the name that is used, by each of the names
 
-	// of the tables that are listed: when they were; 1 for those that stand on their own columns
-	rank    map[*catalog.Relation]int
-	parents map[*catalog.Relation][]parent
-	circles map[*catalog.Relation][]link // links that would close one
-	denied  map[*catalog.Relation]string
-	other   []Denied
+	// for each listed table, in which round it was listed; 1 for tables that stand on their own columns
+	rank        map[*catalog.Relation]int
+	parentLinks map[*catalog.Relation][]parent
+	circleLinks map[*catalog.Relation][]link // links that would close a circle
+	denied      map[*catalog.Relation]string
+	other       []Denied
 
 	used, spare map[string]bool // attributes of rules, and of those that are written as comments
 }
 
-// relation returns a relation with its columns of domains as ones of the types under them, by which they compare.
+// relation returns a relation whose columns of domains have the types under the domains, by which they compare.
 func (s *survey) relation(name catalog.Name) (*catalog.Relation, bool) {
 	if r := s.plain[name]; r != nil {
 		return r, true
@@ -107,7 +112,7 @@ func (s *survey) relation(name catalog.Name) (*catalog.Relation, bool) {
 	}
 	domain := func(c catalog.Column) bool {
 		t := s.snap.TypeByOID(c.TypeOID)
-		return t != nil && t.Kind == 'd' && family(t.BaseName) != ""
+		return t != nil && t.Kind == 'd' && typeFamily(t.BaseName) != ""
 	}
 	if slices.ContainsFunc(r.Columns, domain) {
 		seen := *r
@@ -123,11 +128,11 @@ func (s *survey) relation(name catalog.Name) (*catalog.Relation, bool) {
 	return r, true
 }
 
-// collect sorts the relations into tables that could be listed and those that could not.
-func (s *survey) collect() {
+// collectTables sorts the relations into tables that could be listed and tables that could not.
+func (s *survey) collectTables() {
 	for _, r := range s.snap.Relations() {
 		r, _ := s.relation(r.Name)
-		if isSystem(r.Name.Schema) || r.IsPartition {
+		if isSystemSchema(r.Name.Schema) || r.IsPartition {
 			continue
 		}
 		deny := func(kind, reason string) { s.other = append(s.other, Denied{s.policyName(r.Name), kind, reason}) }
@@ -136,7 +141,7 @@ func (s *survey) collect() {
 			switch {
 			case r.Extension != "":
 				deny("table", "it belongs to the extension "+r.Extension)
-			case !writable(r.Name):
+			case !isWritableName(r.Name):
 				deny("table", "a policy cannot write a name with a dot or a line break in it")
 			case len(r.Parents) > 0:
 				deny("table", "it inherits from "+r.Parents[0].String()+": under that table's rule it can be read by its own name")
@@ -154,7 +159,7 @@ func (s *survey) collect() {
 		}
 	}
 	for _, f := range s.snap.Functions() {
-		if isSystem(f.Name.Schema) || f.Extension != "" || f.Kind != 'f' || f.RangeType != 0 {
+		if isSystemSchema(f.Name.Schema) || f.Extension != "" || f.Kind != 'f' || f.RangeType != 0 {
 			continue
 		}
 		reason := "what it does is not known: list it under functions once somebody has read it"
@@ -181,7 +186,7 @@ func (s *survey) viewReason(r *catalog.Relation) string {
 		": list it under views once somebody has read it, and those tables under tables"
 }
 
-// policyName is a name as the policy writes it: without its schema where the search path finds it.
+// policyName returns a name as the policy writes it: without its schema where the search path finds it.
 func (s *survey) policyName(n catalog.Name) string {
 	if found, ok := s.snap.ResolveRelation("", n.Name); ok && found == n {
 		return n.Name
@@ -189,25 +194,25 @@ func (s *survey) policyName(n catalog.Name) string {
 	return n.String()
 }
 
-func isSystem(schema string) bool {
+func isSystemSchema(schema string) bool {
 	return strings.HasPrefix(schema, "pg_") || schema == "information_schema" || strings.HasPrefix(schema, "pgconsent")
 }
 
-func writable(n catalog.Name) bool {
+func isWritableName(n catalog.Name) bool {
 	return !strings.ContainsAny(n.Schema+n.Name, ".\n\r\x00") && n.Name != ""
 }
 
-// proposal makes the proposal from what was found.
-func (s *survey) proposal() *Proposal {
-	p := &Proposal{Attributes: []Attribute{}, Spare: []Attribute{}, Tables: []*Table{}, Denied: s.other}
+// makeProposal makes the proposal from what was found.
+func (s *survey) makeProposal() *Proposal {
+	p := &Proposal{Attributes: []Attribute{}, SpareAttributes: []Attribute{}, Tables: []*Table{}, Denied: s.other}
 	for _, r := range s.tables {
 		if s.rank[r] != 0 {
-			p.Tables = append(p.Tables, s.table(r))
+			p.Tables = append(p.Tables, s.proposeTable(r))
 		}
 	}
-	for _, r := range s.tables { // last: which attributes there are is known
+	for _, r := range s.tables { // Attributes come last, when it is known which ones there are.
 		if s.rank[r] == 0 {
-			p.Denied = append(p.Denied, Denied{s.policyName(r.Name), "table", s.reason(r)})
+			p.Denied = append(p.Denied, Denied{s.policyName(r.Name), "table", s.denialReason(r)})
 		}
 	}
 	known := func(a *Attribute) {
@@ -215,14 +220,14 @@ func (s *survey) proposal() *Proposal {
 		case s.used[a.Name]:
 			p.Attributes = append(p.Attributes, *a)
 		case s.spare[a.Name]:
-			p.Spare = append(p.Spare, *a)
+			p.SpareAttributes = append(p.SpareAttributes, *a)
 		}
 	}
 	if s.user != nil {
 		known(s.user)
 	}
-	for _, stem := range sortedKeys(s.tenantAttrs) {
-		known(s.tenantAttrs[stem])
+	for _, stem := range sortedKeys(s.tenantAttributes) {
+		known(s.tenantAttributes[stem])
 	}
 	slices.SortStableFunc(p.Denied, func(a, b Denied) int { return strings.Compare(a.Kind+" "+a.Name, b.Kind+" "+b.Name) })
 	if p.Denied == nil {
@@ -231,25 +236,25 @@ func (s *survey) proposal() *Proposal {
 	return p
 }
 
-// reason is why a table is denied.
-func (s *survey) reason(r *catalog.Relation) string {
+// denialReason returns why a table is denied.
+func (s *survey) denialReason(r *catalog.Relation) string {
 	if why := s.denied[r]; why != "" {
 		return why
 	}
-	var near []string
-	for _, l := range s.links(r) {
-		near = append(near, s.policyName(l.to.Name))
+	var nearTables []string
+	for _, l := range s.linksOf(r) {
+		nearTables = append(nearTables, s.policyName(l.to.Name))
 	}
-	if kind, id := polymorphic(r); kind != "" {
-		return s.oneOfSeveral(kind, id)
+	if kind, id := polymorphicColumns(r); kind != "" {
+		return s.describePolymorphic(kind, id)
 	}
-	slices.Sort(near)
+	slices.Sort(nearTables)
 	members := s.askAboutMembers(r)
 	more := members + s.askAboutPolicies(r, members)
-	if near = slices.Compact(near); len(near) > 0 {
+	if nearTables = slices.Compact(nearTables); len(nearTables) > 0 {
 		return fmt.Sprintf(
 			"no column says whose rows these are; it refers to %s, denied as well or open to everybody",
-			strings.Join(near, ", ")) + s.askAboutSharedColumn(r) + more
+			strings.Join(nearTables, ", ")) + s.askAboutSharedColumn(r) + more
 	}
 	return "no column says whose rows these are, and no foreign key leads to a table that does" + more
 }
@@ -257,7 +262,7 @@ func (s *survey) reason(r *catalog.Relation) string {
 // askAboutMembers asks about a table of links between a denied table and users: they may be those who see its rows.
 func (s *survey) askAboutMembers(r *catalog.Relation) string {
 	for _, through := range s.tables {
-		links := s.links(through)
+		links := s.linksOf(through)
 		at := slices.IndexFunc(links, func(l link) bool { return l.to == r && len(l.columns) == 1 && len(l.targets) == 1 })
 		owner := s.columns[through].owner
 		if at < 0 || owner == nil || s.consents(r) || !s.user.fits(owner) || s.rank[through] <= 0 {
@@ -265,34 +270,34 @@ func (s *survey) askAboutMembers(r *catalog.Relation) string {
 		}
 		if _, ok := s.isLinkTable(through, links); ok {
 			return fmt.Sprintf("; %s ties its rows to users: if these may see them, write %s: { rows: [ %s ] }", s.policyName(through.Name),
-				yamlFlow(s.policyName(r.Name)), s.ofMembers(through, links[at].columns[0], links[at].targets[0], owner))
+				yamlFlow(s.policyName(r.Name)), s.memberBlock(through, links[at].columns[0], links[at].targets[0], owner))
 		}
 	}
 	return ""
 }
 
-// ofMembers is the block that shows a row to those whom a table of links names: its column of users is the caller, and
-// the other column equals one of the row.
-func (s *survey) ofMembers(through *catalog.Relation, column, from string, user *catalog.Column) string {
+// memberBlock returns the block that shows a row to the users whom a table of links names: its column of users is the
+// caller, and the other column equals one of the row.
+func (s *survey) memberBlock(through *catalog.Relation, column, from string, user *catalog.Column) string {
 	return fmt.Sprintf("visible: { %s: { %s: %s }, rows: [ own: { column: %s, is: %s } ] }", yamlFlow(s.policyName(through.Name)),
 		yamlFlow(column), yamlFlow(from), yamlFlow(user.Name), s.user.Name)
 }
 
-// manyTables is how many tables must refer to one by columns of one name for it to be worth a question.
+// manyTables is how many tables must refer to one table, by columns of one name, for it to be worth a question.
 const manyTables = 3
 
-// askAboutSharedColumn asks about a column by which many tables refer to one, whatever its name: that looks like rows
-// of several tenants.
+// askAboutSharedColumn asks about a column by which many tables refer to one table, whatever its name: such references
+// look like rows of several tenants.
 func (s *survey) askAboutSharedColumn(r *catalog.Relation) string {
 	for _, k := range r.ForeignKeys {
 		to, ok := s.relation(k.Target)
 		if !ok || len(k.Columns) != 1 || to == r || slices.Contains(s.users, to) ||
-			family(r.Column(k.Columns[0]).Type) == "" && !strings.HasPrefix(r.Column(k.Columns[0]).Type, "character(") {
+			typeFamily(r.Column(k.Columns[0]).Type) == "" && !strings.HasPrefix(r.Column(k.Columns[0]).Type, "character(") {
 			continue
 		}
 		name, n := k.Columns[0], 0
 		for _, other := range s.tables {
-			if s.target(other, name) == to {
+			if s.targetOf(other, name) == to {
 				n++
 			}
 		}

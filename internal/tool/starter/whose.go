@@ -6,15 +6,17 @@ import (
 	"strings"
 )
 
-// onlyOne says that a rule asks one of the columns that say whose a row is, and not the others. The reason follows.
-const onlyOne = "%s and %s say whose a row is, and only %s is asked: "
+// onlyOneColumnNote is a note that a rule reads one of the columns that say to whom a row belongs, and not the others.
+// The reason follows.
+const onlyOneColumnNote = "%s and %s say whose a row is, and only %s is asked: "
 
-// addWhose adds the blocks that say whose a row is: a tenant's or a user's. Where columns say both, one of them decides
-// and the other stands beside it as a comment: both together would hide what a tenant's users share.
-// The user's decides, since a user's rows are fewer than a tenant's. Of the table of tenants it is the tenant's own row.
-func (s *survey) addWhose(t *Table, roles *roles, add func(string, string, ...any), note func(string, ...any)) {
+// addOwnership adds the blocks that say whose a row is: a tenant's or a user's. Where columns say both, one of them
+// decides and the other stands beside it as a comment: both together would hide what a tenant's users share. The user's
+// decides, since a user's rows are fewer than a tenant's. In the table of tenants, the row of a tenant is its own.
+func (s *survey) addOwnership(t *Table, roles *columnRoles, add func(string, string, ...any),
+	note func(string, ...any)) {
 	r := t.Relation
-	tenant := s.tenantOf(r)
+	tenant := s.tenantAttribute(r)
 	isTenant := tenant != nil && tenant.fits(r.Column(r.PrimaryKey[0]))
 	if isTenant {
 		s.used[tenant.Name] = true
@@ -27,13 +29,13 @@ func (s *survey) addWhose(t *Table, roles *roles, add func(string, string, ...an
 	}
 	isOwned := !isAccount && s.user != nil && roles.owner != nil
 	var instead []Block
-	var columns, nullable, ofItself []string
+	var columns, nullable, selfReferences []string
 	if isTenant {
-		ofItself = slices.Clone(r.PrimaryKey)
+		selfReferences = slices.Clone(r.PrimaryKey)
 	}
 	for _, c := range roles.tenants {
-		a := s.tenantAttrs[s.tenantKey(r, c)]
-		// the tenant above this one: who must be both sees nothing
+		a := s.tenantAttributes[s.tenantKey(r, c)]
+		// The column names the tenant above this one: who would have to be both sees nothing.
 		if a == tenant && !slices.Contains(r.PrimaryKey, c.Name) {
 			note("%s names another tenant, and is not used here: does it see this one?", c.Name)
 			continue
@@ -52,7 +54,7 @@ func (s *survey) addWhose(t *Table, roles *roles, add func(string, string, ...an
 			nullable = append(nullable, c.Name)
 		}
 	}
-	if of := append(ofItself, columns...); len(of) > 1 && len(instead) == 0 {
+	if of := append(selfReferences, columns...); len(of) > 1 && len(instead) == 0 {
 		note("%s say of which tenant a row is, and all of them must hold", strings.Join(of, " and "))
 	}
 	for _, name := range nullable {
@@ -61,7 +63,7 @@ func (s *survey) addWhose(t *Table, roles *roles, add func(string, string, ...an
 	switch {
 	case isTenant && isOwned:
 		s.spare[s.user.Name] = true
-		note(onlyOne+"a %s is there for everybody in it, not for one user alone",
+		note(onlyOneColumnNote+"a %s is there for everybody in it, not for one user alone",
 			r.PrimaryKey[0], roles.owner.Name, r.PrimaryKey[0], tenant.Name)
 		instead = []Block{{YAML: fmt.Sprintf("own: { column: %s, is: %s }", yamlFlow(roles.owner.Name), s.user.Name),
 			Evidence: fmt.Sprintf("in its place: what is of one user; beside it: each %s of that user alone", tenant.Name)}}
@@ -71,13 +73,15 @@ func (s *survey) addWhose(t *Table, roles *roles, add func(string, string, ...an
 	if len(instead) == 0 {
 		return
 	}
-	t.Blocks[len(t.Blocks)-1].Instead = instead
+	t.Blocks[len(t.Blocks)-1].Alternatives = instead
 	switch {
 	case isTenant:
 	case isAccount:
-		note(onlyOne+"an account's row is its own", r.PrimaryKey[0], strings.Join(columns, " and "), r.PrimaryKey[0])
+		note(onlyOneColumnNote+"an account's row is its own", r.PrimaryKey[0], strings.Join(columns, " and "),
+			r.PrimaryKey[0])
 	default:
 		of := strings.Join(columns, " and ")
-		note(onlyOne+"a user's rows are fewer than everybody's; those with another %s show too", roles.owner.Name, of, roles.owner.Name, of)
+		note(onlyOneColumnNote+"a user's rows are fewer than everybody's; those with another %s show too", roles.owner.Name,
+			of, roles.owner.Name, of)
 	}
 }

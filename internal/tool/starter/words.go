@@ -26,8 +26,8 @@ func snake(name string) string {
 	return b.String()
 }
 
-// stem is the name of what a column refers to: user_id, user_uuid and user are user.
-func stem(column string) string {
+// columnStem returns the name of what a column refers to: user for user_id, user_uuid and user.
+func columnStem(column string) string {
 	name := snake(column)
 	for _, suffix := range []string{"_id", "_uuid", "_ref", "_key", "_fk", "_guid"} {
 		if s, ok := strings.CutSuffix(name, suffix); ok && s != "" {
@@ -37,19 +37,19 @@ func stem(column string) string {
 	return name
 }
 
-var irregular = map[string]string{"people": "person", "children": "child", "men": "man", "women": "woman",
+var irregularPlurals = map[string]string{"people": "person", "children": "child", "men": "man", "women": "woman",
 	"staff": "staff", "data": "data", "news": "news", "status": "status", "address": "address", "addresses": "address"}
 
-// singular is the last word of a table's name in the singular: app_users is user, people is person.
-func singular(table string) string {
+// singularWord returns the last word of a table's name in the singular: user for app_users, person for people.
+func singularWord(table string) string {
 	name := snake(table)
 	head, last := "", name
 	if i := strings.LastIndexByte(name, '_'); i >= 0 {
 		head, last = name[:i+1], name[i+1:]
 	}
 	switch {
-	case irregular[last] != "":
-		last = irregular[last]
+	case irregularPlurals[last] != "":
+		last = irregularPlurals[last]
 	case strings.HasSuffix(last, "ies") && len(last) > 4:
 		last = strings.TrimSuffix(last, "ies") + "y"
 	case strings.HasSuffix(last, "sses"), strings.HasSuffix(last, "xes"), strings.HasSuffix(last,
@@ -61,12 +61,12 @@ func singular(table string) string {
 	return head + last
 }
 
-// lastWord is the last word of a name in snake case.
+// lastWord returns the last word of a name in snake case.
 func lastWord(name string) string { return name[strings.LastIndexByte(name, '_')+1:] }
 
 func oneOf(word string, words string) bool { return slices.Contains(strings.Fields(words), word) }
 
-// The words by which columns and tables are known. They are guesses: what they find is proposed, never assumed.
+// These words tell what columns and tables are. They are guesses: what they find is proposed, never assumed.
 const (
 	accountTables = "user account login member profile"
 	tenantTables  = "tenant organization organisation org workspace company realm agency firm practice clinic " +
@@ -75,30 +75,31 @@ const (
 	authorStems = "author creator created_by creator_user author_user added_by uploaded_by sender"
 	tenantStems = "tenant organization organisation org workspace company realm agency firm practice clinic " +
 		"hospital school shop store merchant vendor stack"
-	holderStems = "buyer purchaser customer client subscriber recipient holder student member" // where they refer to users
+	// such columns name the holder where they refer to users
+	holderStems = "buyer purchaser customer client subscriber recipient holder student member"
 
 	personTables = "person contact patient customer client subject resident student individual participant guest " +
 		"donor volunteer child guardian employee member friend relative"
 
-	consentTables = "permission_grant" // and what has the word consent in its name
+	consentTables = "permission_grant" // tables of consents, besides those that have the word consent in their name
 
-	softDeletes = "deleted_at removed_at trashed_at archived_at"
-	deleteFlags = "deleted is_deleted removed is_removed trashed archived is_archived"
-	expiries    = "expires_at expiry expires_on valid_until valid_to"
+	deletionTimes = "deleted_at removed_at trashed_at archived_at"
+	deletionFlags = "deleted is_deleted removed is_removed trashed archived is_archived"
+	expiryColumns = "expires_at expiry expires_on valid_until valid_to"
 
 	grantColumns = "grants access_grants granted_to shared_with readers viewers visible_to allowed_users " +
 		"allowed_readers allowed_viewers acl access_list permitted_users can_read read_by_ids audience"
 
 	referenceTables = "country currency language locale timezone time_zone unit continent region state_code " +
 		"iso_code industry color colour month weekday"
-	referenceEnds = "type kind category status code lookup enum"
-	plainColumns  = "id code key slug name label title description position sort sort_order ordinal rank symbol " +
+	referenceEndings = "type kind category status code lookup enum"
+	plainColumns     = "id code key slug name label title description position sort sort_order ordinal rank symbol " +
 		"iso iso2 iso3 abbreviation short_name long_name value unit color colour active is_active enabled " +
 		"created_at updated_at numeric_code alpha2 alpha3 decimals locale native_name display_name parent " +
 		"parent_id lft rgt depth level path weight"
 
 	// tables of mappers and of tools that bring a schema up to date
-	bookkeeping = "schema_migration flyway_schema_history alembic_version ar_internal_metadata databasechangelog " +
+	bookkeepingTables = "schema_migration flyway_schema_history alembic_version ar_internal_metadata databasechangelog " +
 		"databasechangeloglock knex_migration knex_migrations_lock django_migration " +
 		"django_session django_content_type django_admin_log auth_permission _prisma_migration sequelize_meta " +
 		"typeorm_metadata goose_db_version schema_version migration " +
@@ -113,12 +114,12 @@ const (
 	// words that mean yes, best first
 	yesWords = "granted given consented yes accepted agreed opted_in opt_in approved confirmed allowed true y active"
 
-	// a column that may hold one of each is about consent, whatever it is called
+	// a column that may hold one of each list is about consent, whatever its name
 	grantWords  = "granted consented opted_in opt_in"
 	refuseWords = "refused withdrawn revoked denied declined rejected opted_out opt_out not_granted"
 )
 
-// looksSecret tells whether a column looks like something that only the application should read.
+// looksSecret reports whether a column looks like something that only the application should read.
 func looksSecret(column string) bool {
 	name := snake(column)
 	for _, part := range []string{"password", "passwd", "pass_hash", "secret", "token", "api_key", "apikey",
@@ -132,12 +133,12 @@ func looksSecret(column string) bool {
 	return false
 }
 
-// isTokenCount tells whether a column is a number of tokens, as models count them, and no secret token.
+// isTokenCount reports whether a column is a number of tokens, as models count them, and no secret token.
 func isTokenCount(c *catalog.Column) bool {
 	return oneOf(c.Type, "smallint integer bigint real numeric") && strings.Contains(snake(c.Name), "token")
 }
 
-// looksLikeContact tells whether a column looks like a way to reach somebody.
+// looksLikeContact reports whether a column looks like a way to reach somebody.
 func looksLikeContact(column string) bool {
 	name := snake(column)
 	for _, part := range []string{"email", "e_mail", "email_address", "phone", "phone_number", "telephone", "mobile",
@@ -149,7 +150,7 @@ func looksLikeContact(column string) bool {
 	return false
 }
 
-// looksLikeConsent tells whether a column says to what somebody agreed, and whether true means no.
+// looksLikeConsent reports whether a column says to what somebody agreed, and whether true means no.
 func looksLikeConsent(column string) (consent, negative bool) {
 	name := snake(column)
 	switch {

@@ -1,16 +1,16 @@
 package why
 
-// Answer is why an agent sees a row or does not.
+// Answer says why an agent sees a row or does not.
 type Answer struct {
 	Agent      string            `json:"agent"`
 	Table      string            `json:"table"`
-	Condition  string            `json:"asked"` // the key, as a condition
+	Condition  string            `json:"asked"` // the key, as an SQL condition
 	Attributes map[string]string `json:"attributes"`
 	Missing    []string          `json:"missing"` // attributes that the session does not have
 	Listed     bool              `json:"listed"`  // the policy lists the table
 	// the policy lists the table and does not enforce its rule yet, so agents read every row
 	Observed bool     `json:"observed,omitempty"`
-	Rows     []Row    `json:"rows"`    // the rows with the key; none: there is no such row
+	Rows     []Row    `json:"rows"`    // the rows with the key; empty: there is no such row
 	More     bool     `json:"more"`    // the table has more rows with the key
 	Columns  []Column `json:"columns"` // the hidden and the masked columns
 	// restrictive row policies that pgconsent has not made and that also apply to the agent's role
@@ -22,8 +22,8 @@ type Answer struct {
 	RowSecurityNotAsked string `json:"unasked,omitempty"`
 }
 
-// Shown is how many of the rows show by the rule.
-func (a *Answer) Shown() int {
+// VisibleRows returns how many of the rows the rule shows.
+func (a *Answer) VisibleRows() int {
 	n := 0
 	for _, r := range a.Rows {
 		if r.Visible {
@@ -33,9 +33,9 @@ func (a *Answer) Shown() int {
 	return n
 }
 
-// AgreesWithRowSecurity tells whether row security, where it was tested, shows as many rows as the rule does.
+// AgreesWithRowSecurity reports whether row security, where it was tested, shows as many rows as the rule does.
 func (a *Answer) AgreesWithRowSecurity() bool {
-	return a.RowSecurity == nil || a.More || *a.RowSecurity == a.Shown()
+	return a.RowSecurity == nil || a.More || *a.RowSecurity == a.VisibleRows()
 }
 
 // Row is a row with the verdict on it.
@@ -51,17 +51,18 @@ type Row struct {
 
 // Group is the group in which a row counts in aggregates.
 type Group struct {
-	Takes    bool    `json:"takes"` // the aggregate's rule takes the row, and its group is closed if it must be
+	TakesRow bool    `json:"takes"` // the aggregate's rule takes the row, and its group is closed if it must be
 	Cell     []Value `json:"cell"`  // the dimensions, as groups have them
 	Subject  string  `json:"subject"`
-	Subjects int64   `json:"subjects"` // different ones in the group
+	Subjects int64   `json:"subjects"` // number of different subjects in the group
 	Minimum  int     `json:"minimum"`
-	// in percent; a group of which one subject is more does not count, which is not looked at
+	// largest share of one subject, in percent. A group in which a subject has more does not count; this is not checked
+	// here.
 	Share int `json:"share,omitempty"`
 }
 
-// Counts tells whether aggregates count the row, but for the share of one subject.
-func (g *Group) Counts() bool { return g.Takes && g.Subjects >= int64(g.Minimum) }
+// IsCounted reports whether aggregates count the row, if the share of one subject is not too large.
+func (g *Group) IsCounted() bool { return g.TakesRow && g.Subjects >= int64(g.Minimum) }
 
 // Block is a block of the rule and whether it holds for the row.
 type Block struct {
@@ -70,12 +71,12 @@ type Block struct {
 	Column  int      `json:"column"`
 	Block   string   `json:"block"`
 	Holds   bool     `json:"holds"`
-	Unknown bool     `json:"unknown,omitempty"` // neither it nor its contrary holds: something is NULL
+	Unknown bool     `json:"unknown,omitempty"` // neither the block nor its negation holds, since something is NULL
 	Says    string   `json:"says,omitempty"`
 	Parts   []*Block `json:"parts,omitempty"`
 	Records []Record `json:"records,omitempty"` // the records that the block read
 	Targets []Row    `json:"targets,omitempty"` // rows that must be visible
-	More    bool     `json:"more,omitempty"`    // records or targets are left out
+	More    bool     `json:"more,omitempty"`    // there are more records or targets than listed
 }
 
 // Record is a row of another table that a block looked at.
@@ -88,14 +89,14 @@ type Record struct {
 	Says  string  `json:"says"`
 }
 
-// Value is a column's value; nil is NULL.
+// Value is the value of a column; the text nil stands for NULL.
 type Value struct {
 	Column string  `json:"column"`
 	Value  *string `json:"value"`
 }
 
-// Column is a column that does not come out as it is.
+// Column is a column whose values agents do not see unchanged.
 type Column struct {
 	Name string `json:"name"`
-	How  string `json:"how"` // hidden, or the mask
+	How  string `json:"how"` // the word hidden, or the mask
 }

@@ -14,13 +14,15 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// block explains a block for a row whose verdicts are known.
-func (e *explainer) block(ctx context.Context, at explainedRow, r *policy.Rule, holds map[*policy.Rule][2]bool) (*Block,
+// explainBlock explains a block for a row whose verdicts are known.
+func (e *explainer) explainBlock(ctx context.Context, at explainedRow, r *policy.Rule,
+	holds map[*policy.Rule][2]bool) (*Block,
 	error) {
 	return e.blockUnderNot(ctx, at, r, holds, false)
 }
 
-// blockUnderNot explains a block inside negations; under an odd number of them it is a condition that must not hold.
+// blockUnderNot explains a block inside negations. Under an odd number of negations it is a condition that must not
+// hold.
 func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, r *policy.Rule, holds map[*policy.Rule][2]bool,
 	negated bool) (*Block, error) {
 	row := at.row
@@ -39,7 +41,7 @@ func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, r *polic
 			return b, nil
 		}
 		if parts, ok := n.(predicate.All); ok && r.Block == "shared" {
-			err = e.shared(ctx, b, parts, row)
+			err = e.explainShared(ctx, b, parts, row)
 			break
 		}
 		b.Says, err = e.otherBlock(n, row)
@@ -47,15 +49,15 @@ func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, r *polic
 		b.Says = "all rows show"
 		return b, nil
 	case predicate.Consent:
-		err = e.consent(ctx, b, n, row)
+		err = e.explainConsent(ctx, b, n, row)
 	case predicate.Recorded:
-		err = e.recorded(ctx, b, n, at)
+		err = e.explainRecorded(ctx, b, n, at)
 	case predicate.Derived:
-		err = e.derived(ctx, b, n, at)
+		err = e.explainDerived(ctx, b, n, at)
 	case predicate.Registered:
-		err = e.registered(ctx, b, n, at)
+		err = e.explainRegistered(ctx, b, n, at)
 	case predicate.Visible:
-		err = e.visible(ctx, b, n, row)
+		err = e.explainVisible(ctx, b, n, row)
 	case predicate.Own:
 		b.Says = says(row, n.Column) + ", the agent's " + e.attribute(n.Attribute)
 	case predicate.Tenant:
@@ -116,16 +118,18 @@ func (e *explainer) otherBlock(n predicate.Node, row map[string]*string) (string
 	return strings.Join(parts, ", "), nil
 }
 
+// says writes what a column of the row contains.
 func says(row map[string]*string, column string) string {
 	return column + " is " + quoted(row[column])
 }
 
+// quoted writes a value in quotes; NULL without them.
 func quoted(v *string) string {
 	if v == nil {
 		return "NULL"
 	}
 	text := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) { // an agent may have written it
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) { // An agent may have written the value.
 			return ' '
 		}
 		return r
@@ -136,6 +140,7 @@ func quoted(v *string) string {
 	return "'" + text + "'"
 }
 
+// must writes which value is required, if the block does not hold.
 func must(holds bool, is string) string {
 	if holds {
 		return ""
@@ -143,6 +148,7 @@ func must(holds bool, is string) string {
 	return ", must be '" + is + "'"
 }
 
+// attribute writes an attribute with its value in the session.
 func (e *explainer) attribute(name string) string {
 	value, ok := e.values[name]
 	if !ok {
@@ -151,7 +157,7 @@ func (e *explainer) attribute(name string) string {
 	return name + " is " + quoted(&value)
 }
 
-// linkCondition is the condition on the rows to which a link leads; false if it leads to none.
+// linkCondition returns the condition on the rows to which a link leads, and false if it leads to none.
 func linkCondition(pairs []predicate.Pair, alias string, row map[string]*string) (string, bool) {
 	var parts []string
 	for _, p := range pairs {
@@ -163,7 +169,7 @@ func linkCondition(pairs []predicate.Pair, alias string, row map[string]*string)
 	return strings.Join(parts, " AND "), true
 }
 
-// linkStart are the values from which a link starts.
+// linkStart returns the values from which a link starts.
 func linkStart(pairs []predicate.Pair, row map[string]*string) string {
 	var parts []string
 	for _, p := range pairs {
@@ -172,7 +178,8 @@ func linkStart(pairs []predicate.Pair, row map[string]*string) string {
 	return strings.Join(parts, ", ")
 }
 
-func (e *explainer) visible(ctx context.Context, b *Block, n predicate.Visible, row map[string]*string) error {
+// explainVisible explains a block which requires that rows of another table are visible.
+func (e *explainer) explainVisible(ctx context.Context, b *Block, n predicate.Visible, row map[string]*string) error {
 	pairs := append([]predicate.Pair{{Column: n.Column, From: n.From}}, n.MorePairs...)
 	where, ok := linkCondition(pairs, "r", row)
 	if !ok {
@@ -184,10 +191,10 @@ func (e *explainer) visible(ctx context.Context, b *Block, n predicate.Visible, 
 		return fmt.Errorf("%s is not in the policy", n.Relation.Name)
 	}
 	var err error
-	if b.Targets, b.More, err = e.rows(ctx, t, where, n.Rows, maxRecords); err != nil {
+	if b.Targets, b.More, err = e.explainRows(ctx, t, where, n.Rows, maxRecords); err != nil {
 		return err
 	}
-	if !predicate.Implies(n.Rows, t.Rows) { // what the policy says instead of the target's own rule
+	if !predicate.Implies(n.Rows, t.Rows) { // The policy has this condition in place of the target's own rule.
 		if b.Says = fmt.Sprintf("no row of %s with %s is what the rule asks for", n.Relation.Name, linkStart(pairs,
 			row)); b.Holds {
 			b.Says = fmt.Sprintf("it points to a row of %s that is what the rule asks for", n.Relation.Name)
@@ -195,7 +202,7 @@ func (e *explainer) visible(ctx context.Context, b *Block, n predicate.Visible, 
 		b.Targets, b.More = nil, false
 		return nil
 	}
-	for i := range b.Targets { // n.Rows has the target's own rule in it
+	for i := range b.Targets { // n.Rows contains the target's own rule.
 		b.Targets[i].Besides = b.Targets[i].Besides && b.Targets[i].Visible
 	}
 	shown := slices.ContainsFunc(b.Targets, func(r Row) bool { return r.Visible && !r.Besides })
@@ -210,8 +217,8 @@ func (e *explainer) visible(ctx context.Context, b *Block, n predicate.Visible, 
 	return nil
 }
 
-// consent finds the subjects that the links lead to, those who refuse first.
-func (e *explainer) consent(ctx context.Context, b *Block, n predicate.Consent, row map[string]*string) error {
+// explainConsent finds the subjects that the links lead to, those who refuse first.
+func (e *explainer) explainConsent(ctx context.Context, b *Block, n predicate.Consent, row map[string]*string) error {
 	first := n.Steps[0]
 	pairs := first.Pairs()
 	where, ok := linkCondition(pairs, "s0", row)
@@ -229,9 +236,9 @@ func (e *explainer) consent(ctx context.Context, b *Block, n predicate.Consent, 
 		from += fmt.Sprintf(" LEFT JOIN %s AS s%d ON %s", step.Relation.Name.SQL(), i+1, strings.Join(on, " AND "))
 	}
 	end := fmt.Sprintf("s%d", len(n.Steps)-1)
-	subject, link := keyOf(last), []string{}
+	subject, link := keyColumns(last), []string{}
 	if len(n.Steps) > 1 {
-		link = keyOf(first.Relation)
+		link = keyColumns(first.Relation)
 	}
 	var selected []string
 	for _, name := range subject {
@@ -313,8 +320,8 @@ func (e *explainer) consent(ctx context.Context, b *Block, n predicate.Consent, 
 	return nil
 }
 
-// recorded finds the subjects of the row, and whether each has agreed by a record.
-func (e *explainer) recorded(ctx context.Context, b *Block, n predicate.Recorded, at explainedRow) error {
+// explainRecorded finds the subjects of the row, and whether each has agreed by a record.
+func (e *explainer) explainRecorded(ctx context.Context, b *Block, n predicate.Recorded, at explainedRow) error {
 	query := predicate.SubjectsQuery(n, "r", e.values)
 	if query == "" {
 		return nil
@@ -322,7 +329,7 @@ func (e *explainer) recorded(ctx context.Context, b *Block, n predicate.Recorded
 	rows, err := e.tx.Query(ctx, fmt.Sprintf(
 		"SELECT q.id, q.self, q.agreed, q.guarded FROM %s AS r CROSS JOIN LATERAL (%s) AS q WHERE %s ORDER BY "+
 			"q.self OR q.agreed OR q.guarded, q.id LIMIT %d",
-		at.relation.Name.SQL(), query, at.condition("r"), maxRecords+1))
+		at.relation.Name.SQL(), query, at.findCondition("r"), maxRecords+1))
 	if err != nil {
 		return err
 	}
@@ -372,8 +379,8 @@ func (e *explainer) recorded(ctx context.Context, b *Block, n predicate.Recorded
 	return nil
 }
 
-// keyOf is the primary key, or every column where there is none.
-func keyOf(r *catalog.Relation) []string {
+// keyColumns returns the columns of the primary key, or every column where there is none.
+func keyColumns(r *catalog.Relation) []string {
 	if len(r.PrimaryKey) > 0 {
 		return r.PrimaryKey
 	}

@@ -11,22 +11,23 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// derived finds the rows that a row was made from, those that hide it first.
-func (e *explainer) derived(ctx context.Context, b *Block, n predicate.Derived, at explainedRow) error {
+// explainDerived finds the rows from which a row was made, those that hide it first.
+func (e *explainer) explainDerived(ctx context.Context, b *Block, n predicate.Derived, at explainedRow) error {
 	if n.Unless != nil {
-		var unless bool
+		var hasException bool
 		err := e.tx.QueryRow(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s",
-			predicate.DirectCondition(n.Unless, "r", e.values), at.relation.Name.SQL(), at.condition("r"))).Scan(&unless)
+			predicate.DirectCondition(n.Unless, "r", e.values), at.relation.Name.SQL(),
+			at.findCondition("r"))).Scan(&hasException)
 		if err != nil {
 			return err
 		}
-		if unless {
+		if hasException {
 			b.Says = "it was made from no other row"
 			return nil
 		}
 	}
 	source := n.Table()
-	key := keyOf(source)
+	key := keyColumns(source)
 	var selected []string
 	for _, name := range key {
 		selected = append(selected, "s."+catalog.QuoteIdent(name)+"::pg_catalog.text")
@@ -35,7 +36,7 @@ func (e *explainer) derived(ctx context.Context, b *Block, n predicate.Derived, 
 	rows, err := e.tx.Query(ctx, fmt.Sprintf(
 		"SELECT %s, %s FROM %s AS r JOIN %s AS s ON %s WHERE %s ORDER BY %[2]s, %[1]s LIMIT %[7]d",
 		strings.Join(selected, ", "), holds, at.relation.Name.SQL(), source.Name.SQL(), n.MadeFromCondition("r",
-			"s"), at.condition("r"), maxRecords+1))
+			"s"), at.findCondition("r"), maxRecords+1))
 	if err != nil {
 		return err
 	}

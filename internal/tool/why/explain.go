@@ -23,8 +23,8 @@ type Question struct {
 	Agent      string
 	Attributes map[string]string // the attributes that the agent's credential gives
 	Set        []Setting
-	Table      string   // name or schema.name
-	Key        []string // the values of the primary key in its order, or column=value each
+	Table      string   // table, as name or schema.name
+	Key        []string // the values of the primary key in its order, or column=value for each column
 	AgentRole  string
 
 	// AsAgent connects as the agent's role; nil: row security is not asked.
@@ -32,11 +32,11 @@ type Question struct {
 }
 
 const (
-	maxRows    = 10 // rows with one key
-	maxRecords = 10 // records of one block
+	maxRows    = 10 // how many rows with one key are shown
+	maxRecords = 10 // how many records of one block are shown
 )
 
-// Explain answers, as the owner of the tables. Its transaction has one snapshot and is read only.
+// Explain answers a question, as the owner of the tables. Its transaction has one snapshot and is read only.
 func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
 	relation, err := q.relation()
 	if err != nil {
@@ -51,8 +51,8 @@ func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Where row security would hide rows from the owner as well, it is an error and not a wrong answer.
-	// compiling takes longer than what is asked
+	// Where row security would hide rows from the owner as well, the statement fails rather than giving a wrong answer.
+	// Compiling a plan would take longer than running it.
 	if _, err := tx.Exec(ctx, "SET LOCAL row_security = off; SET LOCAL jit = off"); err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
 			a.Missing = append(a.Missing, declared.Name)
 		}
 	}
-	asked, where, err := q.condition(relation)
+	asked, where, err := q.keyCondition(relation)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
 	if !listed {
 		table = &policy.Table{Relation: relation}
 	}
-	if a.Rows, a.More, err = e.rows(ctx, table, where, nil, maxRows); err != nil {
+	if a.Rows, a.More, err = e.explainRows(ctx, table, where, nil, maxRows); err != nil {
 		return nil, err
 	}
 	if !listed {
@@ -93,6 +93,7 @@ func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
 	return a, nil
 }
 
+// relation finds the table of the question.
 func (q Question) relation() (*catalog.Relation, error) {
 	schema, name := "", q.Table
 	if before, after, ok := strings.Cut(q.Table, "."); ok {
@@ -114,7 +115,7 @@ func (q Question) relation() (*catalog.Relation, error) {
 		names = append(names, t.Relation.Name.String())
 	}
 	hint := "The policy lists " + strings.Join(names, ", ")
-	for _, name := range names { // a schema that the search path lacks
+	for _, name := range names { // The table is in a schema that the search path lacks.
 		if schema == "" && strings.HasSuffix(name, "."+q.Table) {
 			return nil, sqlstate.New(sqlstate.UndefinedTable, sqlstate.ReasonInternal,
 				"the database has no table %q on the search path", q.Table).WithHint("Did you mean %q?", name)
@@ -127,8 +128,8 @@ func (q Question) relation() (*catalog.Relation, error) {
 		q.Table).WithHint("%s", hint)
 }
 
-// condition is the key as SQL.
-func (q Question) condition(r *catalog.Relation) (asked, where string, err error) {
+// keyCondition returns the key of the question, for people and as an SQL condition.
+func (q Question) keyCondition(r *catalog.Relation) (asked, where string, err error) {
 	var columns, values []string
 	named := len(q.Key) > 0
 	for _, k := range q.Key {
@@ -158,7 +159,7 @@ func (q Question) condition(r *catalog.Relation) (asked, where string, err error
 	return strings.Join(say, ", "), strings.Join(sql, " AND "), nil
 }
 
-// changedColumns are the columns whose values agents do not see unchanged.
+// changedColumns returns the columns whose values agents do not see unchanged.
 func changedColumns(t *policy.Table) []Column {
 	out := []Column{}
 	if t.Columns == nil {
@@ -181,7 +182,7 @@ func changedColumns(t *policy.Table) []Column {
 	return out
 }
 
-// foreignPolicies are row policies of others that hide rows from the agent's role.
+// foreignPolicies returns row policies that pgconsent has not made and that hide rows from the agent's role.
 func foreignPolicies(ctx context.Context, tx pgx.Tx, r *catalog.Relation, role string) ([]string, error) {
 	rows, err := tx.Query(ctx, `SELECT p.policyname::text FROM pg_catalog.pg_policies AS p
 		WHERE p.schemaname = $1 AND p.tablename = $2 AND p.permissive = 'RESTRICTIVE' AND p.cmd IN ('ALL', 'SELECT')
@@ -216,7 +217,7 @@ func (q Question) compareWithRowSecurity(ctx context.Context, owner *pgx.Conn, t
 		return nil
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	// The owner's transaction holds the snapshot; keys are read on a connection of the owner that is in it.
+	// The owner's transaction holds the snapshot. The keys are read on a connection of the owner that uses this snapshot.
 	var snapshot string
 	if err := tx.QueryRow(ctx, "SELECT pg_catalog.pg_export_snapshot()").Scan(&snapshot); err != nil {
 		return err
@@ -252,9 +253,9 @@ type explainer struct {
 	values map[string]string
 }
 
-// rows explains the rows of a table that meet a condition, at most so many. also, if not nil, is a further condition on
-// them.
-func (e *explainer) rows(ctx context.Context, t *policy.Table, where string, also predicate.Node,
+// explainRows explains the rows of a table that meet a condition, at most the given number. The node also, if not nil,
+// is a further condition on them.
+func (e *explainer) explainRows(ctx context.Context, t *policy.Table, where string, also predicate.Node,
 	most int) (out []Row, more bool, err error) {
 	r := t.Relation
 	var names []string
@@ -323,7 +324,7 @@ func (e *explainer) rows(ctx context.Context, t *policy.Table, where string, als
 				row[name] = nil
 			}
 		}
-		explained := Row{Table: r.Name.String(), Key: pick(row, key)}
+		explained := Row{Table: r.Name.String(), Key: pickValues(row, key)}
 		meets, _ := values[len(values)-1].(bool)
 		explained.Besides = !meets
 		if t.Rule != nil {
@@ -333,13 +334,13 @@ func (e *explainer) rows(ctx context.Context, t *policy.Table, where string, als
 				no, _ := values[len(names)+2*j+1].(bool)
 				holds[b] = [2]bool{yes, no}
 			}
-			if explained.Rule, err = e.block(ctx, explainedRow{r, key, row}, t.Rule, holds); err != nil {
+			if explained.Rule, err = e.explainBlock(ctx, explainedRow{r, key, row}, t.Rule, holds); err != nil {
 				return nil, false, err
 			}
 			explained.Visible = explained.Rule.Holds
 		}
 		if asked && t.Aggregate != nil && !explained.Visible {
-			if explained.Group, err = e.group(ctx, t, explainedRow{r, key, row}); err != nil {
+			if explained.Group, err = e.explainGroup(ctx, t, explainedRow{r, key, row}); err != nil {
 				return nil, false, err
 			}
 		}
@@ -348,6 +349,7 @@ func (e *explainer) rows(ctx context.Context, t *policy.Table, where string, als
 	return out, false, nil
 }
 
+// flatten returns a rule with all rules inside it.
 func flatten(r *policy.Rule) []*policy.Rule {
 	out := []*policy.Rule{r}
 	for _, part := range r.Parts {
@@ -356,15 +358,15 @@ func flatten(r *policy.Rule) []*policy.Rule {
 	return out
 }
 
-// explainedRow is the row that is explained.
+// explainedRow is the row whose visibility is explained.
 type explainedRow struct {
 	relation *catalog.Relation
 	key      []string
 	row      map[string]*string
 }
 
-// condition is the condition that finds the row.
-func (p explainedRow) condition(alias string) string {
+// findCondition returns the SQL condition that finds the row.
+func (p explainedRow) findCondition(alias string) string {
 	var parts []string
 	for _, name := range p.key {
 		column := alias + "." + catalog.QuoteIdent(name)
@@ -377,7 +379,7 @@ func (p explainedRow) condition(alias string) string {
 	return strings.Join(parts, " AND ")
 }
 
-func pick(row map[string]*string, names []string) []Value {
+func pickValues(row map[string]*string, names []string) []Value {
 	out := []Value{}
 	for _, name := range names {
 		out = append(out, Value{name, row[name]})

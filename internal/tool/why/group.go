@@ -10,9 +10,9 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// group finds the group of a row, and how many subjects it has for this agent; nil where it depends on more than the
-// rows.
-func (e *explainer) group(ctx context.Context, t *policy.Table, at explainedRow) (*Group, error) {
+// explainGroup finds the group of a row, and how many subjects it has for this agent; nil where it depends on more than
+// the rows.
+func (e *explainer) explainGroup(ctx context.Context, t *policy.Table, at explainedRow) (*Group, error) {
 	a := t.Aggregate
 	g := &Group{Cell: []Value{}, Subject: a.Subject, Minimum: a.MinSubjects, Share: a.MaxSharePercent}
 	takes := func(row string) string {
@@ -33,12 +33,12 @@ func (e *explainer) group(ctx context.Context, t *policy.Table, at explainedRow)
 	selected = append(selected, fmt.Sprintf("(SELECT pg_catalog.count(DISTINCT %s) FROM %s AS x WHERE %s)",
 		rls.CountedSubject(t, "x"), t.Relation.Name.SQL(), strings.Join(same, " AND ")))
 	values := make([]*string, len(cell))
-	into := []any{&g.Takes}
+	into := []any{&g.TakesRow}
 	for i := range values {
 		into = append(into, &values[i])
 	}
 	err := e.tx.QueryRow(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s LIMIT 1", strings.Join(selected, ", "),
-		t.Relation.Name.SQL(), at.condition("r"))).Scan(append(into, &g.Subjects)...)
+		t.Relation.Name.SQL(), at.findCondition("r"))).Scan(append(into, &g.Subjects)...)
 	for i, d := range a.Dimensions {
 		g.Cell = append(g.Cell, Value{d.Column, values[i]})
 	}

@@ -43,7 +43,8 @@ tables:
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (a.Shown() == 1) != c.visible || a.Attributes["stage"] != c.stage || !a.AgreesWithRowSecurity() || a.RowSecurity == nil {
+		if (a.VisibleRows() == 1) != c.visible || a.Attributes["stage"] != c.stage || !a.AgreesWithRowSecurity() ||
+			a.RowSecurity == nil {
 			t.Errorf("%v %s: %s", c.set, c.key, fmt.Sprintf("%+v", a))
 		}
 	}

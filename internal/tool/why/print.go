@@ -16,6 +16,7 @@ type Printer struct {
 	Colours bool
 }
 
+// paint returns a text in a colour if the terminal shows colours.
 func (p Printer) paint(colour, text string) string {
 	if !p.Colours {
 		return text
@@ -45,16 +46,16 @@ func (p Printer) Print(a *Answer) {
 	for _, r := range a.Rows {
 		say("")
 		if a.Observed && !r.Visible {
-			say("%s %s: %s %s it %s", r.Table, keys(r.Key), a.Agent, p.paint("33;1", "sees"),
+			say("%s %s: %s %s it %s", r.Table, keyText(r.Key), a.Agent, p.paint("33;1", "sees"),
 				"while the table is only observed; enforced, the rule hides it")
 		} else if r.Visible {
-			say("%s %s: %s %s it", r.Table, keys(r.Key), a.Agent, p.paint("32;1", "sees"))
+			say("%s %s: %s %s it", r.Table, keyText(r.Key), a.Agent, p.paint("32;1", "sees"))
 		} else {
-			say("%s %s: %s %s it", r.Table, keys(r.Key), a.Agent, p.paint("31;1", "does not see"))
+			say("%s %s: %s %s it", r.Table, keyText(r.Key), a.Agent, p.paint("31;1", "does not see"))
 		}
-		p.block(r.Rule, "", "")
+		p.printBlock(r.Rule, "", "")
 		if r.Group != nil {
-			say("  %s", r.Group.says())
+			say("  %s", r.Group.sentence())
 		}
 	}
 	if a.More {
@@ -69,7 +70,7 @@ func (p Printer) Print(a *Answer) {
 			"would change", p.paint("33", "note:"), a.Table)
 	case !a.AgreesWithRowSecurity():
 		say("%s: asked as the agent's role it shows %d of these rows, and the rule %d. Run pgconsent doctor.",
-			p.paint("31;1", "row security disagrees"), *a.RowSecurity, a.Shown())
+			p.paint("31;1", "row security disagrees"), *a.RowSecurity, a.VisibleRows())
 	case a.More:
 		say("row security shows %d rows of this key", *a.RowSecurity)
 	default:
@@ -79,7 +80,7 @@ func (p Printer) Print(a *Answer) {
 		say("%s the table has restrictive policies of others, which hide rows besides: %s", p.paint("33", "note:"),
 			strings.Join(a.ForeignPolicies, ", "))
 	}
-	if len(a.Columns) > 0 && a.Shown() > 0 {
+	if len(a.Columns) > 0 && a.VisibleRows() > 0 {
 		var parts []string
 		for _, c := range a.Columns {
 			parts = append(parts, c.Name+" "+c.How)
@@ -88,9 +89,9 @@ func (p Printer) Print(a *Answer) {
 	}
 }
 
-// says tells whether the row counts in aggregates.
-func (g *Group) says() string {
-	if !g.Takes {
+// sentence returns a sentence on whether the row counts in aggregates.
+func (g *Group) sentence() string {
+	if !g.TakesRow {
 		return "aggregates do not count it either: the aggregate's rows do not take it, it names no subject, or " +
 			"its period is not over"
 	}
@@ -104,7 +105,7 @@ func (g *Group) says() string {
 	}
 	what := fmt.Sprintf("its group (%s) has %d different %s, and at least %d are needed", group, g.Subjects,
 		g.Subject, g.Minimum)
-	if !g.Counts() {
+	if !g.IsCounted() {
 		return "aggregates do not count it either: " + what
 	}
 	if g.Share > 0 {
@@ -113,8 +114,8 @@ func (g *Group) says() string {
 	return "aggregates count it: " + what
 }
 
-// keys writes a key: the value alone for a key of one column.
-func keys(values []Value) string {
+// keyText writes a key: the value alone for a key of one column.
+func keyText(values []Value) string {
 	var parts []string
 	for _, v := range values {
 		text := strings.Trim(quoted(v.Value), "'")
@@ -126,8 +127,8 @@ func keys(values []Value) string {
 	return "(" + strings.Join(parts, ", ") + ")"
 }
 
-// block writes a block at the end of a branch, and what is beneath it.
-func (p Printer) block(b *Block, branch, below string) {
+// printBlock writes a block at the end of a branch, and what is beneath it.
+func (p Printer) printBlock(b *Block, branch, below string) {
 	mark := p.paint("31", "✗")
 	switch {
 	case b.Holds:
@@ -143,10 +144,10 @@ func (p Printer) block(b *Block, branch, below string) {
 		line += " (unknown, which hides)"
 	}
 	fmt.Fprintf(p.Out, "  %s  %s\n", line, p.paint("2", fmt.Sprintf("%s:%d", short(b.File), b.Line)))
-	type leaf func(branch, below string)
-	var leaves []leaf
+	type leafPrinter func(branch, below string)
+	var leaves []leafPrinter
 	for _, part := range b.Parts {
-		leaves = append(leaves, func(branch, below string) { p.block(part, branch, below) })
+		leaves = append(leaves, func(branch, below string) { p.printBlock(part, branch, below) })
 	}
 	for _, r := range b.Records {
 		leaves = append(leaves, func(branch, _ string) {
@@ -154,13 +155,13 @@ func (p Printer) block(b *Block, branch, below string) {
 			if r.Holds {
 				mark = p.paint("32", "✓")
 			}
-			what := strings.TrimSpace(r.Table + " " + keys(r.Key))
+			what := strings.TrimSpace(r.Table + " " + keyText(r.Key))
 			if r.Key == nil {
 				what = r.Table
 			}
 			via := ""
 			if r.Link != "" {
-				via = p.paint("2", fmt.Sprintf("  by %s %s", r.Link, keys(r.Via)))
+				via = p.paint("2", fmt.Sprintf("  by %s %s", r.Link, keyText(r.Via)))
 			}
 			fmt.Fprintf(p.Out, "  %s%s %s: %s%s\n", p.paint("2", branch), mark, what, r.Says, via)
 		})
@@ -173,8 +174,8 @@ func (p Printer) block(b *Block, branch, below string) {
 			} else if t.Visible {
 				verdict = p.paint("32", "shows")
 			}
-			fmt.Fprintf(p.Out, "  %s%s %s %s\n", p.paint("2", branch), t.Table, keys(t.Key), verdict)
-			p.block(t.Rule, below+"└─ ", below+"   ")
+			fmt.Fprintf(p.Out, "  %s%s %s %s\n", p.paint("2", branch), t.Table, keyText(t.Key), verdict)
+			p.printBlock(t.Rule, below+"└─ ", below+"   ")
 		})
 	}
 	if b.More {
@@ -189,6 +190,7 @@ func (p Printer) block(b *Block, branch, below string) {
 	}
 }
 
+// short returns a path in the form that is shortest for people.
 func short(path string) string {
 	if wd, err := os.Getwd(); err == nil {
 		if rel, err := filepath.Rel(wd, path); err == nil && len(rel) < len(path) {

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// registered finds the subjects of the row, and the record of the registry that decides for each.
-func (e *explainer) registered(ctx context.Context, b *Block, n predicate.Registered, at explainedRow) error {
+// explainRegistered finds the subjects of the row, and the record of the registry that decides for each.
+func (e *explainer) explainRegistered(ctx context.Context, b *Block, n predicate.Registered, at explainedRow) error {
 	query := predicate.RegistryQuery(n, "r", e.values)
 	if query == "" {
 		return nil
@@ -20,7 +20,7 @@ func (e *explainer) registered(ctx context.Context, b *Block, n predicate.Regist
 	rows, err := e.tx.Query(ctx, fmt.Sprintf(
 		"SELECT q.*, statement_timestamp() FROM %s AS r CROSS JOIN LATERAL (%s) AS q WHERE %s ORDER BY q.self OR "+
 			"q.agreed, q.id LIMIT %d",
-		at.relation.Name.SQL(), query, at.condition("r"), maxRecords+1))
+		at.relation.Name.SQL(), query, at.findCondition("r"), maxRecords+1))
 	if err != nil {
 		return err
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// shared finds the records to which the row refers, and says what decides in each.
-func (e *explainer) shared(ctx context.Context, b *Block, parts predicate.All, row map[string]*string) error {
+// explainShared finds the records to which the row refers, and says what decides in each.
+func (e *explainer) explainShared(ctx context.Context, b *Block, parts predicate.All, row map[string]*string) error {
 	var text []string
 	for _, part := range parts {
 		switch n := part.(type) {
 		case predicate.Visible:
-			if err := e.sharedRecord(ctx, b, n, row); err != nil {
+			if err := e.explainSharedRecord(ctx, b, n, row); err != nil {
 				return err
 			}
 		case predicate.Status:
@@ -39,8 +39,9 @@ func (e *explainer) shared(ctx context.Context, b *Block, parts predicate.All, r
 	return nil
 }
 
-// sharedRecord explains one record of a row.
-func (e *explainer) sharedRecord(ctx context.Context, b *Block, n predicate.Visible, row map[string]*string) error {
+// explainSharedRecord explains one record of a row.
+func (e *explainer) explainSharedRecord(ctx context.Context, b *Block, n predicate.Visible,
+	row map[string]*string) error {
 	pairs := append([]predicate.Pair{{Column: n.Column, From: n.From}}, n.MorePairs...)
 	record := Record{Table: n.Relation.Name.String()}
 	where, ok := linkCondition(pairs, "r", row)
@@ -89,7 +90,7 @@ func (e *explainer) sharedRecord(ctx context.Context, b *Block, n predicate.Visi
 			holds := values[p.Column] != nil && *values[p.Column] == p.Is
 			record.Holds = record.Holds && holds
 			text = append(text, says(values, p.Column)+must(holds, p.Is))
-		case predicate.SQL: // the time of a withdrawal
+		case predicate.SQL: // The condition compares the time of a withdrawal.
 			of, _ := predicate.RowColumns(p)
 			for _, c := range of {
 				one := says(values, c)

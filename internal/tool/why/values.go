@@ -14,9 +14,9 @@ import (
 // Setting is a setting that an agent has made, and its value.
 type Setting struct{ Name, Value string }
 
-// AttributeValues are the attributes of an agent's session as the database computes them: those of the credential, and
-// those that follow from the settings. Missing ones are left out. The connection is the owner's; its seal ends with the
-// transaction.
+// AttributeValues returns the attributes of an agent's session as the database computes them: those of the credential,
+// and those that follow from the settings. Attributes without a value are left out. The connection is the owner's; its
+// seal ends with the transaction.
 func AttributeValues(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[string]string,
 	set []Setting) (map[string]string, error) {
 	if err := beginSealed(ctx, tx, tx.Conn(), credential, set); err != nil {

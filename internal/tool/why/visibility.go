@@ -20,11 +20,11 @@ import (
 type Visibility struct {
 	Agent      string
 	Attributes map[string]string // the attributes of the agent's credential, and the attributes that follow from them
-	Missing    []string          // attributes that a session may have besides, by which it may see more
+	Missing    []string          // attributes that a session may have in addition, by which it may see more
 	Tables     []TableVisibility // the tables with rows of the subject
 }
 
-// TableVisibility is one table of it.
+// TableVisibility is how much of a subject's data in one table an agent can see.
 type TableVisibility struct {
 	Table    string
 	Rows     int64 // the number of the subject's rows
@@ -51,7 +51,7 @@ func VisibleToAgents(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subj
 		return nil, err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	// Where row security would hide rows from the owner as well, it is an error and not a wrong answer.
+	// If row security would hide rows from the owner as well, the statement fails rather than giving a wrong answer.
 	if _, err := tx.Exec(ctx,
 		"SET LOCAL row_security = off; SET LOCAL jit = off; SET LOCAL plan_cache_mode = force_generic_plan"); err != nil {
 		return nil, err
@@ -62,20 +62,20 @@ func VisibleToAgents(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subj
 		if !ok {
 			continue
 		}
-		where, err := pgrows.Condition(ctx, tx, t, subject)
+		where, err := pgrows.SubjectCondition(ctx, tx, t, subject)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Relation.Name, err)
 		}
 		if where == "" {
 			continue
 		}
-		// Where nothing is theirs, no rule is worked out: planning those of one agent may take longer than all else.
-		var some bool
+		// Where no row is the subject's, no rule is evaluated: planning the rules of one agent may take longer than all else.
+		var hasRows bool
 		if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM "+table.Relation.Name.SQL()+" AS r WHERE "+where+")",
-			subject).Scan(&some); err != nil {
+			subject).Scan(&hasRows); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Relation.Name, err)
 		}
-		if some {
+		if hasRows {
 			places = append(places, newSubjectCount(table, where))
 		}
 	}
@@ -97,7 +97,7 @@ func VisibleToAgents(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subj
 			continue
 		}
 		for _, at := range places {
-			t, err := at.run(ctx, tx, subject, one.Attributes)
+			t, err := at.countFor(ctx, tx, subject, one.Attributes)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", at.result.Table, err)
 			}
@@ -108,7 +108,7 @@ func VisibleToAgents(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subj
 	return out, nil
 }
 
-// agentAttributes are the attributes of one agent. The seal ends with the savepoint, so that the next agent has its
+// agentAttributes returns the attributes of one agent. The seal ends with the savepoint, so that the next agent has its
 // own.
 func agentAttributes(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[string]string) (map[string]string,
 	error) {
@@ -116,8 +116,8 @@ func agentAttributes(ctx context.Context, tx pgx.Tx, p *policy.Policy, credentia
 	if err != nil {
 		return nil, err
 	}
-	// Attributes that are asked of the database are read as the reader of pgconsent, whom a policy shows every row: not
-	// past row security, which would be an error of a table that has it.
+	// Attributes that the database computes are read with pgconsent's reader role, whom a policy shows every row: not past
+	// row security, which would be an error of a table that has it.
 	values, err := map[string]string(nil), error(nil)
 	if _, err = inner.Exec(ctx, "SET LOCAL row_security = on"); err == nil {
 		values, err = AttributeValues(ctx, inner, p, credential, nil)
@@ -131,20 +131,20 @@ func agentAttributes(ctx context.Context, tx pgx.Tx, p *policy.Policy, credentia
 // subjectCount is a statement that counts the subject's rows of a table as an agent sees them. It is the same for each
 // agent, so that it is planned once.
 type subjectCount struct {
-	sql    string
-	asked  predicate.Parameters // the attributes that it is given besides the subject
-	when   []int                // columns whose own count is in the answer
-	result TableVisibility      // without figures
+	sql          string
+	parameters   predicate.Parameters // the attributes that the statement takes besides the subject
+	columnCounts []int                // columns whose own count is in the answer
+	result       TableVisibility      // the result, without its numbers
 }
 
 func newSubjectCount(t *policy.Table, where string) subjectCount {
-	c := subjectCount{asked: predicate.Parameters{First: 2},
+	c := subjectCount{parameters: predicate.Parameters{First: 2},
 		result: TableVisibility{Table: t.Relation.Name.String(), Observed: t.Observed != nil}}
 	direct := func(n predicate.Node) string {
 		if n == nil {
 			return "true"
 		}
-		return c.asked.Condition(n, "r")
+		return c.parameters.Condition(n, "r")
 	}
 	counted := "false"
 	if t.Aggregate != nil {
@@ -175,7 +175,7 @@ func newSubjectCount(t *policy.Table, where string) subjectCount {
 			name := catalog.QuoteIdent(fmt.Sprintf("column %d", i))
 			shows = append(shows, direct(column.Condition)+" AS "+name)
 			selected = append(selected, "count(*) FILTER (WHERE visible AND "+name+")")
-			c.when = append(c.when, i)
+			c.columnCounts = append(c.columnCounts, i)
 		}
 	}
 	c.sql = "SELECT " + strings.Join(selected, ", ") + " FROM (SELECT " + strings.Join(shows, ", ") + " FROM " +
@@ -183,17 +183,17 @@ func newSubjectCount(t *policy.Table, where string) subjectCount {
 	return c
 }
 
-// run counts for an agent with these attributes.
-func (c subjectCount) run(ctx context.Context, tx pgx.Tx, subject string,
+// countFor runs the statement for an agent with these attributes.
+func (c subjectCount) countFor(ctx context.Context, tx pgx.Tx, subject string,
 	attributes map[string]string) (TableVisibility, error) {
 	out := c.result
 	out.Columns = slices.Clone(out.Columns)
 	into := []any{&out.Rows, &out.Visible, &out.Counted}
-	for _, i := range c.when {
+	for _, i := range c.columnCounts {
 		into = append(into, &out.Columns[i].Visible)
 	}
 	given := []any{subject}
-	for _, name := range c.asked.Names {
+	for _, name := range c.parameters.Names {
 		var value *string
 		if said, there := attributes[name]; there {
 			value = &said
@@ -204,7 +204,7 @@ func (c subjectCount) run(ctx context.Context, tx pgx.Tx, subject string,
 		return out, err
 	}
 	for i := range out.Columns {
-		if !slices.Contains(c.when, i) {
+		if !slices.Contains(c.columnCounts, i) {
 			out.Columns[i].Visible = out.Visible
 		}
 	}

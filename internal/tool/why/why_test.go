@@ -58,7 +58,7 @@ func install(t *testing.T, db *pgtest.DB, text string) installed {
 // For every row of the world and several agents the verdict is what the agent's role sees under row security.
 func TestVerdictsAreThoseOfRowSecurity(t *testing.T) {
 	tier.All(t)
-	w, err := world.Get("arcive")
+	w, err := world.Open("arcive")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,8 @@ func TestVerdictsAreThoseOfRowSecurity(t *testing.T) {
 				t.Fatal(err)
 			}
 			// One row in so many is explained; the rest would take minutes.
-			explained, _, err := e.rows(ctx, table, fmt.Sprintf("hashtext(r.%s::text) %% %d = 0", table.Relation.PrimaryKey[0], part), nil, 1<<20)
+			explained, _, err := e.explainRows(ctx, table,
+				fmt.Sprintf("hashtext(r.%s::text) %% %d = 0", table.Relation.PrimaryKey[0], part), nil, 1<<20)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,7 +115,7 @@ func TestVerdictsAreThoseOfRowSecurity(t *testing.T) {
 					shown++
 				}
 				if r.Visible != slices.Contains(want, strings.Join(key, ", ")) {
-					t.Errorf("%s %s is visible: %t, and row security says otherwise", r.Table, keys(r.Key), r.Visible)
+					t.Errorf("%s %s is visible: %t, and row security says otherwise", r.Table, keyText(r.Key), r.Visible)
 				}
 				consistent(t, r)
 			}
@@ -138,15 +139,15 @@ func consistent(t *testing.T, r Row) {
 		switch b.Block {
 		case "all":
 			if b.Holds == slices.ContainsFunc(b.Parts, func(p *Block) bool { return !p.Holds }) {
-				t.Errorf("%s %s: all holds: %t", r.Table, keys(r.Key), b.Holds)
+				t.Errorf("%s %s: all holds: %t", r.Table, keyText(r.Key), b.Holds)
 			}
 		case "consent":
 			if b.Holds == slices.ContainsFunc(b.Records, func(p Record) bool { return !p.Holds }) {
-				t.Errorf("%s %s: consent holds: %t, records %+v", r.Table, keys(r.Key), b.Holds, b.Records)
+				t.Errorf("%s %s: consent holds: %t, records %+v", r.Table, keyText(r.Key), b.Holds, b.Records)
 			}
 		case "visible":
 			if b.Holds != slices.ContainsFunc(b.Targets, func(p Row) bool { return p.Visible }) {
-				t.Errorf("%s %s: visible holds: %t, targets %+v", r.Table, keys(r.Key), b.Holds, b.Targets)
+				t.Errorf("%s %s: visible holds: %t, targets %+v", r.Table, keyText(r.Key), b.Holds, b.Targets)
 			}
 		}
 	}
@@ -353,14 +354,14 @@ func TestWhatElseHides(t *testing.T) {
 		return a
 	}
 	a := ask("people", "41", map[string]string{"groups": "{}"})
-	if fmt.Sprint(a.Missing) != "[team]" || a.Shown() != 0 || !a.AgreesWithRowSecurity() {
+	if fmt.Sprint(a.Missing) != "[team]" || a.VisibleRows() != 0 || !a.AgreesWithRowSecurity() {
 		t.Errorf("without its attribute: %+v", a)
 	}
 	if _, err := super.Exec(t.Context(), "CREATE POLICY theirs ON people AS RESTRICTIVE FOR SELECT USING (id <> 41)"); err != nil {
 		t.Fatal(err)
 	}
 	a = ask("people", "41", map[string]string{"team": "n", "groups": "{}"})
-	if fmt.Sprint(a.ForeignPolicies) != "[theirs]" || a.Shown() != 1 || a.AgreesWithRowSecurity() {
+	if fmt.Sprint(a.ForeignPolicies) != "[theirs]" || a.VisibleRows() != 1 || a.AgreesWithRowSecurity() {
 		t.Errorf("under a policy of others: %+v", a)
 	}
 	// Where an event trigger withholds what agents may do with the table, row security is not asked.
@@ -376,7 +377,7 @@ func TestWhatElseHides(t *testing.T) {
 		t.Fatal(err)
 	}
 	a = ask("people", "42", map[string]string{"team": "n", "groups": "{}"})
-	if a.Shown() != 0 || a.AgreesWithRowSecurity() {
+	if a.VisibleRows() != 0 || a.AgreesWithRowSecurity() {
 		t.Errorf("without row security: %+v", a)
 	}
 }

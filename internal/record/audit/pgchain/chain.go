@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// tryTimeout limits a query, of which at most two are made before a waiting statement is refused.
+	// tryTimeout limits a query. At most two queries are made before a waiting statement is refused.
 	tryTimeout = 2 * time.Second
-	// takeTimeout is how long the first Take waits for a previous owner of the chain to be gone.
+	// takeTimeout is how long the first Take waits until an earlier owner of the chain is gone.
 	takeTimeout = 3 * time.Second
 	// removeTimeout limits the removal of removeSize records.
 	removeTimeout = 5 * time.Second
@@ -32,16 +32,16 @@ const (
 	lockClass = 1885825891
 )
 
-// Segment returns the number of the segment that a record is in.
-func Segment(seq uint64) int { return int((max(seq, 1)-1)/segmentSize) + 1 }
+// SegmentOf returns the number of the segment in which a record is.
+func SegmentOf(seq uint64) int { return int((max(seq, 1)-1)/segmentSize) + 1 }
 
 // Store writes a chain.
 type Store struct {
-	config *pgx.ConnConfig
-	chain  string
-	name   string
-	conn   *pgx.Conn
-	taken  bool
+	config  *pgx.ConnConfig
+	chain   string
+	name    string
+	conn    *pgx.Conn
+	isTaken bool
 }
 
 // New makes the store of a chain. name is the database's name, for messages. It connects in Take.
@@ -50,17 +50,17 @@ func New(config *pgx.ConnConfig, name, chain string) *Store {
 	config.RuntimeParams["application_name"] = "pgconsent audit"
 	config.RuntimeParams["search_path"] = "pg_catalog"
 	config.RuntimeParams["client_encoding"] = "UTF8"
-	config.RuntimeParams["statement_timeout"] = "5s" // ends statements whose client is gone
+	config.RuntimeParams["statement_timeout"] = "5s" // the timeout ends statements whose client is gone
 	config.ConnectTimeout = tryTimeout
 	return &Store{config: config, chain: chain, name: name}
 }
 
 func (s *Store) String() string { return fmt.Sprintf("chain %s of database %s", s.chain, s.name) }
 
-// Take connects if there is no connection, and the first time makes sure that no other process has the chain.
+// Take connects if there is no connection. The first time it also makes sure that no other process has the chain.
 func (s *Store) Take() error {
 	wait := tryTimeout
-	if !s.taken {
+	if !s.isTaken {
 		wait += takeTimeout
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
@@ -71,7 +71,7 @@ func (s *Store) Take() error {
 	if s.conn == nil {
 		conn, err := pgx.ConnectConfig(ctx, s.config.Copy())
 		if err != nil {
-			return s.failed(err)
+			return s.closeAfter(err)
 		}
 		s.conn = conn
 		var encoding string
@@ -79,7 +79,7 @@ func (s *Store) Take() error {
 			CASE WHEN pg_catalog.current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')
 				THEN pg_catalog.set_config('synchronous_commit', 'on', false) END`).Scan(&encoding, nil)
 		if err != nil {
-			return s.failed(err)
+			return s.closeAfter(err)
 		}
 		if encoding != "UTF8" {
 			s.drop()
@@ -93,12 +93,12 @@ func (s *Store) Take() error {
 		if err := s.conn.QueryRow(ctx,
 			"SELECT pg_catalog.pg_try_advisory_lock($1::pg_catalog.int4, pg_catalog.hashtext($2))", int32(lockClass),
 			s.chain).Scan(&free); err != nil {
-			return s.failed(err)
+			return s.closeAfter(err)
 		}
-		// Later the lock may be held by an older connection of our own that the server has not noticed to be gone;
-		// Append detects whether somebody else wrote.
-		if free || s.taken {
-			s.taken = true
+		// The lock may be held by an older connection of this process whose end the server has not noticed; Append finds out
+		// whether another process has written.
+		if free || s.isTaken {
+			s.isTaken = true
 			return nil
 		}
 		if deadline, _ := ctx.Deadline(); time.Until(deadline) < tryTimeout {
@@ -114,19 +114,19 @@ func (s *Store) Append(first uint64, lines [][]byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), tryTimeout)
 	defer cancel()
 	if s.conn == nil {
-		return s.failed(errors.New("there is no connection"))
+		return s.closeAfter(errors.New("there is no connection"))
 	}
 	texts := make([]string, len(lines))
 	for i, line := range lines {
 		texts[i] = string(line)
 	}
 	if _, err := s.conn.Exec(ctx, "SELECT pgconsent.audit_append($1, $2, $3)", s.chain, int64(first), texts); err != nil {
-		return s.failed(err)
+		return s.closeAfter(err)
 	}
 	return nil
 }
 
-// Remove removes the records up to this one, some at a time, on a connection of its own.
+// Remove removes the records up to this one, some at a time, over a connection of its own.
 func (s *Store) Remove(through uint64) error {
 	for gone := int64(1); gone > 0; {
 		if err := func() error {
@@ -151,7 +151,7 @@ func (s *Store) Segments() ([]int, error) {
 	r := s.reader()
 	out, err := r.Segments()
 	if err != nil {
-		return nil, s.failed(err)
+		return nil, s.closeAfter(err)
 	}
 	return out, nil
 }
@@ -162,14 +162,15 @@ func (s *Store) Open(segment int, after uint64, offset int64) (io.ReadCloser, er
 }
 
 func (s *Store) reader() *Reader {
-	return &Reader{ctx: context.Background(), conn: s.conn, chain: s.chain, name: s.name, limit: tryTimeout, failed: s.failed}
+	return &Reader{ctx: context.Background(), conn: s.conn, chain: s.chain, name: s.name, limit: tryTimeout,
+		failed: s.closeAfter}
 }
 
-// Size is not known.
+// Size returns 0: the size is not known.
 func (s *Store) Size(int) int64 { return 0 }
 
-// Segment is the number of the segment that a record is in.
-func (s *Store) Segment(seq uint64) int { return Segment(seq) }
+// SegmentOf returns the number of the segment in which a record is.
+func (s *Store) SegmentOf(seq uint64) int { return SegmentOf(seq) }
 
 // Close unlocks the chain.
 func (s *Store) Close() { s.drop() }
@@ -184,8 +185,8 @@ func (s *Store) drop() {
 	s.conn = nil
 }
 
-// failed closes the connection, whose state is unknown, and marks errors of the connection as audit.ErrUnreachable.
-func (s *Store) failed(err error) error {
+// closeAfter closes the connection, whose state is unknown, and marks errors of the connection as audit.ErrUnreachable.
+func (s *Store) closeAfter(err error) error {
 	s.drop()
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
@@ -196,7 +197,7 @@ func (s *Store) failed(err error) error {
 		hint = " (" + pg.Hint + ")"
 	}
 	switch pg.Code[:2] {
-	case "08", "53", "57": // connections, resources, shutdown: these errors go away
+	case "08", "53", "57": // classes of connection, resources and shutdown: such errors go away
 		return fmt.Errorf("audit: %s: %w: %w%s", s, audit.ErrUnreachable, err, hint)
 	case "3F", "42":
 		return fmt.Errorf("audit: %s: %w (run pgconsent migrate)", s, err)

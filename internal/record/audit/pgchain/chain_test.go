@@ -158,10 +158,10 @@ func (b *bench) log(change func(*audit.Config)) *audit.Log {
 func run(log *audit.Log, session string) *sqlstate.Error {
 	d := log.Decision(audit.Decision{Session: session, Agent: "chat", Database: "app", Verdict: "allow", Tag: "SELECT"})
 	if err := d.Release(); err != nil {
-		d.Done(audit.Outcome{SQLState: string(err.Code)})
+		d.RecordOutcome(audit.Outcome{SQLState: string(err.Code)})
 		return err
 	}
-	d.Done(audit.Outcome{Rows: 1, SQLState: "00000"})
+	d.RecordOutcome(audit.Outcome{Rows: 1, SQLState: "00000"})
 	return nil
 }
 

@@ -19,7 +19,7 @@ func again(t *testing.T, log *audit.Log, session string) {
 	t.Helper()
 	for end := time.Now().Add(tier.Patience); run(log, session) != nil; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("it does not go on: %v", log.Broken())
+			t.Fatalf("it does not go on: %v", log.WriteFailure())
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestDatabaseFails(t *testing.T) {
 					t.Errorf("hint %q", err.Hint)
 				}
 			}
-			if log.Broken() == nil {
+			if log.WriteFailure() == nil {
 				t.Error("the log does not say that it is broken")
 			}
 			ill.end(t, b)

@@ -222,7 +222,7 @@ func write(dsn string, since time.Time) {
 				mu.Lock()
 				fmt.Printf("%s %d\n", name, ticket.Seq())
 				mu.Unlock()
-				ticket.Done(audit.Outcome{Rows: 1, SQLState: "00000"})
+				ticket.RecordOutcome(audit.Outcome{Rows: 1, SQLState: "00000"})
 			}
 		}()
 	}

@@ -12,8 +12,8 @@ import (
 // probeChain is the name of a chain that no configuration can have.
 const probeChain = "pgconsent doctor"
 
-// TryAppend returns why the database would not accept a record now; nil: it would. It appends one to a chain of its own
-// and rolls back.
+// TryAppend returns the reason why the database would not accept a record now; nil: it would. It appends a record to a
+// chain of its own and rolls back.
 func TryAppend(ctx context.Context, conn *pgx.Conn) error {
 	var encoding string
 	if err := conn.QueryRow(ctx, "SELECT pg_catalog.current_setting('server_encoding')").Scan(&encoding); err != nil {

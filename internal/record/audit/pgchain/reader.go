@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Sizes of pages: the first is small, since many callers read the first record only.
+// Sizes of pages. The first page is small, since many callers read only the first record.
 const (
 	firstPageRows = 1
 	lastPageRows  = 2048
@@ -21,7 +21,7 @@ type Reader struct {
 	conn   *pgx.Conn
 	chain  string
 	name   string
-	limit  time.Duration // timeout of one page; 0: none
+	limit  time.Duration // the timeout for reading one page; 0: none
 	failed func(error) error
 }
 
@@ -34,7 +34,7 @@ func NewReader(ctx context.Context, conn *pgx.Conn, name, chain string) *Reader 
 
 func (r *Reader) String() string { return fmt.Sprintf("chain %s of database %s", r.chain, r.name) }
 
-// Size is not known.
+// Size returns 0: the size is not known.
 func (r *Reader) Size(int) int64 { return 0 }
 
 // Segments returns all segments from that of the first record to that of the last.
@@ -53,7 +53,7 @@ func (r *Reader) Segments() ([]int, error) {
 	}
 	var out []int
 	if first != nil {
-		for n := Segment(uint64(*first)); n <= Segment(uint64(*last)); n++ {
+		for n := SegmentOf(uint64(*first)); n <= SegmentOf(uint64(*last)); n++ {
 			out = append(out, n)
 		}
 	}
@@ -73,11 +73,11 @@ func (r *Reader) Open(segment int, after uint64, _ int64) (io.ReadCloser, error)
 		return nil, r.failed(fmt.Errorf("there is no connection"))
 	}
 	from, through := uint64(segment-1)*segmentSize, uint64(segment)*segmentSize
-	return &pages{r: r, after: max(after, from), through: through, size: firstPageRows}, nil
+	return &pageReader{r: r, after: max(after, from), through: through, size: firstPageRows}, nil
 }
 
-// pages reads the lines of a segment.
-type pages struct {
+// pageReader reads the lines of a segment, a page at a time.
+type pageReader struct {
 	r              *Reader
 	after, through uint64
 	size           int
@@ -85,9 +85,9 @@ type pages struct {
 	ended          bool
 }
 
-func (p *pages) Close() error { return nil }
+func (p *pageReader) Close() error { return nil }
 
-func (p *pages) Read(to []byte) (int, error) {
+func (p *pageReader) Read(to []byte) (int, error) {
 	for len(p.buf) == 0 {
 		if p.ended {
 			return 0, io.EOF
@@ -101,7 +101,7 @@ func (p *pages) Read(to []byte) (int, error) {
 	return n, nil
 }
 
-func (p *pages) page() error {
+func (p *pageReader) page() error {
 	ctx, cancel := p.r.bounded()
 	defer cancel()
 	rows, err := p.r.conn.Query(ctx,
@@ -148,8 +148,8 @@ func Chains(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	return out, nil
 }
 
-// MissingGuards returns which triggers and rights that protect the records are missing or changed. Whether somebody has
-// used that, the chain tells.
+// MissingGuards returns the triggers and rights that protect the records and are missing or changed. Whether somebody
+// has used that, the chain itself tells.
 func MissingGuards(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	rows, err := conn.Query(ctx, `SELECT w.relation || ': the trigger ' || w.name || ' that keeps records as they are is missing or off'
 		FROM (VALUES ('audit_record', 'pgconsent_refuse'), ('audit_record', 'pgconsent_refuse_truncate'), ('audit_retired', 'pgconsent_refuse'),

@@ -23,16 +23,16 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Sources are the inputs of a report. Conn and Policy are required.
+// Sources are the inputs of a report. The fields Conn and Policy are required.
 type Sources struct {
 	Database string             // the database's name in the configuration
-	Conn     *pgx.Conn          // logged in as the owner of the tables
+	Conn     *pgx.Conn          // a connection as the owner of the tables
 	Policy   *policy.Policy     // the policy of the database
-	Registry *registry.Registry // nil: none is configured
+	Registry *registry.Registry // the consent registry; nil: none is configured
 
-	// Logs passes the logs of the audit to f, by name; nil: there are none.
+	// Logs calls f with each log of the audit; nil: there are none.
 	Logs     func(ctx context.Context, f func(Log) error) error
-	AuditKey string // file of the key with which commitments were made
+	AuditKey string // the file of the key with which commitments were made
 	// Reports opens the log in which reports are recorded, and returns its name; nil: reports are not recorded.
 	Reports func(key audit.Key) (log *audit.Log, name string, err error)
 
@@ -43,29 +43,30 @@ type Sources struct {
 type Log struct {
 	Name   string
 	From   audit.Source
-	Own    bool   // its records were made with AuditKey, as this process makes them
-	Anchor string // file of its newest head; "": the log is another process's
+	IsOwn  bool   // its records were made with AuditKey, as this process makes them
+	Anchor string // the file of its newest head; "": the log belongs to another process
 }
 
 // Request says about whom a report is made, and how.
 type Request struct {
-	Subject    string
-	By         string // who asks, for the record; the subject's own id if they do
-	Contact    string // how the controller can be reached
-	Via        string // cli, http, console, …
-	Format     string // json or html, for the record
-	Data       bool   // the report includes a copy of the rows
-	Retrievals int    // the longest list of possible retrievals; 0: all
-	Look       bool   // the report is only displayed: the audit records it, the registry does not
+	Subject       string
+	RequestedBy   string // the person who asks, for the record; the subject's own id if they ask
+	Contact       string // how the controller can be reached
+	Via           string // the interface: cli, http, console, …
+	Format        string // the format, for the record: json or html
+	Data          bool   // the report includes a copy of the rows
+	Retrievals    int    // the largest number of possible retrievals in the report; 0: all
+	OnlyDisplayed bool   // the report is only displayed: the audit records the request, and the registry does not
 }
 
-// Make makes a report and returns it after its record is durable. For a person of whom nothing is known the error is a
-// *consent.NotFoundError, and the request is recorded all the same.
-func Make(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
+// MakeReport makes a report, and returns it after its record is durable. For an unknown person the error is a
+// *consent.NotFoundError, and the request is recorded nevertheless.
+func MakeReport(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
 	if err := (consent.Command{Do: consent.Report, Subject: q.Subject}).Check(); err != nil {
 		return nil, err
 	}
-	m := dsar.Material{Subject: q.Subject, Database: from.Database, By: q.By, Contact: q.Contact, Now: time.Now()}
+	m := dsar.Material{Subject: q.Subject, Database: from.Database, MadeBy: q.RequestedBy, Contact: q.Contact,
+		Now: time.Now()}
 	if r := from.Registry; r != nil {
 		m.Controller, m.Duration, m.InteractionsRenew = r.Settings.Controller, r.Settings.Duration, !r.Settings.NoRenewal
 		var unknown *consent.NotFoundError
@@ -81,7 +82,7 @@ func Make(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
 	tables, consents := dsar.Tables(from.Policy), dsar.ConsentTables(from.Policy)
 	behalf := []string{q.Subject}
 	var err error
-	m.Rows, err = pgrows.Read(ctx, from.Conn, tables, q.Subject, q.Data, func(tx pgx.Tx) error {
+	m.Rows, err = pgrows.ReadRows(ctx, from.Conn, tables, q.Subject, q.Data, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, "SELECT 'ref:' || ref FROM pgconsent.audit_subject WHERE subject = $1", q.Subject)
 		if err != nil {
 			return fmt.Errorf("look the person up in the audit: %w", err)
@@ -91,13 +92,13 @@ func Make(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
 			return fmt.Errorf("look the person up in the audit: %w", err)
 		}
 		behalf = append(behalf, refs...)
-		m.StatedConsents, err = pgrows.Stated(ctx, tx, consents, q.Subject)
+		m.StatedConsents, err = pgrows.ReadStated(ctx, tx, consents, q.Subject)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	key, err := from.read(ctx, q, tables, behalf, &m)
+	key, err := from.readLogs(ctx, q, tables, behalf, &m)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +106,8 @@ func Make(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
 	if err != nil {
 		var unknown *consent.NotFoundError
 		if errors.As(err, &unknown) {
-			if e := from.record(key, audit.SubjectReport{By: q.By, Database: from.Database, Intact: allIntact(m.Logs)}, nil); e != nil {
+			if e := from.recordRequest(key, audit.SubjectReport{By: q.RequestedBy, Database: from.Database,
+				LogsIntact: allIntact(m.Logs)}, nil); e != nil {
 				return nil, e
 			}
 		}
@@ -115,29 +117,30 @@ func Make(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
 	if err := from.Conn.QueryRow(ctx, "SELECT 'ref:' || pgconsent.audit_ref($1)", q.Subject).Scan(&about); err != nil {
 		return nil, fmt.Errorf("name the person for the audit: %w", err)
 	}
-	made := audit.SubjectReport{By: q.By, About: about, Database: from.Database, Format: q.Format, Data: q.Data, Found: true,
-		Intact: allIntact(m.Logs)}
+	made := audit.SubjectReport{By: q.RequestedBy, About: about, Database: from.Database, Format: q.Format, Data: q.Data,
+		Found:      true,
+		LogsIntact: allIntact(m.Logs)}
 	if made.By == q.Subject {
 		made.By = about
 	}
 	for _, l := range m.Logs {
 		made.Records += l.Records
 	}
-	if err := from.record(key, made, &report.Record); err != nil {
+	if err := from.recordRequest(key, made, &report.Record); err != nil {
 		return nil, err
 	}
-	if from.Registry != nil && len(m.Current) > 0 && !q.Look {
+	if from.Registry != nil && len(m.Current) > 0 && !q.OnlyDisplayed {
 		first := m.Current[0].Key
-		by := consent.Party{Role: consent.RoleController, ID: q.By}
-		if q.By == q.Subject {
+		by := consent.Party{Role: consent.RoleController, ID: q.RequestedBy}
+		if q.RequestedBy == q.Subject {
 			by.Role = consent.RoleSubject
 		}
-		done, err := from.Registry.Do(ctx, consent.Command{
+		done, err := from.Registry.Execute(ctx, consent.Command{
 			Do: consent.Report, Subject: first.Subject, Grantee: first.Grantee, Scope: first.Scope, By: by, Via: q.Via})
 		if err != nil {
 			return nil, err
 		}
-		report.Record.Registry = done.Number
+		report.Record.Registry = done.RecordNumber
 	}
 	return report, nil
 }
@@ -151,14 +154,14 @@ func allIntact(logs []dsar.Log) bool {
 	return true
 }
 
-// read reads the logs of the audit.
-func (from Sources) read(ctx context.Context, q Request, tables []dsar.Table, behalf []string,
+// readLogs reads the logs of the audit.
+func (from Sources) readLogs(ctx context.Context, q Request, tables []dsar.Table, behalf []string,
 	m *dsar.Material) (audit.Key, error) {
-	collector := &dsar.Collector{Rows: m.Rows, OnBehalfOf: behalf, MostPossible: q.Retrievals}
+	collector := &dsar.Collector{Rows: m.Rows, OnBehalfOf: behalf, MaxPossible: q.Retrievals}
 	m.Retrievals = collector
 	for _, rec := range m.History {
 		if rec.Event == consent.EventDeleted || rec.Event == consent.EventAnonymised {
-			collector.Deleted = rec.At
+			collector.LastDeletion = rec.At
 		}
 	}
 	key, err := audit.LoadKey(from.AuditKey)
@@ -179,9 +182,10 @@ func (from Sources) read(ctx context.Context, q Request, tables []dsar.Table, be
 	}
 	return key, from.Logs(ctx, func(log Log) error {
 		collector.Log = log.Name
-		scan := dsar.Scan{From: log.From, Database: from.Database, Tables: byName, Refs: behalf, Access: collector.Access,
-			Call: collector.Call}
-		unproved, err := log.verifyBy(key, &scan)
+		scan := dsar.Scan{From: log.From, Database: from.Database, Tables: byName, Refs: behalf,
+			OnAccess: collector.AddAccess,
+			OnCall:   collector.AddCall}
+		unproved, err := log.setVerification(key, &scan)
 		if err != nil {
 			return err
 		}
@@ -192,17 +196,17 @@ func (from Sources) read(ctx context.Context, q Request, tables []dsar.Table, be
 		if err != nil {
 			return err
 		}
-		out := read.Log(log.Name)
+		out := read.ReportEntry(log.Name)
 		out.Unproved = unproved
 		m.Logs = append(m.Logs, out)
 		return nil
 	})
 }
 
-// verifyBy sets the key and the anchor with which a log of this process is verified, and returns which of them are
-// missing. The anchor is read before the log: it then names no record that is written during the scan.
-func (log Log) verifyBy(key audit.Key, scan *dsar.Scan) (unproved []string, err error) {
-	if !log.Own {
+// setVerification sets the key and the anchor by which a log of this process is verified, and returns which of them are
+// missing. The anchor is read before the log: so it names no record that is written during the scan.
+func (log Log) setVerification(key audit.Key, scan *dsar.Scan) (unproved []string, err error) {
+	if !log.IsOwn {
 		return nil, nil
 	}
 	if scan.Key = key; key.ID() == "" {
@@ -220,8 +224,8 @@ func (log Log) verifyBy(key audit.Key, scan *dsar.Scan) (unproved []string, err 
 	return unproved, nil
 }
 
-// record records the request for a report, and returns when the record is durable.
-func (from Sources) record(key audit.Key, made audit.SubjectReport, where *dsar.AuditRecord) error {
+// recordRequest records the request for a report, and returns once the record is durable.
+func (from Sources) recordRequest(key audit.Key, made audit.SubjectReport, where *dsar.AuditRecord) error {
 	if from.Reports == nil {
 		return nil
 	}

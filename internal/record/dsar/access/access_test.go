@@ -38,7 +38,8 @@ func TestEveryRequestIsRecorded(t *testing.T) {
 			return log, "reports", err
 		}}
 	for _, who := range []string{"ursula", "mallory"} {
-		report, err := access.Make(t.Context(), from, access.Request{Subject: who, By: "office", Via: "cli", Format: "json"})
+		report, err := access.MakeReport(t.Context(), from,
+			access.Request{Subject: who, RequestedBy: "office", Via: "cli", Format: "json"})
 		if known := who == "ursula"; known != (err == nil) || !known && !errors.As(err, new(*consent.NotFoundError)) {
 			t.Fatalf("the report on %s: %+v %v", who, report, err)
 		}
@@ -97,7 +98,7 @@ tables:
 		"5":   "No consent is active: public.people says consent NULL.",
 		"ann": "Consent is active: public.agreed has a record to vet about rex.",
 	} {
-		r, err := access.Make(t.Context(), from, access.Request{Subject: who, By: "office", Via: "cli"})
+		r, err := access.MakeReport(t.Context(), from, access.Request{Subject: who, RequestedBy: "office", Via: "cli"})
 		if err != nil {
 			t.Errorf("%s: %v", who, err)
 			continue
@@ -107,7 +108,8 @@ tables:
 			t.Errorf("%s: %s, want %s: %+v", who, r.ConsentState, want, r.LawfulBasis)
 		}
 		var page, document bytes.Buffer
-		if err := errors.Join(r.HTML(&page), r.JSON(&document)); err != nil || !strings.Contains(page.String(), "public.") {
+		if err := errors.Join(r.WriteHTML(&page), r.WriteJSON(&document)); err != nil ||
+			!strings.Contains(page.String(), "public.") {
 			t.Errorf("%s: %v", who, err)
 		}
 		schema, err := jsonschema.NewCompiler().Compile("../../../../docs/schema/dsar.json")

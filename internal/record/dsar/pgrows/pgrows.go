@@ -18,9 +18,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Read finds the subject's rows in each table; with data it also reads the rows. more, if not nil, runs in the same
-// snapshot at the end.
-func Read(ctx context.Context, conn *pgx.Conn, tables []dsar.Table, subject string, data bool,
+// ReadRows finds the subject's rows in each table; with data it also reads the rows. If more is not nil, it runs at the
+// end, in the same snapshot.
+func ReadRows(ctx context.Context, conn *pgx.Conn, tables []dsar.Table, subject string, data bool,
 	more func(pgx.Tx) error) ([]dsar.Rows, error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
@@ -33,7 +33,7 @@ func Read(ctx context.Context, conn *pgx.Conn, tables []dsar.Table, subject stri
 	}
 	out := make([]dsar.Rows, 0, len(tables))
 	for _, t := range tables {
-		rows, err := table(ctx, tx, t, subject, data)
+		rows, err := readTable(ctx, tx, t, subject, data)
 		if err != nil {
 			return nil, fmt.Errorf("read the subject's rows of %s: %w", t.Relation.Name, err)
 		}
@@ -47,10 +47,10 @@ func Read(ctx context.Context, conn *pgx.Conn, tables []dsar.Table, subject stri
 	return out, nil
 }
 
-// table reads the subject's rows of one table.
-func table(ctx context.Context, tx pgx.Tx, t dsar.Table, subject string, data bool) (dsar.Rows, error) {
+// readTable reads the subject's rows of one table.
+func readTable(ctx context.Context, tx pgx.Tx, t dsar.Table, subject string, data bool) (dsar.Rows, error) {
 	out := dsar.Rows{Table: t, Key: t.Relation.PrimaryKey, Keys: [][]string{}}
-	condition, err := Condition(ctx, tx, t, subject)
+	condition, err := SubjectCondition(ctx, tx, t, subject)
 	if err != nil || condition == "" {
 		return out, err
 	}
@@ -87,9 +87,9 @@ func table(ctx context.Context, tx pgx.Tx, t dsar.Table, subject string, data bo
 	return out, err
 }
 
-// Condition is the condition on a row r that is true for rows of the subject with id $1; "": no value of the columns'
-// types can be this id.
-func Condition(ctx context.Context, tx pgx.Tx, t dsar.Table, subject string) (string, error) {
+// SubjectCondition returns the condition that a row r belongs to the subject with the id $1; "": the id cannot be a
+// value of the columns' types.
+func SubjectCondition(ctx context.Context, tx pgx.Tx, t dsar.Table, subject string) (string, error) {
 	var conditions []string
 	for _, l := range t.Links {
 		condition, err := linkCondition(ctx, tx, l, t.Relation, subject)
@@ -106,7 +106,8 @@ func Condition(ctx context.Context, tx pgx.Tx, t dsar.Table, subject string) (st
 	return "(" + strings.Join(conditions, " OR ") + ")", nil
 }
 
-// linkCondition is the condition by which a link leads to the subject $1; "": the id is no value of the column's type.
+// linkCondition returns the condition that a link leads to the subject $1; "": the id cannot be a value of the column's
+// type.
 func linkCondition(ctx context.Context, tx pgx.Tx, l dsar.Link, from *catalog.Relation, subject string) (string, error) {
 	last := from
 	row := "r"
@@ -115,11 +116,11 @@ func linkCondition(ctx context.Context, tx pgx.Tx, l dsar.Link, from *catalog.Re
 		alias := fmt.Sprintf("h%d", i)
 		switch {
 		case h.Recursive:
-			begin += "(" + key(row, h.Relation) + ") IN (WITH RECURSIVE m AS (SELECT " + key(alias, h.Relation) +
+			begin += "(" + keySQL(row, h.Relation) + ") IN (WITH RECURSIVE m AS (SELECT " + keySQL(alias, h.Relation) +
 				" FROM " + h.Relation.Name.SQL() + " AS " + alias + " WHERE ("
-			end = ") UNION " + recursiveStep(h) + ") SELECT * FROM m)" + end
-		case len(h.Origins) > 0:
-			products, where := h.Origins[0].ProductsSQL(last, row, alias)
+			end = ") UNION " + recursiveStepSQL(h) + ") SELECT * FROM m)" + end
+		case len(h.MadeFrom) > 0:
+			products, where := h.MadeFrom[0].ProductsSQL(last, row, alias)
 			begin += "EXISTS (SELECT 1 FROM " + strings.Join(append(products[1:], h.Relation.Name.SQL()+" AS "+alias),
 				" CROSS JOIN ") + " WHERE " + where + " AND "
 			end = ")" + end
@@ -135,7 +136,7 @@ func linkCondition(ctx context.Context, tx pgx.Tx, l dsar.Link, from *catalog.Re
 		row, last = alias, h.Relation
 	}
 	if l.Column == "" {
-		return begin + inList("$1::pg_catalog.text", l.List, row) + end, nil
+		return begin + inListSQL("$1::pg_catalog.text", l.List, row) + end, nil
 	}
 	column := last.Column(l.Column)
 	if column == nil {
@@ -148,8 +149,8 @@ func linkCondition(ctx context.Context, tx pgx.Tx, l dsar.Link, from *catalog.Re
 	return begin + equal + end, nil
 }
 
-// key is the primary key of a row, in SQL.
-func key(row string, r *catalog.Relation) string {
+// keySQL returns the expression of a row's primary key.
+func keySQL(row string, r *catalog.Relation) string {
 	parts := make([]string, len(r.PrimaryKey))
 	for i, c := range r.PrimaryKey {
 		parts[i] = row + "." + catalog.QuoteIdent(c)
@@ -157,8 +158,8 @@ func key(row string, r *catalog.Relation) string {
 	return strings.Join(parts, ", ")
 }
 
-// recursiveStep selects the rows that were made from the rows with the keys in m, of the same table.
-func recursiveStep(h dsar.Hop) string {
+// recursiveStepSQL returns a query of the rows that were made from the rows with the keys in m, of the same table.
+func recursiveStepSQL(h dsar.Hop) string {
 	columns := make([]string, len(h.Relation.PrimaryKey))
 	on := make([]string, len(columns))
 	for i, c := range h.Relation.PrimaryKey {
@@ -167,17 +168,17 @@ func recursiveStep(h dsar.Hop) string {
 	}
 	names := strings.Join(columns, ", ")
 	var ways []string
-	for _, o := range h.Origins {
+	for _, o := range h.MadeFrom {
 		products, where := o.ProductsSQL(h.Relation, "t", "s")
-		ways = append(ways, "SELECT "+key("t", h.Relation)+" FROM g JOIN "+h.Relation.Name.SQL()+" AS s ON "+
+		ways = append(ways, "SELECT "+keySQL("t", h.Relation)+" FROM g JOIN "+h.Relation.Name.SQL()+" AS s ON "+
 			strings.Join(on, " AND ")+" CROSS JOIN "+strings.Join(products, " CROSS JOIN ")+" WHERE "+where)
 	}
 	return "SELECT f.* FROM (WITH g (" + names + ") AS MATERIALIZED (SELECT * FROM m) " +
 		strings.Join(ways, " UNION ALL ") + ") AS f"
 }
 
-// equalsSubjectSQL compares in the column's own type, so that its index is used, and as text, so that ids must match
-// completely.
+// equalsSubjectSQL returns a comparison in the column's own type, so that its index is used, and as text, so that ids
+// must match completely.
 func equalsSubjectSQL(ctx context.Context, tx pgx.Tx, row string, c *catalog.Column, subject string) (string, error) {
 	name := row + "." + catalog.QuoteIdent(c.Name)
 	whole := name + "::pg_catalog.text = $1::pg_catalog.text"
@@ -204,8 +205,8 @@ func equalsSubjectSQL(ctx context.Context, tx pgx.Tx, row string, c *catalog.Col
 	return "(" + name + " = $1::pg_catalog.text::pg_catalog." + cast + " AND " + whole + ")", nil
 }
 
-// inList is the condition that a text is in a list of ids.
-func inList(id string, l predicate.List, row string) string {
+// inListSQL returns the condition that a text is in a list of ids.
+func inListSQL(id string, l predicate.List, row string) string {
 	c := row + "." + catalog.QuoteIdent(l.Column)
 	switch l.Form {
 	case predicate.GrantJSONB:

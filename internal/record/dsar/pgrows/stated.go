@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Stated reads what tables of the application's own say of the subject's consents, by the rules of the policy.
-func Stated(ctx context.Context, tx pgx.Tx, tables []dsar.ConsentTable, subject string) ([]dsar.Stated, error) {
+// ReadStated reads what tables of the application say about the subject's consents, by the rules of the policy.
+func ReadStated(ctx context.Context, tx pgx.Tx, tables []dsar.ConsentTable, subject string) ([]dsar.Stated, error) {
 	var out []dsar.Stated
 	for _, t := range tables {
 		is, err := equalsSubjectSQL(ctx, tx, "r", t.Relation.Column(t.Person), subject)
@@ -29,7 +29,8 @@ func Stated(ctx context.Context, tx pgx.Tx, tables []dsar.ConsentTable, subject 
 			return "r." + catalog.QuoteIdent(name) + "::pg_catalog." + as
 		}
 		rows, err := tx.Query(ctx, "SELECT COALESCE("+column(t.Status, "text")+", 'NULL'), COALESCE("+column(t.Grantee, "text")+
-			", ''), COALESCE("+column(t.Scope, "text")+", ''), "+column(t.Expires, "timestamptz")+", "+t.Condition()+" FROM "+
+			", ''), COALESCE("+column(t.Scope, "text")+", ''), "+column(t.Expires,
+			"timestamptz")+", "+t.ActiveCondition()+" FROM "+
 			t.Relation.Name.SQL()+" AS r WHERE "+is+" ORDER BY 5 DESC, 2, 3, 1", subject)
 		if err != nil {
 			return nil, fmt.Errorf("read the subject's consents in %s: %w", t.Relation.Name, err)

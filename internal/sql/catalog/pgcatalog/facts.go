@@ -40,7 +40,7 @@ type relationFacts struct {
 	partitionedBy []int16
 	keys          []keyRow
 	vectors       []string
-	compared      []catalog.Compared
+	compared      []catalog.FallibleIndex
 
 	checks        []check
 	indexes       []*index
@@ -143,8 +143,8 @@ func newLoader(r reader, f *facts) *loader {
 		of := f.relations[oid]
 		relation := of.row.Relation
 		relation.Extension = f.known.extensionOf("pg_class", oid)
-		relation.PartitionBy, relation.Checked, relation.CheckedTogether = []string{}, []string{}, [][]string{}
-		relation.Vectors, relation.Compared = slices.Clone(of.vectors), slices.Clone(of.compared)
+		relation.PartitionBy, relation.CheckedColumns, relation.CheckedTogether = []string{}, []string{}, [][]string{}
+		relation.IndexedVectors, relation.FallibleIndexes = slices.Clone(of.vectors), slices.Clone(of.compared)
 		l.relations[oid], l.heaps[oid] = &relation, of.row.heap
 		l.spec.Relations = append(l.spec.Relations, &relation)
 
@@ -190,7 +190,7 @@ func (l *loader) setReads(context.Context) error {
 	for oid, v := range l.relations {
 		for _, read := range l.facts.relations[oid].reads {
 			if r := l.relations[read.relation]; r != nil {
-				v.Reads = append(v.Reads, catalog.Read{Relation: r.Name, Columns: read.columns})
+				v.Reads = append(v.Reads, catalog.ViewRead{Relation: r.Name, Columns: read.columns})
 			}
 		}
 	}

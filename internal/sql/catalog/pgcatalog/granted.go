@@ -33,7 +33,7 @@ ORDER BY 1, 2, 3`, roles)
 	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (catalog.Grant, error) {
 		var g catalog.Grant
-		err := row.Scan(&g.Relation.Schema, &g.Relation.Name, &g.To)
+		err := row.Scan(&g.Relation.Schema, &g.Relation.Name, &g.Grantee)
 		return g, err
 	})
 	if err != nil {

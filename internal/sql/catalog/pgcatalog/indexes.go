@@ -87,24 +87,24 @@ func (l *loader) setIndexes(context.Context) error {
 		if r == nil {
 			continue
 		}
-		l.spec.Indexes = append(l.spec.Indexes, &catalog.Indexed{
-			Name: catalog.Name{Schema: i.schema, Name: i.name}, Table: r.Name, Plain: i.expressions == nil && i.condition == nil,
+		l.spec.Indexes = append(l.spec.Indexes, &catalog.NamedIndex{
+			Name: catalog.Name{Schema: i.schema, Name: i.name}, Table: r.Name, IsPlain: i.expressions == nil && i.condition == nil,
 			Columns: l.columnsOf(i.relation, func(n int16) bool { return slices.Contains(i.columns, n) }),
 		})
 		switch {
 		case i.method == "btree" && i.valid:
 			l.addBTree(r, i)
 		case i.method == "gin" && i.valid && i.condition == nil:
-			r.Inverted = append(r.Inverted, l.columnsOf(i.relation, func(n int16) bool { return slices.Contains(i.columns, n) })...)
+			r.GINColumns = append(r.GINColumns, l.columnsOf(i.relation, func(n int16) bool { return slices.Contains(i.columns, n) })...)
 		case i.methodOID >= firstOfOthers && i.method != "bloom":
-			r.Approximate = true
+			r.HasApproximateIndex = true
 		}
 	}
 	for _, r := range l.relations {
-		slices.Sort(r.Inverted)
-		r.Inverted = slices.Compact(r.Inverted)
+		slices.Sort(r.GINColumns)
+		r.GINColumns = slices.Compact(r.GINColumns)
 	}
-	slices.SortFunc(l.spec.Indexes, func(a, b *catalog.Indexed) int {
+	slices.SortFunc(l.spec.Indexes, func(a, b *catalog.NamedIndex) int {
 		return cmp.Or(strings.Compare(a.Name.Schema, b.Name.Schema), strings.Compare(a.Name.Name, b.Name.Name))
 	})
 	return nil
@@ -123,10 +123,10 @@ func (l *loader) addBTree(r *catalog.Relation, i *index) {
 	switch {
 	case len(columns) == 0:
 	case i.where != nil:
-		r.Partial = append(r.Partial, catalog.Partial{Columns: columns, Where: *i.where})
+		r.PartialIndexes = append(r.PartialIndexes, catalog.PartialBTree{Columns: columns, Where: *i.where})
 	default:
 		r.Indexes = append(r.Indexes, catalog.BTree{
-			Columns: columns, Unique: i.unique && i.immediate && len(columns) == i.keys, Bytes: i.bytes})
+			Columns: columns, IsUnique: i.unique && i.immediate && len(columns) == i.keys, InByteOrder: i.bytes})
 	}
 }
 
@@ -145,19 +145,19 @@ func (l *loader) setUnique(context.Context) error {
 				return i.wholeRow() || slices.Contains(i.keyColumns(), n) || slices.Contains(i.dependencyColumns, n) ||
 					slices.Contains(i.constraintColumns, n)
 			}),
-			Equal: []string{}, NullsDistinct: []string{}, WhereColumns: []string{},
+			EqualColumns: []string{}, NullsDistinctColumns: []string{}, WhereColumns: []string{},
 		}
 		for at, a := range l.attributes[i.relation] {
 			for n, number := range i.keyColumns() {
 				if number == a.number && i.collations[n] == a.collation && l.known.comparesPlainly(i.classes[n]) &&
 					(!i.excludes || slices.Contains(l.facts.relations[i.relation].equal[i.oid], n)) {
-					key.Equal = append(key.Equal, r.Columns[at].Name)
+					key.EqualColumns = append(key.EqualColumns, r.Columns[at].Name)
 					break
 				}
 			}
 		}
 		if !i.nullsNotDistinct {
-			key.NullsDistinct = l.columnsOf(i.relation, func(n int16) bool { return slices.Contains(i.keyColumns(), n) })
+			key.NullsDistinctColumns = l.columnsOf(i.relation, func(n int16) bool { return slices.Contains(i.keyColumns(), n) })
 		}
 		if i.where != nil {
 			read := i.condition.columns()

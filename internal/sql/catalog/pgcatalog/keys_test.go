@@ -83,8 +83,8 @@ func TestKeysThatExclude(t *testing.T) {
 		t.Fatal("not loaded")
 	}
 	for _, key := range r.Unique {
-		if !slices.Equal(key.Equal, want[key.Name]) {
-			t.Errorf("%s: equal %q, want %q", key.Name, key.Equal, want[key.Name])
+		if !slices.Equal(key.EqualColumns, want[key.Name]) {
+			t.Errorf("%s: equal %q, want %q", key.Name, key.EqualColumns, want[key.Name])
 		}
 		delete(want, key.Name)
 	}

@@ -95,9 +95,10 @@ func TestLoad(t *testing.T) {
 		"p": {
 			Name: public("p"), Kind: catalog.Table, Owner: "postgres",
 			UserCode:   catalog.UserCode{DeleteRunsNoUserCode: true, UpdateRunsNoUserCode: true},
-			PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, Unique: true}},
+			PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, IsUnique: true}},
 			Protection: catalog.Protection{RowSecurity: true},
-			Unique:     []catalog.Key{{Name: "p_pkey", Columns: []string{"id"}, Equal: []string{"id"}, NullsDistinct: []string{"id"}}},
+			Unique:     []catalog.Key{{Name: "p_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"},
+				NullsDistinctColumns: []string{"id"}}},
 			Columns: []catalog.Column{
 				{Name: "id", Type: "integer", NotNull: true}, {Name: "m", Type: "public.mood"}, {Name: "s", Type: "public.short"},
 				{Name: "v", Type: "character varying(20)", NotNull: true}, {Name: "g", Type: "integer", Generated: true, ComputedFrom: []string{"id"}},
@@ -106,51 +107,55 @@ func TestLoad(t *testing.T) {
 		"c": {
 			Name: public("c"), Kind: catalog.Table, Owner: "postgres",
 			UserCode:   catalog.UserCode{DeleteRunsNoUserCode: true, UpdateRunsNoUserCode: true},
-			PrimaryKey: []string{"b", "a"}, Indexes: []catalog.BTree{{Columns: []string{"b", "a"}, Unique: true}},
+			PrimaryKey: []string{"b", "a"}, Indexes: []catalog.BTree{{Columns: []string{"b", "a"}, IsUnique: true}},
 			Unique: []catalog.Key{{Name: "c_pkey",
-				Columns: []string{"a", "b"}, Equal: []string{"a", "b"}, NullsDistinct: []string{"a", "b"}}},
+				Columns: []string{"a", "b"}, EqualColumns: []string{"a", "b"}, NullsDistinctColumns: []string{"a", "b"}}},
 			Columns: []catalog.Column{{Name: "a", Type: "integer", NotNull: true}, {Name: "b", Type: "integer", NotNull: true}},
 			ForeignKeys: []catalog.ForeignKey{
-				{Columns: []string{"a"}, Target: public("p"), TargetCols: []string{"id"}, OnUpdate: catalog.NoAction, OnDelete: catalog.NoAction}},
+				{Columns: []string{"a"}, Target: public("p"), TargetColumns: []string{"id"}, OnUpdate: catalog.NoAction,
+					OnDelete: catalog.NoAction}},
 		},
 		"k": {
 			Name: public("k"), Kind: catalog.Table, Owner: "postgres",
-			WriteFacts: catalog.WriteFacts{HasRules: true, Compared: []catalog.Compared{{Index: "apart",
-				Keys: []catalog.IndexKey{{Method: "gist", Class: "range_ops", By: "postgresql", Type: 3904, Columns: []string{"r"}}}}}},
+			WriteFacts: catalog.WriteFacts{HasRules: true, FallibleIndexes: []catalog.FallibleIndex{{Index: "apart",
+				Keys: []catalog.IndexKey{{Method: "gist", Class: "range_ops", Provider: "postgresql", Type: 3904,
+					Columns: []string{"r"}}}}}},
 			Columns: []catalog.Column{
 				{Name: "i", Type: "integer", NotNull: true, Identity: "always", Sequence: public("k_i_seq")},
 				{Name: "d", Type: "bigint", NotNull: true, Identity: "by default", Sequence: public("k_d_seq")},
 				{Name: "s", Type: "integer", NotNull: true, Default: "nextval('public.k_s_seq'::regclass)", Sequence: public("k_s_seq")},
 				{Name: "a", Type: "integer", Default: "1"}, {Name: "b", Type: "text"}, {Name: "r", Type: "int4range"},
 			},
-			Indexes: []catalog.BTree{{Columns: []string{"i"}, Unique: true}},
+			Indexes: []catalog.BTree{{Columns: []string{"i"}, IsUnique: true}},
 			Unique: []catalog.Key{
-				{Name: "apart", Columns: []string{"a", "r"}, NullsDistinct: []string{"r"}, Where: "(a > 0)",
+				{Name: "apart", Columns: []string{"a", "r"}, NullsDistinctColumns: []string{"r"}, Where: "(a > 0)",
 					WhereColumns: []string{"a"}}, {Name: "covering",
-					Columns: []string{"i"}, Equal: []string{"i"}, NullsDistinct: []string{"i"}},
+					Columns: []string{"i"}, EqualColumns: []string{"i"}, NullsDistinctColumns: []string{"i"}},
 				{Name: "once", Columns: []string{"d", "b"}, Where: "(d > 0)", WhereColumns: []string{"d"}},
 			},
 			ForeignKeys: []catalog.ForeignKey{{
-				Columns: []string{"a"}, Target: public("p"), TargetCols: []string{"id"}, Validated: true, OnUpdate: catalog.Cascade, OnDelete: catalog.SetNull,
+				Columns: []string{"a"}, Target: public("p"), TargetColumns: []string{"id"}, Validated: true,
+					OnUpdate: catalog.Cascade, OnDelete: catalog.SetNull,
 			}},
 		},
 		"w": {
 			Name: public("w"), Kind: catalog.Table, Owner: "postgres",
 			UserCode: catalog.UserCode{DeleteRunsNoUserCode: true, PlannerRunsUserCode: true, UserCodeSource: "public.w, index whole: public.one(public.w)"},
-			WriteFacts: catalog.WriteFacts{Checked: []string{"a", "b", "c"}, CheckedTogether: [][]string{{"a", "b"}, {"a", "b", "c"}},
-				Computed: []catalog.Computed{{By: "index", Columns: []string{"a", "b", "c"}, OnUnchanged: true}}},
+			WriteFacts: catalog.WriteFacts{CheckedColumns: []string{"a", "b", "c"},
+				CheckedTogether: [][]string{{"a", "b"}, {"a", "b", "c"}},
+				Computations: []catalog.Computation{{By: "index", Columns: []string{"a", "b", "c"}, OnUnchanged: true}}},
 			Columns: []catalog.Column{{Name: "a", Type: "integer"}, {Name: "b", Type: "integer"}, {Name: "c", Type: "public.sum"}},
-			Indexes: []catalog.BTree{{Columns: []string{"b"}, Unique: true}},
-			Unique: []catalog.Key{{Name: "w_b_key", Columns: []string{"b"}, Equal: []string{"b"}}, {Name: "whole",
+			Indexes: []catalog.BTree{{Columns: []string{"b"}, IsUnique: true}},
+			Unique: []catalog.Key{{Name: "w_b_key", Columns: []string{"b"}, EqualColumns: []string{"b"}}, {Name: "whole",
 				Columns: []string{"a", "b", "c"}}},
 			ForeignKeys: []catalog.ForeignKey{
-				{Columns: []string{"b", "a"}, Target: public("c"), TargetCols: []string{"b", "a"}, Validated: true,
-					OnUpdate: catalog.NoAction, OnDelete: catalog.SetNull, Nulled: []string{"b"}, Full: true}},
+				{Columns: []string{"b", "a"}, Target: public("c"), TargetColumns: []string{"b", "a"}, Validated: true,
+					OnUpdate: catalog.NoAction, OnDelete: catalog.SetNull, SetNullColumns: []string{"b"}, MatchFull: true}},
 		},
 		"fields": {Name: public("fields"), Kind: catalog.View, Owner: "postgres",
 			Columns: []catalog.Column{{Name: "amount", Type: "integer"}},
-			ViewFacts: catalog.ViewFacts{Definition: fields, Reads: []catalog.Read{{Relation: public("w"),
-				Columns: []string{"c"}}}, Updatable: 16}},
+			ViewFacts: catalog.ViewFacts{Definition: fields, Reads: []catalog.ViewRead{{Relation: public("w"),
+				Columns: []string{"c"}}}, AllowedCommands: 16}},
 		"parts": {Name: public("parts"), Kind: catalog.PartitionedTable, Owner: "postgres",
 			Inheritance: catalog.Inheritance{HasChildren: true, PartitionBy: []string{"id"}},
 			Columns:     []catalog.Column{{Name: "id", Type: "integer"}}},
@@ -164,8 +169,8 @@ func TestLoad(t *testing.T) {
 			Inheritance: catalog.Inheritance{IsPartition: true, Parents: []catalog.Name{public("parts")}},
 			Columns:     []catalog.Column{{Name: "id", Type: "integer"}}},
 		"v": {Name: public("v"), Kind: catalog.View, Owner: "postgres", Columns: []catalog.Column{{Name: "id", Type: "integer"}},
-			ViewFacts: catalog.ViewFacts{Definition: definition, Reads: []catalog.Read{{Relation: public("p"),
-				Columns: []string{"id"}}}, Updatable: 28}},
+			ViewFacts: catalog.ViewFacts{Definition: definition, Reads: []catalog.ViewRead{{Relation: public("p"),
+				Columns: []string{"id"}}}, AllowedCommands: 28}},
 	} {
 		got, ok := s.Relation(public(name))
 		if !ok {
@@ -187,7 +192,7 @@ func TestLoad(t *testing.T) {
 	want := &catalog.Function{
 		Name: public("f"), Kind: 'f', ArgNames: []string{"a", "io", "rest"}, ArgTypes: []string{"integer", "public.mood", "text[]"},
 		Defaults: 1, Variadic: true, SecurityDefiner: true, Volatility: 's', Language: "sql",
-		Results: []uint32{25, 2249, s.TypesNamed("", "mood")[0].OID},
+		ResultTypes: []uint32{25, 2249, s.TypesNamed("", "mood")[0].OID},
 	}
 	if diff := cmp.Diff(want, functions[0], cmpopts.IgnoreFields(catalog.Function{}, "OID")); diff != "" {
 		t.Error(diff)
@@ -369,15 +374,17 @@ func TestNewerConstraintsAndColumns(t *testing.T) {
 		CREATE TRIGGER t2 AFTER UPDATE ON v FOR EACH ROW WHEN (OLD.d <> NEW.d AND OLD.b > 1) EXECUTE FUNCTION nothing();
 		CREATE TRIGGER t3 AFTER UPDATE OF e ON v FOR EACH ROW WHEN (OLD IS NOT NULL) EXECUTE FUNCTION nothing();`)
 	snap := load(t, conn)
-	if v, _ := snap.Relation(public("v")); fmt.Sprint(v.Computed, v.Rechecked) != "[{trigger [a b c d e] false false} {trigger [c] true false}] []" {
-		t.Errorf("what is computed by virtual columns: %v %v", v.Computed, v.Rechecked)
+	if v, _ := snap.Relation(public("v")); fmt.Sprint(v.Computations,
+		v.RecheckedColumns) != "[{trigger [a b c d e] false false} {trigger [c] true false}] []" {
+		t.Errorf("what is computed by virtual columns: %v %v", v.Computations, v.RecheckedColumns)
 	}
 	r, _ := snap.Relation(public("c"))
 	if len(r.ForeignKeys) != 1 || !slices.Equal(r.ForeignKeys[0].Columns, []string{"b"}) {
 		t.Errorf("foreign keys: %+v", r.ForeignKeys)
 	}
-	if !slices.Equal(r.Checked, []string{"id", "b"}) || len(r.CheckedTogether) != 1 || r.Column("state").Values != nil {
-		t.Errorf("checks: %v %v %v", r.Checked, r.CheckedTogether, r.Column("state").Values)
+	if !slices.Equal(r.CheckedColumns, []string{"id", "b"}) || len(r.CheckedTogether) != 1 ||
+		r.Column("state").AllowedValues != nil {
+		t.Errorf("checks: %v %v %v", r.CheckedColumns, r.CheckedTogether, r.Column("state").AllowedValues)
 	}
 	seen, kept := r.Column("seen"), r.Column("kept")
 	if !seen.Generated || !seen.Virtual || !slices.Equal(seen.ComputedFrom, []string{"a"}) || !kept.Generated || kept.Virtual {
@@ -401,7 +408,7 @@ func TestEncodedSnapshotsAreTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := snap.Differences(again); d.Others || len(d.Relations)+len(d.Functions)+len(d.Gone) > 0 {
+	if d := snap.Differences(again); d.OthersDiffer || len(d.Relations)+len(d.Functions)+len(d.RemovedFunctions) > 0 {
 		t.Errorf("%+v", d)
 	}
 }

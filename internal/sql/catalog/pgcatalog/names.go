@@ -47,7 +47,7 @@ func (l *loader) readFunctions(ctx context.Context) error {
 			}
 			function.DefinerDefault = definers[f.OID]
 			function.Extension = l.known.extensionOf("pg_proc", f.OID)
-			function.ArgNames, function.ArgTypes, function.Results = []string{}, []string{}, []uint32{result}
+			function.ArgNames, function.ArgTypes, function.ResultTypes = []string{}, []string{}, []uint32{result}
 			for _, oid := range inputs {
 				function.ArgTypes = append(function.ArgTypes, argTypes[oid])
 			}
@@ -63,11 +63,11 @@ func (l *loader) readFunctions(ctx context.Context) error {
 					function.ArgNames = append(function.ArgNames, name)
 				}
 				if mode == "o" || mode == "b" || mode == "t" {
-					function.Results = append(function.Results, all[i])
+					function.ResultTypes = append(function.ResultTypes, all[i])
 				}
 			}
-			slices.Sort(function.Results)
-			function.Results = slices.Compact(function.Results)
+			slices.Sort(function.ResultTypes)
+			function.ResultTypes = slices.Compact(function.ResultTypes)
 			names, modes, inputs, all = nil, nil, nil, nil
 			l.spec.Functions = append(l.spec.Functions, &function)
 			return nil

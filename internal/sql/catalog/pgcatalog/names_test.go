@@ -83,7 +83,7 @@ func TestTypesAndWhatTheyRun(t *testing.T) {
 			len(s.FunctionsNamed("", "twice")), len(s.OperatorsNamed("", "=#")), len(s.OperatorsNamed("", "!#"))), "2 1 2 2 1"},
 		{"casts", fmt.Sprint(casts), "[of_booltrue of_datetrue of_intfalse]"},
 		{"what a function gives", fmt.Sprint(rows.ArgNames, rows.ArgTypes, rows.Variadic,
-			slices.Contains(rows.Results, uint32(1082)), slices.Contains(rows.Results, one("public", "mood").OID)),
+			slices.Contains(rows.ResultTypes, uint32(1082)), slices.Contains(rows.ResultTypes, one("public", "mood").OID)),
 			"[n more] [integer public.mood[]] true true true"},
 		{"what makes ranges", fmt.Sprint(made[one("", "span").OID], made[one("", "span_multirange").OID], made[0]), "2 3 0"},
 		{"an extension's", one("", "cube").Extension + " " + one("", "_cube").Extension, "cube cube"},

@@ -55,7 +55,7 @@ func (r *relationReader) readRelations(ctx context.Context) error {
 		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c') AND n.nspname !~ '^pg_(toast|temp)' AND `+r.only("c.oid"),
 		[]any{&row.OID, &row.Name.Schema, &row.Name.Name, &kind, &row.Owner, &row.RowSecurity, &row.ForceRLS, &row.IsPartition,
-			&row.HasChildren, &row.HasRules, &row.Definition, &row.HasOurPolicy, &row.Updatable, &row.CheckOption,
+			&row.HasChildren, &row.HasRules, &row.Definition, &row.HasOurPolicy, &row.AllowedCommands, &row.CheckOption,
 			&row.heap, &row.rowType, &row.owner},
 		func() error {
 			found := row
@@ -317,7 +317,7 @@ func (l *loader) setChecked(context.Context) error {
 		}
 	}
 	for oid, read := range numbers {
-		l.relations[oid].Checked = l.columnsOf(oid, func(n int16) bool { return slices.Contains(read, n) })
+		l.relations[oid].CheckedColumns = l.columnsOf(oid, func(n int16) bool { return slices.Contains(read, n) })
 	}
 	for oid, lists := range together {
 		slices.SortFunc(lists, func(a, b []string) int { return cmp.Or(cmp.Compare(len(a), len(b)), slices.Compare(a, b)) })
@@ -363,8 +363,8 @@ func (l *loader) setKeys(context.Context) error {
 				r.PrimaryKey = l.names(oid, k.columns)
 			case target != nil:
 				r.ForeignKeys = append(r.ForeignKeys, catalog.ForeignKey{
-					Columns: l.names(oid, k.columns), Target: target.Name, TargetCols: l.names(k.target, k.refs), Validated: k.validated,
-					OnUpdate: actions[k.update], OnDelete: actions[k.del], Nulled: l.names(oid, k.nulled), Full: k.full,
+					Columns: l.names(oid, k.columns), Target: target.Name, TargetColumns: l.names(k.target, k.refs), Validated: k.validated,
+					OnUpdate: actions[k.update], OnDelete: actions[k.del], SetNullColumns: l.names(oid, k.nulled), MatchFull: k.full,
 				})
 			}
 		}

@@ -38,7 +38,7 @@ func Sizes(ctx context.Context, conn *pgx.Conn, tables []*catalog.Relation) (cat
 		CROSS JOIN LATERAL (SELECT COALESCE(pg_catalog.pg_relation_size(c.oid), 0)::pg_catalog.float8
 			OPERATOR(pg_catalog./) pg_catalog.current_setting('block_size')::pg_catalog.float8 AS pages) AS p
 		GROUP BY t.oid`, []any{&oid, &number}, func() error {
-			sizes[names[oid]] = catalog.Size{Rows: number, Distinct: map[string]float64{}}
+			sizes[names[oid]] = catalog.Size{Rows: number, DistinctValues: map[string]float64{}}
 			return nil
 		}},
 		{"SELECT d.relation, d.attribute, d.number FROM pgconsent.distinct_values($1::pg_catalog.oid[]) AS d",
@@ -47,8 +47,8 @@ func Sizes(ctx context.Context, conn *pgx.Conn, tables []*catalog.Relation) (cat
 				if number < 0 { // a share of the rows
 					number *= -size.Rows
 				}
-				if size.Distinct != nil && number >= 1 {
-					size.Distinct[column] = number
+				if size.DistinctValues != nil && number >= 1 {
+					size.DistinctValues[column] = number
 				}
 				return nil
 			}},

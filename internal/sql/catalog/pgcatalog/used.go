@@ -12,7 +12,7 @@ import (
 const notOurs = `pn.nspname OPERATOR(pg_catalog.!~) '^(pg_|information_schema$|pgconsent)'`
 
 // Used returns what is known of the relations that functions of the application read and write.
-func Used(ctx context.Context, conn *pgx.Conn) ([]catalog.Use, error) {
+func Used(ctx context.Context, conn *pgx.Conn) ([]catalog.FunctionUse, error) {
 	return collect(ctx, conn, "what functions read", `
 WITH relation AS (
   SELECT c.oid, pn.nspname, c.relname, pg_catalog.count(*) OVER (PARTITION BY c.relname) OPERATOR(pg_catalog.=) 1 AS single
@@ -41,8 +41,8 @@ CROSS JOIN LATERAL (
   WHERE l.lanname::pg_catalog.text OPERATOR(pg_catalog.=) ANY (ARRAY['sql', 'plpgsql'])) AS u
 JOIN relation AS c ON c.oid OPERATOR(pg_catalog.=) u.oid
 WHERE `+notOurs+` GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`,
-		func(u *catalog.Use) []any {
-			return []any{&u.Function.Schema, &u.Function.Name, &u.Relation.Schema, &u.Relation.Name, &u.Takes, &u.Writes}
+		func(u *catalog.FunctionUse) []any {
+			return []any{&u.Function.Schema, &u.Function.Name, &u.Relation.Schema, &u.Relation.Name, &u.TakesRows, &u.Writes}
 		})
 }
 
@@ -68,7 +68,7 @@ AND fn.nspname OPERATOR(pg_catalog.!~) '^(pg_|pgconsent)' AND `+notOurs+` ORDER 
 
 // Defaults returns the columns whose defaults call a function that is SECURITY DEFINER. A column without a default has
 // the default of its domain.
-func Defaults(ctx context.Context, conn *pgx.Conn) ([]catalog.Default, error) {
+func Defaults(ctx context.Context, conn *pgx.Conn) ([]catalog.DefinerDefault, error) {
 	return collect(ctx, conn, "defaults", `
 SELECT pn.nspname, c.relname, a.attname, pg_catalog.min(p.oid::pg_catalog.regprocedure::pg_catalog.text)
 FROM pg_catalog.pg_attribute AS a
@@ -83,7 +83,7 @@ JOIN pg_catalog.pg_depend AS d ON d.classid OPERATOR(pg_catalog.=) f.class AND d
   AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
 JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) d.refobjid
 WHERE p.prosecdef AND NOT a.attisdropped AND a.attgenerated OPERATOR(pg_catalog.=) '' AND `+notOurs+` GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`,
-		func(d *catalog.Default) []any {
+		func(d *catalog.DefinerDefault) []any {
 			return []any{&d.Relation.Schema, &d.Relation.Name, &d.Column, &d.Function}
 		})
 }

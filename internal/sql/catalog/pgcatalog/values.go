@@ -51,7 +51,7 @@ func (l *loader) setValues(context.Context) error {
 			checks := slices.Concat(of[l.attributes[oid][i].number], l.domainValues[c.TypeOID])
 			slices.Sort(checks)
 			for _, expr := range checks {
-				if c.Values = listed(expr); c.Values != nil {
+				if c.AllowedValues = listed(expr); c.AllowedValues != nil {
 					break
 				}
 			}

@@ -36,11 +36,11 @@ CREATE INDEX ON v USING gin (to_tsvector('english', body));`)
 	want := map[string]string{"a": "a, b|it's|x", "b": "one|two", "u": `back\slash|y`, "c": "one|two", "s": "off|on"}
 	for _, c := range r.Columns {
 		// One value is printed as an equation, and may be read or not.
-		if got := strings.Join(c.Values, "|"); got != want[c.Name] && c.Name != "D e" {
+		if got := strings.Join(c.AllowedValues, "|"); got != want[c.Name] && c.Name != "D e" {
 			t.Errorf("%s: %q, want %q", c.Name, got, want[c.Name])
 		}
 	}
-	if got := strings.Join(r.Inverted, " "); got != "doc tags" {
+	if got := strings.Join(r.GINColumns, " "); got != "doc tags" {
 		t.Errorf("gin: %q", got)
 	}
 	mood := load(t, conn).TypeByOID(r.Column("m").TypeOID)

@@ -46,12 +46,12 @@ func TestVectors(t *testing.T) {
 		"parent": "", "child": "to_tsvector('simple'::regconfig, a)", "whole": "", "part": "to_tsvector('english'::regconfig, a)", "changed": "",
 	} {
 		r, _ := snap.Relation(public(table))
-		if got := strings.Join(r.Vectors, " | "); got != want {
+		if got := strings.Join(r.IndexedVectors, " | "); got != want {
 			t.Errorf("%s: %s, want %s", table, got, want)
 		}
 	}
 	run(conn, "CREATE TEXT SEARCH CONFIGURATION public.english (COPY = simple)")
-	if r, _ := load(t, conn).Relation(public("v")); len(r.Vectors) > 0 {
-		t.Errorf("one of two configurations of a name: %q", r.Vectors)
+	if r, _ := load(t, conn).Relation(public("v")); len(r.IndexedVectors) > 0 {
+		t.Errorf("one of two configurations of a name: %q", r.IndexedVectors)
 	}
 }

@@ -126,12 +126,12 @@ func (l *loader) setRechecked(context.Context) error {
 			continue
 		}
 		columns := l.columnsOf(c.relation, func(n int16) bool { return slices.Contains(c.keys, n) || c.tree.wholeRow() })
-		if !slices.ContainsFunc(r.Rechecked, func(have []string) bool { return slices.Equal(have, columns) }) {
-			r.Rechecked = append(r.Rechecked, columns)
+		if !slices.ContainsFunc(r.RecheckedColumns, func(have []string) bool { return slices.Equal(have, columns) }) {
+			r.RecheckedColumns = append(r.RecheckedColumns, columns)
 		}
 	}
 	for _, r := range l.relations {
-		slices.SortFunc(r.Rechecked, slices.Compare[[]string])
+		slices.SortFunc(r.RecheckedColumns, slices.Compare[[]string])
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ func (l *loader) setComputed(context.Context) error {
 		}
 	}
 	for _, r := range l.relations {
-		slices.SortFunc(r.Computed, func(a, b catalog.Computed) int {
+		slices.SortFunc(r.Computations, func(a, b catalog.Computation) int {
 			return cmp.Or(strings.Compare(a.By, b.By), slices.Compare(a.Columns, b.Columns))
 		})
 	}
@@ -196,13 +196,13 @@ func (l *loader) addComputed(relation uint32, by string, anew, gone bool, meant 
 	if len(columns) == 0 {
 		return
 	}
-	for i := range r.Computed {
-		if of := &r.Computed[i]; of.By == by && slices.Equal(of.Columns, columns) {
+	for i := range r.Computations {
+		if of := &r.Computations[i]; of.By == by && slices.Equal(of.Columns, columns) {
 			of.OnUnchanged, of.OnDelete = of.OnUnchanged || anew, of.OnDelete || gone
 			return
 		}
 	}
-	r.Computed = append(r.Computed, catalog.Computed{By: by, Columns: columns, OnUnchanged: anew, OnDelete: gone})
+	r.Computations = append(r.Computations, catalog.Computation{By: by, Columns: columns, OnUnchanged: anew, OnDelete: gone})
 }
 
 // readCompared reads by which operator classes the indexes of tables compare. Some of PostgreSQL's own classes are left
@@ -211,7 +211,7 @@ func (l *loader) addComputed(relation uint32, by string, anew, gone bool, meant 
 func (r *relationReader) readCompared(ctx context.Context) error {
 	var (
 		oid   uint32
-		index catalog.Compared
+		index catalog.FallibleIndex
 	)
 	by := func(class, oid string) string {
 		return `CASE WHEN ` + oid + ` < 16384 THEN 'postgresql' ELSE ` + extensionOf(class, oid) + ` END`
