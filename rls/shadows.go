@@ -26,7 +26,7 @@ func (f shownObjects) objects() []Object {
 	replace := func(why, sql string) {
 		o.why = why
 		o.create("CREATE " + sql)
-		o.Replace = append(o.Replace, Statement{SQL: "CREATE OR REPLACE " + sql, Why: why})
+		o.ReplaceStatements = append(o.ReplaceStatements, Statement{SQL: "CREATE OR REPLACE " + sql, Why: why})
 	}
 	view := func(why, name, query string) { replace(why, "VIEW pgconsent."+name+" AS\n"+query) }
 	var signatures []string
@@ -44,7 +44,7 @@ func (f shownObjects) objects() []Object {
 UNION ALL
 SELECT w.attrelid, w.attnum, true FROM pgconsent.waiting AS w`)
 	// In views these names are not in the text of a function, where a proxy takes them for calls.
-	view(why, "listed_table", "SELECT c.oid, n.nspname, c.relname FROM "+tables.relations())
+	view(why, "listed_table", "SELECT c.oid, n.nspname, c.relname FROM "+tables.fromRelations())
 	view(why, "listed_function", "SELECT p.oid, n.nspname, p.proname FROM "+functions.fromItem("l", "name")+`
 JOIN pg_catalog.pg_namespace AS n ON n.nspname = l.nspname
 JOIN pg_catalog.pg_proc AS p ON p.proname = l.name AND p.pronamespace = n.oid`)

@@ -48,10 +48,10 @@ func (c *Config) check(d *decoder) {
 		d.addProblem("max_statement", "max_statement: 16 MiB", "max_statement must be a size from 1 MiB to 64 MiB")
 	}
 	if _, ok := heapBytes(c.Upstream.KeepHeap); !ok {
-		d.problem("upstream.keep_heap", "upstream: { keep_heap: 4 MiB }", "upstream.keep_heap must be 0 or a size from 1 MiB to 32 MiB")
+		d.addProblem("upstream.keep_heap", "upstream: { keep_heap: 4 MiB }", "upstream.keep_heap must be 0 or a size from 1 MiB to 32 MiB")
 	}
 	if n, err := strconv.Atoi(c.Upstream.StatementCache); c.Upstream.StatementCache != "" && (err != nil || n < 0 || n > 10_000) {
-		d.problem("upstream.statement_cache", "upstream: { statement_cache: 100 }",
+		d.addProblem("upstream.statement_cache", "upstream: { statement_cache: 100 }",
 			"upstream.statement_cache must be a number of statements, 0 to 10000")
 	}
 	if c.MaxSessions < 0 {

@@ -9,7 +9,7 @@ var informationShadows = []Shadow{
 	{
 		Source: infoSchema("tables"),
 		Where:  shownNames("t.table_schema", "t.table_name"),
-		Reads: readAs(map[string]string{
+		ReadsColumns: withRelationNames(map[string]string{
 			"table_type": "CASE r.relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'VIEW' WHEN 'f' THEN 'FOREIGN' ELSE " +
 				"'BASE TABLE' END::information_schema.character_data",
 		}),
@@ -18,7 +18,7 @@ var informationShadows = []Shadow{
 	{
 		Source: infoSchema("columns"),
 		Where:  shownNames("t.table_schema", "t.table_name") + knownColumn,
-		Reads: readAs(map[string]string{
+		ReadsColumns: withRelationNames(map[string]string{
 			"is_nullable": `CASE WHEN EXISTS (SELECT 1 FROM pgconsent_catalog.pg_attribute AS a WHERE a.attrelid OPERATOR(pg_catalog.=) r.oid
     AND a.attname OPERATOR(pg_catalog.=) t.column_name::pg_catalog.name AND a.attnotnull) ` +
 				`THEN 'NO' ELSE 'YES' END::information_schema.yes_or_no`,
@@ -27,28 +27,28 @@ var informationShadows = []Shadow{
 		ReplacedColumns: map[string]string{
 			"column_default": `CASE WHEN (t.table_schema, t.table_name, t.column_name) NOT IN ` +
 				`(SELECT h.nspname, h.relname, h.attname FROM pgconsent.narrowed_columns() AS h)
-    AND ` + plainDefault("t.column_default::pg_catalog.text") + " THEN t.column_default END::information_schema.character_data",
+    AND ` + isPlainDefault("t.column_default::pg_catalog.text") + " THEN t.column_default END::information_schema.character_data",
 			"generation_expression": "NULL::information_schema.character_data",
 		},
 	},
 	{Source: infoSchema("column_privileges"), Where: shownNames("t.table_schema", "t.table_name") + knownColumn,
-		Reads: readAs(grantor), On: readsTable},
+		ReadsColumns: withRelationNames(grantorColumn), On: readsTable},
 	{Source: infoSchema("table_privileges"), Where: shownNames("t.table_schema", "t.table_name"),
-		Reads: readAs(grantor), On: readsTable},
+		ReadsColumns: withRelationNames(grantorColumn), On: readsTable},
 	{Source: infoSchema("role_table_grants"), Where: shownNames("t.table_schema", "t.table_name"),
-		Reads: readAs(grantor), On: readsTable},
+		ReadsColumns: withRelationNames(grantorColumn), On: readsTable},
 	{Source: infoSchema("role_column_grants"), Where: shownNames("t.table_schema", "t.table_name") + knownColumn,
-		Reads: readAs(grantor), On: readsTable},
+		ReadsColumns: withRelationNames(grantorColumn), On: readsTable},
 	{Source: infoSchema("column_udt_usage"), Where: shownNames("t.table_schema", "t.table_name") + knownColumn,
-		Reads: readAs(nil), On: readsTable},
+		ReadsColumns: withRelationNames(nil), On: readsTable},
 	{Source: infoSchema("column_domain_usage"), Where: shownNames("t.table_schema", "t.table_name") +
-		knownColumn, Reads: readAs(nil), On: readsTable},
+		knownColumn, ReadsColumns: withRelationNames(nil), On: readsTable},
 	{
 		Source: infoSchema("element_types"), Where: "t.object_schema::pg_catalog.text" + notOurs +
 			" AND (t.object_schema, t.object_name, t.collection_type_identifier) NOT IN (" +
 			"SELECT w.nspname, w.relname, w.attnum::pg_catalog.text::pg_catalog.name FROM pgconsent.waiting_columns() AS w)",
-		Reads: map[string]string{"object_schema": readsSchema, "object_name": readsName},
-		On:    "(t.object_schema, t.object_name) = (r.view_schema, r.view_name)",
+		ReadsColumns: map[string]string{"object_schema": readsSchema, "object_name": readsName},
+		On:           "(t.object_schema, t.object_name) = (r.view_schema, r.view_name)",
 	},
 	{
 		Source: infoSchema("schemata"),
@@ -188,7 +188,7 @@ WHERE c.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog."char"`,
 		Source: infoSchema("routines"),
 		Where: "(t.routine_schema OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.name " +
 			"OR (t.routine_schema, t.routine_name) IN (SELECT f.nspname, f.proname FROM pgconsent.listed_functions() AS f)) IS TRUE",
-		Set: map[string]string{
+		ReplacedColumns: map[string]string{
 			"routine_definition": "NULL::information_schema.character_data",
 			"external_name":      "NULL::information_schema.character_data",
 		},

@@ -139,7 +139,7 @@ var allShadows = slices.Concat(filteredShadows, informationShadows, whole(
 var filteredShadows = []Shadow{
 	{
 		Source: pgCatalog("pg_class"), Where: "(" + isOfEverybody("t") + " OR " + isListed("t.oid") + ") IS TRUE",
-		Keep: []string{
+		KeptColumns: []string{
 			"oid", "relname", "relnamespace", "reltype", "reloftype", "relowner", "relam", "reltablespace", "relhasindex",
 			"relisshared", "relpersistence", "relkind", "relnatts", "relhassubclass", "relispopulated", "relreplident",
 			"relispartition", "reloptions",
@@ -154,7 +154,7 @@ var filteredShadows = []Shadow{
 	},
 	{
 		Source: pgCatalog("pg_attribute"), Where: shownRelation("t.attrelid") + " AND (t.attrelid, t.attnum)" + hiddenColumns,
-		Keep: []string{
+		KeptColumns: []string{
 			"attrelid", "attname", "atttypid", "attstattarget", "attlen", "attnum", "attndims", "attcacheoff", "atttypmod",
 			"attbyval", "attalign", "attstorage", "attcompression", "attnotnull", "atthasdef", "attidentity", "attgenerated",
 			"attisdropped", "attislocal", "attinhcount", "attcollation",
@@ -168,15 +168,15 @@ var filteredShadows = []Shadow{
 	},
 	{
 		Source: pgCatalog("pg_attrdef"), Where: shownTable("t.adrelid") + " AND (t.adrelid, t.adnum)" + hiddenColumns,
-		Keep: []string{"oid", "adrelid", "adnum"},
-		Set: map[string]string{
+		KeptColumns: []string{"oid", "adrelid", "adnum"},
+		ReplacedColumns: map[string]string{
 			"adbin": "CASE WHEN (t.adrelid, t.adnum) NOT IN (SELECT h.attrelid, h.attnum " +
-				"FROM pgconsent.narrowed_columns() AS h) AND " + plainDefault("pg_catalog.pg_get_expr(t.adbin, t.adrelid)") + " THEN t.adbin END",
+				"FROM pgconsent.narrowed_columns() AS h) AND " + isPlainDefault("pg_catalog.pg_get_expr(t.adbin, t.adrelid)") + " THEN t.adbin END",
 		},
 	},
 	{
 		Source: pgCatalog("pg_index"), Where: shownRelation("t.indexrelid"),
-		Keep: []string{
+		KeptColumns: []string{
 			"indexrelid", "indrelid", "indnatts", "indnkeyatts", "indisunique", "indnullsnotdistinct", "indisprimary",
 			"indisexclusion", "indimmediate", "indisclustered", "indisvalid", "indisready", "indislive", "indisreplident",
 			"indkey", "indcollation", "indclass", "indoption",
@@ -186,7 +186,7 @@ var filteredShadows = []Shadow{
 	{
 		Source: pgCatalog("pg_constraint"),
 		Where:  isShownConstraint("t"),
-		Keep: []string{
+		KeptColumns: []string{
 			"oid", "conname", "connamespace", "contype", "condeferrable", "condeferred", "convalidated", "conrelid",
 			"contypid", "conindid", "conparentid", "confrelid", "confupdtype", "confdeltype", "confmatchtype", "conislocal",
 			"coninhcount", "connoinherit", "conkey", "confkey", "conpfeqop", "conppeqop", "conffeqop", "confdelsetcols",
@@ -195,7 +195,7 @@ var filteredShadows = []Shadow{
 	},
 	{
 		Source: pgCatalog("pg_type"), Where: isShownType("t"),
-		Keep: []string{
+		KeptColumns: []string{
 			"oid", "typname", "typnamespace", "typowner", "typlen", "typbyval", "typtype", "typcategory", "typispreferred",
 			"typisdefined", "typdelim", "typrelid", "typsubscript", "typelem", "typarray", "typinput", "typoutput",
 			"typreceive", "typsend", "typmodin", "typmodout", "typanalyze", "typalign", "typstorage", "typnotnull",
@@ -207,7 +207,7 @@ var filteredShadows = []Shadow{
 	{
 		Source: pgCatalog("pg_proc"), Where: "(t.pronamespace OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.regnamespace " +
 			"OR t.oid IN (SELECT f.oid FROM pgconsent.listed_functions() AS f)) IS TRUE",
-		Keep: []string{
+		KeptColumns: []string{
 			"oid", "proname", "pronamespace", "proowner", "prolang", "procost", "prorows", "provariadic", "prosupport",
 			"prokind", "prosecdef", "proleakproof", "proisstrict", "proretset", "provolatile", "proparallel", "pronargs",
 			"pronargdefaults", "prorettype", "proargtypes", "proallargtypes", "proargmodes", "proargnames", "protrftypes",
@@ -231,7 +231,7 @@ var filteredShadows = []Shadow{
 	{Source: pgCatalog("pg_inherits"), Where: shownRelation("t.inhrelid") + " AND " + shownRelation("t.inhparent")},
 	{
 		Source: pgCatalog("pg_partitioned_table"), Where: shownTable("t.partrelid"),
-		Keep: []string{"partrelid", "partstrat", "partnatts", "partdefid", "partattrs", "partclass", "partcollation"},
+		KeptColumns: []string{"partrelid", "partstrat", "partnatts", "partdefid", "partattrs", "partclass", "partcollation"},
 	},
 	{
 		Source: pgCatalog("pg_database"),
@@ -259,10 +259,10 @@ var filteredShadows = []Shadow{
 		Source: pgCatalog("pg_settings"), Where: isShownSetting("t.name"),
 	},
 	{
-		Source: pgCatalog("pg_tables"),
-		Where:  shownNames("t.schemaname", "t.tablename"),
-		Keep:   []string{"schemaname", "tablename", "tableowner", "tablespace", "hasindexes"},
-		Set:    map[string]string{"hasrules": "false", "hastriggers": "false", "rowsecurity": "false"},
+		Source:          pgCatalog("pg_tables"),
+		Where:           shownNames("t.schemaname", "t.tablename"),
+		KeptColumns:     []string{"schemaname", "tablename", "tableowner", "tablespace", "hasindexes"},
+		ReplacedColumns: map[string]string{"hasrules": "false", "hastriggers": "false", "rowsecurity": "false"},
 	},
 	{
 		Source: pgCatalog("pg_views"),
@@ -277,7 +277,7 @@ var filteredShadows = []Shadow{
 	},
 	{
 		Source: pgCatalog("pg_sequence"), Where: shownRelation("t.seqrelid"),
-		Keep: []string{"seqrelid", "seqtypid", "seqstart", "seqincrement", "seqmax", "seqmin", "seqcache", "seqcycle"},
+		KeptColumns: []string{"seqrelid", "seqtypid", "seqstart", "seqincrement", "seqmax", "seqmin", "seqcache", "seqcycle"},
 	},
 	{
 		// The last value counts rows that agents do not see.
@@ -311,8 +311,8 @@ const shownSequences = `
 FROM pgconsent_catalog.pg_sequence AS s JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) s.seqrelid
 JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace`
 
-// masked is an attribute of a masked column, whose type may be another: that of the view's column.
-func masked(attribute string) string {
+// maskedAttribute is an attribute of a masked column, whose type may be another: that of the view's column.
+func maskedAttribute(attribute string) string {
 	return "CASE WHEN " + maskedColumn + " THEN COALESCE((SELECT m." + attribute + ` FROM pgconsent.masked_types() AS m
     WHERE m.attrelid OPERATOR(pg_catalog.=) t.attrelid AND m.attnum OPERATOR(pg_catalog.=) t.attnum), t.` + attribute +
 		") ELSE t." + attribute + " END"
