@@ -126,8 +126,8 @@ func TestNamesOfAllRelations(t *testing.T) {
 			continue
 		}
 		var shown bool
-		if err := conn.QueryRow(context.Background(), `SELECT EXISTS (SELECT FROM pgconsent.shown WHERE oid = $1)
-			OR EXISTS (SELECT FROM pg_depend AS d JOIN pgconsent.shown AS s ON s.oid = d.refobjid
+		if err := conn.QueryRow(context.Background(), `SELECT EXISTS (SELECT FROM pgconsent.listed_relations() AS s (oid) WHERE s.oid = $1)
+			OR EXISTS (SELECT FROM pg_depend AS d JOIN pgconsent.listed_relations() AS s (oid) ON s.oid = d.refobjid
 			WHERE d.classid = 'pg_class'::regclass AND d.objid = $1 AND d.deptype IN ('a', 'i') AND d.refclassid = 'pg_class'::regclass)`,
 			relation.OID).Scan(&shown); err != nil {
 			t.Fatal(err)
@@ -155,7 +155,7 @@ func TestNamesOfAllIndexes(t *testing.T) {
 		CREATE MATERIALIZED VIEW made_apart AS SELECT 1 AS one; CREATE INDEX one_apart ON made_apart (one);
 		CREATE INDEX "Whole" ON memories (id); CREATE INDEX lowered ON memories (lower(title)); CREATE INDEX partly ON memories (id) WHERE title = 'x';
 		CREATE INDEX of_hidden ON vehicles (vin); CREATE INDEX with_hidden ON vehicles (plate) INCLUDE (vin); CREATE INDEX of_shown ON vehicles (plate)`)
-	rows, err := conn.Query(context.Background(), `SELECT i.indexrelid::regclass::text, EXISTS (SELECT FROM pgconsent.shown AS s WHERE s.oid = i.indexrelid)
+	rows, err := conn.Query(context.Background(), `SELECT i.indexrelid::regclass::text, EXISTS (SELECT FROM pgconsent.listed_relations() AS s (oid) WHERE s.oid = i.indexrelid)
 		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
 		WHERE c.relnamespace = 'public'::regnamespace`)
 	if err != nil {
