@@ -155,7 +155,8 @@ func TestNamesOfAllIndexes(t *testing.T) {
 		CREATE MATERIALIZED VIEW made_apart AS SELECT 1 AS one; CREATE INDEX one_apart ON made_apart (one);
 		CREATE INDEX "Whole" ON memories (id); CREATE INDEX lowered ON memories (lower(title)); CREATE INDEX partly ON memories (id) WHERE title = 'x';
 		CREATE INDEX of_hidden ON vehicles (vin); CREATE INDEX with_hidden ON vehicles (plate) INCLUDE (vin); CREATE INDEX of_shown ON vehicles (plate)`)
-	rows, err := conn.Query(context.Background(), `SELECT i.indexrelid::regclass::text, EXISTS (SELECT FROM pgconsent.listed_relations() AS s (oid) WHERE s.oid = i.indexrelid)
+	rows, err := conn.Query(context.Background(), `SELECT i.indexrelid::regclass::text,
+		EXISTS (SELECT FROM pgconsent.listed_relations() AS s (oid) WHERE s.oid = i.indexrelid)
 		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
 		WHERE c.relnamespace = 'public'::regnamespace`)
 	if err != nil {

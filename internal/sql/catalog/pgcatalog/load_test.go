@@ -97,7 +97,7 @@ func TestLoad(t *testing.T) {
 			UserCode:   catalog.UserCode{DeleteRunsNoUserCode: true, UpdateRunsNoUserCode: true},
 			PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, IsUnique: true}},
 			Protection: catalog.Protection{RowSecurity: true},
-			Unique:     []catalog.Key{{Name: "p_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"},
+			Unique: []catalog.Key{{Name: "p_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"},
 				NullsDistinctColumns: []string{"id"}}},
 			Columns: []catalog.Column{
 				{Name: "id", Type: "integer", NotNull: true}, {Name: "m", Type: "public.mood"}, {Name: "s", Type: "public.short"},
@@ -135,7 +135,7 @@ func TestLoad(t *testing.T) {
 			},
 			ForeignKeys: []catalog.ForeignKey{{
 				Columns: []string{"a"}, Target: public("p"), TargetColumns: []string{"id"}, Validated: true,
-					OnUpdate: catalog.Cascade, OnDelete: catalog.SetNull,
+				OnUpdate: catalog.Cascade, OnDelete: catalog.SetNull,
 			}},
 		},
 		"w": {
@@ -143,7 +143,7 @@ func TestLoad(t *testing.T) {
 			UserCode: catalog.UserCode{DeleteRunsNoUserCode: true, PlannerRunsUserCode: true, UserCodeSource: "public.w, index whole: public.one(public.w)"},
 			WriteFacts: catalog.WriteFacts{CheckedColumns: []string{"a", "b", "c"},
 				CheckedTogether: [][]string{{"a", "b"}, {"a", "b", "c"}},
-				Computations: []catalog.Computation{{By: "index", Columns: []string{"a", "b", "c"}, OnUnchanged: true}}},
+				Computations:    []catalog.Computation{{By: "index", Columns: []string{"a", "b", "c"}, OnUnchanged: true}}},
 			Columns: []catalog.Column{{Name: "a", Type: "integer"}, {Name: "b", Type: "integer"}, {Name: "c", Type: "public.sum"}},
 			Indexes: []catalog.BTree{{Columns: []string{"b"}, IsUnique: true}},
 			Unique: []catalog.Key{{Name: "w_b_key", Columns: []string{"b"}, EqualColumns: []string{"b"}}, {Name: "whole",
