@@ -44,6 +44,15 @@ func (l *ledger) eachLatest(f func(name string, st *statement)) {
 	}
 }
 
+// dropCachedName forgets a statement of this name that is one of the cache.
+func (l *ledger) dropCachedName(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.statements[name]; s != nil && s.cached != nil {
+		l.dropStatement(name)
+	}
+}
+
 // isFree tells whether there is no statement of this name, nor is one about to be.
 func (l *ledger) isFree(name string) bool {
 	l.mu.Lock()

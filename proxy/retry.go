@@ -215,6 +215,7 @@ func (r *requests) handleAgain(typ byte, body []byte) error {
 		// The statement may exist since the first time.
 		upstream := verdict.UpstreamName(name)
 		r.stageOwn(&closeEntry{object: 'S'}, upstream, appendClose(nil, 'S', upstream))
+		r.ledger.dropCachedName(name)
 	}
 	if _, err := r.handle(typ, body); err != nil {
 		return err

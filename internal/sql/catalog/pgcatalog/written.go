@@ -218,8 +218,8 @@ func (r *relationReader) readCompared(ctx context.Context) error {
 	}
 	args := append(r.args(), r.known.neverFailing)
 	return r.each(ctx, `SELECT i.indrelid, c.relname, (SELECT jsonb_agg(k.key ORDER BY k.n) FROM (
-		    SELECT k.n, jsonb_build_object('Method', m.amname, 'Class', o.opcname, 'By', `+by("pg_opclass", "o.oid")+`,
-		      'Type', COALESCE(h.atttypid, a.atttypid)::int8, 'Expression', h.attnum IS NULL,
+		    SELECT k.n, jsonb_build_object('Method', m.amname, 'Class', o.opcname, 'Provider', `+by("pg_opclass", "o.oid")+`,
+		      'Type', COALESCE(h.atttypid, a.atttypid)::int8, 'IsExpression', h.attnum IS NULL,
 		      'Columns', ARRAY(SELECT r.attname FROM pg_attribute AS r
 		        WHERE r.attrelid = i.indrelid AND r.attnum > 0 AND NOT r.attisdropped AND (r.attnum = h.attnum
 		        OR h.attnum IS NULL AND (`+wholeRow("i.indexprs")+` OR r.attnum IN (SELECT v[1]::int2
@@ -228,7 +228,7 @@ func (r *relationReader) readCompared(ctx context.Context) error {
 		    JOIN pg_attribute AS a ON a.attrelid = i.indexrelid AND a.attnum = k.n + 1
 		    LEFT JOIN pg_attribute AS h ON h.attrelid = i.indrelid AND h.attnum = i.indkey[k.n] AND h.attnum <> 0
 		    UNION ALL SELECT k.n, jsonb_build_object('Method', 'operator', 'Class', p.oprname,
-		      'By', `+by("pg_operator", "p.oid")+`, 'Type', 0, 'Expression', false,
+		      'Provider', `+by("pg_operator", "p.oid")+`, 'Type', 0, 'IsExpression', false,
 		      'Columns', ARRAY(SELECT r.attname FROM pg_attribute AS r WHERE r.attrelid = i.indrelid AND r.attnum = i.indkey[k.n - 1]))
 		    FROM pg_constraint AS con CROSS JOIN LATERAL unnest(con.conexclop) WITH ORDINALITY AS k (oid, n)
 		    JOIN pg_operator AS p ON p.oid = k.oid
