@@ -50,7 +50,7 @@ type Command struct {
 	Stream     Stream // the new stream of Grant and Degrade
 	Categories []string
 	Purposes   []string
-	Duration   time.Duration // how long a grant without a stream lasts; 0: it does not expire
+	Duration   time.Duration `json:"For"` // how long a grant without a stream lasts; 0: it does not expire
 	Decision   Decision
 	Guardian   string // the guardian whom Appoint and Dismiss are about
 
