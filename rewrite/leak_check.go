@@ -747,7 +747,7 @@ func (w *walker) takeSignedPath(tree *sqltext.ParseResult, result *Result, found
 			v, result.AboveFenceReason = behind, reason
 		}
 	}
-	result.ExpectsForms = v.dependsOnForms
+	result.ExpectsForms = result.ExpectsForms || v.dependsOnForms
 	// the form must not depend on which path is faster: that depends on the sizes of tables
 	if found && v.belowFence == nil && len(tree.Stmts) == 1 && !w.runsLater && isSignable(w.source) {
 		w.useKeySearches(tree, result, whole)

@@ -124,6 +124,18 @@ func TestSetConfigOfParameters(t *testing.T) {
 	}
 }
 
+// Values that the server computes are not looked at: a statement with such parameters does not run by EXECUTE, whichever
+// path its text takes.
+func TestSetConfigDoesNotRunByName(t *testing.T) {
+	for _, mode := range []Mode{RowSecurityMode, InjectedMode, AutoMode, AlwaysSignedMode} {
+		for _, sql := range []string{"SELECT set_config($1, $2, false)", "SELECT set_config('TimeZone', $1, true)"} {
+			if res, refused := rewriter(t, mode).Rewrite(sql, true); refused != nil || !res.ExpectsForms || !res.NeedsValueCheck {
+				t.Errorf("mode %d: %s may run by EXECUTE: %v", mode, sql, refused)
+			}
+		}
+	}
+}
+
 // A search path on which nothing of the application is found is replaced by the configured one: names that are written
 // with their schemas mean the same on both.
 func TestSearchPathWithoutTheApplication(t *testing.T) {
