@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -675,31 +676,43 @@ func TestKernleH_AStrangersQuestionTakesAsMuch(t *testing.T) {
 			`'["human:kid_123"]' FROM generate_series(1, 500) n`)
 	super := harness.Super(t, k.db)
 	hits := regexp.MustCompile(`Buffers: shared hit=(\d+)`)
-	work := func(caller, subject string) (n int) {
+	work := func(caller, subject string) int {
 		t.Helper()
-		for range 3 { // what is read for the first time is in memory then
-			a := harness.Ask(super,
-				"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM "+
-					"pgconsent.privacy_rows('"+caller+"', '"+subject+"', NULL, NULL, NULL, 201)")
-			if a.Err != "" {
-				t.Fatal(a)
-			}
-			found := hits.FindStringSubmatch(strings.Join(a.Results[0].Rows, "\n"))
-			if found == nil {
-				t.Fatalf("no work is told: %v", a.Results[0].Rows)
-			}
-			n, _ = strconv.Atoi(found[1])
+		a := harness.Ask(super,
+			"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM "+
+				"pgconsent.privacy_rows('"+caller+"', '"+subject+"', NULL, NULL, NULL, 201)")
+		if a.Err != "" {
+			t.Fatal(a)
+		}
+		found := hits.FindStringSubmatch(strings.Join(a.Results[0].Rows, "\n"))
+		if found == nil {
+			t.Fatalf("no work is told: %v", a.Results[0].Rows)
+		}
+		n, err := strconv.Atoi(found[1])
+		if err != nil {
+			t.Fatal(err)
 		}
 		return n
 	}
+	// The least work of several questions counts, about somebody and about nobody in turn. Much DDL in another database of
+	// the server makes a session read the catalogs again (SICleanupQueue of sinvaladt.c): that question reads a thousand
+	// pages more.
+	least := func(caller string) (there, absent int) {
+		t.Helper()
+		there, absent = math.MaxInt, math.MaxInt
+		for range 8 {
+			there, absent = min(there, work(caller, "human:kid_123")), min(absent, work(caller, "human:nobody_1"))
+		}
+		return there, absent
+	}
 	for _, caller := range []string{"si:rex", "human:guest", "human:sean"} {
-		if there, absent := work(caller, "human:kid_123"), work(caller, "human:nobody_1"); there != absent {
+		if there, absent := least(caller); there != absent {
 			t.Errorf("%s: %d pages are read about somebody, %d about nobody", caller, there, absent)
 		}
 	}
 	// For those who may know there is more to do.
 	for _, caller := range []string{"human:mira", "si:ash", "human:kid_123"} {
-		if there, absent := work(caller, "human:kid_123"), work(caller, "human:nobody_1"); there <= absent {
+		if there, absent := least(caller); there <= absent {
 			t.Errorf("%s: %d pages are read about somebody, %d about nobody: the measure says nothing", caller, there, absent)
 		}
 	}
