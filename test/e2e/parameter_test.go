@@ -20,8 +20,8 @@ func TestDeclaredParameterTypes(t *testing.T) {
 	}
 	c := in.agent(t)
 	for oid, want := range map[uint32]string{
-		0: "", 25: "", 2950: "", 1009: "", 705: "", // text, uuid, text[], unknown
-		28: "42501", 5069: "42501", 5038: "42501", // xid, xid8, pg_snapshot
+		0: "", 25: "", 2950: "", 1009: "", 705: "", 28: "", 1011: "", // text, uuid, text[], unknown, xid, xid[]
+		5069: "42501", 271: "42501", 5038: "42501", 2970: "42501", // xid8, xid8[], pg_snapshot, txid_snapshot
 		oid("short"): "", oid("_short"): "", oid("_mood"): "",
 		oid("checked"): "42501", oid("_checked"): "42501",
 		oid("gauge"): "42501", oid("_gauge"): "42501", // the text casts it to text
@@ -31,6 +31,10 @@ func TestDeclaredParameterTypes(t *testing.T) {
 		if code := codeOf(err); code != want {
 			t.Errorf("a parameter of the type with OID %d: SQLSTATE %q, want %q", oid, code, want)
 		}
+	}
+	// The number of a transaction in a parameter is as old as one in the text.
+	if a := harness.AskDeclared(c, `SELECT age($1)`, []uint32{28}, []byte("3")); a.Err != "" || a.Results[0].Rows[0] != "2147483647" {
+		t.Errorf("age of an xid: %s", a)
 	}
 	if a := harness.Ask(c, `SELECT 1`); a.Err != "" {
 		t.Errorf("the session after refusals: %s", a.Err)
