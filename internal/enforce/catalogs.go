@@ -17,37 +17,52 @@ import (
 // whether that concerns agents. The caller holds mu.
 func (d *database) readCatalogs(ctx context.Context, o *probeResult, writes int64) error {
 	before := d.lastFingerprints
-	if before.fingerprint == "" { // on a new connection
-		before = fingerprints{
-			fingerprint: d.lastProbe.fingerprint, agentFingerprint: d.lastProbe.agentFingerprint, catalogVersion: -1}
-	}
 	if v := d.view.Load(); o.tracksDDL && v != nil && v.refusal == nil && before.areKept(o.catalogVersion, writes) {
-		o.fingerprint, o.agentFingerprint = before.fingerprint, before.agentFingerprint
+		o.fingerprint, o.agentChanges = before.fingerprint, before.agentChanges
 		return nil
 	}
 	if err := d.readSnapshot(ctx); err != nil {
 		return err
 	}
 	o.catalogsRead = true
-	version := d.catalogs.Version()
-	now := fingerprints{fingerprint: version, agentFingerprint: version, catalogVersion: o.catalogVersion, writes: writes,
-		at: time.Now()}
-	switch {
-	case version == before.fingerprint:
-		now.agentFingerprint, now.concerned = before.agentFingerprint, before.concerned
-	case before.fingerprint != "" && (!o.tracksDDL || now.catalogVersion == before.catalogVersion):
-		// The database has told of nothing that concerns agents. It has not told of what its event triggers do not see.
-		var err error
-		if _, now.concerned, err = pgcatalog.Fingerprints(ctx, d.conn); err != nil {
-			return fmt.Errorf("catalog: %w", err)
-		}
-		if now.concerned == before.concerned {
-			now.agentFingerprint = before.agentFingerprint
-		}
+	now := fingerprints{fingerprint: d.catalogs.Version(), agentChanges: before.agentChanges, server: o.server,
+		readerChanges: d.reader.Changes(), catalogVersion: o.catalogVersion, writes: writes, at: time.Now()}
+	concern, err := d.concernAgents(ctx, o.tracksDDL, before, &now)
+	if err != nil {
+		return err
+	}
+	if concern {
+		now.agentChanges++
 	}
 	d.lastFingerprints = now
-	o.fingerprint, o.agentFingerprint = now.fingerprint, now.agentFingerprint
+	o.fingerprint, o.agentChanges = now.fingerprint, now.agentChanges
 	return nil
+}
+
+// concernAgents reports whether what has changed in the catalogs since the fingerprints before concerns agents. A
+// snapshot does not tell all of that: neither which columns wait for pgconsent migrate, nor what Check examines.
+func (d *database) concernAgents(ctx context.Context, tracksDDL bool, before fingerprints,
+	now *fingerprints) (bool, error) {
+	sameServer, sameSnapshot := now.server == before.server, now.fingerprint == before.fingerprint
+	counted := tracksDDL && now.catalogVersion != before.catalogVersion
+	unwritten := now.readerChanges == before.readerChanges
+	if before.readerChanges == unknownChanges {
+		unwritten = tracksDDL && !counted
+	}
+	now.concerned = ""
+	switch {
+	case sameServer && sameSnapshot && unwritten:
+		now.concerned = before.concerned
+		return false, nil
+	case tracksDDL && (!sameServer || !sameSnapshot && counted):
+		return true, nil
+	}
+	// What the database has counted may concern nobody. It does not count what its event triggers do not see.
+	var err error
+	if _, now.concerned, err = pgcatalog.Fingerprints(ctx, d.conn); err != nil {
+		return false, fmt.Errorf("catalog: %w", err)
+	}
+	return !sameServer || now.concerned != before.concerned, nil
 }
 
 // readSnapshot reads the catalogs. PostgreSQL locks the tables of a view whose definition it prints: it waits for them

@@ -47,7 +47,7 @@ func TestWhatIsLookedAtAgain(t *testing.T) {
 	defer d.mu.Unlock()
 	seen := d.lastProbe
 	for what, change := range map[string]func(){
-		"the catalogs":      func() { d.lastProbe.agentFingerprint += "x" },
+		"the catalogs":      func() { d.lastProbe.agentChanges-- },
 		"what is installed": func() { d.lastProbe.installedPolicy.Hash += "x" },
 	} {
 		change()

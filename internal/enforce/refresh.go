@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/seal"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/migrations"
@@ -67,39 +68,45 @@ type documents struct {
 
 // looks are the results of earlier probes of a database, and when each part was read last.
 type looks struct {
-	reader            *pgcatalog.Reader
-	catalogs          *catalog.Snapshot // the catalogs as they were read last
-	lastProbe         probeResult       // the probe from which the state was made
-	storedFingerprint string            // the fingerprint of the catalogs that the database has stored, if it is known
-	checkedAt         time.Time         // when Check last agreed
-	catalogsReadAt    time.Time         // when the catalogs were read
-	lastFingerprints  fingerprints      // the last known fingerprints of the catalogs
-	prunedAt          time.Time         // when old changes were removed
-	sizes             tableSizes        // the sizes of tables that were read last
-	sizesReadAt       time.Time         // when the sizes of tables were read
+	reader           *pgcatalog.Reader
+	catalogs         *catalog.Snapshot // the catalogs as they were read last
+	lastProbe        probeResult       // the probe from which the state was made
+	storedVersions   verdict.Versions  // the versions of the state whose catalogs the database has stored, if known
+	checkedAt        time.Time         // when Check last agreed
+	catalogsReadAt   time.Time         // when the catalogs were read
+	lastFingerprints fingerprints      // the last known fingerprints of the catalogs
+	prunedAt         time.Time         // when old changes were removed
+	sizes            tableSizes        // the sizes of tables that were read last
+	sizesReadAt      time.Time         // when the sizes of tables were read
 }
 
 // probeResult is what one probe of a database finds.
 type probeResult struct {
-	fingerprint      string // the version of the snapshot of the catalogs
-	agentFingerprint string // that version when something that concerns agents changed last
-	catalogsRead     bool   // the catalogs were read by this look
-	installedPolicy  migrations.Installed
-	keys             *seal.Keyring
-	catalogVersion   int64 // the version of the catalogs before the other values were read
-	tracksDDL        bool  // event triggers of the database report DDL
-	clockOffset      time.Duration
-	server           string // when the server was started, which identifies it
+	fingerprint     string // the version of the snapshot of the catalogs
+	agentChanges    int64  // how many changes of the catalogs that concern agents were found so far
+	catalogsRead    bool   // the catalogs were read by this look
+	installedPolicy migrations.Installed
+	keys            *seal.Keyring
+	catalogVersion  int64 // the version of the catalogs before the other values were read
+	tracksDDL       bool  // event triggers of the database report DDL
+	clockOffset     time.Duration
+	server          string // when the server was started, which identifies it
 }
 
 // fingerprints are the fingerprints of the catalogs at one moment.
 type fingerprints struct {
-	fingerprint, agentFingerprint string
-	concerned                     string // the database's hash of what concerns agents; "": not asked for
-	catalogVersion                int64  // the version of the catalogs before they were read
-	writes                        int64  // the number of writes to the catalogs, read before the catalogs
-	at                            time.Time
+	fingerprint    string
+	agentChanges   int64
+	server         string // when the server was started
+	concerned      string // the database's hash of what concerns agents; "": not asked for
+	readerChanges  int64  // the changes that the reader had counted, or unknownChanges
+	catalogVersion int64  // the version of the catalogs before they were read
+	writes         int64  // the number of writes to the catalogs, read before the catalogs
+	at             time.Time
 }
+
+// unknownChanges are the changes that the reader had counted on an earlier connection.
+const unknownChanges = -1
 
 // areKept reports whether the fingerprints still count as those of the current catalogs.
 func (f fingerprints) areKept(catalogVersion, writes int64) bool {
@@ -325,7 +332,8 @@ func (d *database) probe(ctx context.Context) (probeResult, error) {
 			return o, fmt.Errorf("control connection: %w", err)
 		}
 		// The connection may be to another server: everything is checked again.
-		d.conn, d.checkedAt, d.lastFingerprints, d.announcedName = conn, time.Time{}, fingerprints{}, ""
+		d.conn, d.checkedAt, d.announcedName = conn, time.Time{}, ""
+		d.lastFingerprints.at, d.lastFingerprints.readerChanges = time.Time{}, unknownChanges
 		d.reader.Forget()
 	}
 	d.probing.Store(true)
@@ -377,7 +385,7 @@ func (d *database) updateState(ctx context.Context, o probeResult) error {
 	if d.mustReadCatalogs(o) {
 		v := d.view.Load()
 		othersChanged := d.state != nil && v != nil && v.refusal == nil &&
-			o.agentFingerprint == d.lastProbe.agentFingerprint &&
+			o.agentChanges == d.lastProbe.agentChanges &&
 			o.installedPolicy == d.lastProbe.installedPolicy
 		if err := d.rebuildState(ctx, o); !othersChanged || !errors.Is(err, errMoving) {
 			return err
@@ -483,7 +491,7 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 	}
 	d.install(made, doc, o)
 	if rest == nil && settled {
-		d.storeCatalogs(ctx, made, o)
+		d.storeCatalogs(ctx, made)
 	}
 	return nil
 }
@@ -495,7 +503,7 @@ const rereadInterval = checkInterval
 // which a waiting policy, or refused agents, may wait. The caller holds mu.
 func (d *database) mustReadCatalogs(o probeResult) bool {
 	switch {
-	case d.state == nil || o.agentFingerprint != d.lastProbe.agentFingerprint || o.installedPolicy != d.lastProbe.installedPolicy:
+	case d.state == nil || o.agentChanges != d.lastProbe.agentChanges || o.installedPolicy != d.lastProbe.installedPolicy:
 		return true
 	case o.fingerprint == d.lastProbe.fingerprint:
 		return false

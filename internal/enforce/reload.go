@@ -118,7 +118,7 @@ func (d *database) verify(s *state) error {
 	if err != nil {
 		return err
 	}
-	if seen.agentFingerprint != d.lastProbe.agentFingerprint || seen.installedPolicy != d.lastProbe.installedPolicy {
+	if seen.agentChanges != d.lastProbe.agentChanges || seen.installedPolicy != d.lastProbe.installedPolicy {
 		return errors.New("the database is changing: reload the policy again in a few seconds")
 	}
 	return d.check(ctx, s)

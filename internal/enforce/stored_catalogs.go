@@ -13,30 +13,29 @@ import (
 // storeCatalogs stores in the database the catalogs that the installed policy was compiled for. A proxy that starts
 // after the schema has changed compares with them to find which tables changed. A running proxy does not need them, so
 // an error is only logged. The caller holds mu.
-func (d *database) storeCatalogs(ctx context.Context, s *state, o probeResult) {
-	if !s.suspension.none() || d.storedFingerprint == o.agentFingerprint {
+func (d *database) storeCatalogs(ctx context.Context, s *state) {
+	if !s.suspension.none() || d.storedVersions == s.versions {
 		return
 	}
-	if err := d.insertCatalogs(ctx, s, o); err != nil {
+	if err := d.insertCatalogs(ctx, s); err != nil {
 		d.e.cfg.Log.Warn("the catalogs are not remembered: a proxy that starts after the next change of them may refuse "+
 			"all agents until pgconsent migrate", "database", d.cfg.Name, "error", err)
 	}
-	d.storedFingerprint = o.agentFingerprint
+	d.storedVersions = s.versions
 }
 
-func (d *database) insertCatalogs(ctx context.Context, s *state, o probeResult) error {
+func (d *database) insertCatalogs(ctx context.Context, s *state) error {
 	var there bool
 	if err := d.conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pgconsent.installed_catalog AS c "+
 		"WHERE c.hash OPERATOR(pg_catalog.=) $1 AND c.concerned OPERATOR(pg_catalog.=) $2)", s.plan.Hash(),
-		o.agentFingerprint).
-		Scan(&there); err != nil || there {
+		s.versions.Catalog).Scan(&there); err != nil || there {
 		return err
 	}
 	data, err := s.snapshot.Encode()
 	if err != nil {
 		return err
 	}
-	_, err = d.conn.Exec(ctx, "SELECT pgconsent.remember_catalog($1, $2, $3)", s.plan.Hash(), o.agentFingerprint, data)
+	_, err = d.conn.Exec(ctx, "SELECT pgconsent.remember_catalog($1, $2, $3)", s.plan.Hash(), s.versions.Catalog, data)
 	return err
 }
 

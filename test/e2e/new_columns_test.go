@@ -120,13 +120,16 @@ func TestANewColumnIsNoOutage(t *testing.T) {
 			}
 			same(proxy, tier.Count(2, 2, 1))
 			agents := []harness.Agent{{Name: "agent", Database: "app", Attributes: map[string]string{"user": "me"}}}
-			same(harness.Serve(t, mode, []harness.Database{grows}, agents), tier.Count(5, 3, 1))
+			another := harness.Serve(t, mode, []harness.Database{grows}, agents)
+			same(another, tier.Count(5, 3, 1))
 			harness.Migrate(t, grows, mode)
-			for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-				if a := persist(t, proxy, "SELECT note FROM people WHERE id = 1"); strings.Contains(a.String(), "NEWCOLUMN") {
-					break
-				} else if time.Since(began) > tier.Patience {
-					t.Fatalf("after migrate: %s", a)
+			for _, p := range []*harness.Proxy{proxy, another} {
+				for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+					if a := persist(t, p, "SELECT note FROM people WHERE id = 1"); strings.Contains(a.String(), "NEWCOLUMN") {
+						break
+					} else if time.Since(began) > tier.Patience {
+						t.Fatalf("after migrate: %s", a)
+					}
 				}
 			}
 		})

@@ -25,6 +25,7 @@ type Reader struct {
 	wholeAt  time.Time // when everything was read
 
 	wholeReads int
+	changes    int64
 }
 
 // NewReader returns a Reader of snapshots whose names are resolved along searchPath.
@@ -45,6 +46,11 @@ var settings = append(slices.Clone(catalog.ReadingSettings), "SET LOCAL plan_cac
 
 // Forget makes the next Read read everything.
 func (r *Reader) Forget() { r.last, r.facts, r.versions = nil, nil, nil }
+
+// Changes returns how often Read has found that rows of the catalogs were written, of temporary tables aside. It grows
+// as well for rows that no snapshot tells of, such as rights and the definitions of pgconsent's own views and policies,
+// and when everything is read, since what was written before is not known then.
+func (r *Reader) Changes() int64 { return r.changes }
 
 // ColumnNumbers are the numbers of the columns of a relation as it was read last, by their names.
 func (r *Reader) ColumnNumbers(relation uint32) map[string]int16 {
@@ -126,8 +132,12 @@ func (r *Reader) read(ctx context.Context, conn *pgx.Conn) error {
 	if r.last != nil && last.Version() == r.last.Version() {
 		last = r.last
 	}
+	written := found == nil || found.concern(r.facts) || found.concern(next)
 	if err := tx.Commit(ctx); err != nil {
 		return err
+	}
+	if written {
+		r.changes++
 	}
 	if found != nil {
 		r.versions.apply(found)

@@ -73,6 +73,37 @@ func TestChangesAreReadAsEverythingIs(t *testing.T) {
 	}
 }
 
+// Changes counts what was written, whether a snapshot tells of it or not, and no temporary tables.
+func TestWrittenRowsAreCounted(t *testing.T) {
+	t.Parallel()
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	exec(t, conn, "CREATE TABLE t (id int); CREATE POLICY pgconsent_select ON t USING (true)")
+	r := pgcatalog.NewReader([]string{"public"})
+	version := ""
+	for _, c := range []struct {
+		sql          string
+		counts, same bool
+	}{
+		{"SELECT", true, false}, {"SELECT", false, true}, {"ALTER TABLE t ADD a text", true, false},
+		{"ALTER POLICY pgconsent_select ON t USING (false)", true, true}, {"GRANT SELECT ON t TO PUBLIC", true, true},
+		{"GRANT INSERT (a) ON t TO PUBLIC", true, true}, {"UPDATE pg_policy SET polpermissive = polpermissive", true, true},
+		{"CREATE TEMPORARY TABLE u (id int, a text)", false, true}, {"ALTER TABLE u ADD b int DEFAULT 1", false, true},
+		{"DROP TABLE u", false, true}, {"INSERT INTO t VALUES (1)", false, true}, {"ANALYZE t", false, true},
+		{"DROP TABLE t", true, false},
+	} {
+		exec(t, conn, c.sql)
+		before := r.Changes()
+		snap, err := r.Read(t.Context(), conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if counts, same := r.Changes() > before, snap.Version() == version; counts != c.counts || same != c.same {
+			t.Errorf("%s: counted: %t, the same snapshot: %t", c.sql, counts, same)
+		}
+		version = snap.Version()
+	}
+}
+
 // ddl are statements that random histories are made of: %[1]s and %[2]s are names of relations, %[3]d a number.
 var ddl = strings.Split(`CREATE TABLE %[1]s (id serial PRIMARY KEY, a text DEFAULT 'x', b int CHECK (b > %[3]d), c text CHECK (c IN ('a', 'b')))
 CREATE TABLE %[1]s (id int GENERATED ALWAYS AS IDENTITY, a text UNIQUE, b int GENERATED ALWAYS AS (1) STORED, c varchar(9))

@@ -117,6 +117,16 @@ type changes struct {
 // none tells whether nothing has changed.
 func (c *changes) none() bool { return !c.whole && len(c.relations) == 0 }
 
+// concern tells whether one of these relations was written. Facts leave out temporary tables.
+func (c *changes) concern(of *facts) bool {
+	for oid := range c.relations {
+		if of.relations[oid] != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // maxAge is how many transactions after the last reading the comparison of xmin is relied upon: ages are circular.
 const maxAge = 1 << 30
 
