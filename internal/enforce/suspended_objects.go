@@ -1,0 +1,82 @@
+package enforce
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// SuspendedObject is a table, a view or a function whose statements are refused, or a whole database, for operators.
+type SuspendedObject struct {
+	Database string
+	Kind     string // relation, function or database
+	Name     string // as schema.name; "" for a database
+	Cause    string
+	Remedy   string
+}
+
+// The remedies of what is suspended.
+const (
+	remedyChanged = "Run pgconsent migrate, or undo the change."
+	remedyUnsafe  = "Run pgconsent doctor, which says what differs; pgconsent migrate puts it right."
+)
+
+// SuspendedObjects returns what is suspended in each database, with cause and remedy, ordered by database and name.
+func (e *Enforcer) SuspendedObjects() []SuspendedObject {
+	var out []SuspendedObject
+	for _, name := range slices.Sorted(maps.Keys(e.databases)) {
+		v, refused := e.databases[name].current()
+		if refused != nil {
+			out = append(out, SuspendedObject{Database: name, Kind: "database", Cause: refused.Message, Remedy: refused.Hint})
+			continue
+		}
+		out = append(out, v.state.suspension.objects(name)...)
+	}
+	return out
+}
+
+// objects returns what is suspended, ordered by name: relations first, then functions.
+func (u suspension) objects(database string) []SuspendedObject {
+	if u.none() {
+		return nil
+	}
+	remedy := remedyChanged
+	if len(u.unsafe) > 0 {
+		remedy = remedyUnsafe
+	}
+	causes := sortedNames(slices.Concat(u.alteredRelations, u.unsafe))
+	var relations, functions []SuspendedObject
+	for name := range u.relations {
+		o := SuspendedObject{Database: database, Kind: "relation", Name: name.String()}
+		switch {
+		case slices.Contains(u.alteredRelations, name):
+			o.Cause, o.Remedy = "its definition has changed since pgconsent migrate", remedyChanged
+		case slices.Contains(u.unsafe, name):
+			o.Cause = "its row security, policies or rights are not as pgconsent migrate left them"
+			o.Remedy = remedyUnsafe
+		default:
+			o.Cause, o.Remedy = "it may depend on "+causes, remedy
+		}
+		relations = append(relations, o)
+	}
+	for name := range u.writes {
+		relations = append(relations, SuspendedObject{Database: database, Kind: "relation", Name: name.String(),
+			Cause: "it takes no writes: a foreign key connects it with " + causes, Remedy: remedy})
+	}
+	for _, name := range u.replacedFunctions {
+		functions = append(functions, SuspendedObject{Database: database, Kind: "function", Name: name.String(),
+			Cause: "its definition has changed since pgconsent migrate", Remedy: remedyChanged})
+	}
+	for name := range u.functions {
+		if !slices.ContainsFunc(u.replacedFunctions, func(f catalog.Name) bool { return f.String() == name }) {
+			functions = append(functions, SuspendedObject{Database: database, Kind: "function", Name: name,
+				Cause: "it may read " + causes, Remedy: remedy})
+		}
+	}
+	byName := func(a, b SuspendedObject) int { return strings.Compare(a.Name, b.Name) }
+	slices.SortFunc(relations, byName)
+	slices.SortFunc(functions, byName)
+	return append(relations, functions...)
+}
