@@ -12,6 +12,7 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pgconsent/pgconsent/internal/run/metrics"
@@ -30,6 +31,9 @@ type conn struct {
 	cancel context.CancelFunc
 
 	loggingIn bool // guarded by the server's lock
+
+	login  atomic.Pointer[login] // who the client is, once it is logged in
+	paused atomic.Bool           // an agent's statement waits until its database is no longer paused
 
 	token TokenGrant // what the token of the agent gives, if the agent logged in with one
 	// caller for whom the connection was dialed within the process; nil: the client came over a socket
@@ -104,6 +108,8 @@ func (c *conn) run() error {
 		return c.serveOwner(st, route.Upstream)
 	case Agent:
 		return c.serveAgent(st, route)
+	case Operator:
+		return c.serveOperator(st, route)
 	default:
 		return c.refuse(st, route)
 	}
@@ -191,6 +197,15 @@ func (c *conn) setDeadline(t time.Time) {
 	defer c.mu.Unlock()
 	if !c.ended {
 		_ = c.client.SetDeadline(t)
+	}
+}
+
+// setReadDeadline sets a deadline for reads from the client, unless the connection has ended: end sets its own.
+func (c *conn) setReadDeadline(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended {
+		_ = c.client.SetReadDeadline(t)
 	}
 }
 

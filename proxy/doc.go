@@ -17,6 +17,7 @@
 //
 //	admit    TLS, GSS and startup negotiation; cancel requests       admit.go startup.go tls.go cancel.go
 //	owner    dial, replay the startup message, relay bytes           owner.go
+//	operator SCRAM, then the handler of the route                    operator.go
 //	agent    SCRAM, settings, dial, seal, greet                      login.go scram.go settings.go upstream.go seal.go
 //	         client → server: messages into batches                  requests.go input.go message.go batch.go
 //	         each kind of message                                    query.go parse.go bind.go describe.go execute.go …
@@ -28,5 +29,7 @@
 //	         rows of COPY FROM STDIN                                 copyin.go
 //	         results that a limit ends                               limit.go steps.go
 //	         snapshots that are held                                 snapshot.go snapshot_check.go foreign.go
+//	         messages that wait while the database is paused         pause.go
+//	shown    sessions, for operators                                 sessions.go
 //	end      drain, revocation, loss of either side                  session.go drain.go
 package proxy

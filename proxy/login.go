@@ -84,7 +84,7 @@ func (c *conn) serveAgent(st *startup, route Route) error {
 	}
 	defer s.finish()
 	defer s.recoverPanic()
-	c.conclude(s.converse(server)) // conclude runs before finish, which reports the reason for the end of the session
+	c.conclude(s.converse(server, st)) // conclude runs before finish, which reports the reason for the end of the session
 	return nil
 }
 
@@ -123,12 +123,13 @@ func (c *conn) openSession(st *startup, route Route, server *pgconn.HijackedConn
 		return nil, sqlstate.From(err)
 	}
 	s = newSession(c, decider, server, route.Upstream)
+	s.whilePaused = route.Paused
 	s.ledger.claims.begin(settings)
 	return s, nil
 }
 
 // converse seals the session, greets the client and serves it.
-func (s *session) converse(server *pgconn.HijackedConn) error {
+func (s *session) converse(server *pgconn.HijackedConn, st *startup) error {
 	key := s.server.cancels.add(s)
 	defer s.server.cancels.remove(key)
 	s.shownPID = key.pid
@@ -139,7 +140,7 @@ func (s *session) converse(server *pgconn.HijackedConn) error {
 		return err
 	}
 	s.setDeadline(time.Time{})
-	s.server.loggedIn(s.conn)
+	s.loggedIn(Agent, st)
 	if s.server.isDraining() {
 		s.drain()
 	}

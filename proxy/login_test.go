@@ -100,11 +100,12 @@ func TestWrongPassword(t *testing.T) {
 func TestWhoIsNotServed(t *testing.T) {
 	right := verifier()
 	for name, edit := range map[string]func(*Route){
-		"refused":                      func(r *Route) { r.Kind = Refused },
-		"no kind":                      func(r *Route) { r.Kind = Agent + 1 },
-		"an agent without credential":  func(r *Route) { r.Credential = nil },
-		"refused, without credential":  func(r *Route) { r.Kind, r.Credential = Refused, nil },
-		"an agent that nobody decides": func(r *Route) { r.Open = nil },
+		"refused":                        func(r *Route) { r.Kind = Refused },
+		"no kind":                        func(r *Route) { r.Kind = Operator + 1 },
+		"an operator that nobody serves": func(r *Route) { r.Kind = Operator },
+		"an agent without credential":    func(r *Route) { r.Credential = nil },
+		"refused, without credential":    func(r *Route) { r.Kind, r.Credential = Refused, nil },
+		"an agent that nobody decides":   func(r *Route) { r.Open = nil },
 	} {
 		p := start(t, func(p *proxied, _ *Config) {
 			p.edit = func(r *Route) {

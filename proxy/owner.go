@@ -30,7 +30,7 @@ func (c *conn) serveOwner(st *startup, u Upstream) error {
 	c.mu.Unlock()
 	// The server's own authentication_timeout applies to the login.
 	c.setDeadline(time.Time{})
-	c.server.loggedIn(c)
+	c.loggedIn(Owner, st)
 
 	back := make(chan error, 1)
 	go func() {

@@ -54,6 +54,9 @@ func (r *requests) run() error {
 	var open openMessages
 	r.retry.take()
 	for {
+		if err := r.waitWhilePaused(in, open.any); err != nil {
+			return err
+		}
 		if over, err := r.stageInput(in, &open); over || err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"crypto/tls"
+	"net"
 	"time"
 
 	"github.com/xdg-go/scram"
@@ -11,20 +12,21 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Router decides whether a client is an owner or an agent, by the user and database of its startup message.
+// Router decides whether a client is an owner, an agent or an operator, by the user and database of its startup message.
 type Router interface {
 	// Route never fails: an unknown client gets a route of kind Refused. It is called by many goroutines.
 	Route(user, database string) Route
 }
 
-// RouteKind says whether a client is an owner, an agent, or neither.
+// RouteKind says whether a client is an owner, an agent, an operator, or none of them.
 type RouteKind int
 
 // The kinds of clients. The zero value refuses.
 const (
-	Refused RouteKind = iota // the client is neither owner nor agent: its login fails as a wrong password does
-	Owner                    // the client's bytes are relayed without being parsed
-	Agent                    // each statement of the client is decided
+	Refused  RouteKind = iota // the client is none of the others: its login fails as a wrong password does
+	Owner                     // the client's bytes are relayed without being parsed
+	Agent                     // each statement of the client is decided
+	Operator                  // the client is served by Route.Serve, and reaches no server
 )
 
 // Route says how to treat a client.
@@ -32,7 +34,7 @@ type Route struct {
 	Kind     RouteKind
 	Upstream Upstream // server of the database, for Owner and Agent
 
-	// Credential is the verifier of an agent's password. For Refused it is one that no password matches; it must be the
+	// Credential is the verifier of the password of an agent or an operator. For Refused it is one that no password matches; it must be the
 	// same for the same user each time.
 	Credential *scram.StoredCredentials
 
@@ -49,6 +51,21 @@ type Route struct {
 
 	// Open starts an agent's session for enforcement, after authentication and with the upstream connection made.
 	Open func(ctx context.Context, info SessionInfo) (verdict.Decider, error)
+
+	// Paused returns a channel that is closed when the agents of the database may go on, and nil while they may. It is
+	// called before each of an agent's messages outside a transaction; nil: agents always may.
+	Paused func() <-chan struct{}
+
+	// Serve serves an operator after authentication, from AuthenticationOk on. It returns when the client has left, or
+	// with an error that the client is told; reads fail once the connection is to end.
+	Serve func(ctx context.Context, client net.Conn, info OperatorInfo) error
+}
+
+// OperatorInfo is what [Route].Serve learns of an operator's session.
+type OperatorInfo struct {
+	ID         string // random id, as [Server.Sessions] has it
+	User       string
+	RemoteAddr string
 }
 
 // TokenGrant is what a verified token gives a session.

@@ -29,6 +29,8 @@ type session struct {
 	outgoing sync.WaitGroup
 	retry    retryState
 	requests *requests
+	// returns a channel that is closed when the session may go on, and nil while it may; nil: it always may
+	whilePaused func() <-chan struct{}
 	// The server takes the messages behind an Execute in a pipeline for a transaction block: it is PostgreSQL 18 or newer.
 	implicitBlocks bool
 }

@@ -19,6 +19,8 @@ var (
 		"1 while statements may take the signed path; 0 while they may not, and all of them read under row security."}
 	suspendedTables = metricFamily{"pgconsent_suspended_tables", "gauge", []string{"database"},
 		"Tables and views that are not served: they, or what they depend on, are not as they were when the policy was installed."}
+	pausedDatabase = metricFamily{"pgconsent_paused", "gauge", []string{"database"},
+		"1 while new statements of agents wait, because an operator has paused the database."}
 	policyPending = metricFamily{"pgconsent_policy_pending", "gauge", []string{"database"},
 		"1 when a changed policy waits for pgconsent migrate."}
 	refreshTotal = metricFamily{"pgconsent_refresh_total", "counter", []string{"database", "result"},
@@ -27,8 +29,8 @@ var (
 
 // databaseMetrics tell the state of each database.
 type databaseMetrics struct {
-	up, serving, policyInfo, observedTables, pending, suspendedTables, signedPaths *prometheus.GaugeVec
-	refreshes                                                                      *prometheus.CounterVec
+	up, serving, policyInfo, observedTables, pending, suspendedTables, signedPaths, paused *prometheus.GaugeVec
+	refreshes                                                                              *prometheus.CounterVec
 
 	mu       sync.Mutex
 	versions map[string][2]string // for each database, the versions of policy and catalog in its pgconsent_policy_info
@@ -38,9 +40,9 @@ func (m *databaseMetrics) register(reg prometheus.Registerer) {
 	m.up, m.serving, m.policyInfo = newGaugeVec(upstreamUp), newGaugeVec(serving), newGaugeVec(policyInfo)
 	m.observedTables, m.pending = newGaugeVec(observedTables), newGaugeVec(policyPending)
 	m.suspendedTables, m.signedPaths = newGaugeVec(suspendedTables), newGaugeVec(signedPath)
-	m.refreshes = newCounterVec(refreshTotal)
+	m.paused, m.refreshes = newGaugeVec(pausedDatabase), newCounterVec(refreshTotal)
 	m.versions = map[string][2]string{}
-	reg.MustRegister(m.up, m.serving, m.policyInfo, m.observedTables, m.pending, m.suspendedTables, m.signedPaths, m.refreshes)
+	reg.MustRegister(m.up, m.serving, m.policyInfo, m.observedTables, m.pending, m.suspendedTables, m.signedPaths, m.paused, m.refreshes)
 }
 
 // UpstreamUp publishes whether the control connection to a configured database is alive.
@@ -89,6 +91,13 @@ func (m *Metrics) SetSuspended(database string, tables int) {
 func (m *Metrics) SetSignedPath(database string, open bool) {
 	if m != nil {
 		m.databases.signedPaths.WithLabelValues(database).Set(boolean(open))
+	}
+}
+
+// SetPaused publishes whether new statements of agents on a configured database wait.
+func (m *Metrics) SetPaused(database string, yes bool) {
+	if m != nil {
+		m.databases.paused.WithLabelValues(database).Set(boolean(yes))
 	}
 }
 

@@ -18,9 +18,10 @@ type SessionKind string
 
 // The kinds of sessions.
 const (
-	Agent   SessionKind = "agent"   // an agent, whose statements are decided and recorded
-	Owner   SessionKind = "owner"   // an owner, whose connection is relayed without parsing
-	Refused SessionKind = "refused" // a client that is neither, or has a wrong credential
+	Agent    SessionKind = "agent"    // an agent, whose statements are decided and recorded
+	Owner    SessionKind = "owner"    // an owner, whose connection is relayed without parsing
+	Operator SessionKind = "operator" // an operator at the admin console
+	Refused  SessionKind = "refused"  // a client that is none of these, or has a wrong credential
 )
 
 // The values of the label verdict.
@@ -50,7 +51,7 @@ type metricFamily struct {
 var families = []metricFamily{
 	sessionsOpen, sessionsTotal, statementsTotal, cacheHits, cacheMisses, cacheBytes, cacheEntries, decideSeconds,
 	addedSeconds, rowsTotal, bytesTotal, upstreamUp, serving, sealRenewals, auditQueue, auditLag, auditFailures, auditAnchor,
-	policyInfo, observedTables, policyPending, suspendedTables, signedPath, refreshTotal, revocationsTotal, limitedExecutions,
+	policyInfo, observedTables, policyPending, suspendedTables, signedPath, pausedDatabase, refreshTotal, revocationsTotal, limitedExecutions,
 	consentActive, consentStreams, consentSuccess, consentAge, consentExpiry,
 	sweepsTotal, sweptRows, sweptAt, sweepLag, outboxQueue, outboxAge, outboxTotal,
 	reminderInteractions, remindersSent, reminderRate, activeInteractionSessions, remindersByTime,
@@ -118,7 +119,7 @@ func result(ok bool) string {
 
 func kindLabel(k SessionKind) string {
 	switch k {
-	case Agent, Owner:
+	case Agent, Owner, Operator:
 		return string(k)
 	default:
 		return string(Refused)

@@ -24,7 +24,7 @@ var (
 		"Executions that a limit of the policy refused or ended: a rate per minute, or the size of one result; " +
 			"and transactions that lasted too long."}
 	revocationsTotal = metricFamily{"pgconsent_revocations_total", "counter", nil,
-		"Sessions ended by pgconsent because an agent was disabled or changed, or a database became unsafe."}
+		"Sessions ended by pgconsent because an agent was disabled or changed, a database became unsafe, or an operator killed it."}
 )
 
 // sessionMetrics count sessions of clients and their statements.
@@ -44,7 +44,7 @@ func (m *sessionMetrics) register(reg prometheus.Registerer) {
 	}
 	reg.MustRegister(m.open, m.total, m.statements, m.seals, m.limitedExecutions, m.rows, m.bytes, m.revocations, m.addedSeconds)
 	// a series that exists from the start reads as 0, not as absent
-	for _, k := range []SessionKind{Agent, Owner, Refused} {
+	for _, k := range []SessionKind{Agent, Owner, Operator, Refused} {
 		m.open.WithLabelValues(string(k))
 		m.total.WithLabelValues(string(k))
 	}

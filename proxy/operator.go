@@ -1,0 +1,30 @@
+package proxy
+
+import (
+	"errors"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/run/metrics"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// serveOperator logs an operator in as an agent is, by a password over TLS or on this machine, and hands the connection
+// to the route's handler.
+func (c *conn) serveOperator(st *startup, route Route) error {
+	if err := c.identify(st, route); err != nil {
+		c.server.metrics.SessionOpened(metrics.Refused)
+		c.server.metrics.SessionClosed(metrics.Refused)
+		return err
+	}
+	c.server.metrics.SessionOpened(metrics.Operator)
+	defer c.server.metrics.SessionClosed(metrics.Operator)
+	if route.Serve == nil {
+		return sqlstate.From(errors.New("the route serves no operator"))
+	}
+	c.setDeadline(time.Time{})
+	c.loggedIn(Operator, st)
+	if c.server.isDraining() {
+		return shutdownError()
+	}
+	return route.Serve(c.ctx, c.client, OperatorInfo{ID: c.id, User: st.user, RemoteAddr: c.remote()})
+}

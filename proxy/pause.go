@@ -1,0 +1,71 @@
+package proxy
+
+import (
+	"errors"
+	"os"
+	"time"
+)
+
+// While a database is paused, what its agents send outside a transaction waits here, before it is decided and before
+// anything of it reaches the server. A transaction that is open goes on, and so does a group of extended messages that
+// has begun: ended in its middle, it would hold its locks for as long as the pause lasts.
+
+// waitWhilePaused returns when the messages that have arrived may be handled, or with an error if the session is over.
+// A client that leaves meanwhile is noticed: what it has sent is not run.
+func (r *requests) waitWhilePaused(in *input, begun bool) error {
+	if r.whilePaused == nil || begun || in.r == in.w {
+		return nil
+	}
+	resumed := r.whilePaused()
+	if resumed == nil || !r.ledger.waitOutsideTx() {
+		return nil
+	}
+	r.paused.Store(true)
+	defer r.paused.Store(false)
+	defer r.interruptReads(resumed)()
+	for {
+		if len(in.bytes()) > in.w-in.r {
+			if err := in.fill(); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+				return err
+			}
+		} else { // The client has sent as much as is read in advance.
+			select {
+			case <-resumed:
+			case <-r.ctx.Done():
+			}
+		}
+		switch {
+		case r.ctx.Err() != nil:
+			return errGone
+		case isClosed(resumed):
+			return nil
+		}
+	}
+}
+
+// interruptReads makes reads from the client fail once resumed is closed, until the returned function is called.
+func (c *conn) interruptReads(resumed <-chan struct{}) (stop func()) {
+	over, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-resumed:
+			c.setReadDeadline(time.Unix(1, 0))
+		case <-over:
+		}
+	}()
+	return func() {
+		close(over)
+		<-done
+		c.setReadDeadline(time.Time{})
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

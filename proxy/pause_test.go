@@ -1,0 +1,233 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// gate is what a test pauses agents by.
+type gate struct {
+	mu   sync.Mutex
+	over chan struct{}
+}
+
+func (g *gate) paused() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.over
+}
+
+func (g *gate) pause() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.over = make(chan struct{})
+}
+
+func (g *gate) resume() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	close(g.over)
+	g.over = nil
+}
+
+func (g *gate) option(p *proxied, _ *Config) {
+	p.edit = func(r *Route) { r.Paused = g.paused }
+}
+
+// states are the states of the sessions, the oldest session first.
+func (p *proxied) states() (out []SessionState) {
+	for _, s := range p.server.Sessions() {
+		out = append(out, s.State)
+	}
+	return out
+}
+
+func (p *proxied) inStates(t *testing.T, want ...SessionState) {
+	t.Helper()
+	eventually(t, fmt.Sprint(want), func() bool { return slices.Equal(p.states(), want) })
+}
+
+// peerOver logs in over a transport.
+func (p *proxied) peerOver(t *testing.T, tls bool) *peer {
+	t.Helper()
+	if !tls {
+		return p.raw(t)
+	}
+	conn, err := p.tlsConnect(t, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hijacked, err := conn.PgConn().Hijack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = hijacked.Conn.SetDeadline(time.Now().Add(tier.Patience))
+	t.Cleanup(func() { hijacked.Conn.Close() })
+	return &peer{hijacked.Conn, hijacked.Frontend}
+}
+
+// While agents are paused, what is sent outside a transaction waits and does nothing; open transactions go on.
+func TestPause(t *testing.T) {
+	for name, tls := range map[string]bool{"plain": false, "TLS": true} {
+		t.Run(name, func(t *testing.T) {
+			var g gate
+			p := start(t, withTLS(t, "ecdsa", "list"), g.option)
+			one, tx, extended, much, leaves := p.peerOver(t, tls), p.peerOver(t, tls), p.peerOver(t, tls), p.peerOver(t, tls), p.peerOver(t, tls)
+			tx.play(t, []round{upToReady(1, q("BEGIN"))})
+			g.pause()
+			one.send(t, q("SELECT 1 AS a"))
+			extended.send(t, pa("", "SELECT 2 AS a"), bi("", ""), ex("", 0), sy)
+			long := make([]pgx3.FrontendMessage, 200)
+			for i := range long {
+				long[i] = q("SELECT 3 AS a --" + strings.Repeat("x", 1000))
+			}
+			much.send(t, long...)
+			leaves.send(t, q("SELECT 4 AS a"))
+			p.inStates(t, Waiting, InTransaction, Waiting, Waiting, Waiting)
+
+			if got := tx.play(t, []round{upToReady(1, q("SELECT 5 AS a")), upToReady(1, q("COMMIT"))}); got[len(got)-1] != "Z I" {
+				t.Errorf("in the transaction: %q", got)
+			}
+			tx.send(t, q("SELECT 6 AS a"))
+			leaves.Close()
+			p.inStates(t, Waiting, Waiting, Waiting, Waiting)
+			for i, want := range [][]string{nil, {"BEGIN", "SELECT 5 AS a", "COMMIT"}, nil, nil, nil} {
+				if seen := p.judges[i].seen(); !slices.Equal(seen, want) {
+					t.Errorf("session %d: %q was recorded during the pause", i, seen)
+				}
+			}
+
+			g.resume()
+			for i, w := range []struct {
+				of    *peer
+				ready int
+				tag   string
+			}{{one, 1, "C SELECT 1"}, {tx, 1, "C SELECT 1"}, {extended, 1, "C SELECT 1"}, {much, len(long), "C SELECT 1"}} {
+				got := w.of.play(t, []round{{nil, 'Z', w.ready}})
+				if n := len(slices.DeleteFunc(got, func(s string) bool { return s != w.tag })); n != w.ready {
+					t.Errorf("client %d got %d answers of %d after the pause", i, n, w.ready)
+				}
+			}
+			// A session that has waited is as before.
+			for _, of := range []*peer{one, extended, much} {
+				if got := of.play(t, []round{upToReady(1, q("SELECT 7 AS a"))}); got[len(got)-1] != "Z I" {
+					t.Errorf("after the pause: %q", got)
+				}
+			}
+			if seen := p.judges[4].seen(); len(seen) != 0 {
+				t.Errorf("%q of a client that had left was run", seen)
+			}
+		})
+	}
+}
+
+// A waiting session can be ended, by an operator, by a drain and by the loss of the server.
+func TestPausedSessionsEnd(t *testing.T) {
+	var g gate
+	p := start(t, g.option)
+	killed, cut, drained := p.raw(t), p.raw(t), p.raw(t)
+	g.pause()
+	for _, of := range []*peer{killed, cut, drained} {
+		of.send(t, q("SELECT 1 AS a"))
+	}
+	p.inStates(t, Waiting, Waiting, Waiting)
+	why := sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonNone, "killed")
+	if p.server.End("nobody", why) || !p.server.End(p.server.Sessions()[0].ID, why) {
+		t.Error("a session is not found by its id")
+	}
+	if e := killed.told(); e == nil || e.Message != "killed" || e.Severity != "FATAL" {
+		t.Errorf("killed: %+v", e)
+	}
+	admin := p.db.Connect(t, "postgres")
+	if _, err := admin.Exec(t.Context(), "SELECT pg_terminate_backend($1)", p.judges[1].backend.PID); err != nil {
+		t.Fatal(err)
+	}
+	if e := cut.told(); e == nil || e.Severity != "FATAL" {
+		t.Errorf("cut: %+v", e)
+	}
+	p.inStates(t, Waiting)
+	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
+	defer cancel()
+	if err := p.server.Shutdown(ctx); err != nil {
+		t.Errorf("a session that waits keeps a drain waiting: %v", err)
+	}
+	if e := drained.told(); e == nil || e.Code != "57P01" {
+		t.Errorf("drained: %+v", e)
+	}
+	for i := range 3 {
+		if seen := p.judges[i].seen(); len(seen) != 0 {
+			t.Errorf("%q was run", seen)
+		}
+	}
+}
+
+// An operator is served by the route's handler, after a password that is right and not before; everybody is listed.
+func TestOperator(t *testing.T) {
+	var served OperatorInfo
+	p := start(t, func(p *proxied, _ *Config) {
+		p.edit = func(r *Route) {
+			if r.Kind != Refused {
+				return
+			}
+			c := stored("secret of the operator")
+			*r = Route{Kind: Operator, Credential: &c, Serve: func(_ context.Context, client net.Conn, info OperatorInfo) error {
+				served = info
+				b := pgx3.NewBackend(client, client)
+				b.Send(&pgx3.AuthenticationOk{})
+				b.Send(&pgx3.ReadyForQuery{TxStatus: 'I'})
+				if err := b.Flush(); err != nil {
+					return err
+				}
+				_, _ = b.Receive()
+				return nil
+			}}
+		}
+	})
+	agent := p.connect(t)
+	owner, err := pgx.Connect(t.Context(), p.dsn("postgres", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close(context.Background())
+	if _, err := pgx.Connect(t.Context(), p.dsn("ops", "wrong")); err == nil || !strings.Contains(err.Error(), "28P01") {
+		t.Errorf("a wrong password: %v", err)
+	}
+	ops := hijack(t, p.dsn("ops", "secret of the operator"))
+	sessions := p.server.Sessions()
+	var kinds []RouteKind
+	for _, s := range sessions {
+		kinds = append(kinds, s.Kind)
+	}
+	if !slices.Equal(kinds, []RouteKind{Agent, Owner, Operator}) || !slices.Equal(p.states(), []SessionState{Idle, Relayed, Connected}) {
+		t.Fatalf("%+v", sessions)
+	}
+	if last := sessions[2]; last.ID != served.ID || last.User != "ops" || served.User != "ops" || last.Database != p.db.Name ||
+		last.Remote != ops.LocalAddr().String() || served.RemoteAddr != last.Remote {
+		t.Errorf("%+v, the handler has %+v", last, served)
+	}
+	why := sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonNone, "killed")
+	for _, s := range sessions {
+		if !p.server.End(s.ID, why) {
+			t.Errorf("%s is not ended", s.User)
+		}
+	}
+	if e := ops.told(); e == nil || e.Message != "killed" {
+		t.Errorf("the operator: %+v", e)
+	}
+	if err := agent.Ping(t.Context()); err == nil {
+		t.Error("the agent goes on")
+	}
+	eventually(t, "no session is left", func() bool { return len(p.server.Sessions()) == 0 })
+}
