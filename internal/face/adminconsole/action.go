@@ -1,0 +1,116 @@
+package adminconsole
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// action is a command that acts on the process.
+type action struct {
+	name     string
+	argument string // as HELP shows it; "": it takes none
+	optional bool   // the argument may be left out
+	help     string
+	record   string // the operation in the record
+	// run runs the command. It returns the database that the record names, and a notice for the operator.
+	run func(c *Console, argument string) (database, notice string, err error)
+}
+
+// actions are the commands that act, in the order in which HELP lists them.
+var actions = []action{
+	{name: "RELOAD", help: "read agents, credentials, policies and the certificate again, as SIGHUP does",
+		record: "configuration.reload",
+		run:    func(c *Console, _ string) (string, string, error) { return "", "", c.Service.Reload() }},
+	{name: "PAUSE", argument: "[database]", optional: true,
+		help:   "new statements of agents wait, in one database or in all; open transactions go on",
+		record: "database.pause", run: pause},
+	{name: "RESUME", argument: "[database]", optional: true, help: "statements that wait go on", record: "database.resume",
+		run: resume},
+	{name: "KILL", argument: "session", help: "end a session, by its id in SHOW SESSIONS, and cancel its statement",
+		record: "session.kill", run: kill},
+}
+
+func pause(c *Console, name string) (string, string, error) {
+	databases, err := c.databases(name)
+	busy, unchanged := 0, 0
+	for _, d := range databases {
+		n, changed := c.Service.Pause(d)
+		busy += n
+		if !changed {
+			unchanged++
+		}
+	}
+	switch {
+	case err != nil || busy == 0 && unchanged < len(databases):
+		return name, "", err
+	case busy == 0:
+		return name, "it was paused already", nil
+	default:
+		return name, fmt.Sprintf("%d sessions have a statement or a transaction under way, which goes on: SHOW SESSIONS lists "+
+			"them, KILL ends them", busy), nil
+	}
+}
+
+func resume(c *Console, name string) (string, string, error) {
+	databases, err := c.databases(name)
+	changed := false
+	for _, d := range databases {
+		changed = c.Service.Resume(d) || changed
+	}
+	if err != nil || changed {
+		return name, "", err
+	}
+	return name, "it was not paused", nil
+}
+
+func kill(c *Console, id string) (string, string, error) {
+	database, err := c.Service.Kill(id)
+	return database, "", err
+}
+
+// databases returns the databases that a command is about: the one of this name, or all for "".
+func (c *Console) databases(name string) ([]string, error) {
+	all := c.Service.Databases()
+	if name == "" {
+		return all, nil
+	}
+	if !slices.Contains(all, name) {
+		return nil, sqlstate.New(sqlstate.InvalidCatalogName, sqlstate.ReasonNone, "database \"%s\" is not configured", name).
+			WithHint("SHOW POLICY lists the databases, by the names in databases: of the configuration.")
+	}
+	return []string{name}, nil
+}
+
+// act runs an action for an operator, logs it and records it. The notice is a WARNING if warns is set.
+func (c *Console) act(operator string, a action, argument string) (notice string, warns bool, err error) {
+	database, notice, err := a.run(c, argument)
+	record := audit.Call{Face: "admin", By: operator, Role: "operator", Database: database, Operation: a.record,
+		Written: true, Outcome: audit.Done}
+	if err != nil {
+		record.Outcome, record.Code = audit.Failed, string(told(err).Code)
+	}
+	c.Log.Info("admin console", "operator", operator, "command", a.name, "of", cmp.Or(argument, "everything"),
+		"outcome", record.Outcome)
+	if e := c.Record(record); e != nil {
+		c.Log.Error("admin console: a command cannot be recorded", "command", a.name, "error", e)
+		if err == nil {
+			return "the command took effect, but the audit could not record it: the log has it", true, nil
+		}
+	}
+	return notice, false, err
+}
+
+// told returns an error as the operator is told it. The text of any other error is for operators, too: it says what is
+// wrong in a file of theirs.
+func told(err error) *sqlstate.Error {
+	var e *sqlstate.Error
+	if errors.As(err, &e) && err.Error() == e.Error() {
+		return e
+	}
+	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonNone, "%v", err)
+}

@@ -1,0 +1,218 @@
+package adminconsole
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// command is a command of an operator. It shows a table or acts, or does nothing, as SET does.
+type command struct {
+	columns  []column // the columns of its answer; nil: it has none
+	rows     func(c *Console) ([]row, error)
+	action   *action
+	argument string // of the action
+	tag      string // what CommandComplete says; a table's has the number of rows behind it
+}
+
+// token is a word, a quoted name or text, or another character.
+type token struct {
+	text     string
+	quoted   bool
+	position int // in characters, from 1
+}
+
+// parse divides a text into its commands. A text without any has no commands. An error names the place in the text.
+func parse(text string) ([]command, *sqlstate.Error) {
+	if !utf8.ValidString(text) {
+		return nil, sqlstate.New(sqlstate.CharacterNotInRepertoire, sqlstate.ReasonNone, "the text is not UTF-8")
+	}
+	tokens, err := scan(text)
+	if err != nil {
+		return nil, err
+	}
+	var out []command
+	for len(tokens) > 0 {
+		end := 0
+		for end < len(tokens) && (tokens[end].quoted || tokens[end].text != ";") {
+			end++
+		}
+		if end > 0 {
+			c, err := parseOne(tokens[:end])
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, c)
+		}
+		tokens = tokens[min(end+1, len(tokens)):]
+	}
+	return out, nil
+}
+
+// parseOne reads one command.
+func parseOne(tokens []token) (command, *sqlstate.Error) {
+	first, rest := tokens[0], tokens[1:]
+	switch {
+	case first.is("SHOW"):
+		return parseShow(first, rest)
+	case first.is("HELP") && len(rest) == 0:
+		return command{columns: helpColumns, rows: func(*Console) ([]row, error) { return helpRows(), nil }, tag: "SHOW"}, nil
+	case first.is("SET"): // Drivers set what they need at their start; nothing of it has an effect here.
+		return command{tag: "SET"}, nil
+	}
+	for i := range actions {
+		if a := &actions[i]; first.is(a.name) {
+			return parseAction(a, first, rest)
+		}
+	}
+	return command{}, unknownCommand(first)
+}
+
+func parseShow(first token, rest []token) (command, *sqlstate.Error) {
+	if len(rest) == 1 && rest[0].is("HELP") {
+		return parseOne(rest)
+	}
+	for _, s := range shows {
+		if len(rest) == 1 && rest[0].is(s.name) {
+			return command{columns: s.columns, rows: s.rows, tag: "SHOW"}, nil
+		}
+	}
+	at := first
+	if len(rest) > 0 {
+		at = rest[0]
+	}
+	var names []string
+	for _, s := range shows {
+		names = append(names, s.name)
+	}
+	return command{}, sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone, "SHOW is followed by one of: %s",
+		strings.Join(names, ", ")).At(at.position).WithHint("HELP says what each shows.")
+}
+
+func parseAction(a *action, first token, rest []token) (command, *sqlstate.Error) {
+	c := command{action: a, tag: a.name}
+	switch {
+	case len(rest) == 0 && (a.argument == "" || a.optional):
+		return c, nil
+	case len(rest) == 1 && a.argument != "" && rest[0].text != "":
+		c.argument = rest[0].text
+		return c, nil
+	}
+	at := first
+	if len(rest) > 0 {
+		at = rest[len(rest)-1]
+	}
+	return command{}, sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone, "%s is written: %s", a.name,
+		strings.TrimSpace(a.name+" "+a.argument)).At(at.position).
+		WithHint("A name with other characters than letters, digits, and _ . - is written in double quotes.")
+}
+
+func unknownCommand(at token) *sqlstate.Error {
+	switch {
+	case at.is("BEGIN"), at.is("START"), at.is("COMMIT"), at.is("END"), at.is("ROLLBACK"):
+		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonNone, "the admin console has no transactions").
+			At(at.position).WithHint("Connect with autocommit: a command takes effect at once and cannot be rolled back.")
+	case at.is("SELECT"):
+		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonNone, "the admin console runs no SQL").
+			At(at.position).WithHint("HELP lists its commands. Rows are in the databases of the configuration.")
+	}
+	return sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone, "this is no command of the admin console").
+		At(at.position).WithHint("HELP lists the commands.")
+}
+
+// is tells whether a token is this word, in upper or lower case.
+func (t token) is(word string) bool { return !t.quoted && strings.EqualFold(t.text, word) }
+
+// scan divides a text into tokens, without spaces and comments.
+func scan(text string) ([]token, *sqlstate.Error) {
+	s := scanner{rest: []rune(text)}
+	var out []token
+	for {
+		if err := s.skipSpace(); err != nil {
+			return nil, err
+		}
+		if len(s.rest) == 0 {
+			return out, nil
+		}
+		t, err := s.token()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+}
+
+// scanner has the rest of a text.
+type scanner struct {
+	rest []rune
+	at   int // how many characters are read
+}
+
+func (s *scanner) advance(n int) { s.rest, s.at = s.rest[n:], s.at+n }
+
+func (s *scanner) begins(with string) bool {
+	return len(s.rest) >= len(with) && string(s.rest[:len(with)]) == with
+}
+
+// skipSpace skips spaces and comments.
+func (s *scanner) skipSpace() *sqlstate.Error {
+	for len(s.rest) > 0 {
+		switch {
+		case strings.ContainsRune(" \t\r\n\f\v", s.rest[0]):
+			s.advance(1)
+		case s.begins("--"):
+			for len(s.rest) > 0 && s.rest[0] != '\n' {
+				s.advance(1)
+			}
+		case s.begins("/*"):
+			start := s.at + 1
+			for s.advance(2); !s.begins("*/"); s.advance(1) {
+				if len(s.rest) == 0 {
+					return sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone, "unterminated /* comment").At(start)
+				}
+			}
+			s.advance(2)
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// token reads a token.
+func (s *scanner) token() (token, *sqlstate.Error) {
+	t := token{position: s.at + 1}
+	if quote := s.rest[0]; quote == '"' || quote == '\'' {
+		t.quoted = true
+		var b strings.Builder
+		for s.advance(1); ; s.advance(1) {
+			switch {
+			case len(s.rest) == 0:
+				return t, sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone, "unterminated quotes").At(t.position)
+			case s.rest[0] != quote:
+				b.WriteRune(s.rest[0])
+				continue
+			case len(s.rest) > 1 && s.rest[1] == quote:
+				b.WriteRune(quote)
+				s.advance(1)
+				continue
+			}
+			s.advance(1)
+			t.text = b.String()
+			return t, nil
+		}
+	}
+	n := 0
+	for n < len(s.rest) && isWord(s.rest[n]) {
+		n++
+	}
+	n = max(n, 1)
+	t.text = string(s.rest[:n])
+	s.advance(n)
+	return t, nil
+}
+
+func isWord(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '.' || r == '-' || r > 0x7f
+}

@@ -1,0 +1,104 @@
+package adminconsole
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+)
+
+// Session is a client's session.
+type Session struct {
+	ID, Kind, User, Database, Client, State string
+	Since                                   time.Time
+	Last                                    time.Time // when the last statement began; zero: none did, or it is not known
+	Decided                                 bool      // the session is an agent's, whose statements are counted
+	Statements, Refused                     uint64
+}
+
+// Pool is the pool of connections to the server that the sessions of an agent share.
+type Pool struct {
+	Database, Agent string
+	Size            int           // how many connections it may have
+	Used, Idle      int           // connections that sessions have, and that none has
+	Waiting         int           // sessions that wait for a connection
+	Taken, TimedOut uint64        // how often a session got a connection, and waited for too long
+	Waited          time.Duration // how long sessions have waited in all
+}
+
+// Statistic is the value of one series of a metric. Labels is as in the format of Prometheus, without braces.
+type Statistic struct {
+	Name, Labels string
+	Value        float64
+}
+
+// Policy is what agents of a database are served by.
+type Policy struct {
+	Database        string
+	Served          bool
+	Refusal         string // why agents are refused; "": they are served
+	Policy, Catalog string // the active versions, or those that were active last; "": there are none
+	Pending         bool   // a changed policy waits for pgconsent migrate
+	SignedPath      bool   // statements may take the signed path
+	Tables          int64  // the tables that the policy lists
+	Observed        int64  // the tables that it only observes
+	Verified        time.Time
+	PausedSince     time.Time // zero: new statements of agents do not wait
+}
+
+// Suspended is an object whose statements are refused.
+type Suspended struct {
+	Database, Kind, Name, Cause, Remedy string
+}
+
+// Service is the process that operators look at and act on. Its methods are called by many goroutines. An error of
+// type *sqlstate.Error is told to the operator with its hint.
+type Service interface {
+	Sessions() []Session
+	Statistics() ([]Statistic, error)
+	Policies() []Policy
+	Suspended() []Suspended
+	// Databases returns the names of the configured databases, sorted.
+	Databases() []string
+
+	// Reload reads again what can be changed while the process runs.
+	Reload() error
+	// Pause makes new statements of agents on a database wait until [Service.Resume]. It returns how many sessions of
+	// agents have a statement or a transaction under way, which goes on, and false if the database was paused already.
+	Pause(database string) (busy int, changed bool)
+	// Resume lets them go on, and returns false if the database was not paused.
+	Resume(database string) (changed bool)
+	// Kill ends a session and cancels its statement. It returns what is said of it in the record: the database.
+	Kill(id string) (database string, err error)
+}
+
+// Pooler is a [Service] whose sessions share connections to the server.
+type Pooler interface {
+	Pools() []Pool
+}
+
+// Config configures a console. Service is required.
+type Config struct {
+	Service Service
+	Version string                     // what SHOW VERSION answers
+	Allowed func(operator string) bool // whether somebody is still an operator; nil: everybody is
+	Record  func(audit.Call) error     // records a command before it is answered; nil: it is only logged
+	Log     *slog.Logger               // nil: slog.Default()
+}
+
+// Console serves operators. Make one with [New].
+type Console struct{ Config }
+
+// New returns a console.
+func New(c Config) *Console {
+	if c.Allowed == nil {
+		c.Allowed = func(string) bool { return true }
+	}
+	if c.Record == nil {
+		c.Record = func(audit.Call) error { return nil }
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return &Console{c}
+}

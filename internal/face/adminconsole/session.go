@@ -1,0 +1,351 @@
+package adminconsole
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// The bounds of what a session keeps.
+const (
+	maxMessage  = 64 << 10 // length of a message
+	maxPrepared = 1000     // prepared statements and portals
+)
+
+// session is one operator's connection.
+type session struct {
+	console  *Console
+	operator string
+	wire     *pgproto3.Backend
+	types    *pgtype.Map
+	prepared map[string]*prepared
+	portals  map[string]*portal
+	skipping bool // after an error in the extended protocol, up to Sync
+}
+
+// prepared is a prepared statement: one command, or none.
+type prepared struct{ command *command }
+
+// portal is a command that is bound. Its rows are those of the moment when it is first executed.
+type portal struct {
+	command *command
+	formats []int16
+	rows    []row
+	run     bool
+	shown   int // how many rows the client has
+}
+
+// errOver ends a session without a word: the client has left.
+var errOver = errors.New("the session is over")
+
+// Serve serves an operator whom the login has verified, from AuthenticationOk on. It returns nil when the client has
+// left, and otherwise the error to be told to it.
+func (c *Console) Serve(_ context.Context, client net.Conn, operator string) error {
+	if err := c.Record(audit.Call{Face: "admin", By: operator, Role: "operator", Operation: "console.login",
+		Outcome: audit.Done}); err != nil {
+		c.Log.Error("admin console: a login cannot be recorded", "operator", operator, "error", err)
+	}
+	c.Log.Info("admin console: an operator logged in", "operator", operator, "client", client.RemoteAddr().String())
+	s := &session{console: c, operator: operator, wire: pgproto3.NewBackend(client, client), types: pgtype.NewMap(),
+		prepared: map[string]*prepared{}, portals: map[string]*portal{}}
+	s.wire.SetMaxBodyLen(maxMessage)
+	s.greet()
+	for {
+		if err := s.wire.Flush(); err != nil {
+			return nil
+		}
+		err := s.answerNext()
+		var told *sqlstate.Error
+		switch {
+		case err == nil:
+		case errors.As(err, &told):
+			return told
+		default:
+			return nil
+		}
+	}
+}
+
+// parameters are the settings that a client is told at its login. Drivers refuse servers that are too old, and psql
+// warns of a server that is newer than itself.
+var parameters = [][2]string{
+	{"client_encoding", "UTF8"}, {"DateStyle", "ISO, MDY"}, {"default_transaction_read_only", "off"},
+	{"in_hot_standby", "off"}, {"integer_datetimes", "on"}, {"IntervalStyle", "postgres"}, {"is_superuser", "off"},
+	{"server_encoding", "UTF8"}, {"server_version", "14.0 (pgconsent)"}, {"standard_conforming_strings", "on"},
+	{"TimeZone", "UTC"},
+}
+
+// greet tells the client that it is logged in. Its cancel key is of no use: no command runs for long.
+func (s *session) greet() {
+	s.wire.Send(&pgproto3.AuthenticationOk{})
+	for _, p := range parameters {
+		s.wire.Send(&pgproto3.ParameterStatus{Name: p[0], Value: p[1]})
+	}
+	s.wire.Send(&pgproto3.ParameterStatus{Name: "session_authorization", Value: s.operator})
+	var key [8]byte
+	_, _ = rand.Read(key[:]) // rand.Read never returns an error.
+	s.wire.Send(&pgproto3.BackendKeyData{ProcessID: 1<<30 | binary.BigEndian.Uint32(key[:4])>>2, SecretKey: key[4:]})
+	s.ready()
+}
+
+func (s *session) ready() { s.wire.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'}) }
+
+// answerNext reads a message and stages the answer. An error ends the session.
+func (s *session) answerNext() error {
+	message, err := s.wire.Receive()
+	if err != nil {
+		var network net.Error
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network) {
+			return errOver
+		}
+		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid message, or one of more than %d bytes",
+			maxMessage)
+	}
+	switch m := message.(type) {
+	case *pgproto3.Terminate:
+		return errOver
+	case *pgproto3.Query:
+		s.skipping = false
+		err = s.query(m.String)
+		s.ready()
+		return err
+	case *pgproto3.Sync:
+		s.skipping = false
+		clear(s.portals)
+		s.ready()
+		return nil
+	case *pgproto3.Flush, *pgproto3.CopyData, *pgproto3.CopyDone, *pgproto3.CopyFail:
+		return nil
+	case *pgproto3.FunctionCall:
+		s.fail(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonProtocol, "the admin console has no functions"))
+		s.ready()
+		return nil
+	}
+	if s.skipping {
+		return nil
+	}
+	failed, err := s.extended(message)
+	if failed != nil {
+		s.fail(failed)
+		s.skipping = true
+	}
+	return err
+}
+
+// query answers a Query.
+func (s *session) query(text string) error {
+	delete(s.portals, "")
+	commands, failed := parse(text)
+	switch {
+	case failed != nil:
+		s.fail(failed)
+		return nil
+	case len(commands) == 0:
+		s.wire.Send(&pgproto3.EmptyQueryResponse{})
+		return nil
+	}
+	for i := range commands {
+		p := &portal{command: &commands[i]}
+		if commands[i].columns != nil {
+			s.wire.Send(description(commands[i].columns, nil))
+		}
+		failed, err := s.execute(p, 0)
+		if err != nil {
+			return err
+		}
+		if failed != nil {
+			s.fail(failed)
+			return nil
+		}
+	}
+	return nil
+}
+
+// extended answers a message of the extended protocol, or returns the error to answer it with.
+func (s *session) extended(message pgproto3.FrontendMessage) (failed *sqlstate.Error, err error) {
+	switch m := message.(type) {
+	case *pgproto3.Parse:
+		return s.parse(m), nil
+	case *pgproto3.Bind:
+		return s.bind(m), nil
+	case *pgproto3.Describe:
+		return s.describe(m), nil
+	case *pgproto3.Execute:
+		p, ok := s.portals[m.Portal]
+		if !ok {
+			return noSuch("portal", m.Portal, "34000"), nil
+		}
+		return s.execute(p, int(m.MaxRows))
+	case *pgproto3.Close:
+		if m.ObjectType == 'S' {
+			delete(s.prepared, m.Name)
+		} else {
+			delete(s.portals, m.Name)
+		}
+		s.wire.Send(&pgproto3.CloseComplete{})
+		return nil, nil
+	default:
+		return nil, sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "unexpected message")
+	}
+}
+
+func (s *session) parse(m *pgproto3.Parse) *sqlstate.Error {
+	commands, failed := parse(m.Query)
+	switch {
+	case failed != nil:
+		return failed
+	case len(commands) > 1:
+		return sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone, "cannot insert multiple commands into a prepared statement").
+			WithHint("Send them one by one, or as one simple query.")
+	case len(s.prepared) >= maxPrepared:
+		return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonNone, "too many prepared statements").
+			WithHint("Close some: commands of the admin console gain nothing from being prepared.")
+	case m.Name != "" && s.prepared[m.Name] != nil:
+		return sqlstate.New("42P05", sqlstate.ReasonNone, "prepared statement \"%s\" already exists", m.Name)
+	}
+	p := &prepared{}
+	if len(commands) == 1 {
+		p.command = &commands[0]
+	}
+	s.prepared[m.Name] = p
+	s.wire.Send(&pgproto3.ParseComplete{})
+	return nil
+}
+
+func (s *session) bind(m *pgproto3.Bind) *sqlstate.Error {
+	of, ok := s.prepared[m.PreparedStatement]
+	columns := 0
+	if ok && of.command != nil {
+		columns = len(of.command.columns)
+	}
+	formats := append([]int16(nil), m.ResultFormatCodes...)
+	switch {
+	case !ok:
+		return noSuch("prepared statement", m.PreparedStatement, "26000")
+	case len(m.Parameters) > 0:
+		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol,
+			"bind message supplies %d parameters, but a command of the admin console requires 0", len(m.Parameters)).
+			WithHint("Write the name into the command.")
+	case len(formats) > 1 && len(formats) != columns:
+		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol,
+			"bind message has %d result formats but query has %d columns", len(formats), columns)
+	case len(s.portals) >= maxPrepared:
+		return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonNone, "too many portals")
+	}
+	for _, f := range formats {
+		if f != 0 && f != 1 {
+			return sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonProtocol, "unsupported format code: %d", f)
+		}
+	}
+	s.portals[m.DestinationPortal] = &portal{command: of.command, formats: formats}
+	s.wire.Send(&pgproto3.BindComplete{})
+	return nil
+}
+
+func (s *session) describe(m *pgproto3.Describe) *sqlstate.Error {
+	var c *command
+	var formats []int16
+	if m.ObjectType == 'S' {
+		p, ok := s.prepared[m.Name]
+		if !ok {
+			return noSuch("prepared statement", m.Name, "26000")
+		}
+		c = p.command
+		s.wire.Send(&pgproto3.ParameterDescription{})
+	} else {
+		p, ok := s.portals[m.Name]
+		if !ok {
+			return noSuch("portal", m.Name, "34000")
+		}
+		c, formats = p.command, p.formats
+	}
+	if c == nil || c.columns == nil {
+		s.wire.Send(&pgproto3.NoData{})
+	} else {
+		s.wire.Send(description(c.columns, formats))
+	}
+	return nil
+}
+
+// execute runs the command of a portal, and stages up to most rows of it; 0: all. It returns the error to answer with,
+// or one that ends the session.
+func (s *session) execute(p *portal, most int) (failed *sqlstate.Error, err error) {
+	if !s.console.Allowed(s.operator) {
+		return nil, sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "%q is no longer an operator", s.operator)
+	}
+	if p.command == nil {
+		s.wire.Send(&pgproto3.EmptyQueryResponse{})
+		return nil, nil
+	}
+	if !p.run {
+		p.run = true
+		if failed := s.run(p); failed != nil {
+			return failed, nil
+		}
+	}
+	end := len(p.rows)
+	if most > 0 {
+		end = min(end, p.shown+most)
+	}
+	count := end - p.shown
+	for ; p.shown < end; p.shown++ {
+		r, err := dataRow(s.types, p.command.columns, p.rows[p.shown], p.formats)
+		if err != nil {
+			return sqlstate.From(err), nil
+		}
+		s.wire.Send(r)
+	}
+	switch {
+	case most > 0 && p.shown < len(p.rows):
+		s.wire.Send(&pgproto3.PortalSuspended{})
+	case p.command.columns != nil:
+		s.wire.Send(&pgproto3.CommandComplete{CommandTag: fmt.Appendf(nil, "%s %d", p.command.tag, count)})
+	default:
+		s.wire.Send(&pgproto3.CommandComplete{CommandTag: []byte(p.command.tag)})
+	}
+	return nil, nil
+}
+
+// run runs the command of a portal once.
+func (s *session) run(p *portal) *sqlstate.Error {
+	switch c := p.command; {
+	case c.rows != nil:
+		rows, err := c.rows(s.console)
+		if err != nil {
+			return told(err)
+		}
+		p.rows = rows
+	case c.action != nil:
+		notice, warns, err := s.console.act(s.operator, *c.action, c.argument)
+		if err != nil {
+			return told(err)
+		}
+		if notice != "" {
+			severity, code := "NOTICE", string(sqlstate.SuccessfulCompletion)
+			if warns {
+				severity, code = "WARNING", "01000"
+			}
+			s.wire.Send(&pgproto3.NoticeResponse{Severity: severity, SeverityUnlocalized: severity, Code: code, Message: notice})
+		}
+	}
+	return nil
+}
+
+func (s *session) fail(e *sqlstate.Error) {
+	s.wire.Send(&pgproto3.ErrorResponse{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: string(e.Code),
+		Message: e.Message, Detail: e.Detail, Hint: e.Hint, Position: int32(e.Position)})
+}
+
+func noSuch(kind, name string, code sqlstate.Code) *sqlstate.Error {
+	return sqlstate.New(code, sqlstate.ReasonProtocol, "%s \"%s\" does not exist", kind, name)
+}

@@ -1,0 +1,102 @@
+package adminconsole
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// column is a column of a table. Its type is one that every client knows without asking the server.
+type column struct {
+	name string
+	oid  uint32
+}
+
+func text(name string) column    { return column{name, pgtype.TextOID} }
+func number(name string) column  { return column{name, pgtype.Int8OID} }
+func value(name string) column   { return column{name, pgtype.Float8OID} }
+func boolean(name string) column { return column{name, pgtype.BoolOID} }
+func instant(name string) column { return column{name, pgtype.TimestamptzOID} }
+
+// row has a value for each column: a string, int64, float64, bool or time.Time, and nil for NULL.
+type row []any
+
+// orNull returns nil for an empty text and a zero time.
+func orNull[T comparable](v T) any {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return v
+}
+
+// typeSizes are the sizes that a description says; other types have none.
+var typeSizes = map[uint32]int16{pgtype.Int8OID: 8, pgtype.Float8OID: 8, pgtype.BoolOID: 1, pgtype.TimestamptzOID: 8}
+
+// description describes the columns in these formats: none, one for all, or one for each.
+func description(columns []column, formats []int16) *pgproto3.RowDescription {
+	out := &pgproto3.RowDescription{}
+	for i, c := range columns {
+		size, ok := typeSizes[c.oid]
+		if !ok {
+			size = -1
+		}
+		out.Fields = append(out.Fields, pgproto3.FieldDescription{Name: []byte(c.name), DataTypeOID: c.oid,
+			DataTypeSize: size, TypeModifier: -1, Format: formatOf(formats, i)})
+	}
+	return out
+}
+
+func formatOf(formats []int16, i int) int16 {
+	switch len(formats) {
+	case 0:
+		return pgtype.TextFormatCode
+	case 1:
+		return formats[0]
+	default:
+		return formats[i]
+	}
+}
+
+// dataRow encodes a row in these formats. Values in binary are encoded with types.
+func dataRow(types *pgtype.Map, columns []column, r row, formats []int16) (*pgproto3.DataRow, error) {
+	out := &pgproto3.DataRow{Values: make([][]byte, len(columns))}
+	for i, v := range r {
+		if v == nil {
+			continue
+		}
+		if formatOf(formats, i) == pgtype.TextFormatCode {
+			out.Values[i] = []byte(textOf(v))
+			continue
+		}
+		b, err := types.Encode(columns[i].oid, pgtype.BinaryFormatCode, v, []byte{})
+		if err != nil {
+			return nil, err
+		}
+		out.Values[i] = b
+	}
+	return out, nil
+}
+
+// textOf renders a value as PostgreSQL does.
+func textOf(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case bool:
+		if v {
+			return "t"
+		}
+		return "f"
+	case time.Time:
+		return v.UTC().Format("2006-01-02 15:04:05.999999-07")
+	default:
+		panic("adminconsole: a value of another type")
+	}
+}
