@@ -48,17 +48,9 @@ func (a agentAddCmd) Run(s *session) error {
 	if agent.Auth == "jwt" {
 		return a.enableTokenAgent(s, c, agent)
 	}
-	password := ""
-	if a.PasswordFile != "" {
-		if password, err = config.ReadSecret(a.PasswordFile); err != nil {
-			return err
-		}
-	} else {
-		random := make([]byte, 24)
-		if _, err := rand.Read(random); err != nil {
-			return err
-		}
-		password = base64.RawURLEncoding.EncodeToString(random)
+	password, err := passwordFrom(a.PasswordFile)
+	if err != nil {
+		return err
 	}
 	verifier, err := config.NewVerifier(password)
 	if err != nil {
@@ -70,12 +62,24 @@ func (a agentAddCmd) Run(s *session) error {
 	if a.PasswordFile != "" {
 		password = "" // the operator has the password already
 	}
-	dsn := agentDSN(c, a.Name, password, agent.Database)
+	dsn := clientDSN(c, a.Name, password, agent.Database)
 	if s.jsonOutput {
 		return s.printJSON(map[string]string{"agent": a.Name, "database": agent.Database, "dsn": dsn})
 	}
 	_, err = fmt.Fprintln(s.out, dsn)
 	return err
+}
+
+// passwordFrom returns the password in a file, or, for "", a random one.
+func passwordFrom(file string) (string, error) {
+	if file != "" {
+		return config.ReadSecret(file)
+	}
+	random := make([]byte, 24)
+	if _, err := rand.Read(random); err != nil {
+		return "", err
+	}
+	return base64.RawURLEncoding.EncodeToString(random), nil
 }
 
 // enableTokenAgent enables an agent that logs in with tokens of an identity provider.
@@ -88,7 +92,7 @@ func (a agentAddCmd) enableTokenAgent(s *session, c *config.Config, agent *confi
 	if err := config.EnableToken(c.Credentials, a.Name); err != nil {
 		return err
 	}
-	dsn := agentDSN(c, a.Name, "", agent.Database)
+	dsn := clientDSN(c, a.Name, "", agent.Database)
 	if s.jsonOutput {
 		return s.printJSON(map[string]string{"agent": a.Name, "database": agent.Database, "dsn": dsn})
 	}
@@ -96,8 +100,8 @@ func (a agentAddCmd) enableTokenAgent(s *session, c *config.Config, agent *confi
 	return err
 }
 
-// agentDSN returns the connection string of an agent, with the parts that the configuration tells.
-func agentDSN(c *config.Config, name, password, database string) string {
+// clientDSN returns the connection string of a client of serve, with the parts that the configuration tells.
+func clientDSN(c *config.Config, name, password, database string) string {
 	u := url.URL{Scheme: "postgres", User: url.User(name), Host: c.Listen, Path: "/" + database}
 	if password != "" {
 		u.User = url.UserPassword(name, password)

@@ -20,6 +20,8 @@ const cliPage = "../../docs/reference/cli.md"
 var otherExamples = map[string]string{
 	"agent list":              "pgconsent agent list",
 	"agent disable":           "pgconsent agent disable chat",
+	"operator list":           "pgconsent operator list",
+	"operator disable":        "pgconsent operator disable ops",
 	"token list":              "pgconsent token list",
 	"token revoke":            "pgconsent token revoke backend",
 	"consent refuse":          `pgconsent consent refuse ada --reason "asked by mail"`,

@@ -57,6 +57,7 @@ type commands struct {
 	Observe    observeCmd    `cmd:"" help:"Report what the policy would do: from what was observed, or from statements of a log."`
 	Audit      auditCmd      `cmd:"" help:"Print, verify and export the records of statements and consents."`
 	Agent      agentCmd      `cmd:"" help:"Logins of agents."`
+	Operator   operatorCmd   `cmd:"" help:"Logins of operators, for the admin console."`
 	Token      tokenCmd      `cmd:"" help:"Tokens for callers of the API."`
 	Consent    consentCmd    `cmd:"" help:"The consent registry: who has consented to what."`
 	Privacy    privacyCmd    `cmd:"" help:"Memories and their grants: add, grant, revoke, consent, audit."`

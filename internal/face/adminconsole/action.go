@@ -51,8 +51,8 @@ func pause(c *Console, name string) (string, string, error) {
 	case busy == 0:
 		return name, "it was paused already", nil
 	default:
-		return name, fmt.Sprintf("%d sessions have a statement or a transaction under way, which goes on: SHOW SESSIONS lists "+
-			"them, KILL ends them", busy), nil
+		return name, fmt.Sprintf("%d sessions have a statement or a transaction under way, which goes on: "+
+			"SHOW SESSIONS lists them, KILL ends them", busy), nil
 	}
 }
 

@@ -214,5 +214,5 @@ func (s *scanner) token() (token, *sqlstate.Error) {
 }
 
 func isWord(r rune) bool {
-	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '.' || r == '-' || r > 0x7f
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_.-", r) || r > 0x7f
 }

@@ -108,8 +108,8 @@ func (s *session) answerNext() error {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network) {
 			return errOver
 		}
-		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid message, or one of more than %d bytes",
-			maxMessage)
+		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol,
+			"invalid message, or one of more than %d bytes", maxMessage)
 	}
 	switch m := message.(type) {
 	case *pgproto3.Terminate:
@@ -205,7 +205,8 @@ func (s *session) parse(m *pgproto3.Parse) *sqlstate.Error {
 	case failed != nil:
 		return failed
 	case len(commands) > 1:
-		return sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone, "cannot insert multiple commands into a prepared statement").
+		return sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone,
+			"cannot insert multiple commands into a prepared statement").
 			WithHint("Send them one by one, or as one simple query.")
 	case len(s.prepared) >= maxPrepared:
 		return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonNone, "too many prepared statements").
@@ -281,7 +282,8 @@ func (s *session) describe(m *pgproto3.Describe) *sqlstate.Error {
 // or one that ends the session.
 func (s *session) execute(p *portal, most int) (failed *sqlstate.Error, err error) {
 	if !s.console.Allowed(s.operator) {
-		return nil, sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "%q is no longer an operator", s.operator)
+		return nil, sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity,
+			"%q is no longer an operator", s.operator)
 	}
 	if p.command == nil {
 		s.wire.Send(&pgproto3.EmptyQueryResponse{})

@@ -1,10 +1,10 @@
 package audit
 
-// Call is the record of a call by HTTP, MCP or the console: the caller, the operation, the persons it is about, and the
+// Call is the record of a call by HTTP, MCP, the console or the admin console: the caller, the operation, the persons it is about, and the
 // outcome. It has no arguments and no answers.
 type Call struct {
-	Face      string   `json:"face"`            // the interface: http, mcp or console
-	By        string   `json:"by"`              // the name of the caller's token; for a subject the reference
+	Face      string   `json:"face"`            // the interface: http, mcp, console or admin
+	By        string   `json:"by"`              // the name of the caller's token, or of the operator; for a subject the reference
 	Role      string   `json:"role"`            // the caller's role: subject, admin, agent, system or operator
 	Agent     string   `json:"agent,omitempty"` // for the role agent: the login
 	Database  string   `json:"database"`

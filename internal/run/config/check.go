@@ -22,6 +22,7 @@ func (c *Config) check(d *decoder) {
 	c.checkListeners(d)
 	c.checkUpstream(d)
 	c.checkAudit(d)
+	c.checkAdmin(d)
 	oneOf(d, "enforcement", string(c.Enforcement), string(EnforceAuto), string(EnforceBoth))
 	if c.Consent != nil {
 		c.Consent.check(d)
@@ -162,6 +163,33 @@ func (c *Config) checkAgent(d *decoder, name string, a *Agent) {
 	if a.Auth == "jwt" && c.JWT == nil {
 		d.addProblem(path+".auth", "jwt: { issuer: …, audience: …, jwks: … } says which tokens are accepted.",
 			"%s.auth is jwt, and the configuration has no section jwt", path)
+	}
+}
+
+// AdminDatabase is the database name that operators ask for to reach the admin console.
+const AdminDatabase = "pgconsent"
+
+func (c *Config) checkAdmin(d *decoder) {
+	for i, name := range c.Admin.Users {
+		path := fmt.Sprintf("admin.users[%d]", i)
+		switch {
+		case !agentName.MatchString(name):
+			d.addProblem(path, "Letters, digits, and _ . - after the first; at most 63.", "%q cannot be an operator's name", name)
+		case slices.Index(c.Admin.Users, name) != i:
+			d.addProblem(path, "", "admin.users names %q twice", name)
+		case c.Agents[name] != nil:
+			d.addProblem(path, "Give the operator another name: an agent must not be taken for one.",
+				"%q is an agent: it cannot be an operator as well", name)
+		}
+	}
+	if c.Databases[AdminDatabase] != nil && len(c.Admin.Users) > 0 {
+		d.addProblem("databases."+AdminDatabase,
+			"Call it otherwise here, and say by name: what it is called on the server; or leave admin.users out.",
+			"a database called %s hides the admin console", AdminDatabase)
+	}
+	if c.Admin.Credentials == c.Credentials {
+		d.addProblem("admin.credentials", "admin: { credentials: operators.scram }",
+			"admin.credentials and credentials are the same file: an agent's password must not be an operator's")
 	}
 }
 

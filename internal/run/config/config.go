@@ -31,6 +31,7 @@ type Config struct {
 	MaxStatement string      `yaml:"max_statement"`
 	Enforcement  Enforcement `yaml:"enforcement"`
 	Audit        Audit       `yaml:"audit"`
+	Admin        Admin       `yaml:"admin"`
 
 	OldSpellings []string `yaml:"-"` // old spellings in the file, each with the new one, which the log names once
 	Consent      *Consent `yaml:"consent"`
@@ -83,6 +84,12 @@ func mebibytes(text string) (n int, ok bool) {
 type TLS struct {
 	Cert string `yaml:"cert"`
 	Key  string `yaml:"key"`
+}
+
+// Admin says who may use the admin console; nobody may by default.
+type Admin struct {
+	Users       []string `yaml:"users"`       // the operators, whose names are logins of the console
+	Credentials string   `yaml:"credentials"` // the file with the verifiers of their passwords
 }
 
 // HTTP is the listener of the API, /metrics, /healthz and /readyz.
@@ -247,6 +254,7 @@ func (c *Config) defaults() {
 	setDefault(&c.HTTP.Listen, "127.0.0.1:7433")
 	c.Upstream.defaults()
 	setDefault(&c.Credentials, "agents.scram")
+	setDefault(&c.Admin.Credentials, "operators.scram")
 	setDefault(&c.Enforcement, EnforceAuto)
 	if c.Enforcement == doors {
 		c.Enforcement = EnforceAuto
@@ -300,7 +308,7 @@ func (c *Config) makePathsAbsolute(dir string) {
 			}
 		}
 	}
-	fix(&c.Credentials, &c.HTTP.Tokens, &c.Audit.File, &c.Audit.Key, &c.Audit.Anchor, &c.Upstream.CA)
+	fix(&c.Credentials, &c.Admin.Credentials, &c.HTTP.Tokens, &c.Audit.File, &c.Audit.Key, &c.Audit.Anchor, &c.Upstream.CA)
 	if c.TLS != nil {
 		fix(&c.TLS.Cert, &c.TLS.Key)
 	}

@@ -58,7 +58,7 @@ func TestWhole(t *testing.T) {
 		}},
 		Agents: map[string]*Agent{"caregiver": {Database: "memories", Auth: "scram",
 			Attributes: Attributes{"user": "6f1e0000-0000-4000-8000-000000000000", "level": "1e5"}}},
-		Credentials: "/etc/pgconsent/agents.scram", Enforcement: EnforceBoth,
+		Credentials: "/etc/pgconsent/agents.scram", Admin: Admin{Credentials: "/etc/pgconsent/operators.scram"}, Enforcement: EnforceBoth,
 		Audit: recorded("buffered", "/etc/pgconsent/audit"),
 		Consent: &Consent{Key: "/etc/pgconsent/k", Anchor: "/etc/pgconsent/consent.anchor", Controller: "Example GmbH", DurationDays: 14, WarningDays: 2,
 			ReviewTimeout: "48h", AutoRenewal: new(true), RequireExplicit: new(false), Decay: new(false), SweepEvery: "6h",
@@ -165,7 +165,7 @@ func TestDefaults(t *testing.T) {
 		Upstream: Upstream{Host: "/var/run/postgresql", Port: 5432, TLS: "disable"},
 		Databases: map[string]*Database{"app": {Name: "app", Policy: "/etc/pgconsent/p.yaml", Owners: []string{"o"}, SearchPath: []string{"public"},
 			Roles: Roles{Agent: "pgconsent_agent", Control: "pgconsent_control", Reader: "pgconsent_reader", Rows: "pgconsent_rows", Migrate: "o"}}},
-		Credentials: "/etc/pgconsent/agents.scram", Enforcement: EnforceAuto,
+		Credentials: "/etc/pgconsent/agents.scram", Admin: Admin{Credentials: "/etc/pgconsent/operators.scram"}, Enforcement: EnforceAuto,
 		Audit: recorded("strict", "/etc/pgconsent/audit"),
 		AIR:   AIR{TimeThreshold: "30m", MessageThreshold: 20, Window: "30m", Idle: "30m", Keep: "1h", Sessions: 1_000_000},
 	}
@@ -422,5 +422,32 @@ func TestHeapBytes(t *testing.T) {
 		if _, err := load(least+"upstream: { keep_heap: "+text+" }\n", nil); err == nil || !strings.Contains(err.Error(), "keep_heap") {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+}
+
+// Who may use the admin console is a name that is no agent's, and its credentials are no agents' file.
+func TestAdminIsChecked(t *testing.T) {
+	const agent = "agents: { chat: { database: app } }\n"
+	for section, want := range map[string]string{
+		"admin: { users: [ops, \"db a\"] }":                     `"db a" cannot be an operator's name`,
+		"admin: { users: [ops, ops] }":                          `admin.users names "ops" twice`,
+		"admin: { users: [chat] }":                              `"chat" is an agent`,
+		"admin: { users: [ops], credentials: agents.scram }":    "the same file",
+		"admin: { users: ops }":                                 "admin.users must be a list",
+		"admin: { user: [ops] }":                                `unknown key "user" in admin`,
+		"admin: { users: [ops] }":                               "",
+		"admin: { users: [app_owner], credentials: ops.scram }": "", // a person may be both
+	} {
+		_, err := load(least+agent+section+"\n", nil)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %s", section, err, want)
+		}
+	}
+	const taken = "version: 1\ndatabases: { pgconsent: { policy: policy.yaml, owners: [app_owner] } }\n"
+	if _, err := load(taken, nil); err != nil {
+		t.Errorf("without operators a database may be called so: %v", err)
+	}
+	if _, err := load(taken+"admin: { users: [ops] }\n", nil); err == nil || !strings.Contains(err.Error(), "c.yaml:2:14: a database called pgconsent hides") {
+		t.Errorf("a database hides the console: %v", err)
 	}
 }

@@ -48,7 +48,7 @@ func ReadCredentials(path string) ([]Credential, error) {
 		fail := func(format string, args ...any) error {
 			return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s:%d: %s", path,
 				n, fmt.Sprintf(format, args...)).
-				WithHint("Lines read: name SCRAM-SHA-256$… ; pgconsent agent add writes them.")
+				WithHint("Lines read: name SCRAM-SHA-256$… ; pgconsent agent add and operator add write them.")
 		}
 		name, v, ok := strings.Cut(line, " ")
 		if !ok || !agentName.MatchString(name) {
@@ -105,7 +105,7 @@ func DisableCredential(path, name string) error {
 			}
 		}
 		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity, "%s has no login for %q", path, name).
-			WithHint("pgconsent agent list shows those there are.")
+			WithHint("pgconsent agent list, or operator list, shows those there are.")
 	})
 }
 

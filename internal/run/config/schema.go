@@ -30,7 +30,11 @@ var keyDocs = map[string]keyDoc{
 		[]string{"cert", "key"}, nil},
 	"tls.cert": {doc: "Certificate chain, PEM."},
 	"tls.key":  {doc: "Its key, PEM."},
-	"http":     {doc: "The listener of the API, /metrics, /healthz and /readyz."},
+	"admin":    {doc: "The admin console: psql and the database name pgconsent, at listen. Without users it is off."},
+	"admin.users": {
+		doc: "The operators who may use it. pgconsent operator add gives each a password."},
+	"admin.credentials": {doc: "The file that pgconsent operator add writes. Default: operators.scram."},
+	"http":              {doc: "The listener of the API, /metrics, /healthz and /readyz."},
 	"http.listen": {
 		doc: "host:port, elsewhere than on loopback with tls; or off. Default: 127.0.0.1:7433."},
 	"http.tokens": {

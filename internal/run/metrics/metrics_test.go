@@ -118,6 +118,7 @@ func use(m *Metrics) {
 	m.PolicyPending("d", false)
 	m.SetObserved("d", 2)
 	m.SetSuspended("d", 1)
+	m.SetPaused("app", true)
 	m.SetSignedPath("d", true)
 	m.CountRefresh("d", true)
 	m.CountRevoked()
@@ -136,6 +137,7 @@ func TestLabelsAreBounded(t *testing.T) {
 		"pgconsent_statements_total other other deny": 1,
 		"pgconsent_sessions_open agent":               0,
 		"pgconsent_sessions_open owner":               0,
+		"pgconsent_sessions_open operator":            0,
 		"pgconsent_sessions_open refused":             1,
 	}
 	got := series(t, reg, "pgconsent_statements_total", "pgconsent_sessions_open")

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -25,10 +26,7 @@ func (s *Service) handler() http.Handler {
 			http.Error(w, "a token of the role operator is required", http.StatusUnauthorized)
 			return
 		}
-		if s.sweepers != nil {
-			s.sweepers.count(r.Context())
-		}
-		s.countReminders()
+		s.refreshCounts(r.Context())
 		counts.ServeHTTP(w, r)
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -53,6 +51,14 @@ func (s *Service) handler() http.Handler {
 	}
 	s.faces.addHandlers(mux)
 	return s.faces.plainPaths(mux)
+}
+
+// refreshCounts brings the metrics up to date that are counted when they are read.
+func (s *Service) refreshCounts(ctx context.Context) {
+	if s.sweepers != nil {
+		s.sweepers.count(ctx)
+	}
+	s.countReminders()
 }
 
 // isForwarded tells whether another server has forwarded a request, as a tunnel on this machine does: then the request

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/config"
 )
 
-// Reload reads agents, credentials, policies and the certificate again. If one of them is wrong, the old one stays
+// Reload reads agents, operators, credentials, policies and the certificate again. If one of them is wrong, the old one stays
 // active.
 func (s *Service) Reload() error {
 	s.reloading.Lock()
@@ -31,8 +31,11 @@ func (s *Service) Reload() error {
 	if err := s.credentials.Reload(); err != nil {
 		failed = append(failed, err)
 	}
+	if err := s.operators.credentials.Reload(); err != nil {
+		failed = append(failed, err)
+	}
 	running := *old
-	running.Agents = next.Agents
+	running.Agents, running.Admin.Users = next.Agents, next.Admin.Users
 	s.config.Store(&running)
 	s.enforcer.SetAgents(s.agents(&running))
 	if err := s.enforcer.Reload(); err != nil {
@@ -49,7 +52,7 @@ func (s *Service) Reload() error {
 // restartSettings returns a text with the settings that only a restart can change.
 func restartSettings(c *config.Config) string {
 	var b strings.Builder
-	fmt.Fprintln(&b, c.Listen, c.HTTP, c.Upstream, c.Credentials, c.Enforcement, c.Audit, c.AIR, c.TLS == nil)
+	fmt.Fprintln(&b, c.Listen, c.HTTP, c.Upstream, c.Credentials, c.Admin.Credentials, c.Enforcement, c.Audit, c.AIR, c.TLS == nil)
 	if c.JWT != nil {
 		fmt.Fprintln(&b, *c.JWT)
 	}

@@ -13,13 +13,14 @@ import (
 	"github.com/pgconsent/pgconsent/proxy"
 )
 
-// router tells owners, agents and all other clients apart. It refuses a client that it is not sure of.
+// router tells owners, agents, operators and all other clients apart. It refuses a client that it is not sure of.
 type router struct {
 	enforcer  *enforce.Enforcer
 	mockKey   []byte
 	verifiers verifiers
 	tokens    *identity.JWT // verifies JWTs; nil: none are accepted
 	databases map[string]upstream
+	operators *operators
 }
 
 type upstream struct {
@@ -28,7 +29,7 @@ type upstream struct {
 	agent  proxy.Upstream // the connection for agents
 }
 
-func newRouter(c *config.Config, e *enforce.Enforcer, v verifiers, tokens *identity.JWT) (*router, error) {
+func newRouter(c *config.Config, e *enforce.Enforcer, v verifiers, tokens *identity.JWT, o *operators) (*router, error) {
 	mock, err := mockKey(c)
 	if err != nil {
 		return nil, err
@@ -37,7 +38,7 @@ func newRouter(c *config.Config, e *enforce.Enforcer, v verifiers, tokens *ident
 	if err != nil {
 		return nil, err
 	}
-	r := &router{tokens: tokens, enforcer: e, mockKey: mock, verifiers: v, databases: map[string]upstream{}}
+	r := &router{tokens: tokens, enforcer: e, mockKey: mock, verifiers: v, databases: map[string]upstream{}, operators: o}
 	network, address := c.Upstream.NetworkAddress()
 	for name, db := range c.Databases {
 		password, err := config.ReadSecret(db.Secrets.Agent)
@@ -75,10 +76,15 @@ func (r *router) Route(user, database string) proxy.Route {
 		}
 		return proxy.Route{
 			Kind: proxy.Agent, Upstream: to, Credential: access.Credential, Password: password,
-			Sessions: access.Sessions, CheckSetting: access.CheckSetting,
+			Sessions: access.Sessions, CheckSetting: access.CheckSetting, Paused: r.operators.pauses[database].resumed,
 			Open: func(ctx context.Context, info proxy.SessionInfo) (verdict.Decider, error) {
 				return access.Open(ctx, enforce.SessionInfo(info))
 			},
+		}
+	}
+	if database == config.AdminDatabase && !ok {
+		if credential, is := r.operators.credential(user); is {
+			return proxy.Route{Kind: proxy.Operator, Credential: &credential, Serve: r.operators.serve}
 		}
 	}
 	mock := config.MockCredentials(r.mockKey, user)

@@ -38,6 +38,8 @@ type Options struct {
 	Config *config.Config
 	Log    *slog.Logger  // nil: slog.Default()
 	Drain  time.Duration // how long sessions may go on after the service was told to end; 0: [DefaultDrain]
+
+	Version string // what the admin console says of the program's version
 }
 
 // DefaultDrain is the default of Options.Drain. It is well within the time after which Kubernetes (30 s) and systemd
@@ -59,6 +61,7 @@ type Service struct {
 	enforcer    *enforce.Enforcer
 	proxy       *proxy.Server
 	router      *router
+	operators   *operators
 	tokens      *identity.JWT // verifies JWTs; nil: none are accepted
 	clients     net.Listener
 	http        net.Listener // the listener of HTTP; nil: it is off
@@ -97,6 +100,9 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 	}
 	for _, old := range c.OldSpellings {
 		s.log.Warn("the configuration has an old spelling, which stays accepted", "write", old)
+	}
+	if s.operators, err = s.newOperators(c, o.Version); err != nil {
+		return nil, err
 	}
 	if err := s.startEnforcement(ctx, c); err != nil {
 		return nil, err
@@ -165,7 +171,7 @@ func (s *Service) startEnforcement(ctx context.Context, c *config.Config) error 
 	if c.JWT != nil {
 		s.tokens = identity.NewJWT(s.config.Load)
 	}
-	s.router, err = newRouter(c, s.enforcer, verifiers, s.tokens)
+	s.router, err = newRouter(c, s.enforcer, verifiers, s.tokens, s.operators)
 	return err
 }
 
@@ -255,6 +261,7 @@ func (s *Service) startBackground(ctx context.Context, wait *sync.WaitGroup) {
 	if s.faces != nil {
 		wait.Go(func() { s.faces.runBackground(ctx) })
 	}
+	wait.Go(func() { s.operators.credentials.Watch(ctx, s.log, func() {}) })
 	wait.Go(func() {
 		s.credentials.Watch(ctx, s.log, func() { s.enforcer.SetAgents(s.agents(s.config.Load())) })
 	})

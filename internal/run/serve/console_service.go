@@ -1,0 +1,135 @@
+package serve
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/enforce"
+	"github.com/pgconsent/pgconsent/internal/face/adminconsole"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/proxy"
+)
+
+// consoleService is what the admin console shows of the service, and how it acts on it.
+type consoleService struct{ *Service }
+
+var _ adminconsole.Service = consoleService{}
+
+var kindNames = map[proxy.RouteKind]string{proxy.Agent: "agent", proxy.Owner: "owner", proxy.Operator: "operator"}
+
+func (s consoleService) Sessions() []adminconsole.Session {
+	agents := map[string]enforce.OpenSession{}
+	for _, a := range s.enforcer.OpenSessions() {
+		agents[a.ID] = a
+	}
+	var out []adminconsole.Session
+	for _, c := range s.proxy.Sessions() {
+		a, decided := agents[c.ID]
+		out = append(out, adminconsole.Session{ID: c.ID, Kind: kindNames[c.Kind], User: c.User, Database: c.Database,
+			Client: c.Remote, State: string(c.State), Since: c.Since, Last: a.Last, Decided: decided,
+			Statements: a.Executed, Refused: a.Denied})
+	}
+	return out
+}
+
+// countTime bounds the counting of what is counted when metrics are read.
+const countTime = 10 * time.Second
+
+// ownMetrics is how the names of the metrics begin that pgconsent itself counts.
+const ownMetrics = "pgconsent_"
+
+func (s consoleService) Statistics() ([]adminconsole.Statistic, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), countTime)
+	defer cancel()
+	s.refreshCounts(ctx)
+	families, err := s.registry.Gather()
+	var out []adminconsole.Statistic
+	for _, f := range families {
+		if !strings.HasPrefix(f.GetName(), ownMetrics) {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetName()+"="+strconv.Quote(l.GetValue()))
+			}
+			add := func(suffix string, value float64) {
+				out = append(out, adminconsole.Statistic{Name: f.GetName() + suffix, Labels: strings.Join(labels, ","),
+					Value: value})
+			}
+			switch {
+			case m.GetHistogram() != nil:
+				add("_count", float64(m.GetHistogram().GetSampleCount()))
+				add("_sum", m.GetHistogram().GetSampleSum())
+			case m.GetCounter() != nil:
+				add("", m.GetCounter().GetValue())
+			case m.GetGauge() != nil:
+				add("", m.GetGauge().GetValue())
+			}
+		}
+	}
+	return out, err
+}
+
+func (s consoleService) Policies() []adminconsole.Policy {
+	var out []adminconsole.Policy
+	for _, d := range s.enforcer.DatabaseStatuses() {
+		out = append(out, adminconsole.Policy{Database: d.Database, Served: d.Served, Refusal: d.Refusal, Policy: d.Policy,
+			Catalog: d.Catalog, Pending: d.Pending, SignedPath: !d.SignedPathOff, Tables: int64(d.Tables),
+			Observed: int64(len(d.Observed)), Verified: d.Verified, PausedSince: s.operators.pauses[d.Database].began()})
+	}
+	return out
+}
+
+func (s consoleService) Suspended() []adminconsole.Suspended {
+	var out []adminconsole.Suspended
+	for _, o := range s.enforcer.SuspendedObjects() {
+		out = append(out, adminconsole.Suspended(o))
+	}
+	return out
+}
+
+func (s consoleService) Databases() []string { return sorted(s.operators.pauses) }
+
+func (s consoleService) Pause(database string) (busy int, changed bool) {
+	changed = s.operators.pauses[database].begin()
+	s.counts.SetPaused(database, true)
+	if changed {
+		s.log.Warn("new statements of agents wait until RESUME in the admin console", "database", database)
+	}
+	under := []proxy.SessionState{proxy.Active, proxy.InTransaction, proxy.InFailedTransaction}
+	for _, c := range s.proxy.Sessions() {
+		if c.Kind == proxy.Agent && c.Database == database && slices.Contains(under, c.State) {
+			busy++
+		}
+	}
+	return busy, changed
+}
+
+func (s consoleService) Resume(database string) (changed bool) {
+	changed = s.operators.pauses[database].end()
+	s.counts.SetPaused(database, false)
+	if changed {
+		s.log.Info("statements of agents go on", "database", database)
+	}
+	return changed
+}
+
+func (s consoleService) Kill(id string) (database string, err error) {
+	for _, c := range s.proxy.Sessions() {
+		if c.ID == id {
+			database = c.Database
+		}
+	}
+	why := sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonNone,
+		"terminating connection due to administrator command").
+		WithHint("An operator has ended this session.")
+	if s.enforcer.EndSession(id, why) || s.proxy.End(id, why) {
+		return database, nil
+	}
+	return "", sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonNone, "there is no session %q", id).
+		WithHint("SHOW SESSIONS lists them, each with its id. It may have ended.")
+}

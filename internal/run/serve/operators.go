@@ -1,0 +1,60 @@
+package serve
+
+import (
+	"context"
+	"net"
+	"slices"
+
+	"github.com/xdg-go/scram"
+
+	"github.com/pgconsent/pgconsent/internal/face/adminconsole"
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/proxy"
+)
+
+// operators has the logins of operators, the admin console, and what they have paused.
+type operators struct {
+	service     *Service
+	credentials *config.Credentials
+	console     *adminconsole.Console
+	pauses      map[string]*pause // for each configured database
+}
+
+// newOperators reads the logins of operators. The console can be used once the service runs.
+func (s *Service) newOperators(c *config.Config, version string) (*operators, error) {
+	credentials, err := config.OpenCredentials(c.Admin.Credentials)
+	if err != nil {
+		return nil, err
+	}
+	o := &operators{service: s, credentials: credentials, pauses: map[string]*pause{}}
+	for name := range c.Databases {
+		o.pauses[name] = &pause{}
+		s.counts.SetPaused(name, false)
+	}
+	o.console = adminconsole.New(adminconsole.Config{
+		Service: consoleService{s}, Version: version, Log: s.log,
+		Allowed: func(operator string) bool { _, is := o.credential(operator); return is },
+		Record: func(c audit.Call) error {
+			if err := s.audit.Call(c).Release(); err != nil {
+				return err
+			}
+			return nil
+		},
+	})
+	return o, nil
+}
+
+// credential returns the verifier of an operator's password. Somebody who is not listed, is disabled or has no password
+// has none.
+func (o *operators) credential(user string) (scram.StoredCredentials, bool) {
+	if !slices.Contains(o.service.config.Load().Admin.Users, user) {
+		return scram.StoredCredentials{}, false
+	}
+	return o.credentials.Lookup(user)
+}
+
+// serve serves an operator after the login.
+func (o *operators) serve(ctx context.Context, client net.Conn, info proxy.OperatorInfo) error {
+	return o.console.Serve(ctx, client, info.User)
+}

@@ -1,0 +1,47 @@
+package serve
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// pause makes new statements of a database's agents wait. The zero value lets them go on.
+type pause struct {
+	current atomic.Pointer[pausing] // nil: the database is not paused
+}
+
+// pausing is a pause that lasts.
+type pausing struct {
+	since time.Time
+	over  chan struct{} // closed when the pause ends
+}
+
+// begin begins a pause, and returns false if there is one already.
+func (p *pause) begin() bool {
+	return p.current.CompareAndSwap(nil, &pausing{time.Now(), make(chan struct{})})
+}
+
+// end ends the pause, and returns false if there is none.
+func (p *pause) end() bool {
+	was := p.current.Swap(nil)
+	if was != nil {
+		close(was.over)
+	}
+	return was != nil
+}
+
+// resumed returns a channel that is closed when the pause ends; nil: there is none.
+func (p *pause) resumed() <-chan struct{} {
+	if now := p.current.Load(); now != nil {
+		return now.over
+	}
+	return nil
+}
+
+// began returns when the pause began; zero: there is none.
+func (p *pause) began() time.Time {
+	if now := p.current.Load(); now != nil {
+		return now.since
+	}
+	return time.Time{}
+}
