@@ -63,6 +63,7 @@ type commands struct {
 	Privacy    privacyCmd    `cmd:"" help:"Memories and their grants: add, grant, revoke, consent, audit."`
 	Context    contextCmd    `cmd:"" help:"Contexts of memories: enter, list, show."`
 	Generalize generalizeCmd `cmd:"" help:"Share what was learned from a private memory, if it does not identify anybody."`
+	Bench      benchCmd      `cmd:"" help:"Measure what pgconsent costs on your database: direct, as owner, as agent."`
 	Sweep      sweepCmd      `cmd:"" help:"Delete and anonymise once what consents no longer cover."`
 	DSAR       dsarCmd       `cmd:"" name:"dsar" help:"Make the report to a data subject about the data kept of them."`
 	MCP        mcpCmd        `cmd:"" name:"mcp" help:"Serve the Model Context Protocol on stdio, in front of a running serve."`

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/tool/bench"
+)
+
+type benchCmd struct {
+	As           string        `required:"" placeholder:"AGENT" help:"The agent that is measured. Its password is in $PGPASSWORD or --password-file."`
+	Table        string        `xor:"what" placeholder:"NAME" help:"Look up rows of this table by its primary key, one at a time."`
+	Query        string        `xor:"what" placeholder:"SQL" help:"Measure this query, which may only read."`
+	Clients      int           `default:"8" placeholder:"N" help:"How many clients send at a time. Default: ${default}."`
+	Time         time.Duration `default:"2s" placeholder:"TIME" help:"How long a turn lasts. Default: ${default}."`
+	Rounds       int           `default:"3" placeholder:"N" help:"How many turns each way has with each protocol. Default: ${default}."`
+	Protocol     []string      `enum:"simple,extended,prepared" default:"simple,extended,prepared" placeholder:"NAME" help:"simple, extended or prepared; may be repeated. Default: all."`
+	PasswordFile string        `placeholder:"FILE" help:"The agent's password, in a file with mode 0600."`
+	Address      string        `placeholder:"ADDRESS" help:"Where serve listens. Default: listen of the configuration."`
+}
+
+func (benchCmd) Help() string {
+	return `Sends one statement over three ways in turn, as fast as the clients can, and prints what each way reaches:
+
+  direct   to the server, as roles.migrate with the password secrets.migrate
+  owner    through the running serve, as the same role
+  agent    through the running serve, as the agent
+
+All ways get the same text. The owner reads all rows, and the agent those that it may see: with --table both look up
+rows that the agent sees, so the difference is what pgconsent costs. The ratios are to direct within the same round, and the
+figures are medians of the rounds. simple: the values are in the text; extended: the statement is sent with its
+parameters each time; prepared: it is prepared once.
+
+Nothing is written to tables: the connections are read-only. The agent's statements are decided, limited and recorded
+as always, so the audit grows. A busy server or a machine with little to spare gives figures of little worth.
+
+  pgconsent agent add bench --password-file bench.pw
+  pgconsent bench --as bench --password-file bench.pw --table memories
+  PGPASSWORD=… pgconsent bench --as chat --query 'SELECT count(*) FROM memories' --clients 1 --time 10s --json`
+}
+
+// benchJSON is what the command bench prints in JSON output.
+type benchJSON struct {
+	Agent    string      `json:"agent"`
+	Database string      `json:"database"`
+	Text     string      `json:"text"`
+	Clients  int         `json:"clients"`
+	Seconds  float64     `json:"seconds"`
+	Rounds   int         `json:"rounds"`
+	Results  []benchLine `json:"results"`
+}
+
+type benchLine struct {
+	Protocol string      `json:"protocol"`
+	Way      string      `json:"way"`
+	TPS      float64     `json:"tps"`
+	P50      float64     `json:"p50_ms"`
+	P99      float64     `json:"p99_ms"`
+	Ratio    float64     `json:"ratio"` // to direct
+	Low      float64     `json:"ratio_low"`
+	High     float64     `json:"ratio_high"`
+	Turns    []benchTurn `json:"turns"`
+}
+
+type benchTurn struct {
+	TPS float64 `json:"tps"`
+	P50 float64 `json:"p50_ms"`
+	P99 float64 `json:"p99_ms"`
+}
+
+func (b benchCmd) Run(s *session) error {
+	if b.Table == "" && b.Query == "" {
+		return usageError{errors.New("what is to be measured: --table NAME or --query SQL")}
+	}
+	if b.Clients < 1 || b.Rounds < 1 || b.Time < 10*time.Millisecond {
+		return usageError{errors.New("--clients and --rounds must be at least 1, and --time at least 10ms")}
+	}
+	c, err := s.loadConfig()
+	if err != nil {
+		return err
+	}
+	agent := c.Agents[b.As]
+	if agent == nil {
+		return usageError{fmt.Errorf("there is no agent %q in the configuration", b.As)}
+	}
+	ways, err := b.ways(c, agent)
+	if err != nil {
+		return err
+	}
+	statement, err := b.statement(s, ways)
+	if err != nil {
+		return err
+	}
+	plan := bench.Plan{Ways: ways, Statement: statement, Clients: b.Clients, Time: b.Time, Rounds: b.Rounds}
+	for _, p := range b.Protocol {
+		if !slices.Contains(plan.Protocols, bench.Protocol(p)) {
+			plan.Protocols = append(plan.Protocols, bench.Protocol(p))
+		}
+	}
+	if isTerminal(s.err) {
+		plan.Report = func(at bench.Step) {
+			left := time.Duration(at.Of-at.Number+1) * b.Time
+			fmt.Fprintf(s.err, "round %d of %d: %s, %s (some %s left)\n", at.Round, b.Rounds, at.Protocol, at.Way,
+				left.Round(time.Second))
+		}
+	}
+	results, err := bench.Run(s.ctx, plan)
+	if err != nil {
+		return explainBench(err)
+	}
+	if s.jsonOutput {
+		return s.printJSON(b.json(agent.Database, statement, results))
+	}
+	return b.print(s, results)
+}
+
+// ways returns the three ways to the agent's database, the direct one first.
+func (b benchCmd) ways(c *config.Config, agent *config.Agent) ([]bench.Way, error) {
+	db := c.Databases[agent.Database]
+	if db.Secrets.Migrate == "" {
+		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
+			"the configuration has no password of %s, as which the direct way logs in", db.Roles.Migrate).
+			WithHint("Name a file with it: databases: { %s: { secrets: { migrate: owner.pw } } }", agent.Database)
+	}
+	dsn, err := c.ConnString(db, db.Roles.Migrate, db.Secrets.Migrate)
+	if err != nil {
+		return nil, err
+	}
+	direct, err := pgconn.ParseConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	ways := []bench.Way{{Name: "direct", Connect: direct}}
+	if slices.Contains(db.Owners, db.Roles.Migrate) {
+		owner, err := b.proxied(c, db.Roles.Migrate, direct.Password, agent.Database)
+		if err != nil {
+			return nil, err
+		}
+		ways = append(ways, bench.Way{Name: "owner", Connect: owner})
+	}
+	password := os.Getenv("PGPASSWORD")
+	if b.PasswordFile != "" {
+		if password, err = config.ReadSecret(b.PasswordFile); err != nil {
+			return nil, err
+		}
+	}
+	if password == "" {
+		return nil, sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity,
+			"there is no password for agent %s", b.As).
+			WithHint("Set PGPASSWORD, or name a file with --password-file. For a new password: "+
+				"pgconsent agent add %s --password-file FILE", b.As)
+	}
+	to, err := b.proxied(c, b.As, password, agent.Database)
+	return append(ways, bench.Way{Name: "agent", Connect: to}), err
+}
+
+// proxied returns how a user reaches a database through serve. With TLS serve must show the configured certificate.
+func (b benchCmd) proxied(c *config.Config, user, password, database string) (*pgconn.Config, error) {
+	to, err := pgconn.ParseConfig("host=localhost port=5432 sslmode=disable connect_timeout=10")
+	if err != nil {
+		return nil, err
+	}
+	to.User, to.Password, to.Database, to.Fallbacks, to.RuntimeParams = user, password, database, nil, map[string]string{}
+	network, address := "tcp", cmp.Or(b.Address, c.Listen)
+	if strings.HasPrefix(address, "/") {
+		network = "unix"
+	} else {
+		host, port, err := net.SplitHostPort(address)
+		if err != nil || port == "0" {
+			return nil, usageError{fmt.Errorf("--address is host:port, or the path of a unix socket: here it is %s", address)}
+		}
+		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+			address = net.JoinHostPort("localhost", port)
+		}
+	}
+	dial := to.DialFunc
+	to.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, network, address) }
+	// DialFunc does not use the address
+	to.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil }
+	if c.TLS != nil && network == "tcp" {
+		if to.TLSConfig, err = pinned(c.TLS.Cert); err != nil {
+			return nil, err
+		}
+	}
+	return to, nil
+}
+
+// pinned returns a TLS configuration that accepts the first certificate of a file, and no other.
+func pinned(file string) (*tls.Config, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, fmt.Errorf("%s has no certificate in PEM form", file)
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true,
+		VerifyPeerCertificate: func(raw [][]byte, _ [][]*x509.Certificate) error {
+			if len(raw) == 0 || !bytes.Equal(raw[0], block.Bytes) {
+				return errors.New("the server does not show the certificate of the configuration")
+			}
+			return nil
+		}}, nil
+}
+
+// statement returns what is measured, once every way has been tried.
+func (b benchCmd) statement(s *session, ways []bench.Way) (bench.Statement, error) {
+	var conns []*pgconn.PgConn
+	for _, w := range ways {
+		conn, err := bench.Connect(s.ctx, w.Connect)
+		if err != nil {
+			return bench.Statement{}, explainBench(fmt.Errorf("%s: %w", w.Name, err))
+		}
+		defer conn.Close(s.ctx)
+		conns = append(conns, conn)
+	}
+	if b.Query != "" {
+		return bench.Statement{Text: b.Query, Texts: []string{b.Query}}, nil
+	}
+	statement, err := bench.Lookup(s.ctx, conns[0], conns[len(conns)-1], b.Table)
+	switch {
+	case errors.Is(err, bench.ErrNoTable):
+		return statement, sqlstate.New(sqlstate.UndefinedTable, sqlstate.ReasonNone, "there is no table %s", b.Table).
+			WithHint("Write it as in SQL, with its schema if that is not in the owner's search_path.")
+	case errors.Is(err, bench.ErrNoKey):
+		return statement, sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonNone,
+			"%s has no primary key to look rows up by", b.Table).WithHint("Measure a query of your own: --query 'SELECT …'")
+	case errors.Is(err, bench.ErrNoRows):
+		return statement, sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonNone,
+			"agent %s sees no row of %s, so there is none to look up", b.As, b.Table).
+			WithHint("Name another agent with --as, or another table. pgconsent why says why a row is not seen.")
+	}
+	return statement, explainBench(err)
+}
+
+// explainBench adds to an error of a server what to do about it.
+func explainBench(err error) error {
+	var server *pgconn.PgError
+	hint := ""
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &server) && server.Code == "25006":
+		hint = "bench measures statements that only read."
+	case errors.As(err, &server) && server.Code == string(sqlstate.TooManyConnections):
+		hint = "Measure with fewer --clients. " + server.Hint
+	case errors.As(err, &server) && server.Code == string(sqlstate.LimitExceeded):
+		hint = "The policy limits this agent: give one without such limits with --as. " + server.Hint
+	case errors.As(err, &server):
+		hint = server.Hint
+	default:
+		var refused *net.OpError
+		if errors.As(err, &refused) {
+			hint = "Is the server running, and pgconsent serve with this configuration? --address says where serve listens."
+		}
+	}
+	if hint == "" {
+		return err
+	}
+	code := sqlstate.ConnectionFailure
+	if server != nil {
+		code = sqlstate.Code(server.Code)
+	}
+	return sqlstate.New(code, sqlstate.ReasonUpstream, "%v", err).WithHint("%s", strings.TrimSpace(hint))
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// json returns the results for programs.
+func (b benchCmd) json(database string, statement bench.Statement, results []bench.Result) benchJSON {
+	out := benchJSON{Agent: b.As, Database: database, Text: statement.Text, Clients: b.Clients, Seconds: b.Time.Seconds(),
+		Rounds: b.Rounds}
+	for _, r := range results {
+		line := benchLine{Protocol: string(r.Protocol), Way: r.Way, TPS: r.TPS, P50: milliseconds(r.P50),
+			P99: milliseconds(r.P99), Ratio: r.Ratio, Low: r.Low, High: r.High}
+		for _, t := range r.Turns {
+			line.Turns = append(line.Turns, benchTurn{t.TPS, milliseconds(t.P50), milliseconds(t.P99)})
+		}
+		out.Results = append(out.Results, line)
+	}
+	return out
+}
+
+// print prints the results: aligned on a terminal, and otherwise divided by tabs.
+func (b benchCmd) print(s *session, results []bench.Result) error {
+	header := "protocol\tway\ttps\tp50 ms\tp99 ms\t/ direct\tlowest\thighest"
+	lines := []string{header}
+	for _, r := range results {
+		lines = append(lines, fmt.Sprintf("%s\t%s\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f", r.Protocol, r.Way, r.TPS,
+			milliseconds(r.P50), milliseconds(r.P99), r.Ratio, r.Low, r.High))
+	}
+	if !s.stdoutIsTerminal {
+		_, err := fmt.Fprintln(s.out, strings.Join(lines, "\n"))
+		return err
+	}
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	for _, line := range lines {
+		fmt.Fprintln(w, line)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// bench measures the three ways to a table, prints what each reaches, and writes nothing.
+func TestBench(t *testing.T) {
+	i := install(t)
+	_, address := i.serving(t)
+	counted := "SELECT string_agg(relname || n_tup_ins + n_tup_upd + n_tup_del, ' ' ORDER BY relname) FROM pg_stat_user_tables WHERE schemaname = 'public'"
+	var before, after string
+	admin := i.db.Connect(t, "postgres")
+	if err := admin.QueryRow(t.Context(), counted).Scan(&before); err != nil {
+		t.Fatal(err)
+	}
+	with := func(args ...string) []string {
+		return append([]string{"bench", "-c", i.config, "--address", address, "--password-file", filepath.Join(i.dir(), "pw"), "--clients", "2",
+			"--time", "50ms", "--rounds", "2"}, args...)
+	}
+	out, errs, code := call(t, "", with("--as", "chat", "--table", "memories", "--json")...)
+	if code != exitOK {
+		t.Fatal(errs)
+	}
+	var got benchJSON
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, r := range got.Results {
+		lines = append(lines, r.Protocol+" "+r.Way)
+		if r.TPS <= 0 || r.P50 <= 0 || r.P99 < r.P50 || r.Ratio <= 0 || r.Low > r.Ratio || r.High < r.Ratio || len(r.Turns) != 2 ||
+			r.Way == "direct" && r.Ratio != 1 {
+			t.Errorf("%+v", r)
+		}
+	}
+	want := "simple direct,simple owner,simple agent,extended direct,extended owner,extended agent,prepared direct,prepared owner,prepared agent"
+	if strings.Join(lines, ",") != want || got.Agent != "chat" || got.Database != "app" || got.Clients != 2 || got.Rounds != 2 ||
+		got.Text != `SELECT "id", "user_id", "title" FROM public.memories WHERE "id" = $1` {
+		t.Errorf("%+v", got)
+	}
+
+	// Piped, it is divided by tabs. A query of one's own; a key of two columns.
+	for args, want := range map[string]int{"--query|SELECT count(*) FROM memories|--protocol|prepared": 3,
+		"--table|memory_participants|--protocol|simple|--protocol|extended": 6} {
+		out, errs, code = call(t, "", with(append(strings.Split(args, "|"), "--as", "chat")...)...)
+		rows := strings.Split(strings.TrimSpace(out), "\n")
+		if code != exitOK || len(rows) != want+1 || !strings.HasPrefix(rows[0], "protocol\tway\ttps\tp50 ms\tp99 ms\t/ direct") ||
+			len(strings.Split(rows[1], "\t")) != 8 {
+			t.Errorf("%s: %d %s%s", args, code, out, errs)
+		}
+	}
+
+	for _, c := range []struct {
+		args  string
+		code  int
+		says  string
+		hints string
+	}{
+		{"--as|chat|--query|INSERT INTO notes VALUES (9, '6f1e0000-0000-4000-8000-000000000001')", exitError, "read-only transaction", "only read"},
+		{"--as|chat|--query|SELECT * FROM attic", exitError, "agent, simple: ", ""},
+		{"--as|chat|--table|attic", exitError, "attic has no primary key", "--query"},
+		{"--as|chat|--table|nowhere", exitError, "there is no table nowhere", ""},
+		{"--as|other|--table|notes", exitError, "sees no row of notes", "--as"},
+		{"--as|nobody|--table|notes", exitUsage, `there is no agent "nobody"`, ""},
+		{"--as|chat|--table|notes|--clients|0", exitUsage, "at least 1", ""},
+		{"--as|chat", exitUsage, "--table NAME or --query", ""},
+		{"--as|chat|--table|notes|--query|SELECT 1", exitUsage, "--table and --query", ""},
+		{"--as|chat|--table|notes|--address|127.0.0.1:1", exitError, "owner", "Is the server running"},
+	} {
+		_, errs, code := call(t, "", with(strings.Split(c.args, "|")...)...)
+		if code != c.code || !strings.Contains(errs, c.says) || !strings.Contains(errs, c.hints) {
+			t.Errorf("%s: %d %s", c.args, code, errs)
+		}
+	}
+	if _, errs, code := call(t, "", "bench", "-c", i.config, "--as", "chat", "--table", "notes", "--address", address); code != exitError ||
+		!strings.Contains(errs, "there is no password for agent chat") {
+		t.Errorf("without a password: %d %s", code, errs)
+	}
+	t.Setenv("PGPASSWORD", "wrong")
+	if _, errs, code := call(t, "", "bench", "-c", i.config, "--as", "chat", "--table", "notes", "--address", address); code != exitError ||
+		!strings.Contains(errs, "28P01") {
+		t.Errorf("with a wrong password: %d %s", code, errs)
+	}
+	// The server's counts come with a delay: an answer of this query forces those of its own session only.
+	waitFor(t, "the server counts", func() bool {
+		var reads int
+		if err := admin.QueryRow(t.Context(), "SELECT idx_scan FROM pg_stat_user_tables WHERE relname = 'memories'").Scan(&reads); err != nil {
+			t.Fatal(err)
+		}
+		return reads > 0
+	})
+	if err := admin.QueryRow(t.Context(), counted).Scan(&after); err != nil || before != after {
+		t.Errorf("rows were written: %s, before %s (%v)", after, before, err)
+	}
+}

@@ -1,0 +1,185 @@
+// Package bench measures a statement that reads, over several ways to a database: transactions per second and
+// latencies.
+//
+// Figures of one machine say little by themselves, so the ways take turns: in each round each way has one turn for each
+// protocol, and ratios are formed within a round. Results are medians of the rounds.
+//
+// Guarantee: every connection begins with default_transaction_read_only, and the statement runs outside of an explicit
+// transaction. So the server refuses a statement that writes.
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Protocol is a way to send a statement.
+type Protocol string
+
+// The protocols.
+const (
+	Simple   Protocol = "simple"   // a Query with the values in its text
+	Extended Protocol = "extended" // Parse, Bind and Execute of a statement without a name, each time
+	Prepared Protocol = "prepared" // Bind and Execute of a statement that was prepared once
+)
+
+// Way is a way to the database.
+type Way struct {
+	Name    string
+	Connect *pgconn.Config
+}
+
+// Statement is what is measured. Texts and Values belong together: Texts[i] has the values of Values[i] as literals.
+type Statement struct {
+	Text   string     // for Extended and Prepared
+	Texts  []string   // for Simple; they take turns
+	Values [][][]byte // the parameters of Text, which take turns; empty: it has none
+}
+
+// Plan says what to measure. Every field but Report is required. The first way is the one with which others are
+// compared.
+type Plan struct {
+	Ways      []Way
+	Protocols []Protocol
+	Statement Statement
+	Clients   int
+	Time      time.Duration // how long a turn lasts
+	Rounds    int
+	Report    func(Step) // called before each turn; nil: nobody is told
+}
+
+// Step is a turn that begins.
+type Step struct {
+	Number, Of int
+	Round      int
+	Protocol   Protocol
+	Way        string
+}
+
+// Turn is what a way did in one turn.
+type Turn struct {
+	TPS      float64 // transactions per second
+	P50, P99 time.Duration
+}
+
+// Result is the median of the rounds of a way with a protocol.
+type Result struct {
+	Protocol Protocol
+	Way      string
+	Turn
+	Ratio     float64 // of TPS to that of the first way in the same round
+	Low, High float64 // the smallest and the largest such ratio
+	Turns     []Turn  // of each round
+}
+
+// Run measures. An error names the way and the protocol that failed.
+func Run(ctx context.Context, p Plan) ([]Result, error) {
+	type key struct {
+		protocol Protocol
+		way      int
+	}
+	turns := map[key][]Turn{}
+	step := Step{Of: p.Rounds * len(p.Protocols) * len(p.Ways)}
+	for round := range p.Rounds {
+		for _, protocol := range p.Protocols {
+			for i := range p.Ways {
+				w := (i + round) % len(p.Ways) // no way is always the first
+				step.Number, step.Round, step.Protocol, step.Way = step.Number+1, round+1, protocol, p.Ways[w].Name
+				if p.Report != nil {
+					p.Report(step)
+				}
+				t, err := p.turn(ctx, p.Ways[w], protocol)
+				if err != nil {
+					return nil, fmt.Errorf("%s, %s: %w", p.Ways[w].Name, protocol, err)
+				}
+				turns[key{protocol, w}] = append(turns[key{protocol, w}], t)
+			}
+		}
+	}
+	var out []Result
+	for _, protocol := range p.Protocols {
+		for w := range p.Ways {
+			out = append(out, result(protocol, p.Ways[w].Name, turns[key{protocol, w}], turns[key{protocol, 0}]))
+		}
+	}
+	return out, nil
+}
+
+// result forms the medians of the turns, and ratios to the turns of the first way.
+func result(protocol Protocol, way string, turns, first []Turn) Result {
+	r := Result{Protocol: protocol, Way: way, Turns: turns}
+	var tps, p50, p99, ratios []float64
+	for i, t := range turns {
+		tps, p50, p99 = append(tps, t.TPS), append(p50, float64(t.P50)), append(p99, float64(t.P99))
+		ratios = append(ratios, t.TPS/first[i].TPS)
+	}
+	r.TPS, r.P50, r.P99 = median(tps), time.Duration(median(p50)), time.Duration(median(p99))
+	r.Ratio, r.Low, r.High = median(ratios), slices.Min(ratios), slices.Max(ratios)
+	return r
+}
+
+// median returns the middle of some values, or the mean of the two in the middle.
+func median(values []float64) float64 {
+	s := slices.Sorted(slices.Values(values))
+	n := len(s)
+	return (s[(n-1)/2] + s[n/2]) / 2
+}
+
+// quantile returns the smallest duration that a part q of all does not exceed. The durations are sorted.
+func quantile(sorted []time.Duration, q float64) time.Duration {
+	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
+}
+
+// errNone is the error of a turn in which no transaction was finished.
+var errNone = errors.New("no transaction was finished in time: give it more --time, or a shorter query")
+
+// turn lets a way run as fast as it can. Logins and preparations come before the time is taken.
+func (p Plan) turn(ctx context.Context, w Way, protocol Protocol) (Turn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	clients := make([]*client, p.Clients)
+	for i := range clients {
+		c, err := connect(ctx, w, p.Statement, protocol, i)
+		if err != nil {
+			return Turn{}, err
+		}
+		defer c.close()
+		clients[i] = c
+	}
+	failed := make(chan error, p.Clients)
+	began := time.Now()
+	for _, c := range clients {
+		go func() {
+			err := c.run(ctx, began.Add(p.Time))
+			if err != nil {
+				cancel() // the others need not go on
+			}
+			failed <- err
+		}()
+	}
+	var err error
+	for range clients {
+		if e := <-failed; e != nil && (err == nil || errors.Is(err, context.Canceled)) {
+			err = e
+		}
+	}
+	took := time.Since(began)
+	if err != nil {
+		return Turn{}, err
+	}
+	var all []time.Duration
+	for _, c := range clients {
+		all = append(all, c.took...)
+	}
+	if len(all) == 0 {
+		return Turn{}, errNone
+	}
+	slices.Sort(all)
+	return Turn{float64(len(all)) / took.Seconds(), quantile(all, 0.5), quantile(all, 0.99)}, nil
+}

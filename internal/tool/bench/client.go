@@ -1,0 +1,90 @@
+package bench
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// client is a connection that sends the statement again and again.
+type client struct {
+	conn      *pgconn.PgConn
+	statement Statement
+	protocol  Protocol
+	next      int // which text or values come next
+	took      []time.Duration
+}
+
+const preparedName = "pgconsent_bench"
+
+// Connect opens a connection on which nothing can be written.
+func Connect(ctx context.Context, to *pgconn.Config) (*pgconn.PgConn, error) {
+	c := to.Copy()
+	c.RuntimeParams = maps.Clone(c.RuntimeParams)
+	if c.RuntimeParams == nil {
+		c.RuntimeParams = map[string]string{}
+	}
+	c.RuntimeParams["default_transaction_read_only"] = "on"
+	c.RuntimeParams["application_name"] = preparedName
+	return pgconn.ConnectConfig(ctx, c)
+}
+
+// connect logs a client in, prepares the statement and runs it once.
+func connect(ctx context.Context, w Way, s Statement, protocol Protocol, number int) (*client, error) {
+	conn, err := Connect(ctx, w.Connect)
+	if err != nil {
+		return nil, err
+	}
+	c := &client{conn: conn, statement: s, protocol: protocol, next: number}
+	if protocol == Prepared {
+		_, err = conn.Prepare(ctx, preparedName, s.Text, nil)
+	}
+	if err == nil {
+		err = c.once(ctx)
+	}
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *client) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = c.conn.Close(ctx)
+}
+
+// run sends the statement until then.
+func (c *client) run(ctx context.Context, until time.Time) error {
+	for now := time.Now(); now.Before(until); {
+		if err := c.once(ctx); err != nil {
+			return err
+		}
+		end := time.Now()
+		c.took = append(c.took, end.Sub(now))
+		now = end
+	}
+	return nil
+}
+
+// once sends the statement and reads its answer to the end.
+func (c *client) once(ctx context.Context) error {
+	n := c.next
+	c.next++
+	if c.protocol == Simple {
+		return c.conn.Exec(ctx, c.statement.Texts[n%len(c.statement.Texts)]).Close()
+	}
+	var values [][]byte
+	if all := c.statement.Values; len(all) > 0 {
+		values = all[n%len(all)]
+	}
+	if c.protocol == Prepared {
+		_, err := c.conn.ExecPrepared(ctx, preparedName, values, nil, nil).Close()
+		return err
+	}
+	_, err := c.conn.ExecParams(ctx, c.statement.Text, values, nil, nil, nil).Close()
+	return err
+}

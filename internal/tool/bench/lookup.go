@@ -1,0 +1,99 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// mostKeys is by how many keys rows are looked up: so many texts differ.
+const mostKeys = 100
+
+// Errors of [Lookup].
+var (
+	ErrNoTable = errors.New("there is no such table")
+	ErrNoKey   = errors.New("the table has no primary key")
+	ErrNoRows  = errors.New("the agent sees no row of the table")
+)
+
+// Lookup returns a statement that looks up one row of a table by its primary key, for keys of rows that the agent sees.
+// It reads the columns that the agent has, so that all ways read the same ones. The table is named as in SQL; owner and
+// agent are connections of these.
+func Lookup(ctx context.Context, owner, agent *pgconn.PgConn, table string) (Statement, error) {
+	keys, name, err := primaryKey(ctx, owner, table)
+	if err != nil {
+		return Statement{}, err
+	}
+	described := agent.ExecParams(ctx, "SELECT * FROM "+name+" LIMIT 0", nil, nil, nil, nil)
+	var columns []string
+	for _, f := range described.FieldDescriptions() {
+		columns = append(columns, quote(f.Name))
+	}
+	if _, err := described.Close(); err != nil {
+		return Statement{}, err
+	}
+	list := make([]string, len(keys))
+	conditions := make([]string, len(keys))
+	for i, k := range keys {
+		list[i], conditions[i] = quote(k), fmt.Sprintf("%s = $%d", quote(k), i+1)
+	}
+	seen := agent.ExecParams(ctx, fmt.Sprintf("SELECT %s FROM %s LIMIT %d", strings.Join(list, ", "), name, mostKeys),
+		nil, nil, nil, nil).Read()
+	if seen.Err != nil {
+		return Statement{}, seen.Err
+	}
+	if len(seen.Rows) == 0 {
+		return Statement{}, ErrNoRows
+	}
+	from := "SELECT " + strings.Join(columns, ", ") + " FROM " + name + " WHERE "
+	out := Statement{Text: from + strings.Join(conditions, " AND ")}
+	for _, row := range seen.Rows {
+		literals := make([]string, len(keys))
+		for i, k := range keys {
+			literals[i] = quote(k) + " = " + literal(row[i])
+		}
+		out.Texts = append(out.Texts, from+strings.Join(literals, " AND "))
+		out.Values = append(out.Values, row)
+	}
+	return out, nil
+}
+
+// primaryKey returns the columns of a table's primary key, and the table's name with its schema.
+func primaryKey(ctx context.Context, owner *pgconn.PgConn, table string) (keys []string, name string, err error) {
+	found := owner.ExecParams(ctx, `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), a.attname
+		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		LEFT JOIN pg_catalog.pg_index i ON i.indrelid = c.oid AND i.indisprimary
+		LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY (i.indkey)
+		WHERE c.oid = pg_catalog.to_regclass($1) ORDER BY pg_catalog.array_position(i.indkey::int2[], a.attnum)`,
+		[][]byte{[]byte(table)}, nil, nil, nil).Read()
+	if found.Err != nil {
+		return nil, "", found.Err
+	}
+	if len(found.Rows) == 0 {
+		return nil, "", ErrNoTable
+	}
+	for _, row := range found.Rows {
+		if name = string(row[0]); row[1] != nil {
+			keys = append(keys, string(row[1]))
+		}
+	}
+	if len(keys) == 0 {
+		return nil, "", ErrNoKey
+	}
+	return keys, name, nil
+}
+
+func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
+
+// literal is a value as a literal. It has no backslash outside an escape string, whatever the settings are.
+func literal(value []byte) string {
+	text := strings.ReplaceAll(string(value), "'", "''")
+	if strings.Contains(text, `\`) {
+		return "E'" + strings.ReplaceAll(text, `\`, `\\`) + "'"
+	}
+	return "'" + text + "'"
+}
