@@ -41,7 +41,7 @@ func (s *Service) handler() http.Handler {
 		}
 		fmt.Fprintln(w, "ready")
 		if local && !isForwarded(r) {
-			for _, limit := range s.enforcer.Degraded() {
+			for _, limit := range append(s.enforcer.Degraded(), s.operators.paused()...) {
 				fmt.Fprintln(w, limit)
 			}
 		}

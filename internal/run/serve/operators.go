@@ -2,8 +2,10 @@ package serve
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"slices"
+	"time"
 
 	"github.com/xdg-go/scram"
 
@@ -57,4 +59,15 @@ func (o *operators) credential(user string) (scram.StoredCredentials, bool) {
 // serve serves an operator after the login.
 func (o *operators) serve(ctx context.Context, client net.Conn, info proxy.OperatorInfo) error {
 	return o.console.Serve(ctx, client, info.User)
+}
+
+// paused lists the databases that are paused.
+func (o *operators) paused() (out []string) {
+	for _, name := range sorted(o.pauses) {
+		if since := o.pauses[name].began(); !since.IsZero() {
+			out = append(out, fmt.Sprintf("database %s: paused since %s: new statements of agents wait until RESUME in the "+
+				"admin console", name, since.UTC().Format(time.RFC3339)))
+		}
+	}
+	return out
 }
