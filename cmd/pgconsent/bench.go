@@ -48,7 +48,8 @@ figures are medians of the rounds. simple: the values are in the text; extended:
 parameters each time; prepared: it is prepared once.
 
 Nothing is written to tables: the connections are read-only. The agent's statements are decided, limited and recorded
-as always, so the audit grows. A busy server or a machine with little to spare gives figures of little worth.
+as always, so the audit grows; with strict records each statement waits for the disk. Before a turn counts, it runs for a
+quarter of --time. A busy machine gives figures of little worth: lowest and highest tell how far the ratios are apart.
 
   pgconsent agent add bench --password-file bench.pw
   pgconsent bench --as bench --password-file bench.pw --table memories
@@ -61,6 +62,7 @@ type benchJSON struct {
 	Database string      `json:"database"`
 	Text     string      `json:"text"`
 	Clients  int         `json:"clients"`
+	Audit    string      `json:"audit"` // the mode
 	Seconds  float64     `json:"seconds"`
 	Rounds   int         `json:"rounds"`
 	Results  []benchLine `json:"results"`
@@ -114,10 +116,11 @@ func (b benchCmd) Run(s *session) error {
 		}
 	}
 	if isTerminal(s.err) {
+		fmt.Fprintf(s.err, "%s\n%d clients, records: %s\n", statement.Text, b.Clients, c.Audit.Mode)
 		plan.Report = func(at bench.Step) {
-			left := time.Duration(at.Of-at.Number+1) * b.Time
-			fmt.Fprintf(s.err, "round %d of %d: %s, %s (some %s left)\n", at.Round, b.Rounds, at.Protocol, at.Way,
-				left.Round(time.Second))
+			left := time.Duration(at.Of-at.Number+1) * plan.Turn()
+			fmt.Fprintf(s.err, "round %d of %d: %s, %s (%s left)\n", at.Round, b.Rounds, at.Protocol, at.Way,
+				max(left.Round(time.Second), time.Second))
 		}
 	}
 	results, err := bench.Run(s.ctx, plan)
@@ -125,7 +128,7 @@ func (b benchCmd) Run(s *session) error {
 		return explainBench(err)
 	}
 	if s.jsonOutput {
-		return s.printJSON(b.json(agent.Database, statement, results))
+		return s.printJSON(b.json(c, statement, results))
 	}
 	return b.print(s, results)
 }
@@ -284,9 +287,9 @@ func explainBench(err error) error {
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // json returns the results for programs.
-func (b benchCmd) json(database string, statement bench.Statement, results []bench.Result) benchJSON {
-	out := benchJSON{Agent: b.As, Database: database, Text: statement.Text, Clients: b.Clients, Seconds: b.Time.Seconds(),
-		Rounds: b.Rounds}
+func (b benchCmd) json(c *config.Config, statement bench.Statement, results []bench.Result) benchJSON {
+	out := benchJSON{Agent: b.As, Database: c.Agents[b.As].Database, Text: statement.Text, Clients: b.Clients,
+		Audit: c.Audit.Mode, Seconds: b.Time.Seconds(), Rounds: b.Rounds}
 	for _, r := range results {
 		line := benchLine{Protocol: string(r.Protocol), Way: r.Way, TPS: r.TPS, P50: milliseconds(r.P50),
 			P99: milliseconds(r.P99), Ratio: r.Ratio, Low: r.Low, High: r.High}

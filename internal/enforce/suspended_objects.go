@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // SuspendedObject is a table, a view or a function whose statements are refused, or a whole database, for operators.
@@ -19,8 +20,9 @@ type SuspendedObject struct {
 
 // The remedies of what is suspended.
 const (
-	remedyChanged = "Run pgconsent migrate, or undo the change."
-	remedyUnsafe  = "Run pgconsent doctor, which says what differs; pgconsent migrate puts it right."
+	remedyChanged     = "Run pgconsent migrate, or undo the change."
+	remedyUnreachable = "See that the server answers: pgconsent doctor tries it. Agents are served again once it does."
+	remedyUnsafe      = "Run pgconsent doctor, which says what differs; pgconsent migrate puts it right."
 )
 
 // SuspendedObjects returns what is suspended in each database, with cause and remedy, ordered by database and name.
@@ -29,7 +31,11 @@ func (e *Enforcer) SuspendedObjects() []SuspendedObject {
 	for _, name := range slices.Sorted(maps.Keys(e.databases)) {
 		v, refused := e.databases[name].current()
 		if refused != nil {
-			out = append(out, SuspendedObject{Database: name, Kind: "database", Cause: refused.Message, Remedy: refused.Hint})
+			remedy := refused.Hint
+			if refused.Reason == sqlstate.ReasonUpstream {
+				remedy = remedyUnreachable
+			}
+			out = append(out, SuspendedObject{Database: name, Kind: "database", Cause: refused.Message, Remedy: remedy})
 			continue
 		}
 		out = append(out, v.state.suspension.objects(name)...)

@@ -78,7 +78,7 @@ func (s consoleService) Policies() []adminconsole.Policy {
 	var out []adminconsole.Policy
 	for _, d := range s.enforcer.DatabaseStatuses() {
 		out = append(out, adminconsole.Policy{Database: d.Database, Served: d.Served, Refusal: d.Refusal, Policy: d.Policy,
-			Catalog: d.Catalog, Pending: d.Pending, SignedPath: !d.SignedPathOff, Tables: int64(d.Tables),
+			Catalog: d.Catalog, Pending: d.Pending, SignedPath: d.Served && !d.SignedPathOff, Tables: int64(d.Tables),
 			Observed: int64(len(d.Observed)), Verified: d.Verified, PausedSince: s.operators.pauses[d.Database].began()})
 	}
 	return out
