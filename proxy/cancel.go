@@ -110,7 +110,11 @@ func (c *conn) serveCancel(n int) error {
 	if n == 8 {
 		key := cancelKey{binary.BigEndian.Uint32(body), binary.BigEndian.Uint32(body[4:])}
 		if s := c.server.cancels.find(key); s != nil {
-			s.cancelUpstream()
+			if s.paused.Load() {
+				s.end(canceledInPauseError())
+			} else {
+				s.cancelUpstream()
+			}
 			return errGone
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"time"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // While a database is paused, what its agents send outside a transaction waits here, before it is decided and before
@@ -59,6 +61,13 @@ func (c *conn) interruptReads(resumed <-chan struct{}) (stop func()) {
 		<-done
 		c.setReadDeadline(time.Time{})
 	}
+}
+
+// canceledInPauseError ends a session whose client cancels what waits: nothing of it has reached the server, which would
+// otherwise answer that it is canceled.
+func canceledInPauseError() *sqlstate.Error {
+	return sqlstate.New(sqlstate.QueryCanceled, sqlstate.ReasonNone, "canceling statement due to user request").
+		WithHint("Statements wait because the database is paused by an operator. Nothing was run; connect again.")
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	pgx3 "github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
@@ -133,7 +135,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// A waiting session can be ended, by an operator, by a drain and by the loss of the server.
+// A waiting session can be ended: by an operator, by its client's cancel request, by a drain and by the loss of the server.
 func TestPausedSessionsEnd(t *testing.T) {
 	var g gate
 	p := start(t, g.option)
@@ -158,6 +160,21 @@ func TestPausedSessionsEnd(t *testing.T) {
 		t.Errorf("cut: %+v", e)
 	}
 	p.inStates(t, Waiting)
+	canceling := p.connect(t)
+	canceled := make(chan error, 1)
+	go func() {
+		_, err := canceling.Exec(context.Background(), "SELECT 1 AS a")
+		canceled <- err
+	}()
+	p.inStates(t, Waiting, Waiting)
+	if err := canceling.PgConn().CancelRequest(t.Context()); err != nil {
+		t.Error(err)
+	}
+	var e *pgconn.PgError
+	if err := <-canceled; !errors.As(err, &e) || e.Code != "57014" || e.Severity != "FATAL" {
+		t.Errorf("canceled: %v", err)
+	}
+	p.inStates(t, Waiting)
 	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
 	defer cancel()
 	if err := p.server.Shutdown(ctx); err != nil {
@@ -166,7 +183,7 @@ func TestPausedSessionsEnd(t *testing.T) {
 	if e := drained.told(); e == nil || e.Code != "57P01" {
 		t.Errorf("drained: %+v", e)
 	}
-	for i := range 3 {
+	for i := range 4 {
 		if seen := p.judges[i].seen(); len(seen) != 0 {
 			t.Errorf("%q was run", seen)
 		}

@@ -302,6 +302,7 @@ func TestRefusals(t *testing.T) {
 		"KILL":              "42601 KILL is written: KILL session @1",
 		"KILL ''":           "42601 KILL is written: KILL session @6",
 		"KILL 1 2":          "42601 KILL is written: KILL session @8",
+		"KILL $1":           "42601 KILL is written: KILL session @6",
 		"RELOAD now":        "42601 RELOAD is written: RELOAD @8",
 		"PAUSE a/b":         "42601 PAUSE is written: PAUSE [database] @9",
 		"ü KILL 1":          "42601 this is no command of the admin console @1",

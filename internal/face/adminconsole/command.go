@@ -99,13 +99,15 @@ func parseAction(a *action, first token, rest []token) (command, *sqlstate.Error
 		c.argument = rest[0].text
 		return c, nil
 	}
-	at := first
+	at, hint := first, "A name with other characters than letters, digits, and _ . - is written in double quotes."
 	if len(rest) > 0 {
 		at = rest[len(rest)-1]
 	}
+	if len(rest) > 0 && rest[0].text == "$" {
+		at, hint = rest[0], "Commands take no parameters: write the name into the command."
+	}
 	return command{}, sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone, "%s is written: %s", a.name,
-		strings.TrimSpace(a.name+" "+a.argument)).At(at.position).
-		WithHint("A name with other characters than letters, digits, and _ . - is written in double quotes.")
+		strings.TrimSpace(a.name+" "+a.argument)).At(at.position).WithHint("%s", hint)
 }
 
 func unknownCommand(at token) *sqlstate.Error {
