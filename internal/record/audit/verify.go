@@ -157,7 +157,7 @@ func (c *chainWalk) remainingSegments(gone int) ([]int, error) {
 	if len(segments) == 0 || segments[0] <= gone {
 		return nil, &ChainError{Segment: segmentName(gone), Why: "the segment is missing"}
 	}
-	c.hasCheckpoint = false // a checkpoint further on must name the removed segments
+	c.hasCheckpoint = false // a checkpoint further on must stand for the removed segments
 	return segments, nil
 }
 
@@ -170,12 +170,12 @@ type chainWalk struct {
 	at              position
 	lastRemoved     Removed // the last segment that was removed
 	needsCheckpoint bool    // records before the first segment were removed
-	hasCheckpoint   bool    // a checkpoint names the removed records
+	hasCheckpoint   bool    // a checkpoint stands for the removed records
 	done, total     int64
 }
 
-// beginAt moves to the first existing segment. If its first record is not record 1, a checkpoint further on must name
-// the removed records.
+// beginAt moves to the first existing segment. If its first record is not record 1, a checkpoint further on must stand
+// for the removed records.
 func (c *chainWalk) beginAt(segment int) error {
 	first, err := firstRecord(c.from, segment)
 	switch {
@@ -234,13 +234,15 @@ func (c *chainWalk) checkNext(rec Record) error {
 	switch rec.Kind {
 	case KindRecovery:
 		r.Recoveries++
-	case KindCheckpoint:
+	case KindCheckpoint: // it stands for all records up to those that it names: their removal may not have ended
 		r.Checkpoints++
 		var cp Checkpoint
 		if err := json.Unmarshal(rec.Line, &cp); err != nil {
 			return &ChainError{Segment: segmentName(c.at.segment), Why: fmt.Sprintf("record %d is not a checkpoint", rec.Seq)}
 		}
-		c.hasCheckpoint = c.hasCheckpoint || slices.Contains(cp.Removed, c.lastRemoved)
+		c.hasCheckpoint = c.hasCheckpoint || slices.ContainsFunc(cp.Removed, func(r Removed) bool {
+			return r == c.lastRemoved || c.lastRemoved.Seq < r.Seq && r.Seq < rec.Seq
+		})
 	}
 	if c.done += int64(len(rec.Line)); c.options.Progress != nil && r.Records%8192 == 0 {
 		c.options.Progress(c.done, c.total)

@@ -1,0 +1,111 @@
+package pgchain
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+)
+
+// expiredChain is a chain of which a checkpoint names this record as the newest whose time is over, while none was
+// removed yet.
+func expiredChain(t *testing.T) (b *bench, through uint64) {
+	t.Helper()
+	b = begin(t)
+	log := b.log(func(c *audit.Config) { c.Retention, c.Store = 24*time.Hour, unremoved{b.store("one")} })
+	for i := range 30 {
+		if err := run(log, fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.pass(log, 25*time.Hour)
+	for i := range 20 {
+		if err := run(log, fmt.Sprint("new ", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed(t, log)
+	report, err := b.verify(func(r audit.Record) error {
+		if r.Kind != audit.KindCheckpoint {
+			return nil
+		}
+		var cp audit.Checkpoint
+		if err := json.Unmarshal(r.Line, &cp); err != nil {
+			return err
+		}
+		through = cp.Removed[0].Seq
+		return nil
+	})
+	if err != nil || report.FirstSeq != 1 || report.Checkpoints != 1 || through < 40 {
+		t.Fatalf("%+v, the time of %d is over, %v", report, through, err)
+	}
+	return b, through
+}
+
+// unremoved is a store whose process is killed before it removes a record.
+type unremoved struct{ *Store }
+
+func (unremoved) Remove(uint64) error { return nil }
+
+// retire removes up to n of the oldest records through this one.
+func (b *bench) retire(on *pgx.Conn, through uint64, n int) {
+	b.t.Helper()
+	if _, err := on.Exec(context.Background(), "SELECT pgconsent.audit_retire('one', $1, $2)", int64(through), n); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// A removal takes several transactions. Wherever it ended, the checkpoint stands for the records that are gone, and for
+// none besides; the next removal goes on with it.
+func TestRemovalInterrupted(t *testing.T) {
+	b, through := expiredChain(t)
+	head, err := audit.ReadAnchor(b.anchor, b.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verify := func(conn *pgx.Conn) (audit.Report, error) {
+		return audit.VerifyOptions{Key: b.key, Heads: []audit.Head{head}}.Read(NewReader(t.Context(), conn, "app", "one"), nil)
+	}
+	for gone := uint64(1); gone <= through+2; gone++ {
+		tx, err := b.dba.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.retire(tx.Conn(), max(through, gone), int(gone))
+		report, err := verify(tx.Conn())
+		var broken *audit.ChainError
+		switch {
+		case gone <= through && (err != nil || report.FirstSeq != gone+1):
+			t.Errorf("%d of %d records are removed: %+v, %v", gone, through, report, err)
+		case gone > through && !errors.As(err, &broken):
+			t.Errorf("%d records are removed where %d might be: %+v, %v", gone, through, report, err)
+		}
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.retire(b.dba, through, 10)
+	// Without retention nothing more is removed, and the chain holds.
+	log := b.log(nil)
+	if err := run(log, "without retention"); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, log)
+	if report, _, _ := b.records(); report.FirstSeq != 11 {
+		t.Errorf("%+v", report)
+	}
+	log = b.log(func(c *audit.Config) { c.Retention = 24 * time.Hour })
+	if err := run(log, "with retention"); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, log)
+	if report, _, _ := b.records(); report.FirstSeq <= through {
+		t.Errorf("%+v", report)
+	}
+}
