@@ -14,6 +14,8 @@ type Store interface {
 	// Take locks the chain for this process and connects; it is also called again after an error. The error is
 	// [ErrUnreachable] if only the connection failed.
 	Take() error
+	// InSnapshot calls f with the chain as it is at one moment, whatever is added and removed meanwhile.
+	InSnapshot(f func(Source) error) error
 	// Append adds lines, of which the first is record number first. After an error it is unknown whether they were
 	// written: the same lines are sent again, and lines that are there already stay. After nil they are durable.
 	Append(first uint64, lines [][]byte) error
@@ -61,24 +63,26 @@ func (s *storeSink) open() error {
 	if err := s.store.Take(); err != nil {
 		return err
 	}
-	segments, err := s.store.Segments()
-	if err != nil {
-		return err
-	}
 	at := position{segment: 1, previousHash: genesisHash}
-	if len(segments) > 0 {
-		end, tail, err := readTail(s.store, segments)
+	// Records may be removed meanwhile: the server continues a removal for a while after its process was killed.
+	err := s.store.InSnapshot(func(chain Source) error {
+		segments, err := chain.Segments()
+		if err != nil || len(segments) == 0 {
+			return err
+		}
+		end, tail, err := readTail(chain, segments)
 		if err == nil && len(tail) > 0 {
 			err = &ChainError{Segment: segmentName(end.segment), Why: "the segment ends within a record"}
 		}
-		var broken *ChainError
-		if errors.As(err, &broken) {
-			return fmt.Errorf("%w; keep the records as evidence and start with a new chain", err)
-		}
-		if err != nil {
-			return err
-		}
 		at = end
+		return err
+	})
+	var broken *ChainError
+	if errors.As(err, &broken) {
+		return fmt.Errorf("%w; keep the records as evidence and start with a new chain", err)
+	}
+	if err != nil {
+		return err
 	}
 	recovery, err := s.attach(at)
 	if err != nil {

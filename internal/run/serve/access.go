@@ -80,8 +80,8 @@ func forEachLog(ctx context.Context, c *config.Config, f func(access.Log) error)
 			if a.Chain = chain; a.IsReportsLog() {
 				continue
 			}
-			if err := inSnapshot(ctx, conn, func() error {
-				log := access.Log{Name: LogName(a), From: pgchain.NewReader(ctx, conn, a.Database, chain)}
+			if err := pgchain.NewReader(ctx, conn, a.Database, chain).InSnapshot(func(from audit.Source) error {
+				log := access.Log{Name: LogName(a), From: from}
 				if chain == c.Audit.Chain {
 					log.IsOwn, log.Anchor = true, c.Audit.Anchor
 				}
@@ -105,7 +105,7 @@ func AuditSource(ctx context.Context, c *config.Config, a config.Audit, live boo
 		if live {
 			return f(from)
 		}
-		return inSnapshot(ctx, conn, func() error { return f(from) })
+		return from.InSnapshot(f)
 	})
 }
 
@@ -120,16 +120,6 @@ func MissingAuditGuards(ctx context.Context, c *config.Config, a config.Audit) (
 		return err
 	})
 	return missing, err
-}
-
-// inSnapshot runs f in a transaction that has one snapshot.
-func inSnapshot(ctx context.Context, conn *pgx.Conn, f func() error) error {
-	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
-	if err != nil {
-		return fmt.Errorf("audit: %w", err)
-	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	return f()
 }
 
 // withRecords connects, as the control role, to the database that has the records, and calls f.

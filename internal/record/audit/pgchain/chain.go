@@ -114,7 +114,7 @@ func (s *Store) Append(first uint64, lines [][]byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), tryTimeout)
 	defer cancel()
 	if s.conn == nil {
-		return s.closeAfter(errors.New("there is no connection"))
+		return s.closeAfter(errNoConnection)
 	}
 	texts := make([]string, len(lines))
 	for i, line := range lines {
@@ -146,15 +146,11 @@ func (s *Store) Remove(through uint64) error {
 	return nil
 }
 
+// InSnapshot calls f with the chain as it is at one moment.
+func (s *Store) InSnapshot(f func(audit.Source) error) error { return s.reader().InSnapshot(f) }
+
 // Segments returns the segments that have records.
-func (s *Store) Segments() ([]int, error) {
-	r := s.reader()
-	out, err := r.Segments()
-	if err != nil {
-		return nil, s.closeAfter(err)
-	}
-	return out, nil
-}
+func (s *Store) Segments() ([]int, error) { return s.reader().Segments() }
 
 // Open reads a segment, starting after this record.
 func (s *Store) Open(segment int, after uint64, offset int64) (io.ReadCloser, error) {

@@ -96,8 +96,8 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 					return
 				default:
 				}
-				err := pgx.BeginTxFunc(t.Context(), reader, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(pgx.Tx) error {
-					_, err := audit.VerifyOptions{Key: killKey()}.Read(NewReader(t.Context(), reader, "app", "here"), nil)
+				err := NewReader(t.Context(), reader, "app", "here").InSnapshot(func(from audit.Source) error {
+					_, err := audit.VerifyOptions{Key: killKey()}.Read(from, nil)
 					return err
 				})
 				if err != nil {

@@ -2,11 +2,14 @@ package pgchain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/record/audit"
 )
 
 // Sizes of pages. The first page is small, since many callers read only the first record.
@@ -14,6 +17,8 @@ const (
 	firstPageRows = 1
 	lastPageRows  = 2048
 )
+
+var errNoConnection = errors.New("there is no connection")
 
 // Reader reads a chain without writing to it. It is an [audit.Source] for one goroutine.
 type Reader struct {
@@ -25,11 +30,31 @@ type Reader struct {
 	failed func(error) error
 }
 
-// NewReader reads over a connection, until ctx ends. To read one snapshot, begin a transaction before.
+// NewReader reads over a connection, until ctx ends. Each page is read for itself, unless in [Reader.InSnapshot].
 func NewReader(ctx context.Context, conn *pgx.Conn, name, chain string) *Reader {
 	return &Reader{ctx: ctx, conn: conn, chain: chain, name: name, failed: func(err error) error {
 		return fmt.Errorf("audit: chain %s of database %s: %w", chain, name, err)
 	}}
+}
+
+// InSnapshot calls f with the chain as it is at one moment, whatever is added and removed meanwhile. A chain that is
+// verified has to be read in this way.
+func (r *Reader) InSnapshot(f func(audit.Source) error) error {
+	if r.conn == nil {
+		return r.failed(errNoConnection)
+	}
+	ctx, cancel := r.bounded()
+	defer cancel()
+	tx, err := r.conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return r.failed(err)
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), tryTimeout)
+		defer cancel()
+		_ = tx.Rollback(ctx) // after an error it closes the connection
+	}()
+	return f(r)
 }
 
 func (r *Reader) String() string { return fmt.Sprintf("chain %s of database %s", r.chain, r.name) }
@@ -40,7 +65,7 @@ func (r *Reader) Size(int) int64 { return 0 }
 // Segments returns all segments from that of the first record to that of the last.
 func (r *Reader) Segments() ([]int, error) {
 	if r.conn == nil {
-		return nil, r.failed(fmt.Errorf("there is no connection"))
+		return nil, r.failed(errNoConnection)
 	}
 	ctx, cancel := r.bounded()
 	defer cancel()
@@ -70,7 +95,7 @@ func (r *Reader) bounded() (context.Context, context.CancelFunc) {
 // Open reads a segment page by page, starting after this record.
 func (r *Reader) Open(segment int, after uint64, _ int64) (io.ReadCloser, error) {
 	if r.conn == nil {
-		return nil, r.failed(fmt.Errorf("there is no connection"))
+		return nil, r.failed(errNoConnection)
 	}
 	from, through := uint64(segment-1)*segmentSize, uint64(segment)*segmentSize
 	return &pageReader{r: r, after: max(after, from), through: through, size: firstPageRows}, nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"testing"
 	"time"
 
@@ -108,4 +109,61 @@ func TestRemovalInterrupted(t *testing.T) {
 	if report, _, _ := b.records(); report.FirstSeq <= through {
 		t.Errorf("%+v", report)
 	}
+}
+
+// Whoever verifies a chain in a snapshot finds all that was there when it began, whatever is removed meanwhile.
+func TestVerifyWhileRecordsAreRemoved(t *testing.T) {
+	b, through := expiredChain(t)
+	reader := NewReader(t.Context(), b.db.Connect(t, "pgconsent_control"), "app", "one")
+	if err := reader.InSnapshot(func(from audit.Source) error {
+		report, err := audit.VerifyOptions{Key: b.key}.Read(from, func(audit.Record) error {
+			b.retire(b.dba, through, 3) // removal is ahead of the reader
+			return nil
+		})
+		if err == nil && report.FirstSeq != 1 {
+			t.Errorf("%+v", report)
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+	if report, _, _ := b.records(); report.FirstSeq != through+1 {
+		t.Errorf("%+v", report)
+	}
+}
+
+// The removal of a process that was killed goes on in the server for a while. Whoever begins to write meanwhile finds
+// the end of the chain.
+func TestBeginWhileRecordsAreRemoved(t *testing.T) {
+	b, through := expiredChain(t)
+	removed := 0
+	store := b.store("one")
+	dial := store.config.DialFunc
+	store.config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		return &sender{Conn: conn, before: func() { b.retire(b.dba, through, 1); removed++ }}, err
+	}
+	log, err := b.open(func(c *audit.Config) { c.Store = store })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run(log, "again"); err != nil {
+		t.Error(err)
+	}
+	closed(t, log)
+	report, _, sessions := b.records()
+	if !sessions["again"] || report.FirstSeq != min(uint64(removed), through)+1 {
+		t.Errorf("%+v %v", report, sessions)
+	}
+}
+
+// sender calls before each time something is sent.
+type sender struct {
+	net.Conn
+	before func()
+}
+
+func (s *sender) Write(b []byte) (int, error) {
+	s.before()
+	return s.Conn.Write(b)
 }
