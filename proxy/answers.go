@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"os"
 	"time"
 
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
@@ -29,8 +30,6 @@ type answers struct {
 	late     bool          // the server goes on with a transaction that begins after the seal has expired
 	sealCode sqlstate.Code // the SQLSTATE of the server's error for a seal
 
-	descriptions map[string][]byte // the columns of prepared statements, by text, if the audit records keys of their rows
-
 	cut           resultCut
 	retriedAnswer retriedAnswer
 	outcomes      outcomes
@@ -45,10 +44,10 @@ type messageTail struct {
 	inPlace []byte // what is relayed in its place; nil: nothing
 }
 
-// relayAnswers runs until the session is over. It returns the reason for the end, and nil if the client was told
-// already.
-func (s *session) relayAnswers() *sqlstate.Error {
-	o := answers{session: s, relay: relay{source: newSource(s.upstream), to: newSink(s.client)}}
+// relayAnswers runs until the session is over, or gives the connection back. Where the session is over it returns the
+// reason, and nil if the client was told already.
+func (s *session) relayAnswers(c *serverConn) (reason *sqlstate.Error, over bool) {
+	o := answers{session: s, relay: relay{source: c.source, to: s.toClient}}
 	defer o.release()
 	defer func() {
 		if o.retriedAnswer.pending {
@@ -57,31 +56,36 @@ func (s *session) relayAnswers() *sqlstate.Error {
 	}()
 	for {
 		if err := o.fill(); err != nil {
-			if o.farewell {
-				return nil
-			}
-			if err == io.EOF {
+			switch {
+			case o.farewell:
+				return nil, true
+			case errors.Is(err, os.ErrDeadlineExceeded) && o.goesOn():
+				if o.giveBack(c) {
+					return nil, false
+				}
+				continue
+			case err == io.EOF:
 				err = nil
 			}
-			return lost(err)
+			return lost(err), true
 		}
 		o.outcomes.read = time.Now()
 		err := o.scan()
 		o.outcomes.reportReturned()
 		writeErr := o.flush()
 		o.outcomes.record(o.server.metrics)
-		if writeErr != nil {
-			return nil // The client has closed its connection.
-		}
-		if err != nil {
-			return err
-		}
 		switch {
+		case writeErr != nil:
+			return nil, true // The client has closed its connection.
+		case err != nil:
+			return err, true
 		case o.late && o.tail.bytes == 0:
 			s.stop(sealExpiredError())
-			return nil
+			return nil, true
 		case o.drained:
-			return shutdownError()
+			return shutdownError(), true
+		case o.giveBack(c):
+			return nil, false
 		}
 	}
 }
@@ -168,6 +172,9 @@ func (o *answers) isReadWhole(typ byte) bool {
 	switch typ {
 	case 'E', 'N', 'S', 'Z', 'A':
 		return true
+	case 'D':
+		_, ok := o.current().(*settingsEntry)
+		return ok
 	case 'C':
 		e := o.current()
 		if e == nil || e.exec() == nil {

@@ -11,6 +11,7 @@ type bindEntry struct {
 
 	portal    *portal // the portal that Bind makes; nil if Bind is refused, or is a message of the proxy
 	statement string  // the client's name of the statement that Bind binds
+	bound     string  // the server's name of it
 
 	cached *cachedStatement // the statement is one that the proxy keeps prepared; nil: it is not
 }
@@ -84,7 +85,7 @@ func (r *requests) bind(body []byte) error {
 	}
 	upstream := r.prepareForBind(e, st, name, v)
 	start := len(r.batch.out)
-	e.verdict, e.portal, e.statement = v, p, name
+	e.verdict, e.portal, e.statement, e.bound = v, p, name, upstream
 	e.name, e.upstream = portalName, verdict.UpstreamName(portalName)
 	r.batch.out = appendBind(r.batch.out, e.upstream, upstream, rest)
 	r.snapshots.need(e)

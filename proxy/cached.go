@@ -26,17 +26,25 @@ func (r *requests) mayCache(v *verdict.Verdict) bool {
 		!v.HardenBeforeParse && !v.CallsSetConfig
 }
 
+// mayCacheNamed tells whether a statement with a name, in a pool, may be one that is kept prepared: any that the server
+// parses as it would then.
+func (r *requests) mayCacheNamed(v *verdict.Verdict) bool {
+	return r.group.usesCache && !r.settingsChanged && !r.planHardened && !v.HasHardenedPlan() && !v.HardenBeforeParse &&
+		!v.CallsSetConfig && len(v.Effects) <= 1
+}
+
 // stageCachedParse stages a Parse by a statement that is kept prepared. It is false where there is none.
 func (r *requests) stageCachedParse(e *parseEntry, st *statement, types []byte) bool {
-	if !r.mayCache(e.verdict) {
+	named := r.pooled() && e.name != ""
+	if !r.mayCache(e.verdict) && !(named && r.mayCacheNamed(e.verdict)) {
 		return false
 	}
-	s, isNew, leftovers := r.ledger.findCached(e.verdict, types, r.group.number)
+	s, isNew, leftovers := r.ledger.findCached(e.verdict, types, r.group.number, named)
 	if s == nil {
 		return false
 	}
 	r.closeCached(leftovers)
-	st.cached, e.cached = s, s
+	st.cached, st.kept, e.cached = s, true, s
 	st.types = append([]byte(nil), types...)
 	start := len(r.batch.out)
 	if isNew {
@@ -57,7 +65,7 @@ func (r *requests) stageCachedParse(e *parseEntry, st *statement, types []byte) 
 func (r *requests) statement(name string) (*statement, error) {
 	st, err := r.ledger.statement(name, r.group.number, r.flush)
 	switch {
-	case st == nil || err != nil || st.cached == nil:
+	case st == nil || err != nil || r.isOnServer(st):
 		return st, err
 	case st.closing && st.closedIn == r.group.number:
 		return nil, nil
@@ -93,6 +101,12 @@ func (l *ledger) isQueryAwaited() bool {
 	})
 }
 
+// isOnServer tells whether the server of the connection knows a statement by the client's name for it, unless it was
+// closed.
+func (r *requests) isOnServer(st *statement) bool {
+	return !st.kept && (!r.pooled() || st.inSQL || st.lease == r.pooling.leases)
+}
+
 // closeCached stages messages that close statements of the proxy.
 func (r *requests) closeCached(names []string) {
 	for _, name := range names {
@@ -104,19 +118,24 @@ func (r *requests) closeCached(names []string) {
 // prepared once more. used is the statement of the cache that it is; nil: none.
 func (r *requests) upstreamStatement(st *statement, name string, v *verdict.Verdict) (upstream string, used *cachedStatement) {
 	switch {
-	case st.cached == nil:
+	case st.cached == nil && r.isOnServer(st):
 		return verdict.UpstreamName(name), nil
+	case st.cached == nil: // it was prepared on another connection
 	case v.HasHardenedPlan(): // the server may have kept a plan that was made without its settings
 	case r.ledger.isPrepared(st.cached, r.group.number):
 		return st.cached.name, st.cached
 	default:
-		if s := r.ledger.replaceCached(st.cached, v, r.group.number); s != nil {
-			st.cached = s
+		s, isNew := r.ledger.replaceCached(st.cached, v, r.group.number)
+		if s == nil {
+			break
+		}
+		st.cached = s
+		if isNew {
 			e := &parseEntry{cached: s}
 			e.verdict = v // of rights that may end before it is sent
 			r.stageOwn(e, s.name, appendParse(nil, s.name, v.PreparedText(), st.types))
-			return s.name, s
 		}
+		return s.name, s
 	}
 	r.prepareOwn(plainName, v.Text, st.types)
 	return plainName, nil
@@ -128,7 +147,7 @@ func (r *requests) cachedQuery(e *queryEntry) []byte {
 	if !r.group.alone || !r.mayCache(v) || !v.Runnable() || v.Effects[0].Writes || hasParameters(v.Text) {
 		return nil
 	}
-	s, isNew, leftovers := r.ledger.findCached(v, noTypes, noGroup)
+	s, isNew, leftovers := r.ledger.findCached(v, noTypes, noGroup, false)
 	if s == nil {
 		return nil
 	}

@@ -1,46 +1,45 @@
 package proxy
 
 import (
+	"slices"
+
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
 // A client's statement that is one of the cache is not on the server under the client's name. The messages of the protocol
 // find it all the same; for SQL that names it, it is prepared there as well, each time.
 
-// takenBy is the statement whose name a Parse gives to another one, if the server does not know it by that name; nil:
-// there is none. It is prepared under its name before the Parse, which then fails where PostgreSQL says so.
+// takenBy is the statement whose name a Parse gives to another one; nil: there is none. If the server does not know it by
+// that name, it is prepared under it before the Parse, which then fails where PostgreSQL says so.
 func (r *requests) takenBy(name string) (*statement, error) {
 	if name == "" {
 		return nil, nil
 	}
-	st, err := r.statement(name)
-	if st == nil || st.cached == nil {
-		return nil, err
-	}
-	return st, nil
+	return r.statement(name)
 }
 
 // noteClose notes that a message of this group, or a Query, which is about to be sent, takes a statement away; an empty
 // name of SQL stands for all of them.
 func (r *requests) noteClose(name string, inSQL bool, group uint64) {
-	r.ledger.eachLatest(func(n string, st *statement) {
+	r.ledger.eachStatement(func(n string, st *statement) {
 		if n == name || inSQL && name == "" && n != "" {
 			st.closing, st.closedIn = true, group
 		}
 	})
 }
 
-// eachLatest calls f for each statement that a name stands for once all messages are answered, if none fails.
-func (l *ledger) eachLatest(f func(name string, st *statement)) {
+// eachStatement calls f for each statement that a name stands for, or will once the messages in flight are answered: they
+// may fail.
+func (l *ledger) eachStatement(f func(name string, st *statement)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for name, st := range l.pendingStatements {
-		f(name, st)
-	}
-	for name, st := range l.statements {
-		if l.pendingStatements[name] == nil {
+		for ; st != nil; st = st.before {
 			f(name, st)
 		}
+	}
+	for name, st := range l.statements {
+		f(name, st)
 	}
 }
 
@@ -48,7 +47,7 @@ func (l *ledger) eachLatest(f func(name string, st *statement)) {
 func (l *ledger) dropCachedName(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s := l.statements[name]; s != nil && s.cached != nil {
+	if s := l.statements[name]; s != nil && s.kept {
 		l.dropStatement(name)
 	}
 }
@@ -75,7 +74,7 @@ func (r *requests) namedInSQL(v *verdict.Verdict) (named map[string]*statement, 
 		if err != nil {
 			return nil, err
 		}
-		if st != nil && st.cached != nil {
+		if st != nil && st.kept {
 			if named == nil {
 				named = map[string]*statement{}
 			}
@@ -102,9 +101,23 @@ func (r *requests) textForSQL(st *statement) string {
 func (r *requests) prepareNamed(v *verdict.Verdict) error {
 	named, err := r.namedInSQL(v)
 	for name, st := range named {
-		r.prepareOwn(verdict.UpstreamName(name), r.textForSQL(st), st.types)
+		r.prepareNameOfClient(verdict.UpstreamName(name), r.textForSQL(st), st.types)
 	}
 	return err
+}
+
+// prepareNameOfClient stages messages that prepare a statement under the server's form of a client's name.
+func (r *requests) prepareNameOfClient(upstream, text string, types []byte) {
+	r.leaveName(upstream)
+	r.prepareOwn(upstream, text, types)
+}
+
+// leaveName notes that the server may know a statement which is to be closed before the session takes a connection again,
+// or another does.
+func (r *requests) leaveName(upstream string) {
+	if c := r.lease; r.pooled() && !slices.Contains(c.leftNames, upstream) {
+		c.leftNames = append(c.leftNames, upstream)
+	}
 }
 
 // prepareNamedFirst is prepareNamed for a Query, which the server would not answer behind an error: outside a group of
@@ -125,6 +138,7 @@ func (r *requests) prepareNamedFirst(v *verdict.Verdict) error {
 	var b []byte
 	for name, st := range named {
 		upstream := verdict.UpstreamName(name)
+		r.leaveName(upstream)
 		entries = append(entries, &closeEntry{object: 'S'}, &parseEntry{})
 		b = appendParse(appendClose(b, 'S', upstream), upstream, r.textForSQL(st), st.types)
 	}

@@ -40,6 +40,8 @@ type ledger struct {
 	names
 	claims   claims
 	channels map[string]bool // the channels that the client listens to
+
+	keepsConnection bool // the session of a pool needs its connection to its end
 }
 
 // sealTime is when the session's seal expires. late is called when the database finds the seal expired before that

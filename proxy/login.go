@@ -1,13 +1,11 @@
 package proxy
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgproto3/v2"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 	"github.com/pgconsent/pgconsent/internal/run/metrics"
@@ -64,22 +62,20 @@ func (c *conn) serveAgent(st *startup, route Route) error {
 		return err
 	}
 
-	release, full := c.takeSlot(st, route)
+	who := agentKey{st.user, st.database}
+	release, full := c.server.slots.takeSession(who, route.Sessions)
 	if full != nil {
 		return full
 	}
 	defer release()
-	dialing, cancel := context.WithTimeout(c.ctx, c.server.config.DialTimeout)
-	server, started, err := route.Upstream.dial(dialing, st.database, settings)
-	cancel()
+	lessor := newLessor(c.server, who, route, settings)
+	server, err := lessor.take(c.ctx)
 	if err != nil {
 		return err
 	}
-	if err := c.setUpstream(server.Conn); err != nil {
-		return err
-	}
-	s, err := c.openSession(st, route, server, started, settings)
+	s, err := c.openSession(st, route, lessor, server, settings)
 	if err != nil {
+		lessor.giveUp(server)
 		return err
 	}
 	defer s.finish()
@@ -88,18 +84,8 @@ func (c *conn) serveAgent(st *startup, route Route) error {
 	return nil
 }
 
-// takeSlot reserves one of the sessions that the agent, and all agents together, may have.
-func (c *conn) takeSlot(st *startup, route Route) (release func(), full *sqlstate.Error) {
-	total := 0
-	if c.server.config.MaxSessions != nil {
-		total = c.server.config.MaxSessions()
-	}
-	return c.server.slots.take(agentKey{st.user, st.database}, route.Sessions, total)
-}
-
-// openSession starts the session for enforcement, on a connection to the server. started is when that server was
-// started.
-func (c *conn) openSession(st *startup, route Route, server *pgconn.HijackedConn, started string,
+// openSession starts the session for enforcement, on a connection to the server.
+func (c *conn) openSession(st *startup, route Route, lessor *lessor, server *serverConn,
 	settings map[string]string) (*session, error) {
 	if route.Open == nil {
 		return nil, sqlstate.From(errors.New("the route opens no session"))
@@ -110,8 +96,8 @@ func (c *conn) openSession(st *startup, route Route, server *pgconn.HijackedConn
 		Agent:           st.user,
 		Database:        st.database,
 		RemoteAddr:      c.remote(),
-		BackendPID:      server.PID,
-		Server:          started,
+		BackendPID:      server.pid,
+		Server:          server.started,
 		Settings:        settings,
 		Claims:          func() verdict.Claims { return s.requests.claims() },
 		TokenAttributes: c.token.Attributes,
@@ -122,21 +108,22 @@ func (c *conn) openSession(st *startup, route Route, server *pgconn.HijackedConn
 	if err != nil {
 		return nil, sqlstate.From(err)
 	}
-	s = newSession(c, decider, server, route.Upstream)
-	s.whilePaused = route.Paused
+	s = newSession(c, decider, lessor, majorVersion(server.parameters["server_version"]))
+	s.cancelAt, s.whilePaused = route.Upstream, route.Paused
+	s.requests.pooling.server = server.started
 	s.ledger.claims.begin(settings)
 	return s, nil
 }
 
 // converse seals the session, greets the client and serves it.
-func (s *session) converse(server *pgconn.HijackedConn, st *startup) error {
+func (s *session) converse(server *serverConn, st *startup) error {
 	key := s.server.cancels.add(s)
 	defer s.server.cancels.remove(key)
 	s.shownPID = key.pid
-	if err := s.start(); err != nil {
+	if err := s.start(server); err != nil {
 		return err
 	}
-	if err := s.greet(server, key); err != nil {
+	if err := s.greet(server.parameters, key); err != nil {
 		return err
 	}
 	s.setDeadline(time.Time{})
@@ -162,10 +149,10 @@ var reportedSettings = []string{
 }
 
 // greet tells the client that it is logged in, and gives it a cancel key of the proxy.
-func (c *conn) greet(server *pgconn.HijackedConn, key cancelKey) error {
+func (c *conn) greet(parameters map[string]string, key cancelKey) error {
 	b, _ := (&pgproto3.AuthenticationOk{}).Encode(nil)
 	for _, name := range reportedSettings {
-		if value, ok := server.ParameterStatuses[name]; ok {
+		if value, ok := parameters[name]; ok {
 			b, _ = (&pgproto3.ParameterStatus{Name: name, Value: value}).Encode(b)
 		}
 	}

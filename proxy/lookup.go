@@ -21,6 +21,7 @@ func (l *ledger) addPendingStatement(name string, s *statement) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.statementBytes += s.weight
+	s.before = l.pendingStatements[name]
 	l.pendingStatements[name] = s
 }
 

@@ -66,8 +66,15 @@ func (j *judge) Seal(_ context.Context, b verdict.Backend) (verdict.Seal, error)
 		name = "no such setting!"
 	}
 	now := time.Now()
-	return verdict.Seal{Setting: name, Value: fmt.Sprintf("seal %d", n), Renew: now.Add(j.ttl), Expires: now.Add(2*j.ttl + time.Minute)}, nil
+	return verdict.Seal{Setting: name, Value: fmt.Sprintf("seal %d", n), Renew: now.Add(j.ttl), Expires: now.Add(2*j.ttl + time.Minute),
+		Identity: j.user()}, nil
 }
+
+// Adopt implements verdict.Adopter: judges of one user are those of one identity.
+func (j *judge) Adopt(s verdict.Seal) bool { return s.Identity == j.user() }
+
+// user is for whom the session speaks.
+func (j *judge) user() any { return j.info.TokenAttributes["user"] }
 
 func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verdict.Verdict {
 	v := &verdict.Verdict{Original: text, Detail: text, Unguarded: strings.Contains(text, "of_the_owner")}
@@ -158,6 +165,7 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 				e.Reads = true
 			}
 			texts = append(texts, t)
+			v.KeepsSessionState = v.KeepsSessionState || strings.Contains(t, "pg_advisory_lock") || strings.Contains(t, "setseed")
 			v.CallsSetConfig = v.CallsSetConfig || strings.Contains(t, "set_config")
 			if strings.TrimSpace(t) != "" {
 				e.Returns = true
@@ -338,7 +346,8 @@ func stored(password string) scram.StoredCredentials {
 
 func (p *proxied) upstream() Upstream {
 	return Upstream{Network: "unix", Address: filepath.Join(p.db.SocketDir, fmt.Sprintf(".s.PGSQL.%d", p.db.Port)),
-		KeepHeap: 1 << 20, StatementCache: 20, CacheEagerly: true}
+		KeepHeap: 1 << 20, StatementCache: 20, CacheEagerly: true,
+		Settings: []string{"application_name", "datestyle", "extra_float_digits", "statement_timeout", "timezone"}}
 }
 
 func (p *proxied) Route(user, database string) Route {
@@ -372,6 +381,9 @@ func (p *proxied) Route(user, database string) Route {
 	default:
 		c := stored("a password nobody has: " + user)
 		r.Credential = &c
+	}
+	if r.Kind == Agent && os.Getenv("PGCONSENT_POOL") == "transaction" {
+		r.Pool = &PoolSettings{Size: 100, Wait: tier.Patience}
 	}
 	if p.edit != nil {
 		p.edit(&r)

@@ -20,7 +20,11 @@ type statement struct {
 	weight  int              // its size, which counts against maxStatementBytes
 	group   uint64           // the group of its Parse, or of the Execute of its PREPARE
 	types   []byte           // the types that its Parse declared for parameters, if it may have to be parsed once more
-	cached  *cachedStatement // the statement on the server, if the proxy keeps it prepared; nil: the client's own
+	cached  *cachedStatement // the statement on the server, if the proxy keeps it prepared; nil: it does not
+	kept    bool             // the server does not know it by the client's name
+	inSQL   bool             // PREPARE makes it
+	before  *statement       // one of the same name whose Parse or PREPARE is in flight as well
+	lease   uint64           // which of the session's connections was the one of its Parse
 
 	// Of the goroutine that handles the client's messages alone.
 	closing  bool   // the client has sent a Close for it
@@ -59,11 +63,12 @@ type names struct {
 	portals           map[string]*portal
 	pendingStatements map[string]*statement // the statements of the last Parse or PREPARE in flight, by name
 	pendingPortals    map[string]*portal    // the portals of the last Bind or DECLARE in flight, by name
-	cache             statementCache        // the statements that the proxy keeps prepared
+	cache             *statementCache       // the statements that the proxy keeps prepared on the connection
 	statementBytes    int                   // the weight of all statements, pending ones included
 }
 
 func (n *names) init() {
+	n.cache = &statementCache{}
 	n.statements, n.portals = map[string]*statement{}, map[string]*portal{}
 	n.pendingStatements, n.pendingPortals = map[string]*statement{}, map[string]*portal{}
 }
@@ -124,6 +129,7 @@ func (n *names) confirm(e entry) {
 	case *parseEntry:
 		if e.statement != nil {
 			n.dropStatement(e.name)
+			e.statement.before = nil
 			n.statements[e.name] = e.statement
 		}
 	case *bindEntry:
@@ -148,6 +154,7 @@ func (n *names) confirmPrepared(x *execution, i int) {
 	x.preparedStatements[i] = nil
 	n.removePendingStatement(name, s)
 	n.dropStatement(name)
+	s.before = nil
 	n.statements[name] = s
 }
 

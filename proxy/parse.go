@@ -61,7 +61,8 @@ func (r *requests) parse(body []byte) error {
 	e.verdict, e.name, e.upstream = v, name, verdict.UpstreamName(name)
 	st := newStatement(v, r.group.number)
 	st.weight += len(name)
-	if len(v.Forms) > 0 {
+	st.lease = r.pooling.leases
+	if len(v.Forms) > 0 || r.pooled() {
 		st.types = slices.Clone(types)
 		st.weight += len(types)
 	}
@@ -83,8 +84,8 @@ func (r *requests) parse(body []byte) error {
 	if err := r.prepareNamed(v); err != nil {
 		return err
 	}
-	if taken != nil {
-		r.prepareOwn(e.upstream, onlyThere, noTypes)
+	if taken != nil && taken.kept {
+		r.prepareNameOfClient(e.upstream, onlyThere, noTypes)
 	}
 	if free && r.stageCachedParse(e, st, types) {
 		return nil
@@ -93,11 +94,15 @@ func (r *requests) parse(body []byte) error {
 	if v.HardenBeforeParse {
 		r.hardenPlan()
 	}
-	start := len(r.batch.out)
 	sent := v.Text
 	if name != "" {
 		sent = v.PreparedText()
 	}
+	if taken == nil && name != "" && r.pooled() { // the next connection does not know it: it is prepared for each Bind
+		st.kept, e.upstream = true, plainName
+		r.stageOwn(&closeEntry{object: 'S'}, plainName, appendClose(nil, 'S', plainName))
+	}
+	start := len(r.batch.out)
 	r.batch.out = appendParse(r.batch.out, e.upstream, sent, types)
 	r.batch.add(start, e)
 	return nil

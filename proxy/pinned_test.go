@@ -48,7 +48,7 @@ func TestPinnedSettingsAreAskedForAlone(t *testing.T) {
 		for name := range pinned {
 			settings[written(name)] = "own"
 		}
-		_, _, _ = Upstream{Network: "tcp", Address: listener.Addr().String(), User: "agent", Params: pinned}.dial(t.Context(), "app", settings)
+		_, _ = Upstream{Network: "tcp", Address: listener.Addr().String(), User: "agent", Params: pinned}.dial(t.Context(), "app", settings, false)
 		_ = listener.Close()
 		if asked, want := fmt.Sprint(<-got),
 			"[= database=app datestyle=pinned row_security=pinned search_path=pinned timezone=own user=agent]"; asked != want {

@@ -94,6 +94,7 @@ func (n *nameResolver) resolve(i int, e verdict.Effect) (refused *sqlstate.Error
 // prepare notes the statement that a PREPARE makes.
 func (n *nameResolver) prepare(i int, e verdict.Effect) *sqlstate.Error {
 	st := newStatement(e.Body, n.group)
+	st.inSQL = true
 	if !n.r.ledger.mayPrepare(st) {
 		return tooManyStatementsError()
 	}

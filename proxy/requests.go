@@ -16,6 +16,7 @@ type requests struct {
 	*session
 
 	seal      sealState
+	pooling   pooling
 	group     messageGroup
 	snapshots snapshotState
 	foreign   foreignReads
@@ -45,14 +46,13 @@ func newRequests(s *session) *requests {
 	return &requests{session: s, snapshots: snapshotState{ledger: s.ledger}}
 }
 
-// run relays messages, and returns when the session is over.
+// run relays messages, and returns when the session is over. The caller has the turn.
 func (r *requests) run() error {
 	in := newInput(r.client)
 	in.budget = &r.server.large
 	in.maxText = r.maxText()
 	defer func() { in.release(); _ = in.reserveBatch(0) }()
 	var open openMessages
-	r.retry.take()
 	for {
 		if err := r.waitWhilePaused(in, open.any); err != nil {
 			return err
@@ -71,7 +71,7 @@ func (r *requests) run() error {
 			r.snapshots.part++
 			_ = in.reserveBatch(0) // Reserving less never fails.
 		}
-		r.retry.leave()
+		r.leaveTurn()
 		err := in.fill()
 		r.retry.take()
 		if err == io.EOF {
@@ -97,6 +97,11 @@ func (r *requests) stageInput(in *input, open *openMessages) (over bool, err err
 			r.retry.start(r.ledger)
 			r.ledger.setStaging(true)
 			r.batch.read = in.read
+			if typ != 'X' {
+				if err := r.takeConnection(); err != nil {
+					return true, err
+				}
+			}
 		}
 		var last bool
 		if in.over > 0 {

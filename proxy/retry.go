@@ -171,12 +171,11 @@ func (l *ledger) startRetry() bool {
 
 // repeat decides the messages that the client has sent last once more and sends them again. It has the turn.
 func (r *requests) repeat() {
+	defer r.leaveTurn()
 	defer r.recoverPanic()
 	if err := r.sendAgain(); err != nil {
 		r.conclude(err)
-		return
 	}
-	r.retry.leave()
 }
 
 func (r *requests) sendAgain() error {

@@ -45,6 +45,9 @@ type Route struct {
 	// Sessions is how many sessions an agent may have at a time; 0: as many as there is room for.
 	Sessions int
 
+	// Pool has the agent's sessions share connections to the server; nil: each session has its own.
+	Pool *PoolSettings
+
 	// CheckSetting judges one startup setting of an agent; where is "startup" or "options". It returns the value to
 	// forward, whether to forward it, or the refusal.
 	CheckSetting func(name, value, where string) (normalised string, keep bool, err *sqlstate.Error)
@@ -90,6 +93,10 @@ type Upstream struct {
 
 	// StatementCache is how many statements of a session the proxy keeps prepared; 0: none.
 	StatementCache int
+
+	// Settings are the names of the settings that agents may change, but for those that the policy maps to attributes. In
+	// a pool they go with the session from one connection to the next.
+	Settings []string
 
 	// CacheEagerly keeps a statement prepared from its first coming on, not from its second: for tests.
 	CacheEagerly bool

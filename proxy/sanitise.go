@@ -216,10 +216,7 @@ func (f *fields) restoreNames(v *verdict.Verdict) {
 func clientNames(e entry, code sqlstate.Code, message string) string {
 	message = clientName(message, e.base().name)
 	if b, ok := e.(*bindEntry); ok {
-		message = clientName(message, b.statement)
-		if b.cached != nil {
-			message = strings.ReplaceAll(message, `"`+b.cached.name+`"`, `"`+b.statement+`"`)
-		}
+		message = strings.ReplaceAll(message, `"`+b.bound+`"`, `"`+b.statement+`"`)
 	}
 	x := e.exec()
 	if x == nil || x.verdict == nil {

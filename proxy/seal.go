@@ -3,6 +3,7 @@ package proxy
 import (
 	"encoding/binary"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
@@ -29,6 +30,8 @@ const (
 const (
 	sealWait     = 30 * time.Second // how long the proxy waits for the server's answer to a seal
 	sealAttempts = 4
+
+	queryCanceled sqlstate.Code = "57014"
 )
 
 // The database compares a seal with the beginning of the transaction, and shows no rows where it has expired: the
@@ -64,13 +67,20 @@ func (s *sealState) noteDropped() { s.Renew = time.Time{} }
 
 // setSeal requests a new seal from enforcement and sets it. The server must be idle, and nothing is sent after it
 // before it has answered: a message behind a seal that fails would run under the one before.
-func (r *requests) setSeal() error {
+func (r *requests) setSeal() error { return r.setSealBehind(ownMessages{}) }
+
+// setSealBehind is setSeal with other messages of the proxy in front, all of which succeed or none.
+func (r *requests) setSealBehind(before ownMessages) error {
 	seal, err := r.decider.Seal(r.ctx, r.backend)
 	if err != nil {
 		return sqlstate.From(err)
 	}
+	if r.seal.preparedRuns >= manyRuns { // The server makes the plans of prepared statements anew.
+		before.run(dropPlansName, dropPlansText)
+	}
+	before.set(seal.Setting, seal.Value)
 	for attempt := 1; ; attempt++ {
-		code, err := r.sendSeal(seal.Setting, seal.Value, r.seal.preparedRuns >= manyRuns)
+		code, err := r.sendOwn(before.entries(), before.bytes)
 		switch {
 		case err != nil:
 			return err
@@ -80,7 +90,7 @@ func (r *requests) setSeal() error {
 			r.seal = sealState{Seal: seal}
 			r.ledger.noteSeal(seal)
 			return nil
-		case code == "57014" && attempt < sealAttempts:
+		case code == queryCanceled && attempt < sealAttempts:
 			// The error may come from a cancel request of the client that was too late for its own statement.
 		default:
 			return sqlstate.New(sqlstate.InternalError, sqlstate.ReasonIdentity, "the session could not be sealed").
@@ -102,15 +112,50 @@ func (r *requests) renewSeal() (bool, error) {
 	return true, r.setSeal()
 }
 
-// sendSeal sends the messages that set a seal, and returns the SQLSTATE of the server's error, or "". With dropPlans
-// the server makes the plans of prepared statements anew.
-func (r *requests) sendSeal(setting, value string, dropPlans bool) (sqlstate.Code, error) {
-	entries, messages := ownStatement(), sealMessages(setting, value)
-	if dropPlans {
-		entries = append(ownStatement(), entries...)
-		messages = append(appendOwnStatement(nil, dropPlansName, dropPlansText, noTypes, noParameters), messages...)
+// ownMessages are messages that the proxy sends by itself.
+type ownMessages struct {
+	statements int // how many of them prepare a statement and run it, behind the Closes
+	closes     int
+	bytes      []byte
+}
+
+// closeStatement adds a Close. It comes before all else.
+func (m *ownMessages) closeStatement(name string) {
+	m.bytes = appendClose(m.bytes, 'S', name)
+	m.closes++
+}
+
+// run adds messages that prepare a text and run it.
+func (m *ownMessages) run(name, text string) {
+	m.bytes = appendOwnStatement(m.bytes, m.numbered(name), text, noTypes, noParameters)
+	m.statements++
+}
+
+// set adds messages that change a setting of the session.
+func (m *ownMessages) set(setting, value string) {
+	m.bytes = appendSetting(m.bytes, m.numbered(sealName), setting, value)
+	m.statements++
+}
+
+// numbered returns the name of a statement and its portal: the portals of one transaction have different names.
+func (m *ownMessages) numbered(name string) string {
+	if m.statements == 0 {
+		return name
 	}
-	return r.sendOwn(entries, messages)
+	return name + strconv.Itoa(m.statements)
+}
+
+func (m *ownMessages) any() bool { return len(m.bytes) > 0 }
+
+// entries returns the entries of the messages.
+func (m *ownMessages) entries() (entries []entry) {
+	for range m.closes {
+		entries = append(entries, &closeEntry{object: 'S'})
+	}
+	for range m.statements {
+		entries = append(entries, ownStatement()...)
+	}
+	return entries
 }
 
 // sendOwn sends messages of the proxy with a Sync behind them, and returns the SQLSTATE of the server's error, or "".
@@ -154,8 +199,8 @@ func appendOwnStatement(dst []byte, name, text string, types, parameters []byte)
 	return appendExecute(dst, name, 0)
 }
 
-// sealMessages returns the messages that set a seal, without their Sync.
-func sealMessages(setting, value string) []byte {
+// appendSetting appends messages that change a setting by a statement of this name.
+func appendSetting(dst []byte, name, setting, value string) []byte {
 	types := []byte{0, 2, 0, 0, 0, 25, 0, 0, 0, 25} // The OIDs are those of two parameters of type text.
 	var p []byte
 	p = append(p, 0, 0, 0, 2) // There are two parameters, in text format.
@@ -164,7 +209,7 @@ func sealMessages(setting, value string) []byte {
 	p = binary.BigEndian.AppendUint32(p, uint32(len(value)))
 	p = append(p, value...)
 	p = append(p, 0, 0) // The results are in text format.
-	return appendOwnStatement(nil, sealName, sealText, types, p)
+	return appendOwnStatement(dst, name, sealText, types, p)
 }
 
 // refuseOutdated refuses the messages up to end that were decided when the agent had fewer rights than the seal stands

@@ -41,8 +41,8 @@ type Config struct {
 	DialTimeout  time.Duration // how long to wait for a connection to the server; 0: 10 s
 	MaxLogins    int           // how many clients may be logging in at a time; 0: 512
 
-	// MaxSessions is how many sessions all agents together may have at a time, called for each new session; a result of 0,
-	// and nil, allow any number. Owners do not count.
+	// MaxSessions is how many connections to the server all agents together may have at a time, called for each new one; a
+	// result of 0, and nil, allow any number. Owners do not count. Sessions that do not share them have one each.
 	MaxSessions func() int
 
 	MaxText int // longest text of an agent's Query or Parse, in bytes; 0: 1 MiB
@@ -58,6 +58,7 @@ type Server struct {
 	metrics Metrics
 	cancels cancels
 	slots   sessionSlots
+	pools   pools
 	large   atomic.Int64 // bytes of the large buffers that hold agents' messages
 
 	mu        sync.Mutex
@@ -88,13 +89,15 @@ func New(c Config) (*Server, error) {
 	if c.MaxLogins == 0 {
 		c.MaxLogins = 512
 	}
-	return &Server{
+	s := &Server{
 		config:    c,
 		log:       c.Log,
 		metrics:   c.Metrics,
 		listeners: map[net.Listener]struct{}{},
 		conns:     map[*conn]struct{}{},
-	}, nil
+	}
+	s.pools.server = s
+	return s, nil
 }
 
 // ListenAndServe listens on Config.Listen and serves.
@@ -223,6 +226,7 @@ func (s *Server) isDraining() bool {
 // they are idle. When ctx ends, the other sessions are closed; the error is then ctx's. Idle sessions of owners cannot
 // be told from busy ones, since their bytes are not parsed: they have until ctx ends.
 func (s *Server) Shutdown(ctx context.Context) error {
+	defer s.pools.close()
 	s.mu.Lock()
 	s.draining = true
 	for l := range s.listeners {

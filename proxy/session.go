@@ -1,13 +1,10 @@
 package proxy
 
 import (
-	"encoding/binary"
 	"fmt"
 	"net"
 	"sync"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
@@ -23,7 +20,6 @@ type session struct {
 	hearer   verdict.Hearer  // the decider, if it is a Hearer
 	backend  verdict.Backend
 	cancelAt Upstream
-	key      []byte // the server's cancel key, with the process id in front
 	shownPID uint32 // the process id that the client was told
 	ledger   *ledger
 	outgoing sync.WaitGroup
@@ -31,21 +27,25 @@ type session struct {
 	requests *requests
 	// returns a channel that is closed when the session may go on, and nil while it may; nil: it always may
 	whilePaused func() <-chan struct{}
+	lessor      *lessor
+	lease       *serverConn // the connection that the session has; nil: none, until it needs one. Guarded by the conn's lock
+	toClient    sink
+	// the columns of prepared statements, by text, if the audit records keys of their rows; of the goroutine that reads answers
+	descriptions map[string][]byte
 	// The server takes the messages behind an Execute in a pipeline for a transaction block: it is PostgreSQL 18 or newer.
 	implicitBlocks bool
 }
 
-func newSession(c *conn, d verdict.Decider, server *pgconn.HijackedConn, u Upstream) *session {
+// newSession makes a session without a connection to the server, whose major version is known.
+func newSession(c *conn, d verdict.Decider, l *lessor, serverVersion int) *session {
 	s := &session{
 		conn:           c,
 		decider:        d,
-		backend:        verdict.Backend{PID: server.PID},
-		cancelAt:       u,
-		key:            append(binary.BigEndian.AppendUint32(nil, server.PID), server.SecretKey...),
 		ledger:         newLedger(),
-		implicitBlocks: majorVersion(server.ParameterStatuses["server_version"]) >= 18,
+		lessor:         l,
+		toClient:       newSink(c.client),
+		implicitBlocks: serverVersion >= 18,
 	}
-	s.ledger.cache.most, s.ledger.cache.eager = u.StatementCache, u.CacheEagerly
 	s.requests = newRequests(s)
 	s.retry.turn = make(chan struct{}, 1)
 	s.retry.leave()
@@ -67,16 +67,44 @@ func majorVersion(version string) (major int) {
 	return major
 }
 
-// start begins to read the server's answers and seals the session.
-func (s *session) start() error {
-	s.requests.batch.to = newSink(s.upstream)
+// start begins to read the server's answers and seals the session. The caller has the turn from then on.
+func (s *session) start(server *serverConn) error {
+	s.retry.take()
+	if err := s.attach(server); err != nil {
+		return err
+	}
+	return s.requests.identify(server)
+}
+
+// attach gives the session a connection, and begins to read the server's answers.
+func (s *session) attach(c *serverConn) error {
+	if err := s.setLease(c); err != nil {
+		s.lessor.giveUp(c)
+		return err
+	}
+	s.backend = verdict.Backend{PID: c.pid}
+	s.requests.batch.to = c.sink
+	s.ledger.setCache(&c.cache)
 	s.outgoing.Add(1)
 	go func() {
 		defer s.outgoing.Done()
 		defer s.recoverPanic()
-		s.end(s.relayAnswers())
+		if why, over := s.relayAnswers(c); over {
+			s.end(why)
+		}
 	}()
-	return s.requests.setSeal()
+	return nil
+}
+
+// setLease makes a connection known to end and close.
+func (s *session) setLease(c *serverConn) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return errGone
+	}
+	s.lease, s.upstream = c, c.Conn
+	return nil
 }
 
 // finish runs when no more messages of the client will come: it stops the goroutine that reads the answers, records the
@@ -88,9 +116,11 @@ func (s *session) finish() {
 	if s.reason != nil {
 		code = s.reason.Code
 	}
-	upstream, stopping := s.upstream, s.stopping
+	lease, stopping := s.lease, s.stopping
 	s.mu.Unlock()
-	farewell(upstream)
+	if lease != nil {
+		farewell(lease)
+	}
 	s.outgoing.Wait()
 	unanswered := s.ledger.rest()
 	if stopping && len(unanswered) > 0 {
@@ -111,6 +141,9 @@ func (s *session) finish() {
 		}
 		record(e)
 	}
+	if lease != nil {
+		s.lessor.giveUp(lease)
+	}
 	s.decider.Close()
 }
 
@@ -122,7 +155,19 @@ func farewell(upstream net.Conn) {
 
 // cancelUpstream requests the server to cancel what it does for this session.
 func (s *session) cancelUpstream() {
-	if err := s.cancelAt.cancel(s.key); err != nil {
+	s.mu.Lock()
+	c := s.lease
+	if c != nil {
+		c.cancels.Add(1)
+		c.canceling.Add(1)
+	}
+	s.mu.Unlock()
+	if c == nil {
+		return
+	}
+	defer c.cancels.Done()
+	defer c.canceling.Add(-1)
+	if err := s.cancelAt.cancel(c.key); err != nil {
 		s.log.Warn("cancel request not delivered", "error", err)
 	}
 }

@@ -26,13 +26,17 @@ func (o *answers) sessionMessage(typ byte, body []byte, more int) *sqlstate.Erro
 			return desyncError(errors.New("CommandComplete is too long"))
 		}
 		put, err = o.takeCommandComplete(bytes.Clone((*o.buf)[o.r : o.r+n]))
+	case 'D': // The type is that of DataRow, of the settings that the proxy reads.
+		o.current().(*settingsEntry).takeRow(body, more)
 	case 'A': // The type is that of NotificationResponse.
 		put = o.notification(body, more)
 		o.retriedAnswer.others = o.retriedAnswer.others || len(put) > 0
 	case 'S': // The type is that of ParameterStatus.
 		name, _, ok := cString(body)
-		passes = ok && more == 0 && isReported(name)
-		if !settingsBesidePlans[name] {
+		// As a connection passes to a session, it gets the values that the client knows already.
+		own := o.pooled() && o.current() != nil && o.current().base().own
+		passes = ok && more == 0 && isReported(name) && !own
+		if !settingsBesidePlans[name] && !own {
 			o.ledger.dropAllCached()
 		}
 		o.retriedAnswer.others = o.retriedAnswer.others || passes

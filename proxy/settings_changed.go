@@ -33,6 +33,7 @@ func (r *requests) noteEffects(v *verdict.Verdict, runs []*verdict.Verdict, grou
 			}
 		}
 	}
+	r.noteLeftovers(v, runs)
 	if changesSettings(v) || slices.ContainsFunc(runs, changesSettings) {
 		r.settingsChanged = true
 		r.ledger.dropAllCached()

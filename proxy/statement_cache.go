@@ -47,6 +47,7 @@ const (
 
 // cachedStatement is a statement that the proxy has prepared, or is about to.
 type cachedStatement struct {
+	of       *statementCache
 	key      cacheKey
 	name     string // the server's name
 	versions verdict.Versions
@@ -78,8 +79,8 @@ type statementCache struct {
 var cacheSeed = maphash.MakeSeed()
 
 // find returns the statement for a text that is allowed, which may be new: then the caller sends its Parse. It is nil
-// where the text is not to be kept prepared, or not yet.
-func (c *statementCache) find(v *verdict.Verdict, types []byte, group uint64) (s *cachedStatement, isNew bool) {
+// where the text is not to be kept prepared, or not yet: unless atOnce is true, at its second coming.
+func (c *statementCache) find(v *verdict.Verdict, types []byte, group uint64, atOnce bool) (s *cachedStatement, isNew bool) {
 	if c.most == 0 || len(v.Text) > maxCachedText {
 		return nil, false
 	}
@@ -97,7 +98,7 @@ func (c *statementCache) find(v *verdict.Verdict, types []byte, group uint64) (s
 		default:
 			return nil, false
 		}
-	} else if !c.cameBefore(v.Text) {
+	} else if !atOnce && !c.cameBefore(v.Text) {
 		return nil, false
 	}
 	return c.add(key, v.Versions, group)
@@ -132,7 +133,7 @@ func (c *statementCache) add(key cacheKey, versions verdict.Versions, group uint
 		c.statements = map[cacheKey]*cachedStatement{}
 	}
 	c.number++
-	s := &cachedStatement{key: key, name: cachedPrefix + strconv.FormatUint(c.number, 10), versions: versions, group: group}
+	s := &cachedStatement{of: c, key: key, name: cachedPrefix + strconv.FormatUint(c.number, 10), versions: versions, group: group}
 	s.place = c.recent.PushFront(s)
 	c.statements[key] = s
 	c.textBytes += len(key.text)
@@ -172,33 +173,38 @@ func (c *statementCache) fail(s *cachedStatement) {
 	}
 }
 
-// findCached is [statementCache.find], and what is to be closed before a new statement is prepared.
-func (l *ledger) findCached(v *verdict.Verdict, types []byte, group uint64) (s *cachedStatement, isNew bool, leftovers []string) {
+// findCached is [statementCache.find], and returns what is to be closed before a new statement is prepared.
+func (l *ledger) findCached(v *verdict.Verdict, types []byte, group uint64, atOnce bool) (
+	s *cachedStatement, isNew bool, leftovers []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s, isNew = l.cache.find(v, types, group)
+	s, isNew = l.cache.find(v, types, group, atOnce)
 	if isNew {
 		leftovers, l.cache.leftovers = l.cache.leftovers, nil
 	}
 	return s, isNew, leftovers
 }
 
-// replaceCached makes a statement in the place of one that was dropped; nil: there is no room.
-func (l *ledger) replaceCached(of *cachedStatement, v *verdict.Verdict, group uint64) *cachedStatement {
+// replaceCached returns a statement in the place of one that was dropped, or that another connection has. It may be new;
+// nil: there is no room.
+func (l *ledger) replaceCached(of *cachedStatement, v *verdict.Verdict, group uint64) (s *cachedStatement, isNew bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now := l.cache.statements[of.key]; now != nil {
-		l.cache.drop(now)
+	if s = l.cache.statements[of.key]; s != nil {
+		if s.versions == v.Versions && s.isPrepared(group) {
+			l.cache.recent.MoveToFront(s.place)
+			return s, false
+		}
+		l.cache.drop(s)
 	}
-	s, _ := l.cache.add(of.key, v.Versions, group)
-	return s
+	return l.cache.add(of.key, v.Versions, group)
 }
 
-// isPrepared tells whether the server has a statement when it comes to a message of this group.
+// isPrepared tells whether the server has a statement, on the connection of the session, when it comes to a message of this group.
 func (l *ledger) isPrepared(s *cachedStatement, group uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return s.isPrepared(group)
+	return s.of == l.cache && s.isPrepared(group)
 }
 
 // dropAllCached takes all statements out of the cache.

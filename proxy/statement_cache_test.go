@@ -16,7 +16,7 @@ func textVerdict(text, catalog string) *verdict.Verdict {
 func TestStatementCache(t *testing.T) {
 	c := statementCache{most: 2}
 	find := func(text, catalog string, types []byte, group uint64) (*cachedStatement, bool) {
-		return c.find(textVerdict(text, catalog), types, group)
+		return c.find(textVerdict(text, catalog), types, group, false)
 	}
 	if s, _ := find("a", "1", noTypes, 1); s != nil {
 		t.Error("a text that comes for the first time is kept prepared")
@@ -73,7 +73,7 @@ func TestStatementCache(t *testing.T) {
 func TestCacheIsBoundedByBytes(t *testing.T) {
 	c := statementCache{most: 1000, eager: true}
 	for i := range 100 {
-		s, isNew := c.find(textVerdict(strings.Repeat("x", maxCachedText-100)+fmt.Sprint(i), "1"), noTypes, 1)
+		s, isNew := c.find(textVerdict(strings.Repeat("x", maxCachedText-100)+fmt.Sprint(i), "1"), noTypes, 1, false)
 		if !isNew {
 			t.Fatal("not kept prepared")
 		}

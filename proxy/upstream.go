@@ -38,37 +38,48 @@ func heapQuery(bytes int) string {
 // time.
 const startTimeQuery = "SELECT EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())"
 
-// dial logs in to the server as the agent role, and returns when the server was started.
-func (u Upstream) dial(ctx context.Context, database string, settings map[string]string) (conn *pgconn.HijackedConn,
-	started string, err error) {
+// dial logs in to the server as the agent role. pooled tells that several sessions will use the connection.
+func (u Upstream) dial(ctx context.Context, database string, settings map[string]string, pooled bool) (*serverConn, error) {
 	cfg, err := u.config(database, settings)
 	if err != nil {
-		return nil, "", unreachable(err)
+		return nil, unreachable(err)
 	}
 	pc, err := pgconn.ConnectConfig(ctx, cfg)
 	if err != nil {
-		return nil, "", loginFailed(err)
+		return nil, loginFailed(err)
 	}
 	text := startTimeQuery
+	if pooled {
+		text += "; " + initialSettingsQuery(u.Settings)
+	}
 	if u.KeepHeap > 0 {
 		text += "; " + heapQuery(u.KeepHeap)
 	}
 	answer, err := pc.Exec(ctx, text).ReadAll()
 	if err != nil || len(answer) == 0 || len(answer[0].Rows) != 1 {
 		_ = pc.Close(ctx)
-		return nil, "", unreachable(err)
+		return nil, unreachable(err)
+	}
+	var initial map[string]string
+	if pooled {
+		if initial, err = decodeSettings(answer[1].Rows[0][0]); err != nil {
+			_ = pc.Close(ctx)
+			return nil, unreachable(err)
+		}
 	}
 	// Where a write of the login or of the query took long, the driver has begun to read in the background. That reader
 	// would take the first of the session's answers.
 	if err := pc.SyncConn(ctx); err != nil {
 		_ = pc.Close(ctx)
-		return nil, "", unreachable(err)
+		return nil, unreachable(err)
 	}
 	hc, err := pc.Hijack()
 	if err != nil {
-		return nil, "", unreachable(err)
+		return nil, unreachable(err)
 	}
-	return hc, string(answer[0].Rows[0][0]), nil
+	c := newServerConn(hc, string(answer[0].Rows[0][0]), u)
+	c.initial, c.began = initial, startupKey(settings, u.Params)
+	return c, nil
 }
 
 // config configures the login of the agent role. The pinned settings of u come after the client's, so that none of these

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -100,6 +101,18 @@ var settings = map[string]setting{
 	"ivfflat.iterative_scan":   pinnedSetting("relaxed_order"),
 	"role":                     pinnedSetting("none"),
 	"session_replication_role": pinnedSetting("origin"),
+}
+
+// SettingsOfAgents returns the names of the settings that agents may change for longer than a transaction, but for those
+// that a policy maps to attributes.
+func SettingsOfAgents() []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		if settings[name].value != nil && !strings.HasPrefix(name, "transaction_") {
+			names = append(names, name)
+		}
+	}
+	return append(names, "transaction_timeout")
 }
 
 // visibleSettings are the settings that agents may see but not set.

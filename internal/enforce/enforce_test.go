@@ -911,6 +911,34 @@ func TestSealUsesTheDatabasesClock(t *testing.T) {
 	}
 }
 
+// TestAdopt: a session runs under a seal that was made for another session of its own attributes, and under no other.
+func TestAdopt(t *testing.T) {
+	w := start(t, func(*world) {})
+	first, second := w.client("caregiver"), w.client("caregiver")
+	s := first.sealed
+	if !second.Decider.(verdict.Adopter).Adopt(s) {
+		t.Error("a session of the same agent does not take the seal")
+	}
+	if v := second.Decide(t.Context(), "SELECT title FROM memories", verdict.Simple); !v.Allowed() {
+		t.Error(v.Refusal)
+	}
+	for name, attributes := range map[string]map[string]string{
+		"another value": {"user": "22222222-2222-4222-8222-222222222222"}, "none": {},
+		"one more": {"user": first.Decider.(*session).attributes["user"], "more": "x"},
+	} {
+		other := second.Decider.(*session)
+		was := other.attributes
+		other.attributes = attributes
+		if other.Adopt(s) {
+			t.Errorf("%s: the seal was taken", name)
+		}
+		other.attributes = was
+	}
+	if second.Decider.(verdict.Adopter).Adopt(verdict.Seal{}) {
+		t.Error("a seal of nobody was taken")
+	}
+}
+
 func TestCacheIsBounded(t *testing.T) {
 	tier.All(t)
 	const limit = 128 << 10

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -55,6 +56,7 @@ type session struct {
 var (
 	_ verdict.Decider = (*session)(nil)
 	_ verdict.Hearer  = (*session)(nil)
+	_ verdict.Adopter = (*session)(nil)
 )
 
 // judgement is what enforcement later needs of a verdict; the verdict has it in its Detail.
@@ -95,6 +97,7 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 	_, _ = rand.Read(nonce[:]) // rand.Read never returns an error.
 	now := time.Now()
 	s.sealedBy, s.profile = v.state.key, v.state.profile
+	identity := &sealedIdentity{key: s.sealedBy, profile: s.profile, attributes: s.attributes}
 	value := s.sealedBy.Seal(seal.Claims{
 		Nonce:      binary.BigEndian.Uint32(nonce[:]),
 		PID:        b.PID,
@@ -114,7 +117,27 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 		ReportExpired: func() {
 			late.Store(true)
 			s.db.requestProbe()
-		}}, nil
+		}, Identity: identity}, nil
+}
+
+// sealedIdentity is for whom a seal speaks, and what it was made with.
+type sealedIdentity struct {
+	key        seal.Key
+	profile    string
+	attributes map[string]string
+}
+
+// Adopt implements [verdict.Adopter]: sessions of the same attributes, on one server process, can share a seal. It is
+// not one of a key or of rights that are not in force any more.
+func (s *session) Adopt(x verdict.Seal) bool {
+	of, ok := x.Identity.(*sealedIdentity)
+	v, refused := s.currentView()
+	if !ok || refused != nil || !sameKey(of.key, v.state.key) || of.profile != v.state.profile ||
+		!maps.Equal(of.attributes, s.attributes) {
+		return false
+	}
+	s.sealedBy, s.profile = of.key, of.profile
+	return true
 }
 
 // currentView returns the current view of the database, or the refusal of everything that this session sends.
@@ -300,6 +323,7 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 		Unguarded: unguarded(st.policy, res),
 	}
 	judged.ForeignReads = st.foreign.countReads(res)
+	judged.LeavesState, judged.KeepsSessionState = j.hasSideEffects, keepsSessionState(res)
 	if len(res.Effects) > 1 {
 		judged.Parts = sync.OnceValue(func() []verdict.Part { return parts(res.Text) })
 	}

@@ -162,7 +162,7 @@ func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 		t.Fatal(err)
 	}
 	harness.Answered(t, enforcer)
-	server, err := proxy.New(proxy.Config{Router: &testRouter{enforcer: enforcer, db: db}, Log: logger})
+	server, err := proxy.New(proxy.Config{Router: &testRouter{enforcer: enforcer, db: db, pool: harness.PoolFor(t)}, Log: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,13 +213,14 @@ func agentsOf(t testing.TB, o options) []enforce.Agent {
 type testRouter struct {
 	enforcer *enforce.Enforcer
 	db       *pgtest.DB
+	pool     *proxy.PoolSettings
 }
 
 func (r *testRouter) Route(user, database string) proxy.Route {
 	upstream := proxy.Upstream{
 		Network: "unix", Address: fmt.Sprintf("%s/.s.PGSQL.%d", r.db.SocketDir, r.db.Port), Database: r.db.Name,
 		User: "pgconsent_agent", Password: rolePassword,
-		StatementCache: proxy.DefaultStatementCache, CacheEagerly: true,
+		StatementCache: proxy.DefaultStatementCache, CacheEagerly: true, Settings: rewrite.SettingsOfAgents(),
 	}
 	if user == owner {
 		return proxy.Route{Kind: proxy.Owner, Upstream: upstream}
@@ -230,7 +231,7 @@ func (r *testRouter) Route(user, database string) proxy.Route {
 	}
 	upstream.Params = access.Params
 	return proxy.Route{
-		Kind: proxy.Agent, Upstream: upstream, Credential: access.Credential, CheckSetting: access.CheckSetting,
+		Kind: proxy.Agent, Upstream: upstream, Credential: access.Credential, CheckSetting: access.CheckSetting, Pool: r.pool,
 		Open: func(ctx context.Context, info proxy.SessionInfo) (verdict.Decider, error) {
 			return access.Open(ctx, enforce.SessionInfo(info))
 		},

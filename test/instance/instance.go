@@ -330,7 +330,7 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 		cfg.Reminders = databases[0].AIR
 		cfg.Refresh = cmp.Or(databases[0].Refresh, cfg.Refresh)
 	}
-	router, files := &router{databases: map[string]*pgtest.DB{}}, map[string]string{}
+	router, files := &router{databases: map[string]*pgtest.DB{}, pool: PoolFor(t)}, map[string]string{}
 	for _, d := range databases {
 		file := filepath.Join(t.TempDir(), "policy.yaml")
 		if err := os.WriteFile(file, []byte(d.Policy), 0o600); err != nil {
@@ -422,6 +422,7 @@ func Credential(t testing.TB, password string, rounds int) *scram.StoredCredenti
 type router struct {
 	enforcer  *enforce.Enforcer
 	databases map[string]*pgtest.DB
+	pool      *proxy.PoolSettings
 }
 
 func (r *router) Route(user, database string) proxy.Route {
@@ -431,11 +432,11 @@ func (r *router) Route(user, database string) proxy.Route {
 		return proxy.Route{Kind: proxy.Refused, Credential: &scram.StoredCredentials{KeyFactors: scram.KeyFactors{Salt: "0123456789abcdef", Iters: 4096}}}
 	}
 	return proxy.Route{
-		Kind: proxy.Agent, Credential: access.Credential, CheckSetting: access.CheckSetting,
+		Kind: proxy.Agent, Credential: access.Credential, CheckSetting: access.CheckSetting, Pool: r.pool,
 		Upstream: proxy.Upstream{
 			Network: "unix", Address: fmt.Sprintf("%s/.s.PGSQL.%d", db.SocketDir, db.Port), Database: db.Name,
 			User: "pgconsent_agent", Password: rolePassword, Params: access.Params,
-			StatementCache: proxy.DefaultStatementCache, CacheEagerly: true,
+			StatementCache: proxy.DefaultStatementCache, CacheEagerly: true, Settings: rewrite.SettingsOfAgents(),
 		},
 		Open: func(ctx context.Context, info proxy.SessionInfo) (verdict.Decider, error) {
 			return access.Open(ctx, enforce.SessionInfo(info))

@@ -26,7 +26,7 @@ func Reading[T any](t testing.TB, key string, start func(testing.TB) (T, *pgtest
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.started == nil {
-		r.lasting = &lasting{TB: t}
+		r.lasting = &lasting{TB: t, name: key}
 		what, db := start(r.lasting)
 		before, err := contents(db)
 		if err != nil {
@@ -103,7 +103,10 @@ type lasting struct {
 	over     bool // that test may be
 	cleanups []func()
 	failures []error
+	name     string // the key: which test comes first says nothing
 }
+
+func (l *lasting) Name() string { return l.name }
 
 func (l *lasting) Cleanup(f func()) { l.cleanups = append(l.cleanups, f) }
 

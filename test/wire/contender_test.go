@@ -40,6 +40,7 @@ const (
 	bouncerT = "PgBouncer, transaction"
 	owner    = "pgconsent, owner"
 	agent    = "pgconsent, agent"
+	agentT   = "pgconsent, agent, transaction"
 )
 
 // ways are the contenders that measurements compare.
@@ -79,6 +80,8 @@ func contenders(t *testing.T, cluster *pgcluster.Cluster) ways {
 			w.all = append(w.all, contender{name: owner, dsn: address(login, "127.0.0.1", port), pid: pid}, c)
 		}
 	}
+	port, pid := serve(t, binary, folder, cluster.SocketDir, "buffered", pooling)
+	w.all = append(w.all, contender{name: agentT, dsn: address(chat, "127.0.0.1", port), pid: pid, agent: true})
 	return w
 }
 
@@ -137,8 +140,15 @@ func demo(t *testing.T, binary, folder string, cluster *pgcluster.Cluster) acces
 	return a
 }
 
-// serve starts a server of the demo's configuration with its own address, upstream and records.
-func serve(t *testing.T, binary, folder, upstream, audit string) (port, pid int) {
+// poolSize is how many connections to the server the sessions of a pool share.
+const poolSize = 20
+
+// pooling is the configuration of a database whose agents share connections.
+var pooling = fmt.Sprintf("    pool: { mode: transaction, size: %d }", poolSize)
+
+// serve starts a server of the demo's configuration with its own address, upstream, records and lines about the
+// database.
+func serve(t *testing.T, binary, folder, upstream, audit string, ofDatabase ...string) (port, pid int) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(folder, "pgconsent.yaml"))
 	if err != nil {
@@ -160,6 +170,8 @@ func serve(t *testing.T, binary, folder, upstream, audit string) (port, pid int)
 			continue
 		case section == "upstream" && strings.HasPrefix(line, "  host:"):
 			line = "  host: " + upstream
+		case section == "databases" && strings.HasPrefix(line, "    policy:"):
+			lines = append(lines, ofDatabase...)
 		}
 		lines = append(lines, line)
 	}
@@ -185,6 +197,10 @@ func pgbouncer(t *testing.T, name, mode string, owner *pgconn.Config, cluster *p
 			return contender{}, false
 		}
 	}
+	size := 1100
+	if mode == "transaction" {
+		size = poolSize
+	}
 	dir := t.TempDir()
 	listen := free(t)
 	host, port, _ := net.SplitHostPort(listen)
@@ -192,9 +208,9 @@ func pgbouncer(t *testing.T, name, mode string, owner *pgconn.Config, cluster *p
 	config := filepath.Join(dir, "pgbouncer.ini")
 	text := fmt.Sprintf("[databases]\n%s = host=%s port=%d\n[pgbouncer]\nlisten_addr = %s\nlisten_port = "+
 		"%s\nunix_socket_dir =\nauth_type = scram-sha-256\nauth_file = %s\npool_mode = %s\n"+
-		"max_client_conn = 2000\ndefault_pool_size = 100\nlog_connections = 0\nlog_disconnections = "+
+		"max_client_conn = 12000\ndefault_pool_size = %d\nlog_connections = 0\nlog_disconnections = "+
 		"0\nstats_period = 600\nignore_startup_parameters = extra_float_digits\n",
-		owner.Database, cluster.SocketDir, cluster.Port, host, port, users, mode)
+		owner.Database, cluster.SocketDir, cluster.Port, host, port, users, mode, size)
 	for file, text := range map[string]string{users: fmt.Sprintf("%q %q\n", owner.User, owner.Password), config: text} {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)

@@ -33,6 +33,7 @@ func TestWire(t *testing.T) {
 		{"clients", func() string { return m.fewerAndMore(w.all) }},
 		{"audit", func() string { return m.records(w.audits) }},
 		{"idle", func() string { return idle(t, w.all) }},
+		{"crowd", func() string { return m.crowd(w.all) }},
 		{"streams", func() string { return streamTable(t, w.all, rounds) }},
 	} {
 		if wanted(part.name) {

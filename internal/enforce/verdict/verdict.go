@@ -134,6 +134,14 @@ type Seal struct {
 	Stale func() bool
 	// to be called when the database has found the seal expired, which makes Stale true; nil: not to be called
 	ReportExpired func()
+
+	Identity any // for whom the seal speaks, for [Adopter]
+}
+
+// Adopter is a [Decider] whose session can run under a seal that was made for another session.
+type Adopter interface {
+	// Adopt tells whether the seal speaks for this session as well, which then runs under it.
+	Adopt(Seal) bool
 }
 
 // Protocol says in which message a text came.
@@ -195,6 +203,14 @@ type Verdict struct {
 	// ForeignReads is how many statements of the text read from a foreign server, in the snapshot of their transaction's
 	// first query there. A statement that PREPARE names counts in its Body.
 	ForeignReads int
+
+	// KeepsSessionState tells that the text uses what stays in the server's process until its end, and no setting tells:
+	// advisory locks of the session, the seed of random().
+	KeepsSessionState bool
+
+	// LeavesState tells that the text writes rows or calls volatile functions of the owner: these may leave numbers drawn from
+	// sequences, settings and locks in the server's process.
+	LeavesState bool
 
 	RecordsKeys bool // the audit records the keys of the rows that the statement reads; see [KeyReader]
 

@@ -26,6 +26,7 @@ type process struct {
 	did    []string
 	reload error
 	paused map[string]bool
+	pools  bool
 }
 
 var at = time.Date(2026, 3, 1, 12, 30, 15, 250_000_000, time.UTC)
@@ -82,10 +83,10 @@ func (p *process) Kill(id string) (string, error) {
 	return "app", nil
 }
 
-// pooled is a process with pools.
-type pooled struct{ *process }
-
-func (pooled) Pools() []Pool {
+func (p *process) Pools() []Pool {
+	if !p.pools {
+		return nil
+	}
 	return []Pool{{Database: "app", Agent: "chat", Size: 4, Used: 3, Idle: 1, Waiting: 2, Taken: 20, TimedOut: 5, Waited: 1500 * time.Millisecond}}
 }
 
@@ -213,7 +214,7 @@ func TestTables(t *testing.T) {
 }
 
 func TestPools(t *testing.T) {
-	s := serve(t, func(c *Config) { c.Service = pooled{c.Service.(*process)} })
+	s := serve(t, func(c *Config) { c.Service.(*process).pools = true })
 	rows, err := s.connect(t, pgx.QueryExecModeCacheStatement).Query(t.Context(), "SHOW POOLS")
 	if err != nil {
 		t.Fatal(err)

@@ -55,6 +55,7 @@ type Suspended struct {
 // type *sqlstate.Error is told to the operator with its hint.
 type Service interface {
 	Sessions() []Session
+	Pools() []Pool
 	Statistics() ([]Statistic, error)
 	Policies() []Policy
 	Suspended() []Suspended
@@ -70,11 +71,6 @@ type Service interface {
 	Resume(database string) (changed bool)
 	// Kill ends a session and cancels its statement. It returns what is said of it in the record: the database.
 	Kill(id string) (database string, err error)
-}
-
-// Pooler is a [Service] whose sessions share connections to the server.
-type Pooler interface {
-	Pools() []Pool
 }
 
 // Config configures a console. Service is required.

@@ -45,11 +45,7 @@ func sessionRows(c *Console) (out []row, _ error) {
 }
 
 func poolRows(c *Console) (out []row, _ error) {
-	pools, ok := c.Service.(Pooler)
-	if !ok {
-		return nil, nil
-	}
-	for _, p := range pools.Pools() {
+	for _, p := range c.Service.Pools() {
 		out = append(out, row{p.Database, p.Agent, int64(p.Size), int64(p.Used), int64(p.Idle), int64(p.Waiting),
 			int64(p.Taken), int64(p.TimedOut), p.Waited.Round(time.Millisecond).Seconds()})
 	}

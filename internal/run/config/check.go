@@ -118,6 +118,7 @@ func (c *Config) checkDatabase(d *decoder, path string, db *Database) {
 			d.addProblem(path+".search_path", "", "%s.search_path names %q twice", path, schema)
 		}
 	}
+	db.Pool.check(d, path+".pool")
 	used := map[string]string{}
 	for _, r := range []struct{ key, role string }{
 		{"agent", db.Roles.Agent}, {"control", db.Roles.Control}, {"reader", db.Roles.Reader}, {"rows", db.Roles.Rows}} {
@@ -159,6 +160,7 @@ func (c *Config) checkAgent(d *decoder, name string, a *Agent) {
 			"limits: { sessions: 10 }, or nothing: as many as the server has room for.",
 			"%s.limits.sessions must be a number of sessions", path)
 	}
+	a.Pool.check(d, path+".pool")
 	oneOf(d, path+".auth", a.Auth, "scram", "jwt")
 	if a.Auth == "jwt" && c.JWT == nil {
 		d.addProblem(path+".auth", "jwt: { issuer: …, audience: …, jwks: … } says which tokens are accepted.",

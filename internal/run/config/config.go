@@ -150,6 +150,7 @@ type Database struct {
 	SearchPath []string `yaml:"search_path"`
 	Roles      Roles    `yaml:"roles"`
 	Secrets    Secrets  `yaml:"secrets"`
+	Pool       Pool     `yaml:"pool"` // for agents that do not say otherwise
 }
 
 // Roles are the database roles that pgconsent uses.
@@ -174,6 +175,7 @@ type Agent struct {
 	Auth       string     `yaml:"auth"`
 	Attributes Attributes `yaml:"attributes"`
 	Limits     Limits     `yaml:"limits"`
+	Pool       Pool       `yaml:"pool"`
 }
 
 // Limits are the limits of one agent; zero: none.

@@ -56,6 +56,7 @@ var families = []metricFamily{
 	sweepsTotal, sweptRows, sweptAt, sweepLag, outboxQueue, outboxAge, outboxTotal,
 	reminderInteractions, remindersSent, reminderRate, activeInteractionSessions, remindersByTime,
 	remindersByMessageCount, refusedInteractions,
+	poolConnections, poolWaiting, poolTaken, poolWaited, poolTimeouts,
 }
 
 // Metrics counts events. Make one with [New]; a nil *Metrics counts nothing.
@@ -66,6 +67,7 @@ type Metrics struct {
 	audit     auditMetrics
 	consent   consentMetrics
 	reminders reminderMetrics
+	pools     poolMetrics
 }
 
 // New registers every metric with reg.
@@ -77,6 +79,7 @@ func New(reg prometheus.Registerer) *Metrics {
 	m.audit.register(reg)
 	m.consent.register(reg)
 	m.reminders.register(reg)
+	m.pools.register(reg)
 	return m
 }
 

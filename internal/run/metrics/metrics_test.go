@@ -123,6 +123,7 @@ func use(m *Metrics) {
 	m.CountRefresh("d", true)
 	m.CountRevoked()
 	m.PublishReminders(AIR{Interactions: 1})
+	m.WatchPools(func() []Pool { return []Pool{{Database: "app", Used: 1, Idle: 2, Taken: 3}} })
 }
 
 func TestNilCountsNothing(t *testing.T) { use(nil) }

@@ -35,6 +35,15 @@ func (s consoleService) Sessions() []adminconsole.Session {
 	return out
 }
 
+func (s consoleService) Pools() []adminconsole.Pool {
+	var out []adminconsole.Pool
+	for _, p := range s.proxy.Pools() {
+		out = append(out, adminconsole.Pool{Database: p.Database, Agent: p.Agent, Size: p.Size, Used: p.Used, Idle: p.Idle,
+			Waiting: p.Waiting, Taken: p.Taken, TimedOut: p.TimedOut, Waited: p.Waited})
+	}
+	return out
+}
+
 // countTime bounds the counting of what is counted when metrics are read.
 const countTime = 10 * time.Second
 

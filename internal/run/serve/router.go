@@ -11,6 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/face/identity"
 	"github.com/pgconsent/pgconsent/internal/run/config"
 	"github.com/pgconsent/pgconsent/proxy"
+	"github.com/pgconsent/pgconsent/rewrite"
 )
 
 // router tells owners, agents, operators and all other clients apart. It refuses a client that it is not sure of.
@@ -21,6 +22,7 @@ type router struct {
 	tokens    *identity.JWT // verifies JWTs; nil: none are accepted
 	databases map[string]upstream
 	operators *operators
+	pools     func(agent string) config.Pool
 }
 
 type upstream struct {
@@ -29,7 +31,8 @@ type upstream struct {
 	agent  proxy.Upstream // the connection for agents
 }
 
-func newRouter(c *config.Config, e *enforce.Enforcer, v verifiers, tokens *identity.JWT, o *operators) (*router, error) {
+func newRouter(c *config.Config, e *enforce.Enforcer, v verifiers, tokens *identity.JWT, o *operators,
+	pools func(agent string) config.Pool) (*router, error) {
 	mock, err := mockKey(c)
 	if err != nil {
 		return nil, err
@@ -38,7 +41,8 @@ func newRouter(c *config.Config, e *enforce.Enforcer, v verifiers, tokens *ident
 	if err != nil {
 		return nil, err
 	}
-	r := &router{tokens: tokens, enforcer: e, mockKey: mock, verifiers: v, databases: map[string]upstream{}, operators: o}
+	r := &router{tokens: tokens, enforcer: e, mockKey: mock, verifiers: v, databases: map[string]upstream{}, operators: o,
+		pools: pools}
 	network, address := c.Upstream.NetworkAddress()
 	for name, db := range c.Databases {
 		password, err := config.ReadSecret(db.Secrets.Agent)
@@ -49,6 +53,7 @@ func newRouter(c *config.Config, e *enforce.Enforcer, v verifiers, tokens *ident
 		agent := owner
 		agent.User, agent.Password, agent.KeepHeap = db.Roles.Agent, password, c.Upstream.HeapBytes()
 		agent.StatementCache = c.Upstream.CachedStatements(proxy.DefaultStatementCache)
+		agent.Settings = rewrite.SettingsOfAgents()
 		r.databases[name] = upstream{owners: db.Owners, owner: owner, agent: agent}
 	}
 	return r, nil
@@ -76,7 +81,8 @@ func (r *router) Route(user, database string) proxy.Route {
 		}
 		return proxy.Route{
 			Kind: proxy.Agent, Upstream: to, Credential: access.Credential, Password: password,
-			Sessions: access.Sessions, CheckSetting: access.CheckSetting, Paused: r.operators.pauses[database].resumed,
+			Sessions: access.Sessions, Pool: r.poolOf(user), CheckSetting: access.CheckSetting,
+			Paused: r.operators.pauses[database].resumed,
 			Open: func(ctx context.Context, info proxy.SessionInfo) (verdict.Decider, error) {
 				return access.Open(ctx, enforce.SessionInfo(info))
 			},
@@ -89,6 +95,15 @@ func (r *router) Route(user, database string) proxy.Route {
 	}
 	mock := config.MockCredentials(r.mockKey, user)
 	return proxy.Route{Kind: proxy.Refused, Credential: &mock}
+}
+
+// poolOf returns the settings of an agent's pool; nil: its sessions have connections of their own.
+func (r *router) poolOf(agent string) *proxy.PoolSettings {
+	p := r.pools(agent)
+	if p.Mode != config.PoolTransaction {
+		return nil
+	}
+	return &proxy.PoolSettings{Size: p.Size, Wait: p.WaitTime()}
 }
 
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

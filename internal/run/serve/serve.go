@@ -114,7 +114,24 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 		Listen: c.Listen, TLS: s.certificate.Load, Router: s.router, Log: s.log, Metrics: s.counts, MaxSessions: s.maxSessions,
 		MaxText: c.StatementBytes(),
 	})
+	if err == nil {
+		s.counts.WatchPools(s.poolNumbers)
+	}
 	return s, err
+}
+
+// poolNumbers returns the numbers of the pools of each database.
+func (s *Service) poolNumbers() (out []metrics.Pool) {
+	for _, p := range s.proxy.Pools() {
+		if len(out) == 0 || out[len(out)-1].Database != p.Database {
+			out = append(out, metrics.Pool{Database: p.Database})
+		}
+		sum := &out[len(out)-1]
+		sum.Used, sum.Idle, sum.Waiting = sum.Used+p.Used, sum.Idle+p.Idle, sum.Waiting+p.Waiting
+		sum.Taken, sum.TimedOut = sum.Taken+p.Taken, sum.TimedOut+p.TimedOut
+		sum.WaitedSeconds += p.Waited.Seconds()
+	}
+	return out
 }
 
 // openListeners opens the ports, and reads the certificate and the credentials that they need.
@@ -171,7 +188,8 @@ func (s *Service) startEnforcement(ctx context.Context, c *config.Config) error 
 	if c.JWT != nil {
 		s.tokens = identity.NewJWT(s.config.Load)
 	}
-	s.router, err = newRouter(c, s.enforcer, verifiers, s.tokens, s.operators)
+	s.router, err = newRouter(c, s.enforcer, verifiers, s.tokens, s.operators,
+		func(agent string) config.Pool { return s.config.Load().PoolOf(agent) })
 	return err
 }
 

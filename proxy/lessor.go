@@ -1,0 +1,84 @@
+package proxy
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// lessor gets connections to the server for one session: one of its own, or those of a pool.
+type lessor struct {
+	server   *Server
+	upstream Upstream
+	database string
+	settings map[string]string // the startup settings of the session
+	began    string            // the same, as [startupKey] writes them
+	pool     *pool             // nil: the session has a connection of its own
+	wait     time.Duration     // how long the session waits for a connection of the pool
+}
+
+func newLessor(s *Server, who agentKey, route Route, settings map[string]string) *lessor {
+	l := &lessor{server: s, upstream: route.Upstream, database: who.database, settings: settings}
+	if route.Pool != nil {
+		l.pool, l.wait = s.pools.of(who, route.Pool.Size), route.Pool.Wait
+		l.began = startupKey(settings, route.Upstream.Params)
+	}
+	return l
+}
+
+// startupKey writes the settings that a connection begins with: RESET returns to them, so sessions that begin with
+// others cannot share it.
+func startupKey(settings, pinned map[string]string) string {
+	all := maps.Clone(settings)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, pinned)
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		b.WriteString(name + "\x00" + all[name] + "\x00")
+	}
+	return b.String()
+}
+
+// take returns a connection that is logged in. In a pool it waits for one.
+func (l *lessor) take(ctx context.Context) (*serverConn, error) {
+	if l.pool != nil {
+		return l.pool.take(ctx, l)
+	}
+	total := l.server.maxConnections()
+	if !l.server.slots.takeConnection(total) && !l.server.pools.closeIdle() {
+		return nil, tooManyConnectionsError(total)
+	}
+	c, err := l.dial(ctx)
+	if err != nil {
+		l.server.slots.releaseConnection()
+	}
+	return c, err
+}
+
+func (l *lessor) dial(ctx context.Context) (*serverConn, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.server.config.DialTimeout)
+	defer cancel()
+	return l.upstream.dial(ctx, l.database, l.settings, l.pool != nil)
+}
+
+// giveUp closes a connection.
+func (l *lessor) giveUp(c *serverConn) {
+	if l.pool != nil {
+		l.pool.remove(c)
+		return
+	}
+	c.Close()
+	l.server.slots.releaseConnection()
+}
+
+// maxConnections is how many connections to the server all agents together may have; 0: any number.
+func (s *Server) maxConnections() int {
+	if s.config.MaxSessions == nil {
+		return 0
+	}
+	return s.config.MaxSessions()
+}

@@ -1,0 +1,363 @@
+package proxy
+
+import (
+	"cmp"
+	"container/list"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// In a pool, sessions share connections to the server. A session has one while a transaction is open or a statement
+// runs, and gives it back when the server is idle outside a transaction (see pooled.go). Connections of one agent do not
+// serve another.
+//
+// Sessions that wait get connections in the order in which they came. An agent whose sessions wait keeps no other from
+// connections, but for the number that all agents together may have: there, whoever has idle ones loses one.
+
+// PoolSettings are the settings of an agent's pool.
+type PoolSettings struct {
+	Size int           // how many connections to the server the agent's sessions share; at least 1
+	Wait time.Duration // how long a session waits for one of them before it ends
+}
+
+// poolIdle is how long an idle connection is kept.
+const poolIdle = 5 * time.Minute
+
+// PoolState is what a pool has and does at a moment.
+type PoolState struct {
+	Agent, Database string
+	Size            int           // how many connections it may have
+	Used            int           // connections that sessions have, or that are being made
+	Idle            int           // connections that no session has
+	Waiting         int           // sessions that wait for a connection
+	Taken           uint64        // how often a session got a connection
+	Waited          time.Duration // how long sessions have waited for them in all
+	TimedOut        uint64        // how often a session waited for too long
+}
+
+// pools are the pools of a server. Its lock guards them all.
+type pools struct {
+	server *Server
+
+	mu     sync.Mutex
+	pools  map[agentKey]*pool
+	closed bool
+	sweep  *time.Timer // closes connections that are idle for long; nil: none is idle
+}
+
+// pool has the connections of one agent.
+type pool struct {
+	of      *pools
+	who     agentKey
+	size    int
+	idle    []*serverConn // the one that was used last at the end
+	open    int           // connections that there are, or that are being made
+	waiting list.List     // of chan *serverConn, the one that came first in front
+
+	taken, timedOut uint64
+	waited          time.Duration
+}
+
+// of returns the pool of an agent, which has this size from now on.
+func (ps *pools) of(who agentKey, size int) *pool {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	p := ps.pools[who]
+	if p == nil {
+		p = &pool{of: ps, who: who}
+		if ps.pools == nil {
+			ps.pools = map[agentKey]*pool{}
+		}
+		ps.pools[who] = p
+	}
+	p.size = max(size, 1)
+	return p
+}
+
+// take returns a connection for the session of l. It prefers the one that was used last.
+func (p *pool) take(ctx context.Context, l *lessor) (*serverConn, error) {
+	began := time.Now()
+	p.of.mu.Lock()
+	c, mayDial := p.takeNow(l)
+	if c == nil && !mayDial {
+		offer := make(chan *serverConn, 1)
+		place := p.waiting.PushBack(offer)
+		p.of.mu.Unlock()
+		var err error
+		if c, err = p.await(ctx, l.wait, offer, place); err != nil {
+			return nil, err
+		}
+		p.of.mu.Lock()
+	}
+	p.taken++
+	p.waited += time.Since(began)
+	p.of.mu.Unlock()
+	if c != nil && c.began == l.began && c.isQuiet() {
+		return c, nil
+	}
+	if c != nil {
+		c.Close() // the new one has its place
+	}
+	c, err := l.dial(ctx)
+	if err != nil {
+		p.freePlace()
+		return nil, err
+	}
+	return c, nil
+}
+
+// takeNow returns an idle connection, or whether the caller may make one; neither where it has to wait. The caller holds
+// the lock.
+func (p *pool) takeNow(l *lessor) (c *serverConn, mayDial bool) {
+	if p.waiting.Len() > 0 {
+		return nil, false
+	}
+	for i := len(p.idle) - 1; i >= 0; i-- {
+		if p.idle[i].began == l.began {
+			c := p.idle[i]
+			p.idle = slices.Delete(p.idle, i, i+1)
+			return c, false
+		}
+	}
+	if p.mayOpen() {
+		return nil, true
+	}
+	if len(p.idle) > 0 { // it began with other settings: the caller makes one in its place
+		c := p.idle[0]
+		p.idle = slices.Delete(p.idle, 0, 1)
+		return c, false
+	}
+	return nil, false
+}
+
+// mayOpen reserves the place of one more connection. Where all agents together have as many as they may, an idle one of
+// another pool is closed. The caller holds the lock.
+func (p *pool) mayOpen() bool {
+	if p.open >= p.size || !p.of.server.slots.takeConnection(p.of.server.maxConnections()) && !p.of.closeIdleOf(p) {
+		return false
+	}
+	p.open++
+	return true
+}
+
+// await waits for a connection, or for the place of one: then it returns nil.
+func (p *pool) await(ctx context.Context, wait time.Duration, offer chan *serverConn, place *list.Element) (*serverConn, error) {
+	timeout := time.NewTimer(wait)
+	defer timeout.Stop()
+	gone := false
+	select {
+	case c := <-offer:
+		return c, nil
+	case <-ctx.Done():
+		gone = true
+	case <-timeout.C:
+	}
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	select {
+	case c := <-offer: // it came in time after all
+		if gone {
+			go p.giveOn(c)
+			return nil, errGone
+		}
+		return c, nil
+	default:
+	}
+	p.waiting.Remove(place)
+	if gone {
+		return nil, errGone
+	}
+	p.timedOut++
+	return nil, poolFullError(p.size)
+}
+
+// giveOn passes on what a session that has ended was given.
+func (p *pool) giveOn(c *serverConn) {
+	if c == nil {
+		p.freePlace()
+	} else {
+		p.put(c)
+	}
+}
+
+// put gives a connection back, to the session that waits first or to the idle ones. Nothing may be left in it that its
+// fields do not tell.
+func (p *pool) put(c *serverConn) {
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	switch {
+	case p.of.closed || p.open > p.size:
+		p.drop(c)
+	case p.offer(c):
+	case p.of.isWaitingElsewhere(p):
+		p.drop(c)
+	default:
+		c.idle = time.Now()
+		p.idle = append(p.idle, c)
+		p.of.startSweep()
+	}
+}
+
+// offer gives a connection, or the place of one, to the session that waits first. The caller holds the lock.
+func (p *pool) offer(c *serverConn) bool {
+	first := p.waiting.Front()
+	if first == nil {
+		return false
+	}
+	p.waiting.Remove(first)
+	first.Value.(chan *serverConn) <- c
+	return true
+}
+
+// remove closes a connection that is not to be used any more.
+func (p *pool) remove(c *serverConn) {
+	c.Close()
+	p.freePlace()
+}
+
+// freePlace gives the place of a connection back that is closed, or was not made.
+func (p *pool) freePlace() {
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	if p.open <= p.size && !p.of.closed && p.offer(nil) {
+		return
+	}
+	p.open--
+	p.of.server.slots.releaseConnection()
+	p.of.offerPlace()
+}
+
+// drop closes a connection and gives its place back. The caller holds the lock.
+func (p *pool) drop(c *serverConn) {
+	p.open--
+	p.of.server.slots.releaseConnection()
+	go closeServer(c)
+	p.of.offerPlace()
+}
+
+// closeServer tells the server that a connection ends, and closes it.
+func closeServer(c *serverConn) {
+	farewell(c)
+	c.Close()
+}
+
+// offerPlace lets a pool make a connection whose sessions wait because all agents together had as many as they may. The
+// caller holds the lock.
+func (ps *pools) offerPlace() {
+	for _, p := range ps.pools {
+		if p.waiting.Len() > 0 && p.mayOpen() {
+			p.offer(nil)
+		}
+	}
+}
+
+// isWaitingElsewhere tells whether a session of another pool waits for the number of all connections to go down.
+func (ps *pools) isWaitingElsewhere(than *pool) bool {
+	for _, p := range ps.pools {
+		if p != than && p.waiting.Len() > 0 && p.open < p.size {
+			return true
+		}
+	}
+	return false
+}
+
+// closeIdleOf closes an idle connection of another pool than this one, the one that is idle for longest. Its place is
+// the caller's then. The caller holds the lock.
+func (ps *pools) closeIdleOf(than *pool) bool {
+	var from *pool
+	for _, p := range ps.pools {
+		if p != than && len(p.idle) > 0 && (from == nil || p.idle[0].idle.Before(from.idle[0].idle)) {
+			from = p
+		}
+	}
+	if from == nil {
+		return false
+	}
+	go closeServer(from.idle[0])
+	from.idle = slices.Delete(from.idle, 0, 1)
+	from.open--
+	return true
+}
+
+// closeIdle closes an idle connection, whose place is the caller's then.
+func (ps *pools) closeIdle() bool {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return ps.closeIdleOf(nil)
+}
+
+// startSweep sees to it that idle connections are closed some time. The caller holds the lock.
+func (ps *pools) startSweep() {
+	if ps.sweep == nil {
+		ps.sweep = time.AfterFunc(poolIdle, ps.closeLongIdle)
+	}
+}
+
+func (ps *pools) closeLongIdle() {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.sweep = nil
+	if ps.closed {
+		return
+	}
+	left := false
+	for _, p := range ps.pools {
+		for len(p.idle) > 0 && time.Since(p.idle[0].idle) >= poolIdle {
+			c := p.idle[0]
+			p.idle = slices.Delete(p.idle, 0, 1)
+			p.drop(c)
+		}
+		left = left || len(p.idle) > 0
+	}
+	if left {
+		ps.startSweep()
+	}
+}
+
+// close closes all idle connections. Those that sessions give back later are closed then.
+func (ps *pools) close() {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.closed = true
+	if ps.sweep != nil {
+		ps.sweep.Stop()
+	}
+	for _, p := range ps.pools {
+		for _, c := range p.idle {
+			farewell(c)
+			c.Close()
+			p.open--
+			ps.server.slots.releaseConnection()
+		}
+		p.idle = nil
+	}
+}
+
+// Pools returns the state of each agent's pool, by database and agent.
+func (s *Server) Pools() []PoolState {
+	s.pools.mu.Lock()
+	defer s.pools.mu.Unlock()
+	var out []PoolState
+	for _, p := range s.pools.pools {
+		out = append(out, PoolState{
+			Agent: p.who.agent, Database: p.who.database, Size: p.size, Used: p.open - len(p.idle), Idle: len(p.idle),
+			Waiting: p.waiting.Len(), Taken: p.taken, Waited: p.waited, TimedOut: p.timedOut,
+		})
+	}
+	slices.SortFunc(out, func(a, b PoolState) int {
+		return cmp.Or(strings.Compare(a.Database, b.Database), strings.Compare(a.Agent, b.Agent))
+	})
+	return out
+}
+
+func poolFullError(size int) *sqlstate.Error {
+	return sqlstate.New(sqlstate.TooManyConnections, sqlstate.ReasonLimit,
+		"no connection to the database server came free in time").
+		WithHint("The agent's sessions share %d. End transactions before waiting for somebody, and try again in a "+
+			"moment; or ask the operator for a larger pool.", size)
+}

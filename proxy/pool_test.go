@@ -1,0 +1,333 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// pooledBy has agents share so many connections.
+func pooledBy(size int) func(*proxied, *Config) {
+	return func(p *proxied, _ *Config) {
+		p.edit = func(r *Route) {
+			if r.Kind == Agent {
+				r.Pool = &PoolSettings{Size: size, Wait: tier.Patience}
+			}
+		}
+	}
+}
+
+// TestRandomScriptsInPool: a session of a pool answers as a session of PostgreSQL does, while others use the same
+// connections between its transactions.
+func TestRandomScriptsInPool(t *testing.T) {
+	p := start(t, pooledBy(2))
+	stop, others := make(chan struct{}), sync.WaitGroup{}
+	for range 2 {
+		c := p.raw(t)
+		others.Go(func() {
+			defer c.Close()
+			for n := uint64(0); ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				for _, m := range [][]round{
+					{upToReady(1, q(fmt.Sprintf("SET TimeZone = 'Etc/GMT+%d'", n%12)))},
+					{upToReady(1, pa("a", "SELECT 'other' AS b"), bi("", "a"), ex("", 0), cl('S', "a"), sy)},
+					{upToReady(1, pa("", "SELECT 'unnamed'"), bi("", ""), ex("", 0), sy)},
+				} {
+					c.play(t, m)
+				}
+			}
+		})
+	}
+	defer others.Wait()
+	defer close(stop)
+	randomScripts(t, p, 100, outsideFailed)
+}
+
+// outsideFailed leaves out what is answered in a transaction that has failed, but for ReadyForQuery. There PostgreSQL
+// still describes some prepared statements, and says what is wrong with a Bind; the proxy cannot prepare them there on
+// another connection, and says that the transaction is aborted.
+func outsideFailed(transcript []string) (out []string) {
+	failed := false
+	for _, line := range transcript {
+		isReady := strings.HasPrefix(line, "Z ")
+		if isReady || !failed {
+			out = append(out, line)
+		}
+		if isReady {
+			failed = line == "Z E"
+		}
+	}
+	return out
+}
+
+// leases plays statements on sessions of a pool of one connection in turn, and returns what each got.
+func leases(t *testing.T, p *proxied, texts ...string) (out []string) {
+	t.Helper()
+	peers := map[string]*peer{}
+	for _, text := range texts {
+		who, what, _ := strings.Cut(text, ": ")
+		if peers[who] == nil {
+			peers[who] = p.raw(t)
+		}
+		for _, line := range peers[who].play(t, []round{upToReady(1, q(what))}) {
+			if !strings.HasPrefix(line, "T") && !strings.HasPrefix(line, "Z") {
+				out = append(out, who+": "+line)
+			}
+		}
+	}
+	return out
+}
+
+// TestNothingOfAnotherSession: what a session has set on the server goes with it, and the next session finds nothing.
+func TestNothingOfAnotherSession(t *testing.T) {
+	for name, c := range map[string]struct{ do, want []string }{
+		"settings": {
+			[]string{"a: SET TimeZone = 'Asia/Tokyo'", "b: SHOW TimeZone", "a: SHOW TimeZone", "b: SET TimeZone = 'Etc/GMT+3'",
+				"a: SHOW TimeZone", "a: RESET TimeZone", "b: SHOW TimeZone", "a: SHOW TimeZone"},
+			[]string{"a: C SET", "a: S TimeZone=Asia/Tokyo", `b: D ["UTC"]`, "b: C SHOW", `a: D ["Asia/Tokyo"]`, "a: C SHOW",
+				"b: C SET", "b: S TimeZone=Etc/GMT+3",
+				`a: D ["Asia/Tokyo"]`, "a: C SHOW", "a: C RESET", "a: S TimeZone=UTC",
+				`b: D ["Etc/GMT+3"]`, "b: C SHOW", `a: D ["UTC"]`, "a: C SHOW"},
+		},
+		"settings that are undone": {
+			[]string{"a: BEGIN", "a: SET TimeZone = 'Asia/Tokyo'", "a: ROLLBACK", "b: SHOW TimeZone", "a: SHOW TimeZone",
+				"a: BEGIN; SET LOCAL TimeZone = 'Asia/Tokyo'; COMMIT", "b: SHOW TimeZone", "a: SHOW TimeZone"},
+			[]string{"a: C BEGIN", "a: C SET", "a: S TimeZone=Asia/Tokyo", "a: C ROLLBACK", "a: S TimeZone=UTC",
+				`b: D ["UTC"]`, "b: C SHOW", `a: D ["UTC"]`, "a: C SHOW", "a: C BEGIN", "a: C SET", "a: C COMMIT",
+				`b: D ["UTC"]`, "b: C SHOW", `a: D ["UTC"]`, "a: C SHOW"},
+		},
+		"numbers of sequences": {
+			[]string{"a: INSERT INTO numbered DEFAULT VALUES", "a: SELECT 1", "b: SELECT lastval()", "b: INSERT INTO numbered DEFAULT VALUES", "b: SELECT lastval()"},
+			[]string{"a: C INSERT 0 1", `a: D ["1"]`, "a: C SELECT 1", "b: E ERROR 55000 the statement failed on the server; its message is withheld  @0",
+				"b: C INSERT 0 1", `b: D ["2"]`, "b: C SELECT 1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, pooledBy(1))
+			admin := p.db.Connect(t, "postgres")
+			if _, err := admin.Exec(t.Context(), "CREATE TABLE numbered (n serial); GRANT ALL ON numbered, numbered_n_seq TO wire_agent; "+
+				"ALTER ROLE wire_agent SET TimeZone = 'UTC'"); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, leases(t, p, c.do...)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestSettingsOnEachConnection: a session that comes back to a connection finds the settings that it has now, and not those
+// which it had there.
+func TestSettingsOnEachConnection(t *testing.T) {
+	p := start(t, pooledBy(2))
+	a, b := p.raw(t), p.raw(t)
+	zone := func(of *peer) string {
+		t.Helper()
+		return strings.Join(of.play(t, []round{upToReady(1, q("SHOW TimeZone"))}), " ")
+	}
+	run := func(of *peer, text string) { of.play(t, []round{upToReady(1, q(text))}) }
+	run(a, "SET TimeZone = 'Etc/GMT+1'") // on the first
+	run(b, "BEGIN")                      // takes the first
+	run(a, "SET TimeZone = 'Etc/GMT+2'") // on the second
+	run(b, "COMMIT")
+	for range 2 {
+		run(b, "BEGIN")
+		if got := zone(a); !strings.Contains(got, "Etc/GMT+2") {
+			t.Error(got)
+		}
+		run(b, "COMMIT")
+		if got := zone(a); !strings.Contains(got, "Etc/GMT+2") {
+			t.Error(got)
+		}
+	}
+}
+
+// TestPoolIsShared: sessions outside of transactions share connections; one in a transaction has one of its own.
+func TestPoolIsShared(t *testing.T) {
+	p := start(t, pooledBy(2))
+	processes := map[uint32]bool{}
+	var sessions []*pgx.Conn
+	for range 20 {
+		sessions = append(sessions, p.connect(t))
+	}
+	for _, c := range sessions {
+		var pid uint32
+		if err := c.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&pid); err != nil {
+			t.Fatal(err)
+		}
+		processes[pid] = true
+	}
+	if len(processes) > 2 {
+		t.Errorf("%d server processes", len(processes))
+	}
+	if s := p.server.Pools(); len(s) != 1 || s[0].Size != 2 || s[0].Taken < 40 || s[0].Used+s[0].Idle > 2 {
+		t.Errorf("pools: %+v", s)
+	}
+}
+
+// TestPoolWaits: a session waits for a connection, in its turn, and ends with 53300 where none comes free in time.
+func TestPoolWaits(t *testing.T) {
+	p := start(t, pooledBy(1))
+	first, second := p.connect(t), p.connect(t)
+	if _, err := first.Exec(t.Context(), "BEGIN"); err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan error, 1)
+	go func() {
+		_, err := second.Exec(context.Background(), "SELECT 1")
+		answered <- err
+	}()
+	eventually(t, "a session waits", func() bool { return p.server.Pools()[0].Waiting == 1 })
+	if _, err := first.Exec(t.Context(), "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-answered; err != nil {
+		t.Errorf("the session that waited: %v", err)
+	}
+
+	p.mu.Lock()
+	p.edit = func(r *Route) { r.Pool = &PoolSettings{Size: 1, Wait: time.Millisecond} }
+	p.mu.Unlock()
+	third := p.connect(t)
+	if _, err := first.Exec(t.Context(), "BEGIN"); err != nil {
+		t.Fatal(err)
+	}
+	var refused *pgconn.PgError
+	if _, err := third.Exec(t.Context(), "SELECT 1"); !errors.As(err, &refused) || refused.Code != "53300" || refused.Hint == "" {
+		t.Errorf("no connection: %v", err)
+	}
+	if s := p.server.Pools()[0]; s.TimedOut != 1 || s.Waiting != 0 {
+		t.Errorf("pool: %+v", s)
+	}
+}
+
+// TestPoolKeeps: a session that has more on its connection than can be taken along keeps it, and the connection ends with
+// it.
+func TestPoolKeeps(t *testing.T) {
+	for name, texts := range map[string][]string{
+		"PREPARE":              {"PREPARE x AS SELECT 1"},
+		"cursor WITH HOLD":     {"DECLARE k CURSOR WITH HOLD FOR SELECT 1"},
+		"LISTEN":               {"LISTEN c"},
+		"advisory lock":        {"SELECT pg_advisory_lock(1)"},
+		"the seed of random()": {"SELECT setseed(0.5)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, pooledBy(2))
+			c := p.connect(t, "default_query_exec_mode=simple_protocol")
+			for _, text := range texts {
+				if _, err := c.Exec(t.Context(), text); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var kept, other uint32
+			for range 3 {
+				if err := c.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&kept); err != nil {
+					t.Fatal(err)
+				}
+				if err := p.connect(t).QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&other); err != nil {
+					t.Fatal(err)
+				}
+				if kept == other {
+					t.Fatal("another session got the connection")
+				}
+			}
+			if err := c.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			admin := p.db.Connect(t, "postgres")
+			eventually(t, "the connection is closed", func() bool {
+				var there bool
+				if err := admin.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)", kept).Scan(&there); err != nil {
+					t.Fatal(err)
+				}
+				return !there
+			})
+		})
+	}
+}
+
+// TestPoolIdentity: a connection passes between sessions of one identity as it is, and gets a seal of its own for another.
+func TestPoolIdentity(t *testing.T) {
+	p := start(t, pooledBy(1))
+	users := []string{"anna", "anna", "bert", "bert", "anna"}
+	var seals []string
+	at := 0
+	p.setup = func(j *judge) { j.info.TokenAttributes = map[string]string{"user": users[at]} }
+	for at = range users {
+		c := p.connect(t)
+		var now string
+		if err := c.QueryRow(t.Context(), "SELECT $1 || current_setting('pgconsent.seal')", users[at]+" ").Scan(&now); err != nil {
+			t.Fatal(err)
+		}
+		seals = append(seals, now)
+	}
+	if seals[0] != seals[1] {
+		t.Errorf("sessions of one identity have seals of their own: %q", seals)
+	}
+	if a, b := strings.Fields(seals[1])[2], strings.Fields(seals[2])[2]; a == b && p.judges[2].seals.Load() == 0 {
+		t.Errorf("a session of another identity ran under the seal of the one before: %q", seals)
+	}
+	if n := p.judges[2].seals.Load() * p.judges[4].seals.Load(); n == 0 {
+		t.Error("a session ran under the seal of another identity")
+	}
+	if n := p.judges[1].seals.Load() + p.judges[3].seals.Load(); n != 0 {
+		t.Error("a session did not take the seal of its own identity")
+	}
+}
+
+// TestPoolAfterLosses: a session that ends in a transaction, a server process that ends, and a connection that another
+// session's cancel request was sent to, leave the pool as it was.
+func TestPoolAfterLosses(t *testing.T) {
+	p := start(t, pooledBy(1))
+	for range 3 {
+		c := p.connect(t)
+		if _, err := c.Exec(t.Context(), "BEGIN"); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.PgConn().Conn().Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	idle := p.connect(t)
+	if _, err := idle.Exec(t.Context(), "SELECT 1"); err != nil {
+		t.Fatal(err)
+	}
+	admin := p.db.Connect(t, "postgres")
+	eventually(t, "no session has the connection", func() bool { return p.server.Pools()[0].Idle == 1 })
+	if _, err := admin.Exec(t.Context(), "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = 'wire_agent' "+
+		"AND datname = current_database()"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := idle.Exec(t.Context(), "SELECT 1"); err != nil {
+		t.Errorf("behind the end of the server process: %v", err)
+	}
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		running, ended := p.connect(t), make(chan error, 1)
+		go func() {
+			_, err := running.Exec(ctx, "SELECT pg_sleep(0.005)")
+			ended <- err
+		}()
+		time.Sleep(time.Duration(rand.IntN(8)) * time.Millisecond)
+		cancel()
+		<-ended
+		if _, err := idle.Exec(t.Context(), "SELECT 1"); err != nil {
+			t.Errorf("behind a session whose statement was canceled: %v", err)
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package proxy
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// A session of a pool takes a connection when the client sends a message, and gives it back when the server is idle
+// outside a transaction and the client has sent no more. What a session has on a server process goes with it or is
+// taken away:
+//
+//   - The identity. A connection keeps its seal where the next session has the same attributes; otherwise plans that hold
+//     it are dropped, and a new one is set before anything else is sent.
+//   - Settings. After a statement that may have changed some, the proxy reads their values before it gives the connection
+//     back. Another session gets RESET ALL and its own values.
+//   - Prepared statements. The proxy has the client's; on the server they are in the cache of statements of a connection,
+//     and are prepared where they are missing.
+//   - Numbers of sequences, which lastval and currval tell, and what triggers and functions of the owner may have left:
+//     after a statement that writes or calls such functions another session gets RESET ALL, DISCARD SEQUENCES and
+//     pg_advisory_unlock_all.
+//
+// A session keeps its connection to its end once it has more there: notifications that it listens to, statements of
+// PREPARE, advisory locks, the seed of random(). It keeps it as well while a cursor WITH HOLD is open. Such a connection is
+// closed with the session.
+
+// pooling is what a session of a pool keeps of its own. It belongs to the goroutine that has the turn.
+type pooling struct {
+	server   string            // when the server of the session was started
+	leases   uint64            // how many connections the session has had so far
+	settings map[string]string // settings that are not those of the startup message
+	touched  bool              // the client may have changed settings since they were read
+}
+
+// pooled tells whether the session shares connections.
+func (s *session) pooled() bool { return s.lessor != nil && s.lessor.pool != nil }
+
+// takeConnection sees to it that the session has a connection.
+func (r *requests) takeConnection() error {
+	if !r.pooled() || r.hasConnection() {
+		return nil
+	}
+	c, err := r.lessor.take(r.ctx)
+	if err != nil {
+		return err
+	}
+	if c.started != r.pooling.server {
+		r.lessor.giveUp(c)
+		return otherServerError()
+	}
+	if err := r.attach(c); err != nil {
+		return err
+	}
+	return r.identify(c)
+}
+
+func (s *session) hasConnection() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lease != nil
+}
+
+// identify makes a connection the session's own: with its identity and its settings, and nothing of another session.
+func (r *requests) identify(c *serverConn) error {
+	r.pooling.leases++
+	before := ownMessages{}
+	for _, name := range c.leftNames {
+		before.closeStatement(name)
+	}
+	cleans := c.leftBy != r.id && c.unclean
+	differs := !maps.Equal(c.settings, r.pooling.settings)
+	resets := cleans || differs
+	if resets {
+		before.run(resetName, "RESET ALL")
+		for _, name := range slices.Sorted(maps.Keys(r.pooling.settings)) {
+			before.set(name, r.pooling.settings[name])
+		}
+		if differs { // A text may mean something else with other settings.
+			r.ledger.dropAllCached()
+		}
+	}
+	if cleans {
+		before.run(resetName, "DISCARD SEQUENCES")
+		before.run(resetName, "SELECT pg_catalog.pg_advisory_unlock_all()")
+	}
+	if err := r.setIdentity(c, before, resets); err != nil {
+		return err
+	}
+	c.leftBy, c.settings, c.unclean, c.leftNames = r.id, r.pooling.settings, c.unclean && !cleans, nil
+	return nil
+}
+
+// resetName is the name of statements that take away what another session has left.
+const resetName = verdict.SealStatement + "_reset"
+
+// setIdentity sends messages of the proxy, and a seal behind them unless the connection has one for the same identity.
+// resets tells that the messages take the seal away.
+func (r *requests) setIdentity(c *serverConn, before ownMessages, resets bool) error {
+	adopter, ok := r.decider.(verdict.Adopter)
+	adopts := ok && c.seal.Value != "" && adopter.Adopt(c.seal.Seal)
+	switch {
+	case adopts && !resets:
+		r.seal = c.seal
+		r.ledger.noteSeal(c.seal.Seal)
+		return r.sendBefore(before)
+	case c.seal.Value != "" && !adopts:
+		before.run(dropPlansName, dropPlansText)
+	}
+	r.seal = sealState{}
+	return r.setSealBehind(before)
+}
+
+// sendBefore sends messages of the proxy, if there are any, and waits for the answer.
+func (r *requests) sendBefore(m ownMessages) error {
+	for attempt := 1; m.any(); attempt++ {
+		code, err := r.sendOwn(m.entries(), m.bytes)
+		switch {
+		case err != nil:
+			return err
+		case code == "":
+			return nil
+		case code != queryCanceled || attempt == sealAttempts:
+			return lost(errors.New("the server answered " + string(code) + " as a connection passed to another session"))
+		}
+	}
+	return nil
+}
+
+// giveBack gives the connection back, if the session needs it no more. It belongs to the goroutine that reads the
+// answers.
+func (o *answers) giveBack(c *serverConn) bool {
+	if !o.pooled() || o.tail.bytes > 0 || o.r < o.w || o.retriedAnswer.pending || !o.ledger.isLeaseOver() {
+		return false
+	}
+	select {
+	case <-o.retry.turn:
+	default:
+		return false // whoever has the turn offers the connection as it leaves it: see [requests.leaveTurn]
+	}
+	if !o.ledger.isLeaseOver() {
+		o.retry.leave()
+		return false
+	}
+	r := o.requests
+	if r.pooling.touched {
+		o.outgoing.Go(r.readSettings)
+		return false
+	}
+	defer o.retry.leave()
+	c.seal = r.seal
+	o.mu.Lock()
+	if o.ended {
+		o.mu.Unlock()
+		return false
+	}
+	if c.woken {
+		c.wake(false)
+	}
+	o.lease, o.upstream = nil, nil
+	o.mu.Unlock()
+	if c.canceling.Load() == 0 {
+		o.lessor.pool.put(c)
+		return true
+	}
+	go func() { // A request that comes late would cancel what the next session runs.
+		c.cancels.Wait()
+		o.lessor.pool.put(c)
+	}()
+	return true
+}
+
+// goesOn tells whether the goroutine that reads the answers was only woken. Then it waits for more.
+func (o *answers) goesOn() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended || !o.pooled() {
+		return false
+	}
+	o.lease.wake(false)
+	return true
+}
+
+// leaveTurn gives the turn up. Where the connection could be given back meanwhile, the goroutine that reads the answers
+// is woken to do so.
+func (r *requests) leaveTurn() {
+	if len(r.batch.items) > 0 { // What was sent before them is no longer all that the client has sent.
+		r.ledger.setStaging(true)
+	}
+	r.retry.leave()
+	if !r.pooled() || !r.ledger.isLeaseOver() {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lease != nil && !r.ended {
+		r.lease.wake(true)
+	}
+}
+
+// isLeaseOver tells whether the session needs its connection no more.
+func (l *ledger) isLeaseOver() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.isIdle() && !l.closed && !l.keepsConnection && len(l.portals) == 0 && len(l.pendingPortals) == 0 &&
+		len(l.channels) == 0
+}
+
+// keepConnection notes that the session needs its connection to its end.
+func (l *ledger) keepConnection() {
+	l.mu.Lock()
+	l.keepsConnection = true
+	l.mu.Unlock()
+}
+
+// setCache gives the session the statements that are kept prepared on the connection it has.
+func (l *ledger) setCache(c *statementCache) {
+	l.mu.Lock()
+	l.cache = c
+	l.mu.Unlock()
+}
+
+// otherServerError ends a session whose server is not there any more, in the words of package enforce.
+func otherServerError() *sqlstate.Error {
+	return sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonUpstream,
+		"the database server is another one than before, or was started anew").WithHint("Connect again.")
+}
+
+// noteLeftovers notes what a text that is about to run, and the statements that it runs by name, leave on the connection
+// of a pool.
+func (r *requests) noteLeftovers(v *verdict.Verdict, runs []*verdict.Verdict) {
+	if !r.pooled() {
+		return
+	}
+	for _, ran := range append(runs[:len(runs):len(runs)], v) {
+		for _, e := range ran.Effects {
+			switch e.Kind {
+			case verdict.ChangesGUC, verdict.ResetsSettings, verdict.Discards:
+				r.pooling.touched = true
+			case verdict.Prepares:
+				r.ledger.keepConnection()
+			}
+			r.lease.unclean = r.lease.unclean || e.Writes || e.Kind == verdict.CopiesIn
+		}
+		r.pooling.touched = r.pooling.touched || ran.CallsSetConfig
+		r.lease.unclean = r.lease.unclean || ran.LeavesState
+		if ran.KeepsSessionState {
+			r.ledger.keepConnection()
+		}
+	}
+}

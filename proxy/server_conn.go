@@ -1,0 +1,64 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// serverConn is a connection to the server that is logged in as the agent role. One session uses it at a time: to its
+// end, or for a transaction if it belongs to a pool.
+type serverConn struct {
+	net.Conn
+	pid        uint32
+	key        []byte            // the server's cancel key, with the process id in front
+	parameters map[string]string // the settings that the server reported at the login
+	started    string            // when the server was started, by its own clock
+
+	source source
+	sink   sink
+	cache  statementCache
+
+	// What the session that had it last has left there; guarded by the turn of the session that has it.
+	leftBy    string            // id of that session
+	seal      sealState         // the seal that the server has; its value is empty before the first
+	settings  map[string]string // settings that are not those which the connection began with
+	unclean   bool              // there may be more: numbers drawn from sequences, settings, locks
+	leftNames []string          // the server's names of statements that are to be closed
+
+	began   string            // the startup settings, as [startupKey] writes them
+	initial map[string]string // the values of settings with which the connection began
+	idle    time.Time         // since when no session has it
+
+	woken     bool         // the goroutine that reads the answers was woken; guarded by the lock of its session's conn
+	canceling atomic.Int32 // number of cancel requests that are being sent
+	cancels   sync.WaitGroup
+}
+
+func newServerConn(hc *pgconn.HijackedConn, started string, u Upstream) *serverConn {
+	c := &serverConn{
+		Conn:       hc.Conn,
+		pid:        hc.PID,
+		key:        append(binary.BigEndian.AppendUint32(nil, hc.PID), hc.SecretKey...),
+		parameters: hc.ParameterStatuses,
+		started:    started,
+		source:     newSource(hc.Conn),
+		sink:       newSink(hc.Conn),
+	}
+	c.cache.most, c.cache.eager = u.StatementCache, u.CacheEagerly
+	return c
+}
+
+// wake has the goroutine that reads the answers return from reading with [os.ErrDeadlineExceeded], or lets it read again.
+func (c *serverConn) wake(yes bool) {
+	var at time.Time
+	if yes {
+		at = time.Unix(1, 0)
+	}
+	_ = c.SetReadDeadline(at)
+	c.woken = yes
+}

@@ -1,0 +1,53 @@
+package wire_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+const (
+	idleCrowd   = 10_000 // sessions that wait for nothing
+	activeCrowd = 200    // clients that ask as fast as they can
+)
+
+// crowd measures many clients of few connections to the server, beside a crowd that is idle.
+func (m *measurement) crowd(all []contender) string {
+	t := m.t
+	t.Helper()
+	var pooled []contender
+	for _, c := range all {
+		if c.name == bouncerT || c.name == agentT {
+			pooled = append(pooled, c)
+		}
+	}
+	for _, c := range pooled {
+		fmt.Printf("wire: %d idle sessions of %s\n", idleCrowd, c.name)
+		for range idleCrowd {
+			conn := connect(t, c)
+			defer func(conn *pgconn.PgConn) { _ = conn.Close(context.Background()) }(conn)
+			if _, err := conn.Exec(t.Context(), "SELECT 1").ReadAll(); err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+		}
+	}
+	out := fmt.Sprintf("%d clients on %d connections to the server, beside %d idle ones:\n\n"+
+		"| protocol | between | transactions per second | / PgBouncer, transaction | process between, µs | p50, µs | p99, µs |\n"+
+		"|---|---|---:|---:|---:|---:|---:|\n", activeCrowd, poolSize, idleCrowd)
+	for _, p := range protocols {
+		turns := m.rounded(pooled, p, activeCrowd)
+		for _, c := range pooled {
+			out += turns.crowdLine(p, c)
+		}
+	}
+	return out
+}
+
+func (turns turnsByName) crowdLine(p protocol, c contender) string {
+	if len(turns[c.name]) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("| %s | %s | %.0f | %s | %.0f | %.0f | %.0f |\n", p.name, c.name, turns.median(c, tps), turns.ratio(c, bouncerT),
+		turns.median(c, func(u turn) float64 { return u.between })*1e6, turns.median(c, p50), turns.median(c, p99))
+}
