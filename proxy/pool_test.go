@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -316,14 +315,14 @@ func TestPoolAfterLosses(t *testing.T) {
 	if _, err := idle.Exec(t.Context(), "SELECT 1"); err != nil {
 		t.Errorf("behind the end of the server process: %v", err)
 	}
-	for range 20 {
+	for i := range 20 {
 		ctx, cancel := context.WithCancel(t.Context())
 		running, ended := p.connect(t), make(chan error, 1)
 		go func() {
 			_, err := running.Exec(ctx, "SELECT pg_sleep(0.005)")
 			ended <- err
 		}()
-		time.Sleep(time.Duration(rand.IntN(8)) * time.Millisecond)
+		time.Sleep(time.Duration(i%8) * time.Millisecond)
 		cancel()
 		<-ended
 		if _, err := idle.Exec(t.Context(), "SELECT 1"); err != nil {
