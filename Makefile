@@ -32,7 +32,8 @@ test-all: setup ## every test, -race where goroutines meet: some 25 minutes; bef
 	@$(GO) run ./test/run -all -race $(PKG)
 
 test-nightly: setup ## what takes hours: every case of every list, random runs, broken variants, kills, fuzzing, PostgreSQL 15 to 18
-	@PGCONSENT_NIGHTLY=1 $(GO) run ./test/run -all $(PKG)
+	@PGCONSENT_NIGHTLY=1 PGCONSENT_POOL=session $(GO) run ./test/run -all $(PKG)
+	@PGCONSENT_NIGHTLY=1 PGCONSENT_POOL=transaction $(GO) run ./test/run -all ./test/...
 	@$(MAKE) noninterference answers messages history triples kills mutants fuzz matrix
 
 matrix: setup ## the tests that depend on the server, on PostgreSQL 15 to 18, fetched where npm is there

@@ -382,9 +382,6 @@ func (p *proxied) Route(user, database string) Route {
 		c := stored("a password nobody has: " + user)
 		r.Credential = &c
 	}
-	if r.Kind == Agent && os.Getenv("PGCONSENT_POOL") == "transaction" {
-		r.Pool = &PoolSettings{Size: 100, Wait: tier.Patience}
-	}
 	if p.edit != nil {
 		p.edit(&r)
 	}
