@@ -117,7 +117,7 @@ func (d *attributeDecoder) decodeSetting(n *node, decl *attributeDecl) {
 var settingName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,40}\.[a-z_][a-z0-9_]{0,40}$`)
 
 // ownSettings are the settings that pgconsent uses itself. No agent may set one of them.
-var ownSettings = []string{"pgconsent.seal", "pgconsent.changed", "pgconsent.catalog_changed",
+var ownSettings = []string{"pgconsent.seal", "pgconsent.acting", "pgconsent.token", "pgconsent.changed", "pgconsent.catalog_changed",
 	"pgconsent.discard_consent", "pgconsent.discard_audit", "pgconsent.materialized_due", "pgconsent.reason", "pgconsent.sweep"}
 
 // serverPrefixes are the prefixes of settings that belong to PostgreSQL and its modules.

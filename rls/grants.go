@@ -87,6 +87,7 @@ var policyFunctions = []string{
 	"pgconsent_signed.plan_time()", "pgconsent_signed.plan_attr(pg_catalog.text)", "pgconsent_signed.plan_seal()",
 	"pgconsent_signed.use_hash()", "pgconsent_signed.use_index()",
 	"pgconsent_signed.estimate_rows(pg_catalog.text)", "pgconsent_signed.harden_plan()",
+	"pgconsent_signed.set_config(pg_catalog.text, pg_catalog.text, pg_catalog.bool)",
 	"pgconsent_signed.lock_key(pg_catalog.text, pg_catalog.bool)", "pgconsent_signed.last_number()",
 	"pgconsent_signed.number_or_error(pg_catalog.int8)", "pgconsent_signed.drawn_number(pg_catalog.oid)",
 	"pgconsent_signed.sequence_named(pg_catalog.text)",

@@ -52,13 +52,14 @@ DROP TABLE pgconsent.catalog_change, pgconsent.change, pgconsent_signed.canary;
 DROP FUNCTION pgconsent_signed.json_ids(pg_catalog.text);
 DROP FUNCTION pgconsent_signed.jsonb_ids(pg_catalog.jsonb), pgconsent_signed.json_grants(pg_catalog.text, pg_catalog.text[]),
   pgconsent.mask(pg_catalog.text), pgconsent.distinct_values(pg_catalog.oid[]), pgconsent_signed.harden_plan(),
+  pgconsent_signed.set_config(pg_catalog.text, pg_catalog.text, pg_catalog.bool),
   pgconsent_signed.lock_key(pg_catalog.text, pg_catalog.bool), pgconsent_signed.last_number(), pgconsent_signed.sequence_named(pg_catalog.text),
   pgconsent_signed.number_or_error(pg_catalog.int8), pgconsent_signed.drawn_number(pg_catalog.oid),
   pgconsent_signed.estimate_rows(pg_catalog.text), pgconsent_signed.use_index(), pgconsent_signed.use_hash(),
   pgconsent_signed.text_is_signed(), pgconsent_signed.sealed(), pgconsent_signed.attr(pg_catalog.text),
   pgconsent_signed.plan_time(), pgconsent_signed.plan_attr(pg_catalog.text), pgconsent_signed.plan_seal(),
   pgconsent.live(pg_catalog.text, pg_catalog.text[], pg_catalog.text[]),
-  pgconsent.claim(pg_catalog.text, pg_catalog.text[]), pgconsent.prune_keys(), pgconsent.seal_key(), pgconsent.make_key();
+  pgconsent.acting(pg_catalog.text), pgconsent.claim(pg_catalog.text, pg_catalog.text[]), pgconsent.prune_keys(), pgconsent.seal_key(), pgconsent.make_key();
 DROP FUNCTION pgconsent.remember_catalog(pg_catalog.text, pg_catalog.text, pg_catalog.bytea);
 DROP TABLE pgconsent.mask_key, pgconsent.keys, pgconsent.installed_catalog, pgconsent.installed_role,
   pgconsent.installed_object, pgconsent.installed_privilege, pgconsent.installed_undo, pgconsent.installed_plan,

@@ -182,6 +182,36 @@ LANGUAGE sql STABLE PARALLEL RESTRICTED
 RETURN NULL::pg_catalog.text;
 REVOKE ALL ON FUNCTION pgconsent.live(pg_catalog.text, pg_catalog.text[], pg_catalog.text[]) FROM PUBLIC;
 
+-- acting returns the fields of the user for whom a session acts, by the setting pgconsent.acting: the proxy has signed
+-- it for the session that the seal names, see package seal. NULL: the session acts for nobody, or its time is over. Only
+-- attr asks, which has verified the seal. It never raises an error: nothing is cast before the comparison with the HMAC.
+CREATE FUNCTION pgconsent.acting(session pg_catalog.text) RETURNS pg_catalog.text[]
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  value    pg_catalog.text := pg_catalog.current_setting('pgconsent.acting', true);
+  payload  pg_catalog.text;
+  i        pg_catalog.bytea;
+  o        pg_catalog.bytea;
+BEGIN
+  IF pg_catalog.octet_length(value) OPERATOR(pg_catalog.<) 65536 THEN
+    payload := pg_catalog.split_part(value, '#', 1);
+    SELECT k.ipad, k.opad INTO i, o FROM pgconsent.keys AS k
+    WHERE k.kid::pg_catalog.text OPERATOR(pg_catalog.=) pg_catalog.split_part(value, '|', 2);
+    IF value OPERATOR(pg_catalog.=) (payload OPERATOR(pg_catalog.||) '#' OPERATOR(pg_catalog.||)
+        pg_catalog.encode(pg_catalog.sha256(o OPERATOR(pg_catalog.||) pg_catalog.sha256(i OPERATOR(pg_catalog.||)
+          pg_catalog.convert_to('act|' OPERATOR(pg_catalog.||) payload, 'UTF8'))), 'hex')) THEN
+      IF pg_catalog.starts_with(value, 'v1|')
+          AND pg_catalog.split_part(payload, '|', 3) OPERATOR(pg_catalog.=) session
+          AND pg_catalog.split_part(payload, '|', 4)::pg_catalog.float8 OPERATOR(pg_catalog.>)
+            pg_catalog.date_part('epoch', pg_catalog.transaction_timestamp()) THEN
+        RETURN (pg_catalog.string_to_array(payload, '|'))[5:];
+      END IF;
+    END IF;
+  END IF;
+  RETURN NULL;
+END $$;
+REVOKE ALL ON FUNCTION pgconsent.acting(pg_catalog.text) FROM PUBLIC;
+
 -- Three functions verify the seal: attr, sealed and text_is_signed. A seal is
 -- v1|kid|nonce|pid|expires|profile|name=value|…#hmac, see package seal. It is valid for this process until expires,
 -- compared with the start of the transaction, and for at most 120 seconds.
@@ -192,8 +222,8 @@ REVOKE ALL ON FUNCTION pgconsent.live(pg_catalog.text, pg_catalog.text[], pg_cat
 -- raise an error; casts come after it. Every name and type is qualified and the search path is set: otherwise a
 -- domain pg_temp.text would run code of an agent in here.
 --
--- attr returns an attribute of the sealed session; NULL without a valid seal. It never raises an error: policies call
--- it, and an error would tell that a row exists.
+-- attr returns an attribute of the sealed session, or of the user for whom it acts; NULL without a valid seal. It never
+-- raises an error: policies call it, and an error would tell that a row exists.
 CREATE FUNCTION pgconsent_signed.attr(name pg_catalog.text) RETURNS pg_catalog.text
 LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -206,6 +236,7 @@ DECLARE
   -- declared
   start    pg_catalog.text;
   field    pg_catalog.text;
+  acting   pg_catalog.text[];
 BEGIN
   -- verify
   IF pg_catalog.octet_length(seal) OPERATOR(pg_catalog.<) 65536 THEN
@@ -233,7 +264,15 @@ BEGIN
       END IF;
       RETURN field;
     END IF;
-    RETURN pgconsent.live(name, (pg_catalog.string_to_array(payload, '|'))[7:], NULL);
+    start := pg_catalog.split_part(pg_catalog.split_part(payload, '|pgconsent.acts=', 2), '|', 1);
+    IF start OPERATOR(pg_catalog.<>) '' THEN
+      acting := pgconsent.acting(start);
+      field := pgconsent.claim(name, acting);
+      IF field IS NOT NULL THEN
+        RETURN field;
+      END IF;
+    END IF;
+    RETURN pgconsent.live(name, (pg_catalog.string_to_array(payload, '|'))[7:] OPERATOR(pg_catalog.||) acting, NULL);
   END IF;
   RETURN NULL;
 END $$;
@@ -444,9 +483,20 @@ BEGIN
 END $$;
 REVOKE ALL ON FUNCTION pgconsent_signed.harden_plan() FROM PUBLIC;
 
+-- set_config stands for pg_catalog.set_config where an agent sets the user for whom its session acts: the proxy has put a
+-- signed value in the place of the agent's own, which the agent does not get to see. The name is left out of account.
+CREATE FUNCTION pgconsent_signed.set_config(setting pg_catalog.text, value pg_catalog.text, is_local pg_catalog.bool)
+  RETURNS pg_catalog.text
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
+BEGIN
+  PERFORM pg_catalog.set_config('pgconsent.acting', value, is_local);
+  RETURN '';
+END $$;
+REVOKE ALL ON FUNCTION pgconsent_signed.set_config(pg_catalog.text, pg_catalog.text, pg_catalog.bool) FROM PUBLIC;
+
 -- lock_key is the key that is locked for an advisory lock of an agent's: a hash of the key that it names and of the
--- attributes of its session. So its locks collide with none of the owner's, and with none of agents whose attributes
--- are others. A session holds 64 at most (takes tells that it is about to lock one more): all sessions share one
+-- attributes of its session, and of the user for whom it acts. So its locks collide with none of the owner's, and with
+-- none of agents whose attributes are others. A session holds 64 at most (takes tells that it is about to lock one more): all sessions share one
 -- table of locks, which an agent must not fill.
 CREATE FUNCTION pgconsent_signed.lock_key(key pg_catalog.text, takes pg_catalog.bool) RETURNS pg_catalog.int8
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
@@ -454,6 +504,10 @@ DECLARE
   fields pg_catalog.text[] := (pg_catalog.string_to_array(pg_catalog.split_part(
     pg_catalog.current_setting('pgconsent.seal', true), '#', 1), '|'))[7:];
 BEGIN
+  IF pg_catalog.strpos(pg_catalog.current_setting('pgconsent.seal', true), '|pgconsent.acts=') OPERATOR(pg_catalog.>) 0 THEN
+    fields := fields OPERATOR(pg_catalog.||) (pg_catalog.string_to_array(pg_catalog.split_part(
+      pg_catalog.current_setting('pgconsent.acting', true), '#', 1), '|'))[5:];
+  END IF;
   IF takes AND (SELECT pg_catalog.count(*) FROM pg_catalog.pg_locks AS l WHERE l.locktype OPERATOR(pg_catalog.=) 'advisory'
     AND l.pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()) OPERATOR(pg_catalog.>=) 64 THEN
     RAISE EXCEPTION 'pgconsent: too many advisory locks' USING ERRCODE = '54000';
@@ -465,10 +519,14 @@ END $$;
 REVOKE ALL ON FUNCTION pgconsent_signed.lock_key(pg_catalog.text, pg_catalog.bool) FROM PUBLIC;
 
 -- drawn_number is the number that this session has drawn last from a sequence, as by an INSERT of its own: of one that
--- numbers a column which agents read, and that they may draw from. NULL: it is another sequence, or nothing was drawn.
+-- numbers a column which agents read, and that they may draw from. NULL: it is another sequence, or nothing was drawn,
+-- or the session acts for others: another user may have drawn it.
 CREATE FUNCTION pgconsent_signed.drawn_number(sequence pg_catalog.oid) RETURNS pg_catalog.int8
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+  IF pg_catalog.strpos(pg_catalog.current_setting('pgconsent.seal', true), '|pgconsent.acts=') OPERATOR(pg_catalog.>) 0 THEN
+    RETURN NULL;
+  END IF;
   -- Of what is no sequence has_sequence_privilege would say so, and by that, that a hidden relation is there.
   IF NOT EXISTS (SELECT FROM pg_catalog.pg_class AS c WHERE c.oid OPERATOR(pg_catalog.=) sequence
     AND c.relkind OPERATOR(pg_catalog.=) 'S') THEN

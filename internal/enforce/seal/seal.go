@@ -39,6 +39,8 @@ const (
 	version = "v1"
 	// the name of the field of a session that is alone, which has a dot, as no attribute's name has
 	aloneField = "pgconsent.alone"
+	// the name of the field for the session that may act for others, which has a dot, too
+	actsField = "pgconsent.acts"
 	// the name of the field for the catalog's version, which has a dot, too
 	catalogField   = "pgconsent.catalog"
 	signatureStart = "/*pgconsent:v1:"
@@ -59,6 +61,8 @@ type Claims struct {
 	Expires    time.Time
 	Profile    string
 	Attributes map[string]string
+	// Acts names the session where it may act for others: an [Acting] of this session counts under the seal. "": it may not.
+	Acts string
 	// Alone tells that the server process serves no other session with the plans that it has made: plans that are kept may
 	// hold the verified seal.
 	Alone bool
@@ -84,6 +88,9 @@ func (k Key) Seal(c Claims) string {
 	for _, field := range Fields(c.Attributes) {
 		b.WriteByte('|')
 		b.WriteString(field)
+	}
+	if c.Acts != "" {
+		b.WriteString("|" + actsField + "=" + escape(c.Acts))
 	}
 	if c.Alone {
 		b.WriteString("|" + aloneField + "=1")

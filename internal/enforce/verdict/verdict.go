@@ -34,7 +34,8 @@ type Decider interface {
 	ByRowSecurity(ctx context.Context, v *Verdict, types []uint32) *Verdict
 
 	// CheckValues judges the values that a Bind gives to the parameters of v, from $1 on; NULL is nil. It returns v
-	// itself, which was allowed, or a refusal. It is called where [Rewritten.NeedsValueCheck] says so.
+	// itself, which was allowed, a verdict with the same Text and with Values, or a refusal. It is called where
+	// [Rewritten.NeedsValueCheck] says so.
 	CheckValues(v *Verdict, values [][]byte) *Verdict
 
 	// Recheck judges v's text again if the versions it was decided under are no longer active. It returns v itself when
@@ -126,6 +127,7 @@ type Backend struct{ PID uint32 }
 type Seal struct {
 	Setting string    // the setting that carries it: "pgconsent.seal"
 	Value   string    // signed text of the seal, which is secret and never logged
+	Acting  *string   // what [ActingSetting] is set to with it; nil: it is left as it is
 	Renew   time.Time // after this time the seal is renewed before the next transaction, by the proxy's clock
 	Expires time.Time // no transaction that starts after this time may be answered, by the proxy's clock
 
@@ -214,6 +216,9 @@ type Verdict struct {
 
 	RecordsKeys bool // the audit records the keys of the rows that the statement reads; see [KeyReader]
 
+	// Values are the values of parameters that are sent in place of those of a Bind; nil: the Bind's own are sent.
+	Values [][]byte
+
 	// Detail is what package enforce records of the statement.
 	Detail any
 }
@@ -295,8 +300,10 @@ type Effect struct {
 
 	HardenedPlan HardenedPlan // when the settings of a hardened plan must apply; see docs/decisions/0073
 
-	Claim  *Claim // the claim that ChangesGUC changes, if the policy maps the setting to an attribute
-	Undoes bool   // the statement that EndsTx stands for is a ROLLBACK
+	// Claim is the claim that the statement changes, if the policy maps the setting Name to an attribute, or the setting says
+	// for whom the session acts: by SET, RESET and RESET ALL, or by a SELECT of set_config.
+	Claim  *Claim
+	Undoes bool // the statement that EndsTx stands for is a ROLLBACK
 }
 
 // Notice is a notice in PostgreSQL's words.
@@ -310,14 +317,20 @@ type Claim struct {
 	Value string // value of the setting, which is not logged
 	Reset bool   // the setting returns to the value that the connection began with
 	Local bool   // the value applies until the transaction ends
+	Acts  bool   // the value says for whom the session acts, as [ActingSetting] does
 }
+
+// ActingSetting is the name of the setting that says for whom a session acts.
+const ActingSetting = "pgconsent.acting"
 
 // Claims are the values of the settings that the policy maps to attributes, by their names in lower case. A setting
 // that is not among them has the value that the connection began with. Where the proxy does not know the values, Known
-// is false, and the attributes count as missing.
+// is false, and the attributes count as missing. Expected are then the values if all that is under way succeeds, where
+// the message at hand would be skipped otherwise; nil: they are not known either.
 type Claims struct {
-	Known  bool
-	Values map[string]string
+	Known    bool
+	Values   map[string]string
+	Expected map[string]string
 }
 
 // ClaimsChangeWithin reports whether a statement of a text may run with other claims than the statements before it.
@@ -329,10 +342,9 @@ func ClaimsChangeWithin(effects []Effect) bool {
 		switch e.Kind {
 		case EndsTx, RollsBackTo, ResetsSettings, Discards:
 			return true
-		case ChangesGUC:
-			if e.Claim != nil {
-				return true
-			}
+		}
+		if e.Claim != nil {
+			return true
 		}
 	}
 	return false

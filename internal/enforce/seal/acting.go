@@ -1,0 +1,61 @@
+package seal
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Acting says for whom a session acts. The session's own settings carry it, signed, so that it ends as PostgreSQL ends
+// a setting: with the transaction, with a savepoint that is undone, or with the session.
+//
+// It is written
+//
+//	v1|kid|session|expires|name=value|…#hmac
+//
+// where expires is in seconds of the epoch, or infinity, and hmac is as for a seal, over "act|" and the part before the
+// '#'. The database takes it only in the session whose seal names the same session.
+type Acting struct {
+	Session    string            // which session it was made for, see Claims.Acts
+	Expires    time.Time         // no transaction that begins later has the attributes; zero: it lasts as long as the session
+	Attributes map[string]string // what the session has of the user
+}
+
+// Acting returns the value of the setting with this content. Equal content gives an equal value. It is secret and must
+// never be logged.
+func (k Key) Acting(a Acting) string {
+	expires := "infinity"
+	if !a.Expires.IsZero() {
+		expires = strconv.FormatInt(a.Expires.Unix(), 10)
+	}
+	fields := append([]string{version, strconv.Itoa(k.ID), escape(a.Session), expires}, Fields(a.Attributes)...)
+	payload := strings.Join(fields, "|")
+	return payload + "#" + k.hmacHex("act|"+payload)
+}
+
+// ParseActing reads a value that [Key.Acting] has made. It does not verify it.
+func ParseActing(value string) (a Acting, ok bool) {
+	payload, _, ok := strings.Cut(value, "#")
+	fields := strings.Split(payload, "|")
+	if !ok || len(fields) < 4 || fields[0] != version {
+		return Acting{}, false
+	}
+	a.Session, a.Attributes = separatorUnescaper.Replace(fields[2]), map[string]string{}
+	if fields[3] != "infinity" {
+		seconds, err := strconv.ParseInt(fields[3], 10, 64)
+		if err != nil {
+			return Acting{}, false
+		}
+		a.Expires = time.Unix(seconds, 0)
+	}
+	for _, field := range fields[4:] {
+		name, value, ok := strings.Cut(field, "=")
+		if !ok {
+			return Acting{}, false
+		}
+		a.Attributes[separatorUnescaper.Replace(name)] = separatorUnescaper.Replace(value)
+	}
+	return a, true
+}
+
+var separatorUnescaper = strings.NewReplacer("%25", "%", "%7C", "|", "%23", "#", "%3D", "=")
