@@ -61,6 +61,8 @@ type Result struct {
 	relationUses []*relationUse                        // the mentions of relations, with how the text uses them
 	foreignCasts []foreignCast                         // the casts of other roles that the text might use
 	checkValues  func(values [][]byte) *sqlstate.Error // a check of the values of parameters; nil: all values are accepted
+
+	ActingParameter ActingParameter // the parameter whose value says for whom the session acts
 }
 
 // PlanHints are comments at the beginning of a text that tell the planner how many rows it will find.
@@ -92,6 +94,7 @@ type Rewriter struct {
 	// agents of this rewriter may not fetch rows by key: see [Rewriter.ListsOnly]
 	listsOnly bool
 	templates []template        // the named statements of the policy
+	acting    *Acting           // how sessions say for whom they act; nil: they act for nobody
 	claims    map[string]string // the settings from which the policy takes attributes
 }
 
@@ -186,7 +189,10 @@ func (r *Rewriter) rewriteAs(text string, extended bool, allowed allowedForms) (
 		return result, w.refused
 	}
 	result.checkValues = w.valueCheck()
-	result.NeedsValueCheck, result.ExpectsForms = result.checkValues != nil, result.checkValues != nil
+	result.ActingParameter = w.actingParameter
+	result.NeedsValueCheck = result.checkValues != nil || w.actingParameter.Number != 0
+	// A statement that says for whom the session acts does not run by EXECUTE: the proxy would not notice.
+	result.ExpectsForms = result.NeedsValueCheck || w.actsBySelect != nil
 	result.CallsSetConfig = w.functions["pg_catalog.set_config"]
 	w.unqualifyColumns()
 	result.Statements, result.Accesses = w.analyzeAccesses(tree) // the accesses are analyzed before the tree is edited

@@ -13,6 +13,9 @@ import (
 // variableSetStmt visits SET and RESET.
 func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt, raw *sqltext.RawStmt) verdict.Effect {
 	w.countNode("VariableSetStmt")
+	if v.Kind != sqltext.VAR_RESET_ALL && v.Kind != sqltext.VAR_SET_MULTI && w.isActing(v.Name) {
+		return w.actingSet(v, raw)
+	}
 	effect := verdict.Effect{Kind: verdict.ChangesGUC, Name: strings.ToLower(v.Name)}
 	switch v.Kind {
 	case sqltext.VAR_SET_VALUE:
@@ -58,7 +61,14 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt, raw *sqltext.RawStm
 	case sqltext.VAR_RESET_ALL:
 		effect.Kind, effect.Reads, effect.CommandTag = verdict.ResetsSettings, true, "RESET"
 		first, last := w.firstToken(raw), w.lastToken(raw)
-		w.replace(first, last.End, verdict.ResetSettings, func() { raw.Stmt = parseStatement(verdict.ResetSettings) })
+		reset := verdict.ResetSettings
+		if w.acting != nil {
+			effect.Claim = &verdict.Claim{Reset: true, Acts: true}
+			if acting := w.acting.Initial(); acting != "" {
+				reset = verdict.ResetSettingsActing(acting)
+			}
+		}
+		w.replace(first, last.End, reset, func() { raw.Stmt = parseStatement(reset) })
 	default:
 		w.refuse(refusalOf("VariableSetStmt"))
 	}

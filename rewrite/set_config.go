@@ -30,6 +30,9 @@ func (w *walker) isPlainSetConfig(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
 		len(w.scope.items) > 0 && !setsExistingSetting(w.scope.query) {
 		return false, nil
 	}
+	if name.parameter == 0 && w.isActing(name.text) {
+		return w.actingSetConfig(f, value)
+	}
 	if name.parameter != 0 || value.parameter != 0 {
 		w.checkSettingValues(name, value)
 		return name.parameter != 0 || isPlainSetting(name.text, w.claims, w.pol.Timeout()), nil

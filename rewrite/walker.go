@@ -46,8 +46,11 @@ type walker struct {
 	omittedColumns    map[string]bool
 	hasPrefixOperator bool // the text contains ^@ or starts_with
 	needsSignature    bool
-	lacksPredicate    bool // some table lacks the predicate that the mode asks for
-	starColumnCount   int  // the number of columns that starColumns has copied
+	lacksPredicate    bool                // some table lacks the predicate that the mode asks for
+	starColumnCount   int                 // the number of columns that starColumns has copied
+	plainSelect       *sqltext.SelectStmt // the SELECT that is the visited statement; nil: it is another statement
+	actsBySelect      *verdict.Claim      // what a SELECT of set_config says of the user for whom the session acts; nil: nothing
+	actingParameter   ActingParameter
 	runsLater         bool // a part of the text runs later, while another text is running, so it cannot be signed
 	aggregations      []aggregation
 	notices           []verdict.Notice // the notices that this statement may raise for the client
@@ -106,12 +109,17 @@ func (w *walker) visitStatement(raw *sqltext.RawStmt) verdict.Effect {
 	w.firstReferences = append(w.firstReferences, len(w.references))
 	w.firstReference, w.namesSystemColumn, w.namesTableOID, w.writes, w.locks, w.currentOfCursor = len(w.references),
 		false, false, false, false, ""
-	w.scope, w.ctes, w.notices = nil, nil, nil
+	w.scope, w.ctes, w.notices, w.plainSelect = nil, nil, nil, nil
 	effect := verdict.Effect{}
 	switch n := raw.GetStmt().GetNode().(type) {
 	case *sqltext.Node_SelectStmt:
+		w.plainSelect = n.SelectStmt
+		before := w.actsBySelect
 		w.selectStmt(n.SelectStmt, nil)
 		effect.Reads = true
+		if w.actsBySelect != before {
+			effect.Name, effect.Claim = w.acting.Setting, w.actsBySelect
+		}
 	case *sqltext.Node_InsertStmt, *sqltext.Node_UpdateStmt, *sqltext.Node_DeleteStmt:
 		w.visitQuery(raw.GetStmt(), nil)
 		effect.Reads = true

@@ -1,0 +1,56 @@
+package rewrite
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// What says for whom a session acts is replaced by the signed value, and nothing of what the client wrote is left.
+func TestActingIsReplaced(t *testing.T) {
+	const value = `v1|1|s|infinity|user=it's \ "x"#00`
+	asked := ""
+	for _, mode := range []Mode{RowSecurityMode, InjectedMode, AutoMode, AlwaysSignedMode} {
+		r := rewriter(t, mode).WithActing(&Acting{Setting: "pgconsent.token", Initial: func() string { return "began" },
+			Replace: func(v string) (string, *sqlstate.Error) { asked = v; return value, nil }})
+		const literal = `E'v1|1|s|infinity|user=it''s \\ "x"#00'`
+		for sql, want := range map[string]string{
+			"SET pgconsent.token = 'secret'":                                     "SET SESSION pgconsent.acting = " + literal,
+			"set local PGCONSENT . TOKEN to 'secret' ;":                          "SET LOCAL pgconsent.acting = " + literal + " ;",
+			"SET LOCAL \"pgconsent\".token = E'sec\\162et'":                      "SET LOCAL pgconsent.acting = " + literal,
+			"RESET pgconsent.token":                                              "SET SESSION pgconsent.acting = 'began'",
+			"SET LOCAL pgconsent.token TO DEFAULT":                               "SET LOCAL pgconsent.acting = 'began'",
+			"SELECT set_config('pgconsent.token', 'secret', true)":               "SELECT pgconsent_signed.set_config('pgconsent.token', " + literal + ", true)",
+			"SELECT pg_catalog.set_config('pgconsent.token'::text, 'secret', f)": "",
+			"BEGIN; SET LOCAL pgconsent.token = 'secret'; SELECT 1":              "BEGIN; SET LOCAL pgconsent.acting = " + literal + "; SELECT 1",
+			"SET pgconsent.token = secret":                                       "SET SESSION pgconsent.acting = " + literal,
+			"SET pgconsent.acting = 'secret'":                                    "",
+			"SET pgconsent.token FROM CURRENT":                                   "",
+		} {
+			asked = ""
+			res, refused := r.Rewrite(sql, false)
+			if (refused == nil) != (want != "") || refused == nil && res.Text != want {
+				t.Errorf("%s: %v, %q", sql, refused, res.Text)
+				continue
+			}
+			if refused == nil && (strings.Contains(res.Text, "sec") || strings.Contains(sql, "sec") && asked != "secret") {
+				t.Errorf("%s: %q was asked for, and %q is sent", sql, asked, res.Text)
+			}
+			if again, err := rewriter(t, mode).Rewrite(sql, false); err == nil && strings.Contains(again.Text, "acting") {
+				t.Errorf("%s acts without leave: %s", sql, again.Text)
+			}
+		}
+		res, refused := r.Rewrite("SELECT set_config('pgconsent.token', $1, false)", true)
+		if refused != nil || res.Text != "SELECT pgconsent_signed.set_config('pgconsent.token', $1, false)" ||
+			res.ActingParameter != (ActingParameter{Number: 1}) || !res.NeedsValueCheck || !res.ExpectsForms ||
+			res.Effects[0].Claim == nil || !res.Effects[0].Claim.Acts || res.Effects[0].Kind != verdict.NoEffect {
+			t.Errorf("a parameter: %v, %+v", refused, res)
+		}
+		reset, refused := r.Rewrite("RESET ALL", false)
+		if refused != nil || reset.Text != verdict.ResetSettingsActing("began") || !strings.Contains(reset.Text, "626567616e") {
+			t.Errorf("RESET ALL: %v, %s", refused, reset.Text)
+		}
+	}
+}
