@@ -66,6 +66,12 @@ func (r *requests) bind(body []byte) error {
 	if !ok {
 		return nil
 	}
+	if v.Values != nil {
+		if rest, ok = withValues(rest, v.Values); !ok {
+			r.invalid(e)
+			return nil
+		}
+	}
 	if refused, err := r.readForeign(e, v); err != nil {
 		return err
 	} else if refused != nil {
@@ -104,8 +110,8 @@ func (r *requests) statementForBind(e *bindEntry, st *statement, rest []byte) (v
 			r.invalid(e)
 			return nil, false
 		}
-		if checked := r.decider.CheckValues(v, values); !checked.Allowed() {
-			r.refuse(e, checked.Refusal, checked, r.decider.Record(checked))
+		if v = r.decider.CheckValues(v, values); !v.Allowed() {
+			r.refuse(e, v.Refusal, v, r.decider.Record(v))
 			return nil, false
 		}
 	}
@@ -127,7 +133,7 @@ func (r *requests) statementForBind(e *bindEntry, st *statement, rest []byte) (v
 // prepareForBind is the server's name of the statement that e binds by the verdict v. Where that is not the one that the
 // client has prepared, it is prepared as [plainName].
 func (r *requests) prepareForBind(e *bindEntry, st *statement, name string, v *verdict.Verdict) string {
-	if v != st.verdict {
+	if v.Text != st.verdict.Text {
 		r.prepareOwn(plainName, v.Text, st.types)
 		return plainName
 	}

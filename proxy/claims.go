@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
@@ -106,7 +107,7 @@ func (c *claims) rollbackTo(savepoint string) {
 // apply takes the effect of a statement that has completed.
 func (c *claims) apply(e verdict.Effect) {
 	switch e.Kind {
-	case verdict.ChangesGUC:
+	case verdict.ChangesGUC, verdict.NoEffect:
 		if e.Claim != nil {
 			c.set(e.Name, e.Claim)
 		}
@@ -144,7 +145,7 @@ func (c *claims) mayChange(e entry, inTx bool) bool {
 	}
 	for _, effect := range x.verdict.Effects {
 		switch effect.Kind {
-		case verdict.ChangesGUC:
+		case verdict.ChangesGUC, verdict.NoEffect:
 			if effect.Claim != nil {
 				return true
 			}
@@ -165,17 +166,34 @@ func (l *ledger) claimsAfterAll(staged []item) (verdict.Claims, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	inTx := l.status == 'T' && !l.claims.ended
-	for _, e := range l.queue.waiting() {
-		if l.claims.mayChange(e, inTx) {
-			return verdict.Claims{}, false
-		}
-	}
+	entries := slices.Clone(l.queue.waiting())
 	for _, i := range staged {
-		if l.claims.mayChange(i.entry, inTx) {
-			return verdict.Claims{}, false
+		entries = append(entries, i.entry)
+	}
+	if !slices.ContainsFunc(entries, func(e entry) bool { return l.claims.mayChange(e, inTx) }) {
+		return verdict.Claims{Known: !l.claims.unknown, Values: l.claims.current}, true
+	}
+	return verdict.Claims{Expected: l.claims.after(entries, inTx)}, false
+}
+
+// after returns the claims after these entries, if none fails; nil if they are not certain even then. An entry that
+// fails takes with it what the client sends in the same group, and not what it sends behind that.
+func (c claims) after(entries []entry, inTx bool) map[string]string {
+	for _, e := range entries {
+		if c.pending && e != nil && e.endsWithReady() || c.mayChange(e, inTx) && e.endsWithReady() {
+			return nil
+		}
+		if !c.mayChange(e, inTx) {
+			continue
+		}
+		for _, effect := range e.exec().verdict.Effects {
+			c.apply(effect)
 		}
 	}
-	return verdict.Claims{Known: !l.claims.unknown, Values: l.claims.current}, true
+	if c.unknown {
+		return nil
+	}
+	return c.current
 }
 
 // claims returns the claims of the session, for enforcement. If an answer of the server decides the claims,

@@ -106,6 +106,24 @@ func (l *ledger) hasUnreadHold() bool {
 	return false
 }
 
+// hasOpenResult reports whether a cursor is open, or a portal whose result is read in parts; withoutUnnamed leaves the
+// portal without a name out of account.
+func (l *ledger) hasOpenResult(withoutUnnamed bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, portals := range []map[string]*portal{l.portals, l.pendingPortals} {
+		for name, p := range portals {
+			switch latest := l.pendingPortals[name]; {
+			case latest != nil && latest != p: // it is about to be replaced
+			case name == "" && withoutUnnamed:
+			case p.declared || p.inParts:
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // portal finds the portal with a name. A portal of an earlier group may end with that group: if this is not certain
 // yet, it waits for the answer.
 func (r *requests) portal(name string) (*portal, error) {

@@ -41,14 +41,15 @@ func newStatement(v *verdict.Verdict, group uint64) *statement {
 
 // portal is a bound portal, from its Bind or DECLARE on.
 type portal struct {
-	verdict *verdict.Verdict
-	group   uint64  // the group of its Bind, or of the Execute of its DECLARE
-	formats []int16 // the formats of its results, if the audit records keys of rows
-	hold    bool    // the portal is a cursor WITH HOLD, which outlives its transaction
-	binary  bool    // a Query fetches from it in binary
-	txEnded bool    // its transaction has ended
-	failed  bool    // an error ended it while it ran
-	dropped bool    // a Query behind its Bind has removed it
+	verdict  *verdict.Verdict
+	group    uint64  // the group of its Bind, or of the Execute of its DECLARE
+	formats  []int16 // the formats of its results, if the audit records keys of rows
+	hold     bool    // the portal is a cursor WITH HOLD, which outlives its transaction
+	declared bool    // the portal is a cursor of DECLARE
+	binary   bool    // a Query fetches from it in binary
+	txEnded  bool    // its transaction has ended
+	failed   bool    // an error ended it while it ran
+	dropped  bool    // a Query behind its Bind has removed it
 
 	// Only the goroutine that handles the client's messages uses these fields.
 	inputPart uint64        // the part of the input that opened the portal

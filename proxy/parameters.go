@@ -51,6 +51,25 @@ func bindValues(rest []byte) (values [][]byte, after []byte, ok bool) {
 	return values, rest, true
 }
 
+// withValues returns what a Bind says of parameters and results, with other values of the parameters in the same formats.
+func withValues(rest []byte, values [][]byte) (out []byte, ok bool) {
+	formats, _, ok := count(rest)
+	old, after, valid := bindValues(rest)
+	if !ok || !valid || len(old) != len(values) {
+		return nil, false
+	}
+	out = append(out, rest[:2+2*formats]...)
+	out = binary.BigEndian.AppendUint16(out, uint16(len(values)))
+	for _, value := range values {
+		if value == nil {
+			out = binary.BigEndian.AppendUint32(out, 1<<32-1)
+			continue
+		}
+		out = append(binary.BigEndian.AppendUint32(out, uint32(len(value))), value...)
+	}
+	return append(out, after...), true
+}
+
 // count reads the number of things that follow.
 func count(b []byte) (n int, rest []byte, ok bool) {
 	if len(b) < 2 {

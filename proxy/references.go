@@ -79,12 +79,12 @@ func (n *nameResolver) resolve(i int, e verdict.Effect) (refused *sqlstate.Error
 		return n.declare(i, e), nil
 	case verdict.Fetches:
 		return n.fetch(e.Name)
-	case verdict.ChangesGUC:
+	case verdict.ChangesGUC, verdict.NoEffect:
 		if e.Claim != nil {
-			return n.changeClaim(e.Name)
+			return n.changeClaim(e.Name, e.Claim.Acts)
 		}
 	case verdict.ResetsSettings:
-		return n.changeClaim("all")
+		return n.changeClaim("all", e.Claim != nil && e.Claim.Acts)
 	case verdict.Discards:
 		return n.dropSeal()
 	}
@@ -164,7 +164,7 @@ func (n *nameResolver) declare(i int, e verdict.Effect) *sqlstate.Error {
 	if n.declaredPortals == nil {
 		n.declaredPortals, n.openedPortals = make([]*portal, len(n.verdict.Effects)), map[string]*portal{}
 	}
-	p := &portal{verdict: e.Body, group: n.group, hold: e.Hold, binary: e.Binary, inputPart: n.r.snapshots.part}
+	p := &portal{verdict: e.Body, group: n.group, declared: true, hold: e.Hold, binary: e.Binary, inputPart: n.r.snapshots.part}
 	n.declaredPortals[i], n.openedPortals[e.Name] = p, p
 	return nil
 }
@@ -199,11 +199,22 @@ func (n *nameResolver) fetch(name string) (*sqlstate.Error, error) {
 	return nil, nil
 }
 
-// changeClaim refuses to change a setting that decides which rows an open cursor WITH HOLD will read.
-func (n *nameResolver) changeClaim(setting string) (*sqlstate.Error, error) {
+// changeClaim refuses to change a setting that decides which rows an open cursor WITH HOLD will read. Where the setting
+// says for whom the session acts, no cursor may be open: the next user would get rows of this one.
+func (n *nameResolver) changeClaim(setting string, acts bool) (*sqlstate.Error, error) {
 	for _, p := range n.openedPortals {
-		if p.hold {
+		if p.hold || acts {
 			return holdOpenError(setting), nil
+		}
+	}
+	isQuery := n.group == noGroup // which drops the portal without a name
+	if acts && n.r.ledger.hasOpenResult(isQuery) {
+		if err := n.r.flush(); err != nil {
+			return nil, err
+		}
+		n.r.ledger.waitOutsideTx()
+		if n.r.ledger.hasOpenResult(isQuery) {
+			return resultOpenError(setting), nil
 		}
 	}
 	if open, err := n.r.hasUnreadHold(); err != nil {
@@ -237,6 +248,12 @@ func (n *nameResolver) dropSeal() (*sqlstate.Error, error) {
 	}
 	n.dropsSeal = true
 	return nil, nil
+}
+
+func resultOpenError(setting string) *sqlstate.Error {
+	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonSetting,
+		"parameter %q cannot be changed while a cursor of this transaction is open", setting).
+		WithHint("It shows rows of the user for whom it was opened: close it, or end the transaction, first.")
 }
 
 func holdOpenError(setting string) *sqlstate.Error {

@@ -78,6 +78,9 @@ func (r *requests) setSealBehind(before ownMessages) error {
 	if r.seal.preparedRuns >= manyRuns { // The server makes the plans of prepared statements anew.
 		before.run(dropPlansName, dropPlansText)
 	}
+	if seal.Acting != nil {
+		before.set(verdict.ActingSetting, *seal.Acting)
+	}
 	before.set(seal.Setting, seal.Value)
 	for attempt := 1; ; attempt++ {
 		code, err := r.sendOwn(before.entries(), before.bytes)

@@ -15,6 +15,7 @@ type cacheKey struct {
 	epoch    uint64
 	signing  bool
 	lists    bool
+	acting   string // the setting by which the session may say for whom it acts, if the text may name it; "": it may not
 }
 
 // cache keeps verdicts, refusals too, within a number of bytes. It prefers to keep texts that are sent often, so an

@@ -62,6 +62,10 @@ type Config struct {
 	// only the hash of the installed policy is compared.
 	Check func(ctx context.Context, conn *pgx.Conn, t Target) error
 
+	// VerifyUser verifies the token of a user for whom an agent's session is to act, and returns the attributes that it gives
+	// and when it expires. The error has nothing of the token. Nil: no tokens are accepted.
+	VerifyUser func(ctx context.Context, token, agent, database string) (attributes map[string]string, until time.Time, err error)
+
 	Refresh    time.Duration // time between two probes of a database; 0: 2 s
 	CacheBytes uint64        // size of the rewrite cache in bytes; 0: 64 MiB
 

@@ -24,6 +24,7 @@ func TestWhateverChangesOfAnAgentEndsItsSessions(t *testing.T) {
 	began := Agent{
 		Name: "a", Database: "d", Credential: &scram.StoredCredentials{}, Token: true,
 		Attributes: map[string]string{"user": ann}, Claims: map[string]string{"user": "sub"},
+		ActsFor: &ActsFor{Attributes: []string{"room"}, ByToken: true, Setting: TokenSetting},
 	}
 	for i := range reflect.TypeFor[Agent]().NumField() {
 		field := reflect.TypeFor[Agent]().Field(i).Name
@@ -35,6 +36,16 @@ func TestWhateverChangesOfAnAgentEndsItsSessions(t *testing.T) {
 			now.Sessions, stays = 9, true
 		case "Credential":
 			now.Credential, stays = &scram.StoredCredentials{KeyFactors: scram.KeyFactors{Iters: 9}}, true
+		case "ActsFor":
+			for _, change := range []*ActsFor{nil, {Attributes: []string{"team"}, ByToken: true, Setting: TokenSetting},
+				{Attributes: []string{"room"}, Setting: TokenSetting}, {Attributes: []string{"room"}, ByToken: true, Setting: "app.room"},
+				{Attributes: []string{"room"}, ByToken: true, Setting: TokenSetting, Claims: map[string]string{"room": "sub"}}} {
+				now.ActsFor = change
+				if mayContinue(map[string]Agent{"a": now}, began) {
+					t.Errorf("%s changes to %v, and sessions go on", field, change)
+				}
+			}
+			continue
 		default:
 			switch f.Kind() {
 			case reflect.String:

@@ -28,6 +28,7 @@ type Agent struct {
 	Token      bool                     // the agent logs in by a token, whose claims also give attributes
 	Attributes map[string]string        // the attributes that the credential gives
 	Claims     map[string]string        // the name of a token's claim that gives an attribute, by attribute
+	ActsFor    *ActsFor                 // for whom the agent's sessions may act; nil: for nobody
 	// how many sessions the agent may have at a time; 0: as many as the server has room for
 	Sessions int
 }
@@ -78,6 +79,7 @@ func (e *Enforcer) Agent(user, database string) (AgentAccess, bool) {
 		return AgentAccess{}, false
 	}
 	params, timeout := d.pinnedSettings(), d.timeout()
+	startup := map[string]string{} // of the settings by which the client says for whom the session acts
 	if timeout > 0 {
 		params[statementTimeout] = strconv.FormatInt(timeout.Milliseconds(), 10)
 	}
@@ -87,6 +89,10 @@ func (e *Enforcer) Agent(user, database string) (AgentAccess, bool) {
 		Sessions:   a.Sessions,
 		Params:     params,
 		CheckSetting: func(name, value, where string) (string, bool, *sqlstate.Error) {
+			if a.ActsFor != nil && strings.EqualFold(name, a.ActsFor.Setting) {
+				startup[a.ActsFor.Setting] = value
+				return "", false, nil
+			}
 			var claims map[string]string
 			if v, refused := d.current(); refused == nil {
 				claims = v.state.policy.Settings()
@@ -106,7 +112,7 @@ func (e *Enforcer) Agent(user, database string) (AgentAccess, bool) {
 					"the policy has changed while this session began").
 					WithHint("Connect again.")
 			}
-			return e.openSession(ctx, d, info)
+			return e.openSession(ctx, d, info, startup)
 		},
 	}, true
 }
@@ -198,7 +204,7 @@ func (e *Enforcer) SetAgents(agents []Agent) {
 func mayContinue(agents map[string]Agent, began Agent) bool {
 	now, ok := agents[began.Name]
 	return ok && now.canLogIn() && now.Token == began.Token && now.Database == began.Database &&
-		maps.Equal(now.Attributes, began.Attributes) && maps.Equal(now.Claims, began.Claims)
+		maps.Equal(now.Attributes, began.Attributes) && maps.Equal(now.Claims, began.Claims) && now.ActsFor.equal(began.ActsFor)
 }
 
 func (a Agent) canLogIn() bool { return a.Credential != nil || a.Token }
@@ -206,13 +212,14 @@ func (a Agent) canLogIn() bool { return a.Credential != nil || a.Token }
 // withTokenAttributes returns the agent with the attributes of its token added. A token may not give an attribute that
 // the configuration gives.
 func (a Agent) withTokenAttributes(granted map[string]string) (Agent, error) {
-	if len(granted) == 0 {
+	all := maps.Clone(granted)
+	maps.DeleteFunc(all, func(name, _ string) bool { return a.ActsFor.gives(name) }) // These are the user's, whom a setting names.
+	if len(all) == 0 {
 		return a, nil
 	}
 	if !a.Token {
 		return a, errors.New("a token gives attributes to an agent without auth: jwt")
 	}
-	all := maps.Clone(granted)
 	for name, value := range a.Attributes {
 		if _, twice := all[name]; twice {
 			return a, fmt.Errorf("attribute %s is given by the configuration and by the token", name)
@@ -230,10 +237,16 @@ func identify(p *policy.Policy, a Agent) (map[string]string, error) {
 		return nil, err
 	}
 	var wrong []error
+	if err := a.ActsFor.check(p); err != nil {
+		wrong = append(wrong, err)
+	}
 	attributes := map[string]string{}
 	for _, declared := range p.Attributes() {
 		value, ok := a.Attributes[declared.Name]
 		switch {
+		case a.ActsFor.gives(declared.Name) && ok:
+			wrong = append(wrong, fmt.Errorf("attribute %s is given by the configuration and by acts_for", declared.Name))
+		case a.ActsFor.gives(declared.Name):
 		case declared.IsLive() && ok:
 			wrong = append(wrong, fmt.Errorf(
 				"attribute %s has the source %s in the policy, and is no agent's to be given", declared.Name, declared.Source))
@@ -262,7 +275,7 @@ func identify(p *policy.Policy, a Agent) (map[string]string, error) {
 }
 
 // openSession begins a session for an agent that has authenticated.
-func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInfo) (verdict.Decider, error) {
+func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInfo, startup map[string]string) (verdict.Decider, error) {
 	e.mu.Lock()
 	agent, ok := e.agents[info.Agent]
 	e.mu.Unlock()
@@ -294,17 +307,21 @@ func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInf
 	}
 	s := &session{e: e, db: d, info: info, agent: agent, attributes: attributes, references: map[string]string{},
 		openedAt: time.Now()}
-	if err := s.ensureReferences(ctx, identifyingValues(v.state.policy, attributes)); err != nil {
+	if err := s.beginActing(ctx, v.state, startup); err != nil {
 		return refuse(err)
 	}
-	record.Attributes = s.currentAuditAttributes(nil).attributes
+	user := actorOf(s.acting.initial).attributes
+	if err := s.ensureUserReferences(ctx, v.state.policy, user); err != nil {
+		return refuse(err)
+	}
+	record.Attributes = s.currentAuditAttributes(user).attributes
 	if err := e.cfg.Audit.Session(record).Release(); err != nil {
 		return nil, err
 	}
 	if err := s.checkStartupClaims(ctx, v.state); err != nil {
 		return refuse(err)
 	}
-	s.setReminderKey(v.state.policy, attributes)
+	s.setReminderKey(v.state.policy, s.attributesWith(user))
 	e.mu.Lock()
 	// The agents may have changed since they were read above. Either whoever changed them finds this session registered,
 	// or this check finds the change.

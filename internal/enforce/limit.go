@@ -15,12 +15,12 @@ type sessionLimit struct {
 	count *count
 }
 
-// limits returns the limits of this session under a policy.
-func (s *session) limits(p *policy.Policy) []sessionLimit {
+// limits returns the limits of this session under a policy, while it acts for a user with these attributes.
+func (s *session) limits(p *policy.Policy, actor map[string]string) []sessionLimit {
 	if len(p.Limits()) == 0 {
 		return nil
 	}
-	if known := s.cachedLimits.Load(); known != nil && known.policy == p {
+	if known := s.cachedLimits.Load(); known != nil && known.policy == p && actor == nil {
 		return known.limits
 	}
 	out := make([]sessionLimit, 0, len(p.Limits()))
@@ -28,10 +28,15 @@ func (s *session) limits(p *policy.Policy) []sessionLimit {
 		value := s.agent.Name
 		if l.RateAttribute != "" {
 			value = s.attributes[l.RateAttribute]
+			if of, ok := actor[l.RateAttribute]; ok {
+				value = of
+			}
 		}
 		out = append(out, sessionLimit{l, s.e.limiters.count(countKey{s.db.cfg.Name, l.RateAttribute, value})})
 	}
-	s.cachedLimits.Store(&policyLimits{p, out})
+	if actor == nil {
+		s.cachedLimits.Store(&policyLimits{p, out})
+	}
 	return out
 }
 

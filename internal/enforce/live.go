@@ -66,8 +66,9 @@ func (s *session) claimedAttributes(p *policy.Policy) map[string]string {
 	return out
 }
 
-// queryLiveAttributes queries the database for live attributes. An attribute without a value is absent.
-func (s *session) queryLiveAttributes(ctx context.Context, names []string, claims map[string]string) (map[string]string,
+// queryLiveAttributes queries the database for live attributes, by those that are not live. An attribute without a value
+// is absent.
+func (s *session) queryLiveAttributes(ctx context.Context, names []string, own, claims map[string]string) (map[string]string,
 	error) {
 	values := map[string]string{}
 	if len(names) == 0 {
@@ -79,7 +80,7 @@ func (s *session) queryLiveAttributes(ctx context.Context, names []string, claim
 		clear(values)
 		rows, err := conn.Query(ctx,
 			"SELECT a.name, pgconsent.live(a.name, $2, $3) FROM pg_catalog.unnest($1::pg_catalog.text[]) AS a (name)",
-			names, seal.Fields(s.attributes), seal.Fields(claims))
+			names, seal.Fields(own), seal.Fields(claims))
 		if err != nil {
 			return err
 		}
@@ -106,6 +107,18 @@ func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Ve
 	p verdict.Protocol) *verdict.Verdict {
 	j, ok := v.Detail.(*judgement)
 	claiming := v.Allowed() && hasClaims(v.Effects)
+	own := s.attributes
+	if s.agent.ActsFor != nil && ok {
+		user, refused := s.actingIn(v)
+		if refused == nil {
+			refused = s.ensureUserReferences(ctx, st.policy, user.attributes)
+		}
+		if refused != nil && v.Allowed() {
+			return refusalOfAllowed(v, p, refused)
+		}
+		v, own = withActor(v, user), s.attributesWith(user.attributes)
+		j = v.Detail.(*judgement)
+	}
 	if !ok || len(st.neededLiveAttributes) == 0 && !claiming && !st.policy.HasContracts() {
 		return v
 	}
@@ -114,7 +127,7 @@ func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Ve
 	if verdict.ClaimsChangeWithin(v.Effects) {
 		known = map[string]string{}
 	}
-	values, err := s.queryLiveAttributes(ctx, st.neededLiveAttributes, known)
+	values, err := s.queryLiveAttributes(ctx, st.neededLiveAttributes, own, known)
 	if err != nil {
 		return refusalOfAllowed(v, p, unavailableRefusal(err))
 	}
@@ -125,7 +138,7 @@ func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Ve
 		return s.withAuditDetails(v, st, values, nil, nil)
 	}
 	whole := maps.Clone(values)
-	maps.Copy(whole, s.attributes)
+	maps.Copy(whole, own)
 	s.setReminderKey(st.policy, whole)
 	var denied *sqlstate.Error
 	var contracts []audit.Contract
@@ -143,7 +156,7 @@ func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Ve
 		}
 	}
 	judged := st.withObservedContracts(s.withAuditDetails(v, st, values, contracts, quotas), whole)
-	if err := s.checkClaims(ctx, st, v.Effects, now); err != nil {
+	if err := s.checkClaims(ctx, st, v.Effects, own, now); err != nil {
 		return refusalOfAllowed(judged, p, err)
 	}
 	if denied != nil {
@@ -203,27 +216,28 @@ func refusalOfAllowed(v *verdict.Verdict, p verdict.Protocol, err *sqlstate.Erro
 	out := refusal(v.Original, p, v.Versions, err)
 	j, was := out.Detail.(*judgement), v.Detail.(*judgement)
 	j.liveAttributes, j.rightsEpoch, j.record.Contracts = was.liveAttributes, was.rightsEpoch, was.record.Contracts
+	j.actor = was.actor
 	j.record.Tag, j.record.Fingerprint, j.record.Tables, j.record.Functions = was.record.Tag, was.record.Fingerprint,
 		was.record.Tables, was.record.Functions
 	return out
 }
 
 func hasClaims(effects []verdict.Effect) bool {
-	return slices.ContainsFunc(effects, func(e verdict.Effect) bool { return e.Claim != nil })
+	return slices.ContainsFunc(effects, func(e verdict.Effect) bool { return e.Claim != nil && !e.Claim.Acts })
 }
 
 // checkClaims refuses a SET to a value that the policy does not let the agent claim. The rows would be hidden in any
 // case. With the refusal the agent learns at once that it may not, in the same words whether or not such a value
 // exists.
 func (s *session) checkClaims(ctx context.Context, st *state, effects []verdict.Effect,
-	now map[string]string) *sqlstate.Error {
+	own, now map[string]string) *sqlstate.Error {
 	settings := st.policy.Settings()
 	now = maps.Clone(now)
 	for _, e := range effects {
-		if e.Claim == nil || e.Claim.Reset {
+		if e.Claim == nil || e.Claim.Reset || e.Claim.Acts {
 			continue
 		}
-		if err := s.checkClaim(ctx, e.Name, settings[e.Name], e.Claim.Value, now); err != nil {
+		if err := s.checkClaim(ctx, e.Name, settings[e.Name], e.Claim.Value, own, now); err != nil {
 			return err
 		}
 		now[settings[e.Name]] = e.Claim.Value
@@ -233,13 +247,13 @@ func (s *session) checkClaims(ctx context.Context, st *state, effects []verdict.
 
 // checkClaim refuses a claim that the policy does not let the agent make. An empty value claims nothing.
 func (s *session) checkClaim(ctx context.Context, setting, attribute, value string,
-	others map[string]string) *sqlstate.Error {
+	own, others map[string]string) *sqlstate.Error {
 	if value == "" {
 		return nil
 	}
 	others = maps.Clone(others)
 	others[attribute] = value
-	values, err := s.queryLiveAttributes(ctx, []string{attribute}, others)
+	values, err := s.queryLiveAttributes(ctx, []string{attribute}, own, others)
 	if err != nil {
 		return unavailableRefusal(err)
 	}
@@ -263,7 +277,8 @@ func (s *session) checkStartupClaims(ctx context.Context, st *state) *sqlstate.E
 	}
 	for _, setting := range slices.Sorted(maps.Keys(settings)) {
 		if value, ok := claimed[settings[setting]]; ok {
-			if err := s.checkClaim(ctx, setting, settings[setting], value, claimed); err != nil {
+			own := s.attributesWith(actorOf(s.acting.initial).attributes)
+			if err := s.checkClaim(ctx, setting, settings[setting], value, own, claimed); err != nil {
 				return err
 			}
 		}

@@ -147,8 +147,8 @@ func (s *session) claimedSettings(p *policy.Policy) map[string]string {
 }
 
 // recordObserved records what the policy would have done to an execution that has ended, and puts some executions into
-// the queue of comparisons. claims are the settings that the execution ran with.
-func (s *session) recordObserved(o *observedDecision, claims map[string]string, outcome verdict.Outcome) {
+// the queue of comparisons. attributes and claims are the attributes and settings that the execution ran with.
+func (s *session) recordObserved(o *observedDecision, attributes, claims map[string]string, outcome verdict.Outcome) {
 	if o == nil || outcome.Code != sqlstate.SuccessfulCompletion {
 		return
 	}
@@ -158,7 +158,7 @@ func (s *session) recordObserved(o *observedDecision, claims map[string]string, 
 	case o.texts == nil:
 	case claims == nil:
 		r.SkipReason = "what the session claims cannot be told"
-	case s.db.comparisons.enqueue(s.agent.Name+"\x00"+r.Fingerprint, comparison{o.texts, r, s.attributes, claims}):
+	case s.db.comparisons.enqueue(s.agent.Name+"\x00"+r.Fingerprint, comparison{o.texts, r, attributes, claims}):
 		r.SkipReason = audit.ComparedSeparately
 	default:
 		r.SkipReason = "not in the sample"

@@ -46,6 +46,7 @@ type session struct {
 	auditAttributesPolicy *policy.Policy
 
 	reminder reminder
+	acting   actingState
 
 	// The following fields are those with which the last seal was made: the database verifies a signature with the seal's
 	// key and profile.
@@ -80,7 +81,10 @@ type judgement struct {
 	keyRecordedTables []string           // tables of the text for which the keys of returned rows are recorded
 	singleTable       bool               // the statement reads one such table, row by row, and nothing else
 	liveAttributes    map[string]string  // the live attributes that the audit record has
-	observedDecision  *observedDecision  // what the policy would have done with tables that are only observed
+	actor             map[string]string  // the attributes of the user for whom the session acts in the text; nil: nobody
+	actingParameter   rewrite.ActingParameter
+	ofSession         bool              // the text is one session's only: no other gets the verdict
+	observedDecision  *observedDecision // what the policy would have done with tables that are only observed
 
 	record audit.Decision // the audit record of the statement; each execution fills in the members of the session
 }
@@ -97,19 +101,20 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 	_, _ = rand.Read(nonce[:]) // rand.Read never returns an error.
 	now := time.Now()
 	s.sealedBy, s.profile = v.state.key, v.state.profile
-	identity := &sealedIdentity{key: s.sealedBy, profile: s.profile, attributes: s.attributes}
+	identity := &sealedIdentity{key: s.sealedBy, profile: s.profile, attributes: s.attributes, acts: s.acting.id != ""}
 	value := s.sealedBy.Seal(seal.Claims{
 		Nonce:      binary.BigEndian.Uint32(nonce[:]),
 		PID:        b.PID,
 		Expires:    now.Add(v.clockOffset + seal.SealLifetime),
 		Profile:    s.profile,
 		Attributes: s.attributes,
+		Acts:       s.acting.id,
 		Alone:      true,
 		Catalog:    strconv.FormatInt(v.catalogVersion, 10),
 	})
 	s.e.cfg.Metrics.SealRenewed(true)
 	var late atomic.Bool // the database's clock is to be read again
-	return verdict.Seal{Setting: seal.Setting, Value: value, Renew: now.Add(seal.SealLifetime / 2),
+	return verdict.Seal{Setting: seal.Setting, Value: value, Acting: s.sealedActing(), Renew: now.Add(seal.SealLifetime / 2),
 		Expires: now.Add(seal.SealLifetime * 11 / 12),
 		Rights:  v.state.rightsEpoch, Stale: func() bool {
 			return late.Load() || s.db.catalogOrClockMoved(v.catalogVersion, v.clockOffset)
@@ -125,15 +130,17 @@ type sealedIdentity struct {
 	key        seal.Key
 	profile    string
 	attributes map[string]string
+	acts       bool // it names a session that may act for others
 }
 
 // Adopt implements [verdict.Adopter]: sessions of the same attributes, on one server process, can share a seal. It is
-// not one of a key or of rights that are not in force any more.
+// not one of a key or of rights that are not in force any more. A session that may act for others has seals of its own, as
+// its server process has to be told anew for whom it acts.
 func (s *session) Adopt(x verdict.Seal) bool {
 	of, ok := x.Identity.(*sealedIdentity)
 	v, refused := s.currentView()
 	if !ok || refused != nil || !sameKey(of.key, v.state.key) || of.profile != v.state.profile ||
-		!maps.Equal(of.attributes, s.attributes) {
+		!maps.Equal(of.attributes, s.attributes) || of.acts || s.acting.id != "" {
 		return false
 	}
 	s.sealedBy, s.profile = of.key, of.profile
@@ -169,13 +176,18 @@ func (s *session) sharedVerdict(st *state, text string, p verdict.Protocol) *ver
 // path.
 func (s *session) decide(st *state, text string, p verdict.Protocol, signing bool) *verdict.Verdict {
 	key := cacheKey{text: text, protocol: p, epoch: st.epoch, signing: signing, lists: s.info.Lists}
+	if s.mayAct(text) {
+		key.acting = s.agent.ActsFor.Setting
+	}
 	if found, ok := s.e.cache.get(key); ok {
 		s.e.cfg.Metrics.CacheHit()
 		return found
 	}
 	began := time.Now()
 	judged := s.judge(st, text, p, signing)
-	s.e.cache.put(key, judged)
+	if !judged.Detail.(*judgement).ofSession {
+		s.e.cache.put(key, judged)
+	}
 	s.e.cfg.Metrics.CacheMiss(time.Since(began))
 	s.e.cfg.Metrics.CacheSize(s.e.cache.size())
 	return judged
@@ -237,14 +249,20 @@ func (s *session) ByRowSecurity(ctx context.Context, v *verdict.Verdict, types [
 // CheckValues judges the values of the parameters of v.
 func (s *session) CheckValues(v *verdict.Verdict, values [][]byte) *verdict.Verdict {
 	j, ok := v.Detail.(*judgement)
-	if !ok || j.checkValues == nil {
+	if !ok || j.checkValues == nil && j.actingParameter.Number == 0 {
 		return refusal(v.Original, verdict.Extended, v.Versions, sqlstate.From(errors.New("nothing checks the values of parameters")))
 	}
-	err := j.checkValues(values)
+	original, versions, err := v.Original, v.Versions, (*sqlstate.Error)(nil)
+	if j.checkValues != nil {
+		err = j.checkValues(values)
+	}
+	if err == nil && j.actingParameter.Number != 0 {
+		v, err = s.bindActing(v, j, values)
+	}
 	if err == nil {
 		return v
 	}
-	refused := refusal(v.Original, verdict.Extended, v.Versions, err)
+	refused := refusal(original, verdict.Extended, versions, err)
 	r := &refused.Detail.(*judgement).record
 	r.Tag, r.Fingerprint, r.Functions = j.record.Tag, j.record.Fingerprint, j.record.Functions
 	return refused
@@ -286,6 +304,10 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	if s.info.Lists {
 		rewriter = rewriter.ListsOnly()
 	}
+	ofSession := false
+	if s.mayAct(text) {
+		rewriter = s.actingRewriter(st, rewriter, &ofSession)
+	}
 	res, err := rewriter.Rewrite(text, p == verdict.Extended)
 	switch {
 	case err == nil && res == nil:
@@ -299,14 +321,14 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	if err != nil {
 		judged = refusal(text, p, st.versions, err)
 		j := judged.Detail.(*judgement)
-		j.rightsEpoch = st.rightsEpoch
+		j.rightsEpoch, j.ofSession = st.rightsEpoch, ofSession
 		if res != nil {
 			describe(j, res)
 		}
 		return judged
 	}
 	j := &judgement{rightsEpoch: st.rightsEpoch, withoutSigning: !signing, mayDeclare: res.MayDeclare,
-		mayCast: res.ParameterTypeRefusal, checkValues: res.CheckValues,
+		mayCast: res.ParameterTypeRefusal, checkValues: res.CheckValues, actingParameter: res.ActingParameter, ofSession: ofSession,
 		hardenedIfDeclared: res.HardenedIfDeclared, record: audit.Decision{
 			Protocol: protocolName(p), Verdict: metrics.Allow, Path: string(res.Path),
 			Policy: st.versions.Policy, Catalog: st.versions.Catalog, Signed: res.NeedsSignature,
@@ -315,7 +337,9 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	j.keyCounts = res.Keys
 	j.hasSideEffects = hasSideEffects(st.snapshot, res)
 	j.keyRecordedTables, j.singleTable = st.keyRecordedTables(res.Statements)
-	j.observedDecision = st.decideObserved(text, p, res)
+	if !ofSession {
+		j.observedDecision = st.decideObserved(text, p, res)
+	}
 	judged = &verdict.Verdict{
 		Original: text, Text: res.Text, Rewritten: res.Rewritten, Versions: st.versions, Rights: st.rightsEpoch, Detail: j,
 		RecordsKeys:       len(j.keyRecordedTables) > 0,
@@ -422,6 +446,9 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 		again = withHardenedPlan(again)
 	}
 	if again.Allowed() && v.Allowed() && again.Text == v.Text {
+		if v.Values != nil {
+			again = withBoundValues(again, v)
+		}
 		return s.decideForSession(ctx, now.state, again, p)
 	}
 	if !again.Allowed() && again.Refusal.Code == sqlstate.ObjectNotInPrerequisiteState {
@@ -449,6 +476,15 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 	if j, ok := v.Detail.(*judgement); ok {
 		live = j.liveAttributes
 	}
+	var actor map[string]string
+	if j, ok := v.Detail.(*judgement); ok && j.actor != nil {
+		actor = j.actor
+		live = maps.Clone(live)
+		if live == nil {
+			live = map[string]string{}
+		}
+		maps.Copy(live, actor)
+	}
 	identity := s.currentAuditAttributes(live)
 	known := v.Detail != nil || !v.Allowed()
 	for _, run := range runs {
@@ -472,7 +508,7 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 	t := &execution{s: s, known: known, mayReturnRows: mayReturnRows(v, runs), hasSideEffects: anySideEffects(v, runs),
 		keys: s.newReturnedKeys(v, runs)}
 	if now, refused := s.currentView(); refused == nil {
-		t.limits = s.limits(now.state.policy)
+		t.limits = s.limits(now.state.policy, actor)
 		if r.Verdict != metrics.Allow {
 			s.chargeRefused(t.limits)
 		} else if t.reservedRows, t.limitRefusal = s.charge(t.limits, costOf(v, runs)); t.limitRefusal != nil {
@@ -490,6 +526,7 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 	s.e.cfg.Metrics.CountStatement(r.Verdict, r.Reason, r.Tag)
 	s.countExecution(r, r.Verdict == metrics.Allow)
 	t.record = s.e.cfg.Audit.Decision(r)
+	t.attributes = s.attributesWith(actor)
 	t.observes(v)
 	for _, run := range runs {
 		t.observes(run)
@@ -528,6 +565,7 @@ type execution struct {
 	settleOnce               sync.Once
 
 	observedDecision *observedDecision
+	attributes       map[string]string // the attributes with which the execution runs
 	claims           map[string]string // the settings with which the execution runs, if it may be compared
 }
 
@@ -568,7 +606,7 @@ func (t *execution) Returned(rows int64) {
 
 func (t *execution) Done(o verdict.Outcome) {
 	t.Returned(o.Rows)
-	t.s.recordObserved(t.observedDecision, t.claims, o)
+	t.s.recordObserved(t.observedDecision, t.attributes, t.claims, o)
 	t.record.RecordOutcome(audit.Outcome{Rows: o.Rows, Bytes: o.Bytes, SQLState: string(o.Code),
 		Keys: t.keys.auditKeys(o.Rows)})
 }

@@ -155,3 +155,36 @@ func (in *instance) python(ctx context.Context, t *testing.T, name, file, module
 		missing(t, "Python's "+modules)
 	})
 }
+
+// Programs with one pool for 50 users see the rows of each user in its transactions, and none outside of these.
+func TestProgramsForManyUsers(t *testing.T) {
+	m := startMany(t, harness.Auto, "")
+	dsn := m.proxy.DSN("backend", "many")
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	defer cancel()
+	t.Run("python", func(t *testing.T) {
+		const python, modules = "/usr/bin/python3", "sqlalchemy, psycopg2, psycopg, psycopg_pool"
+		if exec.CommandContext(ctx, python, "-c", "import "+modules).Run() != nil {
+			missing(t, "Python's "+modules)
+		}
+		cmd := exec.CommandContext(ctx, python, "many_users.py", dsn)
+		cmd.Dir = programs
+		cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore")
+		run(t, cmd)
+	})
+	t.Run("node", func(t *testing.T) {
+		node, err := exec.LookPath("node")
+		if err != nil {
+			missing(t, "node")
+		}
+		env := append(os.Environ(), "NODE_PATH="+os.Getenv("PGCONSENT_NODE_MODULES"))
+		has := exec.CommandContext(ctx, node, "-e", "require('pg')")
+		has.Env = env
+		if has.Run() != nil {
+			missing(t, "npm package pg (set PGCONSENT_NODE_MODULES)")
+		}
+		cmd := exec.CommandContext(ctx, node, filepath.Join(programs, "many_users.cjs"), dsn)
+		cmd.Env = env
+		run(t, cmd)
+	})
+}

@@ -81,12 +81,19 @@ type Database struct {
 	Refresh    time.Duration // between two looks of the proxy that serves it first; 0: 5 s
 	AIR        *air.Tracker  // of the proxy that serves it first; nil: nobody is reminded
 	Audit      string        // a folder for the audit of the proxy that serves it first; "": none is kept
+
+	// how sessions share connections at the proxy that serves it first; nil: as PoolFor says
+	Pool *proxy.PoolSettings
+
+	// what verifies tokens of users for the proxy that serves it first; nil: none are accepted
+	VerifyUser func(ctx context.Context, token, agent, database string) (map[string]string, time.Time, error)
 }
 
 // Agent is a login of the proxy.
 type Agent struct {
 	Name, Database string
 	Attributes     map[string]string
+	ActsFor        *enforce.ActsFor
 }
 
 // Migrated is what a policy became over a database.
@@ -325,12 +332,14 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 	if err != nil {
 		t.Fatal(err)
 	}
+	pool := PoolFor(t)
 	cfg := enforce.Config{Audit: log, Log: logger, Mode: mode.Rewrite, RowSecurity: mode.RowSecurity, Refresh: 5 * time.Second}
 	if len(databases) > 0 {
-		cfg.Reminders = databases[0].AIR
+		cfg.Reminders, cfg.VerifyUser = databases[0].AIR, databases[0].VerifyUser
+		pool = cmp.Or(databases[0].Pool, pool)
 		cfg.Refresh = cmp.Or(databases[0].Refresh, cfg.Refresh)
 	}
-	router, files := &router{databases: map[string]*pgtest.DB{}, pool: PoolFor(t)}, map[string]string{}
+	router, files := &router{databases: map[string]*pgtest.DB{}, pool: pool}, map[string]string{}
 	for _, d := range databases {
 		file := filepath.Join(t.TempDir(), "policy.yaml")
 		if err := os.WriteFile(file, []byte(d.Policy), 0o600); err != nil {
@@ -344,7 +353,7 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 	}
 	for _, a := range agents {
 		cfg.Agents = append(cfg.Agents, enforce.Agent{
-			Name: a.Name, Database: a.Database, Credential: Credential(t, agentPassword, FewRounds), Attributes: a.Attributes})
+			Name: a.Name, Database: a.Database, Credential: Credential(t, agentPassword, FewRounds), Attributes: a.Attributes, ActsFor: a.ActsFor})
 	}
 	if router.enforcer, err = enforce.New(ctx, cfg); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,322 @@
+package enforce
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/seal"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
+)
+
+// A session of an agent that acts for others has some attributes of the user for whom it acts, and none of these while it
+// acts for nobody. The client says who that is by a setting: by the user's token, or, where the configuration trusts the
+// agent's program, by the user's name. In the place of what it sets the database gets a value that the proxy has signed
+// for this session (see [seal.Acting]). See docs/decisions/0110.
+
+// actingState is what a session that may act for others knows of it.
+type actingState struct {
+	id      string // names the session in its seal
+	initial string // the value that the session began with; "": it began without a user
+}
+
+// beginActing makes the session's id, and takes the user that the startup message names.
+func (s *session) beginActing(ctx context.Context, st *state, startup map[string]string) *sqlstate.Error {
+	if s.agent.ActsFor == nil {
+		return nil
+	}
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // rand.Read never returns an error.
+	s.acting.id = hex.EncodeToString(id[:])
+	value, ok := startup[s.agent.ActsFor.Setting]
+	if !ok || value == "" {
+		return nil
+	}
+	acting, refused := s.actingValue(ctx, st, value)
+	s.acting.initial = acting
+	return refused
+}
+
+// actingValue returns the signed value for a value that the client sets, or the refusal. "" acts for nobody.
+func (s *session) actingValue(ctx context.Context, st *state, value string) (string, *sqlstate.Error) {
+	if value == "" {
+		return "", nil
+	}
+	how := s.agent.ActsFor
+	a := seal.Acting{Session: s.acting.id}
+	var refused *sqlstate.Error
+	if how.ByToken {
+		a.Attributes, a.Expires, refused = s.userOfToken(ctx, value)
+	} else {
+		a.Attributes, refused = how.believed(value)
+	}
+	if refused != nil {
+		return "", refused
+	}
+	if err := how.checkUser(st.policy, a.Attributes, s.attributes); err != nil {
+		s.e.cfg.Log.Info("a user was refused for whom a session was to act", "agent", s.agent.Name, "database",
+			s.db.cfg.Name, "error", err)
+		return "", actingUserError(how, err)
+	}
+	if !a.Expires.IsZero() {
+		a.Expires = a.Expires.Add(s.clockOffset() + lateness)
+	}
+	return st.key.Acting(a), nil
+}
+
+// lateness is how long the database still takes a transaction that begins after a token has expired: the proxy refuses
+// statements from then on, but has sent some that wait for others.
+const lateness = 30 * time.Second
+
+// clockOffset is the database's clock minus the proxy's.
+func (s *session) clockOffset() time.Duration {
+	if v := s.db.view.Load(); v != nil {
+		return v.clockOffset
+	}
+	return 0
+}
+
+// userOfToken returns the attributes that a token gives, and its expiry.
+func (s *session) userOfToken(ctx context.Context, token string) (map[string]string, time.Time, *sqlstate.Error) {
+	verify := s.e.cfg.VerifyUser
+	if verify == nil {
+		return nil, time.Time{}, actingTokenError(errors.New("no tokens are accepted"))
+	}
+	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
+	defer cancel()
+	attributes, until, err := verify(ctx, token, s.agent.Name, s.db.cfg.Name)
+	if err == nil && until.IsZero() {
+		err = errors.New("the token does not expire")
+	}
+	if err != nil {
+		s.e.cfg.Log.Info("a token was refused by which a session was to act for a user", "agent", s.agent.Name, "database",
+			s.db.cfg.Name, "error", err)
+		return nil, time.Time{}, actingTokenError(err)
+	}
+	return attributes, until, nil
+}
+
+// tokenTimeout limits how long the verification of a token waits for the keys of the identity provider.
+const tokenTimeout = 6 * time.Second
+
+// mayAct reports whether a text may say for whom the session acts, so that its verdict may be this session's only. A
+// setting whose name is written in a way that this does not see is refused.
+func (s *session) mayAct(text string) bool {
+	if s.agent.ActsFor == nil {
+		return false
+	}
+	text = strings.ToLower(text)
+	return strings.Contains(text, s.agent.ActsFor.Setting[strings.LastIndexByte(s.agent.ActsFor.Setting, '.')+1:]) ||
+		strings.Contains(text, "reset")
+}
+
+// actingRewriter returns a rewriter for a text by which the session may say for whom it acts. own is set to true where
+// the result is for this session alone.
+func (s *session) actingRewriter(st *state, r *rewrite.Rewriter, own *bool) *rewrite.Rewriter {
+	return r.WithActing(&rewrite.Acting{
+		Setting: s.agent.ActsFor.Setting,
+		Initial: func() string {
+			*own = *own || s.acting.initial != ""
+			return s.acting.initial
+		},
+		Replace: func(value string) (string, *sqlstate.Error) {
+			*own = true
+			return s.actingValue(context.Background(), st, value)
+		},
+	})
+}
+
+// sealedActing returns the value that the session's server process gets with the seal, signed by the newest key: where it
+// had another before, or another process. It is the value outside of a transaction. Nil: the session acts for nobody, or
+// it is not certain for whom, so that what is there stays.
+func (s *session) sealedActing() *string {
+	if s.agent.ActsFor == nil {
+		return nil
+	}
+	value, known := s.currentActing()
+	if !known {
+		return nil
+	}
+	if a, ok := seal.ParseActing(value); ok {
+		value = s.sealedBy.Acting(a)
+	}
+	return &value
+}
+
+// attributesWith returns the session's attributes and those of the user for whom it acts.
+func (s *session) attributesWith(user map[string]string) map[string]string {
+	if len(user) == 0 {
+		return s.attributes
+	}
+	whole := maps.Clone(s.attributes)
+	if whole == nil {
+		whole = map[string]string{}
+	}
+	maps.Copy(whole, user)
+	return whole
+}
+
+// maxReferences is how many references a session remembers: those of the users for whom it acts are many.
+const maxReferences = 4096
+
+// ensureUserReferences makes sure that there are references for what records say of a user.
+func (s *session) ensureUserReferences(ctx context.Context, p *policy.Policy, user map[string]string) *sqlstate.Error {
+	if len(s.references) >= maxReferences {
+		clear(s.references)
+	}
+	return s.ensureReferences(ctx, identifyingValues(p, s.attributesWith(user)))
+}
+
+// currentActing returns the signed value for which the session acts now; known is false where that is not certain.
+func (s *session) currentActing() (value string, known bool) {
+	c := verdict.Claims{Known: true}
+	if s.info.Claims != nil {
+		c = s.info.Claims()
+	}
+	values := c.Values
+	if !c.Known {
+		if c.Expected == nil {
+			return "", false
+		}
+		values = c.Expected
+	}
+	value, ok := values[s.agent.ActsFor.Setting]
+	if !ok {
+		value = s.acting.initial
+	}
+	return value, true
+}
+
+// actor is the user for whom a session acts; the zero actor is nobody.
+type actor struct {
+	attributes map[string]string
+	until      time.Time // when the token expires, by the database's clock, and some time more; zero: never
+}
+
+func actorOf(value string) actor {
+	a, ok := seal.ParseActing(value)
+	if !ok {
+		return actor{}
+	}
+	return actor{a.Attributes, a.Expires}
+}
+
+// isOver reports whether the user's token has expired. offset is the database's clock minus the proxy's.
+func (a actor) isOver(offset time.Duration) bool {
+	return !a.until.IsZero() && !time.Now().Add(offset+lateness).Before(a.until)
+}
+
+// actingIn returns for whom the session acts in a text: in the statements that may show or change rows, or after all of
+// it where there are none. The refusal says why such a statement must not run.
+func (s *session) actingIn(v *verdict.Verdict) (actor, *sqlstate.Error) {
+	value, known := s.currentActing()
+	setting := s.agent.ActsFor.Setting
+	var reading *string
+	for i, e := range v.Effects {
+		switch {
+		case e.Claim != nil && e.Claim.Acts:
+			value, known = e.Claim.Value, true
+			if e.Claim.Reset {
+				value = s.acting.initial
+			}
+			continue
+		case e.Kind == verdict.EndsTx, e.Kind == verdict.RollsBackTo, e.Kind == verdict.ResetsSettings, e.Kind == verdict.Discards:
+			known = known && i+1 == len(v.Effects)
+			continue
+		case e.Kind == verdict.Declares && e.Hold:
+			return actor{}, heldCursorError()
+		case !readsRows(v, i):
+			continue
+		case !known:
+			return actor{}, actingUnknownError(setting)
+		case reading != nil && *reading != value:
+			return actor{}, severalUsersError(setting)
+		}
+		now := value
+		reading = &now
+	}
+	if reading != nil {
+		value = *reading
+	}
+	now := actorOf(value)
+	if reading != nil && now.isOver(s.clockOffset()) {
+		return actor{}, actingExpiredError(setting)
+	}
+	return now, nil
+}
+
+// readsRows reports whether the i-th statement of a text may show or change rows by the user for whom the session acts.
+func readsRows(v *verdict.Verdict, i int) bool {
+	j, ok := v.Detail.(*judgement)
+	switch e := v.Effects[i]; e.Kind {
+	case verdict.Executes, verdict.Fetches, verdict.CopiesIn:
+		return true
+	case verdict.NoEffect:
+		if !e.Reads && !e.Writes {
+			return false
+		}
+	default:
+		return false
+	}
+	return !ok || j.bodyOf > 0 || i >= len(j.statements) || len(j.statements[i].Accesses) > 0 ||
+		slices.ContainsFunc(j.record.Functions, func(name string) bool { return !strings.HasPrefix(name, "pg_catalog.") })
+}
+
+// withActor returns the verdict of a session that acts for a user, whom its record names.
+func withActor(v *verdict.Verdict, a actor) *verdict.Verdict {
+	own, j := *v, *v.Detail.(*judgement)
+	j.actor = a.attributes
+	own.Detail = &j
+	if slices.ContainsFunc(own.Effects, func(e verdict.Effect) bool { return e.Body != nil }) {
+		own.Effects = slices.Clone(own.Effects)
+		for i, e := range own.Effects {
+			if e.Body != nil {
+				own.Effects[i].Body = withActor(e.Body, a)
+			}
+		}
+	}
+	return &own
+}
+
+// bindActing returns the verdict on a Bind whose value says for whom the session acts.
+func (s *session) bindActing(v *verdict.Verdict, j *judgement, values [][]byte) (*verdict.Verdict, *sqlstate.Error) {
+	i := int(j.actingParameter.Number) - 1
+	now, refused := s.currentView()
+	switch {
+	case refused != nil:
+		return nil, refused
+	case i >= len(values) || values[i] == nil || s.agent.ActsFor == nil:
+		return nil, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonSetting,
+			"the user for whom the session acts must not be NULL").WithHint("An empty text stands for nobody.")
+	}
+	acting, refused := s.actingValue(context.Background(), now.state, string(values[i]))
+	if refused != nil {
+		return nil, refused
+	}
+	out := *v
+	out.Values = slices.Clone(values)
+	out.Values[i] = []byte(acting)
+	out.Effects = slices.Clone(v.Effects)
+	for i, e := range out.Effects {
+		if e.Claim != nil && e.Claim.Acts {
+			out.Effects[i].Claim = &verdict.Claim{Value: acting, Local: j.actingParameter.Local, Acts: true}
+		}
+	}
+	return withActor(&out, actorOf(acting)), nil
+}
+
+// withBoundValues returns a verdict on the text of a statement that was bound under the verdict of: what its values say
+// stays.
+func withBoundValues(v, of *verdict.Verdict) *verdict.Verdict {
+	out := *v
+	out.Values, out.Effects = of.Values, of.Effects
+	return &out
+}

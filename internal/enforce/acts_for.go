@@ -1,0 +1,155 @@
+package enforce
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// ActsFor says that sessions of an agent act for others, and how they say for whom.
+type ActsFor struct {
+	Attributes []string // the attributes that the user gives, which the agent's own credential does not give
+	ByToken    bool     // the value of Setting is the user's token, which is verified; false: Setting is believed
+	Setting    string   // the setting by which clients say it, in lower case
+
+	// Claims is for a setting that is believed, and whose value is a JSON object: the member that gives each attribute. Nil:
+	// the value is that of the one attribute.
+	Claims map[string]string
+}
+
+// TokenSetting is the setting by which clients say for whom a session acts, if they say it by a token.
+const TokenSetting = "pgconsent.token"
+
+func (a *ActsFor) equal(b *ActsFor) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.ByToken == b.ByToken && a.Setting == b.Setting && slices.Equal(a.Attributes, b.Attributes) &&
+		maps.Equal(a.Claims, b.Claims)
+}
+
+// gives reports whether the user for whom an agent acts gives an attribute.
+func (a *ActsFor) gives(attribute string) bool {
+	return a != nil && slices.Contains(a.Attributes, attribute)
+}
+
+// check returns what is wrong with the attributes under a policy.
+func (a *ActsFor) check(p *policy.Policy) error {
+	if a == nil {
+		return nil
+	}
+	var wrong []error
+	for _, name := range a.Attributes {
+		switch declared, ok := p.Attribute(name); {
+		case !ok:
+			wrong = append(wrong, fmt.Errorf("acts_for: attribute %s is not one that the policy declares", name))
+		case declared.IsLive():
+			wrong = append(wrong, fmt.Errorf("acts_for: attribute %s has the source %s in the policy: declare it with "+
+				"source: credential", name, declared.Source))
+		}
+	}
+	if attribute, taken := p.Settings()[a.Setting]; taken {
+		wrong = append(wrong, fmt.Errorf("acts_for: the setting %s is that of the policy's attribute %s", a.Setting, attribute))
+	}
+	return errors.Join(wrong...)
+}
+
+// believed returns the attributes of the user in a setting that is believed.
+func (a *ActsFor) believed(value string) (map[string]string, *sqlstate.Error) {
+	if a.Claims == nil {
+		return map[string]string{a.Attributes[0]: value}, nil
+	}
+	d := json.NewDecoder(bytes.NewReader([]byte(value)))
+	d.UseNumber()
+	var claims map[string]any
+	if err := d.Decode(&claims); err != nil || d.More() {
+		return nil, actingUserError(a, errors.New("the value is no JSON object"))
+	}
+	out := map[string]string{}
+	for _, name := range a.Attributes {
+		switch claim := claims[a.Claims[name]].(type) {
+		case nil:
+		case string:
+			out[name] = claim
+		case json.Number:
+			out[name] = claim.String()
+		default:
+			return nil, actingUserError(a, fmt.Errorf("the member for attribute %s is no text or number", name))
+		}
+	}
+	return out, nil // which has nothing for a caller who has not signed in
+}
+
+// checkUser returns an error unless these are the attributes that a user gives. The error has no value.
+func (a *ActsFor) checkUser(p *policy.Policy, user, own map[string]string) error {
+	for name, value := range user {
+		declared, ok := p.Attribute(name)
+		if !ok || !a.gives(name) {
+			return fmt.Errorf("attribute %s is none that it gives", name)
+		}
+		if err := declared.Check(value); err != nil {
+			return err
+		}
+	}
+	if len(user) > 0 {
+		for _, name := range a.Attributes {
+			if declared, _ := p.Attribute(name); user[name] == "" && !declared.Optional {
+				return fmt.Errorf("attribute %s is missing", name)
+			}
+		}
+	}
+	whole := maps.Clone(user)
+	maps.Copy(whole, own)
+	return policy.CheckAttributes(whole)
+}
+
+func actingTokenError(cause error) *sqlstate.Error {
+	return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity,
+		"the token in parameter %q is not accepted", TokenSetting).
+		WithHint("It must be an unexpired JWT of the configured issuer and audience, for a user of this agent. The operator of " +
+			"pgconsent finds in its log what is wrong with it.").WithCause(cause)
+}
+
+func actingUserError(a *ActsFor, cause error) *sqlstate.Error {
+	if a.ByToken {
+		return actingTokenError(cause)
+	}
+	hint := "Set it to a value of attribute " + a.Attributes[0] + ", as PostgreSQL writes its type."
+	if a.Claims != nil {
+		hint = "Set it to a JSON object that gives the attributes " + strings.Join(a.Attributes, ", ") +
+			", each as PostgreSQL writes its type, or to an empty object."
+	}
+	return sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonIdentity, "invalid value for parameter %q", a.Setting).
+		WithHint("%s", hint).WithCause(cause)
+}
+
+func heldCursorError() *sqlstate.Error {
+	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonIdentity,
+		"cursors WITH HOLD are not for sessions that act for others").
+		WithHint("It would show rows of one user to the next. Fetch the rows in the transaction.")
+}
+
+func actingUnknownError(setting string) *sqlstate.Error {
+	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonIdentity,
+		"it is not certain for whom this statement would run").
+		WithHint("Send it by itself, once what sets or ends %q has been answered.", setting)
+}
+
+func severalUsersError(setting string) *sqlstate.Error {
+	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonIdentity,
+		"statements for several users cannot share a message").
+		WithHint("Send what reads after %q was set by itself.", setting)
+}
+
+func actingExpiredError(setting string) *sqlstate.Error {
+	return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity,
+		"the token of the user for whom this session acts has expired").
+		WithHint("Set %q to a new one, or RESET it.", setting)
+}

@@ -1,0 +1,649 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/enforce"
+	"github.com/pgconsent/pgconsent/internal/enforce/seal"
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/proxy"
+	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+const manyUsers = 50
+
+const manySetup = `CREATE TABLE notes (id serial PRIMARY KEY, user_id int NOT NULL, body text); CREATE INDEX ON notes (user_id);
+INSERT INTO notes (id, user_id, body) SELECT 10 * u + n, u, 'note ' || n || ' of user ' || u FROM generate_series(1, 50) AS u, generate_series(1, 3) AS n;
+SELECT setval('notes_id_seq', 1000);
+CREATE TABLE places (id int PRIMARY KEY, name text); INSERT INTO places VALUES (1, 'here');
+CREATE TABLE rooms (id int PRIMARY KEY, user_id int, open boolean); INSERT INTO rooms SELECT u, u, true FROM generate_series(1, 50) AS u;
+CREATE TABLE chats (id int PRIMARY KEY, room int); INSERT INTO chats SELECT 100 + u, u FROM generate_series(1, 50) AS u;`
+
+const manyPolicy = `version: 1
+attributes:
+  user: { type: integer, source: credential, audit: subject }
+  team: { type: text, source: credential, optional: true }
+  room: { type: integer, source: query, query: { table: rooms, column: id, match: { user_id: user } } }
+tables:
+  notes: { rows: [ own: { column: user_id, is: user } ], write: { commands: [insert, update, delete], accept: [sequences] } }
+  places: { rows: [ open: true ] }
+  chats: { rows: [ own: { column: room, is: room } ] }
+`
+
+// many is a database whose agents act for many users.
+type many struct {
+	db    *pgtest.DB
+	proxy *harness.Proxy
+	kept  string
+	clock atomic.Int64 // when tokens expire, in seconds of the epoch
+}
+
+// tokenOf is the token of a user, of which the test's verifier knows what it says.
+func tokenOf(user int) string { return fmt.Sprintf("secret-token-of-%d", user) }
+
+func startMany(t *testing.T, mode harness.Mode, more string, change ...func(*harness.Database)) *many {
+	t.Helper()
+	m := &many{db: pgtest.Database(t), kept: t.TempDir() + "/audit"}
+	m.clock.Store(time.Now().Add(time.Hour).Unix())
+	harness.Exec(t, m.db, manySetup)
+	d := harness.Database{Name: "many", DB: m.db, SearchPath: []string{"public"}, Policy: manyPolicy + more, Audit: m.kept,
+		VerifyUser: func(_ context.Context, token, _, _ string) (map[string]string, time.Time, error) {
+			user, ok := strings.CutPrefix(token, "secret-token-of-")
+			if !ok {
+				return nil, time.Time{}, errors.New("it is not right")
+			}
+			return map[string]string{"user": user}, time.Unix(m.clock.Load(), 0), nil
+		}}
+	for _, f := range change {
+		f(&d)
+	}
+	harness.Install(t, d, mode)
+	m.proxy = harness.Serve(t, mode, []harness.Database{d}, []harness.Agent{
+		{Name: "backend", Database: "many", ActsFor: &enforce.ActsFor{Attributes: []string{"user"}, ByToken: true, Setting: enforce.TokenSetting}},
+		{Name: "trusted", Database: "many", ActsFor: &enforce.ActsFor{Attributes: []string{"user"}, Setting: "pgconsent.user"}},
+		{Name: "rest", Database: "many", ActsFor: &enforce.ActsFor{Attributes: []string{"user", "team"}, Setting: "request.jwt.claims",
+			Claims: map[string]string{"user": "sub", "team": "team"}}},
+		{Name: "one", Database: "many", Attributes: map[string]string{"user": "1"}},
+	})
+	return m
+}
+
+func (m *many) agent(t *testing.T, name string) *pgconn.PgConn {
+	t.Helper()
+	return m.proxy.Agent(t, name, "many")
+}
+
+// rowsOf are the notes of a user.
+func rowsOf(user int) string { return fmt.Sprintf("%d\n%d\n%d", 10*user+1, 10*user+2, 10*user+3) }
+
+const theirNotes = "SELECT id FROM notes ORDER BY id"
+
+// 50 users on one connection, in every way that says who asks, see exactly their rows; in between nobody does.
+func TestActingForManyUsersOnOneConnection(t *testing.T) {
+	t.Parallel()
+	for _, mode := range harness.Modes(harness.Both, harness.Auto, harness.SignedViews, harness.RLS) {
+		t.Run(mode.Name, func(t *testing.T) {
+			m := startMany(t, mode, "")
+			c := m.agent(t, "backend")
+			trusted := m.agent(t, "trusted")
+			rest := m.agent(t, "rest")
+			if _, err := c.Prepare(t.Context(), "kept", theirNotes, nil); err != nil {
+				t.Fatal(err)
+			}
+			want := func(c *pgconn.PgConn, want, sql string) {
+				t.Helper()
+				if got := told(c, sql); got != want {
+					t.Errorf("%s: %q, want %q", sql, got, want)
+				}
+			}
+			random := rand.New(rand.NewSource(int64(tier.Seed())))
+			for i := range manyUsers * 2 {
+				user := 1 + (i*17)%manyUsers
+				token := tokenOf(user)
+				want(c, "", theirNotes)
+				want(c, "here", "SELECT name FROM places")
+				want(c, "", "BEGIN")
+				switch i % 5 {
+				case 0:
+					want(c, "", "SET LOCAL pgconsent.token = '"+token+"'")
+				case 1:
+					want(c, "", "set local PGCONSENT.token to '"+token+"'")
+				case 2:
+					want(c, "", "SELECT set_config('pgconsent.token', '"+token+"', true)")
+				case 3, 4:
+					if a := harness.AskText(c, "SELECT pg_catalog.set_config('pgconsent.token', $1, true)", token); a.Code != "" ||
+						a.Results[0].Rows[0] != "" || a.Results[0].Columns[0] != "set_config" {
+						t.Fatalf("set_config: %v", a)
+					}
+				}
+				want(c, rowsOf(user), theirNotes)
+				want(c, strconv.Itoa(100+user), "SELECT id FROM chats")
+				if r := c.ExecPrepared(t.Context(), "kept", nil, nil, nil).Read(); r.Err != nil || len(r.Rows) != 3 ||
+					string(r.Rows[0][0]) != strconv.Itoa(10*user+1) {
+					t.Errorf("user %d by a prepared statement: %v, %v", user, r.Rows, r.Err)
+				}
+				want(c, "", fmt.Sprintf("SELECT body FROM notes WHERE user_id <> %d OR body NOT LIKE '%% %d'", user, user))
+				want(c, "", []string{"COMMIT", "ROLLBACK"}[random.Intn(2)])
+				want(c, rowsOf(user), "BEGIN; SET LOCAL pgconsent.token = '"+token+"'; "+theirNotes+"; COMMIT")
+
+				want(trusted, rowsOf(user), fmt.Sprintf("BEGIN; SET LOCAL pgconsent.\"user\" = %d; %s; COMMIT", user, theirNotes))
+				want(trusted, "", theirNotes)
+				want(rest, "", "BEGIN")
+				claims := fmt.Sprintf(`{"sub": "%d", "role": "authenticated", "team": "blue"}`, user)
+				if a := harness.AskText(rest, "SELECT set_config('request.jwt.claims', $1, true)", claims); a.Code != "" {
+					t.Fatalf("%v", a)
+				}
+				want(rest, rowsOf(user), theirNotes)
+				want(rest, "", "COMMIT")
+				want(rest, "", theirNotes)
+			}
+			// For a session, until the next one.
+			want(c, "", "SET pgconsent.token = '"+tokenOf(7)+"'")
+			want(c, rowsOf(7), theirNotes)
+			want(c, rowsOf(8), "BEGIN; SET LOCAL pgconsent.token = '"+tokenOf(8)+"'; "+theirNotes+"; COMMIT")
+			want(c, rowsOf(7), theirNotes)
+			want(c, "", "SET pgconsent.token = '"+tokenOf(9)+"'")
+			want(c, rowsOf(9), theirNotes)
+			want(c, "", "SET pgconsent.token = ''")
+			want(c, "", theirNotes)
+			want(c, "9", "SET pgconsent.token = '"+tokenOf(9)+"'; INSERT INTO notes (user_id, body) VALUES (9, 'new') RETURNING user_id")
+			want(c, "42501", "INSERT INTO notes (user_id, body) VALUES (8, 'for another')")
+			want(c, "", "DISCARD ALL")
+			want(c, "", theirNotes)
+			want(m.agent(t, "one"), rowsOf(1), theirNotes) // an agent that acts for nobody is what it was
+		})
+	}
+}
+
+// A small pool for 50 users at once: each request sees the rows of its own user.
+func TestActingForManyUsersInAPool(t *testing.T) {
+	t.Parallel()
+	m := startMany(t, harness.Auto, "")
+	pool := make(chan *pgx.Conn, 4)
+	for range cap(pool) {
+		c, err := pgx.Connect(t.Context(), m.proxy.DSN("backend", "many"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close(context.Background()) }()
+		pool <- c
+	}
+	var all sync.WaitGroup
+	for user := 1; user <= manyUsers; user++ {
+		all.Go(func() {
+			for range tier.Count(3, 10, 50) {
+				c := <-pool
+				err := pgx.BeginFunc(t.Context(), c, func(tx pgx.Tx) error {
+					if _, err := tx.Exec(t.Context(), "SELECT set_config('pgconsent.token', $1, true)", tokenOf(user)); err != nil {
+						return err
+					}
+					rows, err := tx.Query(t.Context(), "SELECT user_id FROM notes WHERE id > $1", 0)
+					if err != nil {
+						return err
+					}
+					seen, err := pgx.CollectRows(rows, pgx.RowTo[int])
+					if len(seen) != 3 || seen[0] != user || seen[1] != user || seen[2] != user {
+						t.Errorf("user %d sees the rows of %v", user, seen)
+					}
+					return err
+				})
+				if err != nil {
+					t.Errorf("user %d: %v", user, err)
+				}
+				var n int
+				if err := c.QueryRow(t.Context(), "SELECT count(*) FROM notes").Scan(&n); err != nil || n != 0 {
+					t.Errorf("outside of a transaction %d rows show: %v", n, err)
+				}
+				pool <- c
+			}
+		})
+	}
+	all.Wait()
+}
+
+// Ten sessions on two connections to the server: each goes on for its own user, whichever connection it gets.
+func TestActingOnSharedConnections(t *testing.T) {
+	t.Parallel()
+	m := startMany(t, harness.Auto, "", func(d *harness.Database) { d.Pool = &proxy.PoolSettings{Size: 2, Wait: tier.Patience} })
+	var all sync.WaitGroup
+	for i := range 10 {
+		c := m.agent(t, "backend")
+		all.Go(func() {
+			random := rand.New(rand.NewSource(int64(i)))
+			user := 0
+			for range tier.Count(20, 60, 300) {
+				switch random.Intn(4) {
+				case 0:
+					user = 1 + random.Intn(manyUsers)
+					told(c, "SET pgconsent.token = '"+tokenOf(user)+"'")
+				case 1:
+					user = 0
+					told(c, []string{"RESET pgconsent.token", "RESET ALL", "DISCARD ALL"}[random.Intn(3)])
+				case 2:
+					other := 1 + random.Intn(manyUsers)
+					if got := told(c, "BEGIN; SET LOCAL pgconsent.token = '"+tokenOf(other)+"'; "+theirNotes+"; COMMIT"); got != rowsOf(other) {
+						t.Errorf("in a transaction for user %d: %q", other, got)
+					}
+				}
+				want := ""
+				if user > 0 {
+					want = rowsOf(user)
+				}
+				if got := told(c, theirNotes); got != want {
+					t.Errorf("session %d for user %d: %q", i, user, got)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// For whom a session acts follows transactions and savepoints as a setting of PostgreSQL's does.
+func TestActingFollowsTransactions(t *testing.T) {
+	t.Parallel()
+	m := startMany(t, harness.Auto, "")
+	random := rand.New(rand.NewSource(int64(tier.Seed())))
+	for range tier.Count(6, 40, 400) {
+		agent, plain := m.agent(t, "backend"), harness.Super(t, m.db)
+		var script []string
+		for range 25 {
+			user := 1 + random.Intn(manyUsers)
+			ours, theirs := "", ""
+			switch n := random.Intn(17); n {
+			case 0, 1:
+				ours = "BEGIN"
+			case 2:
+				ours = "COMMIT"
+			case 3:
+				ours = "ROLLBACK"
+			case 4, 5:
+				ours = "SAVEPOINT " + string(rune('a'+random.Intn(2)))
+			case 6, 7:
+				ours = "ROLLBACK TO " + string(rune('a'+random.Intn(2)))
+			case 8:
+				ours = "RELEASE " + string(rune('a'+random.Intn(2)))
+			case 9:
+				ours, theirs = fmt.Sprintf("SET pgconsent.token = '%s'", tokenOf(user)), fmt.Sprintf("SET app.u = '%d'", user)
+			case 10, 11:
+				ours, theirs = fmt.Sprintf("SET LOCAL pgconsent.token = '%s'", tokenOf(user)), fmt.Sprintf("SET LOCAL app.u = '%d'", user)
+			case 12:
+				ours, theirs = fmt.Sprintf("SELECT set_config('pgconsent.token', '%s', false)", tokenOf(user)),
+					fmt.Sprintf("SELECT left(set_config('app.u', '%d', false), 0)", user)
+			case 13:
+				ours, theirs = "RESET pgconsent.token", "RESET app.u"
+			case 14:
+				ours, theirs = "SET LOCAL pgconsent.token TO DEFAULT", "SET LOCAL app.u TO DEFAULT"
+			case 15:
+				ours = "RESET ALL"
+			case 16:
+				ours = "SELECT 1/0"
+			}
+			if theirs == "" {
+				theirs = ours
+			}
+			script = append(script, ours)
+			if got, want := told(agent, ours), told(plain, theirs); got != want {
+				t.Fatalf("%q: %s, want %s", script, got, want)
+			}
+			got, want := told(agent, "SELECT DISTINCT user_id FROM notes"), told(plain, "SELECT nullif(current_setting('app.u', true), '')")
+			if want == `\N` {
+				want = ""
+			}
+			if got != want {
+				t.Fatalf("%q: acts for %q, want %q", script, got, want)
+			}
+		}
+	}
+}
+
+// What is not right is refused with a clear error, and nothing is left of it; what must not be seen is not.
+func TestActingRefusals(t *testing.T) {
+	t.Parallel()
+	m := startMany(t, harness.Auto, "")
+	token := tokenOf(1)
+	for _, q := range []struct{ agent, code, sql string }{
+		{"backend", "28000", "SET pgconsent.token = 'forged-thing'"},
+		{"backend", "28000", "SELECT set_config('pgconsent.token', 'forged-thing', true)"},
+		{"backend", "28000", "SET pgconsent.token = 'secret-token-of-x'"}, // no integer
+		{"backend", "28000", "SET pgconsent.token = 'secret-token-of-'"},
+		{"backend", "42501", "SET pgconsent.\"user\" = '1'"},
+		{"backend", "42501", "SET request.jwt.claims = '{}'"},
+		{"backend", "42501", "SET pgconsent.acting = '1'"},
+		{"backend", "42501", "SELECT set_config('pgconsent.acting', '1', true)"},
+		{"backend", "42501", "RESET pgconsent.acting"},
+		{"backend", "42501", "SHOW pgconsent.acting"},
+		{"backend", "42501", "SHOW pgconsent.token"},
+		{"backend", "42501", "SHOW pgconsent.seal"},
+		{"backend", "42501", "SELECT current_setting('pgconsent.acting', true)"},
+		{"backend", "42883", "SELECT pgconsent_signed.set_config('a', 'b', true)"},
+		{"backend", "", "SELECT setting FROM pg_settings WHERE name LIKE 'pgconsent%'"},
+		{"backend", "42501", `SET "pgconsent"."\0074oken" = '` + token + "'"},
+		{"backend", "0A000", "SELECT length(set_config('pgconsent.token', '" + token + "', true))"},
+		{"backend", "42501", "SELECT set_config('pgconsent.token', '" + token + "', true) FROM notes"},
+		{"backend", "0A000", "SELECT set_config('pgconsent.token', '" + token + "', true) WHERE true"},
+		{"backend", "0A000", "SELECT set_config('pgconsent.token', '" + token + "', true), set_config('pgconsent.token', '" + tokenOf(2) + "', true)"},
+		{"backend", "0A000", "EXPLAIN (VERBOSE) SELECT set_config('pgconsent.token', '" + token + "', true)"},
+		{"backend", "0A000", "PREPARE p AS SELECT set_config('pgconsent.token', '" + token + "', true)"},
+		{"backend", "0A000", "BEGIN; DECLARE c CURSOR FOR SELECT set_config('pgconsent.token', '" + token + "', true)"},
+		{"backend", "0A000", "BEGIN; DECLARE c CURSOR WITH HOLD FOR SELECT id FROM notes; COMMIT"},
+		{"backend", "0A000", "SET pgconsent.token = '" + token + "'; SELECT id FROM notes; SET pgconsent.token = '" + tokenOf(2) + "'; SELECT id FROM notes"},
+		{"backend", "0A000", "BEGIN; SET LOCAL pgconsent.token = '" + token + "'; COMMIT; SELECT id FROM notes"},
+		{"trusted", "22023", "SET pgconsent.\"user\" = 'x'"},
+		{"trusted", "22023", "SET pgconsent.\"user\" = '01'"},
+		{"trusted", "42501", "SET pgconsent.token = '" + token + "'"},
+		{"rest", "22023", "SET request.jwt.claims = 'x'"},
+		{"rest", "22023", `SET request.jwt.claims = '{"sub": ["1"]}'`},
+		{"rest", "22023", `SET request.jwt.claims = '{"team": "blue"}'`},
+		{"rest", "", `SET request.jwt.claims = '{}'`},
+		{"one", "42501", "SET pgconsent.token = '" + token + "'"},
+		{"one", "42501", "SET pgconsent.\"user\" = '2'"},
+	} {
+		c := m.agent(t, q.agent)
+		got := harness.Ask(c, q.sql)
+		if got.Code != q.code {
+			t.Errorf("%s: %s: %v, want %q", q.agent, q.sql, got, q.code)
+		}
+		if strings.Contains(got.String(), "secret") || strings.Contains(got.String(), "forged") {
+			t.Errorf("%s: the error tells of the token: %v", q.sql, got)
+		}
+		told(c, "ROLLBACK")
+		if got := told(c, theirNotes); q.agent != "one" && got != "" {
+			t.Errorf("%s: then %q shows", q.sql, got)
+		}
+	}
+	// A cursor shows the rows of the user for whom it was opened, and of no other.
+	c := m.agent(t, "backend")
+	for _, q := range []struct{ sql, want string }{
+		{"BEGIN", ""}, {"SET LOCAL pgconsent.token = '" + token + "'", ""}, {"DECLARE c CURSOR FOR " + theirNotes, ""}, {"FETCH 1 FROM c", "11"},
+		{"SET LOCAL pgconsent.token = '" + tokenOf(2) + "'", "0A000"}, {"ROLLBACK", ""},
+		{"BEGIN", ""}, {"SET LOCAL pgconsent.token = '" + token + "'", ""}, {"DECLARE c CURSOR FOR " + theirNotes, ""},
+		{"RESET ALL", "0A000"}, {"ROLLBACK", ""},
+		{"BEGIN", ""}, {"SET LOCAL pgconsent.token = '" + token + "'", ""}, {"DECLARE c CURSOR FOR " + theirNotes, ""}, {"CLOSE c", ""},
+		{"SET LOCAL pgconsent.token = '" + tokenOf(2) + "'", ""}, {theirNotes, rowsOf(2)}, {"COMMIT", ""}, {theirNotes, ""},
+		// Numbers that another user has drawn are not told.
+		{"BEGIN", ""}, {"SET LOCAL pgconsent.token = '" + token + "'", ""}, {"INSERT INTO notes (user_id) VALUES (1)", ""},
+		{"SET LOCAL pgconsent.token = '" + tokenOf(2) + "'", ""}, {"SELECT lastval()", "55000"}, {"ROLLBACK", ""},
+		{"SELECT currval('notes_id_seq')", "55000"},
+		// Locks are those of the user.
+		{"SET pgconsent.token = '" + token + "'", ""}, {"SELECT pg_try_advisory_lock(7)", "t"}, {"SET pgconsent.token = '" + tokenOf(2) + "'", ""},
+		{"SELECT pg_advisory_unlock(7)", "f"}, {"SET pgconsent.token = '" + token + "'", ""}, {"SELECT pg_advisory_unlock(7)", "t"},
+	} {
+		if got := told(c, q.sql); got != q.want {
+			t.Errorf("%s: %q, want %q", q.sql, got, q.want)
+		}
+	}
+	for sql, args := range map[string][][]byte{
+		"SELECT set_config($1, $2, true)":                    {[]byte("pgconsent.token"), []byte(token)},
+		"SELECT set_config('pgconsent.token', $1, $2)":       {[]byte(token), []byte("t")},
+		"SELECT set_config('pgconsent.token', $1, true)":     {nil},
+		"SELECT set_config('pgconsent.token', $1, true), $1": {[]byte(token)},
+	} {
+		if a := harness.AskExtended(c, sql, args...); a.Code == "" {
+			t.Errorf("%s: %v", sql, a)
+		}
+	}
+	told(c, "RESET ALL")
+	// By the name that SQL gives to a statement of the protocol, nobody is set.
+	if _, err := c.Prepare(t.Context(), "who", "SELECT set_config('pgconsent.token', $1, false)", nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{"EXECUTE who('" + tokenOf(3) + "')", "EXECUTE who('x')"} {
+		if got := told(c, sql); len(got) != 5 {
+			t.Errorf("%s: %q", sql, got)
+		}
+	}
+	if got := told(c, theirNotes); got != "" {
+		t.Errorf("then %q shows", got)
+	}
+	if r := c.ExecPrepared(t.Context(), "who", [][]byte{[]byte(tokenOf(3))}, nil, nil).Read(); r.Err != nil || string(r.Rows[0][0]) != "" {
+		t.Errorf("%v", r)
+	}
+	if got := told(c, theirNotes); got != rowsOf(3) {
+		t.Errorf("user 3: %q", got)
+	}
+}
+
+// Messages that are sent without waiting are for the user that the messages before them set.
+func TestActingInPipelines(t *testing.T) {
+	t.Parallel()
+	m := startMany(t, harness.Auto, "")
+	config, err := pgx.ParseConfig(m.proxy.DSN("backend", "many"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(t.Context())
+	for user := 1; user <= 20; user++ {
+		b := &pgx.Batch{}
+		b.Queue("SELECT count(*) FROM notes")
+		b.Queue("SELECT set_config('pgconsent.token', $1, true)", tokenOf(user))
+		b.Queue("SELECT min(user_id) FROM notes")
+		r := c.SendBatch(t.Context(), b)
+		var n, seen int
+		var set string
+		if err := errors.Join(r.QueryRow().Scan(&n), r.QueryRow().Scan(&set), r.QueryRow().Scan(&seen), r.Close()); err != nil || n != 0 || seen != user {
+			t.Errorf("user %d: %d, %d, %v", user, n, seen, err)
+		}
+		if err := c.QueryRow(t.Context(), "SELECT count(*) FROM notes").Scan(&n); err != nil || n != 0 {
+			t.Errorf("behind the pipeline: %d, %v", n, err)
+		}
+	}
+}
+
+// Once a token has expired nothing is shown by it, in the same transaction neither.
+func TestActingByAnExpiredToken(t *testing.T) {
+	t.Parallel()
+	m := startMany(t, harness.Auto, "")
+	c := m.agent(t, "backend")
+	m.clock.Store(time.Now().Add(-time.Minute).Unix())
+	for _, q := range []struct{ sql, want string }{
+		{"SET pgconsent.token = '" + tokenOf(1) + "'", ""}, {theirNotes, "28000"}, {"SELECT 1", "1"}, {"RESET pgconsent.token", ""}, {theirNotes, ""},
+	} {
+		if got := told(c, q.sql); got != q.want {
+			t.Errorf("%s: %q, want %q", q.sql, got, q.want)
+		}
+	}
+	m.clock.Store(time.Now().Add(2 * time.Second).Unix())
+	told(c, "BEGIN; SET LOCAL pgconsent.token = '"+tokenOf(2)+"'")
+	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(100 * time.Millisecond) {
+		if got := told(c, theirNotes); got == "28000" {
+			break
+		} else if got != rowsOf(2) || time.Now().After(deadline) {
+			t.Fatalf("%q", got)
+		}
+	}
+	if got := told(c, "ROLLBACK"); got != "" {
+		t.Error(got)
+	}
+}
+
+// A startup option says who asks, and RESET goes back to that.
+func TestActingFromTheStart(t *testing.T) {
+	t.Parallel()
+	m := startMany(t, harness.Auto, "")
+	dsn := m.proxy.DSN("backend", "many") + "&options=-c%20pgconsent.token%3D"
+	c := harness.Connect(t, dsn+tokenOf(4))
+	for _, q := range []struct{ sql, want string }{
+		{theirNotes, rowsOf(4)}, {"SET pgconsent.token = '" + tokenOf(5) + "'", ""}, {theirNotes, rowsOf(5)},
+		{"RESET pgconsent.token", ""}, {theirNotes, rowsOf(4)}, {"SET pgconsent.token = ''", ""}, {theirNotes, ""},
+		{"RESET ALL", ""}, {theirNotes, rowsOf(4)}, {"SET pgconsent.token = ''", ""}, {"DISCARD ALL", ""}, {theirNotes, rowsOf(4)},
+		{"BEGIN", ""}, {"SET LOCAL pgconsent.token = '" + tokenOf(6) + "'", ""}, {"RESET ALL", ""}, {theirNotes, rowsOf(4)},
+		{"ROLLBACK", ""}, {theirNotes, rowsOf(4)},
+	} {
+		if got := told(c, q.sql); got != q.want {
+			t.Errorf("%s: %q, want %q", q.sql, got, q.want)
+		}
+	}
+	_, err := pgconn.Connect(t.Context(), dsn+"forged-thing")
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Code != "28000" || strings.Contains(pg.Message+pg.Hint, "forged") {
+		t.Errorf("a wrong token: %v", err)
+	}
+}
+
+// With another key of seals, the session goes on for its user.
+func TestActingWithANewKey(t *testing.T) {
+	tier.All(t)
+	t.Parallel()
+	m := startMany(t, harness.Auto, "")
+	c := m.agent(t, "backend")
+	told(c, "SET pgconsent.token = '"+tokenOf(3)+"'")
+	harness.Exec(t, m.db, "SELECT pgconsent.make_key(); DELETE FROM pgconsent.keys WHERE kid < (SELECT max(kid) FROM pgconsent.keys)")
+	for deadline := time.Now().Add(tier.Patience + time.Minute); ; time.Sleep(500 * time.Millisecond) {
+		switch got := told(c, theirNotes); {
+		case got == rowsOf(3):
+			return
+		case got != "" && len(got) != 5 || time.Now().After(deadline):
+			t.Fatalf("%q", got)
+		}
+	}
+}
+
+// Records say who asked and on whose behalf, by a reference for each user, and hold no token; rates are each user's own.
+func TestActingIsRecordedAndBounded(t *testing.T) {
+	t.Parallel()
+	m := startMany(t, harness.Auto, "limits: { per: user, rows: 9 }\n")
+	c := m.agent(t, "backend")
+	for user := 1; user <= 5; user++ {
+		for range 3 {
+			told(c, "BEGIN")
+			told(c, "SET LOCAL pgconsent.token = '"+tokenOf(user)+"'")
+			if got := told(c, theirNotes); got != rowsOf(user) {
+				t.Errorf("user %d: %q", user, got)
+			}
+			told(c, "COMMIT")
+		}
+		told(c, "BEGIN")
+		told(c, "SET LOCAL pgconsent.token = '"+tokenOf(user)+"'")
+		if got := told(c, theirNotes); got != "53400" {
+			t.Errorf("user %d has used up its rows: %q", user, got)
+		}
+		told(c, "ROLLBACK")
+	}
+	behalf := map[string]int{}
+	if _, err := audit.Walk(m.kept, func(r audit.Record) error {
+		var d audit.Decision
+		if err := json.Unmarshal(r.Line, &d); err != nil || len(d.Tables) == 0 {
+			return err
+		}
+		if d.Agent != "backend" || !strings.HasPrefix(d.OnBehalfOf, "ref:") || d.Attributes["user"] != d.OnBehalfOf {
+			t.Errorf("a record says that %s asked on behalf of %q, with %v", d.Agent, d.OnBehalfOf, d.Attributes)
+		}
+		behalf[d.OnBehalfOf]++
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(behalf) != 5 {
+		t.Errorf("records name %d users", len(behalf))
+	}
+	err := filepath.WalkDir(m.kept, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if strings.Contains(string(b), "secret") {
+			t.Errorf("%s has a token", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// The database itself takes a user only for the session for which the proxy has signed it.
+func TestForgedUsersShowNothing(t *testing.T) {
+	t.Parallel()
+	m := startMany(t, harness.Both, "")
+	control, err := pgx.Connect(t.Context(), m.db.DSN("pgconsent_control", "role-password"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer control.Close(t.Context())
+	ring, err := seal.LoadKeyring(t.Context(), control)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := ring.Newest()
+	other := seal.Key{ID: key.ID, Secret: []byte(strings.Repeat("x", 32))}
+	unknown := seal.Key{ID: key.ID + 1, Secret: key.Secret}
+	c := harness.Connect(t, m.db.DSN("pgconsent_agent", "role-password"))
+	sealed := seal.Claims{PID: c.PID(), Expires: time.Now().Add(time.Minute), Profile: "p", Acts: "s1"}
+	user := seal.Acting{Session: "s1", Expires: time.Now().Add(time.Hour), Attributes: map[string]string{"user": "3"}}
+	with := func(change func(c *seal.Claims, a *seal.Acting)) (string, string) {
+		s, a := sealed, user
+		change(&s, &a)
+		return key.Seal(s), key.Acting(a)
+	}
+	show := func(seal, acting string) string {
+		t.Helper()
+		if a := harness.AskText(c, "SELECT pg_catalog.set_config('pgconsent.seal', $1, false), pg_catalog.set_config('pgconsent.acting', $2, false)",
+			seal, acting); a.Code != "" {
+			t.Fatal(a)
+		}
+		return told(c, "SELECT id FROM public.notes ORDER BY id")
+	}
+	good, acting := with(func(*seal.Claims, *seal.Acting) {})
+	if got := show(good, acting); got != rowsOf(3) {
+		t.Fatalf("the right values show %q", got)
+	}
+	forever, lasting := with(func(_ *seal.Claims, a *seal.Acting) { a.Expires = time.Time{} })
+	if got := show(forever, lasting); got != rowsOf(3) {
+		t.Fatalf("without an end they show %q", got)
+	}
+	_, foreign := with(func(_ *seal.Claims, a *seal.Acting) { a.Session = "s2" })
+	_, expired := with(func(_ *seal.Claims, a *seal.Acting) { a.Expires = time.Now().Add(-time.Second) })
+	of := func(change func(c *seal.Claims)) string {
+		s, _ := with(func(c *seal.Claims, _ *seal.Acting) { change(c) })
+		return s
+	}
+	for name, v := range map[string][2]string{
+		"no user":              {good, ""},
+		"another session's":    {good, foreign},
+		"an expired one":       {good, expired},
+		"altered":              {good, strings.Replace(acting, "user=3", "user=4", 1)},
+		"without a code":       {good, strings.Split(acting, "#")[0]},
+		"an empty code":        {good, strings.Split(acting, "#")[0] + "#"},
+		"of another key":       {good, other.Acting(user)},
+		"of an unknown key":    {good, unknown.Acting(user)},
+		"a seal as the user":   {good, good},
+		"nonsense":             {good, "v1|||||#"},
+		"a long one":           {good, acting + strings.Repeat("x", 1<<16)},
+		"a seal that acts not": {of(func(c *seal.Claims) { c.Acts = "" }), acting},
+		"another seal":         {of(func(c *seal.Claims) { c.Acts = "s2" }), acting},
+		"an old seal":          {of(func(c *seal.Claims) { c.Expires = time.Now().Add(-time.Second) }), acting},
+		"of another process":   {of(func(c *seal.Claims) { c.PID++ }), acting},
+		"the user as a seal":   {acting, acting},
+		"no seal":              {"", acting},
+	} {
+		if got := show(v[0], v[1]); got != "" {
+			t.Errorf("%s: %q shows", name, got)
+		}
+	}
+	// What the credential itself gives is not replaced.
+	if got := show(of(func(c *seal.Claims) { c.Attributes = map[string]string{"user": "1"} }), acting); got != rowsOf(1) {
+		t.Errorf("the credential's own attribute: %q", got)
+	}
+}
