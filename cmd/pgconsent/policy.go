@@ -177,6 +177,9 @@ func (s *session) readLintContext(t target) (policy.LintContext, error) {
 			if a.Auth == "jwt" {
 				around.TokenAttributes[name] = t.tokenAttributes
 			}
+			if a.ActsFor != nil {
+				around.TokenAttributes[name] = slices.Concat(around.TokenAttributes[name], a.ActsFor.Attributes)
+			}
 		}
 	}
 	var err error

@@ -17,7 +17,7 @@ import (
 
 type whyCmd struct {
 	As  string   `required:"" placeholder:"AGENT" help:"The agent."`
-	Set []string `placeholder:"NAME=VALUE" sep:"none" help:"A setting of the agent's session. May be given several times."`
+	Set []string `placeholder:"NAME=VALUE" sep:"none" help:"A setting of the agent's session, or an attribute of the user for whom it acts. May be given several times."`
 
 	Table string   `arg:"" help:"The table, as name or schema.name."`
 	Key   []string `arg:"" help:"The primary key, a value for each of its columns, or COLUMN=VALUE."`
@@ -46,13 +46,14 @@ func (w whyCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	attributes, set := ofUser(agent, set)
 	return s.forEachDatabase(c, agent.Database, asMigrate, func(t target) error {
 		built, err := s.compileServed(t)
 		if err != nil {
 			return err
 		}
 		answer, err := why.Explain(s.ctx, t.conn, why.Question{
-			Policy: built.policy, Snapshot: built.snapshot, Agent: w.As, Attributes: agent.Attributes, Set: set,
+			Policy: built.policy, Snapshot: built.snapshot, Agent: w.As, Attributes: attributes, Set: set,
 			Table: w.Table, Key: w.Key,
 			AgentRole: t.config.Roles.Agent,
 			AsAgent: func(ctx context.Context) (*pgx.Conn, error) {
@@ -105,4 +106,22 @@ func parseSettings(given []string) ([]why.Setting, error) {
 		out = append(out, why.Setting{Name: name, Value: value})
 	}
 	return out, nil
+}
+
+// ofUser returns the agent's attributes with those of the user for whom it acts, which are given like settings, and the
+// other settings.
+func ofUser(agent *config.Agent, set []why.Setting) (attributes map[string]string, settings []why.Setting) {
+	if agent.ActsFor == nil {
+		return agent.Attributes, set
+	}
+	attributes = map[string]string{}
+	maps.Copy(attributes, agent.Attributes)
+	for _, one := range set {
+		if slices.Contains(agent.ActsFor.Attributes, one.Name) {
+			attributes[one.Name] = one.Value
+		} else {
+			settings = append(settings, one)
+		}
+	}
+	return attributes, settings
 }

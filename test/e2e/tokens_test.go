@@ -158,7 +158,8 @@ func goAbroad(t *testing.T, name string) *abroad {
 		t.Fatal(err)
 	}
 	text := regexp.MustCompile(`(?m)^(\s*listen:) .*$`).ReplaceAllString(string(written), "$1 0.0.0.0:0")
-	text = strings.Replace(text, "\nagents:\n", "\nagents:\n  robot: { database: "+name+", auth: jwt }\n  other: { database: "+name+", auth: jwt }\n", 1)
+	text = strings.Replace(text, "\nagents:\n", "\nagents:\n  robot: { database: "+name+", auth: jwt }\n  other: { database: "+name+", auth: jwt }\n"+
+		"  backend: { database: "+name+", auth: jwt, acts_for: { attributes: [user], by: jwt, claims: { user: tenant } } }\n", 1)
 	a := &abroad{TB: t, keys: filepath.Join(r.Dir, "jwks.json")}
 	text += "jwt: { issuer: https://id.test, audience: pgconsent, jwks: " + a.keys +
 		", skew: 0s, roles: [subject, agent, operator], claims: { attributes: { user: tenant } } }\n"
@@ -264,12 +265,16 @@ func (a *abroad) call(method, path, token string, body ...string) (*http.Respons
 type bearing struct {
 	token string
 	under http.RoundTripper
+	user  string // the token of the user for whom it calls; "": it calls for itself
 }
 
 // RoundTrip implements http.RoundTripper.
 func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+b.token)
+	if b.user != "" {
+		r.Header.Set("Pgconsent-Token", b.user)
+	}
 	return b.under.RoundTrip(r)
 }
 
@@ -446,7 +451,7 @@ func TestTokensOfAProvider(t *testing.T) {
 	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	session, err := client.Connect(t.Context(),
 		&sdk.StreamableClientTransport{Endpoint: a.http + "/mcp",
-			HTTPClient: &http.Client{Transport: bearing{others, a.client.Transport}}, MaxRetries: -1}, nil)
+			HTTPClient: &http.Client{Transport: bearing{token: others, under: a.client.Transport}}, MaxRetries: -1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,14 @@ import (
 	"strings"
 )
 
-// Bearer returns the token of a request, if it has exactly one. With several headers it returns none: a proxy in
-// between may have checked another one.
+// UserTokenHeader is the header by which an agent shows the token of the user for whom it calls.
+const UserTokenHeader = "Pgconsent-Token"
+
+// userSeparator stands between an agent's token and that of a user. No header has it.
+const userSeparator = "\n"
+
+// Bearer returns the token of a request, if it has exactly one, and behind it that of a user for whom the caller acts:
+// see [SplitBearer]. With several headers it returns none: a proxy in between may have checked another one.
 func Bearer(h http.Header) (string, bool) {
 	given := h.Values("Authorization")
 	if len(given) != 1 {
@@ -14,5 +20,18 @@ func Bearer(h http.Header) (string, bool) {
 	}
 	scheme, token, _ := strings.Cut(given[0], " ")
 	token = strings.TrimSpace(token)
+	switch users := h.Values(UserTokenHeader); len(users) {
+	case 0:
+	case 1:
+		token += userSeparator + strings.TrimSpace(users[0])
+	default:
+		return "", false
+	}
 	return token, strings.EqualFold(scheme, "Bearer") && token != ""
+}
+
+// SplitBearer divides what [Bearer] returns into the caller's own token and the token of a user for whom it acts; acts is
+// false where it acts for nobody.
+func SplitBearer(bearer string) (own, user string, acts bool) {
+	return strings.Cut(bearer, userSeparator)
 }

@@ -36,6 +36,8 @@ type Caller struct {
 	Database string            // name of a database in the configuration; never empty
 	Claims   map[string]string // attributes of an agent from a JWT, by their names in the policy; nil for static tokens
 	Until    time.Time         // when a JWT expires; zero: never
+	// the token of the user for whom an agent calls, which was verified; "": it calls for nobody
+	UserToken string
 }
 
 // Verifier verifies bearer tokens.

@@ -66,32 +66,44 @@ func (v *JWT) VerifyAgent(ctx context.Context, password, agent, database string)
 
 func (v *JWT) read(ctx context.Context, token string) (Caller, time.Time, error) {
 	c := v.config()
+	given, until, err := v.verifiedClaims(ctx, c, token)
+	if err != nil {
+		return Caller{}, time.Time{}, err
+	}
+	out, err := v.callerOf(c, given)
+	out.Until = until
+	return out, until, err
+}
+
+// verifiedClaims returns the claims of a token whose signature, issuer, audience and times are right, and when it
+// expires.
+func (v *JWT) verifiedClaims(ctx context.Context, c *config.Config, token string) (jsonObject, time.Time, error) {
 	j := c.JWT
 	var none time.Time
 	if j == nil {
-		return Caller{}, none, errors.New("none are taken")
+		return nil, none, errors.New("none are taken")
 	}
 	if len(token) > maxTokenBytes {
-		return Caller{}, none, errors.New("it is too long")
+		return nil, none, errors.New("it is too long")
 	}
 	header, given, err := parseCompact(token)
 	if err != nil {
-		return Caller{}, none, err
+		return nil, none, err
 	}
 	algorithm, err := header.signatureAlgorithm(j.Algorithms)
 	if err != nil {
-		return Caller{}, none, err
+		return nil, none, err
 	}
 	id, err := header.stringMember("kid")
 	if err != nil {
-		return Caller{}, none, err
+		return nil, none, err
 	}
 	key, err := v.keys.find(ctx, id, algorithm, v.now())
 	if err != nil {
-		return Caller{}, none, err
+		return nil, none, err
 	}
 	if err := given.checkTimes(); err != nil {
-		return Caller{}, none, err
+		return nil, none, err
 	}
 	read, err := jwt.Parse([]byte(token), jwt.WithKey(algorithm, key), jwt.WithValidate(true),
 		jwt.WithIssuer(j.Issuer), jwt.WithAudience(j.Audience),
@@ -99,12 +111,10 @@ func (v *JWT) read(ctx context.Context, token string) (Caller, time.Time, error)
 		jwt.WithClock(jwt.ClockFunc(v.now)))
 	if err != nil {
 		// The text of the library's error may quote claims.
-		return Caller{}, none, errors.New("its signature, issuer, audience or time is not right")
+		return nil, none, errors.New("its signature, issuer, audience or time is not right")
 	}
 	until, _ := read.Expiration()
-	out, err := v.callerOf(c, given)
-	out.Until = until.Add(j.ClockTolerance())
-	return out, out.Until, err
+	return given, until.Add(j.ClockTolerance()), nil
 }
 
 // callerOf returns the caller that the claims stand for under the configuration.

@@ -161,6 +161,9 @@ func (c *Config) checkAgent(d *decoder, name string, a *Agent) {
 			"%s.limits.sessions must be a number of sessions", path)
 	}
 	a.Pool.check(d, path+".pool")
+	if a.ActsFor != nil {
+		a.ActsFor.check(d, path+".acts_for", a, c.JWT)
+	}
 	oneOf(d, path+".auth", a.Auth, "scram", "jwt")
 	if a.Auth == "jwt" && c.JWT == nil {
 		d.addProblem(path+".auth", "jwt: { issuer: …, audience: …, jwks: … } says which tokens are accepted.",

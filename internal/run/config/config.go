@@ -176,6 +176,7 @@ type Agent struct {
 	Attributes Attributes `yaml:"attributes"`
 	Limits     Limits     `yaml:"limits"`
 	Pool       Pool       `yaml:"pool"`
+	ActsFor    *ActsFor   `yaml:"acts_for"`
 }
 
 // Limits are the limits of one agent; zero: none.
@@ -275,6 +276,9 @@ func (c *Config) defaults() {
 	}
 	for _, a := range c.Agents {
 		setDefault(&a.Auth, "scram")
+		if a.ActsFor != nil {
+			a.ActsFor.defaults()
+		}
 	}
 }
 

@@ -84,6 +84,20 @@ var keyDocs = map[string]keyDoc{
 	"agents.NAME.pool.wait": {doc: "How long a session waits for one of them. Default: as the database has it."},
 	"agents.NAME.attributes": {
 		doc: "A value for each attribute of the policy with source: credential."},
+	"agents.NAME.acts_for": {"For whom its sessions act: one user after the other, each with rows of its own.",
+		[]string{"attributes", "by"}, nil},
+	"agents.NAME.acts_for.attributes": {doc: "The attributes of the policy with source: credential that the user gives."},
+	"agents.NAME.acts_for.by": {
+		"How a session says for whom: jwt, by a token of the user that is verified; trusted, by a setting that is believed.",
+		nil, []string{ByJWT, ByTrusted}},
+	"agents.NAME.acts_for.setting": {
+		doc: "With by: trusted, the setting. Default: pgconsent. and the attribute, or request.jwt.claims with claims."},
+	"agents.NAME.acts_for.claims": {
+		doc: "The claim of the token, or the member of the JSON object in the setting, for each attribute. Default for jwt: " +
+			"jwt.claims.attributes."},
+	"agents.NAME.acts_for.claims.NAME": {doc: "A claim."},
+	"agents.NAME.acts_for.actor": {
+		doc: "With by: jwt, the name by which the provider knows this agent: the sub of act or may_act (RFC 8693), which tokens must have."},
 	"credentials": {doc: "The file that pgconsent agent add writes. Default: agents.scram."},
 	"enforcement": {
 		"How rewriting and row security are used together. Default: auto, which was called doors.", nil, []string{

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pgconsent/pgconsent/internal/enforce"
 	"github.com/pgconsent/pgconsent/internal/face/identity"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 	"github.com/pgconsent/pgconsent/proxy"
@@ -40,6 +41,9 @@ func (s *Service) connect(ctx context.Context, caller identity.Caller, lists boo
 	// No environment variable or file of the process (PGUSER, PGOPTIONS, ~/.pgpass …) has an effect.
 	c.User, c.Database, c.Password, c.Fallbacks, c.TLSConfig = caller.Agent, caller.Database, "", nil, nil
 	c.RuntimeParams = map[string]string{}
+	if caller.UserToken != "" {
+		c.RuntimeParams[enforce.TokenSetting] = caller.UserToken
+	}
 	// DialFunc does not use the address
 	c.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil }
 	c.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {

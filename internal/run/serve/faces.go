@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -162,7 +163,14 @@ type enabledAgentVerifier struct {
 
 // Verify implements identity.Verifier.
 func (e enabledAgentVerifier) Verify(ctx context.Context, bearer string) (identity.Caller, error) {
+	bearer, user, acts := identity.SplitBearer(bearer)
 	c, err := e.Verifier.Verify(ctx, bearer)
+	if err == nil && acts {
+		if e.service.tokens == nil {
+			return identity.Caller{}, identity.Refusal(errors.New("no tokens of users are accepted"))
+		}
+		c, err = e.service.tokens.ActingCaller(ctx, c, user)
+	}
 	if err != nil || c.Role != identity.Agent {
 		return c, err
 	}

@@ -177,16 +177,16 @@ func (s *Service) startEnforcement(ctx context.Context, c *config.Config) error 
 	if c.Enforcement == config.EnforceAuto {
 		mode = rewrite.AutoMode
 	}
+	if c.JWT != nil {
+		s.tokens = identity.NewJWT(s.config.Load)
+	}
 	s.enforcer, err = enforce.New(ctx, enforce.Config{
 		Databases: databases, Agents: s.agents(c), Audit: s.audit, Metrics: s.counts, Log: s.log, Reminders: s.reminders,
-		Check: verifiers.verify, Mode: mode,
+		Check: verifiers.verify, Mode: mode, VerifyUser: s.verifyUser(),
 		StaleAfter: c.StaleTime(),
 	})
 	if err != nil {
 		return err
-	}
-	if c.JWT != nil {
-		s.tokens = identity.NewJWT(s.config.Load)
 	}
 	s.router, err = newRouter(c, s.enforcer, verifiers, s.tokens, s.operators,
 		func(agent string) config.Pool { return s.config.Load().PoolOf(agent) })
@@ -324,7 +324,7 @@ func (s *Service) agents(c *config.Config) []enforce.Agent {
 	var out []enforce.Agent
 	for _, name := range sorted(c.Agents) {
 		a := enforce.Agent{Name: name, Database: c.Agents[name].Database, Attributes: c.Agents[name].Attributes,
-			Sessions: c.Agents[name].Limits.Sessions}
+			Sessions: c.Agents[name].Limits.Sessions, ActsFor: actsFor(c.Agents[name].ActsFor)}
 		if c.Agents[name].Auth == "jwt" {
 			a.Token = !s.credentials.IsDisabled(name)
 			if c.JWT != nil {
@@ -336,6 +336,26 @@ func (s *Service) agents(c *config.Config) []enforce.Agent {
 		out = append(out, a)
 	}
 	return out
+}
+
+// verifyUser returns what verifies the tokens of users for whom agents act; nil: no tokens are accepted.
+func (s *Service) verifyUser() func(ctx context.Context, token, agent, database string) (map[string]string, time.Time, error) {
+	if s.tokens == nil {
+		return nil
+	}
+	return s.tokens.VerifyUser
+}
+
+// actsFor returns for whom the sessions of an agent act; nil: for nobody.
+func actsFor(a *config.ActsFor) *enforce.ActsFor {
+	switch {
+	case a == nil:
+		return nil
+	case a.By == config.ByJWT:
+		return &enforce.ActsFor{Attributes: a.Attributes, ByToken: true, Setting: enforce.TokenSetting}
+	default:
+		return &enforce.ActsFor{Attributes: a.Attributes, Setting: a.Setting, Claims: a.Claims}
+	}
 }
 
 func targets(c *config.Config) ([]enforce.Database, error) {

@@ -1,0 +1,127 @@
+package config
+
+import (
+	"regexp"
+	"strings"
+)
+
+// ActsFor says for whom the sessions of an agent act, one user after the other.
+type ActsFor struct {
+	Attributes []string `yaml:"attributes"` // the attributes that the user gives
+	By         string   `yaml:"by"`         // how a session says for whom it acts: by a token, or by a setting that is believed
+	Setting    string   `yaml:"setting"`    // the setting that is believed
+	// the claim of the token, or the member of the JSON object in the setting, that gives each attribute
+	Claims map[string]string `yaml:"claims"`
+	Actor  string            `yaml:"actor"` // the name by which the provider knows the agent: tokens must be delegated to it
+}
+
+// How a session says for whom it acts.
+const (
+	ByJWT     = "jwt"
+	ByTrusted = "trusted"
+)
+
+// requestClaims is the setting in which PostgREST says who asks.
+const requestClaims = "request.jwt.claims"
+
+func (a *ActsFor) defaults() {
+	switch {
+	case a.By != ByTrusted || a.Setting != "":
+	case a.Claims != nil:
+		a.Setting = requestClaims
+	case len(a.Attributes) == 1:
+		a.Setting = "pgconsent." + a.Attributes[0]
+	}
+	a.Setting = strings.ToLower(a.Setting)
+}
+
+// Claim returns the name of the claim that gives an attribute; "": there is none.
+func (a *ActsFor) Claim(attribute string, j *JWT) string {
+	if claim, ok := a.Claims[attribute]; ok || j == nil {
+		return claim
+	}
+	return j.Claims.Attributes[attribute]
+}
+
+var (
+	settingName   = regexp.MustCompile(`^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)+$`)
+	attributeName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,31}$`)
+)
+
+// check checks the section acts_for of an agent.
+func (a *ActsFor) check(d *decoder, path string, of *Agent, j *JWT) {
+	const example = "acts_for: { attributes: [user], by: jwt }"
+	if len(a.Attributes) == 0 {
+		d.addProblem(path, example, "%s names no attributes", path)
+	}
+	for i, name := range a.Attributes {
+		switch _, given := of.Attributes[name]; {
+		case !attributeName.MatchString(name):
+			d.addProblem(path+".attributes", example, "%s.attributes: %q cannot be an attribute", path, name)
+		case given:
+			d.addProblem(path+".attributes", "Leave it out of one of the two.",
+				"%s.attributes: the agent itself has the attribute %s", path, name)
+		}
+		for _, other := range a.Attributes[:i] {
+			if other == name {
+				d.addProblem(path+".attributes", "", "%s.attributes names %q twice", path, name)
+			}
+		}
+	}
+	for _, name := range sortedKeys(a.Claims) {
+		known := false
+		for _, attribute := range a.Attributes {
+			known = known || attribute == name
+		}
+		if !known {
+			d.addProblem(path+".claims", "", "%s.claims: %q is none of its attributes", path, name)
+		}
+	}
+	switch a.By {
+	case ByJWT:
+		a.checkJWT(d, path, j)
+	case ByTrusted:
+		a.checkTrusted(d, path)
+	default:
+		d.addProblem(path+".by", "One of: jwt, trusted. With trusted pgconsent believes whatever user a session sets: whoever can send "+
+			"it SQL can be any user.", "%s.by: %q is not known", path, a.By)
+	}
+}
+
+func (a *ActsFor) checkJWT(d *decoder, path string, j *JWT) {
+	if j == nil {
+		d.addProblem(path+".by", "jwt: { issuer: …, audience: …, jwks: … } says which tokens are accepted.",
+			"%s.by is jwt, and the configuration has no section jwt", path)
+		return
+	}
+	if a.Setting != "" {
+		d.addProblem(path+".setting", "Sessions set pgconsent.token.", "%s.setting is for by: trusted", path)
+	}
+	for _, name := range a.Attributes {
+		if a.Claim(name, j) == "" {
+			d.addProblem(path, "claims: { "+name+": sub }", "%s does not say which claim gives the attribute %s", path, name)
+		}
+	}
+}
+
+func (a *ActsFor) checkTrusted(d *decoder, path string) {
+	if a.Actor != "" {
+		d.addProblem(path+".actor", "", "%s.actor is for by: jwt", path)
+	}
+	switch {
+	case len(a.Attributes) > 1 && a.Claims == nil:
+		d.addProblem(path, "claims: { user: sub, tenant: org } says which member of the JSON object in the setting gives which.",
+			"%s has several attributes, which one setting must give together", path)
+	case a.Setting == "":
+	case !settingName.MatchString(a.Setting):
+		d.addProblem(path+".setting", "setting: app.user", "%s.setting must be plain names with dots between", path)
+	case strings.HasPrefix(a.Setting, "pgconsent.") && (len(a.Attributes) != 1 || a.Setting != "pgconsent."+a.Attributes[0]),
+		a.Setting == "pgconsent.token", a.Setting == "pgconsent.seal", a.Setting == "pgconsent.acting", a.Setting == "pgconsent.reason":
+		d.addProblem(path+".setting", "setting: app.user", "%s.setting: %q is pgconsent's own", path, a.Setting)
+	}
+	for _, name := range a.Attributes {
+		if a.Claims != nil && a.Claims[name] == "" {
+			d.addProblem(path+".claims", "claims: { "+name+": sub }", "%s.claims does not say which member gives the attribute %s", path, name)
+		}
+	}
+}
