@@ -44,50 +44,54 @@ type messageTail struct {
 	inPlace []byte // what is relayed in its place; nil: nothing
 }
 
-// relayAnswers runs until the session is over, or gives the connection back. Where the session is over it returns the
-// reason, and nil if the client was told already.
-func (s *session) relayAnswers(c *serverConn) (reason *sqlstate.Error, over bool) {
-	o := answers{session: s, relay: relay{source: c.source, to: s.toClient}}
-	defer o.release()
+// relayChunk handles what was read, or the error of reading. It returns false when the session is over, or has failed.
+func (o *answers) relayChunk(c *serverConn, err error) (goesOn bool) {
 	defer func() {
-		if o.retriedAnswer.pending {
+		if !goesOn && o.retriedAnswer.pending {
 			o.retry.leave()
 		}
 	}()
-	for {
-		if err := o.fill(); err != nil {
-			switch {
-			case o.farewell:
-				return nil, true
-			case errors.Is(err, os.ErrDeadlineExceeded) && o.goesOn():
-				if o.giveBack(c) {
-					return nil, false
-				}
-				continue
-			case err == io.EOF:
-				err = nil
-			}
-			return lost(err), true
-		}
-		o.outcomes.read = time.Now()
-		err := o.scan()
-		o.outcomes.reportReturned()
-		writeErr := o.flush()
-		o.outcomes.record(o.server.metrics)
-		switch {
-		case writeErr != nil:
-			return nil, true // The client has closed its connection.
-		case err != nil:
-			return err, true
-		case o.late && o.tail.bytes == 0:
-			s.stop(sealExpiredError())
-			return nil, true
-		case o.drained:
-			return shutdownError(), true
-		case o.giveBack(c):
-			return nil, false
-		}
+	defer o.recoverPanic()
+	reason, over := o.relayOrGiveBack(c, err)
+	if over {
+		o.end(reason)
 	}
+	return !over
+}
+
+// relayOrGiveBack relays what was read, and gives the connection back where the session needs it no more. Where the
+// session is over it returns the reason, and nil if the client was told already.
+func (o *answers) relayOrGiveBack(c *serverConn, err error) (reason *sqlstate.Error, over bool) {
+	if err != nil {
+		switch {
+		case o.farewell:
+			return nil, true
+		case errors.Is(err, os.ErrDeadlineExceeded) && o.goesOn():
+			o.giveBack(c)
+			return nil, false
+		case err == io.EOF:
+			err = nil
+		}
+		return lost(err), true
+	}
+	o.outcomes.read = time.Now()
+	failed := o.scan()
+	o.outcomes.reportReturned()
+	writeErr := o.flush()
+	o.outcomes.record(o.server.metrics)
+	switch {
+	case writeErr != nil:
+		return nil, true // The client has closed its connection.
+	case failed != nil:
+		return failed, true
+	case o.late && o.tail.bytes == 0:
+		o.stop(sealExpiredError())
+		return nil, true
+	case o.drained:
+		return shutdownError(), true
+	}
+	o.giveBack(c)
+	return nil, false
 }
 
 // flush sends the part of the chunk that passes to the client.

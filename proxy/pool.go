@@ -97,7 +97,7 @@ func (p *pool) take(ctx context.Context, l *lessor) (*serverConn, error) {
 	p.taken++
 	p.waited += time.Since(began)
 	p.of.mu.Unlock()
-	if c != nil && c.began == l.began && c.isQuiet() {
+	if c != nil && c.began == l.began {
 		return c, nil
 	}
 	if c != nil {
@@ -108,7 +108,18 @@ func (p *pool) take(ctx context.Context, l *lessor) (*serverConn, error) {
 		p.freePlace()
 		return nil, err
 	}
+	c.pool = p
 	return c, nil
+}
+
+// forget takes a connection out that has ended. One that a session is about to have is that session's to remove.
+func (p *pool) forget(c *serverConn) {
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	if i := slices.Index(p.idle, c); i >= 0 {
+		p.idle = slices.Delete(p.idle, i, i+1)
+		p.drop(c)
+	}
 }
 
 // takeNow returns an idle connection, or whether the caller may make one; neither where it has to wait. The caller holds

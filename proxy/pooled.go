@@ -43,18 +43,23 @@ func (r *requests) takeConnection() error {
 	if !r.pooled() || r.hasConnection() {
 		return nil
 	}
-	c, err := r.lessor.take(r.ctx)
-	if err != nil {
-		return err
+	for {
+		c, err := r.lessor.take(r.ctx)
+		if err != nil {
+			return err
+		}
+		if c.started != r.pooling.server {
+			r.lessor.giveUp(c)
+			return otherServerError()
+		}
+		switch err := r.attach(c); err {
+		case nil:
+			return r.identify(c)
+		case errEnded: // as nobody had it
+		default:
+			return err
+		}
 	}
-	if c.started != r.pooling.server {
-		r.lessor.giveUp(c)
-		return otherServerError()
-	}
-	if err := r.attach(c); err != nil {
-		return err
-	}
-	return r.identify(c)
 }
 
 func (s *session) hasConnection() bool {
@@ -131,45 +136,45 @@ func (r *requests) sendBefore(m ownMessages) error {
 
 // giveBack gives the connection back, if the session needs it no more. It belongs to the goroutine that reads the
 // answers.
-func (o *answers) giveBack(c *serverConn) bool {
+func (o *answers) giveBack(c *serverConn) {
 	if !o.pooled() || o.tail.bytes > 0 || o.r < o.w || o.retriedAnswer.pending || !o.ledger.isLeaseOver() {
-		return false
+		return
 	}
 	select {
 	case <-o.retry.turn:
 	default:
-		return false // whoever has the turn offers the connection as it leaves it: see [requests.leaveTurn]
+		return // whoever has the turn offers the connection as it leaves it: see [requests.leaveTurn]
 	}
 	if !o.ledger.isLeaseOver() {
 		o.retry.leave()
-		return false
+		return
 	}
 	r := o.requests
 	if r.pooling.touched {
 		o.outgoing.Go(r.readSettings)
-		return false
+		return
 	}
 	defer o.retry.leave()
 	c.seal = r.seal
 	o.mu.Lock()
 	if o.ended {
 		o.mu.Unlock()
-		return false
+		return
 	}
 	if c.woken {
 		c.wake(false)
 	}
 	o.lease, o.upstream = nil, nil
 	o.mu.Unlock()
+	c.letGo()
 	if c.canceling.Load() == 0 {
-		o.lessor.pool.put(c)
-		return true
+		c.pool.put(c)
+		return
 	}
 	go func() { // A request that comes late would cancel what the next session runs.
 		c.cancels.Wait()
-		o.lessor.pool.put(c)
+		c.pool.put(c)
 	}()
-	return true
 }
 
 // goesOn tells whether the goroutine that reads the answers was only woken. Then it waits for more.

@@ -2,7 +2,9 @@ package proxy
 
 import (
 	"encoding/binary"
+	"errors"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,6 +36,12 @@ type serverConn struct {
 	initial map[string]string // the values of settings with which the connection began
 	idle    time.Time         // since when no session has it
 
+	mu      sync.Mutex
+	holder  *session // the session that answers belong to; nil: none has the connection
+	reading bool     // a goroutine reads from it
+	dead    bool     // it was closed, or said something, while no session had it
+	pool    *pool    // nil: it belongs to one session
+
 	woken     bool         // the goroutine that reads the answers was woken; guarded by the lock of its session's conn
 	canceling atomic.Int32 // number of cancel requests that are being sent
 	cancels   sync.WaitGroup
@@ -61,4 +69,57 @@ func (c *serverConn) wake(yes bool) {
 	}
 	_ = c.SetReadDeadline(at)
 	c.woken = yes
+}
+
+// hold gives a session the answers that come from now on. It returns false if the connection has ended meanwhile.
+func (c *serverConn) hold(s *session) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.dead {
+		return false
+	}
+	s.outgoing.Add(1)
+	c.holder = s
+	if !c.reading {
+		c.reading = true
+		go c.read()
+	}
+	return true
+}
+
+// letGo ends what hold has begun. It belongs to the goroutine that reads.
+func (c *serverConn) letGo() {
+	c.mu.Lock()
+	s := c.holder
+	c.holder = nil
+	c.mu.Unlock()
+	s.outgoing.Done()
+}
+
+// read reads the server's answers for as long as the connection lives, and relays them to the client of the session that
+// has it.
+func (c *serverConn) read() {
+	o := &answers{relay: relay{source: c.source}}
+	defer func() { o.release() }()
+	for {
+		err := o.fill()
+		c.mu.Lock()
+		s := c.holder
+		woken := s == nil && errors.Is(err, os.ErrDeadlineExceeded)
+		c.dead = s == nil && !woken
+		c.mu.Unlock()
+		switch {
+		case woken: // for the session that has given it back
+			_ = c.SetReadDeadline(time.Time{})
+		case s == nil:
+			c.pool.forget(c)
+			return
+		default:
+			o.session, o.to = s, s.toClient
+			if !o.relayChunk(c, err) {
+				c.letGo()
+				return
+			}
+		}
+	}
 }

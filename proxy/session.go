@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -85,16 +86,18 @@ func (s *session) attach(c *serverConn) error {
 	s.backend = verdict.Backend{PID: c.pid}
 	s.requests.batch.to = c.sink
 	s.ledger.setCache(&c.cache)
-	s.outgoing.Add(1)
-	go func() {
-		defer s.outgoing.Done()
-		defer s.recoverPanic()
-		if why, over := s.relayAnswers(c); over {
-			s.end(why)
-		}
-	}()
-	return nil
+	if c.hold(s) {
+		return nil
+	}
+	s.mu.Lock()
+	s.lease, s.upstream = nil, nil
+	s.mu.Unlock()
+	s.lessor.giveUp(c)
+	return errEnded
 }
+
+// errEnded means that a connection has ended while no session had it.
+var errEnded = errors.New("the connection has ended")
 
 // setLease makes a connection known to end and close.
 func (s *session) setLease(c *serverConn) error {

@@ -23,6 +23,3 @@ type rawSink struct{}
 func newRawSink(syscall.RawConn) *rawSink { return nil }
 
 func (s *rawSink) send([]byte) error { return errors.ErrUnsupported }
-
-// isQuiet cannot ask the system here.
-func (c *serverConn) isQuiet() bool { return true }

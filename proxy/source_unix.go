@@ -3,7 +3,6 @@
 package proxy
 
 import (
-	"crypto/tls"
 	"io"
 	"net"
 	"os"
@@ -151,23 +150,4 @@ func (s *rawSink) write(fd uintptr) bool {
 		s.rest = s.rest[n:]
 	}
 	return true
-}
-
-// isQuiet tells whether the server has neither closed a connection nor sent anything.
-func (c *serverConn) isQuiet() bool {
-	under := c.Conn
-	if secure, ok := under.(*tls.Conn); ok {
-		under = secure.NetConn()
-	}
-	raw := rawOf(under)
-	if raw == nil {
-		return true
-	}
-	quiet := false
-	err := raw.Control(func(fd uintptr) {
-		var b [1]byte
-		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		quiet = err == syscall.EAGAIN
-	})
-	return err == nil && quiet
 }
