@@ -87,8 +87,8 @@ func (o *answers) cutResult(x *execution, by verdict.Excess) {
 	o.ledger.failPortal(x)
 	o.tail.skip = true
 	o.cut = resultCut{of: x, err: encodeError(nil, "ERROR", err), cancelDone: make(chan error, 1)}
-	key := o.lease.key
-	go func(canceled chan<- error) { canceled <- o.cancelAt.cancel(key) }(o.cut.cancelDone)
+	server, key := o.cancelAt, o.lease.key
+	go func(canceled chan<- error) { canceled <- server.cancel(key) }(o.cut.cancelDone)
 }
 
 // waitForCancel waits until the server has got the cancel request, which otherwise could hit the next statement.
