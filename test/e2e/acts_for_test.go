@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -114,7 +113,7 @@ func TestActingForManyUsersOnOneConnection(t *testing.T) {
 					t.Errorf("%s: %q, want %q", sql, got, want)
 				}
 			}
-			random := rand.New(rand.NewSource(int64(tier.Seed())))
+			random := tier.Rand(110)
 			for i := range manyUsers * 2 {
 				user := 1 + (i*17)%manyUsers
 				token := tokenOf(user)
@@ -141,7 +140,7 @@ func TestActingForManyUsersOnOneConnection(t *testing.T) {
 					t.Errorf("user %d by a prepared statement: %v, %v", user, r.Rows, r.Err)
 				}
 				want(c, "", fmt.Sprintf("SELECT body FROM notes WHERE user_id <> %d OR body NOT LIKE '%% %d'", user, user))
-				want(c, "", []string{"COMMIT", "ROLLBACK"}[random.Intn(2)])
+				want(c, "", []string{"COMMIT", "ROLLBACK"}[random.IntN(2)])
 				want(c, rowsOf(user), "BEGIN; SET LOCAL pgconsent.token = '"+token+"'; "+theirNotes+"; COMMIT")
 
 				want(trusted, rowsOf(user), fmt.Sprintf("BEGIN; SET LOCAL pgconsent.\"user\" = %d; %s; COMMIT", user, theirNotes))
@@ -227,18 +226,18 @@ func TestActingOnSharedConnections(t *testing.T) {
 	for i := range 10 {
 		c := m.agent(t, "backend")
 		all.Go(func() {
-			random := rand.New(rand.NewSource(int64(i)))
+			random := tier.Rand(uint64(200 + i))
 			user := 0
 			for range tier.Count(20, 60, 300) {
-				switch random.Intn(4) {
+				switch random.IntN(4) {
 				case 0:
-					user = 1 + random.Intn(manyUsers)
+					user = 1 + random.IntN(manyUsers)
 					told(c, "SET pgconsent.token = '"+tokenOf(user)+"'")
 				case 1:
 					user = 0
-					told(c, []string{"RESET pgconsent.token", "RESET ALL", "DISCARD ALL"}[random.Intn(3)])
+					told(c, []string{"RESET pgconsent.token", "RESET ALL", "DISCARD ALL"}[random.IntN(3)])
 				case 2:
-					other := 1 + random.Intn(manyUsers)
+					other := 1 + random.IntN(manyUsers)
 					if got := told(c, "BEGIN; SET LOCAL pgconsent.token = '"+tokenOf(other)+"'; "+theirNotes+"; COMMIT"); got != rowsOf(other) {
 						t.Errorf("in a transaction for user %d: %q", other, got)
 					}
@@ -260,14 +259,14 @@ func TestActingOnSharedConnections(t *testing.T) {
 func TestActingFollowsTransactions(t *testing.T) {
 	t.Parallel()
 	m := startMany(t, harness.Auto, "")
-	random := rand.New(rand.NewSource(int64(tier.Seed())))
+	random := tier.Rand(110)
 	for range tier.Count(6, 40, 400) {
 		agent, plain := m.agent(t, "backend"), harness.Super(t, m.db)
 		var script []string
 		for range 25 {
-			user := 1 + random.Intn(manyUsers)
+			user := 1 + random.IntN(manyUsers)
 			ours, theirs := "", ""
-			switch n := random.Intn(17); n {
+			switch n := random.IntN(17); n {
 			case 0, 1:
 				ours = "BEGIN"
 			case 2:
@@ -275,11 +274,11 @@ func TestActingFollowsTransactions(t *testing.T) {
 			case 3:
 				ours = "ROLLBACK"
 			case 4, 5:
-				ours = "SAVEPOINT " + string(rune('a'+random.Intn(2)))
+				ours = "SAVEPOINT " + string(rune('a'+random.IntN(2)))
 			case 6, 7:
-				ours = "ROLLBACK TO " + string(rune('a'+random.Intn(2)))
+				ours = "ROLLBACK TO " + string(rune('a'+random.IntN(2)))
 			case 8:
-				ours = "RELEASE " + string(rune('a'+random.Intn(2)))
+				ours = "RELEASE " + string(rune('a'+random.IntN(2)))
 			case 9:
 				ours, theirs = fmt.Sprintf("SET pgconsent.token = '%s'", tokenOf(user)), fmt.Sprintf("SET app.u = '%d'", user)
 			case 10, 11:
