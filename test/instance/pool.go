@@ -13,20 +13,25 @@ import (
 // name. PGCONSENT_POOL says it for all tests: session, or transaction.
 func PoolFor(t testing.TB) *proxy.PoolSettings {
 	t.Helper()
-	mode := os.Getenv("PGCONSENT_POOL")
-	if mode == "" {
+	if !IsPooled(t) {
+		return nil
+	}
+	t.Log("sessions share connections to the server: PGCONSENT_POOL=transaction")
+	return &proxy.PoolSettings{Size: 64, Wait: tier.Patience}
+}
+
+// IsPooled tells whether PoolFor has the sessions of a test share connections.
+func IsPooled(t testing.TB) bool {
+	t.Helper()
+	switch mode := os.Getenv("PGCONSENT_POOL"); mode {
+	case "":
 		name := fnv.New32()
 		_, _ = name.Write([]byte(t.Name()))
-		mode = []string{"session", "transaction"}[name.Sum32()%2]
-	}
-	switch mode {
-	case "session":
-		return nil
-	case "transaction":
-		t.Log("sessions share connections to the server: PGCONSENT_POOL=transaction")
-		return &proxy.PoolSettings{Size: 64, Wait: tier.Patience}
+		return name.Sum32()%2 == 1
+	case "session", "transaction":
+		return mode == "transaction"
 	default:
 		t.Fatalf("PGCONSENT_POOL=%s: it is session or transaction", mode)
-		return nil
+		return false
 	}
 }

@@ -124,11 +124,14 @@ func (st *stage) ask(i int, sql string) string {
 
 // left waits until the sessions on a database are over, and tells whether they are.
 func (st *stage) left(i int) bool {
-	const sessions = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() " +
+	sessions := "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() " +
 		"AND backend_type = 'client backend' AND usename = '%s'"
 	user := "pgconsent_agent"
-	if i == alone {
+	switch {
+	case i == alone:
 		user = "postgres"
+	case instance.IsPooled(st.t): // connections stay, and hold nothing
+		sessions += " AND state <> 'idle'"
 	}
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		if strings.HasSuffix(strings.TrimSpace(st.ask(i, fmt.Sprintf(sessions, user))), "SELECT 0") {

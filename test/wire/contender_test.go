@@ -101,7 +101,7 @@ func postgres(t *testing.T) *pgcluster.Cluster {
 	open(t, dir)
 	cluster, err := pgcluster.Start(t.Context(),
 		pgcluster.Config{Dir: filepath.Join(dir, "postgres"), Password: password, TCP: true, NoSync: true,
-			Settings: map[string]string{"max_connections": "1200"}})
+			Settings: map[string]string{"max_connections": "3500"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func pgbouncer(t *testing.T, name, mode string, owner *pgconn.Config, cluster *p
 	text := fmt.Sprintf("[databases]\n%s = host=%s port=%d\n[pgbouncer]\nlisten_addr = %s\nlisten_port = "+
 		"%s\nunix_socket_dir =\nauth_type = scram-sha-256\nauth_file = %s\npool_mode = %s\n"+
 		"max_client_conn = 12000\ndefault_pool_size = %d\nlog_connections = 0\nlog_disconnections = "+
-		"0\nstats_period = 600\nignore_startup_parameters = extra_float_digits\n",
+		"0\nstats_period = 600\nserver_idle_timeout = 5\nserver_idle_timeout = 5\nignore_startup_parameters = extra_float_digits\n",
 		owner.Database, cluster.SocketDir, cluster.Port, host, port, users, mode, size)
 	for file, text := range map[string]string{users: fmt.Sprintf("%q %q\n", owner.User, owner.Password), config: text} {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
