@@ -9,6 +9,7 @@ import (
 
 const (
 	idleCrowd   = 10_000 // sessions that wait for nothing
+	idleBeside  = 9_000  // of PgBouncer: this process may have 20,000 descriptors
 	activeCrowd = 200    // clients that ask as fast as they can
 )
 
@@ -23,8 +24,12 @@ func (m *measurement) crowd(all []contender) string {
 		}
 	}
 	for _, c := range pooled {
-		fmt.Printf("wire: %d idle sessions of %s\n", idleCrowd, c.name)
-		for range idleCrowd {
+		idle := idleCrowd
+		if c.name == bouncerT {
+			idle = idleBeside
+		}
+		fmt.Printf("wire: %d idle sessions of %s\n", idle, c.name)
+		for range idle {
 			conn := connect(t, c)
 			defer func(conn *pgconn.PgConn) { _ = conn.Close(context.Background()) }(conn)
 			if _, err := conn.Exec(t.Context(), "SELECT 1").ReadAll(); err != nil {
