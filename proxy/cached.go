@@ -104,7 +104,7 @@ func (l *ledger) isQueryAwaited() bool {
 // isOnServer tells whether the server of the connection knows a statement by the client's name for it, unless it was
 // closed.
 func (r *requests) isOnServer(st *statement) bool {
-	return !st.kept && (!r.pooled() || st.inSQL || st.lease == r.pooling.leases)
+	return !st.kept && (!r.pooled() || st.inSQL || st.connection == r.pooling.connections)
 }
 
 // closeCached stages messages that close statements of the proxy.

@@ -115,7 +115,7 @@ func (r *requests) prepareNameOfClient(upstream, text string, types []byte) {
 // leaveName notes that the server may know a statement which is to be closed before the session takes a connection again,
 // or another does.
 func (r *requests) leaveName(upstream string) {
-	if c := r.lease; r.pooled() && !slices.Contains(c.leftNames, upstream) {
+	if c := r.connection; r.pooled() && !slices.Contains(c.leftNames, upstream) {
 		c.leftNames = append(c.leftNames, upstream)
 	}
 }

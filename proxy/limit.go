@@ -87,7 +87,7 @@ func (o *answers) cutResult(x *execution, by verdict.Excess) {
 	o.ledger.failPortal(x)
 	o.tail.skip = true
 	o.cut = resultCut{of: x, err: encodeError(nil, "ERROR", err), cancelDone: make(chan error, 1)}
-	server, key := o.cancelAt, o.lease.key
+	server, key := o.cancelAt, o.connection.key
 	go func(canceled chan<- error) { canceled <- server.cancel(key) }(o.cut.cancelDone)
 }
 

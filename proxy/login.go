@@ -68,14 +68,14 @@ func (c *conn) serveAgent(st *startup, route Route) error {
 		return full
 	}
 	defer release()
-	lessor := newLessor(c.server, who, route, settings)
-	server, err := lessor.take(c.ctx)
+	connector := newConnector(c.server, who, route, settings)
+	server, err := connector.take(c.ctx)
 	if err != nil {
 		return err
 	}
-	s, err := c.openSession(st, route, lessor, server, settings)
+	s, err := c.openSession(st, route, connector, server, settings)
 	if err != nil {
-		lessor.giveUp(server)
+		connector.giveUp(server)
 		return err
 	}
 	defer s.finish()
@@ -85,7 +85,7 @@ func (c *conn) serveAgent(st *startup, route Route) error {
 }
 
 // openSession starts the session for enforcement, on a connection to the server.
-func (c *conn) openSession(st *startup, route Route, lessor *lessor, server *serverConn,
+func (c *conn) openSession(st *startup, route Route, connector *connector, server *serverConn,
 	settings map[string]string) (*session, error) {
 	if route.Open == nil {
 		return nil, sqlstate.From(errors.New("the route opens no session"))
@@ -108,7 +108,7 @@ func (c *conn) openSession(st *startup, route Route, lessor *lessor, server *ser
 	if err != nil {
 		return nil, sqlstate.From(err)
 	}
-	s = newSession(c, decider, lessor, majorVersion(server.parameters["server_version"]))
+	s = newSession(c, decider, connector, majorVersion(server.parameters["server_version"]))
 	s.cancelAt, s.whilePaused = route.Upstream, route.Paused
 	s.requests.pooling.server = server.started
 	s.ledger.claims.begin(settings)

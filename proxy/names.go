@@ -16,15 +16,15 @@ const (
 
 // statement is a prepared statement, from its Parse or PREPARE on.
 type statement struct {
-	verdict *verdict.Verdict // only the goroutine that handles the client's messages uses the verdict
-	weight  int              // its size, which counts against maxStatementBytes
-	group   uint64           // the group of its Parse, or of the Execute of its PREPARE
-	types   []byte           // the types that its Parse declared for parameters, if it may have to be parsed once more
-	cached  *cachedStatement // the statement on the server, if the proxy keeps it prepared; nil: it does not
-	kept    bool             // the server does not know it by the client's name
-	inSQL   bool             // PREPARE makes it
-	before  *statement       // one of the same name whose Parse or PREPARE is in flight as well
-	lease   uint64           // which of the session's connections was the one of its Parse
+	verdict    *verdict.Verdict // only the goroutine that handles the client's messages uses the verdict
+	weight     int              // its size, which counts against maxStatementBytes
+	group      uint64           // the group of its Parse, or of the Execute of its PREPARE
+	types      []byte           // the types that its Parse declared for parameters, if it may have to be parsed once more
+	cached     *cachedStatement // the statement on the server, if the proxy keeps it prepared; nil: it does not
+	kept       bool             // the server does not know it by the client's name
+	inSQL      bool             // PREPARE makes it
+	before     *statement       // one of the same name whose Parse or PREPARE is in flight as well
+	connection uint64           // which of the session's connections was the one of its Parse
 
 	// Of the goroutine that handles the client's messages alone.
 	closing  bool   // the client has sent a Close for it

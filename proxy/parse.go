@@ -61,7 +61,7 @@ func (r *requests) parse(body []byte) error {
 	e.verdict, e.name, e.upstream = v, name, verdict.UpstreamName(name)
 	st := newStatement(v, r.group.number)
 	st.weight += len(name)
-	st.lease = r.pooling.leases
+	st.connection = r.pooling.connections
 	if len(v.Forms) > 0 || r.pooled() {
 		st.types = slices.Clone(types)
 		st.weight += len(types)

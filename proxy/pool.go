@@ -80,7 +80,7 @@ func (ps *pools) of(who agentKey, size int) *pool {
 }
 
 // take returns a connection for the session of l. It prefers the one that was used last.
-func (p *pool) take(ctx context.Context, l *lessor) (*serverConn, error) {
+func (p *pool) take(ctx context.Context, l *connector) (*serverConn, error) {
 	began := time.Now()
 	p.of.mu.Lock()
 	c, mayDial := p.takeNow(l)
@@ -124,7 +124,7 @@ func (p *pool) forget(c *serverConn) {
 
 // takeNow returns an idle connection, or whether the caller may make one; neither where it has to wait. The caller holds
 // the lock.
-func (p *pool) takeNow(l *lessor) (c *serverConn, mayDial bool) {
+func (p *pool) takeNow(l *connector) (c *serverConn, mayDial bool) {
 	if p.waiting.Len() > 0 {
 		return nil, false
 	}

@@ -74,8 +74,8 @@ func outsideFailed(transcript []string) (out []string) {
 	return out
 }
 
-// leases plays statements on sessions of a pool of one connection in turn, and returns what each got.
-func leases(t *testing.T, p *proxied, texts ...string) (out []string) {
+// inTurn plays statements on sessions of a pool of one connection in turn, and returns what each got.
+func inTurn(t *testing.T, p *proxied, texts ...string) (out []string) {
 	t.Helper()
 	peers := map[string]*peer{}
 	for _, text := range texts {
@@ -123,7 +123,7 @@ func TestNothingOfAnotherSession(t *testing.T) {
 				"ALTER ROLE wire_agent SET TimeZone = 'UTC'"); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(c.want, leases(t, p, c.do...)); diff != "" {
+			if diff := cmp.Diff(c.want, inTurn(t, p, c.do...)); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -29,14 +29,15 @@ import (
 
 // pooling is what a session of a pool keeps of its own. It belongs to the goroutine that has the turn.
 type pooling struct {
-	server   string            // when the server of the session was started
-	leases   uint64            // how many connections the session has had so far
-	settings map[string]string // settings that are not those of the startup message
-	touched  bool              // the client may have changed settings since they were read
+	server      string            // when the server of the session was started
+	connections uint64            // how many connections the session has had so far
+	settings    map[string]string // settings that are not those of the startup message
+	touched     bool              // the client may have changed settings since they were read
+	named       map[string]bool   // the settings that statements of the client have named to change them
 }
 
 // pooled tells whether the session shares connections.
-func (s *session) pooled() bool { return s.lessor != nil && s.lessor.pool != nil }
+func (s *session) pooled() bool { return s.connector != nil && s.connector.pool != nil }
 
 // takeConnection sees to it that the session has a connection.
 func (r *requests) takeConnection() error {
@@ -44,12 +45,12 @@ func (r *requests) takeConnection() error {
 		return nil
 	}
 	for {
-		c, err := r.lessor.take(r.ctx)
+		c, err := r.connector.take(r.ctx)
 		if err != nil {
 			return err
 		}
 		if c.started != r.pooling.server {
-			r.lessor.giveUp(c)
+			r.connector.giveUp(c)
 			return otherServerError()
 		}
 		switch err := r.attach(c); err {
@@ -65,12 +66,12 @@ func (r *requests) takeConnection() error {
 func (s *session) hasConnection() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.lease != nil
+	return s.connection != nil
 }
 
 // identify makes a connection the session's own: with its identity and its settings, and nothing of another session.
 func (r *requests) identify(c *serverConn) error {
-	r.pooling.leases++
+	r.pooling.connections++
 	before := ownMessages{}
 	for _, name := range c.leftNames {
 		before.closeStatement(name)
@@ -137,7 +138,7 @@ func (r *requests) sendBefore(m ownMessages) error {
 // giveBack gives the connection back, if the session needs it no more. It belongs to the goroutine that reads the
 // answers.
 func (o *answers) giveBack(c *serverConn) {
-	if !o.pooled() || o.tail.bytes > 0 || o.r < o.w || o.retriedAnswer.pending || !o.ledger.isLeaseOver() {
+	if !o.pooled() || o.tail.bytes > 0 || o.r < o.w || o.retriedAnswer.pending || !o.ledger.needsNoConnection() {
 		return
 	}
 	select {
@@ -145,7 +146,7 @@ func (o *answers) giveBack(c *serverConn) {
 	default:
 		return // whoever has the turn offers the connection as it leaves it: see [requests.leaveTurn]
 	}
-	if !o.ledger.isLeaseOver() {
+	if !o.ledger.needsNoConnection() {
 		o.retry.leave()
 		return
 	}
@@ -164,7 +165,7 @@ func (o *answers) giveBack(c *serverConn) {
 	if c.woken {
 		c.wake(false)
 	}
-	o.lease, o.upstream = nil, nil
+	o.connection, o.upstream = nil, nil
 	o.mu.Unlock()
 	c.letGo()
 	if c.canceling.Load() == 0 {
@@ -184,7 +185,7 @@ func (o *answers) goesOn() bool {
 	if o.ended || !o.pooled() {
 		return false
 	}
-	o.lease.wake(false)
+	o.connection.wake(false)
 	return true
 }
 
@@ -195,18 +196,18 @@ func (r *requests) leaveTurn() {
 		r.ledger.setStaging(true)
 	}
 	r.retry.leave()
-	if !r.pooled() || !r.ledger.isLeaseOver() {
+	if !r.pooled() || !r.ledger.needsNoConnection() {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.lease != nil && !r.ended {
-		r.lease.wake(true)
+	if r.connection != nil && !r.ended {
+		r.connection.wake(true)
 	}
 }
 
-// isLeaseOver tells whether the session needs its connection no more.
-func (l *ledger) isLeaseOver() bool {
+// needsNoConnection tells whether the session needs its connection no more.
+func (l *ledger) needsNoConnection() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.isIdle() && !l.closed && !l.keepsConnection && len(l.portals) == 0 && len(l.pendingPortals) == 0 &&
@@ -233,6 +234,18 @@ func otherServerError() *sqlstate.Error {
 		"the database server is another one than before, or was started anew").WithHint("Connect again.")
 }
 
+// noteSetting notes that a setting may have changed; "": any.
+func (p *pooling) noteSetting(name string) {
+	p.touched = true
+	if name == "" {
+		return
+	}
+	if p.named == nil {
+		p.named = map[string]bool{}
+	}
+	p.named[name] = true
+}
+
 // noteLeftovers notes what a text that is about to run, and the statements that it runs by name, leave on the connection
 // of a pool.
 func (r *requests) noteLeftovers(v *verdict.Verdict, runs []*verdict.Verdict) {
@@ -243,14 +256,17 @@ func (r *requests) noteLeftovers(v *verdict.Verdict, runs []*verdict.Verdict) {
 		for _, e := range ran.Effects {
 			switch e.Kind {
 			case verdict.ChangesGUC, verdict.ResetsSettings, verdict.Discards:
-				r.pooling.touched = true
+				r.pooling.noteSetting(e.Name)
 			case verdict.Prepares:
 				r.ledger.keepConnection()
 			}
-			r.lease.unclean = r.lease.unclean || e.Writes || e.Kind == verdict.CopiesIn
+			if e.Claim != nil {
+				r.pooling.noteSetting(e.Name)
+			}
+			r.connection.unclean = r.connection.unclean || e.Writes || e.Kind == verdict.CopiesIn
 		}
 		r.pooling.touched = r.pooling.touched || ran.CallsSetConfig
-		r.lease.unclean = r.lease.unclean || ran.LeavesState
+		r.connection.unclean = r.connection.unclean || ran.LeavesState
 		if ran.KeepsSessionState {
 			r.ledger.keepConnection()
 		}

@@ -107,10 +107,12 @@ func (c *serverConn) read() {
 		s := c.holder
 		woken := s == nil && errors.Is(err, os.ErrDeadlineExceeded)
 		c.dead = s == nil && !woken
+		if woken { // for the session that has given it back; the next one sets a deadline of its own only once it holds
+			_ = c.SetReadDeadline(time.Time{})
+		}
 		c.mu.Unlock()
 		switch {
-		case woken: // for the session that has given it back
-			_ = c.SetReadDeadline(time.Time{})
+		case woken:
 		case s == nil:
 			c.pool.forget(c)
 			return

@@ -28,8 +28,8 @@ type session struct {
 	requests *requests
 	// returns a channel that is closed when the session may go on, and nil while it may; nil: it always may
 	whilePaused func() <-chan struct{}
-	lessor      *lessor
-	lease       *serverConn // the connection that the session has; nil: none, until it needs one. Guarded by the conn's lock
+	connector   *connector
+	connection  *serverConn // the connection that the session has; nil: none, until it needs one. Guarded by the conn's lock
 	toClient    sink
 	// the columns of prepared statements, by text, if the audit records keys of their rows; of the goroutine that reads answers
 	descriptions map[string][]byte
@@ -38,12 +38,12 @@ type session struct {
 }
 
 // newSession makes a session without a connection to the server, whose major version is known.
-func newSession(c *conn, d verdict.Decider, l *lessor, serverVersion int) *session {
+func newSession(c *conn, d verdict.Decider, l *connector, serverVersion int) *session {
 	s := &session{
 		conn:           c,
 		decider:        d,
 		ledger:         newLedger(),
-		lessor:         l,
+		connector:      l,
 		toClient:       newSink(c.client),
 		implicitBlocks: serverVersion >= 18,
 	}
@@ -79,8 +79,8 @@ func (s *session) start(server *serverConn) error {
 
 // attach gives the session a connection, and begins to read the server's answers.
 func (s *session) attach(c *serverConn) error {
-	if err := s.setLease(c); err != nil {
-		s.lessor.giveUp(c)
+	if err := s.setConnection(c); err != nil {
+		s.connector.giveUp(c)
 		return err
 	}
 	s.backend = verdict.Backend{PID: c.pid}
@@ -90,23 +90,23 @@ func (s *session) attach(c *serverConn) error {
 		return nil
 	}
 	s.mu.Lock()
-	s.lease, s.upstream = nil, nil
+	s.connection, s.upstream = nil, nil
 	s.mu.Unlock()
-	s.lessor.giveUp(c)
+	s.connector.giveUp(c)
 	return errEnded
 }
 
 // errEnded means that a connection has ended while no session had it.
 var errEnded = errors.New("the connection has ended")
 
-// setLease makes a connection known to end and close.
-func (s *session) setLease(c *serverConn) error {
+// setConnection makes a connection known to end and close.
+func (s *session) setConnection(c *serverConn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
 		return errGone
 	}
-	s.lease, s.upstream = c, c.Conn
+	s.connection, s.upstream = c, c.Conn
 	return nil
 }
 
@@ -119,10 +119,10 @@ func (s *session) finish() {
 	if s.reason != nil {
 		code = s.reason.Code
 	}
-	lease, stopping := s.lease, s.stopping
+	connection, stopping := s.connection, s.stopping
 	s.mu.Unlock()
-	if lease != nil {
-		farewell(lease)
+	if connection != nil {
+		farewell(connection)
 	}
 	s.outgoing.Wait()
 	unanswered := s.ledger.rest()
@@ -144,8 +144,8 @@ func (s *session) finish() {
 		}
 		record(e)
 	}
-	if lease != nil {
-		s.lessor.giveUp(lease)
+	if connection != nil {
+		s.connector.giveUp(connection)
 	}
 	s.decider.Close()
 }
@@ -159,7 +159,7 @@ func farewell(upstream net.Conn) {
 // cancelUpstream requests the server to cancel what it does for this session.
 func (s *session) cancelUpstream() {
 	s.mu.Lock()
-	c := s.lease
+	c := s.connection
 	if c != nil {
 		c.cancels.Add(1)
 		c.canceling.Add(1)

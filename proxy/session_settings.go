@@ -76,15 +76,15 @@ func (r *requests) readSettings() {
 	}
 	r.pooling.settings = map[string]string{}
 	for name, value := range values {
-		initial, known := r.lease.initial[name]
+		initial, known := r.connection.initial[name]
 		if !known {
-			initial = r.lessor.settings[name]
+			initial = r.connector.settings[name]
 		}
 		if value != initial {
 			r.pooling.settings[name] = value
 		}
 	}
-	r.lease.settings = r.pooling.settings
+	r.connection.settings = r.pooling.settings
 	r.ledger.setStaging(false)
 }
 
@@ -92,7 +92,7 @@ func (r *requests) readSettings() {
 // told.
 func (r *requests) currentSettings() (map[string]string, error) {
 	var names []string
-	for _, name := range slices.Concat(r.lessor.upstream.Settings, slices.Sorted(maps.Keys(r.ledger.committedClaims()))) {
+	for _, name := range slices.Concat(r.connector.upstream.Settings, slices.Sorted(maps.Keys(r.pooling.named))) {
 		names = append(names, `"`+strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name)+`"`)
 	}
 	list := "{" + strings.Join(names, ",") + "}"
@@ -114,11 +114,4 @@ func (r *requests) currentSettings() (map[string]string, error) {
 		return nil, nil
 	}
 	return values, nil
-}
-
-// committedClaims are the settings that the policy maps to attributes, and those of the startup message.
-func (l *ledger) committedClaims() map[string]string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.claims.committed
 }

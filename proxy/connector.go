@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// lessor gets connections to the server for one session: one of its own, or those of a pool.
-type lessor struct {
+// connector gets connections to the server for one session: one of its own, or those of a pool.
+type connector struct {
 	server   *Server
 	upstream Upstream
 	database string
@@ -19,8 +19,8 @@ type lessor struct {
 	wait     time.Duration     // how long the session waits for a connection of the pool
 }
 
-func newLessor(s *Server, who agentKey, route Route, settings map[string]string) *lessor {
-	l := &lessor{server: s, upstream: route.Upstream, database: who.database, settings: settings}
+func newConnector(s *Server, who agentKey, route Route, settings map[string]string) *connector {
+	l := &connector{server: s, upstream: route.Upstream, database: who.database, settings: settings}
 	if route.Pool != nil {
 		l.pool, l.wait = s.pools.of(who, route.Pool.Size), route.Pool.Wait
 		l.began = startupKey(settings, route.Upstream.Params)
@@ -44,7 +44,7 @@ func startupKey(settings, pinned map[string]string) string {
 }
 
 // take returns a connection that is logged in. In a pool it waits for one.
-func (l *lessor) take(ctx context.Context) (*serverConn, error) {
+func (l *connector) take(ctx context.Context) (*serverConn, error) {
 	if l.pool != nil {
 		return l.pool.take(ctx, l)
 	}
@@ -59,14 +59,14 @@ func (l *lessor) take(ctx context.Context) (*serverConn, error) {
 	return c, err
 }
 
-func (l *lessor) dial(ctx context.Context) (*serverConn, error) {
+func (l *connector) dial(ctx context.Context) (*serverConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.server.config.DialTimeout)
 	defer cancel()
 	return l.upstream.dial(ctx, l.database, l.settings, l.pool != nil)
 }
 
 // giveUp closes a connection.
-func (l *lessor) giveUp(c *serverConn) {
+func (l *connector) giveUp(c *serverConn) {
 	if l.pool != nil {
 		l.pool.remove(c)
 		return
