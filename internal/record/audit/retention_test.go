@@ -202,3 +202,45 @@ func TestRetentionWhileTheChainIsRead(t *testing.T) {
 		}
 	}
 }
+
+// racing is a folder from which retention removes segments again, right after they were listed for the second time.
+type racing struct {
+	Folder
+	listed int
+	remove func()
+}
+
+func (r *racing) Segments() ([]int, error) {
+	segments, err := r.Folder.Segments()
+	if r.listed++; r.listed == 2 {
+		r.remove()
+	}
+	return segments, err
+}
+
+// Segments may go once more before the first of those that are left is opened.
+func TestRetentionTwiceWhileTheChainIsRead(t *testing.T) {
+	dir, key := t.TempDir(), testKey(t, 'k')
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, MaxSegment: 1, Now: func() time.Time { return now }, Deadline: time.Hour}
+	filled(t, cfg, 8)
+	retain := func() {
+		now = now.Add(2 * time.Hour)
+		keeping := cfg
+		keeping.Retention = 3 * time.Hour
+		filled(t, keeping, 3)
+	}
+	from := &racing{Folder: Folder(cfg.Dir), remove: retain}
+	last := uint64(0)
+	report, err := VerifyOptions{Key: key}.Read(from, func(r Record) error {
+		if r.Seq == 3 {
+			retain()
+			retain()
+		}
+		last = r.Seq
+		return nil
+	})
+	if err != nil || from.listed < 3 || len(report.Removed) == 0 || last != report.LastSeq || last <= 8 {
+		t.Errorf("%+v, %v; listed %d times, the last record read is %d", report, err, from.listed, last)
+	}
+}

@@ -138,12 +138,13 @@ func (a VerifyOptions) Read(from Source, fn func(Record) error) (Report, error) 
 // checkSegment reads one segment. first is set for the segment with which the walk begins, and for the one after
 // removed segments.
 func (c *chainWalk) checkSegment(n int, first bool) ([]byte, error) {
+	c.at.size = 0 // nothing of this segment is read yet
 	if first {
 		if err := c.beginAt(n); err != nil {
 			return nil, err
 		}
 	}
-	c.at.segment, c.at.size = n, 0
+	c.at.segment = n
 	return walkSegment(c.from, &c.at, c.checkNext)
 }
 
