@@ -141,13 +141,22 @@ func (r *requests) upstreamStatement(st *statement, name string, v *verdict.Verd
 	return plainName, nil
 }
 
+// queryProtocol tells how a Query may be sent: with parameters in place of literals where it can be a statement that is
+// kept prepared.
+func (r *requests) queryProtocol() verdict.Protocol {
+	if r.group.alone && r.group.usesCache && !r.settingsChanged && !r.planHardened && r.ledger.hasCacheRoom() {
+		return verdict.Bindable
+	}
+	return verdict.Simple
+}
+
 // cachedQuery is the messages for a Query of one SELECT by a statement that is kept prepared; nil where there is none.
 func (r *requests) cachedQuery(e *queryEntry) []byte {
 	v := e.verdict
-	if !r.group.alone || !r.mayCache(v) || !v.Runnable() || v.Effects[0].Writes || hasParameters(v.Text) {
+	if !r.group.alone || !r.mayCache(v) || !v.Runnable() || v.Effects[0].Writes || v.Values == nil && hasParameters(v.Text) {
 		return nil
 	}
-	s, isNew, leftovers := r.ledger.findCached(v, noTypes, noGroup, false)
+	s, isNew, leftovers := r.ledger.findCached(v, noTypes, noGroup, v.Values != nil)
 	if s == nil {
 		return nil
 	}
@@ -158,7 +167,7 @@ func (r *requests) cachedQuery(e *queryEntry) []byte {
 	if isNew {
 		b = appendParse(b, s.name, v.PreparedText(), noTypes)
 	}
-	b = appendBind(b, "", s.name, noParameters)
+	b = appendBind(b, "", s.name, textParameters(v.Values))
 	b = appendDescribe(b, 'P', "")
 	b = appendExecute(b, "", 0)
 	b = appendClose(b, 'P', "")

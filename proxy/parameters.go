@@ -58,7 +58,11 @@ func withValues(rest []byte, values [][]byte) (out []byte, ok bool) {
 	if !ok || !valid || len(old) != len(values) {
 		return nil, false
 	}
-	out = append(out, rest[:2+2*formats]...)
+	return append(appendValues(append(out, rest[:2+2*formats]...), values), after...), true
+}
+
+// appendValues appends the number of values and the values.
+func appendValues(out []byte, values [][]byte) []byte {
 	out = binary.BigEndian.AppendUint16(out, uint16(len(values)))
 	for _, value := range values {
 		if value == nil {
@@ -67,7 +71,15 @@ func withValues(rest []byte, values [][]byte) (out []byte, ok bool) {
 		}
 		out = append(binary.BigEndian.AppendUint32(out, uint32(len(value))), value...)
 	}
-	return append(out, after...), true
+	return out
+}
+
+// textParameters returns what a Bind says of parameters and results that all have the text format.
+func textParameters(values [][]byte) []byte {
+	if len(values) == 0 {
+		return noParameters
+	}
+	return append(appendValues([]byte{0, 0}, values), 0, 0)
 }
 
 // count reads the number of things that follow.

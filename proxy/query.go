@@ -67,7 +67,7 @@ func (r *requests) query(body []byte) error {
 		r.invalid(e)
 		return nil
 	}
-	v := r.decider.Decide(r.ctx, text, verdict.Simple)
+	v := r.decider.Decide(r.ctx, text, r.queryProtocol())
 	if isUnusable(v) {
 		r.invalid(e)
 		return nil

@@ -73,6 +73,7 @@ type statementCache struct {
 	textBytes  int
 	seen       []uint64 // hashes of texts that came once, by their remainders
 	number     uint64   // of the last name
+	pending    int      // how many statements are being prepared
 	leftovers  []string // names of statements that the server is still to close
 }
 
@@ -104,6 +105,12 @@ func (c *statementCache) find(v *verdict.Verdict, types []byte, group uint64, at
 	return c.add(key, v.Versions, group)
 }
 
+// hasRoom tells whether [statementCache.find] finds any text at once, or makes room for it: no statement is being
+// prepared.
+func (c *statementCache) hasRoom() bool {
+	return c.most > 0 && c.pending == 0
+}
+
 // cameBefore tells whether a text has come before, as far as that is remembered.
 func (c *statementCache) cameBefore(text string) bool {
 	if c.eager {
@@ -133,6 +140,7 @@ func (c *statementCache) add(key cacheKey, versions verdict.Versions, group uint
 		c.statements = map[cacheKey]*cachedStatement{}
 	}
 	c.number++
+	c.pending++
 	s := &cachedStatement{of: c, key: key, name: cachedPrefix + strconv.FormatUint(c.number, 10), versions: versions, group: group}
 	s.place = c.recent.PushFront(s)
 	c.statements[key] = s
@@ -142,8 +150,11 @@ func (c *statementCache) add(key cacheKey, versions verdict.Versions, group uint
 
 // drop takes a statement out. The server is told to close it before another one is prepared.
 func (c *statementCache) drop(s *cachedStatement) {
-	if s.state == dropped {
+	switch s.state {
+	case dropped:
 		return
+	case beingPrepared:
+		c.pending--
 	}
 	s.state = dropped
 	c.leftovers = append(c.leftovers, s.name)
@@ -163,6 +174,7 @@ func (c *statementCache) dropAll() {
 func (c *statementCache) confirm(s *cachedStatement) {
 	if s.state == beingPrepared {
 		s.state = prepared
+		c.pending--
 	}
 }
 
@@ -171,6 +183,13 @@ func (c *statementCache) fail(s *cachedStatement) {
 	if s.state == beingPrepared {
 		c.drop(s)
 	}
+}
+
+// hasCacheRoom is [statementCache.hasRoom].
+func (l *ledger) hasCacheRoom() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cache.hasRoom()
 }
 
 // findCached is [statementCache.find], and returns what is to be closed before a new statement is prepared.

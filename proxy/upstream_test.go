@@ -88,7 +88,7 @@ type watched struct {
 // sentText is a text, and how the client sends it.
 type sentText struct {
 	text     string
-	protocol verdict.Protocol
+	extended bool
 }
 
 // decided is a text that was allowed.
@@ -123,7 +123,7 @@ func (m *moody) Seal(context.Context, verdict.Backend) (verdict.Seal, error) {
 func (m *moody) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
 	m.w.mu.Lock()
 	defer m.w.mu.Unlock()
-	sent := sentText{text, p}
+	sent := sentText{text, p == verdict.Extended}
 	id, again := m.w.ids[sent]
 	if again = again && m.w.decided[id] != nil && m.repeats.IntN(2) == 0; !again {
 		id = len(m.w.decided)
@@ -139,7 +139,7 @@ func (m *moody) Decide(ctx context.Context, text string, p verdict.Protocol) *ve
 		m.w.decided[id].rights = v.Rights
 		return v
 	}
-	m.w.decided[id] = &decided{text: text, rights: v.Rights, simple: p == verdict.Simple}
+	m.w.decided[id] = &decided{text: text, rights: v.Rights, simple: p != verdict.Extended}
 	if m.random.IntN(12) == 0 && !ends(text) {
 		v.Refusal = sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation, "refused")
 	}

@@ -63,6 +63,9 @@ type Result struct {
 	checkValues  func(values [][]byte) *sqlstate.Error // a check of the values of parameters; nil: all values are accepted
 
 	ActingParameter ActingParameter // the parameter whose value says for whom the session acts
+
+	// the literals of a Query's text in whose place parameters may stand, by their numbers; nil: there are none
+	Bindable []BindableLiteral
 }
 
 // PlanHints are comments at the beginning of a text that tell the planner how many rows it will find.
@@ -198,6 +201,9 @@ func (r *Rewriter) rewriteAs(text string, extended bool, allowed allowedForms) (
 	result.Statements, result.Accesses = w.analyzeAccesses(tree) // the accesses are analyzed before the tree is edited
 	w.setHardening(tree, result)
 	w.mayFail = result.HardenedReason != "" || result.HardenedIfDeclared
+	if !extended {
+		result.Bindable = w.bindableLiterals(tree)
+	}
 	result.relationUses, result.foreignCasts = w.relationUses, w.foreignCasts
 	maySign := len(tree.Stmts) == 1 && !w.runsLater && isSignable(source)
 	grouped := w.useGroupView(tree, maySign)

@@ -67,7 +67,7 @@ type Config struct {
 	VerifyUser func(ctx context.Context, token, agent, database string) (attributes map[string]string, until time.Time, err error)
 
 	Refresh    time.Duration // time between two probes of a database; 0: 2 s
-	CacheBytes uint64        // size of the rewrite cache in bytes; 0: 64 MiB
+	CacheBytes uint64        // size of the cache of verdicts in bytes, and an eighth more for shapes; 0: 64 MiB
 
 	Mode        rewrite.Mode // how rules are added to statements; other modes than the configuration allows are for tests
 	RowSecurity rls.Mode     // rls.Enforce, except in tests
@@ -122,6 +122,7 @@ type Enforcer struct {
 	cfg       Config
 	databases map[string]*database
 	cache     *cache
+	shapes    *shapes
 	limiters  *limiters
 	quotas    *quotas
 	epochs    atomic.Uint64 // numbers the states of all databases
@@ -167,6 +168,9 @@ func New(ctx context.Context, cfg Config) (*Enforcer, error) {
 	if e.cache, err = newCache(cfg.CacheBytes); err != nil {
 		return nil, err
 	}
+	if e.shapes, err = newShapes(cfg.CacheBytes / 8); err != nil {
+		return nil, err
+	}
 	var failed []error
 	for _, c := range cfg.Databases {
 		if _, twice := e.databases[c.Name]; twice {
@@ -205,6 +209,7 @@ func (e *Enforcer) Close() {
 	e.wait.Wait()
 	e.closeConnections()
 	e.cache.close()
+	e.shapes.close()
 }
 
 func (e *Enforcer) closeConnections() {

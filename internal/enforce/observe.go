@@ -67,7 +67,7 @@ func (st *state) decideObserved(text string, p verdict.Protocol, res *rewrite.Re
 	if len(r.Tables) == 0 {
 		return nil
 	}
-	if _, refused := st.observedPolicy.checker.Rewrite(text, p == verdict.Extended); refused != nil {
+	if _, refused := st.observedPolicy.checker.Rewrite(text, p != verdict.Simple); refused != nil {
 		r.SQLState, r.Reason = string(refused.Code), string(refused.Reason)
 		r.SkipReason = "it would be refused"
 		return o

@@ -83,8 +83,9 @@ type judgement struct {
 	liveAttributes    map[string]string  // the live attributes that the audit record has
 	actor             map[string]string  // the attributes of the user for whom the session acts in the text; nil: nobody
 	actingParameter   rewrite.ActingParameter
-	ofSession         bool              // the text is one session's only: no other gets the verdict
-	observedDecision  *observedDecision // what the policy would have done with tables that are only observed
+	ofSession         bool                      // the text is one session's only: no other gets the verdict
+	bindable          []rewrite.BindableLiteral // the literals in whose place parameters may stand
+	observedDecision  *observedDecision         // what the policy would have done with tables that are only observed
 
 	record audit.Decision // the audit record of the statement; each execution fills in the members of the session
 }
@@ -162,14 +163,22 @@ func (s *session) Decide(ctx context.Context, text string, p verdict.Protocol) *
 	if refused != nil {
 		return refusal(text, p, verdict.Versions{}, refused)
 	}
-	return s.decideForSession(ctx, v.state, s.sharedVerdict(v.state, text, p), p)
+	if p != verdict.Bindable {
+		return s.decideForSession(ctx, v.state, s.sharedVerdict(v.state, text, p), p)
+	}
+	return s.decideForSession(ctx, v.state, s.boundVerdict(v.state, text), verdict.Simple)
 }
 
 // sharedVerdict returns the verdict that sessions of equal rights share.
 func (s *session) sharedVerdict(st *state, text string, p verdict.Protocol) *verdict.Verdict {
 	// The database verifies a signature by the seal's profile and key. Where these are not the state's (both changed a
 	// moment ago), statements take the row security path until the seal is renewed.
-	return s.decide(st, text, p, s.profile == st.profile && sameKey(s.sealedBy, st.key))
+	return s.decide(st, text, p, s.signs(st))
+}
+
+// signs reports whether the database verifies signatures of the state for this session.
+func (s *session) signs(st *state) bool {
+	return s.profile == st.profile && sameKey(s.sealedBy, st.key)
 }
 
 // decide judges a text, or takes the verdict from the cache. Unless signing is true, the text takes the row security
@@ -308,7 +317,7 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	if s.mayAct(text) {
 		rewriter = s.actingRewriter(st, rewriter, &ofSession)
 	}
-	res, err := rewriter.Rewrite(text, p == verdict.Extended)
+	res, err := rewriter.Rewrite(text, p != verdict.Simple)
 	switch {
 	case err == nil && res == nil:
 		err = sqlstate.From(fmt.Errorf("the rewriter said nothing"))
@@ -329,7 +338,7 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	}
 	j := &judgement{rightsEpoch: st.rightsEpoch, withoutSigning: !signing, mayDeclare: res.MayDeclare,
 		mayCast: res.ParameterTypeRefusal, checkValues: res.CheckValues, actingParameter: res.ActingParameter, ofSession: ofSession,
-		hardenedIfDeclared: res.HardenedIfDeclared, record: audit.Decision{
+		hardenedIfDeclared: res.HardenedIfDeclared, bindable: res.Bindable, record: audit.Decision{
 			Protocol: protocolName(p), Verdict: metrics.Allow, Path: string(res.Path),
 			Policy: st.versions.Policy, Catalog: st.versions.Catalog, Signed: res.NeedsSignature,
 		}}
@@ -407,10 +416,10 @@ func describe(j *judgement, res *rewrite.Result) {
 }
 
 func protocolName(p verdict.Protocol) string {
-	if p == verdict.Simple {
-		return "simple"
+	if p == verdict.Extended {
+		return "extended"
 	}
-	return "extended"
+	return "simple"
 }
 
 // Recheck judges a text again that was judged under a state which is no longer active.

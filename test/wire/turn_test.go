@@ -47,10 +47,13 @@ func (m *measurement) turn(c contender, p protocol, clients int) turn {
 func (m *measurement) pgbench(c contender, p protocol, clients int, arguments ...string) (spent, []byte) {
 	t := m.t
 	t.Helper()
-	file := m.scripts[script{c.agent, p.other}]
+	var files []string
+	for _, file := range m.scripts[script{c.agent, p.texts}] {
+		files = append(files, "-f", file)
+	}
 	server, between := serverCPU(t, m.cluster.PID()), cpu(t, c.pid)
-	cmd := exec.Command(filepath.Join(m.cluster.Binaries.Dir, "pgbench"), slices.Concat([]string{"-n", "-f", file, "-M", p.mode,
-		"-c", strconv.Itoa(clients), "-j", "1"}, arguments, []string{c.dsn})...)
+	cmd := exec.Command(filepath.Join(m.cluster.Binaries.Dir, "pgbench"), slices.Concat([]string{"-n", "-M", p.mode,
+		"-c", strconv.Itoa(clients), "-j", "1"}, files, arguments, []string{c.dsn})...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", c.name, err, out)

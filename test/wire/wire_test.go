@@ -58,58 +58,77 @@ type measurement struct {
 	t       *testing.T
 	cluster *pgcluster.Cluster
 	rounds  int
-	scripts map[script]string // files for pgbench
+	scripts map[script][]string // files for pgbench, which takes one of them each time
 }
 
 // script is what pgbench sends.
 type script struct {
 	agent bool // without the rule, which the policy brings
-	other bool // with another literal each time
+	texts texts
 }
+
+// texts says how the texts of a client differ.
+type texts int
+
+const (
+	equalTexts    texts = iota
+	otherMemories       // in the id that is looked for
+	otherNumbers        // in a number that is compared with another number
+)
 
 // protocol is a way to send a statement.
 type protocol struct {
 	name, mode string
-	other      bool
+	texts      texts
 }
 
 // protocols are those that clients use. pgbench calls the modes so.
 var protocols = []protocol{
-	{"simple, equal texts", "simple", false},
-	{"simple, other literals", "simple", true},
-	{"extended, unnamed", "extended", false},
-	{"prepared", "prepared", false},
+	{"simple, equal texts", "simple", equalTexts},
+	{"simple, other memories", "simple", otherMemories},
+	{"simple, other numbers", "simple", otherNumbers},
+	{"extended, unnamed", "extended", equalTexts},
+	{"prepared", "prepared", equalTexts},
 }
 
 // byHand is the rule of the world's policy for memories as an application writes it.
 const byHand = " AND m.user_id = '%s' AND NOT EXISTS (SELECT 1 FROM memory_participants x LEFT JOIN people p " +
 	"ON p.id = x.person_id WHERE x.memory_id = m.id AND p.consent_status IS DISTINCT FROM 'granted')"
 
+// memories is how many memories are looked for in turn.
+const memories = 100
+
 // scripts writes the statements: the look-up of a memory that the agent sees, with participants.
-func scripts(t *testing.T, all []contender) map[script]string {
+func scripts(t *testing.T, all []contender) map[script][]string {
 	t.Helper()
 	seer, _ := named(all, agent)
 	conn := connect(t, seer)
 	defer func() { _ = conn.Close(context.Background()) }()
-	res := conn.ExecParams(t.Context(), "SELECT m.id::text, m.user_id::text FROM memories m JOIN memory_participants p "+
-		"ON p.memory_id = m.id ORDER BY m.id LIMIT 1", nil, nil, nil, nil).Read()
-	if res.Err != nil || len(res.Rows) != 1 {
+	res := conn.ExecParams(t.Context(), "SELECT DISTINCT m.id::text, m.user_id::text FROM memories m JOIN memory_participants p "+
+		"ON p.memory_id = m.id ORDER BY 1 LIMIT "+strconv.Itoa(memories), nil, nil, nil, nil).Read()
+	if res.Err != nil || len(res.Rows) == 0 {
 		t.Fatalf("no memory is visible: %v", res.Err)
 	}
-	id, user := string(res.Rows[0][0]), string(res.Rows[0][1])
 	dir := t.TempDir()
-	files := map[script]string{}
-	for _, s := range []script{{false, false}, {false, true}, {true, false}, {true, true}} {
-		text := "SELECT m.title FROM memories m WHERE m.id = '" + id + "'"
-		if !s.agent {
-			text += fmt.Sprintf(byHand, user)
-		}
-		if s.other {
-			text = "\\set n random(1, 2000000000)\n" + text + " AND :n > 0"
-		}
-		files[s] = filepath.Join(dir, fmt.Sprintf("%t-%t.sql", s.agent, s.other))
-		if err := os.WriteFile(files[s], []byte(text+";\n"), 0o600); err != nil {
-			t.Fatal(err)
+	files := map[script][]string{}
+	for _, s := range []script{{false, equalTexts}, {false, otherMemories}, {false, otherNumbers},
+		{true, equalTexts}, {true, otherMemories}, {true, otherNumbers}} {
+		for i, row := range res.Rows {
+			if i > 0 && s.texts != otherMemories {
+				break
+			}
+			text := "SELECT m.title FROM memories m WHERE m.id = '" + string(row[0]) + "'"
+			if !s.agent {
+				text += fmt.Sprintf(byHand, row[1])
+			}
+			if s.texts == otherNumbers {
+				text = "\\set n random(1, 2000000000)\n" + text + " AND :n > 0"
+			}
+			file := filepath.Join(dir, fmt.Sprintf("%t-%d-%d.sql", s.agent, s.texts, i))
+			if err := os.WriteFile(file, []byte(text+";\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			files[s] = append(files[s], file)
 		}
 	}
 	return files

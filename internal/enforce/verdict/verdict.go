@@ -149,10 +149,14 @@ type Adopter interface {
 // Protocol says in which message a text came.
 type Protocol int
 
-// The two sub-protocols of PostgreSQL's protocol.
+// The two sub-protocols of PostgreSQL's protocol, and the way between them.
 const (
 	Simple   Protocol = iota // the text of a Query
 	Extended                 // the text of a Parse
+
+	// Bindable is the text of a Query that may be sent as a Parse and a Bind: the verdict may have parameters in Text and
+	// their Values.
+	Bindable
 )
 
 // Path is the way that a statement takes: row security, or a signature over signed views.
@@ -216,7 +220,8 @@ type Verdict struct {
 
 	RecordsKeys bool // the audit records the keys of the rows that the statement reads; see [KeyReader]
 
-	// Values are the values of parameters that are sent in place of those of a Bind; nil: the Bind's own are sent.
+	// Values are the values of parameters that are sent in place of those of a Bind; nil: the Bind's own are sent. Of a
+	// Query they are the values of literals in whose place Text has parameters; nil: it has none.
 	Values [][]byte
 
 	// Detail is what package enforce records of the statement.

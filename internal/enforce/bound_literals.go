@@ -1,0 +1,154 @@
+package enforce
+
+import (
+	"hash/maphash"
+	"strconv"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"github.com/maypok86/otter/v2"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
+	"github.com/pgconsent/pgconsent/rewrite"
+)
+
+// Queries often differ from earlier ones in a number or a uuid only. Such a Query is decided, and sent, as the text with
+// parameters in place of these literals. That text is decided like any other which a client sends in a Parse, so nothing
+// depends on what is known of the shape but how close the answer is to that of the Query (decision 113).
+
+// shapeKey has all that what is known of a shape depends on.
+type shapeKey struct {
+	shape   string // see [sqltext.Shape]
+	epoch   uint64
+	signing bool
+	lists   bool
+}
+
+// shapeOfTexts is what is known of the texts of one shape.
+type shapeOfTexts struct {
+	bindable []rewrite.BindableLiteral // the literals in whose place parameters stand
+	path     verdict.Path              // the path of the text that came first
+	first    uint64                    // a hash of that text
+	varies   atomic.Bool               // another text of the shape has come
+	unusable atomic.Bool               // the texts are decided as they are
+}
+
+// shapes has what is known of the shapes of texts, within a number of bytes.
+type shapes struct {
+	known *otter.Cache[shapeKey, *shapeOfTexts]
+}
+
+// maxBoundText is how long a text with parameters may be, in bytes: the proxy keeps no long ones prepared.
+const maxBoundText = 32 << 10
+
+// shapeOverhead is how many bytes a shape takes besides its text.
+const shapeOverhead = 256
+
+func newShapes(bytes uint64) (*shapes, error) {
+	known, err := otter.New(&otter.Options[shapeKey, *shapeOfTexts]{
+		MaximumWeight: bytes,
+		Weigher:       func(k shapeKey, _ *shapeOfTexts) uint32 { return uint32(shapeOverhead + len(k.shape)) },
+	})
+	return &shapes{known: known}, err
+}
+
+func (c *shapes) close() {
+	c.known.InvalidateAll()
+	c.known.StopAllGoroutines()
+}
+
+var textSeed = maphash.MakeSeed()
+
+// boundVerdict returns a verdict on the text of a Query which sessions of equal rights share: on the text with
+// parameters, where that is known to be the same, or else on the text as it is.
+func (s *session) boundVerdict(st *state, text string) *verdict.Verdict {
+	shape, literals := sqltext.Shape(text)
+	if shape == "" || s.mayAct(text) {
+		return s.sharedVerdict(st, text, verdict.Simple)
+	}
+	key := shapeKey{shape: shape, epoch: st.epoch, signing: s.signs(st), lists: s.info.Lists}
+	known, ok := s.e.shapes.known.GetIfPresent(key)
+	if ok && known.isUsable(text) {
+		if v := s.bind(st, known, text, literals); v != nil {
+			return v
+		}
+	}
+	v := s.sharedVerdict(st, text, verdict.Simple)
+	if !ok {
+		known = &shapeOfTexts{path: v.Path, first: maphash.String(textSeed, text)}
+		if j := v.Detail.(*judgement); v.Allowed() {
+			known.bindable = j.bindable
+		}
+		known.unusable.Store(len(known.bindable) == 0)
+		s.e.shapes.known.Set(key, known)
+	}
+	return v
+}
+
+// isUsable tells whether a text is to be sent with parameters: another of its shape has come before.
+func (k *shapeOfTexts) isUsable(text string) bool {
+	if k.unusable.Load() {
+		return false
+	}
+	if !k.varies.Load() && maphash.String(textSeed, text) != k.first {
+		k.varies.Store(true)
+	}
+	return k.varies.Load()
+}
+
+// bind returns the verdict on a text with parameters in place of its bindable literals, or nil.
+func (s *session) bind(st *state, known *shapeOfTexts, text string, literals []sqltext.Literal) *verdict.Verdict {
+	values := make([][]byte, 0, len(known.bindable))
+	bound := make([]byte, 0, len(text)+8)
+	copied := 0
+	for i, b := range known.bindable {
+		l := literals[b.Number]
+		value := l.Value(text)
+		if b.IsUUID && !rewrite.IsPlainUUID(value) || !utf8.ValidString(value) {
+			return nil
+		}
+		values = append(values, []byte(value))
+		bound = append(append(bound, text[copied:l.Start]...), '$')
+		bound = strconv.AppendInt(bound, int64(i+1), 10)
+		copied = l.End
+	}
+	v := s.decide(st, string(append(bound, text[copied:]...)), verdict.Bindable, s.signs(st))
+	if !isBound(v, known.path) {
+		known.unusable.Store(true)
+		return nil
+	}
+	own := *v
+	own.Original, own.Values = text, values
+	own.Position = func(p int) int { return positionBefore(text, literals, known.bindable, v.Position(p)) }
+	return &own
+}
+
+// isBound tells whether a verdict is on a statement that can run with parameters wherever it could with literals: one
+// query on the same path, whose text depends on no type or form of a parameter.
+func isBound(v *verdict.Verdict, path verdict.Path) bool {
+	return v.Allowed() && v.Path == path && v.Runnable() && len(v.Text) <= maxBoundText && len(v.Effects) == 1 && !v.Effects[0].Writes &&
+		len(v.Forms) == 0 && !v.NeedsValueCheck && !v.CallsSetConfig && !v.HardenBeforeParse && !v.HasHardenedPlan() &&
+		!v.Detail.(*judgement).ofSession && v.Detail.(*judgement).observedDecision == nil
+}
+
+// positionBefore turns a position in the text with parameters into one in the text with literals.
+func positionBefore(text string, literals []sqltext.Literal, bound []rewrite.BindableLiteral, p int) int {
+	if p <= 0 {
+		return 0
+	}
+	longer := 0 // by how many characters the literals so far are longer than their parameters
+	for i, b := range bound {
+		l := literals[b.Number]
+		at := utf8.RuneCountInString(text[:l.Start]) + 1 // of the literal; its parameter is at the position at-longer
+		length := 1 + len(strconv.Itoa(i+1))
+		switch {
+		case p < at-longer:
+			return p + longer
+		case p < at-longer+length:
+			return at
+		}
+		longer += utf8.RuneCountInString(text[l.Start:l.End]) - length
+	}
+	return p + longer
+}

@@ -1,0 +1,108 @@
+package sqltext
+
+import "strings"
+
+// Literal is a plain literal of a text: up to nine digits, or a string in single quotes that has neither quotes nor
+// backslashes in it. Start and End are byte offsets; those of a string are outside of its quotes.
+type Literal struct{ Start, End int }
+
+// IsString tells whether the literal of a text is a string.
+func (l Literal) IsString(text string) bool { return text[l.Start] == '\'' }
+
+// Value returns the characters of the literal, without quotes.
+func (l Literal) Value(text string) string {
+	if l.IsString(text) {
+		return text[l.Start+1 : l.End-1]
+	}
+	return text[l.Start:l.End]
+}
+
+const (
+	maxShapedText = 8 << 10 // bytes of a text that Shape looks at
+	maxLiterals   = 64
+	maxDigits     = 9 // an integer of so many digits is an int4
+)
+
+// Shape finds the plain literals of a text, and returns the text with a sign in place of each. Two texts of one shape
+// differ in these literals only. It does not parse: what looks like a literal may be a part of a comment, or of a name
+// in quotes, so [Source.HasLiterals] must be asked of one text of the shape. It returns "" for a text without plain
+// literals, with other strings, or with parameters.
+func Shape(text string) (shape string, literals []Literal) {
+	if len(text) > maxShapedText || strings.ContainsAny(text, "\x00$") {
+		return "", nil
+	}
+	var out []byte
+	copied := 0
+	for i := 0; i < len(text); {
+		c := text[i]
+		if c != '\'' && (c < '0' || c > '9') {
+			i++
+			continue
+		}
+		before := i == 0 || mayPrecedeLiteral[text[i-1]]
+		end := i + 1
+		if c == '\'' {
+			length := strings.IndexAny(text[end:], `'\`)
+			if length < 0 || text[end+length] != '\'' || !before {
+				return "", nil
+			}
+			end += length + 1
+			if end < len(text) && !mayFollowLiteral[text[end]] {
+				return "", nil
+			}
+		} else {
+			for end < len(text) && text[end] >= '0' && text[end] <= '9' {
+				end++
+			}
+			if !before || end-i > maxDigits || end < len(text) && !mayFollowLiteral[text[end]] {
+				i = end
+				continue
+			}
+		}
+		if len(literals) == maxLiterals {
+			return "", nil
+		}
+		if out == nil {
+			out, literals = make([]byte, 0, len(text)), make([]Literal, 0, 8)
+		}
+		literals = append(literals, Literal{i, end})
+		out = append(append(out, text[copied:i]...), 0, '0')
+		if c == '\'' {
+			out[len(out)-1] = '\''
+		}
+		copied, i = end, end
+	}
+	if literals == nil {
+		return "", nil
+	}
+	return string(append(out, text[copied:]...)), literals
+}
+
+// What may stand right before and behind a plain literal: no part of a longer token, and no prefix such as the E of a
+// string with escapes.
+var (
+	mayPrecedeLiteral = byteSet(" \t\r\n(,=<>")
+	mayFollowLiteral  = byteSet(" \t\r\n),;")
+)
+
+func byteSet(of string) (set [256]bool) {
+	for _, c := range []byte(of) {
+		set[c] = true
+	}
+	return set
+}
+
+// HasLiterals tells whether what [Shape] took for literals of the text are its tokens. Then they are in each text of the
+// same shape: the lexer is in the same state where each of them begins.
+func (s *Source) HasLiterals(literals []Literal) bool {
+	for _, l := range literals {
+		i := s.At(int32(l.Start))
+		if i < 0 || int(s.Tokens[i].End) != l.End {
+			return false
+		}
+		if kind := s.Tokens[i].Kind; kind != iconst && kind != Sconst {
+			return false
+		}
+	}
+	return true
+}
