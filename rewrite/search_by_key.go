@@ -73,7 +73,7 @@ func (w *walker) useKeySearches(tree *sqltext.ParseResult, result *Result, allLe
 	if len(searches) == 0 {
 		return
 	}
-	if !allLeakSafe && w.mayFail {
+	if result.HardenedReason != "" || !allLeakSafe && w.mayFail {
 		var leakSafe []*sqltext.Node
 		for _, search := range searches {
 			for i, n := range splitConjuncts(*whereOf(search.query)) {
