@@ -40,7 +40,7 @@ matrix: setup ## the tests that depend on the server, on PostgreSQL 15 to 18, fe
 	@sh scripts/matrix.sh
 
 bench-plans: setup ## queries on ROWS (1000000) rows: by hand, and by each path; CPU times go to docs/explanation/performance.md (ten minutes, 3 GB)
-	@PLANS_ROWS=$(ROWS) VECTORS_ROWS=$(ROWS) PLANS_OUT=$(CURDIR)/docs/explanation/performance.md $(GO) test -count=1 -v -timeout 120m -run "TestPlans|TestNearest|TestStar" ./test/plans
+	@PLANS_ROWS=$(ROWS) VECTORS_ROWS=$(ROWS) PLANS_OUT=$(CURDIR)/docs/explanation/performance.md $(GO) test -count=1 -v -timeout 120m -run "TestPlans|TestNearest|TestStar|TestBitmaps" ./test/plans
 
 bench-wire: setup ## what standing between costs, beside PgBouncer (where it is installed) and nothing; goes to docs/explanation/performance.md (half an hour)
 	@WIRE_ROUNDS=$(or $(N),5) WIRE_OUT=$(CURDIR)/docs/explanation/performance.md $(GO) test -count=1 -v -timeout 60m -run TestWire ./test/wire

@@ -26,7 +26,7 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-//go:embed schema.sql indexes.sql shop.sql star.sql
+//go:embed schema.sql indexes.sql shop.sql star.sql bitmaps.sql
 var files embed.FS
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

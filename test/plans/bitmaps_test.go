@@ -1,0 +1,103 @@
+package plans_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/rewrite"
+)
+
+// bitmapRules hide a reading with its member.
+const bitmapRules = `version: 1
+tables:
+  members: { rows: [ { status: { column: consent, is: granted } } ] }
+  readings: { rows: [ { visible: { members: { id: member } } } ] }
+`
+
+// bitmaps are queries that PostgreSQL answers by bitmaps where it may: several indexes, lists, ranges of rows that lie
+// anywhere in the table, and BRIN and GIN indexes, which have no other scans.
+var bitmaps = []struct{ name, sql string }{
+	{"two indexes", "SELECT id, value FROM readings WHERE device = 417 AND sensor = 233"},
+	{"two ranges", "SELECT count(*) FROM readings WHERE device BETWEEN 100 AND 119 AND sensor BETWEEN 50 AND 63"},
+	{"two ranges and a quotient", "SELECT id FROM readings WHERE device BETWEEN 100 AND 119 AND sensor BETWEEN 50 AND 63 AND value / nullif(amount, 0) > 10"},
+	{"either of two", "SELECT id, value FROM readings WHERE device = 417 OR sensor = 233"},
+	{"a hundred by id", "SELECT id, value FROM readings WHERE id IN (" + multiples(100, 7919) + ")"},
+	{"a hundred members", "SELECT member, count(*), max(at) FROM readings WHERE member IN (" + multiples(100, 79) + ") GROUP BY 1"},
+	{"1 % of a random order", "SELECT sum(amount) FROM readings WHERE shuffled BETWEEN 300000 AND 309999"},
+	{"1 %, and a quotient", "SELECT count(*) FROM readings WHERE shuffled BETWEEN 300000 AND 309999 AND value / nullif(amount, 0) > 10"},
+	{"5 %, and a quotient", "SELECT count(*) FROM readings WHERE shuffled BETWEEN 300000 AND 349999 AND value / nullif(amount, 0) > 10"},
+	{"a day, BRIN", "SELECT count(*), sum(amount) FROM readings WHERE at >= '2024-03-04' AND at < '2024-03-05'"},
+	{"a day, BRIN, and a cast", "SELECT count(*) FROM readings WHERE at >= '2024-03-04' AND at < '2024-03-05' AND (meta ->> 'k')::int > 2500"},
+	{"a device's day, BRIN", "SELECT id, value FROM readings WHERE at >= '2024-03-04' AND at < '2024-03-05' AND device = 417"},
+	{"JSON, and a quotient", `SELECT id FROM readings WHERE meta @> '{"k": 771}' AND value / nullif(amount, 0) > 10`},
+	{"JSON, joined, and a quotient", `SELECT m.id, r.value / nullif(r.amount, 0) FROM readings r JOIN members m ON m.id = r.member WHERE r.meta @> '{"k": 771}'`},
+	{"words, joined, and a cast", "SELECT r.id FROM readings r JOIN members m ON m.id = r.member WHERE r.tsv @@ plainto_tsquery('simple', 'w17 w23') " +
+		"AND (r.meta ->> 'k')::int > 2500"},
+	{"few of all, and a quotient", "SELECT id FROM readings WHERE amount = 3 AND value > 1420 AND value / nullif(amount, 0) > 10"},
+}
+
+// multiples are the first n multiples of a number, in a list.
+func multiples(n, of int) string {
+	var out []string
+	for i := range n {
+		out = append(out, strconv.Itoa((i+1)*of))
+	}
+	return strings.Join(out, ", ")
+}
+
+// TestBitmaps is a measurement: what each setting of a hardened plan makes of statements that live of bitmaps.
+// PLANS_ROWS says how many readings there are, PLANS_OUT where the table goes.
+func TestBitmaps(t *testing.T) {
+	rows, _ := strconv.Atoi(os.Getenv("PLANS_ROWS"))
+	if rows == 0 {
+		t.Skip("a measurement: make bench-plans")
+	}
+	db := pgtest.Database(t)
+	super := db.Connect(t, "postgres")
+	for stmt := range strings.SplitSeq(strings.ReplaceAll(read(t, "bitmaps.sql"), ":readings", strconv.Itoa(rows)), ";\n") {
+		if strings.TrimSpace(stmt) != "" {
+			exec(t, super, stmt)
+		}
+	}
+	w := migrate(t, super, bitmapRules)
+	agent := db.Connect(t, migrations.DefaultAgentRole)
+	sessions(t, agent, agent)
+	columns := [][]string{verdict.HardenedPlanStatements[:1], verdict.HardenedPlanStatements[1:2], verdict.HardenedPlanStatements}
+	var table strings.Builder
+	table.WriteString("| query | path | auto, ms | policies first | no bitmaps | all three |\n|---|---|---:|---:|---:|---:|\n")
+	for _, c := range bitmaps {
+		text, res := w.text(t, rewrite.AutoMode, true, c.sql)
+		path, reseal := pathOf(res), func() { w.reseal(t, agent) }
+		if len(res.SearchedByKey) > 0 {
+			path += ", by key"
+		}
+		planned(t, agent, res)
+		reseal()
+		want, base := count(t, agent, text), cpu(t, agent, text, reseal)
+		fmt.Fprintf(&table, "| %s | %s | %.3g", c.name, path, base)
+		for _, settings := range columns {
+			planned(t, agent, res)
+			for _, setting := range settings {
+				exec(t, agent, strings.Replace(setting, "SET LOCAL", "SET", 1))
+			}
+			reseal()
+			if got := count(t, agent, text); got != want {
+				t.Errorf("%s: %q, else %q\n%s", c.name, got, want, text)
+			}
+			fmt.Fprintf(&table, " | %.2f×", cpu(t, agent, text, reseal)/base)
+		}
+		table.WriteString(" |\n")
+		fmt.Printf("plans: %s\n", c.name)
+	}
+	fmt.Print(table.String())
+	if out := os.Getenv("PLANS_OUT"); out != "" {
+		write(t, out, "<!-- bitmaps: written by make bench-plans -->\n",
+			fmt.Sprintf("%d readings, PostgreSQL %s, load average %s:\n\n", rows, pgtest.Binaries().Version, load()), table.String())
+	}
+}
