@@ -190,7 +190,7 @@ func TestDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(base, "d")
-	listen, web := demos.Free(t), demos.Free(t)
+	listen, web := demos.FreeAddress(t), demos.FreeAddress(t)
 	start := func(more ...string) *program {
 		return launch(t, nil, append([]string{"demo", "--dir", dir, "--listen", listen, "--http", web}, more...)...)
 	}
@@ -245,7 +245,7 @@ func TestDemo(t *testing.T) {
 			t.Errorf("%s: %v %v", path, info.Mode(), err)
 		}
 	}
-	if p := start("--listen", demos.Free(t), "--http", demos.Free(t)); p.ended(t) != exitError ||
+	if p := start("--listen", demos.FreeAddress(t), "--http", demos.FreeAddress(t)); p.ended(t) != exitError ||
 		!strings.Contains(p.errs.String(), "in use by another pgconsent") {
 		t.Errorf("a second demo in the folder: %s", p.errs)
 	}
@@ -440,7 +440,7 @@ func serveOn(t *testing.T, config, dir string) {
 	if err := os.WriteFile(mine, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	listen, web := demos.Free(t), demos.Free(t)
+	listen, web := demos.FreeAddress(t), demos.FreeAddress(t)
 	p := launch(t, []string{"PGCONSENT_LISTEN=" + listen, "PGCONSENT_HTTP_LISTEN=" + web,
 		"PGCONSENT_AUDIT_FILE=" + filepath.Join(dir, "audit2")}, "serve", "-c", mine)
 	get := func(path string) string {

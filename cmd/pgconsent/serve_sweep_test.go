@@ -78,7 +78,7 @@ func TestTwoServesSweep(t *testing.T) {
 		CREATE FUNCTION gone() RETURNS trigger
 			LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN PERFORM pg_catalog.pg_sleep(0.004); INSERT INTO public.gone VALUES (OLD.id); RETURN OLD; END';
 		CREATE TRIGGER gone BEFORE DELETE ON notes FOR EACH ROW EXECUTE FUNCTION gone()`, subjects, 2*subjects*each))
-	pages := []string{demos.Free(t), demos.Free(t)}
+	pages := []string{demos.FreeAddress(t), demos.FreeAddress(t)}
 	var programs []*program
 	for i, page := range pages {
 		programs = append(programs, launch(t, nil, "serve", "-c", configure(fmt.Sprintf("serve%d.yaml", i), page), "--log-format", "json"))

@@ -82,7 +82,7 @@ func TestWhatGoesAlong(t *testing.T) {
 				warned = instance.Compile(t, d, instance.Auto).Policy.WriteDisclosures()
 				agent := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
 				for _, sql := range strings.Split(c.statements, "; ") {
-					got[i] += sql + "\n" + instance.Ask(agent, sql).Multiset() + "\n"
+					got[i] += sql + "\n" + instance.Ask(agent, sql).SortedString() + "\n"
 				}
 			}
 			refused := strings.Contains(got[0], "42501")

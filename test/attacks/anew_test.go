@@ -280,7 +280,7 @@ func TestWhatIsAskedAnewTells(t *testing.T) {
 				got[i] = map[string]string{}
 				for table, list := range asks {
 					for _, sql := range list {
-						got[i][table] += instance.Ask(agent, sql).Multiset() + "\n"
+						got[i][table] += instance.Ask(agent, sql).SortedString() + "\n"
 					}
 				}
 			}
@@ -350,7 +350,7 @@ func TestWhatCannotFailTellsNothing(t *testing.T) {
 			"UPDATE free SET title = title || '!', mood = 'sad', m = -1e390, at = 'infinity' WHERE title <> 'x'",
 			"SET DateStyle = 'ISO, DMY'; SET TimeZone = '<-12>+12'; UPDATE free SET title = title || '?' RETURNING title",
 		} {
-			got[i] += fmt.Sprintf("%s: %s\n", instance.Shorten(sql), instance.OneLine(instance.Ask(agent, sql).Multiset()))
+			got[i] += fmt.Sprintf("%s: %s\n", instance.Truncate(sql), instance.OneLine(instance.Ask(agent, sql).SortedString()))
 		}
 	}
 	if got[0] != got[1] || strings.Count(got[0], "INSERT 0") < 12 {

@@ -22,7 +22,7 @@ type attack struct {
 func attacks(t testing.TB, file string) []attack {
 	t.Helper()
 	var out []attack
-	for block := range strings.SplitSeq(instance.Read(t, "test/attacks/testdata/"+file), "\n\n") {
+	for block := range strings.SplitSeq(instance.ReadRepoFile(t, "test/attacks/testdata/"+file), "\n\n") {
 		lines := strings.Split(strings.Trim(block, "\n"), "\n")
 		if len(lines) < 2 {
 			continue // the title
@@ -222,15 +222,15 @@ func count(list []attack) (blocks, messages int) {
 
 func onTwins(t *testing.T, s oracle.Schema, list, control []attack, disturb string, modes []instance.Mode) {
 	t.Helper()
-	visible := instance.Read(t, "test/oracle/testdata/"+s.Name+"/visible.sql")
-	twin := visible + instance.Read(t, "test/attacks/testdata/"+disturb)
+	visible := instance.ReadRepoFile(t, "test/oracle/testdata/"+s.Name+"/visible.sql")
+	twin := visible + instance.ReadRepoFile(t, "test/attacks/testdata/"+disturb)
 	for i, mode := range modes {
-		one, two := s.Behind(t), s.Twin(t, twin)
+		one, two := s.BehindProxy(t), s.TwinBehindProxy(t, twin)
 		proxies := []*instance.Proxy{instance.Start(t, mode, one, s.Attributes), instance.Start(t, mode, two, s.Attributes)}
 		if i == 0 {
 			tellsApart(t, control, one.DB, two.DB)
 		}
-		before, visibleRows := s.Hidden(t, one.DB), seen(t, proxies, s.Name)
+		before, visibleRows := s.HiddenRows(t, one.DB), seen(t, proxies, s.Name)
 		for _, a := range list {
 			var got [2][]string
 			for i, proxy := range proxies {
@@ -247,7 +247,7 @@ func onTwins(t *testing.T, s oracle.Schema, list, control []attack, disturb stri
 					if m%2 == 1 && mode.Name != instance.Both.Name && strings.HasPrefix(message, "SELECT ") && !strings.Contains(message, ";") {
 						ask = instance.AskBinary
 					}
-					got[i] = append(got[i], strings.ReplaceAll(ask(c, message).Multiset(), name, "DATABASE"))
+					got[i] = append(got[i], strings.ReplaceAll(ask(c, message).SortedString(), name, "DATABASE"))
 					// A transaction that fails within its own message would refuse all that comes after.
 					if !c.IsClosed() && c.TxStatus() == 'E' && strings.HasPrefix(message, "BEGIN") && strings.Contains(message, ";") {
 						instance.Ask(c, "ROLLBACK")
@@ -257,14 +257,14 @@ func onTwins(t *testing.T, s oracle.Schema, list, control []attack, disturb stri
 			}
 			for m, message := range a.messages {
 				if got[0][m] != got[1][m] && !failsAlike(got[0][m], got[1][m], visibleRows) {
-					t.Errorf("%s, %s: %s\none:\n%s\ntwin:\n%s", mode.Name, a.name, message, instance.Shorten(got[0][m]), instance.Shorten(got[1][m]))
+					t.Errorf("%s, %s: %s\none:\n%s\ntwin:\n%s", mode.Name, a.name, message, instance.Truncate(got[0][m]), instance.Truncate(got[1][m]))
 				}
 			}
 		}
 		for _, proxy := range proxies {
-			proxy.Tap().NoMarker(t)
+			proxy.Tap().RequireNoMarker(t)
 		}
-		if after := s.Hidden(t, one.DB); after != before {
+		if after := s.HiddenRows(t, one.DB); after != before {
 			t.Errorf("%s: hidden rows have changed\nbefore:\n%s\nafter:\n%s", mode.Name, before, after)
 		}
 	}
@@ -273,13 +273,13 @@ func onTwins(t *testing.T, s oracle.Schema, list, control []attack, disturb stri
 // tellsApart is the control, by a whole list: what only reads does tell the twins apart where there are no walls.
 func tellsApart(t *testing.T, list []attack, one, two *pgtest.DB) {
 	t.Helper()
-	a, b := instance.Super(t, one), instance.Super(t, two)
+	a, b := instance.ConnectSuperuser(t, one), instance.ConnectSuperuser(t, two)
 	const enough = 20
 	differ := 0
 	for _, attack := range list {
 		for _, message := range attack.messages {
 			if strings.HasPrefix(message, "SELECT ") && !strings.Contains(message, ";") && !strings.Contains(message, "pg_") {
-				if instance.Ask(a, message).Multiset() != instance.Ask(b, message).Multiset() {
+				if instance.Ask(a, message).SortedString() != instance.Ask(b, message).SortedString() {
 					differ++
 				}
 				// Enough: one that comes later may give gigabytes where no wall stands before it.
@@ -300,6 +300,6 @@ func TestAttacksOnAQuarry(t *testing.T) {
 		t.Errorf("%d attacks with %d messages", blocks, messages)
 	}
 	oracle.NeedsPgvector(t)
-	onTwins(t, oracle.Quarry, list, list, "quarry.sql", modesOf(instance.Both, instance.Auto, instance.SignedViews))
-	onTwins(t, oracle.Quarry.ByIndex(), list, list, "quarry.sql", []instance.Mode{instance.Auto})
+	onTwins(t, oracle.VectorSchema, list, list, "quarry.sql", modesOf(instance.Both, instance.Auto, instance.SignedViews))
+	onTwins(t, oracle.VectorSchema.WithIndexPlans(), list, list, "quarry.sql", []instance.Mode{instance.Auto})
 }

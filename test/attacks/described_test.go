@@ -82,7 +82,7 @@ func TestResultsAreDescribedAsWhatWasNamed(t *testing.T) {
 	}
 	db := pgtest.Database(t)
 	instance.Exec(t, db, describedSchema)
-	owner := instance.Super(t, db)
+	owner := instance.ConnectSuperuser(t, db)
 	for _, mode := range modesOf(instance.SignedViews, instance.Auto, instance.Both) {
 		t.Run(mode.Name, func(t *testing.T) { // which ends its proxy
 			d := instance.Database{Name: "described", DB: db, Policy: describedPolicy, SearchPath: []string{"public"}}

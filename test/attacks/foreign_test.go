@@ -57,17 +57,17 @@ functions: { said: {} }
 			{far + "; " + far, true}, {"BEGIN; EXECUTE p; " + far + "; COMMIT", true}, {"ROLLBACK", false},
 		} {
 			got := instance.Ask(c, s.sql)
-			if refused := strings.Contains(got.Multiset(), "in one statement only"); refused != s.refused ||
-				!refused && strings.Contains(got.Multiset(), "ERROR") {
+			if refused := strings.Contains(got.SortedString(), "in one statement only"); refused != s.refused ||
+				!refused && strings.Contains(got.SortedString(), "ERROR") {
 				t.Errorf("%s, %s: %s", mode.Name, s.sql, got)
 			}
 		}
 		for _, extended := range []bool{false, true} {
 			ask := func(sql string) string {
 				if extended {
-					return instance.AskExtended(c, sql).Multiset()
+					return instance.AskExtended(c, sql).SortedString()
 				}
-				return instance.Ask(c, sql).Multiset()
+				return instance.Ask(c, sql).SortedString()
 			}
 			ask("BEGIN")
 			before := ask(far)

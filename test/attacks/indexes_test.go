@@ -85,17 +85,17 @@ func TestTwoIndexesTellNothing(t *testing.T) {
 				got[i] = append(got[i], fmt.Sprintf("%s: %s\n%s", where, message, strings.ReplaceAll(answer, d.DB.Name, "DATABASE")))
 			}
 			for _, message := range twoIndexesMessages {
-				ask("alone", message, instance.Ask(c, message).Multiset())
+				ask("alone", message, instance.Ask(c, message).SortedString())
 				instance.Ask(c, "ROLLBACK")
 				if !strings.Contains(message, ";") {
-					ask("extended", message, instance.AskText(c, message).Multiset())
+					ask("extended", message, instance.AskText(c, message).SortedString())
 					instance.Ask(c, "BEGIN")
 					instance.Ask(c, "SAVEPOINT s")
-					ask("after BEGIN", message, instance.Ask(c, message).Multiset())
+					ask("after BEGIN", message, instance.Ask(c, message).SortedString())
 					instance.Ask(c, "ROLLBACK TO s")
-					ask("after ROLLBACK TO", message, instance.Ask(c, message).Multiset())
+					ask("after ROLLBACK TO", message, instance.Ask(c, message).SortedString())
 					instance.Ask(c, "ROLLBACK TO s")
-					ask("after another, extended", message, instance.AskText(c, message).Multiset())
+					ask("after another, extended", message, instance.AskText(c, message).SortedString())
 					instance.Ask(c, "ROLLBACK")
 				}
 			}

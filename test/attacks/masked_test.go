@@ -184,7 +184,7 @@ func TestMasksHideTheRest(t *testing.T) {
 				answered := 0
 				for k := range got[0] {
 					if got[0][k] != got[1][k] {
-						t.Errorf("%s\n   %s\n   %s", statements[k%len(statements)], instance.Shorten(got[0][k]), instance.Shorten(got[1][k]))
+						t.Errorf("%s\n   %s\n   %s", statements[k%len(statements)], instance.Truncate(got[0][k]), instance.Truncate(got[1][k]))
 					}
 					if !strings.Contains(got[0][k], "ERROR") {
 						answered++

@@ -17,7 +17,8 @@ import (
 func TestMessagesOnTwins(t *testing.T) {
 	tier.All(t)
 	s := schema(t, "estate")
-	one, two := s.Behind(t), s.Twin(t, instance.Read(t, "test/oracle/testdata/estate/visible.sql")+instance.Read(t, "test/attacks/testdata/estate.sql"))
+	visible, changes := "test/oracle/testdata/estate/visible.sql", "test/attacks/testdata/estate.sql"
+	one, two := s.BehindProxy(t), s.TwinBehindProxy(t, instance.ReadRepoFile(t, visible)+instance.ReadRepoFile(t, changes))
 	proxies := []*instance.Proxy{instance.Start(t, instance.Auto, one, s.Attributes), instance.Start(t, instance.Auto, two, s.Attributes)}
 	rows := 0
 	for i, messages := range sequences() {
@@ -37,7 +38,7 @@ func TestMessagesOnTwins(t *testing.T) {
 		t.Errorf("only %d rows came", rows)
 	}
 	for _, proxy := range proxies {
-		proxy.Tap().NoMarker(t)
+		proxy.Tap().RequireNoMarker(t)
 	}
 }
 

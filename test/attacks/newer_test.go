@@ -128,7 +128,7 @@ UPDATE berth SET price = 3
 // computed as they are read, OLD and NEW, newer functions.
 func TestNewerPostgreSQL(t *testing.T) {
 	tier.All(t)
-	instance.Since(t, 18)
+	instance.RequireServerVersion(t, 18)
 	rows := func(owner, from, mark string) string {
 		return strings.NewReplacer("#owner", owner, "#from", from, "#mark", mark).Replace(newerRows)
 	}
@@ -142,25 +142,25 @@ func TestNewerPostgreSQL(t *testing.T) {
 		one, two := database(""), database(rows("2", "100", instance.Marker)+rows("3", "200", instance.Marker))
 		proxies := []*instance.Proxy{instance.Start(t, mode, one, attributes), instance.Start(t, mode, two, attributes)}
 		first, second := proxies[0].Agent(t, "agent", one.Name), proxies[1].Agent(t, "agent", two.Name)
-		owner := instance.Super(t, one.DB)
+		owner := instance.ConnectSuperuser(t, one.DB)
 		name := strings.NewReplacer(one.DB.Name, "DATABASE", two.DB.Name, "DATABASE")
 		for sql := range strings.Lines(newerReads) {
-			want, a, b := instance.AskCopy(owner, sql).Multiset(), instance.AskCopy(first, sql).Multiset(), instance.AskCopy(second, sql).Multiset()
+			want, a, b := instance.AskCopy(owner, sql).SortedString(), instance.AskCopy(first, sql).SortedString(), instance.AskCopy(second, sql).SortedString()
 			if a != want || b != want {
 				t.Errorf("%s: %s\nPostgreSQL:\n%s\nagent:\n%s\nagent, beside hidden rows:\n%s", mode.Name, sql,
-					instance.Shorten(want), instance.Shorten(a), instance.Shorten(b))
+					instance.Truncate(want), instance.Truncate(a), instance.Truncate(b))
 			}
 		}
 		for sql := range strings.Lines(newerWrites) {
 			instance.Ask(first, "BEGIN")
 			instance.Ask(second, "BEGIN")
-			a, b := name.Replace(instance.AskCopy(first, sql).Multiset()), name.Replace(instance.AskCopy(second, sql).Multiset())
+			a, b := name.Replace(instance.AskCopy(first, sql).SortedString()), name.Replace(instance.AskCopy(second, sql).SortedString())
 			if a != b {
-				t.Errorf("%s: %s\nagent:\n%s\nagent, beside hidden rows:\n%s", mode.Name, sql, instance.Shorten(a), instance.Shorten(b))
+				t.Errorf("%s: %s\nagent:\n%s\nagent, beside hidden rows:\n%s", mode.Name, sql, instance.Truncate(a), instance.Truncate(b))
 			}
 			instance.Ask(first, "ROLLBACK")
 			instance.Ask(second, "ROLLBACK")
 		}
-		proxies[1].Tap().NoMarker(t)
+		proxies[1].Tap().RequireNoMarker(t)
 	}
 }

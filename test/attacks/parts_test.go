@@ -59,7 +59,7 @@ func TestStatisticsOfPartsTellNothing(t *testing.T) {
 			d := instance.Database{Name: "pair", DB: db, Policy: partsPolicy, SearchPath: []string{"public"}}
 			c := instance.Start(t, mode, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
 			for _, sql := range statements {
-				got[i] = append(got[i], instance.Ask(c, sql).Multiset())
+				got[i] = append(got[i], instance.Ask(c, sql).SortedString())
 			}
 		}
 		for k, sql := range statements {

@@ -526,7 +526,7 @@ func askReached(t *testing.T, mode instance.Mode, policy, sql, after, end string
 			if strings.HasPrefix(policy, reachedSought()) { // an agent may write the hint itself
 				sql = predicate.UseIndexHint + sql
 			}
-			got[i] = append(got[i], strings.ReplaceAll(instance.Ask(who, sql).Multiset(), db.Name, "DATABASE"))
+			got[i] = append(got[i], strings.ReplaceAll(instance.Ask(who, sql).SortedString(), db.Name, "DATABASE"))
 		}
 	}
 	return got, judged

@@ -135,7 +135,7 @@ func askSignedPathUnder(t *testing.T, policy, schema, row string, mode instance.
 func askOne(t *testing.T, c *pgconn.PgConn, name string, k signedCase) string {
 	t.Helper()
 	if k.args == nil {
-		return instance.Ask(c, k.sql).Multiset()
+		return instance.Ask(c, k.sql).SortedString()
 	}
 	if _, err := c.Prepare(t.Context(), name, k.sql, k.types); err != nil {
 		t.Fatal(k.sql, err)
@@ -403,7 +403,7 @@ func TestTheSignedPathAsksNoStatistics(t *testing.T) {
 CREATE FUNCTION tell(text, text) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE NOTICE '%', $1; RETURN false; END $$;
 CREATE OPERATOR ### (LEFTARG = text, RIGHTARG = text, FUNCTION = tell, RESTRICT = matchingsel)`)
 	instance.Migrate(t, instance.Database{Name: "pair", DB: db, Policy: signedPolicy, SearchPath: []string{"public"}}, instance.Auto)
-	c := instance.Super(t, db)
+	c := instance.ConnectSuperuser(t, db)
 	if plain := instance.Ask(c, "EXPLAIN SELECT FROM big WHERE body ### 'x'"); plain.Err != "" || len(plain.Notices) == 0 {
 		t.Fatalf("the operator is not asked without the signed path: %s", plain.Err)
 	}

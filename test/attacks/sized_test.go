@@ -223,7 +223,7 @@ func TestHowMuchIsReadTellsNothing(t *testing.T) {
 	}
 	for k, sql := range statements {
 		if got[0][k] != got[1][k] {
-			t.Errorf("%s\n   %s\n   %s", sql, instance.Shorten(got[0][k]), instance.Shorten(got[1][k]))
+			t.Errorf("%s\n   %s\n   %s", sql, instance.Truncate(got[0][k]), instance.Truncate(got[1][k]))
 		}
 	}
 	if signed[1] < signed[0]+20 || sought[1] < sought[0]+5 {
@@ -235,7 +235,7 @@ func TestHowMuchIsReadTellsNothing(t *testing.T) {
 func namesOf(t *testing.T, db *pgtest.DB) map[uint32]string {
 	t.Helper()
 	names := map[uint32]string{}
-	for _, row := range instance.Ask(instance.Super(t, db),
+	for _, row := range instance.Ask(instance.ConnectSuperuser(t, db),
 		"SELECT oid, 'the table ' || relname FROM pg_class UNION ALL SELECT oid, 'the type ' || typname FROM pg_type").Results[0].Rows {
 		number, name, _ := strings.Cut(row, "\t")
 		oid, err := strconv.ParseUint(number, 10, 32)

@@ -67,7 +67,7 @@ func TestTablesThatGetUserCode(t *testing.T) {
 	instance.Exec(t, db, schema+"ANALYZE; UPDATE big SET a = 9999 WHERE a = 122")
 	proxy := instance.Start(t, instance.Auto,
 		instance.Database{Name: "pair", DB: db, Policy: policy, SearchPath: []string{"public"}}, map[string]string{"user": "me"})
-	owner := instance.Super(t, db)
+	owner := instance.ConnectSuperuser(t, db)
 	instance.Ask(owner, "SET lock_timeout = '100ms'") // of what the agent holds
 	made := 0
 	for _, table := range tables {
@@ -139,11 +139,11 @@ func unquietStep(t *testing.T, c *pgconn.PgConn, step, write string, n int) stri
 			}
 		}
 	case "query":
-		return instance.Ask(c, with(fmt.Sprint(n))).Multiset()
+		return instance.Ask(c, with(fmt.Sprint(n))).SortedString()
 	case "PREPARE":
-		return instance.Ask(c, "PREPARE p (int) AS "+with("$1")).Multiset()
+		return instance.Ask(c, "PREPARE p (int) AS "+with("$1")).SortedString()
 	case "EXECUTE":
-		return instance.Ask(c, fmt.Sprintf("EXECUTE p (%d)", n)).Multiset()
+		return instance.Ask(c, fmt.Sprintf("EXECUTE p (%d)", n)).SortedString()
 	}
-	return instance.Ask(c, step).Multiset()
+	return instance.Ask(c, step).SortedString()
 }

@@ -66,7 +66,7 @@ tables:
 // out for visible rows only, by whichever path.
 func TestVirtualColumns(t *testing.T) {
 	tier.All(t)
-	instance.Since(t, 18)
+	instance.RequireServerVersion(t, 18)
 	database := func(change string) instance.Database {
 		db := pgtest.Database(t)
 		instance.Exec(t, db, virtualSchema+change)
@@ -79,12 +79,12 @@ func TestVirtualColumns(t *testing.T) {
 		first, second := proxies[0].Agent(t, "agent", one.Name), proxies[1].Agent(t, "agent", two.Name)
 		for sql := range strings.Lines(virtualStatements) {
 			want, got := instance.AskCopy(first, sql), instance.AskCopy(second, sql)
-			if want.Err != "" || got.Multiset() != want.Multiset() {
-				t.Errorf("%s: %s\nwithout failing rows:\n%s\nwith:\n%s", mode.Name, sql, instance.Shorten(want.Multiset()), instance.Shorten(got.Multiset()))
+			if want.Err != "" || got.SortedString() != want.SortedString() {
+				t.Errorf("%s: %s\nwithout failing rows:\n%s\nwith:\n%s", mode.Name, sql, instance.Truncate(want.SortedString()), instance.Truncate(got.SortedString()))
 			}
 		}
-		proxies[1].Tap().NoMarker(t)
-		owner := instance.Super(t, two.DB)
+		proxies[1].Tap().RequireNoMarker(t)
+		owner := instance.ConnectSuperuser(t, two.DB)
 		for sql := range strings.Lines(virtualStatements) {
 			if got := instance.Ask(owner, sql); got.Err == "" {
 				t.Errorf("not even without walls does it come to the rows that fail: %s", sql)

@@ -80,7 +80,7 @@ func TestNoWriteWaitsForHiddenRows(t *testing.T) {
 			instance.Exec(t, db, waitedFor+hidden+"ANALYZE;")
 			d := instance.Database{Name: "pair", DB: db, Policy: waitingPolicy, SearchPath: []string{"public"}}
 			c := instance.Start(t, mode, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
-			other := instance.Super(t, db)
+			other := instance.ConnectSuperuser(t, db)
 			instance.Ask(c, "SET lock_timeout = '300ms'")
 			for _, level := range []string{"READ COMMITTED", "REPEATABLE READ"} {
 				for n, change := range otherwise {
@@ -115,9 +115,9 @@ func TestNoWriteWaitsForHiddenRows(t *testing.T) {
 // askApart asks in a transaction of its own. What is set is committed, which checks what waits for that.
 func askApart(c *pgconn.PgConn, level, sql string) string {
 	instance.Ask(c, "BEGIN ISOLATION LEVEL "+level)
-	out := instance.Ask(c, sql).Multiset()
+	out := instance.Ask(c, sql).SortedString()
 	if strings.HasPrefix(sql, "UPDATE") {
-		return out + instance.Ask(c, "COMMIT").Multiset()
+		return out + instance.Ask(c, "COMMIT").SortedString()
 	}
 	instance.Ask(c, "ROLLBACK")
 	return out

@@ -188,9 +188,9 @@ func TestWritesBesideReadsTellNothing(t *testing.T) {
 // askBeside asks a statement, and leaves nothing open behind it.
 func askBeside(c *pgconn.PgConn, sql string) string {
 	if strings.Contains(sql, "COPY ") {
-		return instance.AskCopy(c, sql).Multiset()
+		return instance.AskCopy(c, sql).SortedString()
 	}
-	answer := instance.Ask(c, sql).Multiset()
+	answer := instance.Ask(c, sql).SortedString()
 	if strings.Contains(sql, ";") {
 		instance.Ask(c, "ROLLBACK")
 		instance.Ask(c, "DEALLOCATE ALL")

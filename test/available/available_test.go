@@ -123,7 +123,7 @@ func during(t *testing.T, proxy *instance.Proxy, db *pgtest.DB, s storm, lasts t
 	out := &seen{refused: map[string]int{}}
 	var all sync.WaitGroup
 	for owner := range 2 {
-		conn := instance.Super(t, db)
+		conn := instance.ConnectSuperuser(t, db)
 		all.Go(func() {
 			for i := 0; ctx.Err() == nil && len(s.steps) > 0; i++ {
 				sql := strings.ReplaceAll(s.steps[i%len(s.steps)], "#", strconv.Itoa(owner+1))

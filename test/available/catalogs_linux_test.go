@@ -101,7 +101,7 @@ func measureReadings(t *testing.T, db *pgtest.DB, proxy *instance.Proxy, table s
 		t.Fatal(err)
 	}
 	fill := strings.NewReplacer("#", fmt.Sprint(oid), "@", table)
-	direct, agent := instance.Super(t, db), proxy.Agent(t, "agent", "app")
+	direct, agent := instance.ConnectSuperuser(t, db), proxy.Agent(t, "agent", "app")
 	for _, r := range readings {
 		ask := func(conn *pgconn.PgConn, who string) time.Duration {
 			least := time.Hour

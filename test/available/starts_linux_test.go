@@ -32,7 +32,7 @@ func TestStarts(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "pgconsent")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/pgconsent")
-	build.Dir = instance.Path(t, ".")
+	build.Dir = instance.RepoPath(t, ".")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -1,5 +1,5 @@
-// Package demos starts the worlds as `pgconsent demo` does, for tests of their faces. It stands apart from test/instance,
-// which packages that a demo is made of test with.
+// Package demos starts worlds as `pgconsent demo` does, for tests of the HTTP, MCP and console faces. It is not part of
+// test/instance, because the tests of packages that package demo imports use test/instance.
 package demos
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/world"
 )
 
-// Guest is the DSN of a role of the test server that may make databases and roles, as that of [Start].
-var Guest = sync.OnceValues(func() (string, error) {
+// GuestDSN is the connection string of a role of the test server that may create databases and roles.
+var GuestDSN = sync.OnceValues(func() (string, error) {
 	conn, err := pgx.Connect(context.Background(), fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres", pgtest.SocketDir(), pgtest.Port()))
 	if err != nil {
 		return "", err
@@ -32,11 +32,12 @@ var Guest = sync.OnceValues(func() (string, error) {
 	return fmt.Sprintf("postgres://demo_guest:guest-password@127.0.0.1:%d/postgres", pgtest.TCPPort()), err
 })
 
-// given are the addresses that Free has returned: the kernel may name one again as soon as its listener is closed.
-var given sync.Map
+// usedAddresses are the addresses that FreeAddress has returned: the kernel may offer one again as soon as its listener
+// is closed.
+var usedAddresses sync.Map
 
-// Free is an address of loopback that nobody listens on, another one each time.
-func Free(t testing.TB) string {
+// FreeAddress returns an address of the loopback interface on which nobody listens, a new one each time.
+func FreeAddress(t testing.TB) string {
 	t.Helper()
 	for {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -45,17 +46,17 @@ func Free(t testing.TB) string {
 		}
 		address := l.Addr().String()
 		_ = l.Close()
-		if _, again := given.LoadOrStore(address, true); !again {
+		if _, again := usedAddresses.LoadOrStore(address, true); !again {
 			return address
 		}
 	}
 }
 
-// Start starts a world, one of ours or a folder, as the command would, on the test server, until the test ends. Its
-// database and roles have fixed names, so that there is one of a world at a time.
-func Start(t testing.TB, name string) *demo.Running {
+// StartDemo starts a world on the test server, as the command would, until the test ends. name is a world of ours or a
+// folder. The database and roles have fixed names, so that a world runs only once at a time.
+func StartDemo(t testing.TB, name string) *demo.Running {
 	t.Helper()
-	dsn, err := Guest()
+	dsn, err := GuestDSN()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,26 +65,26 @@ func Start(t testing.TB, name string) *demo.Running {
 		t.Fatal(err)
 	}
 	pgtest.Lock(t, "demo "+w.Name)
-	r, err := demo.Start(context.Background(), demo.Config{World: w, Postgres: dsn, Dir: t.TempDir(), Listen: Free(t), HTTP: Free(t)})
+	r, err := demo.Start(context.Background(), demo.Config{World: w, Postgres: dsn, Dir: t.TempDir(), Listen: FreeAddress(t), HTTP: FreeAddress(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		_ = r.Stop()
-		if err := remove(dsn, w); err != nil {
+		if err := removeDemo(dsn, w); err != nil {
 			t.Error(err)
 		}
 	})
 	return r
 }
 
-// remove takes the demo away. Whoever migrates a database of the server gives rights in it to all roles that there are,
-// and roles with rights cannot be dropped: other tests' databases forget those of the demo first.
-func remove(dsn string, w *world.World) error {
+// removeDemo removes the demo's database and roles. Each migrate on the server grants rights to all roles, and a role
+// with rights cannot be dropped: the databases of other tests revoke them first.
+func removeDemo(dsn string, w *world.World) error {
 	ctx := context.Background()
 	var err error
-	for range 50 { // another test may migrate meanwhile, or drop its database, which ends our connection to it (57P01)
-		if err = forget(ctx, "pgconsent_demo_"+w.Name); err == nil {
+	for range 50 { // another test may migrate meanwhile, or drop its database, which ends this connection (57P01)
+		if err = revokeFromRoles(ctx, "pgconsent_demo_"+w.Name); err == nil {
 			err = demo.Remove(ctx, dsn, w, func(string) {})
 		}
 		var pg *pgconn.PgError
@@ -96,8 +97,8 @@ func remove(dsn string, w *world.World) error {
 	return err
 }
 
-// forget takes the rights of roles whose names begin so from them, in each database but their own.
-func forget(ctx context.Context, prefix string) error {
+// revokeFromRoles revokes the rights of roles whose names begin with a prefix, in each database but their own.
+func revokeFromRoles(ctx context.Context, prefix string) error {
 	type right struct{ Role, Database string }
 	var rights []right
 	super := func(database string, f func(*pgx.Conn) error) error {
@@ -128,7 +129,7 @@ func forget(ctx context.Context, prefix string) error {
 			return err
 		})
 		var pg *pgconn.PgError
-		if errors.As(err, &pg) && pg.Code == "3D000" { // the database is gone
+		if errors.As(err, &pg) && pg.Code == "3D000" { // the database was dropped
 			err = nil
 		}
 	}

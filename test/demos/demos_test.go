@@ -15,7 +15,7 @@ func TestOthersRightsDoNotKeepADemo(t *testing.T) {
 	other := pgtest.Database(t)
 	conn := other.Connect(t, "postgres")
 	t.Run("demo", func(t *testing.T) {
-		Start(t, "../../examples/air")
+		StartDemo(t, "../../examples/air")
 		if _, err := conn.Exec(context.Background(), `DO $$ DECLARE role text; BEGIN
 			FOR role IN SELECT rolname FROM pg_roles WHERE rolname LIKE 'pgconsent\_demo\_%' LOOP
 				EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO %I; GRANT CREATE ON SCHEMA public TO %2$I', current_database(), role);

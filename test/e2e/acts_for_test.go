@@ -261,7 +261,7 @@ func TestActingFollowsTransactions(t *testing.T) {
 	m := startMany(t, harness.Auto, "")
 	random := tier.Rand(110)
 	for range tier.Count(6, 40, 400) {
-		agent, plain := m.agent(t, "backend"), harness.Super(t, m.db)
+		agent, plain := m.agent(t, "backend"), harness.ConnectSuperuser(t, m.db)
 		var script []string
 		for range 25 {
 			user := 1 + random.IntN(manyUsers)

@@ -44,7 +44,7 @@ tables:
       accept: [values]
 `
 			proxy := harness.Start(t, mode, harness.Database{Name: "odd", DB: db, Policy: policy, SearchPath: []string{"public"}}, nil)
-			agent, super := proxy.Agent(t, "agent", "odd"), harness.Super(t, db)
+			agent, super := proxy.Agent(t, "agent", "odd"), harness.ConnectSuperuser(t, db)
 			told(super, `CREATE TEMP TABLE counted AS SELECT *, greatest(least("Limit", 30.25), 0.5) AS l,
 				CASE WHEN "having" > 100 THEN 100 WHEN "having" < 0 THEN 0 ELSE "having" END AS h FROM "Case Files"."Order" o
 				WHERE open OR (SELECT count(DISTINCT "Who") FROM "Case Files"."Order" p
@@ -72,7 +72,7 @@ tables:
 					t.Errorf("%s: %s", sql, got)
 				}
 			}
-			proxy.Tap().NoMarker(t)
+			proxy.Tap().RequireNoMarker(t)
 		})
 	}
 }

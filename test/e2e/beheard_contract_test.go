@@ -174,13 +174,13 @@ func TestBeheardA_StageContracts(t *testing.T) {
 		t.Run(fmt.Sprintf("stage %s, %s (line %d)", c.stage, c.name, c.line), func(t *testing.T) {
 			b.stage(t, c.stage)
 			b.nextTurn(t)
-			if told(harness.Super(t, b.db), c.sql) == "" {
+			if told(harness.ConnectSuperuser(t, b.db), c.sql) == "" {
 				t.Errorf("%s: the owner finds nothing either", c.sql)
 			}
 			b.want(t, c.sql, "")
 		})
 	}
-	b.proxy.Tap().NoMarker(t)
+	b.proxy.Tap().RequireNoMarker(t)
 }
 
 // SYSTEMS.md 3 a: what each stage may retrieve, of each object from each source, and nothing else.
@@ -233,7 +233,7 @@ func TestBeheardA_NothingElse(t *testing.T) {
 			}
 		}
 	}
-	b.proxy.Tap().NoMarker(t)
+	b.proxy.Tap().RequireNoMarker(t)
 }
 
 // needsTrigrams fails a test where the world is without pg_trgm: it is one of PostgreSQL's contrib modules, which setup
@@ -256,7 +256,7 @@ func TestBeheardD_Likeness(t *testing.T) {
 	b := startBeheard(t)
 	b.needsTrigrams(t)
 	distance := "cube_distance"
-	if told(harness.Super(t, b.db), "SELECT count(*) FROM pg_extension WHERE extname = 'vector'") == "1" {
+	if told(harness.ConnectSuperuser(t, b.db), "SELECT count(*) FROM pg_extension WHERE extname = 'vector'") == "1" {
 		distance = "l2_distance"
 	}
 	b.stage(t, "4")
@@ -287,7 +287,7 @@ func TestBeheardD_Likeness(t *testing.T) {
 	} {
 		b.denied(t, sql, search)
 	}
-	b.proxy.Tap().NoMarker(t)
+	b.proxy.Tap().RequireNoMarker(t)
 }
 
 // SYSTEMS.md 3 f: one plan per turn, which others write; outside it and once the turn is sealed nothing is retrieved.
@@ -318,7 +318,7 @@ func TestBeheardF_Plan(t *testing.T) {
 	}
 	b.turn(t, `"sealedAt" = now()`)
 	b.denied(t, `SELECT name FROM "Need"`, "allows nothing: the session has no")
-	b.proxy.Tap().NoMarker(t)
+	b.proxy.Tap().RequireNoMarker(t)
 }
 
 // SYSTEMS.md 3 g: intents, the first that fits, which only narrow.
@@ -362,7 +362,7 @@ func TestBeheardG_Intents(t *testing.T) {
 	b.want(t, outcomes, "ses-1-3") // of the last session
 	b.turn(t, `"defaultIntent" = 'something else'`)
 	b.denied(t, outcomes, "contract intent, intent something else: nothing is allowed")
-	b.proxy.Tap().NoMarker(t)
+	b.proxy.Tap().RequireNoMarker(t)
 }
 
 // SYSTEMS.md 3 h: every attempt is in the trail.
@@ -423,7 +423,7 @@ func TestBeheardL_VesselsApart(t *testing.T) {
 	if got := b.answer(t, `SELECT content FROM "UserEvent"; SELECT "transformedContent" FROM "ConsentedContent"`); got != "" {
 		t.Errorf("statements of their own: %s", got)
 	}
-	b.proxy.Tap().NoMarker(t)
+	b.proxy.Tap().RequireNoMarker(t)
 }
 
 // SYSTEMS.md 3 n: a contract narrowed to named, parameterised statements.
@@ -457,5 +457,5 @@ func TestBeheardN_NamedStatements(t *testing.T) {
 	} {
 		b.denied(t, sql, "contract named: the statement is none of those that the contract allows")
 	}
-	b.proxy.Tap().NoMarker(t)
+	b.proxy.Tap().RequireNoMarker(t)
 }

@@ -85,7 +85,7 @@ func TestBeheardG_RowsPerTurn(t *testing.T) {
 
 	b.turn(t, `"sealedAt" = now()`)
 	b.denied(t, events(1), "the session has no") // without a turn there is nothing
-	b.proxy.Tap().NoMarker(t)
+	b.proxy.Tap().RequireNoMarker(t)
 }
 
 // SYSTEMS.md 3 g: sessions beside each other have five rows together.

@@ -84,8 +84,8 @@ func (b *beheard) want(t *testing.T, sql, want string) {
 // not all.
 func (b *beheard) seen(t *testing.T, table, rule string) {
 	t.Helper()
-	want := told(harness.Super(t, b.db), `SELECT count(*) FROM "`+table+`" AS x WHERE `+rule)
-	if all := told(harness.Super(t, b.db), `SELECT count(*) FROM "`+table+`"`); want == "0" || want == all {
+	want := told(harness.ConnectSuperuser(t, b.db), `SELECT count(*) FROM "`+table+`" AS x WHERE `+rule)
+	if all := told(harness.ConnectSuperuser(t, b.db), `SELECT count(*) FROM "`+table+`"`); want == "0" || want == all {
 		t.Errorf("%s: the owner finds %s of %s rows by %s: the test says little", table, want, all, rule)
 	}
 	b.want(t, `SELECT count(*) FROM "`+table+`"`, want)
@@ -113,7 +113,7 @@ func TestBeheardB_StageFromTheDatabase(t *testing.T) {
 	if got := told(other, content); got != "42501" {
 		t.Errorf("without a session: %s", got)
 	}
-	b.proxy.Tap().NoMarker(t)
+	b.proxy.Tap().RequireNoMarker(t)
 }
 
 // SYSTEMS.md 3 c: own rows only, of this relationship, at every stage.
@@ -134,7 +134,7 @@ func TestBeheardC_OwnVessel(t *testing.T) {
 	}
 	b.want(t, `SELECT count(*) FROM "UserEvent" AS e JOIN "UserVessel" AS v ON v.id = e."vesselId" WHERE v."userId" <> 'user-ana'`, "0")
 	// What a search by likeness finds are candidates: of the partner's moments, which are nearest, there is none.
-	super := harness.Super(t, b.db)
+	super := harness.ConnectSuperuser(t, b.db)
 	near := ` ORDER BY x.embedding <-> '` + told(super,
 		`SELECT embedding FROM "UserEvent" WHERE "vesselId" = 'uv-ses-1-4-user-ben' ORDER BY id LIMIT 1`) + `', x.id LIMIT 10`
 	candidates, facts := told(super, `SELECT x.id FROM "UserEvent" AS x`+near), told(super, `SELECT x.id FROM "UserEvent" AS x WHERE `+ownVessels+near)
@@ -149,7 +149,7 @@ func TestBeheardC_OwnVessel(t *testing.T) {
 			told(b.agent, sql)
 		}
 	}
-	b.proxy.Tap().NoMarker(t)
+	b.proxy.Tap().RequireNoMarker(t)
 	elsewhere := b.as(t, "ana", "ses-2-4") // the same person with somebody else
 	b.now(t, `UPDATE "Session" SET stage = 2 WHERE id = 'ses-2-4'`)
 	if got := told(elsewhere, `SELECT count(*) FROM "UserEvent"`); got != "20" {
@@ -166,7 +166,7 @@ func TestBeheardE_ActiveConsent(t *testing.T) {
 	b.want(t, contents, "content-1-1\ncontent-1-3")
 	// By likeness to the one that is going to be withdrawn, too.
 	nearest := `SELECT id FROM "ConsentedContent" ORDER BY embedding <-> '` +
-		told(harness.Super(t, b.db), `SELECT embedding FROM "ConsentedContent" WHERE id = 'content-1-1'`) + `', id LIMIT 10`
+		told(harness.ConnectSuperuser(t, b.db), `SELECT embedding FROM "ConsentedContent" WHERE id = 'content-1-1'`) + `', id LIMIT 10`
 	for _, change := range [][2]string{
 		{`UPDATE "ConsentRecord" SET "revokedAt" = now() WHERE id = 'rec-content-1-1'`,
 			`UPDATE "ConsentRecord" SET "revokedAt" = NULL WHERE id = 'rec-content-1-1'`},
@@ -189,7 +189,7 @@ func TestBeheardE_ActiveConsent(t *testing.T) {
 	b.seen(t, "Agreement", `"sharedVesselId" = 'sv-1' AND "agreedByA" AND "agreedByB"`)
 	b.seen(t, "CommonGround", `"sharedVesselId" = 'sv-1'`)
 	b.want(t, contents, "")
-	b.proxy.Tap().NoMarker(t)
+	b.proxy.Tap().RequireNoMarker(t)
 }
 
 // SYSTEMS.md 3 f: the synthesis is the planner's, while it plans.
@@ -213,7 +213,7 @@ func TestBeheardF_Synthesis(t *testing.T) {
 	}
 	b.want(t, `SELECT * FROM "Turn"`, "42501")
 	b.want(t, `UPDATE "Turn" SET "sealedAt" = NULL`, "42501")
-	b.proxy.Tap().NoMarker(t)
+	b.proxy.Tap().RequireNoMarker(t)
 }
 
 // SYSTEMS.md 3 h: every attempt, allowed or not, is in the audit with session, stage, intent, phase and turn, and the
@@ -322,7 +322,7 @@ func TestBeheardI_Conditions(t *testing.T) {
 	b.seen(t, "CommonGround", `"sharedVesselId" = 'sv-1'`) // candidates, confirmed or not
 	b.stage(t, "4")
 	b.want(t, `SELECT id FROM "CommonGround" ORDER BY id`, "ground-1-1\nground-1-2") // confirmed by both; seeds/002:298
-	b.proxy.Tap().NoMarker(t)
+	b.proxy.Tap().RequireNoMarker(t)
 }
 
 // SYSTEMS.md 3 j: this relationship's only, for the addressee, agreed by both.
@@ -336,7 +336,7 @@ func TestBeheardJ_SharedRows(t *testing.T) {
 	b.seen(t, "Agreement", `"sharedVesselId" = 'sv-1' AND "agreedByA" AND "agreedByB"`)
 	b.seen(t, "ConsentedContent", `"sharedVesselId" = 'sv-1' AND "addresseeId" = 'user-ana' AND "consentActive"
 		AND EXISTS (SELECT FROM "ConsentRecord" r WHERE r.id = x."consentRecordId" AND r.decision = 'GRANTED' AND r."revokedAt" IS NULL)`)
-	b.proxy.Tap().NoMarker(t)
+	b.proxy.Tap().RequireNoMarker(t)
 	ben := b.as(t, "ben", "ses-1-4")
 	if got := told(ben, `SELECT id FROM "ConsentedContent" ORDER BY id`); got != "content-1-2\ncontent-1-4" {
 		t.Errorf("ben: %s", got)
@@ -372,7 +372,7 @@ func TestBeheardK_Library(t *testing.T) {
 		`UPDATE "GlobalExperiment" SET origin = 'curated'`, `DELETE FROM "GlobalExperiment"`} {
 		b.want(t, sql, "42501")
 	}
-	b.proxy.Tap().NoMarker(t)
+	b.proxy.Tap().RequireNoMarker(t)
 }
 
 // SYSTEMS.md 3 m: the seed's SQL as it is written.
@@ -382,7 +382,7 @@ func TestBeheardM_TheSeedsSQL(t *testing.T) {
 	b.want(t, "SET app.actor_id = 'user-ana'", "")
 	// The rows of the session at hand, and the few of a turn in which the intent is to stay present.
 	embedding, far := "(0,0,0,0,0,0,0,0)", "1.3" // of cube; the distance is another one there
-	if told(harness.Super(t, b.db), "SELECT count(*) FROM pg_extension WHERE extname = 'vector'") == "1" {
+	if told(harness.ConnectSuperuser(t, b.db), "SELECT count(*) FROM pg_extension WHERE extname = 'vector'") == "1" {
 		embedding, far = "[1,0,0,0,0,0,0,0]", "2.1"
 	}
 	similar := `SELECT ue.* FROM "UserEvent" ue
@@ -395,7 +395,7 @@ WHERE uv."userId" = current_setting('app.actor_id', true)
 		t.Errorf("similar moments: %d, want 5: %s", got, told(b.agent, similar))
 	}
 	// With the threshold as it is written, and the embedding as a parameter: of one of these moments.
-	super := harness.Super(t, b.db)
+	super := harness.ConnectSuperuser(t, b.db)
 	said := told(super, `SELECT embedding FROM "UserEvent" WHERE "vesselId" = 'uv-ses-1-4-user-ana' ORDER BY id LIMIT 1`)
 	asked := strings.Replace(similar, "'"+embedding+"' < "+far, "$1 < 0.3", 1)
 	want := told(super, `SELECT id FROM "UserEvent" WHERE "vesselId" = 'uv-ses-1-4-user-ana' AND embedding <=> '`+said+`' < 0.3 ORDER BY id`)
@@ -444,7 +444,7 @@ ORDER BY a."agreedAt" DESC`, []byte("sv-1"))
 	for _, sql := range []string{`SELECT "userId" FROM "UserVessel"`, `SELECT id, decision FROM "ConsentRecord"`} {
 		b.want(t, sql, "42501")
 	}
-	b.proxy.Tap().NoMarker(t)
+	b.proxy.Tap().RequireNoMarker(t)
 }
 
 // firsts are the first values of the rows of an answer, or its SQLSTATE.

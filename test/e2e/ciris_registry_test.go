@@ -45,7 +45,7 @@ func govern(t *testing.T, mode harness.Mode, s consent.Settings) *governed {
 	db := pgtest.Template(t, "ciris", func(ctx context.Context, conn *pgx.Conn) error { return w.Load(ctx, conn, nil) })
 	d := harness.Database{Name: "ciris", DB: db, Policy: string(policy), SearchPath: []string{"public"}}
 	harness.Install(t, d, mode)
-	g := &governed{T: t, db: db, registry: openRegistry(t, db, s), super: harness.Super(t, db),
+	g := &governed{T: t, db: db, registry: openRegistry(t, db, s), super: harness.ConnectSuperuser(t, db),
 		proxy: harness.Serve(t, mode, []harness.Database{d}, []harness.Agent{
 			{Name: "agent", Database: "ciris", Attributes: map[string]string{"categories": everyCategory}},
 			{Name: "companion", Database: "ciris", Attributes: map[string]string{"categories": "{ESSENTIAL}"}},
@@ -354,7 +354,7 @@ func TestCirisD_PartnershipNeedsBoth(t *testing.T) {
 	fails("decided after 48 hours", consent.Command{
 		Do: consent.DecidePartnership, Subject: late, Decision: consent.TaskComplete, By: deciding}, new(*consent.ExpiredError))
 	g.want("lapsed", g.shows(agent, late), essential)
-	g.proxy.Tap().NoMarker(t)
+	g.proxy.Tap().RequireNoMarker(t)
 }
 
 // Withdrawal holds at the next statement of a connection that is open, with what it prepared; cursors and REPEATABLE READ
@@ -414,7 +414,7 @@ func TestCirisE_WithdrawalAndDowngrade(t *testing.T) {
 		g.do(consent.Command{Do: consent.Refuse, Subject: g.users[4]})
 		g.want("after a first no", told(snapshot, "SELECT 1 FROM users"), "40001")
 		told(snapshot, "ROLLBACK")
-		g.proxy.Tap().NoMarker(g)
+		g.proxy.Tap().RequireNoMarker(g)
 	})
 }
 

@@ -56,7 +56,7 @@ func TestCirisF_TheSweeperDeletes(t *testing.T) {
 		g.Errorf("%+v", out)
 	}
 	g.want("of the consent that ended, and of the new one", g.stored(expired, "count(*), min(occurred_at) > now() - interval '1 day'"), "1\tt")
-	g.proxy.Tap().NoMarker(g)
+	g.proxy.Tap().RequireNoMarker(g)
 }
 
 // "90-day gradual anonymization", in the table too, at each day on which something changes: what agents
@@ -108,7 +108,7 @@ func TestCirisE_TheSweeperAnonymises(t *testing.T) {
 	if out := g.sweep(); len(out.Tables) > 0 {
 		g.Errorf("once more: %+v", out.Tables)
 	}
-	g.proxy.Tap().NoMarker(g)
+	g.proxy.Tap().RequireNoMarker(g)
 }
 
 // Without ENABLE_DECAY_PROTOCOL all of it is at once, and a table that is swept counts as it did.

@@ -58,11 +58,11 @@ var enforced = []harness.Mode{harness.Both, harness.Auto}
 func readInModes(t *testing.T, test func(t *testing.T, c *ciris)) {
 	for _, mode := range harness.Modes(enforced...) {
 		t.Run(mode.Name, func(t *testing.T) {
-			shared := harness.Reading(t, "ciris, "+mode.Name, func(t testing.TB) (*ciris, *pgtest.DB) {
+			shared := harness.Shared(t, "ciris, "+mode.Name, func(t testing.TB) (*ciris, *pgtest.DB) {
 				c := startCiris(t, mode, "")
 				return c, c.db
 			})
-			test(t, &ciris{db: shared.db, proxy: shared.proxy.Reader(t)})
+			test(t, &ciris{db: shared.db, proxy: shared.proxy.WithOwnTap(t)})
 		})
 	}
 }
@@ -89,7 +89,7 @@ const cirisCounted = `CREATE TEMP TABLE counted AS
 // seeds/001:37-41, 63-67.
 func TestCirisC_AnonymousUsersCountInGroups(t *testing.T) {
 	readInModes(t, func(t *testing.T, c *ciris) {
-		agent, super := c.agent(t), harness.Super(t, c.db)
+		agent, super := c.agent(t), harness.ConnectSuperuser(t, c.db)
 		told(agent, "SET timezone = 'UTC'")
 		told(super, "SET timezone = 'UTC'")
 		told(super, cirisCounted)
@@ -129,7 +129,7 @@ func TestCirisC_AnonymousUsersCountInGroups(t *testing.T) {
 		if a, b := told(agent, `SELECT count(*) FROM interactions`), told(agent, `SELECT count(*) FROM interactions AS visible_i`); a == b {
 			t.Errorf("anonymous users do not count: %s", a)
 		}
-		c.proxy.Tap().NoMarker(t)
+		c.proxy.Tap().RequireNoMarker(t)
 	})
 }
 
@@ -137,7 +137,7 @@ func TestCirisC_AnonymousUsersCountInGroups(t *testing.T) {
 // answered from the rows that show. seeds/001:37-41.
 func TestCirisC_AnonymousRowsNeverShowOneByOne(t *testing.T) {
 	readInModes(t, func(t *testing.T, c *ciris) {
-		agent, super := c.agent(t), harness.Super(t, c.db)
+		agent, super := c.agent(t), harness.ConnectSuperuser(t, c.db)
 		const visible = ` WHERE user_id IN (SELECT user_id FROM users WHERE stream IN ('TEMPORARY', 'PARTNERED'))`
 		for _, q := range [][2]string{
 			{`SELECT id, user_id, usage_statistics FROM interactions ORDER BY id`,
@@ -166,7 +166,7 @@ func TestCirisC_AnonymousRowsNeverShowOneByOne(t *testing.T) {
 				t.Errorf("%s:\n%.300s\nwant\n%.300s", q[0], got, want)
 			}
 		}
-		c.proxy.Tap().NoMarker(t)
+		c.proxy.Tap().RequireNoMarker(t)
 	})
 }
 
@@ -304,7 +304,7 @@ func TestCirisC_AggregatesThatAreRefused(t *testing.T) {
 				t.Errorf("the refusal does not say %q: %s", word, a.Err)
 			}
 		}
-		c.proxy.Tap().NoMarker(t)
+		c.proxy.Tap().RequireNoMarker(t)
 	})
 }
 
@@ -379,6 +379,6 @@ func TestCirisC_SmallGroupsAreInNoAnswer(t *testing.T) {
 				t.Errorf("%s names a group of four: %s", sql, got)
 			}
 		}
-		c.proxy.Tap().NoMarker(t)
+		c.proxy.Tap().RequireNoMarker(t)
 	})
 }

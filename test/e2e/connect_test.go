@@ -42,7 +42,7 @@ func said(t testing.TB, conn *pgx.Conn, sql string) []string {
 // A face's connection shows what the agent's own shows, row for row and refusal for refusal.
 func TestConnectionOfAFace(t *testing.T) {
 	tier.All(t)
-	r := demos.Start(t, "ciris")
+	r := demos.StartDemo(t, "ciris")
 	service := r.Service()
 	for _, agent := range r.Access.Agents {
 		caller := identity.Caller{Name: "test", Role: identity.Agent, Agent: agent.Name, Database: "ciris"}

@@ -38,7 +38,7 @@ func TestCopyIntoIdentityColumns(t *testing.T) {
 	harness.Exec(t, plain, numberedSchema)
 	proxy := harness.Start(t, harness.Auto, harness.Database{Name: "numbered", DB: db, SearchPath: []string{"public"}, Policy: numberedPolicy},
 		map[string]string{"user": "1"})
-	agent, super, owner := proxy.Agent(t, "agent", "numbered"), harness.Super(t, db), harness.Super(t, plain)
+	agent, super, owner := proxy.Agent(t, "agent", "numbered"), harness.ConnectSuperuser(t, db), harness.ConnectSuperuser(t, plain)
 	copyIn := func(c *pgconn.PgConn, sql, rows string) string {
 		tag, err := c.CopyFrom(t.Context(), strings.NewReader(rows), sql)
 		if err != nil {

@@ -49,7 +49,7 @@ tables:
 					t.Errorf("%s: %q, want %q", sql, got, want)
 				}
 			}
-			p.Tap().NoMarker(t)
+			p.Tap().RequireNoMarker(t)
 		})
 	}
 }

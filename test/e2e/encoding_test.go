@@ -34,7 +34,7 @@ func withEncodings(t *testing.T) encodings {
 attributes: { user: { type: integer, source: credential } }
 tables: { notes: { rows: [ own: { column: user_id, is: user } ], write: { commands: [insert, delete], columns: [id, user_id, body], accept: [conflicts] } } }
 `}, map[string]string{"user": "1"})
-	return encodings{proxy.Agent(t, "agent", "encoded"), harness.Super(t, plain), proxy.DSN("agent", "encoded"),
+	return encodings{proxy.Agent(t, "agent", "encoded"), harness.ConnectSuperuser(t, plain), proxy.DSN("agent", "encoded"),
 		fmt.Sprintf("host=%s port=%d user=postgres dbname=%s", plain.SocketDir, plain.Port, plain.Name)}
 }
 

@@ -43,7 +43,7 @@ func TestEverydayStatements(t *testing.T) {
 		t.Run(mode.Name, func(t *testing.T) {
 			proxy := harness.Start(t, mode, harness.Database{Name: "sales", DB: db, Policy: everydayPolicy, SearchPath: []string{"public"}},
 				map[string]string{"user": "1"})
-			agent, super := proxy.Agent(t, "agent", "sales"), harness.Super(t, db)
+			agent, super := proxy.Agent(t, "agent", "sales"), harness.ConnectSuperuser(t, db)
 			// within answers the last of some statements in a transaction that is rolled back. Roles that other tests make
 			// end a transaction that has read.
 			within := func(statements ...string) (last harness.Answer) {

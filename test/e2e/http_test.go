@@ -236,7 +236,7 @@ func (f *httpFace) subjects() map[string][]string {
 // seeds/001:69-78, 86-102, 103-115, 116-119, 120-122, 193-196, 242-245, 295-299, 303-328, 330-338, 401-405.
 func TestHTTP(t *testing.T) {
 	tier.All(t)
-	f := openFace(t, demos.Start(t, "ciris"))
+	f := openFace(t, demos.StartDemo(t, "ciris"))
 	f.roles()
 	f.relationship()
 	f.pending()
@@ -247,7 +247,7 @@ func TestHTTP(t *testing.T) {
 	if tier.Quick() { // what is between the faces and kernle has tests in package privacy
 		return
 	}
-	m := openFace(t, demos.Start(t, "kernle"))
+	m := openFace(t, demos.StartDemo(t, "kernle"))
 	m.memories()
 	m.remembered()
 	maps.Copy(f.called, m.called)

@@ -110,7 +110,7 @@ func arcive(t testing.TB, db *pgtest.DB, file, setup string) harness.Database {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return harness.Database{Name: "arcive", DB: db, Policy: string(text), SearchPath: []string{"public"}, Setup: setup, Unfilled: true}
+	return harness.Database{Name: "arcive", DB: db, Policy: string(text), SearchPath: []string{"public"}, Setup: setup, LeaveUnfilled: true}
 }
 
 // start loads, migrates and serves.
@@ -124,11 +124,11 @@ func start(t testing.TB, o options) *instance {
 func reading(t testing.TB, o options) *instance {
 	t.Helper()
 	o = options{mode: o.mode, rowSecurity: o.rowSecurity}
-	shared := *harness.Reading(t, fmt.Sprintf("arcive, mode %d, row security %d", o.mode, o.rowSecurity), func(t testing.TB) (*instance, *pgtest.DB) {
+	shared := *harness.Shared(t, fmt.Sprintf("arcive, mode %d, row security %d", o.mode, o.rowSecurity), func(t testing.TB) (*instance, *pgtest.DB) {
 		in := start(t, o)
 		return in, in.db
 	})
-	harness.Answered(t, shared.enforcer)
+	harness.AwaitProbes(t, shared.enforcer)
 	shared.tap = harness.NewTap(t, shared.addr)
 	shared.audit = "" // what others did is in there as well
 	return &shared
@@ -161,7 +161,7 @@ func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	harness.Answered(t, enforcer)
+	harness.AwaitProbes(t, enforcer)
 	server, err := proxy.New(proxy.Config{Router: &testRouter{enforcer: enforcer, db: db, pool: harness.PoolFor(t)}, Log: logger})
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +194,7 @@ func agentOf(t testing.TB, name, user string, o options) enforce.Agent {
 	attributes := map[string]string{"user": user}
 	maps.Copy(attributes, o.attributes)
 	return enforce.Agent{Name: name, Database: "arcive",
-		Credential: harness.Credential(t, agentPassword, max(o.rounds, harness.FewRounds)), Attributes: attributes}
+		Credential: harness.Credential(t, agentPassword, max(o.rounds, harness.FewIterations)), Attributes: attributes}
 }
 
 // arciveAgents are those of the first user, the default one first.
@@ -292,5 +292,5 @@ func (in *instance) ownerConn(t testing.TB) *pgx.Conn {
 // noMarker fails the test if a marker of a hidden row came through the tap.
 func (in *instance) noMarker(t testing.TB) {
 	t.Helper()
-	in.tap.NoMarker(t)
+	in.tap.RequireNoMarker(t)
 }

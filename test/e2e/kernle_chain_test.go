@@ -29,7 +29,7 @@ func kernleList(table string, ids ...string) string {
 // seeds/003:63-65.
 func TestKernleD_WhatAnotherSITellsIsNoWiderThanItsChain(t *testing.T) {
 	k := startKernle(t)
-	super := harness.Super(t, k.db)
+	super := harness.ConnectSuperuser(t, k.db)
 	for _, table := range kernleTables() {
 		list := func(ids ...string) string { return kernleList(table, ids...) }
 		// write makes a memory that the owner of the database writes: of rex, who tells, or of somebody who told rex.
@@ -123,5 +123,5 @@ func TestKernleD_WhatAnotherSITellsIsNoWiderThanItsChain(t *testing.T) {
 		k.sees(sean, table, entity{user: "human:sean"})
 		k.sees(k.as("rex", ""), table, entity{user: "si:rex"})
 	}
-	k.proxy.Tap().NoMarker(t)
+	k.proxy.Tap().RequireNoMarker(t)
 }

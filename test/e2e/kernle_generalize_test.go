@@ -24,7 +24,7 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 		`INSERT INTO episodes (id, stack_id, content, source_entity, subject_ids) `+
 			`VALUES ('episode:private_health_incident', 'ash', 'Bella has a heart murmur since last Tuesday, says Dr. Smith', 'vet:dr_smith', '["dog:bella"]')`)
 	ctx := context.Background()
-	super := harness.Super(t, k.db)
+	super := harness.ConnectSuperuser(t, k.db)
 	const belief = "Heart murmurs in small breeds need exercise monitoring"
 	seed := privacy.Generalization{Source: "episode:private_health_incident", Belief: belief, Access: ids("*"),
 		Note: "Generalized from direct care experience. No identifying details — applies to breed, not individual."}
@@ -32,7 +32,7 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 		var out []string
 		for _, sql := range []string{"SELECT * FROM beliefs ORDER BY id", "SELECT * FROM generalizations ORDER BY id",
 			"SELECT * FROM episodes ORDER BY id", "SELECT count(*) FROM pgconsent.privacy_event"} {
-			out = append(out, harness.Ask(super, sql).Multiset())
+			out = append(out, harness.Ask(super, sql).SortedString())
 		}
 		return strings.Join(out, "\n")
 	}

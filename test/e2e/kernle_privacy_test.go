@@ -188,7 +188,7 @@ func TestKernleH_MemoriesAreMadeWithTheirPrivacy(t *testing.T) {
 	}
 	_, err = d.AddMemory(ctx, identity.Caller{Role: identity.Subject, Subject: "human:sean"}, privacy.NewMemory{Content: "x"})
 	fails(t, "a subject's token", err, privacy.Forbidden)
-	k.proxy.Tap().NoMarker(t)
+	k.proxy.Tap().RequireNoMarker(t)
 }
 
 // `privacy grant`, `privacy revoke`; i: with time and reason.
@@ -231,7 +231,7 @@ func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
 			t.Errorf("%s: noted %+v", kind, h)
 		}
 	}
-	super := harness.Super(t, k.db)
+	super := harness.ConnectSuperuser(t, k.db)
 	k.do(super, `UPDATE notes SET access_grants = '["*"]' WHERE id = 'note:1003'`)
 	report := must[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "note:1003"}))
 	if h := report.Rows[0].History; len(h) != 1 || h[0].Action != "grant" || h[0].By != "postgres" {
@@ -275,7 +275,7 @@ func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
 			t.Errorf("%s: %s", sql, a)
 		}
 	}
-	k.proxy.Tap().NoMarker(t)
+	k.proxy.Tap().RequireNoMarker(t)
 }
 
 // Contexts.
@@ -325,7 +325,7 @@ func TestKernleC_ContextsAreMadeAndJoinedByTheirOwners(t *testing.T) {
 		_, err = enter("ashley", privacy.ContextRequest{Context: name})
 		fails(t, "a stranger: "+name, err, privacy.NotFound)
 	}
-	if got := harness.Ask(harness.Super(t, k.db),
+	if got := harness.Ask(harness.ConnectSuperuser(t, k.db),
 		"SELECT participants FROM privacy_contexts WHERE context_id = 'ctx:kid_school'").Results[0].Rows; !slices.Equal(got, ids(`["human:mira", "si:rex"]`)) &&
 		!slices.Equal(got, ids(`["human:mira","si:rex"]`)) {
 		t.Errorf("participants %v", got)
@@ -352,7 +352,7 @@ func TestKernleC_ContextsAreMadeAndJoinedByTheirOwners(t *testing.T) {
 		_, err := enter("ash", privacy.ContextRequest{Context: name})
 		fails(t, name, err, privacy.Validation)
 	}
-	k.proxy.Tap().NoMarker(t)
+	k.proxy.Tap().RequireNoMarker(t)
 }
 
 // Consent_grant; k: by the grantor or its guardian, by credential.
@@ -379,7 +379,7 @@ func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 		t.Fatal("without consent")
 	}
 	// consent_grants is evidence, and counts for nothing alone.
-	k.do(harness.Super(t, k.db), `UPDATE episodes SET consent_grants = '["human:mira", "human:kid_123"]' WHERE id = 'episode:1005'`)
+	k.do(harness.ConnectSuperuser(t, k.db), `UPDATE episodes SET consent_grants = '["human:mira", "human:kid_123"]' WHERE id = 'episode:1005'`)
 	if sees() {
 		t.Error("by evidence alone")
 	}
@@ -417,7 +417,7 @@ func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 		}
 	}
 	// A guardian withdraws what its ward has given.
-	k.do(harness.Super(t, k.db),
+	k.do(harness.ConnectSuperuser(t, k.db),
 		"INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:ward', 'ash', 'dog:bella', 'human:guest', '*')")
 	must[[]privacy.Consent](t, "a ward's")(d.WithdrawConsent(ctx, agentCaller("sean"), privacy.ConsentRequest{Grantor: "dog:bella", Grantee: "human:guest"}))
 	if guest() {
@@ -430,12 +430,12 @@ func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 	}
 	_, err := d.WithdrawConsent(ctx, agentCaller("sean"), privacy.ConsentRequest{Grantee: "si:nobody"})
 	fails(t, "nothing to withdraw", err, privacy.NotFound)
-	events := harness.Ask(harness.Super(t, k.db),
+	events := harness.Ask(harness.ConnectSuperuser(t, k.db),
 		"SELECT did, reason FROM pgconsent.privacy_event WHERE relation = 'public.consent_records' ORDER BY number").Results[0].Rows
 	if len(events) < 2 || !strings.Contains(strings.Join(events, " "), "for the insurance") || !strings.Contains(strings.Join(events, " "), "settled") {
 		t.Errorf("noted: %v", events)
 	}
-	k.proxy.Tap().NoMarker(t)
+	k.proxy.Tap().RequireNoMarker(t)
 }
 
 // `privacy audit`, who sees a memory or what is about a subject, and through what.
@@ -463,7 +463,7 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 		t.Errorf("%+v", row)
 	}
 	// More than one answer has, one after the other: each memory once.
-	if a := harness.Ask(harness.Super(t, k.db),
+	if a := harness.Ask(harness.ConnectSuperuser(t, k.db),
 		`INSERT INTO notes (id, stack_id, content, subject_ids) SELECT 'note:page' || i, 'ash', 'x', '["dog:page"]' FROM generate_series(1, 450) AS i`); a.Err != "" {
 		t.Fatal(a)
 	}
@@ -565,14 +565,14 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 		_, err := d.Audit(ctx, agentCaller("ash"), q)
 		fails(t, what, err, privacy.Validation)
 	}
-	k.proxy.Tap().NoMarker(t)
+	k.proxy.Tap().RequireNoMarker(t)
 }
 
 // A list that is left out is inherited however the row comes, and one that is given is kept.
 func TestKernleD_CopyAndExecuteInheritAsInsertDoes(t *testing.T) {
 	k, _ := startPrivacy(t)
 	ctx := context.Background()
-	super := harness.Super(t, k.db)
+	super := harness.ConnectSuperuser(t, k.db)
 	for _, table := range kernleTables() {
 		empty := map[string]string{"episodes": "[]", "episodes_array": "{}", "episodes_jsonb": "[]"}[table]
 		inherited := map[string]string{"episodes": `["human:sean", "si:bella_agent", "ctx:bella_health"]`,
@@ -632,7 +632,7 @@ func TestKernleD_CopyAndExecuteInheritAsInsertDoes(t *testing.T) {
 			"'outside', 'by the word', 'copied none', 'copied wide')")
 		harness.Close(c)
 	}
-	k.proxy.Tap().NoMarker(t)
+	k.proxy.Tap().RequireNoMarker(t)
 }
 
 // Who received a consent cannot hold its record: whoever gave it takes it back meanwhile.
@@ -674,7 +674,7 @@ func TestKernleH_AStrangersQuestionTakesAsMuch(t *testing.T) {
 	k, _ := startPrivacy(t,
 		`INSERT INTO episodes (id, stack_id, content, subject_ids) SELECT 'episode:many_' || n, 'ash', 'one of many', `+
 			`'["human:kid_123"]' FROM generate_series(1, 500) n`)
-	super := harness.Super(t, k.db)
+	super := harness.ConnectSuperuser(t, k.db)
 	hits := regexp.MustCompile(`Buffers: shared hit=(\d+)`)
 	work := func(caller, subject string) int {
 		t.Helper()

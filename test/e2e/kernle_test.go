@@ -85,11 +85,11 @@ func startKernleIn(t testing.TB, mode harness.Mode, setup ...string) *kernle {
 // each test's own.
 func readKernle(t testing.TB, mode harness.Mode) *kernle {
 	t.Helper()
-	shared := *harness.Reading(t, "kernle, "+mode.Name, func(t testing.TB) (*kernle, *pgtest.DB) {
+	shared := *harness.Shared(t, "kernle, "+mode.Name, func(t testing.TB) (*kernle, *pgtest.DB) {
 		k := startKernleIn(t, mode)
 		return k, k.db
 	})
-	return &kernle{TB: t, db: shared.db, proxy: shared.proxy.Reader(t)}
+	return &kernle{TB: t, db: shared.db, proxy: shared.proxy.WithOwnTap(t)}
 }
 
 // as connects as an agent, in a context or in none.
@@ -113,7 +113,7 @@ func (k *kernle) do(c *pgconn.PgConn, sql string) {
 func (k *kernle) refused(c *pgconn.PgConn, sql, code string) {
 	k.Helper()
 	if a := harness.Ask(c, sql); a.Code != code {
-		k.Errorf("%s: SQLSTATE %q, want %s\n%s", sql, a.Code, code, harness.Shorten(a.String()))
+		k.Errorf("%s: SQLSTATE %q, want %s\n%s", sql, a.Code, code, harness.Truncate(a.String()))
 	}
 }
 
@@ -292,7 +292,7 @@ func TestKernleA_GrantsShowAndTheOwnerSeesItsOwn(t *testing.T) {
 	if all[0] != "0" {
 		t.Errorf("%s memories of others, granted to nobody", all[0])
 	}
-	own := harness.Ask(harness.Super(t, k.db), "SELECT count(*) FROM episodes WHERE stack_id = 'ash'").Results[0].Rows[0]
+	own := harness.Ask(harness.ConnectSuperuser(t, k.db), "SELECT count(*) FROM episodes WHERE stack_id = 'ash'").Results[0].Rows[0]
 	if got := k.list(k.as("ash", ""), "SELECT count(*) FROM episodes WHERE stack_id = 'ash'")[0]; got != own {
 		t.Errorf("the owning SI sees %s of its own %s memories", got, own)
 	}
@@ -301,7 +301,7 @@ func TestKernleA_GrantsShowAndTheOwnerSeesItsOwn(t *testing.T) {
 // scopes are the seed's four (seeds/003:21-35), and a stack that is loaded by somebody else (seeds/003:128-138), by name.
 func (k *kernle) scopes() {
 	k.Helper()
-	super := harness.Super(k, k.db)
+	super := harness.ConnectSuperuser(k, k.db)
 	for _, table := range kernleTables() {
 		for _, m := range []struct{ id, stack, grant string }{
 			{"scope:self", "ash", ""}, {"scope:entity", "ash", "human:sean"}, {"scope:context", "ash", "ctx:bella_health"}, {"scope:public", "ash", "*"},
@@ -354,8 +354,8 @@ func TestKernleA_NoMarkerInAnyStatement(t *testing.T) {
 			harness.Ask(c, fmt.Sprintf(sql, table))
 		}
 	}
-	k.proxy.Tap().NoMarker(t)
-	if !strings.Contains(harness.Ask(harness.Super(t, k.db), "SELECT string_agg(content, ',') FROM episodes").String(), "HIDDENMARK") {
+	k.proxy.Tap().RequireNoMarker(t)
+	if !strings.Contains(harness.Ask(harness.ConnectSuperuser(t, k.db), "SELECT string_agg(content, ',') FROM episodes").String(), "HIDDENMARK") {
 		t.Error("the world has no markers")
 	}
 }
@@ -365,7 +365,7 @@ func TestKernleA_NoMarkerInAnyStatement(t *testing.T) {
 // seeds/003:6, 37-44, 61, 168-177.
 func TestKernleB_EverySubjectMustConsent(t *testing.T) {
 	k := startKernle(t)
-	owner := harness.Super(t, k.db)
+	owner := harness.ConnectSuperuser(t, k.db)
 	for _, table := range kernleTables() {
 		bella, sean, vet, ashley := k.as("bella", ""), k.as("sean", ""), k.as("vet", ""), k.as("ashley", "")
 		has := func(c *pgconn.PgConn, id string) bool {
@@ -419,7 +419,7 @@ func TestKernleB_EverySubjectMustConsent(t *testing.T) {
 		}
 		k.do(owner, "DELETE FROM consent_records WHERE id = 'consent:alone'")
 	}
-	k.proxy.Tap().NoMarker(t)
+	k.proxy.Tap().RequireNoMarker(t)
 }
 
 // A context shows what is granted to it, to those who are in it, in its own stack.
@@ -451,7 +451,7 @@ func TestKernleC_ContextsAreEnteredByTheirParticipants(t *testing.T) {
 		k.do(c, "RESET pgconsent.context")
 		k.sees(c, table, entity{user: "si:bella_agent"})
 		k.do(c, "SET pgconsent.context = 'ctx:bella_health'")
-		super := harness.Super(t, k.db)
+		super := harness.ConnectSuperuser(t, k.db)
 		k.do(super, `UPDATE privacy_contexts SET participants = '["human:sean"]' WHERE id = 'context:1'`)
 		if got := k.list(c, "SELECT id FROM "+table); !slices.Equal(got, plain) {
 			t.Errorf("%s: no participant any more, and sees %v", table, without(got, plain))
@@ -460,7 +460,7 @@ func TestKernleC_ContextsAreEnteredByTheirParticipants(t *testing.T) {
 		k.sees(k.as("tutor_b", "ctx:student_123_academic"), table,
 			entity{user: "si:tutor_b", roles: []string{"role:tutor"}, context: "ctx:student_123_academic"})
 	}
-	k.proxy.Tap().NoMarker(t)
+	k.proxy.Tap().RequireNoMarker(t)
 }
 
 // What a new memory is granted to.
@@ -468,7 +468,7 @@ func TestKernleC_ContextsAreEnteredByTheirParticipants(t *testing.T) {
 func TestKernleD_NewMemoriesInheritAndAreNotWider(t *testing.T) {
 	k := startKernle(t, `INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES
 		('consent:d1', 'ash', 'human:sean', 'si:new_vet', '*'), ('consent:d2', 'ash', 'human:kid_123', 'si:new_vet', '*')`)
-	super := harness.Super(t, k.db)
+	super := harness.ConnectSuperuser(t, k.db)
 	for _, table := range kernleTables() {
 		list := func(ids ...string) string {
 			if table == "episodes_array" {
@@ -554,7 +554,7 @@ func TestKernleD_NewMemoriesInheritAndAreNotWider(t *testing.T) {
 		insert(k.as("ashley", ""), "42501", nil)                  // who has nothing to do with the stack
 		insert(k.as("mallory", "ctx:bella_health"), "42501", nil) // nor with its context
 	}
-	k.proxy.Tap().NoMarker(t)
+	k.proxy.Tap().RequireNoMarker(t)
 }
 
 // Grants get narrower only, but with consent; owner, source and subjects stay.
@@ -563,7 +563,7 @@ func TestKernleE_UpdatesDoNotWiden(t *testing.T) {
 	k := startKernle(t,
 		`INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:e1', 'ash', 'human:sean', 'si:new_vet', '*'), `+
 			`('consent:e2', 'ash', 'vet:dr_smith', 'si:new_vet', '*')`)
-	super := harness.Super(t, k.db)
+	super := harness.ConnectSuperuser(t, k.db)
 	for _, table := range kernleTables() {
 		list := func(ids ...string) string {
 			if table == "episodes_array" {
@@ -607,7 +607,7 @@ func TestKernleE_UpdatesDoNotWiden(t *testing.T) {
 		}
 		k.do(ash, set(list()))
 	}
-	k.proxy.Tap().NoMarker(t)
+	k.proxy.Tap().RequireNoMarker(t)
 }
 
 // Acting as somebody else, the owner of a stack sees what that one sees; as itself, all of its own.
@@ -633,7 +633,7 @@ func TestKernleJ_MalformedListsGrantNothing(t *testing.T) {
 		"episodes_array": {"NULL", "'{NULL}'", "'{{a},{b}}'", "'{human:sean,NULL}'"},
 		"episodes_jsonb": {"NULL", "'{}'", "'null'", "'\"human:sean\"'", "'[null]'", "'[[]]'", "'[1]'", "'[{}]'"},
 	} {
-		super := harness.Super(t, k.db)
+		super := harness.ConnectSuperuser(t, k.db)
 		ash, sean, bella := k.as("ash", ""), k.as("sean", ""), k.as("bella", "")
 		count := func() string { return harness.Ask(super, "SELECT count(*) FROM "+table).Results[0].Rows[0] }
 		before := count()
@@ -658,5 +658,5 @@ func TestKernleJ_MalformedListsGrantNothing(t *testing.T) {
 			t.Errorf("%s: the owner sees %v", table, bad)
 		}
 	}
-	k.proxy.Tap().NoMarker(t)
+	k.proxy.Tap().RequireNoMarker(t)
 }

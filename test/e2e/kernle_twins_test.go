@@ -111,14 +111,14 @@ func TestKernleH_TwinsAnswerAlike(t *testing.T) {
 		for _, name := range []string{"mallory", "ashley"} {
 			c := k.proxy.Agent(t, name, "kernle")
 			for _, sql := range twinsSQL {
-				ask(name+" "+sql, func() (any, error) { return harness.Ask(c, sql).Multiset(), nil })
+				ask(name+" "+sql, func() (any, error) { return harness.Ask(c, sql).SortedString(), nil })
 			}
 		}
 	}
 	errs := 0
 	for n, step := range steps {
 		if answers[0][n] != answers[1][n] || strings.Contains(answers[0][n], "HIDDENMARK") {
-			t.Errorf("%s\n   %s\n   %s", step, harness.Shorten(answers[0][n]), harness.Shorten(answers[1][n]))
+			t.Errorf("%s\n   %s\n   %s", step, harness.Truncate(answers[0][n]), harness.Truncate(answers[1][n]))
 		}
 		if strings.HasPrefix(answers[0][n], "Privacy") {
 			errs++

@@ -36,7 +36,7 @@ func wantCode(t *testing.T, c *pgconn.PgConn, sql, code string) harness.Answer {
 	t.Helper()
 	got := harness.Ask(c, sql)
 	if got.Code != code {
-		t.Errorf("%s: %q, want %q\n%s", sql, got.Code, code, harness.Shorten(got.Multiset()))
+		t.Errorf("%s: %q, want %q\n%s", sql, got.Code, code, harness.Truncate(got.SortedString()))
 	}
 	return got
 }
@@ -114,7 +114,7 @@ func TestLimitByKeyCountsMisses(t *testing.T) {
 		got := wantCode(t, advisor, fetch(id), exhausted)
 		wantCode(t, ui, "EXECUTE p ('"+id+"')", exhausted)
 		wantCode(t, advisor, "SELECT count(*) FROM brain_entries", "")
-		transcripts = append(transcripts, got.Multiset())
+		transcripts = append(transcripts, got.SortedString())
 		wantCode(t, proxy.Agent(t, "coach", "brain"), fetch(id), "") // another user
 	}
 	if transcripts[0] != transcripts[1] || transcripts[1] != transcripts[2] {
@@ -214,11 +214,11 @@ func TestLimitRowsPerMinute(t *testing.T) {
 	wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 30", "")
 	if got := wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 30", exhausted); len(got.Results) != 1 ||
 		len(got.Results[0].Rows) < 19 || len(got.Results[0].Rows) > 24 {
-		t.Errorf("%s", got.Multiset())
+		t.Errorf("%s", got.SortedString())
 	}
 	got := wantCode(t, proxy.Agent(t, "advisor", "brain"), "SELECT id FROM brain_entries LIMIT 30", exhausted)
 	if len(got.Results) > 0 && len(got.Results[0].Rows) > 5 {
-		t.Errorf("%s", got.Multiset())
+		t.Errorf("%s", got.SortedString())
 	}
 }
 
@@ -264,7 +264,7 @@ func TestLimitOfTime(t *testing.T) {
 			t.Errorf("%s: %v", options, err)
 		case code == "":
 			if got := wantCode(t, c, "SHOW statement_timeout", ""); got.Results[0].Rows[0] != "1s" {
-				t.Errorf("%s: %s", options, got.Multiset())
+				t.Errorf("%s: %s", options, got.SortedString())
 			}
 			c.Close(context.Background())
 		}

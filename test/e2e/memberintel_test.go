@@ -96,11 +96,11 @@ func readBrain(t testing.TB, mode harness.Mode) (*pgtest.DB, *harness.Proxy) {
 		db    *pgtest.DB
 		proxy *harness.Proxy
 	}
-	shared := harness.Reading(t, "memberintel, "+mode.Name, func(t testing.TB) (served, *pgtest.DB) {
+	shared := harness.Shared(t, "memberintel, "+mode.Name, func(t testing.TB) (served, *pgtest.DB) {
 		db, proxy := brainProxy(t, mode)
 		return served{db, proxy}, db
 	})
-	return shared.db, shared.proxy.Reader(t)
+	return shared.db, shared.proxy.WithOwnTap(t)
 }
 
 var brainModes = []harness.Mode{harness.Both, harness.RLS, harness.InjectedOnly, harness.Auto}
@@ -131,9 +131,9 @@ func TestMemberintelA_EverythingElseIsAsIfAbsent(t *testing.T) {
 		`SELECT id FROM brain_entries WHERE id = '%s' FOR UPDATE`,
 		`SELECT tenant_id FROM brain_entries WHERE id IN ('%s')`, `DECLARE c CURSOR FOR SELECT content FROM brain_entries WHERE id = '%s'`,
 	} {
-		want := harness.Ask(advisor, fmt.Sprintf(statement, brainAbsent)).Multiset()
+		want := harness.Ask(advisor, fmt.Sprintf(statement, brainAbsent)).SortedString()
 		for _, id := range []string{brainForeign, hidden[0], hidden[len(hidden)/2]} {
-			if got := harness.Ask(advisor, fmt.Sprintf(statement, id)).Multiset(); strings.ReplaceAll(got, id,
+			if got := harness.Ask(advisor, fmt.Sprintf(statement, id)).SortedString(); strings.ReplaceAll(got, id,
 				"ID") != strings.ReplaceAll(want, brainAbsent, "ID") {
 				t.Errorf("%s: a hidden entry answers\n%s\nan absent one\n%s", statement, got, want)
 			}
@@ -205,7 +205,7 @@ func TestMemberintelB_MetadataIsAnAllowlist(t *testing.T) {
 					t.Errorf("%s: the title is the word %s", stored, got)
 				}
 			}
-			proxy.Tap().NoMarker(t)
+			proxy.Tap().RequireNoMarker(t)
 		})
 	}
 }
@@ -223,21 +223,21 @@ func TestMemberintelC_ContentExistsByKeyOnly(t *testing.T) {
 				want, got := harness.Ask(copied, sql), harness.Ask(agent, sql)
 				harness.Ask(copied, "ROLLBACK; DEALLOCATE ALL")
 				harness.Ask(agent, "ROLLBACK; DEALLOCATE ALL")
-				if want.Code != got.Code || want.Code == "" && got.Multiset() != want.Multiset() {
-					t.Errorf("%s\nagent:\n%s\ncopy:\n%s", sql, harness.Shorten(got.Multiset()), harness.Shorten(want.Multiset()))
+				if want.Code != got.Code || want.Code == "" && got.SortedString() != want.SortedString() {
+					t.Errorf("%s\nagent:\n%s\ncopy:\n%s", sql, harness.Truncate(got.SortedString()), harness.Truncate(want.SortedString()))
 				}
 			}
 			for _, sql := range brainLists {
 				compare(sql, without)
 			}
-			proxy.Tap().NoMarker(t)
+			proxy.Tap().RequireNoMarker(t)
 			for _, sql := range brainFetches {
 				compare(strings.ReplaceAll(sql, "ID", brainOwn), with)
 			}
 			for sql, meant := range brainMixed {
 				sql, meant = strings.ReplaceAll(sql, "ID", brainOwn), strings.ReplaceAll(meant, "ID", brainOwn)
-				if want, got := harness.Ask(with, meant), harness.Ask(agent, sql); want.Code != "" || got.Multiset() != want.Multiset() {
-					t.Errorf("%s\nagent:\n%s\ncopy:\n%s", sql, harness.Shorten(got.Multiset()), harness.Shorten(want.Multiset()))
+				if want, got := harness.Ask(with, meant), harness.Ask(agent, sql); want.Code != "" || got.SortedString() != want.SortedString() {
+					t.Errorf("%s\nagent:\n%s\ncopy:\n%s", sql, harness.Truncate(got.SortedString()), harness.Truncate(want.SortedString()))
 				}
 			}
 			for _, sql := range brainAttacks {
@@ -245,13 +245,13 @@ func TestMemberintelC_ContentExistsByKeyOnly(t *testing.T) {
 				got := harness.Ask(agent, sql)
 				harness.Ask(agent, "ROLLBACK; DEALLOCATE ALL")
 				if got.Code == "" {
-					t.Errorf("%s is answered:\n%s", sql, harness.Shorten(got.Multiset()))
+					t.Errorf("%s is answered:\n%s", sql, harness.Truncate(got.SortedString()))
 				}
-				if strings.Contains(got.Multiset(), "BODYMARK") {
-					t.Errorf("%s shows content:\n%s", sql, harness.Shorten(got.Multiset()))
+				if strings.Contains(got.SortedString(), "BODYMARK") {
+					t.Errorf("%s shows content:\n%s", sql, harness.Truncate(got.SortedString()))
 				}
 			}
-			proxy.Tap().NoMarker(t)
+			proxy.Tap().RequireNoMarker(t)
 		})
 	}
 }
@@ -417,10 +417,10 @@ func TestMemberintelC_NoExpressionRunsOnOtherContent(t *testing.T) {
 		"SELECT content FROM brain_entries WHERE 1 / length(content) = 1 AND id = '" + brainOwn + "' AND content::int > 0",
 	} {
 		if got := harness.Ask(agent, sql); got.Code != "" || len(got.Results[0].Rows) != 1 {
-			t.Errorf("%s\n%s", sql, got.Multiset())
+			t.Errorf("%s\n%s", sql, got.SortedString())
 		}
 	}
-	proxy.Tap().NoMarker(t)
+	proxy.Tap().RequireNoMarker(t)
 }
 
 // Point c over the extended protocol: one prepared statement, a key for each execution.
@@ -446,7 +446,7 @@ func TestMemberintelC_FetchesWithParameters(t *testing.T) {
 			}
 		}
 	}
-	proxy.Tap().NoMarker(t)
+	proxy.Tap().RequireNoMarker(t)
 }
 
 // Point c, for the developer: the error says how content can be had. Catalogs describe the list.
@@ -468,7 +468,7 @@ func TestMemberintelC_DenialsTeach(t *testing.T) {
 		"SELECT string_agg(table_name, ',') FROM information_schema.tables WHERE table_schema NOT IN ('pg_catalog', 'information_schema')": "brain_entries",
 	} {
 		if got := harness.Ask(agent, sql); got.Code != "" || got.Results[0].Rows[0] != want {
-			t.Errorf("%s: %s", sql, got.Multiset())
+			t.Errorf("%s: %s", sql, got.SortedString())
 		}
 	}
 }
@@ -560,15 +560,15 @@ func TestMemberintelF_PlantedKeysReachNoByte(t *testing.T) {
 		harness.Ask(agent, strings.ReplaceAll(sql, "ID", brainGlobal))
 		harness.Ask(agent, "ROLLBACK; DEALLOCATE ALL")
 	}
-	proxy.Tap().NoMarker(t)
+	proxy.Tap().RequireNoMarker(t)
 	// A value that is no string is null, and neither of the words that a careless reader makes of it (seeds/004:60-62, 101).
 	got := harness.Ask(agent, `SELECT count(*) FROM brain_entries, jsonb_each_text(metadata) e WHERE e.value IN ('null', 'None')`)
 	if got.Code != "" || got.Results[0].Rows[0] != "0" {
-		t.Errorf("null became a word: %s", got.Multiset())
+		t.Errorf("null became a word: %s", got.SortedString())
 	}
 	got = harness.Ask(agent, `SELECT count(*) > 20 FROM brain_entries WHERE metadata ? 'title' AND metadata ->> 'title' IS NULL`)
 	if got.Code != "" || got.Results[0].Rows[0] != "t" {
-		t.Errorf("no value that is no string came out as null: %s", got.Multiset())
+		t.Errorf("no value that is no string came out as null: %s", got.SortedString())
 	}
 	columns := values(t, db,
 		`SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum) FROM pg_attribute `+

@@ -101,18 +101,18 @@ func TestNarrowedAnswersEqualThoseOfANarrowedCopy(t *testing.T) {
 				case want.Err != "":
 					failed++
 					if got.Code != want.Code {
-						t.Errorf("%s\nagent:\n%s\nnarrowed copy:\n%s", sql, harness.Shorten(got.Multiset()), harness.Shorten(want.Multiset()))
+						t.Errorf("%s\nagent:\n%s\nnarrowed copy:\n%s", sql, harness.Truncate(got.SortedString()), harness.Truncate(want.SortedString()))
 					}
 					continue
 				}
 				answered++
-				if got.Multiset() != want.Multiset() {
-					t.Errorf("%s\nagent:\n%s\nnarrowed copy:\n%s", sql, harness.Shorten(got.Multiset()), harness.Shorten(want.Multiset()))
+				if got.SortedString() != want.SortedString() {
+					t.Errorf("%s\nagent:\n%s\nnarrowed copy:\n%s", sql, harness.Truncate(got.SortedString()), harness.Truncate(want.SortedString()))
 				}
 				if name != "both" {
 					continue
 				}
-				if harness.Ask(unfiltered, sql).Multiset() != want.Multiset() {
+				if harness.Ask(unfiltered, sql).SortedString() != want.SortedString() {
 					sensitive++
 				}
 			}

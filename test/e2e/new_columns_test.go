@@ -175,8 +175,8 @@ func behind(t *testing.T, mode harness.Mode, more string, policy ...*strings.Rep
 
 func answersAs(t *testing.T, p, as *harness.Proxy, sql string) {
 	t.Helper()
-	if got, want := persist(t, p, sql).Multiset(), persist(t, as, sql).Multiset(); got != want {
-		t.Errorf("%s\nchanged:\n%s\nwithout:\n%s", sql, harness.Shorten(got), harness.Shorten(want))
+	if got, want := persist(t, p, sql).SortedString(), persist(t, as, sql).SortedString(); got != want {
+		t.Errorf("%s\nchanged:\n%s\nwithout:\n%s", sql, harness.Truncate(got), harness.Truncate(want))
 	}
 }
 

@@ -47,7 +47,7 @@ func TestObserve(t *testing.T) {
 			same := func(sql string) {
 				t.Helper()
 				if got, want := harness.Ask(agent, sql).String(), harness.Ask(owner, sql).String(); got != want {
-					t.Errorf("%s: observed tables are not open:\n%s\nwant\n%s", sql, harness.Shorten(got), harness.Shorten(want))
+					t.Errorf("%s: observed tables are not open:\n%s\nwant\n%s", sql, harness.Truncate(got), harness.Truncate(want))
 				}
 			}
 			// What is observed is open.
@@ -62,7 +62,7 @@ func TestObserve(t *testing.T) {
 					"p.memory_id = m.id LEFT JOIN people q ON q.id = p.person_id",
 			} {
 				if got, want := harness.Ask(agent, sql).String(), harness.Ask(other, sql).String(); got != want {
-					t.Errorf("%s: the enforced table is not as without:\n%s\nwant\n%s", sql, harness.Shorten(got), harness.Shorten(want))
+					t.Errorf("%s: the enforced table is not as without:\n%s\nwant\n%s", sql, harness.Truncate(got), harness.Truncate(want))
 				}
 			}
 			// So is what agents may change.
@@ -270,7 +270,7 @@ func TestObservedClaims(t *testing.T) {
 	if s := find("Relationship"); s.Compared != 1 || s.Differs != 0 {
 		t.Errorf("a row that shows in this session: %+v", s)
 	}
-	own := told(harness.Super(t, b.db), `SELECT count(*) FROM "UserEvent" WHERE `+ownVessels)
+	own := told(harness.ConnectSuperuser(t, b.db), `SELECT count(*) FROM "UserEvent" WHERE `+ownVessels)
 	if s := find("UserEvent"); s.Compared != 1 || s.Differs != 1 || strconv.FormatInt(s.Rows-s.RowsLost, 10) != own {
 		t.Errorf("%s events are ana's: %+v", own, s)
 	}

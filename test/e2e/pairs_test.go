@@ -31,8 +31,8 @@ func TestTwinsAnswerAlike(t *testing.T) {
 		}
 		// A connection each: a statement may end the session, and what one leaves behind must not hide the next.
 		a, b := askOnce(t, one, sql), askOnce(t, two, sql)
-		if a.Multiset() != b.Multiset() {
-			t.Errorf("%s\none:\n%s\ntwin:\n%s", harness.OneLine(sql), harness.Shorten(a.Multiset()), harness.Shorten(b.Multiset()))
+		if a.SortedString() != b.SortedString() {
+			t.Errorf("%s\none:\n%s\ntwin:\n%s", harness.OneLine(sql), harness.Truncate(a.SortedString()), harness.Truncate(b.SortedString()))
 		}
 	}
 	one.noMarker(t)
@@ -61,7 +61,7 @@ func TestTwinsDifferForTheOwner(t *testing.T) {
 	a, b := harness.Connect(t, one.DSN("postgres", "")), harness.Connect(t, two.DSN("postgres", ""))
 	differ := 0
 	for _, q := range corpus(t) {
-		if harness.Ask(a, q.sql).Multiset() != harness.Ask(b, q.sql).Multiset() {
+		if harness.Ask(a, q.sql).SortedString() != harness.Ask(b, q.sql).SortedString() {
 			differ++
 		}
 	}
@@ -84,8 +84,8 @@ func TestTwinWithoutHiddenRows(t *testing.T) {
 			continue
 		}
 		a, b := askOnce(t, one, sql), askOnce(t, two, sql)
-		if a.Multiset() != b.Multiset() {
-			t.Errorf("%s\none:\n%s\nwithout hidden rows:\n%s", harness.OneLine(sql), harness.Shorten(a.Multiset()), harness.Shorten(b.Multiset()))
+		if a.SortedString() != b.SortedString() {
+			t.Errorf("%s\none:\n%s\nwithout hidden rows:\n%s", harness.OneLine(sql), harness.Truncate(a.SortedString()), harness.Truncate(b.SortedString()))
 		}
 	}
 	one.noMarker(t)

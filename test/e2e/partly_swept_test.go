@@ -43,7 +43,7 @@ CREATE TABLE %T (id bigserial PRIMARY KEY, who %U, at timestamptz NOT NULL DEFAU
 			harness.Exec(t, db, each(table))
 			d := harness.Database{Name: "app", DB: db, Policy: "version: 1\nattributes: {}\ntables:" + each(rules), SearchPath: []string{"public"}}
 			harness.Install(t, d, mode)
-			g := &governed{T: t, db: db, registry: openRegistry(t, db, consent.Settings{NoDecay: true}), super: harness.Super(t, db)}
+			g := &governed{T: t, db: db, registry: openRegistry(t, db, consent.Settings{NoDecay: true}), super: harness.ConnectSuperuser(t, db)}
 			agent := harness.Serve(t, mode, []harness.Database{d}, []harness.Agent{{Name: "agent", Database: "app"}}).Agent(t, "agent", "app")
 			row := func(channel string, people ...string) {
 				for _, p := range people {

@@ -120,7 +120,7 @@ func startSession(t *testing.T) *session {
 		}
 		return p
 	}
-	sql, http := demos.Free(t), demos.Free(t)
+	sql, http := demos.FreeAddress(t), demos.FreeAddress(t)
 	s := &session{t: t, dir: t.TempDir(), local: strings.NewReplacer("5432", fmt.Sprint(server.Port), "7432", port(sql), "7433", port(http))}
 	c := exec.CommandContext(t.Context(), "bash")
 	c.Dir = s.dir

@@ -114,7 +114,7 @@ func TestPrograms(t *testing.T) {
 	in.script(ctx, t, "ruby_.rb", []string{"ruby", "-e", "require 'pg'; require 'sequel'; require 'active_record'"}, dsn)
 	in.script(ctx, t, "perl_.pl", []string{"perl", "-e", "use DBI; use DBD::Pg"}, parts...)
 	in.script(ctx, t, "php_.php", []string{"php", "-r", "exit(extension_loaded('pgsql') && extension_loaded('pdo_pgsql') ? 0 : 1);"}, parts...)
-	if _, searched := in.tap.Hits(); searched == 0 {
+	if _, searched := in.tap.MarkerHits(); searched == 0 {
 		missing(t, "what any of these programs needs")
 	}
 	in.noMarker(t)

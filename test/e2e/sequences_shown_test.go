@@ -32,7 +32,7 @@ tables:
   narrowed: { rows: [ own: { column: user_id, is: user } ], columns: { id: allow, user_id: allow } }
   masked: { rows: [ own: { column: user_id, is: user } ], columns: { id: allow, user_id: allow, n: { mask: null } } }
 `}, map[string]string{"user": "1"})
-	agent, super := proxy.Agent(t, "agent", "sequences"), harness.Super(t, db)
+	agent, super := proxy.Agent(t, "agent", "sequences"), harness.ConnectSuperuser(t, db)
 	const shown = "elsewhere\nmasked_id_seq\nnarrowed_id_seq\nnotes_id_seq\nnotes_n_seq"
 	for _, sql := range []string{
 		"SELECT relname FROM pg_class WHERE relkind = 'S' ORDER BY 1",

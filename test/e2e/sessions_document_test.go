@@ -25,7 +25,7 @@ func TestSessionsOfThePages(t *testing.T) {
 			t.Skipf("SKIPPED: no %[1]s, so that nobody has played the sessions of the pages: apt-get install %[1]s", program)
 		}
 	}
-	r := demos.Start(t, "../../examples/air")
+	r := demos.StartDemo(t, "../../examples/air")
 	dir := t.TempDir()
 	access, err := json.Marshal(r.Access)
 	if err == nil {

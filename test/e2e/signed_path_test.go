@@ -90,8 +90,8 @@ func TestPathsAgree(t *testing.T) {
 			continue
 		}
 		want := harness.Ask(a, q.sql)
-		if got := harness.Ask(b, q.sql); got.Multiset() != want.Multiset() {
-			t.Errorf("%s: signed: %s\nboth:\n%s", q.name, harness.Shorten(got.Multiset()), harness.Shorten(want.Multiset()))
+		if got := harness.Ask(b, q.sql); got.SortedString() != want.SortedString() {
+			t.Errorf("%s: signed: %s\nboth:\n%s", q.name, harness.Truncate(got.SortedString()), harness.Truncate(want.SortedString()))
 		}
 	}
 	if n := signed.byPath(t)["signed"]; n < 50 {
@@ -196,9 +196,9 @@ func TestNeighboursOfTheLeakSafeList(t *testing.T) {
 					t.Errorf("the neighbour does not act on the hidden row: %s%s", told, got)
 				}
 			case c.code != "" && told.Code != c.code:
-				t.Errorf("the neighbour tells nothing: the test proves nothing\n%s", harness.Shorten(told.String()))
+				t.Errorf("the neighbour tells nothing: the test proves nothing\n%s", harness.Truncate(told.String()))
 			case c.code == "" && len(told.Notices) == 0:
-				t.Errorf("the neighbour prints nothing: the test proves nothing\n%s", harness.Shorten(told.String()))
+				t.Errorf("the neighbour prints nothing: the test proves nothing\n%s", harness.Truncate(told.String()))
 			}
 			before := in.byPath(t)["signed"]
 			var got harness.Answer
@@ -243,7 +243,7 @@ func TestIndexedVectorsTellNothing(t *testing.T) {
 	} {
 		before := indexed.byPath(t)["signed"]
 		got, want := harness.Ask(agent, sql), harness.Ask(both, sql)
-		if got.Multiset() != want.Multiset() || got.Code != "" || len(got.Notices) > 0 {
+		if got.SortedString() != want.SortedString() || got.Code != "" || len(got.Notices) > 0 {
 			t.Errorf("%s: %s\nwithout the index, by row security and rewriting: %s", sql, got, want)
 		}
 		if n := indexed.byPath(t)["signed"] - before; n != 1 {

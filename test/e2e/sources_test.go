@@ -21,7 +21,7 @@ import (
 // seeds/004:50-54, 55-58, 59-62, 63, 82-84, 100, 129-131.
 func TestSources(t *testing.T) {
 	tier.All(t)
-	run := demos.Start(t, "memberintel")
+	run := demos.StartDemo(t, "memberintel")
 	const path, entry = "/api/v1/brain/sources/", "b0000000-0000-4000-8000-00000000000"
 	get := func(who, path string) (int, http.Header, string) {
 		t.Helper()

@@ -151,7 +151,7 @@ type abroad struct {
 // goAbroad starts the database of a demo again, reachable.
 func goAbroad(t *testing.T, name string) *abroad {
 	t.Helper()
-	r := demos.Start(t, name)
+	r := demos.StartDemo(t, name)
 	path := filepath.Join(r.Dir, "pgconsent.yaml")
 	written, err := os.ReadFile(path)
 	if err != nil {

@@ -44,7 +44,7 @@ func waits(t *testing.T, mode harness.Mode) (*pgtest.DB, *harness.Proxy) {
 func TestWhatHasWaitedShowsNothingWithdrawn(t *testing.T) {
 	for _, mode := range harness.Modes(harness.Auto, harness.Both, harness.RLS) {
 		db, proxy := waits(t, mode)
-		owner, other := harness.Super(t, db), harness.Super(t, db)
+		owner, other := harness.ConnectSuperuser(t, db), harness.ConnectSuperuser(t, db)
 		for _, c := range []struct {
 			sql   string
 			quick bool
@@ -95,7 +95,7 @@ func TestWhatHasWaitedShowsNothingWithdrawn(t *testing.T) {
 // that has moved.
 func TestFrozenRowsHaveNotMoved(t *testing.T) {
 	db, _ := waits(t, harness.Auto)
-	super := harness.Super(t, db)
+	super := harness.ConnectSuperuser(t, db)
 	for _, ahead := range []string{"-5", "-2000000000", "-2147483653", "-3000000000", "500000000"} {
 		got := harness.Ask(super, `SELECT bool_and(pgconsent_signed.row_is_current(((pg_snapshot_xmax(pg_current_snapshot())::text::bigint + `+ahead+
 			` + 4294967296) & 4294967295)::text::xid, noted)) FROM (VALUES (true), (false)) AS n (noted)`)

@@ -27,7 +27,7 @@ func TestKernleCountsAlikeOnBothPaths(t *testing.T) {
 			c := k.as(who.name, who.in)
 			for _, table := range []string{"episodes", "beliefs", "notes", "raw_entries", "episodes_array",
 				"episodes_jsonb", "privacy_contexts", "consent_records", "guardians", "stacks", "aliases", "generalizations"} {
-				counts[mode.Name] = append(counts[mode.Name], who.name+" "+who.in+" "+table+" "+harness.Ask(c, "SELECT * FROM "+table).Multiset())
+				counts[mode.Name] = append(counts[mode.Name], who.name+" "+who.in+" "+table+" "+harness.Ask(c, "SELECT * FROM "+table).SortedString())
 			}
 			harness.Close(c)
 		}
@@ -53,7 +53,7 @@ func TestBeheardCountsAlikeOnBothPaths(t *testing.T) {
 				}
 			}
 		}
-		b.proxy.Tap().NoMarker(t)
+		b.proxy.Tap().RequireNoMarker(t)
 	}
 	alike(t, counts)
 }
@@ -65,7 +65,7 @@ func alike(t *testing.T, counts map[string][]string) {
 	answered := 0
 	for i := range one {
 		if one[i] != other[i] {
-			t.Errorf("%s: %s\n%s: %s", enforced[0].Name, harness.Shorten(one[i]), enforced[1].Name, harness.Shorten(other[i]))
+			t.Errorf("%s: %s\n%s: %s", enforced[0].Name, harness.Truncate(one[i]), enforced[1].Name, harness.Truncate(other[i]))
 		}
 		if !strings.Contains(one[i], "42501") {
 			answered++
@@ -144,7 +144,7 @@ print(*out)`
 		}
 		missing(t, "Python's psycopg")
 	})
-	k.proxy.Tap().NoMarker(t)
+	k.proxy.Tap().RequireNoMarker(t)
 }
 
 // disturbKernle changes what bella sees in no context, in every way that leaves what she sees: texts, lists, sources,
@@ -210,7 +210,7 @@ func TestKernleTwinsAnswerAlike(t *testing.T) {
 				sql := strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(form, "%[1]s", table), "%s", table), "%%", "%")
 				a, b := one.asked(sql, in), two.asked(sql, in)
 				if a != b {
-					t.Errorf("%s in %q\none:\n%s\ntwin:\n%s", sql, in, harness.Shorten(a), harness.Shorten(b))
+					t.Errorf("%s in %q\none:\n%s\ntwin:\n%s", sql, in, harness.Truncate(a), harness.Truncate(b))
 				}
 			}
 		}
@@ -230,12 +230,12 @@ func TestKernleTwinsAnswerAlike(t *testing.T) {
 	// The control: without protection they differ.
 	for _, table := range []string{"episodes", "privacy_contexts", "consent_records", "guardians", "stacks", "aliases", "generalizations"} {
 		sql := "SELECT * FROM " + table
-		if harness.Ask(harness.Super(t, one.db), sql).Multiset() == harness.Ask(harness.Super(t, two.db), sql).Multiset() {
+		if harness.Ask(harness.ConnectSuperuser(t, one.db), sql).SortedString() == harness.Ask(harness.ConnectSuperuser(t, two.db), sql).SortedString() {
 			t.Errorf("%s is the same in both, which proves nothing", table)
 		}
 	}
-	one.proxy.Tap().NoMarker(t)
-	two.proxy.Tap().NoMarker(t)
+	one.proxy.Tap().RequireNoMarker(t)
+	two.proxy.Tap().RequireNoMarker(t)
 }
 
 // asked is the transcript of a statement in a transaction of bella's that is rolled back.

@@ -72,13 +72,13 @@ func TestWritesEqualThoseOnAFilteredCopy(t *testing.T) {
 		want, wantState := tried(t, filtered, sql)
 		got, gotState := tried(t, agent, sql)
 		got.Notices = slices.DeleteFunc(got.Notices, func(n string) bool { return strings.Contains(n, "is set by the policy") })
-		if got.Code != want.Code || want.Code == "" && got.Multiset() != want.Multiset() {
-			t.Errorf("%s\nagent:\n%s\nfiltered copy:\n%s", sql, harness.Shorten(got.Multiset()), harness.Shorten(want.Multiset()))
+		if got.Code != want.Code || want.Code == "" && got.SortedString() != want.SortedString() {
+			t.Errorf("%s\nagent:\n%s\nfiltered copy:\n%s", sql, harness.Truncate(got.SortedString()), harness.Truncate(want.SortedString()))
 		}
 		if gotState != wantState {
-			t.Errorf("%s left\nagent:\n%s\nfiltered copy:\n%s", sql, harness.Shorten(gotState), harness.Shorten(wantState))
+			t.Errorf("%s left\nagent:\n%s\nfiltered copy:\n%s", sql, harness.Truncate(gotState), harness.Truncate(wantState))
 		}
-		if all, allState := tried(t, unfiltered, sql); all.Multiset() != want.Multiset() || allState != wantState {
+		if all, allState := tried(t, unfiltered, sql); all.SortedString() != want.SortedString() || allState != wantState {
 			sensitive++
 		}
 	}
@@ -105,8 +105,8 @@ func TestWritesInEveryMode(t *testing.T) {
 	for _, sql := range append(writesLines(t, "statements.sql"), writesLines(t, "hostile.sql")...) {
 		want, wantState := tried(t, a, sql)
 		for mode, conn := range others {
-			if got, gotState := tried(t, conn, sql); got.Multiset() != want.Multiset() || gotState != wantState {
-				t.Errorf("%s\nboth:\n%s\n%s:\n%s", sql, harness.Shorten(want.Multiset()), mode, harness.Shorten(got.Multiset()))
+			if got, gotState := tried(t, conn, sql); got.SortedString() != want.SortedString() || gotState != wantState {
+				t.Errorf("%s\nboth:\n%s\n%s:\n%s", sql, harness.Truncate(want.SortedString()), mode, harness.Truncate(got.SortedString()))
 			}
 		}
 		if got, _ := tried(t, c, sql); got.Code == "" && !strings.HasPrefix(sql, "SELECT") {
@@ -126,8 +126,8 @@ func TestWritingTwinsAnswerAlike(t *testing.T) {
 	for _, sql := range append(writesLines(t, "hostile.sql"), writesLines(t, "statements.sql")...) {
 		x, left := tried(t, a, sql)
 		y, right := tried(t, b, sql)
-		if x.Multiset() != y.Multiset() || left != right {
-			t.Errorf("%s\none:\n%s\ntwin:\n%s", sql, harness.Shorten(x.Multiset()+left), harness.Shorten(y.Multiset()+right))
+		if x.SortedString() != y.SortedString() || left != right {
+			t.Errorf("%s\none:\n%s\ntwin:\n%s", sql, harness.Truncate(x.SortedString()+left), harness.Truncate(y.SortedString()+right))
 		}
 	}
 	one.noMarker(t)
@@ -148,7 +148,7 @@ func TestWritingTwinsDifferForTheOwner(t *testing.T) {
 		}
 		x, left := tried(t, a, sql)
 		y, right := tried(t, b, sql)
-		if x.Multiset() != y.Multiset() || left != right {
+		if x.SortedString() != y.SortedString() || left != right {
 			differ++
 		}
 	}

@@ -35,7 +35,7 @@ type Answer struct {
 type Result struct {
 	Columns []string
 	Types   []uint32
-	Rows    []string // values divided by tabs, NULL as \N, one of more than a megabyte as its size and digest
+	Rows    []string // values separated by tabs; NULL is \N, and a value of more than a megabyte is written as its size and digest
 	Tag     string
 }
 
@@ -68,7 +68,7 @@ func Dial(dsn string) (*pgconn.PgConn, error) {
 		notices[c] = append(notices[c], fmt.Sprintf("%s %s %s %s", n.Severity, n.Code, n.Message, n.Detail))
 	}
 	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(time.Second / 2) {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 		c, err := pgconn.ConnectConfig(ctx, cfg)
 		cancel()
 		var refused *pgconn.PgError
@@ -94,26 +94,26 @@ func takeNotices(c *pgconn.PgConn) []string {
 	return n
 }
 
-// patience is how long an answer may take.
-const patience = tier.Patience
+// answerTimeout is how long an answer may take.
+const answerTimeout = tier.Patience
 
 // Ask sends one simple-protocol message.
 func Ask(c *pgconn.PgConn, sql string) Answer {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
 	var a Answer
 	reader := c.Exec(ctx, sql)
 	for reader.NextResult() {
-		a.Results = append(a.Results, read(reader.ResultReader()))
+		a.Results = append(a.Results, readResult(reader.ResultReader()))
 	}
-	a.fail(reader.Close())
+	a.setError(reader.Close())
 	a.Notices = takeNotices(c)
 	return a
 }
 
 // AskExtended sends one statement with parameters by the extended protocol; an argument of nil is NULL.
 func AskExtended(c *pgconn.PgConn, sql string, args ...[]byte) Answer {
-	return askParams(c, sql, args, nil)
+	return sendWithParams(c, sql, args, nil)
 }
 
 // AskText is AskExtended with parameters that the client declares to be text.
@@ -122,29 +122,29 @@ func AskText(c *pgconn.PgConn, sql string, args ...string) Answer {
 	for i, a := range args {
 		values[i], types[i] = []byte(a), pgtype.TextOID
 	}
-	return askParams(c, sql, values, types)
+	return sendWithParams(c, sql, values, types)
 }
 
 // AskDeclared is AskExtended with parameters whose types the client declares; 0: it leaves one open.
 func AskDeclared(c *pgconn.PgConn, sql string, types []uint32, args ...[]byte) Answer {
-	return askParams(c, sql, args, types)
+	return sendWithParams(c, sql, args, types)
 }
 
 // AskPrepared prepares a statement and executes it once for each list of arguments, up to the first error.
 func AskPrepared(c *pgconn.PgConn, sql string, types []uint32, executions ...[][]byte) Answer {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
 	var a Answer
 	const name = "asked"
 	_, err := c.Prepare(ctx, name, sql, types)
 	for i := 0; err == nil && i < len(executions); i++ {
 		reader := c.ExecPrepared(ctx, name, executions[i], nil, nil)
-		r := read(reader)
+		r := readResult(reader)
 		if _, err = reader.Close(); err == nil {
 			a.Results = append(a.Results, r)
 		}
 	}
-	a.fail(err)
+	a.setError(err)
 	a.Notices = takeNotices(c)
 	if !c.IsClosed() {
 		_ = c.Deallocate(ctx, name)
@@ -152,45 +152,46 @@ func AskPrepared(c *pgconn.PgConn, sql string, types []uint32, executions ...[][
 	return a
 }
 
-func askParams(c *pgconn.PgConn, sql string, args [][]byte, types []uint32) Answer {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+func sendWithParams(c *pgconn.PgConn, sql string, args [][]byte, types []uint32) Answer {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
 	var a Answer
 	reader := c.ExecParams(ctx, sql, args, types, nil, nil)
-	r := read(reader)
+	r := readResult(reader)
 	_, err := reader.Close()
 	if err == nil || len(r.Columns) > 0 {
 		a.Results = append(a.Results, r)
 	}
-	a.fail(err)
+	a.setError(err)
 	a.Notices = takeNotices(c)
 	return a
 }
 
 // AskBinary sends one statement by the extended protocol and asks for its results in binary.
 func AskBinary(c *pgconn.PgConn, sql string) Answer {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
 	var a Answer
 	reader := c.ExecParams(ctx, sql, nil, nil, nil, []int16{pgx.BinaryFormatCode})
-	r := read(reader)
+	r := readResult(reader)
 	_, err := reader.Close()
 	if err == nil || len(r.Columns) > 0 {
 		a.Results = append(a.Results, r)
 	}
-	a.fail(err)
+	a.setError(err)
 	a.Notices = takeNotices(c)
 	return a
 }
 
-// firstNormalOID stands for the OID of every type that was made in a database, as of a row view's row: it depends on what
-// was made before it, and two databases of one schema differ in it (PostgreSQL's access/transam.h).
+// firstNormalOID replaces the OID of each type that was made in a database, such as the row type of a row view. Such
+// OIDs depend on what was made before, so that they differ between two databases with one schema (see PostgreSQL's
+// access/transam.h).
 const firstNormalOID = 16384
 
-// longest is the number of bytes up to which a value is kept as it is: some statements ask for gigabytes.
-const longest = 1 << 20
+// maxKeptValue is the largest size of a value that an answer keeps: some statements ask for gigabytes.
+const maxKeptValue = 1 << 20
 
-func read(rr *pgconn.ResultReader) Result {
+func readResult(rr *pgconn.ResultReader) Result {
 	var r Result
 	for _, f := range rr.FieldDescriptions() {
 		r.Columns = append(r.Columns, f.Name)
@@ -205,7 +206,7 @@ func read(rr *pgconn.ResultReader) Result {
 			switch {
 			case v == nil:
 				b.WriteString(`\N`)
-			case len(v) > longest:
+			case len(v) > maxKeptValue:
 				fmt.Fprintf(&b, "%d bytes, sha256 %x", len(v), sha256.Sum256(v))
 			default:
 				b.Write(v)
@@ -218,7 +219,7 @@ func read(rr *pgconn.ResultReader) Result {
 	return r
 }
 
-func (a *Answer) fail(err error) {
+func (a *Answer) setError(err error) {
 	if err == nil {
 		return
 	}
@@ -232,7 +233,7 @@ func (a *Answer) fail(err error) {
 	a.Code, a.Message, a.Err = "client", err.Error(), err.Error()
 }
 
-// Refused tells whether the error is pgconsent's own "not available", which any statement may get.
+// Refused tells whether the error is pgconsent's "not available", which any statement may get.
 func (a Answer) Refused() bool {
 	switch a.Code {
 	case "42501", "0A000":
@@ -241,20 +242,22 @@ func (a Answer) Refused() bool {
 	return false
 }
 
-// PlanNotShown tells whether it is the plan that agents get in place of every plan of what reads tables.
+// PlanNotShown tells whether the answer is the text that agents get in place of the plan of a statement that reads
+// tables.
 func (a Answer) PlanNotShown() bool {
 	return slices.ContainsFunc(a.Results, func(r Result) bool {
 		return slices.ContainsFunc(r.Rows, func(row string) bool { return strings.Contains(row, "plan not shown to agents") })
 	})
 }
 
-// String is the transcript; rows in their order.
-func (a Answer) String() string { return a.text(false) }
+// String returns the answer as text, with the rows in their order.
+func (a Answer) String() string { return a.format(false) }
 
-// Multiset is the transcript with each result's rows sorted, for statements whose order SQL leaves open.
-func (a Answer) Multiset() string { return a.text(true) }
+// SortedString returns the answer as text, with the rows of each result sorted, for statements whose order SQL leaves
+// open.
+func (a Answer) SortedString() string { return a.format(true) }
 
-func (a Answer) text(sorted bool) string {
+func (a Answer) format(sorted bool) string {
 	var b strings.Builder
 	for _, r := range a.Results {
 		fmt.Fprintf(&b, "[%s] %v %s\n", strings.Join(r.Columns, ","), r.Types, r.Tag)
@@ -276,32 +279,32 @@ func (a Answer) text(sorted bool) string {
 	return b.String()
 }
 
-// WithoutNotices is the answer as far as it is rows: of another server's notices the proxy passes some.
+// WithoutNotices returns the answer without its notices. The proxy passes on only some notices of a foreign server.
 func (a Answer) WithoutNotices() Answer {
 	a.Notices = nil
 	return a
 }
 
-// Shorten keeps failure messages readable.
-func Shorten(s string) string {
+// Truncate cuts off the end of a long text, for the messages of failed tests.
+func Truncate(s string) string {
 	if len(s) > 1500 {
 		return s[:1500] + fmt.Sprintf("… (%d bytes)", len(s))
 	}
 	return s
 }
 
-var blank = regexp.MustCompile(`\s+`)
+var blanks = regexp.MustCompile(`\s+`)
 
-// OneLine folds a statement for messages.
+// OneLine returns a statement in one line, for messages.
 func OneLine(sql string) string {
-	s := strings.TrimSpace(blank.ReplaceAllString(sql, " "))
+	s := strings.TrimSpace(blanks.ReplaceAllString(sql, " "))
 	if len(s) > 160 {
 		s = s[:160] + "…"
 	}
 	return s
 }
 
-// answerOf is the answer to a COPY TO STDOUT.
+// answerOf returns the answer to a COPY TO STDOUT.
 func answerOf(c *pgconn.PgConn, tag pgconn.CommandTag, data string, err error) Answer {
 	var a Answer
 	if err == nil {
@@ -311,17 +314,18 @@ func answerOf(c *pgconn.PgConn, tag pgconn.CommandTag, data string, err error) A
 		}
 		a.Results = []Result{{Rows: rows, Tag: tag.String()}}
 	}
-	a.fail(err)
+	a.setError(err)
 	a.Notices = takeNotices(c)
 	return a
 }
 
-// binarySignature begins what COPY sends in the format binary.
+// binarySignature is the beginning of the data of a COPY in binary format.
 const binarySignature = "PGCOPY\n\xff\r\n\x00"
 
-// binaryRows divides that into its header and its tuples: PostgreSQL's documentation of COPY, "Binary Format".
+// binaryRows divides the data of a COPY in binary format into its header and its tuples. PostgreSQL's documentation of
+// COPY describes them under "Binary Format".
 func binaryRows(data string) []string {
-	const header = len(binarySignature) + 8 // flags, and the length of an extension that there is none of
+	const header = len(binarySignature) + 8 // the flags, and the length of the header extension, which is empty
 	rows := []string{fmt.Sprintf("%q", data[:header])}
 	for rest := data[header:]; len(rest) > 0; {
 		size := 2
@@ -335,9 +339,10 @@ func binaryRows(data string) []string {
 	return rows
 }
 
-// AskCopy is Ask, but for COPY TO STDOUT, whose data count too, and for COPY FROM STDIN, which gets none.
+// AskCopy is [Ask] for a statement that may be a COPY: the data of COPY TO STDOUT are in the answer, and COPY FROM
+// STDIN gets no data.
 func AskCopy(c *pgconn.PgConn, sql string) Answer {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
 	if strings.HasPrefix(sql, "COPY ") && strings.Contains(sql, "FROM STDIN") {
 		tag, err := c.CopyFrom(ctx, strings.NewReader(""), sql)

@@ -1,5 +1,5 @@
-// Package instance starts what the harness holds against its oracles: databases of the test server, migrated under a
-// policy, behind one proxy in this process, reached over the wire by agents and past it by the superuser.
+// Package instance starts what the harness compares with its oracles: migrated databases of the test server behind one
+// proxy in this process. Agents reach them through the proxy, and the superuser reaches them directly.
 //
-// It is for tests: package pgtest must have been started by the test binary's TestMain.
+// It is for tests: the TestMain of the test binary must have started package pgtest.
 package instance

@@ -40,7 +40,7 @@ const (
 	agentPassword = "agent-password"
 )
 
-// Mode is how an instance enforces.
+// Mode says how an instance enforces a policy.
 type Mode struct {
 	Name        string
 	Rewrite     rewrite.Mode
@@ -56,8 +56,8 @@ var (
 	InjectedOnly = Mode{"injected predicates alone", rewrite.AlwaysInjectedMode, rls.SealOnly}
 )
 
-// Modes are those in which a test tries the same; in the quick run one of them: the default of serve, if it is one of
-// them, else that in which the most is decided by signed views.
+// Modes returns the modes in which a test runs. In the quick run that is one of them: the default mode of serve if it
+// is among them, else the mode that uses signed views most.
 func Modes(all ...Mode) []Mode {
 	if !tier.Quick() {
 		return all
@@ -72,20 +72,20 @@ func Modes(all ...Mode) []Mode {
 
 // Database is a database behind a proxy.
 type Database struct {
-	Name       string // as agents ask for it
-	DB         *pgtest.DB
-	Policy     string // the text
-	SearchPath []string
-	Setup      string        // SQL that the superuser runs before the policy is installed
-	Unfilled   bool          // what is materialized is not filled in
-	Refresh    time.Duration // between two looks of the proxy that serves it first; 0: 5 s
-	AIR        *air.Tracker  // of the proxy that serves it first; nil: nobody is reminded
-	Audit      string        // a folder for the audit of the proxy that serves it first; "": none is kept
+	Name          string // name by which agents connect to it
+	DB            *pgtest.DB
+	Policy        string // text of the policy
+	SearchPath    []string
+	Setup         string        // SQL that the superuser runs before the policy is installed
+	LeaveUnfilled bool          // do not compute materialized answers
+	Refresh       time.Duration // time between two probes by the first proxy that serves the database; 0: 5 s
+	AIR           *air.Tracker  // tracker of the first proxy that serves the database; nil: nobody is reminded
+	Audit         string        // a folder for the audit of the proxy that serves it first; "": none is kept
 
-	// how sessions share connections at the proxy that serves it first; nil: as PoolFor says
+	// how sessions share connections at the first proxy that serves the database; nil: as PoolFor says
 	Pool *proxy.PoolSettings
 
-	// what verifies tokens of users for the proxy that serves it first; nil: none are accepted
+	// verifies tokens of users for the first proxy that serves the database; nil: no token is accepted
 	VerifyUser func(ctx context.Context, token, agent, database string) (map[string]string, time.Time, error)
 }
 
@@ -96,51 +96,51 @@ type Agent struct {
 	ActsFor        *enforce.ActsFor
 }
 
-// Migrated is what a policy became over a database.
+// Migrated is a policy with the snapshot of a database and the plan that was made of both.
 type Migrated struct {
 	Policy   *policy.Policy
 	Snapshot *catalog.Snapshot
 	Plan     *rls.Plan
 }
 
-// compiled are what policies became lately over databases of which the tests have copies: copies have the same objects,
-// by the same numbers.
-var compiled struct {
+// compiledPolicies caches what was compiled for databases of which tests have copies: the objects of a copy have the
+// same OIDs.
+var compiledPolicies struct {
 	sync.Mutex
-	by   map[string]*Migrated // by what the database is a copy of, and the policy
-	keys []string             // the oldest first
+	by   map[string]*Migrated // compiled policies by the template of the database and the policy
+	keys []string             // keys of the map, the oldest first
 }
 
-// keepCompiled bounds what is kept: random tests make policies without end.
-const keepCompiled = 48
+// maxCompiled limits the cache, since random tests make any number of policies.
+const maxCompiled = 48
 
-func remember(key string, m *Migrated) {
-	compiled.Lock()
-	defer compiled.Unlock()
-	if compiled.by == nil {
-		compiled.by = map[string]*Migrated{}
+func storeCompiled(key string, m *Migrated) {
+	compiledPolicies.Lock()
+	defer compiledPolicies.Unlock()
+	if compiledPolicies.by == nil {
+		compiledPolicies.by = map[string]*Migrated{}
 	}
-	if len(compiled.keys) == keepCompiled {
-		delete(compiled.by, compiled.keys[0])
-		compiled.keys = compiled.keys[1:]
+	if len(compiledPolicies.keys) == maxCompiled {
+		delete(compiledPolicies.by, compiledPolicies.keys[0])
+		compiledPolicies.keys = compiledPolicies.keys[1:]
 	}
-	compiled.by[key] = m
-	compiled.keys = append(compiled.keys, key)
+	compiledPolicies.by[key] = m
+	compiledPolicies.keys = append(compiledPolicies.keys, key)
 }
 
-func remembered(key string) *Migrated {
-	compiled.Lock()
-	defer compiled.Unlock()
-	return compiled.by[key]
+func findCompiled(key string) *Migrated {
+	compiledPolicies.Lock()
+	defer compiledPolicies.Unlock()
+	return compiledPolicies.by[key]
 }
 
-// Compile reads a policy over the catalog of a database.
+// Compile compiles a policy with the snapshot of a database.
 func Compile(t testing.TB, d Database, mode Mode) *Migrated {
 	t.Helper()
 	key := ""
 	if origin := d.DB.UnchangedTemplate(); origin != "" {
-		key = origin + "\n" + d.text(mode)
-		if m := remembered(key); m != nil {
+		key = origin + "\n" + d.cacheKey(mode)
+		if m := findCompiled(key); m != nil {
 			return m
 		}
 	}
@@ -155,15 +155,15 @@ func Compile(t testing.TB, d Database, mode Mode) *Migrated {
 		t.Fatalf("%v\n%s", err, d.Policy)
 	}
 	if key != "" {
-		remember(key, m)
+		storeCompiled(key, m)
 	}
 	return m
 }
 
-// text tells what of a database and a mode decides what is installed.
-func (d Database) text(mode Mode) string {
+// cacheKey returns a text of everything in a database and a mode that decides what is installed.
+func (d Database) cacheKey(mode Mode) string {
 	return fmt.Sprintf("policy %q, %q, row security %d, signed views %t, unfilled %t, setup %q", d.SearchPath, d.Policy, mode.RowSecurity,
-		mode.Rewrite.UsesSignedPath(), d.Unfilled, d.Setup)
+		mode.Rewrite.UsesSignedPath(), d.LeaveUnfilled, d.Setup)
 }
 
 func (d Database) compile(ctx context.Context, conn *pgx.Conn, mode Mode) (*Migrated, error) {
@@ -183,27 +183,27 @@ func (d Database) compile(ctx context.Context, conn *pgx.Conn, mode Mode) (*Migr
 		Plan: rls.Generate(pol, snap, rls.Options{Mode: mode.RowSecurity, SignedViews: mode.Rewrite.UsesSignedPath()})}, nil
 }
 
-// Migrate installs the policy in the database, with the superuser's rights, and fills in what is kept.
+// Migrate installs the policy in the database, with the rights of the superuser, and computes materialized answers.
 func Migrate(t testing.TB, d Database, mode Mode) *Migrated {
 	t.Helper()
-	if !further(d, mode) {
-		return install(t, d, mode)
+	if !useInstalledCopy(d, mode) {
+		return migrateDatabase(t, d, mode)
 	}
 	return Compile(t, d, mode)
 }
 
-// Install is Migrate where nobody needs to know what became of the policy.
+// Install is [Migrate] for a test that does not need the compiled policy.
 func Install(t testing.TB, d Database, mode Mode) {
 	t.Helper()
-	if !further(d, mode) {
-		install(t, d, mode)
+	if !useInstalledCopy(d, mode) {
+		migrateDatabase(t, d, mode)
 	}
 }
 
-// further makes an untouched copy of a template a copy of one in which the policy is installed, of all that ask for the
-// same.
-func further(d Database, mode Mode) bool {
-	return d.DB.Extend(d.text(mode), func(ctx context.Context, conn *pgx.Conn) error {
+// useInstalledCopy makes an unchanged copy of a template a copy of a second template, in which the policy is installed
+// already. It returns false if the database has changed.
+func useInstalledCopy(d Database, mode Mode) bool {
+	return d.DB.Extend(d.cacheKey(mode), func(ctx context.Context, conn *pgx.Conn) error {
 		if err := d.setUp(ctx, conn); err != nil {
 			return err
 		}
@@ -215,12 +215,12 @@ func further(d Database, mode Mode) bool {
 	})
 }
 
-// install migrates the database itself.
-func install(t testing.TB, d Database, mode Mode) *Migrated {
+// migrateDatabase installs the policy in the database itself.
+func migrateDatabase(t testing.TB, d Database, mode Mode) *Migrated {
 	t.Helper()
 	ctx := context.Background()
 	conn := d.DB.Connect(t, "postgres")
-	defer pgtest.Lock(t, "roles")() // a plan names the roles that there are
+	defer pgtest.Lock(t, "roles")() // the plan names roles, which must not change meanwhile
 	if d.Setup != "" {
 		if err := d.setUp(ctx, conn); err != nil {
 			t.Fatal(err)
@@ -244,40 +244,40 @@ func (d Database) setUp(ctx context.Context, conn *pgx.Conn) error {
 }
 
 func (d Database) install(ctx context.Context, conn *pgx.Conn, m *Migrated) error {
-	plan, err := amongItsOwn(ctx, conn, m.Plan)
+	plan, err := newKnownRolesPlan(ctx, conn, m.Plan)
 	if err != nil {
 		return err
 	}
 	if err := migrations.Up(ctx, conn, migrations.Options{AgentPassword: rolePassword, ControlPassword: rolePassword}, plan); err != nil {
 		return err
 	}
-	if d.Unfilled {
+	if d.LeaveUnfilled {
 		return nil
 	}
 	return migrations.FillAll(ctx, conn, m.Plan.Fills(), func(migrations.Fill, int64) {})
 }
 
-// itsOwn is a plan that gives nothing to roles that the database does not know: those of other tests on the server,
-// which could not be dropped any more.
-type itsOwn struct {
+// knownRolesPlan is a plan that grants nothing to roles which the database does not know: those of other tests on this
+// server, which could not be dropped any more.
+type knownRolesPlan struct {
 	*rls.Plan
-	strangers []string
+	otherRoles []string
 }
 
-func amongItsOwn(ctx context.Context, conn *pgx.Conn, plan *rls.Plan) (itsOwn, error) {
+func newKnownRolesPlan(ctx context.Context, conn *pgx.Conn, plan *rls.Plan) (knownRolesPlan, error) {
 	rows, err := conn.Query(ctx, `SELECT r.rolname FROM pg_catalog.pg_roles AS r, pg_catalog.pg_database AS here
 		WHERE here.datname = pg_catalog.current_database() AND here.datdba <> r.oid AND NOT EXISTS (
 			SELECT FROM pg_catalog.pg_shdepend AS d WHERE d.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND d.refobjid = r.oid
 			AND (d.dbid = here.oid OR d.classid = 'pg_catalog.pg_database'::pg_catalog.regclass AND d.objid = here.oid))`)
 	if err != nil {
-		return itsOwn{}, err
+		return knownRolesPlan{}, err
 	}
 	strangers, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return itsOwn{plan, strangers}, err
+	return knownRolesPlan{plan, strangers}, err
 }
 
-func (p itsOwn) Objects(f migrations.Found) []migrations.Object {
-	f.KeepRoles = slices.DeleteFunc(f.KeepRoles, func(role string) bool { return slices.Contains(p.strangers, role) })
+func (p knownRolesPlan) Objects(f migrations.Found) []migrations.Object {
+	f.KeepRoles = slices.DeleteFunc(f.KeepRoles, func(role string) bool { return slices.Contains(p.otherRoles, role) })
 	return p.Plan.Objects(f)
 }
 
@@ -287,10 +287,10 @@ type Proxy struct {
 	enforcer *enforce.Enforcer
 	tap      *Tap
 	log      *errorLog
-	files    map[string]string // policies by database
+	files    map[string]string // paths of the policy files, by database
 }
 
-// errorLog keeps what a proxy logs of errors, which goes to standard error as well.
+// errorLog collects the errors that a proxy logs, and writes them to standard error as well.
 type errorLog struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -303,14 +303,14 @@ func (l *errorLog) Write(b []byte) (int, error) {
 	return os.Stderr.Write(b)
 }
 
-// Errors are the lines of the proxy's log that tell of errors.
+// Errors returns the lines of the proxy's log that report errors.
 func (p *Proxy) Errors() string {
 	p.log.mu.Lock()
 	defer p.log.mu.Unlock()
 	return p.log.text.String()
 }
 
-// WritePolicy writes another policy into the file that the proxy watches.
+// WritePolicy writes a policy into the file that the proxy watches.
 func (p *Proxy) WritePolicy(t testing.TB, database, text string) {
 	t.Helper()
 	if err := os.WriteFile(p.files[database], []byte(text), 0o600); err != nil {
@@ -318,7 +318,7 @@ func (p *Proxy) WritePolicy(t testing.TB, database, text string) {
 	}
 }
 
-// Serve starts a proxy before databases that are migrated already.
+// Serve starts a proxy for databases that are migrated already.
 func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy {
 	t.Helper()
 	ctx := context.Background()
@@ -353,12 +353,12 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 	}
 	for _, a := range agents {
 		cfg.Agents = append(cfg.Agents, enforce.Agent{
-			Name: a.Name, Database: a.Database, Credential: Credential(t, agentPassword, FewRounds), Attributes: a.Attributes, ActsFor: a.ActsFor})
+			Name: a.Name, Database: a.Database, Credential: Credential(t, agentPassword, FewIterations), Attributes: a.Attributes, ActsFor: a.ActsFor})
 	}
 	if router.enforcer, err = enforce.New(ctx, cfg); err != nil {
 		t.Fatal(err)
 	}
-	Answered(t, router.enforcer)
+	AwaitProbes(t, router.enforcer)
 	server, err := proxy.New(proxy.Config{Router: router, Log: logger})
 	if err != nil {
 		t.Fatal(err)
@@ -386,9 +386,9 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 	return p
 }
 
-// Answered waits until an enforcer's look at its databases was answered: on a busy machine the first may not be in
-// time. Databases that it does not serve for another reason are no reason to wait.
-func Answered(t testing.TB, e *enforce.Enforcer) {
+// AwaitProbes waits until a probe of each database was answered: on a busy machine the first one may time out. It does
+// not wait for databases that are not served for another reason.
+func AwaitProbes(t testing.TB, e *enforce.Enforcer) {
 	t.Helper()
 	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		err := e.Ready()
@@ -409,11 +409,11 @@ func Start(t testing.TB, mode Mode, d Database, attributes map[string]string) *P
 	return Serve(t, mode, []Database{d}, []Agent{{Name: "agent", Database: d.Name, Attributes: attributes}})
 }
 
-// FewRounds are far fewer than config.NewVerifier takes: suites that log in for each statement would spend more time on
-// passwords than on statements.
-const FewRounds = 16
+// FewIterations are far fewer SCRAM iterations than config.NewVerifier uses, since some tests log in for each
+// statement.
+const FewIterations = 16
 
-// Credential is that of an agent with a password.
+// Credential returns the credential of an agent with a password.
 func Credential(t testing.TB, password string, rounds int) *scram.StoredCredentials {
 	t.Helper()
 	client, err := scram.SHA256.NewClient("", password, "")
@@ -427,7 +427,7 @@ func Credential(t testing.TB, password string, rounds int) *scram.StoredCredenti
 	return &c
 }
 
-// router joins enforcement and the wire as package serve does.
+// router connects enforcement and the proxy, as package serve does.
 type router struct {
 	enforcer  *enforce.Enforcer
 	databases map[string]*pgtest.DB
@@ -453,7 +453,7 @@ func (r *router) Route(user, database string) proxy.Route {
 	}
 }
 
-// Tap is the relay that agents' connections go through.
+// Tap returns the relay through which agents connect.
 func (p *Proxy) Tap() *Tap { return p.tap }
 
 // Agent connects as an agent, through the tap.
@@ -462,18 +462,18 @@ func (p *Proxy) Agent(t testing.TB, name, database string) *pgconn.PgConn {
 	return Connect(t, p.DSN(name, database))
 }
 
-// DSN is what an agent's client is given.
+// DSN returns the connection string for an agent.
 func (p *Proxy) DSN(name, database string) string {
 	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", name, agentPassword, p.tap.Addr(), database)
 }
 
-// Super connects as the superuser, past the proxy.
-func Super(t testing.TB, db *pgtest.DB) *pgconn.PgConn {
+// ConnectSuperuser connects to the database directly, as the superuser.
+func ConnectSuperuser(t testing.TB, db *pgtest.DB) *pgconn.PgConn {
 	t.Helper()
 	return Connect(t, db.DSN("postgres", ""))
 }
 
-// Exec runs SQL as the superuser, past every wall.
+// Exec runs SQL in the database directly, as the superuser.
 func Exec(t testing.TB, db *pgtest.DB, sql string) {
 	t.Helper()
 	if _, err := db.Connect(t, "postgres").PgConn().Exec(context.Background(), sql).ReadAll(); err != nil {

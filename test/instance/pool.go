@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// PoolFor says whether the sessions of a test share connections to the server: those of every second test do, by its
-// name. PGCONSENT_POOL says it for all tests: session, or transaction.
+// PoolFor returns how the sessions of a test share connections to the server; nil: they do not. Every second test
+// shares them, chosen by a hash of its name. PGCONSENT_POOL decides for all tests if it is session or transaction.
 func PoolFor(t testing.TB) *proxy.PoolSettings {
 	t.Helper()
 	if !IsPooled(t) {
@@ -20,7 +20,7 @@ func PoolFor(t testing.TB) *proxy.PoolSettings {
 	return &proxy.PoolSettings{Size: 64, Wait: tier.Patience}
 }
 
-// IsPooled tells whether PoolFor has the sessions of a test share connections.
+// IsPooled tells whether the sessions of a test share connections, by PoolFor.
 func IsPooled(t testing.TB) bool {
 	t.Helper()
 	switch mode := os.Getenv("PGCONSENT_POOL"); mode {

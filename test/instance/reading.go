@@ -16,51 +16,52 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
 )
 
-// Reading is what tests share that change nothing: start is called for the first one of the process, with a t that
-// lasts until the last is over, and returns the database that it made as well. In the end the database must be as it
-// was. Tests whose agents change something, or whose owner does, start what they need themselves.
-func Reading[T any](t testing.TB, key string, start func(testing.TB) (T, *pgtest.DB)) T {
+// Shared returns a value that tests share which change nothing. The first test of the process calls start with a t that
+// lasts until the last of them has ended; start also returns the database that it made, which must be unchanged in the
+// end. Tests whose agents or owner change something start what they need themselves.
+func Shared[T any](t testing.TB, key string, start func(testing.TB) (T, *pgtest.DB)) T {
 	t.Helper()
-	v, _ := shared.LoadOrStore(key, &reading{})
-	r := v.(*reading)
+	v, _ := sharedValues.LoadOrStore(key, &sharedValue{})
+	r := v.(*sharedValue)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.started == nil {
-		r.lasting = &lasting{TB: t, name: key}
-		what, db := start(r.lasting)
-		before, err := contents(db)
+	if r.value == nil {
+		r.test = &processTest{TB: t, name: key}
+		what, db := start(r.test)
+		before, err := databaseContents(db)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.started = what
-		r.lasting.over = true
-		pgtest.AtEnd(func() error { return r.end(key, db, before) })
+		r.value = what
+		r.test.firstTestEnded = true
+		pgtest.AtEnd(func() error { return r.close(key, db, before) })
 	}
-	r.readers = append(r.readers, t.Name())
-	return r.started.(T)
+	r.testNames = append(r.testNames, t.Name())
+	return r.value.(T)
 }
 
-var shared sync.Map // key → *reading
+var sharedValues sync.Map // a *sharedValue for each key
 
-type reading struct {
-	mu      sync.Mutex
-	started any
-	lasting *lasting
-	readers []string
+type sharedValue struct {
+	mu        sync.Mutex
+	value     any
+	test      *processTest
+	testNames []string
 }
 
-// end stops what was shared, and fails if one of the tests has changed it.
-func (r *reading) end(key string, db *pgtest.DB, before string) error {
-	after, err := contents(db)
+// close closes the shared value, and returns an error if one of the tests has changed the database.
+func (r *sharedValue) close(key string, db *pgtest.DB, before string) error {
+	after, err := databaseContents(db)
 	if err == nil && after != before {
 		err = fmt.Errorf("FAIL: a test changed what it shares with others as %q; one of %s\nbefore:\n%s\nafter:\n%s",
-			key, strings.Join(r.readers, ", "), before, after)
+			key, strings.Join(r.testNames, ", "), before, after)
 	}
-	return errors.Join(err, r.lasting.end())
+	return errors.Join(err, r.test.end())
 }
 
-// contents tells databases apart that differ in an object, a row of a table that is not ours, or a sequence.
-func contents(db *pgtest.DB) (string, error) {
+// databaseContents returns a text that differs if two databases differ in an object, a sequence, or a row of a table
+// that is not pgconsent's.
+func databaseContents(db *pgtest.DB) (string, error) {
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, db.DSN("postgres", ""))
 	if err != nil {
@@ -97,20 +98,21 @@ func contents(db *pgtest.DB) (string, error) {
 	return out, nil
 }
 
-// lasting is a test that is over when the process is, whose failures until then are those of the test that it began with.
-type lasting struct {
+// processTest is a testing.TB that lasts as long as the process. Its failures until the end of the first test that uses
+// it are failures of that test.
+type processTest struct {
 	testing.TB
-	over     bool // that test may be
-	cleanups []func()
-	failures []error
-	name     string // the key: which test comes first says nothing
+	firstTestEnded bool // the first test has ended
+	cleanups       []func()
+	failures       []error
+	name           string // the key of the shared value, whichever test comes first
 }
 
-func (l *lasting) Name() string { return l.name }
+func (l *processTest) Name() string { return l.name }
 
-func (l *lasting) Cleanup(f func()) { l.cleanups = append(l.cleanups, f) }
+func (l *processTest) Cleanup(f func()) { l.cleanups = append(l.cleanups, f) }
 
-func (l *lasting) TempDir() string {
+func (l *processTest) TempDir() string {
 	dir, err := os.MkdirTemp("", "reading")
 	if err != nil {
 		l.Fatal(err)
@@ -123,32 +125,32 @@ func (l *lasting) TempDir() string {
 	return dir
 }
 
-func (l *lasting) Helper() {
-	if !l.over {
+func (l *processTest) Helper() {
+	if !l.firstTestEnded {
 		l.TB.Helper()
 	}
 }
 
-func (l *lasting) Error(args ...any) {
-	if !l.over {
+func (l *processTest) Error(args ...any) {
+	if !l.firstTestEnded {
 		l.TB.Error(args...)
 		return
 	}
 	l.failures = append(l.failures, errors.New("FAIL: "+fmt.Sprint(args...)))
 }
 
-func (l *lasting) Errorf(format string, args ...any) { l.Error(fmt.Sprintf(format, args...)) }
+func (l *processTest) Errorf(format string, args ...any) { l.Error(fmt.Sprintf(format, args...)) }
 
-func (l *lasting) end() error {
+func (l *processTest) end() error {
 	for _, f := range slices.Backward(l.cleanups) {
 		f()
 	}
 	return errors.Join(l.failures...)
 }
 
-// Reader is the proxy with a tap of the test's own: what came through for others is not counted.
-func (p *Proxy) Reader(t testing.TB) *Proxy {
+// WithOwnTap returns the proxy with a tap of its own, which does not count what other tests have received.
+func (p *Proxy) WithOwnTap(t testing.TB) *Proxy {
 	t.Helper()
-	Answered(t, p.enforcer)
+	AwaitProbes(t, p.enforcer)
 	return &Proxy{addr: p.addr, enforcer: p.enforcer, tap: NewTap(t, p.addr), log: p.log}
 }

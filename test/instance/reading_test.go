@@ -13,7 +13,7 @@ func TestChangesOfWhatIsSharedAreFound(t *testing.T) {
 		"('b'); CREATE SCHEMA pgconsent; CREATE TABLE pgconsent.ours (id int)")
 	said := func() string {
 		t.Helper()
-		out, err := contents(db)
+		out, err := databaseContents(db)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,25 +41,25 @@ func TestChangesOfWhatIsSharedAreFound(t *testing.T) {
 func TestReadersShareOneProxy(t *testing.T) {
 	started := 0
 	read := func(t *testing.T, sql string) *Proxy {
-		p := Reading(t, "readers", func(t testing.TB) (*Proxy, *pgtest.DB) {
+		p := Shared(t, "readers", func(t testing.TB) (*Proxy, *pgtest.DB) {
 			started++
 			db := pgtest.Database(t)
 			Exec(t, db, "CREATE TABLE notes (id int PRIMARY KEY, owner text NOT NULL); INSERT INTO notes VALUES (1, '"+Marker+"')")
 			return Start(t, Both, Database{Name: "notes", DB: db, SearchPath: []string{"public"},
 				Policy: "version: 1\nattributes: { user: { type: text, source: credential } }\n" +
 					"tables:\n  notes: { rows: [ own: { column: owner, is: user } ] }\n"}, map[string]string{"user": Marker}), db
-		}).Reader(t)
+		}).WithOwnTap(t)
 		if a := Ask(p.Agent(t, "agent", "notes"), sql); a.Err != "" {
 			t.Error(a.Err)
 		}
 		return p
 	}
 	t.Run("finds the marker", func(t *testing.T) {
-		if found, _ := read(t, "SELECT owner FROM notes").Tap().Hits(); len(found) == 0 {
+		if found, _ := read(t, "SELECT owner FROM notes").Tap().MarkerHits(); len(found) == 0 {
 			t.Error("the marker was not found")
 		}
 	})
-	t.Run("does not", func(t *testing.T) { read(t, "SELECT id FROM notes").Tap().NoMarker(t) })
+	t.Run("does not", func(t *testing.T) { read(t, "SELECT id FROM notes").Tap().RequireNoMarker(t) })
 	if started != 1 {
 		t.Errorf("started %d times", started)
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Path is a file of the repository, wherever the test runs.
-func Path(t testing.TB, name string) string {
+// RepoPath returns the path of a file of the repository, whatever folder the test runs in.
+func RepoPath(t testing.TB, name string) string {
 	t.Helper()
 	dir, err := os.Getwd()
 	for err == nil {
@@ -23,10 +23,10 @@ func Path(t testing.TB, name string) string {
 	return ""
 }
 
-// Read returns a file of the repository.
-func Read(t testing.TB, name string) string {
+// ReadRepoFile returns the text of a file of the repository.
+func ReadRepoFile(t testing.TB, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(Path(t, name))
+	text, err := os.ReadFile(RepoPath(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}

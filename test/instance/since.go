@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// Since skips a test of what came with a later major version of PostgreSQL than the server at hand, and says so.
-func Since(t testing.TB, major int) {
+// RequireServerVersion skips a test that needs this major version of PostgreSQL on an older server.
+func RequireServerVersion(t testing.TB, major int) {
 	t.Helper()
 	if have := pgtest.Binaries().Major; have < major {
 		t.Skipf("NOT TESTED: PostgreSQL %d has it, the server at hand is %d (make matrix)", major, have)

@@ -9,16 +9,16 @@ import (
 	"testing"
 )
 
-// Marker is in the text of every row that the agents of the harness must not see.
+// Marker is in the text of every row that is hidden from the agents of the harness.
 const Marker = "HIDDENMARK"
 
-// Tap is a TCP relay in front of a proxy that searches everything the server side sends for a needle.
+// Tap is a TCP relay in front of a proxy that searches everything the proxy sends for [Marker].
 type Tap struct {
 	listener net.Listener
 	target   string
 
 	mu    sync.Mutex
-	found [][]byte // the surroundings of each hit
+	found [][]byte // the bytes around each hit
 	bytes int64
 }
 
@@ -35,7 +35,7 @@ func NewTap(t testing.TB, target string) *Tap {
 	return tp
 }
 
-// Addr is where clients connect.
+// Addr returns the address to which clients connect.
 func (tp *Tap) Addr() string { return tp.listener.Addr().String() }
 
 func (tp *Tap) serve() {
@@ -63,14 +63,14 @@ func (tp *Tap) relay(client net.Conn) {
 	_, _ = io.Copy(io.MultiWriter(client, search), server)
 }
 
-// Hits are the places where the needle came through, and how much was searched.
-func (tp *Tap) Hits() ([][]byte, int64) {
+// MarkerHits returns the places at which the marker was found, and how many bytes were searched.
+func (tp *Tap) MarkerHits() ([][]byte, int64) {
 	tp.mu.Lock()
 	defer tp.mu.Unlock()
 	return tp.found, tp.bytes
 }
 
-// searcher finds the marker in a stream, also across the borders of its chunks.
+// searcher finds the marker in a stream, even if it is divided between two reads.
 type searcher struct {
 	tap  *Tap
 	tail []byte
@@ -94,10 +94,10 @@ func (s *searcher) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// NoMarker fails the test if a marker of a hidden row came through.
-func (tp *Tap) NoMarker(t testing.TB) {
+// RequireNoMarker fails the test if a hidden row was sent.
+func (tp *Tap) RequireNoMarker(t testing.TB) {
 	t.Helper()
-	found, searched := tp.Hits()
+	found, searched := tp.MarkerHits()
 	if searched == 0 {
 		t.Error("nothing went through the tap: the test proves nothing")
 	}

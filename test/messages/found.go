@@ -14,13 +14,14 @@ import (
 
 const foundDir = "test/messages/testdata/found"
 
-// save writes a sequence as a file that Replay plays: what it shows, then a line for each message.
-func save(t testing.TB, s sequence, at setting, why string, seed uint64) {
+// saveSequence writes a sequence as a file that Replay plays: the difference that it shows, then a line for each
+// message.
+func saveSequence(t testing.TB, s sequence, at policySetting, why string, seed uint64) {
 	t.Helper()
 	first, _, _ := strings.Cut(why, "\n")
 	text := fmt.Sprintf("%s, %s (seed %d).\n%s", first, at.name, seed, s)
 	sum := sha256.Sum256([]byte(text))
-	dir := instance.Path(t, foundDir)
+	dir := instance.RepoPath(t, foundDir)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -31,14 +32,14 @@ func save(t testing.TB, s sequence, at setting, why string, seed uint64) {
 	t.Logf("saved as %s", file)
 }
 
-// Replay plays what was found before.
-func Replay(t *testing.T, settings []setting) {
-	files, err := filepath.Glob(filepath.Join(instance.Path(t, foundDir), "*.txt"))
+// Replay plays the sequences that were found and saved before.
+func Replay(t *testing.T, settings []policySetting) {
+	files, err := filepath.Glob(filepath.Join(instance.RepoPath(t, foundDir), "*.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, at := range settings {
-		st := newStage(t, at)
+		st := newDatabaseTrio(t, at)
 		for _, file := range files {
 			text, err := os.ReadFile(file)
 			if err != nil {
@@ -50,7 +51,7 @@ func Replay(t *testing.T, settings []setting) {
 				t.Fatalf("%s: %v", file, err)
 			}
 			if why, got := st.compare(s); why != "" {
-				t.Errorf("%s, %s: %s\n%s", filepath.Base(file), at.name, why, diff(got))
+				t.Errorf("%s, %s: %s\n%s", filepath.Base(file), at.name, why, transcriptDiff(got))
 			}
 		}
 	}

@@ -5,143 +5,143 @@ import (
 	"strings"
 )
 
-// maker makes sequences that make sense often enough, and fail otherwise.
-type maker struct {
+// sequenceMaker makes random sequences. Many of their messages succeed, and some fail.
+type sequenceMaker struct {
 	*rand.Rand
-	out     sequence
-	params  map[string][]string // of statements, as far as they are known
-	changes bool                // the sequence may withdraw a consent
+	sequence         sequence
+	paramKinds       map[string][]string // the kinds of the parameters of prepared statements, as far as they are known
+	withdrawsConsent bool                // the sequence may withdraw a consent
 }
 
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
 func newSequence(seed uint64, n int) sequence {
-	m := &maker{Rand: rand.New(rand.NewPCG(seed, 23)), params: map[string][]string{}}
-	m.changes = m.IntN(3) == 0
-	for end := 4 + m.IntN(n); len(m.out) < end; {
-		m.next()
+	m := &sequenceMaker{Rand: rand.New(rand.NewPCG(seed, 23)), paramKinds: map[string][]string{}}
+	m.withdrawsConsent = m.IntN(3) == 0
+	for end := 4 + m.IntN(n); len(m.sequence) < end; {
+		m.addNext()
 	}
 	if m.IntN(25) == 0 {
-		at := m.IntN(len(m.out) + 1)
-		m.out = append(m.out[:at:at], append(sequence{{Kind: terminate}}, m.out[at:]...)...)
+		at := m.IntN(len(m.sequence) + 1)
+		m.sequence = append(m.sequence[:at:at], append(sequence{{Kind: terminateMessage}}, m.sequence[at:]...)...)
 	}
-	return m.out
+	return m.sequence
 }
 
-func (m *maker) add(more ...message) { m.out = append(m.out, more...) }
+func (m *sequenceMaker) add(more ...message) { m.sequence = append(m.sequence, more...) }
 
-func (m *maker) word() word {
-	lists := [][]word{reads, reads, reads, writes, writes, transactions, transactions, transactions, settings,
-		cursors, cursors, prepared, copies, copiesIn, forbidden, forbidden}
+func (m *sequenceMaker) pickText() statementText {
+	lists := [][]statementText{readTexts, readTexts, readTexts, writeTexts, writeTexts, transactionTexts, transactionTexts, transactionTexts, settingTexts,
+		cursorTexts, cursorTexts, prepareTexts, copyToTexts, copyFromTexts, forbiddenTexts, forbiddenTexts}
 	return pick(m.Rand, pick(m.Rand, lists...)...)
 }
 
-func (m *maker) statement() string {
+func (m *sequenceMaker) statementName() string {
 	return pick(m.Rand, "", "", "", "a", "b", strings.Repeat("l", 61))
 }
-func (m *maker) portal() string { return pick(m.Rand, "", "", "", "p", "q", "k") }
+func (m *sequenceMaker) portalName() string { return pick(m.Rand, "", "", "", "p", "q", "k") }
 
-func (m *maker) rowLimit() uint32 { return pick[uint32](m.Rand, 0, 0, 0, 1, 2, 5) }
+func (m *sequenceMaker) rowLimit() uint32 { return pick[uint32](m.Rand, 0, 0, 0, 1, 2, 5) }
 
-// next adds what belongs together.
-func (m *maker) next() {
+// addNext adds some messages that belong together.
+func (m *sequenceMaker) addNext() {
 	switch n := m.IntN(60); {
 	case n < 12:
-		w := m.word()
-		m.add(message{Kind: query, Text: w.text, Plain: w.plain})
+		w := m.pickText()
+		m.add(message{Kind: queryMessage, Text: w.text, Plain: w.postgresText})
 		if strings.Contains(w.text, "FROM STDIN") {
-			m.data()
+			m.addCopyData()
 		}
 	case n < 15:
-		w := pick(m.Rand, several...)
-		m.add(message{Kind: query, Text: w.text, Plain: w.plain})
+		w := pick(m.Rand, multiStatementTexts...)
+		m.add(message{Kind: queryMessage, Text: w.text, Plain: w.postgresText})
 		for range strings.Count(w.text, "FROM STDIN") {
-			m.data()
+			m.addCopyData()
 		}
 	case n < 30:
-		m.whole()
+		m.addWholeExtended()
 	case n < 31:
-		m.parse(m.statement(), m.word())
-	case n < 32: // what EXECUTE may run
-		m.parse(pick(m.Rand, "x", "y"), pick(m.Rand, reads...))
+		m.addParse(m.statementName(), m.pickText())
+	case n < 32: // statements that EXECUTE may run
+		m.addParse(pick(m.Rand, "x", "y"), pick(m.Rand, readTexts...))
 	case n < 35:
-		m.bind(m.portal(), m.statement())
+		m.addBind(m.portalName(), m.statementName())
 	case n < 38:
-		m.add(message{Kind: execute, Portal: m.portal(), Rows: m.rowLimit()})
+		m.add(message{Kind: executeMessage, Portal: m.portalName(), Rows: m.rowLimit()})
 	case n < 40:
-		m.add(message{Kind: describe, Object: "S", Name: m.statement()})
+		m.add(message{Kind: describeMessage, Object: "S", Name: m.statementName()})
 	case n < 42:
-		m.add(message{Kind: describe, Object: "P", Name: m.portal()})
+		m.add(message{Kind: describeMessage, Object: "P", Name: m.portalName()})
 	case n < 43:
-		m.add(message{Kind: closing, Object: "S", Name: m.statement()})
+		m.add(message{Kind: closeMessage, Object: "S", Name: m.statementName()})
 	case n < 44:
-		m.add(message{Kind: closing, Object: "P", Name: m.portal()})
+		m.add(message{Kind: closeMessage, Object: "P", Name: m.portalName()})
 	case n < 45:
-		m.add(message{Kind: flush})
+		m.add(message{Kind: flushMessage})
 	case n < 50:
-		m.add(message{Kind: syncs})
+		m.add(message{Kind: syncMessage})
 		if m.IntN(6) == 0 {
-			m.add(message{Kind: syncs})
+			m.add(message{Kind: syncMessage})
 		}
 	case n < 51:
-		m.data()
+		m.addCopyData()
 	case n < 52:
-		m.add(message{Kind: call})
+		m.add(message{Kind: functionCallMessage})
 	case n < 55:
-		m.add(message{Kind: pause})
+		m.add(message{Kind: pauseStep})
 	case n < 57:
-		m.add(message{Kind: wait})
+		m.add(message{Kind: waitStep})
 	case n < 58:
 		switch m.IntN(6) {
 		case 0:
-			m.add(message{Kind: long})
+			m.add(message{Kind: longQueryStep})
 		case 1:
-			m.add(message{Kind: cancel})
+			m.add(message{Kind: cancelStep})
 		default:
-			m.suspended()
+			m.addSuspendedPortal()
 		}
 	default:
-		if m.changes {
-			m.changes = false
-			portal := m.suspended()
-			m.add(message{Kind: withdraw})
-			if m.IntN(2) == 0 { // as an agent reads on
-				m.add(message{Kind: execute, Portal: portal, Rows: m.rowLimit()}, message{Kind: query, Text: "FETCH ALL FROM k"})
+		if m.withdrawsConsent {
+			m.withdrawsConsent = false
+			portal := m.addSuspendedPortal()
+			m.add(message{Kind: withdrawStep})
+			if m.IntN(2) == 0 { // sometimes the agent goes on reading what was open
+				m.add(message{Kind: executeMessage, Portal: portal, Rows: m.rowLimit()}, message{Kind: queryMessage, Text: "FETCH ALL FROM k"})
 			}
 			for range 1 + m.IntN(3) {
-				m.add(message{Kind: execute, Portal: m.portal(), Rows: m.rowLimit()})
-				m.add(pick(m.Rand, message{Kind: syncs}, message{Kind: query, Text: "FETCH 2 FROM k"},
-					message{Kind: query, Text: "SELECT note FROM deed ORDER BY id"}))
+				m.add(message{Kind: executeMessage, Portal: m.portalName(), Rows: m.rowLimit()})
+				m.add(pick(m.Rand, message{Kind: syncMessage}, message{Kind: queryMessage, Text: "FETCH 2 FROM k"},
+					message{Kind: queryMessage, Text: "SELECT note FROM deed ORDER BY id"}))
 			}
 		}
 	}
 }
 
-func (m *maker) parse(name string, w word) {
-	p := message{Kind: parse, Name: name, Text: w.text, Plain: w.plain}
+func (m *sequenceMaker) addParse(name string, w statementText) {
+	p := message{Kind: parseMessage, Name: name, Text: w.text, Plain: w.postgresText}
 	if m.IntN(3) == 0 {
-		for _, kind := range w.params {
+		for _, kind := range w.paramKinds {
 			p.Types = append(p.Types, map[string]uint32{"int": 23, "text": 25}[kind])
 		}
 		if m.IntN(8) == 0 {
 			p.Types = append(p.Types, pick[uint32](m.Rand, 0, 25, 600))
 		}
 	}
-	m.params[name] = w.params
+	m.paramKinds[name] = w.paramKinds
 	m.add(p)
 }
 
-func (m *maker) bind(portal, name string) {
-	b := message{Kind: bind, Portal: portal, Name: name}
+func (m *sequenceMaker) addBind(portal, name string) {
+	b := message{Kind: bindMessage, Portal: portal, Name: name}
 	binary := m.IntN(4) == 0
-	for _, kind := range m.params[name] {
-		b.Values = append(b.Values, value(kind, m.IntN(100), binary))
+	for _, kind := range m.paramKinds[name] {
+		b.Values = append(b.Values, paramValue(kind, m.IntN(100), binary))
 	}
 	if binary && len(b.Values) > 0 {
 		b.Formats = []int16{1}
 	}
 	b.Results = pick(m.Rand, nil, nil, nil, []int16{0}, []int16{1})
-	switch m.IntN(24) { // something is wrong
+	switch m.IntN(24) { // sometimes the Bind has a mistake
 	case 0:
 		b.Values = append(b.Values, []byte("one more"))
 	case 1:
@@ -162,72 +162,72 @@ func (m *maker) bind(portal, name string) {
 	m.add(b)
 }
 
-// whole is a statement from Parse to Execute, with one thing or another left out.
-func (m *maker) whole() {
-	w := m.word()
+// addWholeExtended adds the messages that run a statement from Parse to Execute, of which some may be left out.
+func (m *sequenceMaker) addWholeExtended() {
+	w := m.pickText()
 	if m.IntN(20) == 0 {
-		w = word{text: pick(m.Rand, several...).text}
+		w = statementText{text: pick(m.Rand, multiStatementTexts...).text}
 	}
-	name, portal := m.statement(), m.portal()
+	name, portal := m.statementName(), m.portalName()
 	seldom := func() bool { return m.IntN(15) == 0 }
 	if !seldom() {
-		m.parse(name, w)
+		m.addParse(name, w)
 	}
 	if m.IntN(4) == 0 {
-		m.add(message{Kind: describe, Object: "S", Name: name})
+		m.add(message{Kind: describeMessage, Object: "S", Name: name})
 	}
 	if !seldom() {
-		m.bind(portal, name)
+		m.addBind(portal, name)
 	}
 	if m.IntN(3) == 0 {
-		m.add(message{Kind: describe, Object: "P", Name: portal})
+		m.add(message{Kind: describeMessage, Object: "P", Name: portal})
 	}
 	if !seldom() {
-		m.add(message{Kind: execute, Portal: portal, Rows: m.rowLimit()})
+		m.add(message{Kind: executeMessage, Portal: portal, Rows: m.rowLimit()})
 	}
 	if strings.Contains(w.text, "FROM STDIN") {
-		m.data()
+		m.addCopyData()
 	}
 	if m.IntN(2) == 0 {
-		m.add(message{Kind: syncs})
+		m.add(message{Kind: syncMessage})
 	}
 }
 
-// suspended leaves a portal or a cursor open in a transaction, and tells which.
-func (m *maker) suspended() string {
-	m.add(message{Kind: syncs}, message{Kind: query, Text: pick(m.Rand, "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ", "ROLLBACK; BEGIN")})
+// addSuspendedPortal adds messages that leave a portal or a cursor open in a transaction, and returns its name.
+func (m *sequenceMaker) addSuspendedPortal() string {
+	m.add(message{Kind: syncMessage}, message{Kind: queryMessage, Text: pick(m.Rand, "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ", "ROLLBACK; BEGIN")})
 	if m.IntN(3) == 0 {
-		m.add(message{Kind: query, Text: pick(m.Rand, "DECLARE k CURSOR FOR SELECT name FROM person ORDER BY id",
+		m.add(message{Kind: queryMessage, Text: pick(m.Rand, "DECLARE k CURSOR FOR SELECT name FROM person ORDER BY id",
 			"DECLARE k CURSOR WITH HOLD FOR SELECT note FROM deed ORDER BY id")})
-		m.add(message{Kind: query, Text: "FETCH 1 FROM k"})
+		m.add(message{Kind: queryMessage, Text: "FETCH 1 FROM k"})
 		return "k"
 	}
-	portal := pick(m.Rand, "p", "q", "k", m.portal())
-	m.parse("", pick(m.Rand, append([]word{{text: "SELECT note FROM deed ORDER BY id"},
-		{text: "SELECT id, name FROM person ORDER BY id"}}, pick(m.Rand, reads...))...))
-	m.bind(portal, "")
-	m.add(message{Kind: execute, Portal: portal, Rows: 1}, pick(m.Rand, message{Kind: syncs}, message{Kind: flush}, message{Kind: pause}))
+	portal := pick(m.Rand, "p", "q", "k", m.portalName())
+	m.addParse("", pick(m.Rand, append([]statementText{{text: "SELECT note FROM deed ORDER BY id"},
+		{text: "SELECT id, name FROM person ORDER BY id"}}, pick(m.Rand, readTexts...))...))
+	m.addBind(portal, "")
+	m.add(message{Kind: executeMessage, Portal: portal, Rows: 1}, pick(m.Rand, message{Kind: syncMessage}, message{Kind: flushMessage}, message{Kind: pauseStep}))
 	if m.IntN(2) == 0 {
-		m.add(message{Kind: execute, Portal: portal, Rows: m.rowLimit()})
+		m.add(message{Kind: executeMessage, Portal: portal, Rows: m.rowLimit()})
 	}
 	return portal
 }
 
-// data are the rows of a COPY, in its turn or out of it.
-func (m *maker) data() {
+// addCopyData adds the rows of a COPY, when the server expects them or when it does not.
+func (m *sequenceMaker) addCopyData() {
 	for range m.IntN(4) {
-		m.add(message{Kind: copyData, Data: []byte(pick(m.Rand, rowsIn...))})
+		m.add(message{Kind: copyDataMessage, Data: []byte(pick(m.Rand, copyDataPieces...))})
 		switch m.IntN(14) {
 		case 0:
-			m.add(message{Kind: flush})
+			m.add(message{Kind: flushMessage})
 		case 1:
-			m.add(message{Kind: pause})
+			m.add(message{Kind: pauseStep})
 		}
 	}
 	switch m.IntN(10) {
 	case 0:
-		m.add(message{Kind: copyFail, Text: "no more"})
+		m.add(message{Kind: copyFailMessage, Text: "no more"})
 	default:
-		m.add(message{Kind: copyDone})
+		m.add(message{Kind: copyDoneMessage})
 	}
 }

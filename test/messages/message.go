@@ -9,51 +9,51 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// kind is what a message is, or what else happens in its place.
-type kind string
+// messageKind is the kind of a message, or of another step that a sequence takes in place of one.
+type messageKind string
 
 const (
-	query     kind = "Query"
-	parse     kind = "Parse"
-	bind      kind = "Bind"
-	describe  kind = "Describe"
-	execute   kind = "Execute"
-	closing   kind = "Close"
-	flush     kind = "Flush"
-	syncs     kind = "Sync"
-	copyData  kind = "CopyData"
-	copyDone  kind = "CopyDone"
-	copyFail  kind = "CopyFail"
-	call      kind = "FunctionCall"
-	terminate kind = "Terminate"
+	queryMessage        messageKind = "Query"
+	parseMessage        messageKind = "Parse"
+	bindMessage         messageKind = "Bind"
+	describeMessage     messageKind = "Describe"
+	executeMessage      messageKind = "Execute"
+	closeMessage        messageKind = "Close"
+	flushMessage        messageKind = "Flush"
+	syncMessage         messageKind = "Sync"
+	copyDataMessage     messageKind = "CopyData"
+	copyDoneMessage     messageKind = "CopyDone"
+	copyFailMessage     messageKind = "CopyFail"
+	functionCallMessage messageKind = "FunctionCall"
+	terminateMessage    messageKind = "Terminate"
 
-	pause    kind = "pause"    // what stands before is sent, and a moment passes
-	wait     kind = "wait"     // a COPY is given up, a Sync is sent, and all is answered
-	cancel   kind = "cancel"   // as wait; then a cancel request, which comes too late for anything
-	long     kind = "long"     // as wait; then a Query that runs until it is cancelled
-	withdraw kind = "withdraw" // as wait; then the owner withdraws a consent
+	pauseStep     messageKind = "pause"    // sends all messages so far, and lets some time pass
+	waitStep      messageKind = "wait"     // ends a COPY, sends a Sync, and waits for all answers
+	cancelStep    messageKind = "cancel"   // like waitStep, then sends a cancel request, which comes too late to cancel anything
+	longQueryStep messageKind = "long"     // like waitStep, then sends a Query that runs until it is cancelled
+	withdrawStep  messageKind = "withdraw" // like waitStep, then the owner withdraws a consent
 )
 
-// message is one message of a client.
+// message is a message of a client, or another step of a sequence.
 type message struct {
-	Kind    kind     `json:"kind"`
-	Text    string   `json:"text,omitempty"`
-	Plain   string   `json:"plain,omitempty"`  // what PostgreSQL is sent in place of Text, which the policy refuses
-	Object  string   `json:"object,omitempty"` // S or P
-	Name    string   `json:"name,omitempty"`   // of the statement, or of what Describe and Close name
-	Portal  string   `json:"portal,omitempty"`
-	Types   []uint32 `json:"types,omitempty"`
-	Formats []int16  `json:"formats,omitempty"`
-	Results []int16  `json:"results,omitempty"`
-	Values  [][]byte `json:"values,omitempty"`
-	Rows    uint32   `json:"rows,omitempty"`
-	Data    []byte   `json:"data,omitempty"`
+	Kind    messageKind `json:"kind"`
+	Text    string      `json:"text,omitempty"`
+	Plain   string      `json:"plain,omitempty"`  // what PostgreSQL is sent in place of Text, which the policy refuses
+	Object  string      `json:"object,omitempty"` // S or P
+	Name    string      `json:"name,omitempty"`   // of the statement, or of what Describe and Close name
+	Portal  string      `json:"portal,omitempty"`
+	Types   []uint32    `json:"types,omitempty"`
+	Formats []int16     `json:"formats,omitempty"`
+	Results []int16     `json:"results,omitempty"`
+	Values  [][]byte    `json:"values,omitempty"`
+	Rows    uint32      `json:"rows,omitempty"`
+	Data    []byte      `json:"data,omitempty"`
 }
 
-// longText runs until it is cancelled.
-const longText = "SELECT count(*) FROM generate_series(1, 30000) a, generate_series(1, 30000) b, generate_series(1, 30000) c"
+// longQuery runs until it is cancelled.
+const longQuery = "SELECT count(*) FROM generate_series(1, 30000) a, generate_series(1, 30000) b, generate_series(1, 30000) c"
 
-// append adds the bytes of a message. plain tells that it goes to PostgreSQL itself.
+// append adds the bytes of a message. plain says that the message goes to PostgreSQL and not to the proxy.
 func (m message) append(dst []byte, plain bool) ([]byte, error) {
 	text := m.Text
 	if plain && m.Plain != "" {
@@ -61,34 +61,34 @@ func (m message) append(dst []byte, plain bool) ([]byte, error) {
 	}
 	var f pgproto3.FrontendMessage
 	switch m.Kind {
-	case query:
+	case queryMessage:
 		f = &pgproto3.Query{String: text}
-	case parse:
+	case parseMessage:
 		f = &pgproto3.Parse{Name: m.Name, Query: text, ParameterOIDs: m.Types}
-	case bind:
+	case bindMessage:
 		f = &pgproto3.Bind{DestinationPortal: m.Portal, PreparedStatement: m.Name, ParameterFormatCodes: m.Formats,
 			ResultFormatCodes: m.Results, Parameters: m.Values}
-	case describe:
+	case describeMessage:
 		f = &pgproto3.Describe{ObjectType: m.Object[0], Name: m.Name}
-	case execute:
+	case executeMessage:
 		f = &pgproto3.Execute{Portal: m.Portal, MaxRows: m.Rows}
-	case closing:
+	case closeMessage:
 		f = &pgproto3.Close{ObjectType: m.Object[0], Name: m.Name}
-	case flush:
+	case flushMessage:
 		f = &pgproto3.Flush{}
-	case syncs:
+	case syncMessage:
 		f = &pgproto3.Sync{}
-	case copyData:
+	case copyDataMessage:
 		f = &pgproto3.CopyData{Data: m.Data}
-	case copyDone:
+	case copyDoneMessage:
 		f = &pgproto3.CopyDone{}
-	case copyFail:
+	case copyFailMessage:
 		f = &pgproto3.CopyFail{Message: m.Text}
-	case call: // what the proxy refuses drops the statement without a name, as a Query does
+	case functionCallMessage: // a message that the proxy refuses drops the unnamed statement, as a Query does
 		if f = (&pgproto3.FunctionCall{Function: 1598}); plain {
-			f = &pgproto3.Query{String: refused}
+			f = &pgproto3.Query{String: policyRefusedText}
 		}
-	case terminate:
+	case terminateMessage:
 		f = &pgproto3.Terminate{}
 	default:
 		return nil, fmt.Errorf("%s is no message", m.Kind)
@@ -96,14 +96,14 @@ func (m message) append(dst []byte, plain bool) ([]byte, error) {
 	return f.Encode(dst)
 }
 
-// sequence is what is sent on one connection.
+// sequence has the messages that are sent on one connection.
 type sequence []message
 
-// String is a line of JSON for each message.
+// String returns a line of JSON for each message.
 func (s sequence) String() string {
 	var b strings.Builder
 	for _, m := range s {
-		line, _ := json.Marshal(m) // never fails: there are but strings and numbers
+		line, _ := json.Marshal(m) // encoding cannot fail, since all values are texts and numbers
 		b.Write(line)
 		b.WriteByte('\n')
 	}

@@ -31,8 +31,8 @@ func TestRandomMessages(t *testing.T) {
 	}
 	t.Logf("seed %d", s)
 	if *sequences > 0 {
-		var at []setting
-		for _, e := range every {
+		var at []policySetting
+		for _, e := range allSettings {
 			if *only == "" || strings.Contains(","+*only+",", ","+e.name+",") {
 				at = append(at, e)
 			}
@@ -41,12 +41,12 @@ func TestRandomMessages(t *testing.T) {
 		t.Log(r, r.Seen)
 		return
 	}
-	settings := every
+	settings := allSettings
 	if tier.Quick() {
-		settings = every[:2]
+		settings = allSettings[:2]
 	}
 	t.Log(Run(t, Config{Sequences: tier.Count(10, 80, 10_000), Seed: s, Length: 40, Settings: settings}))
 }
 
 // What was found once stays closed.
-func TestFoundMessages(t *testing.T) { Replay(t, every[:2]) }
+func TestFoundMessages(t *testing.T) { Replay(t, allSettings[:2]) }

@@ -19,67 +19,67 @@ import (
 // patience is how long an answer may take on the slowest machine.
 var patience = tier.Patience
 
-// answer is one message of the server.
-type answer struct {
-	typ  byte
-	raw  string // its bytes
-	text string // what of it PostgreSQL and the proxy must have in common; "": nothing
-	ends int    // how many waits were over with it
+// serverMessage is a message of the server.
+type serverMessage struct {
+	messageType    byte
+	raw            string // the bytes of the message
+	comparableText string // what of it PostgreSQL and the proxy must have in common; "": nothing
+	waitsEnded     int    // the number of waits that ended with this message
 }
 
-// transcript is what came on a connection.
+// transcript has the messages that came on a connection.
 type transcript struct {
-	answers []answer
-	changed int    // how many there were when the consent was withdrawn; -1: it was not
-	wrong   string // what must never be: an answer that does not come, a connection that ends
+	answers                 []serverMessage
+	answersBeforeWithdrawal int    // the number of messages that had come when the consent was withdrawn; -1: it was not withdrawn
+	failure                 string // a failure that must never happen, such as a missing answer or a closed connection; "": none
 }
 
 func (t transcript) String() string {
 	var b strings.Builder
 	for i, a := range t.answers {
-		if i == t.changed {
+		if i == t.answersBeforeWithdrawal {
 			b.WriteString("-- the consent is withdrawn\n")
 		}
-		fmt.Fprintf(&b, "%.300s", a.text)
-		if a.typ == 'E' {
+		fmt.Fprintf(&b, "%.300s", a.comparableText)
+		if a.messageType == 'E' {
 			fmt.Fprintf(&b, "  %.400q", a.raw)
 		}
 		b.WriteByte('\n')
 	}
-	if t.wrong != "" {
-		fmt.Fprintf(&b, "WRONG: %s\n", t.wrong)
+	if t.failure != "" {
+		fmt.Fprintf(&b, "WRONG: %s\n", t.failure)
 	}
 	return b.String()
 }
 
-// mark is what closes a wait: a COPY is given up, a group is ended, and an answer comes that no other messages have.
-const marks = 5
+// waitEndMessages end a wait: they end a COPY and a group of messages, and ask for an answer that no other message has.
+const waitEndAnswers = 5
 
-var mark = func() (b []byte) {
-	list := sequence{{Kind: copyFail, Text: "end"}, {Kind: syncs}}
-	for range marks {
-		list = append(list, message{Kind: closing, Object: "S", Name: "nothing of that name"})
+var waitEndMessages = func() (b []byte) {
+	list := sequence{{Kind: copyFailMessage, Text: "end"}, {Kind: syncMessage}}
+	for range waitEndAnswers {
+		list = append(list, message{Kind: closeMessage, Object: "S", Name: "nothing of that name"})
 	}
-	for _, m := range append(list, message{Kind: syncs}) {
+	for _, m := range append(list, message{Kind: syncMessage}) {
 		b, _ = m.append(b, false)
 	}
 	return b
 }()
 
-// unanswered is wrong wherever it is seen.
-const unanswered = "an answer does not come"
+// noAnswerFailure is the failure of a transcript in which an answer is missing.
+const noAnswerFailure = "an answer does not come"
 
 // player plays a sequence on a connection.
 type player struct {
-	conn  *pgconn.HijackedConn
-	plain bool
+	conn       *pgconn.HijackedConn
+	isPostgres bool
 
-	mu      sync.Mutex
-	change  *sync.Cond
-	answers []answer
-	waits   int // that are over
-	ended   bool
-	late    bool
+	mu         sync.Mutex
+	change     *sync.Cond
+	answers    []serverMessage
+	waitsEnded int // the number of waits that have ended
+	ended      bool
+	timedOut   bool
 }
 
 func (p *player) read() {
@@ -93,60 +93,61 @@ func (p *player) read() {
 			p.mu.Unlock()
 			return
 		}
-		a := p.note(m)
+		a := p.addAnswer(m)
 		switch {
-		case a.typ == 'Z' && closes == marks:
-			p.waits++
+		case a.messageType == 'Z' && closes == waitEndAnswers:
+			p.waitsEnded++
 			closes = 0
-		case a.typ == 'Z':
+		case a.messageType == 'Z':
 			closes = 0
-		case a.typ == '3':
+		case a.messageType == '3':
 			closes++
 		default:
 			closes = -1
 		}
-		a.ends = p.waits
+		a.waitsEnded = p.waitsEnded
 		p.answers = append(p.answers, a)
 		p.change.Broadcast()
 		p.mu.Unlock()
 	}
 }
 
-// until waits for what is told of the answers, or the end of the connection. It is false where neither comes.
-func (p *player) until(done func() bool) bool {
+// waitUntil waits until a condition on the answers holds, or the connection ends. It returns false if neither happens
+// in time.
+func (p *player) waitUntil(done func() bool) bool {
 	timer := time.AfterFunc(patience, func() {
 		p.mu.Lock()
-		p.late = true
+		p.timedOut = true
 		p.change.Broadcast()
 		p.mu.Unlock()
 	})
 	defer timer.Stop()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for !done() && !p.ended && !p.late {
+	for !done() && !p.ended && !p.timedOut {
 		p.change.Wait()
 	}
 	return done() || p.ended
 }
 
-// play sends a sequence. change withdraws the consent.
-func (st *stage) play(i int, s sequence) (out transcript) {
-	out.changed = -1
+// playOn plays a sequence on one of the databases.
+func (st *databaseTrio) playOn(i int, s sequence) (out transcript) {
+	out.answersBeforeWithdrawal = -1
 	conn, err := st.dial(i)
 	if err != nil {
-		out.wrong = "no login: " + err.Error()
+		out.failure = "no login: " + err.Error()
 		return out
 	}
 	defer conn.Conn.Close()
-	p := &player{conn: conn, plain: i == alone}
+	p := &player{conn: conn, isPostgres: i == visibleOnly}
 	p.change = sync.NewCond(&p.mu)
 	done := make(chan struct{})
 	go func() { defer close(done); p.read() }()
-	out.wrong = p.send(s, func() {
+	out.failure = p.send(s, func() {
 		p.mu.Lock()
-		out.changed = len(p.answers)
+		out.answersBeforeWithdrawal = len(p.answers)
 		p.mu.Unlock()
-		st.ask(i, withdrawal)
+		st.queryAsOwner(i, withdrawalSQL)
 	})
 	conn.Conn.Close()
 	<-done
@@ -163,70 +164,71 @@ func (p *player) send(s sequence, change func()) (wrong string) {
 	waits := 0
 	write := func() {
 		_ = p.conn.Conn.SetWriteDeadline(time.Now().Add(patience))
-		_, _ = p.conn.Conn.Write(b) // the reader says that the connection is over
+		_, _ = p.conn.Conn.Write(b) // if this fails, the reading goroutine notes that the connection is closed
 		b = b[:0]
 	}
 	await := func() string {
-		b = append(b, mark...)
+		b = append(b, waitEndMessages...)
 		write()
 		waits++
-		if !p.until(func() bool { return p.waits >= waits }) {
-			return unanswered
+		if !p.waitUntil(func() bool { return p.waitsEnded >= waits }) {
+			return noAnswerFailure
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.ended && p.waits < waits {
+		if p.ended && p.waitsEnded < waits {
 			return "the connection ends"
 		}
 		return ""
 	}
-	bound := false // the portal without a name, in this group
-	for _, m := range append(s[:len(s):len(s)], message{Kind: wait}) {
+	bound := false // whether the group has bound the unnamed portal
+	for _, m := range append(s[:len(s):len(s)], message{Kind: waitStep}) {
 		switch m.Kind {
-		case bind:
+		case bindMessage:
 			bound = bound || m.Portal == ""
-		case syncs, query, call, wait, cancel, long, withdraw:
+		case syncMessage, queryMessage, functionCallMessage, waitStep, cancelStep, longQueryStep, withdrawStep:
 			bound = false
-		case execute:
-			// PostgreSQL may not survive it, where a Query has failed before: it runs what is no longer in its memory.
+		case executeMessage:
+			// If a Query has failed before, PostgreSQL may crash here, since it runs a portal that is no longer in its
+			// memory.
 			if m.Portal == "" && !bound {
 				m.Portal = "gone"
 			}
 		}
 		switch m.Kind {
-		case pause:
+		case pauseStep:
 			write()
 			time.Sleep(time.Millisecond)
 			continue
-		case wait, cancel, long, withdraw:
+		case waitStep, cancelStep, longQueryStep, withdrawStep:
 			if wrong := await(); wrong != "" {
 				return wrong
 			}
 		}
 		switch m.Kind {
-		case wait:
-		case withdraw:
+		case waitStep:
+		case withdrawStep:
 			change()
-		case cancel:
-			if err := p.cancel(); err != nil {
+		case cancelStep:
+			if err := p.sendCancel(); err != nil {
 				return "a cancel request: " + err.Error()
 			}
-		case long:
-			b, _ = message{Kind: query, Text: longText}.append(b, p.plain)
+		case longQueryStep:
+			b, _ = message{Kind: queryMessage, Text: longQuery}.append(b, p.isPostgres)
 			write()
-			if wrong := p.cancelled(); wrong != "" {
+			if wrong := p.cancelRunning(); wrong != "" {
 				return wrong
 			}
-		case terminate:
-			b, _ = m.append(b, p.plain)
+		case terminateMessage:
+			b, _ = m.append(b, p.isPostgres)
 			write()
-			if !p.until(func() bool { return false }) {
+			if !p.waitUntil(func() bool { return false }) {
 				return "the connection does not end"
 			}
 			return ""
 		default:
 			var err error
-			if b, err = m.append(b, p.plain); err != nil {
+			if b, err = m.append(b, p.isPostgres); err != nil {
 				return err.Error()
 			}
 		}
@@ -234,13 +236,13 @@ func (p *player) send(s sequence, change func()) (wrong string) {
 	return ""
 }
 
-// cancelled cancels the Query that is running, until it is answered.
-func (p *player) cancelled() string {
+// cancelRunning sends cancel requests until the Query that is running is answered.
+func (p *player) cancelRunning() string {
 	p.mu.Lock()
 	before := len(p.answers)
 	p.mu.Unlock()
 	ready := func() bool {
-		return bytes.IndexByte(types(p.answers[before:]), 'Z') >= 0
+		return bytes.IndexByte(messageTypes(p.answers[before:]), 'Z') >= 0
 	}
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		time.Sleep(30 * time.Millisecond)
@@ -250,22 +252,22 @@ func (p *player) cancelled() string {
 		if over {
 			return ""
 		}
-		if err := p.cancel(); err != nil {
+		if err := p.sendCancel(); err != nil {
 			return "a cancel request: " + err.Error()
 		}
 	}
 	return "a cancelled Query goes on"
 }
 
-func types(list []answer) (out []byte) {
+func messageTypes(list []serverMessage) (out []byte) {
 	for _, a := range list {
-		out = append(out, a.typ)
+		out = append(out, a.messageType)
 	}
 	return out
 }
 
-// cancel asks for what is running to be cancelled, and returns when that has been passed on.
-func (p *player) cancel() error {
+// sendCancel sends a cancel request, and returns when it has been passed on.
+func (p *player) sendCancel() error {
 	ctx, done := context.WithTimeout(context.Background(), patience)
 	defer done()
 	addr := p.conn.Conn.RemoteAddr()
@@ -283,47 +285,47 @@ func (p *player) cancel() error {
 		return err
 	}
 	_, _ = io.Copy(io.Discard, c)
-	time.Sleep(10 * time.Millisecond) // the signal
+	time.Sleep(10 * time.Millisecond) // leave the server time to handle the signal
 	return nil
 }
 
-// note writes an answer down.
-func (p *player) note(m pgproto3.BackendMessage) answer {
-	a := answer{}
+// addAnswer notes a message of the server.
+func (p *player) addAnswer(m pgproto3.BackendMessage) serverMessage {
+	a := serverMessage{}
 	switch m := m.(type) {
 	case *pgproto3.ReadyForQuery:
-		a.text = "Z " + string(m.TxStatus)
+		a.comparableText = "Z " + string(m.TxStatus)
 	case *pgproto3.ErrorResponse:
-		a.text = fmt.Sprintf("E %s %s", m.Severity, m.Code)
-		if p.plain && strings.Contains(m.Message, `"refused"`) || !p.plain && m.Code == "42501" ||
-			m.Code == "0A000" || m.Code == "55000" || p.plain && m.Code == "XX000" {
-			a.text = "E refused"
+		a.comparableText = fmt.Sprintf("E %s %s", m.Severity, m.Code)
+		if p.isPostgres && strings.Contains(m.Message, `"refused"`) || !p.isPostgres && m.Code == "42501" ||
+			m.Code == "0A000" || m.Code == "55000" || p.isPostgres && m.Code == "XX000" {
+			a.comparableText = "E refused"
 		}
 	case *pgproto3.NoticeResponse:
 		if m.Code == "25001" || m.Code == "25P01" {
-			a.text = "N " + m.Code
+			a.comparableText = "N " + m.Code
 		}
 	case *pgproto3.RowDescription:
-		a.text = "T"
-		for i := range m.Fields { // the views that stand for tables are made anew in each database
+		a.comparableText = "T"
+		for i := range m.Fields { // each database has its own views, so that their OIDs differ
 			f := &m.Fields[i]
 			f.TableOID = 0
-			a.text += fmt.Sprintf(" %s:%d:%d", f.Name, f.DataTypeOID, f.Format)
+			a.comparableText += fmt.Sprintf(" %s:%d:%d", f.Name, f.DataTypeOID, f.Format)
 		}
 	case *pgproto3.DataRow:
-		a.text = fmt.Sprintf("D %q", m.Values)
+		a.comparableText = fmt.Sprintf("D %q", m.Values)
 	case *pgproto3.CommandComplete:
-		a.text = "C " + string(m.CommandTag)
+		a.comparableText = "C " + string(m.CommandTag)
 	case *pgproto3.ParameterDescription:
-		a.text = fmt.Sprint("t ", m.ParameterOIDs)
+		a.comparableText = fmt.Sprint("t ", m.ParameterOIDs)
 	case *pgproto3.CopyOutResponse:
-		a.text = fmt.Sprint("H ", m.OverallFormat, m.ColumnFormatCodes)
+		a.comparableText = fmt.Sprint("H ", m.OverallFormat, m.ColumnFormatCodes)
 	case *pgproto3.CopyInResponse:
-		a.text = fmt.Sprint("G ", m.OverallFormat, m.ColumnFormatCodes)
+		a.comparableText = fmt.Sprint("G ", m.OverallFormat, m.ColumnFormatCodes)
 	case *pgproto3.CopyData:
-		a.text = fmt.Sprintf("d %q", m.Data)
+		a.comparableText = fmt.Sprintf("d %q", m.Data)
 	case *pgproto3.ParameterStatus:
-		a.text = "S " + m.Name + "=" + m.Value
+		a.comparableText = "S " + m.Name + "=" + m.Value
 	}
 	raw, err := m.(interface {
 		Encode([]byte) ([]byte, error)
@@ -331,9 +333,9 @@ func (p *player) note(m pgproto3.BackendMessage) answer {
 	if err != nil {
 		raw = []byte("?" + err.Error())
 	}
-	a.typ, a.raw = raw[0], string(raw)
-	if _, notice := m.(*pgproto3.NoticeResponse); a.text == "" && !notice {
-		a.text = string(a.typ)
+	a.messageType, a.raw = raw[0], string(raw)
+	if _, notice := m.(*pgproto3.NoticeResponse); a.comparableText == "" && !notice {
+		a.comparableText = string(a.messageType)
 	}
 	return a
 }

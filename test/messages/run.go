@@ -12,21 +12,21 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// Config says how much to try.
+// Config says how many sequences to play, and how.
 type Config struct {
 	Sequences int
 	Seed      uint64
-	Length    int // about how many messages a sequence has at most
-	Settings  []setting
-	Save      bool // under testdata/found
+	Length    int // the largest number of messages of a sequence, approximately
+	Settings  []policySetting
+	Save      bool // save differences under testdata/found
 	Progress  io.Writer
 }
 
-// Report counts.
+// Report has the numbers of sequences and messages, and of their results.
 type Report struct {
 	Sequences, Messages, Changes int
-	Seen                         map[string]int // answers, by their beginnings
-	Unstable                     int            // showed a difference once, and none when they were played again: it went by when what arrived
+	Seen                         map[string]int // the number of answers, by their first words
+	Unstable                     int            // sequences whose difference did not show again, since it depended on the times of messages
 	Differences                  int
 }
 
@@ -35,35 +35,35 @@ func (r Report) String() string {
 		r.Sequences, r.Messages, r.Changes, r.Unstable, r.Differences)
 }
 
-// perStage is how many sequences in turn are played on one setting.
-const perStage = 200
+// sequencesPerSetting is how many sequences are played on one setting before the next one is started.
+const sequencesPerSetting = 200
 
-// Run plays sequences until enough are played.
+// Run plays sequences until it has played enough.
 func Run(t testing.TB, cfg Config) Report {
 	t.Helper()
 	r := &runner{Config: cfg, t: t, start: time.Now()}
 	r.Report.Seen = map[string]int{}
-	stages := make([]*stage, len(cfg.Settings))
-	for n := 0; n < cfg.Sequences && !r.over(); n++ {
-		at := n / perStage % len(stages)
-		if n < perStage { // a short run sees all of them
+	stages := make([]*databaseTrio, len(cfg.Settings))
+	for n := 0; n < cfg.Sequences && !r.isOver(); n++ {
+		at := n / sequencesPerSetting % len(stages)
+		if n < sequencesPerSetting { // a short run still uses every setting
 			at = n % len(stages)
 		}
 		if stages[at] == nil {
-			stages[at] = newStage(t, cfg.Settings[at])
+			stages[at] = newDatabaseTrio(t, cfg.Settings[at])
 		}
-		r.try(stages[at], cfg.Seed<<24+uint64(n))
+		r.trySequence(stages[at], cfg.Seed<<24+uint64(n))
 	}
-	r.progress(true)
+	r.printProgress(true)
 	for _, st := range stages {
 		if st == nil {
 			continue
 		}
 		if r.Report.Sequences > 0 {
-			st.proxy.Tap().NoMarker(t)
+			st.proxy.Tap().RequireNoMarker(t)
 		}
 		if logged := st.proxy.Errors(); logged != "" {
-			t.Errorf("%s: the proxy's log has errors:\n%s", st.setting.name, instance.Shorten(logged))
+			t.Errorf("%s: the proxy's log has errors:\n%s", st.setting.name, instance.Truncate(logged))
 		}
 	}
 	return r.Report
@@ -71,25 +71,25 @@ func Run(t testing.TB, cfg Config) Report {
 
 type runner struct {
 	Config
-	Report Report
-	t      testing.TB
-	start  time.Time
-	shown  time.Time
+	Report       Report
+	t            testing.TB
+	start        time.Time
+	lastProgress time.Time
 }
 
-func (r *runner) over() bool {
+func (r *runner) isOver() bool {
 	return r.Report.Differences >= 12
 }
 
-func (r *runner) try(st *stage, seed uint64) {
+func (r *runner) trySequence(st *databaseTrio, seed uint64) {
 	s := newSequence(seed, r.Length)
 	r.Report.Sequences++
 	r.Report.Messages += len(s)
 	why, got := st.compare(s)
-	for _, a := range got[one].answers {
-		r.Report.Seen[firstWords(a.text)]++
+	for _, a := range got[firstTwin].answers {
+		r.Report.Seen[answerKind(a.comparableText)]++
 	}
-	if got[one].changed >= 0 {
+	if got[firstTwin].answersBeforeWithdrawal >= 0 {
 		r.Report.Changes++
 	}
 	for again := 0; why != "" && again < 2; again++ {
@@ -101,15 +101,15 @@ func (r *runner) try(st *stage, seed uint64) {
 		r.Report.Differences++
 		s, why, got = st.shrink(s, why, got)
 		if r.Save {
-			save(r.t, s, st.setting, why, seed)
+			saveSequence(r.t, s, st.setting, why, seed)
 		}
-		r.t.Errorf("seed %d, %s: %s\n%s%s", seed, st.setting.name, why, s, instance.Shorten(diff(got)))
+		r.t.Errorf("seed %d, %s: %s\n%s%s", seed, st.setting.name, why, s, instance.Truncate(transcriptDiff(got)))
 	}
-	r.progress(false)
+	r.printProgress(false)
 }
 
-// firstWords is what kind of answer it is.
-func firstWords(text string) string {
+// answerKind returns the first words of an answer, which say of what kind it is.
+func answerKind(text string) string {
 	words := strings.Fields(text)
 	if len(words) > 0 && words[0] != "E" && words[0] != "Z" {
 		return words[0]
@@ -117,72 +117,72 @@ func firstWords(text string) string {
 	return strings.Join(words, " ")
 }
 
-// compare plays a sequence everywhere and tells what is wrong, or "".
-func (st *stage) compare(s sequence) (why string, got [places]transcript) {
+// compare plays a sequence on all databases and returns what is wrong; "": nothing.
+func (st *databaseTrio) compare(s sequence) (why string, got [databaseCount]transcript) {
 	st.t.Helper()
 	var wait sync.WaitGroup
 	for i := range got {
-		if i == alone && st.setting.apart {
+		if i == visibleOnly && st.setting.onlyTwins {
 			continue
 		}
 		wait.Add(1)
-		go func() { defer wait.Done(); got[i] = st.play(i, s) }()
+		go func() { defer wait.Done(); got[i] = st.playOn(i, s) }()
 	}
 	wait.Wait()
 	for i := range got {
-		if !st.left(i) {
-			return names[i] + ": the session is over, and goes on on the server: " +
-				st.ask(i, "SELECT usename, state, wait_event, query FROM pg_stat_activity WHERE datname = current_database()"), got
+		if !st.waitForSessionsEnd(i) {
+			return databaseNames[i] + ": the session is over, and goes on on the server: " +
+				st.queryAsOwner(i, "SELECT usename, state, wait_event, query FROM pg_stat_activity WHERE datname = current_database()"), got
 		}
 	}
-	var rows, hidden [places]string
+	var rows, hidden [databaseCount]string
 	for i := range rows {
-		rows[i], hidden[i] = st.ask(i, visibleRows), st.ask(i, hiddenRows)
-		if rows[i] != st.visible || hidden[i] != st.hidden[i] {
+		rows[i], hidden[i] = st.queryAsOwner(i, visibleRowsQuery), st.queryAsOwner(i, hiddenRowsQuery)
+		if rows[i] != st.visibleText || hidden[i] != st.hiddenText[i] {
 			st.fill(i)
 		}
 	}
-	if why := st.judge(s, got); why != "" {
+	if why := st.findFailure(s, got); why != "" {
 		return why, got
 	}
 	switch {
-	case hidden != st.hidden:
+	case hidden != st.hiddenText:
 		return "hidden rows were changed", got
-	case rows[one] != rows[two]:
+	case rows[firstTwin] != rows[secondTwin]:
 		return "other rows are left in the twins", got
-	case rows[one] != rows[alone] && !st.setting.apart && st.cut(s, got[one]) < 0 && broken(got[alone]) < 0:
-		return "other rows are left than PostgreSQL itself leaves:\n" + rows[one] + "not\n" + rows[alone], got
+	case rows[firstTwin] != rows[visibleOnly] && !st.setting.onlyTwins && st.firstOwnCourse(s, got[firstTwin]) < 0 && firstBrokenAnswer(got[visibleOnly]) < 0:
+		return "other rows are left than PostgreSQL itself leaves:\n" + rows[firstTwin] + "not\n" + rows[visibleOnly], got
 	}
 	return "", got
 }
 
-// judge looks at what came.
-func (st *stage) judge(s sequence, got [places]transcript) string {
+// findFailure compares the transcripts, and returns what is wrong; "": nothing.
+func (st *databaseTrio) findFailure(s sequence, got [databaseCount]transcript) string {
 	for i, t := range got {
-		if t.wrong != got[alone].wrong && !st.setting.apart && st.cut(s, t) < 0 || t.wrong == unanswered {
-			return fmt.Sprintf("%s: %q, and PostgreSQL itself: %q", names[i], t.wrong, got[alone].wrong)
+		if t.failure != got[visibleOnly].failure && !st.setting.onlyTwins && st.firstOwnCourse(s, t) < 0 || t.failure == noAnswerFailure {
+			return fmt.Sprintf("%s: %q, and PostgreSQL itself: %q", databaseNames[i], t.failure, got[visibleOnly].failure)
 		}
-		if i != alone && t.changed >= 0 {
-			for _, a := range t.answers[t.changed:] {
-				if strings.Contains(a.raw, withdrawn) {
-					return names[i] + ": what was withdrawn before is shown"
+		if i != visibleOnly && t.answersBeforeWithdrawal >= 0 {
+			for _, a := range t.answers[t.answersBeforeWithdrawal:] {
+				if strings.Contains(a.raw, withdrawnMarker) {
+					return databaseNames[i] + ": what was withdrawn before is shown"
 				}
 			}
 		}
 	}
-	a, b := raw(got[one]), raw(got[two])
-	want, have := told(got[alone].answers), told(got[one].answers)
-	if cut := st.cut(s, got[one]); cut >= 0 { // what comes then, PostgreSQL answers otherwise
-		have = told(got[one].answers[:cut])
+	a, b := rawLines(got[firstTwin]), rawLines(got[secondTwin])
+	want, have := comparableLines(got[visibleOnly].answers), comparableLines(got[firstTwin].answers)
+	if cut := st.firstOwnCourse(s, got[firstTwin]); cut >= 0 { // from here on PostgreSQL answers differently, as it may
+		have = comparableLines(got[firstTwin].answers[:cut])
 		want = want[:min(len(want), len(have))]
 	}
-	if end := broken(got[alone]); end >= 0 {
-		want = want[:min(len(want), len(told(got[alone].answers[:end])))]
+	if end := firstBrokenAnswer(got[visibleOnly]); end >= 0 {
+		want = want[:min(len(want), len(comparableLines(got[visibleOnly].answers[:end])))]
 		have = have[:min(len(want), len(have))]
 	}
-	if s.has(terminate) || got[alone].wrong != "" { // what the server has not sent when it ends it may keep
-		a, b, want, have = answered(a), answered(b), answered(want), answered(have)
-		if s.has(terminate) {
+	if s.has(terminateMessage) || got[visibleOnly].failure != "" { // when a session ends, the server may leave out messages that it has not sent yet
+		a, b, want, have = completeLines(a), completeLines(b), completeLines(want), completeLines(have)
+		if s.has(terminateMessage) {
 			a, b = a[:min(len(a), len(b))], b[:min(len(a), len(b))]
 			want, have = want[:min(len(want), len(have))], have[:min(len(want), len(have))]
 		}
@@ -190,106 +190,110 @@ func (st *stage) judge(s sequence, got [places]transcript) string {
 	switch {
 	case !slices.Equal(a, b):
 		return "the twins are told apart"
-	case !st.setting.apart && !slices.Equal(want, have):
+	case !st.setting.onlyTwins && !slices.Equal(want, have):
 		return "the answers are not those of PostgreSQL"
 	}
 	return ""
 }
 
-// broken is from where on PostgreSQL itself has lost its way, or -1: 18.4 answers an Execute with XX000, "unexpected
-// state STARTED", where a Query ran to its end behind an Execute without a Sync.
-func broken(t transcript) int {
-	return slices.IndexFunc(t.answers, func(a answer) bool { return a.typ == 'E' && strings.Contains(a.raw, "\x00CXX000\x00") })
+// firstBrokenAnswer returns the number of the first answer that a bug of PostgreSQL spoils; -1: there is none.
+// PostgreSQL 18.4 answers an Execute with XX000, "unexpected state STARTED", if a Query behind an Execute ran to its
+// end without a Sync between them.
+func firstBrokenAnswer(t transcript) int {
+	return slices.IndexFunc(t.answers, func(a serverMessage) bool { return a.messageType == 'E' && strings.Contains(a.raw, "\x00CXX000\x00") })
 }
 
-// cut is from where on a transcript has its own course, or -1. Either the consent is withdrawn, or there is an error of
-// these:
-//   - what a session sees is outdated, where something changed that decides who sees a row: a row that is deleted is enough;
-//   - nothing but rows may come while a COPY runs: the server could have failed at one of them a moment before;
-//   - a key is there already: COPY into a view looks at each row, COPY into a table when it has some;
-//   - nobody knows how old what a portal sees is, that was run to its end before;
-//   - a Query stands behind an Execute without a Sync, where the server makes a block of what does (18);
-//   - there is no such portal or cursor, in a transaction that has failed: a Bind or a Query that fails leaves one, as far as it came.
-func (st *stage) cut(s sequence, t transcript) int {
+// firstOwnCourse returns the number of the answer from which on a transcript may differ from PostgreSQL's; -1: there is
+// none. That is the withdrawal of the consent, or one of these errors:
+// - rows that the session sees are outdated, since something has changed that decides who sees a row: a deleted row is
+// enough;
+// - a message came during a COPY that is not about its rows: the server could have failed at one of the rows a moment
+// before;
+// - a key exists already: COPY into a view checks each row, COPY into a table checks several rows together;
+// - the age of the rows in a portal is not known, if it was run to its end before;
+// - a Query follows an Execute without a Sync, where PostgreSQL 18 makes a transaction block of the messages;
+// - a portal or cursor does not exist, in a transaction that has failed: a Bind or Query that fails may leave one.
+func (st *databaseTrio) firstOwnCourse(s sequence, t transcript) int {
 	changes, failed := false, false
 	for _, m := range s {
-		changes = changes || m.Kind == withdraw || strings.Contains(m.Text, "DELETE FROM item")
+		changes = changes || m.Kind == withdrawStep || strings.Contains(m.Text, "DELETE FROM item")
 	}
 	for i, a := range t.answers {
 		switch {
-		case i == t.changed:
+		case i == t.answersBeforeWithdrawal:
 			return i
-		case a.typ == 'Z':
-			failed = a.text == "Z E"
-		case a.typ != 'E':
+		case a.messageType == 'Z':
+			failed = a.comparableText == "Z E"
+		case a.messageType != 'E':
 		case changes && strings.Contains(a.raw, "C40001\x00Mcould not serialize access: consent has changed"),
 			strings.Contains(a.raw, "during COPY from stdin"), strings.Contains(a.raw, "a Query behind an Execute without a Sync"),
 			strings.Contains(a.raw, "C40001\x00Mcould not serialize access: it is not known"),
-			i > 0 && t.answers[i-1].typ == 'G' && strings.Contains(a.raw, "C23505\x00"), failed && strings.Contains(a.raw, "C34000\x00"):
+			i > 0 && t.answers[i-1].messageType == 'G' && strings.Contains(a.raw, "C23505\x00"), failed && strings.Contains(a.raw, "C34000\x00"):
 			return i
 		}
 	}
 	return -1
 }
 
-func (s sequence) has(k kind) bool {
+func (s sequence) has(k messageKind) bool {
 	return slices.ContainsFunc(s, func(m message) bool { return m.Kind == k })
 }
 
-// told is what of a transcript PostgreSQL and the proxy must have in common. Where results are bounded a Query is
-// described before it runs: whether an error comes before its columns or behind them is not the same. What a setting is
-// now PostgreSQL says before it is ready, and so it does between the statements of a message that are sent one by one.
-func told(answers []answer) (out []string) {
+// comparableLines returns the part of a transcript in which PostgreSQL and the proxy must agree. It leaves out the
+// columns of a result that fails: with limited results the proxy has a Query described before it runs, so that the
+// columns may come before the error. It also leaves out when PostgreSQL reports a changed setting, which differs if the
+// statements of a message are sent one by one.
+func comparableLines(answers []serverMessage) (out []string) {
 	var settings []string
 	for _, a := range answers {
-		if a.typ == 'S' {
-			settings = append(settings, a.text)
+		if a.messageType == 'S' {
+			settings = append(settings, a.comparableText)
 			continue
 		}
-		if a.typ == 'Z' {
+		if a.messageType == 'Z' {
 			out, settings = append(out, settings...), nil
 		}
-		if last := len(out) - 1; a.typ == 'E' && last >= 0 && out[last][0] == 'T' {
+		if last := len(out) - 1; a.messageType == 'E' && last >= 0 && out[last][0] == 'T' {
 			out = out[:last]
 		}
-		if a.text != "" {
-			out = append(out, a.text)
+		if a.comparableText != "" {
+			out = append(out, a.comparableText)
 		}
 	}
 	return append(out, settings...)
 }
 
-// raw is what of a transcript twins must have in common.
-func raw(t transcript) (out []string) {
+// rawLines returns the part of a transcript in which the twins must agree.
+func rawLines(t transcript) (out []string) {
 	for _, a := range t.answers {
 		out = append(out, a.raw)
 	}
 	return out
 }
 
-// answered is a transcript up to the last ReadyForQuery.
-func answered(lines []string) []string {
+// completeLines returns the lines up to the last ReadyForQuery.
+func completeLines(lines []string) []string {
 	for len(lines) > 0 && lines[len(lines)-1][0] != 'Z' {
 		lines = lines[:len(lines)-1]
 	}
 	return lines
 }
 
-// diff shows where transcripts part.
-func diff(got [places]transcript) string {
+// transcriptDiff shows where the transcripts begin to differ.
+func transcriptDiff(got [databaseCount]transcript) string {
 	var b strings.Builder
 	for i, t := range got {
-		fmt.Fprintf(&b, "%s:\n%s", names[i], t)
+		fmt.Fprintf(&b, "%s:\n%s", databaseNames[i], t)
 	}
 	return b.String()
 }
 
-// progress draws a line every second.
-func (r *runner) progress(end bool) {
-	if r.Progress == nil || !end && time.Since(r.shown) < time.Second {
+// printProgress prints a line every second.
+func (r *runner) printProgress(end bool) {
+	if r.Progress == nil || !end && time.Since(r.lastProgress) < time.Second {
 		return
 	}
-	r.shown = time.Now()
+	r.lastProgress = time.Now()
 	done := float64(r.Report.Sequences) / float64(max(r.Config.Sequences, 1))
 	bar := strings.Repeat("#", int(done*30)) + strings.Repeat(".", 30-int(min(done, 1)*30))
 	fmt.Fprintf(r.Progress, "\r[%s] %d/%d  %.0f/s  %d messages  %d differences ", bar, r.Report.Sequences,

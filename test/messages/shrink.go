@@ -2,15 +2,15 @@ package messages
 
 import "time"
 
-// shrinkSteps and shrinkTime bound the attempts on one difference: what is never answered takes all the patience there
-// is.
+// shrinkSteps and shrinkTime limit the attempts to shrink one sequence: an answer that never comes takes the whole
+// timeout.
 const (
 	shrinkSteps = 250
 	shrinkTime  = 5 * time.Minute
 )
 
-// shrink takes messages out as long as what is left still shows a difference.
-func (st *stage) shrink(s sequence, why string, got [places]transcript) (sequence, string, [places]transcript) {
+// shrink removes messages for as long as the sequence still shows a difference.
+func (st *databaseTrio) shrink(s sequence, why string, got [databaseCount]transcript) (sequence, string, [databaseCount]transcript) {
 	steps, began := 0, time.Now()
 	for size := len(s) / 2; size >= 1; size /= 2 {
 		for at := 0; at+size <= len(s) && steps < shrinkSteps && time.Since(began) < shrinkTime; steps++ {

@@ -11,39 +11,41 @@ import (
 	"strings"
 )
 
-// suite is a package's tests, or some of them: regular expressions as go test takes them.
+// suite is a package's tests, or some of them. The expressions are those of go test.
 type suite struct{ pkg, run, skip string }
 
-// group is what of the harness is about some files.
-type group struct {
-	files []string // globs, from the root of the repository
-	pkgs  []tests
+// fileTests are the tests of the harness that check some files.
+type fileTests struct {
+	files []string // globs of paths, from the root of the repository
+	tests []packageTests
 }
 
-// tests are those of one package; all of them where none is named.
-type tests struct {
+// packageTests are tests of one package; no names: all of them.
+type packageTests struct {
 	pkg   string
 	names []string
 }
 
-func (g group) about(file string) bool {
+func (g fileTests) covers(file string) bool {
 	return slices.ContainsFunc(g.files, func(glob string) bool {
 		ok, _ := path.Match(glob, file)
 		return ok
 	})
 }
 
-func (t tests) has(name string) bool { return len(t.names) == 0 || slices.Contains(t.names, name) }
+func (t packageTests) hasTest(name string) bool {
+	return len(t.names) == 0 || slices.Contains(t.names, name)
+}
 
-func (t tests) suite() suite {
+func (t packageTests) testSuite() suite {
 	if len(t.names) == 0 {
 		return suite{pkg: t.pkg, run: "."}
 	}
 	return suite{pkg: t.pkg, run: "^(" + strings.Join(t.names, "|") + ")$"}
 }
 
-// harness reads harness.txt, whose head says how it is written.
-func harness(root string) (groups []group, err error) {
+// readHarness reads harness.txt. The head of that file describes its format.
+func readHarness(root string) (groups []fileTests, err error) {
 	file, err := os.Open(filepath.Join(root, "test/mutants/harness.txt"))
 	if err != nil {
 		return nil, err
@@ -57,11 +59,11 @@ func harness(root string) (groups []group, err error) {
 		switch last := len(groups) - 1; {
 		case line == "" || line[0] == '#':
 		case depth == 0:
-			groups = append(groups, group{files: strings.Fields(line)})
+			groups = append(groups, fileTests{files: strings.Fields(line)})
 		case depth == 1 && last >= 0:
-			groups[last].pkgs = append(groups[last].pkgs, tests{pkg: line})
-		case depth == 2 && last >= 0 && len(groups[last].pkgs) > 0:
-			p := &groups[last].pkgs[len(groups[last].pkgs)-1]
+			groups[last].tests = append(groups[last].tests, packageTests{pkg: line})
+		case depth == 2 && last >= 0 && len(groups[last].tests) > 0:
+			p := &groups[last].tests[len(groups[last].tests)-1]
 			p.names = append(p.names, line)
 		default:
 			return nil, fmt.Errorf("harness.txt: %q stands under nothing", line)
@@ -70,10 +72,11 @@ func harness(root string) (groups []group, err error) {
 	return groups, lines.Err()
 }
 
-// suites of a mutant, to be run one after the other until one fails: first the test that saw it last, which is what
-// makes trying them all a matter of an hour. What is made by machine meets its own package's tests before the harness:
-// they take seconds where the harness takes minutes; quick leaves the harness out for these.
-func suites(m Mutant, groups []group, seen map[string]Seen, quick bool) (list []suite) {
+// suitesFor returns the suites for a mutant, which are run one after the other until one fails. The test that caught
+// the mutant the last time comes first, so that trying all mutants takes about an hour. For a machine-made mutant the
+// tests of its own package come before the harness, since they take seconds and the harness takes minutes. With quick,
+// the harness is left out for these.
+func suitesFor(m Mutant, groups []fileTests, seen map[string]TestName, quick bool) (list []suite) {
 	if m.Machine {
 		list = append(list, suite{pkg: "./" + path.Dir(m.File), run: "^Test",
 			skip: "TestLongStatements|TestHostileSizes|ConcurrentWriters|TestTriples|FromEachOther"})
@@ -81,36 +84,37 @@ func suites(m Mutant, groups []group, seen map[string]Seen, quick bool) (list []
 			return list
 		}
 	}
-	if by, ok := seen[m.Name]; ok && by.belongs(m, groups) {
-		list = append(list, tests{by.Pkg, []string{by.Test}}.suite())
+	if by, ok := seen[m.Name]; ok && by.isInHarness(m, groups) {
+		list = append(list, packageTests{by.Pkg, []string{by.Test}}.testSuite())
 	}
 	for _, g := range groups {
-		if g.about(m.File) {
-			for _, p := range g.pkgs {
-				list = append(list, p.suite())
+		if g.covers(m.File) {
+			for _, p := range g.tests {
+				list = append(list, p.testSuite())
 			}
 		}
 	}
 	return list
 }
 
-// Seen is the test that saw a mutant.
-type Seen struct{ Pkg, Test string }
+// TestName names a test of a package.
+type TestName struct{ Pkg, Test string }
 
-// belongs says whether the test is one of the harness's about the mutant's file.
-func (s Seen) belongs(m Mutant, groups []group) bool {
-	return s.Test != "" && slices.ContainsFunc(groups, func(g group) bool {
-		return g.about(m.File) && slices.ContainsFunc(g.pkgs, func(p tests) bool { return p.pkg == s.Pkg && p.has(s.Test) })
+// isInHarness tells whether the harness has this test for the mutant's file.
+func (s TestName) isInHarness(m Mutant, groups []fileTests) bool {
+	return s.Test != "" && slices.ContainsFunc(groups, func(g fileTests) bool {
+		return g.covers(m.File) && slices.ContainsFunc(g.tests, func(p packageTests) bool { return p.pkg == s.Pkg && p.hasTest(s.Test) })
 	})
 }
 
-// readSeen reads seen.txt: a mutant made by hand, the package and the test that saw it last, a line each.
-func readSeen(root string) (map[string]Seen, error) {
+// readLastSeen reads seen.txt. It has a line for each mutant made by hand: the mutant, and the package and name of the
+// test that caught it last.
+func readLastSeen(root string) (map[string]TestName, error) {
 	text, err := os.ReadFile(filepath.Join(root, "test/mutants/seen.txt"))
 	if err != nil {
 		return nil, err
 	}
-	seen := map[string]Seen{}
+	seen := map[string]TestName{}
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line)
 		if len(fields) == 0 || fields[0] == "#" {
@@ -119,13 +123,13 @@ func readSeen(root string) (map[string]Seen, error) {
 		if len(fields) != 3 {
 			return nil, fmt.Errorf("seen.txt: %q is not a mutant, a package and a test", strings.TrimSpace(line))
 		}
-		seen[fields[0]] = Seen{fields[1], fields[2]}
+		seen[fields[0]] = TestName{fields[1], fields[2]}
 	}
 	return seen, nil
 }
 
-// writeSeen writes what readSeen reads, in order.
-func writeSeen(root string, seen map[string]Seen) error {
+// writeLastSeen writes seen.txt, sorted.
+func writeLastSeen(root string, seen map[string]TestName) error {
 	var b strings.Builder
 	b.WriteString("# Which test saw a mutant last; make mutants writes it, and runs that test first.\n")
 	for _, name := range slices.Sorted(maps.Keys(seen)) {

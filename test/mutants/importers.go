@@ -11,18 +11,18 @@ import (
 	"strings"
 )
 
-// imports of a package, as go list tells them.
-type imports struct {
+// packageImports has the imports of a package, as go list prints them.
+type packageImports struct {
 	ImportPath                         string
 	Imports, TestImports, XTestImports []string
 	TestGoFiles, XTestGoFiles          []string
 	Module                             struct{ Path string }
 }
 
-func (p imports) tested() bool { return len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 }
+func (p packageImports) hasTests() bool { return len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 }
 
 // listPackages lists the packages of the module.
-func listPackages(ctx context.Context, root string) ([]imports, error) {
+func listPackages(ctx context.Context, root string) ([]packageImports, error) {
 	const fields = "ImportPath,Imports,TestImports,XTestImports,TestGoFiles,XTestGoFiles,Module"
 	list := exec.CommandContext(ctx, "go", "list", "-json="+fields, "./...")
 	list.Dir = root
@@ -30,9 +30,9 @@ func listPackages(ctx context.Context, root string) ([]imports, error) {
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
 	}
-	var all []imports
+	var all []packageImports
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p imports
+		var p packageImports
 		if err := d.Decode(&p); errors.Is(err, io.EOF) {
 			return all, nil
 		} else if err != nil {
@@ -42,12 +42,12 @@ func listPackages(ctx context.Context, root string) ([]imports, error) {
 	}
 }
 
-// Those that use nearly everything and take longest come last, the longest at the very end.
-var late = []string{"./test/", "./test/attacks", "./test/e2e", "./cmd/pgconsent"}
+// lastPackages use nearly everything and take longest, so that they are tried last, in this order.
+var lastPackages = []string{"./test/", "./test/attacks", "./test/e2e", "./cmd/pgconsent"}
 
-func lateness(pkg string) int {
+func orderOf(pkg string) int {
 	n := 0
-	for i, l := range late {
+	for i, l := range lastPackages {
 		if pkg == l || l == "./test/" && strings.HasPrefix(pkg, l) {
 			n = i + 1
 		}
@@ -55,11 +55,12 @@ func lateness(pkg string) int {
 	return n
 }
 
-// watchers are the packages whose tests run code of pkg, nearest first: its own, and those that import it.
-func watchers(all []imports, pkg string) []string {
+// testingPackages returns the packages whose tests run code of pkg, nearest first: pkg itself, then the packages that
+// import it.
+func testingPackages(all []packageImports, pkg string) []string {
 	const far = 1 << 20
 	distance := map[string]int{}
-	at := func(p imports) string { return "." + strings.TrimPrefix(p.ImportPath, p.Module.Path) }
+	at := func(p packageImports) string { return "." + strings.TrimPrefix(p.ImportPath, p.Module.Path) }
 	byPath := map[string]string{}
 	for _, p := range all {
 		byPath[p.ImportPath], distance[at(p)] = at(p), far
@@ -88,8 +89,8 @@ func watchers(all []imports, pkg string) []string {
 	}
 	var found []watcher
 	for _, p := range all {
-		// This package's own tests try mutants, and would try others here.
-		if !p.tested() || at(p) == "./test/mutants" {
+		// The tests of this package try mutants themselves.
+		if !p.hasTests() || at(p) == "./test/mutants" {
 			continue
 		}
 		if d := min(distance[at(p)], nearest(p.TestImports, p.XTestImports)); d < far {
@@ -101,7 +102,7 @@ func watchers(all []imports, pkg string) []string {
 			if w.pkg == pkg {
 				return -1
 			}
-			return lateness(w.pkg)
+			return orderOf(w.pkg)
 		}
 		if own(a) != own(b) {
 			return own(a) - own(b)

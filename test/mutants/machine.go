@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// Machine makes n mutants of the packages under test, the same for one seed and one state of the code: operators flipped,
-// conditions turned over or fixed, results and constants changed, statements left out.
-func Machine(root string, n int, seed uint64) ([]Mutant, error) {
+// MachineMutants makes n mutants of the packages under test, always the same for a seed and a state of the code. It
+// flips operators, inverts or fixes conditions, changes results and constants, and removes statements.
+func MachineMutants(root string, n int, seed uint64) ([]Mutant, error) {
 	var all []Mutant
 	for _, pkg := range []string{"rewrite", "internal/enforce/predicate", "rls"} {
 		files, err := filepath.Glob(filepath.Join(root, pkg, "*.go"))
@@ -22,12 +22,12 @@ func Machine(root string, n int, seed uint64) ([]Mutant, error) {
 		}
 		for _, file := range files {
 			base := filepath.Base(file)
-			// What only tests use, and what only chooses the faster of two ways.
+			// Skip code that only tests use, and code that only chooses the faster of two ways.
 			if strings.HasSuffix(base, "_test.go") || strings.HasSuffix(base, "eval.go") ||
 				strings.HasPrefix(base, "hint") || base == "fingerprint.go" || base == "doc.go" {
 				continue
 			}
-			made, err := mutate(file, pkg+"/"+base)
+			made, err := mutantsOfFile(file, pkg+"/"+base)
 			if err != nil {
 				return nil, err
 			}
@@ -39,13 +39,13 @@ func Machine(root string, n int, seed uint64) ([]Mutant, error) {
 	return all[:min(n, len(all))], nil
 }
 
-var flipped = map[token.Token]string{
+var flippedOperators = map[token.Token]string{
 	token.EQL: "!=", token.NEQ: "==", token.LSS: ">=", token.GEQ: "<", token.GTR: "<=", token.LEQ: ">",
 	token.LAND: "||", token.LOR: "&&", token.ADD: "-", token.SUB: "+",
 }
 
-// mutate lists what can be changed in a file.
-func mutate(path, name string) ([]Mutant, error) {
+// mutantsOfFile lists the possible changes in a file.
+func mutantsOfFile(path, name string) ([]Mutant, error) {
 	set := token.NewFileSet()
 	tree, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
 	if err != nil {
@@ -70,7 +70,7 @@ func mutate(path, name string) ([]Mutant, error) {
 		case *ast.GenDecl:
 			return n.Tok != token.IMPORT && n.Tok != token.TYPE
 		case *ast.BinaryExpr:
-			if with, ok := flipped[n.Op]; ok && (n.Op != token.ADD || isNumber(n.X) || isNumber(n.Y)) {
+			if with, ok := flippedOperators[n.Op]; ok && (n.Op != token.ADD || isNumber(n.X) || isNumber(n.Y)) {
 				add(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), "operator", with)
 			}
 		case *ast.IfStmt:

@@ -11,22 +11,22 @@ import (
 // Mutant is one change of one file.
 type Mutant struct {
 	Name string
-	Why  string // what hole it opens
-	File string // from the root of the repository
+	Why  string // the hole that it opens
+	File string // path from the root of the repository
 	Old  string
 	New  string
-	At   int // where Old stands; -1: where it is found, once
+	At   int // byte offset of Old; -1: Old occurs once in the file
 
-	Machine bool // made by machine
+	Machine bool // the mutant was made by MachineMutants
 }
 
-// Hand reads the mutants of hand/.
-func Hand(root string) ([]Mutant, error) { return read(root, "hand") }
+// HandMutants reads the mutants of hand/.
+func HandMutants(root string) ([]Mutant, error) { return readMutants(root, "hand") }
 
-// Planted reads those of planted/.
-func Planted(root string) ([]Mutant, error) { return read(root, "planted") }
+// PlantedFaults reads the mutants of planted/.
+func PlantedFaults(root string) ([]Mutant, error) { return readMutants(root, "planted") }
 
-func read(root, folder string) ([]Mutant, error) {
+func readMutants(root, folder string) ([]Mutant, error) {
 	files, err := filepath.Glob(filepath.Join(root, "test/mutants", folder, "*.txt"))
 	if err != nil {
 		return nil, err

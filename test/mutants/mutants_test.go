@@ -30,18 +30,18 @@ var (
 	workers = flag.Int("workers", 2, "how many at once")
 )
 
-func root(t testing.TB) string { return instance.Path(t, ".") }
+func root(t testing.TB) string { return instance.RepoPath(t, ".") }
 
 // Every mutant made by hand, and every planted fault, still fits the code.
 func TestMutantsApply(t *testing.T) {
-	list, err := Hand(root(t))
+	list, err := HandMutants(root(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(list) < 30 {
 		t.Errorf("%d mutants made by hand, want at least 30", len(list))
 	}
-	faults, err := Planted(root(t))
+	faults, err := PlantedFaults(root(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,13 +64,13 @@ func TestMutantsApply(t *testing.T) {
 
 // Every test that the harness is made of is there, and every one that saw a mutant belongs to it.
 func TestHarnessIsThere(t *testing.T) {
-	groups, err := harness(root(t))
+	groups, err := readHarness(root(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	there := map[string]string{}
 	for _, g := range groups {
-		for _, p := range g.pkgs {
+		for _, p := range g.tests {
 			if there[p.pkg] == "" {
 				files, err := filepath.Glob(filepath.Join(root(t), p.pkg, "*_test.go"))
 				if err != nil {
@@ -91,17 +91,17 @@ func TestHarnessIsThere(t *testing.T) {
 			}
 		}
 	}
-	list, err := Hand(root(t))
+	list, err := HandMutants(root(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, err := readSeen(root(t))
+	seen, err := readLastSeen(root(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range list {
 		by, ok := seen[m.Name]
-		if ok && !by.belongs(m, groups) {
+		if ok && !by.isInHarness(m, groups) {
 			t.Errorf("%s was seen by %s of %s, which is not of the harness about %s", m.Name, by.Test, by.Pkg, m.File)
 		}
 		delete(seen, m.Name)
@@ -113,7 +113,7 @@ func TestHarnessIsThere(t *testing.T) {
 
 // Every planted fault has its line in planted.txt, and every test that saw one is there.
 func TestPlantedAreListed(t *testing.T) {
-	faults, err := Planted(root(t))
+	faults, err := PlantedFaults(root(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestPlantedAreListed(t *testing.T) {
 			t.Errorf("planted.txt has no line for %s", m.Name)
 		}
 		delete(sightings, m.Name)
-		if s.By.Test == "" || s.By.Test == unnamed {
+		if s.By.Test == "" || s.By.Test == unnamedTest {
 			continue
 		}
 		files, err := filepath.Glob(filepath.Join(root(t), s.By.Pkg, "*_test.go"))
@@ -155,7 +155,7 @@ func TestFiveMutants(t *testing.T) {
 	if *hand || *machine > 0 || *only != "" {
 		return // TestMutants runs
 	}
-	list, err := Hand(root(t))
+	list, err := HandMutants(root(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestFiveMutants(t *testing.T) {
 // All of them, by command.
 func TestMutants(t *testing.T) {
 	if *hand || *only != "" {
-		list, err := Hand(root(t))
+		list, err := HandMutants(root(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +189,7 @@ func TestMutants(t *testing.T) {
 		}
 	}
 	if *machine > 0 {
-		list, err := Machine(root(t), *machine+*skip, tier.Seed())
+		list, err := MachineMutants(root(t), *machine+*skip, tier.Seed())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +204,7 @@ func TestPlanted(t *testing.T) {
 	if !*planted {
 		t.Skip("by command only: -args -planted")
 	}
-	faults, err := Planted(root(t))
+	faults, err := PlantedFaults(root(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,8 @@ func TestPlanted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &watch{root: root(t), packages: packages, limit: *limit, own: *own, short: tier.Quick(), dir: t.TempDir(), sound: map[string]*sound{}}
+	w := &faultRun{root: root(t), packages: packages, limit: *limit, ownPackageOnly: *own, shortOnly: tier.Quick(),
+		dir: t.TempDir(), soundBinaries: map[string]*soundBinary{}}
 	var (
 		wait  sync.WaitGroup
 		mu    sync.Mutex
@@ -226,7 +227,7 @@ func TestPlanted(t *testing.T) {
 		wait.Go(func() {
 			for m := range queue {
 				start := time.Now()
-				s, noise, err := w.see(t.Context(), m)
+				s, noise, err := w.findTest(t.Context(), m)
 				mu.Lock()
 				for _, n := range noise {
 					fmt.Fprintf(os.Stderr, "%s: %s of %s fails without the fault, too\n", m.Name, n.Test, n.Pkg)
@@ -276,11 +277,11 @@ func try(t *testing.T, list []Mutant) (survivors []Mutant) {
 		counts [3]int
 		queue  = make(chan Mutant)
 	)
-	groups, err := harness(root(t))
+	groups, err := readHarness(root(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, err := readSeen(root(t))
+	seen, err := readLastSeen(root(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,15 +292,15 @@ func try(t *testing.T, list []Mutant) (survivors []Mutant) {
 			defer wait.Done()
 			for m := range queue {
 				mu.Lock()
-				list := suites(m, groups, seen, *quick)
+				list := suitesFor(m, groups, seen, *quick)
 				mu.Unlock()
-				outcome, by, how, err := Try(context.Background(), root(t), m, list)
+				outcome, by, how, err := TryMutant(context.Background(), root(t), m, list)
 				mu.Lock()
 				counts[outcome]++
 				if *hand || *only != "" { // not by the way, in make test: it writes nothing into the tree
-					if by.belongs(m, groups) && !m.Machine && seen[m.Name] != by {
+					if by.isInHarness(m, groups) && !m.Machine && seen[m.Name] != by {
 						seen[m.Name] = by
-						if err := writeSeen(root(t), seen); err != nil {
+						if err := writeLastSeen(root(t), seen); err != nil {
 							t.Error(err)
 						}
 					}

@@ -15,27 +15,28 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// Outcome of a mutant.
+// Outcome is the result of trying a mutant.
 type Outcome int
 
-// The outcomes.
+// The possible outcomes.
 const (
 	Survived Outcome = iota
 	Caught
-	Broken // it does not compile: no mutant at all
+	Broken // the mutant does not compile, and so is none
 )
 
 func (o Outcome) String() string { return [...]string{"survived", "caught", "does not compile"}[o] }
 
-// patience bounds a suite: a mutant that makes a statement run for ever is caught too, and a busy machine catches none.
-const patience = 45 * time.Minute
+// suiteTimeout limits a suite. A mutant that makes a statement run for ever is caught by it, and a busy machine must
+// not reach it.
+const suiteTimeout = 45 * time.Minute
 
-// drawn are the packages whose properties rapid draws: ten times as often as it does by itself, so that what is seen
-// does not go by luck, and without a file of what failed.
-var drawn = []string{"./internal/enforce/predicate", "./internal/registry/consent"}
+// rapidPackages are the packages whose properties are tested with rapid. For mutants it tries ten times as many cases
+// as usual, so that catching a mutant does not depend on luck, and writes no files for failures.
+var rapidPackages = []string{"./internal/enforce/predicate", "./internal/registry/consent"}
 
-// Try builds the suites with the mutant and runs them until one fails; by is the test that did.
-func Try(ctx context.Context, root string, m Mutant, list []suite) (o Outcome, by Seen, how string, err error) {
+// TryMutant builds the suites with the mutant and runs them until one fails; by is the test that failed.
+func TryMutant(ctx context.Context, root string, m Mutant, list []suite) (o Outcome, by TestName, how string, err error) {
 	dir, err := os.MkdirTemp("", "mutant")
 	if err != nil {
 		return Broken, by, "", err
@@ -52,8 +53,8 @@ func Try(ctx context.Context, root string, m Mutant, list []suite) (o Outcome, b
 		if out, err := build.CombinedOutput(); err != nil {
 			return Broken, by, string(out), ctx.Err()
 		}
-		run := exec.CommandContext(ctx, binary, "-test.run", s.run, "-test.skip", s.skip, "-test.failfast", "-test.timeout", patience.String())
-		if slices.Contains(drawn, s.pkg) {
+		run := exec.CommandContext(ctx, binary, "-test.run", s.run, "-test.skip", s.skip, "-test.failfast", "-test.timeout", suiteTimeout.String())
+		if slices.Contains(rapidPackages, s.pkg) {
 			run.Args = append(run.Args, "-rapid.nofailfile", "-rapid.checks=1000")
 		}
 		run.Dir = filepath.Join(root, s.pkg)
@@ -61,7 +62,7 @@ func Try(ctx context.Context, root string, m Mutant, list []suite) (o Outcome, b
 		out, err := run.CombinedOutput()
 		var exit *exec.ExitError
 		if errors.As(err, &exit) {
-			return Caught, Seen{s.pkg, failed(string(out))}, s.pkg + ": " + first(string(out)), ctx.Err()
+			return Caught, TestName{s.pkg, failedTest(string(out))}, s.pkg + ": " + firstFailureLine(string(out)), ctx.Err()
 		}
 		if err != nil {
 			return Broken, by, "", err
@@ -70,7 +71,7 @@ func Try(ctx context.Context, root string, m Mutant, list []suite) (o Outcome, b
 	return Survived, by, "", nil
 }
 
-// overlay writes the changed file into dir, and what the compiler is told of it; the path is that of the latter.
+// overlay writes the changed file into dir, and a JSON file for the compiler's flag -overlay, whose path it returns.
 func (m Mutant) overlay(root, dir string) (string, error) {
 	text, err := m.Apply(root)
 	if err != nil {
@@ -87,8 +88,8 @@ func (m Mutant) overlay(root, dir string) (string, error) {
 	return overlay, os.WriteFile(overlay, replace, 0o644)
 }
 
-// failed is the test that failed, empty if none got so far.
-func failed(out string) string {
+// failedTest returns the test that failed; "": the output names none.
+func failedTest(out string) string {
 	for line := range strings.Lines(out) {
 		if rest, ok := strings.CutPrefix(line, "--- FAIL: "); ok {
 			name, _, _ := strings.Cut(rest, " ")
@@ -98,8 +99,8 @@ func failed(out string) string {
 	return ""
 }
 
-// first is the first line that says what was wrong; reports of what was counted do not.
-func first(out string) string {
+// firstFailureLine returns the first line that says what was wrong, without statistics.
+func firstFailureLine(out string) string {
 	for line := range strings.Lines(out) {
 		if strings.Contains(line, ".go:") && !strings.Contains(line, " answered, ") || strings.HasPrefix(line, "panic:") {
 			line = strings.TrimSpace(line)

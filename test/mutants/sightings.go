@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Sighting is which of the make targets saw a planted fault, and by which test.
+// Sighting says which make target caught a planted fault, and by which test.
 type Sighting struct {
-	Target string // test, test-all, none; empty: it was not tried yet
-	By     Seen
+	Target string // test, test-all or none; "": the fault was not tried yet
+	By     TestName
 }
 
-// The targets; none: it was tried, and no test saw it.
+// The targets that may catch a fault; targetNone: it was tried, and no test failed.
 const (
 	targetTest    = "test"
 	targetTestAll = "test-all"
@@ -43,7 +43,7 @@ func readSightings(root string) (map[string]Sighting, error) {
 		case len(fields) == 3 && fields[2] == targetNone:
 			s.Target = targetNone
 		case len(fields) == 5 && (fields[2] == targetTest || fields[2] == targetTestAll):
-			s = Sighting{fields[2], Seen{fields[3], fields[4]}}
+			s = Sighting{fields[2], TestName{fields[3], fields[4]}}
 		default:
 			return nil, fmt.Errorf("planted.txt: %q is not a fault and what sees it", strings.TrimSpace(line))
 		}
@@ -52,7 +52,7 @@ func readSightings(root string) (map[string]Sighting, error) {
 	return out, nil
 }
 
-// writeSightings writes what readSightings reads, a line for each of the faults.
+// writeSightings writes planted.txt, with a line for each fault.
 func writeSightings(root string, faults []Mutant, sightings map[string]Sighting) error {
 	var b strings.Builder
 	b.WriteString(sightingsHead)
@@ -66,7 +66,7 @@ func writeSightings(root string, faults []Mutant, sightings map[string]Sighting)
 		}
 		b.WriteString(strings.Join(fields, " ") + "\n")
 	}
-	// A run that is interrupted leaves the old file or the new one.
+	// If the run is interrupted, the file is the old one or the new one.
 	to := filepath.Join(root, "test/mutants/planted.txt")
 	if err := os.WriteFile(to+".new", []byte(b.String()), 0o644); err != nil {
 		return err

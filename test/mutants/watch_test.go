@@ -7,8 +7,8 @@ import (
 
 func TestWatchersNearestFirst(t *testing.T) {
 	const module = "example.org/m"
-	pkg := func(path string, tested bool, imported, byTests []string) imports {
-		p := imports{ImportPath: module + path, Imports: imported, XTestImports: byTests}
+	pkg := func(path string, tested bool, imported, byTests []string) packageImports {
+		p := packageImports{ImportPath: module + path, Imports: imported, XTestImports: byTests}
 		p.Module.Path = module
 		if tested {
 			p.TestGoFiles = []string{"a_test.go"}
@@ -21,7 +21,7 @@ func TestWatchersNearestFirst(t *testing.T) {
 		}
 		return paths
 	}
-	all := []imports{
+	all := []packageImports{
 		pkg("/apart", true, nil, nil),
 		pkg("/cmd/pgconsent", true, of("/base"), nil),
 		pkg("/test/e2e", true, of("/far"), nil),
@@ -34,11 +34,11 @@ func TestWatchersNearestFirst(t *testing.T) {
 		pkg("/test/attacks", true, of("/base"), nil),
 	}
 	want := []string{"./base", "./far", "./tester", "./test/oracle", "./test/attacks", "./test/e2e", "./cmd/pgconsent"}
-	if got := watchers(all, "./base"); !slices.Equal(got, want) {
+	if got := testingPackages(all, "./base"); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	want = []string{"./cmd/pgconsent"}
-	if got := watchers(all, "./cmd/pgconsent"); !slices.Equal(got, want) {
+	if got := testingPackages(all, "./cmd/pgconsent"); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
@@ -50,9 +50,9 @@ func TestFailingNamesTheTest(t *testing.T) {
 		"panic: test timed out after 1s\nrunning tests:\n\tTestB (1s)\n\ngoroutine 1 [running]:\n":         "TestB",
 		"panic: no\n\ngoroutine 9 [running]:\nexample.org/m/far.TestC.func1()\n\t/tmp/c_test.go:9 +0x1d\n": "TestC",
 		"panic: no\n\ngoroutine 9 [running]:\nexample.org/m/far.TestC(0xc000)\n\t/tmp/c_test.go:9 +0x1d\n": "TestC",
-		"pgtest: cannot start PostgreSQL\n":                                                                unnamed,
+		"pgtest: cannot start PostgreSQL\n":                                                                unnamedTest,
 	} {
-		if got := failing(out); got != want {
+		if got := failingTest(out); got != want {
 			t.Errorf("%s, want %s, of\n%s", got, want, out)
 		}
 	}

@@ -10,52 +10,55 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// shape is how a table stores its rows.
-type shape int
+// storage is how a table stores its rows.
+type storage int
 
 const (
-	plain       shape = iota
-	partitioned       // by hash of its key
-	inherited         // a child holds some
+	plainStorage       storage = iota
+	partitionedStorage         // by hash of the table's key
+	inheritedStorage           // an inheritance child stores some of the rows
 )
 
-// computed are expressions of generated columns, by kind: none fails on any value.
-var computed = map[string]string{
+// generatedExpressions are the expressions of stored generated columns, by kind of column. No value makes one of them
+// fail.
+var generatedExpressions = map[string]string{
 	"text": "upper(%s)", "digits": "left(%s, 2)", "int": "coalesce(%s, 0) %% 7", "num": "round(%s, 1)",
 	"bool": "NOT %s", "json": "%s -> 'k'", "arr": "array_remove(%s, 'a')",
 }
 
-// asked are expressions of columns that are computed as they are read, which PostgreSQL has from 18 on, with their
-// kinds. They fail on some values of hidden rows.
-var asked = map[string][2]string{"digits": {"(%s)::integer", "int"}, "int": {"100 / %s", "int"}, "num": {"1 / %s", "num"}}
+// virtualExpressions are the expressions of virtual generated columns, which exist from PostgreSQL 18 on, with their
+// kinds. Each fails on some values of hidden rows.
+var virtualExpressions = map[string][2]string{"digits": {"(%s)::integer", "int"}, "int": {"100 / %s", "int"}, "num": {"1 / %s", "num"}}
 
-// forbidden are values that a CHECK does not take, by kind. Columns under one have none of them, but what agents set may.
-var forbidden = map[string][]string{"text": {"tea", "a", "", "apple pie"}, "int": {"12", "0", "-1", "3"}, "num": {"0", "10", "1.5"}}
+// forbiddenValues are values that a CHECK forbids, by kind of column. No stored row has one of them in a checked
+// column, but agents may try to set one.
+var forbiddenValues = map[string][]string{"text": {"tea", "a", "", "apple pie"}, "int": {"12", "0", "-1", "3"}, "num": {"0", "10", "1.5"}}
 
 func (c column) forbids(value string) bool {
-	if !c.checked {
+	if !c.hasCheck {
 		return false
 	}
-	return slices.Contains(forbidden[c.kind], value) || c.kind == "num" && strings.Trim(value, "0.") == ""
+	return slices.Contains(forbiddenValues[c.kind], value) || c.kind == "num" && strings.Trim(value, "0.") == ""
 }
 
-// around draws what a database has around its tables: partitions and children, generated columns, CHECKs, foreign keys,
-// indexes on expressions, triggers, and for agents views, materialised views and functions.
-func (s *schema) around(r *rand.Rand) {
+// addSurroundings draws what a database has besides its tables: partitions, inheritance children, generated columns,
+// CHECKs, foreign keys, indexes on expressions, triggers, and the views, materialized views and functions that agents
+// use.
+func (s *schema) addSurroundings(r *rand.Rand) {
 	for _, t := range s.tables {
-		s.shapes(r, t)
-		s.constraints(r, t)
+		s.chooseStorage(r, t)
+		s.addConstraints(r, t)
 	}
 	for n, t := range s.tables {
-		s.indexes(r, t, n)
-		s.references(r, t)
-		if t.commands != nil && r.IntN(2) == 0 {
-			s.triggers(r, t, n)
+		s.addIndexes(r, t, n)
+		s.addForeignKeys(r, t)
+		if t.writeCommands != nil && r.IntN(2) == 0 {
+			s.addTriggers(r, t, n)
 		}
 	}
 	if r.IntN(4) == 0 {
 		for _, t := range s.tables {
-			s.bound(r, t)
+			s.addWriteChecks(r, t)
 		}
 	}
 	for n, t := range slices.Clone(s.tables) {
@@ -63,68 +66,69 @@ func (s *schema) around(r *rand.Rand) {
 			continue
 		}
 		if r.IntN(2) == 0 {
-			s.view(r, t, fmt.Sprintf("%s view%d", t.name, n))
+			s.addView(r, t, fmt.Sprintf("%s view%d", t.name, n))
 		}
-		if r.IntN(3) == 0 && !t.narrowed() { // of a table with hidden columns agents read a view
-			s.function(r, t, fmt.Sprintf("tell%d", n))
+		if r.IntN(3) == 0 && !t.hasHiddenColumns() { // agents read a table with hidden columns through a view
+			s.addFunction(r, t, fmt.Sprintf("tell%d", n))
 		}
-		if r.IntN(4) == 0 && !t.narrowed() && t.shape == plain && t.rule.ofRow() &&
-			!slices.ContainsFunc(t.columns, func(c column) bool { return c.virtual }) {
-			s.stored = append(s.stored, &table{name: t.name + " stored", columns: t.columns, keys: t.keys, rule: t.rule, of: t})
+		if r.IntN(4) == 0 && !t.hasHiddenColumns() && t.storage == plainStorage && t.rule.readsRowOnly() &&
+			!slices.ContainsFunc(t.columns, func(c column) bool { return c.isVirtual }) {
+			s.materializedViews = append(s.materializedViews, &table{name: t.name + " stored", columns: t.columns, keyCount: t.keyCount, rule: t.rule, storedFrom: t})
 		}
 	}
 }
 
-func (s *schema) shapes(r *rand.Rand, t *table) {
-	if s.grouped || t.rule == nil || t.link() != nil || t.noParts {
+func (s *schema) chooseStorage(r *rand.Rand, t *table) {
+	if s.countsHiddenRows || t.rule == nil || t.linkTable() != nil || t.plainOnly {
 		return
 	}
 	switch n := r.IntN(12); {
 	case n < 3:
-		t.shape = partitioned
-	case n == 3 && !s.readByRules(t):
-		t.shape = inherited
+		t.storage = partitionedStorage
+	case n == 3 && !s.isReadByRules(t):
+		t.storage = inheritedStorage
 	}
 }
 
-// readByRules tells whether another table's rule reads t.
-func (s *schema) readByRules(t *table) bool {
+// isReadByRules tells whether the rule of another table reads t.
+func (s *schema) isReadByRules(t *table) bool {
 	var reads func(r *rule) bool
 	reads = func(r *rule) bool {
-		return r != nil && (r.target == t || r.link == t || slices.ContainsFunc(r.parts, reads))
+		return r != nil && (r.targetTable == t || r.linkTable == t || slices.ContainsFunc(r.parts, reads))
 	}
 	return slices.ContainsFunc(s.tables, func(o *table) bool { return o != t && reads(o.rule) })
 }
 
-// ofRow tells whether a rule reads the row alone.
-func (r *rule) ofRow() bool {
-	return r.target == nil && r.link == nil && r.registry == nil && !slices.ContainsFunc(r.parts, func(p *rule) bool { return !p.ofRow() })
+// readsRowOnly tells whether a rule reads nothing but the row that it is about.
+func (r *rule) readsRowOnly() bool {
+	return r.targetTable == nil && r.linkTable == nil && r.registryQuestion == nil &&
+		!slices.ContainsFunc(r.parts, func(p *rule) bool { return !p.readsRowOnly() })
 }
 
-// asIs tells whether a column shows as it is, and nothing else is made of it.
-func (c column) asIs() bool {
-	return !c.ruled && !c.secret && c.mask == "" && c.needs == nil && c.generated == ""
+// isUnmasked tells whether agents see a column unchanged, and no other column is computed from it.
+func (c column) isUnmasked() bool {
+	return !c.isReadByRule && !c.isHidden && c.mask == "" && c.consentRule == nil && c.generated == ""
 }
 
-func (s *schema) constraints(r *rand.Rand, t *table) {
-	for i := t.keys; i < len(t.columns); i++ {
-		if c := &t.columns[i]; c.asIs() && forbidden[c.kind] != nil && r.IntN(4) == 0 {
-			c.checked = true
+func (s *schema) addConstraints(r *rand.Rand, t *table) {
+	for i := t.keyCount; i < len(t.columns); i++ {
+		if c := &t.columns[i]; c.isUnmasked() && forbiddenValues[c.kind] != nil && r.IntN(4) == 0 {
+			c.hasCheck = true
 		}
 	}
-	if t.rule == nil || s.grouped || r.IntN(3) > 0 {
+	if t.rule == nil || s.countsHiddenRows || r.IntN(3) > 0 {
 		return
 	}
 	if pgtest.Binaries().Major >= 18 && r.IntN(2) == 0 {
-		for _, c := range t.columns[t.keys:] {
-			if form := asked[c.kind]; form[0] != "" && c.asIs() && c.domain == "" {
-				t.columns = append(t.columns, column{name: "asked of it", kind: form[1], generated: fmt.Sprintf(form[0], c.sql()), virtual: true})
+		for _, c := range t.columns[t.keyCount:] {
+			if form := virtualExpressions[c.kind]; form[0] != "" && c.isUnmasked() && c.domain == "" {
+				t.columns = append(t.columns, column{name: "asked of it", kind: form[1], generated: fmt.Sprintf(form[0], c.sql()), isVirtual: true})
 				return
 			}
 		}
 	}
-	for _, c := range t.columns[t.keys:] {
-		if form := computed[c.kind]; form != "" && c.asIs() && c.domain == "" {
+	for _, c := range t.columns[t.keyCount:] {
+		if form := generatedExpressions[c.kind]; form != "" && c.isUnmasked() && c.domain == "" {
 			kind := c.kind
 			if kind == "digits" {
 				kind = "text"
@@ -135,43 +139,45 @@ func (s *schema) constraints(r *rand.Rand, t *table) {
 	}
 }
 
-// definition is what a column is in CREATE TABLE besides its name and type.
-func (c column) definition() string {
+// columnDDL returns the clauses that a column has in CREATE TABLE behind its name and type.
+func (c column) columnDDL() string {
 	out := ""
 	if c.generated != "" {
-		out = " GENERATED ALWAYS AS (" + c.generated + ") " + map[bool]string{true: "VIRTUAL", false: "STORED"}[c.virtual]
+		out = " GENERATED ALWAYS AS (" + c.generated + ") " + map[bool]string{true: "VIRTUAL", false: "STORED"}[c.isVirtual]
 	}
-	if c.checked {
-		out += fmt.Sprintf(" CHECK (%s NOT IN ('%s'))", c.sql(), strings.Join(forbidden[c.kind], "', '"))
+	if c.hasCheck {
+		out += fmt.Sprintf(" CHECK (%s NOT IN ('%s'))", c.sql(), strings.Join(forbiddenValues[c.kind], "', '"))
 	}
 	return out
 }
 
-// partsDDL creates the tables that hold rows of t.
+// partsDDL returns the statements that create the partition or child tables of t.
 func (t *table) partsDDL() string {
-	switch t.shape {
-	case partitioned:
+	switch t.storage {
+	case partitionedStorage:
 		return fmt.Sprintf("CREATE TABLE %[2]s PARTITION OF %[1]s FOR VALUES WITH (MODULUS 2, REMAINDER "+
-			"0);\nCREATE TABLE %[3]s PARTITION OF %[1]s FOR VALUES WITH (MODULUS 2, REMAINDER 1);\n", t.sql(), t.part(0), t.part(1))
-	case inherited:
-		return fmt.Sprintf("CREATE TABLE %s () INHERITS (%s);\n", t.part(0), t.sql())
+			"0);\nCREATE TABLE %[3]s PARTITION OF %[1]s FOR VALUES WITH (MODULUS 2, REMAINDER 1);\n", t.sql(), t.partName(0), t.partName(1))
+	case inheritedStorage:
+		return fmt.Sprintf("CREATE TABLE %s () INHERITS (%s);\n", t.partName(0), t.sql())
 	}
 	return ""
 }
 
-func (t *table) part(n int) string { return catalog.QuoteIdent(fmt.Sprintf("%s part%d", t.name, n)) }
+func (t *table) partName(n int) string {
+	return catalog.QuoteIdent(fmt.Sprintf("%s part%d", t.name, n))
+}
 
-// into is the table that a row is put into.
-func (t *table) into(row row) string {
-	if key := row[t.columns[0].name]; t.shape == inherited && key != "" && key[len(key)-1]%3 == 0 {
-		return t.part(0)
+// storingTable returns the name of the partition or child table that stores a row.
+func (t *table) storingTable(row row) string {
+	if key := row[t.columns[0].name]; t.storage == inheritedStorage && key != "" && key[len(key)-1]%3 == 0 {
+		return t.partName(0)
 	}
 	return t.sql()
 }
 
-func (s *schema) indexes(r *rand.Rand, t *table, n int) {
-	for _, c := range t.columns[t.keys:] {
-		if r.IntN(4) > 0 || c.virtual {
+func (s *schema) addIndexes(r *rand.Rand, t *table, n int) {
+	for _, c := range t.columns[t.keyCount:] {
+		if r.IntN(4) > 0 || c.isVirtual {
 			continue
 		}
 		index := map[string][]string{
@@ -183,37 +189,37 @@ func (s *schema) indexes(r *rand.Rand, t *table, n int) {
 			continue
 		}
 		where := pick(r, "", "", " WHERE "+c.sql()+" IS NOT NULL")
-		s.extra += fmt.Sprintf("CREATE INDEX ON %s "+pick(r, index...)+"%s;\n", t.sql(), c.sql(), where)
+		s.extraDDL += fmt.Sprintf("CREATE INDEX ON %s "+pick(r, index...)+"%s;\n", t.sql(), c.sql(), where)
 	}
-	if r.IntN(4) == 0 && len(t.columns) > t.keys+1 && t.columns[t.keys].kind != "json" &&
-		t.columns[t.keys+1].kind != "json" && !t.columns[t.keys+1].virtual {
-		s.extra += fmt.Sprintf("CREATE STATISTICS known%d ON %s, %s FROM %s;\n", n, t.columns[t.keys].sql(), t.columns[t.keys+1].sql(), t.sql())
+	if r.IntN(4) == 0 && len(t.columns) > t.keyCount+1 && t.columns[t.keyCount].kind != "json" &&
+		t.columns[t.keyCount+1].kind != "json" && !t.columns[t.keyCount+1].isVirtual {
+		s.extraDDL += fmt.Sprintf("CREATE STATISTICS known%d ON %s, %s FROM %s;\n", n, t.columns[t.keyCount].sql(), t.columns[t.keyCount+1].sql(), t.sql())
 	}
 }
 
-// references are foreign keys to tables whose rows agents leave as they are: of others the policy would have to say
-// that a hidden row may be told of.
-func (s *schema) references(r *rand.Rand, t *table) {
-	if s.grouped || t.shape == inherited {
+// addForeignKeys adds foreign keys to tables whose rows agents do not change. For other tables the policy would have to
+// accept that a hidden row can be noticed.
+func (s *schema) addForeignKeys(r *rand.Rand, t *table) {
+	if s.countsHiddenRows || t.storage == inheritedStorage {
 		return
 	}
 	for _, target := range s.tables {
 		c := t.column("ref " + target.name)
-		if c == nil || target == t || target.rule == nil || target.keys > 1 || target.shape == inherited ||
-			slices.Contains(target.commands, "update") || slices.Contains(target.commands, "delete") || r.IntN(2) == 0 {
+		if c == nil || target == t || target.rule == nil || target.keyCount > 1 || target.storage == inheritedStorage ||
+			slices.Contains(target.writeCommands, "update") || slices.Contains(target.writeCommands, "delete") || r.IntN(2) == 0 {
 			continue
 		}
-		s.extra += fmt.Sprintf("ALTER TABLE %s ADD FOREIGN KEY (%s) REFERENCES %s%s;\n", t.sql(),
+		s.extraDDL += fmt.Sprintf("ALTER TABLE %s ADD FOREIGN KEY (%s) REFERENCES %s%s;\n", t.sql(),
 			c.sql(), target.sql(), pick(r, "", " ON DELETE CASCADE", " ON DELETE SET NULL", " DEFERRABLE INITIALLY DEFERRED"))
 	}
 }
 
-// triggers fire for what agents write.
-func (s *schema) triggers(r *rand.Rand, t *table, n int) {
+// addTriggers adds triggers that fire when agents write.
+func (s *schema) addTriggers(r *rand.Rand, t *table, n int) {
 	var text, number *column
-	for i := t.keys; i < len(t.columns); i++ {
+	for i := t.keyCount; i < len(t.columns); i++ {
 		switch c := &t.columns[i]; {
-		case !c.asIs() || c.checked || c.domain != "":
+		case !c.isUnmasked() || c.hasCheck || c.domain != "":
 		case c.kind == "text":
 			text = c
 		case c.kind == "int":
@@ -241,28 +247,28 @@ func (s *schema) triggers(r *rand.Rand, t *table, n int) {
 		body, when = fmt.Sprintf("NEW.%s := (SELECT count(*) FROM public.%s); RETURN NEW;", number.sql(),
 			other.sql()), "BEFORE INSERT OR UPDATE ON %s FOR EACH ROW"
 	}
-	s.extra += fmt.Sprintf("CREATE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql AS $fires$ BEGIN %s END "+
+	s.extraDDL += fmt.Sprintf("CREATE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql AS $fires$ BEGIN %s END "+
 		"$fires$;\nCREATE TRIGGER fires "+when+" EXECUTE FUNCTION %[1]s();\n", name, body, t.sql())
 }
 
-// bound says what a new row must be. The visible rows alone do not ask for that.
-func (s *schema) bound(r *rand.Rand, t *table) {
-	if t.commands == nil {
+// addWriteChecks limits what new rows may contain. The visible rows alone do not show these limits.
+func (s *schema) addWriteChecks(r *rand.Rand, t *table) {
+	if t.writeCommands == nil {
 		return
 	}
-	s.grouped = true
+	s.countsHiddenRows = true
 	if t.column("owner") != nil && r.IntN(2) == 0 {
-		t.bounds = ", stamp: { owner: { attribute: member } }"
+		t.writeYAML = ", stamp: { owner: { attribute: member } }"
 		return
 	}
-	for _, c := range t.columns[t.keys:] {
+	for _, c := range t.columns[t.keyCount:] {
 		switch {
-		case !c.asIs() || c.domain != "" || r.IntN(3) > 0:
-		case c.kind == "text" && t.bounds == "":
-			t.bounds = pick(r, fmt.Sprintf(", stamp: { %q: { value: x_1 } }", c.name), fmt.Sprintf(", check: [ { status: { column: %q, is: x_1 } } ]", c.name),
+		case !c.isUnmasked() || c.domain != "" || r.IntN(3) > 0:
+		case c.kind == "text" && t.writeYAML == "":
+			t.writeYAML = pick(r, fmt.Sprintf(", stamp: { %q: { value: x_1 } }", c.name), fmt.Sprintf(", check: [ { status: { column: %q, is: x_1 } } ]", c.name),
 				fmt.Sprintf(", check: [ { not: { status: { column: %q, is: \"HIDDEN\" } } } ]", c.name))
-		case t.bounds == "":
-			t.bounds = fmt.Sprintf(", immutable: [%q]", c.name)
+		case t.writeYAML == "":
+			t.writeYAML = fmt.Sprintf(", immutable: [%q]", c.name)
 		}
 	}
 }

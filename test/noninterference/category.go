@@ -7,55 +7,55 @@ import (
 	"strings"
 )
 
-// categories has values of some columns show only where the subject of the row consents to a category.
-func (s *schema) categories(r *rand.Rand) {
+// addCategories makes some columns visible only where the subject of the row consents to a category.
+func (s *schema) addCategories(r *rand.Rand) {
 	for _, t := range s.tables {
-		if t.rule == nil || t.commands != nil || t.grouped || strings.HasPrefix(t.name, "link") || r.IntN(4) > 0 {
+		if t.rule == nil || t.writeCommands != nil || t.countsHiddenRows || strings.HasPrefix(t.name, "link") || r.IntN(4) > 0 {
 			continue
 		}
-		consent := s.asks(r, t, false)
-		a := consent.registry
-		a.category, a.days = "", 0
-		if t.columns[0].mask != "" || t.columns[0].secret {
-			a.row = false
+		consent := s.newRegistryRule(r, t, false)
+		a := consent.registryQuestion
+		a.category, a.countdownDays = "", 0
+		if t.columns[0].mask != "" || t.columns[0].isHidden {
+			a.rowScope = false
 		}
-		for i := t.keys; i < len(t.columns); i++ {
+		for i := t.keyCount; i < len(t.columns); i++ {
 			c := &t.columns[i]
-			if c.ruled || c.secret || c.domain != "" || r.IntN(3) == 0 {
+			if c.isReadByRule || c.isHidden || c.domain != "" || r.IntN(3) == 0 {
 				continue
 			}
 			needed := *a
-			needed.category, needed.days = pick(r, "ESSENTIAL", "BEHAVIORAL", "ESSENTIAL/x"), 1<<20
-			if a.since && r.IntN(2) == 0 {
-				c.until = pick(r, 29, 60, 90)
-				needed.days = c.until + 1 // on that day still
+			needed.category, needed.countdownDays = pick(r, "ESSENTIAL", "BEHAVIORAL", "ESSENTIAL/x"), 1<<20
+			if a.sinceColumn && r.IntN(2) == 0 {
+				c.lastDay = pick(r, 29, 60, 90)
+				needed.countdownDays = c.lastDay + 1 // the column still shows on that day
 			}
-			c.needs = &rule{kind: "registry", column: consent.column, word: consent.word, registry: &needed}
-			t.consent = consent
+			c.consentRule = &rule{kind: "registry", column: consent.column, sharedWord: consent.sharedWord, registryQuestion: &needed}
+			t.consentRule = consent
 		}
-		if t.consent != nil && s.registry == nil {
-			s.registry = fold()
+		if t.consentRule != nil && s.registry == nil {
+			s.registry = newRegistryTable()
 		}
-		a.fold = s.registry
+		a.registryTable = s.registry
 		for _, c := range t.columns {
-			if c.needs != nil {
-				c.needs.registry.fold = s.registry
+			if c.consentRule != nil {
+				c.consentRule.registryQuestion.registryTable = s.registry
 			}
 		}
 	}
 }
 
-// entry is what the policy says of a column that shows.
-func (c column) entry() string {
+// policyEntry returns the entry of the policy for a visible column.
+func (c column) policyEntry() string {
 	switch {
-	case c.needs == nil && c.mask == "":
+	case c.consentRule == nil && c.mask == "":
 		return "allow"
-	case c.needs == nil:
+	case c.consentRule == nil:
 		return c.mask
 	}
-	out := "category: " + c.needs.registry.category
-	if c.until > 0 {
-		out += fmt.Sprintf(", until: { decay: %d days }", c.until)
+	out := "category: " + c.consentRule.registryQuestion.category
+	if c.lastDay > 0 {
+		out += fmt.Sprintf(", until: { decay: %d days }", c.lastDay)
 	}
 	if c.mask != "" {
 		out = strings.TrimSuffix(strings.TrimPrefix(c.mask, "{ "), " }") + ", " + out
@@ -63,16 +63,16 @@ func (c column) entry() string {
 	return "{ " + out + " }"
 }
 
-// consented tells whether the value of a column shows in a row that does.
-func (d data) consented(c column, at row, caller map[string]string) bool {
-	return c.needs == nil || d.byRecords(c.needs, at, caller)
+// isConsented tells whether the value of a column is visible in a visible row.
+func (d data) isConsented(c column, at row, caller map[string]string) bool {
+	return c.consentRule == nil || d.registryShows(c.consentRule, at, caller)
 }
 
-// withoutUnconsented is a row in which what does not show is NULL.
+// withoutUnconsented returns a row in which the values that need a missing consent are NULL.
 func (d data) withoutUnconsented(t *table, at row, caller map[string]string) row {
 	out := maps.Clone(at)
 	for _, c := range t.columns {
-		if !d.consented(c, at, caller) {
+		if !d.isConsented(c, at, caller) {
 			delete(out, c.name)
 		}
 	}

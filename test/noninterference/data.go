@@ -11,9 +11,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// tame are values that visible rows may have: no operator that is used on them as it should be fails.
-func tame(r *rand.Rand, c column, n int) (string, bool) {
-	if r.IntN(7) == 0 && !c.ruled {
+// safeValue returns a value that visible rows may have: no operator fails on it when it is used as intended.
+func safeValue(r *rand.Rand, c column, n int) (string, bool) {
+	if r.IntN(7) == 0 && !c.isReadByRule {
 		return "", false
 	}
 	switch c.kind {
@@ -37,8 +37,8 @@ func tame(r *rand.Rand, c column, n int) (string, bool) {
 	return fmt.Sprint(n), true
 }
 
-// wild are values of hidden rows: each makes some expression fail, or speak.
-func wild(r *rand.Rand, c column) (string, bool) {
+// failingValue returns a value for hidden rows: some expression fails on it, or raises a notice with it.
+func failingValue(r *rand.Rand, c column) (string, bool) {
 	if r.IntN(5) == 0 {
 		return "", false
 	}
@@ -62,8 +62,8 @@ func wild(r *rand.Rand, c column) (string, bool) {
 	return "", false
 }
 
-// ruling are values of the columns that rules read.
-func (s *schema) ruling(r *rand.Rand, t *table, c column) (string, bool) {
+// ruleColumnValue returns a value for a column that rules read.
+func (s *schema) ruleColumnValue(r *rand.Rand, t *table, c column) (string, bool) {
 	if r.IntN(9) == 0 {
 		return "", false
 	}
@@ -71,17 +71,17 @@ func (s *schema) ruling(r *rand.Rand, t *table, c column) (string, bool) {
 	case c.name == "owner":
 		return fmt.Sprint(1 + r.IntN(3)), true
 	case c.name == "state":
-		return pick(r, states...), true
+		return pick(r, statusValues...), true
 	case c.name == "Team":
-		return pick(r, teams...), true
+		return pick(r, teamNames...), true
 	case c.name == "tenant":
 		return pick(r, "red", "blue", "green", "global", ""), true
 	case c.name == "who":
-		return pick(r, append(persons, "nobody")...), true
+		return pick(r, append(personIDs, "nobody")...), true
 	case c.name == "heard":
 		return pick(r, "{}", "{p1}", "{p2}", "{p1,p2}", "{p3,p4}", "{p1,NULL}"), true
 	case c.name == "until":
-		v := pick(r, moments...)
+		v := pick(r, expiryTimes...)
 		return v, v != ""
 	case c.name == "since":
 		return pick(r, daysAgo(1), daysAgo(20), daysAgo(60), daysAgo(150), daysAgo(400)), true
@@ -112,27 +112,27 @@ func keyValue(kind string, n int) string {
 	return fmt.Sprint(n)
 }
 
-// newRow makes a row with the n-th key. Its payload is tame.
+// newRow makes a row with the n-th key. The columns that no rule reads get safe values.
 func (s *schema) newRow(r *rand.Rand, t *table, n int) row {
 	if t == s.registry {
-		return s.newRecord(r)
+		return s.newRegistryRecord(r)
 	}
 	out := row{}
 	for i, c := range t.columns {
 		switch {
-		case strings.HasPrefix(t.name, "link") && c.ruled:
+		case strings.HasPrefix(t.name, "link") && c.isReadByRule:
 			out[c.name] = keyValue(c.kind, r.IntN(rowsPerTable+1))
-		case i < t.keys && i == 0:
+		case i < t.keyCount && i == 0:
 			out[c.name] = keyValue(c.kind, n)
-		case i < t.keys:
+		case i < t.keyCount:
 			out[c.name] = fmt.Sprint(r.IntN(3))
-		case c.ruled:
-			if v, ok := s.ruling(r, t, c); ok {
+		case c.isReadByRule:
+			if v, ok := s.ruleColumnValue(r, t, c); ok {
 				out[c.name] = v
 			}
 		case c.generated != "":
 		default:
-			if v, ok := tame(r, c, n); ok && !c.forbids(v) {
+			if v, ok := safeValue(r, c, n); ok && !c.forbids(v) {
 				out[c.name] = v
 			}
 		}
@@ -140,7 +140,7 @@ func (s *schema) newRow(r *rand.Rand, t *table, n int) row {
 	return out
 }
 
-func (t *table) keyOf(r row) string {
+func (t *table) keyText(r row) string {
 	var parts []string
 	for _, c := range t.key() {
 		parts = append(parts, r[c.name])
@@ -148,18 +148,18 @@ func (t *table) keyOf(r row) string {
 	return strings.Join(parts, "|")
 }
 
-// filled are the tables that have rows, that of the registry last.
-func (s *schema) filled() []*table {
+// tablesWithRows returns the tables that have rows of their own; the table of the registry comes last.
+func (s *schema) tablesWithRows() []*table {
 	if s.registry == nil {
 		return s.tables
 	}
 	return append(slices.Clone(s.tables), s.registry)
 }
 
-// newData fills the tables, and makes the payload of what the caller cannot see wild.
+// newData fills the tables, and puts failing values into what the caller cannot see.
 func (s *schema) newData(r *rand.Rand, caller map[string]string) data {
 	d := data{}
-	for _, t := range s.filled() {
+	for _, t := range s.tablesWithRows() {
 		taken := map[string]bool{}
 		rows := rowsPerTable
 		if t == s.registry {
@@ -167,30 +167,30 @@ func (s *schema) newData(r *rand.Rand, caller map[string]string) data {
 		}
 		for n := range rows {
 			row := s.newRow(r, t, n)
-			if !taken[t.keyOf(row)] {
-				taken[t.keyOf(row)] = true
+			if !taken[t.keyText(row)] {
+				taken[t.keyText(row)] = true
 				d[t] = append(d[t], row)
 			}
 		}
 	}
-	s.roughen(r, d, caller)
+	s.changeHiddenPayload(r, d, caller)
 	return d
 }
 
-// roughen makes the payload of hidden rows wild, and hidden columns of every row.
-func (s *schema) roughen(r *rand.Rand, d data, caller map[string]string) {
+// changeHiddenPayload puts failing values into the hidden rows, and into the hidden columns of every row.
+func (s *schema) changeHiddenPayload(r *rand.Rand, d data, caller map[string]string) {
 	for _, t := range s.tables {
 		for _, row := range d[t] {
-			visible := d.visible(t, row, caller)
-			for _, c := range t.columns[t.keys:] {
+			visible := d.isVisible(t, row, caller)
+			for _, c := range t.columns[t.keyCount:] {
 				if visible && c.mask != "" && !strings.Contains(c.mask, "null") {
 					if v, ok := row[c.name]; ok {
-						row[c.name] = c.behind(r, v)
+						row[c.name] = c.otherHiddenValue(r, v)
 					}
 					continue
 				}
-				if !c.ruled && c.generated == "" && (!visible || c.mask != "" || c.secret && !c.keyed || !d.consented(c, row, caller)) && r.IntN(4) > 0 {
-					if v, ok := wild(r, c); ok && !c.forbids(v) {
+				if !c.isReadByRule && c.generated == "" && (!visible || c.mask != "" || c.isHidden && !c.isByKeyOnly || !d.isConsented(c, row, caller)) && r.IntN(4) > 0 {
+					if v, ok := failingValue(r, c); ok && !c.forbids(v) {
 						row[c.name] = v
 					} else {
 						delete(row, c.name)
@@ -201,21 +201,21 @@ func (s *schema) roughen(r *rand.Rand, d data, caller map[string]string) {
 	}
 }
 
-// seen are the visible rows, as text.
-func (s *schema) seen(d data, caller map[string]string) string {
+// visibleText returns the visible rows as text.
+func (s *schema) visibleText(d data, caller map[string]string) string {
 	var b strings.Builder
 	for _, t := range s.tables {
 		var rows []string
 		for _, row := range d[t] {
-			if d.visible(t, row, caller) {
+			if d.isVisible(t, row, caller) {
 				var values []string
-				for _, c := range t.shown() {
+				for _, c := range t.shownColumns() {
 					v, known := row[c.name]
-					v, known = c.seen(v, known && d.consented(c, row, caller))
+					v, known = c.shownValue(v, known && d.isConsented(c, row, caller))
 					values = append(values, fmt.Sprint(v, known))
 				}
 				for _, c := range t.columns {
-					if v, known := row[c.name]; c.keyed {
+					if v, known := row[c.name]; c.isByKeyOnly {
 						values = append(values, fmt.Sprint(v, known))
 					}
 				}
@@ -228,18 +228,19 @@ func (s *schema) seen(d data, caller map[string]string) string {
 	return b.String()
 }
 
-// twin changes hidden rows only: values, keys, numbers of rows. A change that the caller could see is taken back.
-func (s *schema) twin(r *rand.Rand, d data, caller map[string]string) data {
+// newTwin returns a copy with other hidden rows: other values, keys and numbers of rows. A change that the caller could
+// see is taken back.
+func (s *schema) newTwin(r *rand.Rand, d data, caller map[string]string) data {
 	out := data{}
 	for t, rows := range d {
 		for _, row := range rows {
 			out[t] = append(out[t], maps.Clone(row))
 		}
 	}
-	want := s.seen(d, caller)
-	s.roughen(r, out, caller)
+	want := s.visibleText(d, caller)
+	s.changeHiddenPayload(r, out, caller)
 	for range 30 {
-		t := pick(r, s.filled()...)
+		t := pick(r, s.tablesWithRows()...)
 		if s.registry != nil && r.IntN(3) == 0 {
 			t = s.registry
 		}
@@ -247,7 +248,7 @@ func (s *schema) twin(r *rand.Rand, d data, caller map[string]string) data {
 		switch i := r.IntN(len(before) + 1); {
 		case i == len(before) || r.IntN(4) == 0:
 			fresh := s.newRow(r, t, r.IntN(rowsPerTable+8))
-			if slices.ContainsFunc(before, func(o row) bool { return t.keyOf(o) == t.keyOf(fresh) }) {
+			if slices.ContainsFunc(before, func(o row) bool { return t.keyText(o) == t.keyText(fresh) }) {
 				continue
 			}
 			out[t] = append(slices.Clone(before), fresh)
@@ -256,27 +257,27 @@ func (s *schema) twin(r *rand.Rand, d data, caller map[string]string) data {
 		default:
 			changed := maps.Clone(before[i])
 			for name, value := range s.newRow(r, t, r.IntN(rowsPerTable)) {
-				if c := t.column(name); c.ruled && !slices.ContainsFunc(t.key(), func(k column) bool { return k.name == name }) {
+				if c := t.column(name); c.isReadByRule && !slices.ContainsFunc(t.key(), func(k column) bool { return k.name == name }) {
 					changed[name] = value
 				}
 			}
 			out[t] = slices.Clone(before)
 			out[t][i] = changed
 		}
-		if s.seen(out, caller) != want {
+		if s.visibleText(out, caller) != want {
 			out[t] = before
 		}
 	}
-	s.roughen(r, out, caller)
+	s.changeHiddenPayload(r, out, caller)
 	return out
 }
 
-// visibleOnly leaves the hidden rows out.
+// visibleOnly returns the data without the hidden rows.
 func (s *schema) visibleOnly(d data, caller map[string]string) data {
 	out := data{}
 	for t, rows := range d {
 		for _, row := range rows {
-			if d.visible(t, row, caller) {
+			if d.isVisible(t, row, caller) {
 				out[t] = append(out[t], d.withoutUnconsented(t, row, caller))
 			}
 		}
@@ -284,27 +285,28 @@ func (s *schema) visibleOnly(d data, caller map[string]string) data {
 	return out
 }
 
-// hidden tells of each row whether the caller does not see it.
-func (s *schema) hidden(d data, caller map[string]string) map[*table][]bool {
+// hiddenRows tells for each row of each table whether it is hidden from the caller.
+func (s *schema) hiddenRows(d data, caller map[string]string) map[*table][]bool {
 	out := map[*table][]bool{}
 	for t, rows := range d {
 		for _, row := range rows {
-			out[t] = append(out[t], !d.visible(t, row, caller))
+			out[t] = append(out[t], !d.isVisible(t, row, caller))
 		}
 	}
 	return out
 }
 
-// load replaces the content of a database: visible rows first, so that they stand in the same places in a twin.
-func (s *schema) load(d data, caller map[string]string, narrow bool) string {
+// loadSQL returns the SQL that replaces the content of a database. Visible rows come first, so that they have the same
+// physical places in a twin.
+func (s *schema) loadSQL(d data, caller map[string]string, narrow bool) string {
 	var b strings.Builder
 	if !narrow {
 		b.WriteString(s.loadRegistry(d))
 	}
-	hidden := s.hidden(d, caller)
+	hidden := s.hiddenRows(d, caller)
 	changes := ""
-	if s.keeps && !narrow {
-		d, changes = s.otherwiseFirst(s.Rand, d, caller)
+	if s.hasMaterialized && !narrow {
+		d, changes = s.contentBeforeChanges(s.Rand, d, caller)
 	}
 	var all []string
 	for _, t := range s.tables {
@@ -319,7 +321,7 @@ func (s *schema) load(d data, caller map[string]string, narrow bool) string {
 				}
 				columns := t.columns
 				if narrow {
-					columns = t.shown()
+					columns = t.shownColumns()
 				}
 				values := make([]string, len(columns))
 				for i, c := range columns {
@@ -330,20 +332,20 @@ func (s *schema) load(d data, caller map[string]string, narrow bool) string {
 					}
 					v, ok := row[c.name]
 					if narrow {
-						v, ok = c.seen(v, ok)
+						v, ok = c.shownValue(v, ok)
 					}
 					if ok {
 						values[i] = catalog.QuoteLiteral(v)
 					}
 				}
-				fmt.Fprintf(&b, "INSERT INTO %s VALUES (%s);\n", t.into(row), strings.Join(values, ", "))
+				fmt.Fprintf(&b, "INSERT INTO %s VALUES (%s);\n", t.storingTable(row), strings.Join(values, ", "))
 			}
 		}
 	}
 	if changes != "" {
-		b.WriteString(filled + changes)
+		b.WriteString(fillMarker + changes)
 	}
-	for _, t := range s.stored {
+	for _, t := range s.materializedViews {
 		fmt.Fprintf(&b, "REFRESH MATERIALIZED VIEW %s;\n", t.sql())
 	}
 	return b.String()

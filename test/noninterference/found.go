@@ -23,26 +23,26 @@ func (d *difference) save(t testing.TB) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, in mode %s (seed %d).\n", d.why, d.mode, d.seed)
+	fmt.Fprintf(&b, "%s, in mode %s (seed %d).\n", d.reason, d.mode, d.seed)
 	section := func(name, text string) {
 		fmt.Fprintf(&b, "-- %s --\n%s\n", name, strings.TrimSuffix(text, "\n"))
 	}
 	section("schema", d.script.ddl)
 	section("policy", d.script.policy)
-	section("narrow", d.script.narrow)
+	section("narrow", d.script.dropColumns)
 	section("callers", string(callers))
 	section("caller", fmt.Sprint(d.caller))
 	section("one", d.loads[0])
 	section("two", d.loads[1])
 	section("visible", d.loads[2])
-	if d.c.extended {
+	if d.testCase.extended {
 		section("extended", "true")
 	}
-	for _, m := range d.c.messages {
+	for _, m := range d.testCase.messages {
 		section("message", m)
 	}
 	sum := sha256.Sum256([]byte(b.String()))
-	dir := instance.Path(t, foundDir)
+	dir := instance.RepoPath(t, foundDir)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -53,9 +53,9 @@ func (d *difference) save(t testing.TB) {
 	t.Logf("saved as %s", file)
 }
 
-// Replay runs what was found before.
+// Replay runs the differences that were found and saved before.
 func Replay(t *testing.T, modes ...instance.Mode) {
-	files, err := filepath.Glob(filepath.Join(instance.Path(t, foundDir), "*.txt"))
+	files, err := filepath.Glob(filepath.Join(instance.RepoPath(t, foundDir), "*.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,15 +67,15 @@ func Replay(t *testing.T, modes ...instance.Mode) {
 			}
 			d := readFound(t, string(text))
 			for _, mode := range modes {
-				st := newStage(t, mode, d.script)
+				st := newDatabaseTrio(t, mode, d.script)
 				st.caller = d.caller
 				st.load(d.loads[0], d.loads[1], d.loads[2])
 				for _, before := range []string{"", "ANALYZE"} {
 					for _, w := range st.writers {
 						instance.Ask(w, before)
 					}
-					if found := st.compare(d.c, &Report{}); found != nil {
-						t.Errorf("mode %s: %s\n%s\none:\n%s\ntwo:\n%s", mode.Name, found.why, strings.Join(d.c.messages, "\n"), found.got[0], found.got[1])
+					if found := st.compare(d.testCase, &Report{}); found != nil {
+						t.Errorf("mode %s: %s\n%s\none:\n%s\ntwo:\n%s", mode.Name, found.reason, strings.Join(d.testCase.messages, "\n"), found.answers[0], found.answers[1])
 					}
 				}
 			}
@@ -98,7 +98,7 @@ func readFound(t testing.TB, text string) *difference {
 		case "policy":
 			d.script.policy = body
 		case "narrow":
-			d.script.narrow = body
+			d.script.dropColumns = body
 		case "callers":
 			if err := json.Unmarshal([]byte(body), &d.script.callers); err != nil {
 				t.Fatal(err)
@@ -114,9 +114,9 @@ func readFound(t testing.TB, text string) *difference {
 		case "visible":
 			d.loads[2] = body
 		case "extended":
-			d.c.extended = true
+			d.testCase.extended = true
 		case "message":
-			d.c.messages = append(d.c.messages, strings.TrimSuffix(body, "\n"))
+			d.testCase.messages = append(d.testCase.messages, strings.TrimSuffix(body, "\n"))
 		default:
 			t.Fatalf("an unknown section %q", name)
 		}

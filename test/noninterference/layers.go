@@ -11,38 +11,40 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// readable lists what the agents' role may read, the catalogs and what stands for them aside, each as a query.
-const readable = `SELECT format('SELECT %s::text FROM %s AS x', 'x', c.oid::regclass) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+// readableRelationsQuery returns a query for each relation that the agents' role may read, apart from the catalogs and
+// their shadows.
+const readableRelationsQuery = `SELECT format('SELECT %s::text FROM %s AS x', 'x', c.oid::regclass)
+	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'v', 'm', 'p', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
 AND n.nspname !~ '^pg_' AND n.nspname <> 'pgconsent_catalog'
   AND has_schema_privilege('pgconsent_agent', n.oid, 'USAGE') AND has_any_column_privilege('pgconsent_agent', c.oid, 'SELECT') ORDER BY 1`
 
-// unsealed reads, as the agents' role and without a seal, all that the role may read: no row of a customer's table, and
-// nothing that tells the databases apart.
-func (st *stage) unsealed() (wrong []string) {
-	for _, query := range instance.Ask(st.writers[0], readable).Results[0].Rows {
+// findUnsealedLeaks reads, as the agents' role and without a seal, everything that the role may read. It must get no
+// row of the application's tables, and nothing in which the two databases differ.
+func (st *databaseTrio) findUnsealedLeaks() (wrong []string) {
+	for _, query := range instance.Ask(st.writers[0], readableRelationsQuery).Results[0].Rows {
 		var got [2]string
 		for i := range st.dbs {
 			instance.Ask(st.writers[i], "SET ROLE pgconsent_agent")
 			a := instance.Ask(st.writers[i], query)
 			instance.Ask(st.writers[i], "RESET ROLE")
-			got[i] = rename(a, st.dbs[i].Name).Multiset()
+			got[i] = hideDatabaseName(a, st.dbs[i].Name).SortedString()
 			if i == 0 && a.Err == "" && len(a.Results[0].Rows) > 0 {
 				wrong = append(wrong, fmt.Sprintf("%s, as the agents' role and without a seal: %d rows", query, len(a.Results[0].Rows)))
 			}
 		}
 		if got[0] != got[1] {
 			wrong = append(wrong, fmt.Sprintf(
-				"%s, as the agents' role and without a seal, tells the databases apart:\n%s\n%s", query, instance.Shorten(got[0]), instance.Shorten(got[1])))
+				"%s, as the agents' role and without a seal, tells the databases apart:\n%s\n%s", query, instance.Truncate(got[0]), instance.Truncate(got[1])))
 		}
 	}
 	return wrong
 }
 
-// emptied takes the rows out of one helper after the other, by a policy on the reader: a caller's rows may only vanish.
-// An empty helper is not consent. It asks the database below the proxy, with a seal of the caller's, and takes all
-// back.
-func (st *stage) emptied(s *schema, d data) (wrong []string) {
+// findEmptyHelperLeaks hides the rows of one helper table after the other, by a row policy for the reader role. Then
+// the caller may see fewer rows but no others, since an empty helper table gives no consent. It works below the proxy,
+// with a seal of the caller, and rolls everything back.
+func (st *databaseTrio) findEmptyHelperLeaks(s *schema, d data) (wrong []string) {
 	c := st.writers[0]
 	ring, err := seal.LoadKeyring(context.Background(), st.dbs[0].Connect(st.t, "postgres"))
 	if err != nil {
@@ -55,7 +57,7 @@ func (st *stage) emptied(s *schema, d data) (wrong []string) {
 		out := map[string][]string{}
 		instance.Ask(c, "BEGIN; "+before+"; SET LOCAL ROLE pgconsent_agent; SELECT set_config('pgconsent.seal', "+catalog.QuoteLiteral(value)+", true)")
 		for _, t := range s.tables {
-			if t.rule == nil || t.narrowed() { // no rights: an error would end the transaction
+			if t.rule == nil || t.hasHiddenColumns() { // the role has no rights here, and an error would end the transaction
 				continue
 			}
 			a := instance.Ask(c, "SELECT x::text FROM "+t.sql()+" AS x")
@@ -75,7 +77,7 @@ func (st *stage) emptied(s *schema, d data) (wrong []string) {
 	}
 	expected := 0
 	for t, rows := range s.visibleOnly(d, s.callers[st.caller]) {
-		if !t.narrowed() && !s.excepted(t, s.callers[st.caller]) { // else the role reads a view, or nothing
+		if !t.hasHiddenColumns() && !s.isExceptedByContract(t, s.callers[st.caller]) { // otherwise the role reads a view, or nothing
 			expected += len(rows)
 		}
 	}
@@ -98,8 +100,9 @@ func (st *stage) emptied(s *schema, d data) (wrong []string) {
 	return wrong
 }
 
-// notations calls functions of one argument as f(x) and as (x).f: what is refused in one is not answered in the other.
-func (st *stage) notations(v *vocabulary) (wrong []string) {
+// compareCallNotations calls functions of one argument as f(x) and as (x).f. A function that is refused in one notation
+// must not be answered in the other.
+func (st *databaseTrio) compareCallNotations(v *serverVocabulary) (wrong []string) {
 	arguments := map[string]string{"oid": "('pg_class'::regclass::oid)", "regclass": "('pg_class'::regclass)",
 		"text": "('a'::text)", "name": "('a'::name)", "integer": "(1)", "jsonb": "('{}'::jsonb)"}
 	for _, f := range v.functions {
@@ -107,11 +110,11 @@ func (st *stage) notations(v *vocabulary) (wrong []string) {
 			continue
 		}
 		x := arguments[f.args[0]]
-		called := st.askOne(0, testCase{messages: []string{"SELECT " + f.name + x}})[0]
+		called := st.sendToOne(0, testCase{messages: []string{"SELECT " + f.name + x}})[0]
 		if !called.Refused() {
 			continue
 		}
-		if a := st.askOne(0, testCase{messages: []string{"SELECT " + x + "." + f.name}})[0]; a.Err == "" {
+		if a := st.sendToOne(0, testCase{messages: []string{"SELECT " + x + "." + f.name}})[0]; a.Err == "" {
 			wrong = append(wrong, fmt.Sprintf("%s%s is refused and %s.%s is answered", f.name, x, x, f.name))
 		}
 	}

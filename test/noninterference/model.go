@@ -2,98 +2,98 @@ package noninterference
 
 import "strings"
 
-// row is a row in memory: column to the value's text; absent is NULL.
+// row is a row in memory: the text of the value for each column; a missing column is NULL.
 type row map[string]string
 
-// data are the rows of all tables.
+// data has the rows of all tables.
 type data map[*table][]row
 
-// verdict of a rule on a row: NULL hides, and so does its negation.
+// verdict is what a rule says of a row. NULL hides the row, and so does its negation.
 type verdict int
 
 const (
-	hides verdict = iota
-	undecided
-	shows
+	rowHidden verdict = iota
+	rowUnknown
+	rowShown
 )
 
-func decided(b bool) verdict {
+func verdictOf(b bool) verdict {
 	if b {
-		return shows
+		return rowShown
 	}
-	return hides
+	return rowHidden
 }
 
-// visible tells whether the caller may see a row.
-func (d data) visible(t *table, r row, caller map[string]string) bool {
-	return t.rule != nil && d.judge(t.rule, r, caller) == shows
+// isVisible tells whether the caller may see a row.
+func (d data) isVisible(t *table, r row, caller map[string]string) bool {
+	return t.rule != nil && d.judge(t.rule, r, caller) == rowShown
 }
 
 func (d data) judge(r *rule, at row, caller map[string]string) verdict {
 	value, known := at[r.column]
 	switch r.kind {
 	case "open":
-		return shows
+		return rowShown
 	case "all", "rows":
-		out := shows
+		out := rowShown
 		for _, part := range r.parts {
 			out = min(out, d.judge(part, at, caller))
 		}
 		return out
 	case "any":
-		out := hides
+		out := rowHidden
 		for _, part := range r.parts {
 			out = max(out, d.judge(part, at, caller))
 		}
 		return out
 	case "sql":
-		return conditions[r.condition].judge(at, caller)
+		return sqlRules[r.conditionIndex].judge(at, caller)
 	case "not":
-		return shows - d.judge(r.parts[0], at, caller)
+		return rowShown - d.judge(r.parts[0], at, caller)
 	case "visible", "consent", "shared", "registry", "derived":
-		// What reads other tables shows or does not; its negation never shows.
+		// A block that reads other tables is true or NULL, so that its negation shows no row.
 		if r.kind == "visible" && d.pointsToVisible(r, at, caller) || r.kind == "consent" && d.allConsent(r, at) ||
-			r.kind == "shared" && d.isShared(r, at) || r.kind == "registry" && d.byRecords(r, at, caller) ||
-			r.kind == "derived" && d.isMadeWell(r, at, caller, nil) {
-			return shows
+			r.kind == "shared" && d.isShared(r, at) || r.kind == "registry" && d.registryShows(r, at, caller) ||
+			r.kind == "derived" && d.isDerivationVisible(r, at, caller, nil) {
+			return rowShown
 		}
-		return undecided
+		return rowUnknown
 	}
 	if !known {
-		return map[bool]verdict{true: shows, false: undecided}[r.kind == "tenant" && r.shared == "null"]
+		return map[bool]verdict{true: rowShown, false: rowUnknown}[r.kind == "tenant" && r.sharedBy == "null"]
 	}
 	switch r.kind {
 	case "own":
-		return decided(value == caller[r.attributes[0]])
+		return verdictOf(value == caller[r.attributes[0]])
 	case "status":
-		return decided(value == r.word)
+		return verdictOf(value == r.sharedWord)
 	case "tenant":
-		return decided(value == caller[r.attributes[0]] || r.shared == "word" && value == r.word)
+		return verdictOf(value == caller[r.attributes[0]] || r.sharedBy == "word" && value == r.sharedWord)
 	case "grant":
 		for _, granted := range elements(value) {
-			if r.word != "" && granted == r.word {
-				return shows
+			if r.sharedWord != "" && granted == r.sharedWord {
+				return rowShown
 			}
 			for _, a := range r.attributes {
 				if strings.HasPrefix(caller[a], "{") {
 					for _, mine := range elements(caller[a]) {
 						if granted == mine {
-							return shows
+							return rowShown
 						}
 					}
 				} else if granted == caller[a] {
-					return shows
+					return rowShown
 				}
 			}
 		}
 	}
-	return hides
+	return rowHidden
 }
 
 func (d data) pointsToVisible(r *rule, at row, caller map[string]string) bool {
 	value, known := at[r.column]
-	for _, target := range d[r.target] {
-		if known && target[r.targetColumn] == value && d.visible(r.target, target, caller) {
+	for _, target := range d[r.targetTable] {
+		if known && target[r.targetColumn] == value && d.isVisible(r.targetTable, target, caller) {
 			return true
 		}
 	}
@@ -102,8 +102,8 @@ func (d data) pointsToVisible(r *rule, at row, caller map[string]string) bool {
 
 func (d data) isShared(r *rule, at row) bool {
 	value, known := at[r.column]
-	for _, target := range d[r.target] {
-		if state, stated := target["state"]; known && target[r.targetColumn] == value && stated && state == r.word {
+	for _, target := range d[r.targetTable] {
+		if state, stated := target["state"]; known && target[r.targetColumn] == value && stated && state == r.sharedWord {
 			return true
 		}
 	}
@@ -116,19 +116,19 @@ func (d data) allConsent(r *rule, at row) bool {
 		return false
 	}
 	consented := func(subject string) bool {
-		for _, target := range d[r.target] {
+		for _, target := range d[r.targetTable] {
 			if target[r.targetColumn] == subject {
 				state, known := target["state"]
 				until, ends := target["until"]
-				return known && state == r.word && !(r.expires && ended(until, ends))
+				return known && state == r.sharedWord && !(r.hasExpiry && hasEnded(until, ends))
 			}
 		}
 		return false
 	}
-	if r.link == nil {
+	if r.linkTable == nil {
 		return consented(value)
 	}
-	for _, link := range d[r.link] {
+	for _, link := range d[r.linkTable] {
 		if link["item"] == value && !consented(link["subject"]) {
 			return false
 		}
@@ -136,7 +136,7 @@ func (d data) allConsent(r *rule, at row) bool {
 	return true
 }
 
-// elements takes a plain array literal apart.
+// elements returns the elements of a plain array literal.
 func elements(literal string) []string {
 	inside := strings.TrimSuffix(strings.TrimPrefix(literal, "{"), "}")
 	if inside == "" {

@@ -10,63 +10,65 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// asking is what a rule asks of the consent registry about the subjects in a column, of one or of a list.
-type asking struct {
-	list             bool
-	category         string
-	grantees         []string // attributes
-	row, contexts    bool     // scopes besides everything and the table
-	since            bool
-	days             int // of a countdown; 0: none
-	streams, purpose string
-	of, fold         *table // whose rows, and the records
+// registryQuestion is what a rule asks the consent registry about the subjects of a row. They are in a column with one
+// id, or with a list of ids.
+type registryQuestion struct {
+	subjectsAreList             bool
+	category                    string
+	grantees                    []string // attributes with the session's grantees
+	rowScope, contextScopes     bool     // scopes that count besides "everything" and the whole table
+	sinceColumn                 bool
+	countdownDays               int // full days of a countdown during which rows show; 0: none
+	streams, purpose            string
+	subjectTable, registryTable *table // the table with the rows that the rule is about, and the table with the records
 }
 
-// fold is the registry as policies read it. No policy lists it, so every record is hidden; what it decides is not.
-func fold() *table {
-	t := &table{name: "consent_current", keys: 3}
+// newRegistryTable returns the table of records as policies read it. No policy lists the table, so that every record is
+// hidden; what the records decide is not.
+func newRegistryTable() *table {
+	t := &table{name: "consent_current", keyCount: 3}
 	for _, c := range []string{"subject", "grantee", "scope", "number", "state", "stream", "categories", "purposes",
 		"expires_at", "decay_from", "decay_categories", "decayed_before", "decayed_days", "void_before"} {
-		t.columns = append(t.columns, column{name: c, kind: "code", ruled: true})
+		t.columns = append(t.columns, column{name: c, kind: "code", isReadByRule: true})
 	}
 	return t
 }
 
-// byRegistry lets the registry decide about the rows of some tables.
-func (s *schema) byRegistry(r *rand.Rand, wide bool) {
+// addRegistryRules makes the consent registry decide about the rows of some tables.
+func (s *schema) addRegistryRules(r *rand.Rand, wide bool) {
 	if !wide && r.IntN(3) > 0 {
 		return
 	}
-	s.registry = fold()
+	s.registry = newRegistryTable()
 	if wide {
 		for _, name := range []string{"drafts", "calls"} {
-			t := s.table(name)
-			t.rule = s.asks(r, t, true)
+			t := s.tableNamed(name)
+			t.rule = s.newRegistryRule(r, t, true)
 			s.tables = append(s.tables, t)
 		}
 		return
 	}
 	for _, t := range s.tables {
 		switch {
-		case t.rule == nil || t.link() != nil || strings.HasPrefix(t.name, "link") || r.IntN(2) == 0:
+		case t.rule == nil || t.linkTable() != nil || strings.HasPrefix(t.name, "link") || r.IntN(2) == 0:
 		case t.rule.kind == "open" || r.IntN(2) == 0:
-			t.rule = s.asks(r, t, true)
+			t.rule = s.newRegistryRule(r, t, true)
 		default:
-			t.rule = &rule{kind: pick(r, "any", "all"), parts: []*rule{t.rule, s.asks(r, t, true)}}
+			t.rule = &rule{kind: pick(r, "any", "all"), parts: []*rule{t.rule, s.newRegistryRule(r, t, true)}}
 		}
 	}
 }
 
-// asks draws what is asked of the registry about a row of t, of lists too.
-func (s *schema) asks(r *rand.Rand, t *table, lists bool) *rule {
-	a := asking{list: r.IntN(3) == 0 && lists, row: r.IntN(2) == 0 &&
-		t.keys == 1, contexts: r.IntN(2) == 0, since: r.IntN(2) == 0, of: t, fold: s.registry}
-	out := &rule{kind: "registry", column: "who", word: t.columns[0].name, registry: &a}
-	if a.list {
+// newRegistryRule draws what the rule of t asks the registry. With lists, the subjects may be in a list.
+func (s *schema) newRegistryRule(r *rand.Rand, t *table, lists bool) *rule {
+	a := registryQuestion{subjectsAreList: r.IntN(3) == 0 && lists, rowScope: r.IntN(2) == 0 &&
+		t.keyCount == 1, contextScopes: r.IntN(2) == 0, sinceColumn: r.IntN(2) == 0, subjectTable: t, registryTable: s.registry}
+	out := &rule{kind: "registry", column: "who", sharedWord: t.columns[0].name, registryQuestion: &a}
+	if a.subjectsAreList {
 		out.column = "heard"
-		t.need("heard", "arr")
+		t.addRuleColumn("heard", "arr")
 	}
-	t.need(out.column, "code")
+	t.addRuleColumn(out.column, "code")
 	if r.IntN(2) == 0 {
 		a.category = pick(r, "ESSENTIAL", "BEHAVIORAL", "ESSENTIAL/x")
 	}
@@ -79,15 +81,15 @@ func (s *schema) asks(r *rand.Rand, t *table, lists bool) *rule {
 	if r.IntN(6) == 0 {
 		a.streams = pick(r, "TEMPORARY", "PARTNERED")
 	}
-	if a.since {
-		t.need("since", "time")
-		a.days = pick(r, 0, 30, 90)
+	if a.sinceColumn {
+		t.addRuleColumn("since", "time")
+		a.countdownDays = pick(r, 0, 30, 90)
 	}
 	return out
 }
 
 func (r *rule) registryYAML() string {
-	a := r.registry
+	a := r.registryQuestion
 	var b strings.Builder
 	add := func(format string, args ...any) {
 		if b.Len() > 0 {
@@ -108,48 +110,48 @@ func (r *rule) registryYAML() string {
 		add("grantee: [%s]", strings.Join(a.grantees, ", "))
 	}
 	var scopes []string
-	if a.row {
-		scopes = append(scopes, fmt.Sprintf("row: %q", r.word))
+	if a.rowScope {
+		scopes = append(scopes, fmt.Sprintf("row: %q", r.sharedWord))
 	}
-	if a.contexts {
+	if a.contextScopes {
 		scopes = append(scopes, "context: groups")
 	}
 	if len(scopes) > 0 {
 		add("scope: { %s }", strings.Join(scopes, ", "))
 	}
-	if a.since {
+	if a.sinceColumn {
 		add("since: since")
 	}
-	if a.days > 0 {
-		add("decay: { less_than: %d days }", a.days)
+	if a.countdownDays > 0 {
+		add("decay: { less_than: %d days }", a.countdownDays)
 	}
 	subject := "subject"
-	if a.list {
+	if a.subjectsAreList {
 		subject = "subjects"
 	}
 	return fmt.Sprintf("{ consent: { %s: %q, registry: { %s } } }", subject, r.column, b.String())
 }
 
-// persons are those whom records are of.
-var persons = []string{"p1", "p2", "p3", "p4"}
+// personIDs are the ids of the persons who have records.
+var personIDs = []string{"p1", "p2", "p3", "p4"}
 
-const instantForm = "2006-01-02 15:04:05+00"
+const timeLayout = "2006-01-02 15:04:05+00"
 
-var started = time.Now().UTC().Truncate(time.Second)
+var startTime = time.Now().UTC().Truncate(time.Second)
 
-// daysAgo is a time so many days ago, to the hour's half so that no day ends while a test runs.
+// daysAgo returns the time n and a half days ago, so that no full day ends while a test runs.
 func daysAgo(n int) string {
-	return started.Add(-time.Duration(n)*24*time.Hour - 12*time.Hour).Format(instantForm)
+	return startTime.Add(-time.Duration(n)*24*time.Hour - 12*time.Hour).Format(timeLayout)
 }
 
-// newRecord draws what the registry may say of somebody.
-func (s *schema) newRecord(r *rand.Rand) row {
+// newRegistryRecord draws a record about a person.
+func (s *schema) newRegistryRecord(r *rand.Rand) row {
 	scopes := []string{"*", "*", "*", "*", "*", "*", "ctx:x", "ctx:red", "ctx:blue", "x"}
 	for _, t := range s.tables {
 		scopes = append(scopes, "table:"+t.name, "row:"+t.name+":"+keyValue(t.columns[0].kind, r.IntN(rowsPerTable)))
 	}
 	out := row{
-		"subject": pick(r, persons...), "grantee": pick(r, "*", "*", "*", "red", "blue", "x"), "scope": pick(r,
+		"subject": pick(r, personIDs...), "grantee": pick(r, "*", "*", "*", "red", "blue", "x"), "scope": pick(r,
 			scopes...), "number": fmt.Sprint(1 + r.IntN(99)),
 		"state": pick(r, "given", "given", "given", "given", "given", "given", "given", "given", "given",
 			"withdrawn", "revoked", "refused", "expired", "requested"),
@@ -175,26 +177,27 @@ func (s *schema) newRecord(r *rand.Rand) row {
 	return out
 }
 
-// byRecords is the model: everybody in the column has a record that says yes to what is asked, and none that says no.
-func (d data) byRecords(r *rule, at row, caller map[string]string) bool {
+// registryShows is the model of a registry rule: everybody in the column has a record that consents to what the rule
+// asks, and no record that refuses it.
+func (d data) registryShows(r *rule, at row, caller map[string]string) bool {
 	value, known := at[r.column]
 	if !known {
 		return false
 	}
 	subjects := []string{value}
-	if r.registry.list {
+	if r.registryQuestion.subjectsAreList {
 		subjects = elements(value)
 	}
 	for _, subject := range subjects {
-		if !d.agrees(r, at, caller, subject) {
+		if !d.subjectConsents(r, at, caller, subject) {
 			return false
 		}
 	}
 	return true
 }
 
-func (d data) agrees(r *rule, at row, caller map[string]string, subject string) bool {
-	a, t := r.registry, r.registry.of
+func (d data) subjectConsents(r *rule, at row, caller map[string]string, subject string) bool {
+	a, t := r.registryQuestion, r.registryQuestion.subjectTable
 	mine := func(attribute string) []string {
 		if strings.HasPrefix(caller[attribute], "{") {
 			return elements(caller[attribute])
@@ -208,28 +211,28 @@ func (d data) agrees(r *rule, at row, caller map[string]string, subject string) 
 		}
 		scope := record["scope"]
 		context, isContext := strings.CutPrefix(scope, "ctx:")
-		return to && record["subject"] == subject && (scope == "*" || scope == "table:"+t.name || a.row && scope == "row:"+t.name+":"+at[r.word] ||
-			a.contexts && isContext && slices.Contains(mine("groups"), context))
+		return to && record["subject"] == subject && (scope == "*" || scope == "table:"+t.name || a.rowScope && scope == "row:"+t.name+":"+at[r.sharedWord] ||
+			a.contextScopes && isContext && slices.Contains(mine("groups"), context))
 	}
 	said := func(record row, column string) (time.Time, bool) {
 		v, ok := record[column]
-		at, _ := time.Parse(instantForm, v)
+		at, _ := time.Parse(timeLayout, v)
 		return at, ok
 	}
 	covers := func(list, word string) bool {
 		top, _, _ := strings.Cut(word, "/")
 		return slices.Contains(elements(list), word) || slices.Contains(elements(list), top)
 	}
-	for _, yes := range d[a.fold] {
+	for _, yes := range d[a.registryTable] {
 		if !about(yes) || yes["state"] != "given" {
 			continue
 		}
-		if expires, ok := said(yes, "expires_at"); ok && !expires.After(started) {
+		if expires, ok := said(yes, "expires_at"); ok && !expires.After(startTime) {
 			continue
 		}
 		since, dated := said(at, "since")
 		began, counting := said(yes, "decay_from")
-		decaying := a.since && a.days > 0 && counting && dated && since.Before(began)
+		decaying := a.sinceColumn && a.countdownDays > 0 && counting && dated && since.Before(began)
 		stream, streamed := yes["stream"]
 		switch {
 		case a.streams != "" && stream == a.streams, a.streams == "" && (!streamed || stream == "TEMPORARY" || stream == "PARTNERED"):
@@ -238,26 +241,26 @@ func (d data) agrees(r *rule, at row, caller map[string]string, subject string) 
 			continue
 		}
 		listed := yes["categories"]
-		if a.since && a.days > 0 && stream == "ANONYMOUS" {
+		if a.sinceColumn && a.countdownDays > 0 && stream == "ANONYMOUS" {
 			listed = yes["decay_categories"]
 		}
 		if a.category != "" && !covers(listed, a.category) || a.purpose != "" && !covers(yes["purposes"], a.purpose) {
 			continue
 		}
-		if a.since {
+		if a.sinceColumn {
 			if void, ok := said(yes, "void_before"); ok && (!dated || since.Before(void)) {
 				continue
 			}
-			if counting && (!dated || since.Before(began) && !(decaying && started.Sub(began) < time.Duration(a.days)*24*time.Hour)) {
+			if counting && (!dated || since.Before(began) && !(decaying && startTime.Sub(began) < time.Duration(a.countdownDays)*24*time.Hour)) {
 				continue
 			}
 			days := 0
 			_, _ = fmt.Sscan(yes["decayed_days"], &days)
-			if before, ok := said(yes, "decayed_before"); ok && (!dated || since.Before(before) && !(a.days > 0 && days < a.days)) {
+			if before, ok := said(yes, "decayed_before"); ok && (!dated || since.Before(before) && !(a.countdownDays > 0 && days < a.countdownDays)) {
 				continue
 			}
 		}
-		if !slices.ContainsFunc(d[a.fold], func(no row) bool {
+		if !slices.ContainsFunc(d[a.registryTable], func(no row) bool {
 			var first, second int
 			_, _ = fmt.Sscan(no["number"], &first)
 			_, _ = fmt.Sscan(yes["number"], &second)
@@ -270,7 +273,7 @@ func (d data) agrees(r *rule, at row, caller map[string]string, subject string) 
 	return false
 }
 
-// loadRegistry replaces the records. Who speaks for whom is in there as well, and decides about no row.
+// loadRegistry returns the SQL that replaces the records. It also loads guardians, which decide about no row.
 func (s *schema) loadRegistry(d data) string {
 	if s.registry == nil {
 		return ""

@@ -13,20 +13,20 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// Config says how much to try.
+// Config says how many cases to try, and how.
 type Config struct {
 	Cases    int
 	Seed     uint64
-	PerData  int // cases on one pair of contents; 0: 60
-	PerTable int // pairs of contents on one schema; 0: 4
+	PerData  int // cases on one pair of databases; 0: 60
+	PerTable int // pairs of databases with one schema; 0: 4
 	Modes    []instance.Mode
-	Wide     bool      // schemas with every kind of rule
+	Wide     bool      // make schemas with every kind of rule
 	Quick    bool      // stop at the first difference, and do not shrink it
-	Save     bool      // under testdata/found
-	Progress io.Writer // nil: none
+	Save     bool      // save differences under testdata/found
+	Progress io.Writer // gets a line of progress each second; nil: nothing is reported
 }
 
-// Report counts.
+// Report has the numbers of cases by their results.
 type Report struct {
 	Cases, Refused, Failed, Answered, Open, Unstable int
 	Differences                                      int
@@ -37,7 +37,7 @@ func (r Report) String() string {
 		"twice; %d differences", r.Cases, r.Answered, r.Refused, r.Failed, r.Open, r.Unstable, r.Differences)
 }
 
-// Run makes schemas, data and statements until enough cases have been tried.
+// Run makes schemas, data and statements until it has tried enough cases.
 func Run(t testing.TB, cfg Config) Report {
 	t.Helper()
 	if cfg.PerData == 0 {
@@ -47,43 +47,43 @@ func Run(t testing.TB, cfg Config) Report {
 		cfg.PerTable = 4
 	}
 	r := &runner{Config: cfg, t: t, catalog: newVocabulary(t, pgtest.Database(t)), start: time.Now()}
-	for n := uint64(0); r.Report.Cases < cfg.Cases && !r.done(); n++ {
-		r.schema(cfg.Seed<<20+n, cfg.Modes[int(n)%len(cfg.Modes)])
+	for n := uint64(0); r.Report.Cases < cfg.Cases && !r.isDone(); n++ {
+		r.runSchema(cfg.Seed<<20+n, cfg.Modes[int(n)%len(cfg.Modes)])
 	}
-	r.progress(true)
+	r.printProgress(true)
 	return r.Report
 }
 
 type runner struct {
 	Config
-	Report  Report
-	t       testing.TB
-	catalog *vocabulary
-	notated bool // both notations of calls were compared
-	start   time.Time
-	shown   time.Time
+	Report            Report
+	t                 testing.TB
+	catalog           *serverVocabulary
+	notationsCompared bool // the two notations of calls were compared already
+	start             time.Time
+	lastProgress      time.Time
 }
 
-func (r *runner) done() bool {
+func (r *runner) isDone() bool {
 	return r.Quick && r.Report.Differences > 0
 }
 
-func (r *runner) schema(seed uint64, mode instance.Mode) {
+func (r *runner) runSchema(seed uint64, mode instance.Mode) {
 	s := newSchema(seed, r.Wide)
-	text := script{ddl: s.ddl(), policy: s.policy(), narrow: s.narrow(), callers: s.credentials()}
+	text := databaseScript{ddl: s.ddl(), policy: s.policy(), dropColumns: s.dropHiddenColumnsSQL(), callers: s.credentials()}
 	scope := &instance.Scope{TB: r.t}
 	defer scope.End()
-	st := newStage(scope, mode, text)
-	st.grouped = s.grouped
-	defer st.fresh()
+	st := newDatabaseTrio(scope, mode, text)
+	st.countsHiddenRows = s.countsHiddenRows
+	defer st.reconnectAgents()
 	rng := rand.New(rand.NewPCG(seed, 11))
 	for round := range r.PerTable {
 		st.caller = round % len(s.callers)
-		st.fresh()
+		st.reconnectAgents()
 		caller := s.callers[st.caller]
 		one := s.newData(rng, caller)
-		two := s.twin(rng, one, caller)
-		loads := [3]string{s.load(one, caller, false), s.load(two, caller, false), s.load(s.visibleOnly(one, caller), caller, true)}
+		two := s.newTwin(rng, one, caller)
+		loads := [3]string{s.loadSQL(one, caller, false), s.loadSQL(two, caller, false), s.loadSQL(s.visibleOnly(one, caller), caller, true)}
 		st.load(loads[0], loads[1], loads[2])
 		if rng.IntN(2) == 0 {
 			for _, w := range st.writers {
@@ -91,48 +91,48 @@ func (r *runner) schema(seed uint64, mode instance.Mode) {
 			}
 		}
 		if round == 0 && mode.RowSecurity == rls.Enforce {
-			r.leaks(st.unsealed(), text, seed)
-			r.leaks(st.emptied(s, one), text, seed)
+			r.reportLeaks(st.findUnsealedLeaks(), text, seed)
+			r.reportLeaks(st.findEmptyHelperLeaks(s, one), text, seed)
 		}
-		r.leaks(st.unkept(), text, seed)
-		if !r.notated {
-			r.notated = true
-			r.leaks(st.notations(r.catalog), text, seed)
+		r.reportLeaks(st.findWrongMaterialized(), text, seed)
+		if !r.notationsCompared {
+			r.notationsCompared = true
+			r.reportLeaks(st.compareCallNotations(r.catalog), text, seed)
 		}
-		for _, t := range s.readable() { // first of all, which rows there are
-			r.try(st, testCase{messages: []string{"SELECT * FROM " + t.sql()}}, text, loads, seed)
-			for _, c := range t.columns[t.keys:] {
-				if c.kind == "int" && !c.secret { // the simplest of questions
-					r.try(st, testCase{messages: []string{fmt.Sprintf("SELECT count(*) FROM %s WHERE %s > %d", t.sql(), c.sql(), rng.IntN(20))}}, text, loads, seed)
+		for _, t := range s.readableTables() { // first the keys of all rows that are visible
+			r.tryCase(st, testCase{messages: []string{"SELECT * FROM " + t.sql()}}, text, loads, seed)
+			for _, c := range t.columns[t.keyCount:] {
+				if c.kind == "int" && !c.isHidden { // the simplest queries
+					r.tryCase(st, testCase{messages: []string{fmt.Sprintf("SELECT count(*) FROM %s WHERE %s > %d", t.sql(), c.sql(), rng.IntN(20))}}, text, loads, seed)
 				}
 			}
 		}
-		for _, call := range s.calls {
-			r.try(st, testCase{messages: []string{"SELECT " + call}}, text, loads, seed)
+		for _, call := range s.functionCalls {
+			r.tryCase(st, testCase{messages: []string{"SELECT " + call}}, text, loads, seed)
 		}
-		for _, t := range s.tables { // and which of them may be written
-			for _, c := range append(t.blind(), t.fetches()...) {
-				r.try(st, c, text, loads, seed)
+		for _, t := range s.tables { // then which rows may be written
+			for _, c := range append(t.unconditionalWrites(), t.fetchByKeyCases()...) {
+				r.tryCase(st, c, text, loads, seed)
 			}
 		}
-		for _, relation := range append([]string{"pg_class"}, some(rng, r.catalog.relations, 6)...) {
-			r.try(st, testCase{messages: []string{"SELECT * FROM " + relation}}, text, loads, seed)
+		for _, relation := range append([]string{"pg_class"}, pickSome(rng, r.catalog.relations, 6)...) {
+			r.tryCase(st, testCase{messages: []string{"SELECT * FROM " + relation}}, text, loads, seed)
 		}
-		w := &writer{Rand: rng, schema: s, catalog: r.catalog}
+		w := &statementWriter{Rand: rng, schema: s, vocabulary: r.catalog}
 		for range r.PerData {
-			r.try(st, w.next(), text, loads, seed)
-			if r.Report.Cases >= r.Config.Cases || r.done() {
+			r.tryCase(st, w.nextCase(), text, loads, seed)
+			if r.Report.Cases >= r.Config.Cases || r.isDone() {
 				return
 			}
 		}
 	}
-	if found, _ := st.proxy.Tap().Hits(); len(found) > 0 {
+	if found, _ := st.proxy.Tap().MarkerHits(); len(found) > 0 {
 		r.Report.Differences++
-		st.proxy.Tap().NoMarker(r.t)
+		st.proxy.Tap().RequireNoMarker(r.t)
 	}
 }
 
-func some(r *rand.Rand, list []string, n int) []string {
+func pickSome(r *rand.Rand, list []string, n int) []string {
 	var out []string
 	for range n {
 		out = append(out, pick(r, list...))
@@ -140,71 +140,73 @@ func some(r *rand.Rand, list []string, n int) []string {
 	return out
 }
 
-func (r *runner) try(st *stage, c testCase, text script, loads [3]string, seed uint64) {
-	if r.done() {
+func (r *runner) tryCase(st *databaseTrio, c testCase, text databaseScript, loads [3]string, seed uint64) {
+	if r.isDone() {
 		return
 	}
-	if r.Report.Cases++; r.Report.Cases == 1 { // what it takes to get there is not of the time
+	if r.Report.Cases++; r.Report.Cases == 1 { // the time before the first case does not count
 		r.start = time.Now()
 	}
 	if d := st.compare(c, &r.Report); d != nil {
 		r.Report.Differences++
 		d.script, d.loads, d.seed = text, loads, seed
-		r.report(st, d)
+		r.reportDifference(st, d)
 	}
-	r.progress(false)
+	r.printProgress(false)
 }
 
-// leaks reports what the database let out.
-func (r *runner) leaks(wrong []string, text script, seed uint64) {
+// reportLeaks reports what the database has shown below the proxy.
+func (r *runner) reportLeaks(wrong []string, text databaseScript, seed uint64) {
 	for _, w := range wrong {
 		r.Report.Differences++
 		r.t.Errorf("seed %d: %s\npolicy:\n%s", seed, w, text.policy)
 	}
 }
 
-// difference is a case that tells the pair apart, or that answers otherwise than the visible rows.
+// difference is a case in which the answers of the two databases differ, or differ from the answers of the visible rows
+// alone.
 type difference struct {
-	script script
-	loads  [3]string
-	seed   uint64
-	caller int
-	mode   string
-	c      testCase
-	why    string
-	got    [2]transcript
-	want   string
+	script   databaseScript
+	loads    [3]string
+	seed     uint64
+	caller   int
+	mode     string
+	testCase testCase
+	reason   string
+	answers  [2]answerList
+	want     string
 }
 
-// compare runs a case and tells what is wrong with it, or nil.
-func (st *stage) compare(c testCase, count *Report) *difference {
-	got := st.ask(c)
+// compare runs a case, and returns what is wrong with the answers; nil: nothing.
+func (st *databaseTrio) compare(c testCase, count *Report) *difference {
+	got := st.sendToBoth(c)
 	if strings.HasPrefix(c.messages[0], "S") && len(c.messages) == 3 {
-		defer st.fresh() // a setting may stay
+		defer st.reconnectAgents() // a case may leave settings changed
 	}
-	d := &difference{caller: st.caller, mode: st.mode.Name, c: c, got: got}
+	d := &difference{caller: st.caller, mode: st.mode.Name, testCase: c, answers: got}
 	if st.mode.RowSecurity == rls.SealOnly {
-		return st.rowsOnly(d)
+		return st.keepRowDifference(d)
 	}
 	if got[0].String() != got[1].String() {
-		// Once more on new connections: what is not the same twice on one database tells nothing here.
-		st.fresh()
-		again := st.ask(c)
+		// The case runs again on new connections: where one database answers it differently the second time, a
+		// difference says nothing.
+		st.reconnectAgents()
+		again := st.sendToBoth(c)
 		if again[0].String() != got[0].String() || again[1].String() != got[1].String() {
 			count.Unstable++
-			st.fresh()
+			st.reconnectAgents()
 			return nil
 		}
-		if i := first(got); i >= 0 && st.open(c, i, got[0][i], got[1][i]) {
+		if i := firstDifference(got); i >= 0 && st.isOrderUndefined(c, i, got[0][i], got[1][i]) {
 			count.Open++
 			return nil
 		}
-		d.why = "two databases that differ in hidden rows only are told apart"
+		d.reason = "two databases that differ in hidden rows only are told apart"
 		return d
 	}
 	for i, a := range got[0] {
 		if a.Code == "client" {
-			d.why = "the session ended"
+			d.reason = "the session ended"
 			return d
 		}
 		if a.Refused() {
@@ -219,54 +221,54 @@ func (st *stage) compare(c testCase, count *Report) *difference {
 			count.Answered++
 		}
 	}
-	return st.wrong(d)
+	return st.compareWithVisible(d)
 }
 
-// rowsOnly asks of predicates in the text alone what they promise: the rows of what succeeds. Errors tell, without row
-// security.
-func (st *stage) rowsOnly(d *difference) *difference {
-	for _, t := range d.got {
+// keepRowDifference returns a difference only if rows differ. Without row security, errors of a statement may depend on
+// hidden rows.
+func (st *databaseTrio) keepRowDifference(d *difference) *difference {
+	for _, t := range d.answers {
 		for _, a := range t {
 			if a.Err != "" {
 				return nil
 			}
 		}
 	}
-	if readsCatalog(strings.Join(d.c.messages, " ")) {
+	if readsCatalog(strings.Join(d.testCase.messages, " ")) {
 		return nil
 	}
-	return st.wrong(d)
+	return st.compareWithVisible(d)
 }
 
-// wrong compares an answer with what the visible rows alone answer.
-func (st *stage) wrong(d *difference) *difference {
-	if st.grouped {
+// compareWithVisible compares an answer with the answer of the visible rows alone.
+func (st *databaseTrio) compareWithVisible(d *difference) *difference {
+	if st.countsHiddenRows {
 		return nil
 	}
-	c := d.c
+	c := d.testCase
 	c.extended = false
-	alone := send(st.super, c)
+	alone := send(st.visibleOnlyConn, c)
 	for i := range alone {
-		if i >= len(d.got[0]) || readsCatalog(c.messages[i]) {
+		if i >= len(d.answers[0]) || readsCatalog(c.messages[i]) {
 			return nil
 		}
-		want := rename(alone[i], st.alone.Name)
+		want := hideDatabaseName(alone[i], st.visibleOnlyDB.Name)
 		if want.Err != "" {
 			return nil
 		}
-		if outcome(want) != outcome(d.got[0][i]) && !st.possible(c, i)[outcome(d.got[0][i])] {
-			// Functions that tell of the session are not the same for the superuser.
-			if again := send(st.super, c); i < len(again) && outcome(again[i]) != outcome(alone[i]) {
+		if answerOutcome(want) != answerOutcome(d.answers[0][i]) && !st.possibleOutcomes(c, i)[answerOutcome(d.answers[0][i])] {
+			// Functions that describe the session answer the superuser differently.
+			if again := send(st.visibleOnlyConn, c); i < len(again) && answerOutcome(again[i]) != answerOutcome(alone[i]) {
 				return nil
 			}
-			d.why, d.want = "the answer is not that of the visible rows alone", want.Multiset()
+			d.reason, d.want = "the answer is not that of the visible rows alone", want.SortedString()
 			return d
 		}
 	}
 	return nil
 }
 
-// readsCatalog tells whether a message may be answered from stand-ins, which differ from PostgreSQL's own on purpose.
+// readsCatalog tells whether a message may read catalog shadows, which differ from PostgreSQL's catalogs on purpose.
 func readsCatalog(message string) bool {
 	for _, word := range []string{"pg_", "information_schema", "current_", "has_", "SHOW", "set_config", "regclass",
 		"to_reg", "_user", "inet_", "obj_", "col_description", "format_type", "version", "txid", "row_security", "acl", "getpgusername", "session"} {
@@ -277,17 +279,17 @@ func readsCatalog(message string) bool {
 	return false
 }
 
-// first is the first message whose answers differ, or -1.
-func first(got [2]transcript) int {
+// firstDifference returns the number of the first message whose answers differ; -1: all are equal.
+func firstDifference(got [2]answerList) int {
 	for i := range min(len(got[0]), len(got[1])) {
-		if got[0][i].Multiset() != got[1][i].Multiset() {
+		if got[0][i].SortedString() != got[1][i].SortedString() {
 			return i
 		}
 	}
 	return -1
 }
 
-func (r *runner) report(st *stage, d *difference) {
+func (r *runner) reportDifference(st *databaseTrio, d *difference) {
 	if !r.Quick {
 		st.shrink(d)
 	}
@@ -298,17 +300,17 @@ func (r *runner) report(st *stage, d *difference) {
 		return
 	}
 	r.t.Errorf("seed %d, mode %s, caller %v: %s\n%s\none:\n%s\ntwo:\n%s\nvisible rows alone:\n%s\npolicy:\n%s",
-		d.seed, d.mode, d.script.callers[d.caller], d.why,
-		strings.Join(d.c.messages, "\n"), instance.Shorten(d.got[0].String()), instance.Shorten(d.got[1].String()),
-		instance.Shorten(d.want), d.script.policy)
+		d.seed, d.mode, d.script.callers[d.caller], d.reason,
+		strings.Join(d.testCase.messages, "\n"), instance.Truncate(d.answers[0].String()), instance.Truncate(d.answers[1].String()),
+		instance.Truncate(d.want), d.script.policy)
 }
 
-// progress draws a line every second.
-func (r *runner) progress(end bool) {
-	if r.Progress == nil || !end && time.Since(r.shown) < time.Second {
+// printProgress prints a line every second.
+func (r *runner) printProgress(end bool) {
+	if r.Progress == nil || !end && time.Since(r.lastProgress) < time.Second {
 		return
 	}
-	r.shown = time.Now()
+	r.lastProgress = time.Now()
 	seconds := time.Since(r.start).Seconds()
 	done := float64(r.Report.Cases) / float64(max(r.Config.Cases, 1))
 	bar := strings.Repeat("#", int(done*30)) + strings.Repeat(".", 30-int(min(done, 1)*30))

@@ -10,32 +10,32 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// kinds of columns, and their SQL types. digits are texts that are numbers in every visible row, and need not be in
-// others.
+// sqlTypes has the SQL type of each kind of column. A value of the kind digits is a text that is a number in every
+// visible row; in hidden rows it may be any text.
 var sqlTypes = map[string]string{
 	"id": "bigint", "uid": "uuid", "code": "text", "text": "text", "digits": "text", "int": "integer", "num": "numeric(12,3)",
 	"bool": "boolean", "time": "timestamptz", "json": "jsonb", "arr": "text[]",
 }
 
 type column struct {
-	name, kind string
-	ruled      bool   // a rule reads it
-	secret     bool   // the policy does not show it
-	keyed      bool   // but to who names the key of the row
-	barred     bool   // a contract leaves it out
-	mask       string // how it shows it; "": as it is
-	needs      *rule  // it is NULL unless the subject of the row consents to this; nil: it needs nothing
-	until      int    // the last day of a countdown on which it shows; 0: as long as the row does
-	domain     string // its type, where that is a domain
-	generated  string // the expression that it is computed by
-	virtual    bool   // as it is read
-	checked    bool   // a CHECK forbids values
+	name, kind         string
+	isReadByRule       bool   // a rule reads the column
+	isHidden           bool   // the policy hides the column
+	isByKeyOnly        bool   // the policy shows the column only to a statement that names the row's key
+	isBarredByContract bool   // a contract does not allow the column
+	mask               string // the mask of the column in the policy; "": it shows unchanged
+	consentRule        *rule  // consent without which the column is NULL; nil: it needs none
+	lastDay            int    // last day of a countdown on which the column shows; 0: as long as the row shows
+	domain             string // domain that is the column's type; "": none
+	generated          string // expression of a generated column; "": the column is not generated
+	isVirtual          bool   // the generated column is computed when it is read
+	hasCheck           bool   // a CHECK forbids some values
 }
 
 func (c column) sql() string { return catalog.QuoteIdent(c.name) }
 
-// textual is the kind of a column in expressions.
-func (c column) textual() string {
+// expressionKind returns the kind that a column has in expressions: digits are text there.
+func (c column) expressionKind() string {
 	switch c.kind {
 	case "uid", "code", "digits":
 		return "text"
@@ -46,22 +46,22 @@ func (c column) textual() string {
 }
 
 type table struct {
-	name     string
-	columns  []column // the key's first
-	keys     int      // how many of them are the key
-	rule     *rule    // nil: the policy does not list the table
-	grouped  bool     // its hidden rows count in aggregates
-	commands []string // that agents may send
-	bounds   string   // what the policy says of them besides
-	shape    shape
-	consent  *rule  // whose consent columns need; nil: none needs one
-	noParts  bool   // whose shape must be plain
-	of       *table // whose rows it keeps: it is a materialised view
+	name             string
+	columns          []column // the columns of the key come first
+	keyCount         int      // number of the key's columns
+	rule             *rule    // the rule of the table's rows; nil: the policy does not list the table
+	countsHiddenRows bool     // hidden rows count in aggregates
+	writeCommands    []string // the commands by which agents may write
+	writeYAML        string   // further YAML of the section write
+	storage          storage
+	consentRule      *rule  // the consent that columns need; nil: none needs one
+	plainOnly        bool   // the table must have plain storage
+	storedFrom       *table // the table whose rows this materialized view stores; nil: it is a table
 }
 
 func (t *table) sql() string { return catalog.QuoteIdent(t.name) }
 
-func (t *table) key() []column { return t.columns[:t.keys] }
+func (t *table) key() []column { return t.columns[:t.keyCount] }
 
 func (t *table) column(name string) *column {
 	for i := range t.columns {
@@ -72,34 +72,34 @@ func (t *table) column(name string) *column {
 	return nil
 }
 
-// need adds a column that a rule reads.
-func (t *table) need(name, kind string) string {
+// addRuleColumn adds a column that a rule reads, and returns its name.
+func (t *table) addRuleColumn(name, kind string) string {
 	if t.column(name) == nil {
-		t.columns = append(t.columns, column{name: name, kind: kind, ruled: true})
+		t.columns = append(t.columns, column{name: name, kind: kind, isReadByRule: true})
 	}
 	return name
 }
 
-// rule is a row rule as the policy's author would write it.
+// rule is a rule as the author of a policy would write it.
 type rule struct {
-	kind         string // open, own, status, tenant, grant, visible, consent, registry, derived, sql, not, all, any; rows is a list of them
-	condition    int    // sql
-	column       string
-	attributes   []string
-	word         string // a status, or what is shared
-	shared       string // "", "word" or "null"
-	link         *table // consent over a table of links
-	target       *table // visible, consent
-	targetColumn string
-	parts        []*rule
-	registry     *asking
-	making       *making
-	kept         bool // consent: the answer is kept beside the rows
-	expires      bool // consent: it ends when the target says
+	kind             string // open, own, status, tenant, grant, visible, consent, registry, derived, sql, not, all, any; the kind rows is a list of rules
+	conditionIndex   int    // for the kind sql: the index in sqlRules
+	column           string
+	attributes       []string
+	sharedWord       string // a status, or the value of shared rows
+	sharedBy         string // "", "word" or "null"
+	linkTable        *table // for the kind consent: the table of links to the persons
+	targetTable      *table // for the kinds visible and consent: the table to which the row leads
+	targetColumn     string
+	parts            []*rule
+	registryQuestion *registryQuestion
+	derivation       *derivation
+	isMaterialized   bool // for the kind consent: the answer is materialized
+	hasExpiry        bool // for the kind consent: agreements expire
 }
 
-// of gives the parts of a rule that are of a kind.
-func (r *rule) of(kind string) (out []*rule) {
+// partsOfKind returns the parts of a rule that have this kind.
+func (r *rule) partsOfKind(kind string) (out []*rule) {
 	if r == nil {
 		return nil
 	}
@@ -107,117 +107,117 @@ func (r *rule) of(kind string) (out []*rule) {
 		out = append(out, r)
 	}
 	for _, part := range r.parts {
-		out = append(out, part.of(kind)...)
+		out = append(out, part.partsOfKind(kind)...)
 	}
 	return out
 }
 
-// schema is a database, a policy and its callers.
+// schema is a database with a policy and its callers.
 type schema struct {
 	*rand.Rand
-	tables   []*table
-	callers  []map[string]string
-	links    int
-	limits   string
-	live     bool   // the team of a caller is looked up
-	stages   bool   // a contract says which tables a team may retrieve
-	registry *table // what the consent registry says; nil: no rule asks it
-	grouped  bool   // hidden rows of some tables would count in aggregates, of groups larger than there are
-	keeps    bool   // the answer of some consent is kept
+	tables           []*table
+	callers          []map[string]string
+	linkCount        int
+	limitsYAML       string
+	hasLiveTeam      bool   // the attribute team of a caller is looked up in a table
+	hasTeamContract  bool   // a contract says which tables a team may read
+	registry         *table // the table of the consent registry; nil: no rule asks the registry
+	countsHiddenRows bool   // hidden rows of some tables could count in aggregates, but only in groups that are larger than the tables
+	hasMaterialized  bool   // some consent is materialized
 
-	views     []*table // that the policy lists
-	stored    []*table // materialised views
-	functions []string // that the policy lists
-	calls     []string // of them
-	extra     string   // what else there is, in DDL
+	views             []*table // views that the policy lists
+	materializedViews []*table // materialized views
+	functions         []string // functions that the policy lists
+	functionCalls     []string // functionCalls of these functions
+	extraDDL          string   // DDL of everything else
 }
 
 var (
 	tableNames  = []string{"notes", "Order", "user", "Visit Log", "items", "people", "größe", "sub\"q", "events", "Tags"}
 	columnNames = []string{"title", "Body Text", "select", "n1", "Größe", "from", "at", "meta", "value", "tags",
 		"ctx", "done", "Amount", "when", "x", "name", "type", "oid_"}
-	attributes = map[string]string{"member": "bigint", "team": "text", "groups": "text[]"}
-	teams      = []string{"red", "blue", "green"}
-	states     = []string{"granted", "granted", "granted", "revoked", "Granted", ""}
+	attributes   = map[string]string{"member": "bigint", "team": "text", "groups": "text[]"}
+	teamNames    = []string{"red", "blue", "green"}
+	statusValues = []string{"granted", "granted", "granted", "revoked", "Granted", ""}
 )
 
 func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
 
-// newSchema makes two to five tables; a wide one has ten, and every kind of rule.
+// newSchema makes a schema of two to five tables. A wide schema has ten, and every kind of rule.
 func newSchema(seed uint64, wide bool) *schema {
 	s := &schema{Rand: rand.New(rand.NewPCG(seed, 7))}
 	names := slices.Clone(tableNames)
 	s.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	n := 2 + s.IntN(4)
 	if wide {
-		n = len(everyKind)
+		n = len(allRuleKinds)
 	}
 	for i := range n {
-		t := s.table(names[i])
+		t := s.tableNamed(names[i])
 		if wide {
-			t.rule = s.ruleOf(everyKind[i], t, 1)
+			t.rule = s.newRuleOfKind(allRuleKinds[i], t, 1)
 		} else {
-			t.rule = s.rule(t, 2)
+			t.rule = s.newRule(t, 2)
 		}
 		s.tables = append(s.tables, t)
 	}
 	for i, t := range s.tables {
-		if t.rule != nil && t.link() == nil && (s.IntN(3) == 0 || wide && i%2 == 0) {
-			t.commands = []string{"insert", "update", "delete"}[:1+s.IntN(3)]
+		if t.rule != nil && t.linkTable() == nil && (s.IntN(3) == 0 || wide && i%2 == 0) {
+			t.writeCommands = []string{"insert", "update", "delete"}[:1+s.IntN(3)]
 			if wide {
-				t.commands = []string{"insert", "update", "delete"}
+				t.writeCommands = []string{"insert", "update", "delete"}
 			}
 		}
 	}
 	for _, t := range s.tables {
-		if t.rule != nil && t.commands == nil && s.IntN(3) == 0 {
-			for i := range t.columns[t.keys:] {
-				t.columns[t.keys+i].secret = s.IntN(3) == 0
+		if t.rule != nil && t.writeCommands == nil && s.IntN(3) == 0 {
+			for i := range t.columns[t.keyCount:] {
+				t.columns[t.keyCount+i].isHidden = s.IntN(3) == 0
 			}
 		}
 	}
 	if !wide {
-		s.more(rand.New(rand.NewPCG(seed, 23)))
+		s.addFeatures(rand.New(rand.NewPCG(seed, 23)))
 	}
 	for range 2 {
 		s.callers = append(s.callers, map[string]string{
-			"member": fmt.Sprint(1 + s.IntN(3)), "team": pick(s.Rand, teams...), "groups": "{" + pick(s.Rand, teams...) + ",x}",
+			"member": fmt.Sprint(1 + s.IntN(3)), "team": pick(s.Rand, teamNames...), "groups": "{" + pick(s.Rand, teamNames...) + ",x}",
 		})
 	}
-	s.byRegistry(rand.New(rand.NewPCG(seed, 31)), wide)
+	s.addRegistryRules(rand.New(rand.NewPCG(seed, 31)), wide)
 	if !wide {
-		s.categories(rand.New(rand.NewPCG(seed, 67)))
-		s.derive(rand.New(rand.NewPCG(seed, 61)))
-		s.keep(rand.New(rand.NewPCG(seed, 59)))
-		s.numbers(rand.New(rand.NewPCG(seed, 73)))
-		s.narrowWritten(rand.New(rand.NewPCG(seed, 71)))
-		s.around(rand.New(rand.NewPCG(seed, 47)))
+		s.addCategories(rand.New(rand.NewPCG(seed, 67)))
+		s.addDerivedTables(rand.New(rand.NewPCG(seed, 61)))
+		s.materializeConsents(rand.New(rand.NewPCG(seed, 59)))
+		s.addRuleDomains(rand.New(rand.NewPCG(seed, 73)))
+		s.hideWritableColumns(rand.New(rand.NewPCG(seed, 71)))
+		s.addSurroundings(rand.New(rand.NewPCG(seed, 47)))
 	}
 	return s
 }
 
-// shown are the columns that the policy shows.
-func (t *table) shown() []column {
+// shownColumns returns the columns that the policy shows.
+func (t *table) shownColumns() []column {
 	var out []column
 	for _, c := range t.columns {
-		if !c.secret {
+		if !c.isHidden {
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// narrowed tells whether the policy shows less of the columns than there is.
-func (t *table) narrowed() bool {
-	return slices.ContainsFunc(t.columns, func(c column) bool { return c.secret || c.mask != "" || c.needs != nil })
+// hasHiddenColumns tells whether the policy hides or masks a column.
+func (t *table) hasHiddenColumns() bool {
+	return slices.ContainsFunc(t.columns, func(c column) bool { return c.isHidden || c.mask != "" || c.consentRule != nil })
 }
 
-// narrow takes the columns away that the policy does not show.
-func (s *schema) narrow() string {
+// dropHiddenColumnsSQL returns the SQL that removes from a database the columns which the policy does not show.
+func (s *schema) dropHiddenColumnsSQL() string {
 	var b strings.Builder
 	for _, t := range s.tables {
 		for _, c := range t.columns {
-			if c.secret {
+			if c.isHidden {
 				fmt.Fprintf(&b, "ALTER TABLE %s DROP COLUMN %s;\n", t.sql(), c.sql())
 			}
 		}
@@ -225,15 +225,15 @@ func (s *schema) narrow() string {
 	return b.String()
 }
 
-// link is the table of links that the rule of t reads, or nil.
-func (t *table) link() *table {
+// linkTable returns the table of links that the rule of t reads, or nil.
+func (t *table) linkTable() *table {
 	var find func(r *rule) *table
 	find = func(r *rule) *table {
 		if r == nil {
 			return nil
 		}
-		if r.link != nil {
-			return r.link
+		if r.linkTable != nil {
+			return r.linkTable
 		}
 		for _, part := range r.parts {
 			if l := find(part); l != nil {
@@ -245,12 +245,12 @@ func (t *table) link() *table {
 	return find(t.rule)
 }
 
-func (s *schema) table(name string) *table {
-	t := &table{name: name, keys: 1}
+func (s *schema) tableNamed(name string) *table {
+	t := &table{name: name, keyCount: 1}
 	t.columns = append(t.columns, column{name: pick(s.Rand, "id", "Key", "no"), kind: pick(s.Rand, "id", "id", "uid", "code")})
 	if s.IntN(4) == 0 {
 		t.columns = append(t.columns, column{name: "part", kind: "id"})
-		t.keys = 2
+		t.keyCount = 2
 	}
 	names := slices.Clone(columnNames)
 	s.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
@@ -262,85 +262,85 @@ func (s *schema) table(name string) *table {
 	return t
 }
 
-// rule draws a rule for t over the tables made before it.
-func (s *schema) rule(t *table, depth int) *rule {
+// newRule draws a rule for t that may refer to the tables made before it.
+func (s *schema) newRule(t *table, depth int) *rule {
 	kinds := []string{"own", "own", "status", "tenant", "grant", "not"}
 	if depth > 0 {
 		kinds = append(kinds, "all", "all", "any")
 	}
 	for range 3 {
-		if s.subject() != nil {
+		if s.subjectTable() != nil {
 			kinds = append(kinds, "visible", "consent")
 		}
 	}
 	if depth == 2 && s.IntN(8) == 0 {
 		return &rule{kind: "open"}
 	}
-	return s.ruleOf(pick(s.Rand, kinds...), t, depth)
+	return s.newRuleOfKind(pick(s.Rand, kinds...), t, depth)
 }
 
-// everyKind of rule, those that others point to first.
-var everyKind = []string{"status", "own", "tenant", "grant", "not", "consent", "consent", "visible", "any", "all"}
+// allRuleKinds has every kind of rule. Kinds that others refer to come first.
+var allRuleKinds = []string{"status", "own", "tenant", "grant", "not", "consent", "consent", "visible", "any", "all"}
 
-func (s *schema) ruleOf(kind string, t *table, depth int) *rule {
+func (s *schema) newRuleOfKind(kind string, t *table, depth int) *rule {
 	r := &rule{kind: kind}
 	switch r.kind {
 	case "own":
 		if s.IntN(2) == 0 {
-			r.column, r.attributes = t.need("owner", "id"), []string{"member"}
+			r.column, r.attributes = t.addRuleColumn("owner", "id"), []string{"member"}
 		} else {
-			r.column, r.attributes = t.need("Team", "code"), []string{"team"}
+			r.column, r.attributes = t.addRuleColumn("Team", "code"), []string{"team"}
 		}
 	case "status":
-		r.column, r.word = t.need("state", "code"), "granted"
+		r.column, r.sharedWord = t.addRuleColumn("state", "code"), "granted"
 	case "tenant":
-		r.column, r.attributes = t.need("tenant", "code"), []string{"team"}
+		r.column, r.attributes = t.addRuleColumn("tenant", "code"), []string{"team"}
 		switch s.IntN(3) {
 		case 0:
-			r.shared, r.word = "word", "global"
+			r.sharedBy, r.sharedWord = "word", "global"
 		case 1:
-			r.shared = "null"
+			r.sharedBy = "null"
 		}
 	case "grant":
-		r.column, r.attributes = t.need("acl", "arr"), []string{"team", "groups"}[:1+s.IntN(2)]
+		r.column, r.attributes = t.addRuleColumn("acl", "arr"), []string{"team", "groups"}[:1+s.IntN(2)]
 		if s.IntN(2) == 0 {
-			r.word = "*"
+			r.sharedWord = "*"
 		}
 	case "visible":
-		r.target = s.subject()
-		r.targetColumn = r.target.columns[0].name
-		r.column = t.need("ref "+r.target.name, r.target.columns[0].kind)
+		r.targetTable = s.subjectTable()
+		r.targetColumn = r.targetTable.columns[0].name
+		r.column = t.addRuleColumn("ref "+r.targetTable.name, r.targetTable.columns[0].kind)
 	case "consent":
-		r.target = s.subject()
-		r.targetColumn = r.target.columns[0].name
-		r.target.need("state", "code")
-		r.word = "granted"
-		if s.links > 0 && s.IntN(2) == 0 || s.IntN(3) == 0 {
-			r.column = t.need("ref "+r.target.name, r.target.columns[0].kind)
+		r.targetTable = s.subjectTable()
+		r.targetColumn = r.targetTable.columns[0].name
+		r.targetTable.addRuleColumn("state", "code")
+		r.sharedWord = "granted"
+		if s.linkCount > 0 && s.IntN(2) == 0 || s.IntN(3) == 0 {
+			r.column = t.addRuleColumn("ref "+r.targetTable.name, r.targetTable.columns[0].kind)
 			break
 		}
 		r.column = t.columns[0].name
-		r.link = s.newLink(t, r.target)
-		if s.IntN(2) == 0 && t.keys == 1 {
-			r.link.rule = &rule{kind: "visible", column: "subject", target: r.target, targetColumn: r.targetColumn}
+		r.linkTable = s.newLink(t, r.targetTable)
+		if s.IntN(2) == 0 && t.keyCount == 1 {
+			r.linkTable.rule = &rule{kind: "visible", column: "subject", targetTable: r.targetTable, targetColumn: r.targetColumn}
 		}
 	case "not":
-		own := []*rule{{kind: "status", column: t.need("state", "code"), word: "revoked"},
-			{kind: "tenant", column: t.need("tenant", "code"), attributes: []string{"team"}}}
+		own := []*rule{{kind: "status", column: t.addRuleColumn("state", "code"), sharedWord: "revoked"},
+			{kind: "tenant", column: t.addRuleColumn("tenant", "code"), attributes: []string{"team"}}}
 		r.parts = []*rule{pick(s.Rand, own...)}
 	case "all", "any":
 		for range 2 {
-			r.parts = append(r.parts, s.rule(t, depth-1))
+			r.parts = append(r.parts, s.newRule(t, depth-1))
 		}
 	}
 	return r
 }
 
-// subject is a listed table whose key is one column, or nil.
-func (s *schema) subject() *table {
+// subjectTable returns a listed table whose key is one column, or nil.
+func (s *schema) subjectTable() *table {
 	var list []*table
 	for _, t := range s.tables {
-		if t.keys == 1 && t.rule != nil {
+		if t.keyCount == 1 && t.rule != nil {
 			list = append(list, t)
 		}
 	}
@@ -350,64 +350,64 @@ func (s *schema) subject() *table {
 	return pick(s.Rand, list...)
 }
 
-// ddl creates the tables.
+// ddl returns the statements that create the tables.
 func (s *schema) ddl() string {
 	var b strings.Builder
-	b.WriteString(domains)
-	if s.live {
-		b.WriteString(s.lookUp())
+	b.WriteString(domainDDL)
+	if s.hasLiveTeam {
+		b.WriteString(s.addTeamLookup())
 	}
 	for _, t := range s.tables {
 		var parts, keys []string
 		for _, c := range t.columns {
-			parts = append(parts, c.sql()+" "+cmp.Or(c.domain, sqlTypes[c.kind])+c.definition())
+			parts = append(parts, c.sql()+" "+cmp.Or(c.domain, sqlTypes[c.kind])+c.columnDDL())
 		}
 		for _, c := range t.key() {
 			keys = append(keys, c.sql())
 		}
 		by := ""
-		if t.shape == partitioned {
+		if t.storage == partitionedStorage {
 			by = " PARTITION BY HASH (" + keys[0] + ")"
 		}
 		fmt.Fprintf(&b, "CREATE TABLE %s (%s, PRIMARY KEY (%s))%s;\n%s", t.sql(), strings.Join(parts, ", "), strings.Join(keys, ", "), by, t.partsDDL())
-		if t.rule == nil && s.IntN(2) == 0 { // an owner who never had agents in mind
+		if t.rule == nil && s.IntN(2) == 0 { // some owners let everybody read a table
 			fmt.Fprintf(&b, "GRANT SELECT ON %s TO PUBLIC;\n", t.sql())
 		}
-		for _, c := range t.columns[t.keys:] {
-			if c.ruled && s.IntN(2) == 0 {
+		for _, c := range t.columns[t.keyCount:] {
+			if c.isReadByRule && s.IntN(2) == 0 {
 				fmt.Fprintf(&b, "CREATE INDEX ON %s (%s);\n", t.sql(), c.sql())
 			}
-			if sqlTypes[c.kind] == "text" { // what an index has computed may be asked of hidden rows
+			if sqlTypes[c.kind] == "text" { // an index on an expression computes it for hidden rows too
 				fmt.Fprintf(&b, "CREATE INDEX ON %s USING gin (to_tsvector('simple', %s));\n", t.sql(), c.sql())
 			}
 		}
 	}
-	b.WriteString(s.extra)
-	for _, t := range s.stored {
-		fmt.Fprintf(&b, "CREATE MATERIALIZED VIEW %s AS SELECT * FROM %s;\n", t.sql(), t.of.sql())
+	b.WriteString(s.extraDDL)
+	for _, t := range s.materializedViews {
+		fmt.Fprintf(&b, "CREATE MATERIALIZED VIEW %s AS SELECT * FROM %s;\n", t.sql(), t.storedFrom.sql())
 	}
 	return b.String()
 }
 
-// policy writes the policy file.
+// policy returns the text of the policy file.
 func (s *schema) policy() string {
 	var b strings.Builder
 	b.WriteString("version: 1\nattributes:\n")
 	for _, name := range []string{"groups", "member", "team"} {
-		if s.live && name == "team" {
+		if s.hasLiveTeam && name == "team" {
 			b.WriteString("  team: { type: text, source: query, query: { table: who, column: team, match: { member: member } } }\n")
 			continue
 		}
 		fmt.Fprintf(&b, "  %s: { type: %q, source: credential }\n", name, attributes[name])
 	}
-	if s.limits != "" {
-		fmt.Fprintf(&b, "limits: %s\n", s.limits)
+	if s.limitsYAML != "" {
+		fmt.Fprintf(&b, "limits: %s\n", s.limitsYAML)
 	}
 	switch {
-	case s.stages && slices.ContainsFunc(s.tables, (*table).bars):
-		b.WriteString(s.ofColumns())
-	case s.stages:
-		b.WriteString(s.contract())
+	case s.hasTeamContract && slices.ContainsFunc(s.tables, (*table).barsColumns):
+		b.WriteString(s.columnContractYAML())
+	case s.hasTeamContract:
+		b.WriteString(s.teamContractYAML())
 	}
 	b.WriteString("tables:\n")
 	for _, t := range s.tables {
@@ -415,29 +415,29 @@ func (s *schema) policy() string {
 			continue
 		}
 		fmt.Fprintf(&b, "  %q:\n    rows: [ %s ]\n", t.name, t.rule.yaml())
-		if t.narrowed() {
+		if t.hasHiddenColumns() {
 			var allowed []string
-			for _, c := range t.shown() {
-				allowed = append(allowed, fmt.Sprintf("%q: %s", c.name, c.entry()))
+			for _, c := range t.shownColumns() {
+				allowed = append(allowed, fmt.Sprintf("%q: %s", c.name, c.policyEntry()))
 			}
 			for _, c := range t.columns {
-				if c.keyed {
+				if c.isByKeyOnly {
 					allowed = append(allowed, fmt.Sprintf("%q: by_key", c.name))
 				}
 			}
 			fmt.Fprintf(&b, "    columns: { %s }\n", strings.Join(allowed, ", "))
 		}
-		if t.consent != nil {
-			fmt.Fprintf(&b, "    consent: %s\n", strings.TrimSuffix(strings.TrimPrefix(t.consent.registryYAML(), "{ consent: "), " }"))
+		if t.consentRule != nil {
+			fmt.Fprintf(&b, "    consent: %s\n", strings.TrimSuffix(strings.TrimPrefix(t.consentRule.registryYAML(), "{ consent: "), " }"))
 		}
-		if t.grouped {
+		if t.countsHiddenRows {
 			fmt.Fprintf(&b, "    aggregate: { subject: %q, rows: open, minimum: 1000 }\n", t.columns[0].name)
 		}
-		if len(t.commands) > 0 {
-			fmt.Fprintf(&b, "    write: { commands: [%s]%s }\n", strings.Join(t.commands, ", "), t.bounds)
+		if len(t.writeCommands) > 0 {
+			fmt.Fprintf(&b, "    write: { commands: [%s]%s }\n", strings.Join(t.writeCommands, ", "), t.writeYAML)
 		}
 	}
-	b.WriteString(s.listed())
+	b.WriteString(s.listedYAML())
 	return b.String()
 }
 
@@ -446,7 +446,7 @@ func (r *rule) yaml() string {
 	case "open":
 		return "open"
 	case "sql":
-		return fmt.Sprintf("{ sql: %q }", conditions[r.condition].sql)
+		return fmt.Sprintf("{ sql: %q }", sqlRules[r.conditionIndex].sql)
 	case "own":
 		return fmt.Sprintf("{ own: { column: %q, is: %s } }", r.column, r.attributes[0])
 	case "registry":
@@ -455,39 +455,39 @@ func (r *rule) yaml() string {
 		return r.derivedYAML()
 	case "shared":
 		return fmt.Sprintf("{ shared: { record: { %q: { %q: %q } }, granted: { column: state, is: %q } } }",
-			r.target.name, r.targetColumn, r.column, r.word)
+			r.targetTable.name, r.targetColumn, r.column, r.sharedWord)
 	case "status":
-		return fmt.Sprintf("{ status: { column: %q, is: %q } }", r.column, r.word)
+		return fmt.Sprintf("{ status: { column: %q, is: %q } }", r.column, r.sharedWord)
 	case "tenant":
 		shared := ""
-		switch r.shared {
+		switch r.sharedBy {
 		case "word":
-			shared = fmt.Sprintf(", shared: %q", r.word)
+			shared = fmt.Sprintf(", shared: %q", r.sharedWord)
 		case "null":
 			shared = ", shared: null"
 		}
 		return fmt.Sprintf("{ tenant: { column: %q, is: %s%s } }", r.column, r.attributes[0], shared)
 	case "grant":
 		all := ""
-		if r.word != "" {
-			all = fmt.Sprintf(", all: %q", r.word)
+		if r.sharedWord != "" {
+			all = fmt.Sprintf(", all: %q", r.sharedWord)
 		}
 		return fmt.Sprintf("{ grant: { column: %q, to: [%s]%s } }", r.column, strings.Join(r.attributes, ", "), all)
 	case "visible":
-		return fmt.Sprintf("{ visible: { %q: { %q: %q } } }", r.target.name, r.targetColumn, r.column)
+		return fmt.Sprintf("{ visible: { %q: { %q: %q } } }", r.targetTable.name, r.targetColumn, r.column)
 	case "consent":
-		every := fmt.Sprintf("%q: { %q: %q }", r.target.name, r.targetColumn, r.column)
-		if r.link != nil {
-			every = fmt.Sprintf("%q: { item: %q }, %q: { %q: subject }", r.link.name, r.column, r.target.name, r.targetColumn)
+		every := fmt.Sprintf("%q: { %q: %q }", r.targetTable.name, r.targetColumn, r.column)
+		if r.linkTable != nil {
+			every = fmt.Sprintf("%q: { item: %q }, %q: { %q: subject }", r.linkTable.name, r.column, r.targetTable.name, r.targetColumn)
 		}
 		more := ""
-		if r.expires {
+		if r.hasExpiry {
 			more += ", expires: until"
 		}
-		if r.kept {
+		if r.isMaterialized {
 			more += ", materialize: true"
 		}
-		return fmt.Sprintf("{ consent: { every: [ %s ], status: state, is: %q%s } }", every, r.word, more)
+		return fmt.Sprintf("{ consent: { every: [ %s ], status: state, is: %q%s } }", every, r.sharedWord, more)
 	}
 	var parts []string
 	for _, part := range r.parts {

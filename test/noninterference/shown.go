@@ -16,8 +16,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// masks of columns, by kind, as the policy writes them.
-var masks = map[string][]string{
+// maskYAML has masks by kind of column, as the policy writes them.
+var maskYAML = map[string][]string{
 	"text": {"{ mask: null }", "{ mask: { generalise: 3 } }", "{ mask: hash }"}, "digits": {
 		"{ mask: null }"}, "int": {"{ mask: null }", "{ mask: { generalise: 10 } }"},
 	"num": {"{ mask: null }"}, "bool": {"{ mask: null }"}, "arr": {"{ mask: null }"},
@@ -25,94 +25,96 @@ var masks = map[string][]string{
 		"{ mask: null }", "{ keys: { n: number, k: string } }", "{ keys: { n: number, k: string } }"},
 }
 
-// domains are types over those of columns.
-const domains = numbering + `CREATE DOMAIN saying AS text CHECK (length(VALUE) < 1000);
+// domainDDL creates domains over the types of columns.
+const domainDDL = ruleDomainDDL + `CREATE DOMAIN saying AS text CHECK (length(VALUE) < 1000);
 CREATE DOMAIN tally AS integer CHECK (VALUE IS DISTINCT FROM -77);
 `
 
-// numbering are domains of the columns by which rules compare.
-const numbering = `CREATE DOMAIN numbered AS bigint CHECK (VALUE > -1000000);
+// ruleDomainDDL creates domains for the columns that rules compare.
+const ruleDomainDDL = `CREATE DOMAIN numbered AS bigint CHECK (VALUE > -1000000);
 CREATE DOMAIN marked AS uuid;
 CREATE DOMAIN word AS text CHECK (VALUE !~ '!');
 CREATE DOMAIN coded AS word;
 `
 
-var numberedBy = map[string][]string{"id": {"numbered"}, "uid": {"marked"}, "code": {"word", "coded"}}
+var ruleDomains = map[string][]string{"id": {"numbered"}, "uid": {"marked"}, "code": {"word", "coded"}}
 
-// numbers gives columns by which rules compare a type of a domain, where a policy can have that.
-func (s *schema) numbers(r *rand.Rand) {
+// addRuleDomains gives columns that rules compare a domain as their type, where a policy allows that.
+func (s *schema) addRuleDomains(r *rand.Rand) {
 	if r.IntN(3) > 0 {
 		return
 	}
-	plain := map[*table]bool{} // whose key is of no domain
+	plain := map[*table]bool{} // the tables whose key must have no domain
 	for _, t := range s.tables {
-		plain[t] = plain[t] || t.noParts || t.grouped || t.consent != nil || len(t.rule.of("registry")) > 0 ||
-			slices.ContainsFunc(t.columns, func(c column) bool { return c.keyed })
-		for _, d := range t.rule.of("derived") {
-			if d.making.self || d.making.list {
-				plain[d.target] = true
+		plain[t] = plain[t] || t.plainOnly || t.countsHiddenRows || t.consentRule != nil || len(t.rule.partsOfKind("registry")) > 0 ||
+			slices.ContainsFunc(t.columns, func(c column) bool { return c.isByKeyOnly })
+		for _, d := range t.rule.partsOfKind("derived") {
+			if d.derivation.fromOwnTable || d.derivation.byList {
+				plain[d.targetTable] = true
 			}
 		}
 	}
 	for _, t := range s.tables {
 		for i := range t.columns {
 			c := &t.columns[i]
-			if numberedBy[c.kind] == nil || i < t.keys && plain[t] || i >= t.keys && !c.ruled || c.name == "who" || t.noParts || r.IntN(2) == 0 {
+			if ruleDomains[c.kind] == nil || i < t.keyCount && plain[t] || i >= t.keyCount && !c.isReadByRule || c.name == "who" || t.plainOnly || r.IntN(2) == 0 {
 				continue
 			}
-			c.domain = pick(r, numberedBy[c.kind]...)
+			c.domain = pick(r, ruleDomains[c.kind]...)
 		}
 	}
 }
 
-var domainOf = map[string]string{"text": "saying", "int": "tally"}
+var domainByKind = map[string]string{"text": "saying", "int": "tally"}
 
-// conditions are rules in SQL, with what they are for the model.
-var conditions = []struct {
+// sqlRules are rules in SQL, each with its meaning for the model.
+var sqlRules = []struct {
 	sql   string
-	needs [][2]string // columns and their kinds
+	needs [][2]string // the columns that the rule reads, with their kinds
 	judge func(at row, caller map[string]string) verdict
 }{
 	{`state IN ('granted', 'revoked')`, [][2]string{{"state", "code"}}, func(at row, _ map[string]string) verdict {
-		return known(at, "state", func(v string) bool { return v == "granted" || v == "revoked" })
+		return verdictOnValue(at, "state", func(v string) bool { return v == "granted" || v == "revoked" })
 	}},
 	{`"Team" = attribute('team') OR owner = 2`, [][2]string{{"Team", "code"}, {"owner", "id"}}, func(at row, caller map[string]string) verdict {
-		return max(known(at, "Team", func(v string) bool { return v == caller["team"] }), known(at, "owner", func(v string) bool { return v == "2" }))
+		return max(verdictOnValue(at, "Team", func(v string) bool { return v == caller["team"] }),
+			verdictOnValue(at, "owner", func(v string) bool { return v == "2" }))
 	}},
 	{`NOT (owner = attribute('member') AND length(state) > 4)`, [][2]string{{"state", "code"}, {"owner", "id"}},
 		func(at row, caller map[string]string) verdict {
-			return shows - min(known(at, "owner", func(v string) bool { return v == caller["member"] }),
-				known(at, "state", func(v string) bool { return len(v) > 4 }))
+			return rowShown - min(verdictOnValue(at, "owner", func(v string) bool { return v == caller["member"] }),
+				verdictOnValue(at, "state", func(v string) bool { return len(v) > 4 }))
 		}},
 	{`coalesce(tenant, 'red') <> 'red' AND starts_with(tenant, 'g')`, [][2]string{{"tenant", "code"}}, func(at row, _ map[string]string) verdict {
-		coalesced := decided(at["tenant"] != "red")
+		coalesced := verdictOf(at["tenant"] != "red")
 		if _, ok := at["tenant"]; !ok {
-			coalesced = hides
+			coalesced = rowHidden
 		}
-		return min(coalesced, known(at, "tenant", func(v string) bool { return strings.HasPrefix(v, "g") }))
+		return min(coalesced, verdictOnValue(at, "tenant", func(v string) bool { return strings.HasPrefix(v, "g") }))
 	}},
 }
 
-func known(at row, column string, holds func(string) bool) verdict {
+func verdictOnValue(at row, column string, holds func(string) bool) verdict {
 	v, ok := at[column]
 	if !ok {
-		return undecided
+		return rowUnknown
 	}
-	return decided(holds(v))
+	return verdictOf(holds(v))
 }
 
-// more draws what a schema has besides, from a source of its own: rules in SQL, masks, keys of JSON, domains and limits.
-func (s *schema) more(r *rand.Rand) {
+// addFeatures draws further features from a random source of their own: rules in SQL, masks, keys of JSON, domains and
+// limits.
+func (s *schema) addFeatures(r *rand.Rand) {
 	for _, t := range s.tables {
-		if t.rule == nil || t.link() != nil || strings.HasPrefix(t.name, "link") {
+		if t.rule == nil || t.linkTable() != nil || strings.HasPrefix(t.name, "link") {
 			continue
 		}
 		if r.IntN(3) == 0 {
-			n := r.IntN(len(conditions))
-			for _, c := range conditions[n].needs {
-				t.need(c[0], c[1])
+			n := r.IntN(len(sqlRules))
+			for _, c := range sqlRules[n].needs {
+				t.addRuleColumn(c[0], c[1])
 			}
-			part := &rule{kind: "sql", condition: n}
+			part := &rule{kind: "sql", conditionIndex: n}
 			if r.IntN(4) == 0 {
 				part = &rule{kind: "not", parts: []*rule{part}}
 			}
@@ -122,67 +124,67 @@ func (s *schema) more(r *rand.Rand) {
 				t.rule = &rule{kind: pick(r, "any", "all"), parts: []*rule{t.rule, part}}
 			}
 		}
-		if target := s.record(r, t); target != nil && r.IntN(3) == 0 {
-			target.need("state", "code")
-			part := &rule{kind: "shared", word: "granted", target: target, targetColumn: target.columns[0].name,
-				column: t.need("ref "+target.name, target.columns[0].kind)}
+		if target := s.pickRecordTable(r, t); target != nil && r.IntN(3) == 0 {
+			target.addRuleColumn("state", "code")
+			part := &rule{kind: "shared", sharedWord: "granted", targetTable: target, targetColumn: target.columns[0].name,
+				column: t.addRuleColumn("ref "+target.name, target.columns[0].kind)}
 			if t.rule.kind == "open" {
 				t.rule = part
 			} else {
 				t.rule = &rule{kind: pick(r, "any", "all"), parts: []*rule{t.rule, part}}
 			}
 		}
-		masked := t.commands == nil && r.IntN(2) == 0
-		for i := t.keys; i < len(t.columns); i++ {
+		masked := t.writeCommands == nil && r.IntN(2) == 0
+		for i := t.keyCount; i < len(t.columns); i++ {
 			c := &t.columns[i]
-			switch forms := masks[c.kind]; {
-			case c.ruled:
-			case c.secret:
-				c.keyed = r.IntN(2) == 0
+			switch forms := maskYAML[c.kind]; {
+			case c.isReadByRule:
+			case c.isHidden:
+				c.isByKeyOnly = r.IntN(2) == 0
 			case masked && forms != nil && r.IntN(2) == 0:
 				c.mask = pick(r, forms...)
-			case domainOf[c.kind] != "" && r.IntN(4) == 0:
-				c.domain = domainOf[c.kind]
+			case domainByKind[c.kind] != "" && r.IntN(4) == 0:
+				c.domain = domainByKind[c.kind]
 			}
 		}
 	}
-	s.live, s.stages = r.IntN(3) == 0, r.IntN(4) == 0
+	s.hasLiveTeam, s.hasTeamContract = r.IntN(3) == 0, r.IntN(4) == 0
 	if r.IntN(5) == 0 {
 		for _, t := range s.tables {
-			if t.rule != nil && t.rule.kind != "open" && t.commands == nil && t.keys == 1 && t.columns[0].mask == "" && !strings.HasPrefix(t.name, "link") {
-				t.grouped, s.grouped = true, true
+			if t.rule != nil && t.rule.kind != "open" && t.writeCommands == nil && t.keyCount == 1 && t.columns[0].mask == "" && !strings.HasPrefix(t.name, "link") {
+				t.countsHiddenRows, s.countsHiddenRows = true, true
 			}
 		}
 	}
-	s.limits = pick(r, "", "{ result_rows: 100000, rows: 50000000 }", "{ result_bytes: 1GiB }", "{ result_rows: 5 }")
+	s.limitsYAML = pick(r, "", "{ result_rows: 100000, rows: 50000000 }", "{ result_bytes: 1GiB }", "{ result_rows: 5 }")
 }
 
-// narrowWritten hides and masks columns of tables that agents write.
-func (s *schema) narrowWritten(r *rand.Rand) {
+// hideWritableColumns hides and masks columns of tables that agents write.
+func (s *schema) hideWritableColumns(r *rand.Rand) {
 	for _, t := range s.tables {
-		if t.commands == nil || strings.HasPrefix(t.name, "link") || r.IntN(3) > 0 {
+		if t.writeCommands == nil || strings.HasPrefix(t.name, "link") || r.IntN(3) > 0 {
 			continue
 		}
-		left := false // a column that they may change
-		for i := t.keys; i < len(t.columns); i++ {
+		left := false // a column is left that agents may change
+		for i := t.keyCount; i < len(t.columns); i++ {
 			switch c := &t.columns[i]; {
-			case !c.asIs() || c.domain != "":
+			case !c.isUnmasked() || c.domain != "":
 			case !left:
 				left = true
 			case r.IntN(3) == 0:
-				c.secret = true
-			case masks[c.kind] != nil && r.IntN(4) == 0:
-				c.mask = pick(r, masks[c.kind]...)
+				c.isHidden = true
+			case maskYAML[c.kind] != nil && r.IntN(4) == 0:
+				c.mask = pick(r, maskYAML[c.kind]...)
 			}
 		}
 	}
 }
 
-// record is a listed table, other than t, whose rows t may point to, or nil.
-func (s *schema) record(r *rand.Rand, t *table) *table {
+// pickRecordTable picks a listed table, other than t, to which rows of t may refer; nil: there is none.
+func (s *schema) pickRecordTable(r *rand.Rand, t *table) *table {
 	var list []*table
 	for _, other := range s.tables {
-		if other != t && other.keys == 1 && other.rule != nil && !strings.HasPrefix(other.name, "link") {
+		if other != t && other.keyCount == 1 && other.rule != nil && !strings.HasPrefix(other.name, "link") {
 			list = append(list, other)
 		}
 	}
@@ -192,9 +194,9 @@ func (s *schema) record(r *rand.Rand, t *table) *table {
 	return pick(r, list...)
 }
 
-// lookUp makes the attribute team one that is looked up in a table, which tells for each member the same as the caller
-// has it.
-func (s *schema) lookUp() string {
+// addTeamLookup makes team an attribute that is looked up in a table. The table gives each caller the team that the
+// caller has anyway.
+func (s *schema) addTeamLookup() string {
 	var b strings.Builder
 	b.WriteString("CREATE TABLE who (member bigint PRIMARY KEY, team text);\n")
 	for i, caller := range s.callers {
@@ -204,8 +206,9 @@ func (s *schema) lookUp() string {
 	return b.String()
 }
 
-// contract lets one team retrieve everything, another no likeness, and the third all but one table.
-func (s *schema) contract() string {
+// teamContractYAML returns a contract by which one team may read everything, another may use no similarity search, and
+// the third may read all tables but one.
+func (s *schema) teamContractYAML() string {
 	var b strings.Builder
 	n := 0
 	b.WriteString("objects:\n")
@@ -220,18 +223,18 @@ func (s *schema) contract() string {
 	return b.String()
 }
 
-// excepted tells whether the contract lets a caller retrieve nothing of a table.
-func (s *schema) excepted(t *table, caller map[string]string) bool {
+// isExceptedByContract tells whether the contract forbids a caller to read a table.
+func (s *schema) isExceptedByContract(t *table, caller map[string]string) bool {
 	first := slices.IndexFunc(s.tables, func(t *table) bool { return t.rule != nil })
-	return s.stages && caller["team"] == "green" && first >= 0 && t == s.tables[first]
+	return s.hasTeamContract && caller["team"] == "green" && first >= 0 && t == s.tables[first]
 }
 
-// credentials are what the callers log in with.
+// credentials returns the attributes with which the callers log in.
 func (s *schema) credentials() []map[string]string {
 	var out []map[string]string
 	for _, caller := range s.callers {
 		given := maps.Clone(caller)
-		if s.live {
+		if s.hasLiveTeam {
 			delete(given, "team")
 		}
 		out = append(out, given)
@@ -239,17 +242,17 @@ func (s *schema) credentials() []map[string]string {
 	return out
 }
 
-// hashKey is the key of hashes in every database, so that a copy without hidden rows has the same.
+// hashKey is the key of hash masks in every database, so that a copy without the hidden rows shows the same hashes.
 const hashKey = "the key of every stage's hashes."
 
-func hashed(v string) string {
+func hashValue(v string) string {
 	mac := hmac.New(sha256.New, []byte(hashKey))
 	mac.Write([]byte(v))
 	return hex.EncodeToString(mac.Sum(nil))[:32]
 }
 
-// sameHashes gives a database that key, as migrate would make it.
-func sameHashes() string {
+// setHashKeySQL returns the SQL that stores hashKey in a database, where migrate would store a random key.
+func setHashKeySQL() string {
 	pad := func(with byte) string {
 		out := make([]byte, sha256.BlockSize)
 		copy(out, hashKey)
@@ -261,15 +264,15 @@ func sameHashes() string {
 	return fmt.Sprintf("UPDATE pgconsent.mask_key SET ipad = '\\x%s', opad = '\\x%s'", pad(0x36), pad(0x5c))
 }
 
-// seen is the value of a column as the policy shows it.
-func (c column) seen(v string, ok bool) (string, bool) {
+// shownValue returns the value of a column as the policy shows it.
+func (c column) shownValue(v string, ok bool) (string, bool) {
 	switch {
 	case !ok || c.mask == "":
 		return v, ok
 	case strings.Contains(c.mask, "null"):
 		return "", false
 	case strings.Contains(c.mask, "hash"):
-		return hashed(v), true
+		return hashValue(v), true
 	case strings.Contains(c.mask, "generalise: 3"):
 		if n := utf8.RuneCountInString(v); n > 3 {
 			v = string([]rune(v)[:3])
@@ -277,7 +280,7 @@ func (c column) seen(v string, ok bool) (string, bool) {
 		return v, true
 	case strings.Contains(c.mask, "generalise: 10"):
 		n, _ := strconv.Atoi(v)
-		return fmt.Sprint(n / 10 * 10), true // visible numbers are positive
+		return fmt.Sprint(n / 10 * 10), true // visible numbers are positive, so that this rounds down
 	case strings.Contains(c.mask, "month"):
 		return v[:8] + "01 00:00:00+00", true
 	}
@@ -298,8 +301,8 @@ func (c column) seen(v string, ok bool) (string, bool) {
 	return string(b), true
 }
 
-// behind changes a value to another one that the policy shows alike.
-func (c column) behind(r *rand.Rand, v string) string {
+// otherHiddenValue changes a value to another one that has the same mask.
+func (c column) otherHiddenValue(r *rand.Rand, v string) string {
 	switch {
 	case strings.Contains(c.mask, "hash"):
 		return v
@@ -312,18 +315,19 @@ func (c column) behind(r *rand.Rand, v string) string {
 	case strings.Contains(c.mask, "month"):
 		return fmt.Sprintf("%s%02d 05:30:00+00", v[:8], 1+r.IntN(28))
 	}
-	seen, ok := c.seen(v, true)
+	seen, ok := c.shownValue(v, true)
 	if !ok {
 		return pick(r, "[]", "1", `"`+instance.Marker+`"`)
 	}
 	return strings.TrimSuffix(seen, "}") + pick(r, "}", `, "`+instance.Marker+`": 0}`, `, "l": ["`+instance.Marker+`"]}`, `, "z": {"n": 1}}`)
 }
 
-// fetches ask for columns that exist by key only, with keys of rows that are there, hidden or not, and without.
-func (t *table) fetches() []testCase {
+// fetchByKeyCases returns statements that read columns which show by key only: with the keys of visible and hidden
+// rows, with keys that do not exist, and without a key.
+func (t *table) fetchByKeyCases() []testCase {
 	var out []testCase
 	for _, c := range t.columns {
-		if !c.keyed {
+		if !c.isByKeyOnly {
 			continue
 		}
 		for n := range rowsPerTable + 2 {

@@ -9,8 +9,8 @@ import (
 // shrinkSteps bounds the attempts on one difference.
 const shrinkSteps = 400
 
-// shrink takes tokens out of the messages as long as what is left still shows a difference.
-func (st *stage) shrink(d *difference) {
+// shrink removes tokens from the messages for as long as the answers still differ.
+func (st *databaseTrio) shrink(d *difference) {
 	steps := 0
 	shows := func(c testCase) *difference {
 		steps++
@@ -19,28 +19,28 @@ func (st *stage) shrink(d *difference) {
 		}
 		return st.compare(c, &Report{})
 	}
-	for m := len(d.c.messages) - 1; m >= 0; m-- {
-		if len(d.c.messages) > 1 { // without the message
-			c := d.c
-			c.messages = append(append([]string{}, d.c.messages[:m]...), d.c.messages[m+1:]...)
+	for m := len(d.testCase.messages) - 1; m >= 0; m-- {
+		if len(d.testCase.messages) > 1 { // first try to remove the whole message
+			c := d.testCase
+			c.messages = append(append([]string{}, d.testCase.messages[:m]...), d.testCase.messages[m+1:]...)
 			if smaller := shows(c); smaller != nil {
-				d.c, d.got, d.want, d.why = c, smaller.got, smaller.want, smaller.why
+				d.testCase, d.answers, d.want, d.reason = c, smaller.answers, smaller.want, smaller.reason
 				continue
 			}
 		}
-		tokens := pieces(d.c.messages[m])
+		tokens := splitTokens(d.testCase.messages[m])
 		for size := len(tokens) / 2; size >= 1; size /= 2 {
 			for at := 0; at+size <= len(tokens); {
 				rest := append(append([]string{}, tokens[:at]...), tokens[at+size:]...)
-				c := d.c
-				c.messages = append([]string{}, d.c.messages...)
+				c := d.testCase
+				c.messages = append([]string{}, d.testCase.messages...)
 				c.messages[m] = strings.Join(rest, " ")
 				smaller := (*difference)(nil)
 				if len(rest) > 0 {
 					smaller = shows(c)
 				}
 				if smaller != nil {
-					d.c, d.got, d.want, d.why, tokens = c, smaller.got, smaller.want, smaller.why, rest
+					d.testCase, d.answers, d.want, d.reason, tokens = c, smaller.answers, smaller.want, smaller.reason, rest
 				} else {
 					at++
 				}
@@ -49,8 +49,8 @@ func (st *stage) shrink(d *difference) {
 	}
 }
 
-// pieces are the tokens of a text.
-func pieces(sql string) []string {
+// splitTokens returns the tokens of a text.
+func splitTokens(sql string) []string {
 	source, refused := sqltext.Scan(sql)
 	if refused != nil {
 		return []string{sql}

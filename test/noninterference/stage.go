@@ -16,38 +16,40 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// script is a database by its texts, so that a difference can be saved and run again.
-type script struct {
+// databaseScript has the texts that make a database, so that a difference can be saved and run again.
+type databaseScript struct {
 	ddl, policy string
-	narrow      string // takes hidden columns away
+	dropColumns string // SQL that drops the hidden columns
 	callers     []map[string]string
 }
 
-// stage is a pair of databases behind a proxy, and a third with the visible rows only, past it.
-type stage struct {
-	t       testing.TB
-	mode    instance.Mode
-	proxy   *instance.Proxy
-	dbs     [2]*pgtest.DB
-	alone   *pgtest.DB
-	agents  [2]*pgconn.PgConn
-	super   *pgconn.PgConn
-	writers [3]*pgconn.PgConn // load the databases
-	fills   [2][]migrations.Fill
-	visible string // what the visible rows were loaded from
-	caller  int
-	grouped bool // what agents get of aggregates is not what the visible rows answer
+// databaseTrio has two databases behind a proxy that differ in hidden rows only, and a third database with the visible
+// rows only, which is asked directly.
+type databaseTrio struct {
+	t                 testing.TB
+	mode              instance.Mode
+	proxy             *instance.Proxy
+	dbs               [2]*pgtest.DB
+	visibleOnlyDB     *pgtest.DB
+	agents            [2]*pgconn.PgConn
+	visibleOnlyConn   *pgconn.PgConn
+	writers           [3]*pgconn.PgConn // connections that load the databases
+	materializedFills [2][]migrations.Fill
+	visibleLoad       string // SQL that loads the visible rows
+	caller            int
+	countsHiddenRows  bool // aggregates for agents count other rows than the visible ones
 }
 
-// names of the pair: as long as each other, and put away before transcripts are compared.
-var names = [2]string{"one", "two"}
+// databaseNames are the names of the first two databases. They have one length, and are removed from answers before
+// these are compared.
+var databaseNames = [2]string{"one", "two"}
 
-func newStage(t testing.TB, mode instance.Mode, s script) *stage {
+func newDatabaseTrio(t testing.TB, mode instance.Mode, s databaseScript) *databaseTrio {
 	t.Helper()
-	st := &stage{t: t, mode: mode}
+	st := &databaseTrio{t: t, mode: mode}
 	var behind []instance.Database
 	var agents []instance.Agent
-	// Copies of one database, so that objects have the same numbers.
+	// The databases are copies of one database, so that their objects have the same OIDs.
 	database := func() *pgtest.DB {
 		return pgtest.Temporary(t, "pair "+s.ddl, func(ctx context.Context, conn *pgx.Conn) error {
 			_, err := conn.PgConn().Exec(ctx, s.ddl).ReadAll()
@@ -56,31 +58,31 @@ func newStage(t testing.TB, mode instance.Mode, s script) *stage {
 	}
 	for i := range st.dbs {
 		st.dbs[i] = database()
-		behind = append(behind, instance.Database{Name: names[i], DB: st.dbs[i], Policy: s.policy, SearchPath: []string{"public"}})
-		st.fills[i] = instance.Migrate(t, behind[i], mode).Plan.Fills()
-		instance.Exec(t, st.dbs[i], sameHashes())
+		behind = append(behind, instance.Database{Name: databaseNames[i], DB: st.dbs[i], Policy: s.policy, SearchPath: []string{"public"}})
+		st.materializedFills[i] = instance.Migrate(t, behind[i], mode).Plan.Fills()
+		instance.Exec(t, st.dbs[i], setHashKeySQL())
 		for n, attributes := range s.callers {
-			agents = append(agents, instance.Agent{Name: fmt.Sprintf("%s%d", names[i], n), Database: names[i], Attributes: attributes})
+			agents = append(agents, instance.Agent{Name: fmt.Sprintf("%s%d", databaseNames[i], n), Database: databaseNames[i], Attributes: attributes})
 		}
 	}
-	st.alone = database()
-	instance.Exec(t, st.alone, s.narrow)
+	st.visibleOnlyDB = database()
+	instance.Exec(t, st.visibleOnlyDB, s.dropColumns)
 	st.proxy = instance.Serve(t, mode, behind, agents)
-	st.super = instance.Super(t, st.alone)
-	for i, db := range []*pgtest.DB{st.dbs[0], st.dbs[1], st.alone} {
-		st.writers[i] = instance.Super(t, db)
+	st.visibleOnlyConn = instance.ConnectSuperuser(t, st.visibleOnlyDB)
+	for i, db := range []*pgtest.DB{st.dbs[0], st.dbs[1], st.visibleOnlyDB} {
+		st.writers[i] = instance.ConnectSuperuser(t, db)
 	}
 	return st
 }
 
 // load fills the three databases.
-func (st *stage) load(one, two, alone string) {
+func (st *databaseTrio) load(one, two, alone string) {
 	st.t.Helper()
-	st.visible = alone
+	st.visibleLoad = alone
 	for i, sql := range []string{one, two, alone} {
-		for n, part := range strings.SplitN(sql, filled, 2) {
+		for n, part := range strings.SplitN(sql, fillMarker, 2) {
 			if n > 0 {
-				st.fill(i)
+				st.fillMaterialized(i)
 			}
 			if a := instance.Ask(st.writers[i], "SET session_replication_role = replica; "+part); a.Err != "" {
 				st.t.Fatalf("%s\n%s", a.Err, sql)
@@ -89,42 +91,42 @@ func (st *stage) load(one, two, alone string) {
 	}
 }
 
-// ask sends a case to both databases at once.
-func (st *stage) ask(c testCase) [2]transcript {
-	var out [2]transcript
+// sendToBoth sends a case to the first two databases at once.
+func (st *databaseTrio) sendToBoth(c testCase) [2]answerList {
+	var out [2]answerList
 	var wait sync.WaitGroup
 	for i := range st.dbs {
 		wait.Add(1)
 		go func() {
 			defer wait.Done()
-			out[i] = st.askOne(i, c)
+			out[i] = st.sendToOne(i, c)
 		}()
 	}
 	wait.Wait()
 	return out
 }
 
-func (st *stage) askOne(i int, c testCase) transcript {
+func (st *databaseTrio) sendToOne(i int, c testCase) answerList {
 	conn := st.agents[i]
 	if conn == nil || conn.IsClosed() {
 		var err error
-		if conn, err = instance.Dial(st.proxy.DSN(fmt.Sprintf("%s%d", names[i], st.caller), names[i])); err != nil {
-			return transcript{{Code: "client", Err: err.Error(), Message: err.Error()}}
+		if conn, err = instance.Dial(st.proxy.DSN(fmt.Sprintf("%s%d", databaseNames[i], st.caller), databaseNames[i])); err != nil {
+			return answerList{{Code: "client", Err: err.Error(), Message: err.Error()}}
 		}
 		st.agents[i] = conn
 	}
 	out := send(conn, c)
 	for m := range out {
-		if a := &out[m]; a.Code == tooMuch { // which rows come first is open by SQL
+		if a := &out[m]; a.Code == limitExceededCode { // SQL does not say which rows a limited result has
 			a.Results = nil
 		}
-		out[m] = rename(out[m], st.dbs[i].Name)
+		out[m] = hideDatabaseName(out[m], st.dbs[i].Name)
 	}
 	return out
 }
 
-// fresh gives the agents new connections at their next statement.
-func (st *stage) fresh() {
+// reconnectAgents gives the agents new connections for their next statement.
+func (st *databaseTrio) reconnectAgents() {
 	for i, c := range st.agents {
 		if c != nil {
 			instance.Close(c)
@@ -133,8 +135,8 @@ func (st *stage) fresh() {
 	}
 }
 
-// rename puts the name of the database away.
-func rename(a instance.Answer, name string) instance.Answer {
+// hideDatabaseName removes the name of the database from an answer.
+func hideDatabaseName(a instance.Answer, name string) instance.Answer {
 	a.Err = strings.ReplaceAll(a.Err, name, "DATABASE")
 	a.Message = strings.ReplaceAll(a.Message, name, "DATABASE")
 	for i := range a.Results {
@@ -145,27 +147,28 @@ func rename(a instance.Answer, name string) instance.Answer {
 	return a
 }
 
-// transcript are the answers to the messages of a case.
-type transcript []instance.Answer
+// answerList has the answers to the messages of a case.
+type answerList []instance.Answer
 
-func (t transcript) String() string {
+func (t answerList) String() string {
 	var b strings.Builder
 	for i, a := range t {
-		fmt.Fprintf(&b, "message %d\n%s", i+1, a.Multiset())
+		fmt.Fprintf(&b, "message %d\n%s", i+1, a.SortedString())
 	}
 	return b.String()
 }
 
-// outcome is what the visible rows alone must explain: rows, or a code and a message.
-func outcome(a instance.Answer) string {
+// answerOutcome returns the part of an answer that the visible rows alone must explain: the rows, or the code and the
+// message.
+func answerOutcome(a instance.Answer) string {
 	if a.Err != "" {
 		return a.Code + " " + a.Message
 	}
-	return a.WithoutNotices().Multiset()
+	return a.WithoutNotices().SortedString()
 }
 
-func send(c *pgconn.PgConn, tc testCase) transcript {
-	var out transcript
+func send(c *pgconn.PgConn, tc testCase) answerList {
+	var out answerList
 	for _, m := range tc.messages {
 		if c.IsClosed() {
 			break
@@ -182,48 +185,49 @@ func send(c *pgconn.PgConn, tc testCase) transcript {
 	return out
 }
 
-// settings of the planner, under which PostgreSQL may evaluate in another order.
-var settings = []string{
+// plannerSettings are settings under which PostgreSQL may evaluate expressions in another order.
+var plannerSettings = []string{
 	"", "SET enable_hashjoin = off; SET enable_hashagg = off",
 	"SET enable_mergejoin = off; SET enable_hashjoin = off", "SET enable_nestloop = off", "SET enable_seqscan = off",
 	"SET enable_sort = off; SET enable_material = off", "SET join_collapse_limit = 1; SET from_collapse_limit = 1",
 }
 
-// possible are the outcomes that PostgreSQL gives for the i-th message on the visible rows alone, however it plans.
-func (st *stage) possible(c testCase, i int) map[string]bool {
+// possibleOutcomes returns the outcomes that PostgreSQL has for the i-th message on the visible rows alone, under all
+// of these plans.
+func (st *databaseTrio) possibleOutcomes(c testCase, i int) map[string]bool {
 	out := map[string]bool{}
 	c.extended = false
 	ask := func() {
-		if got := send(st.super, c); i < len(got) {
-			out[outcome(rename(got[i], st.alone.Name))] = true
+		if got := send(st.visibleOnlyConn, c); i < len(got) {
+			out[answerOutcome(hideDatabaseName(got[i], st.visibleOnlyDB.Name))] = true
 		}
 	}
-	for _, set := range settings {
+	for _, set := range plannerSettings {
 		if set != "" {
-			instance.Ask(st.super, set)
+			instance.Ask(st.visibleOnlyConn, set)
 		}
 		ask()
 	}
-	instance.Ask(st.super, "RESET ALL")
-	st.sized(ask)
-	// What ANALYZE has found of hidden values says how many rows the planner expects.
+	instance.Ask(st.visibleOnlyConn, "RESET ALL")
+	st.withTableSizes(ask)
+	// The statistics of ANALYZE, which also count hidden values, say how many rows the planner expects.
 	for _, known := range []string{"ANALYZE", "DELETE FROM pg_statistic WHERE starelid >= 16384"} {
-		if a := instance.Ask(st.super, known); a.Err != "" {
+		if a := instance.Ask(st.visibleOnlyConn, known); a.Err != "" {
 			st.t.Fatal(a.Err)
 		}
 		ask()
-		st.sized(ask)
+		st.withTableSizes(ask)
 	}
-	for _, shuffled := range shuffles(c) {
-		if got := send(st.super, shuffled); i < len(got) && got[i].Err == "" {
-			out[outcome(rename(got[i], st.alone.Name))] = true
+	for _, shuffled := range cursorOrders(c) {
+		if got := send(st.visibleOnlyConn, shuffled); i < len(got) && got[i].Err == "" {
+			out[answerOutcome(hideDatabaseName(got[i], st.visibleOnlyDB.Name))] = true
 		}
 	}
 	return out
 }
 
-// shuffles are a case with the rows of its cursor in several orders, where its statement gives none.
-func shuffles(c testCase) (out []testCase) {
+// cursorOrders returns the case with the rows of its cursor in several orders, if its statement orders none.
+func cursorOrders(c testCase) (out []testCase) {
 	at := slices.IndexFunc(c.messages, func(m string) bool { return strings.HasPrefix(m, "DECLARE ") })
 	if at < 0 {
 		return nil
@@ -241,13 +245,13 @@ func shuffles(c testCase) (out []testCase) {
 	return out
 }
 
-// sized calls a function while the planner takes the tables with the visible rows for other sizes than they have: which
-// side of a join it reads first, and whether it gets to the other, depends on how large it takes them for, and that
-// depends on hidden rows.
-func (st *stage) sized(ask func()) {
+// withTableSizes calls a function while the planner takes the tables with the visible rows for larger or smaller than
+// they are. The size decides which side of a join is read first and whether the other side is read at all, and the real
+// size depends on hidden rows.
+func (st *databaseTrio) withTableSizes(ask func()) {
 	const tables = "oid >= 16384 AND relkind = 'r' AND relnamespace = 'public'::regnamespace"
 	run := func(sql string) instance.Answer {
-		a := instance.Ask(st.super, sql)
+		a := instance.Ask(st.visibleOnlyConn, sql)
 		if a.Err != "" {
 			st.t.Fatal(a.Err)
 		}
@@ -268,7 +272,8 @@ func (st *stage) sized(ask func()) {
 		strings.Join(sizes, ", ") + ") AS s (oid, pages, tuples) WHERE s.oid = c.oid")
 	for _, oid := range list {
 		for _, larger := range []string{"=", "<>"} {
-			// An empty file counts as ten pages until somebody looks at it, and as none then.
+			// PostgreSQL takes an empty file for ten pages until VACUUM or ANALYZE looks at it, and for no page after
+			// that.
 			run("UPDATE pg_class SET relpages = sign(pg_relation_size(oid)), reltuples = CASE WHEN NOT oid " + larger + oid +
 				" THEN 0 WHEN pg_relation_size(oid) = 0 THEN -1 ELSE 1e6 END WHERE " + tables)
 			ask()
@@ -280,13 +285,13 @@ func (st *stage) sized(ask func()) {
 	}
 }
 
-// open tells whether SQL leaves the choice between two answers open.
-func (st *stage) open(c testCase, i int, a, b instance.Answer) bool {
+// isOrderUndefined tells whether SQL allows both answers.
+func (st *databaseTrio) isOrderUndefined(c testCase, i int, a, b instance.Answer) bool {
 	if a.Code == "client" || b.Code == "client" {
 		return false
 	}
-	possible := st.possible(c, i)
-	if possible[outcome(a)] && possible[outcome(b)] {
+	possible := st.possibleOutcomes(c, i)
+	if possible[answerOutcome(a)] && possible[answerOutcome(b)] {
 		return true
 	}
 	codes := map[string]bool{}
@@ -294,10 +299,10 @@ func (st *stage) open(c testCase, i int, a, b instance.Answer) bool {
 		code, _, _ := strings.Cut(o, " ")
 		codes[code] = true
 	}
-	// Which visible value fails first is open. What the proxy puts in the place of a message tells its code only.
-	known := st.visible + strings.Join(c.messages, " ")
+	// SQL does not say which visible value fails first. The proxy's replacement for a message tells only its code.
+	known := st.visibleLoad + strings.Join(c.messages, " ")
 	explained := func(x instance.Answer) bool {
-		if possible[outcome(x)] {
+		if possible[answerOutcome(x)] {
 			return true
 		}
 		parts := strings.Split(x.Message, `"`)
@@ -308,12 +313,12 @@ func (st *stage) open(c testCase, i int, a, b instance.Answer) bool {
 		}
 		return x.Err != "" && codes[x.Code]
 	}
-	// So is which comes first of a value that fails and the row that is one too many.
-	if a.Err != "" && b.Err != "" && (a.Code == tooMuch || b.Code == tooMuch) {
-		return (a.Code == tooMuch || explained(a)) && (b.Code == tooMuch || explained(b))
+	// Nor does SQL say whether a failing value or the row beyond a limit comes first.
+	if a.Err != "" && b.Err != "" && (a.Code == limitExceededCode || b.Code == limitExceededCode) {
+		return (a.Code == limitExceededCode || explained(a)) && (b.Code == limitExceededCode || explained(b))
 	}
 	return explained(a) && explained(b)
 }
 
-// tooMuch is the code of what a limit ends.
-const tooMuch = "53400"
+// limitExceededCode is the SQLSTATE of an error by which a limit ends a result.
+const limitExceededCode = "53400"

@@ -5,34 +5,35 @@ import (
 	"strings"
 )
 
-// testCase is what is sent on one connection, message after message.
+// testCase has the messages that are sent on one connection, one after the other.
 type testCase struct {
 	messages []string
-	extended bool // by the extended protocol, where a message is one statement
+	extended bool // use the extended protocol, in which each message is one statement
 }
 
-// source is a FROM item with its text. It may be a sub-select, LATERAL where items is not nil.
-func (w *writer) source(items []item, depth int) (item, string) {
+// newFromItem returns a FROM item with its text. If items is not nil, the item may be a LATERAL subquery that reads
+// them.
+func (w *statementWriter) newFromItem(items []fromItem, depth int) (fromItem, string) {
 	if len(w.ctes) > 0 && w.IntN(4) == 0 {
 		it := pick(w.Rand, w.ctes...)
 		name := it.alias
-		it.alias = w.alias()
+		it.alias = w.newAlias()
 		return it, quoted(name) + " AS " + quoted(it.alias)
 	}
 	t := pick(w.Rand, w.tables...)
-	columns := w.sight(t)
+	columns := w.mostlyAllowedColumns(t)
 	if w.IntN(12) == 0 {
 		columns = t.columns
 	}
-	it := item{w.alias(), columns, t.keys}
+	it := fromItem{w.newAlias(), columns, t.keyCount}
 	name := t.sql()
-	if w.IntN(3) == 0 || t.name == w.hidden {
+	if w.IntN(3) == 0 || t.name == w.cteTableName {
 		name = "public." + name
 	}
 	if depth > 1 && w.IntN(6) == 0 {
-		inner := item{w.alias(), columns, t.keys}
+		inner := fromItem{w.newAlias(), columns, t.keyCount}
 		return it, fmt.Sprintf("(SELECT * FROM %s AS %s WHERE %s) AS %s", name, quoted(inner.alias),
-			w.expr([]item{inner}, "bool", depth-1), quoted(it.alias))
+			w.expression([]fromItem{inner}, "bool", depth-1), quoted(it.alias))
 	}
 	if w.IntN(25) == 0 {
 		name = pick(w.Rand, "ONLY "+name, name+" *")
@@ -40,73 +41,73 @@ func (w *writer) source(items []item, depth int) (item, string) {
 	return it, name + pick(w.Rand, " AS ", " ") + quoted(it.alias)
 }
 
-// order is a total order of an item's rows.
-func (w *writer) order(items ...item) string {
+// totalOrder returns an ORDER BY list that leaves no two rows of the items equal.
+func (w *statementWriter) totalOrder(items ...fromItem) string {
 	var parts []string
 	for _, it := range items {
-		for _, c := range it.columns[:it.keys] {
+		for _, c := range it.columns[:it.keyCount] {
 			parts = append(parts, quoted(it.alias)+"."+quoted(c.name)+pick(w.Rand, "", " DESC", " NULLS FIRST"))
 		}
 	}
 	return strings.Join(parts, ", ")
 }
 
-// from reads one to three items.
-func (w *writer) from(depth int) ([]item, string) {
-	var items []item
+// fromClause returns one to three FROM items with their text.
+func (w *statementWriter) fromClause(depth int) ([]fromItem, string) {
+	var items []fromItem
 	var b strings.Builder
 	for i := range 1 + w.IntN(3)*w.IntN(2) {
-		it, text := w.source(nil, depth)
+		it, text := w.newFromItem(nil, depth)
 		if i == 0 {
 			b.WriteString(text)
 			items = append(items, it)
 			continue
 		}
 		join := pick(w.Rand, "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN", ",")
-		both := append([]item{it}, items...)
+		both := append([]fromItem{it}, items...)
 		switch join {
 		case "CROSS JOIN", ",":
 			fmt.Fprintf(&b, " CROSS JOIN %s", text)
-		case "FULL JOIN": // of merge-joinable conditions only
+		case "FULL JOIN": // PostgreSQL supports FULL JOIN only with conditions that can be merged or hashed
 			k := pick(w.Rand, "text", "int")
-			fmt.Fprintf(&b, " FULL JOIN %s ON %s = %s", text, w.expr(items[:1], k, 0), w.expr([]item{it}, k, 0))
+			fmt.Fprintf(&b, " FULL JOIN %s ON %s = %s", text, w.expression(items[:1], k, 0), w.expression([]fromItem{it}, k, 0))
 		default:
-			fmt.Fprintf(&b, " %s %s ON %s", join, text, w.expr(both, "bool", depth))
+			fmt.Fprintf(&b, " %s %s ON %s", join, text, w.expression(both, "bool", depth))
 		}
 		items = append(items, it)
 	}
 	if w.IntN(10) == 0 {
-		alias := w.alias()
+		alias := w.newAlias()
 		k := pick(w.Rand, "text", "int")
-		fmt.Fprintf(&b, " CROSS JOIN LATERAL (VALUES (%s)) AS %s (v)", w.expr(items, k, depth), quoted(alias))
-		items = append(items, item{alias, []column{{name: "v", kind: k}}, 1})
+		fmt.Fprintf(&b, " CROSS JOIN LATERAL (VALUES (%s)) AS %s (v)", w.expression(items, k, depth), quoted(alias))
+		items = append(items, fromItem{alias, []column{{name: "v", kind: k}}, 1})
 	}
 	return items, b.String()
 }
 
-// query is a SELECT.
-func (w *writer) query(depth int) string {
-	items, from := w.from(depth)
+// query returns a SELECT.
+func (w *statementWriter) query(depth int) string {
+	items, from := w.fromClause(depth)
 	where := ""
 	if w.IntN(4) > 0 {
-		where = " WHERE " + w.expr(items, "bool", depth)
+		where = " WHERE " + w.expression(items, "bool", depth)
 	}
-	any := func() string { return w.expr(items, pick(w.Rand, kinds...), depth) }
+	any := func() string { return w.expression(items, pick(w.Rand, kinds...), depth) }
 	system := func() string {
 		return quoted(items[0].alias) + "." + pick(w.Rand, "ctid", "xmin", "xmax", "tableoid", "cmin", "oid")
 	}
 	switch w.IntN(9) {
 	case 0:
-		return fmt.Sprintf("SELECT count(*), %s FROM %s%s", w.aggregate(items, depth), from, where)
+		return fmt.Sprintf("SELECT count(*), %s FROM %s%s", w.aggregateCall(items, depth), from, where)
 	case 1:
 		by := any()
-		return fmt.Sprintf("SELECT %s AS g, count(*), %s FROM %s%s GROUP BY %s%s", by, w.aggregate(items, depth),
-			from, where, pick(w.Rand, "1", "g", "ROLLUP (1)", "1"), pick(w.Rand, "", " HAVING "+w.aggregate(items, depth)+" IS NOT NULL"))
+		return fmt.Sprintf("SELECT %s AS g, count(*), %s FROM %s%s GROUP BY %s%s", by, w.aggregateCall(items, depth),
+			from, where, pick(w.Rand, "1", "g", "ROLLUP (1)", "1"), pick(w.Rand, "", " HAVING "+w.aggregateCall(items, depth)+" IS NOT NULL"))
 	case 2:
 		return fmt.Sprintf("SELECT DISTINCT %s, %s FROM %s%s", any(), any(), from, where)
 	case 3:
 		return fmt.Sprintf("SELECT %s, row_number() OVER (ORDER BY %s), count(*) OVER (PARTITION BY %s) FROM %s%s "+
-			"ORDER BY %s LIMIT %d", any(), w.order(items...), any(), from, where, w.order(items...), 1+w.IntN(8))
+			"ORDER BY %s LIMIT %d", any(), w.totalOrder(items...), any(), from, where, w.totalOrder(items...), 1+w.IntN(8))
 	case 4:
 		return fmt.Sprintf("SELECT %s FROM %s%s",
 			pick(w.Rand, "*", quoted(items[0].alias)+".*", quoted(items[0].alias),
@@ -115,47 +116,47 @@ func (w *writer) query(depth int) string {
 		if w.IntN(4) == 0 {
 			return fmt.Sprintf("SELECT %s FROM %s%s", system(), from, where)
 		}
-		return fmt.Sprintf("SELECT %s FROM %s%s", w.call(items, depth), from, where)
+		return fmt.Sprintf("SELECT %s FROM %s%s", w.functionCall(items, depth), from, where)
 	case 6:
 		return fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s, %s OFFSET %d%s", any(), from, where,
-			any(), w.order(items...), w.IntN(4), pick(w.Rand, "", " LIMIT 5", " FETCH FIRST 3 ROWS ONLY", " FOR UPDATE", " FOR SHARE SKIP LOCKED"))
+			any(), w.totalOrder(items...), w.IntN(4), pick(w.Rand, "", " LIMIT 5", " FETCH FIRST 3 ROWS ONLY", " FOR UPDATE", " FOR SHARE SKIP LOCKED"))
 	}
 	return fmt.Sprintf("SELECT %s AS a, %s AS b FROM %s%s", any(), any(), from, where)
 }
 
-func (w *writer) aggregate(items []item, depth int) string {
+func (w *statementWriter) aggregateCall(items []fromItem, depth int) string {
 	k := pick(w.Rand, "text", "int", "num")
-	e := w.expr(items, k, depth)
-	filter := pick(w.Rand, "", "", " FILTER (WHERE "+w.expr(items, "bool", depth-1)+")")
+	e := w.expression(items, k, depth)
+	filter := pick(w.Rand, "", "", " FILTER (WHERE "+w.expression(items, "bool", depth-1)+")")
 	return pick(w.Rand, "max("+e+")", "min("+e+")", "count("+e+")", "count(DISTINCT "+e+")",
-		"md5(string_agg(("+e+")::text, ',' ORDER BY ("+e+")::text))", "bool_or("+w.expr(items, "bool", depth-1)+")",
-		"sum("+w.expr(items, "num", depth-1)+")", "avg("+w.expr(items, "int", depth-1)+")", "(array_agg(DISTINCT ("+
-			e+")::text))[1:2]", "percentile_disc(0.5) WITHIN GROUP (ORDER BY "+w.expr(items, "int", depth-1)+")") + filter
+		"md5(string_agg(("+e+")::text, ',' ORDER BY ("+e+")::text))", "bool_or("+w.expression(items, "bool", depth-1)+")",
+		"sum("+w.expression(items, "num", depth-1)+")", "avg("+w.expression(items, "int", depth-1)+")", "(array_agg(DISTINCT ("+
+			e+")::text))[1:2]", "percentile_disc(0.5) WITHIN GROUP (ORDER BY "+w.expression(items, "int", depth-1)+")") + filter
 }
 
-// next writes a case. Its expressions may fail on visible values in some and not in others.
-func (w *writer) next() testCase {
-	w.aliases, w.ctes, w.hidden = 0, nil, ""
-	w.tableOps()
+// nextCase writes a case. In some cases the expressions may fail on visible values, in others not.
+func (w *statementWriter) nextCase() testCase {
+	w.aliasCount, w.ctes, w.cteTableName = 0, nil, ""
+	w.chooseTables()
 	depth := 1 + w.IntN(3)
 	switch n := w.IntN(40); {
 	case n < 22:
 		return testCase{messages: []string{w.query(depth)}, extended: w.IntN(3) == 0}
-	case n < 24: // WITH, whose names may hide tables
+	case n < 24: // WITH queries, whose names may hide tables
 		t := pick(w.Rand, w.tables...)
 		name := pick(w.Rand, t.name, "c", pick(w.Rand, w.tables...).name)
-		inner := item{w.alias(), t.shown(), t.keys}
+		inner := fromItem{w.newAlias(), t.shownColumns(), t.keyCount}
 		head := fmt.Sprintf("WITH %s AS %s(SELECT * FROM %s%s AS %s WHERE %s) ", quoted(name),
 			pick(w.Rand, "", "MATERIALIZED ", "NOT MATERIALIZED "), pick(w.Rand, "",
-				"public."), t.sql(), quoted(inner.alias), w.expr([]item{inner}, "bool", depth))
-		w.ctes = []item{{name, t.shown(), t.keys}}
-		w.hidden = name
+				"public."), t.sql(), quoted(inner.alias), w.expression([]fromItem{inner}, "bool", depth))
+		w.ctes = []fromItem{{name, t.shownColumns(), t.keyCount}}
+		w.cteTableName = name
 		return testCase{messages: []string{head + w.query(depth)}}
 	case n < 26:
 		k := pick(w.Rand, "text", "int", "time")
 		side := func() string {
-			items, from := w.from(depth - 1)
-			return "SELECT " + w.expr(items, k, depth) + " FROM " + from
+			items, from := w.fromClause(depth - 1)
+			return "SELECT " + w.expression(items, k, depth) + " FROM " + from
 		}
 		return testCase{messages: []string{side() + pick(w.Rand, " UNION ", " UNION ALL ", " EXCEPT ", " INTERSECT ") + side()}}
 	case n < 27:
@@ -164,11 +165,11 @@ func (w *writer) next() testCase {
 		return testCase{messages: []string{w.query(depth-1) + "; " + w.query(depth-1)}}
 	case n < 29:
 		return testCase{messages: []string{"BEGIN", "SAVEPOINT a", w.query(depth), "ROLLBACK TO a", w.query(depth), "COMMIT"}}
-	case n < 31: // the catalog, as it comes
-		r := pick(w.Rand, w.catalog.relations...)
+	case n < 31: // queries of the catalogs
+		r := pick(w.Rand, w.vocabulary.relations...)
 		return testCase{messages: []string{pick(w.Rand, "SELECT * FROM "+r, "SELECT count(*) FROM "+r, "SELECT x::text FROM "+r+" x", "TABLE "+r)}}
 	case n < 32:
-		s := pick(w.Rand, w.catalog.settings...)
+		s := pick(w.Rand, w.vocabulary.settings...)
 		return testCase{messages: []string{
 			pick(w.Rand, "SET "+s+" = on", "SET "+s+" = 1", "SHOW "+s, "SELECT set_config('"+s+"', 'off', false)",
 				"SET LOCAL "+s+" TO DEFAULT"), w.query(depth), "RESET ALL"}}
@@ -182,7 +183,7 @@ func (w *writer) next() testCase {
 					t+" FOR UPDATE NOWAIT", "DO $$ BEGIN PERFORM 1; END $$", "LISTEN a", "CREATE VIEW v AS "+q, "SELECT INTO v FROM "+t)}}
 	case n < 36: // cursors and prepared statements
 		q := w.query(depth)
-		name := w.alias()
+		name := w.newAlias()
 		if w.IntN(2) == 0 {
 			return testCase{messages: []string{"PREPARE " + quoted(name) + " AS " + q, "EXECUTE " + quoted(name),
 				"EXECUTE " + quoted(name), "DEALLOCATE " + quoted(name)}}
@@ -191,14 +192,14 @@ func (w *writer) next() testCase {
 			"DECLARE c " + pick(w.Rand, "", "SCROLL ", "NO SCROLL ") + "CURSOR " + pick(w.Rand, "", "WITH HOLD ") +
 				"FOR " + q, "FETCH FORWARD ALL FROM c", pick(w.Rand, "MOVE BACKWARD 2 IN c", "FETCH LAST FROM c", "FETCH 1 FROM c"), "ROLLBACK"}}
 	}
-	return w.change(depth)
+	return w.undoneWrite(depth)
 }
 
-// change writes something and takes it back.
-func (w *writer) change(depth int) testCase {
+// undoneWrite writes something and rolls it back.
+func (w *statementWriter) undoneWrite(depth int) testCase {
 	t := pick(w.Rand, w.tables...)
-	it := item{w.alias(), t.columns, t.keys}
-	items := []item{it}
+	it := fromItem{w.newAlias(), t.columns, t.keyCount}
+	items := []fromItem{it}
 	alias := quoted(it.alias)
 	var sets, names, values []string
 	for _, c := range t.columns {
@@ -206,11 +207,11 @@ func (w *writer) change(depth int) testCase {
 			continue
 		}
 		if w.IntN(2) == 0 || len(sets) == 0 {
-			sets = append(sets, c.sql()+" = "+w.cast(c, w.expr(items, c.textual(), depth-1)))
+			sets = append(sets, c.sql()+" = "+w.castTo(c, w.expression(items, c.expressionKind(), depth-1)))
 		}
 		if w.IntN(4) > 0 {
 			names = append(names, c.sql())
-			values = append(values, w.cast(c, w.constant(c.textual())))
+			values = append(values, w.castTo(c, w.constant(c.expressionKind())))
 		}
 	}
 	if len(sets) > 2 {
@@ -219,10 +220,10 @@ func (w *writer) change(depth int) testCase {
 	if len(names) == 0 {
 		names, values = []string{t.columns[0].sql()}, []string{"NULL"}
 	}
-	returning := pick(w.Rand, "", " RETURNING *", " RETURNING "+w.expr(items, "text", depth-1))
-	where := pick(w.Rand, "", " WHERE "+w.expr(items, "bool", depth))
+	returning := pick(w.Rand, "", " RETURNING *", " RETURNING "+w.expression(items, "text", depth-1))
+	where := pick(w.Rand, "", " WHERE "+w.expression(items, "bool", depth))
 	insert := fmt.Sprintf("INSERT INTO %s AS %s (%s) VALUES (%s)", t.sql(), alias, strings.Join(names, ", "), strings.Join(values, ", "))
-	other, from := w.source(nil, 1)
+	other, from := w.newFromItem(nil, 1)
 	var sql string
 	switch w.IntN(8) {
 	case 0:
@@ -234,12 +235,12 @@ func (w *writer) change(depth int) testCase {
 	case 3, 4:
 		sql = fmt.Sprintf("UPDATE %s AS %s SET %s%s%s", t.sql(), alias, strings.Join(sets, ", "), where, returning)
 	case 5:
-		sql = fmt.Sprintf("UPDATE %s AS %s SET %s FROM %s WHERE %s%s", t.sql(), alias, sets[0], from, w.expr([]item{it, other}, "bool", depth), returning)
+		sql = fmt.Sprintf("UPDATE %s AS %s SET %s FROM %s WHERE %s%s", t.sql(), alias, sets[0], from, w.expression([]fromItem{it, other}, "bool", depth), returning)
 	case 6:
 		sql = fmt.Sprintf("DELETE FROM %s AS %s%s%s", t.sql(), alias, where, returning)
 	default:
 		sql = fmt.Sprintf("MERGE INTO %s AS %s USING %s ON %s WHEN MATCHED AND %s THEN %s WHEN NOT MATCHED THEN "+
-			"DO NOTHING", t.sql(), alias, from, w.expr([]item{it, other}, "bool", 1), w.expr([]item{it, other},
+			"DO NOTHING", t.sql(), alias, from, w.expression([]fromItem{it, other}, "bool", 1), w.expression([]fromItem{it, other},
 			"bool", 1), pick(w.Rand, "DELETE", "UPDATE SET "+sets[0], "DO NOTHING"))
 	}
 	if w.IntN(5) == 0 {
@@ -248,26 +249,28 @@ func (w *writer) change(depth int) testCase {
 	return testCase{messages: []string{"BEGIN", sql, "SELECT * FROM " + t.sql(), "ROLLBACK"}, extended: w.IntN(4) == 0}
 }
 
-// cast makes a value one of the column's type.
-func (w *writer) cast(c column, e string) string { return "(" + e + ")::" + sqlTypes[c.kind] }
-
-// tableOps decides of which tables a case is, and whether its expressions may fail on visible values.
-func (w *writer) tableOps() {
-	w.tables = w.schema.readable()
-	w.tameOps = w.IntN(3) == 0
+// castTo returns the expression cast to the column's type.
+func (w *statementWriter) castTo(c column, e string) string {
+	return "(" + e + ")::" + sqlTypes[c.kind]
 }
 
-// blind changes all rows that may be changed, without a look at any.
-func (t *table) blind() []testCase {
+// chooseTables chooses the tables of a case, and whether its expressions may fail on visible values.
+func (w *statementWriter) chooseTables() {
+	w.tables = w.schema.readableTables()
+	w.safeOnly = w.IntN(3) == 0
+}
+
+// unconditionalWrites returns statements that write all rows which agents may write, without a WHERE.
+func (t *table) unconditionalWrites() []testCase {
 	var out []testCase
-	for _, command := range t.commands {
+	for _, command := range t.writeCommands {
 		sql := ""
 		switch command {
 		case "delete":
 			sql = "DELETE FROM " + t.sql()
 		case "update":
-			for _, c := range t.columns[t.keys:] {
-				if c.asIs() {
+			for _, c := range t.columns[t.keyCount:] {
+				if c.isUnmasked() {
 					sql = "UPDATE " + t.sql() + " SET " + c.sql() + " = NULL"
 					break
 				}

@@ -13,97 +13,97 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// Values looks for a bit about a value that no row rule hides: every row of these schemas shows. A contract names the
-// columns that statements may use of some tables, and other tables have columns that exist by key only. A pair of
-// databases differs in the columns that the contract leaves out, and in those by key of rows whose key is in no
-// statement.
+// Values looks for a leak of values that no row rule hides: every row of these schemas is visible. A contract names the
+// columns that statements may use of some tables, and other tables have columns that show by key only. The two
+// databases differ in the columns that the contract does not allow, and in the values by key of rows whose key no
+// statement names.
 func Values(t testing.TB, cfg Config) Report {
 	t.Helper()
 	if cfg.PerData == 0 {
 		cfg.PerData = 80
 	}
-	r := &runner{Config: cfg, t: t, catalog: newVocabulary(t, pgtest.Database(t)), start: time.Now(), notated: true}
-	for n := uint64(0); r.Report.Cases < cfg.Cases && !r.done(); n++ {
-		r.values(cfg.Seed<<20+n, cfg.Modes[int(n)%len(cfg.Modes)])
+	r := &runner{Config: cfg, t: t, catalog: newVocabulary(t, pgtest.Database(t)), start: time.Now(), notationsCompared: true}
+	for n := uint64(0); r.Report.Cases < cfg.Cases && !r.isDone(); n++ {
+		r.runValues(cfg.Seed<<20+n, cfg.Modes[int(n)%len(cfg.Modes)])
 	}
-	r.progress(true)
+	r.printProgress(true)
 	return r.Report
 }
 
-func (r *runner) values(seed uint64, mode instance.Mode) {
-	s := newBarred(seed)
-	text := script{ddl: s.ddl(), policy: s.policy(), callers: s.callers}
+func (r *runner) runValues(seed uint64, mode instance.Mode) {
+	s := newContractSchema(seed)
+	text := databaseScript{ddl: s.ddl(), policy: s.policy(), callers: s.callers}
 	scope := &instance.Scope{TB: r.t}
 	defer scope.End()
-	st := newStage(scope, mode, text)
-	st.grouped = true // a column that exists by key is not there else: the rows alone answer otherwise
-	defer st.fresh()
+	st := newDatabaseTrio(scope, mode, text)
+	st.countsHiddenRows = true // a column by key does not exist for other statements, so that the visible rows alone answer differently
+	defer st.reconnectAgents()
 	rng := rand.New(rand.NewPCG(seed, 41))
 	one := data{}
 	for _, t := range s.tables {
 		for n := range rowsPerTable {
-			one[t] = append(one[t], s.newRow(rng, t, keyNumber(n)))
+			one[t] = append(one[t], s.newRow(rng, t, keyValueOf(n)))
 		}
 	}
-	loads := [3]string{s.load(one, s.callers[0], false), s.load(s.otherwise(rng, one), s.callers[0], false)}
+	loads := [3]string{s.loadSQL(one, s.callers[0], false), s.loadSQL(s.changeBarredValues(rng, one), s.callers[0], false)}
 	loads[2] = loads[0]
 	st.load(loads[0], loads[1], loads[2])
-	w := &writer{Rand: rng, schema: s, catalog: r.catalog}
+	w := &statementWriter{Rand: rng, schema: s, vocabulary: r.catalog}
 	for range r.PerData {
-		c := w.place()
+		c := w.columnAtPlace()
 		if w.IntN(3) == 0 {
-			c = w.next()
+			c = w.nextCase()
 		}
-		r.try(st, c, text, loads, seed)
-		if r.Report.Cases >= r.Config.Cases || r.done() {
+		r.tryCase(st, c, text, loads, seed)
+		if r.Report.Cases >= r.Config.Cases || r.isDone() {
 			break
 		}
 	}
-	if found, _ := st.proxy.Tap().Hits(); len(found) > 0 {
+	if found, _ := st.proxy.Tap().MarkerHits(); len(found) > 0 {
 		r.Report.Differences++
-		st.proxy.Tap().NoMarker(r.t)
+		st.proxy.Tap().RequireNoMarker(r.t)
 	}
 }
 
-// keyNumber is the number of the n-th key: those of the second half are in no statement.
-func keyNumber(n int) int {
+// keyValueOf returns the number of the n-th key. No statement names a key of the second half.
+func keyValueOf(n int) int {
 	if n >= rowsPerTable/2 {
 		return 7000 + n
 	}
 	return n
 }
 
-// newBarred makes three tables, all of whose rows show.
-func newBarred(seed uint64) *schema {
+// newContractSchema makes a schema of three tables in which all rows are visible.
+func newContractSchema(seed uint64) *schema {
 	s := &schema{Rand: rand.New(rand.NewPCG(seed, 43)), callers: []map[string]string{{"member": "1", "team": "red", "groups": "{red}"}}}
 	names := slices.Clone(tableNames)
 	s.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	for n := 0; n < 3; {
-		t := s.table(names[n])
-		if t.rule = (&rule{kind: "open"}); n < 2 && t.keys > 1 {
+		t := s.tableNamed(names[n])
+		if t.rule = (&rule{kind: "open"}); n < 2 && t.keyCount > 1 {
 			continue
 		}
-		for i := t.keys; i < len(t.columns); i++ {
-			if c := &t.columns[i]; n == 0 && i > t.keys { // one column besides the key is allowed
-				c.barred = true
-			} else if n == 1 && (i == t.keys || s.IntN(2) == 0) {
-				c.secret, c.keyed = true, true
+		for i := t.keyCount; i < len(t.columns); i++ {
+			if c := &t.columns[i]; n == 0 && i > t.keyCount { // the contract allows one column besides the key
+				c.isBarredByContract = true
+			} else if n == 1 && (i == t.keyCount || s.IntN(2) == 0) {
+				c.isHidden, c.isByKeyOnly = true, true
 			}
 		}
 		s.tables, n = append(s.tables, t), n+1
 	}
-	s.stages = true
+	s.hasTeamContract = true
 	return s
 }
 
-// ofColumns is the contract that names columns.
-func (s *schema) ofColumns() string {
+// columnContractYAML returns the contract that names columns.
+func (s *schema) columnContractYAML() string {
 	var objects, allow strings.Builder
 	for i, t := range s.tables {
 		fmt.Fprintf(&objects, "  o%d: { table: %q, metadata: [%q] }\n", i, t.name, t.columns[0].name)
 		var columns []string
 		for _, c := range t.columns {
-			if !c.barred {
+			if !c.isBarredByContract {
 				columns = append(columns, fmt.Sprintf("%q", c.name))
 			}
 		}
@@ -112,42 +112,42 @@ func (s *schema) ofColumns() string {
 	return "objects:\n" + objects.String() + "contracts:\n  c:\n    by: team\n    values:\n      red:\n       allow:\n" + allow.String()
 }
 
-func (t *table) bars() bool {
+func (t *table) barsColumns() bool {
 	for _, c := range t.columns {
-		if c.barred {
+		if c.isBarredByContract {
 			return true
 		}
 	}
 	return false
 }
 
-// sight are the columns of a table that a statement mostly keeps to.
-func (w *writer) sight(t *table) []column {
-	if !t.bars() || w.IntN(3) == 0 {
-		return t.shown()
+// mostlyAllowedColumns returns the columns that a statement on the table uses: mostly those that the contract allows.
+func (w *statementWriter) mostlyAllowedColumns(t *table) []column {
+	if !t.barsColumns() || w.IntN(3) == 0 {
+		return t.shownColumns()
 	}
 	var out []column
-	for _, c := range t.shown() {
-		if !c.barred {
+	for _, c := range t.shownColumns() {
+		if !c.isBarredByContract {
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// otherwise changes the values that no statement may read.
-func (s *schema) otherwise(r *rand.Rand, d data) data {
+// changeBarredValues changes the values that no statement may read.
+func (s *schema) changeBarredValues(r *rand.Rand, d data) data {
 	out := data{}
 	for _, t := range s.tables {
 		for n, old := range d[t] {
 			row := maps.Clone(old)
 			for i, c := range t.columns {
-				if !c.barred && !(c.keyed && n >= rowsPerTable/2) || r.IntN(4) == 0 {
+				if !c.isBarredByContract && !(c.isByKeyOnly && n >= rowsPerTable/2) || r.IntN(4) == 0 {
 					continue
 				}
-				v, known := wild(r, c)
+				v, known := failingValue(r, c)
 				if r.IntN(2) == 0 {
-					v, known = tame(r, t.columns[i], n)
+					v, known = safeValue(r, t.columns[i], n)
 				}
 				if delete(row, c.name); known {
 					row[c.name] = v
@@ -159,9 +159,9 @@ func (s *schema) otherwise(r *rand.Rand, d data) data {
 	return out
 }
 
-// places are where a column can stand in a statement, or a condition: T is the table, K its key, B the column, X
-// another table with key Y and C a condition on the key.
-var places = strings.Split(strings.TrimSpace(`
+// columnPlaces are statements with a column at each place where one can stand. T is the table, K its key and B the
+// column; X is another table with the key Y, and C a condition on the key.
+var columnPlaces = strings.Split(strings.TrimSpace(`
 SELECT count(*) FROM (SELECT DISTINCT B FROM T WHERE C) s
 SELECT K FROM T WHERE C ORDER BY B, K
 SELECT K, rank() OVER (ORDER BY B) FROM T WHERE C
@@ -236,8 +236,8 @@ PREPARE p AS SELECT B FROM T WHERE C; EXECUTE p; DEALLOCATE p
 SELECT B FROM T WHERE C; SELECT B FROM T
 `), "\n")
 
-// conditional are places where the condition decides which rows the column is of.
-var conditional = strings.Split(strings.TrimSpace(`
+// conditionalPlaces are statements in which the condition on the key decides from which rows the column is read.
+var conditionalPlaces = strings.Split(strings.TrimSpace(`
 SELECT B FROM T WHERE C
 SELECT Y FROM X JOIN T ON C AND B IS NULL
 SELECT Y, B FROM X LEFT JOIN T ON C
@@ -256,16 +256,16 @@ SELECT B FROM T a (K, B) WHERE C
 SELECT B, K FROM T WHERE C FOR SHARE
 `), "\n")
 
-// place writes a statement with a column at one of the places.
-func (w *writer) place() testCase {
+// columnAtPlace returns a statement with a column at one of the places.
+func (w *statementWriter) columnAtPlace() testCase {
 	t, x := pick(w.Rand, w.schema.tables[:2]...), w.schema.tables[2]
 	b := pick(w.Rand, t.columns...)
-	if other := slices.DeleteFunc(slices.Clone(t.columns), func(c column) bool { return !c.barred && !c.keyed }); w.IntN(3) > 0 {
+	if other := slices.DeleteFunc(slices.Clone(t.columns), func(c column) bool { return !c.isBarredByContract && !c.isByKeyOnly }); w.IntN(3) > 0 {
 		b = pick(w.Rand, other...)
 	}
-	list, c := places, "true"
+	list, c := columnPlaces, "true"
 	if t == w.schema.tables[1] && w.IntN(3) > 0 {
-		list = conditional
+		list = conditionalPlaces
 	}
 	if w.IntN(4) > 0 {
 		c = w.keyCondition(t, x)
@@ -292,8 +292,8 @@ func isLetter(b byte) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b == '"' || b == '_' || b == '\''
 }
 
-// keyCondition is a condition about the key of t, which fixes it, or nearly does.
-func (w *writer) keyCondition(t, x *table) string {
+// keyCondition returns a condition on the key of t. Most fix the key, some nearly do.
+func (w *statementWriter) keyCondition(t, x *table) string {
 	key := t.columns[0]
 	k := pick(w.Rand, key.sql(), key.sql(), t.sql()+"."+key.sql())
 	value := func() string { return "'" + keyValue(key.kind, w.IntN(rowsPerTable/2)) + "'" }

@@ -8,26 +8,27 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// vocabulary is what the server has: functions, relations, settings.
-type vocabulary struct {
-	functions []function
-	ofObjects []function // those whose first argument is an object of the database
-	relations []string
-	settings  []string
+// serverVocabulary has the names of the server's functions, relations and settings.
+type serverVocabulary struct {
+	functions       []serverFunction
+	objectFunctions []serverFunction // functions whose first argument is an object of the database
+	relations       []string
+	settings        []string
 }
 
-type function struct {
+type serverFunction struct {
 	name string
 	args []string
 }
 
-// costly are functions that a random argument makes slow or large; what they might tell, others do.
-const costly = `^(pg_sleep.*|repeat|lpad|rpad|generate_series|generate_subscripts|array_fill|gen_random_bytes|random_normal|` +
+// costlyFunctions matches the functions that a random argument makes slow, or their results large. Other functions test
+// the same.
+const costlyFunctions = `^(pg_sleep.*|repeat|lpad|rpad|generate_series|generate_subscripts|array_fill|gen_random_bytes|random_normal|` +
 	`.*_(in|out|recv|send|accum|serialize|deserialize|combine|transfn|finalfn))$`
 
-func newVocabulary(t testing.TB, db *pgtest.DB) *vocabulary {
+func newVocabulary(t testing.TB, db *pgtest.DB) *serverVocabulary {
 	t.Helper()
-	c := instance.Super(t, db)
+	c := instance.ConnectSuperuser(t, db)
 	rows := func(sql string) []string {
 		a := instance.Ask(c, sql)
 		if a.Err != "" {
@@ -35,23 +36,23 @@ func newVocabulary(t testing.TB, db *pgtest.DB) *vocabulary {
 		}
 		return a.Results[0].Rows
 	}
-	v := &vocabulary{}
+	v := &serverVocabulary{}
 	for _, r := range rows(`SELECT quote_ident(proname),
 		(SELECT string_agg(format_type(a, NULL), ',' ORDER BY o) FROM unnest(proargtypes) WITH ORDINALITY u (a, o))
 		FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND prokind = 'f' AND pronargs BETWEEN 0 AND 3
 			AND prorettype NOT IN ('internal'::regtype, 'trigger'::regtype)
-		AND 'internal'::regtype <> ALL (proargtypes) AND proname !~ '` + costly + `'
+		AND 'internal'::regtype <> ALL (proargtypes) AND proname !~ '` + costlyFunctions + `'
 		AND (provolatile <> 'i' OR pronargs BETWEEN 1 AND 2
 			AND proargtypes[0] IN ('text'::regtype, 'regclass'::regtype, 'oid'::regtype, 'jsonb'::regtype, 'anyarray'::regtype, 'name'::regtype))
 		ORDER BY oid`) {
 		name, args, _ := strings.Cut(r, "\t")
-		f := function{name: name}
+		f := serverFunction{name: name}
 		if args != `\N` {
 			f.args = strings.Split(args, ",")
 		}
 		v.functions = append(v.functions, f)
 		if len(f.args) > 0 && (f.args[0] == "oid" || f.args[0] == "regclass") {
-			v.ofObjects = append(v.ofObjects, f)
+			v.objectFunctions = append(v.objectFunctions, f)
 		}
 	}
 	v.relations = append(v.relations, rows(`SELECT oid::regclass::text FROM pg_class

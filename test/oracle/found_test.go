@@ -99,7 +99,7 @@ func TestWritesOfWhatASearchFinds(t *testing.T) {
 		defer instance.Ask(c, "ROLLBACK")
 		var answer string
 		if args == nil {
-			answer = instance.Ask(c, sql).Multiset()
+			answer = instance.Ask(c, sql).SortedString()
 			if strings.Contains(answer, "ERROR") {
 				return answer[:strings.Index(answer, ":")]
 			}
@@ -114,7 +114,7 @@ func TestWritesOfWhatASearchFinds(t *testing.T) {
 			}
 			answer = fmt.Sprintf("%v %s", r.CommandTag, sortedRows(r.Rows))
 		}
-		return answer + "\n" + instance.Ask(c, state).Multiset()
+		return answer + "\n" + instance.Ask(c, state).SortedString()
 	}
 	filtered, unfiltered := instance.Connect(t, database(foundFilter).DSN("postgres", "")), instance.Connect(t, database("").DSN("postgres", ""))
 	for _, mode := range instance.Modes(instance.Auto, instance.Both) {
@@ -126,7 +126,7 @@ func TestWritesOfWhatASearchFinds(t *testing.T) {
 		for _, w := range foundWrites {
 			got, want := ask(c, w.sql, w.args), ask(filtered, w.sql, w.args)
 			if got != want {
-				t.Errorf("%s: %s %v\n%s\nfiltered copy:\n%s", mode.Name, w.sql, w.args, instance.Shorten(got), instance.Shorten(want))
+				t.Errorf("%s: %s %v\n%s\nfiltered copy:\n%s", mode.Name, w.sql, w.args, instance.Truncate(got), instance.Truncate(want))
 			}
 			if ask(unfiltered, w.sql, w.args) != want {
 				sensitive++
@@ -181,10 +181,10 @@ func TestWritesOfWhatIsChangedMeanwhile(t *testing.T) {
 			t.Fatal(what, a.Err)
 		}
 		done := make(chan string, 1)
-		go func() { done <- instance.Ask(c, write).Multiset() }()
+		go func() { done <- instance.Ask(c, write).SortedString() }()
 		for end := time.Now().Add(tier.Patience); len(done) == 0 && time.Now().Before(end); { // until it waits, or is done
 			if strings.Contains(instance.Ask(watch,
-				"SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").Multiset(), "\n1") {
+				"SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").SortedString(), "\n1") {
 				break
 			}
 			time.Sleep(10 * time.Millisecond)
@@ -194,7 +194,7 @@ func TestWritesOfWhatIsChangedMeanwhile(t *testing.T) {
 	}
 	for what, change := range changes {
 		if got, want := run(what, change, "", true), run(what, change, foundFilter, false); got != want {
-			t.Errorf("%s:\n%s\nfiltered copy:\n%s", what, instance.Shorten(got), instance.Shorten(want))
+			t.Errorf("%s:\n%s\nfiltered copy:\n%s", what, instance.Truncate(got), instance.Truncate(want))
 		}
 	}
 	if got := run("theirs who do not consent", "UPDATE doc SET person = 3 WHERE id = 7",

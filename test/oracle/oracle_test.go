@@ -24,9 +24,9 @@ func TestAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
 	case *schemas != "":
 		options.Schemas = strings.Split(*schemas, ",")
 	case tier.Quick():
-		options.Schemas, options.Every, options.Spare = quickly, 4, 3
+		options.Schemas, options.EveryNth, options.EveryNthInOtherModes = quickly, 4, 3
 	case !tier.IsNightly():
-		options.Every, options.Spare = 8, 3
+		options.EveryNth, options.EveryNthInOtherModes = 8, 3
 	}
 	r := Run(t, options)
 	t.Log(r)
@@ -36,11 +36,11 @@ func TestAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
 	if r.Statements < 1000 && !tier.Quick() {
 		t.Errorf("the corpus has %d statements, want at least 1000", r.Statements)
 	}
-	if r.Must < 400 && !tier.Quick() || r.Must < 300 {
-		t.Errorf("%d statements must be answered, want at least 400", r.Must)
+	if r.MustBeAnswered < 400 && !tier.Quick() || r.MustBeAnswered < 300 {
+		t.Errorf("%d statements must be answered, want at least 400", r.MustBeAnswered)
 	}
-	if r.Sensitive*3 < r.Answered*2 {
-		t.Errorf("%d of %d answered statements are sensitive to hidden rows, want two thirds", r.Sensitive, r.Answered)
+	if r.DependsOnHidden*3 < r.Answered*2 {
+		t.Errorf("%d of %d answered statements are sensitive to hidden rows, want two thirds", r.DependsOnHidden, r.Answered)
 	}
 }
 
@@ -48,18 +48,18 @@ func TestAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
 func TestShapesFit(t *testing.T) {
 	fits, tables := map[string]bool{}, map[string]int{}
 	for _, s := range Schemas {
-		for _, q := range s.shapes(t) {
-			where, of, _ := strings.Cut(q.Where, ", ")
+		for _, q := range s.shapeStatements(t) {
+			where, of, _ := strings.Cut(q.Source, ", ")
 			fits[where] = true
 			tables[of]++
 		}
 	}
-	for _, shape := range parse(t, "test/oracle/testdata/shapes.sql") {
-		if !fits[shape.Where] {
-			t.Errorf("%s: %s is written for no table", shape.Where, shape.SQL)
+	for _, shape := range readStatements(t, "test/oracle/testdata/shapes.sql") {
+		if !fits[shape.Source] {
+			t.Errorf("%s: %s is written for no table", shape.Source, shape.SQL)
 		}
 	}
-	for _, b := range bindings(t) {
+	for _, b := range readPlaceholderValues(t) {
 		if of := b.values["T"] + " of " + b.schema; tables[of] == 0 {
 			t.Errorf("nothing is written for %s", of)
 		}

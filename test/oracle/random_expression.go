@@ -12,62 +12,62 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// An author makes statements. Every choice is taken from its random numbers, so that a seed gives the same statement
-// again.
-type author struct {
+// statementAuthor makes random statements. Each choice comes from its random numbers, so that a seed gives the same
+// statement again.
+type statementAuthor struct {
 	*rand.Rand
-	model    *model
-	params   []authorParam
-	extended bool // it may have parameters
-	plain    bool // it writes as people do: casts, rows as wholes and deep conditions have forms of their own, and fewer
-	odd      int  // in a hundred, expressions that are not leak-safe
-	negative int  // in a hundred, searches that are negated
-	names    int  // aliases that were given
-	queries  []*authorItem
-	depth    int
+	model          *statementModel
+	params         []authorParam
+	extended       bool // the statement may have parameters
+	plainStyle     bool // write as people do: fewer casts, whole rows and deeply nested conditions, which have forms of their own
+	oddPercent     int  // the share of expressions that are not leak-safe, in percent
+	negatedPercent int  // the share of negated searches, in percent
+	aliasCount     int  // number of the aliases that were given so far
+	queryItems     []*authorItem
+	depth          int
 }
 
-// authorParam is a parameter: what it may be bound to.
+// authorParam is a parameter, with the values that it may be bound to.
 type authorParam struct {
 	typ    string
 	kind   kind
-	oid    uint32 // declared; 0: left open
+	oid    uint32 // declared type; 0: the type is not declared
 	values []*string
 }
 
 // authorItem is an item of FROM.
 type authorItem struct {
-	alias   string
-	columns []modelColumn
-	key     []string // whose values no two rows share
-	table   *modelTable
+	alias         string
+	columns       []modelColumn
+	uniqueColumns []string // columns whose values together differ in all rows
+	table         *modelTable
 }
 
-// authorScope is what an expression sees.
+// authorScope has the FROM items that an expression can name.
 type authorScope struct {
-	items  []*authorItem
-	parent *authorScope
-	words  []string // text searches that its FROM has besides
+	items        []*authorItem
+	parent       *authorScope
+	textSearches []string // text search queries that FROM contains as well
 }
 
-func (a *author) in(percent int) bool { return a.IntN(100) < percent }
+func (a *statementAuthor) chance(percent int) bool { return a.IntN(100) < percent }
 
-func one[T any](a *author, list ...T) T { return list[a.IntN(len(list))] }
+func pickOne[T any](a *statementAuthor, list ...T) T { return list[a.IntN(len(list))] }
 
-func literal(value string) string {
+func stringLiteral(value string) string {
 	return "'" + strings.ReplaceAll(value, "'", "''") + "'"
 }
 
-// column picks one that is in scope.
-func (a *author) column(s *authorScope, kinds ...kind) (string, modelColumn, bool) {
+// pickColumn picks a column of one of these kinds that is in scope.
+func (a *statementAuthor) pickColumn(s *authorScope, kinds ...kind) (string, modelColumn, bool) {
 	type found struct {
 		sql string
 		c   modelColumn
 	}
 	var all []found
 	for s := s; s != nil; s = s.parent {
-		if s.parent != nil && len(s.items) > 0 && a.in(15) {
-			continue // one from outside
+		if s.parent != nil && len(s.items) > 0 && a.chance(15) {
+			continue // sometimes take a column of the outer query
 		}
 		for _, i := range s.items {
 			for _, c := range i.columns {
@@ -83,60 +83,60 @@ func (a *author) column(s *authorScope, kinds ...kind) (string, modelColumn, boo
 	if len(all) == 0 {
 		return "", modelColumn{}, false
 	}
-	f := one(a, all...)
+	f := pickOne(a, all...)
 	return f.sql, f.c, true
 }
 
-// sample is a value of a column, or one of its type.
-func (a *author) sample(c modelColumn) (string, bool) {
-	if len(c.samples) == 0 || a.in(4) {
+// sampleValue returns a value of a column, or another value of its type.
+func (a *statementAuthor) sampleValue(c modelColumn) (string, bool) {
+	if len(c.samples) == 0 || a.chance(4) {
 		switch c.kind {
 		case kindInt, kindNumeric, kindFloat:
 			return fmt.Sprint(a.IntN(40)), true
 		case kindText:
-			return one(a, "", "a", "report"), true
+			return pickOne(a, "", "a", "report"), true
 		case kindBool:
 			return "t", true
 		case kindTexts, kindInts:
 			return "{}", true
 		case kindJSONB:
-			return one(a, "{}", "[]", "null", "1"), true
+			return pickOne(a, "{}", "[]", "null", "1"), true
 		case kindRange:
-			return one(a, "empty", "(,)"), !strings.HasSuffix(c.typ, "multirange")
+			return pickOne(a, "empty", "(,)"), !strings.HasSuffix(c.typ, "multirange")
 		}
 		if len(c.samples) == 0 {
 			return "", false
 		}
 	}
-	v := one(a, c.samples...)
+	v := pickOne(a, c.samples...)
 	return v, len(v) < 300
 }
 
-// value is a constant or a parameter of a column's type.
-func (a *author) value(c modelColumn) string {
-	v, ok := a.sample(c)
+// valueOf returns a constant or a parameter of a column's type.
+func (a *statementAuthor) valueOf(c modelColumn) string {
+	v, ok := a.sampleValue(c)
 	switch {
-	case (!ok || a.in(3)) && a.plain:
+	case (!ok || a.chance(3)) && a.plainStyle:
 		return "NULL"
-	case !ok || a.in(6):
+	case !ok || a.chance(6):
 		return "NULL::" + c.typ
 	}
-	return a.constant(v, c, func() (string, bool) { return a.sample(c) })
+	return a.writeConstant(v, c, func() (string, bool) { return a.sampleValue(c) })
 }
 
-// constant writes a value, or a parameter that may be bound to it and to others.
-func (a *author) constant(v string, c modelColumn, others func() (string, bool)) string {
-	if a.extended && a.in(55) {
+// writeConstant writes a value as a constant, or as a parameter that may be bound to this value or to others.
+func (a *statementAuthor) writeConstant(v string, c modelColumn, others func() (string, bool)) string {
+	if a.extended && a.chance(55) {
 		for i, p := range a.params {
-			if p.typ == c.typ && a.in(25) || p.kind == c.kind && a.in(6) {
-				return a.param(i, c)
+			if p.typ == c.typ && a.chance(25) || p.kind == c.kind && a.chance(6) {
+				return a.newParam(i, c)
 			}
 		}
 		p := authorParam{typ: c.typ, kind: c.kind, values: []*string{&v}}
 		for range 3 {
 			o, ok := others()
 			switch {
-			case a.in(12):
+			case a.chance(12):
 				p.values = append(p.values, nil)
 			case ok:
 				p.values = append(p.values, &o)
@@ -144,32 +144,33 @@ func (a *author) constant(v string, c modelColumn, others func() (string, bool))
 				p.values = append(p.values, &v)
 			}
 		}
-		if a.in(6) {
+		if a.chance(6) {
 			p.values[0] = nil
 		}
-		switch near := declared[c.kind]; {
-		case a.in(25) && c.oid != 0 && c.oid < firstOwnOID:
+		switch near := declaredTypes[c.kind]; {
+		case a.chance(25) && c.oid != 0 && c.oid < firstNormalOID:
 			p.oid = c.oid
-		case a.in(25) && len(near) > 0:
-			p.oid = one(a, near...)
+		case a.chance(25) && len(near) > 0:
+			p.oid = pickOne(a, near...)
 		}
 		a.params = append(a.params, p)
-		return a.param(len(a.params)-1, c)
+		return a.newParam(len(a.params)-1, c)
 	}
 	switch {
-	case (c.kind == kindInt || c.kind == kindNumeric) && !strings.ContainsAny(v, "-Nn") && (a.plain || a.in(60)):
+	case (c.kind == kindInt || c.kind == kindNumeric) && !strings.ContainsAny(v, "-Nn") && (a.plainStyle || a.chance(60)):
 		return v
-	case a.plain && a.in(97) && c.typ != "tsquery", c.kind == kindText && a.in(60):
-		return literal(v)
+	case a.plainStyle && a.chance(97) && c.typ != "tsquery", c.kind == kindText && a.chance(60):
+		return stringLiteral(v)
 	}
-	return literal(v) + "::" + c.typ
+	return stringLiteral(v) + "::" + c.typ
 }
 
-// firstOwnOID is that of the first type that is not PostgreSQL's own.
-const firstOwnOID = 16384
+// firstNormalOID is the first OID of objects that are not PostgreSQL's own.
+const firstNormalOID = 16384
 
-// declared are types that drivers declare parameters as beside columns of a kind, whatever the column's is.
-var declared = map[kind][]uint32{
+// declaredTypes are the types that drivers declare for parameters which are compared with a column of a kind, even if
+// the column has another type.
+var declaredTypes = map[kind][]uint32{
 	kindInt: {pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.NumericOID, pgtype.Float8OID}, kindNumeric: {
 		pgtype.Int4OID, pgtype.Float8OID, pgtype.NumericOID}, kindFloat: {pgtype.Float4OID, pgtype.Float8OID, pgtype.NumericOID},
 	kindText: {pgtype.TextOID, pgtype.VarcharOID, pgtype.BPCharOID, pgtype.UnknownOID}, kindTime: {
@@ -179,8 +180,8 @@ var declared = map[kind][]uint32{
 		pgtype.TextArrayOID, pgtype.VarcharArrayOID}, kindInts: {pgtype.Int4ArrayOID, pgtype.Int8ArrayOID},
 }
 
-func (a *author) param(i int, c modelColumn) string {
-	if a.in(60) && !a.plain || a.in(20) {
+func (a *statementAuthor) newParam(i int, c modelColumn) string {
+	if a.chance(60) && !a.plainStyle || a.chance(20) {
 		return fmt.Sprintf("$%d::%s", i+1, c.typ)
 	}
 	return fmt.Sprintf("$%d", i+1)
@@ -188,22 +189,22 @@ func (a *author) param(i int, c modelColumn) string {
 
 var textColumn = modelColumn{typ: "text", oid: 25, kind: kindText}
 
-// fragment is a part of a text that is in the table, or not.
-func (a *author) fragment(c modelColumn) string {
+// textFragment returns a part of a text of the column, or a text that no row contains.
+func (a *statementAuthor) textFragment(c modelColumn) string {
 	v := ""
 	if len(c.samples) > 0 {
-		v = one(a, c.samples...)
+		v = pickOne(a, c.samples...)
 	}
-	if len(a.model.words) > 0 && (v == "" || a.in(20)) {
-		v = one(a, a.model.words...)
+	if len(a.model.words) > 0 && (v == "" || a.chance(20)) {
+		v = pickOne(a, a.model.words...)
 	}
-	if a.in(5) {
-		v = "HIDDEN" // which is in hidden rows
+	if a.chance(5) {
+		v = "HIDDEN" // only hidden rows contain this word
 	}
 	runes := []rune(v)
 	if len(runes) > 4 {
 		at := a.IntN(len(runes) - 3)
-		runes = runes[at:min(len(runes), at+one(a, 1, 2, 3, 3, 3, 4, 5))]
+		runes = runes[at:min(len(runes), at+pickOne(a, 1, 2, 3, 3, 3, 4, 5))]
 	}
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(`\%_.*+?()[]{}|^$'`, r) {
@@ -213,96 +214,96 @@ func (a *author) fragment(c modelColumn) string {
 	}, string(runes))
 }
 
-func (a *author) pattern(c modelColumn) string {
-	f := a.fragment(c)
-	return one(a, "%"+f+"%", "%"+f+"%", f+"%", "%"+f, f, "%", "_%", "", "%"+a.fragment(c)+"%"+f+"%")
+func (a *statementAuthor) likePattern(c modelColumn) string {
+	f := a.textFragment(c)
+	return pickOne(a, "%"+f+"%", "%"+f+"%", f+"%", "%"+f, f, "%", "_%", "", "%"+a.textFragment(c)+"%"+f+"%")
 }
 
-func (a *author) expression(c modelColumn) string {
-	f := a.fragment(c)
+func (a *statementAuthor) computedColumn(c modelColumn) string {
+	f := a.textFragment(c)
 	if f == "" {
-		return one(a, "^$", ".", "^", "x*")
+		return pickOne(a, "^$", ".", "^", "x*")
 	}
-	return one(a, f, f, "^"+f, f+"$", "^$", ".*", f+"|"+a.fragment(c), "("+f+")+", "[^a-z]"+f, "^[A-M]", f+".{0,3}", "x*")
+	return pickOne(a, f, f, "^"+f, f+"$", "^$", ".*", f+"|"+a.textFragment(c), "("+f+")+", "[^a-z]"+f, "^[A-M]", f+".{0,3}", "x*")
 }
 
-func (a *author) word() string {
+func (a *statementAuthor) randomWord() string {
 	w := "report"
 	if len(a.model.words) > 0 {
-		w = strings.ToLower(one(a, a.model.words...))
+		w = strings.ToLower(pickOne(a, a.model.words...))
 	}
-	if a.in(5) {
+	if a.chance(5) {
 		w = "hidden:*"
 	}
 	return w
 }
 
-// tsquery is a search, as text.
-func (a *author) tsquery() string {
-	w := a.word()
-	if a.in(a.negative) {
-		return one(a, "!"+w, "!"+w+" & !"+a.word(), "!("+w+" | "+a.word()+")", "!"+w+" | "+a.word(), "!!"+w)
+// searchQuery returns the text of a tsquery.
+func (a *statementAuthor) searchQuery() string {
+	w := a.randomWord()
+	if a.chance(a.negatedPercent) {
+		return pickOne(a, "!"+w, "!"+w+" & !"+a.randomWord(), "!("+w+" | "+a.randomWord()+")", "!"+w+" | "+a.randomWord(), "!!"+w)
 	}
-	return one(a, w, w, w+" | "+a.word(), w+" & !"+a.word(), w+" & "+a.word(), w+":*", w+" <-> "+a.word())
+	return pickOne(a, w, w, w+" | "+a.randomWord(), w+" & !"+a.randomWord(), w+" & "+a.randomWord(), w+":*", w+" <-> "+a.randomWord())
 }
 
-func (a *author) search() string {
+func (a *statementAuthor) textSearch() string {
 	text := func(v string) string {
-		return a.constant(v, textColumn, func() (string, bool) { return a.word(), true })
+		return a.writeConstant(v, textColumn, func() (string, bool) { return a.randomWord(), true })
 	}
 	switch a.IntN(9) {
 	case 0:
-		return "to_tsquery('english', " + text(a.tsquery()) + ")"
+		return "to_tsquery('english', " + text(a.searchQuery()) + ")"
 	case 1:
-		return "plainto_tsquery('english', " + text(one(a, a.word(), a.word()+" "+a.word(), "", "the")) + ")"
+		return "plainto_tsquery('english', " + text(pickOne(a, a.randomWord(), a.randomWord()+" "+a.randomWord(), "", "the")) + ")"
 	case 2:
-		return "websearch_to_tsquery(" + one(a, "'english', ", "'simple', ") +
-			text(one(a, "-"+a.word(), a.word(), a.word()+" or "+a.word(), a.word()+" -"+a.word())) + ")"
+		return "websearch_to_tsquery(" + pickOne(a, "'english', ", "'simple', ") +
+			text(pickOne(a, "-"+a.randomWord(), a.randomWord(), a.randomWord()+" or "+a.randomWord(), a.randomWord()+" -"+a.randomWord())) + ")"
 	case 3:
-		return "to_tsquery('simple', " + text(a.tsquery()) + ")"
+		return "to_tsquery('simple', " + text(a.searchQuery()) + ")"
 	case 4:
-		return a.constant(a.tsquery(), modelColumn{typ: "tsquery", oid: 3615}, func() (string, bool) { return a.tsquery(), true })
+		return a.writeConstant(a.searchQuery(), modelColumn{typ: "tsquery", oid: 3615}, func() (string, bool) { return a.searchQuery(), true })
 	case 5:
-		return "phraseto_tsquery('english', " + text(a.word()+" "+a.word()) + ")"
+		return "phraseto_tsquery('english', " + text(a.randomWord()+" "+a.randomWord()) + ")"
 	case 6:
-		if a.in(25) {
-			return one(a, "NULL::tsquery", "''::tsquery")
+		if a.chance(25) {
+			return pickOne(a, "NULL::tsquery", "''::tsquery")
 		}
 	}
-	if a.plain {
-		return one(a, "to_tsquery('simple', "+literal(a.tsquery())+")", literal(a.tsquery()))
+	if a.plainStyle {
+		return pickOne(a, "to_tsquery('simple', "+stringLiteral(a.searchQuery())+")", stringLiteral(a.searchQuery()))
 	}
-	return literal(a.tsquery()) + "::tsquery"
+	return stringLiteral(a.searchQuery()) + "::tsquery"
 }
 
-// object is a part of a JSON document.
-func (a *author) object(c modelColumn) string {
-	v, ok := a.sample(c)
-	if !ok || a.in(12) {
-		return one(a, "{}", "[]", `{"n": null}`, "null")
+// jsonFragment returns a part of a JSON document of the column.
+func (a *statementAuthor) jsonFragment(c modelColumn) string {
+	v, ok := a.sampleValue(c)
+	if !ok || a.chance(12) {
+		return pickOne(a, "{}", "[]", `{"n": null}`, "null")
 	}
-	if m := jsonPair.FindAllString(v, -1); len(m) > 0 && a.in(80) {
-		return "{" + one(a, m...) + "}"
+	if m := jsonPair.FindAllString(v, -1); len(m) > 0 && a.chance(80) {
+		return "{" + pickOne(a, m...) + "}"
 	}
 	return v
 }
 
-// condition is a truth value.
-func (a *author) condition(s *authorScope, depth int) string {
-	if a.plain && a.in(80) {
+// condition returns a condition.
+func (a *statementAuthor) condition(s *authorScope, depth int) string {
+	if a.plainStyle && a.chance(80) {
 		var parts []string
-		for range one(a, 1, 1, 1, 1, 2, 2, 3) {
+		for range pickOne(a, 1, 1, 1, 1, 2, 2, 3) {
 			switch n := a.IntN(100); {
 			case n < 58 || depth == 0 && n < 80:
-				parts = append(parts, a.unit(s, 0))
+				parts = append(parts, a.simpleCondition(s, 0))
 			case n < 80 || depth == 0:
-				parts = append(parts, "("+a.unit(s, 0)+" OR "+a.unit(s, 0)+")")
+				parts = append(parts, "("+a.simpleCondition(s, 0)+" OR "+a.simpleCondition(s, 0)+")")
 			case n < 84:
-				parts = append(parts, "NOT ("+a.unit(s, 0)+")")
+				parts = append(parts, "NOT ("+a.simpleCondition(s, 0)+")")
 			case n < 87:
-				parts = append(parts, "("+a.unit(s, 0)+") IS "+one(a, "TRUE", "NOT TRUE", "FALSE", "NOT FALSE", "NULL"))
+				parts = append(parts, "("+a.simpleCondition(s, 0)+") IS "+pickOne(a, "TRUE", "NOT TRUE", "FALSE", "NOT FALSE", "NULL"))
 			default:
-				parts = append(parts, a.sub(s, depth-1))
+				parts = append(parts, a.subqueryCondition(s, depth-1))
 			}
 		}
 		return strings.Join(parts, " AND ")
@@ -310,250 +311,250 @@ func (a *author) condition(s *authorScope, depth int) string {
 	if depth > 0 {
 		switch n := a.IntN(100); {
 		case n < 14:
-			return a.condition(s, depth-1) + " AND " + a.unit(s, depth-1)
+			return a.condition(s, depth-1) + " AND " + a.simpleCondition(s, depth-1)
 		case n < 24:
 			return "(" + a.condition(s, depth-1) + " OR " + a.condition(s, depth-1) + ")"
 		case n < 33:
 			return "NOT (" + a.condition(s, depth-1) + ")"
 		case n < 37:
-			return "coalesce(" + a.condition(s, depth-1) + ", " + one(a, "true", "false", "NULL") + ")"
+			return "coalesce(" + a.condition(s, depth-1) + ", " + pickOne(a, "true", "false", "NULL") + ")"
 		case n < 41:
-			return "CASE WHEN " + a.condition(s, depth-1) + " THEN " + a.unit(s, depth-1) + " ELSE " +
-				one(a, "true", "false", "NULL", a.unit(s, depth-1)) + " END"
+			return "CASE WHEN " + a.condition(s, depth-1) + " THEN " + a.simpleCondition(s, depth-1) + " ELSE " +
+				pickOne(a, "true", "false", "NULL", a.simpleCondition(s, depth-1)) + " END"
 		case n < 46:
 			return "(" + a.condition(s, depth-1) + ") IS " +
-				one(a, "TRUE", "NOT TRUE", "FALSE", "NOT FALSE", "UNKNOWN", "NOT UNKNOWN", "NULL", "NOT NULL", "DISTINCT FROM true", "NOT DISTINCT FROM false")
+				pickOne(a, "TRUE", "NOT TRUE", "FALSE", "NOT FALSE", "UNKNOWN", "NOT UNKNOWN", "NULL", "NOT NULL", "DISTINCT FROM true", "NOT DISTINCT FROM false")
 		case n < 58:
-			return a.sub(s, depth-1)
+			return a.subqueryCondition(s, depth-1)
 		}
 	}
-	return a.unit(s, depth)
+	return a.simpleCondition(s, depth)
 }
 
-// unit is one that needs no parentheses.
-func (a *author) unit(s *authorScope, depth int) string {
+// simpleCondition returns a condition that needs no parentheses.
+func (a *statementAuthor) simpleCondition(s *authorScope, depth int) string {
 	switch n := a.IntN(100); {
-	case n < a.odd:
-		return a.notLeakSafe(s)
+	case n < a.oddPercent:
+		return a.leakyCondition(s)
 	case n < 72:
-		return a.searched(s)
+		return a.operatorSearch(s)
 	case n < 92:
-		return a.compared(s)
+		return a.comparison(s)
 	case n < 96:
-		if sql, _, ok := a.column(s); ok {
-			return sql + one(a, " IS NULL", " IS NOT NULL")
+		if sql, _, ok := a.pickColumn(s); ok {
+			return sql + pickOne(a, " IS NULL", " IS NOT NULL")
 		}
-	case n < 98 && len(s.items) > 0 && !a.plain:
-		i := one(a, s.items...)
-		if i.table != nil && i.table.partial {
+	case n < 98 && len(s.items) > 0 && !a.plainStyle:
+		i := pickOne(a, s.items...)
+		if i.table != nil && i.table.hasUnusedColumns {
 			break
 		}
-		return one(a, i.alias+" IS NULL", i.alias+" IS NOT NULL", i.alias+" IS NOT DISTINCT FROM NULL",
+		return pickOne(a, i.alias+" IS NULL", i.alias+" IS NOT NULL", i.alias+" IS NOT DISTINCT FROM NULL",
 			"("+i.alias+".*) IS NULL", "to_jsonb("+i.alias+") IS NOT NULL", i.alias+"::text ILIKE '%a%'")
 	}
-	return a.compared(s)
+	return a.comparison(s)
 }
 
-// compared asks of a column what is no search.
-func (a *author) compared(s *authorScope) string {
-	x, c, ok := a.column(s, kindInt, kindNumeric, kindFloat, kindText, kindDate, kindTime, kindUUID, kindEnum, kindBool)
+// comparison returns a condition on a column that no index search can answer.
+func (a *statementAuthor) comparison(s *authorScope) string {
+	x, c, ok := a.pickColumn(s, kindInt, kindNumeric, kindFloat, kindText, kindDate, kindTime, kindUUID, kindEnum, kindBool)
 	if !ok {
-		return one(a, "true", "false", "NULL::boolean")
+		return pickOne(a, "true", "false", "NULL::boolean")
 	}
 	if c.kind == kindBool {
-		return one(a, x, "NOT "+x, x+" IS NOT TRUE", x+" = "+a.value(c))
+		return pickOne(a, x, "NOT "+x, x+" IS NOT TRUE", x+" = "+a.valueOf(c))
 	}
-	if a.in(12) {
+	if a.chance(12) {
 		for range 4 {
-			if y, d, ok := a.column(s, c.kind); ok && d.typ == c.typ && y != x {
-				return x + one(a, " = ", " <> ", " < ", " IS DISTINCT FROM ") + y
+			if y, d, ok := a.pickColumn(s, c.kind); ok && d.typ == c.typ && y != x {
+				return x + pickOne(a, " = ", " <> ", " < ", " IS DISTINCT FROM ") + y
 			}
 		}
 	}
 	shape := a.IntN(9)
-	if a.plain && shape == 2 {
+	if a.plainStyle && shape == 2 {
 		shape = 8
 	}
 	switch shape {
 	case 0:
-		return x + " IN (" + a.value(c) + ", " + a.value(c) + ", " + a.value(c) + one(a, "", "", ", NULL") + ")"
+		return x + " IN (" + a.valueOf(c) + ", " + a.valueOf(c) + ", " + a.valueOf(c) + pickOne(a, "", "", ", NULL") + ")"
 	case 1:
-		return x + " NOT IN (" + a.value(c) + ", " + a.value(c) + ")"
+		return x + " NOT IN (" + a.valueOf(c) + ", " + a.valueOf(c) + ")"
 	case 2:
-		return x + one(a, " = ANY ", " <> ALL ") + "(ARRAY[" + a.value(c) + ", " + a.value(c) + "]::" + c.typ + "[])"
+		return x + pickOne(a, " = ANY ", " <> ALL ") + "(ARRAY[" + a.valueOf(c) + ", " + a.valueOf(c) + "]::" + c.typ + "[])"
 	case 3:
-		return x + " BETWEEN " + a.value(c) + " AND " + a.value(c)
+		return x + " BETWEEN " + a.valueOf(c) + " AND " + a.valueOf(c)
 	case 4:
-		return x + one(a, " IS DISTINCT FROM ", " IS NOT DISTINCT FROM ") + a.value(c)
+		return x + pickOne(a, " IS DISTINCT FROM ", " IS NOT DISTINCT FROM ") + a.valueOf(c)
 	case 5:
-		return a.value(c) + one(a, " = ", " < ", " >= ") + x
+		return a.valueOf(c) + pickOne(a, " = ", " < ", " >= ") + x
 	}
-	return x + one(a, " = ", " = ", " <> ", " <> ", " < ", " <= ", " > ", " >= ") + a.value(c)
+	return x + pickOne(a, " = ", " = ", " <> ", " <> ", " < ", " <= ", " > ", " >= ") + a.valueOf(c)
 }
 
-// indexed is a search that has an index, of a column or of a text that may be missing.
-func (a *author) indexed(s *authorScope) string {
-	if vectors := a.vectors(s); len(vectors) > 0 && a.in(45) {
-		q := a.tsquery()
-		if a.in(40) {
-			q = "!" + a.word()
+// indexedSearch returns a search for which there is an index, in a column or in a text that may be NULL.
+func (a *statementAuthor) indexedSearch(s *authorScope) string {
+	if vectors := a.searchVectors(s); len(vectors) > 0 && a.chance(45) {
+		q := a.searchQuery()
+		if a.chance(40) {
+			q = "!" + a.randomWord()
 		}
-		return one(a, vectors...) + " @@ to_tsquery('simple', " + a.constant(q, textColumn, func() (string, bool) { return a.tsquery(), true }) + ")"
+		return pickOne(a, vectors...) + " @@ to_tsquery('simple', " + a.writeConstant(q, textColumn, func() (string, bool) { return a.searchQuery(), true }) + ")"
 	}
 	for range 4 {
-		x, c, ok := a.column(s, kindTSVector, kindJSONB, kindTexts, kindInts, kindText)
-		if !ok || c.loose || a.in(40) && c.kind == kindText {
+		x, c, ok := a.pickColumn(s, kindTSVector, kindJSONB, kindTexts, kindInts, kindText)
+		if !ok || c.equalValuesDiffer || a.chance(40) && c.kind == kindText {
 			continue
 		}
 		switch c.kind {
 		case kindTSVector:
-			q := a.search()
-			if name := fmt.Sprintf("q%d", len(s.words)); strings.Contains(q, "tsquery(") && a.in(40) {
-				s.words = append(s.words, q+" AS "+name)
+			q := a.textSearch()
+			if name := fmt.Sprintf("q%d", len(s.textSearches)); strings.Contains(q, "tsquery(") && a.chance(40) {
+				s.textSearches = append(s.textSearches, q+" AS "+name)
 				q = name
 			}
-			if a.in(25) {
+			if a.chance(25) {
 				return q + " @@ " + x
 			}
 			return x + " @@ " + q
 		case kindJSONB:
-			return x + " @> " + a.constant(a.object(c), c, func() (string, bool) { return a.object(c), true })
+			return x + " @> " + a.writeConstant(a.jsonFragment(c), c, func() (string, bool) { return a.jsonFragment(c), true })
 		case kindText:
-			p := "%" + a.fragment(c) + "%"
-			return x + one(a, " LIKE ", " ILIKE ", " ~* ") +
-				a.constant(strings.Trim(p, one(a, "%", " ")), textColumn, func() (string, bool) { return p, true })
+			p := "%" + a.textFragment(c) + "%"
+			return x + pickOne(a, " LIKE ", " ILIKE ", " ~* ") +
+				a.writeConstant(strings.Trim(p, pickOne(a, "%", " ")), textColumn, func() (string, bool) { return p, true })
 		}
-		return x + one(a, " @> ", " && ", " <@ ") + a.value(c)
+		return x + pickOne(a, " @> ", " && ", " <@ ") + a.valueOf(c)
 	}
-	return a.searched(s)
+	return a.operatorSearch(s)
 }
 
-// searched is a search by an operator that some index may answer.
-func (a *author) searched(s *authorScope) string {
-	x, c, ok := a.column(s, kindTSVector, kindJSONB, kindTexts, kindInts, kindRange, kindText)
-	for i := 0; ok && a.plain && c.loose && i < 5; i++ {
-		x, c, ok = a.column(s, kindTSVector, kindJSONB, kindTexts, kindInts, kindRange, kindText)
+// operatorSearch returns a search by an operator that some index may support.
+func (a *statementAuthor) operatorSearch(s *authorScope) string {
+	x, c, ok := a.pickColumn(s, kindTSVector, kindJSONB, kindTexts, kindInts, kindRange, kindText)
+	for i := 0; ok && a.plainStyle && c.equalValuesDiffer && i < 5; i++ {
+		x, c, ok = a.pickColumn(s, kindTSVector, kindJSONB, kindTexts, kindInts, kindRange, kindText)
 	}
-	if ok && c.kind == kindText && a.in(50) { // there is more text than anything else
-		if y, d, ok := a.column(s, kindTSVector, kindJSONB, kindTexts, kindInts, kindRange); ok {
+	if ok && c.kind == kindText && a.chance(50) { // most columns hold texts
+		if y, d, ok := a.pickColumn(s, kindTSVector, kindJSONB, kindTexts, kindInts, kindRange); ok {
 			x, c = y, d
 		}
 	}
 	if !ok {
-		return a.compared(s)
+		return a.comparison(s)
 	}
 	plain := x
-	not := a.in(a.negative)
+	not := a.chance(a.negatedPercent)
 	switch c.kind {
 	case kindTSVector:
-		if a.in(20) {
+		if a.chance(20) {
 			x = "coalesce(" + x + ", '')"
 		}
-		return x + " @@ " + a.search()
+		return x + " @@ " + a.textSearch()
 	case kindJSONB:
-		if a.in(15) {
+		if a.chance(15) {
 			x = "coalesce(" + x + ", '{}')"
 		}
 		var sql string
 		switch a.IntN(8) {
 		case 0:
-			sql = x + " ? " + literal(a.key(c))
+			sql = x + " ? " + stringLiteral(a.keyPath(c))
 		case 1:
-			sql = x + one(a, " ?| ", " ?& ") + "ARRAY[" + literal(a.key(c)) + ", " + literal(a.key(c)) + "]"
+			sql = x + pickOne(a, " ?| ", " ?& ") + "ARRAY[" + stringLiteral(a.keyPath(c)) + ", " + stringLiteral(a.keyPath(c)) + "]"
 		case 2:
-			sql = x + " @? " + literal("$."+a.key(c))
+			sql = x + " @? " + stringLiteral("$."+a.keyPath(c))
 		case 3:
-			sql = x + " <@ " + a.value(c)
+			sql = x + " <@ " + a.valueOf(c)
 		case 4:
-			sql = "(" + x + " ->> " + literal(a.key(c)) + ")" + one(a, " = ", " <> ", " LIKE ", " IS NOT DISTINCT FROM ") + a.value(textColumn)
+			sql = "(" + x + " ->> " + stringLiteral(a.keyPath(c)) + ")" + pickOne(a, " = ", " <> ", " LIKE ", " IS NOT DISTINCT FROM ") + a.valueOf(textColumn)
 		default:
-			sql = x + " @> " + a.constant(a.object(c), c, func() (string, bool) { return a.object(c), true })
+			sql = x + " @> " + a.writeConstant(a.jsonFragment(c), c, func() (string, bool) { return a.jsonFragment(c), true })
 		}
-		return negate(sql, not)
+		return negateIf(sql, not)
 	case kindTexts, kindInts:
-		if a.in(15) {
+		if a.chance(15) {
 			x = "coalesce(" + x + ", '{}')"
 		}
-		if a.in(25) {
-			if v, ok := a.sample(c); ok {
+		if a.chance(25) {
+			if v, ok := a.sampleValue(c); ok {
 				element := strings.Trim(strings.Split(strings.Trim(v, "{}"), ",")[0], `"`)
 				of := modelColumn{typ: strings.TrimSuffix(c.typ, "[]"), kind: kindOther}
-				return a.constant(element, of, func() (string, bool) { return element, true }) + one(a, " = ANY ", " <> ALL ", " = ANY ") + "(" + x + ")"
+				return a.writeConstant(element, of, func() (string, bool) { return element, true }) + pickOne(a, " = ANY ", " <> ALL ", " = ANY ") + "(" + x + ")"
 			}
 		}
-		v := a.value(c)
-		if got, ok := a.sample(c); ok && a.plain && a.in(50) && !strings.ContainsAny(got, `"NULL`) {
-			v = literal("{" + strings.Split(strings.Trim(got, "{}"), ",")[0] + "}")
+		v := a.valueOf(c)
+		if got, ok := a.sampleValue(c); ok && a.plainStyle && a.chance(50) && !strings.ContainsAny(got, `"NULL`) {
+			v = stringLiteral("{" + strings.Split(strings.Trim(got, "{}"), ",")[0] + "}")
 		}
-		return negate(x+one(a, " @> ", " && ", " <@ ")+v, not)
+		return negateIf(x+pickOne(a, " @> ", " && ", " <@ ")+v, not)
 	case kindRange:
-		return negate(x+one(a, " && ", " @> ", " <@ ")+a.value(c), not)
+		return negateIf(x+pickOne(a, " && ", " @> ", " <@ ")+a.valueOf(c), not)
 	}
-	if vectors := a.vectors(s); len(vectors) > 0 && a.in(22) {
-		return one(a, vectors...) + " @@ " + a.search()
+	if vectors := a.searchVectors(s); len(vectors) > 0 && a.chance(22) {
+		return pickOne(a, vectors...) + " @@ " + a.textSearch()
 	}
 	switch n := a.IntN(100); {
 	case n < 12:
 		x = "coalesce(" + x + ", '')"
 	case n < 16:
 		x = "lower(" + x + ")"
-	case n < 20 && plain == x && !a.plain:
+	case n < 20 && plain == x && !a.plainStyle:
 		x += "::text"
 	}
 	text := textColumn
-	if c.loose {
+	if c.equalValuesDiffer {
 		x = "(" + plain + ")::text COLLATE \"C\""
 	}
-	like := func() (string, bool) { return a.pattern(c), true }
-	match := func() (string, bool) { return a.expression(c), true }
+	like := func() (string, bool) { return a.likePattern(c), true }
+	match := func() (string, bool) { return a.computedColumn(c), true }
 	switch a.IntN(9) {
 	case 0, 1:
 		p, _ := like()
-		return x + one(a, " LIKE ", " ILIKE ") + a.constant(p, text, like)
+		return x + pickOne(a, " LIKE ", " ILIKE ") + a.writeConstant(p, text, like)
 	case 2:
 		p, _ := like()
-		return x + one(a, " NOT LIKE ", " NOT ILIKE ") + a.constant(p, text, like)
+		return x + pickOne(a, " NOT LIKE ", " NOT ILIKE ") + a.writeConstant(p, text, like)
 	case 3, 4:
 		p, _ := match()
-		return x + one(a, " ~ ", " ~* ", " !~ ", " !~* ") + a.constant(p, text, match)
+		return x + pickOne(a, " ~ ", " ~* ", " !~ ", " !~* ") + a.writeConstant(p, text, match)
 	case 5:
-		return x + " % " + a.constant(a.fragment(c), text, func() (string, bool) { return a.fragment(c), true })
+		return x + " % " + a.writeConstant(a.textFragment(c), text, func() (string, bool) { return a.textFragment(c), true })
 	case 6:
-		if a.plain && a.in(70) {
+		if a.plainStyle && a.chance(70) {
 			break
 		}
-		return x + one(a, " LIKE ", " ILIKE ", " ~ ") + one(a, "ANY", "ALL") + " (ARRAY[" +
-			literal("%"+a.fragment(c)+"%") + ", " + literal(a.pattern(c)) + "])"
+		return x + pickOne(a, " LIKE ", " ILIKE ", " ~ ") + pickOne(a, "ANY", "ALL") + " (ARRAY[" +
+			stringLiteral("%"+a.textFragment(c)+"%") + ", " + stringLiteral(a.likePattern(c)) + "])"
 	case 7:
-		return x + one(a, " SIMILAR TO ", " NOT SIMILAR TO ") + literal("%"+a.fragment(c)+"%")
+		return x + pickOne(a, " SIMILAR TO ", " NOT SIMILAR TO ") + stringLiteral("%"+a.textFragment(c)+"%")
 	}
-	return x + " = " + a.value(c)
+	return x + " = " + a.valueOf(c)
 }
 
-func negate(sql string, not bool) string {
+func negateIf(sql string, not bool) string {
 	if not {
 		return "NOT " + sql
 	}
 	return sql
 }
 
-func (a *author) key(c modelColumn) string {
-	if v, ok := a.sample(c); ok {
+func (a *statementAuthor) keyPath(c modelColumn) string {
+	if v, ok := a.sampleValue(c); ok {
 		if m := jsonKey.FindAllStringSubmatch(v, -1); len(m) > 0 {
-			return one(a, m...)[1]
+			return pickOne(a, m...)[1]
 		}
 	}
 	return "a"
 }
 
-// vectors are text search vectors of texts that may be missing, as an index has them.
-func (a *author) vectors(s *authorScope) []string {
+// searchVectors returns the text search vectors of texts that may be NULL, as the indexes have them.
+func (a *statementAuthor) searchVectors(s *authorScope) []string {
 	var out []string
 	for _, i := range s.items {
 		if i.table == nil {
 			continue
 		}
-		for _, c := range i.table.vectors {
+		for _, c := range i.table.vectorColumns {
 			if slices.ContainsFunc(i.columns, func(x modelColumn) bool { return x.name == c }) {
 				out = append(out, "to_tsvector('simple', coalesce("+i.alias+"."+c+", ''))")
 			}
@@ -562,16 +563,16 @@ func (a *author) vectors(s *authorScope) []string {
 	return out
 }
 
-// notLeakSafe is a condition that keeps a statement from the signed path, mostly.
-func (a *author) notLeakSafe(s *authorScope) string {
-	x, c, ok := a.column(s, kindText, kindInt, kindTime, kindDate, kindTexts, kindJSONB, kindNumeric)
+// leakyCondition returns a condition that mostly keeps a statement off the signed path.
+func (a *statementAuthor) leakyCondition(s *authorScope) string {
+	x, c, ok := a.pickColumn(s, kindText, kindInt, kindTime, kindDate, kindTexts, kindJSONB, kindNumeric)
 	if !ok {
 		return "lpad('a', 1) = 'a'"
 	}
-	if a.plain && a.in(70) { // what cannot fail, and so gets no hardened plan
+	if a.plainStyle && a.chance(70) { // conditions that cannot fail, and so get no hardened plan
 		switch {
-		case c.kind == kindText && !c.loose:
-			return one(a, "md5("+x+") < '9'", "reverse("+x+") LIKE '%a%'", x+" ~ '(?=e)'", "lpad("+x+", 3) <> 'xxx'", "initcap("+x+") <> 'B'", x+" ~ '(?!z)'")
+		case c.kind == kindText && !c.equalValuesDiffer:
+			return pickOne(a, "md5("+x+") < '9'", "reverse("+x+") LIKE '%a%'", x+" ~ '(?=e)'", "lpad("+x+", 3) <> 'xxx'", "initcap("+x+") <> 'B'", x+" ~ '(?!z)'")
 		case c.kind == kindTime:
 			return "date_trunc('month', " + x + ") > '2026-01-15'"
 		case c.kind == kindInt:
@@ -581,45 +582,45 @@ func (a *author) notLeakSafe(s *authorScope) string {
 	switch c.kind {
 	case kindText:
 		x += "::text"
-		if c.loose {
+		if c.equalValuesDiffer {
 			x = "(" + x + ` COLLATE "C")`
 		}
-		return one(a, "lpad("+x+", 3) <> 'xxx'", "md5("+x+") < '9'", "reverse("+x+") LIKE '%a%'", x+" ~ '(?=e)'",
+		return pickOne(a, "lpad("+x+", 3) <> 'xxx'", "md5("+x+") < '9'", "reverse("+x+") LIKE '%a%'", x+" ~ '(?=e)'",
 			"length("+x+") > 4", "regexp_replace("+x+", '[aeiou]', '', 'g') <> "+x, "split_part("+
 				x+", ' ', 1) > 'C'", "strpos("+x+", 'e') > 0", "initcap("+x+") = "+x,
 			"substring("+x+" from 1 for 2) < 'N'", "translate("+x+", 'a', 'b') <> "+x, "upper("+
 				x+") > 'B'", "overlay("+x+" placing 'z' from 1) < 'zz'", "right("+x+", 1) >= 'a'", "ascii("+
 				x+") % 2 = 0", "quote_literal("+x+") <> ''", "similarity("+x+", 'report') < 0.9")
 	case kindInt:
-		return one(a, x+" % 3 = 1", x+" / 2 > 3", "abs("+x+") > 2", "to_char("+x+", 'FM000') > '010'",
+		return pickOne(a, x+" % 3 = 1", x+" / 2 > 3", "abs("+x+") > 2", "to_char("+x+", 'FM000') > '010'",
 			"mod("+x+", 2) = 0", "("+x+")::text LIKE '%1%'", "to_hex("+x+"::bigint) < 'b'", "width_bucket("+x+", 0, 100, 4) < 3")
 	case kindNumeric:
-		return one(a, "round("+x+") > 5", "trunc("+x+") <> 3", "("+x+")::text LIKE '%1%'", "sign("+x+") = 1", "ceil("+x+") > "+x)
+		return pickOne(a, "round("+x+") > 5", "trunc("+x+") <> 3", "("+x+")::text LIKE '%1%'", "sign("+x+") = 1", "ceil("+x+") > "+x)
 	case kindTime, kindDate:
-		return one(a, "extract(dow from "+x+") > 2", "date_trunc('month', "+x+") < timestamp '2026-04-01'",
+		return pickOne(a, "extract(dow from "+x+") > 2", "date_trunc('month', "+x+") < timestamp '2026-04-01'",
 			"to_char("+x+", 'MM') < '06'", "date_part('day', "+x+") > 9")
 	case kindTexts:
-		return one(a, "cardinality("+x+") > 1", "array_to_string("+x+", ',') LIKE '%a%'",
+		return pickOne(a, "cardinality("+x+") > 1", "array_to_string("+x+", ',') LIKE '%a%'",
 			"array_position("+x+", 'b') IS NULL", "EXISTS (SELECT FROM unnest("+x+") AS u (v) WHERE u.v > 'b')")
 	}
-	return one(a, "jsonb_typeof("+x+") = 'object'", x+"::text LIKE '%a%'", "jsonb_path_exists("+x+", '$.*')",
+	return pickOne(a, "jsonb_typeof("+x+") = 'object'", x+"::text LIKE '%a%'", "jsonb_path_exists("+x+", '$.*')",
 		"EXISTS (SELECT FROM jsonb_each(CASE jsonb_typeof("+x+") WHEN 'object' THEN "+x+" END) AS e WHERE e.key > 'b')")
 }
 
-// sub is a condition with a sub-select.
-func (a *author) sub(s *authorScope, depth int) string {
+// subqueryCondition returns a condition with a subquery.
+func (a *statementAuthor) subqueryCondition(s *authorScope, depth int) string {
 	a.depth++
 	defer func() { a.depth-- }()
 	if a.depth > 2 {
-		return a.unit(s, 0)
+		return a.simpleCondition(s, 0)
 	}
-	from, inner := a.from(s, 1+a.IntN(2), depth)
+	from, inner := a.fromClause(s, 1+a.IntN(2), depth)
 	where := ""
-	if a.in(85) {
+	if a.chance(85) {
 		where = " WHERE " + a.condition(inner, depth)
 	}
-	// what joins it to what is outside
-	if link := a.link(s, inner); link != "" && a.in(70) {
+	// a condition that joins the subquery with the outer query
+	if link := a.joinCondition(s, inner); link != "" && a.chance(70) {
 		if where == "" {
 			where = " WHERE " + link
 		} else {
@@ -628,41 +629,41 @@ func (a *author) sub(s *authorScope, depth int) string {
 	}
 	switch a.IntN(7) {
 	case 0, 1:
-		return one(a, "EXISTS", "NOT EXISTS") + " (SELECT " + one(a, "", "1 ", "* ") + "FROM " + from + where + ")"
+		return pickOne(a, "EXISTS", "NOT EXISTS") + " (SELECT " + pickOne(a, "", "1 ", "* ") + "FROM " + from + where + ")"
 	case 2, 3, 4:
-		x, c, ok := a.column(s)
+		x, c, ok := a.pickColumn(s)
 		if !ok {
 			break
 		}
 		for range 6 {
-			y, d, ok := a.column(&authorScope{items: inner.items}, c.kind)
+			y, d, ok := a.pickColumn(&authorScope{items: inner.items}, c.kind)
 			if ok && d.typ == c.typ {
-				return x + one(a, " IN ", " IN ", " NOT IN ", " = ANY ", " <> ALL ") + "(SELECT " + y + " FROM " + from + where + ")"
+				return x + pickOne(a, " IN ", " IN ", " NOT IN ", " = ANY ", " <> ALL ") + "(SELECT " + y + " FROM " + from + where + ")"
 			}
 		}
 	case 5:
-		if y, d, ok := a.column(&authorScope{items: inner.items}, kindInt, kindDate, kindTime); ok {
-			if x, c, ok := a.column(s, d.kind); ok && c.typ == d.typ {
-				return x + one(a, " = ", " < ", " >= ") + "(SELECT " + one(a, "min", "max") + "(" + y + ") FROM " + from + where + ")"
+		if y, d, ok := a.pickColumn(&authorScope{items: inner.items}, kindInt, kindDate, kindTime); ok {
+			if x, c, ok := a.pickColumn(s, d.kind); ok && c.typ == d.typ {
+				return x + pickOne(a, " = ", " < ", " >= ") + "(SELECT " + pickOne(a, "min", "max") + "(" + y + ") FROM " + from + where + ")"
 			}
 		}
 	}
-	return "(SELECT count(*) FROM " + from + where + ")" + one(a, " > ", " = ", " < ") + fmt.Sprint(a.IntN(4))
+	return "(SELECT count(*) FROM " + from + where + ")" + pickOne(a, " > ", " = ", " < ") + fmt.Sprint(a.IntN(4))
 }
 
-// link is an equality of columns of two scopes, by a foreign key where there is one.
-func (a *author) link(s, inner *authorScope) string {
+// joinCondition returns an equality between columns of two scopes, by a foreign key if there is one.
+func (a *statementAuthor) joinCondition(s, inner *authorScope) string {
 	var keys, others []string
 	for _, i := range inner.items {
 		for _, o := range s.items {
 			if i.table != nil && o.table != nil {
-				keys = append(keys, linked(i, o)...)
-				keys = append(keys, linked(o, i)...)
+				keys = append(keys, foreignKeyEqualities(i, o)...)
+				keys = append(keys, foreignKeyEqualities(o, i)...)
 			}
 			for _, c := range i.columns {
 				for _, d := range o.columns {
 					if c.typ == d.typ && (c.kind == kindInt || c.kind == kindUUID || c.kind == kindText) &&
-						(c.name == d.name || slices.Contains(i.key, c.name) || slices.Contains(o.key, d.name)) {
+						(c.name == d.name || slices.Contains(i.uniqueColumns, c.name) || slices.Contains(o.uniqueColumns, d.name)) {
 						others = append(others, i.alias+"."+c.name+" = "+o.alias+"."+d.name)
 					}
 				}
@@ -670,27 +671,27 @@ func (a *author) link(s, inner *authorScope) string {
 		}
 	}
 	switch {
-	case len(keys) > 0 && a.in(80):
-		return one(a, keys...)
+	case len(keys) > 0 && a.chance(80):
+		return pickOne(a, keys...)
 	case len(others) > 0:
-		return one(a, others...)
+		return pickOne(a, others...)
 	}
 	return ""
 }
 
-func linked(i, o *authorItem) []string {
+func foreignKeyEqualities(i, o *authorItem) []string {
 	var out []string
 	for _, l := range i.table.links {
-		if l.to != o.table.relation || len(l.from) != len(l.into) {
+		if l.target != o.table.relation || len(l.columns) != len(l.targetColumns) {
 			continue
 		}
 		var parts []string
-		for k := range l.from {
-			if !i.has(l.from[k]) || !o.has(l.into[k]) {
+		for k := range l.columns {
+			if !i.hasColumn(l.columns[k]) || !o.hasColumn(l.targetColumns[k]) {
 				parts = nil
 				break
 			}
-			parts = append(parts, i.alias+"."+l.from[k]+" = "+o.alias+"."+l.into[k])
+			parts = append(parts, i.alias+"."+l.columns[k]+" = "+o.alias+"."+l.targetColumns[k])
 		}
 		if len(parts) > 0 {
 			out = append(out, strings.Join(parts, " AND "))
@@ -699,27 +700,28 @@ func linked(i, o *authorItem) []string {
 	return out
 }
 
-func (i *authorItem) has(name string) bool {
+func (i *authorItem) hasColumn(name string) bool {
 	return slices.ContainsFunc(i.columns, func(c modelColumn) bool { return c.name == name })
 }
 
-// alias is a name for an item of FROM; it may be that of a table or of a column, or one that an outer query has given.
-func (a *author) alias() string {
-	a.names++
-	if a.in(12) {
-		t := one(a, a.model.tables...)
-		if a.in(50) {
-			return one(a, t.columns...).name
+// newAlias returns an alias for an item of FROM. It may equal the name of a table or column, or an alias of an outer
+// query.
+func (a *statementAuthor) newAlias() string {
+	a.aliasCount++
+	if a.chance(12) {
+		t := pickOne(a, a.model.tables...)
+		if a.chance(50) {
+			return pickOne(a, t.columns...).name
 		}
 		return catalog.QuoteIdent(t.relation.Name)
 	}
-	if a.names > 2 && a.in(6) {
-		return fmt.Sprintf("t%d", 1+a.IntN(a.names))
+	if a.aliasCount > 2 && a.chance(6) {
+		return fmt.Sprintf("t%d", 1+a.IntN(a.aliasCount))
 	}
-	return fmt.Sprintf("t%d", a.names)
+	return fmt.Sprintf("t%d", a.aliasCount)
 }
 
-// parts of a JSON document.
+// These expressions match parts of a JSON document.
 var (
 	jsonPair = regexp.MustCompile(`"\w+": (?:"[^"\\]*"|-?[0-9.]+|true|false|null)`)
 	jsonKey  = regexp.MustCompile(`"(\w+)": `)

@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// kind is what statements can ask of a column.
+// kind is a kind of column types that supports the same operators.
 type kind string
 
 const (
@@ -30,7 +30,7 @@ const (
 	kindUUID     kind = "uuid"
 	kindEnum     kind = "enum"
 	kindJSONB    kind = "jsonb"
-	kindTexts    kind = "texts" // an array of them
+	kindTexts    kind = "texts" // an array of texts
 	kindInts     kind = "ints"
 	kindRange    kind = "range"
 	kindTSVector kind = "tsvector"
@@ -39,39 +39,39 @@ const (
 
 // modelColumn is a column of a table, or of a query.
 type modelColumn struct {
-	name    string // as SQL writes it
-	typ     string // of the base type, as SQL writes it
-	oid     uint32
-	kind    kind
-	loose   bool     // values that are equal may look otherwise: which of them stands for a group is open
-	samples []string // visible values, as text
+	name              string // the quoted name
+	typ               string // the SQL name of the base type
+	oid               uint32
+	kind              kind
+	equalValuesDiffer bool     // equal values may look different, so that it is undefined which of them stands for a group
+	samples           []string // visible values, as text
 }
 
 // modelTable is a table or view that agents may name.
 type modelTable struct {
-	relation catalog.Name
-	name     string // as SQL writes it
-	columns  []modelColumn
-	key      []string
-	links    []modelLink
-	vectors  []string // columns of which an index has a text search vector, NULL taken for an empty text
-	base     bool
-	partial  bool     // it has columns that statements are not made of: it is not read as a whole
-	settable []string // by an UPDATE
-	given    []string // by an INSERT
-	deletes  bool
+	relation         catalog.Name
+	name             string // the quoted name
+	columns          []modelColumn
+	key              []string
+	links            []modelLink
+	vectorColumns    []string // columns of which an index stores a text search vector, with NULL taken for an empty text
+	isBaseTable      bool
+	hasUnusedColumns bool     // the table has columns that statements do not use, so that whole rows are not read
+	updatableColumns []string // columns that an UPDATE may set
+	insertedColumns  []string // columns that an INSERT may name
+	allowsDelete     bool
 }
 
 // modelLink is a foreign key.
 type modelLink struct {
-	to         catalog.Name
-	from, into []string
+	target                 catalog.Name
+	columns, targetColumns []string
 }
 
-// model is what statements are made of.
-type model struct {
+// statementModel has the tables and words of which statements are made.
+type statementModel struct {
 	tables []*modelTable
-	words  []string // that are in the visible texts
+	words  []string // words in the visible texts
 }
 
 func kindOf(typ, category, element string) kind {
@@ -110,14 +110,14 @@ func kindOf(typ, category, element string) kind {
 	return kindOther
 }
 
-// mostSamples is how many values of a column statements are made with.
-const mostSamples = 14
+// maxSamples is how many values of each column statements are made with.
+const maxSamples = 14
 
-// newModel reads what there is from the filtered copy: a statement is made without looking at any hidden row.
-func newModel(t testing.TB, s Schema, filtered *pgtest.DB, pol *policy.Policy) *model {
+// newStatementModel reads the model from the filtered copy, so that no statement depends on a hidden row.
+func newStatementModel(t testing.TB, s Schema, filtered *pgtest.DB, pol *policy.Policy) *statementModel {
 	t.Helper()
 	ctx, conn := context.Background(), filtered.Connect(t, "postgres")
-	m := &model{}
+	m := &statementModel{}
 	var path []string
 	for _, p := range s.SearchPath {
 		path = append(path, catalog.QuoteIdent(p))
@@ -127,7 +127,7 @@ func newModel(t testing.TB, s Schema, filtered *pgtest.DB, pol *policy.Policy) *
 	}
 	names := map[string]int{}
 	add := func(r *catalog.Relation, visible *catalog.Relation, narrowing *policy.VisibleColumns, write *policy.Write) {
-		mt := &modelTable{relation: r.Name, name: r.Name.SQL(), key: r.PrimaryKey, base: r.Kind == catalog.Table || r.Kind == catalog.PartitionedTable}
+		mt := &modelTable{relation: r.Name, name: r.Name.SQL(), key: r.PrimaryKey, isBaseTable: r.Kind == catalog.Table || r.Kind == catalog.PartitionedTable}
 		if names[r.Name.Name]++; slices.Contains(s.SearchPath, r.Name.Schema) && names[r.Name.Name] == 1 {
 			mt.name = catalog.QuoteIdent(r.Name.Name)
 		}
@@ -143,17 +143,17 @@ func newModel(t testing.TB, s Schema, filtered *pgtest.DB, pol *policy.Policy) *
 		var oid uint32
 		var loose bool
 		if _, err := pgx.ForEachRow(rows, []any{&name, &typ, &oid, &base, &category, &element, &loose}, func() error {
-			if unlike(narrowing, name) {
-				mt.partial = true
+			if differsOnCopy(narrowing, name) {
+				mt.hasUnusedColumns = true
 			} else if visible.Column(name) != nil {
 				mt.columns = append(mt.columns,
-					modelColumn{name: catalog.QuoteIdent(name), typ: typ, oid: oid, kind: kindOf(base, category, element), loose: loose})
+					modelColumn{name: catalog.QuoteIdent(name), typ: typ, oid: oid, kind: kindOf(base, category, element), equalValuesDiffer: loose})
 			}
 			return nil
 		}); err != nil {
 			t.Fatal(err)
 		}
-		mt.partial = mt.partial || narrowing != nil && narrowing.ByKey != nil
+		mt.hasUnusedColumns = mt.hasUnusedColumns || narrowing != nil && narrowing.ByKey != nil
 		if len(mt.columns) == 0 {
 			return
 		}
@@ -168,31 +168,31 @@ func newModel(t testing.TB, s Schema, filtered *pgtest.DB, pol *policy.Policy) *
 			c := &mt.columns[i]
 			if rows, err := conn.Query(ctx,
 				fmt.Sprintf("SELECT left(x, 400) FROM (SELECT DISTINCT %s::text AS x FROM %s) s WHERE x IS NOT "+
-					"NULL ORDER BY md5(x) LIMIT %d", c.name, mt.name, mostSamples)); err == nil {
+					"NULL ORDER BY md5(x) LIMIT %d", c.name, mt.name, maxSamples)); err == nil {
 				c.samples, err = pgx.CollectRows(rows, pgx.RowTo[string])
-				if err != nil { // a view whose functions the copy has not
+				if err != nil { // the copy lacks functions that this view calls
 					t.Logf("%s is left out: %v", mt.name, err)
 					return
 				}
 			}
 			for _, x := range c.samples {
 				if c.kind == kindText {
-					m.words = append(m.words, word.FindAllString(x, 6)...)
+					m.words = append(m.words, wordPattern.FindAllString(x, 6)...)
 				}
 			}
 		}
 		for _, k := range r.ForeignKeys {
-			mt.links = append(mt.links, modelLink{k.Target, quoted(k.Columns), quoted(k.TargetColumns)})
+			mt.links = append(mt.links, modelLink{k.Target, quoteAll(k.Columns), quoteAll(k.TargetColumns)})
 		}
 		if write != nil && mt.key != nil {
-			mt.deletes = write.Delete
+			mt.allowsDelete = write.Delete
 			if write.Update {
-				mt.settable = quoted(write.Updatable)
+				mt.updatableColumns = quoteAll(write.Updatable)
 			}
 			if write.Insert {
 				for _, name := range write.Insertable {
 					if !slices.ContainsFunc(write.Stamps, func(s policy.Stamp) bool { return s.Column == name }) {
-						mt.given = append(mt.given, catalog.QuoteIdent(name))
+						mt.insertedColumns = append(mt.insertedColumns, catalog.QuoteIdent(name))
 					}
 				}
 			}
@@ -213,17 +213,17 @@ func newModel(t testing.TB, s Schema, filtered *pgtest.DB, pol *policy.Policy) *
 	return m
 }
 
-// unlike tells whether the values of a column look otherwise on the copy: hashes have a key that it has not, and JSON
-// of some keys has them in an order.
-func unlike(n *policy.VisibleColumns, column string) bool {
+// differsOnCopy tells whether the values of a column look different on the copy. Its hash masks have another key, and a
+// mask that keeps some keys of JSON may change their order.
+func differsOnCopy(n *policy.VisibleColumns, column string) bool {
 	return n != nil && slices.ContainsFunc(n.Columns, func(c policy.VisibleColumn) bool {
 		return c.Name == column && (c.Mask == policy.Hash || c.Mask == policy.Keys && c.Type == "json")
 	})
 }
 
-var word = regexp.MustCompile(`[A-Za-z]{3,}`)
+var wordPattern = regexp.MustCompile(`[A-Za-z]{3,}`)
 
-func quoted(names []string) []string {
+func quoteAll(names []string) []string {
 	var out []string
 	for _, n := range names {
 		out = append(out, catalog.QuoteIdent(n))
@@ -231,33 +231,34 @@ func quoted(names []string) []string {
 	return out
 }
 
-// dress gives the tables indexes that searches are answered by, and (by the statistics alone) many rows: on small
-// tables none of the forms for searches is written.
-func (m *model) dress(t testing.TB, db *pgtest.DB, path []string) {
+// addIndexesAndSizes creates an index for each search, and sets statistics that make the tables look large: on small
+// tables the rewriter chooses none of its forms for searches.
+func (m *statementModel) addIndexesAndSizes(t testing.TB, db *pgtest.DB, path []string) {
 	t.Helper()
-	c := instance.Super(t, db)
+	c := instance.ConnectSuperuser(t, db)
 	var idents []string
 	for _, p := range path {
 		idents = append(idents, catalog.QuoteIdent(p))
 	}
 	instance.Ask(c, "SET search_path = "+strings.Join(idents, ", "))
 	for _, table := range m.tables {
-		if !table.base {
+		if !table.isBaseTable {
 			continue
 		}
 		texts := 0
 		for _, column := range table.columns {
-			// What cannot be indexed (a type of another extension, a collation) has none.
+			// Columns that no index supports (types of other extensions, some collations) get none.
 			switch column.kind {
 			case kindText:
-				// A trigram index of a collation in which unlike texts are equal does not find all that are.
-				if texts++; texts > 3 || column.loose {
+				// With a collation in which different texts can be equal, a trigram index does not find all equal
+				// texts.
+				if texts++; texts > 3 || column.equalValuesDiffer {
 					continue
 				}
 				instance.Ask(c, fmt.Sprintf("CREATE INDEX ON %s USING gin (%s gin_trgm_ops)", table.name, column.name))
 				if instance.Ask(c, fmt.Sprintf(
 					"CREATE INDEX ON %s USING gin (to_tsvector('simple'::regconfig, coalesce(%s, '')))", table.name, column.name)).Err == "" {
-					table.vectors = append(table.vectors, column.name)
+					table.vectorColumns = append(table.vectorColumns, column.name)
 				}
 			case kindJSONB, kindTexts, kindInts, kindTSVector:
 				instance.Ask(c, fmt.Sprintf("CREATE INDEX ON %s USING gin (%s)", table.name, column.name))

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// from makes a FROM of up to so many items, and the scope behind it.
-func (a *author) from(outer *authorScope, items, depth int) (string, *authorScope) {
+// fromClause makes a FROM clause of up to this many items, and returns it with its scope.
+func (a *statementAuthor) fromClause(outer *authorScope, items, depth int) (string, *authorScope) {
 	s := &authorScope{parent: outer}
-	sql := a.item(s, outer, depth, false)
+	sql := a.addFromItem(s, outer, depth, false)
 	for n := 1; n < items; n++ {
-		lateral := a.in(14)
+		lateral := a.chance(14)
 		comma := ", "
-		if n < items-1 { // a join behind it would not see what is before it
+		if n < items-1 { // after a comma, a later JOIN could not name the items before it
 			comma = " CROSS JOIN "
 		}
 		left := &authorScope{items: slices.Clone(s.items), parent: outer}
@@ -24,37 +24,37 @@ func (a *author) from(outer *authorScope, items, depth int) (string, *authorScop
 			visible = left
 		}
 		before, params := len(s.items), len(a.params)
-		right := a.item(s, visible, depth, lateral)
+		right := a.addFromItem(s, visible, depth, lateral)
 		inner := &authorScope{items: s.items[before:]}
-		link := a.link(left, inner)
+		link := a.joinCondition(left, inner)
 		switch {
-		case link == "" && !lateral, a.in(5):
-			// Of what nothing joins, few rows.
+		case link == "" && !lateral, a.chance(5):
+			// An item that nothing joins to the others is replaced by a query of few rows.
 			alias := s.items[before].alias
 			s.items, a.params = s.items[:before], a.params[:params]
-			sql += one(a, " CROSS JOIN (", comma+"(") + a.few(s, alias) + ") AS " + alias
+			sql += pickOne(a, " CROSS JOIN (", comma+"(") + a.smallQuery(s, alias) + ") AS " + alias
 			continue
-		case a.in(10) && !lateral: // by a name that both have
-			if name, ok := shared(left, inner); ok {
-				sql += one(a, " JOIN ", " LEFT JOIN ", " RIGHT JOIN ", " FULL JOIN ") + right + " USING (" + name + ")"
+		case a.chance(10) && !lateral: // join by a column name that both sides have
+			if name, ok := sharedColumn(left, inner); ok {
+				sql += pickOne(a, " JOIN ", " LEFT JOIN ", " RIGHT JOIN ", " FULL JOIN ") + right + " USING (" + name + ")"
 				continue
 			}
-		case a.in(12):
-			sql += one(a, " CROSS JOIN ", comma) + right
+		case a.chance(12):
+			sql += pickOne(a, " CROSS JOIN ", comma) + right
 			continue
 		}
-		join := one(a, " JOIN ", " LEFT JOIN ", " LEFT JOIN ", " LEFT JOIN ", " RIGHT JOIN ", " FULL JOIN ")
+		join := pickOne(a, " JOIN ", " LEFT JOIN ", " LEFT JOIN ", " LEFT JOIN ", " RIGHT JOIN ", " FULL JOIN ")
 		if lateral {
-			join = one(a, " JOIN ", " LEFT JOIN ")
+			join = pickOne(a, " JOIN ", " LEFT JOIN ")
 		}
 		on := link
 		switch {
 		case on == "":
 			on = "true"
-		case a.in(35) && join != " FULL JOIN ":
-			on += " AND " + a.unit(&authorScope{items: s.items, parent: outer}, 0)
+		case a.chance(35) && join != " FULL JOIN ":
+			on += " AND " + a.simpleCondition(&authorScope{items: s.items, parent: outer}, 0)
 		}
-		if a.in(12) && n == 1 && items > 2 && !lateral {
+		if a.chance(12) && n == 1 && items > 2 && !lateral {
 			sql, on = "("+sql, on+")"
 		}
 		sql += join + right + " ON " + on
@@ -62,10 +62,10 @@ func (a *author) from(outer *authorScope, items, depth int) (string, *authorScop
 	return sql, s
 }
 
-// few is a query of few rows that takes the place of an item.
-func (a *author) few(s *authorScope, alias string) string {
-	t := one(a, a.model.tables...)
-	s.items = append(s.items, &authorItem{alias: alias, columns: t.columns, key: t.key})
+// smallQuery returns a query of few rows that replaces an item.
+func (a *statementAuthor) smallQuery(s *authorScope, alias string) string {
+	t := pickOne(a, a.model.tables...)
+	s.items = append(s.items, &authorItem{alias: alias, columns: t.columns, uniqueColumns: t.key})
 	var all []string
 	for _, c := range t.columns {
 		all = append(all, "x."+c.name)
@@ -74,8 +74,8 @@ func (a *author) few(s *authorScope, alias string) string {
 	return "SELECT " + list + " FROM " + t.name + " AS x ORDER BY ROW(" + list + ")::text COLLATE \"C\" LIMIT " + fmt.Sprint(1+a.IntN(4))
 }
 
-// shared is a column that the items on both sides have once.
-func shared(left, right *authorScope) (string, bool) {
+// sharedColumn returns a column name that occurs once among the items of each side.
+func sharedColumn(left, right *authorScope) (string, bool) {
 	for _, c := range right.items[0].columns {
 		n := 0
 		for _, i := range left.items {
@@ -92,52 +92,54 @@ func shared(left, right *authorScope) (string, bool) {
 	return "", false
 }
 
-// item adds one to the scope. What is LATERAL sees outer, and what is not what is outside of the query.
-func (a *author) item(s, outer *authorScope, depth int, lateral bool) string {
-	alias := a.alias()
+// addFromItem adds an item to the scope s. A LATERAL item can read outer; another one can read the scope around the
+// query only.
+func (a *statementAuthor) addFromItem(s, outer *authorScope, depth int, lateral bool) string {
+	alias := a.newAlias()
 	for slices.ContainsFunc(s.items, func(i *authorItem) bool { return i.alias == alias }) {
-		alias = a.alias()
+		alias = a.newAlias()
 	}
 	as := " AS " + alias
 	switch n := a.IntN(100); {
 	case lateral || depth > 0 && n < 14 && a.depth < 2:
 		a.depth++
-		sql, columns := a.query(outer, depth-1, a.in(20))
+		sql, columns := a.query(outer, depth-1, a.chance(20))
 		a.depth--
 		s.items = append(s.items, &authorItem{alias: alias, columns: columns})
 		if lateral {
 			return "LATERAL (" + sql + ")" + as
 		}
 		return "(" + sql + ")" + as
-	case n < 24 && len(a.queries) > 0:
-		q := one(a, a.queries...)
+	case n < 24 && len(a.queryItems) > 0:
+		q := pickOne(a, a.queryItems...)
 		s.items = append(s.items, &authorItem{alias: alias, columns: q.columns})
 		return q.alias + as
 	}
-	t := one(a, a.model.tables...)
-	for range 3 { // mostly what joins something, and what can be searched
-		if (len(t.links) > 0 || len(s.items) == 0) && (t.base && len(t.key) > 0) {
+	t := pickOne(a, a.model.tables...)
+	for range 3 { // prefer tables that can be joined, or that have something to search
+		if (len(t.links) > 0 || len(s.items) == 0) && (t.isBaseTable && len(t.key) > 0) {
 			break
 		}
-		t = one(a, a.model.tables...)
+		t = pickOne(a, a.model.tables...)
 	}
-	for a.plain && !t.base {
-		t = one(a, a.model.tables...)
+	for a.plainStyle && !t.isBaseTable {
+		t = pickOne(a, a.model.tables...)
 	}
-	if len(s.items) > 0 && s.items[0].table != nil && a.in(65) {
-		if near := a.neighbours(s.items); len(near) > 0 {
-			t = one(a, near...)
+	if len(s.items) > 0 && s.items[0].table != nil && a.chance(65) {
+		if near := a.joinedTables(s.items); len(near) > 0 {
+			t = pickOne(a, near...)
 		}
 	}
-	s.items = append(s.items, &authorItem{alias: alias, columns: t.columns, key: t.key, table: t})
-	if t.base && a.in(1) {
+	s.items = append(s.items, &authorItem{alias: alias, columns: t.columns, uniqueColumns: t.key, table: t})
+	if t.isBaseTable && a.chance(1) {
 		return "ONLY " + t.name + as
 	}
 	return t.name + as
 }
 
-// neighbours are the tables that a foreign key joins with one of the items, and these again.
-func (a *author) neighbours(items []*authorItem) []*modelTable {
+// joinedTables returns the tables that a foreign key joins with one of the items, and the tables that foreign keys join
+// with these.
+func (a *statementAuthor) joinedTables(items []*authorItem) []*modelTable {
 	var out []*modelTable
 	for _, t := range a.model.tables {
 		for _, i := range items {
@@ -145,12 +147,12 @@ func (a *author) neighbours(items []*authorItem) []*modelTable {
 				continue
 			}
 			to := func(from, into *modelTable) bool {
-				return slices.ContainsFunc(from.links, func(l modelLink) bool { return l.to == into.relation })
+				return slices.ContainsFunc(from.links, func(l modelLink) bool { return l.target == into.relation })
 			}
-			if a.plain && !t.base {
+			if a.plainStyle && !t.isBaseTable {
 				continue
 			}
-			if to(t, i.table) || to(i.table, t) || t == i.table && a.in(15) {
+			if to(t, i.table) || to(i.table, t) || t == i.table && a.chance(15) {
 				out = append(out, t)
 			}
 		}
@@ -158,110 +160,110 @@ func (a *author) neighbours(items []*authorItem) []*modelTable {
 	return out
 }
 
-// output is what a SELECT gives for a row. plain: it is not made of groups.
-func (a *author) output(s *authorScope, depth int) (string, modelColumn) {
-	x, c, ok := a.column(&authorScope{items: s.items})
+// outputColumn returns an output of a SELECT without GROUP BY.
+func (a *statementAuthor) outputColumn(s *authorScope, depth int) (string, modelColumn) {
+	x, c, ok := a.pickColumn(&authorScope{items: s.items})
 	if !ok {
 		return "1", modelColumn{typ: "integer", kind: kindInt, samples: []string{"1"}}
 	}
 	truth := modelColumn{typ: "boolean", oid: 16, kind: kindBool}
 	text := modelColumn{typ: "text", oid: 25, kind: kindText, samples: c.samples}
-	if a.plain && a.in(70) {
+	if a.plainStyle && a.chance(70) {
 		return x, c
 	}
 	switch n := a.IntN(100); {
 	case n < 10:
 		return a.condition(s, min(depth, 1)), truth
 	case n < 14:
-		return "CASE WHEN " + a.unit(s, 0) + " THEN " + x + " END", c
+		return "CASE WHEN " + a.simpleCondition(s, 0) + " THEN " + x + " END", c
 	case n < 18:
-		if v, ok := a.sample(c); ok && c.kind != kindOther {
-			if a.plain {
-				return "coalesce(" + x + ", " + literal(v) + ")", c
+		if v, ok := a.sampleValue(c); ok && c.kind != kindOther {
+			if a.plainStyle {
+				return "coalesce(" + x + ", " + stringLiteral(v) + ")", c
 			}
-			return "coalesce(" + x + ", " + literal(v) + "::" + c.typ + ")", c
+			return "coalesce(" + x + ", " + stringLiteral(v) + "::" + c.typ + ")", c
 		}
 	case n < 22 && depth > 0:
-		from, inner := a.from(s, 1, 0)
-		where := a.unit(inner, 0)
-		if l := a.link(s, inner); l != "" {
+		from, inner := a.fromClause(s, 1, 0)
+		where := a.simpleCondition(inner, 0)
+		if l := a.joinCondition(s, inner); l != "" {
 			where += " AND " + l
 		}
 		return "(SELECT count(*) FROM " + from + " WHERE " + where + ")", modelColumn{typ: "bigint", oid: 20, kind: kindInt}
-	case n < 24 && !a.plain:
-		i := one(a, s.items...)
-		if i.table != nil && i.table.partial {
+	case n < 24 && !a.plainStyle:
+		i := pickOne(a, s.items...)
+		if i.table != nil && i.table.hasUnusedColumns {
 			break
 		}
-		return one(a, i.alias+" IS NULL", "("+i.alias+" IS NOT NULL)", "("+i.alias+")::text IS NULL"), truth
+		return pickOne(a, i.alias+" IS NULL", "("+i.alias+" IS NOT NULL)", "("+i.alias+")::text IS NULL"), truth
 	case n < 32:
 		switch c.kind {
 		case kindText:
-			if c.loose {
+			if c.equalValuesDiffer {
 				x = "(" + x + ` COLLATE "C")`
 			}
-			return one(a, "md5("+x+"::text)", "upper("+x+"::text)", "left("+x+"::text, 4)",
+			return pickOne(a, "md5("+x+"::text)", "upper("+x+"::text)", "left("+x+"::text, 4)",
 				"length("+x+"::text)::text", "regexp_replace("+x+"::text, '[aeiou]', '-', 'g')"), text
 		case kindTime:
 			return "date_trunc('month', " + x + ")::text", text
 		case kindInt:
-			return one(a, x+" + 1", x+" % 7", "abs("+x+")"), modelColumn{typ: "bigint", kind: kindOther}
+			return pickOne(a, x+" + 1", x+" % 7", "abs("+x+")"), modelColumn{typ: "bigint", kind: kindOther}
 		case kindJSONB:
-			return "(" + x + " ->> " + literal(a.key(c)) + ")", text
+			return "(" + x + " ->> " + stringLiteral(a.keyPath(c)) + ")", text
 		case kindTSVector:
-			return "ts_rank(" + x + ", " + a.search() + ")::numeric(9,6)", modelColumn{typ: "numeric", kind: kindNumeric}
+			return "ts_rank(" + x + ", " + a.textSearch() + ")::numeric(9,6)", modelColumn{typ: "numeric", kind: kindNumeric}
 		}
 	}
 	return x, c
 }
 
-// sorts tells whether values of a column have an order in which equal ones look alike.
-func sorts(c modelColumn) bool {
-	return !c.loose && c.kind != kindOther && c.kind != kindFloat && c.kind != kindTSVector
+// hasTotalOrder tells whether the values of a column have an order in which equal values look alike.
+func hasTotalOrder(c modelColumn) bool {
+	return !c.equalValuesDiffer && c.kind != kindOther && c.kind != kindFloat && c.kind != kindTSVector
 }
 
-// query makes a SELECT and the columns that it has. what is ordered has a total order.
-func (a *author) query(outer *authorScope, depth int, limited bool) (string, []modelColumn) {
-	if depth > 0 && a.in(8) {
+// query makes a SELECT and returns its columns. A SELECT with a limit has a total order.
+func (a *statementAuthor) query(outer *authorScope, depth int, limited bool) (string, []modelColumn) {
+	if depth > 0 && a.chance(8) {
 		return a.setOperation(outer, depth)
 	}
-	items := one(a, 1, 1, 2, 2, 2, 3)
+	items := pickOne(a, 1, 1, 2, 2, 2, 3)
 	if depth <= 0 {
-		items = one(a, 1, 1, 2)
+		items = pickOne(a, 1, 1, 2)
 	}
-	from, s := a.from(outer, items, depth)
+	from, s := a.fromClause(outer, items, depth)
 	where := ""
 	switch {
-	case a.plain && a.in(40):
-		where = " WHERE " + a.indexed(s)
-		for range one(a, 0, 0, 1, 1, 2) {
-			where += " AND " + one(a, a.notLeakSafe(s), a.indexed(s), a.unit(s, 0))
+	case a.plainStyle && a.chance(40):
+		where = " WHERE " + a.indexedSearch(s)
+		for range pickOne(a, 0, 0, 1, 1, 2) {
+			where += " AND " + pickOne(a, a.leakyCondition(s), a.indexedSearch(s), a.simpleCondition(s, 0))
 		}
-	case a.in(88):
+	case a.chance(88):
 		where = " WHERE " + a.condition(s, depth)
-		if a.in(12) {
-			where += " AND " + a.searched(s)
+		if a.chance(12) {
+			where += " AND " + a.operatorSearch(s)
 		}
 	}
-	for _, words := range s.words {
+	for _, words := range s.textSearches {
 		from += ", " + words
 	}
 	var sql string
 	var columns []modelColumn
 	switch n := a.IntN(100); {
 	case n < 26:
-		sql, columns = a.grouped(s, from, where, depth)
+		sql, columns = a.groupedQuery(s, from, where, depth)
 	case n < 34:
-		sql, columns = a.windowed(s, from, where)
+		sql, columns = a.windowQuery(s, from, where)
 	default:
 		distinct := ""
-		if a.in(14) {
+		if a.chance(14) {
 			distinct = "DISTINCT "
 		}
 		var outputs []string
 		for range 1 + a.IntN(4) {
-			x, c := a.output(s, depth)
-			if distinct != "" && !sorts(c) {
+			x, c := a.outputColumn(s, depth)
+			if distinct != "" && !hasTotalOrder(c) {
 				x, c = "("+x+")::text COLLATE \"C\"", modelColumn{typ: "text", oid: 25, kind: kindText, samples: c.samples}
 			}
 			c.name = a.outputName(columns, c)
@@ -271,16 +273,16 @@ func (a *author) query(outer *authorScope, depth int, limited bool) (string, []m
 		sql = "SELECT " + distinct + strings.Join(outputs, ", ") + " FROM " + from + where
 	}
 	if limited {
-		sql = a.limit(sql, columns)
+		sql = a.withLimit(sql, columns)
 	}
 	return sql, columns
 }
 
-func (a *author) outputName(columns []modelColumn, c modelColumn) string {
+func (a *statementAuthor) outputName(columns []modelColumn, c modelColumn) string {
 	name := c.name
-	if name == "" || a.in(10) {
-		t := one(a, a.model.tables...)
-		name = one(a, t.columns...).name
+	if name == "" || a.chance(10) {
+		t := pickOne(a, a.model.tables...)
+		name = pickOne(a, t.columns...).name
 	}
 	if slices.ContainsFunc(columns, func(c modelColumn) bool { return c.name == name }) {
 		name = fmt.Sprintf("c%d", len(columns)+1)
@@ -288,87 +290,87 @@ func (a *author) outputName(columns []modelColumn, c modelColumn) string {
 	return name
 }
 
-func groupingSets(sql string) bool {
+func hasGroupingSets(sql string) bool {
 	return strings.Contains(sql, "GROUPING SETS") || strings.Contains(sql, "ROLLUP") || strings.Contains(sql, "CUBE")
 }
 
-// limit cuts a query off in a total order, where it has one.
-func (a *author) limit(sql string, columns []modelColumn) string {
-	if groupingSets(sql) {
-		// PostgreSQL before 18 takes a key for constant that a condition compares with one value, a row policy's
-		// condition too, though a grouping set leaves it NULL: the order is wrong.
+// withLimit adds LIMIT and a total order to a query that can have one.
+func (a *statementAuthor) withLimit(sql string, columns []modelColumn) string {
+	if hasGroupingSets(sql) {
+		// PostgreSQL before 18 takes a sort key for constant if a condition, also one of a row policy, compares the key
+		// with one value. But a grouping set may leave the key NULL, and then the order is wrong.
 		return sql
 	}
 	var order []string
 	for i, c := range columns {
-		if !sorts(c) {
+		if !hasTotalOrder(c) {
 			return sql
 		}
-		order = append(order, fmt.Sprint(i+1)+one(a, "", "", " DESC", " NULLS FIRST", " DESC NULLS LAST"))
+		order = append(order, fmt.Sprint(i+1)+pickOne(a, "", "", " DESC", " NULLS FIRST", " DESC NULLS LAST"))
 	}
 	a.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	sql += " ORDER BY " + strings.Join(order, ", ")
-	if a.in(85) {
+	if a.chance(85) {
 		number := modelColumn{typ: "bigint", oid: 20, kind: kindInt}
 		n := fmt.Sprint(1 + a.IntN(12))
-		sql += " LIMIT " + a.constant(n, number, func() (string, bool) { return "3", true })
-		if a.in(25) {
+		sql += " LIMIT " + a.writeConstant(n, number, func() (string, bool) { return "3", true })
+		if a.chance(25) {
 			sql += fmt.Sprintf(" OFFSET %d", a.IntN(4))
 		}
 	}
 	return sql
 }
 
-// aggregate is one over rows that are in scope, whatever order they come in.
-func (a *author) aggregate(s *authorScope, depth int) (string, modelColumn) {
-	s = &authorScope{items: s.items} // one of what is outside would be an aggregate of the outer query
+// aggregateCall returns an aggregate over rows in scope whose result does not depend on their order.
+func (a *statementAuthor) aggregateCall(s *authorScope, depth int) (string, modelColumn) {
+	s = &authorScope{items: s.items} // an aggregate over columns of the outer query would belong to the outer query
 	number := modelColumn{typ: "bigint", oid: 20, kind: kindInt}
 	sql, c := "count(*)", number
 	switch a.IntN(9) {
 	case 0:
-		if x, _, ok := a.column(s); ok {
+		if x, _, ok := a.pickColumn(s); ok {
 			sql = "count(" + x + ")"
 		}
 	case 1:
-		if x, d, ok := a.column(s, kindInt, kindText, kindUUID, kindEnum, kindDate); ok && !d.loose {
+		if x, d, ok := a.pickColumn(s, kindInt, kindText, kindUUID, kindEnum, kindDate); ok && !d.equalValuesDiffer {
 			sql = "count(DISTINCT " + x + ")"
 		}
 	case 2:
-		if x, d, ok := a.column(s, kindInt, kindNumeric); ok {
+		if x, d, ok := a.pickColumn(s, kindInt, kindNumeric); ok {
 			sql, c = "sum("+x+")", modelColumn{typ: "numeric", kind: kindOther}
 			if d.kind == kindNumeric {
 				c.kind = kindNumeric
 			}
 		}
 	case 3:
-		if x, d, ok := a.column(s, kindInt, kindNumeric, kindText, kindDate, kindTime, kindEnum); ok && !d.loose {
-			sql, c = one(a, "min", "max")+"("+x+")", d
+		if x, d, ok := a.pickColumn(s, kindInt, kindNumeric, kindText, kindDate, kindTime, kindEnum); ok && !d.equalValuesDiffer {
+			sql, c = pickOne(a, "min", "max")+"("+x+")", d
 		}
 	case 4:
-		sql, c = one(a, "bool_or", "bool_and", "every")+"("+a.condition(s, min(depth, 1))+")", modelColumn{typ: "boolean", oid: 16, kind: kindBool}
+		sql, c = pickOne(a, "bool_or", "bool_and", "every")+"("+a.condition(s, min(depth, 1))+")", modelColumn{typ: "boolean", oid: 16, kind: kindBool}
 	case 5:
-		if x, _, ok := a.column(s, kindText); ok {
+		if x, _, ok := a.pickColumn(s, kindText); ok {
 			x += `::text COLLATE "C"`
-			sql, c = "string_agg("+one(a, "", "DISTINCT ")+x+", ',' ORDER BY "+x+")", modelColumn{typ: "text", oid: 25, kind: kindText}
+			sql, c = "string_agg("+pickOne(a, "", "DISTINCT ")+x+", ',' ORDER BY "+x+")", modelColumn{typ: "text", oid: 25, kind: kindText}
 			sql = strings.ReplaceAll(sql, "DISTINCT "+x+", ',' ORDER BY "+x, x+", ',' ORDER BY "+x)
 		}
 	case 6:
-		if x, d, ok := a.column(s, kindInt, kindUUID, kindDate); ok {
+		if x, d, ok := a.pickColumn(s, kindInt, kindUUID, kindDate); ok {
 			sql, c = "array_agg("+x+" ORDER BY "+x+")", modelColumn{typ: d.typ + "[]", kind: kindOther}
 		}
 	case 7:
-		if x, _, ok := a.column(s, kindInt); ok {
+		if x, _, ok := a.pickColumn(s, kindInt); ok {
 			sql, c = "percentile_disc(0.5) WITHIN GROUP (ORDER BY "+x+")", modelColumn{typ: "bigint", kind: kindOther}
 		}
 	}
-	if a.in(25) {
+	if a.chance(25) {
 		sql += " FILTER (WHERE " + a.condition(s, min(depth, 1)) + ")"
 	}
 	return sql, c
 }
 
-// grouped makes groups.
-func (a *author) grouped(s *authorScope, from, where string, depth int) (string, []modelColumn) {
+// groupedQuery returns a query with GROUP BY.
+func (a *statementAuthor) groupedQuery(s *authorScope, from, where string, depth int) (string, []modelColumn) {
 	own := &authorScope{items: s.items}
 	var outputs, keys []string
 	var columns []modelColumn
@@ -377,34 +379,34 @@ func (a *author) grouped(s *authorScope, from, where string, depth int) (string,
 		columns = append(columns, c)
 		outputs = append(outputs, x+" AS "+c.name)
 	}
-	i := one(a, s.items...)
-	byKey := len(i.key) > 0 && i.table != nil && a.in(25)
+	i := pickOne(a, s.items...)
+	byKey := len(i.uniqueColumns) > 0 && i.table != nil && a.chance(25)
 	switch {
-	case byKey: // whose other columns go by it
-		for _, k := range i.key {
+	case byKey: // the key determines the other columns
+		for _, k := range i.uniqueColumns {
 			keys = append(keys, i.alias+"."+k)
 		}
 		for range 1 + a.IntN(3) {
-			c := one(a, i.columns...)
+			c := pickOne(a, i.columns...)
 			add(i.alias+"."+c.name, c)
 		}
 	default:
 		for range a.IntN(3) {
-			x, c, ok := a.column(own)
+			x, c, ok := a.pickColumn(own)
 			if !ok {
 				continue
 			}
 			switch {
-			case a.in(20) && c.kind == kindTime:
+			case a.chance(20) && c.kind == kindTime:
 				x, c = "date_trunc('month', "+x+")", modelColumn{typ: c.typ, kind: kindTime}
-			case a.in(15):
-				x, c = "("+a.unit(own, 0)+")", modelColumn{typ: "boolean", oid: 16, kind: kindBool}
-			case !sorts(c):
+			case a.chance(15):
+				x, c = "("+a.simpleCondition(own, 0)+")", modelColumn{typ: "boolean", oid: 16, kind: kindBool}
+			case !hasTotalOrder(c):
 				x, c = "("+x+")::text COLLATE \"C\"", modelColumn{typ: "text", oid: 25, kind: kindText, samples: c.samples}
-			case a.in(12) && c.kind == kindText:
+			case a.chance(12) && c.kind == kindText:
 				x = "lower(" + x + ")"
 			}
-			if strings.Contains(x, "$") { // two parameters are not the same expression
+			if strings.Contains(x, "$") { // PostgreSQL does not take two parameters for the same expression
 				continue
 			}
 			keys = append(keys, x)
@@ -412,15 +414,15 @@ func (a *author) grouped(s *authorScope, from, where string, depth int) (string,
 		}
 	}
 	for range 1 + a.IntN(2) {
-		add(a.aggregate(s, depth))
+		add(a.aggregateCall(s, depth))
 	}
 	sql := "SELECT " + strings.Join(outputs, ", ") + " FROM " + from + where
 	if len(keys) > 0 {
 		by := strings.Join(keys, ", ")
-		if !byKey && a.in(25) {
-			by = one(a, "ROLLUP ("+by+")", "CUBE ("+by+")", "GROUPING SETS (("+by+"), ())",
+		if !byKey && a.chance(25) {
+			by = pickOne(a, "ROLLUP ("+by+")", "CUBE ("+by+")", "GROUPING SETS (("+by+"), ())",
 				"GROUPING SETS (("+keys[0]+"), ("+by+"))", "DISTINCT ROLLUP ("+by+")")
-		} else if !byKey && a.in(20) {
+		} else if !byKey && a.chance(20) {
 			by = "1"
 			for n := 2; n <= len(keys); n++ {
 				by += fmt.Sprintf(", %d", n)
@@ -428,74 +430,74 @@ func (a *author) grouped(s *authorScope, from, where string, depth int) (string,
 		}
 		sql += " GROUP BY " + by
 	}
-	if a.in(25) {
+	if a.chance(25) {
 		x := a.condition(own, 0)
 		switch {
-		case a.in(50):
-			sql += " HAVING " + one(a, "bool_or", "bool_and") + "(" + x + ")"
-		case a.in(30) && byKey:
+		case a.chance(50):
+			sql += " HAVING " + pickOne(a, "bool_or", "bool_and") + "(" + x + ")"
+		case a.chance(30) && byKey:
 			only := &authorScope{items: []*authorItem{i}}
-			sql += " HAVING " + a.unit(only, 0)
+			sql += " HAVING " + a.simpleCondition(only, 0)
 		default:
-			sql += " HAVING count(*) " + one(a, "> 1", "= 1", "< 20", "> 0")
+			sql += " HAVING count(*) " + pickOne(a, "> 1", "= 1", "< 20", "> 0")
 		}
 	}
 	return sql, columns
 }
 
-// windowed has a window function that ties leave as it is.
-func (a *author) windowed(s *authorScope, from, where string) (string, []modelColumn) {
+// windowQuery returns a query with a window function whose result does not depend on the order of equal rows.
+func (a *statementAuthor) windowQuery(s *authorScope, from, where string) (string, []modelColumn) {
 	own := &authorScope{items: s.items}
-	x, c, ok := a.column(own)
+	x, c, ok := a.pickColumn(own)
 	if !ok {
 		return "SELECT 1 AS one FROM " + from + where, []modelColumn{{name: "one", typ: "integer", kind: kindInt}}
 	}
-	y, d, _ := a.column(own, kindInt, kindText, kindDate, kindTime, kindEnum, kindUUID)
-	if y == "" || d.loose {
+	y, d, _ := a.pickColumn(own, kindInt, kindText, kindDate, kindTime, kindEnum, kindUUID)
+	if y == "" || d.equalValuesDiffer {
 		y = "1"
 	}
-	p, pc, ok := a.column(own)
+	p, pc, ok := a.pickColumn(own)
 	part := ""
-	if ok && a.in(60) && sorts(pc) {
+	if ok && a.chance(60) && hasTotalOrder(pc) {
 		part = "PARTITION BY " + p + " "
 	}
-	window := "(" + part + "ORDER BY " + y + one(a, "", " DESC", " NULLS FIRST") + ")"
-	call := one(a, "rank()", "dense_rank()", "count(*)", "cume_dist()", "percent_rank()")
+	window := "(" + part + "ORDER BY " + y + pickOne(a, "", " DESC", " NULLS FIRST") + ")"
+	call := pickOne(a, "rank()", "dense_rank()", "count(*)", "cume_dist()", "percent_rank()")
 	var total []string
 	for _, i := range s.items {
-		for _, k := range i.key {
+		for _, k := range i.uniqueColumns {
 			total = append(total, i.alias+"."+k)
 		}
-		if len(i.key) == 0 {
+		if len(i.uniqueColumns) == 0 {
 			total = nil
 			break
 		}
 	}
-	if len(total) > 0 && a.in(60) {
+	if len(total) > 0 && a.chance(60) {
 		window = "(" + part + "ORDER BY " + y + ", " + strings.Join(total, ", ") + ")"
-		call = one(a, "row_number()", "lag("+x+")", "lead("+x+", 2)", "first_value("+x+")", "ntile(3)", "count(*)")
+		call = pickOne(a, "row_number()", "lag("+x+")", "lead("+x+", 2)", "first_value("+x+")", "ntile(3)", "count(*)")
 	}
-	if call == "count(*)" && a.in(40) {
-		call += " FILTER (WHERE " + a.unit(own, 0) + ")"
+	if call == "count(*)" && a.chance(40) {
+		call += " FILTER (WHERE " + a.simpleCondition(own, 0) + ")"
 	}
 	c.name = a.outputName(nil, c)
 	columns := []modelColumn{c, {name: "w", typ: "bigint", kind: kindOther}}
-	if a.in(20) {
+	if a.chance(20) {
 		return "SELECT " + x + " AS " + c.name + ", " + call + " OVER w AS w FROM " + from + where + " WINDOW w AS " + window, columns
 	}
 	return "SELECT " + x + " AS " + c.name + ", " + call + " OVER " + window + " AS w FROM " + from + where, columns
 }
 
-// setOperation joins two queries whose columns have one type.
-func (a *author) setOperation(outer *authorScope, depth int) (string, []modelColumn) {
+// setOperation combines two queries whose columns have the same types.
+func (a *statementAuthor) setOperation(outer *authorScope, depth int) (string, []modelColumn) {
 	half := func(columns []modelColumn) (string, []modelColumn) {
-		from, s := a.from(outer, 1+a.IntN(2), depth-1)
+		from, s := a.fromClause(outer, 1+a.IntN(2), depth-1)
 		where := " WHERE " + a.condition(s, depth-1)
 		var outputs []string
 		var out []modelColumn
 		if columns == nil {
 			for range 1 + a.IntN(3) {
-				if x, c, ok := a.column(&authorScope{items: s.items}); ok && sorts(c) {
+				if x, c, ok := a.pickColumn(&authorScope{items: s.items}); ok && hasTotalOrder(c) {
 					c.name = a.outputName(out, c)
 					out = append(out, c)
 					outputs = append(outputs, x+" AS "+c.name)
@@ -508,7 +510,7 @@ func (a *author) setOperation(outer *authorScope, depth int) (string, []modelCol
 		for _, c := range columns {
 			x := "NULL::" + c.typ
 			for range 8 {
-				if y, d, ok := a.column(&authorScope{items: s.items}, c.kind); ok && d.typ == c.typ && !d.loose {
+				if y, d, ok := a.pickColumn(&authorScope{items: s.items}, c.kind); ok && d.typ == c.typ && !d.equalValuesDiffer {
 					x = y
 					break
 				}
@@ -519,82 +521,82 @@ func (a *author) setOperation(outer *authorScope, depth int) (string, []modelCol
 	}
 	left, columns := half(nil)
 	right, _ := half(columns)
-	return left + one(a, " UNION ", " UNION ALL ", " INTERSECT ", " EXCEPT ", " EXCEPT ALL ", " INTERSECT ALL ") + right, columns
+	return left + pickOne(a, " UNION ", " UNION ALL ", " INTERSECT ", " EXCEPT ", " EXCEPT ALL ", " INTERSECT ALL ") + right, columns
 }
 
-// randomCase is a statement and how it is sent.
+// randomCase is a statement and the way in which it is sent.
 type randomCase struct {
-	sql     string
-	params  []authorParam
-	way     string // simple, extended, prepared, cursor, execute, copy, write
-	ordered bool
-	after   string // of a write: asked behind it
+	sql             string
+	params          []authorParam
+	sendMode        string // simple, extended, prepared, cursor, execute, copy or write
+	isOrdered       bool
+	queryAfterWrite string // for a write: a query of the rows afterwards
 }
 
-// statement makes a case.
-func (a *author) statement() randomCase {
-	a.params, a.queries, a.names, a.depth = nil, nil, 0, 0
-	a.odd, a.negative = one(a, 0, 0, 5, 12), one(a, 15, 35, 60)
-	c := randomCase{way: one(a, "simple", "simple", "simple", "simple", "simple", "extended", "extended", "extended", "prepared", "prepared")}
-	if a.in(18) {
-		c.way = one(a, "cursor", "execute", "copy", "write", "write")
+// newCase makes a case.
+func (a *statementAuthor) newCase() randomCase {
+	a.params, a.queryItems, a.aliasCount, a.depth = nil, nil, 0, 0
+	a.oddPercent, a.negatedPercent = pickOne(a, 0, 0, 5, 12), pickOne(a, 15, 35, 60)
+	c := randomCase{sendMode: pickOne(a, "simple", "simple", "simple", "simple", "simple", "extended", "extended", "extended", "prepared", "prepared")}
+	if a.chance(18) {
+		c.sendMode = pickOne(a, "cursor", "execute", "copy", "write", "write")
 	}
-	a.plain = a.in(75)
-	a.extended = c.way == "extended" || c.way == "prepared"
-	if c.way == "write" {
-		if c.sql, c.after = a.write(); c.sql != "" {
+	a.plainStyle = a.chance(75)
+	a.extended = c.sendMode == "extended" || c.sendMode == "prepared"
+	if c.sendMode == "write" {
+		if c.sql, c.queryAfterWrite = a.newWrite(); c.sql != "" {
 			return c
 		}
-		c.way = "simple"
+		c.sendMode = "simple"
 	}
-	depth := one(a, 0, 1, 1, 2, 2, 3)
-	if a.plain {
-		depth = one(a, 0, 0, 1, 1, 2)
+	depth := pickOne(a, 0, 1, 1, 2, 2, 3)
+	if a.plainStyle {
+		depth = pickOne(a, 0, 0, 1, 1, 2)
 	}
 	with := ""
-	if a.in(14) {
+	if a.chance(14) {
 		recursive := ""
 		for n := range 1 + a.IntN(2) {
-			sql, columns := a.query(nil, 1, a.in(15))
+			sql, columns := a.query(nil, 1, a.chance(15))
 			name := fmt.Sprintf("w%d", n+1)
-			if a.in(25) {
-				name = one(a, a.model.tables...).relation.Name
+			if a.chance(25) {
+				name = pickOne(a, a.model.tables...).relation.Name
 				name = `"` + name + `"`
-				if slices.ContainsFunc(a.queries, func(q *authorItem) bool { return q.alias == name }) {
+				if slices.ContainsFunc(a.queryItems, func(q *authorItem) bool { return q.alias == name }) {
 					name = fmt.Sprintf("w%d", n+1)
 				}
 			}
 			if with != "" {
 				with += ", "
 			}
-			with += name + " AS " + one(a, "", "MATERIALIZED ", "NOT MATERIALIZED ") + "(" + sql + ")"
-			a.queries = append(a.queries, &authorItem{alias: name, columns: columns})
+			with += name + " AS " + pickOne(a, "", "MATERIALIZED ", "NOT MATERIALIZED ") + "(" + sql + ")"
+			a.queryItems = append(a.queryItems, &authorItem{alias: name, columns: columns})
 		}
-		if a.in(15) {
+		if a.chance(15) {
 			recursive = "RECURSIVE "
-			if tree := a.tree(); tree != "" {
+			if tree := a.recursiveQuery(); tree != "" {
 				with += ", " + tree
 			}
 		}
 		with = "WITH " + recursive + with + " "
 	}
 	sql, columns := a.query(nil, depth, false)
-	limited := a.limit(sql, columns)
-	if a.in(30) {
-		c.ordered = limited != sql
+	limited := a.withLimit(sql, columns)
+	if a.chance(30) {
+		c.isOrdered = limited != sql
 		sql = limited
 	}
-	c.sql, c.params = numbered(with+sql, a.params)
+	c.sql, c.params = renumberParams(with+sql, a.params)
 	return c
 }
 
-var literalOrParam = regexp.MustCompile(`'(?:[^']|'')*'|"(?:[^"]|"")*"|\$\d+`)
+var literalOrParamPattern = regexp.MustCompile(`'(?:[^']|'')*'|"(?:[^"]|"")*"|\$\d+`)
 
-// numbered leaves out the parameters that went into nothing.
-func numbered(sql string, params []authorParam) (string, []authorParam) {
+// renumberParams removes the parameters that the text does not use.
+func renumberParams(sql string, params []authorParam) (string, []authorParam) {
 	var kept []authorParam
 	numbers := map[string]string{}
-	sql = literalOrParam.ReplaceAllStringFunc(sql, func(token string) string {
+	sql = literalOrParamPattern.ReplaceAllStringFunc(sql, func(token string) string {
 		old, err := strconv.Atoi(token[1:])
 		if token[0] != '$' || err != nil || old > len(params) {
 			return token
@@ -608,24 +610,24 @@ func numbered(sql string, params []authorParam) (string, []authorParam) {
 	return sql, kept
 }
 
-// tree follows a foreign key of a table to itself.
-func (a *author) tree() string {
+// recursiveQuery returns a query that follows a foreign key from a table to itself.
+func (a *statementAuthor) recursiveQuery() string {
 	for _, t := range a.model.tables {
 		for _, l := range t.links {
-			if l.to == t.relation && len(l.from) == 1 && len(t.key) == 1 && t.key[0] == l.into[0] {
-				s := &authorScope{items: []*authorItem{{alias: "n", columns: t.columns, key: t.key, table: t}}}
+			if l.target == t.relation && len(l.columns) == 1 && len(t.key) == 1 && t.key[0] == l.targetColumns[0] {
+				s := &authorScope{items: []*authorItem{{alias: "n", columns: t.columns, uniqueColumns: t.key, table: t}}}
 				start := a.condition(s, 0)
-				step := a.unit(s, 0)
+				step := a.simpleCondition(s, 0)
 				var key modelColumn
 				for _, c := range t.columns {
 					if c.name == t.key[0] {
 						key = c
 					}
 				}
-				a.queries = append(a.queries, &authorItem{alias: "tree", columns: []modelColumn{key}})
+				a.queryItems = append(a.queryItems, &authorItem{alias: "tree", columns: []modelColumn{key}})
 				return "tree AS (SELECT n." + key.name + " FROM " + t.name + " AS n WHERE " + start +
-					" UNION SELECT n." + key.name + " FROM " + t.name + " AS n JOIN tree ON n." + l.from[0] +
-					" = tree." + key.name + one(a, "", " WHERE "+step) + ")"
+					" UNION SELECT n." + key.name + " FROM " + t.name + " AS n JOIN tree ON n." + l.columns[0] +
+					" = tree." + key.name + pickOne(a, "", " WHERE "+step) + ")"
 			}
 		}
 	}

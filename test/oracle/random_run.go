@@ -24,34 +24,34 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// RandomConfig says how much to try.
+// RandomConfig says how many cases to try, and how.
 type RandomConfig struct {
-	Schema   Schema
-	Mode     instance.Mode
-	Large    bool // to the planner and to the rewriter, whatever rows there are
-	Cases    int
-	Seed     uint64
-	Progress io.Writer // nil: none
+	Schema        Schema
+	Mode          instance.Mode
+	AsLargeTables bool // make the tables look large to the planner and to the rewriter
+	Cases         int
+	Seed          uint64
+	Progress      io.Writer // gets a line of progress each second; nil: nothing is reported
 }
 
-// RandomReport counts.
+// RandomReport has the numbers of cases by their results.
 type RandomReport struct {
-	Cases, Answered, Refused, Failed, FailedOtherwise, Sensitive, Empty, Open, Constrained, Slow, Differences int
-	// the case with the first difference; 0: none
-	First                                    int
-	Forms, Ways, Refusals, Reasons, Failures map[string]int
-	// of each refusal the shortest statement
-	Samples map[string]string
+	Cases, Answered, Refused, Failed, FailedOtherwise, DependsOnHidden, Empty, OrderUndefined, RefusedByConstraint, Slow, Differences int
+	// the number of the first case with a difference; 0: there is none
+	FirstDifference                                               int
+	ByRewriteForm, BySendMode, Refusals, RefusalReasons, Failures map[string]int
+	// the shortest statement for each refusal
+	ShortestRefused map[string]string
 }
 
 func (r *RandomReport) String() string {
 	text := fmt.Sprintf("%d cases: %d answered, %d of them sensitive to hidden rows, %d with no row; %d refused; "+
 		"%d fail on both sides, and %d with another error; %d open by SQL, %d writes not comparable, %d too slow; %d differences",
-		r.Cases, r.Answered, r.Sensitive, r.Empty, r.Refused, r.Failed, r.FailedOtherwise, r.Open, r.Constrained, r.Slow, r.Differences)
+		r.Cases, r.Answered, r.DependsOnHidden, r.Empty, r.Refused, r.Failed, r.FailedOtherwise, r.OrderUndefined, r.RefusedByConstraint, r.Slow, r.Differences)
 	for _, counts := range []struct {
 		what string
 		of   map[string]int
-	}{{"sent", r.Ways}, {"forms", r.Forms}, {"row security and hardened plans", r.Reasons}, {"refused", r.Refusals}, {"fail", r.Failures}} {
+	}{{"sent", r.BySendMode}, {"forms", r.ByRewriteForm}, {"row security and hardened plans", r.RefusalReasons}, {"refused", r.Refusals}, {"fail", r.Failures}} {
 		names := slices.SortedFunc(maps.Keys(counts.of), func(x, y string) int { return counts.of[y] - counts.of[x] })
 		text += "\n  " + counts.what + ":"
 		for i, name := range names {
@@ -61,19 +61,21 @@ func (r *RandomReport) String() string {
 			text += fmt.Sprintf(" %s %d;", name, counts.of[name])
 		}
 	}
-	for why, sql := range r.Samples {
+	for why, sql := range r.ShortestRefused {
 		text += "\n  " + why + ":\n    " + sql
 	}
 	return text
 }
 
-// Add sums reports up.
+// Add adds the numbers of another report.
 func (r *RandomReport) Add(o *RandomReport) {
-	r.Cases, r.Answered, r.Refused, r.Failed, r.FailedOtherwise, r.Sensitive, r.Empty = r.Cases+o.Cases, r.Answered+
-		o.Answered, r.Refused+o.Refused, r.Failed+o.Failed, r.FailedOtherwise+o.FailedOtherwise, r.Sensitive+o.Sensitive, r.Empty+o.Empty
-	r.Open, r.Constrained, r.Slow, r.Differences = r.Open+o.Open, r.Constrained+o.Constrained, r.Slow+o.Slow, r.Differences+o.Differences
+	r.Cases, r.Answered, r.Refused, r.Failed, r.FailedOtherwise, r.DependsOnHidden, r.Empty = r.Cases+o.Cases, r.Answered+
+		o.Answered, r.Refused+o.Refused, r.Failed+o.Failed, r.FailedOtherwise+o.FailedOtherwise, r.DependsOnHidden+o.DependsOnHidden, r.Empty+o.Empty
+	r.OrderUndefined, r.RefusedByConstraint = r.OrderUndefined+o.OrderUndefined, r.RefusedByConstraint+o.RefusedByConstraint
+	r.Slow, r.Differences = r.Slow+o.Slow, r.Differences+o.Differences
 	for _, m := range []struct{ into, from *map[string]int }{
-		{&r.Forms, &o.Forms}, {&r.Ways, &o.Ways}, {&r.Refusals, &o.Refusals}, {&r.Reasons, &o.Reasons}, {&r.Failures, &o.Failures}} {
+		{&r.ByRewriteForm, &o.ByRewriteForm}, {&r.BySendMode, &o.BySendMode},
+		{&r.Refusals, &o.Refusals}, {&r.RefusalReasons, &o.RefusalReasons}, {&r.Failures, &o.Failures}} {
 		if *m.into == nil {
 			*m.into = map[string]int{}
 		}
@@ -81,50 +83,51 @@ func (r *RandomReport) Add(o *RandomReport) {
 			(*m.into)[k] += n
 		}
 	}
-	for why, sql := range o.Samples {
-		r.sample(why, sql)
+	for why, sql := range o.ShortestRefused {
+		r.keepShortest(why, sql)
 	}
 }
 
 type randomRun struct {
 	RandomConfig
 	*RandomReport
-	t                    testing.TB
-	proxy                *instance.Proxy
-	agent                *pgconn.PgConn
-	filtered, unfiltered *pgconn.PgConn
-	rewriter             *rewrite.Rewriter
-	began, shown         time.Time
+	t                       testing.TB
+	proxy                   *instance.Proxy
+	agent                   *pgconn.PgConn
+	filtered, unfiltered    *pgconn.PgConn
+	rewriter                *rewrite.Rewriter
+	startedAt, lastProgress time.Time
 }
 
-// Random holds statements that are made up against the filtered copy.
+// Random compares the answers to random statements with the answers of the filtered copy.
 func Random(t testing.TB, cfg RandomConfig) *RandomReport {
 	t.Helper()
 	scope := &instance.Scope{TB: t}
 	defer scope.End()
 	s := cfg.Schema
-	behind := s.Behind(scope)
+	behind := s.BehindProxy(scope)
 	filtered, unfiltered := s.Filtered(scope), s.Database(scope)
 	for _, db := range []*pgtest.DB{behind.DB, filtered, unfiltered} {
-		instance.Ask(instance.Super(scope, db), "CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA "+catalog.QuoteIdent(s.SearchPath[0]))
+		instance.Ask(instance.ConnectSuperuser(scope, db), "CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA "+catalog.QuoteIdent(s.SearchPath[0]))
 	}
-	m := newModel(scope, s, filtered, instance.Compile(scope, behind, cfg.Mode).Policy)
-	m.dress(scope, behind.DB, s.SearchPath)
+	m := newStatementModel(scope, s, filtered, instance.Compile(scope, behind, cfg.Mode).Policy)
+	m.addIndexesAndSizes(scope, behind.DB, s.SearchPath)
 	migrated := instance.Migrate(scope, behind, cfg.Mode)
-	if cfg.Large {
-		// What planner and rewriter take for the size of a table is how many rows a page had, and the pages now.
+	if cfg.AsLargeTables {
+		// The planner and the rewriter estimate the rows of a table from its present number of pages and from the rows
+		// for each page that ANALYZE has found.
 		instance.Exec(scope, behind.DB,
 			"ANALYZE; UPDATE pg_class SET reltuples = reltuples * 300 WHERE relkind IN ('r', 'm', 'p') AND "+
 				"relnamespace::regnamespace::text !~ '^(pg_|information)' AND reltuples > 0")
 	}
 	r := &randomRun{RandomConfig: cfg, RandomReport: &RandomReport{
-		Forms: map[string]int{}, Ways: map[string]int{}, Refusals: map[string]int{}, Reasons: map[string]int{},
-		Failures: map[string]int{}, Samples: map[string]string{}}, t: scope}
+		ByRewriteForm: map[string]int{}, BySendMode: map[string]int{}, Refusals: map[string]int{}, RefusalReasons: map[string]int{},
+		Failures: map[string]int{}, ShortestRefused: map[string]string{}}, t: scope}
 	r.proxy = instance.Serve(scope, cfg.Mode, []instance.Database{behind}, []instance.Agent{{Name: "agent", Database: s.Name, Attributes: s.Attributes}})
 	r.connect()
-	r.filtered, r.unfiltered = instance.Super(scope, filtered), instance.Super(scope, unfiltered)
+	r.filtered, r.unfiltered = instance.ConnectSuperuser(scope, filtered), instance.ConnectSuperuser(scope, unfiltered)
 	for _, c := range []*pgconn.PgConn{r.filtered, r.unfiltered} {
-		instance.Ask(c, "SET search_path = "+strings.Join(quoted(s.SearchPath), ", ")+"; SET statement_timeout = '2s'")
+		instance.Ask(c, "SET search_path = "+strings.Join(quoteAll(s.SearchPath), ", ")+"; SET statement_timeout = '2s'")
 	}
 	var tables []*catalog.Relation
 	for _, t := range migrated.Policy.Tables() {
@@ -135,17 +138,17 @@ func Random(t testing.TB, cfg RandomConfig) *RandomReport {
 		t.Fatal(err)
 	}
 	r.rewriter = rewrite.New(migrated.Snapshot, migrated.Policy, cfg.Mode.Rewrite).WithSizes(sizes)
-	r.began = time.Now()
+	r.startedAt = time.Now()
 	for n := range cfg.Cases {
-		a := &author{Rand: rand.New(rand.NewPCG(cfg.Seed, uint64(n))), model: m}
-		k, want := r.worthwhile(a)
-		r.try(k, want)
-		r.progress(false)
+		a := &statementAuthor{Rand: rand.New(rand.NewPCG(cfg.Seed, uint64(n))), model: m}
+		k, want := r.nextCaseWithRows(a)
+		r.tryCase(k, want)
+		r.printProgress(false)
 	}
-	r.progress(true)
-	if found, _ := r.proxy.Tap().Hits(); len(found) > 0 {
+	r.printProgress(true)
+	if found, _ := r.proxy.Tap().MarkerHits(); len(found) > 0 {
 		r.Differences++
-		r.proxy.Tap().NoMarker(t)
+		r.proxy.Tap().RequireNoMarker(t)
 	}
 	return r.RandomReport
 }
@@ -155,8 +158,8 @@ func (r *randomRun) connect() {
 	instance.Ask(r.agent, "SET statement_timeout = '180s'")
 }
 
-// send sends a case. What it writes is taken back.
-func send(c *pgconn.PgConn, k randomCase) instance.Answer {
+// sendCase sends a case. It rolls back what the case writes.
+func sendCase(c *pgconn.PgConn, k randomCase) instance.Answer {
 	values := func(n int) [][]byte {
 		var out [][]byte
 		for _, p := range k.params {
@@ -173,28 +176,28 @@ func send(c *pgconn.PgConn, k randomCase) instance.Answer {
 		types = append(types, p.oid)
 	}
 	var a instance.Answer
-	switch k.way {
+	switch k.sendMode {
 	case "extended":
 		a = instance.AskDeclared(c, k.sql, types, values(0)...)
 	case "prepared":
 		a = instance.AskPrepared(c, k.sql, types, values(0), values(1), values(2), values(3))
 	case "cursor":
-		a = steps(c, "BEGIN", "DECLARE c CURSOR FOR "+k.sql, "FETCH 3 FROM c", "FETCH ALL FROM c")
-		if len(a.Results) > 3 { // in which order they came is open
+		a = sendInOrder(c, "BEGIN", "DECLARE c CURSOR FOR "+k.sql, "FETCH 3 FROM c", "FETCH ALL FROM c")
+		if len(a.Results) > 3 { // SQL does not say in which order these rows come
 			a.Results[3].Rows = append(a.Results[3].Rows, a.Results[2].Rows...)
 			a.Results = a.Results[3:]
 			a.Results[0].Tag = ""
 		}
 	case "execute":
-		a = steps(c, "PREPARE asked AS "+k.sql, "EXECUTE asked", "EXECUTE asked")
+		a = sendInOrder(c, "PREPARE asked AS "+k.sql, "EXECUTE asked", "EXECUTE asked")
 		instance.Ask(c, "DEALLOCATE ALL")
 	case "copy":
 		a = instance.AskCopy(c, "COPY ("+k.sql+") TO STDOUT")
 	case "write":
-		a = steps(c, "BEGIN", k.sql, k.after)
+		a = sendInOrder(c, "BEGIN", k.sql, k.queryAfterWrite)
 		for _, result := range a.Results {
 			for i, row := range result.Rows {
-				result.Rows[i] = strings.ReplaceAll(row, "pgconsent_agent", "postgres") // whom a trigger notes
+				result.Rows[i] = strings.ReplaceAll(row, "pgconsent_agent", "postgres") // a trigger writes the name of the role into this row
 			}
 		}
 	default:
@@ -207,8 +210,8 @@ func send(c *pgconn.PgConn, k randomCase) instance.Answer {
 	return a
 }
 
-// steps sends messages up to the first error.
-func steps(c *pgconn.PgConn, messages ...string) instance.Answer {
+// sendInOrder sends messages up to the first error.
+func sendInOrder(c *pgconn.PgConn, messages ...string) instance.Answer {
 	var all instance.Answer
 	for _, m := range messages {
 		a := instance.Ask(c, m)
@@ -221,56 +224,57 @@ func steps(c *pgconn.PgConn, messages ...string) instance.Answer {
 	return all
 }
 
-// what is the same in two right answers.
-func (k randomCase) what(a instance.Answer) string {
-	if k.ordered && a.Err == "" && k.way != "cursor" {
+// comparableText returns the part of an answer that all right answers have in common.
+func (k randomCase) comparableText(a instance.Answer) string {
+	if k.isOrdered && a.Err == "" && k.sendMode != "cursor" {
 		return a.String()
 	}
-	return a.Multiset()
+	return a.SortedString()
 }
 
-const cancelled = "57014"
+const queryCanceledCode = "57014"
 
-// mostRows bounds answers: some policies have limits.
-const mostRows = 2000
+// maxRows is the largest number of rows of an answer: some policies limit it.
+const maxRows = 2000
 
-// rows is how many rows a case gives; what is asked behind a write does not count.
-func (k randomCase) rows(a instance.Answer) int {
+// rowCount returns how many rows a case returns, without the query after a write.
+func (k randomCase) rowCount(a instance.Answer) int {
 	n := 0
 	for i, r := range a.Results {
-		if k.way != "write" || i < 2 {
+		if k.sendMode != "write" || i < 2 {
 			n += len(r.Rows)
 		}
 	}
 	return n
 }
 
-// worthwhile makes a statement and what the copy answers. One of which there are no rows is mostly made anew, as no
-// rule can leave one out, and so is one that fails; and many of those that row security answers as they stand.
-func (r *randomRun) worthwhile(a *author) (randomCase, instance.Answer) {
+// nextCaseWithRows makes a statement and gets the answer of the copy. Statements that return no rows are mostly
+// replaced, since no rule can remove one of their rows. So are statements that fail, and many of those that row
+// security answers unchanged.
+func (r *randomRun) nextCaseWithRows(a *statementAuthor) (randomCase, instance.Answer) {
 	for {
-		k := a.statement()
-		if groupingSets(k.sql) && strings.Contains(k.sql, "SELECT DISTINCT") { // see limit
+		k := a.newCase()
+		if hasGroupingSets(k.sql) && strings.Contains(k.sql, "SELECT DISTINCT") { // PostgreSQL may order the rows of such a query wrongly: see withLimit
 			continue
 		}
-		if r.Mode.Rewrite.UsesSignedPath() && a.in(60) {
-			if result := r.judged(k); result != nil && result.Path == verdict.PathRowSecurity && len(result.SearchedByKey) == 0 && !result.UseIndex {
+		if r.Mode.Rewrite.UsesSignedPath() && a.chance(60) {
+			if result := r.rewriteCase(k); result != nil && result.Path == verdict.PathRowSecurity && len(result.SearchedByKey) == 0 && !result.UseIndex {
 				continue
 			}
 		}
-		want := send(r.filtered, k)
-		if n := k.rows(want); want.Code != cancelled && n <= mostRows && (n > 0 || a.in(25)) {
+		want := sendCase(r.filtered, k)
+		if n := k.rowCount(want); want.Code != queryCanceledCode && n <= maxRows && (n > 0 || a.chance(25)) {
 			return k, want
 		}
 	}
 }
 
-func (r *randomRun) try(k randomCase, want instance.Answer) {
+func (r *randomRun) tryCase(k randomCase, want instance.Answer) {
 	r.RandomReport.Cases++
-	got := r.ask(k)
-	r.Ways[k.way]++
+	got := r.sendToProxy(k)
+	r.BySendMode[k.sendMode]++
 	switch {
-	case got.Code == cancelled:
+	case got.Code == queryCanceledCode:
 		r.Slow++
 		r.t.Logf("slow through the proxy: %s", k)
 		return
@@ -279,77 +283,78 @@ func (r *randomRun) try(k randomCase, want instance.Answer) {
 		return
 	case want.Err != "" && got.Code == want.Code:
 		r.Failed++
-		r.Failures[normal(want.Message)]++
+		r.Failures[withoutNames(want.Message)]++
 		return
-	case k.way == "write" && (want.Code == "23502" && got.Err == "" ||
+	case k.sendMode == "write" && (want.Code == "23502" && got.Err == "" ||
 		strings.Contains(want.Err, "PL/pgSQL function") || strings.Contains(got.Message, "the new row is not one that you may write")):
-		// The proxy stamps what an INSERT leaves out; the copy has not all columns that a trigger may write; and what
-		// the policy lets be written the copy does not know.
-		r.Constrained++
+		// The proxy stamps values that an INSERT leaves out. The copy lacks columns that a trigger may write, and does
+		// not know which rows the policy lets agents write.
+		r.RefusedByConstraint++
 		return
 	case want.Err != "" && got.Err != "":
 		r.FailedOtherwise++
 		return
 	case got.Refused(), got.PlanNotShown():
-		r.refused(k, got)
+		r.countRefusal(k, got)
 		return
 	case want.Err == "" && got.Code == "42803" && strings.Contains(got.Message, "must appear in the GROUP BY clause"):
-		// What a key that stands for a row means of a narrowed table is limited (docs/reference/refused-statements.md).
-		r.refused(k, got)
+		// On a table with hidden columns, GROUP BY of the primary key does not stand for all columns
+		// (docs/reference/refused-statements.md).
+		r.countRefusal(k, got)
 		return
-	case k.way == "write" && strings.HasPrefix(got.Code, "23"):
-		r.Constrained++
+	case k.sendMode == "write" && strings.HasPrefix(got.Code, "23"):
+		r.RefusedByConstraint++
 		return
 	}
-	if k.what(got) == k.what(want) {
+	if k.comparableText(got) == k.comparableText(want) {
 		r.Answered++
-		if k.rows(got) == 0 {
+		if k.rowCount(got) == 0 {
 			r.Empty++
 		}
-		r.classify(k)
-		if k.what(send(r.unfiltered, k)) != k.what(want) {
-			r.Sensitive++
+		r.countForms(k)
+		if k.comparableText(sendCase(r.unfiltered, k)) != k.comparableText(want) {
+			r.DependsOnHidden++
 		}
 		return
 	}
-	if r.open(k, got) {
-		r.Open++
-		r.sample("open by SQL", k.sql)
+	if r.isOrderUndefined(k, got) {
+		r.OrderUndefined++
+		r.keepShortest("open by SQL", k.sql)
 		return
 	}
 	r.Differences++
-	if r.First == 0 {
-		r.First = r.RandomReport.Cases
+	if r.FirstDifference == 0 {
+		r.FirstDifference = r.RandomReport.Cases
 	}
 	if r.Differences <= 8 {
 		number := r.RandomReport.Cases
 		small := r.shrink(k)
 		r.t.Errorf("%s, %s, seed %d, case %d: the answer is not that of the visible rows alone\n%s\nshrunk "+
 			"to\n%s\nagent:\n%s\nfiltered copy:\n%s\nas\n%s", r.Schema.Name, r.Mode.Name, r.Seed, number, k, small,
-			instance.Shorten(small.what(r.ask(small))), instance.Shorten(small.what(send(r.filtered, small))), r.rewritten(small))
+			instance.Truncate(small.comparableText(r.sendToProxy(small))), instance.Truncate(small.comparableText(sendCase(r.filtered, small))), r.rewrittenText(small))
 	}
 }
 
-// refused notes a refusal.
-func (r *randomRun) refused(k randomCase, got instance.Answer) {
-	why := normal(got.Message)
+// countRefusal counts a refusal.
+func (r *randomRun) countRefusal(k randomCase, got instance.Answer) {
+	why := withoutNames(got.Message)
 	r.Refused++
 	r.Refusals[why]++
-	r.sample(why, k.sql)
+	r.keepShortest(why, k.sql)
 }
 
-// sample keeps the shortest statement of each kind.
-func (r *RandomReport) sample(what, sql string) {
-	if r.Samples == nil {
-		r.Samples = map[string]string{}
+// keepShortest keeps the shortest statement for each message.
+func (r *RandomReport) keepShortest(what, sql string) {
+	if r.ShortestRefused == nil {
+		r.ShortestRefused = map[string]string{}
 	}
-	if old, ok := r.Samples[what]; !ok || len(sql) < len(old) {
-		r.Samples[what] = sql
+	if old, ok := r.ShortestRefused[what]; !ok || len(sql) < len(old) {
+		r.ShortestRefused[what] = sql
 	}
 }
 
-func (r *randomRun) rewritten(k randomCase) string {
-	result, refused := r.rewriter.Rewrite(k.sql, k.way == "extended" || k.way == "prepared")
+func (r *randomRun) rewrittenText(k randomCase) string {
+	result, refused := r.rewriter.Rewrite(k.sql, k.sendMode == "extended" || k.sendMode == "prepared")
 	if refused != nil {
 		return refused.Message
 	}
@@ -357,73 +362,74 @@ func (r *randomRun) rewritten(k randomCase) string {
 }
 
 func (k randomCase) String() string {
-	text := k.way + ": " + k.sql
+	text := k.sendMode + ": " + k.sql
 	for i, p := range k.params {
 		text += fmt.Sprintf("\n  $%d (type %d):", i+1, p.oid)
 		for _, v := range p.values {
 			if v == nil {
 				text += " NULL"
 			} else {
-				text += " " + literal(*v)
+				text += " " + stringLiteral(*v)
 			}
 		}
 	}
 	return text
 }
 
-func (r *randomRun) ask(k randomCase) instance.Answer {
-	got := send(r.agent, k)
+func (r *randomRun) sendToProxy(k randomCase) instance.Answer {
+	got := sendCase(r.agent, k)
 	if r.agent.IsClosed() {
 		r.connect()
 	}
 	return got
 }
 
-// plans lead the planner of the copy other ways: where they lead to other answers, several are right.
-var otherPlans = []string{"enable_hashagg = off", "enable_sort = off", "enable_nestloop = off",
+// otherPlanSettings make the planner of the copy choose other plans. Where other plans give other answers, several
+// answers are right.
+var otherPlanSettings = []string{"enable_hashagg = off", "enable_sort = off", "enable_nestloop = off",
 	"enable_hashjoin = off; SET enable_mergejoin = off", "enable_seqscan = off",
 	"enable_indexscan = off; SET enable_bitmapscan = off", "from_collapse_limit = 1; SET join_collapse_limit = 1",
 	"enable_material = off; SET enable_memoize = off"}
 
-// open tells whether PostgreSQL may give that answer by another plan: it does, or its answers differ among themselves,
-// in rows or in whether there is an error.
-func (r *randomRun) open(k randomCase, got instance.Answer) bool {
-	if again := r.ask(k); k.what(again) != k.what(got) {
-		return true // not the same twice
+// isOrderUndefined tells whether PostgreSQL might give an answer by another plan. That is so if one of the plans gives
+// it, or if the answers of the plans differ in rows or in whether there is an error.
+func (r *randomRun) isOrderUndefined(k randomCase, got instance.Answer) bool {
+	if again := r.sendToProxy(k); k.comparableText(again) != k.comparableText(got) {
+		return true // the copy does not answer the same twice
 	}
-	first := k.what(send(r.filtered, k))
-	for _, plan := range otherPlans {
+	first := k.comparableText(sendCase(r.filtered, k))
+	for _, plan := range otherPlanSettings {
 		instance.Ask(r.filtered, "SET "+plan)
-		a := send(r.filtered, k)
+		a := sendCase(r.filtered, k)
 		for _, part := range strings.Split(plan, "; SET ") {
 			instance.Ask(r.filtered, "RESET "+strings.Fields(part)[0])
 		}
-		if a.Code != cancelled && k.what(a) != first {
+		if a.Code != queryCanceledCode && k.comparableText(a) != first {
 			return true
 		}
 	}
 	return false
 }
 
-// shrink takes tokens out as long as the answers differ.
+// shrink removes tokens for as long as the answers differ.
 func (r *randomRun) shrink(k randomCase) randomCase {
 	steps := 0
 	differs := func(k randomCase) bool {
 		if steps++; steps > 500 {
 			return false
 		}
-		want := send(r.filtered, k)
+		want := sendCase(r.filtered, k)
 		if want.Err != "" {
 			return false
 		}
-		got := r.ask(k)
-		return !got.Refused() && k.what(got) != k.what(want) && got.Code != cancelled && !r.open(k, got)
+		got := r.sendToProxy(k)
+		return !got.Refused() && k.comparableText(got) != k.comparableText(want) && got.Code != queryCanceledCode && !r.isOrderUndefined(k, got)
 	}
-	if want := send(r.filtered, k); want.Err != "" {
+	if want := sendCase(r.filtered, k); want.Err != "" {
 		return k
 	}
 	if len(k.params) == 0 {
-		if simple := (randomCase{sql: k.sql, way: "simple", ordered: k.ordered}); k.way != "write" && differs(simple) {
+		if simple := (randomCase{sql: k.sql, sendMode: "simple", isOrdered: k.isOrdered}); k.sendMode != "write" && differs(simple) {
 			k = simple
 		}
 	}
@@ -438,7 +444,7 @@ func (r *randomRun) shrink(k randomCase) randomCase {
 	for size := len(tokens) / 2; size >= 1; size /= 2 {
 		for at := 0; at+size <= len(tokens); {
 			rest := slices.Concat(tokens[:at], tokens[at+size:])
-			smaller := k // what is ordered stays so
+			smaller := k // an ordered query must stay ordered
 			smaller.sql = strings.Join(rest, " ")
 			if differs(smaller) {
 				k, tokens = smaller, rest
@@ -450,10 +456,10 @@ func (r *randomRun) shrink(k randomCase) randomCase {
 	return k
 }
 
-// judged is what becomes of a case's statement; nil: it is refused.
-func (r *randomRun) judged(k randomCase) *rewrite.Result {
-	sql, extended := k.sql, k.way == "extended" || k.way == "prepared"
-	switch k.way {
+// rewriteCase returns what the rewriter makes of a case's statement; nil: it refuses the statement.
+func (r *randomRun) rewriteCase(k randomCase) *rewrite.Result {
+	sql, extended := k.sql, k.sendMode == "extended" || k.sendMode == "prepared"
+	switch k.sendMode {
 	case "copy":
 		sql = "COPY (" + sql + ") TO STDOUT"
 	case "cursor":
@@ -468,52 +474,52 @@ func (r *randomRun) judged(k randomCase) *rewrite.Result {
 	return result
 }
 
-// classify counts the forms that a statement was answered in.
-func (r *randomRun) classify(k randomCase) {
-	result := r.judged(k)
+// countForms counts the forms that the rewriter chose for a statement.
+func (r *randomRun) countForms(k randomCase) {
+	result := r.rewriteCase(k)
 	if result == nil {
 		return
 	}
 	switch {
 	case result.Path == verdict.PathSigned && strings.Contains(result.Text, " OFFSET 0) AS "):
-		r.Forms["signed path, found first"]++
+		r.ByRewriteForm["signed path, found first"]++
 	case result.Path == verdict.PathSigned && result.AboveFenceReason != "":
-		r.Forms["signed path, outputs"]++
+		r.ByRewriteForm["signed path, outputs"]++
 	case result.Path == verdict.PathSigned:
-		r.Forms["signed path"]++
+		r.ByRewriteForm["signed path"]++
 	case len(result.SearchedByKey) > 0:
-		r.Forms["found by key"]++
+		r.ByRewriteForm["found by key"]++
 	default:
-		r.Forms["row security"]++
-		r.Reasons["no signed path: "+normal(result.RowSecurityReason)]++
+		r.ByRewriteForm["row security"]++
+		r.RefusalReasons["no signed path: "+withoutNames(result.RowSecurityReason)]++
 	}
 	if result.HardenedReason != "" {
-		r.Reasons["hardened: "+normal(result.HardenedReason)]++
+		r.RefusalReasons["hardened: "+withoutNames(result.HardenedReason)]++
 	}
 	for name, is := range map[string]bool{"hint use_hash": result.UseHash, "hint use_index": result.UseIndex,
 		"hint estimate_rows": len(result.EstimateRows) > 0, "hardened plan": result.HardenedReason != "", "formed parameters": result.ExpectsForms,
 		"grouped cells": strings.Contains(result.Text, "pgconsent_cells"), "guard": strings.Contains(result.Text,
 			"CASE WHEN") && !strings.Contains(k.sql, "CASE WHEN")} {
 		if is {
-			r.Forms[name]++
+			r.ByRewriteForm[name]++
 		}
 	}
 }
 
-var detail = regexp.MustCompile(`"[^"]*"|\d+|'[^']*'`)
+var namesAndLiterals = regexp.MustCompile(`"[^"]*"|\d+|'[^']*'`)
 
-// normal leaves the names out of a message.
-func normal(message string) string {
-	m := detail.ReplaceAllString(message, "…")
+// withoutNames replaces the names and literals in a message.
+func withoutNames(message string) string {
+	m := namesAndLiterals.ReplaceAllString(message, "…")
 	return m[:min(len(m), 110)]
 }
 
-func (r *randomRun) progress(end bool) {
-	if r.Progress == nil || !end && time.Since(r.shown) < 15*time.Second {
+func (r *randomRun) printProgress(end bool) {
+	if r.Progress == nil || !end && time.Since(r.lastProgress) < 15*time.Second {
 		return
 	}
-	r.shown = time.Now()
+	r.lastProgress = time.Now()
 	fmt.Fprintf(r.Progress, "%s, %s: %d/%d  %.0f/s  %d differences  %d refused  %d answered\n", r.Schema.Name,
-		r.Mode.Name, r.RandomReport.Cases, r.RandomConfig.Cases, float64(r.RandomReport.Cases)/time.Since(r.began).
+		r.Mode.Name, r.RandomReport.Cases, r.RandomConfig.Cases, float64(r.RandomReport.Cases)/time.Since(r.startedAt).
 			Seconds(), r.Differences, r.Refused, r.Answered)
 }

@@ -38,12 +38,12 @@ func TestRandomAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
 		const round = 1000
 		modes := []instance.Mode{instance.Auto, instance.Both, instance.SignedViews, instance.Auto, instance.InjectedOnly}
 		for turn, done := 0, 0; done < *cases; turn++ {
-			mode, schema := modes[turn%len(modes)], find(t, names[turn%len(names)])
+			mode, schema := modes[turn%len(modes)], schemaNamed(t, names[turn%len(names)])
 			n := min(round, *cases-done)
 			if mode == instance.InjectedOnly {
 				n = min(n, 200)
 			}
-			r := Random(t, RandomConfig{Schema: schema, Mode: mode, Large: turn%len(modes) != 3, Cases: n, Seed: s, Progress: os.Stderr})
+			r := Random(t, RandomConfig{Schema: schema, Mode: mode, AsLargeTables: turn%len(modes) != 3, Cases: n, Seed: s, Progress: os.Stderr})
 			t.Logf("%s, %s, seed %d: %s", schema.Name, mode.Name, s, r)
 			total.Add(r)
 			done, s = done+n, s+1
@@ -55,7 +55,7 @@ func TestRandomAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
 		schema string
 		mode   instance.Mode
 	}{{names[0], instance.Auto}, {names[0], instance.Both}, {names[1%len(names)], instance.Auto}} {
-		r := Random(t, RandomConfig{Schema: find(t, c.schema), Mode: c.mode, Large: true, Cases: tier.Count(40, 240, 10_000), Seed: s + uint64(i)})
+		r := Random(t, RandomConfig{Schema: schemaNamed(t, c.schema), Mode: c.mode, AsLargeTables: true, Cases: tier.Count(40, 240, 10_000), Seed: s + uint64(i)})
 		t.Logf("%s, %s, seed %d: %s", c.schema, c.mode.Name, s+uint64(i), r)
 		total.Add(r)
 	}
@@ -63,7 +63,7 @@ func TestRandomAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
 		t.Errorf("only %d of %d statements are answered: %s", total.Answered, total.Cases, total)
 	}
 	for _, form := range []string{"signed path", "found by key", "row security", "hint estimate_rows"} {
-		if total.Forms[form] == 0 && total.Answered >= 300 {
+		if total.ByRewriteForm[form] == 0 && total.Answered >= 300 {
 			t.Errorf("no statement was answered in the form %q", form)
 		}
 	}

@@ -6,56 +6,56 @@ import (
 	"strings"
 )
 
-// write makes a statement that changes what a condition finds, or inserts what it gives, and one that looks at what
-// there is then.
-func (a *author) write() (sql, after string) {
+// newWrite makes a statement that changes the rows which a condition finds, or inserts rows of a query, and a query of
+// the rows afterwards.
+func (a *statementAuthor) newWrite() (sql, after string) {
 	var may []*modelTable
 	for _, t := range a.model.tables {
-		if t.deletes || len(t.settable) > 0 || len(t.given) > 0 {
+		if t.allowsDelete || len(t.updatableColumns) > 0 || len(t.insertedColumns) > 0 {
 			may = append(may, t)
 		}
 	}
 	if len(may) == 0 {
 		return "", ""
 	}
-	t := one(a, may...)
+	t := pickOne(a, may...)
 	after = "SELECT count(*) AS n FROM " + t.name
-	// which may be random
-	if len(t.key) > 0 && !slices.ContainsFunc(t.key, func(k string) bool { return len(t.given) > 0 && !slices.Contains(t.given, k) }) {
+	// the value may be random
+	if len(t.key) > 0 && !slices.ContainsFunc(t.key, func(k string) bool { return len(t.insertedColumns) > 0 && !slices.Contains(t.insertedColumns, k) }) {
 		after = "SELECT " + strings.Join(t.key, ", ") + " FROM " + t.name
 	}
-	sql = a.change(t)
-	if strings.HasPrefix(sql, "DELETE") { // what it takes along may be by way of hidden rows, where the policy accepts references
+	sql = a.writeStatement(t)
+	if strings.HasPrefix(sql, "DELETE") { // a DELETE may cascade through hidden rows, where the policy accepts references
 		after = "SELECT 1 AS one"
 	}
 	return sql, after
 }
 
-// change writes a table.
-func (a *author) change(t *modelTable) string {
-	s := &authorScope{items: []*authorItem{{alias: "x", columns: t.columns, key: t.key, table: t}}}
-	if len(t.given) > 0 && (a.in(30) || !t.deletes && len(t.settable) == 0) {
-		return a.insert(t, s)
+// writeStatement returns an INSERT, UPDATE, DELETE or MERGE on a table.
+func (a *statementAuthor) writeStatement(t *modelTable) string {
+	s := &authorScope{items: []*authorItem{{alias: "x", columns: t.columns, uniqueColumns: t.key, table: t}}}
+	if len(t.insertedColumns) > 0 && (a.chance(30) || !t.allowsDelete && len(t.updatableColumns) == 0) {
+		return a.insertSelect(t, s)
 	}
-	if len(t.settable) == 0 && !t.deletes {
+	if len(t.updatableColumns) == 0 && !t.allowsDelete {
 		return ""
 	}
 	var returned []string
 	for range 1 + a.IntN(2) {
-		returned = append(returned, "x."+one(a, t.columns...).name)
+		returned = append(returned, "x."+pickOne(a, t.columns...).name)
 	}
 	for i, k := range t.key {
 		returned = append(returned, fmt.Sprintf("x.%s AS k%d", k, i))
 	}
-	if a.in(25) {
-		from, inner := a.from(nil, 1, 0)
-		if link := a.link(s, inner); link != "" && inner.items[0].alias != "x" {
+	if a.chance(25) {
+		from, inner := a.fromClause(nil, 1, 0)
+		if link := a.joinCondition(s, inner); link != "" && inner.items[0].alias != "x" {
 			whole := &authorScope{items: append(slices.Clone(s.items), inner.items...)}
-			if len(t.settable) == 0 || t.deletes && a.in(50) {
+			if len(t.updatableColumns) == 0 || t.allowsDelete && a.chance(50) {
 				return "DELETE FROM " + t.name + " AS x USING " + from + " WHERE " + link + " AND " +
 					a.condition(whole, 1) + " RETURNING " + strings.Join(returned, ", ")
 			}
-			c, ok := a.settable(t)
+			c, ok := a.assignment(t)
 			if !ok {
 				return ""
 			}
@@ -64,53 +64,53 @@ func (a *author) change(t *modelTable) string {
 		}
 	}
 	where := " WHERE " + a.condition(s, 1+a.IntN(2))
-	if len(t.settable) == 0 || t.deletes && a.in(40) {
+	if len(t.updatableColumns) == 0 || t.allowsDelete && a.chance(40) {
 		return "DELETE FROM " + t.name + " AS x" + where + " RETURNING " + strings.Join(returned, ", ")
 	}
-	set, ok := a.settable(t)
+	set, ok := a.assignment(t)
 	if !ok {
 		return ""
 	}
 	return "UPDATE " + t.name + " AS x SET " + set + where + " RETURNING " + strings.Join(returned, ", ")
 }
 
-// settable sets a column to a value, or to one of the same row.
-func (a *author) settable(t *modelTable) (string, bool) {
+// assignment sets a column to a constant, or to the value of another column of the row.
+func (a *statementAuthor) assignment(t *modelTable) (string, bool) {
 	for range 5 {
-		name := one(a, t.settable...)
+		name := pickOne(a, t.updatableColumns...)
 		i := slices.IndexFunc(t.columns, func(c modelColumn) bool { return c.name == name })
 		if i < 0 || slices.Contains(t.key, name) {
 			continue
 		}
 		c := t.columns[i]
-		if a.in(25) {
+		if a.chance(25) {
 			return name + " = x." + name, true
 		}
-		if v, ok := a.sample(c); ok {
-			return name + " = " + literal(v), true
+		if v, ok := a.sampleValue(c); ok {
+			return name + " = " + stringLiteral(v), true
 		}
 	}
 	return "", false
 }
 
-// insert makes rows of those that a condition finds, with other keys.
-func (a *author) insert(t *modelTable, s *authorScope) string {
+// insertSelect inserts copies, with other keys, of the rows that a condition finds.
+func (a *statementAuthor) insertSelect(t *modelTable, s *authorScope) string {
 	var outputs, names []string
-	for _, name := range t.given {
+	for _, name := range t.insertedColumns {
 		i := slices.IndexFunc(t.columns, func(c modelColumn) bool { return c.name == name })
 		if i < 0 {
 			continue
 		}
 		c, x := t.columns[i], "x."+name
-		switch v, ok := a.sample(c); {
+		switch v, ok := a.sampleValue(c); {
 		case slices.Contains(t.key, name) && c.kind == kindUUID:
 			x = "md5(" + x + "::text || 'new')::uuid"
 		case slices.Contains(t.key, name) && c.kind == kindInt:
 			x += " + 20000"
 		case slices.Contains(t.key, name) && c.kind == kindText:
 			x += " || 'n'"
-		case ok && a.in(15):
-			x = literal(v) + "::" + c.typ
+		case ok && a.chance(15):
+			x = stringLiteral(v) + "::" + c.typ
 		}
 		outputs, names = append(outputs, x), append(names, name)
 	}

@@ -13,57 +13,57 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// Report counts what a run saw.
+// Report has the numbers of statements by their results.
 type Report struct {
-	Statements, Answered, Refused, Sensitive, Failed int // Failed: on both sides
-	Must                                             int
-	Differences                                      int
+	Statements, Answered, Refused, DependsOnHidden, Failed int // Failed counts statements that fail both through the proxy and on the filtered copy
+	MustBeAnswered                                         int
+	Differences                                            int
 }
 
 func (r *Report) add(o Report) {
 	r.Statements += o.Statements
 	r.Answered += o.Answered
 	r.Refused += o.Refused
-	r.Sensitive += o.Sensitive
+	r.DependsOnHidden += o.DependsOnHidden
 	r.Failed += o.Failed
-	r.Must += o.Must
+	r.MustBeAnswered += o.MustBeAnswered
 	r.Differences += o.Differences
 }
 
 func (r Report) String() string {
 	return fmt.Sprintf("%d statements: %d answered, %d of them sensitive to hidden rows; %d refused, %d fail on both sides; %d must be answered",
-		r.Statements, r.Answered, r.Sensitive, r.Refused, r.Failed, r.Must)
+		r.Statements, r.Answered, r.DependsOnHidden, r.Refused, r.Failed, r.MustBeAnswered)
 }
 
 // Options choose a part of the corpus.
 type Options struct {
-	Schemas []string // nil: all
-	Modes   []instance.Mode
-	Every   int  // only each n-th statement; 0: all
-	Spare   int  // in all modes but the first, only each n-th statement; 0: all
-	Quick   bool // stop at the first difference
-	Whole   bool // ask for each relation of the policy as a whole, and nothing else
+	Schemas              []string // names of schemas; nil: all
+	Modes                []instance.Mode
+	EveryNth             int  // run only each n-th statement; 0: all
+	EveryNthInOtherModes int  // run only each n-th statement in all modes but the first; 0: all
+	Quick                bool // stop at the first difference
+	WholeRelations       bool // ask for each relation of the policy as a whole, and nothing else
 }
 
-// Run holds the corpus against the filtered copies. The report is that of the first mode.
+// Run compares the answers to the corpus with those of the filtered copies. The report is that of the first mode.
 func Run(t testing.TB, o Options) Report {
 	t.Helper()
 	var total Report
 	names := o.Schemas
 	if names == nil {
-		names = Names()
+		names = SchemaNames()
 	}
 	for _, name := range names {
-		if within(t, name, func(t testing.TB) { find(t, name).run(t, o, &total) }); o.Quick && total.Differences > 0 {
+		if runAndCleanUp(t, name, func(t testing.TB) { schemaNamed(t, name).runCorpus(t, o, &total) }); o.Quick && total.Differences > 0 {
 			break
 		}
 	}
 	return total
 }
 
-// within runs a part, and what it has opened is closed at its end: a server has connections for a few schemas, not for
-// all.
-func within(t testing.TB, name string, part func(testing.TB)) {
+// runAndCleanUp runs a part of a test, and closes at its end what the part has opened. A server does not have enough
+// connections for all schemas at once.
+func runAndCleanUp(t testing.TB, name string, part func(testing.TB)) {
 	if test, is := t.(*testing.T); is {
 		test.Run(name, func(t *testing.T) { part(t) })
 		return
@@ -71,19 +71,19 @@ func within(t testing.TB, name string, part func(testing.TB)) {
 	part(t)
 }
 
-// run holds the corpus of one schema.
-func (s Schema) run(t testing.TB, o Options, total *Report) {
-	corpus := each(s.Statements(t), o.Every)
-	if o.Whole {
-		corpus = s.whole(t)
+// runCorpus compares the answers for one schema.
+func (s Schema) runCorpus(t testing.TB, o Options, total *Report) {
+	corpus := everyNth(s.Statements(t), o.EveryNth)
+	if o.WholeRelations {
+		corpus = s.wholeRelationQueries(t)
 	}
-	truth := newTruth(t, s)
+	truth := newReferenceAnswers(t, s)
 	for i, mode := range o.Modes {
 		corpus := corpus
 		if i > 0 {
-			corpus = each(corpus, o.Spare)
+			corpus = everyNth(corpus, o.EveryNthInOtherModes)
 		}
-		r := s.hold(t, mode, truth, corpus, o.Quick)
+		r := s.compareMode(t, mode, truth, corpus, o.Quick)
 		t.Logf("%s, %s: %s", s.Name, mode.Name, r)
 		if i == 0 {
 			total.add(r)
@@ -96,43 +96,45 @@ func (s Schema) run(t testing.TB, o Options, total *Report) {
 	}
 }
 
-// reads finds what changes nothing that a later statement goes by: neither rows, nor the session, which SET and
-// PREPARE do.
+// readPattern and writePattern find the statements that change neither rows nor the session, on which later statements
+// might depend.
 var (
-	reads  = regexp.MustCompile(`(?i)^\s*\(*(SELECT|TABLE|VALUES|WITH|EXPLAIN)\b`)
-	writes = regexp.MustCompile(`(?i)\b(INSERT|UPDATE|DELETE|MERGE|set_config|nextval|setval)\b|;\s*\S`)
+	readPattern  = regexp.MustCompile(`(?i)^\s*\(*(SELECT|TABLE|VALUES|WITH|EXPLAIN)\b`)
+	writePattern = regexp.MustCompile(`(?i)\b(INSERT|UPDATE|DELETE|MERGE|set_config|nextval|setval)\b|;\s*\S`)
 )
 
-// each leaves out some of what must be answered, and nothing of what may be refused or of what others go by.
-func each(corpus []Statement, n int) []Statement {
+// everyNth leaves out some of the statements that must be answered. It keeps all statements that may be refused, and
+// all that other statements depend on.
+func everyNth(corpus []Statement, n int) []Statement {
 	if n <= 1 {
 		return corpus
 	}
 	var some []Statement
 	for i, q := range corpus {
-		if i%n == 0 || !q.Must || !reads.MatchString(q.SQL) || writes.MatchString(q.SQL) {
+		if i%n == 0 || !q.MustBeAnswered || !readPattern.MatchString(q.SQL) || writePattern.MatchString(q.SQL) {
 			some = append(some, q)
 		}
 	}
 	return some
 }
 
-// truth asks the filtered copy and, to see what is sensitive, the unfiltered one; each statement once.
-type truth struct {
+// referenceAnswers asks the filtered copy for the right answer to each statement, once. It also asks the unfiltered
+// copy, to find the statements whose answers depend on hidden rows.
+type referenceAnswers struct {
 	t                    testing.TB
 	filtered, unfiltered *pgconn.PgConn
-	known                map[string]expectation
+	answersBySQL         map[string]expectation
 }
 
 type expectation struct {
-	want      instance.Answer
-	sensitive bool
+	want            instance.Answer
+	dependsOnHidden bool
 }
 
-func newTruth(t testing.TB, s Schema) *truth {
+func newReferenceAnswers(t testing.TB, s Schema) *referenceAnswers {
 	t.Helper()
-	tr := &truth{t: t, known: map[string]expectation{}}
-	tr.filtered, tr.unfiltered = instance.Super(t, s.Filtered(t)), instance.Super(t, s.Database(t))
+	tr := &referenceAnswers{t: t, answersBySQL: map[string]expectation{}}
+	tr.filtered, tr.unfiltered = instance.ConnectSuperuser(t, s.Filtered(t)), instance.ConnectSuperuser(t, s.Database(t))
 	var path []string
 	for _, p := range s.SearchPath {
 		path = append(path, catalog.QuoteIdent(p))
@@ -145,27 +147,27 @@ func newTruth(t testing.TB, s Schema) *truth {
 	return tr
 }
 
-func (tr *truth) of(sql string) expectation {
-	e, ok := tr.known[sql]
+func (tr *referenceAnswers) answerTo(sql string) expectation {
+	e, ok := tr.answersBySQL[sql]
 	if !ok {
-		e.want = ask(tr.filtered, sql)
-		e.sensitive = ask(tr.unfiltered, sql).Multiset() != e.want.Multiset()
-		tr.known[sql] = e
+		e.want = sendInTransaction(tr.filtered, sql)
+		e.dependsOnHidden = sendInTransaction(tr.unfiltered, sql).SortedString() != e.want.SortedString()
+		tr.answersBySQL[sql] = e
 	}
 	return e
 }
 
-// Superuser tells what the filtered copy of a schema answers.
-func Superuser(t testing.TB, s Schema) func(sql string) (want instance.Answer, sensitive bool) {
-	tr := newTruth(t, s)
+// ReferenceAnswers returns a function that asks the filtered copy of a schema.
+func ReferenceAnswers(t testing.TB, s Schema) func(sql string) (want instance.Answer, sensitive bool) {
+	tr := newReferenceAnswers(t, s)
 	return func(sql string) (instance.Answer, bool) {
-		e := tr.of(sql)
-		return e.want, e.sensitive
+		e := tr.answerTo(sql)
+		return e.want, e.dependsOnHidden
 	}
 }
 
-// ask sends a statement so that COPY's data count too, and leaves no transaction open.
-func ask(c *pgconn.PgConn, sql string) instance.Answer {
+// sendInTransaction sends a statement, with the data of a COPY as part of the answer, and leaves no transaction open.
+func sendInTransaction(c *pgconn.PgConn, sql string) instance.Answer {
 	a := instance.AskCopy(c, sql)
 	if c.TxStatus() != 'I' && !c.IsClosed() {
 		instance.Ask(c, "ROLLBACK")
@@ -173,55 +175,55 @@ func ask(c *pgconn.PgConn, sql string) instance.Answer {
 	return a
 }
 
-func (s Schema) hold(t testing.TB, mode instance.Mode, truth *truth, corpus []Statement, quick bool) Report {
+func (s Schema) compareMode(t testing.TB, mode instance.Mode, truth *referenceAnswers, corpus []Statement, quick bool) Report {
 	t.Helper()
-	proxy := instance.Start(t, mode, s.Behind(t), s.Attributes)
+	proxy := instance.Start(t, mode, s.BehindProxy(t), s.Attributes)
 	agent := proxy.Agent(t, "agent", s.Name)
 	var r Report
 	for _, q := range corpus {
-		if q.RLS && mode.RowSecurity == rls.SealOnly {
+		if q.OnlyRowSecurity && mode.RowSecurity == rls.SealOnly {
 			continue
 		}
 		r.Statements++
-		if q.Must {
-			r.Must++
+		if q.MustBeAnswered {
+			r.MustBeAnswered++
 		}
-		e := truth.of(q.SQL)
-		got := ask(agent, q.SQL)
+		e := truth.answerTo(q.SQL)
+		got := sendInTransaction(agent, q.SQL)
 		if agent.IsClosed() {
-			t.Errorf("%s, %s: the session ended: %s", q.Where, mode.Name, got.Err)
+			t.Errorf("%s, %s: the session ended: %s", q.Source, mode.Name, got.Err)
 			r.Differences++
 			agent = proxy.Agent(t, "agent", s.Name)
 			continue
 		}
 		switch {
 		case e.want.Err != "" && got.Code == e.want.Code:
-			r.Failed++ // what the proxy adds to and takes from an error is tested elsewhere
-			if q.Must {
-				t.Errorf("%s: PostgreSQL itself fails: %s", q.Where, e.want.Err)
+			r.Failed++ // other tests compare the texts of errors
+			if q.MustBeAnswered {
+				t.Errorf("%s: PostgreSQL itself fails: %s", q.Source, e.want.Err)
 			}
 		case got.Refused(), got.PlanNotShown():
 			r.Refused++
-			if q.Must && mode.Name != instance.InjectedOnly.Name {
-				t.Errorf("%s, %s: %s\nrefused: %s", q.Where, mode.Name, instance.OneLine(q.SQL), got.Err)
+			if q.MustBeAnswered && mode.Name != instance.InjectedOnly.Name {
+				t.Errorf("%s, %s: %s\nrefused: %s", q.Source, mode.Name, instance.OneLine(q.SQL), got.Err)
 			}
-		case got.WithoutNotices().Multiset() != e.want.WithoutNotices().Multiset():
+		case got.WithoutNotices().SortedString() != e.want.WithoutNotices().SortedString():
 			r.Differences++
-			t.Errorf("%s, %s: %s\nagent:\n%s\nfiltered copy:\n%s", q.Where, mode.Name,
-				q.SQL, instance.Shorten(got.Multiset()), instance.Shorten(e.want.Multiset()))
+			t.Errorf("%s, %s: %s\nagent:\n%s\nfiltered copy:\n%s", q.Source, mode.Name,
+				q.SQL, instance.Truncate(got.SortedString()), instance.Truncate(e.want.SortedString()))
 			if quick {
 				return r
 			}
 		default:
 			r.Answered++
-			if e.sensitive {
-				r.Sensitive++
+			if e.dependsOnHidden {
+				r.DependsOnHidden++
 			}
 		}
 	}
-	if found, _ := proxy.Tap().Hits(); len(found) > 0 {
+	if found, _ := proxy.Tap().MarkerHits(); len(found) > 0 {
 		r.Differences++
 	}
-	proxy.Tap().NoMarker(t)
+	proxy.Tap().RequireNoMarker(t)
 	return r
 }

@@ -17,11 +17,11 @@ import (
 type Schema struct {
 	Name       string
 	SearchPath []string
-	Attributes map[string]string // of the agent
+	Attributes map[string]string // attributes of the agent
 	settings   []string          // of the database behind the proxy, "name = value"
 }
 
-// Schemas are those of testdata.
+// Schemas are the schemas of testdata.
 var Schemas = []Schema{
 	{Name: "arcive", SearchPath: []string{"public"}, Attributes: map[string]string{"user": "11111111-1111-4111-8111-111111111111"}},
 	{Name: "clinic", SearchPath: []string{"public", "Clinic"}, Attributes: map[string]string{"user": "aaaaaaaa-0000-4000-8000-000000000001"}},
@@ -65,8 +65,8 @@ var Schemas = []Schema{
 	{Name: "press", SearchPath: []string{"public", "log"}, Attributes: map[string]string{"user": "4", "house": "north", "desks": "{city,sport}"}},
 }
 
-// Names are those of the schemas.
-func Names() []string {
+// SchemaNames returns the names of the schemas.
+func SchemaNames() []string {
 	var out []string
 	for _, s := range Schemas {
 		out = append(out, s.Name)
@@ -74,7 +74,7 @@ func Names() []string {
 	return out
 }
 
-func find(t testing.TB, name string) Schema {
+func schemaNamed(t testing.TB, name string) Schema {
 	t.Helper()
 	for _, s := range Schemas {
 		if s.Name == name {
@@ -85,26 +85,26 @@ func find(t testing.TB, name string) Schema {
 	return Schema{}
 }
 
-// Policy is the text of the schema's policy.
+// Policy returns the text of the schema's policy.
 func (s Schema) Policy(t testing.TB) string {
 	t.Helper()
 	if s.Name == "arcive" {
-		return instance.Read(t, "examples/worlds/arcive/policy.yaml")
+		return instance.ReadRepoFile(t, "examples/worlds/arcive/policy.yaml")
 	}
-	return s.file(t, "policy.yaml")
+	return s.readFile(t, "policy.yaml")
 }
 
-func (s Schema) file(t testing.TB, name string) string {
+func (s Schema) readFile(t testing.TB, name string) string {
 	t.Helper()
-	return instance.Read(t, "test/oracle/testdata/"+s.Name+"/"+name)
+	return instance.ReadRepoFile(t, "test/oracle/testdata/"+s.Name+"/"+name)
 }
 
-// Database is a copy of the schema with all its rows; those that the agent may not see carry the marker.
+// Database returns a copy of the schema with all rows. The rows that are hidden from the agent contain the marker.
 func (s Schema) Database(t testing.TB) *pgtest.DB {
 	t.Helper()
 	var script string
 	if s.Name != "arcive" {
-		script = s.file(t, "schema.sql") + s.file(t, "visible.sql") + s.file(t, "mark.sql")
+		script = s.readFile(t, "schema.sql") + s.readFile(t, "visible.sql") + s.readFile(t, "mark.sql")
 	}
 	return pgtest.Shared(t, "oracle "+s.Name+"\n"+script, func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, ownerRole); err != nil {
@@ -122,21 +122,21 @@ func (s Schema) Database(t testing.TB) *pgtest.DB {
 	})
 }
 
-// ownerRole is who the arcive world's scripts run as.
+// ownerRole creates the role as which the scripts of the world arcive run.
 const ownerRole = `DO $$ BEGIN
 	IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'arcive_owner') THEN CREATE ROLE arcive_owner LOGIN; END IF;
 	EXECUTE format('ALTER DATABASE %I OWNER TO arcive_owner', current_database());
 	ALTER SCHEMA public OWNER TO arcive_owner;
 END $$`
 
-// Filtered is a copy from which the invisible rows were deleted.
+// Filtered returns a copy from which the hidden rows were deleted.
 func (s Schema) Filtered(t testing.TB) *pgtest.DB {
 	t.Helper()
-	return s.changed(t, s.file(t, "visible.sql")+s.file(t, "filter.sql"))
+	return s.changedCopy(t, s.readFile(t, "visible.sql")+s.readFile(t, "filter.sql"))
 }
 
-// changed is a copy of the schema in which the superuser has run SQL.
-func (s Schema) changed(t testing.TB, sql string) *pgtest.DB {
+// changedCopy returns a copy of the schema in which the superuser has run some SQL.
+func (s Schema) changedCopy(t testing.TB, sql string) *pgtest.DB {
 	t.Helper()
 	db := s.Database(t)
 	if !db.Extend(sql, func(ctx context.Context, conn *pgx.Conn) error {
@@ -148,19 +148,19 @@ func (s Schema) changed(t testing.TB, sql string) *pgtest.DB {
 	return db
 }
 
-// Behind is the schema as a proxy is given it.
-func (s Schema) Behind(t testing.TB) instance.Database {
+// BehindProxy returns a copy of the schema that a proxy can serve.
+func (s Schema) BehindProxy(t testing.TB) instance.Database {
 	t.Helper()
-	return s.behind(t, s.Database(t))
+	return s.behindProxy(t, s.Database(t))
 }
 
-// Twin is Behind after the superuser has changed something.
-func (s Schema) Twin(t testing.TB, sql string) instance.Database {
+// TwinBehindProxy is [Schema.BehindProxy] for a copy in which the superuser has run some SQL.
+func (s Schema) TwinBehindProxy(t testing.TB, sql string) instance.Database {
 	t.Helper()
-	return s.behind(t, s.changed(t, sql))
+	return s.behindProxy(t, s.changedCopy(t, sql))
 }
 
-func (s Schema) behind(t testing.TB, db *pgtest.DB) instance.Database {
+func (s Schema) behindProxy(t testing.TB, db *pgtest.DB) instance.Database {
 	t.Helper()
 	for _, setting := range s.settings {
 		instance.Exec(t, db, "ALTER DATABASE "+catalog.QuoteIdent(db.Name)+" SET "+setting)
@@ -168,9 +168,9 @@ func (s Schema) behind(t testing.TB, db *pgtest.DB) instance.Database {
 	return instance.Database{Name: s.Name, DB: db, Policy: s.Policy(t), SearchPath: s.SearchPath}
 }
 
-// exists tells whether a file of the schema is there.
-func (s Schema) exists(t testing.TB, name string) bool {
+// hasFile tells whether the schema's folder has this file.
+func (s Schema) hasFile(t testing.TB, name string) bool {
 	t.Helper()
-	_, err := os.Stat(instance.Path(t, "test/oracle/testdata/"+s.Name+"/"+name))
+	_, err := os.Stat(instance.RepoPath(t, "test/oracle/testdata/"+s.Name+"/"+name))
 	return err == nil
 }

@@ -13,8 +13,8 @@ import (
 // snapshot of its own statement; all else of the same database may be seen for longer.
 func TestMaterialisedViewsAndOlderSnapshots(t *testing.T) {
 	tier.All(t)
-	s := find(t, "crm")
-	behind := s.Behind(t)
+	s := schemaNamed(t, "crm")
+	behind := s.BehindProxy(t)
 	instance.Exec(t, behind.DB, "CREATE VIEW busy AS SELECT account, sum(tickets) AS n FROM account_month GROUP BY account")
 	behind.Policy = strings.Replace(behind.Policy, "views:\n", "views:\n  busy: {}\n", 1)
 	proxy := instance.Start(t, instance.Auto, behind, s.Attributes)
@@ -63,8 +63,8 @@ func TestMaterialisedViewsAndOlderSnapshots(t *testing.T) {
 // to any depth, is shown by the snapshot of its own statement; all else may be seen for longer.
 func TestChildrenAndOlderSnapshots(t *testing.T) {
 	tier.All(t)
-	s := find(t, "surety")
-	proxy := instance.Start(t, instance.Auto, s.Behind(t), s.Attributes)
+	s := schemaNamed(t, "surety")
+	proxy := instance.Start(t, instance.Auto, s.BehindProxy(t), s.Attributes)
 	cursor := func(sql string) []string {
 		return []string{"BEGIN", "DECLARE c CURSOR FOR " + sql, "FETCH 1 FROM c", "FETCH 1 FROM c", "COMMIT"}
 	}

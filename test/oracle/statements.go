@@ -10,33 +10,33 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// Statement is one of the corpus.
+// Statement is a statement of the corpus.
 type Statement struct {
-	SQL   string
-	Must  bool // be answered
-	RLS   bool // it calls a function that reads tables: only row security goes along
-	Where string
+	SQL             string
+	MustBeAnswered  bool // the statement must be answered, not refused
+	OnlyRowSecurity bool // the statement calls a function that reads tables, which only row security filters
+	Source          string
 }
 
-// Statements are those of a schema's files and, between the first two, what the shapes give for its tables.
+// Statements returns the statements of a schema's files, and those that testdata/shapes.sql makes for its tables.
 func (s Schema) Statements(t testing.TB) []Statement {
 	t.Helper()
 	var out []Statement
 	add := func(name string) {
-		if s.exists(t, name) {
-			out = append(out, parse(t, "test/oracle/testdata/"+s.Name+"/"+name)...)
+		if s.hasFile(t, name) {
+			out = append(out, readStatements(t, "test/oracle/testdata/"+s.Name+"/"+name)...)
 		}
 	}
 	add("statements.sql")
-	out = append(out, s.shapes(t)...)
+	out = append(out, s.shapeStatements(t)...)
 	add("analytics.sql")
 	if pgtest.Binaries().Major >= 16 {
 		add("analytics16.sql")
 	}
 	if s.Name == "arcive" {
-		for _, q := range parse(t, "rewrite/testdata/corpus.sql") {
+		for _, q := range readStatements(t, "rewrite/testdata/corpus.sql") {
 			if q.SQL != "" {
-				q.Must = true
+				q.MustBeAnswered = true
 				out = append(out, q)
 			}
 		}
@@ -44,10 +44,10 @@ func (s Schema) Statements(t testing.TB) []Statement {
 	return out
 }
 
-// parse reads statements that end with a semicolon at a line's end. Lines with -- before a statement are comments, of
-// which two say what follows, and two what the statement that they stand before needs: pgvector, by which it is
-// dropped, or row security.
-func parse(t testing.TB, file string) []Statement {
+// readStatements reads statements that end with a semicolon at the end of a line. Lines with -- are comments. Two of
+// them say how the statements behind them are to be answered. Two others say what the next statement needs: pgvector,
+// without which it is left out, or row security.
+func readStatements(t testing.TB, file string) []Statement {
 	t.Helper()
 	var (
 		out             []Statement
@@ -56,7 +56,7 @@ func parse(t testing.TB, file string) []Statement {
 		start           int
 	)
 	n := 0
-	for line := range strings.Lines(instance.Read(t, file)) {
+	for line := range strings.Lines(instance.ReadRepoFile(t, file)) {
 		n++
 		line = strings.TrimSuffix(line, "\n")
 		if sql.Len() == 0 {
@@ -83,7 +83,8 @@ func parse(t testing.TB, file string) []Statement {
 		sql.WriteString(line)
 		if strings.HasSuffix(line, ";") {
 			if !drop {
-				out = append(out, Statement{SQL: strings.TrimSuffix(sql.String(), ";"), Must: must, RLS: rls, Where: fmt.Sprintf("%s:%d", file, start)})
+				out = append(out, Statement{SQL: strings.TrimSuffix(sql.String(), ";"), MustBeAnswered: must, OnlyRowSecurity: rls,
+					Source: fmt.Sprintf("%s:%d", file, start)})
 			}
 			drop, rls = false, false
 			sql.Reset()
@@ -95,22 +96,22 @@ func parse(t testing.TB, file string) []Statement {
 	return out
 }
 
-// binding is what the placeholders stand for.
-type binding struct {
+// placeholderValues are what the placeholders in a shape stand for.
+type placeholderValues struct {
 	schema string
 	values map[string]string
 }
 
-func bindings(t testing.TB) []binding {
+func readPlaceholderValues(t testing.TB) []placeholderValues {
 	t.Helper()
-	var out []binding
-	for line := range strings.Lines(instance.Read(t, "test/oracle/testdata/bindings.txt")) {
+	var out []placeholderValues
+	for line := range strings.Lines(instance.ReadRepoFile(t, "test/oracle/testdata/bindings.txt")) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
 		fields := strings.Split(line, " | ")
-		b := binding{schema: strings.TrimSpace(fields[0]), values: map[string]string{}}
+		b := placeholderValues{schema: strings.TrimSpace(fields[0]), values: map[string]string{}}
 		for _, field := range fields[1:] {
 			name, value, ok := strings.Cut(field, "=")
 			if !ok {
@@ -118,7 +119,7 @@ func bindings(t testing.TB) []binding {
 			}
 			b.values[strings.TrimSpace(name)] = strings.TrimSpace(value)
 		}
-		// The name alone, and with the schema that T has or that the schema's tables are in.
+		// The name of a table is written alone, and with its schema.
 		table := b.values["T"]
 		schema := map[string]string{"clinic": `"Clinic"`}[b.schema]
 		if i := strings.LastIndex(table, "."); i >= 0 {
@@ -133,13 +134,13 @@ func bindings(t testing.TB) []binding {
 	return out
 }
 
-var placeholder = regexp.MustCompile(`\{(T|U|N|Q|on|k1|k|s|n|d|b|j|a|r|yk1|yk|ys|yn)(?:\.(\w*))?\}`)
+var placeholderPattern = regexp.MustCompile(`\{(T|U|N|Q|on|k1|k|s|n|d|b|j|a|r|yk1|yk|ys|yn)(?:\.(\w*))?\}`)
 
-// expand writes a shape for a table, or "" where the table has no such column.
-func (b binding) expand(shape string) string {
+// expandShape returns a shape for a table, or "" if the table lacks a column that the shape needs.
+func (b placeholderValues) expandShape(shape string) string {
 	missing := false
-	out := placeholder.ReplaceAllStringFunc(shape, func(m string) string {
-		parts := placeholder.FindStringSubmatch(m)
+	out := placeholderPattern.ReplaceAllStringFunc(shape, func(m string) string {
+		parts := placeholderPattern.FindStringSubmatch(m)
 		name, alias := parts[1], "x"
 		first := name == "k1" || name == "yk1"
 		if strings.HasPrefix(name, "y") {
@@ -175,18 +176,19 @@ func (b binding) expand(shape string) string {
 	return out
 }
 
-// shapes are those of testdata/shapes.sql for each table of a schema, in the order of bindings.txt.
-func (s Schema) shapes(t testing.TB) []Statement {
+// shapeStatements returns the statements of testdata/shapes.sql for each table of a schema, in the order of
+// bindings.txt.
+func (s Schema) shapeStatements(t testing.TB) []Statement {
 	t.Helper()
-	all := parse(t, "test/oracle/testdata/shapes.sql")
+	all := readStatements(t, "test/oracle/testdata/shapes.sql")
 	var out []Statement
-	for _, b := range bindings(t) {
+	for _, b := range readPlaceholderValues(t) {
 		if b.schema != s.Name {
 			continue
 		}
 		for _, shape := range all {
-			if sql := b.expand(shape.SQL); sql != "" {
-				shape.SQL, shape.Where = sql, fmt.Sprintf("%s, %s of %s", shape.Where, b.values["T"], s.Name)
+			if sql := b.expandShape(shape.SQL); sql != "" {
+				shape.SQL, shape.Source = sql, fmt.Sprintf("%s, %s of %s", shape.Source, b.values["T"], s.Name)
 				out = append(out, shape)
 			}
 		}

@@ -8,13 +8,14 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// whole asks for every row and column of each table and view of the policy, and of what is a part of one.
-func (s Schema) whole(t testing.TB) []Statement {
+// wholeRelationQueries returns queries for all rows and columns of each table and view of the policy, and of their
+// partitions and children.
+func (s Schema) wholeRelationQueries(t testing.TB) []Statement {
 	t.Helper()
-	m := instance.Compile(t, s.Behind(t), instance.RLS)
+	m := instance.Compile(t, s.BehindProxy(t), instance.RLS)
 	var out []Statement
 	add := func(name string) {
-		out = append(out, Statement{SQL: "SELECT * FROM " + name, Must: true, Where: s.Name + ", whole"})
+		out = append(out, Statement{SQL: "SELECT * FROM " + name, MustBeAnswered: true, Source: s.Name + ", whole"})
 	}
 	for _, table := range m.Policy.Tables() {
 		add(table.Relation.Name.SQL())
@@ -32,21 +33,21 @@ func (s Schema) whole(t testing.TB) []Statement {
 	return out
 }
 
-// Hidden tells what the hidden rows of a database with the schema are, where there is a file that says how to tell: a
-// row for each table, with a number and a hash.
-func (s Schema) Hidden(t testing.TB, db *pgtest.DB) string {
+// HiddenRows describes the hidden rows of a database with this schema, if the schema's folder has a query for that: for
+// each table their number and a hash.
+func (s Schema) HiddenRows(t testing.TB, db *pgtest.DB) string {
 	t.Helper()
 	tells := "test/attacks/testdata/" + s.Name + "_hidden.sql"
-	if _, err := os.Stat(instance.Path(t, tells)); err != nil {
+	if _, err := os.Stat(instance.RepoPath(t, tells)); err != nil {
 		return ""
 	}
-	c := instance.Super(t, db)
-	if a := instance.Ask(c, s.file(t, "visible.sql")); a.Err != "" {
+	c := instance.ConnectSuperuser(t, db)
+	if a := instance.Ask(c, s.readFile(t, "visible.sql")); a.Err != "" {
 		t.Fatal(a.Err)
 	}
-	a := instance.Ask(c, instance.Read(t, tells))
+	a := instance.Ask(c, instance.ReadRepoFile(t, tells))
 	if a.Err != "" {
 		t.Fatal(a.Err)
 	}
-	return a.Multiset()
+	return a.SortedString()
 }

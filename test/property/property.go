@@ -1,5 +1,5 @@
-// Package property checks properties with rapid as package tier wants it: from a fixed seed, with a count for each run,
-// and without a file in the tree where one fails. The failure itself prints the flag that plays it again.
+// Package property checks properties with rapid in the runs of package tier: from a fixed seed, with a number of cases
+// for each run, and without writing files for failures. A failure prints the flag that repeats it.
 package property
 
 import (
@@ -13,39 +13,40 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Check is rapid.Check. What is given by rapid's own flags (-rapid.seed, -rapid.checks, -rapid.nofailfile) counts.
-// Tests that call it do not run side by side: the flags are the whole program's.
+// Check is rapid.Check with the seed and the number of cases of this run. Flags of rapid (-rapid.seed, -rapid.checks,
+// -rapid.nofailfile) take precedence. Tests that call it must not run in parallel, since these flags belong to the
+// whole process.
 func Check(t *testing.T, property func(*rapid.T)) {
 	t.Helper()
 	CheckMore(t, 1, property)
 }
 
-// CheckMore is Check with so many times as many cases: of properties that only long sequences break.
+// CheckMore is [Check] with several times as many cases, for properties that only long sequences break.
 func CheckMore(t *testing.T, times int, property func(*rapid.T)) {
 	t.Helper()
-	set(t, "rapid.seed", strconv.FormatUint(tier.Seed(), 10))
-	set(t, "rapid.nofailfile", "true")
+	setFlag(t, "rapid.seed", strconv.FormatUint(tier.Seed(), 10))
+	setFlag(t, "rapid.nofailfile", "true")
 	checks := tier.Cases()
 	if checks == 0 {
 		checks = times * tier.Count(20, 200, 5000)
 	}
 	if testing.Short() {
-		checks *= 5 // rapid divides by it
+		checks *= 5 // rapid divides this number by five in short runs
 	}
-	set(t, "rapid.checks", strconv.Itoa(checks))
+	setFlag(t, "rapid.checks", strconv.Itoa(checks))
 	rapid.Check(t, property)
 }
 
-// given are the flags of the command line.
-var given = sync.OnceValue(func() map[string]bool {
+// givenFlags are the flags that the command line sets.
+var givenFlags = sync.OnceValue(func() map[string]bool {
 	names := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { names[f.Name] = true })
 	return names
 })
 
-func set(t *testing.T, name, value string) {
+func setFlag(t *testing.T, name, value string) {
 	t.Helper()
-	if given()[name] {
+	if givenFlags()[name] {
 		return
 	}
 	if err := flag.Set(name, value); err != nil {

@@ -16,27 +16,27 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// binaries is the folder for test binaries, from the root of the repository. A binary is linked again only when it
+// binaryFolder is the folder for test binaries, from the root of the repository. A binary is linked again only if it
 // differs: linking all of them takes a fifth of the processor time of a run.
-const binaries = "bin/test"
+const binaryFolder = "bin/test"
 
-// tested is a package with tests.
-type tested struct{ path, dir string }
+// testedPackage is a package with tests.
+type testedPackage struct{ path, dir string }
 
-// job is a package whose tests are to be run.
-type job struct {
-	tested
+// packageJob is a package whose tests are to be run.
+type packageJob struct {
+	testedPackage
 	binary string
 }
 
-// test builds the test binaries of all parts, runs them, so many at once and the longest first, and adds what they tell
-// to the summary.
-func test(ctx context.Context, parts []options, dir string, sum *summary) error {
+// runTests builds the test binaries and runs them, several at a time and the longest first. It adds the results to the
+// summary.
+func runTests(ctx context.Context, parts []runOptions, dir string, sum *summary) error {
 	root, err := rootFolder(ctx)
 	if err != nil {
 		return err
 	}
-	var jobs []job
+	var jobs []packageJob
 	for _, o := range parts {
 		packages, err := withTests(ctx, o.packages)
 		if err != nil {
@@ -45,34 +45,34 @@ func test(ctx context.Context, parts []options, dir string, sum *summary) error 
 		if len(packages) == 0 {
 			continue
 		}
-		into := filepath.Join(root, binaries)
+		into := filepath.Join(root, binaryFolder)
 		if o.race {
 			into += "-race"
 		}
-		if err := link(ctx, o, packages, into); err != nil {
+		if err := linkBinaries(ctx, o, packages, into); err != nil {
 			sum.unsuccessful = true
 			return err
 		}
 		for _, p := range packages {
-			jobs = append(jobs, job{p, filepath.Join(into, filepath.Base(p.path)+".test")})
+			jobs = append(jobs, packageJob{p, filepath.Join(into, filepath.Base(p.path)+".test")})
 		}
 	}
 	if len(jobs) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(jobs, func(a, b job) int { return rank(a.path) - rank(b.path) })
-	converter, err := output(ctx, "go", "tool", "-n", "test2json")
+	slices.SortStableFunc(jobs, func(a, b packageJob) int { return startOrder(a.path) - startOrder(b.path) })
+	converter, err := commandOutput(ctx, "go", "tool", "-n", "test2json")
 	if err != nil {
 		return err
 	}
 	o := parts[0]
 	var group sync.WaitGroup
-	queue := make(chan job)
+	queue := make(chan packageJob)
 	for range o.parallel {
 		group.Go(func() {
 			for j := range queue {
 				if err := runBinary(ctx, o, j, converter, dir, sum); err != nil && ctx.Err() == nil {
-					sum.broken(j.path, err)
+					sum.addBroken(j.path, err)
 				}
 			}
 		})
@@ -85,9 +85,9 @@ func test(ctx context.Context, parts []options, dir string, sum *summary) error 
 	return ctx.Err()
 }
 
-// withTests returns those of the packages that have tests, in their order.
-func withTests(ctx context.Context, packages []string) ([]tested, error) {
-	out, err := output(ctx, "go", append([]string{"list", "-f",
+// withTests returns the packages that have tests, in their order.
+func withTests(ctx context.Context, packages []string) ([]testedPackage, error) {
+	out, err := commandOutput(ctx, "go", append([]string{"list", "-f",
 		"{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}\t{{.Dir}}{{end}}"}, packages...)...)
 	if err != nil {
 		return nil, err
@@ -98,25 +98,25 @@ func withTests(ctx context.Context, packages []string) ([]tested, error) {
 			dirs[path] = dir
 		}
 	}
-	var all []tested
+	var all []testedPackage
 	for _, path := range packages {
 		if dir, ok := dirs[path]; ok {
-			all = append(all, tested{path, dir})
+			all = append(all, testedPackage{path, dir})
 		}
 	}
 	return all, nil
 }
 
 func rootFolder(ctx context.Context) (string, error) {
-	return output(ctx, "go", "list", "-m", "-f", "{{.Dir}}")
+	return commandOutput(ctx, "go", "list", "-m", "-f", "{{.Dir}}")
 }
 
-// link builds the test binaries that are not there, or not as they would be built now.
-func link(ctx context.Context, o options, packages []tested, into string) error {
+// linkBinaries builds the test binaries that are missing or outdated.
+func linkBinaries(ctx context.Context, o runOptions, packages []testedPackage, into string) error {
 	if err := os.MkdirAll(into, 0o755); err != nil {
 		return err
 	}
-	// Half of the time of linking goes into what debuggers read, hence -s -w.
+	// Half of the linking time is for debug information, which -s -w leaves out.
 	args := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", into + string(filepath.Separator)}
 	if o.race {
 		args = append(args, "-race")
@@ -124,7 +124,7 @@ func link(ctx context.Context, o options, packages []tested, into string) error 
 	for _, p := range packages {
 		args = append(args, p.path)
 	}
-	cmd := grouped(exec.CommandContext(ctx, "go", args...))
+	cmd := inProcessGroup(exec.CommandContext(ctx, "go", args...))
 	cmd.Env = environment()
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	if err := cmd.Run(); err != nil {
@@ -133,8 +133,8 @@ func link(ctx context.Context, o options, packages []tested, into string) error 
 	return nil
 }
 
-// runBinary runs the tests of a package, in its folder.
-func runBinary(ctx context.Context, o options, p job, converter, dir string, sum *summary) error {
+// runBinary runs the tests of a package, in the package's folder.
+func runBinary(ctx context.Context, o runOptions, p packageJob, converter, dir string, sum *summary) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func runBinary(ctx context.Context, o options, p job, converter, dir string, sum
 	if o.run != "" {
 		args = append(args, "-test.run="+o.run)
 	}
-	cmd := grouped(exec.CommandContext(ctx, converter, args...))
+	cmd := inProcessGroup(exec.CommandContext(ctx, converter, args...))
 	cmd.Dir = p.dir
 	cmd.Env = append(environment(), "PWD="+p.dir, pgtest.ClusterVariable+"="+dir, usageVariable+"="+sum.usage,
 		temporaryVariable+"="+filepath.Join(dir, "tmp"))
@@ -162,14 +162,13 @@ func runBinary(ctx context.Context, o options, p job, converter, dir string, sum
 	err = cmd.Wait()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == 1 {
-		return nil // a test has failed, which the summary has
+		return nil // a test has failed, as the summary says
 	}
 	return err
 }
 
-// environment is that of the commands of a run. Garbage is collected seldom: compilers, linkers and tests are short, and
-// to collect it takes longer than to keep it takes memory. Without the paths of folders what was compiled in one clone
-// is found again in another.
+// environment returns the environment for the commands of a run. Garbage is collected rarely, since compilers, linkers
+// and tests end soon. The flag -trimpath lets one clone use what was compiled in another.
 func environment() []string {
 	env := os.Environ()
 	if os.Getenv("GOGC") == "" {
@@ -181,16 +180,16 @@ func environment() []string {
 	return env
 }
 
-// grouped puts a command into a group of its own: it ends as a whole when we are told to.
-func grouped(cmd *exec.Cmd) *exec.Cmd {
+// inProcessGroup puts a command into a process group of its own, so that a signal ends all of its processes.
+func inProcessGroup(cmd *exec.Cmd) *exec.Cmd {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 10 * time.Second
 	return cmd
 }
 
-// output runs a command and returns what it prints, without the blanks around it.
-func output(ctx context.Context, name string, args ...string) (string, error) {
+// commandOutput runs a command and returns what it prints, without blanks at both ends.
+func commandOutput(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env, cmd.Stderr = environment(), os.Stderr
 	out, err := cmd.Output()

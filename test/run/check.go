@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// check says whether the code is formatted and whether vet and staticcheck find nothing. What they find is printed.
-func check(ctx context.Context, packages []string) (bool, error) {
+// checkCode reports whether the code is formatted and whether vet and staticcheck find nothing. It prints what they
+// find.
+func checkCode(ctx context.Context, packages []string) (bool, error) {
 	fmt.Println("check: gofmt")
 	out, err := exec.CommandContext(ctx, "gofmt", "-l", ".").Output()
 	if err != nil {

@@ -10,34 +10,34 @@ import (
 	"sync"
 )
 
-// module is the path that packages' names begin with.
-const module = "github.com/pgconsent/pgconsent"
+// modulePath is the beginning of the paths of our packages.
+const modulePath = "github.com/pgconsent/pgconsent"
 
-// event is a line of test2json (go doc test2json).
-type event struct {
+// testEvent is a line of test2json (see go doc test2json).
+type testEvent struct {
 	Action, Package, Test, Output, ImportPath string
-	Elapsed                                   float64 // seconds
+	Elapsed                                   float64 // in seconds
 }
 
-// name tells a test from others; that of a package has no Test.
-type name struct{ pkg, test string }
+// testName identifies a test; a package has an empty test.
+type testName struct{ pkg, test string }
 
-// summary gathers what test binaries tell. It prints what fails as it comes. Several may be read at once.
+// summary collects the results of test binaries, and prints failures as they come. Several goroutines may add to it.
 type summary struct {
-	mu     sync.Mutex // guards all that follows
+	mu     sync.Mutex // guards the fields below
 	out    io.Writer
-	usage  string // the folder with what the packages took
-	output map[name]*strings.Builder
+	usage  string // folder with the durations of packages
+	output map[testName]*strings.Builder
 
 	passes, fails, skips int
-	elapsed              map[name]float64 // seconds, of tests that are in no other
+	elapsed              map[testName]float64 // in seconds, of tests that are not part of another test
 	reasons              map[string]int
 	failed               []string
-	unsuccessful         bool // a build or a package failed, for whatever reason
+	unsuccessful         bool // a build or a package has failed
 }
 
 func newSummary(out io.Writer, usage string) *summary {
-	return &summary{out: out, usage: usage, output: map[name]*strings.Builder{}, elapsed: map[name]float64{}, reasons: map[string]int{}}
+	return &summary{out: out, usage: usage, output: map[testName]*strings.Builder{}, elapsed: map[testName]float64{}, reasons: map[string]int{}}
 }
 
 func (s *summary) passed() bool { return !s.unsuccessful && s.fails == 0 && s.passes > 0 }
@@ -46,7 +46,7 @@ func (s *summary) read(r io.Reader) {
 	lines := bufio.NewReader(r)
 	for {
 		line, err := lines.ReadBytes('\n')
-		var e event
+		var e testEvent
 		s.mu.Lock()
 		if json.Unmarshal(line, &e) == nil {
 			s.add(e)
@@ -60,8 +60,8 @@ func (s *summary) read(r io.Reader) {
 	}
 }
 
-func (s *summary) add(e event) {
-	n := name{e.Package, e.Test}
+func (s *summary) add(e testEvent) {
+	n := testName{e.Package, e.Test}
 	switch e.Action {
 	case "build-output":
 		fmt.Fprint(s.out, e.Output)
@@ -74,52 +74,52 @@ func (s *summary) add(e event) {
 		if e.Test == "" {
 			s.packageEnded(e)
 		} else {
-			s.testEnded(e, s.text(n))
+			s.testEnded(e, s.outputOf(n))
 		}
 		delete(s.output, n)
 	}
 }
 
-// broken notes a package whose tests could not be run to their end.
-func (s *summary) broken(pkg string, err error) {
+// addBroken notes a package whose tests could not be run to their end.
+func (s *summary) addBroken(pkg string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unsuccessful = true
-	fmt.Fprintf(s.out, "FAIL  %s: %v\n", short(pkg), err)
+	fmt.Fprintf(s.out, "FAIL  %s: %v\n", shortPackage(pkg), err)
 }
 
-func (s *summary) text(n name) string {
+func (s *summary) outputOf(n testName) string {
 	if b := s.output[n]; b != nil {
 		return b.String()
 	}
 	return ""
 }
 
-func (s *summary) testEnded(e event, output string) {
+func (s *summary) testEnded(e testEvent, output string) {
 	if !strings.Contains(e.Test, "/") {
-		s.elapsed[name{e.Package, e.Test}] = e.Elapsed
+		s.elapsed[testName{e.Package, e.Test}] = e.Elapsed
 	}
 	switch e.Action {
 	case "pass":
 		s.passes++
 	case "fail":
 		s.fails++
-		s.failed = append(s.failed, short(e.Package)+" "+e.Test)
-		fmt.Fprintf(s.out, "\n%s %s failed:\n%s", short(e.Package), e.Test, output)
+		s.failed = append(s.failed, shortPackage(e.Package)+" "+e.Test)
+		fmt.Fprintf(s.out, "\n%s %s failed:\n%s", shortPackage(e.Package), e.Test, output)
 	case "skip":
 		s.skips++
-		s.reasons[reason(output)]++
+		s.reasons[skipReason(output)]++
 	}
 }
 
-func (s *summary) packageEnded(e event) {
+func (s *summary) packageEnded(e testEvent) {
 	switch e.Action {
 	case "pass":
-		fmt.Fprintf(s.out, "ok    %-36s %6.1f s\n", short(e.Package), e.Elapsed)
+		fmt.Fprintf(s.out, "ok    %-36s %6.1f s\n", shortPackage(e.Package), e.Elapsed)
 	case "fail":
 		s.unsuccessful = true
-		fmt.Fprintf(s.out, "FAIL  %-36s %6.1f s\n", short(e.Package), e.Elapsed)
-		for n, b := range s.output { // a panic or the end of time belongs to what was running
+		fmt.Fprintf(s.out, "FAIL  %-36s %6.1f s\n", shortPackage(e.Package), e.Elapsed)
+		for n, b := range s.output { // a panic or a timeout belongs to the tests that were running
 			if n.pkg == e.Package {
 				fmt.Fprint(s.out, b.String())
 				delete(s.output, n)
@@ -128,14 +128,16 @@ func (s *summary) packageEnded(e event) {
 	}
 }
 
-func short(pkg string) string { return strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/") }
+func shortPackage(pkg string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(pkg, modulePath), "/")
+}
 
-// said is how package testing prints what a test says: where, and what.
-var said = regexp.MustCompile(`(?m)^\s+\S+\.go:\d+: (.*)$`)
+// logLinePattern finds a line that a test has logged, with the file and line in front.
+var logLinePattern = regexp.MustCompile(`(?m)^\s+\S+\.go:\d+: (.*)$`)
 
-// reason is the last thing that a skipped test said.
-func reason(output string) string {
-	all := said.FindAllStringSubmatch(output, -1)
+// skipReason returns the last line that a skipped test has logged.
+func skipReason(output string) string {
+	all := logLinePattern.FindAllStringSubmatch(output, -1)
 	if len(all) == 0 {
 		return "(no reason given)"
 	}

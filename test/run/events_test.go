@@ -65,12 +65,12 @@ func TestNothingRunIsNoPass(t *testing.T) {
 }
 
 func TestParts(t *testing.T) {
-	got := parts(options{race: true, packages: []string{module + "/proxy", module + "/internal/enforce", module + "/policy"}})
-	if len(got) != 2 || got[0].race || !got[1].race || strings.Join(got[0].packages, " ") != module+"/policy" ||
-		strings.Join(got[1].packages, " ") != module+"/proxy "+module+"/internal/enforce" {
+	got := withoutAndWithRace(runOptions{race: true, packages: []string{modulePath + "/proxy", modulePath + "/internal/enforce", modulePath + "/policy"}})
+	if len(got) != 2 || got[0].race || !got[1].race || strings.Join(got[0].packages, " ") != modulePath+"/policy" ||
+		strings.Join(got[1].packages, " ") != modulePath+"/proxy "+modulePath+"/internal/enforce" {
 		t.Errorf("%+v", got)
 	}
-	if got := parts(options{packages: []string{module + "/proxy"}}); len(got) != 1 || got[0].race {
+	if got := withoutAndWithRace(runOptions{packages: []string{modulePath + "/proxy"}}); len(got) != 1 || got[0].race {
 		t.Errorf("%+v", got)
 	}
 }

@@ -15,22 +15,22 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// options say what is run.
-type options struct {
-	all      bool     // everything: without it what takes long is skipped (-short)
-	race     bool     // with the race detector, the packages in which goroutines meet
-	check    bool     // format, vet and staticcheck as well
-	times    bool     // print what each package took
-	parallel int      // so many packages at once
-	run      string   // only tests of this name
+// runOptions are the flags of the command.
+type runOptions struct {
+	all      bool     // run all tests; otherwise pass -short, which skips the slow ones
+	race     bool     // use the race detector for the packages in racePackages
+	check    bool     // check the format, and run vet and staticcheck
+	times    bool     // print the duration of each package
+	parallel int      // number of packages that run at a time
+	run      string   // run only the tests with names that match
 	packages []string // as `go test` takes them
 }
 
 func main() {
-	if dir := os.Getenv(usageVariable); dir != "" { // for each test binary
-		os.Exit(measured(dir, os.Args[1:]))
+	if dir := os.Getenv(usageVariable); dir != "" { // this process runs one test binary
+		os.Exit(runMeasured(dir, os.Args[1:]))
 	}
-	var o options
+	var o runOptions
 	flag.BoolVar(&o.all, "all", false, "run what takes long as well")
 	flag.BoolVar(&o.race, "race", false, "run the packages in which goroutines meet with the race detector")
 	flag.BoolVar(&o.check, "check", true, "check format, and run vet and staticcheck")
@@ -47,7 +47,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ok, err := run(ctx, o)
+	ok, err := runAll(ctx, o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "test:", err)
 	}
@@ -56,7 +56,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, o options) (ok bool, err error) {
+func runAll(ctx context.Context, o runOptions) (ok bool, err error) {
 	began := time.Now()
 	var room uint64 = pgtest.QuickRoom
 	if o.all {
@@ -75,13 +75,13 @@ func run(ctx context.Context, o options) (ok bool, err error) {
 		err    error
 	}
 	server := make(chan started, 1)
-	go func() { // beside the compiler
+	go func() { // compile the test binaries meanwhile
 		s, err := pgtest.StartShared(ctx, dir)
 		server <- started{s, err}
 	}()
 	if o.check {
-		// What vet compiles the tests need as well, so that it goes first, by itself.
-		if ok, err = check(ctx, o.packages); err != nil {
+		// The tests need what vet compiles, so that vet runs first and alone.
+		if ok, err = checkCode(ctx, o.packages); err != nil {
 			return false, err
 		}
 	} else {
@@ -92,12 +92,12 @@ func run(ctx context.Context, o options) (ok bool, err error) {
 		return false, fmt.Errorf("cannot start PostgreSQL: %w", s.err)
 	}
 	defer s.server.Stop()
-	if o.packages, err = list(ctx, o.packages); err != nil {
+	if o.packages, err = listPackages(ctx, o.packages); err != nil {
 		return false, err
 	}
 	sum := newSummary(os.Stdout, filepath.Join(dir, "usage"))
-	if err := test(ctx, parts(o), dir, sum); err != nil {
-		sum.print(o.times) // as far as it came
+	if err := runTests(ctx, withoutAndWithRace(o), dir, sum); err != nil {
+		sum.print(o.times) // print the summary of what has run
 		return false, err
 	}
 	sum.print(o.times)
@@ -105,41 +105,42 @@ func run(ctx context.Context, o options) (ok bool, err error) {
 	return ok && sum.passed(), nil
 }
 
-// concurrent are the packages in which goroutines share what they work on.
-var concurrent = []string{
+// racePackages are the packages in which goroutines share data.
+var racePackages = []string{
 	"internal/registry/air", "internal/face/api", "internal/record/audit", "internal/record/audit/pgchain",
 	"internal/run/config", "internal/registry", "internal/face/operations", "internal/enforce", "internal/face/identity",
 	"internal/face/mcp", "internal/run/metrics",
 	"internal/memory/privacy", "proxy", "internal/run/serve", "internal/registry/sweep",
 }
 
-// longest are the packages whose tests take longest. They begin first, or the end of the run would wait for one alone.
-var longest = []string{
+// longestPackages are the packages whose tests take longest. They start first, so that the end of the run does not wait
+// for one of them.
+var longestPackages = []string{
 	"test/e2e", "test/attacks", "proxy", "rewrite", "rls", "internal/enforce", "internal/tool/doctor", "cmd/pgconsent",
 	"test/noninterference", "test/oracle", "internal/record/audit", "internal/face/mcp", "internal/registry/sweep",
 }
 
-// list returns the packages that patterns mean.
-func list(ctx context.Context, patterns []string) ([]string, error) {
-	out, err := output(ctx, "go", append([]string{"list"}, patterns...)...)
+// listPackages returns the packages that the patterns match.
+func listPackages(ctx context.Context, patterns []string) ([]string, error) {
+	out, err := commandOutput(ctx, "go", append([]string{"list"}, patterns...)...)
 	if err != nil {
 		return nil, err
 	}
 	return strings.Fields(out), nil
 }
 
-// rank is the place of a package in the order in which they begin.
-func rank(pkg string) int {
-	if i := slices.Index(longest, short(pkg)); i >= 0 {
+// startOrder returns the place of a package in the order in which packages start.
+func startOrder(pkg string) int {
+	if i := slices.Index(longestPackages, shortPackage(pkg)); i >= 0 {
 		return i
 	}
-	return len(longest)
+	return len(longestPackages)
 }
 
-// parts are what a run consists of: what is built without the race detector, and with it.
-func parts(o options) []options {
+// withoutAndWithRace divides a run into two: the packages that are built without the race detector, and those with it.
+func withoutAndWithRace(o runOptions) []runOptions {
 	if !o.race {
-		return []options{o}
+		return []runOptions{o}
 	}
 	plain, race := o, o
 	plain.race = false
@@ -151,8 +152,8 @@ func parts(o options) []options {
 			plain.packages = append(plain.packages, p)
 		}
 	}
-	var out []options
-	for _, part := range []options{plain, race} {
+	var out []runOptions
+	for _, part := range []runOptions{plain, race} {
 		if len(part.packages) > 0 {
 			out = append(out, part)
 		}
@@ -160,4 +161,4 @@ func parts(o options) []options {
 	return out
 }
 
-func isConcurrent(pkg string) bool { return slices.Contains(concurrent, short(pkg)) }
+func isConcurrent(pkg string) bool { return slices.Contains(racePackages, shortPackage(pkg)) }

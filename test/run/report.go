@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// print says what was run, why tests were skipped, and what failed.
+// print prints what was run, why tests were skipped, and what failed.
 func (s *summary) print(times bool) {
 	if times {
 		s.printTimes()
@@ -24,13 +24,13 @@ func (s *summary) print(times bool) {
 	fmt.Fprintf(s.out, "%d passed, %d failed, %d skipped\n", s.passes, s.fails, s.skips)
 }
 
-// listed is how many of the slowest tests are named.
-const listed = 400
+// maxListed is how many of the slowest tests are listed.
+const maxListed = 400
 
 func (s *summary) printTimes() {
 	root, _ := os.Getwd()
 	all := readUsage(s.usage)
-	slices.SortFunc(all, func(a, b usage) int { return cmp.Compare(b.CPU, a.CPU) })
+	slices.SortFunc(all, func(a, b packageUsage) int { return cmp.Compare(b.CPU, a.CPU) })
 	var cpu time.Duration
 	fmt.Fprintf(s.out, "%-36s %9s %9s\n", "package", "CPU s", "wall s")
 	for _, u := range all {
@@ -38,12 +38,12 @@ func (s *summary) printTimes() {
 		if err != nil {
 			folder = u.Package
 		}
-		fmt.Fprintf(s.out, "%-36s %9.1f %9.1f\n", folder, u.CPU.Seconds(), u.All.Seconds())
+		fmt.Fprintf(s.out, "%-36s %9.1f %9.1f\n", folder, u.CPU.Seconds(), u.Elapsed.Seconds())
 		cpu += u.CPU
 	}
 	fmt.Fprintf(s.out, "%-36s %9.1f (without the server that packages share)\n\n", "together", cpu.Seconds())
-	slowest := slices.SortedFunc(maps.Keys(s.elapsed), func(a, b name) int { return cmp.Compare(s.elapsed[b], s.elapsed[a]) })
-	for _, n := range slowest[:min(len(slowest), listed)] {
-		fmt.Fprintf(s.out, "%6.1f s  %s %s\n", s.elapsed[n], short(n.pkg), n.test)
+	slowest := slices.SortedFunc(maps.Keys(s.elapsed), func(a, b testName) int { return cmp.Compare(s.elapsed[b], s.elapsed[a]) })
+	for _, n := range slowest[:min(len(slowest), maxListed)] {
+		fmt.Fprintf(s.out, "%6.1f s  %s %s\n", s.elapsed[n], shortPackage(n.pkg), n.test)
 	}
 }

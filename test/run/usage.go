@@ -11,22 +11,23 @@ import (
 	"time"
 )
 
-// usageVariable is set for the test binaries that run through this program: the folder for what they
-// took.
+// usageVariable is the environment variable with the folder in which a test binary writes its durations. This program
+// sets it for the binaries that it runs.
 const usageVariable = "PGCONSENT_TEST_USAGE"
 
-// temporaryVariable is set beside it: the folder for what tests leave while they run. The compiler's is another one.
+// temporaryVariable is the environment variable with the folder for temporary files of tests. The compiler uses another
+// one.
 const temporaryVariable = "PGCONSENT_TEST_TMPDIR"
 
-// usage is what the test binary of a package took: its own processor time and that of the processes that it started and
-// waited for, a PostgreSQL server of its own among them, and the time that passed.
-type usage struct {
-	Package  string // the folder
-	CPU, All time.Duration
+// packageUsage has the durations of a package's test binary: the time that passed, and the processor time of the binary
+// and of the processes that it waited for, including its PostgreSQL server.
+type packageUsage struct {
+	Package      string // the package's folder
+	CPU, Elapsed time.Duration
 }
 
-// measured runs a test binary, writes down what it took, and returns its exit code.
-func measured(dir string, args []string) int {
+// runMeasured runs a test binary, writes its durations to a file, and returns its exit code.
+func runMeasured(dir string, args []string) int {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), "TMPDIR="+os.Getenv(temporaryVariable))
@@ -46,7 +47,7 @@ func measured(dir string, args []string) int {
 	_ = cmd.Wait()
 	folder, err := os.Getwd()
 	if err == nil {
-		u := usage{Package: folder, CPU: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), All: time.Since(began)}
+		u := packageUsage{Package: folder, CPU: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), Elapsed: time.Since(began)}
 		err = u.write(dir)
 	}
 	if err != nil {
@@ -58,7 +59,7 @@ func measured(dir string, args []string) int {
 	return 1
 }
 
-func (u usage) write(dir string) error {
+func (u packageUsage) write(dir string) error {
 	text, err := json.Marshal(u)
 	if err != nil {
 		return err
@@ -75,12 +76,12 @@ func (u usage) write(dir string) error {
 	return err
 }
 
-// readUsage returns what the packages took.
-func readUsage(dir string) []usage {
+// readUsage reads the durations of the packages.
+func readUsage(dir string) []packageUsage {
 	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
-	var out []usage
+	var out []packageUsage
 	for _, file := range files {
-		var u usage
+		var u packageUsage
 		text, err := os.ReadFile(file)
 		if err == nil && json.Unmarshal(text, &u) == nil {
 			out = append(out, u)

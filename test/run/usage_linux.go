@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// endWithParent has the kernel end the test binary when `go test` kills this process. The signal is tied to the thread
-// that starts the child, which is this one.
+// endWithParent makes the kernel end the test binary when `go test` kills this process. The signal depends on the
+// thread that starts the binary, which is the one that calls this function.
 func endWithParent(cmd *exec.Cmd) {
 	runtime.LockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -1,6 +1,6 @@
 // Package shapes makes statements systematically: every operator and construct at every place where an expression may
-// stand, with operands of every form, in parentheses, casts, comments and odd white space.
+// be, with operands of every form, in parentheses and casts, with comments and odd white space.
 //
-// A statement is answered as the filtered copy answers it, or refused; never altered: outside the names that the
-// rewriter puts others in the place of, its text goes out byte for byte.
+// A statement is refused, or answered as the filtered copy answers it. The rewriter never alters it otherwise: apart
+// from the names that it replaces, the text is sent byte for byte.
 package shapes

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// operands are expressions over x, a task of the oracle's schema works, by what they are.
-var operands = map[string][]string{
+// operandTexts are expressions over x, a row of the oracle's table of tasks, by their kinds.
+var operandTexts = map[string][]string{
 	"int": {"x.place", "-x.place", "(x.place)", "x.place::int", "CAST(x.place AS bigint)", "coalesce(x.place, 0)",
 		"(SELECT max(y.place) FROM task y)", "CASE WHEN x.done THEN 1 ELSE 2 END", "(ARRAY[x.place, 2])[1]",
 		"length(x.title)", "3", "extract(day FROM x.due)::int", "(x.labels ->> 'p')::int", "+x.place",
@@ -22,8 +22,8 @@ var operands = map[string][]string{
 		"x.place NOT IN (SELECT y.place FROM task y WHERE y.place > 20)"},
 }
 
-// operators are expressions of two operands.
-var operators = []struct{ kind, left, right, text string }{
+// binaryOperators are expressions with two operands.
+var binaryOperators = []struct{ kind, left, right, text string }{
 	{"int", "int", "int", "{a} + {b}"}, {"int", "int", "int", "{a} - {b}"}, {"int", "int", "int", "{a} * {b}"}, {
 		"int", "int", "int", "{a} / nullif({b}, 0)"}, {"int", "int", "int", "{a} % (abs({b}) + 1)"}, {"int", "int", "int", "- {a} - {b}"},
 	{"int", "int", "int", "({a}) & ({b})"}, {"int", "int", "int", "{a} | {b}"}, {"int", "int", "int", "~ {a}"}, {
@@ -65,8 +65,8 @@ var operators = []struct{ kind, left, right, text string }{
 		"bool", "int", "int", "(x.due, x.due) OVERLAPS (timestamp '2024-01-01', x.due)"},
 }
 
-// places are where an expression may stand: {e} of any kind, {t} as text, {c} as a condition.
-var places = []string{
+// expressionPlaces are the places where an expression may be: {e} takes any kind, {t} a text, {c} a condition.
+var expressionPlaces = []string{
 	"SELECT x.id, {e} FROM task x",
 	"SELECT x.id, {e} AS \"select\" FROM public.task AS x",
 	"SELECT x.id FROM task x WHERE {c}",
@@ -104,8 +104,8 @@ var places = []string{
 	"SELECT grouping({e}), count(*) FROM task x GROUP BY ROLLUP ({e})",
 }
 
-// dressings change how an expression looks and not what it says.
-var dressings = []func(string) string{
+// rewritings change the look of an expression and not its meaning.
+var rewritings = []func(string) string{
 	func(s string) string { return s },
 	func(s string) string { return "(" + s + ")" },
 	func(s string) string { return "((" + s + "))" },
@@ -116,31 +116,31 @@ var dressings = []func(string) string{
 	func(s string) string { return strings.ReplaceAll(s, "x.", "\"x\".") },
 }
 
-// names that x may have instead.
-var aliases = []string{"x", "\"Ünï x\"", "\"select\"", "value", "\"a\"\"b\"", "U&\"\\0078y\"", "_x$1", "X"}
+// aliasNames are further names for x.
+var aliasNames = []string{"x", "\"Ünï x\"", "\"select\"", "value", "\"a\"\"b\"", "U&\"\\0078y\"", "_x$1", "X"}
 
-// statements makes every operator at every place; n of them each, with operands and dressings taken in turn.
-func statements(n int) []string {
+// operatorStatements makes n statements for every operator at every place, with the operands and rewritings in turn.
+func operatorStatements(n int) []string {
 	var out []string
 	turn := 0
 	next := func(kind string) string {
-		list := operands[kind]
+		list := operandTexts[kind]
 		turn += 7
 		return list[turn%len(list)]
 	}
-	for _, place := range places {
-		for o, operator := range operators {
+	for _, place := range expressionPlaces {
+		for o, operator := range binaryOperators {
 			for i := range n {
 				turn += o + 3*i
 				e := strings.NewReplacer("{a}", next(operator.left), "{b}", next(operator.right)).Replace(operator.text)
-				e = dressings[(o+turn+i)%len(dressings)](e)
+				e = rewritings[(o+turn+i)%len(rewritings)](e)
 				text, condition := "("+e+")::text", e
 				if operator.kind != "bool" {
 					condition = "(" + e + ") IS NOT NULL"
 				}
 				sql := strings.NewReplacer("{e}", e, "{t}", text, "{c}", condition).Replace(place)
-				if alias := aliases[(o+i)%len(aliases)]; alias != "x" && !strings.Contains(sql, "AS \"x\"") {
-					sql = renamed(sql, alias)
+				if alias := aliasNames[(o+i)%len(aliasNames)]; alias != "x" && !strings.Contains(sql, "AS \"x\"") {
+					sql = withAlias(sql, alias)
 				}
 				out = append(out, sql)
 			}
@@ -149,8 +149,8 @@ func statements(n int) []string {
 	return out
 }
 
-// renamed gives x another name.
-func renamed(sql, alias string) string {
+// withAlias gives x another name.
+func withAlias(sql, alias string) string {
 	sql = strings.NewReplacer("\"x\".", alias+".", "x /**/ .", alias+" /**/ .", " x.", " "+alias+".", "(x.",
 		"("+alias+".", "\tx.", "\t"+alias+".", "-x.", "-"+alias+".", "+x.", "+"+alias+".", " x /", " "+alias+" /").Replace(sql)
 	for _, after := range []string{"task x", "task AS x", "task) x", "task /**/ x"} {
@@ -164,8 +164,8 @@ func renamed(sql, alias string) string {
 	return sql
 }
 
-// literals are spellings of constants.
-func literals() []string {
+// literalSpellings returns spellings of constants.
+func literalSpellings() []string {
 	var out []string
 	for _, l := range []string{"1", "1.5", ".5", "1e3", "1E-3", "'a'", "E'\\x41'", "E'a\\nb'", "U&'d\\0061t'",
 		"U&'d!0061t' UESCAPE '!'", "$$a$$", "$t$a $$ b$t$", "B'101'", "X'1F'", "N'a'", "'a'\n'b'", "true", "NULL", "DATE '2024-01-01'",

@@ -26,14 +26,14 @@ func works(t testing.TB) oracle.Schema {
 }
 
 // every is all statements: thousands.
-func every() []string { return append(statements(2), literals()...) }
+func every() []string { return append(operatorStatements(2), literalSpellings()...) }
 
 // What is not a name that the rewriter puts another in the place of goes out byte for byte, in every mode: each
 // statement in one of them, in the nightly run in all.
 func TestTextIsUntouched(t *testing.T) {
 	tier.All(t)
 	s := works(t)
-	m := instance.Compile(t, s.Behind(t), instance.SignedViews)
+	m := instance.Compile(t, s.BehindProxy(t), instance.SignedViews)
 	all := every()
 	if len(all) < 5000 {
 		t.Errorf("%d statements", len(all))
@@ -116,10 +116,10 @@ func untouched(t *testing.T, sql string, result *rewrite.Result) {
 // Each is answered as the filtered copy answers it, or refused.
 func TestShapesAnswerAsTheFilteredCopy(t *testing.T) {
 	s := works(t)
-	truth := oracle.Superuser(t, s)
+	truth := oracle.ReferenceAnswers(t, s)
 	proxies := map[string]*instance.Proxy{}
 	for _, mode := range instance.Modes(instance.Both, instance.SignedViews) {
-		proxy := instance.Start(t, mode, s.Behind(t), s.Attributes)
+		proxy := instance.Start(t, mode, s.BehindProxy(t), s.Attributes)
 		proxies[mode.Name] = proxy
 		agent := proxy.Agent(t, "agent", s.Name)
 		answered, refused, failed, sensitive := 0, 0, 0, 0
@@ -136,8 +136,8 @@ func TestShapesAnswerAsTheFilteredCopy(t *testing.T) {
 				failed++
 			case got.Refused():
 				refused++
-			case got.WithoutNotices().Multiset() != want.WithoutNotices().Multiset():
-				t.Errorf("%s: %s\nagent:\n%s\nfiltered copy:\n%s", mode.Name, sql, instance.Shorten(got.Multiset()), instance.Shorten(want.Multiset()))
+			case got.WithoutNotices().SortedString() != want.WithoutNotices().SortedString():
+				t.Errorf("%s: %s\nagent:\n%s\nfiltered copy:\n%s", mode.Name, sql, instance.Truncate(got.SortedString()), instance.Truncate(want.SortedString()))
 			default:
 				answered++
 				if tells {
@@ -149,6 +149,6 @@ func TestShapesAnswerAsTheFilteredCopy(t *testing.T) {
 		if answered < 5*(refused+failed) {
 			t.Errorf("%s: only %d are answered, %d refused, %d fail", mode.Name, answered, refused, failed)
 		}
-		proxy.Tap().NoMarker(t)
+		proxy.Tap().RequireNoMarker(t)
 	}
 }

@@ -23,17 +23,18 @@ import (
 	"time"
 )
 
-// Why a test is skipped. The reasons are fixed: the end of a run counts them.
+// The reasons for which tests are skipped. They are fixed texts, which the end of a run counts.
 const (
 	ReasonAll     = "runs in make test-all"
 	ReasonNightly = "runs in make test-nightly"
 )
 
-// Patience is how long a test waits for what must happen. A busy machine takes its time; what comes out is the same.
+// Patience is how long a test waits for something that must happen. On a busy machine it takes longer, with the same
+// result.
 const Patience = 3 * time.Minute
 
-// quickPart is by how much fewer cases of a list the quick run takes than the whole one.
-const quickPart = 4
+// quickDivisor is by how much the quick run shortens a list of cases.
+const quickDivisor = 4
 
 // All skips the test in the quick run.
 func All(t testing.TB) {
@@ -51,13 +52,13 @@ func Nightly(t testing.TB) {
 	}
 }
 
-// Quick says that this is the quick run.
+// Quick tells whether this is the quick run.
 func Quick() bool { return testing.Short() }
 
-// IsNightly says that this is the nightly run. A run that is told to be short is short.
+// IsNightly tells whether this is the nightly run. With -short it is the quick run.
 func IsNightly() bool { return !Quick() && os.Getenv("PGCONSENT_NIGHTLY") != "" }
 
-// Count is how many random cases a test makes.
+// Count returns how many random cases a test makes in this run.
 func Count(quick, all, nightly int) int {
 	switch n := Cases(); {
 	case n > 0:
@@ -70,28 +71,28 @@ func Count(quick, all, nightly int) int {
 	return all
 }
 
-// Cases is how many cases somebody asked for; 0: nobody did.
-func Cases() int { return int(number("PGCONSENT_CASES", 0, 31)) }
+// Cases returns the number of cases that PGCONSENT_CASES asks for; 0: it is not set.
+func Cases() int { return int(numberFromEnv("PGCONSENT_CASES", 0, 31)) }
 
-// Seed is where a random test begins.
-func Seed() uint64 { return number("PGCONSENT_SEED", 1, 64) }
+// Seed returns the seed of random tests.
+func Seed() uint64 { return numberFromEnv("PGCONSENT_SEED", 1, 64) }
 
-// Rand draws from the seed; tests and goroutines that draw side by side take streams of their own.
+// Rand returns random numbers from the seed. Tests and goroutines that run at the same time take different streams.
 func Rand(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(Seed(), stream)) }
 
-// Turn says whether case i of a list runs, of which the whole run takes one in n, the quick one a quarter of these, and
-// the nightly one all. The first case runs always.
+// Turn tells whether the i-th case of a list runs. make test-all runs one of n cases, the quick run a quarter of these,
+// and the nightly run all. The first case always runs.
 func Turn(i, n int) bool {
 	switch {
 	case IsNightly():
 		return true
 	case Quick():
-		return i%(n*quickPart) == 0
+		return i%(n*quickDivisor) == 0
 	}
 	return i%n == 0
 }
 
-func number(variable string, otherwise uint64, bits int) uint64 {
+func numberFromEnv(variable string, otherwise uint64, bits int) uint64 {
 	text := os.Getenv(variable)
 	if text == "" {
 		return otherwise

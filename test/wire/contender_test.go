@@ -54,7 +54,7 @@ func contenders(t *testing.T, cluster *pgcluster.Cluster) ways {
 	t.Helper()
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "pgconsent")
-	if out, err := exec.Command("go", "build", "-o", binary, instance.Path(t, "cmd/pgconsent")).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", binary, instance.RepoPath(t, "cmd/pgconsent")).CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	folder := filepath.Join(dir, "demo")

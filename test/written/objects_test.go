@@ -25,9 +25,9 @@ func TestObjectsSayWhatTheyNeed(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			db := pgtest.Database(t)
 			for _, file := range s.schema {
-				instance.Exec(t, db, instance.Read(t, file))
+				instance.Exec(t, db, instance.ReadRepoFile(t, file))
 			}
-			m := instance.Migrate(t, instance.Database{Name: s.name, DB: db, Policy: instance.Read(t, s.policy), SearchPath: s.searchPath},
+			m := instance.Migrate(t, instance.Database{Name: s.name, DB: db, Policy: instance.ReadRepoFile(t, s.policy), SearchPath: s.searchPath},
 				instance.Auto)
 			conn := db.Connect(t, "postgres")
 			objects := m.Plan.Objects(migrations.Found{PublicConnect: true})

@@ -64,9 +64,9 @@ func TestWrittenOut(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			db := pgtest.Database(t)
 			for _, file := range s.schema {
-				instance.Exec(t, db, instance.Read(t, file))
+				instance.Exec(t, db, instance.ReadRepoFile(t, file))
 			}
-			m := instance.Compile(t, instance.Database{Name: s.name, DB: db, Policy: instance.Read(t, s.policy), SearchPath: s.searchPath}, instance.Auto)
+			m := instance.Compile(t, instance.Database{Name: s.name, DB: db, Policy: instance.ReadRepoFile(t, s.policy), SearchPath: s.searchPath}, instance.Auto)
 			compare(t, s.name, m)
 		})
 	}
@@ -79,7 +79,7 @@ func compare(t *testing.T, name string, m *instance.Migrated) {
 	t.Helper()
 	texts := append(statements(m, name == "kinds"), forms(m)...)
 	got, whole := text(texts)
-	file := instance.Path(t, "test/written/testdata") + "/" + name + ".txt"
+	file := instance.RepoPath(t, "test/written/testdata") + "/" + name + ".txt"
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 			t.Fatal(err)

@@ -54,7 +54,7 @@ func (s *served) world(t *testing.T, name string) *demo.Running {
 	t.Helper()
 	s.Do(func() {
 		ctx := context.Background()
-		dsn, err := demos.Guest()
+		dsn, err := demos.GuestDSN()
 		if s.err = err; err != nil {
 			return
 		}
@@ -66,7 +66,7 @@ func (s *served) world(t *testing.T, name string) *demo.Running {
 			return
 		}
 		s.running, s.err = demo.Start(ctx, demo.Config{World: w, Postgres: dsn,
-			Dir: s.dir, Listen: demos.Free(t), HTTP: demos.Free(t), Log: slog.New(slog.DiscardHandler)})
+			Dir: s.dir, Listen: demos.FreeAddress(t), HTTP: demos.FreeAddress(t), Log: slog.New(slog.DiscardHandler)})
 	})
 	if s.err != nil {
 		t.Fatal(s.err)

@@ -23,7 +23,7 @@ func TestWorldsInABrowser(t *testing.T) {
 					looksThrough(t, kernle.world(t, name), name)
 					return
 				}
-				looksThrough(t, demos.Start(t, name), name)
+				looksThrough(t, demos.StartDemo(t, name), name)
 			})
 		}
 	}

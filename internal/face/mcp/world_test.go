@@ -30,7 +30,7 @@ type face struct {
 // runFace serves a world a second time, with tokens.
 func runFace(t testing.TB, name string) *face {
 	t.Helper()
-	f := &face{demo: demos.Start(t, name), tokens: filepath.Join(t.TempDir(), "tokens.yaml")}
+	f := &face{demo: demos.StartDemo(t, name), tokens: filepath.Join(t.TempDir(), "tokens.yaml")}
 	c, err := config.Load(filepath.Join(f.demo.Dir, "pgconsent.yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // Each wall alone answers as the filtered copy.
 func TestEachLayerAlone(t *testing.T) {
 	tier.All(t)
-	oracle.Run(t, oracle.Options{Schemas: []string{"works", "clinic"}, Modes: []instance.Mode{instance.InjectedOnly, instance.RLS}, Every: 8, Quick: true})
+	oracle.Run(t, oracle.Options{Schemas: []string{"works", "clinic"}, Modes: []instance.Mode{instance.InjectedOnly, instance.RLS}, EveryNth: 8, Quick: true})
 }
 
 // Twins are not told apart, nothing is readable without a seal, and empty helpers hide.
@@ -37,5 +37,5 @@ func TestValues(t *testing.T) {
 // So does the archive, whose tables are larger and whose policy publishes functions.
 func TestArchive(t *testing.T) {
 	tier.All(t)
-	oracle.Run(t, oracle.Options{Schemas: []string{"arcive"}, Modes: []instance.Mode{instance.InjectedOnly, instance.RLS}, Every: 7, Quick: true})
+	oracle.Run(t, oracle.Options{Schemas: []string{"arcive"}, Modes: []instance.Mode{instance.InjectedOnly, instance.RLS}, EveryNth: 7, Quick: true})
 }

@@ -17,7 +17,7 @@ import (
 func TestRelationsWhole(t *testing.T) {
 	tier.All(t)
 	oracle.Run(t, oracle.Options{
-		Schemas: []string{"crm", "hospital"}, Modes: []instance.Mode{instance.RLS, instance.InjectedOnly, instance.SignedViews}, Whole: true, Quick: true,
+		Schemas: []string{"crm", "hospital"}, Modes: []instance.Mode{instance.RLS, instance.InjectedOnly, instance.SignedViews}, WholeRelations: true, Quick: true,
 	})
 }
 
@@ -29,10 +29,10 @@ func TestWritesReachNothingHidden(t *testing.T) {
 		if s.Name != "crm" && s.Name != "hospital" {
 			continue
 		}
-		behind := s.Behind(t)
-		before := s.Hidden(t, behind.DB)
+		behind := s.BehindProxy(t)
+		before := s.HiddenRows(t, behind.DB)
 		proxy := instance.Start(t, instance.Both, behind, s.Attributes)
-		super, agent := instance.Super(t, behind.DB), proxy.Agent(t, "agent", s.Name)
+		super, agent := instance.ConnectSuperuser(t, behind.DB), proxy.Agent(t, "agent", s.Name)
 		done := 0
 		try := func(sql string, values ...any) {
 			if a := instance.Ask(agent, fmt.Sprintf(sql, values...)); a.Err == "" {
@@ -66,7 +66,7 @@ func TestWritesReachNothingHidden(t *testing.T) {
 		if done == 0 {
 			t.Errorf("%s: the agent wrote nothing", s.Name)
 		}
-		if after := s.Hidden(t, behind.DB); after != before {
+		if after := s.HiddenRows(t, behind.DB); after != before {
 			t.Errorf("%s: hidden rows have changed\nbefore:\n%s\nafter:\n%s", s.Name, before, after)
 		}
 	}
