@@ -19,8 +19,8 @@ type Fill struct {
 	CountWrong string // the query of the number of rows whose stored answer is wrong
 }
 
-// fillBatch is the number of rows that one transaction fills in. It locks the rows, and whoever changes their subjects
-// waits for it.
+// fillBatch is the number of rows that one transaction fills in. It locks the rows, so that a change of their subjects
+// waits.
 const fillBatch = 2000
 
 // FillAll fills in the stored answers that are not complete. Each batch is a transaction of its own, so FillAll can be
@@ -38,7 +38,7 @@ func FillAll(ctx context.Context, conn *pgx.Conn, fills []Fill, progress func(f 
 // fill computes stored values of rows, and reports its progress.
 func fill(ctx context.Context, conn *pgx.Conn, f Fill, progress func(Fill, int64)) error {
 	for {
-		// A change that was committed and noted, and that nobody settles any more.
+		// Delete the note of a committed change that no transaction will settle any more.
 		if _, err := conn.Exec(ctx,
 			`SELECT pgconsent.materialized_invalidate($1)
 			WHERE EXISTS (SELECT FROM pgconsent.materialized_change AS c WHERE c.name = $1)`, f.Name); err != nil {

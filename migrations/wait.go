@@ -19,7 +19,7 @@ const lockTimeout = "200ms"
 // longestPause is the longest pause between two attempts.
 const longestPause = 2 * time.Second
 
-// Holder is a session that holds a lock on what a migration changes.
+// Holder is a session that holds a lock on an object which a migration changes.
 type Holder struct {
 	PID  int32
 	Role string
@@ -129,8 +129,8 @@ func (r *migrationRun) lockTables(ctx context.Context, tables []string, all bool
 		return err
 	}
 	r.locks = names
-	// LOCK TABLE on a view would also lock what the view reads; setting the owner that it has locks the view alone and
-	// changes nothing.
+	// LOCK TABLE on a view would also lock the relations that the view reads. Setting the owner to the present one
+	// locks the view alone and changes nothing.
 	views, err := r.names(ctx, `WITH RECURSIVE reading (oid) AS (
 		SELECT pg_catalog.to_regclass(t.name)::oid FROM pg_catalog.unnest($1::text[]) AS t (name)
 		UNION

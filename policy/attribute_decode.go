@@ -14,7 +14,7 @@ type attributeDecl struct {
 	place
 	Attribute
 	setting *place // the place of the key setting
-	audit   *place // the place of the key audit; nil: the key is not there
+	audit   *place // the place of the key audit; nil: there is no such key
 	within  *withinDecl
 	lookup  *lookupDecl
 	sql     *sqlBlock

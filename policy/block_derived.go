@@ -192,7 +192,7 @@ func (c *ruleCompiler) inheritedRule(at place, source *policyTable, row *catalog
 func (c *ruleCompiler) inheritedVisible(b visibleBlock, row *catalog.Relation) predicate.Node {
 	target := c.followLink(b.link, row)
 	if target == nil || c.tables[target.Name] == nil {
-		return predicate.Any{} // the error of that table's rule is reported where the table stands
+		return predicate.Any{} // the error of that table's rule is reported at that table
 	}
 	first := b.link.pairs[0]
 	if b.rows != nil {

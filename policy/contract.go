@@ -27,7 +27,7 @@ type Terms struct {
 	ExceptedObjects []string              // the objects that are not allowed although Allow allows everything
 	Requirements    []Condition           // the conditions that the session must meet
 	PlanAttribute   string                // an attribute whose value lists the permitted accesses as object:source
-	MaxRows         int64                 // a statement returns at most so many rows, unchanged; 0: any number
+	MaxRows         int64                 // largest number of rows that a statement may return, unchanged; 0: any number
 	// an attribute: MaxRows bounds all statements of an agent together, for each value of the attribute; "": MaxRows
 	// bounds each statement
 	QuotaAttribute string

@@ -19,8 +19,8 @@ type Document struct {
 	privacy            *privacyDecl
 	sources            *sourcesDecl
 	observe            bool             // `mode: observe` is set: it applies to every table without `observe: false`
-	blockNames         map[place]string // the name of the block that stands at each place
-	declarations       []declaration    // all entries of sections, also those that could not be read
+	blockNames         map[place]string // the name of the block at each place
+	declarations       []declaration    // all entries of sections, including those that could not be read
 }
 
 // Parse reads a policy from memory. Its errors call the policy by the argument file.

@@ -11,7 +11,7 @@ import (
 // comparison can fail. The index's other columns matter, too: they decide with which rows it compares. "": they may.
 func (c *writeLeaks) whyComparedWithHidden(t *policyTable, column string) string {
 	if _, open := t.rows.(predicate.Open); open {
-		return "" // all rows show; whyUpdateTells treats hidden columns
+		return "" // all rows are visible; whyUpdateTells handles hidden columns
 	}
 	for _, trial := range c.indexes.fallibleIndexKeys(t.relation) {
 		if slices.Contains(trial.columns, column) {

@@ -41,7 +41,7 @@ func (l *Lifecycle) hiddenFrom(n predicate.Node) (days int, ok bool) {
 		if n.Since == "" {
 			days = predicate.Forever
 			if !n.Grouped {
-				days = 0 // only rows of TEMPORARY and PARTNERED subjects show
+				days = 0 // only rows of TEMPORARY and PARTNERED subjects are visible
 			}
 		}
 		return days, n.Subjects.Subject == l.Subject && len(n.Subjects.Steps) == 0 && len(n.Subjects.ExceptCallers) == 0 &&

@@ -68,7 +68,7 @@ func (l *linter) sorted() []*Error {
 	return l.findings
 }
 
-// linter looks in a policy for what is allowed and unwise.
+// linter looks in a policy for what is allowed and yet unwise.
 type linter struct {
 	*resolver
 	rules           *ruleCompiler

@@ -79,7 +79,7 @@ func newLoader() *loader {
 	}
 }
 
-// document returns what was read from the files, or the errors in them.
+// document returns the document read from the files, or the errors in them.
 func (l *loader) document() (*Document, error) {
 	if len(l.errs) > 0 {
 		return nil, l.errs
@@ -144,7 +144,7 @@ func (l *loader) decodeData(file string, data []byte, chain []string) {
 	}
 	root, errs := fileFormat.Parse(file, data)
 	switch {
-	case len(errs) > 0: // what the rest of the file means may hang on these
+	case len(errs) > 0: // the meaning of the rest of the file may depend on these errors
 		l.hasUnreadFile = true
 		l.errs = append(l.errs, errs...)
 		return

@@ -72,7 +72,7 @@ func (d *Document) declarationPlaces() []place {
 // omissions are the entries of a policy that are left out.
 type omissions struct {
 	places []place
-	names  *regexp.Regexp // one of their names; nil: there is none
+	names  *regexp.Regexp // the names of omitted entries; nil: there are none
 }
 
 // without returns the document without the entries that have errors.

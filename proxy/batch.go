@@ -25,7 +25,7 @@ type batch struct {
 	sent  int       // the number of items that are sent; sent items are empty
 	read  time.Time // when the last byte of the batch was read
 
-	entries []entry // memory for the entries of what is sent
+	entries []entry // reused memory for the entries of sent messages
 }
 
 // item is one message in a batch; its bytes are batch.out[start:end].

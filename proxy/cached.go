@@ -120,7 +120,7 @@ func (r *requests) upstreamStatement(st *statement, name string, v *verdict.Verd
 	switch {
 	case st.cached == nil && r.isOnServer(st):
 		return verdict.UpstreamName(name), nil
-	case st.cached == nil: // it was prepared on another connection
+	case st.cached == nil: // the statement was prepared on another connection
 	case v.HasHardenedPlan(): // the server may have kept a plan that was made without its settings
 	case r.ledger.isPrepared(st.cached, r.group.number):
 		return st.cached.name, st.cached
@@ -132,7 +132,7 @@ func (r *requests) upstreamStatement(st *statement, name string, v *verdict.Verd
 		st.cached = s
 		if isNew {
 			e := &parseEntry{cached: s}
-			e.verdict = v // of rights that may end before it is sent
+			e.verdict = v // its rights may end before it is sent
 			r.stageOwn(e, s.name, appendParse(nil, s.name, v.PreparedText(), st.types))
 		}
 		return s.name, s

@@ -90,7 +90,7 @@ const onlyThere = "SELECT"
 // textForSQL is the text by which a statement is prepared for SQL that names it. Where the policy or the catalogs have
 // changed it does not run: SQL that would run it is refused.
 func (r *requests) textForSQL(st *statement) string {
-	v := r.decider.Recheck(r.ctx, st.verdict) // what runs it records a refusal
+	v := r.decider.Recheck(r.ctx, st.verdict) // the message that runs the statement records a refusal
 	if !v.Allowed() || v.Text != st.verdict.Text || v.Rights < r.seal.Rights {
 		return onlyThere
 	}

@@ -14,7 +14,7 @@ type connector struct {
 	upstream Upstream
 	database string
 	settings map[string]string // the startup settings of the session
-	began    string            // the same, as [startupKey] writes them
+	began    string            // the startup settings as [startupKey] writes them
 	pool     *pool             // nil: the session has a connection of its own
 	wait     time.Duration     // how long the session waits for a connection of the pool
 }

@@ -9,9 +9,9 @@ import (
 // The bounds in bytes of an agent's messages after login, without type byte and length field. |const (
 const (
 	defaultMaxText  = 1 << 20   // the text of a Query or a Parse, unless the configuration allows more
-	maxParseRest    = 320 << 10 // what a Parse has besides its text: a name and 65,535 parameter types
+	maxParseRest    = 320 << 10 // size of a Parse without its text: a name and 65,535 parameter types
 	maxBindBytes    = 64 << 20
-	maxOtherBytes   = 10_000  // all other messages, as in PostgreSQL
+	maxOtherBytes   = 10_000  // limit of all other messages, as in PostgreSQL
 	maxDroppedBytes = 1 << 30 // messages that are read and thrown away, as in PostgreSQL
 )
 

@@ -17,22 +17,22 @@ const (
 // statement is a prepared statement, from its Parse or PREPARE on.
 type statement struct {
 	verdict    *verdict.Verdict // only the goroutine that handles the client's messages uses the verdict
-	weight     int              // its size, which counts against maxStatementBytes
+	weight     int              // size in bytes, which counts against maxStatementBytes
 	group      uint64           // the group of its Parse, or of the Execute of its PREPARE
 	types      []byte           // the types that its Parse declared for parameters, if it may have to be parsed once more
 	cached     *cachedStatement // the statement on the server, if the proxy keeps it prepared; nil: it does not
 	kept       bool             // the server does not know it by the client's name
 	inSQL      bool             // PREPARE makes it
-	before     *statement       // one of the same name whose Parse or PREPARE is in flight as well
-	connection uint64           // which of the session's connections was the one of its Parse
+	before     *statement       // an earlier statement of the same name whose Parse or PREPARE is also in flight
+	connection uint64           // number of the session's connection on which its Parse was sent
 
 	// Of the goroutine that handles the client's messages alone.
 	closing  bool   // the client has sent a Close for it
 	closedIn uint64 // the group of that
 }
 
-// noGroup is the group of what a Query does: its failure makes the server skip nothing, so what it makes is certain
-// only when it is answered.
+// noGroup is the group of a Query. When a Query fails, the server skips no message behind it, so that what it makes is
+// certain only when it is answered.
 const noGroup = ^uint64(0)
 
 func newStatement(v *verdict.Verdict, group uint64) *statement {
@@ -47,7 +47,7 @@ type portal struct {
 	hold     bool    // the portal is a cursor WITH HOLD, which outlives its transaction
 	declared bool    // the portal is a cursor of DECLARE
 	binary   bool    // a Query fetches from it in binary
-	txEnded  bool    // its transaction has ended
+	txEnded  bool    // the portal's transaction has ended
 	failed   bool    // an error ended it while it ran
 	dropped  bool    // a Query behind its Bind has removed it
 
@@ -55,7 +55,7 @@ type portal struct {
 	inputPart uint64        // the part of the input that opened the portal
 	run       *executeEntry // the Execute that runs the portal to its end in the same part of the input
 	snapshot  *heldSnapshot // the snapshot that the portal sees; nil: the snapshot is not held
-	inParts   bool          // its result is asked for in parts
+	inParts   bool          // the client asks for the result in parts
 }
 
 // names has what the names of a session stand for, guarded by the ledger's lock.

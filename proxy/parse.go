@@ -14,7 +14,7 @@ type parseEntry struct {
 	statement *statement // the statement that Parse makes; nil if Parse is refused, or is a message of the proxy
 
 	cached  *cachedStatement // the statement is one that the proxy keeps prepared; nil: it is not
-	byClose bool             // it was prepared before, and a Close of nothing stands for the Parse
+	byClose bool             // the statement was prepared before, so that a Close of an unused name is sent in place of the Parse
 }
 
 func (e *parseEntry) appendRefused(dst []byte) []byte { return e.refusal.parse(dst, e.upstream) }

@@ -57,7 +57,7 @@ type pool struct {
 	size    int
 	idle    []*serverConn // the one that was used last at the end
 	open    int           // connections that there are, or that are being made
-	waiting list.List     // of chan *serverConn, the one that came first in front
+	waiting list.List     // a list of chan *serverConn; the session that came first is in front
 
 	taken, timedOut uint64
 	waited          time.Duration
@@ -138,7 +138,7 @@ func (p *pool) takeNow(l *connector) (c *serverConn, mayDial bool) {
 	if p.mayOpen() {
 		return nil, true
 	}
-	if len(p.idle) > 0 { // it began with other settings: the caller makes one in its place
+	if len(p.idle) > 0 { // the idle connections began with other settings: the caller makes a new one in place of one of them
 		c := p.idle[0]
 		p.idle = slices.Delete(p.idle, 0, 1)
 		return c, false
@@ -171,7 +171,7 @@ func (p *pool) await(ctx context.Context, wait time.Duration, offer chan *server
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
 	select {
-	case c := <-offer: // it came in time after all
+	case c := <-offer: // the offer came in time after all
 		if gone {
 			go p.giveOn(c)
 			return nil, errGone

@@ -56,7 +56,7 @@ func (r *requests) takeConnection() error {
 		switch err := r.attach(c); err {
 		case nil:
 			return r.identify(c)
-		case errEnded: // as nobody had it
+		case errEnded: // the connection ended while no session had it
 		default:
 			return err
 		}
@@ -144,7 +144,7 @@ func (o *answers) giveBack(c *serverConn) {
 	select {
 	case <-o.retry.turn:
 	default:
-		return // whoever has the turn offers the connection as it leaves it: see [requests.leaveTurn]
+		return // the goroutine that has the turn offers the connection when it gives the turn up: see [requests.leaveTurn]
 	}
 	if !o.ledger.needsNoConnection() {
 		o.retry.leave()

@@ -9,13 +9,13 @@ import (
 type queryEntry struct {
 	execution
 
-	hardenedStatements []bool         // for each statement, whether the settings of a hardened plan stand in front of it
-	insertedTexts      []insertedText // where these settings stand in the text
+	hardenedStatements []bool         // for each statement, whether it is preceded by the settings of a hardened plan
+	insertedTexts      []insertedText // the places of these settings in the text
 	steps              *queryInSteps  // steps in which the Query is sent; nil: it is sent as one message
 
 	// The statement that it runs, which the proxy keeps prepared; nil: the text is sent.
 	cached          *cachedStatement
-	commandComplete []byte // of the cached statement, until the server has committed it
+	commandComplete []byte // CommandComplete of the cached statement, until the server has committed it
 
 	// Set while the answers come, by the goroutine that reads them.
 	// the number of settings of a hardened plan that the server has yet to answer before the next statement

@@ -207,7 +207,7 @@ func (n *nameResolver) changeClaim(setting string, acts bool) (*sqlstate.Error, 
 			return holdOpenError(setting), nil
 		}
 	}
-	isQuery := n.group == noGroup // which drops the portal without a name
+	isQuery := n.group == noGroup // a Query drops the unnamed portal
 	if acts && n.r.ledger.hasOpenResult(isQuery) {
 		if err := n.r.flush(); err != nil {
 			return nil, err

@@ -24,7 +24,7 @@ type requests struct {
 	settingsChanged bool // the transaction may have changed settings that texts are parsed by
 	planHardened    bool // the settings of a hardened plan may apply in the transaction
 
-	claimsUnknown bool  // the text at hand runs with claims that are not known
+	claimsUnknown bool  // it is not known with which claims the current text runs
 	copyFrom      entry // a COPY FROM STDIN that is about to be sent
 	barrier       entry // entry that must be answered before anything else is sent
 	batch         batch
@@ -33,13 +33,13 @@ type requests struct {
 // messageGroup is what the client has sent since its last Sync.
 type messageGroup struct {
 	number    uint64 // counts Syncs
-	begun     bool   // it has a message
-	alone     bool   // its message is a Query, and there was none before it
+	begun     bool   // the group has a message
+	alone     bool   // the group is a Query without messages before it
 	usesCache bool   // statements may be those that are kept prepared: see [requests.beginGroup]
-	executes  int    // its Execute messages; a Query ends the count as well
-	endsTx    bool   // its last message ends the transaction
-	ended     bool   // its last Execute ends the transaction, and no portal was bound since
-	dropsSeal bool   // its last message takes the seal away
+	executes  int    // number of Execute messages; a Query ends the count as well
+	endsTx    bool   // the last message ends the transaction
+	ended     bool   // the last Execute ends the transaction, and no portal was bound since
+	dropsSeal bool   // the last message removes the seal
 }
 
 func newRequests(s *session) *requests {

@@ -58,7 +58,7 @@ func (r *requests) resumeGroup() (bool, error) {
 	if err := r.setSeal(); err != nil {
 		return false, err
 	}
-	r.batch.read = r.batch.read.Add(time.Since(began)) // not the proxy's time
+	r.batch.read = r.batch.read.Add(time.Since(began)) // the time that the server took is not the proxy's
 	r.group = messageGroup{number: r.group.number + 1}
 	r.snapshots.begin(false)
 	return true, nil

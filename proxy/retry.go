@@ -31,11 +31,11 @@ const (
 // retryState has the messages that the client has sent last, so that they can be sent once more. It belongs to the
 // goroutine that has the turn.
 type retryState struct {
-	turn   chan struct{} // holds a value while nobody has the turn
+	turn   chan struct{} // holds a value while no goroutine has the turn
 	writes atomic.Int64  // counts writes to the client
 
 	messages []byte // messages as the client sent them
-	possible bool   // they may be sent once more
+	possible bool   // the messages may be sent once more
 	complete bool   // the last of the messages is a Query or a Sync
 	writesAt int64  // the number of writes before the messages were sent
 	sent     int    // how often the messages were sent

@@ -75,7 +75,7 @@ func (r *requests) setSealBehind(before ownMessages) error {
 	if err != nil {
 		return sqlstate.From(err)
 	}
-	if r.seal.preparedRuns >= manyRuns { // The server makes the plans of prepared statements anew.
+	if r.seal.preparedRuns >= manyRuns { // After this the server plans prepared statements anew.
 		before.run(dropPlansName, dropPlansText)
 	}
 	if seal.Acting != nil {
@@ -117,7 +117,7 @@ func (r *requests) renewSeal() (bool, error) {
 
 // ownMessages are messages that the proxy sends by itself.
 type ownMessages struct {
-	statements int // how many of them prepare a statement and run it, behind the Closes
+	statements int // number of messages that prepare and run a statement, behind the Closes
 	closes     int
 	bytes      []byte
 }

@@ -25,21 +25,21 @@ type serverConn struct {
 	sink   sink
 	cache  statementCache
 
-	// What the session that had it last has left there; guarded by the turn of the session that has it.
+	// What the session that last had the connection has left there; guarded by the turn of the session that has it.
 	leftBy    string            // id of that session
 	seal      sealState         // the seal that the server has; its value is empty before the first
 	settings  map[string]string // settings that are not those which the connection began with
-	unclean   bool              // there may be more: numbers drawn from sequences, settings, locks
+	unclean   bool              // there may be further state: sequence values, settings, locks
 	leftNames []string          // the server's names of statements that are to be closed
 
 	began   string            // the startup settings, as [startupKey] writes them
 	initial map[string]string // the values of settings with which the connection began
-	idle    time.Time         // since when no session has it
+	idle    time.Time         // since when no session has the connection
 
 	mu      sync.Mutex
 	holder  *session // the session that answers belong to; nil: none has the connection
 	reading bool     // a goroutine reads from it
-	dead    bool     // it was closed, or said something, while no session had it
+	dead    bool     // the connection was closed, or the server sent a message, while no session had it
 	pool    *pool    // nil: it belongs to one session
 
 	woken     bool         // the goroutine that reads the answers was woken; guarded by the lock of its session's conn

@@ -12,7 +12,7 @@ import (
 // are thrown away.
 func (o *answers) sessionMessage(typ byte, body []byte, more int) *sqlstate.Error {
 	n := headerSize + len(body)
-	var put []byte // what the client gets instead of the message
+	var put []byte // bytes that the client gets in place of the message
 	var passes bool
 	var err *sqlstate.Error
 	switch typ {

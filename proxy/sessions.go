@@ -17,7 +17,7 @@ type login struct {
 
 // Session describes a client's session for operators. It has nothing of what the client sends or gets.
 type Session struct {
-	ID             string // as [SessionInfo] and the log have it
+	ID             string // id as in [SessionInfo] and the log
 	Kind           RouteKind
 	User, Database string
 	Remote         string // the client's address, or the name of the caller who dialed within the process
@@ -33,7 +33,7 @@ const (
 	Idle                SessionState = "idle"
 	Active              SessionState = "active"                        // a statement is under way
 	InTransaction       SessionState = "idle in transaction"           // the client's next statement is waited for
-	InFailedTransaction SessionState = "idle in transaction (aborted)" // the same, after an error
+	InFailedTransaction SessionState = "idle in transaction (aborted)" // like InTransaction, after an error
 	Waiting             SessionState = "waiting"                       // a statement waits: see [Route].Paused
 	Relayed             SessionState = "relayed"                       // an owner's bytes are not parsed
 	Connected           SessionState = "connected"                     // an operator

@@ -255,7 +255,7 @@ func (w *walker) analyzeAccesses(tree *sqltext.ParseResult) (statements []policy
 		}
 		analyses = append(analyses, r)
 	}
-	// A relation that the walker has met and this walk has not counts as read in every way, by each of the statements.
+	// A relation that only the walker has found, and not this walk, counts as read in every way by each statement.
 	for _, ref := range w.references {
 		names := []catalog.Name{ref.name}
 		if ref.fragment != nil {

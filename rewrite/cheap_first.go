@@ -46,7 +46,7 @@ func (w *walker) noteCheapConditions(where *sqltext.Node) {
 	if !slices.ContainsFunc(flat, mayFailForARow) {
 		return
 	}
-	spans, found := w.source.Joined(where)
+	spans, found := w.source.WhereConditions(where)
 	if !found || len(spans) != len(flat) {
 		return
 	}

@@ -20,7 +20,7 @@ import (
 func (w *walker) findFences(tree *sqltext.ParseResult, search *sqltext.RangeVar) {
 	if slices.ContainsFunc(w.references,
 		func(ref *reference) bool { return w.hasApproximateIndex(ref) || w.distanceMayFail(ref) }) {
-		w.fencedTables = sqltext.Ordered(tree, distanceOperators)
+		w.fencedTables = sqltext.RelationsOrderedBy(tree, distanceOperators)
 		delete(w.fencedTables, search)
 	}
 	if w.fencedTables == nil {

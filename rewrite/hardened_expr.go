@@ -98,7 +98,7 @@ func (c *hardenedAnalysis) visitExpr(n *sqltext.Node, at exprContext) (own bool)
 	}
 	if !slices.Contains(harmlessKinds, kind) && !c.cannotFail(n, at) {
 		switch {
-		case kind == "A_Indices": // see checkSubscripts
+		case kind == "A_Indices": // checkSubscripts handles subscripts
 		case kind == "A_ArrayExpr" && !at.shownRowsOnly:
 			// PostgreSQL considers an array constructor leak-proof, whatever its elements are (contain_leaked_vars)
 			c.harden("it may make an array of arrays")

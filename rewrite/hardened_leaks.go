@@ -144,7 +144,7 @@ func (c *hardenedAnalysis) survivesFolding(n *sqltext.Node, at exprContext) bool
 			return true
 		}
 		return c.hasNotFoldableOperand(n, at)
-	case *sqltext.Node_A_Expr: // these expressions are not NULL if an operand is NULL
+	case *sqltext.Node_A_Expr: // these expressions may have a value if an operand is NULL
 		switch x.AExpr.Kind {
 		case sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT, sqltext.AEXPR_NULLIF:
 			return c.isNotFoldable(x.AExpr.Lexpr, at) || c.isNotFoldable(x.AExpr.Rexpr, at)

@@ -93,7 +93,7 @@ func (v *leakChecker) checkOutput(n *sqltext.Node, at checkContext) value {
 	}
 	before := v.saveState()
 	e := v.checkExpr(n, at)
-	v.leaky, v.indexSearch = before.leaky, before.indexSearch // no index serves an output
+	v.leaky, v.indexSearch = before.leaky, before.indexSearch // an index does not help to compute an output
 	if v.reason == "" {
 		return e
 	}

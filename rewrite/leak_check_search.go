@@ -114,7 +114,7 @@ func fenceConditions(text string, found []bool) (out string, position func(int) 
 		return "", nil, false, refused
 	}
 	clauses, ok := source.Clauses()
-	if !ok || len(tree.Stmts) != 1 || len(clauses.Conditions) != len(found) {
+	if !ok || len(tree.Stmts) != 1 || len(clauses.WhereConditions) != len(found) {
 		return "", nil, false, nil
 	}
 	s := tree.Stmts[0].GetStmt().GetSelectStmt()
@@ -128,7 +128,7 @@ func fenceConditions(text string, found []bool) (out string, position func(int) 
 		for i, is := range found {
 			if is == inside {
 				movedParts.write(before)
-				movedParts.copySpan(text, clauses.Conditions[i])
+				movedParts.copySpan(text, clauses.WhereConditions[i])
 				trees = append(trees, conditions[i])
 				before = " AND "
 			}
@@ -141,7 +141,7 @@ func fenceConditions(text string, found []bool) (out string, position func(int) 
 	first := parts(true, " WHERE ")
 	movedParts.write(" OFFSET 0) AS " + catalog.QuoteIdent(name))
 	rest := parts(false, " WHERE ")
-	movedParts.copySpan(text, sqltext.Span{Start: clauses.End, End: int32(len(text))})
+	movedParts.copySpan(text, sqltext.Span{Start: clauses.WhereEnd, End: int32(len(text))})
 
 	item, refused := offsetZeroItem(name, s.FromClause, conjunction(first))
 	if refused != nil {

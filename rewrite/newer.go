@@ -83,7 +83,7 @@ func explainNewerSyntax(e *sqlstate.Error, source *sqltext.Source, serverVersion
 	if e.Code != sqlstate.SyntaxError || e.Position == 0 {
 		return e
 	}
-	bare := source.Bare()
+	bare := source.WithoutLiterals()
 	for _, s := range newerSyntax {
 		if serverVersion >= s.since*10_000 && s.pattern.MatchString(bare) {
 			return tooNewRefusal(s.what, s.since, s.instead).At(e.Position)

@@ -33,7 +33,7 @@ type reference struct {
 	notInjectedBecause notInjectedReason
 	sharesName         bool // another item of its FROM has the same name
 	allColumns         bool // the statement reads all columns of the relation
-	rowType            bool // it reads all columns also by other means than a * in a target list
+	rowType            bool // all columns are read other than by a * in a target list
 	starCount          int  // how many stars in target lists read the relation
 	copyFrom           bool // the relation is the target of COPY FROM
 	isTarget           bool // the relation is the target of a statement that writes

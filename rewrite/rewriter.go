@@ -46,7 +46,8 @@ type Result struct {
 
 	lacksPredicate bool // some table lacks the predicate that the mode asks for
 
-	// what the text reads and writes, sorted, with one entry for a relation and a source; catalogs have their own names
+	// the relations that the text reads and writes, sorted, with an entry for each source; catalogs have their own
+	// names
 	Accesses   []policy.Access
 	Statements []policy.Statement // for each statement of the text, what it reads and writes, for the contracts
 	Functions  []string           // the qualified names of the called functions, sorted, each once
@@ -93,7 +94,7 @@ type Rewriter struct {
 	fragments         map[catalog.Name]*fragment // what takes the place of each relation that the policy lists
 	pins              map[string]*sqltext.Node   // the parsed values of pinned arguments, by their SQL
 	isView            bool                       // the text is the query of a view, which agents read like a table
-	hasKeyOnlyColumns bool                       // some table has columns that exist by key only
+	hasKeyOnlyColumns bool                       // some table has columns that show by key only
 	// agents of this rewriter may not fetch rows by key: see [Rewriter.ListsOnly]
 	listsOnly bool
 	templates []template        // the named statements of the policy

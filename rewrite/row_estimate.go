@@ -53,7 +53,7 @@ const (
 	probeCost      = 2.0  // the cost of one look-up in a helper table, for one row
 	matchCost      = 0.3  // the cost of one look-up in a hash set
 	setRowCost     = 0.05 // the cost of reading one row of a helper table for a set
-	minRowsForHash = 1000 // for fewer rows planning takes most of the time
+	minRowsForHash = 1000 // with fewer rows, planning takes longer than running
 )
 
 // wantsHashHint tells whether a text with a single statement reads so many rows of protected tables that row policies

@@ -326,7 +326,7 @@ func addKeyConditions(text string, searches []keySearch) (out string, position f
 		}
 		where := whereOf(queries[search.queryIndex])
 		conditions := splitConjuncts(*where)
-		spans, found := source.Joined(*where)
+		spans, found := source.WhereConditions(*where)
 		if !found || len(spans) != len(conditions) || len(spans) != len(search.isKeyCondition) {
 			return "", nil, false, nil
 		}

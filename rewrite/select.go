@@ -215,7 +215,9 @@ func (w *walker) keepTablesGroupedByKey(s *sqltext.SelectStmt, own *scope) {
 		}
 	}
 	distance := false // a group key is a distance: an index that sorts by it may feed the groups
-	measures := func(n *sqltext.Node) { distance = distance || n != nil && sqltext.Ordered(n, distanceOperators) != nil }
+	measures := func(n *sqltext.Node) {
+		distance = distance || n != nil && sqltext.RelationsOrderedBy(n, distanceOperators) != nil
+	}
 	position, named := false, map[string]bool{}
 	var item func(n *sqltext.Node)
 	items := func(nodes []*sqltext.Node) {

@@ -49,7 +49,7 @@ type walker struct {
 	lacksPredicate    bool                // some table lacks the predicate that the mode asks for
 	starColumnCount   int                 // the number of columns that starColumns has copied
 	plainSelect       *sqltext.SelectStmt // the SELECT that is the visited statement; nil: it is another statement
-	actsBySelect      *verdict.Claim      // what a SELECT of set_config says of the user for whom the session acts; nil: nothing
+	actsBySelect      *verdict.Claim      // the user for whom a SELECT of set_config lets the session act; nil: there is no such call
 	actingParameter   ActingParameter
 	runsLater         bool // a part of the text runs later, while another text is running, so it cannot be signed
 	aggregations      []aggregation
@@ -73,10 +73,10 @@ type walker struct {
 	firstReference    int    // the first reference of the statement that is being visited
 	writes            bool   // this statement changes rows
 	currentOfCursor   string // the cursor of its CURRENT OF
-	locks             bool   // it locks rows
-	namesSystemColumn bool   // other than tableoid
-	nullOnStandby     bool   // the expression at hand is the ELSE of a CASE that is NULL on a standby
-	systemColumnAt    int32  // where, or -1
+	locks             bool   // this statement locks rows
+	namesSystemColumn bool   // a system column other than tableoid is named
+	nullOnStandby     bool   // the visited expression is the ELSE of a CASE that is NULL on a standby
+	systemColumnAt    int32  // offset of the first system column; -1: none is named
 	namesTableOID     bool
 }
 

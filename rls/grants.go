@@ -43,7 +43,7 @@ func (f revocations) revocation(privilege, kind, name string) Object {
 	return o.Object
 }
 
-// schemaRights let the agent and the reader use the schemas of what they read.
+// schemaRights grants the agent and the reader the use of the schemas that they read.
 type schemaRights struct{ *facts }
 
 func (f schemaRights) objects() []Object {

@@ -29,7 +29,7 @@ func (f helperViews) objects() []Object {
 func (f helperViews) views(h predicate.Helper) Object {
 	o := newObject(helperIdentity(h.Relation), "", h.Relation)
 	helper, signed := predicate.HelperView(h.Relation.Name).SQL(), predicate.SignedHelperView(h.Relation.Name).SQL()
-	if !f.policyHelpers[h.Relation.Name] { // only live attributes read the table, as the reader
+	if !f.policyHelpers[h.Relation.Name] { // only live attributes read the table, with the rights of the reader
 		f.addView(o, helper, h, f.reader, "",
 			"Live attributes are worked out from this view. Its schema cannot be named by agents.")
 	} else {

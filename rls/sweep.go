@@ -190,7 +190,7 @@ func (s tableSweep) isNotYetMasked(b policy.LifecycleColumn) string {
 	case policy.Null:
 		return " AND " + column + " IS NOT NULL"
 	case policy.Hash:
-		if b.Subject { // once the subject is masked, no subject is found
+		if b.Subject { // when the subject is masked, rows of the subject are no longer found
 			return ""
 		}
 		return " AND NOT pg_catalog.starts_with(" + column + "::pg_catalog.text, 'anonymous-')"

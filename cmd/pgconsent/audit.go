@@ -50,7 +50,7 @@ type auditRecord struct {
 	RawTables json.RawMessage `json:"tables"`
 }
 
-// auditCaller says who did what a record tells about, and from where.
+// auditCaller says who did what the record is about, and from which address.
 type auditCaller struct {
 	Session    string `json:"session"`
 	Agent      string `json:"agent"`
@@ -233,8 +233,8 @@ func affectsTable(e auditRecord, table string) bool {
 	return false
 }
 
-// verifyOptions returns what is needed to verify a log: its key, and the newest record in its anchor. missing says what
-// of that could not be found.
+// verifyOptions returns what is needed to verify a log: its key, and the newest record in its anchor. The text missing
+// names the parts that could not be found.
 func (s *session) verifyOptions(log config.Audit, extra string) (audit.VerifyOptions, []string, error) {
 	var a audit.VerifyOptions
 	var missing []string

@@ -110,7 +110,7 @@ func (t auditTailCmd) printRecords(s *session, from audit.Source) error {
 	})
 }
 
-// tailLine is a line of a log, parsed and as it stands there.
+// tailLine is a line of a log: parsed, and as it was read.
 type tailLine struct {
 	auditRecord
 	raw string
@@ -139,7 +139,7 @@ func lastLines(lines []tailLine, n int) []tailLine {
 type tailPrinter struct {
 	out           io.Writer
 	unprintedRows [][]string // the rows that are not printed yet
-	// the widths of the columns, over all rows so far, so that with --follow later rows stand under the headings
+	// the widths of the columns over all rows so far, so that with --follow later rows are aligned with the headings
 	widths            []int
 	shortenReferences bool
 	pending           map[uint64]auditRecord

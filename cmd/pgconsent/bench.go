@@ -223,7 +223,7 @@ func pinned(file string) (*tls.Config, error) {
 		}}, nil
 }
 
-// statement returns what is measured, once every way has been tried.
+// statement returns the statement to measure, after running it once in every way.
 func (b benchCmd) statement(s *session, ways []bench.Way) (bench.Statement, error) {
 	var conns []*pgconn.PgConn
 	for _, w := range ways {

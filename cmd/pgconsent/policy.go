@@ -80,7 +80,7 @@ func (p policyCheckCmd) Run(s *session) error {
 			switch {
 			case err != nil && len(known.Problems) == 0:
 				return err
-			case err != nil: // what is wrong with the policy by itself is said without the database
+			case err != nil: // errors in the policy itself are reported without a database
 				v = known
 			}
 		}
@@ -158,7 +158,7 @@ func (s *session) compareReadable(t target, doc *policy.Document, problems polic
 	return v.addProblems(append(slices.Clone(problems), more...))
 }
 
-// lintPolicy returns warnings about what is allowed in a policy and unwise.
+// lintPolicy returns warnings about what a policy allows although it is unwise.
 func (s *session) lintPolicy(t target, doc *policy.Document, built compiledPolicy) ([]*policy.Error, error) {
 	around, err := s.readLintContext(t)
 	if err != nil {

@@ -36,8 +36,8 @@ func interruptible() (ctx context.Context, stop func()) {
 	}
 }
 
-// endWithOutput returns a session whose context also ends when nobody reads stdout or stderr any more, and with SIGHUP.
-// By default either would end the program at once, and what it has started and made elsewhere would stay.
+// endWithOutput returns a session whose context also ends with SIGHUP, and when nobody reads stdout or stderr any more.
+// By default either would end the program at once, without cleaning up.
 func (s *session) endWithOutput() (_ *session, stop func()) {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	signals := make(chan os.Signal, 1)

@@ -22,7 +22,7 @@ import (
 // agent's program, by the user's name. In the place of what it sets the database gets a value that the proxy has signed
 // for this session (see [seal.Acting]). See docs/decisions/0110.
 
-// actingState is what a session that may act for others knows of it.
+// actingState is the state of a session that may act for others.
 type actingState struct {
 	id      string // names the session in its seal
 	initial string // the value that the session began with; "": it began without a user
@@ -134,9 +134,9 @@ func (s *session) actingRewriter(st *state, r *rewrite.Rewriter, own *bool) *rew
 	})
 }
 
-// sealedActing returns the value that the session's server process gets with the seal, signed by the newest key: where it
-// had another before, or another process. It is the value outside of a transaction. Nil: the session acts for nobody, or
-// it is not certain for whom, so that what is there stays.
+// sealedActing returns the value that the server process gets with the seal, signed with the newest key. It is the
+// value outside of a transaction. Nil: the session acts for nobody, or it is not certain for whom, so that the present
+// value stays.
 func (s *session) sealedActing() *string {
 	if s.agent.ActsFor == nil {
 		return nil
@@ -195,7 +195,7 @@ func (s *session) currentActing() (value string, known bool) {
 	return value, true
 }
 
-// actor is the user for whom a session acts; the zero actor is nobody.
+// actingUser is the user for whom a session acts; the zero value is nobody.
 type actor struct {
 	attributes map[string]string
 	until      time.Time // when the token expires, by the database's clock, and some time more; zero: never

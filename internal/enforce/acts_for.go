@@ -40,7 +40,7 @@ func (a *ActsFor) gives(attribute string) bool {
 	return a != nil && slices.Contains(a.Attributes, attribute)
 }
 
-// check returns what is wrong with the attributes under a policy.
+// check returns an error if the attributes do not fit a policy.
 func (a *ActsFor) check(p *policy.Policy) error {
 	if a == nil {
 		return nil
@@ -84,7 +84,7 @@ func (a *ActsFor) believed(value string) (map[string]string, *sqlstate.Error) {
 			return nil, actingUserError(a, fmt.Errorf("the member for attribute %s is no text or number", name))
 		}
 	}
-	return out, nil // which has nothing for a caller who has not signed in
+	return out, nil // the value may lack attributes, as for a caller who has not signed in
 }
 
 // checkUser returns an error unless these are the attributes that a user gives. The error has no value.

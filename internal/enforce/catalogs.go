@@ -57,7 +57,8 @@ func (d *database) concernAgents(ctx context.Context, tracksDDL bool, before fin
 	case tracksDDL && (!sameServer || !sameSnapshot && counted):
 		return true, nil
 	}
-	// What the database has counted may concern nobody. It does not count what its event triggers do not see.
+	// Changes that the database has counted may concern nobody, and changes that its event triggers do not report are
+	// not counted.
 	var err error
 	if _, now.concerned, err = pgcatalog.Fingerprints(ctx, d.conn); err != nil {
 		return false, fmt.Errorf("catalog: %w", err)
@@ -75,7 +76,7 @@ func (d *database) readSnapshot(ctx context.Context) error {
 		return fmt.Errorf(
 			"%w: DDL that is not committed yet has locked a table that a view reads; reading begins anew until "+
 				"it is: %w", errMoving, err)
-	case errors.As(err, &refused): // perhaps what it read of is gone
+	case errors.As(err, &refused): // an object that the query names may have been dropped
 		before, failed := pgcatalog.Fingerprint(ctx, d.conn)
 		if failed != nil {
 			return fmt.Errorf("catalog: %w", failed)
@@ -117,7 +118,7 @@ func (d *database) tryReadSnapshot(ctx context.Context) (*catalog.Snapshot, erro
 // can be left out. They have settled if nothing that concerns agents changed while they were read.
 func (d *database) settledCatalogs(ctx context.Context, o probeResult) (snap *catalog.Snapshot, grown []catalog.Name,
 	settled bool, err error) {
-	if !o.catalogsRead { // they were taken for those that were read before
+	if !o.catalogsRead { // the known catalogs were taken for current
 		if err := d.readSnapshot(ctx); err != nil {
 			return nil, nil, false, err
 		}

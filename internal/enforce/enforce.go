@@ -55,7 +55,7 @@ type Config struct {
 	Audit     *audit.Log
 	Metrics   *metrics.Metrics // nil: nothing is counted
 	Log       *slog.Logger     // nil: slog.Default()
-	Reminders *air.Tracker     // tracks interactions for reminders; nil: nobody is reminded
+	Reminders *air.Tracker     // counts interactions for reminders; nil: no user is reminded
 
 	// Check examines a database each time its catalogs or the installed policy changed, and every ten seconds. While it
 	// returns an error, the database's agents are refused; with a [SignedPathOff] they keep the row security path. Nil:

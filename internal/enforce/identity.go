@@ -79,7 +79,7 @@ func (e *Enforcer) Agent(user, database string) (AgentAccess, bool) {
 		return AgentAccess{}, false
 	}
 	params, timeout := d.pinnedSettings(), d.timeout()
-	startup := map[string]string{} // of the settings by which the client says for whom the session acts
+	startup := map[string]string{} // values of the settings by which the client says for whom the session acts
 	if timeout > 0 {
 		params[statementTimeout] = strconv.FormatInt(timeout.Milliseconds(), 10)
 	}

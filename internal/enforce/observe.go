@@ -83,7 +83,7 @@ func appendMissing(list []string, s string) []string {
 	return append(list, s)
 }
 
-// comparedTexts is a statement as it runs and as the policy would have it, each as a query that counts its rows.
+// comparedTexts has two queries that count the rows of a statement: as it runs, and as the policy would change it.
 type comparedTexts struct{ plain, filtered string }
 
 // countAndHash is a query that counts the rows of a query and adds up a hash of each: equal sums mean, as far as 64

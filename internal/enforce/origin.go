@@ -56,7 +56,7 @@ func (d *database) setOrigins() {
 	if d.state == d.originsState {
 		return
 	}
-	sources := map[uint32]catalog.Name{} // of views, and of tables themselves
+	sources := map[uint32]catalog.Name{} // the relations from which views read, by the OIDs of views and tables
 	add := func(view, of catalog.Name) {
 		if r, ok := d.catalogs.Relation(view); ok {
 			sources[r.OID] = of

@@ -59,10 +59,10 @@ type database struct {
 
 // documents are the versions of a database's policy.
 type documents struct {
-	document        *policy.Document // the policy in force
+	document        *policy.Document // the active policy
 	policyFiles     *policy.Watch    // the files of the policy as they were when the policy was last read
 	pendingDocument *policy.Document // the policy that waits for pgconsent migrate; nil: none does
-	// the newest policy, if it did not fit the catalogs as they were known: it may name what was made since they were read
+	// the newest policy, if it did not fit the catalogs known then: it may name objects that were made later
 	misfitPolicy *policy.Document
 }
 
@@ -192,7 +192,7 @@ func (d *database) watch(ctx context.Context) {
 		case <-d.probeRequests:
 		case <-again:
 		}
-		err := d.refresh(ctx) // The error is logged, and the view has it.
+		err := d.refresh(ctx) // refresh logs the error and publishes it in the view
 		d.reloadIfChanged()
 		again = nil
 		if failed++; err == nil {
@@ -222,8 +222,8 @@ func (d *database) refresh(ctx context.Context) error {
 		}
 	}
 	if errors.Is(err, errMoving) && d.state != nil {
-		// What the state in force depends on is checked nevertheless. An error of PostgreSQL tells nothing: what was checked
-		// may no longer exist.
+		// The parts on which the active state depends are still checked. An error of PostgreSQL proves nothing here,
+		// since the checked objects may no longer exist.
 		var pg *pgconn.PgError
 		now, unsafe := d.checkAndSuspend(ctx, d.state)
 		switch v := d.view.Load(); {
@@ -287,7 +287,7 @@ func (d *database) publish(began time.Time, seen probeResult, err error) {
 			log.Warn("a clock was moved, the database's or this machine's: all sessions are sealed anew", "by",
 				(seen.clockOffset - v.clockOffset).Round(time.Second).String())
 		}
-		if seen.tracksDDL { // What was true when the probe began is still true, or the database refuses a statement.
+		if seen.tracksDDL { // What was true when the probe began is still true; otherwise the database would refuse the statement.
 			began = time.Now()
 		}
 		d.view.Store(&view{
@@ -299,7 +299,7 @@ func (d *database) publish(began time.Time, seen probeResult, err error) {
 		d.e.endSessionsOnOtherServers(d)
 		m.PolicyActive(d.cfg.Name, d.state.versions.Policy, d.state.versions.Catalog)
 	case unreached || moving:
-		// No error says that the state is wrong: it stays in force as long as the last probe is young enough.
+		// No error proves that the state is wrong, so that it stays active while the last probe is recent enough.
 		if d.view.Load() == nil {
 			d.view.Store(&view{refusal: unavailableRefusal(err)})
 		}
@@ -528,11 +528,12 @@ func (d *database) retryMisfitPolicy(snap *catalog.Snapshot) {
 		"pgconsent migrate has installed the new one", "database", d.cfg.Name, "pending", c.policy.Version())
 }
 
-// errMoving is the error of a probe that has read new catalogs while they were changing. If two probes in a row read
-// the same, all of it was true when the first had ended. What equals the state in force was true when the probe began.
+// errCatalogsChanging is the error of a probe during which the catalogs changed. If two probes in a row read the same
+// catalogs, these were current when the first had ended. If they equal those of the active state, they were current
+// when the probe began.
 var errMoving = errors.New("the catalog is changing")
 
-// maxMovingTries is how often a probe of a database begins anew after errMoving.
+// maxChangingTries is how often a probe of a database starts again after errCatalogsChanging.
 const maxMovingTries = 4
 
 // tracksDDL reports whether the database refuses statements that were decided before DDL.
@@ -602,7 +603,7 @@ func (d *database) check(ctx context.Context, s *state) error {
 			return err
 		}
 		switch {
-		case isLocked(err) && d.tracksDDL(): // Otherwise no check would notice what the lock hides from Check.
+		case isLocked(err) && d.tracksDDL(): // Otherwise no check would find the changes that the lock hides.
 			return fmt.Errorf("%w: DDL that is not committed yet has locked what is checked: %w", errMoving, err)
 		case err != nil && !errors.As(err, &off):
 			return err
@@ -616,7 +617,8 @@ func (d *database) check(ctx context.Context, s *state) error {
 	return nil
 }
 
-// install makes a state the one that the next publish puts in force. Sessions without valid attributes under it end.
+// install makes a state the one that the next publishResult activates. Sessions whose attributes are not valid under it
+// end.
 func (d *database) install(s *state, doc *policy.Document, o probeResult) {
 	if doc != d.document {
 		d.document, d.pendingDocument, d.misfitPolicy = doc, nil, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// reload reads the policy again and puts it in force if the database has its half of it.
+// reload reads the policy again, and activates it if the database objects of it are installed.
 func (d *database) reload() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -91,9 +91,9 @@ func (d *database) reloadIfChanged() {
 	}
 }
 
-// readWritten reads the policy's files again when the installed policy is not known here: since the last
-// refresh somebody has written the files and run pgconsent migrate. The result is false if the files are not the
-// installed policy. The caller holds mu.
+// readWritten reads the policy's files again if the installed policy is unknown: somebody has written the files and run
+// pgconsent migrate since the last refresh. It returns false if the files are not the installed policy. The caller
+// holds mu.
 func (d *database) readWritten(snap *catalog.Snapshot, o probeResult) (*policy.Document, compiled, bool) {
 	doc, watch, err := policy.LoadWatched(d.cfg.Policy)
 	if err != nil {

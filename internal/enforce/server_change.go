@@ -25,7 +25,7 @@ func (d *database) viewForServer(ctx context.Context, server string) (*view, *sq
 	}
 	d.mu.Unlock()
 	if v.server != server {
-		_ = d.refresh(ctx) // The error is logged, and the view has it.
+		_ = d.refresh(ctx) // refresh logs the error and publishes it in the view
 	}
 	v, refused = d.current()
 	if refused == nil && v.server != server {

@@ -29,7 +29,7 @@ type session struct {
 	e            *Enforcer
 	db           *database
 	info         SessionInfo
-	agent        Agent // as it was when the session began
+	agent        Agent // the agent as it was configured when the session began
 	attributes   map[string]string
 	expiry       *time.Timer // ends the session when the token that it began with expires; nil: it began without a token
 	revocation   atomic.Pointer[sqlstate.Error]
@@ -60,7 +60,7 @@ var (
 	_ verdict.Adopter = (*session)(nil)
 )
 
-// judgement is what enforcement later needs of a verdict; the verdict has it in its Detail.
+// decisionDetail is what package enforce keeps with a verdict, in its Detail.
 type judgement struct {
 	rightsEpoch    uint64 // the epoch of rights of the state
 	bodyOf         int    // number, from 1, of the statement that prepares this query; 0: this is the whole text
@@ -126,17 +126,17 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 		}, Identity: identity}, nil
 }
 
-// sealedIdentity is for whom a seal speaks, and what it was made with.
+// sealedIdentity says for whom a seal was made, and with which key and rights.
 type sealedIdentity struct {
 	key        seal.Key
 	profile    string
 	attributes map[string]string
-	acts       bool // it names a session that may act for others
+	acts       bool // the seal names a session that may act for others
 }
 
-// Adopt implements [verdict.Adopter]: sessions of the same attributes, on one server process, can share a seal. It is
-// not one of a key or of rights that are not in force any more. A session that may act for others has seals of its own, as
-// its server process has to be told anew for whom it acts.
+// Adopt implements [verdict.Adopter]: sessions of equal attributes on one server process can share a seal. A seal of a
+// key or of rights that are no longer active cannot be shared. A session that may act for others has seals of its own,
+// since its server process has values of its own.
 func (s *session) Adopt(x verdict.Seal) bool {
 	of, ok := x.Identity.(*sealedIdentity)
 	v, refused := s.currentView()
@@ -231,7 +231,7 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 	if ok && v.Allowed() && (j.mayDeclare != nil && !j.mayDeclare(types) || brings && j.record.Signed) {
 		plain := *s.decideForSession(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false),
 			verdict.Extended)
-		// The field is the same as if the sizes of tables had decided against the signed path.
+		// ExpectsForms stays as if only the sizes of tables had decided against the signed path.
 		plain.ExpectsForms = v.ExpectsForms
 		v = &plain
 		j, ok = v.Detail.(*judgement)
@@ -277,7 +277,7 @@ func (s *session) CheckValues(v *verdict.Verdict, values [][]byte) *verdict.Verd
 	return refused
 }
 
-// Hears reports whether the policy in force lists a channel.
+// Hears reports whether the active policy lists a channel.
 func (s *session) Hears(channel string) bool {
 	v, refused := s.currentView()
 	return refused == nil && v.state.policy.HasChannel(channel)
@@ -567,7 +567,7 @@ type execution struct {
 
 	limits                   []sessionLimit
 	limitRefusal             *sqlstate.Error // the refusal by a limit or a quota
-	reservedRows, unusedRows int64           // rows taken from the rates, and rows of these that the proxy has not got yet
+	reservedRows, unusedRows int64           // rows taken from the rates, and the rows among them that the proxy has not got yet
 	exhaustedRate            *sessionLimit   // the rate that has no more rows
 	retryAfter               time.Duration   // how long until the rate has rows again
 	reservations             []*reservation

@@ -37,7 +37,7 @@ func hasSideEffects(snap *catalog.Snapshot, res *rewrite.Result) bool {
 		if schema := a.Relation.Schema; schema == "pg_catalog" || schema == "information_schema" {
 			continue
 		}
-		// A view may call functions, and what a foreign table does is not known.
+		// A view may call functions, and the effects of a foreign table are not known.
 		if r, ok := snap.Relation(a.Relation); !ok || r.Kind != catalog.Table && r.Kind != catalog.PartitionedTable {
 			return true
 		}

@@ -57,7 +57,7 @@ func (s *state) equal(o *state) bool {
 
 func sameKey(a, b seal.Key) bool { return a.ID == b.ID && bytes.Equal(a.Secret, b.Secret) }
 
-// view is what is known of a database at one moment.
+// view is what is known of a database at one time; it does not change.
 type view struct {
 	state               *state          // the active state; nil: refusal says why there is none
 	refusal             *sqlstate.Error // why agents are not served

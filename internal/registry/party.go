@@ -90,7 +90,7 @@ func (w *writer) situation(ctx context.Context, tx pgx.Tx, key consent.Key, subj
 		}
 	}
 	if c.By.Role == consent.RoleGuardian && !s.IsGuardian {
-		return s, nil // a guardian of nobody is refused before any record is read
+		return s, nil // a command about no guardian is refused before any record is read
 	}
 	if c.Do != consent.Appoint && c.Do != consent.Dismiss {
 		var err error

@@ -169,8 +169,8 @@ func (r *Registry) Pending(ctx context.Context) (out []PendingPartnership, err e
 	return out, err
 }
 
-// DueCommands returns the commands for what time has done or requires: expiries, lapsed requests and warnings. It
-// returns at most so many.
+// DueCommands returns commands for what is due by time: expiries, lapsed requests and warnings. It returns at most this
+// many.
 func (r *Registry) DueCommands(ctx context.Context, most int) (out []consent.Command, err error) {
 	warning := r.Settings.Warning
 	if warning == 0 {

@@ -27,7 +27,7 @@ func (r *Registry) OlderKeyUse(ctx context.Context) (OlderKeyUse, error) {
 	return r.KeyUseOlderThan(ctx, newest)
 }
 
-// KeyUseOlderThan is [Registry.OlderKeyUse] as if this were the newest key.
+// KeyUseOlderThan is [Registry.OlderKeyUse] for the case that this key were the newest.
 func (r *Registry) KeyUseOlderThan(ctx context.Context, newest int32) (out OlderKeyUse, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, _ uuid, _ time.Time) error {
 		out, err = r.older(ctx, tx, newest)

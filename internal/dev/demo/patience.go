@@ -19,7 +19,7 @@ const (
 	tellEvery = 15 * time.Second
 )
 
-// patience says how long to wait for what a slow machine does not do at once.
+// retryPatience says for how long to retry an operation that a slow machine cannot do at once.
 type patience struct {
 	most, tell time.Duration
 	progress   func(string)

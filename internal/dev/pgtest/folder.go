@@ -14,7 +14,7 @@ import (
 
 const folderPrefix = "pgconsent-test"
 
-// How many bytes of memory must be free for a run to have its databases in memory: some three times what they take.
+// The number of bytes of free memory with which a run puts its databases into memory: about three times their size.
 const (
 	QuickRoom = 8 << 30
 	WholeRoom = 16 << 30

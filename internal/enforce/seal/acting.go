@@ -16,9 +16,9 @@ import (
 // where expires is in seconds of the epoch, or infinity, and hmac is as for a seal, over "act|" and the part before the
 // '#'. The database takes it only in the session whose seal names the same session.
 type Acting struct {
-	Session    string            // which session it was made for, see Claims.Acts
+	Session    string            // id of the session for which the value was made, see Claims.Acts
 	Expires    time.Time         // no transaction that begins later has the attributes; zero: it lasts as long as the session
-	Attributes map[string]string // what the session has of the user
+	Attributes map[string]string // attributes that the user gives the session
 }
 
 // Acting returns the value of the setting with this content. Equal content gives an equal value. It is secret and must

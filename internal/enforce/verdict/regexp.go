@@ -183,7 +183,7 @@ func (x *regexpParser) bracket() bool {
 			if len(x.rest) < 2 || strings.IndexByte("DSW", x.rest[1]) >= 0 || !x.escape() {
 				return false
 			}
-		case c == '-': // A dash at the end stands for itself.
+		case c == '-': // A dash at the end of the list means the character itself.
 			if !strings.HasPrefix(x.rest, "-]") {
 				return false
 			}

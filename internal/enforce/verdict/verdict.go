@@ -127,7 +127,7 @@ type Backend struct{ PID uint32 }
 type Seal struct {
 	Setting string    // the setting that carries it: "pgconsent.seal"
 	Value   string    // signed text of the seal, which is secret and never logged
-	Acting  *string   // what [ActingSetting] is set to with it; nil: it is left as it is
+	Acting  *string   // value to which [ActingSetting] is set with the seal; nil: it is not set
 	Renew   time.Time // after this time the seal is renewed before the next transaction, by the proxy's clock
 	Expires time.Time // no transaction that starts after this time may be answered, by the proxy's clock
 
@@ -137,7 +137,7 @@ type Seal struct {
 	// to be called when the database has found the seal expired, which makes Stale true; nil: not to be called
 	ReportExpired func()
 
-	Identity any // for whom the seal speaks, for [Adopter]
+	Identity any // identity that the seal is for; only an [Adopter] uses it
 }
 
 // Adopter is a [Decider] whose session can run under a seal that was made for another session.
@@ -308,7 +308,7 @@ type Effect struct {
 	// Claim is the claim that the statement changes, if the policy maps the setting Name to an attribute, or the setting says
 	// for whom the session acts: by SET, RESET and RESET ALL, or by a SELECT of set_config.
 	Claim  *Claim
-	Undoes bool // the statement that EndsTx stands for is a ROLLBACK
+	Undoes bool // the effect EndsTx comes from a ROLLBACK
 }
 
 // Notice is a notice in PostgreSQL's words.

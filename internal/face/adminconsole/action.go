@@ -105,8 +105,8 @@ func (c *Console) act(operator string, a action, argument string) (notice string
 	return notice, false, err
 }
 
-// told returns an error as the operator is told it. The text of any other error is for operators, too: it says what is
-// wrong in a file of theirs.
+// operatorError returns an error in the form that an operator gets. The text of any error is for operators, since it
+// may say what is wrong in one of their files.
 func told(err error) *sqlstate.Error {
 	var e *sqlstate.Error
 	if errors.As(err, &e) && err.Error() == e.Error() {

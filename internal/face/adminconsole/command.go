@@ -12,8 +12,8 @@ type command struct {
 	columns  []column // the columns of its answer; nil: it has none
 	rows     func(c *Console) ([]row, error)
 	action   *action
-	argument string // of the action
-	tag      string // what CommandComplete says; a table's has the number of rows behind it
+	argument string // argument of the action
+	tag      string // text of CommandComplete; for a table the number of rows follows
 }
 
 // token is a word, a quoted name or text, or another character.

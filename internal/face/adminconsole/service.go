@@ -69,7 +69,7 @@ type Service interface {
 	Pause(database string) (busy int, changed bool)
 	// Resume lets them go on, and returns false if the database was not paused.
 	Resume(database string) (changed bool)
-	// Kill ends a session and cancels its statement. It returns what is said of it in the record: the database.
+	// Kill ends a session and cancels its statement. It returns the name of the database for the audit record.
 	Kill(id string) (database string, err error)
 }
 
@@ -77,7 +77,7 @@ type Service interface {
 type Config struct {
 	Service Service
 	Version string                     // what SHOW VERSION answers
-	Allowed func(operator string) bool // whether somebody is still an operator; nil: everybody is
+	Allowed func(operator string) bool // whether a user may still use the console; nil: always
 	Record  func(audit.Call) error     // records a command before it is answered; nil: it is only logged
 	Log     *slog.Logger               // nil: slog.Default()
 }

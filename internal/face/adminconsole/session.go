@@ -30,7 +30,7 @@ type session struct {
 	types    *pgtype.Map
 	prepared map[string]*prepared
 	portals  map[string]*portal
-	skipping bool // after an error in the extended protocol, up to Sync
+	skipping bool // messages are skipped after an error in the extended protocol, up to Sync
 }
 
 // prepared is a prepared statement: one command, or none.

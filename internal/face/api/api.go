@@ -197,7 +197,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer.send(w)
 }
 
-// verifyCaller returns the caller whom the bearer token stands for.
+// verifyCaller returns the caller of the request's bearer token.
 func (s *Server) verifyCaller(r *http.Request) (identity.Caller, error) {
 	token, ok := identity.Bearer(r.Header)
 	if !ok || len(token) > 16<<10 {
@@ -398,7 +398,7 @@ func clientAddress(r *http.Request) string {
 	return r.RemoteAddr
 }
 
-// cause returns what the log may say of an error.
+// logCause returns the part of an error that may be logged.
 func cause(err error) string {
 	if e := sqlstate.From(err); e.Cause != nil {
 		return e.Cause.Error()

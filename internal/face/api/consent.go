@@ -39,7 +39,7 @@ type ConsentTask struct {
 	Decisions  []string  `json:"decisions" doc:"The possible decisions."`
 }
 
-// ConsentChange is what the API answers to a change of a consent.
+// ConsentChange is the API's answer to a change of a consent.
 type ConsentChange struct {
 	ConsentStatus
 	Record   int64 `json:"record" doc:"The number of the new record; 0: nothing had to be changed."`
@@ -421,7 +421,7 @@ func (s *Server) revoke(ctx context.Context, c *Call, in *revokeRequest) (*chang
 func (s *Server) erase(ctx context.Context, c *Call, in *userRequest) (*erasedAnswer, error) {
 	command := in.consentCommand(consent.Erase)
 	command.Via = "http"
-	// The audit record of the call names nobody, since the subject is forgotten.
+	// The audit record of the call names no person, since the subject is erased.
 	done, err := s.Service.Change(ctx, c.Caller, command)
 	if err != nil {
 		return nil, err

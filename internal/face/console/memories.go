@@ -17,10 +17,10 @@ const maxMemories, maxRecipients = 25, 24
 type memoriesPage struct {
 	Subject string
 	Whom    []string // other persons that the user can choose
-	Many    bool     // there are more persons
+	Many    bool     // there are more persons than the page shows
 	Own     bool     // the subject is the signed-in user
 	List    []privacy.AuditedMemory
-	Later   bool   // it is not the first page
+	Later   bool   // this is not the first page
 	Next    string // handle of the first memory of the next page; "": this is the last page
 }
 

@@ -24,7 +24,7 @@ type peoplePage struct {
 	Streams []streamChoice
 	List    []personRow
 	Next    string // handle of the last person, for the next page; "": this is the last page
-	Later   bool   // it is not the first page
+	Later   bool   // this is not the first page
 	Unasked bool   // no rule of the policy reads the registry
 	Now     time.Time
 }
@@ -37,7 +37,7 @@ type streamChoice struct {
 type personRow struct {
 	ID, Handle string
 	Lead       *consentView
-	Others     int // other active consents
+	Others     int // number of other active consents
 }
 
 func (o *Console) showPeople(c *call) (answer, error) {

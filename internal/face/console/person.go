@@ -29,7 +29,7 @@ type consentView struct {
 	Pending    bool
 	Decay      int // days since the countdown to anonymity began
 	Number     int64
-	GivenBack  bool // it has ended, and can be given again with a click
+	GivenBack  bool // the consent has ended, and the page offers to give it again
 	Streamless bool
 }
 
@@ -51,7 +51,7 @@ func newConsentView(c consent.Consent, now time.Time) consentView {
 	return s
 }
 
-// personView is what a page shows of a person.
+// personView has the data of the page about a person.
 type personView struct {
 	Subject   string
 	Known     bool

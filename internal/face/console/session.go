@@ -39,7 +39,7 @@ type sessions struct {
 // session is a signed-in user.
 type session struct {
 	id             [sha256.Size]byte
-	token          [sha256.Size]byte // its SHA-256, to count the sessions of one token
+	token          [sha256.Size]byte // SHA-256 of the token, by which the sessions of one token are counted
 	encryptedToken []byte
 	csrf           string
 	since          time.Time
@@ -63,7 +63,7 @@ func newSessions(now func() time.Time) *sessions {
 	return &sessions{now: now, all: map[[sha256.Size]byte]*session{}}
 }
 
-// derive derives a key or an id from the secret of a cookie. From one derived value nobody can compute another.
+// deriveKey derives a key or an id from the secret of a cookie. No derived value can be computed from another one.
 func derive(secret []byte, use string) []byte {
 	m := hmac.New(sha256.New, secret)
 	m.Write([]byte("pgconsent console " + use))

@@ -26,7 +26,7 @@ type JWT struct {
 	config func() *config.Config
 	keys   *keys
 	now    func() time.Time
-	secret []byte // random, for the codes that stand for names in records
+	secret []byte // random key of the codes that replace names in records
 }
 
 // maxTokenBytes limits the length of the tokens that are parsed.
@@ -117,7 +117,7 @@ func (v *JWT) verifiedClaims(ctx context.Context, c *config.Config, token string
 	return given, until.Add(j.ClockTolerance()), nil
 }
 
-// callerOf returns the caller that the claims stand for under the configuration.
+// callerOf returns the caller that the claims describe under the configuration.
 func (v *JWT) callerOf(c *config.Config, given jsonObject) (Caller, error) {
 	j := c.JWT
 	var wrong error

@@ -22,7 +22,7 @@ type keys struct {
 
 	mu        sync.Mutex
 	set       []jwk.Key
-	readAt    time.Time // when set was read; zero: never
+	readAt    time.Time // when the keys were read; zero: never
 	triedAt   time.Time
 	lastError error
 	inFlight  chan struct{} // closed when the request in progress is answered; nil: there is none

@@ -28,7 +28,7 @@ func (v *JWT) VerifyUser(ctx context.Context, token, agent, database string) (at
 	if err := given.checkActor(agent, a.ActsFor.Actor); err != nil {
 		return nil, until, fmt.Errorf("jwt: %w", err)
 	}
-	role, _ := given[c.JWT.Claims.Role].(string) // of a program's token it is a text
+	role, _ := given[c.JWT.Claims.Role].(string) // in the token of a program this claim is a text
 	if isOfProgram := slices.Contains([]Role{Agent, Admin, System, Operator}, Role(role)); isOfProgram {
 		if name, _ := given.stringMember(c.JWT.Claims.Agent); Role(role) != Agent || name != agent {
 			return nil, until, errors.New("jwt: it is no token of a user")
@@ -80,7 +80,7 @@ func (v *JWT) ActingCaller(ctx context.Context, c Caller, token string) (Caller,
 // checkActor checks who may act by a token. actor is the name by which the provider knows the agent; "": its own, and the
 // token need not say that it was delegated.
 func (o jsonObject) checkActor(agent, actor string) error {
-	claim := "act" // which says who acts; may_act says who may
+	claim := "act" // RFC 8693: act names the party that acts, may_act one that is allowed to
 	if _, there := o[claim]; !there {
 		claim = "may_act"
 	}

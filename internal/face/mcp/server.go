@@ -75,7 +75,7 @@ func (s *Server) Run(ctx context.Context) {
 	}
 }
 
-// isValid checks whether the session's token still stands for the same caller.
+// isValid checks whether the session's token still belongs to the same caller.
 func (s *Server) isValid(ctx context.Context, one *session) bool {
 	now, err := s.Verifier.Verify(ctx, one.bearer)
 	return err == nil && ownerOf(now) == ownerOf(one.who) && now.Subject == one.who.Subject && now.Agent == one.who.Agent

@@ -93,7 +93,7 @@ func (s *session) set() []string {
 
 // caller is shared by the sessions of one token.
 type caller struct {
-	callSlots      chan struct{} // has one element for each call that is under way
+	callSlots      chan struct{} // has one element for each call in progress
 	messageLimiter *rate.Limiter
 }
 

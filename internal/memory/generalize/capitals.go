@@ -76,9 +76,9 @@ func isDateWord(w string) bool {
 	return len(findDates(w)) > 0 || len(findDates(strings.TrimSuffix(w, "s"))) > 0
 }
 
-// writtenWord is a word as the text has it, or a part of such a word.
+// writtenWord is a word as it is written in the text, or a part of such a word.
 type writtenWord struct {
-	text           string // without the s of a possessive
+	text           string // the word without a possessive s
 	start          int
 	upper          bool // the word begins with a capital letter
 	startsSentence bool // the word begins a sentence

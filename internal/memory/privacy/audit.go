@@ -549,7 +549,7 @@ func (a auditor) auditedMemory(ctx context.Context, caller string, r foundMemory
 			}
 			shown = true
 			if everybody && c.ids != nil && len(c.agents) == 0 && c.entity != r.owner {
-				continue // The candidate for everybody stands for this one, too.
+				continue // The candidate for everybody includes this one.
 			}
 			out.Viewers = append(out.Viewers, a.viewer(c, in, r, visibleSubjects))
 			if in == "" {

@@ -9,8 +9,8 @@ type anchorSync struct {
 	anchorFailed bool    // the last write of the anchor failed, which was logged
 }
 
-// attach opens the anchor and compares the end of the log with it. If there was no anchor, it returns the record that
-// says so.
+// attach opens the anchor and compares the end of the log with it. If there was no anchor, it returns a record about
+// that.
 func (m *anchorSync) attach(at position) (*Recovery, error) {
 	if m.cfg.Anchor == "" {
 		return nil, nil

@@ -142,8 +142,8 @@ type Recovery struct {
 	Lost uint64 `json:"lost,omitempty"`
 }
 
-// Checkpoint records which segments are removed because their retention is over. It is durable before they are removed,
-// and stands for as many as are gone: a removal that was interrupted is continued later.
+// Checkpoint records which segments are removed because their retention is over. It is durable before they are removed.
+// A removal that was interrupted is continued later, so that some of these segments may still exist.
 type Checkpoint struct {
 	Retention string    `json:"retention"`
 	Removed   []Removed `json:"removed"`

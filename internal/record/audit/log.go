@@ -50,7 +50,7 @@ type Log struct {
 	heldGroup []*Ticket // records that the sink will write and nobody waits for; used by the writing goroutine alone
 }
 
-// Ticket stands for a queued record.
+// Ticket belongs to a queued record, and tells when it is written.
 type Ticket struct {
 	log      *Log
 	kind     string

@@ -75,7 +75,7 @@ func (b *ChainError) Error() string {
 	return fmt.Sprintf("the audit chain is broken at %s line %d: %s", b.Segment, b.Line, b.Why)
 }
 
-// VerifyOptions says with what a chain is verified, besides its own hashes.
+// VerifyOptions are the key and the heads with which a chain is verified.
 type VerifyOptions struct {
 	Key      Key                     // with a key, codes are checked, and the newest record must have one
 	Heads    []Head                  // records that are known to have been written
@@ -158,7 +158,7 @@ func (c *chainWalk) remainingSegments(gone int) ([]int, error) {
 	if len(segments) == 0 || segments[0] <= gone {
 		return nil, &ChainError{Segment: segmentName(gone), Why: "the segment is missing"}
 	}
-	c.hasCheckpoint = false // a checkpoint further on must stand for the removed segments
+	c.hasCheckpoint = false // a later checkpoint must name the removed segments
 	return segments, nil
 }
 
@@ -171,12 +171,12 @@ type chainWalk struct {
 	at              position
 	lastRemoved     Removed // the last segment that was removed
 	needsCheckpoint bool    // records before the first segment were removed
-	hasCheckpoint   bool    // a checkpoint stands for the removed records
+	hasCheckpoint   bool    // a checkpoint names the removed records
 	done, total     int64
 }
 
-// beginAt moves to the first existing segment. If its first record is not record 1, a checkpoint further on must stand
-// for the removed records.
+// beginAt moves to the first existing segment. If that does not begin with record 1, a later checkpoint must name the
+// removed records.
 func (c *chainWalk) beginAt(segment int) error {
 	first, err := firstRecord(c.from, segment)
 	switch {
@@ -192,7 +192,7 @@ func (c *chainWalk) beginAt(segment int) error {
 			return nil
 		}
 		gone := RemovedRange{c.at.seq + 1, first.Seq - 1}
-		if n := len(c.report.Removed); n > 0 && c.report.Removed[n-1].First == gone.First { // the same range, extended
+		if n := len(c.report.Removed); n > 0 && c.report.Removed[n-1].First == gone.First { // the removed range grows
 			c.report.Removed = c.report.Removed[:n-1]
 		}
 		c.report.Removed = append(c.report.Removed, gone)
@@ -235,7 +235,7 @@ func (c *chainWalk) checkNext(rec Record) error {
 	switch rec.Kind {
 	case KindRecovery:
 		r.Recoveries++
-	case KindCheckpoint: // it stands for all records up to those that it names: their removal may not have ended
+	case KindCheckpoint: // the checkpoint may name segments that still exist, since their removal may have been interrupted
 		r.Checkpoints++
 		var cp Checkpoint
 		if err := json.Unmarshal(rec.Line, &cp); err != nil {

@@ -54,7 +54,7 @@ func takeNumber(b *[]byte) (n uint64, ok bool) {
 	return n, i > 0
 }
 
-// parseLine splits a line and checks it by its own hash; why says what is wrong with it.
+// parseLine splits a line and checks it against its own hash; why says what is wrong.
 func parseLine(whole []byte) (l line, why string) {
 	const broken = "a line is not a record"
 	l.whole = whole

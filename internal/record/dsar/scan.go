@@ -44,7 +44,7 @@ type Access struct {
 	Tag        string
 	Tables     []string
 	Rows       int64
-	Finished   bool // its outcome is recorded
+	Finished   bool // the outcome of the statement is recorded
 	keys       []keys
 }
 

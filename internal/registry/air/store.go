@@ -17,7 +17,7 @@ type session struct {
 	next, times      uint16 // the next position in the ring, and the number of positions that are used
 	isReminded       bool
 	isOwn            bool   // the session was begun with a user's own token
-	user             uint16 // for such a session: the index of its counter in Tracker.ownSessions
+	user             uint16 // for such a session: the index of the user's counter in Tracker.ownSessions
 }
 
 // pageSize is the number of sessions that are allocated at once, so that growing copies nothing.

@@ -71,7 +71,7 @@ func Sign(secret []byte, timestamp string, body []byte) string {
 const (
 	firstWait     = 30 * time.Second
 	maxWait       = 6 * time.Hour
-	maxUnanswered = 3 // after so many unanswered messages in a row, the others wait for the next delivery
+	maxUnanswered = 3 // after this many unanswered messages in a row, the other messages wait for the next delivery
 )
 
 // Reasons why a receiver has not answered a message.

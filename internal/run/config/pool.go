@@ -43,7 +43,7 @@ func (c *Config) PoolOf(agent string) Pool {
 	return p
 }
 
-// take takes what the other one says.
+// overrideWith takes each value that the other pool has.
 func (p *Pool) take(other Pool) {
 	if other.Mode != "" {
 		p.Mode = other.Mode

@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/proxy"
 )
 
-// consoleService is what the admin console shows of the service, and how it acts on it.
+// consoleService is the service as the admin console uses it.
 type consoleService struct{ *Service }
 
 var _ adminconsole.Service = consoleService{}
@@ -44,7 +44,7 @@ func (s consoleService) Pools() []adminconsole.Pool {
 	return out
 }
 
-// countTime bounds the counting of what is counted when metrics are read.
+// countTime limits the queries that are made when metrics are read.
 const countTime = 10 * time.Second
 
 // ownMetrics is how the names of the metrics begin that pgconsent itself counts.

@@ -31,8 +31,8 @@ func (l httpLimits) server(h http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// limit returns a listener that allows so many open connections. A further connection is closed at once, so that no
-// client waits for those of others.
+// limit returns a listener with a limited number of open connections. A further connection is closed at once, so that
+// no client waits for another one to leave.
 func (l httpLimits) limit(limit net.Listener) net.Listener {
 	return &limitedListener{Listener: limit, open: make(chan struct{}, l.connections)}
 }

@@ -20,7 +20,7 @@ type operators struct {
 	service     *Service
 	credentials *config.Credentials
 	console     *adminconsole.Console
-	pauses      map[string]*pause // for each configured database
+	pauses      map[string]*pause // pauses by configured database
 }
 
 // newOperators reads the logins of operators. The console can be used once the service runs.

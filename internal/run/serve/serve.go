@@ -167,7 +167,7 @@ func (s *Service) openRecords(c *config.Config) (err error) {
 
 // startEnforcement verifies the databases, and makes the router that tells their agents from other clients.
 func (s *Service) startEnforcement(ctx context.Context, c *config.Config) error {
-	sqltext.AllowBytes(c.StatementBytes())
+	sqltext.SetMaxBytes(c.StatementBytes())
 	databases, err := targets(c)
 	if err != nil {
 		return err

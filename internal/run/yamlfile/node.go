@@ -34,7 +34,7 @@ type Node struct {
 	Place
 	Kind    Kind
 	Value   string // the value of a scalar without quotes; true or false for a boolean
-	Written string // like Value, but a boolean is spelled as in the file, such as True
+	Written string // the value as the file writes it: a boolean may be True
 	Literal Literal
 
 	// The fields of a mapping, in the order of the file.

@@ -42,7 +42,7 @@ func (s *Snapshot) Differences(o *Snapshot) Differences {
 		case now == nil && !remain[name.Name]:
 			gone[name] = true
 		case now != nil && !slices.ContainsFunc(now, func(f *Function) bool {
-			return !isAmong(f, before) && (f.mayBeAttribute() || s.isNameInOtherSchema(name) || o.isNameInOtherSchema(name))
+			return !containsSameFunction(f, before) && (f.mayBeAttribute() || s.isNameInOtherSchema(name) || o.isNameInOtherSchema(name))
 		}):
 			changed[name] = true
 		}
@@ -84,15 +84,15 @@ func (s *Snapshot) functionNames() map[string]bool {
 	return names
 }
 
-// isAmong tells whether a function is still one of these functions, with the same meaning for all calls.
-func isAmong(f *Function, these []*Function) bool {
+// containsSameFunction tells whether a function is still one of these functions, with the same meaning for all calls.
+func containsSameFunction(f *Function, these []*Function) bool {
 	return slices.ContainsFunc(these, func(o *Function) bool {
 		return f.OID == o.OID && f.Kind == o.Kind && f.Variadic == o.Variadic && slices.Equal(f.ArgTypes, o.ArgTypes) &&
 			slices.Equal(f.ResultTypes, o.ResultTypes)
 	})
 }
 
-// mayBeAttribute tells whether the function may be called as if it were a column of a row: row.name.
+// mayBeAttribute tells whether the function may be called in attribute notation: row.name.
 func (f *Function) mayBeAttribute() bool {
 	if len(f.ArgTypes) == 0 || len(f.ArgTypes)-f.Defaults > 1 && !f.Variadic {
 		return false

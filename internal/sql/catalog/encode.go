@@ -24,7 +24,7 @@ type encodedSnapshot struct {
 func (s *Snapshot) Encode() ([]byte, error) {
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)
-	if err := json.NewEncoder(zip).Encode(encodedSnapshot{specForm, s.spec}); err != nil {
+	if err := json.NewEncoder(zip).Encode(encodedSnapshot{specFormat, s.spec}); err != nil {
 		return nil, fmt.Errorf("encode the catalogs: %w", err)
 	}
 	if err := zip.Close(); err != nil {
@@ -48,15 +48,15 @@ func Decode(data []byte) (*Snapshot, error) {
 	if err := in.Decode(&e); err != nil {
 		return nil, fmt.Errorf("decode the catalogs: %w", err)
 	}
-	if e.Form != specForm {
+	if e.Form != specFormat {
 		return nil, ErrOtherForm
 	}
 	return NewSnapshot(e.Spec), nil
 }
 
-// specForm describes the fields of Spec and of all types in it. Decode compares the descriptions, so that it does not
+// specFormat describes the fields of Spec and of all types in it. Decode compares the descriptions, so that it does not
 // misread a snapshot that another version of pgconsent has encoded.
-var specForm = func() string {
+var specFormat = func() string {
 	var out strings.Builder
 	seen := map[reflect.Type]bool{}
 	var write func(t reflect.Type)

@@ -48,9 +48,9 @@ func TestOtherFormsAreRefused(t *testing.T) {
 	if err != nil || again.Version() != s.Version() {
 		t.Errorf("%v, %v", again, err)
 	}
-	before := specForm
-	specForm += " Next string;"
-	defer func() { specForm = before }()
+	before := specFormat
+	specFormat += " Next string;"
+	defer func() { specFormat = before }()
 	if _, err := Decode(data); err != ErrOtherForm {
 		t.Errorf("another form: %v", err)
 	}

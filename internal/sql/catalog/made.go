@@ -6,8 +6,8 @@ import "slices"
 const maxTypeDepth = 32
 
 // TypeContains tells whether a value of the type whole is, or contains, a value of the type part: an element of an
-// array, what a domain or a range is over, an attribute of a composite type. A type that the snapshot does not know may
-// be made of anything.
+// array, the base type of a domain, the subtype of a range, an attribute of a composite type. A type that the snapshot
+// does not know may contain any type.
 func (s *Snapshot) TypeContains(whole, part uint32) bool {
 	return s.typeContains(whole, part, maxTypeDepth)
 }
@@ -49,7 +49,7 @@ func (s *Snapshot) ReadRunsUserCode(r *Relation) (by string, runs bool) {
 func (s *Snapshot) typeRunsUserCode(oid uint32, depth int) bool {
 	t := s.TypeByOID(oid)
 	return t == nil || depth == 0 || t.RunsUserCode ||
-		slices.ContainsFunc(slices.Concat(s.attributes(t), t.CheckTypes, []uint32{t.Element, t.Base}),
+		slices.ContainsFunc(slices.Concat(s.attributeTypes(t), t.CheckTypes, []uint32{t.Element, t.Base}),
 			func(inner uint32) bool { return inner != 0 && s.typeRunsUserCode(inner, depth-1) })
 }
 
@@ -61,7 +61,7 @@ func (s *Snapshot) typeContains(whole, part uint32, depth int) bool {
 	if t == nil || depth == 0 {
 		return true
 	}
-	for _, inner := range append(s.attributes(t), t.Element, t.Base) {
+	for _, inner := range append(s.attributeTypes(t), t.Element, t.Base) {
 		if inner != 0 && s.typeContains(inner, part, depth-1) {
 			return true
 		}
@@ -71,25 +71,25 @@ func (s *Snapshot) typeContains(whole, part uint32, depth int) bool {
 
 // CastTargets returns a type and the types to which a cast to it also casts parts of the value: the elements of an
 // array, the base type of a domain, the attributes of a composite type.
-func (s *Snapshot) CastTargets(oid uint32) []uint32 { return s.parts(nil, oid, maxTypeDepth) }
+func (s *Snapshot) CastTargets(oid uint32) []uint32 { return s.elementTypes(nil, oid, maxTypeDepth) }
 
-func (s *Snapshot) parts(out []uint32, oid uint32, depth int) []uint32 {
+func (s *Snapshot) elementTypes(out []uint32, oid uint32, depth int) []uint32 {
 	t := s.TypeByOID(oid)
 	if t == nil || depth == 0 {
 		return out
 	}
 	out = append(out, oid)
-	inner := append(s.attributes(t), t.Element)
+	inner := append(s.attributeTypes(t), t.Element)
 	if t.Kind == 'd' {
 		inner = append(inner, t.Base)
 	}
 	for _, part := range inner {
-		out = s.parts(out, part, depth-1)
+		out = s.elementTypes(out, part, depth-1)
 	}
 	return out
 }
 
-func (s *Snapshot) attributes(t *Type) []uint32 {
+func (s *Snapshot) attributeTypes(t *Type) []uint32 {
 	if t.Kind != 'c' {
 		return nil
 	}

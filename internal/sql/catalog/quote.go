@@ -8,13 +8,13 @@ func (n Name) SQL() string { return QuoteIdent(n.Schema) + "." + QuoteIdent(n.Na
 // QuoteIdent quotes an identifier if that is needed for every PostgreSQL to read it as that name, wherever a ColId may
 // stand.
 func QuoteIdent(name string) string {
-	if plain(name) {
+	if needsNoQuotes(name) {
 		return name
 	}
 	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
 }
 
-func plain(name string) bool {
+func needsNoQuotes(name string) bool {
 	if name == "" || reservedWords[name] {
 		return false
 	}

@@ -10,8 +10,8 @@ const ShadowSchema = "pgconsent_catalog"
 // of views for pg_catalog.
 const infoSchemaPrefix = "is_"
 
-// ShadowRelation returns the view that stands for a relation of pg_catalog or information_schema. The second result is
-// false if agents may not read the relation.
+// ShadowRelation returns the view that agents read in place of a relation of pg_catalog or information_schema. The
+// second result is false if agents may not read the relation.
 func ShadowRelation(n Name) (Name, bool) {
 	s, ok := shadowIndex[n]
 	if !ok {
@@ -29,7 +29,7 @@ func ShadowFunction(name string) (Name, bool) {
 	return Name{ShadowSchema, name}, true
 }
 
-// Shadow describes the view that stands for a catalog relation.
+// Shadow describes the view that agents read in place of a catalog relation.
 type Shadow struct {
 	Source Name
 

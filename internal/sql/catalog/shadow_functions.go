@@ -24,9 +24,9 @@ func ShadowFunctions() []ShadowFunctionSpec { return shadowFunctions }
 
 // Definitions that contain no expression come from the server, and only for objects that the shadows show.
 const (
-	constraintQuery = `SELECT pg_catalog.pg_get_constraintdef($1) FROM pgconsent_catalog.pg_constraint AS c
+	constraintDefQuery = `SELECT pg_catalog.pg_get_constraintdef($1) FROM pgconsent_catalog.pg_constraint AS c
 WHERE c.oid OPERATOR(pg_catalog.=) $1 AND c.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f', 'n']::pg_catalog."char"[])`
-	indexFrom = ` FROM pg_catalog.pg_index AS i
+	shownIndexFrom = ` FROM pg_catalog.pg_index AS i
 WHERE i.indexrelid OPERATOR(pg_catalog.=) $1 AND i.indexprs IS NULL AND i.indpred IS NULL
 AND EXISTS (SELECT 1 FROM pgconsent_catalog.pg_index AS s WHERE s.indexrelid OPERATOR(pg_catalog.=) i.indexrelid)`
 )
@@ -47,19 +47,19 @@ WHERE c.oid OPERATOR(pg_catalog.=) ` + oid + ` AND c.relkind OPERATOR(pg_catalog
 GROUP BY n.nspname, c.relname`
 }
 
-const viewNamed = "pgconsent_catalog.to_regclass($1)::pg_catalog.oid"
+const namedViewOID = "pgconsent_catalog.to_regclass($1)::pg_catalog.oid"
 
 // PostgreSQL fails for modifiers of a row type, as in 'salaries(5)', and before 16 for a signature with a type that is
 // not there. So a name is not looked up if it has modifiers, or arguments, of an object that is not shown, or contains
 // what looks like a comment. OFFSET 0 keeps the planner from looking it up for an estimate.
 const (
-	modifiersOfShown = `CASE WHEN pg_catalog.strpos($1, '(') OPERATOR(pg_catalog.=) 0 THEN $1
-  WHEN $1 OPERATOR(pg_catalog.~) '/\*|--' OR pg_catalog.regexp_replace(` + unmodified +
+	shownTypeName = `CASE WHEN pg_catalog.strpos($1, '(') OPERATOR(pg_catalog.=) 0 THEN $1
+  WHEN $1 OPERATOR(pg_catalog.~) '/\*|--' OR pg_catalog.regexp_replace(` + nameWithoutModifiers +
 		`, '"[^"]*"', '', 'g') OPERATOR(pg_catalog.~) '\(' THEN NULL
   WHEN EXISTS (SELECT 1 FROM pgconsent_catalog.pg_type AS s ` +
-		`WHERE s.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regtype(` + unmodified + `)::pg_catalog.oid)) THEN $1 END`
-	unmodified       = `pg_catalog.regexp_replace($1, '\([^()"]*\)(?=[^()"]*$)', '')`
-	argumentsOfShown = `CASE WHEN pg_catalog.strpos($1, '(') OPERATOR(pg_catalog.=) 0 THEN $1
+		`WHERE s.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regtype(` + nameWithoutModifiers + `)::pg_catalog.oid)) THEN $1 END`
+	nameWithoutModifiers   = `pg_catalog.regexp_replace($1, '\([^()"]*\)(?=[^()"]*$)', '')`
+	shownFunctionSignature = `CASE WHEN pg_catalog.strpos($1, '(') OPERATOR(pg_catalog.=) 0 THEN $1
   WHEN $1 OPERATOR(pg_catalog.~) '/\*|--' OR ` + argumentTypes + ` IS NULL THEN NULL
   WHEN NOT EXISTS (SELECT 1 FROM pg_catalog.regexp_split_to_table(` + argumentTypes + `, ',') AS a(t)
     WHERE a.t OPERATOR(pg_catalog.~) '\S' AND pgconsent_catalog.to_regtype(a.t) IS NULL) THEN $1 END`
@@ -80,16 +80,16 @@ const (
 	timestamptz = "pg_catalog.timestamptz"
 )
 
-var shadowFunctions = slices.Concat(describingFunctions, countsOfUse(), informationSchemaFunctions, advisoryLocks(),
-	drawnNumbers)
+var shadowFunctions = slices.Concat(describingFunctions, usageCounterFunctions(), informationSchemaFunctions, advisoryLockFunctions(),
+	sequenceValueFunctions)
 
 // describingFunctions are stand-ins for the functions that describe objects, and tell how large they are.
 var describingFunctions = []ShadowFunctionSpec{
-	{Name: "pg_get_constraintdef", Args: []string{oid}, Returns: text, Query: constraintQuery},
-	{Name: "pg_get_constraintdef", Args: []string{oid, boolean}, Returns: text, Query: constraintQuery},
-	{Name: "pg_get_indexdef", Args: []string{oid}, Returns: text, Query: "SELECT pg_catalog.pg_get_indexdef($1)" + indexFrom},
+	{Name: "pg_get_constraintdef", Args: []string{oid}, Returns: text, Query: constraintDefQuery},
+	{Name: "pg_get_constraintdef", Args: []string{oid, boolean}, Returns: text, Query: constraintDefQuery},
+	{Name: "pg_get_indexdef", Args: []string{oid}, Returns: text, Query: "SELECT pg_catalog.pg_get_indexdef($1)" + shownIndexFrom},
 	{Name: "pg_get_indexdef", Args: []string{oid, integer, boolean}, Returns: text,
-		Query: "SELECT pg_catalog.pg_get_indexdef($1, $2, $3)" + indexFrom},
+		Query: "SELECT pg_catalog.pg_get_indexdef($1, $2, $3)" + shownIndexFrom},
 
 	// a relation that is not shown cannot be found by its name either
 	{Name: "to_regclass", Args: []string{text}, Returns: regclass, Query: `SELECT c.oid::pg_catalog.regclass ` +
@@ -97,7 +97,7 @@ var describingFunctions = []ShadowFunctionSpec{
 WHERE c.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regclass($1)::pg_catalog.oid)`},
 	{Name: "to_regtype", Args: []string{text}, Returns: "pg_catalog.regtype", Query: `SELECT y.oid::pg_catalog.regtype ` +
 		`FROM pgconsent_catalog.pg_type AS y
-WHERE y.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regtype(x.t) FROM (SELECT ` + modifiersOfShown + ` AS t OFFSET 0) AS x)`},
+WHERE y.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regtype(x.t) FROM (SELECT ` + shownTypeName + ` AS t OFFSET 0) AS x)`},
 	{Name: "to_regtypemod", Args: []string{text}, Returns: integer, Query: `SELECT pg_catalog.to_regtypemod(x.t)
 FROM (SELECT CASE WHEN pgconsent_catalog.to_regtype($1) IS NOT NULL THEN $1 END AS t OFFSET 0) AS x`},
 	{Name: "to_regproc", Args: []string{text}, Returns: "pg_catalog.regproc", Query: `SELECT p.oid::pg_catalog.regproc ` +
@@ -105,7 +105,8 @@ FROM (SELECT CASE WHEN pgconsent_catalog.to_regtype($1) IS NOT NULL THEN $1 END 
 WHERE p.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regproc($1)::pg_catalog.oid)`},
 	{Name: "to_regprocedure", Args: []string{text}, Returns: "pg_catalog.regprocedure", Query: `SELECT p.oid::pg_catalog.regprocedure ` +
 		`FROM pgconsent_catalog.pg_proc AS p
-WHERE p.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regprocedure(x.t) FROM (SELECT ` + argumentsOfShown + ` AS t OFFSET 0) AS x)`},
+WHERE p.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regprocedure(x.t) FROM (SELECT ` +
+		shownFunctionSignature + ` AS t OFFSET 0) AS x)`},
 	{Name: "to_regnamespace", Args: []string{text}, Returns: "pg_catalog.regnamespace", Query: `SELECT n.oid::pg_catalog.regnamespace ` +
 		`FROM pgconsent_catalog.pg_namespace AS n
 WHERE n.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regnamespace($1)::pg_catalog.oid)`},
@@ -114,8 +115,8 @@ WHERE n.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regnamespace($1)::pg_ca
 	{Name: "pg_get_viewdef", Args: []string{oid}, Returns: text, Query: viewQuery("$1")},
 	{Name: "pg_get_viewdef", Args: []string{oid, boolean}, Returns: text, Query: viewQuery("$1")},
 	{Name: "pg_get_viewdef", Args: []string{oid, integer}, Returns: text, Query: viewQuery("$1")},
-	{Name: "pg_get_viewdef", Args: []string{text}, Returns: text, Query: viewQuery(viewNamed)},
-	{Name: "pg_get_viewdef", Args: []string{text, boolean}, Returns: text, Query: viewQuery(viewNamed)},
+	{Name: "pg_get_viewdef", Args: []string{text}, Returns: text, Query: viewQuery(namedViewOID)},
+	{Name: "pg_get_viewdef", Args: []string{text, boolean}, Returns: text, Query: viewQuery(namedViewOID)},
 
 	// Sources, expressions and comments are free text that may quote rows, so they are NULL.
 	{Name: "pg_get_functiondef", Args: []string{oid}, Returns: text},
@@ -164,9 +165,9 @@ WHERE n.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regnamespace($1)::pg_ca
 	{Name: "pg_tablespace_size", Args: []string{name}, Returns: bigint},
 }
 
-// countsOfUse returns stand-ins for the functions that tell how often tables and indexes are used, with hidden rows
+// usageCounterFunctions returns stand-ins for the functions that tell how often tables and indexes are used, with hidden rows
 // counted. Their answers are as if nothing had happened since the counters were reset.
-func countsOfUse() (out []ShadowFunctionSpec) {
+func usageCounterFunctions() (out []ShadowFunctionSpec) {
 	for _, of := range []string{"numscans", "live_tuples", "dead_tuples", "tuples_returned", "tuples_fetched", "tuples_inserted",
 		"tuples_updated", "tuples_deleted", "tuples_hot_updated", "mod_since_analyze", "ins_since_vacuum", "blocks_fetched",
 		"blocks_hit", "vacuum_count", "autovacuum_count", "analyze_count", "autoanalyze_count"} {
@@ -179,24 +180,24 @@ func countsOfUse() (out []ShadowFunctionSpec) {
 	return out
 }
 
-// rowsOfShadows are the row types of the views that agents read in place of pg_attribute and pg_type.
-var rowsOfShadows = []string{"pgconsent_catalog.pg_attribute", "pgconsent_catalog.pg_type"}
+// shadowRowTypes are the row types of the views that agents read in place of pg_attribute and pg_type.
+var shadowRowTypes = []string{"pgconsent_catalog.pg_attribute", "pgconsent_catalog.pg_type"}
 
 // informationSchemaFunctions are stand-ins for the functions of information_schema that take rows of the catalogs:
 // PostgREST calls them.
 var informationSchemaFunctions = []ShadowFunctionSpec{
-	{Name: "_pg_truetypid", InformationSchema: true, Args: rowsOfShadows, Returns: oid, Query: `SELECT ` + domainCase +
+	{Name: "_pg_truetypid", InformationSchema: true, Args: shadowRowTypes, Returns: oid, Query: `SELECT ` + domainConstraintCase +
 		` THEN ($2).typbasetype ELSE ($1).atttypid END`},
-	{Name: "_pg_truetypmod", InformationSchema: true, Args: rowsOfShadows, Returns: integer,
-		Query: `SELECT ` + domainCase +
+	{Name: "_pg_truetypmod", InformationSchema: true, Args: shadowRowTypes, Returns: integer,
+		Query: `SELECT ` + domainConstraintCase +
 			` THEN ($2).typtypmod ELSE ($1).atttypmod END`},
 }
 
-const domainCase = `CASE WHEN ($2).typtype OPERATOR(pg_catalog.=) 'd'::pg_catalog."char"`
+const domainConstraintCase = `CASE WHEN ($2).typtype OPERATOR(pg_catalog.=) 'd'::pg_catalog."char"`
 
-// advisoryLocks returns stand-ins for the functions that lock numbers. The locks of an agent differ from those of the
+// advisoryLockFunctions returns stand-ins for the functions that lock numbers. The locks of an agent differ from those of the
 // owner, and from those of agents with other attributes.
-func advisoryLocks() (out []ShadowFunctionSpec) {
+func advisoryLockFunctions() (out []ShadowFunctionSpec) {
 	for _, f := range []struct{ name, returns string }{
 		{"pg_advisory_lock", "void"}, {"pg_advisory_lock_shared", "void"}, {"pg_advisory_xact_lock", "void"},
 		{"pg_advisory_xact_lock_shared", "void"}, {"pg_try_advisory_lock", "bool"}, {"pg_try_advisory_lock_shared", "bool"},
@@ -218,10 +219,10 @@ func advisoryLocks() (out []ShadowFunctionSpec) {
 	return out
 }
 
-// drawnNumbers are stand-ins for the functions that tell which number a session has drawn from a sequence. They answer
+// sequenceValueFunctions are stand-ins for the functions that tell which number a session has drawn from a sequence. They answer
 // for sequences that number columns which agents see and write. For the name of any other sequence they answer as if
 // nothing was drawn from it.
-var drawnNumbers = []ShadowFunctionSpec{
+var sequenceValueFunctions = []ShadowFunctionSpec{
 	{Name: "currval", Args: []string{text}, Returns: bigint, Volatile: true,
 		Query: "SELECT pgconsent_signed.number_or_error(pgconsent_signed.drawn_number(pgconsent_signed.sequence_named($1)))"},
 	{Name: "currval", Args: []string{regclass}, Returns: bigint, Volatile: true,
@@ -238,11 +239,11 @@ func InformationFunction(name string) (Name, bool) {
 			return Name{ShadowSchema, name}, true
 		}
 	}
-	return Name{"information_schema", name}, slices.Contains(calculatingFunctions, name)
+	return Name{"information_schema", name}, slices.Contains(tableFreeFunctions, name)
 }
 
-// calculatingFunctions are the functions of information_schema that read nothing but their arguments.
-var calculatingFunctions = []string{"_pg_expandarray", "_pg_char_max_length", "_pg_char_octet_length",
+// tableFreeFunctions are the functions of information_schema that read nothing but their arguments.
+var tableFreeFunctions = []string{"_pg_expandarray", "_pg_char_max_length", "_pg_char_octet_length",
 	"_pg_numeric_precision",
 	"_pg_numeric_precision_radix", "_pg_numeric_scale", "_pg_datetime_precision", "_pg_interval_type"}
 

@@ -8,22 +8,22 @@ import "maps"
 var informationShadows = []Shadow{
 	{
 		Source: infoSchema("tables"),
-		Where:  shownNames("t.table_schema", "t.table_name"),
+		Where:  isShownName("t.table_schema", "t.table_name"),
 		ReadsColumns: withRelationNames(map[string]string{
 			"table_type": "CASE r.relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'VIEW' WHEN 'f' THEN 'FOREIGN' ELSE " +
 				"'BASE TABLE' END::information_schema.character_data",
 		}),
-		On: readsTable,
+		On: isViewOfTable,
 	},
 	{
 		Source: infoSchema("columns"),
-		Where:  shownNames("t.table_schema", "t.table_name") + knownColumn,
+		Where:  isShownName("t.table_schema", "t.table_name") + isVisibleColumn,
 		ReadsColumns: withRelationNames(map[string]string{
 			"is_nullable": `CASE WHEN EXISTS (SELECT 1 FROM pgconsent_catalog.pg_attribute AS a WHERE a.attrelid OPERATOR(pg_catalog.=) r.oid
     AND a.attname OPERATOR(pg_catalog.=) t.column_name::pg_catalog.name AND a.attnotnull) ` +
 				`THEN 'NO' ELSE 'YES' END::information_schema.yes_or_no`,
 		}),
-		On: readsTable,
+		On: isViewOfTable,
 		ReplacedColumns: map[string]string{
 			"column_default": `CASE WHEN (t.table_schema, t.table_name, t.column_name) NOT IN ` +
 				`(SELECT h.nspname, h.relname, h.attname FROM pgconsent.narrowed_columns() AS h)
@@ -31,23 +31,23 @@ var informationShadows = []Shadow{
 			"generation_expression": "NULL::information_schema.character_data",
 		},
 	},
-	{Source: infoSchema("column_privileges"), Where: shownNames("t.table_schema", "t.table_name") + knownColumn,
-		ReadsColumns: withRelationNames(grantorColumn), On: readsTable},
-	{Source: infoSchema("table_privileges"), Where: shownNames("t.table_schema", "t.table_name"),
-		ReadsColumns: withRelationNames(grantorColumn), On: readsTable},
-	{Source: infoSchema("role_table_grants"), Where: shownNames("t.table_schema", "t.table_name"),
-		ReadsColumns: withRelationNames(grantorColumn), On: readsTable},
-	{Source: infoSchema("role_column_grants"), Where: shownNames("t.table_schema", "t.table_name") + knownColumn,
-		ReadsColumns: withRelationNames(grantorColumn), On: readsTable},
-	{Source: infoSchema("column_udt_usage"), Where: shownNames("t.table_schema", "t.table_name") + knownColumn,
-		ReadsColumns: withRelationNames(nil), On: readsTable},
-	{Source: infoSchema("column_domain_usage"), Where: shownNames("t.table_schema", "t.table_name") +
-		knownColumn, ReadsColumns: withRelationNames(nil), On: readsTable},
+	{Source: infoSchema("column_privileges"), Where: isShownName("t.table_schema", "t.table_name") + isVisibleColumn,
+		ReadsColumns: withRelationNames(grantorColumn), On: isViewOfTable},
+	{Source: infoSchema("table_privileges"), Where: isShownName("t.table_schema", "t.table_name"),
+		ReadsColumns: withRelationNames(grantorColumn), On: isViewOfTable},
+	{Source: infoSchema("role_table_grants"), Where: isShownName("t.table_schema", "t.table_name"),
+		ReadsColumns: withRelationNames(grantorColumn), On: isViewOfTable},
+	{Source: infoSchema("role_column_grants"), Where: isShownName("t.table_schema", "t.table_name") + isVisibleColumn,
+		ReadsColumns: withRelationNames(grantorColumn), On: isViewOfTable},
+	{Source: infoSchema("column_udt_usage"), Where: isShownName("t.table_schema", "t.table_name") + isVisibleColumn,
+		ReadsColumns: withRelationNames(nil), On: isViewOfTable},
+	{Source: infoSchema("column_domain_usage"), Where: isShownName("t.table_schema", "t.table_name") +
+		isVisibleColumn, ReadsColumns: withRelationNames(nil), On: isViewOfTable},
 	{
-		Source: infoSchema("element_types"), Where: "t.object_schema::pg_catalog.text" + notOurs +
+		Source: infoSchema("element_types"), Where: "t.object_schema::pg_catalog.text" + notOwnSchemas +
 			" AND (t.object_schema, t.object_name, t.collection_type_identifier) NOT IN (" +
 			"SELECT w.nspname, w.relname, w.attnum::pg_catalog.text::pg_catalog.name FROM pgconsent.waiting_columns() AS w)",
-		ReadsColumns: map[string]string{"object_schema": readsSchema, "object_name": readsName},
+		ReadsColumns: map[string]string{"object_schema": viewSchemaColumn, "object_name": viewNameColumn},
 		On:           "(t.object_schema, t.object_name) = (r.view_schema, r.view_name)",
 	},
 	{
@@ -76,7 +76,7 @@ FROM pgconsent_catalog.pg_namespace AS n`,
   s.seqmin::information_schema.character_data AS minimum_value,
   s.seqmax::information_schema.character_data AS maximum_value,
   s.seqincrement::information_schema.character_data AS increment,
-  CASE WHEN s.seqcycle THEN 'YES' ELSE 'NO' END::information_schema.yes_or_no AS cycle_option` + shownSequences + `
+  CASE WHEN s.seqcycle THEN 'YES' ELSE 'NO' END::information_schema.yes_or_no AS cycle_option` + shownSequencesFrom + `
 WHERE NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend AS d WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
   AND d.objid OPERATOR(pg_catalog.=) c.oid AND d.deptype OPERATOR(pg_catalog.=) 'i'::pg_catalog."char")`,
 	},
@@ -113,7 +113,7 @@ WHERE NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend AS d WHERE d.classid OPERAT
   CASE pg_catalog.to_jsonb(c) OPERATOR(pg_catalog.->>) 'conenforced' WHEN 'false' THEN 'NO' ` +
 			`ELSE 'YES' END::information_schema.yes_or_no AS enforced,
   NULL::information_schema.yes_or_no AS nulls_distinct
-` + constraintFrom + `
+` + shownConstraintFrom + `
 WHERE c.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f']::pg_catalog."char"[])`,
 	},
 	{
@@ -128,7 +128,7 @@ WHERE c.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f']::pg_catalog."ch
   k.n::information_schema.cardinal_number AS ordinal_position,
   CASE WHEN c.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog."char"
     THEN pg_catalog.array_position(pc.conkey, c.confkey[k.n]) END::information_schema.cardinal_number AS position_in_unique_constraint
-` + constraintFrom + `
+` + shownConstraintFrom + `
 CROSS JOIN LATERAL ROWS FROM (pg_catalog.unnest(c.conkey)) WITH ORDINALITY AS k (attnum, n)
 JOIN pg_catalog.pg_attribute AS a ON a.attrelid OPERATOR(pg_catalog.=) r.oid AND a.attnum OPERATOR(pg_catalog.=) k.attnum
 LEFT JOIN pg_catalog.pg_constraint AS pc ON c.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog."char"
@@ -145,7 +145,7 @@ WHERE c.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f']::pg_catalog."ch
   pg_catalog.current_database()::information_schema.sql_identifier AS constraint_catalog,
   cn.nspname::information_schema.sql_identifier AS constraint_schema,
   c.conname::information_schema.sql_identifier AS constraint_name
-` + constraintFrom + `
+` + shownConstraintFrom + `
 JOIN pg_catalog.pg_class AS t ON t.oid OPERATOR(pg_catalog.=)
   CASE WHEN c.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog."char" THEN c.confrelid ELSE c.conrelid END
 JOIN pg_catalog.pg_namespace AS tn ON tn.oid OPERATOR(pg_catalog.=) t.relnamespace
@@ -161,7 +161,7 @@ WHERE c.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f']::pg_catalog."ch
   pg_catalog.current_database()::information_schema.sql_identifier AS constraint_catalog,
   cn.nspname::information_schema.sql_identifier AS constraint_schema,
   c.conname::information_schema.sql_identifier AS constraint_name
-` + constraintFrom + `
+` + shownConstraintFrom + `
 JOIN pg_catalog.pg_class AS t ON t.oid OPERATOR(pg_catalog.=)
   CASE WHEN c.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog."char" THEN c.confrelid ELSE c.conrelid END
 JOIN pg_catalog.pg_namespace AS tn ON tn.oid OPERATOR(pg_catalog.=) t.relnamespace
@@ -176,9 +176,9 @@ WHERE c.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f']::pg_catalog."ch
   un.nspname::information_schema.sql_identifier AS unique_constraint_schema,
   u.conname::information_schema.sql_identifier AS unique_constraint_name,
   CASE c.confmatchtype WHEN 'f' THEN 'FULL' WHEN 'p' THEN 'PARTIAL' ELSE 'NONE' END::information_schema.character_data AS match_option,
-  ` + action("c.confupdtype") + `::information_schema.character_data AS update_rule,
-  ` + action("c.confdeltype") + `::information_schema.character_data AS delete_rule
-` + constraintFrom + `
+  ` + referentialActionSQL("c.confupdtype") + `::information_schema.character_data AS update_rule,
+  ` + referentialActionSQL("c.confdeltype") + `::information_schema.character_data AS delete_rule
+` + shownConstraintFrom + `
 LEFT JOIN pg_catalog.pg_constraint AS u ON u.conindid OPERATOR(pg_catalog.=) c.conindid
   AND u.conrelid OPERATOR(pg_catalog.=) c.confrelid AND u.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u']::pg_catalog."char"[])
 LEFT JOIN pg_catalog.pg_namespace AS un ON un.oid OPERATOR(pg_catalog.=) u.connamespace
@@ -200,7 +200,7 @@ WHERE c.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog."char"`,
 		ReplacedColumns: map[string]string{"parameter_default": "NULL::information_schema.character_data"},
 	},
 	{
-		Source: infoSchema("domains"), Where: "t.domain_schema::pg_catalog.text" + notOurs,
+		Source: infoSchema("domains"), Where: "t.domain_schema::pg_catalog.text" + notOwnSchemas,
 		ReplacedColumns: map[string]string{"domain_default": "NULL::information_schema.character_data"},
 	},
 	{Source: infoSchema("enabled_roles")},
@@ -212,7 +212,7 @@ WHERE c.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog."char"`,
 
 // withRelationNames returns the columns with the name of the relation in place of the view's name.
 func withRelationNames(others map[string]string) map[string]string {
-	set := map[string]string{"table_schema": readsSchema, "table_name": readsName}
+	set := map[string]string{"table_schema": viewSchemaColumn, "table_name": viewNameColumn}
 	maps.Copy(set, others)
 	return set
 }
@@ -221,29 +221,29 @@ func withRelationNames(others map[string]string) map[string]string {
 var grantorColumn = map[string]string{"grantor": "r.owner::information_schema.sql_identifier"}
 
 const (
-	readsSchema = "r.nspname::information_schema.sql_identifier"
-	readsName   = "r.relname::information_schema.sql_identifier"
-	readsTable  = "(t.table_schema, t.table_name) = (r.view_schema, r.view_name)"
+	viewSchemaColumn = "r.nspname::information_schema.sql_identifier"
+	viewNameColumn   = "r.relname::information_schema.sql_identifier"
+	isViewOfTable    = "(t.table_schema, t.table_name) = (r.view_schema, r.view_name)"
 
-	knownColumn = " AND (t.table_schema, t.table_name, t.column_name) NOT IN (" +
+	isVisibleColumn = " AND (t.table_schema, t.table_name, t.column_name) NOT IN (" +
 		"SELECT w.nspname, w.relname, w.attname FROM pgconsent.waiting_columns() AS w)"
 
-	// constraintFrom is a FROM clause that reads the shadow of pg_constraint, which has only constraints between shown
+	// shownConstraintFrom is a FROM clause that reads the shadow of pg_constraint, which has only constraints between shown
 	// relations.
-	constraintFrom = `FROM pgconsent_catalog.pg_constraint AS c
+	shownConstraintFrom = `FROM pgconsent_catalog.pg_constraint AS c
 JOIN pg_catalog.pg_namespace AS cn ON cn.oid OPERATOR(pg_catalog.=) c.connamespace
 JOIN pg_catalog.pg_class AS r ON r.oid OPERATOR(pg_catalog.=) c.conrelid
 JOIN pg_catalog.pg_namespace AS rn ON rn.oid OPERATOR(pg_catalog.=) r.relnamespace AND rn.nspname OPERATOR(pg_catalog.<>) 'pg_catalog'`
 )
 
-// shownNames tells whether a relation shows by its name. Composite types, which show besides, are in no relation of
+// isShownName tells whether a relation shows by its name. Composite types, which show besides, are in no relation of
 // information_schema that asks.
-func shownNames(schema, name string) string {
+func isShownName(schema, name string) string {
 	return "(" + schema + " IN ('pg_catalog', 'information_schema') OR (" + schema + ", " + name +
 		") IN (SELECT l.nspname, l.relname FROM pgconsent.listed_tables() AS l)) IS TRUE"
 }
 
-func action(column string) string {
+func referentialActionSQL(column string) string {
 	return "CASE " + column +
 		" WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL' WHEN 'd' THEN 'SET DEFAULT' WHEN 'r' THEN 'RESTRICT' " +
 		"ELSE 'NO ACTION' END"

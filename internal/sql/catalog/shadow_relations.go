@@ -26,11 +26,11 @@ import (
 //
 // IS TRUE keeps the planner from making joins of these conditions, whose rows it guesses wrong.
 const (
-	hiddenColumns = ` NOT IN (SELECT h.attrelid, h.attnum FROM pgconsent.hidden_columns() AS h)`
-	maskedColumn  = `(t.attrelid, t.attnum) IN (SELECT h.attrelid, h.attnum FROM pgconsent.narrowed_columns() AS h)`
+	notHiddenColumns = ` NOT IN (SELECT h.attrelid, h.attnum FROM pgconsent.hidden_columns() AS h)`
+	isMaskedColumn   = `(t.attrelid, t.attnum) IN (SELECT h.attrelid, h.attnum FROM pgconsent.narrowed_columns() AS h)`
 	// Foreign keys are triggers to PostgreSQL, and psql asks for the ones only where there are the others.
 	hasForeignKeys = `t.oid IN (SELECT k.oid FROM pgconsent.foreign_key_tables() AS k (oid))`
-	notOurs        = ` NOT IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')`
+	notOwnSchemas  = ` NOT IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')`
 	systemSchemas  = `(SELECT n.oid FROM pg_catalog.pg_namespace AS n
   WHERE n.nspname IN ('pg_catalog', 'information_schema'))`
 	ownSchemas = `(SELECT n.oid FROM pg_catalog.pg_namespace AS n
@@ -47,34 +47,34 @@ func isListedTable(oid string) string {
 	return oid + ` IN (SELECT l.oid FROM pgconsent.listed_tables() AS l)`
 }
 
-// isOfEverybody tells whether a row of pg_class is a relation of PostgreSQL's schemas, or a composite type.
-func isOfEverybody(c string) string {
+// isSystemRelation tells whether a row of pg_class is a relation of PostgreSQL's schemas, or a composite type.
+func isSystemRelation(c string) string {
 	return `(` + c + `.relnamespace IN ` + systemSchemas + `
   OR ` + c + `.relkind OPERATOR(pg_catalog.=) 'c'::pg_catalog."char" AND ` + c + `.relnamespace NOT IN ` + ownSchemas + `)`
 }
 
-// ofEverybody tells it of a relation by its OID.
-func ofEverybody(oid string) string {
+// isSystemRelationOID tells it of a relation by its OID.
+func isSystemRelationOID(oid string) string {
 	return `EXISTS (SELECT 1 FROM pg_catalog.pg_class AS e WHERE e.oid OPERATOR(pg_catalog.=) ` + oid + `
-  AND ` + isOfEverybody("e") + `)`
+  AND ` + isSystemRelation("e") + `)`
 }
 
-// shownRelation tells whether a relation shows: a table, a sequence or an index.
-func shownRelation(oid string) string {
-	return `(` + isListed(oid) + ` OR ` + ofEverybody(oid) + `) IS TRUE`
+// isShownRelation tells whether a relation shows: a table, a sequence or an index.
+func isShownRelation(oid string) string {
+	return `(` + isListed(oid) + ` OR ` + isSystemRelationOID(oid) + `) IS TRUE`
 }
 
-// shownTable tells whether a relation shows that is no index.
-func shownTable(oid string) string {
-	return `(` + isListedTable(oid) + ` OR ` + ofEverybody(oid) + `) IS TRUE`
+// isShownTable tells whether a relation shows that is no index.
+func isShownTable(oid string) string {
+	return `(` + isListedTable(oid) + ` OR ` + isSystemRelationOID(oid) + `) IS TRUE`
 }
 
 // isShownConstraint tells whether a row of pg_constraint shows: keys, foreign keys and NOT NULL of relations that show,
 // but for those of hidden columns. CHECKs are expressions, and so are exclusion constraints in part: neither shows.
 func isShownConstraint(k string) string {
 	return k + `.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f', 'n']::pg_catalog."char"[]) AND ` +
-		shownTable(k+".conrelid") + ` AND (` + k + `.confrelid OPERATOR(pg_catalog.=) 0::pg_catalog.oid OR ` +
-		shownTable(k+".confrelid") + `)
+		isShownTable(k+".conrelid") + ` AND (` + k + `.confrelid OPERATOR(pg_catalog.=) 0::pg_catalog.oid OR ` +
+		isShownTable(k+".confrelid") + `)
   AND ` + k + `.oid NOT IN (SELECT h.oid FROM pgconsent.hidden_constraints() AS h (oid))`
 }
 
@@ -82,22 +82,22 @@ func isShownConstraint(k string) string {
 // these.
 func isShownType(t string) string {
 	return t + `.typnamespace NOT IN ` + ownSchemas + `
-  AND (` + t + `.typrelid OPERATOR(pg_catalog.=) 0::pg_catalog.oid OR ` + shownTable(t+".typrelid") + `)
+  AND (` + t + `.typrelid OPERATOR(pg_catalog.=) 0::pg_catalog.oid OR ` + isShownTable(t+".typrelid") + `)
   AND (` + t + `.typelem OPERATOR(pg_catalog.=) 0::pg_catalog.oid OR NOT EXISTS (SELECT 1 FROM pg_catalog.pg_type AS y
     WHERE y.oid OPERATOR(pg_catalog.=) ` + t + `.typelem AND y.typrelid OPERATOR(pg_catalog.<>) 0::pg_catalog.oid
-    AND NOT ` + shownTable("y.typrelid") + `))`
+    AND NOT ` + isShownTable("y.typrelid") + `))`
 }
 
-// shownType tells it of a type by its OID.
-func shownType(oid string) string {
+// isShownTypeOID tells it of a type by its OID.
+func isShownTypeOID(oid string) string {
 	return `EXISTS (SELECT 1 FROM pg_catalog.pg_type AS y WHERE y.oid OPERATOR(pg_catalog.=) ` + oid + `
   AND ` + isShownType("y") + `) IS TRUE`
 }
 
-// shownDependent tells whether one side of a row of pg_depend is a relation, a column or a constraint that shows.
-func shownDependent(class, object, column string) string {
+// isShownDependent tells whether one side of a row of pg_depend is a relation, a column or a constraint that shows.
+func isShownDependent(class, object, column string) string {
 	return "(" + class + " OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND " +
-		shownRelation(object) + " AND (" + object + ", " + column + ")" + hiddenColumns +
+		isShownRelation(object) + " AND (" + object + ", " + column + ")" + notHiddenColumns +
 		" OR " + class + " OPERATOR(pg_catalog.=) 'pg_catalog.pg_constraint'::pg_catalog.regclass AND " +
 		`EXISTS (SELECT 1 FROM pg_catalog.pg_constraint AS k WHERE k.oid OPERATOR(pg_catalog.=) ` + object + " AND " +
 		isShownConstraint("k") + ") IS TRUE)"
@@ -112,13 +112,13 @@ func pgCatalog(relation string) Name  { return Name{"pg_catalog", relation} }
 func infoSchema(relation string) Name { return Name{"information_schema", relation} }
 
 // allShadows are all shadows. Agents may not read a catalog that is not listed here.
-var allShadows = slices.Concat(filteredShadows, informationShadows, whole(
+var allShadows = slices.Concat(filteredShadows, informationShadows, unfilteredShadows(
 	// Catalogs that contain names and properties of types, operators and languages. They are the same in every database,
 	// apart from extensions.
 	"pg_aggregate", "pg_am", "pg_amop", "pg_amproc", "pg_cast", "pg_collation", "pg_conversion", "pg_language",
 	"pg_opclass", "pg_operator", "pg_opfamily", "pg_tablespace", "pg_timezone_abbrevs", "pg_timezone_names",
 	"pg_transform", "pg_ts_config", "pg_ts_config_map", "pg_ts_dict", "pg_ts_parser", "pg_ts_template",
-), empty(pgCatalog,
+), emptyShadows(pgCatalog,
 	// Catalogs that clients use in joins, and whose content is free text, the rights of other roles, statistics or
 	// activity.
 	"pg_auth_members", "pg_db_role_setting", "pg_default_acl", "pg_description", "pg_event_trigger",
@@ -130,7 +130,7 @@ var allShadows = slices.Concat(filteredShadows, informationShadows, whole(
 	"pg_stat_user_tables", "pg_statio_all_indexes", "pg_statio_all_tables", "pg_statio_user_indexes",
 	"pg_statio_user_tables", "pg_statistic_ext", "pg_stats", "pg_stats_ext", "pg_subscription",
 	"pg_subscription_rel", "pg_trigger", "pg_user_mappings",
-), empty(infoSchema,
+), emptyShadows(infoSchema,
 	"check_constraint_routine_usage", "check_constraints", "triggered_update_columns", "triggers",
 	"view_column_usage", "view_routine_usage", "view_table_usage",
 ))
@@ -138,7 +138,7 @@ var allShadows = slices.Concat(filteredShadows, informationShadows, whole(
 // filteredShadows are shadows of the catalogs of which a part shows.
 var filteredShadows = []Shadow{
 	{
-		Source: pgCatalog("pg_class"), Where: "(" + isOfEverybody("t") + " OR " + isListed("t.oid") + ") IS TRUE",
+		Source: pgCatalog("pg_class"), Where: "(" + isSystemRelation("t") + " OR " + isListed("t.oid") + ") IS TRUE",
 		KeptColumns: []string{
 			"oid", "relname", "relnamespace", "reltype", "reloftype", "relowner", "relam", "reltablespace", "relhasindex",
 			"relisshared", "relpersistence", "relkind", "relnatts", "relhassubclass", "relispopulated", "relreplident",
@@ -153,7 +153,7 @@ var filteredShadows = []Shadow{
 		},
 	},
 	{
-		Source: pgCatalog("pg_attribute"), Where: shownRelation("t.attrelid") + " AND (t.attrelid, t.attnum)" + hiddenColumns,
+		Source: pgCatalog("pg_attribute"), Where: isShownRelation("t.attrelid") + " AND (t.attrelid, t.attnum)" + notHiddenColumns,
 		KeptColumns: []string{
 			"attrelid", "attname", "atttypid", "attstattarget", "attlen", "attnum", "attndims", "attcacheoff", "atttypmod",
 			"attbyval", "attalign", "attstorage", "attcompression", "attnotnull", "atthasdef", "attidentity", "attgenerated",
@@ -161,13 +161,13 @@ var filteredShadows = []Shadow{
 		},
 		ReplacedColumns: map[string]string{
 			"atthasmissing": "false",
-			"atttypid":      maskedAttribute("atttypid"),
-			"atttypmod":     maskedAttribute("atttypmod"),
-			"attnotnull":    "t.attnotnull AND NOT " + maskedColumn,
+			"atttypid":      maskedAttributeSQL("atttypid"),
+			"atttypmod":     maskedAttributeSQL("atttypmod"),
+			"attnotnull":    "t.attnotnull AND NOT " + isMaskedColumn,
 		},
 	},
 	{
-		Source: pgCatalog("pg_attrdef"), Where: shownTable("t.adrelid") + " AND (t.adrelid, t.adnum)" + hiddenColumns,
+		Source: pgCatalog("pg_attrdef"), Where: isShownTable("t.adrelid") + " AND (t.adrelid, t.adnum)" + notHiddenColumns,
 		KeptColumns: []string{"oid", "adrelid", "adnum"},
 		ReplacedColumns: map[string]string{
 			"adbin": "CASE WHEN (t.adrelid, t.adnum) NOT IN (SELECT h.attrelid, h.attnum " +
@@ -175,7 +175,7 @@ var filteredShadows = []Shadow{
 		},
 	},
 	{
-		Source: pgCatalog("pg_index"), Where: shownRelation("t.indexrelid"),
+		Source: pgCatalog("pg_index"), Where: isShownRelation("t.indexrelid"),
 		KeptColumns: []string{
 			"indexrelid", "indrelid", "indnatts", "indnkeyatts", "indisunique", "indnullsnotdistinct", "indisprimary",
 			"indisexclusion", "indimmediate", "indisclustered", "indisvalid", "indisready", "indislive", "indisreplident",
@@ -202,8 +202,8 @@ var filteredShadows = []Shadow{
 			"typbasetype", "typtypmod", "typndims", "typcollation",
 		},
 	},
-	{Source: pgCatalog("pg_enum"), Where: shownType("t.enumtypid")},
-	{Source: pgCatalog("pg_range"), Where: shownType("t.rngtypid")},
+	{Source: pgCatalog("pg_enum"), Where: isShownTypeOID("t.enumtypid")},
+	{Source: pgCatalog("pg_range"), Where: isShownTypeOID("t.rngtypid")},
 	{
 		Source: pgCatalog("pg_proc"), Where: "(t.pronamespace OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.regnamespace " +
 			"OR t.oid IN (SELECT f.oid FROM pgconsent.listed_functions() AS f)) IS TRUE",
@@ -215,22 +215,22 @@ var filteredShadows = []Shadow{
 	},
 	{
 		Source: pgCatalog("pg_namespace"),
-		Where: "t.oid IN (SELECT s.oid FROM pg_catalog.pg_namespace AS s WHERE s.nspname" + notOurs +
+		Where: "t.oid IN (SELECT s.oid FROM pg_catalog.pg_namespace AS s WHERE s.nspname" + notOwnSchemas +
 			" AND pg_catalog.has_schema_privilege(s.oid, 'USAGE')) IS TRUE",
 	},
 	{
 		Source: pgCatalog("pg_depend"),
 		// Rows about constraints, whose keys and indexes drivers look for here.
-		Where: shownDependent("t.classid", "t.objid", "t.objsubid") + " AND " +
-			shownDependent("t.refclassid", "t.refobjid", "t.refobjsubid"),
+		Where: isShownDependent("t.classid", "t.objid", "t.objsubid") + " AND " +
+			isShownDependent("t.refclassid", "t.refobjid", "t.refobjsubid"),
 	},
 	{
 		Source:      pgCatalog("pg_extension"),
 		KeptColumns: []string{"oid", "extname", "extowner", "extnamespace", "extrelocatable", "extversion"},
 	},
-	{Source: pgCatalog("pg_inherits"), Where: shownRelation("t.inhrelid") + " AND " + shownRelation("t.inhparent")},
+	{Source: pgCatalog("pg_inherits"), Where: isShownRelation("t.inhrelid") + " AND " + isShownRelation("t.inhparent")},
 	{
-		Source: pgCatalog("pg_partitioned_table"), Where: shownTable("t.partrelid"),
+		Source: pgCatalog("pg_partitioned_table"), Where: isShownTable("t.partrelid"),
 		KeptColumns: []string{"partrelid", "partstrat", "partnatts", "partdefid", "partattrs", "partclass", "partcollation"},
 	},
 	{
@@ -260,7 +260,7 @@ var filteredShadows = []Shadow{
 	},
 	{
 		Source:          pgCatalog("pg_tables"),
-		Where:           shownNames("t.schemaname", "t.tablename"),
+		Where:           isShownName("t.schemaname", "t.tablename"),
 		KeptColumns:     []string{"schemaname", "tablename", "tableowner", "tablespace", "hasindexes"},
 		ReplacedColumns: map[string]string{"hasrules": "false", "hastriggers": "false", "rowsecurity": "false"},
 	},
@@ -276,7 +276,7 @@ var filteredShadows = []Shadow{
   pgconsent_catalog.pg_get_viewdef(c.oid) AS definition` + relationsOfKind("m"),
 	},
 	{
-		Source: pgCatalog("pg_sequence"), Where: shownRelation("t.seqrelid"),
+		Source: pgCatalog("pg_sequence"), Where: isShownRelation("t.seqrelid"),
 		KeptColumns: []string{"seqrelid", "seqtypid", "seqstart", "seqincrement", "seqmax", "seqmin", "seqcache", "seqcycle"},
 	},
 	{
@@ -285,7 +285,7 @@ var filteredShadows = []Shadow{
 		Query: `SELECT n.nspname AS schemaname, c.relname AS sequencename, pg_catalog.pg_get_userbyid(c.relowner) AS sequenceowner,
   s.seqtypid::pg_catalog.regtype AS data_type, s.seqstart AS start_value, s.seqmin AS min_value, s.seqmax AS max_value,
   s.seqincrement AS increment_by, s.seqcycle AS cycle, s.seqcache AS cache_size, NULL::pg_catalog.int8 AS last_value` +
-			shownSequences,
+			shownSequencesFrom,
 	},
 	{
 		Source: pgCatalog("pg_indexes"),
@@ -295,7 +295,7 @@ FROM pg_catalog.pg_index AS x
 JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) x.indrelid
 JOIN pg_catalog.pg_class AS i ON i.oid OPERATOR(pg_catalog.=) x.indexrelid
 JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-WHERE ` + shownRelation("i.oid"),
+WHERE ` + isShownRelation("i.oid"),
 	},
 }
 
@@ -306,19 +306,19 @@ FROM pgconsent_catalog.pg_class AS c JOIN pgconsent_catalog.pg_namespace AS n ON
 WHERE c.relkind OPERATOR(pg_catalog.=) '` + kind + `'::pg_catalog."char"`
 }
 
-// shownSequences is a FROM clause of the sequences c that agents see, their fixed properties s, and their schemas n.
-const shownSequences = `
+// shownSequencesFrom is a FROM clause of the sequences c that agents see, their fixed properties s, and their schemas n.
+const shownSequencesFrom = `
 FROM pgconsent_catalog.pg_sequence AS s JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) s.seqrelid
 JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace`
 
-// maskedAttribute is an attribute of a masked column, whose type may be another: that of the view's column.
-func maskedAttribute(attribute string) string {
-	return "CASE WHEN " + maskedColumn + " THEN COALESCE((SELECT m." + attribute + ` FROM pgconsent.masked_types() AS m
+// maskedAttributeSQL is an attribute of a masked column, whose type may be another: that of the view's column.
+func maskedAttributeSQL(attribute string) string {
+	return "CASE WHEN " + isMaskedColumn + " THEN COALESCE((SELECT m." + attribute + ` FROM pgconsent.masked_types() AS m
     WHERE m.attrelid OPERATOR(pg_catalog.=) t.attrelid AND m.attnum OPERATOR(pg_catalog.=) t.attnum), t.` + attribute +
 		") ELSE t." + attribute + " END"
 }
 
-func whole(relations ...string) []Shadow {
+func unfilteredShadows(relations ...string) []Shadow {
 	var out []Shadow
 	for _, r := range relations {
 		out = append(out, Shadow{Source: pgCatalog(r)})
@@ -326,7 +326,7 @@ func whole(relations ...string) []Shadow {
 	return out
 }
 
-func empty(in func(string) Name, relations ...string) []Shadow {
+func emptyShadows(in func(string) Name, relations ...string) []Shadow {
 	var out []Shadow
 	for _, r := range relations {
 		out = append(out, Shadow{Source: in(r), Empty: true})

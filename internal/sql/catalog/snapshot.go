@@ -108,7 +108,7 @@ func (s *Snapshot) WithoutColumns(columns map[uint32][]string) (less *Snapshot, 
 		if len(names) == 0 {
 			continue
 		}
-		if slices.ContainsFunc(names, r.isEntangled) {
+		if slices.ContainsFunc(names, r.isUsedWithOthers) {
 			keep = append(keep, r.Name)
 			continue
 		}
@@ -130,9 +130,9 @@ func (s *Snapshot) WithoutColumns(columns map[uint32][]string) (less *Snapshot, 
 	return NewSnapshot(spec), keep
 }
 
-// isEntangled tells whether a column is generated, or a key, check, partition or computation depends on it together
+// isUsedWithOthers tells whether a column is generated, or a key, check, partition or computation depends on it together
 // with other columns, or on a value that rows get when none is given.
-func (r *Relation) isEntangled(name string) bool {
+func (r *Relation) isUsedWithOthers(name string) bool {
 	c := r.Column(name)
 	reads := func(columns []string) bool { return slices.Contains(columns, name) }
 	return c != nil && (c.Generated || c.Virtual) || reads(r.PrimaryKey) || reads(r.PartitionBy) ||
@@ -219,7 +219,7 @@ func (s *Snapshot) Operators() []*Operator {
 // ResolveRelation returns the relation that a reference means: in the given schema, or without a schema in pg_catalog
 // and then along the pinned search path.
 func (s *Snapshot) ResolveRelation(schema, name string) (Name, bool) {
-	for _, candidate := range s.schemas(schema) {
+	for _, candidate := range s.schemasToSearch(schema) {
 		n := Name{candidate, name}
 		if _, ok := s.relations[n]; ok {
 			return n, true
@@ -230,7 +230,7 @@ func (s *Snapshot) ResolveRelation(schema, name string) (Name, bool) {
 
 // ResolveIndex returns the index that a name means, or nil.
 func (s *Snapshot) ResolveIndex(schema, name string) *NamedIndex {
-	for _, candidate := range s.schemas(schema) {
+	for _, candidate := range s.schemasToSearch(schema) {
 		n := Name{candidate, name}
 		if _, ok := s.relations[n]; ok {
 			return nil
@@ -245,7 +245,7 @@ func (s *Snapshot) ResolveIndex(schema, name string) *NamedIndex {
 // FunctionsNamed returns all functions outside pg_catalog that a call with this name could mean.
 func (s *Snapshot) FunctionsNamed(schema, name string) []*Function {
 	var out []*Function
-	for _, candidate := range s.schemas(schema) {
+	for _, candidate := range s.schemasToSearch(schema) {
 		out = append(out, s.functions[Name{candidate, name}]...)
 	}
 	return out
@@ -263,7 +263,7 @@ func (s *Snapshot) HasExtension(name string) bool { return slices.Contains(s.spe
 // TypesNamed returns all types that the name could mean, including those of pg_catalog.
 func (s *Snapshot) TypesNamed(schema, name string) []*Type {
 	var out []*Type
-	for _, candidate := range s.schemas(schema) {
+	for _, candidate := range s.schemasToSearch(schema) {
 		out = append(out, s.types[Name{candidate, name}]...)
 	}
 	return out
@@ -290,7 +290,7 @@ func (s *Snapshot) CastsTo(oid uint32) []*Cast { return s.castsTo[oid] }
 // OperatorsNamed returns all operators outside pg_catalog that the name could mean.
 func (s *Snapshot) OperatorsNamed(schema, name string) []*Operator {
 	var out []*Operator
-	for _, candidate := range s.schemas(schema) {
+	for _, candidate := range s.schemasToSearch(schema) {
 		out = append(out, s.operators[Name{candidate, name}]...)
 	}
 	return out
@@ -299,7 +299,7 @@ func (s *Snapshot) OperatorsNamed(schema, name string) []*Operator {
 // HasCatalogOperator tells whether pg_catalog has an operator with this name.
 func (s *Snapshot) HasCatalogOperator(name string) bool { return s.spec.CatalogOperators[name] }
 
-func (s *Snapshot) schemas(schema string) []string {
+func (s *Snapshot) schemasToSearch(schema string) []string {
 	if schema != "" {
 		return []string{schema}
 	}

@@ -12,9 +12,9 @@ type Span struct{ Start, End int32 }
 
 // Clauses are the places of FROM and WHERE in a text.
 type Clauses struct {
-	From       Span   // what follows the word FROM
-	Conditions []Span // the conditions of WHERE that AND joins, in their order
-	End        int32  // where WHERE ends
+	From            Span   // the items behind FROM
+	WhereConditions []Span // the conditions of WHERE that AND joins, in their order
+	WhereEnd        int32  // the end of the WHERE
 }
 
 // Clauses finds FROM and WHERE in a text that is one SELECT without WITH and set operations; false if it has not both.
@@ -45,10 +45,10 @@ func (s *Source) Clauses() (Clauses, bool) {
 	return out, s.clauses(&out, from, where, len(s.Tokens))
 }
 
-// Joined finds the conditions that AND joins in the WHERE of a query, which may be a sub-select. where is the tree of
+// WhereConditions finds the conditions that AND joins in the WHERE of a query, which may be a sub-select. where is the tree of
 // the WHERE. As with [Source.Clauses], an edit at these places has to be proved.
-func (s *Source) Joined(where *Node) ([]Span, bool) {
-	first := s.At(leftmost(where))
+func (s *Source) WhereConditions(where *Node) ([]Span, bool) {
+	first := s.At(firstLocation(where))
 	for first >= 0 && (s.Tokens[first].Kind != kwWhere || s.isLabel(first)) {
 		first--
 	}
@@ -64,22 +64,22 @@ func (s *Source) Joined(where *Node) ([]Span, bool) {
 		case CloseParen, CloseBracket:
 			depth--
 		}
-		if depth < 0 || depth == 0 && !s.isLabel(end) && slices.Contains(afterWhere, s.Tokens[end].Kind) {
+		if depth < 0 || depth == 0 && !s.isLabel(end) && slices.Contains(keywordsAfterWhere, s.Tokens[end].Kind) {
 			break
 		}
 	}
 	if end == first {
 		return nil, false
 	}
-	return s.joined(first, end), true
+	return s.conjunctSpans(first, end), true
 }
 
-// afterWhere are the words that may follow a WHERE.
-var afterWhere = []TokenKind{kwGroup, kwHaving, kwWindow, kwOrder, kwLimit, kwOffset, kwFetch, kwFor, kwUnion,
+// keywordsAfterWhere are the keywords that may follow a WHERE.
+var keywordsAfterWhere = []TokenKind{kwGroup, kwHaving, kwWindow, kwOrder, kwLimit, kwOffset, kwFetch, kwFor, kwUnion,
 	kwIntersect, kwExcept, kwReturning, Semicolon}
 
-// leftmost is the smallest location of the nodes of a tree.
-func leftmost(m proto.Message) int32 {
+// firstLocation returns the smallest location of the nodes of a tree.
+func firstLocation(m proto.Message) int32 {
 	first := int32(math.MaxInt32)
 	Walk(m, func(m proto.Message) bool {
 		r := m.ProtoReflect()
@@ -91,7 +91,7 @@ func leftmost(m proto.Message) int32 {
 	return first
 }
 
-// isLabel tells whether a keyword is the name of a column.
+// isLabel tells whether a keyword is used as the name of a column.
 func (s *Source) isLabel(i int) bool { return s.Kind(i-1) == Dot || s.Kind(i-1) == kwAs }
 
 func (s *Source) clauses(out *Clauses, from, where, end int) bool {
@@ -99,14 +99,14 @@ func (s *Source) clauses(out *Clauses, from, where, end int) bool {
 		return false
 	}
 	out.From = Span{s.Tokens[from+1].Start, s.Tokens[where-1].End}
-	out.Conditions = s.joined(where+1, end)
-	out.End = s.Tokens[end-1].End
+	out.WhereConditions = s.conjunctSpans(where+1, end)
+	out.WhereEnd = s.Tokens[end-1].End
 	return true
 }
 
-// joined are the conditions that AND joins from token first up to token end. Parentheses around several of them are
-// opened.
-func (s *Source) joined(first, end int) []Span {
+// conjunctSpans returns the conditions that AND joins between the tokens first and end. Parentheses around several
+// conditions are removed.
+func (s *Source) conjunctSpans(first, end int) []Span {
 	var ends []int // the tokens AND, and the end
 	depth, cases, between := 0, 0, 0
 	for i := first; i < end; i++ {
@@ -141,7 +141,7 @@ func (s *Source) joined(first, end int) []Span {
 			return nil
 		}
 		if s.Kind(first) == OpenParen && s.Closing(first) == e-1 {
-			if inner := s.joined(first+1, e-1); len(inner) > 1 {
+			if inner := s.conjunctSpans(first+1, e-1); len(inner) > 1 {
 				out, first = append(out, inner...), e+1
 				continue
 			}

@@ -34,7 +34,7 @@ func TestClauses(t *testing.T) {
 		got := ""
 		if ok {
 			parts := []string{sql[c.From.Start:c.From.End]}
-			for _, s := range c.Conditions {
+			for _, s := range c.WhereConditions {
 				parts = append(parts, sql[s.Start:s.End])
 			}
 			got = strings.Join(parts, "|")
@@ -60,14 +60,14 @@ func FuzzClauses(f *testing.F) {
 		if !ok {
 			return
 		}
-		spans := append([]Span{c.From}, c.Conditions...)
+		spans := append([]Span{c.From}, c.WhereConditions...)
 		for _, s := range spans {
 			if s.Start >= s.End || s.Start < 0 || int(s.End) > len(sql) {
 				t.Errorf("%q: %v", sql, spans)
 			}
 		}
-		if !slices.IsSortedFunc(spans, func(a, b Span) int { return int(a.Start - b.Start) }) || spans[len(spans)-1].End > c.End {
-			t.Errorf("%q: %v until %d", sql, spans, c.End)
+		if !slices.IsSortedFunc(spans, func(a, b Span) int { return int(a.Start - b.Start) }) || spans[len(spans)-1].End > c.WhereEnd {
+			t.Errorf("%q: %v until %d", sql, spans, c.WhereEnd)
 		}
 	})
 }
@@ -93,7 +93,7 @@ func TestJoined(t *testing.T) {
 			t.Fatal(refused)
 		}
 		where := whereOf(tree.ProtoReflect())
-		spans, ok := source.Joined(where)
+		spans, ok := source.WhereConditions(where)
 		var got []string
 		for _, s := range spans {
 			got = append(got, sql[s.Start:s.End])

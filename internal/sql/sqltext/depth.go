@@ -10,38 +10,38 @@ package sqltext
 // and JOIN begin one too. Each of these also adds a level to all that follows in the same parentheses, because they
 // nest to the left.
 
-// level is one open parenthesis, bracket or CASE, or the statement itself.
-type level struct {
-	isCase  bool
-	chain   int // set operations and joins: nest for the whole level
-	stretch int // operators and keywords since the last separator
-	child   int // the deepest closed level in this stretch
-	deepest int // the deepest stretch so far
-	between int // BETWEEN without its AND
+// nestingLevel is one open parenthesis, bracket or CASE, or the statement itself.
+type nestingLevel struct {
+	isCase       bool
+	leftNested   int // set operations and joins: nest for the whole level
+	currentDepth int // operators and keywords since the last separator
+	childDepth   int // the deepest closed level in this stretch
+	maxDepth     int // the deepest stretch so far
+	openBetweens int // BETWEEN without its AND
 }
 
-func (l *level) separate() {
-	l.deepest = max(l.deepest, l.stretch+l.child)
-	l.stretch, l.child = 0, 0
+func (l *nestingLevel) startStretch() {
+	l.maxDepth = max(l.maxDepth, l.currentDepth+l.childDepth)
+	l.currentDepth, l.childDepth = 0, 0
 }
 
-func (l *level) depth() int {
-	l.separate()
-	return l.deepest + l.chain
+func (l *nestingLevel) depth() int {
+	l.startStretch()
+	return l.maxDepth + l.leftNested
 }
 
-// selectWeight is what a SELECT counts for: a sub-select takes several levels of the tree.
+// selectWeight is how many levels a SELECT counts as: a subquery adds several levels to the tree.
 const selectWeight = 3
 
-// deepest returns an upper bound of the depth of the tree, in expression nodes.
-func deepest(tokens []Token) int {
-	levels := make([]level, 1, 32)
+// maxTreeDepth returns an upper bound of the depth of the tree, in expression nodes.
+func maxTreeDepth(tokens []Token) int {
+	levels := make([]nestingLevel, 1, 32)
 	result, atomic := 0, false
 	closeLevel := func() {
 		depth := levels[len(levels)-1].depth()
 		levels = levels[:len(levels)-1]
 		top := &levels[len(levels)-1]
-		top.child = max(top.child, depth+1)
+		top.childDepth = max(top.childDepth, depth+1)
 	}
 	var previous Token
 	for i, t := range tokens {
@@ -53,9 +53,9 @@ func deepest(tokens []Token) int {
 		}
 		switch kind {
 		case OpenParen, OpenBracket:
-			levels = append(levels, level{})
+			levels = append(levels, nestingLevel{})
 		case kwCase:
-			levels = append(levels, level{isCase: true})
+			levels = append(levels, nestingLevel{isCase: true})
 		case CloseParen, CloseBracket:
 			for top.isCase && len(levels) > 1 { // an unclosed CASE is a syntax error; count it all the same
 				closeLevel()
@@ -68,52 +68,52 @@ func deepest(tokens []Token) int {
 			if top.isCase {
 				closeLevel()
 			} else {
-				top.stretch++
+				top.currentDepth++
 			}
 		case Comma:
-			top.separate()
-			top.between = 0
+			top.startStretch()
+			top.openBetweens = 0
 		case Semicolon:
 			if len(levels) == 1 && !atomic {
 				result = max(result, top.depth())
-				levels[0] = level{}
+				levels[0] = nestingLevel{}
 			} else {
-				top.separate()
+				top.startStretch()
 			}
 		case kwAtomic: // BEGIN ATOMIC nests statements without parentheses
 			atomic = true
-			top.chain++
+			top.leftNested++
 		case kwBetween:
-			top.between++
-			top.stretch++
+			top.openBetweens++
+			top.currentDepth++
 		case kwAnd:
-			if top.between > 0 {
-				top.between--
-				top.stretch++
+			if top.openBetweens > 0 {
+				top.openBetweens--
+				top.currentDepth++
 			} else {
-				top.separate()
+				top.startStretch()
 			}
 		case kwOr:
-			top.separate()
+			top.startStretch()
 		case kwWhen, kwThen, kwElse:
 			if top.isCase {
-				top.separate()
+				top.startStretch()
 			}
-			top.stretch++
+			top.currentDepth++
 		case kwUnion, kwExcept, kwIntersect:
-			top.chain++
-			top.separate()
+			top.leftNested++
+			top.startStretch()
 		case kwJoin:
-			top.chain++
-			if joins(previous) {
-				top.separate()
+			top.leftNested++
+			if isJoinClause(previous) {
+				top.startStretch()
 			}
 		case kwSelect:
-			top.stretch += selectWeight
+			top.currentDepth += selectWeight
 		case Ident, uident, Dot, fconst, Sconst, usconst, bconst, xconst, iconst, param:
 			// names and constants nest nothing
 		default:
-			top.stretch++
+			top.currentDepth++
 		}
 		previous = tokens[i]
 	}
@@ -123,8 +123,8 @@ func deepest(tokens []Token) int {
 	return max(result, levels[0].depth())
 }
 
-// joins tells whether a JOIN after this token is the clause and not a function of that name.
-func joins(previous Token) bool {
+// isJoinClause tells whether a JOIN after this token is the clause and not a function of that name.
+func isJoinClause(previous Token) bool {
 	switch previous.Kind {
 	case Ident, uident, CloseParen, kwInner, kwLeft, kwRight, kwFull, kwOuter, kwCross, kwNatural:
 		return true

@@ -109,7 +109,7 @@ func TestDepthBound(t *testing.T) {
 			if refused != nil {
 				continue
 			}
-			bound := deepest(source.Tokens)
+			bound := maxTreeDepth(source.Tokens)
 			if depth := treeDepth(tree); depth > messagesPerLevel*bound+20 {
 				t.Errorf("%s × %d: the tree is %d deep, the bound says %d", s.name, n, depth, bound)
 			}
@@ -185,7 +185,7 @@ func TestDepthOfRandomText(t *testing.T) {
 			continue
 		}
 		parsed++
-		if depth, bound := treeDepth(tree), deepest(source.Tokens); depth > messagesPerLevel*bound+20 {
+		if depth, bound := treeDepth(tree), maxTreeDepth(source.Tokens); depth > messagesPerLevel*bound+20 {
 			t.Fatalf("%s: the tree is %d deep, the bound says %d", text, depth, bound)
 		}
 	}

@@ -9,8 +9,8 @@ import "google.golang.org/protobuf/proto"
 // maxExpandedNodes is how many nodes a tree may have, with each copy counted.
 const maxExpandedNodes = 2_000_000
 
-// nestsCopies tells whether IN or BETWEEN occurs twice in a text, so that one may be inside the other.
-func (s *Source) nestsCopies() bool {
+// mayNestCopies tells whether IN or BETWEEN occurs twice in a text, so that one may be inside the other.
+func (s *Source) mayNestCopies() bool {
 	n := 0
 	for _, t := range s.Tokens {
 		if t.Kind == kwIn || t.Kind == kwBetween {
@@ -20,8 +20,8 @@ func (s *Source) nestsCopies() bool {
 	return n > 1
 }
 
-// expanded is about how many nodes PostgreSQL makes of a tree.
-func expanded(m proto.Message) float64 {
+// expandedNodes estimates how many nodes PostgreSQL makes of a tree.
+func expandedNodes(m proto.Message) float64 {
 	copies := 1.0
 	if x, is := m.(*A_Expr); is {
 		switch x.Kind {
@@ -40,9 +40,9 @@ func expanded(m proto.Message) float64 {
 	total := 1.0
 	Messages(m, func(field string, child proto.Message) {
 		if field == "lexpr" || copies == 4 { // the symmetric form copies its bounds as well
-			total += copies * expanded(child)
+			total += copies * expandedNodes(child)
 		} else {
-			total += expanded(child)
+			total += expandedNodes(child)
 		}
 	})
 	return total

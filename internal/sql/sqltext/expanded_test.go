@@ -45,7 +45,7 @@ func TestRunsOfOperators(t *testing.T) {
 			want = 201 * 201
 		}
 		run := strings.Repeat("+", 100)
-		if got := operatorRuns("1" + run + string(rune(c)) + run + "1"); got != want {
+		if got := operatorRunCost("1" + run + string(rune(c)) + run + "1"); got != want {
 			t.Errorf("%q in a run: %d, want %d", c, got, want)
 		}
 	}

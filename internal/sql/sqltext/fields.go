@@ -21,15 +21,15 @@ type messageFields struct {
 
 // messageField is a field that holds messages.
 type messageField struct {
-	index int
-	name  string // as in the grammar's .proto: "target_list"; "": the field in use is one of several
-	list  bool
+	index  int
+	name   string // as in the grammar's .proto: "target_list"; "": the field in use is one of several
+	isList bool
 }
 
-var fieldsByType sync.Map // of *messageFields, by the type of the struct
+var fieldsByType sync.Map // a *messageFields for each struct type
 
-// fieldsOf are the fields of the kind of a message, and its struct.
-func fieldsOf(m proto.Message) (*messageFields, reflect.Value) {
+// messageFieldsOf returns the fields of a message's kind, and its struct.
+func messageFieldsOf(m proto.Message) (*messageFields, reflect.Value) {
 	v := reflect.ValueOf(m).Elem()
 	t := v.Type()
 	if f, ok := fieldsByType.Load(t); ok {
@@ -48,15 +48,15 @@ func readFields(t reflect.Type) *messageFields {
 		field := t.Field(i)
 		name := protobufName(field)
 		switch of := field.Type; {
-		case !field.IsExported(): // of the protobuf library
+		case !field.IsExported(): // a field of the protobuf library
 		case of.Kind() == reflect.Interface:
 			f.messages = append(f.messages, messageField{index: i})
 		case of.Implements(messageType):
 			f.messages = append(f.messages, messageField{index: i, name: name})
 		case of.Kind() == reflect.Slice && of.Elem().Implements(messageType):
-			f.messages = append(f.messages, messageField{index: i, name: name, list: true})
+			f.messages = append(f.messages, messageField{index: i, name: name, isList: true})
 		case of.Kind() == reflect.Int32 && (name == "location" || name == "stmt_location" || name == "stmt_len"):
-			// At which byte of a text a node stood, or how long it was, is no part of what the text means.
+			// The place and length of a node in the text have no meaning.
 		case isScalar(of):
 			f.scalars = append(f.scalars, i)
 		case of.Kind() == reflect.Slice && isScalar(of.Elem()):
@@ -86,8 +86,9 @@ func protobufName(field reflect.StructField) string {
 	return ""
 }
 
-// chosen is the message in a field that holds one of several, and its name; nil: there is none, or it is no message.
-func chosen(v reflect.Value) (string, proto.Message) {
+// oneofMessage returns the message in a field that holds one of several kinds, and its name; nil: there is none, or it
+// is no message.
+func oneofMessage(v reflect.Value) (string, proto.Message) {
 	if v.IsNil() {
 		return "", nil
 	}

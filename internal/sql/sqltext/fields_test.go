@@ -19,7 +19,7 @@ func TestFieldsAreThoseOfTheGrammar(t *testing.T) {
 		}
 		n++
 		m := kind.New().Interface()
-		fields, v := fieldsOf(m)
+		fields, v := messageFieldsOf(m)
 		if fields.kind != string(kind.Descriptor().Name()) {
 			t.Errorf("%s is %s", kind.Descriptor().Name(), fields.kind)
 		}
@@ -31,7 +31,7 @@ func TestFieldsAreThoseOfTheGrammar(t *testing.T) {
 				continue
 			}
 			d := kind.Descriptor().Fields().ByName(protoreflect.Name(f.name))
-			if d == nil || d.IsList() != f.list || d.Number() < last {
+			if d == nil || d.IsList() != f.isList || d.Number() < last {
 				t.Fatalf("%s.%s is not as in the grammar", fields.kind, f.name)
 			}
 			got[f.name], last = true, d.Number()

@@ -96,8 +96,8 @@ func TestAllButPlacesIsCompared(t *testing.T) {
 				m.Set(f, one(f, nil))
 			}
 			place := places[f.Name()] && f.Kind() == protoreflect.Int32Kind // the folder of a tablespace is called so, too
-			switch equal := isSame(kind.New().Interface(), m.Interface()); {
-			case !isSame(m.Interface(), proto.Clone(m.Interface())):
+			switch equal := sameTree(kind.New().Interface(), m.Interface()); {
+			case !sameTree(m.Interface(), proto.Clone(m.Interface())):
 				t.Errorf("%s of %s is not as it is", f.Name(), kind.Descriptor().Name())
 			case place && !equal:
 				t.Errorf("%s of %s is a place, and is compared", f.Name(), kind.Descriptor().Name())
@@ -105,7 +105,7 @@ func TestAllButPlacesIsCompared(t *testing.T) {
 				stripped++
 			case equal:
 				t.Errorf("%s of %s is not compared", f.Name(), kind.Descriptor().Name())
-			case f.Message() != nil && len(inner().GetUnknown()) == 0 && hasValue(inner()) && isSame(m.Interface(), hollow(kind, f)):
+			case f.Message() != nil && len(inner().GetUnknown()) == 0 && hasValue(inner()) && sameTree(m.Interface(), hollow(kind, f)):
 				t.Errorf("%s of %s is not compared to its end", f.Name(), kind.Descriptor().Name())
 			default:
 				seen++
@@ -434,7 +434,7 @@ func TestConditionsOfGroups(t *testing.T) {
 						}
 						is.HavingClause = nil
 						without.Stmts[0].Stmt.GetSelectStmt().HavingClause = nil
-						if !isSame(tree, without) {
+						if !sameTree(tree, without) {
 							t.Errorf("%s: something else has changed", with)
 						}
 						tried++

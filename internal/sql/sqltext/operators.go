@@ -4,12 +4,12 @@ package sqltext
 // times + have taken it nine seconds, which nothing can interrupt. So the lengths of runs are bounded before it is
 // called. Comments begin and end with such characters, and are counted.
 
-// maxRuns bounds the sum of the squares of the lengths of all runs: about a second's work.
-const maxRuns = 200_000_000
+// maxRunCost limits operatorRunCost, which is about a second of work.
+const maxRunCost = 200_000_000
 
-// operatorRuns is the sum of the squares of the lengths of the runs of operator characters in a text (op_chars of
-// PostgreSQL's scan.l), those in literals included.
-func operatorRuns(text string) int {
+// operatorRunCost returns the sum of the squares of the lengths of all runs of operator characters in a text (op_chars
+// in PostgreSQL's scan.l), those in literals included.
+func operatorRunCost(text string) int {
 	total, run := 0, 0
 	for i := range len(text) {
 		switch text[i] {

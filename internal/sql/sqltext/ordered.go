@@ -6,10 +6,10 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Ordered finds the relations in FROM whose order the result of one of the operators may decide, in a tree that has one.
-// Sub-selects in expressions that have none of the operators are left out.
-func Ordered(m proto.Message, operators []string) map[*RangeVar]bool {
-	found, has := ordered(m, operators, false)
+// RelationsOrderedBy returns the relations in FROM whose order may depend on one of the operators, or nil if the tree
+// has none. Subqueries in expressions without these operators are left out.
+func RelationsOrderedBy(m proto.Message, operators []string) map[*RangeVar]bool {
+	found, has := relationsOrderedBy(m, operators, false)
 	if !has {
 		return nil
 	}
@@ -20,7 +20,7 @@ func Ordered(m proto.Message, operators []string) map[*RangeVar]bool {
 	return out
 }
 
-func ordered(m proto.Message, operators []string, inFrom bool) (found []*RangeVar, has bool) {
+func relationsOrderedBy(m proto.Message, operators []string, inFrom bool) (found []*RangeVar, has bool) {
 	inner := false
 	switch n := m.(type) {
 	case *RangeVar:
@@ -35,7 +35,7 @@ func ordered(m proto.Message, operators []string, inFrom bool) (found []*RangeVa
 	}
 	_, isSelect := m.(*SelectStmt)
 	Messages(m, func(field string, child proto.Message) {
-		below, belowHas := ordered(child, operators, inner || isSelect && field == "from_clause")
+		below, belowHas := relationsOrderedBy(child, operators, inner || isSelect && field == "from_clause")
 		found, has = append(found, below...), has || belowHas
 	})
 	if _, isSublink := m.(*SubLink); isSublink && !has {

@@ -25,7 +25,7 @@ func TestWhatAnOperatorSorts(t *testing.T) {
 			t.Fatal(refused)
 		}
 		var names []string
-		for r := range Ordered(tree, []string{"<->", "<#>"}) {
+		for r := range RelationsOrderedBy(tree, []string{"<->", "<#>"}) {
 			names = append(names, r.Relname)
 		}
 		slices.Sort(names)

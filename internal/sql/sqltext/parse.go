@@ -14,21 +14,21 @@ import (
 
 // Parse parses a text that Scan has accepted. Its error is 42601 with the parser's position.
 func (s *Source) Parse() (*ParseResult, *sqlstate.Error) {
-	if len(s.Text) > largeText {
-		large <- struct{}{}
-		defer func() { <-large }()
+	if len(s.Text) > largeTextBytes {
+		largeTextSlot <- struct{}{}
+		defer func() { <-largeTextSlot }()
 	}
-	text := s.parsable()
+	text := s.parserText()
 	tree, err := pg_query.Parse(text)
 	if err != nil {
 		refusal := parseError(err)
 		// Positions are in characters; blanks have replaced each byte of a comment.
 		if refusal.Position > 0 && len(text) == len(s.Text) && text != s.Text {
-			refusal.Position = utf8.RuneCountInString(s.Text[:byteOf(text, refusal.Position)]) + 1
+			refusal.Position = utf8.RuneCountInString(s.Text[:byteOffset(text, refusal.Position)]) + 1
 		}
-		return nil, s.withoutLiteral(refusal)
+		return nil, s.hideLiteral(refusal)
 	}
-	if s.nestsCopies() && expanded(tree) > maxExpandedNodes {
+	if s.mayNestCopies() && expandedNodes(tree) > maxExpandedNodes {
 		return nil, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
 			"statement compares what compares too often").
 			WithHint("The server copies the left side of IN and BETWEEN for each value: compute it in a sub-select.")
@@ -36,8 +36,8 @@ func (s *Source) Parse() (*ParseResult, *sqlstate.Error) {
 	return tree, nil
 }
 
-// closed is where a literal or name of U& ends that begins at start and ends before another offset.
-func closed(text string, start, before int32) int32 {
+// unicodeLiteralEnd returns the end of a literal or name of U& that begins at start and ends before another offset.
+func unicodeLiteralEnd(text string, start, before int32) int32 {
 	open := start + int32(len("U&"))
 	for i := open + 1; i < before; i++ {
 		if text[i] != text[open] {
@@ -52,8 +52,8 @@ func closed(text string, start, before int32) int32 {
 	return before
 }
 
-// byteOf is the byte offset of a character, counted from 1.
-func byteOf(text string, position int) int {
+// byteOffset returns the byte offset of a character, counted from 1.
+func byteOffset(text string, position int) int {
 	for offset := range text {
 		if position--; position == 0 {
 			return offset
@@ -62,29 +62,29 @@ func byteOf(text string, position int) int {
 	return len(text)
 }
 
-// lookahead lists words that the parser's lexer joins with the word behind them. It does the same with literals and
-// names of U& before UESCAPE.
-var lookahead = map[string]string{
+// lookaheadWords lists words that the parser's lexer joins with the word behind them. It also joins literals and names
+// of U& with a following UESCAPE.
+var lookaheadWords = map[string]string{
 	"not": "between in like ilike similar", "nulls": "first last", "with": "time ordinality", "without": "time",
 	"format": "json",
 }
 
-// parsable is the text with some comments turned into blanks, which keeps every offset. PostgreSQL joins two words, as
-// NULLS FIRST, also across a comment; this parser does not.
-func (s *Source) parsable() string {
+// parserText returns the text with some comments replaced by blanks, so that every offset stays the same. PostgreSQL
+// joins two words such as NULLS FIRST also across a comment; this parser does not.
+func (s *Source) parserText() string {
 	var out []byte
 	for i := 0; i+1 < len(s.Tokens); i++ {
 		a, b := s.Tokens[i], s.Tokens[i+1]
 		escaped := a.Kind == usconst || a.Kind == uident
-		if escaped && a.End <= a.Start { // the scanner says so of one that UESCAPE follows
-			a.End = closed(s.Text, a.Start, b.Start)
+		if escaped && a.End <= a.Start { // the scanner returns such a token for a literal that UESCAPE follows
+			a.End = unicodeLiteralEnd(s.Text, a.Start, b.Start)
 		}
 		if b.Start-a.End < 3 || !escaped && a.End-a.Start > 7 || strings.TrimSpace(s.Text[a.End:b.Start]) == "" {
 			continue
 		}
 		seconds := "uescape"
 		if !escaped {
-			seconds = lookahead[strings.ToLower(s.String(a))]
+			seconds = lookaheadWords[strings.ToLower(s.String(a))]
 		}
 		if !slices.Contains(strings.Fields(seconds), strings.ToLower(s.String(b))) {
 			continue
@@ -102,8 +102,8 @@ func (s *Source) parsable() string {
 	return string(out)
 }
 
-// Bare is the text without comments, and with a blank in place of each literal.
-func (s *Source) Bare() string {
+// WithoutLiterals returns the text without comments, and with a blank for each literal.
+func (s *Source) WithoutLiterals() string {
 	var bare strings.Builder
 	for _, t := range s.Tokens {
 		if !t.IsConstant() {
@@ -114,8 +114,8 @@ func (s *Source) Bare() string {
 	return bare.String()
 }
 
-// withoutLiteral takes a literal out of "syntax error at or near": messages are logged, literals are not.
-func (s *Source) withoutLiteral(e *sqlstate.Error) *sqlstate.Error {
+// hideLiteral removes a literal from "syntax error at or near": messages are logged, and literals must not be.
+func (s *Source) hideLiteral(e *sqlstate.Error) *sqlstate.Error {
 	before, _, quotes := strings.Cut(e.Message, " at or near ")
 	if !quotes {
 		return e

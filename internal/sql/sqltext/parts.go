@@ -18,7 +18,7 @@ func Parts(text string) [][2]int {
 		if refused != nil || len(alone.Stmts) != 1 {
 			return nil
 		}
-		if !isSame(alone.Stmts[0], raw) {
+		if !sameTree(alone.Stmts[0], raw) {
 			return nil
 		}
 		parts = append(parts, [2]int{start, end})

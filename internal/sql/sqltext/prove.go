@@ -14,7 +14,7 @@ func Prove(intended *ParseResult, text string) *sqlstate.Error {
 	if refusal != nil {
 		return unprovedRefusal(refusal)
 	}
-	if !isSame(intended, tree) {
+	if !sameTree(intended, tree) {
 		return unprovedRefusal(nil)
 	}
 	return nil

@@ -6,11 +6,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// isSame tells whether two trees are the same, apart from locations, and from how ANDs are nested. A field that this
+// sameTree tells whether two trees are equal, apart from locations and from how ANDs are nested. A field that this
 // version of the parser does not know makes them differ.
-func isSame(a, b proto.Message) bool {
-	fields, va := fieldsOf(a)
-	if reflect.TypeOf(a) != reflect.TypeOf(b) || hasUnknown(a) || hasUnknown(b) {
+func sameTree(a, b proto.Message) bool {
+	fields, va := messageFieldsOf(a)
+	if reflect.TypeOf(a) != reflect.TypeOf(b) || hasUnknownFields(a) || hasUnknownFields(b) {
 		return false
 	}
 	if and, is := a.(*BoolExpr); is && and.Boolop == AND_EXPR {
@@ -35,27 +35,27 @@ func isSame(a, b proto.Message) bool {
 		}
 	}
 	for _, field := range fields.messages {
-		if !isSameField(field, va.Field(field.index), vb.Field(field.index)) {
+		if !sameField(field, va.Field(field.index), vb.Field(field.index)) {
 			return false
 		}
 	}
 	return true
 }
 
-func isSameField(field messageField, a, b reflect.Value) bool {
+func sameField(field messageField, a, b reflect.Value) bool {
 	switch {
-	case field.list:
+	case field.isList:
 		if a.Len() != b.Len() {
 			return false
 		}
 		for k := range a.Len() {
-			if !isSamePointer(a.Index(k), b.Index(k)) {
+			if !samePointer(a.Index(k), b.Index(k)) {
 				return false
 			}
 		}
 		return true
 	case field.name != "":
-		return isSamePointer(a, b)
+		return samePointer(a, b)
 	case a.IsNil() || b.IsNil():
 		return a.IsNil() && b.IsNil()
 	}
@@ -66,25 +66,25 @@ func isSameField(field messageField, a, b reflect.Value) bool {
 	}
 	ca, cb := wa.Elem().Field(0), wb.Elem().Field(0)
 	if ca.Kind() == reflect.Pointer {
-		return isSamePointer(ca, cb)
+		return samePointer(ca, cb)
 	}
 	return ca.Equal(cb)
 }
 
-func isSamePointer(a, b reflect.Value) bool {
+func samePointer(a, b reflect.Value) bool {
 	if a.IsNil() || b.IsNil() {
 		return a.IsNil() && b.IsNil()
 	}
-	return isSame(a.Interface().(proto.Message), b.Interface().(proto.Message))
+	return sameTree(a.Interface().(proto.Message), b.Interface().(proto.Message))
 }
 
-func hasUnknown(m proto.Message) bool { return len(m.ProtoReflect().GetUnknown()) > 0 }
+func hasUnknownFields(m proto.Message) bool { return len(m.ProtoReflect().GetUnknown()) > 0 }
 
-// conjuncts are the conditions of an AND, and of the ANDs inside it.
+// conjuncts returns the conditions of an AND, and of the ANDs inside it.
 func conjuncts(and *BoolExpr) []*Node {
 	var out []*Node
 	for _, n := range and.Args {
-		if isAnd(n) && !hasUnknown(n) && !hasUnknown(n.GetBoolExpr()) && n.GetBoolExpr().Xpr == nil {
+		if isAnd(n) && !hasUnknownFields(n) && !hasUnknownFields(n.GetBoolExpr()) && n.GetBoolExpr().Xpr == nil {
 			out = append(out, conjuncts(n.GetBoolExpr())...)
 		} else {
 			out = append(out, n)
@@ -104,7 +104,7 @@ func areSameNodes(a, b []*Node) bool {
 			if a[i] != b[i] {
 				return false
 			}
-		} else if !isSame(a[i], b[i]) {
+		} else if !sameTree(a[i], b[i]) {
 			return false
 		}
 	}

@@ -19,11 +19,11 @@ const (
 	MaxDepth  = 1_000
 )
 
-// DefaultMaxBytes and MostBytes are the length of a text that is allowed by default, and the largest that may be
+// DefaultMaxBytes and MaxAllowedBytes are the length of a text that is allowed by default, and the largest that may be
 // allowed.
 const (
 	DefaultMaxBytes = 1 << 20
-	MostBytes       = 64 << 20
+	MaxAllowedBytes = 64 << 20
 )
 
 var maxBytes atomic.Int64 // 0: DefaultMaxBytes
@@ -36,15 +36,15 @@ func MaxBytes() int {
 	return DefaultMaxBytes
 }
 
-// AllowBytes says how long a text may be, for the whole process, up to [MostBytes]. A text that is parsed needs up to a
+// SetMaxBytes says how long a text may be, for the whole process, up to [MaxAllowedBytes]. A text that is parsed needs up to a
 // hundred times its length of memory, one at a time. Call it before texts come.
-func AllowBytes(n int) { maxBytes.Store(int64(min(n, MostBytes))) }
+func SetMaxBytes(n int) { maxBytes.Store(int64(min(n, MaxAllowedBytes))) }
 
-// largeText is the size above which texts are parsed one after the other: a text of a megabyte may need a hundred
+// largeTextBytes is the size above which texts are parsed one after the other: a text of a megabyte may need a hundred
 // megabytes of memory.
-const largeText = 64 << 10
+const largeTextBytes = 64 << 10
 
-var large = make(chan struct{}, 1)
+var largeTextSlot = make(chan struct{}, 1)
 
 // TokenKind is the parser's number of a token: of a single character its own code, else a constant of this package.
 type TokenKind int32
@@ -81,14 +81,14 @@ func Scan(text string) (*Source, *sqlstate.Error) {
 			`invalid byte sequence for encoding "UTF8"`).
 			WithHint("Send statements as UTF-8; client_encoding is fixed to UTF8.")
 	}
-	if operatorRuns(text) > maxRuns {
+	if operatorRunCost(text) > maxRunCost {
 		return nil, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
 			"statement has too many operator characters beside each other").
 			WithHint("Put spaces between operators, and between comments; send long values as parameters.")
 	}
-	if len(text) > largeText {
-		large <- struct{}{}
-		defer func() { <-large }()
+	if len(text) > largeTextBytes {
+		largeTextSlot <- struct{}{}
+		defer func() { <-largeTextSlot }()
 	}
 	raw, err := parser.ScanToProtobuf(text)
 	if err != nil {
@@ -100,7 +100,7 @@ func Scan(text string) (*Source, *sqlstate.Error) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	if deepest(tokens) > MaxDepth {
+	if maxTreeDepth(tokens) > MaxDepth {
 		return nil, sqlstate.New(sqlstate.StatementTooComplex, sqlstate.ReasonBounds,
 			"statement is nested more than %d levels deep", MaxDepth).
 			WithHint("Long chains of one operator nest too: use a list, as in x = ANY (...), or several statements.")
@@ -176,7 +176,7 @@ func decodeTokens(raw []byte) ([]Token, *sqlstate.Error) {
 	return tokens, nil
 }
 
-// String returns the text of a token as it stands.
+// String returns the text of a token as it is written.
 func (s *Source) String(t Token) string { return s.Text[t.Start:t.End] }
 
 // At returns the index of the token that starts at a byte offset, or -1.

@@ -62,7 +62,7 @@ func TestLiteralsAreLeftOut(t *testing.T) {
 				}
 				continue
 			}
-			if bare := source.Bare(); strings.Contains(bare, "711") || strings.Contains(bare, "0100111") {
+			if bare := source.WithoutLiterals(); strings.Contains(bare, "711") || strings.Contains(bare, "0100111") {
 				t.Errorf("%s: without literals %q", text, bare)
 			}
 			if _, err = source.Parse(); err != nil && (strings.Contains(err.Message+err.Detail+err.Hint, "711") || strings.Contains(err.Message, "0100111")) {
@@ -140,7 +140,7 @@ func TestBare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(strings.Fields(s.Bare()), " "); got != "SELECT a FROM" {
+	if got := strings.Join(strings.Fields(s.WithoutLiterals()), " "); got != "SELECT a FROM" {
 		t.Error(got)
 	}
 }
@@ -340,7 +340,7 @@ func FuzzBounds(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if depth, bound := treeDepth(tree), deepest(source.Tokens); depth > messagesPerLevel*bound+20 {
+		if depth, bound := treeDepth(tree), maxTreeDepth(source.Tokens); depth > messagesPerLevel*bound+20 {
 			t.Fatalf("%q: the tree is %d deep, the bound says %d", text, depth, bound)
 		}
 	})
@@ -407,7 +407,7 @@ func TestCommentsBetweenPairsOfWords(t *testing.T) {
 				if err != nil {
 					t.Fatal(of, err)
 				}
-				if !isSame(tree, plain) {
+				if !sameTree(tree, plain) {
 					t.Errorf("%q: another tree than without the comment", commented)
 				}
 			}

@@ -9,7 +9,7 @@ import (
 // Messages calls f for each message directly inside another, in the order of the fields, with the name of the field that
 // holds it. It knows nothing of the grammar, so it passes over no part of it.
 func Messages(m proto.Message, f func(field string, child proto.Message)) {
-	if n, is := m.(*Node); is { // which has hundreds of fields, of which one is set
+	if n, is := m.(*Node); is { // a Node has hundreds of fields, one of which is set
 		if content := Content(n); content != nil {
 			f("node", content)
 		}
@@ -18,16 +18,16 @@ func Messages(m proto.Message, f func(field string, child proto.Message)) {
 	if reflect.ValueOf(m).IsNil() {
 		return
 	}
-	fields, v := fieldsOf(m)
+	fields, v := messageFieldsOf(m)
 	for _, field := range fields.messages {
 		switch at := v.Field(field.index); {
-		case field.list:
+		case field.isList:
 			for k := range at.Len() {
 				f(field.name, at.Index(k).Interface().(proto.Message))
 			}
 		case at.IsNil():
 		case field.name == "":
-			if name, child := chosen(at); child != nil {
+			if name, child := oneofMessage(at); child != nil {
 				f(name, child)
 			}
 		default:
@@ -92,7 +92,7 @@ func Relations(m proto.Message) (relations []*RangeVar, queries map[string]bool)
 func Count(m proto.Message) (map[string]int, bool) {
 	counts, known := map[string]int{}, true
 	Walk(m, func(m proto.Message) bool {
-		if fields, _ := fieldsOf(m); fields.kind != "Node" {
+		if fields, _ := messageFieldsOf(m); fields.kind != "Node" {
 			counts[fields.kind]++
 		}
 		known = known && len(m.ProtoReflect().GetUnknown()) == 0
@@ -115,6 +115,6 @@ func Kind(n *Node) string {
 	if content == nil {
 		return "Node"
 	}
-	fields, _ := fieldsOf(content)
+	fields, _ := messageFieldsOf(content)
 	return fields.kind
 }

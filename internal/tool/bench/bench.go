@@ -35,10 +35,10 @@ type Way struct {
 	Connect *pgconn.Config
 }
 
-// Statement is what is measured. Texts and Values belong together: Texts[i] has the values of Values[i] as literals.
+// Statement is the statement to measure. Texts[i] has the values of Values[i] as literals.
 type Statement struct {
-	Text   string     // for Extended and Prepared
-	Texts  []string   // for Simple; they take turns
+	Text   string     // text with parameters, for Extended and Prepared
+	Texts  []string   // texts with literals, for Simple, which are sent in turn
 	Values [][][]byte // the parameters of Text, which take turns; empty: it has none
 }
 
@@ -51,7 +51,7 @@ type Plan struct {
 	Clients   int
 	Time      time.Duration // how long a turn lasts
 	Rounds    int
-	Report    func(Step) // called before each turn; nil: nobody is told
+	Report    func(Step) // called before each turn; nil: turns are not reported
 }
 
 // Step is a turn that begins.
@@ -62,7 +62,7 @@ type Step struct {
 	Way        string
 }
 
-// Turn is what a way did in one turn.
+// Turn is the result of a way in one turn.
 type Turn struct {
 	TPS      float64 // transactions per second
 	P50, P99 time.Duration
@@ -73,9 +73,9 @@ type Result struct {
 	Protocol Protocol
 	Way      string
 	Turn
-	Ratio     float64 // of TPS to that of the first way in the same round
+	Ratio     float64 // ratio of TPS to that of the first way in the same round
 	Low, High float64 // the smallest and the largest such ratio
-	Turns     []Turn  // of each round
+	Turns     []Turn  // the turns, one for each round
 }
 
 // Run measures. An error names the way and the protocol that failed.
@@ -89,7 +89,7 @@ func Run(ctx context.Context, p Plan) ([]Result, error) {
 	for round := range p.Rounds {
 		for _, protocol := range p.Protocols {
 			for i := range p.Ways {
-				w := (i + round) % len(p.Ways) // no way is always the first
+				w := (i + round) % len(p.Ways) // a different way is first in each round
 				step.Number, step.Round, step.Protocol, step.Way = step.Number+1, round+1, protocol, p.Ways[w].Name
 				if p.Report != nil {
 					p.Report(step)

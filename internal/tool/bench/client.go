@@ -13,7 +13,7 @@ type client struct {
 	conn      *pgconn.PgConn
 	statement Statement
 	protocol  Protocol
-	next      int // which text or values come next
+	next      int // index of the next text or values
 	took      []time.Duration
 }
 
@@ -72,7 +72,7 @@ func (c *client) run(ctx context.Context, counted, until time.Time) error {
 	return nil
 }
 
-// once sends the statement and reads its answer to the end.
+// runOnce sends the statement and reads its answer to the end.
 func (c *client) once(ctx context.Context) error {
 	n := c.next
 	c.next++

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// mostKeys is by how many keys rows are looked up: so many texts differ.
+// mostKeys is the number of keys by which rows are looked up, and so the number of different texts.
 const mostKeys = 100
 
 // Errors of [Lookup].

@@ -140,7 +140,7 @@ const excessRights = `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), c
 				         OR a.attname <> ALL (w.update) AND pg_catalog.has_column_privilege($1, c.oid, a.attnum, 'UPDATE')))
 				 ORDER BY 1`
 
-// writeRights is what the policy lets the agent role change of a table.
+// writeRights are the changes of a table that the policy allows the agent role.
 type writeRights struct {
 	OID    uint32   `json:"oid"`
 	Insert []string `json:"insert"`

@@ -250,7 +250,7 @@ func equalsValue(n *node, v *string) bool {
 	}
 }
 
-// rowIdentity has the columns by which rows of a table are told apart.
+// rowIdentity has the columns that identify a row of a table.
 type rowIdentity struct {
 	relation *catalog.Relation
 	columns  []string

@@ -69,7 +69,7 @@ func (h serverNames) lacksNameIn(line string) bool {
 	return databaseLine.MatchString(line)
 }
 
-// keyRole matches words that stand for a role without being its name.
+// keyRole matches keywords that are written in the place of a role's name.
 var keyRole = regexp.MustCompile(`^(?i:PUBLIC|CURRENT_ROLE|CURRENT_USER|SESSION_USER)$`)
 
 // hasRole reports whether the server has a role, named as in SQL.
@@ -83,7 +83,7 @@ func (h serverNames) mayActFor(role string) bool {
 	return h.roles[unquote(role)] || keyRole.MatchString(role)
 }
 
-// unquote returns the name that an identifier stands for.
+// unquote returns the name that an identifier means.
 func unquote(name string) string {
 	if quoted, ok := strings.CutPrefix(name, `"`); ok {
 		return strings.ReplaceAll(strings.TrimSuffix(quoted, `"`), `""`, `"`)
@@ -98,7 +98,8 @@ type piece struct {
 	rows *string
 }
 
-// splitPieces divides a file of SQL into pieces. What is left out becomes blank, so that places stay what they are.
+// splitPieces divides a file of SQL into pieces. Parts that are left out are replaced by blanks, so that positions stay
+// the same.
 func splitPieces(text string, lacks func(string) bool) []piece {
 	var out []piece
 	var sql strings.Builder

@@ -122,7 +122,7 @@ func commentText(text string) string {
 	}, text)
 }
 
-// RelationAt returns the name of the relation whose rule stands on a line of the policy.
+// RelationAt returns the name of the relation whose rule is on a line of the policy.
 func (p *Proposal) RelationAt(policy string, line int) (relation string, ok bool) {
 	lines := strings.Split(policy, "\n")
 	for i := min(line, len(lines)) - 1; i >= 0; i-- {

@@ -27,10 +27,10 @@ type link struct {
 	columns []string // columns of the table that has the link
 	targets []string // columns of the table to which the link leads
 	byName  bool     // the link is known only from the column's name
-	byOwner bool     // the link is known only from what the column is compared with
+	byOwner bool     // the link is only known from a comparison in a row policy
 	notNull bool
 
-	onDelete catalog.Action // what deleting the row of the other table does, with a foreign key
+	onDelete catalog.Action // for a foreign key: what deleting the row of the other table does
 }
 
 // findAccounts finds the tables of accounts and of tenants.
@@ -100,7 +100,7 @@ func (s *survey) assignRoles(r *catalog.Relation) *columnRoles {
 		case ofUsers && (oneOf(word, authorStems) || oneOf(name, authorStems)) && out.author == nil:
 			out.author = c
 		}
-		if !c.Virtual { // No rule reads what is computed as it is read.
+		if !c.Virtual { // No rule reads a virtual column.
 			s.assignVisibilityRole(out, c, name)
 		}
 		if s.isVector(c) {

@@ -50,7 +50,7 @@ func (s *survey) hintsOf(r *catalog.Relation) *rowHints {
 	out := &rowHints{}
 	s.hints[r] = out
 	for _, p := range s.policies {
-		// What only the service's own role may do says nothing of users.
+		// A policy for the service's own role says nothing about users.
 		if p.Table != r.Name || strings.HasPrefix(p.Name, "pgconsent_") || slices.Equal(p.Roles, []string{"service_role"}) {
 			continue
 		}
@@ -96,7 +96,7 @@ type policyReader struct {
 	row     *catalog.Relation
 	policy  string
 	out     *rowHints
-	unclear bool // some part of the condition is not understood
+	unclear bool // a part of the condition is not understood
 }
 
 func (p *policyReader) read(n *sqltext.Node) {

@@ -37,7 +37,7 @@ type Table struct {
 	Name     string            `json:"table"`  // name as the policy writes it
 	Blocks   []Block           `json:"rows"`   // conditions that must all hold for a row to show
 	Hidden   []string          `json:"hidden"` // columns that agents do not see
-	// those of the hidden columns that are ways to reach somebody; the other ones look like secrets
+	// hidden columns with addresses or numbers of people; the other hidden columns look like secrets
 	ContactColumns []string `json:"contacts"`
 	Notes          []string `json:"notes"`    // what a person should look at
 	IsOpen         bool     `json:"open"`     // agents read all rows, since these look like reference data
@@ -91,7 +91,7 @@ type survey struct {
 	tenantAttributes map[string]*Attribute // attributes of tenants, by the stem of the column's name
 	tenantNames      map[string]string     // for tenants with several names: the name that is used, by each of the names
 
-	// for each listed table, in which round it was listed; 1 for tables that stand on their own columns
+	// the round in which each listed table was listed; 1: by its own columns
 	rank        map[*catalog.Relation]int
 	parentLinks map[*catalog.Relation][]parent
 	circleLinks map[*catalog.Relation][]link // links that would close a circle

@@ -86,7 +86,7 @@ func (s *survey) proposeTable(r *catalog.Relation) *Table {
 	for _, c := range r.Columns {
 		if c.Virtual && !slices.Contains(t.Hidden, c.Name) &&
 			slices.ContainsFunc(c.ComputedFrom, func(from string) bool { return slices.Contains(t.Hidden, from) }) {
-			t.Hidden = append(t.Hidden, c.Name) // If its computation fails, the error would quote what it is computed from.
+			t.Hidden = append(t.Hidden, c.Name) // If the computation fails, the error quotes the value that it was computed from.
 		}
 	}
 	for _, c := range r.Columns {
@@ -278,7 +278,8 @@ func (s *survey) isLinkTable(r *catalog.Relation, links []link) (more string, ok
 	return "", true
 }
 
-// holdsContent reports whether a column may hold what somebody wrote or sent, and not a word that describes a link.
+// holdsContent reports whether a column may hold text that a person wrote or sent, and not a word that describes a
+// link.
 func (s *survey) holdsContent(c *catalog.Column) bool {
 	values, _ := s.columnValues(c)
 	return values == nil && (typeFamily(c.Type) == "text" && !oneOf(lastWord(snake(c.Name)), linkWords) ||

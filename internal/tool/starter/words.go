@@ -66,7 +66,8 @@ func lastWord(name string) string { return name[strings.LastIndexByte(name, '_')
 
 func oneOf(word string, words string) bool { return slices.Contains(strings.Fields(words), word) }
 
-// These words tell what columns and tables are. They are guesses: what they find is proposed, never assumed.
+// These words tell what columns and tables mean. They are guesses, so that what they find is proposed and never
+// assumed.
 const (
 	accountTables = "user account login member profile"
 	tenantTables  = "tenant organization organisation org workspace company realm agency firm practice clinic " +

@@ -118,7 +118,7 @@ func (e *explainer) otherBlock(n predicate.Node, row map[string]*string) (string
 	return strings.Join(parts, ", "), nil
 }
 
-// says writes what a column of the row contains.
+// columnValueText writes the value of a column of the row.
 func says(row map[string]*string, column string) string {
 	return column + " is " + quoted(row[column])
 }

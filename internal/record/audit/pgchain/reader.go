@@ -173,8 +173,8 @@ func Chains(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	return out, nil
 }
 
-// MissingGuards returns the triggers and rights that protect the records and are missing or changed. Whether somebody
-// has used that, the chain itself tells.
+// MissingGuards returns the triggers and rights that should protect the records, and that are missing or changed.
+// Whether records were changed meanwhile is found by verifying the chain.
 func MissingGuards(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	rows, err := conn.Query(ctx, `SELECT w.relation || ': the trigger ' || w.name || ' that keeps records as they are is missing or off'
 		FROM (VALUES ('audit_record', 'pgconsent_refuse'), ('audit_record', 'pgconsent_refuse_truncate'), ('audit_retired', 'pgconsent_refuse'),

@@ -43,7 +43,7 @@ type Sources struct {
 type Log struct {
 	Name   string
 	From   audit.Source
-	IsOwn  bool   // its records were made with AuditKey, as this process makes them
+	IsOwn  bool   // the log's records are made with AuditKey, as this process makes them
 	Anchor string // the file of its newest head; "": the log belongs to another process
 }
 

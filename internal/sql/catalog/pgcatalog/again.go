@@ -9,11 +9,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// dependents is the query for the relations whose facts may be others because some relations $1 have changed, which
+// dependentsQuery is the query for the relations whose facts may be others because some relations $1 have changed, which
 // are among them, and for whether more may have changed than relations. Facts are about a relation's own rows, but
 // names of others are in the texts of views, defaults, checks and indexes, and what a view allows depends on what it
 // reads. More may have changed where anything is of the type of a changed relation's rows.
-const dependents = `
+const dependentsQuery = `
 WITH RECURSIVE changed (oid) AS (
   SELECT unnest($1::oid[])
   UNION SELECT w.ev_class FROM changed AS c
@@ -44,12 +44,12 @@ UNION ALL SELECT d.of, true FROM dependent AS d WHERE d.classid NOT IN ('pg_attr
 
 // addDependents adds the relations that depend on those that have changed.
 func (r *Reader) addDependents(ctx context.Context, of reader, found *changes) error {
-	if found.whole {
+	if found.everything {
 		return nil
 	}
 	for oid := range found.relations {
 		if f := r.facts.relations[oid]; f != nil && f.row.Kind == catalog.Composite {
-			found.whole = true
+			found.everything = true
 			return nil
 		}
 	}
@@ -57,9 +57,9 @@ func (r *Reader) addDependents(ctx context.Context, of reader, found *changes) e
 		oid  uint32
 		more bool
 	)
-	return of.each(ctx, dependents, []any{&oid, &more}, func() error {
+	return of.each(ctx, dependentsQuery, []any{&oid, &more}, func() error {
 		found.relations[oid] = true
-		found.whole = found.whole || more
+		found.everything = found.everything || more
 		return nil
 	}, sortedKeys(found.relations))
 }
@@ -79,8 +79,8 @@ func (r *reader) ownersRenamed(ctx context.Context, f *facts) (renamed bool, err
 		WHERE pg_get_userbyid(o.oid)::text <> o.name)`, oids, names).Scan(&renamed)
 }
 
-// again reads the facts about changed relations again. It returns f where they are as before.
-func (f *facts) again(ctx context.Context, of reader, found *changes) (*facts, error) {
+// reread reads the facts about changed relations again. It returns f where they are as before.
+func (f *facts) reread(ctx context.Context, of reader, found *changes) (*facts, error) {
 	next := *f
 	oids := sortedKeys(found.relations)
 	relations := relationReader{reader: of, oids: oids, known: &next.known}
@@ -95,9 +95,9 @@ func (f *facts) again(ctx context.Context, of reader, found *changes) (*facts, e
 	for _, oid := range oids {
 		same = same && reflect.DeepEqual(f.relations[oid], relations.found[oid])
 	}
-	if len(found.types)+len(found.gone) > 0 {
+	if len(found.types)+len(found.goneTypes) > 0 {
 		types := maps.Clone(f.known.types)
-		for _, oid := range slices.Concat(found.gone, found.types) {
+		for _, oid := range slices.Concat(found.goneTypes, found.types) {
 			delete(types, oid)
 		}
 		if err := l.readTypeFacts(ctx, types, "t.oid = ANY ($1::oid[])", found.types); err != nil {
@@ -116,7 +116,7 @@ func (f *facts) again(ctx context.Context, of reader, found *changes) (*facts, e
 		delete(next.relations, oid)
 	}
 	maps.Copy(next.relations, relations.found)
-	return &next, newLoader(of, &next).readCalled(ctx)
+	return &next, newLoader(of, &next).readCalledFunctions(ctx)
 }
 
 // sortedKeys are the keys of a map by OID.

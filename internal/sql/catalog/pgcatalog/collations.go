@@ -14,7 +14,7 @@ type collation struct {
 	nondeterministic bool
 }
 
-// readCollationNames reads what is not known yet of some collations, but for the database's own.
+// readCollationNames reads the names of collations that are not known yet, other than the database's own.
 func (l *loader) readCollationNames(ctx context.Context, of map[uint32]bool) error {
 	unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(of)), func(oid uint32) bool {
 		_, known := l.collations[oid]

@@ -1,4 +1,4 @@
 package pgcatalog
 
 // WholeReads is how often everything was read.
-func (r *Reader) WholeReads() int { return r.wholeReads }
+func (r *Reader) WholeReads() int { return r.fullReads }

@@ -9,11 +9,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// facts are what the queries of this package have returned. What follows from them is worked out anew for each
-// snapshot.
-// Facts are not changed once they are read: later facts share with earlier ones what has stayed the same.
+// facts are the results of this package's queries. Each snapshot is computed from them. Facts do not change once they
+// are read: newer facts share with older ones what has stayed the same.
 type facts struct {
-	spec      catalog.Spec              // what is not about relations
+	spec      catalog.Spec              // the parts of the snapshot that are not about relations
 	relations map[uint32]*relationFacts // the relations of a snapshot, by OID
 	policies  []policy
 
@@ -23,7 +22,7 @@ type facts struct {
 	domainDefaults map[uint32]string
 	parts          map[uint32][]uint32 // the types that ranges and multiranges are made of
 	rangeCollation map[uint32]uint32
-	collations     map[uint32]collation // those that anybody has asked for; readCollationNames adds to it
+	collations     map[uint32]collation // the collations that were looked up so far; readCollationNames adds to them
 }
 
 // relationFacts are the rows of the catalogs about one relation.
@@ -35,24 +34,24 @@ type relationFacts struct {
 
 	defaults                            map[int16]string
 	defaultSequences, identitySequences map[int16][]uint32
-	values                              map[int16][]string // checks of single columns for lists of values
+	checkedValues                       map[int16][]string // checkedValues that CHECK constraints on single columns allow, by column
 
-	partitionedBy []int16
-	keys          []keyRow
-	vectors       []string
-	compared      []catalog.FallibleIndex
+	partitionedBy   []int16
+	keys            []keyRow
+	vectorColumns   []string
+	fallibleIndexes []catalog.FallibleIndex
 
 	checks        []check
 	indexes       []*index
-	equal         map[uint32][]int // the keys of exclusion constraints that ask for equal values, by index
+	equalKeys     map[uint32][]int // the key columns of exclusion constraints that compare with =, by index
 	generated     []generated
 	partitionKeys []partitionKey
 	statistics    []statistics
 	triggers      []trigger
 }
 
-// set adds to a map that may be nil.
-func set[K comparable, V any](m *map[K]V, key K, value V) {
+// setInMap adds to a map that may be nil.
+func setInMap[K comparable, V any](m *map[K]V, key K, value V) {
 	if *m == nil {
 		*m = map[K]V{}
 	}
@@ -67,24 +66,24 @@ type relationReader struct {
 	found map[uint32]*relationFacts
 }
 
-// only is the condition that the relation of this OID is read.
-func (r *relationReader) only(oid string) string {
+// relationCondition returns the condition that the relation with this OID is read.
+func (r *relationReader) relationCondition(oid string) string {
 	if r.oids == nil {
 		return "true"
 	}
 	return oid + " = ANY ($1::oid[])"
 }
 
-// args are the arguments of a query with that condition.
-func (r *relationReader) args() []any {
+// conditionArgs are the arguments of a query with that condition.
+func (r *relationReader) conditionArgs() []any {
 	if r.oids == nil {
 		return nil
 	}
 	return []any{r.oids}
 }
 
-// of are the facts about a relation, to be added to.
-func (r *relationReader) of(oid uint32) *relationFacts {
+// factsOf returns the facts about a relation, to which the queries add.
+func (r *relationReader) factsOf(oid uint32) *relationFacts {
 	f := r.found[oid]
 	if f == nil {
 		f = &relationFacts{}
@@ -93,10 +92,10 @@ func (r *relationReader) of(oid uint32) *relationFacts {
 	return f
 }
 
-// read reads the facts. What is found about relations that no snapshot has, such as temporary tables, is left out.
+// read reads the facts. Facts about relations that no snapshot has, such as temporary tables, are left out.
 func (r *relationReader) read(ctx context.Context) error {
 	r.found = map[uint32]*relationFacts{}
-	if err := inTurn(ctx, r.readRelations, r.readParents, r.readViews, r.readColumns, r.readDefaults, r.readSequences,
+	if err := callUntilError(ctx, r.readRelations, r.readParents, r.readViews, r.readColumns, r.readDefaults, r.readSequences,
 		r.readPartitionedBy, r.readKeys, r.readVectors, r.readCompared, r.readValues, r.readChecks, r.readIndexFacts,
 		r.readEqual, r.readGenerated, r.readPartitionKeys, r.readStatistics, r.readTriggers); err != nil {
 		return err
@@ -109,14 +108,15 @@ func (r *relationReader) read(ctx context.Context) error {
 		// By another plan the same rows come in another order.
 		slices.SortFunc(f.checks, func(a, b check) int { return strings.Compare(a.name, b.name) })
 		slices.SortFunc(f.generated, func(a, b generated) int { return cmp.Compare(a.number, b.number) })
-		for _, texts := range f.values {
+		for _, texts := range f.checkedValues {
 			slices.Sort(texts)
 		}
 	}
 	return nil
 }
 
-// loader puts together what the queries have told. It has a transaction, since some questions arise only then.
+// loader computes a snapshot from the results of the queries. It has a transaction for further queries that depend on
+// these results.
 type loader struct {
 	reader
 	*facts
@@ -124,12 +124,12 @@ type loader struct {
 	relations map[uint32]*catalog.Relation
 
 	attributes map[uint32][]attribute // the columns of each relation
-	heaps      map[uint32]bool        // tables of PostgreSQL's own access method
+	heapTables map[uint32]bool        // tables of PostgreSQL's own access method
 
 	checks           []check
 	indexes          []*index
 	generatedColumns []generated
-	virtual          map[uint32][]generated // the columns that are computed when they are read, by relation
+	virtualColumns   map[uint32][]generated // the columns that are computed when they are read, by relation
 	partitionKeys    []partitionKey
 	statistics       []statistics
 	triggers         []trigger
@@ -137,15 +137,15 @@ type loader struct {
 
 // newLoader lists the facts about relations in the order of their OIDs.
 func newLoader(r reader, f *facts) *loader {
-	l := &loader{reader: r, facts: f, spec: f.spec, relations: map[uint32]*catalog.Relation{}, heaps: map[uint32]bool{},
-		virtual: map[uint32][]generated{}, checks: slices.Clone(f.domainChecks)}
+	l := &loader{reader: r, facts: f, spec: f.spec, relations: map[uint32]*catalog.Relation{}, heapTables: map[uint32]bool{},
+		virtualColumns: map[uint32][]generated{}, checks: slices.Clone(f.domainChecks)}
 	for _, oid := range sortedKeys(f.relations) {
 		of := f.relations[oid]
 		relation := of.row.Relation
 		relation.Extension = f.known.extensionOf("pg_class", oid)
 		relation.PartitionBy, relation.CheckedColumns, relation.CheckedTogether = []string{}, []string{}, [][]string{}
-		relation.IndexedVectors, relation.FallibleIndexes = slices.Clone(of.vectors), slices.Clone(of.compared)
-		l.relations[oid], l.heaps[oid] = &relation, of.row.heap
+		relation.IndexedVectors, relation.FallibleIndexes = slices.Clone(of.vectorColumns), slices.Clone(of.fallibleIndexes)
+		l.relations[oid], l.heapTables[oid] = &relation, of.row.heap
 		l.spec.Relations = append(l.spec.Relations, &relation)
 
 		l.checks = append(l.checks, of.checks...)
@@ -153,7 +153,7 @@ func newLoader(r reader, f *facts) *loader {
 		l.generatedColumns = append(l.generatedColumns, of.generated...)
 		for _, g := range of.generated {
 			if g.virtual {
-				l.virtual[oid] = append(l.virtual[oid], g)
+				l.virtualColumns[oid] = append(l.virtualColumns[oid], g)
 			}
 		}
 		l.partitionKeys = append(l.partitionKeys, of.partitionKeys...)
@@ -165,8 +165,8 @@ func newLoader(r reader, f *facts) *loader {
 
 // snapshot works out a snapshot.
 func (l *loader) snapshot(ctx context.Context) (*catalog.Snapshot, error) {
-	if err := inTurn(ctx, l.setParents, l.setReads, l.setColumns, l.setPartitionedBy, l.setChecked, l.setKeys,
-		l.setIndexes, l.setUnique, l.setRechecked, l.setComputed, l.readUserCodeOfWrites, l.readRuns, l.setValues,
+	if err := callUntilError(ctx, l.setParents, l.setReads, l.setColumns, l.setPartitionedBy, l.setChecked, l.setKeys,
+		l.setIndexes, l.setUnique, l.setRecheckedColumns, l.setComputations, l.readUserCodeOfWrites, l.readPlannerUserCode, l.setValues,
 		l.setMayBeReplaced, l.setTypeCollations); err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func (l *loader) setParents(context.Context) error {
 	return nil
 }
 
-// setReads tells views what they read.
+// setReads sets which columns of which relations the views read.
 func (l *loader) setReads(context.Context) error {
 	for oid, v := range l.relations {
 		for _, read := range l.facts.relations[oid].reads {

@@ -18,11 +18,11 @@ type index struct {
 	unique            bool
 	immediate         bool
 	valid             bool
-	excludes          bool
+	isExclusion       bool
 	nullsNotDistinct  bool
-	bytes             bool    // text columns are in the order of their bytes
+	inByteOrder       bool    // text columns are sorted by their bytes
 	columns           []int16 // key columns, then the columns that INCLUDE names
-	keys              int     // how many of the columns are key columns
+	keyCount          int     // number of the columns that are key columns
 	classes           []uint32
 	collations        []uint32
 	expressions       *tree
@@ -32,8 +32,8 @@ type index struct {
 	constraintColumns []int16 // columns its constraint depends on; read only if the index has expressions or a condition
 }
 
-// trees are the index's expressions and its condition.
-func (i *index) trees() []*tree {
+// storedTrees are the index's expressions and its condition.
+func (i *index) storedTrees() []*tree {
 	var out []*tree
 	for _, t := range []*tree{i.expressions, i.condition} {
 		if t != nil {
@@ -43,9 +43,11 @@ func (i *index) trees() []*tree {
 	return out
 }
 
-func (i *index) keyColumns() []int16 { return i.columns[:i.keys] }
+func (i *index) keyColumns() []int16 { return i.columns[:i.keyCount] }
 
-func (i *index) wholeRow() bool { return i.expressions.wholeRow() || i.condition.wholeRow() }
+func (i *index) readsWholeRow() bool {
+	return i.expressions.readsWholeRow() || i.condition.readsWholeRow()
+}
 
 // readIndexFacts reads the indexes.
 func (r *relationReader) readIndexFacts(ctx context.Context) error {
@@ -59,25 +61,25 @@ func (r *relationReader) readIndexFacts(ctx context.Context) error {
 		  i.indclass::oid[] && ARRAY(SELECT o.oid FROM pg_opclass AS o WHERE o.opcname IN ('text_pattern_ops', 'varchar_pattern_ops')),
 		  i.indkey::int2[], i.indnkeyatts::int4, i.indclass::oid[], i.indcollation::oid[], i.indexprs::text,
 		  i.indpred::text, pg_get_expr(i.indpred, i.indrelid),
-		  CASE WHEN i.indexprs IS NOT NULL OR i.indpred IS NOT NULL THEN `+depends("pg_class", "i.indexrelid", "i.indrelid")+` END,
+		  CASE WHEN i.indexprs IS NOT NULL OR i.indpred IS NOT NULL THEN `+dependencyColumnsSQL("pg_class", "i.indexrelid", "i.indrelid")+` END,
 		  CASE WHEN i.indexprs IS NOT NULL OR i.indpred IS NOT NULL THEN ARRAY(SELECT d.refobjsubid::int2 FROM pg_constraint AS con
 		    JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = con.oid
 		    WHERE con.conindid = i.indexrelid AND con.conrelid = i.indrelid AND con.contype IN ('p', 'u', 'x')
 		    AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid) END
 		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
 		JOIN pg_namespace AS n ON n.oid = c.relnamespace JOIN pg_am AS m ON m.oid = c.relam
-		WHERE n.nspname !~ '^pg_(temp|toast)' AND `+r.only("i.indrelid")+" ORDER BY i.indrelid, c.relname",
+		WHERE n.nspname !~ '^pg_(temp|toast)' AND `+r.relationCondition("i.indrelid")+" ORDER BY i.indrelid, c.relname",
 		[]any{&i.oid, &i.relation, &i.schema, &i.name, &i.methodOID, &i.method, &i.unique, &i.immediate, &i.valid,
-			&i.excludes, &i.nullsNotDistinct, &i.bytes,
-			&i.columns, &i.keys, &i.classes, &i.collations, &expressions, &condition, &i.where, &i.dependencyColumns, &i.constraintColumns},
+			&i.isExclusion, &i.nullsNotDistinct, &i.inByteOrder,
+			&i.columns, &i.keyCount, &i.classes, &i.collations, &expressions, &condition, &i.where, &i.dependencyColumns, &i.constraintColumns},
 		func() error {
 			i.expressions, i.condition = newTree(expressions), newTree(condition)
 			found := i
-			r.of(i.relation).indexes = append(r.of(i.relation).indexes, &found)
+			r.factsOf(i.relation).indexes = append(r.factsOf(i.relation).indexes, &found)
 			i.columns, i.classes, i.collations, i.where, i.dependencyColumns, i.constraintColumns, expressions, condition = nil,
 				nil, nil, nil, nil, nil, nil, nil
 			return nil
-		}, r.args()...)
+		}, r.conditionArgs()...)
 }
 
 // setIndexes tells relations of their indexes, and names these.
@@ -96,7 +98,7 @@ func (l *loader) setIndexes(context.Context) error {
 			l.addBTree(r, i)
 		case i.method == "gin" && i.valid && i.condition == nil:
 			r.GINColumns = append(r.GINColumns, l.columnsOf(i.relation, func(n int16) bool { return slices.Contains(i.columns, n) })...)
-		case i.methodOID >= firstOfOthers && i.method != "bloom":
+		case i.methodOID >= firstNormalOID && i.method != "bloom":
 			r.HasApproximateIndex = true
 		}
 	}
@@ -126,7 +128,7 @@ func (l *loader) addBTree(r *catalog.Relation, i *index) {
 		r.PartialIndexes = append(r.PartialIndexes, catalog.PartialBTree{Columns: columns, Where: *i.where})
 	default:
 		r.Indexes = append(r.Indexes, catalog.BTree{
-			Columns: columns, IsUnique: i.unique && i.immediate && len(columns) == i.keys, InByteOrder: i.bytes})
+			Columns: columns, IsUnique: i.unique && i.immediate && len(columns) == i.keyCount, InByteOrder: i.inByteOrder})
 	}
 }
 
@@ -136,21 +138,21 @@ func (l *loader) addBTree(r *catalog.Relation, i *index) {
 func (l *loader) setUnique(context.Context) error {
 	for _, i := range l.indexes {
 		r := l.relations[i.relation]
-		if r == nil || !i.unique && !i.excludes {
+		if r == nil || !i.unique && !i.isExclusion {
 			continue
 		}
 		key := catalog.Key{
 			Name: i.name,
 			Columns: l.columnsOf(i.relation, func(n int16) bool {
-				return i.wholeRow() || slices.Contains(i.keyColumns(), n) || slices.Contains(i.dependencyColumns, n) ||
+				return i.readsWholeRow() || slices.Contains(i.keyColumns(), n) || slices.Contains(i.dependencyColumns, n) ||
 					slices.Contains(i.constraintColumns, n)
 			}),
 			EqualColumns: []string{}, NullsDistinctColumns: []string{}, WhereColumns: []string{},
 		}
 		for at, a := range l.attributes[i.relation] {
 			for n, number := range i.keyColumns() {
-				if number == a.number && i.collations[n] == a.collation && l.known.comparesPlainly(i.classes[n]) &&
-					(!i.excludes || slices.Contains(l.facts.relations[i.relation].equal[i.oid], n)) {
+				if number == a.number && i.collations[n] == a.collation && l.known.isNativeOrDefaultClass(i.classes[n]) &&
+					(!i.isExclusion || slices.Contains(l.facts.relations[i.relation].equalKeys[i.oid], n)) {
 					key.EqualColumns = append(key.EqualColumns, r.Columns[at].Name)
 					break
 				}
@@ -163,7 +165,7 @@ func (l *loader) setUnique(context.Context) error {
 			read := i.condition.columns()
 			key.Where = *i.where
 			key.WhereColumns = l.columnsOf(i.relation, func(n int16) bool {
-				return i.condition.wholeRow() ||
+				return i.condition.readsWholeRow() ||
 					slices.Contains(read, uint32(n))
 			})
 		}
@@ -172,9 +174,9 @@ func (l *loader) setUnique(context.Context) error {
 	return nil
 }
 
-// comparesPlainly tells whether an operator class is PostgreSQL's own, or is the default of its type.
-func (k *known) comparesPlainly(oid uint32) bool {
-	return oid < firstOfOthers || slices.ContainsFunc(k.classes, func(c class) bool { return c.oid == oid && c.isDefault })
+// isNativeOrDefaultClass tells whether an operator class is PostgreSQL's own, or is the default of its type.
+func (k *known) isNativeOrDefaultClass(oid uint32) bool {
+	return oid < firstNormalOID || slices.ContainsFunc(k.classes, func(c operatorClass) bool { return c.oid == oid && c.isDefault })
 }
 
 // readEqual reads the keys, counted from 0, by which constraints exclude that ask for equal values: their operator is
@@ -183,7 +185,7 @@ func (k *known) comparesPlainly(oid uint32) bool {
 func (r *relationReader) readEqual(ctx context.Context) error {
 	var excluding []uint32
 	for oid, f := range r.found {
-		if slices.ContainsFunc(f.indexes, func(i *index) bool { return i.excludes }) {
+		if slices.ContainsFunc(f.indexes, func(i *index) bool { return i.isExclusion }) {
 			excluding = append(excluding, oid)
 		}
 	}
@@ -212,7 +214,7 @@ func (r *relationReader) readEqual(ctx context.Context) error {
 		GROUP BY 1, 2`,
 		[]any{&relation, &oid, &keys},
 		func() error {
-			set(&r.of(relation).equal, oid, keys)
+			setInMap(&r.factsOf(relation).equalKeys, oid, keys)
 			keys = nil
 			return nil
 		}, excluding, others)

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// firstOfOthers is the first OID that PostgreSQL gives to what is not its own (FirstNormalObjectId, transam.h).
-const firstOfOthers = 16384
+// firstNormalOID is the first OID that PostgreSQL gives to objects which are not its own (FirstNormalObjectId in
+// transam.h).
+const firstNormalOID = 16384
 
 // known has the facts by which the rules of this package tell others' code from PostgreSQL's own. It is read once for a
 // load, and the rules are evaluated in Go: a query would have the text of each rule many times, and PostgreSQL would
@@ -19,7 +20,7 @@ type known struct {
 	types      map[uint32]*typeFacts
 	elements   map[uint32]*typeFacts // the element types, by the OIDs of their arrays
 	operators  []operator            // operators that are not PostgreSQL's own
-	classes    []class               // operator classes that are not PostgreSQL's own
+	classes    []operatorClass       // operator classes that are not PostgreSQL's own
 
 	neverFailing []uint32 // operator classes of PostgreSQL whose comparisons fail for no value
 
@@ -27,10 +28,10 @@ type known struct {
 	typeNames     map[string][]*typeFacts // types that are not PostgreSQL's own, outside our schemas
 	operatorNames []string                // operators by which a function of other roles may be called
 
-	castOfNative bool            // somebody has made a cast between types of PostgreSQL
-	timeOfOthers bool            // a function of another role has the name of a function of PostgreSQL that tells the time
-	uses         uses            // where PostgreSQL runs functions of other roles
-	running      map[uint32]bool // types that PostgreSQL runs functions of other roles for by itself
+	hasCastOfNativeTypes   bool            // there is a cast between types of PostgreSQL that is not PostgreSQL's own
+	hasForeignTimeFunction bool            // a function of another role has the name of a PostgreSQL function that returns the time
+	userCode               userCodeObjects // objects by which PostgreSQL itself runs functions of other roles
+	typesRunningUserCode   map[uint32]bool // types for which PostgreSQL itself runs functions of other roles
 }
 
 // object identifies an object of the database: by the catalog that it is in, such as pg_proc, and its OID.
@@ -44,15 +45,15 @@ type object struct {
 type function struct {
 	oid       uint32
 	name      string
-	own       bool // PostgreSQL's own
+	isNative  bool // PostgreSQL's own
 	immutable bool
 	mayFail   bool
 
-	ours             bool // in a schema that migrate makes
+	inOwnSchema      bool // the function is in a schema that migrate makes
 	language         string
-	definer          bool
-	hasSettings      bool // it has settings
-	hasOtherSettings bool // it has settings besides that of the search path
+	securityDefiner  bool
+	hasSettings      bool // the function has SET clauses
+	hasOtherSettings bool // the function has SET clauses for other settings than search_path
 	// it has argument defaults that are evaluated when a call leaves the arguments out: the stored call does not name the
 	// functions that the defaults call
 	defaults      bool
@@ -64,16 +65,16 @@ type function struct {
 
 // typeFacts is a row of pg_type.
 type typeFacts struct {
-	oid   uint32
-	name  string
-	kind  byte
-	array uint32
-	base  uint32 // the base type of a domain
-	ours  bool   // in a schema that migrate makes
+	oid         uint32
+	name        string
+	kind        byte
+	array       uint32
+	base        uint32 // the base type of a domain
+	inOwnSchema bool   // the type is in a schema that migrate makes
 
-	element   uint32 // the type of what it has under subscripts
+	element   uint32 // the type of the elements that subscripts select
 	collation uint32
-	inCatalog bool // in pg_catalog
+	inCatalog bool // the type is in pg_catalog
 }
 
 type operator struct {
@@ -82,30 +83,30 @@ type operator struct {
 	code uint32
 }
 
-// class is a row of pg_opclass.
-type class struct {
-	oid       uint32
-	of        uint32 // its type
-	isDefault bool
-	orders    bool // it is the class by which PostgreSQL compares or hashes values of its type
+// operatorClass is a row of pg_opclass.
+type operatorClass struct {
+	oid          uint32
+	typeOID      uint32 // the type that the operator class is for
+	isDefault    bool
+	comparesType bool // PostgreSQL compares or hashes values of the type with this class
 }
 
-// uses are the objects by which PostgreSQL itself runs functions of other roles.
-type uses struct {
-	operators []uint32 // operators that call a function of other roles
-	classes   []uint32 // operator classes with a support function of other roles
-	running   []uint32 // operator classes with a support function for which ofAnybody holds
-	casts     []uint32 // types with an implicit cast by a function of other roles
+// userCodeObjects are the objects by which PostgreSQL itself runs functions of other roles.
+type userCodeObjects struct {
+	operators        []uint32 // operators that call a function of other roles
+	classes          []uint32 // operator classes with a support function of other roles
+	classesOfAnybody []uint32 // operator classes with a support function for which isOfAnybody holds
+	casts            []uint32 // types with an implicit cast by a function of other roles
 }
 
-// extensionOf is the extension that an object belongs to, or "".
+// extensionSQL is the extension that an object belongs to, or "".
 func (k *known) extensionOf(catalog string, oid uint32) string {
 	return k.extensions[object{catalog, oid}]
 }
 
-// ofHonest tells whether an object belongs to an extension that is known.
-func (k *known) ofHonest(catalog string, oid uint32) bool {
-	return oid >= firstOfOthers && slices.Contains(honest, k.extensionOf(catalog, oid))
+// isOfKnownExtension tells whether an object belongs to an extension that is known.
+func (k *known) isOfKnownExtension(catalog string, oid uint32) bool {
+	return oid >= firstNormalOID && slices.Contains(knownExtensions, k.extensionOf(catalog, oid))
 }
 
 func (l *loader) readExtensions(ctx context.Context) error {
@@ -138,7 +139,7 @@ func (l *loader) readOtherFunctions(ctx context.Context) error {
 		body   *string
 	)
 	return l.each(ctx, `SELECT p.oid, p.proname, p.provolatile = 'i',
-		  `+mayFail+`, n.nspname IN `+ours+`, l.lanname, p.prosecdef, p.proconfig IS NOT NULL,
+		  `+mayFailSQL+`, n.nspname IN `+ownSchemasSQL+`, l.lanname, p.prosecdef, p.proconfig IS NOT NULL,
 		  EXISTS (SELECT FROM unnest(p.proconfig) AS g (setting) WHERE g.setting NOT LIKE 'search\_path=%'),
 		    COALESCE(p.proargdefaults::text ~ '\{(?!CONST|RELABELTYPE)', false),
 		  CASE l.lanname WHEN 'sql' THEN convert_to(p.prosrc, 'SQL_ASCII') END, p.prosqlbody IS NOT NULL,
@@ -146,7 +147,7 @@ func (l *loader) readOtherFunctions(ctx context.Context) error {
 		  p.prorettype || COALESCE(p.proallargtypes, p.proargtypes::oid[])
 		FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
 		WHERE p.oid >= 16384 OR p.pronamespace <> 'pg_catalog'::regnamespace`,
-		[]any{&f.oid, &f.name, &f.immutable, &f.mayFail, &f.ours, &f.language, &f.definer, &f.hasSettings,
+		[]any{&f.oid, &f.name, &f.immutable, &f.mayFail, &f.inOwnSchema, &f.language, &f.securityDefiner, &f.hasSettings,
 			&f.hasOtherSettings, &f.defaults, &source, &f.hasParsedBody, &body, &f.types},
 		func() error {
 			found := f
@@ -155,19 +156,20 @@ func (l *loader) readOtherFunctions(ctx context.Context) error {
 				found.body = newTree(body)
 			}
 			l.known.functions[found.oid] = &found
-			if !found.ours {
+			if !found.inOwnSchema {
 				l.known.functionNames[found.name] = append(l.known.functionNames[found.name], &found)
 			}
-			l.known.timeOfOthers = l.known.timeOfOthers || found.oid >= firstOfOthers && slices.Contains(timesByName, found.name)
+			l.known.hasForeignTimeFunction = l.known.hasForeignTimeFunction ||
+				found.oid >= firstNormalOID && slices.Contains(statementTimeFunctions, found.name)
 			f.types, source, body = nil, nil, nil
 			return nil
 		})
 }
 
-// readCalled reads the functions of PostgreSQL that an expression, a body or a trigger calls, and that are not known yet.
-func (l *loader) readCalled(ctx context.Context) error {
+// readCalledFunctions reads the functions of PostgreSQL that an expression, a body or a trigger calls, and that are not known yet.
+func (l *loader) readCalledFunctions(ctx context.Context) error {
 	called := map[uint32]bool{}
-	for _, t := range l.trees() {
+	for _, t := range l.allTrees() {
 		for _, oid := range t.functions {
 			called[oid] = true
 		}
@@ -175,17 +177,17 @@ func (l *loader) readCalled(ctx context.Context) error {
 	for _, t := range l.triggers {
 		called[t.functionOID] = true
 	}
-	maps.DeleteFunc(called, func(oid uint32, _ bool) bool { return oid >= firstOfOthers || l.known.functions[oid] != nil })
+	maps.DeleteFunc(called, func(oid uint32, _ bool) bool { return oid >= firstNormalOID || l.known.functions[oid] != nil })
 	if len(called) == 0 {
 		return nil
 	}
 	var f function
-	return l.each(ctx, `SELECT p.oid, p.proname, p.provolatile = 'i', `+mayFail+` AND NOT (`+failsForNone+`) FROM pg_proc AS p
+	return l.each(ctx, `SELECT p.oid, p.proname, p.provolatile = 'i', `+mayFailSQL+` AND NOT (`+neverFailsSQL+`) FROM pg_proc AS p
 		WHERE p.oid = ANY ($1::oid[]) AND p.oid < 16384 AND p.pronamespace = 'pg_catalog'::regnamespace`,
 		[]any{&f.oid, &f.name, &f.immutable, &f.mayFail},
 		func() error {
 			found := f
-			found.own = true
+			found.isNative = true
 			l.known.functions[found.oid] = &found
 			return nil
 		}, slices.Sorted(maps.Keys(called)))
@@ -197,10 +199,10 @@ func (l *loader) readTypeFacts(ctx context.Context, into map[uint32]*typeFacts, 
 		t    typeFacts
 		kind string
 	)
-	return l.each(ctx, `SELECT t.oid, t.typname, t.typtype::text, t.typarray, t.typbasetype, n.nspname IN `+ours+`,
+	return l.each(ctx, `SELECT t.oid, t.typname, t.typtype::text, t.typarray, t.typbasetype, n.nspname IN `+ownSchemasSQL+`,
 		t.typelem, t.typcollation, n.nspname = 'pg_catalog'
 		FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace WHERE n.nspname !~ '^pg_(toast|temp)' AND `+where,
-		[]any{&t.oid, &t.name, &kind, &t.array, &t.base, &t.ours, &t.element, &t.collation, &t.inCatalog},
+		[]any{&t.oid, &t.name, &kind, &t.array, &t.base, &t.inOwnSchema, &t.element, &t.collation, &t.inCatalog},
 		func() error {
 			found := t
 			found.kind = kind[0]
@@ -216,32 +218,32 @@ func (k *known) setTypes(types map[uint32]*typeFacts) {
 		if t.array != 0 {
 			k.elements[t.array] = t
 		}
-		if !t.ours && t.oid >= firstOfOthers {
+		if !t.inOwnSchema && t.oid >= firstNormalOID {
 			k.typeNames[t.name] = append(k.typeNames[t.name], t)
 		}
 	}
 }
 
-// readOperatorFacts reads the operators and operator classes that are not PostgreSQL's own, and whether somebody has
-// made casts of its types.
+// readOperatorFacts reads the operators and operator classes that are not PostgreSQL's own, and whether there are
+// further casts between PostgreSQL's types.
 func (l *loader) readOperatorFacts(ctx context.Context) error {
 	var o operator
 	if err := l.each(ctx, "SELECT o.oid, o.oprname, o.oprcode::oid FROM pg_operator AS o WHERE o.oid >= 16384",
 		[]any{&o.oid, &o.name, &o.code}, func() error {
 			l.known.operators = append(l.known.operators, o)
 			f := l.known.functions[o.code] // nil: it is PostgreSQL's own
-			if o.code != 0 && (!l.known.ofHonest("pg_operator", o.oid) || f != nil && l.known.ofOthers(f)) {
+			if o.code != 0 && (!l.known.isOfKnownExtension("pg_operator", o.oid) || f != nil && l.known.isForeign(f)) {
 				l.known.operatorNames = append(l.known.operatorNames, o.name)
 			}
 			return nil
 		}); err != nil {
 		return err
 	}
-	var c class
+	var c operatorClass
 	if err := l.each(ctx,
 		`SELECT q.oid, q.opcintype, q.opcdefault, q.opcdefault AND m.amname IN ('btree', 'hash') FROM pg_opclass AS q
 			JOIN pg_am AS m ON m.oid = q.opcmethod WHERE q.oid >= 16384`,
-		[]any{&c.oid, &c.of, &c.isDefault, &c.orders}, func() error {
+		[]any{&c.oid, &c.typeOID, &c.isDefault, &c.comparesType}, func() error {
 			l.known.classes = append(l.known.classes, c)
 			return nil
 		}); err != nil {
@@ -256,19 +258,19 @@ func (l *loader) readOperatorFacts(ctx context.Context) error {
 	}
 	return l.tx.QueryRow(ctx,
 		"SELECT EXISTS (SELECT FROM pg_cast AS u WHERE u.oid >= 16384 AND u.castfunc <> 0 AND u.castsource < "+
-			"16384 AND u.casttarget < 16384)").Scan(&l.known.castOfNative)
+			"16384 AND u.casttarget < 16384)").Scan(&l.known.hasCastOfNativeTypes)
 }
 
-// readUses reads for which objects PostgreSQL runs functions of other roles. Without being asked to, PostgreSQL runs
+// readUserCodeObjects reads for which objects PostgreSQL runs functions of other roles. Without being asked to, PostgreSQL runs
 // them when it compares or converts values of a type, makes a value of a text that stands beside it (an array of a
 // domain), or makes JSON of a value.
-func (l *loader) readUses(ctx context.Context) error {
+func (l *loader) readUserCodeObjects(ctx context.Context) error {
 	k := &l.known
-	k.running = map[uint32]bool{}
+	k.typesRunningUserCode = map[uint32]bool{}
 	for _, c := range l.checks {
-		if c.of != 0 && slices.ContainsFunc(c.tree.functions,
-			func(oid uint32) bool { return k.functions[oid] == nil || k.ofAnybody(k.functions[oid]) }) {
-			k.running[c.of] = true
+		if c.domain != 0 && slices.ContainsFunc(c.tree.functions,
+			func(oid uint32) bool { return k.functions[oid] == nil || k.isOfAnybody(k.functions[oid]) }) {
+			k.typesRunningUserCode[c.domain] = true
 		}
 	}
 	var (
@@ -277,7 +279,7 @@ func (l *loader) readUses(ctx context.Context) error {
 		oid, function uint32
 	)
 	for _, f := range k.functions {
-		if k.ofOthers(f) {
+		if k.isForeign(f) {
 			others = append(others, f.oid)
 		}
 	}
@@ -295,30 +297,31 @@ func (l *loader) readUses(ctx context.Context) error {
 		UNION SELECT 'type', r.rngtypid, s.function FROM supports AS s JOIN pg_range AS r ON r.rngsubopc = s.class`,
 		[]any{&use, &oid, &function},
 		func() error {
-			anybodys := k.ofAnybody(k.functions[function])
+			anybodys := k.isOfAnybody(k.functions[function])
 			switch use {
 			case "operator":
-				k.uses.operators = append(k.uses.operators, oid)
+				k.userCode.operators = append(k.userCode.operators, oid)
 			case "class":
-				k.uses.classes = append(k.uses.classes, oid)
+				k.userCode.classes = append(k.userCode.classes, oid)
 				if anybodys {
-					k.uses.running = append(k.uses.running, oid)
+					k.userCode.classesOfAnybody = append(k.userCode.classesOfAnybody, oid)
 				}
 			case "cast":
-				k.uses.casts = append(k.uses.casts, oid)
+				k.userCode.casts = append(k.userCode.casts, oid)
 			case "type":
 				if anybodys {
-					k.running[oid] = true
+					k.typesRunningUserCode[oid] = true
 				}
 			}
 			return nil
 		}, others)
 }
 
-// hasOnlyNativeOrder tells whether nobody has made a cast between types of PostgreSQL, or an operator class that orders
-// or hashes such a type.
+// hasOnlyNativeOrder tells whether all casts between PostgreSQL's types, and all operator classes that order or hash
+// them, are PostgreSQL's own.
 func (k *known) hasOnlyNativeOrder() bool {
-	return !k.castOfNative && !slices.ContainsFunc(k.classes, func(c class) bool { return c.orders && c.of < firstOfOthers })
+	return !k.hasCastOfNativeTypes &&
+		!slices.ContainsFunc(k.classes, func(c operatorClass) bool { return c.comparesType && c.typeOID < firstNormalOID })
 }
 
 // mayRunOperator tells whether a text may contain an operator that calls a function of other roles: under the
@@ -327,9 +330,9 @@ func (k *known) mayRunOperator(text string) bool {
 	if len(k.operatorNames) == 0 {
 		return false
 	}
-	written := operatorText.FindAllString(text, -1)
+	written := operatorPattern.FindAllString(text, -1)
 	return slices.ContainsFunc(k.operatorNames, func(name string) bool {
-		return slices.Contains(unwritten, name) ||
+		return slices.Contains(keywordOperators, name) ||
 			slices.ContainsFunc(written, func(w string) bool { return strings.Contains(w, name) })
 	})
 }

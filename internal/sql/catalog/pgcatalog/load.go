@@ -34,7 +34,7 @@ func readAll(ctx context.Context, of *reader, searchPath []string) (*facts, erro
 	of.serverVersion = f.spec.ServerVersion
 	l := &loader{reader: *of, facts: f}
 	types := map[uint32]*typeFacts{}
-	if err := inTurn(ctx, l.readExtensions, l.readOtherFunctions,
+	if err := callUntilError(ctx, l.readExtensions, l.readOtherFunctions,
 		func(ctx context.Context) error { return l.readTypeFacts(ctx, types, "true") },
 		l.readOperatorFacts, l.readDomainChecks, l.readDomainValues, l.readDomainDefaults, l.readParts,
 		l.readPolicies); err != nil {
@@ -48,7 +48,7 @@ func readAll(ctx context.Context, of *reader, searchPath []string) (*facts, erro
 	}
 	f.relations = relations.found
 	l = newLoader(*of, f)
-	if err := inTurn(ctx, l.readCalled, l.readUses, l.readFunctions, l.readTypes, l.readCasts, l.readOperators,
+	if err := callUntilError(ctx, l.readCalledFunctions, l.readUserCodeObjects, l.readFunctions, l.readTypes, l.readCasts, l.readOperators,
 		l.readSystemNames); err != nil {
 		return nil, err
 	}
@@ -57,8 +57,8 @@ func readAll(ctx context.Context, of *reader, searchPath []string) (*facts, erro
 	return f, nil
 }
 
-// inTurn calls functions until one of them fails.
-func inTurn(ctx context.Context, read ...func(context.Context) error) error {
+// callUntilError calls functions until one of them fails.
+func callUntilError(ctx context.Context, read ...func(context.Context) error) error {
 	for _, f := range read {
 		if err := f(ctx); err != nil {
 			return err

@@ -43,7 +43,7 @@ func (l *loader) readFunctions(ctx context.Context) error {
 			function := f
 			function.Kind, function.Volatility = kind[0], volatility[0]
 			if of, ok := made[f.OID]; ok {
-				function.SecurityDefiner, function.Volatility = f.SecurityDefiner || of.definer, of.volatility
+				function.SecurityDefiner, function.Volatility = f.SecurityDefiner || of.securityDefiner, of.volatility
 			}
 			function.DefinerDefault = definers[f.OID]
 			function.Extension = l.known.extensionOf("pg_proc", f.OID)
@@ -80,7 +80,7 @@ func (l *loader) setMayBeReplaced(context.Context) error {
 	functions := slices.Clone(l.spec.Functions)
 	for i, f := range functions {
 		replaced := f.Extension != "" && f.Language != "c" && f.Language != "internal" &&
-			!(f.Language == "sql" && l.known.asMade(l.known.functions[f.OID]))
+			!(f.Language == "sql" && l.known.isHarmlessExtensionBody(l.known.functions[f.OID]))
 		if replaced != f.MayBeReplaced {
 			changed := *f
 			changed.MayBeReplaced = replaced
@@ -93,8 +93,8 @@ func (l *loader) setMayBeReplaced(context.Context) error {
 
 // aggregate joins the facts about the functions that an aggregate is made of.
 type aggregate struct {
-	definer    bool
-	volatility byte
+	securityDefiner bool
+	volatility      byte
 }
 
 func (r *reader) readAggregates(ctx context.Context) (map[uint32]aggregate, error) {
@@ -108,7 +108,7 @@ func (r *reader) readAggregates(ctx context.Context) (map[uint32]aggregate, erro
 		FROM pg_aggregate AS a JOIN pg_proc AS p ON p.oid = a.aggfnoid AND p.pronamespace <> 'pg_catalog'::regnamespace
 		JOIN pg_proc AS f ON f.oid = ANY (ARRAY[a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn, a.aggmtransfn,
 			a.aggminvtransfn, a.aggmfinalfn]::oid[]) GROUP BY 1`,
-		[]any{&oid, &of.definer, &volatility},
+		[]any{&oid, &of.securityDefiner, &volatility},
 		func() error {
 			of.volatility = volatility[0]
 			made[oid] = of
@@ -171,8 +171,8 @@ func (l *loader) readTypes(ctx context.Context) error {
 	}
 	types := map[uint32][]uint32{}
 	for _, c := range l.checks {
-		if c.of != 0 && c.tree != nil {
-			types[c.of] = append(types[c.of], c.tree.types...)
+		if c.domain != 0 && c.tree != nil {
+			types[c.domain] = append(types[c.domain], c.tree.types...)
 		}
 	}
 	var (
@@ -194,7 +194,7 @@ func (l *loader) readTypes(ctx context.Context) error {
 			found.Kind = kind[0]
 			found.BaseName = under[t.OID]
 			found.Extension = l.known.extensionOf("pg_type", cmp.Or(t.Element, t.OID))
-			found.RunsUserCode = l.known.running[t.OID]
+			found.RunsUserCode = l.known.typesRunningUserCode[t.OID]
 			found.Labels = append([]string{}, labels[t.OID]...)
 			found.CheckFunctions = append([]uint32{}, functions[t.OID]...)
 			found.CheckTypes = append([]uint32{}, slices.Compact(slices.Sorted(slices.Values(types[t.OID])))...)

@@ -5,39 +5,39 @@ import (
 	"slices"
 )
 
-// ours are the schemas of the objects that migrate makes. A name in these schemas is not counted as somebody else's:
-// the text of a function that was there before cannot mean it.
-const ours = "('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')"
+// ownSchemasSQL are the schemas of the objects that migrate makes. A name in these schemas does not count as a foreign
+// one: the text of an older function cannot mean it.
+const ownSchemasSQL = "('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')"
 
 const (
-	// running are functions of PostgreSQL that execute a text, make a value of a type that a text names, or call the
+	// textExecutingFunctions are functions of PostgreSQL that execute a text, make a value of a type that a text names, or call the
 	// functions that compare a table's keys. set_config is among them, since it undoes settings.
-	running = `\w+_to_xml\w*|ts_stat|ts_rewrite|(?:domain|array|record|range|multirange)_(?:in|recv)|pg_input_\w+|` +
+	textExecutingFunctions = `\w+_to_xml\w*|ts_stat|ts_rewrite|(?:domain|array|record|range|multirange)_(?:in|recv)|pg_input_\w+|` +
 		`satisfies_hash_partition|set_config`
-	// space is a character that PostgreSQL takes for white space; \s lacks one of them.
-	space = `[\t\n\v\f\r ]`
+	// spacePattern is a character that PostgreSQL takes for white space; \s lacks one of them.
+	spacePattern = `[\t\n\v\f\r ]`
 )
 
 // These expressions are for texts in lower case, whose bytes beyond ASCII belong to no word: names are read as
 // PostgreSQL reads names, whatever the database's language.
 var (
-	aString      = regexp.MustCompile(`'[^']*'`)
-	escapeString = regexp.MustCompile(`\be'`)
-	unclear      = regexp.MustCompile(`["\\]|[^\x01-\x7f]|\$(?:[^0-9]|$)|\w\$|--|/\*`)
-	oneSelect    = regexp.MustCompile(`^` + space + `*select\b[^;]*;?` + space + `*$`)
-	subSelect    = regexp.MustCompile(`\(` + space + `*select\b`)
-	reading      = regexp.MustCompile(`\b(?:from|into|table|with|execute|` + running + `)\b`)
-	unreadable   = regexp.MustCompile(`"|[^\x01-\x7f]|\w\$`)
-	runningName  = regexp.MustCompile(`^(?:` + running + `)$`)
-	notWord      = regexp.MustCompile(`\W+`)
-	operatorText = regexp.MustCompile("[-+*/<>=~!@#%^&|`?]+")
-	treeRelation = regexp.MustCompile(`:relid [1-9]`)
+	stringLiteral     = regexp.MustCompile(`'[^']*'`)
+	escapeStringStart = regexp.MustCompile(`\be'`)
+	ambiguousText     = regexp.MustCompile(`["\\]|[^\x01-\x7f]|\$(?:[^0-9]|$)|\w\$|--|/\*`)
+	singleSelect      = regexp.MustCompile(`^` + spacePattern + `*select\b[^;]*;?` + spacePattern + `*$`)
+	subSelectStart    = regexp.MustCompile(`\(` + spacePattern + `*select\b`)
+	readingKeyword    = regexp.MustCompile(`\b(?:from|into|table|with|execute|` + textExecutingFunctions + `)\b`)
+	unusualName       = regexp.MustCompile(`"|[^\x01-\x7f]|\w\$`)
+	textExecutingName = regexp.MustCompile(`^(?:` + textExecutingFunctions + `)$`)
+	nonWordCharacters = regexp.MustCompile(`\W+`)
+	operatorPattern   = regexp.MustCompile("[-+*/<>=~!@#%^&|`?]+")
+	relationInTree    = regexp.MustCompile(`:relid [1-9]`)
 )
 
-// unwritten are the operators that a text may have without their names.
-var unwritten = []string{"=", "<>", "<", "<=", ">", ">=", "~", "!~", "~~", "~~*", "!~~", "!~~*"}
+// keywordOperators are the operators that a text may have without their names.
+var keywordOperators = []string{"=", "<>", "<", "<=", ">", ">=", "~", "!~", "~~", "~~*", "!~~", "!~~*"}
 
-// plainSQL tells whether an SQL function can be seen to run nobody else's code, neither when it is planned nor when it
+// isHarmlessSQL tells whether an SQL function can be seen to run nobody else's code, neither when it is planned nor when it
 // runs. Its text must be a single SELECT that reads no table and executes no text. It may name only PostgreSQL's own
 // functions, types and operators, and C functions of known extensions. Typical ones: an immutable wrapper of unaccent,
 // a regular expression that checks an e-mail address.
@@ -45,55 +45,56 @@ var unwritten = []string{"=", "<>", "<", "<=", ">", ">=", "~", "!~", "~~", "~~*"
 // Functions whose arguments or results have user-defined or polymorphic types are excluded: a cast or comparison that
 // the text does not name could run. So are functions with default arguments, and functions with settings besides that
 // of the search path. All functions are excluded once somebody has made a cast or an operator class for built-in types.
-func (k *known) plainSQL(f *function) bool {
-	if f.language != "sql" || f.hasParsedBody || !isClear(f.source) || f.defaults || f.hasOtherSettings ||
-		slices.ContainsFunc(f.types, k.ofAnyType) || !k.hasOnlyNativeOrder() {
+func (k *known) isHarmlessSQL(f *function) bool {
+	if f.language != "sql" || f.hasParsedBody || !isUnambiguous(f.source) || f.defaults || f.hasOtherSettings ||
+		slices.ContainsFunc(f.types, k.isForeignOrPseudoType) || !k.hasOnlyNativeOrder() {
 		return false
 	}
 	text := withoutStrings(f.source)
-	return oneSelect.MatchString(text) && !reading.MatchString(text) && !k.mayRunOperator(text) &&
-		!slices.ContainsFunc(words(text), func(word string) bool {
+	return singleSelect.MatchString(text) && !readingKeyword.MatchString(text) && !k.mayRunOperator(text) &&
+		!slices.ContainsFunc(splitWords(text), func(word string) bool {
 			return len(k.typeNames[word]) > 0 ||
-				slices.ContainsFunc(k.functionNames[word], func(named *function) bool { return named != f && k.ofOthers(named) })
+				slices.ContainsFunc(k.functionNames[word], func(named *function) bool { return named != f && k.isForeign(named) })
 		})
 }
 
-// ofAnyType tells whether a type is not PostgreSQL's own, or is a pseudo-type, which may stand for any type.
-func (k *known) ofAnyType(oid uint32) bool {
+// isForeignOrPseudoType tells whether a type is not PostgreSQL's own, or is a pseudo-type, in whose place any type may
+// be used.
+func (k *known) isForeignOrPseudoType(oid uint32) bool {
 	t := k.types[oid]
-	return t == nil || oid >= firstOfOthers || t.kind == 'p'
+	return t == nil || oid >= firstNormalOID || t.kind == 'p'
 }
 
-// asMade tells whether the body of an extension's SQL function reads no table, executes no text, and names only
+// isHarmlessExtensionBody tells whether the body of an extension's SQL function reads no table, executes no text, and names only
 // functions, types and operators of PostgreSQL and of known extensions. The body is a text, or a tree that PostgreSQL
 // keeps parsed.
-func (k *known) asMade(f *function) bool {
+func (k *known) isHarmlessExtensionBody(f *function) bool {
 	otherType := func(t *typeFacts) bool {
-		return t != nil && t.oid >= firstOfOthers && !t.ours && !k.ofHonest("pg_type", t.oid)
+		return t != nil && t.oid >= firstNormalOID && !t.inOwnSchema && !k.isOfKnownExtension("pg_type", t.oid)
 	}
 	otherFunction := func(named *function) bool {
-		return named.oid >= firstOfOthers && !k.ofHonest("pg_proc", named.oid)
+		return named.oid >= firstNormalOID && !k.isOfKnownExtension("pg_proc", named.oid)
 	}
 	if f.defaults {
 		return false
 	}
 	if !f.hasParsedBody {
-		text := lower(f.source)
-		return !unreadable.MatchString(text) && !reading.MatchString(text) && !k.mayRunOperator(text) &&
-			!slices.ContainsFunc(words(text), func(word string) bool {
+		text := lowerASCII(f.source)
+		return !unusualName.MatchString(text) && !readingKeyword.MatchString(text) && !k.mayRunOperator(text) &&
+			!slices.ContainsFunc(splitWords(text), func(word string) bool {
 				return slices.ContainsFunc(k.typeNames[word], otherType) || slices.ContainsFunc(k.functionNames[word], otherFunction)
 			})
 	}
-	return f.body != nil && !treeRelation.MatchString(f.body.text) &&
+	return f.body != nil && !relationInTree.MatchString(f.body.text) &&
 		!slices.ContainsFunc(f.body.functions, func(oid uint32) bool {
 			called := k.functions[oid]
-			return called == nil || runningName.MatchString(called.name) || otherFunction(called)
+			return called == nil || textExecutingName.MatchString(called.name) || otherFunction(called)
 		}) &&
 		!slices.ContainsFunc(f.body.types, func(oid uint32) bool { return otherType(k.types[oid]) })
 }
 
-// lower is a text with the letters of ASCII in lower case, as PostgreSQL reads names.
-func lower(text string) string {
+// lowerASCII is a text with the letters of ASCII in lower case, as PostgreSQL reads names.
+func lowerASCII(text string) string {
 	bytes := []byte(text)
 	for i, b := range bytes {
 		if 'A' <= b && b <= 'Z' {
@@ -103,9 +104,9 @@ func lower(text string) string {
 	return string(bytes)
 }
 
-// words are the words of a text in lower case, cut as PostgreSQL cuts names.
-func words(text string) []string {
-	found := notWord.Split(text, -1)
+// splitWords are the words of a text in lower case, cut as PostgreSQL cuts names.
+func splitWords(text string) []string {
+	found := nonWordCharacters.Split(text, -1)
 	for i, word := range found {
 		found[i] = word[:min(len(word), 63)]
 	}
@@ -114,11 +115,13 @@ func words(text string) []string {
 
 // withoutStrings is the text of a function in SQL in lower case with a space in the place of each string, if it is
 // clear.
-func withoutStrings(source string) string { return aString.ReplaceAllString(lower(source), " ") }
+func withoutStrings(source string) string {
+	return stringLiteral.ReplaceAllString(lowerASCII(source), " ")
+}
 
-// isClear tells whether the strings and the names in a function's text are certain. No string may have escapes. Outside
+// isUnambiguous tells whether the strings and the names in a function's text are certain. No string may have escapes. Outside
 // of strings the text may have no quoted name, no dollar quote, no comment, and no letter or dollar in a name that is
 // not one to every reader.
-func isClear(source string) bool {
-	return !escapeString.MatchString(lower(source)) && !unclear.MatchString(withoutStrings(source))
+func isUnambiguous(source string) bool {
+	return !escapeStringStart.MatchString(lowerASCII(source)) && !ambiguousText.MatchString(withoutStrings(source))
 }

@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// ofCustomers tells whether a row policy l is not ours and concerns our roles: the policy is for PUBLIC, or for one of
+// isForeignPolicySQL tells whether a row policy l is not ours and concerns our roles: the policy is for PUBLIC, or for one of
 // our roles by name. Our roles are members of no role; doctor refuses to serve if one is.
-const ofCustomers = `(l.polname NOT IN ('pgconsent_select', 'pgconsent_insert', 'pgconsent_update', 'pgconsent_delete', 'pgconsent_none',
+const isForeignPolicySQL = `(l.polname NOT IN ('pgconsent_select', 'pgconsent_insert', 'pgconsent_update', 'pgconsent_delete',
+	'pgconsent_none',
 	'pgconsent_open', 'pgconsent_reader', 'pgconsent_current', 'pgconsent_waited_update',
 	'pgconsent_waited_delete') AND (0 = ANY (l.polroles)
 	OR EXISTS (SELECT FROM pg_policy AS o WHERE o.polname LIKE 'pgconsent\_%' AND o.polroles && l.polroles AND NOT 0 = ANY (o.polroles))
@@ -22,35 +23,35 @@ func (l *loader) readPolicies(ctx context.Context) error {
 	)
 	l.policies = nil
 	return l.each(ctx, "SELECT l.polrelid, l.polname, l.polpermissive, l.polqual::text, l.polwithcheck::text FROM "+
-		"pg_policy AS l WHERE "+ofCustomers+" ORDER BY l.oid",
+		"pg_policy AS l WHERE "+isForeignPolicySQL+" ORDER BY l.oid",
 		[]any{&p.relation, &p.name, &p.permissive, &shows, &writes},
 		func() error {
-			p.shows, p.trees = newTree(shows), trees(shows, writes)
+			p.usingTree, p.trees = newTree(shows), newTrees(shows, writes)
 			l.policies = append(l.policies, p)
 			shows, writes = nil, nil
 			return nil
 		})
 }
 
-// idle tells whether a permissive policy can call a function without running anybody's code. PostgreSQL drops the
+// isHarmlessInPolicy tells whether a permissive policy can call a function without running anybody's code. PostgreSQL drops the
 // policy before it plans, since pgconsent's own policy beside it is true. Before that it evaluates calls of immutable
 // functions, and inlines SQL functions: their bodies replace their calls (inline_function, clauses.c).
 //
 // So a function in another language is idle if it is not immutable. An SQL function is idle if it is not inlined, or if
 // it is plain, as Supabase's auth.uid() is. A body that is not inlined because it has a sub-select was parsed all the
 // same, which makes values of the constants in it.
-func (k *known) idle(f *function) bool {
+func (k *known) isHarmlessInPolicy(f *function) bool {
 	switch {
 	case f.defaults:
 		return false
 	case f.language != "sql":
 		return !f.immutable
-	case !f.immutable && (f.definer || f.hasSettings):
+	case !f.immutable && (f.securityDefiner || f.hasSettings):
 		return true
-	case !f.immutable && !f.hasParsedBody && isClear(f.source) && subSelect.MatchString(withoutStrings(f.source)) &&
-		(!strings.Contains(f.source, "'") || len(k.running) == 0):
+	case !f.immutable && !f.hasParsedBody && isUnambiguous(f.source) && subSelectStart.MatchString(withoutStrings(f.source)) &&
+		(!strings.Contains(f.source, "'") || len(k.typesRunningUserCode) == 0):
 		return true
 	default:
-		return k.plainSQL(f)
+		return k.isHarmlessSQL(f)
 	}
 }

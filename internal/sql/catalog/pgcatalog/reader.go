@@ -19,13 +19,13 @@ import (
 type Reader struct {
 	searchPath []string
 
-	last     *catalog.Snapshot // nil: nothing has been read
-	facts    *facts
-	versions *versions
-	wholeAt  time.Time // when everything was read
+	last         *catalog.Snapshot // nil: nothing has been read
+	facts        *facts
+	versions     *versions
+	lastFullRead time.Time // when the catalogs were last read as a whole
 
-	wholeReads int
-	changes    int64
+	fullReads int
+	changes   int64
 }
 
 // NewReader returns a Reader of snapshots whose names are resolved along searchPath.
@@ -36,13 +36,13 @@ func NewReader(searchPath []string) *Reader {
 const (
 	// maxRelations is how many relations are read again by themselves.
 	maxRelations = 300
-	// wholeInterval is how long after everything was read it is read again, if anything has changed meanwhile.
-	wholeInterval = 10 * time.Minute
+	// fullReadInterval is how long after everything was read it is read again, if anything has changed meanwhile.
+	fullReadInterval = 10 * time.Minute
 )
 
-// settings are the settings of the transaction. Queries about some relations are planned once for a connection: each
+// transactionSettings are the settings of the transaction. Queries about some relations are planned once for a connection: each
 // plan is good for all of them, and planning takes longer than reading.
-var settings = append(slices.Clone(catalog.ReadingSettings), "SET LOCAL plan_cache_mode = force_generic_plan")
+var transactionSettings = append(slices.Clone(catalog.ReadingSettings), "SET LOCAL plan_cache_mode = force_generic_plan")
 
 // Forget makes the next Read read everything.
 func (r *Reader) Forget() { r.last, r.facts, r.versions = nil, nil, nil }
@@ -64,7 +64,7 @@ func (r *Reader) ColumnNumbers(relation uint32) map[string]int16 {
 	return numbers
 }
 
-// Read returns a snapshot of what the database contains now; the one before if that still is it.
+// Read returns a snapshot of the database as it is now. If nothing has changed, it is the previous snapshot.
 func (r *Reader) Read(ctx context.Context, conn *pgx.Conn) (*catalog.Snapshot, error) {
 	if err := r.read(ctx, conn); err != nil {
 		var refused *pgconn.PgError
@@ -84,7 +84,7 @@ func (r *Reader) read(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	if _, err := conn.PgConn().Exec(ctx, strings.Join(settings, "; ")).ReadAll(); err != nil {
+	if _, err := conn.PgConn().Exec(ctx, strings.Join(transactionSettings, "; ")).ReadAll(); err != nil {
 		return err
 	}
 	of := reader{tx: tx}
@@ -98,9 +98,9 @@ func (r *Reader) read(ctx context.Context, conn *pgx.Conn) error {
 		if err != nil {
 			return err
 		}
-		found.whole = found.whole || renamed
-		if found.none() {
-			r.versions.apply(found)
+		found.everything = found.everything || renamed
+		if found.isEmpty() {
+			r.versions.update(found)
 			return tx.Commit(ctx)
 		}
 		if err := r.addDependents(ctx, of, found); err != nil {
@@ -111,9 +111,9 @@ func (r *Reader) read(ctx context.Context, conn *pgx.Conn) error {
 		next    *facts
 		last    *catalog.Snapshot
 		read    *versions
-		wholeAt = r.wholeAt
+		wholeAt = r.lastFullRead
 	)
-	if found == nil || found.whole || len(found.relations) > maxRelations || time.Since(r.wholeAt) > wholeInterval {
+	if found == nil || found.everything || len(found.relations) > maxRelations || time.Since(r.lastFullRead) > fullReadInterval {
 		wholeAt, found = time.Now(), nil
 		if read, err = of.readVersions(ctx); err != nil {
 			return err
@@ -121,7 +121,7 @@ func (r *Reader) read(ctx context.Context, conn *pgx.Conn) error {
 		if next, err = readAll(ctx, &of, r.searchPath); err != nil {
 			return err
 		}
-	} else if next, err = r.facts.again(ctx, of, found); err != nil {
+	} else if next, err = r.facts.reread(ctx, of, found); err != nil {
 		return err
 	}
 	if next == r.facts {
@@ -132,7 +132,7 @@ func (r *Reader) read(ctx context.Context, conn *pgx.Conn) error {
 	if r.last != nil && last.Version() == r.last.Version() {
 		last = r.last
 	}
-	written := found == nil || found.concern(r.facts) || found.concern(next)
+	written := found == nil || found.concerns(r.facts) || found.concerns(next)
 	if err := tx.Commit(ctx); err != nil {
 		return err
 	}
@@ -140,11 +140,11 @@ func (r *Reader) read(ctx context.Context, conn *pgx.Conn) error {
 		r.changes++
 	}
 	if found != nil {
-		r.versions.apply(found)
+		r.versions.update(found)
 	} else {
 		r.versions = read
-		r.wholeReads++
+		r.fullReads++
 	}
-	r.last, r.facts, r.wholeAt = last, next, wholeAt
+	r.last, r.facts, r.lastFullRead = last, next, wholeAt
 	return nil
 }

@@ -8,28 +8,28 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// extensionOf is the extension that an object belongs to, or ”.
-func extensionOf(class, oid string) string {
+// extensionSQL is the extension that an object belongs to, or ”.
+func extensionSQL(class, oid string) string {
 	return `COALESCE((SELECT e.extname FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = d.refobjid
 		WHERE d.classid = '` + class + `'::regclass AND d.objid = ` + oid + ` AND d.deptype = 'e'
 		  AND d.refclassid = 'pg_extension'::regclass), '')`
 }
 
-// enforced tells whether PostgreSQL holds rows to a constraint con. A constraint that is NOT ENFORCED, which exists
+// isEnforcedSQL tells whether PostgreSQL holds rows to a constraint con. A constraint that is NOT ENFORCED, which exists
 // from 18 on, rules nothing out.
-func (r *reader) enforced() string {
+func (r *reader) isEnforcedSQL() string {
 	if r.serverVersion < 180000 {
 		return "true"
 	}
 	return "con.conenforced"
 }
 
-// wholeRow tells whether an expression reads a whole row, which is no column that it depends on.
-func wholeRow(tree string) string { return "(" + tree + "::text LIKE '%:varattno 0 %')" }
+// readsWholeRowSQL tells whether an expression reads a whole row, which is no column that it depends on.
+func readsWholeRowSQL(tree string) string { return "(" + tree + "::text LIKE '%:varattno 0 %')" }
 
 // relationRow is a row of pg_class.
 type relationRow struct {
-	catalog.Relation        // what the row says by itself
+	catalog.Relation        // the fields that pg_class has
 	rowType          uint32 // 0: it has none
 	owner            uint32
 	heap             bool // a table of PostgreSQL's own access method
@@ -44,40 +44,41 @@ func (r *relationReader) readRelations(ctx context.Context) error {
 		  c.relrowsecurity, c.relforcerowsecurity, c.relispartition,
 		  EXISTS (SELECT 1 FROM pg_inherits AS i WHERE i.inhparent = c.oid),
 		  c.relhasrules AND c.relkind NOT IN ('v', 'm') AND EXISTS (SELECT 1 FROM pg_rewrite AS w WHERE w.ev_class = c.oid),
-		  CASE WHEN c.relkind = 'v' AND `+foreign+` THEN COALESCE(pg_get_viewdef(c.oid), '') ELSE '' END,
+		  CASE WHEN c.relkind = 'v' AND `+isForeignRelationSQL+` THEN COALESCE(pg_get_viewdef(c.oid), '') ELSE '' END,
 		  c.oid IN (SELECT p.polrelid FROM pg_policy AS p WHERE p.polname = 'pgconsent_select'),
-		  CASE WHEN c.relkind = 'v' AND `+foreign+` AND NOT EXISTS (SELECT 1 FROM pg_trigger AS t WHERE t.tgrelid = c.oid)
+		  CASE WHEN c.relkind = 'v' AND `+isForeignRelationSQL+` AND NOT EXISTS (SELECT 1 FROM pg_trigger AS t WHERE t.tgrelid = c.oid)
 		    AND NOT EXISTS (SELECT 1 FROM pg_rewrite AS w WHERE w.ev_class = c.oid AND w.rulename <> '_RETURN')
 		      THEN pg_relation_is_updatable(c.oid, false) ELSE 0 END,
 		  CASE WHEN c.relkind = 'v' AND c.reloptions IS NOT NULL THEN COALESCE((SELECT o.option_value FROM pg_options_to_table(c.reloptions) AS o
 		    WHERE o.option_name = 'check_option'), '') ELSE '' END,
 		  c.relkind = 'r' AND c.relam < 16384, c.reltype, c.relowner
 		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c') AND n.nspname !~ '^pg_(toast|temp)' AND `+r.only("c.oid"),
+		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c') AND n.nspname !~ '^pg_(toast|temp)' AND `+r.relationCondition("c.oid"),
 		[]any{&row.OID, &row.Name.Schema, &row.Name.Name, &kind, &row.Owner, &row.RowSecurity, &row.ForceRLS, &row.IsPartition,
 			&row.HasChildren, &row.HasRules, &row.Definition, &row.HasOurPolicy, &row.AllowedCommands, &row.CheckOption,
 			&row.heap, &row.rowType, &row.owner},
 		func() error {
 			found := row
 			found.Kind = catalog.RelKind(kind[0])
-			r.of(row.OID).row = &found
+			r.factsOf(row.OID).row = &found
 			return nil
-		}, r.args()...)
+		}, r.conditionArgs()...)
 }
 
 // readParents reads which relations inherit from which, partitions included.
 func (r *relationReader) readParents(ctx context.Context) error {
 	var child, parent uint32
-	return r.each(ctx, "SELECT i.inhrelid, i.inhparent FROM pg_inherits AS i WHERE "+r.only("i.inhrelid")+" ORDER BY 1, i.inhseqno",
+	return r.each(ctx, "SELECT i.inhrelid, i.inhparent FROM pg_inherits AS i WHERE "+
+		r.relationCondition("i.inhrelid")+" ORDER BY 1, i.inhseqno",
 		[]any{&child, &parent},
 		func() error {
-			r.of(child).parents = append(r.of(child).parents, parent)
+			r.factsOf(child).parents = append(r.factsOf(child).parents, parent)
 			return nil
-		}, r.args()...)
+		}, r.conditionArgs()...)
 }
 
-// foreign tells whether a relation is neither the system's nor ours.
-const foreign = `n.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent', ` +
+// isForeignRelationSQL tells whether a relation is neither the system's nor ours.
+const isForeignRelationSQL = `n.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent', ` +
 	`'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')`
 
 // readViews reads which relations each view reads.
@@ -94,14 +95,14 @@ func (r *relationReader) readViews(ctx context.Context) error {
 		  -- A field of a composite type is none of a table.
 		  AND NOT EXISTS (SELECT FROM pg_class AS t WHERE t.oid = d.refobjid AND t.relkind = 'c')
 		LEFT JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid AND a.attnum > 0
-		WHERE c.relkind = 'v' AND `+foreign+" AND "+r.only("c.oid")+" GROUP BY 1, 2 ORDER BY 1, 2",
+		WHERE c.relkind = 'v' AND `+isForeignRelationSQL+" AND "+r.relationCondition("c.oid")+" GROUP BY 1, 2 ORDER BY 1, 2",
 		[]any{&view, &reads, &columns},
 		func() error {
-			v := r.of(view)
+			v := r.factsOf(view)
 			v.reads = append(v.reads, viewRead{reads, columns})
 			columns = nil
 			return nil
-		}, r.args()...)
+		}, r.conditionArgs()...)
 }
 
 // viewRead is a relation that a view reads, and the columns of it.
@@ -119,7 +120,7 @@ type attribute struct {
 // columnRow is a row of pg_attribute.
 type columnRow struct {
 	attribute
-	catalog.Column // what the row says by itself
+	catalog.Column // the fields that pg_attribute has
 }
 
 // readColumns reads the columns. What only some of them have is read by itself: joined to all columns it takes longer.
@@ -132,16 +133,16 @@ func (r *relationReader) readColumns(ctx context.Context) error {
 		  a.attnotnull, a.attgenerated <> '', a.attgenerated = 'v',
 		  CASE a.attidentity WHEN 'a' THEN 'always' WHEN 'd' THEN 'by default' ELSE '' END
 		FROM pg_attribute AS a JOIN pg_class AS r ON r.oid = a.attrelid AND r.relkind NOT IN ('i', 'I', 't')
-		WHERE a.attnum > 0 AND NOT a.attisdropped AND `+r.only("a.attrelid"),
+		WHERE a.attnum > 0 AND NOT a.attisdropped AND `+r.relationCondition("a.attrelid"),
 		[]any{&oid, &c.number, &c.collation, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated, &c.Virtual, &c.Identity},
 		func() error {
-			of := r.of(oid)
+			of := r.factsOf(oid)
 			// The rows come in no order, which is seldom another than that of the columns.
 			i, _ := slices.BinarySearchFunc(of.columns, c.number,
 				func(c columnRow, n int16) int { return cmp.Compare(c.number, n) })
 			of.columns = slices.Insert(of.columns, i, c)
 			return nil
-		}, r.args()...)
+		}, r.conditionArgs()...)
 }
 
 // readDefaults reads the defaults of columns. A default has no columns in it, so that it needs no names of these to be
@@ -152,12 +153,12 @@ func (r *relationReader) readDefaults(ctx context.Context) error {
 		expr string
 	)
 	return r.each(ctx, `SELECT f.adrelid, f.adnum, pg_get_expr(f.adbin, 0) FROM pg_attrdef AS f
-		JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum WHERE a.attgenerated = '' AND `+r.only("f.adrelid"),
+		JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum WHERE a.attgenerated = '' AND `+r.relationCondition("f.adrelid"),
 		[]any{&of.relation, &of.number, &expr},
 		func() error {
-			set(&r.of(of.relation).defaults, of.number, expr)
+			setInMap(&r.factsOf(of.relation).defaults, of.number, expr)
 			return nil
-		}, r.args()...)
+		}, r.conditionArgs()...)
 }
 
 // readDomainDefaults reads the defaults of domains.
@@ -182,9 +183,9 @@ func (l *loader) setColumns(ctx context.Context) error {
 		of := l.facts.relations[oid]
 		for _, row := range of.columns {
 			c := row.Column
-			c.ComputedFrom, c.Sequence, c.Default = []string{}, l.sequence(of.defaultSequences[row.number]), ""
+			c.ComputedFrom, c.Sequence, c.Default = []string{}, l.firstSequence(of.defaultSequences[row.number]), ""
 			if c.Identity != "" {
-				c.Sequence = l.sequence(of.identitySequences[row.number])
+				c.Sequence = l.firstSequence(of.identitySequences[row.number])
 			}
 			if !c.Generated {
 				c.Default = cmp.Or(of.defaults[row.number], l.domainDefaults[c.TypeOID])
@@ -239,28 +240,28 @@ func (r *relationReader) readSequences(ctx context.Context) error {
 	)
 	if err := r.each(ctx, `SELECT f.adrelid, f.adnum, d.refobjid FROM pg_depend AS d JOIN pg_attrdef AS f ON f.oid = d.objid
 		WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjsubid = 0
-		AND `+r.only("f.adrelid")+" ORDER BY d.refobjid",
+		AND `+r.relationCondition("f.adrelid")+" ORDER BY d.refobjid",
 		[]any{&of.relation, &of.number, &sequence},
 		func() error {
-			t := r.of(of.relation)
-			set(&t.defaultSequences, of.number, append(t.defaultSequences[of.number], sequence))
+			t := r.factsOf(of.relation)
+			setInMap(&t.defaultSequences, of.number, append(t.defaultSequences[of.number], sequence))
 			return nil
-		}, r.args()...); err != nil {
+		}, r.conditionArgs()...); err != nil {
 		return err
 	}
 	return r.each(ctx, `SELECT d.refobjid, d.refobjsubid::int2, d.objid FROM pg_class AS s JOIN pg_depend AS d ON d.objid = s.oid
 		WHERE s.relkind = 'S' AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
-		AND d.refobjsubid > 0 AND d.deptype = 'i' AND `+r.only("d.refobjid")+" ORDER BY d.objid",
+		AND d.refobjsubid > 0 AND d.deptype = 'i' AND `+r.relationCondition("d.refobjid")+" ORDER BY d.objid",
 		[]any{&of.relation, &of.number, &sequence},
 		func() error {
-			t := r.of(of.relation)
-			set(&t.identitySequences, of.number, append(t.identitySequences[of.number], sequence))
+			t := r.factsOf(of.relation)
+			setInMap(&t.identitySequences, of.number, append(t.identitySequences[of.number], sequence))
 			return nil
-		}, r.args()...)
+		}, r.conditionArgs()...)
 }
 
-// sequence is the name of the first sequence among some relations.
-func (l *loader) sequence(of []uint32) catalog.Name {
+// firstSequence is the name of the first sequence among some relations.
+func (l *loader) firstSequence(of []uint32) catalog.Name {
 	for _, oid := range of {
 		if s := l.relations[oid]; s != nil && s.Kind == catalog.Sequence {
 			return s.Name
@@ -289,13 +290,13 @@ func (r *relationReader) readPartitionedBy(ctx context.Context) error {
 	return r.each(ctx, `SELECT p.partrelid, p.partattrs::int2[] || ARRAY(SELECT d.objsubid::int2 FROM pg_depend AS d
 		    WHERE d.classid = 'pg_class'::regclass AND d.objid = p.partrelid AND d.objsubid > 0
 		    AND d.refclassid = 'pg_class'::regclass AND d.refobjid = p.partrelid AND d.refobjsubid = 0)
-		FROM pg_partitioned_table AS p WHERE `+r.only("p.partrelid"),
+		FROM pg_partitioned_table AS p WHERE `+r.relationCondition("p.partrelid"),
 		[]any{&oid, &numbers},
 		func() error {
-			r.of(oid).partitionedBy = numbers
+			r.factsOf(oid).partitionedBy = numbers
 			numbers = nil
 			return nil
-		}, r.args()...)
+		}, r.conditionArgs()...)
 }
 
 // setChecked finds which columns the checks read: each column, and the sets of columns that one check reads together.
@@ -306,7 +307,7 @@ func (l *loader) setChecked(context.Context) error {
 			continue
 		}
 		reads := l.columnsOf(c.relation, func(n int16) bool {
-			read := slices.Contains(c.keys, n) || c.tree.wholeRow()
+			read := slices.Contains(c.keys, n) || c.tree.readsWholeRow()
 			if read {
 				numbers[c.relation] = append(numbers[c.relation], n)
 			}
@@ -328,14 +329,14 @@ func (l *loader) setChecked(context.Context) error {
 
 // keyRow is a row of pg_constraint of a primary or foreign key.
 type keyRow struct {
-	target                uint32
-	kind, update, del     string
-	columns, refs, nulled []int16
-	validated, full       bool
+	target                                 uint32
+	kind, onUpdate, onDelete               string
+	columns, targetColumns, setNullColumns []int16
+	validated, matchFull                   bool
 }
 
-// readKeys reads primary and foreign keys. A key that leads to a partitioned table has a row for each partition
-// besides, which are left out: they ask what the key asks.
+// readKeys reads primary and foreign keys. A key that refers to a partitioned table has a further row for each
+// partition, which is left out since it requires the same.
 func (r *relationReader) readKeys(ctx context.Context) error {
 	var (
 		oid uint32
@@ -343,15 +344,15 @@ func (r *relationReader) readKeys(ctx context.Context) error {
 	)
 	return r.each(ctx, `SELECT con.conrelid, con.confrelid, con.contype::text, con.conkey, con.confkey, con.convalidated,
 		con.confupdtype::text, con.confdeltype::text, con.confdelsetcols, con.confmatchtype = 'f'
-		FROM pg_constraint AS con WHERE con.contype IN ('p', 'f') AND con.conrelid <> 0 AND `+r.enforced()+`
+		FROM pg_constraint AS con WHERE con.contype IN ('p', 'f') AND con.conrelid <> 0 AND `+r.isEnforcedSQL()+`
 		  AND NOT EXISTS (SELECT FROM pg_constraint AS whole WHERE whole.oid = con.conparentid AND whole.conrelid = con.conrelid)
-		  AND `+r.only("con.conrelid")+" ORDER BY con.conrelid, con.conname",
-		[]any{&oid, &k.target, &k.kind, &k.columns, &k.refs, &k.validated, &k.update, &k.del, &k.nulled, &k.full},
+		  AND `+r.relationCondition("con.conrelid")+" ORDER BY con.conrelid, con.conname",
+		[]any{&oid, &k.target, &k.kind, &k.columns, &k.targetColumns, &k.validated, &k.onUpdate, &k.onDelete, &k.setNullColumns, &k.matchFull},
 		func() error {
-			r.of(oid).keys = append(r.of(oid).keys, k)
+			r.factsOf(oid).keys = append(r.factsOf(oid).keys, k)
 			k = keyRow{}
 			return nil
-		}, r.args()...)
+		}, r.conditionArgs()...)
 }
 
 // setKeys tells relations of their primary and foreign keys.
@@ -360,11 +361,13 @@ func (l *loader) setKeys(context.Context) error {
 		for _, k := range l.facts.relations[oid].keys {
 			switch target := l.relations[k.target]; {
 			case k.kind == "p":
-				r.PrimaryKey = l.names(oid, k.columns)
+				r.PrimaryKey = l.columnNames(oid, k.columns)
 			case target != nil:
 				r.ForeignKeys = append(r.ForeignKeys, catalog.ForeignKey{
-					Columns: l.names(oid, k.columns), Target: target.Name, TargetColumns: l.names(k.target, k.refs), Validated: k.validated,
-					OnUpdate: actions[k.update], OnDelete: actions[k.del], SetNullColumns: l.names(oid, k.nulled), MatchFull: k.full,
+					Columns: l.columnNames(oid, k.columns), Target: target.Name, TargetColumns: l.columnNames(k.target, k.targetColumns),
+					Validated: k.validated,
+					OnUpdate:  actionsByLetter[k.onUpdate], OnDelete: actionsByLetter[k.onDelete], SetNullColumns: l.columnNames(oid, k.setNullColumns),
+					MatchFull: k.matchFull,
 				})
 			}
 		}
@@ -372,8 +375,8 @@ func (l *loader) setKeys(context.Context) error {
 	return nil
 }
 
-// names are the names of a relation's columns that have these numbers, in the order of the numbers.
-func (l *loader) names(relation uint32, numbers []int16) []string {
+// columnNames are the names of a relation's columns that have these numbers, in the order of the numbers.
+func (l *loader) columnNames(relation uint32, numbers []int16) []string {
 	out := []string{}
 	for _, number := range numbers {
 		if at := slices.IndexFunc(l.attributes[relation], func(a attribute) bool { return a.number == number }); at >= 0 {
@@ -383,8 +386,8 @@ func (l *loader) names(relation uint32, numbers []int16) []string {
 	return out
 }
 
-// actions are the letters of pg_constraint.
-var actions = map[string]catalog.Action{
+// actionsByLetter are the letters of pg_constraint.
+var actionsByLetter = map[string]catalog.Action{
 	"a": catalog.NoAction, "r": catalog.Restrict, "c": catalog.Cascade, "n": catalog.SetNull, "d": catalog.SetDefault,
 }
 
@@ -404,10 +407,10 @@ func (r *relationReader) readVectors(ctx context.Context) error {
 		  AND NOT EXISTS (SELECT 1 FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
 		    AND d.refclassid <> 'pg_class'::regclass AND d.refobjid >= 16384)
 		  AND NOT EXISTS (SELECT 1 FROM pg_ts_config AS t JOIN pg_ts_config AS o ON o.cfgname = t.cfgname AND o.oid <> t.oid)
-		  AND `+r.only("i.indrelid")+" ORDER BY i.indrelid, 2",
+		  AND `+r.relationCondition("i.indrelid")+" ORDER BY i.indrelid, 2",
 		[]any{&oid, &expression},
 		func() error {
-			r.of(oid).vectors = append(r.of(oid).vectors, expression)
+			r.factsOf(oid).vectorColumns = append(r.factsOf(oid).vectorColumns, expression)
 			return nil
-		}, r.args()...)
+		}, r.conditionArgs()...)
 }

@@ -8,12 +8,12 @@ import (
 // What tables and domains have of expressions, as the catalogs store them. Columns are by their numbers.
 type (
 	check struct {
-		relation, of uint32 // the table or the domain of the CHECK constraint
-		name         string
-		tree         *tree // nil: a column is NOT NULL
-		keys         []int16
-		enforced     bool
-		validated    bool
+		relation, domain uint32 // the table or the domain of the CHECK constraint; the other one is 0
+		name             string
+		tree             *tree // nil: a column is NOT NULL
+		keys             []int16
+		enforced         bool
+		validated        bool
 	}
 	generated struct {
 		relation          uint32
@@ -36,13 +36,13 @@ type (
 		relation   uint32
 		name       string
 		permissive bool
-		trees      []*tree // which rows it shows, and which it lets be written
-		shows      *tree   // the first of these, or nil
+		trees      []*tree // the conditions USING and WITH CHECK
+		usingTree  *tree   // the condition USING; nil: there is none
 	}
 )
 
-// depends is the array of the columns of a relation that an object depends on.
-func depends(catalog, object, relation string) string {
+// dependencyColumnsSQL returns the array of the columns of a relation on which an object depends.
+func dependencyColumnsSQL(catalog, object, relation string) string {
 	return `ARRAY(SELECT d.refobjsubid::int2 FROM pg_depend AS d WHERE d.classid = '` + catalog + `'::regclass AND d.objid = ` + object + `
 		  AND d.refclassid = 'pg_class'::regclass AND d.refobjid = ` + relation + ` AND d.refobjsubid > 0)`
 }
@@ -54,9 +54,9 @@ func (r *reader) checks(ctx context.Context, where string, add func(check), args
 		text *string
 	)
 	return r.each(ctx, `SELECT con.conrelid, con.contypid, con.conname, con.conbin::text,
-		COALESCE(con.conkey, '{}'), `+r.enforced()+`, con.convalidated
+		COALESCE(con.conkey, '{}'), `+r.isEnforcedSQL()+`, con.convalidated
 		FROM pg_constraint AS con WHERE (con.conbin IS NOT NULL OR con.contype = 'n' AND NOT con.convalidated) AND `+where,
-		[]any{&c.relation, &c.of, &c.name, &text, &c.keys, &c.enforced, &c.validated},
+		[]any{&c.relation, &c.domain, &c.name, &text, &c.keys, &c.enforced, &c.validated},
 		func() error {
 			c.tree = newTree(text)
 			add(c)
@@ -67,9 +67,9 @@ func (r *reader) checks(ctx context.Context, where string, add func(check), args
 
 // readChecks reads the checks of relations.
 func (r *relationReader) readChecks(ctx context.Context) error {
-	return r.checks(ctx, "con.conrelid <> 0 AND "+r.only("con.conrelid"), func(c check) {
-		r.of(c.relation).checks = append(r.of(c.relation).checks, c)
-	}, r.args()...)
+	return r.checks(ctx, "con.conrelid <> 0 AND "+r.relationCondition("con.conrelid"), func(c check) {
+		r.factsOf(c.relation).checks = append(r.factsOf(c.relation).checks, c)
+	}, r.conditionArgs()...)
 }
 
 // readDomainChecks reads the checks of domains.
@@ -82,16 +82,17 @@ func (r *relationReader) readGenerated(ctx context.Context) error {
 		g    generated
 		text *string
 	)
-	return r.each(ctx, `SELECT f.adrelid, f.adnum, a.attgenerated = 'v', f.adbin::text, `+depends("pg_attrdef", "f.oid", "f.adrelid")+`
+	return r.each(ctx, `SELECT f.adrelid, f.adnum, a.attgenerated = 'v', f.adbin::text, `+
+		dependencyColumnsSQL("pg_attrdef", "f.oid", "f.adrelid")+`
 		FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
-		WHERE a.attgenerated <> '' AND `+r.only("f.adrelid"),
+		WHERE a.attgenerated <> '' AND `+r.relationCondition("f.adrelid"),
 		[]any{&g.relation, &g.number, &g.virtual, &text, &g.dependencyColumns},
 		func() error {
 			g.tree = newTree(text)
-			r.of(g.relation).generated = append(r.of(g.relation).generated, g)
+			r.factsOf(g.relation).generated = append(r.factsOf(g.relation).generated, g)
 			text, g.dependencyColumns = nil, nil
 			return nil
-		}, r.args()...)
+		}, r.conditionArgs()...)
 }
 
 func (r *relationReader) readPartitionKeys(ctx context.Context) error {
@@ -100,15 +101,15 @@ func (r *relationReader) readPartitionKeys(ctx context.Context) error {
 		text *string
 	)
 	return r.each(ctx, `SELECT p.partrelid, p.partexprs::text, p.partattrs::int2[], `+
-		depends("pg_class", "p.partrelid", "p.partrelid")+`
-			FROM pg_partitioned_table AS p WHERE p.partexprs IS NOT NULL AND `+r.only("p.partrelid"),
+		dependencyColumnsSQL("pg_class", "p.partrelid", "p.partrelid")+`
+			FROM pg_partitioned_table AS p WHERE p.partexprs IS NOT NULL AND `+r.relationCondition("p.partrelid"),
 		[]any{&p.relation, &text, &p.keys, &p.dependencyColumns},
 		func() error {
 			p.tree = newTree(text)
-			r.of(p.relation).partitionKeys = append(r.of(p.relation).partitionKeys, p)
+			r.factsOf(p.relation).partitionKeys = append(r.factsOf(p.relation).partitionKeys, p)
 			text, p.keys, p.dependencyColumns = nil, nil, nil
 			return nil
-		}, r.args()...)
+		}, r.conditionArgs()...)
 }
 
 func (r *relationReader) readStatistics(ctx context.Context) error {
@@ -117,18 +118,18 @@ func (r *relationReader) readStatistics(ctx context.Context) error {
 		text *string
 	)
 	return r.each(ctx, "SELECT s.stxrelid, s.stxname, s.stxexprs::text FROM pg_statistic_ext AS s WHERE "+
-		"s.stxexprs IS NOT NULL AND "+r.only("s.stxrelid")+" ORDER BY s.oid",
+		"s.stxexprs IS NOT NULL AND "+r.relationCondition("s.stxrelid")+" ORDER BY s.oid",
 		[]any{&s.relation, &s.name, &text},
 		func() error {
 			s.tree = newTree(text)
-			r.of(s.relation).statistics = append(r.of(s.relation).statistics, s)
+			r.factsOf(s.relation).statistics = append(r.factsOf(s.relation).statistics, s)
 			text = nil
 			return nil
-		}, r.args()...)
+		}, r.conditionArgs()...)
 }
 
-// trees are the trees of the texts that are not nil.
-func trees(texts ...*string) []*tree {
+// newTrees are the trees of the texts that are not nil.
+func newTrees(texts ...*string) []*tree {
 	var out []*tree
 	for _, text := range texts {
 		if text != nil {
@@ -138,8 +139,8 @@ func trees(texts ...*string) []*tree {
 	return out
 }
 
-// trees are all expressions, and the bodies of functions in SQL that are kept parsed.
-func (l *loader) trees() []*tree {
+// allTrees are all expressions, and the bodies of functions in SQL that are kept parsed.
+func (l *loader) allTrees() []*tree {
 	var out []*tree
 	for _, f := range l.known.functions {
 		out = append(out, f.body)
@@ -148,7 +149,7 @@ func (l *loader) trees() []*tree {
 		out = append(out, c.tree)
 	}
 	for _, i := range l.indexes {
-		out = append(out, i.trees()...)
+		out = append(out, i.storedTrees()...)
 	}
 	for _, g := range l.generatedColumns {
 		out = append(out, g.tree)

@@ -9,15 +9,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-const notOurs = `pn.nspname OPERATOR(pg_catalog.!~) '^(pg_|information_schema$|pgconsent)'`
+const isForeignSchemaSQL = `pn.nspname OPERATOR(pg_catalog.!~) '^(pg_|information_schema$|pgconsent)'`
 
 // Used returns what is known of the relations that functions of the application read and write.
 func Used(ctx context.Context, conn *pgx.Conn) ([]catalog.FunctionUse, error) {
-	return collect(ctx, conn, "what functions read", `
+	return queryRows(ctx, conn, "what functions read", `
 WITH relation AS (
   SELECT c.oid, pn.nspname, c.relname, pg_catalog.count(*) OVER (PARTITION BY c.relname) OPERATOR(pg_catalog.=) 1 AS single
   FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS pn ON pn.oid OPERATOR(pg_catalog.=) c.relnamespace
-  WHERE c.relkind::pg_catalog.text OPERATOR(pg_catalog.=) ANY (ARRAY['r', 'p', 'v', 'm', 'f']) AND `+notOurs+`)
+  WHERE c.relkind::pg_catalog.text OPERATOR(pg_catalog.=) ANY (ARRAY['r', 'p', 'v', 'm', 'f']) AND `+isForeignSchemaSQL+`)
 SELECT pn.nspname, p.proname, c.nspname, c.relname, pg_catalog.bool_or(u.takes), pg_catalog.bool_or(u.writes)
 FROM pg_catalog.pg_proc AS p
 JOIN pg_catalog.pg_namespace AS pn ON pn.oid OPERATOR(pg_catalog.=) p.pronamespace
@@ -40,7 +40,7 @@ CROSS JOIN LATERAL (
     AND CASE pg_catalog.cardinality(part) WHEN 1 THEN r.single ELSE r.nspname::pg_catalog.text OPERATOR(pg_catalog.=) part[1] END
   WHERE l.lanname::pg_catalog.text OPERATOR(pg_catalog.=) ANY (ARRAY['sql', 'plpgsql'])) AS u
 JOIN relation AS c ON c.oid OPERATOR(pg_catalog.=) u.oid
-WHERE `+notOurs+` GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`,
+WHERE `+isForeignSchemaSQL+` GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`,
 		func(u *catalog.FunctionUse) []any {
 			return []any{&u.Function.Schema, &u.Function.Name, &u.Relation.Schema, &u.Relation.Name, &u.TakesRows, &u.Writes}
 		})
@@ -48,7 +48,7 @@ WHERE `+notOurs+` GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`,
 
 // Triggers returns the triggers of the application's tables that run with the rights of whoever changes a row.
 func Triggers(ctx context.Context, conn *pgx.Conn) ([]catalog.Trigger, error) {
-	return collect(ctx, conn, "triggers", `
+	return queryRows(ctx, conn, "triggers", `
 SELECT t.tgname, pn.nspname, c.relname, fn.nspname, p.proname,
   (t.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 4) OPERATOR(pg_catalog.<>) 0,
   (t.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 16) OPERATOR(pg_catalog.<>) 0,
@@ -59,7 +59,7 @@ JOIN pg_catalog.pg_namespace AS pn ON pn.oid OPERATOR(pg_catalog.=) c.relnamespa
 JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) t.tgfoid
 JOIN pg_catalog.pg_namespace AS fn ON fn.oid OPERATOR(pg_catalog.=) p.pronamespace
 WHERE NOT t.tgisinternal AND NOT p.prosecdef AND t.tgenabled OPERATOR(pg_catalog.<>) 'D'
-AND fn.nspname OPERATOR(pg_catalog.!~) '^(pg_|pgconsent)' AND `+notOurs+` ORDER BY 2, 3, 1`,
+AND fn.nspname OPERATOR(pg_catalog.!~) '^(pg_|pgconsent)' AND `+isForeignSchemaSQL+` ORDER BY 2, 3, 1`,
 		func(t *catalog.Trigger) []any {
 			return []any{&t.Name, &t.Relation.Schema, &t.Relation.Name, &t.Function.Schema, &t.Function.Name,
 				&t.Insert, &t.Update, &t.Delete}
@@ -69,7 +69,7 @@ AND fn.nspname OPERATOR(pg_catalog.!~) '^(pg_|pgconsent)' AND `+notOurs+` ORDER 
 // Defaults returns the columns whose defaults call a function that is SECURITY DEFINER. A column without a default has
 // the default of its domain.
 func Defaults(ctx context.Context, conn *pgx.Conn) ([]catalog.DefinerDefault, error) {
-	return collect(ctx, conn, "defaults", `
+	return queryRows(ctx, conn, "defaults", `
 SELECT pn.nspname, c.relname, a.attname, pg_catalog.min(p.oid::pg_catalog.regprocedure::pg_catalog.text)
 FROM pg_catalog.pg_attribute AS a
 JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) a.attrelid
@@ -82,14 +82,15 @@ CROSS JOIN LATERAL (
 JOIN pg_catalog.pg_depend AS d ON d.classid OPERATOR(pg_catalog.=) f.class AND d.objid OPERATOR(pg_catalog.=) f.oid
   AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
 JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) d.refobjid
-WHERE p.prosecdef AND NOT a.attisdropped AND a.attgenerated OPERATOR(pg_catalog.=) '' AND `+notOurs+` GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`,
+WHERE p.prosecdef AND NOT a.attisdropped AND a.attgenerated OPERATOR(pg_catalog.=) '' AND `+
+		isForeignSchemaSQL+` GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`,
 		func(d *catalog.DefinerDefault) []any {
 			return []any{&d.Relation.Schema, &d.Relation.Name, &d.Column, &d.Function}
 		})
 }
 
-// collect reads the rows of a query. into returns pointers to the fields that take the values of one row.
-func collect[T any](ctx context.Context, conn *pgx.Conn, what, sql string, into func(*T) []any) ([]T, error) {
+// queryRows reads the rows of a query. into returns pointers to the fields that take the values of a row.
+func queryRows[T any](ctx context.Context, conn *pgx.Conn, what, sql string, into func(*T) []any) ([]T, error) {
 	rows, err := conn.Query(ctx, sql)
 	if err == nil {
 		var out []T

@@ -11,70 +11,70 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// planned is an expression of which PostgreSQL evaluates what it can while it plans to read a table.
-type planned struct {
-	relation   uint32
-	tree       *tree
-	permissive bool // the row policy is permissive
-	by         string
-	calls      []uint32 // functions of other roles, if one may be run
+// plannedExpression is an expression of which PostgreSQL evaluates constant parts while it plans to read a table.
+type plannedExpression struct {
+	relation     uint32
+	tree         *tree
+	permissive   bool // the row policy is permissive
+	source       string
+	foreignCalls []uint32 // functions of other roles, if one may be run
 }
 
-// planned are the expressions of indexes, statistics, partition keys, checks and row policies.
-func (l *loader) planned() []planned {
-	var out []planned
+// plannedExpressions are the expressions of indexes, statistics, partition keys, checks and row policies.
+func (l *loader) plannedExpressions() []plannedExpression {
+	var out []plannedExpression
 	for _, i := range l.indexes {
-		for _, t := range i.trees() {
-			out = append(out, planned{relation: i.relation, tree: t, by: "index " + i.name})
+		for _, t := range i.storedTrees() {
+			out = append(out, plannedExpression{relation: i.relation, tree: t, source: "index " + i.name})
 		}
 	}
 	for _, s := range l.statistics {
-		out = append(out, planned{relation: s.relation, tree: s.tree, by: "statistics " + s.name})
+		out = append(out, plannedExpression{relation: s.relation, tree: s.tree, source: "statistics " + s.name})
 	}
 	for _, p := range l.partitionKeys {
-		out = append(out, planned{relation: p.relation, tree: p.tree, by: "the partition key"})
+		out = append(out, plannedExpression{relation: p.relation, tree: p.tree, source: "the partition key"})
 	}
 	for _, c := range l.checks {
 		if c.relation != 0 && c.tree != nil {
-			out = append(out, planned{relation: c.relation, tree: c.tree, by: "constraint " + c.name})
+			out = append(out, plannedExpression{relation: c.relation, tree: c.tree, source: "constraint " + c.name})
 		}
 	}
 	for _, p := range l.policies {
-		if p.shows != nil {
-			out = append(out, planned{relation: p.relation, tree: p.shows, permissive: p.permissive, by: "row policy " + p.name})
+		if p.usingTree != nil {
+			out = append(out, plannedExpression{relation: p.relation, tree: p.usingTree, permissive: p.permissive, source: "row policy " + p.name})
 		}
 	}
 	return out
 }
 
-// readRuns reads of which relations a read may run functions of other roles. As a plan is made, PostgreSQL works out
+// readPlannerUserCode reads of which relations a read may run functions of other roles. As a plan is made, PostgreSQL works out
 // what expressions of their indexes, statistics, partitions, checks and policies make of constants; and it finds rows,
 // and partitions, by functions of operator classes.
-func (l *loader) readRuns(ctx context.Context) error {
+func (l *loader) readPlannerUserCode(ctx context.Context) error {
 	k := &l.known
 	for _, p := range l.policies {
 		if !p.permissive {
-			l.addRuns(p.relation, "row policy "+p.name+", which is restrictive")
+			l.addPlannerUserCode(p.relation, "row policy "+p.name+", which is restrictive")
 		}
 	}
-	if err := l.readClassesThatRun(ctx); err != nil {
+	if err := l.readIndexUserCode(ctx); err != nil {
 		return err
 	}
-	types, err := l.typesThatRun(ctx)
+	types, err := l.typesRunningUserCode(ctx)
 	if err != nil {
 		return err
 	}
-	var found []planned
+	var found []plannedExpression
 	named := map[uint32]string{}
-	for _, x := range l.planned() {
+	for _, x := range l.plannedExpressions() {
 		for _, oid := range x.tree.types {
 			if name, runs := types[oid]; runs {
-				l.addRuns(x.relation, x.by+": type "+name)
+				l.addPlannerUserCode(x.relation, x.source+": type "+name)
 			}
 		}
-		if x.calls = k.runAsPlanned(x); len(x.calls) > 0 {
+		if x.foreignCalls = k.callsWhilePlanning(x); len(x.foreignCalls) > 0 {
 			found = append(found, x)
-			for _, oid := range x.calls {
+			for _, oid := range x.foreignCalls {
 				named[oid] = ""
 			}
 		}
@@ -84,37 +84,37 @@ func (l *loader) readRuns(ctx context.Context) error {
 	}
 	for _, x := range found {
 		var names []string
-		for _, oid := range x.calls {
+		for _, oid := range x.foreignCalls {
 			names = append(names, named[oid])
 		}
 		slices.Sort(names)
-		l.addRuns(x.relation, x.by+": "+strings.Join(slices.Compact(names), ", "))
+		l.addPlannerUserCode(x.relation, x.source+": "+strings.Join(slices.Compact(names), ", "))
 	}
-	l.shareRuns()
+	l.sharePlannerUserCode()
 	return nil
 }
 
-// runAsPlanned are the functions of other roles in an expression if PostgreSQL may run one of them while it plans; else
+// callsWhilePlanning are the functions of other roles in an expression if PostgreSQL may run one of them while it plans; else
 // nil.
-func (k *known) runAsPlanned(x planned) []uint32 {
+func (k *known) callsWhilePlanning(x plannedExpression) []uint32 {
 	var functions []uint32
 	always := false
 	for _, oid := range x.tree.functions {
 		f := k.functions[oid]
-		if f != nil && (!k.ofAnybody(f) || x.permissive && k.idle(f) || !x.permissive && k.plainSQL(f)) {
+		if f != nil && (!k.isOfAnybody(f) || x.permissive && k.isHarmlessInPolicy(f) || !x.permissive && k.isHarmlessSQL(f)) {
 			continue
 		}
 		functions = append(functions, oid)
 		always = always || f == nil || f.language == "sql" || f.defaults
 	}
-	if always || folds(x.tree.text, functions) {
+	if always || mayFold(x.tree.text, functions) {
 		return functions
 	}
 	return nil
 }
 
-// addRuns notes that a read of a relation may run functions of other roles, and by what.
-func (l *loader) addRuns(relation uint32, by string) {
+// addPlannerUserCode notes that a read of a relation may run functions of other roles, and by what.
+func (l *loader) addPlannerUserCode(relation uint32, by string) {
 	r := l.relations[relation]
 	if r == nil {
 		return
@@ -125,10 +125,10 @@ func (l *loader) addRuns(relation uint32, by string) {
 	r.PlannerRunsUserCode = true
 }
 
-// readClassesThatRun finds the relations whose indexes and partition keys have operator classes with functions of
-// anybody's.
-func (l *loader) readClassesThatRun(ctx context.Context) error {
-	if len(l.known.uses.running) == 0 {
+// readIndexUserCode finds the relations whose indexes and partition keys have operator classes with functions of other
+// roles.
+func (l *loader) readIndexUserCode(ctx context.Context) error {
+	if len(l.known.userCode.classesOfAnybody) == 0 {
 		return nil
 	}
 	var (
@@ -142,15 +142,15 @@ func (l *loader) readClassesThatRun(ctx context.Context) error {
 		  JOIN pg_opclass AS c ON c.oid = ANY (d.partclass::oid[]) WHERE c.oid = ANY ($1::oid[])`,
 		[]any{&relation, &by},
 		func() error {
-			l.addRuns(relation, by)
+			l.addPlannerUserCode(relation, by)
 			return nil
-		}, l.known.uses.running)
+		}, l.known.userCode.classesOfAnybody)
 }
 
-// typesThatRun are the names of the types for which PostgreSQL itself runs functions of other roles, and of the types
+// typesRunningUserCode are the names of the types for which PostgreSQL itself runs functions of other roles, and of the types
 // that are made of these, by OID.
-func (l *loader) typesThatRun(ctx context.Context) (map[uint32]string, error) {
-	if len(l.known.running) == 0 {
+func (l *loader) typesRunningUserCode(ctx context.Context) (map[uint32]string, error) {
+	if len(l.known.typesRunningUserCode) == 0 {
 		return nil, nil
 	}
 	var (
@@ -169,7 +169,7 @@ func (l *loader) typesThatRun(ctx context.Context) (map[uint32]string, error) {
 		func() error {
 			types[oid] = name
 			return nil
-		}, slices.Sorted(maps.Keys(l.known.running)))
+		}, slices.Sorted(maps.Keys(l.known.typesRunningUserCode)))
 }
 
 // readSignatures reads the names of functions with the types of their arguments.
@@ -188,8 +188,9 @@ func (l *loader) readSignatures(ctx context.Context, of map[uint32]string) error
 		}, slices.Sorted(maps.Keys(of)))
 }
 
-// shareRuns gives to tables that are parts of one another what one of them has: a plan looks at all of them.
-func (l *loader) shareRuns() {
+// sharePlannerUserCode gives each partition or child what its parent or a sibling has, since a plan considers all of
+// them.
+func (l *loader) sharePlannerUserCode() {
 	byName := map[catalog.Name]*catalog.Relation{}
 	for _, r := range l.relations {
 		byName[r.Name] = r
@@ -214,19 +215,19 @@ func (l *loader) shareRuns() {
 	}
 }
 
-// late are the kinds of nodes that are strict, or do nothing by themselves: PostgreSQL does not fold such a node if a
+// notFoldedNodes are the kinds of nodes that are strict, or do nothing by themselves: PostgreSQL does not fold such a node if a
 // column is in it.
-var late = []string{"VAR", "CONST", "FUNCEXPR", "OPEXPR", "RELABELTYPE", "COERCEVIAIO", "COLLATEEXPR"}
+var notFoldedNodes = []string{"VAR", "CONST", "FUNCEXPR", "OPEXPR", "RELABELTYPE", "COERCEVIAIO", "COLLATEEXPR"}
 
 var (
-	nodeName = regexp.MustCompile(`^[A-Z0-9_]+`)
-	calling  = regexp.MustCompile(`^:(?:opfuncid|funcid) ([0-9]+)`)
-	isNull   = regexp.MustCompile(`^:constisnull true`)
+	nodeNamePattern     = regexp.MustCompile(`^[A-Z0-9_]+`)
+	callPattern         = regexp.MustCompile(`^:(?:opfuncid|funcid) ([0-9]+)`)
+	nullConstantPattern = regexp.MustCompile(`^:constisnull true`)
 )
 
-// folds tells whether PostgreSQL may run one of some functions while it plans an expression, which is given as it is
+// mayFold tells whether PostgreSQL may run one of some functions while it plans an expression, which is given as it is
 // stored. A call whose arguments have a column, and only late nodes beside it, does not run then.
-func folds(tree string, functions []uint32) bool {
+func mayFold(tree string, functions []uint32) bool {
 	if len(functions) == 0 {
 		return false
 	}
@@ -238,14 +239,14 @@ func folds(tree string, functions []uint32) bool {
 		case '\\':
 			i++
 		case '{':
-			name := nodeName.FindString(rest[1:])
-			stack = append(stack, node{column: name == "VAR", late: slices.Contains(late, name)})
+			name := nodeNamePattern.FindString(rest[1:])
+			stack = append(stack, node{column: name == "VAR", late: slices.Contains(notFoldedNodes, name)})
 		case ':':
-			if m := calling.FindStringSubmatch(rest); m != nil {
+			if m := callPattern.FindStringSubmatch(rest); m != nil {
 				oid, err := strconv.ParseUint(m[1], 10, 32)
 				at.calls = at.calls || err != nil || slices.Contains(functions, uint32(oid))
 			}
-			at.late = at.late && !isNull.MatchString(rest)
+			at.late = at.late && !nullConstantPattern.MatchString(rest)
 		case '}':
 			if len(stack) == 1 || at.calls && !(at.column && at.late) {
 				return true

@@ -8,51 +8,51 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// What PostgreSQL runs as a row is changed may be a function of the owner, which asks what it likes with the rights of
-// the role that writes. A function that is not known to be PostgreSQL's own, or ours, counts as the owner's.
+// When a row is written, PostgreSQL may run a function of the owner, with the rights of the role that writes. A
+// function that is known neither as PostgreSQL's own nor as pgconsent's counts as the owner's.
 
-var otherNodes = []string{"CONVERTROWTYPE", "COERCETODOMAIN", "ROWCOMPARE", "MINMAX", "XMLEXPR", "JSON", "NEXTVALUE",
+var foreignCodeNodes = []string{"CONVERTROWTYPE", "COERCETODOMAIN", "ROWCOMPARE", "MINMAX", "XMLEXPR", "JSON", "NEXTVALUE",
 	"SUBLINK"}
 
-// others tells whether an expression may run a function that is neither PostgreSQL's own nor of a known extension, or
+// mayRunForeignCode tells whether an expression may run a function that is neither PostgreSQL's own nor of a known extension, or
 // whose result depends on more than its arguments, as with functions that execute a text. A function for any type runs
 // the code by which its arguments' types are compared, so every type in the expression counts. nil is no expression.
-func (k *known) others(t *tree) bool {
-	return t != nil && (t.has(otherNodes) || slices.ContainsFunc(t.functions, k.othersCalled) || !k.plainTypes(t))
+func (k *known) mayRunForeignCode(t *tree) bool {
+	return t != nil && (t.hasNode(foreignCodeNodes) || slices.ContainsFunc(t.functions, k.mayBeForeignCall) || !k.hasOnlyPlainTypes(t))
 }
 
-func (k *known) othersCalled(oid uint32) bool {
+func (k *known) mayBeForeignCall(oid uint32) bool {
 	f := k.functions[oid]
-	return f == nil || !(f.immutable && (!k.ofOthers(f) || k.plainSQL(f)) || f.oid < firstOfOthers && f.name == "now")
+	return f == nil || !(f.immutable && (!k.isForeign(f) || k.isHarmlessSQL(f)) || f.oid < firstNormalOID && f.name == "now")
 }
 
-// plainTypes tells whether all types in an expression are plain.
-func (k *known) plainTypes(t *tree) bool {
-	return !slices.ContainsFunc(t.types, func(oid uint32) bool { return !k.plainType(oid) })
+// hasOnlyPlainTypes tells whether all types in an expression are plain.
+func (k *known) hasOnlyPlainTypes(t *tree) bool {
+	return !slices.ContainsFunc(t.types, func(oid uint32) bool { return !k.isPlainType(oid) })
 }
 
-// ofOthers tells whether a function is neither PostgreSQL's own nor the code of an extension that is known. What such
+// otherCatalogs tells whether a function is neither PostgreSQL's own nor the code of an extension that is known. What such
 // an extension has in another language anyone may have replaced, as earth() is made to be, and calls others by name.
 // Only a superuser can have put code in C, or the server's under another name, as citext's operators are, in a
 // function's place.
-func (k *known) ofOthers(f *function) bool {
-	return !f.own && !(k.ofHonest("pg_proc", f.oid) && (f.language == "c" || f.language == "internal"))
+func (k *known) isForeign(f *function) bool {
+	return !f.isNative && !(k.isOfKnownExtension("pg_proc", f.oid) && (f.language == "c" || f.language == "internal"))
 }
 
-// ofAnybody tells whether a function is of others, as ofOthers has it, and is not C code of any extension.
-func (k *known) ofAnybody(f *function) bool {
-	return k.ofOthers(f) && !(f.language == "c" && k.extensionOf("pg_proc", f.oid) != "")
+// isOfAnybody tells whether a function is foreign, as isForeign defines it, and is not C code of any extension.
+func (k *known) isOfAnybody(f *function) bool {
+	return k.isForeign(f) && !(f.language == "c" && k.extensionOf("pg_proc", f.oid) != "")
 }
 
-// plainType tells whether no code of the owner runs when a value of a type is made, compared or written. Plain are
+// isPlainType tells whether no code of the owner runs when a value of a type is made, compared or written. Plain are
 // PostgreSQL's own types, types of known extensions, enums, and arrays of these. Domains (but see plainColumn) and
 // composite types are not plain. Nor is a type that others have made comparable: its arrays are compared by their code.
 // In an expression OID 0 stands for no type.
-func (k *known) plainType(oid uint32) bool {
-	return oid == 0 || k.plain(k.types[oid]) || k.plain(k.elements[oid])
+func (k *known) isPlainType(oid uint32) bool {
+	return oid == 0 || k.isPlain(k.types[oid]) || k.isPlain(k.elements[oid])
 }
 
-func (k *known) plain(t *typeFacts) bool {
+func (k *known) isPlain(t *typeFacts) bool {
 	if t == nil {
 		return false
 	}
@@ -61,12 +61,12 @@ func (k *known) plain(t *typeFacts) bool {
 	case 'e':
 		made = true
 	case 'b':
-		made = t.oid < firstOfOthers || k.ofHonest("pg_type", t.oid)
+		made = t.oid < firstNormalOID || k.isOfKnownExtension("pg_type", t.oid)
 	case 'r', 'm':
-		made = t.oid < firstOfOthers
+		made = t.oid < firstNormalOID
 	}
-	return made && !slices.ContainsFunc(k.classes, func(c class) bool {
-		return c.orders && (c.of == t.oid || c.of == t.array) && !k.ofHonest("pg_opclass", c.oid)
+	return made && !slices.ContainsFunc(k.classes, func(c operatorClass) bool {
+		return c.comparesType && (c.typeOID == t.oid || c.typeOID == t.array) && !k.isOfKnownExtension("pg_opclass", c.oid)
 	})
 }
 
@@ -74,18 +74,18 @@ func (k *known) plain(t *typeFacts) bool {
 // other roles.
 func (l *loader) plainColumn(oid uint32) bool {
 	k := &l.known
-	if k.plainType(oid) {
+	if k.isPlainType(oid) {
 		return true
 	}
 	d := k.types[oid]
-	return d != nil && d.kind == 'd' && k.plainType(d.base) && !slices.ContainsFunc(l.checks, func(c check) bool {
-		return c.of == oid && c.tree != nil && k.others(c.tree.ofItsValue())
+	return d != nil && d.kind == 'd' && k.isPlainType(d.base) && !slices.ContainsFunc(l.checks, func(c check) bool {
+		return c.domain == oid && c.tree != nil && k.mayRunForeignCode(c.tree.withRenamedValue())
 	})
 }
 
-// ofItsValue is the check of a domain, with the nodes that stand for the domain's value renamed, so that they do not
-// count as casts to a domain.
-func (t *tree) ofItsValue() *tree {
+// withRenamedValue returns the check of a domain, in which the nodes for the domain's value have other names, so that
+// they do not count as casts to a domain.
+func (t *tree) withRenamedValue() *tree {
 	text := strings.ReplaceAll(t.text, "{COERCETODOMAINVALUE ", "{VALUE ")
 	return newTree(&text)
 }
@@ -98,13 +98,14 @@ func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
 	// tables whose update runs code of the owner, by something else than columns, policies and triggers
 	updateRunsCode := map[uint32]bool{}
 	for _, g := range l.generatedColumns {
-		updateRunsCode[g.relation] = updateRunsCode[g.relation] || g.virtual || k.others(g.tree)
+		updateRunsCode[g.relation] = updateRunsCode[g.relation] || g.virtual || k.mayRunForeignCode(g.tree)
 	}
 	for _, c := range l.checks {
-		updateRunsCode[c.relation] = updateRunsCode[c.relation] || k.others(c.tree)
+		updateRunsCode[c.relation] = updateRunsCode[c.relation] || k.mayRunForeignCode(c.tree)
 	}
 	for _, i := range l.indexes {
-		updateRunsCode[i.relation] = updateRunsCode[i.relation] || slices.ContainsFunc(i.trees(), k.others) || k.othersMethod(i)
+		updateRunsCode[i.relation] = updateRunsCode[i.relation] ||
+			slices.ContainsFunc(i.storedTrees(), k.mayRunForeignCode) || k.hasForeignMethod(i)
 	}
 	if err := l.readKeysOfOthers(ctx, updateRunsCode); err != nil {
 		return err
@@ -113,18 +114,19 @@ func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
 	for _, p := range l.policies {
 		changes[p.relation] = changes[p.relation] || !p.permissive ||
 			slices.ContainsFunc(p.trees, func(t *tree) bool {
-				return !k.plainTypes(t) || slices.ContainsFunc(t.functions, k.worked)
+				return !k.hasOnlyPlainTypes(t) || slices.ContainsFunc(t.functions, k.isHarmfulInPolicy)
 			})
 	}
 	deletes, updates := map[uint32]bool{}, map[uint32]bool{} // tables with triggers that count
 	for _, t := range l.triggers {
-		fires := k.others(t.when) || !(k.functions[t.functionOID].own || t.schema == "pgconsent" && t.kind&before == 0)
-		deletes[t.relation] = deletes[t.relation] || t.kind&onDelete != 0 && fires
-		updates[t.relation] = updates[t.relation] || t.kind&onUpdate != 0 && fires && (k.others(t.when) || !l.writesTime(t))
+		fires := k.mayRunForeignCode(t.when) || !(k.functions[t.functionOID].isNative || t.schema == "pgconsent" && t.typeBits&triggerBefore == 0)
+		deletes[t.relation] = deletes[t.relation] || t.typeBits&triggerOnDelete != 0 && fires
+		updates[t.relation] = updates[t.relation] ||
+			t.typeBits&triggerOnUpdate != 0 && fires && (k.mayRunForeignCode(t.when) || !l.onlyWritesTime(t))
 	}
-	plain := map[uint32]bool{} // whether a type is plain, by type
+	plain := map[uint32]bool{} // whether a type is plain, by its OID
 	for oid, r := range l.relations {
-		if r.Kind != catalog.Table || !l.heaps[oid] || r.Name.Schema == "pg_catalog" ||
+		if r.Kind != catalog.Table || !l.heapTables[oid] || r.Name.Schema == "pg_catalog" ||
 			r.Name.Schema == "information_schema" || r.HasRules || changes[oid] {
 			continue
 		}
@@ -139,16 +141,16 @@ func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
 	return nil
 }
 
-// worked tells whether a function that a row policy calls is of others and not idle.
-func (k *known) worked(oid uint32) bool {
+// isHarmfulInPolicy tells whether a function that a row policy calls is of others and not idle.
+func (k *known) isHarmfulInPolicy(oid uint32) bool {
 	f := k.functions[oid]
-	return f == nil || k.ofOthers(f) && !k.idle(f)
+	return f == nil || k.isForeign(f) && !k.isHarmlessInPolicy(f)
 }
 
 // readKeysOfOthers finds the tables with keys that compare by operators of other roles, or cast before they compare.
 // The columns of a foreign key are cast to the types that the operators of the referenced key compare.
 func (l *loader) readKeysOfOthers(ctx context.Context, updateRunsCode map[uint32]bool) error {
-	uses := &l.known.uses
+	uses := &l.known.userCode
 	if len(uses.operators) == 0 && len(uses.casts) == 0 {
 		return nil
 	}
@@ -164,11 +166,11 @@ func (l *loader) readKeysOfOthers(ctx context.Context, updateRunsCode map[uint32
 		}, uses.operators, uses.casts)
 }
 
-// othersMethod tells whether an index's access method or one of its operator classes is not known, or has a support
+// hasForeignMethod tells whether an index's access method or one of its operator classes is not known, or has a support
 // function of other roles.
-func (k *known) othersMethod(i *index) bool {
-	return i.methodOID >= firstOfOthers && !k.ofHonest("pg_am", i.methodOID) ||
+func (k *known) hasForeignMethod(i *index) bool {
+	return i.methodOID >= firstNormalOID && !k.isOfKnownExtension("pg_am", i.methodOID) ||
 		slices.ContainsFunc(i.classes, func(oid uint32) bool {
-			return oid >= firstOfOthers && !k.ofHonest("pg_opclass", oid) || slices.Contains(k.uses.classes, oid)
+			return oid >= firstNormalOID && !k.isOfKnownExtension("pg_opclass", oid) || slices.Contains(k.userCode.classes, oid)
 		})
 }

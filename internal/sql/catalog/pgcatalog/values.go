@@ -17,13 +17,13 @@ func (r *relationReader) readValues(ctx context.Context) error {
 	)
 	return r.each(ctx, `SELECT k.conrelid, k.conkey[1], pg_get_expr(k.conbin, k.conrelid) FROM pg_constraint AS k
 		WHERE k.contype = 'c' AND k.convalidated AND k.conbin::text LIKE '%{SCALARARRAYOPEXPR %'
-		AND k.contypid = 0 AND cardinality(k.conkey) = 1 AND `+r.only("k.conrelid"),
+		AND k.contypid = 0 AND cardinality(k.conkey) = 1 AND `+r.relationCondition("k.conrelid"),
 		[]any{&oid, &number, &expr},
 		func() error {
-			t := r.of(oid)
-			set(&t.values, number, append(t.values[number], expr))
+			t := r.factsOf(oid)
+			setInMap(&t.checkedValues, number, append(t.checkedValues[number], expr))
 			return nil
-		}, r.args()...)
+		}, r.conditionArgs()...)
 }
 
 // readDomainValues reads such checks of domains.
@@ -45,13 +45,13 @@ func (l *loader) readDomainValues(ctx context.Context) error {
 // setValues tells columns of the values that such checks allow.
 func (l *loader) setValues(context.Context) error {
 	for oid, r := range l.relations {
-		of := l.facts.relations[oid].values
+		of := l.facts.relations[oid].checkedValues
 		for i := range r.Columns {
 			c := &r.Columns[i]
 			checks := slices.Concat(of[l.attributes[oid][i].number], l.domainValues[c.TypeOID])
 			slices.Sort(checks)
 			for _, expr := range checks {
-				if c.AllowedValues = listed(expr); c.AllowedValues != nil {
+				if c.AllowedValues = listedValues(expr); c.AllowedValues != nil {
 					break
 				}
 			}
@@ -60,23 +60,22 @@ func (l *loader) setValues(context.Context) error {
 	return nil
 }
 
-// membership is how PostgreSQL prints `column IN ('a', 'b')` for text, varchar and their domains, and what it leaves
-// over.
+// These expressions match how PostgreSQL prints `column IN ('a', 'b')` for text, varchar and their domains.
 var (
-	membership = regexp.MustCompile(
+	membershipPattern = regexp.MustCompile(
 		`^\(+(?:[^\s"'()]+|"(?:[^"]|"")+")\)*(?:::[a-z ]+)? = ANY \(+ARRAY\[(.*?)\]\)*(?:::[a-z ]+\[\])?\)+$`)
-	element = regexp.MustCompile(`^\(?'((?:[^']|'')*)'::[a-z ]+(?:\([0-9]+\))?\)?(?:::[a-z ]+)?(?:, |$)`)
+	elementPattern = regexp.MustCompile(`^\(?'((?:[^']|'')*)'::[a-z ]+(?:\([0-9]+\))?\)?(?:::[a-z ]+)?(?:, |$)`)
 )
 
-// listed returns the values of a check that is a plain list of strings, sorted; nil for every other check.
-func listed(expr string) []string {
-	found := membership.FindStringSubmatch(expr)
+// listedValues returns the values of a check that is a plain list of strings, sorted; nil for every other check.
+func listedValues(expr string) []string {
+	found := membershipPattern.FindStringSubmatch(expr)
 	if found == nil {
 		return nil
 	}
 	var out []string
 	for rest := found[1]; rest != ""; {
-		one := element.FindStringSubmatch(rest)
+		one := elementPattern.FindStringSubmatch(rest)
 		if one == nil {
 			return nil
 		}

@@ -13,43 +13,43 @@ import (
 // the rows that are gone. Versions that are written again without another content, as TRUNCATE and VACUUM FULL do, are
 // read and compared. VACUUM changes rows of pg_class in place: nothing that is read of them depends on that.
 
-// versioned is a catalog whose rows are looked at. Its rows are told apart by a number, which has the OID of the row's
-// relation in its lower half; 0 is no relation.
-type versioned struct {
+// watchedCatalog is a catalog in which changed rows are looked for. A row is identified by a number with the OID of its
+// relation in the lower half; 0 there means no relation.
+type watchedCatalog struct {
 	name string
-	key  string // of a row x
-	// the relation of a row in the upper half of the number counts as well
-	both bool
-	// rows come with others that are looked at, and go with them
-	added bool
-	where string
+	key  string // SQL of the number of a row x
+	// the upper half of the number is the OID of a relation, too
+	keyHasRelation bool
+	// rows are made and deleted only together with rows of other watched catalogs
+	followsOthers bool
+	where         string
 }
 
-// half is the number of a row by its OID and its relation's OID.
-func half(oid, relation string) string {
+// rowNumberSQL returns the SQL of a row's number, from its OID and the OID of its relation.
+func rowNumberSQL(oid, relation string) string {
 	return "x." + oid + "::int8 << 32 | " + relation + "::int8"
 }
 
-// ofRelations are the catalogs with rows about relations.
-var ofRelations = []versioned{
-	{name: "pg_class", key: half("oid", "x.oid")},
-	{name: "pg_attribute", key: half("attnum", "x.attrelid"), added: true},
-	{name: "pg_attrdef", key: half("oid", "x.adrelid")},
-	{name: "pg_constraint", key: half("oid", "x.conrelid")},
-	{name: "pg_index", key: half("indexrelid", "x.indrelid")},
-	{name: "pg_inherits", key: half("inhparent", "x.inhrelid"), both: true},
+// relationCatalogs are the catalogs with rows about relations.
+var relationCatalogs = []watchedCatalog{
+	{name: "pg_class", key: rowNumberSQL("oid", "x.oid")},
+	{name: "pg_attribute", key: rowNumberSQL("attnum", "x.attrelid"), followsOthers: true},
+	{name: "pg_attrdef", key: rowNumberSQL("oid", "x.adrelid")},
+	{name: "pg_constraint", key: rowNumberSQL("oid", "x.conrelid")},
+	{name: "pg_index", key: rowNumberSQL("indexrelid", "x.indrelid")},
+	{name: "pg_inherits", key: rowNumberSQL("inhparent", "x.inhrelid"), keyHasRelation: true},
 	{name: "pg_partitioned_table", key: "x.partrelid::int8"},
 	{name: "pg_foreign_table", key: "x.ftrelid::int8"},
-	{name: "pg_policy", key: half("oid", "x.polrelid")},
-	{name: "pg_rewrite", key: half("oid", "x.ev_class")},
-	{name: "pg_statistic_ext", key: half("oid", "x.stxrelid")},
-	{name: "pg_trigger", key: half("oid", "x.tgrelid")},
-	{name: "pg_type", key: half("oid", `CASE WHEN x.typrelid <> 0 THEN x.typrelid ELSE COALESCE((SELECT e.typrelid
+	{name: "pg_policy", key: rowNumberSQL("oid", "x.polrelid")},
+	{name: "pg_rewrite", key: rowNumberSQL("oid", "x.ev_class")},
+	{name: "pg_statistic_ext", key: rowNumberSQL("oid", "x.stxrelid")},
+	{name: "pg_trigger", key: rowNumberSQL("oid", "x.tgrelid")},
+	{name: "pg_type", key: rowNumberSQL("oid", `CASE WHEN x.typrelid <> 0 THEN x.typrelid ELSE COALESCE((SELECT e.typrelid
 		FROM pg_type AS e WHERE e.oid = x.typelem AND e.typarray = x.oid), 0) END`)},
 }
 
-// ofOthers are the catalogs of which each change may concern everything.
-var ofOthers = []versioned{
+// otherCatalogs are the catalogs in which any change may concern everything.
+var otherCatalogs = []watchedCatalog{
 	{name: "pg_aggregate", key: "x.aggfnoid::oid::int8"},
 	{name: "pg_am", key: "x.oid::int8"},
 	{name: "pg_amop", key: "x.oid::int8"},
@@ -70,14 +70,14 @@ var ofOthers = []versioned{
 	{name: "pg_ts_config", key: "x.oid::int8"},
 }
 
-// scan is the query for how many rows the catalogs have, and for those whose xmin is not older than the transaction $1.
+// changesQuery is the query for how many rows the catalogs have, and for those whose xmin is not older than the transaction $1.
 // It begins with the oldest transaction under way now. A row that was frozen very long ago may look new.
-var scan = func() string {
+var changesQuery = func() string {
 	parts := []string{"SELECT '', pg_snapshot_xmin(pg_current_snapshot())::text::int8, NULL::text[]"}
-	for _, c := range slices.Concat(ofRelations, ofOthers) {
+	for _, c := range slices.Concat(relationCatalogs, otherCatalogs) {
 		recent := "age(x.xmin) <= (SELECT age($1::xid))"
 		number := fmt.Sprintf("array_agg((%s)::text || ' ' || x.xmin::text)", c.key)
-		if c.added { // these are many, and are not counted
+		if c.followsOthers { // such catalogs have many rows, which are not counted
 			parts = append(parts, fmt.Sprintf("SELECT '%[1]s', 0, %[2]s FROM %[1]s AS x WHERE %[3]s", c.name, number, recent))
 			continue
 		}
@@ -90,35 +90,35 @@ var scan = func() string {
 	return strings.Join(parts, "\nUNION ALL ")
 }()
 
-// numbers is the query for the numbers of all rows of a catalog.
-func (c versioned) numbers() string {
+// rowNumbersQuery returns the query for the numbers of all rows of a catalog.
+func (c watchedCatalog) rowNumbersQuery() string {
 	return fmt.Sprintf("SELECT COALESCE(array_agg(%s), '{}') FROM %s AS x", c.key, c.name)
 }
 
 // versions are the rows that the catalogs had when they were read.
 type versions struct {
-	xmin   uint64                    // the oldest transaction that was under way
-	recent map[string]bool           // rows that transactions since then have written, as scan returns them
-	counts map[string]int64          // how many rows each catalog had
-	rows   map[string]map[int64]bool // the rows of each catalog of ofRelations
+	xmin       uint64                    // the oldest transaction that was under way
+	recentRows map[string]bool           // rows written by transactions since then, as changesQuery returns them
+	rowCounts  map[string]int64          // number of rows of each catalog
+	knownRows  map[string]map[int64]bool // knownRows of each of the relationCatalogs
 }
 
-// changes is what differs from the rows that are known.
+// changes is how the catalogs differ from the known rows.
 type changes struct {
-	whole     bool // anything may have changed
-	relations map[uint32]bool
-	types     []uint32 // rows of pg_type that were written
-	gone      []uint32 // rows of pg_type that are gone
-	next      *versions
-	added     map[string][]int64
-	removed   map[string][]int64
+	everything  bool // anything may have changed
+	relations   map[uint32]bool
+	types       []uint32 // rows of pg_type that were written
+	goneTypes   []uint32 // OIDs of types that were dropped
+	newVersions *versions
+	addedRows   map[string][]int64
+	removedRows map[string][]int64
 }
 
-// none tells whether nothing has changed.
-func (c *changes) none() bool { return !c.whole && len(c.relations) == 0 }
+// isEmpty tells whether nothing has changed.
+func (c *changes) isEmpty() bool { return !c.everything && len(c.relations) == 0 }
 
-// concern tells whether one of these relations was written. Facts leave out temporary tables.
-func (c *changes) concern(of *facts) bool {
+// concerns tells whether one of these relations was changed. Facts leave out temporary tables.
+func (c *changes) concerns(of *facts) bool {
 	for oid := range c.relations {
 		if of.relations[oid] != nil {
 			return true
@@ -132,20 +132,20 @@ const maxAge = 1 << 30
 
 // readVersions reads all rows, in the transaction that reads everything. xmin is the oldest transaction under way.
 func (r *reader) readVersions(ctx context.Context) (*versions, error) {
-	v := &versions{rows: map[string]map[int64]bool{}}
-	for _, c := range ofRelations {
-		if c.added {
+	v := &versions{knownRows: map[string]map[int64]bool{}}
+	for _, c := range relationCatalogs {
+		if c.followsOthers {
 			continue
 		}
 		var numbers []int64
-		if err := r.tx.QueryRow(ctx, c.numbers()).Scan(&numbers); err != nil {
+		if err := r.tx.QueryRow(ctx, c.rowNumbersQuery()).Scan(&numbers); err != nil {
 			return nil, err
 		}
 		rows := make(map[int64]bool, len(numbers))
 		for _, n := range numbers {
 			rows[n] = true
 		}
-		v.rows[c.name] = rows
+		v.knownRows[c.name] = rows
 	}
 	if err := r.tx.QueryRow(ctx, "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::int8").Scan(&v.xmin); err != nil {
 		return nil, err
@@ -154,49 +154,49 @@ func (r *reader) readVersions(ctx context.Context) (*versions, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.recent, v.counts = found.next.recent, found.next.counts
+	v.recentRows, v.rowCounts = found.newVersions.recentRows, found.newVersions.rowCounts
 	return v, nil
 }
 
-// changes finds what has changed since versions were read.
+// changes finds what has changed since the versions were read.
 func (r *reader) changes(ctx context.Context, v *versions) (*changes, error) {
-	found := &changes{relations: map[uint32]bool{}, added: map[string][]int64{}, removed: map[string][]int64{},
-		next: &versions{recent: map[string]bool{}, counts: map[string]int64{}}}
+	found := &changes{relations: map[uint32]bool{}, addedRows: map[string][]int64{}, removedRows: map[string][]int64{},
+		newVersions: &versions{recentRows: map[string]bool{}, rowCounts: map[string]int64{}}}
 	var (
 		name   string
 		count  int64
 		recent []string
 	)
 	written := map[string][]string{}
-	if err := r.each(ctx, scan, []any{&name, &count, &recent}, func() error {
-		found.next.counts[name], written[name], recent = count, recent, nil
+	if err := r.each(ctx, changesQuery, []any{&name, &count, &recent}, func() error {
+		found.newVersions.rowCounts[name], written[name], recent = count, recent, nil
 		return nil
 	}, uint32(v.xmin)); err != nil {
 		return nil, err
 	}
-	found.next.xmin = uint64(found.next.counts[""])
-	found.whole = found.next.xmin < v.xmin || found.next.xmin-v.xmin > maxAge
-	for _, c := range ofOthers {
-		news := found.news(c.name, written[c.name], v)
-		found.whole = found.whole || len(news) > 0 || found.next.counts[c.name] != v.counts[c.name]
+	found.newVersions.xmin = uint64(found.newVersions.rowCounts[""])
+	found.everything = found.newVersions.xmin < v.xmin || found.newVersions.xmin-v.xmin > maxAge
+	for _, c := range otherCatalogs {
+		news := found.noteWritten(c.name, written[c.name], v)
+		found.everything = found.everything || len(news) > 0 || found.newVersions.rowCounts[c.name] != v.rowCounts[c.name]
 	}
-	for _, c := range ofRelations {
-		rows := v.rows[c.name]
-		for _, row := range found.news(c.name, written[c.name], v) {
+	for _, c := range relationCatalogs {
+		rows := v.knownRows[c.name]
+		for _, row := range found.noteWritten(c.name, written[c.name], v) {
 			text, _, _ := strings.Cut(row, " ")
 			n, err := strconv.ParseInt(text, 10, 64)
 			if err != nil {
 				return nil, fmt.Errorf("a row of %s: %w", c.name, err)
 			}
-			found.add(c, n)
+			found.addRow(c, n)
 			if c.name == "pg_type" {
 				found.types = append(found.types, uint32(n>>32))
 			}
-			if !c.added && !rows[n] {
-				found.added[c.name] = append(found.added[c.name], n)
+			if !c.followsOthers && !rows[n] {
+				found.addedRows[c.name] = append(found.addedRows[c.name], n)
 			}
 		}
-		if !c.added && int64(len(rows)+len(found.added[c.name])) != found.next.counts[c.name] {
+		if !c.followsOthers && int64(len(rows)+len(found.addedRows[c.name])) != found.newVersions.rowCounts[c.name] {
 			if err := r.findGone(ctx, c, rows, found); err != nil {
 				return nil, err
 			}
@@ -205,61 +205,61 @@ func (r *reader) changes(ctx context.Context, v *versions) (*changes, error) {
 	return found, nil
 }
 
-// news notes the rows of a catalog that have been written lately, and returns those that are not known.
-func (c *changes) news(catalog string, written []string, v *versions) (unknown []string) {
+// noteWritten notes recently written rows of a catalog, and returns the rows that are not known.
+func (c *changes) noteWritten(catalog string, written []string, v *versions) (unknown []string) {
 	for _, row := range written {
 		key := catalog + " " + row
-		c.next.recent[key] = true
-		if !v.recent[key] {
+		c.newVersions.recentRows[key] = true
+		if !v.recentRows[key] {
 			unknown = append(unknown, row)
 		}
 	}
 	return unknown
 }
 
-// add notes that a row of a catalog was written or is gone.
-func (c *changes) add(of versioned, number int64) {
+// addRow notes that a row of a catalog was written or deleted.
+func (c *changes) addRow(of watchedCatalog, number int64) {
 	c.relations[uint32(number)] = true
-	if of.both {
+	if of.keyHasRelation {
 		c.relations[uint32(number>>32)] = true
 	}
-	c.whole = c.whole || uint32(number) == 0
+	c.everything = c.everything || uint32(number) == 0
 }
 
 // findGone finds which rows of a catalog are not there any more.
-func (r *reader) findGone(ctx context.Context, c versioned, rows map[int64]bool, found *changes) error {
+func (r *reader) findGone(ctx context.Context, c watchedCatalog, rows map[int64]bool, found *changes) error {
 	var numbers []int64
-	if err := r.tx.QueryRow(ctx, c.numbers()).Scan(&numbers); err != nil {
+	if err := r.tx.QueryRow(ctx, c.rowNumbersQuery()).Scan(&numbers); err != nil {
 		return err
 	}
 	there := make(map[int64]bool, len(numbers))
 	for _, n := range numbers {
 		there[n] = true
-		found.whole = found.whole || !rows[n] && !slices.Contains(found.added[c.name], n)
+		found.everything = found.everything || !rows[n] && !slices.Contains(found.addedRows[c.name], n)
 	}
 	for n := range rows {
 		if !there[n] {
-			found.add(c, n)
-			found.removed[c.name] = append(found.removed[c.name], n)
+			found.addRow(c, n)
+			found.removedRows[c.name] = append(found.removedRows[c.name], n)
 			if c.name == "pg_type" {
-				found.gone = append(found.gone, uint32(n>>32))
+				found.goneTypes = append(found.goneTypes, uint32(n>>32))
 			}
 		}
 	}
 	return nil
 }
 
-// apply takes changes over.
-func (v *versions) apply(c *changes) {
-	v.xmin, v.recent, v.counts = c.next.xmin, c.next.recent, c.next.counts
-	for name, numbers := range c.added {
+// update applies the changes.
+func (v *versions) update(c *changes) {
+	v.xmin, v.recentRows, v.rowCounts = c.newVersions.xmin, c.newVersions.recentRows, c.newVersions.rowCounts
+	for name, numbers := range c.addedRows {
 		for _, n := range numbers {
-			v.rows[name][n] = true
+			v.knownRows[name][n] = true
 		}
 	}
-	for name, numbers := range c.removed {
+	for name, numbers := range c.removedRows {
 		for _, n := range numbers {
-			delete(v.rows[name], n)
+			delete(v.knownRows[name], n)
 		}
 	}
 }

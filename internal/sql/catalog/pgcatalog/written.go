@@ -14,40 +14,40 @@ import (
 // What PostgreSQL computes and compares when a row is written may fail. A failure tells something about the values that
 // it was computed from.
 
-// honest are the known extensions: their functions that are declared immutable depend on their arguments alone,
-// whatever the session's settings are.
-var honest = []string{"btree_gin", "btree_gist", "citext", "cube", "earthdistance", "fuzzystrmatch", "hstore",
+// knownExtensions have no immutable function whose result depends on the session's settings.
+var knownExtensions = []string{"btree_gin", "btree_gist", "citext", "cube", "earthdistance", "fuzzystrmatch", "hstore",
 	"intarray", "isn", "ltree", "pg_trgm", "pgcrypto", "seg", "unaccent", "uuid-ossp", "vector"}
 
-// fixedTypes are PostgreSQL's own types whose texts are read and written alike under all settings. Types of times,
-// money, bytea and floating point are not, and types that are made of these are not either.
-var fixedTypes = []string{
+// fixedTextTypes are PostgreSQL's own types whose texts are read and written the same way under all settings. Types of
+// times, money, bytea and floating point are not among them, nor are types made of these.
+var fixedTextTypes = []string{
 	"bool", "char", "name", "int8", "int2", "int4", "text", "oid", "json", "jsonb", "numeric", "varchar", "bpchar",
 	"uuid", "inet", "cidr", "macaddr", "macaddr8", "bit", "varbit", "tid", "xid8", "tsvector",
 	"_bool", "_name", "_int8", "_int2", "_int4", "_text", "_oid", "_jsonb", "_numeric", "_varchar", "_bpchar", "_uuid",
 }
 
-// readAlike are further types whose texts are read, but not written, alike under all settings.
-var readAlike = []string{"bytea", "float4", "float8"}
+// fixedInputTypes are further types whose texts are read, but not written, the same way under all settings.
+var fixedInputTypes = []string{"bytea", "float4", "float8"}
 
-// fixed tells whether the texts of a type are read and written alike under all settings: fixedTypes and enums.
-func (k *known) fixed(oid uint32) bool {
+// hasFixedText tells whether the texts of a type are read and written the same way under all settings: fixedTextTypes
+// and enums.
+func (k *known) hasFixedText(oid uint32) bool {
 	t := k.types[oid]
-	return t != nil && (t.kind == 'e' || oid < firstOfOthers && slices.Contains(fixedTypes, t.name))
+	return t != nil && (t.kind == 'e' || oid < firstNormalOID && slices.Contains(fixedTextTypes, t.name))
 }
 
-// fixedToRead tells whether the texts of a type are read alike under all settings.
-func (k *known) fixedToRead(oid uint32) bool {
-	return k.fixed(oid) || oid < firstOfOthers && k.types[oid] != nil && slices.Contains(readAlike, k.types[oid].name)
+// hasFixedInput tells whether the texts of a type are read the same way under all settings.
+func (k *known) hasFixedInput(oid uint32) bool {
+	return k.hasFixedText(oid) || oid < firstNormalOID && k.types[oid] != nil && slices.Contains(fixedInputTypes, k.types[oid].name)
 }
 
-// mayFail tells whether a function p may fail: p is not leak-proof, or is for circles or segments. PostgreSQL calls
+// mayFailSQL tells whether a function p may fail: p is not leak-proof, or is for circles or segments. PostgreSQL calls
 // their comparisons leak-proof, but compares numbers that it computes of them, and the computation can overflow.
-const mayFail = `(p.proleakproof IS NOT TRUE OR ARRAY['circle'::regtype, 'lseg'::regtype]::oid[] && p.proargtypes::oid[])`
+const mayFailSQL = `(p.proleakproof IS NOT TRUE OR ARRAY['circle'::regtype, 'lseg'::regtype]::oid[] && p.proargtypes::oid[])`
 
-// failsForNone tells whether a function p of PostgreSQL's own fails for no arguments, leak-proof or not. Comparisons of
+// neverFailsSQL tells whether a function p of PostgreSQL's own fails for no arguments, leak-proof or not. Comparisons of
 // plain values are among these functions.
-const failsForNone = `p.proname IN ('lower', 'upper', 'btrim', 'ltrim', 'rtrim', 'length',
+const neverFailsSQL = `p.proname IN ('lower', 'upper', 'btrim', 'ltrim', 'rtrim', 'length',
 		    'octet_length', 'char_length', 'character_length',
 		    'starts_with', 'jsonb_object_field', 'jsonb_object_field_text', 'jsonb_exists', 'array_length',
 		    'cardinality', 'isfinite', 'now', 'pg_trigger_depth')
@@ -59,73 +59,73 @@ const failsForNone = `p.proname IN ('lower', 'upper', 'btrim', 'ltrim', 'rtrim',
 		      'anyrange'::regtype, 'anymultirange'::regtype, 'tsquery'::regtype))`
 
 var (
-	failing = []string{"COERCEVIAIO", "ARRAYCOERCEEXPR", "CONVERTROWTYPE", "COERCETODOMAIN", "SUBSCRIPTINGREF",
+	fallibleNodes = []string{"COERCEVIAIO", "ARRAYCOERCEEXPR", "CONVERTROWTYPE", "COERCETODOMAIN", "SUBSCRIPTINGREF",
 		"MINMAX", "XMLEXPR", "ROWCOMPARE", "JSON"}
-	byMore = []string{"SQLVALUEFUNCTION", "XMLEXPR", "JSONEXPR", "JSONCONSTRUCTOR", "COERCETODOMAIN",
+	sessionDependentNodes = []string{"SQLVALUEFUNCTION", "XMLEXPR", "JSONEXPR", "JSONCONSTRUCTOR", "COERCETODOMAIN",
 		"CONVERTROWTYPE", "ROWCOMPARE", "NEXTVALUE"}
-	// writtenType finds the type of a value that is written as a text, and read as another type.
-	writtenType = regexp.MustCompile(
+	// castSourcePattern finds the type of a value that is written as a text, and read as another type.
+	castSourcePattern = regexp.MustCompile(
 		`\{COERCEVIAIO :arg \{(?:VAR :varno [0-9]+ :varattno [0-9]+ :vartype|CONST :consttype|FUNCEXPR :funcid [0-9]+ :funcresulttype|` +
 			`OPEXPR :opno [0-9]+ :opfuncid [0-9]+ :opresulttype|CASETESTEXPR :typeId|CASE\w* :casetype|COALESCE\w* :coalescetype) ([0-9]+)`)
-	treeResult = regexp.MustCompile(`:resulttype ([0-9]+)`)
+	resultTypePattern = regexp.MustCompile(`:resulttype ([0-9]+)`)
 )
 
-// viaText begins the node of a value that is written as a text, and read as another type.
-const viaText = "{COERCEVIAIO "
+// castViaTextNode begins the node of a value that is written as a text, and read as another type.
+const castViaTextNode = "{COERCEVIAIO "
 
-// fails tells whether an expression may fail. One that consists of columns, constants, and functions that fail for no
+// mayFail tells whether an expression may fail. One that consists of columns, constants, and functions that fail for no
 // arguments does not. An array of arrays may fail, since the arrays must have the same length.
-func (k *known) fails(t *tree) bool {
-	return t != nil && (t.has(failing) || strings.Contains(t.text, ":multidims true") ||
+func (k *known) mayFail(t *tree) bool {
+	return t != nil && (t.hasNode(fallibleNodes) || strings.Contains(t.text, ":multidims true") ||
 		slices.ContainsFunc(t.functions, func(oid uint32) bool {
 			f := k.functions[oid]
 			return f == nil || f.mayFail
 		}))
 }
 
-// unsure tells whether an expression may have another result, or fail, for a row that has not changed. It may if it
+// mayDiffer tells whether an expression may have another result, or fail, for a row that has not changed. It may if it
 // depends on more than the row: on functions that are not immutable, or on the session's settings, by which a text or a
 // time is read. It may as well if it calls a function of other roles that only claims to be immutable.
-func (k *known) unsure(t *tree) bool {
-	return t != nil && (t.has(byMore) || slices.ContainsFunc(t.functions, func(oid uint32) bool {
+func (k *known) mayDiffer(t *tree) bool {
+	return t != nil && (t.hasNode(sessionDependentNodes) || slices.ContainsFunc(t.functions, func(oid uint32) bool {
 		f := k.functions[oid]
-		return f == nil || !f.immutable || f.oid >= firstOfOthers && !k.ofHonest("pg_proc", f.oid)
-	}) || k.bySettings(t))
+		return f == nil || !f.immutable || f.oid >= firstNormalOID && !k.isOfKnownExtension("pg_proc", f.oid)
+	}) || k.dependsOnSettings(t))
 }
 
-// bySettings tells whether an expression makes a text of a value, or a value of a text, in a way that depends on the
+// dependsOnSettings tells whether an expression makes a text of a value, or a value of a text, in a way that depends on the
 // session's settings.
-func (k *known) bySettings(t *tree) bool {
-	made := strings.Count(t.text, viaText)
+func (k *known) dependsOnSettings(t *tree) bool {
+	made := strings.Count(t.text, castViaTextNode)
 	if made == 0 {
 		return false
 	}
 	known := 0
-	for _, m := range writtenType.FindAllStringSubmatch(t.text, -1) {
-		if k.fixed(number(m[1])) {
+	for _, m := range castSourcePattern.FindAllStringSubmatch(t.text, -1) {
+		if k.hasFixedText(parseOID(m[1])) {
 			known++
 		}
 	}
-	return known != made || slices.ContainsFunc(oids(treeResult, t.text), func(oid uint32) bool { return !k.fixedToRead(oid) })
+	return known != made || slices.ContainsFunc(findOIDs(resultTypePattern, t.text), func(oid uint32) bool { return !k.hasFixedInput(oid) })
 }
 
-// through tells whether something holds for an expression, or for a virtual column that the expression reads.
+// holdsFor tells whether something holds for an expression, or for a virtual column that the expression reads.
 // PostgreSQL computes the virtual column with the expression, but the stored expression has only its number.
-func (l *loader) through(does func(*tree) bool, t *tree, relation uint32) bool {
-	return does(t) || t != nil && slices.ContainsFunc(l.virtual[relation], func(g generated) bool {
-		return (t.wholeRow() || slices.Contains(t.columns(), uint32(g.number))) && does(g.tree)
+func (l *loader) holdsFor(does func(*tree) bool, t *tree, relation uint32) bool {
+	return does(t) || t != nil && slices.ContainsFunc(l.virtualColumns[relation], func(g generated) bool {
+		return (t.readsWholeRow() || slices.Contains(t.columns(), uint32(g.number))) && does(g.tree)
 	})
 }
 
-// setRechecked finds the columns of those constraints that may refuse an update of a row although it leaves their
+// setRecheckedColumns finds the columns of those constraints that may refuse an update of a row although it leaves their
 // columns as they are.
-func (l *loader) setRechecked(context.Context) error {
+func (l *loader) setRecheckedColumns(context.Context) error {
 	for _, c := range l.checks {
 		r := l.relations[c.relation]
-		if r == nil || !c.enforced || c.validated && !l.through(l.known.unsure, c.tree, c.relation) {
+		if r == nil || !c.enforced || c.validated && !l.holdsFor(l.known.mayDiffer, c.tree, c.relation) {
 			continue
 		}
-		columns := l.columnsOf(c.relation, func(n int16) bool { return slices.Contains(c.keys, n) || c.tree.wholeRow() })
+		columns := l.columnsOf(c.relation, func(n int16) bool { return slices.Contains(c.keys, n) || c.tree.readsWholeRow() })
 		if !slices.ContainsFunc(r.RecheckedColumns, func(have []string) bool { return slices.Equal(have, columns) }) {
 			r.RecheckedColumns = append(r.RecheckedColumns, columns)
 		}
@@ -136,43 +136,43 @@ func (l *loader) setRechecked(context.Context) error {
 	return nil
 }
 
-// setComputed finds what PostgreSQL computes of rows when they are written. It never computed the condition of a
+// setComputations finds what PostgreSQL computes of rows when they are written. It never computed the condition of a
 // trigger for the row as it is. The condition of an UPDATE OF trigger is computed only when one of its columns is set.
-func (l *loader) setComputed(context.Context) error {
+func (l *loader) setComputations(context.Context) error {
 	k := &l.known
 	for _, i := range l.indexes {
 		fails, unsure := false, false
-		for _, t := range i.trees() {
-			fails, unsure = fails || l.through(k.fails, t, i.relation), unsure || l.through(k.unsure, t, i.relation)
+		for _, t := range i.storedTrees() {
+			fails, unsure = fails || l.holdsFor(k.mayFail, t, i.relation), unsure || l.holdsFor(k.mayDiffer, t, i.relation)
 		}
 		if fails || unsure {
-			l.addComputed(i.relation, "index", unsure, false, func(n int16) bool {
-				return i.wholeRow() || slices.Contains(i.columns, n) || slices.Contains(i.dependencyColumns, n)
+			l.addComputation(i.relation, "index", unsure, false, func(n int16) bool {
+				return i.readsWholeRow() || slices.Contains(i.columns, n) || slices.Contains(i.dependencyColumns, n)
 			})
 		}
 	}
 	for _, t := range l.triggers {
-		fails := l.through(k.fails, t.when, t.relation)
+		fails := l.holdsFor(k.mayFail, t.when, t.relation)
 		if !t.internal && t.schema != "pgconsent" && t.schema != "pgconsent_signed" &&
-			(fails || l.through(k.unsure, t.when, t.relation)) {
-			l.addComputed(t.relation, "trigger", len(t.keys) == 0 && t.kind&onUpdate != 0, fails && t.kind&onDelete != 0,
+			(fails || l.holdsFor(k.mayDiffer, t.when, t.relation)) {
+			l.addComputation(t.relation, "trigger", len(t.keys) == 0 && t.typeBits&triggerOnUpdate != 0, fails && t.typeBits&triggerOnDelete != 0,
 				func(n int16) bool {
-					return t.when.wholeRow() || slices.Contains(t.keys, n) || slices.Contains(t.dependencyColumns, n)
+					return t.when.readsWholeRow() || slices.Contains(t.keys, n) || slices.Contains(t.dependencyColumns, n)
 				})
 		}
 	}
 	for _, g := range l.generatedColumns {
-		if !g.virtual && k.unsure(g.tree) {
-			l.addComputed(g.relation, "column", true, false,
+		if !g.virtual && k.mayDiffer(g.tree) {
+			l.addComputation(g.relation, "column", true, false,
 				func(n int16) bool {
-					return n != g.number && (g.tree.wholeRow() || slices.Contains(g.dependencyColumns, n))
+					return n != g.number && (g.tree.readsWholeRow() || slices.Contains(g.dependencyColumns, n))
 				})
 		}
 	}
 	for _, p := range l.partitionKeys {
-		if k.unsure(p.tree) {
-			l.addComputed(p.relation, "partition", true, false, func(n int16) bool {
-				return p.tree.wholeRow() || slices.Contains(p.keys, n) ||
+		if k.mayDiffer(p.tree) {
+			l.addComputation(p.relation, "partition", true, false, func(n int16) bool {
+				return p.tree.readsWholeRow() || slices.Contains(p.keys, n) ||
 					slices.Contains(p.tree.columns(), uint32(n)) || slices.Contains(p.dependencyColumns, n)
 			})
 		}
@@ -185,9 +185,9 @@ func (l *loader) setComputed(context.Context) error {
 	return nil
 }
 
-// addComputed notes that PostgreSQL computes a value from some columns of a relation as it writes a row. It notes each
+// addComputation notes that PostgreSQL computes a value from some columns of a relation as it writes a row. It notes each
 // kind with each set of columns once.
-func (l *loader) addComputed(relation uint32, by string, anew, gone bool, meant func(number int16) bool) {
+func (l *loader) addComputation(relation uint32, by string, anew, gone bool, meant func(number int16) bool) {
 	r := l.relations[relation]
 	if r == nil {
 		return
@@ -214,15 +214,15 @@ func (r *relationReader) readCompared(ctx context.Context) error {
 		index catalog.FallibleIndex
 	)
 	by := func(class, oid string) string {
-		return `CASE WHEN ` + oid + ` < 16384 THEN 'postgresql' ELSE ` + extensionOf(class, oid) + ` END`
+		return `CASE WHEN ` + oid + ` < 16384 THEN 'postgresql' ELSE ` + extensionSQL(class, oid) + ` END`
 	}
-	args := append(r.args(), r.known.neverFailing)
+	args := append(r.conditionArgs(), r.known.neverFailing)
 	return r.each(ctx, `SELECT i.indrelid, c.relname, (SELECT jsonb_agg(k.key ORDER BY k.n) FROM (
 		    SELECT k.n, jsonb_build_object('Method', m.amname, 'Class', o.opcname, 'Provider', `+by("pg_opclass", "o.oid")+`,
 		      'Type', COALESCE(h.atttypid, a.atttypid)::int8, 'IsExpression', h.attnum IS NULL,
 		      'Columns', ARRAY(SELECT r.attname FROM pg_attribute AS r
 		        WHERE r.attrelid = i.indrelid AND r.attnum > 0 AND NOT r.attisdropped AND (r.attnum = h.attnum
-		        OR h.attnum IS NULL AND (`+wholeRow("i.indexprs")+` OR r.attnum IN (SELECT v[1]::int2
+		        OR h.attnum IS NULL AND (`+readsWholeRowSQL("i.indexprs")+` OR r.attnum IN (SELECT v[1]::int2
 		          FROM regexp_matches(i.indexprs::text, ':varattno ([0-9]+)', 'g') AS v))) ORDER BY r.attnum)) AS key
 		    FROM generate_series(0, i.indnkeyatts - 1) AS k (n) JOIN pg_opclass AS o ON o.oid = i.indclass[k.n]
 		    JOIN pg_attribute AS a ON a.attrelid = i.indexrelid AND a.attnum = k.n + 1
@@ -237,10 +237,10 @@ func (r *relationReader) readCompared(ctx context.Context) error {
 		JOIN pg_namespace AS n ON n.oid = t.relnamespace
 		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
 		AND (i.indisexclusion AND m.amname <> 'btree' OR NOT i.indclass::oid[] <@ $`+strconv.Itoa(len(args))+`::oid[])
-		AND `+r.only("i.indrelid")+" ORDER BY i.indrelid, c.relname",
+		AND `+r.relationCondition("i.indrelid")+" ORDER BY i.indrelid, c.relname",
 		[]any{&oid, &index.Index, &index.Keys},
 		func() error {
-			r.of(oid).compared = append(r.of(oid).compared, index)
+			r.factsOf(oid).fallibleIndexes = append(r.factsOf(oid).fallibleIndexes, index)
 			index.Keys = nil
 			return nil
 		}, args...)
