@@ -39,12 +39,12 @@ var baseMigrations = func() []baseMigration {
 		if err != nil || number != len(out)+1 {
 			panic("migrations: " + file + " is out of order")
 		}
-		out = append(out, baseMigration{number, name, read(file), read("sql/" + name + ".down.sql")})
+		out = append(out, baseMigration{number, name, readBaseFile(file), readBaseFile("sql/" + name + ".down.sql")})
 	}
 	return out
 }()
 
-func read(file string) string {
+func readBaseFile(file string) string {
 	data, err := files.ReadFile(file)
 	if err != nil {
 		panic(err)

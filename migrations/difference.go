@@ -13,17 +13,17 @@ import (
 type difference struct {
 	dropped    []installedObject // the objects to drop, in this order
 	replaced   []installedObject // the objects that a new version replaces
-	steps      []step            // the steps that make and replace objects, in this order
+	steps      []planStep        // the steps that make and replace objects, in this order
 	newObjects []Object          // all objects of the new plan
 }
 
-// step makes an object, or replaces an earlier version of it.
-type step struct {
+// planStep makes an object, or replaces an earlier version of it.
+type planStep struct {
 	Object
 	replaces bool
 }
 
-func (s step) statements() []Statement {
+func (s planStep) statements() []Statement {
 	if s.replaces {
 		return s.ReplaceStatements
 	}
@@ -45,13 +45,13 @@ func comparePlans(installed map[string]installedObject, plan []Object) differenc
 		needs := slices.ContainsFunc(o.NeededObjects, func(identity string) bool { return dropped[identity] })
 		switch {
 		case !known:
-			d.steps = append(d.steps, step{o, false})
-		case needs || was.made != o.makeHash() && o.ReplaceStatements == nil:
+			d.steps = append(d.steps, planStep{o, false})
+		case needs || was.definition != o.makeHash() && o.ReplaceStatements == nil:
 			drop(was)
-			d.steps = append(d.steps, step{o, false})
-		case was.made != o.makeHash():
+			d.steps = append(d.steps, planStep{o, false})
+		case was.definition != o.makeHash():
 			d.replaced = append(d.replaced, was)
-			d.steps = append(d.steps, step{o, true})
+			d.steps = append(d.steps, planStep{o, true})
 		}
 	}
 	for identity, was := range installed {
@@ -60,7 +60,7 @@ func comparePlans(installed map[string]installedObject, plan []Object) differenc
 		}
 	}
 	slices.SortFunc(d.dropped, func(a, b installedObject) int {
-		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.identity, b.identity))
+		return cmp.Or(cmp.Compare(a.firstUndoNumber, b.firstUndoNumber), cmp.Compare(a.identity, b.identity))
 	})
 	return d
 }

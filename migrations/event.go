@@ -22,7 +22,7 @@ const eventTriggersReason = "DDL is noticed before an agent's next statement. On
 // the owner of the function could have a superuser run anything.
 func (r *migrationRun) createEventTriggers(ctx context.Context) error {
 	enabled := map[string]bool{}
-	names, err := r.names(ctx, `SELECT t.evtname FROM pg_catalog.pg_event_trigger AS t
+	names, err := r.queryNames(ctx, `SELECT t.evtname FROM pg_catalog.pg_event_trigger AS t
 		WHERE t.evtfoid IN ('pgconsent.catalog_changed()'::pg_catalog.regprocedure,
 			'pgconsent.withhold()'::pg_catalog.regprocedure) AND t.evtenabled = 'A'`)
 	if err != nil {

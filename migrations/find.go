@@ -18,7 +18,7 @@ func (r *migrationRun) findState(ctx context.Context, o Options) (Found, error) 
 	if err != nil {
 		return fail(err)
 	}
-	secured, err := r.names(ctx,
+	secured, err := r.queryNames(ctx,
 		`SELECT n.nspname || '.' || c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.relrowsecurity`)
 	if err != nil {
 		return fail(err)
@@ -26,7 +26,7 @@ func (r *migrationRun) findState(ctx context.Context, o Options) (Found, error) 
 	for _, name := range secured {
 		f.RowSecurity[name] = true
 	}
-	usable, err := r.names(ctx, `SELECT n.nspname FROM pg_namespace AS n
+	usable, err := r.queryNames(ctx, `SELECT n.nspname FROM pg_namespace AS n
 		CROSS JOIN LATERAL aclexplode(COALESCE(n.nspacl, acldefault('n', n.nspowner))) AS x
 		WHERE x.grantee = 0 AND x.privilege_type = 'USAGE'`)
 	if err != nil {
@@ -35,12 +35,12 @@ func (r *migrationRun) findState(ctx context.Context, o Options) (Found, error) 
 	for _, name := range usable {
 		f.PublicUsage[name] = true
 	}
-	if f.PublicCreate, err = r.names(ctx, `SELECT n.nspname FROM pg_namespace AS n
+	if f.PublicCreate, err = r.queryNames(ctx, `SELECT n.nspname FROM pg_namespace AS n
 		CROSS JOIN LATERAL aclexplode(COALESCE(n.nspacl, acldefault('n', n.nspowner))) AS x
 		WHERE x.grantee = 0 AND x.privilege_type = 'CREATE' ORDER BY n.nspname`); err != nil {
 		return fail(err)
 	}
-	onDatabase, err := r.names(ctx, `SELECT x.privilege_type FROM pg_database AS d
+	onDatabase, err := r.queryNames(ctx, `SELECT x.privilege_type FROM pg_database AS d
 		CROSS JOIN LATERAL aclexplode(COALESCE(d.datacl, acldefault('d', d.datdba))) AS x
 		WHERE d.datname = current_database() AND x.grantee = 0 ORDER BY x.privilege_type`)
 	if err != nil {
@@ -56,7 +56,7 @@ func (r *migrationRun) findState(ctx context.Context, o Options) (Found, error) 
 	}
 	// Roles of another database's pgconsent do not get the rights by name, so that its --down can drop them; nor do roles
 	// that cannot connect here.
-	f.KeepRoles, err = r.names(ctx, `SELECT r.rolname FROM pg_roles AS r
+	f.KeepRoles, err = r.queryNames(ctx, `SELECT r.rolname FROM pg_roles AS r
 		WHERE NOT r.rolsuper AND r.rolname !~ '^pg_' AND r.rolname <> ALL ($1::text[]) AND NOT `+isMarkedCondition+`
 			AND has_database_privilege(r.oid, current_database(), 'CONNECT') ORDER BY r.rolname`,
 		[]string{o.AgentRole, o.ControlRole, o.ReaderRole, o.RowsRole})
@@ -66,8 +66,8 @@ func (r *migrationRun) findState(ctx context.Context, o Options) (Found, error) 
 	return f, nil
 }
 
-// names runs a query that returns names.
-func (r *migrationRun) names(ctx context.Context, sql string, args ...any) ([]string, error) {
+// queryNames runs a query that returns names.
+func (r *migrationRun) queryNames(ctx context.Context, sql string, args ...any) ([]string, error) {
 	rows, err := r.tx.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (r *migrationRun) missingRevocations(ctx context.Context, o Options) ([]Sta
 			})
 		}
 	}
-	schemas, err := r.names(ctx, `SELECT n.nspname FROM pg_namespace AS n CROSS JOIN pg_roles AS r
+	schemas, err := r.queryNames(ctx, `SELECT n.nspname FROM pg_namespace AS n CROSS JOIN pg_roles AS r
 		WHERE r.rolname = $1 AND has_schema_privilege(r.oid, n.oid, 'CREATE') ORDER BY 1`, o.AgentRole)
 	if err != nil {
 		return fail(err)

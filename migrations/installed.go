@@ -24,10 +24,10 @@ type installedPlan struct {
 
 // installedObject is a recorded object of the installed plan.
 type installedObject struct {
-	identity, made  string
-	tables, revokes []string
-	undo            []Statement
-	order           int // the number of the first statement in undo; objects that were made later have lower numbers
+	identity, definition string
+	tables, revokes      []string
+	undoStatements       []Statement
+	firstUndoNumber      int // the number of the first statement in undo; objects that were made later have lower numbers
 }
 
 // planBasis is the recorded state of the database for which a plan was made, as far as the next plan depends on it.
@@ -79,7 +79,7 @@ func (r *migrationRun) stateWithoutPlan(ctx context.Context, b planBasis, now Fo
 	maps.Copy(now.RowSecurity, b.RowSecurity)
 	now.PublicOnDatabase = b.PublicOnDatabase
 	var err error
-	if now.PublicCreate, err = r.names(ctx,
+	if now.PublicCreate, err = r.queryNames(ctx,
 		"SELECT n.nspname FROM pg_namespace AS n WHERE n.nspname = ANY ($1::text[]) ORDER BY n.nspname", b.PublicCreate); err != nil {
 		return Found{}, fmt.Errorf("migrate: look at the database: %w", err)
 	}
@@ -110,7 +110,7 @@ func (r *migrationRun) readInstalledPlan(ctx context.Context) (*installedPlan, e
 	var o installedObject
 	rows, err := r.tx.Query(ctx, "SELECT p.identity, p.made, p.tables, p.revokes FROM pgconsent.installed_plan AS p")
 	if err == nil {
-		_, err = pgx.ForEachRow(rows, []any{&o.identity, &o.made, &o.tables, &o.revokes}, func() error {
+		_, err = pgx.ForEachRow(rows, []any{&o.identity, &o.definition, &o.tables, &o.revokes}, func() error {
 			p.objects[o.identity] = o
 			o = installedObject{}
 			return nil
@@ -126,10 +126,10 @@ func (r *migrationRun) readInstalledPlan(ctx context.Context) (*installedPlan, e
 	if err == nil {
 		_, err = pgx.ForEachRow(rows, []any{&seq, &identity, &s.SQL, &s.Why}, func() error {
 			o := p.objects[identity]
-			if o.undo == nil {
-				o.order = seq
+			if o.undoStatements == nil {
+				o.firstUndoNumber = seq
 			}
-			o.undo = append(o.undo, s)
+			o.undoStatements = append(o.undoStatements, s)
 			p.objects[identity] = o
 			p.firstUndo = min(p.firstUndo, seq)
 			return nil
@@ -156,7 +156,7 @@ func (r *migrationRun) undoStatements(ctx context.Context) ([]Statement, error) 
 }
 
 // recordPlan records what is installed now, and how to undo it.
-func (r *migrationRun) recordPlan(ctx context.Context, p Plan, in inspection, d difference) error {
+func (r *migrationRun) recordPlan(ctx context.Context, p Plan, in installedState, d difference) error {
 	in.plan.basis.addTables(in.found, d.newObjects)
 	if err := r.recordInstalled(ctx, p, in.plan.basis); err != nil {
 		return err

@@ -71,7 +71,7 @@ FROM acls AS a CROSS JOIN LATERAL aclexplode(a.acl) AS x`)
 
 // privilegeChanges are the differences between the present privileges on objects that existed before the first migrate
 // and the privileges that it found.
-type privilegeChanges struct{ given, taken privileges }
+type privilegeChanges struct{ granted, revoked privileges }
 
 // newPrivilegeChanges returns the changes between the state before the first object was made and the state after the
 // last.
@@ -80,12 +80,12 @@ func newPrivilegeChanges(before, after privileges) privilegeChanges {
 	there := before.objects()
 	for p := range after {
 		if there[p.Object] && !before[p] {
-			c.given[p] = true
+			c.granted[p] = true
 		}
 	}
 	for p := range before {
 		if !after[p] {
-			c.taken[p] = true
+			c.revoked[p] = true
 		}
 	}
 	return c
@@ -113,7 +113,7 @@ func (c privilegeChanges) restoreStatements(before, after privileges) []Statemen
 	there := after.objects()
 	var out []Statement
 	for _, p := range before.sorted() {
-		if !after[p] && !c.given[p] && there[p.Object] && !p.isOwn() && p.Grantee != "PUBLIC" {
+		if !after[p] && !c.granted[p] && there[p.Object] && !p.isOwn() && p.Grantee != "PUBLIC" {
 			after[p] = true
 			out = append(out, p.grant("", "Somebody else has given this right as well."))
 		}
@@ -127,19 +127,19 @@ func (c privilegeChanges) add(before, after privileges) {
 	for p := range after {
 		switch {
 		case before[p]:
-		case c.taken[p]:
-			delete(c.taken, p)
+		case c.revoked[p]:
+			delete(c.revoked, p)
 		case was[p.Object]:
-			c.given[p] = true
+			c.granted[p] = true
 		}
 	}
 	for p := range before {
 		switch {
 		case after[p]:
-		case c.given[p]:
-			delete(c.given, p)
+		case c.granted[p]:
+			delete(c.granted, p)
 		case is[p.Object] && !p.isOwn():
-			c.taken[p] = true
+			c.revoked[p] = true
 		}
 	}
 }
@@ -148,11 +148,11 @@ func (c privilegeChanges) add(before, after privileges) {
 func (c privilegeChanges) undoStatements(database string) []Statement {
 	const why = "Give back the privileges that were found."
 	var out []Statement
-	for _, p := range c.given.sorted() {
+	for _, p := range c.granted.sorted() {
 		out = append(out, Statement{fmt.Sprintf("REVOKE %s ON %s FROM %s", p.Privilege, p.objectIn(database), p.Grantee),
 			why})
 	}
-	for _, p := range c.taken.sorted() {
+	for _, p := range c.revoked.sorted() {
 		out = append(out, p.grant(database, why))
 	}
 	return out
@@ -193,9 +193,9 @@ func (r *migrationRun) readPrivilegeChanges(ctx context.Context) (privilegeChang
 		var given bool
 		_, err = pgx.ForEachRow(rows, []any{&p.Object, &p.Grantee, &p.Privilege, &p.Grantable, &given}, func() error {
 			if given {
-				c.given[p] = true
+				c.granted[p] = true
 			} else {
-				c.taken[p] = true
+				c.revoked[p] = true
 			}
 			return nil
 		})
@@ -226,8 +226,8 @@ func (c privilegeChanges) storeStatements(stored privilegeChanges, why string) [
 			}
 		}
 	}
-	collect(true, c.given, stored.given)
-	collect(false, c.taken, stored.taken)
+	collect(true, c.granted, stored.granted)
+	collect(false, c.revoked, stored.revoked)
 	return replaceRows("pgconsent.installed_privilege", "(object, grantee, privilege, grantable, given)", outdated,
 		"object, grantee, privilege, grantable, given", rows, why)
 }

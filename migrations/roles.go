@@ -131,12 +131,12 @@ func (r *migrationRun) joinOwners(ctx context.Context, o Options, f Found) (rele
 
 // readMadeRoles returns the roles that migrate has made in this database.
 func (r *migrationRun) readMadeRoles(ctx context.Context) ([]string, error) {
-	return r.names(ctx, "SELECT m.name FROM pgconsent.installed_role AS m ORDER BY m.name")
+	return r.queryNames(ctx, "SELECT m.name FROM pgconsent.installed_role AS m ORDER BY m.name")
 }
 
 // readMarkedRoles returns the roles of this database that migrate has made, here or in another database of the server.
 func (r *migrationRun) readMarkedRoles(ctx context.Context, o Options) ([]string, error) {
-	return r.names(ctx, "SELECT r.rolname FROM pg_catalog.pg_roles AS r WHERE r.rolname = ANY ($1::text[]) AND "+
+	return r.queryNames(ctx, "SELECT r.rolname FROM pg_catalog.pg_roles AS r WHERE r.rolname = ANY ($1::text[]) AND "+
 		isMarkedCondition+" ORDER BY 1", o.roles())
 }
 

@@ -41,8 +41,8 @@ func (r *migrationRun) install(ctx context.Context, o Options, p Plan) (Changed,
 	return r.installWhole(ctx, o, p, in)
 }
 
-// inspection is what install finds of an earlier migrate.
-type inspection struct {
+// installedState is what install finds of an earlier migrate.
+type installedState struct {
 	baseNumber int  // the number of the newest installed base migration
 	altered    bool // some installed object has changed since migrate made it
 	plan       *installedPlan
@@ -53,8 +53,8 @@ type inspection struct {
 // the newest, nothing was altered, and database and roles are the same as before. A copy of a database has its objects
 // and not the privileges on the database itself: PUBLIC may do in the copy what it could do in the original before
 // migrate.
-func (r *migrationRun) inspectInstalled(ctx context.Context, have int, o Options) (inspection, error) {
-	in := inspection{baseNumber: have}
+func (r *migrationRun) inspectInstalled(ctx context.Context, have int, o Options) (installedState, error) {
+	in := installedState{baseNumber: have}
 	if have != len(baseMigrations) {
 		return in, nil
 	}
@@ -70,7 +70,7 @@ func (r *migrationRun) inspectInstalled(ctx context.Context, have int, o Options
 	if err != nil || plan == nil || !slices.Equal(plan.basis.Roles, o.roles()) {
 		return in, err
 	}
-	known, err := r.names(ctx, "SELECT r.rolname FROM pg_catalog.pg_roles AS r WHERE r.rolname = ANY ($1::text[])", o.roles())
+	known, err := r.queryNames(ctx, "SELECT r.rolname FROM pg_catalog.pg_roles AS r WHERE r.rolname = ANY ($1::text[])", o.roles())
 	if err != nil || len(known) != len(o.roles()) {
 		return in, err
 	}
@@ -86,7 +86,7 @@ func (r *migrationRun) inspectInstalled(ctx context.Context, have int, o Options
 
 // installDifference changes only the objects that differ from the installed plan. done is false if everything has to be
 // made anew.
-func (r *migrationRun) installDifference(ctx context.Context, o Options, p Plan, in inspection,
+func (r *migrationRun) installDifference(ctx context.Context, o Options, p Plan, in installedState,
 	d difference) (done bool, err error) {
 	if len(d.dropped)+len(d.steps) == 0 {
 		if in.plan.Hash != p.Hash() || in.plan.PolicyVersion != p.PolicyVersion() {
@@ -119,13 +119,13 @@ func (r *migrationRun) installDifference(ctx context.Context, o Options, p Plan,
 }
 
 // applyDifference drops, makes and replaces objects, and takes back rights that no object gives any more.
-func (r *migrationRun) applyDifference(ctx context.Context, o Options, p Plan, in inspection, d difference) error {
+func (r *migrationRun) applyDifference(ctx context.Context, o Options, p Plan, in installedState, d difference) error {
 	before, err := r.readPrivileges(ctx)
 	if err != nil {
 		return err
 	}
 	for _, was := range d.dropped {
-		if err := r.tryAll(ctx, was.undo); err != nil {
+		if err := r.tryAll(ctx, was.undoStatements); err != nil {
 			return err
 		}
 	}
@@ -173,7 +173,7 @@ func (r *migrationRun) finish(ctx context.Context, o Options) error {
 }
 
 // installWhole removes what an earlier migrate has installed, and makes all objects.
-func (r *migrationRun) installWhole(ctx context.Context, o Options, p Plan, in inspection) (Changed, error) {
+func (r *migrationRun) installWhole(ctx context.Context, o Options, p Plan, in installedState) (Changed, error) {
 	if err := r.lockTables(ctx, tablesOf(p.Objects(Found{})), in.baseNumber > 0); err != nil {
 		return Changed{}, err
 	}

@@ -119,7 +119,7 @@ func readHolders(ctx context.Context, conn *pgx.Conn, tables []string) ([]Holder
 // back because of the lock on another. Views of pgconsent that read the tables are locked first: a statement locks a
 // view and then its tables, and of two in the other order neither gets both.
 func (r *migrationRun) lockTables(ctx context.Context, tables []string, all bool) error {
-	names, err := r.names(ctx, `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname)
+	names, err := r.queryNames(ctx, `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname)
 		FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'p') AND pg_catalog.has_table_privilege(c.oid, 'TRUNCATE')
 		  AND ($2 AND c.oid IN (`+governedTablesQuery+`)
@@ -131,7 +131,7 @@ func (r *migrationRun) lockTables(ctx context.Context, tables []string, all bool
 	r.locks = names
 	// LOCK TABLE on a view would also lock the relations that the view reads. Setting the owner to the present one
 	// locks the view alone and changes nothing.
-	views, err := r.names(ctx, `WITH RECURSIVE reading (oid) AS (
+	views, err := r.queryNames(ctx, `WITH RECURSIVE reading (oid) AS (
 		SELECT pg_catalog.to_regclass(t.name)::oid FROM pg_catalog.unnest($1::text[]) AS t (name)
 		UNION
 		SELECT w.ev_class FROM reading AS r

@@ -15,8 +15,8 @@ type declaration struct {
 	name string
 }
 
-// LoadReadable is [Load], and of a policy with errors it also returns what could be read, for [CheckReadable]. It returns
-// no document if a file could not be read at all: then too much is not known.
+// LoadReadable is [Load], and of a policy with errors it also returns what could be read, for [CheckReadable]. It
+// returns no document if a file could not be read at all: then too much is not known.
 func LoadReadable(path string) (*Document, error) {
 	l := newLoader()
 	doc, err := l.load(path)

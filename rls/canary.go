@@ -31,7 +31,7 @@ func CanaryTable() string      { return canary.Name.SQL() }
 func CanarySignedView() string { return predicate.SignedView(canary.Name).SQL() }
 
 // canaryFeature enables row security on the canary and makes its views, as for the tables of a policy.
-type canaryFeature struct{ *facts }
+type canaryFeature struct{ *planFacts }
 
 func (f canaryFeature) objects() []Object {
 	const why = "The probes try on the canary whether row security works on this server."

@@ -179,7 +179,7 @@ func (p *Plan) TimeCanChangeAttributes() bool {
 const changeTriggerPrefix = "zz_pgconsent_change_"
 
 // changeTriggers are triggers that record the changes by which rows may become hidden.
-type changeTriggers struct{ *facts }
+type changeTriggers struct{ *planFacts }
 
 func (f changeTriggers) objects() []Object {
 	var out []Object

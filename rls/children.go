@@ -5,7 +5,7 @@ import "fmt"
 // childPolicies makes the policies of partitions and inheritance children: the rules of their parents, for statements
 // that name the child. For a statement that names the parent, the parent's policies apply, whatever those of the child
 // are.
-type childPolicies struct{ *facts }
+type childPolicies struct{ *planFacts }
 
 func (f childPolicies) objects() []Object {
 	const why = "A part of a table that the policy lists has the table's rule. Agents write through the table."

@@ -15,8 +15,8 @@ type roles struct {
 	agentName, controlName           string
 }
 
-// facts are the input of all features of a plan: the policy, the catalog, the roles, and what follows from them.
-type facts struct {
+// planFacts are the input of all features of a plan: the policy, the catalog, the roles, and what follows from them.
+type planFacts struct {
 	roles
 	policy *policy.Policy
 	snap   *catalog.Snapshot
@@ -34,8 +34,8 @@ type facts struct {
 	knownTables []*catalog.Relation // the tables of the policy and their partitions and children
 }
 
-func newFacts(p *policy.Policy, snap *catalog.Snapshot, mode Mode, roles roles) *facts {
-	f := &facts{roles: roles, policy: p, snap: snap, mode: mode, policyHelpers: map[catalog.Name]bool{}}
+func newFacts(p *policy.Policy, snap *catalog.Snapshot, mode Mode, roles roles) *planFacts {
+	f := &planFacts{roles: roles, policy: p, snap: snap, mode: mode, policyHelpers: map[catalog.Name]bool{}}
 	var all predicate.All
 	for _, t := range p.Tables() {
 		all = append(all, t.Rows)
@@ -64,7 +64,7 @@ func newFacts(p *policy.Policy, snap *catalog.Snapshot, mode Mode, roles roles) 
 }
 
 // addChildren adds the partitions and children of tables, and the columns that tables are known to have.
-func (f *facts) addChildren() {
+func (f *planFacts) addChildren() {
 	f.children = f.policy.Children()
 	for _, t := range f.policy.Tables() {
 		f.knownTables = append(f.knownTables, t.Relation)
@@ -77,7 +77,7 @@ func (f *facts) addChildren() {
 }
 
 // restrictedTables returns the tables with hidden or masked columns.
-func (f *facts) restrictedTables() []*policy.Table {
+func (f *planFacts) restrictedTables() []*policy.Table {
 	var out []*policy.Table
 	for _, t := range f.policy.Tables() {
 		if t.Columns != nil {
@@ -88,7 +88,7 @@ func (f *facts) restrictedTables() []*policy.Table {
 }
 
 // boundRoles returns the roles to which the row policies of a table apply.
-func (f *facts) boundRoles(t *policy.Table) string {
+func (f *planFacts) boundRoles(t *policy.Table) string {
 	if t.Columns != nil {
 		return f.agent + ", " + f.rowsRole
 	}
@@ -97,7 +97,7 @@ func (f *facts) boundRoles(t *policy.Table) string {
 
 // callers returns the roles with whose rights row policies and masks run: the agents' role, and, if functions of
 // pgconsent read rows, the owner of these functions and of row views.
-func (f *facts) callers() []string {
+func (f *planFacts) callers() []string {
 	if slices.ContainsFunc(f.policy.Tables(), byKey) {
 		return []string{f.agent, f.rowsRole}
 	}
@@ -105,7 +105,7 @@ func (f *facts) callers() []string {
 }
 
 // relationsReadByView returns the relations that agents read through a view of pgconsent.
-func (f *facts) relationsReadByView() []catalog.Name {
+func (f *planFacts) relationsReadByView() []catalog.Name {
 	var out []catalog.Name
 	for _, t := range f.restrictedTables() {
 		out = append(out, t.Relation.Name)
@@ -119,18 +119,18 @@ func (f *facts) relationsReadByView() []catalog.Name {
 }
 
 // isHelper tells whether predicates of other tables read a table.
-func (f *facts) isHelper(r *catalog.Relation) bool {
+func (f *planFacts) isHelper(r *catalog.Relation) bool {
 	return slices.ContainsFunc(f.helpers, func(h predicate.Helper) bool { return h.Relation.Name == r.Name })
 }
 
-func (f *facts) hasSignedView(r *catalog.Relation) bool {
+func (f *planFacts) hasSignedView(r *catalog.Relation) bool {
 	return slices.ContainsFunc(f.signedTables, func(s signedTable) bool { return s.table.Relation.Name == r.Name })
 }
 
 // ruleCondition returns the condition of the row policy for the rows that agents see of a table.
-func (f *facts) ruleCondition(t *policy.Table) string { return f.condition(t.Rows, t.Relation) }
+func (f *planFacts) ruleCondition(t *policy.Table) string { return f.condition(t.Rows, t.Relation) }
 
-func (f *facts) condition(rows predicate.Node, r *catalog.Relation) string {
+func (f *planFacts) condition(rows predicate.Node, r *catalog.Relation) string {
 	if f.mode == SealOnly {
 		return predicate.SealInPlan("(SELECT pgconsent_signed.sealed())")
 	}
@@ -142,7 +142,7 @@ func (f *facts) condition(rows predicate.Node, r *catalog.Relation) string {
 const catalogIsCurrent = predicate.CurrentCatalog
 
 // objectsRead returns the identities of the plan's objects that conditions read.
-func (f *facts) objectsRead(nodes ...predicate.Node) []string {
+func (f *planFacts) objectsRead(nodes ...predicate.Node) []string {
 	all := predicate.All(nodes)
 	var out []string
 	for _, h := range predicate.Helpers(all) {

@@ -12,7 +12,7 @@ import (
 
 // revocations take from PUBLIC the rights by which an agent could create objects: a domain made by an agent could run
 // the agent's code inside a function that verifies seals. Roles that had the right through PUBLIC keep it by name.
-type revocations struct{ *facts }
+type revocations struct{ *planFacts }
 
 func (f revocations) objects() []Object {
 	var out []Object
@@ -44,7 +44,7 @@ func (f revocations) revocation(privilege, kind, name string) Object {
 }
 
 // schemaRights grants the agent and the reader the use of the schemas that they read.
-type schemaRights struct{ *facts }
+type schemaRights struct{ *planFacts }
 
 func (f schemaRights) objects() []Object {
 	agent, reader := map[string]bool{}, map[string]bool{}
@@ -115,7 +115,7 @@ func (f schemaRights) isSchema(schema string) bool {
 }
 
 // functionRights let the agent call the functions that the policy lists.
-type functionRights struct{ *facts }
+type functionRights struct{ *planFacts }
 
 func (f functionRights) objects() []Object {
 	var out []Object
@@ -131,7 +131,7 @@ func (f functionRights) objects() []Object {
 }
 
 // controlRights let the control role read keys and the installed policy.
-type controlRights struct{ *facts }
+type controlRights struct{ *planFacts }
 
 func (f controlRights) objects() []Object {
 	give := func(kind, right, why string, objects ...string) migrations.Grant {

@@ -18,7 +18,7 @@ import (
 // a row that the view leaves out, so a statement may use any expression. On a plain UNION ALL the barrier has no
 // effect: PostgreSQL flattens it, and pushes conditions into its branches and through windows. Hence the SELECT around
 // it, and the OFFSET.
-type groupViews struct{ *facts }
+type groupViews struct{ *planFacts }
 
 func (f groupViews) objects() []Object {
 	var out []Object

@@ -10,7 +10,7 @@ import (
 
 // helperViews makes the views that predicates read. A predicate that read the tables under the agent's own row security
 // would not see the people who refused, and would show the row.
-type helperViews struct{ *facts }
+type helperViews struct{ *planFacts }
 
 func helperIdentity(r *catalog.Relation) string { return "helper views of " + r.Name.String() }
 
@@ -46,7 +46,7 @@ func (f helperViews) views(h predicate.Helper) Object {
 }
 
 // readerAccess returns an object that lets the reader role read all rows of a table.
-func (f *facts) readerAccess(r *catalog.Relation) Object {
+func (f *planFacts) readerAccess(r *catalog.Relation) Object {
 	o := newObject(policyIdentity(readerPolicy, r), "", r)
 	if r.Name == predicate.CurrentConsents { // the view stays as migrate installs it; agents cannot name it
 		o.grant(rightsOn("TABLE", listOf(r.Name.SQL()), listOf(f.reader),
@@ -64,7 +64,7 @@ func (f *facts) readerAccess(r *catalog.Relation) Object {
 
 // addView adds the statements that make a helper view, which belongs to the reader. Rights are granted before the owner
 // changes.
-func (f *facts) addView(o *objectBuilder, name string, h predicate.Helper, roles, where, why string) {
+func (f *planFacts) addView(o *objectBuilder, name string, h predicate.Helper, roles, where, why string) {
 	columns := make([]string, len(h.Columns))
 	for i, c := range h.Columns {
 		columns[i] = "t." + catalog.QuoteIdent(c)

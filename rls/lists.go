@@ -106,8 +106,8 @@ END $pgconsent$`, name, body))
 	return []Object{o.Object}
 }
 
-// raise writes a statement of PL/pgSQL that raises an error.
-func raise(message, code string) string {
+// raiseStatement writes a statement of PL/pgSQL that raises an error.
+func raiseStatement(message, code string) string {
 	return fmt.Sprintf("RAISE EXCEPTION %s USING ERRCODE = '%s';", catalog.QuoteLiteral(message), code)
 }
 
@@ -118,9 +118,9 @@ func (f writePolicies) writeInsertedList(insert *strings.Builder, b predicate.Bo
 		fmt.Fprintf(insert, "    told := (%s)::pg_catalog.text;\n", b.ChainIntersectionSQL())
 	}
 	if b.From != nil {
-		given := toText(b.DefaultListSQL())
+		given := textCast(b.DefaultListSQL())
 		if b.Chain != nil {
-			given = toText(b.CutToChainSQL(b.DefaultListSQL(), chainArray(b)))
+			given = textCast(b.CutToChainSQL(b.DefaultListSQL(), chainArray(b)))
 		}
 		fmt.Fprintf(insert,
 			"    allowed := %s;\n    IF %s OR COALESCE(pg_catalog.cardinality(%s), 0) OPERATOR(pg_catalog.=) "+
@@ -129,14 +129,14 @@ func (f writePolicies) writeInsertedList(insert *strings.Builder, b predicate.Bo
 			column,
 			b.ColumnValueSQL(allowedArray(b)))
 	}
-	fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.IsMalformedSQL(), raise(malformedListError, "22023"))
+	fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.IsMalformedSQL(), raiseStatement(malformedListError, "22023"))
 	if b.From != nil {
 		fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.ExceedsSQL(allowedArray(b), true),
-			raise(widerListError, "42501"))
+			raiseStatement(widerListError, "42501"))
 	}
 	if b.Chain != nil {
 		fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.ExceedsChainSQL(chainArray(b), "'{}'::"+b.ArrayType()),
-			raise(widerListError,
+			raiseStatement(widerListError,
 				"42501"))
 	}
 }
@@ -146,21 +146,21 @@ func writeChangedList(update *strings.Builder, b predicate.Bound) {
 	before := "COALESCE(" + b.ElementsSQL(true) + ", '{}'::" + b.ArrayType() + ")"
 	fmt.Fprintf(update, "    IF %s THEN\n      IF %s THEN %s END IF;\n", rowDiffersCondition([]string{b.Column}),
 		b.IsMalformedSQL(),
-		raise(malformedListError, "22023"))
+		raiseStatement(malformedListError, "22023"))
 	if b.OnlyNarrowing {
-		fmt.Fprintf(update, "      allowed := %s;\n      IF %s THEN %s END IF;\n", toText(before),
-			b.ExceedsSQL(allowedArray(b), false), raise(widerListError, "42501"))
+		fmt.Fprintf(update, "      allowed := %s;\n      IF %s THEN %s END IF;\n", textCast(before),
+			b.ExceedsSQL(allowedArray(b), false), raiseStatement(widerListError, "42501"))
 	}
 	if b.Chain != nil {
 		fmt.Fprintf(update, "      told := (%s)::pg_catalog.text;\n      IF %s THEN %s END IF;\n", b.ChainIntersectionSQL(),
-			b.ExceedsChainSQL(chainArray(b), before), raise(widerListError, "42501"))
+			b.ExceedsChainSQL(chainArray(b), before), raiseStatement(widerListError, "42501"))
 	}
 	update.WriteString("    END IF;\n")
 }
 
-// toText and allowedArray convert an array of any type to text and back, so that one variable of the trigger can hold
+// textCast and allowedArray convert an array of any type to text and back, so that one variable of the trigger can hold
 // it.
-func toText(array string) string            { return "(" + array + ")::pg_catalog.text" }
+func textCast(array string) string          { return "(" + array + ")::pg_catalog.text" }
 func allowedArray(b predicate.Bound) string { return "allowed::" + b.ArrayType() }
 
 // chainArray returns the list that the chain allows; it is NULL if the row refers to no other row.

@@ -14,7 +14,7 @@ const liveSignature = predicate.LiveFunction + "(pg_catalog.text, pg_catalog.tex
 // liveAttributes makes the function that computes live attributes. It belongs to the reader, so that it reads the
 // tables as predicates do, not under the agent's row security, and nothing else. It would give a caller the attributes
 // of anybody. So only the owner of attr, which has verified a seal, and the proxy may call it.
-type liveAttributes struct{ *facts }
+type liveAttributes struct{ *planFacts }
 
 func (f liveAttributes) objects() []Object {
 	lives := f.policy.LiveAttributes()
@@ -54,7 +54,7 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = p
 }
 
 // grantEmptyFunctions lets the reader call the functions that tell whether the link tables of conditions are empty.
-func (f *facts) grantEmptyFunctions(o *objectBuilder, nodes predicate.All) {
+func (f *planFacts) grantEmptyFunctions(o *objectBuilder, nodes predicate.All) {
 	for _, r := range predicate.TablesThatShowWhenEmpty(nodes) {
 		o.grant(rightsOn("FUNCTION", listOf(predicate.EmptyFunction(r.Name).SQL()+"()"), listOf(f.reader), "", "EXECUTE"))
 		o.NeededObjects = append(o.NeededObjects, emptyIdentity(r))

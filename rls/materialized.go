@@ -198,7 +198,7 @@ func (m materializedConsent) createSettleFunction() string {
 
 // materializations makes the tables with materialized answers, and the functions and triggers that fill them.
 // Predicates do not read these tables until they are complete, see [Plan.Fills].
-type materializations struct{ *facts }
+type materializations struct{ *planFacts }
 
 func (f materializations) objects() []Object {
 	var out []Object

@@ -28,7 +28,7 @@ func dropPolicy(name string, r *catalog.Relation) string {
 }
 
 // rowPolicies makes the policies that protect each table of the policy, and the other tables that predicates read.
-type rowPolicies struct{ *facts }
+type rowPolicies struct{ *planFacts }
 
 func (f rowPolicies) objects() []Object {
 	var out []Object
@@ -45,7 +45,7 @@ func (f rowPolicies) objects() []Object {
 			table, f.boundRoles(t), f.ruleCondition(t)))
 		o.drop(dropPoliciesReason, dropPolicy(selectPolicy, t.Relation))
 		out = append(out, o.Object, f.currentCatalogPolicy(t.Relation, f.boundRoles(t)))
-		out = append(out, writePolicies{f.facts, t}.objects()...)
+		out = append(out, writePolicies{f.planFacts, t}.objects()...)
 		if t.Columns == nil { // the table has no row view, so agents read the table itself
 			out = append(out, rightsObject("SELECT on "+t.Relation.Name.String(),
 				rightsOn("TABLE", listOf(table), listOf(f.agent), "The policy lists the table.", "SELECT")))
@@ -80,7 +80,7 @@ func (f rowPolicies) unlistedTables() []*catalog.Relation {
 // rowSecurity returns an object that enables row security so that it restricts only pgconsent's roles. It is the first
 // object of a table, and so the last one that is dropped: while row security is off and policies exist, an event
 // trigger withholds rights.
-func (f *facts) rowSecurity(r *catalog.Relation, roles string, written bool) Object {
+func (f *planFacts) rowSecurity(r *catalog.Relation, roles string, written bool) Object {
 	o := newObject("row security of "+r.Name.String(), "", r)
 	table := r.Name.SQL()
 	o.drop(dropPoliciesReason, dropPolicy(openPolicy, r))
@@ -105,7 +105,7 @@ func (f *facts) rowSecurity(r *catalog.Relation, roles string, written bool) Obj
 
 // currentCatalogPolicy returns the policy that refuses statements, of every command, which were decided under other
 // catalogs.
-func (f *facts) currentCatalogPolicy(r *catalog.Relation, roles string) Object {
+func (f *planFacts) currentCatalogPolicy(r *catalog.Relation, roles string) Object {
 	o := newObject(policyIdentity(currentPolicy, r),
 		"What was decided before the last DDL is planned no more. The planner evaluates it, once for a "+
 			"statement: no row is looked at.", r)

@@ -42,12 +42,12 @@ func asText(alias, column string) string {
 	return alias + "." + catalog.QuoteIdent(column) + "::pg_catalog.text"
 }
 
-// privacy makes the triggers and functions that tell who has access to memories. The triggers record grants, consents,
-// participants of contexts and beliefs that are drawn from memories, whoever writes. The functions return who has
-// access; the control role calls them for a caller that it has authenticated.
-type privacy struct{ *facts }
+// privacyFeature makes the triggers and functions that tell who has access to memories. The triggers record grants,
+// consents, participants of contexts and beliefs that are drawn from memories, whoever writes. The functions return who
+// has access; the control role calls them for a caller that it has authenticated.
+type privacyFeature struct{ *planFacts }
 
-func (f privacy) objects() []Object {
+func (f privacyFeature) objects() []Object {
 	s := f.policy.Privacy()
 	if s == nil || f.mode != Enforce {
 		return []Object{f.functions(nil)}
@@ -78,12 +78,12 @@ func (f privacy) objects() []Object {
 		made := "COALESCE(" + asText("NEW", g.Link.Made) + ", '')"
 		out = append(out, f.noteTrigger(g.Link.Relation,
 			"  IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN\n"+
-				f.note("    ", "draw", g.Link.Relation, made, asText("NEW", g.Link.Store), "after")+"  END IF;\n"))
+				f.noteAccess("    ", "draw", g.Link.Relation, made, asText("NEW", g.Link.Store), "after")+"  END IF;\n"))
 	}
 	return append(out, f.functions(s))
 }
 
-func (f privacy) consentTrigger(x *policy.Consents) Object {
+func (f privacyFeature) consentTrigger(x *policy.Consents) Object {
 	in := func(row string) string {
 		if x.Revoked == "" {
 			return "true"
@@ -99,35 +99,35 @@ func (f privacy) consentTrigger(x *policy.Consents) Object {
   IF `+in("NEW")+` THEN after := `+who("NEW")+`; END IF;
   IF after IS DISTINCT FROM before THEN
     IF before OPERATOR(pg_catalog.<>) '{}'::pg_catalog.text[] THEN
-`+f.note("      ", "withdraw", x.Relation, asText("OLD", x.Key), asText("OLD", x.Store), "before")+`    END IF;
+`+f.noteAccess("      ", "withdraw", x.Relation, asText("OLD", x.Key), asText("OLD", x.Store), "before")+`    END IF;
     IF after OPERATOR(pg_catalog.<>) '{}'::pg_catalog.text[] THEN
-`+f.note("      ", "consent", x.Relation, asText("NEW", x.Key), asText("NEW", x.Store), "after")+`    END IF;
+`+f.noteAccess("      ", "consent", x.Relation, asText("NEW", x.Key), asText("NEW", x.Store), "after")+`    END IF;
   END IF;
 `)
 }
 
-func (f privacy) note(indent, did string, r *catalog.Relation, key, store, who string) string {
+func (f privacyFeature) noteAccess(indent, did string, r *catalog.Relation, key, store, who string) string {
 	return fmt.Sprintf("%sPERFORM pgconsent.privacy_note(%s, %s, %s, %s, %s, pgconsent_signed.attr(%s));\n", indent,
 		catalog.QuoteLiteral(did),
 		catalog.QuoteLiteral(r.Name.String()), key, store, who, catalog.QuoteLiteral(f.policy.Privacy().CallerAttribute))
 }
 
 // noteListChanges returns statements that record which elements a list has gained and lost.
-func (f privacy) noteListChanges(more, less string, r *catalog.Relation, key, store string) string {
+func (f privacyFeature) noteListChanges(more, less string, r *catalog.Relation, key, store string) string {
 	without := func(a, b string) string {
 		return "ARRAY(SELECT DISTINCT u.id FROM pg_catalog.unnest(" + a +
 			") AS u (id) WHERE u.id IS NOT NULL AND (u.id OPERATOR(pg_catalog.=) ANY (" + b + ")) IS NOT TRUE ORDER BY 1)"
 	}
 	return "  changed := " + without("after", "before") +
 		";\n  IF pg_catalog.cardinality(changed) OPERATOR(pg_catalog.>) 0 THEN\n" +
-		f.note("    ", more, r, key, store, "changed") + "  END IF;\n" +
+		f.noteAccess("    ", more, r, key, store, "changed") + "  END IF;\n" +
 		"  changed := " + without("before", "after") +
 		";\n  IF pg_catalog.cardinality(changed) OPERATOR(pg_catalog.>) 0 THEN\n" +
-		f.note("    ", less, r, key, store, "changed") + "  END IF;\n"
+		f.noteAccess("    ", less, r, key, store, "changed") + "  END IF;\n"
 }
 
 // noteTrigger returns a trigger that records to whom the rows of a table give access, and from whom they withdraw it.
-func (f privacy) noteTrigger(r *catalog.Relation, body string) Object {
+func (f privacyFeature) noteTrigger(r *catalog.Relation, body string) Object {
 	name := predicate.PrivacyFunction(r.Name).SQL()
 	o := newObject("trigger "+privacyTrigger+" on "+r.Name.String(),
 		"Who is let in or out is noted, whoever does it, with the time and the reason.", r)
@@ -152,7 +152,7 @@ END $pgconsent$`, name, body))
 // functions returns the functions about access. They run as the role that migrates, which owns the tables. They return
 // what the given caller may know, and only the control role may call them. Without memories in the policy there are
 // none.
-func (f privacy) functions(s *policy.Privacy) Object {
+func (f privacyFeature) functions(s *policy.Privacy) Object {
 	o := newObject("functions of privacy",
 		"Owners, subjects and guardians are told who sees what. The proxy asks on their behalf, and gets "+
 			"what this caller may know.")

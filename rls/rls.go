@@ -52,7 +52,7 @@ type Object = migrations.Object
 
 // Plan is the part of a policy that the database enforces.
 type Plan struct {
-	facts *facts
+	facts *planFacts
 	hash  string
 }
 
@@ -99,7 +99,7 @@ func (p *Plan) Objects(found migrations.Found) []Object {
 		revocations{&f}, schemaRights{&f}, helperViews{&f}, liveAttributes{&f}, materializations{&f}, signedViews{&f},
 		groupViews{&f}, canaryFeature{&f}, rowPolicies{&f}, childPolicies{&f}, rowViews{&f}, changeTriggers{&f},
 		functionRights{&f},
-		shownObjects{&f}, shadows{&f}, viewCopies{&f}, sweeps{&f}, privacy{&f}, controlRights{&f},
+		shownObjects{&f}, shadowViews{&f}, viewCopies{&f}, sweepFeature{&f}, privacyFeature{&f}, controlRights{&f},
 	} {
 		out = append(out, kind.objects()...)
 	}

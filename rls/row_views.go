@@ -13,7 +13,7 @@ import (
 
 // rowViews makes the views that agents read in place of tables with hidden columns. The views belong to a role to which
 // row security applies as it does to agents, and that may read these tables and nothing else.
-type rowViews struct{ *facts }
+type rowViews struct{ *planFacts }
 
 func rowViewIdentity(of catalog.Name) string { return "view " + predicate.RowView(of).String() }
 
@@ -98,7 +98,7 @@ func ruleWithoutRowSecurity(t *policy.Table) string {
 }
 
 // rowQuery returns a SELECT of some columns of a table, as agents see them.
-func (f *facts) rowQuery(t *policy.Table, columns []policy.VisibleColumn) string {
+func (f *planFacts) rowQuery(t *policy.Table, columns []policy.VisibleColumn) string {
 	row := catalog.QuoteIdent(t.Relation.Name.Name)
 	values := make([]string, len(columns))
 	for i, c := range columns {
@@ -109,7 +109,7 @@ func (f *facts) rowQuery(t *policy.Table, columns []policy.VisibleColumn) string
 }
 
 // ruleInView returns the predicate as it is written in a view that relies on row security as well.
-func (f *facts) ruleInView(t *policy.Table) string {
+func (f *planFacts) ruleInView(t *policy.Table) string {
 	return "\nWHERE (CASE WHEN " + predicate.Policy(t.Rows, t.Relation) + " THEN true END) IS NOT NULL"
 }
 

@@ -11,7 +11,7 @@ import (
 
 // shownObjects are the functions and views that list which relations, columns and functions the shadows show. They
 // return the same columns under every policy, so that they can be replaced while the shadows read them.
-type shownObjects struct{ *facts }
+type shownObjects struct{ *planFacts }
 
 const shownIdentity = "functions for what agents see of the catalogs"
 
@@ -229,13 +229,14 @@ JOIN pg_catalog.pg_namespace AS n ON n.nspname = l.nspname
 JOIN pg_catalog.pg_class AS c ON c.relname = l.relname AND c.relnamespace = n.oid`
 }
 
-// shadows makes the views and functions that agents read in place of the catalogs: first the views that only filter,
-// then the functions over them, then the views that use both. A catalog that this server does not have gets no shadow.
-type shadows struct{ *facts }
+// shadowViews makes the views and functions that agents read in place of the catalogs: first the views that only
+// filter, then the functions over them, then the views that use both. A catalog that this server does not have gets no
+// shadow.
+type shadowViews struct{ *planFacts }
 
 const shadowsIdentity = "shadows of the catalogs"
 
-func (f shadows) objects() []Object {
+func (f shadowViews) objects() []Object {
 	const whyDrop = "Take the shadows away."
 	o := newObject(shadowsIdentity, "")
 	o.NeededObjects = listOf(shownIdentity)
@@ -246,9 +247,9 @@ func (f shadows) objects() []Object {
 		switch {
 		case !ok:
 		case s.Query != "":
-			queryStatements, queryViews = append(queryStatements, f.shadow(s, source)...), append(queryViews, s.View().SQL())
+			queryStatements, queryViews = append(queryStatements, f.shadowStatements(s, source)...), append(queryViews, s.View().SQL())
 		default:
-			filterStatements, filterViews = append(filterStatements, f.shadow(s, source)...), append(filterViews, s.View().SQL())
+			filterStatements, filterViews = append(filterStatements, f.shadowStatements(s, source)...), append(filterViews, s.View().SQL())
 		}
 	}
 	o.MakeStatements = filterStatements
@@ -270,7 +271,7 @@ func (f shadows) objects() []Object {
 	return []Object{o.Object}
 }
 
-func (f shadows) shadow(s catalog.Shadow, source *catalog.Relation) []Statement {
+func (f shadowViews) shadowStatements(s catalog.Shadow, source *catalog.Relation) []Statement {
 	why := "Agents see the catalogs through these views: what tells of data is null, what is not theirs is absent."
 	view := s.View().SQL()
 	query := s.Query
@@ -357,7 +358,7 @@ func nullType(sqlType string) string {
 	return sqlType
 }
 
-func (f shadows) shadowFunction(s catalog.ShadowFunctionSpec) []Statement {
+func (f shadowViews) shadowFunction(s catalog.ShadowFunctionSpec) []Statement {
 	const why = "Stand-ins for the functions that print definitions, comments and sizes."
 	name := catalog.Name{Schema: catalog.ShadowSchema, Name: s.Name}.SQL()
 	query := s.Query

@@ -32,7 +32,7 @@ func signedTables(p *policy.Policy) []signedTable {
 // signedViews makes the views that signed statements read in place of protected tables. The predicate is in the view,
 // so that no mistake of the proxy can leave it out. They are no security barriers, so that indexes can be used;
 // therefore only signed statements may read them.
-type signedViews struct{ *facts }
+type signedViews struct{ *planFacts }
 
 func signedIdentity(of catalog.Name) string { return "view " + predicate.SignedView(of).String() }
 
@@ -52,7 +52,7 @@ func (f signedViews) objects() []Object {
 	return out
 }
 
-func (f *facts) signedView(o *objectBuilder, t *policy.Table, rows string) {
+func (f *planFacts) signedView(o *objectBuilder, t *policy.Table, rows string) {
 	r := t.Relation
 	view := predicate.SignedView(r.Name).SQL()
 	o.why = "Signed statements read the visible rows here; for any other it raises."
@@ -65,7 +65,7 @@ func (f *facts) signedView(o *objectBuilder, t *policy.Table, rows string) {
 
 // signedColumns returns the columns of a table's signed view. The hash of the plan does not depend on them: if a table
 // loses a column, and the signed view with it, agents are served without the view.
-func (f *facts) signedColumns(t *policy.Table) string {
+func (f *planFacts) signedColumns(t *policy.Table) string {
 	if f.knownTables == nil {
 		return signedAlias + ".*"
 	}

@@ -16,14 +16,14 @@ const (
 	sweepRowsFunction = "pgconsent.sweep_rows(pg_catalog.text, pg_catalog.text, pg_catalog.int4)"
 )
 
-// sweeps makes the functions for the lifecycles of the policy. sweep_due lists the subjects whose rows are due;
+// sweepFeature makes the functions for the lifecycles of the policy. sweep_due lists the subjects whose rows are due;
 // sweep_rows deletes and changes the due rows of one subject in one table. The functions run as the role that migrates,
 // which owns the tables, so the control role, which may call them, needs no right on any table. They follow the
 // registry at that moment: sweep_rows locks out the registry's writers first. So a renewal comes either before, and
 // saves the rows, or afterwards.
-type sweeps struct{ *facts }
+type sweepFeature struct{ *planFacts }
 
-func (f sweeps) objects() []Object {
+func (f sweepFeature) objects() []Object {
 	o := newObject("functions of the sweeper",
 		"The sweeper deletes what has ended and makes anonymous what has decayed, by the registry and in no other way.")
 	for _, function := range []string{listDueFunction, sweepRowsFunction, sweepPreviewFunction, sweepTakeFunction, sweepMadeFunction} {
@@ -166,7 +166,7 @@ func (s tableSweep) isPastDay(after int, beyond []string) string {
 	ways[0], ways[1] = "c.decay_from IS NOT NULL AND "+ways[0], "c.decayed_before IS NOT NULL AND "+ways[1]
 	if len(beyond) > 0 {
 		ways = append(ways, given("TEMPORARY")+" AND c.decayed_before IS NOT NULL AND "+s.olderThan("c.decayed_before")+
-			" AND NOT c.categories OPERATOR(pg_catalog.@>) "+array(beyond))
+			" AND NOT c.categories OPERATOR(pg_catalog.@>) "+arraySQL(beyond))
 	}
 	if s.Anonymise {
 		ways = append(ways, s.consentHasEnded())
@@ -174,8 +174,8 @@ func (s tableSweep) isPastDay(after int, beyond []string) string {
 	return "(" + strings.Join(ways, " OR ") + ")"
 }
 
-// array writes words as an SQL array.
-func array(words []string) string {
+// arraySQL writes words as an SQL array.
+func arraySQL(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
 		quoted[i] = catalog.QuoteLiteral(w) + "::pg_catalog.text"

@@ -21,15 +21,15 @@ const (
 // cascades writes the deletion of rows together with rows of a table, to any depth. The tables are numbered in the
 // order of their names.
 type cascades struct {
-	all    []policy.Cascade
-	number map[catalog.Name]int
-	tables []*catalog.Relation // the tables by their numbers
+	all          []policy.Cascade
+	tableNumbers map[catalog.Name]int
+	tables       []*catalog.Relation // the tables by their numbers
 	// the tables whose rows are deleted with the rows from which they were made; sources come last
 	derivedTables []*catalog.Relation
 }
 
 func newCascades(p *policy.Policy) *cascades {
-	k := &cascades{all: p.Cascades(), number: map[catalog.Name]int{}}
+	k := &cascades{all: p.Cascades(), tableNumbers: map[catalog.Name]int{}}
 	add := func(r *catalog.Relation) {
 		if !slices.ContainsFunc(k.tables, func(t *catalog.Relation) bool { return t.Name == r.Name }) {
 			k.tables = append(k.tables, r)
@@ -61,7 +61,7 @@ func newCascades(p *policy.Policy) *cascades {
 	})
 	slices.SortStableFunc(k.derivedTables, func(a, b *catalog.Relation) int { return depth[b.Name] - depth[a.Name] })
 	for i, t := range k.tables {
-		k.number[t.Name] = i
+		k.tableNumbers[t.Name] = i
 	}
 	return k
 }
@@ -102,14 +102,14 @@ func (k *cascades) dependentRows(carried string) string {
 	const gone = "true"
 	var out []string
 	for _, e := range k.all {
-		n := k.number[e.Source.Name]
+		n := k.tableNumbers[e.Source.Name]
 		with := fmt.Sprintf("g JOIN %s AS s ON g.n OPERATOR(pg_catalog.=) %d AND s.tableoid "+
 			"OPERATOR(pg_catalog.=) g.o AND s.ctid OPERATOR(pg_catalog.=) g.i", e.Source.Name.SQL(), n)
 		if e.Origin != nil {
 			from, where := e.Origin.ProductsSQL(e.Table, "t", "s")
 			out = append(out, fmt.Sprintf(
 				"SELECT %s%d, t.tableoid, t.ctid, true, %s FROM %s CROSS JOIN %s\n        WHERE %s", carried,
-				k.number[e.Table.Name], gone, with, strings.Join(from, " CROSS JOIN "), where))
+				k.tableNumbers[e.Table.Name], gone, with, strings.Join(from, " CROSS JOIN "), where))
 			continue
 		}
 		step := predicate.Step{Relation: e.Table, Column: e.Key.Columns[0], From: e.Key.TargetColumns[0]}
@@ -118,7 +118,7 @@ func (k *cascades) dependentRows(carried string) string {
 		}
 		out = append(out, fmt.Sprintf(
 			"SELECT %s%d, t.tableoid, t.ctid, false, %s FROM %s CROSS JOIN %s AS t\n        WHERE g.gone AND %s",
-			carried, k.number[e.Table.Name], gone, with, e.Table.Name.SQL(), step.JoinCondition("t", "s")))
+			carried, k.tableNumbers[e.Table.Name], gone, with, e.Table.Name.SQL(), step.JoinCondition("t", "s")))
 	}
 	return strings.Join(out, "\n      UNION ALL ")
 }
@@ -168,7 +168,7 @@ func (k *cascades) createSweepTake(search string) string {
 	for _, t := range k.derivedTables {
 		where := fmt.Sprintf(
 			"g.n OPERATOR(pg_catalog.=) %d AND t.tableoid OPERATOR(pg_catalog.=) g.o AND t.ctid "+
-				"OPERATOR(pg_catalog.=) g.i", k.number[t.Name])
+				"OPERATOR(pg_catalog.=) g.i", k.tableNumbers[t.Name])
 		fmt.Fprintf(&locks, "    PERFORM FROM %s AS t JOIN %s ON %s FOR UPDATE OF t;\n", t.Name.SQL(),
 			rowVariables("ns", "os", "xs"), where)
 		fmt.Fprintf(&deletes,
@@ -267,7 +267,7 @@ func (s tableSweep) deleteDependents(gone bool) string {
         %s
       END LOOP;
     END IF;
-`, s.cascades.number[s.relation.Name], gone, noteStatement("deleted"))
+`, s.cascades.tableNumbers[s.relation.Name], gone, noteStatement("deleted"))
 }
 
 // noteStatement returns the statement that records for the registry what was done.
@@ -308,7 +308,7 @@ func (s tableSweep) derivedRowsAreDueCondition() string {
 func (s tableSweep) rootQueries() []string {
 	query := func(what, from, subject, where string) string {
 		return fmt.Sprintf("SELECT %s, %d, t.tableoid, t.ctid, '%s'::pg_catalog.text FROM %s\n      WHERE %s",
-			subject, s.cascades.number[s.relation.Name], what, from, where)
+			subject, s.cascades.tableNumbers[s.relation.Name], what, from, where)
 	}
 	return s.dueQueries(query)
 }

@@ -12,7 +12,7 @@ import (
 
 // viewCopies makes copies of the owner's views that run with the rights of the role that reads them. A copy is created
 // after the copies that it reads, and after the catalog shadows.
-type viewCopies struct{ *facts }
+type viewCopies struct{ *planFacts }
 
 func (f viewCopies) objects() []Object {
 	var out []Object

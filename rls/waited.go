@@ -15,7 +15,7 @@ const (
 // and FOR SHARE as well. For a row that was written before the statement began, which is nearly always so, they only
 // compare two numbers.
 func (f writePolicies) waitedPolicies() []Object {
-	noted := !untrackedRelations(f.facts.policy)[f.Relation.Name]
+	noted := !untrackedRelations(f.planFacts.policy)[f.Relation.Name]
 	isUnmoved := fmt.Sprintf(
 		"USING (pg_catalog.age(xmin) OPERATOR(pg_catalog.>) (SELECT "+
 			"pg_catalog.age(pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())::pg_catalog.xid)) "+

@@ -19,7 +19,7 @@ const stampTrigger = `"!pgconsent_stamp"`
 // writePolicies makes the policies for what agents may change of one table. Commands that the policy does not allow are
 // refused.
 type writePolicies struct {
-	*facts
+	*planFacts
 	*policy.Table
 }
 
@@ -191,9 +191,9 @@ END $pgconsent$`, name, declare, keep, body.String(), notices.String()))
 	return []Object{o.Object}
 }
 
-// copyFromViews returns the target of COPY FROM: a view without rows whose trigger inserts each row as the agent. The view's
-// columns have the table's defaults, for columns that a COPY leaves out. The function sets no search path: the owner's
-// triggers run inside it, with the path that they have in an INSERT.
+// copyFromViews returns the target of COPY FROM: a view without rows whose trigger inserts each row as the agent. The
+// view's columns have the table's defaults, for columns that a COPY leaves out. The function sets no search path: the
+// owner's triggers run inside it, with the path that they have in an INSERT.
 func (f writePolicies) copyFromViews() []Object {
 	if !f.Write.Insert || len(f.Write.Insertable) == 0 {
 		return nil

@@ -141,7 +141,7 @@ func (f *auditFilter) prepare(s *session, c *config.Config) error {
 	if f.Subject == "" {
 		return nil
 	}
-	err := s.forEachDatabase(c, "", asControl, func(t target) error {
+	err := s.forEachDatabase(c, "", asControl, func(t targetDatabase) error {
 		var ref string
 		err := t.conn.QueryRow(s.ctx, "SELECT 'ref:' || s.ref FROM pgconsent.audit_subject AS s WHERE s.subject = $1",
 			f.Subject).Scan(&ref)

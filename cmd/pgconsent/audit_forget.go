@@ -23,7 +23,7 @@ func (f auditForgetCmd) Run(s *session) error {
 		return err
 	}
 	forgotten := []string{}
-	if err := s.forEachDatabase(c, f.Database, asControl, func(t target) error {
+	if err := s.forEachDatabase(c, f.Database, asControl, func(t targetDatabase) error {
 		var known bool
 		if err := t.conn.QueryRow(s.ctx, "SELECT pgconsent.audit_forget($1)", f.Subject).Scan(&known); err != nil {
 			return err

@@ -197,15 +197,15 @@ func (b benchCmd) proxied(c *config.Config, user, password, database string) (*p
 	// DialFunc does not use the address
 	to.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil }
 	if c.TLS != nil && network == "tcp" {
-		if to.TLSConfig, err = pinned(c.TLS.Cert); err != nil {
+		if to.TLSConfig, err = pinnedTLS(c.TLS.Cert); err != nil {
 			return nil, err
 		}
 	}
 	return to, nil
 }
 
-// pinned returns a TLS configuration that accepts the first certificate of a file, and no other.
-func pinned(file string) (*tls.Config, error) {
+// pinnedTLS returns a TLS configuration that accepts the first certificate of a file, and no other.
+func pinnedTLS(file string) (*tls.Config, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err

@@ -69,7 +69,7 @@ func (c consentStatusCmd) Run(s *session) error {
 		}
 		line("given", formatOptionalTime(rec.GivenAt))
 		if rec.State == consent.Given {
-			line("expires", or(formatOptionalTime(rec.ExpiresAt), "never"))
+			line("expires", firstOf(formatOptionalTime(rec.ExpiresAt), "never"))
 		}
 		if rec.IsPendingAt(now) {
 			line("asked for", fmt.Sprintf("%s (%s), to be decided until %s", consent.Partnered,
@@ -92,8 +92,8 @@ func formatOptionalTime(t time.Time) string {
 	return formatTime(t)
 }
 
-// or returns a, and b if a is empty.
-func or(a, b string) string {
+// firstOf returns a, and b if a is empty.
+func firstOf(a, b string) string {
 	if a != "" {
 		return a
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// target is a configured database with a connection to it.
-type target struct {
+// targetDatabase is a configured database with a connection to it.
+type targetDatabase struct {
 	name            string
 	config          *config.Database
 	conn            *pgx.Conn
@@ -59,7 +59,7 @@ func chooseDatabases(c *config.Config, name string) ([]string, error) {
 }
 
 // forEachDatabase connects to the chosen databases one after the other, and calls f for each.
-func (s *session) forEachDatabase(c *config.Config, name string, as loginRole, f func(t target) error) error {
+func (s *session) forEachDatabase(c *config.Config, name string, as loginRole, f func(t targetDatabase) error) error {
 	names, err := chooseDatabases(c, name)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (s *session) forEachDatabase(c *config.Config, name string, as loginRole, f
 			role, secret = db.Roles.Control, db.Secrets.Control
 		}
 		if err := s.withConnection(c, db, role, secret, func(conn *pgx.Conn) error {
-			return f(target{n, db, conn, c.Enforcement == config.EnforceAuto, c.Agents, attributesFromTokens(c)})
+			return f(targetDatabase{n, db, conn, c.Enforcement == config.EnforceAuto, c.Agents, attributesFromTokens(c)})
 		}); err != nil {
 			return fmt.Errorf("database %s: %w", n, err)
 		}
@@ -106,7 +106,7 @@ type compiledPolicy struct {
 }
 
 // compile compiles the policy as pgconsent migrate would install it.
-func (s *session) compile(t target) (compiledPolicy, error) {
+func (s *session) compile(t targetDatabase) (compiledPolicy, error) {
 	snap, err := pgcatalog.Load(s.ctx, t.conn, t.config.SearchPath)
 	if err != nil {
 		return compiledPolicy{}, err
@@ -116,7 +116,7 @@ func (s *session) compile(t target) (compiledPolicy, error) {
 
 // compileServed compiles the policy as agents are served: columns that were added since pgconsent migrate are left out,
 // unless the policy names them.
-func (s *session) compileServed(t target) (compiledPolicy, error) {
+func (s *session) compileServed(t targetDatabase) (compiledPolicy, error) {
 	snap, err := pgcatalog.Load(s.ctx, t.conn, t.config.SearchPath)
 	if err != nil {
 		return compiledPolicy{}, err
@@ -133,7 +133,7 @@ func (s *session) compileServed(t target) (compiledPolicy, error) {
 	return built, err
 }
 
-func (t target) compile(snap *catalog.Snapshot) (compiledPolicy, error) {
+func (t targetDatabase) compile(snap *catalog.Snapshot) (compiledPolicy, error) {
 	doc, err := policy.Load(t.config.Policy)
 	if err != nil {
 		return compiledPolicy{}, err

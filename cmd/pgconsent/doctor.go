@@ -42,7 +42,7 @@ func (d doctorCmd) Run(s *session) error {
 		return err
 	}
 	reports := []databaseFinding{}
-	err = s.forEachDatabase(c, d.Database, asControl, func(t target) error {
+	err = s.forEachDatabase(c, d.Database, asControl, func(t targetDatabase) error {
 		built, err := s.compileServed(t)
 		var policyProblems policy.Errors
 		if errors.As(err, &policyProblems) {
@@ -134,7 +134,7 @@ func (d doctorCmd) Run(s *session) error {
 }
 
 // findMissingIndexes reports the indexes that policy check suggests. Without them the policy is enforced more slowly.
-func findMissingIndexes(t target, built compiledPolicy) ([]doctor.Finding, error) {
+func findMissingIndexes(t targetDatabase, built compiledPolicy) ([]doctor.Finding, error) {
 	doc, err := policy.Load(t.config.Policy)
 	if err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func findMissingIndexes(t target, built compiledPolicy) ([]doctor.Finding, error
 
 // findFailingCalls reports functions and triggers that fail for agents, as policy check warns: an agent only gets
 // "permission denied". The policy is enforced nevertheless.
-func findFailingCalls(ctx context.Context, t target, built compiledPolicy) ([]doctor.Finding, error) {
+func findFailingCalls(ctx context.Context, t targetDatabase, built compiledPolicy) ([]doctor.Finding, error) {
 	doc, err := policy.Load(t.config.Policy)
 	if err != nil {
 		return nil, err
@@ -186,7 +186,7 @@ func findFailingCalls(ctx context.Context, t target, built compiledPolicy) ([]do
 // findWorthMaterializing reports consent rules on large tables that are worth "materialize: true". With enforcement:
 // both, the predicate in the statement's text reads the subjects even if the answer is materialized, so nothing is
 // reported.
-func findWorthMaterializing(ctx context.Context, t target, built compiledPolicy) ([]doctor.Finding, error) {
+func findWorthMaterializing(ctx context.Context, t targetDatabase, built compiledPolicy) ([]doctor.Finding, error) {
 	if !t.autoPath {
 		return nil, nil
 	}
@@ -216,7 +216,7 @@ func findWorthMaterializing(ctx context.Context, t target, built compiledPolicy)
 }
 
 // tryLogins logs in as clients would, and as the agents' role, and reports what fails.
-func (doctorCmd) tryLogins(s *session, c *config.Config, t target, subject doctor.Target) ([]doctor.Finding, error) {
+func (doctorCmd) tryLogins(s *session, c *config.Config, t targetDatabase, subject doctor.Target) ([]doctor.Finding, error) {
 	secure, err := c.Upstream.ClientTLS()
 	if err != nil {
 		return nil, err

@@ -67,7 +67,7 @@ func (d dsarCmd) Run(s *session) error {
 		return err
 	}
 	var report *dsar.Report
-	if err := s.forEachDatabase(c, names[0], asMigrate, func(t target) (err error) {
+	if err := s.forEachDatabase(c, names[0], asMigrate, func(t targetDatabase) (err error) {
 		report, err = d.assembleReport(s, c, t)
 		return err
 	}); err != nil {
@@ -130,7 +130,7 @@ func (d *dsarCmd) validateFlags(s *session) error {
 }
 
 // assembleReport assembles the report, and records that the report was asked for.
-func (d dsarCmd) assembleReport(s *session, c *config.Config, t target) (*dsar.Report, error) {
+func (d dsarCmd) assembleReport(s *session, c *config.Config, t targetDatabase) (*dsar.Report, error) {
 	built, err := s.compile(t)
 	if err != nil {
 		return nil, err
@@ -212,7 +212,7 @@ func printSummary(out io.Writer, r *dsar.Report) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, value string) { fmt.Fprintf(w, "%s\t%s\n", name, joinLines(value)) }
 	line("subject", r.Subject)
-	line("controller", or(r.Controller.Name, "not recorded"))
+	line("controller", firstOf(r.Controller.Name, "not recorded"))
 	line("consent", r.ConsentState)
 	var categories, purposes []string
 	for _, c := range r.Categories {
@@ -225,8 +225,8 @@ func printSummary(out io.Writer, r *dsar.Report) error {
 			purposes = append(purposes, p.Name)
 		}
 	}
-	line("categories", or(strings.Join(categories, ", "), "none"))
-	line("purposes", or(strings.Join(purposes, ", "), "none"))
+	line("categories", firstOf(strings.Join(categories, ", "), "none"))
+	line("purposes", firstOf(strings.Join(purposes, ", "), "none"))
 	for _, p := range r.Retention {
 		line("kept", p.Period)
 	}

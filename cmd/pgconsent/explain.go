@@ -81,7 +81,7 @@ func (e explainCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.forEachDatabase(c, agent.Database, asControl, func(t target) error {
+	return s.forEachDatabase(c, agent.Database, asControl, func(t targetDatabase) error {
 		built, err := s.compileServed(t)
 		if err != nil {
 			return err

@@ -154,7 +154,7 @@ func run(args []string, s streams) (code int) {
 		fmt.Fprintf(s.err, "pgconsent: --%s is empty, which is not the same as left out\n", name)
 		return exitUsage
 	}
-	ctx, stop := interruptible()
+	ctx, stop := signalContext()
 	defer stop()
 	sess := &session{streams: s, ctx: ctx, jsonOutput: cli.JSON, stdoutIsTerminal: isTerminal(s.out), cli: &cli}
 	sess.log = sess.newLogger()

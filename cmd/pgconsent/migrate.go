@@ -49,7 +49,7 @@ func (m migrateCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.forEachDatabase(c, m.Database, asMigrate, func(t target) error {
+	return s.forEachDatabase(c, m.Database, asMigrate, func(t targetDatabase) error {
 		options, err := s.migrationOptions(t.config)
 		if err != nil {
 			return err
@@ -120,7 +120,7 @@ func (m migrateCmd) Run(s *session) error {
 const serveTimeout = 10 * time.Second
 
 // reportServing prints how many proxies serve the installed policy.
-func (s *session) reportServing(t target, hash string) error {
+func (s *session) reportServing(t targetDatabase, hash string) error {
 	serving, all, err := migrations.AwaitServing(s.ctx, t.conn, hash, serveTimeout)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (s *session) reportServing(t target, hash string) error {
 
 // fillMaterialized fills in the answers that the policy materializes, and reports how many rows are left. If it is
 // interrupted, the next run continues.
-func (s *session) fillMaterialized(t target, built compiledPolicy) error {
+func (s *session) fillMaterialized(t targetDatabase, built compiledPolicy) error {
 	told := time.Time{}
 	return migrations.FillAll(s.ctx, t.conn, built.plan.Fills(), func(f migrations.Fill, left int64) {
 		if left == 0 || time.Since(told) > time.Second {
@@ -152,7 +152,7 @@ func (s *session) fillMaterialized(t target, built compiledPolicy) error {
 }
 
 // printWarnings prints the warnings about a policy on stderr, where they do not mix with the output.
-func (s *session) printWarnings(t target, built compiledPolicy) error {
+func (s *session) printWarnings(t targetDatabase, built compiledPolicy) error {
 	doc, err := policy.Load(t.config.Policy)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 )
 
 // createConsentKey creates the key of the consent registry, and its anchor if the registry is empty.
-func (s *session) createConsentKey(c *config.Config, t target) error {
+func (s *session) createConsentKey(c *config.Config, t targetDatabase) error {
 	made, err := serve.BeginRegistry(s.ctx, c, t.conn, t.name)
 	if made {
 		fmt.Fprintf(s.err, "made %s: keep a copy, apart from the database's backups\n", c.Consent.Key)
@@ -24,7 +24,7 @@ func (s *session) createConsentKey(c *config.Config, t target) error {
 }
 
 // endConsent removes the registry's entry from the anchor file.
-func endConsent(ctx context.Context, c *config.Config, t target) error {
+func endConsent(ctx context.Context, c *config.Config, t targetDatabase) error {
 	if c.Consent == nil {
 		return nil
 	}

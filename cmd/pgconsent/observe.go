@@ -139,7 +139,7 @@ func (r observeReplayCmd) Run(s *session) error {
 		defer func() { _ = file.Close() }()
 		in = io.Reader(file)
 	}
-	return s.forEachDatabase(c, names[0], asControl, func(t target) error {
+	return s.forEachDatabase(c, names[0], asControl, func(t targetDatabase) error {
 		built, err := r.compileCandidate(s, t)
 		if err != nil {
 			return err
@@ -171,7 +171,7 @@ func (r observeReplayCmd) Run(s *session) error {
 }
 
 // compileCandidate compiles the policy against which the recorded statements are checked.
-func (r observeReplayCmd) compileCandidate(s *session, t target) (compiledPolicy, error) {
+func (r observeReplayCmd) compileCandidate(s *session, t targetDatabase) (compiledPolicy, error) {
 	if r.Policy != "" {
 		candidate := *t.config
 		candidate.Policy = r.Policy
@@ -189,7 +189,7 @@ func (r observeReplayCmd) judgeAudit(s *session, c *config.Config, database stri
 	if r.Since > 0 {
 		since = time.Now().Add(-r.Since)
 	}
-	return s.forEachDatabase(c, database, asControl, func(t target) error {
+	return s.forEachDatabase(c, database, asControl, func(t targetDatabase) error {
 		built, err := r.compileCandidate(s, t)
 		if err != nil {
 			return err

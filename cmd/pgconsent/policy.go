@@ -76,7 +76,7 @@ func (p policyCheckCmd) Run(s *session) error {
 		v.Databases = []string{name}
 		if !p.Offline {
 			known := v
-			err := s.forEachDatabase(c, name, asMigrate, func(t target) error { return p.compareWithDatabase(s, t, &v) })
+			err := s.forEachDatabase(c, name, asMigrate, func(t targetDatabase) error { return p.compareWithDatabase(s, t, &v) })
 			switch {
 			case err != nil && len(known.Problems) == 0:
 				return err
@@ -101,7 +101,7 @@ func readPolicy(path string) (policyReport, error) {
 }
 
 // compareWithDatabase checks a policy against its database.
-func (policyCheckCmd) compareWithDatabase(s *session, t target, v *policyReport) error {
+func (policyCheckCmd) compareWithDatabase(s *session, t targetDatabase, v *policyReport) error {
 	var problems policy.Errors
 	doc, err := policy.LoadReadable(t.config.Policy)
 	switch {
@@ -144,7 +144,7 @@ func (policyCheckCmd) compareWithDatabase(s *session, t target, v *policyReport)
 }
 
 // compareReadable checks the rest of a policy of which some entries could not be read.
-func (s *session) compareReadable(t target, doc *policy.Document, problems policy.Errors, v *policyReport) error {
+func (s *session) compareReadable(t targetDatabase, doc *policy.Document, problems policy.Errors, v *policyReport) error {
 	snap, err := pgcatalog.Load(s.ctx, t.conn, t.config.SearchPath)
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func (s *session) compareReadable(t target, doc *policy.Document, problems polic
 }
 
 // lintPolicy returns warnings about what a policy allows although it is unwise.
-func (s *session) lintPolicy(t target, doc *policy.Document, built compiledPolicy) ([]*policy.Error, error) {
+func (s *session) lintPolicy(t targetDatabase, doc *policy.Document, built compiledPolicy) ([]*policy.Error, error) {
 	around, err := s.readLintContext(t)
 	if err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ func (s *session) lintPolicy(t target, doc *policy.Document, built compiledPolic
 }
 
 // readLintContext returns the facts besides the schema on which warnings about a policy depend.
-func (s *session) readLintContext(t target) (policy.LintContext, error) {
+func (s *session) readLintContext(t targetDatabase) (policy.LintContext, error) {
 	around := policy.LintContext{Agents: map[string]map[string]string{}, TokenAttributes: map[string][]string{},
 		IsUnknownOperator: rewrite.IsUnknownOperator}
 	for name, a := range t.agentsByName {

@@ -92,7 +92,7 @@ func (c policyShowCmd) Run(s *session) error {
 		return err
 	}
 	all := []policyJSON{}
-	err = s.forEachDatabase(config, c.Database, asMigrate, func(t target) error {
+	err = s.forEachDatabase(config, c.Database, asMigrate, func(t targetDatabase) error {
 		built, err := s.compile(t)
 		if err != nil {
 			return err

@@ -74,7 +74,7 @@ func (p policyDiffCmd) Run(s *session) error {
 		return err
 	}
 	revealed := false
-	err = s.forEachDatabase(c, name, asMigrate, func(t target) error {
+	err = s.forEachDatabase(c, name, asMigrate, func(t targetDatabase) error {
 		report, err := p.comparePolicies(s, t, policydiff.Options{
 			Agents: agents, Values: values, Samples: p.Samples, Progress: s.percentProgress()}, set)
 		if err != nil {
@@ -124,7 +124,7 @@ func (p policyDiffCmd) chosenAgents(c *config.Config, database string) (map[stri
 }
 
 // comparePolicies evaluates both policies on the data of a database.
-func (p policyDiffCmd) comparePolicies(s *session, t target, o policydiff.Options,
+func (p policyDiffCmd) comparePolicies(s *session, t targetDatabase, o policydiff.Options,
 	set []why.Setting) (*policydiff.Report, error) {
 	paths := p.Policies
 	if len(paths) == 1 {

@@ -66,7 +66,7 @@ func (s *session) readStatement(given string) (string, error) {
 }
 
 // newRewriter returns the rewriter that serve would use now.
-func (s *session) newRewriter(t target, built compiledPolicy) (*rewrite.Rewriter, error) {
+func (s *session) newRewriter(t targetDatabase, built compiledPolicy) (*rewrite.Rewriter, error) {
 	mode := rewrite.InjectedMode
 	if t.autoPath {
 		mode = rewrite.AutoMode
@@ -91,7 +91,7 @@ func (r rewriteCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.forEachDatabase(c, agent.Database, asControl, func(t target) error {
+	return s.forEachDatabase(c, agent.Database, asControl, func(t targetDatabase) error {
 		built, err := s.compileServed(t)
 		if err != nil {
 			return err
@@ -138,7 +138,7 @@ func (r rewriteCmd) Run(s *session) error {
 }
 
 // printPath prints which path a statement takes, and the reason.
-func (s *session) printPath(t target, result *rewrite.Result) {
+func (s *session) printPath(t targetDatabase, result *rewrite.Result) {
 	switch {
 	case result.AboveFenceReason != "":
 		fmt.Fprintf(s.err,

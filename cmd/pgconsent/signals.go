@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// interruptible returns a context that ends with SIGINT or SIGTERM. A second signal ends the program at once, by the
+// signalContext returns a context that ends with SIGINT or SIGTERM. A second signal ends the program at once, by the
 // system's default, even directly after the first.
-func interruptible() (ctx context.Context, stop func()) {
+func signalContext() (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)

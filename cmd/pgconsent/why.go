@@ -47,7 +47,7 @@ func (w whyCmd) Run(s *session) error {
 		return err
 	}
 	attributes, set := ofUser(agent, set)
-	return s.forEachDatabase(c, agent.Database, asMigrate, func(t target) error {
+	return s.forEachDatabase(c, agent.Database, asMigrate, func(t targetDatabase) error {
 		built, err := s.compileServed(t)
 		if err != nil {
 			return err

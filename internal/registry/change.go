@@ -288,7 +288,7 @@ func (w *writer) decideRecords(ctx context.Context, tx pgx.Tx) (Result, []newRec
 	if c.Do == consent.Erase {
 		return w.erase(ctx, tx, subject, known)
 	}
-	situation, err := w.situation(ctx, tx, key, subject)
+	situation, err := w.readSituation(ctx, tx, key, subject)
 	if err != nil {
 		return Result{}, nil, err
 	}
@@ -304,7 +304,7 @@ func (w *writer) decideRecords(ctx context.Context, tx pgx.Tx) (Result, []newRec
 		return out, nil, nil
 	}
 	if !known {
-		if err := w.add(ctx, tx, subject); err != nil {
+		if err := w.insertParty(ctx, tx, subject); err != nil {
 			return Result{}, nil, err
 		}
 	}
@@ -432,4 +432,6 @@ func (w *writer) append(ctx context.Context, tx pgx.Tx, p newRecord) error {
 	return nil
 }
 
-func isEOF(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
+func isConnectionEOF(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}

@@ -126,15 +126,15 @@ const maxFindings = 100
 // Check verifies an export by its codes and the anchored head. Without findings the records are those that were signed,
 // complete at least up to the anchor, and in order, and the current consents follow from them.
 func Check(x *Export, k Keys, anchored *head) []Finding {
-	c := &checker{keys: k, people: map[uuid]*subjectRow{}, open: map[uuid]party{}, erasedSubjects: map[uuid]bool{},
+	c := &checker{keys: k, people: map[uuid]*subjectRow{}, openedParties: map[uuid]party{}, erasedSubjects: map[uuid]bool{},
 		current: map[consent.Key]currentRow{}, guardians: map[[2]string]int64{}}
 	if len(x.registries) != 1 {
-		c.found(0, "the database has %d registries", len(x.registries))
+		c.addFinding(0, "the database has %d registries", len(x.registries))
 		return c.findings
 	}
 	c.id = x.registries[0]
 	if anchored != nil && anchored.Registry != c.id {
-		c.found(0, "the database has another registry than the anchor")
+		c.addFinding(0, "the database has another registry than the anchor")
 	}
 	c.read(x.people)
 	c.checkChain(x.entries, anchored)
@@ -146,14 +146,14 @@ type checker struct {
 	keys           Keys
 	id             uuid
 	people         map[uuid]*subjectRow
-	open           map[uuid]party
+	openedParties  map[uuid]party
 	erasedSubjects map[uuid]bool
 	current        map[consent.Key]currentRow
 	guardians      map[[2]string]int64
 	findings       []Finding
 }
 
-func (c *checker) found(number int64, format string, args ...any) {
+func (c *checker) addFinding(number int64, format string, args ...any) {
 	if len(c.findings) < maxFindings {
 		c.findings = append(c.findings, Finding{number, fmt.Sprintf(format, args...)})
 	}
@@ -164,24 +164,24 @@ func (c *checker) read(people []subjectRow) {
 	for i := range people {
 		p := &people[i]
 		if c.people[p.Ref] != nil {
-			c.found(0, "two subjects have one reference")
+			c.addFinding(0, "two subjects have one reference")
 		}
 		c.people[p.Ref] = p
 		switch {
 		case p.Name == nil && p.Key == nil && p.PseudonymKey == nil && p.ErasedAt != nil:
 		case p.Name == nil || p.Key == nil || p.ErasedAt != nil:
-			c.found(0, "a subject has no name and is not erased")
+			c.addFinding(0, "a subject has no name and is not erased")
 		default:
 			if names[*p.Name] {
-				c.found(0, "two subjects have one name")
+				c.addFinding(0, "two subjects have one name")
 			}
 			names[*p.Name] = true
 			key, err := c.keys.unwrap(c.id, p.Ref, p.Key, p.PseudonymKey)
 			if err != nil {
-				c.found(0, "%v", err)
+				c.addFinding(0, "%v", err)
 				continue
 			}
-			c.open[p.Ref] = party{p.Ref, *p.Name, key, p.PseudonymKey}
+			c.openedParties[p.Ref] = party{p.Ref, *p.Name, key, p.PseudonymKey}
 		}
 	}
 }
@@ -192,25 +192,25 @@ func (c *checker) checkChain(entries []entry, anchored *head) {
 	for i := range entries {
 		e := &entries[i]
 		if e.Number != number+1 {
-			c.found(e.Number, "it follows record %d", number)
+			c.addFinding(e.Number, "it follows record %d", number)
 		}
 		if !bytes.Equal(e.Prev, prev) {
-			c.found(e.Number, "the record before it is not the one it names")
+			c.addFinding(e.Number, "the record before it is not the one it names")
 		}
 		if e.RecordedAt.Before(last) {
-			c.found(e.Number, "it is older than the record before it")
+			c.addFinding(e.Number, "it is older than the record before it")
 		}
 		if why := e.findProblem(c.keys, c.id); why != "" {
-			c.found(e.Number, "%s", why)
+			c.addFinding(e.Number, "%s", why)
 		}
 		if anchored != nil && anchored.Number == e.Number && !bytes.Equal(anchored.Hash, e.Hash) {
-			c.found(e.Number, "it is not the one that was acknowledged")
+			c.addFinding(e.Number, "it is not the one that was acknowledged")
 		}
 		c.applyRecord(e)
 		prev, number, last = e.Hash, e.Number, e.RecordedAt
 	}
 	if anchored != nil && anchored.Number > number {
-		c.found(0, "the records after %d, up to %d, which was acknowledged, are missing", number, anchored.Number)
+		c.addFinding(0, "the records after %d, up to %d, which was acknowledged, are missing", number, anchored.Number)
 	}
 }
 
@@ -218,44 +218,44 @@ func (c *checker) checkChain(entries []entry, anchored *head) {
 func (c *checker) applyRecord(e *entry) {
 	person := c.people[e.Subject]
 	if person == nil {
-		c.found(e.Number, "its subject is missing")
+		c.addFinding(e.Number, "its subject is missing")
 		return
 	}
 	if c.erasedSubjects[e.Subject] {
-		c.found(e.Number, "its subject was erased before")
+		c.addFinding(e.Number, "its subject was erased before")
 	}
 	if e.Event == string(consent.EventErased) {
 		c.applyErasure(e)
 		return
 	}
-	p, ok := c.open[e.Subject]
+	p, ok := c.openedParties[e.Subject]
 	if !ok {
 		return // the subject was erased later, or the problem was reported already
 	}
 	d, err := p.open(c.id, e.Number, e.Sealed)
 	switch {
 	case err != nil:
-		c.found(e.Number, "%v", err)
+		c.addFinding(e.Number, "%v", err)
 		return
 	case d.Subject != p.name:
-		c.found(e.Number, "its subject had another name")
+		c.addFinding(e.Number, "its subject had another name")
 	case !bytes.Equal(p.scope(d.Scope), e.Scope):
-		c.found(e.Number, "its scope is not the one that is sealed")
+		c.addFinding(e.Number, "its scope is not the one that is sealed")
 	}
 	for ref, proof := range d.Names {
 		id, err := hex.DecodeString(ref)
 		if err != nil || len(id) != 16 || c.people[uuid(id)] == nil {
-			c.found(e.Number, "a person that it names is missing")
-		} else if other, ok := c.open[uuid(id)]; ok && other.proveName() != proof {
-			c.found(e.Number, "a person that it names had another name")
+			c.addFinding(e.Number, "a person that it names is missing")
+		} else if other, ok := c.openedParties[uuid(id)]; ok && other.proveName() != proof {
+			c.addFinding(e.Number, "a person that it names had another name")
 		}
 	}
 	grantee := consent.Everybody
 	if e.Grantee != nil {
-		other, ok := c.open[*e.Grantee]
+		other, ok := c.openedParties[*e.Grantee]
 		if !ok {
 			if p := c.people[*e.Grantee]; p == nil {
-				c.found(e.Number, "its grantee is missing")
+				c.addFinding(e.Number, "its grantee is missing")
 			}
 			return
 		}
@@ -290,9 +290,9 @@ func (c *checker) applyErasure(e *entry) {
 	c.erasedSubjects[e.Subject] = true
 	switch p := c.people[e.Subject]; {
 	case p.Name != nil || p.Key != nil || p.PseudonymKey != nil:
-		c.found(e.Number, "its subject was erased and has a name again")
+		c.addFinding(e.Number, "its subject was erased and has a name again")
 	case p.ErasedAt != nil && !p.ErasedAt.Equal(e.RecordedAt):
-		c.found(e.Number, "its subject was erased at another time")
+		c.addFinding(e.Number, "its subject was erased at another time")
 	}
 }
 
@@ -300,7 +300,7 @@ func (c *checker) applyErasure(e *entry) {
 func (c *checker) compareTables(x *Export) {
 	for _, p := range x.people {
 		if p.ErasedAt != nil && !c.erasedSubjects[p.Ref] {
-			c.found(0, "a subject was erased without a record of it")
+			c.addFinding(0, "a subject was erased without a record of it")
 		}
 	}
 	seen := map[consent.Key]bool{}
@@ -309,28 +309,28 @@ func (c *checker) compareTables(x *Export) {
 		want, ok := c.current[key]
 		switch {
 		case seen[key]:
-			c.found(f.Number, "consent_current has it twice")
+			c.addFinding(f.Number, "consent_current has it twice")
 		case !ok:
-			c.found(f.Number, "consent_current has a consent that the records do not have")
+			c.addFinding(f.Number, "consent_current has a consent that the records do not have")
 		case !equalRows(f, want):
-			c.found(f.Number, "consent_current differs from the records")
+			c.addFinding(f.Number, "consent_current differs from the records")
 		}
 		seen[key] = true
 	}
 	for key, f := range c.current {
 		if !seen[key] {
-			c.found(f.Number, "consent_current lacks a consent of the records")
+			c.addFinding(f.Number, "consent_current lacks a consent of the records")
 		}
 	}
 	for _, g := range x.guardians {
 		key := [2]string{g.Subject, g.Guardian}
 		if number, ok := c.guardians[key]; !ok || number != g.Number {
-			c.found(g.Number, "consent_guardian has a guardian that the records do not have")
+			c.addFinding(g.Number, "consent_guardian has a guardian that the records do not have")
 		}
 		delete(c.guardians, key)
 	}
 	for _, number := range c.guardians {
-		c.found(number, "consent_guardian lacks a guardian")
+		c.addFinding(number, "consent_guardian lacks a guardian")
 	}
 	slices.SortStableFunc(c.findings, func(a, b Finding) int { return strings.Compare(a.Problem, b.Problem) })
 	slices.SortStableFunc(c.findings, func(a, b Finding) int { return int(a.RecordNumber - b.RecordNumber) })

@@ -226,9 +226,9 @@ func (e *entry) consent(key consent.Key) consent.Consent {
 	c := consent.Consent{
 		Key: key, State: consent.State(e.State), Categories: slices.Clone(e.Categories),
 		Purposes: slices.Clone(e.Purposes), RequestedCategories: slices.Clone(e.Asked),
-		GivenAt: at(e.GivenAt), ExpiresAt: at(e.ExpiresAt), DueAt: at(e.DueAt), DecayFrom: at(e.DecayFrom),
-		DecayedBefore: at(e.DecayedBefore),
-		VoidBefore:    at(e.VoidBefore), WarnedAt: at(e.WarnedAt),
+		GivenAt: timeOrZero(e.GivenAt), ExpiresAt: timeOrZero(e.ExpiresAt), DueAt: timeOrZero(e.DueAt), DecayFrom: timeOrZero(e.DecayFrom),
+		DecayedBefore: timeOrZero(e.DecayedBefore),
+		VoidBefore:    timeOrZero(e.VoidBefore), WarnedAt: timeOrZero(e.WarnedAt),
 	}
 	if e.Stream != nil {
 		c.Stream = consent.Stream(*e.Stream)
@@ -267,7 +267,7 @@ func (e *entry) setConsent(c consent.Consent) {
 	}
 }
 
-func at(t *time.Time) time.Time {
+func timeOrZero(t *time.Time) time.Time {
 	if t == nil {
 		return time.Time{}
 	}

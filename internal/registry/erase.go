@@ -12,7 +12,7 @@ import (
 // erase ends every consent of the subject, and then destroys the name and the key, without which the sealed details
 // cannot be read. Records of other subjects that name this one as grantee or guardian keep the reference.
 func (w *writer) erase(ctx context.Context, tx pgx.Tx, subject party, known bool) (Result, []newRecord, error) {
-	situation, err := w.situation(ctx, tx, consent.Key{
+	situation, err := w.readSituation(ctx, tx, consent.Key{
 		Subject: subject.name, Grantee: consent.Everybody, Scope: consent.Everything}, subject)
 	if err != nil {
 		return Result{}, nil, err

@@ -115,7 +115,7 @@ func derive(key []byte, use string) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-const keyHead = "# pgconsent consent key: number and 32 bytes. Keep a copy apart from the database's backups; " +
+const keyFileHeader = "# pgconsent consent key: number and 32 bytes. Keep a copy apart from the database's backups; " +
 	"without it consent records prove nothing and erase nothing.\n"
 
 // MakeKey writes a new key file with mode 0600, unless there is one, and reports whether it did.
@@ -135,7 +135,7 @@ func MakeKey(path string) (made bool, err error) {
 	if err != nil {
 		return false, keyError(path, err)
 	}
-	_, err = fmt.Fprintf(f, "%s1 %s\n", keyHead, hex.EncodeToString(key))
+	_, err = fmt.Fprintf(f, "%s1 %s\n", keyFileHeader, hex.EncodeToString(key))
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		_ = os.Remove(path)
 		return false, keyError(path, err)
@@ -169,8 +169,8 @@ func LoadKeys(path string) (Keys, error) {
 	return k, nil
 }
 
-// nextMark begins the line of a key that is known and not used yet.
-const nextMark = "next "
+// nextKeyPrefix begins the line of a key that is known and not used yet.
+const nextKeyPrefix = "next "
 
 func parseKeys(text []byte) (Keys, error) {
 	k := Keys{&keyRing{byNumber: map[int32]derivedKeys{}, retiredKeys: map[int32]time.Time{}}}
@@ -180,7 +180,7 @@ func parseKeys(text []byte) (Keys, error) {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		rest, next := strings.CutPrefix(line, nextMark)
+		rest, next := strings.CutPrefix(line, nextKeyPrefix)
 		number, rest, _ := strings.Cut(rest, " ")
 		id, err := strconv.ParseInt(number, 10, 32)
 		key, hexErr := hex.DecodeString(rest)

@@ -33,7 +33,7 @@ func ReadKeyFile(path string) (KeyFile, error) {
 	for _, l := range lines {
 		switch {
 		case l.number == 0:
-		case l.next:
+		case l.isNext:
 			out.Next = l.number
 		default:
 			out.Older = append(out.Older, l.number)
@@ -49,14 +49,14 @@ func AddKey(path string) error {
 	return changeKeys(path, func(lines []keyLine) ([]keyLine, error) {
 		newest := int32(0)
 		for _, l := range lines {
-			if newest = max(newest, l.number); l.next {
+			if newest = max(newest, l.number); l.isNext {
 				return lines, nil
 			}
 		}
 		key := make([]byte, 32)
 		_, _ = rand.Read(key) // rand.Read never fails
-		return append(lines, keyLine{number: newest + 1, next: true,
-			text: fmt.Sprintf("%s%d %s", nextMark, newest+1, hex.EncodeToString(key))}), nil
+		return append(lines, keyLine{number: newest + 1, isNext: true,
+			text: fmt.Sprintf("%s%d %s", nextKeyPrefix, newest+1, hex.EncodeToString(key))}), nil
 	})
 }
 
@@ -64,7 +64,7 @@ func AddKey(path string) error {
 func UseKey(path string) error {
 	return changeKeys(path, func(lines []keyLine) ([]keyLine, error) {
 		for i, l := range lines {
-			lines[i].text, lines[i].next = strings.TrimPrefix(l.text, nextMark), false
+			lines[i].text, lines[i].isNext = strings.TrimPrefix(l.text, nextKeyPrefix), false
 		}
 		return lines, nil
 	})
@@ -82,7 +82,7 @@ func Retire(ctx context.Context, path string, registries []*Registry) error {
 		// The anchor is not locked: a process that waits for the registry with the anchor locked signs it with the
 		// newest key.
 		newest, _ := r.Keys.signingKey()
-		o, err := r.older(ctx, tx, newest)
+		o, err := r.countOlderKeyUse(ctx, tx, newest)
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func Retire(ctx context.Context, path string, registries []*Registry) error {
 	return changeKeys(path, func(lines []keyLine) ([]keyLine, error) {
 		newest := int32(0)
 		for _, l := range lines {
-			if !l.next {
+			if !l.isNext {
 				newest = max(newest, l.number)
 			}
 		}
@@ -119,7 +119,7 @@ func (e *InUseError) Error() string {
 // keyLine is a line of a key file; number is 0 for a line without a key.
 type keyLine struct {
 	number int32
-	next   bool
+	isNext bool
 	text   string
 }
 
@@ -134,13 +134,13 @@ func keyLines(path string) ([]keyLine, error) {
 	var out []keyLine
 	for line := range strings.Lines(string(text)) {
 		l := keyLine{text: strings.TrimSpace(line)}
-		if rest, next := strings.CutPrefix(l.text, nextMark); l.text != "" && l.text[0] != '#' {
+		if rest, next := strings.CutPrefix(l.text, nextKeyPrefix); l.text != "" && l.text[0] != '#' {
 			number, _, _ := strings.Cut(rest, " ")
 			n, err := strconv.ParseInt(number, 10, 32)
 			if err != nil {
 				return nil, keyError(path, err)
 			}
-			l.number, l.next = int32(n), next
+			l.number, l.isNext = int32(n), next
 		}
 		out = append(out, l)
 	}

@@ -57,10 +57,10 @@ func (w *writer) findOrMake(ctx context.Context, tx pgx.Tx, name string, subject
 		return p, err
 	}
 	p = newParty(name)
-	return p, w.add(ctx, tx, p)
+	return p, w.insertParty(ctx, tx, p)
 }
 
-func (w *writer) add(ctx context.Context, tx pgx.Tx, p party) error {
+func (w *writer) insertParty(ctx context.Context, tx pgx.Tx, p party) error {
 	if _, err := tx.Exec(ctx, "SELECT pgconsent.consent_name($1, $2, $3)", p.ref, p.name,
 		w.registry.Keys.wrap(w.id, p)); err != nil {
 		return dbError("record a subject", err)
@@ -69,9 +69,9 @@ func (w *writer) add(ctx context.Context, tx pgx.Tx, p party) error {
 	return nil
 }
 
-// situation returns what the records say before a command. It reads the records, not the table of current consents,
+// readSituation returns what the records say before a command. It reads the records, not the table of current consents,
 // which somebody may have changed.
-func (w *writer) situation(ctx context.Context, tx pgx.Tx, key consent.Key, subject party) (consent.Situation, error) {
+func (w *writer) readSituation(ctx context.Context, tx pgx.Tx, key consent.Key, subject party) (consent.Situation, error) {
 	var s consent.Situation
 	c := w.command
 	guardian := c.Guardian
@@ -100,7 +100,7 @@ func (w *writer) situation(ctx context.Context, tx pgx.Tx, key consent.Key, subj
 	}
 	if c.Do == consent.DecidePartnership {
 		var err error
-		if s.PartnershipAsker, err = w.findAsker(ctx, tx, subject); err != nil {
+		if s.PartnershipAsker, err = w.findPartnershipAsker(ctx, tx, subject); err != nil {
 			return s, err
 		}
 	}
@@ -184,8 +184,8 @@ func lastRecord(ctx context.Context, q querier, subject party, grantee *uuid, sc
 	return e, true, nil
 }
 
-// findAsker returns the party that last asked for the partnership.
-func (w *writer) findAsker(ctx context.Context, tx pgx.Tx, subject party) (consent.Party, error) {
+// findPartnershipAsker returns the party that last asked for the partnership.
+func (w *writer) findPartnershipAsker(ctx context.Context, tx pgx.Tx, subject party) (consent.Party, error) {
 	var e entry
 	err := e.scan(tx.QueryRow(ctx, "SELECT "+recordColumns+" FROM "+
 		fromRecords+" WHERE subject = $1 AND event = 'requested' ORDER BY number DESC LIMIT 1", subject.ref))

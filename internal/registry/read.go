@@ -19,7 +19,7 @@ func (r *Registry) snapshot(ctx context.Context,
 // readSnapshot is snapshot, but with long, f may take as long as it needs.
 func (r *Registry) readSnapshot(ctx context.Context, long bool,
 	f func(ctx context.Context, tx pgx.Tx, id uuid, now time.Time) error) error {
-	return r.tryWithConnection(ctx, long, noAnswerError, func(ctx context.Context, conn *pgx.Conn) error {
+	return r.tryWithConnection(ctx, long, queryTimeoutError, func(ctx context.Context, conn *pgx.Conn) error {
 		// the search path is set again, because an event trigger at login may have changed it
 		tx, err := conn.BeginTx(ctx, pgx.TxOptions{
 			BeginQuery: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path = pg_catalog"})

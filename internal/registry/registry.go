@@ -166,7 +166,7 @@ func isTransient(err error) bool {
 
 // isConnectionLost tells whether the connection broke during a statement.
 func isConnectionLost(err error) bool {
-	return errors.Is(err, net.ErrClosed) || errors.Is(err, errConnection) || isEOF(err)
+	return errors.Is(err, net.ErrClosed) || errors.Is(err, errConnection) || isConnectionEOF(err)
 }
 
 var errConnection = errors.New("the connection was lost")
@@ -177,7 +177,7 @@ func unreachable(err error) error {
 		WithHint("Make the same call again, with the same key if it had one: the change is not made twice.").WithCause(err)
 }
 
-func noAnswerError(err error) error {
+func queryTimeoutError(err error) error {
 	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the database did not answer in time").
 		WithHint("Nothing was changed. Try again when it can be reached.").WithCause(err)
 }

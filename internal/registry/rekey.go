@@ -30,13 +30,13 @@ func (r *Registry) OlderKeyUse(ctx context.Context) (OlderKeyUse, error) {
 // KeyUseOlderThan is [Registry.OlderKeyUse] for the case that this key were the newest.
 func (r *Registry) KeyUseOlderThan(ctx context.Context, newest int32) (out OlderKeyUse, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, _ uuid, _ time.Time) error {
-		out, err = r.older(ctx, tx, newest)
+		out, err = r.countOlderKeyUse(ctx, tx, newest)
 		return err
 	})
 	return out, err
 }
 
-func (r *Registry) older(ctx context.Context, q querier, newest int32) (OlderKeyUse, error) {
+func (r *Registry) countOlderKeyUse(ctx context.Context, q querier, newest int32) (OlderKeyUse, error) {
 	var out OlderKeyUse
 	err := q.QueryRow(ctx, `SELECT (SELECT count(*) FROM pgconsent.subject WHERE substr(key, 1, 4) <> $1),
 		(SELECT count(*) FROM `+fromRecords+` WHERE kid <> $2 AND code_kid IS DISTINCT FROM $2),

@@ -117,7 +117,7 @@ func TestRekey(t *testing.T) {
 	if info, err := os.Stat(key); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	if text, err := os.ReadFile(key); err != nil || strings.Contains(string(text), strings.Fields(string(old[len(keyHead):]))[1]) {
+	if text, err := os.ReadFile(key); err != nil || strings.Contains(string(text), strings.Fields(string(old[len(keyFileHeader):]))[1]) {
 		t.Errorf("the old key is in the file: %v", err)
 	}
 	fresh := openKeyed(t, db, key, running.Anchor)

@@ -124,7 +124,7 @@ func encryptWith(key, text []byte, bound ...[]byte) []byte {
 	aead := newGCM(key)
 	nonce := make([]byte, aead.NonceSize())
 	_, _ = rand.Read(nonce)
-	return aead.Seal(nonce, nonce, text, joinParts(bound))
+	return aead.Seal(nonce, nonce, text, lengthPrefixed(bound))
 }
 
 func decryptWith(key, sealed []byte, bound ...[]byte) ([]byte, error) {
@@ -132,7 +132,7 @@ func decryptWith(key, sealed []byte, bound ...[]byte) ([]byte, error) {
 	if len(sealed) < aead.NonceSize() {
 		return nil, errors.New("too short")
 	}
-	return aead.Open(nil, sealed[:aead.NonceSize()], sealed[aead.NonceSize():], joinParts(bound))
+	return aead.Open(nil, sealed[:aead.NonceSize()], sealed[aead.NonceSize():], lengthPrefixed(bound))
 }
 
 func newGCM(key []byte) cipher.AEAD {
@@ -147,7 +147,7 @@ func newGCM(key []byte) cipher.AEAD {
 	return aead
 }
 
-func joinParts(parts [][]byte) []byte {
+func lengthPrefixed(parts [][]byte) []byte {
 	var out []byte
 	for _, p := range parts {
 		out = append(out, p...)

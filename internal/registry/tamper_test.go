@@ -140,7 +140,7 @@ func changeEntry(r *rand.Rand, x *Export, e *entry) {
 
 // refolded makes the fold and the people's state what the records say, as an attacker who covers tracks would.
 func refolded(x *Export, k Keys) {
-	c := &checker{keys: k, people: map[uuid]*subjectRow{}, open: map[uuid]party{}, erasedSubjects: map[uuid]bool{},
+	c := &checker{keys: k, people: map[uuid]*subjectRow{}, openedParties: map[uuid]party{}, erasedSubjects: map[uuid]bool{},
 		current: map[consent.Key]currentRow{}, guardians: map[[2]string]int64{}, id: x.registries[0]}
 	c.read(x.people)
 	c.checkChain(x.entries, nil)

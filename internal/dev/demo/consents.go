@@ -49,14 +49,14 @@ func (f folder) recordConsents(ctx context.Context, c *config.Config, progress f
 	return os.WriteFile(begun, []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o644)
 }
 
-// subject is a person with a relationship.
-type subject struct {
+// consentSubject is a person with a relationship.
+type consentSubject struct {
 	id     string
 	stream consent.Stream
 }
 
 // consentCommands returns the commands that make the subject's relationship; the agent decides about a partnership.
-func (s subject) consentCommands(agent string) []consent.Command {
+func (s consentSubject) consentCommands(agent string) []consent.Command {
 	self := consent.Party{Role: consent.RoleSubject, ID: s.id}
 	if s.stream != consent.Partnered {
 		return []consent.Command{{Do: consent.Grant, Subject: s.id, Stream: s.stream, By: self, Via: "demo"}}
@@ -70,15 +70,15 @@ func (s subject) consentCommands(agent string) []consent.Command {
 }
 
 // querySubjects runs the world's query for subjects, as the owner.
-func (f folder) querySubjects(ctx context.Context, c *config.Config) ([]subject, error) {
-	return queryWorld(ctx, c, f.world.Name, f.world.Consents, func(row pgx.CollectableRow) (s subject, err error) {
+func (f folder) querySubjects(ctx context.Context, c *config.Config) ([]consentSubject, error) {
+	return queryWorld(ctx, c, f.world.Name, f.world.Consents, func(row pgx.CollectableRow) (s consentSubject, err error) {
 		err = row.Scan(&s.id, &s.stream)
 		return s, err
 	})
 }
 
-// change makes one change in the registry, as its subject.
-func change(ctx context.Context, r *registry.Registry, c world.Consent) (string, error) {
+// applyConsent makes one change in the registry, as its subject.
+func applyConsent(ctx context.Context, r *registry.Registry, c world.Consent) (string, error) {
 	result, err := r.Execute(ctx, consent.Command{
 		Do: consent.Action(c.Do), Subject: c.Subject, Scope: c.Scope, Stream: consent.Stream(c.Stream), Categories: c.Categories,
 		By: consent.Party{Role: consent.RoleSubject, ID: c.Subject}, Via: "demo",

@@ -187,7 +187,7 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	r := &Running{Access: access, Dir: dir, config: cfg, service: service, world: c.World, cluster: cluster,
 		cancel: cancel, serveErrors: make(chan error, 1)}
 	go func() { r.serveErrors <- service.Run(serving) }()
-	slow := patience{most: readyTimeout, tell: tellEvery, progress: c.Progress}
+	slow := retryPatience{limit: readyTimeout, reportEvery: progressInterval, progress: c.Progress}
 	if err := slow.await(ctx, isNotReady, service.Ready); err != nil {
 		cancel()
 		return nil, errors.Join(fmt.Errorf("the demo does not serve: %w", err), <-r.serveErrors)
@@ -288,7 +288,7 @@ func (c Config) fillDatabase(ctx context.Context, f folder, fresh bool) (cluster
 	}
 	c.Progress(fmt.Sprintf("PostgreSQL %s runs (pid %d, data in %s)", cluster.Binaries.Version, cluster.PID(),
 		cluster.DataDir))
-	up := server{cluster: cluster, password: super, notice: func(text string) { c.Progress(text) }}
+	up := demoServer{cluster: cluster, password: super, notice: func(text string) { c.Progress(text) }}
 	if err := up.load(ctx, f, c.Progress); err != nil {
 		return nil, nil, errors.Join(err, cluster.Stop())
 	}
@@ -300,7 +300,7 @@ func (r *Running) Service() *serve.Service { return r.service }
 
 // checkAgentLogins logs in as each agent, so that attributes that do not fit the policy are noticed at once and not at
 // the first login of a user.
-func (r *Running) checkAgentLogins(ctx context.Context, slow patience) error {
+func (r *Running) checkAgentLogins(ctx context.Context, slow retryPatience) error {
 	for _, agent := range r.Access.Agents {
 		err := slow.await(ctx, isUnanswered, func() error {
 			conn, err := pgx.Connect(ctx, agent.DSN)
@@ -406,14 +406,14 @@ func (f folder) makeSecrets() (fresh bool, err error) {
 	return fresh, nil
 }
 
-// server is the demo's own cluster, reached as its superuser.
-type server struct {
+// demoServer is the demo's own cluster, reached as its superuser.
+type demoServer struct {
 	cluster  *pgcluster.Cluster
 	password string
 	notice   func(string)
 }
 
-func (s server) connect(ctx context.Context, database string) (*pgx.Conn, error) {
+func (s demoServer) connect(ctx context.Context, database string) (*pgx.Conn, error) {
 	c, err := pgx.ParseConfig("sslmode=disable")
 	if err != nil {
 		return nil, err
@@ -426,7 +426,7 @@ func (s server) connect(ctx context.Context, database string) (*pgx.Conn, error)
 }
 
 // load fills the world's database unless the marker says that it is filled.
-func (s server) load(ctx context.Context, f folder, progress func(string)) error {
+func (s demoServer) load(ctx context.Context, f folder, progress func(string)) error {
 	name := quote(f.world.Name)
 	_, err := os.Stat(f.markerPath())
 	loaded := err == nil && !s.cluster.Created
@@ -479,7 +479,8 @@ func (s server) load(ctx context.Context, f folder, progress func(string)) error
 	return os.WriteFile(f.markerPath(), []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o644)
 }
 
-// resetState prepares for a database that was just filled: its policy is the world's, and its consent registry is empty.
+// resetState prepares for a database that was just filled: its policy is the world's, and its consent registry is
+// empty.
 func (f folder) resetState() error {
 	for _, name := range []string{"consent.key", "consent.anchor", "consents"} {
 		if err := os.Remove(f.filePath(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -15,26 +15,26 @@ const (
 	// readyTimeout is how long the demo waits for a new database: on a slow machine the first reading of its catalogs can
 	// take longer than a running server would wait; it is then repeated.
 	readyTimeout = 15 * time.Minute
-	// tellEvery is how often the demo says that it waits.
-	tellEvery = 15 * time.Second
+	// progressInterval is how often the demo says that it waits.
+	progressInterval = 15 * time.Second
 )
 
 // retryPatience says for how long to retry an operation that a slow machine cannot do at once.
-type patience struct {
-	most, tell time.Duration
-	progress   func(string)
+type retryPatience struct {
+	limit, reportEvery time.Duration
+	progress           func(string)
 }
 
 // await calls try until it succeeds, or fails for another reason than that the machine is slow.
-func (p patience) await(ctx context.Context, slow func(error) bool, try func() error) error {
+func (p retryPatience) await(ctx context.Context, slow func(error) bool, try func() error) error {
 	began := time.Now()
 	told := began
 	for {
 		err := try()
-		if err == nil || !slow(err) || time.Since(began) > p.most {
+		if err == nil || !slow(err) || time.Since(began) > p.limit {
 			return err
 		}
-		if time.Since(told) > p.tell {
+		if time.Since(told) > p.reportEvery {
 			told = time.Now()
 			p.progress("this takes long, and goes on; Ctrl-C ends it: " + err.Error())
 		}

@@ -23,7 +23,7 @@ func TestPatience(t *testing.T) {
 	slow := sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "it does not answer in time")
 	wrong := sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "the policy is not installed")
 	var told []string
-	p := patience{most: time.Hour, tell: 0, progress: func(what string) { told = append(told, what) }}
+	p := retryPatience{limit: time.Hour, reportEvery: 0, progress: func(what string) { told = append(told, what) }}
 	for _, c := range []struct {
 		slow    func(error) bool
 		answers []error // one after the other; the last stays
@@ -46,7 +46,7 @@ func TestPatience(t *testing.T) {
 			t.Errorf("%v after %d tries, told %q", err, tries, told)
 		}
 	}
-	p.most = 0
+	p.limit = 0
 	if err := p.await(t.Context(), isNotReady, func() error { time.Sleep(time.Millisecond); return slow }); !errors.Is(err, slow) {
 		t.Errorf("%v", err)
 	}

@@ -26,7 +26,7 @@ func (r *Running) Tour(ctx context.Context, out io.Writer, colours bool) (err er
 	if t == nil {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "world %s has no tour", r.world.Name)
 	}
-	p := player{out: out, colours: colours, preparedStatements: map[string]string{}}
+	p := tourPlayer{out: out, colours: colours, preparedStatements: map[string]string{}}
 	agent := r.Access.Agents[0]
 	if p.registry, err = serve.OpenRegistry(r.config, r.world.Name); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (r *Running) Tour(ctx context.Context, out io.Writer, colours bool) (err er
 		}
 		for _, c := range t.RestoreConsents {
 			if e == nil {
-				_, e = change(restoring, p.registry, c)
+				_, e = applyConsent(restoring, p.registry, c)
 			}
 		}
 		if e != nil {
@@ -68,8 +68,8 @@ func (r *Running) Tour(ctx context.Context, out io.Writer, colours bool) (err er
 	return nil
 }
 
-// player prints a session as psql would.
-type player struct {
+// tourPlayer prints a session as psql would.
+type tourPlayer struct {
 	out                io.Writer
 	colours            bool
 	owner, agent       *pgx.Conn
@@ -79,14 +79,14 @@ type player struct {
 }
 
 // paint returns a text in a colour if the terminal shows colours.
-func (p *player) paint(colour, text string) string {
+func (p *tourPlayer) paint(colour, text string) string {
 	if !p.colours {
 		return text
 	}
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-func (p *player) playStep(ctx context.Context, s world.Step) error {
+func (p *tourPlayer) playStep(ctx context.Context, s world.Step) error {
 	if s.Say != "" {
 		fmt.Fprintf(p.out, "\n%s\n\n", p.paint("1", wrap(s.Say, 100)))
 	}
@@ -96,7 +96,7 @@ func (p *player) playStep(ctx context.Context, s world.Step) error {
 		if c.Scope != "" {
 			fmt.Fprintf(p.out, " --scope %s", c.Scope)
 		}
-		said, err := change(ctx, p.registry, c)
+		said, err := applyConsent(ctx, p.registry, c)
 		if err != nil {
 			return err
 		}
@@ -145,7 +145,7 @@ func (p *player) playStep(ctx context.Context, s world.Step) error {
 }
 
 // sweep removes expired data, and waits if the demo's own sweeper is running.
-func (p *player) sweep(ctx context.Context) error {
+func (p *tourPlayer) sweep(ctx context.Context) error {
 	for {
 		r, err := (&sweep.Sweeper{Registry: p.registry}).Run(ctx, false)
 		switch {
@@ -164,16 +164,16 @@ func (p *player) sweep(ctx context.Context) error {
 	}
 }
 
-// answer is the server's answer to a statement.
-type answer struct {
+// tourAnswer is the server's answer to a statement.
+type tourAnswer struct {
 	columns []string
 	rows    [][]string
 	tag     string
 	refused *pgconn.PgError
 }
 
-func runStatement(ctx context.Context, conn *pgx.Conn, sql string) (answer, error) {
-	var a answer
+func runStatement(ctx context.Context, conn *pgx.Conn, sql string) (tourAnswer, error) {
+	var a tourAnswer
 	// Text of every type, as psql gets it.
 	rows, err := conn.Query(ctx, sql, pgx.QueryResultFormats{pgx.TextFormatCode})
 	if err == nil {
@@ -197,7 +197,7 @@ func runStatement(ctx context.Context, conn *pgx.Conn, sql string) (answer, erro
 	return a, nil
 }
 
-func (a answer) print(p *player) {
+func (a tourAnswer) print(p *tourPlayer) {
 	switch {
 	case a.refused != nil:
 		fmt.Fprintf(p.out, "%s  %s (SQLSTATE %s)\n", p.paint("31", a.refused.Severity+":"), a.refused.Message, a.refused.Code)
@@ -243,7 +243,7 @@ func (a answer) print(p *player) {
 }
 
 // checkAnswer compares an answer with the expected one.
-func (a answer) checkAnswer(expect string) error {
+func (a tourAnswer) checkAnswer(expect string) error {
 	what := ""
 	switch {
 	case a.refused != nil:

@@ -12,17 +12,17 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// account is the operating system user that the server runs as. PostgreSQL refuses to run as root: as root the server
+// osAccount is the operating system user that the server runs as. PostgreSQL refuses to run as root: as root the server
 // runs as "postgres", or as "nobody" if there is no such user; other users run it as themselves.
-type account struct {
+type osAccount struct {
 	name       string
 	uid, gid   uint32
 	credential *syscall.Credential // nil: the server runs as the user of this process
 }
 
-func serverAccount() (account, error) {
+func serverAccount() (osAccount, error) {
 	if os.Geteuid() != 0 {
-		return account{uid: uint32(os.Geteuid()), gid: uint32(os.Getegid())}, nil
+		return osAccount{uid: uint32(os.Geteuid()), gid: uint32(os.Getegid())}, nil
 	}
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)
@@ -37,7 +37,7 @@ func serverAccount() (account, error) {
 		if err != nil {
 			continue
 		}
-		a := account{name: name, uid: uint32(uid), gid: uint32(gid)}
+		a := osAccount{name: name, uid: uint32(uid), gid: uint32(gid)}
 		a.credential = &syscall.Credential{Uid: a.uid, Gid: a.gid, Groups: []uint32{}}
 		ids, _ := u.GroupIds()
 		for _, id := range ids {
@@ -47,13 +47,13 @@ func serverAccount() (account, error) {
 		}
 		return a, nil
 	}
-	return account{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
+	return osAccount{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
 		"PostgreSQL does not run as root, and there is no user postgres or nobody to run it as").
 		WithHint("Run this as an ordinary user, or create the user: useradd --system postgres")
 }
 
 // takeOwnership makes the account the owner of path.
-func (a account) takeOwnership(path string) error {
+func (a osAccount) takeOwnership(path string) error {
 	if a.credential == nil {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (a account) takeOwnership(path string) error {
 }
 
 // canEnter reports whether the account can enter dir, which must exist.
-func (a account) canEnter(dir string) bool {
+func (a osAccount) canEnter(dir string) bool {
 	if a.credential == nil {
 		return true
 	}

@@ -135,7 +135,7 @@ func Start(ctx context.Context, c Config) (_ *Cluster, err error) {
 			return cl, nil
 		}
 		if errors.Is(err, errProcessesLeft) && time.Since(began) < crashPatience {
-			if err := pause(ctx, 100*time.Millisecond); err != nil {
+			if err := sleep(ctx, 100*time.Millisecond); err != nil {
 				return nil, err
 			}
 			attempt--
@@ -166,7 +166,7 @@ func clusterMajor(data string) (int, error) {
 }
 
 // initialise runs initdb in a folder that is renamed when it is complete, so that an interrupted run starts over.
-func initialise(ctx context.Context, cl *Cluster, c Config, a account, l layout) error {
+func initialise(ctx context.Context, cl *Cluster, c Config, a osAccount, l clusterFolders) error {
 	fresh := l.dataFolder() + ".new"
 	if err := os.RemoveAll(fresh); err != nil {
 		return err
@@ -265,7 +265,7 @@ var (
 const crashPatience = 30 * time.Second
 
 // launch starts the server and waits until it accepts connections.
-func launch(ctx context.Context, cl *Cluster, c Config, a account, port int) error {
+func launch(ctx context.Context, cl *Cluster, c Config, a osAccount, port int) error {
 	logFile, err := os.OpenFile(cl.LogFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
@@ -373,7 +373,7 @@ func awaitPredecessor(ctx context.Context, data string) error {
 		if time.Now().After(deadline) {
 			return nil // The pid was reused, or a server runs: starting the cluster will tell.
 		}
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -466,8 +466,8 @@ func freePort() (int, error) {
 	return ln.Addr().(*net.TCPAddr).Port, nil
 }
 
-// pause waits for a time, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
+// sleep waits for a time, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -20,7 +20,7 @@ func Copy(ctx context.Context, data, to string) error {
 }
 
 // initialiseFrom gives a new cluster a copy of a data folder.
-func initialiseFrom(ctx context.Context, _ *Cluster, c Config, a account, l layout) error {
+func initialiseFrom(ctx context.Context, _ *Cluster, c Config, a osAccount, l clusterFolders) error {
 	fresh := l.dataFolder() + ".new"
 	if err := os.RemoveAll(fresh); err != nil {
 		return err
@@ -32,7 +32,7 @@ func initialiseFrom(ctx context.Context, _ *Cluster, c Config, a account, l layo
 }
 
 // copyFolder copies as the account of the server, which must own the files.
-func copyFolder(ctx context.Context, a account, from, to string) error {
+func copyFolder(ctx context.Context, a osAccount, from, to string) error {
 	cmd := exec.CommandContext(ctx, "cp", "-a", "--", from, to)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: a.credential}

@@ -86,7 +86,7 @@ func findMajor(ctx context.Context, major int, globs []string) (Binaries, error)
 	if len(found) > 0 {
 		return Binaries{}, checkMajor(found[0], major)
 	}
-	return Binaries{}, missing(major)
+	return Binaries{}, missingBinariesError(major)
 }
 
 func checkMajor(b Binaries, major int) error {
@@ -100,8 +100,8 @@ func checkMajor(b Binaries, major int) error {
 		WithHint("%s", installHint)
 }
 
-// missing is the error of a machine without the binaries of a major version.
-func missing(major int) error {
+// missingBinariesError is the error of a machine without the binaries of a major version.
+func missingBinariesError(major int) error {
 	if major != 0 {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
 			"no PostgreSQL %d on this machine, which the folder was made by", major).

@@ -19,15 +19,15 @@ import (
 // longestSocketFile is the end of the socket's path with the longest port number.
 const longestSocketFile = "/.s.PGSQL.65535"
 
-// layout has the folders of a cluster.
-type layout struct {
+// clusterFolders has the folders of a cluster.
+type clusterFolders struct {
 	home   string // folder that only the account uses: data and log
 	socket string // folder of the unix socket
 	lock   string
 }
 
-func (l layout) dataFolder() string { return filepath.Join(l.home, "data") }
-func (l layout) log() string        { return filepath.Join(l.home, "server.log") }
+func (l clusterFolders) dataFolder() string { return filepath.Join(l.home, "data") }
+func (l clusterFolders) log() string        { return filepath.Join(l.home, "server.log") }
 
 // maxSocketPath is the size of sockaddr_un's path.
 func maxSocketPath() int {
@@ -39,45 +39,45 @@ func maxSocketPath() int {
 
 // makeLayout makes the folders of a cluster under dir. If the account cannot enter a parent of dir, or a socket path
 // would be too long, the folders are under a short path in /var/tmp that depends on dir only.
-func makeLayout(dir string, a account) (layout, error) {
+func makeLayout(dir string, a osAccount) (clusterFolders, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
-		return layout{}, err
+		return clusterFolders{}, err
 	}
 	if err := os.MkdirAll(abs, 0o711); err != nil {
-		return layout{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
+		return clusterFolders{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
 			"the folder %s cannot be made: %v", abs, errors.Unwrap(err)).
 			WithHint("Name a folder that you may write to.")
 	}
-	l := layout{home: filepath.Join(abs, "postgres"), lock: filepath.Join(abs, "lock")}
+	l := clusterFolders{home: filepath.Join(abs, "postgres"), lock: filepath.Join(abs, "lock")}
 	short := shortHome(abs, a)
 	if !a.canEnter(abs) {
 		l.home = short
 	}
 	if err := makePrivate(l.home, a); err != nil {
-		return layout{}, err
+		return clusterFolders{}, err
 	}
 	l.socket = filepath.Join(l.home, "socket")
 	if len(l.socket)+len(longestSocketFile) > maxSocketPath() {
 		if err := makePrivate(short, a); err != nil {
-			return layout{}, err
+			return clusterFolders{}, err
 		}
 		l.socket = filepath.Join(short, "socket")
 	}
 	if err := makePrivate(l.socket, a); err != nil {
-		return layout{}, err
+		return clusterFolders{}, err
 	}
 	return l, nil
 }
 
-func shortHome(abs string, a account) string {
+func shortHome(abs string, a osAccount) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", os.Geteuid(), abs))
 	return filepath.Join("/var/tmp", "pgconsent-"+hex.EncodeToString(sum[:6]))
 }
 
 // makePrivate makes dir with mode 0700 for the account, or checks that it is so already: somebody else could have made
 // the path before.
-func makePrivate(dir string, a account) error {
+func makePrivate(dir string, a osAccount) error {
 	err := os.Mkdir(dir, 0o700)
 	if err == nil {
 		return a.takeOwnership(dir)

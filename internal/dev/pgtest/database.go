@@ -100,7 +100,7 @@ const statementTimeout = 5 * time.Minute
 // Database makes an empty database.
 func Database(t testing.TB) *DB {
 	t.Helper()
-	db := reserve(t)
+	db := newUnmadeDB(t)
 	if err := createDatabase(db.Name, "template0"); err != nil {
 		t.Fatalf("create database: %v", err)
 	}
@@ -108,17 +108,19 @@ func Database(t testing.TB) *DB {
 	return db
 }
 
-var counter atomic.Int64
+var nameCounter atomic.Int64
 
 // newName returns a name that no other test's database has.
-func newName(kind string) string { return fmt.Sprintf("%s_%d_%d", kind, os.Getpid(), counter.Add(1)) }
+func newName(kind string) string {
+	return fmt.Sprintf("%s_%d_%d", kind, os.Getpid(), nameCounter.Add(1))
+}
 
 func databaseNamed(name string) *DB {
 	return &DB{Name: name, SocketDir: server.SocketDir, Port: server.Port}
 }
 
-// reserve returns a database that is not made yet.
-func reserve(t testing.TB) *DB {
+// newUnmadeDB returns a database that is not made yet.
+func newUnmadeDB(t testing.TB) *DB {
 	t.Helper()
 	if server == nil {
 		t.Fatal("pgtest: no server; call pgtest.Main in TestMain")
@@ -138,7 +140,7 @@ func createDatabase(name, template string) error {
 
 func drop(t testing.TB, name string) {
 	t.Helper()
-	if err := discard(name); err != nil {
+	if err := dropLater(name); err != nil {
 		t.Errorf("drop database: %v", err)
 	}
 }
@@ -152,8 +154,8 @@ var (
 	discardedDatabases []string
 )
 
-// discard drops a database later, together with others.
-func discard(name string) error {
+// dropLater drops a database later, together with others.
+func dropLater(name string) error {
 	discardedMu.Lock()
 	defer discardedMu.Unlock()
 	if discardedDatabases = append(discardedDatabases, name); len(discardedDatabases) < dropBatch {

@@ -14,7 +14,7 @@ import (
 // is called or the test ends. Tests that make or change roles take "roles".
 func Lock(t testing.TB, name string) (release func()) {
 	t.Helper()
-	release, err := acquire(name)
+	release, err := advisoryLock(name)
 	if err != nil {
 		t.Fatalf("lock %s: %v", name, err)
 	}
@@ -22,8 +22,8 @@ func Lock(t testing.TB, name string) (release func()) {
 	return release
 }
 
-// acquire takes an advisory lock on a connection of its own; the lock ends with the connection.
-func acquire(name string) (release func(), err error) {
+// advisoryLock takes an advisory lock on a connection of its own; the lock ends with the connection.
+func advisoryLock(name string) (release func(), err error) {
 	ctx := context.Background() // The test that holds the lock may build a large database first.
 	conn, err := pgx.Connect(ctx, databaseNamed("postgres").DSN("postgres", ""))
 	if err != nil {

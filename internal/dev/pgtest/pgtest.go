@@ -28,11 +28,11 @@ var server *Server
 
 // Main runs the package's tests with a server: the server of the run, or one of its own. Without PostgreSQL on the
 // machine the tests fail; they are not skipped.
-func Main(m *testing.M) { os.Exit(run(m, os.Getenv(ClusterVariable))) }
+func Main(m *testing.M) { os.Exit(runTests(m, os.Getenv(ClusterVariable))) }
 
 // MainAlone does what Main does, for packages whose tests change properties of the whole server, such as rights of
 // roles and settings: no other package uses their server.
-func MainAlone(m *testing.M) { os.Exit(run(m, "")) }
+func MainAlone(m *testing.M) { os.Exit(runTests(m, "")) }
 
 // atEnd are the functions to call after all tests, while the server still runs.
 var (
@@ -59,7 +59,7 @@ func runAtEnd(code int) int {
 	return code
 }
 
-func run(m *testing.M, shared string) int {
+func runTests(m *testing.M, shared string) int {
 	if shared != "" {
 		var err error
 		if server, err = readServer(shared); err != nil {

@@ -39,7 +39,7 @@ func StartServer(ctx context.Context, dir, initial string) (*Running, error) {
 	if err := os.Chmod(dir, 0o711); err != nil { // The server may run as another user of the operating system.
 		return nil, err
 	}
-	cluster, err := pgcluster.Start(ctx, settings(dir, initial))
+	cluster, err := pgcluster.Start(ctx, serverSettings(dir, initial))
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func StartShared(ctx context.Context, dir string) (*Running, error) {
 	return r, nil
 }
 
-func settings(dir, initial string) pgcluster.Config {
+func serverSettings(dir, initial string) pgcluster.Config {
 	return pgcluster.Config{
 		Dir: dir, TCP: true, NoSync: true, InitialData: initial,
 		// No autovacuum: of two equal databases the one that was analysed has other plans, and tests compare plans and

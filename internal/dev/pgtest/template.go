@@ -127,7 +127,7 @@ var emptyTemplate = &template{name: "template0"}
 
 func copyOf(t testing.TB, tmpl, from *template, build Build) *DB {
 	t.Helper()
-	db := reserve(t)
+	db := newUnmadeDB(t)
 	tmpl.make(t, from, build)
 	db.template = &templateCopy{t: t, from: tmpl}
 	t.Cleanup(func() {
@@ -147,7 +147,7 @@ func (tmpl *template) make(t testing.TB, from *template, build Build) {
 }
 
 func (tmpl *template) build(from *template, build Build) error {
-	release, err := acquire("roles")
+	release, err := advisoryLock("roles")
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func (c *Console) act(operator string, a action, argument string) (notice string
 	record := audit.Call{Face: "admin", By: operator, Role: "operator", Database: database, Operation: a.record,
 		Written: true, Outcome: audit.Done}
 	if err != nil {
-		record.Outcome, record.Code = audit.Failed, string(told(err).Code)
+		record.Outcome, record.Code = audit.Failed, string(operatorError(err).Code)
 	}
 	c.Log.Info("admin console", "operator", operator, "command", a.name, "of", cmp.Or(argument, "everything"),
 		"outcome", record.Outcome)
@@ -107,7 +107,7 @@ func (c *Console) act(operator string, a action, argument string) (notice string
 
 // operatorError returns an error in the form that an operator gets. The text of any error is for operators, since it
 // may say what is wrong in one of their files.
-func told(err error) *sqlstate.Error {
+func operatorError(err error) *sqlstate.Error {
 	var e *sqlstate.Error
 	if errors.As(err, &e) && err.Error() == e.Error() {
 		return e

@@ -73,7 +73,7 @@ func parseShow(first token, rest []token) (command, *sqlstate.Error) {
 	if len(rest) == 1 && rest[0].is("HELP") {
 		return parseOne(rest)
 	}
-	for _, s := range shows {
+	for _, s := range showTables {
 		if len(rest) == 1 && rest[0].is(s.name) {
 			return command{columns: s.columns, rows: s.rows, tag: "SHOW"}, nil
 		}
@@ -83,7 +83,7 @@ func parseShow(first token, rest []token) (command, *sqlstate.Error) {
 		at = rest[0]
 	}
 	var names []string
-	for _, s := range shows {
+	for _, s := range showTables {
 		names = append(names, s.name)
 	}
 	return command{}, sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone, "SHOW is followed by one of: %s",
@@ -153,7 +153,7 @@ type scanner struct {
 
 func (s *scanner) advance(n int) { s.rest, s.at = s.rest[n:], s.at+n }
 
-func (s *scanner) begins(with string) bool {
+func (s *scanner) startsWith(with string) bool {
 	return len(s.rest) >= len(with) && string(s.rest[:len(with)]) == with
 }
 
@@ -163,13 +163,13 @@ func (s *scanner) skipSpace() *sqlstate.Error {
 		switch {
 		case strings.ContainsRune(" \t\r\n\f\v", s.rest[0]):
 			s.advance(1)
-		case s.begins("--"):
+		case s.startsWith("--"):
 			for len(s.rest) > 0 && s.rest[0] != '\n' {
 				s.advance(1)
 			}
-		case s.begins("/*"):
+		case s.startsWith("/*"):
 			start := s.at + 1
-			for s.advance(2); !s.begins("*/"); s.advance(1) {
+			for s.advance(2); !s.startsWith("*/"); s.advance(1) {
 				if len(s.rest) == 0 {
 					return sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone, "unterminated /* comment").At(start)
 				}

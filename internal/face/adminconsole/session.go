@@ -28,25 +28,25 @@ type session struct {
 	operator string
 	wire     *pgproto3.Backend
 	types    *pgtype.Map
-	prepared map[string]*prepared
+	prepared map[string]*preparedStatement
 	portals  map[string]*portal
 	skipping bool // messages are skipped after an error in the extended protocol, up to Sync
 }
 
-// prepared is a prepared statement: one command, or none.
-type prepared struct{ command *command }
+// preparedStatement is a prepared statement: one command, or none.
+type preparedStatement struct{ command *command }
 
 // portal is a command that is bound. Its rows are those of the moment when it is first executed.
 type portal struct {
-	command *command
-	formats []int16
-	rows    []row
-	run     bool
-	shown   int // how many rows the client has
+	command  *command
+	formats  []int16
+	rows     []row
+	hasRun   bool
+	sentRows int // how many rows the client has
 }
 
-// errOver ends a session without a word: the client has left.
-var errOver = errors.New("the session is over")
+// errClientGone ends a session without a word: the client has left.
+var errClientGone = errors.New("the session is over")
 
 // Serve serves an operator whom the login has verified, from AuthenticationOk on. It returns nil when the client has
 // left, and otherwise the error to be told to it.
@@ -57,7 +57,7 @@ func (c *Console) Serve(_ context.Context, client net.Conn, operator string) err
 	}
 	c.Log.Info("admin console: an operator logged in", "operator", operator, "client", client.RemoteAddr().String())
 	s := &session{console: c, operator: operator, wire: pgproto3.NewBackend(client, client), types: pgtype.NewMap(),
-		prepared: map[string]*prepared{}, portals: map[string]*portal{}}
+		prepared: map[string]*preparedStatement{}, portals: map[string]*portal{}}
 	s.wire.SetMaxBodyLen(maxMessage)
 	s.greet()
 	for {
@@ -106,14 +106,14 @@ func (s *session) answerNext() error {
 	if err != nil {
 		var network net.Error
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network) {
-			return errOver
+			return errClientGone
 		}
 		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol,
 			"invalid message, or one of more than %d bytes", maxMessage)
 	}
 	switch m := message.(type) {
 	case *pgproto3.Terminate:
-		return errOver
+		return errClientGone
 	case *pgproto3.Query:
 		s.skipping = false
 		err = s.query(m.String)
@@ -134,7 +134,7 @@ func (s *session) answerNext() error {
 	if s.skipping {
 		return nil
 	}
-	failed, err := s.extended(message)
+	failed, err := s.answerExtended(message)
 	if failed != nil {
 		s.fail(failed)
 		s.skipping = true
@@ -171,8 +171,8 @@ func (s *session) query(text string) error {
 	return nil
 }
 
-// extended answers a message of the extended protocol, or returns the error to answer it with.
-func (s *session) extended(message pgproto3.FrontendMessage) (failed *sqlstate.Error, err error) {
+// answerExtended answers a message of the extended protocol, or returns the error to answer it with.
+func (s *session) answerExtended(message pgproto3.FrontendMessage) (failed *sqlstate.Error, err error) {
 	switch m := message.(type) {
 	case *pgproto3.Parse:
 		return s.parse(m), nil
@@ -183,7 +183,7 @@ func (s *session) extended(message pgproto3.FrontendMessage) (failed *sqlstate.E
 	case *pgproto3.Execute:
 		p, ok := s.portals[m.Portal]
 		if !ok {
-			return noSuch("portal", m.Portal, "34000"), nil
+			return notFoundError("portal", m.Portal, "34000"), nil
 		}
 		return s.execute(p, int(m.MaxRows))
 	case *pgproto3.Close:
@@ -214,7 +214,7 @@ func (s *session) parse(m *pgproto3.Parse) *sqlstate.Error {
 	case m.Name != "" && s.prepared[m.Name] != nil:
 		return sqlstate.New("42P05", sqlstate.ReasonNone, "prepared statement \"%s\" already exists", m.Name)
 	}
-	p := &prepared{}
+	p := &preparedStatement{}
 	if len(commands) == 1 {
 		p.command = &commands[0]
 	}
@@ -232,7 +232,7 @@ func (s *session) bind(m *pgproto3.Bind) *sqlstate.Error {
 	formats := append([]int16(nil), m.ResultFormatCodes...)
 	switch {
 	case !ok:
-		return noSuch("prepared statement", m.PreparedStatement, "26000")
+		return notFoundError("prepared statement", m.PreparedStatement, "26000")
 	case len(m.Parameters) > 0:
 		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol,
 			"bind message supplies %d parameters, but a command of the admin console requires 0", len(m.Parameters)).
@@ -259,14 +259,14 @@ func (s *session) describe(m *pgproto3.Describe) *sqlstate.Error {
 	if m.ObjectType == 'S' {
 		p, ok := s.prepared[m.Name]
 		if !ok {
-			return noSuch("prepared statement", m.Name, "26000")
+			return notFoundError("prepared statement", m.Name, "26000")
 		}
 		c = p.command
 		s.wire.Send(&pgproto3.ParameterDescription{})
 	} else {
 		p, ok := s.portals[m.Name]
 		if !ok {
-			return noSuch("portal", m.Name, "34000")
+			return notFoundError("portal", m.Name, "34000")
 		}
 		c, formats = p.command, p.formats
 	}
@@ -289,26 +289,26 @@ func (s *session) execute(p *portal, most int) (failed *sqlstate.Error, err erro
 		s.wire.Send(&pgproto3.EmptyQueryResponse{})
 		return nil, nil
 	}
-	if !p.run {
-		p.run = true
+	if !p.hasRun {
+		p.hasRun = true
 		if failed := s.run(p); failed != nil {
 			return failed, nil
 		}
 	}
 	end := len(p.rows)
 	if most > 0 {
-		end = min(end, p.shown+most)
+		end = min(end, p.sentRows+most)
 	}
-	count := end - p.shown
-	for ; p.shown < end; p.shown++ {
-		r, err := dataRow(s.types, p.command.columns, p.rows[p.shown], p.formats)
+	count := end - p.sentRows
+	for ; p.sentRows < end; p.sentRows++ {
+		r, err := dataRow(s.types, p.command.columns, p.rows[p.sentRows], p.formats)
 		if err != nil {
 			return sqlstate.From(err), nil
 		}
 		s.wire.Send(r)
 	}
 	switch {
-	case most > 0 && p.shown < len(p.rows):
+	case most > 0 && p.sentRows < len(p.rows):
 		s.wire.Send(&pgproto3.PortalSuspended{})
 	case p.command.columns != nil:
 		s.wire.Send(&pgproto3.CommandComplete{CommandTag: fmt.Appendf(nil, "%s %d", p.command.tag, count)})
@@ -324,13 +324,13 @@ func (s *session) run(p *portal) *sqlstate.Error {
 	case c.rows != nil:
 		rows, err := c.rows(s.console)
 		if err != nil {
-			return told(err)
+			return operatorError(err)
 		}
 		p.rows = rows
 	case c.action != nil:
 		notice, warns, err := s.console.act(s.operator, *c.action, c.argument)
 		if err != nil {
-			return told(err)
+			return operatorError(err)
 		}
 		if notice != "" {
 			severity, code := "NOTICE", string(sqlstate.SuccessfulCompletion)
@@ -348,6 +348,6 @@ func (s *session) fail(e *sqlstate.Error) {
 		Message: e.Message, Detail: e.Detail, Hint: e.Hint, Position: int32(e.Position)})
 }
 
-func noSuch(kind, name string, code sqlstate.Code) *sqlstate.Error {
+func notFoundError(kind, name string, code sqlstate.Code) *sqlstate.Error {
 	return sqlstate.New(code, sqlstate.ReasonProtocol, "%s \"%s\" does not exist", kind, name)
 }

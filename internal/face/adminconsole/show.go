@@ -5,37 +5,39 @@ import (
 	"time"
 )
 
-// show is a table that SHOW answers.
-type show struct {
+// showTable is a table that SHOW answers.
+type showTable struct {
 	name    string
 	help    string
 	columns []column
 	rows    func(c *Console) ([]row, error)
 }
 
-// shows are the tables, in the order in which HELP lists them.
-var shows = []show{
+// showTables are the tables, in the order in which HELP lists them.
+var showTables = []showTable{
 	{"SESSIONS", "sessions of agents, owners and operators, the oldest first",
-		[]column{text("id"), text("kind"), text("user"), text("database"), text("client"), text("state"), instant("since"),
-			instant("last_statement"), number("statements"), number("refused")}, sessionRows},
+		[]column{textColumn("id"), textColumn("kind"), textColumn("user"), textColumn("database"), textColumn("client"),
+			textColumn("state"), timeColumn("since"),
+			timeColumn("last_statement"), integerColumn("statements"), integerColumn("refused")}, sessionRows},
 	{"POOLS", "connections to the server that agents' sessions share; empty without pools",
-		[]column{text("database"), text("agent"), number("size"), number("used"), number("idle"), number("waiting"),
-			number("taken"), number("timed_out"), value("waited_seconds")}, poolRows},
+		[]column{textColumn("database"), textColumn("agent"), integerColumn("size"), integerColumn("used"), integerColumn("idle"),
+			integerColumn("waiting"),
+			integerColumn("taken"), integerColumn("timed_out"), floatColumn("waited_seconds")}, poolRows},
 	{"STATS", "the metrics of this process since its start, as /metrics has them",
-		[]column{text("metric"), text("labels"), value("value")}, statisticRows},
+		[]column{textColumn("metric"), textColumn("labels"), floatColumn("value")}, statisticRows},
 	{"POLICY", "the versions of policy and catalog that agents are served by, for each database",
-		[]column{text("database"), boolean("served"), text("policy"), text("catalog"), boolean("migrate_pending"),
-			boolean("signed_path"), number("tables"), number("observed"), instant("verified"), instant("paused_since"),
-			text("refusal")}, policyRows},
+		[]column{textColumn("database"), booleanColumn("served"), textColumn("policy"), textColumn("catalog"), booleanColumn("migrate_pending"),
+			booleanColumn("signed_path"), integerColumn("tables"), integerColumn("observed"), timeColumn("verified"), timeColumn("paused_since"),
+			textColumn("refusal")}, policyRows},
 	{"SUSPENDED", "tables, functions and databases whose statements are refused, with cause and remedy",
-		[]column{text("database"), text("kind"), text("name"), text("cause"), text("remedy")}, suspendedRows},
-	{"VERSION", "the version of pgconsent", []column{text("version")},
+		[]column{textColumn("database"), textColumn("kind"), textColumn("name"), textColumn("cause"), textColumn("remedy")}, suspendedRows},
+	{"VERSION", "the version of pgconsent", []column{textColumn("version")},
 		func(c *Console) ([]row, error) { return []row{{c.Version}}, nil }},
 }
 
 func sessionRows(c *Console) (out []row, _ error) {
 	for _, s := range c.Service.Sessions() {
-		r := row{s.ID, s.Kind, s.User, s.Database, s.Client, s.State, s.Since, orNull(s.Last), nil, nil}
+		r := row{s.ID, s.Kind, s.User, s.Database, s.Client, s.State, s.Since, nullIfZero(s.Last), nil, nil}
 		if s.Decided {
 			r[8], r[9] = int64(s.Statements), int64(s.Refused)
 		}
@@ -55,32 +57,32 @@ func poolRows(c *Console) (out []row, _ error) {
 func statisticRows(c *Console) (out []row, _ error) {
 	all, err := c.Service.Statistics()
 	for _, s := range all {
-		out = append(out, row{s.Name, orNull(s.Labels), s.Value})
+		out = append(out, row{s.Name, nullIfZero(s.Labels), s.Value})
 	}
 	return out, err
 }
 
 func policyRows(c *Console) (out []row, _ error) {
 	for _, p := range c.Service.Policies() {
-		out = append(out, row{p.Database, p.Served, orNull(p.Policy), orNull(p.Catalog), p.Pending, p.SignedPath, p.Tables,
-			p.Observed, orNull(p.Verified), orNull(p.PausedSince), orNull(p.Refusal)})
+		out = append(out, row{p.Database, p.Served, nullIfZero(p.Policy), nullIfZero(p.Catalog), p.Pending, p.SignedPath, p.Tables,
+			p.Observed, nullIfZero(p.Verified), nullIfZero(p.PausedSince), nullIfZero(p.Refusal)})
 	}
 	return out, nil
 }
 
 func suspendedRows(c *Console) (out []row, _ error) {
 	for _, s := range c.Service.Suspended() {
-		out = append(out, row{s.Database, s.Kind, orNull(s.Name), s.Cause, orNull(s.Remedy)})
+		out = append(out, row{s.Database, s.Kind, nullIfZero(s.Name), s.Cause, nullIfZero(s.Remedy)})
 	}
 	return out, nil
 }
 
 // helpColumns are the columns of HELP.
-var helpColumns = []column{text("command"), text("what it does")}
+var helpColumns = []column{textColumn("command"), textColumn("what it does")}
 
 // helpRows are the rows of HELP: every command.
 func helpRows() (out []row) {
-	for _, s := range shows {
+	for _, s := range showTables {
 		out = append(out, row{"SHOW " + s.name, s.help})
 	}
 	for _, a := range actions {

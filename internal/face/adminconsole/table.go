@@ -14,17 +14,17 @@ type column struct {
 	oid  uint32
 }
 
-func text(name string) column    { return column{name, pgtype.TextOID} }
-func number(name string) column  { return column{name, pgtype.Int8OID} }
-func value(name string) column   { return column{name, pgtype.Float8OID} }
-func boolean(name string) column { return column{name, pgtype.BoolOID} }
-func instant(name string) column { return column{name, pgtype.TimestamptzOID} }
+func textColumn(name string) column    { return column{name, pgtype.TextOID} }
+func integerColumn(name string) column { return column{name, pgtype.Int8OID} }
+func floatColumn(name string) column   { return column{name, pgtype.Float8OID} }
+func booleanColumn(name string) column { return column{name, pgtype.BoolOID} }
+func timeColumn(name string) column    { return column{name, pgtype.TimestamptzOID} }
 
 // row has a value for each column: a string, int64, float64, bool or time.Time, and nil for NULL.
 type row []any
 
-// orNull returns nil for an empty text and a zero time.
-func orNull[T comparable](v T) any {
+// nullIfZero returns nil for an empty text and a zero time.
+func nullIfZero[T comparable](v T) any {
 	var zero T
 	if v == zero {
 		return nil

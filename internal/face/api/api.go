@@ -176,7 +176,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			answerTooMany(w)
 			return
 		}
-		s.Log.Info("a call was refused", "remote", clientAddress(r), "cause", cause(err))
+		s.Log.Info("a call was refused", "remote", clientAddress(r), "cause", logCause(err))
 		problemOf(err).write(w)
 		return
 	}
@@ -399,7 +399,7 @@ func clientAddress(r *http.Request) string {
 }
 
 // logCause returns the part of an error that may be logged.
-func cause(err error) string {
+func logCause(err error) string {
 	if e := sqlstate.From(err); e.Cause != nil {
 		return e.Cause.Error()
 	}

@@ -159,26 +159,26 @@ type (
 	}
 )
 
-// Paged has the parameters of a list in pages.
-type Paged struct {
+// PageQuery has the parameters of a list in pages.
+type PageQuery struct {
 	After int64 `query:"after" minimum:"0" default:"0" doc:"Only records with a greater number."`
 	Limit int   `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"How many at most."`
 }
 
-// Whose is the part of a body that names the user.
-type Whose struct {
+// UserIDField is the part of a body that names the user.
+type UserIDField struct {
 	UserID string `json:"user_id,omitempty" minLength:"1" maxLength:"512" doc:"The user. Default: the caller, if that is a user."`
 }
 
-// Why is the part of a body that gives a reason.
-type Why struct {
+// ReasonField is the part of a body that gives a reason.
+type ReasonField struct {
 	Reason string `json:"reason,omitempty" maxLength:"10000" doc:"Sealed in the record."`
 }
 
 type grantRequest struct {
 	Idempotent
 	Body struct {
-		Whose
+		UserIDField
 		Stream       string   `json:"stream,omitempty" enum:"TEMPORARY,PARTNERED,ANONYMOUS" doc:"TEMPORARY, ANONYMOUS, or PARTNERED, which needs the agent's approval. Left out: a consent to a grantee or about a scope."`
 		Categories   []string `json:"categories,omitempty" maxItems:"100" doc:"Fewer than the stream allows, never more. Default: all of them."`
 		Purposes     []string `json:"purposes,omitempty" maxItems:"100"`
@@ -186,25 +186,25 @@ type grantRequest struct {
 		Scope        string   `json:"scope,omitempty" minLength:"1" maxLength:"512" doc:"The scope of a consent without a stream: table:NAME, row:TABLE:KEY or ctx:NAME. Default: everything."`
 		DurationDays int      `json:"duration_days,omitempty" minimum:"1" maximum:"36500" doc:"How long a consent without a stream lasts. Default: until it is withdrawn."`
 		Evidence     string   `json:"evidence,omitempty" maxLength:"10000" doc:"What proves it. Sealed in the record."`
-		Why
+		ReasonField
 	}
 }
 
 type revokeRequest struct {
 	Idempotent
 	Body *struct {
-		Whose
+		UserIDField
 		Grantee string `json:"grantee,omitempty" minLength:"1" maxLength:"512" doc:"The grantee of a consent without a stream."`
 		Scope   string `json:"scope,omitempty" minLength:"1" maxLength:"512" doc:"The scope of a consent without a stream."`
-		Why
+		ReasonField
 	} `required:"false"`
 }
 
 type userRequest struct {
 	Idempotent
 	Body *struct {
-		Whose
-		Why
+		UserIDField
+		ReasonField
 	} `required:"false"`
 }
 
@@ -220,18 +220,18 @@ func (r *userRequest) consentCommand(do consent.Action) consent.Command {
 type upgradeRequest struct {
 	Idempotent
 	Body *struct {
-		Whose
+		UserIDField
 		Categories []string `json:"categories,omitempty" maxItems:"100" doc:"Default: ESSENTIAL, BEHAVIORAL, IMPROVEMENT."`
-		Why
+		ReasonField
 	} `required:"false"`
 }
 
 type degradeRequest struct {
 	Idempotent
 	Body struct {
-		Whose
+		UserIDField
 		TargetStream string `json:"target_stream" enum:"TEMPORARY,ANONYMOUS" doc:"TEMPORARY or ANONYMOUS."`
-		Why
+		ReasonField
 	}
 }
 
@@ -240,7 +240,7 @@ type decideRequest struct {
 	Body struct {
 		UserID   string `json:"user_id" minLength:"1" maxLength:"512" doc:"The user who has asked."`
 		Decision string `json:"decision" enum:"TASK_COMPLETE,REJECT,DEFER" doc:"TASK_COMPLETE, REJECT or DEFER."`
-		Why
+		ReasonField
 	}
 }
 
@@ -261,32 +261,32 @@ func addConsentOperations(s *Server) {
 		o.Errors = append(o.Errors, http.StatusNotFound, http.StatusConflict, http.StatusGone)
 		return o
 	}
-	add(s, get(Operation{ID: "consent-status", Path: "/v1/consent/status", Roles: readRoles,
+	addOperation(s, get(Operation{ID: "consent-status", Path: "/v1/consent/status", Roles: readRoles,
 		Errors: []int{http.StatusGone}, Summary: "The state of a consent",
 		Description: "The stream and categories that a user has consented to. 404 ConsentNotFoundError where " +
 			"there is none, 410 ConsentExpiredError, with the consent, where it has expired."}),
 		s.status)
-	add(s, get(Operation{ID: "consent-grants", Path: "/v1/consent/grants", Roles: readRoles, Summary: "All consents of a user",
+	addOperation(s, get(Operation{ID: "consent-grants", Path: "/v1/consent/grants", Roles: readRoles, Summary: "All consents of a user",
 		Description: "The relationship, and the consents to grantees and about scopes, in any state."}), s.grants)
-	add(s, post(Operation{ID: "consent-grant", Path: "/v1/consent/grant", Roles: changeRoles,
+	addOperation(s, post(Operation{ID: "consent-grant", Path: "/v1/consent/grant", Roles: changeRoles,
 		Summary:       "Grant or change a consent",
 		OtherStatuses: map[int]string{http.StatusAccepted: "The agent's side has to decide: task has the deadline."},
 		Description: "For a partnership the answer is 202 with the task; the present consent stays until the decision. " +
 			"Granting again renews TEMPORARY."}), s.grant)
-	add(s, post(Operation{ID: "consent-revoke", Path: "/v1/consent/revoke",
+	addOperation(s, post(Operation{ID: "consent-revoke", Path: "/v1/consent/revoke",
 		Roles: []identity.Role{identity.Subject, identity.System}, Summary: "Revoke a consent, and begin to delete the data",
 		Description: "From the answer on, no new statement shows rows by this consent. A second revocation " +
 			"changes nothing."}), s.revoke)
-	add(s, post(Operation{ID: "consent-erase", Path: "/v1/consent/erase",
+	addOperation(s, post(Operation{ID: "consent-erase", Path: "/v1/consent/erase",
 		Roles: []identity.Role{identity.Subject, identity.System}, Summary: "Revoke everything and forget the user",
 		Description: "Ends every consent of the user and destroys the key that opens their records. It cannot be " +
 			"taken back."}), s.erase)
-	add(s, post(Operation{ID: "consent-refuse", Path: "/v1/consent/refuse", Roles: changeRoles, Summary: "Say no",
+	addOperation(s, post(Operation{ID: "consent-refuse", Path: "/v1/consent/refuse", Roles: changeRoles, Summary: "Say no",
 		Description: "Records that the user was asked and refused."}),
 		func(ctx context.Context, c *Call, in *userRequest) (*changeAnswer, error) {
 			return s.change(ctx, c, in.consentCommand(consent.Refuse))
 		})
-	add(s, post(Operation{ID: "consent-upgrade", Path: "/v1/consent/upgrade", Roles: changeRoles,
+	addOperation(s, post(Operation{ID: "consent-upgrade", Path: "/v1/consent/upgrade", Roles: changeRoles,
 		Summary: "Ask for a partnership", Status: http.StatusAccepted,
 		Description: "The agent's side decides before the deadline in task, or the request lapses."}),
 		func(ctx context.Context, c *Call, in *upgradeRequest) (*changeAnswer, error) {
@@ -296,40 +296,40 @@ func addConsentOperations(s *Server) {
 			}
 			return s.change(ctx, c, command)
 		})
-	add(s, post(Operation{ID: "consent-degrade", Path: "/v1/consent/degrade", Roles: changeRoles,
+	addOperation(s, post(Operation{ID: "consent-degrade", Path: "/v1/consent/degrade", Roles: changeRoles,
 		Summary: "Change to a stream that shows less",
 		Description: "PARTNERED becomes TEMPORARY or ANONYMOUS, TEMPORARY becomes ANONYMOUS, at once; nobody " +
 			"is asked."}), func(ctx context.Context, c *Call, in *degradeRequest) (*changeAnswer, error) {
 		return s.change(ctx, c, consent.Command{Do: consent.Degrade, Subject: in.Body.UserID,
 			Stream: consent.Stream(in.Body.TargetStream), Reason: in.Body.Reason, Request: in.Key})
 	})
-	add(s, post(Operation{ID: "consent-interaction", Path: "/v1/consent/interactions",
+	addOperation(s, post(Operation{ID: "consent-interaction", Path: "/v1/consent/interactions",
 		Roles: []identity.Role{identity.Subject, identity.System}, Summary: "Report an interaction of the user",
 		Description: "The first interaction gives TEMPORARY, unless consent must be explicit; later ones renew " +
 			"it. Statements of agents never do this."}),
 		func(ctx context.Context, c *Call, in *userRequest) (*changeAnswer, error) {
 			return s.change(ctx, c, in.consentCommand(consent.Interact))
 		})
-	add(s, post(Operation{ID: "consent-expire", Path: "/v1/consent/expire", Roles: []identity.Role{identity.System},
+	addOperation(s, post(Operation{ID: "consent-expire", Path: "/v1/consent/expire", Roles: []identity.Role{identity.System},
 		Summary:     "Record that a consent has expired",
 		Description: "Rows are hidden at the time of expiry without this record. 422 if nothing has expired."}),
 		func(ctx context.Context, c *Call, in *userRequest) (*changeAnswer, error) {
 			return s.change(ctx, c, in.consentCommand(consent.Expire))
 		})
-	add(s, post(Operation{ID: "consent-decide", Path: "/v1/consent/decide", Roles: []identity.Role{identity.Agent},
+	addOperation(s, post(Operation{ID: "consent-decide", Path: "/v1/consent/decide", Roles: []identity.Role{identity.Agent},
 		Summary: "Decide about a partnership",
 		Description: "TASK_COMPLETE makes it, REJECT declines it, DEFER leaves it open until the same time. The " +
 			"user who asked cannot decide."}), func(ctx context.Context, c *Call, in *decideRequest) (*changeAnswer, error) {
 		return s.change(ctx, c, consent.Command{Do: consent.DecidePartnership, Subject: in.Body.UserID,
 			Decision: consent.Decision(in.Body.Decision), Reason: in.Body.Reason, Request: in.Key})
 	})
-	add(s, get(Operation{ID: "consent-pending", Path: "/v1/consent/pending",
+	addOperation(s, get(Operation{ID: "consent-pending", Path: "/v1/consent/pending",
 		Roles: []identity.Role{identity.Agent, identity.Admin}, Everybody: true, Summary: "Partnerships to decide",
 		Description: "Requests of users that wait for a decision."}), s.pending)
-	add(s, get(Operation{ID: "consent-history", Path: "/v1/consent/history",
+	addOperation(s, get(Operation{ID: "consent-history", Path: "/v1/consent/history",
 		Roles: []identity.Role{identity.Subject, identity.Admin}, Summary: "The records of a user",
 		Description: "Every record of the user's consents, in pages."}), s.history)
-	add(s, get(Operation{ID: "consent-audit", Path: "/v1/consent/audit", Roles: []identity.Role{identity.Admin},
+	addOperation(s, get(Operation{ID: "consent-audit", Path: "/v1/consent/audit", Roles: []identity.Role{identity.Admin},
 		Summary:     "The history of consents",
 		Description: "Every record, of one user or of all, in pages."}), s.consentAudit)
 }
@@ -447,7 +447,7 @@ func (s *Server) pending(ctx context.Context, c *Call, _ *struct{}) (*tasksAnswe
 
 type historyQuery struct {
 	UserQuery
-	Paged
+	PageQuery
 }
 
 // history answers with a page of the records of a user.
@@ -457,11 +457,11 @@ func (s *Server) history(ctx context.Context, c *Call, in *historyQuery) (*event
 	if err != nil {
 		return nil, err
 	}
-	return pageOf(records, in.Paged), nil
+	return pageOf(records, in.PageQuery), nil
 }
 
 // pageOf returns the requested page of the records.
-func pageOf(records []consent.Record, page Paged) *eventsAnswer {
+func pageOf(records []consent.Record, page PageQuery) *eventsAnswer {
 	out := &eventsAnswer{}
 	out.Body.Events = []ConsentEvent{}
 	for _, r := range records {
@@ -486,5 +486,5 @@ func (s *Server) consentAudit(ctx context.Context, c *Call, in *historyQuery) (*
 	if err != nil {
 		return nil, err
 	}
-	return pageOf(records, in.Paged), nil
+	return pageOf(records, in.PageQuery), nil
 }

@@ -60,7 +60,7 @@ type (
 
 func addContextOperations(s *Server) {
 	agents := []identity.Role{identity.Agent}
-	add(s, Operation{
+	addOperation(s, Operation{
 		ID: "context-list", Method: http.MethodGet, Path: "/v1/contexts", Tag: tagPrivacy, Roles: agents, Errors: []int{404},
 		Summary: "The caller's contexts", Description: "Those that it takes part in, and those of its own stores.",
 	}, func(ctx context.Context, c *Call, in *contextsRequest) (*contextsAnswer, error) {
@@ -85,7 +85,7 @@ func addContextOperations(s *Server) {
 	enter := func(o Operation, do func(*privacy.Service) func(context.Context, identity.Caller,
 		privacy.ContextRequest) (*privacy.EnteredContext, error)) {
 		o.Method, o.Tag, o.Roles, o.Writes, o.Once, o.Errors = http.MethodPost, tagPrivacy, agents, true, true, []int{404, 409}
-		add(s, o, func(ctx context.Context, c *Call, in *enterRequest) (*enteredAnswer, error) {
+		addOperation(s, o, func(ctx context.Context, c *Call, in *enterRequest) (*enteredAnswer, error) {
 			d, err := s.privacyService(c.Caller)
 			if err != nil {
 				return nil, err

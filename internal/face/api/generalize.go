@@ -69,7 +69,7 @@ type (
 )
 
 func addGeneralizeOperations(s *Server) {
-	add(s, Operation{
+	addOperation(s, Operation{
 		ID: "memory-generalize", Method: http.MethodPost, Path: "/v1/generalize", Tag: tagPrivacy,
 		Roles: []identity.Role{identity.Agent}, Writes: true, Once: true,
 		Status: http.StatusCreated, Errors: []int{404, 409}, OtherStatuses: map[int]string{
@@ -106,7 +106,7 @@ func addGeneralizeOperations(s *Server) {
 		}
 		return out, nil
 	})
-	add(s, Operation{
+	addOperation(s, Operation{
 		ID: "memory-generalized", Method: http.MethodGet, Path: "/v1/generalize", Tag: tagPrivacy,
 		Roles: []identity.Role{identity.Agent, identity.Subject}, Errors: []int{404},
 		Summary: "Beliefs that were drawn from private memories",

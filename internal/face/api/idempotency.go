@@ -19,8 +19,8 @@ func keyReusedProblem() *Problem {
 	return p
 }
 
-// replay answers a repeated call with the stored answer of the first one.
-func replay(a http.ResponseWriter, said operations.Response) {
+// replayAnswer answers a repeated call with the stored answer of the first one.
+func replayAnswer(a http.ResponseWriter, said operations.Response) {
 	a.Header().Set("Content-Type", said.Kind)
 	a.Header().Set(replayedHeader, "true")
 	a.WriteHeader(said.Status)
@@ -45,7 +45,7 @@ func (s *Server) doOnce(ctx context.Context, call *Call, r *idempotentRequest, d
 		problemOf(err).write(r.answer)
 	case known != nil:
 		call.About(known.About...)
-		replay(r.answer, known.Response)
+		replayAnswer(r.answer, known.Response)
 	default:
 		var response *operations.Response
 		defer func() { s.Service.Answers.End(call.Caller, mine, response) }() // The key is released also after a panic.

@@ -24,7 +24,7 @@ func TestFailuresAreNotRememberedUnderTheirKey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, done := limited(t, Config{}), 0
 			result := c.first
-			add(s, Operation{ID: "make", Method: http.MethodPost, Path: "/v1/made", Tag: "test",
+			addOperation(s, Operation{ID: "make", Method: http.MethodPost, Path: "/v1/made", Tag: "test",
 				Roles: []identity.Role{identity.Admin}, Once: true, Status: http.StatusCreated},
 				func(context.Context, *Call, *struct{}) (*said, error) {
 					done++

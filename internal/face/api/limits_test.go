@@ -124,7 +124,7 @@ func TestCallsAtATime(t *testing.T) {
 	if w, _ := get(t, s, "/v1/nothing", "admin-1"); w.Code != http.StatusNotFound {
 		t.Errorf("one that there is room for: %d", w.Code)
 	}
-	add(s, Operation{ID: "wait", Method: http.MethodGet, Path: "/v1/wait", Tag: "test",
+	addOperation(s, Operation{ID: "wait", Method: http.MethodGet, Path: "/v1/wait", Tag: "test",
 		Roles: []identity.Role{identity.Admin}}, func(ctx context.Context, _ *Call, _ *struct{}) (*struct{}, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()

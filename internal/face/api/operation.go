@@ -47,8 +47,8 @@ var commonErrors = []int{
 	http.StatusInternalServerError, http.StatusNotImplemented, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 }
 
-// add registers an operation. Callers without one of its roles are refused before the request is read.
-func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (*O, error)) {
+// addOperation registers an operation. Callers without one of its roles are refused before the request is read.
+func addOperation[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (*O, error)) {
 	if o.Status == 0 {
 		o.Status = http.StatusOK
 	}
@@ -89,7 +89,7 @@ func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (
 		if err != nil {
 			p := problemOf(err)
 			if p.Status >= 500 {
-				s.Log.Warn("a call failed", "operation", o.ID, "code", p.Code, "cause", cause(err))
+				s.Log.Warn("a call failed", "operation", o.ID, "code", p.Code, "cause", logCause(err))
 			}
 			return nil, p
 		}
@@ -101,7 +101,8 @@ func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (
 			continue
 		}
 		for status, description := range o.OtherStatuses {
-			one.Responses[code(status)] = &huma.Response{Description: description, Content: one.Responses[code(o.Status)].Content}
+			one.Responses[statusCodeText(status)] = &huma.Response{Description: description,
+				Content: one.Responses[statusCodeText(o.Status)].Content}
 		}
 		for status, r := range one.Responses {
 			if o.Once && status[0] == '2' {
@@ -111,7 +112,7 @@ func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (
 			}
 		}
 		for status, headers := range extraHeaders {
-			if r := one.Responses[code(status)]; r != nil {
+			if r := one.Responses[statusCodeText(status)]; r != nil {
 				r.Headers = headers
 			}
 		}
@@ -156,7 +157,7 @@ var extraHeaders = map[int]map[string]*huma.Header{
 		Schema: &huma.Schema{Type: huma.TypeInteger}}},
 }
 
-// code writes an HTTP status as three digits.
-func code(status int) string {
+// statusCodeText writes an HTTP status as three digits.
+func statusCodeText(status int) string {
 	return string([]byte{byte('0' + status/100), byte('0' + status/10%10), byte('0' + status%10)})
 }

@@ -127,7 +127,7 @@ func (s *Server) privacyService(c identity.Caller) (*privacy.Service, error) {
 
 func addPrivacyOperations(s *Server) {
 	agents := []identity.Role{identity.Agent}
-	add(s, Operation{
+	addOperation(s, Operation{
 		ID: "memory-create", Method: http.MethodPost, Path: "/v1/memories", Tag: tagPrivacy, Roles: agents,
 		Writes: true, Once: true, Status: http.StatusCreated, Errors: []int{404, 409},
 		Summary: "Make a memory",
@@ -155,7 +155,7 @@ func addPrivacyOperations(s *Server) {
 	})
 	change := func(id, path, summary, description string,
 		do func(*privacy.Service) func(context.Context, identity.Caller, privacy.GrantChange) (*privacy.GrantResult, error)) {
-		add(s, Operation{ID: id, Method: http.MethodPost, Path: path, Tag: tagPrivacy, Roles: agents, Writes: true,
+		addOperation(s, Operation{ID: id, Method: http.MethodPost, Path: path, Tag: tagPrivacy, Roles: agents, Writes: true,
 			Once: true, Errors: []int{404, 409}, Summary: summary, Description: description},
 			func(ctx context.Context, c *Call, in *changeRequest) (*grantsChanged, error) {
 				d, err := s.privacyService(c.Caller)
@@ -183,7 +183,7 @@ func addPrivacyOperations(s *Server) {
 		func(d *privacy.Service) func(context.Context, identity.Caller, privacy.GrantChange) (*privacy.GrantResult, error) {
 			return d.Revoke
 		})
-	add(s, Operation{
+	addOperation(s, Operation{
 		ID: "privacy-consent", Method: http.MethodPost, Path: "/v1/privacy/consents", Tag: tagPrivacy, Roles: agents,
 		Writes: true, Once: true, Status: http.StatusCreated, Errors: []int{404, 409},
 		OtherStatuses: map[int]string{http.StatusOK: "It was recorded already."}, Summary: "Record a consent",
@@ -206,7 +206,7 @@ func addPrivacyOperations(s *Server) {
 		}
 		return &givenAnswer{status, privacyConsent(*out)}, nil
 	})
-	add(s, Operation{
+	addOperation(s, Operation{
 		ID: "privacy-withdraw", Method: http.MethodPost, Path: "/v1/privacy/consents/revoke", Tag: tagPrivacy,
 		Roles: agents, Writes: true, Once: true, Errors: []int{404, 409},
 		Summary:     "Revoke consents",
@@ -229,7 +229,7 @@ func addPrivacyOperations(s *Server) {
 		}
 		return out, nil
 	})
-	add(s, Operation{
+	addOperation(s, Operation{
 		ID: "privacy-audit", Method: http.MethodGet, Path: "/v1/privacy/audit", Tag: tagPrivacy,
 		Roles: []identity.Role{identity.Agent, identity.Subject}, Errors: []int{404},
 		Summary: "Who sees a memory, or the memories about a subject",

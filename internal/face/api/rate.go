@@ -10,15 +10,15 @@ import (
 // rateLimiter limits how often each caller may call. It forgets callers that have not called for so long that their
 // burst is full again, so that memory is bounded.
 type rateLimiter struct {
-	each       rate.Limit
-	burstCalls int
+	ratePerCaller rate.Limit
+	burstCalls    int
 
 	mu        sync.Mutex
-	buckets   map[string]*bucket
+	buckets   map[string]*callerBucket
 	lastSweep time.Time
 }
 
-type bucket struct {
+type callerBucket struct {
 	*rate.Limiter
 	lastUsed time.Time
 }
@@ -27,14 +27,14 @@ type bucket struct {
 const maxCallers = 10_000
 
 func newRateLimiter(perSecond float64, burst int) *rateLimiter {
-	return &rateLimiter{each: rate.Limit(perSecond), burstCalls: burst, buckets: map[string]*bucket{}}
+	return &rateLimiter{ratePerCaller: rate.Limit(perSecond), burstCalls: burst, buckets: map[string]*callerBucket{}}
 }
 
 // allowCall counts a call of a caller, and reports whether the limit allows it.
 func (r *rateLimiter) allowCall(who string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	full := time.Duration(float64(r.burstCalls)/float64(r.each)*float64(time.Second)) + time.Second
+	full := time.Duration(float64(r.burstCalls)/float64(r.ratePerCaller)*float64(time.Second)) + time.Second
 	// Callers are forgotten now and then, not with each call: there may be many.
 	if since := now.Sub(r.lastSweep); since > full || len(r.buckets) >= maxCallers && since > time.Second {
 		for name, b := range r.buckets {
@@ -49,7 +49,7 @@ func (r *rateLimiter) allowCall(who string, now time.Time) bool {
 		if len(r.buckets) >= maxCallers {
 			return false
 		}
-		b = &bucket{Limiter: rate.NewLimiter(r.each, r.burstCalls)}
+		b = &callerBucket{Limiter: rate.NewLimiter(r.ratePerCaller, r.burstCalls)}
 		r.buckets[who] = b
 	}
 	b.lastUsed = now

@@ -41,12 +41,12 @@ type decisionsAnswer struct {
 
 // addReportOperations adds the operations that report how data were used.
 func addReportOperations(s *Server) {
-	add(s, Operation{ID: "dsar", Method: http.MethodGet, Path: "/v1/dsar", Tag: "audit",
+	addOperation(s, Operation{ID: "dsar", Method: http.MethodGet, Path: "/v1/dsar", Tag: "audit",
 		Roles: []identity.Role{identity.Subject, identity.Admin}, Errors: []int{http.StatusNotFound},
 		Summary: "The report to a data subject",
 		Description: "Lawful basis, categories, purposes, retention, the history of consents, and which agents " +
 			"had the data and when. It is recorded that it was made."}, s.answerReport)
-	add(s, Operation{ID: "audit-decisions", Method: http.MethodGet, Path: "/v1/audit", Tag: "audit",
+	addOperation(s, Operation{ID: "audit-decisions", Method: http.MethodGet, Path: "/v1/audit", Tag: "audit",
 		Roles: []identity.Role{identity.Admin, identity.Operator}, Everybody: true,
 		Summary: "Decisions about agents' statements",
 		Description: "The audit's records of decisions about statements on the caller's database, in pages, and of " +

@@ -214,7 +214,7 @@ func (o *Console) handle(operation string, roles []identity.Role, writes bool,
 		}
 		c := &call{Context: r.Context(), r: r, session: s, caller: caller}
 		changes := r.Method != http.MethodGet && r.Method != http.MethodHead
-		a, err := o.run(c, roles, changes, f)
+		a, err := o.authorizeAndRun(c, roles, changes, f)
 		record := audit.Call{
 			Face: "console", By: caller.Name, Role: string(caller.Role), Agent: caller.Agent,
 			Database: caller.Database, Operation: operation,
@@ -225,7 +225,7 @@ func (o *Console) handle(operation string, roles []identity.Role, writes bool,
 		}
 		status, says := http.StatusOK, problem{}
 		if err != nil {
-			status, says, record.Outcome, record.Code = explain(err)
+			status, says, record.Outcome, record.Code = describeError(err)
 			if status >= 500 {
 				o.Log.Error("console", "operation", operation, "error", err)
 			}
@@ -245,8 +245,8 @@ func (o *Console) handle(operation string, roles []identity.Role, writes bool,
 	}
 }
 
-// run runs an operation for a caller with one of the roles, if a form that it sends belongs to the session.
-func (o *Console) run(c *call, roles []identity.Role, changes bool, f func(*call) (answer, error)) (answer, error) {
+// authorizeAndRun runs an operation for a caller with one of the roles, if a form that it sends belongs to the session.
+func (o *Console) authorizeAndRun(c *call, roles []identity.Role, changes bool, f func(*call) (answer, error)) (answer, error) {
 	if err := operations.RequireRole(c.caller, roles...); err != nil {
 		return answer{}, err
 	}
@@ -345,8 +345,8 @@ var (
 		"Try again in a moment. If it does not help, the operator of pgconsent has to check the audit."}
 )
 
-// explain describes an error to a user, and returns the outcome for the audit record of the call.
-func explain(err error) (status int, p problem, outcome, code string) {
+// describeError describes an error to a user, and returns the outcome for the audit record of the call.
+func describeError(err error) (status int, p problem, outcome, code string) {
 	switch {
 	case errors.Is(err, errForeignForm):
 		return http.StatusForbidden, foreignFormProblem, audit.Refused, "csrf"
@@ -368,7 +368,7 @@ func explain(err error) (status int, p problem, outcome, code string) {
 				"Something went wrong", "The log of pgconsent has the cause. Nothing was changed.", ""}, audit.Failed,
 			string(sqlstate.InternalError)
 	}
-	p = problem{"This cannot be done", sentence(known.Message), sentence(known.Hint)}
+	p = problem{"This cannot be done", asSentence(known.Message), asSentence(known.Hint)}
 	code = string(known.Code)
 	var named consent.Named
 	if errors.As(err, &named) {

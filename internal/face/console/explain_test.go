@@ -12,12 +12,12 @@ import (
 
 // A database that is slow is no fault of whoever looks: they are told to come again, and nothing of what was asked.
 func TestExplainsWhatTookTooLong(t *testing.T) {
-	status, p, outcome, code := explain(fmt.Errorf("public.episodes: timeout: %w", context.DeadlineExceeded))
+	status, p, outcome, code := describeError(fmt.Errorf("public.episodes: timeout: %w", context.DeadlineExceeded))
 	if status != http.StatusGatewayTimeout || p.Title != "This took too long" ||
 		strings.Contains(p.Text+p.Hint, "episodes") || outcome != audit.Failed || code != "57014" {
 		t.Errorf("%d %+v %s %s", status, p, outcome, code)
 	}
-	if status, p, _, _ := explain(fmt.Errorf("public.episodes: broken")); status != http.StatusInternalServerError ||
+	if status, p, _, _ := describeError(fmt.Errorf("public.episodes: broken")); status != http.StatusInternalServerError ||
 		strings.Contains(p.Text+p.Hint, "episodes") {
 		t.Errorf("%d %+v", status, p)
 	}

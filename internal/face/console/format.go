@@ -33,8 +33,8 @@ var templateFuncs = template.FuncMap{
 	"via":      func(via string) string { return cmp.Or(viaWords[via], via) },
 	"party":    func(role string) string { return cmp.Or(partyWords[consent.Role(role)], role) },
 	"lower":    strings.ToLower,
-	"number":   number,
-	"many":     plural,
+	"number":   numberText,
+	"many":     pluralText,
 	"bytes":    bytesWord,
 	"ago":      agoText,
 	"short":    func(s string) string { return s[:min(len(s), 12)] },
@@ -134,8 +134,8 @@ func stateWord(c consent.Consent, now time.Time) string {
 	}
 }
 
-// number prints a number with separators.
-func number(n any) string {
+// numberText prints a number with separators.
+func numberText(n any) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + "\u202f" + digits[i:]
@@ -143,12 +143,12 @@ func number(n any) string {
 	return digits
 }
 
-// plural prints a number with its noun.
-func plural(n any, one, more string) string {
+// pluralText prints a number with its noun.
+func pluralText(n any, one, more string) string {
 	if fmt.Sprint(n) == "1" {
 		return "1 " + one
 	}
-	return number(n) + " " + more
+	return numberText(n) + " " + more
 }
 
 func bytesWord(n int64) string {
@@ -181,8 +181,8 @@ func agoText(t, now time.Time) string {
 	}
 }
 
-// sentence makes a text begin with a capital and end with a full stop.
-func sentence(s string) string {
+// asSentence makes a text begin with a capital and end with a full stop.
+func asSentence(s string) string {
 	if s == "" {
 		return ""
 	}

@@ -44,7 +44,7 @@ func (o *Console) showWard(c *call) (answer, error) {
 	if err != nil && !errors.As(err, &unknown) {
 		return answer{}, err
 	}
-	p := personView{Subject: id, Handle: c.r.PathValue("handle"), Unasked: !o.Service.ReadsRegistry(c.caller)}
+	p := personView{Subject: id, Handle: c.r.PathValue("handle"), RegistryUnused: !o.Service.ReadsRegistry(c.caller)}
 	p.fillConsents(o.Now(), all)
 	return answer{template: "ward", title: "People whose guardian you are", data: p}, nil
 }

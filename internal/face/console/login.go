@@ -47,7 +47,7 @@ func (o *Console) loginPage(w http.ResponseWriter, status int, p loginPage) {
 // login begins a session with the token of the form.
 func (o *Console) login(w http.ResponseWriter, r *http.Request) {
 	if err := parseForm(r); err != nil {
-		status, p, _, _ := explain(err)
+		status, p, _, _ := describeError(err)
 		o.fail(w, nil, status, p)
 		return
 	}
@@ -134,10 +134,10 @@ func (o *Console) showHome(c *call) (answer, error) {
 
 // loginLimiter slows down guessing of tokens: 20 failures are free, then one each second.
 type loginLimiter struct {
-	now  func() time.Time
-	mu   sync.Mutex
-	left float64
-	at   time.Time
+	now          func() time.Time
+	mu           sync.Mutex
+	failuresLeft float64
+	refilledAt   time.Time
 }
 
 const freeTries = 20
@@ -145,12 +145,12 @@ const freeTries = 20
 // refill allows more failures for the time that has passed.
 func (t *loginLimiter) refill() {
 	now := t.now()
-	if t.at.IsZero() {
-		t.left = freeTries
+	if t.refilledAt.IsZero() {
+		t.failuresLeft = freeTries
 	} else {
-		t.left = min(freeTries, t.left+now.Sub(t.at).Seconds())
+		t.failuresLeft = min(freeTries, t.failuresLeft+now.Sub(t.refilledAt).Seconds())
 	}
-	t.at = now
+	t.refilledAt = now
 }
 
 // countFailure counts a failed login, and reports whether it is within the limit.
@@ -158,9 +158,9 @@ func (t *loginLimiter) countFailure() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.refill()
-	if t.left < 1 {
+	if t.failuresLeft < 1 {
 		return false
 	}
-	t.left--
+	t.failuresLeft--
 	return true
 }

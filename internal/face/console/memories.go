@@ -15,13 +15,13 @@ import (
 const maxMemories, maxRecipients = 25, 24
 
 type memoriesPage struct {
-	Subject string
-	Whom    []string // other persons that the user can choose
-	Many    bool     // there are more persons than the page shows
-	Own     bool     // the subject is the signed-in user
-	List    []privacy.AuditedMemory
-	Later   bool   // this is not the first page
-	Next    string // handle of the first memory of the next page; "": this is the last page
+	Subject      string
+	OtherPersons []string // other persons that the user can choose
+	MorePersons  bool     // there are more persons than the page shows
+	Own          bool     // the subject is the signed-in user
+	List         []privacy.AuditedMemory
+	NotFirstPage bool   // this is not the first page
+	Next         string // handle of the first memory of the next page; "": this is the last page
 }
 
 func (o *Console) showMemories(c *call) (answer, error) {
@@ -33,7 +33,7 @@ func (o *Console) showMemories(c *call) (answer, error) {
 		}
 		subject, after, _ = strings.Cut(meant, "\x00")
 	}
-	return o.about(c, subject, after)
+	return o.memoriesAbout(c, subject, after)
 }
 
 // showMemoriesAbout is a form (POST), since no address may have a person's id.
@@ -42,17 +42,17 @@ func (o *Console) showMemoriesAbout(c *call) (answer, error) {
 	if subject == "" {
 		subject = c.caller.Subject
 	}
-	return o.about(c, subject, "")
+	return o.memoriesAbout(c, subject, "")
 }
 
-// about shows the memories about a subject.
-func (o *Console) about(c *call, subject, after string) (answer, error) {
+// memoriesAbout shows the memories about a subject.
+func (o *Console) memoriesAbout(c *call, subject, after string) (answer, error) {
 	db, err := o.Service.Database(c.caller)
 	if err != nil {
 		return answer{}, err
 	}
 	c.about = []string{subject}
-	p := memoriesPage{Subject: subject, Own: subject == c.caller.Subject, Later: after != ""}
+	p := memoriesPage{Subject: subject, Own: subject == c.caller.Subject, NotFirstPage: after != ""}
 	found, err := db.Privacy.Audit(c, c.caller, privacy.AuditQuestion{Subject: subject, After: after, Most: maxMemories})
 	var named consent.Named
 	switch kept, _ := o.Service.KeepsMemories(c.caller); {
@@ -68,20 +68,20 @@ func (o *Console) about(c *call, subject, after string) (answer, error) {
 			p.Next = c.session.handleFor(subject + "\x00" + found.Next)
 		}
 	}
-	if p.Whom, p.Many, err = db.Privacy.AuditableSubjects(c, c.caller, maxRecipients); err != nil {
+	if p.OtherPersons, p.MorePersons, err = db.Privacy.AuditableSubjects(c, c.caller, maxRecipients); err != nil {
 		return answer{}, err
 	}
-	p.Whom = slices.DeleteFunc(p.Whom, func(id string) bool { return id == subject })
-	if !p.Own && len(p.Whom) > 0 && !slices.Contains(p.Whom, c.caller.Subject) {
-		p.Whom = slices.Insert(p.Whom, 0, c.caller.Subject)
+	p.OtherPersons = slices.DeleteFunc(p.OtherPersons, func(id string) bool { return id == subject })
+	if !p.Own && len(p.OtherPersons) > 0 && !slices.Contains(p.OtherPersons, c.caller.Subject) {
+		p.OtherPersons = slices.Insert(p.OtherPersons, 0, c.caller.Subject)
 	}
 	return answer{template: "memories", title: "Who sees memories", data: p}, nil
 }
 
 type beliefsPage struct {
-	List  []privacy.DerivedBelief
-	Later bool
-	Next  string
+	List         []privacy.DerivedBelief
+	NotFirstPage bool
+	Next         string
 }
 
 // showBeliefs shows the beliefs that were drawn from memories of the signed-in user.
@@ -96,7 +96,7 @@ func (o *Console) showBeliefs(c *call) (answer, error) {
 		if after, ok = c.session.idOf(h); !ok {
 			return answer{}, newUnknownHandleError()
 		}
-		p.Later = true
+		p.NotFirstPage = true
 	}
 	found, err := db.Privacy.ListDerivedBeliefs(c, c.caller, after)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // operationsPage is what an operator sees: no person, row or statement.
 type operationsPage struct {
 	operations.Overview
-	Up      string
+	Uptime  string
 	Healthy bool
 }
 
@@ -18,7 +18,7 @@ func (o *Console) showOperations(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	p := operationsPage{Overview: v, Up: v.At.Sub(v.Started).Round(time.Second).String(), Healthy: v.Audit.Problem == ""}
+	p := operationsPage{Overview: v, Uptime: v.At.Sub(v.Started).Round(time.Second).String(), Healthy: v.Audit.Problem == ""}
 	for _, d := range v.Databases {
 		p.Healthy = p.Healthy && d.Served
 	}

@@ -19,14 +19,14 @@ import (
 const peoplePerPage = 25
 
 type peoplePage struct {
-	Text    string
-	Stream  string
-	Streams []streamChoice
-	List    []personRow
-	Next    string // handle of the last person, for the next page; "": this is the last page
-	Later   bool   // this is not the first page
-	Unasked bool   // no rule of the policy reads the registry
-	Now     time.Time
+	Text           string
+	Stream         string
+	Streams        []streamChoice
+	List           []personRow
+	Next           string // handle of the last person, for the next page; "": this is the last page
+	NotFirstPage   bool   // this is not the first page
+	RegistryUnused bool   // no rule of the policy reads the registry
+	Now            time.Time
 }
 
 type streamChoice struct {
@@ -35,9 +35,9 @@ type streamChoice struct {
 }
 
 type personRow struct {
-	ID, Handle string
-	Lead       *consentView
-	Others     int // number of other active consents
+	ID, Handle    string
+	MainConsent   *consentView
+	OtherConsents int // number of other active consents
 }
 
 func (o *Console) showPeople(c *call) (answer, error) {
@@ -49,14 +49,14 @@ func (o *Console) showPeople(c *call) (answer, error) {
 		if !ok {
 			return answer{}, newUnknownHandleError()
 		}
-		f.After, p.Later = after, true
+		f.After, p.NotFirstPage = after, true
 	}
 	f.PageSize = peoplePerPage
 	found, err := o.Service.People(c, c.caller, f)
 	if err != nil {
 		return answer{}, err
 	}
-	p.Now, p.Unasked = found.Now, !o.Service.ReadsRegistry(c.caller)
+	p.Now, p.RegistryUnused = found.Now, !o.Service.ReadsRegistry(c.caller)
 	p.Streams = []streamChoice{{"", "Any", f.Stream == ""}}
 	for _, s := range consent.Streams {
 		p.Streams = append(p.Streams, streamChoice{string(s), streamWords[s], f.Stream == s})
@@ -66,10 +66,10 @@ func (o *Console) showPeople(c *call) (answer, error) {
 		for _, con := range one.Consents {
 			st := newConsentView(con, found.Now)
 			switch {
-			case l.Lead == nil && con.Grantee == consent.Everybody && con.Scope == consent.Everything:
-				l.Lead = &st
+			case l.MainConsent == nil && con.Grantee == consent.Everybody && con.Scope == consent.Everything:
+				l.MainConsent = &st
 			case st.Active:
-				l.Others++
+				l.OtherConsents++
 			}
 		}
 		p.List = append(p.List, l)
@@ -143,14 +143,14 @@ func (o *Console) showPerson(c *call) (answer, error) {
 	}
 	slices.Reverse(history)
 	p.History = history
-	p.Sights, p.Unseen = o.agentViews(c, id)
-	for _, s := range p.Sights {
+	p.AgentViews, p.VisibilityProblem = o.agentViews(c, id)
+	for _, s := range p.AgentViews {
 		p.Agents = append(p.Agents, s.Agent)
 	}
 	slices.Sort(p.Agents)
-	if p.Unseen == nil {
+	if p.VisibilityProblem == nil {
 		if p.Rows, err = o.Service.RowKeys(c, c.caller, id); err != nil {
-			p.Unseen = o.missingPartProblem("consent.keys", err)
+			p.VisibilityProblem = o.missingPartProblem("consent.keys", err)
 		}
 	}
 	for i := range p.Rows {
@@ -164,7 +164,7 @@ type whyPage struct {
 	Agent, Table   string
 	Key            string
 	Answer         *why.Answer
-	Unset          *problem
+	MissingPart    *problem
 }
 
 func (o *Console) showWhyForm(c *call) (answer, error) {

@@ -20,17 +20,17 @@ import (
 // consentView is a consent as a page shows it.
 type consentView struct {
 	consent.Consent
-	Now        time.Time
-	State      string
-	Active     bool
-	Title      string // grantee and scope
-	Kind       string // the kind of relationship
-	Until      time.Time
-	Pending    bool
-	Decay      int // days since the countdown to anonymity began
-	Number     int64
-	GivenBack  bool // the consent has ended, and the page offers to give it again
-	Streamless bool
+	Now          time.Time
+	State        string
+	Active       bool
+	Title        string // grantee and scope
+	Kind         string // the kind of relationship
+	Until        time.Time
+	Pending      bool
+	Decay        int // days since the countdown to anonymity began
+	Number       int64
+	CanGiveAgain bool // the consent has ended, and the page offers to give it again
+	Streamless   bool
 }
 
 func newConsentView(c consent.Consent, now time.Time) consentView {
@@ -47,31 +47,31 @@ func newConsentView(c consent.Consent, now time.Time) consentView {
 	if s.Active && c.Stream == consent.Anonymous {
 		s.Decay = c.DecayDays(now)
 	}
-	s.GivenBack = !s.Active && c.State != consent.Requested
+	s.CanGiveAgain = !s.Active && c.State != consent.Requested
 	return s
 }
 
 // personView has the data of the page about a person.
 type personView struct {
-	Subject   string
-	Known     bool
-	Active    bool
-	Counted   bool         // the person's data count in statistics only
-	Lead      *consentView // the relationship, which the page shows first
-	Consents  []consentView
-	Now       time.Time
-	Sights    []agentView
-	Unseen    *problem // why the console cannot tell who may see the person's data; nil: it can
-	History   []consent.Record
-	Rows      []dsar.Rows
-	Agents    []string
-	CanAsk    bool // the person can ask for a partnership
-	CanLess   bool // the person can reduce the consent to statistics
-	CanTempo  bool // the person can change back to TEMPORARY
-	Several   bool // several consents are active
-	Own       bool // the page shows the data of the signed-in user
-	Unasked   bool // no rule of the policy reads the registry
-	Remaining int
+	Subject           string
+	Known             bool
+	Active            bool
+	Counted           bool         // the person's data count in statistics only
+	MainConsent       *consentView // the relationship, which the page shows first
+	Consents          []consentView
+	Now               time.Time
+	AgentViews        []agentView
+	VisibilityProblem *problem // why the console cannot tell who may see the person's data; nil: it can
+	History           []consent.Record
+	Rows              []dsar.Rows
+	Agents            []string
+	CanAskPartnership bool // the person can ask for a partnership
+	CanReduce         bool // the person can reduce the consent to statistics
+	CanBeTemporary    bool // the person can change back to TEMPORARY
+	SeveralActive     bool // several consents are active
+	Own               bool // the page shows the data of the signed-in user
+	RegistryUnused    bool // no rule of the policy reads the registry
+	Remaining         int
 
 	Guardians []string   // their guardians
 	Wards     []wardLink // people whose guardian they are
@@ -94,7 +94,7 @@ type agentView struct {
 
 // missingPartProblem describes a part of a page that could not be made; the rest of the page is shown.
 func (o *Console) missingPartProblem(what string, err error) *problem {
-	status, p, _, _ := explain(err)
+	status, p, _, _ := describeError(err)
 	if status >= 500 && status != http.StatusNotImplemented {
 		o.Log.Error("console: a part of a page", "part", what, "error", err)
 	}
@@ -140,30 +140,30 @@ func (p *personView) fillConsents(now time.Time, all []operations.Status) {
 		if st.Active {
 			inForce++
 		}
-		if p.Lead == nil && s.Grantee == consent.Everybody && s.Scope == consent.Everything {
+		if p.MainConsent == nil && s.Grantee == consent.Everybody && s.Scope == consent.Everything {
 			lead := st
-			p.Lead = &lead
+			p.MainConsent = &lead
 		}
 		p.Consents = append(p.Consents, st)
 	}
-	p.Active, p.Several = inForce > 0, inForce > 1
-	p.Counted = inForce == 1 && p.Lead != nil && p.Lead.Active && p.Lead.Stream == consent.Anonymous
+	p.Active, p.SeveralActive = inForce > 0, inForce > 1
+	p.Counted = inForce == 1 && p.MainConsent != nil && p.MainConsent.Active && p.MainConsent.Stream == consent.Anonymous
 	var stream consent.Stream
 	pending := false
 	streamless := false
-	if p.Lead != nil {
-		if p.Lead.Active {
-			stream = p.Lead.Stream
+	if p.MainConsent != nil {
+		if p.MainConsent.Active {
+			stream = p.MainConsent.Stream
 		}
-		pending, streamless = p.Lead.Pending, p.Lead.Streamless
+		pending, streamless = p.MainConsent.Pending, p.MainConsent.Streamless
 	}
-	p.CanAsk = !pending && !streamless && stream != consent.Partnered
-	p.CanLess = stream == consent.Temporary || stream == consent.Partnered
-	p.CanTempo = stream == consent.Partnered
+	p.CanAskPartnership = !pending && !streamless && stream != consent.Partnered
+	p.CanReduce = stream == consent.Temporary || stream == consent.Partnered
+	p.CanBeTemporary = stream == consent.Partnered
 }
 
 func (o *Console) showOwnData(c *call) (answer, error) {
-	p := personView{Subject: c.caller.Subject, Own: true, Unasked: !o.Service.ReadsRegistry(c.caller)}
+	p := personView{Subject: c.caller.Subject, Own: true, RegistryUnused: !o.Service.ReadsRegistry(c.caller)}
 	if err := o.addConsents(c, &p); err != nil {
 		return answer{}, err
 	}
@@ -175,7 +175,7 @@ func (o *Console) showOwnData(c *call) (answer, error) {
 		p.Parties = append(p.Parties, name)
 	}
 	slices.Sort(p.Parties)
-	p.Sights, p.Unseen = o.agentViews(c, p.Subject)
+	p.AgentViews, p.VisibilityProblem = o.agentViews(c, p.Subject)
 	return answer{template: "me", title: "Who may see your data", data: p}, nil
 }
 

@@ -47,7 +47,7 @@ type session struct {
 	mu           sync.Mutex
 	last         time.Time
 	pendingFlash *flash
-	find         registry.PeopleFilter
+	filter       registry.PeopleFilter
 	key          [16]byte
 	handles      map[string]string
 }
@@ -64,7 +64,7 @@ func newSessions(now func() time.Time) *sessions {
 }
 
 // deriveKey derives a key or an id from the secret of a cookie. No derived value can be computed from another one.
-func derive(secret []byte, use string) []byte {
+func deriveKey(secret []byte, use string) []byte {
 	m := hmac.New(sha256.New, secret)
 	m.Write([]byte("pgconsent console " + use))
 	return m.Sum(nil)
@@ -72,7 +72,7 @@ func derive(secret []byte, use string) []byte {
 
 // sessionCipher returns the cipher that encrypts the token of a session.
 func sessionCipher(secret []byte) (cipher.AEAD, error) {
-	block, err := aes.NewCipher(derive(secret, "token"))
+	block, err := aes.NewCipher(deriveKey(secret, "token"))
 	if err != nil {
 		return nil, err
 	}
@@ -92,9 +92,9 @@ func (o *sessions) begin(token string) (*session, string, error) {
 	}
 	now := o.now()
 	s := &session{
-		id: [sha256.Size]byte(derive(secret, "id")), token: sha256.Sum256([]byte(token)), encryptedToken: seal.Seal(nil,
+		id: [sha256.Size]byte(deriveKey(secret, "id")), token: sha256.Sum256([]byte(token)), encryptedToken: seal.Seal(nil,
 			nil, []byte(token), nil),
-		csrf: base64.RawURLEncoding.EncodeToString(derive(secret, "form")), since: now, last: now, handles: map[string]string{},
+		csrf: base64.RawURLEncoding.EncodeToString(deriveKey(secret, "form")), since: now, last: now, handles: map[string]string{},
 	}
 	if _, err := rand.Read(s.key[:]); err != nil {
 		return nil, "", err
@@ -154,7 +154,7 @@ func (o *sessions) find(secret []byte) *session {
 	now := o.now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	s, ok := o.all[[sha256.Size]byte(derive(secret, "id"))]
+	s, ok := o.all[[sha256.Size]byte(deriveKey(secret, "id"))]
 	if !ok {
 		return nil
 	}
@@ -246,13 +246,13 @@ func (s *session) idOf(handle string) (string, bool) {
 func (s *session) peopleFilter() registry.PeopleFilter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.find
+	return s.filter
 }
 
 func (s *session) setPeopleFilter(f registry.PeopleFilter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.find = f
+	s.filter = f
 }
 
 func (o *Console) cookieName() string {

@@ -53,16 +53,16 @@ func Refusal(cause error) error {
 		WithHint("Send \"Authorization: Bearer TOKEN\"; pgconsent token add makes one.").WithCause(cause)
 }
 
-type key struct{}
+type contextKey struct{}
 
 // NewContext returns ctx with the caller in it.
 func NewContext(ctx context.Context, c Caller) context.Context {
-	return context.WithValue(ctx, key{}, c)
+	return context.WithValue(ctx, contextKey{}, c)
 }
 
 // FromContext returns the verified caller that ctx has.
 func FromContext(ctx context.Context) (Caller, bool) {
-	c, ok := ctx.Value(key{}).(Caller)
+	c, ok := ctx.Value(contextKey{}).(Caller)
 	return c, ok
 }
 

@@ -24,7 +24,7 @@ import (
 // the future, and its claims give a role that tokens may give.
 type JWT struct {
 	config func() *config.Config
-	keys   *keys
+	keys   *keyCache
 	now    func() time.Time
 	secret []byte // random key of the codes that replace names in records
 }
@@ -37,12 +37,12 @@ func NewJWT(c func() *config.Config) *JWT {
 	j := c().JWT
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // rand.Read never returns an error.
-	return &JWT{config: c, keys: &keys{source: j.JWKS, remote: j.IsRemote()}, now: time.Now, secret: secret}
+	return &JWT{config: c, keys: &keyCache{source: j.JWKS, remote: j.IsRemote()}, now: time.Now, secret: secret}
 }
 
 // Verify implements Verifier.
 func (v *JWT) Verify(ctx context.Context, bearer string) (Caller, error) {
-	c, _, err := v.read(ctx, bearer)
+	c, _, err := v.verifyToken(ctx, bearer)
 	if err != nil {
 		return Caller{}, Refusal(fmt.Errorf("jwt: %w", err))
 	}
@@ -54,7 +54,7 @@ func (v *JWT) Verify(ctx context.Context, bearer string) (Caller, error) {
 func (v *JWT) VerifyAgent(ctx context.Context, password, agent, database string) (claims map[string]string,
 	until time.Time,
 	err error) {
-	c, until, err := v.read(ctx, password)
+	c, until, err := v.verifyToken(ctx, password)
 	if err != nil {
 		return nil, until, fmt.Errorf("jwt: %w", err)
 	}
@@ -64,7 +64,7 @@ func (v *JWT) VerifyAgent(ctx context.Context, password, agent, database string)
 	return c.Claims, until, nil
 }
 
-func (v *JWT) read(ctx context.Context, token string) (Caller, time.Time, error) {
+func (v *JWT) verifyToken(ctx context.Context, token string) (Caller, time.Time, error) {
 	c := v.config()
 	given, until, err := v.verifiedClaims(ctx, c, token)
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwk"
 )
 
-// keys caches the public keys of an identity provider. They are read again when they are old, or when a token names an
-// unknown key.
-type keys struct {
+// keyCache caches the public keys of an identity provider. They are read again when they are old, or when a token names
+// an unknown key.
+type keyCache struct {
 	source string
 	remote bool
 
 	mu        sync.Mutex
-	set       []jwk.Key
+	keys      []jwk.Key
 	readAt    time.Time // when the keys were read; zero: never
 	triedAt   time.Time
 	lastError error
@@ -45,20 +45,20 @@ var keysClient = &http.Client{
 
 // find returns the key with the id that fits the algorithm; "" finds the only key. As long as the keys are fresh, a
 // known key is found without waiting.
-func (k *keys) find(ctx context.Context, id string, algorithm jwa.SignatureAlgorithm, now time.Time) (jwk.Key, error) {
+func (k *keyCache) find(ctx context.Context, id string, algorithm jwa.SignatureAlgorithm, now time.Time) (jwk.Key, error) {
 	fresh := keysFreshTime
 	if !k.remote {
 		fresh = fileFreshTime
 	}
-	set, got, trouble := k.known()
+	set, got, trouble := k.cached()
 	if got.IsZero() || now.Sub(got) > fresh {
-		k.read(ctx, now, trouble == nil || now.Sub(got) > keysMaxAge)
-		set, got, trouble = k.known()
+		k.refresh(ctx, now, trouble == nil || now.Sub(got) > keysMaxAge)
+		set, got, trouble = k.cached()
 	}
 	// The id may be that of a new key, which the cached keys do not have.
 	if len(withID(set, id)) == 0 && now.Sub(got) > 0 {
-		k.read(ctx, now, true)
-		set, got, trouble = k.known()
+		k.refresh(ctx, now, true)
+		set, got, trouble = k.cached()
 	}
 	named := withID(set, id)
 	switch {
@@ -75,11 +75,11 @@ func (k *keys) find(ctx context.Context, id string, algorithm jwa.SignatureAlgor
 	return singleKey(named, algorithm)
 }
 
-// known returns the cached keys, when they were read, and the last error.
-func (k *keys) known() ([]jwk.Key, time.Time, error) {
+// cached returns the cached keys, when they were read, and the last error.
+func (k *keyCache) cached() ([]jwk.Key, time.Time, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.set, k.readAt, k.lastError
+	return k.keys, k.readAt, k.lastError
 }
 
 // withID returns the keys with the id.
@@ -118,9 +118,9 @@ func singleKey(named []jwk.Key, algorithm jwa.SignatureAlgorithm) (found jwk.Key
 	return found, nil
 }
 
-// read requests the keys. If a request is in progress, it waits for its answer only if wait is set: a caller who can do
-// with the present keys does not wait for a slow provider. After an error the present keys stay.
-func (k *keys) read(ctx context.Context, now time.Time, wait bool) {
+// refresh requests the keys. If a request is in progress, it waits for its answer only if wait is set: a caller who can
+// do with the present keys does not wait for a slow provider. After an error the present keys stay.
+func (k *keyCache) refresh(ctx context.Context, now time.Time, wait bool) {
 	k.mu.Lock()
 	if asking := k.inFlight; asking != nil {
 		k.mu.Unlock()
@@ -144,7 +144,7 @@ func (k *keys) read(ctx context.Context, now time.Time, wait bool) {
 	defer func() {
 		k.mu.Lock()
 		if k.inFlight = nil; err == nil {
-			k.set, k.readAt, k.lastError = set, now, nil
+			k.keys, k.readAt, k.lastError = set, now, nil
 		} else {
 			// Not wrapped: a timeout of the provider must not look like one of the call.
 			k.lastError = fmt.Errorf("the provider's keys cannot be read: %v", err)
@@ -173,7 +173,7 @@ func parseKeys(text []byte) ([]jwk.Key, error) {
 	return out, nil
 }
 
-func (k *keys) fetchKeys(ctx context.Context) ([]byte, error) {
+func (k *keyCache) fetchKeys(ctx context.Context) ([]byte, error) {
 	if !k.remote {
 		file, err := os.Open(k.source)
 		if err != nil {

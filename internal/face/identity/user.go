@@ -13,8 +13,9 @@ import (
 // VerifyUser verifies the token of a user for whom a session of an agent is to act. It returns the attributes that its
 // claims give, and its expiry.
 //
-// A token that was delegated (RFC 8693) must have been delegated to this agent: the sub of its claim act is the actor that
-// the configuration names, or else the agent's name, and so is that of may_act. A token of a program is none of a user's.
+// A token that was delegated (RFC 8693) must have been delegated to this agent: the sub of its claim act is the actor
+// that the configuration names, or else the agent's name, and so is that of may_act. A token of a program is none of a
+// user's.
 func (v *JWT) VerifyUser(ctx context.Context, token, agent, database string) (attributes map[string]string, until time.Time, err error) {
 	c := v.config()
 	given, until, err := v.verifiedClaims(ctx, c, token)
@@ -77,8 +78,8 @@ func (v *JWT) ActingCaller(ctx context.Context, c Caller, token string) (Caller,
 	return c, nil
 }
 
-// checkActor checks who may act by a token. actor is the name by which the provider knows the agent; "": its own, and the
-// token need not say that it was delegated.
+// checkActor checks who may act by a token. actor is the name by which the provider knows the agent; "": its own, and
+// the token need not say that it was delegated.
 func (o jsonObject) checkActor(agent, actor string) error {
 	claim := "act" // RFC 8693: act names the party that acts, may_act one that is allowed to
 	if _, there := o[claim]; !there {

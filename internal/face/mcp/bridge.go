@@ -131,24 +131,24 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 // check answers messages whose id the server could not tell, and parses the others.
 func (w *bridgeSession) check(line []byte) (envelope, bool) {
 	if len(line) > maxMessageBytes {
-		w.tell(idOf(line), invalidRequest, refusal(fmt.Sprintf("the message is longer than %d bytes", maxMessageBytes),
+		w.sendError(idOf(line), invalidRequest, refusal(fmt.Sprintf("the message is longer than %d bytes", maxMessageBytes),
 			"Send less at once."))
 		return envelope{}, false
 	}
 	if err := strictjson.Check(line, strictjson.MaxDepth); err != nil {
-		w.tell(idOf(line), parseError, refusal("the message is not JSON that is taken: "+err.Error(), "One message a line."))
+		w.sendError(idOf(line), parseError, refusal("the message is not JSON that is taken: "+err.Error(), "One message a line."))
 		return envelope{}, false
 	}
 	m, why := parseEnvelope(line)
 	if why != nil {
-		w.tell(m.ID, invalidRequest, why)
+		w.sendError(m.ID, invalidRequest, why)
 		return m, false
 	}
 	return m, true
 }
 
-// tell answers a message of the client with an error.
-func (w *bridgeSession) tell(id json.RawMessage, code int, e *sqlstate.Error) {
+// sendError answers a message of the client with an error.
+func (w *bridgeSession) sendError(id json.RawMessage, code int, e *sqlstate.Error) {
 	w.out <- errorMessage(id, code, e)
 }
 
@@ -160,7 +160,7 @@ func (w *bridgeSession) send(ctx context.Context, m envelope, line []byte) {
 	case err != nil:
 		w.Log.Error("mcp", "error", err)
 		if m.ID != nil {
-			w.tell(m.ID, internalError, sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream,
+			w.sendError(m.ID, internalError, sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream,
 				"pgconsent was not reached at %s", w.URL).
 				WithHint("Does pgconsent serve run there? It is not known whether the call was made; make it again."))
 		}
@@ -173,7 +173,7 @@ func (w *bridgeSession) send(ctx context.Context, m envelope, line []byte) {
 	default:
 		var compact bytes.Buffer
 		if json.Compact(&compact, answer) != nil || compact.Len() == 0 {
-			w.tell(m.ID, internalError, sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream,
+			w.sendError(m.ID, internalError, sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream,
 				"%s answered with status %d, which is no answer of MCP", w.URL, status).
 				WithHint("--url is the address of http.listen, without a path."))
 			return
@@ -259,7 +259,7 @@ func (w *bridgeSession) renew(ctx context.Context, m envelope, ended string) {
 	if !begun {
 		hint = "Begin again with \"initialize\"."
 	}
-	w.tell(m.ID, sessionNotFound, refusal("the session had ended", hint))
+	w.sendError(m.ID, sessionNotFound, refusal("the session had ended", hint))
 }
 
 // current returns the id of the session on the server.

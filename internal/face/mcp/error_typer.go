@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// errorTyper passes answers of the SDK to the client, and turns its plain-text errors into protocol errors with data.
-type errorTyper struct {
+// plainErrorWriter passes answers of the SDK to the client, and turns its plain-text errors into protocol errors with
+// data.
+type plainErrorWriter struct {
 	http.ResponseWriter
 	message envelope
 
@@ -19,7 +20,7 @@ type errorTyper struct {
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (w *errorTyper) WriteHeader(status int) {
+func (w *plainErrorWriter) WriteHeader(status int) {
 	if w.hasBegun {
 		return
 	}
@@ -35,7 +36,7 @@ func (w *errorTyper) WriteHeader(status int) {
 const errorPrefixBytes = 300
 
 // Write implements http.ResponseWriter.
-func (w *errorTyper) Write(p []byte) (int, error) {
+func (w *plainErrorWriter) Write(p []byte) (int, error) {
 	if !w.hasBegun {
 		if bytes.Contains(p[:min(len(p), errorPrefixBytes)], []byte(`"error":`)) {
 			w.hasBegun, w.withheldStatus = true, http.StatusOK
@@ -50,7 +51,7 @@ func (w *errorTyper) Write(p []byte) (int, error) {
 }
 
 // finish sends the text that was withheld, as a protocol error.
-func (w *errorTyper) finish() {
+func (w *plainErrorWriter) finish() {
 	if w.withheldStatus == 0 {
 		return
 	}
@@ -74,10 +75,10 @@ func (w *errorTyper) finish() {
 		}
 		// The SDK refuses arguments that its types do not take.
 		if text, code = answer.Error.Message, answer.Error.Code; code == 0 || code == invalidParams {
-			text, code = fmt.Sprintf("the parameters of %q are not such as it has", clip(w.message.Method)), invalidParams
+			text, code = fmt.Sprintf("the parameters of %q are not such as it has", truncateText(w.message.Method)), invalidParams
 		}
 	}
 	w.Header().Del("Content-Length")
 	tellError(w.ResponseWriter, w.withheldStatus, w.message.ID, code,
-		refusal(clip(strings.TrimSpace(text)), "docs/reference/mcp.md says what is taken."))
+		refusal(truncateText(strings.TrimSpace(text)), "docs/reference/mcp.md says what is taken."))
 }

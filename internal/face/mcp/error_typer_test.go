@@ -31,7 +31,7 @@ func TestTyped(t *testing.T) {
 		{"nothing", "", "", 202, ""},
 	} {
 		w := httptest.NewRecorder()
-		held := &errorTyper{ResponseWriter: w, message: envelope{ID: json.RawMessage(`"x"`), Method: "tools/list"}}
+		held := &plainErrorWriter{ResponseWriter: w, message: envelope{ID: json.RawMessage(`"x"`), Method: "tools/list"}}
 		if c.kind != "" {
 			held.Header().Set("Content-Type", c.kind)
 		}

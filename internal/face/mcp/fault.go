@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// fault is the error of a call. A model reads its text, a program its members.
-type fault struct {
+// callError is the error of a call. A model reads its text, a program its members.
+type callError struct {
 	SQLSTATE string `json:"sqlstate"`
 	Name     string `json:"name,omitempty"` // the name of a consent error
 	Message  string `json:"message"`
@@ -26,21 +26,21 @@ type fault struct {
 	cause error // the cause, for the log only
 }
 
-// faultOf makes a fault of an error. The proxy has filtered the server's errors; of other errors only a *sqlstate.Error
-// has a text that may be shown.
-func faultOf(err error) fault {
+// newCallError makes a fault of an error. The proxy has filtered the server's errors; of other errors only a
+// *sqlstate.Error has a text that may be shown.
+func newCallError(err error) callError {
 	var serverError *pgconn.PgError
 	if errors.As(err, &serverError) {
-		return fault{SQLSTATE: serverError.Code, Message: serverError.Message, Detail: serverError.Detail,
+		return callError{SQLSTATE: serverError.Code, Message: serverError.Message, Detail: serverError.Detail,
 			Hint: serverError.Hint, Position: serverError.Position}
 	}
 	var ours *sqlstate.Error
 	if !errors.As(err, &ours) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
-		return fault{SQLSTATE: "57014", Message: "the call was ended before it was done",
+		return callError{SQLSTATE: "57014", Message: "the call was ended before it was done",
 			Hint: "It took too long or was cancelled. Ask for less: a condition, a LIMIT, an aggregate."}
 	}
 	e := sqlstate.From(err)
-	f := fault{SQLSTATE: string(e.Code), Message: e.Message, Detail: e.Detail, Hint: e.Hint,
+	f := callError{SQLSTATE: string(e.Code), Message: e.Message, Detail: e.Detail, Hint: e.Hint,
 		Position: int32(e.Position), cause: e.Cause}
 	var named consent.Named
 	if errors.As(err, &named) {
@@ -50,7 +50,7 @@ func faultOf(err error) fault {
 }
 
 // text returns the error with its hint, for a model.
-func (f fault) text() string {
+func (f callError) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ERROR %s: ", f.SQLSTATE)
 	if f.Name != "" {
@@ -70,8 +70,8 @@ func (f fault) text() string {
 }
 
 // result is the error as the result of a tool.
-func (f fault) result() *sdk.CallToolResult {
-	structured, err := json.Marshal(map[string]fault{"error": f})
+func (f callError) result() *sdk.CallToolResult {
+	structured, err := json.Marshal(map[string]callError{"error": f})
 	if err != nil {
 		structured = []byte(`{"error":{"sqlstate":"XX000","message":"internal error in pgconsent"}}`)
 	}
@@ -80,7 +80,7 @@ func (f fault) result() *sdk.CallToolResult {
 }
 
 // isRefusal reports whether the error is the caller's, and not an internal one.
-func (f fault) isRefusal() bool {
+func (f callError) isRefusal() bool {
 	switch f.SQLSTATE[:2] {
 	case "XX", "08", "57", "58", "53":
 		return false

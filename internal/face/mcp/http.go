@@ -125,7 +125,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, cal
 	}
 	if m.ID != nil && !methods[m.Method] {
 		tellError(w, http.StatusOK, m.ID, methodNotFound,
-			refusal(fmt.Sprintf("there is no method %q", clip(m.Method)), "This server has tools: tools/list, tools/call."))
+			refusal(fmt.Sprintf("there is no method %q", truncateText(m.Method)), "This server has tools: tools/list, tools/call."))
 		return
 	}
 	if m.ID == nil && (!methods[m.Method] || !strings.HasPrefix(m.Method, "notifications/")) {
@@ -195,7 +195,7 @@ func (s *Server) initialize(w http.ResponseWriter, r *http.Request, m envelope, 
 }
 
 func (s *Server) passToSession(w http.ResponseWriter, r *http.Request, m envelope, one *session) {
-	t := &errorTyper{ResponseWriter: w, message: m}
+	t := &plainErrorWriter{ResponseWriter: w, message: m}
 	s.sdkHandler.ServeHTTP(t, r.WithContext(withSession(r.Context(), one)))
 	t.finish()
 }
@@ -250,7 +250,7 @@ func errorMessage(id json.RawMessage, code int, e *sqlstate.Error) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
 	}
-	f := faultOf(e)
+	f := newCallError(e)
 	text, err := json.Marshal(map[string]any{
 		"jsonrpc": "2.0", "id": id,
 		"error": map[string]any{"code": code, "message": f.Message, "data": f},

@@ -279,16 +279,16 @@ func listContexts(ctx context.Context, c *Call, _ noInput) (out contextList, err
 }
 
 func grantMemory(ctx context.Context, c *Call, in regrantInput) (regrantOutput, error) {
-	return regrant(c.privacyService().Grant(ctx, c.Caller,
+	return newRegrantOutput(c.privacyService().Grant(ctx, c.Caller,
 		privacy.GrantChange{ID: in.ID, Kind: in.Kind, Grantees: in.Who, Consent: in.ConsentGrants, Reason: in.Reason}))
 }
 
 func revokeMemory(ctx context.Context, c *Call, in regrantInput) (regrantOutput, error) {
-	return regrant(c.privacyService().Revoke(ctx, c.Caller,
+	return newRegrantOutput(c.privacyService().Revoke(ctx, c.Caller,
 		privacy.GrantChange{ID: in.ID, Kind: in.Kind, Grantees: in.Who, Consent: in.ConsentGrants, Reason: in.Reason}))
 }
 
-func regrant(out *privacy.GrantResult, err error) (regrantOutput, error) {
+func newRegrantOutput(out *privacy.GrantResult, err error) (regrantOutput, error) {
 	if err != nil {
 		return regrantOutput{}, err
 	}

@@ -78,7 +78,7 @@ func (s *Server) Run(ctx context.Context) {
 // isValid checks whether the session's token still belongs to the same caller.
 func (s *Server) isValid(ctx context.Context, one *session) bool {
 	now, err := s.Verifier.Verify(ctx, one.bearer)
-	return err == nil && ownerOf(now) == ownerOf(one.who) && now.Subject == one.who.Subject && now.Agent == one.who.Agent
+	return err == nil && ownerOf(now) == ownerOf(one.caller) && now.Subject == one.caller.Subject && now.Agent == one.caller.Agent
 }
 
 type sessionKey struct{}
@@ -96,7 +96,7 @@ func sessionOf(ctx context.Context) (*session, bool) {
 func (s *Server) newSession(one *session) *sdk.Server {
 	out := sdk.NewServer(&sdk.Implementation{Name: "pgconsent", Title: "pgconsent: rows by consent",
 		Version: s.Version}, &sdk.ServerOptions{
-		Instructions: instructions(one.who.Role),
+		Instructions: instructions(one.caller.Role),
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
 		GetSessionID: func() string { return one.id },
 		Logger:       slog.New(slog.DiscardHandler),
@@ -127,7 +127,7 @@ func (s *Server) newSession(one *session) *sdk.Server {
 func (s *Server) listTools(one *session) *sdk.ListToolsResult {
 	out := &sdk.ListToolsResult{Tools: []*sdk.Tool{}}
 	out.CacheScope = "private" // The list depends on the token.
-	for _, t := range s.offeredTools(one.who) {
+	for _, t := range s.offeredTools(one.caller) {
 		out.Tools = append(out.Tools, t.describe())
 	}
 	return out
@@ -163,11 +163,11 @@ func (s *Server) find(c identity.Caller, name string) (Tool, bool) {
 // callTool runs a tool. Its errors are results, so that the model reads them; an unknown tool is an error of the
 // protocol.
 func (s *Server) callTool(ctx context.Context, one *session, p *sdk.CallToolParamsRaw) (*sdk.CallToolResult, error) {
-	c := &Call{Caller: one.who, Database: s.Databases[one.who.Database], server: s, session: one}
-	t, ok := s.find(one.who, p.Name)
+	c := &Call{Caller: one.caller, Database: s.Databases[one.caller.Database], server: s, session: one}
+	t, ok := s.find(one.caller, p.Name)
 	if !ok {
-		f := faultOf(sqlstate.New(sqlstate.UndefinedFunction, sqlstate.ReasonFunction, "there is no tool %q for you", clip(p.Name)).
-			WithHint("tools/list has those that a token of the role %s may call.", one.who.Role))
+		f := newCallError(sqlstate.New(sqlstate.UndefinedFunction, sqlstate.ReasonFunction, "there is no tool %q for you", truncateText(p.Name)).
+			WithHint("tools/list has those that a token of the role %s may call.", one.caller.Role))
 		if instead := s.record(ctx, c, Tool{Name: "unknown", ReadOnly: true}, &f); instead != nil {
 			f = *instead
 		}
@@ -178,11 +178,11 @@ func (s *Server) callTool(ctx context.Context, one *session, p *sdk.CallToolPara
 		return nil, &jsonrpc.Error{Code: invalidParams, Message: f.Message, Data: data}
 	}
 	out, err := s.run(ctx, c, t, p.Arguments)
-	var f *fault
+	var f *callError
 	if err != nil {
-		made := faultOf(err)
+		made := newCallError(err)
 		if f = &made; made.cause != nil {
-			s.Log.Error("mcp", "tool", t.Name, "database", one.who.Database, "error", made.cause)
+			s.Log.Error("mcp", "tool", t.Name, "database", one.caller.Database, "error", made.cause)
 		}
 	}
 	if !t.Unrecorded && !c.hasConnected {
@@ -191,7 +191,7 @@ func (s *Server) callTool(ctx context.Context, one *session, p *sdk.CallToolPara
 		}
 	}
 	if f == nil && !s.isValid(ctx, one) { // The token may have been revoked during the call.
-		made := faultOf(identity.Refusal(nil))
+		made := newCallError(identity.Refusal(nil))
 		f = &made
 	}
 	if f != nil {
@@ -201,7 +201,7 @@ func (s *Server) callTool(ctx context.Context, one *session, p *sdk.CallToolPara
 	}
 	text, err := json.Marshal(out)
 	if err != nil {
-		made := faultOf(err)
+		made := newCallError(err)
 		return made.result(), nil
 	}
 	content := append([]sdk.Content{&sdk.TextContent{Text: string(text)}}, c.noticeContent()...)
@@ -227,7 +227,7 @@ func (s *Server) run(ctx context.Context, c *Call, t Tool, arguments json.RawMes
 }
 
 // record records a call; if that fails, the answer is a fault that says so.
-func (s *Server) record(ctx context.Context, c *Call, t Tool, f *fault) *fault {
+func (s *Server) record(ctx context.Context, c *Call, t Tool, f *callError) *callError {
 	made := audit.Call{
 		Face: "mcp", By: c.Caller.Name, Role: string(c.Caller.Role), Agent: c.Caller.Agent,
 		Database: c.Caller.Database, Operation: "tool " + t.Name,
@@ -244,7 +244,7 @@ func (s *Server) record(ctx context.Context, c *Call, t Tool, f *fault) *fault {
 	}
 	// The call is recorded even if the client has disconnected.
 	if err := s.Record(context.WithoutCancel(ctx), made); err != nil {
-		instead := faultOf(err)
+		instead := newCallError(err)
 		return &instead
 	}
 	return nil

@@ -31,13 +31,13 @@ const (
 // session is a client that has sent "initialize".
 type session struct {
 	id     string
-	who    identity.Caller
+	caller identity.Caller
 	bearer string // the bearer token, to verify it again
 
 	ctx       context.Context // the context of the session's calls
-	end       context.CancelFunc
+	cancel    context.CancelFunc
 	sdkServer *sdk.Server
-	*caller
+	*callerLimits
 
 	mu         sync.Mutex
 	ready      bool // "notifications/initialized" has come
@@ -70,8 +70,8 @@ func (s *session) isReady() bool {
 	return s.ready
 }
 
-// remember keeps a statement that sets an attribute, for later connections.
-func (s *session) remember(setting, statement string) {
+// rememberSetting keeps a statement that sets an attribute, for later connections.
+func (s *session) rememberSetting(setting, statement string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if statement == "" {
@@ -81,7 +81,7 @@ func (s *session) remember(setting, statement string) {
 	s.settings[setting] = statement
 }
 
-func (s *session) set() []string {
+func (s *session) setStatements() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []string
@@ -91,8 +91,8 @@ func (s *session) set() []string {
 	return out
 }
 
-// caller is shared by the sessions of one token.
-type caller struct {
+// callerLimits is shared by the sessions of one token.
+type callerLimits struct {
 	callSlots      chan struct{} // has one element for each call in progress
 	messageLimiter *rate.Limiter
 }
@@ -101,20 +101,20 @@ type caller struct {
 type sessions struct {
 	mu      sync.Mutex
 	all     map[string]*session
-	callers map[string]*caller // the callers of open sessions, by the owner of the session
+	callers map[string]*callerLimits // the callers of open sessions, by the owner of the session
 }
 
 func newSessions() *sessions {
-	return &sessions{all: map[string]*session{}, callers: map[string]*caller{}}
+	return &sessions{all: map[string]*session{}, callers: map[string]*callerLimits{}}
 }
 
 // sharedOf returns what the sessions of a caller share.
-func (a *sessions) sharedOf(c identity.Caller) *caller {
+func (a *sessions) sharedOf(c identity.Caller) *callerLimits {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	one := a.callers[ownerOf(c)]
 	if one == nil {
-		one = &caller{make(chan struct{}, maxConcurrentCalls), rate.NewLimiter(messagesPerSecond, burstMessages)}
+		one = &callerLimits{make(chan struct{}, maxConcurrentCalls), rate.NewLimiter(messagesPerSecond, burstMessages)}
 		a.callers[ownerOf(c)] = one
 	}
 	return one
@@ -126,7 +126,7 @@ func (a *sessions) forgetUnused() {
 	defer a.mu.Unlock()
 	busy := map[string]bool{}
 	for _, s := range a.all {
-		busy[ownerOf(s.who)] = true
+		busy[ownerOf(s.caller)] = true
 	}
 	for name, one := range a.callers {
 		if !busy[name] && len(one.callSlots) == 0 && one.messageLimiter.Tokens() >= burstMessages {
@@ -140,9 +140,9 @@ func ownerOf(c identity.Caller) string { return c.Database + "\x00" + string(c.R
 
 // begin makes a session that is not registered yet.
 func (a *sessions) begin(c identity.Caller, bearer string) *session {
-	s := &session{id: rand.Text(), who: c, caller: a.sharedOf(c), bearer: bearer, lastUsedAt: time.Now(),
+	s := &session{id: rand.Text(), caller: c, callerLimits: a.sharedOf(c), bearer: bearer, lastUsedAt: time.Now(),
 		settings: map[string]string{}}
-	s.ctx, s.end = context.WithCancel(context.Background())
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
 
@@ -153,7 +153,7 @@ func (a *sessions) add(s *session) {
 	var endedSessions []*session
 	var callerSessions []*session
 	for _, one := range a.all {
-		if ownerOf(one.who) == ownerOf(s.who) {
+		if ownerOf(one.caller) == ownerOf(s.caller) {
 			callerSessions = append(callerSessions, one)
 		}
 	}
@@ -180,7 +180,7 @@ func (a *sessions) find(id string, c identity.Caller) *session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.all[id]
-	if s == nil || ownerOf(s.who) != ownerOf(c) {
+	if s == nil || ownerOf(s.caller) != ownerOf(c) {
 		return nil
 	}
 	return s
@@ -203,7 +203,7 @@ func (a *sessions) list() []*session {
 
 // close ends the calls in progress, and then the SDK's session, which waits for them.
 func (s *session) close() {
-	s.end()
+	s.cancel()
 	if s.sdkServer == nil {
 		return
 	}

@@ -78,14 +78,14 @@ func statementTools() []Tool {
 // setReadOnly marks the tool query as reading only, where the policy lets agents write nothing.
 func setReadOnly(t *Tool, d *Database) {
 	p := d.Policy()
-	if p == nil || writes(p) {
+	if p == nil || hasWritableTables(p) {
 		return
 	}
 	t.ReadOnly, t.Destructive = true, false
 	t.Description += " Agents change nothing in this database."
 }
 
-func writes(p *policy.Policy) bool {
+func hasWritableTables(p *policy.Policy) bool {
 	for _, t := range p.Tables() {
 		if t.Write != nil {
 			return true

@@ -70,7 +70,7 @@ func (c *Call) Connect(ctx context.Context) (*pgx.Conn, error) {
 	}
 	c.hasConnected = true
 	conn.PgConn().Frontend().SetMaxBodyLen(maxRowBytes)
-	for _, s := range c.session.set() {
+	for _, s := range c.session.setStatements() {
 		if _, err := conn.Exec(ctx, s); err != nil {
 			closeNow(conn)
 			return nil, err
@@ -81,7 +81,7 @@ func (c *Call) Connect(ctx context.Context) (*pgx.Conn, error) {
 
 // Set makes every later connection of this session run a statement first: a SET of an attribute that the policy lets
 // agents claim. An empty statement removes an earlier one.
-func (c *Call) Set(setting, statement string) { c.session.remember(setting, statement) }
+func (c *Call) Set(setting, statement string) { c.session.rememberSetting(setting, statement) }
 
 // nonEmptyArguments are arguments that must not be empty if given: "" is not the same as left out, which may mean
 // everybody or everything.
@@ -161,7 +161,7 @@ func answerSchema(out *jsonschema.Schema) *jsonschema.Schema {
 }
 
 var faultSchema = sync.OnceValue(func() *jsonschema.Schema {
-	s, err := jsonschema.For[fault](nil)
+	s, err := jsonschema.For[callError](nil)
 	if err != nil {
 		panic(err)
 	}
@@ -199,7 +199,7 @@ func (t *Tool) invalidArguments(err error) error {
 	var argumentNames []string
 	for _, name := range t.names() {
 		p := t.input.Properties[name]
-		text := name + " (" + kind(p)
+		text := name + " (" + typeText(p)
 		if !slices.Contains(t.input.Required, name) {
 			text += ", optional"
 		}
@@ -214,7 +214,7 @@ func (t *Tool) invalidArguments(err error) error {
 		why = why[i+2:]
 	}
 	return sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonBounds,
-		"the arguments are not those of %s: %s", t.Name, clip(why)).WithHint("%s", hint)
+		"the arguments are not those of %s: %s", t.Name, truncateText(why)).WithHint("%s", hint)
 }
 
 // names returns the names of the tool's arguments.
@@ -229,8 +229,8 @@ func (t *Tool) names() []string {
 	return names
 }
 
-// kind says in words of which type the values of a schema are.
-func kind(s *jsonschema.Schema) string {
+// typeText says in words of which type the values of a schema are.
+func typeText(s *jsonschema.Schema) string {
 	switch {
 	case len(s.Enum) > 0:
 		words := make([]string, len(s.Enum))
@@ -251,8 +251,8 @@ func kind(s *jsonschema.Schema) string {
 	return "any"
 }
 
-// clip shortens a text that may quote the caller.
-func clip(text string) string {
+// truncateText shortens a text that may quote the caller.
+func truncateText(text string) string {
 	const most = 200
 	if r := []rune(text); len(r) > most {
 		return string(r[:most]) + "…"

@@ -130,7 +130,7 @@ func (d *Service) Change(ctx context.Context, c identity.Caller, command consent
 		}
 		return Change{}, uniformRefusal(err)
 	}
-	return Change{result, task(result.Consent, result.At)}, nil
+	return Change{result, requestedPartnership(result.Consent, result.At)}, nil
 }
 
 // Pending returns the partnerships that wait for a decision: to agents, who decide, and admins, who read.
@@ -154,10 +154,10 @@ func (d *Service) Pending(ctx context.Context, c identity.Caller) ([]Task, error
 }
 
 // OpenTask returns the open request of the subject for a partnership; nil: there is none.
-func (s Status) OpenTask() *Task { return task(s.Consent, s.Now) }
+func (s Status) OpenTask() *Task { return requestedPartnership(s.Consent, s.Now) }
 
-// task returns the requested partnership of a consent, and nil if there is none.
-func task(c consent.Consent, at time.Time) *Task {
+// requestedPartnership returns the requested partnership of a consent, and nil if there is none.
+func requestedPartnership(c consent.Consent, at time.Time) *Task {
 	if !c.IsPendingAt(at) {
 		return nil
 	}

@@ -2,21 +2,21 @@ package generalize
 
 // Corpus counts in how many texts a word occurs. The zero value has no texts. It is for one goroutine.
 type Corpus struct {
-	documents int
-	in        map[string]int
+	documents     int
+	documentsWith map[string]int
 }
 
 // Add adds a text.
 func (c *Corpus) Add(text string) {
-	if c.in == nil {
-		c.in = map[string]int{}
+	if c.documentsWith == nil {
+		c.documentsWith = map[string]int{}
 	}
 	c.documents++
 	seen := map[string]bool{}
 	for _, w := range normalizedWords(text) {
 		if !seen[w] {
 			seen[w] = true
-			c.in[w]++
+			c.documentsWith[w]++
 		}
 	}
 }
@@ -25,4 +25,4 @@ func (c *Corpus) Add(text string) {
 func (c *Corpus) Documents() int { return c.documents }
 
 // TextsWith returns in how many of the texts a word occurs, for [Input.Corpus].
-func (c *Corpus) TextsWith(word string) int { return c.in[word] }
+func (c *Corpus) TextsWith(word string) int { return c.documentsWith[word] }

@@ -6,11 +6,11 @@ import (
 )
 
 // datePatterns are patterns of dates and times, in numbers and in words of several languages.
-var datePatterns = compile(
+var datePatterns = compilePatterns(
 	`\d{4}[-/.]\d{1,2}[-/.]\d{1,2}`, `\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}`, `\b(?:1[89]|20)\d{2}\b`,
 	`\b\d{1,2}[:.]\d{2}(?:[:.]\d{2})?\s?(?:am|pm|uhr|h)\b`, `\b\d{1,2}:\d{2}\b`, `\b\d{1,2}\s?(?:am|pm|uhr|o'clock)\b`,
 	`\d{2,4}\s?年`, `\d{1,2}\s?月(?:\s?\d{1,2}\s?[日号])?`, `\d{1,4}\s?년`, `\d{1,2}\s?월`,
-	word(`january|february|march|april|june|july|august|september|october|november|december|jan|feb|apr|aug|sept|oct|nov|dec|`+
+	wholeWord(`january|february|march|april|june|july|august|september|october|november|december|jan|feb|apr|aug|sept|oct|nov|dec|`+
 		`monday|tuesday|wednesday|thursday|friday|saturday|sunday|yesterday|tomorrow|tonight|easter|`+
 		`christmas|halloween|thanksgiving|ramadan|hanukkah|diwali|`+
 		`januar|februar|märz|mai|juni|juli|oktober|dezember|montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonnabend|sonntag|`+
@@ -28,21 +28,21 @@ var datePatterns = compile(
 		`stycznia|lutego|marca|kwietnia|maja|czerwca|lipca|sierpnia|września|października|listopada|grudnia|poniedziałek|wtorek|`+
 		`środa|czwartek|piątek|sobota|niedziela|wczoraj|jutro|`+
 		`ocak|şubat|nisan|haziran|temmuz|ağustos|eylül|ekim|kasım|aralık|pazartesi|salı|çarşamba|perşembe|cuma|cumartesi|pazar|dün`),
-	word(
+	wholeWord(
 		`(?:last|next|this past)\s+(?:week|weekend|month|year|spring|summer|autumn|fall|winter|night|monday|`+
 			`tuesday|wednesday|thursday|friday|saturday|sunday)`),
-	word(`(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten|a few)\s+(?:days?|weeks?|months?|years?)\s+ago`),
-	word(`in\s+(?:may|march)`), `\b(?:may|mar)\s+\d{1,2}\b`, `\b\d{1,2}(?:st|nd|rd|th)\b`,
+	wholeWord(`(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten|a few)\s+(?:days?|weeks?|months?|years?)\s+ago`),
+	wholeWord(`in\s+(?:may|march)`), `\b(?:may|mar)\s+\d{1,2}\b`, `\b\d{1,2}(?:st|nd|rd|th)\b`,
 	`昨天|前天|明天|去年|上周|上个月|星期[一二三四五六日天]|周[一二三四五六日]|昨日|先週|先月|[月火水木金土日]曜日|어제|지난주|[월화수목금토일]요일|أمس|الأحد|الاثنين|الثلاثاء|الأربعاء|الخميس|الجمعة|`+
 		`السبت|אתמול|יום (?:ראשון|שני|שלישי|רביעי|חמישי|שישי)|שבת`,
 )
 
-// word makes a pattern that matches one of the alternatives as a whole word.
-func word(alternatives string) string {
+// wholeWord makes a pattern that matches one of the alternatives as a whole word.
+func wholeWord(alternatives string) string {
 	return `(?:^|[^\p{L}\p{N}])(?:` + alternatives + `)(?:$|[^\p{L}\p{N}])`
 }
 
-func compile(patterns ...string) []*regexp.Regexp {
+func compilePatterns(patterns ...string) []*regexp.Regexp {
 	var out []*regexp.Regexp
 	for _, p := range patterns {
 		out = append(out, regexp.MustCompile(`(?i)`+p))

@@ -12,15 +12,15 @@ var nameEndings = strings.Fields(
 		"hoz tol rol nal nel ra re ia io us os is ine ette ito ita inho inha")
 
 var (
-	endingsPlain     = set(nameEndings, func(e string) string { return e })
-	endingsLookalike = set(nameEndings, foldLookalikes)
-	endingsNoDoubles = set(nameEndings, dropDoubles)
+	endingsPlain     = endingSet(nameEndings, func(e string) string { return e })
+	endingsLookalike = endingSet(nameEndings, foldLookalikes)
+	endingsNoDoubles = endingSet(nameEndings, dropDoubles)
 
-	endingsWithS          = set(nameEndings, func(e string) string { return ifPrefixed("s", e) })
-	endingsWithSLookalike = set(nameEndings, func(e string) string { return foldLookalikes(ifPrefixed("s", e)) })
+	endingsWithS          = endingSet(nameEndings, func(e string) string { return ifPrefixed("s", e) })
+	endingsWithSLookalike = endingSet(nameEndings, func(e string) string { return foldLookalikes(ifPrefixed("s", e)) })
 )
 
-func set(from []string, form func(string) string) map[string]bool {
+func endingSet(from []string, form func(string) string) map[string]bool {
 	out := map[string]bool{}
 	for _, e := range from {
 		if f := form(e); f != "" {
@@ -40,7 +40,7 @@ func ifPrefixed(prefix, e string) string {
 
 // hasNameEnding reports whether a word is a name, with length letters, plus one of the endings. After a name of two or
 // three letters only endings with s count. It runs for each word of a text and each name, so it allocates nothing.
-func hasNameEnding(w part, p namePattern, length int) bool {
+func hasNameEnding(w wordPart, p namePattern, length int) bool {
 	plain, seen := endingsPlain, endingsLookalike
 	switch {
 	case length < 2:

@@ -32,7 +32,7 @@ func TestEndingsAreThoseOfTheList(t *testing.T) {
 		default:
 			text += rapid.SampledFrom(nameEndings).Draw(t, "ending")
 		}
-		w, p := joinParts(splitParts(text)), namePattern{part: joinParts(splitParts(name))}
+		w, p := joinParts(splitParts(text)), namePattern{wordPart: joinParts(splitParts(name))}
 		w.noDoubles, p.noDoubles = dropDoubles(w.plain), dropDoubles(p.plain)
 		length := utf8.RuneCountInString(p.plain)
 		want := slices.ContainsFunc(nameEndings, func(e string) bool {

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// part is a part of a word: a run of letters or of digits, or one character of a script without spaces between words.
-type part struct {
+// wordPart is a part of a word: a run of letters or of digits, or one character of a script without spaces between
+// words.
+type wordPart struct {
 	start, end      int    // the positions of the part in the text
 	followsDirectly bool   // the part follows the part before without a character in between
 	before          string // the text between the part and the part before, without invisible characters
@@ -112,10 +113,10 @@ func isWordRune(r rune) bool {
 }
 
 // splitParts divides a text into parts.
-func splitParts(text string) []part {
-	var out []part
+func splitParts(text string) []wordPart {
+	var out []wordPart
 	var runes []rune
-	var current part
+	var current wordPart
 	open := false
 	before, joined := strings.Builder{}, false
 	flush := func(end int) {
@@ -150,7 +151,7 @@ func splitParts(text string) []part {
 			}
 			if !open {
 				tag := strings.HasSuffix(before.String(), "#") || strings.HasSuffix(before.String(), "@")
-				current = part{isTag: tag, start: at, followsDirectly: joined && before.Len() == 0 &&
+				current = wordPart{isTag: tag, start: at, followsDirectly: joined && before.Len() == 0 &&
 					len(out) > 0, before: before.String(), startsUpper: unicode.IsUpper(r) || unicode.IsTitle(r), script: s}
 				before.Reset()
 				open, joined = true, false
@@ -166,7 +167,7 @@ func splitParts(text string) []part {
 }
 
 // computeForms computes the forms of a part that are compared with names.
-func (p *part) computeForms(runes []rune) {
+func (p *wordPart) computeForms(runes []rune) {
 	var plain, long, seen, roman strings.Builder
 	for i, r := range runes {
 		low := unicode.ToLower(r)

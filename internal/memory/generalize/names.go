@@ -10,7 +10,7 @@ import (
 
 // namePattern is a name, or a word of a name, to search for.
 type namePattern struct {
-	part
+	wordPart
 	kind      string // the kind of finding
 	wordCount int    // the number of words in the name
 	partCount int    // number of parts in the name
@@ -92,7 +92,7 @@ func patternsOf(kind, name string, id bool) []namePattern {
 	if len(parts) == 0 {
 		return nil
 	}
-	var groups [][]part
+	var groups [][]wordPart
 	for _, p := range parts {
 		// An apostrophe or a hyphen is part of a name: O'Neil, Anne-Marie. The words on both sides are names as well if
 		// they are long.
@@ -100,44 +100,44 @@ func patternsOf(kind, name string, id bool) []namePattern {
 			!strings.ContainsAny(p.before, " \t\n,;()")) {
 			groups[len(groups)-1] = append(groups[len(groups)-1], p)
 		} else {
-			groups = append(groups, []part{p})
+			groups = append(groups, []wordPart{p})
 		}
 	}
-	whole := namePattern{part: joinParts(parts), kind: kind, wordCount: len(groups), partCount: len(parts), isWhole: true}
+	whole := namePattern{wordPart: joinParts(parts), kind: kind, wordCount: len(groups), partCount: len(parts), isWhole: true}
 	out := []namePattern{whole}
 	for _, g := range groups {
 		p := joinParts(g)
 		if len(groups) > 1 && !isNumber(g) && !particles[p.plain] && !(id && roleWords[p.plain]) &&
 			utf8.RuneCountInString(p.plain) > 1 {
-			out = append(out, namePattern{part: p, kind: kind, wordCount: 1, partCount: len(g)})
+			out = append(out, namePattern{wordPart: p, kind: kind, wordCount: 1, partCount: len(g)})
 		}
 		// Of Anne-Marie and O'Neil the longer parts are names as well.
 		if len(g) > 1 && g[0].script != unspacedScript {
 			for _, one := range g {
 				if utf8.RuneCountInString(one.plain) >= 3 && one.script != digitRun && !particles[one.plain] &&
 					!(id && roleWords[one.plain]) && !one.followsDirectly && !g[len(g)-1].followsDirectly {
-					out = append(out, namePattern{part: one, kind: kind, wordCount: 1, partCount: 1})
+					out = append(out, namePattern{wordPart: one, kind: kind, wordCount: 1, partCount: 1})
 				}
 			}
 		}
 		// In such a script the family name comes first, and is one character, or two of a name of four.
 		if n := len(g); g[0].script == unspacedScript && n >= 3 && n <= 6 {
-			out = append(out, namePattern{part: joinParts(g[1:]), kind: kind, wordCount: 1, partCount: n - 1})
+			out = append(out, namePattern{wordPart: joinParts(g[1:]), kind: kind, wordCount: 1, partCount: n - 1})
 			if n >= 4 {
-				out = append(out, namePattern{part: joinParts(g[:2]), kind: kind, wordCount: 1, partCount: 2},
-					namePattern{part: joinParts(g[2:]), kind: kind, wordCount: 1, partCount: n - 2})
+				out = append(out, namePattern{wordPart: joinParts(g[:2]), kind: kind, wordCount: 1, partCount: 2},
+					namePattern{wordPart: joinParts(g[2:]), kind: kind, wordCount: 1, partCount: n - 2})
 			}
 		}
 	}
 	return out
 }
 
-func isNumber(parts []part) bool {
-	return !slices.ContainsFunc(parts, func(p part) bool { return p.script != digitRun })
+func isNumber(parts []wordPart) bool {
+	return !slices.ContainsFunc(parts, func(p wordPart) bool { return p.script != digitRun })
 }
 
 // joinParts returns several parts as one word.
-func joinParts(parts []part) part {
+func joinParts(parts []wordPart) wordPart {
 	out := parts[0]
 	for _, p := range parts[1:] {
 		out = appendPart(out, p)
@@ -146,7 +146,7 @@ func joinParts(parts []part) part {
 	return out
 }
 
-func appendPart(w, p part) part {
+func appendPart(w, p wordPart) wordPart {
 	w.end = p.end
 	w.plain += p.plain
 	w.expanded += p.expanded
@@ -228,7 +228,7 @@ var shortWords = wordSet(
 
 // matchLevel returns how certain it is that a word, or several together, are a name. n is the number of parts of the
 // word; gap is true if there is space between them.
-func matchLevel(w part, p namePattern, n int, gap bool) Level {
+func matchLevel(w wordPart, p namePattern, n int, gap bool) Level {
 	length := utf8.RuneCountInString(p.plain)
 	if length == 1 && p.script != unspacedScript {
 		if w.plain == p.plain && w.startsUpper && n == 1 {
@@ -260,7 +260,7 @@ func matchLevel(w part, p namePattern, n int, gap bool) Level {
 }
 
 // matchInflected compares a word with inflected forms of a name in the same script.
-func matchInflected(w part, p namePattern, length int, gap bool) Level {
+func matchInflected(w wordPart, p namePattern, length int, gap bool) Level {
 	switch p.script {
 	case consonantScript:
 		for _, bare := range withoutPrefixes(w.plain) {
@@ -317,7 +317,7 @@ func matchInflected(w part, p namePattern, length int, gap bool) Level {
 var caseEndings = wordSet("a e i o u y ie ou oi oy om em am ej ego emu ami ach")
 
 // matchOtherScript compares a word with a name in another script by transliteration.
-func matchOtherScript(w part, p namePattern, n int) Level {
+func matchOtherScript(w wordPart, p namePattern, n int) Level {
 	if w.script == digitRun || p.script == digitRun {
 		return ""
 	}
@@ -372,7 +372,7 @@ func matchOtherScript(w part, p namePattern, n int) Level {
 }
 
 // matchOtherLanguage compares a word with a name that has other vowels in another language: Peter and Пётр.
-func matchOtherLanguage(w part, p namePattern) Level {
+func matchOtherLanguage(w wordPart, p namePattern) Level {
 	a, b := strings.TrimRight(w.consonants, "*"), strings.TrimRight(p.consonants, "*")
 	if !lacksOnlyVowels(a, b) && !lacksOnlyVowels(b, a) {
 		if bare := strings.TrimRight(a[:max(len(a)-1, 0)], "*"); w.isIndic &&

@@ -35,16 +35,16 @@ func normalize(s string) string {
 	return b.String()
 }
 
-var addressPatterns = compile(
-	word(`\d+[a-z]?,?\s+(?:\p{L}+\s+){1,3}(?:street|st|road|rd|avenue|ave|lane|ln|drive|dr|boulevard|blvd|square|court|way)`),
+var addressPatterns = compilePatterns(
+	wholeWord(`\d+[a-z]?,?\s+(?:\p{L}+\s+){1,3}(?:street|st|road|rd|avenue|ave|lane|ln|drive|dr|boulevard|blvd|square|court|way)`),
 	`\p{L}{3,}(?:straße|strasse|str\.|gasse|platz|allee)\s*\d*`,
-	word(
+	wholeWord(
 		`(?:rue|avenue|boulevard|place|calle|avenida|plaza|via|piazza|viale|rua|ulica|ul\.|улица|ул\.|проспект|площадь)\s+\p{L}+(?:\s+\p{L}+)?`),
-	word(`(?:room|apartment|flat|suite|floor|ward|zimmer|classroom)\s+\d+[a-z]?`), `\p{Han}{2,}(?:路|街|区|市|省|县|町|駅)`,
+	wholeWord(`(?:room|apartment|flat|suite|floor|ward|zimmer|classroom)\s+\d+[a-z]?`), `\p{Han}{2,}(?:路|街|区|市|省|县|町|駅)`,
 	`-?\d{1,3}\.\d{3,},\s*-?\d{1,3}\.\d{3,}`,
 )
 
-var contactPatterns = compile(
+var contactPatterns = compilePatterns(
 	`[\p{L}\p{N}._%+-]+@[\p{L}\p{N}.-]+\.\p{L}{2,}`, `https?://\S+|www\.\S+`, `\+?\d[\d ()/-]{6,}\d`,
 	`\b\d{1,3}(?:\.\d{1,3}){3}\b`, `(?:^|\s)@[\p{L}\p{N}_]{2,}`,
 )

@@ -93,9 +93,9 @@ const maxRows = 200
 
 // foundMemory is a memory as the database returns it to the control role.
 type foundMemory struct {
-	kind, key, store, owner              string
-	source                               *string
-	subjects, grants, evidence, speakers []string // evidence: ids in the column of consents
+	kind, key, store, owner            string
+	source                             *string
+	subjects, grants, evidence, toldBy []string // evidence: ids in the column of consents
 }
 
 // nextCursor says where a report ended, so that the next one can continue. A forged cursor shows nothing that the
@@ -118,19 +118,19 @@ func parseCursor(after string) ([]string, error) {
 	}
 	if err != nil || len(out) != 3 || !utf8.Valid(b) ||
 		slices.ContainsFunc(out, func(s string) bool { return strings.Contains(s, "\x00") }) {
-		return nil, fail(Validation, "Leave it out, or give what next of the answer before was.", "this is no place in a report")
+		return nil, newError(Validation, "Leave it out, or give what next of the answer before was.", "this is no place in a report")
 	}
 	return out, nil
 }
 
 // storeRecords are the consent records, guardians and contexts of a store.
 type storeRecords struct {
-	consents  []record
+	consents  []consentRecord
 	guardians [][2]string // pairs of a subject and its guardian
 	contexts  map[string][]string
 }
 
-type record struct{ key, grantor, grantee, scope, given string }
+type consentRecord struct{ key, grantor, grantee, scope, given string }
 
 // candidate is an entity that may see a memory.
 type candidate struct {
@@ -145,7 +145,7 @@ type candidate struct {
 // a memory is granted, and for an unknown entity. The grant and the consents behind it come from the rows and records.
 func (d *Service) Audit(ctx context.Context, c identity.Caller, q AuditQuestion) (*AuditReport, error) {
 	if (q.Subject == "") == (q.ID == "") {
-		return nil, fail(Validation, "Ask about a subject, or about a memory by its id.", "a question is about one of the two")
+		return nil, newError(Validation, "Ask about a subject, or about a memory by its id.", "a question is about one of the two")
 	}
 	if err := firstError(checkOptionalID("the subject", q.Subject), checkOptionalID("the memory's id", q.ID),
 		checkOptionalID("the kind", q.Kind)); err != nil {
@@ -246,7 +246,7 @@ func (d *Service) auditCaller(section *policy.Privacy, c identity.Caller) (strin
 		caller, _ = entityAndRoles(section, d.attributesOf(c))
 	}
 	if caller == "" {
-		return "", fail(Forbidden, "Ask as the owner's agent, as the subject or as its guardian.",
+		return "", newError(Forbidden, "Ask as the owner's agent, as the subject or as its guardian.",
 			"a %s is told nothing of who sees what", c.Role)
 	}
 	return caller, nil
@@ -260,8 +260,8 @@ type auditor struct {
 	stores  map[string]*storeRecords
 }
 
-// nullable returns nil for the empty text.
-func nullable(s string) *string {
+// nilIfEmpty returns nil for the empty text.
+func nilIfEmpty(s string) *string {
 	if s == "" {
 		return nil
 	}
@@ -275,7 +275,7 @@ func (a auditor) readMemories(ctx context.Context, caller, subject, kind, key st
 	error) {
 	rows, err := a.control.Query(ctx,
 		"SELECT kind, key, store, owner, source, subjects, grants, evidence, speaks FROM "+
-			"pgconsent.privacy_rows($1, $2, $3, $4, $5, $6)", caller, nullable(subject), nullable(kind), nullable(key), after,
+			"pgconsent.privacy_rows($1, $2, $3, $4, $5, $6)", caller, nilIfEmpty(subject), nilIfEmpty(kind), nilIfEmpty(key), after,
 		most)
 	if err != nil {
 		return nil, fmt.Errorf("look at grants: %w", err)
@@ -284,7 +284,7 @@ func (a auditor) readMemories(ctx context.Context, caller, subject, kind, key st
 		var f foundMemory
 		var subjects, grants, evidence, speaks []*string
 		err := row.Scan(&f.kind, &f.key, &f.store, &f.owner, &f.source, &subjects, &grants, &evidence, &speaks)
-		f.subjects, f.grants, f.evidence, f.speakers = withoutNulls(subjects), withoutNulls(grants), withoutNulls(evidence),
+		f.subjects, f.grants, f.evidence, f.toldBy = withoutNulls(subjects), withoutNulls(grants), withoutNulls(evidence),
 			withoutNulls(speaks)
 		return f, err
 	})
@@ -311,7 +311,7 @@ func (a auditor) loadStore(ctx context.Context, store string) (*storeRecords, er
 			// Where several consents show a memory, the report has the first.
 			"pgconsent.privacy_consents($1) ORDER BY given, key", store)
 	if err == nil {
-		var r record
+		var r consentRecord
 		_, err = pgx.ForEachRow(rows, []any{&r.key, &r.grantor, &r.grantee, &r.scope, &r.given}, func() error {
 			m.consents = append(m.consents, r)
 			return nil
@@ -528,7 +528,7 @@ func (a auditor) auditedMemory(ctx context.Context, caller string, r foundMemory
 	owner := r.owner == caller
 	visibleSubjects := r.subjects
 	if !owner {
-		visibleSubjects = r.speakers
+		visibleSubjects = r.toldBy
 	}
 	out := &AuditedMemory{ID: r.key, Kind: r.kind, Store: r.store, Owner: r.owner, Subjects: visibleSubjects,
 		OtherSubjects: len(difference(r.subjects, visibleSubjects)), Access: r.grants, Viewers: []Viewer{},

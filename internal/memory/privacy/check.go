@@ -20,16 +20,16 @@ func checkID(what, s string) error {
 	const hint = "An id is one word of letters, digits and signs such as : _ - . @ /, for example human:sean."
 	switch {
 	case !utf8.ValidString(s):
-		return fail(Validation, hint, "%s is not valid UTF-8", what)
+		return newError(Validation, hint, "%s is not valid UTF-8", what)
 	case s == "":
-		return fail(Validation, hint, "%s is empty", what)
+		return newError(Validation, hint, "%s is empty", what)
 	case len(s) > maxIDBytes:
-		return fail(Validation, hint, "%s is longer than %d bytes", what, maxIDBytes)
+		return newError(Validation, hint, "%s is longer than %d bytes", what, maxIDBytes)
 	case strings.ContainsFunc(s, func(r rune) bool {
 		return unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) ||
 			strings.ContainsRune("\"'`\\,;()[]{}<>$", r)
 	}):
-		return fail(Validation, hint, "%s is not an id", what)
+		return newError(Validation, hint, "%s is not an id", what)
 	}
 	return nil
 }
@@ -37,7 +37,7 @@ func checkID(what, s string) error {
 // checkIDs checks a list of ids, and returns it with each id once.
 func checkIDs(what string, list []string) ([]string, error) {
 	if len(list) > maxIDs {
-		return nil, fail(Validation, "Use a role or a context.", "%s has more than %d ids", what, maxIDs)
+		return nil, newError(Validation, "Use a role or a context.", "%s has more than %d ids", what, maxIDs)
 	}
 	out := []string{}
 	for _, s := range list {
@@ -55,11 +55,11 @@ func checkIDs(what string, list []string) ([]string, error) {
 func checkText(what, s string, most int) error {
 	switch {
 	case !utf8.ValidString(s):
-		return fail(Validation, "Send UTF-8.", "%s is not valid UTF-8", what)
+		return newError(Validation, "Send UTF-8.", "%s is not valid UTF-8", what)
 	case strings.ContainsRune(s, 0):
-		return fail(Validation, "Leave it out.", "%s has a NUL character", what)
+		return newError(Validation, "Leave it out.", "%s has a NUL character", what)
 	case len(s) > most:
-		return fail(Validation, "Make it shorter.", "%s is longer than %d bytes", what, most)
+		return newError(Validation, "Make it shorter.", "%s is longer than %d bytes", what, most)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func checkReason(s string) error {
 		return err
 	}
 	if utf8.RuneCountInString(s) > maxReasonCharacters || strings.ContainsFunc(s, unicode.IsControl) {
-		return fail(Validation, "Say it in one line.", "the reason is longer than %d characters, or has line breaks", maxReasonCharacters)
+		return newError(Validation, "Say it in one line.", "the reason is longer than %d characters, or has line breaks", maxReasonCharacters)
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ func (d *Service) WithdrawConsent(ctx context.Context, c identity.Caller, g Cons
 	defer s.close(ctx)
 	x := s.privacy.Consents
 	if x.Revoked == "" {
-		return nil, fail(NotFound, "The DBA names the column revoked: under consents in the policy.",
+		return nil, newError(NotFound, "The DBA names the column revoked: under consents in the policy.",
 			"consents cannot be revoked here")
 	}
 	where, values := catalog.QuoteIdent(x.Key)+" = $1", []any{g.ID}
@@ -114,11 +114,11 @@ func (d *Service) WithdrawConsent(ctx context.Context, c identity.Caller, g Cons
 			" = $2", []any{grantor, g.Grantee}
 		if x.Scope != "" && g.Scope != "" {
 			values = append(values, g.Scope)
-			where += " AND " + catalog.QuoteIdent(x.Scope) + " = $" + itoa(len(values))
+			where += " AND " + catalog.QuoteIdent(x.Scope) + " = $" + intText(len(values))
 		}
 		if g.Store != "" {
 			values = append(values, g.Store)
-			where += " AND " + catalog.QuoteIdent(x.Store) + "::pg_catalog.text = $" + itoa(len(values))
+			where += " AND " + catalog.QuoteIdent(x.Store) + "::pg_catalog.text = $" + intText(len(values))
 		}
 	}
 	rows, err := s.conn.Query(ctx, "UPDATE "+x.Relation.Name.SQL()+" SET "+catalog.QuoteIdent(x.Revoked)+
@@ -145,7 +145,7 @@ func (d *Service) WithdrawConsent(ctx context.Context, c identity.Caller, g Cons
 		}
 	}
 	if len(out) == 0 && g.ID == "" && g.Grantor != "" && g.Grantor != s.entity {
-		return nil, fail(NotFound,
+		return nil, newError(NotFound,
 			"What you have recorded as a guardian stands in your own name: leave out whose consent it is. Ids "+
 				"match whole: upper and lower case differ. What you may not see is not there.", "there is no such consent for you")
 	}
@@ -162,7 +162,7 @@ func (d *Service) openForConsent(ctx context.Context, c identity.Caller, why str
 	}
 	if s.privacy.Consents == nil {
 		s.close(ctx)
-		return nil, fail(NotFound, "The DBA writes consents: under privacy in the policy.",
+		return nil, newError(NotFound, "The DBA writes consents: under privacy in the policy.",
 			"this database has no records of consent")
 	}
 	return s, nil
@@ -233,7 +233,7 @@ func (s *session) findConsents(ctx context.Context, store, grantee, scope string
 // checkGuardian checks that the caller is a guardian in a store. The caller counts as a guardian only if it sees the
 // table of guardians.
 func (s *session) checkGuardian(ctx context.Context, ward, store string) error {
-	forbidden := fail(Forbidden, "The owner of the store records who speaks for whom.",
+	forbidden := newError(Forbidden, "The owner of the store records who speaks for whom.",
 		"only the grantor or its guardian records consent, by its own credential")
 	stores, err := s.storesOfWard(ctx, ward)
 	if err != nil {
@@ -326,7 +326,7 @@ func (s *session) consentStore(ctx context.Context, g ConsentRequest) (string, e
 			return store, nil
 		}
 	}
-	return "", fail(Validation, "Say it with --store.", "nothing says in which store this consent counts")
+	return "", newError(Validation, "Say it with --store.", "nothing says in which store this consent counts")
 }
 
 // storesOfMemory returns the stores that have a memory with this key which the caller sees.

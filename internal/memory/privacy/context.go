@@ -44,7 +44,7 @@ type EnteredContext struct {
 	Setting  string `json:"sql"` // the SQL statement by which a connection enters the context
 }
 
-func itoa(n int) string { return strconv.Itoa(n) }
+func intText(n int) string { return strconv.Itoa(n) }
 
 // Contexts returns the contexts that the caller may enter, and those of its own stores.
 func (d *Service) Contexts(ctx context.Context, c identity.Caller) ([]Context, error) {
@@ -77,7 +77,7 @@ func (d *Service) ContextsNamed(ctx context.Context, c identity.Caller, name str
 func (s *session) readContexts(ctx context.Context, name string) ([]Context, error) {
 	x := s.privacy.Contexts
 	if x == nil {
-		return nil, fail(NotFound, "The DBA writes contexts: under privacy in the policy.", "this database has no contexts")
+		return nil, newError(NotFound, "The DBA writes contexts: under privacy in the policy.", "this database has no contexts")
 	}
 	stores, err := s.ownStores(ctx)
 	if err != nil {
@@ -173,16 +173,16 @@ func (d *Service) findOrMakeContext(ctx context.Context, c identity.Caller, e Co
 		}
 		out.Made, out.Added = true, participants
 	case mustBeNew:
-		return nil, fail(Conflict, "Enter it, or take another name.", "there is such a context already")
+		return nil, newError(Conflict, "Enter it, or take another name.", "there is such a context already")
 	default:
 		out.Context = found[0]
 		if e.Access != nil {
-			return nil, fail(Conflict, "Leave it out. Its owner changes it by SQL.",
+			return nil, newError(Conflict, "Leave it out. Its owner changes it by SQL.",
 				"the context is there already, and says what new memories are granted to")
 		}
 		if more := difference(participants, out.Participants); len(more) > 0 {
 			if len(found) > 1 {
-				return nil, fail(Validation, "Say which with --store.", "there are %d contexts of this name", len(found))
+				return nil, newError(Validation, "Say which with --store.", "there are %d contexts of this name", len(found))
 			}
 			if err := s.addParticipants(ctx, &out.Context, more); err != nil {
 				return nil, err
@@ -213,7 +213,7 @@ func (s *session) insertContext(ctx context.Context, e ContextRequest, participa
 	case len(stores) == 0 || e.Store != "" && !slices.Contains(stores, e.Store):
 		return Context{}, newNotFoundError("context")
 	case e.Store == "" && len(stores) > 1:
-		return Context{}, fail(Validation, "Say which with --store.", "you have %d stores", len(stores))
+		return Context{}, newError(Validation, "Say which with --store.", "you have %d stores", len(stores))
 	case e.Store != "":
 		stores = []string{e.Store}
 	}
@@ -221,7 +221,7 @@ func (s *session) insertContext(ctx context.Context, e ContextRequest, participa
 		stores[0], e.Context, encodeList(x.Participants, participants)}
 	if e.Access != nil {
 		if x.Defaults.Column == "" {
-			return Context{}, fail(Validation, "Leave it out.", "contexts have no grants of their own here")
+			return Context{}, newError(Validation, "Leave it out.", "contexts have no grants of their own here")
 		}
 		columns, values = append(columns, x.Defaults.Column), append(values, encodeList(x.Defaults, access))
 	}
@@ -239,7 +239,7 @@ func (s *session) insertContext(ctx context.Context, e ContextRequest, participa
 // addParticipants adds participants to a context of the caller's own.
 func (s *session) addParticipants(ctx context.Context, c *Context, more []string) error {
 	if !c.Owner {
-		return fail(Forbidden, "Enter it without --participants, or ask its owner.",
+		return newError(Forbidden, "Enter it without --participants, or ask its owner.",
 			"who takes part in a context is for its owner to say")
 	}
 	x := s.privacy.Contexts

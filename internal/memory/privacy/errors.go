@@ -41,15 +41,15 @@ var codesByName = map[string]sqlstate.Code{
 	Validation: sqlstate.ConsentValidation, Blocked: sqlstate.ConsentValidation, Conflict: sqlstate.ConsentConflict,
 }
 
-// fail makes an error with a name.
-func fail(name, hint, format string, args ...any) *Error {
+// newError makes an error with a name.
+func newError(name, hint, format string, args ...any) *Error {
 	return &Error{name, sqlstate.New(codesByName[name], sqlstate.ReasonConsent, "%s", fmt.Sprintf(format, args...)).
 		WithHint("%s", hint)}
 }
 
 // newNotFoundError is the answer both for what does not exist and for what the caller may not know of.
 func newNotFoundError(what string) *Error {
-	return fail(NotFound, "Ids match whole: upper and lower case differ. What you may not see is not there.",
+	return newError(NotFound, "Ids match whole: upper and lower case differ. What you may not see is not there.",
 		"there is no such %s for you", what)
 }
 

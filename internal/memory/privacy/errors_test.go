@@ -45,7 +45,7 @@ func TestNamesOfWhatTheProxyAnswers(t *testing.T) {
 func TestEachNameHasItsSQLSTATE(t *testing.T) {
 	for name, code := range map[string]string{NotFound: "PC404", Forbidden: "42501", Validation: "PC422",
 		Blocked: "PC422", Conflict: "PC409"} {
-		refused(t, name, fail(name, "a hint", "%d of %s", 2, "x"), name, code)
+		refused(t, name, newError(name, "a hint", "%d of %s", 2, "x"), name, code)
 	}
 	refused(t, "missing", newNotFoundError("memory"), NotFound, "PC404")
 }

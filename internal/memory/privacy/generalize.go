@@ -64,13 +64,13 @@ func (e *BlockedError) Name() string { return e.refused.Name() }
 func refusal(r generalize.Report, accept bool) error {
 	switch {
 	case r.Verdict == generalize.Blocked:
-		return &BlockedError{fail(Blocked,
+		return &BlockedError{newError(Blocked,
 			"Say it without what the report calls block: names of those whom the memory is about, in whatever form, and its id.",
 			"the text tells whom the private memory is about: nothing was made"), r}
 	case !accept && slices.ContainsFunc(r.Findings, func(f generalize.Finding) bool {
 		return f.Check == generalize.EntityName && f.Level == generalize.Warn
 	}):
-		return &BlockedError{fail(Blocked,
+		return &BlockedError{newError(Blocked,
 			"Say it in other words; or, if what the report warns of as a name is none, ask again with accept_warnings.",
 			"the text may tell whom the private memory is about: nothing was made"), r}
 	}
@@ -90,14 +90,14 @@ func (d *Service) DrawBelief(ctx context.Context, c identity.Caller, g Generaliz
 		return nil, err
 	}
 	if strings.TrimSpace(g.Belief) == "" {
-		return nil, fail(Validation, "Say what was learned.", "the belief is empty")
+		return nil, newError(Validation, "Say what was learned.", "the belief is empty")
 	}
 	_, section, err := d.privacySection()
 	if err != nil {
 		return nil, err
 	}
 	if section.Generalize == nil {
-		return nil, fail(NotFound, "The DBA writes generalize: under privacy in the policy.",
+		return nil, newError(NotFound, "The DBA writes generalize: under privacy in the policy.",
 			"nothing says where beliefs go that are drawn from memories")
 	}
 	s, err := d.openSession(ctx, c, g.Context, g.Reason)
@@ -106,7 +106,7 @@ func (d *Service) DrawBelief(ctx context.Context, c identity.Caller, g Generaliz
 	}
 	defer s.close(ctx)
 	if s.privacy.Generalize == nil { // The policy has changed meanwhile.
-		return nil, fail(Conflict, "Try again.", "the policy has changed")
+		return nil, newError(Conflict, "Try again.", "the policy has changed")
 	}
 	tx, err := s.conn.Begin(ctx)
 	if err != nil {
@@ -196,7 +196,7 @@ func (s *session) readSource(ctx context.Context, tx pgx.Tx, kind, key string, l
 			continue
 		}
 		if out != nil {
-			return nil, fail(Conflict, "Say of which kind it is: "+out.of.Kind+" or "+m.Kind+".",
+			return nil, newError(Conflict, "Say of which kind it is: "+out.of.Kind+" or "+m.Kind+".",
 				"there are several memories with this id")
 		}
 		out = found[0]
@@ -205,7 +205,7 @@ func (s *session) readSource(ctx context.Context, tx pgx.Tx, kind, key string, l
 		return nil, newNotFoundError("memory")
 	}
 	if out.subjects == nil {
-		return nil, fail(Conflict, "Its owner writes a list there, by SQL.", "whom this memory is about is no list")
+		return nil, newError(Conflict, "Its owner writes a list there, by SQL.", "whom this memory is about is no list")
 	}
 	if lock {
 		m := out.of
@@ -269,7 +269,7 @@ func (s *session) subjectsToHide(ctx context.Context, tx pgx.Tx, src *sourceMemo
 		return nil, fromDatabase(err)
 	}
 	if n > maxAliases {
-		return nil, fail(Validation, "Write only names there that somebody is called.",
+		return nil, newError(Validation, "Write only names there that somebody is called.",
 			"those whom the memory is about have more than %d other names", maxAliases)
 	}
 	return out, nil

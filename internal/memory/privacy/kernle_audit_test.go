@@ -110,7 +110,7 @@ func auditing(k *kernle) {
 		k.Errorf("a guardian is told of %d memories, a public one among them", len(guardian))
 	}
 	if list := may("human:kid", "", "", ""); len(list) != 3 || slices.ContainsFunc(list,
-		func(f foundMemory) bool { return !slices.Equal(f.speakers, []string{"human:kid"}) }) {
+		func(f foundMemory) bool { return !slices.Equal(f.toldBy, []string{"human:kid"}) }) {
 		k.Errorf("a subject may ask about %+v", list)
 	}
 	// What became of grants, the first first.

@@ -62,7 +62,7 @@ func (d *Service) AddMemory(ctx context.Context, c identity.Caller, n NewMemory)
 		return nil, err
 	}
 	if strings.TrimSpace(n.Content) == "" {
-		return nil, fail(Validation, "Say what is to be remembered.", "the content is empty")
+		return nil, newError(Validation, "Say what is to be remembered.", "the content is empty")
 	}
 	_, section, err := d.privacySection()
 	if err != nil {
@@ -95,13 +95,13 @@ func (d *Service) AddMemory(ctx context.Context, c identity.Caller, n NewMemory)
 	}
 	if n.Source != "" {
 		if m.TellerColumn == "" {
-			return nil, fail(Validation, "Leave the source out.", "nothing says who told memories of the kind %s", m.Kind)
+			return nil, newError(Validation, "Leave the source out.", "nothing says who told memories of the kind %s", m.Kind)
 		}
 		columns, values = append(columns, m.TellerColumn), append(values, n.Source)
 	}
 	if n.ToldFrom != "" {
 		if m.ToldFromColumn == "" {
-			return nil, fail(Validation, "Leave told_from out.",
+			return nil, newError(Validation, "Leave told_from out.",
 				"nothing says from which memory one of the kind %s was told", m.Kind)
 		}
 		columns, values = append(columns, m.ToldFromColumn), append(values, n.ToldFrom)
@@ -116,7 +116,7 @@ func (d *Service) AddMemory(ctx context.Context, c identity.Caller, n NewMemory)
 }
 
 func newNoKindError(p *policy.Privacy) error {
-	return fail(Validation, "There are: "+strings.Join(p.Kinds(), ", ")+".", "there are no memories of this kind")
+	return newError(Validation, "There are: "+strings.Join(p.Kinds(), ", ")+".", "there are no memories of this kind")
 }
 
 func quotedList(columns []string) string {
@@ -131,7 +131,7 @@ func quotedList(columns []string) string {
 func placeholders(n int) string {
 	out := make([]string, n)
 	for i := range out {
-		out[i] = "$" + itoa(i+1)
+		out[i] = "$" + intText(i+1)
 	}
 	return strings.Join(out, ", ")
 }
@@ -210,10 +210,10 @@ func (s *session) storeForMemory(ctx context.Context, inContext string) (string,
 	case 1:
 		return found[0], nil
 	case 0:
-		return "", fail(Validation, "Enter a context of somebody's store, or say the store with --store.",
+		return "", newError(Validation, "Enter a context of somebody's store, or say the store with --store.",
 			"you have no store of your own")
 	}
-	return "", fail(Validation, hint, "there are %d stores where this could go", len(found))
+	return "", newError(Validation, hint, "there are %d stores where this could go", len(found))
 }
 
 // ownStores returns the caller's own stores.
@@ -268,11 +268,11 @@ func (s *session) findMemory(ctx context.Context, tx pgx.Tx, kind, key string) (
 			continue
 		}
 		if of != nil {
-			return nil, nil, fail(Conflict, "Say of which kind it is with --kind: "+of.Kind+" or "+m.Kind+".",
+			return nil, nil, newError(Conflict, "Say of which kind it is with --kind: "+of.Kind+" or "+m.Kind+".",
 				"there are several memories with this id")
 		}
 		if of, out = m, all[0].memory; !all[0].ok {
-			return nil, nil, fail(Conflict, "Its owner writes a list there, by SQL.", "what this memory is granted to is no list")
+			return nil, nil, newError(Conflict, "Its owner writes a list there, by SQL.", "what this memory is granted to is no list")
 		}
 	}
 	if of == nil {
@@ -300,7 +300,7 @@ type GrantResult struct {
 // Grant grants a memory to more ids. The policy decides whether it may be: whether its subjects, and who told it, have
 // consented.
 func (d *Service) Grant(ctx context.Context, c identity.Caller, change GrantChange) (*GrantResult, error) {
-	return d.change(ctx, c, change, func(list []string) []string {
+	return d.changeGrants(ctx, c, change, func(list []string) []string {
 		for _, who := range change.Grantees {
 			if !slices.Contains(list, who) {
 				list = append(list, who)
@@ -313,22 +313,22 @@ func (d *Service) Grant(ctx context.Context, c identity.Caller, change GrantChan
 // Revoke revokes grants of a memory.
 func (d *Service) Revoke(ctx context.Context, c identity.Caller, change GrantChange) (*GrantResult, error) {
 	if len(change.Consent) > 0 {
-		return nil, fail(Validation, "Leave it out.", "who has agreed is said where a memory is granted")
+		return nil, newError(Validation, "Leave it out.", "who has agreed is said where a memory is granted")
 	}
-	return d.change(ctx, c, change, func(list []string) []string {
+	return d.changeGrants(ctx, c, change, func(list []string) []string {
 		return slices.DeleteFunc(list, func(s string) bool { return slices.Contains(change.Grantees, s) })
 	})
 }
 
-// change changes what a memory is granted to.
-func (d *Service) change(ctx context.Context, c identity.Caller, change GrantChange, apply func([]string) []string) (*GrantResult,
+// changeGrants changes what a memory is granted to.
+func (d *Service) changeGrants(ctx context.Context, c identity.Caller, change GrantChange, apply func([]string) []string) (*GrantResult,
 	error) {
 	who, err := checkIDs("those concerned", change.Grantees)
 	if err != nil {
 		return nil, err
 	}
 	if len(who) == 0 {
-		return nil, fail(Validation, "Name an id.", "nobody is named")
+		return nil, newError(Validation, "Name an id.", "nobody is named")
 	}
 	consent, err := checkIDs("consent", change.Consent)
 	if err != nil {
@@ -359,7 +359,7 @@ func (d *Service) change(ctx context.Context, c identity.Caller, change GrantCha
 	sets, values := []string{}, []any{change.ID}
 	set := func(column, value string) {
 		values = append(values, value)
-		sets = append(sets, catalog.QuoteIdent(column)+" = $"+itoa(len(values)))
+		sets = append(sets, catalog.QuoteIdent(column)+" = $"+intText(len(values)))
 	}
 	if len(out.Granted)+len(out.Revoked) > 0 {
 		set(m.Grants.Column, encodeList(m.Grants, memory.Access))

@@ -46,7 +46,7 @@ type session struct {
 func (d *Service) privacySection() (*policy.Policy, *policy.Privacy, error) {
 	p := d.Policy()
 	if p == nil || p.Privacy() == nil {
-		return nil, nil, fail(NotFound,
+		return nil, nil, newError(NotFound,
 			"The DBA writes privacy: in the policy, which says where memories and grants stand.",
 			"this database has no memories that are granted")
 	}
@@ -96,7 +96,7 @@ func (d *Service) openSession(ctx context.Context, c identity.Caller, inContext,
 		return nil, err
 	}
 	if c.Role != identity.Agent || c.Agent == "" {
-		return nil, fail(Forbidden, "Use the token of an agent: pgconsent token add --role agent.",
+		return nil, newError(Forbidden, "Use the token of an agent: pgconsent token add --role agent.",
 			"only an agent has memories: this token is that of a %s", c.Role)
 	}
 	if err := firstError(checkOptionalID("the context", inContext), checkReason(why)); err != nil {
@@ -104,7 +104,7 @@ func (d *Service) openSession(ctx context.Context, c identity.Caller, inContext,
 	}
 	entity, all := entityAndRoles(section, d.attributesOf(c))
 	if entity == "" {
-		return nil, fail(Forbidden, "The configuration gives each agent its attributes.", "nothing says who this agent is")
+		return nil, newError(Forbidden, "The configuration gives each agent its attributes.", "nothing says who this agent is")
 	}
 	conn, err := d.ConnectCaller(ctx, c)
 	if err != nil {
@@ -138,7 +138,7 @@ func (s *session) close(ctx context.Context) { _ = s.conn.Close(context.WithoutC
 // does not participate.
 func (s *session) enterContext(ctx context.Context, name string) error {
 	if s.privacy.ContextSetting == "" {
-		return fail(NotFound, "The DBA writes context: under privacy in the policy.", "this database has no contexts")
+		return newError(NotFound, "The DBA writes context: under privacy in the policy.", "this database has no contexts")
 	}
 	before, after, _ := strings.Cut(s.privacy.ContextSetting, ".")
 	_, err := s.conn.Exec(ctx, "SET "+catalog.QuoteIdent(before)+"."+catalog.QuoteIdent(after)+" = "+

@@ -35,7 +35,7 @@ func (d *Service) AuditableSubjects(ctx context.Context, c identity.Caller, most
 		if r.owner == caller {
 			all = append(all, r.subjects...)
 		} else {
-			all = append(all, r.speakers...)
+			all = append(all, r.toldBy...)
 		}
 	}
 	slices.Sort(all)

@@ -18,7 +18,7 @@ func told(t *testing.T) auditor {
 	section.Consents = &policy.Consents{Scope: "scope"}
 	return auditor{policy: p, privacy: &section, stores: map[string]*storeRecords{
 		"ash": {
-			consents: []record{
+			consents: []consentRecord{
 				{"consent:1", "human:sean", "si:bella", "*", "2026"},
 				{"consent:2", "human:sean", "role:vet", "ctx:health", ""},
 				{"consent:3", "human:noor", "*", "*", ""},
@@ -141,8 +141,8 @@ func TestWhatIsToldOfAViewer(t *testing.T) {
 	}
 }
 
-// The database is asked as each agent that has an entity, once for agents with the same attributes; as each other id that
-// a memory is granted to, and the participants of a context that it is granted to; and as anybody, last.
+// The database is asked as each agent that has an entity, once for agents with the same attributes; as each other id
+// that a memory is granted to, and the participants of a context that it is granted to; and as anybody, last.
 func TestWhoIsAskedFor(t *testing.T) {
 	a := told(t)
 	logins := map[string]map[string]string{

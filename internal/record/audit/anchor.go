@@ -25,7 +25,7 @@ type Head struct {
 type anchor struct {
 	f        *os.File
 	key      Key
-	next     int
+	nextSlot int
 	last     Head
 	syncedAt time.Time // when the file was last made durable
 }
@@ -36,8 +36,8 @@ const (
 	anchorEvery = time.Second
 )
 
-// slot is a head as it is written in the file.
-type slot struct {
+// anchorSlot is a head as it is written in the file.
+type anchorSlot struct {
 	Version int       `json:"v"`
 	Seq     uint64    `json:"seq"`
 	Hash    string    `json:"hash"`
@@ -93,7 +93,7 @@ func readHead(line []byte, key Key) (Head, error) {
 		}
 		return Head{n, hash}, nil
 	}
-	var s slot
+	var s anchorSlot
 	if err := json.Unmarshal(line, &s); err != nil {
 		return Head{}, errors.New("not a head")
 	}
@@ -120,7 +120,7 @@ func openAnchor(path string, key Key) (*anchor, bool, error) {
 	if err != nil {
 		return nil, false, fmt.Errorf("audit anchor: %w", err)
 	}
-	a := &anchor{f: f, key: key, last: last, next: 1 - min(where, 1)}
+	a := &anchor{f: f, key: key, last: last, nextSlot: 1 - min(where, 1)}
 	if err := errors.Join(f.Truncate(2*slotSize), syncDir(filepath.Dir(path))); err != nil {
 		f.Close()
 		return nil, false, fmt.Errorf("audit anchor: %w", err)
@@ -134,7 +134,7 @@ func (a *anchor) writeHead(h Head, now time.Time) error {
 	if h == a.last || h.Seq == 0 {
 		return nil
 	}
-	s := slot{Version: 1, Seq: h.Seq, Hash: h.Hash, Time: now.UTC(), KeyID: a.key.ID()}
+	s := anchorSlot{Version: 1, Seq: h.Seq, Hash: h.Hash, Time: now.UTC(), KeyID: a.key.ID()}
 	if a.key.secret != nil {
 		s.MAC = a.key.headCode(strconv.FormatUint(h.Seq, 10), h.Hash)
 	}
@@ -144,7 +144,7 @@ func (a *anchor) writeHead(h Head, now time.Time) error {
 	}
 	line = append(line, bytes.Repeat([]byte{' '}, slotSize-1-len(line))...)
 	line = append(line, '\n')
-	if _, err := a.f.WriteAt(line, int64(a.next)*slotSize); err != nil {
+	if _, err := a.f.WriteAt(line, int64(a.nextSlot)*slotSize); err != nil {
 		return err
 	}
 	if now.Sub(a.syncedAt) >= anchorEvery {
@@ -153,7 +153,7 @@ func (a *anchor) writeHead(h Head, now time.Time) error {
 		}
 		a.syncedAt = now
 	}
-	a.next, a.last = 1-a.next, h
+	a.nextSlot, a.last = 1-a.nextSlot, h
 	return nil
 }
 

@@ -45,8 +45,8 @@ func (at position) checkHead(h Head) error {
 	}
 }
 
-// writeHead writes the newest durable record into the anchor. An error is logged and counted, and no statement is refused
-// for it: the records themselves are durable.
+// writeHead writes the newest durable record into the anchor. An error is logged and counted, and no statement is
+// refused for it: the records themselves are durable.
 func (m *anchorSync) writeHead(durable position) {
 	if m.anchor == nil {
 		return

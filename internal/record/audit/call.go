@@ -1,7 +1,7 @@
 package audit
 
-// Call is the record of a call by HTTP, MCP, the console or the admin console: the caller, the operation, the persons it is about, and the
-// outcome. It has no arguments and no answers.
+// Call is the record of a call by HTTP, MCP, the console or the admin console: the caller, the operation, the persons
+// it is about, and the outcome. It has no arguments and no answers.
 type Call struct {
 	Face      string   `json:"face"`            // the interface: http, mcp, console or admin
 	By        string   `json:"by"`              // the name of the caller's token, or of the operator; for a subject the reference
@@ -25,7 +25,7 @@ const (
 
 // Call queues the record and returns at once. The answer may be handed out when [Ticket.Release] has returned nil.
 func (l *Log) Call(c Call) *Ticket {
-	return l.add(&Ticket{kind: KindCall, body: c, hasWaiter: l.cfg.Mode == Strict})
+	return l.enqueue(&Ticket{kind: KindCall, body: c, hasWaiter: l.cfg.Mode == Strict})
 }
 
 // KindCall is the member "kind" of these records.

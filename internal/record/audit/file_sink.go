@@ -71,7 +71,7 @@ type fileSink struct {
 	startRecords  []*Ticket // the records that are written first
 	f             file
 	durable       position
-	at            position
+	end           position
 	pending       []byte
 	oldestPending time.Time // the time of the oldest record in pending; zero: there is none
 	segmentBegan  time.Time // the time of the segment's first record; zero: it has none
@@ -101,7 +101,7 @@ func (w *fileSink) open() error {
 	if err := w.findEnd(); err != nil {
 		return err
 	}
-	recovery, err := w.attach(w.at)
+	recovery, err := w.attach(w.end)
 	if err != nil {
 		return errors.Join(err, w.f.Close())
 	}
@@ -129,7 +129,7 @@ func (w *fileSink) findEnd() error {
 	if err != nil {
 		return err
 	}
-	w.at = position{segment: 1, previousHash: genesisHash}
+	w.end = position{segment: 1, previousHash: genesisHash}
 	if n := len(segments); n > 0 {
 		end, tail, err := readTail(Folder(cfg.Dir), segments)
 		if broken := (*ChainError)(nil); errors.As(err, &broken) {
@@ -138,14 +138,14 @@ func (w *fileSink) findEnd() error {
 		if err != nil {
 			return err
 		}
-		w.at = end
+		w.end = end
 		if len(tail) > 0 {
 			if w.tornRecord, err = w.setAside(tail); err != nil {
 				return fmt.Errorf("audit: set the torn record aside: %w", err)
 			}
 		}
 	}
-	w.durable = w.at
+	w.durable = w.end
 	if first, err := firstRecordOf(Folder(cfg.Dir), segments); err != nil {
 		return err
 	} else if first != nil {
@@ -154,7 +154,7 @@ func (w *fileSink) findEnd() error {
 	if err := w.openSegment(); err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
-	if err := errors.Join(w.f.Truncate(w.at.size), w.f.Sync()); err != nil {
+	if err := errors.Join(w.f.Truncate(w.end.size), w.f.Sync()); err != nil {
 		w.f.Close()
 		return fmt.Errorf("audit: %w", err)
 	}
@@ -164,7 +164,7 @@ func (w *fileSink) findEnd() error {
 // setAside copies an incomplete last record before it is cut off.
 func (w *fileSink) setAside(tail []byte) (*Recovery, error) {
 	sum := sha256.Sum256(tail)
-	kept := fmt.Sprintf("%s%d", tornFilePrefix(w.at.segment), w.at.size)
+	kept := fmt.Sprintf("%s%d", tornFilePrefix(w.end.segment), w.end.size)
 	f, err := os.OpenFile(filepath.Join(w.cfg.Dir, kept), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -177,7 +177,7 @@ func (w *fileSink) setAside(tail []byte) (*Recovery, error) {
 }
 
 func (w *fileSink) openSegment() error {
-	f, err := w.cfg.openFile(filepath.Join(w.cfg.Dir, segmentName(w.at.segment)))
+	f, err := w.cfg.openFile(filepath.Join(w.cfg.Dir, segmentName(w.end.segment)))
 	if err != nil {
 		return err
 	}
@@ -228,13 +228,13 @@ func (w *fileSink) append(group []*Ticket, sync bool) (time.Time, error) {
 		group = append(slices.Clone(w.startRecords), group...)
 	}
 	old := w.cfg.MaxAge > 0 && !w.segmentBegan.IsZero() && w.cfg.Now().Sub(w.segmentBegan) > w.cfg.MaxAge
-	if len(group) > 0 && (w.at.size > w.cfg.MaxSegment || old && w.at.size > 0) {
+	if len(group) > 0 && (w.end.size > w.cfg.MaxSegment || old && w.end.size > 0) {
 		if err := w.rotate(); err != nil {
 			return time.Time{}, err
 		}
 	}
-	next := w.at
-	lines, hash := w.pending, []byte(w.at.previousHash) // the group's lines follow those that are not durable yet
+	next := w.end
+	lines, hash := w.pending, []byte(w.end.previousHash) // the group's lines follow those that are not durable yet
 	for _, t := range group {
 		next.seq++
 		t.seq = next.seq
@@ -250,11 +250,11 @@ func (w *fileSink) append(group []*Ticket, sync bool) (time.Time, error) {
 		if err != nil {
 			return time.Time{}, err
 		}
-		if size != w.at.size {
+		if size != w.end.size {
 			return time.Time{}, fmt.Errorf("%s has %d bytes, not the %d that were written: somebody else wrote to it",
-				segmentName(w.at.segment), size, w.at.size)
+				segmentName(w.end.segment), size, w.end.size)
 		}
-		if _, err := w.f.WriteAt(buf, w.at.size); err != nil {
+		if _, err := w.f.WriteAt(buf, w.end.size); err != nil {
 			return time.Time{}, err
 		}
 	}
@@ -262,11 +262,11 @@ func (w *fileSink) append(group []*Ticket, sync bool) (time.Time, error) {
 	if oldest.IsZero() && len(group) > 0 {
 		oldest = group[0].at
 	}
-	if w.at.size == 0 && len(group) > 0 {
+	if w.end.size == 0 && len(group) > 0 {
 		w.segmentBegan = group[0].at
 	}
 	if !sync && w.cfg.Now().Sub(oldest) < syncEvery {
-		w.at, w.oldestPending, w.pending, w.startRecords = next, oldest, lines, nil
+		w.end, w.oldestPending, w.pending, w.startRecords = next, oldest, lines, nil
 		return time.Time{}, nil
 	}
 	if next.seq != w.durable.seq {
@@ -274,7 +274,7 @@ func (w *fileSink) append(group []*Ticket, sync bool) (time.Time, error) {
 			return time.Time{}, err
 		}
 	}
-	w.at, w.durable, w.oldestPending, w.pending, w.startRecords = next, next, time.Time{}, reusableBuffer(lines), nil
+	w.end, w.durable, w.oldestPending, w.pending, w.startRecords = next, next, time.Time{}, reusableBuffer(lines), nil
 	w.writeHead(w.durable)
 	return oldest, nil
 }
@@ -285,16 +285,16 @@ func (w *fileSink) rotate() error {
 		if err := w.f.Sync(); err != nil {
 			return err
 		}
-		w.durable, w.oldestPending, w.pending = w.at, time.Time{}, reusableBuffer(w.pending)
+		w.durable, w.oldestPending, w.pending = w.end, time.Time{}, reusableBuffer(w.pending)
 	}
 	old := w.f
-	was := w.at
-	w.at.segment, w.at.size = w.at.segment+1, 0
+	was := w.end
+	w.end.segment, w.end.size = w.end.segment+1, 0
 	if err := w.openSegment(); err != nil {
-		w.at = was
+		w.end = was
 		return err
 	}
-	w.durable = w.at
+	w.durable = w.end
 	old.Close()
 	return nil
 }
@@ -307,7 +307,7 @@ func (w *fileSink) reopen() error {
 		return w.open()
 	}
 	w.f.Close()
-	f, err := w.cfg.openFile(filepath.Join(w.cfg.Dir, segmentName(w.at.segment)))
+	f, err := w.cfg.openFile(filepath.Join(w.cfg.Dir, segmentName(w.end.segment)))
 	if err != nil {
 		return err
 	}
@@ -317,7 +317,7 @@ func (w *fileSink) reopen() error {
 		return err
 	}
 	if size < w.durable.size {
-		return fmt.Errorf("%s has %d bytes: durable records are missing", segmentName(w.at.segment), size)
+		return fmt.Errorf("%s has %d bytes: durable records are missing", segmentName(w.end.segment), size)
 	}
 	if err := f.Truncate(w.durable.size); err != nil {
 		return err
@@ -330,7 +330,7 @@ func (w *fileSink) reopen() error {
 	if err := errors.Join(f.Sync(), syncDir(w.cfg.Dir)); err != nil {
 		return err
 	}
-	w.durable, w.pending, w.oldestPending = w.at, reusableBuffer(w.pending), time.Time{}
+	w.durable, w.pending, w.oldestPending = w.end, reusableBuffer(w.pending), time.Time{}
 	return nil
 }
 

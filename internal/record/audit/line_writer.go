@@ -96,4 +96,4 @@ func (t *Ticket) releaseBuffer() {
 	t.text = nil
 }
 
-func page() *[]byte { return memberBuffers.Get().(*[]byte) }
+func newMemberBuffer() *[]byte { return memberBuffers.Get().(*[]byte) }

@@ -22,8 +22,8 @@ const (
 	retryEvery = 250 * time.Millisecond
 	// syncEvery is how long a written record may stay unsynced in Buffered mode.
 	syncEvery = 250 * time.Millisecond
-	// gatherFor is how long Buffered mode collects records before it writes them.
-	gatherFor = 10 * time.Millisecond
+	// gatherTime is how long Buffered mode collects records before it writes them.
+	gatherTime = 10 * time.Millisecond
 	// maxLag is how old an unsynced record may be in Buffered mode before Release waits for the disk.
 	maxLag = time.Second
 	// maxOpenWait is how long Open waits for a disk that does not respond. A database has its own, longer limits.
@@ -200,15 +200,15 @@ func lockDir(dir string) (*os.File, error) {
 func (l *Log) Decision(d Decision) *Ticket {
 	t := &Ticket{kind: KindDecision, session: d.Session, hasWaiter: l.cfg.Mode == Strict}
 	if l.cfg.Mode != Off {
-		t.text = page()
+		t.text = newMemberBuffer()
 		*t.text = d.appendMembers(*t.text)
 	}
-	return l.add(t)
+	return l.enqueue(t)
 }
 
 // Session queues the record of a session's beginning or end.
 func (l *Log) Session(s Session) *Ticket {
-	return l.add(&Ticket{kind: KindSession, body: s, hasWaiter: l.cfg.Mode == Strict && s.Event == "open"})
+	return l.enqueue(&Ticket{kind: KindSession, body: s, hasWaiter: l.cfg.Mode == Strict && s.Event == "open"})
 }
 
 // Mode returns what Release waits for.
@@ -248,7 +248,7 @@ func (l *Log) timeoutError() error { return fmt.Errorf("the %s %w", l.sink.mediu
 
 var errNoAnswer = errors.New("does not answer")
 
-func (l *Log) add(t *Ticket) *Ticket {
+func (l *Log) enqueue(t *Ticket) *Ticket {
 	t.log, t.at = l, l.cfg.Now()
 	if t.hasWaiter {
 		t.resolved = make(chan struct{})
@@ -269,7 +269,7 @@ func (l *Log) add(t *Ticket) *Ticket {
 		l.lostRecords++
 		t.isDropped = true
 		t.resolve(l.refusal(err))
-		l.failed(1)
+		l.countFailure(1)
 		if l.cfg.Observer != nil && !l.oldestUnsynced.IsZero() {
 			l.cfg.Observer.AuditSynced(t.at.Sub(l.oldestUnsynced))
 		}
@@ -289,7 +289,7 @@ func (l *Log) add(t *Ticket) *Ticket {
 	return t
 }
 
-func (l *Log) failed(n int) {
+func (l *Log) countFailure(n int) {
 	if l.cfg.Observer != nil && n > 0 {
 		l.cfg.Observer.AuditFailed(n)
 	}
@@ -336,7 +336,7 @@ func (t *Ticket) Release() *sqlstate.Error {
 	case <-timer.C:
 	}
 	if t.state.CompareAndSwap(ticketPending, ticketGivenUp) {
-		t.log.failed(1)
+		t.log.countFailure(1)
 	}
 	if t.state.Load() == ticketWritten {
 		<-t.resolved // the log was closed meanwhile
@@ -378,9 +378,9 @@ func (t *Ticket) RecordOutcome(o Outcome) {
 	if t.log.cfg.Mode == Off || t.kind != KindDecision {
 		return
 	}
-	text := page()
+	text := newMemberBuffer()
 	*text = o.appendMembers(*text)
-	t.log.add(&Ticket{kind: KindOutcome, text: text, decision: t})
+	t.log.enqueue(&Ticket{kind: KindOutcome, text: text, decision: t})
 }
 
 // Close writes what is queued, syncs and unlocks the directory. It waits for a disk that does not respond until ctx
@@ -423,7 +423,7 @@ func (l *Log) writeLoop() {
 		case _, open = <-l.wake:
 			if l.cfg.Mode == Buffered {
 				select {
-				case <-time.After(gatherFor):
+				case <-time.After(gatherTime):
 				case <-l.closing:
 				}
 			}
@@ -541,7 +541,7 @@ func (l *Log) holdGroup(batch []*Ticket, err error) {
 		case !t.hasWaiter:
 			l.heldGroup = append(l.heldGroup, t)
 		default:
-			l.failed(1)
+			l.countFailure(1)
 			t.resolve(l.refusal(err))
 		}
 	}
@@ -563,7 +563,7 @@ func (l *Log) failGroup(batch []*Ticket, err error) {
 				kept = append(kept, t)
 			default:
 				l.lostRecords++
-				l.failed(1)
+				l.countFailure(1)
 				t.isDropped = true
 				t.resolve(l.refusal(err))
 			}

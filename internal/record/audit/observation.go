@@ -30,7 +30,7 @@ type Comparison struct {
 
 // Observation queues the record and returns at once. Nobody waits for it.
 func (l *Log) Observation(o Observation) {
-	l.add(&Ticket{kind: KindObservation, body: o})
+	l.enqueue(&Ticket{kind: KindObservation, body: o})
 }
 
 // ComparisonFailed is the value of SkipReason for a comparison that has failed.

@@ -16,7 +16,7 @@ type SubjectReport struct {
 // SubjectReport queues the record and returns at once. The report may be handed out when [Ticket.Release] has returned
 // nil.
 func (l *Log) SubjectReport(m SubjectReport) *Ticket {
-	return l.add(&Ticket{kind: KindSubjectReport, body: m, hasWaiter: l.cfg.Mode != Off})
+	return l.enqueue(&Ticket{kind: KindSubjectReport, body: m, hasWaiter: l.cfg.Mode != Off})
 }
 
 // Seq returns the number of the record, once Release has returned nil.

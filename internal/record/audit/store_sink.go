@@ -39,7 +39,7 @@ type storeSink struct {
 	lines        lineWriter
 	store        Store
 	endKnown     bool // the end of the chain is known
-	at           position
+	end          position
 	attempt      *groupAttempt
 	startRecords []*Ticket // the records that are written first
 	lastChecked  time.Time // when records were last checked against the retention
@@ -48,10 +48,10 @@ type storeSink struct {
 
 // groupAttempt is a group that is being written.
 type groupAttempt struct {
-	first  uint64
-	lines  [][]byte // the lines that may not have been written yet
-	end    position
-	oldest time.Time
+	first    uint64
+	lines    [][]byte // the lines that may not have been written yet
+	endAfter position
+	oldest   time.Time
 }
 
 func newStoreSink(cfg Config) *storeSink {
@@ -93,7 +93,7 @@ func (s *storeSink) open() error {
 			"records may have been cut off", "anchor", s.cfg.Anchor)
 		s.startRecords = append(s.startRecords, &Ticket{kind: KindRecovery, body: *recovery, at: s.cfg.Now()})
 	}
-	s.at, s.endKnown = at, true
+	s.end, s.endKnown = at, true
 	return nil
 }
 
@@ -101,18 +101,18 @@ func (s *storeSink) append(group []*Ticket, _ bool) (time.Time, error) {
 	if len(group) == 0 {
 		return time.Time{}, nil
 	}
-	a := &groupAttempt{first: s.at.seq + 1, end: s.at, oldest: group[0].at}
-	hash := []byte(s.at.previousHash)
+	a := &groupAttempt{first: s.end.seq + 1, endAfter: s.end, oldest: group[0].at}
+	hash := []byte(s.end.previousHash)
 	for _, t := range append(s.startRecords, group...) {
-		a.end.seq++
-		t.seq = a.end.seq
+		a.endAfter.seq++
+		t.seq = a.endAfter.seq
 		line, next, err := s.lines.append(nil, hash, t)
 		if err != nil {
 			return time.Time{}, err
 		}
 		a.lines, hash = append(a.lines, line), next
 	}
-	a.end.previousHash = string(hash)
+	a.endAfter.previousHash = string(hash)
 	s.startRecords, s.attempt = nil, a
 	if err := s.flush(); err != nil {
 		return time.Time{}, err
@@ -135,9 +135,9 @@ func (s *storeSink) flush() error {
 		a.first, a.lines = a.first+uint64(n), a.lines[n:]
 	}
 	if a != nil {
-		s.at, s.attempt = a.end, nil
-		s.at.segment = s.store.SegmentOf(s.at.seq)
-		s.writeHead(s.at)
+		s.end, s.attempt = a.endAfter, nil
+		s.end.segment = s.store.SegmentOf(s.end.seq)
+		s.writeHead(s.end)
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func (s *storeSink) newestBefore(than time.Time) (*Record, error) {
 		return nil, err
 	}
 	found := first
-	for low, high := first.Seq, s.at.seq; high-low > 1; {
+	for low, high := first.Seq, s.end.seq; high-low > 1; {
 		middle := low + (high-low)/2
 		rec, err := s.recordAfter(s.store.SegmentOf(middle), middle-1)
 		if err != nil || rec == nil {
@@ -204,7 +204,7 @@ func (s *storeSink) newestBefore(than time.Time) (*Record, error) {
 			high = middle
 		}
 	}
-	if found.Seq >= s.at.seq {
+	if found.Seq >= s.end.seq {
 		return nil, nil
 	}
 	return found, nil

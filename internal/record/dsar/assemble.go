@@ -68,10 +68,10 @@ func Assemble(m Material) (*Report, error) {
 		r.Data = append(r.Data, rows.data())
 	}
 	for _, rec := range m.History {
-		r.History = append(r.History, entry(rec))
+		r.History = append(r.History, newEntry(rec))
 	}
 	m.fillSources(r)
-	r.Rights = rights(r.Controller)
+	r.Rights = dataSubjectRights(r.Controller)
 	r.Limits, r.ToComplete = m.reportLimits(), missingStatements(r.Controller)
 	return r, nil
 }
@@ -95,7 +95,7 @@ func (m Material) fillConsents(r *Report) {
 			Article: "Article 6(1)(a) GDPR", Text: basisText(rec, m.Now), Active: active,
 			Consent: Consent{
 				Grantee: rec.Grantee, Scope: rec.Scope, State: string(rec.StateAt(m.Now)), DPV: rec.StateAt(m.Now).
-						DPVTerm(), Stream: stream(rec.Stream),
+						DPVTerm(), Stream: streamOrNil(rec.Stream),
 				GivenAt: optionalTime(rec.GivenAt), ExpiresAt: optionalTime(rec.EndsAt()), Record: rec.Number,
 			},
 		})
@@ -216,7 +216,7 @@ func (m Material) stateSince(rec consent.Record) time.Time {
 func Instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 func (m Material) retention(rec consent.Record) Retention {
-	out := Retention{Grantee: rec.Grantee, Scope: rec.Scope, Stream: stream(rec.Stream)}
+	out := Retention{Grantee: rec.Grantee, Scope: rec.Scope, Stream: streamOrNil(rec.Stream)}
 	active := rec.IsActiveAt(m.Now)
 	switch {
 	case active && rec.Stream == consent.Temporary:
@@ -303,11 +303,11 @@ func (r Rows) data() TableData {
 	return out
 }
 
-func entry(rec consent.Record) Entry {
+func newEntry(rec consent.Record) Entry {
 	return Entry{
 		Record: rec.Number, At: rec.At.UTC(), Event: string(rec.Event), Grantee: rec.Grantee, Scope: rec.Scope,
 		State: string(rec.State), DPV: rec.State.DPVTerm(),
-		Stream: stream(rec.Stream), Categories: nonNil(rec.Categories), Purposes: nonNil(rec.Purposes),
+		Stream: streamOrNil(rec.Stream), Categories: nonNil(rec.Categories), Purposes: nonNil(rec.Purposes),
 		GivenAt: optionalTime(rec.GivenAt), ExpiresAt: optionalTime(rec.EndsAt()),
 		Grantor: rec.Grantor, ByRole: string(rec.RecordedBy.Role), By: rec.RecordedBy.ID, Via: rec.Via, Reason: rec.Reason,
 		Evidence: rec.Evidence, Guardian: rec.Guardian,
@@ -338,7 +338,7 @@ func (m Material) fillSources(r *Report) {
 	}
 }
 
-func rights(c Controller) []Right {
+func dataSubjectRights(c Controller) []Right {
 	whom := "the controller"
 	if c.Name != "" {
 		whom = c.Name

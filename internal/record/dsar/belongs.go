@@ -128,13 +128,13 @@ func (b *linkCollector) collectLinks(t *policy.Table) {
 	if t.Observed != nil { // the rule that enforcing would apply names the subject
 		t = t.Observed
 	}
-	b.node(r, t.Rows)
+	b.collectFromNode(r, t.Rows)
 	for _, n := range t.ColumnConditions() {
-		b.node(r, n)
+		b.collectFromNode(r, n)
 	}
 	if t.Aggregate != nil {
 		b.add(r, Link{Column: t.Aggregate.Subject})
-		b.node(r, t.Aggregate.Rows)
+		b.collectFromNode(r, t.Aggregate.Rows)
 	}
 	if t.Lifecycle != nil {
 		b.add(r, Link{Column: t.Lifecycle.Subject})
@@ -154,7 +154,7 @@ func (b *linkCollector) recursiveLinks(r *catalog.Relation) []Link {
 	return out
 }
 
-func (b *linkCollector) node(r *catalog.Relation, n predicate.Node) {
+func (b *linkCollector) collectFromNode(r *catalog.Relation, n predicate.Node) {
 	forEachNode(n, func(n predicate.Node) {
 		switch n := n.(type) {
 		case predicate.Own:
@@ -217,7 +217,7 @@ func (b *linkCollector) addLinksThrough(r *catalog.Relation, way Hop, rule predi
 	}
 	own := b.links[to.Name]
 	b.links[to.Name] = slices.Clone(own)
-	b.node(to, rule)
+	b.collectFromNode(to, rule)
 	all := b.recursiveLinks(to)
 	if listed {
 		b.links[to.Name] = own

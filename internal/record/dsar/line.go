@@ -17,7 +17,7 @@ type line struct {
 	kid, mac   []byte // the id of the key, and the code; empty: the record has none
 	kind       string
 	body       []byte // the rest of the line, from the first member that depends on the kind
-	whole      []byte
+	text       []byte
 }
 
 const (
@@ -57,7 +57,7 @@ func takeNumber(b *[]byte) (n uint64, ok bool) {
 // parseLine splits a line and checks it against its own hash; why says what is wrong.
 func parseLine(whole []byte) (l line, why string) {
 	const broken = "a line is not a record"
-	l.whole = whole
+	l.text = whole
 	rest := whole
 	if !takeText(&rest, `{"v":`) {
 		return l, broken
@@ -127,14 +127,14 @@ func (l line) at() time.Time {
 
 // decision has what a report needs of a decision record.
 type decision struct {
-	seq     uint64
-	at      time.Time
-	session string
-	agent   string
-	purpose string
-	behalf  string
-	tag     string
-	tables  []string // the tables with rows of the subject, by their own names
+	seq        uint64
+	at         time.Time
+	session    string
+	agent      string
+	purpose    string
+	onBehalfOf string
+	tag        string
+	tables     []string // the tables with rows of the subject, by their own names
 }
 
 type decisionRecord struct {
@@ -178,7 +178,7 @@ func decodeOutcome(l line) (outcome, bool) {
 		Rows     int64  `json:"rows"`
 		Keys     []keys `json:"keys"`
 	}
-	if json.Unmarshal(l.whole, &o) != nil {
+	if json.Unmarshal(l.text, &o) != nil {
 		return outcome{}, false
 	}
 	return outcome{o.Decision, o.Rows, o.Keys}, true

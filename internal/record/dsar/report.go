@@ -220,7 +220,7 @@ func optionalTime(t time.Time) *time.Time {
 	return &t
 }
 
-func stream(s consent.Stream) *string {
+func streamOrNil(s consent.Stream) *string {
 	if s == "" {
 		return nil
 	}

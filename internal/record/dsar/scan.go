@@ -154,24 +154,24 @@ type scanState struct {
 // checkBlock checks a block against the block before it.
 func (r *scanState) checkBlock(b *block) {
 	if r.out.Torn > 0 && b.beginsSegment {
-		r.out.broken("a segment ends within a record")
+		r.out.setProblem("a segment ends within a record")
 	}
 	r.out.Torn = int64(b.tailBytes)
 	if b.problem != "" {
-		r.out.broken(b.problem)
+		r.out.setProblem(b.problem)
 	}
 	if b.records > 0 {
 		if r.out.Records == 0 {
 			r.out.First, r.out.From = b.first.seq, b.first.at()
 		} else if !(b.followsGap && b.first.seq > r.out.Last+1) &&
 			(!bytes.Equal(b.first.prev, r.hash) || b.first.seq != r.out.Last+1) {
-			r.out.broken(fmt.Sprintf("record %d does not follow record %d", b.first.seq, r.out.Last))
+			r.out.setProblem(fmt.Sprintf("record %d does not follow record %d", b.first.seq, r.out.Last))
 		}
 		// The code of a record covers a hash that includes all records before it, so that one code in each block is
 		// enough. Older formats had none.
 		if r.hasCodes = r.hasCodes || len(b.last.mac) > 0; r.hasCodes {
 			if why := r.Key.CheckCode(string(b.last.hash), string(b.last.kid), string(b.last.mac)); why != "" {
-				r.out.broken(fmt.Sprintf("record %d: %s", b.last.seq, why))
+				r.out.setProblem(fmt.Sprintf("record %d: %s", b.last.seq, why))
 			}
 		}
 		r.out.Last, r.out.To, r.hash = b.last.seq, b.last.at(), bytes.Clone(b.last.hash)
@@ -197,7 +197,7 @@ func (r *scanState) deliverEvents(b *block) {
 		if d, ok := r.pending[e.outcome.decision]; ok {
 			delete(r.pending, d.seq)
 			if e.outcome.rows > 0 {
-				r.OnAccess(d.access(e.outcome, true))
+				r.OnAccess(d.newAccess(e.outcome, true))
 			}
 		}
 	}
@@ -206,27 +206,27 @@ func (r *scanState) deliverEvents(b *block) {
 // finish checks the end of the log, and delivers the decisions without an outcome.
 func (r *scanState) finish() {
 	if !r.hasCodes && r.out.Records > 0 && r.Key.ID() != "" {
-		r.out.broken(fmt.Sprintf("record %d was written without the key", r.out.Last))
+		r.out.setProblem(fmt.Sprintf("record %d was written without the key", r.out.Last))
 	}
 	for _, h := range r.Heads {
 		if h.Seq > r.out.Last {
-			r.out.broken(fmt.Sprintf(
+			r.out.setProblem(fmt.Sprintf(
 				"the log ends at record %d, and record %d had been written: the newest records were cut off", r.out.Last, h.Seq))
 		}
 	}
 	for _, seq := range slices.Sorted(maps.Keys(r.pending)) {
-		r.OnAccess(r.pending[seq].access(outcome{}, false))
+		r.OnAccess(r.pending[seq].newAccess(outcome{}, false))
 	}
 }
 
-func (r *LogRead) broken(why string) {
+func (r *LogRead) setProblem(why string) {
 	if r.Problem == "" {
 		r.Problem = why
 	}
 }
 
-func (d *decision) access(o outcome, finished bool) Access {
-	return Access{d.seq, d.at, d.session, d.agent, d.purpose, d.behalf, d.tag, d.tables, o.rows, finished, o.keys}
+func (d *decision) newAccess(o outcome, finished bool) Access {
+	return Access{d.seq, d.at, d.session, d.agent, d.purpose, d.onBehalfOf, d.tag, d.tables, o.rows, finished, o.keys}
 }
 
 var everybodyMember = []byte(`"everybody":true`)
@@ -241,7 +241,7 @@ func decodeCall(l line, s Scan) *FaceCall {
 		return nil
 	}
 	var c audit.Call
-	if json.Unmarshal(l.whole, &c) != nil || c.Database != s.Database {
+	if json.Unmarshal(l.text, &c) != nil || c.Database != s.Database {
 		return nil
 	}
 	if !c.Everybody && !slices.ContainsFunc(c.About, func(ref string) bool { return slices.Contains(s.Refs, ref) }) {
@@ -332,35 +332,35 @@ func readBlock(in *bufio.Reader) (*block, bool) {
 	}
 }
 
-// needle is a table's name as it is in a line.
-type needle struct {
+// tableNeedle is a table's name as it is in a line.
+type tableNeedle struct {
 	text   []byte
 	tables []string
 }
 
 // tableNeedles returns the names of tables of which a decision must have one to matter.
-func (s Scan) tableNeedles() map[string]needle {
-	out := map[string]needle{}
+func (s Scan) tableNeedles() map[string]tableNeedle {
+	out := map[string]tableNeedle{}
 	for name, tables := range s.Tables {
 		quoted, _ := json.Marshal(name)
-		out[name] = needle{append([]byte(`"name":`), quoted...), tables}
+		out[name] = tableNeedle{append([]byte(`"name":`), quoted...), tables}
 	}
 	return out
 }
 
 // parseLines parses the lines of a block.
-func (b *block) parseLines(s Scan, filter map[string]needle) {
+func (b *block) parseLines(s Scan, filter map[string]tableNeedle) {
 	data := b.data
 	for len(data) > 0 {
 		end := bytes.IndexByte(data, '\n')
 		l, why := parseLine(data[:end+1])
 		data = data[end+1:]
 		if why != "" {
-			b.broken(why)
+			b.setProblem(why)
 			continue
 		}
 		if b.records > 0 && (!bytes.Equal(l.prev, b.last.hash) || l.seq != b.last.seq+1) {
-			b.broken(fmt.Sprintf("record %d does not follow record %d", l.seq, b.last.seq))
+			b.setProblem(fmt.Sprintf("record %d does not follow record %d", l.seq, b.last.seq))
 		}
 		if b.records == 0 {
 			b.first = l
@@ -369,7 +369,7 @@ func (b *block) parseLines(s Scan, filter map[string]needle) {
 		b.last = l
 		for _, h := range s.Heads {
 			if h.Seq == l.seq && h.Hash != string(l.hash) {
-				b.broken(fmt.Sprintf("record %d is not the one that the anchor names", l.seq))
+				b.setProblem(fmt.Sprintf("record %d is not the one that the anchor names", l.seq))
 			}
 		}
 		switch l.kind {
@@ -385,7 +385,7 @@ func (b *block) parseLines(s Scan, filter map[string]needle) {
 		case "outcome":
 			o, ok := readOutcome(l)
 			if !ok {
-				b.broken(fmt.Sprintf("record %d is not an outcome", l.seq))
+				b.setProblem(fmt.Sprintf("record %d is not an outcome", l.seq))
 				continue
 			}
 			b.events = append(b.events, event{outcome: o})
@@ -393,7 +393,7 @@ func (b *block) parseLines(s Scan, filter map[string]needle) {
 	}
 }
 
-func (b *block) broken(why string) {
+func (b *block) setProblem(why string) {
 	if b.problem == "" {
 		b.problem = why
 	}
@@ -402,7 +402,7 @@ func (b *block) broken(why string) {
 var allowedVerdict = []byte(`"verdict":"allow"`)
 
 // decodeDecision decodes a decision that may matter; the result is nil if it does not.
-func decodeDecision(l line, database string, filter map[string]needle) *decision {
+func decodeDecision(l line, database string, filter map[string]tableNeedle) *decision {
 	if !bytes.Contains(l.body, allowedVerdict) {
 		return nil
 	}
@@ -417,7 +417,7 @@ func decodeDecision(l line, database string, filter map[string]needle) *decision
 	}
 	r, names, ok := splitDecision(l)
 	if !ok {
-		if json.Unmarshal(l.whole, &r) != nil {
+		if json.Unmarshal(l.text, &r) != nil {
 			return nil
 		}
 		names = nil
@@ -429,7 +429,7 @@ func decodeDecision(l line, database string, filter map[string]needle) *decision
 		return nil
 	}
 	d := &decision{seq: l.seq, at: l.at(), session: r.Session, agent: r.Agent, purpose: r.Purpose,
-		behalf: r.OnBehalfOf, tag: r.Tag}
+		onBehalfOf: r.OnBehalfOf, tag: r.Tag}
 	for _, n := range names {
 		for _, name := range filter[n].tables {
 			if !slices.Contains(d.tables, name) {

@@ -132,17 +132,17 @@ func (k Key) check() error {
 	for _, id := range []struct{ what, is string }{{"user_id", k.User}, {"channel_id", k.Channel}} {
 		switch {
 		case id.is == "":
-			return invalid("%s is missing", id.what)
+			return invalidError("%s is missing", id.what)
 		case len(id.is) > MaxIDBytes:
-			return invalid("%s is longer than %d bytes", id.what, MaxIDBytes)
+			return invalidError("%s is longer than %d bytes", id.what, MaxIDBytes)
 		case !utf8.ValidString(id.is) || strings.ContainsFunc(id.is, unicode.IsControl):
-			return invalid("%s is not plain text", id.what)
+			return invalidError("%s is not plain text", id.what)
 		}
 	}
 	return nil
 }
 
-func invalid(format string, args ...any) error {
+func invalidError(format string, args ...any) error {
 	return sqlstate.New(sqlstate.ConsentValidation, sqlstate.ReasonBounds, format, args...).
 		WithHint("An interaction is {user_id, channel_id} and, where the channel's id does not tell, channel_type: \"api\".")
 }

@@ -9,15 +9,15 @@ const noSlot slot = -1
 
 // session is a session in a store.
 type session struct {
-	key              digest
-	started, last    time.Duration
-	by               int32  // the index of the agent's share; -1: the application records
-	older, newer     slot   // the neighbours in the order of the last interaction
-	remindedMessages uint16 // the number of messages that the reminder names
-	next, times      uint16 // the next position in the ring, and the number of positions that are used
-	isReminded       bool
-	isOwn            bool   // the session was begun with a user's own token
-	user             uint16 // for such a session: the index of the user's counter in Tracker.ownSessions
+	key                         digest
+	started, lastInteraction    time.Duration
+	agentShare                  int32  // the index of the agent's share; -1: the application records
+	older, newer                slot   // the neighbours in the order of the last interaction
+	remindedMessages            uint16 // the number of messages that the reminder names
+	nextPosition, usedPositions uint16 // the next position in the ring, and the number of positions that are used
+	isReminded                  bool
+	isOwn                       bool   // the session was begun with a user's own token
+	userCounter                 uint16 // for such a session: the index of the user's counter in Tracker.ownSessions
 }
 
 // pageSize is the number of sessions that are allocated at once, so that growing copies nothing.
@@ -70,20 +70,20 @@ func milliseconds(d time.Duration) uint32 { return uint32(d.Milliseconds()) }
 func (s *store) addTime(id slot, at, window time.Duration) int {
 	one, ring := s.at(id), s.ring(id)
 	now := milliseconds(at)
-	for one.times > 0 && age(now, ring[s.ringPosition(one, 0)]) >= window {
-		one.times--
+	for one.usedPositions > 0 && age(now, ring[s.ringPosition(one, 0)]) >= window {
+		one.usedPositions--
 	}
-	ring[one.next] = now
-	one.next = uint16((int(one.next) + 1) % s.window)
-	one.times = min(one.times+1, uint16(s.window))
-	return int(one.times)
+	ring[one.nextPosition] = now
+	one.nextPosition = uint16((int(one.nextPosition) + 1) % s.window)
+	one.usedPositions = min(one.usedPositions+1, uint16(s.window))
+	return int(one.usedPositions)
 }
 
 // times returns the times of a session within the window that ends at the given time, oldest first.
 func (s *store) times(id slot, at, window time.Duration) []time.Duration {
 	one, ring, now := s.at(id), s.ring(id), milliseconds(at)
 	var out []time.Duration
-	for i := range int(one.times) {
+	for i := range int(one.usedPositions) {
 		if a := age(now, ring[s.ringPosition(one, i)]); a < window {
 			out = append(out, at-a)
 		}
@@ -93,7 +93,7 @@ func (s *store) times(id slot, at, window time.Duration) []time.Duration {
 
 // ringPosition returns the position in the ring of the n-th used time.
 func (s *store) ringPosition(one *session, n int) int {
-	return (int(one.next) - int(one.times) + n + s.window) % s.window
+	return (int(one.nextPosition) - int(one.usedPositions) + n + s.window) % s.window
 }
 
 func age(now, then uint32) time.Duration { return time.Duration(now-then) * time.Millisecond }

@@ -76,14 +76,14 @@ func (t *Tracker) Track(now time.Time, k Key, channelType string) (string, error
 	at := t.advance(now)
 	t.removeIdle(t.config.Keep)
 	id, ok := t.index[d]
-	if ok && at-t.sessions.at(id).last > t.config.Idle {
+	if ok && at-t.sessions.at(id).lastInteraction > t.config.Idle {
 		t.remove(id)
 		ok = false
 	}
 	if !ok {
 		if id, ok = t.beginSession(d, k, at); !ok {
 			t.counts.Refused++
-			return "", full()
+			return "", trackerFullError()
 		}
 	}
 	return t.addInteraction(id, at), nil
@@ -93,7 +93,7 @@ func (t *Tracker) Track(now time.Time, k Key, channelType string) (string, error
 func (t *Tracker) addInteraction(id slot, at time.Duration) string {
 	s := t.sessions.at(id)
 	t.removeFromList(id)
-	s.last = at
+	s.lastInteraction = at
 	t.appendToList(id)
 	t.counts.Interactions++
 	messages := t.sessions.addTime(id, at, t.config.Window)
@@ -133,7 +133,7 @@ func (t *Tracker) beginSession(d digest, k Key, at time.Duration) (slot, bool) {
 		}
 	}
 	id := t.sessions.takeSlot()
-	*t.sessions.at(id) = session{key: d, started: at, last: at, by: by, isOwn: k.BySelf, user: user, newer: noSlot,
+	*t.sessions.at(id) = session{key: d, started: at, lastInteraction: at, agentShare: by, isOwn: k.BySelf, userCounter: user, newer: noSlot,
 		older: noSlot}
 	if k.BySelf {
 		t.ownSessions[user]++
@@ -161,7 +161,7 @@ func (t *Tracker) shareOf(k Key) int32 {
 	return n
 }
 
-func full() error {
+func trackerFullError() error {
 	return sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "there is no room for another session of interactions").
 		WithHint("The interaction was not counted. Active sessions are kept; there is room for a new one when " +
 			"others have ended, or with a larger air.sessions.")
@@ -179,7 +179,7 @@ func (t *Tracker) Session(now time.Time, k Key) (Session, bool) {
 		return Session{}, false
 	}
 	s := t.sessions.at(id)
-	out := Session{Started: t.epoch.Add(s.started), Last: t.epoch.Add(s.last), Reminded: s.isReminded}
+	out := Session{Started: t.epoch.Add(s.started), Last: t.epoch.Add(s.lastInteraction), Reminded: s.isReminded}
 	for _, m := range t.sessions.times(id, at, t.config.Window) {
 		out.Messages = append(out.Messages, t.epoch.Add(m))
 	}
@@ -215,7 +215,7 @@ func (t *Tracker) GivenReminder(now time.Time, k Key) (reminder string, session 
 		return "", time.Time{}
 	}
 	s := t.sessions.at(id)
-	if !s.isReminded || at-s.last > t.config.Idle {
+	if !s.isReminded || at-s.lastInteraction > t.config.Idle {
 		return "", time.Time{}
 	}
 	return t.config.fillIn(int(s.remindedMessages)), t.epoch.Add(s.started)
@@ -254,7 +254,7 @@ func (t *Tracker) advance(now time.Time) time.Duration {
 // exactly that long is still active.
 func (t *Tracker) removeIdle(idle time.Duration) {
 	for t.oldest != noSlot {
-		pause := t.now - t.sessions.at(t.oldest).last
+		pause := t.now - t.sessions.at(t.oldest).lastInteraction
 		if pause < idle || pause == t.config.Idle {
 			break
 		}
@@ -269,11 +269,11 @@ func (t *Tracker) remove(id slot) {
 	t.removeFromList(id)
 	s := t.sessions.at(id)
 	delete(t.index, s.key)
-	if s.by >= 0 {
-		t.shares[s.by]--
+	if s.agentShare >= 0 {
+		t.shares[s.agentShare]--
 	}
 	if s.isOwn {
-		t.ownSessions[s.user]--
+		t.ownSessions[s.userCounter]--
 	}
 	t.sessions.freeSlot(id)
 }

@@ -61,4 +61,4 @@ func sortedUnique(paths []string) []string {
 	return slices.Compact(out)
 }
 
-func sameSet(a, b []string) bool { return slices.Equal(sortedUnique(a), sortedUnique(b)) }
+func equalSets(a, b []string) bool { return slices.Equal(sortedUnique(a), sortedUnique(b)) }

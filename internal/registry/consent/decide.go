@@ -28,7 +28,7 @@ func Decide(s Settings, now time.Time, before Situation, c Command) ([]Step, err
 		return nil, err
 	}
 	d := &decision{Settings: s.withDefaults(), now: now, command: c, partnershipAsker: before.PartnershipAsker,
-		guardian: before.IsGuardian}
+		isGuardian: before.IsGuardian}
 	d.current = Consent{Key: c.Key(), Categories: []string{}, Purposes: []string{}}
 	if before.Consent != nil {
 		d.hasRecord, d.current = true, clone(*before.Consent)
@@ -45,7 +45,7 @@ type decision struct {
 	now              time.Time
 	command          Command
 	partnershipAsker Party
-	guardian         bool
+	isGuardian       bool
 
 	hasRecord bool    // there is a record
 	current   Consent // the consent after the steps so far
@@ -86,13 +86,13 @@ func (d *decision) run() error {
 		d.interact()
 		return nil
 	case Expire:
-		return d.doExpire()
+		return d.expire()
 	case Lapse:
-		return d.doLapse()
+		return d.lapse()
 	case Warn:
-		return d.doWarn()
+		return d.recordWarning()
 	case Deleted, Anonymised, Report:
-		return d.doNote()
+		return d.recordNote()
 	default:
 		return invalid("there is no change of consent called %q", c.Do)
 	}
@@ -142,7 +142,7 @@ func (d *decision) checkParty() error {
 	if err := CheckRole(c); err != nil {
 		return err
 	}
-	if c.By.Role == RoleGuardian && !d.guardian {
+	if c.By.Role == RoleGuardian && !d.isGuardian {
 		return forbidden(c.By.Role, "this is not a guardian of the subject")
 	}
 	return nil
@@ -185,7 +185,7 @@ func (d *decision) endConsent(s State, at time.Time) {
 	d.current.DecayFrom, d.current.WarnedAt = time.Time{}, time.Time{}
 }
 
-func (d *decision) forget() { d.current.RequestedCategories, d.current.DueAt = nil, time.Time{} }
+func (d *decision) clearRequest() { d.current.RequestedCategories, d.current.DueAt = nil, time.Time{} }
 
 func clone(c Consent) Consent {
 	c.Categories, c.Purposes, c.RequestedCategories = slices.Clone(c.Categories), slices.Clone(c.Purposes), slices.Clone(c.RequestedCategories)

@@ -26,7 +26,7 @@ func (d *decision) degrade() error {
 	if err != nil {
 		return err
 	}
-	d.current.Purposes, d.current.Categories = d.purposesOrPresent(), categories
+	d.current.Purposes, d.current.Categories = d.requestedPurposes(), categories
 	d.current.ExpiresAt, d.current.WarnedAt = time.Time{}, time.Time{}
 	switch {
 	case c.Stream == Temporary:
@@ -36,7 +36,7 @@ func (d *decision) degrade() error {
 		d.current.DecayFrom = d.now
 	}
 	d.current.Stream = c.Stream
-	d.forget()
+	d.clearRequest()
 	d.addStep(EventDegraded)
 	return nil
 }

@@ -9,8 +9,8 @@ func (d *decision) recordExpiry() {
 	d.addStep(EventExpired)
 }
 
-// doExpire carries out the command Expire.
-func (d *decision) doExpire() error {
+// expire carries out the command Expire.
+func (d *decision) expire() error {
 	switch {
 	case !d.hasRecord:
 		return notFound()
@@ -25,8 +25,8 @@ func (d *decision) doExpire() error {
 	return nil
 }
 
-// doWarn carries out Warn: it records once for each expiry that the subject was warned.
-func (d *decision) doWarn() error {
+// recordWarning carries out Warn: it records once for each expiry that the subject was warned.
+func (d *decision) recordWarning() error {
 	switch {
 	case !d.hasRecord:
 		return notFound()
@@ -42,8 +42,8 @@ func (d *decision) doWarn() error {
 	return nil
 }
 
-// doNote records what was done with the data, or reported about them, without a change of the consent.
-func (d *decision) doNote() error {
+// recordNote records what was done with the data, or reported about them, without a change of the consent.
+func (d *decision) recordNote() error {
 	if !d.hasRecord {
 		return notFound()
 	}
@@ -69,7 +69,7 @@ func (d *decision) changeGuardian() error {
 	}
 	event, state := EventAppointed, Given
 	switch {
-	case c.Do == Appoint && d.guardian, c.Do == Dismiss && !d.guardian:
+	case c.Do == Appoint && d.isGuardian, c.Do == Dismiss && !d.isGuardian:
 		return nil
 	case c.Do == Dismiss:
 		event, state = EventDismissed, Revoked

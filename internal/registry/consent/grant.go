@@ -28,14 +28,14 @@ func (d *decision) grant() error {
 	if err != nil {
 		return err
 	}
-	purposes := d.purposesOrPresent()
+	purposes := d.requestedPurposes()
 	switch {
 	case d.current.State != Given:
 		d.startConsent(c.Stream, categories, purposes)
 		d.addStep(EventGiven)
 	case d.current.Stream != c.Stream:
 		return d.degrade()
-	case sameSet(d.current.Categories, categories) && sameSet(d.current.Purposes, purposes):
+	case equalSets(d.current.Categories, categories) && equalSets(d.current.Purposes, purposes):
 		if c.Stream == Temporary {
 			d.renew(d.Duration)
 		}
@@ -56,16 +56,16 @@ func (d *decision) grantTo() error {
 	if d.hasRecord && d.current.Stream != "" {
 		return mixedCategoriesError()
 	}
-	categories, purposes := sortedUnique(c.Categories), d.purposesOrPresent()
+	categories, purposes := sortedUnique(c.Categories), d.requestedPurposes()
 	switch {
 	case d.current.State != Given:
 		d.startConsent("", categories, purposes)
-		d.last(c.Duration)
+		d.setExpiry(c.Duration)
 		d.addStep(EventGiven)
-	case !sameSet(d.current.Categories, categories) || !sameSet(d.current.Purposes, purposes) || c.Duration == 0 &&
+	case !equalSets(d.current.Categories, categories) || !equalSets(d.current.Purposes, purposes) || c.Duration == 0 &&
 		!d.current.ExpiresAt.IsZero():
 		d.current.Categories, d.current.Purposes = categories, purposes
-		d.last(c.Duration)
+		d.setExpiry(c.Duration)
 		d.addStep(EventModified)
 	case c.Duration != 0:
 		d.renew(c.Duration)
@@ -73,15 +73,15 @@ func (d *decision) grantTo() error {
 	return nil
 }
 
-// purposesOrPresent returns the purposes of the command; if it names none, those of the present consent.
-func (d *decision) purposesOrPresent() []string {
+// requestedPurposes returns the purposes of the command; if it names none, those of the present consent.
+func (d *decision) requestedPurposes() []string {
 	if len(d.command.Purposes) == 0 && d.current.State == Given {
 		return d.current.Purposes
 	}
 	return sortedUnique(d.command.Purposes)
 }
 
-func (d *decision) last(duration time.Duration) {
+func (d *decision) setExpiry(duration time.Duration) {
 	d.current.ExpiresAt, d.current.WarnedAt = time.Time{}, time.Time{}
 	if duration != 0 {
 		d.current.ExpiresAt = d.now.Add(duration)

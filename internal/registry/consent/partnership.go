@@ -15,7 +15,7 @@ func (d *decision) requestPartnership() error {
 		return err
 	}
 	switch {
-	case d.current.RequestedCategories != nil && sameSet(d.current.RequestedCategories, categories):
+	case d.current.RequestedCategories != nil && equalSets(d.current.RequestedCategories, categories):
 		return nil
 	case d.current.RequestedCategories != nil:
 		return invalid("a partnership with other categories is requested and not decided yet").
@@ -60,13 +60,13 @@ func (d *decision) decidePartnership() error {
 		d.current.stopDecay(d.now)
 		purposes := d.current.Purposes
 		d.startConsent(Partnered, d.current.RequestedCategories, purposes)
-		d.forget()
+		d.clearRequest()
 		d.addStep(EventApproved)
 	case Reject:
 		if d.current.State == Requested {
 			d.current.State = Refused
 		}
-		d.forget()
+		d.clearRequest()
 		d.addStep(EventRejected)
 	case Defer:
 		d.addStep(EventDeferred)
@@ -84,12 +84,12 @@ func (d *decision) closeRequest() {
 	if d.current.State == Requested {
 		d.current.State = Expired
 	}
-	d.forget()
+	d.clearRequest()
 	d.addStep(EventLapsed)
 }
 
-// doLapse carries out the command Lapse.
-func (d *decision) doLapse() error {
+// lapse carries out the command Lapse.
+func (d *decision) lapse() error {
 	if !d.hasRecord {
 		return notFound()
 	}

@@ -14,7 +14,7 @@ func (d *decision) revoke() error {
 		return nil
 	}
 	d.endConsent(state, d.now)
-	d.forget()
+	d.clearRequest()
 	d.addStep(event)
 	return nil
 }
@@ -28,7 +28,7 @@ func (d *decision) refuse() error {
 		return nil
 	}
 	d.endConsent(Refused, d.now)
-	d.forget()
+	d.clearRequest()
 	d.addStep(EventRefused)
 	return nil
 }

@@ -58,12 +58,12 @@ func (s *Sweeper) Counts(ctx context.Context) (metrics.Consent, error) {
 	if err != nil {
 		return out, dbError("count consents", err)
 	}
-	out.LagSeconds, err = lag(ctx, tx, now)
+	out.LagSeconds, err = removalLag(ctx, tx, now)
 	return out, err
 }
 
-// lag returns how long the oldest change because of which rows must be removed has waited; 0: no change waits.
-func lag(ctx context.Context, tx interface {
+// removalLag returns how long the oldest change because of which rows must be removed has waited; 0: no change waits.
+func removalLag(ctx context.Context, tx interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }, now time.Time) (seconds float64, err error) {
 	err = tx.QueryRow(ctx, `SELECT CASE WHEN count(*) > 0 THEN GREATEST(extract(epoch FROM $1 - min(r.recorded_at)), 0.001) ELSE 0 END::float8

@@ -29,7 +29,7 @@ type Outbox struct {
 	Timeout  time.Duration // how long one request may take; 0: 10 s
 	Log      *slog.Logger  // the log; nil: there is none
 
-	base http.RoundTripper // tests set it
+	baseTransport http.RoundTripper // tests set it
 }
 
 // The headers of a message. The signature is "v1=" and the hexadecimal HMAC-SHA-256, under the secret, of the
@@ -151,7 +151,7 @@ func (o *Outbox) claimMessage(ctx context.Context, conn *pgx.Conn) (*Message, er
 				ELSE LEAST($1::interval * pg_catalog.power(2, o.attempts), $2::interval) END
 		FROM next WHERE o.id = next.id
 		RETURNING o.id::text, o.number, o.recorded_at, o.subject, o.event, o.state, o.stream, o.categories, o.expires_at, o.attempts`,
-		seconds(firstWait), seconds(maxWait)).
+		secondsText(firstWait), secondsText(maxWait)).
 		Scan(&m.ID, &m.Record, &m.Time, &m.Subject, &m.Event, &m.State, &m.Stream, &m.Categories, &m.ExpiresAt, &m.attempts)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
@@ -162,7 +162,7 @@ func (o *Outbox) claimMessage(ctx context.Context, conn *pgx.Conn) (*Message, er
 	return &m, nil
 }
 
-func seconds(d time.Duration) string { return fmt.Sprintf("%d seconds", int64(d/time.Second)) }
+func secondsText(d time.Duration) string { return fmt.Sprintf("%d seconds", int64(d/time.Second)) }
 
 // send posts one message, and returns why it did not arrive, without any part of the receiver's answer; "": it arrived.
 func (o *Outbox) send(ctx context.Context, m Message) string {
@@ -209,7 +209,7 @@ func (o *Outbox) send(ctx context.Context, m Message) string {
 // client returns an HTTP client that follows no redirects: they would send a signed message to an address that is not
 // configured.
 func (o *Outbox) client() *http.Client {
-	return &http.Client{Transport: o.base, CheckRedirect: func(*http.Request, []*http.Request) error {
+	return &http.Client{Transport: o.baseTransport, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}}
 }

@@ -71,12 +71,12 @@ func (s *Sweeper) isDue(ctx context.Context, period time.Duration) (bool, error)
 	if err := conn.QueryRow(ctx,
 		"SELECT pgconsent.consent_now(), COALESCE(finished_at + $1::interval <= pgconsent.consent_now() OR "+
 			"finished_at > pgconsent.consent_now() + interval '1 minute' OR epoch > pgconsent.consent_epoch(), "+
-			"true) FROM pgconsent.sweep_state", seconds(period)).Scan(&now, &over); err != nil {
+			"true) FROM pgconsent.sweep_state", secondsText(period)).Scan(&now, &over); err != nil {
 		return false, dbError("look at the last sweep", err)
 	}
 	if over {
 		return true, nil
 	}
-	waiting, err := lag(ctx, conn, now)
+	waiting, err := removalLag(ctx, conn, now)
 	return waiting > 0, err
 }

@@ -49,8 +49,8 @@ const lockKey = 7_203_361_906_117_000_001
 
 // dueRows is a number of rows of a subject that must be removed.
 type dueRows struct {
-	relation, subject, what string
-	rows                    int64
+	relation, subject, operation string
+	rows                         int64
 }
 
 // Run sweeps once. An error means that it could not begin; other problems are in Failures, and the next sweep tries
@@ -156,7 +156,7 @@ func (s *Sweeper) addFailure(out *Report, what string, err error) {
 	}
 }
 
-var events = map[consent.Action]string{consent.Expire: "expired", consent.Lapse: "lapsed", consent.Warn: "warned"}
+var eventWords = map[consent.Action]string{consent.Expire: "expired", consent.Lapse: "lapsed", consent.Warn: "warned"}
 
 // recordExpiries records what time alone has done.
 func (s *Sweeper) recordExpiries(ctx context.Context, out *Report) {
@@ -180,10 +180,10 @@ func (s *Sweeper) recordExpiries(ctx context.Context, out *Report) {
 				stuck[c.Key()] = true
 			case err != nil:
 				stuck[c.Key()] = true
-				s.addFailure(out, "record that a consent "+events[c.Do], err)
+				s.addFailure(out, "record that a consent "+eventWords[c.Do], err)
 			default:
 				moved = true
-				out.Recorded[events[c.Do]]++
+				out.Recorded[eventWords[c.Do]]++
 			}
 			done++
 			s.progress("records", done, 0)
@@ -261,7 +261,7 @@ func (s *Sweeper) findDue(ctx context.Context, conn *pgx.Conn, others bool) ([]d
 		return nil, dbError("look for what is due", err)
 	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d dueRows, err error) {
-		return d, row.Scan(&d.relation, &d.subject, &d.what, &d.rows)
+		return d, row.Scan(&d.relation, &d.subject, &d.operation, &d.rows)
 	})
 	if err != nil {
 		return nil, dbError("look for what is due", err)
@@ -419,7 +419,7 @@ func (s *Sweeper) preview(ctx context.Context, conn *pgx.Conn, out *Report) erro
 	}
 	tables := tableCounts{}
 	for _, d := range list {
-		tables.addRows(d.relation, d.subject, d.what, d.rows)
+		tables.addRows(d.relation, d.subject, d.operation, d.rows)
 	}
 	out.Tables = tables.sorted()
 	return nil

@@ -18,11 +18,11 @@ func (d *decoder) attributes(path string, n *yamlfile.Node, v reflect.Value) {
 	d.entries(path, n, func(key string, _ yamlfile.Place, value *yamlfile.Node) {
 		switch value.Kind {
 		case yamlfile.List:
-			out[key] = d.arrayLiteral(join(path, key), value)
+			out[key] = d.arrayLiteral(joinPath(path, key), value)
 		case yamlfile.Scalar:
 			out[key] = value.Written
 		default:
-			d.addProblemAt(value.Place, "", "%s must be a text or a list of texts", name(join(path, key)))
+			d.addProblemAt(value.Place, "", "%s must be a text or a list of texts", keyName(joinPath(path, key)))
 		}
 	})
 	v.Set(reflect.ValueOf(out))
@@ -34,7 +34,7 @@ func (d *decoder) arrayLiteral(path string, n *yamlfile.Node) string {
 	quoted := make([]string, 0, len(n.Items))
 	for _, item := range n.Items {
 		if item.Kind != yamlfile.Scalar {
-			d.addProblemAt(item.Place, "", "each element of %s must be a text", name(path))
+			d.addProblemAt(item.Place, "", "each element of %s must be a text", keyName(path))
 			continue
 		}
 		quoted = append(quoted, `"`+escape.Replace(item.Written)+`"`)

@@ -191,8 +191,8 @@ type Enforcement string
 const (
 	EnforceBoth Enforcement = "both" // row-level security and predicates in the text apply together
 	// each statement pays for one predicate: the proxy chooses between row security and signed views
-	EnforceAuto Enforcement = "auto"
-	doors       Enforcement = "doors" // the old name of the value auto
+	EnforceAuto  Enforcement = "auto"
+	oldAutoValue Enforcement = "doors" // the old name of the value auto
 )
 
 // FindFile returns the path of the configuration: from the flag, else from $PGCONSENT_CONFIG, else ./pgconsent.yaml.
@@ -259,7 +259,7 @@ func (c *Config) defaults() {
 	setDefault(&c.Credentials, "agents.scram")
 	setDefault(&c.Admin.Credentials, "operators.scram")
 	setDefault(&c.Enforcement, EnforceAuto)
-	if c.Enforcement == doors {
+	if c.Enforcement == oldAutoValue {
 		c.Enforcement = EnforceAuto
 		c.OldSpellings = append(c.OldSpellings, "enforcement: doors is called enforcement: auto")
 	}

@@ -344,7 +344,7 @@ func TestReferenceIsComplete(t *testing.T) {
 		case reflect.Struct:
 			for i := range t.NumField() {
 				if tag := t.Field(i).Tag.Get("yaml"); tag != "-" {
-					walk(join(path, tag), t.Field(i).Type)
+					walk(joinPath(path, tag), t.Field(i).Type)
 				}
 			}
 		case reflect.Map:

@@ -105,7 +105,7 @@ func (d *decoder) value(path string, n *yamlfile.Node, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if n.Kind == yamlfile.Null {
-			d.addProblemAt(n.Place, "", "%s has no value", name(path))
+			d.addProblemAt(n.Place, "", "%s has no value", keyName(path))
 			return
 		}
 		v.Set(reflect.New(v.Type().Elem()))
@@ -114,10 +114,10 @@ func (d *decoder) value(path string, n *yamlfile.Node, v reflect.Value) {
 		d.entries(path, n, func(key string, at yamlfile.Place, value *yamlfile.Node) {
 			field, ok := fieldByKey(v, key)
 			if !ok {
-				d.addProblemAt(at, suggestKey(key, keys(v.Type())), "unknown key %q in %s", key, name(path))
+				d.addProblemAt(at, suggestKey(key, keys(v.Type())), "unknown key %q in %s", key, keyName(path))
 				return
 			}
-			d.value(join(path, key), value, field)
+			d.value(joinPath(path, key), value, field)
 		})
 	case reflect.Map:
 		if v.Type() == attributesType {
@@ -127,12 +127,12 @@ func (d *decoder) value(path string, n *yamlfile.Node, v reflect.Value) {
 		v.Set(reflect.MakeMap(v.Type()))
 		d.entries(path, n, func(key string, _ yamlfile.Place, value *yamlfile.Node) {
 			e := reflect.New(v.Type().Elem()).Elem()
-			d.value(join(path, key), value, e)
+			d.value(joinPath(path, key), value, e)
 			v.SetMapIndex(reflect.ValueOf(key), e)
 		})
 	case reflect.Slice:
 		if n.Kind != yamlfile.List {
-			d.addProblemAt(n.Place, fmt.Sprintf("%s: [a, b]", last(path)), "%s must be a list", name(path))
+			d.addProblemAt(n.Place, fmt.Sprintf("%s: [a, b]", lastKey(path)), "%s must be a list", keyName(path))
 			return
 		}
 		v.Set(reflect.MakeSlice(v.Type(), len(n.Items), len(n.Items)))
@@ -143,34 +143,34 @@ func (d *decoder) value(path string, n *yamlfile.Node, v reflect.Value) {
 		if n.Kind == yamlfile.Scalar {
 			v.SetString(n.Written)
 		} else {
-			d.addProblemAt(n.Place, "", "%s must be a text", name(path))
+			d.addProblemAt(n.Place, "", "%s must be a text", keyName(path))
 		}
 	case reflect.Int:
 		i, err := strconv.Atoi(n.Written)
 		if n.Kind != yamlfile.Scalar || err != nil {
-			d.addProblemAt(n.Place, "", "%s must be a whole number%s", name(path), quoteBeginning(n.Written))
+			d.addProblemAt(n.Place, "", "%s must be a whole number%s", keyName(path), quoteBeginning(n.Written))
 			return
 		}
 		v.SetInt(int64(i))
 	case reflect.Bool:
 		if n.Written != "true" && n.Written != "false" {
-			d.addProblemAt(n.Place, "", "%s must be true or false%s", name(path), quoteBeginning(n.Written))
+			d.addProblemAt(n.Place, "", "%s must be true or false%s", keyName(path), quoteBeginning(n.Written))
 			return
 		}
 		v.SetBool(n.Written == "true")
 	default:
-		d.addProblemAt(n.Place, "", "%s cannot be read", name(path))
+		d.addProblemAt(n.Place, "", "%s cannot be read", keyName(path))
 	}
 }
 
 // entries calls f for each entry of a mapping.
 func (d *decoder) entries(path string, n *yamlfile.Node, f func(key string, at yamlfile.Place, value *yamlfile.Node)) {
 	if n.Kind != yamlfile.Mapping {
-		d.addProblemAt(n.Place, "", "%s must be a mapping of keys to values", name(path))
+		d.addProblemAt(n.Place, "", "%s must be a mapping of keys to values", keyName(path))
 		return
 	}
 	for i, key := range n.Keys {
-		d.at[join(path, key)] = n.KeyAt[i]
+		d.at[joinPath(path, key)] = n.KeyAt[i]
 		f(key, n.KeyAt[i], n.Values[i])
 	}
 }
@@ -201,16 +201,16 @@ func suggestKey(key string, known []string) string {
 	return "Known here: " + strings.Join(known, ", ") + "."
 }
 
-func join(path, key string) string {
+func joinPath(path, key string) string {
 	if path == "" {
 		return key
 	}
 	return path + "." + key
 }
 
-func last(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
+func lastKey(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
-func name(path string) string {
+func keyName(path string) string {
 	if path == "" {
 		return "the configuration"
 	}

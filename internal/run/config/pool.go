@@ -37,14 +37,14 @@ func (c *Config) PoolOf(agent string) Pool {
 		return p
 	}
 	if db := c.Databases[a.Database]; db != nil {
-		p.take(db.Pool)
+		p.overrideWith(db.Pool)
 	}
-	p.take(a.Pool)
+	p.overrideWith(a.Pool)
 	return p
 }
 
 // overrideWith takes each value that the other pool has.
-func (p *Pool) take(other Pool) {
+func (p *Pool) overrideWith(other Pool) {
 	if other.Mode != "" {
 		p.Mode = other.Mode
 	}

@@ -101,7 +101,7 @@ var keyDocs = map[string]keyDoc{
 	"credentials": {doc: "The file that pgconsent agent add writes. Default: agents.scram."},
 	"enforcement": {
 		"How rewriting and row security are used together. Default: auto, which was called doors.", nil, []string{
-			string(EnforceAuto), string(EnforceBoth), string(doors)}},
+			string(EnforceAuto), string(EnforceBoth), string(oldAutoValue)}},
 	"audit": {doc: "Where decisions are recorded."},
 	"audit.mode": {"Whether the record is on disk before the answer leaves. Default: strict.",
 		nil, []string{"strict", "buffered", "off"}},
@@ -199,7 +199,7 @@ func schema(path string, t reflect.Type) map[string]any {
 		properties := map[string]any{}
 		for i := range t.NumField() {
 			if key := t.Field(i).Tag.Get("yaml"); key != "-" {
-				properties[key] = schema(join(path, key), t.Field(i).Type)
+				properties[key] = schema(joinPath(path, key), t.Field(i).Type)
 			}
 		}
 		out["type"], out["properties"], out["additionalProperties"] = "object", properties, false
@@ -207,7 +207,7 @@ func schema(path string, t reflect.Type) map[string]any {
 			out["required"] = d.required
 		}
 	case t.Kind() == reflect.Map:
-		out["type"], out["additionalProperties"] = "object", schema(join(path, "NAME"), t.Elem())
+		out["type"], out["additionalProperties"] = "object", schema(joinPath(path, "NAME"), t.Elem())
 	case t.Kind() == reflect.Slice:
 		out["type"], out["items"] = "array", map[string]any{"type": value}
 	case t.Kind() == reflect.Int:

@@ -27,11 +27,11 @@ func TestSchema(t *testing.T) {
 		case of.Kind() == reflect.Struct:
 			for i := range of.NumField() {
 				if key := of.Field(i).Tag.Get("yaml"); key != "-" {
-					walk(join(path, key), of.Field(i).Type)
+					walk(joinPath(path, key), of.Field(i).Type)
 				}
 			}
 		case of.Kind() == reflect.Map:
-			walk(join(path, "NAME"), of.Elem())
+			walk(joinPath(path, "NAME"), of.Elem())
 		}
 	}
 	walk("", reflect.TypeFor[Config]())

@@ -28,12 +28,12 @@ type AIR struct {
 }
 
 // reminderMetrics report the numbers that were published last, so that all numbers of a scrape are from one moment.
-type reminderMetrics struct{ last *atomic.Pointer[AIR] }
+type reminderMetrics struct{ counts *atomic.Pointer[AIR] }
 
 func (m *reminderMetrics) register(reg prometheus.Registerer) {
 	last := &atomic.Pointer[AIR]{}
 	last.Store(&AIR{})
-	m.last = last
+	m.counts = last
 	count := func(f metricFamily, of func(*AIR) uint64) {
 		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: f.name, Help: f.help},
 			func() float64 { return float64(of(last.Load())) }))
@@ -54,6 +54,6 @@ func (m *reminderMetrics) register(reg prometheus.Registerer) {
 // PublishReminders publishes the numbers of reminders.
 func (m *Metrics) PublishReminders(a AIR) {
 	if m != nil {
-		m.reminders.last.Store(&a)
+		m.reminders.counts.Store(&a)
 	}
 }

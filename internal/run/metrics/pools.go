@@ -29,18 +29,18 @@ type Pool struct {
 
 // poolMetrics ask for the numbers at each scrape.
 type poolMetrics struct {
-	ask *atomic.Pointer[func() []Pool]
+	states *atomic.Pointer[func() []Pool]
 }
 
 func (m *poolMetrics) register(reg prometheus.Registerer) {
-	m.ask = &atomic.Pointer[func() []Pool]{}
+	m.states = &atomic.Pointer[func() []Pool]{}
 	reg.MustRegister(m)
 }
 
 // WatchPools has each scrape ask for the numbers of pools, one [Pool] for each database.
 func (m *Metrics) WatchPools(ask func() []Pool) {
 	if m != nil {
-		m.pools.ask.Store(&ask)
+		m.pools.states.Store(&ask)
 	}
 }
 
@@ -57,7 +57,7 @@ func (m *poolMetrics) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (m *poolMetrics) Collect(to chan<- prometheus.Metric) {
-	ask := m.ask.Load()
+	ask := m.states.Load()
 	if ask == nil {
 		return
 	}

@@ -37,6 +37,6 @@ func (s *Service) cleanInteractions(ctx context.Context) {
 // countReminders publishes the numbers of the tracker.
 func (s *Service) countReminders() {
 	c := s.reminders.Counts(time.Now())
-	s.counts.PublishReminders(metrics.AIR{Interactions: c.Interactions, ByTime: c.ByTime, ByMessages: c.ByMessages,
+	s.metrics.PublishReminders(metrics.AIR{Interactions: c.Interactions, ByTime: c.ByTime, ByMessages: c.ByMessages,
 		Refused: c.Refused, Active: c.Active})
 }

@@ -101,11 +101,11 @@ func (s consoleService) Suspended() []adminconsole.Suspended {
 	return out
 }
 
-func (s consoleService) Databases() []string { return sorted(s.operators.pauses) }
+func (s consoleService) Databases() []string { return sortedKeys(s.operators.pauses) }
 
 func (s consoleService) Pause(database string) (busy int, changed bool) {
 	changed = s.operators.pauses[database].begin()
-	s.counts.SetPaused(database, true)
+	s.metrics.SetPaused(database, true)
 	if changed {
 		s.log.Warn("new statements of agents wait until RESUME in the admin console", "database", database)
 	}
@@ -120,7 +120,7 @@ func (s consoleService) Pause(database string) (busy int, changed bool) {
 
 func (s consoleService) Resume(database string) (changed bool) {
 	changed = s.operators.pauses[database].end()
-	s.counts.SetPaused(database, false)
+	s.metrics.SetPaused(database, false)
 	if changed {
 		s.log.Info("statements of agents go on", "database", database)
 	}

@@ -45,7 +45,7 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 			Record: s.enforcer.RecordCall, Reminders: s.reminders},
 	}
 	databases := map[string]*mcp.Database{}
-	for _, name := range sorted(c.Databases) {
+	for _, name := range sortedKeys(c.Databases) {
 		if databases[name], err = s.mcpDatabase(c, name); err != nil {
 			return nil, err
 		}

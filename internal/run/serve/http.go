@@ -56,7 +56,7 @@ func (s *Service) handler() http.Handler {
 // refreshCounts brings the metrics up to date that are counted when they are read.
 func (s *Service) refreshCounts(ctx context.Context) {
 	if s.sweepers != nil {
-		s.sweepers.count(ctx)
+		s.sweepers.updateCounts(ctx)
 	}
 	s.countReminders()
 }

@@ -34,12 +34,12 @@ func (l httpLimits) server(h http.Handler, log *slog.Logger) *http.Server {
 // limit returns a listener with a limited number of open connections. A further connection is closed at once, so that
 // no client waits for another one to leave.
 func (l httpLimits) limit(limit net.Listener) net.Listener {
-	return &limitedListener{Listener: limit, open: make(chan struct{}, l.connections)}
+	return &limitedListener{Listener: limit, slots: make(chan struct{}, l.connections)}
 }
 
 type limitedListener struct {
 	net.Listener
-	open chan struct{}
+	slots chan struct{}
 }
 
 // Accept implements net.Listener.
@@ -50,8 +50,8 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		select {
-		case l.open <- struct{}{}:
-			return &countedConn{Conn: c, of: l.open}, nil
+		case l.slots <- struct{}{}:
+			return &countedConn{Conn: c, slots: l.slots}, nil
 		default:
 			_ = c.Close()
 		}
@@ -60,13 +60,13 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 
 type countedConn struct {
 	net.Conn
-	of   chan struct{}
-	once sync.Once
+	slots chan struct{}
+	once  sync.Once
 }
 
 // Close implements net.Conn.
 func (c *countedConn) Close() error {
 	err := c.Conn.Close()
-	c.once.Do(func() { <-c.of })
+	c.once.Do(func() { <-c.slots })
 	return err
 }

@@ -32,7 +32,7 @@ func (s *Service) newOperators(c *config.Config, version string) (*operators, er
 	o := &operators{service: s, credentials: credentials, pauses: map[string]*pause{}}
 	for name := range c.Databases {
 		o.pauses[name] = &pause{}
-		s.counts.SetPaused(name, false)
+		s.metrics.SetPaused(name, false)
 	}
 	o.console = adminconsole.New(adminconsole.Config{
 		Service: consoleService{s}, Version: version, Log: s.log,
@@ -63,7 +63,7 @@ func (o *operators) serve(ctx context.Context, client net.Conn, info proxy.Opera
 
 // paused lists the databases that are paused.
 func (o *operators) paused() (out []string) {
-	for _, name := range sorted(o.pauses) {
+	for _, name := range sortedKeys(o.pauses) {
 		if since := o.pauses[name].began(); !since.IsZero() {
 			out = append(out, fmt.Sprintf("database %s: paused since %s: new statements of agents wait until RESUME in the "+
 				"admin console", name, since.UTC().Format(time.RFC3339)))

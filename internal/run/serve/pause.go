@@ -7,25 +7,25 @@ import (
 
 // pause makes new statements of a database's agents wait. The zero value lets them go on.
 type pause struct {
-	current atomic.Pointer[pausing] // nil: the database is not paused
+	current atomic.Pointer[activePause] // nil: the database is not paused
 }
 
-// pausing is a pause that lasts.
-type pausing struct {
+// activePause is a pause that lasts.
+type activePause struct {
 	since time.Time
-	over  chan struct{} // closed when the pause ends
+	ended chan struct{} // closed when the pause ends
 }
 
 // begin begins a pause, and returns false if there is one already.
 func (p *pause) begin() bool {
-	return p.current.CompareAndSwap(nil, &pausing{time.Now(), make(chan struct{})})
+	return p.current.CompareAndSwap(nil, &activePause{time.Now(), make(chan struct{})})
 }
 
 // end ends the pause, and returns false if there is none.
 func (p *pause) end() bool {
 	was := p.current.Swap(nil)
 	if was != nil {
-		close(was.over)
+		close(was.ended)
 	}
 	return was != nil
 }
@@ -33,7 +33,7 @@ func (p *pause) end() bool {
 // resumed returns a channel that is closed when the pause ends; nil: there is none.
 func (p *pause) resumed() <-chan struct{} {
 	if now := p.current.Load(); now != nil {
-		return now.over
+		return now.ended
 	}
 	return nil
 }

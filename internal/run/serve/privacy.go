@@ -32,14 +32,14 @@ func (s *Service) privacyService(c *config.Config, name string) (*privacy.Servic
 	}
 	for _, t := range found {
 		if t.Name == name {
-			service.ConnectControl, service.ConnectAgentRole = connector(t.Control), connector(t.Agent)
+			service.ConnectControl, service.ConnectAgentRole = newConnector(t.Control), newConnector(t.Agent)
 		}
 	}
 	return service, nil
 }
 
-// connector logs in with a connection string.
-func connector(dsn string) func(context.Context) (*pgx.Conn, error) {
+// newConnector logs in with a connection string.
+func newConnector(dsn string) func(context.Context) (*pgx.Conn, error) {
 	return func(ctx context.Context) (*pgx.Conn, error) {
 		c, err := pgx.ParseConfig(dsn)
 		if err != nil {

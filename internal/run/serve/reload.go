@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/config"
 )
 
-// Reload reads agents, operators, credentials, policies and the certificate again. If one of them is wrong, the old one stays
-// active.
+// Reload reads agents, operators, credentials, policies and the certificate again. If one of them is wrong, the old one
+// stays active.
 func (s *Service) Reload() error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
@@ -56,7 +56,7 @@ func restartSettings(c *config.Config) string {
 	if c.JWT != nil {
 		fmt.Fprintln(&b, *c.JWT)
 	}
-	for _, name := range sorted(c.Databases) {
+	for _, name := range sortedKeys(c.Databases) {
 		fmt.Fprintln(&b, name, *c.Databases[name])
 	}
 	return b.String()

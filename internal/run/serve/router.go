@@ -20,12 +20,12 @@ type router struct {
 	mockKey   []byte
 	verifiers verifiers
 	tokens    *identity.JWT // verifies JWTs; nil: none are accepted
-	databases map[string]upstream
+	databases map[string]databaseUpstreams
 	operators *operators
 	pools     func(agent string) config.Pool
 }
 
-type upstream struct {
+type databaseUpstreams struct {
 	owners []string
 	owner  proxy.Upstream // the connection for owners, without a role: an owner logs in as itself
 	agent  proxy.Upstream // the connection for agents
@@ -41,7 +41,7 @@ func newRouter(c *config.Config, e *enforce.Enforcer, v verifiers, tokens *ident
 	if err != nil {
 		return nil, err
 	}
-	r := &router{tokens: tokens, enforcer: e, mockKey: mock, verifiers: v, databases: map[string]upstream{}, operators: o,
+	r := &router{tokens: tokens, enforcer: e, mockKey: mock, verifiers: v, databases: map[string]databaseUpstreams{}, operators: o,
 		pools: pools}
 	network, address := c.Upstream.NetworkAddress()
 	for name, db := range c.Databases {
@@ -54,7 +54,7 @@ func newRouter(c *config.Config, e *enforce.Enforcer, v verifiers, tokens *ident
 		agent.User, agent.Password, agent.KeepHeap = db.Roles.Agent, password, c.Upstream.HeapBytes()
 		agent.StatementCache = c.Upstream.CachedStatements(proxy.DefaultStatementCache)
 		agent.Settings = rewrite.SettingsOfAgents()
-		r.databases[name] = upstream{owners: db.Owners, owner: owner, agent: agent}
+		r.databases[name] = databaseUpstreams{owners: db.Owners, owner: owner, agent: agent}
 	}
 	return r, nil
 }
@@ -106,4 +106,4 @@ func (r *router) poolOf(agent string) *proxy.PoolSettings {
 	return &proxy.PoolSettings{Size: p.Size, Wait: p.WaitTime()}
 }
 
-func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -55,7 +55,7 @@ type Service struct {
 	credentials *config.Credentials
 	certificate atomic.Pointer[tls.Config] // the listener's certificate; nil: no TLS
 	registry    *prometheus.Registry
-	counts      *metrics.Metrics
+	metrics     *metrics.Metrics
 	audit       *audit.Log
 	reminders   *air.Tracker
 	enforcer    *enforce.Enforcer
@@ -111,11 +111,11 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, err
 	}
 	s.proxy, err = proxy.New(proxy.Config{
-		Listen: c.Listen, TLS: s.certificate.Load, Router: s.router, Log: s.log, Metrics: s.counts, MaxSessions: s.maxSessions,
+		Listen: c.Listen, TLS: s.certificate.Load, Router: s.router, Log: s.log, Metrics: s.metrics, MaxSessions: s.maxSessions,
 		MaxText: c.StatementBytes(),
 	})
 	if err == nil {
-		s.counts.WatchPools(s.poolNumbers)
+		s.metrics.WatchPools(s.poolNumbers)
 	}
 	return s, err
 }
@@ -156,12 +156,12 @@ func (s *Service) openListeners(c *config.Config) (err error) {
 // openRecords makes the metrics and opens the audit log and the consent registries.
 func (s *Service) openRecords(c *config.Config) (err error) {
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	s.counts = metrics.New(s.registry)
+	s.metrics = metrics.New(s.registry)
 	s.reminders = newTracker(c.AIR)
-	if s.audit, err = openAudit(c, s.counts, s.log); err != nil {
+	if s.audit, err = openAudit(c, s.metrics, s.log); err != nil {
 		return err
 	}
-	s.sweepers, err = s.newSweepers(c, s.counts)
+	s.sweepers, err = s.newSweepers(c, s.metrics)
 	return err
 }
 
@@ -181,7 +181,7 @@ func (s *Service) startEnforcement(ctx context.Context, c *config.Config) error 
 		s.tokens = identity.NewJWT(s.config.Load)
 	}
 	s.enforcer, err = enforce.New(ctx, enforce.Config{
-		Databases: databases, Agents: s.agents(c), Audit: s.audit, Metrics: s.counts, Log: s.log, Reminders: s.reminders,
+		Databases: databases, Agents: s.agents(c), Audit: s.audit, Metrics: s.metrics, Log: s.log, Reminders: s.reminders,
 		Check: verifiers.verify, Mode: mode, VerifyUser: s.verifyUser(),
 		StaleAfter: c.StaleTime(),
 	})
@@ -322,7 +322,7 @@ func (s *Service) maxSessions() int {
 // file.
 func (s *Service) agents(c *config.Config) []enforce.Agent {
 	var out []enforce.Agent
-	for _, name := range sorted(c.Agents) {
+	for _, name := range sortedKeys(c.Agents) {
 		a := enforce.Agent{Name: name, Database: c.Agents[name].Database, Attributes: c.Agents[name].Attributes,
 			Sessions: c.Agents[name].Limits.Sessions, ActsFor: actsFor(c.Agents[name].ActsFor)}
 		if c.Agents[name].Auth == "jwt" {
@@ -360,7 +360,7 @@ func actsFor(a *config.ActsFor) *enforce.ActsFor {
 
 func targets(c *config.Config) ([]enforce.Database, error) {
 	var out []enforce.Database
-	for _, name := range sorted(c.Databases) {
+	for _, name := range sortedKeys(c.Databases) {
 		db := c.Databases[name]
 		control, err := c.ConnString(db, db.Roles.Control, db.Secrets.Control)
 		if err != nil {
@@ -385,7 +385,7 @@ func mockKey(c *config.Config) ([]byte, error) {
 	h := sha256.New()
 	h.Write([]byte("pgconsent mock key"))
 	any := false
-	for _, name := range sorted(c.Databases) {
+	for _, name := range sortedKeys(c.Databases) {
 		password, err := config.ReadSecret(c.Databases[name].Secrets.Agent)
 		if err != nil {
 			return nil, err

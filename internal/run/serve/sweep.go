@@ -50,7 +50,7 @@ func (s *Service) newSweepers(c *config.Config, counts *metrics.Metrics) (*sweep
 		return nil, nil
 	}
 	out := &sweepers{service: s, period: c.Consent.SweepInterval(), metrics: counts}
-	for _, name := range sorted(c.Databases) {
+	for _, name := range sortedKeys(c.Databases) {
 		r, err := OpenRegistry(c, name)
 		if err != nil {
 			return nil, err
@@ -131,8 +131,8 @@ func (w *sweepers) lastSweep(database string) *operations.SweepState {
 	return &s
 }
 
-// count updates the numbers, at most every few seconds. If a database does not answer, its old numbers stay.
-func (w *sweepers) count(ctx context.Context) {
+// updateCounts updates the numbers, at most every few seconds. If a database does not answer, its old numbers stay.
+func (w *sweepers) updateCounts(ctx context.Context) {
 	const countEvery = 5 * time.Second
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,12 +8,12 @@ import (
 )
 
 //go:embed leakproof.txt
-var leakproofs string
+var leakproofList string
 
 // leakproofOIDs are the OIDs of the functions that PostgreSQL itself marks LEAKPROOF, from the embedded list.
 var leakproofOIDs = func() []uint32 {
 	var out []uint32
-	for line := range strings.Lines(leakproofs) {
+	for line := range strings.Lines(leakproofList) {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
@@ -30,7 +30,7 @@ var leakproofOIDs = func() []uint32 {
 // leakproofNames are the names of these functions.
 var leakproofNames = func() map[string]bool {
 	out := map[string]bool{}
-	for line := range strings.Lines(leakproofs) {
+	for line := range strings.Lines(leakproofList) {
 		_, signature, _ := strings.Cut(line, " ")
 		name, _, _ := strings.Cut(signature, "(")
 		out[strings.Trim(name, `"`)] = true
@@ -41,9 +41,9 @@ var leakproofNames = func() map[string]bool {
 // MayBeLeakproof tells whether PostgreSQL marks one of its functions with this name LEAKPROOF.
 func MayBeLeakproof(name string) bool { return leakproofNames[name] }
 
-// markedQuery finds the functions that are marked LEAKPROOF among those that agents' statements may run: functions of
-// pg_catalog, of the given extensions, with the given OIDs, and of casts.
-const markedQuery = `
+// leakproofQuery finds the functions that are marked LEAKPROOF among those that agents' statements may run: functions
+// of pg_catalog, of the given extensions, with the given OIDs, and of casts.
+const leakproofQuery = `
 SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc AS p
 WHERE p.proleakproof AND CASE WHEN p.oid < 16384 THEN p.oid <> ALL ($1::pg_catalog.oid[])
   ELSE p.oid = ANY ($2::pg_catalog.oid[]) OR EXISTS (SELECT FROM pg_catalog.pg_cast AS c WHERE c.castfunc = p.oid)
@@ -57,6 +57,6 @@ ORDER BY 1`
 // functions of the extensions, and functions of casts. Row security lets such functions see rows before the policy has
 // judged them. Every role may run the query.
 func ReadLeakproofFunctions(ctx context.Context, q Querier, listed []uint32, extensions []string) ([]string, error) {
-	return queryNames(ctx, q, "look for functions that were marked LEAKPROOF", markedQuery, leakproofOIDs, listed,
+	return queryNames(ctx, q, "look for functions that were marked LEAKPROOF", leakproofQuery, leakproofOIDs, listed,
 		extensions)
 }

@@ -165,8 +165,8 @@ WHERE n.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regnamespace($1)::pg_ca
 	{Name: "pg_tablespace_size", Args: []string{name}, Returns: bigint},
 }
 
-// usageCounterFunctions returns stand-ins for the functions that tell how often tables and indexes are used, with hidden rows
-// counted. Their answers are as if nothing had happened since the counters were reset.
+// usageCounterFunctions returns stand-ins for the functions that tell how often tables and indexes are used, with
+// hidden rows counted. Their answers are as if nothing had happened since the counters were reset.
 func usageCounterFunctions() (out []ShadowFunctionSpec) {
 	for _, of := range []string{"numscans", "live_tuples", "dead_tuples", "tuples_returned", "tuples_fetched", "tuples_inserted",
 		"tuples_updated", "tuples_deleted", "tuples_hot_updated", "mod_since_analyze", "ins_since_vacuum", "blocks_fetched",
@@ -195,8 +195,8 @@ var informationSchemaFunctions = []ShadowFunctionSpec{
 
 const domainConstraintCase = `CASE WHEN ($2).typtype OPERATOR(pg_catalog.=) 'd'::pg_catalog."char"`
 
-// advisoryLockFunctions returns stand-ins for the functions that lock numbers. The locks of an agent differ from those of the
-// owner, and from those of agents with other attributes.
+// advisoryLockFunctions returns stand-ins for the functions that lock numbers. The locks of an agent differ from those
+// of the owner, and from those of agents with other attributes.
 func advisoryLockFunctions() (out []ShadowFunctionSpec) {
 	for _, f := range []struct{ name, returns string }{
 		{"pg_advisory_lock", "void"}, {"pg_advisory_lock_shared", "void"}, {"pg_advisory_xact_lock", "void"},
@@ -219,9 +219,9 @@ func advisoryLockFunctions() (out []ShadowFunctionSpec) {
 	return out
 }
 
-// sequenceValueFunctions are stand-ins for the functions that tell which number a session has drawn from a sequence. They answer
-// for sequences that number columns which agents see and write. For the name of any other sequence they answer as if
-// nothing was drawn from it.
+// sequenceValueFunctions are stand-ins for the functions that tell which number a session has drawn from a sequence.
+// They answer for sequences that number columns which agents see and write. For the name of any other sequence they
+// answer as if nothing was drawn from it.
 var sequenceValueFunctions = []ShadowFunctionSpec{
 	{Name: "currval", Args: []string{text}, Returns: bigint, Volatile: true,
 		Query: "SELECT pgconsent_signed.number_or_error(pgconsent_signed.drawn_number(pgconsent_signed.sequence_named($1)))"},

@@ -228,8 +228,8 @@ const (
 	isVisibleColumn = " AND (t.table_schema, t.table_name, t.column_name) NOT IN (" +
 		"SELECT w.nspname, w.relname, w.attname FROM pgconsent.waiting_columns() AS w)"
 
-	// shownConstraintFrom is a FROM clause that reads the shadow of pg_constraint, which has only constraints between shown
-	// relations.
+	// shownConstraintFrom is a FROM clause that reads the shadow of pg_constraint, which has only constraints between
+	// shown relations.
 	shownConstraintFrom = `FROM pgconsent_catalog.pg_constraint AS c
 JOIN pg_catalog.pg_namespace AS cn ON cn.oid OPERATOR(pg_catalog.=) c.connamespace
 JOIN pg_catalog.pg_class AS r ON r.oid OPERATOR(pg_catalog.=) c.conrelid

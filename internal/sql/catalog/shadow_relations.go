@@ -306,7 +306,8 @@ FROM pgconsent_catalog.pg_class AS c JOIN pgconsent_catalog.pg_namespace AS n ON
 WHERE c.relkind OPERATOR(pg_catalog.=) '` + kind + `'::pg_catalog."char"`
 }
 
-// shownSequencesFrom is a FROM clause of the sequences c that agents see, their fixed properties s, and their schemas n.
+// shownSequencesFrom is a FROM clause of the sequences c that agents see, their fixed properties s, and their schemas
+// n.
 const shownSequencesFrom = `
 FROM pgconsent_catalog.pg_sequence AS s JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) s.seqrelid
 JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace`

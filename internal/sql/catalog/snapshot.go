@@ -130,8 +130,8 @@ func (s *Snapshot) WithoutColumns(columns map[uint32][]string) (less *Snapshot, 
 	return NewSnapshot(spec), keep
 }
 
-// isUsedWithOthers tells whether a column is generated, or a key, check, partition or computation depends on it together
-// with other columns, or on a value that rows get when none is given.
+// isUsedWithOthers tells whether a column is generated, or a key, check, partition or computation depends on it
+// together with other columns, or on a value that rows get when none is given.
 func (r *Relation) isUsedWithOthers(name string) bool {
 	c := r.Column(name)
 	reads := func(columns []string) bool { return slices.Contains(columns, name) }

@@ -45,8 +45,8 @@ func (s *Source) Clauses() (Clauses, bool) {
 	return out, s.clauses(&out, from, where, len(s.Tokens))
 }
 
-// WhereConditions finds the conditions that AND joins in the WHERE of a query, which may be a sub-select. where is the tree of
-// the WHERE. As with [Source.Clauses], an edit at these places has to be proved.
+// WhereConditions finds the conditions that AND joins in the WHERE of a query, which may be a sub-select. where is the
+// tree of the WHERE. As with [Source.Clauses], an edit at these places has to be proved.
 func (s *Source) WhereConditions(where *Node) ([]Span, bool) {
 	first := s.At(firstLocation(where))
 	for first >= 0 && (s.Tokens[first].Kind != kwWhere || s.isLabel(first)) {

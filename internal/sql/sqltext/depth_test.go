@@ -33,8 +33,8 @@ func messageDepth(m protoreflect.Message) int {
 	return deepest + 1
 }
 
-// messagesPerLevel bounds what one counted level may cost: a sub-select counts four (a parenthesis and three for SELECT)
-// and takes some ten messages.
+// messagesPerLevel bounds what one counted level may cost: a sub-select counts four (a parenthesis and three for
+// SELECT) and takes some ten messages.
 const messagesPerLevel = 6
 
 // shapes nest in every way the grammar has. Each is prefix, what is repeated, and suffix, also repeated.

@@ -36,8 +36,8 @@ func MaxBytes() int {
 	return DefaultMaxBytes
 }
 
-// SetMaxBytes says how long a text may be, for the whole process, up to [MaxAllowedBytes]. A text that is parsed needs up to a
-// hundred times its length of memory, one at a time. Call it before texts come.
+// SetMaxBytes says how long a text may be, for the whole process, up to [MaxAllowedBytes]. A text that is parsed needs
+// up to a hundred times its length of memory, one at a time. Call it before texts come.
 func SetMaxBytes(n int) { maxBytes.Store(int64(min(n, MaxAllowedBytes))) }
 
 // largeTextBytes is the size above which texts are parsed one after the other: a text of a megabyte may need a hundred
@@ -113,8 +113,8 @@ func Scan(text string) (*Source, *sqlstate.Error) {
 	return &Source{Text: text, Tokens: tokens}, nil
 }
 
-// decodeTokens reads the scanner's result (ScanResult: 2 = tokens; ScanToken: 1 = start, 2 = end, 4 = token, 5 = keyword
-// kind) without making an object per token.
+// decodeTokens reads the scanner's result (ScanResult: 2 = tokens; ScanToken: 1 = start, 2 = end, 4 = token, 5 =
+// keyword kind) without making an object per token.
 func decodeTokens(raw []byte) ([]Token, *sqlstate.Error) {
 	bad := func() ([]Token, *sqlstate.Error) {
 		return nil, sqlstate.From(errors.New("sqltext: the scanner's result is malformed"))

@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Messages calls f for each message directly inside another, in the order of the fields, with the name of the field that
-// holds it. It knows nothing of the grammar, so it passes over no part of it.
+// Messages calls f for each message directly inside another, in the order of the fields, with the name of the field
+// that holds it. It knows nothing of the grammar, so it passes over no part of it.
 func Messages(m proto.Message, f func(field string, child proto.Message)) {
 	if n, is := m.(*Node); is { // a Node has hundreds of fields, one of which is set
 		if content := Content(n); content != nil {

@@ -105,14 +105,14 @@ func Run(ctx context.Context, p Plan) ([]Result, error) {
 	var out []Result
 	for _, protocol := range p.Protocols {
 		for w := range p.Ways {
-			out = append(out, result(protocol, p.Ways[w].Name, turns[key{protocol, w}], turns[key{protocol, 0}]))
+			out = append(out, newResult(protocol, p.Ways[w].Name, turns[key{protocol, w}], turns[key{protocol, 0}]))
 		}
 	}
 	return out, nil
 }
 
-// result forms the medians of the turns, and ratios to the turns of the first way.
-func result(protocol Protocol, way string, turns, first []Turn) Result {
+// newResult forms the medians of the turns, and ratios to the turns of the first way.
+func newResult(protocol Protocol, way string, turns, first []Turn) Result {
 	r := Result{Protocol: protocol, Way: way, Turns: turns}
 	var tps, p50, p99, ratios []float64
 	for i, t := range turns {
@@ -181,7 +181,7 @@ func (p Plan) turn(ctx context.Context, w Way, protocol Protocol) (Turn, error) 
 	}
 	var all []time.Duration
 	for _, c := range clients {
-		all = append(all, c.took...)
+		all = append(all, c.durations...)
 	}
 	if len(all) == 0 {
 		return Turn{}, errNone

@@ -14,7 +14,7 @@ type client struct {
 	statement Statement
 	protocol  Protocol
 	next      int // index of the next text or values
-	took      []time.Duration
+	durations []time.Duration
 }
 
 const preparedName = "pgconsent_bench"
@@ -42,7 +42,7 @@ func connect(ctx context.Context, w Way, s Statement, protocol Protocol, number 
 		_, err = conn.Prepare(ctx, preparedName, s.Text, nil)
 	}
 	if err == nil {
-		err = c.once(ctx)
+		err = c.runOnce(ctx)
 	}
 	if err != nil {
 		c.close()
@@ -60,12 +60,12 @@ func (c *client) close() {
 // run sends the statement until then, and counts what ends after this moment.
 func (c *client) run(ctx context.Context, counted, until time.Time) error {
 	for now := time.Now(); now.Before(until); {
-		if err := c.once(ctx); err != nil {
+		if err := c.runOnce(ctx); err != nil {
 			return err
 		}
 		end := time.Now()
 		if end.After(counted) {
-			c.took = append(c.took, end.Sub(now))
+			c.durations = append(c.durations, end.Sub(now))
 		}
 		now = end
 	}
@@ -73,7 +73,7 @@ func (c *client) run(ctx context.Context, counted, until time.Time) error {
 }
 
 // runOnce sends the statement and reads its answer to the end.
-func (c *client) once(ctx context.Context) error {
+func (c *client) runOnce(ctx context.Context) error {
 	n := c.next
 	c.next++
 	if c.protocol == Simple {

@@ -108,7 +108,7 @@ func checkKeys(ctx context.Context, x *examination) ([]Finding, error) {
 	}
 	more, err := x.findEach(ctx, Finding{"key_readable", Unsafe,
 		"the role " + x.AgentRole + " may read keys through %s, by itself or through PUBLIC",
-		"REVOKE ALL ON %s FROM PUBLIC, " + quote(x.AgentRole)},
+		"REVOKE ALL ON %s FROM PUBLIC, " + quoteIdent(x.AgentRole)},
 		`SELECT 'TABLE pgconsent.keys' WHERE pg_catalog.has_any_column_privilege($1, 'pgconsent.keys', 'SELECT, INSERT, UPDATE')
 		 UNION ALL SELECT 'FUNCTION pgconsent.seal_key()'
 		   WHERE pg_catalog.has_function_privilege($1, 'pgconsent.seal_key()', 'EXECUTE')`, x.AgentRole)

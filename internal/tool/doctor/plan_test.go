@@ -20,7 +20,7 @@ func TestPlansThatAreEmpty(t *testing.T) {
 		`{"Node Type": "Append", "Plans": [{"Node Type": "Result", "One-Time Filter": "false"}]}`: false,
 		`{"Node Type": "Limit"}`: false,
 	} {
-		var p plan
+		var p planNode
 		if err := json.Unmarshal([]byte(text), &p); err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ func checkCreate(ctx context.Context, x *examination) ([]Finding, error) {
 		func() ([]Finding, error) {
 			return x.findEach(ctx, Finding{"agent_temp", Unsafe,
 				"the role " + agent + " may create temporary objects in database %s, by itself or through PUBLIC",
-				"REVOKE TEMPORARY ON DATABASE %s FROM PUBLIC, " + quote(agent) +
+				"REVOKE TEMPORARY ON DATABASE %s FROM PUBLIC, " + quoteIdent(agent) +
 					", and grant it by name to the roles that need it (pgconsent migrate does)"},
 				`SELECT pg_catalog.quote_ident(pg_catalog.current_database())
 					WHERE pg_catalog.has_database_privilege($1, pg_catalog.current_database(), 'TEMPORARY')`, agent)
@@ -25,14 +25,14 @@ func checkCreate(ctx context.Context, x *examination) ([]Finding, error) {
 		func() ([]Finding, error) {
 			return x.findEach(ctx, Finding{"agent_create_database",
 				Unsafe, "the role " + agent + " may create schemas in database %s, by itself or through PUBLIC",
-				"REVOKE CREATE ON DATABASE %s FROM PUBLIC, " + quote(agent)},
+				"REVOKE CREATE ON DATABASE %s FROM PUBLIC, " + quoteIdent(agent)},
 				`SELECT pg_catalog.quote_ident(pg_catalog.current_database())
 					WHERE pg_catalog.has_database_privilege($1, pg_catalog.current_database(), 'CREATE')`, agent)
 		},
 		func() ([]Finding, error) {
 			return x.findEach(ctx, Finding{"agent_create_schema",
 				Unsafe, "the role " + agent + " may create objects in schema %s, by itself or through PUBLIC",
-				"REVOKE CREATE ON SCHEMA %s FROM PUBLIC, " + quote(agent)},
+				"REVOKE CREATE ON SCHEMA %s FROM PUBLIC, " + quoteIdent(agent)},
 				`SELECT pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_namespace n
 				 WHERE pg_catalog.has_schema_privilege($1, n.oid, 'CREATE') ORDER BY 1`, agent)
 		},
@@ -79,21 +79,21 @@ func checkAccess(ctx context.Context, x *examination) ([]Finding, error) {
 		func() ([]Finding, error) {
 			return x.findEach(ctx, Finding{"agent_usage", Unsafe,
 				"the role " + agent + " has USAGE on schema %s, where keys and helper views are",
-				"REVOKE ALL ON SCHEMA %s FROM PUBLIC, " + quote(agent)},
+				"REVOKE ALL ON SCHEMA %s FROM PUBLIC, " + quoteIdent(agent)},
 				`SELECT n.nspname FROM pg_catalog.pg_namespace n
 					WHERE n.nspname = 'pgconsent' AND pg_catalog.has_schema_privilege($1, n.oid, 'USAGE')`, agent)
 		},
 		func() ([]Finding, error) {
 			return x.findEachWithTable(ctx, Finding{"agent_write", Unsafe,
 				"the role " + agent + " may change more of %s than the policy says, by itself or through PUBLIC",
-				"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON %s FROM PUBLIC, " + quote(agent) +
+				"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON %s FROM PUBLIC, " + quoteIdent(agent) +
 					", and run pgconsent migrate"},
 				excessRights, agent, writes)
 		},
 		func() ([]Finding, error) {
 			return x.findEachWithTable(ctx, Finding{"agent_narrowed",
 				Unsafe, "the role " + agent + " may read %s, of which the policy hides columns, by itself or through PUBLIC",
-				"REVOKE SELECT ON %s FROM PUBLIC, " + quote(agent) + ", and grant it by name to the roles that need it"},
+				"REVOKE SELECT ON %s FROM PUBLIC, " + quoteIdent(agent) + ", and grant it by name to the roles that need it"},
 				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), c.oid FROM pg_catalog.pg_class c
 				 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 				 WHERE c.oid = ANY ($2::pg_catalog.oid[]) AND pg_catalog.has_any_column_privilege($1, c.oid, 'SELECT') ORDER BY 1`,
@@ -103,13 +103,13 @@ func checkAccess(ctx context.Context, x *examination) ([]Finding, error) {
 			return x.findEachWithTable(ctx, Finding{"rows_write", Unsafe,
 				"the role " + x.RowsRole + " may change more of %s than the policy says, by itself or through PUBLIC",
 				"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON %s FROM PUBLIC, " +
-					quote(x.RowsRole) + ", and run pgconsent migrate"},
+					quoteIdent(x.RowsRole) + ", and run pgconsent migrate"},
 				excessRights, x.RowsRole, ofRowsRole)
 		},
 		func() ([]Finding, error) {
 			return x.findEach(ctx, Finding{"agent_unlisted", Warning,
 				"the role " + agent + " may read or change %s, which the policy does not list: only the rewriter refuses it",
-				"REVOKE ALL ON %s FROM PUBLIC, " + quote(agent) + ", or list it in the policy"},
+				"REVOKE ALL ON %s FROM PUBLIC, " + quoteIdent(agent) + ", or list it in the policy"},
 				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
 				 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 				 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.oid <> ALL ($2::pg_catalog.oid[])

@@ -225,8 +225,8 @@ func (p *probe) findVisibleRows(ctx context.Context, id, what string) ([]Finding
 			continue
 		}
 		var shows bool
-		err := p.conn.QueryRow(ctx, fmt.Sprintf("SELECT EXISTS (SELECT 1 FROM %s.%s)", quote(n.Schema),
-			quote(n.Name))).Scan(&shows)
+		err := p.conn.QueryRow(ctx, fmt.Sprintf("SELECT EXISTS (SELECT 1 FROM %s.%s)", quoteIdent(n.Schema),
+			quoteIdent(n.Name))).Scan(&shows)
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && pg.Code == queryCanceled {
 			p.timedOut[n] = true
@@ -299,25 +299,25 @@ func (p *probe) isPlannedEmpty(ctx context.Context, sql string) (bool, error) {
 	if err := p.conn.QueryRow(ctx, "EXPLAIN (COSTS false, FORMAT json) "+sql).Scan(&text); err != nil {
 		return false, err
 	}
-	var explainOutput []struct{ Plan plan }
+	var explainOutput []struct{ Plan planNode }
 	if err := json.Unmarshal(text, &explainOutput); err != nil || len(explainOutput) != 1 {
 		return false, err
 	}
 	return explainOutput[0].Plan.isEmpty(), nil
 }
 
-// plan is a node of a plan, as EXPLAIN prints it.
-type plan struct {
+// planNode is a node of a plan, as EXPLAIN prints it.
+type planNode struct {
 	Node          string `json:"Node Type"`
 	Is            string `json:"Parent Relationship"`
 	OneTimeFilter string `json:"One-Time Filter"`
-	Plans         []plan
+	Plans         []planNode
 }
 
 // isEmpty reports whether the node is a Result that is never true, or a Limit or a sub-query of such a node. An
 // InitPlan runs only when its result is needed, which it is not here.
-func (p plan) isEmpty() bool {
-	inputs := slices.DeleteFunc(slices.Clone(p.Plans), func(in plan) bool { return in.Is == "InitPlan" })
+func (p planNode) isEmpty() bool {
+	inputs := slices.DeleteFunc(slices.Clone(p.Plans), func(in planNode) bool { return in.Is == "InitPlan" })
 	switch p.Node {
 	case "Result":
 		return p.OneTimeFilter == "false" && len(inputs) == 0

@@ -51,16 +51,16 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 	if x.roles[x.ReaderRole].Login {
 		found = append(found, Finding{"reader_login", Unsafe,
 			"the role " + x.ReaderRole + ", which reads every helper table, can log in",
-			"ALTER ROLE " + quote(x.ReaderRole) + " NOLOGIN"})
+			"ALTER ROLE " + quoteIdent(x.ReaderRole) + " NOLOGIN"})
 	}
 	found = append(found, findRoleAttributes("rows", x.roles[x.RowsRole])...)
 	if x.roles[x.RowsRole].Login {
 		found = append(found, Finding{"rows_login", Unsafe, "the role " + x.RowsRole + ", which reads hidden columns, can log in",
-			"ALTER ROLE " + quote(x.RowsRole) + " NOLOGIN"})
+			"ALTER ROLE " + quoteIdent(x.RowsRole) + " NOLOGIN"})
 	}
 	if c := x.roles[x.ControlRole]; c.Super || c.BypassRLS || c.CreateRole {
 		found = append(found, Finding{"control_rights", Warning, "the role " + c.Name + " has more rights than it needs",
-			"ALTER ROLE " + quote(c.Name) + " NOSUPERUSER NOBYPASSRLS NOCREATEROLE"})
+			"ALTER ROLE " + quoteIdent(c.Name) + " NOSUPERUSER NOBYPASSRLS NOCREATEROLE"})
 	}
 	more, err := collectFindings(
 		func() ([]Finding, error) { return x.findMemberships(ctx, "agent", x.AgentRole) },
@@ -69,7 +69,7 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 		func() ([]Finding, error) {
 			return x.findEach(ctx, Finding{"agent_owner", Unsafe,
 				"the role " + x.AgentRole + " owns objects in %s: row policies do not bind an owner",
-				"REASSIGN OWNED BY " + quote(x.AgentRole) + " TO the owner of the tables, in %s."},
+				"REASSIGN OWNED BY " + quoteIdent(x.AgentRole) + " TO the owner of the tables, in %s."},
 				`SELECT DISTINCT coalesce('database ' || pg_catalog.quote_ident(b.datname), 'the cluster')
 				 FROM pg_catalog.pg_shdepend d LEFT JOIN pg_catalog.pg_database b ON b.oid = d.dbid
 				 WHERE d.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND d.refobjid = $1 AND d.deptype = 'o'`, x.roles[x.AgentRole].OID)
@@ -77,7 +77,7 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 		func() ([]Finding, error) {
 			return x.findEach(ctx, Finding{"agent_members", Warning,
 				"the role %s is a member of " + x.AgentRole + ": the agents' row policies bind it too",
-				"REVOKE " + quote(x.AgentRole) + " FROM %s"},
+				"REVOKE " + quoteIdent(x.AgentRole) + " FROM %s"},
 				`SELECT pg_catalog.quote_ident(r.rolname) FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles r ON r.oid = m.member
 				 WHERE m.roleid = $1 AND NOT r.rolsuper`, x.roles[x.AgentRole].OID)
 		},
@@ -85,7 +85,7 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 		func() ([]Finding, error) {
 			return x.findEach(ctx, Finding{"control_members", Warning,
 				"the role %s is a member of " + x.ControlRole + ": it reads the keys of seals, and records consent",
-				"REVOKE " + quote(x.ControlRole) + " FROM %s"},
+				"REVOKE " + quoteIdent(x.ControlRole) + " FROM %s"},
 				`SELECT DISTINCT pg_catalog.quote_ident(r.rolname) FROM pg_catalog.pg_auth_members m
 				 JOIN pg_catalog.pg_roles r ON r.oid = m.member CROSS JOIN LATERAL pg_catalog.to_jsonb(m) j
 				 WHERE m.roleid = $1 AND NOT r.rolsuper AND (COALESCE((j ->> 'inherit_option')::pg_catalog.bool, true)
@@ -145,7 +145,7 @@ func findRoleAttributes(kind string, r role) []Finding {
 	} {
 		if a.has {
 			found = append(found, Finding{kind + "_" + a.id, Unsafe, fmt.Sprintf("the role %s has %s: %s", r.Name, a.sql, a.why),
-				fmt.Sprintf("ALTER ROLE %s NO%s", quote(r.Name), a.sql)})
+				fmt.Sprintf("ALTER ROLE %s NO%s", quoteIdent(r.Name), a.sql)})
 		}
 	}
 	return found
@@ -154,11 +154,11 @@ func findRoleAttributes(kind string, r role) []Finding {
 func (x *examination) findMemberships(ctx context.Context, kind, name string) ([]Finding, error) {
 	return x.findEach(ctx, Finding{kind + "_member", Unsafe,
 		"the role " + name + " is a member of %s: it has, or can take, that role's rights and policies",
-		"REVOKE %s FROM " + quote(name)},
+		"REVOKE %s FROM " + quoteIdent(name)},
 		`SELECT pg_catalog.quote_ident(r.rolname) FROM pg_catalog.pg_auth_members m
 			JOIN pg_catalog.pg_roles r ON r.oid = m.roleid WHERE m.member = $1`,
 		x.roles[name].OID)
 }
 
-// quote writes a name as an SQL identifier.
-func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+// quoteIdent writes a name as an SQL identifier.
+func quoteIdent(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

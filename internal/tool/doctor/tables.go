@@ -128,7 +128,7 @@ func checkViews(ctx context.Context, x *examination) ([]Finding, error) {
 	)
 	owner := func(role string) Finding {
 		return Finding{"view_owner", Unsafe, "the view %s does not belong to " + role +
-			": it shows what its owner may see", "ALTER VIEW %s OWNER TO " + quote(role)}
+			": it shows what its owner may see", "ALTER VIEW %s OWNER TO " + quoteIdent(role)}
 	}
 	return collectFindings(
 		func() ([]Finding, error) {

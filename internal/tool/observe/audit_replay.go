@@ -49,17 +49,17 @@ type AuditReplay struct {
 	Counts    map[string]int64  `json:"counts"` // the number of decisions, by what the policy would say of them now
 	Classes   []*StatementClass `json:"classes"`
 
-	policy   *policy.Policy
-	snapshot *catalog.Snapshot
-	database string
-	found    map[string]*StatementClass
+	policy       *policy.Policy
+	snapshot     *catalog.Snapshot
+	database     string
+	classesByKey map[string]*StatementClass
 }
 
 // NewAuditReplay judges the decisions in a database by a policy over its catalog, including tables that the policy
 // would only observe.
 func NewAuditReplay(p *policy.Policy, snap *catalog.Snapshot, database string) *AuditReplay {
 	return &AuditReplay{policy: p.Enforced(), snapshot: snap, database: database, Counts: map[string]int64{},
-		found: map[string]*StatementClass{}}
+		classesByKey: map[string]*StatementClass{}}
 }
 
 // Read reads the decisions of an audit from a time on, and verifies the chain of its records as it goes.
@@ -85,7 +85,7 @@ func (r *AuditReplay) Read(from audit.Source, since time.Time) error {
 		return err
 	}
 	ranks := []string{BecomesRefused, LosesColumns, BecomesAllowed, Undecided, StaysAllowed, StaysRefused}
-	r.Classes = slices.SortedFunc(maps.Values(r.found), func(a, b *StatementClass) int {
+	r.Classes = slices.SortedFunc(maps.Values(r.classesByKey), func(a, b *StatementClass) int {
 		return cmp.Or(slices.Index(ranks, a.Now)-slices.Index(ranks, b.Now), cmp.Compare(b.Count, a.Count),
 			strings.Compare(a.Agent, b.Agent), strings.Compare(a.Fingerprint, b.Fingerprint), strings.Compare(a.Why, b.Why))
 	})
@@ -104,12 +104,12 @@ func (r *AuditReplay) add(d audit.Decision) {
 		}
 	}
 	key := strings.Join(append([]string{c.Agent, c.Tag, c.Fingerprint, c.WasDecision, c.Now, c.Why}, c.Tables...), "\x00")
-	if found := r.found[key]; found != nil {
+	if found := r.classesByKey[key]; found != nil {
 		found.Count++
 		return
 	}
 	c.Count = 1
-	r.found[key] = c
+	r.classesByKey[key] = c
 }
 
 // judge returns what the policy would do with a decision, and why.
@@ -309,7 +309,7 @@ func (r *AuditReplay) Print(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "COUNT\tAGENT\tSTATEMENT\t\tTABLES\tWAS\tWITH THE CANDIDATE\tWHY")
 	for _, c := range r.Classes {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Count, c.Agent, c.Tag, short(c.Fingerprint),
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Count, c.Agent, c.Tag, shortFingerprint(c.Fingerprint),
 			strings.Join(c.Tables, " "), c.WasDecision, c.Now, c.Why)
 	}
 	_ = w.Flush()

@@ -41,7 +41,7 @@ var csvLine = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [^,]*,("[
 var loggedMessage = regexp.MustCompile(
 	`(?s)^(?:duration: [0-9.]+ ms  )?(?:statement|execute [^:]*|execute fetch from [^:]*): (.*)$`)
 
-func statement(message string) (string, bool) {
+func loggedStatement(message string) (string, bool) {
 	m := loggedMessage.FindStringSubmatch(message)
 	if m == nil {
 		return "", false
@@ -60,7 +60,7 @@ func fromJSON(r io.Reader, f func(string) error) error {
 		} else if err != nil {
 			return fmt.Errorf("read the log: %w", err)
 		}
-		if sql, ok := statement(line.Message); ok {
+		if sql, ok := loggedStatement(line.Message); ok {
 			if err := f(sql); err != nil {
 				return err
 			}
@@ -85,7 +85,7 @@ func fromCSV(r io.Reader, f func(string) error) error {
 		if len(record) <= messageField {
 			continue
 		}
-		if sql, ok := statement(record[messageField]); ok {
+		if sql, ok := loggedStatement(record[messageField]); ok {
 			if err := f(sql); err != nil {
 				return err
 			}
@@ -108,7 +108,7 @@ func fromStderr(r io.Reader, f func(string) error) error {
 			return nil
 		}
 		open = false
-		sql, ok := statement(message.String())
+		sql, ok := loggedStatement(message.String())
 		message.Reset()
 		if !ok {
 			return nil

@@ -44,11 +44,11 @@ type LogReplay struct {
 	// depends on the session.
 	Contracts bool `json:"contracts"`
 
-	rewriter *rewrite.Rewriter
-	policy   *policy.Policy
-	values   map[string]string
-	texts    bool
-	found    map[[2]string]*LogClass
+	rewriter   *rewrite.Rewriter
+	policy     *policy.Policy
+	values     map[string]string
+	keepsTexts bool
+	classes    map[[2]string]*LogClass
 }
 
 // NewLogReplay judges statements by a policy over a catalog, including tables that the policy would only observe. It
@@ -56,8 +56,8 @@ type LogReplay struct {
 // which depend on the session, are evaluated only after [LogReplay.AskContractsAs].
 func NewLogReplay(p *policy.Policy, snap *catalog.Snapshot, texts bool) *LogReplay {
 	enforced := p.Enforced()
-	return &LogReplay{rewriter: rewrite.New(snap, enforced, rewrite.RowSecurityMode), policy: enforced, texts: texts,
-		found: map[[2]string]*LogClass{}}
+	return &LogReplay{rewriter: rewrite.New(snap, enforced, rewrite.RowSecurityMode), policy: enforced, keepsTexts: texts,
+		classes: map[[2]string]*LogClass{}}
 }
 
 // AskContractsAs evaluates contracts with these attributes, the same for every statement.
@@ -96,7 +96,7 @@ func (r *LogReplay) Add(sql string) error {
 	if refused != nil {
 		r.Refused++
 		j.SQLState, j.Reason, j.Message, j.Hint = string(refused.Code), string(refused.Reason), refused.Message, refused.Hint
-		if !r.texts {
+		if !r.keepsTexts {
 			j.Message, j.Hint = quotedText.ReplaceAllString(j.Message, "…"), quotedText.ReplaceAllString(j.Hint, "…")
 		}
 	} else {
@@ -120,15 +120,15 @@ func (r *LogReplay) Add(sql string) error {
 		}
 	}
 	key := [2]string{j.Fingerprint, j.SQLState + j.Message}
-	if found := r.found[key]; found != nil {
+	if found := r.classes[key]; found != nil {
 		found.Count++
 		return nil
 	}
 	j.Count = 1
-	if r.texts {
+	if r.keepsTexts {
 		j.SQL = sql
 	}
-	r.found[key] = j
+	r.classes[key] = j
 	return nil
 }
 
@@ -143,7 +143,7 @@ func (r *LogReplay) Sort() {
 		}
 		return 2
 	}
-	r.Shapes = slices.SortedFunc(maps.Values(r.found), func(a, b *LogClass) int {
+	r.Shapes = slices.SortedFunc(maps.Values(r.classes), func(a, b *LogClass) int {
 		return cmp.Or(rank(a)-rank(b), cmp.Compare(b.Count, a.Count), strings.Compare(a.Fingerprint, b.Fingerprint),
 			strings.Compare(a.Message, b.Message))
 	})
@@ -178,7 +178,7 @@ func (r *LogReplay) Print(out io.Writer) {
 			}
 			why = strings.Join(parts, "; ")
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", j.Count, j.Tag, short(j.Fingerprint), verdict,
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", j.Count, j.Tag, shortFingerprint(j.Fingerprint), verdict,
 			strings.Join(j.Tables, " "), strings.Join(strings.Fields(why), " "))
 		if j.SQL != "" {
 			fmt.Fprintf(w, "\t\t\t\t\t%s\n", strings.Join(strings.Fields(j.SQL), " "))

@@ -106,7 +106,7 @@ func Read(from audit.Source, since time.Time) (*Report, error) {
 			cmp.Compare(b.Executions, a.Executions), strings.Compare(a.Agent, b.Agent),
 			strings.Compare(a.Fingerprint, b.Fingerprint))
 	})
-	r.Tables = tables(r.Statements)
+	r.Tables = tableReports(r.Statements)
 	return r, nil
 }
 
@@ -137,7 +137,7 @@ func (s *Statement) add(o audit.Observation, at time.Time) {
 	}
 }
 
-func tables(statements []*Statement) []Table {
+func tableReports(statements []*Statement) []Table {
 	found := map[[2]string]*Table{}
 	for _, s := range statements {
 		for _, name := range s.Tables {
@@ -193,7 +193,7 @@ func (r *Report) Print(out io.Writer) {
 	fmt.Fprintln(out)
 	fmt.Fprintln(w, "AGENT\tSTATEMENT\t\tTABLES\tEXECUTIONS\tCOMPARED\tDIFFER\tROWS GONE\tWHAT WOULD CHANGE")
 	for _, s := range r.Statements {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", s.Agent, s.Tag, short(s.Fingerprint),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", s.Agent, s.Tag, shortFingerprint(s.Fingerprint),
 			strings.Join(s.Tables, " "), s.Executions, s.Compared, s.Differs, s.RowsLost, s.changeSummary())
 	}
 	_ = w.Flush()
@@ -248,7 +248,7 @@ func (s *Statement) changeSummary() string {
 	return strings.Join(parts, "; ")
 }
 
-func short(fingerprint string) string {
+func shortFingerprint(fingerprint string) string {
 	if len(fingerprint) > 12 {
 		return fingerprint[:12]
 	}

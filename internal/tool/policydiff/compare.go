@@ -50,7 +50,7 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 	}
 	r := &Report{Old: o.Old.Path, New: o.New.Path, OldVersion: o.Old.Policy.Version(),
 		NewVersion: o.New.Policy.Version(), Tables: []Table{},
-		Functions: functions(o.Old.Policy, o.New.Policy), Operators: operators(o.Old.Policy,
+		Functions: functionChanges(o.Old.Policy, o.New.Policy), Operators: operatorChanges(o.Old.Policy,
 			o.New.Policy), Views: compareViews(o.Old.Policy, o.New.Policy),
 		Restrictions: boundChanges(o.Old.Policy, o.New.Policy), Notes: []string{}}
 	groups := o.groups(r)
@@ -60,7 +60,7 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 		t := Table{Name: relation.Name.String(), WasListed: was, IsListed: is, Columns: compareColumns(before, after),
 			Write: compareWrites(before, after), Rows: []Rows{}, SameRule: true}
 		if t.Rows, err = o.compareRows(ctx, tx, relation,
-			groups, func(g agentGroup) (string, string) { return rule(before, g.old), rule(after, g.new) }); err != nil {
+			groups, func(g agentGroup) (string, string) { return ruleText(before, g.old), ruleText(after, g.new) }); err != nil {
 			return nil, err
 		}
 		t.SameRule = len(t.Rows) == 0
@@ -71,7 +71,7 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 			return nil, err
 		}
 		differ := func(r Rows) bool { return r.Appear+r.Disappear > 0 }
-		if was != is || !t.Columns.empty() || !t.Write.empty() || slices.ContainsFunc(t.Rows, differ) ||
+		if was != is || !t.Columns.isEmpty() || !t.Write.isEmpty() || slices.ContainsFunc(t.Rows, differ) ||
 			slices.ContainsFunc(t.Groups, differ) {
 			r.Tables = append(r.Tables, t)
 		}
@@ -180,7 +180,7 @@ func relationsOf(old, now *policy.Policy) []*catalog.Relation {
 	return out
 }
 
-func rule(t *policy.Table, attributes map[string]string) string {
+func ruleText(t *policy.Table, attributes map[string]string) string {
 	if t == nil {
 		return "false"
 	}

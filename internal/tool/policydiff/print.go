@@ -43,15 +43,15 @@ func (p Printer) Print(r *Report) {
 		p.rows("rows", t.Rows)
 		p.rows("grouped", t.Groups)
 	}
-	if !r.Functions.empty() {
+	if !r.Functions.isEmpty() {
 		fmt.Fprintf(p.Out, "\n%s\n", p.paint("1", "functions"))
 		p.change("function", r.Functions)
 	}
-	if !r.Operators.empty() {
+	if !r.Operators.isEmpty() {
 		fmt.Fprintf(p.Out, "\n%s\n", p.paint("1", "operators"))
 		p.change("of", r.Operators)
 	}
-	if !r.Views.empty() {
+	if !r.Views.isEmpty() {
 		fmt.Fprintf(p.Out, "\n%s\n", p.paint("1", "views"))
 		p.change("view", r.Views)
 	}

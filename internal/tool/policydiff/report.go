@@ -37,7 +37,7 @@ type Change struct {
 	Altered []string `json:"altered"` // each as name: before → after
 }
 
-func (c Change) empty() bool { return len(c.Gained)+len(c.Lost)+len(c.Altered) == 0 }
+func (c Change) isEmpty() bool { return len(c.Gained)+len(c.Lost)+len(c.Altered) == 0 }
 
 // Rows counts the rows that agents with equal attributes see by both policies.
 type Rows struct {
@@ -53,7 +53,7 @@ type Rows struct {
 
 // IsEmpty reports whether nothing differs.
 func (r *Report) IsEmpty() bool {
-	return len(r.Tables) == 0 && r.Functions.empty() && r.Operators.empty() && r.Views.empty() && len(r.Restrictions) == 0
+	return len(r.Tables) == 0 && r.Functions.isEmpty() && r.Operators.isEmpty() && r.Views.isEmpty() && len(r.Restrictions) == 0
 }
 
 // Gains reports whether an agent certainly gains something, such as a row, a column or a right; and whether it may gain

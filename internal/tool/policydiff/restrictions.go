@@ -129,7 +129,7 @@ func compareWrites(before, after *policy.Table) Change {
 	return c
 }
 
-func functions(before, after *policy.Policy) Change {
+func functionChanges(before, after *policy.Policy) Change {
 	describe := func(p *policy.Policy) map[string]string {
 		out := map[string]string{}
 		for _, f := range p.Functions() {
@@ -148,7 +148,7 @@ func functions(before, after *policy.Policy) Change {
 	return compareByName(describe(before), describe(after))
 }
 
-func operators(before, after *policy.Policy) Change {
+func operatorChanges(before, after *policy.Policy) Change {
 	describe := func(p *policy.Policy) map[string]string {
 		out := map[string]string{}
 		for _, extension := range p.OperatorExtensions() {

@@ -128,7 +128,7 @@ func (d *database) countCoverage(ctx context.Context, c *coverage, e Expectation
 func (d *database) coverRows(ctx context.Context, c *coverage, as string, settings []Setting, table catalog.Name,
 	condition string, failed []policy.Statement) error {
 	t, ok := d.policy.Table(table)
-	id := fmt.Sprint(d.name, d.state, as, settings, table, condition, failed)
+	id := fmt.Sprint(d.name, d.changeCount, as, settings, table, condition, failed)
 	if !ok || c.seen[id] {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (d *database) coverRows(ctx context.Context, c *coverage, as string, settin
 	if len(open) == 0 {
 		return nil
 	}
-	tx, err := d.admins.Begin(ctx)
+	tx, err := d.adminConn.Begin(ctx)
 	if err != nil {
 		return err
 	}

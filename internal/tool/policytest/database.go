@@ -236,15 +236,15 @@ func sqlProblem(file, text string, err error) *policy.Error {
 type database struct {
 	*template
 	name        string
-	owners      *pgx.Conn // connection of the owner
-	admins      *pgx.Conn // connection of the administrator
+	ownerConn   *pgx.Conn // connection of the owner
+	adminConn   *pgx.Conn // connection of the administrator
 	enforcer    *enforce.Enforcer
 	proxy       *proxy.Server
 	audit       *audit.Log
 	listener    net.Listener
 	serveErrors chan error
 	sessions    map[string]*pgconn.PgConn
-	state       int // counts the changes by the owner and the callers
+	changeCount int // counts the changes by the owner and the callers
 }
 
 // credential is the credential of every caller.
@@ -273,13 +273,13 @@ func (b *template) openCopy(ctx context.Context, login credential, log *slog.Log
 	if d.name, err = b.server.createDatabase(ctx, b.name, b.owner); err != nil {
 		return nil, err
 	}
-	if d.owners, err = b.server.connectAs(ctx, d.name, ""); err != nil {
+	if d.ownerConn, err = b.server.connectAs(ctx, d.name, ""); err != nil {
 		return nil, err
 	}
-	if err := b.asOwner(ctx, d.owners); err != nil {
+	if err := b.asOwner(ctx, d.ownerConn); err != nil {
 		return nil, err
 	}
-	if d.admins, err = b.server.connectAs(ctx, d.name, ""); err != nil {
+	if d.adminConn, err = b.server.connectAs(ctx, d.name, ""); err != nil {
 		return nil, err
 	}
 	if d.audit, err = audit.Open(audit.Config{Mode: audit.Off}); err != nil {
@@ -340,7 +340,7 @@ func (d *database) close(ctx context.Context) error {
 	if d.audit != nil {
 		_ = d.audit.Close(ctx)
 	}
-	for _, c := range []*pgx.Conn{d.owners, d.admins} {
+	for _, c := range []*pgx.Conn{d.ownerConn, d.adminConn} {
 		if c != nil {
 			_ = c.Close(ctx)
 		}
@@ -354,7 +354,7 @@ func (d *database) close(ctx context.Context) error {
 // router connects enforcement and the proxy, as package serve does.
 type router struct {
 	enforcer *enforce.Enforcer
-	to       proxy.Upstream
+	upstream proxy.Upstream
 }
 
 // Route implements proxy.Router.
@@ -364,7 +364,7 @@ func (r router) Route(user, database string) proxy.Route {
 		return proxy.Route{Kind: proxy.Refused,
 			Credential: &scram.StoredCredentials{KeyFactors: scram.KeyFactors{Salt: "0123456789abcdef", Iters: 4096}}}
 	}
-	to := r.to
+	to := r.upstream
 	to.Params = access.Params
 	return proxy.Route{Kind: proxy.Agent, Upstream: to, Credential: access.Credential, CheckSetting: access.CheckSetting,
 		Open: func(ctx context.Context, info proxy.SessionInfo) (verdict.Decider, error) {

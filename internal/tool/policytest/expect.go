@@ -26,20 +26,20 @@ type Failure struct {
 
 // answer is the server's answer to the last statement of a text.
 type answer struct {
-	columns []string
-	rows    [][]*string
-	tag     pgconn.CommandTag
-	refused *pgconn.PgError
+	columns     []string
+	rows        [][]*string
+	tag         pgconn.CommandTag
+	serverError *pgconn.PgError
 }
 
 // runAs sends a text as a caller, or as the owner.
 func (d *database) runAs(ctx context.Context, as, sql string, login credential) (answer, error) {
-	conn := d.owners.PgConn()
+	conn := d.ownerConn.PgConn()
 	if as != "owner" {
 		var err error
 		if conn, err = d.callerSession(ctx, as, login); err != nil {
 			var a answer
-			if errors.As(err, &a.refused) {
+			if errors.As(err, &a.serverError) {
 				return a, nil
 			}
 			return a, fmt.Errorf("log in as %s: %w", as, err)
@@ -51,7 +51,7 @@ func (d *database) runAs(ctx context.Context, as, sql string, login credential) 
 		a = readResult(results.ResultReader())
 	}
 	err := results.Close()
-	if err != nil && !errors.As(err, &a.refused) {
+	if err != nil && !errors.As(err, &a.serverError) {
 		return a, err
 	}
 	return a, nil
@@ -79,9 +79,9 @@ func readResult(r *pgconn.ResultReader) answer {
 }
 
 func (a answer) error() string {
-	out := fmt.Sprintf("%s: %s", a.refused.Code, a.refused.Message)
-	if a.refused.Hint != "" {
-		out += " (" + a.refused.Hint + ")"
+	out := fmt.Sprintf("%s: %s", a.serverError.Code, a.serverError.Message)
+	if a.serverError.Hint != "" {
+		out += " (" + a.serverError.Hint + ")"
 	}
 	return out
 }
@@ -93,7 +93,7 @@ func (d *database) checkExpectation(ctx context.Context, e Expectation, login cr
 		if err != nil {
 			return nil, err
 		}
-		if a.refused != nil {
+		if a.serverError != nil {
 			return []Failure{{Place: e.Place, As: e.As, What: "SET " + set.Name, Problem: "it is refused",
 				Got: []string{a.error()}}}, nil
 		}
@@ -149,17 +149,17 @@ func oneLine(sql string) string {
 func (e Expectation) checkAnswer(a answer) *Failure {
 	if e.Error != "" {
 		switch {
-		case a.refused == nil:
+		case a.serverError == nil:
 			return &Failure{Problem: "it is answered and should fail", Want: []string{e.Error + " " + e.Message},
 				Got: a.rowTexts()}
-		case e.Error != "any" && a.refused.Code != e.Error,
-			!strings.Contains(a.refused.Message+"\n"+a.refused.Hint+"\n"+a.refused.Detail, e.Message):
+		case e.Error != "any" && a.serverError.Code != e.Error,
+			!strings.Contains(a.serverError.Message+"\n"+a.serverError.Hint+"\n"+a.serverError.Detail, e.Message):
 			return &Failure{Problem: "it fails otherwise", Want: []string{strings.TrimSpace(e.Error + " " + e.Message)},
 				Got: []string{a.error()}}
 		}
 		return nil
 	}
-	if a.refused != nil {
+	if a.serverError != nil {
 		return &Failure{Problem: "it fails and should be answered", Got: []string{a.error()}}
 	}
 	switch {
@@ -336,8 +336,8 @@ func (d *database) findRows(ctx context.Context, id rowIdentity, keys []*node) (
 		switch {
 		case err != nil:
 			return nil, err
-		case a.refused != nil:
-			return nil, policy.Errors{key.Place.Errorf("", "%s", a.refused.Message)}
+		case a.serverError != nil:
+			return nil, policy.Errors{key.Place.Errorf("", "%s", a.serverError.Message)}
 		case len(a.rows) == 0:
 			return nil, policy.Errors{key.Place.Errorf("what a caller does not see must be there for the owner, else nothing is tested",
 				"%s has no such row", id.relation.Name)}
@@ -355,7 +355,7 @@ func (d *database) visibleRows(ctx context.Context, as string, id rowIdentity, l
 	if err != nil {
 		return nil, nil, err
 	}
-	if a.refused != nil {
+	if a.serverError != nil {
 		return nil, &Failure{Problem: "the table cannot be read", Got: []string{a.error()}}, nil
 	}
 	got := a.rowTexts()
@@ -402,18 +402,18 @@ func compareRowTexts(got, want []string) *Failure {
 	case len(missing) == 0 && len(extra) == 0:
 		return nil
 	case len(extra) == 0:
-		return &Failure{Problem: fmt.Sprintf("%s not visible", count(len(missing), "row is", "rows are")), Want: missing,
+		return &Failure{Problem: fmt.Sprintf("%s not visible", countText(len(missing), "row is", "rows are")), Want: missing,
 			Got: []string{}}
 	case len(missing) == 0:
-		return &Failure{Problem: fmt.Sprintf("%s visible besides", count(len(extra), "row is", "rows are")),
+		return &Failure{Problem: fmt.Sprintf("%s visible besides", countText(len(extra), "row is", "rows are")),
 			Want: []string{}, Got: extra}
 	default:
-		return &Failure{Problem: fmt.Sprintf("%s not visible, %s besides", count(len(missing), "row is", "rows are"),
-			count(len(extra), "row is", "rows are")), Want: missing, Got: extra}
+		return &Failure{Problem: fmt.Sprintf("%s not visible, %s besides", countText(len(missing), "row is", "rows are"),
+			countText(len(extra), "row is", "rows are")), Want: missing, Got: extra}
 	}
 }
 
-func count(n int, one, many string) string {
+func countText(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
@@ -453,7 +453,7 @@ func (d *database) checkHides(ctx context.Context, e Expectation, rows Rows, log
 	if len(shown) == 0 {
 		return nil, nil
 	}
-	return &Failure{Problem: fmt.Sprintf("%s visible and should be hidden", count(len(shown), "row is", "rows are")),
+	return &Failure{Problem: fmt.Sprintf("%s visible and should be hidden", countText(len(shown), "row is", "rows are")),
 		Want: []string{}, Got: shown}, nil
 }
 
@@ -487,7 +487,7 @@ func (d *database) checkColumns(ctx context.Context, e Expectation, rows Rows, l
 	if err != nil {
 		return nil, err
 	}
-	if a.refused != nil {
+	if a.serverError != nil {
 		return &Failure{Problem: "the table cannot be read", Got: []string{a.error()}}, nil
 	}
 	missing, extra := difference(want, a.columns), difference(a.columns, want)

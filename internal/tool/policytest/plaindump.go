@@ -91,17 +91,17 @@ func unquote(name string) string {
 	return strings.ToLower(name)
 }
 
-// piece is SQL that is sent at once. After a COPY it also has the rows.
-type piece struct {
-	at   int // the position in the file, in bytes
-	sql  string
-	rows *string
+// scriptPiece is SQL that is sent at once. After a COPY it also has the rows.
+type scriptPiece struct {
+	offset int // the position in the file, in bytes
+	sql    string
+	rows   *string
 }
 
 // splitPieces divides a file of SQL into pieces. Parts that are left out are replaced by blanks, so that positions stay
 // the same.
-func splitPieces(text string, lacks func(string) bool) []piece {
-	var out []piece
+func splitPieces(text string, lacks func(string) bool) []scriptPiece {
+	var out []scriptPiece
 	var sql strings.Builder
 	from := 0
 	var state lexer
@@ -113,15 +113,15 @@ func splitPieces(text string, lacks func(string) bool) []piece {
 		line := text[at:end]
 		trimmed := strings.TrimRight(line, "\r\n")
 		switch {
-		case state.between() && copyLine.MatchString(trimmed):
-			out = append(out, piece{at: from, sql: sql.String()})
+		case state.isBetweenStatements() && copyLine.MatchString(trimmed):
+			out = append(out, scriptPiece{offset: from, sql: sql.String()})
 			sql.Reset()
 			rows, rest := text[end:], len(text)
 			if i := strings.Index("\n"+rows, "\n\\."); i >= 0 {
 				rest = end + i
 				rows = rows[:i]
 			}
-			out = append(out, piece{at: at, sql: strings.TrimSuffix(trimmed, ";"), rows: &rows})
+			out = append(out, scriptPiece{offset: at, sql: strings.TrimSuffix(trimmed, ";"), rows: &rows})
 			end = rest
 			if i := strings.IndexByte(text[rest:], '\n'); i >= 0 {
 				end = rest + i + 1
@@ -129,7 +129,7 @@ func splitPieces(text string, lacks func(string) bool) []piece {
 				end = len(text)
 			}
 			from = end
-		case state.between() && (psqlLine.MatchString(trimmed) || lacks(trimmed)):
+		case state.isBetweenStatements() && (psqlLine.MatchString(trimmed) || lacks(trimmed)):
 			sql.WriteString(strings.Repeat(" ", utf8.RuneCountInString(trimmed)) + line[len(trimmed):])
 		default:
 			state.read(line)
@@ -137,7 +137,7 @@ func splitPieces(text string, lacks func(string) bool) []piece {
 		}
 		at = end
 	}
-	return append(out, piece{at: from, sql: sql.String()})
+	return append(out, scriptPiece{offset: from, sql: sql.String()})
 }
 
 // lexer knows whether a line begins between two statements.
@@ -148,7 +148,7 @@ type lexer struct {
 	depth           int    // how deep comments are nested
 }
 
-func (l *lexer) between() bool { return !l.insideStatement && l.closing == "" }
+func (l *lexer) isBetweenStatements() bool { return !l.insideStatement && l.closing == "" }
 
 var dollarQuote = regexp.MustCompile(`^\$([\pL_][\pL\pN_]*)?\$`)
 
@@ -203,7 +203,7 @@ func runPieces(ctx context.Context, conn *pgx.Conn, text string) error {
 			_, err = conn.PgConn().Exec(ctx, p.sql).ReadAll()
 		}
 		if refused, ok := err.(*pgconn.PgError); ok && (refused.Position > 0 || p.rows != nil) {
-			refused.Position = max(refused.Position, 1) + int32(utf8.RuneCountInString(text[:p.at]))
+			refused.Position = max(refused.Position, 1) + int32(utf8.RuneCountInString(text[:p.offset]))
 		}
 		if err != nil {
 			return err

@@ -32,7 +32,7 @@ func (p Printer) PrintTest(r Result) {
 	if !r.HasPassed {
 		mark, colour = "FAIL", "31;1"
 	}
-	fmt.Fprintf(p.Out, "  %s  %s %s\n", p.paint(colour, mark), r.Name, p.paint("2", fmt.Sprintf("(%s)", round(r.Duration))))
+	fmt.Fprintf(p.Out, "  %s  %s %s\n", p.paint(colour, mark), r.Name, p.paint("2", fmt.Sprintf("(%s)", roundForPeople(r.Duration))))
 	for _, problem := range r.Problems {
 		fmt.Fprintf(p.Out, "        %s\n", problem.Error())
 	}
@@ -100,7 +100,7 @@ func (p Printer) PrintFile(r Report) {
 	if r.Coverage != nil {
 		line += fmt.Sprintf(", %d of %d blocks of %d tables covered", whole, len(r.Coverage), len(tables))
 	}
-	fmt.Fprintf(p.Out, "  %s %s\n", line, p.paint("2", fmt.Sprintf("(%s)", round(r.Duration))))
+	fmt.Fprintf(p.Out, "  %s %s\n", line, p.paint("2", fmt.Sprintf("(%s)", roundForPeople(r.Duration))))
 	for _, c := range r.Coverage {
 		if c.IsComplete() {
 			continue
@@ -119,7 +119,7 @@ func (p Printer) PrintFile(r Report) {
 	}
 }
 
-func round(d time.Duration) time.Duration {
+func roundForPeople(d time.Duration) time.Duration {
 	if d > time.Second {
 		return d.Round(100 * time.Millisecond)
 	}

@@ -172,13 +172,13 @@ func (d *database) run(ctx context.Context, t *Test, login credential, c *covera
 	settings := map[string][]Setting{}
 	for _, s := range t.Steps {
 		for _, changes := range [][]Change{s.Given, s.When} {
-			if err := d.makeChange(ctx, d.owners, changes); err != nil {
+			if err := d.makeChange(ctx, d.ownerConn, changes); err != nil {
 				return fault(err)
 			}
-			if err := d.writeRegistry(ctx, d.admins, changes); err != nil {
+			if err := d.writeRegistry(ctx, d.adminConn, changes); err != nil {
 				return fault(err)
 			}
-			d.state += len(changes)
+			d.changeCount += len(changes)
 		}
 		for _, e := range s.Then {
 			settings[e.As] = append(settings[e.As], e.Set...)
@@ -188,7 +188,7 @@ func (d *database) run(ctx context.Context, t *Test, login credential, c *covera
 			}
 			r.Failures = append(r.Failures, failures...)
 			if e.Query != "" && !readOnlyStart.MatchString(e.Query) {
-				d.state++
+				d.changeCount++
 			}
 			if err := d.countCoverage(ctx, c, e, settings[e.As]); err != nil {
 				return fault(err)

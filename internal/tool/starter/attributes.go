@@ -37,10 +37,10 @@ func (s *survey) chooseAttributes() {
 		}
 	}
 	if len(owners) == 0 {
-		s.user = s.grantAttribute()
+		s.userAttribute = s.grantAttribute()
 	}
 	if len(owners) > 0 {
-		s.user = &Attribute{Name: "user", Type: commonType(owners), Evidence: evidence(names, refer, s.users, s)}
+		s.userAttribute = &Attribute{Name: "user", Type: commonType(owners), Evidence: evidence(names, refer, s.users, s)}
 	}
 	s.findSameTenants()
 	byStem := map[string][]*catalog.Column{}
@@ -204,7 +204,7 @@ func tablesOf(n int) string {
 	return fmt.Sprintf("%d tables", n)
 }
 
-// fits reports whether a column compares with an attribute.
-func (a *Attribute) fits(c *catalog.Column) bool {
+// comparesWith reports whether a column compares with an attribute.
+func (a *Attribute) comparesWith(c *catalog.Column) bool {
 	return a != nil && typeFamily(a.Type) == typeFamily(c.Type)
 }

@@ -13,20 +13,20 @@ import (
 func (s *survey) chooseTables() {
 	for _, r := range s.tables {
 		if !s.denyUnlistable(r) && s.hasOwnColumns(r) {
-			s.rank[r] = 1
+			s.listingRound[r] = 1
 		}
 	}
 	s.listReferring()
 	rank := 1 + len(s.tables)
 	for _, r := range s.tables {
-		if c := s.columns[r].author; c != nil && s.rank[r] == 0 && s.denied[r] == "" && s.user.fits(c) {
-			s.rank[r] = rank
+		if c := s.columns[r].author; c != nil && s.listingRound[r] == 0 && s.denied[r] == "" && s.userAttribute.comparesWith(c) {
+			s.listingRound[r] = rank
 		}
 	}
 	s.listReferring()
 	for _, r := range s.tables {
-		if s.rank[r] == 0 && s.denied[r] == "" && s.whyReferenceData(r) != "" && !s.showsOnlySome(r) {
-			s.rank[r] = -1
+		if s.listingRound[r] == 0 && s.denied[r] == "" && s.whyReferenceData(r) != "" && !s.showsOnlySome(r) {
+			s.listingRound[r] = -1
 		}
 	}
 	s.addVisibleLinks()
@@ -38,17 +38,17 @@ func (s *survey) listReferring() {
 		again = false
 		rank := 0
 		for _, r := range s.tables {
-			rank = max(rank, s.rank[r])
+			rank = max(rank, s.listingRound[r])
 		}
 		for _, r := range s.tables {
-			if s.rank[r] != 0 || s.denied[r] != "" {
+			if s.listingRound[r] != 0 || s.denied[r] != "" {
 				continue
 			}
 			base := s.requiredLinks(r, rank)
 			if len(base) == 0 {
 				continue
 			}
-			s.rank[r], again = rank+1, true
+			s.listingRound[r], again = rank+1, true
 			s.parentLinks[r] = base
 		}
 	}
@@ -57,15 +57,15 @@ func (s *survey) listReferring() {
 // requiredLinks returns the links to listed tables that decide for a table without such columns of its own: the links
 // that are NOT NULL, or all if none is. Tables of accounts and tenants do not count: a row that refers to an account
 // need not belong to it.
-func (s *survey) requiredLinks(r *catalog.Relation, rank int) []parent {
-	var required, optional []parent
+func (s *survey) requiredLinks(r *catalog.Relation, rank int) []parentLink {
+	var required, optional []parentLink
 	for _, l := range s.linksOf(r) {
 		switch {
-		case s.rank[l.to] <= 0 || s.rank[l.to] > rank || l.to == r || s.isIdentityTable(l.to):
+		case s.listingRound[l.to] <= 0 || s.listingRound[l.to] > rank || l.to == r || s.isIdentityTable(l.to):
 		case l.notNull:
-			required = append(required, parent{l, false})
+			required = append(required, parentLink{l, false})
 		default:
-			optional = append(optional, parent{l, false})
+			optional = append(optional, parentLink{l, false})
 		}
 	}
 	if len(required) > 0 {
@@ -74,22 +74,22 @@ func (s *survey) requiredLinks(r *catalog.Relation, rank int) []parent {
 	return optional
 }
 
-// parent is a link to a table whose rule also holds for the rows that refer to it.
-type parent struct {
+// parentLink is a link to a table whose rule also holds for the rows that refer to it.
+type parentLink struct {
 	link
-	optional bool // a row shows also if its link is NULL
+	isOptional bool // a row shows also if its link is NULL
 }
 
 // addVisibleLinks adds to every listed table links to the other listed tables to which it refers, so that a row does
 // not show while the row that it refers to is hidden. It leaves out links that would close a circle.
 func (s *survey) addVisibleLinks() {
 	for _, r := range s.tables {
-		if s.rank[r] <= 0 {
+		if s.listingRound[r] <= 0 {
 			continue
 		}
 		for _, l := range s.linksOf(r) {
-			if s.rank[l.to] <= 0 || s.isIdentityTable(l.to) ||
-				slices.ContainsFunc(s.parentLinks[r], func(p parent) bool {
+			if s.listingRound[l.to] <= 0 || s.isIdentityTable(l.to) ||
+				slices.ContainsFunc(s.parentLinks[r], func(p parentLink) bool {
 					return slices.Equal(p.columns, l.columns) &&
 						p.to == l.to
 				}) {
@@ -99,7 +99,7 @@ func (s *survey) addVisibleLinks() {
 				s.circleLinks[r] = append(s.circleLinks[r], l)
 				continue
 			}
-			s.parentLinks[r] = append(s.parentLinks[r], parent{l, !l.notNull})
+			s.parentLinks[r] = append(s.parentLinks[r], parentLink{l, !l.notNull})
 		}
 	}
 }
@@ -111,7 +111,7 @@ func (s *survey) dependsOn(from, to *catalog.Relation, seen map[*catalog.Relatio
 	}
 	seen[from] = true
 	return slices.ContainsFunc(s.parentLinks[from],
-		func(p parent) bool { return p.to == to || s.dependsOn(p.to, to, seen) })
+		func(p parentLink) bool { return p.to == to || s.dependsOn(p.to, to, seen) })
 }
 
 // isConsentRegister reports whether a table looks like a register of consents.
@@ -147,23 +147,23 @@ func (s *survey) denyUnlistable(r *catalog.Relation) bool {
 // hasOwnColumns reports whether a table's own columns say who may see a row.
 func (s *survey) hasOwnColumns(r *catalog.Relation) bool {
 	roles := s.columns[r]
-	if roles.owner != nil && !s.user.fits(roles.owner) {
+	if roles.owner != nil && !s.userAttribute.comparesWith(roles.owner) {
 		s.denied[r] = fmt.Sprintf("%s is a %s and the attribute user a %s: they do not compare", roles.owner.Name,
-			roles.owner.Type, s.user.Type)
+			roles.owner.Type, s.userAttribute.Type)
 		return false
 	}
 	for _, c := range roles.tenants {
-		if a := s.tenantAttributes[s.tenantKey(r, c)]; !a.fits(c) {
+		if a := s.tenantAttributes[s.tenantKey(r, c)]; !a.comparesWith(c) {
 			s.denied[r] = fmt.Sprintf("%s is a %s, and other tables have another type for it", c.Name, c.Type)
 			return false
 		}
 	}
 	if s.isIdentityTable(r) {
-		return slices.Contains(s.users, r) && s.user.fits(r.Column(r.PrimaryKey[0])) ||
-			s.tenantAttribute(r).fits(r.Column(r.PrimaryKey[0]))
+		return slices.Contains(s.users, r) && s.userAttribute.comparesWith(r.Column(r.PrimaryKey[0])) ||
+			s.tenantAttribute(r).comparesWith(r.Column(r.PrimaryKey[0]))
 	}
-	return roles.owner != nil || len(roles.tenants) > 0 || s.user.grantColumn(roles) != nil || s.isPersonTable(r) &&
-		s.consents(r)
+	return roles.owner != nil || len(roles.tenants) > 0 || s.userAttribute.grantColumn(roles) != nil || s.isPersonTable(r) &&
+		s.hasConsentColumn(r)
 }
 
 // tenantAttribute returns the attribute whose values are the keys of a table of tenants.
@@ -193,8 +193,8 @@ func (s *survey) isPersonTable(r *catalog.Relation) bool {
 	return oneOf(lastWord(singularWord(r.Name.Name)), personTables)
 }
 
-// consents reports whether a table has columns about consent.
-func (s *survey) consents(r *catalog.Relation) bool { return len(s.columns[r].consent) > 0 }
+// hasConsentColumn reports whether a table has columns about consent.
+func (s *survey) hasConsentColumn(r *catalog.Relation) bool { return len(s.columns[r].consent) > 0 }
 
 // whyReferenceData returns why a table looks like reference data; "" if it does not.
 func (s *survey) whyReferenceData(r *catalog.Relation) string {
@@ -208,7 +208,7 @@ func (s *survey) whyReferenceData(r *catalog.Relation) string {
 		return ""
 	}
 	for _, c := range r.Columns {
-		word := snake(c.Name)
+		word := snakeCase(c.Name)
 		if !oneOf(word, plainColumns) && word != name && !strings.HasPrefix(word, lastWord(name)+"_") {
 			return ""
 		}

@@ -45,7 +45,7 @@ func (s *survey) agreementTables(to *catalog.Relation) []agreementTable {
 		}
 	}
 	return slices.DeleteFunc(same, func(of agreementTable) bool {
-		return !s.consents(of.table) ||
+		return !s.hasConsentColumn(of.table) ||
 			isConsentRegister(of.table)
 	})
 }
@@ -56,12 +56,12 @@ func isKey(r *catalog.Relation, column string) bool {
 		func(k catalog.Key) bool { return k.Where == "" && slices.Equal(k.Columns, []string{column}) })
 }
 
-// agreements are the conditions on a table of people that say that a person has agreed.
-type agreements struct {
-	words   []agreement   // conditions on columns that hold a word or a boolean
-	times   []agreedBlock // conditions on columns that hold a time, of which no word says whether the agreement has ended
-	moments []string      // the columns of times
-	unclear []string      // reasons why a column's values are not understood
+// agreementHints are the conditions on a table of people that say that a person has agreed.
+type agreementHints struct {
+	wordAgreements []agreement   // conditions on columns that hold a word or a boolean
+	timeAgreements []agreedBlock // conditions on columns that hold a time, of which no word says whether the agreement has ended
+	timeColumns    []string      // the columns of times
+	unclearReasons []string      // reasons why a column's values are not understood
 }
 
 // agreement is a word that a column must hold.
@@ -72,13 +72,13 @@ type agreement struct {
 	evidence string
 }
 
-func (s *survey) agreements(r *catalog.Relation) agreements {
-	var out agreements
+func (s *survey) agreements(r *catalog.Relation) agreementHints {
+	var out agreementHints
 	ends := map[*catalog.Column]bool{}
 	for _, c := range s.columns[r].consent {
 		block, why := s.consentBlock(r, c)
 		if why != "" {
-			out.unclear = append(out.unclear, why)
+			out.unclearReasons = append(out.unclearReasons, why)
 		}
 		if block.word == "" {
 			continue
@@ -88,13 +88,13 @@ func (s *survey) agreements(r *catalog.Relation) agreements {
 			a.evidence += "; " + a.expires.Name + " looks like its end"
 			ends[a.expires] = true
 		}
-		out.words = append(out.words, a)
+		out.wordAgreements = append(out.wordAgreements, a)
 	}
 	for _, c := range s.columns[r].consent {
 		if block, _ := s.consentBlock(r, c); isTimeType(c.Type) && !ends[c] {
-			out.moments = append(out.moments, c.Name)
+			out.timeColumns = append(out.timeColumns, c.Name)
 			if block.YAML != "" {
-				out.times = append(out.times, block)
+				out.timeAgreements = append(out.timeAgreements, block)
 			}
 		}
 	}
@@ -124,7 +124,7 @@ func (s *survey) addSubjects(r *catalog.Relation, add func(string, string, ...an
 	}
 	for _, l := range s.linksOf(r) {
 		if l.to == r || slices.ContainsFunc(s.parentLinks[r],
-			func(p parent) bool { return p.to == l.to && slices.Equal(p.columns, l.columns) }) {
+			func(p parentLink) bool { return p.to == l.to && slices.Equal(p.columns, l.columns) }) {
 			continue
 		}
 		for _, of := range s.subjectsOfLink(l) {
@@ -138,12 +138,12 @@ func (s *survey) addSubjects(r *catalog.Relation, add func(string, string, ...an
 		}
 	}
 	// A column without a foreign key is compared with the same account as the columns that have one.
-	if c := s.columns[r].owner; c != nil && s.user.fits(c) && !slices.ContainsFunc(s.linksOf(r),
+	if c := s.columns[r].owner; c != nil && s.userAttribute.comparesWith(c) && !slices.ContainsFunc(s.linksOf(r),
 		func(l link) bool { return slices.Contains(l.columns, c.Name) }) {
 		var of []agreementTable
 		for _, account := range s.users {
 			for _, one := range s.agreementTables(account) {
-				if s.user.fits(one.table.Column(one.column)) && !slices.Contains(of, one) {
+				if s.userAttribute.comparesWith(one.table.Column(one.column)) && !slices.Contains(of, one) {
 					of = append(of, one)
 				}
 			}
@@ -159,7 +159,7 @@ func (s *survey) addSubject(r *catalog.Relation, l link, of agreementTable, add 
 	note func(string, ...any)) {
 	a := s.agreements(of.table)
 	name, named := s.policyName(of.table.Name), strings.Join(l.columns, ", ")
-	for _, why := range a.unclear {
+	for _, why := range a.unclearReasons {
 		note("%s leads to %s, where not everything about consent is asked: %s", named, name, why)
 	}
 	to := l
@@ -173,7 +173,7 @@ func (s *survey) addSubject(r *catalog.Relation, l link, of agreementTable, add 
 		}
 	}
 	// Where the deletion of a person leaves a NULL, the NULL does not mean that the row is about nobody.
-	optional := !l.notNull && s.rank[r] > 0 && !isOwnerColumn(s.columns[r], l) && l.onDelete != catalog.SetNull &&
+	optional := !l.notNull && s.listingRound[r] > 0 && !isOwnerColumn(s.columns[r], l) && l.onDelete != catalog.SetNull &&
 		l.onDelete != catalog.SetDefault
 	write := func(why, block string) {
 		if optional {
@@ -184,11 +184,11 @@ func (s *survey) addSubject(r *catalog.Relation, l link, of agreementTable, add 
 		add(fmt.Sprintf("%s: that one must have agreed (%s)", evidence, why), "%s", block)
 	}
 	whole := slices.Equal(to.targets, of.table.PrimaryKey)
-	listed := s.rank[of.table] > 0
+	listed := s.listingRound[of.table] > 0
 	switch {
-	case listed && (len(a.times) > 0 || !whole) && len(a.words)+len(a.times) > 0:
+	case listed && (len(a.timeAgreements) > 0 || !whole) && len(a.wordAgreements)+len(a.timeAgreements) > 0:
 		var blocks, why []string
-		for _, w := range a.words {
+		for _, w := range a.wordAgreements {
 			blocks = append(blocks, fmt.Sprintf("status: { column: %s, is: %s }", yamlFlow(w.column.Name), policySpelling(w.word, w.column)))
 			why = append(why, w.evidence)
 			if w.expires != nil {
@@ -196,25 +196,25 @@ func (s *survey) addSubject(r *catalog.Relation, l link, of agreementTable, add 
 				blocks = append(blocks, "sql: "+yamlQuoted(until+" IS NULL OR "+until+" > now()"))
 			}
 		}
-		for _, t := range a.times {
+		for _, t := range a.timeAgreements {
 			blocks, why = append(blocks, t.YAML), append(why, t.Evidence)
 		}
 		write(strings.Join(why, "; "), fmt.Sprintf("visible: { %s, rows: [ %s ] }", to.yamlText(s),
 			strings.Join(blocks, ", ")))
 	default:
-		for _, w := range a.words {
+		for _, w := range a.wordAgreements {
 			write(w.evidence, w.block(to.yamlText(s)))
 		}
-		if len(a.words) > 0 && !whole {
+		if len(a.wordAgreements) > 0 && !whole {
 			note("a row whose %s leads to no row of %s shows: nobody is asked there", named, name)
 		}
-		if len(a.moments) > 0 {
+		if len(a.timeColumns) > 0 {
 			note("%s of %s is not asked of those whom %s names: does it say that one of them has not agreed?",
-				strings.Join(a.moments, ", "), name, named)
+				strings.Join(a.timeColumns, ", "), name, named)
 		}
 	}
 	switch {
-	case l.notNull || optional || len(a.words)+len(a.times) == 0:
+	case l.notNull || optional || len(a.wordAgreements)+len(a.timeAgreements) == 0:
 	case isOwnerColumn(s.columns[r], l):
 		note("%s may be NULL, which hides the row: nobody has agreed there", named)
 	default:

@@ -63,7 +63,7 @@ func (s *survey) findAccounts() {
 		s.users = kept
 	}
 	for _, r := range s.tables { // Profiles may have the account's key as their own.
-		if len(r.PrimaryKey) == 1 && snake(r.PrimaryKey[0]) == "id" &&
+		if len(r.PrimaryKey) == 1 && snakeCase(r.PrimaryKey[0]) == "id" &&
 			slices.Contains(s.users, s.targetOf(r, r.PrimaryKey[0])) && !s.isIdentityTable(r) {
 			s.users = append(s.users, r)
 		}
@@ -79,7 +79,7 @@ func (s *survey) assignRoles(r *catalog.Relation) *columnRoles {
 	ownerAt := len(strings.Fields(ownerStems))
 	for i := range r.Columns {
 		c := &r.Columns[i]
-		to, name, word := s.targetOf(r, c.Name), snake(c.Name), columnStem(c.Name)
+		to, name, word := s.targetOf(r, c.Name), snakeCase(c.Name), columnStem(c.Name)
 		ofUsers, ofTenants := to == nil || slices.Contains(s.users, to), to == nil || slices.Contains(s.tenants, to)
 		switch {
 		case typeFamily(c.Type) == "" || c.Generated || s.isIdentityTable(r) && slices.Equal(r.PrimaryKey, []string{c.Name}):
@@ -150,7 +150,7 @@ func (s *survey) isConsentColumn(c *catalog.Column) bool {
 }
 
 func anyOf(values []string, words string) bool {
-	return slices.ContainsFunc(values, func(v string) bool { return oneOf(snake(v), words) })
+	return slices.ContainsFunc(values, func(v string) bool { return oneOf(snakeCase(v), words) })
 }
 
 // isUnique reports whether no two rows share a column's value.
@@ -161,12 +161,12 @@ func isUnique(r *catalog.Relation, column string) bool {
 // polymorphicColumns returns the two columns that name a row of one of several tables: x_id with x_type.
 func polymorphicColumns(r *catalog.Relation) (kind, id string) {
 	for _, c := range r.Columns {
-		word, ok := strings.CutSuffix(snake(c.Name), "_type")
+		word, ok := strings.CutSuffix(snakeCase(c.Name), "_type")
 		if !ok || typeFamily(c.Type) != "text" {
 			continue
 		}
 		for _, other := range r.Columns {
-			if snake(other.Name) == word+"_id" && typeFamily(other.Type) != "" && len(keysOf(r, other.Name)) == 0 {
+			if snakeCase(other.Name) == word+"_id" && typeFamily(other.Type) != "" && len(keysOf(r, other.Name)) == 0 {
 				return c.Name, other.Name
 			}
 		}
@@ -193,7 +193,7 @@ func (s *survey) contactType(c *catalog.Column) bool {
 func (s *survey) canSayConsent(c *catalog.Column) bool {
 	values, _ := s.columnValues(c)
 	return values != nil || c.Type == "boolean" || isTimeType(c.Type) || typeFamily(c.Type) == "text" &&
-		oneOf(lastWord(strings.TrimSuffix(strings.TrimSuffix(snake(c.Name), "_status"), "_state")), "consent in")
+		oneOf(lastWord(strings.TrimSuffix(strings.TrimSuffix(snakeCase(c.Name), "_status"), "_state")), "consent in")
 }
 
 // isIdentityTable reports whether a table is one of accounts or of tenants.
@@ -247,7 +247,7 @@ func (s *survey) linksOf(r *catalog.Relation) []link {
 	for i := range r.Columns {
 		c := &r.Columns[i]
 		// A link by the table's name alone must be a number or a uuid, not a word.
-		plain := columnStem(c.Name) == snake(c.Name)
+		plain := columnStem(c.Name) == snakeCase(c.Name)
 		if bound[c.Name] || c.Virtual || typeFamily(c.Type) == "" || plain && typeFamily(c.Type) == "text" {
 			continue
 		}

@@ -38,8 +38,8 @@ type columnHint struct {
 type memberHint struct {
 	table *catalog.Relation
 	// a column of that table that equals a column of the row; the row's column; that table's column of users
-	column, from, member string
-	policy               string
+	column, rowColumn, memberColumn string
+	policy                          string
 }
 
 // hintsOf reads the row policies of a table.
@@ -268,7 +268,7 @@ func (p *policyReader) memberHintOf(l *sqltext.SubLink) (memberHint, bool) {
 		if len(l.OperName) > 0 && l.OperName[len(l.OperName)-1].GetString_().GetSval() != "=" || len(inner.TargetList) != 1 {
 			return hint, false
 		}
-		hint.from, hint.column = p.columnOf(l.Testexpr), theirs(inner.TargetList[0].GetResTarget().GetVal())
+		hint.rowColumn, hint.column = p.columnOf(l.Testexpr), theirs(inner.TargetList[0].GetResTarget().GetVal())
 	}
 	conditions := []*sqltext.Node{inner.WhereClause}
 	if b := inner.WhereClause.GetBoolExpr(); b != nil && b.Boolop != sqltext.OR_EXPR && b.Boolop != sqltext.NOT_EXPR {
@@ -284,10 +284,10 @@ func (p *policyReader) memberHintOf(l *sqltext.SubLink) (memberHint, bool) {
 			column := theirs(a)
 			switch {
 			case known || column == "":
-			case claimOf(b) == "user" && hint.member == "":
-				hint.member, known = column, true
-			case hint.from == "" && p.columnOf(b) != "" && (len(columnNames(withoutCasts(b))) > 1 || theirs(b) == ""):
-				hint.column, hint.from, known = column, p.columnOf(b), true
+			case claimOf(b) == "user" && hint.memberColumn == "":
+				hint.memberColumn, known = column, true
+			case hint.rowColumn == "" && p.columnOf(b) != "" && (len(columnNames(withoutCasts(b))) > 1 || theirs(b) == ""):
+				hint.column, hint.rowColumn, known = column, p.columnOf(b), true
 			}
 			a, b = b, a
 		}
@@ -295,7 +295,7 @@ func (p *policyReader) memberHintOf(l *sqltext.SubLink) (memberHint, bool) {
 			return hint, false
 		}
 	}
-	return hint, hint.column != "" && hint.from != "" && hint.member != ""
+	return hint, hint.column != "" && hint.rowColumn != "" && hint.memberColumn != ""
 }
 
 // addHints adds to the rule of a table what its row policies say.
@@ -311,26 +311,26 @@ func (s *survey) addHints(t *Table, add func(string, string, ...any), note func(
 			Evidence: fmt.Sprintf("the row policy %q %s; in place of what says whose a row is, or beside it", policy, evidence)})
 	}
 	for _, hint := range h.users {
-		if c := r.Column(hint.column); s.user.fits(c) && !c.Virtual {
-			yaml := fmt.Sprintf("own: { column: %s, is: %s }", yamlFlow(c.Name), s.user.Name)
+		if c := r.Column(hint.column); s.userAttribute.comparesWith(c) && !c.Virtual {
+			yaml := fmt.Sprintf("own: { column: %s, is: %s }", yamlFlow(c.Name), s.userAttribute.Name)
 			if i := slices.Index(yamlTexts(t.Blocks), yaml); i >= 0 {
 				t.Blocks[i].Evidence += fmt.Sprintf("; the row policy %q says so", hint.policy)
 			} else if s.isOnlyUserColumn(h, hint.column) && !s.isIdentityTable(r) && s.columns[r].owner == nil {
 				// The block is one condition more: it shows no row that was hidden.
-				s.used[s.user.Name] = true
+				s.usedAttributes[s.userAttribute.Name] = true
 				add(fmt.Sprintf("the row policy %q compares %s with the user who asks; beside what else is asked", hint.policy, c.Name),
 					"%s", yaml)
 				t.Notes = slices.DeleteFunc(t.Notes, func(n string) bool { return n == fmt.Sprintf(notUsedText, c.Name) })
 				note("%s is asked because of a row policy, and what else says whose a row is must hold as well", c.Name)
 			} else {
-				s.spare[s.user.Name] = true
+				s.commentedAttributes[s.userAttribute.Name] = true
 				propose(hint.policy, yaml, "compares "+c.Name+" with the user who asks")
 			}
 		}
 	}
 	for _, hint := range h.tenants {
 		a, c := s.tenantAttributes[s.tenantName(hint.claim)], r.Column(hint.column)
-		if !a.fits(c) || c.Virtual {
+		if !a.comparesWith(c) || c.Virtual {
 			note("the row policy %q compares %s with %s of the session, and is not used here", hint.policy, hint.column, hint.claim)
 			continue
 		}
@@ -341,24 +341,24 @@ func (s *survey) addHints(t *Table, add func(string, string, ...any), note func(
 			continue
 		}
 		if !addEvidence(t.Blocks, yaml, says) {
-			s.spare[a.Name] = true
+			s.commentedAttributes[a.Name] = true
 			propose(hint.policy, yaml, "compares "+c.Name+" with "+hint.claim+" of the session")
 		}
 	}
 	for _, hint := range h.members {
-		member := hint.table.Column(hint.member)
-		if s.rank[hint.table] <= 0 || !s.user.fits(member) || !s.canLink(r, hint) {
+		member := hint.table.Column(hint.memberColumn)
+		if s.listingRound[hint.table] <= 0 || !s.userAttribute.comparesWith(member) || !s.canLink(r, hint) {
 			note("the row policy %q looks for the user in %s, and is not used here", hint.policy, s.policyName(hint.table.Name))
 			continue
 		}
-		if slices.ContainsFunc(s.parentLinks[r], func(p parent) bool {
+		if slices.ContainsFunc(s.parentLinks[r], func(p parentLink) bool {
 			return p.to == hint.table &&
-				slices.Equal(p.columns, []string{hint.from})
+				slices.Equal(p.columns, []string{hint.rowColumn})
 		}) {
 			continue
 		}
-		s.spare[s.user.Name] = true
-		propose(hint.policy, s.memberBlock(hint.table, hint.column, hint.from, member),
+		s.commentedAttributes[s.userAttribute.Name] = true
+		propose(hint.policy, s.memberBlock(hint.table, hint.column, hint.rowColumn, member),
 			"looks for the user in "+s.policyName(hint.table.Name))
 	}
 	if len(alternatives) > 0 && len(t.Blocks) > 0 {
@@ -387,7 +387,7 @@ func (s *survey) isOnlyUserColumn(h *rowHints, column string) bool {
 
 // canLink reports whether the two columns of a hint compare as a link of a policy does.
 func (s *survey) canLink(r *catalog.Relation, hint memberHint) bool {
-	a, b := hint.table.Column(hint.column), r.Column(hint.from)
+	a, b := hint.table.Column(hint.column), r.Column(hint.rowColumn)
 	return typeFamily(a.Type) != "" && typeFamily(a.Type) == typeFamily(b.Type) && a.Collation == b.Collation &&
 		!a.Virtual && !b.Virtual
 }
@@ -406,12 +406,12 @@ func (s *survey) askAboutPolicies(r *catalog.Relation, asked string) string {
 		switch {
 		case typeFamily(c.Type) == "" || c.Virtual:
 			continue
-		case s.user == nil || !s.used[s.user.Name]:
+		case s.userAttribute == nil || !s.usedAttributes[s.userAttribute.Name]:
 			says += ", an attribute user"
-		case !s.user.fits(c):
+		case !s.userAttribute.comparesWith(c):
 			continue
 		default:
-			attribute = s.user.Name
+			attribute = s.userAttribute.Name
 		}
 		write(hint.policy, says, fmt.Sprintf("[ own: { column: %s, is: %s } ]", yamlFlow(c.Name), attribute))
 	}
@@ -422,8 +422,9 @@ func (s *survey) askAboutPolicies(r *catalog.Relation, asked string) string {
 		}
 	}
 	for _, hint := range h.members {
-		if member := hint.table.Column(hint.member); s.rank[hint.table] > 0 && s.user.fits(member) && s.canLink(r, hint) {
-			rows := "[ " + s.memberBlock(hint.table, hint.column, hint.from, member) + " ]"
+		if member := hint.table.Column(hint.memberColumn); s.listingRound[hint.table] > 0 && s.userAttribute.comparesWith(member) &&
+			s.canLink(r, hint) {
+			rows := "[ " + s.memberBlock(hint.table, hint.column, hint.rowColumn, member) + " ]"
 			if strings.Contains(asked, rows) {
 				fmt.Fprintf(&out, "; the row policy %q says so", hint.policy)
 				continue

@@ -64,11 +64,11 @@ type Denied struct {
 // reason that it gives.
 func Propose(snap *catalog.Snapshot, policies []RowPolicy, rejected map[string]string) *Proposal {
 	s := &survey{snap: snap, policies: policies, rejected: rejected,
-		plain: map[catalog.Name]*catalog.Relation{}, hints: map[*catalog.Relation]*rowHints{},
-		columns: map[*catalog.Relation]*columnRoles{}, rank: map[*catalog.Relation]int{},
+		relationsByName: map[catalog.Name]*catalog.Relation{}, hints: map[*catalog.Relation]*rowHints{},
+		columns: map[*catalog.Relation]*columnRoles{}, listingRound: map[*catalog.Relation]int{},
 		denied:      map[*catalog.Relation]string{},
-		parentLinks: map[*catalog.Relation][]parent{}, circleLinks: map[*catalog.Relation][]link{},
-		used: map[string]bool{}, spare: map[string]bool{}}
+		parentLinks: map[*catalog.Relation][]parentLink{}, circleLinks: map[*catalog.Relation][]link{},
+		usedAttributes: map[string]bool{}, commentedAttributes: map[string]bool{}}
 	s.collectTables()
 	s.findAccounts()
 	s.chooseAttributes()
@@ -78,32 +78,32 @@ func Propose(snap *catalog.Snapshot, policies []RowPolicy, rejected map[string]s
 
 // survey collects what is known of the database.
 type survey struct {
-	snap     *catalog.Snapshot
-	policies []RowPolicy
-	hints    map[*catalog.Relation]*rowHints
-	rejected map[string]string
-	tables   []*catalog.Relation                // tables that could be listed, sorted by name
-	plain    map[catalog.Name]*catalog.Relation // relations as [survey.relation] returns them
+	snap            *catalog.Snapshot
+	policies        []RowPolicy
+	hints           map[*catalog.Relation]*rowHints
+	rejected        map[string]string
+	tables          []*catalog.Relation                // tables that could be listed, sorted by name
+	relationsByName map[catalog.Name]*catalog.Relation // relations as [survey.relation] returns them
 
 	users, tenants   []*catalog.Relation // tables of accounts, and of tenants
 	columns          map[*catalog.Relation]*columnRoles
-	user             *Attribute
+	userAttribute    *Attribute
 	tenantAttributes map[string]*Attribute // attributes of tenants, by the stem of the column's name
 	tenantNames      map[string]string     // for tenants with several names: the name that is used, by each of the names
 
 	// the round in which each listed table was listed; 1: by its own columns
-	rank        map[*catalog.Relation]int
-	parentLinks map[*catalog.Relation][]parent
-	circleLinks map[*catalog.Relation][]link // links that would close a circle
-	denied      map[*catalog.Relation]string
-	other       []Denied
+	listingRound map[*catalog.Relation]int
+	parentLinks  map[*catalog.Relation][]parentLink
+	circleLinks  map[*catalog.Relation][]link // links that would close a circle
+	denied       map[*catalog.Relation]string
+	otherDenied  []Denied
 
-	used, spare map[string]bool // attributes of rules, and of those that are written as comments
+	usedAttributes, commentedAttributes map[string]bool // attributes of rules, and of those that are written as comments
 }
 
 // relation returns a relation whose columns of domains have the types under the domains, by which they compare.
 func (s *survey) relation(name catalog.Name) (*catalog.Relation, bool) {
-	if r := s.plain[name]; r != nil {
+	if r := s.relationsByName[name]; r != nil {
 		return r, true
 	}
 	r, ok := s.snap.Relation(name)
@@ -124,7 +124,7 @@ func (s *survey) relation(name catalog.Name) (*catalog.Relation, bool) {
 		}
 		r = &seen
 	}
-	s.plain[name] = r
+	s.relationsByName[name] = r
 	return r, true
 }
 
@@ -135,7 +135,9 @@ func (s *survey) collectTables() {
 		if isSystemSchema(r.Name.Schema) || r.IsPartition {
 			continue
 		}
-		deny := func(kind, reason string) { s.other = append(s.other, Denied{s.policyName(r.Name), kind, reason}) }
+		deny := func(kind, reason string) {
+			s.otherDenied = append(s.otherDenied, Denied{s.policyName(r.Name), kind, reason})
+		}
 		switch r.Kind {
 		case catalog.Table, catalog.PartitionedTable:
 			switch {
@@ -166,7 +168,7 @@ func (s *survey) collectTables() {
 		if f.SecurityDefiner {
 			reason = "it is SECURITY DEFINER and would run past row security"
 		}
-		s.other = append(s.other, Denied{s.policyName(f.Name) + "(" + strings.Join(f.ArgTypes, ", ") + ")", "function",
+		s.otherDenied = append(s.otherDenied, Denied{s.policyName(f.Name) + "(" + strings.Join(f.ArgTypes, ", ") + ")", "function",
 			reason})
 	}
 }
@@ -204,27 +206,27 @@ func isWritableName(n catalog.Name) bool {
 
 // makeProposal makes the proposal from what was found.
 func (s *survey) makeProposal() *Proposal {
-	p := &Proposal{Attributes: []Attribute{}, SpareAttributes: []Attribute{}, Tables: []*Table{}, Denied: s.other}
+	p := &Proposal{Attributes: []Attribute{}, SpareAttributes: []Attribute{}, Tables: []*Table{}, Denied: s.otherDenied}
 	for _, r := range s.tables {
-		if s.rank[r] != 0 {
+		if s.listingRound[r] != 0 {
 			p.Tables = append(p.Tables, s.proposeTable(r))
 		}
 	}
 	for _, r := range s.tables { // Attributes come last, when it is known which ones there are.
-		if s.rank[r] == 0 {
+		if s.listingRound[r] == 0 {
 			p.Denied = append(p.Denied, Denied{s.policyName(r.Name), "table", s.denialReason(r)})
 		}
 	}
 	known := func(a *Attribute) {
 		switch {
-		case s.used[a.Name]:
+		case s.usedAttributes[a.Name]:
 			p.Attributes = append(p.Attributes, *a)
-		case s.spare[a.Name]:
+		case s.commentedAttributes[a.Name]:
 			p.SpareAttributes = append(p.SpareAttributes, *a)
 		}
 	}
-	if s.user != nil {
-		known(s.user)
+	if s.userAttribute != nil {
+		known(s.userAttribute)
 	}
 	for _, stem := range sortedKeys(s.tenantAttributes) {
 		known(s.tenantAttributes[stem])
@@ -265,7 +267,7 @@ func (s *survey) askAboutMembers(r *catalog.Relation) string {
 		links := s.linksOf(through)
 		at := slices.IndexFunc(links, func(l link) bool { return l.to == r && len(l.columns) == 1 && len(l.targets) == 1 })
 		owner := s.columns[through].owner
-		if at < 0 || owner == nil || s.consents(r) || !s.user.fits(owner) || s.rank[through] <= 0 {
+		if at < 0 || owner == nil || s.hasConsentColumn(r) || !s.userAttribute.comparesWith(owner) || s.listingRound[through] <= 0 {
 			continue
 		}
 		if _, ok := s.isLinkTable(through, links); ok {
@@ -280,7 +282,7 @@ func (s *survey) askAboutMembers(r *catalog.Relation) string {
 // caller, and the other column equals one of the row.
 func (s *survey) memberBlock(through *catalog.Relation, column, from string, user *catalog.Column) string {
 	return fmt.Sprintf("visible: { %s: { %s: %s }, rows: [ own: { column: %s, is: %s } ] }", yamlFlow(s.policyName(through.Name)),
-		yamlFlow(column), yamlFlow(from), yamlFlow(user.Name), s.user.Name)
+		yamlFlow(column), yamlFlow(from), yamlFlow(user.Name), s.userAttribute.Name)
 }
 
 // manyTables is how many tables must refer to one table, by columns of one name, for it to be worth a question.
@@ -301,7 +303,7 @@ func (s *survey) askAboutSharedColumn(r *catalog.Relation) string {
 				n++
 			}
 		}
-		if attribute := snake(name); n >= manyTables && attributeName.MatchString(attribute) {
+		if attribute := snakeCase(name); n >= manyTables && attributeName.MatchString(attribute) {
 			return fmt.Sprintf(
 				"; %d tables refer to %s by %s: if that is a tenant, declare an attribute %s and say own: { "+
 					"column: %s, is: %s }", n, s.policyName(to.Name), name, attribute, name, attribute)

@@ -13,7 +13,7 @@ func (s *survey) proposeTable(r *catalog.Relation) *Table {
 	t := &Table{Relation: r, Name: s.policyName(r.Name), Blocks: []Block{}, Hidden: []string{}, ContactColumns: []string{},
 		Notes: []string{}, OpenReasons: []string{}}
 	roles := s.columns[r]
-	if s.rank[r] < 0 {
+	if s.listingRound[r] < 0 {
 		t.IsOpen, t.Evidence = true, s.whyReferenceData(r)
 		return t
 	}
@@ -36,7 +36,7 @@ func (s *survey) proposeTable(r *catalog.Relation) *Table {
 	}
 	for _, l := range s.parentLinks[r] {
 		switch {
-		case l.optional:
+		case l.isOptional:
 			add(l.evidence(s)+", where it is not NULL: a row does not show beside one that is hidden",
 				"any: [ sql: %s, visible: { %s } ]", yamlQuoted(s.isNullSQL(r, l.link)), l.yamlText(s))
 		default:
@@ -90,7 +90,7 @@ func (s *survey) proposeTable(r *catalog.Relation) *Table {
 		}
 	}
 	for _, c := range r.Columns {
-		if word := snake(c.Name); oneOf(word,
+		if word := snakeCase(c.Name); oneOf(word,
 			"status state visibility privacy privacy_level sensitivity classification confidentiality") &&
 			!slices.Contains(roles.consent, r.Column(c.Name)) {
 			note("%s is not used here%s: does it say who may see a row?", c.Name, s.valuesText(r.Column(c.Name)))
@@ -110,28 +110,28 @@ const notUsedText = "%s says who wrote a row, and is not used here"
 
 // addOwner adds the block that says to whom a row belongs.
 func (s *survey) addOwner(t *Table, roles *columnRoles, add func(string, string, ...any), note func(string, ...any)) {
-	if slices.Contains(s.users, t.Relation) || s.user == nil {
+	if slices.Contains(s.users, t.Relation) || s.userAttribute == nil {
 		return
 	}
-	grant := s.user.grantColumn(roles)
+	grant := s.userAttribute.grantColumn(roles)
 	switch {
 	case roles.owner != nil:
-		s.used[s.user.Name] = true
-		add(s.columnEvidence(t.Relation, roles.owner), "own: { column: %s, is: %s }", yamlFlow(roles.owner.Name), s.user.Name)
+		s.usedAttributes[s.userAttribute.Name] = true
+		add(s.columnEvidence(t.Relation, roles.owner), "own: { column: %s, is: %s }", yamlFlow(roles.owner.Name), s.userAttribute.Name)
 		if grant != nil {
 			note("%s looks like a list of grants; if it shows rows to others than their owner, write any: [ own: "+
 				"{ column: %s, is: %s }, grant: { column: %s, to: %s } ]",
-				grant.Name, yamlFlow(roles.owner.Name), s.user.Name, yamlFlow(grant.Name), s.user.Name)
+				grant.Name, yamlFlow(roles.owner.Name), s.userAttribute.Name, yamlFlow(grant.Name), s.userAttribute.Name)
 		}
 	case grant != nil:
-		s.used[s.user.Name] = true
+		s.usedAttributes[s.userAttribute.Name] = true
 		add(fmt.Sprintf("%s, of type %s, looks like a list of those whom the row is shown to", grant.Name,
-			grant.Type), "grant: { column: %s, to: %s }", yamlFlow(grant.Name), s.user.Name)
-	case roles.author != nil && s.user.fits(roles.author) && len(roles.tenants) == 0 &&
-		s.rank[t.Relation] > len(s.tables) && len(s.parentLinks[t.Relation]) == 0:
-		s.used[s.user.Name] = true
+			grant.Type), "grant: { column: %s, to: %s }", yamlFlow(grant.Name), s.userAttribute.Name)
+	case roles.author != nil && s.userAttribute.comparesWith(roles.author) && len(roles.tenants) == 0 &&
+		s.listingRound[t.Relation] > len(s.tables) && len(s.parentLinks[t.Relation]) == 0:
+		s.usedAttributes[s.userAttribute.Name] = true
 		add(s.columnEvidence(t.Relation, roles.author)+", and nothing else says whose rows these are",
-			"own: { column: %s, is: %s }", yamlFlow(roles.author.Name), s.user.Name)
+			"own: { column: %s, is: %s }", yamlFlow(roles.author.Name), s.userAttribute.Name)
 	case roles.author != nil:
 		note(notUsedText, roles.author.Name)
 	}
@@ -140,7 +140,7 @@ func (s *survey) addOwner(t *Table, roles *columnRoles, add func(string, string,
 // addConsent adds the consent of everybody whom a link table connects with a row. A rule reads the link table and the
 // table of people even if the policy does not list them.
 func (s *survey) addConsent(r *catalog.Relation, add func(string, string, ...any), note func(string, ...any)) {
-	if s.consents(r) && s.isPersonTable(r) || s.isIdentityTable(r) {
+	if s.hasConsentColumn(r) && s.isPersonTable(r) || s.isIdentityTable(r) {
 		return
 	}
 	for _, through := range s.tables {
@@ -184,7 +184,7 @@ func (s *survey) subjectsOfLink(l link) []agreementTable {
 	case len(l.columns) != len(l.to.PrimaryKey) || isConsentRegister(l.to):
 		return nil
 	case len(l.columns) > 1 || !slices.Equal(l.targets, l.to.PrimaryKey):
-		if s.consents(l.to) {
+		if s.hasConsentColumn(l.to) {
 			return []agreementTable{{table: l.to}}
 		}
 		return nil
@@ -199,17 +199,17 @@ func (s *survey) addSubjectsThrough(through, first string, l link, of agreementT
 	if of.table != l.to {
 		to.to, to.targets = of.table, []string{of.column}
 	}
-	for _, w := range a.words {
+	for _, w := range a.wordAgreements {
 		add(fmt.Sprintf("%s ties rows to %s, each of whom must have agreed (%s)", through, name, w.evidence), "%s",
 			w.block(first, to.yamlText(s)))
 		if l.byName {
 			note("%s", l.evidence(s))
 		}
 	}
-	for _, c := range a.moments {
+	for _, c := range a.timeColumns {
 		note("%s of %s is not asked of those whom %s ties rows to: does it say that one of them has not agreed?", c, name, through)
 	}
-	for _, why := range a.unclear {
+	for _, why := range a.unclearReasons {
 		note("%s ties rows to %s, where not everything about consent is asked: %s", through, name, why)
 	}
 }
@@ -223,8 +223,8 @@ func (s *survey) expiryColumn(r *catalog.Relation, agreement *catalog.Column) *c
 			continue
 		}
 		after := func(status *catalog.Column) bool {
-			stem := strings.TrimSuffix(strings.TrimSuffix(snake(status.Name), "_status"), "_state")
-			return !isTimeType(status.Type) && strings.HasPrefix(snake(c.Name), stem+"_") && stem != "consent"
+			stem := strings.TrimSuffix(strings.TrimSuffix(snakeCase(status.Name), "_status"), "_state")
+			return !isTimeType(status.Type) && strings.HasPrefix(snakeCase(c.Name), stem+"_") && stem != "consent"
 		}
 		switch {
 		case after(agreement):
@@ -245,7 +245,7 @@ func (s *survey) expiryColumn(r *catalog.Relation, agreement *catalog.Column) *c
 // isExpiryTime reports whether a time of consent is the time at which it expires.
 func isExpiryTime(c *catalog.Column) bool {
 	_, negative := looksLikeConsent(c.Name)
-	word := snake(c.Name)
+	word := snakeCase(c.Name)
 	return isTimeType(c.Type) && !negative && !isWithdrawal(word) &&
 		(strings.Contains(word, "expir") || strings.Contains(word, "until"))
 }
@@ -282,7 +282,7 @@ func (s *survey) isLinkTable(r *catalog.Relation, links []link) (more string, ok
 // link.
 func (s *survey) holdsContent(c *catalog.Column) bool {
 	values, _ := s.columnValues(c)
-	return values == nil && (typeFamily(c.Type) == "text" && !oneOf(lastWord(snake(c.Name)), linkWords) ||
+	return values == nil && (typeFamily(c.Type) == "text" && !oneOf(lastWord(snakeCase(c.Name)), linkWords) ||
 		oneOf(c.Type, "json jsonb bytea xml"))
 }
 
@@ -313,7 +313,7 @@ func (s *survey) consentBlock(r *catalog.Relation, c *catalog.Column) (out agree
 			break
 		}
 		for _, word := range strings.Fields(yesWords) {
-			if i := slices.IndexFunc(values, func(v string) bool { return snake(v) == word }); i >= 0 {
+			if i := slices.IndexFunc(values, func(v string) bool { return snakeCase(v) == word }); i >= 0 {
 				out.word = values[i]
 				break
 			}
@@ -324,7 +324,7 @@ func (s *survey) consentBlock(r *catalog.Relation, c *catalog.Column) (out agree
 		out.Evidence = fmt.Sprintf("%s: %s, by its %s", c.Name, strings.Join(values, ", "), from)
 	case isTimeType(c.Type):
 		name := catalog.QuoteIdent(c.Name)
-		if negative || isWithdrawal(snake(c.Name)) {
+		if negative || isWithdrawal(snakeCase(c.Name)) {
 			out.Block = Block{YAML: "sql: " + yamlQuoted(name+" IS NULL"), Evidence: c.Name + " looks like the time at which consent ended"}
 		} else if isExpiryTime(c) {
 			if c.Type != "timestamp with time zone" {

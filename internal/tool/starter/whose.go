@@ -17,17 +17,17 @@ func (s *survey) addOwnership(t *Table, roles *columnRoles, add func(string, str
 	note func(string, ...any)) {
 	r := t.Relation
 	tenant := s.tenantAttribute(r)
-	isTenant := tenant != nil && tenant.fits(r.Column(r.PrimaryKey[0]))
+	isTenant := tenant != nil && tenant.comparesWith(r.Column(r.PrimaryKey[0]))
 	if isTenant {
-		s.used[tenant.Name] = true
+		s.usedAttributes[tenant.Name] = true
 		add("a tenant sees itself", "own: { column: %s, is: %s }", yamlFlow(r.PrimaryKey[0]), tenant.Name)
 	}
 	isAccount := slices.Contains(s.users, r)
 	if isAccount {
-		s.used[s.user.Name] = true
-		add("an account sees itself", "own: { column: %s, is: %s }", yamlFlow(r.PrimaryKey[0]), s.user.Name)
+		s.usedAttributes[s.userAttribute.Name] = true
+		add("an account sees itself", "own: { column: %s, is: %s }", yamlFlow(r.PrimaryKey[0]), s.userAttribute.Name)
 	}
-	isOwned := !isAccount && s.user != nil && roles.owner != nil
+	isOwned := !isAccount && s.userAttribute != nil && roles.owner != nil
 	var instead []Block
 	var columns, nullable, selfReferences []string
 	if isTenant {
@@ -43,12 +43,12 @@ func (s *survey) addOwnership(t *Table, roles *columnRoles, add func(string, str
 		block := Block{YAML: fmt.Sprintf("tenant: { column: %s, is: %s }", yamlFlow(c.Name), a.Name)}
 		columns = append(columns, c.Name)
 		if isAccount || isOwned && !isTenant {
-			s.spare[a.Name] = true
+			s.commentedAttributes[a.Name] = true
 			block.Evidence = fmt.Sprintf("in its place: every row of one %s, whoever's it is; beside it: what the user has there", a.Name)
 			instead = append(instead, block)
 			continue
 		}
-		s.used[a.Name] = true
+		s.usedAttributes[a.Name] = true
 		add(s.columnEvidence(r, c), "%s", block.YAML)
 		if !c.NotNull {
 			nullable = append(nullable, c.Name)
@@ -62,10 +62,10 @@ func (s *survey) addOwnership(t *Table, roles *columnRoles, add func(string, str
 	}
 	switch {
 	case isTenant && isOwned:
-		s.spare[s.user.Name] = true
+		s.commentedAttributes[s.userAttribute.Name] = true
 		note(onlyOneColumnNote+"a %s is there for everybody in it, not for one user alone",
 			r.PrimaryKey[0], roles.owner.Name, r.PrimaryKey[0], tenant.Name)
-		instead = []Block{{YAML: fmt.Sprintf("own: { column: %s, is: %s }", yamlFlow(roles.owner.Name), s.user.Name),
+		instead = []Block{{YAML: fmt.Sprintf("own: { column: %s, is: %s }", yamlFlow(roles.owner.Name), s.userAttribute.Name),
 			Evidence: fmt.Sprintf("in its place: what is of one user; beside it: each %s of that user alone", tenant.Name)}}
 	case !isAccount:
 		s.addOwner(t, roles, add, note)

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// snake spells a name in lower case with underscores: userId, UserID and USER_ID are user_id.
-func snake(name string) string {
+// snakeCase spells a name in lower case with underscores: userId, UserID and USER_ID are user_id.
+func snakeCase(name string) string {
 	var b strings.Builder
 	letters := []rune(name)
 	for i, r := range letters {
@@ -28,7 +28,7 @@ func snake(name string) string {
 
 // columnStem returns the name of what a column refers to: user for user_id, user_uuid and user.
 func columnStem(column string) string {
-	name := snake(column)
+	name := snakeCase(column)
 	for _, suffix := range []string{"_id", "_uuid", "_ref", "_key", "_fk", "_guid"} {
 		if s, ok := strings.CutSuffix(name, suffix); ok && s != "" {
 			return s
@@ -42,7 +42,7 @@ var irregularPlurals = map[string]string{"people": "person", "children": "child"
 
 // singularWord returns the last word of a table's name in the singular: user for app_users, person for people.
 func singularWord(table string) string {
-	name := snake(table)
+	name := snakeCase(table)
 	head, last := "", name
 	if i := strings.LastIndexByte(name, '_'); i >= 0 {
 		head, last = name[:i+1], name[i+1:]
@@ -122,7 +122,7 @@ const (
 
 // looksSecret reports whether a column looks like something that only the application should read.
 func looksSecret(column string) bool {
-	name := snake(column)
+	name := snakeCase(column)
 	for _, part := range []string{"password", "passwd", "pass_hash", "secret", "token", "api_key", "apikey",
 		"private_key", "key_hash", "hashed_key", "key_digest", "access_key", "signing_key", "encryption_key",
 		"otp", "mfa", "totp", "recovery_code", "ssn", "social_security", "credit_card", "card_number", "cvv", "iban", "salt"} {
@@ -136,12 +136,12 @@ func looksSecret(column string) bool {
 
 // isTokenCount reports whether a column is a number of tokens, as models count them, and no secret token.
 func isTokenCount(c *catalog.Column) bool {
-	return oneOf(c.Type, "smallint integer bigint real numeric") && strings.Contains(snake(c.Name), "token")
+	return oneOf(c.Type, "smallint integer bigint real numeric") && strings.Contains(snakeCase(c.Name), "token")
 }
 
 // looksLikeContact reports whether a column looks like a way to reach somebody.
 func looksLikeContact(column string) bool {
-	name := snake(column)
+	name := snakeCase(column)
 	for _, part := range []string{"email", "e_mail", "email_address", "phone", "phone_number", "telephone", "mobile",
 		"mobile_number", "fax", "street_address", "postal_address", "home_address"} {
 		if name == part || strings.HasSuffix(name, "_"+part) {
@@ -153,7 +153,7 @@ func looksLikeContact(column string) bool {
 
 // looksLikeConsent reports whether a column says to what somebody agreed, and whether true means no.
 func looksLikeConsent(column string) (consent, negative bool) {
-	name := snake(column)
+	name := snakeCase(column)
 	switch {
 	case oneOf(name, "opt_out opted_out do_not_contact do_not_share do_not_process no_consent consent_withdrawn "+
 		"consent_revoked unsubscribed no_ai disallow_ai"), strings.HasSuffix(name, "_opt_out"),

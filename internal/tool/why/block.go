@@ -59,9 +59,9 @@ func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, r *polic
 	case predicate.Visible:
 		err = e.explainVisible(ctx, b, n, row)
 	case predicate.Own:
-		b.Says = says(row, n.Column) + ", the agent's " + e.attribute(n.Attribute)
+		b.Says = columnValueText(row, n.Column) + ", the agent's " + e.attribute(n.Attribute)
 	case predicate.Tenant:
-		b.Says = says(row, n.Column) + ", the agent's " + e.attribute(n.Attribute)
+		b.Says = columnValueText(row, n.Column) + ", the agent's " + e.attribute(n.Attribute)
 		if n.Shared != "" {
 			b.Says += ", shared is '" + n.Shared + "'"
 		}
@@ -69,9 +69,9 @@ func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, r *polic
 			b.Says += ", NULL is shared"
 		}
 	case predicate.Status:
-		b.Says = says(row, n.Column)
+		b.Says = columnValueText(row, n.Column)
 		if !negated {
-			b.Says += must(b.Holds, n.Is)
+			b.Says += requiredValueText(b.Holds, n.Is)
 		} else if b.Holds {
 			b.Says += ", must not be"
 		}
@@ -83,7 +83,7 @@ func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, r *polic
 		if n.EverybodyWord != "" {
 			ids = append(ids, "'"+n.EverybodyWord+"' is everybody")
 		}
-		b.Says = says(row, n.Column) + ", " + strings.Join(ids, ", ")
+		b.Says = columnValueText(row, n.Column) + ", " + strings.Join(ids, ", ")
 	case predicate.Not:
 		switch {
 		case len(b.Parts) != 1:
@@ -106,7 +106,7 @@ func (e *explainer) otherBlock(n predicate.Node, row map[string]*string) (string
 	var parts []string
 	if columns, known := predicate.RowColumns(n); known {
 		for _, c := range columns {
-			parts = append(parts, says(row, c))
+			parts = append(parts, columnValueText(row, c))
 		}
 	}
 	for _, h := range predicate.Helpers(n) {
@@ -119,12 +119,12 @@ func (e *explainer) otherBlock(n predicate.Node, row map[string]*string) (string
 }
 
 // columnValueText writes the value of a column of the row.
-func says(row map[string]*string, column string) string {
-	return column + " is " + quoted(row[column])
+func columnValueText(row map[string]*string, column string) string {
+	return column + " is " + quotedOrNull(row[column])
 }
 
-// quoted writes a value in quotes; NULL without them.
-func quoted(v *string) string {
+// quotedOrNull writes a value in quotes; NULL without them.
+func quotedOrNull(v *string) string {
 	if v == nil {
 		return "NULL"
 	}
@@ -140,8 +140,8 @@ func quoted(v *string) string {
 	return "'" + text + "'"
 }
 
-// must writes which value is required, if the block does not hold.
-func must(holds bool, is string) string {
+// requiredValueText writes which value is required, if the block does not hold.
+func requiredValueText(holds bool, is string) string {
 	if holds {
 		return ""
 	}
@@ -154,7 +154,7 @@ func (e *explainer) attribute(name string) string {
 	if !ok {
 		return name + " is missing"
 	}
-	return name + " is " + quoted(&value)
+	return name + " is " + quotedOrNull(&value)
 }
 
 // linkCondition returns the condition on the rows to which a link leads, and false if it leads to none.
@@ -173,7 +173,7 @@ func linkCondition(pairs []predicate.Pair, alias string, row map[string]*string)
 func linkStart(pairs []predicate.Pair, row map[string]*string) string {
 	var parts []string
 	for _, p := range pairs {
-		parts = append(parts, p.Column+"="+strings.Trim(quoted(row[p.From]), "'"))
+		parts = append(parts, p.Column+"="+strings.Trim(quotedOrNull(row[p.From]), "'"))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -295,7 +295,7 @@ func (e *explainer) explainConsent(ctx context.Context, b *Block, n predicate.Co
 		present, _ := values[len(values)-1].(bool)
 		ended, _ := values[len(values)-3].(bool)
 		record.Holds = value != nil && *value == n.Is
-		record.Says = n.Status + " is " + quoted(value) + must(record.Holds, n.Is)
+		record.Says = n.Status + " is " + quotedOrNull(value) + requiredValueText(record.Holds, n.Is)
 		if record.Holds && ended {
 			record.Holds, record.Says = false, record.Says+", until a moment that is over ("+n.Expires+")"
 		}

@@ -29,7 +29,7 @@ func (p Printer) Print(a *Answer) {
 	say := func(format string, args ...any) { fmt.Fprintf(p.Out, format+"\n", args...) }
 	for _, name := range slices.Sorted(maps.Keys(a.Attributes)) {
 		value := a.Attributes[name]
-		say("%s %s is %s", p.paint("2", "attribute"), name, quoted(&value))
+		say("%s %s is %s", p.paint("2", "attribute"), name, quotedOrNull(&value))
 	}
 	for _, name := range a.Missing {
 		say("%s %s is missing: a block that needs it shows nothing", p.paint("33", "attribute"), name)
@@ -99,7 +99,7 @@ func (g *Group) sentence() string {
 	if len(g.Cell) > 0 {
 		var parts []string
 		for _, v := range g.Cell {
-			parts = append(parts, v.Column+" "+quoted(v.Value))
+			parts = append(parts, v.Column+" "+quotedOrNull(v.Value))
 		}
 		group = strings.Join(parts, ", ")
 	}
@@ -118,7 +118,7 @@ func (g *Group) sentence() string {
 func keyText(values []Value) string {
 	var parts []string
 	for _, v := range values {
-		text := strings.Trim(quoted(v.Value), "'")
+		text := strings.Trim(quotedOrNull(v.Value), "'")
 		if len(values) == 1 {
 			return text
 		}
@@ -143,7 +143,7 @@ func (p Printer) printBlock(b *Block, branch, below string) {
 	if b.Unknown {
 		line += " (unknown, which hides)"
 	}
-	fmt.Fprintf(p.Out, "  %s  %s\n", line, p.paint("2", fmt.Sprintf("%s:%d", short(b.File), b.Line)))
+	fmt.Fprintf(p.Out, "  %s  %s\n", line, p.paint("2", fmt.Sprintf("%s:%d", shortestPath(b.File), b.Line)))
 	type leafPrinter func(branch, below string)
 	var leaves []leafPrinter
 	for _, part := range b.Parts {
@@ -190,8 +190,8 @@ func (p Printer) printBlock(b *Block, branch, below string) {
 	}
 }
 
-// short returns a path in the form that is shortest for people.
-func short(path string) string {
+// shortestPath returns a path in the form that is shortest for people.
+func shortestPath(path string) string {
 	if wd, err := os.Getwd(); err == nil {
 		if rel, err := filepath.Rel(wd, path); err == nil && len(rel) < len(path) {
 			return rel

@@ -23,7 +23,7 @@ func (e *explainer) explainShared(ctx context.Context, b *Block, parts predicate
 			}
 		case predicate.Status:
 			value := row[n.Column]
-			text = append(text, says(row, n.Column)+must(value != nil && *value == n.Is, n.Is))
+			text = append(text, columnValueText(row, n.Column)+requiredValueText(value != nil && *value == n.Is, n.Is))
 		}
 	}
 	agreed := true
@@ -89,11 +89,11 @@ func (e *explainer) explainSharedRecord(ctx context.Context, b *Block, n predica
 		case predicate.Status:
 			holds := values[p.Column] != nil && *values[p.Column] == p.Is
 			record.Holds = record.Holds && holds
-			text = append(text, says(values, p.Column)+must(holds, p.Is))
+			text = append(text, columnValueText(values, p.Column)+requiredValueText(holds, p.Is))
 		case predicate.SQL: // The condition compares the time of a withdrawal.
 			of, _ := predicate.RowColumns(p)
 			for _, c := range of {
-				one := says(values, c)
+				one := columnValueText(values, c)
 				if values[c] != nil {
 					record.Holds = false
 					one += ", must be NULL"

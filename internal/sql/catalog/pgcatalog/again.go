@@ -9,10 +9,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// dependentsQuery is the query for the relations whose facts may be others because some relations $1 have changed, which
-// are among them, and for whether more may have changed than relations. Facts are about a relation's own rows, but
-// names of others are in the texts of views, defaults, checks and indexes, and what a view allows depends on what it
-// reads. More may have changed where anything is of the type of a changed relation's rows.
+// dependentsQuery is the query for the relations whose facts may be others because some relations $1 have changed,
+// which are among them, and for whether more may have changed than relations. Facts are about a relation's own rows,
+// but names of others are in the texts of views, defaults, checks and indexes, and what a view allows depends on what
+// it reads. More may have changed where anything is of the type of a changed relation's rows.
 const dependentsQuery = `
 WITH RECURSIVE changed (oid) AS (
   SELECT unnest($1::oid[])

@@ -166,7 +166,8 @@ func (l *loader) readOtherFunctions(ctx context.Context) error {
 		})
 }
 
-// readCalledFunctions reads the functions of PostgreSQL that an expression, a body or a trigger calls, and that are not known yet.
+// readCalledFunctions reads the functions of PostgreSQL that an expression, a body or a trigger calls, and that are not
+// known yet.
 func (l *loader) readCalledFunctions(ctx context.Context) error {
 	called := map[uint32]bool{}
 	for _, t := range l.allTrees() {
@@ -261,9 +262,9 @@ func (l *loader) readOperatorFacts(ctx context.Context) error {
 			"16384 AND u.casttarget < 16384)").Scan(&l.known.hasCastOfNativeTypes)
 }
 
-// readUserCodeObjects reads for which objects PostgreSQL runs functions of other roles. Without being asked to, PostgreSQL runs
-// them when it compares or converts values of a type, makes a value of a text that stands beside it (an array of a
-// domain), or makes JSON of a value.
+// readUserCodeObjects reads for which objects PostgreSQL runs functions of other roles. Without being asked to,
+// PostgreSQL runs them when it compares or converts values of a type, makes a value of a text that stands beside it (an
+// array of a domain), or makes JSON of a value.
 func (l *loader) readUserCodeObjects(ctx context.Context) error {
 	k := &l.known
 	k.typesRunningUserCode = map[uint32]bool{}

@@ -10,8 +10,8 @@ import (
 const ownSchemasSQL = "('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')"
 
 const (
-	// textExecutingFunctions are functions of PostgreSQL that execute a text, make a value of a type that a text names, or call the
-	// functions that compare a table's keys. set_config is among them, since it undoes settings.
+	// textExecutingFunctions are functions of PostgreSQL that execute a text, make a value of a type that a text names, or
+	// call the functions that compare a table's keys. set_config is among them, since it undoes settings.
 	textExecutingFunctions = `\w+_to_xml\w*|ts_stat|ts_rewrite|(?:domain|array|record|range|multirange)_(?:in|recv)|pg_input_\w+|` +
 		`satisfies_hash_partition|set_config`
 	// spacePattern is a character that PostgreSQL takes for white space; \s lacks one of them.
@@ -37,10 +37,10 @@ var (
 // keywordOperators are the operators that a text may have without their names.
 var keywordOperators = []string{"=", "<>", "<", "<=", ">", ">=", "~", "!~", "~~", "~~*", "!~~", "!~~*"}
 
-// isHarmlessSQL tells whether an SQL function can be seen to run nobody else's code, neither when it is planned nor when it
-// runs. Its text must be a single SELECT that reads no table and executes no text. It may name only PostgreSQL's own
-// functions, types and operators, and C functions of known extensions. Typical ones: an immutable wrapper of unaccent,
-// a regular expression that checks an e-mail address.
+// isHarmlessSQL tells whether an SQL function can be seen to run nobody else's code, neither when it is planned nor
+// when it runs. Its text must be a single SELECT that reads no table and executes no text. It may name only
+// PostgreSQL's own functions, types and operators, and C functions of known extensions. Typical ones: an immutable
+// wrapper of unaccent, a regular expression that checks an e-mail address.
 //
 // Functions whose arguments or results have user-defined or polymorphic types are excluded: a cast or comparison that
 // the text does not name could run. So are functions with default arguments, and functions with settings besides that
@@ -65,9 +65,9 @@ func (k *known) isForeignOrPseudoType(oid uint32) bool {
 	return t == nil || oid >= firstNormalOID || t.kind == 'p'
 }
 
-// isHarmlessExtensionBody tells whether the body of an extension's SQL function reads no table, executes no text, and names only
-// functions, types and operators of PostgreSQL and of known extensions. The body is a text, or a tree that PostgreSQL
-// keeps parsed.
+// isHarmlessExtensionBody tells whether the body of an extension's SQL function reads no table, executes no text, and
+// names only functions, types and operators of PostgreSQL and of known extensions. The body is a text, or a tree that
+// PostgreSQL keeps parsed.
 func (k *known) isHarmlessExtensionBody(f *function) bool {
 	otherType := func(t *typeFacts) bool {
 		return t != nil && t.oid >= firstNormalOID && !t.inOwnSchema && !k.isOfKnownExtension("pg_type", t.oid)
@@ -119,9 +119,9 @@ func withoutStrings(source string) string {
 	return stringLiteral.ReplaceAllString(lowerASCII(source), " ")
 }
 
-// isUnambiguous tells whether the strings and the names in a function's text are certain. No string may have escapes. Outside
-// of strings the text may have no quoted name, no dollar quote, no comment, and no letter or dollar in a name that is
-// not one to every reader.
+// isUnambiguous tells whether the strings and the names in a function's text are certain. No string may have escapes.
+// Outside of strings the text may have no quoted name, no dollar quote, no comment, and no letter or dollar in a name
+// that is not one to every reader.
 func isUnambiguous(source string) bool {
 	return !escapeStringStart.MatchString(lowerASCII(source)) && !ambiguousText.MatchString(withoutStrings(source))
 }

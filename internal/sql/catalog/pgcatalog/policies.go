@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// isForeignPolicySQL tells whether a row policy l is not ours and concerns our roles: the policy is for PUBLIC, or for one of
-// our roles by name. Our roles are members of no role; doctor refuses to serve if one is.
+// isForeignPolicySQL tells whether a row policy l is not ours and concerns our roles: the policy is for PUBLIC, or for
+// one of our roles by name. Our roles are members of no role; doctor refuses to serve if one is.
 const isForeignPolicySQL = `(l.polname NOT IN ('pgconsent_select', 'pgconsent_insert', 'pgconsent_update', 'pgconsent_delete',
 	'pgconsent_none',
 	'pgconsent_open', 'pgconsent_reader', 'pgconsent_current', 'pgconsent_waited_update',
@@ -33,9 +33,9 @@ func (l *loader) readPolicies(ctx context.Context) error {
 		})
 }
 
-// isHarmlessInPolicy tells whether a permissive policy can call a function without running anybody's code. PostgreSQL drops the
-// policy before it plans, since pgconsent's own policy beside it is true. Before that it evaluates calls of immutable
-// functions, and inlines SQL functions: their bodies replace their calls (inline_function, clauses.c).
+// isHarmlessInPolicy tells whether a permissive policy can call a function without running anybody's code. PostgreSQL
+// drops the policy before it plans, since pgconsent's own policy beside it is true. Before that it evaluates calls of
+// immutable functions, and inlines SQL functions: their bodies replace their calls (inline_function, clauses.c).
 //
 // So a function in another language is idle if it is not immutable. An SQL function is idle if it is not inlined, or if
 // it is plain, as Supabase's auth.uid() is. A body that is not inlined because it has a sub-select was parsed all the

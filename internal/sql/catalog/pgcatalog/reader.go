@@ -40,8 +40,8 @@ const (
 	fullReadInterval = 10 * time.Minute
 )
 
-// transactionSettings are the settings of the transaction. Queries about some relations are planned once for a connection: each
-// plan is good for all of them, and planning takes longer than reading.
+// transactionSettings are the settings of the transaction. Queries about some relations are planned once for a
+// connection: each plan is good for all of them, and planning takes longer than reading.
 var transactionSettings = append(slices.Clone(catalog.ReadingSettings), "SET LOCAL plan_cache_mode = force_generic_plan")
 
 // Forget makes the next Read read everything.

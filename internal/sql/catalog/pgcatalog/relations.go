@@ -15,8 +15,8 @@ func extensionSQL(class, oid string) string {
 		  AND d.refclassid = 'pg_extension'::regclass), '')`
 }
 
-// isEnforcedSQL tells whether PostgreSQL holds rows to a constraint con. A constraint that is NOT ENFORCED, which exists
-// from 18 on, rules nothing out.
+// isEnforcedSQL tells whether PostgreSQL holds rows to a constraint con. A constraint that is NOT ENFORCED, which
+// exists from 18 on, rules nothing out.
 func (r *reader) isEnforcedSQL() string {
 	if r.serverVersion < 180000 {
 		return "true"

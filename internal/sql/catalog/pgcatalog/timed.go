@@ -21,8 +21,9 @@ const (
 )
 
 const (
-	// statementTimePattern is an expression that a trigger may set a column to and still do no more than write the time: the
-	// time of the transaction or of the statement, which every row gets alike. The clock's time differs from row to row.
+	// statementTimePattern is an expression that a trigger may set a column to and still do no more than write the time:
+	// the time of the transaction or of the statement, which every row gets alike. The clock's time differs from row to
+	// row.
 	statementTimePattern = `(?:(?:(?:pg_catalog\.)?(?:now|transaction_timestamp|statement_timestamp)` + spacePattern + `*\(` +
 		spacePattern + `*\)|current_timestamp|localtimestamp)(?:` + spacePattern + `+at` + spacePattern + `+time` + spacePattern + `+zone` +
 		spacePattern + `+'utc')?` +
@@ -87,10 +88,10 @@ func (r *relationReader) readTriggers(ctx context.Context) error {
 		}, r.conditionArgs()...)
 }
 
-// onlyWritesTime tells whether all that a trigger does before an update of a row is to write the time into columns such as
-// updated_at: columns of date or timestamp types that are in no key. Its body in PL/pgSQL consists of such assignments,
-// or its function is moddatetime of the extension. No function of other roles, in whatever schema, has a name that such
-// a body calls. The assignments need no cast but PostgreSQL's own, which nobody replaces.
+// onlyWritesTime tells whether all that a trigger does before an update of a row is to write the time into columns such
+// as updated_at: columns of date or timestamp types that are in no key. Its body in PL/pgSQL consists of such
+// assignments, or its function is moddatetime of the extension. No function of other roles, in whatever schema, has a
+// name that such a body calls. The assignments need no cast but PostgreSQL's own, which nobody replaces.
 func (l *loader) onlyWritesTime(t trigger) bool {
 	if t.typeBits&(triggerForEachRow|triggerBefore|triggerOnUpdate|triggerInsteadOf) != triggerForEachRow|triggerBefore|triggerOnUpdate {
 		return false

@@ -47,9 +47,9 @@ func (l *loader) plannedExpressions() []plannedExpression {
 	return out
 }
 
-// readPlannerUserCode reads of which relations a read may run functions of other roles. As a plan is made, PostgreSQL works out
-// what expressions of their indexes, statistics, partitions, checks and policies make of constants; and it finds rows,
-// and partitions, by functions of operator classes.
+// readPlannerUserCode reads of which relations a read may run functions of other roles. As a plan is made, PostgreSQL
+// works out what expressions of their indexes, statistics, partitions, checks and policies make of constants; and it
+// finds rows, and partitions, by functions of operator classes.
 func (l *loader) readPlannerUserCode(ctx context.Context) error {
 	k := &l.known
 	for _, p := range l.policies {
@@ -94,8 +94,8 @@ func (l *loader) readPlannerUserCode(ctx context.Context) error {
 	return nil
 }
 
-// callsWhilePlanning are the functions of other roles in an expression if PostgreSQL may run one of them while it plans; else
-// nil.
+// callsWhilePlanning are the functions of other roles in an expression if PostgreSQL may run one of them while it
+// plans; else nil.
 func (k *known) callsWhilePlanning(x plannedExpression) []uint32 {
 	var functions []uint32
 	always := false
@@ -147,8 +147,8 @@ func (l *loader) readIndexUserCode(ctx context.Context) error {
 		}, l.known.userCode.classesOfAnybody)
 }
 
-// typesRunningUserCode are the names of the types for which PostgreSQL itself runs functions of other roles, and of the types
-// that are made of these, by OID.
+// typesRunningUserCode are the names of the types for which PostgreSQL itself runs functions of other roles, and of the
+// types that are made of these, by OID.
 func (l *loader) typesRunningUserCode(ctx context.Context) (map[uint32]string, error) {
 	if len(l.known.typesRunningUserCode) == 0 {
 		return nil, nil
@@ -215,8 +215,8 @@ func (l *loader) sharePlannerUserCode() {
 	}
 }
 
-// notFoldedNodes are the kinds of nodes that are strict, or do nothing by themselves: PostgreSQL does not fold such a node if a
-// column is in it.
+// notFoldedNodes are the kinds of nodes that are strict, or do nothing by themselves: PostgreSQL does not fold such a
+// node if a column is in it.
 var notFoldedNodes = []string{"VAR", "CONST", "FUNCEXPR", "OPEXPR", "RELABELTYPE", "COERCEVIAIO", "COLLATEEXPR"}
 
 var (

@@ -14,9 +14,10 @@ import (
 var foreignCodeNodes = []string{"CONVERTROWTYPE", "COERCETODOMAIN", "ROWCOMPARE", "MINMAX", "XMLEXPR", "JSON", "NEXTVALUE",
 	"SUBLINK"}
 
-// mayRunForeignCode tells whether an expression may run a function that is neither PostgreSQL's own nor of a known extension, or
-// whose result depends on more than its arguments, as with functions that execute a text. A function for any type runs
-// the code by which its arguments' types are compared, so every type in the expression counts. nil is no expression.
+// mayRunForeignCode tells whether an expression may run a function that is neither PostgreSQL's own nor of a known
+// extension, or whose result depends on more than its arguments, as with functions that execute a text. A function for
+// any type runs the code by which its arguments' types are compared, so every type in the expression counts. nil is no
+// expression.
 func (k *known) mayRunForeignCode(t *tree) bool {
 	return t != nil && (t.hasNode(foreignCodeNodes) || slices.ContainsFunc(t.functions, k.mayBeForeignCall) || !k.hasOnlyPlainTypes(t))
 }
@@ -31,9 +32,9 @@ func (k *known) hasOnlyPlainTypes(t *tree) bool {
 	return !slices.ContainsFunc(t.types, func(oid uint32) bool { return !k.isPlainType(oid) })
 }
 
-// otherCatalogs tells whether a function is neither PostgreSQL's own nor the code of an extension that is known. What such
-// an extension has in another language anyone may have replaced, as earth() is made to be, and calls others by name.
-// Only a superuser can have put code in C, or the server's under another name, as citext's operators are, in a
+// otherCatalogs tells whether a function is neither PostgreSQL's own nor the code of an extension that is known. What
+// such an extension has in another language anyone may have replaced, as earth() is made to be, and calls others by
+// name. Only a superuser can have put code in C, or the server's under another name, as citext's operators are, in a
 // function's place.
 func (k *known) isForeign(f *function) bool {
 	return !f.isNative && !(k.isOfKnownExtension("pg_proc", f.oid) && (f.language == "c" || f.language == "internal"))

@@ -70,8 +70,9 @@ var otherCatalogs = []watchedCatalog{
 	{name: "pg_ts_config", key: "x.oid::int8"},
 }
 
-// changesQuery is the query for how many rows the catalogs have, and for those whose xmin is not older than the transaction $1.
-// It begins with the oldest transaction under way now. A row that was frozen very long ago may look new.
+// changesQuery is the query for how many rows the catalogs have, and for those whose xmin is not older than the
+// transaction $1. It begins with the oldest transaction under way now. A row that was frozen very long ago may look
+// new.
 var changesQuery = func() string {
 	parts := []string{"SELECT '', pg_snapshot_xmin(pg_current_snapshot())::text::int8, NULL::text[]"}
 	for _, c := range slices.Concat(relationCatalogs, otherCatalogs) {

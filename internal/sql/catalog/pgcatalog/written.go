@@ -45,8 +45,8 @@ func (k *known) hasFixedInput(oid uint32) bool {
 // their comparisons leak-proof, but compares numbers that it computes of them, and the computation can overflow.
 const mayFailSQL = `(p.proleakproof IS NOT TRUE OR ARRAY['circle'::regtype, 'lseg'::regtype]::oid[] && p.proargtypes::oid[])`
 
-// neverFailsSQL tells whether a function p of PostgreSQL's own fails for no arguments, leak-proof or not. Comparisons of
-// plain values are among these functions.
+// neverFailsSQL tells whether a function p of PostgreSQL's own fails for no arguments, leak-proof or not. Comparisons
+// of plain values are among these functions.
 const neverFailsSQL = `p.proname IN ('lower', 'upper', 'btrim', 'ltrim', 'rtrim', 'length',
 		    'octet_length', 'char_length', 'character_length',
 		    'starts_with', 'jsonb_object_field', 'jsonb_object_field_text', 'jsonb_exists', 'array_length',
@@ -93,8 +93,8 @@ func (k *known) mayDiffer(t *tree) bool {
 	}) || k.dependsOnSettings(t))
 }
 
-// dependsOnSettings tells whether an expression makes a text of a value, or a value of a text, in a way that depends on the
-// session's settings.
+// dependsOnSettings tells whether an expression makes a text of a value, or a value of a text, in a way that depends on
+// the session's settings.
 func (k *known) dependsOnSettings(t *tree) bool {
 	made := strings.Count(t.text, castViaTextNode)
 	if made == 0 {
@@ -117,8 +117,8 @@ func (l *loader) holdsFor(does func(*tree) bool, t *tree, relation uint32) bool 
 	})
 }
 
-// setRecheckedColumns finds the columns of those constraints that may refuse an update of a row although it leaves their
-// columns as they are.
+// setRecheckedColumns finds the columns of those constraints that may refuse an update of a row although it leaves
+// their columns as they are.
 func (l *loader) setRecheckedColumns(context.Context) error {
 	for _, c := range l.checks {
 		r := l.relations[c.relation]
@@ -185,8 +185,8 @@ func (l *loader) setComputations(context.Context) error {
 	return nil
 }
 
-// addComputation notes that PostgreSQL computes a value from some columns of a relation as it writes a row. It notes each
-// kind with each set of columns once.
+// addComputation notes that PostgreSQL computes a value from some columns of a relation as it writes a row. It notes
+// each kind with each set of columns once.
 func (l *loader) addComputation(relation uint32, by string, anew, gone bool, meant func(number int16) bool) {
 	r := l.relations[relation]
 	if r == nil {
