@@ -41,7 +41,7 @@ func (c *aggregateCompiler) compile(decl *aggregateDecl, t *Table) *Aggregate {
 	if _, open := out.Rows.(predicate.Open); open {
 		c.warn(decl.place, "every row of %s counts in aggregates, whoever it is about", r.Name)
 	}
-	c.subject(decl, r)
+	c.compileSubject(decl, r)
 	for _, d := range decl.dimensions {
 		out.Dimensions = append(out.Dimensions, c.compileDimension(d, decl, r))
 	}
@@ -75,8 +75,8 @@ func (c *aggregateCompiler) checkNoRows(decl tableDecl) {
 	}
 }
 
-// subject compiles the column that names the subject of a row.
-func (c *aggregateCompiler) subject(decl *aggregateDecl, r *catalog.Relation) {
+// compileSubject compiles the column that names the subject of a row.
+func (c *aggregateCompiler) compileSubject(decl *aggregateDecl, r *catalog.Relation) {
 	column := c.findRuleColumn(decl.subjectAt, r, decl.subject)
 	if column == nil {
 		return
@@ -115,7 +115,7 @@ func (c *aggregateCompiler) checkSingleRows(decl *aggregateDecl, r *catalog.Rela
 			"%s.%s %s, and an aggregate that chooses a single row which shows would tell more of it", r.Name, name, what)
 	}
 	for _, d := range decl.dimensions {
-		check(d.place, d.column, d.by)
+		check(d.place, d.column, d.unit)
 	}
 	for _, m := range decl.measures {
 		check(m.place, m.column, "")
@@ -125,7 +125,7 @@ func (c *aggregateCompiler) checkSingleRows(decl *aggregateDecl, r *catalog.Rela
 // compileDimension compiles a dimension. Equal values of it must be identical. Otherwise an expression could tell two
 // equal values apart within a cell, and so divide the cell.
 func (c *aggregateCompiler) compileDimension(d dimensionDecl, decl *aggregateDecl, r *catalog.Relation) Dimension {
-	out := Dimension{Column: d.column, Unit: d.by, OnlyPastPeriods: d.closed}
+	out := Dimension{Column: d.column, Unit: d.unit, OnlyPastPeriods: d.onlyPastPeriods}
 	column := c.findRuleColumn(d.place, r, d.column)
 	if column == nil {
 		return out
@@ -136,11 +136,11 @@ func (c *aggregateCompiler) compileDimension(d dimensionDecl, decl *aggregateDec
 	switch {
 	case d.column == decl.subject:
 		c.fail(d.place, "leave it out", "%s is the subject: a group of one subject is never returned", d.column)
-	case time && d.by == "":
+	case time && d.unit == "":
 		c.fail(d.place, "write { by: month }", "%s.%s is a %s: say by which unit it may group", r.Name, d.column, column.Type)
-	case !time && d.by != "":
+	case !time && d.unit != "":
 		c.fail(d.place, "by is for dates and timestamps; write allow", "%s.%s is a %s", r.Name, d.column, column.Type)
-	case column.TypeOID == 1082 && d.by == "hour":
+	case column.TypeOID == 1082 && d.unit == "hour":
 		c.fail(d.place, "write { by: day }", "%s.%s is a date, which has no hours", r.Name, d.column)
 	case !time && !enum && typeFamily(column.Type) == "" && column.Type != "boolean", column.Nondeterministic:
 		c.fail(d.place, "dimensions are uuid, integer, text, boolean, enum and time columns, of collations that "+

@@ -26,8 +26,8 @@ type aggregateDecl struct {
 // dimensionDecl is an entry of dimensions.
 type dimensionDecl struct {
 	place
-	column, by string
-	closed     bool
+	column, unit    string
+	onlyPastPeriods bool
 }
 
 // measureDecl is an entry of measures.
@@ -71,10 +71,10 @@ func (d *tableDecoder) decodeDimensions(decl *aggregateDecl, n *node) {
 		}
 		d.decodeFields(v, "dimension "+name, map[string]func(*node){
 			"by": func(v *node) {
-				d.decodeWord(&dim.by, "by")(v)
-				if unitsFrom[dim.by] == nil && dim.by != "" {
-					d.fail(v.Place, closest(dim.by, keys(unitsFrom)), "by takes hour, day, week, month, quarter or year, not %q",
-						dim.by)
+				d.decodeWord(&dim.unit, "by")(v)
+				if unitsFrom[dim.unit] == nil && dim.unit != "" {
+					d.fail(v.Place, closest(dim.unit, sortedKeys(unitsFrom)), "by takes hour, day, week, month, quarter or year, not %q",
+						dim.unit)
 				}
 			},
 			"closed": func(v *node) {
@@ -82,7 +82,7 @@ func (d *tableDecoder) decodeDimensions(decl *aggregateDecl, n *node) {
 					d.fail(v.Place, "", "closed takes true or false")
 					return
 				}
-				dim.closed = v.Value == "true"
+				dim.onlyPastPeriods = v.Value == "true"
 			},
 		})
 		d.requireFields(v, "dimension "+name, "by")

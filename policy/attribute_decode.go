@@ -34,7 +34,7 @@ func (d *attributeDecoder) decodeAttribute(at place, name string, n *node) {
 		"type": func(v *node) {
 			d.decodeWord(&decl.Type, "type")(v)
 			if _, ok := attributeTypes[decl.Type]; !ok && decl.Type != "" {
-				suggestion := closestOrAll(decl.Type, keys(attributeTypes))
+				suggestion := closestOrAll(decl.Type, sortedKeys(attributeTypes))
 				if meant := typeSlips[strings.ToLower(decl.Type)]; meant != "" {
 					suggestion = "write " + meant
 				}
@@ -89,11 +89,11 @@ type withinDecl struct {
 // lookupDecl is the look-up of an attribute's value: `{ table: …, column: …, match: { column: attribute }, rows: … }`.
 type lookupDecl struct {
 	place
-	table   string
-	tableAt place
-	column  string
-	match   []ownBlock
-	rows    block
+	table             string
+	tableAt           place
+	column            string
+	matchedAttributes []ownBlock
+	rows              block
 }
 
 func (d *attributeDecoder) decodeSetting(n *node, decl *attributeDecl) {
@@ -177,13 +177,13 @@ func (d *attributeDecoder) decodeLookup(n *node, what string) *lookupDecl {
 			for i, column := range v.Keys {
 				b := ownBlock{place: v.KeyAt[i], column: column, attributeAt: v.Values[i].Place}
 				d.decodeWord(&b.attribute, "an attribute")(v.Values[i])
-				out.match = append(out.match, b)
+				out.matchedAttributes = append(out.matchedAttributes, b)
 			}
 		},
 	}
 	d.decodeFields(n, what, fields)
 	d.requireFields(n, what, "table", "column")
-	if n.Kind == yamlfile.Mapping && out.rows == nil && len(out.match) == 0 {
+	if n.Kind == yamlfile.Mapping && out.rows == nil && len(out.matchedAttributes) == 0 {
 		suggestion := "write match: { its column: an attribute }"
 		if what == "within" {
 			suggestion = `write rows: open if every row's value counts`

@@ -15,9 +15,9 @@ type attributeCompiler struct {
 }
 
 // compile compiles the live attributes, in an order in which none needs a later one.
-func (c *attributeCompiler) compile() []predicate.Live {
+func (c *attributeCompiler) compile() []predicate.LiveAttribute {
 	bySetting := map[string]string{}
-	var all []predicate.Live
+	var all []predicate.LiveAttribute
 	at := map[string]place{}
 	for i := range c.doc.attributes {
 		decl := &c.doc.attributes[i]
@@ -32,16 +32,16 @@ func (c *attributeCompiler) compile() []predicate.Live {
 			}
 			bySetting[decl.Setting] = decl.Name
 		}
-		out := predicate.Live{Name: decl.Name, Type: decl.SQLType(), Optional: decl.Optional, Setting: decl.Setting}
+		out := predicate.LiveAttribute{Name: decl.Name, Type: decl.SQLType(), Optional: decl.Optional, Setting: decl.Setting}
 		c.compileLive(decl, &out)
 		all = append(all, out)
 	}
-	slices.SortFunc(all, func(a, b predicate.Live) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b predicate.LiveAttribute) int { return strings.Compare(a.Name, b.Name) })
 	return c.dependencyOrder(all, at)
 }
 
 // compileLive compiles how the database computes the value of an attribute.
-func (c *attributeCompiler) compileLive(decl *attributeDecl, out *predicate.Live) {
+func (c *attributeCompiler) compileLive(decl *attributeDecl, out *predicate.LiveAttribute) {
 	switch {
 	case decl.within != nil && decl.within.source != nil:
 		c.compileLookup(decl, decl.within.source, out)
@@ -71,7 +71,7 @@ func (c *attributeCompiler) compileLive(decl *attributeDecl, out *predicate.Live
 }
 
 // compileLookup compiles the look-up of a value, or of a row that confirms the value which the session claims.
-func (c *attributeCompiler) compileLookup(decl *attributeDecl, q *lookupDecl, out *predicate.Live) {
+func (c *attributeCompiler) compileLookup(decl *attributeDecl, q *lookupDecl, out *predicate.LiveAttribute) {
 	table := c.findTable(q.tableAt, q.table)
 	if table == nil {
 		return
@@ -90,7 +90,7 @@ func (c *attributeCompiler) compileLookup(decl *attributeDecl, q *lookupDecl, ou
 		}
 		rows = append(rows, claim)
 	}
-	for _, m := range q.match {
+	for _, m := range q.matchedAttributes {
 		if own := c.rules.compareWithAttribute(m, table); own != nil {
 			rows = append(rows, *own)
 		}
@@ -130,12 +130,12 @@ func (c *attributeCompiler) checkLookupType(decl *attributeDecl, q *lookupDecl, 
 }
 
 // compileLiveExpression compiles an expression over other attributes.
-func (c *attributeCompiler) compileLiveExpression(decl *attributeDecl, out *predicate.Live) {
+func (c *attributeCompiler) compileLiveExpression(decl *attributeDecl, out *predicate.LiveAttribute) {
 	x, n := c.rules.parseExpression(*decl.sql, nil, "write the expression alone, as it would stand after SELECT")
 	if n == nil {
 		return
 	}
-	o, ok := x.expr(n)
+	o, ok := x.compile(n)
 	if !ok {
 		return
 	}
@@ -159,15 +159,15 @@ func (c *attributeCompiler) compileLiveExpression(decl *attributeDecl, out *pred
 }
 
 // dependencyOrder sorts attributes so that none needs a later one. It reports attributes that need each other.
-func (c *attributeCompiler) dependencyOrder(all []predicate.Live, at map[string]place) []predicate.Live {
-	byName := map[string]predicate.Live{}
+func (c *attributeCompiler) dependencyOrder(all []predicate.LiveAttribute, at map[string]place) []predicate.LiveAttribute {
+	byName := map[string]predicate.LiveAttribute{}
 	for _, l := range all {
 		byName[l.Name] = l
 	}
-	var out []predicate.Live
+	var out []predicate.LiveAttribute
 	done, path := map[string]bool{}, []string(nil)
-	var visit func(l predicate.Live)
-	visit = func(l predicate.Live) {
+	var visit func(l predicate.LiveAttribute)
+	visit = func(l predicate.LiveAttribute) {
 		if i := slices.Index(path, l.Name); i >= 0 {
 			c.fail(at[l.Name], "let one of them come from the credential", "attributes go round in a circle: %s",
 				strings.Join(append(slices.Clone(path[i:]), l.Name), " → "))

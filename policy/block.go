@@ -36,16 +36,16 @@ type (
 	// statusBlock is a condition that a column holds a certain word.
 	statusBlock struct {
 		place
-		column, is     string
-		columnAt, isAt place
+		column, requiredWord     string
+		columnAt, requiredWordAt place
 	}
 	consentBlock struct {
 		place
 		// the value of every: the links that lead from the row to the people who must all have consented
-		subjectLinks   []linkDecl
-		status, is     string
-		statusAt, isAt place
-		records        *recordedDecl // the declaration of consent by records; nil: consent by a status
+		subjectLinks             []linkDecl
+		status, requiredWord     string
+		statusAt, requiredWordAt place
+		records                  *recordedDecl // the declaration of consent by records; nil: consent by a status
 
 		expires                  string
 		expiresAt, materializeAt place
@@ -130,7 +130,7 @@ func (d *blockDecoder) decodeBlock(n *node) block {
 		return nil
 	}
 	if known[n.Keys[0]] == nil && !slices.Contains(laterBlocks, n.Keys[0]) {
-		d.fail(at, closestOrAll(n.Keys[0], keys(known)), "unknown block %q", n.Keys[0])
+		d.fail(at, closestOrAll(n.Keys[0], sortedKeys(known)), "unknown block %q", n.Keys[0])
 		return nil
 	}
 	d.decodeFields(n, "rows", known, laterBlocks...)

@@ -21,7 +21,7 @@ func (d *blockDecoder) decodeConsent(at place, n *node) block {
 			}
 		},
 		"status":  d.decodeWordAt(&b.status, &b.statusAt, "status"),
-		"is":      d.decodeWordAt(&b.is, &b.isAt, "is"),
+		"is":      d.decodeWordAt(&b.requiredWord, &b.requiredWordAt, "is"),
 		"expires": d.decodeWordAt(&b.expires, &b.expiresAt, "expires"),
 		"materialize": func(v *node) {
 			b.materializeAt = v.Place
@@ -54,7 +54,7 @@ func (d *blockDecoder) decodeConsent(at place, n *node) block {
 	switch {
 	case b.records.record != nil && b.records.registry != nil:
 		d.fail(n.Place, "leave record out, or registry", "consent is by records of your own or by the registry, not both")
-	case b.status != "" || b.is != "":
+	case b.status != "" || b.requiredWord != "":
 		d.fail(n.Place, "leave status and is out, or record", "consent is a status or a record, not both")
 	case (b.records.subject == "") == (b.records.subjects == ""):
 		d.fail(n.Place, "write subject: the column of one, or subjects: the column of a list",
@@ -65,7 +65,7 @@ func (d *blockDecoder) decodeConsent(at place, n *node) block {
 
 // compileStatusConsent compiles a consent block with a status column of the subjects.
 func (c *ruleCompiler) compileStatusConsent(b consentBlock, row *catalog.Relation) predicate.Node {
-	out := predicate.Consent{Status: b.status, Is: b.is}
+	out := predicate.Consent{Status: b.status, Is: b.requiredWord}
 	from := row
 	for i, link := range b.subjectLinks {
 		target := c.followLink(link, from)
@@ -82,7 +82,7 @@ func (c *ruleCompiler) compileStatusConsent(b consentBlock, row *catalog.Relatio
 	if len(out.Steps) == 0 {
 		return predicate.Any{}
 	}
-	out.TypeName = c.checkStatusColumn(b.statusAt.OrElse(b.place), b.isAt.OrElse(b.place), from, b.status, b.is)
+	out.TypeName = c.checkStatusColumn(b.statusAt.OrElse(b.place), b.requiredWordAt.OrElse(b.place), from, b.status, b.requiredWord)
 	c.compileConsentExpiry(b, from, &out)
 	c.materializeConsent(b, row, &out)
 	return out

@@ -203,7 +203,7 @@ func (c *ruleCompiler) inheritedVisible(b visibleBlock, row *catalog.Relation) p
 			}
 			return false
 		})
-		rows := c.compileWhereUnder("rows", asked, target)
+		rows := c.compileWhereOfKey("rows", asked, target)
 		if rows == nil {
 			rows = predicate.All{predicate.Open{}}
 		}

@@ -9,29 +9,29 @@ import (
 // of the session.
 type grantBlock struct {
 	place
-	column   string
-	columnAt place
-	to       []attributeRef
-	all      string
-	allAt    place
+	column          string
+	columnAt        place
+	grantees        []attributeRef
+	everybodyWord   string
+	everybodyWordAt place
 }
 
 func (d *blockDecoder) decodeGrant(at place, n *node) block {
-	b := grantBlock{place: at, allAt: at}
+	b := grantBlock{place: at, everybodyWordAt: at}
 	d.decodeFields(n, "grant", map[string]func(*node){
 		"column": d.decodeWordAt(&b.column, &b.columnAt, "column"),
-		"to":     func(v *node) { b.to = d.decodeAttributeRefs(v, "to") },
+		"to":     func(v *node) { b.grantees = d.decodeAttributeRefs(v, "to") },
 		"all": func(v *node) {
-			b.allAt = v.Place
-			d.decodeWord(&b.all, "all")(v)
+			b.everybodyWordAt = v.Place
+			d.decodeWord(&b.everybodyWord, "all")(v)
 		},
 	})
 	d.requireFields(n, "grant", "column", "to")
 	return b
 }
 
-// grant compiles a block that shows rows to whom they are granted.
-func (c *ruleCompiler) grant(b grantBlock, row *catalog.Relation) predicate.Node {
+// compileGrant compiles a block that shows rows to whom they are granted.
+func (c *ruleCompiler) compileGrant(b grantBlock, row *catalog.Relation) predicate.Node {
 	column := c.findRuleColumn(b.columnAt.OrElse(b.place), row, b.column)
 	if column == nil {
 		return predicate.Any{}
@@ -42,12 +42,12 @@ func (c *ruleCompiler) grant(b grantBlock, row *catalog.Relation) predicate.Node
 			"%s.%s is a %s", row.Name, column.Name, column.Type)
 		return predicate.Any{}
 	}
-	out := predicate.Grant{Column: b.column, Form: list.Form, Cast: list.Cast, EverybodyWord: b.all}
+	out := predicate.Grant{Column: b.column, Form: list.Form, Cast: list.Cast, EverybodyWord: b.everybodyWord}
 	text := out.Form != predicate.GrantUUID && out.Form != predicate.GrantInteger
-	if b.all != "" && !text {
-		c.fail(b.allAt, "", "%s.%s is a %s: it cannot hold a word for everybody", row.Name, column.Name, column.Type)
+	if b.everybodyWord != "" && !text {
+		c.fail(b.everybodyWordAt, "", "%s.%s is a %s: it cannot hold a word for everybody", row.Name, column.Name, column.Type)
 	}
-	for _, to := range b.to {
+	for _, to := range b.grantees {
 		attribute := c.findAttribute(to.place, to.attribute)
 		if attribute == nil {
 			continue

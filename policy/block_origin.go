@@ -94,7 +94,7 @@ func (c *ruleCompiler) originByList(b derivedBlock, row *catalog.Relation, out *
 // findDerivations collects the derived blocks of all rules, in the order of the files.
 func (c *ruleCompiler) findDerivations() []Derivation {
 	var out []Derivation
-	for _, name := range c.order {
+	for _, name := range c.tableOrder {
 		t := c.tables[name]
 		for _, b := range derivedBlocks(t.decl.rows) {
 			if origin, ok := c.compileOrigin(b, t.relation); ok {

@@ -50,8 +50,8 @@ func (d *blockDecoder) decodeTenant(at place, n *node) block {
 	return b
 }
 
-// own compiles a block that shows rows to their owner.
-func (c *ruleCompiler) own(b ownBlock, row *catalog.Relation) predicate.Node {
+// compileOwn compiles a block that shows rows to their owner.
+func (c *ruleCompiler) compileOwn(b ownBlock, row *catalog.Relation) predicate.Node {
 	if own := c.compareWithAttribute(b, row); own != nil {
 		c.ownAttributes[b.attribute] = true
 		return *own

@@ -15,7 +15,7 @@ type recordedDecl struct {
 type recordDecl struct {
 	place
 	table                  string
-	match                  []predicate.Pair
+	match                  []predicate.ColumnPair
 	matchAt                place
 	grantor                string
 	grantee                *recordGranteeDecl
@@ -29,17 +29,17 @@ type recordDecl struct {
 // list.
 type recordGranteeDecl struct {
 	place
-	column  string
-	to      []attributeRef
-	all     string
-	element bool
+	column        string
+	grantees      []attributeRef
+	everybodyWord string
+	element       bool
 }
 
 // guardiansDecl says which table lists the guardians who may consent for a subject.
 type guardiansDecl struct {
 	place
 	table             string
-	match             []predicate.Pair
+	match             []predicate.ColumnPair
 	subject, guardian string
 	where             []block
 }
@@ -47,9 +47,9 @@ type guardiansDecl struct {
 // scopeDecl says to which rows a record applies.
 type scopeDecl struct {
 	place
-	column string
-	is, in []wordDecl
-	all    string
+	column                   string
+	wordColumns, listColumns []wordDecl
+	everyRowWord             string
 }
 
 // recordedKey returns a decoder for a key that only consent by records has.
@@ -84,8 +84,8 @@ func (d *blockDecoder) decodeRecordGrantee(n *node) *recordGranteeDecl {
 	is := ""
 	d.decodeFields(n, "grantee", map[string]func(*node){
 		"column": d.decodeWord(&g.column, "column"),
-		"to":     func(v *node) { g.to = d.decodeAttributeRefs(v, "to") },
-		"all":    d.decodeWord(&g.all, "all"),
+		"to":     func(v *node) { g.grantees = d.decodeAttributeRefs(v, "to") },
+		"all":    d.decodeWord(&g.everybodyWord, "all"),
 		"is":     d.decodeWord(&is, "is"),
 	})
 	d.requireFields(n, "grantee", "column")
@@ -94,7 +94,7 @@ func (d *blockDecoder) decodeRecordGrantee(n *node) *recordGranteeDecl {
 	case is != "" && !g.element:
 		d.fail(n.Place, `write "is: element"`,
 			"under grantee \"is\" takes the word element, the id that a list is about to hold, and nothing else")
-	case g.element == (len(g.to) > 0):
+	case g.element == (len(g.grantees) > 0):
 		d.fail(n.Place, "write to: [attributes that are ids of the caller]", "a grantee needs to know who it is")
 	}
 	return g
@@ -117,12 +117,12 @@ func (d *blockDecoder) decodeScope(n *node) *scopeDecl {
 	s := &scopeDecl{place: n.Place}
 	d.decodeFields(n, "scope", map[string]func(*node){
 		"column": d.decodeWord(&s.column, "column"),
-		"is":     func(v *node) { s.is = d.decodeWords(v, "is") },
-		"in":     func(v *node) { s.in = d.decodeWords(v, "in") },
-		"all":    d.decodeWord(&s.all, "all"),
+		"is":     func(v *node) { s.wordColumns = d.decodeWords(v, "is") },
+		"in":     func(v *node) { s.listColumns = d.decodeWords(v, "in") },
+		"all":    d.decodeWord(&s.everyRowWord, "all"),
 	})
 	d.requireFields(n, "scope", "column")
-	if len(s.is)+len(s.in) == 0 && s.all == "" {
+	if len(s.wordColumns)+len(s.listColumns) == 0 && s.everyRowWord == "" {
 		d.fail(n.Place, "name columns of the row under is (one word) or in (a list), or the word for every row "+
 			"under all", "a scope that no row has is no scope")
 	}

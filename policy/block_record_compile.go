@@ -24,9 +24,9 @@ func (c *ruleCompiler) compileRecordConsent(b consentBlock, row *catalog.Relatio
 
 // compileSubjects compiles who must consent: the links from the row to the subjects, and the column with the subjects'
 // ids.
-func (c *ruleCompiler) compileSubjects(b consentBlock, row *catalog.Relation) (predicate.Recorded, *subjectColumn,
+func (c *ruleCompiler) compileSubjects(b consentBlock, row *catalog.Relation) (predicate.RecordedConsent, *subjectColumn,
 	string, bool) {
-	decl, out := b.records, predicate.Recorded{}
+	decl, out := b.records, predicate.RecordedConsent{}
 	from := row
 	for i, link := range b.subjectLinks {
 		target := c.followLink(link, from)
@@ -102,15 +102,15 @@ func (c *ruleCompiler) compileRecord(decl *recordDecl, row *catalog.Relation, su
 					"there is no element here: only wider, under write, judges the elements of a list")
 			}
 		} else {
-			out.Grantee = predicate.Grant{Column: g.column, Form: idForm(typeFamily(column.Type)), EverybodyWord: g.all}
+			out.Grantee = predicate.Grant{Column: g.column, Form: idForm(typeFamily(column.Type)), EverybodyWord: g.everybodyWord}
 			switch {
 			case typeFamily(column.Type) != "text" && typeFamily(column.Type) != "uuid" &&
 				typeFamily(column.Type) != "integer", column.Nondeterministic:
 				c.fail(g.place, "a grantee is one uuid, integer or text", "%s.%s is a %s", r.Name, column.Name, column.Type)
-			case g.all != "" && typeFamily(column.Type) != "text":
+			case g.everybodyWord != "" && typeFamily(column.Type) != "text":
 				c.fail(g.place, "", "%s.%s is a %s: it cannot hold a word for everybody", r.Name, column.Name, column.Type)
 			}
-			out.Grantee.Grantees = c.findIDAttributes(g.to, r, column, typeFamily(column.Type))
+			out.Grantee.Grantees = c.findIDAttributes(g.grantees, r, column, typeFamily(column.Type))
 		}
 	}
 	if decl.revokedColumn != "" {
@@ -125,12 +125,12 @@ func (c *ruleCompiler) compileRecord(decl *recordDecl, row *catalog.Relation, su
 		out.Scope = c.compileScope(s, r, row)
 	}
 	if decl.guardians != nil {
-		out.Guardians = c.guardians(decl.guardians, r.Column(decl.grantor), row, subject, elements)
+		out.Guardians = c.compileGuardians(decl.guardians, r.Column(decl.grantor), row, subject, elements)
 	}
 	return out
 }
 
-func (c *ruleCompiler) guardians(decl *guardiansDecl, grantor *catalog.Column, row *catalog.Relation,
+func (c *ruleCompiler) compileGuardians(decl *guardiansDecl, grantor *catalog.Column, row *catalog.Relation,
 	subject *catalog.Column, elements string) *predicate.Guardians {
 	r := c.findTable(decl.place, decl.table)
 	if r == nil || grantor == nil {
@@ -146,20 +146,20 @@ func (c *ruleCompiler) guardians(decl *guardiansDecl, grantor *catalog.Column, r
 }
 
 func (c *ruleCompiler) compileScope(decl *scopeDecl, r, row *catalog.Relation) *predicate.Scope {
-	out := &predicate.Scope{Column: decl.column, EveryRowWord: decl.all}
+	out := &predicate.Scope{Column: decl.column, EveryRowWord: decl.everyRowWord}
 	column := c.findRuleColumn(decl.place, r, decl.column)
 	if column == nil {
 		return out
 	}
-	if decl.all != "" && typeFamily(column.Type) != "text" {
+	if decl.everyRowWord != "" && typeFamily(column.Type) != "text" {
 		c.fail(decl.place, "", "%s.%s is a %s: it cannot hold a word for every row", r.Name, column.Name, column.Type)
 	}
-	for _, w := range decl.is {
-		if c.checkPair(w.place, r, row, predicate.Pair{Column: decl.column, From: w.text}) {
+	for _, w := range decl.wordColumns {
+		if c.checkPair(w.place, r, row, predicate.ColumnPair{Column: decl.column, From: w.text}) {
 			out.WordColumns = append(out.WordColumns, w.text)
 		}
 	}
-	for _, w := range decl.in {
+	for _, w := range decl.listColumns {
 		if list, elements, ok := c.findIDList(w.place, row, w.text); ok {
 			c.checkIDColumn(w.place, r, decl.column, row.Column(w.text), elements)
 			out.ListColumns = append(out.ListColumns, list)

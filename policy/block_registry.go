@@ -90,15 +90,15 @@ func (c *ruleCompiler) compileRegistryConsent(b consentBlock, row *catalog.Relat
 	return n
 }
 
-func (c *ruleCompiler) compileRegistered(b consentBlock, row *catalog.Relation) (predicate.Registered, bool) {
+func (c *ruleCompiler) compileRegistered(b consentBlock, row *catalog.Relation) (predicate.RegistryConsent, bool) {
 	failed := len(c.errs)
 	decl := b.records.registry
 	of, subject, elements, ok := c.compileSubjects(b, row)
 	if !ok {
-		return predicate.Registered{}, false
+		return predicate.RegistryConsent{}, false
 	}
 	of.ExceptCallers = c.findIDAttributes(b.records.exceptCallers, subject.relation, subject.column, elements)
-	out := predicate.Registered{Subjects: of, Tables: []string{row.Name.String()}, Key: decl.key, Since: decl.since,
+	out := predicate.RegistryConsent{Subjects: of, Tables: []string{row.Name.String()}, Key: decl.key, Since: decl.since,
 		Days: decl.lessThanDays, Grouped: c.inGroupRule,
 		SessionCategories: c.findWordAttributes(decl.sessionCategories),
 		SessionPurposes:   c.findWordAttributes(decl.sessionPurposes),

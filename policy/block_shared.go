@@ -59,9 +59,9 @@ func (c *ruleCompiler) sharedNode(b sharedBlock, row *catalog.Relation) predicat
 			return predicate.Any{}
 		}
 		of := c.checkStatusColumn(b.grantedStatus.columnAt.OrElse(b.grantedStatus.place),
-			b.grantedStatus.isAt.OrElse(b.grantedStatus.place),
-			record, b.grantedStatus.column, b.grantedStatus.is)
-		rows := predicate.All{predicate.Status{Column: b.grantedStatus.column, Is: b.grantedStatus.is, TypeName: of}}
+			b.grantedStatus.requiredWordAt.OrElse(b.grantedStatus.place),
+			record, b.grantedStatus.column, b.grantedStatus.requiredWord)
+		rows := predicate.All{predicate.Status{Column: b.grantedStatus.column, Is: b.grantedStatus.requiredWord, TypeName: of}}
 		if b.revokedColumn != "" {
 			rows = append(rows, c.notRevokedNode(b, record))
 		}

@@ -72,7 +72,7 @@ func (c *ruleCompiler) parseExpression(b sqlBlock, row *catalog.Relation, otherw
 		c.fail(b.placeAt(0), otherwise, "sql is one expression, not a statement")
 		return nil, nil
 	}
-	x := &sqlExpression{names: c.resolver, row: row, where: func(location int32) place {
+	x := &sqlExpression{names: c.resolver, row: row, placeOf: func(location int32) place {
 		return b.placeAt(max(0, int(location)-len(selectPrefix)))
 	}}
 	return x, n

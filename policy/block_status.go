@@ -4,7 +4,7 @@ func (d *blockDecoder) decodeStatus(at place, n *node) block {
 	b := statusBlock{place: at}
 	d.decodeFields(n, "status", map[string]func(*node){
 		"column": d.decodeWordAt(&b.column, &b.columnAt, "column"),
-		"is":     d.decodeWordAt(&b.is, &b.isAt, "is"),
+		"is":     d.decodeWordAt(&b.requiredWord, &b.requiredWordAt, "is"),
 	})
 	d.requireFields(n, "status", "column", "is")
 	return b

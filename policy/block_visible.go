@@ -42,14 +42,14 @@ func (d *blockDecoder) decodeLink(n *node, what string) linkDecl {
 		if from.Kind != yamlfile.Scalar || from.Value == "" {
 			d.fail(from.Place, shape, "a column is a single name")
 		}
-		out.pairs = append(out.pairs, predicate.Pair{Column: n.Values[0].Keys[i], From: from.Value})
+		out.pairs = append(out.pairs, predicate.ColumnPair{Column: n.Values[0].Keys[i], From: from.Value})
 		out.pairsAt = append(out.pairsAt, n.Values[0].KeyAt[i])
 	}
 	return out
 }
 
-// visible compiles a block which requires that rows of other tables are visible.
-func (c *ruleCompiler) visible(b visibleBlock, row *catalog.Relation) predicate.Node {
+// compileVisible compiles a block which requires that rows of other tables are visible.
+func (c *ruleCompiler) compileVisible(b visibleBlock, row *catalog.Relation) predicate.Node {
 	target := c.followLink(b.link, row)
 	if target == nil {
 		return predicate.Any{}
@@ -61,7 +61,7 @@ func (c *ruleCompiler) visible(b visibleBlock, row *catalog.Relation) predicate.
 	first := b.link.pairs[0]
 	if b.rows != nil {
 		return predicate.Visible{Relation: target, Column: first.Column, From: first.From, MorePairs: b.link.otherPairs(),
-			Rows: c.compileWhereUnder("rows", b.rows, target)}
+			Rows: c.compileWhereOfKey("rows", b.rows, target)}
 	}
 	if i := slices.Index(c.tablePath, target.Name); i >= 0 {
 		var circle []string

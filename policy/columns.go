@@ -122,7 +122,7 @@ func (t *Table) HasPlainColumns() bool {
 // Describe says in a few words how agents see the values of a column; "": they see them unchanged.
 func (c VisibleColumn) Describe() string {
 	out := c.DescribeMask()
-	if n, ok := c.Condition.(predicate.Registered); ok {
+	if n, ok := c.Condition.(predicate.RegistryConsent); ok {
 		if out != "" {
 			out += ", "
 		}

@@ -29,7 +29,7 @@ func (d *tableDecoder) decodeUntil(decl *categoryDecl, n *node) {
 }
 
 // columnConsent compiles the consent that all columns with a category need, without the category itself.
-func (c *columnCompiler) columnConsent(decl tableDecl, r *catalog.Relation) *predicate.Registered {
+func (c *columnCompiler) columnConsent(decl tableDecl, r *catalog.Relation) *predicate.RegistryConsent {
 	if decl.consent == nil {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (c *columnCompiler) columnConsent(decl tableDecl, r *catalog.Relation) *pre
 }
 
 // columnCondition returns the conditions under which the values of a column with a category show.
-func (c *columnCompiler) columnCondition(d columnDecl, consent *predicate.Registered, said bool, r *catalog.Relation) (when,
+func (c *columnCompiler) columnCondition(d columnDecl, consent *predicate.RegistryConsent, said bool, r *catalog.Relation) (when,
 	counts predicate.Node) {
 	if consent == nil {
 		if !said {

@@ -10,8 +10,8 @@ import (
 // Option changes how [Compile] works.
 type Option func(*compiler)
 
-// WithViews gives [Compile] the function that rewrites the queries of views: rewrite.RewriteViewQuery, which this package
-// cannot import. Without it a policy that lists views does not compile.
+// WithViews gives [Compile] the function that rewrites the queries of views: rewrite.RewriteViewQuery, which this
+// package cannot import. Without it a policy that lists views does not compile.
 func WithViews(define ViewRewriter) Option { return func(c *compiler) { c.views.rewriteView = define } }
 
 // Compile checks a document against a database's catalog and returns the policy. An error is of type [Errors].
@@ -50,7 +50,7 @@ func (c *compiler) compileTables(p *Policy) {
 	p.operatorExtensions = c.compileOperators(c.doc.operatorExtensions)
 	p.channels = c.compileChannels(c.doc.channels)
 	c.declareTables()
-	for _, name := range c.order {
+	for _, name := range c.tableOrder {
 		rows := c.rules.tableRule(name)
 		t := c.tables[name]
 		p.tables = append(p.tables, &Table{Relation: t.relation, Rows: rows, Rule: t.rule,

@@ -28,7 +28,7 @@ func (c *contractCompiler) compile(p *Policy) {
 	p.objects = map[catalog.Name]*Object{}
 	byName := map[string]*Object{}
 	for _, decl := range c.doc.objects {
-		if o := c.object(decl); o != nil {
+		if o := c.compileObject(decl); o != nil {
 			if other := p.objects[o.Relation]; other != nil {
 				c.fail(decl.place, "", "%s is the object %s already", o.Relation, other.Name)
 				continue
@@ -39,7 +39,7 @@ func (c *contractCompiler) compile(p *Policy) {
 	}
 	slices.SortFunc(p.objectList, func(a, b *Object) int { return strings.Compare(a.Name, b.Name) })
 	for _, decl := range c.doc.contracts {
-		if contract := c.contract(decl, byName); contract != nil {
+		if contract := c.compileContract(decl, byName); contract != nil {
 			p.contracts = append(p.contracts, contract)
 		}
 	}
@@ -66,8 +66,8 @@ func (c *contractCompiler) compile(p *Policy) {
 	c.extendToParts(p)
 }
 
-// object compiles the object of a contract.
-func (c *contractCompiler) object(decl objectDecl) *Object {
+// compileObject compiles the object of a contract.
+func (c *contractCompiler) compileObject(decl objectDecl) *Object {
 	r := c.findListable(decl.tableAt, decl.table)
 	if r == nil {
 		return nil
@@ -94,8 +94,8 @@ func (c *contractCompiler) object(decl objectDecl) *Object {
 	return o
 }
 
-// contract compiles a contract.
-func (c *contractCompiler) contract(decl contractDecl, objects map[string]*Object) *Contract {
+// compileContract compiles a contract.
+func (c *contractCompiler) compileContract(decl contractDecl, objects map[string]*Object) *Contract {
 	out := &Contract{Name: decl.name, By: decl.by.text, Values: map[string]*Terms{}, place: decl.place}
 	if len(c.doc.objects) == 0 {
 		c.fail(decl.place, "name the tables that it governs under objects", "contract %s is there, and no object", decl.name)
@@ -121,7 +121,7 @@ func (c *contractCompiler) contract(decl contractDecl, objects map[string]*Objec
 		out.ExclusiveVessels = append(out.ExclusiveVessels, list)
 	}
 	if decl.always != nil {
-		out.Always = c.terms(*decl.always, out, objects)
+		out.Always = c.compileTerms(*decl.always, out, objects)
 		return out
 	}
 	by := c.findAttribute(decl.by.place, decl.by.text)
@@ -137,7 +137,7 @@ func (c *contractCompiler) contract(decl contractDecl, objects map[string]*Objec
 			c.fail(t.value.place, "", "%q is no value that attribute %s can have: it is of type %s", t.value.text, by.Name, by.Type)
 			continue
 		}
-		out.Values[t.value.text] = c.terms(t, out, objects)
+		out.Values[t.value.text] = c.compileTerms(t, out, objects)
 		out.order = append(out.order, t.value.text)
 	}
 	return out
@@ -147,7 +147,7 @@ func (c *contractCompiler) objectNames(words []wordDecl, objects map[string]*Obj
 	var out []string
 	for _, w := range words {
 		if objects[w.text] == nil {
-			c.fail(w.place, closest(w.text, keys(objects)), "there is no object %q", w.text)
+			c.fail(w.place, closest(w.text, sortedKeys(objects)), "there is no object %q", w.text)
 			continue
 		}
 		out = append(out, w.text)
@@ -155,14 +155,14 @@ func (c *contractCompiler) objectNames(words []wordDecl, objects map[string]*Obj
 	return out
 }
 
-// terms compiles the terms of a contract.
-func (c *contractCompiler) terms(decl termsDecl, contract *Contract, objects map[string]*Object) *Terms {
-	t := &Terms{AllowsNothing: decl.allowsNothing, MaxRows: decl.rows,
+// compileTerms compiles the terms of a contract.
+func (c *contractCompiler) compileTerms(decl termsDecl, contract *Contract, objects map[string]*Object) *Terms {
+	t := &Terms{AllowsNothing: decl.allowsNothing, MaxRows: decl.maxRows,
 		ExceptedObjects: c.objectNames(decl.exceptedObjects, objects)}
 	if len(decl.exceptedObjects) > 0 && (decl.allowsNothing || decl.allow != nil) {
 		c.fail(decl.exceptedObjects[0].place, "leave the object out of allow", "except goes with allow: everything")
 	}
-	if decl.allowsNothing && (len(decl.requires) > 0 || decl.plan.text != "" || decl.rows > 0 ||
+	if decl.allowsNothing && (len(decl.requires) > 0 || decl.planAttribute.text != "" || decl.maxRows > 0 ||
 		len(decl.statementNames) > 0) {
 		c.fail(decl.place, "take the rest out", "nothing is allowed, so that nothing else matters")
 	}
@@ -175,8 +175,8 @@ func (c *contractCompiler) terms(decl termsDecl, contract *Contract, objects map
 	for _, b := range decl.requires {
 		t.Requirements = append(t.Requirements, c.compileRequirement(b))
 	}
-	c.compilePlan(t, decl.plan)
-	c.compileQuotaAttribute(t, decl.per)
+	c.compilePlan(t, decl.planAttribute)
+	c.compileQuotaAttribute(t, decl.quotaAttribute)
 	c.compileStatements(t, decl)
 	return t
 }
@@ -196,7 +196,7 @@ func (c *contractCompiler) compileAllowance(t *Terms, a allowDecl, contract *Con
 	}
 	o := objects[a.object.text]
 	if o == nil {
-		c.fail(a.object.place, closest(a.object.text, append(keys(objects), "any")), "there is no object %q", a.object.text)
+		c.fail(a.object.place, closest(a.object.text, append(sortedKeys(objects), "any")), "there is no object %q", a.object.text)
 		return
 	}
 	if contract.GovernedObjects != nil && !slices.Contains(contract.GovernedObjects, o.Name) {

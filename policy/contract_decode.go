@@ -36,9 +36,9 @@ type termsDecl struct {
 	allowGiven      bool        // the key allow is there, maybe with an empty list
 	exceptedObjects []wordDecl
 	requires        []sqlBlock
-	plan            wordDecl
-	rows            int64
-	per             wordDecl
+	planAttribute   wordDecl
+	maxRows         int64
+	quotaAttribute  wordDecl
 	statementNames  []wordDecl // the names of the allowed statements, with their places
 	statementTexts  []string
 }
@@ -61,7 +61,7 @@ func (d *contractDecoder) decodeContract(at place, name string, n *node) {
 	}
 	var own termsDecl
 	known := d.termFields(&own, what)
-	inValue := keys(known)
+	inValue := sortedKeys(known)
 	known["by"] = func(v *node) {
 		decl.by.place = v.Place
 		d.decodeWord(&decl.by.text, "by")(v)
@@ -146,8 +146,8 @@ func (d *contractDecoder) termFields(t *termsDecl, what string) map[string]func(
 			}
 		},
 		"plan": func(v *node) {
-			t.plan.place = v.Place
-			d.decodeWord(&t.plan.text, "plan")(v)
+			t.planAttribute.place = v.Place
+			d.decodeWord(&t.planAttribute.text, "plan")(v)
 		},
 		"rows": func(v *node) {
 			number := func(v *node) {
@@ -155,7 +155,7 @@ func (d *contractDecoder) termFields(t *termsDecl, what string) map[string]func(
 				if v.Kind != yamlfile.Scalar || err != nil || n < 1 {
 					d.fail(v.Place, "", "rows is a number from 1 on")
 				}
-				t.rows = n
+				t.maxRows = n
 			}
 			if v.Kind != yamlfile.Mapping {
 				number(v)
@@ -164,8 +164,8 @@ func (d *contractDecoder) termFields(t *termsDecl, what string) map[string]func(
 			d.decodeFields(v, "rows", map[string]func(*node){
 				"at_most": number,
 				"per": func(v *node) {
-					t.per.place = v.Place
-					d.decodeWord(&t.per.text, "per")(v)
+					t.quotaAttribute.place = v.Place
+					d.decodeWord(&t.quotaAttribute.text, "per")(v)
 				},
 			})
 			d.requireFields(v, "rows", "at_most")

@@ -57,7 +57,7 @@ func (d *decoder) decodeFields(n *node, what string, known map[string]func(*node
 		return false
 	}
 	if d.onKeys != nil {
-		d.onKeys(n.Place, keys(known))
+		d.onKeys(n.Place, sortedKeys(known))
 	}
 	for i, key := range n.Keys {
 		if f, ok := known[key]; ok {
@@ -116,12 +116,12 @@ func (d *decoder) decodeSection(n *node, decodeSection string, f func(at place, 
 			continue
 		}
 		d.declaredAt[id] = n.KeyAt[i]
-		d.doc.declarations = append(d.doc.declarations, declaration{n.KeyAt[i], name})
+		d.doc.declarations = append(d.doc.declarations, entryName{n.KeyAt[i], name})
 		f(n.KeyAt[i], name, n.Values[i])
 	}
 }
 
-func keys[V any](m map[string]V) []string {
+func sortedKeys[V any](m map[string]V) []string {
 	out := make([]string, 0, len(m))
 	for k := range m {
 		out = append(out, k)

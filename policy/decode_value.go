@@ -136,8 +136,8 @@ func (d *decoder) decodeNumberBetween(into *int, n *node, what string, low, high
 	*into = number
 }
 
-// size reads a number of bytes.
-func (d *decoder) size(n *node, what string) int64 {
+// decodeSize reads a number of bytes.
+func (d *decoder) decodeSize(n *node, what string) int64 {
 	if !d.requireKind(n, yamlfile.Scalar, what) {
 		return 0
 	}
@@ -157,8 +157,8 @@ func (d *decoder) size(n *node, what string) int64 {
 
 var sizeForm = regexp.MustCompile(`^([0-9]{1,12}) ?(KiB|MiB|GiB|)$`)
 
-// duration reads a length of time.
-func (d *decoder) duration(n *node, what string) time.Duration {
+// decodeDuration reads a length of time.
+func (d *decoder) decodeDuration(n *node, what string) time.Duration {
 	if !d.requireKind(n, yamlfile.Scalar, what) {
 		return 0
 	}
@@ -188,17 +188,17 @@ func (d *decoder) decodeDays(n *node, what string) int {
 }
 
 // decodePairs reads a mapping from columns of the linked table to the columns of the row that they equal.
-func (d *decoder) decodePairs(n *node, what string) []predicate.Pair {
+func (d *decoder) decodePairs(n *node, what string) []predicate.ColumnPair {
 	if !d.requireKind(n, yamlfile.Mapping, what) {
 		return nil
 	}
-	var out []predicate.Pair
+	var out []predicate.ColumnPair
 	for i, from := range n.Values {
 		if from.Kind != yamlfile.Scalar || from.Value == "" {
 			d.fail(from.Place, "write { its column: the column of the row that it equals }", "a column is a single name")
 			continue
 		}
-		out = append(out, predicate.Pair{Column: n.Keys[i], From: from.Value})
+		out = append(out, predicate.ColumnPair{Column: n.Keys[i], From: from.Value})
 	}
 	return out
 }

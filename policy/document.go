@@ -20,7 +20,7 @@ type Document struct {
 	sources            *sourcesDecl
 	observe            bool             // `mode: observe` is set: it applies to every table without `observe: false`
 	blockNames         map[place]string // the name of the block at each place
-	declarations       []declaration    // all entries of sections, including those that could not be read
+	declarations       []entryName      // all entries of sections, including those that could not be read
 }
 
 // Parse reads a policy from memory. Its errors call the policy by the argument file.
@@ -85,8 +85,8 @@ func (d *documentDecoder) decodeRoot(n *node) {
 		"attributes": func(v *node) { d.decodeSection(v, "attributes", d.attributes.decodeAttribute) },
 		"tables":     func(v *node) { d.decodeSection(v, "tables", d.tables.decodeTable) },
 		"mode":       d.decodeMode,
-		"functions":  func(v *node) { d.decodeSection(v, "functions", d.functions.function) },
-		"views":      func(v *node) { d.decodeSection(v, "views", d.functions.view) },
+		"functions":  func(v *node) { d.decodeSection(v, "functions", d.functions.decodeFunction) },
+		"views":      func(v *node) { d.decodeSection(v, "views", d.functions.decodeView) },
 		"objects":    func(v *node) { d.decodeSection(v, "objects", d.contracts.decodeObject) },
 		"contracts":  func(v *node) { d.decodeSection(v, "contracts", d.contracts.decodeContract) },
 		"operators": func(v *node) {
@@ -120,8 +120,8 @@ type viewDecl struct {
 	name string
 }
 
-// view reads a view that agents may read.
-func (d *functionDecoder) view(at place, name string, n *node) {
+// decodeView reads a view that agents may read.
+func (d *functionDecoder) decodeView(at place, name string, n *node) {
 	d.doc.views = append(d.doc.views, viewDecl{place: at, name: name})
 	if n.Kind != yamlfile.Null {
 		d.decodeFields(n, "view "+name, nil, "columns", "by_key", "limit")

@@ -27,8 +27,8 @@ type pinDecl struct {
 	literal    yamlfile.Literal
 }
 
-// function reads a function that agents may call.
-func (d *functionDecoder) function(at place, name string, n *node) {
+// decodeFunction reads a function that agents may call.
+func (d *functionDecoder) decodeFunction(at place, name string, n *node) {
 	decl := functionDecl{place: at, name: name}
 	what := "function " + name
 	if n.Kind == yamlfile.Null || (n.Kind == yamlfile.Mapping && len(n.Keys) == 0) {
@@ -47,7 +47,7 @@ func (d *functionDecoder) function(at place, name string, n *node) {
 			}
 		},
 		"reads": func(v *node) { d.decodeReads(&decl, v) },
-		"tool":  func(v *node) { d.tool(&decl, v) },
+		"tool":  func(v *node) { d.decodeTool(&decl, v) },
 	}, "limit")
 	d.doc.functions = append(d.doc.functions, decl)
 }

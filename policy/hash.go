@@ -139,7 +139,7 @@ func (c *Contract) describe(w io.Writer) {
 		}
 		fmt.Fprintf(w, " value %q %t %t %q %q %d %q\n", value, t.AllowsNothing, t.Allow == nil, t.ExceptedObjects,
 			t.PlanAttribute, t.MaxRows, t.QuotaAttribute)
-		for _, name := range keys(t.Allow) {
+		for _, name := range sortedKeys(t.Allow) {
 			fmt.Fprintf(w, "  allow %q %q %q\n", name, t.Allow[name].Sources, t.Allow[name].Columns)
 		}
 		if t.otherObjects != nil {
@@ -148,7 +148,7 @@ func (c *Contract) describe(w io.Writer) {
 		for _, r := range t.Requirements {
 			fmt.Fprintf(w, "  requires %q\n", r.Text)
 		}
-		for _, name := range keys(t.Statements) {
+		for _, name := range sortedKeys(t.Statements) {
 			fmt.Fprintf(w, "  statement %q %q\n", name, t.Statements[name])
 		}
 	}

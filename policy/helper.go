@@ -17,11 +17,11 @@ func (t *Table) usesRegistry() bool {
 		return true
 	}
 	return slices.ContainsFunc(predicate.Helpers(t.VisibilityRules()),
-		func(h predicate.Helper) bool { return h.Relation == predicate.RegistryRelation() })
+		func(h predicate.HelperTable) bool { return h.Relation == predicate.RegistryRelation() })
 }
 
 // HelperTables returns the other tables that the rules of a table read, for its reading and its writing, sorted by
 // name.
-func (t *Table) HelperTables() []predicate.Helper {
+func (t *Table) HelperTables() []predicate.HelperTable {
 	return predicate.Helpers(append(predicate.All{t.VisibilityRules()}, t.Write.Conditions()...))
 }

@@ -91,11 +91,11 @@ func (c *Contract) checkTerms(terms *Terms, d ContractDecision, s Statement, obj
 			return err
 		}
 	}
-	if len(terms.Statements) > 0 && !slices.ContainsFunc(keys(terms.Statements),
+	if len(terms.Statements) > 0 && !slices.ContainsFunc(sortedKeys(terms.Statements),
 		func(name string) bool { return slices.Contains(s.NamedStatements, terms.Statements[name]) }) {
 		return contractRefusal("%s: the statement is none of those that the contract allows", c.title(d)).
 			WithHint("It allows the statements %s, as they are written in the policy, with other values for their "+
-				"parameters.", strings.Join(keys(terms.Statements), ", "))
+				"parameters.", strings.Join(sortedKeys(terms.Statements), ", "))
 	}
 	if _, known := values[terms.QuotaAttribute]; terms.QuotaAttribute != "" && !known && !joinOnly {
 		return contractRefusal("%s: rows are counted per %s, and the session has none", c.title(d), terms.QuotaAttribute).
@@ -224,7 +224,7 @@ func (t *Terms) describeObjects() string {
 		return "everything except " + strings.Join(t.ExceptedObjects, ", ")
 	}
 	var out []string
-	for _, name := range keys(t.Allow) {
+	for _, name := range sortedKeys(t.Allow) {
 		out = append(out, name+" ("+strings.Join(t.Allow[name].Sources, ", ")+")")
 	}
 	if t.otherObjects != nil {

@@ -55,7 +55,7 @@ func withSources(r *catalog.Relation, names []string) []string {
 func withComputed(r *catalog.Relation, names []string) []string {
 	out := slices.Clone(names)
 	for _, column := range r.Columns {
-		if overlap(column.ComputedFrom, names) {
+		if haveCommonElement(column.ComputedFrom, names) {
 			out = append(out, column.Name)
 		}
 	}
@@ -114,7 +114,7 @@ func (c *keyGraph) referringKeys(r *catalog.Relation, keys []string) []referring
 	for _, from := range c.snap.Relations() {
 		for _, key := range from.ForeignKeys {
 			i := slices.IndexFunc(targets, func(target *catalog.Relation) bool { return target.Name == key.Target })
-			if i < 0 || keys != nil && !overlap(key.TargetColumns, withComputed(targets[i], keys)) ||
+			if i < 0 || keys != nil && !haveCommonElement(key.TargetColumns, withComputed(targets[i], keys)) ||
 				c.isInheritedKey(from, key) {
 				continue
 			}
@@ -147,7 +147,7 @@ func (c *keyGraph) isReferredTo(r *catalog.Relation, column string) bool {
 	return slices.ContainsFunc(c.snap.Relations(), func(from *catalog.Relation) bool {
 		return slices.ContainsFunc(from.ForeignKeys, func(key catalog.ForeignKey) bool {
 			return slices.ContainsFunc(targets, func(target *catalog.Relation) bool {
-				return target.Name == key.Target && overlap(key.TargetColumns, withComputed(target, []string{column}))
+				return target.Name == key.Target && haveCommonElement(key.TargetColumns, withComputed(target, []string{column}))
 			})
 		})
 	})

@@ -102,17 +102,17 @@ func constantColumnsOf(e predicate.Expr) []string {
 		return of(e)
 	case predicate.Negation:
 		return of(e.Expr)
-	case predicate.Test:
-		return of(e.A)
+	case predicate.IsTest:
+		return of(e.Operand)
 	case predicate.Compare:
-		if _, constant := e.B.(predicate.Const); constant && e.Op == "=" {
-			return of(e.A)
+		if _, constant := e.Right.(predicate.Const); constant && e.Op == "=" {
+			return of(e.Left)
 		}
 	}
 	return nil
 }
 
-// overlap reports whether two lists have an element in common.
-func overlap(a, b []string) bool {
+// haveCommonElement reports whether two lists have an element in common.
+func haveCommonElement(a, b []string) bool {
 	return slices.ContainsFunc(a, func(name string) bool { return slices.Contains(b, name) })
 }

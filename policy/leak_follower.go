@@ -14,9 +14,9 @@ import (
 // do not see. From the rows that change, agents learn that hidden rows exist between, and to which rows these refer.
 // keys are the columns of the written row that may change; nil: the row is deleted.
 func (c *referrerLeaks) warnFollowers(decl *writeDecl, t *policyTable, keys []string) {
-	w := &followerWalk{referrerLeaks: c, decl: decl, table: t, keys: keys,
+	w := &cascadeWalk{referrerLeaks: c, decl: decl, table: t, keys: keys,
 		seen: map[string]bool{}, warnedTables: map[catalog.Name]bool{}, warnedColumns: map[string]bool{}}
-	w.queue = []follower{{t.relation, keys, nil}}
+	w.queue = []cascadedTable{{t.relation, keys, nil}}
 	for len(w.queue) > 0 {
 		at := w.queue[0]
 		w.queue = w.queue[1:]
@@ -26,36 +26,36 @@ func (c *referrerLeaks) warnFollowers(decl *writeDecl, t *policyTable, keys []st
 	}
 }
 
-// follower is a table whose rows are deleted or changed along with a written row.
-type follower struct {
+// cascadedTable is a table whose rows are deleted or changed along with a written row.
+type cascadedTable struct {
 	relation *catalog.Relation
 	keys     []string // the columns that change in its rows; nil: the rows are deleted
 	// the first foreign key on the way whose rows agents do not see; nil: they see all rows on the way
-	hidden *referringKey
+	hiddenKey *referringKey
 }
 
-// followerWalk walks from a written row along foreign keys to the rows that follow it, breadth first.
-type followerWalk struct {
+// cascadeWalk walks from a written row along foreign keys to the rows that follow it, breadth first.
+type cascadeWalk struct {
 	*referrerLeaks
 	decl          *writeDecl
 	table         *policyTable
 	keys          []string
-	queue         []follower
+	queue         []cascadedTable
 	seen          map[string]bool
 	warnedTables  map[catalog.Name]bool
 	warnedColumns map[string]bool
 }
 
-func (w *followerWalk) add(f follower) {
+func (w *cascadeWalk) add(f cascadedTable) {
 	id := f.relation.Name.String() + " " + strconv.FormatBool(f.keys == nil) +
-		strconv.FormatBool(f.hidden == nil) + strings.Join(slices.Sorted(slices.Values(f.keys)), "\x00")
+		strconv.FormatBool(f.hiddenKey == nil) + strings.Join(slices.Sorted(slices.Values(f.keys)), "\x00")
 	if !w.seen[id] {
 		w.seen[id] = true
 		w.queue = append(w.queue, f)
 	}
 }
 
-func (w *followerWalk) warn(hint, tells string) {
+func (w *cascadeWalk) warn(hint, tells string) {
 	does := "delete rows of"
 	if w.keys != nil {
 		does = "change keys of"
@@ -65,7 +65,7 @@ func (w *followerWalk) warn(hint, tells string) {
 }
 
 // visitFollower visits the rows that refer by one foreign key to a row that is deleted or changed.
-func (w *followerWalk) visitFollower(at follower, by referringKey) {
+func (w *cascadeWalk) visitFollower(at cascadedTable, by referringKey) {
 	action, changed := w.graph.keyAction(by.key, at.keys)
 	switch {
 	case action == catalog.NoAction, action == catalog.Restrict:
@@ -75,11 +75,11 @@ func (w *followerWalk) visitFollower(at follower, by referringKey) {
 	}
 	shows := w.tablesShowing(by.table)
 	open := slices.ContainsFunc(shows, func(t *policyTable) bool { _, open := t.rows.(predicate.Open); return open })
-	hidden := at.hidden
+	hidden := at.hiddenKey
 	if hidden == nil {
 		w.warnShownKeys(by, shows, changed)
 		if len(shows) > 0 {
-			w.add(follower{by.table, changed, nil})
+			w.add(cascadedTable{by.table, changed, nil})
 		}
 		if open || w.areReferrersVisible(at.relation, by) {
 			return
@@ -93,13 +93,13 @@ func (w *followerWalk) visitFollower(at follower, by referringKey) {
 				name.String()+" which they see do so as well tells of these")
 	}
 	if !open {
-		w.add(follower{by.table, changed, hidden})
+		w.add(cascadedTable{by.table, changed, hidden})
 	}
 }
 
 // warnShownKeys warns of hidden columns of a foreign key whose referring rows agents see. ON DELETE and ON UPDATE
 // delete or change those rows, and agents see from that what the hidden columns hold.
-func (w *followerWalk) warnShownKeys(by referringKey, shows []*policyTable, changed []string) {
+func (w *cascadeWalk) warnShownKeys(by referringKey, shows []*policyTable, changed []string) {
 	for _, t := range shows {
 		name := w.shownKeyColumn(t, by.key, changed)
 		if name == "" || w.warnedColumns[by.table.Name.String()+"."+name] {
@@ -124,7 +124,7 @@ func (c *referrerLeaks) shownKeyColumn(t *policyTable, key catalog.ForeignKey, c
 		return name
 	}
 	decides, known := predicate.RowColumns(t.rows)
-	if !known || overlap(decides, changed) || slices.ContainsFunc(changed, t.decl.isVisibleColumn) {
+	if !known || haveCommonElement(decides, changed) || slices.ContainsFunc(changed, t.decl.isVisibleColumn) {
 		return name
 	}
 	return ""
@@ -201,7 +201,7 @@ func leadsTo(n predicate.Visible, t *policyTable, key catalog.ForeignKey, only b
 	if n.Relation.Name != t.relation.Name {
 		return false
 	}
-	pairs := append([]predicate.Pair{{Column: n.Column, From: n.From}}, n.MorePairs...)
+	pairs := append([]predicate.ColumnPair{{Column: n.Column, From: n.From}}, n.MorePairs...)
 	for _, pair := range pairs {
 		i := slices.Index(key.Columns, pair.From)
 		if i < 0 || key.TargetColumns[i] != pair.Column {

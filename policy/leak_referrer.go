@@ -138,9 +138,9 @@ func (c *referrerLeaks) whyFollowingFails(from *catalog.Relation, key catalog.Fo
 // whyRecheckFails looks for checks that read changed columns, or that any UPDATE evaluates again.
 func whyRecheckFails(part *catalog.Relation, changed []string) (why string, anew bool) {
 	switch {
-	case overlap(part.CheckedColumns, changed):
+	case haveCommonElement(part.CheckedColumns, changed):
 		return "a check reads what changes", false
-	case overlap(part.PartitionBy, changed):
+	case haveCommonElement(part.PartitionBy, changed):
 		return "what changes says to which partition a row goes", false
 	case len(withComputed(part, changed)) > len(changed):
 		return "a column is computed from what changes", false
@@ -148,7 +148,7 @@ func whyRecheckFails(part *catalog.Relation, changed []string) (why string, anew
 		return "a constraint is NOT VALID or goes by more than the row, and is asked anew", true
 	}
 	for _, computed := range part.Computations {
-		if overlap(computed.Columns, changed) {
+		if haveCommonElement(computed.Columns, changed) {
 			return computedBy[computed.By] + " reads what changes", false
 		}
 		if computed.OnUnchanged {
@@ -181,8 +181,8 @@ func (c *referrerLeaks) whyValueFails(part *catalog.Relation, key catalog.Foreig
 func whyKeyFails(part *catalog.Relation, key catalog.ForeignKey, changed []string, null bool) string {
 	for _, k := range part.Unique {
 		switch {
-		case !overlap(k.Columns, changed):
-		case null && overlap(k.NullsDistinctColumns, changed):
+		case !haveCommonElement(k.Columns, changed):
+		case null && haveCommonElement(k.NullsDistinctColumns, changed):
 		case !null && len(k.EqualColumns) > 0 &&
 			!slices.ContainsFunc(key.Columns, func(name string) bool { return !slices.Contains(k.EqualColumns, name) }):
 			// This is a foreign key: rows that are equal in it refer to the same row, as they did before.
@@ -191,7 +191,7 @@ func whyKeyFails(part *catalog.Relation, key catalog.ForeignKey, changed []strin
 		}
 	}
 	for _, k := range part.ForeignKeys {
-		if sameForeignKey(k, key) || !overlap(k.Columns, changed) {
+		if sameForeignKey(k, key) || !haveCommonElement(k.Columns, changed) {
 			continue
 		}
 		if !null || k.MatchFull {

@@ -27,8 +27,8 @@ func (c *writeLeaks) whyUpdateTells(decl *writeDecl, t *policyTable, column stri
 		return why, false
 	}
 	u := updateLeak{table: t, column: column, known: attributeColumns(t.rows),
-		shows: func(name string) bool { return c.isColumnShown(t, name) }}
-	if !slices.ContainsFunc(t.relation.Columns, func(column catalog.Column) bool { return !u.shows(column.Name) }) {
+		isShown: func(name string) bool { return c.isColumnShown(t, name) }}
+	if !slices.ContainsFunc(t.relation.Columns, func(column catalog.Column) bool { return !u.isShown(column.Name) }) {
 		return "", false
 	}
 	if decl.check != nil {
@@ -59,15 +59,15 @@ func (c *writeLeaks) whyUpdateTells(decl *writeDecl, t *policyTable, column stri
 
 // updateLeak is an UPDATE of one column of a table.
 type updateLeak struct {
-	table  *policyTable
-	column string
-	known  []string               // columns that hold the agent's own attributes
-	shows  func(name string) bool // agents see the column as it is
+	table   *policyTable
+	column  string
+	known   []string               // columns that hold the agent's own attributes
+	isShown func(name string) bool // agents see the column as it is
 }
 
 // hiddenColumn returns a column that agents do not see and whose value they do not know; "": there is none.
 func (u updateLeak) hiddenColumn(columns, known []string) string {
-	i := slices.IndexFunc(columns, func(name string) bool { return !u.shows(name) && !slices.Contains(known, name) })
+	i := slices.IndexFunc(columns, func(name string) bool { return !u.isShown(name) && !slices.Contains(known, name) })
 	if i < 0 {
 		return ""
 	}

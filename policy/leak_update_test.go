@@ -90,12 +90,12 @@ func held() *catalog.Snapshot {
 	})
 }
 
-// trueOrEmpty writes a condition in words.
-func trueOrEmpty(n predicate.Node) string {
+// trueText writes a condition in words.
+func trueText(n predicate.Node) string {
 	list := func(parts []predicate.Node, between string) string {
 		var out []string
 		for _, part := range parts {
-			out = append(out, trueOrEmpty(part))
+			out = append(out, trueText(part))
 		}
 		return strings.Join(out, between)
 	}
@@ -113,7 +113,7 @@ func trueOrEmpty(n predicate.Node) string {
 	case predicate.Visible:
 		return n.From + " shows"
 	case predicate.Reference:
-		out := strings.Join(n.From, ", ") + " leads to a row of " + n.Relation.Name.Name + " where " + trueOrEmpty(n.Rows)
+		out := strings.Join(n.From, ", ") + " leads to a row of " + n.Relation.Name.Name + " where " + trueText(n.Rows)
 		if n.RowBefore.Relation != nil {
 			out += ", or as it did of the same " + strings.Join(append([]string{n.RowBefore.From},
 				froms(n.RowBefore.MorePairs)...), ", ")
@@ -123,7 +123,7 @@ func trueOrEmpty(n predicate.Node) string {
 	return fmt.Sprintf("%T", n)
 }
 
-func froms(pairs []predicate.Pair) []string {
+func froms(pairs []predicate.ColumnPair) []string {
 	var out []string
 	for _, p := range pairs {
 		out = append(out, p.From)
@@ -260,7 +260,7 @@ func TestWhatRowsMustBe(t *testing.T) {
 				if w.AffectsOtherRules {
 					rest += " decisive"
 				}
-				for _, s := range [][3]string{{"new", trueOrEmpty(w.InsertCheck), c.insert}, {"changed", trueOrEmpty(w.UpdateCheck), c.update}, {"rest", rest, c.rest}} {
+				for _, s := range [][3]string{{"new", trueText(w.InsertCheck), c.insert}, {"changed", trueText(w.UpdateCheck), c.update}, {"rest", rest, c.rest}} {
 					if s[1] != s[2] {
 						t.Errorf("%s:\n got %s\nwant %s", s[0], s[1], s[2])
 					}

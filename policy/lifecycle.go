@@ -36,7 +36,7 @@ func (l *Lifecycle) hidesEnded(n predicate.Node) bool { _, ok := l.hiddenFrom(n)
 // whose consent has ended. Of conditions that must all hold, one that hides is enough; of alternatives, each must hide.
 func (l *Lifecycle) hiddenFrom(n predicate.Node) (days int, ok bool) {
 	switch n := n.(type) {
-	case predicate.Registered:
+	case predicate.RegistryConsent:
 		days = n.Days
 		if n.Since == "" {
 			days = predicate.Forever
@@ -99,13 +99,13 @@ func (l *Lifecycle) columnHiddenFrom(t *Table, becomes VisibleColumn) (day int, 
 		day = 0
 	}
 	if conditional {
-		if n, ok := shown.Condition.(predicate.Registered); ok && n.Subjects.Subject == l.Subject && n.Since == l.TimeColumn {
+		if n, ok := shown.Condition.(predicate.RegistryConsent); ok && n.Subjects.Subject == l.Subject && n.Since == l.TimeColumn {
 			day = min(day, n.Days)
 		}
 	}
 	if grouped {
 		counts := predicate.Forever
-		if n, ok := shown.GroupCondition.(predicate.Registered); ok && conditional && n.Subjects.Subject == l.Subject &&
+		if n, ok := shown.GroupCondition.(predicate.RegistryConsent); ok && conditional && n.Subjects.Subject == l.Subject &&
 			n.Since == l.TimeColumn {
 			counts = n.Days
 		}

@@ -69,7 +69,7 @@ func (c *lifecycleCompiler) findCascades(p *Policy) []Cascade {
 	out := slices.DeleteFunc(all, func(e Cascade) bool {
 		return !reached[e.Source.Name] || e.Origin == nil && !leads[e.Table.Name]
 	})
-	for _, name := range c.order {
+	for _, name := range c.tableOrder {
 		t := c.tables[name]
 		for _, b := range derivedBlocks(t.decl.rows) {
 			origin, ok := c.rules.compileOrigin(b, t.relation)

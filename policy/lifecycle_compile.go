@@ -21,7 +21,7 @@ func (c *lifecycleCompiler) compile(decl *lifecycleDecl, t *Table) *Lifecycle {
 		return nil
 	}
 	r := t.Relation
-	out := &Lifecycle{Subject: decl.subject, TimeColumn: decl.at, Anonymise: decl.anonymise}
+	out := &Lifecycle{Subject: decl.subject, TimeColumn: decl.timeColumn, Anonymise: decl.anonymise}
 	if !c.checkSubject(decl, r) || !c.checkAge(decl, r) || !c.checkHidden(decl, t, out) {
 		return nil
 	}
@@ -60,13 +60,13 @@ func (c *lifecycleCompiler) checkSubject(decl *lifecycleDecl, r *catalog.Relatio
 }
 
 func (c *lifecycleCompiler) checkAge(decl *lifecycleDecl, r *catalog.Relation) bool {
-	if decl.at != "" {
-		at := c.findRuleColumn(decl.atAt, r, decl.at)
+	if decl.timeColumn != "" {
+		at := c.findRuleColumn(decl.timeColumnAt, r, decl.timeColumn)
 		if at == nil {
 			return false
 		}
 		if at.TypeOID != 1184 {
-			c.fail(decl.atAt, "name a column of type timestamp with time zone", "%s.%s is a %s: it does not say when",
+			c.fail(decl.timeColumnAt, "name a column of type timestamp with time zone", "%s.%s is a %s: it does not say when",
 				r.Name, at.Name, at.Type)
 			return false
 		}
@@ -76,7 +76,7 @@ func (c *lifecycleCompiler) checkAge(decl *lifecycleDecl, r *catalog.Relation) b
 		c.fail(decl.endedAt, "name columns and what they become, or write ended: delete",
 			"nothing says what an anonymous row of %s is", r.Name)
 		return false
-	case len(decl.columns) > 0 && decl.at == "":
+	case len(decl.columns) > 0 && decl.timeColumn == "":
 		c.fail(decl.columns[0].place, "write at: the column with the row's time", "columns go by the age of their row")
 		return false
 	}
@@ -89,8 +89,8 @@ func (c *lifecycleCompiler) checkHidden(decl *lifecycleDecl, t *Table, l *Lifecy
 		return true
 	}
 	block := "consent: { subject: " + decl.subject + ", registry: {} }"
-	if decl.at != "" {
-		block = "consent: { subject: " + decl.subject + ", registry: { since: " + decl.at + " } }"
+	if decl.timeColumn != "" {
+		block = "consent: { subject: " + decl.subject + ", registry: { since: " + decl.timeColumn + " } }"
 	}
 	c.fail(decl.place, "write "+block+" under rows, without but, and not as one way beside another",
 		"agents may see rows of %s after the consent of their subject has ended: what goes is hidden first", t.Relation.Name)
@@ -168,7 +168,7 @@ func (c *lifecycleCompiler) compileColumn(d lifecycleColumnDecl, l *Lifecycle, t
 	}
 	if t.Columns != nil {
 		if s, ok := t.ConditionalColumn(d.Name); ok {
-			if n, ok := s.Condition.(predicate.Registered); ok {
+			if n, ok := s.Condition.(predicate.RegistryConsent); ok {
 				out.Categories = n.Categories
 			}
 		}

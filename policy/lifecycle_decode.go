@@ -12,12 +12,12 @@ const anonymousAfter = 89
 // lifecycleDecl is the section lifecycle of a table.
 type lifecycleDecl struct {
 	place
-	subject, at     string
-	subjectAt, atAt place
-	anonymise       bool
-	endedAt         place
-	columns         []lifecycleColumnDecl
-	counts          *countsDecl
+	subject, timeColumn     string
+	subjectAt, timeColumnAt place
+	anonymise               bool
+	endedAt                 place
+	columns                 []lifecycleColumnDecl
+	counts                  *countsDecl
 }
 
 // countsDecl names the columns that count in groups in anonymous rows, whose subject is unknown.
@@ -38,7 +38,7 @@ func (d *tableDecoder) decodeLifecycle(at place, n *node) *lifecycleDecl {
 	decl := &lifecycleDecl{place: at}
 	d.decodeFields(n, "lifecycle", map[string]func(*node){
 		"subject": d.decodeWordAt(&decl.subject, &decl.subjectAt, "subject"),
-		"at":      d.decodeWordAt(&decl.at, &decl.atAt, "at"),
+		"at":      d.decodeWordAt(&decl.timeColumn, &decl.timeColumnAt, "at"),
 		"ended": func(v *node) {
 			decl.endedAt = v.Place
 			word := ""

@@ -89,9 +89,9 @@ func (d *documentDecoder) decodeLimit(n *node) {
 		"rows":                number(&decl.Rows, "rows"),
 		"by_key":              number(&decl.ByKey, "by_key"),
 		"result_rows":         func(v *node) { decl.ResultRows = d.wholeNumber(v, "result_rows", 1, 1_000_000_000_000) },
-		"result_bytes":        func(v *node) { decl.ResultBytes = d.size(v, "result_bytes") },
-		"statement_timeout":   func(v *node) { decl.Timeout = d.duration(v, "statement_timeout") },
-		"transaction_timeout": func(v *node) { decl.TransactionTimeout = d.duration(v, "transaction_timeout") },
+		"result_bytes":        func(v *node) { decl.ResultBytes = d.decodeSize(v, "result_bytes") },
+		"statement_timeout":   func(v *node) { decl.Timeout = d.decodeDuration(v, "statement_timeout") },
+		"transaction_timeout": func(v *node) { decl.TransactionTimeout = d.decodeDuration(v, "transaction_timeout") },
 	}) {
 		return
 	}

@@ -34,7 +34,7 @@ func Lint(doc *Document, snap *catalog.Snapshot, context LintContext, options ..
 	}
 	l := newLinter(c, p, context)
 	l.findings = append(l.findings, p.warnings...)
-	for _, name := range c.order {
+	for _, name := range c.tableOrder {
 		t := c.tables[name]
 		if w := l.whyTableHidden(name); w != nil && t.decl.noRows == nil {
 			l.warn(w.place, "", "agents see no row of %s: %s", name, w.text)
@@ -57,7 +57,7 @@ func Lint(doc *Document, snap *catalog.Snapshot, context LintContext, options ..
 
 func newLinter(c *compiler, p *Policy, context LintContext) *linter {
 	return &linter{resolver: c.resolver, rules: c.rules, policy: p, context: context,
-		neverShows: map[catalog.Name]*reason{}, proposedIndexes: map[string]bool{}, reportedErrors: map[Error]bool{}}
+		neverShows: map[catalog.Name]*neverReason{}, proposedIndexes: map[string]bool{}, reportedErrors: map[Error]bool{}}
 }
 
 // sorted returns the warnings in the order of their places.
@@ -74,14 +74,14 @@ type linter struct {
 	rules           *ruleCompiler
 	policy          *Policy
 	context         LintContext
-	neverShows      map[catalog.Name]*reason // for each table the reason why no row of it ever shows; nil: some row may
-	proposedIndexes map[string]bool          // the CREATE INDEX statements that were proposed already
+	neverShows      map[catalog.Name]*neverReason // for each table the reason why no row of it ever shows; nil: some row may
+	proposedIndexes map[string]bool               // the CREATE INDEX statements that were proposed already
 	findings        []*Error
 	reportedErrors  map[Error]bool
 }
 
-// reason says why a rule never holds, and where.
-type reason struct {
+// neverReason says why a rule never holds, and where.
+type neverReason struct {
 	place
 	text string
 }
@@ -108,7 +108,7 @@ func (l *linter) meaningText(b block, row *catalog.Relation) string {
 }
 
 // whyTableHidden returns why no row of a table ever shows; nil: some may show.
-func (l *linter) whyTableHidden(name catalog.Name) *reason {
+func (l *linter) whyTableHidden(name catalog.Name) *neverReason {
 	if w, ok := l.neverShows[name]; ok {
 		return w
 	}

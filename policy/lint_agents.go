@@ -67,7 +67,7 @@ func (l *linter) checkAgents() {
 	if len(l.context.Agents) == 0 {
 		return
 	}
-	for _, name := range l.order {
+	for _, name := range l.tableOrder {
 		l.checkRuleValues(l.tables[name].decl.rows, l.tables[name].relation)
 	}
 }
@@ -157,7 +157,7 @@ func comparedAttributes(e predicate.Expr) [][2]string {
 	case predicate.Or:
 		return comparedIn(e)
 	case predicate.Compare:
-		for _, pair := range [][2]predicate.Expr{{e.A, e.B}, {e.B, e.A}} {
+		for _, pair := range [][2]predicate.Expr{{e.Left, e.Right}, {e.Right, e.Left}} {
 			a, ok := pair[0].(predicate.Attr)
 			value, constant := pair[1].(predicate.Const)
 			if ok && constant && e.Op == "=" {
@@ -166,7 +166,7 @@ func comparedAttributes(e predicate.Expr) [][2]string {
 		}
 	case predicate.AnyOf:
 		a, ok := e.List.(predicate.Attr)
-		value, constant := e.A.(predicate.Const)
+		value, constant := e.Left.(predicate.Const)
 		if ok && constant {
 			return [][2]string{{a.Name, strings.TrimSpace(value.Value)}}
 		}

@@ -47,7 +47,7 @@ func (l *linter) checkFunctions() {
 // checkTriggers warns of triggers that run with the agents' rights and need more rights than agents have. It also warns
 // of columns that show agents a default which a function computes with its owner's rights.
 func (l *linter) checkTriggers() {
-	for _, name := range l.order {
+	for _, name := range l.tableOrder {
 		t, _ := l.policy.Table(name)
 		if t == nil || t.Write == nil {
 			continue

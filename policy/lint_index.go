@@ -20,7 +20,7 @@ func MissingIndexes(doc *Document, snap *catalog.Snapshot, options ...Option) ([
 }
 
 func (l *linter) checkIndexes() {
-	for _, name := range l.order {
+	for _, name := range l.tableOrder {
 		t := l.tables[name]
 		l.checkRuleIndex(t.decl.rows, t.relation)
 		if a := t.decl.aggregate; a != nil {
@@ -45,7 +45,7 @@ func (l *linter) checkLookupIndex(a attributeDecl, q *lookupDecl) {
 		return
 	}
 	var columns []string
-	for _, m := range q.match {
+	for _, m := range q.matchedAttributes {
 		columns = append(columns, m.column)
 	}
 	if a.Source == sourceSet {
@@ -115,12 +115,12 @@ func (l *linter) checkLinkIndexes(b block, row *catalog.Relation) {
 				l.checkBTree(b.subjectLinks[i].place, step.Relation, nil, stepColumns(step)...)
 			}
 		}
-		if n, ok := l.meaningOf(b, row).(predicate.Registered); ok {
+		if n, ok := l.meaningOf(b, row).(predicate.RegistryConsent); ok {
 			for i, step := range n.Subjects.Steps {
 				l.checkBTree(b.subjectLinks[i].place, step.Relation, nil, stepColumns(step)...)
 			}
 		}
-		if n, ok := l.meaningOf(b, row).(predicate.Recorded); ok {
+		if n, ok := l.meaningOf(b, row).(predicate.RecordedConsent); ok {
 			for i, step := range n.Steps {
 				l.checkBTree(b.subjectLinks[i].place, step.Relation, nil, stepColumns(step)...)
 			}
@@ -255,15 +255,15 @@ func expressionImplies(e predicate.Expr, where string) bool {
 	switch e := e.(type) {
 	case predicate.And:
 		return slices.ContainsFunc(e, func(part predicate.Expr) bool { return expressionImplies(part, where) })
-	case predicate.Test:
-		column, ok := e.A.(predicate.Column)
+	case predicate.IsTest:
+		column, ok := e.Operand.(predicate.Column)
 		return ok && e.Is == "NULL" && where == "("+catalog.QuoteIdent(column.Name)+" IS NULL)"
 	}
 	return false
 }
 
 // checkIDIndex proposes an index that finds an id among the rows to which a link leads, if there is none.
-func (l *linter) checkIDIndex(at place, r *catalog.Relation, holds predicate.Node, id string, match []predicate.Pair) {
+func (l *linter) checkIDIndex(at place, r *catalog.Relation, holds predicate.Node, id string, match []predicate.ColumnPair) {
 	var equal, quoted []string
 	for _, p := range match {
 		equal = append(equal, p.Column)

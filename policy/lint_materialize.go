@@ -27,7 +27,7 @@ func WorthMaterializing(doc *Document, snap *catalog.Snapshot, sizes catalog.Siz
 		return nil, err
 	}
 	l := newLinter(c, p, LintContext{})
-	for _, name := range l.order {
+	for _, name := range l.tableOrder {
 		t := l.tables[name]
 		rows := estimateAskedRows(l.meaningOf(t.decl.rows, t.relation), sizes[name])
 		if rows < worthRows {
@@ -118,7 +118,7 @@ func (b consentBlock) withMaterialize() string {
 		linkTexts = append(linkTexts, fmt.Sprintf("%s: { %s }", yamlWord(link.table), strings.Join(pairs, ", ")))
 	}
 	line := fmt.Sprintf("consent: { every: [ %s ], status: %s, is: %s", strings.Join(linkTexts, ", "), yamlWord(b.status),
-		yamlWord(b.is))
+		yamlWord(b.requiredWord))
 	if b.expires != "" {
 		line += ", expires: " + yamlWord(b.expires)
 	}

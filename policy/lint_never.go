@@ -10,7 +10,7 @@ import (
 )
 
 // whyNever returns why a block holds for no row; nil: it may hold for some.
-func (l *linter) whyNever(b block, row *catalog.Relation) *reason {
+func (l *linter) whyNever(b block, row *catalog.Relation) *neverReason {
 	switch b := b.(type) {
 	case allBlock:
 		parts := flatten(b, false)
@@ -21,7 +21,7 @@ func (l *linter) whyNever(b block, row *catalog.Relation) *reason {
 		}
 		return l.whyContradiction(parts, row)
 	case anyBlock:
-		var first *reason
+		var first *neverReason
 		for _, part := range b.parts {
 			w := l.whyNever(part, row)
 			if w == nil {
@@ -33,10 +33,10 @@ func (l *linter) whyNever(b block, row *catalog.Relation) *reason {
 		}
 		return first
 	case noneBlock:
-		return &reason{b.At(), "rows: none lets no row show"}
+		return &neverReason{b.At(), "rows: none lets no row show"}
 	case notBlock:
 		if l.alwaysHolds(b.part, row) {
-			return &reason{b.At(), "what stands under not holds for every row"}
+			return &neverReason{b.At(), "what stands under not holds for every row"}
 		}
 	case visibleBlock:
 		if target, ok := l.meaningOf(b, row).(predicate.Visible); ok && b.rows != nil {
@@ -45,7 +45,7 @@ func (l *linter) whyNever(b block, row *catalog.Relation) *reason {
 			}
 		} else if ok {
 			if w := l.whyTableHidden(target.Relation.Name); w != nil {
-				return &reason{b.At(), fmt.Sprintf("no row of %s shows", target.Relation.Name)}
+				return &neverReason{b.At(), fmt.Sprintf("no row of %s shows", target.Relation.Name)}
 			}
 		}
 	case sharedBlock:
@@ -57,7 +57,7 @@ func (l *linter) whyNever(b block, row *catalog.Relation) *reason {
 			return w
 		}
 		if n, ok := l.meaningOf(b, row).(predicate.Consent); ok && n.FirstRequired {
-			if w := l.whyNeverWord(b.isAt, n.Steps[len(n.Steps)-1].Relation, n.Status, n.Is); w != nil {
+			if w := l.whyNeverWord(b.requiredWordAt, n.Steps[len(n.Steps)-1].Relation, n.Status, n.Is); w != nil {
 				return w
 			}
 		}
@@ -81,25 +81,25 @@ func (l *linter) alwaysHolds(b block, row *catalog.Relation) bool {
 	return false
 }
 
-// fact says about a column that it is a word, is not a word, or is NULL.
-type fact struct {
+// columnFact says about a column that it is a word, is not a word, or is NULL.
+type columnFact struct {
 	place
-	column, word string
-	not, null    bool
+	column, word      string
+	isNegated, isNull bool
 }
 
 // factsOf returns the facts that a conjunction of conditions states, as far as the linter understands them.
-func (l *linter) factsOf(b block, row *catalog.Relation) []fact {
+func (l *linter) factsOf(b block, row *catalog.Relation) []columnFact {
 	switch b := b.(type) {
 	case statusBlock:
-		return []fact{{place: b.isAt, column: b.column, word: b.is}}
+		return []columnFact{{place: b.requiredWordAt, column: b.column, word: b.requiredWord}}
 	case sharedBlock:
 		if b.active != "" {
-			return []fact{{place: b.activeAt, column: b.active, word: "true"}}
+			return []columnFact{{place: b.activeAt, column: b.active, word: "true"}}
 		}
 	case notBlock:
 		if s, ok := b.part.(statusBlock); ok {
-			return []fact{{place: b.place, column: s.column, word: s.is, not: true}}
+			return []columnFact{{place: b.place, column: s.column, word: s.requiredWord, isNegated: true}}
 		}
 	case sqlBlock:
 		if n, ok := l.meaningOf(b, row).(predicate.SQL); ok {
@@ -109,42 +109,42 @@ func (l *linter) factsOf(b block, row *catalog.Relation) []fact {
 	return nil
 }
 
-func expressionFacts(at place, e predicate.Expr) []fact {
+func expressionFacts(at place, e predicate.Expr) []columnFact {
 	switch e := e.(type) {
 	case predicate.And:
-		var out []fact
+		var out []columnFact
 		for _, part := range e {
 			out = append(out, expressionFacts(at, part)...)
 		}
 		return out
 	case predicate.Compare:
-		column, ok := e.A.(predicate.Column)
-		value, constant := e.B.(predicate.Const)
+		column, ok := e.Left.(predicate.Column)
+		value, constant := e.Right.(predicate.Const)
 		if !ok || !constant {
-			column, ok = e.B.(predicate.Column)
-			value, constant = e.A.(predicate.Const)
+			column, ok = e.Right.(predicate.Column)
+			value, constant = e.Left.(predicate.Const)
 		}
 		if ok && constant && column.Kind == predicate.Text && (e.Op == "=" || e.Op == "<>") {
-			return []fact{{place: at, column: column.Name, word: value.Value, not: e.Op == "<>"}}
+			return []columnFact{{place: at, column: column.Name, word: value.Value, isNegated: e.Op == "<>"}}
 		}
-	case predicate.Test:
-		if column, ok := e.A.(predicate.Column); ok && e.Is == "NULL" {
-			return []fact{{place: at, column: column.Name, null: true}}
+	case predicate.IsTest:
+		if column, ok := e.Operand.(predicate.Column); ok && e.Is == "NULL" {
+			return []columnFact{{place: at, column: column.Name, isNull: true}}
 		}
 	}
 	return nil
 }
 
 // whyFactsFail returns why the facts that a block states cannot hold.
-func (l *linter) whyFactsFail(b block, row *catalog.Relation) *reason {
+func (l *linter) whyFactsFail(b block, row *catalog.Relation) *neverReason {
 	facts := l.factsOf(b, row)
 	for _, f := range facts {
 		column := row.Column(f.column)
 		switch {
-		case column == nil || f.not:
-		case f.null && column.NotNull:
-			return &reason{f.place, fmt.Sprintf("%s.%s is NOT NULL", row.Name, f.column)}
-		case !f.null:
+		case column == nil || f.isNegated:
+		case f.isNull && column.NotNull:
+			return &neverReason{f.place, fmt.Sprintf("%s.%s is NOT NULL", row.Name, f.column)}
+		case !f.isNull:
 			if w := l.whyNeverWord(f.place, row, f.column, f.word); w != nil {
 				return w
 			}
@@ -154,7 +154,7 @@ func (l *linter) whyFactsFail(b block, row *catalog.Relation) *reason {
 }
 
 // whyNeverWord returns why a column never holds a word.
-func (l *linter) whyNeverWord(at place, r *catalog.Relation, name, word string) *reason {
+func (l *linter) whyNeverWord(at place, r *catalog.Relation, name, word string) *neverReason {
 	column := r.Column(name)
 	if column == nil {
 		return nil
@@ -170,25 +170,25 @@ func (l *linter) whyNeverWord(at place, r *catalog.Relation, name, word string) 
 	if near := closest(word, values); near != "" {
 		hint = " (" + near + ")"
 	}
-	return &reason{at, fmt.Sprintf("%s.%s is never %q: it holds %s only%s", r.Name, name, word, quotedList(values), hint)}
+	return &neverReason{at, fmt.Sprintf("%s.%s is never %q: it holds %s only%s", r.Name, name, word, quotedList(values), hint)}
 }
 
 func quotedList(words []string) string {
 	out := make([]string, 0, len(words))
 	for _, w := range words {
-		out = append(out, quote(w))
+		out = append(out, quoteName(w))
 	}
 	return strings.Join(out, ", ")
 }
 
 // whyContradiction looks for two blocks of a list that exclude each other.
-func (l *linter) whyContradiction(parts []block, row *catalog.Relation) *reason {
-	var facts []fact
+func (l *linter) whyContradiction(parts []block, row *catalog.Relation) *neverReason {
+	var facts []columnFact
 	for i, part := range parts {
 		facts = append(facts, l.factsOf(part, row)...)
 		for _, other := range parts[:i] {
-			if l.negates(part, other, row) || l.negates(other, part, row) {
-				return &reason{part.At(), fmt.Sprintf("it is asked for and excluded, at %d:%d and here", other.At().Line,
+			if l.excludesEachOther(part, other, row) || l.excludesEachOther(other, part, row) {
+				return &neverReason{part.At(), fmt.Sprintf("it is asked for and excluded, at %d:%d and here", other.At().Line,
 					other.At().Column)}
 			}
 		}
@@ -196,13 +196,13 @@ func (l *linter) whyContradiction(parts []block, row *catalog.Relation) *reason 
 	return contradictingFacts(facts, row)
 }
 
-// negates tells whether block a is the negation of block b.
-func (l *linter) negates(a, b block, row *catalog.Relation) bool {
+// excludesEachOther tells whether block a is the negation of block b.
+func (l *linter) excludesEachOther(a, b block, row *catalog.Relation) bool {
 	n, ok := a.(notBlock)
 	return ok && n.part != nil && l.meaningText(n.part, row) == l.meaningText(b, row)
 }
 
-func contradictingFacts(facts []fact, row *catalog.Relation) *reason {
+func contradictingFacts(facts []columnFact, row *catalog.Relation) *neverReason {
 	for i, f := range facts {
 		for _, g := range facts[:i] {
 			if f.column != g.column {
@@ -210,13 +210,13 @@ func contradictingFacts(facts []fact, row *catalog.Relation) *reason {
 			}
 			name := row.Name.String() + "." + f.column
 			switch {
-			case f.null && g.null:
-			case f.null || g.null:
-				return &reason{f.place, fmt.Sprintf("%s cannot be NULL and be compared with a word as well", name)}
-			case f.not != g.not && f.word == g.word:
-				return &reason{f.place, fmt.Sprintf("%s is asked to be %q and not to be", name, f.word)}
-			case !f.not && !g.not && f.word != g.word:
-				return &reason{f.place, fmt.Sprintf("%s cannot be %q and %q at once", name, g.word, f.word)}
+			case f.isNull && g.isNull:
+			case f.isNull || g.isNull:
+				return &neverReason{f.place, fmt.Sprintf("%s cannot be NULL and be compared with a word as well", name)}
+			case f.isNegated != g.isNegated && f.word == g.word:
+				return &neverReason{f.place, fmt.Sprintf("%s is asked to be %q and not to be", name, f.word)}
+			case !f.isNegated && !g.isNegated && f.word != g.word:
+				return &neverReason{f.place, fmt.Sprintf("%s cannot be %q and %q at once", name, g.word, f.word)}
 			}
 		}
 	}

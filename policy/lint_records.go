@@ -8,14 +8,14 @@ import (
 )
 
 // whySharedNever returns why no record to which a row refers is ever granted.
-func (l *linter) whySharedNever(b sharedBlock, row *catalog.Relation) *reason {
+func (l *linter) whySharedNever(b sharedBlock, row *catalog.Relation) *neverReason {
 	parts, _ := l.meaningOf(b, row).(predicate.All)
 	for _, part := range parts {
 		n, ok := part.(predicate.Visible)
 		if !ok {
 			continue
 		}
-		if w := l.whyNeverWord(b.grantedStatus.isAt, n.Relation, b.grantedStatus.column, b.grantedStatus.is); w != nil {
+		if w := l.whyNeverWord(b.grantedStatus.requiredWordAt, n.Relation, b.grantedStatus.column, b.grantedStatus.requiredWord); w != nil {
 			return w
 		}
 		if w := whyAlwaysRevoked(b.revokedAt, n.Relation, b.revokedColumn); w != nil {
@@ -26,15 +26,15 @@ func (l *linter) whySharedNever(b sharedBlock, row *catalog.Relation) *reason {
 }
 
 // whyAlwaysRevoked returns why every record counts as revoked: the column with its revocation time is never NULL.
-func whyAlwaysRevoked(at place, record *catalog.Relation, name string) *reason {
+func whyAlwaysRevoked(at place, record *catalog.Relation, name string) *neverReason {
 	if column := record.Column(name); column != nil && column.NotNull && column.Type != "boolean" {
-		return &reason{at, fmt.Sprintf("%s.%s is NOT NULL, so that every record counts as revoked", record.Name, name)}
+		return &neverReason{at, fmt.Sprintf("%s.%s is NOT NULL, so that every record counts as revoked", record.Name, name)}
 	}
 	return nil
 }
 
 // whyRecordNever returns why no record of consent ever counts.
-func (l *linter) whyRecordNever(b consentBlock) *reason {
+func (l *linter) whyRecordNever(b consentBlock) *neverReason {
 	if b.records == nil || b.records.record == nil {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (l *linter) whyRecordNever(b consentBlock) *reason {
 
 // alwaysHasSubject tells whether every row has a subject who must consent and who is not the caller.
 func (l *linter) alwaysHasSubject(b consentBlock, row *catalog.Relation) bool {
-	n, ok := l.meaningOf(b, row).(predicate.Recorded)
+	n, ok := l.meaningOf(b, row).(predicate.RecordedConsent)
 	if !ok || len(n.ExceptCallers) > 0 || len(n.Steps) > 0 || n.Subject == "" {
 		return false
 	}

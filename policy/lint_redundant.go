@@ -58,9 +58,9 @@ func (l *linter) checkCoveredNot(part block, parts []block, row *catalog.Relatio
 		return
 	}
 	for _, other := range parts {
-		if s, ok := other.(statusBlock); ok && s.column == excluded.column && s.is != excluded.is {
+		if s, ok := other.(statusBlock); ok && s.column == excluded.column && s.requiredWord != excluded.requiredWord {
 			l.warn(part.At(), "leave it out", "%s.%s is %q anyway, by the block at %d:%d", row.Name, s.column,
-				s.is, other.At().Line, other.At().Column)
+				s.requiredWord, other.At().Line, other.At().Column)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func (l *linter) checkSubjects(b consentBlock, row *catalog.Relation) {
 	if !ok || n.FirstRequired || len(n.Steps) == 0 {
 		return
 	}
-	if w := l.whyNeverWord(b.isAt, n.Steps[len(n.Steps)-1].Relation, n.Status, n.Is); w != nil {
+	if w := l.whyNeverWord(b.requiredWordAt, n.Steps[len(n.Steps)-1].Relation, n.Status, n.Is); w != nil {
 		l.warn(w.place, "", "only rows without anybody to ask show: %s", w.text)
 	}
 }

@@ -14,7 +14,7 @@ import (
 func (l *linter) checkUnlisted() {
 	for _, g := range l.context.Grants {
 		if !l.isListed(g.Relation) {
-			suggestion := "REVOKE ALL ON " + g.Relation.SQL() + " FROM " + role(g.Grantee) + ";"
+			suggestion := "REVOKE ALL ON " + g.Relation.SQL() + " FROM " + roleText(g.Grantee) + ";"
 			if g.Grantee != "PUBLIC" {
 				suggestion = "pgconsent migrate takes it away where the policy listed it until now; else " + suggestion
 			}
@@ -24,7 +24,7 @@ func (l *linter) checkUnlisted() {
 		}
 	}
 	near := map[catalog.Name]string{}
-	for _, name := range l.order {
+	for _, name := range l.tableOrder {
 		t := l.tables[name]
 		for _, key := range t.relation.ForeignKeys {
 			shown := t.decl.columns == nil ||
@@ -79,7 +79,7 @@ func (l *linter) filePlace() place {
 	return place{File: "the policy"}
 }
 
-func role(name string) string {
+func roleText(name string) string {
 	if name == "PUBLIC" {
 		return name
 	}

@@ -12,5 +12,5 @@ type (
 	node  = yamlfile.Node
 )
 
-// quote writes a name in quotes for a message.
-func quote(s string) string { return `"` + s + `"` }
+// quoteName writes a name in quotes for a message.
+func quoteName(s string) string { return `"` + s + `"` }

@@ -30,7 +30,7 @@ type Policy struct {
 	views              []*View
 	children           []*Child
 	attributes         []Attribute
-	live               []predicate.Live
+	live               []predicate.LiveAttribute
 
 	attributeExpressions map[string]string // the text of the expression of each attribute that has one
 
@@ -211,7 +211,7 @@ func (p *Policy) Attributes() []Attribute { return p.attributes }
 
 // LiveAttributes returns the attributes that the database computes for each statement, in an order in which none needs
 // a later one.
-func (p *Policy) LiveAttributes() []predicate.Live { return p.live }
+func (p *Policy) LiveAttributes() []predicate.LiveAttribute { return p.live }
 
 // Settings returns the settings in which sessions claim values of attributes, each with the name of its attribute.
 func (p *Policy) Settings() map[string]string {

@@ -21,20 +21,20 @@ func (c *privacyCompiler) compile(p *Policy) *Privacy {
 	c.compileMemoryTables(p, decl, out)
 	x := mappedTable{names: c.resolver, policy: p}
 	if t := x.findTable(decl.stores, false); t != nil {
-		out.Stores = &Stores{Relation: t, ID: x.findColumn("id"), Owner: x.text("owner")}
+		out.Stores = &Stores{Relation: t, ID: x.findColumn("id"), Owner: x.textColumn("owner")}
 	}
 	if t := x.findTable(decl.contexts, true); t != nil {
-		out.Contexts = &Contexts{Relation: t, Store: x.findColumn("store"), Name: x.text("name"),
-			Participants: x.list("participants"), Defaults: x.list("defaults")}
+		out.Contexts = &Contexts{Relation: t, Store: x.findColumn("store"), Name: x.textColumn("name"),
+			Participants: x.listColumn("participants"), Defaults: x.listColumn("defaults")}
 	}
 	if t := x.findTable(decl.consents, true); t != nil {
-		out.Consents = &Consents{Relation: t, Store: x.findColumn("store"), Grantor: x.text("grantor"),
-			Grantee: x.text("grantee"), Scope: x.text("scope"),
-			Given: x.time("given"), Revoked: x.time("revoked"), Expires: x.time("expires"), Key: x.keyColumn()}
+		out.Consents = &Consents{Relation: t, Store: x.findColumn("store"), Grantor: x.textColumn("grantor"),
+			Grantee: x.textColumn("grantee"), Scope: x.textColumn("scope"),
+			Given: x.timeColumn("given"), Revoked: x.timeColumn("revoked"), Expires: x.timeColumn("expires"), Key: x.keyColumn()}
 	}
 	if t := x.findTable(decl.guardians, false); t != nil {
-		out.Guardians = &Guardians{Relation: t, Store: x.findColumn("store"), Subject: x.text("subject"),
-			Guardian: x.text("guardian")}
+		out.Guardians = &Guardians{Relation: t, Store: x.findColumn("store"), Subject: x.textColumn("subject"),
+			Guardian: x.textColumn("guardian")}
 	}
 	out.Generalize = c.compileGeneralize(x, out, decl.generalize)
 	c.checkMemories(p, decl, out)
@@ -117,7 +117,7 @@ func (c *privacyCompiler) compileGeneralize(x mappedTable, p *Privacy, decl *gen
 	if t := x.findTable(decl.link, true); t != nil {
 		out.Link = &Link{Relation: t, Store: x.findColumn("store"), Made: x.findColumn("made"),
 			Source: x.findColumn("source"),
-			Kind:   x.text("kind"), Note: x.text("note"), At: x.time("at")}
+			Kind:   x.textColumn("kind"), Note: x.textColumn("note"), At: x.timeColumn("at")}
 		x.checkInsertable(out.Link.Store, out.Link.Made, out.Link.Source, out.Link.Kind, out.Link.Note)
 		if out.BeliefKind != nil {
 			c.checkSameType(decl.link.place, t, out.Link.Store, out.BeliefKind.Relation, out.BeliefKind.StoreColumn)
@@ -128,7 +128,7 @@ func (c *privacyCompiler) compileGeneralize(x mappedTable, p *Privacy, decl *gen
 		}
 	}
 	if t := x.findTable(decl.aliases, true); t != nil {
-		out.Aliases = &Aliases{Relation: t, Store: x.findColumn("store"), Subject: x.text("subject"), Alias: x.text("alias")}
+		out.Aliases = &Aliases{Relation: t, Store: x.findColumn("store"), Subject: x.textColumn("subject"), Alias: x.textColumn("alias")}
 		if out.BeliefKind != nil {
 			c.checkSameType(decl.aliases.place, t, out.Aliases.Store, out.BeliefKind.Relation, out.BeliefKind.StoreColumn)
 		}
@@ -165,8 +165,8 @@ func (c *privacyCompiler) compileMemories(p *Policy, m memoriesDecl, k kindDecl)
 		return nil
 	}
 	return &Memories{
-		Kind: k.kind, Relation: r, Key: x.keyColumn(), StoreColumn: x.findColumn("store"), Content: x.text("content"),
-		TellerColumn: x.text("source"), ToldFromColumn: x.text("told"),
-		Subjects: x.list("subjects"), Grants: x.list("grants"), Evidence: x.list("evidence"),
+		Kind: k.kind, Relation: r, Key: x.keyColumn(), StoreColumn: x.findColumn("store"), Content: x.textColumn("content"),
+		TellerColumn: x.textColumn("source"), ToldFromColumn: x.textColumn("told"),
+		Subjects: x.listColumn("subjects"), Grants: x.listColumn("grants"), Evidence: x.listColumn("evidence"),
 	}
 }

@@ -61,7 +61,7 @@ func (x *mappedTable) checkInsertable(columns ...string) {
 	}
 }
 
-func (x *mappedTable) text(name string) string {
+func (x *mappedTable) textColumn(name string) string {
 	column := x.findColumn(name)
 	if column == "" {
 		return ""
@@ -74,7 +74,7 @@ func (x *mappedTable) text(name string) string {
 	return column
 }
 
-func (x *mappedTable) time(name string) string {
+func (x *mappedTable) timeColumn(name string) string {
 	column := x.findColumn(name)
 	if column == "" {
 		return ""
@@ -87,7 +87,7 @@ func (x *mappedTable) time(name string) string {
 	return column
 }
 
-func (x *mappedTable) list(name string) predicate.List {
+func (x *mappedTable) listColumn(name string) predicate.List {
 	column := x.findColumn(name)
 	if column == "" {
 		return predicate.List{}

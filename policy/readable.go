@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// declaration is the name of an entry of a section, as the policy writes it, and its place.
-type declaration struct {
+// entryName is the name of an entry of a section, as the policy writes it, and its place.
+type entryName struct {
 	place
 	name string
 }
@@ -31,7 +31,7 @@ func LoadReadable(path string) (*Document, error) {
 // what speaks of these.
 func CheckReadable(doc *Document, snap *catalog.Snapshot, context LintContext, problems Errors, options ...Option) (more Errors,
 	warnings []*Error) {
-	rest, omitted := doc.without(problems)
+	rest, omitted := doc.withoutFaulty(problems)
 	_, err := Compile(rest, snap, options...)
 	var found Errors
 	switch {
@@ -45,9 +45,9 @@ func CheckReadable(doc *Document, snap *catalog.Snapshot, context LintContext, p
 		others, warned := LintRest(rest, snap, context, found, options...)
 		more, warnings = append(more, others...), warned
 	}
-	more = slices.DeleteFunc(more, func(e *Error) bool { return e.Line == 0 || omitted.concern(doc, e) })
+	more = slices.DeleteFunc(more, func(e *Error) bool { return e.Line == 0 || omitted.mayCause(doc, e) })
 	// Other warnings compare with the whole policy: which relations it lists, which attributes it uses.
-	warnings = slices.DeleteFunc(warnings, func(w *Error) bool { return !rest.isAboutRelation(w) || omitted.concern(doc, w) })
+	warnings = slices.DeleteFunc(warnings, func(w *Error) bool { return !rest.isAboutRelation(w) || omitted.mayCause(doc, w) })
 	return more, warnings
 }
 
@@ -75,8 +75,8 @@ type omissions struct {
 	names  *regexp.Regexp // the names of omitted entries; nil: there are none
 }
 
-// without returns the document without the entries that have errors.
-func (d *Document) without(problems Errors) (*Document, omissions) {
+// withoutFaulty returns the document without the entries that have errors.
+func (d *Document) withoutFaulty(problems Errors) (*Document, omissions) {
 	var out omissions
 	var names []string
 	places := d.declarationPlaces()
@@ -102,7 +102,8 @@ func (d *Document) without(problems Errors) (*Document, omissions) {
 	return &left, out
 }
 
-// concern tells whether an error may be there only because entries are left out: it is about one of them, or names one.
-func (o omissions) concern(d *Document, e *Error) bool {
+// mayCause tells whether an error may be there only because entries are left out: it is about one of them, or names
+// one.
+func (o omissions) mayCause(d *Document, e *Error) bool {
 	return slices.Contains(o.places, sectionOf(d.declarationPlaces(), e)) || o.names != nil && o.names.MatchString(e.Message)
 }

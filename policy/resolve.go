@@ -16,7 +16,7 @@ type resolver struct {
 	snap       *catalog.Snapshot
 	attributes []Attribute
 	tables     map[catalog.Name]*policyTable
-	order      []catalog.Name // the names of the tables in the order of the document
+	tableOrder []catalog.Name // the names of the tables in the order of the document
 }
 
 // declareTables resolves the names of all tables first, so that rules may refer to any of them.
@@ -32,17 +32,17 @@ func (c *resolver) declareTables() {
 			continue
 		}
 		c.tables[relation.Name] = &policyTable{decl: decl, relation: relation}
-		c.order = append(c.order, relation.Name)
+		c.tableOrder = append(c.tableOrder, relation.Name)
 	}
 }
 
 // policyTable is a table of the policy during its compilation.
 type policyTable struct {
-	decl     tableDecl
-	relation *catalog.Relation
-	rows     predicate.Node
-	rule     *Rule
-	done     bool
+	decl       tableDecl
+	relation   *catalog.Relation
+	rows       predicate.Node
+	rule       *Rule
+	isCompiled bool
 }
 
 // findListable finds a relation that the policy may list under tables: a table, a materialised view or a foreign table.

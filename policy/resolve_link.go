@@ -14,18 +14,18 @@ import (
 type linkDecl struct {
 	place
 	table   string
-	pairs   []predicate.Pair
+	pairs   []predicate.ColumnPair
 	pairsAt []place // the places of the pairs
 }
 
 // coversKey tells whether the link has every column of a primary key, and no other column.
 func (l linkDecl) coversKey(key []string) bool {
 	return len(key) == len(l.pairs) && !slices.ContainsFunc(l.pairs,
-		func(p predicate.Pair) bool { return !slices.Contains(key, p.Column) })
+		func(p predicate.ColumnPair) bool { return !slices.Contains(key, p.Column) })
 }
 
 // otherPairs returns the link's pairs without the first.
-func (l linkDecl) otherPairs() []predicate.Pair {
+func (l linkDecl) otherPairs() []predicate.ColumnPair {
 	if len(l.pairs) == 1 {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (c *resolver) followLink(l linkDecl, row *catalog.Relation) *catalog.Relati
 }
 
 // checkPair tells whether the two columns of a pair can be compared, and reports an error if they cannot.
-func (c *resolver) checkPair(at place, target, row *catalog.Relation, p predicate.Pair) bool {
+func (c *resolver) checkPair(at place, target, row *catalog.Relation, p predicate.ColumnPair) bool {
 	if target.Column(p.Column) == nil && row.Column(p.From) == nil && target.Column(p.From) != nil &&
 		row.Column(p.Column) != nil {
 		c.fail(at, fmt.Sprintf("write { %s: %s }", p.From, p.Column),

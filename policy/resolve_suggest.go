@@ -31,7 +31,7 @@ func (c *resolver) suggestTable(written string) string {
 	if schema == "" && !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, written) }) {
 		for _, n := range names { // the table may be in another schema
 			if _, name := splitName(n); strings.EqualFold(name, written) {
-				return "did you mean " + quote(n) + "?"
+				return "did you mean " + quoteName(n) + "?"
 			}
 		}
 	}

@@ -17,9 +17,9 @@ func (p *Policy) Restrictions() map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, o := range p.objectList {
 		out["object "+o.Name] = map[string]string{
-			"": textOf(o.describe), "table": o.Relation.String(), "vessel": o.Vessel,
+			"": describedText(o.describe), "table": o.Relation.String(), "vessel": o.Vessel,
 			"metadata":  strings.Join(o.MetadataColumns, ", "),
-			"embedding": strings.Join(o.EmbeddingColumns, ", "), "join_only": trueOrEmpty(o.JoinOnly)}
+			"embedding": strings.Join(o.EmbeddingColumns, ", "), "join_only": trueText(o.JoinOnly)}
 	}
 	for _, c := range p.contracts {
 		out["contract "+c.Name] = c.describeParts()
@@ -60,7 +60,7 @@ func (p *Policy) Restrictions() map[string]map[string]string {
 				columns = append(columns, c.Name)
 			}
 			out["by_key of "+t.Relation.Name.String()] = map[string]string{
-				"": textOf(func(w io.Writer) { k.describe(w, t.Relation) }), "columns": strings.Join(columns,
+				"": describedText(func(w io.Writer) { k.describe(w, t.Relation) }), "columns": strings.Join(columns,
 					", "), "key": strings.Join(k.Key, ", "), "at_most": strconv.Itoa(k.MaxKeys)}
 		}
 		if t.Observed != nil {
@@ -70,7 +70,7 @@ func (p *Policy) Restrictions() map[string]map[string]string {
 	return out
 }
 
-func trueOrEmpty(is bool) string {
+func trueText(is bool) string {
 	if is {
 		return "true"
 	}
@@ -79,7 +79,7 @@ func trueOrEmpty(is bool) string {
 
 // describeParts returns the contract's terms in words, by the value that selects them.
 func (c *Contract) describeParts() map[string]string {
-	out := map[string]string{"": textOf(c.describe), "by": c.By, "governs": strings.Join(c.GovernedObjects, ", ")}
+	out := map[string]string{"": describedText(c.describe), "by": c.By, "governs": strings.Join(c.GovernedObjects, ", ")}
 	var apart []string
 	for _, group := range c.ExclusiveVessels {
 		apart = append(apart, strings.Join(group, " and "))
@@ -101,7 +101,7 @@ func (c *Contract) describeParts() map[string]string {
 			what += ", as planned in " + t.PlanAttribute
 		}
 		if len(t.Statements) > 0 {
-			what += ", by the statements " + strings.Join(keys(t.Statements), ", ")
+			what += ", by the statements " + strings.Join(sortedKeys(t.Statements), ", ")
 		}
 		out[name] = what
 	}
@@ -143,7 +143,7 @@ func (a *Aggregate) parts() map[string]string {
 	return out
 }
 
-func textOf(describe func(io.Writer)) string {
+func describedText(describe func(io.Writer)) string {
 	var b strings.Builder
 	describe(&b)
 	return b.String()

@@ -21,7 +21,7 @@ type ruleCompiler struct {
 // tableRule compiles the predicate of a table, once.
 func (c *ruleCompiler) tableRule(name catalog.Name) predicate.Node {
 	t := c.tables[name]
-	if t.done {
+	if t.isCompiled {
 		return t.rows
 	}
 	c.tablePath = append(c.tablePath, name)
@@ -30,7 +30,7 @@ func (c *ruleCompiler) tableRule(name catalog.Name) predicate.Node {
 	t.rows = c.compileBlock(t.decl.rows, t.relation)
 	t.rule, c.currentRule = c.outermostRule, outer
 	c.tablePath = c.tablePath[:len(c.tablePath)-1]
-	t.done = true
+	t.isCompiled = true
 	return t.rows
 }
 
@@ -47,10 +47,10 @@ func (c *ruleCompiler) compileBlock(b block, row *catalog.Relation) (node predic
 	case anyBlock:
 		return predicate.Any(c.compileBlocks(b.parts, row))
 	case ownBlock:
-		return c.own(b, row)
+		return c.compileOwn(b, row)
 	case statusBlock:
-		of := c.checkStatusColumn(b.columnAt.OrElse(b.place), b.isAt.OrElse(b.place), row, b.column, b.is)
-		return predicate.Status{Column: b.column, Is: b.is, TypeName: of}
+		of := c.checkStatusColumn(b.columnAt.OrElse(b.place), b.requiredWordAt.OrElse(b.place), row, b.column, b.requiredWord)
+		return predicate.Status{Column: b.column, Is: b.requiredWord, TypeName: of}
 	case consentBlock:
 		if b.records != nil && b.records.registry != nil {
 			return c.compileRegistryConsent(b, row)
@@ -60,7 +60,7 @@ func (c *ruleCompiler) compileBlock(b block, row *catalog.Relation) (node predic
 		}
 		return c.compileStatusConsent(b, row)
 	case visibleBlock:
-		return c.visible(b, row)
+		return c.compileVisible(b, row)
 	case derivedBlock:
 		return c.derivedNode(b, row)
 	case sharedBlock:
@@ -68,7 +68,7 @@ func (c *ruleCompiler) compileBlock(b block, row *catalog.Relation) (node predic
 	case tenantBlock:
 		return c.tenantNode(b, row)
 	case grantBlock:
-		return c.grant(b, row)
+		return c.compileGrant(b, row)
 	case notBlock:
 		return c.notNode(b, row)
 	case sqlBlock:
@@ -126,11 +126,11 @@ func (c *ruleCompiler) compileOtherRows(blocks []block, r *catalog.Relation) pre
 
 // compileWhere compiles blocks that a key where puts on a helper table's own columns; nil: there are none.
 func (c *ruleCompiler) compileWhere(blocks []block, r *catalog.Relation) predicate.Node {
-	return c.compileWhereUnder("where", blocks, r)
+	return c.compileWhereOfKey("where", blocks, r)
 }
 
-// compileWhereUnder is compileWhere for blocks under a key that is not called where.
-func (c *ruleCompiler) compileWhereUnder(key string, blocks []block, r *catalog.Relation) predicate.Node {
+// compileWhereOfKey is compileWhere for blocks under a key that is not called where.
+func (c *ruleCompiler) compileWhereOfKey(key string, blocks []block, r *catalog.Relation) predicate.Node {
 	if len(blocks) == 0 {
 		return nil
 	}

@@ -4,12 +4,12 @@ package policy
 // editors is made from them. The decoder has functions for the same keys; a test decodes an example of every shape and
 // compares.
 type shape struct {
-	doc  string
-	def  string // the name of a shape that is used in several places or contains itself
-	of   func() *shape
-	kind shapeKind
+	doc            string
+	definitionName string // the name of a shape that is used in several places or contains itself
+	resolve        func() *shape
+	kind           shapeKind
 
-	keys         []key      // the keys of a mapping with fixed keys
+	keys         []shapeKey // the keys of a mapping with fixed keys
 	requiredKeys []string   // keys that a mapping must have
 	eitherKeys   [][]string // lists of keys; a mapping must have all keys of one of the lists
 	hasOneKey    bool       // a mapping must have exactly one key
@@ -25,9 +25,9 @@ type shape struct {
 	pattern      string     // a pattern that the text must match
 }
 
-type key struct {
-	name string
-	is   *shape
+type shapeKey struct {
+	name  string
+	shape *shape
 }
 
 // shapeKind is the kind of value that a shape describes.
@@ -64,33 +64,33 @@ func namesShape(doc, names string, of *shape) *shape {
 func eitherShape(doc string, of ...*shape) *shape {
 	return &shape{kind: anyOf, doc: doc, alternatives: of}
 }
-func keysShape(doc string, keys ...key) *shape {
+func keysShape(doc string, keys ...shapeKey) *shape {
 	return &shape{kind: mappingKind, doc: doc, keys: keys}
 }
 func sharedShape(def string, of func() *shape) *shape {
-	return &shape{kind: referenceKind, def: def, of: of}
+	return &shape{kind: referenceKind, definitionName: def, resolve: of}
 }
 
-// needs sets the keys that a mapping must have.
-func (s *shape) needs(keys ...string) *shape {
+// withRequired sets the keys that a mapping must have.
+func (s *shape) withRequired(keys ...string) *shape {
 	s.requiredKeys = keys
 	return s
 }
 
-// needsEither sets lists of keys: a mapping must have all keys of one of the lists.
-func (s *shape) needsEither(lists ...[]string) *shape {
+// withEither sets lists of keys: a mapping must have all keys of one of the lists.
+func (s *shape) withEither(lists ...[]string) *shape {
 	s.eitherKeys = lists
 	return s
 }
 
-// exactlyOne makes the keys exclude each other.
-func (s *shape) exactlyOne() *shape {
+// withExactlyOne makes the keys exclude each other.
+func (s *shape) withExactlyOne() *shape {
 	s.hasOneKey = true
 	return s
 }
 
-// nonEmpty makes the shape require at least one entry.
-func (s *shape) nonEmpty() *shape {
+// withNonEmpty makes the shape require at least one entry.
+func (s *shape) withNonEmpty() *shape {
 	s.isNonEmpty = true
 	return s
 }
@@ -98,40 +98,40 @@ func (s *shape) nonEmpty() *shape {
 // policyShape returns the shape of a whole policy.
 func policyShape() *shape {
 	return keysShape("What agents may read and write. What is not listed does not exist for them.",
-		key{"version", &shape{kind: numberKind, doc: "The version of this language.", words: []string{"1"}}},
-		key{"mode", wordsShape(
+		shapeKey{"version", &shape{kind: numberKind, doc: "The version of this language.", words: []string{"1"}}},
+		shapeKey{"mode", wordsShape(
 			"observe: no table is protected but those that say observe: false, and what the policy would do is "+
 				"counted.", "enforce", "observe")},
-		key{"include", listShape("Other files of this policy, beneath this file's folder: paths and patterns.",
+		shapeKey{"include", listShape("Other files of this policy, beneath this file's folder: paths and patterns.",
 			textShape("", "more/*.yaml"))},
-		key{"attributes", namesShape("Facts about the session.", attributeName.String(), attributeShape())},
-		key{"tables", namesShape("The tables that agents may read, as name or schema.name.", "", tableShape())},
-		key{"functions", namesShape("The functions that agents may call; SECURITY INVOKER only.",
+		shapeKey{"attributes", namesShape("Facts about the session.", attributeName.String(), attributeShape())},
+		shapeKey{"tables", namesShape("The tables that agents may read, as name or schema.name.", "", tableShape())},
+		shapeKey{"functions", namesShape("The functions that agents may call; SECURITY INVOKER only.",
 			"", eitherShape("", &shape{kind: nullKind}, functionShape()))},
-		key{"operators",
+		shapeKey{"operators",
 			listShape("Extensions that pgconsent does not know, whose operators agents may use: none of them "+
 				"acts, or reads rows.", wordShape("postgis"))},
-		key{"channels",
+		shapeKey{"channels",
 			listShape("Channels that agents may LISTEN to and NOTIFY: what is sent on them passes as it is.",
 				wordShape("news"))},
-		key{"objects", namesShape("Names for tables, by which contracts speak of them.", attributeName.String(), objectShape())},
-		key{"contracts", namesShape("What the value of an attribute allows.", attributeName.String(), contractShape())},
-		key{"views", namesShape("The views that agents may read.", "",
+		shapeKey{"objects", namesShape("Names for tables, by which contracts speak of them.", attributeName.String(), objectShape())},
+		shapeKey{"contracts", namesShape("What the value of an attribute allows.", attributeName.String(), contractShape())},
+		shapeKey{"views", namesShape("The views that agents may read.", "",
 			eitherShape("", &shape{kind: nullKind}, keysShape("")))},
-		key{"privacy", privacyShape()},
-		key{"sources", keysShape("Under which path of the HTTP API the full text of one row is fetched.",
-			key{"path", &shape{kind: textKind, doc: "A path whose last part is a name in braces: the id.",
+		shapeKey{"privacy", privacyShape()},
+		shapeKey{"sources", keysShape("Under which path of the HTTP API the full text of one row is fetched.",
+			shapeKey{"path", &shape{kind: textKind, doc: "A path whose last part is a name in braces: the id.",
 				example: "/api/v1/sources/{id}", pattern: sourcesPath.String()}},
-			key{"table", wordShape("The table.")}, key{"key", wordShape("The column of its primary key.")}, key{
+			shapeKey{"table", wordShape("The table.")}, shapeKey{"key", wordShape("The column of its primary key.")}, shapeKey{
 				"body", wordShape("The text; its first line, the title, is left out.")},
-			key{"fields", namesShape("What else the answer has: a column, or column.key of a JSON column.",
+			shapeKey{"fields", namesShape("What else the answer has: a column, or column.key of a JSON column.",
 				attributeName.String(), wordShape("A column."))},
-		).needs("path", "table", "key", "fields", "body")},
-		key{"limits", eitherShape("How much agents may ask for.", limitShape(), nonEmptyListShape("", limitShape()))},
-		key{"air",
+		).withRequired("path", "table", "key", "fields", "body")},
+		shapeKey{"limits", eitherShape("How much agents may ask for.", limitShape(), nonEmptyListShape("", limitShape()))},
+		shapeKey{"air",
 			keysShape("Which attributes name the user and the channel of a session, so that a reminder of that "+
 				"user in that channel comes as a notice.",
-				key{"user", wordShape("The attribute that is the user.")}, key{
-					"channel", wordShape("The attribute that is the channel.")}).needs("user", "channel")},
-	).needs("version")
+				shapeKey{"user", wordShape("The attribute that is the user.")}, shapeKey{
+					"channel", wordShape("The attribute that is the channel.")}).withRequired("user", "channel")},
+	).withRequired("version")
 }

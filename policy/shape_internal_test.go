@@ -29,12 +29,12 @@ func (x *examples) scalar(value string, literal yamlfile.Literal) []*node {
 func (x *examples) of(s *shape) []*node {
 	switch s.kind {
 	case referenceKind:
-		if x.open[s.def] > 1 { // within itself once: deeper, the examples are millions
+		if x.open[s.definitionName] > 1 { // within itself once: deeper, the examples are millions
 			return nil
 		}
-		x.open[s.def]++
-		defer func() { x.open[s.def]-- }()
-		return x.of(s.of())
+		x.open[s.definitionName]++
+		defer func() { x.open[s.definitionName]-- }()
+		return x.of(s.resolve())
 	case wordKind:
 		if s.words == nil {
 			return x.scalar(s.example, "string")
@@ -81,7 +81,7 @@ func (x *examples) mapping(s *shape) []*node {
 	values := make([][]*node, len(s.keys))
 	most := 1
 	for i, k := range s.keys {
-		values[i] = x.of(k.is)
+		values[i] = x.of(k.shape)
 		most = max(most, len(values[i]))
 	}
 	make := func(pick func(i, turn int) *node, turn int) {

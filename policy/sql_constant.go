@@ -97,7 +97,7 @@ func castTypeName(t *sqltext.TypeName) string {
 // compileCast compiles a constant with a type, or a cast to text whose result depends on no setting.
 func (x *sqlExpression) compileCast(n *sqltext.TypeCast) (operand, bool) {
 	target := castTypeName(n.TypeName)
-	o, ok := x.expr(n.Arg)
+	o, ok := x.compile(n.Arg)
 	if !ok {
 		return o, false
 	}
@@ -122,8 +122,8 @@ var intervalPart = regexp.MustCompile(`^([0-9]{1,6}) (second|minute|hour|day|wee
 
 // parseInterval reads whole numbers of units. Other forms are refused, because their meaning depends on the session's
 // settings.
-func parseInterval(text string) (predicate.Shift, bool) {
-	var s predicate.Shift
+func parseInterval(text string) (predicate.Interval, bool) {
+	var s predicate.Interval
 	for text != "" {
 		m := intervalPart.FindStringSubmatch(text)
 		if m == nil {
@@ -151,5 +151,5 @@ func parseInterval(text string) (predicate.Shift, bool) {
 			s.Months += n * 12
 		}
 	}
-	return s, s != (predicate.Shift{}) && s.Months <= 12000 && s.Days <= 365000 && s.Seconds <= 1<<31-1
+	return s, s != (predicate.Interval{}) && s.Months <= 12000 && s.Days <= 365000 && s.Seconds <= 1<<31-1
 }

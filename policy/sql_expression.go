@@ -17,7 +17,7 @@ import (
 type sqlExpression struct {
 	names                  *resolver
 	row                    *catalog.Relation
-	where                  func(location int32) place
+	placeOf                func(location int32) place
 	namesColumnOrAttribute bool // the expression names a column or an attribute
 }
 
@@ -29,13 +29,13 @@ type operand struct {
 }
 
 func (x *sqlExpression) fail(at int32, suggestion, format string, args ...any) (operand, bool) {
-	x.names.fail(x.where(at), suggestion, format, args...)
+	x.names.fail(x.placeOf(at), suggestion, format, args...)
 	return operand{}, false
 }
 
 // compileCondition compiles a boolean expression.
 func (x *sqlExpression) compileCondition(n *sqltext.Node) (predicate.Expr, bool) {
-	o, ok := x.expr(n)
+	o, ok := x.compile(n)
 	if !ok {
 		return nil, false
 	}
@@ -45,7 +45,7 @@ func (x *sqlExpression) compileCondition(n *sqltext.Node) (predicate.Expr, bool)
 	return o.Expr, true
 }
 
-func (x *sqlExpression) conditions(nodes []*sqltext.Node) ([]predicate.Expr, bool) {
+func (x *sqlExpression) compileConditions(nodes []*sqltext.Node) ([]predicate.Expr, bool) {
 	out := make([]predicate.Expr, 0, len(nodes))
 	all := true
 	for _, n := range nodes {
@@ -56,8 +56,8 @@ func (x *sqlExpression) conditions(nodes []*sqltext.Node) ([]predicate.Expr, boo
 	return out, all
 }
 
-// expr compiles an SQL expression.
-func (x *sqlExpression) expr(n *sqltext.Node) (operand, bool) {
+// compile compiles an SQL expression.
+func (x *sqlExpression) compile(n *sqltext.Node) (operand, bool) {
 	switch n := n.Node.(type) {
 	case *sqltext.Node_ColumnRef:
 		return x.compileColumn(n.ColumnRef)
@@ -174,9 +174,9 @@ func (x *sqlExpression) compileConstant(n *sqltext.A_Const) (operand, bool) {
 	}
 	switch v := n.Val.(type) {
 	case *sqltext.A_Const_Ival:
-		return x.number(strconv.FormatInt(int64(v.Ival.Ival), 10), n.Location)
+		return x.compileNumber(strconv.FormatInt(int64(v.Ival.Ival), 10), n.Location)
 	case *sqltext.A_Const_Fval:
-		return x.number(v.Fval.Fval, n.Location)
+		return x.compileNumber(v.Fval.Fval, n.Location)
 	case *sqltext.A_Const_Boolval:
 		return operand{predicate.Const{Value: strconv.FormatBool(v.Boolval.Boolval), Kind: predicate.Bool,
 			Type: "pg_catalog.bool"}, predicate.Bool, n.Location}, true
@@ -187,8 +187,8 @@ func (x *sqlExpression) compileConstant(n *sqltext.A_Const) (operand, bool) {
 	}
 }
 
-// number compiles a number.
-func (x *sqlExpression) number(text string, at int32) (operand, bool) {
+// compileNumber compiles a number.
+func (x *sqlExpression) compileNumber(text string, at int32) (operand, bool) {
 	c, ok := numberConst(text)
 	if !ok {
 		return x.fail(at, "write at most 30 digits, without an exponent", "the number %s is not part of sql expressions", text)
@@ -198,7 +198,7 @@ func (x *sqlExpression) number(text string, at int32) (operand, bool) {
 
 // compileLogic compiles AND, OR and NOT.
 func (x *sqlExpression) compileLogic(n *sqltext.BoolExpr) (operand, bool) {
-	parts, ok := x.conditions(n.Args)
+	parts, ok := x.compileConditions(n.Args)
 	if !ok {
 		return operand{}, false
 	}
@@ -216,7 +216,7 @@ func (x *sqlExpression) compileLogic(n *sqltext.BoolExpr) (operand, bool) {
 	return operand{out, predicate.Bool, n.Location}, true
 }
 
-func isNull(e predicate.Expr) predicate.Expr { return predicate.Test{A: e, Is: "NULL"} }
+func isNull(e predicate.Expr) predicate.Expr { return predicate.IsTest{Operand: e, Is: "NULL"} }
 
 func (x *sqlExpression) compileNullTest(n *sqltext.NullTest) (operand, bool) {
 	o, ok := x.compileNullTestOperand(n.Arg)
@@ -245,7 +245,7 @@ func (x *sqlExpression) compileNullTestOperand(n *sqltext.Node) (operand, bool) 
 			return operand{predicate.Column{Name: column.Name, Kind: predicate.Opaque}, predicate.Opaque, ref.Location}, true
 		}
 	}
-	return x.expr(n)
+	return x.compile(n)
 }
 
 func (x *sqlExpression) compileBooleanTest(n *sqltext.BooleanTest) (operand, bool) {
@@ -253,7 +253,7 @@ func (x *sqlExpression) compileBooleanTest(n *sqltext.BooleanTest) (operand, boo
 	if !ok {
 		return operand{}, false
 	}
-	test := func(is string) predicate.Expr { return predicate.Test{A: c, Is: is} }
+	test := func(is string) predicate.Expr { return predicate.IsTest{Operand: c, Is: is} }
 	var out predicate.Expr
 	switch n.Booltesttype {
 	case sqltext.IS_TRUE:
@@ -310,7 +310,7 @@ func (x *sqlExpression) compileCase(n *sqltext.CaseExpr) (operand, bool) {
 		if n.Arg == nil {
 			condition.Expr, ok = x.compileCondition(when.Expr)
 		} else {
-			condition, ok = x.comparison("=", n.Arg, when.Expr, when.Location)
+			condition, ok = x.compileComparison("=", n.Arg, when.Expr, when.Location)
 		}
 		if !ok {
 			return operand{}, false
@@ -340,7 +340,7 @@ func (x *sqlExpression) compileSameKind(nodes []*sqltext.Node, at int32) ([]pred
 	var operands []operand
 	var kind predicate.Kind
 	for _, n := range nodes {
-		o, ok := x.expr(n)
+		o, ok := x.compile(n)
 		if !ok {
 			return nil, "", false
 		}

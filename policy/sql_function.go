@@ -26,7 +26,7 @@ func (x *sqlExpression) compileCall(n *sqltext.FuncCall) (operand, bool) {
 		}
 		return x.fail(n.Location, "", "%s takes no argument", name)
 	case "cardinality":
-		return x.cardinality(n)
+		return x.compileCardinality(n)
 	default:
 		return x.compileFunction(name, n.Args, n.Location)
 	}
@@ -46,7 +46,7 @@ func (x *sqlExpression) compileAttributeCall(n *sqltext.FuncCall) (operand, bool
 		}
 		return x.fail(n.Location, "write attribute('"+meant+"')", "attribute takes the name of an attribute")
 	}
-	attribute := x.names.findAttribute(x.where(n.Location), name.Sval.Sval)
+	attribute := x.names.findAttribute(x.placeOf(n.Location), name.Sval.Sval)
 	if attribute == nil {
 		return operand{}, false
 	}
@@ -64,11 +64,11 @@ func (x *sqlExpression) compileAttributeCall(n *sqltext.FuncCall) (operand, bool
 	return operand{out, kind, n.Location}, true
 }
 
-func (x *sqlExpression) cardinality(n *sqltext.FuncCall) (operand, bool) {
+func (x *sqlExpression) compileCardinality(n *sqltext.FuncCall) (operand, bool) {
 	if len(n.Args) != 1 {
 		return x.fail(n.Location, "", "cardinality takes one list")
 	}
-	o, ok := x.expr(n.Args[0])
+	o, ok := x.compile(n.Args[0])
 	if !ok {
 		return o, false
 	}
@@ -82,14 +82,14 @@ func (x *sqlExpression) cardinality(n *sqltext.FuncCall) (operand, bool) {
 func (x *sqlExpression) compileFunction(name string, nodes []*sqltext.Node, at int32) (operand, bool) {
 	f, ok := predicate.Functions[name]
 	if !ok {
-		return x.fail(at, closest(name, keys(predicate.Functions)), "%s is not a function that sql expressions may call", name)
+		return x.fail(at, closest(name, sortedKeys(predicate.Functions)), "%s is not a function that sql expressions may call", name)
 	}
 	if len(nodes) > len(f.Args) || len(nodes) < len(f.Args)-f.Optional {
 		return x.fail(at, "", "%s takes %d arguments", name, len(f.Args))
 	}
 	out := predicate.Call{Name: name}
 	for i, n := range nodes {
-		arg, ok := x.expr(n)
+		arg, ok := x.compile(n)
 		if !ok {
 			return operand{}, false
 		}

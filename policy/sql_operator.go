@@ -21,7 +21,7 @@ func (x *sqlExpression) compileOperator(n *sqltext.A_Expr) (operand, bool) {
 	op := names[0]
 	switch n.Kind {
 	case sqltext.AEXPR_OP:
-		return x.operator(op, n)
+		return x.compileOperatorText(op, n)
 	case sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT:
 		return x.compileDistinct(n)
 	case sqltext.AEXPR_NULLIF:
@@ -37,9 +37,9 @@ func (x *sqlExpression) compileOperator(n *sqltext.A_Expr) (operand, bool) {
 			return x.compileAnyOf(n, true)
 		}
 	case sqltext.AEXPR_LIKE:
-		return x.like(n, op == "!~~")
+		return x.compileLike(n, op == "!~~")
 	case sqltext.AEXPR_BETWEEN, sqltext.AEXPR_NOT_BETWEEN:
-		return x.between(n)
+		return x.compileBetween(n)
 	case sqltext.AEXPR_ILIKE:
 		return x.fail(n.Location, "write lower(column) LIKE 'pattern'", "ILIKE is not part of sql expressions")
 	}
@@ -49,15 +49,15 @@ func (x *sqlExpression) compileOperator(n *sqltext.A_Expr) (operand, bool) {
 
 var comparisons = []string{"=", "<>", "<", "<=", ">", ">="}
 
-// operator compiles an expression with an operator.
-func (x *sqlExpression) operator(op string, n *sqltext.A_Expr) (operand, bool) {
+// compileOperatorText compiles an expression with an operator.
+func (x *sqlExpression) compileOperatorText(op string, n *sqltext.A_Expr) (operand, bool) {
 	switch {
 	case n.Lexpr == nil:
 		return x.compileSign(op, n)
 	case slices.Contains(comparisons, op):
-		return x.comparison(op, n.Lexpr, n.Rexpr, n.Location)
+		return x.compileComparison(op, n.Lexpr, n.Rexpr, n.Location)
 	case op == "&&" || op == "@>" || op == "<@":
-		return x.overlap(op, n)
+		return x.compileOverlap(op, n)
 	case op == "+" || op == "-":
 		return x.compileShift(op, n)
 	}
@@ -73,27 +73,27 @@ func (x *sqlExpression) operator(op string, n *sqltext.A_Expr) (operand, bool) {
 
 // compileSign compiles a number with a sign.
 func (x *sqlExpression) compileSign(op string, n *sqltext.A_Expr) (operand, bool) {
-	o, ok := x.expr(n.Rexpr)
+	o, ok := x.compile(n.Rexpr)
 	if !ok {
 		return o, false
 	}
 	if c, isConst := o.Expr.(predicate.Const); isConst && o.kind == predicate.Number && op == "-" &&
 		!strings.HasPrefix(c.Value, "-") {
-		return x.number("-"+c.Value, n.Location)
+		return x.compileNumber("-"+c.Value, n.Location)
 	}
 	return x.fail(n.Location, "it could overflow", "arithmetic is not part of sql expressions")
 }
 
 // compilePair compiles two values that must have one kind.
 func (x *sqlExpression) compilePair(left, right *sqltext.Node) (a, b operand, ok bool) {
-	a, ok = x.expr(left)
-	b, ok2 := x.expr(right)
+	a, ok = x.compile(left)
+	b, ok2 := x.compile(right)
 	if !ok || !ok2 {
 		return a, b, false
 	}
 	for _, o := range []operand{a, b} {
 		if _, null := o.Expr.(predicate.Null); null {
-			x.names.fail(x.where(o.at), "write IS NULL", "nothing compares with NULL")
+			x.names.fail(x.placeOf(o.at), "write IS NULL", "nothing compares with NULL")
 			return a, b, false
 		}
 	}
@@ -113,8 +113,8 @@ func (x *sqlExpression) compilePair(left, right *sqltext.Node) (a, b operand, ok
 	return a, b, ok
 }
 
-// comparison compiles a comparison.
-func (x *sqlExpression) comparison(op string, left, right *sqltext.Node, at int32) (operand, bool) {
+// compileComparison compiles a comparison.
+func (x *sqlExpression) compileComparison(op string, left, right *sqltext.Node, at int32) (operand, bool) {
 	a, b, ok := x.compilePair(left, right)
 	if !ok {
 		return operand{}, false
@@ -122,21 +122,21 @@ func (x *sqlExpression) comparison(op string, left, right *sqltext.Node, at int3
 	if a.kind == predicate.JSONB || a.kind != a.kind.Element() {
 		return x.fail(at, "write doc ->> 'key', or value = ANY (list)", "%s values are not compared whole", a.kind)
 	}
-	return operand{predicate.Compare{Op: op, A: a.Expr, B: b.Expr, Bytes: mixesTextColumns(a.kind, a.Expr, b.Expr)},
+	return operand{predicate.Compare{Op: op, Left: a.Expr, Right: b.Expr, Bytes: mixesTextColumns(a.kind, a.Expr, b.Expr)},
 		predicate.Bool, at}, true
 }
 
 // compileDistinct compiles IS [NOT] DISTINCT FROM into other operators, since this one cannot be schema-qualified.
 func (x *sqlExpression) compileDistinct(n *sqltext.A_Expr) (operand, bool) {
-	equal, ok := x.comparison("=", n.Lexpr, n.Rexpr, n.Location)
+	equal, ok := x.compileComparison("=", n.Lexpr, n.Rexpr, n.Location)
 	if !ok {
 		return operand{}, false
 	}
 	c := equal.Expr.(predicate.Compare)
 	var out predicate.Expr = predicate.Case{
 		When: []predicate.When{
-			{If: isNull(c.A), Then: predicate.Negation{Expr: isNull(c.B)}},
-			{If: isNull(c.B), Then: predicate.Negation{Expr: isNull(c.A)}},
+			{If: isNull(c.Left), Then: predicate.Negation{Expr: isNull(c.Right)}},
+			{If: isNull(c.Right), Then: predicate.Negation{Expr: isNull(c.Left)}},
 		},
 		Else: predicate.Negation{Expr: c},
 	}
@@ -147,14 +147,14 @@ func (x *sqlExpression) compileDistinct(n *sqltext.A_Expr) (operand, bool) {
 }
 
 func (x *sqlExpression) compileNullIf(n *sqltext.A_Expr) (operand, bool) {
-	equal, ok := x.comparison("=", n.Lexpr, n.Rexpr, n.Location)
+	equal, ok := x.compileComparison("=", n.Lexpr, n.Rexpr, n.Location)
 	if !ok {
 		return operand{}, false
 	}
 	c := equal.Expr.(predicate.Compare)
 	a, _, _ := x.compilePair(n.Lexpr, n.Rexpr)
-	differ := predicate.Negation{Expr: predicate.Test{A: c, Is: "TRUE"}}
-	return operand{predicate.Case{When: []predicate.When{{If: differ, Then: c.A}}}, a.kind, n.Location}, true
+	differ := predicate.Negation{Expr: predicate.IsTest{Operand: c, Is: "TRUE"}}
+	return operand{predicate.Case{When: []predicate.When{{If: differ, Then: c.Left}}}, a.kind, n.Location}, true
 }
 
 // compileIn compiles IN. If all values are constants, it becomes one comparison with a list.
@@ -167,15 +167,15 @@ func (x *sqlExpression) compileIn(n *sqltext.A_Expr, negated bool) (operand, boo
 	var constants predicate.Array
 	var comparisons predicate.Or
 	for _, item := range items.Items {
-		equal, ok := x.comparison("=", n.Lexpr, item, n.Location)
+		equal, ok := x.compileComparison("=", n.Lexpr, item, n.Location)
 		if !ok {
 			return operand{}, false
 		}
 		c := equal.Expr.(predicate.Compare)
 		comparisons = append(comparisons, c)
-		if _, isConst := c.B.(predicate.Const); isConst {
-			constants = append(constants, c.B)
-			out = predicate.AnyOf{A: c.A, List: constants}
+		if _, isConst := c.Right.(predicate.Const); isConst {
+			constants = append(constants, c.Right)
+			out = predicate.AnyOf{Left: c.Left, List: constants}
 		}
 	}
 	if len(constants) < len(items.Items) {
@@ -189,28 +189,28 @@ func (x *sqlExpression) compileIn(n *sqltext.A_Expr, negated bool) (operand, boo
 
 // compileAnyOf compiles value = ANY (list), and value <> ALL (list) as its negation.
 func (x *sqlExpression) compileAnyOf(n *sqltext.A_Expr, negated bool) (operand, bool) {
-	list, ok := x.expr(n.Rexpr)
+	list, ok := x.compile(n.Rexpr)
 	if !ok {
 		return operand{}, false
 	}
 	if list.kind == list.kind.Element() {
 		return x.fail(list.at, "write IN (…) for constants", "ANY takes a column or attribute that is a list")
 	}
-	a, ok := x.expr(n.Lexpr)
+	a, ok := x.compile(n.Lexpr)
 	if !ok {
 		return operand{}, false
 	}
 	if a, ok = x.convert(a, list.kind.Element()); !ok {
 		return operand{}, false
 	}
-	var out predicate.Expr = predicate.AnyOf{A: a.Expr, List: list.Expr, Bytes: mixesTextColumns(a.kind, a.Expr, list.Expr)}
+	var out predicate.Expr = predicate.AnyOf{Left: a.Expr, List: list.Expr, Bytes: mixesTextColumns(a.kind, a.Expr, list.Expr)}
 	if negated {
 		out = predicate.Negation{Expr: out}
 	}
 	return operand{out, predicate.Bool, n.Location}, true
 }
 
-func (x *sqlExpression) overlap(op string, n *sqltext.A_Expr) (operand, bool) {
+func (x *sqlExpression) compileOverlap(op string, n *sqltext.A_Expr) (operand, bool) {
 	a, b, ok := x.compilePair(n.Lexpr, n.Rexpr)
 	if !ok {
 		return operand{}, false
@@ -218,16 +218,16 @@ func (x *sqlExpression) overlap(op string, n *sqltext.A_Expr) (operand, bool) {
 	if a.kind == a.kind.Element() {
 		return x.fail(n.Location, "", "%s compares lists", op)
 	}
-	return operand{predicate.Overlap{Op: op, A: a.Expr, B: b.Expr, Bytes: mixesTextColumns(a.kind, a.Expr, b.Expr)},
+	return operand{predicate.Overlap{Op: op, Left: a.Expr, Right: b.Expr, Bytes: mixesTextColumns(a.kind, a.Expr, b.Expr)},
 		predicate.Bool, n.Location}, true
 }
 
 // maxPatternBytes bounds the length of a LIKE pattern.
 const maxPatternBytes = 1000
 
-// like compiles a LIKE.
-func (x *sqlExpression) like(n *sqltext.A_Expr, negated bool) (operand, bool) {
-	a, ok := x.expr(n.Lexpr)
+// compileLike compiles a LIKE.
+func (x *sqlExpression) compileLike(n *sqltext.A_Expr, negated bool) (operand, bool) {
+	a, ok := x.compile(n.Lexpr)
 	if !ok {
 		return a, false
 	}
@@ -245,21 +245,21 @@ func (x *sqlExpression) like(n *sqltext.A_Expr, negated bool) (operand, bool) {
 		return x.fail(n.Location, "it would raise an error on some row",
 			"a LIKE pattern does not end in a backslash, and is not longer than %d bytes", maxPatternBytes)
 	}
-	var out predicate.Expr = predicate.Like{A: a.Expr, Pattern: text}
+	var out predicate.Expr = predicate.Like{Left: a.Expr, Pattern: text}
 	if negated {
 		out = predicate.Negation{Expr: out}
 	}
 	return operand{out, predicate.Bool, n.Location}, true
 }
 
-// between compiles a BETWEEN.
-func (x *sqlExpression) between(n *sqltext.A_Expr) (operand, bool) {
+// compileBetween compiles a BETWEEN.
+func (x *sqlExpression) compileBetween(n *sqltext.A_Expr) (operand, bool) {
 	bounds := n.Rexpr.GetList()
 	if bounds == nil || len(bounds.Items) != 2 {
 		return x.fail(n.Location, "", "BETWEEN takes two bounds")
 	}
-	low, ok := x.comparison(">=", n.Lexpr, bounds.Items[0], n.Location)
-	high, ok2 := x.comparison("<=", n.Lexpr, bounds.Items[1], n.Location)
+	low, ok := x.compileComparison(">=", n.Lexpr, bounds.Items[0], n.Location)
+	high, ok2 := x.compileComparison("<=", n.Lexpr, bounds.Items[1], n.Location)
 	if !ok || !ok2 {
 		return operand{}, false
 	}
@@ -274,12 +274,12 @@ func (x *sqlExpression) between(n *sqltext.A_Expr) (operand, bool) {
 // could leave the range of its type.
 func (x *sqlExpression) compileShift(op string, n *sqltext.A_Expr) (operand, bool) {
 	suggestion := "move the clock instead: column < now() - interval '30 days'"
-	o, ok := x.expr(n.Lexpr)
+	o, ok := x.compile(n.Lexpr)
 	if !ok {
 		return o, false
 	}
 	clock, isClock := o.Expr.(predicate.Clock)
-	if !isClock || clock.Kind == predicate.Date || clock.Shift != (predicate.Shift{}) {
+	if !isClock || clock.Kind == predicate.Date || clock.Interval != (predicate.Interval{}) {
 		return x.fail(n.Location, suggestion, "arithmetic is not part of sql expressions: it could overflow")
 	}
 	cast := n.Rexpr.GetTypeCast()
@@ -287,13 +287,13 @@ func (x *sqlExpression) compileShift(op string, n *sqltext.A_Expr) (operand, boo
 	if cast == nil || !isString || castTypeName(cast.TypeName) != "interval" {
 		return x.fail(n.Location, suggestion, "the clock moves by a constant interval")
 	}
-	clock.Shift, ok = parseInterval(text.Sval.Sval)
+	clock.Interval, ok = parseInterval(text.Sval.Sval)
 	if !ok {
 		return x.fail(n.Location, "write '30 days', '6 months 2 weeks', '90 minutes'; at most 1000 years",
 			"this interval is not part of sql expressions")
 	}
 	if op == "-" {
-		clock.Shift = predicate.Shift{Months: -clock.Shift.Months, Days: -clock.Shift.Days, Seconds: -clock.Shift.Seconds}
+		clock.Interval = predicate.Interval{Months: -clock.Interval.Months, Days: -clock.Interval.Days, Seconds: -clock.Interval.Seconds}
 	}
 	return operand{clock, o.kind, n.Location}, true
 }

@@ -17,7 +17,7 @@ func closest(written string, candidates []string) string {
 	if !ok {
 		return ""
 	}
-	return "did you mean " + quote(near) + "?"
+	return "did you mean " + quoteName(near) + "?"
 }
 
 // closestOrFew is [closest]. If no candidate is similar, it lists the candidates, unless there are many.
@@ -27,7 +27,7 @@ func closestOrFew(written string, candidates []string) string {
 	}
 	quoted := make([]string, 0, len(candidates))
 	for _, c := range candidates[:min(len(candidates), 8)] {
-		quoted = append(quoted, quote(c))
+		quoted = append(quoted, quoteName(c))
 	}
 	if len(candidates) > len(quoted) {
 		quoted = append(quoted, "…")

@@ -51,8 +51,8 @@ type toolArgumentDecl struct {
 	name, description string
 }
 
-// tool reads how a function is published as a tool.
-func (d *functionDecoder) tool(decl *functionDecl, n *node) {
+// decodeTool reads how a function is published as a tool.
+func (d *functionDecoder) decodeTool(decl *functionDecl, n *node) {
 	t := &toolDecl{place: n.Place, nameAt: n.Place}
 	what := "tool of " + decl.name
 	d.decodeFields(n, what, map[string]func(*node){

@@ -27,7 +27,7 @@ func fileState(path string) string {
 		return "none"
 	}
 	if !info.IsDir() {
-		return fmt.Sprint(info.Size(), " ", info.ModTime().UnixNano(), " ", inode(info))
+		return fmt.Sprint(info.Size(), " ", info.ModTime().UnixNano(), " ", inodeNumber(info))
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -45,7 +45,7 @@ func fileState(path string) string {
 func (w *Watch) HasChanged() bool {
 	var b strings.Builder
 	same := true
-	for _, path := range keys(w.seen) {
+	for _, path := range sortedKeys(w.seen) {
 		now := fileState(path)
 		same = same && now == w.seen[path]
 		fmt.Fprintf(&b, "%q %q\n", path, now)

@@ -19,11 +19,11 @@ type RuleLine struct {
 // RuleInWords describes the rule of a table, line by line.
 func (p *Policy) RuleInWords(t *Table) []RuleLine {
 	var out []RuleLine
-	p.words(t.Rule, t.Relation, 0, &out)
+	p.addWords(t.Rule, t.Relation, 0, &out)
 	return out
 }
 
-func (p *Policy) words(r *Rule, row *catalog.Relation, depth int, out *[]RuleLine) {
+func (p *Policy) addWords(r *Rule, row *catalog.Relation, depth int, out *[]RuleLine) {
 	say := func(text string) {
 		*out = append(*out, RuleLine{depth, text, fmt.Sprintf("%s:%d:%d", r.File, r.Line, r.Column)})
 	}
@@ -39,7 +39,7 @@ func (p *Policy) words(r *Rule, row *catalog.Relation, depth int, out *[]RuleLin
 		return
 	}
 	for _, part := range r.Parts {
-		p.words(part, row, depth+1, out)
+		p.addWords(part, row, depth+1, out)
 	}
 }
 
@@ -70,7 +70,7 @@ func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 			text += ", and " + n.Expires + " is not over"
 		}
 		return text + noSubjectText(n.FirstRequired)
-	case predicate.Recorded:
+	case predicate.RecordedConsent:
 		return subjectsText(n, fmt.Sprintf("has agreed by a record of %s that is given to %s", n.Record.Relation.Name,
 			granteeText(n.Record.Grantee)))
 	case predicate.Derived:
@@ -86,7 +86,7 @@ func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 			text += ", unless " + p.inWords(n.Unless, row)
 		}
 		return text
-	case predicate.Registered:
+	case predicate.RegistryConsent:
 		return subjectsText(n.Subjects, "consents by the registry"+registryText(n))
 	case predicate.Visible:
 		steps := []predicate.Step{{Relation: n.Relation, Column: n.Column, From: n.From, MorePairs: n.MorePairs}}
@@ -114,7 +114,7 @@ func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 }
 
 // subjectsText says in words who must consent, and how.
-func subjectsText(n predicate.Recorded, how string) string {
+func subjectsText(n predicate.RecordedConsent, how string) string {
 	subjects := n.Subject
 	if subjects == "" {
 		subjects = "everybody in " + n.Subjects.Column
@@ -130,7 +130,7 @@ func subjectsText(n predicate.Recorded, how string) string {
 }
 
 // registryText says in words which record the registry must have.
-func registryText(n predicate.Registered) string {
+func registryText(n predicate.RegistryConsent) string {
 	var out []string
 	listed := func(what string, words []string, session []predicate.Grantee) {
 		switch {

@@ -17,8 +17,8 @@ type Write struct {
 	Insertable []string // the columns that an INSERT may name, and the stamped columns, in the table's order
 	Updatable  []string // the columns that an UPDATE may set
 	Stamps     []Stamp
-	Notices    []string          // the notices that an INSERT raises if the agent sends another value than a stamp's
-	Lists      []predicate.Bound // the bounds of lists of ids that agents write
+	Notices    []string              // the notices that an INSERT raises if the agent sends another value than a stamp's
+	Lists      []predicate.ListBound // the bounds of lists of ids that agents write
 
 	InsertCheck predicate.Node // the condition that a new row must meet
 	UpdateCheck predicate.Node // the condition that a changed row must meet
@@ -93,7 +93,7 @@ func (p *Policy) clearAffectsOtherRules() {
 		}
 		t.Write.AffectsOtherRules = slices.ContainsFunc(p.tables, func(o *Table) bool {
 			return o != t && slices.ContainsFunc(predicate.Helpers(o.Rows),
-				func(h predicate.Helper) bool { return h.Relation.Name == t.Relation.Name })
+				func(h predicate.HelperTable) bool { return h.Relation.Name == t.Relation.Name })
 		})
 	}
 }

@@ -250,7 +250,7 @@ func (c *writeCompiler) compileChecks(out *Write, decl *writeDecl, t *policyTabl
 	for _, part := range predicate.Conjuncts(t.rows) {
 		if columns, all := predicate.RowColumns(part); all && len(columns) == 1 &&
 			slices.Contains(overruled, columns[0]) && isColumnTest(part) {
-			out.InsertsAreHidden = out.InsertsAreHidden || contradicts(part, stamps)
+			out.InsertsAreHidden = out.InsertsAreHidden || contradictsStamps(part, stamps)
 			continue
 		}
 		insert = append(insert, part)
@@ -312,8 +312,8 @@ func isColumnTest(n predicate.Node) bool {
 	return false
 }
 
-// contradicts tells whether no row with these stamps can meet the condition.
-func contradicts(n predicate.Node, stamps predicate.All) bool {
+// contradictsStamps tells whether no row with these stamps can meet the condition.
+func contradictsStamps(n predicate.Node, stamps predicate.All) bool {
 	status, ok := n.(predicate.Status)
 	return ok && slices.ContainsFunc(stamps, func(s predicate.Node) bool {
 		stamp, fixed := s.(predicate.Status) // a stamp with the key unless has an Any as its condition

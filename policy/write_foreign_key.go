@@ -21,10 +21,10 @@ func (c *writeCompiler) checkForeignKeys(out *Write, decl *writeDecl, t *policyT
 		}
 		node := predicate.Reference{Relation: target.relation, Columns: key.TargetColumns, From: key.Columns,
 			Rows: target.rows}
-		if overlap(withSources(t.relation, key.Columns), sendable) {
+		if haveCommonElement(withSources(t.relation, key.Columns), sendable) {
 			insert = append(insert, node)
 		}
-		if overlap(withSources(t.relation, key.Columns), out.Updatable) {
+		if haveCommonElement(withSources(t.relation, key.Columns), out.Updatable) {
 			node.RowBefore = c.linkToRowBefore(out, t)
 			update = append(update, node)
 		}
@@ -53,13 +53,13 @@ func (c *writeCompiler) checkForeignKeys(out *Write, decl *writeDecl, t *policyT
 func (c *writeCompiler) linkToRowBefore(out *Write, t *policyTable) predicate.Step {
 	r := t.relation
 	if len(r.PrimaryKey) == 0 || t.decl.columns != nil || t.decl.aggregate != nil || len(c.doc.contracts) > 0 ||
-		overlap(r.PrimaryKey, out.Updatable) ||
+		haveCommonElement(r.PrimaryKey, out.Updatable) ||
 		slices.ContainsFunc(r.PrimaryKey, func(name string) bool { return c.linkClass(r.Column(name)) == "" }) {
 		return predicate.Step{}
 	}
 	step := predicate.Step{Relation: r, Column: r.PrimaryKey[0], From: r.PrimaryKey[0]}
 	for _, name := range r.PrimaryKey[1:] {
-		step.MorePairs = append(step.MorePairs, predicate.Pair{Column: name, From: name})
+		step.MorePairs = append(step.MorePairs, predicate.ColumnPair{Column: name, From: name})
 	}
 	if !step.LeadsToAtMostOne() {
 		return predicate.Step{}

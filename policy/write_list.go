@@ -25,7 +25,7 @@ type listDecl struct {
 // }, all: word }`.
 type chainDecl struct {
 	place
-	match         []predicate.Pair
+	match         []predicate.ColumnPair
 	everybodyWord string // the word in a list that means everybody
 	allAt         place
 }
@@ -35,7 +35,7 @@ type chainDecl struct {
 type sourceDecl struct {
 	place
 	table       string
-	match       []predicate.Pair
+	match       []predicate.ColumnPair
 	where       []block
 	listColumns []wordDecl // the columns that hold lists of ids
 	idColumns   []wordDecl // the columns that hold single ids
@@ -111,16 +111,16 @@ func (d *tableDecoder) decodeSource(n *node) sourceDecl {
 }
 
 // compileListBounds compiles which ids agents may write into lists.
-func (c *writeCompiler) compileListBounds(decl *writeDecl, r *catalog.Relation) []predicate.Bound {
-	var out []predicate.Bound
+func (c *writeCompiler) compileListBounds(decl *writeDecl, r *catalog.Relation) []predicate.ListBound {
+	var out []predicate.ListBound
 	for _, l := range decl.lists {
 		list, elements, ok := c.findIDList(l.place, r, l.column)
 		if !ok {
 			continue
 		}
-		b := predicate.Bound{List: list, Type: r.Column(l.column).Type, OnlyNarrowing: l.onlyNarrowing}
+		b := predicate.ListBound{List: list, Type: r.Column(l.column).Type, OnlyNarrowing: l.onlyNarrowing}
 		if l.fromGiven {
-			b.From = []predicate.Source{}
+			b.From = []predicate.ListSource{}
 		}
 		for _, s := range l.from {
 			if source, ok := c.compileBoundSource(s, r, r.Column(l.column), elements); ok {
@@ -145,7 +145,7 @@ func (c *writeCompiler) compileListBounds(decl *writeDecl, r *catalog.Relation) 
 }
 
 // compileListChain compiles how rows of a table follow each other in a chain. A hidden row gives no ids to the chain.
-func (c *writeCompiler) compileListChain(decl *chainDecl, r *catalog.Relation) *predicate.Chain {
+func (c *writeCompiler) compileListChain(decl *chainDecl, r *catalog.Relation) *predicate.ListChain {
 	failed := len(c.errs)
 	var key []string
 	for _, p := range decl.match {
@@ -160,13 +160,13 @@ func (c *writeCompiler) compileListChain(decl *chainDecl, r *catalog.Relation) *
 	if len(c.errs) > failed {
 		return nil
 	}
-	return &predicate.Chain{Relation: r, Match: decl.match, EverybodyWord: decl.everybodyWord, Rows: c.tables[r.Name].rows}
+	return &predicate.ListChain{Relation: r, Match: decl.match, EverybodyWord: decl.everybodyWord, Rows: c.tables[r.Name].rows}
 }
 
 func (c *writeCompiler) compileBoundSource(s sourceDecl, row *catalog.Relation, target *catalog.Column,
-	elements string) (predicate.Source, bool) {
+	elements string) (predicate.ListSource, bool) {
 	failed := len(c.errs)
-	out := predicate.Source{Match: s.match}
+	out := predicate.ListSource{Match: s.match}
 	from := row
 	if s.table != "" {
 		if from = c.findTable(s.place, s.table); from == nil {
@@ -204,7 +204,7 @@ func (c *writeCompiler) compileBoundSource(s sourceDecl, row *catalog.Relation, 
 }
 
 // describeBounds describes the bounds of lists that the database enforces, for the hash of the policy.
-func describeBounds(bounds []predicate.Bound) string {
+func describeBounds(bounds []predicate.ListBound) string {
 	var parts []string
 	for _, b := range bounds {
 		parts = append(parts, strconv.Quote(b.Column), strconv.FormatBool(b.From != nil),

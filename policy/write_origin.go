@@ -86,7 +86,7 @@ func (c *originCompiler) checkLinks(t *Table, o predicate.Origin, writes map[cat
 		if i == 0 {
 			c.refuseForeignLinks(t, r, step, writes[r.Name])
 		}
-		if w := writes[r.Name]; w != nil && overlap(w.Updatable, reads) {
+		if w := writes[r.Name]; w != nil && haveCommonElement(w.Updatable, reads) {
 			c.fail(c.tables[r.Name].decl.write.place, "list the columns that link under immutable",
 				"agents could update rows of %s, which say from what rows of %s were made", r.Name, t.Relation.Name)
 		}
@@ -119,7 +119,7 @@ func hasColumnOutside(columns, key []string) bool {
 // refuseReusedKey refuses writes that could give another row the key of a deleted source. A validated foreign key makes
 // that impossible.
 func (c *originCompiler) refuseReusedKey(at place, t *Table, from, r *catalog.Relation, step predicate.Step, w *Write) {
-	if w == nil || !overlap(w.Insertable, step.TargetColumns()) && !overlap(w.Updatable, step.TargetColumns()) {
+	if w == nil || !haveCommonElement(w.Insertable, step.TargetColumns()) && !haveCommonElement(w.Updatable, step.TargetColumns()) {
 		return
 	}
 	if from != nil && slices.ContainsFunc(from.ForeignKeys, func(k catalog.ForeignKey) bool {
@@ -144,7 +144,7 @@ func (c *originCompiler) refuseReusedKey(at place, t *Table, from, r *catalog.Re
 // refuseForeignLinks refuses writes by which agents could give a source of their choice to a row that they do not see:
 // if the row has lost its own source, it would become visible.
 func (c *originCompiler) refuseForeignLinks(t *Table, r *catalog.Relation, step predicate.Step, w *Write) {
-	if w == nil || !overlap(w.Insertable, step.TargetColumns()) {
+	if w == nil || !haveCommonElement(w.Insertable, step.TargetColumns()) {
 		return
 	}
 	link := c.tables[r.Name]
@@ -179,7 +179,7 @@ func (c *originCompiler) deletableTable(r *catalog.Relation, columns, its []stri
 	}
 	for _, key := range r.ForeignKeys {
 		goes := key.OnDelete == catalog.Cascade ||
-			(key.OnDelete == catalog.SetNull || key.OnDelete == catalog.SetDefault) && overlap(key.Columns, columns)
+			(key.OnDelete == catalog.SetNull || key.OnDelete == catalog.SetDefault) && haveCommonElement(key.Columns, columns)
 		if target, ok := c.snap.Relation(key.Target); ok && goes && !(len(its) > 0 && slices.Equal(key.Columns, its)) {
 			if what := c.deletableTable(target, nil, nil, writes, seen); what != nil {
 				return what
@@ -205,8 +205,8 @@ func (c *originCompiler) warnLinkCascades(at place, r *catalog.Relation, its []s
 func (c *originCompiler) checkForgottenSources(at place, t *Table, o predicate.Origin, writes map[catalog.Name]*Write) {
 	columns, _ := predicate.RowColumns(o.Unless)
 	for _, key := range t.Relation.ForeignKeys {
-		if (key.OnDelete == catalog.SetNull || key.OnDelete == catalog.SetDefault) && overlap(key.Columns, columns) &&
-			overlap(key.Columns, o.Steps[0].StartColumns()) {
+		if (key.OnDelete == catalog.SetNull || key.OnDelete == catalog.SetDefault) && haveCommonElement(key.Columns, columns) &&
+			haveCommonElement(key.Columns, o.Steps[0].StartColumns()) {
 			target, _ := c.snap.Relation(key.Target)
 			if what := c.deletableTable(target, nil, nil, writes, map[catalog.Name]bool{}); what != nil {
 				c.fail(c.tables[what.Name].decl.write.place,

@@ -47,7 +47,7 @@ func (c *writeCompiler) compileStamps(decl *writeDecl, r *catalog.Relation) []St
 			continue
 		}
 		if s.attribute != "" {
-			if own, ok := c.rules.own(ownBlock{place: s.place, column: s.column, attribute: s.attribute,
+			if own, ok := c.rules.compileOwn(ownBlock{place: s.place, column: s.column, attribute: s.attribute,
 				attributeAt: s.valueAt}, r).(predicate.Own); ok {
 				if strings.HasSuffix(own.Type, "[]") {
 					c.fail(s.valueAt, "stamp an attribute of one value", "%s is a list", s.attribute)

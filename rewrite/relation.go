@@ -430,7 +430,7 @@ func newFragment(t *policy.Table, mode Mode) *fragment {
 // helpersRunUserCode tells whether PostgreSQL may run functions of an owner when it plans to read the helper tables of
 // a table's rules, or looks for rows there.
 func helpersRunUserCode(t *policy.Table) bool {
-	return slices.ContainsFunc(t.HelperTables(), func(h predicate.Helper) bool { return h.Relation.PlannerRunsUserCode })
+	return slices.ContainsFunc(t.HelperTables(), func(h predicate.HelperTable) bool { return h.Relation.PlannerRunsUserCode })
 }
 
 // parseExpression returns the tree of a single expression, or nil.

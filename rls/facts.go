@@ -23,7 +23,7 @@ type planFacts struct {
 	mode   Mode
 	found  migrations.Found
 
-	helpers       []predicate.Helper
+	helpers       []predicate.HelperTable
 	policyHelpers map[catalog.Name]bool // the helper tables that row policies read, not only live attributes
 	links         []*catalog.Relation
 	materialized  []materializedConsent
@@ -120,7 +120,7 @@ func (f *planFacts) relationsReadByView() []catalog.Name {
 
 // isHelper tells whether predicates of other tables read a table.
 func (f *planFacts) isHelper(r *catalog.Relation) bool {
-	return slices.ContainsFunc(f.helpers, func(h predicate.Helper) bool { return h.Relation.Name == r.Name })
+	return slices.ContainsFunc(f.helpers, func(h predicate.HelperTable) bool { return h.Relation.Name == r.Name })
 }
 
 func (f *planFacts) hasSignedView(r *catalog.Relation) bool {

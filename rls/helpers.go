@@ -26,7 +26,7 @@ func (f helperViews) objects() []Object {
 }
 
 // views returns the helper views of one table: one for row policies, and one for signed statements.
-func (f helperViews) views(h predicate.Helper) Object {
+func (f helperViews) views(h predicate.HelperTable) Object {
 	o := newObject(helperIdentity(h.Relation), "", h.Relation)
 	helper, signed := predicate.HelperView(h.Relation.Name).SQL(), predicate.SignedHelperView(h.Relation.Name).SQL()
 	if !f.policyHelpers[h.Relation.Name] { // only live attributes read the table, with the rights of the reader
@@ -64,7 +64,7 @@ func (f *planFacts) readerAccess(r *catalog.Relation) Object {
 
 // addView adds the statements that make a helper view, which belongs to the reader. Rights are granted before the owner
 // changes.
-func (f *planFacts) addView(o *objectBuilder, name string, h predicate.Helper, roles, where, why string) {
+func (f *planFacts) addView(o *objectBuilder, name string, h predicate.HelperTable, roles, where, why string) {
 	columns := make([]string, len(h.Columns))
 	for i, c := range h.Columns {
 		columns[i] = "t." + catalog.QuoteIdent(c)

@@ -112,7 +112,7 @@ func raiseStatement(message, code string) string {
 }
 
 // writeInsertedList writes the statements that fill in the list of a new row and compare it with its bounds.
-func (f writePolicies) writeInsertedList(insert *strings.Builder, b predicate.Bound) {
+func (f writePolicies) writeInsertedList(insert *strings.Builder, b predicate.ListBound) {
 	column := catalog.QuoteIdent(b.Column)
 	if b.Chain != nil {
 		fmt.Fprintf(insert, "    told := (%s)::pg_catalog.text;\n", b.ChainIntersectionSQL())
@@ -142,7 +142,7 @@ func (f writePolicies) writeInsertedList(insert *strings.Builder, b predicate.Bo
 }
 
 // writeChangedList writes the statements that compare a list which an UPDATE has changed with its bounds.
-func writeChangedList(update *strings.Builder, b predicate.Bound) {
+func writeChangedList(update *strings.Builder, b predicate.ListBound) {
 	before := "COALESCE(" + b.ElementsSQL(true) + ", '{}'::" + b.ArrayType() + ")"
 	fmt.Fprintf(update, "    IF %s THEN\n      IF %s THEN %s END IF;\n", rowDiffersCondition([]string{b.Column}),
 		b.IsMalformedSQL(),
@@ -160,11 +160,11 @@ func writeChangedList(update *strings.Builder, b predicate.Bound) {
 
 // textCast and allowedArray convert an array of any type to text and back, so that one variable of the trigger can hold
 // it.
-func textCast(array string) string          { return "(" + array + ")::pg_catalog.text" }
-func allowedArray(b predicate.Bound) string { return "allowed::" + b.ArrayType() }
+func textCast(array string) string              { return "(" + array + ")::pg_catalog.text" }
+func allowedArray(b predicate.ListBound) string { return "allowed::" + b.ArrayType() }
 
 // chainArray returns the list that the chain allows; it is NULL if the row refers to no other row.
-func chainArray(b predicate.Bound) string { return "told::" + b.ArrayType() }
+func chainArray(b predicate.ListBound) string { return "told::" + b.ArrayType() }
 
 func stampedValue(s policy.Stamp) string {
 	if s.Attribute != "" {

@@ -114,7 +114,7 @@ func (k *cascades) dependentRows(carried string) string {
 		}
 		step := predicate.Step{Relation: e.Table, Column: e.Key.Columns[0], From: e.Key.TargetColumns[0]}
 		for i := range e.Key.Columns[1:] {
-			step.MorePairs = append(step.MorePairs, predicate.Pair{Column: e.Key.Columns[i+1], From: e.Key.TargetColumns[i+1]})
+			step.MorePairs = append(step.MorePairs, predicate.ColumnPair{Column: e.Key.Columns[i+1], From: e.Key.TargetColumns[i+1]})
 		}
 		out = append(out, fmt.Sprintf(
 			"SELECT %s%d, t.tableoid, t.ctid, false, %s FROM %s CROSS JOIN %s AS t\n        WHERE g.gone AND %s",

@@ -187,9 +187,9 @@ func forms(m *instance.Migrated) []string {
 				sets(n, t.Relation), helpers(n))
 			for _, part := range predicate.Conjuncts(n) {
 				switch part := part.(type) {
-				case predicate.Recorded:
+				case predicate.RecordedConsent:
 					say("subjects %s %d: %s", name, i, predicate.SubjectsQuery(part, "t", map[string]string{"user": "u"}))
-				case predicate.Registered:
+				case predicate.RegistryConsent:
 					say("registry %s %d: %s", name, i, predicate.RegistryQuery(part, "t", map[string]string{"user": "u"}))
 				}
 			}

@@ -8,27 +8,27 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Bound says which ids the list of a new or changed row may have. Its SQL is for a trigger of pgconsent, which runs as
-// the reader: a row policy cannot read the row as it was before an UPDATE.
-type Bound struct {
+// ListBound says which ids the list of a new or changed row may have. Its SQL is for a trigger of pgconsent, which runs
+// as the reader: a row policy cannot read the row as it was before an UPDATE.
+type ListBound struct {
 	List
 	Type string // the type of the list's column
 
 	// From are the lists of permitted ids; the first one that is not empty counts. It is also the list that a new row gets
 	// if the agent leaves the column out. Nil: a new row may have any ids.
-	From []Source
+	From []ListSource
 
 	OnlyNarrowing  bool // an UPDATE may only remove ids from the list
 	WiderCondition Node // the condition on the row under which an UPDATE may add an id; nil: it may add none
 
-	Chain *Chain // the rows to which the row refers, whose lists bound its list as well; nil: rows refer to no others
+	Chain *ListChain // the rows to which the row refers, whose lists bound its list as well; nil: rows refer to no others
 }
 
-// Source is a list of permitted ids: those in columns of the row, or of the single row of Relation that matches.
-type Source struct {
+// ListSource is a list of permitted ids: those in columns of the row, or of the single row of Relation that matches.
+type ListSource struct {
 	When      Node // the condition on the new row under which the source applies; nil: always
 	Relation  *catalog.Relation
-	Match     []Pair
+	Match     []ColumnPair
 	Where     Node // a condition on the row of Relation; nil: any row counts
 	Columns   []List
 	SingleIDs []bool // for each of Columns, whether it holds a single id and not a list
@@ -36,7 +36,7 @@ type Source struct {
 
 // Nodes returns the conditions that a bound reads, as parts of a predicate on the row, so that helper views are made
 // for their tables.
-func (b Bound) Nodes() []Node {
+func (b ListBound) Nodes() []Node {
 	var out []Node
 	if b.WiderCondition != nil {
 		out = append(out, b.WiderCondition)
@@ -46,21 +46,22 @@ func (b Bound) Nodes() []Node {
 			out = append(out, s.When)
 		}
 		if s.Relation != nil {
-			out = append(out, sourceNode{s})
+			out = append(out, listSourceNode{s})
 		}
 	}
 	if b.Chain != nil {
-		out = append(out, chainNode{*b.Chain, b.Column})
+		out = append(out, listChainNode{*b.Chain, b.Column})
 	}
 	return out
 }
 
-// sourceNode makes [Helpers] find the table of a source, so that the table gets a helper view. It is part of no rule.
-type sourceNode struct{ Source }
+// listSourceNode makes [Helpers] find the table of a source, so that the table gets a helper view. It is part of no
+// rule.
+type listSourceNode struct{ ListSource }
 
-func (sourceNode) node() {}
+func (listSourceNode) node() {}
 
-func (s Source) columns() []string {
+func (s ListSource) columns() []string {
 	var out []string
 	for _, p := range s.Match {
 		out = append(out, p.Column)
@@ -75,14 +76,14 @@ func (s Source) columns() []string {
 const newRow, oldRow = "NEW", "OLD"
 
 // IsMalformedSQL returns the SQL condition that the new row's list is not one-dimensional, or contains NULL.
-func (b Bound) IsMalformedSQL() string {
+func (b ListBound) IsMalformedSQL() string {
 	list := b.arraySQL(newRow)
 	return "(CASE WHEN " + list + " IS NULL OR COALESCE(pg_catalog.array_ndims(" + list +
 		"), 1) OPERATOR(pg_catalog.<>) 1 THEN true ELSE pg_catalog.array_position(" + list + ", NULL) IS NOT NULL END)"
 }
 
 // ElementsSQL returns the expression of the list in the new row, or with old in the old row, as an array.
-func (b Bound) ElementsSQL(old bool) string {
+func (b ListBound) ElementsSQL(old bool) string {
 	if old {
 		return b.arraySQL(oldRow)
 	}
@@ -90,10 +91,10 @@ func (b Bound) ElementsSQL(old bool) string {
 }
 
 // ArrayType returns the type of the arrays as which lists are compared.
-func (b Bound) ArrayType() string { return b.Form.element() + "[]" }
+func (b ListBound) ArrayType() string { return b.Form.element() + "[]" }
 
 // DefaultListSQL returns the expression of the list that a new row gets if the agent leaves it out, as an array.
-func (b Bound) DefaultListSQL() string {
+func (b ListBound) DefaultListSQL() string {
 	parts := make([]string, 0, len(b.From)+1)
 	for _, s := range b.From {
 		parts = append(parts, s.idsSQL(b.ArrayType()))
@@ -102,7 +103,7 @@ func (b Bound) DefaultListSQL() string {
 }
 
 // ColumnValueSQL returns the expression that turns an array into a value of the column.
-func (b Bound) ColumnValueSQL(array string) string {
+func (b ListBound) ColumnValueSQL(array string) string {
 	switch b.Form {
 	case GrantJSONB:
 		return "pg_catalog.to_jsonb(" + array + ")"
@@ -115,8 +116,8 @@ func (b Bound) ColumnValueSQL(array string) string {
 // ExceedsSQL returns the condition that some element of the new row's list is neither in allowed nor permitted by
 // WiderCondition. If the row refers to another row along the chain (the trigger's variable told), the word for
 // everybody in allowed permits any element.
-func (b Bound) ExceedsSQL(allowed string, chained bool) string {
-	w := writer{policy: true, form: probeForm, prefix: prefixFor(strings.ToLower(newRow)), element: "e.id"}
+func (b ListBound) ExceedsSQL(allowed string, chained bool) string {
+	w := predicateWriter{forRowPolicy: true, sublinkForm: probeForm, prefix: prefixFor(strings.ToLower(newRow)), element: "e.id"}
 	more := ""
 	if b.WiderCondition != nil {
 		more = " AND (" + strings.Join(append(guardConditions(attributesToGuard(b.WiderCondition)),
@@ -131,8 +132,8 @@ func (b Bound) ExceedsSQL(allowed string, chained bool) string {
 }
 
 // idsSQL returns the expression of the source's ids. Its value is NULL if the source does not apply, or has no ids.
-func (s Source) idsSQL(array string) string {
-	w := writer{policy: true, form: probeForm, prefix: "s"}
+func (s ListSource) idsSQL(array string) string {
+	w := predicateWriter{forRowPolicy: true, sublinkForm: probeForm, prefix: "s"}
 	row := newRow
 	if s.Relation != nil {
 		row = "t"
@@ -169,7 +170,7 @@ func (s Source) idsSQL(array string) string {
 
 // NewRowCondition returns n as a SQL condition on the new row of a trigger that runs as the reader.
 func NewRowCondition(n Node) string {
-	w := writer{policy: true, form: probeForm, prefix: "r"}
+	w := predicateWriter{forRowPolicy: true, sublinkForm: probeForm, prefix: "r"}
 	return strings.Join(append(guardConditions(attributesToGuard(n)), w.nodeSQL(n, newRow)), " AND ")
 }
 
@@ -210,7 +211,7 @@ const (
 // OmittedDefault returns a value that means that the column was left out. It is the default of the view that COPY
 // writes to, where the text of the statement does not tell. It is no valid list, so it collides with none; an agent
 // that writes it gets the default list. "" where the column's type has no such value.
-func (b Bound) OmittedDefault() string {
+func (b ListBound) OmittedDefault() string {
 	switch {
 	case strings.HasSuffix(b.Type, "[]"):
 		return "'[7432:7432]={NULL}'::" + b.Type
@@ -221,7 +222,7 @@ func (b Bound) OmittedDefault() string {
 }
 
 // IsOmittedDefaultSQL returns the trigger's condition that the new row's list is OmittedDefault.
-func (b Bound) IsOmittedDefaultSQL() string {
+func (b ListBound) IsOmittedDefaultSQL() string {
 	left := b.OmittedDefault()
 	if left == "" {
 		return "false"

@@ -25,7 +25,7 @@ func TestAListThatIsLeftOutIsTold(t *testing.T) {
 		{"json", predicate.GrantJSON, `('[]'), ('null'), ('["pgconsent:left"]')`},
 		{"jsonb", predicate.GrantJSONB, `('[]'), ('null'), ('{}'), ('["pgconsent:left"]')`},
 	} {
-		list := predicate.Bound{List: predicate.List{Column: "list", Form: c.form}, Type: c.sqlType}
+		list := predicate.ListBound{List: predicate.List{Column: "list", Form: c.form}, Type: c.sqlType}
 		mark := list.OmittedDefault()
 		if mark == "" {
 			t.Errorf("%s: nothing stands for a list that is left out", c.sqlType)

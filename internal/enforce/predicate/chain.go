@@ -7,27 +7,27 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Chain says by which columns a row refers to another row of its own table, as a memory that was told from another
+// ListChain says by which columns a row refers to another row of its own table, as a memory that was told from another
 // does. The row's list may only have ids that every list along the chain has. A row of the chain that does not exist,
 // that the writer does not see, or that has no list, allows no id. Neither does a circle, or a chain deeper than
 // [MaxDepth].
-type Chain struct {
+type ListChain struct {
 	Relation *catalog.Relation
 	// the columns of the row that is referred to, and the columns of the referring row that they equal
-	Match         []Pair
+	Match         []ColumnPair
 	EverybodyWord string // the word for everybody: a list that has it allows every id; "": there is no such word
 	Rows          Node   // the whole rule of the table, which rows of the chain must meet
 }
 
-// chainNode makes [Helpers] find the table of a chain, so that the table gets a helper view. It is part of no rule.
-type chainNode struct {
-	Chain
+// listChainNode makes [Helpers] find the table of a chain, so that the table gets a helper view. It is part of no rule.
+type listChainNode struct {
+	ListChain
 	list string
 }
 
-func (chainNode) node() {}
+func (listChainNode) node() {}
 
-func (n chainNode) columns() []string {
+func (n listChainNode) columns() []string {
 	out := []string{n.list}
 	for _, p := range n.Match {
 		out = append(out, p.Column, p.From)
@@ -36,7 +36,7 @@ func (n chainNode) columns() []string {
 }
 
 // hasParentSQL returns the condition that a row refers to another row.
-func (c Chain) hasParentSQL(row string) string {
+func (c ListChain) hasParentSQL(row string) string {
 	var some []string
 	for _, p := range c.Match {
 		some = append(some, columnSQL(row, p.From)+" IS NOT NULL")
@@ -45,23 +45,23 @@ func (c Chain) hasParentSQL(row string) string {
 }
 
 // allowsSQL returns the condition that a list of the chain, as an array, allows an element.
-func (b Bound) allowsSQL(array, element string) string {
+func (b ListBound) allowsSQL(array, element string) string {
 	if b.Chain.EverybodyWord == "" {
 		return oneOfSQL(element, array)
 	}
 	return oneOfSQL(element, array) + " OR " + oneOfSQL(b.everybodySQL(), array)
 }
 
-func (b Bound) everybodySQL() string {
+func (b ListBound) everybodySQL() string {
 	return catalog.QuoteLiteral(b.Chain.EverybodyWord) + "::" + b.Form.element()
 }
 
 // ChainIntersectionSQL returns the expression of the intersection of all lists along the chain of the new row, as an
 // array in the order of the first list. It is empty if the chain is broken, and NULL if the row refers to no other row.
-func (b Bound) ChainIntersectionSQL() string {
+func (b ListBound) ChainIntersectionSQL() string {
 	c := b.Chain
 	const each, row = "c", "t"
-	w := writer{policy: true, form: probeForm, prefix: "s"}
+	w := predicateWriter{forRowPolicy: true, sublinkForm: probeForm, prefix: "s"}
 	shows := strings.Join(append(guardConditions(attributesToGuard(c.Rows)), w.nodeSQL(c.Rows, row)), " AND ")
 	var names, froms, first, next []string
 	for i, p := range c.Match {
@@ -91,7 +91,7 @@ func (b Bound) ChainIntersectionSQL() string {
 
 // CutToChainSQL returns the expression of the list that a new row gets if the agent leaves it out: the given elements
 // that the chain allows, or everything that the chain allows if none is given. Both arguments are arrays.
-func (b Bound) CutToChainSQL(given, told string) string {
+func (b ListBound) CutToChainSQL(given, told string) string {
 	return "CASE WHEN " + told + " IS NULL THEN " + given + " WHEN pg_catalog.cardinality(" + given +
 		") OPERATOR(pg_catalog.=) 0 THEN " + told +
 		" ELSE ARRAY(SELECT e.id FROM pg_catalog.unnest(" + given + ") AS e (id) WHERE " + b.allowsSQL(told, "e.id") +
@@ -100,7 +100,7 @@ func (b Bound) CutToChainSQL(given, told string) string {
 
 // ExceedsChainSQL returns the condition that some element of the new row's list was not in it before, and the chain
 // does not allow it.
-func (b Bound) ExceedsChainSQL(told, before string) string {
+func (b ListBound) ExceedsChainSQL(told, before string) string {
 	return told + " IS NOT NULL AND EXISTS (SELECT 1 FROM pg_catalog.unnest(" + b.arraySQL(newRow) +
 		") AS e (id) WHERE (" + b.allowsSQL(told, "e.id") + ") IS NOT TRUE AND (" + oneOfSQL("e.id",
 		before) + ") IS NOT TRUE)"

@@ -16,13 +16,13 @@ func TablesWhereInsertHides(n Node) []*catalog.Relation {
 		switch n := n.(type) {
 		case Consent:
 			steps = n.Steps
-		case Recorded:
+		case RecordedConsent:
 			steps = n.Steps
 		case Derived:
 			for _, o := range append([]Origin{n.Origin}, n.SourceOrigins...) {
 				steps = append(steps, o.Steps...)
 			}
-		case Registered:
+		case RegistryConsent:
 			steps = n.Subjects.Steps
 			found[CurrentConsents] = registryTable // a first record of a subject may be a refusal
 		}
@@ -50,7 +50,7 @@ func TimeCanHide(n Node) bool {
 	timed := false
 	walkNodes(n, nil, func(n Node, _ *catalog.Relation) {
 		switch n := n.(type) {
-		case Open, All, Any, Not, Own, Status, Tenant, Grant, Visible, Reference, Recorded, Derived:
+		case Open, All, Any, Not, Own, Status, Tenant, Grant, Visible, Reference, RecordedConsent, Derived:
 		case Consent:
 			timed = timed || n.Expires != ""
 		case SQL:

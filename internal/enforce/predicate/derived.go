@@ -81,13 +81,13 @@ func (n Derived) isValid() bool {
 	return n.Origin.isValid() && n.Rows != nil
 }
 
-func (w *writer) derivedSQL(n Derived, row string) string {
+func (w *predicateWriter) derivedSQL(n Derived, row string) string {
 	if w.negated || !n.isValid() {
 		return w.hidesAllSQL()
 	}
-	outer := w.form
-	w.form = probeForm
-	defer func() { w.form = outer }()
+	outer := w.sublinkForm
+	w.sublinkForm = probeForm
+	defer func() { w.sublinkForm = outer }()
 	holds := ""
 	switch {
 	case len(n.SourceOrigins) > 0:
@@ -105,20 +105,20 @@ func (w *writer) derivedSQL(n Derived, row string) string {
 
 // linkedSourcesSQL writes the FROM item of sources to which steps lead. A step that leads to no row gives NULL, which
 // is not true.
-func (w *writer) linkedSourcesSQL(n Derived, row string) string {
-	first, last := n.Steps[0], w.alias()
+func (w *predicateWriter) linkedSourcesSQL(n Derived, row string) string {
+	first, last := n.Steps[0], w.newAlias()
 	if len(n.Steps) == 1 && isUnique(first) {
 		return "EXISTS (SELECT 1 FROM " + w.helperName(first.Relation) + " AS " + last + " WHERE " + first.onSQL(last, row) +
-			" AND " + w.nodeSQL(n.Rows, last) + fence
+			" AND " + w.nodeSQL(n.Rows, last) + offsetZeroEnd
 	}
 	some := "EXISTS (SELECT 1 FROM " + w.helperName(first.Relation) + " AS " + last + " WHERE " + first.onSQL(last,
-		row) + fence
-	begin := w.alias()
+		row) + offsetZeroEnd
+	begin := w.newAlias()
 	last = begin
 	var b strings.Builder
 	b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.helperName(first.Relation) + " AS " + begin)
 	for i, step := range n.Steps[1:] {
-		next := w.alias()
+		next := w.newAlias()
 		if i+2 < len(n.Steps) {
 			b.WriteString(w.linkSQL(step, last, next, n.stepColumns(i+1)))
 		} else {
@@ -132,24 +132,24 @@ func (w *writer) linkedSourcesSQL(n Derived, row string) string {
 	if len(n.Steps) == 1 {
 		shows = "(" + w.nodeSQL(n.Rows, last) + ")"
 	}
-	b.WriteString(" WHERE " + first.onSQL(begin, row) + " AND " + shows + " IS NOT TRUE" + fence)
+	b.WriteString(" WHERE " + first.onSQL(begin, row) + " AND " + shows + " IS NOT TRUE" + offsetZeroEnd)
 	return "(" + some + " AND " + b.String() + ")"
 }
 
 // listedSourcesSQL writes the look-up of each key in the list.
-func (w *writer) listedSourcesSQL(n Derived, row string) string {
-	some, each, source := w.alias(), w.alias(), w.alias()
-	return "(EXISTS (SELECT 1 FROM " + n.List.elementsSQL(row, some) + fence +
+func (w *predicateWriter) listedSourcesSQL(n Derived, row string) string {
+	some, each, source := w.newAlias(), w.newAlias(), w.newAlias()
+	return "(EXISTS (SELECT 1 FROM " + n.List.elementsSQL(row, some) + offsetZeroEnd +
 		" AND NOT EXISTS (SELECT 1 FROM " + n.List.elementsSQL(row, each) + " WHERE NOT EXISTS (SELECT 1 FROM " +
 		w.helperName(n.Source) + " AS " + source +
 		" WHERE " + equalSQL(columnSQL(source, n.Key), n.elementSQL(each+".id")) + " AND " + w.nodeSQL(n.Rows,
-		source) + fence + fence + ")"
+		source) + offsetZeroEnd + offsetZeroEnd + ")"
 }
 
 // recursiveSourcesSQL writes the query that also follows the sources of sources, each key once for each depth: a circle
 // is followed until it is too deep.
-func (w *writer) recursiveSourcesSQL(n Derived, row string) string {
-	all, source, sources, shown := w.alias(), w.alias(), w.alias(), w.alias()
+func (w *predicateWriter) recursiveSourcesSQL(n Derived, row string) string {
+	all, source, sources, shown := w.newAlias(), w.newAlias(), w.newAlias(), w.newAlias()
 	t := n.Table()
 	var names, keys, on, begin []string
 	for i, name := range t.PrimaryKey {
@@ -181,7 +181,7 @@ func (w *writer) recursiveSourcesSQL(n Derived, row string) string {
 		w.helperName(t) + " AS " + shown +
 		" WHERE " + strings.Join(begin, " AND ") + " OFFSET 0) AS " + shown + " ON true" +
 		" WHERE " + all + ".depth OPERATOR(pg_catalog.>) " + strconv.Itoa(MaxDepth) + " OR " + shown +
-		".shows IS NOT TRUE" + fence
+		".shows IS NOT TRUE" + offsetZeroEnd
 }
 
 // withoutUnless returns the origin for a row about which it is known that Unless is not true.
@@ -192,8 +192,8 @@ func (o Origin) withoutUnless() Origin {
 
 // sourcesSQL returns a query of the keys of a row's sources. It has a row of NULLs for a source that does not exist,
 // and one if there is no source at all.
-func (w *writer) sourcesSQL(o Origin, row string) string {
-	one := w.alias()
+func (w *predicateWriter) sourcesSQL(o Origin, row string) string {
+	one := w.newAlias()
 	from, last := "(SELECT 1) AS "+one, ""
 	key := func(alias string) string {
 		var out []string
@@ -203,15 +203,15 @@ func (w *writer) sourcesSQL(o Origin, row string) string {
 		return strings.Join(out, ", ")
 	}
 	if len(o.Steps) == 0 {
-		each := w.alias()
-		last = w.alias()
+		each := w.newAlias()
+		last = w.newAlias()
 		from += " LEFT JOIN " + o.List.elementsSQL(row, each) + " ON true LEFT JOIN LATERAL (SELECT " + key(last) +
 			" FROM " + w.helperName(o.Source) + " AS " + last +
 			" WHERE " + equalSQL(columnSQL(last, o.Key), o.elementSQL(each+".id")) + " OFFSET 0) AS " + last + " ON true"
 	}
 	before := row
 	for i, step := range o.Steps {
-		last = w.alias()
+		last = w.newAlias()
 		selected := key
 		if i+1 < len(o.Steps) {
 			selected = func(alias string) string { return columnListSQL(alias, o.stepColumns(i)...) }
@@ -269,7 +269,7 @@ func (o Origin) elementSQL(value string) string {
 // made from the row source of the sources' table. They read the tables themselves, for roles to which row security does
 // not apply. A row may be found more than once. Erasures use them.
 func (o Origin) ProductsSQL(table *catalog.Relation, row, source string) (from []string, where string) {
-	w := writer{readsTables: true, prefix: prefixFor(row + source)}
+	w := predicateWriter{readsTables: true, prefix: prefixFor(row + source)}
 	for strings.HasPrefix(source, w.prefix) || strings.HasPrefix(row, w.prefix) {
 		w.prefix += "_"
 	}
@@ -280,7 +280,7 @@ func (o Origin) ProductsSQL(table *catalog.Relation, row, source string) (from [
 	}
 	var conditions []string
 	if len(o.Steps) == 0 {
-		each := w.alias()
+		each := w.newAlias()
 		from = append(from, o.List.elementsSQL(row, each))
 		conditions = append(conditions, equalSQL(columnSQL(source, o.Key), o.elementSQL(each+".id")))
 	}
@@ -288,7 +288,7 @@ func (o Origin) ProductsSQL(table *catalog.Relation, row, source string) (from [
 	for i, step := range o.Steps {
 		next := source
 		if i+1 < len(o.Steps) {
-			next = w.alias()
+			next = w.newAlias()
 			from = append(from, w.helperName(step.Relation)+" AS "+next)
 		}
 		conditions = append(conditions, step.onSQL(next, last))
@@ -304,7 +304,7 @@ func (o Origin) ProductsSQL(table *catalog.Relation, row, source string) (from [
 // tables themselves, for roles to which row security does not apply, and is never NULL. Tools that explain one row use
 // it.
 func (o Origin) MadeFromCondition(row, source string) string {
-	w := writer{readsTables: true, prefix: prefixFor(row + source)}
+	w := predicateWriter{readsTables: true, prefix: prefixFor(row + source)}
 	for strings.HasPrefix(source, w.prefix) || strings.HasPrefix(row, w.prefix) {
 		w.prefix += "_"
 	}
@@ -314,16 +314,16 @@ func (o Origin) MadeFromCondition(row, source string) string {
 	case !o.isValid():
 		return "false"
 	case len(o.Steps) == 0:
-		each := w.alias()
+		each := w.newAlias()
 		made = "EXISTS (SELECT 1 FROM " + o.List.elementsSQL(row, each) + " WHERE " +
 			equalSQL(columnSQL(source, o.Key), o.elementSQL(each+".id")) + ")"
 	case len(o.Steps) == 1:
 		made = o.Steps[0].onSQL(source, row)
 	default:
-		first := w.alias()
+		first := w.newAlias()
 		last, from := first, w.helperName(o.Steps[0].Relation)+" AS "+first
 		for _, step := range o.Steps[1 : len(o.Steps)-1] {
-			next := w.alias()
+			next := w.newAlias()
 			from += " JOIN " + w.helperName(step.Relation) + " AS " + next + " ON " + step.onSQL(next, last)
 			last = next
 		}
@@ -333,12 +333,12 @@ func (o Origin) MadeFromCondition(row, source string) string {
 	return "(" + made + ") IS TRUE"
 }
 
-// sourcesShow evaluates a Derived node in memory; see [Eval].
-func sourcesShow(n Derived, row Row, w World) bool {
+// areSourcesShown evaluates a Derived node in memory; see [Eval].
+func areSourcesShown(n Derived, row Row, w World) bool {
 	if !n.isValid() {
 		return false
 	}
-	if n.Unless != nil && evalNode(n.Unless, row, w) == yes {
+	if n.Unless != nil && evalNode(n.Unless, row, w) == truthYes {
 		return true
 	}
 	sources, whole := n.sourcesOf(row, w)
@@ -352,9 +352,9 @@ func sourcesShow(n Derived, row Row, w World) bool {
 			}
 			ok, done := known[id]
 			if !done || len(n.Table().PrimaryKey) == 0 {
-				ok = depth <= MaxDepth && evalNode(n.Rows, source, w) == yes
+				ok = depth <= MaxDepth && evalNode(n.Rows, source, w) == truthYes
 				for _, o := range n.SourceOrigins {
-					if ok && (o.Unless == nil || evalNode(o.Unless, source, w) != yes) {
+					if ok && (o.Unless == nil || evalNode(o.Unless, source, w) != truthYes) {
 						next, all := o.sourcesOf(source, w)
 						ok = all && allHold(next, depth+1)
 					}

@@ -13,11 +13,11 @@ import (
 // counts as missing. It shows the rows that [Policy] shows this caller, is never NULL, and needs nothing installed but,
 // for lists in JSON, the functions of schema pgconsent_signed. It is for tools and enforces nothing.
 func DirectCondition(n Node, alias string, attributes map[string]string) string {
-	return "(" + ReplaceByConstants(directSQL(n, alias), attributes) + ") IS TRUE"
+	return "(" + ReplaceByConstants(directNodeSQL(n, alias), attributes) + ") IS TRUE"
 }
 
-func directSQL(n Node, alias string) string {
-	w := writer{readsTables: true, prefix: prefixFor(alias)}
+func directNodeSQL(n Node, alias string) string {
+	w := predicateWriter{readsTables: true, prefix: prefixFor(alias)}
 	return strings.Join(append(guardConditions(attributesToGuard(n)), w.nodeSQL(n, catalog.QuoteIdent(alias))), " AND ")
 }
 
@@ -31,7 +31,7 @@ type Parameters struct {
 // Condition is [DirectCondition] with parameters of type text in place of the attributes; an attribute that is not
 // given must be NULL.
 func (p *Parameters) Condition(n Node, alias string) string {
-	return "(" + replaceAttributes(directSQL(n, alias), func(name string) string {
+	return "(" + replaceAttributes(directNodeSQL(n, alias), func(name string) string {
 		i := slices.Index(p.Names, name)
 		if i < 0 {
 			i, p.Names = len(p.Names), append(p.Names, name)
@@ -43,19 +43,19 @@ func (p *Parameters) Condition(n Node, alias string) string {
 // SubjectsQuery returns a query of the subjects of the row called alias, for the callers of [DirectCondition]. Its
 // columns are the subject's id as text, whether the subject is the caller and so needs no consent, whether the subject
 // has agreed by a record, and whether a guardian has.
-func SubjectsQuery(n Recorded, alias string, attributes map[string]string) string {
+func SubjectsQuery(n RecordedConsent, alias string, attributes map[string]string) string {
 	if n.subjectColumn() == "" || n.Record.Relation == nil || n.Record.Element != "" {
 		return ""
 	}
-	w := writer{readsTables: true, prefix: prefixFor(alias)}
-	row, subject := catalog.QuoteIdent(alias), w.alias()
+	w := predicateWriter{readsTables: true, prefix: prefixFor(alias)}
+	row, subject := catalog.QuoteIdent(alias), w.newAlias()
 	from, where := n.subjectsSQL(row, subject), ""
 	if len(n.Steps) > 0 {
-		first := w.alias()
+		first := w.newAlias()
 		last := first
 		from = w.helperName(n.Steps[0].Relation) + " AS " + first
 		for i, step := range n.Steps[1:] {
-			next := w.alias()
+			next := w.newAlias()
 			from += w.linkSQL(step, last, next, n.stepColumns(i+1))
 			last = next
 		}
@@ -73,43 +73,43 @@ func SubjectsQuery(n Recorded, alias string, attributes map[string]string) strin
 	}
 	return ReplaceByConstants("SELECT "+id+"::pg_catalog.text AS id, "+self+" AS self, EXISTS ("+w.recordSQL(n.Record,
 		row, id)+
-		fence+" AS agreed, "+guarded+" AS guarded FROM "+from+where, attributes)
+		offsetZeroEnd+" AS agreed, "+guarded+" AS guarded FROM "+from+where, attributes)
 }
 
 // RegistryQuery returns a query of the subjects of the row called alias, and of the record that decides for each. Its
 // columns are the subject's id as text, whether the subject is the caller, whether the subject consents, and the
 // number, state, stream, categories and expiry of the last record about the row and the caller; NULL if there is no
 // record. A record that counts comes before others.
-func RegistryQuery(n Registered, alias string, attributes map[string]string) string {
+func RegistryQuery(n RegistryConsent, alias string, attributes map[string]string) string {
 	if n.Subjects.subjectColumn() == "" {
 		return ""
 	}
-	w := writer{readsTables: true, prefix: prefixFor(alias)}
-	row, subject := catalog.QuoteIdent(alias), w.alias()
+	w := predicateWriter{readsTables: true, prefix: prefixFor(alias)}
+	row, subject := catalog.QuoteIdent(alias), w.newAlias()
 	from, where := n.Subjects.subjectsSQL(row, subject), ""
 	if len(n.Subjects.Steps) > 0 {
-		first := w.alias()
+		first := w.newAlias()
 		last := first
 		from = w.helperName(n.Subjects.Steps[0].Relation) + " AS " + first
 		for i, step := range n.Subjects.Steps[1:] {
-			next := w.alias()
+			next := w.newAlias()
 			from += w.linkSQL(step, last, next, n.Subjects.stepColumns(i+1))
 			last = next
 		}
 		from += " CROSS JOIN LATERAL " + n.Subjects.subjectsSQL(last, subject)
 		where = " WHERE " + n.Subjects.Steps[0].onSQL(first, row)
 	}
-	id, self, r := subject+".id", "false", w.alias()
+	id, self, r := subject+".id", "false", w.newAlias()
 	if len(n.Subjects.ExceptCallers) > 0 {
 		self = "(" + oneOfSQL(id, Grant{Form: n.Subjects.form(),
 			Grantees: n.Subjects.ExceptCallers}.idArraySQL()+"::"+n.Subjects.form().element()+"[]") + ") IS TRUE"
 	}
 	about := append([]string{equalSQL(columnSQL(r, "subject"), subjectText(id))}, n.aboutConditions(r, row)...)
 	return ReplaceByConstants("SELECT "+id+"::pg_catalog.text AS id, "+self+" AS self, EXISTS ("+w.consentsSQL(n, row, id)+
-		fence+" AS agreed, d.number, d.state, d.stream, d.categories, d.expires_at, d.decay_from FROM "+from+
+		offsetZeroEnd+" AS agreed, d.number, d.state, d.stream, d.categories, d.expires_at, d.decay_from FROM "+from+
 		" LEFT JOIN LATERAL (SELECT "+columnListSQL(r, "number", "state", "stream", "categories", "expires_at",
 		"decay_from")+" FROM "+CurrentConsents.SQL()+" AS "+r+" WHERE "+strings.Join(about, " AND ")+
-		" ORDER BY "+oneOfSQL(columnSQL(r, "state"), textArray(refusals))+" DESC, ("+
+		" ORDER BY "+oneOfSQL(columnSQL(r, "state"), textArray(refusingStates))+" DESC, ("+
 		strings.Join(w.consentConditions(n, r, row), " AND ")+") IS TRUE DESC, "+columnSQL(r, "number")+
 		" DESC LIMIT 1) AS d ON true"+where, attributes)
 }
@@ -140,8 +140,8 @@ func replaceAttributes(sql string, by func(name string) string) string {
 
 const attrCall = "pgconsent_signed.attr('"
 
-// replaceUnquoted replaces what by finds at the beginning of the rest of an expression, and leaves quoted text alone. by
-// returns what to write in place of so many bytes; 0: it has found nothing.
+// replaceUnquoted replaces what by finds at the beginning of the rest of an expression, and leaves quoted text alone.
+// by returns what to write in place of so many bytes; 0: it has found nothing.
 func replaceUnquoted(sql string, by func(rest string) (string, int)) string {
 	var b strings.Builder
 	var quote byte

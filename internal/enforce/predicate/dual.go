@@ -28,29 +28,29 @@ const (
 // an estimate that ignores LIMIT; its choice has taken 235 times as long as the other form. use_hash() reads a hint in
 // the text of the statement. Security does not depend on the hint: both forms show the same rows. The call is not in a
 // sub-select, so that the planner evaluates it, and plans and starts only one form.
-func (w *writer) sublinkSQL(n Node, row string) string {
-	switch w.form {
+func (w *predicateWriter) sublinkSQL(n Node, row string) string {
+	switch w.sublinkForm {
 	case hashedForm:
 		return w.hashedSQL(n, row)
 	case flatForm:
 		return w.flatSQL(n, row)
 	}
-	defer func(f sublinkForm) { w.form = f }(w.form)
-	w.form = probeForm
+	defer func(f sublinkForm) { w.sublinkForm = f }(w.sublinkForm)
+	w.sublinkForm = probeForm
 	probed := w.probeSQL(n, row)
 	if !isHashable(n, w.row) {
 		return probed
 	}
-	w.form = hashedForm
+	w.sublinkForm = hashedForm
 	return "CASE WHEN pgconsent_signed.use_hash() THEN " + w.hashedSQL(n, row) + " ELSE " + probed + " END"
 }
 
 // probeSQL writes a node in the form that looks up each row, in place of hashed sets.
-func (w *writer) probeSQL(n Node, row string) string {
+func (w *predicateWriter) probeSQL(n Node, row string) string {
 	switch n := n.(type) {
 	case Consent:
 		return w.noSubjectRefusesSQL(n, row)
-	case Recorded:
+	case RecordedConsent:
 		return w.recordedSQL(n, row)
 	}
 	return w.nodeSQL(n, row)
@@ -58,27 +58,27 @@ func (w *writer) probeSQL(n Node, row string) string {
 
 // hashedSQL writes sublinks as sets in place of look-ups. A NULL in the set of NOT IN would hide every row, so NULLs
 // are left out of sets. A NULL on the other side is in no set: IS TRUE makes that false.
-func (w *writer) hashedSQL(n Node, row string) string {
+func (w *predicateWriter) hashedSQL(n Node, row string) string {
 	switch n := n.(type) {
 	case Consent:
 		start := columnSQL(row, n.Steps[0].From)
 		var b strings.Builder
 		if n.FirstRequired {
-			first := w.alias()
+			first := w.newAlias()
 			b.WriteString(inSetSQL(start, w.setSQL(n.Steps[0], first)) + " IS TRUE AND ")
 		}
-		first := w.alias()
+		first := w.newAlias()
 		b.WriteString("NOT " + inSetSQL(start, "SELECT "+columnSQL(first, n.Steps[0].Column)+" FROM "+
 			w.helperName(n.Steps[0].Relation)+" AS "+first+
 			w.notAgreedSQL(n, first, columnSQL(first, n.Steps[0].Column)+" IS NOT NULL")))
 		return "(" + b.String() + ")"
 	case Visible:
-		target := w.alias()
+		target := w.newAlias()
 		return inSetSQL(columnSQL(row, n.From), w.setSQL(n.step(), target)+" AND "+w.nodeSQL(n.Rows, target)) + " IS TRUE"
-	case Registered:
+	case RegistryConsent:
 		return inSetSQL(subjectText(columnSQL(row, n.Subjects.Subject)), w.consentingSubjectsSQL(n)) + " IS TRUE"
-	case Recorded:
-		grantor := w.alias()
+	case RecordedConsent:
+		grantor := w.newAlias()
 		where := append([]string{columnSQL(grantor, n.Record.Grantor) + " IS NOT NULL"},
 			w.recordConditions(n.Record, grantor, row)...)
 		return w.orSelfSQL(n, row, inSetSQL(columnSQL(row, n.Subject),
@@ -93,13 +93,13 @@ func (w *writer) hashedSQL(n Node, row string) string {
 // meet the condition and lead to a subject who has not agreed, or to no subject. If each link leads to at most one row,
 // these are the rows without a subject who has agreed: an anti-join, which reads the status of each subject once, and
 // not for each link.
-func (w *writer) notAgreedSQL(n Consent, first, condition string) string {
+func (w *predicateWriter) notAgreedSQL(n Consent, first, condition string) string {
 	var b strings.Builder
 	last := first
 	if len(n.Steps) > 1 && !slices.ContainsFunc(n.Steps[1:], func(s Step) bool { return !s.LeadsToAtMostOne() }) {
 		var where string
 		for i, step := range n.Steps[1:] {
-			next := w.alias()
+			next := w.newAlias()
 			if i == 0 {
 				b.WriteString(w.helperName(step.Relation) + " AS " + next)
 				where = step.onSQL(next, last)
@@ -112,7 +112,7 @@ func (w *writer) notAgreedSQL(n Consent, first, condition string) string {
 			w.subjectAgreesSQL(n, last) + ")"
 	}
 	for i, step := range n.Steps[1:] {
-		next := w.alias()
+		next := w.newAlias()
 		b.WriteString(" LEFT JOIN (SELECT " + columnListSQL(next,
 			append(step.targetColumns(), n.stepColumns(i+1)...)...) + " FROM " +
 			w.helperName(step.Relation) + " AS " + next + ") AS " + next +
@@ -127,7 +127,7 @@ func inSetSQL(value, set string) string {
 }
 
 // setSQL returns a query of all values of a step's column.
-func (w *writer) setSQL(step Step, alias string) string {
+func (w *predicateWriter) setSQL(step Step, alias string) string {
 	return "SELECT " + columnSQL(alias, step.Column) + " FROM " + w.helperName(step.Relation) + " AS " + alias +
 		" WHERE " + columnSQL(alias, step.Column) + " IS NOT NULL"
 }
@@ -160,9 +160,9 @@ func isHashable(n Node, row *catalog.Relation) bool {
 			!slices.ContainsFunc(n.Steps, func(s Step) bool { return len(s.MorePairs) > 0 })
 	case Visible:
 		return isHashed(row, n.From, n.step()) && len(n.MorePairs) == 0 && isHashable(n.Rows, n.Relation)
-	case Registered:
+	case RegistryConsent:
 		return n.dependsOnSubjectOnly() && row != nil
-	case Recorded:
+	case RecordedConsent:
 		r := n.Record
 		return n.hasSingleSubject() && len(r.Match) == 0 &&
 			(r.Scope == nil || len(r.Scope.WordColumns)+len(r.Scope.ListColumns) == 0) &&
@@ -229,12 +229,12 @@ func HashedSets(n Node, rel *catalog.Relation) []Set {
 			return nil
 		}
 		return append([]Set{{n.Relation, n.Column, []*catalog.Relation{n.Relation}}}, HashedSets(n.Rows, n.Relation)...)
-	case Registered:
+	case RegistryConsent:
 		if !isHashable(n, rel) {
 			return nil
 		}
 		return []Set{{registryTable, "subject", []*catalog.Relation{registryTable}}}
-	case Recorded:
+	case RecordedConsent:
 		if !isHashable(n, rel) {
 			return nil
 		}

@@ -29,49 +29,49 @@ func Eval(n Node, row Row, w World) bool {
 			return false
 		}
 	}
-	return evalNode(n, row, w) == yes
+	return evalNode(n, row, w) == truthYes
 }
 
 // truth is a value of three-valued logic. In its order, no is less than unknown, and unknown less than yes.
 type truth int
 
 const (
-	no truth = iota
-	unknown
-	yes
+	truthNo truth = iota
+	truthUnknown
+	truthYes
 )
 
 func truthOf(b bool) truth {
 	if b {
-		return yes
+		return truthYes
 	}
-	return no
+	return truthNo
 }
 
 func evalNode(n Node, row Row, w World) truth {
 	switch n := n.(type) {
 	case Open:
-		return yes
+		return truthYes
 	case All:
-		out := yes
+		out := truthYes
 		for _, part := range n {
 			out = min(out, evalNode(part, row, w))
 		}
 		if len(n) == 0 {
-			return unknown
+			return truthUnknown
 		}
 		return out
 	case Any:
-		out := no
+		out := truthNo
 		for _, part := range n {
 			out = max(out, evalNode(part, row, w))
 		}
 		if len(n) == 0 {
-			return unknown
+			return truthUnknown
 		}
 		return out
 	case Not:
-		return yes - evalNode(n.Node, row, w)
+		return truthYes - evalNode(n.Node, row, w)
 	case Own:
 		return n.judge(row, w)
 	case Tenant:
@@ -83,25 +83,25 @@ func evalNode(n Node, row Row, w World) truth {
 	case Status:
 		value, ok := row[n.Column]
 		if !ok {
-			return unknown
+			return truthUnknown
 		}
 		return truthOf(value == n.Is)
 	case Consent:
 		return yesOrUnknown(consents(n, row, w))
 	case Visible:
 		return yesOrUnknown(slices.ContainsFunc(followStep(n.step(), row, w), func(target Row) bool {
-			return evalNode(n.Rows, target, w) == yes
+			return evalNode(n.Rows, target, w) == truthYes
 		}))
 	case Reference:
-		return yesOrUnknown(referenceShows(n, row, w))
-	case Recorded:
+		return yesOrUnknown(isReferenceShown(n, row, w))
+	case RecordedConsent:
 		return yesOrUnknown(everySubjectAgreed(n, row, w))
 	case Derived:
-		return yesOrUnknown(sourcesShow(n, row, w))
-	case Registered:
+		return yesOrUnknown(areSourcesShown(n, row, w))
+	case RegistryConsent:
 		return yesOrUnknown(everySubjectConsents(n, row, w))
 	default:
-		return unknown
+		return truthUnknown
 	}
 }
 
@@ -109,9 +109,9 @@ func evalNode(n Node, row Row, w World) truth {
 // around it hides the row.
 func yesOrUnknown(b bool) truth {
 	if b {
-		return yes
+		return truthYes
 	}
-	return unknown
+	return truthUnknown
 }
 
 // consents reports whether the subjects of a row consent.

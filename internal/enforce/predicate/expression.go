@@ -67,22 +67,22 @@ type (
 	// Clock is the time at which the statement began, plus a constant interval. As a Date or Timestamp it is the time in
 	// UTC, since the agent may set the time zone of the session.
 	Clock struct {
-		Kind  Kind
-		Shift Shift
+		Kind     Kind
+		Interval Interval
 	}
 
 	// Compare compares two values of one kind by one of = <> < <= > >=. Bytes makes it compare texts of different columns
 	// byte by byte, since their collations could conflict.
 	Compare struct {
-		Op    string
-		A, B  Expr
-		Bytes bool
+		Op          string
+		Left, Right Expr
+		Bytes       bool
 	}
 
 	// AnyOf is true if A equals an element of a list.
 	AnyOf struct {
-		A, List Expr
-		Bytes   bool
+		Left, List Expr
+		Bytes      bool
 	}
 
 	// Array is a list of values.
@@ -90,14 +90,14 @@ type (
 
 	// Overlap compares two lists by one of && @> <@.
 	Overlap struct {
-		Op    string
-		A, B  Expr
-		Bytes bool
+		Op          string
+		Left, Right Expr
+		Bytes       bool
 	}
 
 	// Like matches a text against a constant pattern that does not end in a backslash.
 	Like struct {
-		A       Expr
+		Left    Expr
 		Pattern string
 	}
 
@@ -106,10 +106,10 @@ type (
 	Or       []Expr
 	Negation struct{ Expr }
 
-	// Test is one of the tests IS NULL, IS TRUE and IS FALSE.
-	Test struct {
-		A  Expr
-		Is string // the word after IS: NULL, TRUE or FALSE
+	// IsTest is one of the tests IS NULL, IS TRUE and IS FALSE.
+	IsTest struct {
+		Operand Expr
+		Is      string // the word after IS: NULL, TRUE or FALSE
 	}
 
 	// Case is a CASE with conditions. Bytes gives a text from several columns the collation "C".
@@ -129,8 +129,8 @@ type (
 	}
 )
 
-// Shift is a length of time. Its units are those of an interval, and cannot be converted into one another.
-type Shift struct{ Months, Days, Seconds int }
+// Interval is a length of time. Its units are those of an interval, and cannot be converted into one another.
+type Interval struct{ Months, Days, Seconds int }
 
 func (Column) expr()   {}
 func (Attr) expr()     {}
@@ -145,7 +145,7 @@ func (Like) expr()     {}
 func (And) expr()      {}
 func (Or) expr()       {}
 func (Negation) expr() {}
-func (Test) expr()     {}
+func (IsTest) expr()   {}
 func (Case) expr()     {}
 func (Call) expr()     {}
 
@@ -177,9 +177,9 @@ func expressionSQL(e Expr, row string) string {
 	case Clock:
 		return e.timeSQL()
 	case Compare:
-		return "(" + withCCollation(write(e.A), e.Bytes) + " OPERATOR(pg_catalog." + e.Op + ") " + write(e.B) + ")"
+		return "(" + withCCollation(write(e.Left), e.Bytes) + " OPERATOR(pg_catalog." + e.Op + ") " + write(e.Right) + ")"
 	case AnyOf:
-		return "(" + withCCollation(write(e.A), e.Bytes) + " OPERATOR(pg_catalog.=) ANY (" + listSQL(e.List, row) + "))"
+		return "(" + withCCollation(write(e.Left), e.Bytes) + " OPERATOR(pg_catalog.=) ANY (" + listSQL(e.List, row) + "))"
 	case Array:
 		parts := make([]string, len(e))
 		for i, part := range e {
@@ -187,9 +187,9 @@ func expressionSQL(e Expr, row string) string {
 		}
 		return "ARRAY[" + strings.Join(parts, ", ") + "]"
 	case Overlap:
-		return "(" + withCCollation(write(e.A), e.Bytes) + " OPERATOR(pg_catalog." + e.Op + ") " + write(e.B) + ")"
+		return "(" + withCCollation(write(e.Left), e.Bytes) + " OPERATOR(pg_catalog." + e.Op + ") " + write(e.Right) + ")"
 	case Like:
-		return "(" + withCCollation(write(e.A), true) + " OPERATOR(pg_catalog.~~) " + catalog.QuoteLiteral(e.Pattern) +
+		return "(" + withCCollation(write(e.Left), true) + " OPERATOR(pg_catalog.~~) " + catalog.QuoteLiteral(e.Pattern) +
 			"::pg_catalog.text)"
 	case And:
 		return logicSQL(e, " AND ", row)
@@ -197,8 +197,8 @@ func expressionSQL(e Expr, row string) string {
 		return logicSQL(e, " OR ", row)
 	case Negation:
 		return "(NOT " + write(e.Expr) + ")"
-	case Test:
-		return "(" + write(e.A) + " IS " + e.Is + ")"
+	case IsTest:
+		return "(" + write(e.Operand) + " IS " + e.Is + ")"
 	case Case:
 		var b strings.Builder
 		b.WriteString("(CASE")
@@ -252,13 +252,13 @@ func logicSQL(parts []Expr, operator, row string) string {
 // timeSQL returns the SQL of the shifted clock. It shifts in UTC: otherwise the session's time zone would decide how
 // long a day or a month is.
 func (c Clock) timeSQL() string {
-	if c.Kind == TimestampTZ && c.Shift == (Shift{}) {
+	if c.Kind == TimestampTZ && c.Interval == (Interval{}) {
 		return "pg_catalog.statement_timestamp()"
 	}
 	now := "pg_catalog.timezone('UTC'::pg_catalog.text, pg_catalog.statement_timestamp())"
-	if c.Shift != (Shift{}) {
+	if c.Interval != (Interval{}) {
 		now = fmt.Sprintf("(%s OPERATOR(pg_catalog.+) pg_catalog.make_interval(0, %d, 0, %d, 0, 0, %d))", now,
-			c.Shift.Months, c.Shift.Days, c.Shift.Seconds)
+			c.Interval.Months, c.Interval.Days, c.Interval.Seconds)
 	}
 	switch c.Kind {
 	case Date:
@@ -276,31 +276,31 @@ func walkExpr(e Expr, visit func(Expr)) {
 		return
 	}
 	visit(e)
-	for _, part := range partsOf(e) {
+	for _, part := range operandsOf(e) {
 		walkExpr(part, visit)
 	}
 }
 
-func partsOf(e Expr) []Expr {
+func operandsOf(e Expr) []Expr {
 	switch e := e.(type) {
 	case Compare:
-		return []Expr{e.A, e.B}
+		return []Expr{e.Left, e.Right}
 	case AnyOf:
-		return []Expr{e.A, e.List}
+		return []Expr{e.Left, e.List}
 	case Array:
 		return e
 	case Overlap:
-		return []Expr{e.A, e.B}
+		return []Expr{e.Left, e.Right}
 	case Like:
-		return []Expr{e.A}
+		return []Expr{e.Left}
 	case And:
 		return e
 	case Or:
 		return e
 	case Negation:
 		return []Expr{e.Expr}
-	case Test:
-		return []Expr{e.A}
+	case IsTest:
+		return []Expr{e.Operand}
 	case Case:
 		var out []Expr
 		for _, arm := range e.When {

@@ -12,30 +12,30 @@ import (
 
 // value is the value of an expression in the reference model. The zero value is NULL.
 type value struct {
-	known bool
-	bool  bool
-	text  string // the value of the kinds text, uuid and jsonb
-	num   *big.Rat
-	time  time.Time
-	list  []value
+	known  bool
+	bool   bool
+	text   string // the value of the kinds text, uuid and jsonb
+	number *big.Rat
+	time   time.Time
+	list   []value
 }
 
-func boolean(b bool) value   { return value{known: true, bool: b} }
-func textual(s string) value { return value{known: true, text: s} }
-func number(n int) value     { return value{known: true, num: big.NewRat(int64(n), 1)} }
+func boolValue(b bool) value   { return value{known: true, bool: b} }
+func textValue(s string) value { return value{known: true, text: s} }
+func numberValue(n int) value  { return value{known: true, number: big.NewRat(int64(n), 1)} }
 
 func (v value) truth() truth {
 	if !v.known {
-		return unknown
+		return truthUnknown
 	}
 	return truthOf(v.bool)
 }
 
 func truthValue(t truth) value {
-	if t == unknown {
+	if t == truthUnknown {
 		return value{}
 	}
-	return boolean(t == yes)
+	return boolValue(t == truthYes)
 }
 
 func (n SQL) judge(row Row, w World) truth { return evalExpr(n.Expr, row, w).truth() }
@@ -59,13 +59,13 @@ func evalExpr(e Expr, row Row, w World) value {
 	case Clock:
 		return value{known: true, time: e.at(w.Now)}
 	case Compare:
-		a, b := evalExpr(e.A, row, w), evalExpr(e.B, row, w)
+		a, b := evalExpr(e.Left, row, w), evalExpr(e.Right, row, w)
 		if !a.known || !b.known {
 			return value{}
 		}
-		return boolean(compareHolds(e.Op, compareValues(a, b)))
+		return boolValue(compareHolds(e.Op, compareValues(a, b)))
 	case AnyOf:
-		return truthValue(evalAnyOf(evalExpr(e.A, row, w), evalExpr(e.List, row, w)))
+		return truthValue(evalAnyOf(evalExpr(e.Left, row, w), evalExpr(e.List, row, w)))
 	case Array:
 		out := value{known: true}
 		for _, part := range e {
@@ -73,44 +73,44 @@ func evalExpr(e Expr, row Row, w World) value {
 		}
 		return out
 	case Overlap:
-		a, b := evalExpr(e.A, row, w), evalExpr(e.B, row, w)
+		a, b := evalExpr(e.Left, row, w), evalExpr(e.Right, row, w)
 		if !a.known || !b.known {
 			return value{}
 		}
-		return boolean(evalOverlap(e.Op, a.list, b.list))
+		return boolValue(evalOverlap(e.Op, a.list, b.list))
 	case Like:
-		a := evalExpr(e.A, row, w)
+		a := evalExpr(e.Left, row, w)
 		if !a.known {
 			return value{}
 		}
-		return boolean(matchesLike([]rune(a.text), []rune(e.Pattern)))
+		return boolValue(matchesLike([]rune(a.text), []rune(e.Pattern)))
 	case And:
-		out := yes
+		out := truthYes
 		for _, part := range e {
 			out = min(out, evalExpr(part, row, w).truth())
 		}
 		return truthValue(out)
 	case Or:
-		out := no
+		out := truthNo
 		for _, part := range e {
 			out = max(out, evalExpr(part, row, w).truth())
 		}
 		return truthValue(out)
 	case Negation:
-		return truthValue(yes - evalExpr(e.Expr, row, w).truth())
-	case Test:
-		a := evalExpr(e.A, row, w)
+		return truthValue(truthYes - evalExpr(e.Expr, row, w).truth())
+	case IsTest:
+		a := evalExpr(e.Operand, row, w)
 		switch e.Is {
 		case "NULL":
-			return boolean(!a.known)
+			return boolValue(!a.known)
 		case "TRUE":
-			return boolean(a.known && a.bool)
+			return boolValue(a.known && a.bool)
 		case "FALSE":
-			return boolean(a.known && !a.bool)
+			return boolValue(a.known && !a.bool)
 		}
 	case Case:
 		for _, arm := range e.When {
-			if evalExpr(arm.If, row, w).truth() == yes {
+			if evalExpr(arm.If, row, w).truth() == truthYes {
 				return evalExpr(arm.Then, row, w)
 			}
 		}
@@ -151,10 +151,10 @@ func parseValue(text string, kind Kind) value {
 	}
 	switch kind {
 	case Bool:
-		return boolean(text == "true" || text == "t")
+		return boolValue(text == "true" || text == "t")
 	case Number, Float:
 		if n, ok := new(big.Rat).SetString(text); ok {
-			return value{known: true, num: n}
+			return value{known: true, number: n}
 		}
 	case Date, Timestamp, TimestampTZ:
 		for _, layout := range []string{"2006-01-02 15:04:05.999999Z07:00", "2006-01-02 15:04:05.999999", "2006-01-02"} {
@@ -163,7 +163,7 @@ func parseValue(text string, kind Kind) value {
 			}
 		}
 	default:
-		return textual(text)
+		return textValue(text)
 	}
 	return value{}
 }
@@ -171,12 +171,12 @@ func parseValue(text string, kind Kind) value {
 func (c Clock) at(now time.Time) time.Time {
 	now = now.UTC()
 	year, month, day := now.Date()
-	first := time.Date(year, month+time.Month(c.Shift.Months), 1, 0, 0, 0, 0, time.UTC)
+	first := time.Date(year, month+time.Month(c.Interval.Months), 1, 0, 0, 0, 0, time.UTC)
 	if last := first.AddDate(0, 1, -1).Day(); day > last { // the day is at most the last day of the month
 		day = last
 	}
 	clock := now.Sub(time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC))
-	now = first.AddDate(0, 0, day-1+c.Shift.Days).Add(clock + time.Duration(c.Shift.Seconds)*time.Second)
+	now = first.AddDate(0, 0, day-1+c.Interval.Days).Add(clock + time.Duration(c.Interval.Seconds)*time.Second)
 	if c.Kind == Date {
 		return now.Truncate(24 * time.Hour)
 	}
@@ -185,8 +185,8 @@ func (c Clock) at(now time.Time) time.Time {
 
 func compareValues(a, b value) int {
 	switch {
-	case a.num != nil && b.num != nil:
-		return a.num.Cmp(b.num)
+	case a.number != nil && b.number != nil:
+		return a.number.Cmp(b.number)
 	case !a.time.IsZero() || !b.time.IsZero():
 		return a.time.Compare(b.time)
 	case a.text != "" || b.text != "":
@@ -219,15 +219,15 @@ func compareHolds(op string, c int) bool {
 
 func evalAnyOf(a, list value) truth {
 	if !list.known {
-		return unknown
+		return truthUnknown
 	}
-	out := no
+	out := truthNo
 	for _, e := range list.list {
 		switch {
 		case !a.known || !e.known:
-			out = max(out, unknown)
+			out = max(out, truthUnknown)
 		case compareValues(a, e) == 0:
-			out = yes
+			out = truthYes
 		}
 	}
 	return out
@@ -274,13 +274,13 @@ func matchesLike(text, pattern []rune) bool {
 }
 
 func textFunction(f func(string) string) func([]value) value {
-	return func(args []value) value { return textual(f(args[0].text)) }
+	return func(args []value) value { return textValue(f(args[0].text)) }
 }
 
-func lower(s string) string { return strings.ToLower(s) }
-func upper(s string) string { return strings.ToUpper(s) }
+func lowerFunction(s string) string { return strings.ToLower(s) }
+func upperFunction(s string) string { return strings.ToUpper(s) }
 
-func trim(front, back bool) func([]value) value {
+func trimFunction(front, back bool) func([]value) value {
 	return func(args []value) value {
 		s, cut := args[0].text, " "
 		if len(args) == 2 {
@@ -292,49 +292,49 @@ func trim(front, back bool) func([]value) value {
 		if back {
 			s = strings.TrimRight(s, cut)
 		}
-		return textual(s)
+		return textValue(s)
 	}
 }
 
 // prefixLength returns how many characters of length the first n are; for a negative n, how many are left without the
 // last -n.
 func prefixLength(length int, n value) int {
-	count := int(n.num.Num().Int64())
+	count := int(n.number.Num().Int64())
 	if count < 0 {
 		count += length
 	}
 	return max(0, min(count, length))
 }
 
-func left(args []value) value {
+func leftFunction(args []value) value {
 	runes := []rune(args[0].text)
-	return textual(string(runes[:prefixLength(len(runes), args[1])]))
+	return textValue(string(runes[:prefixLength(len(runes), args[1])]))
 }
 
-func right(args []value) value {
+func rightFunction(args []value) value {
 	runes := []rune(args[0].text)
-	return textual(string(runes[len(runes)-prefixLength(len(runes), args[1]):]))
+	return textValue(string(runes[len(runes)-prefixLength(len(runes), args[1]):]))
 }
 
-func length(args []value) value      { return number(utf8.RuneCountInString(args[0].text)) }
-func octetLength(args []value) value { return number(len(args[0].text)) }
-func cardinality(args []value) value { return number(len(args[0].list)) }
-func startsWith(args []value) value  { return boolean(strings.HasPrefix(args[0].text, args[1].text)) }
+func lengthFunction(args []value) value { return numberValue(utf8.RuneCountInString(args[0].text)) }
+func octetLength(args []value) value    { return numberValue(len(args[0].text)) }
+func cardinality(args []value) value    { return numberValue(len(args[0].list)) }
+func startsWith(args []value) value     { return boolValue(strings.HasPrefix(args[0].text, args[1].text)) }
 
 func jsonType(args []value) value {
 	switch text := strings.TrimSpace(args[0].text); text[0] {
 	case '{':
-		return textual("object")
+		return textValue("object")
 	case '[':
-		return textual("array")
+		return textValue("array")
 	case '"':
-		return textual("string")
+		return textValue("string")
 	case 't', 'f':
-		return textual("boolean")
+		return textValue("boolean")
 	case 'n':
-		return textual("null")
+		return textValue("null")
 	default:
-		return textual("number")
+		return textValue("number")
 	}
 }
 
@@ -344,7 +344,7 @@ func jsonField(args []value) value {
 		return value{}
 	}
 	if field, ok := object[args[1].text]; ok {
-		return textual(string(bytes.TrimSpace(field)))
+		return textValue(string(bytes.TrimSpace(field)))
 	}
 	return value{}
 }
@@ -356,7 +356,7 @@ func jsonText(args []value) value {
 	case !field.known || field.text == "null":
 		return value{}
 	case json.Unmarshal([]byte(field.text), &s) == nil:
-		return textual(s)
+		return textValue(s)
 	default:
 		return field // a number, boolean or nested value is returned as it is written
 	}
@@ -365,11 +365,11 @@ func jsonText(args []value) value {
 func jsonHas(args []value) value {
 	var s string
 	if json.Unmarshal([]byte(args[0].text), &s) == nil && strings.HasPrefix(args[0].text, `"`) {
-		return boolean(s == args[1].text)
+		return boolValue(s == args[1].text)
 	}
 	if strings.HasPrefix(args[0].text, "[") {
 		granted, _ := jsonStrings(args[0].text, false)
-		return boolean(slices.Contains(granted, args[1].text))
+		return boolValue(slices.Contains(granted, args[1].text))
 	}
-	return boolean(jsonField(args).known)
+	return boolValue(jsonField(args).known)
 }

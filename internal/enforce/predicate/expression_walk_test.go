@@ -17,21 +17,21 @@ func TestColumnsAreFoundWhereverTheyStand(t *testing.T) {
 		reads []string
 	}{
 		{a, []string{"a"}},
-		{predicate.Compare{Op: "=", A: a, B: b}, []string{"a", "b"}},
-		{predicate.AnyOf{A: a, List: b}, []string{"a", "b"}},
+		{predicate.Compare{Op: "=", Left: a, Right: b}, []string{"a", "b"}},
+		{predicate.AnyOf{Left: a, List: b}, []string{"a", "b"}},
 		{predicate.Array{a, b, c}, []string{"a", "b", "c"}},
-		{predicate.Overlap{Op: "&&", A: a, B: b}, []string{"a", "b"}},
-		{predicate.Like{A: a, Pattern: "x"}, []string{"a"}},
+		{predicate.Overlap{Op: "&&", Left: a, Right: b}, []string{"a", "b"}},
+		{predicate.Like{Left: a, Pattern: "x"}, []string{"a"}},
 		{predicate.And{a, b, c}, []string{"a", "b", "c"}},
 		{predicate.Or{a, b, c}, []string{"a", "b", "c"}},
 		{predicate.Negation{Expr: a}, []string{"a"}},
-		{predicate.Test{A: a, Is: "NULL"}, []string{"a"}},
+		{predicate.IsTest{Operand: a, Is: "NULL"}, []string{"a"}},
 		{predicate.Case{When: []predicate.When{{If: a, Then: b}, {If: c, Then: d}}, Else: e}, []string{"a", "b", "c", "d", "e"}},
 		{predicate.Case{When: []predicate.When{{If: a, Then: b}}}, []string{"a", "b"}},
 		{predicate.Call{Name: "lower", Args: []predicate.Expr{a, b}}, []string{"a", "b"}},
 		{predicate.Or{predicate.Negation{Expr: predicate.Case{
-			When: []predicate.When{{If: predicate.Test{A: a}, Then: b}}, Else: predicate.Overlap{
-				A: c, B: predicate.Array{d}}}}, e}, []string{"a", "b", "c", "d", "e"}},
+			When: []predicate.When{{If: predicate.IsTest{Operand: a}, Then: b}}, Else: predicate.Overlap{
+				Left: c, Right: predicate.Array{d}}}}, e}, []string{"a", "b", "c", "d", "e"}},
 	} {
 		if got := predicate.ColumnsOf(x.is); !slices.Equal(got, x.reads) {
 			t.Errorf("%#v reads %v, want %v", x.is, got, x.reads)

@@ -17,7 +17,7 @@ func SignedViewCondition(n Node, rel *catalog.Relation, alias string) (string, b
 	if !hasFlatForm(n) {
 		return "", false
 	}
-	w := writer{policy: true, form: flatForm, prefix: prefixFor(alias), row: rel}
+	w := predicateWriter{forRowPolicy: true, sublinkForm: flatForm, prefix: prefixFor(alias), row: rel}
 	row := catalog.QuoteIdent(alias)
 	if HasHashedPart(n, rel) {
 		return strings.Join(append(guardConditions(attributesToGuard(n)), w.hashedPartsSQL(n, row)...), " AND "), true
@@ -39,14 +39,14 @@ func HasHashedPart(n Node, rel *catalog.Relation) bool {
 // innerRowSQL), even joins that lead to one row, if a statement reads two such views. It counts look-ups for each row,
 // even if it will hash them (cost_subplan of an AlternativeSubPlan), and joins tables in any order to have fewer rows.
 // A set it counts once.
-func (w *writer) hashedPartsSQL(n Node, row string) []string {
+func (w *predicateWriter) hashedPartsSQL(n Node, row string) []string {
 	var out []string
 	for _, part := range Conjuncts(n) {
 		text := w.withUseIndexHint(part, row)
 		if joinDepth(part) > 0 {
-			w.form = hashedForm
+			w.sublinkForm = hashedForm
 			set := w.nodeSQL(part, row)
-			w.form = flatForm
+			w.sublinkForm = flatForm
 			text = "CASE WHEN pgconsent_signed.use_hash() THEN " + set + " ELSE (" + text + ") IS TRUE END"
 		}
 		out = append(out, text)
@@ -69,9 +69,9 @@ func hasFlatForm(n Node) bool {
 		return len(n.Steps) > 0
 	case Visible:
 		return hasFlatForm(n.Rows)
-	case Registered:
+	case RegistryConsent:
 		return n.hasSingleSubject()
-	case Recorded:
+	case RecordedConsent:
 		return true
 	default:
 		return false
@@ -89,26 +89,26 @@ func haveFlatForm(parts []Node) bool {
 }
 
 // flatSQL writes a node that reads other tables so that it may become a join.
-func (w *writer) flatSQL(n Node, row string) string {
+func (w *predicateWriter) flatSQL(n Node, row string) string {
 	switch n := n.(type) {
 	case Consent:
 		var b strings.Builder
 		if n.FirstRequired {
-			first := w.alias()
+			first := w.newAlias()
 			b.WriteString("EXISTS (SELECT 1 FROM " + w.helperName(n.Steps[0].Relation) + " AS " + first + " WHERE " +
 				n.Steps[0].onSQL(first, row) + ") AND ")
 		}
-		first := w.alias()
+		first := w.newAlias()
 		b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.helperName(n.Steps[0].Relation) + " AS " + first +
 			w.notAgreedSQL(n, first, n.Steps[0].onSQL(first, row)) + ")")
 		return b.String()
 	case Visible:
-		target := w.alias()
+		target := w.newAlias()
 		return "EXISTS (SELECT 1 FROM " + w.helperName(n.Relation) + " AS " + target +
 			" WHERE " + n.step().onSQL(target, row) + " AND " + w.linkedRowSQL(n.Rows, target, n.step().LeadsToAtMostOne()) + ")"
-	case Registered:
+	case RegistryConsent:
 		return "EXISTS (" + w.consentsSQL(n, row, columnSQL(row, n.Subjects.Subject)) + ")"
-	case Recorded:
+	case RecordedConsent:
 		if !n.hasSingleSubject() { // a list of ids cannot be joined
 			return w.recordedSQL(n, row)
 		}
@@ -123,7 +123,7 @@ func (w *writer) flatSQL(n Node, row string) string {
 // underestimates how many rows that gives. So innerRowSQL lets only the longest chain become a join. It adds IS TRUE to
 // the other conditions, which keeps PostgreSQL from joining them: it looks their rows up for a few rows, and hashes
 // them for many.
-func (w *writer) innerRowSQL(n Node, row string) string {
+func (w *predicateWriter) innerRowSQL(n Node, row string) string {
 	if joins, _ := countJoins(Conjuncts(n)); joins < 2 {
 		return w.nodeSQL(n, row)
 	}
@@ -132,7 +132,7 @@ func (w *writer) innerRowSQL(n Node, row string) string {
 
 // linkedRowSQL writes the condition on the row to which a link leads. If the link leads to at most one row, PostgreSQL
 // makes a plain join of it, which it estimates well as long as nothing else is joined to that row.
-func (w *writer) linkedRowSQL(n Node, row string, one bool) string {
+func (w *predicateWriter) linkedRowSQL(n Node, row string, one bool) string {
 	if !one {
 		return w.innerRowSQL(n, row)
 	}
@@ -149,7 +149,7 @@ func (w *writer) linkedRowSQL(n Node, row string, one bool) string {
 
 // partsSQL writes the parts of n, joined by AND, each part as the function write writes it. Only the part with the
 // longest chain may become a join; see innerRowSQL.
-func (w *writer) partsSQL(n Node, row string, write func(Node, string) string) string {
+func (w *predicateWriter) partsSQL(n Node, row string, write func(Node, string) string) string {
 	parts := Conjuncts(n)
 	joins, furthest := countJoins(parts)
 	var out []string
@@ -187,7 +187,7 @@ func joinDepth(n Node) int {
 			furthest = max(furthest, joinDepth(part))
 		}
 		return 1 + furthest
-	case Registered, Recorded:
+	case RegistryConsent, RecordedConsent:
 		return 1
 	default:
 		return 0

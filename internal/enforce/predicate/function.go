@@ -20,15 +20,15 @@ type Function struct {
 // time, regular expressions for some patterns, arithmetic for overflows. to_char and casts from dates depend on the
 // session's settings.
 var Functions = map[string]Function{
-	"lower":        {Args: []Kind{Text}, Result: Text, eval: textFunction(lower)},
-	"upper":        {Args: []Kind{Text}, Result: Text, eval: textFunction(upper)},
-	"btrim":        {Args: []Kind{Text, Text}, Optional: 1, Constants: 1, Result: Text, eval: trim(true, true)},
-	"ltrim":        {Args: []Kind{Text, Text}, Optional: 1, Constants: 1, Result: Text, eval: trim(true, false)},
-	"rtrim":        {Args: []Kind{Text, Text}, Optional: 1, Constants: 1, Result: Text, eval: trim(false, true)},
-	"left":         {Args: []Kind{Text, Number}, Constants: 1, Result: Text, eval: left},
-	"right":        {Args: []Kind{Text, Number}, Constants: 1, Result: Text, eval: right},
-	"length":       {Args: []Kind{Text}, Result: Number, eval: length},
-	"char_length":  {Args: []Kind{Text}, Result: Number, eval: length},
+	"lower":        {Args: []Kind{Text}, Result: Text, eval: textFunction(lowerFunction)},
+	"upper":        {Args: []Kind{Text}, Result: Text, eval: textFunction(upperFunction)},
+	"btrim":        {Args: []Kind{Text, Text}, Optional: 1, Constants: 1, Result: Text, eval: trimFunction(true, true)},
+	"ltrim":        {Args: []Kind{Text, Text}, Optional: 1, Constants: 1, Result: Text, eval: trimFunction(true, false)},
+	"rtrim":        {Args: []Kind{Text, Text}, Optional: 1, Constants: 1, Result: Text, eval: trimFunction(false, true)},
+	"left":         {Args: []Kind{Text, Number}, Constants: 1, Result: Text, eval: leftFunction},
+	"right":        {Args: []Kind{Text, Number}, Constants: 1, Result: Text, eval: rightFunction},
+	"length":       {Args: []Kind{Text}, Result: Number, eval: lengthFunction},
+	"char_length":  {Args: []Kind{Text}, Result: Number, eval: lengthFunction},
 	"octet_length": {Args: []Kind{Text}, Result: Number, eval: octetLength},
 	"starts_with":  {Args: []Kind{Text, Text}, Result: Bool, Bytes: true, eval: startsWith},
 	"cardinality":  {Args: []Kind{""}, Result: Number, eval: cardinality}, // the argument is a list of any kind

@@ -111,7 +111,7 @@ func (n Grant) conditionSQL(row string, negated bool) string {
 func (n Grant) judge(row Row, w World) truth {
 	value, ok := row[n.Column]
 	if !ok || len(n.Grantees) == 0 && n.EverybodyWord == "" {
-		return unknown
+		return truthUnknown
 	}
 	var who []string
 	missing := false
@@ -124,7 +124,7 @@ func (n Grant) judge(row Row, w World) truth {
 		case !ok && to.Optional:
 			missing = true
 		case !ok:
-			return unknown
+			return truthUnknown
 		case to.List:
 			who = append(who, nonNullElements(id)...)
 		default:
@@ -136,14 +136,14 @@ func (n Grant) judge(row Row, w World) truth {
 	case GrantJSONB, GrantJSON:
 		var ok bool
 		if granted, ok = jsonStrings(value, n.Form == GrantJSON); !ok {
-			return unknown
+			return truthUnknown
 		}
 	default:
 		granted = nonNullElements(value)
 	}
 	granted = slices.DeleteFunc(granted, func(id string) bool { return !slices.Contains(who, id) })
 	if missing && len(granted) == 0 {
-		return unknown
+		return truthUnknown
 	}
 	return truthOf(len(granted) > 0)
 }

@@ -18,14 +18,14 @@ const (
 	RowsSchema = "pgconsent_rows"
 )
 
-// Helper is a table that a predicate reads besides the table of its own row, with the columns that it reads.
-type Helper struct {
+// HelperTable is a table that a predicate reads besides the table of its own row, with the columns that it reads.
+type HelperTable struct {
 	Relation *catalog.Relation
 	Columns  []string // the names of the columns, sorted
 }
 
 // Helpers returns the tables that a predicate reads besides the table of its own row, sorted by name.
-func Helpers(n Node) []Helper {
+func Helpers(n Node) []HelperTable {
 	columns := map[catalog.Name]map[string]bool{}
 	relations := map[catalog.Name]*catalog.Relation{}
 	add := func(r *catalog.Relation, names ...string) {
@@ -68,9 +68,9 @@ func Helpers(n Node) []Helper {
 				add(n.RowBefore.Relation, n.RowBefore.targetColumns()...)
 				add(n.RowBefore.Relation, n.From...)
 			}
-		case sourceNode:
+		case listSourceNode:
 			add(n.Relation, n.columns()...)
-		case chainNode:
+		case listChainNode:
 			add(n.Relation, n.columns()...)
 		case Derived:
 			if row != nil {
@@ -89,7 +89,7 @@ func Helpers(n Node) []Helper {
 				add(n.Table(), o.fromColumns()...)
 				add(n.Table(), n.Table().PrimaryKey...)
 			}
-		case Recorded:
+		case RecordedConsent:
 			if row != nil {
 				add(row, n.fromColumns()...)
 			}
@@ -103,7 +103,7 @@ func Helpers(n Node) []Helper {
 			if g := n.Record.Guardians; g != nil {
 				add(g.Relation, g.columns()...)
 			}
-		case Registered:
+		case RegistryConsent:
 			if row != nil {
 				add(row, n.fromColumns()...)
 			}
@@ -114,9 +114,9 @@ func Helpers(n Node) []Helper {
 			add(registryTable, registryColumns()...)
 		}
 	})
-	var out []Helper
+	var out []HelperTable
 	for _, name := range slices.SortedFunc(maps.Keys(columns), compareNames) {
-		out = append(out, Helper{relations[name], sortedKeys(columns[name])})
+		out = append(out, HelperTable{relations[name], sortedKeys(columns[name])})
 	}
 	return out
 }
@@ -129,10 +129,10 @@ func TablesThatShowWhenEmpty(n Node) []*catalog.Relation {
 		if c, ok := n.(Consent); ok && !c.FirstRequired && len(c.Steps) > 0 {
 			found[c.Steps[0].Relation.Name] = c.Steps[0].Relation
 		}
-		if c, ok := n.(Recorded); ok && !c.Required && len(c.Steps) > 0 {
+		if c, ok := n.(RecordedConsent); ok && !c.Required && len(c.Steps) > 0 {
 			found[c.Steps[0].Relation.Name] = c.Steps[0].Relation
 		}
-		if c, ok := n.(Registered); ok && !c.Subjects.Required && len(c.Subjects.Steps) > 0 {
+		if c, ok := n.(RegistryConsent); ok && !c.Subjects.Required && len(c.Subjects.Steps) > 0 {
 			found[c.Subjects.Steps[0].Relation.Name] = c.Subjects.Steps[0].Relation
 		}
 	})
@@ -172,13 +172,13 @@ func walkNodes(n Node, row *catalog.Relation, visit func(Node, *catalog.Relation
 				walkNodes(o.Unless, n.Table(), visit)
 			}
 		}
-	case sourceNode:
+	case listSourceNode:
 		if n.Where != nil {
 			walkNodes(n.Where, n.Relation, visit)
 		}
-	case chainNode:
+	case listChainNode:
 		walkNodes(n.Rows, n.Relation, visit)
-	case Recorded:
+	case RecordedConsent:
 		if n.Record.Rows != nil {
 			walkNodes(n.Record.Rows, n.Record.Relation, visit)
 		}

@@ -13,13 +13,13 @@ const UseIndexHint = "/*pgconsent:use_index*/"
 // Under row security most rows that an agent's own keys find are its own. So the planner is made to expect that the
 // part is true, as in [InjectedCondition]; otherwise it would expect fewer rows than a LIMIT asks for, and sort all
 // rows. A search in everybody's texts finds mostly rows of others, so in a signed view the part has its plain estimate.
-func (w *writer) withUseIndexHint(n Node, row string) string {
+func (w *predicateWriter) withUseIndexHint(n Node, row string) string {
 	part := w.nodeSQL(n, row)
 	if !isIndexable(n) {
 		return part
 	}
 	asked := "(" + part + ") IS TRUE"
-	if w.form == dualForm {
+	if w.sublinkForm == dualForm {
 		asked = "(CASE WHEN " + part + " THEN true END) IS NOT NULL"
 	}
 	return "CASE WHEN pgconsent_signed.use_index() THEN " + asked + " ELSE " + part + " END"

@@ -11,10 +11,10 @@ import (
 func (n Visible) step() Step { return Step{n.Relation, n.Column, n.From, n.MorePairs} }
 
 // pairs returns all pairs of columns of a link.
-func (s Step) pairs() []Pair { return append([]Pair{{s.Column, s.From}}, s.MorePairs...) }
+func (s Step) pairs() []ColumnPair { return append([]ColumnPair{{s.Column, s.From}}, s.MorePairs...) }
 
 // Pairs returns all pairs of columns of the link.
-func (s Step) Pairs() []Pair { return s.pairs() }
+func (s Step) Pairs() []ColumnPair { return s.pairs() }
 
 // targetColumns returns the columns of the table to which a link leads; fromColumns returns the columns of the row at
 // which it starts.

@@ -16,7 +16,7 @@ func TestWhatLeadsToOne(t *testing.T) {
 	step := func(r catalog.Relation, columns ...string) predicate.Step {
 		s := predicate.Step{Relation: &r, Column: columns[0], From: "x"}
 		for _, c := range columns[1:] {
-			s.MorePairs = append(s.MorePairs, predicate.Pair{Column: c, From: "y"})
+			s.MorePairs = append(s.MorePairs, predicate.ColumnPair{Column: c, From: "y"})
 		}
 		return s
 	}
@@ -79,7 +79,7 @@ func TestWhereNewRowsHide(t *testing.T) {
 		want string
 	}{
 		"people":  {predicate.Consent{Steps: through(links), Status: "of", Is: "1"}, "[links]"},
-		"records": {predicate.Recorded{Steps: through(links)}, "[links]"},
+		"records": {predicate.RecordedConsent{Steps: through(links)}, "[links]"},
 		"sources": {predicate.Derived{Origin: made(links), Rows: predicate.Open{}}, "[links]"},
 		"sources and others": {predicate.Derived{
 			Origin: made(links), Rows: predicate.Open{}, SourceOrigins: []predicate.Origin{made(links), made(again)}},

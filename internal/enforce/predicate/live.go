@@ -8,14 +8,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Live is an attribute whose value no credential gives: the database computes it for each statement. It has one of
-// three sources. With Setting, the session itself claims a value in a setting, which counts only if the other fields
-// confirm it. With Column and without Setting, the value is looked up. With Expr, it is an expression over other
+// LiveAttribute is an attribute whose value no credential gives: the database computes it for each statement. It has
+// one of three sources. With Setting, the session itself claims a value in a setting, which counts only if the other
+// fields confirm it. With Column and without Setting, the value is looked up. With Expr, it is an expression over other
 // attributes.
 //
 // The attribute has no value if the source has none, or if the value is malformed, not confirmed or ambiguous.
 // Computing it never raises an error, since row policies read it.
-type Live struct {
+type LiveAttribute struct {
 	Name     string
 	Type     string // the qualified name of the type, which is no list
 	Optional bool   // rules treat the attribute as optional: it may have no value
@@ -47,7 +47,7 @@ const liveLabel = "pgconsent_live"
 
 // Node returns a predicate that reads the tables from which the attribute is computed, for [Helpers] and the functions
 // like it.
-func (l Live) Node() Node {
+func (l LiveAttribute) Node() Node {
 	switch {
 	case l.Table != nil:
 		return Visible{Relation: l.Table, Column: l.Column, From: l.Column, Rows: l.Rows}
@@ -59,7 +59,7 @@ func (l Live) Node() Node {
 }
 
 // NeededAttributes returns the attributes from which a live attribute is computed, sorted.
-func (l Live) NeededAttributes() []string {
+func (l LiveAttribute) NeededAttributes() []string {
 	found := usedAttributes(l.Node())
 	for _, a := range l.Equals {
 		found[a.Name] = true
@@ -69,7 +69,7 @@ func (l Live) NeededAttributes() []string {
 }
 
 // IsFromOneRow tells whether the value always comes from at most one row, whatever rows are added to the tables.
-func (l Live) IsFromOneRow() bool {
+func (l LiveAttribute) IsFromOneRow() bool {
 	if l.Table == nil || l.Setting != "" {
 		return true
 	}
@@ -84,7 +84,7 @@ func (l Live) IsFromOneRow() bool {
 
 // LiveBody returns the body of [LiveFunction] in PL/pgSQL. The attributes must be in an order in which none needs a
 // later one.
-func LiveBody(lives []Live) string {
+func LiveBody(lives []LiveAttribute) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<<%s>>\nDECLARE\n", liveLabel)
 	declared := map[string]bool{}
@@ -120,7 +120,7 @@ func LiveBody(lives []Live) string {
 const liveFunctionName = "live" // the function's name, which qualifies its parameters
 
 // withDependents returns the named attribute and the attributes that are computed from it.
-func withDependents(name string, lives []Live) []string {
+func withDependents(name string, lives []LiveAttribute) []string {
 	out := map[string]bool{name: true}
 	for _, l := range lives {
 		if slices.ContainsFunc(l.NeededAttributes(), func(n string) bool { return out[n] }) {
@@ -148,7 +148,7 @@ func replaceByVariables(sql string) string {
 	})
 }
 
-func (l Live) sql() string {
+func (l LiveAttribute) sql() string {
 	set := fmt.Sprintf("a_%s := ", l.Name)
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, "    "+format+"\n", args...) }
@@ -172,8 +172,8 @@ func (l Live) sql() string {
 		line("IF %s THEN %sclaim; END IF;", l.claimConditionSQL(), set)
 		line("%s", strings.TrimSpace(strings.Repeat("END IF; ", ends)))
 	case l.Table != nil:
-		w := writer{policy: true, form: probeForm, prefix: "r"}
-		row := w.alias()
+		w := predicateWriter{forRowPolicy: true, sublinkForm: probeForm, prefix: "r"}
+		row := w.newAlias()
 		parts := append(guardConditions(attributesToGuard(l.Rows)), w.nodeSQL(l.Rows, row))
 		line(
 			`SELECT CASE WHEN pg_catalog.count(*) OPERATOR(pg_catalog.=) 1 `+
@@ -209,13 +209,14 @@ var integerBounds = map[string]string{
 }
 
 // claimConditionSQL returns the condition under which a claim counts.
-func (l Live) claimConditionSQL() string {
+func (l LiveAttribute) claimConditionSQL() string {
 	if l.Table != nil {
-		w := writer{policy: true, form: probeForm, prefix: "r"}
-		row := w.alias()
+		w := predicateWriter{forRowPolicy: true, sublinkForm: probeForm, prefix: "r"}
+		row := w.newAlias()
 		need := attributesToGuard(l.Rows)
 		delete(need, ClaimedValue)
-		parts := append(guardConditions(need), "EXISTS (SELECT 1 FROM "+w.helperName(l.Table)+" AS "+row+" WHERE "+w.nodeSQL(l.Rows, row)+fence)
+		parts := append(guardConditions(need), "EXISTS (SELECT 1 FROM "+w.helperName(l.Table)+" AS "+row+" WHERE "+
+			w.nodeSQL(l.Rows, row)+offsetZeroEnd)
 		return replaceByVariables(strings.Join(parts, " AND "))
 	}
 	var parts []string

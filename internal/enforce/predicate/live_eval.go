@@ -11,7 +11,7 @@ import (
 
 // WithLiveAttributes returns the world with the values of live attributes, as the reference model computes them, for a
 // session that claims these values. The claims are by the names of attributes.
-func (w World) WithLiveAttributes(lives []Live, claims map[string]string) World {
+func (w World) WithLiveAttributes(lives []LiveAttribute, claims map[string]string) World {
 	w.Attributes = maps.Clone(w.Attributes)
 	for _, l := range lives {
 		delete(w.Attributes, l.Name)
@@ -24,7 +24,7 @@ func (w World) WithLiveAttributes(lives []Live, claims map[string]string) World 
 	return w
 }
 
-func (l Live) resolve(w World, claims map[string]string) (string, bool) {
+func (l LiveAttribute) resolve(w World, claims map[string]string) (string, bool) {
 	switch {
 	case l.Setting != "":
 		claim := claims[l.Name]
@@ -57,7 +57,7 @@ func (l Live) resolve(w World, claims map[string]string) (string, bool) {
 
 var uuidClaim = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-func (l Live) isWellFormed(claim string) bool {
+func (l LiveAttribute) isWellFormed(claim string) bool {
 	switch l.Type {
 	case "pg_catalog.uuid":
 		return uuidClaim.MatchString(claim)
@@ -70,7 +70,7 @@ func (l Live) isWellFormed(claim string) bool {
 	}
 }
 
-func (l Live) isConfirmed(claim string, w World) bool {
+func (l LiveAttribute) isConfirmed(claim string, w World) bool {
 	if l.Table != nil {
 		w.Attributes = maps.Clone(w.Attributes)
 		w.Attributes[ClaimedValue] = claim
@@ -86,15 +86,15 @@ func (l Live) isConfirmed(claim string, w World) bool {
 }
 
 // formatValue returns a value as a text in the attribute's type.
-func (l Live) formatValue(v value) (string, bool) {
+func (l LiveAttribute) formatValue(v value) (string, bool) {
 	switch {
 	case !v.known:
 		return "", false
-	case v.num != nil:
+	case v.number != nil:
 		bits := map[string]uint{"pg_catalog.int4": 31, "pg_catalog.int8": 63}[l.Type]
 		limit := new(big.Int).Lsh(big.NewInt(1), bits)
-		n := v.num.Num()
-		fits := v.num.IsInt() && n.Cmp(limit) < 0 && n.Cmp(new(big.Int).Neg(limit)) >= 0
+		n := v.number.Num()
+		fits := v.number.IsInt() && n.Cmp(limit) < 0 && n.Cmp(new(big.Int).Neg(limit)) >= 0
 		return n.String(), fits
 	case l.Kind == Bool:
 		return strconv.FormatBool(v.bool), true

@@ -42,9 +42,9 @@ func TestWhatCannotBeWrittenHides(t *testing.T) {
 			SourceOrigins: []predicate.Origin{from(items)}},
 		"derived again without a key": predicate.Derived{Origin: from(keyless), Rows: predicate.Open{},
 			SourceOrigins: []predicate.Origin{from(keyless)}},
-		"a record of nobody":        predicate.Recorded{Record: record},
-		"a record that is nowhere":  predicate.Recorded{Subject: "other"},
-		"the registry about nobody": predicate.Registered{Tables: []string{"items"}},
+		"a record of nobody":        predicate.RecordedConsent{Record: record},
+		"a record that is nowhere":  predicate.RecordedConsent{Subject: "other"},
+		"the registry about nobody": predicate.RegistryConsent{Tables: []string{"items"}},
 		"a reference of no columns": predicate.Reference{Relation: others, Rows: predicate.Open{}},
 		"a reference to no column":  predicate.Reference{Relation: others, From: []string{"other"}, Rows: predicate.Open{}},
 		"a reference to columns beside": predicate.Reference{
@@ -57,8 +57,8 @@ func TestWhatCannotBeWrittenHides(t *testing.T) {
 		"a consent":    predicate.Consent{Steps: []predicate.Step{step(others)}, Status: "status", Is: "granted"},
 		"visible":      predicate.Visible{Relation: others, Column: "id", From: "other", Rows: predicate.Open{}},
 		"derived":      predicate.Derived{Origin: from(others), Rows: predicate.Open{}},
-		"a record":     predicate.Recorded{Subject: "other", Record: record},
-		"the registry": predicate.Registered{Subjects: predicate.Recorded{Subject: "other"}, Tables: []string{"items"}},
+		"a record":     predicate.RecordedConsent{Subject: "other", Record: record},
+		"the registry": predicate.RegistryConsent{Subjects: predicate.RecordedConsent{Subject: "other"}, Tables: []string{"items"}},
 		"a reference":  predicate.Reference{Relation: others, From: []string{"other"}, Columns: []string{"id"}, Rows: predicate.Open{}},
 	} {
 		hidesAs(t, "not "+name, predicate.Not{Node: n}, items, "NOT (true)")
@@ -73,12 +73,12 @@ func TestWhatCannotBeWrittenHides(t *testing.T) {
 	}
 	ofElement := record
 	ofElement.Element = "id"
-	for _, n := range []predicate.Recorded{{Record: record}, {Subject: "other"}, {Subject: "other", Record: ofElement}} {
+	for _, n := range []predicate.RecordedConsent{{Record: record}, {Subject: "other"}, {Subject: "other", Record: ofElement}} {
 		if sql := predicate.SubjectsQuery(n, "t", nil); sql != "" {
 			t.Errorf("%+v: who is asked: %s", n, sql)
 		}
 	}
-	if sql := predicate.RegistryQuery(predicate.Registered{}, "t", nil); sql != "" {
+	if sql := predicate.RegistryQuery(predicate.RegistryConsent{}, "t", nil); sql != "" {
 		t.Errorf("who is asked: %s", sql)
 	}
 }

@@ -35,32 +35,32 @@ func (n Consent) MaterializedName() string {
 const MaterializedReady = Schema + ".materialized_ready"
 
 // storedOrLiveSQL writes an expression that reads the stored answer if it is complete, and otherwise evaluates live.
-func (w *writer) storedOrLiveSQL(n Consent, row, live string) string {
-	if n.Materialized == nil || !w.policy || w.form == flatForm {
+func (w *predicateWriter) storedOrLiveSQL(n Consent, row, live string) string {
+	if n.Materialized == nil || !w.forRowPolicy || w.sublinkForm == flatForm {
 		return live
 	}
 	table, key := n.MaterializedTable().SQL(), n.Materialized.Relation.PrimaryKey
 	now := "OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp()"
 	look := func() string {
-		k := w.alias()
+		k := w.newAlias()
 		var on []string
 		for _, name := range key {
 			on = append(on, equalSQL(columnSQL(k, name), columnSQL(row, name)))
 		}
 		return "EXISTS (SELECT 1 FROM " + table + " AS " + k + " WHERE " + strings.Join(on, " AND ") + " AND " +
-			k + ".open_until " + now + fence
+			k + ".open_until " + now + offsetZeroEnd
 	}
 	set := func() string {
-		k := w.alias()
+		k := w.newAlias()
 		return inSetSQL(columnSQL(row, key[0]), "SELECT "+columnSQL(k, key[0])+" FROM "+table+" AS "+k+" WHERE "+
 			k+".open_until "+now) + " IS TRUE"
 	}
 	fits := len(key) == 1 && hashFamilies[n.Materialized.Relation.Column(key[0]).TypeOID] != ""
 	var is string
 	switch {
-	case w.form == hashedForm && fits:
+	case w.sublinkForm == hashedForm && fits:
 		is = set()
-	case w.form == dualForm && fits:
+	case w.sublinkForm == dualForm && fits:
 		is = "CASE WHEN pgconsent_signed.use_hash() THEN " + set() + " ELSE " + look() + " END"
 	default:
 		is = look()
@@ -70,7 +70,7 @@ func (w *writer) storedOrLiveSQL(n Consent, row, live string) string {
 }
 
 // subjectAgreesSQL returns the condition on a subject's row under which the subject agrees.
-func (w *writer) subjectAgreesSQL(n Consent, subject string) string {
+func (w *predicateWriter) subjectAgreesSQL(n Consent, subject string) string {
 	is := status(columnSQL(subject, n.Status), n.Is)
 	if n.TypeName != "" {
 		is = "(" + w.statusHoldsSQL(columnSQL(subject, n.Status), n.Is, n.TypeName) + ")"

@@ -42,9 +42,9 @@ func attributesOf(n Node) []Attr {
 			out = append(out, Attr{Name: to.Attribute, Optional: to.Optional})
 		}
 		return out
-	case Recorded:
+	case RecordedConsent:
 		return append(attributesOf(Grant{Grantees: n.ExceptCallers}), attributesOf(n.Record.Grantee)...)
-	case Registered:
+	case RegistryConsent:
 		var out []Attr
 		for _, to := range [][]Grantee{n.Subjects.ExceptCallers, n.SessionCategories, n.SessionPurposes, n.Grantees,
 			n.Contexts} {

@@ -75,7 +75,7 @@ func (n Own) judge(row Row, w World) truth {
 	value, ok := row[n.Column]
 	attribute, sealed := w.Attributes[n.Attribute]
 	if !ok || !sealed {
-		return unknown
+		return truthUnknown
 	}
 	of := []string{attribute}
 	if isListType(n.Type) {
@@ -92,7 +92,7 @@ func (n Own) judge(row Row, w World) truth {
 func (n Tenant) judge(row Row, w World) truth {
 	value, ok := row[n.Column]
 	if !ok && n.SharedNull || ok && n.Shared != "" && value == n.Shared {
-		return yes
+		return truthYes
 	}
 	return n.Own.judge(row, w)
 }

@@ -56,19 +56,20 @@ type Step struct {
 	Relation  *catalog.Relation
 	Column    string
 	From      string
-	MorePairs []Pair // the further pairs, for a key of several columns
+	MorePairs []ColumnPair // the further pairs, for a key of several columns
 }
 
-// Pair is a column of the table to which a link leads, and the column that it equals in the row where the link starts.
-type Pair struct{ Column, From string }
+// ColumnPair is a column of the table to which a link leads, and the column that it equals in the row where the link
+// starts.
+type ColumnPair struct{ Column, From string }
 
 // Visible shows a row if the row of Relation to which it refers shows by that relation's own predicate.
 type Visible struct {
 	Relation  *catalog.Relation
-	Column    string // the column of the table to which the link leads
-	From      string // the column of the row that refers
-	MorePairs []Pair // further pairs, for a key of several columns
-	Rows      Node   // the predicate of Relation's rows
+	Column    string       // the column of the table to which the link leads
+	From      string       // the column of the row that refers
+	MorePairs []ColumnPair // further pairs, for a key of several columns
+	Rows      Node         // the predicate of Relation's rows
 }
 
 func (Open) node()    {}

@@ -7,10 +7,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Recorded shows a row if each of its subjects has consented by a record. The subjects are ids: the elements of a list
-// in the row, the id in a column of the row, or the ids in a column of the rows to which steps lead. A NULL counts as a
-// subject who cannot consent. A row without subjects shows.
-type Recorded struct {
+// RecordedConsent shows a row if each of its subjects has consented by a record. The subjects are ids: the elements of
+// a list in the row, the id in a column of the row, or the ids in a column of the rows to which steps lead. A NULL
+// counts as a subject who cannot consent. A row without subjects shows.
+type RecordedConsent struct {
 	Steps    []Step // the steps to the rows with the subjects; none: the subjects are in the row itself
 	Required bool   // the first step is a reference to one row, which must exist
 
@@ -27,9 +27,9 @@ type Recorded struct {
 type Record struct {
 	Relation  *catalog.Relation
 	Grantor   string
-	Match     []Pair     // further columns of the record, with the columns of the row that they equal
-	Guardians *Guardians // the table of guardians; nil: only subjects themselves consent
-	Scope     *Scope     // says which rows a record is about; nil: it is about every row that it matches
+	Match     []ColumnPair // further columns of the record, with the columns of the row that they equal
+	Guardians *Guardians   // the table of guardians; nil: only subjects themselves consent
+	Scope     *Scope       // says which rows a record is about; nil: it is about every row that it matches
 	// the grantee of the record. Its Column has one id, of Form text, uuid or integer. Its Grantees are empty if Element
 	// is set.
 	Grantee Grant
@@ -42,7 +42,7 @@ type Record struct {
 type Guardians struct {
 	Relation          *catalog.Relation
 	Subject, Guardian string
-	Match             []Pair
+	Match             []ColumnPair
 	Rows              Node // conditions on the columns of the table; nil: none
 }
 
@@ -55,13 +55,13 @@ type Scope struct {
 	EveryRowWord string   // the word that means every row; "": there is none
 }
 
-func (Recorded) node() {}
+func (RecordedConsent) node() {}
 
 // form returns the form of the subjects' ids, which also holds for a single subject.
-func (n Recorded) form() GrantForm { return n.Subjects.Form }
+func (n RecordedConsent) form() GrantForm { return n.Subjects.Form }
 
 // fromColumns returns the columns of the row that the node reads.
-func (n Recorded) fromColumns() []string {
+func (n RecordedConsent) fromColumns() []string {
 	var out []string
 	if len(n.Steps) > 0 {
 		out = append(out, n.Steps[0].fromColumns()...)
@@ -86,7 +86,7 @@ func (n Recorded) fromColumns() []string {
 }
 
 // subjectColumn returns the column with the ids of subjects.
-func (n Recorded) subjectColumn() string {
+func (n RecordedConsent) subjectColumn() string {
 	if n.Subject != "" {
 		return n.Subject
 	}
@@ -94,7 +94,7 @@ func (n Recorded) subjectColumn() string {
 }
 
 // stepColumns returns the columns of the i-th step's rows that the next step reads.
-func (n Recorded) stepColumns(i int) []string {
+func (n RecordedConsent) stepColumns(i int) []string {
 	if i+1 < len(n.Steps) {
 		return n.Steps[i+1].fromColumns()
 	}
@@ -129,13 +129,13 @@ func (g Guardians) columns() []string {
 
 // hasSingleSubject tells whether the only subject is in a column of the row and has no guardians: then the records can
 // be compared with that column directly.
-func (n Recorded) hasSingleSubject() bool {
+func (n RecordedConsent) hasSingleSubject() bool {
 	return n.Subject != "" && len(n.Steps) == 0 && n.Record.Relation != nil && n.Record.Guardians == nil &&
 		n.Record.Element == ""
 }
 
 // orSelfSQL adds to the condition that a subject who is the caller needs no record.
-func (w *writer) orSelfSQL(n Recorded, row, agreed string) string {
+func (w *predicateWriter) orSelfSQL(n RecordedConsent, row, agreed string) string {
 	if len(n.ExceptCallers) == 0 {
 		return agreed
 	}
@@ -143,19 +143,19 @@ func (w *writer) orSelfSQL(n Recorded, row, agreed string) string {
 }
 
 // ownIDsSQL returns the array of the session's own ids.
-func (n Recorded) ownIDsSQL() string {
+func (n RecordedConsent) ownIDsSQL() string {
 	return Grant{Form: n.form(), Grantees: n.ExceptCallers}.idArraySQL() + "::" + n.form().element() + "[]"
 }
 
 // recordedSQL writes a Recorded node as a probe: for each subject of a row, records are looked up by their grantor. For
 // lists, links and guardians there is no other form: a record is compared with the element of the list as well as with
 // the row, and a list is no table that could be joined.
-func (w *writer) recordedSQL(n Recorded, row string) string {
+func (w *predicateWriter) recordedSQL(n RecordedConsent, row string) string {
 	if n.subjectColumn() == "" || n.Record.Relation == nil {
 		return w.hidesAllSQL()
 	}
 	return w.noSubjectSQL(n, row, func(id string) []string {
-		out := []string{"NOT EXISTS (" + w.recordSQL(n.Record, row, id) + fence}
+		out := []string{"NOT EXISTS (" + w.recordSQL(n.Record, row, id) + offsetZeroEnd}
 		if n.Record.Guardians != nil {
 			out = append(out, w.noGuardianAgreesSQL(n, row, id))
 		}
@@ -165,32 +165,32 @@ func (w *writer) recordedSQL(n Recorded, row string) string {
 
 // noSubjectSQL writes the condition that no subject of a row refuses. The function refuses returns the conditions for a
 // subject's id.
-func (w *writer) noSubjectSQL(n Recorded, row string, refuses func(id string) []string) string {
-	outer := w.form
-	w.form = probeForm
-	defer func() { w.form = outer }()
+func (w *predicateWriter) noSubjectSQL(n RecordedConsent, row string, refuses func(id string) []string) string {
+	outer := w.sublinkForm
+	w.sublinkForm = probeForm
+	defer func() { w.sublinkForm = outer }()
 
 	var parts []string
 	from, first := "", ""
-	subject := w.alias()
+	subject := w.newAlias()
 	if len(n.Steps) == 0 {
 		from = n.subjectsSQL(row, subject)
 	} else {
 		parts = append(parts, n.Steps[0].startNotNullSQL(row))
-		if w.policy && !n.Required {
+		if w.forRowPolicy && !n.Required {
 			parts = append(parts, "(EXISTS (SELECT 1 FROM "+w.helperName(n.Steps[0].Relation)+") OR (SELECT "+
 				EmptyFunction(n.Steps[0].Relation.Name).SQL()+"()))")
 		}
 		if n.Required {
-			there := w.alias()
+			there := w.newAlias()
 			parts = append(parts, "EXISTS (SELECT 1 FROM "+w.helperName(n.Steps[0].Relation)+" AS "+there+" WHERE "+
-				n.Steps[0].onSQL(there, row)+fence)
+				n.Steps[0].onSQL(there, row)+offsetZeroEnd)
 		}
-		first = w.alias()
+		first = w.newAlias()
 		last := first
 		from = w.helperName(n.Steps[0].Relation) + " AS " + first
 		for i, step := range n.Steps[1:] {
-			next := w.alias()
+			next := w.newAlias()
 			from += w.linkSQL(step, last, next, n.stepColumns(i+1))
 			last = next
 		}
@@ -205,7 +205,7 @@ func (w *writer) noSubjectSQL(n Recorded, row string, refuses func(id string) []
 		where = append(where, "("+oneOfSQL(id, n.ownIDsSQL())+") IS NOT TRUE")
 	}
 	where = append(where, refuses(id)...)
-	parts = append(parts, "NOT EXISTS (SELECT 1 FROM "+from+" WHERE "+strings.Join(where, " AND ")+fence)
+	parts = append(parts, "NOT EXISTS (SELECT 1 FROM "+from+" WHERE "+strings.Join(where, " AND ")+offsetZeroEnd)
 	if len(parts) == 1 {
 		return parts[0]
 	}
@@ -213,9 +213,9 @@ func (w *writer) noSubjectSQL(n Recorded, row string, refuses func(id string) []
 }
 
 // noGuardianAgreesSQL writes the condition that no guardian of a subject has agreed.
-func (w *writer) noGuardianAgreesSQL(n Recorded, row, id string) string {
+func (w *predicateWriter) noGuardianAgreesSQL(n RecordedConsent, row, id string) string {
 	g := n.Record.Guardians
-	guardian, record := w.alias(), w.alias()
+	guardian, record := w.newAlias(), w.newAlias()
 	by := []string{equalSQL(columnSQL(guardian, g.Subject), id)}
 	by = append(by, pairConditions(g.Match, guardian, row)...)
 	if g.Rows != nil {
@@ -223,11 +223,11 @@ func (w *writer) noGuardianAgreesSQL(n Recorded, row, id string) string {
 	}
 	return "NOT EXISTS (SELECT 1 FROM " + w.helperName(g.Relation) + " AS " + guardian +
 		" CROSS JOIN LATERAL (" + w.recordSQL(n.Record, row, columnSQL(guardian, g.Guardian)) + " OFFSET 0) AS " + record +
-		" WHERE " + strings.Join(by, " AND ") + fence
+		" WHERE " + strings.Join(by, " AND ") + offsetZeroEnd
 }
 
 // subjectsSQL returns a FROM item that lists the ids of the subjects of a row.
-func (n Recorded) subjectsSQL(row, alias string) string {
+func (n RecordedConsent) subjectsSQL(row, alias string) string {
 	if n.Subject != "" {
 		return "(SELECT " + columnSQL(row, n.Subject) + " AS id) AS " + alias
 	}
@@ -235,18 +235,18 @@ func (n Recorded) subjectsSQL(row, alias string) string {
 }
 
 // recordSQL returns a query that finds a grantor's records about the row.
-func (w *writer) recordSQL(n Record, row, grantor string) string {
+func (w *predicateWriter) recordSQL(n Record, row, grantor string) string {
 	if n.Element != "" && w.element == "" {
 		return "SELECT 1 WHERE false"
 	}
-	r := w.alias()
+	r := w.newAlias()
 	where := append(pairConditions(n.Match, r, row), equalSQL(columnSQL(r, n.Grantor), grantor))
 	where = append(where, w.recordConditions(n, r, row)...)
 	return "SELECT 1 FROM " + w.helperName(n.Relation) + " AS " + r + " WHERE " + strings.Join(where, " AND ")
 }
 
 // recordConditions returns the conditions on a record, without the condition on its grantor.
-func (w *writer) recordConditions(n Record, r, row string) []string {
+func (w *predicateWriter) recordConditions(n Record, r, row string) []string {
 	var where []string
 	if s := n.Scope; s != nil {
 		where = append(where, s.sql(r, row))
@@ -264,7 +264,7 @@ func (w *writer) recordConditions(n Record, r, row string) []string {
 	return where
 }
 
-func pairConditions(pairs []Pair, to, row string) []string {
+func pairConditions(pairs []ColumnPair, to, row string) []string {
 	var out []string
 	for _, p := range pairs {
 		out = append(out, equalSQL(columnSQL(to, p.Column), columnSQL(row, p.From)))
@@ -290,7 +290,7 @@ func (s Scope) sql(record, row string) string {
 	return "(" + strings.Join(out, " OR ") + ")"
 }
 
-func everySubjectAgreed(n Recorded, row Row, w World) bool {
+func everySubjectAgreed(n RecordedConsent, row Row, w World) bool {
 	if n.subjectColumn() == "" || n.Record.Relation == nil {
 		return false
 	}
@@ -298,7 +298,7 @@ func everySubjectAgreed(n Recorded, row Row, w World) bool {
 }
 
 // allSubjectsAgree tells whether each subject of a row agrees, not counting the caller.
-func allSubjectsAgree(n Recorded, row Row, w World, agrees func(id string) bool) bool {
+func allSubjectsAgree(n RecordedConsent, row Row, w World, agrees func(id string) bool) bool {
 	reached := []Row{row}
 	for i, step := range n.Steps {
 		var next []Row
@@ -357,7 +357,7 @@ func (n Record) hasAgreed(subject string, row Row, w World) bool {
 		for _, r := range w.Tables[g.Relation.Name] {
 			guardian, ok := r[g.Guardian]
 			if s, known := r[g.Subject]; ok && known && s == subject && arePairsEqual(g.Match, r, row) &&
-				(g.Rows == nil || evalNode(g.Rows, r, w) == yes) {
+				(g.Rows == nil || evalNode(g.Rows, r, w) == truthYes) {
 				grantors = append(grantors, guardian)
 			}
 		}
@@ -366,7 +366,7 @@ func (n Record) hasAgreed(subject string, row Row, w World) bool {
 		grantor, ok := r[n.Grantor]
 		return ok && slices.Contains(grantors, grantor) && arePairsEqual(n.Match, r, row) &&
 			(n.Scope == nil || n.Scope.includesRow(r, row)) &&
-			n.Element == "" && n.Grantee.includesCaller(r, w) && (n.Rows == nil || evalNode(n.Rows, r, w) == yes)
+			n.Element == "" && n.Grantee.includesCaller(r, w) && (n.Rows == nil || evalNode(n.Rows, r, w) == truthYes)
 	})
 }
 
@@ -379,7 +379,7 @@ func (n Grant) includesCaller(record Row, w World) bool {
 	return ok && (n.EverybodyWord != "" && id == n.EverybodyWord || slices.Contains(callerIDs(n.Grantees, w), id))
 }
 
-func arePairsEqual(pairs []Pair, to, row Row) bool {
+func arePairsEqual(pairs []ColumnPair, to, row Row) bool {
 	for _, p := range pairs {
 		a, ok := to[p.Column]
 		b, known := row[p.From]

@@ -23,14 +23,14 @@ type Reference struct {
 
 func (Reference) node() {}
 
-func (w *writer) referenceSQL(n Reference, row string) string {
+func (w *predicateWriter) referenceSQL(n Reference, row string) string {
 	if w.negated || len(n.From) == 0 || len(n.From) != len(n.Columns) {
 		return w.hidesAllSQL()
 	}
-	outer := w.form
-	w.form = probeForm
-	defer func() { w.form = outer }()
-	target := w.alias()
+	outer := w.sublinkForm
+	w.sublinkForm = probeForm
+	defer func() { w.sublinkForm = outer }()
+	target := w.newAlias()
 	var parts, matches []string
 	for i, from := range n.From {
 		parts = append(parts, columnSQL(row, from)+" IS NULL")
@@ -38,20 +38,20 @@ func (w *writer) referenceSQL(n Reference, row string) string {
 	}
 	matches = append(matches, w.nodeSQL(n.Rows, target))
 	if n.RowBefore.Relation != nil {
-		before := w.alias()
+		before := w.newAlias()
 		same := []string{n.RowBefore.onSQL(before, row)}
 		for _, from := range n.From {
 			same = append(same, equalSQL(columnSQL(before, from), columnSQL(row, from)))
 		}
 		parts = append(parts, "EXISTS (SELECT 1 FROM "+w.helperName(n.RowBefore.Relation)+" AS "+before+
-			" WHERE "+strings.Join(same, " AND ")+fence)
+			" WHERE "+strings.Join(same, " AND ")+offsetZeroEnd)
 	}
 	parts = append(parts, "EXISTS (SELECT 1 FROM "+w.helperName(n.Relation)+" AS "+target+" WHERE "+
-		strings.Join(matches, " AND ")+fence)
+		strings.Join(matches, " AND ")+offsetZeroEnd)
 	return "(" + strings.Join(parts, " OR ") + ")"
 }
 
-func referenceShows(n Reference, row Row, w World) bool {
+func isReferenceShown(n Reference, row Row, w World) bool {
 	if len(n.From) == 0 || len(n.From) != len(n.Columns) {
 		return false
 	}
@@ -71,7 +71,7 @@ func referenceShows(n Reference, row Row, w World) bool {
 				return false
 			}
 		}
-		return evalNode(n.Rows, target, w) == yes
+		return evalNode(n.Rows, target, w) == truthYes
 	})
 }
 
@@ -107,11 +107,11 @@ func RowColumns(n Node) (columns []string, known bool) {
 			for _, from := range n.fromColumns() {
 				found[from] = true
 			}
-		case Recorded:
+		case RecordedConsent:
 			for _, from := range n.fromColumns() {
 				found[from] = true
 			}
-		case Registered:
+		case RegistryConsent:
 			for _, from := range n.fromColumns() {
 				found[from] = true
 			}

@@ -41,10 +41,11 @@ const (
 	Anonymous = "ANONYMOUS"
 )
 
-// Registered shows a row if each of its subjects consents by the registry. A record must be given and not expired, and
-// be about this row, this caller and the requested categories and purposes; and no record about them may be a refusal.
-type Registered struct {
-	Subjects Recorded // the subjects, and the session's own ids; its field Record stays empty
+// RegistryConsent shows a row if each of its subjects consents by the registry. A record must be given and not expired,
+// and be about this row, this caller and the requested categories and purposes; and no record about them may be a
+// refusal.
+type RegistryConsent struct {
+	Subjects RecordedConsent // the subjects, and the session's own ids; its field Record stays empty
 
 	Categories, Purposes []string // the words that a record must list, all of them
 	// attributes with the session's categories: they must list each of Categories; if Categories is empty, the record must
@@ -67,21 +68,21 @@ type Registered struct {
 // Forever is a number of days so large that nothing decays.
 const Forever = 1 << 20
 
-func (Registered) node() {}
+func (RegistryConsent) node() {}
 
 // hasSingleSubject tells whether the subject is in a column of the row, and must consent whoever the caller is.
-func (n Registered) hasSingleSubject() bool {
+func (n RegistryConsent) hasSingleSubject() bool {
 	return n.Subjects.Subject != "" && len(n.Subjects.Steps) == 0 && len(n.Subjects.ExceptCallers) == 0
 }
 
 // dependsOnSubjectOnly tells whether the conditions on a record depend only on its subject and the session, and on no
 // other column of the row.
-func (n Registered) dependsOnSubjectOnly() bool {
+func (n RegistryConsent) dependsOnSubjectOnly() bool {
 	return n.hasSingleSubject() && n.Key == "" && n.Since == ""
 }
 
 // fromColumns returns the columns of the row that the node reads.
-func (n Registered) fromColumns() []string {
+func (n RegistryConsent) fromColumns() []string {
 	out := n.Subjects.fromColumns()
 	if n.Key != "" {
 		out = append(out, n.Key)
@@ -107,30 +108,30 @@ func subjectText(id string) string {
 }
 
 // registeredSQL writes a Registered node as a probe: for each subject of a row, the subject's records are looked up.
-func (w *writer) registeredSQL(n Registered, row string) string {
+func (w *predicateWriter) registeredSQL(n RegistryConsent, row string) string {
 	if n.Subjects.subjectColumn() == "" {
 		return w.hidesAllSQL()
 	}
 	if n.hasSingleSubject() {
-		return "EXISTS (" + w.consentsSQL(n, row, columnSQL(row, n.Subjects.Subject)) + fence
+		return "EXISTS (" + w.consentsSQL(n, row, columnSQL(row, n.Subjects.Subject)) + offsetZeroEnd
 	}
 	return w.noSubjectSQL(n.Subjects, row, func(id string) []string {
-		return []string{"NOT EXISTS (" + w.consentsSQL(n, row, id) + fence}
+		return []string{"NOT EXISTS (" + w.consentsSQL(n, row, id) + offsetZeroEnd}
 	})
 }
 
 // consentsSQL returns a query that finds the records by which a subject consents.
-func (w *writer) consentsSQL(n Registered, row, id string) string {
-	r := w.alias()
+func (w *predicateWriter) consentsSQL(n RegistryConsent, row, id string) string {
+	r := w.newAlias()
 	where := append([]string{equalSQL(columnSQL(r, "subject"), subjectText(id))}, w.consentConditions(n, r, row)...)
-	no := w.alias()
+	no := w.newAlias()
 	refusal := append([]string{equalSQL(columnSQL(no, "subject"), columnSQL(r, "subject"))}, n.aboutConditions(no, row)...)
-	refusal = append(refusal, oneOfSQL(columnSQL(no, "state"), textArray(refusals)),
+	refusal = append(refusal, oneOfSQL(columnSQL(no, "state"), textArray(refusingStates)),
 		"NOT ("+equalSQL(columnSQL(no, "grantee"), "'*'::pg_catalog.text")+" AND "+
 			equalSQL(columnSQL(no, "scope"), "'*'::pg_catalog.text")+" AND "+columnSQL(no, "number")+
 			" OPERATOR(pg_catalog.<) "+columnSQL(r, "number")+")")
-	end := fence
-	if w.form == flatForm {
+	end := offsetZeroEnd
+	if w.sublinkForm == flatForm {
 		end = ")"
 	}
 	where = append(where, "NOT EXISTS (SELECT 1 FROM "+w.helperName(registryTable)+" AS "+no+
@@ -138,12 +139,12 @@ func (w *writer) consentsSQL(n Registered, row, id string) string {
 	return "SELECT 1 FROM " + w.helperName(registryTable) + " AS " + r + " WHERE " + strings.Join(where, " AND ")
 }
 
-// refusals are the states of records that refuse: by the subject or by the controller. An expired record does not
+// refusingStates are the states of records that refuse: by the subject or by the controller. An expired record does not
 // refuse.
-var refusals = []string{"refused", "withdrawn", "revoked"}
+var refusingStates = []string{"refused", "withdrawn", "revoked"}
 
 // aboutConditions returns the conditions that a record is about the row and the caller.
-func (n Registered) aboutConditions(r, row string) []string {
+func (n RegistryConsent) aboutConditions(r, row string) []string {
 	out := []string{oneOfSQL(columnSQL(r, "grantee"),
 		Grant{Grantees: n.Grantees, EverybodyWord: "*"}.idArraySQL()+"::pg_catalog.text[]")}
 	scope, words := columnSQL(r, "scope"), []string{"*"}
@@ -171,7 +172,7 @@ func (n Registered) aboutConditions(r, row string) []string {
 
 // consentConditions returns the conditions that a record about the row is a consent to the requested categories and
 // purposes.
-func (w *writer) consentConditions(n Registered, r, row string) []string {
+func (w *predicateWriter) consentConditions(n RegistryConsent, r, row string) []string {
 	out := append(n.aboutConditions(r, row), equalSQL(columnSQL(r, "state"), "'given'::pg_catalog.text"),
 		"("+columnSQL(r, "expires_at")+" IS NULL OR "+columnSQL(r, "expires_at")+
 			" OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp())",
@@ -203,7 +204,7 @@ func (w *writer) consentConditions(n Registered, r, row string) []string {
 // runningCountdownSQL returns the condition that a row is older than the running countdown, and fewer full days have
 // passed. The days are subtracted from the clock: adding them to a time in the far future could raise an error. Days
 // are 24 hours, in every time zone.
-func (n Registered) runningCountdownSQL(r, since string) string {
+func (n RegistryConsent) runningCountdownSQL(r, since string) string {
 	out := since + " OPERATOR(pg_catalog.<) " + columnSQL(r, "decay_from")
 	if n.Days >= Forever {
 		return out
@@ -213,16 +214,16 @@ func (n Registered) runningCountdownSQL(r, since string) string {
 }
 
 // stoppedCountdownSQL returns the same condition for a countdown that was stopped.
-func (n Registered) stoppedCountdownSQL(r, since string) string {
+func (n RegistryConsent) stoppedCountdownSQL(r, since string) string {
 	return "(" + since + " OPERATOR(pg_catalog.<) " + columnSQL(r, "decayed_before") + " AND COALESCE(" +
 		columnSQL(r, "decayed_days") + ", 0) OPERATOR(pg_catalog.<) " + strconv.Itoa(n.Days) + ")"
 }
 
-func (n Registered) mayDecay() bool { return n.Since != "" && n.Days > 0 }
+func (n RegistryConsent) mayDecay() bool { return n.Since != "" && n.Days > 0 }
 
 // streamCondition returns the condition that rows of the record's stream show; a record without a stream counts as
 // well.
-func (n Registered) streamCondition(r, row string) string {
+func (n RegistryConsent) streamCondition(r, row string) string {
 	stream := columnSQL(r, "stream")
 	var out []string
 	switch {
@@ -242,7 +243,7 @@ func (n Registered) streamCondition(r, row string) string {
 
 // categoryCondition returns the condition that the record lists categories. While rows decay, the categories count that
 // the record listed when the countdown began.
-func (n Registered) categoryCondition(r, row string, has listCondition) string {
+func (n RegistryConsent) categoryCondition(r, row string, has listCondition) string {
 	listed := has(columnSQL(r, "categories"))
 	if !n.mayDecay() {
 		return listed
@@ -266,7 +267,7 @@ type listCondition func(list string) string
 
 // requestConditions returns the conditions that a list of the record covers the requested words, and that the session's
 // attributes list them.
-func (w *writer) requestConditions(words []string, session []Grantee, has func(listCondition) string) []string {
+func (w *predicateWriter) requestConditions(words []string, session []Grantee, has func(listCondition) string) []string {
 	var out []string
 	who := Grant{Grantees: session}.idArraySQL() + "::pg_catalog.text[]"
 	for _, word := range words {
@@ -278,7 +279,7 @@ func (w *writer) requestConditions(words []string, session []Grantee, has func(l
 	}
 	if len(words) == 0 && len(session) > 0 {
 		out = append(out, "pg_catalog.cardinality("+who+") OPERATOR(pg_catalog.>) 0", has(func(list string) string {
-			a, b := w.alias(), w.alias()
+			a, b := w.newAlias(), w.newAlias()
 			return "NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(" + who + ") AS " + a +
 				" (id) WHERE NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(" + list + ") AS " + b + " (id) WHERE " +
 				equalSQL(a+".id", b+".id") + " OR pg_catalog.starts_with(" + a + ".id, " +
@@ -298,18 +299,18 @@ func withAncestors(path string) []string {
 	return out
 }
 
-// coversWord evaluates a listCondition in memory; see [Eval].
-func coversWord(list []string, word string) bool {
+// listCoversWord evaluates a listCondition in memory; see [Eval].
+func listCoversWord(list []string, word string) bool {
 	return slices.ContainsFunc(withAncestors(word), func(p string) bool { return slices.Contains(list, p) })
 }
 
 // consentingSubjectsSQL returns a query of all subjects who consent, for a node of which dependsOnSubjectOnly holds.
-func (w *writer) consentingSubjectsSQL(n Registered) string {
-	r := w.alias()
+func (w *predicateWriter) consentingSubjectsSQL(n RegistryConsent) string {
+	r := w.newAlias()
 	where := w.consentConditions(n, r, "")
-	no := w.alias()
+	no := w.newAlias()
 	refusal := append([]string{equalSQL(columnSQL(no, "subject"), columnSQL(r, "subject"))}, n.aboutConditions(no, "")...)
-	refusal = append(refusal, oneOfSQL(columnSQL(no, "state"), textArray(refusals)),
+	refusal = append(refusal, oneOfSQL(columnSQL(no, "state"), textArray(refusingStates)),
 		"NOT ("+equalSQL(columnSQL(no, "grantee"), "'*'::pg_catalog.text")+" AND "+
 			equalSQL(columnSQL(no, "scope"), "'*'::pg_catalog.text")+" AND "+columnSQL(no, "number")+
 			" OPERATOR(pg_catalog.<) "+columnSQL(r, "number")+")")
@@ -320,22 +321,22 @@ func (w *writer) consentingSubjectsSQL(n Registered) string {
 }
 
 // subjectConsents evaluates a Registered node in memory for one subject; see [Eval].
-func (n Registered) subjectConsents(subject string, row Row, w World) bool {
+func (n RegistryConsent) subjectConsents(subject string, row Row, w World) bool {
 	records := w.Tables[CurrentConsents]
 	return slices.ContainsFunc(records, func(r Row) bool {
 		return r["subject"] == subject && n.isAbout(r, row, w) && n.consents(r, row, w) &&
 			!slices.ContainsFunc(records, func(no Row) bool {
-				return no["subject"] == subject && n.isAbout(no, row, w) && slices.Contains(refusals, no["state"]) &&
-					(no["grantee"] != "*" || no["scope"] != "*" || !isEarlier(no["number"], r["number"]))
+				return no["subject"] == subject && n.isAbout(no, row, w) && slices.Contains(refusingStates, no["state"]) &&
+					(no["grantee"] != "*" || no["scope"] != "*" || !isEarlierTime(no["number"], r["number"]))
 			})
 	})
 }
 
-func isEarlier(a, b string) bool {
+func isEarlierTime(a, b string) bool {
 	return compareValues(parseValue(a, Number), parseValue(b, Number)) < 0
 }
 
-func (n Registered) isAbout(r, row Row, w World) bool {
+func (n RegistryConsent) isAbout(r, row Row, w World) bool {
 	if r["grantee"] != "*" && !slices.Contains(callerIDs(n.Grantees, w), r["grantee"]) {
 		return false
 	}
@@ -353,7 +354,7 @@ func (n Registered) isAbout(r, row Row, w World) bool {
 	return isContext && (slices.Contains(own, scope) || slices.Contains(own, context))
 }
 
-func (n Registered) consents(r, row Row, w World) bool {
+func (n RegistryConsent) consents(r, row Row, w World) bool {
 	if r["state"] != "given" {
 		return false
 	}
@@ -381,7 +382,7 @@ func (n Registered) consents(r, row Row, w World) bool {
 	if d, said := r["decayed_days"]; said {
 		days = d
 	}
-	removed := wasOlder && n.Days < Forever && !isEarlier(days, strconv.Itoa(n.Days))
+	removed := wasOlder && n.Days < Forever && !isEarlierTime(days, strconv.Itoa(n.Days))
 	decaying := counting && older && n.Days > 0
 	if n.Since != "" && !n.Grouped && n.Days < Forever &&
 		(counting && (!dated || older && (passed || n.Days == 0)) || counted && (!dated || removed || wasOlder && n.Days == 0)) {
@@ -397,7 +398,7 @@ func (n Registered) consents(r, row Row, w World) bool {
 	}
 	lists := func(c string, words []string) bool {
 		have := nonNullElements(r[c])
-		return !slices.ContainsFunc(words, func(word string) bool { return !coversWord(have, word) })
+		return !slices.ContainsFunc(words, func(word string) bool { return !listCoversWord(have, word) })
 	}
 	categories := func(words []string) bool {
 		if n.Since == "" || n.Days == 0 {
@@ -435,11 +436,11 @@ func coversRequested(words []string, session []Grantee, w World, has func([]stri
 		return len(own) > 0 && has(own)
 	}
 	return has(words) && (len(session) == 0 ||
-		!slices.ContainsFunc(words, func(word string) bool { return !coversWord(own, word) }))
+		!slices.ContainsFunc(words, func(word string) bool { return !listCoversWord(own, word) }))
 }
 
 // everySubjectConsents evaluates a Registered node in memory: every subject of the row must consent.
-func everySubjectConsents(n Registered, row Row, w World) bool {
+func everySubjectConsents(n RegistryConsent, row Row, w World) bool {
 	if n.Subjects.subjectColumn() == "" {
 		return false
 	}

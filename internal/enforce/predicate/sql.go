@@ -20,7 +20,7 @@ func Policy(n Node, rel *catalog.Relation) string { return policySQL(n, rel, dua
 func Check(n Node, rel *catalog.Relation) string { return policySQL(n, rel, probeForm) }
 
 func policySQL(n Node, rel *catalog.Relation, sublinks sublinkForm) string {
-	w := writer{policy: true, form: sublinks, prefix: prefixFor(rel.Name.Name), row: rel}
+	w := predicateWriter{forRowPolicy: true, sublinkForm: sublinks, prefix: prefixFor(rel.Name.Name), row: rel}
 	parts := guardConditions(attributesToGuard(n))
 	if len(requiredAttributes(n)) == 0 {
 		parts = []string{"(SELECT pgconsent_signed.sealed())"}
@@ -50,7 +50,7 @@ func InjectedCondition(n Node, alias string) (sql string, needsSignature bool) {
 	if _, open := n.(Open); open {
 		return "true", false
 	}
-	w := writer{prefix: prefixFor(alias)}
+	w := predicateWriter{prefix: prefixFor(alias)}
 	parts := append(guardConditions(attributesToGuard(n)), w.nodeSQL(n, catalog.QuoteIdent(alias)))
 	return "(CASE WHEN " + strings.Join(parts, " AND ") + " THEN true END) IS NOT NULL", w.namesSignedView
 }
@@ -87,43 +87,43 @@ func prefixFor(outer string) string {
 	return prefix
 }
 
-// writer writes the SQL of a predicate.
-type writer struct {
-	policy          bool
+// predicateWriter writes the SQL of a predicate.
+type predicateWriter struct {
+	forRowPolicy    bool
 	readsTables     bool              // the SQL reads the tables themselves, not helper views
-	form            sublinkForm       // the form of sublinks
+	sublinkForm     sublinkForm       // the form of sublinks
 	row             *catalog.Relation // the table of the outer row; set if form is dualForm
 	prefix          string
-	aliases         int
+	aliasCount      int
 	namesSignedView bool
 	negated         bool   // true inside a Not: the written condition must be true unless it is certainly false
 	element         string // the SQL of the element that is judged, if a rule judges the elements of a list
 }
 
-// alias returns a new alias for a relation of the text.
-func (w *writer) alias() string {
-	w.aliases++
-	return w.prefix + strconv.Itoa(w.aliases)
+// newAlias returns a new alias for a relation of the text.
+func (w *predicateWriter) newAlias() string {
+	w.aliasCount++
+	return w.prefix + strconv.Itoa(w.aliasCount)
 }
 
 // helperName returns the name of the relation that is read for a table which the predicate needs besides its own.
-func (w *writer) helperName(r *catalog.Relation) string {
+func (w *predicateWriter) helperName(r *catalog.Relation) string {
 	if w.readsTables {
 		return r.Name.SQL()
 	}
-	if w.policy {
+	if w.forRowPolicy {
 		return HelperView(r.Name).SQL()
 	}
 	w.namesSignedView = true
 	return SignedHelperView(r.Name).SQL()
 }
 
-// fence is the end of a sublink. OFFSET 0 keeps the planner from turning the sublink into a join or a hash, so that it
-// stays a probe.
-const fence = " OFFSET 0)"
+// offsetZeroEnd is the end of a sublink. OFFSET 0 keeps the planner from turning the sublink into a join or a hash, so
+// that it stays a probe.
+const offsetZeroEnd = " OFFSET 0)"
 
 // nodeSQL returns the expression of a node, which can be an operand of AND and OR. An unknown node shows no row.
-func (w *writer) nodeSQL(n Node, row string) string {
+func (w *predicateWriter) nodeSQL(n Node, row string) string {
 	switch n := n.(type) {
 	case Open:
 		return "true"
@@ -158,30 +158,30 @@ func (w *writer) nodeSQL(n Node, row string) string {
 		if w.negated {
 			return w.hidesAllSQL()
 		}
-		if w.form != probeForm {
+		if w.sublinkForm != probeForm {
 			return w.sublinkSQL(n, row)
 		}
-		target := w.alias()
+		target := w.newAlias()
 		return "EXISTS (SELECT 1 FROM " + w.helperName(n.Relation) + " AS " + target +
 			" WHERE " + n.step().onSQL(target, row) +
-			" AND " + w.nodeSQL(n.Rows, target) + fence
+			" AND " + w.nodeSQL(n.Rows, target) + offsetZeroEnd
 	case Reference:
 		return w.referenceSQL(n, row)
-	case Recorded:
+	case RecordedConsent:
 		if w.negated {
 			return w.hidesAllSQL()
 		}
-		if w.form != probeForm {
+		if w.sublinkForm != probeForm {
 			return w.sublinkSQL(n, row)
 		}
 		return w.recordedSQL(n, row)
 	case Derived:
 		return w.derivedSQL(n, row)
-	case Registered:
+	case RegistryConsent:
 		if w.negated {
 			return w.hidesAllSQL()
 		}
-		if w.form != probeForm {
+		if w.sublinkForm != probeForm {
 			return w.sublinkSQL(n, row)
 		}
 		return w.registeredSQL(n, row)
@@ -191,7 +191,7 @@ func (w *writer) nodeSQL(n Node, row string) string {
 }
 
 // leafSQL writes a condition on the row's own columns, which may be NULL.
-func (w *writer) leafSQL(condition string) string {
+func (w *predicateWriter) leafSQL(condition string) string {
 	if w.negated {
 		return "(" + condition + ") IS NOT FALSE"
 	}
@@ -199,7 +199,7 @@ func (w *writer) leafSQL(condition string) string {
 }
 
 // attributeConditionSQL writes a condition on attributes that may be missing.
-func (w *writer) attributeConditionSQL(n Node, condition string) string {
+func (w *predicateWriter) attributeConditionSQL(n Node, condition string) string {
 	if w.negated {
 		return orMissingSQL(n, w.leafSQL(condition))
 	}
@@ -207,9 +207,9 @@ func (w *writer) attributeConditionSQL(n Node, condition string) string {
 }
 
 // hidesAllSQL returns the condition that hides every row, even inside a Not.
-func (w *writer) hidesAllSQL() string { return strconv.FormatBool(w.negated) }
+func (w *predicateWriter) hidesAllSQL() string { return strconv.FormatBool(w.negated) }
 
-func (w *writer) joinSQL(nodes []Node, row, operator string) string {
+func (w *predicateWriter) joinSQL(nodes []Node, row, operator string) string {
 	if len(nodes) == 0 {
 		return w.hidesAllSQL()
 	}
@@ -223,45 +223,45 @@ func (w *writer) joinSQL(nodes []Node, row, operator string) string {
 	return "(" + strings.Join(parts, operator) + ")"
 }
 
-func (w *writer) consentSQL(n Consent, row string) string {
+func (w *predicateWriter) consentSQL(n Consent, row string) string {
 	if len(n.Steps) == 0 {
 		return "false"
 	}
 	out := "(" + n.Steps[0].startNotNullSQL(row)
-	if w.policy && !n.FirstRequired {
+	if w.forRowPolicy && !n.FirstRequired {
 		out += " AND (EXISTS (SELECT 1 FROM " + w.helperName(n.Steps[0].Relation) + ") OR (SELECT " +
 			EmptyFunction(n.Steps[0].Relation.Name).SQL() + "()))"
 	}
-	if w.form != probeForm {
+	if w.sublinkForm != probeForm {
 		return w.storedOrLiveSQL(n, row, out+" AND "+w.sublinkSQL(n, row)+")")
 	}
 	return w.storedOrLiveSQL(n, row, out+" AND "+w.noSubjectRefusesSQL(n, row)+")")
 }
 
 // noSubjectRefusesSQL writes, in the probe form, the condition that no subject refuses.
-func (w *writer) noSubjectRefusesSQL(n Consent, row string) string {
+func (w *predicateWriter) noSubjectRefusesSQL(n Consent, row string) string {
 	var b strings.Builder
 	if n.FirstRequired {
-		first := w.alias()
+		first := w.newAlias()
 		b.WriteString("EXISTS (SELECT 1 FROM " + w.helperName(n.Steps[0].Relation) + " AS " + first +
-			" WHERE " + n.Steps[0].onSQL(first, row) + fence + " AND ")
+			" WHERE " + n.Steps[0].onSQL(first, row) + offsetZeroEnd + " AND ")
 	}
-	first := w.alias()
+	first := w.newAlias()
 	last := first
 	b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.helperName(n.Steps[0].Relation) + " AS " + first)
 	for i, step := range n.Steps[1:] {
-		next := w.alias()
+		next := w.newAlias()
 		b.WriteString(w.linkSQL(step, last, next, n.stepColumns(i+1)))
 		last = next
 	}
 	b.WriteString(" WHERE " + n.Steps[0].onSQL(first, row) +
-		" AND " + w.subjectAgreesSQL(n, last) + " IS NOT TRUE" + fence)
+		" AND " + w.subjectAgreesSQL(n, last) + " IS NOT TRUE" + offsetZeroEnd)
 	return b.String()
 }
 
 // linkSQL writes a join with the rows to which a step leads, or with a row of NULLs. The inner OFFSET 0 makes it a
 // probe for each link: otherwise the planner reads the whole table of subjects for each row.
-func (w *writer) linkSQL(step Step, from, to string, reads []string) string {
+func (w *predicateWriter) linkSQL(step Step, from, to string, reads []string) string {
 	on := step.onSQL(to, from)
 	return " LEFT JOIN LATERAL (SELECT " + columnListSQL(to,
 		reads...) + " FROM " + w.helperName(step.Relation) + " AS " + to +
@@ -292,11 +292,11 @@ func status(column, is string) string {
 // boolean are compared by value, since PostgreSQL has statistics of the column; of its text it has none, and expects
 // one row in two hundred. The text of an enum is compared as well, since its values may be renamed; the planner expects
 // that part to be true. An agent's statement names no enum: agents may lack USAGE on its schema.
-func (w *writer) statusHoldsSQL(column, is, of string) string {
+func (w *predicateWriter) statusHoldsSQL(column, is, of string) string {
 	switch text := status(column, is); {
 	case of == "boolean":
 		return column + map[bool]string{true: " IS TRUE", false: " IS FALSE"}[is == "true"]
-	case of == "", !w.policy:
+	case of == "", !w.forRowPolicy:
 		return text + " IS TRUE"
 	default:
 		return "(" + equalSQL(column, catalog.QuoteLiteral(is)+"::"+of) + " AND (CASE WHEN " + text + " THEN true END) IS NOT NULL)"

@@ -117,9 +117,9 @@ func formsOf(n predicate.Node, of *catalog.Relation) [][2]string {
 	}
 	for _, part := range predicate.Conjuncts(n) {
 		switch part := part.(type) {
-		case predicate.Recorded:
+		case predicate.RecordedConsent:
 			out = append(out, [2]string{"subjects", predicate.SubjectsQuery(part, "t", nil)})
-		case predicate.Registered:
+		case predicate.RegistryConsent:
 			out = append(out, [2]string{"registry", predicate.RegistryQuery(part, "t", nil)})
 		}
 	}

@@ -169,9 +169,9 @@ func (b *linkCollector) collectFromNode(r *catalog.Relation, n predicate.Node) {
 			if len(last.Relation.PrimaryKey) == 1 {
 				b.add(r, Link{Hops: hops(n.Steps), Column: last.Relation.PrimaryKey[0]})
 			}
-		case predicate.Recorded:
+		case predicate.RecordedConsent:
 			b.add(r, subjectLink(n))
-		case predicate.Registered:
+		case predicate.RegistryConsent:
 			b.add(r, subjectLink(n.Subjects))
 		case predicate.Visible:
 			b.addLinksThrough(r, Hop{Step: predicate.Step{Relation: n.Relation, Column: n.Column, From: n.From,
@@ -191,7 +191,7 @@ func (b *linkCollector) collectFromNode(r *catalog.Relation, n predicate.Node) {
 }
 
 // subjectLink returns the link to the subjects of a consent.
-func subjectLink(n predicate.Recorded) Link {
+func subjectLink(n predicate.RecordedConsent) Link {
 	l := Link{Hops: hops(n.Steps), Column: n.Subject}
 	if n.Subject == "" {
 		l.List = n.Subjects

@@ -49,7 +49,7 @@ func ConsentTables(p *policy.Policy) []ConsentTable {
 			itself := predicate.Consent{Steps: []predicate.Step{{Relation: r, Column: id, From: id}}, FirstRequired: true,
 				Status: n.Status, Is: n.Is, TypeName: n.TypeName, Expires: n.Expires}
 			add(ConsentTable{Relation: r, Person: id, Status: n.Status, Expires: n.Expires, Active: itself})
-		case predicate.Recorded:
+		case predicate.RecordedConsent:
 			t := ConsentTable{Relation: n.Record.Relation, Person: n.Record.Grantor, Grantee: n.Record.Grantee.Column, Active: n.Record.Rows}
 			if n.Record.Scope != nil {
 				t.Scope = n.Record.Scope.Column

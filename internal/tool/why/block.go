@@ -50,11 +50,11 @@ func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, r *polic
 		return b, nil
 	case predicate.Consent:
 		err = e.explainConsent(ctx, b, n, row)
-	case predicate.Recorded:
+	case predicate.RecordedConsent:
 		err = e.explainRecorded(ctx, b, n, at)
 	case predicate.Derived:
 		err = e.explainDerived(ctx, b, n, at)
-	case predicate.Registered:
+	case predicate.RegistryConsent:
 		err = e.explainRegistered(ctx, b, n, at)
 	case predicate.Visible:
 		err = e.explainVisible(ctx, b, n, row)
@@ -158,7 +158,7 @@ func (e *explainer) attribute(name string) string {
 }
 
 // linkCondition returns the condition on the rows to which a link leads, and false if it leads to none.
-func linkCondition(pairs []predicate.Pair, alias string, row map[string]*string) (string, bool) {
+func linkCondition(pairs []predicate.ColumnPair, alias string, row map[string]*string) (string, bool) {
 	var parts []string
 	for _, p := range pairs {
 		if row[p.From] == nil {
@@ -170,7 +170,7 @@ func linkCondition(pairs []predicate.Pair, alias string, row map[string]*string)
 }
 
 // linkStart returns the values from which a link starts.
-func linkStart(pairs []predicate.Pair, row map[string]*string) string {
+func linkStart(pairs []predicate.ColumnPair, row map[string]*string) string {
 	var parts []string
 	for _, p := range pairs {
 		parts = append(parts, p.Column+"="+strings.Trim(quotedOrNull(row[p.From]), "'"))
@@ -180,7 +180,7 @@ func linkStart(pairs []predicate.Pair, row map[string]*string) string {
 
 // explainVisible explains a block which requires that rows of another table are visible.
 func (e *explainer) explainVisible(ctx context.Context, b *Block, n predicate.Visible, row map[string]*string) error {
-	pairs := append([]predicate.Pair{{Column: n.Column, From: n.From}}, n.MorePairs...)
+	pairs := append([]predicate.ColumnPair{{Column: n.Column, From: n.From}}, n.MorePairs...)
 	where, ok := linkCondition(pairs, "r", row)
 	if !ok {
 		b.Says = fmt.Sprintf("it points to no row of %s: NULL", n.Relation.Name)
@@ -321,7 +321,7 @@ func (e *explainer) explainConsent(ctx context.Context, b *Block, n predicate.Co
 }
 
 // explainRecorded finds the subjects of the row, and whether each has agreed by a record.
-func (e *explainer) explainRecorded(ctx context.Context, b *Block, n predicate.Recorded, at explainedRow) error {
+func (e *explainer) explainRecorded(ctx context.Context, b *Block, n predicate.RecordedConsent, at explainedRow) error {
 	query := predicate.SubjectsQuery(n, "r", e.values)
 	if query == "" {
 		return nil

@@ -12,7 +12,7 @@ import (
 )
 
 // explainRegistered finds the subjects of the row, and the record of the registry that decides for each.
-func (e *explainer) explainRegistered(ctx context.Context, b *Block, n predicate.Registered, at explainedRow) error {
+func (e *explainer) explainRegistered(ctx context.Context, b *Block, n predicate.RegistryConsent, at explainedRow) error {
 	query := predicate.RegistryQuery(n, "r", e.values)
 	if query == "" {
 		return nil

@@ -42,11 +42,11 @@ func (e *explainer) explainShared(ctx context.Context, b *Block, parts predicate
 // explainSharedRecord explains one record of a row.
 func (e *explainer) explainSharedRecord(ctx context.Context, b *Block, n predicate.Visible,
 	row map[string]*string) error {
-	pairs := append([]predicate.Pair{{Column: n.Column, From: n.From}}, n.MorePairs...)
+	pairs := append([]predicate.ColumnPair{{Column: n.Column, From: n.From}}, n.MorePairs...)
 	record := Record{Table: n.Relation.Name.String()}
 	where, ok := linkCondition(pairs, "r", row)
 	if !ok {
-		null := slices.IndexFunc(pairs, func(p predicate.Pair) bool { return row[p.From] == nil })
+		null := slices.IndexFunc(pairs, func(p predicate.ColumnPair) bool { return row[p.From] == nil })
 		record.Says = "there is no such row: " + pairs[null].From + " is NULL"
 		b.Records = append(b.Records, record)
 		return nil
