@@ -16,7 +16,7 @@ ifdef CASES
 export PGCONSENT_CASES := $(CASES)
 endif
 
-.PHONY: help demo test test-all test-nightly matrix bench-plans bench-wire bench-available build static setup check fuzz noninterference answers messages triples history mutants kills clean
+.PHONY: help demo test test-all test-nightly matrix bench-plans bench-wire bench-available build static setup check fuzz noninterference answers messages triples history mutants kills soak clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -34,7 +34,7 @@ test-all: setup ## every test, -race where goroutines meet: some 25 minutes; bef
 test-nightly: setup ## what takes hours: every case of every list, random runs, broken variants, kills, fuzzing, PostgreSQL 15 to 18
 	@PGCONSENT_NIGHTLY=1 PGCONSENT_POOL=session $(GO) run ./test/run -all $(PKG)
 	@PGCONSENT_NIGHTLY=1 PGCONSENT_POOL=transaction $(GO) run ./test/run -all ./test/...
-	@$(MAKE) noninterference answers messages history triples kills mutants fuzz matrix
+	@$(MAKE) noninterference answers messages history triples kills soak mutants fuzz matrix
 
 matrix: setup ## the tests that depend on the server, on PostgreSQL 15 to 18, fetched where npm is there
 	@sh scripts/matrix.sh
@@ -86,6 +86,9 @@ messages: setup ## N sequences (10000) of protocol messages from SEED on twins a
 
 kills: setup ## kill the server N (1000) times at random while agents read: no answer without its record
 	@PGCONSENT_CASES=$(or $(N),1000) $(GO) test -count=1 -timeout 4h -v -run '^TestKills$$' ./cmd/pgconsent
+
+soak: setup ## agents in both modes of pools while networks and the server break, for FOR (10m) from SEED: a line for each round
+	@$(GO) test ./test/faults -run '^TestSoak$$' -count=1 -timeout 0 -v -args -for $(or $(FOR),10m)
 
 triples: setup ## hold both walls against the model on N (1000000) random rows, callers and clocks
 	@PGCONSENT_NIGHTLY=1 PGCONSENT_CASES=$(or $(N),1000000) $(GO) test -count=1 -timeout 2h -v -run "^(TestTriples|TestDerivedFromEachOther)$$" ./internal/enforce/predicate

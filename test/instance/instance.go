@@ -85,6 +85,10 @@ type Database struct {
 	// how sessions share connections at the first proxy that serves the database; nil: as PoolFor says
 	Pool *proxy.PoolSettings
 
+	// host:port at which the first proxy that serves the database reaches the server for agents; "": the server's socket
+	Server string
+	Quiet  bool // do not show the errors that the first proxy logs; Proxy.Errors has them
+
 	// verifies tokens of users for the first proxy that serves the database; nil: no token is accepted
 	VerifyUser func(ctx context.Context, token, agent, database string) (map[string]string, time.Time, error)
 }
@@ -284,22 +288,27 @@ func (p knownRolesPlan) Objects(f migrations.Found) []migrations.Object {
 // Proxy serves agents of migrated databases.
 type Proxy struct {
 	addr     string
+	server   *proxy.Server
 	enforcer *enforce.Enforcer
 	tap      *Tap
 	log      *errorLog
 	files    map[string]string // paths of the policy files, by database
 }
 
-// errorLog collects the errors that a proxy logs, and writes them to standard error as well.
+// errorLog collects the errors that a proxy logs, and writes them to standard error as well, unless it is quiet.
 type errorLog struct {
-	mu   sync.Mutex
-	text strings.Builder
+	mu    sync.Mutex
+	text  strings.Builder
+	quiet bool
 }
 
 func (l *errorLog) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.text.Write(b)
+	if l.quiet {
+		return len(b), nil
+	}
 	return os.Stderr.Write(b)
 }
 
@@ -322,7 +331,7 @@ func (p *Proxy) WritePolicy(t testing.TB, database, text string) {
 func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy {
 	t.Helper()
 	ctx := context.Background()
-	logged := &errorLog{}
+	logged := &errorLog{quiet: len(databases) > 0 && databases[0].Quiet}
 	logger := slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelError}))
 	kept := audit.Config{Mode: audit.Off}
 	if len(databases) > 0 && databases[0].Audit != "" {
@@ -340,6 +349,9 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 		cfg.Refresh = cmp.Or(databases[0].Refresh, cfg.Refresh)
 	}
 	router, files := &router{databases: map[string]*pgtest.DB{}, pool: pool}, map[string]string{}
+	if len(databases) > 0 {
+		router.server = databases[0].Server
+	}
 	for _, d := range databases {
 		file := filepath.Join(t.TempDir(), "policy.yaml")
 		if err := os.WriteFile(file, []byte(d.Policy), 0o600); err != nil {
@@ -381,7 +393,7 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 			t.Errorf("audit: %v", err)
 		}
 	})
-	p := &Proxy{addr: listener.Addr().String(), enforcer: router.enforcer, log: logged, files: files}
+	p := &Proxy{addr: listener.Addr().String(), server: server, enforcer: router.enforcer, log: logged, files: files}
 	p.tap = NewTap(t, p.addr)
 	return p
 }
@@ -432,6 +444,7 @@ type router struct {
 	enforcer  *enforce.Enforcer
 	databases map[string]*pgtest.DB
 	pool      *proxy.PoolSettings
+	server    string // host:port; "": the socket of each database's server
 }
 
 func (r *router) Route(user, database string) proxy.Route {
@@ -440,10 +453,14 @@ func (r *router) Route(user, database string) proxy.Route {
 	if !ok || db == nil {
 		return proxy.Route{Kind: proxy.Refused, Credential: &scram.StoredCredentials{KeyFactors: scram.KeyFactors{Salt: "0123456789abcdef", Iters: 4096}}}
 	}
+	network, address := "unix", fmt.Sprintf("%s/.s.PGSQL.%d", db.SocketDir, db.Port)
+	if r.server != "" {
+		network, address = "tcp", r.server
+	}
 	return proxy.Route{
 		Kind: proxy.Agent, Credential: access.Credential, CheckSetting: access.CheckSetting, Pool: r.pool,
 		Upstream: proxy.Upstream{
-			Network: "unix", Address: fmt.Sprintf("%s/.s.PGSQL.%d", db.SocketDir, db.Port), Database: db.Name,
+			Network: network, Address: address, Database: db.Name,
 			User: "pgconsent_agent", Password: rolePassword, Params: access.Params,
 			StatementCache: proxy.DefaultStatementCache, CacheEagerly: true, Settings: rewrite.SettingsOfAgents(),
 		},
@@ -463,9 +480,18 @@ func (p *Proxy) Agent(t testing.TB, name, database string) *pgconn.PgConn {
 }
 
 // DSN returns the connection string for an agent.
-func (p *Proxy) DSN(name, database string) string {
-	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", name, agentPassword, p.tap.Addr(), database)
+func (p *Proxy) DSN(name, database string) string { return DSNAt(p.tap.Addr(), name, database) }
+
+// DSNAt returns the connection string for an agent who reaches a proxy at this address.
+func DSNAt(address, name, database string) string {
+	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", name, agentPassword, address, database)
 }
+
+// Addr returns the address of the proxy itself, past the tap.
+func (p *Proxy) Addr() string { return p.addr }
+
+// Server returns the part of the proxy that speaks the wire protocol.
+func (p *Proxy) Server() *proxy.Server { return p.server }
 
 // ConnectSuperuser connects to the database directly, as the superuser.
 func ConnectSuperuser(t testing.TB, db *pgtest.DB) *pgconn.PgConn {

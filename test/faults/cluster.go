@@ -1,0 +1,106 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgcluster"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// cluster is a server that can be killed, and started again at the same place.
+type cluster struct {
+	t      testing.TB
+	config pgcluster.Config
+	now    *pgcluster.Cluster
+	db     *pgtest.DB
+}
+
+// startCluster starts a server. What it has acknowledged it has written, though not to the disk: its kernel survives.
+func startCluster(t testing.TB) *cluster {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "faults")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // the server may run as another user
+		t.Fatal(err)
+	}
+	c := &cluster{t: t, config: pgcluster.Config{Dir: filepath.Join(dir, "postgres"), TCP: true, NoSync: true,
+		Settings: map[string]string{"synchronous_commit": "on", "max_connections": "200", "shared_buffers": "32MB"}}}
+	c.start()
+	t.Cleanup(func() { _ = c.now.StopNow() })
+	c.config.Port = c.now.Port
+	c.db = &pgtest.DB{Name: "postgres", SocketDir: c.now.SocketDir, Port: c.now.Port}
+	return c
+}
+
+func (c *cluster) start() {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
+	defer cancel()
+	now, err := pgcluster.Start(ctx, c.config)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.now = now
+}
+
+func (c *cluster) socket() string { return fmt.Sprintf("%s/.s.PGSQL.%d", c.now.SocketDir, c.now.Port) }
+
+// restart kills the server, and starts it again. It recovers from its log.
+func (c *cluster) restart() {
+	c.t.Helper()
+	if err := syscall.Kill(c.now.PID(), syscall.SIGKILL); err != nil {
+		c.t.Fatal(err)
+	}
+	<-c.now.Exited()
+	if err := c.now.StopNow(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.start()
+}
+
+// do has f ask the server as the superuser, past the proxies, and once more while the server recovers.
+func (c *cluster) do(f func(ctx context.Context, conn *pgx.Conn) error) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
+	defer cancel()
+	for {
+		conn, err := pgx.Connect(ctx, c.db.DSN("postgres", ""))
+		if err == nil {
+			err = f(ctx, conn)
+			_ = conn.Close(ctx)
+		}
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil {
+			c.t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// processes are the process ids of the server for the sessions of a role.
+func (c *cluster) processes(role string) (pids []int) {
+	c.t.Helper()
+	c.do(func(ctx context.Context, conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, "SELECT pid FROM pg_catalog.pg_stat_activity WHERE usename = $1 ORDER BY pid", role)
+		if err != nil {
+			return err
+		}
+		pids, err = pgx.CollectRows(rows, pgx.RowTo[int])
+		return err
+	})
+	return pids
+}

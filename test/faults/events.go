@@ -1,0 +1,55 @@
+package faults
+
+import (
+	"context"
+	"math/rand/v2"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/test/network"
+)
+
+// randomFault is what befalls one connection: one in so many ends, and as many are slow. what is for the report.
+func randomFault(random *rand.Rand, oneIn int) (f network.Fault, what string) {
+	switch random.IntN(oneIn) {
+	case 0:
+		f = network.Fault{Way: network.Way(1 + random.IntN(4)), In: network.Direction(random.IntN(2)), ResetAfter: 300 * time.Millisecond}
+		f.After = random.Int64N(300 << random.IntN(7)) // within the login, or later
+		return f, "cuts (" + f.Way.String() + ")"
+	case 1:
+		piece := 1 << random.IntN(12)
+		return network.Fault{Piece: piece, Pause: time.Duration(random.IntN(1+piece)) * time.Microsecond}, "slow connections"
+	}
+	return network.Fault{}, ""
+}
+
+// cause makes something happen to all.
+func (r *round) cause(event string, random *rand.Rand) {
+	switch event {
+	case "cut clients", "cut server":
+		for _, m := range r.modes {
+			if event == "cut server" {
+				m.back.Break(network.Way(1 + random.IntN(3)))
+			} else {
+				m.front.Break(network.Way(1 + random.IntN(3)))
+			}
+		}
+	case "terminate":
+		r.cluster.do(func(ctx context.Context, conn *pgx.Conn) error {
+			_, err := conn.Exec(ctx, "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity "+
+				"WHERE usename = 'pgconsent_agent' AND pid % 3 = $1", random.IntN(3))
+			return err
+		})
+	case "kill":
+		pids := r.cluster.processes("pgconsent_agent")
+		if len(pids) == 0 {
+			return
+		}
+		_ = syscall.Kill(pids[random.IntN(len(pids))], syscall.SIGKILL)
+	case "restart":
+		r.cluster.restart()
+	}
+	r.note("times " + event)
+}

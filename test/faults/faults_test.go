@@ -1,0 +1,70 @@
+package faults
+
+import (
+	"flag"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+var (
+	lasts = flag.Duration("for", 0, "run rounds for so long, with a line for each, instead of the short test")
+	seed  = flag.Uint64("seed", 0, "where to begin; 0: what the run says")
+)
+
+var bothModes = []string{"session", "transaction"}
+
+// Whatever breaks around the proxy, no session gets an answer of another, no commit that was acknowledged is lost, and
+// nothing is left when it is over.
+func TestFaults(t *testing.T) {
+	st := newStage(t, bothModes...)
+	sessions := tier.Count(15, 100, 1000)
+	for i, k := range kinds {
+		if tier.Quick() && !k.quick {
+			continue // The last kind has all of it.
+		}
+		t.Run(k.name, func(t *testing.T) {
+			r := &round{stage: st, kind: k, number: i, seed: tier.Seed(), sessions: sessions}
+			st.t = t
+			r.run(t)
+			t.Log(r)
+			if n := r.done.Load(); n != int64(len(bothModes)*sessions) || r.seen["transactions acknowledged"] == 0 {
+				t.Errorf("%d sessions: the test proves little", n)
+			}
+		})
+	}
+}
+
+// TestSoak runs rounds for as long as -for says.
+func TestSoak(t *testing.T) {
+	if *lasts == 0 {
+		t.Skip("a soak: make soak")
+	}
+	from := *seed
+	if from == 0 {
+		from = tier.Seed()
+	}
+	st := newStage(t, bothModes...)
+	fmt.Printf("soak: for %v from seed %d, in the modes %v\n", *lasts, from, bothModes)
+	all, began := map[string]int{}, time.Now()
+	sessions, steps, rounds := int64(0), int64(0), 0
+	for ; time.Since(began) < *lasts && !t.Failed(); rounds++ {
+		r := &round{stage: st, kind: kinds[rounds%len(kinds)], number: rounds, seed: from, sessions: tier.Count(150, 150, 150)}
+		r.run(t)
+		fmt.Printf("%8s  round %d, %s: %s\n", time.Since(began).Round(time.Second), rounds, r.name, r)
+		for what, n := range r.seen {
+			all[what] += n
+		}
+		sessions += r.done.Load()
+		steps += r.steps.Load()
+	}
+	fmt.Printf("soak: %d rounds in %s: %d sessions, %d steps\n", rounds, time.Since(began).Round(time.Second), sessions, steps)
+	for _, line := range sorted(all) {
+		fmt.Println("  " + line)
+	}
+}

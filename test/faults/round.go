@@ -1,0 +1,283 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/test/network"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// kind says what breaks in a round.
+type kind struct {
+	name          string
+	front, back   bool     // connections of clients; connections to the server
+	events        []string // what happens to all, again and again
+	losesSessions bool     // also such sessions are lost whose own connection to the proxy holds
+	quick         bool     // also in the quick run
+}
+
+var kinds = []kind{
+	{name: "clients' networks", front: true, quick: true},
+	{name: "server's networks", back: true, losesSessions: true, quick: true},
+	{name: "both networks", front: true, back: true, events: []string{"cut clients", "cut server"}, losesSessions: true},
+	{name: "server processes", front: true, events: []string{"terminate", "terminate", "kill"}, losesSessions: true},
+	{name: "server", front: true, events: []string{"restart"}, losesSessions: true},
+	{name: "all", front: true, back: true, events: []string{"terminate", "cut server", "kill", "cut clients", "restart"},
+		losesSessions: true, quick: true},
+}
+
+// outcome is what must have become of a transaction.
+type outcome int
+
+const (
+	acknowledged outcome = iota // the client was told that it is committed
+	rolledBack                  // the client has not asked for its commit
+	uncertain                   // the client asked, and was told nothing
+)
+
+// transaction is one that a session has written in.
+type transaction struct {
+	rows int
+	outcome
+}
+
+// round is sessions that work while something breaks.
+type round struct {
+	*stage
+	kind
+	number   int
+	seed     uint64
+	sessions int // in all, in each mode
+
+	done, steps atomic.Int64
+
+	mu      sync.Mutex
+	written map[string]transaction // by mark and part
+	seen    map[string]int         // ends of sessions and faults, by what they were
+}
+
+func (s *session) expect(rows int, o outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written[fmt.Sprint(s.mark, " ", s.part)] = transaction{rows, o}
+}
+
+func (r *round) note(what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen[what]++
+}
+
+// noteEnd notes how a session ended early.
+func (r *round) noteEnd(what string, err error) {
+	code := "connection lost"
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		if code = pg.Code; !slices.Contains([]string{"08006", "57P01", "57P02", "57P03"}, code) {
+			code += " (" + pg.Message + ")"
+		}
+	}
+	r.note(what + " " + code)
+}
+
+// explains tells whether the faults of the round explain an error of a statement in a session that goes on.
+func (r *round) explains(code string) bool {
+	return len(r.events) > 0 && slices.Contains([]string{"40001", "57P03", "08006"}, code)
+}
+
+// run lets sessions work, in each mode the same number, and checks what they have left.
+func (r *round) run(t testing.TB) {
+	t.Helper()
+	r.written = map[string]transaction{}
+	r.awaitServed() // What is made for the first session is there before it is counted what is there.
+	r.written, r.seen = map[string]transaction{}, map[string]int{}
+	before := r.awaitRest(nil)
+	r.steps.Store(0)
+	var workers, others sync.WaitGroup
+	over := make(chan struct{})
+	for at, m := range r.modes {
+		if r.front {
+			m.front.Plan(r.planner(uint64(2*at), 3))
+		}
+		if r.back {
+			m.back.Plan(r.planner(uint64(2*at+1), 6))
+		}
+		if !r.losesSessions {
+			others.Go(func() { r.witness(m, over) })
+		}
+		var next atomic.Int64
+		for range 5 {
+			workers.Go(func() {
+				for n := next.Add(1); n <= int64(r.sessions); n = next.Add(1) {
+					r.session(m, int(n))
+				}
+			})
+		}
+	}
+	others.Go(func() { r.causeEvents(over) })
+	workers.Wait()
+	close(over)
+	others.Wait()
+	r.checkRows()
+	r.awaitServed()
+	r.awaitRest(&before)
+	r.checkLog()
+}
+
+// session plays one until it was let in.
+func (r *round) session(m *mode, n int) {
+	mark := fmt.Sprintf("%s-%d-%d", m.name, r.number, n)
+	for end := time.Now().Add(tier.Patience); ; time.Sleep(10 * time.Millisecond) {
+		random := rand.New(rand.NewPCG(r.seed, uint64(r.number)<<32+uint64(n)))
+		answered, err := r.play(m, agents[random.IntN(len(agents))], mark, false, random)
+		r.steps.Add(int64(answered))
+		if err == nil || errors.Is(err, errOver) {
+			if r.done.Add(1); err != nil {
+				r.noteEnd("sessions ended with", err)
+			}
+			return
+		}
+		r.noteEnd("logins ended with", err)
+		if time.Now().After(end) {
+			r.t.Errorf("%s is not let in: %v", mark, err)
+			return
+		}
+	}
+}
+
+// witness is sessions that nothing befalls: each is answered all the time.
+func (r *round) witness(m *mode, over chan struct{}) {
+	random := rand.New(rand.NewPCG(r.seed, uint64(r.number)<<32+1<<31))
+	for n := 0; ; n++ {
+		select {
+		case <-over:
+			return
+		default:
+		}
+		mark := fmt.Sprintf("%s-%d-witness-%d", m.name, r.number, n)
+		if _, err := r.play(m, agents[n%len(agents)], mark, true, random); err != nil {
+			r.t.Errorf("%s, whose network holds, ended: %v", mark, err)
+		}
+	}
+}
+
+// planner says what befalls connections: one in so many ends, and some are slow.
+func (r *round) planner(stream uint64, oneIn int) func() network.Fault {
+	random := rand.New(rand.NewPCG(r.seed, uint64(r.number)<<32+1<<30+stream))
+	return func() network.Fault {
+		f, what := randomFault(random, oneIn)
+		if what != "" {
+			r.note(what)
+		}
+		return f
+	}
+}
+
+// causeEvents does what the kind of the round says, whenever some more sessions are done.
+func (r *round) causeEvents(over chan struct{}) {
+	if len(r.events) == 0 {
+		return
+	}
+	random := rand.New(rand.NewPCG(r.seed, uint64(r.number)<<32+1<<29))
+	all := r.sessions * len(r.modes)
+	for i := 0; ; i++ {
+		due := int64((i + 1) * max(all/(2*len(r.events)+1), 1))
+		for r.done.Load() < due {
+			select {
+			case <-over:
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+		r.cause(r.events[i%len(r.events)], random)
+	}
+}
+
+// checkRows compares the rows that there are with what sessions were told.
+func (r *round) checkRows() {
+	r.t.Helper()
+	found := map[string]int{}
+	r.cluster.do(func(ctx context.Context, conn *pgx.Conn) error {
+		clear(found)
+		rows, err := conn.Query(ctx, "SELECT mark || ' ' || part, count(*) FROM marks GROUP BY 1")
+		if err != nil {
+			return err
+		}
+		var key string
+		var n int
+		_, err = pgx.ForEachRow(rows, []any{&key, &n}, func() error { found[key] = n; return nil })
+		return err
+	})
+	for _, key := range slices.Sorted(maps.Keys(r.written)) {
+		switch w, n := r.written[key], found[key]; {
+		case w.outcome == acknowledged && n != w.rows:
+			r.t.Errorf("%s: %d rows of %d are there, whose commit was acknowledged", key, n, w.rows)
+		case w.outcome == rolledBack && n != 0:
+			r.t.Errorf("%s: %d rows are there, whose commit was not asked for", key, n)
+		case w.outcome == uncertain && n != 0 && n != w.rows:
+			r.t.Errorf("%s: %d rows of %d are there, of one transaction", key, n, w.rows)
+		}
+		r.seen[[]string{"transactions acknowledged", "transactions rolled back", "transactions that nobody knows of"}[r.written[key].outcome]]++
+		delete(found, key)
+	}
+	if len(found) > 0 {
+		r.t.Errorf("rows that nobody wrote: %v", found)
+	}
+	r.cluster.do(func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, "TRUNCATE marks")
+		return err
+	})
+}
+
+// awaitServed waits until every agent is served again in every mode.
+func (r *round) awaitServed() {
+	r.t.Helper()
+	for _, m := range r.modes {
+		m.front.Plan(nil)
+		m.back.Plan(nil)
+		for i, a := range agents {
+			for end := time.Now().Add(tier.Patience); ; time.Sleep(10 * time.Millisecond) {
+				mark := fmt.Sprintf("%s-%d-served-%d", m.name, r.number, i)
+				_, err := r.play(m, a, mark, true, rand.New(rand.NewPCG(r.seed, uint64(i))))
+				if err == nil {
+					break
+				}
+				if time.Now().After(end) {
+					r.t.Fatalf("agent %s is not served any more: %v", a.name, err)
+				}
+			}
+		}
+	}
+	r.cluster.do(func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, "TRUNCATE marks")
+		return err
+	})
+}
+
+func (r *round) String() string {
+	out := []string{fmt.Sprintf("%d sessions, %d steps", r.done.Load(), r.steps.Load())}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(append(out, sorted(r.seen)...), ", ")
+}
+
+// sorted lists what was counted.
+func sorted(seen map[string]int) (out []string) {
+	for _, what := range slices.Sorted(maps.Keys(seen)) {
+		out = append(out, fmt.Sprintf("%d %s", seen[what], what))
+	}
+	return out
+}

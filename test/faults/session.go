@@ -1,0 +1,377 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// session is one of an agent, with a mark that no other has.
+type session struct {
+	*round
+	conn        *pgconn.PgConn
+	random      *rand.Rand
+	mark        string
+	user        int
+	actsForUser bool // its agent acts for others: it says for which user it speaks
+	saysOnce    bool // it has said so once, for the whole session
+	canceled    bool // it has sent a cancel request, which may come late
+	part        int  // the number of the transaction that was written last
+	known       int  // how many rows of the session are committed
+	steps       int  // how many were answered
+}
+
+// answer is what a statement was answered.
+type answer struct {
+	rows []string // values divided by blanks
+	tags []string
+	err  error
+}
+
+// errOver means that the connection has ended: everything may be expected but an answer.
+var errOver = errors.New("the connection has ended")
+
+// play runs a session to its end, and returns how many of its steps were answered. It reaches the proxy over the network,
+// or straight.
+func (r *round) play(m *mode, a agent, mark string, straight bool, random *rand.Rand) (answered int, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
+	defer cancel()
+	conn, err := pgconn.Connect(ctx, m.dsn(a, straight))
+	if err != nil {
+		return 0, err
+	}
+	s := &session{round: r, conn: conn, random: random, mark: mark, user: a.user, actsForUser: a.user == 0}
+	if s.actsForUser {
+		s.user = 10 + random.IntN(20)
+	}
+	defer func() {
+		if random.IntN(4) == 0 {
+			_ = conn.Conn().Close()
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = conn.Close(ctx)
+	}()
+	if s.actsForUser && random.IntN(2) == 0 {
+		s.saysOnce = true
+		if err := s.run(fmt.Sprintf("SET pgconsent.\"user\" = %d", s.user)); err != nil {
+			return 0, err
+		}
+	}
+	for range 3 + random.IntN(12) {
+		if err := s.step(); err != nil {
+			return s.steps, err
+		}
+		s.steps++
+	}
+	return s.steps, nil
+}
+
+// step does one thing at random.
+func (s *session) step() error {
+	switch s.random.IntN(13) {
+	case 0:
+		return s.wants(s.ask("SELECT '"+s.mark+"' AS m"), s.mark)
+	case 1:
+		return s.wants(s.askWith("SELECT $1::text || '/' || $2", s.mark, "x"), s.mark+"/x")
+	case 2:
+		return s.prepared()
+	case 3, 4:
+		return s.write()
+	case 5:
+		return s.writeAtOnce()
+	case 6:
+		return s.copyIn()
+	case 7:
+		return s.readOwn()
+	case 8:
+		return s.readAll()
+	case 9:
+		return s.setting()
+	case 10:
+		return s.large()
+	case 11:
+		return s.cursor()
+	default:
+		return s.cancel()
+	}
+}
+
+// within runs f in a transaction if the session has to say for whom it speaks, or if it likes.
+func (s *session) within(f func() error) error {
+	if s.actsForUser && !s.saysOnce || s.random.IntN(3) == 0 {
+		if err := s.begin(); err != nil {
+			return err
+		}
+		if err := f(); err != nil {
+			return err
+		}
+		return s.commit()
+	}
+	return f()
+}
+
+// begin begins a transaction in which the session speaks for its user.
+func (s *session) begin() error {
+	if err := s.run("BEGIN"); err != nil || !s.actsForUser || s.saysOnce {
+		return err
+	}
+	return s.run(fmt.Sprintf("SET LOCAL pgconsent.\"user\" = %d", s.user))
+}
+
+func (s *session) commit() error {
+	a := s.ask("COMMIT")
+	if a.err == nil && (len(a.tags) != 1 || a.tags[0] != "COMMIT") {
+		s.t.Errorf("%s: COMMIT was answered %q", s.mark, a.tags)
+	}
+	return a.err
+}
+
+func (s *session) prepared() error {
+	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
+	defer cancel()
+	name := fmt.Sprint("kept ", s.random.IntN(3))
+	if _, err := s.conn.Prepare(ctx, name, "SELECT '"+s.mark+"' || $1::text || '"+name+"'", nil); err != nil {
+		return s.failed("a Parse", err)
+	}
+	for range 1 + s.random.IntN(3) {
+		var a answer
+		r := s.conn.ExecPrepared(ctx, name, [][]byte{[]byte(s.mark)}, nil, nil).Read()
+		a.add(r)
+		a.err = s.failed("an Execute", r.Err)
+		if err := s.wants(a, s.mark+s.mark+name); err != nil {
+			return err
+		}
+	}
+	return s.failed("a Close", s.conn.Deallocate(ctx, name))
+}
+
+// insert writes a row of the transaction at hand.
+func (s *session) insert() error {
+	if s.random.IntN(2) == 0 {
+		return s.run(fmt.Sprintf("INSERT INTO marks VALUES (%d, '%s', %d)", s.user, s.mark, s.part))
+	}
+	return s.askWith("INSERT INTO marks VALUES ($1::int, $2, $3::int)", fmt.Sprint(s.user), s.mark, fmt.Sprint(s.part)).err
+}
+
+// write writes rows in a transaction that ends in one way or the other.
+func (s *session) write() error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	s.part++
+	rows := 1 + s.random.IntN(3)
+	for range rows {
+		if err := s.insert(); err != nil {
+			s.expect(rows, rolledBack) // It was not asked to commit.
+			return err
+		}
+	}
+	if s.random.IntN(4) == 0 {
+		s.expect(rows, rolledBack)
+		return s.run("ROLLBACK")
+	}
+	return s.committed(rows, s.commit())
+}
+
+// writeAtOnce writes rows in a message that commits by itself.
+func (s *session) writeAtOnce() error {
+	if s.actsForUser && !s.saysOnce {
+		return s.write()
+	}
+	s.part++
+	text := fmt.Sprintf("INSERT INTO marks VALUES (%d, '%s', %d)", s.user, s.mark, s.part)
+	rows := 1
+	switch s.random.IntN(3) {
+	case 0:
+		rows, text = 2, text+"; "+text
+	case 1:
+		rows, text = 2, "BEGIN; "+text+"; "+text+"; COMMIT"
+	}
+	return s.committed(rows, s.run(text))
+}
+
+func (s *session) copyIn() error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	s.part++
+	rows := 1 + s.random.IntN(200)
+	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
+	defer cancel()
+	line := fmt.Sprintf("%d\t%s\t%d\n", s.user, s.mark, s.part)
+	if _, err := s.conn.CopyFrom(ctx, bytes.NewReader(bytes.Repeat([]byte(line), rows)), "COPY marks FROM STDIN"); err != nil {
+		s.expect(rows, rolledBack)
+		return s.failed("COPY", err)
+	}
+	return s.committed(rows, s.commit())
+}
+
+// committed notes what became of a transaction that was asked to commit.
+func (s *session) committed(rows int, err error) error {
+	switch {
+	case err == nil:
+		s.known += rows
+		s.expect(rows, acknowledged)
+	default:
+		s.expect(rows, uncertain)
+	}
+	return err
+}
+
+// readOwn reads what the session has written.
+func (s *session) readOwn() error {
+	return s.within(func() error {
+		return s.wants(s.askWith("SELECT count(*) FROM marks WHERE mark = $1", s.mark), fmt.Sprint(s.known))
+	})
+}
+
+// readAll reads all rows that the session may see: they are those of its user.
+func (s *session) readAll() error {
+	if s.actsForUser && !s.saysOnce {
+		if err := s.wants(s.ask("SELECT count(*) FROM marks"), "0"); err != nil {
+			return err
+		}
+	}
+	return s.within(func() error {
+		a := s.ask("SELECT DISTINCT owner FROM marks")
+		if a.err == nil && len(a.rows) == 0 {
+			return nil
+		}
+		return s.wants(a, fmt.Sprint(s.user))
+	})
+}
+
+// setting changes a setting, which stays as it is until the session changes it.
+func (s *session) setting() error {
+	if err := s.run("SET application_name = '" + s.mark + "'"); err != nil {
+		return err
+	}
+	for range 1 + s.random.IntN(3) {
+		if err := s.wants(s.ask("SHOW application_name"), s.mark); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// large reads some hundred kilobytes.
+func (s *session) large() error {
+	n := 1 + s.random.IntN(4000)
+	want := make([]string, n)
+	for i := range want {
+		want[i] = s.mark
+	}
+	return s.wants(s.ask(fmt.Sprintf("SELECT '%s' FROM generate_series(1, %d)", s.mark, n)), want...)
+}
+
+func (s *session) cursor() error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	if err := s.run("DECLARE c CURSOR FOR SELECT '" + s.mark + "' || n FROM generate_series(1, 9) AS n"); err != nil {
+		return err
+	}
+	for n := range 4 {
+		if err := s.wants(s.ask("FETCH 1 FROM c"), fmt.Sprint(s.mark, n+1)); err != nil {
+			return err
+		}
+	}
+	return s.commit()
+}
+
+// cancel asks for something, and cancels it meanwhile. Nobody else's statement may be canceled.
+func (s *session) cancel() error {
+	s.canceled = true
+	after := time.Duration(s.random.IntN(3)) * time.Millisecond
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		time.Sleep(after)
+		ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
+		defer cancel()
+		_ = s.conn.CancelRequest(ctx)
+	})
+	a := s.ask("SELECT '" + s.mark + "' FROM generate_series(1, 100000) HAVING count(*) > 0")
+	sending.Wait()
+	if isCanceled(a.err) && !s.conn.IsClosed() {
+		return nil
+	}
+	return s.wants(a, s.mark)
+}
+
+func isCanceled(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "57014"
+}
+
+// run runs a text whose rows do not matter.
+func (s *session) run(text string) error { return s.ask(text).err }
+
+// ask sends a Query.
+func (s *session) ask(text string) (a answer) {
+	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
+	defer cancel()
+	results, err := s.conn.Exec(ctx, text).ReadAll()
+	for _, r := range results {
+		a.add(r)
+	}
+	a.err = s.failed(text, err)
+	return a
+}
+
+// askWith sends a statement with parameters.
+func (s *session) askWith(text string, args ...string) (a answer) {
+	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
+	defer cancel()
+	values := make([][]byte, len(args))
+	for i, arg := range args {
+		values[i] = []byte(arg)
+	}
+	r := s.conn.ExecParams(ctx, text, values, nil, nil, nil).Read()
+	a.add(r)
+	a.err = s.failed(text, r.Err)
+	return a
+}
+
+func (a *answer) add(r *pgconn.Result) {
+	for _, row := range r.Rows {
+		a.rows = append(a.rows, string(bytes.Join(row, []byte(" "))))
+	}
+	a.tags = append(a.tags, r.CommandTag.String())
+}
+
+// wants compares an answer with what it must be. Also one that ends early holds nothing else.
+func (s *session) wants(a answer, want ...string) error {
+	if a.err != nil {
+		want = want[:min(len(a.rows), len(want))]
+	}
+	if !slices.Equal(a.rows, want) {
+		s.t.Errorf("%s, of user %d, was told %.200q, want %.200q", s.mark, s.user, a.rows, want)
+	}
+	return a.err
+}
+
+// failed tells an error that ends the session from one that no fault explains.
+func (s *session) failed(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var pg *pgconn.PgError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		s.t.Errorf("%s: %s is not answered: %v", s.mark, what, err)
+	case !errors.As(err, &pg), isCanceled(err) && s.canceled:
+	case pg.Code == "XX000", pg.Severity != "FATAL" && !s.explains(pg.Code):
+		s.t.Errorf("%s: %s: %v; %s", s.mark, what, err, pg.Hint)
+	}
+	return fmt.Errorf("%w: %w", errOver, err)
+}

@@ -1,0 +1,183 @@
+package faults
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/enforce"
+	"github.com/pgconsent/pgconsent/proxy"
+	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/network"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+const schema = `CREATE TABLE marks (owner int NOT NULL, mark text NOT NULL, part int NOT NULL);
+CREATE INDEX ON marks (owner, mark);`
+
+const policy = `version: 1
+attributes: { user: { type: integer, source: credential } }
+tables:
+  marks: { rows: [ own: { column: owner, is: user } ], write: { commands: [insert, update, delete] } }
+`
+
+// agent is a login. One that actsForUser for others speaks for a user in each transaction or session.
+type agent struct {
+	name string
+	user int // 0: it actsForUser for others
+}
+
+var agents = []agent{{"one", 1}, {"two", 2}, {"backend", 0}}
+
+// poolSize is so small that sessions wait for each other.
+const poolSize = 3
+
+// stage is a server, and a proxy for each mode of pools before it, on networks that break.
+type stage struct {
+	t       testing.TB
+	cluster *cluster
+	modes   []*mode
+}
+
+// mode is a proxy whose sessions share connections, or do not.
+type mode struct {
+	name        string
+	pooled      bool
+	proxy       *instance.Proxy
+	front, back *network.Relay
+}
+
+// newStage starts a server, and proxies in these modes of pools.
+func newStage(t testing.TB, modes ...string) *stage {
+	t.Helper()
+	st := &stage{t: t, cluster: startCluster(t)}
+	d := instance.Database{Name: "app", DB: st.cluster.db, Policy: policy, SearchPath: []string{"public"}, Setup: schema,
+		Refresh: 200 * time.Millisecond, Quiet: true}
+	instance.Install(t, d, instance.Auto)
+	var logins []instance.Agent
+	for _, a := range agents {
+		login := instance.Agent{Name: a.name, Database: "app"}
+		if a.user > 0 {
+			login.Attributes = map[string]string{"user": fmt.Sprint(a.user)}
+		} else {
+			login.ActsFor = &enforce.ActsFor{Attributes: []string{"user"}, Setting: "pgconsent.user"}
+		}
+		logins = append(logins, login)
+	}
+	for _, name := range modes {
+		m := &mode{name: name, pooled: name == "transaction", back: network.New(t, "unix", st.cluster.socket())}
+		d := d
+		d.Server, d.Pool = m.back.Address(), nil
+		if m.pooled {
+			d.Pool = &proxy.PoolSettings{Size: poolSize, Wait: tier.Patience}
+		}
+		t.Setenv("PGCONSENT_POOL", name)
+		m.proxy = instance.Serve(t, instance.Auto, []instance.Database{d}, logins)
+		m.front = network.New(t, "tcp", m.proxy.Addr())
+		st.modes = append(st.modes, m)
+	}
+	return st
+}
+
+// dsn is where clients of an agent reach the proxy: over the network, or straight.
+func (m *mode) dsn(a agent, straight bool) string {
+	if straight {
+		return instance.DSNAt(m.proxy.Addr(), a.name, "app")
+	}
+	return instance.DSNAt(m.front.Address(), a.name, "app")
+}
+
+// resources are what sessions must not leave behind.
+type resources struct {
+	goroutines, processes int
+	descriptors           []string // what they stand for
+
+	// Connections of enforcement's own, which it has as many of as sessions have needed at once, up to a bound.
+	control int
+}
+
+func (r resources) String() string {
+	return fmt.Sprintf("%d goroutines, %d processes of the server, %d connections of enforcement, descriptors %q",
+		r.goroutines, r.processes, r.control, r.descriptors)
+}
+
+// within tells whether there is no more than there was before.
+func (r resources) within(before resources) bool {
+	return r.goroutines <= before.goroutines && r.processes <= before.processes &&
+		len(r.descriptors)-r.control <= len(before.descriptors)-before.control
+}
+
+func (st *stage) countResources() (r resources) {
+	r = resources{goroutines: countGoroutines(), processes: len(st.cluster.processes("pgconsent_agent")),
+		control: len(st.cluster.processes("pgconsent_control"))}
+	all, _ := os.ReadDir("/proc/self/fd")
+	for _, fd := range all {
+		of, _ := os.Readlink("/proc/self/fd/" + fd.Name())
+		r.descriptors = append(r.descriptors, of)
+	}
+	return r
+}
+
+// countGoroutines is how many there are, but for those in which the driver reads ahead on a connection of enforcement whose
+// write took long: they end with the connection.
+func countGoroutines() (n int) {
+	for stack := range strings.SplitSeq(stacks(), "\n\n") {
+		if !strings.Contains(stack, "created by github.com/jackc/pgx/v5/pgconn/internal/bgreader.") {
+			n++
+		}
+	}
+	return n
+}
+
+func stacks() string {
+	all := make([]byte, 4<<20)
+	return string(all[:runtime.Stack(all, true)])
+}
+
+// awaitRest waits until no session is open, ends the connections of pools, and returns what is left. Where it is known what
+// there was before, it waits until there is no more.
+func (st *stage) awaitRest(before *resources) resources {
+	st.t.Helper()
+	for end := time.Now().Add(tier.Patience); ; time.Sleep(10 * time.Millisecond) {
+		left, idle := "", true
+		for _, m := range st.modes {
+			m.front.Plan(nil)
+			m.back.Plan(nil)
+			used, kept := 0, 0
+			for _, p := range m.proxy.Server().Pools() {
+				used += p.Used + p.Waiting
+				kept += p.Idle
+			}
+			n := len(m.proxy.Server().Sessions())
+			if used == 0 && kept > 0 && n == 0 {
+				m.back.Break(network.Close)
+			}
+			idle = idle && used+kept+n+m.front.Open()+m.back.Open() == 0
+			left += fmt.Sprintf("%s: %d sessions, %d connections in use and %d idle, on the networks %d and %d; ",
+				m.name, n, used, kept, m.front.Open(), m.back.Open())
+		}
+		now := resources{}
+		if idle {
+			now = st.countResources()
+			if before == nil || now.within(*before) {
+				return now
+			}
+		}
+		if time.Now().After(end) {
+			st.t.Fatalf("left behind: %s\n%v\nbefore: %v\n%s", left, now, before, stacks())
+		}
+	}
+}
+
+// checkLog fails the test if a proxy has had a panic.
+func (st *stage) checkLog() {
+	st.t.Helper()
+	for _, m := range st.modes {
+		if text := m.proxy.Errors(); strings.Contains(text, "panic") || strings.Contains(text, "internal error") {
+			st.t.Errorf("%s: the log says\n%s", m.name, instance.Truncate(text))
+		}
+	}
+}

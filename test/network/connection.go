@@ -1,0 +1,165 @@
+package network
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// connection is one that passes through a relay. Two goroutines run it, one for each direction.
+type connection struct {
+	from [2]net.Conn   // by direction
+	done chan struct{} // closed at the end
+
+	mu       sync.Mutex
+	fault    Fault
+	passed   [2]int64
+	dropping [2]bool // what arrives is thrown away
+	ended    bool
+	later    *time.Timer // nil: nothing happens later
+}
+
+func newConnection(client, server net.Conn) *connection {
+	return &connection{from: [2]net.Conn{client, server}, done: make(chan struct{})}
+}
+
+// run relays until both directions have ended.
+func (c *connection) run(f Fault) {
+	var directions sync.WaitGroup
+	c.begin(f)
+	for d := range c.from {
+		directions.Go(func() { c.relay(Direction(d)) })
+	}
+	directions.Wait()
+	c.end(Close, ToServer)
+}
+
+// begin gives the connection a fault, from now on.
+func (c *connection) begin(f Fault) {
+	c.mu.Lock()
+	c.fault, c.passed = f, [2]int64{}
+	c.mu.Unlock()
+	if f.Way != Never && f.After == 0 {
+		c.end(f.Way, f.In)
+	}
+}
+
+func (c *connection) counts() [2]int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.passed
+}
+
+func (c *connection) relay(d Direction) {
+	from, to := c.from[d], c.from[1-d]
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer[:c.pieceOf(buffer)])
+		if n > 0 {
+			now, ends, pause := c.admit(d, n)
+			if _, failed := to.Write(buffer[:now]); failed != nil {
+				c.end(Reset, d)
+				return
+			}
+			if ends != Never {
+				c.end(ends, d)
+			}
+			c.wait(pause)
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, io.EOF) && !c.isDropping(d):
+			closeWrite(to)
+			return
+		case errors.Is(err, syscall.ECONNRESET):
+			c.end(Reset, d)
+			return
+		default:
+			c.end(Close, d)
+			return
+		}
+	}
+}
+
+func (c *connection) pieceOf(buffer []byte) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fault.Piece > 0 {
+		return min(c.fault.Piece, len(buffer))
+	}
+	return len(buffer)
+}
+
+// admit says how many of n bytes pass, and how the connection ends behind them.
+func (c *connection) admit(d Direction, n int) (now int, ends Way, pause time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.dropping[d] {
+		return 0, Never, 0
+	}
+	if c.fault.Way != Never && c.fault.In == d && c.passed[d]+int64(n) >= c.fault.After {
+		n, ends = int(c.fault.After-c.passed[d]), c.fault.Way
+	}
+	c.passed[d] += int64(n)
+	return n, ends, c.fault.Pause
+}
+
+func (c *connection) isDropping(d Direction) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dropping[d]
+}
+
+// wait pauses, or returns early at the end.
+func (c *connection) wait(pause time.Duration) {
+	if pause <= 0 {
+		return
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.done:
+	}
+}
+
+// end ends the connection; d is the direction of a half close.
+func (c *connection) end(w Way, d Direction) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return
+	}
+	switch w {
+	case Never:
+	case Swallow:
+		c.dropping = [2]bool{true, true}
+		if after := c.fault.ResetAfter; after > 0 {
+			c.later = time.AfterFunc(after, func() { c.end(Reset, d) })
+		}
+	case HalfClose:
+		c.dropping[d] = true
+		closeWrite(c.from[1-d])
+	case Close, Reset:
+		c.ended = true
+		if c.later != nil {
+			c.later.Stop()
+		}
+		close(c.done)
+		for _, side := range c.from {
+			if tcp, ok := side.(*net.TCPConn); ok && w == Reset {
+				_ = tcp.SetLinger(0)
+			}
+			side.Close()
+		}
+	}
+}
+
+func closeWrite(to net.Conn) {
+	if w, ok := to.(interface{ CloseWrite() error }); ok {
+		_ = w.CloseWrite()
+	}
+}

@@ -1,0 +1,135 @@
+package network
+
+import (
+	"net"
+	"sync"
+	"testing"
+)
+
+// Relay accepts connections and passes them on.
+type Relay struct {
+	listener        net.Listener
+	network, target string
+	running         sync.WaitGroup
+
+	mu   sync.Mutex
+	plan func() Fault // nil: no faults
+	open map[*connection]struct{}
+	last [2]int64 // how many bytes have passed on the connection that ended last
+}
+
+// New relays to a server, at an address as for [net.Dial], until the test ends.
+func New(t testing.TB, network, target string) *Relay {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Relay{listener: l, network: network, target: target, open: map[*connection]struct{}{}}
+	r.running.Go(r.accept)
+	t.Cleanup(func() {
+		l.Close()
+		r.Break(Reset)
+		r.running.Wait()
+	})
+	return r
+}
+
+// Address is host:port, where clients connect.
+func (r *Relay) Address() string { return r.listener.Addr().String() }
+
+// Plan has f called for each connection from now on, to say what befalls it. It is called by one goroutine. Nil: no faults.
+func (r *Relay) Plan(f func() Fault) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.plan = f
+}
+
+// Next is the fault of the next connection. Those behind it have none.
+func (r *Relay) Next(f Fault) {
+	next := &f
+	r.Plan(func() (now Fault) {
+		if next != nil {
+			now, next = *next, nil
+		}
+		return now
+	})
+}
+
+// FromNowOn is the fault of the connections that are open, as if they began now.
+func (r *Relay) FromNowOn(f Fault) {
+	for _, c := range r.connections() {
+		c.begin(f)
+	}
+}
+
+// Break ends all connections now.
+func (r *Relay) Break(w Way) {
+	for _, c := range r.connections() {
+		c.end(w, ToServer)
+		if w == HalfClose {
+			c.end(w, ToClient)
+		}
+	}
+}
+
+// Open is how many connections there are.
+func (r *Relay) Open() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.open)
+}
+
+// Last is how many bytes have passed in each direction on the connection that ended last.
+func (r *Relay) Last() [2]int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last
+}
+
+// SoFar is how many bytes have passed in each direction on the connection that is open, since it began or FromNowOn was
+// called. Of several it is one.
+func (r *Relay) SoFar() (passed [2]int64) {
+	for _, c := range r.connections() {
+		passed = c.counts()
+	}
+	return passed
+}
+
+func (r *Relay) connections() (all []*connection) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for c := range r.open {
+		all = append(all, c)
+	}
+	return all
+}
+
+func (r *Relay) accept() {
+	for {
+		client, err := r.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial(r.network, r.target)
+		if err != nil {
+			client.Close()
+			continue
+		}
+		c := newConnection(client, server)
+		r.mu.Lock()
+		var fault Fault
+		if r.plan != nil {
+			fault = r.plan()
+		}
+		r.open[c] = struct{}{}
+		r.mu.Unlock()
+		r.running.Go(func() {
+			c.run(fault)
+			r.mu.Lock()
+			delete(r.open, c)
+			r.last = c.counts()
+			r.mu.Unlock()
+		})
+	}
+}
