@@ -1,0 +1,142 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/test/network"
+)
+
+// checkDescriptors checks at the end of the test that the process has no more descriptors than it has now.
+func checkDescriptors(t *testing.T) {
+	t.Helper()
+	pgtest.Database(t) // which opens a connection of the tests' own
+	before := countDescriptors(t)
+	t.Cleanup(func() {
+		eventually(t, "all descriptors are closed", func() bool { return countDescriptors(t) <= before })
+	})
+}
+
+// countDescriptors is how many this process has.
+func countDescriptors(t *testing.T) int {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		return 0
+	}
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
+}
+
+// starvingListener is a listener that has no descriptors for clients while none are left.
+type starvingListener struct {
+	net.Listener
+	none *atomic.Bool
+}
+
+func (s starvingListener) Accept() (net.Conn, error) {
+	conn, err := s.Listener.Accept()
+	if err == nil && s.none.Load() {
+		conn.Close()
+		return nil, noDescriptor("accept")
+	}
+	return conn, err
+}
+
+func noDescriptor(what string) error {
+	return &net.OpError{Op: what, Net: "tcp", Err: os.NewSyscallError(what, syscall.EMFILE)}
+}
+
+// refuseConnections has no descriptors for connections to the server while the result is true.
+func refuseConnections(t *testing.T) *atomic.Bool {
+	t.Helper()
+	var none atomic.Bool
+	real := reach
+	reach = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if none.Load() {
+			return nil, noDescriptor("socket")
+		}
+		return real(ctx, network, address)
+	}
+	t.Cleanup(func() { reach = real })
+	return &none
+}
+
+// TestNoDescriptors: while no descriptor is left, for clients or for connections to the server, the sessions that there
+// are go on. Later others are served again, and nothing is left of those that were not.
+func TestNoDescriptors(t *testing.T) {
+	noConnections := refuseConnections(t)
+	var noClients atomic.Bool
+	for mode, pooled := range faultModes {
+		t.Run(mode, func(t *testing.T) {
+			f := startFaultyProxy(t, pooled, func(p *proxied, _ *Config) {
+				p.listen = func(l net.Listener) net.Listener { return starvingListener{l, &noClients} }
+			})
+			f.learnAnswers(t, false)
+			for range 3 {
+				noClients.Store(true)
+				f.playWithFault(t, "no descriptor for the client", func() {}, false)
+				if !strings.Contains(f.log.String(), "accept failed") {
+					t.Error("nobody is told that clients are not accepted")
+				}
+				noClients.Store(false)
+				if f.parts+f.wholes > 0 {
+					t.Error("a session was served without a descriptor")
+				}
+			}
+			for range 3 {
+				if pooled { // The witness needs a new one as well, and gets it.
+					f.back.Break(network.Close)
+					f.awaitSettled(t)
+				}
+				noConnections.Store(true)
+				if e := fails(t, f.agentDSN()); e.Code != "08006" || e.Hint == "" {
+					t.Errorf("a client was told %+v", e)
+				}
+				noConnections.Store(false)
+				f.playWithFault(t, "no descriptor for a connection to the server", func() {}, false)
+			}
+			if f.checkRows(t); f.wholes != 3 {
+				t.Errorf("%d sessions of 3 were served later", f.wholes)
+			}
+		})
+	}
+}
+
+// TestNoDescriptorsWhileOthersWait: a session that gets no connection for want of a descriptor leaves its turn to the
+// next that waits.
+func TestNoDescriptorsWhileOthersWait(t *testing.T) {
+	noConnections := refuseConnections(t)
+	f := startFaultyProxy(t, true)
+	f.learnAnswers(t, false)
+	var waiting []*peer
+	for range 5 {
+		waiting = append(waiting, f.raw(t))
+	}
+	f.witness.play(t, []round{upToReady(1, q("BEGIN"))})
+	for i, c := range waiting {
+		c.send(t, q(fmt.Sprintf("SELECT 'mark %d'", i)))
+	}
+	eventually(t, "all wait", func() bool { return f.server.Pools()[0].Waiting == len(waiting) })
+	noConnections.Store(true)
+	f.back.Break(network.Reset)
+	for _, c := range waiting {
+		if e := c.told(); e == nil || e.Code != "08006" {
+			t.Errorf("a session that waits was told %+v", e)
+		}
+	}
+	noConnections.Store(false)
+	f.witness.Close()
+	f.witness = f.raw(t)
+	f.playWithFault(t, "no descriptor", func() {}, false)
+}

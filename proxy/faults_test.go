@@ -1,0 +1,449 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/test/network"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// faultyProxy is a proxy whose clients reach it, and which reaches its server, over networks that can be broken.
+type faultyProxy struct {
+	*proxied
+	pooled        bool
+	user          string // who the sessions are that something befalls
+	front, back   *network.Relay
+	witness       *peer    // a session whose connection to the proxy is never broken
+	witnessed     int      // how often it was asked
+	want          []string // answers of a session that nothing befalls; markOf(0) stands for its mark
+	learned       int      // how often they were learned
+	cases         int
+	acknowledged  map[string]bool // rows, as "mark step", that sessions were told are committed
+	wholes, parts int             // sessions that got all of their answers, and some of them
+}
+
+// faultModes are the modes of pools in which faults are tried. In transaction mode all sessions share one connection.
+var faultModes = map[string]bool{"session": false, "transaction": true}
+
+// ownersSession is the mode of an owner, whose bytes the proxy relays.
+const ownersSession = "owner"
+
+func startFaultyProxy(t *testing.T, pooled bool, options ...func(*proxied, *Config)) *faultyProxy {
+	t.Helper()
+	checkDescriptors(t)
+	f := &faultyProxy{pooled: pooled, user: agentName, acknowledged: map[string]bool{}}
+	f.back = network.New(t, "unix", fmt.Sprintf("%s/.s.PGSQL.%d", pgtest.SocketDir(), pgtest.Port()))
+	f.proxied = start(t, append(options, func(p *proxied, c *Config) {
+		c.DialTimeout = time.Second
+		p.edit = func(r *Route) {
+			r.Upstream.Network, r.Upstream.Address = "tcp", f.back.Address()
+			if pooled && r.Kind == Agent {
+				r.Pool = &PoolSettings{Size: 1, Wait: tier.Patience}
+			}
+		}
+	})...)
+	f.front = network.New(t, "tcp", f.addr)
+	admin := f.db.Connect(t, "postgres")
+	if _, err := admin.Exec(t.Context(), "CREATE TABLE marks (mark text, step int); GRANT ALL ON marks TO wire_agent; "+
+		"ALTER ROLE wire_agent SET TimeZone = 'UTC'"); err != nil {
+		t.Fatal(err)
+	}
+	f.witness = f.raw(t)
+	return f
+}
+
+// markOf is the mark of a session: what it writes, and what it reads.
+func markOf(n int) string { return fmt.Sprintf("mark%+06d", n) }
+
+// faultScript writes and reads a mark in all states that a session can be in.
+func faultScript(mark string) [][]pgx3.FrontendMessage {
+	insert := func(step int) string { return fmt.Sprintf("INSERT INTO marks VALUES ('%s', %d)", mark, step) }
+	return [][]pgx3.FrontendMessage{
+		{q(insert(1))},
+		{pa("", "SELECT $1::text", 25), bi("", "", mark), de('P', ""), ex("", 0), sy},
+		{q("BEGIN")},
+		{pa("", "INSERT INTO marks VALUES ($1, 2)"), bi("", "", mark), ex("", 0), sy},
+		{q(insert(2))},
+		{q("COMMIT")},
+		{q("SET application_name = '" + mark + "'")},
+		{q("BEGIN; " + insert(3) + "; " + insert(3) + "; COMMIT")},
+		{pa("named", "SELECT mark, step FROM marks WHERE mark = $1 ORDER BY step"), sy},
+		{q("COPY marks FROM STDIN"), &pgx3.CopyData{Data: []byte(mark + "\t4\n")}, &pgx3.CopyDone{}},
+		{bi("", "named", mark), ex("", 3), ex("", 0), sy},
+		{q("SHOW application_name")},
+		{q("SELECT '" + mark + "', n FROM generate_series(1, 40) AS n")},
+		{pa("", insert(5)), bi("", ""), ex("", 0), sy},
+		{q("BEGIN"), q("SELECT '" + mark + "' FROM marks WHERE 1/(step-step) = 9"), q("SELECT nope"), q("ROLLBACK")},
+		{&pgx3.Terminate{}},
+	}
+}
+
+// committed are the rows that an answer says are committed, by its place in the answers of a whole session.
+func (f *faultyProxy) committed(mark string) map[int][]string {
+	told := map[int][]string{}
+	var inserted []string
+	step := 0
+	steps := []int{1, 2, 2, 3, 3, 4, 5}
+	for i, line := range f.want {
+		switch {
+		case strings.HasPrefix(line, "C INSERT"), strings.HasPrefix(line, "C COPY"):
+			inserted = append(inserted, fmt.Sprintf("%s %d", mark, steps[step]))
+			step++
+		case line == "Z I":
+			told[i], inserted = inserted, nil
+		}
+	}
+	return told
+}
+
+// play runs the script of a session that a fault befalls, and checks what it is told: the answers of a whole session as
+// far as they go, and perhaps why it ends.
+func (f *faultyProxy) play(t *testing.T, mark string, atOnce bool) (answers []string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
+	defer cancel()
+	conn, err := pgconn.Connect(ctx, f.frontDSN())
+	if err != nil {
+		return nil
+	}
+	if conn.SyncConn(ctx) != nil {
+		return nil
+	}
+	hijacked, err := conn.Hijack()
+	if err != nil {
+		return nil
+	}
+	nc := hijacked.Conn
+	defer nc.Close()
+	_ = nc.SetDeadline(time.Now().Add(tier.Patience))
+	script := faultScript(mark)
+	if atOnce {
+		go func() {
+			for _, round := range script {
+				for _, m := range round {
+					hijacked.Frontend.Send(m)
+				}
+			}
+			_ = hijacked.Frontend.Flush()
+		}()
+	}
+	for _, round := range script {
+		ready := 0
+		for _, m := range round {
+			if !atOnce {
+				hijacked.Frontend.Send(m)
+			}
+			switch m.(type) {
+			case *pgx3.Query, *pgx3.Sync:
+				ready++
+			}
+		}
+		if !atOnce && hijacked.Frontend.Flush() != nil {
+			ready = 1 // why, is perhaps told
+		}
+		for ready > 0 {
+			m, err := hijacked.Frontend.Receive()
+			if err != nil {
+				return answers
+			}
+			line, typ := transcribe(m)
+			if typ != 'S' { // what a setting is now may be told later
+				answers = append(answers, line)
+			}
+			if typ == 'Z' {
+				ready--
+			}
+		}
+	}
+	return answers
+}
+
+// frontDSN is where sessions connect that something befalls.
+func (f *faultyProxy) frontDSN() string {
+	host, port, _ := net.SplitHostPort(f.front.Address())
+	return fmt.Sprintf("host=%s port=%s user=%s password='%s' dbname=%s sslmode=disable", host, port, f.user, agentPassword, f.db.Name)
+}
+
+// learnAnswers notes what a session is answered that nothing befalls, and returns how many bytes pass in each direction between
+// it and the proxy, and between the proxy and the server.
+func (f *faultyProxy) learnAnswers(t *testing.T, atOnce bool) (front, back [2]int64) {
+	t.Helper()
+	f.awaitSettled(t)
+	if f.pooled {
+		f.back.Break(network.Close)
+		f.awaitSettled(t)
+	}
+	f.learned++
+	mark := markOf(-f.learned)
+	answers := f.play(t, mark, atOnce)
+	if n := len(answers); n == 0 || answers[n-1] != "Z I" {
+		t.Fatalf("nothing befell it: %q", answers)
+	}
+	for i := range answers {
+		answers[i] = strings.ReplaceAll(answers[i], mark, markOf(0))
+	}
+	if f.want == nil {
+		f.want = answers
+	} else if !slices.Equal(f.want, answers) {
+		t.Fatalf("answers in turn and at once differ:\n%q\n%q", f.want, answers)
+	}
+	eventually(t, "the session is over", func() bool { return f.front.Open() == 0 })
+	f.awaitSettled(t)
+	if f.pooled {
+		return f.front.Last(), f.back.SoFar()
+	}
+	return f.front.Last(), f.back.Last()
+}
+
+// awaitSettled waits until the proxy has no session but the witness, and no connection to the server that is lost.
+func (f *faultyProxy) awaitSettled(t *testing.T) {
+	t.Helper()
+	for end := time.Now().Add(tier.Patience); ; time.Sleep(time.Millisecond) {
+		f.server.mu.Lock()
+		sessions := len(f.server.conns)
+		f.server.mu.Unlock()
+		f.server.slots.mu.Lock()
+		connections, agents := f.server.slots.connections, 0
+		for _, n := range f.server.slots.byAgent {
+			agents += n
+		}
+		f.server.slots.mu.Unlock()
+		f.server.cancels.mu.Lock()
+		keys := len(f.server.cancels.agents)
+		f.server.cancels.mu.Unlock()
+		enough := connections == 1
+		if f.pooled {
+			s := f.server.Pools()[0]
+			enough = s.Used == 0 && s.Waiting == 0 && s.Idle == connections
+		}
+		if sessions == 1 && agents == 1 && keys == 1 && enough && f.back.Open() == connections {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("left: %d sessions of the proxy, %d of the agent, %d cancel keys, %d connections, %d of them on the network; pools: %+v",
+				sessions, agents, keys, connections, f.back.Open(), f.server.Pools())
+		}
+	}
+}
+
+// isEnd tells whether answers say why a session ends. Where rows of a COPY end early, PostgreSQL says it twice.
+func isEnd(answers []string) bool {
+	last := answers[len(answers)-1]
+	switch len(answers) {
+	case 1:
+		return strings.HasPrefix(last, "E FATAL ") || strings.HasPrefix(last, "E ERROR 08006 ")
+	case 2:
+		return strings.HasPrefix(answers[0], "E ERROR 08006 ") && strings.HasPrefix(last, "E FATAL 08P01 ")
+	}
+	return false
+}
+
+// playWithFault has a fault befall a session, and checks what it and others are told.
+func (f *faultyProxy) playWithFault(t *testing.T, what string, arm func(), atOnce bool) {
+	t.Helper()
+	f.cases++
+	mark := markOf(f.cases)
+	arm()
+	answers := f.play(t, mark, atOnce)
+	f.front.Plan(nil)
+	f.back.Plan(nil)
+	f.back.FromNowOn(network.Fault{})
+	committed := f.committed(mark)
+	for i, line := range answers {
+		if isEnd(answers[i:]) {
+			break
+		}
+		if want := strings.ReplaceAll(f.want[min(i, len(f.want)-1)], markOf(0), mark); line != want {
+			t.Fatalf("%s: %s was told %q, want %q behind %q", what, mark, line, want, answers[:i])
+		}
+		for _, row := range committed[i] {
+			f.acknowledged[row] = true
+		}
+	}
+	if len(answers) == len(f.want) {
+		f.wholes++
+	} else if len(answers) > 0 {
+		f.parts++
+	}
+	f.awaitSettled(t)
+	f.witnessed++
+	own := fmt.Sprintf("witness %d", f.witnessed)
+	got := f.witness.play(t, []round{upToReady(1, pa("", "SELECT $1::text || current_setting('application_name')"), bi("", "", own), ex("", 0), sy)})
+	if want := []string{"1", "2", fmt.Sprintf("D [%q]", own), "C SELECT 1", "Z I"}; !slices.Equal(got, want) {
+		t.Fatalf("behind %s another session was told %q, want %q", what, got, want)
+	}
+}
+
+// checkRows checks that every row is there that a session was told is committed, once, and those of one transaction together.
+func (f *faultyProxy) checkRows(t *testing.T) {
+	t.Helper()
+	rows, err := f.db.Connect(t, "postgres").Query(t.Context(), "SELECT mark || ' ' || step, count(*) FROM marks GROUP BY 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int{}
+	var row string
+	var n int
+	if _, err := pgx.ForEachRow(rows, []any{&row, &n}, func() error { found[row] = n; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for row := range f.acknowledged {
+		if found[row] == 0 {
+			t.Errorf("row %s is lost, whose commit was acknowledged", row)
+		}
+	}
+	for row, n := range found {
+		want := 1
+		if strings.HasSuffix(row, " 2") || strings.HasSuffix(row, " 3") {
+			want = 2
+		}
+		if n != want {
+			t.Errorf("%d rows %s, want %d", n, row, want)
+		}
+	}
+	t.Logf("%d sessions, of which %d got all answers and %d some; %d rows acknowledged, %d found", f.cases, f.wholes, f.parts,
+		len(f.acknowledged), len(found))
+}
+
+// TestCutAtEveryByte: a connection that ends behind any byte, in any way, on either side of the proxy and in either
+// direction, takes nothing from others: they get their own answers, and nothing of the session is left.
+func TestCutAtEveryByte(t *testing.T) {
+	const every = 96 // of so many places one in the whole run
+	for _, mode := range []string{"session", "transaction", ownersSession} {
+		t.Run(mode, func(t *testing.T) {
+			f := startFaultyProxy(t, faultModes[mode])
+			if mode == ownersSession {
+				f.user = "wire_owner"
+			}
+			n := int(tier.Seed()) - 1
+			turn := func() bool { n++; return tier.Turn(n, every) }
+			for _, atOnce := range []bool{false, true} {
+				front, back := f.learnAnswers(t, atOnce)
+				for _, way := range []network.Way{network.Close, network.Reset, network.HalfClose} {
+					for _, in := range []network.Direction{network.ToServer, network.ToClient} {
+						n += 7 // so that the ways differ in their places
+						for at := int64(0); at <= front[in]; at++ {
+							if turn() {
+								fault := network.Fault{Way: way, In: in, After: at}
+								f.playWithFault(t, "the client's connection: "+fault.String(), func() { f.front.Next(fault) }, atOnce)
+							}
+						}
+						for at := int64(0); at <= back[in]; at++ {
+							if turn() {
+								fault := network.Fault{Way: way, In: in, After: at}
+								f.playWithFault(t, "the connection to the server: "+fault.String(), func() { f.armBack(t, fault) }, atOnce)
+							}
+						}
+					}
+				}
+			}
+			f.checkRows(t)
+			if f.parts == 0 || len(f.acknowledged) == 0 {
+				t.Error("the test proves nothing")
+			}
+		})
+	}
+}
+
+// armBack has a fault befall the next session's connection to the server: one that it makes, or the one that it shares.
+// In a pool every second connection is made anew, so that its login breaks as well.
+func (f *faultyProxy) armBack(t *testing.T, fault network.Fault) {
+	t.Helper()
+	if f.pooled && f.cases%2 == 0 {
+		f.back.FromNowOn(fault)
+		return
+	}
+	if f.pooled {
+		f.back.Break(network.Close)
+		f.awaitSettled(t)
+	}
+	f.back.Next(fault)
+}
+
+// TestSlowNetworks: a session whose bytes come in pieces, slowly, in both directions and on both sides, gets all of its
+// answers, and others do not wait for it.
+func TestSlowNetworks(t *testing.T) {
+	for mode, pooled := range faultModes {
+		t.Run(mode, func(t *testing.T) {
+			f := startFaultyProxy(t, pooled)
+			for _, atOnce := range []bool{false, true} {
+				f.learnAnswers(t, atOnce)
+				for _, fault := range []network.Fault{{Piece: 1}, {Piece: 17, Pause: 100 * time.Microsecond}} {
+					f.playWithFault(t, "a slow client", func() { f.front.Next(fault) }, atOnce)
+					f.playWithFault(t, "a slow server", func() { f.armBack(t, fault) }, atOnce)
+				}
+			}
+			if f.checkRows(t); f.wholes != f.cases {
+				t.Errorf("%d of %d sessions got all answers", f.wholes, f.cases)
+			}
+		})
+	}
+}
+
+// TestSilentNetworks: what is sent does not arrive any more, and only some time later anybody is told. Then nothing of
+// the session is left.
+func TestSilentNetworks(t *testing.T) {
+	tier.All(t)
+	for mode, pooled := range faultModes {
+		t.Run(mode, func(t *testing.T) {
+			f := startFaultyProxy(t, pooled)
+			front, back := f.learnAnswers(t, false)
+			random := tier.Rand(10)
+			for range tier.Count(1, 2, 40) {
+				for _, in := range []network.Direction{network.ToServer, network.ToClient} {
+					for _, side := range []string{"client", "server"} {
+						after := front[in]
+						if side == "server" {
+							after = back[in]
+						}
+						fault := network.Fault{Way: network.Swallow, In: in, After: random.Int64N(after), ResetAfter: time.Second}
+						f.playWithFault(t, "silence on the side of the "+side+": "+fault.String(), func() {
+							if side == "client" {
+								f.front.Next(fault)
+							} else {
+								f.armBack(t, fault)
+							}
+						}, false)
+					}
+				}
+			}
+			f.checkRows(t)
+		})
+	}
+}
+
+// TestManyEndAtOnce: sessions of a pool that is in use, and waited for, end at once: the connections serve the others.
+func TestManyEndAtOnce(t *testing.T) {
+	for mode, pooled := range faultModes {
+		t.Run(mode, func(t *testing.T) {
+			f := startFaultyProxy(t, pooled)
+			f.learnAnswers(t, false)
+			for round := range tier.Count(3, 12, 100) {
+				var peers []*peer
+				for range 6 {
+					peers = append(peers, hijack(t, f.frontDSN()))
+				}
+				for i, c := range peers {
+					c.send(t, q(fmt.Sprintf("BEGIN; INSERT INTO marks VALUES ('round %d', 1); SELECT %d, pg_sleep(0.0%d)", round, i, i)))
+				}
+				if pooled {
+					eventually(t, "sessions wait", func() bool { return f.server.Pools()[0].Waiting > 0 })
+				}
+				f.front.Break(network.Way(1 + round%2))
+				f.playWithFault(t, "others that ended at once", func() {}, round%4 > 1)
+			}
+			f.checkRows(t)
+		})
+	}
+}
