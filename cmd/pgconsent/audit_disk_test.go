@@ -96,7 +96,14 @@ func more(t *testing.T, what string, of *atomic.Int64, n int64) {
 // again all of it goes on, in the same sessions, and every answer has its record.
 func TestServeOnAFullDisk(t *testing.T) {
 	tier.All(t)
+	for _, mode := range poolModes {
+		t.Run(mode, func(t *testing.T) { serveOnAFullDisk(t, mode) })
+	}
+}
+
+func serveOnAFullDisk(t *testing.T, mode string) {
 	i, disk, by := onDisk(t)
+	i.setPool(t, mode)
 	p, address := i.servingBy(t, by)
 	seen := fmt.Sprintf("/proc/%d/root%s", p.cmd.Process.Pid, disk)
 	inside := func(args ...string) (string, int) {

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// poolModes are the modes of pools in which faults are tried.
+var poolModes = []string{"session", "transaction"}
+
+// setPool has the agents of an installation share connections, or not.
+func (i *installation) setPool(t *testing.T, mode string) {
+	t.Helper()
+	i.edit(t, "owners: [app_owner],", "owners: [app_owner], pool: { mode: "+mode+", size: 3, wait: 2m },")
+}
+
+// installWithMarks makes an installation with a table that agents write to.
+func installWithMarks(t *testing.T, mode string) *installation {
+	t.Helper()
+	i := install(t)
+	i.setPool(t, mode)
+	i.exec(t, "SET ROLE app_owner; CREATE TABLE public.marks (user_id uuid NOT NULL, client text NOT NULL, n int NOT NULL); RESET ROLE")
+	policy := strings.Replace(guardedPolicy, "functions:",
+		"  marks: { rows: [ { own: { column: user_id, is: user } } ], write: { commands: [insert] } }\nfunctions:", 1)
+	if err := os.WriteFile(filepath.Join(i.dir(), "policy.yaml"), []byte(policy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	play(t, i.config, []played{{"migrate", exitOK, ""}})
+	return i
+}
+
+// countAgentProcesses is how many processes the server has for agents of the database.
+func (i *installation) countAgentProcesses(t *testing.T) (n int) {
+	t.Helper()
+	conn := i.db.Connect(t, "postgres")
+	defer conn.Close(t.Context())
+	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE usename = 'pgconsent_agent' AND datname = $1",
+		i.db.Name).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// A proxy that is killed at any moment has acknowledged no commit that is lost, and leaves no session on the server.
+// Clients that connect to the next one find what they have written.
+func TestKilledProxyLosesNoCommit(t *testing.T) {
+	tier.All(t)
+	for _, mode := range poolModes {
+		t.Run(mode, func(t *testing.T) {
+			i := installWithMarks(t, mode)
+			random, acknowledged := tier.Rand(2), map[string]int{}
+			for round := range tier.Count(1, 3, 60) {
+				p, address := i.serving(t)
+				mine := map[string]int{}
+				var mu sync.Mutex
+				var clients sync.WaitGroup
+				for c := range 6 {
+					name := fmt.Sprintf("client %d-%d", round, c)
+					clients.Go(func() { i.writeMarks(t, address, name, &mu, mine) })
+				}
+				waitFor(t, "agents write", func() bool {
+					mu.Lock()
+					defer mu.Unlock()
+					return len(mine) == 6
+				})
+				time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
+				if err := p.cmd.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+				p.ended(t)
+				clients.Wait()
+				for name, n := range mine {
+					acknowledged[name] = n
+				}
+				waitFor(t, "the server's processes end", func() bool { return i.countAgentProcesses(t) == 0 })
+				i.checkMarks(t, acknowledged)
+			}
+			_, address := i.serving(t)
+			conn := connect(t, i.dsn("chat", address))
+			for name, n := range acknowledged {
+				var found int
+				if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM marks WHERE client = $1", name).Scan(&found); err != nil || found < n {
+					t.Errorf("%s finds %d rows, of %d that were acknowledged: %v", name, found, n, err)
+				}
+			}
+			t.Logf("%d clients, %v", len(acknowledged), acknowledged)
+		})
+	}
+}
+
+// writeMarks writes transactions of two rows until the proxy is gone, and counts those rows whose commit was acknowledged.
+func (i *installation) writeMarks(t *testing.T, address, name string, mu *sync.Mutex, acknowledged map[string]int) {
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, i.dsn("chat", address))
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+		return
+	}
+	defer conn.Close(ctx)
+	const insert = "INSERT INTO marks VALUES ('6f1e0000-0000-4000-8000-000000000001', $1, $2)"
+	for n := 0; ; n++ {
+		var said string
+		if err := conn.QueryRow(ctx, "SELECT $1::text", name).Scan(&said); err == nil && said != name {
+			t.Errorf("%s was told %q", name, said)
+		}
+		tx, err := conn.Begin(ctx)
+		if err != nil {
+			return
+		}
+		for range 2 {
+			if _, err := tx.Exec(ctx, insert, name, n); err != nil {
+				return
+			}
+		}
+		if tx.Commit(ctx) != nil {
+			return
+		}
+		mu.Lock()
+		acknowledged[name] += 2
+		mu.Unlock()
+	}
+}
+
+// checkMarks checks that all rows are there whose commit was acknowledged, and no transaction by halves.
+func (i *installation) checkMarks(t *testing.T, acknowledged map[string]int) {
+	t.Helper()
+	conn := i.db.Connect(t, "postgres")
+	defer conn.Close(t.Context())
+	rows, err := conn.Query(t.Context(), "SELECT client, n, count(*) FROM marks GROUP BY 1, 2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int{}
+	var client string
+	var n, of int
+	if _, err := pgx.ForEachRow(rows, []any{&client, &n, &of}, func() error {
+		if of != 2 {
+			t.Errorf("%s: %d rows of a transaction of 2", client, of)
+		}
+		found[client] += of
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for client, n := range acknowledged {
+		if found[client] < n || found[client] > n+2 {
+			t.Errorf("%s: %d rows are there, of %d that were acknowledged", client, found[client], n)
+		}
+	}
+}
