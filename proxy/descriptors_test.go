@@ -140,3 +140,63 @@ func TestNoDescriptorsWhileOthersWait(t *testing.T) {
 	f.witness = f.raw(t)
 	f.playWithFault(t, "no descriptor", func() {}, false)
 }
+
+// TestNoDescriptorForOneMore: where a pool has connections, and cannot make another one, its sessions share those that
+// it has. It makes more when it can.
+func TestNoDescriptorForOneMore(t *testing.T) {
+	noConnections := refuseConnections(t)
+	const size, sessions = 3, 6
+	p := start(t, pooledBy(size))
+	begun := p.raw(t)
+	begun.play(t, []round{upToReady(1, q("BEGIN"))})
+	noConnections.Store(true)
+	var others []*peer
+	logins := make(chan *peer, sessions)
+	for range sessions {
+		go func() { logins <- p.raw(t) }()
+	}
+	waits := func(n int) {
+		t.Helper()
+		eventually(t, "sessions wait", func() bool { return p.server.Pools()[0].Waiting == n })
+	}
+	waits(sessions)
+	begun.play(t, []round{upToReady(1, q("COMMIT"))})
+	for range sessions {
+		others = append(others, <-logins)
+	}
+	begun.play(t, []round{upToReady(1, q("BEGIN"))})
+	for i, c := range others {
+		c.send(t, q(fmt.Sprintf("SELECT 'mark %d'", i)))
+	}
+	waits(sessions)
+	begun.play(t, []round{upToReady(1, q("COMMIT"))})
+	for i, c := range others {
+		if got := c.play(t, []round{{nil, 'Z', 1}}); len(got) != 4 || got[1] != fmt.Sprintf(`D ["mark %d"]`, i) {
+			t.Errorf("session %d was told %q", i, got)
+		}
+	}
+	if s := p.server.Pools()[0]; s.Used+s.Idle != 1 {
+		t.Errorf("pool: %+v", s)
+	}
+	if !strings.Contains(p.log.String(), "no further connection to the server could be made") {
+		t.Error("nobody is told that connections cannot be made")
+	}
+
+	begun.play(t, []round{upToReady(1, q("BEGIN"))})
+	for _, c := range others {
+		c.send(t, q("BEGIN"))
+	}
+	waits(sessions)
+	noConnections.Store(false)
+	eventually(t, "the pool has all of its connections", func() bool {
+		p.server.pools.mu.Lock()
+		defer p.server.pools.mu.Unlock()
+		for _, of := range p.server.pools.pools {
+			if of.open != size || of.dialing > 0 {
+				return false
+			}
+		}
+		return true
+	})
+	waits(sessions - (size - 1))
+}

@@ -57,7 +57,9 @@ type pool struct {
 	size    int
 	idle    []*serverConn // the one that was used last at the end
 	open    int           // connections that there are, or that are being made
+	dialing int           // those that are being made
 	waiting list.List     // a list of chan *serverConn; the session that came first is in front
+	paused  time.Time     // when the pool may make further connections again; zero: it may
 
 	taken, timedOut uint64
 	waited          time.Duration
@@ -82,33 +84,47 @@ func (ps *pools) of(who agentKey, size int) *pool {
 // take returns a connection for the session of l. It prefers the one that was used last.
 func (p *pool) take(ctx context.Context, l *connector) (*serverConn, error) {
 	began := time.Now()
+	for wait := l.wait; ; wait = l.wait - time.Since(began) {
+		c, err := p.takeOrWait(ctx, l, wait)
+		if err != nil || c != nil && c.began == l.began {
+			return c, err
+		}
+		if c != nil {
+			c.Close() // the new one has its place
+		}
+		if c, err = l.dial(ctx); err == nil {
+			c.pool = p
+			p.noteDialed()
+			return c, nil
+		}
+		if !p.noteNotDialed(err) || time.Since(began) >= l.wait {
+			return nil, err
+		}
+	}
+}
+
+// takeOrWait returns a connection. If it is none, or began with other settings, the caller is to make one in its place.
+func (p *pool) takeOrWait(ctx context.Context, l *connector, wait time.Duration) (*serverConn, error) {
+	began := time.Now()
 	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
 	c, mayDial := p.takeNow(l)
 	if c == nil && !mayDial {
 		offer := make(chan *serverConn, 1)
 		place := p.waiting.PushBack(offer)
 		p.of.mu.Unlock()
 		var err error
-		if c, err = p.await(ctx, l.wait, offer, place); err != nil {
+		c, err = p.await(ctx, wait, offer, place)
+		p.of.mu.Lock()
+		if err != nil {
 			return nil, err
 		}
-		p.of.mu.Lock()
 	}
 	p.taken++
 	p.waited += time.Since(began)
-	p.of.mu.Unlock()
-	if c != nil && c.began == l.began {
-		return c, nil
+	if c == nil || c.began != l.began {
+		p.dialing++
 	}
-	if c != nil {
-		c.Close() // the new one has its place
-	}
-	c, err := l.dial(ctx)
-	if err != nil {
-		p.freePlace()
-		return nil, err
-	}
-	c.pool = p
 	return c, nil
 }
 
@@ -149,7 +165,7 @@ func (p *pool) takeNow(l *connector) (c *serverConn, mayDial bool) {
 // mayOpen reserves the place of one more connection. Where all agents together have as many as they may, an idle one of
 // another pool is closed. The caller holds the lock.
 func (p *pool) mayOpen() bool {
-	if p.open >= p.size || !p.of.server.slots.takeConnection(p.of.server.maxConnections()) && !p.of.closeIdleOf(p) {
+	if p.open >= p.size || p.isPaused() || !p.of.server.slots.takeConnection(p.of.server.maxConnections()) && !p.of.closeIdleOf(p) {
 		return false
 	}
 	p.open++
@@ -235,9 +251,18 @@ func (p *pool) remove(c *serverConn) {
 func (p *pool) freePlace() {
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
-	if p.open <= p.size && !p.of.closed && p.offer(nil) {
-		return
+	p.freePlaceNow()
+}
+
+// freePlaceNow is freePlace for a caller who holds the lock.
+func (p *pool) freePlaceNow() {
+	if p.open > p.size || p.of.closed || !p.offer(nil) {
+		p.releasePlace()
 	}
+}
+
+// releasePlace gives the place of a connection back to all pools. The caller holds the lock.
+func (p *pool) releasePlace() {
 	p.open--
 	p.of.server.slots.releaseConnection()
 	p.of.offerPlace()
@@ -245,10 +270,8 @@ func (p *pool) freePlace() {
 
 // drop closes a connection and gives its place back. The caller holds the lock.
 func (p *pool) drop(c *serverConn) {
-	p.open--
-	p.of.server.slots.releaseConnection()
 	go closeServer(c)
-	p.of.offerPlace()
+	p.releasePlace()
 }
 
 // closeServer tells the server that a connection ends, and closes it.
@@ -270,7 +293,7 @@ func (ps *pools) offerPlace() {
 // isWaitingElsewhere tells whether a session of another pool waits for the number of all connections to go down.
 func (ps *pools) isWaitingElsewhere(than *pool) bool {
 	for _, p := range ps.pools {
-		if p != than && p.waiting.Len() > 0 && p.open < p.size {
+		if p != than && p.waiting.Len() > 0 && p.open < p.size && !p.isPaused() {
 			return true
 		}
 	}
