@@ -44,7 +44,6 @@ type conn struct {
 	mu       sync.Mutex
 	upstream net.Conn
 	session  *session // set once the agent is logged in
-	owner    bool     // the connection is an owner's, and relaying its bytes has begun
 	ended    bool
 	reason   *sqlstate.Error // what the client is told at the end
 	stopping bool            // the statement that the server still runs is to be cancelled

@@ -7,18 +7,13 @@ func shutdownError() *sqlstate.Error {
 		WithHint("pgconsent is shutting down; connect again.")
 }
 
-// drain ends the connection as soon as it is idle.
+// drain ends an agent's session as soon as it is idle. Owners go on until abort. A client that is logging in is answered
+// once: see [session.converse].
 func (c *conn) drain() {
 	c.mu.Lock()
-	session, owner := c.session, c.owner
+	session := c.session
 	c.mu.Unlock()
-	switch {
-	case session != nil:
-		if session.ledger.drain() {
-			c.end(shutdownError())
-		}
-	case owner: // The relay goes on until abort.
-	default: // The client is not logged in yet.
+	if session != nil && session.ledger.drain() {
 		c.end(shutdownError())
 	}
 }

@@ -129,7 +129,7 @@ func (s *session) converse(server *serverConn, st *startup) error {
 	s.setDeadline(time.Time{})
 	s.loggedIn(Agent, st)
 	if s.server.isDraining() {
-		s.drain()
+		s.ledger.drain() // The session ends when it has been answered once: a login that was accepted is not lost.
 	}
 	return s.requests.run()
 }

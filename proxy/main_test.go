@@ -524,7 +524,27 @@ func (p *proxied) direct(t testing.TB) *peer {
 
 func hijack(t testing.TB, dsn string) *peer {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hijackBy(t, config)
+}
+
+// loggedInOver logs an agent in over a connection that is there already.
+func (p *proxied) loggedInOver(t testing.TB, nc net.Conn) *peer {
+	t.Helper()
+	config, err := pgx.ParseConfig(p.agentDSN() + " sslmode=disable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.DialFunc = func(context.Context, string, string) (net.Conn, error) { return nc, nil }
+	return hijackBy(t, config)
+}
+
+func hijackBy(t testing.TB, config *pgx.ConnConfig) *peer {
+	t.Helper()
+	conn, err := pgx.ConnectConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}

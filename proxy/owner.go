@@ -25,7 +25,6 @@ func (c *conn) serveOwner(st *startup, u Upstream) error {
 	defer c.server.cancels.addOwner(u)()
 
 	c.mu.Lock()
-	c.owner = true
 	c.broken = true // From here on only the server sends messages to the client.
 	c.mu.Unlock()
 	// The server's own authentication_timeout applies to the login.

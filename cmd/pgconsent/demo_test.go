@@ -64,7 +64,13 @@ func launch(t *testing.T, env []string, args ...string) *program {
 // launchBy is launch by a command that becomes the program.
 func launchBy(t *testing.T, env []string, args ...string) *program {
 	t.Helper()
-	p := &program{cmd: exec.Command(args[0], args[1:]...), errs: &output{}, end: make(chan error, 1)}
+	return begin(t, exec.Command(args[0], args[1:]...), env)
+}
+
+// begin starts a command that becomes the program.
+func begin(t *testing.T, cmd *exec.Cmd, env []string) *program {
+	t.Helper()
+	p := &program{cmd: cmd, errs: &output{}, end: make(chan error, 1)}
 	p.cmd.Env = append(append(os.Environ(), "PGCONSENT_TEST_MAIN=1"), env...)
 	p.cmd.Stderr = p.errs
 	out, in := io.Pipe()
@@ -77,7 +83,7 @@ func launchBy(t *testing.T, env []string, args ...string) *program {
 		_ = p.cmd.Process.Kill()
 		<-p.end
 		if t.Failed() {
-			t.Logf("%v said:\n%s", args, p.errs)
+			t.Logf("%v said:\n%s", cmd.Args, p.errs)
 		}
 	})
 	return p

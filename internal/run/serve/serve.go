@@ -136,13 +136,21 @@ func (s *Service) poolNumbers() (out []metrics.Pool) {
 
 // openListeners opens the ports, and reads the certificate and the credentials that they need.
 func (s *Service) openListeners(c *config.Config) (err error) {
-	if s.clients, err = listen(c.Listen); err != nil {
+	passed, err := findPassedSockets()
+	if err != nil {
+		return err
+	}
+	defer passed.close()
+	if s.clients, err = passed.listen(c.Listen); err != nil {
 		return err
 	}
 	if c.HTTP.Listen != "off" {
-		if s.http, err = listen(c.HTTP.Listen); err != nil {
+		if s.http, err = passed.listen(c.HTTP.Listen); err != nil {
 			return err
 		}
+	}
+	if err := passed.checkAllUsed(); err != nil {
+		return err
 	}
 	certificate, err := loadCertificate(c.TLS)
 	if err != nil {

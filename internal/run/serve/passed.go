@@ -1,0 +1,70 @@
+package serve
+
+import (
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/coreos/go-systemd/v22/activation"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// passedSockets are the sockets that the starter of the process has opened for it, as systemd does for a .socket unit
+// (sd_listen_fds(3)). While one process ends and the next begins, clients wait in the queue of such a socket.
+type passedSockets struct{ listeners []net.Listener }
+
+// findPassedSockets takes them over; later calls in the same process find none.
+func findPassedSockets() (*passedSockets, error) {
+	listeners, err := activation.Listeners()
+	if err != nil {
+		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the sockets that were passed cannot be used").
+			WithCause(err)
+	}
+	return &passedSockets{slices.DeleteFunc(listeners, func(l net.Listener) bool { return l == nil })}, nil
+}
+
+// listen returns the passed socket of an address, or opens the address.
+func (p *passedSockets) listen(address string) (net.Listener, error) {
+	at := slices.IndexFunc(p.listeners, func(l net.Listener) bool { return isAddress(l.Addr(), address) })
+	if at < 0 {
+		return listen(address)
+	}
+	l := p.listeners[at]
+	p.listeners = slices.Delete(p.listeners, at, at+1)
+	return l, nil
+}
+
+// checkAllUsed refuses passed sockets that the configuration does not name: nobody would answer there.
+func (p *passedSockets) checkAllUsed() error {
+	if len(p.listeners) == 0 {
+		return nil
+	}
+	var addresses []string
+	for _, l := range p.listeners {
+		addresses = append(addresses, l.Addr().String())
+	}
+	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
+		"the configuration does not listen on %s, for which a socket was passed", strings.Join(addresses, ", ")).
+		WithHint("ListenStream= of the .socket unit must be the address of listen or of http.listen.")
+}
+
+// isAddress tells whether a socket is bound to what the configuration calls an address.
+func isAddress(of net.Addr, address string) bool {
+	bound, ok := of.(*net.TCPAddr)
+	if !ok {
+		return of.String() == address
+	}
+	want, err := net.ResolveTCPAddr("tcp", address)
+	if strings.HasPrefix(address, "/") || err != nil || want.Port != bound.Port {
+		return false
+	}
+	return want.IP.Equal(bound.IP) || (want.IP == nil || want.IP.IsUnspecified()) && bound.IP.IsUnspecified()
+}
+
+// close closes what nobody has taken.
+func (p *passedSockets) close() {
+	for _, l := range p.listeners {
+		_ = l.Close()
+	}
+}
