@@ -452,16 +452,23 @@ func TestPanic(t *testing.T) {
 
 // TestSlowClient: a client that does not read holds up nobody, and nothing of it is left when it goes.
 func TestSlowClient(t *testing.T) {
-	p := start(t)
-	c := p.raw(t)
-	c.send(t, q("SELECT repeat('x', 1000) FROM generate_series(1, 200000)"))
-	time.Sleep(200 * time.Millisecond)
-	if err := p.connect(t).Ping(t.Context()); err != nil {
-		t.Error(err)
+	for name, option := range map[string]func(*proxied, *Config){"session": withJudge(nil), "transaction": pooledBy(2)} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, option)
+			c := p.raw(t)
+			c.send(t, q("SELECT repeat('x', 1000) FROM generate_series(1, 200000)"))
+			time.Sleep(200 * time.Millisecond)
+			if err := p.connect(t).Ping(t.Context()); err != nil {
+				t.Error(err)
+			}
+			c.Close()
+			j := p.judges[0]
+			eventually(t, "closed", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return j.closed })
+			if name == "transaction" {
+				eventually(t, "the connection is gone", func() bool { s := p.server.Pools()[0]; return s.Used == 0 && s.Idle == 1 })
+			}
+		})
 	}
-	c.Close()
-	j := p.judges[0]
-	eventually(t, "closed", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return j.closed })
 }
 
 // TestManyMessagesWithoutReading: what a client may have in flight is bounded, and does not block for good.
