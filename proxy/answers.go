@@ -25,30 +25,30 @@ type answers struct {
 	head entry // the entry that the answers belong to; nil: it must be looked up
 	tail messageTail
 
-	farewell bool          // the server has told the client why it ends the session
-	drained  bool          // the session is idle, and the proxy drains
-	late     bool          // the server goes on with a transaction that begins after the seal has expired
-	sealCode sqlstate.Code // the SQLSTATE of the server's error for a seal
+	serverEndsSession bool          // the server has told the client why it ends the session
+	drained           bool          // the session is idle, and the proxy drains
+	sealExpired       bool          // the server goes on with a transaction that begins after the seal has expired
+	sealCode          sqlstate.Code // the SQLSTATE of the server's error for a seal
 
-	cut           resultCut
+	endedResult   endedResult
 	retriedAnswer retriedAnswer
 	outcomes      outcomes
-	inside        bool // the client has received only a part of a message
+	partlySent    bool // the client has received only a part of a message
 }
 
 // messageTail is the part of a message in progress that has not arrived yet.
 type messageTail struct {
-	bytes   int
-	columns int    // the number of columns of the last RowDescription
-	skip    bool   // the message is not relayed
-	inPlace []byte // what is relayed in its place; nil: nothing
+	bytes       int
+	columns     int    // the number of columns of the last RowDescription
+	skip        bool   // the message is not relayed
+	replacement []byte // what is relayed in its place; nil: nothing
 }
 
 // relayChunk handles what was read, or the error of reading. It returns false when the session is over, or has failed.
 func (o *answers) relayChunk(c *serverConn, err error) (goesOn bool) {
 	defer func() {
-		if !goesOn && o.retriedAnswer.pending {
-			o.retry.leave()
+		if !goesOn && o.retriedAnswer.answerIsRetried {
+			o.retry.leaveTurn()
 		}
 	}()
 	defer o.recoverPanic()
@@ -64,15 +64,15 @@ func (o *answers) relayChunk(c *serverConn, err error) (goesOn bool) {
 func (o *answers) relayOrGiveBack(c *serverConn, err error) (reason *sqlstate.Error, over bool) {
 	if err != nil {
 		switch {
-		case o.farewell:
+		case o.serverEndsSession:
 			return nil, true
-		case errors.Is(err, os.ErrDeadlineExceeded) && o.goesOn():
+		case errors.Is(err, os.ErrDeadlineExceeded) && o.wasOnlyWoken():
 			o.giveBack(c)
 			return nil, false
 		case err == io.EOF:
 			err = nil
 		}
-		return lost(err), true
+		return connectionLostError(err), true
 	}
 	o.outcomes.read = time.Now()
 	failed := o.scan()
@@ -84,7 +84,7 @@ func (o *answers) relayOrGiveBack(c *serverConn, err error) (reason *sqlstate.Er
 		return nil, true // The client has closed its connection.
 	case failed != nil:
 		return failed, true
-	case o.late && o.tail.bytes == 0:
+	case o.sealExpired && o.tail.bytes == 0:
 		o.stop(sealExpiredError())
 		return nil, true
 	case o.drained:
@@ -101,15 +101,15 @@ func (o *answers) flush() error {
 		o.retry.writes.Add(1)
 		err = o.to.write(b)
 	}
-	o.retriedAnswer.others = false
-	if inside := err != nil || o.tail.bytes > 0 && !o.tail.skip; inside != o.inside {
-		o.inside = inside
+	o.retriedAnswer.hasOtherAnswers = false
+	if inside := err != nil || o.tail.bytes > 0 && !o.tail.skip; inside != o.partlySent {
+		o.partlySent = inside
 		o.setBroken(inside)
 	}
 	return err
 }
 
-var errOutOfTurn = errors.New("an answer of the server belongs to no message")
+var errUnexpectedAnswer = errors.New("an answer of the server belongs to no message")
 
 // desyncError is the end of a session in which the two sides no longer agree on which message is answered.
 func desyncError(cause error) *sqlstate.Error {
@@ -119,7 +119,7 @@ func desyncError(cause error) *sqlstate.Error {
 
 // scan goes through the chunk. It returns the reason to end the session.
 func (o *answers) scan() *sqlstate.Error {
-	for o.r < o.w && (!o.late || o.tail.bytes > 0) {
+	for o.r < o.w && (!o.sealExpired || o.tail.bytes > 0) {
 		var more bool
 		var err *sqlstate.Error
 		switch {
@@ -227,8 +227,8 @@ func (o *answers) resultMessage(typ byte, whole int) (more bool, _ *sqlstate.Err
 	o.tail.bytes = whole - n
 	if o.tail.skip {
 		o.drop(n)
-		o.out, o.cut.err = append(o.out, o.cut.err...), nil
-		o.out, o.tail.inPlace = append(o.out, o.tail.inPlace...), nil
+		o.out, o.endedResult.clientError = append(o.out, o.endedResult.clientError...), nil
+		o.out, o.tail.replacement = append(o.out, o.tail.replacement...), nil
 	} else {
 		o.pass(n)
 	}
@@ -254,12 +254,12 @@ func (o *answers) succeed() {
 func (o *answers) answer(typ byte, length int) *sqlstate.Error {
 	e := o.current()
 	if e == nil || e.base().refusal != nil {
-		return desyncError(errOutOfTurn)
+		return desyncError(errUnexpectedAnswer)
 	}
-	o.tail.skip = e.base().own || o.cut.of != nil
-	known, err := e.answer(o, typ, length)
+	o.tail.skip = e.base().fromProxy || o.endedResult.execution != nil
+	known, err := e.handleAnswer(o, typ, length)
 	if err == nil && !known {
-		return desyncError(errOutOfTurn)
+		return desyncError(errUnexpectedAnswer)
 	}
 	return err
 }

@@ -105,7 +105,7 @@ func TestEachMessageHasItsAnswers(t *testing.T) {
 				d.parameters = true
 			}
 		},
-		"ours": func(e entry) { e.base().own = true },
+		"ours": func(e entry) { e.base().fromProxy = true },
 	}
 	for kind, k := range kinds {
 		for name, prepare := range states {
@@ -131,7 +131,7 @@ func TestEachMessageHasItsAnswers(t *testing.T) {
 				s := &session{conn: newConn(server, nil), ledger: newLedger()}
 				sent := k.make()
 				prepare(sent)
-				sent.base().done = make(chan struct{})
+				sent.base().answered = make(chan struct{})
 				s.ledger.push([]entry{sent})
 				buf := make([]byte, bufferSize)
 				message := []byte{byte(typ), 0, 0, 0, 4}
@@ -158,7 +158,7 @@ func TestEachMessageHasItsAnswers(t *testing.T) {
 }
 
 func own(e entry) entry {
-	e.base().own = true
+	e.base().fromProxy = true
 	return e
 }
 
@@ -211,7 +211,11 @@ func TestAsidesOfTheServer(t *testing.T) {
 		"during a query":   {state(&queryEntry{}), false},
 		"during a Sync":    {state(&syncEntry{}), false},
 		"during a seal":    {state(own(&executeEntry{})), true},
-		"behind a limit":   {func(o *answers) { e := &queryEntry{}; o.ledger.push([]entry{e}); o.cut.of = &e.execution }, true},
+		"behind a limit": {func(o *answers) {
+			e := &queryEntry{}
+			o.ledger.push([]entry{e})
+			o.endedResult.execution = &e.execution
+		}, true},
 	} {
 		for what, a := range asides {
 			t.Run(fmt.Sprintf("%s %s", what, in), func(t *testing.T) {

@@ -9,21 +9,21 @@ import (
 // maxBatch is the size in bytes from which a batch is sent without looking for more input.
 const maxBatch = 64 << 10
 
-// An idle session keeps no more than keptBuffer of each of its own buffers, and room for no more than keptEntries
+// An idle session keeps no more than maxKeptBuffer of each of its own buffers, and room for no more than maxKeptEntries
 // entries.
 const (
-	keptBuffer  = 2 << 10
-	keptEntries = 64
+	maxKeptBuffer  = 2 << 10
+	maxKeptEntries = 64
 )
 
 // batch is what the client has sent and the server is to get, in one write. None of it is sent before every decision in
 // it is recorded.
 type batch struct {
-	to    sink // connection to the server
-	out   []byte
-	items []item
-	sent  int       // the number of items that are sent; sent items are empty
-	read  time.Time // when the last byte of the batch was read
+	server   sink // connection to the server
+	out      []byte
+	items    []item
+	sent     int       // the number of items that are sent; sent items are empty
+	lastRead time.Time // when the last byte of the batch was read
 
 	entries []entry // reused memory for the entries of sent messages
 }
@@ -45,10 +45,10 @@ func (b *batch) unsent() []item { return b.items[b.sent:] }
 func (b *batch) reset() {
 	clear(b.items)
 	b.items, b.sent = b.items[:0], 0
-	if cap(b.out) > keptBuffer {
+	if cap(b.out) > maxKeptBuffer {
 		b.out = nil
 	}
-	if cap(b.entries) > keptEntries {
+	if cap(b.entries) > maxKeptEntries {
 		b.entries = nil
 	}
 	b.out = b.out[:0]
@@ -64,7 +64,7 @@ func (b *batch) release() {
 			continue
 		}
 		if err := releaseEntry(e); err != nil {
-			replace(e, newRefusal(err))
+			replaceByRefusal(e, newRefusal(err))
 			refused = true
 		}
 	}
@@ -79,12 +79,12 @@ func releaseEntry(e entry) *sqlstate.Error {
 	if err := ticket.Release(); err != nil {
 		return err
 	}
-	bound := ticket.Bound()
+	bound := ticket.ResultBound()
 	x := e.exec()
 	if x == nil {
 		return nil
 	}
-	x.limit.Bound = bound
+	x.limit.ResultBound = bound
 	x.setKeyReader()
 	if q, ok := e.(*queryEntry); ok && isLimited(q) {
 		return q.divide()
@@ -129,7 +129,7 @@ func (r *requests) flush() error {
 		}
 	}
 	b.reset()
-	r.snapshots.batch = nil
+	r.snapshots.batchSnapshot = nil
 	return nil
 }
 
@@ -158,7 +158,7 @@ func (r *requests) waitToSend() (end int, err error) {
 			end = b.groupEnd()
 		}
 	}
-	b.read = b.read.Add(time.Since(began)) // The proxy's own time does not include the wait.
+	b.lastRead = b.lastRead.Add(time.Since(began)) // The proxy's own time does not include the wait.
 	return end, nil
 }
 
@@ -215,7 +215,7 @@ func (r *requests) forward(end int) error {
 		return errGone // The session's end ends the entries of the batch.
 	}
 	for _, e := range skipped {
-		record(e)
+		recordOutcome(e)
 	}
 	out := b.bytes(items)
 	clear(items)
@@ -223,7 +223,7 @@ func (r *requests) forward(end int) error {
 	if b.sent == len(b.items) {
 		r.ledger.setStaging(false)
 	}
-	if err := b.to.write(out); err != nil {
+	if err := b.server.write(out); err != nil {
 		// The server's last message says why it has closed the connection; it may not have been read yet.
 		return r.awaitEnd(err)
 	}
@@ -243,10 +243,10 @@ func (r *requests) startSending(items []item) []entry {
 		}
 		e := it.entry.base()
 		e.sent = now
-		e.requestTime = now.Sub(r.batch.read)
+		e.requestTime = now.Sub(r.batch.lastRead)
 		entries = append(entries, it.entry)
 	}
-	r.retry.sending(entries)
+	r.retry.noteSending(entries)
 	return entries
 }
 
@@ -277,6 +277,6 @@ func (s *session) awaitEnd(err error) error {
 	case <-s.ctx.Done():
 		return errGone
 	case <-time.After(2 * time.Second):
-		return lost(err)
+		return connectionLostError(err)
 	}
 }

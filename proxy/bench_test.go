@@ -30,10 +30,10 @@ func (d *constantDecider) Record(*verdict.Verdict, ...*verdict.Verdict) verdict.
 
 type constantTicket struct{}
 
-func (constantTicket) Release() *sqlstate.Error { return nil }
-func (constantTicket) Bound() verdict.Bound     { return verdict.Bound{} }
-func (constantTicket) Returned(int64)           {}
-func (constantTicket) Done(verdict.Outcome)     {}
+func (constantTicket) Release() *sqlstate.Error         { return nil }
+func (constantTicket) ResultBound() verdict.ResultBound { return verdict.ResultBound{} }
+func (constantTicket) RowsReturned(int64)               {}
+func (constantTicket) RecordOutcome(verdict.Outcome)    {}
 
 // discardConn takes everything that is written to it.
 type discardConn struct{ net.Conn }
@@ -53,8 +53,8 @@ func benchmarkStatement(b *testing.B, messages []pgx3.FrontendMessage, backend [
 	v := &verdict.Verdict{Original: "SELECT 1", Text: "SELECT 1", Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{Reads: true, Returns: true}}}}
 	s := &session{conn: c, decider: &constantDecider{verdict: v}, ledger: newLedger()}
 	r := newRequests(s)
-	r.seal.Renew, r.seal.Expires = time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
-	r.batch.to = newSink(discardConn{})
+	r.seal.RenewAfter, r.seal.Expires = time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
+	r.batch.server = newSink(discardConn{})
 	r.retry.turn = make(chan struct{}, 1)
 	var sent, received []byte
 	for _, m := range messages {

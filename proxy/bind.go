@@ -9,16 +9,16 @@ import (
 type bindEntry struct {
 	entryBase
 
-	portal    *portal // the portal that Bind makes; nil if Bind is refused, or is a message of the proxy
-	statement string  // the client's name of the statement that Bind binds
-	bound     string  // the server's name of it
+	portal     *portal // the portal that Bind makes; nil if Bind is refused, or is a message of the proxy
+	statement  string  // the client's name of the statement that Bind binds
+	serverName string  // the server's name of it
 
 	cached *cachedStatement // the statement is one that the proxy keeps prepared; nil: it is not
 }
 
 func (e *bindEntry) appendRefused(dst []byte) []byte { return e.refusal.bind(dst) }
 
-func (e *bindEntry) answer(o *answers, typ byte, _ int) (known bool, err *sqlstate.Error) {
+func (e *bindEntry) handleAnswer(o *answers, typ byte, _ int) (known bool, err *sqlstate.Error) {
 	if typ != '2' { // The type is that of BindComplete.
 		return false, nil
 	}
@@ -61,7 +61,7 @@ func (r *requests) bind(body []byte) error {
 			return err
 		}
 	}
-	r.group.ended = false
+	r.group.lastExecuteEndsTx = false
 	v, ok = r.statementForBind(e, st, rest)
 	if !ok {
 		return nil
@@ -78,7 +78,7 @@ func (r *requests) bind(body []byte) error {
 		r.refuse(e, refused, v, nil)
 		return nil
 	}
-	p := &portal{verdict: v, group: r.group.number, inputPart: r.snapshots.part}
+	p := &portal{verdict: v, group: r.group.number, inputPart: r.snapshots.inputPart}
 	if v.RecordsKeys {
 		p.formats = resultFormats(rest)
 	}
@@ -91,10 +91,10 @@ func (r *requests) bind(body []byte) error {
 	}
 	upstream := r.prepareForBind(e, st, name, v)
 	start := len(r.batch.out)
-	e.verdict, e.portal, e.statement, e.bound = v, p, name, upstream
+	e.verdict, e.portal, e.statement, e.serverName = v, p, name, upstream
 	e.name, e.upstream = portalName, verdict.UpstreamName(portalName)
 	r.batch.out = appendBind(r.batch.out, e.upstream, upstream, rest)
-	r.snapshots.need(e)
+	r.snapshots.noteNeed(e)
 	r.batch.add(start, e)
 	return nil
 }
@@ -123,7 +123,7 @@ func (r *requests) statementForBind(e *bindEntry, st *statement, rest []byte) (v
 	case fits:
 		return v, true
 	}
-	if v = r.decider.ByRowSecurity(r.ctx, v, parameterTypes(st.types)); !v.Allowed() {
+	if v = r.decider.ByRowSecurity(r.ctx, v, parameterTypes(st.parameterTypes)); !v.Allowed() {
 		r.refuse(e, v.Refusal, v, r.decider.Record(v))
 		return nil, false
 	}
@@ -134,7 +134,7 @@ func (r *requests) statementForBind(e *bindEntry, st *statement, rest []byte) (v
 // client has prepared, it is prepared as [plainName].
 func (r *requests) prepareForBind(e *bindEntry, st *statement, name string, v *verdict.Verdict) string {
 	if v.Text != st.verdict.Text {
-		r.prepareOwn(plainName, v.Text, st.types)
+		r.prepareOwn(plainName, v.Text, st.parameterTypes)
 		return plainName
 	}
 	upstream, used := r.upstreamStatement(st, name, v)

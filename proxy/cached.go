@@ -10,8 +10,8 @@ import (
 // beginGroup notes what is known of the transaction as the client begins a group of messages, or sends a Query. In a
 // transaction that has failed PostgreSQL refuses a Parse, so its state must be known where nothing is sent to be parsed.
 func (r *requests) beginGroup() {
-	r.group.begun = true
-	status, settled := r.ledger.settledStatus()
+	r.group.hasMessages = true
+	status, settled := r.ledger.certainStatus()
 	settled = settled && len(r.batch.unsent()) == 0
 	if settled && status == 'I' {
 		r.settingsChanged, r.planHardened = false, false
@@ -44,16 +44,16 @@ func (r *requests) stageCachedParse(e *parseEntry, st *statement, types []byte) 
 		return false
 	}
 	r.closeCached(leftovers)
-	st.cached, st.kept, e.cached = s, true, s
-	st.types = append([]byte(nil), types...)
+	st.cached, st.hiddenFromServer, e.cached = s, true, s
+	st.parameterTypes = append([]byte(nil), types...)
 	start := len(r.batch.out)
 	if isNew {
-		r.snapshots.need(e)
+		r.snapshots.noteNeed(e)
 		r.batch.out = appendParse(r.batch.out, s.name, e.verdict.PreparedText(), types)
 	} else {
 		// The server answers in its turn, and skips the message behind an error as it skips a Parse.
-		e.byClose = true
-		r.batch.out = appendClose(r.batch.out, 'S', absentName)
+		e.sentAsClose = true
+		r.batch.out = appendClose(r.batch.out, 'S', unusedName)
 	}
 	r.batch.add(start, e)
 	return true
@@ -67,9 +67,9 @@ func (r *requests) statement(name string) (*statement, error) {
 	switch {
 	case st == nil || err != nil || r.isOnServer(st):
 		return st, err
-	case st.closing && st.closedIn == r.group.number:
+	case st.closeSent && st.closeGroup == r.group.number:
 		return nil, nil
-	case !st.closing && !hasQuery(r.batch.unsent()) && !r.ledger.isQueryAwaited():
+	case !st.closeSent && !hasQuery(r.batch.unsent()) && !r.ledger.isQueryAwaited():
 		return st, nil
 	}
 	if err := r.flush(); err != nil {
@@ -78,7 +78,7 @@ func (r *requests) statement(name string) (*statement, error) {
 	r.ledger.waitReady()
 	st, err = r.ledger.statement(name, r.group.number, r.flush)
 	if st != nil {
-		st.closing = false // the server has skipped the Close
+		st.closeSent = false // the server has skipped the Close
 	}
 	return st, err
 }
@@ -104,7 +104,7 @@ func (l *ledger) isQueryAwaited() bool {
 // isOnServer tells whether the server of the connection knows a statement by the client's name for it, unless it was
 // closed.
 func (r *requests) isOnServer(st *statement) bool {
-	return !st.kept && (!r.pooled() || st.inSQL || st.connection == r.pooling.connections)
+	return !st.hiddenFromServer && (!r.pooled() || st.inSQL || st.connection == r.pooling.connections)
 }
 
 // closeCached stages messages that close statements of the proxy.
@@ -133,18 +133,18 @@ func (r *requests) upstreamStatement(st *statement, name string, v *verdict.Verd
 		if isNew {
 			e := &parseEntry{cached: s}
 			e.verdict = v // its rights may end before it is sent
-			r.stageOwn(e, s.name, appendParse(nil, s.name, v.PreparedText(), st.types))
+			r.stageOwn(e, s.name, appendParse(nil, s.name, v.PreparedText(), st.parameterTypes))
 		}
 		return s.name, s
 	}
-	r.prepareOwn(plainName, v.Text, st.types)
+	r.prepareOwn(plainName, v.Text, st.parameterTypes)
 	return plainName, nil
 }
 
 // queryProtocol tells how a Query may be sent: with parameters in place of literals where it can be a statement that is
 // kept prepared.
 func (r *requests) queryProtocol() verdict.Protocol {
-	if r.group.alone && r.group.usesCache && !r.settingsChanged && !r.planHardened && r.ledger.hasCacheRoom() {
+	if r.group.isSingleQuery && r.group.usesCache && !r.settingsChanged && !r.planHardened && r.ledger.hasCacheRoom() {
 		return verdict.Bindable
 	}
 	return verdict.Simple
@@ -153,7 +153,7 @@ func (r *requests) queryProtocol() verdict.Protocol {
 // cachedQuery is the messages for a Query of one SELECT by a statement that is kept prepared; nil where there is none.
 func (r *requests) cachedQuery(e *queryEntry) []byte {
 	v := e.verdict
-	if !r.group.alone || !r.mayCache(v) || !v.Runnable() || v.Effects[0].Writes || v.Values == nil && hasParameters(v.Text) {
+	if !r.group.isSingleQuery || !r.mayCache(v) || !v.Runnable() || v.Effects[0].Writes || v.Values == nil && hasParameters(v.Text) {
 		return nil
 	}
 	s, isNew, leftovers := r.ledger.findCached(v, noTypes, noGroup, v.Values != nil)
@@ -230,10 +230,10 @@ func cachedOf(e entry) *cachedStatement {
 
 // isCacheError tells whether a message fails only because its statement was kept prepared: the client, which has just
 // sent the text, would not have got the error.
-func isCacheError(e entry, f *fields) bool {
+func isCacheError(e entry, f *errorFields) bool {
 	if e.base().refusal != nil || cachedOf(e) == nil {
 		return false
 	}
-	return f.sqlstate == "0A000" && f.message == changedResult ||
+	return f.sqlstate == "0A000" && f.message == changedResultMessage ||
 		f.code() == invalidStatementName && strings.Contains(f.message, cachedPrefix)
 }

@@ -9,9 +9,9 @@ import (
 // A client's statement that is one of the cache is not on the server under the client's name. The messages of the protocol
 // find it all the same; for SQL that names it, it is prepared there as well, each time.
 
-// takenBy is the statement whose name a Parse gives to another one; nil: there is none. If the server does not know it by
-// that name, it is prepared under it before the Parse, which then fails where PostgreSQL says so.
-func (r *requests) takenBy(name string) (*statement, error) {
+// statementToRename is the statement whose name a Parse gives to another one; nil: there is none. If the server does
+// not know it by that name, it is prepared under it before the Parse, which then fails where PostgreSQL says so.
+func (r *requests) statementToRename(name string) (*statement, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -23,7 +23,7 @@ func (r *requests) takenBy(name string) (*statement, error) {
 func (r *requests) noteClose(name string, inSQL bool, group uint64) {
 	r.ledger.eachStatement(func(n string, st *statement) {
 		if n == name || inSQL && name == "" && n != "" {
-			st.closing, st.closedIn = true, group
+			st.closeSent, st.closeGroup = true, group
 		}
 	})
 }
@@ -34,7 +34,7 @@ func (l *ledger) eachStatement(f func(name string, st *statement)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for name, st := range l.pendingStatements {
-		for ; st != nil; st = st.before {
+		for ; st != nil; st = st.previous {
 			f(name, st)
 		}
 	}
@@ -47,7 +47,7 @@ func (l *ledger) eachStatement(f func(name string, st *statement)) {
 func (l *ledger) dropCachedName(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s := l.statements[name]; s != nil && s.kept {
+	if s := l.statements[name]; s != nil && s.hiddenFromServer {
 		l.dropStatement(name)
 	}
 }
@@ -74,7 +74,7 @@ func (r *requests) namedInSQL(v *verdict.Verdict) (named map[string]*statement, 
 		if err != nil {
 			return nil, err
 		}
-		if st != nil && st.kept {
+		if st != nil && st.hiddenFromServer {
 			if named == nil {
 				named = map[string]*statement{}
 			}
@@ -84,15 +84,15 @@ func (r *requests) namedInSQL(v *verdict.Verdict) (named map[string]*statement, 
 	return named, nil
 }
 
-// onlyThere is the text of a statement that needs to be there and is not run.
-const onlyThere = "SELECT"
+// placeholderText is the text of a statement that needs to be there and is not run.
+const placeholderText = "SELECT"
 
 // textForSQL is the text by which a statement is prepared for SQL that names it. Where the policy or the catalogs have
 // changed it does not run: SQL that would run it is refused.
 func (r *requests) textForSQL(st *statement) string {
 	v := r.decider.Recheck(r.ctx, st.verdict) // the message that runs the statement records a refusal
 	if !v.Allowed() || v.Text != st.verdict.Text || v.Rights < r.seal.Rights {
-		return onlyThere
+		return placeholderText
 	}
 	return v.PreparedText()
 }
@@ -101,22 +101,22 @@ func (r *requests) textForSQL(st *statement) string {
 func (r *requests) prepareNamed(v *verdict.Verdict) error {
 	named, err := r.namedInSQL(v)
 	for name, st := range named {
-		r.prepareNameOfClient(verdict.UpstreamName(name), r.textForSQL(st), st.types)
+		r.prepareNameOfClient(verdict.UpstreamName(name), r.textForSQL(st), st.parameterTypes)
 	}
 	return err
 }
 
 // prepareNameOfClient stages messages that prepare a statement under the server's form of a client's name.
 func (r *requests) prepareNameOfClient(upstream, text string, types []byte) {
-	r.leaveName(upstream)
+	r.closeLater(upstream)
 	r.prepareOwn(upstream, text, types)
 }
 
-// leaveName notes that the server may know a statement which is to be closed before the session takes a connection again,
-// or another does.
-func (r *requests) leaveName(upstream string) {
-	if c := r.connection; r.pooled() && !slices.Contains(c.leftNames, upstream) {
-		c.leftNames = append(c.leftNames, upstream)
+// closeLater notes that the server may know a statement which is to be closed before the session takes a connection
+// again, or another does.
+func (r *requests) closeLater(upstream string) {
+	if c := r.connection; r.pooled() && !slices.Contains(c.namesToClose, upstream) {
+		c.namesToClose = append(c.namesToClose, upstream)
 	}
 }
 
@@ -131,16 +131,16 @@ func (r *requests) prepareNamedFirst(v *verdict.Verdict) error {
 		return err
 	}
 	r.ledger.waitReady()
-	if _, settled := r.ledger.settledStatus(); !settled {
+	if _, settled := r.ledger.certainStatus(); !settled {
 		return r.prepareNamed(v) // its error makes the server skip the Query, as any error in the group before it
 	}
 	var entries []entry
 	var b []byte
 	for name, st := range named {
 		upstream := verdict.UpstreamName(name)
-		r.leaveName(upstream)
+		r.closeLater(upstream)
 		entries = append(entries, &closeEntry{object: 'S'}, &parseEntry{})
-		b = appendParse(appendClose(b, 'S', upstream), upstream, r.textForSQL(st), st.types)
+		b = appendParse(appendClose(b, 'S', upstream), upstream, r.textForSQL(st), st.parameterTypes)
 	}
 	// An error comes again as the answer to the Query.
 	_, err = r.sendOwn(entries, b)

@@ -118,7 +118,7 @@ func (c *claims) apply(e verdict.Effect) {
 		c.endTx(false)
 		c.ended = true
 	case verdict.EndsTx:
-		c.endTx(e.Undoes)
+		c.endTx(e.IsRollback)
 		c.ended = true
 	case verdict.Saves:
 		c.savepoint(e.Name)

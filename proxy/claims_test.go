@@ -91,7 +91,7 @@ func TestWhatChangesClaims(t *testing.T) {
 					c.set("app.a", &verdict.Claim{Value: "3", Local: true})
 					c.savepoint("u")
 					c.set("app.b", &verdict.Claim{Value: "4"})
-					e := verdict.Effect{Kind: kind, Name: name, Claim: claim, Undoes: undoes}
+					e := verdict.Effect{Kind: kind, Name: name, Claim: claim, IsRollback: undoes}
 					x := &executeEntry{}
 					x.verdict = &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{}, e}}}
 					mayChange := c.mayChange(x, true)
@@ -287,7 +287,7 @@ func (c *claiming) Decide(ctx context.Context, text string, p verdict.Protocol) 
 				e.Kind = verdict.Releases
 			}
 		case words[0] == "ROLLBACK":
-			e.Undoes = true
+			e.IsRollback = true
 		case words[0] == "SET" && strings.HasPrefix(words[len(words)-3], "app."):
 			e.Kind, e.Name = verdict.ChangesGUC, words[len(words)-3]
 			e.Claim = &verdict.Claim{Value: strings.Trim(words[len(words)-1], "'"), Local: words[1] == "LOCAL"}

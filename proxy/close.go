@@ -12,11 +12,11 @@ type closeEntry struct {
 	object byte // 'S' for a statement, 'P' for a portal
 }
 
-func (e *closeEntry) begins() bool { return false }
+func (e *closeEntry) beginsTransaction() bool { return false }
 
 func (e *closeEntry) appendRefused(dst []byte) []byte { return e.refusal.describe(dst) }
 
-func (e *closeEntry) answer(o *answers, typ byte, _ int) (known bool, err *sqlstate.Error) {
+func (e *closeEntry) handleAnswer(o *answers, typ byte, _ int) (known bool, err *sqlstate.Error) {
 	if typ != '3' { // The type is that of CloseComplete.
 		return false, nil
 	}

@@ -41,12 +41,12 @@ type conn struct {
 	client   net.Conn        // plain connection, or TLS once that is negotiated
 	binding  *channelBinding // set with TLS
 
-	mu       sync.Mutex
-	upstream net.Conn
-	session  *session // set once the agent is logged in
-	ended    bool
-	reason   *sqlstate.Error // what the client is told at the end
-	stopping bool            // the statement that the server still runs is to be cancelled
+	mu               sync.Mutex
+	upstream         net.Conn
+	session          *session // set once the agent is logged in
+	ended            bool
+	reason           *sqlstate.Error // what the client is told at the end
+	cancelsStatement bool            // the statement that the server still runs is to be cancelled
 	// the client has received only a part of a message, or writing failed: no error can be sent to it
 	broken bool
 }
@@ -246,8 +246,8 @@ func (c *conn) write(b []byte) error {
 	return err
 }
 
-// loopback reports whether the client is on this machine.
-func (c *conn) loopback() bool {
+// isLoopback reports whether the client is on this machine.
+func (c *conn) isLoopback() bool {
 	switch a := c.client.RemoteAddr().(type) {
 	case *net.UnixAddr:
 		return true

@@ -65,7 +65,7 @@ func (l *connector) dial(ctx context.Context) (*serverConn, error) {
 	return l.upstream.dial(ctx, l.database, l.settings, l.pool != nil)
 }
 
-// giveUp closes a connection.
+// forbidRetry closes a connection.
 func (l *connector) giveUp(c *serverConn) {
 	if l.pool != nil {
 		l.pool.remove(c)

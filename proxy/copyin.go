@@ -29,7 +29,7 @@ func (r *requests) startCopy(in *input) error {
 	if err := r.flush(); err != nil {
 		return err
 	}
-	r.snapshots.part++ // The copy reads a part of the input, too.
+	r.snapshots.inputPart++ // The copy reads a part of the input, too.
 	_, isExecute := e.(*executeEntry)
 	for r.ledger.waitForCopy(e) {
 		rows := copyRelay{requests: r, in: in, of: e.exec(), extended: isExecute}
@@ -72,7 +72,7 @@ func (c *copyRelay) relay() error {
 // relayArrived relays to the server the rows that have arrived.
 func (c *copyRelay) relayArrived() (over bool, err error) {
 	for {
-		if c.in.pass == 0 && !c.ledger.isCopying(c.of) {
+		if c.in.bytesToRelay == 0 && !c.ledger.isCopying(c.of) {
 			return true, c.answerSyncs()
 		}
 		rows, n, err := c.in.rows()
@@ -87,7 +87,7 @@ func (c *copyRelay) relayArrived() (over bool, err error) {
 			}
 			continue
 		}
-		if c.in.pass > 0 {
+		if c.in.bytesToRelay > 0 {
 			return false, nil
 		}
 		typ, body, ok, err := c.in.next()
@@ -106,8 +106,8 @@ func (c *copyRelay) message(typ byte, body []byte) (over bool, err error) {
 	case 'c':
 		return true, c.endRows(appendMessage(nil, 'c'))
 	case 'f':
-		if _, rest, ok := cString(body); !ok || len(rest) > 0 {
-			body = zero
+		if _, rest, ok := readCString(body); !ok || len(rest) > 0 {
+			body = zeroByte
 		}
 		return true, c.endRows(appendMessage(nil, 'f', body))
 	case 'H':
@@ -152,12 +152,12 @@ func (in *input) rows() (raw []byte, n int, err error) {
 	b := in.bytes()
 	in.dropArrived() // The message came when no COPY ran.
 	start := in.r
-	for in.drop == 0 {
-		if in.pass > 0 {
-			taken := min(in.pass, in.w-in.r)
-			in.pass -= taken
+	for in.bytesToDrop == 0 {
+		if in.bytesToRelay > 0 {
+			taken := min(in.bytesToRelay, in.w-in.r)
+			in.bytesToRelay -= taken
 			in.r += taken
-			if in.pass > 0 {
+			if in.bytesToRelay > 0 {
 				break
 			}
 		}
@@ -169,7 +169,7 @@ func (in *input) rows() (raw []byte, n int, err error) {
 			return nil, 0, invalidLengthError()
 		}
 		in.r += 5
-		in.pass = int(size) - 4
+		in.bytesToRelay = int(size) - 4
 		n++
 	}
 	return b[start:in.r], n, nil
@@ -181,7 +181,7 @@ func (l *ledger) waitForCopy(e entry) (copying bool) {
 	x := e.exec()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for !l.closed && !x.copying && !x.over {
+	for !l.closed && !x.copying && !x.isAnswered {
 		l.change.Wait()
 	}
 	return !l.closed && x.copying

@@ -224,7 +224,7 @@ func FuzzRows(f *testing.F) {
 			if len(raw) > 0 {
 				continue
 			}
-			if in.pass == 0 && in.w-in.r >= 5 {
+			if in.bytesToRelay == 0 && in.w-in.r >= 5 {
 				break // another message
 			}
 			if err := in.fill(); err != nil {

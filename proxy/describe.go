@@ -18,7 +18,7 @@ type describeEntry struct {
 
 func (e *describeEntry) appendRefused(dst []byte) []byte { return e.refusal.describe(dst) }
 
-func (e *describeEntry) answer(o *answers, typ byte, _ int) (known bool, err *sqlstate.Error) {
+func (e *describeEntry) handleAnswer(o *answers, typ byte, _ int) (known bool, err *sqlstate.Error) {
 	switch typ {
 	case 't': // The type is that of ParameterDescription.
 		known = e.object == 'S' && !e.parameters
@@ -71,7 +71,7 @@ func (r *requests) describe(body []byte) error {
 	}
 	start := len(r.batch.out)
 	r.batch.out = appendDescribe(r.batch.out, object, e.upstream)
-	r.snapshots.need(e)
+	r.snapshots.noteNeed(e)
 	r.batch.add(start, e)
 	return nil
 }

@@ -34,7 +34,7 @@ func (o *answers) column() (more bool, _ *sqlstate.Error) {
 		return true, nil
 	}
 	field := have[end+1:]
-	to := o.decider.Origin(verdict.Origin{Relation: binary.BigEndian.Uint32(field),
+	to := o.decider.ClientOrigin(verdict.Origin{Relation: binary.BigEndian.Uint32(field),
 		Number: int16(binary.BigEndian.Uint16(field[4:]))})
 	binary.BigEndian.PutUint32(field, to.Relation)
 	binary.BigEndian.PutUint16(field[4:], uint16(to.Number))

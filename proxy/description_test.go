@@ -14,7 +14,7 @@ import (
 // mapping is a decider that knows of a view.
 type mapping struct{ verdict.Decider }
 
-func (mapping) Origin(o verdict.Origin) verdict.Origin {
+func (mapping) ClientOrigin(o verdict.Origin) verdict.Origin {
 	if o.Relation == 50000 {
 		return verdict.Origin{Relation: 40000, Number: o.Number + 10}
 	}

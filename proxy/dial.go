@@ -35,7 +35,7 @@ func (s *Server) Dial(ctx context.Context, id Identity) (net.Conn, error) {
 	if id.Agent == "" || id.Database == "" {
 		return nil, errors.New("proxy: an identity has an agent and a database")
 	}
-	near, far, err := pair()
+	near, far, err := connectedPair()
 	if err != nil {
 		return nil, err
 	}
@@ -49,9 +49,9 @@ func (s *Server) Dial(ctx context.Context, id Identity) (net.Conn, error) {
 	return near, nil
 }
 
-// pair makes the two ends of one connection. It is a socket of the operating system, which buffers, has deadlines and
-// can be closed in one direction, as a client's socket.
-func pair() (near, far net.Conn, err error) {
+// connectedPair makes the two ends of one connection. It is a socket of the operating system, which buffers, has
+// deadlines and can be closed in one direction, as a client's socket.
+func connectedPair() (near, far net.Conn, err error) {
 	fds, err := socketpair()
 	if err != nil {
 		return nil, nil, os.NewSyscallError("socketpair", err)

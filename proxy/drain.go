@@ -27,7 +27,7 @@ func (c *conn) abort() {
 func (c *conn) stop(why *sqlstate.Error) {
 	c.mu.Lock()
 	if !c.ended {
-		c.stopping = true
+		c.cancelsStatement = true
 	}
 	c.mu.Unlock()
 	c.end(why)

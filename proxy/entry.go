@@ -17,8 +17,8 @@ type entry interface {
 	// execution returns what a Query and an Execute have in common, and nil for all other messages.
 	exec() *execution
 
-	// begins reports whether the server begins a transaction with the message if none is open.
-	begins() bool
+	// beginsTransaction reports whether the server begins a transaction with the message if none is open.
+	beginsTransaction() bool
 
 	// endsWithReady reports whether ReadyForQuery ends the answers to the message, as with a Query and a Sync.
 	endsWithReady() bool
@@ -26,17 +26,17 @@ type entry interface {
 	// appendRefused appends the refused form of the message, see [refusal].
 	appendRefused(dst []byte) []byte
 
-	// answer handles one message of the server, by its type and the length of its body. It returns false where PostgreSQL
-	// has no such answer to a message of this kind.
-	answer(o *answers, typ byte, length int) (known bool, err *sqlstate.Error)
+	// handleAnswer handles one message of the server, by its type and the length of its body. It returns false where
+	// PostgreSQL has no such answer to a message of this kind.
+	handleAnswer(o *answers, typ byte, length int) (known bool, err *sqlstate.Error)
 }
 
 // entryBase is what all kinds of messages have in common.
 type entryBase struct {
-	own      bool     // the message is the proxy's and not the client's: its answers are not relayed
-	forNext  bool     // the proxy's message prepares the message behind it; an error of it is the answer to that message
-	refusal  *refusal // refusal whose refused form is sent in place of the message; it also replaces the server's error
-	replaced bool     // the message was refused after its bytes were staged
+	fromProxy    bool     // the message is the proxy's and not the client's: its answers are not relayed
+	preparesNext bool     // the proxy's message prepares the message behind it; an error of it is the answer to that message
+	refusal      *refusal // refusal whose refused form is sent in place of the message; it also replaces the server's error
+	replaced     bool     // the message was refused after its bytes were staged
 
 	verdict *verdict.Verdict
 	ticket  verdict.Ticket
@@ -44,24 +44,24 @@ type entryBase struct {
 	name     string // the client's name of the statement or portal
 	upstream string // the server's name of the statement or portal
 
-	snapshot *heldSnapshot // snapshot that the server takes with this message; nil: none that is held
-	foreign  bool          // the server reads foreign tables for the message
+	snapshot     *heldSnapshot // snapshot that the server takes with this message; nil: none that is held
+	readsForeign bool          // the server reads foreign tables for the message
 
 	requestTime time.Duration // how long the proxy worked on the request before it was sent
 	sent        time.Time     // when the message was sent
 
-	code sqlstate.Code // the SQLSTATE of the error that the client got
-	over bool          // the message needs no more answers; guarded by the ledger's lock
-	done chan struct{} // closed with the ReadyForQuery of a Query or Sync of the proxy
+	code       sqlstate.Code // the SQLSTATE of the error that the client got
+	isAnswered bool          // the message needs no more answers; guarded by the ledger's lock
+	answered   chan struct{} // closed with the ReadyForQuery of a Query or Sync of the proxy
 }
 
-func (e *entryBase) base() *entryBase    { return e }
-func (e *entryBase) exec() *execution    { return nil }
-func (e *entryBase) begins() bool        { return true }
-func (e *entryBase) endsWithReady() bool { return false }
+func (e *entryBase) base() *entryBase        { return e }
+func (e *entryBase) exec() *execution        { return nil }
+func (e *entryBase) beginsTransaction() bool { return true }
+func (e *entryBase) endsWithReady() bool     { return false }
 
-// replace replaces a message that is staged already by its refused form.
-func replace(e entry, r *refusal) {
+// replaceByRefusal replaces a message that is staged already by its refused form.
+func replaceByRefusal(e entry, r *refusal) {
 	b := e.base()
 	b.refusal, b.replaced = r, true
 	if q, ok := e.(*queryEntry); ok {
@@ -73,7 +73,7 @@ func replace(e entry, r *refusal) {
 type execution struct {
 	entryBase
 
-	runs []*verdict.Verdict // the verdicts on the statements that the text runs by name
+	namedVerdicts []*verdict.Verdict // the verdicts on the statements that the text runs by name
 	// the statements that its PREPAREs make, by the verdict's effects; nil once the server has confirmed them
 	preparedStatements []*statement
 	// the portals that its DECLAREs make, by the verdict's effects; nil once the server has confirmed them
@@ -82,8 +82,8 @@ type execution struct {
 	snapshots       []snapshotUse // the held snapshots whose rows the execution shows
 	dropsSeal       bool
 
-	holdRequests uint64 // the holdRequests of the ledger when the message was staged
-	first        bool   // no message was executed before it since the last Sync or Query
+	holdRequests   uint64 // the holdRequests of the ledger when the message was staged
+	isFirstInGroup bool   // no message was executed before it since the last Sync or Query
 
 	// These fields are set while the answers come, by the goroutine that reads them.
 	completedStatements int // number of statements that have completed
@@ -93,7 +93,7 @@ type execution struct {
 	rows          int64
 	bytes         int64
 	limit         resultLimit
-	keys          verdict.KeyReader // reads the keys of the rows; nil: none are recorded
+	keyReader     verdict.KeyReader // reads the keys of the rows; nil: none are recorded
 
 	// These fields are guarded by the ledger's lock. While copying is set, rows and bytes count the rows of the client's
 	// COPY FROM STDIN.
@@ -106,7 +106,7 @@ func (x *execution) exec() *execution { return x }
 func (x *execution) answerRows(o *answers, typ byte, length int) (known bool) {
 	switch typ {
 	case 'D', 'd': // The types are those of DataRow and CopyData.
-		if o.cut.of != nil {
+		if o.endedResult.execution != nil {
 			return true
 		}
 		if by, yes := x.limit.exceededBy(length); yes {
@@ -121,7 +121,7 @@ func (x *execution) answerRows(o *answers, typ byte, length int) (known bool) {
 		return true
 	case 'G': // The type is that of CopyInResponse.
 		// The client of a result that a limit has ended does not wait for it, and the server would wait for rows.
-		return o.cut.of == nil && o.ledger.noteCopyRequested(x)
+		return o.endedResult.execution == nil && o.ledger.noteCopyRequested(x)
 	default:
 		// CopyBothResponse is among these: no agent may start replication.
 		return false
@@ -131,7 +131,7 @@ func (x *execution) answerRows(o *answers, typ byte, length int) (known bool) {
 // completeStatement applies the effect of the statement whose CommandComplete has come.
 func (x *execution) completeStatement(o *answers) {
 	if x.verdict != nil && x.completedStatements < len(x.verdict.Effects) {
-		o.late = o.ledger.statementCompleted(x, x.completedStatements)
+		o.sealExpired = o.ledger.statementCompleted(x, x.completedStatements)
 	}
 	x.completedStatements++
 }
@@ -139,7 +139,7 @@ func (x *execution) completeStatement(o *answers) {
 // completion returns what the client gets in place of the CommandComplete of the statement that runs now; nil: the
 // message of the server.
 func (x *execution) completion() []byte {
-	if x.own || x.refusal != nil || x.verdict == nil || x.completedStatements >= len(x.verdict.Effects) {
+	if x.fromProxy || x.refusal != nil || x.verdict == nil || x.completedStatements >= len(x.verdict.Effects) {
 		return nil
 	}
 	e := x.verdict.Effects[x.completedStatements]
@@ -152,7 +152,7 @@ func (x *execution) completion() []byte {
 // raises reports whether the running statement raises a notice for the client, and has not raised the same notice
 // before. A trigger raises its notice for each row, and the client gets it once.
 func (x *execution) raises(code sqlstate.Code, message string) bool {
-	if x.own || x.refusal != nil || x.verdict == nil || x.completedStatements >= len(x.verdict.Effects) {
+	if x.fromProxy || x.refusal != nil || x.verdict == nil || x.completedStatements >= len(x.verdict.Effects) {
 		return false
 	}
 	if x.raisedBy != x.completedStatements {
@@ -161,7 +161,7 @@ func (x *execution) raises(code sqlstate.Code, message string) bool {
 	n := verdict.Notice{Code: code, Message: message}
 	raises := func(e verdict.Effect) bool { return slices.Contains(e.Notices, n) }
 	if slices.Contains(x.raisedNotices, n) || !raises(x.verdict.Effects[x.completedStatements]) &&
-		!slices.ContainsFunc(x.runs, func(v *verdict.Verdict) bool { return slices.ContainsFunc(v.Effects, raises) }) {
+		!slices.ContainsFunc(x.namedVerdicts, func(v *verdict.Verdict) bool { return slices.ContainsFunc(v.Effects, raises) }) {
 		return false
 	}
 	x.raisedNotices = append(x.raisedNotices, n)
@@ -170,12 +170,12 @@ func (x *execution) raises(code sqlstate.Code, message string) bool {
 
 // copiesIn reports whether the statement that runs now is the client's COPY FROM STDIN.
 func (x *execution) copiesIn() bool {
-	return !x.own && x.verdict != nil && x.completedStatements < len(x.verdict.Effects) &&
+	return !x.fromProxy && x.verdict != nil && x.completedStatements < len(x.verdict.Effects) &&
 		x.verdict.Effects[x.completedStatements].Kind == verdict.CopiesIn
 }
 
-// record writes the outcome of an execution, or of a message that was refused, into the audit.
-func record(e entry) {
+// recordOutcome writes the outcome of an execution, or of a message that was refused, into the audit.
+func recordOutcome(e entry) {
 	b := e.base()
 	if b.ticket == nil {
 		return
@@ -195,5 +195,5 @@ func record(e entry) {
 	}
 	ticket := b.ticket
 	b.ticket = nil
-	ticket.Done(outcome)
+	ticket.RecordOutcome(outcome)
 }

@@ -16,13 +16,13 @@ import (
 type errorRule struct {
 	codes string // SQLSTATEs, or two letters for the rest of a class; "": all other codes
 
-	// only restricts the rule to these messages, given in full, or by their beginning before a *. The messages are texts
-	// of PostgreSQL without values.
-	only []string
+	// messages restricts the rule to these messages, given in full, or by their beginning before a *. The messages are
+	// texts of PostgreSQL without values.
+	messages []string
 
-	pass       string // the fields that pass, by their letters in the protocol: M, D, H and P
-	text, hint string // what the client gets where M does not pass
-	why        string // reason for the rule, for the documentation
+	passedFields string // the fields that pass, by their letters in the protocol: M, D, H and P
+	text, hint   string // what the client gets where M does not pass
+	why          string // reason for the rule, for the documentation
 }
 
 const (
@@ -47,28 +47,28 @@ const (
 	tooManyLocks = "pgconsent: too many advisory locks"
 
 	// message that pgconsent_signed.number_or_error raises
-	noNumberDrawn = "pgconsent: the session has drawn no number"
+	noSequenceValue = "pgconsent: the session has drawn no number"
 
 	// message that pgconsent_signed.current_catalog raises
-	outOfTime = "pgconsent: the session's identity is of another time than its transaction"
+	identityOutdated = "pgconsent: the session's identity is of another time than its transaction"
 )
 
 // errorRules are in order: the first rule that covers the message's SQLSTATE applies.
 var errorRules = []errorRule{
-	{codes: "08P01", pass: "M", why: "a message of the protocol that the client sent wrongly"},
-	{codes: "0A000", pass: "MHP", why: "a form of the statement that PostgreSQL does not support"},
-	{codes: "21000", pass: "MHP",
+	{codes: "08P01", passedFields: "M", why: "a message of the protocol that the client sent wrongly"},
+	{codes: "0A000", passedFields: "MHP", why: "a form of the statement that PostgreSQL does not support"},
+	{codes: "21000", passedFields: "MHP",
 		why: "a subquery, or a set of new rows, that has more rows than it may; only visible rows count"},
 
 	{codes: "22000", text: "the server cannot handle a value", hint: withheldHint,
 		why: "used for many things, some of which name files and relations"},
 	{codes: "2200H", text: "a sequence has reached its limit", hint: "Only the owner can change it.",
 		why: "tells a sequence's value, which counts hidden rows"},
-	{codes: "22P04", pass: "M", why: "the form of the client's own COPY data"},
-	{codes: "22023", only: []string{"not a list of ids"}, text: "a list of ids is not one",
+	{codes: "22P04", passedFields: "M", why: "the form of the client's own COPY data"},
+	{codes: "22023", messages: []string{"not a list of ids"}, text: "a list of ids is not one",
 		hint: "Write a JSON array of strings, or an array of the column's type; [] where there is nobody.",
 		why:  "the trigger of ours that holds lists to the policy"},
-	{codes: "22", pass: "MDHP",
+	{codes: "22", passedFields: "MDHP",
 		why: "a value of the client's own, or of a row that it can see, which does not fit: literals, parameters, " +
 			"casts, arithmetic, patterns, JSON"},
 
@@ -87,23 +87,23 @@ var errorRules = []errorRule{
 	{codes: "23", text: constraintText,
 		hint: "Which values are at fault is not told, since they may belong to rows you cannot see.", why: "shows rows"},
 
-	{codes: "24000", pass: "MH", why: "the state of the client's own cursor"},
-	{codes: "25", pass: "MH", why: "the state of the client's own transaction"},
-	{codes: "26000", pass: "M", why: "names of the client's own prepared statements"},
-	{codes: "34000", pass: "M", why: "names of the client's own cursors and portals"},
-	{codes: "3B001", pass: "M", why: "names of the client's own savepoints"},
-	{codes: "3F000", pass: "MP", why: "the name of a schema that the client wrote"},
+	{codes: "24000", passedFields: "MH", why: "the state of the client's own cursor"},
+	{codes: "25", passedFields: "MH", why: "the state of the client's own transaction"},
+	{codes: "26000", passedFields: "M", why: "names of the client's own prepared statements"},
+	{codes: "34000", passedFields: "M", why: "names of the client's own cursors and portals"},
+	{codes: "3B001", passedFields: "M", why: "names of the client's own savepoints"},
+	{codes: "3F000", passedFields: "MP", why: "the name of a schema that the client wrote"},
 
-	{codes: "40001", pass: "MH", only: []string{
+	{codes: "40001", passedFields: "MH", messages: []string{
 		"could not serialize access due to concurrent update", "could not serialize access due to concurrent delete",
 		"could not serialize access due to read/write dependencies among transactions",
 		"tuple to be locked was already moved to another partition due to concurrent update",
 	}, why: "the transaction may be tried again; without the detail, which tells of other transactions"},
-	{codes: "40001", only: []string{outOfTime},
+	{codes: "40001", messages: []string{identityOutdated},
 		text: "could not serialize access: a clock was moved, the database's or the proxy's",
 		hint: "The statement has shown nothing. Try it again.",
 		why:  "ours, of a session's identity that is of another time"},
-	{codes: "40001", only: []string{changedWhileWaiting},
+	{codes: "40001", messages: []string{changedWhileWaiting},
 		text: "could not serialize access: consent has changed while the statement waited for another transaction",
 		hint: "The statement has shown and changed nothing. Try it again.",
 		why:  "ours, of what would have gone on with a row by older consents"},
@@ -114,11 +114,11 @@ var errorRules = []errorRule{
 	{codes: "40", text: "the transaction was rolled back", hint: "The transaction might succeed if retried.",
 		why: "tells of other transactions"},
 
-	{codes: "42501", only: []string{"new row violates row-level security policy*",
+	{codes: "42501", messages: []string{"new row violates row-level security policy*",
 		"target row violates row-level security policy*"}, text: rowText,
 		hint: "The policy allows only rows that you could read afterwards, with the values it prescribes.",
 		why:  "names a policy"},
-	{codes: "42501", only: []string{"a list that is wider than it may be"}, text: "a list of ids is wider than it may be",
+	{codes: "42501", messages: []string{"a list that is wider than it may be"}, text: "a list of ids is wider than it may be",
 		hint: "Leave the column out of an INSERT to get the list that the policy gives; in an UPDATE take ids " +
 			"out. More needs the consent of those whom the row is about, and of who told it.",
 		why: "the trigger of ours that holds lists to the policy"},
@@ -126,15 +126,15 @@ var errorRules = []errorRule{
 		hint: "The database does not give agents the right to it. If the policy allows it, the operator finds the " +
 			"cause with `pgconsent doctor`.",
 		why: "names what the statement did not, such as tables that a function reads"},
-	{codes: "42601 42602 42622 42939", pass: "MDHP", why: "the client's own text: syntax and names"},
-	{codes: "42703 42702 42P01 42P09 42P10 42712 42701", pass: "MDHP",
+	{codes: "42601 42602 42622 42939", passedFields: "MDHP", why: "the client's own text: syntax and names"},
+	{codes: "42703 42702 42P01 42P09 42P10 42712 42701", passedFields: "MDHP",
 		why: "names of columns and items in the client's own text; a suggestion can only name columns of what the " +
 			"statement reads"},
-	{codes: "42883 42725 42704 42P02 42P08 42P18", pass: "MDHP",
+	{codes: "42883 42725 42704 42P02 42P08 42P18", passedFields: "MDHP",
 		why: "functions, operators, types and parameters that the client's text names"},
-	{codes: "42803 42P20 42P19 42804 42846 42P21 42P22 42611 42809 428C9", pass: "MDHP",
+	{codes: "42803 42P20 42P19 42804 42846 42P21 42P22 42611 42809 428C9", passedFields: "MDHP",
 		why: "grouping, windows, recursion, types and collations in the client's own text"},
-	{codes: "42P03 42P05 42P11", pass: "M", why: "names of the client's own cursors and prepared statements"},
+	{codes: "42P03 42P05 42P11", passedFields: "M", why: "names of the client's own cursors and prepared statements"},
 	{codes: "42P17", text: "a definition in the database is not valid",
 		hint: "The operator finds the cause with `pgconsent doctor`.", why: "names policies and rules"},
 	{codes: "42", text: withheldText, hint: withheldHint,
@@ -143,34 +143,34 @@ var errorRules = []errorRule{
 		why: "the detail shows the whole row"},
 
 	{codes: "53", text: resourcesText, hint: resourcesHint, why: "names files, sizes and roles"},
-	{codes: "54001 54011 54023", pass: "M", why: "the client's own statement is too complex"},
-	{codes: "54000", pass: "M", only: []string{"string is too long for tsvector*", "word is too long*",
+	{codes: "54001 54011 54023", passedFields: "M", why: "the client's own statement is too complex"},
+	{codes: "54000", passedFields: "M", messages: []string{"string is too long for tsvector*", "word is too long*",
 		"lexeme array may not contain*", "array size exceeds the maximum allowed*", "total size of jsonb*", "number of jsonb*"},
 		why: "the size of a value that the client built"},
-	{codes: "54000", only: []string{tooManyLocks}, text: "too many advisory locks",
+	{codes: "54000", messages: []string{tooManyLocks}, text: "too many advisory locks",
 		hint: "A session of an agent holds 64 at most: release some with pg_advisory_unlock.",
 		why:  "ours, of a session that would fill the server's table of locks"},
 	{codes: "54", text: "a limit of the server is exceeded", hint: "Ask for less at a time, or for smaller values.",
 		why: "may tell the size of a row, or its place"},
-	{codes: "55000", only: []string{noNumberDrawn}, text: "no number of a sequence has been drawn in this session",
+	{codes: "55000", messages: []string{noSequenceValue}, text: "no number of a sequence has been drawn in this session",
 		hint: "currval and lastval tell the number that an INSERT of this session got in a column that you see. RETURNING tells it, too.",
 		why:  "ours, where PostgreSQL would name the sequence, which may number a hidden table"},
-	{codes: "55000", pass: "MH", only: []string{`portal "*`, `cursor "*`, "cursor can only scan forward"},
+	{codes: "55000", passedFields: "MH", messages: []string{`portal "*`, `cursor "*`, "cursor can only scan forward"},
 		why: "the state of the client's own cursor or portal"},
-	{codes: "55000", only: []string{"ON CONFLICT does not support deferrable unique constraints*"},
+	{codes: "55000", messages: []string{"ON CONFLICT does not support deferrable unique constraints*"},
 		text: "ON CONFLICT does not support deferrable unique constraints",
 		hint: "A key of the table is DEFERRABLE, which only its owner can change. Name the columns of another key " +
 			"behind ON CONFLICT, or leave it out.",
 		why: "a form of the statement that a key of the table does not allow; the key's name stays out"},
-	{codes: "55P03", pass: "M", only: []string{"canceling statement due to lock timeout"},
+	{codes: "55P03", passedFields: "M", messages: []string{"canceling statement due to lock timeout"},
 		why: "the client's own lock_timeout"},
 	{codes: "55P03", text: "could not obtain a lock", hint: "Try again later.",
 		why: "names the relation, and so tells that a row of it is there"},
-	{codes: "57014", pass: "M", only: []string{"canceling statement due to statement timeout",
+	{codes: "57014", passedFields: "M", messages: []string{"canceling statement due to statement timeout",
 		"canceling statement due to user request", "COPY from stdin failed: *"},
 		why: "the client's own timeout or request, or what it says when it gives up a COPY"},
 	{codes: "57014", text: "canceling statement", hint: "Try again later.", why: "the reason is the server's"},
-	{codes: "57P01 57P02 57P03 57P05", pass: "MH", only: []string{
+	{codes: "57P01 57P02 57P03 57P05", passedFields: "MH", messages: []string{
 		"terminating connection due to administrator command",
 		"terminating connection because of crash of another server process",
 		"the database system is starting up", "the database system is shutting down", "the database system is in recovery mode",
@@ -187,7 +187,7 @@ var errorRules = []errorRule{
 // errorRuleFor finds the rule for a message.
 func errorRuleFor(code sqlstate.Code, message string) *errorRule {
 	for i := range errorRules {
-		if p := &errorRules[i]; p.covers(code) && p.about(message) {
+		if p := &errorRules[i]; p.covers(code) && p.matchesMessage(message) {
 			return p
 		}
 	}
@@ -207,18 +207,18 @@ func (p *errorRule) covers(code sqlstate.Code) bool {
 	return false
 }
 
-// about reports whether the rule is about a message.
-func (p *errorRule) about(message string) bool {
-	for _, text := range p.only {
+// matchesMessage reports whether the rule is about a message.
+func (p *errorRule) matchesMessage(message string) bool {
+	for _, text := range p.messages {
 		if begins, open := strings.CutSuffix(text, "*"); message == text || open && strings.HasPrefix(message, begins) {
 			return true
 		}
 	}
-	return p.only == nil
+	return p.messages == nil
 }
 
 // passes reports whether a field of the server's error passes.
-func (p *errorRule) passes(field byte) bool { return strings.IndexByte(p.pass, field) >= 0 }
+func (p *errorRule) passes(field byte) bool { return strings.IndexByte(p.passedFields, field) >= 0 }
 
 // substitute returns the text and hint in place of a message that does not pass.
 func (p *errorRule) substitute() (text, hint string) {

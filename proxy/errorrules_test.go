@@ -48,12 +48,12 @@ func ruleTable() string {
 		case len(p.codes) == 2:
 			codes = "all others of class " + p.codes
 		}
-		if len(p.only) > 0 {
-			codes += ": “" + strings.ReplaceAll(strings.Join(p.only, "”, “"), "*", "…") + "”"
+		if len(p.messages) > 0 {
+			codes += ": “" + strings.ReplaceAll(strings.Join(p.messages, "”, “"), "*", "…") + "”"
 		}
 		var fields []string
-		for i := range len(p.pass) {
-			fields = append(fields, names[p.pass[i]])
+		for i := range len(p.passedFields) {
+			fields = append(fields, names[p.passedFields[i]])
 		}
 		passes, place := strings.Join(fields, ", "), ""
 		if passes == "" {
@@ -97,7 +97,7 @@ func TestPassages(t *testing.T) {
 			if !code.MatchString(c) {
 				t.Errorf("%q is no SQLSTATE and no class", c)
 			}
-			if before, ok := seen[c]; ok && errorRules[before].only == nil {
+			if before, ok := seen[c]; ok && errorRules[before].messages == nil {
 				t.Errorf("%s: row %d cannot be reached", c, i)
 			}
 			if _, ok := seen[c[:2]]; ok && len(c) > 2 {
@@ -108,28 +108,28 @@ func TestPassages(t *testing.T) {
 		if p.why == "" {
 			t.Errorf("row %d says nothing", i)
 		}
-		for _, text := range p.only { // which counts whole, or by its beginning
+		for _, text := range p.messages { // which counts whole, or by its beginning
 			begins, open := strings.CutSuffix(text, "*")
 			for message, is := range map[string]bool{
 				begins: true, begins + "MARKER": open, "MARKER " + begins: false, begins[:len(begins)-1]: false, "": false} {
-				if p.about(message) != is {
+				if p.matchesMessage(message) != is {
 					t.Errorf("%s: %q counts as %q: %t", p.codes, message, text, !is)
 				}
 			}
 		}
-		if strings.Trim(p.pass, "MDHP") != "" || p.pass != "" && p.pass[0] != 'M' {
-			t.Errorf("%s: passes %q", p.codes, p.pass)
+		if strings.Trim(p.passedFields, "MDHP") != "" || p.passedFields != "" && p.passedFields[0] != 'M' {
+			t.Errorf("%s: passes %q", p.codes, p.passedFields)
 		}
-		if (p.text == "") != (p.hint == "") || p.text != "" && p.pass != "" {
+		if (p.text == "") != (p.hint == "") || p.text != "" && p.passedFields != "" {
 			t.Errorf("%s: a fixed text comes with a hint, and for messages that do not pass", p.codes)
 		}
 	}
-	if last := errorRules[len(errorRules)-1]; last.codes != "" || last.pass != "" || last.only != nil {
+	if last := errorRules[len(errorRules)-1]; last.codes != "" || last.passedFields != "" || last.messages != nil {
 		t.Error("the last row is not the one for all codes")
 	}
 	for _, c := range []sqlstate.Code{"23999", "P0001", "XX000", "ZZZZZ", "58030", "38000", "HV000", "01000", "00000", "42P99", "2F003"} {
-		if p := errorRuleFor(c, "x"); p.pass != "" {
-			t.Errorf("%s passes %s", c, p.pass)
+		if p := errorRuleFor(c, "x"); p.passedFields != "" {
+			t.Errorf("%s passes %s", c, p.passedFields)
 		}
 	}
 }
@@ -191,7 +191,7 @@ func TestNothingElsePasses(t *testing.T) {
 		case rng.IntN(20) == 0:
 			code = strings.ToLower(code)
 		}
-		row := errorRuleFor((&fields{sqlstate: code}).code(), "")
+		row := errorRuleFor((&errorFields{sqlstate: code}).code(), "")
 		values := map[byte]string{}
 		var body []byte
 		for _, k := range rng.Perm(len(allFields)) {
@@ -215,7 +215,7 @@ func TestNothingElsePasses(t *testing.T) {
 				value = []string{"MARKER-M", "canceling statement due to user request", `portal "MARKER-M"`,
 					"", "new row violates row-level security policy MARKER-M",
 					"pgconsent_rows MARKER-M", "MARKER-M denied_00"}[rng.IntN(7)]
-				row = errorRuleFor((&fields{sqlstate: code}).code(), value)
+				row = errorRuleFor((&errorFields{sqlstate: code}).code(), value)
 			}
 			if rng.IntN(8) == 0 && (key == 'D' || key == 'H') {
 				value += " pgconsent_rows"
@@ -252,7 +252,7 @@ func TestNothingElsePasses(t *testing.T) {
 			!strings.Contains(values['W'], "SQL") &&
 			(!strings.Contains(values['W'], "COPY") || copies && strings.Count("\n"+values['W'], "\nCOPY ") < 2) && isOwnContext(values['W'], copies))
 		may := func(field byte) bool {
-			return own && strings.IndexByte(row.pass, field) >= 0 && values['M'] != "" && !strings.Contains(values['M'], "pgconsent")
+			return own && strings.IndexByte(row.passedFields, field) >= 0 && values['M'] != "" && !strings.Contains(values['M'], "pgconsent")
 		}
 		for field, value := range map[byte]string{'M': got.Message, 'D': got.Detail, 'H': got.Hint} {
 			if strings.Contains(value, "MARKER") {

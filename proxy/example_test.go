@@ -31,17 +31,17 @@ func (onlyOne) Declare(_ context.Context, v *verdict.Verdict, _ []uint32) *verdi
 func (onlyOne) ByRowSecurity(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict {
 	return v
 }
-func (onlyOne) CheckValues(v *verdict.Verdict, _ [][]byte) *verdict.Verdict      { return v }
-func (onlyOne) Unchanged(context.Context, *verdict.Verdict) *sqlstate.Error      { return nil }
-func (onlyOne) Snapshot(context.Context) (s verdict.Snapshot, _ *sqlstate.Error) { return s, nil }
-func (onlyOne) Fresh(context.Context, verdict.Snapshot, bool) *sqlstate.Error    { return nil }
-func (onlyOne) Origin(o verdict.Origin) verdict.Origin                           { return o }
-func (onlyOne) Close()                                                           {}
+func (onlyOne) CheckValues(v *verdict.Verdict, _ [][]byte) *verdict.Verdict           { return v }
+func (onlyOne) CheckCatalogs(context.Context, *verdict.Verdict) *sqlstate.Error       { return nil }
+func (onlyOne) Snapshot(context.Context) (s verdict.Snapshot, _ *sqlstate.Error)      { return s, nil }
+func (onlyOne) CheckSnapshot(context.Context, verdict.Snapshot, bool) *sqlstate.Error { return nil }
+func (onlyOne) ClientOrigin(o verdict.Origin) verdict.Origin                          { return o }
+func (onlyOne) Close()                                                                {}
 
 // Seal sets a setting of the session before each transaction; a real one is signed and expires.
 func (onlyOne) Seal(context.Context, verdict.Backend) (verdict.Seal, error) {
 	now := time.Now()
-	return verdict.Seal{Setting: "example.agent", Value: "a1", Renew: now.Add(time.Minute), Expires: now.Add(time.Hour)}, nil
+	return verdict.Seal{Setting: "example.agent", Value: "a1", RenewAfter: now.Add(time.Minute), Expires: now.Add(time.Hour)}, nil
 }
 
 // Record would write the decision to the audit. The proxy sends the statement once Release has returned nil.
@@ -49,10 +49,10 @@ func (onlyOne) Record(v *verdict.Verdict, _ ...*verdict.Verdict) verdict.Ticket 
 
 type receipt struct{}
 
-func (receipt) Release() *sqlstate.Error { return nil }
-func (receipt) Bound() verdict.Bound     { return verdict.Bound{} } // no limit on the result
-func (receipt) Returned(int64)           {}
-func (receipt) Done(verdict.Outcome)     {}
+func (receipt) Release() *sqlstate.Error         { return nil }
+func (receipt) ResultBound() verdict.ResultBound { return verdict.ResultBound{} } // no limit on the result
+func (receipt) RowsReturned(int64)               {}
+func (receipt) RecordOutcome(verdict.Outcome)    {}
 
 // router makes every client an agent with such a decider. A real one has credentials, and an upstream.
 type router struct{}

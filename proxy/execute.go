@@ -15,7 +15,7 @@ type executeEntry struct {
 
 func (e *executeEntry) appendRefused(dst []byte) []byte { return e.refusal.execute(dst) }
 
-func (e *executeEntry) answer(o *answers, typ byte, length int) (known bool, err *sqlstate.Error) {
+func (e *executeEntry) handleAnswer(o *answers, typ byte, length int) (known bool, err *sqlstate.Error) {
 	switch typ {
 	case 'C': // The type is that of CommandComplete.
 		e.completeStatement(o)
@@ -54,7 +54,7 @@ func (r *requests) execute(body []byte) error {
 		r.refuse(e, refused, v, t)
 		return nil
 	}
-	if p.inParts = p.inParts || rows != 0; p.inParts {
+	if p.fetchedInParts = p.fetchedInParts || rows != 0; p.fetchedInParts {
 		part := *v
 		part.PartialResult, v = true, &part
 	}
@@ -67,7 +67,7 @@ func (r *requests) execute(body []byte) error {
 		r.refuse(e, refused, v, n.ticket)
 		return nil
 	}
-	if refused, err = r.readForeign(e, nil, n.runs...); err != nil { // The portal's own Bind was checked already.
+	if refused, err = r.readForeign(e, nil, n.namedVerdicts...); err != nil { // The portal's own Bind was checked already.
 		return err
 	} else if refused != nil {
 		r.refuse(e, refused, v, nil)
@@ -82,26 +82,26 @@ func (r *requests) execute(body []byte) error {
 
 // stageExecute stages an Execute that is allowed. rows is how many rows the client asks for; 0: all.
 func (r *requests) stageExecute(e *executeEntry, p *portal, v *verdict.Verdict, n *nameUses, name string, rows uint32) {
-	if which, any := hardenedStatements(v, n.runs); any && which[0] && v.Effects[0].HardenedPlan != verdict.HardenedAtBind {
+	if which, any := hardenedStatements(v, n.namedVerdicts); any && which[0] && v.Effects[0].HardenedPlan != verdict.HardenedAtBind {
 		r.hardenPlan()
 	}
-	r.noteEffects(v, n.runs, r.group.number)
+	r.noteEffects(v, n.namedVerdicts, r.group.number)
 	start := len(r.batch.out)
 	e.name, e.upstream = name, verdict.UpstreamName(name)
 	r.batch.out = appendExecute(r.batch.out, e.upstream, rows)
-	e.verdict, e.ticket = v, r.decider.Record(v, n.runs...)
+	e.verdict, e.ticket = v, r.decider.Record(v, n.namedVerdicts...)
 	e.setNames(n)
 	e.portals, e.formats = n.fetchedPortals, p.formats
 	if len(v.Effects) == 0 || v.Effects[0].Kind != verdict.Fetches {
 		e.portals = []*portal{p}
 	}
-	e.holdRequests, e.first = r.ledger.holdRequests(), r.group.executes == 0
-	r.snapshots.need(e)
-	r.snapshots.use(&e.execution)
+	e.holdRequests, e.isFirstInGroup = r.ledger.holdRequests(), r.group.executes == 0
+	r.snapshots.noteNeed(e)
+	r.snapshots.noteUse(&e.execution)
 	r.snapshots.addCursors(e, n)
 	r.snapshots.resume(&e.execution, p)
-	if rows == 0 && p.run == nil && p.inputPart == r.snapshots.part {
-		p.run = e
+	if rows == 0 && p.completeExecute == nil && p.inputPart == r.snapshots.inputPart {
+		p.completeExecute = e
 	}
 	r.batch.add(start, e)
 	if hasCopyIn(v) {
@@ -110,6 +110,6 @@ func (r *requests) stageExecute(e *executeEntry, p *portal, v *verdict.Verdict, 
 	}
 	r.group.executes++
 	r.group.dropsSeal = n.dropsSeal
-	r.group.ended = n.dropsSeal || len(v.Effects) > 0 && v.Effects[len(v.Effects)-1].Kind == verdict.EndsTx
-	r.group.endsTx = r.group.ended
+	r.group.lastExecuteEndsTx = n.dropsSeal || len(v.Effects) > 0 && v.Effects[len(v.Effects)-1].Kind == verdict.EndsTx
+	r.group.endsTx = r.group.lastExecuteEndsTx
 }

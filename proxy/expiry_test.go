@@ -26,7 +26,7 @@ type shortLived struct {
 func (s *shortLived) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
 	seal, err := s.judge.Seal(ctx, b)
 	now := time.Now()
-	seal.Renew, seal.Expires = now.Add(s.life/2), now.Add(s.life*11/12)
+	seal.RenewAfter, seal.Expires = now.Add(s.life/2), now.Add(s.life*11/12)
 	seal.Value = fmt.Sprintf("%.6f", float64(now.Add(s.life).UnixMicro())/1e6)
 	return seal, err
 }
@@ -146,7 +146,7 @@ type due struct{ *judge }
 
 func (d *due) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
 	seal, err := d.judge.Seal(ctx, b)
-	seal.Renew, seal.Expires = time.Now(), time.Now().Add(time.Minute)
+	seal.RenewAfter, seal.Expires = time.Now(), time.Now().Add(time.Minute)
 	return seal, err
 }
 
@@ -187,7 +187,7 @@ type moving struct {
 func (m *moving) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
 	seal, err := m.judge.Seal(ctx, b)
 	made := m.at.Load()
-	seal.Stale = func() bool { return m.at.Load() != made }
+	seal.IsStale = func() bool { return m.at.Load() != made }
 	return seal, err
 }
 
@@ -304,7 +304,7 @@ type steady struct{ *judge }
 func (s *steady) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
 	seal, err := s.judge.Seal(ctx, b)
 	now := time.Now()
-	seal.Renew, seal.Expires = now.Add(30*time.Second), now.Add(55*time.Second)
+	seal.RenewAfter, seal.Expires = now.Add(30*time.Second), now.Add(55*time.Second)
 	seal.Value = fmt.Sprintf("%.6f", float64(now.Add(time.Minute).UnixMicro())/1e6)
 	return seal, err
 }

@@ -8,26 +8,26 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// fields are the fields of a server's ErrorResponse or NoticeResponse that the proxy looks at. All other fields name
-// relations, columns, constraints, data types, queries or source files, and are dropped unread. Of the context only the
-// number of a COPY line is relayed.
-type fields struct {
-	severity, unlocalised, sqlstate string
-	message, detail, hint, context  string
-	position                        int
-	truncated                       bool // the message did not fit into the buffer
+// errorFields are the fields of a server's ErrorResponse or NoticeResponse that the proxy looks at. All other fields
+// name relations, columns, constraints, data types, queries or source files, and are dropped unread. Of the context
+// only the number of a COPY line is relayed.
+type errorFields struct {
+	severity, nonlocalizedSeverity, sqlstate string
+	message, detail, hint, context           string
+	position                                 int
+	truncated                                bool // the message did not fit into the buffer
 }
 
 // parseFields decodes the fields that have arrived whole.
-func parseFields(body []byte) fields {
-	f := fields{truncated: true}
+func parseFields(body []byte) errorFields {
+	f := errorFields{truncated: true}
 	for len(body) > 0 {
 		key := body[0]
 		if key == 0 {
 			f.truncated = false
 			break
 		}
-		value, rest, ok := cString(body[1:])
+		value, rest, ok := readCString(body[1:])
 		if !ok {
 			break
 		}
@@ -36,7 +36,7 @@ func parseFields(body []byte) fields {
 		case 'S':
 			f.severity = value
 		case 'V':
-			f.unlocalised = value
+			f.nonlocalizedSeverity = value
 		case 'C':
 			f.sqlstate = value
 		case 'M':
@@ -57,7 +57,7 @@ func parseFields(body []byte) fields {
 }
 
 // code returns the SQLSTATE; one that is not valid counts as an internal error.
-func (f *fields) code() sqlstate.Code {
+func (f *errorFields) code() sqlstate.Code {
 	if len(f.sqlstate) != 5 {
 		return sqlstate.InternalError
 	}
@@ -70,20 +70,20 @@ func (f *fields) code() sqlstate.Code {
 }
 
 // fatal reports whether the server ends the session with this message.
-func (f *fields) fatal() bool {
+func (f *errorFields) fatal() bool {
 	return f.level() == "FATAL" || f.level() == "PANIC"
 }
 
 // level returns the severity of the message.
-func (f *fields) level() string {
-	if f.unlocalised != "" {
-		return f.unlocalised
+func (f *errorFields) level() string {
+	if f.nonlocalizedSeverity != "" {
+		return f.nonlocalizedSeverity
 	}
 	return f.severity
 }
 
 // notice returns the NoticeResponse for the client, or nothing if the notice does not pass.
-func (f *fields) notice() []byte {
+func (f *errorFields) notice() []byte {
 	code := f.code()
 	if !passingNotices[code] || f.truncated || f.context != "" || namesPgconsent(f.message) {
 		return nil
@@ -92,10 +92,10 @@ func (f *fields) notice() []byte {
 }
 
 // plainNotice returns the notice without its position and its other fields.
-func (f *fields) plainNotice() []byte {
+func (f *errorFields) plainNotice() []byte {
 	b, err := (&pgproto3.NoticeResponse{
 		Severity:            f.severity,
-		SeverityUnlocalized: f.unlocalised,
+		SeverityUnlocalized: f.nonlocalizedSeverity,
 		Code:                string(f.code()),
 		Message:             f.message,
 	}).Encode(nil)

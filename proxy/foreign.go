@@ -12,8 +12,8 @@ import (
 
 // foreignReads is what the session has read of foreign servers.
 type foreignReads struct {
-	any   bool
-	group uint64 // number of the group with the last Bind or Execute that read foreign tables, from 1 on
+	hasReads  bool
+	lastGroup uint64 // number of the group with the last Bind or Execute that read foreign tables, from 1 on
 }
 
 // readForeign notes that e is about to read foreign tables, or returns the refusal if it may not. v is the verdict on
@@ -29,8 +29,8 @@ func (r *requests) readForeign(e entry, v *verdict.Verdict, runs ...*verdict.Ver
 	if n == 0 {
 		return nil, nil
 	}
-	again := n > 1 || r.foreign.group == r.group.number+1
-	if !again && r.foreign.any {
+	again := n > 1 || r.foreign.lastGroup == r.group.number+1
+	if !again && r.foreign.hasReads {
 		if err := r.flush(); err != nil {
 			return nil, err
 		}
@@ -42,9 +42,9 @@ func (r *requests) readForeign(e entry, v *verdict.Verdict, runs ...*verdict.Ver
 			WithHint("Their server shows a transaction one moment, and not what is withdrawn since. COMMIT first, " +
 				"and send such statements one by one."), nil
 	}
-	e.base().foreign, r.foreign.any = true, true
+	e.base().readsForeign, r.foreign.hasReads = true, true
 	if _, isQuery := e.(*queryEntry); !isQuery {
-		r.foreign.group = r.group.number + 1
+		r.foreign.lastGroup = r.group.number + 1
 	}
 	return nil, nil
 }
@@ -55,5 +55,5 @@ func (l *ledger) waitForeign() (read bool) {
 	l.waitReady()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.foreign
+	return l.txReadForeign
 }

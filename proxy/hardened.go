@@ -26,7 +26,7 @@ import (
 const hardenName = verdict.SealStatement + "_care"
 
 // insertedText is text of the proxy in a Query.
-type insertedText struct{ at int } // how many characters of the verdict's text come before it
+type insertedText struct{ position int } // how many characters of the verdict's text come before it
 
 // hardenedStatements returns which of the statements of a Query get a hardened plan, and whether any does. runs are the
 // verdicts on what the Query runs by name.
@@ -47,7 +47,7 @@ func hardenedStatements(v *verdict.Verdict, runs []*verdict.Verdict) (which []bo
 // needs one, or the reason why the text cannot be sent so.
 func (e *queryEntry) withHardenedPlan() (string, *sqlstate.Error) {
 	v := e.verdict
-	which, any := hardenedStatements(v, e.runs)
+	which, any := hardenedStatements(v, e.namedVerdicts)
 	if !any {
 		return v.Text, nil
 	}
@@ -81,7 +81,7 @@ func (e *queryEntry) insertSettings(parts []verdict.Part) string {
 		if !e.hardenedStatements[i] {
 			continue
 		}
-		at := byteOffset(text, part.At)
+		at := byteOffset(text, part.Offset)
 		if at == 0 {
 			at = verdict.HintLength(text)
 		}
@@ -120,9 +120,9 @@ func (e *queryEntry) withoutSettings(position int) int {
 	added := 0
 	for _, i := range e.insertedTexts {
 		switch at := position - added - 1; {
-		case at < i.at:
+		case at < i.position:
 			return position - added
-		case at < i.at+len(verdict.HardenedPlanPrefix):
+		case at < i.position+len(verdict.HardenedPlanPrefix):
 			return 0
 		}
 		added += len(verdict.HardenedPlanPrefix)
@@ -150,14 +150,14 @@ func (r *requests) stageOwn(e entry, name string, b []byte) {
 	start := len(r.batch.out)
 	r.batch.out = append(r.batch.out, b...)
 	base := e.base()
-	base.own, base.forNext, base.name, base.upstream = true, true, name, name
+	base.fromProxy, base.preparesNext, base.name, base.upstream = true, true, name, name
 	r.batch.add(start, e)
 }
 
 // failsOutsideTx reports whether a Query fails because no transaction is open: the settings of a hardened plan would
 // make it a block of several statements, in which it would succeed.
 func (r *requests) failsOutsideTx(v *verdict.Verdict) (bool, error) {
-	if len(v.Effects) != 1 || v.Effects[0].Kind != verdict.Declares || v.Effects[0].Hold ||
+	if len(v.Effects) != 1 || v.Effects[0].Kind != verdict.Declares || v.Effects[0].WithHold ||
 		v.Effects[0].HardenedPlan == verdict.NotHardened || r.group.executes > 0 {
 		return false, nil
 	}

@@ -71,7 +71,7 @@ func TestHardeningHolds(t *testing.T) {
 	const asks = "SELECT current_setting('cpu_operator_cost') || ' ' || current_setting('enable_bitmapscan') || ' " +
 		"' || current_setting('plan_cache_mode')"
 	const want = "0 off force_custom_plan"
-	for _, bound := range []verdict.Bound{{}, wide(true), wide(false)} {
+	for _, bound := range []verdict.ResultBound{{}, wide(true), wide(false)} {
 		p := start(t, withJudge(func(j *judge) { j.hardened, j.bound = true, bound }))
 		c := p.raw(t)
 		parse := []pgx3.FrontendMessage{pa("s", asks), sy}

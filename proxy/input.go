@@ -20,13 +20,13 @@ const (
 // when all of them are used. It grows only as far as bytes have arrived, whatever a length field says.
 type input struct {
 	source
-	buf  *[]byte
-	big  []byte // the buffer in use instead of buf while a message does not fit
-	r, w int
-	drop int       // how many bytes of a message are still to be thrown away
-	over int       // length of the last message, which is too long to be read and is thrown away; 0: it was read
-	pass int       // how many bytes of a CopyData are still to be relayed
-	read time.Time // when the last bytes were read
+	buf             *[]byte
+	largeBuffer     []byte // the buffer in use instead of buf while a message does not fit
+	r, w            int
+	bytesToDrop     int       // how many bytes of a message are still to be thrown away
+	oversizedLength int       // length of the last message, which is too long to be read and is thrown away; 0: it was read
+	bytesToRelay    int       // how many bytes of a CopyData are still to be relayed
+	lastRead        time.Time // when the last bytes were read
 
 	maxText int // longest text of a Query or a Parse, in bytes
 
@@ -71,8 +71,8 @@ func (in *input) reserve(reserved *int, size int) error {
 }
 
 func (in *input) bytes() []byte {
-	if in.big != nil {
-		return in.big
+	if in.largeBuffer != nil {
+		return in.largeBuffer
 	}
 	if in.buf == nil {
 		return nil
@@ -83,7 +83,7 @@ func (in *input) bytes() []byte {
 // next returns the next whole message; its body is valid until the next call. ok is false when more bytes are
 // needed. A Query, Parse or Bind that is too long has no body, and its length is in over.
 func (in *input) next() (typ byte, body []byte, ok bool, err error) {
-	in.over = 0
+	in.oversizedLength = 0
 	in.dropArrived()
 	b := in.bytes()[in.r:in.w]
 	if len(b) < 5 {
@@ -100,12 +100,12 @@ func (in *input) next() (typ byte, body []byte, ok bool, err error) {
 	case size-4 > int64(limit) && (!carriesText(typ) || size-4 > maxDroppedBytes):
 		return 0, nil, false, invalidLengthError()
 	case size-4 > int64(limit):
-		in.over, drop = int(size), true
+		in.oversizedLength, drop = int(size), true
 	}
 	switch {
 	case drop:
 		in.r += 5
-		in.drop = int(size) - 4
+		in.bytesToDrop = int(size) - 4
 		in.dropArrived()
 		return typ, nil, true, nil
 	}
@@ -118,8 +118,8 @@ func (in *input) next() (typ byte, body []byte, ok bool, err error) {
 
 // dropArrived throws away what has arrived of a message that is to be thrown away.
 func (in *input) dropArrived() {
-	n := min(in.drop, in.w-in.r)
-	in.drop -= n
+	n := min(in.bytesToDrop, in.w-in.r)
+	in.bytesToDrop -= n
 	in.r += n
 }
 
@@ -151,7 +151,7 @@ func (in *input) fill() error {
 			return err
 		}
 		in.buf, in.w = buf, n
-		in.read = time.Now()
+		in.lastRead = time.Now()
 		return nil
 	}
 	b := in.bytes()
@@ -163,12 +163,12 @@ func (in *input) fill() error {
 		if err := in.grow(2 * len(b)); err != nil {
 			return err
 		}
-		b = in.big
+		b = in.largeBuffer
 	}
 	n, err := in.peer.Read(b[in.w:])
 	if n > 0 {
 		in.w += n
-		in.read = time.Now()
+		in.lastRead = time.Now()
 		return nil
 	}
 	return err
@@ -185,7 +185,7 @@ func (in *input) grow(size int) error {
 		putBuffer(in.buf)
 		in.buf = nil
 	}
-	in.big = grown
+	in.largeBuffer = grown
 	return nil
 }
 
@@ -195,6 +195,6 @@ func (in *input) release() {
 		putBuffer(in.buf)
 		in.buf = nil
 	}
-	in.big = nil
+	in.largeBuffer = nil
 	_ = in.reserveInput(0) // Reserving less never fails.
 }

@@ -24,18 +24,18 @@ type ledger struct {
 	change *sync.Cond
 	closed bool
 
-	queue    entryQueue
-	skipping bool
-	skipCode sqlstate.Code // the SQLSTATE of the error after which the server skips messages
-	open     bool          // a transaction may have begun by messages pushed after the last Sync or Query
-	status   byte          // the transaction status in the last ReadyForQuery
-	foreign  bool          // the transaction has read foreign tables
-	staging  bool          // the client's messages are being handled and not pushed yet
-	draining bool
+	queue         entryQueue
+	skipping      bool
+	skipCode      sqlstate.Code // the SQLSTATE of the error after which the server skips messages
+	txMayBeOpen   bool          // a transaction may have begun by messages pushed after the last Sync or Query
+	status        byte          // the transaction status in the last ReadyForQuery
+	txReadForeign bool          // the transaction has read foreign tables
+	staging       bool          // the client's messages are being handled and not pushed yet
+	draining      bool
 
-	seal  sealTime
-	holds snapshotHolds
-	timer transactionTimer
+	seal          sealTime
+	snapshotHolds snapshotHolds
+	timer         transactionTimer
 
 	names
 	claims   claims
@@ -47,8 +47,8 @@ type ledger struct {
 // sealTime is when the session's seal expires. late is called when the database finds the seal expired before that
 // time: see [verdict.Seal].
 type sealTime struct {
-	expires time.Time
-	late    func()
+	expires   time.Time
+	onExpired func()
 }
 
 func newLedger() *ledger {
@@ -92,7 +92,7 @@ func (l *ledger) push(entries []entry) (skipped []entry, ok bool) {
 		}
 		_, isSync := e.(*syncEntry)
 		if l.skipping && !isSync {
-			e.base().code, e.base().over = l.skipCode, true
+			e.base().code, e.base().isAnswered = l.skipCode, true
 			l.skip(e)
 			skipped = append(skipped, e)
 			continue
@@ -101,9 +101,9 @@ func (l *ledger) push(entries []entry) (skipped []entry, ok bool) {
 			l.skipping = false
 		}
 		if e.endsWithReady() {
-			l.open = false
-		} else if e.begins() {
-			l.open = true
+			l.txMayBeOpen = false
+		} else if e.beginsTransaction() {
+			l.txMayBeOpen = true
 		}
 		l.queue.push(e)
 	}
@@ -121,11 +121,11 @@ func (l *ledger) head() entry {
 func (l *ledger) pop() entry {
 	e := l.queue.pop()
 	b := e.base()
-	b.over = true
+	b.isAnswered = true
 	if x := e.exec(); x != nil {
 		x.copying = false
 	}
-	l.foreign = l.foreign || b.foreign
+	l.txReadForeign = l.txReadForeign || b.readsForeign
 	l.change.Broadcast()
 	return e
 }
@@ -147,7 +147,7 @@ func (l *ledger) fail(code sqlstate.Code) []entry {
 	if x := e.exec(); x != nil {
 		x.copying = false
 	}
-	l.holds.reset = nil // The error undoes the RESET ALL.
+	l.snapshotHolds.reset = nil // The error undoes the RESET ALL.
 	l.claims.failed = true
 	l.change.Broadcast()
 	if e.endsWithReady() {
@@ -185,7 +185,7 @@ func (l *ledger) statementCompleted(x *execution, i int) (late bool) {
 	switch effects[i].Kind {
 	case verdict.EndsTx:
 		l.dropPortals(false)
-		return i+1 < len(effects) && time.Now().After(l.seal.expires) || l.beginsLate(l.queue.waiting()[1:])
+		return i+1 < len(effects) && time.Now().After(l.seal.expires) || l.beginsAfterSealExpiry(l.queue.waiting()[1:])
 	case verdict.Deallocates:
 		l.deallocate(effects[i].Name)
 	case verdict.Prepares:
@@ -201,26 +201,26 @@ func (l *ledger) statementCompleted(x *execution, i int) (late bool) {
 		l.channels[effects[i].Name] = true
 	case verdict.ResetsSettings:
 		if !slices.ContainsFunc(effects, holdsByDefault) {
-			l.holds.reset = x
+			l.snapshotHolds.reset = x
 		}
 	case verdict.Discards:
 		l.deallocate("")
 		l.dropPortals(true)
-		l.holds.reset = x
+		l.snapshotHolds.reset = x
 	}
 	return false
 }
 
-// hears reports whether the client has listened to a channel. Functions may listen for themselves.
-func (l *ledger) hears(channel string) bool {
+// isListeningTo reports whether the client has listened to a channel. Functions may listen for themselves.
+func (l *ledger) isListeningTo(channel string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.channels[channel]
 }
 
-// beginsLate reports whether one of these entries begins a transaction after the seal has expired, given that none is
-// in progress before them. The caller holds the lock.
-func (l *ledger) beginsLate(entries []entry) bool {
+// beginsAfterSealExpiry reports whether one of these entries begins a transaction after the seal has expired, given
+// that none is in progress before them. The caller holds the lock.
+func (l *ledger) beginsAfterSealExpiry(entries []entry) bool {
 	if !time.Now().After(l.seal.expires) {
 		return false
 	}
@@ -234,7 +234,7 @@ func (l *ledger) beginsLate(entries []entry) bool {
 		case skipped:
 		case e.base().refusal != nil: // A refused message reads nothing.
 			skipped = !isQuery
-		case e.begins():
+		case e.beginsTransaction():
 			return true
 		}
 	}
@@ -248,10 +248,10 @@ func (l *ledger) noteSeal(s verdict.Seal) {
 	l.mu.Unlock()
 }
 
-// sealOutOfTime tells enforcement that the database found the seal out of its time: a clock was moved.
-func (l *ledger) sealOutOfTime() {
+// reportSealExpired tells enforcement that the database found the seal out of its time: a clock was moved.
+func (l *ledger) reportSealExpired() {
 	l.mu.Lock()
-	late := l.seal.late
+	late := l.seal.onExpired
 	l.mu.Unlock()
 	if late != nil {
 		late()
@@ -270,43 +270,43 @@ func (l *ledger) ready(status byte) (drained, late bool) {
 	}
 	l.status = status
 	l.claims.ended = false
-	l.holds.ready(status)
+	l.snapshotHolds.ready(status)
 	if status == 'I' {
-		l.foreign = false
-		l.timer.end(l.queue.len() > 0 || l.open || l.skipping)
+		l.txReadForeign = false
+		l.timer.end(l.queue.len() > 0 || l.txMayBeOpen || l.skipping)
 		l.dropPortals(false)
 		l.claims.endTx(false)
 	}
-	return l.draining && l.isIdle(), status == 'I' && l.beginsLate(l.queue.waiting())
+	return l.draining && l.isIdle(), status == 'I' && l.beginsAfterSealExpiry(l.queue.waiting())
 }
 
-// rest removes and returns all entries, at the end of a session.
-func (l *ledger) rest() []entry {
+// removeAll removes and returns all entries, at the end of a session.
+func (l *ledger) removeAll() []entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.queue.clear()
 }
 
 // isIdle reports whether no entry is in flight or about to be, and no transaction is open. The caller holds the lock.
-func (l *ledger) isIdle() bool { return !l.staging && l.isAtRest() }
+func (l *ledger) isIdle() bool { return !l.staging && l.isBetweenTransactions() }
 
-// isAtRest reports whether no entry is in flight and no transaction is open. The caller holds the lock.
-func (l *ledger) isAtRest() bool {
-	return l.queue.len() == 0 && !l.open && !l.skipping && l.status == 'I'
+// isBetweenTransactions reports whether no entry is in flight and no transaction is open. The caller holds the lock.
+func (l *ledger) isBetweenTransactions() bool {
+	return l.queue.len() == 0 && !l.txMayBeOpen && !l.skipping && l.status == 'I'
 }
 
 // outsideTx reports whether no entry is in flight and the server is outside a transaction.
 func (l *ledger) outsideTx() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.isAtRest()
+	return l.isBetweenTransactions()
 }
 
-// settledStatus returns the transaction status of the last ReadyForQuery, and false while an entry is in flight.
-func (l *ledger) settledStatus() (status byte, ok bool) {
+// certainStatus returns the transaction status of the last ReadyForQuery, and false while an entry is in flight.
+func (l *ledger) certainStatus() (status byte, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.status, l.queue.len() == 0 && !l.open && !l.skipping
+	return l.status, l.queue.len() == 0 && !l.txMayBeOpen && !l.skipping
 }
 
 // drain reports whether the session is idle, and may end now; if it is not, ready will report it.

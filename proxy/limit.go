@@ -24,7 +24,7 @@ func notRunnableError(name string) *sqlstate.Error {
 
 // resultLimit is the limit of a result, and how much of the result the client has.
 type resultLimit struct {
-	verdict.Bound
+	verdict.ResultBound
 
 	code        sqlstate.Code // the SQLSTATE of the error by which the limit ended the result
 	rows        int64         // number of rows that were relayed, if rows are limited
@@ -36,11 +36,11 @@ type resultLimit struct {
 // reason.
 func isLimited(e entry) bool {
 	x := e.exec()
-	return x != nil && x.refusal == nil && (x.limit.Exceeded != nil || beginsOneByOne(e))
+	return x != nil && x.refusal == nil && (x.limit.Exceeded != nil || needsOneByOne(e))
 }
 
 // exceededBy reports whether one more row of this length is more than may be relayed, and which limit it exceeds.
-func (l *resultLimit) exceededBy(length int) (by verdict.Excess, yes bool) {
+func (l *resultLimit) exceededBy(length int) (by verdict.ExceededBound, yes bool) {
 	switch {
 	case l.Exceeded == nil:
 		return 0, false
@@ -48,8 +48,8 @@ func (l *resultLimit) exceededBy(length int) (by verdict.Excess, yes bool) {
 		return verdict.TooManyRows, true
 	case l.Bytes > 0 && l.bytes+int64(length) > l.Bytes:
 		return verdict.TooManyBytes, true
-	case l.More != nil && l.grantedRows == 0:
-		if l.grantedRows = l.More(); l.grantedRows <= 0 {
+	case l.MoreRows != nil && l.grantedRows == 0:
+		if l.grantedRows = l.MoreRows(); l.grantedRows <= 0 {
 			l.grantedRows = 0
 			return verdict.RateSpent, true
 		}
@@ -64,43 +64,43 @@ func (l *resultLimit) count(length int) {
 	}
 	l.rows++
 	l.bytes += int64(length)
-	if l.More != nil {
+	if l.MoreRows != nil {
 		l.grantedRows--
 	}
 }
 
-// resultCut is the state of a result that a limit has ended.
-type resultCut struct {
+// endedResult is the state of a result that a limit has ended.
+type endedResult struct {
 	// execution whose result has ended: the client gets nothing more before ReadyForQuery; nil: no limit has ended a
 	// result
-	of         *execution
-	undone     bool       // the server was given a message that fails in place of the execution
-	err        []byte     // the error for the client, not sent yet
-	cancelDone chan error // receives the result of the cancel request; nil: no request is being sent
+	execution   *execution
+	isUndone    bool       // the server was given a message that fails in place of the execution
+	clientError []byte     // the error for the client, not sent yet
+	cancelDone  chan error // receives the result of the cancel request; nil: no request is being sent
 }
 
 // cutResult ends a result before the row at hand: the client gets an error in its place, and nothing more until
 // ReadyForQuery, as after any error.
-func (o *answers) cutResult(x *execution, by verdict.Excess) {
+func (o *answers) cutResult(x *execution, by verdict.ExceededBound) {
 	err := x.limit.Exceeded(by)
 	x.limit.code = err.Code
 	o.ledger.failPortal(x)
 	o.tail.skip = true
-	o.cut = resultCut{of: x, err: encodeError(nil, "ERROR", err), cancelDone: make(chan error, 1)}
-	server, key := o.cancelAt, o.connection.key
-	go func(canceled chan<- error) { canceled <- server.cancel(key) }(o.cut.cancelDone)
+	o.endedResult = endedResult{execution: x, clientError: encodeError(nil, "ERROR", err), cancelDone: make(chan error, 1)}
+	server, key := o.cancelUpstreamAt, o.connection.key
+	go func(canceled chan<- error) { canceled <- server.cancel(key) }(o.endedResult.cancelDone)
 }
 
 // waitForCancel waits until the server has got the cancel request, which otherwise could hit the next statement.
 func (o *answers) waitForCancel() *sqlstate.Error {
-	if o.cut.cancelDone == nil {
+	if o.endedResult.cancelDone == nil {
 		return nil
 	}
 	select {
-	case err := <-o.cut.cancelDone:
-		o.cut.cancelDone = nil
+	case err := <-o.endedResult.cancelDone:
+		o.endedResult.cancelDone = nil
 		if err != nil {
-			return lost(err)
+			return connectionLostError(err)
 		}
 	case <-o.ctx.Done():
 	}
@@ -110,7 +110,7 @@ func (o *answers) waitForCancel() *sqlstate.Error {
 // endExecute ends an Execute that the server has completed. Where a limit has ended its result, and nothing was sent
 // behind it, the server is made to fail in its place.
 func (o *answers) endExecute(e *executeEntry) *sqlstate.Error {
-	if o.cut.of != nil && !e.synced {
+	if o.endedResult.execution != nil && !e.synced {
 		return o.undoResult((*refusal).execute, false)
 	}
 	o.succeed()
@@ -120,11 +120,11 @@ func (o *answers) endExecute(e *executeEntry) *sqlstate.Error {
 // undoResult makes the server fail in the place of an execution whose result was ended, and which it has completed:
 // with the refused form of a message, and a Sync behind it where the client's was answered already.
 func (o *answers) undoResult(form func(*refusal, []byte) []byte, sync bool) *sqlstate.Error {
-	if o.cut.undone {
+	if o.endedResult.isUndone {
 		return desyncError(errors.New("the server did not fail where it must"))
 	}
-	o.cut.undone = true
-	b := form(newRefusal(o.cut.of.limit.Exceeded(verdict.TooManyRows)), nil)
+	o.endedResult.isUndone = true
+	b := form(newRefusal(o.endedResult.execution.limit.Exceeded(verdict.TooManyRows)), nil)
 	if sync {
 		b = appendSync(b)
 	}
@@ -137,7 +137,7 @@ func (o *answers) send(b []byte) *sqlstate.Error {
 		return nil
 	}
 	if _, err := o.upstream.Write(b); err != nil {
-		return lost(err)
+		return connectionLostError(err)
 	}
 	return nil
 }
@@ -169,7 +169,7 @@ func (r *requests) limitedEnd(end int) int {
 			continue
 		}
 		r.barrier = e
-		if x, ok := e.(*executeEntry); ok && x.first && !x.limit.Undoes && i+1 < end {
+		if x, ok := e.(*executeEntry); ok && x.isFirstInGroup && !x.limit.MustRollBack && i+1 < end {
 			if sync, ok := b.items[i+1].entry.(*syncEntry); ok {
 				x.synced, r.barrier = true, sync
 				return i + 2

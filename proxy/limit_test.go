@@ -17,8 +17,8 @@ import (
 )
 
 // wide is a bound that no result reaches.
-func wide(undoes bool) verdict.Bound {
-	return verdict.Bound{Rows: 1 << 40, Undoes: undoes, Exceeded: func(verdict.Excess) *sqlstate.Error {
+func wide(undoes bool) verdict.ResultBound {
+	return verdict.ResultBound{Rows: 1 << 40, MustRollBack: undoes, Exceeded: func(verdict.ExceededBound) *sqlstate.Error {
 		return sqlstate.New(sqlstate.InternalError, sqlstate.ReasonInternal, "a bound that nothing reaches")
 	}}
 }
@@ -147,7 +147,7 @@ func TestEndedResults(t *testing.T) {
 	tier.All(t)
 	const message = "no more than three"
 	p := start(t, withJudge(func(j *judge) {
-		j.bound = verdict.Bound{Rows: 3, Exceeded: func(verdict.Excess) *sqlstate.Error {
+		j.bound = verdict.ResultBound{Rows: 3, Exceeded: func(verdict.ExceededBound) *sqlstate.Error {
 			return sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, message)
 		}}
 	}))
@@ -215,11 +215,11 @@ func TestNoResultIsLongerThanItsBound(t *testing.T) {
 	var left []int64
 	p := start(t, withJudge(func(j *judge) {
 		left = now.chunks
-		j.bound = verdict.Bound{Rows: now.rows, Bytes: now.bytes, Exceeded: func(by verdict.Excess) *sqlstate.Error {
+		j.bound = verdict.ResultBound{Rows: now.rows, Bytes: now.bytes, Exceeded: func(by verdict.ExceededBound) *sqlstate.Error {
 			return sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "excess %d", by)
 		}}
 		if now.chunks != nil {
-			j.bound.More = func() (n int64) {
+			j.bound.MoreRows = func() (n int64) {
 				if len(left) > 0 {
 					n, left = left[0], left[1:]
 				}
@@ -347,7 +347,7 @@ func TestNoResultIsLongerThanItsBound(t *testing.T) {
 		}
 	}
 	t.Log(met)
-	for _, by := range []verdict.Excess{verdict.TooManyRows, verdict.TooManyBytes, verdict.RateSpent} {
+	for _, by := range []verdict.ExceededBound{verdict.TooManyRows, verdict.TooManyBytes, verdict.RateSpent} {
 		if met[fmt.Sprint("excess ", int(by))] == 0 {
 			t.Errorf("nothing was ended by %d", by)
 		}

@@ -25,7 +25,7 @@ func (c *conn) refuse(st *startup, route Route) error {
 
 // identify checks the client's password, if the connection may carry one.
 func (c *conn) identify(st *startup, route Route) error {
-	if c.identity == nil && c.binding == nil && !c.loopback() {
+	if c.identity == nil && c.binding == nil && !c.isLoopback() {
 		return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "an encrypted connection is required").
 			WithHint("Connect with sslmode=require or stricter; without TLS, pgconsent serves only clients on its own machine.")
 	}
@@ -109,7 +109,7 @@ func (c *conn) openSession(st *startup, route Route, connector *connector, serve
 		return nil, sqlstate.From(err)
 	}
 	s = newSession(c, decider, connector, majorVersion(server.parameters["server_version"]))
-	s.cancelAt, s.whilePaused = route.Upstream, route.Paused
+	s.cancelUpstreamAt, s.whilePaused = route.Upstream, route.Paused
 	s.requests.pooling.server = server.started
 	s.ledger.claims.begin(settings)
 	return s, nil
@@ -119,7 +119,7 @@ func (c *conn) openSession(st *startup, route Route, connector *connector, serve
 func (s *session) converse(server *serverConn, st *startup) error {
 	key := s.server.cancels.add(s)
 	defer s.server.cancels.remove(key)
-	s.shownPID = key.pid
+	s.clientPID = key.pid
 	if err := s.start(server); err != nil {
 		return err
 	}

@@ -589,9 +589,9 @@ func (s slowly) Write(b []byte) (int, error) {
 // Where writing to the server takes long, the driver that logs in begins to read beside. It keeps nothing of what is
 // the session's.
 func TestSlowWritesWhileLoggingIn(t *testing.T) {
-	was := reach
-	t.Cleanup(func() { reach = was })
-	reach = func(ctx context.Context, network, address string) (net.Conn, error) {
+	was := dialServer
+	t.Cleanup(func() { dialServer = was })
+	dialServer = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := was(ctx, network, address)
 		return slowly{conn}, err
 	}

@@ -6,7 +6,7 @@ import "github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 func (l *ledger) mayPrepare(s *statement) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.statements)+len(l.pendingStatements) < maxStatements && l.statementBytes+s.weight <= maxStatementBytes
+	return len(l.statements)+len(l.pendingStatements) < maxStatements && l.statementBytes+s.byteSize <= maxStatementBytes
 }
 
 // mayBind reports whether the session may keep one more portal.
@@ -20,8 +20,8 @@ func (l *ledger) mayBind() bool {
 func (l *ledger) addPendingStatement(name string, s *statement) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.statementBytes += s.weight
-	s.before = l.pendingStatements[name]
+	l.statementBytes += s.byteSize
+	s.previous = l.pendingStatements[name]
 	l.pendingStatements[name] = s
 }
 
@@ -40,7 +40,7 @@ func (l *ledger) dropUnnamedPortal() {
 	defer l.mu.Unlock()
 	for _, portals := range []map[string]*portal{l.portals, l.pendingPortals} {
 		if p := portals[""]; p != nil {
-			p.dropped = true
+			p.droppedByQuery = true
 			delete(portals, "")
 		}
 	}
@@ -98,7 +98,7 @@ func (l *ledger) hasUnreadHold() bool {
 	defer l.mu.Unlock()
 	for _, portals := range []map[string]*portal{l.portals, l.pendingPortals} {
 		for _, p := range portals {
-			if p.hold && !p.txEnded {
+			if p.withHold && !p.txEnded {
 				return true
 			}
 		}
@@ -116,7 +116,7 @@ func (l *ledger) hasOpenResult(withoutUnnamed bool) bool {
 			switch latest := l.pendingPortals[name]; {
 			case latest != nil && latest != p: // it is about to be replaced
 			case name == "" && withoutUnnamed:
-			case p.declared || p.inParts:
+			case p.isCursor || p.fetchedInParts:
 				return true
 			}
 		}

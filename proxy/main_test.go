@@ -44,7 +44,7 @@ type judge struct {
 	outcomes []string
 	closed   bool
 
-	bound                     verdict.Bound
+	bound                     verdict.ResultBound
 	prefix                    string // put in front of every text
 	hardened                  bool   // every statement gets a hardened plan
 	ttl                       time.Duration
@@ -66,12 +66,12 @@ func (j *judge) Seal(_ context.Context, b verdict.Backend) (verdict.Seal, error)
 		name = "no such setting!"
 	}
 	now := time.Now()
-	return verdict.Seal{Setting: name, Value: fmt.Sprintf("seal %d", n), Renew: now.Add(j.ttl), Expires: now.Add(2*j.ttl + time.Minute),
+	return verdict.Seal{Setting: name, Value: fmt.Sprintf("seal %d", n), RenewAfter: now.Add(j.ttl), Expires: now.Add(2*j.ttl + time.Minute),
 		Identity: j.user()}, nil
 }
 
-// Adopt implements verdict.Adopter: judges of one user are those of one identity.
-func (j *judge) Adopt(s verdict.Seal) bool { return s.Identity == j.user() }
+// CanShareSeal implements verdict.SealSharer: judges of one user are those of one identity.
+func (j *judge) CanShareSeal(s verdict.Seal) bool { return s.Identity == j.user() }
 
 // user is for whom the session speaks.
 func (j *judge) user() any { return j.info.TokenAttributes["user"] }
@@ -121,7 +121,7 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 				t = `EXECUTE "` + verdict.UpstreamName(name) + `" ` + rest
 			case strings.HasPrefix(upper, "DECLARE "):
 				name, rest, _ := strings.Cut(strings.TrimSpace(t)[len("DECLARE "):], " ")
-				e.Kind, e.Name, e.Hold, e.Binary = verdict.Declares, name, strings.Contains(upper,
+				e.Kind, e.Name, e.WithHold, e.Binary = verdict.Declares, name, strings.Contains(upper,
 					"WITH HOLD"), strings.HasPrefix(strings.ToUpper(rest), "BINARY")
 				e.Body = &verdict.Verdict{Original: text, Text: text,
 					Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{Reads: true}}, Position: v.Position}, Detail: text}
@@ -170,7 +170,7 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 			if strings.TrimSpace(t) != "" {
 				e.Returns = true
 				v.Effects = append(v.Effects, e)
-				parts = append(parts, verdict.Part{Text: t, At: at})
+				parts = append(parts, verdict.Part{Text: t, Offset: at})
 			}
 			at += len(t) + 1
 		}
@@ -212,7 +212,7 @@ func (j *judge) ByRowSecurity(_ context.Context, v *verdict.Verdict, _ []uint32)
 
 func (j *judge) CheckValues(v *verdict.Verdict, _ [][]byte) *verdict.Verdict { return v }
 
-func (j *judge) Origin(o verdict.Origin) verdict.Origin { return o }
+func (j *judge) ClientOrigin(o verdict.Origin) verdict.Origin { return o }
 
 func (j *judge) Recheck(_ context.Context, v *verdict.Verdict) *verdict.Verdict {
 	if f, ok := j.stale.Load().(func(*verdict.Verdict) *verdict.Verdict); ok && f != nil {
@@ -239,7 +239,7 @@ func (j *judge) Snapshot(context.Context) (verdict.Snapshot, *sqlstate.Error) {
 	return verdict.Snapshot{Value: fmt.Sprint(j.changes.Load()), Rules: fmt.Sprint(n)}, nil
 }
 
-func (j *judge) Fresh(_ context.Context, since verdict.Snapshot, portal bool) *sqlstate.Error {
+func (j *judge) CheckSnapshot(_ context.Context, since verdict.Snapshot, portal bool) *sqlstate.Error {
 	j.asked.Add(1)
 	switch {
 	case portal && j.waited.Load():
@@ -252,7 +252,7 @@ func (j *judge) Fresh(_ context.Context, since verdict.Snapshot, portal bool) *s
 	return nil
 }
 
-func (j *judge) Unchanged(context.Context, *verdict.Verdict) *sqlstate.Error {
+func (j *judge) CheckCatalogs(context.Context, *verdict.Verdict) *sqlstate.Error {
 	n := j.redefined.Load()
 	if n > 0 {
 		j.redefined.Add(-1)
@@ -281,15 +281,15 @@ func (r *receipt) Release() *sqlstate.Error {
 	return nil
 }
 
-func (r *receipt) Bound() verdict.Bound {
+func (r *receipt) ResultBound() verdict.ResultBound {
 	b := r.j.bound
-	b.Undoes = b.Undoes || strings.Contains(r.text, "INSERT")
+	b.MustRollBack = b.MustRollBack || strings.Contains(r.text, "INSERT")
 	return b
 }
 
-func (r *receipt) Returned(int64) {}
+func (r *receipt) RowsReturned(int64) {}
 
-func (r *receipt) Done(o verdict.Outcome) {
+func (r *receipt) RecordOutcome(o verdict.Outcome) {
 	r.j.mu.Lock()
 	defer r.j.mu.Unlock()
 	r.j.outcomes = append(r.j.outcomes, fmt.Sprintf("%s: %s %d", r.text, o.Code, o.Rows))

@@ -42,17 +42,17 @@ func maxBody(typ byte, maxText int) (limit int, drop bool) {
 // no more memory than the body has, and return ok as false for every body that PostgreSQL would call invalid.
 
 func decodeQuery(body []byte) (text string, ok bool) {
-	text, rest, ok := cString(body)
+	text, rest, ok := readCString(body)
 	return text, ok && len(rest) == 0
 }
 
 // decodeParse leaves the parameter types as they are on the wire.
 func decodeParse(body []byte) (name, text string, types []byte, ok bool) {
-	name, rest, ok := cString(body)
+	name, rest, ok := readCString(body)
 	if !ok {
 		return "", "", nil, false
 	}
-	text, rest, ok = cString(rest)
+	text, rest, ok = readCString(rest)
 	if !ok || len(rest) < 2 || len(rest) != 2+4*int(binary.BigEndian.Uint16(rest)) {
 		return "", "", nil, false
 	}
@@ -70,11 +70,11 @@ func parameterTypes(types []byte) []uint32 {
 
 // decodeBind leaves formats and parameters as they are on the wire: the server checks them.
 func decodeBind(body []byte) (portal, statement string, rest []byte, ok bool) {
-	portal, rest, ok = cString(body)
+	portal, rest, ok = readCString(body)
 	if !ok {
 		return "", "", nil, false
 	}
-	statement, rest, ok = cString(rest)
+	statement, rest, ok = readCString(rest)
 	return portal, statement, rest, ok
 }
 
@@ -83,12 +83,12 @@ func decodeNamed(body []byte) (object byte, name string, ok bool) {
 	if len(body) == 0 || body[0] != 'S' && body[0] != 'P' {
 		return 0, "", false
 	}
-	name, rest, ok := cString(body[1:])
+	name, rest, ok := readCString(body[1:])
 	return body[0], name, ok && len(rest) == 0
 }
 
 func decodeExecute(body []byte) (portal string, rows uint32, ok bool) {
-	portal, rest, ok := cString(body)
+	portal, rest, ok := readCString(body)
 	if !ok || len(rest) != 4 {
 		return "", 0, false
 	}
@@ -130,11 +130,11 @@ func appendQuery(dst []byte, text string) []byte {
 func appendSync(dst []byte) []byte { return appendTyped(dst, &pgproto3.Sync{}) }
 
 func appendParse(dst []byte, name, text string, types []byte) []byte {
-	return appendMessage(dst, 'P', []byte(name), zero, []byte(text), zero, types)
+	return appendMessage(dst, 'P', []byte(name), zeroByte, []byte(text), zeroByte, types)
 }
 
 func appendBind(dst []byte, portal, statement string, rest []byte) []byte {
-	return appendMessage(dst, 'B', []byte(portal), zero, []byte(statement), zero, rest)
+	return appendMessage(dst, 'B', []byte(portal), zeroByte, []byte(statement), zeroByte, rest)
 }
 
 func appendDescribe(dst []byte, object byte, name string) []byte {
@@ -149,7 +149,7 @@ func appendExecute(dst []byte, portal string, rows uint32) []byte {
 	return appendTyped(dst, &pgproto3.Execute{Portal: portal, MaxRows: rows})
 }
 
-var zero = []byte{0}
+var zeroByte = []byte{0}
 
 func appendCommandComplete(dst []byte, tag string) []byte {
 	return appendMessage(dst, 'C', []byte(tag), []byte{0})

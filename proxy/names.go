@@ -16,19 +16,19 @@ const (
 
 // statement is a prepared statement, from its Parse or PREPARE on.
 type statement struct {
-	verdict    *verdict.Verdict // only the goroutine that handles the client's messages uses the verdict
-	weight     int              // size in bytes, which counts against maxStatementBytes
-	group      uint64           // the group of its Parse, or of the Execute of its PREPARE
-	types      []byte           // the types that its Parse declared for parameters, if it may have to be parsed once more
-	cached     *cachedStatement // the statement on the server, if the proxy keeps it prepared; nil: it does not
-	kept       bool             // the server does not know it by the client's name
-	inSQL      bool             // PREPARE makes it
-	before     *statement       // an earlier statement of the same name whose Parse or PREPARE is also in flight
-	connection uint64           // number of the session's connection on which its Parse was sent
+	verdict          *verdict.Verdict // only the goroutine that handles the client's messages uses the verdict
+	byteSize         int              // size in bytes, which counts against maxStatementBytes
+	group            uint64           // the group of its Parse, or of the Execute of its PREPARE
+	parameterTypes   []byte           // the types that its Parse declared for parameters, if it may have to be parsed once more
+	cached           *cachedStatement // the statement on the server, if the proxy keeps it prepared; nil: it does not
+	hiddenFromServer bool             // the server does not know it by the client's name
+	inSQL            bool             // PREPARE makes it
+	previous         *statement       // an earlier statement of the same name whose Parse or PREPARE is also in flight
+	connection       uint64           // number of the session's connection on which its Parse was sent
 
 	// Of the goroutine that handles the client's messages alone.
-	closing  bool   // the client has sent a Close for it
-	closedIn uint64 // the group of that
+	closeSent  bool   // the client has sent a Close for it
+	closeGroup uint64 // the group of that
 }
 
 // noGroup is the group of a Query. When a Query fails, the server skips no message behind it, so that what it makes is
@@ -36,26 +36,26 @@ type statement struct {
 const noGroup = ^uint64(0)
 
 func newStatement(v *verdict.Verdict, group uint64) *statement {
-	return &statement{verdict: v, weight: 256 + len(v.Original) + len(v.Text), group: group}
+	return &statement{verdict: v, byteSize: 256 + len(v.Original) + len(v.Text), group: group}
 }
 
 // portal is a bound portal, from its Bind or DECLARE on.
 type portal struct {
-	verdict  *verdict.Verdict
-	group    uint64  // the group of its Bind, or of the Execute of its DECLARE
-	formats  []int16 // the formats of its results, if the audit records keys of rows
-	hold     bool    // the portal is a cursor WITH HOLD, which outlives its transaction
-	declared bool    // the portal is a cursor of DECLARE
-	binary   bool    // a Query fetches from it in binary
-	txEnded  bool    // the portal's transaction has ended
-	failed   bool    // an error ended it while it ran
-	dropped  bool    // a Query behind its Bind has removed it
+	verdict         *verdict.Verdict
+	group           uint64  // the group of its Bind, or of the Execute of its DECLARE
+	formats         []int16 // the formats of its results, if the audit records keys of rows
+	withHold        bool    // the portal is a cursor WITH HOLD, which outlives its transaction
+	isCursor        bool    // the portal is a cursor of DECLARE
+	fetchedInBinary bool    // a Query fetches from it in binary
+	txEnded         bool    // the portal's transaction has ended
+	failed          bool    // an error ended it while it ran
+	droppedByQuery  bool    // a Query behind its Bind has removed it
 
 	// Only the goroutine that handles the client's messages uses these fields.
-	inputPart uint64        // the part of the input that opened the portal
-	run       *executeEntry // the Execute that runs the portal to its end in the same part of the input
-	snapshot  *heldSnapshot // the snapshot that the portal sees; nil: the snapshot is not held
-	inParts   bool          // the client asks for the result in parts
+	inputPart       uint64        // the part of the input that opened the portal
+	completeExecute *executeEntry // the Execute that runs the portal to its end in the same part of the input
+	snapshot        *heldSnapshot // the snapshot that the portal sees; nil: the snapshot is not held
+	fetchedInParts  bool          // the client asks for the result in parts
 }
 
 // names has what the names of a session stand for, guarded by the ledger's lock.
@@ -93,7 +93,7 @@ func (n *names) removePending(e entry) {
 	for i, s := range x.preparedStatements {
 		if s != nil {
 			x.preparedStatements[i] = nil
-			n.statementBytes -= s.weight
+			n.statementBytes -= s.byteSize
 			n.removePendingStatement(x.verdict.Effects[i].Name, s)
 		}
 	}
@@ -123,18 +123,18 @@ func (n *names) confirm(e entry) {
 	if p, ok := e.(*parseEntry); ok && p.cached != nil {
 		n.cache.confirm(p.cached)
 	}
-	if e.base().own {
+	if e.base().fromProxy {
 		return
 	}
 	switch e := e.(type) {
 	case *parseEntry:
 		if e.statement != nil {
 			n.dropStatement(e.name)
-			e.statement.before = nil
+			e.statement.previous = nil
 			n.statements[e.name] = e.statement
 		}
 	case *bindEntry:
-		if e.portal != nil && !e.portal.dropped {
+		if e.portal != nil && !e.portal.droppedByQuery {
 			n.portals[e.name] = e.portal
 		}
 	case *closeEntry:
@@ -155,7 +155,7 @@ func (n *names) confirmPrepared(x *execution, i int) {
 	x.preparedStatements[i] = nil
 	n.removePendingStatement(name, s)
 	n.dropStatement(name)
-	s.before = nil
+	s.previous = nil
 	n.statements[name] = s
 }
 
@@ -184,7 +184,7 @@ func (n *names) skip(e entry) {
 	switch e := e.(type) {
 	case *parseEntry:
 		if e.statement != nil {
-			n.statementBytes -= e.statement.weight
+			n.statementBytes -= e.statement.byteSize
 		}
 		if e.cached != nil {
 			n.cache.fail(e.cached)
@@ -194,15 +194,15 @@ func (n *names) skip(e entry) {
 			n.cache.fail(e.cached)
 		}
 	case *closeEntry:
-		if e.own && strings.HasPrefix(e.upstream, cachedPrefix) {
-			n.cache.leftovers = append(n.cache.leftovers, e.upstream)
+		if e.fromProxy && strings.HasPrefix(e.upstream, cachedPrefix) {
+			n.cache.namesToClose = append(n.cache.namesToClose, e.upstream)
 		}
 	}
 }
 
 func (n *names) dropStatement(name string) {
 	if s := n.statements[name]; s != nil {
-		n.statementBytes -= s.weight
+		n.statementBytes -= s.byteSize
 		delete(n.statements, name)
 	}
 }
@@ -241,7 +241,7 @@ func (n *names) closePortal(name string) {
 func (n *names) dropPortals(all bool) {
 	for name, p := range n.portals {
 		p.txEnded = true
-		if all || !p.hold {
+		if all || !p.withHold {
 			delete(n.portals, name)
 		}
 	}

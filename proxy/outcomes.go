@@ -22,7 +22,7 @@ func (o *outcomes) reportReturned() {
 			if x := e.exec(); x != nil {
 				rows = x.rows
 			}
-			t.Returned(rows)
+			t.RowsReturned(rows)
 		}
 	}
 }
@@ -38,10 +38,10 @@ func (o *outcomes) record(m Metrics) {
 	}
 	var rows, bytes int64
 	for _, e := range o.entries {
-		if x := e.exec(); x != nil && !x.own {
+		if x := e.exec(); x != nil && !x.fromProxy {
 			rows, bytes = rows+x.rows, bytes+x.bytes
 		}
-		record(e)
+		recordOutcome(e)
 	}
 	if bytes > 0 {
 		m.CountRows(rows, bytes)

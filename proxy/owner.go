@@ -34,10 +34,10 @@ func (c *conn) serveOwner(st *startup, u Upstream) error {
 	back := make(chan error, 1)
 	go func() {
 		defer c.recoverPanic()
-		back <- pump(c.client, upstream)
+		back <- copyOneWay(c.client, upstream)
 		halfClose(c.client)
 	}()
-	err = pump(upstream, c.client)
+	err = copyOneWay(upstream, c.client)
 	halfClose(upstream)
 	if err != nil {
 		c.end(nil)
@@ -54,20 +54,20 @@ func (c *conn) dialOwner(u Upstream, startup []byte) (net.Conn, error) {
 	upstream, err := u.open(dialing)
 	cancel()
 	if err != nil {
-		return nil, unreachable(err)
+		return nil, unreachableError(err)
 	}
 	if err := c.setUpstream(upstream); err != nil {
 		return nil, err
 	}
 	if _, err := upstream.Write(startup); err != nil {
-		return nil, unreachable(err)
+		return nil, unreachableError(err)
 	}
 	return upstream, nil
 }
 
-// pump copies until src ends. After an error it ends both directions, since one alone is of no use. While nothing
+// copyOneWay copies until src ends. After an error it ends both directions, since one alone is of no use. While nothing
 // arrives, no buffer is held.
-func pump(dst net.Conn, src net.Conn) error {
+func copyOneWay(dst net.Conn, src net.Conn) error {
 	from := newSource(src)
 	if from.raw != nil {
 		return from.raw.pump(dst)

@@ -25,11 +25,11 @@ func valuesFit(v *verdict.Verdict, rest []byte) (fits, ok bool) {
 // bindValues reads the values of a Bind, behind its names, and returns the bytes that follow them. NULL is nil. A value
 // of type text has the same bytes in both formats.
 func bindValues(rest []byte) (values [][]byte, after []byte, ok bool) {
-	formats, rest, ok := count(rest)
+	formats, rest, ok := readCount(rest)
 	if !ok || len(rest) < 2*formats {
 		return nil, nil, false
 	}
-	n, rest, ok := count(rest[2*formats:])
+	n, rest, ok := readCount(rest[2*formats:])
 	if !ok {
 		return nil, nil, false
 	}
@@ -53,7 +53,7 @@ func bindValues(rest []byte) (values [][]byte, after []byte, ok bool) {
 
 // withValues returns what a Bind says of parameters and results, with other values of the parameters in the same formats.
 func withValues(rest []byte, values [][]byte) (out []byte, ok bool) {
-	formats, _, ok := count(rest)
+	formats, _, ok := readCount(rest)
 	old, after, valid := bindValues(rest)
 	if !ok || !valid || len(old) != len(values) {
 		return nil, false
@@ -82,8 +82,8 @@ func textParameters(values [][]byte) []byte {
 	return append(appendValues([]byte{0, 0}, values), 0, 0)
 }
 
-// count reads the number of things that follow.
-func count(b []byte) (n int, rest []byte, ok bool) {
+// readCount reads the number of things that follow.
+func readCount(b []byte) (n int, rest []byte, ok bool) {
 	if len(b) < 2 {
 		return 0, nil, false
 	}

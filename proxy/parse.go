@@ -13,19 +13,19 @@ type parseEntry struct {
 
 	statement *statement // the statement that Parse makes; nil if Parse is refused, or is a message of the proxy
 
-	cached  *cachedStatement // the statement is one that the proxy keeps prepared; nil: it is not
-	byClose bool             // the statement was prepared before, so that a Close of an unused name is sent in place of the Parse
+	cached      *cachedStatement // the statement is one that the proxy keeps prepared; nil: it is not
+	sentAsClose bool             // the statement was prepared before, so that a Close of an unused name is sent in place of the Parse
 }
 
 func (e *parseEntry) appendRefused(dst []byte) []byte { return e.refusal.parse(dst, e.upstream) }
 
-func (e *parseEntry) answer(o *answers, typ byte, _ int) (known bool, err *sqlstate.Error) {
-	if e.byClose && typ == '3' { // CloseComplete
-		o.tail.skip, o.tail.inPlace = true, parseComplete
+func (e *parseEntry) handleAnswer(o *answers, typ byte, _ int) (known bool, err *sqlstate.Error) {
+	if e.sentAsClose && typ == '3' { // CloseComplete
+		o.tail.skip, o.tail.replacement = true, parseComplete
 		o.succeed()
 		return true, nil
 	}
-	if typ != '1' || e.byClose { // ParseComplete
+	if typ != '1' || e.sentAsClose { // ParseComplete
 		return false, nil
 	}
 	o.succeed()
@@ -45,7 +45,7 @@ func (r *requests) parse(body []byte) error {
 		r.refuse(&describeEntry{object: 'S'}, longNameError(), nil, nil)
 		return nil
 	}
-	taken, err := r.takenBy(name)
+	taken, err := r.statementToRename(name)
 	if err != nil {
 		return err
 	}
@@ -60,11 +60,11 @@ func (r *requests) parse(body []byte) error {
 	e := &parseEntry{}
 	e.verdict, e.name, e.upstream = v, name, verdict.UpstreamName(name)
 	st := newStatement(v, r.group.number)
-	st.weight += len(name)
+	st.byteSize += len(name)
 	st.connection = r.pooling.connections
 	if len(v.Forms) > 0 || r.pooled() {
-		st.types = slices.Clone(types)
-		st.weight += len(types)
+		st.parameterTypes = slices.Clone(types)
+		st.byteSize += len(types)
 	}
 	switch {
 	case !v.Allowed():
@@ -84,13 +84,13 @@ func (r *requests) parse(body []byte) error {
 	if err := r.prepareNamed(v); err != nil {
 		return err
 	}
-	if taken != nil && taken.kept {
-		r.prepareNameOfClient(e.upstream, onlyThere, noTypes)
+	if taken != nil && taken.hiddenFromServer {
+		r.prepareNameOfClient(e.upstream, placeholderText, noTypes)
 	}
 	if free && r.stageCachedParse(e, st, types) {
 		return nil
 	}
-	r.snapshots.need(e)
+	r.snapshots.noteNeed(e)
 	if v.HardenBeforeParse {
 		r.hardenPlan()
 	}
@@ -99,7 +99,7 @@ func (r *requests) parse(body []byte) error {
 		sent = v.PreparedText()
 	}
 	if taken == nil && name != "" && r.pooled() { // the next connection does not know it: it is prepared for each Bind
-		st.kept, e.upstream = true, plainName
+		st.hiddenFromServer, e.upstream = true, plainName
 		r.stageOwn(&closeEntry{object: 'S'}, plainName, appendClose(nil, 'S', plainName))
 	}
 	start := len(r.batch.out)

@@ -224,7 +224,7 @@ func (p *pool) put(c *serverConn) {
 	case p.of.isWaitingElsewhere(p):
 		p.drop(c)
 	default:
-		c.idle = time.Now()
+		c.idleSince = time.Now()
 		p.idle = append(p.idle, c)
 		p.of.startSweep()
 	}
@@ -276,7 +276,7 @@ func (p *pool) drop(c *serverConn) {
 
 // closeServer tells the server that a connection ends, and closes it.
 func closeServer(c *serverConn) {
-	farewell(c)
+	sendTerminate(c)
 	c.Close()
 }
 
@@ -305,7 +305,7 @@ func (ps *pools) isWaitingElsewhere(than *pool) bool {
 func (ps *pools) closeIdleOf(than *pool) bool {
 	var from *pool
 	for _, p := range ps.pools {
-		if p != than && len(p.idle) > 0 && (from == nil || p.idle[0].idle.Before(from.idle[0].idle)) {
+		if p != than && len(p.idle) > 0 && (from == nil || p.idle[0].idleSince.Before(from.idle[0].idleSince)) {
 			from = p
 		}
 	}
@@ -341,7 +341,7 @@ func (ps *pools) closeLongIdle() {
 	}
 	left := false
 	for _, p := range ps.pools {
-		for len(p.idle) > 0 && time.Since(p.idle[0].idle) >= poolIdle {
+		for len(p.idle) > 0 && time.Since(p.idle[0].idleSince) >= poolIdle {
 			c := p.idle[0]
 			p.idle = slices.Delete(p.idle, 0, 1)
 			p.drop(c)
@@ -363,7 +363,7 @@ func (ps *pools) close() {
 	}
 	for _, p := range ps.pools {
 		for _, c := range p.idle {
-			farewell(c)
+			sendTerminate(c)
 			c.Close()
 			p.open--
 			ps.server.slots.releaseConnection()

@@ -73,29 +73,29 @@ func (s *session) hasConnection() bool {
 func (r *requests) identify(c *serverConn) error {
 	r.pooling.connections++
 	before := ownMessages{}
-	for _, name := range c.leftNames {
+	for _, name := range c.namesToClose {
 		before.closeStatement(name)
 	}
-	cleans := c.leftBy != r.id && c.unclean
+	cleans := c.lastSession != r.id && c.needsReset
 	differs := !maps.Equal(c.settings, r.pooling.settings)
 	resets := cleans || differs
 	if resets {
-		before.run(resetName, "RESET ALL")
+		before.addStatement(resetName, "RESET ALL")
 		for _, name := range slices.Sorted(maps.Keys(r.pooling.settings)) {
-			before.set(name, r.pooling.settings[name])
+			before.addSetting(name, r.pooling.settings[name])
 		}
 		if differs { // A text may mean something else with other settings.
 			r.ledger.dropAllCached()
 		}
 	}
 	if cleans {
-		before.run(resetName, "DISCARD SEQUENCES")
-		before.run(resetName, "SELECT pg_catalog.pg_advisory_unlock_all()")
+		before.addStatement(resetName, "DISCARD SEQUENCES")
+		before.addStatement(resetName, "SELECT pg_catalog.pg_advisory_unlock_all()")
 	}
 	if err := r.setIdentity(c, before, resets); err != nil {
 		return err
 	}
-	c.leftBy, c.settings, c.unclean, c.leftNames = r.id, r.pooling.settings, c.unclean && !cleans, nil
+	c.lastSession, c.settings, c.needsReset, c.namesToClose = r.id, r.pooling.settings, c.needsReset && !cleans, nil
 	return nil
 }
 
@@ -105,15 +105,15 @@ const resetName = verdict.SealStatement + "_reset"
 // setIdentity sends messages of the proxy, and a seal behind them unless the connection has one for the same identity.
 // resets tells that the messages take the seal away.
 func (r *requests) setIdentity(c *serverConn, before ownMessages, resets bool) error {
-	adopter, ok := r.decider.(verdict.Adopter)
-	adopts := ok && c.seal.Value != "" && adopter.Adopt(c.seal.Seal)
+	adopter, ok := r.decider.(verdict.SealSharer)
+	adopts := ok && c.seal.Value != "" && adopter.CanShareSeal(c.seal.Seal)
 	switch {
 	case adopts && !resets:
 		r.seal = c.seal
 		r.ledger.noteSeal(c.seal.Seal)
 		return r.sendBefore(before)
 	case c.seal.Value != "" && !adopts:
-		before.run(dropPlansName, dropPlansText)
+		before.addStatement(dropPlansName, dropPlansText)
 	}
 	r.seal = sealState{}
 	return r.setSealBehind(before)
@@ -121,7 +121,7 @@ func (r *requests) setIdentity(c *serverConn, before ownMessages, resets bool) e
 
 // sendBefore sends messages of the proxy, if there are any, and waits for the answer.
 func (r *requests) sendBefore(m ownMessages) error {
-	for attempt := 1; m.any(); attempt++ {
+	for attempt := 1; m.hasMessages(); attempt++ {
 		code, err := r.sendOwn(m.entries(), m.bytes)
 		switch {
 		case err != nil:
@@ -129,7 +129,7 @@ func (r *requests) sendBefore(m ownMessages) error {
 		case code == "":
 			return nil
 		case code != queryCanceled || attempt == sealAttempts:
-			return lost(errors.New("the server answered " + string(code) + " as a connection passed to another session"))
+			return connectionLostError(errors.New("the server answered " + string(code) + " as a connection passed to another session"))
 		}
 	}
 	return nil
@@ -138,7 +138,7 @@ func (r *requests) sendBefore(m ownMessages) error {
 // giveBack gives the connection back, if the session needs it no more. It belongs to the goroutine that reads the
 // answers.
 func (o *answers) giveBack(c *serverConn) {
-	if !o.pooled() || o.tail.bytes > 0 || o.r < o.w || o.retriedAnswer.pending || !o.ledger.needsNoConnection() {
+	if !o.pooled() || o.tail.bytes > 0 || o.r < o.w || o.retriedAnswer.answerIsRetried || !o.ledger.needsNoConnection() {
 		return
 	}
 	select {
@@ -147,7 +147,7 @@ func (o *answers) giveBack(c *serverConn) {
 		return // the goroutine that has the turn offers the connection when it gives the turn up: see [requests.leaveTurn]
 	}
 	if !o.ledger.needsNoConnection() {
-		o.retry.leave()
+		o.retry.leaveTurn()
 		return
 	}
 	r := o.requests
@@ -155,7 +155,7 @@ func (o *answers) giveBack(c *serverConn) {
 		o.outgoing.Go(r.readSettings)
 		return
 	}
-	defer o.retry.leave()
+	defer o.retry.leaveTurn()
 	c.seal = r.seal
 	o.mu.Lock()
 	if o.ended {
@@ -167,7 +167,7 @@ func (o *answers) giveBack(c *serverConn) {
 	}
 	o.connection, o.upstream = nil, nil
 	o.mu.Unlock()
-	c.letGo()
+	c.release()
 	if c.canceling.Load() == 0 {
 		c.pool.put(c)
 		return
@@ -178,8 +178,8 @@ func (o *answers) giveBack(c *serverConn) {
 	}()
 }
 
-// goesOn tells whether the goroutine that reads the answers was only woken. Then it waits for more.
-func (o *answers) goesOn() bool {
+// wasOnlyWoken tells whether the goroutine that reads the answers was only woken. Then it waits for more.
+func (o *answers) wasOnlyWoken() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.ended || !o.pooled() {
@@ -195,7 +195,7 @@ func (r *requests) leaveTurn() {
 	if len(r.batch.items) > 0 { // What was sent before them is no longer all that the client has sent.
 		r.ledger.setStaging(true)
 	}
-	r.retry.leave()
+	r.retry.leaveTurn()
 	if !r.pooled() || !r.ledger.needsNoConnection() {
 		return
 	}
@@ -263,10 +263,10 @@ func (r *requests) noteLeftovers(v *verdict.Verdict, runs []*verdict.Verdict) {
 			if e.Claim != nil {
 				r.pooling.noteSetting(e.Name)
 			}
-			r.connection.unclean = r.connection.unclean || e.Writes || e.Kind == verdict.CopiesIn
+			r.connection.needsReset = r.connection.needsReset || e.Writes || e.Kind == verdict.CopiesIn
 		}
 		r.pooling.touched = r.pooling.touched || ran.CallsSetConfig
-		r.connection.unclean = r.connection.unclean || ran.LeavesState
+		r.connection.needsReset = r.connection.needsReset || ran.MayLeaveState
 		if ran.KeepsSessionState {
 			r.ledger.keepConnection()
 		}

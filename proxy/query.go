@@ -27,7 +27,7 @@ func (e *queryEntry) endsWithReady() bool { return true }
 
 func (e *queryEntry) appendRefused(dst []byte) []byte { return e.refusal.query(dst) }
 
-func (e *queryEntry) answer(o *answers, typ byte, length int) (known bool, err *sqlstate.Error) {
+func (e *queryEntry) handleAnswer(o *answers, typ byte, length int) (known bool, err *sqlstate.Error) {
 	if e.steps == nil && e.settings > 0 && typ == 'C' {
 		e.settings--
 		o.tail.skip = true
@@ -72,13 +72,13 @@ func (r *requests) query(body []byte) error {
 		r.invalid(e)
 		return nil
 	}
-	if v.Allowed() && beginsAgain(v.Effects) && r.seal.isDue() {
+	if v.Allowed() && beginsNextTransaction(v.Effects) && r.seal.isDue() {
 		renewed, err := r.renewSeal()
 		if err != nil {
 			return err
 		}
 		if !renewed && r.seal.isTooOld() {
-			r.refuse(e, endAloneError(), v, nil)
+			r.refuse(e, endMustBeAloneError(), v, nil)
 			return nil
 		}
 	}
@@ -113,15 +113,15 @@ func (r *requests) query(body []byte) error {
 
 // stageQuery stages a Query that is allowed, and refuses it if it cannot be sent as it has to be.
 func (r *requests) stageQuery(e *queryEntry, v *verdict.Verdict, n *nameUses) error {
-	e.verdict, e.ticket = v, r.decider.Record(v, n.runs...)
+	e.verdict, e.ticket = v, r.decider.Record(v, n.namedVerdicts...)
 	e.setNames(n)
 	e.portals = n.fetchedPortals
-	e.holdRequests, e.first = r.ledger.holdRequests(), r.group.executes == 0
+	e.holdRequests, e.isFirstInGroup = r.ledger.holdRequests(), r.group.executes == 0
 	failsOutside, err := r.failsOutsideTx(v)
 	if err != nil {
 		return err
 	}
-	readsAgain, err := r.readForeign(e, v, n.runs...)
+	readsAgain, err := r.readForeign(e, v, n.namedVerdicts...)
 	if err != nil {
 		return err
 	}
@@ -140,10 +140,10 @@ func (r *requests) stageQuery(e *queryEntry, v *verdict.Verdict, n *nameUses) er
 		r.group.executes = 0
 		return nil
 	}
-	r.snapshots.need(e)
-	r.snapshots.use(&e.execution)
+	r.snapshots.noteNeed(e)
+	r.snapshots.noteUse(&e.execution)
 	r.snapshots.addCursors(e, n)
-	r.noteEffects(v, n.runs, noGroup)
+	r.noteEffects(v, n.namedVerdicts, noGroup)
 	if b := r.cachedQuery(e); b != nil {
 		start = len(r.batch.out)
 		r.batch.out = append(r.batch.out, b...)
@@ -151,7 +151,7 @@ func (r *requests) stageQuery(e *queryEntry, v *verdict.Verdict, n *nameUses) er
 		r.batch.out = appendQuery(r.batch.out, text)
 	}
 	r.batch.add(start, e)
-	r.group.executes, r.group.ended = 0, false
+	r.group.executes, r.group.lastExecuteEndsTx = 0, false
 	if hasCopyIn(v) {
 		r.copyFrom = e
 	}

@@ -6,11 +6,11 @@ type entryQueue struct {
 	first   int // the first entry that still waits
 }
 
-// The queue of an idle session has no more room than keptQueue entries. A queue that never becomes empty is moved to
-// the front of its memory after movedQueue entries.
+// The queue of an idle session has no more room than maxKeptQueue entries. A queue that never becomes empty is moved to
+// the front of its memory after moveThreshold entries.
 const (
-	keptQueue  = 64
-	movedQueue = 1024
+	maxKeptQueue  = 64
+	moveThreshold = 1024
 )
 
 func (q *entryQueue) len() int { return len(q.entries) - q.first }
@@ -36,10 +36,10 @@ func (q *entryQueue) pop() entry {
 	q.first++
 	if q.first == len(q.entries) {
 		q.entries, q.first = q.entries[:0], 0
-		if cap(q.entries) > keptQueue {
+		if cap(q.entries) > maxKeptQueue {
 			q.entries = nil
 		}
-	} else if q.first > movedQueue {
+	} else if q.first > moveThreshold {
 		q.entries = append(q.entries[:0:0], q.entries[q.first:]...)
 		q.first = 0
 	}
@@ -68,7 +68,7 @@ func (q *entryQueue) mayChangeTxStatus() bool {
 	for _, e := range q.waiting() {
 		// An Execute of the proxy for the message behind it changes nothing, and the server keeps its answer back.
 		_, isExecute := e.(*executeEntry)
-		if e.endsWithReady() || isExecute && !e.base().forNext {
+		if e.endsWithReady() || isExecute && !e.base().preparesNext {
 			return true
 		}
 	}

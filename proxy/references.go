@@ -7,7 +7,7 @@ import (
 
 // nameUses is what a text that is about to run does with the names of the session's statements and portals.
 type nameUses struct {
-	runs               []*verdict.Verdict // verdicts on the statements that the text runs by name
+	namedVerdicts      []*verdict.Verdict // verdicts on the statements that the text runs by name
 	preparedStatements []*statement       // the statements that PREPARE makes, by the verdict's effects
 	declaredPortals    []*portal          // the portals that DECLARE makes, by the verdict's effects
 	fetchedPortals     []*portal          // the portals that FETCH and MOVE run
@@ -17,7 +17,8 @@ type nameUses struct {
 
 // setNames gives an execution what its text does with names.
 func (x *execution) setNames(n *nameUses) {
-	x.runs, x.preparedStatements, x.declaredPortals, x.dropsSeal = n.runs, n.preparedStatements, n.declaredPortals, n.dropsSeal
+	x.namedVerdicts, x.preparedStatements, x.declaredPortals, x.dropsSeal = n.namedVerdicts, n.preparedStatements,
+		n.declaredPortals, n.dropsSeal
 }
 
 // nameResolver finds what the effects of a text mean for names. Each statement and portal that the text names must
@@ -25,12 +26,12 @@ func (x *execution) setNames(n *nameUses) {
 type nameResolver struct {
 	nameUses
 
-	r             *requests
-	verdict       *verdict.Verdict
-	group         uint64                // the group of the message
-	made          map[string]*statement // statements that the same text made; nil where it has deallocated one
-	allGone       bool                  // the same text has deallocated all other statements
-	openedPortals map[string]*portal    // portals that the same text opened
+	r              *requests
+	verdict        *verdict.Verdict
+	group          uint64                // the group of the message
+	madeStatements map[string]*statement // statements that the same text made; nil where it has deallocated one
+	allDeallocated bool                  // the same text has deallocated all other statements
+	openedPortals  map[string]*portal    // portals that the same text opened
 }
 
 // resolveNames finds what the text of verdict v does with names. group is the group of its message.
@@ -99,28 +100,28 @@ func (n *nameResolver) prepare(i int, e verdict.Effect) *sqlstate.Error {
 		return tooManyStatementsError()
 	}
 	if n.preparedStatements == nil {
-		n.preparedStatements, n.made = make([]*statement, len(n.verdict.Effects)), map[string]*statement{}
+		n.preparedStatements, n.madeStatements = make([]*statement, len(n.verdict.Effects)), map[string]*statement{}
 	}
-	n.preparedStatements[i], n.made[e.Name] = st, st
+	n.preparedStatements[i], n.madeStatements[e.Name] = st, st
 	return nil
 }
 
 // deallocate notes that a statement is removed.
 func (n *nameResolver) deallocate(name string) {
-	if n.made == nil {
-		n.made = map[string]*statement{}
+	if n.madeStatements == nil {
+		n.madeStatements = map[string]*statement{}
 	}
 	if name == "" {
-		clear(n.made)
-		n.allGone = true
+		clear(n.madeStatements)
+		n.allDeallocated = true
 	} else {
-		n.made[name] = nil
+		n.madeStatements[name] = nil
 	}
 }
 
 // statement returns the prepared statement with a name as it is when the text comes to it; nil: there is none.
 func (n *nameResolver) statement(name string) (*statement, error) {
-	if st, here := n.made[name]; here || n.allGone {
+	if st, here := n.madeStatements[name]; here || n.allDeallocated {
 		return st, nil
 	}
 	return n.r.ledger.statement(name, n.r.group.number, n.r.flush)
@@ -152,7 +153,7 @@ func (n *nameResolver) execute(name string) (*sqlstate.Error, error) {
 				"as a parameter: EXECUTE cannot run it", name).
 			WithHint("Bind and execute it in the extended protocol, or prepare it with PREPARE."), nil
 	}
-	n.runs = append(n.runs, v)
+	n.namedVerdicts = append(n.namedVerdicts, v)
 	return nil, nil
 }
 
@@ -164,7 +165,8 @@ func (n *nameResolver) declare(i int, e verdict.Effect) *sqlstate.Error {
 	if n.declaredPortals == nil {
 		n.declaredPortals, n.openedPortals = make([]*portal, len(n.verdict.Effects)), map[string]*portal{}
 	}
-	p := &portal{verdict: e.Body, group: n.group, declared: true, hold: e.Hold, binary: e.Binary, inputPart: n.r.snapshots.part}
+	p := &portal{verdict: e.Body, group: n.group, isCursor: true, withHold: e.WithHold, fetchedInBinary: e.Binary,
+		inputPart: n.r.snapshots.inputPart}
 	n.declaredPortals[i], n.openedPortals[e.Name] = p, p
 	return nil
 }
@@ -195,7 +197,7 @@ func (n *nameResolver) fetch(name string) (*sqlstate.Error, error) {
 			WithHint("Execute it in the extended protocol, where it was bound."), nil
 	}
 	p.verdict = v
-	n.runs, n.fetchedPortals = append(n.runs, v), append(n.fetchedPortals, p)
+	n.namedVerdicts, n.fetchedPortals = append(n.namedVerdicts, v), append(n.fetchedPortals, p)
 	return nil, nil
 }
 
@@ -203,8 +205,8 @@ func (n *nameResolver) fetch(name string) (*sqlstate.Error, error) {
 // says for whom the session acts, no cursor may be open: the next user would get rows of this one.
 func (n *nameResolver) changeClaim(setting string, acts bool) (*sqlstate.Error, error) {
 	for _, p := range n.openedPortals {
-		if p.hold || acts {
-			return holdOpenError(setting), nil
+		if p.withHold || acts {
+			return openHoldCursorError(setting), nil
 		}
 	}
 	isQuery := n.group == noGroup // a Query drops the unnamed portal
@@ -214,13 +216,13 @@ func (n *nameResolver) changeClaim(setting string, acts bool) (*sqlstate.Error, 
 		}
 		n.r.ledger.waitOutsideTx()
 		if n.r.ledger.hasOpenResult(isQuery) {
-			return resultOpenError(setting), nil
+			return openResultError(setting), nil
 		}
 	}
 	if open, err := n.r.hasUnreadHold(); err != nil {
 		return nil, err
 	} else if open {
-		return holdOpenError(setting), nil
+		return openHoldCursorError(setting), nil
 	}
 	return nil, nil
 }
@@ -250,13 +252,13 @@ func (n *nameResolver) dropSeal() (*sqlstate.Error, error) {
 	return nil, nil
 }
 
-func resultOpenError(setting string) *sqlstate.Error {
+func openResultError(setting string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonSetting,
 		"parameter %q cannot be changed while a cursor of this transaction is open", setting).
 		WithHint("It shows rows of the user for whom it was opened: close it, or end the transaction, first.")
 }
 
-func holdOpenError(setting string) *sqlstate.Error {
+func openHoldCursorError(setting string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonSetting,
 		"parameter %q cannot be changed while a cursor WITH HOLD of this transaction is open", setting).
 		WithHint("Its rows are read when the transaction commits: commit first, or close the cursor.")

@@ -76,7 +76,7 @@ func (c *relay) passedBytes() []byte {
 		c.out = append(c.out, b...)
 		b = c.out
 	}
-	if cap(c.out) > keptBuffer {
+	if cap(c.out) > maxKeptBuffer {
 		c.out = nil
 	}
 	c.out = c.out[:0]

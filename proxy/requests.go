@@ -32,14 +32,14 @@ type requests struct {
 
 // messageGroup is what the client has sent since its last Sync.
 type messageGroup struct {
-	number    uint64 // counts Syncs
-	begun     bool   // the group has a message
-	alone     bool   // the group is a Query without messages before it
-	usesCache bool   // statements may be those that are kept prepared: see [requests.beginGroup]
-	executes  int    // number of Execute messages; a Query ends the count as well
-	endsTx    bool   // the last message ends the transaction
-	ended     bool   // the last Execute ends the transaction, and no portal was bound since
-	dropsSeal bool   // the last message removes the seal
+	number            uint64 // counts Syncs
+	hasMessages       bool   // the group has a message
+	isSingleQuery     bool   // the group is a Query without messages before it
+	usesCache         bool   // statements may be those that are kept prepared: see [requests.beginGroup]
+	executes          int    // number of Execute messages; a Query ends the count as well
+	endsTx            bool   // the last message ends the transaction
+	lastExecuteEndsTx bool   // the last Execute ends the transaction, and no portal was bound since
+	dropsSeal         bool   // the last message removes the seal
 }
 
 func newRequests(s *session) *requests {
@@ -54,13 +54,13 @@ func (r *requests) run() error {
 	defer func() { in.release(); _ = in.reserveBatch(0) }()
 	var open openMessages
 	for {
-		if err := r.waitWhilePaused(in, open.any); err != nil {
+		if err := r.waitWhilePaused(in, open.moreFollow); err != nil {
 			return err
 		}
 		if over, err := r.stageInput(in, &open); over || err != nil {
 			return err
 		}
-		if open.any {
+		if open.moreFollow {
 			if err := in.reserveBatch(len(r.batch.out)); err != nil {
 				return err
 			}
@@ -68,12 +68,12 @@ func (r *requests) run() error {
 			if err := r.flush(); err != nil {
 				return err
 			}
-			r.snapshots.part++
+			r.snapshots.inputPart++
 			_ = in.reserveBatch(0) // Reserving less never fails.
 		}
 		r.leaveTurn()
 		err := in.fill()
-		r.retry.take()
+		r.retry.takeTurn()
 		if err == io.EOF {
 			return r.finishBatch(nil)
 		}
@@ -96,7 +96,7 @@ func (r *requests) stageInput(in *input, open *openMessages) (over bool, err err
 		if len(r.batch.items) == 0 {
 			r.retry.start(r.ledger)
 			r.ledger.setStaging(true)
-			r.batch.read = in.read
+			r.batch.lastRead = in.lastRead
 			if typ != 'X' {
 				if err := r.takeConnection(); err != nil {
 					return true, err
@@ -104,9 +104,9 @@ func (r *requests) stageInput(in *input, open *openMessages) (over bool, err err
 			}
 		}
 		var last bool
-		if in.over > 0 {
-			r.retry.giveUp()
-			err = r.refuseTooLong(typ, in.over)
+		if in.oversizedLength > 0 {
+			r.retry.forbidRetry()
+			err = r.refuseTooLong(typ, in.oversizedLength)
 		} else {
 			r.retry.add(typ, body)
 			last, err = r.handle(typ, body)
@@ -137,19 +137,19 @@ func (r *requests) stageInput(in *input, open *openMessages) (over bool, err err
 
 // openMessages are the messages since the client last asked for an answer.
 type openMessages struct {
-	any   bool // the client sends more before it waits
-	binds int  // Bind messages behind which there is no Execute yet
+	moreFollow bool // the client sends more before it waits
+	binds      int  // Bind messages behind which there is no Execute yet
 }
 
 func (o *openMessages) add(typ byte) {
 	switch typ {
 	case 'P', 'D', 'C':
-		o.any = true
+		o.moreFollow = true
 	case 'B':
-		o.any = true
+		o.moreFollow = true
 		o.binds++
 	case 'E':
-		o.any, o.binds = true, 0
+		o.moreFollow, o.binds = true, 0
 	default:
 		*o = openMessages{}
 	}
@@ -175,15 +175,15 @@ func (r *requests) handle(typ byte, body []byte) (last bool, err error) {
 	if refused, err := r.beginBehindEnd(typ); refused || err != nil {
 		return false, err
 	}
-	if !r.group.begun {
+	if !r.group.hasMessages {
 		r.beginGroup()
-		r.group.alone = typ == 'Q'
+		r.group.isSingleQuery = typ == 'Q'
 	}
 	switch typ {
 	case 'Q':
 		err = r.query(body)
 		r.ledger.dropUnnamedPortal()
-		r.group.begun, r.group.alone = false, false
+		r.group.hasMessages, r.group.isSingleQuery = false, false
 	case 'P':
 		err = r.parse(body)
 	case 'B':
@@ -308,7 +308,7 @@ func isTxControl(v *verdict.Verdict) bool {
 	return hasOnly(v, verdict.BeginsTx, verdict.EndsTx, verdict.ChangesGUC)
 }
 
-// showsNothing tells whether a text only controls the session: it shows no rows.
-func showsNothing(v *verdict.Verdict) bool {
+// onlyControlsSession tells whether a text only controls the session: it shows no rows.
+func onlyControlsSession(v *verdict.Verdict) bool {
 	return hasOnly(v, verdict.BeginsTx, verdict.EndsTx, verdict.ChangesGUC, verdict.Deallocates, verdict.Closes)
 }

@@ -28,9 +28,9 @@ func (r *requests) beginBehindEnd(typ byte) (refused bool, err error) {
 	}
 	if typ == 'Q' {
 		r.group.endsTx, r.group.dropsSeal = false, false
-		r.refuse(&queryEntry{}, endAloneError(), nil, nil)
+		r.refuse(&queryEntry{}, endMustBeAloneError(), nil, nil)
 	} else {
-		r.refuse(&describeEntry{object: 'S'}, endAloneError(), nil, nil)
+		r.refuse(&describeEntry{object: 'S'}, endMustBeAloneError(), nil, nil)
 	}
 	return true, nil
 }
@@ -58,7 +58,7 @@ func (r *requests) resumeGroup() (bool, error) {
 	if err := r.setSeal(); err != nil {
 		return false, err
 	}
-	r.batch.read = r.batch.read.Add(time.Since(began)) // the time that the server took is not the proxy's
+	r.batch.lastRead = r.batch.lastRead.Add(time.Since(began)) // the time that the server took is not the proxy's
 	r.group = messageGroup{number: r.group.number + 1}
 	r.snapshots.begin(false)
 	return true, nil
@@ -67,7 +67,7 @@ func (r *requests) resumeGroup() (bool, error) {
 // discardsBehindEnd tells whether a Bind or Query of v is to begin a transaction in which DISCARD ALL can run: the last
 // Execute of the group has ended the one before.
 func (r *requests) discardsBehindEnd(v *verdict.Verdict) bool {
-	return r.group.ended && len(v.Effects) == 1 && v.Effects[0].Kind == verdict.Discards
+	return r.group.lastExecuteEndsTx && len(v.Effects) == 1 && v.Effects[0].Kind == verdict.Discards
 }
 
 // waitAnswered waits for the answers to all messages, none of which the server keeps back, and tells whether the server
@@ -81,7 +81,7 @@ func (l *ledger) waitAnswered() (skips, ok bool) {
 	return l.skipping, !l.closed
 }
 
-func endAloneError() *sqlstate.Error {
+func endMustBeAloneError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonTransaction,
 		"no transaction can begin here: the session's identity has to be renewed first").
 		WithHint("Send COMMIT or ROLLBACK in a message of its own when a transaction has lasted long.")

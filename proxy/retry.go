@@ -34,25 +34,25 @@ type retryState struct {
 	turn   chan struct{} // holds a value while no goroutine has the turn
 	writes atomic.Int64  // counts writes to the client
 
-	messages []byte // messages as the client sent them
-	possible bool   // the messages may be sent once more
-	complete bool   // the last of the messages is a Query or a Sync
-	writesAt int64  // the number of writes before the messages were sent
-	sent     int    // how often the messages were sent
-	begun    bool   // the messages begin a transaction
+	messages   []byte // messages as the client sent them
+	isPossible bool   // the messages may be sent once more
+	complete   bool   // the last of the messages is a Query or a Sync
+	writesAt   int64  // the number of writes before the messages were sent
+	sent       int    // how often the messages were sent
+	beginsTx   bool   // the messages begin a transaction
 
-	begin   *verdict.Verdict // verdict on the messages if they do nothing but begin a transaction
-	opening *verdict.Verdict // the verdict on the messages right before, which have begun the transaction in progress
+	beginVerdict   *verdict.Verdict // verdict on the messages if they do nothing but begin a transaction
+	openingVerdict *verdict.Verdict // the verdict on the messages right before, which have begun the transaction in progress
 }
 
-// take waits for the turn.
-func (r *retryState) take() { <-r.turn }
+// takeTurn waits for the turn.
+func (r *retryState) takeTurn() { <-r.turn }
 
-// leave gives the turn up.
-func (r *retryState) leave() { r.turn <- struct{}{} }
+// leaveTurn gives the turn up.
+func (r *retryState) leaveTurn() { r.turn <- struct{}{} }
 
-// takeSoon takes the turn from a goroutine that is about to give it up.
-func (r *retryState) takeSoon() bool {
+// tryTakeTurn takes the turn from a goroutine that is about to give it up.
+func (r *retryState) tryTakeTurn() bool {
 	select {
 	case <-r.turn:
 		return true
@@ -64,16 +64,16 @@ func (r *retryState) takeSoon() bool {
 // start notes the messages that come next. They may be sent once more if the server is idle, outside a transaction or
 // in one that the messages before have begun.
 func (r *retryState) start(l *ledger) {
-	if cap(r.messages) > keptBuffer {
+	if cap(r.messages) > maxKeptBuffer {
 		r.messages = nil
 	}
-	r.opening = nil
-	status, idle := l.settledStatus()
-	if idle && status == 'T' && r.begin != nil {
-		r.opening = r.begin
+	r.openingVerdict = nil
+	status, idle := l.certainStatus()
+	if idle && status == 'T' && r.beginVerdict != nil {
+		r.openingVerdict = r.beginVerdict
 	}
-	r.messages, r.possible, r.complete = r.messages[:0], idle && (status == 'I' || r.opening != nil), false
-	r.writesAt, r.sent, r.begun, r.begin = r.writes.Load(), 1, false, nil
+	r.messages, r.isPossible, r.complete = r.messages[:0], idle && (status == 'I' || r.openingVerdict != nil), false
+	r.writesAt, r.sent, r.beginsTx, r.beginVerdict = r.writes.Load(), 1, false, nil
 }
 
 // add keeps a message of the client.
@@ -81,30 +81,30 @@ func (r *retryState) add(typ byte, body []byte) {
 	switch typ {
 	case 'Q', 'P', 'B', 'D', 'E', 'C', 'S':
 	default:
-		r.possible = false
+		r.isPossible = false
 	}
-	if r.possible = r.possible && !r.complete && len(r.messages)+len(body)+5 <= maxRetryBytes; r.possible {
+	if r.isPossible = r.isPossible && !r.complete && len(r.messages)+len(body)+5 <= maxRetryBytes; r.isPossible {
 		r.messages = binary.BigEndian.AppendUint32(append(r.messages, typ), uint32(len(body)+4))
 		r.messages = append(r.messages, body...)
 	}
 	r.complete = r.complete || typ == 'Q' || typ == 'S'
 }
 
-// giveUp notes a message that is not kept: no message is sent once more.
-func (r *retryState) giveUp() { r.possible = false }
+// forbidRetry notes a message that is not kept: no message is sent once more.
+func (r *retryState) forbidRetry() { r.isPossible = false }
 
-// sending notes the entries that are about to be sent. Statements that do more than the transaction undoes are not
+// noteSending notes the entries that are about to be sent. Statements that do more than the transaction undoes are not
 // sent once more.
-func (r *retryState) sending(entries []entry) {
+func (r *retryState) noteSending(entries []entry) {
 	for _, e := range entries {
 		if q, ok := e.(*queryEntry); ok && q.steps != nil {
-			r.possible = false
+			r.isPossible = false
 		}
 		if v := e.base().verdict; v != nil {
 			r.addVerdict(v)
 		}
 		if x := e.exec(); x != nil {
-			for _, v := range x.runs {
+			for _, v := range x.namedVerdicts {
 				r.addVerdict(v)
 			}
 		}
@@ -114,42 +114,42 @@ func (r *retryState) sending(entries []entry) {
 func (r *retryState) addVerdict(v *verdict.Verdict) {
 	begins := len(v.Effects) == 1 && v.Effects[0].Kind == verdict.BeginsTx
 	switch {
-	case begins && !r.begun && r.opening == nil:
-		r.begun, r.begin = true, v
-	case begins && r.begin == v: // The entry is the Bind or the Execute of that statement.
+	case begins && !r.beginsTx && r.openingVerdict == nil:
+		r.beginsTx, r.beginVerdict = true, v
+	case begins && r.beginVerdict == v: // The entry is the Bind or the Execute of that statement.
 	case hasOnly(v, verdict.NoEffect, verdict.Executes) && len(v.Effects) <= 1:
-		r.begin = nil
+		r.beginVerdict = nil
 	default:
-		r.begin, r.possible = nil, false
+		r.beginVerdict, r.isPossible = nil, false
 	}
 }
 
 // canRepeat reports whether the messages may be sent once more by what is known of them. The caller has the turn.
 func (r *retryState) canRepeat() bool {
-	return r.possible && r.complete && r.sent < maxSent && r.writes.Load() == r.writesAt
+	return r.isPossible && r.complete && r.sent < maxSent && r.writes.Load() == r.writesAt
 }
 
 // retriedAnswer is the state of the answer to messages that are sent once more.
 type retriedAnswer struct {
-	others  bool   // the chunk has more to relay than these answers
-	pending bool   // the answer in progress is not relayed: the messages are sent once more when it ends
-	err     []byte // the error that the answer in progress would be
+	hasOtherAnswers bool   // the chunk has more to relay than these answers
+	answerIsRetried bool   // the answer in progress is not relayed: the messages are sent once more when it ends
+	err             []byte // the error that the answer in progress would be
 }
 
 // repeats tells whether the messages whose error f is can be sent once more. Then the caller has the turn.
-func (o *answers) repeats(f *fields) bool {
-	if f.fatal() || o.retriedAnswer.others || o.cut.of != nil || !o.retry.takeSoon() {
+func (o *answers) repeats(f *errorFields) bool {
+	if f.fatal() || o.retriedAnswer.hasOtherAnswers || o.endedResult.execution != nil || !o.retry.tryTakeTurn() {
 		return false
 	}
 	if !o.retry.canRepeat() || !o.ledger.startRetry() {
-		o.retry.leave()
+		o.retry.leaveTurn()
 		return false
 	}
 	return true
 }
 
 // isStale reports whether an error says that e was decided before a change of the catalogs.
-func isStale(e entry, f *fields) bool {
+func isStale(e entry, f *errorFields) bool {
 	if f.code() == sqlstate.SerializationFailure && f.message == changedCatalogs {
 		return true
 	}
@@ -187,12 +187,12 @@ func (r *requests) sendAgain() error {
 			return errGone
 		}
 	}
-	r.ledger.sealOutOfTime() // A new seal says which catalogs are known.
+	r.ledger.reportSealExpired() // A new seal says which catalogs are known.
 	if err := r.openAgain(); err != nil {
 		return err
 	}
-	state.begun, state.begin = false, nil
-	r.batch.read = time.Now()
+	state.beginsTx, state.beginVerdict = false, nil
+	r.batch.lastRead = time.Now()
 	for m := state.messages; len(m) > 0; {
 		typ, size := m[0], binary.BigEndian.Uint32(m[1:5])
 		body := m[5 : size+1]
@@ -204,13 +204,13 @@ func (r *requests) sendAgain() error {
 	if err := r.flush(); err != nil {
 		return err
 	}
-	r.snapshots.part++
+	r.snapshots.inputPart++
 	return nil
 }
 
 // handleAgain stages one of the messages once more.
 func (r *requests) handleAgain(typ byte, body []byte) error {
-	if name, _, ok := cString(body); typ == 'P' && ok && name != "" {
+	if name, _, ok := readCString(body); typ == 'P' && ok && name != "" {
 		// The statement may exist since the first time.
 		upstream := verdict.UpstreamName(name)
 		r.stageOwn(&closeEntry{object: 'S'}, upstream, appendClose(nil, 'S', upstream))
@@ -228,10 +228,10 @@ func (r *requests) handleAgain(typ byte, body []byte) error {
 // openAgain rolls back the transaction that has failed with its first statement, if there is one, and begins it once
 // more.
 func (r *requests) openAgain() error {
-	if status, _ := r.ledger.settledStatus(); status != 'E' {
+	if status, _ := r.ledger.certainStatus(); status != 'E' {
 		return nil
 	}
-	if err := r.queryOwn("ROLLBACK", nil); err != nil || r.retry.opening == nil {
+	if err := r.queryOwn("ROLLBACK", nil); err != nil || r.retry.openingVerdict == nil {
 		return err
 	}
 	if r.seal.isDue() {
@@ -239,26 +239,26 @@ func (r *requests) openAgain() error {
 			return err
 		}
 	}
-	return r.queryOwn(r.retry.opening.Text, r.retry.opening)
+	return r.queryOwn(r.retry.openingVerdict.Text, r.retry.openingVerdict)
 }
 
 // queryOwn sends a Query of the proxy and waits for its answer.
 func (r *requests) queryOwn(text string, v *verdict.Verdict) error {
 	e := &queryEntry{}
-	e.own, e.verdict, e.done = true, v, make(chan struct{})
+	e.fromProxy, e.verdict, e.answered = true, v, make(chan struct{})
 	if skipped, ok := r.ledger.push([]entry{e}); !ok || len(skipped) > 0 {
 		return errGone
 	}
-	if err := r.batch.to.write(appendQuery(nil, text)); err != nil {
+	if err := r.batch.server.write(appendQuery(nil, text)); err != nil {
 		return r.awaitEnd(err)
 	}
 	select {
-	case <-e.done:
+	case <-e.answered:
 	case <-r.ctx.Done():
 		return errGone
 	}
 	if e.code != "" {
-		return lost(fmt.Errorf("the server answered %s to %s", e.code, text))
+		return connectionLostError(fmt.Errorf("the server answered %s to %s", e.code, text))
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ const maxDescriptions = 256
 // setKeyReader sets up that the keys in the rows of an execution are read, if its audit record has them.
 func (x *execution) setKeyReader() {
 	if k, ok := x.ticket.(verdict.KeyReader); ok && k.ReadsKeys() {
-		x.keys = k
+		x.keyReader = k
 	}
 }
 
@@ -26,10 +26,10 @@ func (o *answers) readsKeys(typ byte) bool {
 		return false
 	}
 	e := o.current()
-	if e == nil || e.base().own || o.cut.of != nil {
+	if e == nil || e.base().fromProxy || o.endedResult.execution != nil {
 		return false
 	}
-	if x := e.exec(); x != nil && x.keys != nil {
+	if x := e.exec(); x != nil && x.keyReader != nil {
 		return true
 	}
 	_, isDescribe := e.(*describeEntry)
@@ -45,12 +45,12 @@ func (o *answers) readKeys(e entry, typ byte, body []byte) {
 			if formats == nil {
 				formats = []int16{}
 			}
-			e.keys.Row(o.descriptions[e.verdict.Text], formats, body)
+			e.keyReader.Row(o.descriptions[e.verdict.Text], formats, body)
 			return
 		}
 	case *queryEntry:
 		if typ == 'D' {
-			e.keys.Row(e.description, nil, body)
+			e.keyReader.Row(e.description, nil, body)
 		} else {
 			e.description = bytes.Clone(body)
 		}
@@ -68,7 +68,7 @@ func resultFormats(rest []byte) []int16 {
 	if !ok {
 		return nil
 	}
-	n, rest, ok := count(rest)
+	n, rest, ok := readCount(rest)
 	if !ok || len(rest) < 2*n {
 		return nil
 	}

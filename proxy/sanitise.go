@@ -15,7 +15,7 @@ import (
 const internalName = "pgconsent"
 
 // forClient returns the error as the client gets it as the answer to e, and its SQLSTATE.
-func (f *fields) forClient(e entry) ([]byte, sqlstate.Code) {
+func (f *errorFields) forClient(e entry) ([]byte, sqlstate.Code) {
 	if r := e.base().refusal; r != nil && r.matches(f.message) {
 		return encodeError(nil, "ERROR", r.err), r.err.Code
 	}
@@ -24,7 +24,7 @@ func (f *fields) forClient(e entry) ([]byte, sqlstate.Code) {
 
 // sanitisedMessage returns a message of the server as the client gets it, and its SQLSTATE. e is the entry that it
 // answers, and nil if it answers none.
-func (f *fields) sanitisedMessage(e entry) ([]byte, sqlstate.Code) {
+func (f *errorFields) sanitisedMessage(e entry) ([]byte, sqlstate.Code) {
 	code := f.code()
 	var v *verdict.Verdict
 	if e != nil {
@@ -34,7 +34,7 @@ func (f *fields) sanitisedMessage(e entry) ([]byte, sqlstate.Code) {
 		}
 	}
 	rule := errorRuleFor(code, f.message)
-	told := f.told(e, rule, code)
+	told := f.forwardedFields(e, rule, code)
 	isOwn := f.isOwn(e)
 	if told.message == rowText && isOwn && v != nil && v.MultiWriteCTE {
 		told.hint += multiWriteHint
@@ -50,7 +50,7 @@ func (f *fields) sanitisedMessage(e entry) ([]byte, sqlstate.Code) {
 	}
 	b, err := (&pgproto3.ErrorResponse{
 		Severity:            told.severity,
-		SeverityUnlocalized: told.unlocalised,
+		SeverityUnlocalized: told.nonlocalizedSeverity,
 		Code:                string(code),
 		Message:             told.message,
 		Detail:              told.detail,
@@ -65,8 +65,8 @@ func (f *fields) sanitisedMessage(e entry) ([]byte, sqlstate.Code) {
 }
 
 // texts returns the message, detail and hint that the client gets.
-func (f *fields) told(e entry, rule *errorRule, code sqlstate.Code) fields {
-	told := fields{severity: f.severity, unlocalised: f.unlocalised}
+func (f *errorFields) forwardedFields(e entry, rule *errorRule, code sqlstate.Code) errorFields {
+	told := errorFields{severity: f.severity, nonlocalizedSeverity: f.nonlocalizedSeverity}
 	passes := rule.passes('M') && f.isOwn(e)
 	switch {
 	case passes && f.quotesOthers(e, code):
@@ -122,7 +122,7 @@ func columnsHint(v *verdict.Verdict) string {
 }
 
 // isOwn reports whether the error arose in the client's own statement, which e is, and not in code that others wrote.
-func (f *fields) isOwn(e entry) bool {
+func (f *errorFields) isOwn(e entry) bool {
 	if f.truncated {
 		return false
 	}
@@ -138,28 +138,28 @@ func (f *fields) isOwn(e entry) bool {
 // PostgreSQL then computes and compares values that agents may not see: checks, indexes and conditions use hidden
 // columns, and hidden rows. An error at a position of the text, in a line of a COPY as it is read, or at the binding of
 // a parameter quotes the client's own values.
-func (f *fields) quotesOthers(e entry, code sqlstate.Code) bool {
+func (f *errorFields) quotesOthers(e entry, code sqlstate.Code) bool {
 	if code[:2] != "22" || f.position > 0 || e == nil || copyColumn.MatchString(f.context) ||
 		code == sqlstate.CharacterNotInRepertoire && copyRaw.MatchString(f.context) {
 		return false
 	}
 	x := e.exec()
-	if x == nil || x.verdict == nil || !writes(x.verdict) && !slices.ContainsFunc(x.runs, writes) {
+	if x == nil || x.verdict == nil || !writes(x.verdict) && !slices.ContainsFunc(x.namedVerdicts, writes) {
 		return false
 	}
 	text := x.verdict.Original
-	for _, run := range x.runs {
+	for _, run := range x.namedVerdicts {
 		text += "\x00" + run.Original
 	}
-	return quotesBeside(f.message, text) || quotesBeside(f.detail, text)
+	return hasOtherQuotes(f.message, text) || hasOtherQuotes(f.detail, text)
 }
 
 func writes(v *verdict.Verdict) bool {
 	return slices.ContainsFunc(v.Effects, func(effect verdict.Effect) bool { return effect.Writes })
 }
 
-// quotesBeside reports whether a field has something in quotes that a text does not have.
-func quotesBeside(field, text string) bool {
+// hasOtherQuotes reports whether a field has something in quotes that a text does not have.
+func hasOtherQuotes(field, text string) bool {
 	parts := strings.Split(field, `"`)
 	if len(parts) < 3 || strings.Contains(text, strings.Join(parts[1:len(parts)-1], `"`)) {
 		return false
@@ -173,7 +173,7 @@ func quotesBeside(field, text string) bool {
 }
 
 // quotesRefusal reports whether the message quotes the refused form of a statement.
-func (f *fields) quotesRefusal(e entry) bool {
+func (f *errorFields) quotesRefusal(e entry) bool {
 	return e != nil && e.base().refusal != nil && strings.Contains(f.message+f.detail+f.hint, tokenPrefix)
 }
 
@@ -189,7 +189,7 @@ var qualifiedName = regexp.MustCompile(`\bpg_catalog\.([a-z_0-9]+)`)
 var grammarFunctions = map[string]bool{"extract": true, "position": true, "normalize": true, "overlaps": true, "xmlexists": true}
 
 // restoreNames turns names that the rewriter has put into the text back into the client's.
-func (f *fields) restoreNames(v *verdict.Verdict) {
+func (f *errorFields) restoreNames(v *verdict.Verdict) {
 	original := strings.ToLower(v.Original)
 	qualified := strings.Contains(original, "pg_catalog")
 	for _, field := range []*string{&f.message, &f.detail, &f.hint} {
@@ -216,7 +216,7 @@ func (f *fields) restoreNames(v *verdict.Verdict) {
 func clientNames(e entry, code sqlstate.Code, message string) string {
 	message = clientName(message, e.base().name)
 	if b, ok := e.(*bindEntry); ok {
-		message = strings.ReplaceAll(message, `"`+b.bound+`"`, `"`+b.statement+`"`)
+		message = strings.ReplaceAll(message, `"`+b.serverName+`"`, `"`+b.statement+`"`)
 	}
 	x := e.exec()
 	if x == nil || x.verdict == nil {

@@ -22,13 +22,13 @@ const (
 // Plans of prepared statements hold the seal that they were made under. Where a session runs many of them, their plans
 // are dropped with the seal, and each is made anew at its next run. Otherwise verifying the new seal is cheaper.
 const (
-	dropPlansName = verdict.SealStatement + "_plans"
-	dropPlansText = "DISCARD PLANS"
-	manyRuns      = 200 // plans of a statement and of the verifying functions take some 1.5 ms, a verification 15 µs
+	dropPlansName   = verdict.SealStatement + "_plans"
+	dropPlansText   = "DISCARD PLANS"
+	maxPreparedRuns = 200 // plans of a statement and of the verifying functions take some 1.5 ms, a verification 15 µs
 )
 
 const (
-	sealWait     = 30 * time.Second // how long the proxy waits for the server's answer to a seal
+	sealTimeout  = 30 * time.Second // how long the proxy waits for the server's answer to a seal
 	sealAttempts = 4
 
 	queryCanceled sqlstate.Code = "57014"
@@ -49,21 +49,21 @@ type sealState struct {
 }
 
 // isDue reports whether the seal is to be renewed before the next transaction.
-func (s *sealState) isDue() bool { return time.Now().After(s.Renew) || s.isStale() }
+func (s *sealState) isDue() bool { return time.Now().After(s.RenewAfter) || s.isStale() }
 
 // isTooOld reports whether no transaction may begin under the seal any more where it cannot be renewed before: in a
 // message, or a group of them, that ends one first. Half of the time between due and expired is left to the server to
 // get there.
 func (s *sealState) isTooOld() bool {
-	rest := s.Expires.Sub(s.Renew)
-	return s.Renew.IsZero() || time.Now().After(s.Renew.Add(rest/2)) || s.isStale()
+	rest := s.Expires.Sub(s.RenewAfter)
+	return s.RenewAfter.IsZero() || time.Now().After(s.RenewAfter.Add(rest/2)) || s.isStale()
 }
 
-func (s *sealState) isStale() bool { return s.Stale != nil && s.Stale() }
+func (s *sealState) isStale() bool { return s.IsStale != nil && s.IsStale() }
 
 // noteDropped notes that a message takes the seal away: nothing that may begin a transaction is sent before a new one
 // is set.
-func (s *sealState) noteDropped() { s.Renew = time.Time{} }
+func (s *sealState) noteDropped() { s.RenewAfter = time.Time{} }
 
 // setSeal requests a new seal from enforcement and sets it. The server must be idle, and nothing is sent after it
 // before it has answered: a message behind a seal that fails would run under the one before.
@@ -75,13 +75,13 @@ func (r *requests) setSealBehind(before ownMessages) error {
 	if err != nil {
 		return sqlstate.From(err)
 	}
-	if r.seal.preparedRuns >= manyRuns { // After this the server plans prepared statements anew.
-		before.run(dropPlansName, dropPlansText)
+	if r.seal.preparedRuns >= maxPreparedRuns { // After this the server plans prepared statements anew.
+		before.addStatement(dropPlansName, dropPlansText)
 	}
 	if seal.Acting != nil {
-		before.set(verdict.ActingSetting, *seal.Acting)
+		before.addSetting(verdict.ActingSetting, *seal.Acting)
 	}
-	before.set(seal.Setting, seal.Value)
+	before.addSetting(seal.Setting, seal.Value)
 	for attempt := 1; ; attempt++ {
 		code, err := r.sendOwn(before.entries(), before.bytes)
 		switch {
@@ -89,7 +89,7 @@ func (r *requests) setSealBehind(before ownMessages) error {
 			return err
 		case code == "":
 			// The times are compared without the monotonic clock, which stands still while a machine sleeps.
-			seal.Renew, seal.Expires = seal.Renew.Round(0), seal.Expires.Round(0)
+			seal.RenewAfter, seal.Expires = seal.RenewAfter.Round(0), seal.Expires.Round(0)
 			r.seal = sealState{Seal: seal}
 			r.ledger.noteSeal(seal)
 			return nil
@@ -128,27 +128,27 @@ func (m *ownMessages) closeStatement(name string) {
 	m.closes++
 }
 
-// run adds messages that prepare a text and run it.
-func (m *ownMessages) run(name, text string) {
-	m.bytes = appendOwnStatement(m.bytes, m.numbered(name), text, noTypes, noParameters)
+// addStatement adds messages that prepare a text and run it.
+func (m *ownMessages) addStatement(name, text string) {
+	m.bytes = appendOwnStatement(m.bytes, m.numberedName(name), text, noTypes, noParameters)
 	m.statements++
 }
 
-// set adds messages that change a setting of the session.
-func (m *ownMessages) set(setting, value string) {
-	m.bytes = appendSetting(m.bytes, m.numbered(sealName), setting, value)
+// addSetting adds messages that change a setting of the session.
+func (m *ownMessages) addSetting(setting, value string) {
+	m.bytes = appendSetting(m.bytes, m.numberedName(sealName), setting, value)
 	m.statements++
 }
 
-// numbered returns the name of a statement and its portal: the portals of one transaction have different names.
-func (m *ownMessages) numbered(name string) string {
+// numberedName returns the name of a statement and its portal: the portals of one transaction have different names.
+func (m *ownMessages) numberedName(name string) string {
 	if m.statements == 0 {
 		return name
 	}
 	return name + strconv.Itoa(m.statements)
 }
 
-func (m *ownMessages) any() bool { return len(m.bytes) > 0 }
+func (m *ownMessages) hasMessages() bool { return len(m.bytes) > 0 }
 
 // entries returns the entries of the messages.
 func (m *ownMessages) entries() (entries []entry) {
@@ -164,28 +164,28 @@ func (m *ownMessages) entries() (entries []entry) {
 // sendOwn sends messages of the proxy with a Sync behind them, and returns the SQLSTATE of the server's error, or "".
 func (r *requests) sendOwn(entries []entry, messages []byte) (sqlstate.Code, error) {
 	sync := &syncEntry{}
-	sync.done = make(chan struct{})
+	sync.answered = make(chan struct{})
 	entries = append(entries, sync)
 	for _, e := range entries {
-		e.base().own = true
+		e.base().fromProxy = true
 	}
 	if skipped, ok := r.ledger.push(entries); !ok {
 		return "", errGone
 	} else if len(skipped) > 0 {
-		return "", lost(errors.New("the seal would be skipped"))
+		return "", connectionLostError(errors.New("the seal would be skipped"))
 	}
 	if _, err := r.upstream.Write(appendSync(messages)); err != nil {
 		return "", r.awaitEnd(err)
 	}
-	timeout := time.NewTimer(sealWait)
+	timeout := time.NewTimer(sealTimeout)
 	defer timeout.Stop()
 	select {
-	case <-sync.done:
+	case <-sync.answered:
 		return sync.code, nil
 	case <-r.ctx.Done():
 		return "", errGone
 	case <-timeout.C:
-		return "", lost(errors.New("no answer to the seal"))
+		return "", connectionLostError(errors.New("no answer to the seal"))
 	}
 }
 
@@ -225,10 +225,10 @@ func (r *requests) refuseOutdated(end int) {
 			continue
 		}
 		b := e.base()
-		if b.refusal != nil || b.verdict == nil || b.verdict.Rights >= r.seal.Rights || showsNothing(b.verdict) {
+		if b.refusal != nil || b.verdict == nil || b.verdict.Rights >= r.seal.Rights || onlyControlsSession(b.verdict) {
 			continue
 		}
-		replace(e, r.unrecordedRefusal(decidedBeforeError()))
+		replaceByRefusal(e, r.unrecordedRefusal(decidedBeforeError()))
 		b.refusal.retry = true
 		refused = true
 	}
@@ -237,9 +237,9 @@ func (r *requests) refuseOutdated(end int) {
 	}
 }
 
-// beginsAgain reports whether a message with these effects goes on after it has ended a transaction, and so begins one
-// in its middle.
-func beginsAgain(effects []verdict.Effect) bool {
+// beginsNextTransaction reports whether a message with these effects goes on after it has ended a transaction, and so
+// begins one in its middle.
+func beginsNextTransaction(effects []verdict.Effect) bool {
 	for i, e := range effects {
 		if e.Kind == verdict.EndsTx && i+1 < len(effects) {
 			return true

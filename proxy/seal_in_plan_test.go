@@ -20,7 +20,7 @@ type renewing struct {
 func (r *renewing) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
 	seal, err := r.judge.Seal(ctx, b)
 	r.due.Store(false)
-	seal.Stale = r.due.Load
+	seal.IsStale = r.due.Load
 	return seal, err
 }
 
@@ -95,7 +95,7 @@ func TestPlansAreMadeAnewWithTheSeal(t *testing.T) {
 		planned, current string
 	}{
 		{3, "seal 1", "seal 1"},
-		{manyRuns, "seal 1", "seal 2"}, // few runs were before
+		{maxPreparedRuns, "seal 1", "seal 2"}, // few runs were before
 		{3, "seal 3", "seal 3"},
 		{3, "seal 3", "seal 4"},
 	} {

@@ -26,20 +26,20 @@ type serverConn struct {
 	cache  statementCache
 
 	// What the session that last had the connection has left there; guarded by the turn of the session that has it.
-	leftBy    string            // id of that session
-	seal      sealState         // the seal that the server has; its value is empty before the first
-	settings  map[string]string // settings that are not those which the connection began with
-	unclean   bool              // there may be further state: sequence values, settings, locks
-	leftNames []string          // the server's names of statements that are to be closed
+	lastSession  string            // id of that session
+	seal         sealState         // the seal that the server has; its value is empty before the first
+	settings     map[string]string // settings that are not those which the connection began with
+	needsReset   bool              // there may be further state: sequence values, settings, locks
+	namesToClose []string          // the server's names of statements that are to be closed
 
-	began   string            // the startup settings, as [startupKey] writes them
-	initial map[string]string // the values of settings with which the connection began
-	idle    time.Time         // since when no session has the connection
+	began     string            // the startup settings, as [startupKey] writes them
+	initial   map[string]string // the values of settings with which the connection began
+	idleSince time.Time         // since when no session has the connection
 
 	mu      sync.Mutex
-	holder  *session // the session that answers belong to; nil: none has the connection
+	session *session // the session that answers belong to; nil: none has the connection
 	reading bool     // a goroutine reads from it
-	dead    bool     // the connection was closed, or the server sent a message, while no session had it
+	isDead  bool     // the connection was closed, or the server sent a message, while no session had it
 	pool    *pool    // nil: it belongs to one session
 
 	woken     bool         // the goroutine that reads the answers was woken; guarded by the lock of its session's conn
@@ -57,7 +57,7 @@ func newServerConn(hc *pgconn.HijackedConn, started string, u Upstream) *serverC
 		source:     newSource(hc.Conn),
 		sink:       newSink(hc.Conn),
 	}
-	c.cache.most, c.cache.eager = u.StatementCache, u.CacheEagerly
+	c.cache.maxStatements, c.cache.preparesAtOnce = u.StatementCache, u.CacheEagerly
 	return c
 }
 
@@ -71,15 +71,15 @@ func (c *serverConn) wake(yes bool) {
 	c.woken = yes
 }
 
-// hold gives a session the answers that come from now on. It returns false if the connection has ended meanwhile.
-func (c *serverConn) hold(s *session) bool {
+// assignTo gives a session the answers that come from now on. It returns false if the connection has ended meanwhile.
+func (c *serverConn) assignTo(s *session) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.dead {
+	if c.isDead {
 		return false
 	}
 	s.outgoing.Add(1)
-	c.holder = s
+	c.session = s
 	if !c.reading {
 		c.reading = true
 		go c.read()
@@ -87,11 +87,11 @@ func (c *serverConn) hold(s *session) bool {
 	return true
 }
 
-// letGo ends what hold has begun. It belongs to the goroutine that reads.
-func (c *serverConn) letGo() {
+// release ends what hold has begun. It belongs to the goroutine that reads.
+func (c *serverConn) release() {
 	c.mu.Lock()
-	s := c.holder
-	c.holder = nil
+	s := c.session
+	c.session = nil
 	c.mu.Unlock()
 	s.outgoing.Done()
 }
@@ -104,9 +104,9 @@ func (c *serverConn) read() {
 	for {
 		err := o.fill()
 		c.mu.Lock()
-		s := c.holder
+		s := c.session
 		woken := s == nil && errors.Is(err, os.ErrDeadlineExceeded)
-		c.dead = s == nil && !woken
+		c.isDead = s == nil && !woken
 		if woken { // for the session that has given it back; the next one sets a deadline of its own only once it holds
 			_ = c.SetReadDeadline(time.Time{})
 		}
@@ -119,7 +119,7 @@ func (c *serverConn) read() {
 		default:
 			o.session, o.to = s, s.toClient
 			if !o.relayChunk(c, err) {
-				c.letGo()
+				c.release()
 				return
 			}
 		}

@@ -16,16 +16,16 @@ import (
 // answers ([answers]).
 type session struct {
 	*conn
-	decider  verdict.Decider
-	noticer  verdict.Noticer // the decider, if it is a Noticer
-	hearer   verdict.Hearer  // the decider, if it is a Hearer
-	backend  verdict.Backend
-	cancelAt Upstream
-	shownPID uint32 // the process id that the client was told
-	ledger   *ledger
-	outgoing sync.WaitGroup
-	retry    retryState
-	requests *requests
+	decider          verdict.Decider
+	noticeSource     verdict.NoticeSource  // the decider, if it is a Noticer
+	channelFilter    verdict.ChannelFilter // the decider, if it is a Hearer
+	backend          verdict.Backend
+	cancelUpstreamAt Upstream
+	clientPID        uint32 // the process id that the client was told
+	ledger           *ledger
+	outgoing         sync.WaitGroup
+	retry            retryState
+	requests         *requests
 	// returns a channel that is closed when the session may go on, and nil while it may; nil: it always may
 	whilePaused func() <-chan struct{}
 	connector   *connector
@@ -49,9 +49,9 @@ func newSession(c *conn, d verdict.Decider, l *connector, serverVersion int) *se
 	}
 	s.requests = newRequests(s)
 	s.retry.turn = make(chan struct{}, 1)
-	s.retry.leave()
-	s.noticer, _ = d.(verdict.Noticer)
-	s.hearer, _ = d.(verdict.Hearer)
+	s.retry.leaveTurn()
+	s.noticeSource, _ = d.(verdict.NoticeSource)
+	s.channelFilter, _ = d.(verdict.ChannelFilter)
 	s.boundTransactions()
 	c.mu.Lock()
 	c.session = s
@@ -70,7 +70,7 @@ func majorVersion(version string) (major int) {
 
 // start begins to read the server's answers and seals the session. The caller has the turn from then on.
 func (s *session) start(server *serverConn) error {
-	s.retry.take()
+	s.retry.takeTurn()
 	if err := s.attach(server); err != nil {
 		return err
 	}
@@ -84,9 +84,9 @@ func (s *session) attach(c *serverConn) error {
 		return err
 	}
 	s.backend = verdict.Backend{PID: c.pid}
-	s.requests.batch.to = c.sink
+	s.requests.batch.server = c.sink
 	s.ledger.setCache(&c.cache)
-	if c.hold(s) {
+	if c.assignTo(s) {
 		return nil
 	}
 	s.mu.Lock()
@@ -119,13 +119,13 @@ func (s *session) finish() {
 	if s.reason != nil {
 		code = s.reason.Code
 	}
-	connection, stopping := s.connection, s.stopping
+	connection, stopping := s.connection, s.cancelsStatement
 	s.mu.Unlock()
 	if connection != nil {
-		farewell(connection)
+		sendTerminate(connection)
 	}
 	s.outgoing.Wait()
-	unanswered := s.ledger.rest()
+	unanswered := s.ledger.removeAll()
 	if stopping && len(unanswered) > 0 {
 		// The server does not notice that nobody waits for its answer any more. It ignores a cancel request that comes before
 		// it has read the statement, so it gets a second request.
@@ -142,7 +142,7 @@ func (s *session) finish() {
 		if e.base().code == "" {
 			e.base().code = code
 		}
-		record(e)
+		recordOutcome(e)
 	}
 	if connection != nil {
 		s.connector.giveUp(connection)
@@ -150,8 +150,8 @@ func (s *session) finish() {
 	s.decider.Close()
 }
 
-// farewell sends a Terminate to the server, which otherwise logs an unexpected end.
-func farewell(upstream net.Conn) {
+// sendTerminate sends a Terminate to the server, which otherwise logs an unexpected end.
+func sendTerminate(upstream net.Conn) {
 	_ = upstream.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
 	_, _ = upstream.Write([]byte{'X', 0, 0, 0, 4})
 }
@@ -170,7 +170,7 @@ func (s *session) cancelUpstream() {
 	}
 	defer c.cancels.Done()
 	defer c.canceling.Add(-1)
-	if err := s.cancelAt.cancel(c.key); err != nil {
+	if err := s.cancelUpstreamAt.cancel(c.key); err != nil {
 		s.log.Warn("cancel request not delivered", "error", err)
 	}
 }

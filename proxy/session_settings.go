@@ -44,7 +44,7 @@ type settingsEntry struct {
 
 func (e *settingsEntry) appendRefused(dst []byte) []byte { return e.refusal.execute(dst) }
 
-func (e *settingsEntry) answer(o *answers, typ byte, _ int) (known bool, err *sqlstate.Error) {
+func (e *settingsEntry) handleAnswer(o *answers, typ byte, _ int) (known bool, err *sqlstate.Error) {
 	if typ != 'C' { // CommandComplete; the DataRow is read whole
 		return false, nil
 	}

@@ -20,7 +20,7 @@ func (o *answers) sessionMessage(typ byte, body []byte, more int) *sqlstate.Erro
 		put, err = o.takeError(body)
 	case 'N': // The type is that of NoticeResponse.
 		put = o.notice(body)
-		o.retriedAnswer.others = o.retriedAnswer.others || len(put) > 0
+		o.retriedAnswer.hasOtherAnswers = o.retriedAnswer.hasOtherAnswers || len(put) > 0
 	case 'C': // The type is that of CommandComplete, of a step or of a statement that has another tag for the client.
 		if more > 0 {
 			return desyncError(errors.New("CommandComplete is too long"))
@@ -30,16 +30,16 @@ func (o *answers) sessionMessage(typ byte, body []byte, more int) *sqlstate.Erro
 		o.current().(*settingsEntry).takeRow(body, more)
 	case 'A': // The type is that of NotificationResponse.
 		put = o.notification(body, more)
-		o.retriedAnswer.others = o.retriedAnswer.others || len(put) > 0
+		o.retriedAnswer.hasOtherAnswers = o.retriedAnswer.hasOtherAnswers || len(put) > 0
 	case 'S': // The type is that of ParameterStatus.
-		name, _, ok := cString(body)
+		name, _, ok := readCString(body)
 		// As a connection passes to a session, it gets the values that the client knows already.
-		own := o.pooled() && o.current() != nil && o.current().base().own
+		own := o.pooled() && o.current() != nil && o.current().base().fromProxy
 		passes = ok && more == 0 && isReported(name) && !own
-		if !settingsBesidePlans[name] && !own {
+		if !settingsThatPlansIgnore[name] && !own {
 			o.ledger.dropAllCached()
 		}
-		o.retriedAnswer.others = o.retriedAnswer.others || passes
+		o.retriedAnswer.hasOtherAnswers = o.retriedAnswer.hasOtherAnswers || passes
 	case 'Z': // The type is that of ReadyForQuery.
 		if len(body) != 1 || more != 0 || bytes.IndexByte([]byte("ITE"), body[0]) < 0 {
 			return desyncError(errors.New("invalid ReadyForQuery"))
@@ -65,13 +65,13 @@ func (o *answers) notification(body []byte, more int) []byte {
 	if len(body) < 4 || more > 0 { // PostgreSQL allows a payload of less than 8,000 bytes.
 		return nil
 	}
-	channel, _, ok := cString(body[4:])
-	if !ok || !o.ledger.hears(channel) || o.hearer != nil && !o.hearer.Hears(channel) {
+	channel, _, ok := readCString(body[4:])
+	if !ok || !o.ledger.isListeningTo(channel) || o.channelFilter != nil && !o.channelFilter.AllowsChannel(channel) {
 		return nil
 	}
 	var pid uint32
 	if binary.BigEndian.Uint32(body) == o.backend.PID {
-		pid = o.shownPID
+		pid = o.clientPID
 	}
 	return appendMessage(nil, 'A', binary.BigEndian.AppendUint32(nil, pid), body[4:])
 }
@@ -102,12 +102,12 @@ func (o *answers) readyForQuery(status byte) (passes bool, err *sqlstate.Error) 
 		return false, err
 	}
 	if q, ok := e.(*queryEntry); ok && q.steps != nil && q.code == "" {
-		o.insert(q.steps.last)
+		o.insert(q.steps.lastAnswer)
 	} else if ok && q.runsCached() && q.code == "" {
 		o.insert(q.commandComplete)
 	}
-	if o.noticer != nil {
-		if text := o.noticer.Notice(); text != "" {
+	if o.noticeSource != nil {
+		if text := o.noticeSource.NextNotice(); text != "" {
 			o.insert(appendNotice(nil, text))
 		}
 	}
@@ -118,9 +118,9 @@ func (o *answers) readyForQuery(status byte) (passes bool, err *sqlstate.Error) 
 func (o *answers) ready(status byte) (passes bool, err *sqlstate.Error) {
 	e := o.current()
 	if e == nil || !e.endsWithReady() || e.base().refusal != nil && e.base().code == "" {
-		return false, desyncError(errOutOfTurn)
+		return false, desyncError(errUnexpectedAnswer)
 	}
-	if o.cut.of != nil {
+	if o.endedResult.execution != nil {
 		if err := o.waitForCancel(); err != nil {
 			return false, err
 		}
@@ -128,22 +128,22 @@ func (o *answers) ready(status byte) (passes bool, err *sqlstate.Error) {
 	if isStep, err := o.isStepReady(e, status); isStep || err != nil {
 		return false, err
 	}
-	if o.cut.of != nil {
+	if o.endedResult.execution != nil {
 		if status == 'T' { // An error would have failed the transaction.
 			return false, o.undoReady(e)
 		}
-		o.cut.of, o.cut.undone = nil, false
+		o.endedResult.execution, o.endedResult.isUndone = nil, false
 	}
 	o.head = nil
-	o.drained, o.late = o.ledger.ready(status)
+	o.drained, o.sealExpired = o.ledger.ready(status)
 	b := e.base()
-	if b.own {
+	if b.fromProxy {
 		b.code, o.sealCode = o.sealCode, ""
-		close(b.done)
+		close(b.answered)
 		return false, nil
 	}
 	o.outcomes.add(e)
-	if o.retriedAnswer.pending && o.startRepeat(status) {
+	if o.retriedAnswer.answerIsRetried && o.startRepeat(status) {
 		return false, nil
 	}
 	o.outcomes.addRequest(b.requestTime)
@@ -162,14 +162,14 @@ func (o *answers) undoReady(e entry) *sqlstate.Error {
 // startRepeat has the messages whose answer has ended sent once more. Where the transaction does not allow it any more,
 // the client gets the error.
 func (o *answers) startRepeat(status byte) bool {
-	o.retriedAnswer.pending = false
-	if status == 'I' || status == 'E' && (o.retry.begun || o.retry.opening != nil) {
+	o.retriedAnswer.answerIsRetried = false
+	if status == 'I' || status == 'E' && (o.retry.beginsTx || o.retry.openingVerdict != nil) {
 		o.outgoing.Go(o.requests.repeat)
 		return true
 	}
 	o.insert(o.retriedAnswer.err)
 	o.ledger.setStaging(false)
-	o.retry.leave()
+	o.retry.leaveTurn()
 	return false
 }
 
@@ -180,16 +180,16 @@ func (o *answers) takeError(body []byte) ([]byte, *sqlstate.Error) {
 	if e == nil {
 		return o.endedByServer(&f)
 	}
-	o.farewell = o.farewell || f.fatal()
-	if e.base().own && !e.base().forNext {
+	o.serverEndsSession = o.serverEndsSession || f.fatal()
+	if e.base().fromProxy && !e.base().preparesNext {
 		return o.takeOwnError(&f), nil
 	}
 	q, _ := e.(*queryEntry)
 	if q != nil {
 		q.asQueryError(&f)
 	}
-	if f.message == outOfTime && f.code() == sqlstate.SerializationFailure {
-		o.ledger.sealOutOfTime()
+	if f.message == identityOutdated && f.code() == sqlstate.SerializationFailure {
+		o.ledger.reportSealExpired()
 	}
 	isOfCache := isCacheError(e, &f)
 	put, code := f.forClient(e)
@@ -199,10 +199,10 @@ func (o *answers) takeError(body []byte) ([]byte, *sqlstate.Error) {
 	}
 	if (isOfCache || isStale(e, &f)) && o.repeats(&f) {
 		o.retract()
-		o.retriedAnswer.pending, o.retriedAnswer.err, put = true, put, nil
+		o.retriedAnswer.answerIsRetried, o.retriedAnswer.err, put = true, put, nil
 	}
-	if o.cut.of != nil && !f.fatal() { // The client has got its error already.
-		put, code = nil, o.cut.of.limit.code
+	if o.endedResult.execution != nil && !f.fatal() { // The client has got its error already.
+		put, code = nil, o.endedResult.execution.limit.code
 		if err := o.waitForCancel(); err != nil {
 			return nil, err
 		}
@@ -218,18 +218,18 @@ func (o *answers) takeError(body []byte) ([]byte, *sqlstate.Error) {
 }
 
 // endedByServer handles an error that answers no message: the server ends the session.
-func (o *answers) endedByServer(f *fields) ([]byte, *sqlstate.Error) {
+func (o *answers) endedByServer(f *errorFields) ([]byte, *sqlstate.Error) {
 	if !f.fatal() {
-		return nil, desyncError(errOutOfTurn)
+		return nil, desyncError(errUnexpectedAnswer)
 	}
-	o.farewell = true
+	o.serverEndsSession = true
 	b, _ := f.sanitisedMessage(nil)
 	return b, nil
 }
 
 // takeOwnError handles the error of a message that the proxy has sent by itself. It returns the error that tells the
 // client why the session ends, or nil if the session goes on.
-func (o *answers) takeOwnError(f *fields) []byte {
+func (o *answers) takeOwnError(f *errorFields) []byte {
 	o.sealCode = f.code()
 	o.head = nil
 	o.ledger.fail(o.sealCode)
@@ -243,7 +243,7 @@ func (o *answers) takeOwnError(f *fields) []byte {
 // notice handles a NoticeResponse and returns what the client gets.
 func (o *answers) notice(body []byte) []byte {
 	e := o.current()
-	if e != nil && e.base().own || o.cut.of != nil {
+	if e != nil && e.base().fromProxy || o.endedResult.execution != nil {
 		return nil
 	}
 	f := parseFields(body)
@@ -251,7 +251,7 @@ func (o *answers) notice(body []byte) []byte {
 		if q.settings > 0 {
 			return nil
 		}
-		if st := q.steps; st != nil && st.block && !st.begun && f.code() == "25001" {
+		if st := q.steps; st != nil && st.isOneTransaction && !st.begun && f.code() == "25001" {
 			st.inBlock = true
 			return nil
 		}

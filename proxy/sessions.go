@@ -111,7 +111,7 @@ func (l *ledger) state() SessionState {
 		return Active
 	case l.status == 'E':
 		return InFailedTransaction
-	case l.open || l.status == 'T':
+	case l.txMayBeOpen || l.status == 'T':
 		return InTransaction
 	default:
 		return Idle

@@ -28,7 +28,7 @@ func (st *startup) checkSettings(check func(name, value, where string) (string, 
 			return nil, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting,
 				"the setting %q cannot be checked", s.name)
 		}
-		value, forward, refusal := check(s.name, s.value, s.where)
+		value, forward, refusal := check(s.name, s.value, s.origin)
 		if refusal != nil {
 			return nil, refusal
 		}

@@ -14,8 +14,9 @@ import (
 // by the TimeZone of that moment. A statement that was prepared under other settings would mean something else, so the
 // cache of statements is emptied when one changes, and not used before the transaction of the change is over.
 
-// settingsBesidePlans are the settings, beside those with a dot in their names, that no text means something else by.
-var settingsBesidePlans = map[string]bool{
+// settingsThatPlansIgnore are the settings, beside those with a dot in their names, that no text means something else
+// by.
+var settingsThatPlansIgnore = map[string]bool{
 	"application_name": true, "client_min_messages": true, "default_transaction_deferrable": true,
 	"default_transaction_isolation": true, "default_transaction_read_only": true, "idle_in_transaction_session_timeout": true,
 	"idle_session_timeout": true, "lock_timeout": true, "statement_timeout": true, "transaction": true,
@@ -45,7 +46,7 @@ func changesSettings(v *verdict.Verdict) bool {
 	return v.CallsSetConfig || slices.ContainsFunc(v.Effects, func(e verdict.Effect) bool {
 		switch e.Kind {
 		case verdict.ChangesGUC:
-			return !settingsBesidePlans[e.Name] && !strings.Contains(e.Name, ".")
+			return !settingsThatPlansIgnore[e.Name] && !strings.Contains(e.Name, ".")
 		case verdict.ResetsSettings, verdict.Discards:
 			return true
 		}

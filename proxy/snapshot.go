@@ -25,11 +25,11 @@ type snapshotUse struct {
 
 // snapshotState follows which snapshots the session holds.
 type snapshotState struct {
-	ledger *ledger
-	part   uint64        // counts the parts of the client's input: one ends with a Query, Sync or Flush, and with each read
-	held   bool          // the transaction may be one that holds its snapshot
-	tx     *heldSnapshot // the snapshot of such a transaction
-	batch  *heldSnapshot // the snapshot that the portals and transactions of the batch take; nil: none takes one
+	ledger        *ledger
+	inputPart     uint64        // counts the parts of the client's input: one ends with a Query, Sync or Flush, and with each read
+	mayBeHeld     bool          // the transaction may be one that holds its snapshot
+	txSnapshot    *heldSnapshot // the snapshot of such a transaction
+	batchSnapshot *heldSnapshot // the snapshot that the portals and transactions of the batch take; nil: none takes one
 }
 
 // snapshotHolds is whether the session's transactions hold their snapshots by default. The ledger keeps it, since a SET
@@ -52,18 +52,19 @@ func (h *snapshotHolds) ready(status byte) {
 	h.reset = nil
 }
 
-// next returns the held snapshot that the messages of this batch take. Its moment is noted before the batch is sent.
-func (s *snapshotState) next() *heldSnapshot {
-	if s.batch == nil || s.batch.inputPart != s.part {
-		s.batch = &heldSnapshot{inputPart: s.part}
+// newSnapshot returns the held snapshot that the messages of this batch take. Its moment is noted before the batch is
+// sent.
+func (s *snapshotState) newSnapshot() *heldSnapshot {
+	if s.batchSnapshot == nil || s.batchSnapshot.inputPart != s.inputPart {
+		s.batchSnapshot = &heldSnapshot{inputPart: s.inputPart}
 	}
-	return s.batch
+	return s.batchSnapshot
 }
 
 // begin begins a message: it forgets a transaction that is over. staged tells that messages are staged already.
 func (s *snapshotState) begin(staged bool) {
-	if s.held && !staged && s.ledger.outsideTx() {
-		s.held, s.tx = s.ledger.holdsByDefault(), nil
+	if s.mayBeHeld && !staged && s.ledger.outsideTx() {
+		s.mayBeHeld, s.txSnapshot = s.ledger.holdsByDefault(), nil
 	}
 }
 
@@ -72,47 +73,47 @@ func (s *snapshotState) noteHolds(v *verdict.Verdict) {
 	for _, e := range v.Effects {
 		switch e.SnapshotHold {
 		case verdict.TransactionHoldsSnapshot:
-			s.held = true
+			s.mayBeHeld = true
 		case verdict.SessionHoldsSnapshot:
-			s.held = true
+			s.mayBeHeld = true
 			s.ledger.holdByDefault()
 		}
 	}
 }
 
-// need notes that e needs a snapshot: in a transaction that holds one, its first message takes it.
-func (s *snapshotState) need(e entry) {
+// noteNeed notes that e needs a snapshot: in a transaction that holds one, its first message takes it.
+func (s *snapshotState) noteNeed(e entry) {
 	b := e.base()
-	if s.held && s.tx == nil && b.verdict != nil && !isTxControl(b.verdict) {
-		s.tx = s.next()
-		b.snapshot = s.tx
+	if s.mayBeHeld && s.txSnapshot == nil && b.verdict != nil && !isTxControl(b.verdict) {
+		s.txSnapshot = s.newSnapshot()
+		b.snapshot = s.txSnapshot
 	}
 }
 
-// use notes that x shows rows of the transaction's snapshot, if it holds one.
-func (s *snapshotState) use(x *execution) {
-	if s.held && s.tx != nil && x.verdict != nil && !showsNothing(x.verdict) {
-		s.check(x, s.tx, false)
+// noteUse notes that x shows rows of the transaction's snapshot, if it holds one.
+func (s *snapshotState) noteUse(x *execution) {
+	if s.mayBeHeld && s.txSnapshot != nil && x.verdict != nil && !onlyControlsSession(x.verdict) {
+		s.addCheck(x, s.txSnapshot, false)
 	}
 }
 
-// check sets up that a held snapshot is checked before x is sent.
-func (s *snapshotState) check(x *execution, h *heldSnapshot, portal bool) {
-	if h.inputPart != s.part {
+// addCheck sets up that a held snapshot is checked before x is sent.
+func (s *snapshotState) addCheck(x *execution, h *heldSnapshot, portal bool) {
+	if h.inputPart != s.inputPart {
 		x.snapshots = append(x.snapshots, snapshotUse{h, portal})
 	}
 }
 
-// hold notes that e makes a portal which the same part of the input does not run to its end.
-func (s *snapshotState) hold(e entry, p *portal) {
-	if p.snapshot != nil || p.run != nil || isTxControl(p.verdict) {
+// holdForPortal notes that e makes a portal which the same part of the input does not run to its end.
+func (s *snapshotState) holdForPortal(e entry, p *portal) {
+	if p.snapshot != nil || p.completeExecute != nil || isTxControl(p.verdict) {
 		return
 	}
-	if s.tx != nil {
-		p.snapshot = s.tx
+	if s.txSnapshot != nil {
+		p.snapshot = s.txSnapshot
 		return
 	}
-	p.snapshot = s.next()
+	p.snapshot = s.newSnapshot()
 	e.base().snapshot = p.snapshot
 }
 
@@ -121,7 +122,7 @@ func (s *snapshotState) hold(e entry, p *portal) {
 func (s *snapshotState) addCursors(e entry, n *nameUses) {
 	for _, p := range n.declaredPortals {
 		if p != nil {
-			s.hold(e, p)
+			s.holdForPortal(e, p)
 		}
 	}
 	for _, p := range n.fetchedPortals {
@@ -133,10 +134,10 @@ func (s *snapshotState) addCursors(e entry, n *nameUses) {
 func (s *snapshotState) resume(x *execution, p *portal) {
 	switch {
 	case p.snapshot != nil:
-		s.check(x, p.snapshot, true)
-	case p.inputPart == s.part || s.ledger.hasRun(p.run) || isTxControl(p.verdict):
+		s.addCheck(x, p.snapshot, true)
+	case p.inputPart == s.inputPart || s.ledger.hasRun(p.completeExecute) || isTxControl(p.verdict):
 	default:
-		s.check(x, &heldSnapshot{}, true) // The moment of this snapshot is not known.
+		s.addCheck(x, &heldSnapshot{}, true) // The moment of this snapshot is not known.
 	}
 }
 
@@ -149,14 +150,14 @@ func (r *requests) endInputPart() {
 		if !ok || b.portal == nil {
 			continue
 		}
-		if b.portal.inputPart != r.snapshots.part {
+		if b.portal.inputPart != r.snapshots.inputPart {
 			break
 		}
 		if b.refusal == nil {
-			r.snapshots.hold(b, b.portal)
+			r.snapshots.holdForPortal(b, b.portal)
 		}
 	}
-	r.snapshots.part++
+	r.snapshots.inputPart++
 }
 
 // snapshotEnd is where the first part of the batch ends that is to be answered before a held snapshot of the next
@@ -188,14 +189,14 @@ func showsHeldSnapshot(e entry) bool {
 func (l *ledger) hasRun(e *executeEntry) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return e != nil && e.over && e.code == ""
+	return e != nil && e.isAnswered && e.code == ""
 }
 
 // holdByDefault notes that the session's transactions hold their snapshots by default.
 func (l *ledger) holdByDefault() {
 	l.mu.Lock()
-	l.holds.byDefault = true
-	l.holds.requests++
+	l.snapshotHolds.byDefault = true
+	l.snapshotHolds.requests++
 	l.mu.Unlock()
 }
 
@@ -203,11 +204,11 @@ func (l *ledger) holdByDefault() {
 func (l *ledger) holdRequests() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.holds.requests
+	return l.snapshotHolds.requests
 }
 
 func (l *ledger) holdsByDefault() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.holds.byDefault
+	return l.snapshotHolds.byDefault
 }

@@ -31,11 +31,11 @@ func (r *requests) checkSnapshots(end int) {
 			continue
 		}
 		if err := c.checkFunctions(e); err != nil {
-			replace(e, r.unrecordedRefusal(err))
+			replaceByRefusal(e, r.unrecordedRefusal(err))
 			e.base().refusal.retry = err.Code == sqlstate.SerializationFailure
 			refused = true
 		} else if err := c.check(e); err != nil {
-			replace(e, r.unrecordedRefusal(err))
+			replaceByRefusal(e, r.unrecordedRefusal(err))
 			refused = true
 		}
 	}
@@ -52,7 +52,7 @@ func (r *requests) needsCheck(end int) (yes bool) {
 			continue
 		}
 		if b, ok := e.(*bindEntry); ok && b.portal != nil {
-			r.snapshots.hold(b, b.portal)
+			r.snapshots.holdForPortal(b, b.portal)
 		}
 		yes = yes || e.base().snapshot != nil || showsHeldSnapshot(e) || unguardedVerdict(e) != nil
 	}
@@ -66,7 +66,7 @@ func (c *snapshotCheck) checkFunctions(e entry) *sqlstate.Error {
 		return nil
 	}
 	if c.unchanged[v.Versions] == nil {
-		c.unchanged[v.Versions] = sync.OnceValue(func() *sqlstate.Error { return c.decider.Unchanged(c.ctx, v) })
+		c.unchanged[v.Versions] = sync.OnceValue(func() *sqlstate.Error { return c.decider.CheckCatalogs(c.ctx, v) })
 	}
 	return c.unchanged[v.Versions]()
 }
@@ -84,7 +84,7 @@ func (c *snapshotCheck) check(e entry) *sqlstate.Error {
 		if !u.known {
 			return unknownAgeError()
 		}
-		if err := c.once(u, func() *sqlstate.Error { return c.decider.Fresh(c.ctx, u.Snapshot, u.portal) }); err != nil {
+		if err := c.askOnce(u, func() *sqlstate.Error { return c.decider.CheckSnapshot(c.ctx, u.Snapshot, u.portal) }); err != nil {
 			return err
 		}
 	}
@@ -96,14 +96,14 @@ func (c *snapshotCheck) noteMoment(h *heldSnapshot) *sqlstate.Error {
 	if h == nil || h.known {
 		return nil
 	}
-	return c.once(snapshotUse{heldSnapshot: h}, func() *sqlstate.Error {
+	return c.askOnce(snapshotUse{heldSnapshot: h}, func() *sqlstate.Error {
 		snapshot, err := c.decider.Snapshot(c.ctx)
 		h.Snapshot, h.known = snapshot, err == nil
 		return err
 	})
 }
 
-func (c *snapshotCheck) once(u snapshotUse, ask func() *sqlstate.Error) *sqlstate.Error {
+func (c *snapshotCheck) askOnce(u snapshotUse, ask func() *sqlstate.Error) *sqlstate.Error {
 	err, ok := c.answers[u]
 	if !ok {
 		err = ask()
@@ -125,7 +125,7 @@ func unguardedVerdict(e entry) *verdict.Verdict {
 	if x == nil {
 		return nil
 	}
-	for _, v := range x.runs {
+	for _, v := range x.namedVerdicts {
 		if v.Unguarded {
 			return v
 		}
@@ -141,7 +141,7 @@ func untrackedError(e entry) *sqlstate.Error {
 	}
 	shown := []*verdict.Verdict{e.base().verdict}
 	if x := e.exec(); x != nil {
-		shown = append(shown, x.runs...)
+		shown = append(shown, x.namedVerdicts...)
 	}
 	if b, ok := e.(*bindEntry); ok && b.portal != nil {
 		shown = append(shown, b.portal.verdict)

@@ -85,12 +85,12 @@ func newSink(conn net.Conn) sink {
 
 // write writes all of b.
 func (s *sink) write(b []byte) error {
-	if s.raw != nil && len(b) <= maxQuick {
+	if s.raw != nil && len(b) <= maxQuickWrite {
 		return s.raw.send(b)
 	}
 	_, err := s.peer.Write(b)
 	return err
 }
 
-// maxQuick is how many bytes are written without the scheduler being told (see socket_linux.go).
-const maxQuick = 16 << 10
+// maxQuickWrite is how many bytes are written without the scheduler being told (see socket_linux.go).
+const maxQuickWrite = 16 << 10

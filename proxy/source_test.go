@@ -59,7 +59,7 @@ func TestSinkWritesAll(t *testing.T) {
 				t.Fatal(err)
 			}
 			for rest := large; len(rest) > 0; {
-				n := min(len(rest), maxQuick)
+				n := min(len(rest), maxQuickWrite)
 				if err := to.write(rest[:n]); err != nil {
 					t.Fatal(err)
 				}
@@ -88,7 +88,7 @@ func TestPumpRelaysAll(t *testing.T) {
 			}()
 			pumped := make(chan error, 1)
 			go func() {
-				pumped <- pump(to[name][0], from[name][1])
+				pumped <- copyOneWay(to[name][0], from[name][1])
 				to[name][0].Close()
 			}()
 			got, _ := io.ReadAll(to[name][1])
@@ -114,7 +114,7 @@ func TestDeadlineEndsWaiting(t *testing.T) {
 				in <- err
 			}()
 			go func() {
-				s, b := newSink(ends[0]), make([]byte, maxQuick)
+				s, b := newSink(ends[0]), make([]byte, maxQuickWrite)
 				for {
 					if err := s.write(b); err != nil { // nobody reads
 						out <- err

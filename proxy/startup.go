@@ -25,7 +25,7 @@ type startup struct {
 }
 
 // setting is one run-time setting that a client asks for.
-type setting struct{ name, value, where string }
+type setting struct{ name, value, origin string }
 
 // parseStartup decodes a whole startup packet as PostgreSQL does.
 func parseStartup(packet []byte) (*startup, error) {
@@ -37,19 +37,19 @@ func parseStartup(packet []byte) (*startup, error) {
 	st := &startup{packet: packet, minor: version & 0xffff}
 	rest := packet[8:]
 	for {
-		key, more, ok := cString(rest)
+		key, more, ok := readCString(rest)
 		if !ok {
-			return nil, badStartup()
+			return nil, invalidStartupError()
 		}
 		if key == "" {
 			if len(more) != 0 {
-				return nil, badStartup()
+				return nil, invalidStartupError()
 			}
 			break
 		}
-		value, more, ok := cString(more)
+		value, more, ok := readCString(more)
 		if !ok {
-			return nil, badStartup()
+			return nil, invalidStartupError()
 		}
 		rest = more
 		st.add(key, value)
@@ -80,13 +80,13 @@ func (st *startup) add(key, value string) {
 	}
 }
 
-func badStartup() error {
+func invalidStartupError() error {
 	return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol,
 		"invalid startup packet layout: expected terminator as last byte")
 }
 
-// cString takes a zero-terminated string off b.
-func cString(b []byte) (s string, rest []byte, ok bool) {
+// readCString takes a zero-terminated string off b.
+func readCString(b []byte) (s string, rest []byte, ok bool) {
 	i := bytes.IndexByte(b, 0)
 	if i < 0 {
 		return "", nil, false
@@ -111,27 +111,27 @@ func (st *startup) replay(database string) ([]byte, error) {
 		return st.packet, nil
 	}
 	out := append([]byte(nil), st.packet[:8]...)
-	out = appendC(appendC(out, "database"), database)
+	out = appendCString(appendCString(out, "database"), database)
 	for rest := st.packet[8:]; ; {
-		key, more, ok := cString(rest)
+		key, more, ok := readCString(rest)
 		if !ok || key == "" {
 			break
 		}
-		value, more, _ := cString(more)
+		value, more, _ := readCString(more)
 		rest = more
 		if key != "database" {
-			out = appendC(appendC(out, key), value)
+			out = appendCString(appendCString(out, key), value)
 		}
 	}
 	out = append(out, 0)
 	if len(out) > maxStartupBytes {
-		return nil, badStartup()
+		return nil, invalidStartupError()
 	}
 	binary.BigEndian.PutUint32(out, uint32(len(out)))
 	return out, nil
 }
 
-func appendC(b []byte, s string) []byte { return append(append(b, s...), 0) }
+func appendCString(b []byte, s string) []byte { return append(append(b, s...), 0) }
 
 // encodeError renders e; severity is "ERROR" or "FATAL".
 func encodeError(dst []byte, severity string, e *sqlstate.Error) []byte {

@@ -25,15 +25,16 @@ const DefaultStatementCache = 100
 const (
 	maxCachedText  = 64 << 10 // bytes of one text in the cache
 	maxCachedTexts = 1 << 20  // bytes of all texts in the cache
-	rememberedOnce = 128      // how many texts are remembered that came once
+	maxSeenHashes  = 128      // how many texts are remembered that came once
 )
 
 const (
 	cachedPrefix = "pgconsent_q"    // of the server's names of cached statements; no client's name has it
-	absentName   = "pgconsent_none" // names nothing: closing it does nothing
+	unusedName   = "pgconsent_none" // names nothing: closing it does nothing
 
-	// changedResult is PostgreSQL's message for a prepared statement whose result has other columns now (plancache.c).
-	changedResult = "cached plan must not change result type"
+	// changedResultMessage is PostgreSQL's message for a prepared statement whose result has other columns now
+	// (plancache.c).
+	changedResultMessage = "cached plan must not change result type"
 )
 
 // cachedState is what is known of a cached statement.
@@ -47,13 +48,13 @@ const (
 
 // cachedStatement is a statement that the proxy has prepared, or is about to.
 type cachedStatement struct {
-	of       *statementCache
+	cache    *statementCache
 	key      cacheKey
 	name     string // the server's name
 	versions verdict.Versions
 	group    uint64 // the group of messages that prepares it
 	state    cachedState
-	place    *list.Element
+	element  *list.Element
 }
 
 // isPrepared tells whether the server has the statement when it comes to a message of this group: where its Parse fails,
@@ -66,15 +67,15 @@ type cacheKey struct{ text, types string }
 
 // statementCache has the statements that are kept prepared on one connection to the server. The ledger's lock guards it.
 type statementCache struct {
-	most       int  // how many statements it may have
-	eager      bool // a text is kept prepared from its first coming on
-	statements map[cacheKey]*cachedStatement
-	recent     list.List // of *cachedStatement, the one that was used last in front
-	textBytes  int
-	seen       []uint64 // hashes of texts that came once, by their remainders
-	number     uint64   // of the last name
-	pending    int      // how many statements are being prepared
-	leftovers  []string // names of statements that the server is still to close
+	maxStatements  int  // how many statements it may have
+	preparesAtOnce bool // a text is kept prepared from its first coming on
+	statements     map[cacheKey]*cachedStatement
+	recent         list.List // of *cachedStatement, the one that was used last in front
+	textBytes      int
+	seenHashes     []uint64 // hashes of texts that came once, by their remainders
+	lastNumber     uint64   // of the last name
+	pending        int      // how many statements are being prepared
+	namesToClose   []string // names of statements that the server is still to close
 }
 
 var cacheSeed = maphash.MakeSeed()
@@ -82,7 +83,7 @@ var cacheSeed = maphash.MakeSeed()
 // find returns the statement for a text that is allowed, which may be new: then the caller sends its Parse. It is nil
 // where the text is not to be kept prepared, or not yet: unless atOnce is true, at its second coming.
 func (c *statementCache) find(v *verdict.Verdict, types []byte, group uint64, atOnce bool) (s *cachedStatement, isNew bool) {
-	if c.most == 0 || len(v.Text) > maxCachedText {
+	if c.maxStatements == 0 || len(v.Text) > maxCachedText {
 		return nil, false
 	}
 	key := cacheKey{text: v.Text}
@@ -94,12 +95,12 @@ func (c *statementCache) find(v *verdict.Verdict, types []byte, group uint64, at
 		case s.versions != v.Versions:
 			c.drop(s)
 		case s.isPrepared(group):
-			c.recent.MoveToFront(s.place)
+			c.recent.MoveToFront(s.element)
 			return s, false
 		default:
 			return nil, false
 		}
-	} else if !atOnce && !c.cameBefore(v.Text) {
+	} else if !atOnce && !c.wasSeen(v.Text) {
 		return nil, false
 	}
 	return c.add(key, v.Versions, group)
@@ -108,19 +109,19 @@ func (c *statementCache) find(v *verdict.Verdict, types []byte, group uint64, at
 // hasRoom tells whether [statementCache.find] finds any text at once, or makes room for it: no statement is being
 // prepared.
 func (c *statementCache) hasRoom() bool {
-	return c.most > 0 && c.pending == 0
+	return c.maxStatements > 0 && c.pending == 0
 }
 
-// cameBefore tells whether a text has come before, as far as that is remembered.
-func (c *statementCache) cameBefore(text string) bool {
-	if c.eager {
+// wasSeen tells whether a text has come before, as far as that is remembered.
+func (c *statementCache) wasSeen(text string) bool {
+	if c.preparesAtOnce {
 		return true
 	}
-	if c.seen == nil {
-		c.seen = make([]uint64, rememberedOnce)
+	if c.seenHashes == nil {
+		c.seenHashes = make([]uint64, maxSeenHashes)
 	}
 	hash := maphash.String(cacheSeed, text)
-	at := &c.seen[hash%rememberedOnce]
+	at := &c.seenHashes[hash%maxSeenHashes]
 	if *at == hash {
 		return true
 	}
@@ -130,7 +131,7 @@ func (c *statementCache) cameBefore(text string) bool {
 
 // add makes room for one more statement, and the statement.
 func (c *statementCache) add(key cacheKey, versions verdict.Versions, group uint64) (*cachedStatement, bool) {
-	for last := c.recent.Back(); len(c.statements) >= c.most || c.textBytes+len(key.text) > maxCachedTexts; last = c.recent.Back() {
+	for last := c.recent.Back(); len(c.statements) >= c.maxStatements || c.textBytes+len(key.text) > maxCachedTexts; last = c.recent.Back() {
 		if last == nil || last.Value.(*cachedStatement).state == beingPrepared {
 			return nil, false
 		}
@@ -139,10 +140,10 @@ func (c *statementCache) add(key cacheKey, versions verdict.Versions, group uint
 	if c.statements == nil {
 		c.statements = map[cacheKey]*cachedStatement{}
 	}
-	c.number++
+	c.lastNumber++
 	c.pending++
-	s := &cachedStatement{of: c, key: key, name: cachedPrefix + strconv.FormatUint(c.number, 10), versions: versions, group: group}
-	s.place = c.recent.PushFront(s)
+	s := &cachedStatement{cache: c, key: key, name: cachedPrefix + strconv.FormatUint(c.lastNumber, 10), versions: versions, group: group}
+	s.element = c.recent.PushFront(s)
 	c.statements[key] = s
 	c.textBytes += len(key.text)
 	return s, true
@@ -157,8 +158,8 @@ func (c *statementCache) drop(s *cachedStatement) {
 		c.pending--
 	}
 	s.state = dropped
-	c.leftovers = append(c.leftovers, s.name)
-	c.recent.Remove(s.place)
+	c.namesToClose = append(c.namesToClose, s.name)
+	c.recent.Remove(s.element)
 	delete(c.statements, s.key)
 	c.textBytes -= len(s.key.text)
 }
@@ -199,7 +200,7 @@ func (l *ledger) findCached(v *verdict.Verdict, types []byte, group uint64, atOn
 	defer l.mu.Unlock()
 	s, isNew = l.cache.find(v, types, group, atOnce)
 	if isNew {
-		leftovers, l.cache.leftovers = l.cache.leftovers, nil
+		leftovers, l.cache.namesToClose = l.cache.namesToClose, nil
 	}
 	return s, isNew, leftovers
 }
@@ -211,7 +212,7 @@ func (l *ledger) replaceCached(of *cachedStatement, v *verdict.Verdict, group ui
 	defer l.mu.Unlock()
 	if s = l.cache.statements[of.key]; s != nil {
 		if s.versions == v.Versions && s.isPrepared(group) {
-			l.cache.recent.MoveToFront(s.place)
+			l.cache.recent.MoveToFront(s.element)
 			return s, false
 		}
 		l.cache.drop(s)
@@ -223,7 +224,7 @@ func (l *ledger) replaceCached(of *cachedStatement, v *verdict.Verdict, group ui
 func (l *ledger) isPrepared(s *cachedStatement, group uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return s.of == l.cache && s.isPrepared(group)
+	return s.cache == l.cache && s.isPrepared(group)
 }
 
 // dropAllCached takes all statements out of the cache.

@@ -14,7 +14,7 @@ func textVerdict(text, catalog string) *verdict.Verdict {
 }
 
 func TestStatementCache(t *testing.T) {
-	c := statementCache{most: 2}
+	c := statementCache{maxStatements: 2}
 	find := func(text, catalog string, types []byte, group uint64) (*cachedStatement, bool) {
 		return c.find(textVerdict(text, catalog), types, group, false)
 	}
@@ -56,7 +56,7 @@ func TestStatementCache(t *testing.T) {
 	if len(c.statements) != 2 || b.state == dropped {
 		t.Errorf("%d statements for two; the one used last is dropped: %t", len(c.statements), b.state == dropped)
 	}
-	if got := fmt.Sprint(c.leftovers); got != "[pgconsent_q1 pgconsent_q3 pgconsent_q2]" {
+	if got := fmt.Sprint(c.namesToClose); got != "[pgconsent_q1 pgconsent_q3 pgconsent_q2]" {
 		t.Error("to be closed:", got)
 	}
 	c.dropAll()
@@ -71,7 +71,7 @@ func TestStatementCache(t *testing.T) {
 }
 
 func TestCacheIsBoundedByBytes(t *testing.T) {
-	c := statementCache{most: 1000, eager: true}
+	c := statementCache{maxStatements: 1000, preparesAtOnce: true}
 	for i := range 100 {
 		s, isNew := c.find(textVerdict(strings.Repeat("x", maxCachedText-100)+fmt.Sprint(i), "1"), noTypes, 1, false)
 		if !isNew {

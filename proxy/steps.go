@@ -28,21 +28,21 @@ const stepName = verdict.SealStatement + "_step"
 
 // queryInSteps is a Query that is sent in steps.
 type queryInSteps struct {
-	parts         []verdict.Part
-	hardenedSteps []bool // for each step, whether it gets a hardened plan; nil: none does
-	binary        []bool // for each step, whether it returns values in binary; nil: none does
-	block         bool   // the steps are several statements that control no transaction
+	parts            []verdict.Part
+	hardenedSteps    []bool // for each step, whether it gets a hardened plan; nil: none does
+	binary           []bool // for each step, whether it returns values in binary; nil: none does
+	isOneTransaction bool   // the steps are several statements that control no transaction
 
 	begun       bool   // the server has answered the BEGIN in front of the statements
 	inBlock     bool   // the server has said that a transaction block of the client is open already
 	rollingBack bool   // a ROLLBACK is sent
-	ended       bool   // nothing else is to be sent before ReadyForQuery
-	last        []byte // the answer to the last statement, which the client gets when the transaction is committed
+	isOver      bool   // nothing else is to be sent before ReadyForQuery
+	lastAnswer  []byte // the answer to the last statement, which the client gets when the transaction is committed
 }
 
-// beginsOneByOne reports whether e is a Query whose statements are to begin one by one: as one message it would give
+// needsOneByOne reports whether e is a Query whose statements are to begin one by one: as one message it would give
 // all of them its own time.
-func beginsOneByOne(e entry) bool {
+func needsOneByOne(e entry) bool {
 	q, ok := e.(*queryEntry)
 	return ok && q.verdict != nil && q.verdict.OneStatementPerMessage
 }
@@ -51,7 +51,7 @@ func beginsOneByOne(e entry) bool {
 func (e *queryEntry) divide() *sqlstate.Error {
 	v := e.verdict
 	if len(v.Effects) <= 1 {
-		if e.limit.Undoes || !e.first {
+		if e.limit.MustRollBack || !e.isFirstInGroup {
 			e.startSteps([]verdict.Part{{Text: v.Text}}, false)
 		}
 		return nil
@@ -60,7 +60,7 @@ func (e *queryEntry) divide() *sqlstate.Error {
 	if v.Parts != nil && !hasCopyIn(v) {
 		parts = v.Parts()
 	}
-	if len(parts) != len(v.Effects) && beginsOneByOne(e) {
+	if len(parts) != len(v.Effects) && needsOneByOne(e) {
 		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement,
 			"these statements cannot run in one multi-statement query: what the later ones read may expire while the others run").
 			WithHint("Send the statements one by one.")
@@ -75,7 +75,7 @@ func (e *queryEntry) divide() *sqlstate.Error {
 }
 
 func (e *queryEntry) startSteps(parts []verdict.Part, block bool) {
-	e.steps = &queryInSteps{parts: parts, hardenedSteps: e.hardenedStatements, binary: e.binaryFetches(), block: block}
+	e.steps = &queryInSteps{parts: parts, hardenedSteps: e.hardenedStatements, binary: e.binaryFetches(), isOneTransaction: block}
 	e.settings = e.steps.settings(0)
 }
 
@@ -91,14 +91,14 @@ func controlsTx(effect verdict.Effect) bool {
 // binaryFetches returns which statements fetch from a BINARY cursor: a Query gets values in binary there, and a Bind
 // has to ask for them.
 func (e *queryEntry) binaryFetches() []bool {
-	if !slices.ContainsFunc(e.portals, func(p *portal) bool { return p.binary }) {
+	if !slices.ContainsFunc(e.portals, func(p *portal) bool { return p.fetchedInBinary }) {
 		return nil
 	}
 	out := make([]bool, len(e.verdict.Effects))
 	portals := e.portals
 	for i, effect := range e.verdict.Effects {
 		if effect.Kind == verdict.Fetches {
-			out[i], portals = portals[0].binary, portals[1:]
+			out[i], portals = portals[0].fetchedInBinary, portals[1:]
 		}
 	}
 	return out
@@ -109,7 +109,7 @@ func (st *queryInSteps) step(i int) []byte {
 	var b []byte
 	if i == 0 {
 		b = appendClose(b, 'S', "") // A Query closes the statement without a name, too.
-		if st.block {
+		if st.isOneTransaction {
 			b = appendStep(b, "BEGIN", noParameters)
 		}
 	}
@@ -128,7 +128,7 @@ func (st *queryInSteps) step(i int) []byte {
 	if st.ownsBlock() {
 		b = appendStep(b, "COMMIT", noParameters)
 	}
-	st.ended = true
+	st.isOver = true
 	return appendSync(appendClose(b, 'S', stepName))
 }
 
@@ -157,7 +157,7 @@ func appendStep(b []byte, text string, rest []byte) []byte {
 func (o *answers) completeStep(e *queryEntry, message []byte) ([]byte, *sqlstate.Error) {
 	st := e.steps
 	switch {
-	case st.block && !st.begun:
+	case st.isOneTransaction && !st.begun:
 		st.begun = true
 		return nil, nil
 	case st.rollingBack || e.completedStatements >= len(st.parts): // The statement was ROLLBACK or COMMIT.
@@ -168,12 +168,12 @@ func (o *answers) completeStep(e *queryEntry, message []byte) ([]byte, *sqlstate
 	}
 	e.completeStatement(o)
 	switch {
-	case o.cut.of != nil:
+	case o.endedResult.execution != nil:
 		return nil, o.undoResult((*refusal).execute, false)
-	case o.late: // The session ends.
+	case o.sealExpired: // The session ends.
 		return message, nil
 	case e.completedStatements == len(st.parts):
-		st.last, message = message, nil
+		st.lastAnswer, message = message, nil
 	}
 	e.settings = st.settings(e.completedStatements)
 	return message, o.send(st.step(e.completedStatements))
@@ -185,13 +185,13 @@ func (o *answers) isStepReady(e entry, status byte) (yes bool, err *sqlstate.Err
 	if !ok || q.steps == nil || !q.steps.ownsBlock() || status != 'E' || q.steps.rollingBack {
 		return false, nil
 	}
-	q.steps.rollingBack, q.steps.ended = true, true
+	q.steps.rollingBack, q.steps.isOver = true, true
 	return true, o.send(appendQuery(nil, "ROLLBACK"))
 }
 
 // bytesAfterError returns what is sent after an error: the server skips the other messages of the step.
 func (st *queryInSteps) bytesAfterError() []byte {
-	if st.ended {
+	if st.isOver {
 		return nil
 	}
 	return appendSync(nil)
@@ -200,7 +200,7 @@ func (st *queryInSteps) bytesAfterError() []byte {
 // stepOffset returns how many characters of the whole text stand before the statement that the server speaks of.
 func (e *queryEntry) stepOffset() int {
 	if e.steps != nil && e.completedStatements < len(e.steps.parts) {
-		return e.steps.parts[e.completedStatements].At
+		return e.steps.parts[e.completedStatements].Offset
 	}
 	return 0
 }
@@ -210,7 +210,7 @@ const undefinedParameter = "42P02"
 
 // asQueryError turns the server's error to a message of a step into the error that the Query would have brought: a
 // Query has no parameters.
-func (e *queryEntry) asQueryError(f *fields) {
+func (e *queryEntry) asQueryError(f *errorFields) {
 	if e.steps == nil || f.code() != sqlstate.ProtocolViolation {
 		return
 	}

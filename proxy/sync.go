@@ -5,14 +5,16 @@ import "github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 // syncEntry is the entry of a Sync message.
 type syncEntry struct{ entryBase }
 
-func (e *syncEntry) begins() bool        { return false }
-func (e *syncEntry) endsWithReady() bool { return true }
+func (e *syncEntry) beginsTransaction() bool { return false }
+func (e *syncEntry) endsWithReady() bool     { return true }
 
 // appendRefused only satisfies the interface: no Sync is refused.
 func (e *syncEntry) appendRefused(dst []byte) []byte { return e.refusal.describe(dst) }
 
-// answer accepts no message: ReadyForQuery has rules of its own.
-func (e *syncEntry) answer(*answers, byte, int) (known bool, err *sqlstate.Error) { return false, nil }
+// handleAnswer accepts no message: ReadyForQuery has rules of its own.
+func (e *syncEntry) handleAnswer(*answers, byte, int) (known bool, err *sqlstate.Error) {
+	return false, nil
+}
 
 // sync stages a Sync message, which ends a group of messages.
 func (r *requests) sync() {

@@ -64,7 +64,7 @@ func (b *channelBinding) watch(base *tls.Config) *tls.Config {
 	}
 	cfg.Certificates = nil // Without certificates here, GetCertificate is always called.
 	cfg.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-		cert, err := choose(base, hello)
+		cert, err := chooseCertificate(base, hello)
 		if err == nil {
 			b.mu.Lock()
 			b.certificate = cert
@@ -86,8 +86,8 @@ func (b *channelBinding) watch(base *tls.Config) *tls.Config {
 	return cfg
 }
 
-// choose returns the certificate that crypto/tls would choose.
-func choose(cfg *tls.Config, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+// chooseCertificate returns the certificate that crypto/tls would choose.
+func chooseCertificate(cfg *tls.Config, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if cfg.GetCertificate != nil && (len(cfg.Certificates) == 0 || hello.ServerName != "") {
 		if cert, err := cfg.GetCertificate(hello); cert != nil || err != nil {
 			return cert, err

@@ -10,9 +10,9 @@ import (
 // the first message that the server gets until the ReadyForQuery that says it is over, no matter which side is waited
 // for: the server, the client, or a Sync that never comes.
 type transactionTimer struct {
-	bounded bool
-	began   time.Time // zero: there is no transaction
-	timer   *time.Timer
+	isBounded bool
+	began     time.Time // zero: there is no transaction
+	timer     *time.Timer
 }
 
 // stop ends the timer.
@@ -24,14 +24,14 @@ func (t *transactionTimer) stop() {
 
 // begin notes that the server is about to get a message.
 func (t *transactionTimer) begin() {
-	if t.bounded && t.began.IsZero() {
+	if t.isBounded && t.began.IsZero() {
 		t.began = time.Now()
 	}
 }
 
 // end notes that a transaction is over. Messages that were sent behind it may have begun another.
 func (t *transactionTimer) end(another bool) {
-	if !t.bounded {
+	if !t.isBounded {
 		return
 	}
 	if t.began = (time.Time{}); another {
@@ -42,7 +42,7 @@ func (t *transactionTimer) end(another bool) {
 // boundTransactions sets up that the decider is told of a transaction that lasts too long. The timer fires when a
 // transaction that had begun with it would be overdue, and again when the transaction that it finds then would be.
 func (s *session) boundTransactions() {
-	timekeeper, ok := s.decider.(verdict.Timekeeper)
+	timekeeper, ok := s.decider.(verdict.TransactionLimiter)
 	if !ok {
 		return
 	}
@@ -53,7 +53,7 @@ func (s *session) boundTransactions() {
 	l := s.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.timer.bounded = true
+	l.timer.isBounded = true
 	l.timer.timer = time.AfterFunc(most, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -64,7 +64,7 @@ func (s *session) boundTransactions() {
 		switch {
 		case l.closed:
 		case left <= 0:
-			go timekeeper.Overdue() // Overdue ends the session, which takes the ledger's lock.
+			go timekeeper.TimeoutPassed() // Overdue ends the session, which takes the ledger's lock.
 		default:
 			l.timer.timer.Reset(left)
 		}

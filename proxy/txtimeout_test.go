@@ -8,7 +8,7 @@ import (
 // What lasts is the transaction at hand: one that is over does not count for the next, however many there were.
 func TestTransactionsCountEachAlone(t *testing.T) {
 	l := newLedger()
-	l.timer.bounded = true
+	l.timer.isBounded = true
 	statement := func() []entry { return []entry{&queryEntry{}} }
 	began := func() time.Time { return l.timer.began }
 	l.push(statement())

@@ -21,8 +21,8 @@ import (
 var dialer = net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 	Enable: true, Idle: 60 * time.Second, Interval: 15 * time.Second, Count: 4}}
 
-// reach makes a connection to the server; tests replace it with a slow one.
-var reach = dialer.DialContext
+// dialServer makes a connection to the server; tests replace it with a slow one.
+var dialServer = dialer.DialContext
 
 // maxServerLogin is the length of the longest message of the server while logging in.
 const maxServerLogin = 1 << 20
@@ -42,7 +42,7 @@ const startTimeQuery = "SELECT EXTRACT(epoch FROM pg_catalog.pg_postmaster_start
 func (u Upstream) dial(ctx context.Context, database string, settings map[string]string, pooled bool) (*serverConn, error) {
 	cfg, err := u.config(database, settings)
 	if err != nil {
-		return nil, unreachable(err)
+		return nil, unreachableError(err)
 	}
 	pc, err := pgconn.ConnectConfig(ctx, cfg)
 	if err != nil {
@@ -58,24 +58,24 @@ func (u Upstream) dial(ctx context.Context, database string, settings map[string
 	answer, err := pc.Exec(ctx, text).ReadAll()
 	if err != nil || len(answer) == 0 || len(answer[0].Rows) != 1 {
 		_ = pc.Close(ctx)
-		return nil, unreachable(err)
+		return nil, unreachableError(err)
 	}
 	var initial map[string]string
 	if pooled {
 		if initial, err = decodeSettings(answer[1].Rows[0][0]); err != nil {
 			_ = pc.Close(ctx)
-			return nil, unreachable(err)
+			return nil, unreachableError(err)
 		}
 	}
 	// Where a write of the login or of the query took long, the driver has begun to read in the background. That reader
 	// would take the first of the session's answers.
 	if err := pc.SyncConn(ctx); err != nil {
 		_ = pc.Close(ctx)
-		return nil, unreachable(err)
+		return nil, unreachableError(err)
 	}
 	hc, err := pc.Hijack()
 	if err != nil {
-		return nil, unreachable(err)
+		return nil, unreachableError(err)
 	}
 	c := newServerConn(hc, string(answer[0].Rows[0][0]), u)
 	c.initial, c.began = initial, startupKey(settings, u.Params)
@@ -102,7 +102,7 @@ func (u Upstream) config(database string, settings map[string]string) (*pgconn.C
 	// DialFunc does not use this function.
 	cfg.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil }
 	cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return reach(ctx, u.Network, u.Address)
+		return dialServer(ctx, u.Network, u.Address)
 	}
 	cfg.RuntimeParams = map[string]string{}
 	maps.Copy(cfg.RuntimeParams, settings)
@@ -113,15 +113,15 @@ func (u Upstream) config(database string, settings map[string]string) (*pgconn.C
 	return cfg, nil
 }
 
-// unreachable is the error while the server cannot be reached.
-func unreachable(cause error) *sqlstate.Error {
+// unreachableError is the error while the server cannot be reached.
+func unreachableError(cause error) *sqlstate.Error {
 	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the database server cannot be reached").
 		WithHint(
 			"pgconsent is running but its connection to PostgreSQL failed; try again later, or ask its operator.").WithCause(cause)
 }
 
-// lost is the error of a connection to the server that was lost.
-func lost(cause error) *sqlstate.Error {
+// connectionLostError is the error of a connection to the server that was lost.
+func connectionLostError(cause error) *sqlstate.Error {
 	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the connection to the database server was lost").
 		WithHint("The statement in progress, if any, may or may not have taken effect. Connect again.").WithCause(cause)
 }
@@ -131,7 +131,7 @@ func lost(cause error) *sqlstate.Error {
 func loginFailed(err error) *sqlstate.Error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
-		return unreachable(err)
+		return unreachableError(err)
 	}
 	switch {
 	case pg.Code == "22023" || pg.Code == "42704":
@@ -145,7 +145,7 @@ func loginFailed(err error) *sqlstate.Error {
 			"the database server does not accept connections now").
 			WithHint("It is starting up or shutting down; try again later.").WithCause(err)
 	default:
-		return unreachable(err)
+		return unreachableError(err)
 	}
 }
 

@@ -116,7 +116,7 @@ func (m *moody) Seal(context.Context, verdict.Backend) (verdict.Seal, error) {
 		m.w.rights++
 	}
 	now := time.Now()
-	return verdict.Seal{Setting: settingSeal, Value: fmt.Sprint("rights ", m.w.rights), Renew: now,
+	return verdict.Seal{Setting: settingSeal, Value: fmt.Sprint("rights ", m.w.rights), RenewAfter: now,
 		Expires: now.Add(time.Minute), Rights: m.w.rights}, nil
 }
 
@@ -255,7 +255,7 @@ func (w *watched) look(typ byte, body []byte) {
 		w.t.Errorf("%c %q went upstream: %s", typ, body, fmt.Sprintf(format, args...))
 	}
 	own := func(name string) bool {
-		return name == sealName || strings.HasPrefix(name, "denied_") || strings.HasPrefix(name, cachedPrefix) || name == absentName
+		return name == sealName || strings.HasPrefix(name, "denied_") || strings.HasPrefix(name, cachedPrefix) || name == unusedName
 	}
 	name := func(name string) {
 		if name != "" && !strings.HasPrefix(name, "c:") && !strings.HasPrefix(name, "h:") && !own(name) {
@@ -276,7 +276,7 @@ func (w *watched) look(typ byte, body []byte) {
 	text := func(text string) *decided {
 		m := tagged.FindStringSubmatch(text)
 		if m == nil {
-			if !strings.Contains(text, "denied_") && text != sealText && text != onlyThere && text != startTimeQuery+"; "+heapQuery(1<<20) {
+			if !strings.Contains(text, "denied_") && text != sealText && text != placeholderText && text != startTimeQuery+"; "+heapQuery(1<<20) {
 				wrong("nobody decided it")
 			}
 			return nil

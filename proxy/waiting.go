@@ -8,7 +8,7 @@ package proxy
 func (l *ledger) waitOutsideTx() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open || l.skipping {
+	if l.txMayBeOpen || l.skipping {
 		return false
 	}
 	for l.queue.isAwaited() && !l.closed {
@@ -50,7 +50,7 @@ func (l *ledger) isReadyAwaited() bool {
 func (l *ledger) waitFor(e entry) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for !e.base().over && !l.closed {
+	for !e.base().isAnswered && !l.closed {
 		l.change.Wait()
 	}
 	return !l.closed

@@ -44,8 +44,8 @@ type relationUse struct {
 	writtenColumns  map[string]bool  // columns that the statement writes
 }
 
-// mark notes how the text uses a column.
-func (r *relationUse) mark(column string, f usage) {
+// markUsed notes how the text uses a column.
+func (r *relationUse) markUsed(column string, f usage) {
 	r.isRead = true
 	if column == "" {
 		r.rowUsage |= f
@@ -172,7 +172,7 @@ func (r *usageAnalysis) markUsed(o *outputColumn, f usage) {
 	}
 	o.usage |= f
 	if o.relation != nil {
-		o.relation.mark(o.column, f)
+		o.relation.markUsed(o.column, f)
 	}
 	for _, inner := range o.sources {
 		r.markUsed(inner, f)
@@ -250,7 +250,7 @@ func (w *walker) analyzeAccesses(tree *sqltext.ParseResult) (statements []policy
 		for _, one := range r.uses {
 			known[one.name] = true
 			if r.incomplete {
-				one.mark("", usageOutput|usageSimilarity)
+				one.markUsed("", usageOutput|usageSimilarity)
 			}
 		}
 		analyses = append(analyses, r)
@@ -267,7 +267,7 @@ func (w *walker) analyzeAccesses(tree *sqltext.ParseResult) (statements []policy
 			}
 			known[name] = true
 			for _, r := range analyses {
-				r.addRelation(name, name.Name, ref.relation).mark("", usageOutput|usageSimilarity)
+				r.addRelation(name, name.Name, ref.relation).markUsed("", usageOutput|usageSimilarity)
 			}
 		}
 	}

@@ -194,7 +194,7 @@ func (r *usageAnalysis) visitExpr(n *sqltext.Node, own *usageScope, f usage) {
 		}
 		r.visitExpr(kind.SortBy.Node, own, f)
 	case *sqltext.Node_WindowDef:
-		r.window(kind.WindowDef, own, f)
+		r.visitWindow(kind.WindowDef, own, f)
 	case *sqltext.Node_GroupingSet:
 		r.visitExprs(kind.GroupingSet.Content, own, f)
 	case *sqltext.Node_List:
@@ -261,11 +261,11 @@ func (r *usageAnalysis) visitJSONAggregate(c *sqltext.JsonAggConstructor, own *u
 	if c != nil {
 		r.visitExpr(c.AggFilter, own, f)
 		r.visitExprs(c.AggOrder, own, f)
-		r.window(c.Over, own, f)
+		r.visitWindow(c.Over, own, f)
 	}
 }
 
-func (r *usageAnalysis) window(d *sqltext.WindowDef, own *usageScope, f usage) {
+func (r *usageAnalysis) visitWindow(d *sqltext.WindowDef, own *usageScope, f usage) {
 	if d != nil {
 		r.visitExprs(d.PartitionClause, own, f)
 		r.visitExprs(d.OrderClause, own, f)
@@ -337,7 +337,7 @@ func (r *usageAnalysis) visitCall(c *sqltext.FuncCall, own *usageScope, f usage)
 	r.visitExprs(c.Args, own, inside)
 	r.visitExprs(c.AggOrder, own, f)
 	r.visitExpr(c.AggFilter, own, f)
-	r.window(c.Over, own, f)
+	r.visitWindow(c.Over, own, f)
 	r.addFunctionReads(schema, name)
 }
 
@@ -362,7 +362,7 @@ func (r *usageAnalysis) addFunctionReads(schema, name string) {
 			for _, source := range reads.Sources {
 				one := r.addRelation(reads.Relation, "", relation)
 				one.declaredSource, one.throughObject = source, f.Name.String()
-				one.mark("", usageOutput)
+				one.markUsed("", usageOutput)
 			}
 		}
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-func itoa(n int) string { return strconv.Itoa(n) }
+func intText(n int) string { return strconv.Itoa(n) }
 
 // visitFrom visits the items of FROM and adds them to the scope own.
 func (r *usageAnalysis) visitFrom(list []*sqltext.Node, own *usageScope, with *cteLevel) {
@@ -49,7 +49,7 @@ func (r *usageAnalysis) visitItem(n *sqltext.Node, own *usageScope, with *cteLev
 		return []*rangeItem{subqueryItem(f.GetAlias().GetAliasname(),
 			&resultColumns{unknown: &outputColumn{expr: f.Docexpr, scope: own}})}
 	case *sqltext.Node_JoinExpr:
-		return r.join(kind.JoinExpr, own, with)
+		return r.visitJoin(kind.JoinExpr, own, with)
 	}
 	r.incomplete = true
 	return nil
@@ -167,7 +167,7 @@ func (r *usageAnalysis) viewColumns(view *catalog.Relation) *resultColumns {
 		}
 	}
 	for _, one := range r.uses[before:] {
-		one.mark("", usageOutput|usageSimilarity)
+		one.markUsed("", usageOutput|usageSimilarity)
 	}
 	return nil // nil means that the columns are not known; analyzeAccesses adds the tables that the view reads
 }
@@ -175,8 +175,8 @@ func (r *usageAnalysis) viewColumns(view *catalog.Relation) *resultColumns {
 // maxViews bounds how many mentions of views are followed in one statement.
 const maxViews = 200
 
-// join visits a join.
-func (r *usageAnalysis) join(j *sqltext.JoinExpr, own *usageScope, with *cteLevel) []*rangeItem {
+// visitJoin visits a join.
+func (r *usageAnalysis) visitJoin(j *sqltext.JoinExpr, own *usageScope, with *cteLevel) []*rangeItem {
 	outside := own.items
 	left := r.visitItem(j.Larg, own, with)
 	own.items = append(append([]*rangeItem{}, outside...), left...)

@@ -52,7 +52,7 @@ func (r *usageAnalysis) visitCopy(c *sqltext.CopyStmt) {
 	}
 	for _, n := range c.Attlist {
 		name := n.GetString_().GetSval()
-		t.use.mark(name, usageOutput)
+		t.use.markUsed(name, usageOutput)
 		for _, o := range columnsNamed([]*rangeItem{t}, name) {
 			r.markUsed(o, usageOutput)
 		}
@@ -88,7 +88,7 @@ func (r *usageAnalysis) visitSelect(s *sqltext.SelectStmt, parent *usageScope, w
 	case s.Op != sqltext.SETOP_NONE:
 		q = r.visitUnion(s, parent, with, nil)
 	case len(s.ValuesLists) > 0:
-		q = r.values(s, own, with)
+		q = r.visitValues(s, own, with)
 	default:
 		r.visitFrom(s.FromClause, own, with)
 		q = r.visitTargets(s.TargetList, own, with)
@@ -180,15 +180,15 @@ func (r *usageAnalysis) visitUnion(s *sqltext.SelectStmt, parent *usageScope, wi
 	return out
 }
 
-// values visits a VALUES list.
-func (r *usageAnalysis) values(s *sqltext.SelectStmt, own *usageScope, with *cteLevel) *resultColumns {
+// visitValues visits a VALUES list.
+func (r *usageAnalysis) visitValues(s *sqltext.SelectStmt, own *usageScope, with *cteLevel) *resultColumns {
 	q := &resultColumns{}
 	r.withCTEs(own, with, func() {
 		for _, row := range s.ValuesLists {
 			for i, n := range row.GetList().GetItems() {
 				r.visitExpr(n, own, usageOutput)
 				if i == len(q.outputs) {
-					q.outputs = append(q.outputs, &outputColumn{name: "column" + itoa(i+1)})
+					q.outputs = append(q.outputs, &outputColumn{name: "column" + intText(i+1)})
 				}
 				r.addSource(q.outputs[i], &outputColumn{expr: n, scope: own})
 			}

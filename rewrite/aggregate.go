@@ -150,7 +150,7 @@ func (w *walker) useGroupView(tree *sqltext.ParseResult, signable bool) bool {
 	first := w.aggregations[0]
 	table, counted := w.groupedTable(first.ref)
 	j := &aggregateCheck{walker: w, ref: first.ref, table: table, policy: counted,
-		at: -1, fixedDimensions: map[string]bool{}}
+		position: -1, fixedDimensions: map[string]bool{}}
 	if first.item != nil {
 		j.name = first.item.name
 	}
@@ -188,10 +188,10 @@ func (w *walker) useGroupView(tree *sqltext.ParseResult, signable bool) bool {
 	case w.valuesRunUserCode(): // functions of the owner would see a signed text
 		j.rejectAt(j.ref.start, "functions of others compare or convert its values")
 	default:
-		j.query(s)
+		j.checkQuery(s)
 	}
 	if j.reason != "" {
-		w.refuseAt(j.refusal(), j.at)
+		w.refuseAt(j.refusal(), j.position)
 		return false
 	}
 	j.editAggregate(first.query)
@@ -209,7 +209,7 @@ type aggregateCheck struct {
 	policy *policy.Aggregate
 
 	reason          string // the first reason for which the view cannot answer the aggregate
-	at              int32
+	position        int32
 	fixedDimensions map[string]bool // the dimensions that the query groups by, or compares with a constant
 	hasGroupingSets bool            // the query has grouping sets
 	subjectsAt      int32           // where the query counts subjects
@@ -219,7 +219,7 @@ type aggregateCheck struct {
 
 func (j *aggregateCheck) rejectAt(at int32, format string, args ...any) {
 	if j.reason == "" {
-		j.reason, j.at = fmt.Sprintf(format, args...), at
+		j.reason, j.position = fmt.Sprintf(format, args...), at
 	}
 }
 
@@ -279,8 +279,8 @@ func (w *walker) refuseSingleRows() {
 	}
 }
 
-// query checks a SELECT.
-func (j *aggregateCheck) query(s *sqltext.SelectStmt) {
+// checkQuery checks a SELECT.
+func (j *aggregateCheck) checkQuery(s *sqltext.SelectStmt) {
 	switch {
 	case s.WithClause != nil, s.Op != sqltext.SETOP_NONE, len(s.ValuesLists) > 0, s.IntoClause != nil:
 		j.rejectAt(-1, "it has a WITH query, or is a set operation")
@@ -433,8 +433,8 @@ func (j *aggregateCheck) columnNameOf(c *sqltext.ColumnRef) (string, bool) {
 	return "", false
 }
 
-// exprs checks expressions.
-func (j *aggregateCheck) exprs(nodes []*sqltext.Node) {
+// checkExprs checks expressions.
+func (j *aggregateCheck) checkExprs(nodes []*sqltext.Node) {
 	for _, n := range nodes {
 		j.checkExpr(n)
 	}
@@ -461,30 +461,30 @@ func (j *aggregateCheck) checkExpr(n *sqltext.Node) {
 		j.checkExpr(n.AExpr.Lexpr)
 		j.checkExpr(n.AExpr.Rexpr)
 	case *sqltext.Node_List:
-		j.exprs(n.List.Items)
+		j.checkExprs(n.List.Items)
 	case *sqltext.Node_A_ArrayExpr:
-		j.exprs(n.AArrayExpr.Elements)
+		j.checkExprs(n.AArrayExpr.Elements)
 	case *sqltext.Node_BoolExpr:
-		j.exprs(n.BoolExpr.Args)
+		j.checkExprs(n.BoolExpr.Args)
 	case *sqltext.Node_NullTest:
 		j.checkExpr(n.NullTest.Arg)
 	case *sqltext.Node_BooleanTest:
 		j.checkExpr(n.BooleanTest.Arg)
 	case *sqltext.Node_CaseExpr:
 		j.checkExpr(n.CaseExpr.Arg)
-		j.exprs(n.CaseExpr.Args)
+		j.checkExprs(n.CaseExpr.Args)
 		j.checkExpr(n.CaseExpr.Defresult)
 	case *sqltext.Node_CaseWhen:
 		j.checkExpr(n.CaseWhen.Expr)
 		j.checkExpr(n.CaseWhen.Result)
 	case *sqltext.Node_CoalesceExpr:
-		j.exprs(n.CoalesceExpr.Args)
+		j.checkExprs(n.CoalesceExpr.Args)
 	case *sqltext.Node_MinMaxExpr:
-		j.exprs(n.MinMaxExpr.Args)
+		j.checkExprs(n.MinMaxExpr.Args)
 	case *sqltext.Node_GroupingFunc:
-		j.exprs(n.GroupingFunc.Args)
+		j.checkExprs(n.GroupingFunc.Args)
 	case *sqltext.Node_FuncCall:
-		j.call(n.FuncCall)
+		j.checkCall(n.FuncCall)
 	case *sqltext.Node_SubLink:
 		j.rejectAt(n.SubLink.Location, "it has a sub-select")
 	default:
@@ -512,8 +512,8 @@ func (j *aggregateCheck) checkColumn(c *sqltext.ColumnRef) {
 	}
 }
 
-// call checks a function call.
-func (j *aggregateCheck) call(f *sqltext.FuncCall) {
+// checkCall checks a function call.
+func (j *aggregateCheck) checkCall(f *sqltext.FuncCall) {
 	schema, name, ok := qualifiedName(f.Funcname)
 	switch {
 	case !ok || schema != "" && schema != "pg_catalog" || schema == "" && !j.meansCatalogFunction(name, f):
@@ -523,14 +523,14 @@ func (j *aggregateCheck) call(f *sqltext.FuncCall) {
 	case f.AggWithinGroup, f.FuncVariadic, len(f.AggOrder) > 0:
 		j.rejectAt(f.Location, "WITHIN GROUP, VARIADIC, or an order inside %s", name)
 	case name == "count" || name == "sum" || name == "avg":
-		j.aggregate(name, f)
+		j.checkAggregate(name, f)
 	case j.isAggregate(f):
 		j.rejectAt(f.Location, "%s is not available, only count, sum and avg are", name)
 	case !cellFunctions[name]:
 		j.rejectAt(f.Location, "function %s is not for aggregates", name)
 	case name == "date_trunc" && j.checkTruncate(f):
 	default:
-		j.exprs(f.Args)
+		j.checkExprs(f.Args)
 	}
 }
 
@@ -602,8 +602,8 @@ func (j *aggregateCheck) checkTruncate(f *sqltext.FuncCall) bool {
 	return true
 }
 
-// aggregate checks a call of an aggregate function.
-func (j *aggregateCheck) aggregate(name string, f *sqltext.FuncCall) {
+// checkAggregate checks a call of an aggregate function.
+func (j *aggregateCheck) checkAggregate(name string, f *sqltext.FuncCall) {
 	j.checkExpr(f.AggFilter)
 	switch {
 	case f.AggStar:

@@ -55,7 +55,7 @@ type keyLookup struct {
 type keyCandidate struct {
 	name        string
 	noAlias     bool // the table has no alias
-	rv          *sqltext.RangeVar
+	rangeVar    *sqltext.RangeVar
 	keyFunction *keyFunction
 	relation    *catalog.Relation // nil: the columns of the item are not known here
 	values      map[string][]string
@@ -78,7 +78,7 @@ func (w *walker) findKeys(s *sqltext.SelectStmt) {
 			if w.keyLookups == nil {
 				w.keyLookups = map[*sqltext.RangeVar]*keyLookup{}
 			}
-			w.keyLookups[c.rv] = &keyLookup{function: c.keyFunction, call: call, keyCount: n}
+			w.keyLookups[c.rangeVar] = &keyLookup{function: c.keyFunction, call: call, keyCount: n}
 		}
 	}
 }
@@ -107,7 +107,7 @@ type keyFinder struct {
 func (f *keyFinder) candidatesOf(n *sqltext.Node) []*keyCandidate {
 	switch kind := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
-		return []*keyCandidate{f.table(kind.RangeVar)}
+		return []*keyCandidate{f.candidateOf(kind.RangeVar)}
 	case *sqltext.Node_JoinExpr:
 		j := kind.JoinExpr
 		left, right := f.candidatesOf(j.Larg), f.candidatesOf(j.Rarg)
@@ -139,7 +139,7 @@ func (f *keyFinder) candidatesOf(n *sqltext.Node) []*keyCandidate {
 	}
 }
 
-func (f *keyFinder) table(rv *sqltext.RangeVar) *keyCandidate {
+func (f *keyFinder) candidateOf(rv *sqltext.RangeVar) *keyCandidate {
 	c := &keyCandidate{name: rv.GetRelname(), noAlias: rv.Alias == nil}
 	if !c.noAlias {
 		c.name = rv.Alias.Aliasname
@@ -157,7 +157,7 @@ func (f *keyFinder) table(rv *sqltext.RangeVar) *keyCandidate {
 	if c.relation, _ = f.snap.Relation(name); f.fragments[name] == nil || f.fragments[name].keyFunction == nil {
 		return c
 	}
-	c.rv, c.keyFunction, c.values = rv, f.fragments[name].keyFunction, map[string][]string{}
+	c.rangeVar, c.keyFunction, c.values = rv, f.fragments[name].keyFunction, map[string][]string{}
 	c.relation = c.keyFunction.visible
 	f.candidates = append(f.candidates, c)
 	return c

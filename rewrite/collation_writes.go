@@ -7,7 +7,7 @@ import "github.com/pgconsent/pgconsent/internal/sql/sqltext"
 // are expressions like those of queries.
 
 func (m *collationAnalysis) insertStmt(n *sqltext.InsertStmt) {
-	m.with(n.WithClause)
+	m.visitWith(n.WithClause)
 	if n.SelectStmt != nil { // the statement inside cannot name the target's columns
 		m.visitSelect(n.SelectStmt.GetSelectStmt(), nil)
 	}
@@ -27,7 +27,7 @@ func (m *collationAnalysis) insertStmt(n *sqltext.InsertStmt) {
 }
 
 func (m *collationAnalysis) updateStmt(n *sqltext.UpdateStmt) {
-	m.with(n.WithClause)
+	m.visitWith(n.WithClause)
 	m.depth++
 	defer func() { m.depth-- }()
 	m.visitMessage(n.Relation, m.newGroup())
@@ -39,7 +39,7 @@ func (m *collationAnalysis) updateStmt(n *sqltext.UpdateStmt) {
 
 // deleteStmt visits a DELETE.
 func (m *collationAnalysis) deleteStmt(n *sqltext.DeleteStmt) {
-	m.with(n.WithClause)
+	m.visitWith(n.WithClause)
 	m.depth++
 	defer func() { m.depth-- }()
 	m.visitMessage(n.Relation, m.newGroup())
@@ -49,7 +49,7 @@ func (m *collationAnalysis) deleteStmt(n *sqltext.DeleteStmt) {
 }
 
 func (m *collationAnalysis) mergeStmt(n *sqltext.MergeStmt) {
-	m.with(n.WithClause)
+	m.visitWith(n.WithClause)
 	m.depth++
 	defer func() { m.depth-- }()
 	m.visitMessage(n.Relation, m.newGroup())
@@ -62,8 +62,8 @@ func (m *collationAnalysis) mergeStmt(n *sqltext.MergeStmt) {
 	}
 }
 
-// with visits the queries of a WITH clause.
-func (m *collationAnalysis) with(c *sqltext.WithClause) {
+// visitWith visits the queries of a WITH clause.
+func (m *collationAnalysis) visitWith(c *sqltext.WithClause) {
 	m.depth++
 	defer func() { m.depth-- }()
 	m.visitEach(c.GetCtes()...)

@@ -99,9 +99,9 @@ func (w *walker) injectCopy(ref *reference) {
 	})
 }
 
-// listColumns turns COPY t into COPY t (columns). Under row security the server copies SELECT *, which includes
+// listedColumns turns COPY t into COPY t (columns). Under row security the server copies SELECT *, which includes
 // generated columns; COPY of a table leaves them out.
-func (w *walker) listColumns(ref *reference) {
+func (w *walker) listedColumns(ref *reference) {
 	rv, c, name := ref.rangeVar, ref.copyStmt, ref.name
 	var columns []string
 	var list []*sqltext.Node

@@ -16,7 +16,7 @@ const (
 func (w *walker) declareCursorStmt(d *sqltext.DeclareCursorStmt, raw *sqltext.RawStmt) verdict.Effect {
 	w.countNode("DeclareCursorStmt")
 	w.runsLater = true
-	effect := verdict.Effect{Kind: verdict.Declares, Name: d.Portalname, Hold: d.Options&cursorHold != 0,
+	effect := verdict.Effect{Kind: verdict.Declares, Name: d.Portalname, WithHold: d.Options&cursorHold != 0,
 		Binary: d.Options&cursorBinary != 0}
 	w.renameStatement(w.tokenOf(raw, 1), "DeclareCursorStmt", d.Portalname,
 		func(upstream string) { d.Portalname = upstream })

@@ -52,8 +52,8 @@ const maxNodeVisits = 3_000_000
 
 // paramUse counts the mentions of a parameter in a statement, and its mentions under a cast.
 type paramUse struct {
-	uses, casts int
-	castTo      string // the type of the casts; all counted casts are to this type
+	useCount, castCount int
+	castTo              string // the type of the casts; all counted casts are to this type
 }
 
 // exprContext says in which place of a statement an expression stands.
@@ -108,12 +108,12 @@ func (c *hardenedAnalysis) countParamUses(n *sqltext.Node) {
 	}
 	c.walkNodes(n, func(n *sqltext.Node) bool {
 		if p := n.GetParamRef(); p != nil {
-			use(p).uses++
+			use(p).useCount++
 		}
 		if t := n.GetTypeCast(); t.GetArg().GetParamRef() != nil {
 			u, to := use(t.Arg.GetParamRef()), castType(t.TypeName)
-			if u.casts == 0 || u.castTo == to {
-				u.casts, u.castTo = u.casts+1, to
+			if u.castCount == 0 || u.castTo == to {
+				u.castCount, u.castTo = u.castCount+1, to
 			}
 		}
 		return true
@@ -133,7 +133,7 @@ func (c *hardenedAnalysis) declaresParamType(t *sqltext.TypeCast) bool {
 		return false
 	}
 	u := c.paramUses[p.Number]
-	if u == nil || u.uses != u.casts || !slices.Contains(plainTypeNames, lastNamePart(t.GetTypeName().GetNames())) {
+	if u == nil || u.useCount != u.castCount || !slices.Contains(plainTypeNames, lastNamePart(t.GetTypeName().GetNames())) {
 		return false
 	}
 	c.castsParams = true
@@ -213,7 +213,7 @@ func (c *hardenedAnalysis) visitQuery(s *sqltext.SelectStmt, parent *queryLevel,
 		c.checkSortAndLimit(s, parent, own)
 	}
 	for _, n := range s.FromClause {
-		c.from(n, condition)
+		c.analyzeFromItem(n, condition)
 	}
 	c.visitExpr(s.WhereClause, condition)
 	c.visitExpr(s.HavingClause, condition)

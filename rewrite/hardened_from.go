@@ -10,8 +10,8 @@ import (
 // The functions below visit the items of FROM. An item belongs to its query, may be LATERAL, and may be joined by the
 // names of columns, which PostgreSQL compares.
 
-// from visits an item of a FROM clause.
-func (c *hardenedAnalysis) from(n *sqltext.Node, at exprContext) {
+// analyzeFromItem visits an item of a FROM clause.
+func (c *hardenedAnalysis) analyzeFromItem(n *sqltext.Node, at exprContext) {
 	switch n := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
 		ref := c.referenceOf[n.RangeVar]
@@ -65,8 +65,8 @@ func (c *hardenedAnalysis) from(n *sqltext.Node, at exprContext) {
 			c.harden("LATERAL in a join with an alias")
 			return
 		}
-		c.from(n.JoinExpr.Larg, at)
-		c.from(n.JoinExpr.Rarg, at)
+		c.analyzeFromItem(n.JoinExpr.Larg, at)
+		c.analyzeFromItem(n.JoinExpr.Rarg, at)
 		// The condition of a join sees the two sides of the join. The other items of FROM count as items of an outer query.
 		sides, left, right := &queryLevel{parent: at.parent}, &queryLevel{parent: at.parent}, &queryLevel{parent: at.parent}
 		c.addItems(n.JoinExpr.Larg, sides)

@@ -222,7 +222,7 @@ func (v *leakChecker) checkQuery(s *sqltext.SelectStmt, at checkContext, top boo
 	}
 	depth := len(v.ctes)
 	defer func() { v.ctes = v.ctes[:depth] }()
-	v.with(s.WithClause, at)
+	v.checkWith(s.WithClause, at)
 	switch {
 	case s.IntoClause != nil, len(s.LockingClause) > 0, len(s.WindowClause) > 0 && !top, len(s.ValuesLists) > 0:
 		v.reject("INTO, a locking clause, WINDOW or VALUES")
@@ -244,7 +244,7 @@ func (v *leakChecker) checkQuery(s *sqltext.SelectStmt, at checkContext, top boo
 	for _, n := range s.FromClause {
 		own.scope.items = append(own.scope.items, v.checkFrom(n, in)...)
 	}
-	v.condition(s.WhereClause, own)
+	v.checkCondition(s.WhereClause, own)
 	grouped := own
 	grouped.aggregateAllowed = true
 	// a plain DISTINCT sorts by all outputs
@@ -296,8 +296,8 @@ func (v *leakChecker) checkSortable(columns []leakColumn, what string) {
 	}
 }
 
-// with checks the queries of a WITH clause.
-func (v *leakChecker) with(c *sqltext.WithClause, at checkContext) {
+// checkWith checks the queries of a WITH clause.
+func (v *leakChecker) checkWith(c *sqltext.WithClause, at checkContext) {
 	if c == nil || v.reason != "" {
 		return
 	}
@@ -395,7 +395,7 @@ func (v *leakChecker) checkFrom(n *sqltext.Node, at checkContext) []*leakItem {
 	at.mayNotRun = at.mayNotRun || n.GetJoinExpr() != nil
 	switch n := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
-		return v.table(n.RangeVar, at)
+		return v.checkTable(n.RangeVar, at)
 	case *sqltext.Node_RangeSubselect:
 		if n.RangeSubselect.Lateral || n.RangeSubselect.Alias == nil {
 			v.reject("LATERAL, or a sub-select without alias")
@@ -405,7 +405,7 @@ func (v *leakChecker) checkFrom(n *sqltext.Node, at checkContext) []*leakItem {
 		return []*leakItem{{name: n.RangeSubselect.Alias.Aliasname,
 			columns: v.renameColumns(columns, n.RangeSubselect.Alias.Colnames)}}
 	case *sqltext.Node_JoinExpr:
-		return v.join(n.JoinExpr, at)
+		return v.checkJoin(n.JoinExpr, at)
 	case *sqltext.Node_RangeFunction:
 		return v.checkTextSearchItem(n.RangeFunction, at)
 	default:
@@ -426,7 +426,7 @@ func (v *leakChecker) checkTextSearchItem(f *sqltext.RangeFunction, at checkCont
 		v.reject("FROM with a function")
 		return nil
 	}
-	found := v.call(call, checkContext{mayNotRun: at.mayNotRun})
+	found := v.checkCall(call, checkContext{mayNotRun: at.mayNotRun})
 	if v.reason == "" && found.kind != kindTSQuery {
 		v.reject("FROM with a function that reads no text search")
 	}
@@ -438,8 +438,8 @@ func (v *leakChecker) checkTextSearchItem(f *sqltext.RangeFunction, at checkCont
 		f.GetAlias().GetColnames())}}
 }
 
-// table checks a relation of a FROM clause.
-func (v *leakChecker) table(rv *sqltext.RangeVar, at checkContext) []*leakItem {
+// checkTable checks a relation of a FROM clause.
+func (v *leakChecker) checkTable(rv *sqltext.RangeVar, at checkContext) []*leakItem {
 	name := rv.GetRelname()
 	if a := rv.GetAlias(); a != nil {
 		name = a.Aliasname
@@ -467,8 +467,8 @@ func (v *leakChecker) table(rv *sqltext.RangeVar, at checkContext) []*leakItem {
 	return nil
 }
 
-// join checks a join.
-func (v *leakChecker) join(j *sqltext.JoinExpr, at checkContext) []*leakItem {
+// checkJoin checks a join.
+func (v *leakChecker) checkJoin(j *sqltext.JoinExpr, at checkContext) []*leakItem {
 	if j.IsNatural || j.Alias != nil || j.JoinUsingAlias != nil {
 		v.reject("NATURAL JOIN, or the alias of a join")
 		return nil
@@ -489,7 +489,7 @@ func (v *leakChecker) join(j *sqltext.JoinExpr, at checkContext) []*leakItem {
 			item.mergedColumns[name] = true
 		}
 	}
-	v.condition(j.Quals, checkContext{scope: &leakScope{items: items, parent: at.scope}, mayNotRun: at.mayNotRun})
+	v.checkCondition(j.Quals, checkContext{scope: &leakScope{items: items, parent: at.scope}, mayNotRun: at.mayNotRun})
 	return items
 }
 

@@ -10,15 +10,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// condition checks a condition.
-func (v *leakChecker) condition(n *sqltext.Node, at checkContext) {
+// checkCondition checks a condition.
+func (v *leakChecker) checkCondition(n *sqltext.Node, at checkContext) {
 	if n == nil || v.reason != "" {
 		return
 	}
-	v.boolean(v.checkExpr(n, at))
+	v.requireBoolean(v.checkExpr(n, at))
 }
 
-func (v *leakChecker) boolean(e value) value {
+func (v *leakChecker) requireBoolean(e value) value {
 	switch {
 	case v.reason != "" || e.kind == kindBool:
 	case e.kind == kindParam:
@@ -60,7 +60,7 @@ func (v *leakChecker) checkExpr(n *sqltext.Node, at checkContext) value {
 	}
 	switch n := n.GetNode().(type) {
 	case *sqltext.Node_ColumnRef:
-		return v.columnRef(n.ColumnRef, at)
+		return v.checkColumnRef(n.ColumnRef, at)
 	case *sqltext.Node_ParamRef:
 		return value{kind: kindParam, param: n.ParamRef.Number}
 	case *sqltext.Node_A_Const:
@@ -68,26 +68,26 @@ func (v *leakChecker) checkExpr(n *sqltext.Node, at checkContext) value {
 	case *sqltext.Node_TypeCast:
 		return v.checkCast(n.TypeCast, at)
 	case *sqltext.Node_A_Expr:
-		return v.operation(n.AExpr, at)
+		return v.checkOperation(n.AExpr, at)
 	case *sqltext.Node_BoolExpr:
 		for _, arg := range n.BoolExpr.Args {
-			v.condition(arg, at)
+			v.checkCondition(arg, at)
 		}
 		return value{kind: kindBool}
 	case *sqltext.Node_NullTest:
 		v.checkExpr(n.NullTest.Arg, at)
 		return value{kind: kindBool}
 	case *sqltext.Node_BooleanTest:
-		v.condition(n.BooleanTest.Arg, at)
+		v.checkCondition(n.BooleanTest.Arg, at)
 		return value{kind: kindBool}
 	case *sqltext.Node_FuncCall:
-		return v.call(n.FuncCall, at)
+		return v.checkCall(n.FuncCall, at)
 	case *sqltext.Node_CoalesceExpr:
 		return v.checkSameKind("COALESCE", n.CoalesceExpr.Args, at)
 	case *sqltext.Node_MinMaxExpr:
 		return v.checkSameKind("GREATEST or LEAST", n.MinMaxExpr.Args, at)
 	case *sqltext.Node_CaseExpr:
-		return v.caseExpr(n.CaseExpr, at)
+		return v.checkCase(n.CaseExpr, at)
 	case *sqltext.Node_A_ArrayExpr:
 		return v.checkArray(n.AArrayExpr)
 	case *sqltext.Node_SubLink:
@@ -106,7 +106,7 @@ func (v *leakChecker) checkExpr(n *sqltext.Node, at checkContext) value {
 	return value{}
 }
 
-func (v *leakChecker) columnRef(c *sqltext.ColumnRef, at checkContext) value {
+func (v *leakChecker) checkColumnRef(c *sqltext.ColumnRef, at checkContext) value {
 	switch len(c.Fields) {
 	case 1:
 		if s := c.Fields[0].GetString_(); s != nil {
@@ -363,8 +363,8 @@ func (v *leakChecker) asText(e value) value {
 	return e
 }
 
-// operation checks an expression with an operator.
-func (v *leakChecker) operation(x *sqltext.A_Expr, at checkContext) value {
+// checkOperation checks an expression with an operator.
+func (v *leakChecker) checkOperation(x *sqltext.A_Expr, at checkContext) value {
 	schema, name, ok := qualifiedName(x.Name)
 	if !ok || schema != "" && schema != "pg_catalog" {
 		v.reject("an operator of another schema")
@@ -560,7 +560,7 @@ func isConstantArray(a *sqltext.A_ArrayExpr) bool {
 	return a != nil && !slices.ContainsFunc(a.Elements, func(n *sqltext.Node) bool { return n.GetAConst() == nil })
 }
 
-func (v *leakChecker) caseExpr(c *sqltext.CaseExpr, at checkContext) value {
+func (v *leakChecker) checkCase(c *sqltext.CaseExpr, at checkContext) value {
 	var results []*sqltext.Node
 	var arg value
 	if c.Arg != nil { // the value is checked once, since another CASE may stand in it
@@ -571,7 +571,7 @@ func (v *leakChecker) caseExpr(c *sqltext.CaseExpr, at checkContext) value {
 		if c.Arg != nil {
 			v.lookUpLeakSafe("operator", "=", []value{arg, v.checkExpr(when.GetExpr(), at)})
 		} else {
-			v.condition(when.GetExpr(), at)
+			v.checkCondition(when.GetExpr(), at)
 		}
 		results = append(results, when.GetResult())
 	}
@@ -581,8 +581,8 @@ func (v *leakChecker) caseExpr(c *sqltext.CaseExpr, at checkContext) value {
 	return v.checkSameKind("CASE", results, at)
 }
 
-// call checks a function call.
-func (v *leakChecker) call(f *sqltext.FuncCall, at checkContext) value {
+// checkCall checks a function call.
+func (v *leakChecker) checkCall(f *sqltext.FuncCall, at checkContext) value {
 	schema, name, ok := qualifiedName(f.Funcname)
 	switch {
 	case !ok || schema != "" && schema != "pg_catalog":
@@ -636,7 +636,7 @@ func (v *leakChecker) checkAggregateCall(name string, f *sqltext.FuncCall, at ch
 		return value{}
 	}
 	if f.AggFilter != nil {
-		v.condition(f.AggFilter, inner)
+		v.checkCondition(f.AggFilter, inner)
 	}
 	if f.AggStar {
 		if name != "count" || len(f.Args) > 0 {

@@ -305,10 +305,10 @@ func (v *leakChecker) checkHaving(n *sqltext.Node, at checkContext) {
 		}
 	case at.isOutput && (isAfterGrouping(n) || at.aboveFence):
 		if e := v.checkOutput(n, at); !e.notOnList {
-			v.boolean(e)
+			v.requireBoolean(e)
 		}
 	default:
-		v.condition(n, at)
+		v.checkCondition(n, at)
 	}
 }
 

@@ -53,7 +53,7 @@ func (v *leakChecker) checkBelowFence(s *sqltext.SelectStmt) {
 	search := false
 	for _, n := range conditions {
 		before := v.saveState()
-		v.condition(n, checkContext{scope: own.scope})
+		v.checkCondition(n, checkContext{scope: own.scope})
 		leakSafe := v.reason == ""
 		if !leakSafe {
 			v.restoreState(before)
@@ -123,7 +123,7 @@ func fenceConditions(text string, found []bool) (out string, position func(int) 
 	if len(conditions) != len(found) || name == "" {
 		return "", nil, false, nil
 	}
-	var movedParts movedText
+	var movedParts rearrangedText
 	parts := func(inside bool, before string) (trees []*sqltext.Node) {
 		for i, is := range found {
 			if is == inside {
@@ -155,8 +155,8 @@ func fenceConditions(text string, found []bool) (out string, position func(int) 
 	return out, movedParts.originalPosition, true, nil
 }
 
-// movedText is a text made from spans of another text, in another order.
-type movedText struct {
+// rearrangedText is a text made from spans of another text, in another order.
+type rearrangedText struct {
 	text   strings.Builder
 	spans  []copiedSpan
 	length int // the length of the text, in characters
@@ -165,12 +165,12 @@ type movedText struct {
 // copiedSpan says where a span of the new text stood in the old text, in characters counted from 0.
 type copiedSpan struct{ at, origin, length int }
 
-func (m *movedText) write(text string) {
+func (m *rearrangedText) write(text string) {
 	m.text.WriteString(text)
 	m.length += utf8.RuneCountInString(text)
 }
 
-func (m *movedText) copySpan(text string, of sqltext.Span) {
+func (m *rearrangedText) copySpan(text string, of sqltext.Span) {
 	length := utf8.RuneCountInString(text[of.Start:of.End])
 	m.spans = append(m.spans, copiedSpan{m.length, utf8.RuneCountInString(text[:of.Start]), length})
 	m.write(text[of.Start:of.End])
@@ -178,7 +178,7 @@ func (m *movedText) copySpan(text string, of sqltext.Span) {
 
 // originalPosition returns for a 1-based character position in the new text the position in the old text. For a
 // position in an inserted text it returns the end of the span before.
-func (m *movedText) originalPosition(p int) int {
+func (m *rearrangedText) originalPosition(p int) int {
 	if p <= 0 {
 		return p
 	}

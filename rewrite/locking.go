@@ -16,7 +16,7 @@ func (w *walker) visitLockingClauses(s *sqltext.SelectStmt, own *scope, first in
 			return
 		}
 		w.countNode("LockingClause")
-		w.locks = true
+		w.locksRows = true
 		if len(c.LockedRels) == 0 {
 			w.checkLockable(w.references[first:])
 		}

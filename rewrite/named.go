@@ -15,9 +15,9 @@ import (
 // checked; and whether PostgreSQL reads the constant as a value. If it does, the statement fails when PostgreSQL parses
 // it, and the error has the position of the name.
 type nameArgument struct {
-	position    map[int]int
-	check       func(w *walker, written string, read bool) *sqlstate.Error
-	readAsValue bool
+	positionByCount map[int]int
+	check           func(w *walker, written string, read bool) *sqlstate.Error
+	readAsValue     bool
 }
 
 var (
@@ -29,32 +29,32 @@ var (
 
 // nameArguments are the functions that take the name of an object: as text, regclass or regtype.
 var nameArguments = map[string]nameArgument{
-	"has_table_privilege":      {position: argumentAfterRole, check: (*walker).checkRelationName},
-	"has_any_column_privilege": {position: argumentAfterRole, check: (*walker).checkRelationName},
-	"has_sequence_privilege":   {position: argumentAfterRole, check: (*walker).checkRelationName},
-	"has_column_privilege":     {position: map[int]int{3: 0, 4: 1}, check: (*walker).checkRelationName},
-	"has_type_privilege":       {position: argumentAfterRole, check: (*walker).checkTypeName},
-	"has_function_privilege":   {position: argumentAfterRole, check: (*walker).checkFunctionSignature},
-	"has_schema_privilege":     {position: argumentAfterRole, check: (*walker).checkSchemaName},
-	"row_security_active":      {position: onlyArgument, check: (*walker).checkRelationName},
-	"pg_get_serial_sequence":   {position: firstArgumentOfTwo, check: (*walker).checkRelationName},
-	"pg_relation_is_updatable": {position: firstArgumentOfTwo, check: (*walker).checkRelationName, readAsValue: true},
-	"pg_column_is_updatable": {position: firstArgumentOfThree, check: (*walker).checkRelationName,
+	"has_table_privilege":      {positionByCount: argumentAfterRole, check: (*walker).checkRelationName},
+	"has_any_column_privilege": {positionByCount: argumentAfterRole, check: (*walker).checkRelationName},
+	"has_sequence_privilege":   {positionByCount: argumentAfterRole, check: (*walker).checkRelationName},
+	"has_column_privilege":     {positionByCount: map[int]int{3: 0, 4: 1}, check: (*walker).checkRelationName},
+	"has_type_privilege":       {positionByCount: argumentAfterRole, check: (*walker).checkTypeName},
+	"has_function_privilege":   {positionByCount: argumentAfterRole, check: (*walker).checkFunctionSignature},
+	"has_schema_privilege":     {positionByCount: argumentAfterRole, check: (*walker).checkSchemaName},
+	"row_security_active":      {positionByCount: onlyArgument, check: (*walker).checkRelationName},
+	"pg_get_serial_sequence":   {positionByCount: firstArgumentOfTwo, check: (*walker).checkRelationName},
+	"pg_relation_is_updatable": {positionByCount: firstArgumentOfTwo, check: (*walker).checkRelationName, readAsValue: true},
+	"pg_column_is_updatable": {positionByCount: firstArgumentOfThree, check: (*walker).checkRelationName,
 		readAsValue: true},
-	"pg_relation_is_publishable": {position: onlyArgument, check: (*walker).checkRelationName, readAsValue: true},
-	"pg_relation_size": {position: map[int]int{1: 0, 2: 0}, check: (*walker).checkRelationName,
+	"pg_relation_is_publishable": {positionByCount: onlyArgument, check: (*walker).checkRelationName, readAsValue: true},
+	"pg_relation_size": {positionByCount: map[int]int{1: 0, 2: 0}, check: (*walker).checkRelationName,
 		readAsValue: true},
-	"pg_table_size":          {position: onlyArgument, check: (*walker).checkRelationName, readAsValue: true},
-	"pg_indexes_size":        {position: onlyArgument, check: (*walker).checkRelationName, readAsValue: true},
-	"pg_total_relation_size": {position: onlyArgument, check: (*walker).checkRelationName, readAsValue: true},
-	"pg_partition_root":      {position: onlyArgument, check: (*walker).checkRelationName, readAsValue: true},
-	"pg_partition_tree":      {position: onlyArgument, check: (*walker).checkRelationName, readAsValue: true},
-	"pg_partition_ancestors": {position: onlyArgument, check: (*walker).checkRelationName, readAsValue: true},
-	"pg_index_has_property":  {position: firstArgumentOfTwo, check: (*walker).checkRelationName, readAsValue: true},
-	"pg_index_column_has_property": {position: firstArgumentOfThree, check: (*walker).checkRelationName,
+	"pg_table_size":          {positionByCount: onlyArgument, check: (*walker).checkRelationName, readAsValue: true},
+	"pg_indexes_size":        {positionByCount: onlyArgument, check: (*walker).checkRelationName, readAsValue: true},
+	"pg_total_relation_size": {positionByCount: onlyArgument, check: (*walker).checkRelationName, readAsValue: true},
+	"pg_partition_root":      {positionByCount: onlyArgument, check: (*walker).checkRelationName, readAsValue: true},
+	"pg_partition_tree":      {positionByCount: onlyArgument, check: (*walker).checkRelationName, readAsValue: true},
+	"pg_partition_ancestors": {positionByCount: onlyArgument, check: (*walker).checkRelationName, readAsValue: true},
+	"pg_index_has_property":  {positionByCount: firstArgumentOfTwo, check: (*walker).checkRelationName, readAsValue: true},
+	"pg_index_column_has_property": {positionByCount: firstArgumentOfThree, check: (*walker).checkRelationName,
 		readAsValue: true},
-	"pg_get_replica_identity_index": {position: onlyArgument, check: (*walker).checkRelationName, readAsValue: true},
-	"pg_basetype":                   {position: onlyArgument, check: (*walker).checkTypeName, readAsValue: true},
+	"pg_get_replica_identity_index": {positionByCount: onlyArgument, check: (*walker).checkRelationName, readAsValue: true},
+	"pg_basetype":                   {positionByCount: onlyArgument, check: (*walker).checkTypeName, readAsValue: true},
 }
 
 // nameTypes are the types whose values PostgreSQL makes from names in the catalogs, with the checks of such names. The
@@ -132,9 +132,9 @@ func arrayElements(text string) []string {
 func (w *walker) checkNameArguments(name string, args []*sqltext.Node) {
 	n := nameArguments[name]
 	if check := nameTypes[name]; check != nil {
-		n = nameArgument{position: onlyArgument, check: check, readAsValue: true}
+		n = nameArgument{positionByCount: onlyArgument, check: check, readAsValue: true}
 	}
-	i, takes := n.position[len(args)]
+	i, takes := n.positionByCount[len(args)]
 	if !takes {
 		return
 	}

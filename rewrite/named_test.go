@@ -248,7 +248,7 @@ func TestWhatTakesNames(t *testing.T) {
 		if class := catalogFunctions[name].class; class != classAllow && class != classShadow {
 			continue
 		}
-		if i, takes := nameArguments[name].position[args]; !takes || i != at { // an oidvector begins at 0
+		if i, takes := nameArguments[name].positionByCount[args]; !takes || i != at { // an oidvector begins at 0
 			t.Errorf("%s: argument %d of %d is not judged", name, at, args)
 		}
 	}

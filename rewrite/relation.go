@@ -259,7 +259,7 @@ func (w *walker) editReference(ref *reference, signable bool) {
 	}
 	if !inject {
 		if ref.copyStmt != nil && len(ref.copyStmt.Attlist) == 0 && hasGenerated(ref.relation) {
-			w.listColumns(ref)
+			w.listedColumns(ref)
 			return
 		}
 		if w.mustFence(ref) {

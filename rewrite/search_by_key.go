@@ -47,7 +47,7 @@ func (w *walker) findKeySearches(tree *sqltext.ParseResult, allLeakSafe bool) (*
 		}
 		_, s = asSelect(tree.Stmts[0].GetStmt())
 	}
-	if s == nil || s.IntoClause != nil || len(s.LockingClause) > 0 || written != nil && w.locks ||
+	if s == nil || s.IntoClause != nil || len(s.LockingClause) > 0 || written != nil && w.locksRows ||
 		!w.readsOnlyTables(written != nil) || slices.ContainsFunc(slices.Collect(maps.Keys(w.functions)),
 		func(name string) bool { return !strings.HasPrefix(name, "pg_catalog.") }) {
 		return nil, nil
@@ -197,7 +197,7 @@ func (f *searchFinder) visitTable(s *sqltext.SelectStmt, rv *sqltext.RangeVar, o
 		return
 	}
 	f.references[rv] = ref
-	item := f.leakChecker.table(rv, checkContext{})[0]
+	item := f.leakChecker.checkTable(rv, checkContext{})[0]
 	query := proto.Message(s)
 	if f.writeStmt != nil && s == f.asSelect {
 		query = f.writeStmt
@@ -221,7 +221,7 @@ func (f *searchFinder) visitTable(s *sqltext.SelectStmt, rv *sqltext.RangeVar, o
 			scope.items = append(scope.items, f.checkTextSearchItem(all[k], checkContext{mayNotRun: true})...)
 			own = own && f.hasOwnParams(all[k])
 		}
-		if f.condition(n, checkContext{scope: scope}); f.reason == "" && own && namesColumn(n) {
+		if f.checkCondition(n, checkContext{scope: scope}); f.reason == "" && own && namesColumn(n) {
 			search.isKeyCondition[i] = true
 			search.textSearches = append(search.textSearches, named...)
 			found = found || level.isGINSearch(level.items[0], n) &&

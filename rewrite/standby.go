@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// caseExpr visits CASE. Where it is NULL on a standby, as in
+// checkCase visits CASE. Where it is NULL on a standby, as in
 //
 //	CASE WHEN pg_is_in_recovery() THEN NULL ELSE txid_current() END
 //

@@ -23,7 +23,7 @@ func (w *walker) transactionStmt(t *sqltext.TransactionStmt) verdict.Effect {
 	case sqltext.TRANS_STMT_COMMIT:
 		return verdict.Effect{Kind: verdict.EndsTx}
 	case sqltext.TRANS_STMT_ROLLBACK:
-		return verdict.Effect{Kind: verdict.EndsTx, Undoes: true}
+		return verdict.Effect{Kind: verdict.EndsTx, IsRollback: true}
 	case sqltext.TRANS_STMT_SAVEPOINT:
 		return verdict.Effect{Kind: verdict.Saves, Name: t.SavepointName}
 	case sqltext.TRANS_STMT_RELEASE:

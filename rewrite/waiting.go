@@ -48,7 +48,7 @@ func (w *walker) readsWaitingColumn(ref *reference) bool {
 func (w *walker) hideWaiting(ref *reference, inner string) {
 	switch {
 	case ref.copyStmt != nil && len(ref.copyStmt.Attlist) == 0 && inner == ref.name.SQL():
-		w.listColumns(ref)
+		w.listedColumns(ref)
 	case ref.copyStmt != nil && len(ref.copyStmt.Attlist) == 0:
 		w.injectCopy(ref)
 	case ref.copyStmt == nil && !ref.isTarget && slices.Contains(columnReasons, ref.notInjectedBecause):

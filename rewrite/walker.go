@@ -71,9 +71,9 @@ type walker struct {
 	relationUses []*relationUse // the uses of relations in the whole text
 
 	firstReference    int    // the first reference of the statement that is being visited
-	writes            bool   // this statement changes rows
+	writesRows        bool   // this statement changes rows
 	currentOfCursor   string // the cursor of its CURRENT OF
-	locks             bool   // this statement locks rows
+	locksRows         bool   // this statement locks rows
 	namesSystemColumn bool   // a system column other than tableoid is named
 	nullOnStandby     bool   // the visited expression is the ELSE of a CASE that is NULL on a standby
 	systemColumnAt    int32  // offset of the first system column; -1: none is named
@@ -107,7 +107,7 @@ func (w *walker) countNode(kind string) { w.nodeCounts[kind]++ }
 func (w *walker) visitStatement(raw *sqltext.RawStmt) verdict.Effect {
 	w.countNode("RawStmt")
 	w.firstReferences = append(w.firstReferences, len(w.references))
-	w.firstReference, w.namesSystemColumn, w.namesTableOID, w.writes, w.locks, w.currentOfCursor = len(w.references),
+	w.firstReference, w.namesSystemColumn, w.namesTableOID, w.writesRows, w.locksRows, w.currentOfCursor = len(w.references),
 		false, false, false, false, ""
 	w.scope, w.ctes, w.notices, w.plainSelect = nil, nil, nil, nil
 	effect := verdict.Effect{}
@@ -171,12 +171,12 @@ func (w *walker) visitStatement(raw *sqltext.RawStmt) verdict.Effect {
 	}
 	effect.Returns = mayReturnRows(raw.GetStmt())
 	if effect.Body != nil {
-		effect.Body.Effects[0].Writes = w.writes
+		effect.Body.Effects[0].Writes = w.writesRows
 		effect.Body.Effects[0].Returns = effect.Returns
 		effect.Body.Effects[0].Notices = w.notices
 		effect.Returns = false
 	} else {
-		effect.Writes = w.writes
+		effect.Writes = w.writesRows
 		effect.Notices = append(effect.Notices, w.notices...)
 		if w.currentOfCursor != "" {
 			effect.Name = w.currentOfCursor

@@ -58,7 +58,7 @@ func (w *walker) visitTarget(rv *sqltext.RangeVar, commands ...string) *writeTar
 	}
 	ref.doNotInject(writeTargetTable)
 	ref.isTarget = true
-	w.writes = true
+	w.writesRows = true
 	item := &fromItem{name: rv.GetRelname(), ref: ref, noAlias: rv.Alias == nil, columns: columnSet(ref.relation)}
 	if name, renamed := w.visitAlias(rv.Alias); rv.Alias != nil {
 		item.name = name
@@ -71,7 +71,7 @@ func (w *walker) visitTarget(rv *sqltext.RangeVar, commands ...string) *writeTar
 
 // keepRelationsOfWrites injects no subqueries in a statement that writes or locks rows.
 func (w *walker) keepRelationsOfWrites() {
-	if !w.writes && !w.locks {
+	if !w.writesRows && !w.locksRows {
 		return
 	}
 	for _, ref := range w.references[w.firstReference:] {

@@ -56,7 +56,7 @@ func (s *session) actingValue(ctx context.Context, st *state, value string) (str
 	if how.ByToken {
 		a.Attributes, a.Expires, refused = s.userOfToken(ctx, value)
 	} else {
-		a.Attributes, refused = how.believed(value)
+		a.Attributes, refused = how.trustedAttributes(value)
 	}
 	if refused != nil {
 		return "", refused
@@ -67,14 +67,14 @@ func (s *session) actingValue(ctx context.Context, st *state, value string) (str
 		return "", actingUserError(how, err)
 	}
 	if !a.Expires.IsZero() {
-		a.Expires = a.Expires.Add(s.clockOffset() + lateness)
+		a.Expires = a.Expires.Add(s.clockOffset() + expiryGrace)
 	}
 	return st.key.Acting(a), nil
 }
 
-// lateness is how long the database still takes a transaction that begins after a token has expired: the proxy refuses
-// statements from then on, but has sent some that wait for others.
-const lateness = 30 * time.Second
+// expiryGrace is how long the database still takes a transaction that begins after a token has expired: the proxy
+// refuses statements from then on, but has sent some that wait for others.
+const expiryGrace = 30 * time.Second
 
 // clockOffset is the database's clock minus the proxy's.
 func (s *session) clockOffset() time.Duration {
@@ -196,27 +196,27 @@ func (s *session) currentActing() (value string, known bool) {
 }
 
 // actingUser is the user for whom a session acts; the zero value is nobody.
-type actor struct {
+type actingUser struct {
 	attributes map[string]string
-	until      time.Time // when the token expires, by the database's clock, and some time more; zero: never
+	expiresAt  time.Time // when the token expires, by the database's clock, and some time more; zero: never
 }
 
-func actorOf(value string) actor {
+func parseActingUser(value string) actingUser {
 	a, ok := seal.ParseActing(value)
 	if !ok {
-		return actor{}
+		return actingUser{}
 	}
-	return actor{a.Attributes, a.Expires}
+	return actingUser{a.Attributes, a.Expires}
 }
 
-// isOver reports whether the user's token has expired. offset is the database's clock minus the proxy's.
-func (a actor) isOver(offset time.Duration) bool {
-	return !a.until.IsZero() && !time.Now().Add(offset+lateness).Before(a.until)
+// hasExpired reports whether the user's token has expired. offset is the database's clock minus the proxy's.
+func (a actingUser) hasExpired(offset time.Duration) bool {
+	return !a.expiresAt.IsZero() && !time.Now().Add(offset+expiryGrace).Before(a.expiresAt)
 }
 
 // actingIn returns for whom the session acts in a text: in the statements that may show or change rows, or after all of
 // it where there are none. The refusal says why such a statement must not run.
-func (s *session) actingIn(v *verdict.Verdict) (actor, *sqlstate.Error) {
+func (s *session) actingIn(v *verdict.Verdict) (actingUser, *sqlstate.Error) {
 	value, known := s.currentActing()
 	setting := s.agent.ActsFor.Setting
 	var reading *string
@@ -231,14 +231,14 @@ func (s *session) actingIn(v *verdict.Verdict) (actor, *sqlstate.Error) {
 		case e.Kind == verdict.EndsTx, e.Kind == verdict.RollsBackTo, e.Kind == verdict.ResetsSettings, e.Kind == verdict.Discards:
 			known = known && i+1 == len(v.Effects)
 			continue
-		case e.Kind == verdict.Declares && e.Hold:
-			return actor{}, heldCursorError()
+		case e.Kind == verdict.Declares && e.WithHold:
+			return actingUser{}, heldCursorError()
 		case !readsRows(v, i):
 			continue
 		case !known:
-			return actor{}, actingUnknownError(setting)
+			return actingUser{}, actingUnknownError(setting)
 		case reading != nil && *reading != value:
-			return actor{}, severalUsersError(setting)
+			return actingUser{}, severalUsersError(setting)
 		}
 		now := value
 		reading = &now
@@ -246,9 +246,9 @@ func (s *session) actingIn(v *verdict.Verdict) (actor, *sqlstate.Error) {
 	if reading != nil {
 		value = *reading
 	}
-	now := actorOf(value)
-	if reading != nil && now.isOver(s.clockOffset()) {
-		return actor{}, actingExpiredError(setting)
+	now := parseActingUser(value)
+	if reading != nil && now.hasExpired(s.clockOffset()) {
+		return actingUser{}, actingExpiredError(setting)
 	}
 	return now, nil
 }
@@ -266,12 +266,12 @@ func readsRows(v *verdict.Verdict, i int) bool {
 	default:
 		return false
 	}
-	return !ok || j.bodyOf > 0 || i >= len(j.statements) || len(j.statements[i].Accesses) > 0 ||
+	return !ok || j.preparedBy > 0 || i >= len(j.statements) || len(j.statements[i].Accesses) > 0 ||
 		slices.ContainsFunc(j.record.Functions, func(name string) bool { return !strings.HasPrefix(name, "pg_catalog.") })
 }
 
 // withActor returns the verdict of a session that acts for a user, whom its record names.
-func withActor(v *verdict.Verdict, a actor) *verdict.Verdict {
+func withActor(v *verdict.Verdict, a actingUser) *verdict.Verdict {
 	own, j := *v, *v.Detail.(*judgement)
 	j.actor = a.attributes
 	own.Detail = &j
@@ -310,7 +310,7 @@ func (s *session) bindActing(v *verdict.Verdict, j *judgement, values [][]byte) 
 			out.Effects[i].Claim = &verdict.Claim{Value: acting, Local: j.actingParameter.Local, Acts: true}
 		}
 	}
-	return withActor(&out, actorOf(acting)), nil
+	return withActor(&out, parseActingUser(acting)), nil
 }
 
 // withBoundValues returns a verdict on the text of a statement that was bound under the verdict of: what its values say

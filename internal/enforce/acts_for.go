@@ -35,8 +35,8 @@ func (a *ActsFor) equal(b *ActsFor) bool {
 		maps.Equal(a.Claims, b.Claims)
 }
 
-// gives reports whether the user for whom an agent acts gives an attribute.
-func (a *ActsFor) gives(attribute string) bool {
+// givesAttribute reports whether the user for whom an agent acts gives an attribute.
+func (a *ActsFor) givesAttribute(attribute string) bool {
 	return a != nil && slices.Contains(a.Attributes, attribute)
 }
 
@@ -61,8 +61,8 @@ func (a *ActsFor) check(p *policy.Policy) error {
 	return errors.Join(wrong...)
 }
 
-// believed returns the attributes of the user in a setting that is believed.
-func (a *ActsFor) believed(value string) (map[string]string, *sqlstate.Error) {
+// trustedAttributes returns the attributes of the user in a setting that is believed.
+func (a *ActsFor) trustedAttributes(value string) (map[string]string, *sqlstate.Error) {
 	if a.Claims == nil {
 		return map[string]string{a.Attributes[0]: value}, nil
 	}
@@ -91,7 +91,7 @@ func (a *ActsFor) believed(value string) (map[string]string, *sqlstate.Error) {
 func (a *ActsFor) checkUser(p *policy.Policy, user, own map[string]string) error {
 	for name, value := range user {
 		declared, ok := p.Attribute(name)
-		if !ok || !a.gives(name) {
+		if !ok || !a.givesAttribute(name) {
 			return fmt.Errorf("attribute %s is none that it gives", name)
 		}
 		if err := declared.Check(value); err != nil {

@@ -129,7 +129,7 @@ func (s *session) bind(st *state, known *shapeOfTexts, text string, literals []s
 func isBound(v *verdict.Verdict, path verdict.Path) bool {
 	return v.Allowed() && v.Path == path && v.Runnable() && len(v.Text) <= maxBoundText && len(v.Effects) == 1 && !v.Effects[0].Writes &&
 		len(v.Forms) == 0 && !v.NeedsValueCheck && !v.CallsSetConfig && !v.HardenBeforeParse && !v.HasHardenedPlan() &&
-		!v.Detail.(*judgement).ofSession && v.Detail.(*judgement).observedDecision == nil
+		!v.Detail.(*judgement).sessionOnly && v.Detail.(*judgement).observedDecision == nil
 }
 
 // positionBefore turns a position in the text with parameters into one in the text with literals.

@@ -10,12 +10,12 @@ import (
 
 // cacheKey has all that a verdict depends on. The epoch stands for the database, policy, catalog, key and profile.
 type cacheKey struct {
-	text     string
-	protocol verdict.Protocol
-	epoch    uint64
-	signing  bool
-	lists    bool
-	acting   string // the setting by which the session may say for whom it acts, if the text may name it; "": it may not
+	text      string
+	protocol  verdict.Protocol
+	epoch     uint64
+	signing   bool
+	listsOnly bool
+	acting    string // the setting by which the session may say for whom it acts, if the text may name it; "": it may not
 }
 
 // cache keeps verdicts, refusals too, within a number of bytes. It prefers to keep texts that are sent often, so an
@@ -31,13 +31,13 @@ const verdictOverhead = 1024
 func newCache(bytes uint64) (*cache, error) {
 	verdicts, err := otter.New(&otter.Options[cacheKey, *verdict.Verdict]{
 		MaximumWeight: bytes,
-		Weigher:       weigh,
+		Weigher:       entryBytes,
 	})
 	return &cache{verdicts: verdicts, maxEntries: int(min(bytes/64, math.MaxInt32))}, err
 }
 
-// weigh returns how many bytes an entry of the cache takes.
-func weigh(k cacheKey, v *verdict.Verdict) uint32 {
+// entryBytes returns how many bytes an entry of the cache takes.
+func entryBytes(k cacheKey, v *verdict.Verdict) uint32 {
 	w := verdictOverhead + len(k.text) + len(v.Text)
 	if j, ok := v.Detail.(*judgement); ok {
 		for _, t := range j.record.Tables {

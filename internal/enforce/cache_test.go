@@ -66,7 +66,7 @@ tables:
 		for _, a := range all {
 			s.info.Lists = a.lists
 			notReloaded := told(s.decide(v.state, a.text, a.p, a.signing))
-			anew := told(s.judge(v.state, a.text, a.p, a.signing))
+			anew := told(s.rewriteText(v.state, a.text, a.p, a.signing))
 			if notReloaded != anew {
 				t.Fatalf("%+v\nkept: %s\nanew: %s", a, notReloaded, anew)
 			}

@@ -28,7 +28,7 @@ func (e *Enforcer) RecordCall(ctx context.Context, c audit.Call) error {
 	if e.cfg.Audit.Mode() == audit.Off {
 		return nil
 	}
-	if err := e.referTo(ctx, &c); err != nil {
+	if err := e.replaceIDs(ctx, &c); err != nil {
 		return err
 	}
 	if err := e.cfg.Audit.Call(c).Release(); err != nil {
@@ -37,8 +37,8 @@ func (e *Enforcer) RecordCall(ctx context.Context, c audit.Call) error {
 	return nil
 }
 
-// referTo replaces ids by references.
-func (e *Enforcer) referTo(ctx context.Context, c *audit.Call) error {
+// replaceIDs replaces ids by references.
+func (e *Enforcer) replaceIDs(ctx context.Context, c *audit.Call) error {
 	var make, look []string
 	if c.Role == subjectRole && c.By != "" {
 		make = append(make, c.By)

@@ -17,7 +17,7 @@ import (
 // whether that concerns agents. The caller holds mu.
 func (d *database) readCatalogs(ctx context.Context, o *probeResult, writes int64) error {
 	before := d.lastFingerprints
-	if v := d.view.Load(); o.tracksDDL && v != nil && v.refusal == nil && before.areKept(o.catalogVersion, writes) {
+	if v := d.view.Load(); o.tracksDDL && v != nil && v.refusal == nil && before.areCurrent(o.catalogVersion, writes) {
 		o.fingerprint, o.agentChanges = before.fingerprint, before.agentChanges
 		return nil
 	}
@@ -27,7 +27,7 @@ func (d *database) readCatalogs(ctx context.Context, o *probeResult, writes int6
 	o.catalogsRead = true
 	now := fingerprints{fingerprint: d.catalogs.Version(), agentChanges: before.agentChanges, server: o.server,
 		readerChanges: d.reader.Changes(), catalogVersion: o.catalogVersion, writes: writes, at: time.Now()}
-	concern, err := d.concernAgents(ctx, o.tracksDDL, before, &now)
+	concern, err := d.mayConcernAgents(ctx, o.tracksDDL, before, &now)
 	if err != nil {
 		return err
 	}
@@ -39,9 +39,9 @@ func (d *database) readCatalogs(ctx context.Context, o *probeResult, writes int6
 	return nil
 }
 
-// concernAgents reports whether what has changed in the catalogs since the fingerprints before concerns agents. A
+// mayConcernAgents reports whether what has changed in the catalogs since the fingerprints before concerns agents. A
 // snapshot does not tell all of that: neither which columns wait for pgconsent migrate, nor what Check examines.
-func (d *database) concernAgents(ctx context.Context, tracksDDL bool, before fingerprints,
+func (d *database) mayConcernAgents(ctx context.Context, tracksDDL bool, before fingerprints,
 	now *fingerprints) (bool, error) {
 	sameServer, sameSnapshot := now.server == before.server, now.fingerprint == before.fingerprint
 	counted := tracksDDL && now.catalogVersion != before.catalogVersion
@@ -49,10 +49,10 @@ func (d *database) concernAgents(ctx context.Context, tracksDDL bool, before fin
 	if before.readerChanges == unknownChanges {
 		unwritten = tracksDDL && !counted
 	}
-	now.concerned = ""
+	now.agentHash = ""
 	switch {
 	case sameServer && sameSnapshot && unwritten:
-		now.concerned = before.concerned
+		now.agentHash = before.agentHash
 		return false, nil
 	case tracksDDL && (!sameServer || !sameSnapshot && counted):
 		return true, nil
@@ -60,10 +60,10 @@ func (d *database) concernAgents(ctx context.Context, tracksDDL bool, before fin
 	// Changes that the database has counted may concern nobody, and changes that its event triggers do not report are
 	// not counted.
 	var err error
-	if _, now.concerned, err = pgcatalog.Fingerprints(ctx, d.conn); err != nil {
+	if _, now.agentHash, err = pgcatalog.Fingerprints(ctx, d.conn); err != nil {
 		return false, fmt.Errorf("catalog: %w", err)
 	}
-	return !sameServer || now.concerned != before.concerned, nil
+	return !sameServer || now.agentHash != before.agentHash, nil
 }
 
 // readSnapshot reads the catalogs. PostgreSQL locks the tables of a view whose definition it prints: it waits for them
@@ -72,10 +72,10 @@ func (d *database) readSnapshot(ctx context.Context) error {
 	snap, err := d.tryReadSnapshot(ctx)
 	var refused *pgconn.PgError
 	switch {
-	case isLocked(err):
+	case isLockTimeout(err):
 		return fmt.Errorf(
 			"%w: DDL that is not committed yet has locked a table that a view reads; reading begins anew until "+
-				"it is: %w", errMoving, err)
+				"it is: %w", errCatalogsChanging, err)
 	case errors.As(err, &refused): // an object that the query names may have been dropped
 		before, failed := pgcatalog.Fingerprint(ctx, d.conn)
 		if failed != nil {
@@ -88,8 +88,8 @@ func (d *database) readSnapshot(ctx context.Context) error {
 		if failed != nil {
 			return fmt.Errorf("catalog: %w", failed)
 		}
-		if before != after || isLocked(err) {
-			return fmt.Errorf("%w: %w", errMoving, err)
+		if before != after || isLockTimeout(err) {
+			return fmt.Errorf("%w: %w", errCatalogsChanging, err)
 		}
 	}
 	if err != nil {

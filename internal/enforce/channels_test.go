@@ -10,29 +10,29 @@ import (
 func TestChannelsOfThePolicyInForce(t *testing.T) {
 	w := start(t, nil)
 	c := w.client("caregiver")
-	hearer, ok := c.Decider.(verdict.Hearer)
+	hearer, ok := c.Decider.(verdict.ChannelFilter)
 	if !ok {
 		t.Fatal("a session does not say what it hears")
 	}
 	const listen, notify = "LISTEN news", "SELECT pg_notify($1, 'x')"
-	if hearer.Hears("news") || c.Decide(t.Context(), listen, verdict.Extended).Allowed() {
+	if hearer.AllowsChannel("news") || c.Decide(t.Context(), listen, verdict.Extended).Allowed() {
 		t.Error("a channel that the policy does not list is heard")
 	}
 	w.write(rules + "channels: [news]\n")
 	if err := w.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the channel", func() bool { return hearer.Hears("news") })
+	eventually(t, "the channel", func() bool { return hearer.AllowsChannel("news") })
 	v := c.Decide(t.Context(), notify, verdict.Extended)
 	if !c.Decide(t.Context(), listen, verdict.Extended).Allowed() || !v.Allowed() ||
-		!c.CheckValues(v, [][]byte{[]byte("news")}).Allowed() || c.CheckValues(v, [][]byte{[]byte("other")}).Allowed() || hearer.Hears("other") {
+		!c.CheckValues(v, [][]byte{[]byte("news")}).Allowed() || c.CheckValues(v, [][]byte{[]byte("other")}).Allowed() || hearer.AllowsChannel("other") {
 		t.Error("the channel of the policy is not the one that is heard and notified")
 	}
 	w.write(rules)
 	if err := w.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the end of the channel", func() bool { return !hearer.Hears("news") })
+	eventually(t, "the end of the channel", func() bool { return !hearer.AllowsChannel("news") })
 	if now := c.Recheck(t.Context(), v); now.Allowed() && c.CheckValues(now, [][]byte{[]byte("news")}).Allowed() {
 		t.Error("what was prepared before notifies a channel that is gone")
 	}

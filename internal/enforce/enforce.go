@@ -123,7 +123,7 @@ type Enforcer struct {
 	databases map[string]*database
 	cache     *cache
 	shapes    *shapes
-	limiters  *limiters
+	limiters  *rateLimiters
 	quotas    *quotas
 	epochs    atomic.Uint64 // numbers the states of all databases
 
@@ -182,7 +182,7 @@ func New(ctx context.Context, cfg Config) (*Enforcer, error) {
 			continue
 		}
 		e.databases[c.Name] = d
-		if err := d.refresh(ctx); err != nil && !unreachable(err) {
+		if err := d.refresh(ctx); err != nil && !unreachableError(err) {
 			failed = append(failed, fmt.Errorf("database %s: %w", c.Name, err))
 		}
 	}

@@ -248,7 +248,7 @@ func (c *client) run(v *verdict.Verdict) ([]string, error) {
 		return nil, err
 	}
 	if !v.Allowed() {
-		ticket.Done(verdict.Outcome{Code: v.Refusal.Code})
+		ticket.RecordOutcome(verdict.Outcome{Code: v.Refusal.Code})
 		return nil, v.Refusal
 	}
 	results, err := c.server.Exec(c.w.t.Context(), v.Text).ReadAll()
@@ -258,14 +258,14 @@ func (c *client) run(v *verdict.Verdict) ([]string, error) {
 			values = append(values, string(row[0]))
 		}
 	}
-	ticket.Done(verdict.Outcome{Rows: int64(len(values)), Code: sqlstate.SuccessfulCompletion})
+	ticket.RecordOutcome(verdict.Outcome{Rows: int64(len(values)), Code: sqlstate.SuccessfulCompletion})
 	return values, err
 }
 
 func (c *client) query(sql string) ([]string, error) {
 	c.w.t.Helper()
 	v := c.Decide(c.w.t.Context(), sql, verdict.Simple)
-	if c.sealed.Stale != nil && c.sealed.Stale() {
+	if c.sealed.IsStale != nil && c.sealed.IsStale() {
 		c.seal()
 	}
 	return c.run(v)
@@ -584,7 +584,7 @@ func TestCheckThatMeetsALock(t *testing.T) {
 	d.mu.Lock()
 	d.checkedAt = time.Time{}
 	d.mu.Unlock()
-	if err := d.refresh(t.Context()); !errors.Is(err, errMoving) {
+	if err := d.refresh(t.Context()); !errors.Is(err, errCatalogsChanging) {
 		t.Errorf("a look whose check met a lock: %v", err)
 	}
 	if err := w.Ready(); err != nil {
@@ -601,7 +601,7 @@ func TestCheckThatMeetsALock(t *testing.T) {
 	d.mu.Lock()
 	d.checkedAt = time.Time{}
 	d.mu.Unlock()
-	if err := d.refresh(t.Context()); err == nil || errors.Is(err, errMoving) || w.Ready() == nil {
+	if err := d.refresh(t.Context()); err == nil || errors.Is(err, errCatalogsChanging) || w.Ready() == nil {
 		t.Errorf("a check met a lock, and nothing tells of DDL: %v, %v", err, w.Ready())
 	}
 }
@@ -906,7 +906,7 @@ func TestSealUsesTheDatabasesClock(t *testing.T) {
 	if ahead < time.Hour || ahead > time.Hour+2*seal.SealLifetime {
 		t.Errorf("expires %v from now, want an hour and %v", ahead, seal.SealLifetime)
 	}
-	if renew := time.Until(s.Renew); renew <= 0 || renew >= seal.SealLifetime {
+	if renew := time.Until(s.RenewAfter); renew <= 0 || renew >= seal.SealLifetime {
 		t.Errorf("renewed %v from now, want within %v", renew, seal.SealLifetime)
 	}
 }
@@ -916,7 +916,7 @@ func TestAdopt(t *testing.T) {
 	w := start(t, func(*world) {})
 	first, second := w.client("caregiver"), w.client("caregiver")
 	s := first.sealed
-	if !second.Decider.(verdict.Adopter).Adopt(s) {
+	if !second.Decider.(verdict.SealSharer).CanShareSeal(s) {
 		t.Error("a session of the same agent does not take the seal")
 	}
 	if v := second.Decide(t.Context(), "SELECT title FROM memories", verdict.Simple); !v.Allowed() {
@@ -929,12 +929,12 @@ func TestAdopt(t *testing.T) {
 		other := second.Decider.(*session)
 		was := other.attributes
 		other.attributes = attributes
-		if other.Adopt(s) {
+		if other.CanShareSeal(s) {
 			t.Errorf("%s: the seal was taken", name)
 		}
 		other.attributes = was
 	}
-	if second.Decider.(verdict.Adopter).Adopt(verdict.Seal{}) {
+	if second.Decider.(verdict.SealSharer).CanShareSeal(verdict.Seal{}) {
 		t.Error("a seal of nobody was taken")
 	}
 }
@@ -990,7 +990,7 @@ func TestPanicRefuses(t *testing.T) {
 	s := c.Decider.(*session)
 	broken := *s.db.view.Load().state
 	broken.activeRewriter, broken.unsignedRewriter = nil, nil
-	v := s.judge(&broken, titles, verdict.Simple, true)
+	v := s.rewriteText(&broken, titles, verdict.Simple, true)
 	if v.Allowed() || v.Refusal.Code != sqlstate.InternalError {
 		t.Errorf("verdict %+v", v)
 	}
@@ -1031,8 +1031,8 @@ func BenchmarkRecord(b *testing.B) {
 		if err := t.Release(); err != nil {
 			b.Fatal(err)
 		}
-		t.Bound()
-		t.Done(verdict.Outcome{Rows: 1, Bytes: 30, Code: "00000"})
+		t.ResultBound()
+		t.RecordOutcome(verdict.Outcome{Rows: 1, Bytes: 30, Code: "00000"})
 	}
 }
 

@@ -18,7 +18,7 @@ func TestHowLongFingerprintsAreKept(t *testing.T) {
 		{8, 100, 0, false}, {8, 101, 0, false},
 	} {
 		f := fingerprints{catalogVersion: 7, writes: 100, at: time.Now().Add(-c.age)}
-		if kept := f.areKept(c.version, c.writes); kept != c.kept {
+		if kept := f.areCurrent(c.version, c.writes); kept != c.kept {
 			t.Errorf("%+v: kept %t", c, kept)
 		}
 	}

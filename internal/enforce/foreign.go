@@ -63,7 +63,7 @@ func (f foreignRelations) countReads(res *rewrite.Result) (n int) {
 	}
 	calls := slices.ContainsFunc(res.Functions, func(name string) bool { return f.functions[name] })
 	for i, e := range res.Effects {
-		reads := calls && !isBrief(e) && e.Kind != verdict.EndsTx
+		reads := calls && !isQuick(e) && e.Kind != verdict.EndsTx
 		for _, a := range res.Statements[i].Accesses {
 			reads = reads || f.all || f.relations[a.Relation]
 		}

@@ -113,8 +113,8 @@ func (s *session) Snapshot(ctx context.Context) (verdict.Snapshot, *sqlstate.Err
 	return shot, nil
 }
 
-// Fresh reports, as an error, that rows of that snapshot may no longer be shown.
-func (s *session) Fresh(ctx context.Context, since verdict.Snapshot, portal bool) *sqlstate.Error {
+// CheckSnapshot reports, as an error, that rows of that snapshot may no longer be shown.
+func (s *session) CheckSnapshot(ctx context.Context, since verdict.Snapshot, portal bool) *sqlstate.Error {
 	now, refused := s.currentView()
 	if refused != nil {
 		return refused
@@ -140,8 +140,8 @@ func (s *session) Fresh(ctx context.Context, since verdict.Snapshot, portal bool
 	return nil
 }
 
-// Unchanged asks the database itself: the next probe may be two seconds away.
-func (s *session) Unchanged(ctx context.Context, v *verdict.Verdict) *sqlstate.Error {
+// CheckCatalogs asks the database itself: the next probe may be two seconds away.
+func (s *session) CheckCatalogs(ctx context.Context, v *verdict.Verdict) *sqlstate.Error {
 	now, refused := s.currentView()
 	switch {
 	case refused != nil:

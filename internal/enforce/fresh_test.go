@@ -73,7 +73,7 @@ func TestWhatWasSeenMayBeShown(t *testing.T) {
 		if c.since != nil {
 			c.since(&since)
 		}
-		if err := s.Fresh(context.Background(), since, c.portal); (err == nil) != c.fresh {
+		if err := s.CheckSnapshot(context.Background(), since, c.portal); (err == nil) != c.fresh {
 			t.Errorf("%s has changed: %v", name, err)
 		} else if err != nil && err.Hint == "" && err.Code != sqlstate.SerializationFailure {
 			t.Errorf("%s has changed: %v has no hint", name, err)

@@ -213,7 +213,7 @@ func (a Agent) canLogIn() bool { return a.Credential != nil || a.Token }
 // the configuration gives.
 func (a Agent) withTokenAttributes(granted map[string]string) (Agent, error) {
 	all := maps.Clone(granted)
-	maps.DeleteFunc(all, func(name, _ string) bool { return a.ActsFor.gives(name) }) // These are the user's, whom a setting names.
+	maps.DeleteFunc(all, func(name, _ string) bool { return a.ActsFor.givesAttribute(name) }) // These are the user's, whom a setting names.
 	if len(all) == 0 {
 		return a, nil
 	}
@@ -244,9 +244,9 @@ func identify(p *policy.Policy, a Agent) (map[string]string, error) {
 	for _, declared := range p.Attributes() {
 		value, ok := a.Attributes[declared.Name]
 		switch {
-		case a.ActsFor.gives(declared.Name) && ok:
+		case a.ActsFor.givesAttribute(declared.Name) && ok:
 			wrong = append(wrong, fmt.Errorf("attribute %s is given by the configuration and by acts_for", declared.Name))
-		case a.ActsFor.gives(declared.Name):
+		case a.ActsFor.givesAttribute(declared.Name):
 		case declared.IsLive() && ok:
 			wrong = append(wrong, fmt.Errorf(
 				"attribute %s has the source %s in the policy, and is no agent's to be given", declared.Name, declared.Source))
@@ -310,7 +310,7 @@ func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInf
 	if err := s.beginActing(ctx, v.state, startup); err != nil {
 		return refuse(err)
 	}
-	user := actorOf(s.acting.initial).attributes
+	user := parseActingUser(s.acting.initial).attributes
 	if err := s.ensureUserReferences(ctx, v.state.policy, user); err != nil {
 		return refuse(err)
 	}

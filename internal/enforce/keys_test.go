@@ -55,7 +55,7 @@ tables:
 			if reads := ticket.(verdict.KeyReader).ReadsKeys(); reads != (len(of) > 0) {
 				t.Errorf("%s: rows are looked at: %t", text, reads)
 			}
-			ticket.Done(verdict.Outcome{Rows: rows, Code: sqlstate.SuccessfulCompletion})
+			ticket.RecordOutcome(verdict.Outcome{Rows: rows, Code: sqlstate.SuccessfulCompletion})
 			all = append(all, outcome{text, rows, of})
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // sessionLimit is a limit of the policy and the counter that it is compared with; sessions may share the counter.
 type sessionLimit struct {
 	policy.Limit
-	count *count
+	count *rateCount
 }
 
 // limits returns the limits of this session under a policy, while it acts for a user with these attributes.
@@ -32,7 +32,7 @@ func (s *session) limits(p *policy.Policy, actor map[string]string) []sessionLim
 				value = of
 			}
 		}
-		out = append(out, sessionLimit{l, s.e.limiters.count(countKey{s.db.cfg.Name, l.RateAttribute, value})})
+		out = append(out, sessionLimit{l, s.e.limiters.count(rateKey{s.db.cfg.Name, l.RateAttribute, value})})
 	}
 	if actor == nil {
 		s.cachedLimits.Store(&policyLimits{p, out})
@@ -51,10 +51,10 @@ type executionCost struct {
 	mayReturnRows    bool // the execution may send rows
 }
 
-// costOf adds up the statements of a text, and the keys of the statements that run now: PREPARE and DECLARE name a
-// query that runs later. COMMIT, CLOSE and the like are not counted, so that an agent at its limit can still end
+// executionCostOf adds up the statements of a text, and the keys of the statements that run now: PREPARE and DECLARE
+// name a query that runs later. COMMIT, CLOSE and the like are not counted, so that an agent at its limit can still end
 // transactions and cursors.
-func costOf(v *verdict.Verdict, runs []*verdict.Verdict) executionCost {
+func executionCostOf(v *verdict.Verdict, runs []*verdict.Verdict) executionCost {
 	var out executionCost
 	j, ok := v.Detail.(*judgement)
 	if !ok || !v.Allowed() {
@@ -68,8 +68,8 @@ func costOf(v *verdict.Verdict, runs []*verdict.Verdict) executionCost {
 			out.statements++
 		default:
 			out.statements++
-			if j.bodyOf > 0 {
-				i = j.bodyOf - 1
+			if j.preparedBy > 0 {
+				i = j.preparedBy - 1
 			}
 			if i < len(j.keyCounts) {
 				out.keys += j.keyCounts[i]
@@ -77,8 +77,8 @@ func costOf(v *verdict.Verdict, runs []*verdict.Verdict) executionCost {
 		}
 	}
 	for _, run := range runs {
-		if of, ok := run.Detail.(*judgement); ok && of.bodyOf > 0 && of.bodyOf <= len(of.keyCounts) {
-			out.keys += of.keyCounts[of.bodyOf-1]
+		if of, ok := run.Detail.(*judgement); ok && of.preparedBy > 0 && of.preparedBy <= len(of.keyCounts) {
+			out.keys += of.keyCounts[of.preparedBy-1]
 		} else if ok {
 			for _, n := range of.keyCounts {
 				out.keys += n
@@ -118,10 +118,10 @@ func (s *session) charge(limits []sessionLimit, d executionCost) (reserved int64
 		return 0, nil
 	}
 	now := s.e.limiters.now()
-	if d.mayReturnRows && haveRowRate(limits) {
+	if d.mayReturnRows && limitsRowRate(limits) {
 		var short *sessionLimit
 		var wait time.Duration
-		if reserved, short, wait = takeRows(limits, now); short != nil {
+		if reserved, short, wait = takeFromRates(limits, now); short != nil {
 			return 0, s.rateExceededRefusal(*short, "rows", "rows", 1, short.Rows, wait)
 		}
 	}
@@ -140,8 +140,8 @@ func (s *session) charge(limits []sessionLimit, d executionCost) (reserved int64
 	return reserved, nil
 }
 
-// haveRowRate reports whether rows have a rate.
-func haveRowRate(limits []sessionLimit) bool {
+// limitsRowRate reports whether rows have a rate.
+func limitsRowRate(limits []sessionLimit) bool {
 	for _, l := range limits {
 		if l.Rows > 0 {
 			return true
@@ -150,13 +150,13 @@ func haveRowRate(limits []sessionLimit) bool {
 	return false
 }
 
-// maxChunk bounds how many rows are reserved at a time. From small rates fewer rows are reserved, so that sessions do
-// not block each other with rows that none of them uses.
-const maxChunk = 256
+// maxReservedRows bounds how many rows are reserved at a time. From small rates fewer rows are reserved, so that
+// sessions do not block each other with rows that none of them uses.
+const maxReservedRows = 256
 
-// takeRows takes some rows of every rate, or returns the rate that has no rows left and how long to wait for some.
-func takeRows(limits []sessionLimit, now time.Time) (n int64, short *sessionLimit, wait time.Duration) {
-	n = maxChunk
+// takeFromRates takes some rows of every rate, or returns the rate that has no rows left and how long to wait for some.
+func takeFromRates(limits []sessionLimit, now time.Time) (n int64, short *sessionLimit, wait time.Duration) {
+	n = maxReservedRows
 	for _, l := range limits {
 		if l.Rows > 0 {
 			n = min(n, int64(max(1, l.Rows/100)))
@@ -168,7 +168,7 @@ func takeRows(limits []sessionLimit, now time.Time) (n int64, short *sessionLimi
 		}
 		got, wait := l.count.rows.reserve(n, l.Rows, now)
 		if got < n {
-			returnRows(limits[:i], n-got, n-got, now)
+			returnToRates(limits[:i], n-got, n-got, now)
 			n = got
 		}
 		if n == 0 {
@@ -208,8 +208,8 @@ func (l sessionLimit) perName() string {
 
 // resultBound returns how much of the execution's result may be relayed: what the policy allows for one result, and
 // what is left of the rows per minute.
-func (t *execution) resultBound() verdict.Bound {
-	b := verdict.Bound{}
+func (t *execution) resultBound() verdict.ResultBound {
+	b := verdict.ResultBound{}
 	var rowLimit, byteLimit *sessionLimit
 	lower := func(into *int64, n int64) bool {
 		if n > 0 && (*into == 0 || n < *into) {
@@ -226,20 +226,20 @@ func (t *execution) resultBound() verdict.Bound {
 			byteLimit = l
 		}
 	}
-	if haveRowRate(t.limits) {
-		b.More = t.moreRows
+	if limitsRowRate(t.limits) {
+		b.MoreRows = t.moreRows
 	}
-	if rowLimit == nil && byteLimit == nil && b.More == nil {
-		return verdict.Bound{}
+	if rowLimit == nil && byteLimit == nil && b.MoreRows == nil {
+		return verdict.ResultBound{}
 	}
-	b.Exceeded = func(by verdict.Excess) *sqlstate.Error {
+	b.Exceeded = func(by verdict.ExceededBound) *sqlstate.Error {
 		switch {
 		case by == verdict.RateSpent && t.exhaustedRate != nil:
-			return t.s.rateExceededRefusal(*t.exhaustedRate, "rows", "rows", 1, t.exhaustedRate.Rows, t.retryAfter)
+			return t.session.rateExceededRefusal(*t.exhaustedRate, "rows", "rows", 1, t.exhaustedRate.Rows, t.retryAfter)
 		case by == verdict.TooManyRows && rowLimit != nil:
-			return t.s.resultTooLargeError("result_rows", fmt.Sprintf("%d rows", rowLimit.ResultRows))
+			return t.session.resultTooLargeError("result_rows", fmt.Sprintf("%d rows", rowLimit.ResultRows))
 		default:
-			return t.s.resultTooLargeError("result_bytes", fmt.Sprintf("%d bytes", b.Bytes))
+			return t.session.resultTooLargeError("result_bytes", fmt.Sprintf("%d bytes", b.Bytes))
 		}
 	}
 	return b
@@ -251,7 +251,7 @@ func (t *execution) moreRows() int64 {
 		t.unusedRows = 0
 		return n
 	}
-	n, short, wait := takeRows(t.limits, t.s.e.limiters.now())
+	n, short, wait := takeFromRates(t.limits, t.session.e.limiters.now())
 	t.reservedRows += n
 	t.exhaustedRate, t.retryAfter = short, wait
 	return n
@@ -264,8 +264,8 @@ func (s *session) resultTooLargeError(limit, most string) *sqlstate.Error {
 		WithHint("Ask for less: fewer columns, a narrower WHERE, or LIMIT and one page after the other.")
 }
 
-// returnRows ends a reservation of rows of every rate and gives back the unused ones.
-func returnRows(limits []sessionLimit, reserved, unused int64, now time.Time) {
+// returnToRates ends a reservation of rows of every rate and gives back the unused ones.
+func returnToRates(limits []sessionLimit, reserved, unused int64, now time.Time) {
 	for _, l := range limits {
 		if l.Rows > 0 && reserved > 0 {
 			l.count.rows.settle(reserved, unused, now)

@@ -100,7 +100,7 @@ tables:
 	met := map[string]int{}
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		w.limiters.counts = map[countKey]*count{}
+		w.limiters.counts = map[rateKey]*rateCount{}
 		some := func(n int) int { return []int{0, 1 + r.IntN(n), n, 3 * n}[r.IntN(4)] }
 		drawn := func() bounds { return bounds{some(6), some(9), some(6), some(4), 1 + some(60)} } // no limit says nothing
 		var perAgent, perUser bounds
@@ -192,7 +192,7 @@ tables:
 							since[at]++
 						}
 					}
-					ticket.Done(verdict.Outcome{Code: v.Refusal.Code})
+					ticket.RecordOutcome(verdict.Outcome{Code: v.Refusal.Code})
 					met["refused"]++
 					continue
 				case refused != nil:
@@ -213,7 +213,7 @@ tables:
 					if room {
 						t.Fatalf("seed %d: %s is refused, and there is room: %v (per agent %s, per user %s)", seed, a.text, refused, perAgent, perUser)
 					}
-					ticket.Done(verdict.Outcome{Code: refused.Code})
+					ticket.RecordOutcome(verdict.Outcome{Code: refused.Code})
 					met["exceeded"]++
 					continue
 				}
@@ -221,12 +221,12 @@ tables:
 				counts(c, ofKeys, a.keys)
 
 				// The wire relays rows of ten bytes as far as it may.
-				bound := ticket.Bound()
+				bound := ticket.ResultBound()
 				var rows, granted, wanted int
 				if a.mayReturnRows {
 					wanted = r.IntN(8)
 				}
-				ended := verdict.Excess(-1)
+				ended := verdict.ExceededBound(-1)
 				for ended < 0 && rows < wanted {
 					switch {
 					case bound.Exceeded == nil:
@@ -234,8 +234,8 @@ tables:
 						ended = verdict.TooManyRows
 					case bound.Bytes > 0 && int64(10*rows+10) > bound.Bytes:
 						ended = verdict.TooManyBytes
-					case bound.More != nil && granted == 0:
-						if granted = int(bound.More()); granted <= 0 {
+					case bound.MoreRows != nil && granted == 0:
+						if granted = int(bound.MoreRows()); granted <= 0 {
 							ended = verdict.RateSpent
 						}
 					}
@@ -265,8 +265,8 @@ tables:
 					met[fmt.Sprint("ended ", ended)]++
 				}
 				counts(c, ofRows, rows)
-				ticket.Returned(int64(rows))
-				ticket.Done(verdict.Outcome{Rows: int64(rows), Code: sqlstate.SuccessfulCompletion})
+				ticket.RowsReturned(int64(rows))
+				ticket.RecordOutcome(verdict.Outcome{Rows: int64(rows), Code: sqlstate.SuccessfulCompletion})
 				met["ran"]++
 			}
 		}

@@ -106,7 +106,7 @@ func (s *session) queryLiveAttributes(ctx context.Context, names []string, own, 
 func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Verdict,
 	p verdict.Protocol) *verdict.Verdict {
 	j, ok := v.Detail.(*judgement)
-	claiming := v.Allowed() && hasClaims(v.Effects)
+	claiming := v.Allowed() && changesClaims(v.Effects)
 	own := s.attributes
 	if s.agent.ActsFor != nil && ok {
 		user, refused := s.actingIn(v)
@@ -213,7 +213,7 @@ func (s *session) withAuditDetails(v *verdict.Verdict, st *state, values map[str
 
 // refusalOfAllowed refuses a text that the rewriter allowed: its record has the same details of the statement.
 func refusalOfAllowed(v *verdict.Verdict, p verdict.Protocol, err *sqlstate.Error) *verdict.Verdict {
-	out := refusal(v.Original, p, v.Versions, err)
+	out := refusalVerdict(v.Original, p, v.Versions, err)
 	j, was := out.Detail.(*judgement), v.Detail.(*judgement)
 	j.liveAttributes, j.rightsEpoch, j.record.Contracts = was.liveAttributes, was.rightsEpoch, was.record.Contracts
 	j.actor = was.actor
@@ -222,7 +222,7 @@ func refusalOfAllowed(v *verdict.Verdict, p verdict.Protocol, err *sqlstate.Erro
 	return out
 }
 
-func hasClaims(effects []verdict.Effect) bool {
+func changesClaims(effects []verdict.Effect) bool {
 	return slices.ContainsFunc(effects, func(e verdict.Effect) bool { return e.Claim != nil && !e.Claim.Acts })
 }
 
@@ -277,7 +277,7 @@ func (s *session) checkStartupClaims(ctx context.Context, st *state) *sqlstate.E
 	}
 	for _, setting := range slices.Sorted(maps.Keys(settings)) {
 		if value, ok := claimed[settings[setting]]; ok {
-			own := s.attributesWith(actorOf(s.acting.initial).attributes)
+			own := s.attributesWith(parseActingUser(s.acting.initial).attributes)
 			if err := s.checkClaim(ctx, setting, settings[setting], value, own, claimed); err != nil {
 				return err
 			}

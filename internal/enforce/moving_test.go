@@ -106,7 +106,7 @@ func TestNobodyNoticesWhatNoPolicySpeaksOf(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if c.sealed.Stale() {
+	if c.sealed.IsStale() {
 		t.Error("a seal is stale by what concerns nobody")
 	}
 	w.exec("ALTER TABLE public.people RENAME consent_status TO agreed")
@@ -194,7 +194,7 @@ func TestWhatIsUnsafeRefusesAlsoWhileCatalogsMove(t *testing.T) {
 	calm := storm(t, w, "DO $$ BEGIN EXECUTE format('CREATE FUNCTION public.made_%s() RETURNS int LANGUAGE sql AS "+
 		"''SELECT 1''', pg_catalog.txid_current()); END $$")
 	defer calm()
-	for until := time.Now().Add(tier.Patience); !errors.Is(d.refresh(t.Context()), errMoving); {
+	for until := time.Now().Add(tier.Patience); !errors.Is(d.refresh(t.Context()), errCatalogsChanging); {
 		if time.Now().After(until) {
 			t.Fatal("no look met catalogs that change")
 		}

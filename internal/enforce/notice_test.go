@@ -33,13 +33,13 @@ func TestNothingIsAnsweredUnderAnOlderCatalog(t *testing.T) {
 	}
 
 	// Once it is noticed a new seal says so, and what means the same goes on.
-	if c.sealed.Stale() {
+	if c.sealed.IsStale() {
 		t.Error("nobody has looked, and a seal is stale")
 	}
 	if err := w.db0(t).refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !c.sealed.Stale() {
+	if !c.sealed.IsStale() {
 		t.Error("a seal of the older catalogs is not stale")
 	}
 	c.seal()
@@ -219,17 +219,17 @@ func TestClocksThatWereMoved(t *testing.T) {
 					t.Errorf("%s: %v, %v; want SQLSTATE 40001", sql, got, err)
 				}
 			}
-			if c.sealed.Stale() || other.sealed.Stale() {
+			if c.sealed.IsStale() || other.sealed.IsStale() {
 				t.Error("nobody has looked, and a seal is stale")
 			}
 			c.sealed.ReportExpired()
-			if !c.sealed.Stale() {
+			if !c.sealed.IsStale() {
 				t.Error("the seal that the database refused is not stale")
 			}
 			if err := d.refresh(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if !other.sealed.Stale() {
+			if !other.sealed.IsStale() {
 				t.Error("the seal of another session is not stale")
 			}
 			if !strings.Contains(w.log.String(), "a clock was moved") || !strings.Contains(w.log.String(), "by="+jump.String()) {
@@ -238,7 +238,7 @@ func TestClocksThatWereMoved(t *testing.T) {
 			for _, one := range []*client{c, other} {
 				one.seal()
 				one.want(titles, "lake", "sea")
-				if one.sealed.Stale() {
+				if one.sealed.IsStale() {
 					t.Error("the new seal is stale")
 				}
 			}

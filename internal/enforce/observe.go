@@ -58,10 +58,10 @@ func (st *state) decideObserved(text string, p verdict.Protocol, res *rewrite.Re
 		}
 		hidden, masked := t.Observed.HiddenAndMasked(a.Columns)
 		for _, c := range hidden {
-			r.Hidden = appendMissing(r.Hidden, name+"."+c)
+			r.Hidden = appendNew(r.Hidden, name+"."+c)
 		}
 		for _, c := range masked {
-			r.Masked = appendMissing(r.Masked, name+"."+c)
+			r.Masked = appendNew(r.Masked, name+"."+c)
 		}
 	}
 	if len(r.Tables) == 0 {
@@ -76,7 +76,7 @@ func (st *state) decideObserved(text string, p verdict.Protocol, res *rewrite.Re
 	return o
 }
 
-func appendMissing(list []string, s string) []string {
+func appendNew(list []string, s string) []string {
 	if slices.Contains(list, s) {
 		return list
 	}

@@ -61,7 +61,7 @@ func (c timeDependent) needsSeparateMessages(res *rewrite.Result) bool {
 		if long && (calls || e.Kind == verdict.Executes || e.Kind == verdict.Fetches || c.isReadBy(res.Statements[i])) {
 			return true
 		}
-		long = long || !isBrief(e)
+		long = long || !isQuick(e)
 	}
 	return false
 }
@@ -75,15 +75,15 @@ func (c timeDependent) isReadBy(s policy.Statement) bool {
 	return false
 }
 
-// isBrief reports whether a statement takes so little time that it does not matter. COMMIT may take long: it reads
+// isQuick reports whether a statement takes so little time that it does not matter. COMMIT may take long: it reads
 // cursors WITH HOLD to their end and checks deferred constraints.
-func isBrief(e verdict.Effect) bool {
+func isQuick(e verdict.Effect) bool {
 	switch e.Kind {
 	case verdict.BeginsTx, verdict.Saves, verdict.Releases, verdict.RollsBackTo, verdict.ChangesGUC, verdict.Deallocates,
 		verdict.Closes:
 		return true
 	case verdict.EndsTx:
-		return e.Undoes
+		return e.IsRollback
 	}
 	return false
 }

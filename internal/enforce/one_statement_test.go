@@ -18,7 +18,7 @@ func TestWhichStatementsBeginApart(t *testing.T) {
 	}
 	reads := func(n catalog.Name) one { return one{verdict.Effect{Reads: true}, n} }
 	does := func(k verdict.EffectKind) one { return one{effect: verdict.Effect{Kind: k}} }
-	rollback := one{effect: verdict.Effect{Kind: verdict.EndsTx, Undoes: true}}
+	rollback := one{effect: verdict.Effect{Kind: verdict.EndsTx, IsRollback: true}}
 	for name, c := range map[string]struct {
 		statements []one
 		calls      string

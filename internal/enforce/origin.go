@@ -23,9 +23,9 @@ type origins struct {
 	clientVisible map[uint32]bool
 }
 
-// Origin returns the column that agents are told in place of this one, and the zero Origin if the column is not known
-// here.
-func (s *session) Origin(o verdict.Origin) verdict.Origin {
+// ClientOrigin returns the column that agents are told in place of this one, and the zero Origin if the column is not
+// known here.
+func (s *session) ClientOrigin(o verdict.Origin) verdict.Origin {
 	known := s.db.origins.Load()
 	switch {
 	case o == verdict.Origin{}:

@@ -104,8 +104,8 @@ func quotasOf(v *verdict.Verdict, runs []*verdict.Verdict) []*policy.Quota {
 			if e.Kind == verdict.Prepares || e.Kind == verdict.Declares {
 				continue
 			}
-			if j.bodyOf > 0 {
-				i = j.bodyOf - 1
+			if j.preparedBy > 0 {
+				i = j.preparedBy - 1
 			}
 			if i < len(j.quotas) {
 				out = append(out, j.quotas[i]...)
@@ -113,8 +113,8 @@ func quotasOf(v *verdict.Verdict, runs []*verdict.Verdict) []*policy.Quota {
 		}
 	}
 	for _, run := range runs {
-		if j, ok := run.Detail.(*judgement); ok && j.bodyOf > 0 && j.bodyOf <= len(j.quotas) {
-			out = append(out, j.quotas[j.bodyOf-1]...)
+		if j, ok := run.Detail.(*judgement); ok && j.preparedBy > 0 && j.preparedBy <= len(j.quotas) {
+			out = append(out, j.quotas[j.preparedBy-1]...)
 		} else if ok {
 			for _, each := range j.quotas {
 				out = append(out, each...)
@@ -124,8 +124,8 @@ func quotasOf(v *verdict.Verdict, runs []*verdict.Verdict) []*policy.Quota {
 	return out
 }
 
-// mayTakePart reports whether an execution may return a part of a result: FETCH, and Execute with a limit of rows.
-func mayTakePart(v *verdict.Verdict) bool {
+// mayReturnPart reports whether an execution may return a part of a result: FETCH, and Execute with a limit of rows.
+func mayReturnPart(v *verdict.Verdict) bool {
 	return v.PartialResult || slices.ContainsFunc(v.Effects, func(e verdict.Effect) bool { return e.Kind == verdict.Fetches })
 }
 
@@ -133,9 +133,9 @@ func mayTakePart(v *verdict.Verdict) bool {
 func (s *session) reserve(v *verdict.Verdict, asked []*policy.Quota) ([]*reservation, *policy.Quota, *sqlstate.Error) {
 	var out []*reservation
 	for _, q := range asked {
-		r, err := s.e.quotas.reserve(quotaKey{s.db.cfg.Name, s.agent.Name, q.Contract, q.Per, q.Value}, q, mayTakePart(v))
+		r, err := s.e.quotas.reserve(quotaKey{s.db.cfg.Name, s.agent.Name, q.Contract, q.Per, q.Value}, q, mayReturnPart(v))
 		if err != nil {
-			settle(out, 0)
+			settleAll(out, 0)
 			return nil, q, err
 		}
 		out = append(out, r)
@@ -143,7 +143,7 @@ func (s *session) reserve(v *verdict.Verdict, asked []*policy.Quota) ([]*reserva
 	return out, nil, nil
 }
 
-func settle(all []*reservation, returned int64) {
+func settleAll(all []*reservation, returned int64) {
 	for _, r := range all {
 		r.settle(returned)
 	}
@@ -162,14 +162,14 @@ func withDenial(list []audit.Contract, q *policy.Quota) []audit.Contract {
 
 // boundByQuotas returns a bound that ends a result after the reserved rows. A whole statement has a limit and returns
 // no more than it reserved; a part of a result may.
-func boundByQuotas(b verdict.Bound, all []*reservation) verdict.Bound {
+func boundByQuotas(b verdict.ResultBound, all []*reservation) verdict.ResultBound {
 	for _, r := range all {
 		if r.rows >= r.quota.Limit || b.Rows > 0 && b.Rows <= r.rows {
 			continue
 		}
 		others, asked := b.Exceeded, r.quota
 		b.Rows = r.rows
-		b.Exceeded = func(by verdict.Excess) *sqlstate.Error {
+		b.Exceeded = func(by verdict.ExceededBound) *sqlstate.Error {
 			if by != verdict.TooManyRows {
 				return others(by)
 			}

@@ -29,10 +29,10 @@ func TestQuotas(t *testing.T) {
 	if err != nil || part.rows != 2 {
 		t.Fatalf("a part: %v", err)
 	}
-	if b := boundByQuotas(verdict.Bound{Rows: 10}, []*reservation{part}); b.Rows != 2 || b.Exceeded(verdict.TooManyRows) == nil {
+	if b := boundByQuotas(verdict.ResultBound{Rows: 10}, []*reservation{part}); b.Rows != 2 || b.Exceeded(verdict.TooManyRows) == nil {
 		t.Errorf("a part is bounded by %d", b.Rows)
 	}
-	if b := boundByQuotas(verdict.Bound{}, []*reservation{first}); b.Rows != 0 {
+	if b := boundByQuotas(verdict.ResultBound{}, []*reservation{first}); b.Rows != 0 {
 		t.Errorf("a whole statement is bounded by %d", b.Rows)
 	}
 	if _, err := q.reserve(key, ask(1), true); err == nil {
@@ -104,7 +104,7 @@ func TestQuotasCountTogether(t *testing.T) {
 				reserved[at] -= one.rows[k]
 				returned[at] += min(rows, one.rows[k])
 			}
-			one.Done(verdict.Outcome{Rows: rows, Code: sqlstate.SuccessfulCompletion})
+			one.RecordOutcome(verdict.Outcome{Rows: rows, Code: sqlstate.SuccessfulCompletion})
 			continue
 		}
 		c := sessions[r.IntN(len(sessions))]
@@ -150,7 +150,7 @@ func TestQuotasCountTogether(t *testing.T) {
 			t.Fatalf("%s asks %v for %v, where %v are returned and %v reserved: %v", name, of, rows, returned, reserved, err)
 		}
 		if err != nil {
-			ticket.Done(verdict.Outcome{Code: err.Code})
+			ticket.RecordOutcome(verdict.Outcome{Code: err.Code})
 			continue
 		}
 		for k, at := range of {

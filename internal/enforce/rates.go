@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// limiters are the counters of rates, for all sessions of this process.
-type limiters struct {
+// rateLimiters are the counters of rates, for all sessions of this process.
+type rateLimiters struct {
 	mu     sync.Mutex
-	counts map[countKey]*count
+	counts map[rateKey]*rateCount
 	now    func() time.Time // clock, which tests replace
 }
 
-// countKey identifies a counter: executions with the same key share it.
-type countKey struct{ database, per, value string }
+// rateKey identifies a counter: executions with the same key share it.
+type rateKey struct{ database, per, value string }
 
-// count has what one agent, or one value of an attribute, has left of its rates.
-type count struct {
-	statements, rows, byKey bucket
+// rateCount has what one agent, or one value of an attribute, has left of its rates.
+type rateCount struct {
+	statements, rows, byKey tokenBucket
 }
 
 // maxCounts bounds how many counters are kept: beyond it, counters that are full are removed.
 const maxCounts = 100_000
 
-func newLimiters() *limiters {
-	return &limiters{counts: map[countKey]*count{}, now: time.Now}
+func newLimiters() *rateLimiters {
+	return &rateLimiters{counts: map[rateKey]*rateCount{}, now: time.Now}
 }
 
 // count returns the counter of a key, and makes it if there is none.
-func (l *limiters) count(k countKey) *count {
+func (l *rateLimiters) count(k rateKey) *rateCount {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.counts[k]
@@ -37,25 +37,25 @@ func (l *limiters) count(k countKey) *count {
 		if len(l.counts) >= maxCounts {
 			l.dropFull()
 		}
-		c = &count{}
+		c = &rateCount{}
 		l.counts[k] = c
 	}
 	return c
 }
 
 // dropFull drops the counters that used nothing for a minute: a new counter would have the same tokens left.
-func (l *limiters) dropFull() {
+func (l *rateLimiters) dropFull() {
 	now := l.now()
 	for k, c := range l.counts {
-		if c.statements.full(now) && c.rows.full(now) && c.byKey.full(now) {
+		if c.statements.isFull(now) && c.rows.isFull(now) && c.byKey.isFull(now) {
 			delete(l.counts, k)
 		}
 	}
 }
 
-// bucket is a token bucket that holds what is left of one minute's rate. It refills evenly and is never overdrawn:
+// tokenBucket is a token bucket that holds what is left of one minute's rate. It refills evenly and is never overdrawn:
 // rows, whose number is not known beforehand, are taken in chunks, and unused rows are given back.
-type bucket struct {
+type tokenBucket struct {
 	mu            sync.Mutex
 	perMin        int // rate of the bucket; 0: the bucket was never used
 	tokens        float64
@@ -64,7 +64,7 @@ type bucket struct {
 }
 
 // refill adds the tokens for the time that has passed; a reload may have changed the rate. The caller holds the lock.
-func (b *bucket) fill(perMin int, now time.Time) {
+func (b *tokenBucket) refill(perMin int, now time.Time) {
 	switch {
 	case b.perMin == 0:
 		b.tokens = float64(perMin)
@@ -76,22 +76,22 @@ func (b *bucket) fill(perMin int, now time.Time) {
 	b.tokens, b.perMin, b.filledAt = min(b.tokens, float64(perMin)), perMin, now
 }
 
-// full reports whether forgetting the bucket would change nothing.
-func (b *bucket) full(now time.Time) bool {
+// isFull reports whether forgetting the bucket would change nothing.
+func (b *tokenBucket) isFull(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.perMin == 0 {
 		return true
 	}
-	b.fill(b.perMin, now)
+	b.refill(b.perMin, now)
 	return b.tokens >= float64(b.perMin) && b.unsettledRows == 0
 }
 
 // take takes n tokens, or returns after how long it could.
-func (b *bucket) take(n, perMin int, now time.Time) (ok bool, wait time.Duration) {
+func (b *tokenBucket) take(n, perMin int, now time.Time) (ok bool, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.fill(perMin, now)
+	b.refill(perMin, now)
 	if b.tokens >= float64(n) {
 		b.tokens -= float64(n)
 		return true, 0
@@ -100,10 +100,10 @@ func (b *bucket) take(n, perMin int, now time.Time) (ok bool, wait time.Duration
 }
 
 // reserve takes up to n tokens, which the caller is to settle. If there are no tokens, it returns how long to wait.
-func (b *bucket) reserve(n int64, perMin int, now time.Time) (got int64, wait time.Duration) {
+func (b *tokenBucket) reserve(n int64, perMin int, now time.Time) (got int64, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.fill(perMin, now)
+	b.refill(perMin, now)
 	if b.tokens < 1 {
 		return 0, waitFor(1-b.tokens, perMin)
 	}
@@ -114,10 +114,10 @@ func (b *bucket) reserve(n int64, perMin int, now time.Time) (got int64, wait ti
 }
 
 // settle ends a reservation and gives back its unused part.
-func (b *bucket) settle(reserved, unused int64, now time.Time) {
+func (b *tokenBucket) settle(reserved, unused int64, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.fill(b.perMin, now)
+	b.refill(b.perMin, now)
 	b.unsettledRows -= reserved
 	b.tokens = min(b.tokens+float64(unused), float64(b.perMin))
 }

@@ -15,7 +15,8 @@ import (
 func TestReservations(t *testing.T) {
 	now := time.Now()
 	for _, perMin := range []int{1, 50, 10_000} {
-		limits := []sessionLimit{{policy.Limit{Rows: perMin}, &count{}}, {policy.Limit{Statements: 5}, &count{}}, {policy.Limit{Rows: perMin / 2 * 3}, &count{}}}
+		limits := []sessionLimit{{policy.Limit{Rows: perMin}, &rateCount{}}, {policy.Limit{Statements: 5}, &rateCount{}},
+			{policy.Limit{Rows: perMin / 2 * 3}, &rateCount{}}}
 		if perMin == 1 {
 			limits = limits[:2]
 		}
@@ -26,7 +27,7 @@ func TestReservations(t *testing.T) {
 			sessions.Go(func() {
 				random := tier.Rand(uint64(session))
 				for {
-					n, short, wait := takeRows(limits, now)
+					n, short, wait := takeFromRates(limits, now)
 					if short != nil {
 						if wait <= 0 {
 							t.Error("there is no time to wait")
@@ -34,7 +35,7 @@ func TestReservations(t *testing.T) {
 						return
 					}
 					show := random.Int64N(n) + 1
-					returnRows(limits, n, n-show, now)
+					returnToRates(limits, n, n-show, now)
 					mu.Lock()
 					used += show
 					mu.Unlock()
@@ -44,25 +45,25 @@ func TestReservations(t *testing.T) {
 		sessions.Wait()
 		// A session may have met what others had taken and gave back later.
 		for {
-			n, short, _ := takeRows(limits, now)
+			n, short, _ := takeFromRates(limits, now)
 			if short != nil {
 				break
 			}
-			returnRows(limits, n, 0, now)
+			returnToRates(limits, n, 0, now)
 			used += n
 		}
 		if used != int64(perMin) {
 			t.Errorf("%d rows were used of %d", used, perMin)
 		}
-		if n, _, _ := takeRows(limits, now.Add(time.Minute)); n < 1 || limits[0].count.rows.full(now.Add(time.Minute)) {
-			t.Errorf("%d rows a minute later, and the count is forgotten: %t", n, limits[0].count.rows.full(now.Add(time.Minute)))
+		if n, _, _ := takeFromRates(limits, now.Add(time.Minute)); n < 1 || limits[0].count.rows.isFull(now.Add(time.Minute)) {
+			t.Errorf("%d rows a minute later, and the count is forgotten: %t", n, limits[0].count.rows.isFull(now.Add(time.Minute)))
 		}
 	}
 }
 
 // TestRatesChange: a reload changes what there is at once, and the clock going back gives nothing.
 func TestRatesChange(t *testing.T) {
-	var b bucket
+	var b tokenBucket
 	now := time.Now()
 	if ok, _ := b.take(60, 60, now); !ok {
 		t.Error("a fresh bucket is not full")
@@ -90,15 +91,15 @@ func TestOnlyWhatIsFullIsForgotten(t *testing.T) {
 	l := newLimiters()
 	now := time.Now()
 	l.now = func() time.Time { return now }
-	use := []func(*count){
-		func(*count) {},
-		func(c *count) { c.statements.take(1, 10, now) },
-		func(c *count) { c.byKey.take(1, 10, now) },
-		func(c *count) { c.rows.reserve(1, 10, now) },
-		func(c *count) { c.rows.reserve(1, 10, now.Add(-time.Hour)) }, // full again, and not settled
+	use := []func(*rateCount){
+		func(*rateCount) {},
+		func(c *rateCount) { c.statements.take(1, 10, now) },
+		func(c *rateCount) { c.byKey.take(1, 10, now) },
+		func(c *rateCount) { c.rows.reserve(1, 10, now) },
+		func(c *rateCount) { c.rows.reserve(1, 10, now.Add(-time.Hour)) }, // full again, and not settled
 	}
 	for n := range 1 << len(use) {
-		c := l.count(countKey{value: strconv.Itoa(n)})
+		c := l.count(rateKey{value: strconv.Itoa(n)})
 		for i, f := range use {
 			if n&(1<<i) != 0 {
 				f(c)
@@ -107,7 +108,7 @@ func TestOnlyWhatIsFullIsForgotten(t *testing.T) {
 	}
 	l.dropFull()
 	for n := range 1 << len(use) {
-		if _, notReloaded := l.counts[countKey{value: strconv.Itoa(n)}]; notReloaded != (n > 1) {
+		if _, notReloaded := l.counts[rateKey{value: strconv.Itoa(n)}]; notReloaded != (n > 1) {
 			t.Errorf("the count with uses %05b is kept: %t", n, notReloaded)
 		}
 	}

@@ -45,8 +45,8 @@ type database struct {
 	mu      sync.Mutex // held during a probe; it guards the fields below
 	control *pgx.ConnConfig
 	conn    *pgx.Conn
-	documents
-	looks
+	policyDocuments
+	lastReads
 	signedPathOff       bool   // Check requires that the signed path is off
 	signedPathOffReason string // why the signed path is off
 	announcedName       string // the application name that tells the database what is served
@@ -57,8 +57,8 @@ type database struct {
 	lastFailure    string // the last failure that was logged
 }
 
-// documents are the versions of a database's policy.
-type documents struct {
+// policyDocuments are the versions of a database's policy.
+type policyDocuments struct {
 	document        *policy.Document // the active policy
 	policyFiles     *policy.Watch    // the files of the policy as they were when the policy was last read
 	pendingDocument *policy.Document // the policy that waits for pgconsent migrate; nil: none does
@@ -66,8 +66,8 @@ type documents struct {
 	misfitPolicy *policy.Document
 }
 
-// looks are the results of earlier probes of a database, and when each part was read last.
-type looks struct {
+// lastReads are the results of earlier probes of a database, and when each part was read last.
+type lastReads struct {
 	reader           *pgcatalog.Reader
 	catalogs         *catalog.Snapshot // the catalogs as they were read last
 	lastProbe        probeResult       // the probe from which the state was made
@@ -98,7 +98,7 @@ type fingerprints struct {
 	fingerprint    string
 	agentChanges   int64
 	server         string // when the server was started
-	concerned      string // the database's hash of what concerns agents; "": not asked for
+	agentHash      string // the database's hash of what concerns agents; "": not asked for
 	readerChanges  int64  // the changes that the reader had counted, or unknownChanges
 	catalogVersion int64  // the version of the catalogs before they were read
 	writes         int64  // the number of writes to the catalogs, read before the catalogs
@@ -108,8 +108,8 @@ type fingerprints struct {
 // unknownChanges are the changes that the reader had counted on an earlier connection.
 const unknownChanges = -1
 
-// areKept reports whether the fingerprints still count as those of the current catalogs.
-func (f fingerprints) areKept(catalogVersion, writes int64) bool {
+// areCurrent reports whether the fingerprints still count as those of the current catalogs.
+func (f fingerprints) areCurrent(catalogVersion, writes int64) bool {
 	interval := fingerprintInterval
 	if writes != f.writes {
 		interval = fingerprintIntervalOfWrite
@@ -162,8 +162,9 @@ func newDatabase(e *Enforcer, c Database) (*database, error) {
 	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: keepAliveTimeout / 3, Interval: keepAliveTimeout / 3, Count: 2}}
 	control.DialFunc = dialer.DialContext
-	d := &database{e: e, cfg: c, control: control, controlPool: newControlPool(), documents: documents{document: doc, policyFiles: files},
-		looks: looks{reader: pgcatalog.NewReader(c.SearchPath)}, probeRequests: make(chan struct{}, 1)}
+	d := &database{e: e, cfg: c, control: control, controlPool: newControlPool(),
+		policyDocuments: policyDocuments{document: doc, policyFiles: files},
+		lastReads:       lastReads{reader: pgcatalog.NewReader(c.SearchPath)}, probeRequests: make(chan struct{}, 1)}
 	d.comparisons.lastCompared = map[string]time.Time{}
 	if c.Agent != "" {
 		d.comparisons.queue = make(chan comparison, maxComparisons)
@@ -215,13 +216,13 @@ func (d *database) refresh(ctx context.Context) error {
 	if err == nil {
 		err = d.updateState(ctx, seen)
 	}
-	for try := 1; try < maxMovingTries && errors.Is(err, errMoving); try++ {
+	for try := 1; try < maxChangingTries && errors.Is(err, errCatalogsChanging); try++ {
 		began = time.Now()
 		if seen, err = d.probe(ctx); err == nil {
 			err = d.updateState(ctx, seen)
 		}
 	}
-	if errors.Is(err, errMoving) && d.state != nil {
+	if errors.Is(err, errCatalogsChanging) && d.state != nil {
 		// The parts on which the active state depends are still checked. An error of PostgreSQL proves nothing here,
 		// since the checked objects may no longer exist.
 		var pg *pgconn.PgError
@@ -247,19 +248,19 @@ func (d *database) refresh(ctx context.Context) error {
 	if err == nil {
 		d.setOrigins()
 		d.switchSignedPath()
-		err = d.announce(ctx)
+		err = d.announceServing(ctx)
 	}
-	if err != nil && d.conn != nil && !errors.Is(err, errMoving) {
+	if err != nil && d.conn != nil && !errors.Is(err, errCatalogsChanging) {
 		// The next probe begins with a new connection: a connection may outlive the role as which it logged in, and the
 		// role's rights.
 		_ = d.conn.Close(ctx)
 	}
-	d.publish(began, seen, err)
+	d.publishResult(began, seen, err)
 	return err
 }
 
-// announce says in pg_stat_activity which database half is served, for pgconsent migrate. The caller holds mu.
-func (d *database) announce(ctx context.Context) error {
+// announceServing says in pg_stat_activity which database half is served, for pgconsent migrate. The caller holds mu.
+func (d *database) announceServing(ctx context.Context) error {
 	name := migrations.ServingName(d.state.plan.Hash())
 	if name == d.announcedName {
 		return nil
@@ -271,11 +272,11 @@ func (d *database) announce(ctx context.Context) error {
 	return nil
 }
 
-// publish makes the result of a refresh known to the sessions. The caller holds mu.
-func (d *database) publish(began time.Time, seen probeResult, err error) {
+// publishResult makes the result of a refresh known to the sessions. The caller holds mu.
+func (d *database) publishResult(began time.Time, seen probeResult, err error) {
 	m, log := d.e.cfg.Metrics, d.e.cfg.Log.With("database", d.cfg.Name)
 	m.CountRefresh(d.cfg.Name, err == nil)
-	unreached, moving := err != nil && unreachable(err), errors.Is(err, errMoving)
+	unreached, moving := err != nil && unreachableError(err), errors.Is(err, errCatalogsChanging)
 	m.UpstreamUp(d.cfg.Name, !unreached)
 	switch {
 	case err == nil:
@@ -387,7 +388,7 @@ func (d *database) updateState(ctx context.Context, o probeResult) error {
 		othersChanged := d.state != nil && v != nil && v.refusal == nil &&
 			o.agentChanges == d.lastProbe.agentChanges &&
 			o.installedPolicy == d.lastProbe.installedPolicy
-		if err := d.rebuildState(ctx, o); !othersChanged || !errors.Is(err, errMoving) {
+		if err := d.rebuildState(ctx, o); !othersChanged || !errors.Is(err, errCatalogsChanging) {
 			return err
 		}
 		d.catalogsReadAt = time.Now() // No agent is concerned by what changes now: it is read later.
@@ -406,7 +407,7 @@ func (d *database) updateState(ctx context.Context, o probeResult) error {
 	}
 	if !sameKey(o.keys.Newest(), s.key) {
 		before := s
-		s = d.newState(compiled{s.policy, s.plan}, s.snapshot, o.keys)
+		s = d.newState(compiledPolicy{s.policy, s.plan}, s.snapshot, o.keys)
 		s.suspension = before.suspension
 		d.install(s, d.document, o)
 	}
@@ -443,7 +444,7 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 	switch {
 	case err == nil:
 	case !settled: // The parts that were read may belong to two states of the catalogs.
-		return fmt.Errorf("%w: %w", errMoving, err)
+		return fmt.Errorf("%w: %w", errCatalogsChanging, err)
 	default:
 		var failed error
 		if rest, failed = d.suspendChanged(ctx, snap, o); rest == nil {
@@ -473,7 +474,7 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 	inForce := v != nil && v.refusal == nil
 	if !settled && !(same && inForce) && (before == nil || !before.equal(made)) {
 		d.unsettledState = made
-		return errMoving
+		return errCatalogsChanging
 	}
 	if same {
 		made = s // The cached verdicts stay valid.
@@ -531,10 +532,10 @@ func (d *database) retryMisfitPolicy(snap *catalog.Snapshot) {
 // errCatalogsChanging is the error of a probe during which the catalogs changed. If two probes in a row read the same
 // catalogs, these were current when the first had ended. If they equal those of the active state, they were current
 // when the probe began.
-var errMoving = errors.New("the catalog is changing")
+var errCatalogsChanging = errors.New("the catalog is changing")
 
 // maxChangingTries is how often a probe of a database starts again after errCatalogsChanging.
-const maxMovingTries = 4
+const maxChangingTries = 4
 
 // tracksDDL reports whether the database refuses statements that were decided before DDL.
 func (d *database) tracksDDL() bool {
@@ -542,30 +543,30 @@ func (d *database) tracksDDL() bool {
 	return v != nil && v.tracksDDL
 }
 
-// isLocked reports whether a statement gave up waiting for a lock.
-func isLocked(err error) bool {
+// isLockTimeout reports whether a statement gave up waiting for a lock.
+func isLockTimeout(err error) bool {
 	var refused *pgconn.PgError
 	return errors.As(err, &refused) && refused.Code == "55P03"
 }
 
-type compiled struct {
+type compiledPolicy struct {
 	policy *policy.Policy
 	plan   *rls.Plan
 }
 
-func (d *database) compile(doc *policy.Document, snap *catalog.Snapshot) (compiled, error) {
+func (d *database) compile(doc *policy.Document, snap *catalog.Snapshot) (compiledPolicy, error) {
 	p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.RewriteViewQuery))
 	if err != nil {
-		return compiled{}, err
+		return compiledPolicy{}, err
 	}
-	return compiled{p, rls.Generate(p, snap, rls.Options{
+	return compiledPolicy{p, rls.Generate(p, snap, rls.Options{
 		AgentRole: d.cfg.AgentRole, ControlRole: d.cfg.ControlRole, ReaderRole: d.cfg.ReaderRole,
 		RowsRole: d.cfg.RowsRole, Mode: d.e.cfg.RowSecurity,
 		SignedViews: d.e.cfg.Mode.UsesSignedPath(),
 	})}, nil
 }
 
-func (d *database) newState(c compiled, snap *catalog.Snapshot, keys *seal.Keyring) *state {
+func (d *database) newState(c compiledPolicy, snap *catalog.Snapshot, keys *seal.Keyring) *state {
 	epoch := d.e.epochs.Add(1)
 	s := &state{
 		epoch: epoch, rightsEpoch: epoch, policy: c.policy, snapshot: snap, plan: c.plan, key: keys.Newest(),
@@ -573,7 +574,7 @@ func (d *database) newState(c compiled, snap *catalog.Snapshot, keys *seal.Keyri
 			_, there := snap.Relation(view)
 			return there
 		}),
-		profile: profile(d.cfg, c.policy, c.plan),
+		profile: profileName(d.cfg, c.policy, c.plan),
 	}
 	s.unsignedRewriter, s.signingRewriter = s.activeRewriter, s.activeRewriter
 	if d.e.cfg.Mode == rewrite.InjectedMode || d.e.cfg.Mode.UsesSignedPath() {
@@ -603,8 +604,8 @@ func (d *database) check(ctx context.Context, s *state) error {
 			return err
 		}
 		switch {
-		case isLocked(err) && d.tracksDDL(): // Otherwise no check would find the changes that the lock hides.
-			return fmt.Errorf("%w: DDL that is not committed yet has locked what is checked: %w", errMoving, err)
+		case isLockTimeout(err) && d.tracksDDL(): // Otherwise no check would find the changes that the lock hides.
+			return fmt.Errorf("%w: DDL that is not committed yet has locked what is checked: %w", errCatalogsChanging, err)
 		case err != nil && !errors.As(err, &off):
 			return err
 		}
@@ -647,8 +648,8 @@ func (d *database) disconnect() {
 	}
 }
 
-// unreachable reports whether an error says that the server does not answer, and not that its answer is wrong.
-func unreachable(err error) bool {
+// unreachableError reports whether an error says that the server does not answer, and not that its answer is wrong.
+func unreachableError(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		switch {

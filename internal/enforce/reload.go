@@ -94,14 +94,14 @@ func (d *database) reloadIfChanged() {
 // readWritten reads the policy's files again if the installed policy is unknown: somebody has written the files and run
 // pgconsent migrate since the last refresh. It returns false if the files are not the installed policy. The caller
 // holds mu.
-func (d *database) readWritten(snap *catalog.Snapshot, o probeResult) (*policy.Document, compiled, bool) {
+func (d *database) readWritten(snap *catalog.Snapshot, o probeResult) (*policy.Document, compiledPolicy, bool) {
 	doc, watch, err := policy.LoadWatched(d.cfg.Policy)
 	if err != nil {
-		return nil, compiled{}, false
+		return nil, compiledPolicy{}, false
 	}
 	c, err := d.compile(doc, snap)
 	if err != nil || c.plan.Hash() != o.installedPolicy.Hash {
-		return nil, compiled{}, false
+		return nil, compiledPolicy{}, false
 	}
 	d.policyFiles = watch
 	return doc, c, true

@@ -17,7 +17,7 @@ type reminder struct {
 	seenReminders uint64  // the tracker's number of reminders when this key was checked last
 	unchecked     bool    // this key was not checked yet
 	// the sessions of interactions whose reminder the client has got, with their beginnings
-	given map[air.Key]time.Time
+	reminded map[air.Key]time.Time
 }
 
 // isReminderAttribute reports whether an attribute is the user or the channel of a session.
@@ -44,9 +44,9 @@ func (s *session) setReminderKey(p *policy.Policy, attributes map[string]string)
 	}
 }
 
-// Notice returns the reminder of the session's user in its channel, once for a connection. It is the reminder for
+// NextNotice returns the reminder of the session's user in its channel, once for a connection. It is the reminder for
 // interactions that the application and the user record, or for those that this agent records.
-func (s *session) Notice() string {
+func (s *session) NextNotice() string {
 	r, tracker := &s.reminder, s.e.cfg.Reminders
 	if tracker == nil {
 		return ""
@@ -62,18 +62,18 @@ func (s *session) Notice() string {
 		key := r.key
 		key.RecordedBy = by
 		text, began := tracker.GivenReminder(time.Now(), key)
-		if text == "" || r.given[key].Equal(began) {
+		if text == "" || r.reminded[key].Equal(began) {
 			continue
 		}
-		if r.given == nil || len(r.given) >= maxGiven {
-			r.given = map[air.Key]time.Time{}
+		if r.reminded == nil || len(r.reminded) >= maxRemembered {
+			r.reminded = map[air.Key]time.Time{}
 		}
-		r.given[key] = began
+		r.reminded[key] = began
 		r.unchecked = true // The other reminder may be due as well.
 		return text
 	}
 	return ""
 }
 
-// maxGiven is how many reminders a connection remembers: it may name one channel after the other.
-const maxGiven = 64
+// maxRemembered is how many reminders a connection remembers: it may name one channel after the other.
+const maxRemembered = 64

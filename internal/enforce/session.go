@@ -55,15 +55,15 @@ type session struct {
 }
 
 var (
-	_ verdict.Decider = (*session)(nil)
-	_ verdict.Hearer  = (*session)(nil)
-	_ verdict.Adopter = (*session)(nil)
+	_ verdict.Decider       = (*session)(nil)
+	_ verdict.ChannelFilter = (*session)(nil)
+	_ verdict.SealSharer    = (*session)(nil)
 )
 
-// decisionDetail is what package enforce keeps with a verdict, in its Detail.
+// judgement is what package enforce keeps with a verdict, in its Detail.
 type judgement struct {
 	rightsEpoch    uint64 // the epoch of rights of the state
-	bodyOf         int    // number, from 1, of the statement that prepares this query; 0: this is the whole text
+	preparedBy     int    // number, from 1, of the statement that prepares this query; 0: this is the whole text
 	withoutSigning bool   // the text was decided for the row security path only
 
 	mayDeclare func(types []uint32) bool // judges the types of parameters; nil: the text sets no condition on them
@@ -83,7 +83,7 @@ type judgement struct {
 	liveAttributes    map[string]string  // the live attributes that the audit record has
 	actor             map[string]string  // the attributes of the user for whom the session acts in the text; nil: nobody
 	actingParameter   rewrite.ActingParameter
-	ofSession         bool                      // the text is one session's only: no other gets the verdict
+	sessionOnly       bool                      // the text is one session's only: no other gets the verdict
 	bindable          []rewrite.BindableLiteral // the literals in whose place parameters may stand
 	observedDecision  *observedDecision         // what the policy would have done with tables that are only observed
 
@@ -115,9 +115,9 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 	})
 	s.e.cfg.Metrics.SealRenewed(true)
 	var late atomic.Bool // the database's clock is to be read again
-	return verdict.Seal{Setting: seal.Setting, Value: value, Acting: s.sealedActing(), Renew: now.Add(seal.SealLifetime / 2),
+	return verdict.Seal{Setting: seal.Setting, Value: value, Acting: s.sealedActing(), RenewAfter: now.Add(seal.SealLifetime / 2),
 		Expires: now.Add(seal.SealLifetime * 11 / 12),
-		Rights:  v.state.rightsEpoch, Stale: func() bool {
+		Rights:  v.state.rightsEpoch, IsStale: func() bool {
 			return late.Load() || s.db.catalogOrClockMoved(v.catalogVersion, v.clockOffset)
 		},
 		ReportExpired: func() {
@@ -134,10 +134,10 @@ type sealedIdentity struct {
 	acts       bool // the seal names a session that may act for others
 }
 
-// Adopt implements [verdict.Adopter]: sessions of equal attributes on one server process can share a seal. A seal of a
-// key or of rights that are no longer active cannot be shared. A session that may act for others has seals of its own,
-// since its server process has values of its own.
-func (s *session) Adopt(x verdict.Seal) bool {
+// CanShareSeal implements [verdict.SealSharer]: sessions of equal attributes on one server process can share a seal. A
+// seal of a key or of rights that are no longer active cannot be shared. A session that may act for others has seals of
+// its own, since its server process has values of its own.
+func (s *session) CanShareSeal(x verdict.Seal) bool {
 	of, ok := x.Identity.(*sealedIdentity)
 	v, refused := s.currentView()
 	if !ok || refused != nil || !sameKey(of.key, v.state.key) || of.profile != v.state.profile ||
@@ -161,7 +161,7 @@ func (s *session) Decide(ctx context.Context, text string, p verdict.Protocol) *
 	s.db.waitForProbe(ctx)
 	v, refused := s.currentView()
 	if refused != nil {
-		return refusal(text, p, verdict.Versions{}, refused)
+		return refusalVerdict(text, p, verdict.Versions{}, refused)
 	}
 	if p != verdict.Bindable {
 		return s.decideForSession(ctx, v.state, s.sharedVerdict(v.state, text, p), p)
@@ -184,7 +184,7 @@ func (s *session) signs(st *state) bool {
 // decide judges a text, or takes the verdict from the cache. Unless signing is true, the text takes the row security
 // path.
 func (s *session) decide(st *state, text string, p verdict.Protocol, signing bool) *verdict.Verdict {
-	key := cacheKey{text: text, protocol: p, epoch: st.epoch, signing: signing, lists: s.info.Lists}
+	key := cacheKey{text: text, protocol: p, epoch: st.epoch, signing: signing, listsOnly: s.info.Lists}
 	if s.mayAct(text) {
 		key.acting = s.agent.ActsFor.Setting
 	}
@@ -193,8 +193,8 @@ func (s *session) decide(st *state, text string, p verdict.Protocol, signing boo
 		return found
 	}
 	began := time.Now()
-	judged := s.judge(st, text, p, signing)
-	if !judged.Detail.(*judgement).ofSession {
+	judged := s.rewriteText(st, text, p, signing)
+	if !judged.Detail.(*judgement).sessionOnly {
 		s.e.cache.put(key, judged)
 	}
 	s.e.cfg.Metrics.CacheMiss(time.Since(began))
@@ -207,7 +207,7 @@ func (s *session) decide(st *state, text string, p verdict.Protocol, signing boo
 func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
 	now, refused := s.currentView()
 	if refused != nil {
-		return refusal(v.Original, verdict.Extended, v.Versions, refused)
+		return refusalVerdict(v.Original, verdict.Extended, v.Versions, refused)
 	}
 	j, ok := v.Detail.(*judgement)
 	declared, odd, brings := false, false, false
@@ -222,7 +222,7 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 			err = j.mayCast(now.state.snapshot, oid)
 		}
 		if err != nil {
-			return refusal(v.Original, verdict.Extended, v.Versions, err)
+			return refusalVerdict(v.Original, verdict.Extended, v.Versions, err)
 		}
 	}
 	// It is decided again without the signed path in two cases. The types that the client declares are perhaps not those
@@ -246,7 +246,7 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 func (s *session) ByRowSecurity(ctx context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
 	now, refused := s.currentView()
 	if refused != nil {
-		return refusal(v.Original, verdict.Extended, v.Versions, refused)
+		return refusalVerdict(v.Original, verdict.Extended, v.Versions, refused)
 	}
 	plain := s.decideForSession(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false), verdict.Extended)
 	if !plain.Allowed() || len(types) == 0 {
@@ -259,7 +259,7 @@ func (s *session) ByRowSecurity(ctx context.Context, v *verdict.Verdict, types [
 func (s *session) CheckValues(v *verdict.Verdict, values [][]byte) *verdict.Verdict {
 	j, ok := v.Detail.(*judgement)
 	if !ok || j.checkValues == nil && j.actingParameter.Number == 0 {
-		return refusal(v.Original, verdict.Extended, v.Versions, sqlstate.From(errors.New("nothing checks the values of parameters")))
+		return refusalVerdict(v.Original, verdict.Extended, v.Versions, sqlstate.From(errors.New("nothing checks the values of parameters")))
 	}
 	original, versions, err := v.Original, v.Versions, (*sqlstate.Error)(nil)
 	if j.checkValues != nil {
@@ -271,14 +271,14 @@ func (s *session) CheckValues(v *verdict.Verdict, values [][]byte) *verdict.Verd
 	if err == nil {
 		return v
 	}
-	refused := refusal(original, verdict.Extended, versions, err)
+	refused := refusalVerdict(original, verdict.Extended, versions, err)
 	r := &refused.Detail.(*judgement).record
 	r.Tag, r.Fingerprint, r.Functions = j.record.Tag, j.record.Fingerprint, j.record.Functions
 	return refused
 }
 
-// Hears reports whether the active policy lists a channel.
-func (s *session) Hears(channel string) bool {
+// AllowsChannel reports whether the active policy lists a channel.
+func (s *session) AllowsChannel(channel string) bool {
 	v, refused := s.currentView()
 	return refused == nil && v.state.policy.HasChannel(channel)
 }
@@ -297,13 +297,13 @@ func withHardenedPlan(v *verdict.Verdict) *verdict.Verdict {
 	return &out
 }
 
-// judge decides and rewrites a text. A panic in the rewriter becomes a refusal.
-func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool) (judged *verdict.Verdict) {
+// rewriteText decides and rewrites a text. A panic in the rewriter becomes a refusal.
+func (s *session) rewriteText(st *state, text string, p verdict.Protocol, signing bool) (judged *verdict.Verdict) {
 	defer func() {
 		if r := recover(); r != nil {
 			s.e.cfg.Log.Error("defect while judging a statement; it was refused", "panic", fmt.Sprintf("%T", r),
 				"stack", string(debug.Stack()))
-			judged = refusal(text, p, st.versions, sqlstate.From(fmt.Errorf("panic of type %T", r)))
+			judged = refusalVerdict(text, p, st.versions, sqlstate.From(fmt.Errorf("panic of type %T", r)))
 		}
 	}()
 	rewriter := st.unsignedRewriter
@@ -328,21 +328,21 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 		err = st.suspension.refusal(st.policy, res)
 	}
 	if err != nil {
-		judged = refusal(text, p, st.versions, err)
+		judged = refusalVerdict(text, p, st.versions, err)
 		j := judged.Detail.(*judgement)
-		j.rightsEpoch, j.ofSession = st.rightsEpoch, ofSession
+		j.rightsEpoch, j.sessionOnly = st.rightsEpoch, ofSession
 		if res != nil {
-			describe(j, res)
+			copyResult(j, res)
 		}
 		return judged
 	}
 	j := &judgement{rightsEpoch: st.rightsEpoch, withoutSigning: !signing, mayDeclare: res.MayDeclare,
-		mayCast: res.ParameterTypeRefusal, checkValues: res.CheckValues, actingParameter: res.ActingParameter, ofSession: ofSession,
+		mayCast: res.ParameterTypeRefusal, checkValues: res.CheckValues, actingParameter: res.ActingParameter, sessionOnly: ofSession,
 		hardenedIfDeclared: res.HardenedIfDeclared, bindable: res.Bindable, record: audit.Decision{
 			Protocol: protocolName(p), Verdict: metrics.Allow, Path: string(res.Path),
 			Policy: st.versions.Policy, Catalog: st.versions.Catalog, Signed: res.NeedsSignature,
 		}}
-	describe(j, res)
+	copyResult(j, res)
 	j.keyCounts = res.Keys
 	j.hasSideEffects = hasSideEffects(st.snapshot, res)
 	j.keyRecordedTables, j.singleTable = st.keyRecordedTables(res.Statements)
@@ -353,12 +353,12 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 		Original: text, Text: res.Text, Rewritten: res.Rewritten, Versions: st.versions, Rights: st.rightsEpoch, Detail: j,
 		RecordsKeys:       len(j.keyRecordedTables) > 0,
 		UntrackedRelation: st.untrackedRelations.readBy(res), OneStatementPerMessage: st.timeDependent.needsSeparateMessages(res),
-		Unguarded: unguarded(st.policy, res),
+		Unguarded: isUnguarded(st.policy, res),
 	}
 	judged.ForeignReads = st.foreign.countReads(res)
-	judged.LeavesState, judged.KeepsSessionState = j.hasSideEffects, keepsSessionState(res)
+	judged.MayLeaveState, judged.KeepsSessionState = j.hasSideEffects, keepsSessionState(res)
 	if len(res.Effects) > 1 {
-		judged.Parts = sync.OnceValue(func() []verdict.Part { return parts(res.Text) })
+		judged.Parts = sync.OnceValue(func() []verdict.Part { return splitStatements(res.Text) })
 	}
 	if res.NeedsSignature {
 		judged.Text = st.key.Sign(st.profile, res.Text)
@@ -372,12 +372,12 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 			return res.Position(at - seal.SignatureLen)
 		}
 	}
-	bodies(judged)
+	completePrepared(judged)
 	return judged
 }
 
-// bodies completes the verdicts on queries that the text prepares.
-func bodies(v *verdict.Verdict) {
+// completePrepared completes the verdicts on queries that the text prepares.
+func completePrepared(v *verdict.Verdict) {
 	whole := v.Detail.(*judgement)
 	for i, e := range v.Effects {
 		if e.Body == nil {
@@ -386,14 +386,14 @@ func bodies(v *verdict.Verdict) {
 		body, j := *v, *whole
 		body.Effects, body.Parts = e.Body.Effects, nil
 		body.OneStatementPerMessage, body.ForeignReads = false, e.Body.ForeignReads
-		j.bodyOf, j.record.Tag, j.record.Signed = i+1, e.Tag, false
+		j.preparedBy, j.record.Tag, j.record.Signed = i+1, e.Tag, false
 		body.Detail = &j
 		v.Effects[i].Body = &body
 	}
 }
 
-// refusal returns a verdict that refuses a text with this error.
-func refusal(text string, p verdict.Protocol, versions verdict.Versions, err *sqlstate.Error) *verdict.Verdict {
+// refusalVerdict returns a verdict that refuses a text with this error.
+func refusalVerdict(text string, p verdict.Protocol, versions verdict.Versions, err *sqlstate.Error) *verdict.Verdict {
 	return &verdict.Verdict{
 		Original: text, Refusal: err, Versions: versions,
 		Rewritten: verdict.Rewritten{Path: verdict.PathRowSecurity, Position: func(int) int { return 0 }},
@@ -404,8 +404,8 @@ func refusal(text string, p verdict.Protocol, versions verdict.Versions, err *sq
 	}
 }
 
-// describe copies what the rewriter found in a statement into the judgement.
-func describe(j *judgement, res *rewrite.Result) {
+// copyResult copies what the rewriter found in a statement into the judgement.
+func copyResult(j *judgement, res *rewrite.Result) {
 	j.statements = res.Statements
 	r := &j.record
 	r.Tag, r.Fingerprint, r.Functions = res.Tag, res.Fingerprint, res.Functions
@@ -433,7 +433,7 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 	}
 	switch {
 	case refused != nil:
-		return refusal(v.Original, p, v.Versions, refused)
+		return refusalVerdict(v.Original, p, v.Versions, refused)
 	case ok && j.rightsEpoch == now.state.rightsEpoch && v.Allowed():
 		return s.decideForSession(ctx, now.state, v, p)
 	case ok && j.rightsEpoch == now.state.rightsEpoch:
@@ -443,11 +443,11 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 	if ok && j.withoutSigning {
 		again = s.decide(now.state, v.Original, p, false)
 	}
-	if ok && j.bodyOf > 0 && again.Allowed() {
-		if j.bodyOf <= len(again.Effects) && again.Effects[j.bodyOf-1].Body != nil {
-			again = again.Effects[j.bodyOf-1].Body
+	if ok && j.preparedBy > 0 && again.Allowed() {
+		if j.preparedBy <= len(again.Effects) && again.Effects[j.preparedBy-1].Body != nil {
+			again = again.Effects[j.preparedBy-1].Body
 		} else {
-			again = refusal(v.Original, p, again.Versions,
+			again = refusalVerdict(v.Original, p, again.Versions,
 				sqlstate.From(fmt.Errorf("a text prepares another number of queries than before")))
 		}
 	}
@@ -463,7 +463,7 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 	if !again.Allowed() && again.Refusal.Code == sqlstate.ObjectNotInPrerequisiteState {
 		return again // The statement is the same when the table is served again.
 	}
-	stale := refusal(v.Original, p, again.Versions,
+	stale := refusalVerdict(v.Original, p, again.Versions,
 		sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStale, "cached plan must not change result type").
 			WithHint("The policy or the schema changed since the statement was prepared: prepare it again."))
 	if ok {
@@ -514,13 +514,13 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 	r.Session, r.Agent, r.AccessedBy, r.Database, r.Epoch = s.info.ID, s.agent.Name, s.agent.Name, s.db.cfg.Name,
 		s.db.epoch.Load()
 	r.Attributes, r.OnBehalfOf, r.Purpose = identity.attributes, identity.onBehalfOf, identity.purpose
-	t := &execution{s: s, known: known, mayReturnRows: mayReturnRows(v, runs), hasSideEffects: anySideEffects(v, runs),
+	t := &execution{session: s, known: known, mayReturnRows: mayReturnRows(v, runs), hasSideEffects: anySideEffects(v, runs),
 		keys: s.newReturnedKeys(v, runs)}
 	if now, refused := s.currentView(); refused == nil {
 		t.limits = s.limits(now.state.policy, actor)
 		if r.Verdict != metrics.Allow {
 			s.chargeRefused(t.limits)
-		} else if t.reservedRows, t.limitRefusal = s.charge(t.limits, costOf(v, runs)); t.limitRefusal != nil {
+		} else if t.reservedRows, t.limitRefusal = s.charge(t.limits, executionCostOf(v, runs)); t.limitRefusal != nil {
 			r.Verdict, r.SQLState, r.Reason = metrics.Deny, string(t.limitRefusal.Code), string(t.limitRefusal.Reason)
 		}
 	}
@@ -536,31 +536,31 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 	s.countExecution(r, r.Verdict == metrics.Allow)
 	t.record = s.e.cfg.Audit.Decision(r)
 	t.attributes = s.attributesWith(actor)
-	t.observes(v)
+	t.noteObserved(v)
 	for _, run := range runs {
-		t.observes(run)
+		t.noteObserved(run)
 	}
 	return t
 }
 
-// observes notes what the policy would have done to the statement that runs.
-func (t *execution) observes(v *verdict.Verdict) {
+// noteObserved notes what the policy would have done to the statement that runs.
+func (t *execution) noteObserved(v *verdict.Verdict) {
 	j, ok := v.Detail.(*judgement)
 	if !ok || j.observedDecision == nil {
 		return
 	}
 	t.observedDecision = j.observedDecision
-	if now, refused := t.s.currentView(); refused == nil && j.observedDecision.texts != nil {
-		t.claims = t.s.claimedSettings(now.state.policy)
+	if now, refused := t.session.currentView(); refused == nil && j.observedDecision.texts != nil {
+		t.claims = t.session.claimedSettings(now.state.policy)
 	}
 }
 
 // execution is one execution of a statement whose decision was recorded.
 type execution struct {
-	s      *session
-	record *audit.Ticket
-	known  bool          // package enforce made the verdict
-	keys   *returnedKeys // keys of the returned rows; nil: the rows need no record
+	session *session
+	record  *audit.Ticket
+	known   bool          // package enforce made the verdict
+	keys    *returnedKeys // keys of the returned rows; nil: the rows need no record
 
 	mayReturnRows  bool // the execution may send rows
 	hasSideEffects bool // the execution may do more than send rows
@@ -582,7 +582,7 @@ func (t *execution) Release() *sqlstate.Error {
 	if err := t.record.Release(); err != nil {
 		return err
 	}
-	if err := t.s.revocation.Load(); err != nil {
+	if err := t.session.revocation.Load(); err != nil {
 		return err
 	}
 	if !t.known {
@@ -591,31 +591,31 @@ func (t *execution) Release() *sqlstate.Error {
 	return t.limitRefusal
 }
 
-// Bound returns how much of the result the proxy may relay.
-func (t *execution) Bound() verdict.Bound {
-	b := verdict.Bound{}
+// ResultBound returns how much of the result the proxy may relay.
+func (t *execution) ResultBound() verdict.ResultBound {
+	b := verdict.ResultBound{}
 	if len(t.limits) > 0 && t.mayReturnRows {
 		b = t.resultBound()
 	}
 	b = boundByQuotas(b, t.reservations)
-	b.Undoes = t.hasSideEffects
+	b.MustRollBack = t.hasSideEffects
 	return b
 }
 
-// Returned gives back the reserved rows that were not returned.
-func (t *execution) Returned(rows int64) {
+// RowsReturned gives back the reserved rows that were not returned.
+func (t *execution) RowsReturned(rows int64) {
 	t.settleOnce.Do(func() {
-		settle(t.reservations, rows)
+		settleAll(t.reservations, rows)
 		if len(t.limits) == 0 {
 			return
 		}
-		returnRows(t.limits, t.reservedRows, max(0, t.reservedRows-rows), t.s.e.limiters.now())
+		returnToRates(t.limits, t.reservedRows, max(0, t.reservedRows-rows), t.session.e.limiters.now())
 	})
 }
 
-func (t *execution) Done(o verdict.Outcome) {
-	t.Returned(o.Rows)
-	t.s.recordObserved(t.observedDecision, t.attributes, t.claims, o)
+func (t *execution) RecordOutcome(o verdict.Outcome) {
+	t.RowsReturned(o.Rows)
+	t.session.recordObserved(t.observedDecision, t.attributes, t.claims, o)
 	t.record.RecordOutcome(audit.Outcome{Rows: o.Rows, Bytes: o.Bytes, SQLState: string(o.Code),
 		Keys: t.keys.auditKeys(o.Rows)})
 }
@@ -636,7 +636,7 @@ func (s *session) revoke(err *sqlstate.Error) {
 	}
 }
 
-// TransactionTimeout implements [verdict.Timekeeper]: it returns the timeout of the active policy.
+// TransactionTimeout implements [verdict.TransactionLimiter]: it returns the timeout of the active policy.
 func (s *session) TransactionTimeout() time.Duration {
 	if v := s.db.view.Load(); v != nil && v.state != nil {
 		return v.state.policy.TransactionTimeout()
@@ -644,8 +644,8 @@ func (s *session) TransactionTimeout() time.Duration {
 	return 0
 }
 
-// Overdue implements [verdict.Timekeeper].
-func (s *session) Overdue() {
+// TimeoutPassed implements [verdict.TransactionLimiter].
+func (s *session) TimeoutPassed() {
 	s.e.cfg.Metrics.CountLimited("transaction_timeout")
 	s.revoke(sqlstate.New(sqlstate.TransactionTimeout, sqlstate.ReasonLimit, "the transaction has lasted too long").
 		WithHint("The policy says how long a transaction may last. What it had not committed is rolled back; a " +

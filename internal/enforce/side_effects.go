@@ -59,11 +59,11 @@ func anySideEffects(v *verdict.Verdict, runs []*verdict.Verdict) bool {
 	return false
 }
 
-// parts divides a text into its statements.
-func parts(text string) []verdict.Part {
+// splitStatements divides a text into its statements.
+func splitStatements(text string) []verdict.Part {
 	var out []verdict.Part
 	for _, p := range sqltext.Parts(text) {
-		out = append(out, verdict.Part{Text: text[p[0]:p[1]], At: utf8.RuneCountInString(text[:p[0]])})
+		out = append(out, verdict.Part{Text: text[p[0]:p[1]], Offset: utf8.RuneCountInString(text[:p[0]])})
 	}
 	return out
 }

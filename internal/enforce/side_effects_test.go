@@ -72,8 +72,8 @@ functions: { noisy: { reads: nothing }, calm: { reads: nothing }, fixed: { reads
 				t.Fatalf("%s: %v", v.Original, v.Refusal)
 			}
 			ticket := c.Record(v, runs...)
-			defer ticket.Done(verdict.Outcome{})
-			return ticket.Bound().Undoes
+			defer ticket.RecordOutcome(verdict.Outcome{})
+			return ticket.ResultBound().MustRollBack
 		}
 		decide := func(text string) *verdict.Verdict { return c.Decide(t.Context(), text, verdict.Simple) }
 		if got := bound(decide(text)); got != acts {

@@ -115,8 +115,8 @@ func notServedRefusal(cause error) *sqlstate.Error {
 			"what is wrong.").WithCause(cause)
 }
 
-// profile returns the name of a set of rights. The database rejects a signature that was made for another profile.
-func profile(c Database, p *policy.Policy, plan *rls.Plan) string {
+// profileName returns the name of a set of rights. The database rejects a signature that was made for another profile.
+func profileName(c Database, p *policy.Policy, plan *rls.Plan) string {
 	h := sha256.New()
 	for _, part := range []string{"profile", c.AgentRole, p.Version(), plan.Hash()} {
 		h.Write([]byte(part))

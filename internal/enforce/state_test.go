@@ -55,12 +55,12 @@ func TestStatesAreToldApart(t *testing.T) {
 
 	// A signature of one set of rights is worthless under another.
 	cfg := w.databases["memories"].cfg
-	here := profile(cfg, v.state.policy, v.state.plan)
+	here := profileName(cfg, v.state.policy, v.state.plan)
 	role := cfg
 	role.AgentRole = "another"
 	alone, _ := of(rules + "limits: { statements: 5 }\n") // another policy of the same plan
 	for name, other := range map[string]string{
-		"role": profile(role, v.state.policy, v.state.plan), "policy": profile(cfg, alone, v.state.plan), "plan": profile(cfg, v.state.policy, plan),
+		"role": profileName(role, v.state.policy, v.state.plan), "policy": profileName(cfg, alone, v.state.plan), "plan": profileName(cfg, v.state.policy, plan),
 	} {
 		if other == here {
 			t.Errorf("another %s has the same profile", name)

@@ -250,7 +250,7 @@ func TestWhatIsUnsafeIsSuspendedByItself(t *testing.T) {
 			t.Error(err)
 		}
 		c.seal()
-		if e := c.Fresh(t.Context(), before, true); e == nil || e.Code != sqlstate.SerializationFailure {
+		if e := c.CheckSnapshot(t.Context(), before, true); e == nil || e.Code != sqlstate.SerializationFailure {
 			t.Errorf("a cursor of before goes on: %v", e)
 		}
 		c.want("SELECT name FROM people", "Eve")

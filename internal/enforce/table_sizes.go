@@ -16,12 +16,12 @@ const sizeInterval = time.Minute
 
 // tableSizes are the sizes of tables, and the OIDs that the tables had.
 type tableSizes struct {
-	of   catalog.Sizes
-	oids map[catalog.Name]uint32
+	sizes catalog.Sizes
+	oids  map[catalog.Name]uint32
 }
 
-// have tells whether the sizes are those of exactly these tables.
-func (s tableSizes) have(tables []*catalog.Relation) bool {
+// coverExactly tells whether the sizes are those of exactly these tables.
+func (s tableSizes) coverExactly(tables []*catalog.Relation) bool {
 	return s.oids != nil && len(s.oids) == len(tables) &&
 		!slices.ContainsFunc(tables, func(t *catalog.Relation) bool { return s.oids[t.Name] != t.OID })
 }
@@ -36,7 +36,7 @@ func (d *database) readSizes(ctx context.Context) error {
 		return nil
 	}
 	tables, sizes := rls.PredicateTables(s.policy), d.sizes
-	if !young || !sizes.have(tables) {
+	if !young || !sizes.coverExactly(tables) {
 		of, err := pgcatalog.Sizes(ctx, d.conn, tables)
 		if err != nil {
 			return err
@@ -47,12 +47,12 @@ func (d *database) readSizes(ctx context.Context) error {
 		}
 		d.sizes, d.sizesReadAt = sizes, time.Now()
 	}
-	if s.sizes != nil && similarSizes(s.sizes, sizes.of) {
+	if s.sizes != nil && similarSizes(s.sizes, sizes.sizes) {
 		return nil
 	}
 	sized := *s
-	sized.epoch, sized.sizes = d.e.epochs.Add(1), sizes.of
-	sized.signingRewriter, sized.unsignedRewriter = s.signingRewriter.WithSizes(sizes.of), s.unsignedRewriter.WithSizes(sizes.of)
+	sized.epoch, sized.sizes = d.e.epochs.Add(1), sizes.sizes
+	sized.signingRewriter, sized.unsignedRewriter = s.signingRewriter.WithSizes(sizes.sizes), s.unsignedRewriter.WithSizes(sizes.sizes)
 	sized.activeRewriter = sized.signingRewriter
 	d.state = &sized
 	return nil

@@ -39,10 +39,10 @@ func mayRead(p *policy.Policy) map[string]bool {
 	return out
 }
 
-// unguarded reports whether a text calls functions of the owner or of an extension and reads no table of the policy.
+// isUnguarded reports whether a text calls functions of the owner or of an extension and reads no table of the policy.
 // The row policies of these tables compare the version of the catalogs; without them no check in the database does. Of
 // several statements one may read a table and another one, which runs later or by its name, may not.
-func unguarded(p *policy.Policy, res *rewrite.Result) bool {
+func isUnguarded(p *policy.Policy, res *rewrite.Result) bool {
 	guarded := len(res.Effects) == 1 && slices.ContainsFunc(res.Accesses, func(a policy.Access) bool {
 		_, listed := p.Table(a.Relation)
 		return listed

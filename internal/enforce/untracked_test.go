@@ -95,7 +95,7 @@ func TestWhichCallsAreAskedAbout(t *testing.T) {
 		{nil, nil, 2, false},
 	} {
 		res := &rewrite.Result{Functions: c.functions, Accesses: c.accesses, Rewritten: verdict.Rewritten{Effects: make([]verdict.Effect, c.statements)}}
-		if got := unguarded(v.state.policy, res); got != c.asked {
+		if got := isUnguarded(v.state.policy, res); got != c.asked {
 			t.Errorf("%v, %v, %d statements: %t", c.functions, c.accesses, c.statements, got)
 		}
 	}

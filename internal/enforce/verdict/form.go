@@ -29,7 +29,7 @@ const (
 	maxPatternBytes = 64 << 10 // length of a LIKE pattern
 	maxWildcards    = 50
 	maxWordsBytes   = 1000 // length of a text search
-	maxWord         = 600
+	maxWordBytes    = 600
 	maxDashes       = 20
 	maxLevels       = 200
 )
@@ -42,18 +42,18 @@ func (f Form) Holds(value []byte) bool {
 		f&ShallowJSON != 0 && bytes.Count(value, []byte("["))+bytes.Count(value, []byte("{")) > maxLevels,
 		f&RegularExpression != 0 && value != nil && !SafeRegularExpression(string(value)),
 		f&TextQuery != 0 && value != nil && !SafeTextQuery(string(value)),
-		f&NonNegative != 0 && value != nil && !isNatural(value):
+		f&NonNegative != 0 && value != nil && !isWholeNumber(value):
 		return false
 	case f&SearchWords == 0:
 		return true
 	}
 	return len(value) <= maxWordsBytes && bytes.Count(value, []byte("-")) <= maxDashes &&
-		!slices.ContainsFunc(bytes.Fields(value), func(word []byte) bool { return len(word) >= maxWord })
+		!slices.ContainsFunc(bytes.Fields(value), func(word []byte) bool { return len(word) >= maxWordBytes })
 }
 
-// isNatural reports whether a value, in text or binary format, is a whole number from 0 on. A binary one begins with a
-// zero byte, which no text does. It returns false for the largest numbers in binary.
-func isNatural(value []byte) bool {
+// isWholeNumber reports whether a value, in text or binary format, is a whole number from 0 on. A binary one begins
+// with a zero byte, which no text does. It returns false for the largest numbers in binary.
+func isWholeNumber(value []byte) bool {
 	binary := slices.Contains([]int{2, 4, 8}, len(value)) && value[0] == 0
 	return binary || len(value) > 0 && !slices.ContainsFunc(value, func(b byte) bool { return b < '0' || b > '9' })
 }

@@ -31,7 +31,7 @@ func TestFormsTogether(t *testing.T) {
 	}{
 		{PatternPart, strings.Repeat("%", maxWildcards), strings.Repeat("%", maxWildcards+1)},
 		{Pattern, `a\b%`, `a\`},
-		{SearchWords, strings.Repeat("w", maxWord-1), strings.Repeat("w", maxWord)},
+		{SearchWords, strings.Repeat("w", maxWordBytes-1), strings.Repeat("w", maxWordBytes)},
 		{ShallowJSON, levels(maxLevels / 2), levels(maxLevels/2 + 1)},
 		{RegularExpression, "a|b", "a|"},
 		{TextQuery, "a | b", "a | | b"},

@@ -43,7 +43,7 @@ func (x *regexpParser) branches(nested int) bool {
 		if !x.branch(nested) {
 			return false
 		}
-		if !x.skip("|") {
+		if !x.skipPrefix("|") {
 			return true
 		}
 	}
@@ -51,10 +51,10 @@ func (x *regexpParser) branches(nested int) bool {
 
 // branch reads one alternative of an expression.
 func (x *regexpParser) branch(nested int) bool {
-	some := x.skip("^")
+	some := x.skipPrefix("^")
 	for x.rest != "" && x.rest[0] != '|' && x.rest[0] != ')' {
 		some = true
-		if x.skip("$") {
+		if x.skipPrefix("$") {
 			return x.rest == "" || x.rest[0] == '|' || x.rest[0] == ')'
 		}
 		if x.boundary() {
@@ -74,7 +74,7 @@ func (x *regexpParser) branch(nested int) bool {
 
 // boundary reads a sign for the beginning or the end of a word.
 func (x *regexpParser) boundary() bool {
-	return x.skip(`\m`) || x.skip(`\M`) || x.skip(`\y`) || x.skip(`\Y`)
+	return x.skipPrefix(`\m`) || x.skipPrefix(`\M`) || x.skipPrefix(`\y`) || x.skipPrefix(`\Y`)
 }
 
 // atom reads one part of a branch, such as a character, a class or a group.
@@ -83,8 +83,8 @@ func (x *regexpParser) atom(nested int) bool {
 	case '(':
 		x.groups++
 		x.rest = x.rest[1:]
-		x.skip("?:")
-		return x.groups <= maxGroups && nested < maxNestedGroups && x.branches(nested+1) && x.skip(")")
+		x.skipPrefix("?:")
+		return x.groups <= maxGroups && nested < maxNestedGroups && x.branches(nested+1) && x.skipPrefix(")")
 	case '[':
 		return x.bracket()
 	case '\\':
@@ -117,8 +117,8 @@ func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 // quantifier reads how often an atom may repeat. A group that contains a quantifier may only have ?.
 func (x *regexpParser) quantifier(group, repeats bool) bool {
 	switch {
-	case x.skip("?"):
-	case x.skip("*"), x.skip("+"):
+	case x.skipPrefix("?"):
+	case x.skipPrefix("*"), x.skipPrefix("+"):
 		if repeats {
 			return false
 		}
@@ -130,7 +130,7 @@ func (x *regexpParser) quantifier(group, repeats bool) bool {
 		return true
 	}
 	x.repeats++
-	x.skip("?") // A question mark here asks for as few copies as possible.
+	x.skipPrefix("?") // A question mark here asks for as few copies as possible.
 	return x.repeats <= maxRepeats
 }
 
@@ -138,11 +138,11 @@ func (x *regexpParser) quantifier(group, repeats bool) bool {
 func (x *regexpParser) repetition() bool {
 	inside, rest, closed := strings.Cut(x.rest[1:], "}")
 	low, high, two := strings.Cut(inside, ",")
-	least, ok := smallNumber(low)
+	least, ok := parseSmallNumber(low)
 	most := least
 	if two && high != "" {
 		var is bool
-		most, is = smallNumber(high)
+		most, is = parseSmallNumber(high)
 		ok = ok && is
 	}
 	x.rest = rest
@@ -150,7 +150,7 @@ func (x *regexpParser) repetition() bool {
 	return closed && ok && least <= most && most > 0 && x.copies <= maxCopies
 }
 
-func smallNumber(s string) (int, bool) {
+func parseSmallNumber(s string) (int, bool) {
 	if len(s) == 0 || len(s) > 2 {
 		return 0, false
 	}
@@ -167,7 +167,7 @@ func smallNumber(s string) (int, bool) {
 // bracket reads a list of characters in brackets: single ones, ranges among digits or letters of one case, and classes.
 func (x *regexpParser) bracket() bool {
 	x.rest = x.rest[1:]
-	x.skip("^")
+	x.skipPrefix("^")
 	for some := false; x.rest != ""; some = true {
 		switch c := x.rest[0]; {
 		case c == ']':
@@ -214,8 +214,8 @@ func isRange(from, to byte) bool {
 	return within('a', 'z') || within('A', 'Z') || within('0', '9')
 }
 
-// skip reads a prefix of the rest, and reports whether it was there.
-func (x *regexpParser) skip(prefix string) bool {
+// skipPrefix reads a prefix of the rest, and reports whether it was there.
+func (x *regexpParser) skipPrefix(prefix string) bool {
 	rest, ok := strings.CutPrefix(x.rest, prefix)
 	x.rest = rest
 	return ok

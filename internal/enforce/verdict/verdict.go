@@ -43,9 +43,9 @@ type Decider interface {
 	// (0A000, "cached plan must not change result type"), upon which drivers prepare again.
 	Recheck(ctx context.Context, v *Verdict) *Verdict
 
-	// Origin returns the column that the client is told in place of this one. It is called for each column that the server
-	// describes.
-	Origin(o Origin) Origin
+	// ClientOrigin returns the column that the client is told in place of this one. It is called for each column that the
+	// server describes.
+	ClientOrigin(o Origin) Origin
 
 	// Record writes the decision record of one execution of v (a Query, or an Execute), allowed or refused, and returns
 	// at once. The ticket's Release must be called before anything of the execution goes upstream. runs are the verdicts
@@ -57,14 +57,15 @@ type Decider interface {
 	// [Verdict.UntrackedRelation].
 	Snapshot(ctx context.Context) (Snapshot, *sqlstate.Error)
 
-	// Fresh returns nil if nothing that decides who sees a row was committed since that snapshot, and otherwise the
-	// refusal (40001) of a statement that would show its rows. portal is true if results of the snapshot may be waiting in
-	// a portal.
-	Fresh(ctx context.Context, since Snapshot, portal bool) *sqlstate.Error
+	// CheckSnapshot returns nil if nothing that decides who sees a row was committed since that snapshot, and otherwise
+	// the refusal (40001) of a statement that would show its rows. portal is true if results of the snapshot may be
+	// waiting in a portal.
+	CheckSnapshot(ctx context.Context, since Snapshot, portal bool) *sqlstate.Error
 
-	// Unchanged returns nil if nothing in the catalogs that concerns agents has changed since v was decided, as far as the
-	// database records it. Otherwise it returns the refusal (40001): v could run another function than the checked one.
-	Unchanged(ctx context.Context, v *Verdict) *sqlstate.Error
+	// CheckCatalogs returns nil if nothing in the catalogs that concerns agents has changed since v was decided, as far as
+	// the database records it. Otherwise it returns the refusal (40001): v could run another function than the checked
+	// one.
+	CheckCatalogs(ctx context.Context, v *Verdict) *sqlstate.Error
 
 	// Close ends the session for enforcement; nothing else may be called after it.
 	Close()
@@ -76,40 +77,40 @@ type Ticket interface {
 	// place of the answer. It does not block longer than the audit's own deadline.
 	Release() *sqlstate.Error
 
-	// Bound is how much of the result may be relayed. It is called once Release has returned nil.
-	Bound() Bound
+	// ResultBound is how much of the result may be relayed. It is called once Release has returned nil.
+	ResultBound() ResultBound
 
-	// Returned tells how many rows were relayed. It is called when no more rows will be relayed, and before the client
+	// RowsReturned tells how many rows were relayed. It is called when no more rows will be relayed, and before the client
 	// has the end of the answer, since its next statement may need what is given back. Done follows; for an execution
 	// without an answer only Done is called.
-	Returned(rows int64)
+	RowsReturned(rows int64)
 
-	// Done writes the outcome record. It is called once, after the last message of the answer has been relayed.
-	Done(Outcome)
+	// RecordOutcome writes the outcome record. It is called once, after the last message of the answer has been relayed.
+	RecordOutcome(Outcome)
 }
 
-// Bound is how large the result of a message may be. No part of a row beyond it is relayed: the client gets an error in
-// place of the next row, and the statement fails on the server as well.
-type Bound struct {
+// ResultBound is how large the result of a message may be. No part of a row beyond it is relayed: the client gets an
+// error in place of the next row, and the statement fails on the server as well.
+type ResultBound struct {
 	Rows, Bytes int64 // how many rows and bytes may be relayed; 0: any number
 
-	// More takes rows from the rates and returns how many; 0: there are none now. Rows that are not relayed, as
+	// MoreRows takes rows from the rates and returns how many; 0: there are none now. Rows that are not relayed, as
 	// Returned tells, are given back. Nil: no rate limits the rows.
-	More func() int64
+	MoreRows func() int64
 
-	Exceeded func(Excess) *sqlstate.Error // returns the error that ends the result; nil: there is no bound
+	Exceeded func(ExceededBound) *sqlstate.Error // returns the error that ends the result; nil: there is no bound
 
-	Undoes bool // the execution may have side effects, which the error is to roll back
+	MustRollBack bool // the execution may have side effects, which the error is to roll back
 }
 
-// Excess says which bound a result exceeds.
-type Excess int
+// ExceededBound says which bound a result exceeds.
+type ExceededBound int
 
 // The bounds of a result.
 const (
-	TooManyRows Excess = iota
+	TooManyRows ExceededBound = iota
 	TooManyBytes
-	RateSpent // [Bound.More] had no more rows
+	RateSpent // [ResultBound.MoreRows] had no more rows
 )
 
 // Outcome is the result of an execution.
@@ -125,25 +126,25 @@ type Backend struct{ PID uint32 }
 
 // Seal is a signed session identity.
 type Seal struct {
-	Setting string    // the setting that carries it: "pgconsent.seal"
-	Value   string    // signed text of the seal, which is secret and never logged
-	Acting  *string   // value to which [ActingSetting] is set with the seal; nil: it is not set
-	Renew   time.Time // after this time the seal is renewed before the next transaction, by the proxy's clock
-	Expires time.Time // no transaction that starts after this time may be answered, by the proxy's clock
+	Setting    string    // the setting that carries it: "pgconsent.seal"
+	Value      string    // signed text of the seal, which is secret and never logged
+	Acting     *string   // value to which [ActingSetting] is set with the seal; nil: it is not set
+	RenewAfter time.Time // after this time the seal is renewed before the next transaction, by the proxy's clock
+	Expires    time.Time // no transaction that starts after this time may be answered, by the proxy's clock
 
 	Rights uint64 // verdicts with a lower number must not run under this seal; see [Verdict]
 	// reports whether to renew the seal before the next transaction, whatever the time; nil: never
-	Stale func() bool
+	IsStale func() bool
 	// to be called when the database has found the seal expired, which makes Stale true; nil: not to be called
 	ReportExpired func()
 
-	Identity any // identity that the seal is for; only an [Adopter] uses it
+	Identity any // identity that the seal is for; only an [SealSharer] uses it
 }
 
-// Adopter is a [Decider] whose session can run under a seal that was made for another session.
-type Adopter interface {
-	// Adopt tells whether the seal speaks for this session as well, which then runs under it.
-	Adopt(Seal) bool
+// SealSharer is a [Decider] whose session can run under a seal that was made for another session.
+type SealSharer interface {
+	// CanShareSeal tells whether the seal speaks for this session as well, which then runs under it.
+	CanShareSeal(Seal) bool
 }
 
 // Protocol says in which message a text came.
@@ -214,9 +215,9 @@ type Verdict struct {
 	// advisory locks of the session, the seed of random().
 	KeepsSessionState bool
 
-	// LeavesState tells that the text writes rows or calls volatile functions of the owner: these may leave numbers drawn from
-	// sequences, settings and locks in the server's process.
-	LeavesState bool
+	// MayLeaveState tells that the text writes rows or calls volatile functions of the owner: these may leave numbers
+	// drawn from sequences, settings and locks in the server's process.
+	MayLeaveState bool
 
 	RecordsKeys bool // the audit records the keys of the rows that the statement reads; see [KeyReader]
 
@@ -262,8 +263,8 @@ type Rewritten struct {
 
 // Part is one statement of a text with several statements.
 type Part struct {
-	Text string
-	At   int // number of characters of the whole text before the part
+	Text   string
+	Offset int // number of characters of the whole text before the part
 }
 
 // Renamed is a relation under two names: the name in the server's messages, and the name that the client used.
@@ -296,19 +297,19 @@ type Effect struct {
 
 	// Body is the verdict on the query that PREPARE or DECLARE names, with Effects of its own. Recheck accepts it like any
 	// other verdict; its Text is that of the whole message.
-	Body   *Verdict
-	Tag    string // the command tag of the query in Body
-	Hold   bool   // the cursor of DECLARE outlives its transaction (WITH HOLD)
-	Binary bool   // the cursor of DECLARE is BINARY: a Query that fetches from it gets binary values
+	Body     *Verdict
+	Tag      string // the command tag of the query in Body
+	WithHold bool   // the cursor of DECLARE outlives its transaction (WITH HOLD)
+	Binary   bool   // the cursor of DECLARE is BINARY: a Query that fetches from it gets binary values
 
 	SnapshotHold SnapshotHold // which transactions hold one snapshot from now on
 
 	HardenedPlan HardenedPlan // when the settings of a hardened plan must apply; see docs/decisions/0073
 
-	// Claim is the claim that the statement changes, if the policy maps the setting Name to an attribute, or the setting says
-	// for whom the session acts: by SET, RESET and RESET ALL, or by a SELECT of set_config.
-	Claim  *Claim
-	Undoes bool // the effect EndsTx comes from a ROLLBACK
+	// Claim is the claim that the statement changes, if the policy maps the setting Name to an attribute, or the setting
+	// says for whom the session acts: by SET, RESET and RESET ALL, or by a SELECT of set_config.
+	Claim      *Claim
+	IsRollback bool // the effect EndsTx comes from a ROLLBACK
 }
 
 // Notice is a notice in PostgreSQL's words.
