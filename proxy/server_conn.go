@@ -87,7 +87,7 @@ func (c *serverConn) assignTo(s *session) bool {
 	return true
 }
 
-// release ends what hold has begun. It belongs to the goroutine that reads.
+// release ends what assignTo has begun. It belongs to the goroutine that reads.
 func (c *serverConn) release() {
 	c.mu.Lock()
 	s := c.session

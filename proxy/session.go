@@ -17,8 +17,8 @@ import (
 type session struct {
 	*conn
 	decider          verdict.Decider
-	noticeSource     verdict.NoticeSource  // the decider, if it is a Noticer
-	channelFilter    verdict.ChannelFilter // the decider, if it is a Hearer
+	noticeSource     verdict.NoticeSource  // the decider, if it is a NoticeSource
+	channelFilter    verdict.ChannelFilter // the decider, if it is a ChannelFilter
 	backend          verdict.Backend
 	cancelUpstreamAt Upstream
 	clientPID        uint32 // the process id that the client was told

@@ -64,7 +64,7 @@ func (s *session) boundTransactions() {
 		switch {
 		case l.closed:
 		case left <= 0:
-			go timekeeper.TimeoutPassed() // Overdue ends the session, which takes the ledger's lock.
+			go timekeeper.TimeoutPassed() // This ends the session, which takes the ledger's lock.
 		default:
 			l.timer.timer.Reset(left)
 		}

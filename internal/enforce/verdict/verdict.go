@@ -135,10 +135,10 @@ type Seal struct {
 	Rights uint64 // verdicts with a lower number must not run under this seal; see [Verdict]
 	// reports whether to renew the seal before the next transaction, whatever the time; nil: never
 	IsStale func() bool
-	// to be called when the database has found the seal expired, which makes Stale true; nil: not to be called
+	// to be called when the database has found the seal expired, which makes IsStale true; nil: not to be called
 	ReportExpired func()
 
-	Identity any // identity that the seal is for; only an [SealSharer] uses it
+	Identity any // identity that the seal is for; only a [SealSharer] uses it
 }
 
 // SealSharer is a [Decider] whose session can run under a seal that was made for another session.
