@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgproto3/v2"
 )
 
-// The bounds in bytes of an agent's messages after login, without type byte and length field. |const (
+// The bounds in bytes of an agent's messages after login, without type byte and length field.
 const (
 	defaultMaxText  = 1 << 20   // the text of a Query or a Parse, unless the configuration allows more
 	maxParseRest    = 320 << 10 // size of a Parse without its text: a name and 65,535 parameter types

@@ -173,7 +173,7 @@ func newDatabase(e *Enforcer, c Database) (*database, error) {
 }
 
 // A probe that failed has mostly met a pgconsent migrate: a few more probes follow soon, since agents are refused
-// meanwhile. |const (
+// meanwhile.
 const (
 	retryDelay   = 250 * time.Millisecond
 	quickRetries = 12

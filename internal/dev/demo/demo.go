@@ -52,7 +52,7 @@ type Config struct {
 	Progress func(string)
 }
 
-// Where a demo listens if the configuration does not say, and no other program listens there. |const (
+// Where a demo listens if the configuration does not say, and no other program listens there.
 const (
 	DefaultListen = "127.0.0.1:7432"
 	DefaultHTTP   = "127.0.0.1:7433"

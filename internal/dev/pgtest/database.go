@@ -199,7 +199,7 @@ func dropDatabase(name string) error {
 	}
 }
 
-// One process runs one statement about databases at a time: running more would not be faster. |var (
+// One process runs one statement about databases at a time: running more would not be faster.
 var (
 	adminMu   sync.Mutex
 	adminConn *pgx.Conn

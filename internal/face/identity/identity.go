@@ -15,7 +15,7 @@ import (
 // Role is the role of a caller.
 type Role string
 
-// The roles of callers. The zero value is no role. |const (
+// The roles of callers. The zero value is no role.
 const (
 	Subject  Role = "subject"  // a person whose consents are recorded
 	Admin    Role = "admin"    // reads consents and changes none

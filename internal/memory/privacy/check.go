@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of what callers send. |const (
+// The bounds of what callers send.
 const (
 	maxIDBytes          = 256   // length of an id
 	maxIDs              = 256   // number of ids in one list

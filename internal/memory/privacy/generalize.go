@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The bounds of the texts by which a belief is judged. |const (
+// The bounds of the texts by which a belief is judged.
 const (
 	maxBeliefBytes = 16384   // length of a belief
 	maxNoteBytes   = 4096    // length of a note

@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What a policy would do with a recorded statement now. |const (
+// What a policy would do with a recorded statement now.
 const (
 	StaysAllowed   = "stays allowed"
 	BecomesRefused = "would be refused"
