@@ -6,15 +6,15 @@ import "fmt"
 // PostgreSQL evaluates restrictive policies in the order of their names, so these do not run for a row that another
 // policy hides (get_row_security_policies in rowsecurity.c, process_security_barrier_quals in initsplan.c).
 const (
-	waitedUpdatePolicy = "pgconsent_waited_update"
-	waitedDeletePolicy = "pgconsent_waited_delete"
+	updateAfterWaitPolicy = "pgconsent_waited_update"
+	deleteAfterWaitPolicy = "pgconsent_waited_delete"
 )
 
-// waitedPolicies returns policies that refuse, with 40001, an UPDATE or DELETE which has waited for another
+// policiesAfterWait returns policies that refuse, with 40001, an UPDATE or DELETE which has waited for another
 // transaction's change of a row, if consent has changed meanwhile. The policy for UPDATE applies to SELECT FOR UPDATE
 // and FOR SHARE as well. For a row that was written before the statement began, which is nearly always so, they only
 // compare two numbers.
-func (f writePolicies) waitedPolicies() []Object {
+func (f writePolicies) policiesAfterWait() []Object {
 	noted := !untrackedRelations(f.planFacts.policy)[f.Relation.Name]
 	isUnmoved := fmt.Sprintf(
 		"USING (pg_catalog.age(xmin) OPERATOR(pg_catalog.>) (SELECT "+
@@ -24,10 +24,10 @@ func (f writePolicies) waitedPolicies() []Object {
 		"old consents."
 	var out []Object
 	if f.Write.Allows("UPDATE") {
-		out = append(out, f.commandPolicy("UPDATE", waitedUpdatePolicy, isUnmoved, why, nil))
+		out = append(out, f.commandPolicy("UPDATE", updateAfterWaitPolicy, isUnmoved, why, nil))
 	}
 	if f.Write.Allows("DELETE") {
-		out = append(out, f.commandPolicy("DELETE", waitedDeletePolicy, isUnmoved, why, nil))
+		out = append(out, f.commandPolicy("DELETE", deleteAfterWaitPolicy, isUnmoved, why, nil))
 	}
 	return out
 }

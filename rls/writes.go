@@ -65,7 +65,7 @@ func (f writePolicies) objects() []Object {
 	if w == nil || f.mode != Enforce {
 		return out
 	}
-	out = append(out, f.waitedPolicies()...)
+	out = append(out, f.policiesAfterWait()...)
 	out = append(out, f.stampTriggers()...)
 	out = append(out, f.listTriggers()...)
 	out = append(out, f.copyFromViews()...)

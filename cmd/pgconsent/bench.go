@@ -109,7 +109,7 @@ func (b benchCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	plan := bench.Plan{Ways: ways, Statement: statement, Clients: b.Clients, Time: b.Time, Rounds: b.Rounds}
+	plan := bench.Plan{Targets: ways, Statement: statement, Clients: b.Clients, Time: b.Time, Rounds: b.Rounds}
 	for _, p := range b.Protocol {
 		if !slices.Contains(plan.Protocols, bench.Protocol(p)) {
 			plan.Protocols = append(plan.Protocols, bench.Protocol(p))
@@ -119,7 +119,7 @@ func (b benchCmd) Run(s *session) error {
 		fmt.Fprintf(s.err, "%s\n%d clients, records: %s\n", statement.Text, b.Clients, c.Audit.Mode)
 		plan.Report = func(at bench.Step) {
 			left := time.Duration(at.Of-at.Number+1) * plan.Turn()
-			fmt.Fprintf(s.err, "round %d of %d: %s, %s (%s left)\n", at.Round, b.Rounds, at.Protocol, at.Way,
+			fmt.Fprintf(s.err, "round %d of %d: %s, %s (%s left)\n", at.Round, b.Rounds, at.Protocol, at.Target,
 				max(left.Round(time.Second), time.Second))
 		}
 	}
@@ -134,7 +134,7 @@ func (b benchCmd) Run(s *session) error {
 }
 
 // ways returns the three ways to the agent's database, the direct one first.
-func (b benchCmd) ways(c *config.Config, agent *config.Agent) ([]bench.Way, error) {
+func (b benchCmd) ways(c *config.Config, agent *config.Agent) ([]bench.Target, error) {
 	db := c.Databases[agent.Database]
 	if db.Secrets.Migrate == "" {
 		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
@@ -149,13 +149,13 @@ func (b benchCmd) ways(c *config.Config, agent *config.Agent) ([]bench.Way, erro
 	if err != nil {
 		return nil, err
 	}
-	ways := []bench.Way{{Name: "direct", Connect: direct}}
+	ways := []bench.Target{{Name: "direct", Connect: direct}}
 	if slices.Contains(db.Owners, db.Roles.Migrate) {
 		owner, err := b.proxied(c, db.Roles.Migrate, direct.Password, agent.Database)
 		if err != nil {
 			return nil, err
 		}
-		ways = append(ways, bench.Way{Name: "owner", Connect: owner})
+		ways = append(ways, bench.Target{Name: "owner", Connect: owner})
 	}
 	password := os.Getenv("PGPASSWORD")
 	if b.PasswordFile != "" {
@@ -170,7 +170,7 @@ func (b benchCmd) ways(c *config.Config, agent *config.Agent) ([]bench.Way, erro
 				"pgconsent agent add %s --password-file FILE", b.As)
 	}
 	to, err := b.proxied(c, b.As, password, agent.Database)
-	return append(ways, bench.Way{Name: "agent", Connect: to}), err
+	return append(ways, bench.Target{Name: "agent", Connect: to}), err
 }
 
 // proxied returns how a user reaches a database through serve. With TLS serve must show the configured certificate.
@@ -224,7 +224,7 @@ func pinnedTLS(file string) (*tls.Config, error) {
 }
 
 // statement returns the statement to measure, after running it once in every way.
-func (b benchCmd) statement(s *session, ways []bench.Way) (bench.Statement, error) {
+func (b benchCmd) statement(s *session, ways []bench.Target) (bench.Statement, error) {
 	var conns []*pgconn.PgConn
 	for _, w := range ways {
 		conn, err := bench.Connect(s.ctx, w.Connect)
@@ -291,7 +291,7 @@ func (b benchCmd) json(c *config.Config, statement bench.Statement, results []be
 	out := benchJSON{Agent: b.As, Database: c.Agents[b.As].Database, Text: statement.Text, Clients: b.Clients,
 		Audit: c.Audit.Mode, Seconds: b.Time.Seconds(), Rounds: b.Rounds}
 	for _, r := range results {
-		line := benchLine{Protocol: string(r.Protocol), Way: r.Way, TPS: r.TPS, P50: milliseconds(r.P50),
+		line := benchLine{Protocol: string(r.Protocol), Way: r.Target, TPS: r.TPS, P50: milliseconds(r.P50),
 			P99: milliseconds(r.P99), Ratio: r.Ratio, Low: r.Low, High: r.High}
 		for _, t := range r.Turns {
 			line.Turns = append(line.Turns, benchTurn{t.TPS, milliseconds(t.P50), milliseconds(t.P99)})
@@ -306,7 +306,7 @@ func (b benchCmd) print(s *session, results []bench.Result) error {
 	header := "protocol\tway\ttps\tp50 ms\tp99 ms\t/ direct\tlowest\thighest"
 	lines := []string{header}
 	for _, r := range results {
-		lines = append(lines, fmt.Sprintf("%s\t%s\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f", r.Protocol, r.Way, r.TPS,
+		lines = append(lines, fmt.Sprintf("%s\t%s\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f", r.Protocol, r.Target, r.TPS,
 			milliseconds(r.P50), milliseconds(r.P99), r.Ratio, r.Low, r.High))
 	}
 	if !s.stdoutIsTerminal {

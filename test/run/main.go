@@ -58,9 +58,9 @@ func main() {
 
 func runAll(ctx context.Context, o runOptions) (ok bool, err error) {
 	began := time.Now()
-	var room uint64 = pgtest.QuickRoom
+	var room uint64 = pgtest.QuickRunMemory
 	if o.all {
-		room = pgtest.WholeRoom
+		room = pgtest.WholeRunMemory
 	}
 	dir, err := pgtest.Folder(room)
 	if err != nil {

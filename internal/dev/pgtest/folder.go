@@ -16,8 +16,8 @@ const folderPrefix = "pgconsent-test"
 
 // The number of bytes of free memory with which a run puts its databases into memory: about three times their size.
 const (
-	QuickRoom = 8 << 30
-	WholeRoom = 16 << 30
+	QuickRunMemory = 8 << 30
+	WholeRunMemory = 16 << 30
 )
 
 // Folder makes the folder of a run, for servers and temporary files of tests. It is in memory if room bytes are free
@@ -37,7 +37,7 @@ func Folder(room uint64) (string, error) {
 // folderIn does what Folder does inside the folder of a run, if there is one.
 func folderIn(run string) (string, error) {
 	if run == "" {
-		return Folder(QuickRoom)
+		return Folder(QuickRunMemory)
 	}
 	return os.MkdirTemp(run, "pgtest")
 }

@@ -29,8 +29,8 @@ const (
 	Prepared Protocol = "prepared" // Bind and Execute of a statement that was prepared once
 )
 
-// Way is a way to the database.
-type Way struct {
+// Target is a connection to measure: to the database itself, or through the proxy.
+type Target struct {
 	Name    string
 	Connect *pgconn.Config
 }
@@ -42,10 +42,10 @@ type Statement struct {
 	Values [][][]byte // the parameters of Text, which take turns; empty: it has none
 }
 
-// Plan says what to measure. Every field but Report is required. The first way is the one with which others are
+// Plan says what to measure. Every field but Report is required. The first target is the one with which others are
 // compared.
 type Plan struct {
-	Ways      []Way
+	Targets   []Target
 	Protocols []Protocol
 	Statement Statement
 	Clients   int
@@ -59,21 +59,21 @@ type Step struct {
 	Number, Of int
 	Round      int
 	Protocol   Protocol
-	Way        string
+	Target     string
 }
 
-// Turn is the result of a way in one turn.
+// Turn is the result of a target in one turn.
 type Turn struct {
 	TPS      float64 // transactions per second
 	P50, P99 time.Duration
 }
 
-// Result is the median of the rounds of a way with a protocol.
+// Result is the median of the rounds of a target with a protocol.
 type Result struct {
 	Protocol Protocol
-	Way      string
+	Target   string
 	Turn
-	Ratio     float64 // ratio of TPS to that of the first way in the same round
+	Ratio     float64 // ratio of TPS to that of the first target in the same round
 	Low, High float64 // the smallest and the largest such ratio
 	Turns     []Turn  // the turns, one for each round
 }
@@ -85,18 +85,18 @@ func Run(ctx context.Context, p Plan) ([]Result, error) {
 		way      int
 	}
 	turns := map[key][]Turn{}
-	step := Step{Of: p.Rounds * len(p.Protocols) * len(p.Ways)}
+	step := Step{Of: p.Rounds * len(p.Protocols) * len(p.Targets)}
 	for round := range p.Rounds {
 		for _, protocol := range p.Protocols {
-			for i := range p.Ways {
-				w := (i + round) % len(p.Ways) // a different way is first in each round
-				step.Number, step.Round, step.Protocol, step.Way = step.Number+1, round+1, protocol, p.Ways[w].Name
+			for i := range p.Targets {
+				w := (i + round) % len(p.Targets) // a different target is first in each round
+				step.Number, step.Round, step.Protocol, step.Target = step.Number+1, round+1, protocol, p.Targets[w].Name
 				if p.Report != nil {
 					p.Report(step)
 				}
-				t, err := p.turn(ctx, p.Ways[w], protocol)
+				t, err := p.turn(ctx, p.Targets[w], protocol)
 				if err != nil {
-					return nil, fmt.Errorf("%s, %s: %w", p.Ways[w].Name, protocol, err)
+					return nil, fmt.Errorf("%s, %s: %w", p.Targets[w].Name, protocol, err)
 				}
 				turns[key{protocol, w}] = append(turns[key{protocol, w}], t)
 			}
@@ -104,8 +104,8 @@ func Run(ctx context.Context, p Plan) ([]Result, error) {
 	}
 	var out []Result
 	for _, protocol := range p.Protocols {
-		for w := range p.Ways {
-			out = append(out, newResult(protocol, p.Ways[w].Name, turns[key{protocol, w}], turns[key{protocol, 0}]))
+		for w := range p.Targets {
+			out = append(out, newResult(protocol, p.Targets[w].Name, turns[key{protocol, w}], turns[key{protocol, 0}]))
 		}
 	}
 	return out, nil
@@ -113,7 +113,7 @@ func Run(ctx context.Context, p Plan) ([]Result, error) {
 
 // newResult forms the medians of the turns, and ratios to the turns of the first way.
 func newResult(protocol Protocol, way string, turns, first []Turn) Result {
-	r := Result{Protocol: protocol, Way: way, Turns: turns}
+	r := Result{Protocol: protocol, Target: way, Turns: turns}
 	var tps, p50, p99, ratios []float64
 	for i, t := range turns {
 		tps, p50, p99 = append(tps, t.TPS), append(p50, float64(t.P50)), append(p99, float64(t.P99))
@@ -146,7 +146,7 @@ func (p Plan) warmUp() time.Duration { return min(p.Time/4, time.Second) }
 func (p Plan) Turn() time.Duration { return p.warmUp() + p.Time }
 
 // turn lets a way run as fast as it can. Logins and preparations come before the time is taken.
-func (p Plan) turn(ctx context.Context, w Way, protocol Protocol) (Turn, error) {
+func (p Plan) turn(ctx context.Context, w Target, protocol Protocol) (Turn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	clients := make([]*client, p.Clients)

@@ -32,7 +32,7 @@ func Connect(ctx context.Context, to *pgconn.Config) (*pgconn.PgConn, error) {
 }
 
 // connect logs a client in, prepares the statement and runs it once.
-func connect(ctx context.Context, w Way, s Statement, protocol Protocol, number int) (*client, error) {
+func connect(ctx context.Context, w Target, s Statement, protocol Protocol, number int) (*client, error) {
 	conn, err := Connect(ctx, w.Connect)
 	if err != nil {
 		return nil, err
