@@ -61,14 +61,14 @@ func noDescriptor(what string) error {
 func refuseConnections(t *testing.T) *atomic.Bool {
 	t.Helper()
 	var none atomic.Bool
-	real := reach
-	reach = func(ctx context.Context, network, address string) (net.Conn, error) {
+	real := dialServer
+	dialServer = func(ctx context.Context, network, address string) (net.Conn, error) {
 		if none.Load() {
 			return nil, noDescriptor("socket")
 		}
 		return real(ctx, network, address)
 	}
-	t.Cleanup(func() { reach = real })
+	t.Cleanup(func() { dialServer = real })
 	return &none
 }
 

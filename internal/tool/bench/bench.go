@@ -1,8 +1,8 @@
-// Package bench measures a statement that reads, over several ways to a database: transactions per second and
+// Package bench measures a statement that reads, over several connections to a database: transactions per second and
 // latencies.
 //
-// Figures of one machine say little by themselves, so the ways take turns: in each round each way has one turn for each
-// protocol, and ratios are formed within a round. Results are medians of the rounds.
+// Figures of one machine say little by themselves, so the targets take turns: in each round each target has one turn for
+// each protocol, and ratios are formed within a round. Results are medians of the rounds.
 //
 // Guarantee: every connection begins with default_transaction_read_only, and the statement runs outside of an explicit
 // transaction. So the server refuses a statement that writes.
@@ -78,7 +78,7 @@ type Result struct {
 	Turns     []Turn  // the turns, one for each round
 }
 
-// Run measures. An error names the way and the protocol that failed.
+// Run measures. An error names the target and the protocol that failed.
 func Run(ctx context.Context, p Plan) ([]Result, error) {
 	type key struct {
 		protocol Protocol
@@ -111,7 +111,7 @@ func Run(ctx context.Context, p Plan) ([]Result, error) {
 	return out, nil
 }
 
-// newResult forms the medians of the turns, and ratios to the turns of the first way.
+// newResult forms the medians of the turns, and ratios to the turns of the first target.
 func newResult(protocol Protocol, way string, turns, first []Turn) Result {
 	r := Result{Protocol: protocol, Target: way, Turns: turns}
 	var tps, p50, p99, ratios []float64
@@ -145,7 +145,7 @@ func (p Plan) warmUp() time.Duration { return min(p.Time/4, time.Second) }
 // Turn returns how long a turn lasts without logins.
 func (p Plan) Turn() time.Duration { return p.warmUp() + p.Time }
 
-// turn lets a way run as fast as it can. Logins and preparations come before the time is taken.
+// turn lets a target run as fast as it can. Logins and preparations come before the time is taken.
 func (p Plan) turn(ctx context.Context, w Target, protocol Protocol) (Turn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
