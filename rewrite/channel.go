@@ -40,7 +40,7 @@ func (w *walker) isPlainNotify(f *sqltext.FuncCall) bool {
 		return w.pol.HasChannel(channel.text)
 	}
 	pol := w.pol
-	w.valueChecks = append(w.valueChecks, func(values [][]byte) *sqlstate.Error {
+	w.valueChecks = append(w.valueChecks, func(values [][]byte, _ func(name string) bool) *sqlstate.Error {
 		if name, given := channel.textWith(values); !given || !pol.HasChannel(name) {
 			return refusalOf("NotifyStmt")
 		}

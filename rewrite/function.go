@@ -358,12 +358,14 @@ func (w *walker) checkArguments(schema, name string, f *sqltext.FuncCall) (stand
 		return catalog.Name{Schema: catalog.ShadowSchema, Name: name}, true
 	}
 	if setting, constant := constantString(f.Args[0]); constant {
+		if own, ok := w.clientSetting(setting); ok && orNull(f) && w.replaceConstant(f.Args[0], setting, own) {
+			return catalog.Name{}, false
+		}
 		refused := checkShow(setting, w.claims)
 		switch {
 		case refused == nil:
 			return catalog.Name{}, false
-		case len(f.Args) == 2 && f.Args[1].GetAConst().GetBoolval().GetBoolval() &&
-			!strings.HasPrefix(strings.ToLower(setting), "pgconsent") &&
+		case orNull(f) && !strings.HasPrefix(strings.ToLower(setting), "pgconsent") &&
 			!slices.Contains(verdict.HardenedPlanSettings, strings.ToLower(setting)):
 			// The setting belongs to a client tool: it is not set for an agent, and the stand-in returns NULL. For a setting of
 			// the server the stand-in returns what pg_settings shows.
@@ -373,6 +375,11 @@ func (w *walker) checkArguments(schema, name string, f *sqltext.FuncCall) (stand
 		}
 	}
 	return catalog.Name{Schema: catalog.ShadowSchema, Name: name}, true
+}
+
+// orNull tells whether a call of current_setting is to return NULL where there is no such setting.
+func orNull(f *sqltext.FuncCall) bool {
+	return len(f.Args) == 2 && f.Args[1].GetAConst().GetBoolval().GetBoolval()
 }
 
 // constantString returns the value of a string constant, with or without a cast to text.

@@ -57,11 +57,11 @@ type Result struct {
 	// the kind of the text, such as "SELECT", "COPY", "BEGIN", "SET"; "multi" for several statements, "" for none
 	Tag string
 
-	paramKinds   map[int32]kind                        // the kinds of type that the leak check assumes for parameters
-	paramCasts   map[int32]uint32                      // the types, by OID, to which the text casts parameters
-	relationUses []*relationUse                        // the mentions of relations, with how the text uses them
-	foreignCasts []foreignCast                         // the casts of other roles that the text might use
-	checkValues  func(values [][]byte) *sqlstate.Error // a check of the values of parameters; nil: all values are accepted
+	paramKinds   map[int32]kind   // the kinds of type that the leak check assumes for parameters
+	paramCasts   map[int32]uint32 // the types, by OID, to which the text casts parameters
+	relationUses []*relationUse   // the mentions of relations, with how the text uses them
+	foreignCasts []foreignCast    // the casts of other roles that the text might use
+	checkValues  valueCheck       // a check of the values of parameters; nil: all values are accepted
 
 	ActingParameter ActingParameter // the parameter whose value says for whom the session acts
 
@@ -97,9 +97,10 @@ type Rewriter struct {
 	hasKeyOnlyColumns bool                       // some table has columns that show by key only
 	// agents of this rewriter may not fetch rows by key: see [Rewriter.ListsOnly]
 	listsOnly bool
-	templates []template        // the named statements of the policy
-	acting    *Acting           // how sessions say for whom they act; nil: they act for nobody
-	claims    map[string]string // the settings from which the policy takes attributes
+	templates []template             // the named statements of the policy
+	acting    *Acting                // how sessions say for whom they act; nil: they act for nobody
+	claims    map[string]string      // the settings from which the policy takes attributes
+	isOwnRole func(name string) bool // tells the names of the session's own role; nil: it has none
 }
 
 // New returns a rewriter.

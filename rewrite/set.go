@@ -16,6 +16,11 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt, raw *sqltext.RawStm
 	if v.Kind != sqltext.VAR_RESET_ALL && v.Kind != sqltext.VAR_SET_MULTI && w.isActing(v.Name) {
 		return w.actingSet(v, raw)
 	}
+	if v.Kind != sqltext.VAR_RESET_ALL && v.Kind != sqltext.VAR_SET_MULTI {
+		if own, ok := w.clientSetting(v.Name); ok {
+			return w.clientSet(v, own, raw)
+		}
+	}
 	effect := verdict.Effect{Kind: verdict.ChangesGUC, Name: strings.ToLower(v.Name)}
 	switch v.Kind {
 	case sqltext.VAR_SET_VALUE:
@@ -25,11 +30,19 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt, raw *sqltext.RawStm
 			break
 		}
 		if effect.Name == "search_path" && findsNoRelations(value) {
-			w.pinSetting(v, raw, pathText(w.snap.SearchPath()), w.snap.SearchPath())
+			w.pinSetting(v, raw, pathText(w.snap.SearchPath()))
 			break
 		}
 		if effect.Name == clientEncoding && isSQLASCII(value) {
-			w.pinSetting(v, raw, "'UTF8'", []string{"UTF8"})
+			w.pinSetting(v, raw, "'UTF8'")
+			break
+		}
+		if effect.Name == roleSetting {
+			if refused := checkRole(value, w.isOwnRole); refused != nil {
+				w.refuse(refused)
+			} else if value != noRole {
+				w.pinSetting(v, raw, "'"+noRole+"'")
+			}
 			break
 		}
 		_, _, refused := CheckSetting(v.Name, value, "set", w.snap.SearchPath(), w.claims)
@@ -82,19 +95,15 @@ func findsNoRelations(path string) bool {
 	return path == `""` || ok && slices.Equal(names, []string{"pg_catalog"})
 }
 
-// pinSetting puts the value that is pinned in the place of the one that is set. text is how SQL writes the value.
-func (w *walker) pinSetting(v *sqltext.VariableSetStmt, raw *sqltext.RawStmt, text string, value []string) {
-	first := w.source.At(v.Args[0].GetAConst().GetLocation())
-	if first < 0 {
-		w.refuse(badValueError(v.Name))
-		return
+// pinSetting puts the value that is pinned in the place of the one that is set, in any of the ways to write that: SET
+// SCHEMA takes one text. text is how SQL writes the value.
+func (w *walker) pinSetting(v *sqltext.VariableSetStmt, raw *sqltext.RawStmt, text string) {
+	scope := "SESSION"
+	if v.IsLocal {
+		scope = "LOCAL"
 	}
-	w.replace(w.source.Tokens[first].Start, w.lastToken(raw).End, text, func() {
-		v.Args = nil
-		for _, part := range value {
-			v.Args = append(v.Args, stringConstant(part))
-		}
-	})
+	text = "SET " + scope + " " + strings.ToLower(v.Name) + " = " + text
+	w.replace(w.firstToken(raw), w.lastToken(raw).End, text, func() { raw.Stmt = parseStatement(text) })
 }
 
 // claimOf completes the claim of a setting from which the policy takes an attribute; nil for other settings.

@@ -33,6 +33,11 @@ func (w *walker) isPlainSetConfig(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
 	if name.parameter == 0 && w.isActing(name.text) {
 		return w.actingSetConfig(f, value)
 	}
+	if name.parameter == 0 {
+		if ok, refused := w.clientSetConfig(f, name.text, value); ok || refused != nil {
+			return ok, refused
+		}
+	}
 	if name.parameter != 0 || value.parameter != 0 {
 		w.checkSettingValues(name, value)
 		return name.parameter != 0 || isPlainSetting(name.text, w.claims, w.pol.Timeout()), nil
@@ -111,23 +116,26 @@ func (w *walker) boundParameter(n *sqltext.Node) int32 {
 }
 
 // CheckValues refuses values of parameters that settings and channels must not get. The values begin with $1; nil is
-// NULL.
-func (r *Result) CheckValues(values [][]byte) *sqlstate.Error {
+// NULL. isOwnRole tells whether a name is that of the session's own role.
+func (r *Result) CheckValues(values [][]byte, isOwnRole func(name string) bool) *sqlstate.Error {
 	if r.checkValues == nil {
 		return nil
 	}
-	return r.checkValues(values)
+	return r.checkValues(values, isOwnRole)
 }
 
+// valueCheck checks values of parameters, for a session whose own role has the names for which isOwnRole is true.
+type valueCheck func(values [][]byte, isOwnRole func(name string) bool) *sqlstate.Error
+
 // valueCheck returns the check of the parameter values that settings and channels get at Bind; nil if they get none.
-func (w *walker) valueCheck() func(values [][]byte) *sqlstate.Error {
+func (w *walker) valueCheck() valueCheck {
 	checks := w.valueChecks
 	if len(checks) == 0 {
 		return nil
 	}
-	return func(values [][]byte) *sqlstate.Error {
+	return func(values [][]byte, isOwnRole func(name string) bool) *sqlstate.Error {
 		for _, check := range checks {
-			if refused := check(values); refused != nil {
+			if refused := check(values, isOwnRole); refused != nil {
 				return refused
 			}
 		}
@@ -138,7 +146,7 @@ func (w *walker) valueCheck() func(values [][]byte) *sqlstate.Error {
 // checkSettingValues notes the check of the values that a call of set_config gets at Bind.
 func (w *walker) checkSettingValues(nameOf, valueOf settingArgument) {
 	claims, path, timeout := w.claims, w.snap.SearchPath(), w.pol.Timeout()
-	w.valueChecks = append(w.valueChecks, func(values [][]byte) *sqlstate.Error {
+	w.valueChecks = append(w.valueChecks, func(values [][]byte, _ func(name string) bool) *sqlstate.Error {
 		name, named := nameOf.textWith(values)
 		value, given := valueOf.textWith(values)
 		switch {

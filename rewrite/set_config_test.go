@@ -1,9 +1,12 @@
 package rewrite
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // set_config of literals is SET in other words, and nothing more than that.
@@ -84,6 +87,18 @@ func TestSetConfigOfParameters(t *testing.T) {
 		{"SELECT set_config($1, $2, true)", []string{"jit"}, "22023"}, // the server refuses the Bind as well
 		{"SELECT set_config('role', $1, true)", []string{"postgres"}, "42501"},
 		{"SELECT set_config('role', $1, true)", []string{"none"}, ""},
+		{"SELECT set_config('role', $1, true)", []string{"own"}, ""},
+		{"SELECT set_config('role', $1, true)", []string{"NULL"}, "22023"},
+		{"SELECT set_config($1, $2, true)", []string{"role", "own"}, "42501"},
+		{"SELECT set_config('request.method', $1, true), set_config('Request.Path', $2, false)", []string{"GET", "/"}, ""},
+		{"SELECT set_config('request.method', $1, true)", []string{"NULL"}, "22023"},
+		{"SELECT set_config('request.headers', $1, true)", []string{strings.Repeat("x", maxClientValue)}, ""},
+		{"SELECT set_config('request.headers', $1, true)", []string{strings.Repeat("x", maxClientValue+1)}, "22023"},
+		{"SELECT set_config($1, $2, true)", []string{"request.method", "GET"}, "42501"},
+		{"SELECT set_config('request.other', $1, true)", []string{"x"}, "42501"},
+		{"SELECT set_config('pgconsent.client.request.method', $1, true)", []string{"x"}, "42501"},
+		{"SELECT set_config(E'request.m\\x65thod', $1, true)", nil, "parse"},
+		{"SELECT set_config('request.method', $1, true) FROM people", nil, "parse"},
 		{"SELECT set_config('plan_cache_mode', $1, true)", nil, "parse"},
 		{"SELECT set_config($1 || '', $2, true)", nil, "parse"},
 		{"SELECT set_config($1::name::text, $2, true)", nil, "parse"},
@@ -109,7 +124,7 @@ func TestSetConfigOfParameters(t *testing.T) {
 			}
 		}
 		code := ""
-		if err := res.CheckValues(values); err != nil {
+		if err := res.CheckValues(values, func(name string) bool { return name == "own" }); err != nil {
 			code = string(err.Code)
 		}
 		if code != test.want || !res.NeedsValueCheck || !res.ExpectsForms {
@@ -141,10 +156,12 @@ func TestSetConfigDoesNotRunByName(t *testing.T) {
 func TestSearchPathWithoutTheApplication(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for sql, want := range map[string]string{
-		"SET search_path = pg_catalog":                "SET search_path = public",
-		"set local SEARCH_PATH to 'pg_catalog' ;":     "set local SEARCH_PATH to public ;",
-		"SET search_path TO ''; SELECT 1":             "SET search_path TO public; SELECT 1",
-		"SET search_path TO '' -- nothing":            "SET search_path TO public -- nothing",
+		"SET search_path = pg_catalog":                "SET SESSION search_path = public",
+		"set local SEARCH_PATH to 'pg_catalog' ;":     "SET LOCAL search_path = public ;",
+		"SET search_path TO ''; SELECT 1":             "SET SESSION search_path = public; SELECT 1",
+		"SET search_path TO '' -- nothing":            "SET SESSION search_path = public -- nothing",
+		"set local schema ''":                         "SET LOCAL search_path = public",
+		"SET SCHEMA 'pg_catalog'":                     "SET SESSION search_path = public",
 		"SET search_path = public":                    "SET search_path = public",
 		"SET search_path = pg_catalog, public":        "SET search_path = pg_catalog, public",
 		"SET search_path = information_schema":        "",
@@ -154,6 +171,76 @@ func TestSearchPathWithoutTheApplication(t *testing.T) {
 		"SELECT set_config('search_path', '', false)": "",
 	} {
 		switch res, refused := r.Rewrite(sql, false); {
+		case want == "" && refused == nil:
+			t.Errorf("%s goes out as %s", sql, res.Text)
+		case want != "" && (refused != nil || res.Text != want):
+			t.Errorf("%s goes out as %s, want %s (%v)", sql, res.Text, want, refused)
+		}
+	}
+}
+
+// What an agent sets of a request goes by a name that nothing else reads, and so does what it reads back.
+func TestSettingsThatOnlyClientsRead(t *testing.T) {
+	for _, mode := range []Mode{RowSecurityMode, InjectedMode, AutoMode, AlwaysSignedMode} {
+		r := rewriter(t, mode).WithOwnRole(func(name string) bool { return name == "own" })
+		for sql, want := range map[string]string{
+			"SELECT set_config('request.jwt.claims', '{}', true)": "SELECT pg_catalog.set_config('pgconsent.client.request.jwt.claims', '{}', true)",
+			"SELECT set_config('Request.Method'::text, 'GET', false) AS a, set_config('jit', 'off', true)": "SELECT " +
+				"pg_catalog.set_config('pgconsent.client.request.method'::text, 'GET', false) AS a, pg_catalog.set_config('jit', 'off', true)",
+			"SELECT current_setting('request.headers', true)::json": "SELECT " +
+				"pg_catalog.current_setting('pgconsent.client.request.headers', true)::json",
+			"SELECT current_setting(E'request.headers', true)":                "SELECT pgconsent_catalog.current_setting(E'request.headers', true)",
+			"SELECT current_setting('response.headers', true)":                "SELECT pgconsent_catalog.current_setting('response.headers', true)",
+			"set local request.jwt.\"claims\" to '{\"a\": ''b''}' ; SELECT 1": "SET LOCAL pgconsent.client.request.jwt.claims = '{\"a\": ''b''}' ; SELECT 1",
+			"SET request.cookies = 1":                                         "SET SESSION pgconsent.client.request.cookies = '1'",
+			"SET LOCAL request.path TO DEFAULT":                               "SET LOCAL pgconsent.client.request.path TO DEFAULT",
+			"reset request.path":                                              "RESET pgconsent.client.request.path",
+			"SET ROLE own":                                                    "SET SESSION role = 'none'",
+			"set local role 'own' -- as PostgREST":                            "SET LOCAL role = 'none' -- as PostgREST",
+			"SET SESSION ROLE NONE":                                           "SET SESSION ROLE NONE",
+			"SELECT set_config('role', 'own', true)":                          "SELECT pg_catalog.set_config('pgconsent.client.role', 'own', true)",
+			"SELECT current_setting('request.headers')":                       "",
+			"SELECT current_setting('request.headers', false)":                "",
+			"SHOW request.headers":                                            "",
+			"SET ROLE OWN_":                                                   "",
+			"SET \"role\" = 'other'":                                          "",
+			"SELECT set_config('role', 'other', true)":                        "",
+			"SELECT set_config('request.other', '', true)":                    "",
+			"SELECT set_config(U&'request.p\\0061th', '', true)":              "",
+			"SET request.U&\"p\\0061th\" = ''":                                "",
+			"SET pgconsent.client.request.path = ''":                          "",
+			"SELECT current_setting('pgconsent.client.request.path', true)":   "",
+			"SELECT set_config('request.path', '', true) FROM people":         "",
+		} {
+			switch res, refused := r.Rewrite(sql, false); {
+			case want == "" && refused == nil:
+				t.Errorf("mode %d: %s goes out as %s", mode, sql, res.Text)
+			case want != "" && (refused != nil || res.Text != want):
+				t.Errorf("mode %d: %s goes out as %s, want %s (%v)", mode, sql, res.Text, want, refused)
+			}
+		}
+	}
+	if _, refused := rewriter(t, AutoMode).Rewrite("SET ROLE own", false); refused == nil || refused.Code != "42501" {
+		t.Errorf("a session without a role of its own: %v", refused)
+	}
+}
+
+// Where the policy takes an attribute from such a setting, or it says for whom the session acts, it keeps that meaning.
+func TestSettingsOfThePolicyAreNotClients(t *testing.T) {
+	r := rewriter(t, AutoMode)
+	r.claims = map[string]string{"request.path": "place"}
+	acting := r.WithActing(&Acting{Setting: "request.jwt.claims", Initial: func() string { return "" },
+		Replace: func(string) (string, *sqlstate.Error) { return "signed", nil }})
+	for sql, want := range map[string]string{
+		"SET request.path = 'x'":                             "SET request.path = 'x'",
+		"SELECT set_config('request.path', 'x', true)":       "",
+		"SELECT current_setting('request.path', true)":       "SELECT pg_catalog.current_setting('request.path', true)",
+		"SET LOCAL request.jwt.claims = '{}'":                "SET LOCAL pgconsent.acting = 'signed'",
+		"SELECT current_setting('request.jwt.claims', true)": "SELECT pgconsent_catalog.current_setting('request.jwt.claims', true)",
+		"SELECT set_config('request.jwt.claims', '{}', true), set_config('request.method', 'GET', true)": "SELECT " +
+			"pgconsent_signed.set_config('request.jwt.claims', 'signed', true), pg_catalog.set_config('pgconsent.client.request.method', 'GET', true)",
+	} {
+		switch res, refused := acting.Rewrite(sql, false); {
 		case want == "" && refused == nil:
 			t.Errorf("%s goes out as %s", sql, res.Text)
 		case want != "" && (refused != nil || res.Text != want):

@@ -99,7 +99,7 @@ var settings = map[string]setting{
 	// with another value, searches end before they have found enough rows, or out of order
 	"hnsw.iterative_scan":      pinnedSetting("strict_order"),
 	"ivfflat.iterative_scan":   pinnedSetting("relaxed_order"),
-	"role":                     pinnedSetting("none"),
+	roleSetting:                pinnedSetting(noRole),
 	"session_replication_role": pinnedSetting("origin"),
 }
 
@@ -111,6 +111,9 @@ func SettingsOfAgents() []string {
 		if settings[name].value != nil && !strings.HasPrefix(name, "transaction_") {
 			names = append(names, name)
 		}
+	}
+	for _, name := range clientSettings {
+		names = append(names, clientPrefix+name)
 	}
 	return append(names, "transaction_timeout")
 }

@@ -59,7 +59,7 @@ type walker struct {
 	extended          bool             // the text comes in a Parse message
 	checkedParams     map[int32]int    // how often each parameter stands at a place where its value is checked
 	// checks of the values of parameters, made when they are bound
-	valueChecks      []func(values [][]byte) *sqlstate.Error
+	valueChecks      []valueCheck
 	statementCount   int  // the number of statements in the text
 	needsPlanStandIn bool // the text is an EXPLAIN of a statement that reads tables
 

@@ -69,7 +69,7 @@ type judgement struct {
 	mayDeclare func(types []uint32) bool // judges the types of parameters; nil: the text sets no condition on them
 	mayCast    func(snap *catalog.Snapshot, parameter uint32) *sqlstate.Error
 	// judges the values that a Bind gives to parameters; nil: the verdict needs no such check, see NeedsValueCheck
-	checkValues        func(values [][]byte) *sqlstate.Error
+	checkValues        func(values [][]byte, isOwnRole func(name string) bool) *sqlstate.Error
 	hardenedByDeclare  bool // the text has a hardened plan because a Parse declared types for its parameters
 	hardenedIfDeclared bool // the text needs a hardened plan if a Parse declares types for its parameters
 
@@ -263,7 +263,7 @@ func (s *session) CheckValues(v *verdict.Verdict, values [][]byte) *verdict.Verd
 	}
 	original, versions, err := v.Original, v.Versions, (*sqlstate.Error)(nil)
 	if j.checkValues != nil {
-		err = j.checkValues(values)
+		err = j.checkValues(values, s.isOwnRole)
 	}
 	if err == nil && j.actingParameter.Number != 0 {
 		v, err = s.bindActing(v, j, values)
@@ -275,6 +275,11 @@ func (s *session) CheckValues(v *verdict.Verdict, values [][]byte) *verdict.Verd
 	r := &refused.Detail.(*judgement).record
 	r.Tag, r.Fingerprint, r.Functions = j.record.Tag, j.record.Fingerprint, j.record.Functions
 	return refused
+}
+
+// isOwnRole reports whether a name is that of the agent, or of the role that its sessions have in the database.
+func (s *session) isOwnRole(name string) bool {
+	return name == s.agent.Name || name == s.db.cfg.AgentRole
 }
 
 // AllowsChannel reports whether the active policy lists a channel.
@@ -314,6 +319,10 @@ func (s *session) rewriteText(st *state, text string, p verdict.Protocol, signin
 		rewriter = rewriter.ListsOnly()
 	}
 	ofSession := false
+	rewriter = rewriter.WithOwnRole(func(name string) bool {
+		ofSession = true
+		return s.isOwnRole(name)
+	})
 	if s.mayAct(text) {
 		rewriter = s.actingRewriter(st, rewriter, &ofSession)
 	}

@@ -324,7 +324,7 @@ func TestActingRefusals(t *testing.T) {
 		{"backend", "28000", "SET pgconsent.token = 'secret-token-of-x'"}, // no integer
 		{"backend", "28000", "SET pgconsent.token = 'secret-token-of-'"},
 		{"backend", "42501", "SET pgconsent.\"user\" = '1'"},
-		{"backend", "42501", "SET request.jwt.claims = '{}'"},
+		{"backend", "", "SET request.jwt.claims = '{\"sub\": \"1\"}'; " + theirNotes}, // no user is taken from it
 		{"backend", "42501", "SET pgconsent.acting = '1'"},
 		{"backend", "42501", "SELECT set_config('pgconsent.acting', '1', true)"},
 		{"backend", "42501", "RESET pgconsent.acting"},

@@ -1,0 +1,155 @@
+package rewrite
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
+)
+
+// PostgREST tells each transaction what it knows of the request, in settings that functions of the application may
+// read. An agent gets them under names of its own: it reads back what it has set, and no rule, function or trigger of
+// the owner is told anything. See docs/decisions/0114.
+
+// clientSettings are the settings that each agent has under a name of its own.
+var clientSettings = []string{"request.jwt.claims", "request.method", "request.path", "request.headers",
+	"request.cookies"}
+
+const (
+	clientPrefix   = "pgconsent.client." // begins the names under which agents have them
+	roleSetting    = "role"
+	noRole         = "none"
+	maxClientValue = 64 << 10 // bytes
+)
+
+// clientSetting returns the name under which an agent has a setting that only clients read.
+func (w *walker) clientSetting(name string) (own string, ok bool) {
+	name = strings.ToLower(name)
+	if _, mapped := w.claims[name]; mapped || w.isActing(name) || !slices.Contains(clientSettings, name) {
+		return "", false
+	}
+	return clientPrefix + name, true
+}
+
+// checkClientSetting checks the value of a setting that only clients read.
+func checkClientSetting(name, value string) *sqlstate.Error {
+	if len(value) > maxClientValue {
+		return badValueError(name).WithHint("It may have 64 KiB.")
+	}
+	return nil
+}
+
+// checkRole checks the name of a role that a session is to have.
+func checkRole(name string, isOwnRole func(name string) bool) *sqlstate.Error {
+	if name == noRole || isOwnRole != nil && isOwnRole(name) {
+		return nil
+	}
+	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting,
+		"permission denied to set role %q", name).
+		WithHint("A session of an agent has one role. It may be set to none, or to the agent's own name, " +
+			"which changes nothing.")
+}
+
+// WithOwnRole returns a rewriter for a session of an agent whose own role has the names for which isOwnRole is true. It
+// is asked only about a name that stands in the text: what comes of the text is for sessions of that agent.
+func (r *Rewriter) WithOwnRole(isOwnRole func(name string) bool) *Rewriter {
+	out := *r
+	out.isOwnRole = isOwnRole
+	return &out
+}
+
+// clientSetConfig takes a call of set_config for a setting that only clients read, or for the session's own role: the
+// call sets another setting, which nobody else reads. It is false where the call is none of these.
+func (w *walker) clientSetConfig(f *sqltext.FuncCall, name string, value settingArgument) (ok bool,
+	refused *sqlstate.Error) {
+	own, isClient := w.clientSetting(name)
+	switch {
+	case isClient:
+	case strings.EqualFold(name, roleSetting):
+		own = clientPrefix + roleSetting
+	default:
+		return false, nil
+	}
+	check := func(text string, isOwnRole func(name string) bool) *sqlstate.Error {
+		if !isClient {
+			return checkRole(text, isOwnRole)
+		}
+		return checkClientSetting(name, text)
+	}
+	if value.parameter == 0 {
+		if refused := check(value.text, w.isOwnRole); refused != nil {
+			return false, refused
+		}
+	} else {
+		w.valueChecks = append(w.valueChecks, func(values [][]byte, isOwnRole func(name string) bool) *sqlstate.Error {
+			text, given := value.textWith(values)
+			if !given {
+				return badValueError(name)
+			}
+			return check(text, isOwnRole)
+		})
+	}
+	if !w.replaceConstant(f.Args[0], name, own) {
+		return false, notSettableError(name)
+	}
+	return true, nil
+}
+
+// replaceConstant puts another text in the place of a string constant. It is false where the constant is not written as
+// its value, with or without a cast: what looks for the name in a text would not find it.
+func (w *walker) replaceConstant(n *sqltext.Node, value, text string) bool {
+	if cast := n.GetTypeCast(); cast != nil {
+		n = cast.Arg
+	}
+	at := w.source.At(n.GetAConst().GetLocation())
+	if at < 0 {
+		return false
+	}
+	token := w.source.Tokens[at]
+	if w.source.Text[token.Start:token.End] != "'"+value+"'" {
+		return false
+	}
+	w.replace(token.Start, token.End, catalog.QuoteLiteral(text), func() {
+		n.GetAConst().Val = &sqltext.A_Const_Sval{Sval: &sqltext.String{Sval: text}}
+	})
+	return true
+}
+
+// clientSet replaces SET and RESET of a setting that only clients read.
+func (w *walker) clientSet(v *sqltext.VariableSetStmt, own string, raw *sqltext.RawStmt) verdict.Effect {
+	effect := verdict.Effect{Kind: verdict.ChangesGUC, Name: own}
+	first, last := w.firstToken(raw), w.lastToken(raw)
+	if !strings.Contains(strings.ToLower(w.source.Text[first:last.End]), own[strings.LastIndexByte(own, '.')+1:]) {
+		w.refuse(notSettableError(v.Name))
+		return effect
+	}
+	text := "SET SESSION "
+	if v.IsLocal {
+		text = "SET LOCAL "
+	}
+	switch v.Kind {
+	case sqltext.VAR_SET_VALUE:
+		value, ok := w.settingValue(v.Args, false)
+		if !ok {
+			w.refuse(badValueError(v.Name))
+			return effect
+		}
+		if refused := checkClientSetting(v.Name, value); refused != nil {
+			w.refuse(refused)
+			return effect
+		}
+		text += own + " = " + catalog.QuoteLiteral(value)
+	case sqltext.VAR_SET_DEFAULT:
+		text += own + " TO DEFAULT"
+	case sqltext.VAR_RESET:
+		text = "RESET " + own
+	default:
+		w.refuse(refusalOf("VariableSetStmt"))
+		return effect
+	}
+	w.replace(first, last.End, text, func() { raw.Stmt = parseStatement(text) })
+	return effect
+}
