@@ -223,8 +223,9 @@ func (s *Server) isDraining() bool {
 }
 
 // Shutdown drains: no client is accepted any more, idle sessions end at once with 57P01 and busy sessions as soon as
-// they are idle. Logins in progress go on, and these sessions end when they have been answered once. When ctx ends, the other sessions are closed; the error is then ctx's. Idle sessions of owners cannot
-// be told from busy ones, since their bytes are not parsed: they have until ctx ends.
+// they are idle. Logins in progress go on, and these sessions end when they have been answered once. When ctx ends, the
+// other sessions are closed; the error is then ctx's. Idle sessions of owners cannot be told from busy ones, since their
+// bytes are not parsed: they have until ctx ends.
 func (s *Server) Shutdown(ctx context.Context) error {
 	defer s.pools.close()
 	s.mu.Lock()
