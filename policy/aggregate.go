@@ -59,10 +59,10 @@ func (a *Aggregate) Measure(column string) *Measure {
 
 // Units returns the units to which agents may truncate the dimension: its finest unit, and the units that consist of
 // whole finest units.
-func (d *Dimension) Units() []string { return unitsFrom[d.Unit] }
+func (d *Dimension) Units() []string { return truncationUnits[d.Unit] }
 
-// unitsFrom has for each unit of time the unit itself and the coarser units.
-var unitsFrom = map[string][]string{
+// truncationUnits has for each unit of time the unit itself and the coarser units.
+var truncationUnits = map[string][]string{
 	"hour":    {"hour", "day", "week", "month", "quarter", "year"},
 	"day":     {"day", "week", "month", "quarter", "year"},
 	"week":    {"week"},

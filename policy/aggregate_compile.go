@@ -104,7 +104,7 @@ func (c *aggregateCompiler) checkSingleRows(decl *aggregateDecl, r *catalog.Rela
 		case i < 0:
 		case columns[i].byKey != nil:
 			what = "exists by key only"
-		case by != "" && slices.Contains(unitsFrom[columns[i].Unit], by), columns[i].Mask == Plain && !columns[i].generalised:
+		case by != "" && slices.Contains(truncationUnits[columns[i].Unit], by), columns[i].Mask == Plain && !columns[i].generalised:
 			return
 		case by != "" && columns[i].Unit != "":
 			what, instead = "shows by the "+columns[i].Unit, "write { by: "+columns[i].Unit+" }"

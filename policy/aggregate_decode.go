@@ -72,8 +72,8 @@ func (d *tableDecoder) decodeDimensions(decl *aggregateDecl, n *node) {
 		d.decodeFields(v, "dimension "+name, map[string]func(*node){
 			"by": func(v *node) {
 				d.decodeWord(&dim.unit, "by")(v)
-				if unitsFrom[dim.unit] == nil && dim.unit != "" {
-					d.fail(v.Place, closest(dim.unit, sortedKeys(unitsFrom)), "by takes hour, day, week, month, quarter or year, not %q",
+				if truncationUnits[dim.unit] == nil && dim.unit != "" {
+					d.fail(v.Place, closest(dim.unit, sortedKeys(truncationUnits)), "by takes hour, day, week, month, quarter or year, not %q",
 						dim.unit)
 				}
 			},

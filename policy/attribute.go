@@ -17,16 +17,16 @@ type attributeType struct {
 	check func(string) bool
 }
 
-var uuidForm = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+var uuidPattern = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // attributeTypes is the closed list of types. A check accepts a value only if the type's input function takes it
 // without an error: a cast that failed inside a row policy would tell that a row exists.
 var attributeTypes = map[string]attributeType{
-	"uuid":      {"pg_catalog.uuid", uuidForm.MatchString},
+	"uuid":      {"pg_catalog.uuid", uuidPattern.MatchString},
 	"text":      {"pg_catalog.text", func(v string) bool { _, list := predicate.ParseArray(v); return !list }},
 	"bigint":    {"pg_catalog.int8", integerForm(64)},
 	"integer":   {"pg_catalog.int4", integerForm(32)},
-	"uuid[]":    {"pg_catalog.uuid[]", checkElements(uuidForm.MatchString)},
+	"uuid[]":    {"pg_catalog.uuid[]", checkElements(uuidPattern.MatchString)},
 	"text[]":    {"pg_catalog.text[]", checkElements(func(string) bool { return true })},
 	"bigint[]":  {"pg_catalog.int8[]", checkElements(integerForm(64))},
 	"integer[]": {"pg_catalog.int4[]", checkElements(integerForm(32))},

@@ -116,8 +116,8 @@ func (d *attributeDecoder) decodeSetting(n *node, decl *attributeDecl) {
 // requires of settings that are not its own.
 var settingName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,40}\.[a-z_][a-z0-9_]{0,40}$`)
 
-// ownSettings are the settings that pgconsent uses itself. No agent may set one of them.
-var ownSettings = []string{"pgconsent.seal", "pgconsent.acting", "pgconsent.token", "pgconsent.changed", "pgconsent.catalog_changed",
+// pgconsentSettings are the settings that pgconsent uses itself. No agent may set one of them.
+var pgconsentSettings = []string{"pgconsent.seal", "pgconsent.acting", "pgconsent.token", "pgconsent.changed", "pgconsent.catalog_changed",
 	"pgconsent.discard_consent", "pgconsent.discard_audit", "pgconsent.materialized_due", "pgconsent.reason", "pgconsent.sweep"}
 
 // serverPrefixes are the prefixes of settings that belong to PostgreSQL and its modules.
@@ -214,7 +214,7 @@ func (d *attributeDecoder) checkSource(n *node, decl *attributeDecl) {
 			decl.Setting = predicate.Schema + "." + decl.Name
 			decl.setting = &decl.place
 		}
-		if slices.Contains(ownSettings, decl.Setting) ||
+		if slices.Contains(pgconsentSettings, decl.Setting) ||
 			decl.Setting != predicate.Schema+"."+decl.Name && strings.HasPrefix(decl.Setting, predicate.Schema+".") {
 			d.fail(*decl.setting, "write setting: app."+decl.Name, "the setting %s is pgconsent's own", decl.Setting)
 		}

@@ -21,7 +21,7 @@ func TestOwnSettings(t *testing.T) {
 			text, err := fs.ReadFile(os.DirFS(dir), path)
 			for _, m := range asked.FindAllSubmatch(text, -1) {
 				found++
-				if !slices.Contains(ownSettings, string(m[1])) {
+				if !slices.Contains(pgconsentSettings, string(m[1])) {
 					t.Errorf("%s/%s uses the setting %s, which an attribute could be mapped to", dir, path, m[1])
 				}
 			}

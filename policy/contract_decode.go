@@ -33,7 +33,7 @@ type termsDecl struct {
 	value           wordDecl // the value of the attribute to which the terms belong
 	allowsNothing   bool
 	allow           []allowDecl // what is allowed of each object; nil: everything
-	allowGiven      bool        // the key allow is there, maybe with an empty list
+	hasAllow        bool        // the key allow is there, maybe with an empty list
 	exceptedObjects []wordDecl
 	requires        []sqlBlock
 	planAttribute   wordDecl
@@ -105,7 +105,7 @@ func (d *contractDecoder) decodeContract(at place, name string, n *node) {
 				`%s needs "by" and "values" together`, what)
 		case by && terms:
 			d.fail(at, "put them under each value, or into a contract of their own", "%s has terms besides values", what)
-		case !by && !own.allowGiven:
+		case !by && !own.hasAllow:
 			d.fail(at, `say "allow: everything" if it only adds conditions`, `%s needs "allow"`, what)
 		case !by:
 			own.place = at
@@ -124,7 +124,7 @@ func (d *contractDecoder) decodeTerms(value wordDecl, n *node) termsDecl {
 		return t
 	}
 	d.decodeFields(n, what, d.termFields(&t, what))
-	if n.Kind == yamlfile.Mapping && !t.allowGiven {
+	if n.Kind == yamlfile.Mapping && !t.hasAllow {
 		d.fail(value.place, "list objects with their sources, or say everything, or nothing", `%s needs "allow"`, what)
 	}
 	return t
@@ -189,7 +189,7 @@ func (d *contractDecoder) termFields(t *termsDecl, what string) map[string]func(
 }
 
 func (d *contractDecoder) decodeAllow(t *termsDecl, n *node) {
-	t.allowGiven = true
+	t.hasAllow = true
 	if n.Kind == yamlfile.Scalar {
 		switch n.Value {
 		case "everything":

@@ -141,7 +141,7 @@ func (d *decoder) decodeSize(n *node, what string) int64 {
 	if !d.requireKind(n, yamlfile.Scalar, what) {
 		return 0
 	}
-	m := sizeForm.FindStringSubmatch(n.Value)
+	m := sizePattern.FindStringSubmatch(n.Value)
 	if m == nil {
 		d.fail(n.Place, "", "%s is a number of bytes, or one with KiB, MiB or GiB: 10MiB", what)
 		return 0
@@ -155,7 +155,7 @@ func (d *decoder) decodeSize(n *node, what string) int64 {
 	return v
 }
 
-var sizeForm = regexp.MustCompile(`^([0-9]{1,12}) ?(KiB|MiB|GiB|)$`)
+var sizePattern = regexp.MustCompile(`^([0-9]{1,12}) ?(KiB|MiB|GiB|)$`)
 
 // decodeDuration reads a length of time.
 func (d *decoder) decodeDuration(n *node, what string) time.Duration {

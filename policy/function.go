@@ -15,9 +15,9 @@ type functionDecl struct {
 	name string
 	pins []pinDecl
 
-	reads      []allowDecl
-	readsGiven bool
-	tool       *toolDecl
+	reads    []allowDecl
+	hasReads bool
+	tool     *toolDecl
 }
 
 // pinDecl is a value of the policy that an argument of a function always gets.
@@ -54,7 +54,7 @@ func (d *functionDecoder) decodeFunction(at place, name string, n *node) {
 
 // decodeReads reads the key reads: the tables that a function reads, with the sources of these accesses.
 func (d *functionDecoder) decodeReads(decl *functionDecl, n *node) {
-	decl.readsGiven = true
+	decl.hasReads = true
 	if n.Kind == yamlfile.Scalar && n.Value == "nothing" {
 		return
 	}
@@ -159,7 +159,7 @@ func (c *functionCompiler) compilePin(decl pinDecl, f *Function) (Pin, bool) {
 		}
 	case typeFamily(argType) == "text":
 		cast = "text"
-	case argType == "uuid" && uuidForm.MatchString(decl.value):
+	case argType == "uuid" && uuidPattern.MatchString(decl.value):
 		cast = "uuid"
 	default:
 		c.fail(decl.place, "boolean, integer, text and uuid arguments can be pinned", "%q is a %s", decl.arg, argType)
@@ -176,7 +176,7 @@ func (c *functionCompiler) compilePin(decl pinDecl, f *Function) (Pin, bool) {
 
 // compileReads compiles the declaration of the tables that a function reads.
 func (c *functionCompiler) compileReads(decl functionDecl, f *Function) {
-	if !decl.readsGiven {
+	if !decl.hasReads {
 		return
 	}
 	f.Reads = []FunctionReads{}

@@ -33,7 +33,7 @@ func (c *writeLeaks) whyUpdateTells(decl *writeDecl, t *policyTable, column stri
 	}
 	if decl.check != nil {
 		columns, _ := predicate.RowColumns(c.rules.compileBlock(decl.check, t.relation))
-		if name := u.hiddenBeside(columns, u.known); name != "" {
+		if name := u.otherHiddenColumn(columns, u.known); name != "" {
 			return u.readTogether("the policy's own check", name, "it holds"), true
 		}
 	}
@@ -74,8 +74,9 @@ func (u updateLeak) hiddenColumn(columns, known []string) string {
 	return columns[i]
 }
 
-// hiddenBeside is hiddenColumn for columns of which the updated column is one, so that both are read together; else "".
-func (u updateLeak) hiddenBeside(columns, known []string) string {
+// otherHiddenColumn is hiddenColumn for columns of which the updated column is one, so that both are read together;
+// else "".
+func (u updateLeak) otherHiddenColumn(columns, known []string) string {
 	if !slices.Contains(columns, u.column) {
 		return ""
 	}
@@ -91,22 +92,22 @@ func (u updateLeak) readTogether(what, name, fails string) string {
 // one.
 func (u updateLeak) whyTogether(part *catalog.Relation) (why string, together bool) {
 	for _, columns := range part.CheckedTogether {
-		if name := u.hiddenBeside(withSources(part, columns), nil); name != "" {
+		if name := u.otherHiddenColumn(withSources(part, columns), nil); name != "" {
 			return u.readTogether("a check", name, "the check holds"), true
 		}
 	}
 	for _, computed := range part.Columns {
-		if name := u.hiddenBeside(computed.ComputedFrom, nil); name != "" && computed.Type != "tsvector" {
+		if name := u.otherHiddenColumn(computed.ComputedFrom, nil); name != "" && computed.Type != "tsvector" {
 			return computed.Name + " is computed from it and from " + u.table.whyHidden(name) +
 				", and whether that fails would tell what that is", true
 		}
 	}
 	for _, computed := range part.Computations {
-		if name := u.hiddenBeside(withSources(part, computed.Columns), u.known); name != "" {
+		if name := u.otherHiddenColumn(withSources(part, computed.Columns), u.known); name != "" {
 			return u.readTogether(computedBy[computed.By], name, "that fails"), false
 		}
 	}
-	if name := u.hiddenBeside(part.PartitionBy, u.known); name != "" {
+	if name := u.otherHiddenColumn(part.PartitionBy, u.known); name != "" {
 		return u.readTogether("what says to which partition a row goes", name, "there is one"), true
 	}
 	return "", false

@@ -142,7 +142,7 @@ func (c *lifecycleCompiler) compileColumn(d lifecycleColumnDecl, l *Lifecycle, t
 	if column == nil {
 		return LifecycleColumn{}, false
 	}
-	out := LifecycleColumn{VisibleColumn: d.VisibleColumn, LastDay: d.after, Subject: d.Name == l.Subject}
+	out := LifecycleColumn{VisibleColumn: d.VisibleColumn, LastDay: d.afterDays, Subject: d.Name == l.Subject}
 	out.Type = column.Type
 	if d.value != nil {
 		out.Value = d.value.text
@@ -173,9 +173,9 @@ func (c *lifecycleCompiler) compileColumn(d lifecycleColumnDecl, l *Lifecycle, t
 			}
 		}
 	}
-	if day, where := l.columnHiddenFrom(t, out.VisibleColumn); day > d.after+1 {
+	if day, where := l.columnHiddenFrom(t, out.VisibleColumn); day > d.afterDays+1 {
 		suggestion := fmt.Sprintf(
-			"write until: { decay: %d days } at the column, or decay: { less_than: %d days } in the rule", d.after, d.after+1)
+			"write until: { decay: %d days } at the column, or decay: { less_than: %d days } in the rule", d.afterDays, d.afterDays+1)
 		if day < predicate.Forever {
 			suggestion = fmt.Sprintf("write after: %d days", day-1)
 		}

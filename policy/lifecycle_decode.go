@@ -30,8 +30,8 @@ type countsDecl struct {
 // lifecycleColumnDecl is an entry of the columns of a lifecycle.
 type lifecycleColumnDecl struct {
 	columnDecl
-	value *wordDecl
-	after int
+	value     *wordDecl
+	afterDays int
 }
 
 func (d *tableDecoder) decodeLifecycle(at place, n *node) *lifecycleDecl {
@@ -70,7 +70,7 @@ func (d *tableDecoder) decodeLifecycle(at place, n *node) *lifecycleDecl {
 }
 
 func (d *tableDecoder) decodeLifecycleColumn(at place, name string, n *node) lifecycleColumnDecl {
-	decl := lifecycleColumnDecl{columnDecl: columnDecl{place: at, VisibleColumn: VisibleColumn{Name: name}}, after: anonymousAfter}
+	decl := lifecycleColumnDecl{columnDecl: columnDecl{place: at, VisibleColumn: VisibleColumn{Name: name}}, afterDays: anonymousAfter}
 	what := "column " + name
 	d.decodeFields(n, what, map[string]func(*node){
 		"becomes": func(v *node) {
@@ -84,7 +84,7 @@ func (d *tableDecoder) decodeLifecycleColumn(at place, name string, n *node) lif
 			}
 			d.decodeMask(&decl.columnDecl, v)
 		},
-		"after": func(v *node) { decl.after = d.decodeDays(v, "after") },
+		"after": func(v *node) { decl.afterDays = d.decodeDays(v, "after") },
 	})
 	d.requireFields(n, what, "becomes")
 	return decl

@@ -153,9 +153,9 @@ func (l *linter) checkColumnValues(b ownBlock, row *catalog.Relation) {
 func comparedAttributes(e predicate.Expr) [][2]string {
 	switch e := e.(type) {
 	case predicate.And:
-		return comparedIn(e)
+		return comparisonsIn(e)
 	case predicate.Or:
-		return comparedIn(e)
+		return comparisonsIn(e)
 	case predicate.Compare:
 		for _, pair := range [][2]predicate.Expr{{e.Left, e.Right}, {e.Right, e.Left}} {
 			a, ok := pair[0].(predicate.Attr)
@@ -174,7 +174,7 @@ func comparedAttributes(e predicate.Expr) [][2]string {
 	return nil
 }
 
-func comparedIn(parts []predicate.Expr) [][2]string {
+func comparisonsIn(parts []predicate.Expr) [][2]string {
 	var out [][2]string
 	for _, part := range parts {
 		out = append(out, comparedAttributes(part)...)

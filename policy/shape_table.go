@@ -116,7 +116,7 @@ func aggregateShape() *shape {
 		shapeKey{"share", &shape{kind: numberKind, doc: "How much of a sum one subject may be, in percent.", maximum: 99}},
 		shapeKey{"dimensions", namesShape("Columns that groups are made by.",
 			"", eitherShape("", wordsShape("", "allow"), keysShape("",
-				shapeKey{"by", wordsShape("A time is cut down to it.", sortedKeys(unitsFrom)...)},
+				shapeKey{"by", wordsShape("A time is cut down to it.", sortedKeys(truncationUnits)...)},
 				shapeKey{"closed", &shape{kind: boolKind, doc: "Only periods that are over."}},
 			).withRequired("by")))},
 		shapeKey{"measures", namesShape("Columns that are summed, with their bounds.", "", keysShape("",

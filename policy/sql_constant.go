@@ -41,7 +41,7 @@ func typedConst(value string, kind predicate.Kind) (predicate.Const, string) {
 	case predicate.Text:
 		c.Type, ok = "pg_catalog.text", true
 	case predicate.UUID:
-		c.Type, ok, form = "pg_catalog.uuid", uuidForm.MatchString(value), "write it in lower case with hyphens"
+		c.Type, ok, form = "pg_catalog.uuid", uuidPattern.MatchString(value), "write it in lower case with hyphens"
 	case predicate.Bool:
 		c.Type, ok, form = "pg_catalog.bool", value == "true" || value == "false", "write true or false"
 	case predicate.Number:

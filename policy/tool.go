@@ -43,7 +43,7 @@ type toolDecl struct {
 	name, description string
 	nameAt            place
 	arguments         []toolArgumentDecl // the arguments that the policy describes; nil: all arguments that are not pinned
-	argumentsGiven    bool
+	hasArguments      bool
 }
 
 type toolArgumentDecl struct {
@@ -59,7 +59,7 @@ func (d *functionDecoder) decodeTool(decl *functionDecl, n *node) {
 		"name":        d.decodeWordAt(&t.name, &t.nameAt, "name"),
 		"description": d.decodeWord(&t.description, "description"),
 		"arguments": func(v *node) {
-			t.argumentsGiven = true
+			t.hasArguments = true
 			switch v.Kind {
 			case yamlfile.List:
 				for _, item := range v.Items {
@@ -143,7 +143,7 @@ func (c *functionCompiler) compileToolArguments(t *toolDecl, f *Function) []Tool
 	for i, name := range o.ArgNames {
 		optional := i >= len(o.ArgNames)-o.Defaults
 		description, wanted := described[name]
-		if !t.argumentsGiven {
+		if !t.hasArguments {
 			wanted = !pinned(name)
 		}
 		switch {

@@ -49,15 +49,15 @@ func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 	case predicate.Open:
 		return "every row"
 	case predicate.Own:
-		return ownText(n)
+		return ownConditionText(n)
 	case predicate.Tenant:
 		switch {
 		case n.SharedNull:
-			return ownText(n.Own) + ", or NULL, which is everybody's"
+			return ownConditionText(n.Own) + ", or NULL, which is everybody's"
 		case n.Shared != "":
-			return ownText(n.Own) + fmt.Sprintf(", or %q, which is everybody's", n.Shared)
+			return ownConditionText(n.Own) + fmt.Sprintf(", or %q, which is everybody's", n.Shared)
 		}
-		return ownText(n.Own)
+		return ownConditionText(n.Own)
 	case predicate.Status:
 		return fmt.Sprintf("%s is %q", n.Column, n.Is)
 	case predicate.Grant:
@@ -186,7 +186,7 @@ func conditionText(n predicate.Node, row *catalog.Relation) string {
 	return strings.TrimPrefix(ReadableSQL(predicate.Check(n, row)), "(SELECT sealed()) AND ")
 }
 
-func ownText(n predicate.Own) string {
+func ownConditionText(n predicate.Own) string {
 	if strings.HasSuffix(n.Type, "[]") {
 		return fmt.Sprintf("%s is one of the agent's %s", n.Column, n.Attribute)
 	}

@@ -15,7 +15,7 @@ type listDecl struct {
 	place
 	column        string
 	from          []sourceDecl
-	fromGiven     bool // the key from is there, maybe with an empty list
+	hasFrom       bool // the key from is there, maybe with an empty list
 	onlyNarrowing bool
 	widerRows     block
 	chain         *chainDecl
@@ -51,7 +51,7 @@ func (d *tableDecoder) decodeLists(n *node) []listDecl {
 		decl := listDecl{place: n.KeyAt[i], column: column}
 		d.decodeFields(n.Values[i], "list "+column, map[string]func(*node){
 			"from": func(v *node) {
-				decl.fromGiven = true
+				decl.hasFrom = true
 				if !d.requireKind(v, yamlfile.List, "from") {
 					return
 				}
@@ -76,11 +76,11 @@ func (d *tableDecoder) decodeLists(n *node) []listDecl {
 				decl.chain = chain
 			},
 		})
-		if decl.chain != nil && !decl.fromGiven {
+		if decl.chain != nil && !decl.hasFrom {
 			d.fail(decl.chain.place, "say from: [] if nothing else gives a new row its list",
 				"chain bounds what from gives, and there is none")
 		}
-		if decl.widerRows != nil && !decl.onlyNarrowing && !decl.fromGiven {
+		if decl.widerRows != nil && !decl.onlyNarrowing && !decl.hasFrom {
 			d.fail(decl.place, "say narrow: true, or from", "wider is what permits more than a bound, and there is none")
 		}
 		out = append(out, decl)
@@ -119,7 +119,7 @@ func (c *writeCompiler) compileListBounds(decl *writeDecl, r *catalog.Relation) 
 			continue
 		}
 		b := predicate.ListBound{List: list, Type: r.Column(l.column).Type, OnlyNarrowing: l.onlyNarrowing}
-		if l.fromGiven {
+		if l.hasFrom {
 			b.From = []predicate.ListSource{}
 		}
 		for _, s := range l.from {

@@ -87,7 +87,7 @@ func (c *writeCompiler) whyUnstampable(column *catalog.Column, value string) str
 			return "write a whole number"
 		}
 	case typeFamily(column.Type) == "uuid":
-		if !uuidForm.MatchString(value) {
+		if !uuidPattern.MatchString(value) {
 			return "write it in lower case with dashes"
 		}
 	case column.Type == "boolean":

@@ -74,7 +74,7 @@ func (o *answers) relayOrGiveBack(c *serverConn, err error) (reason *sqlstate.Er
 		}
 		return connectionLostError(err), true
 	}
-	o.outcomes.read = time.Now()
+	o.outcomes.timeOfRead = time.Now()
 	failed := o.scan()
 	o.outcomes.reportReturned()
 	writeErr := o.flush()
@@ -99,7 +99,7 @@ func (o *answers) flush() error {
 	var err error
 	if b := o.passedBytes(); len(b) > 0 {
 		o.retry.writes.Add(1)
-		err = o.to.write(b)
+		err = o.clientSink.write(b)
 	}
 	o.retriedAnswer.hasOtherAnswers = false
 	if inside := err != nil || o.tail.bytes > 0 && !o.tail.skip; inside != o.partlySent {

@@ -121,7 +121,7 @@ func (r *requests) flush() error {
 		if err != nil {
 			return err
 		}
-		end = r.limitedEnd(b.snapshotEnd(b.sealEnd(end)))
+		end = r.endOfLimitedResult(b.endOfSnapshotMessages(b.endOfSealMessages(end)))
 		r.refuseOutdated(end)
 		r.checkSnapshots(end)
 		if err := r.forward(end); err != nil {
@@ -155,15 +155,15 @@ func (r *requests) waitToSend() (end int, err error) {
 			}
 		}
 		if r.seal.isDue() {
-			end = b.groupEnd()
+			end = b.endOfGroup()
 		}
 	}
 	b.lastRead = b.lastRead.Add(time.Since(began)) // The proxy's own time does not include the wait.
 	return end, nil
 }
 
-// sealEnd returns where the first group ends that takes the seal away, and end if none does before it.
-func (b *batch) sealEnd(end int) int {
+// endOfSealMessages returns where the first group ends that takes the seal away, and end if none does before it.
+func (b *batch) endOfSealMessages(end int) int {
 	for i := b.sent; i < end; i++ {
 		if e := b.items[i].entry; e == nil || !dropsSeal(e) {
 			continue
@@ -183,8 +183,8 @@ func dropsSeal(e entry) bool {
 	return x != nil && x.dropsSeal && x.refusal == nil
 }
 
-// groupEnd returns where the first group of the unsent items ends.
-func (b *batch) groupEnd() int {
+// endOfGroup returns where the first group of the unsent items ends.
+func (b *batch) endOfGroup() int {
 	for i := b.sent; i < len(b.items); i++ {
 		if e := b.items[i].entry; e != nil && e.endsWithReady() {
 			return i + 1

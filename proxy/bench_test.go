@@ -111,7 +111,7 @@ func (r *repeated) Read(p []byte) (int, error) {
 
 // benchmarkAnswers takes what benchmarkRelay gives it.
 func benchmarkAnswers(s *session) *answers {
-	return &answers{session: s, relay: relay{source: source{peer: &repeated{}}, to: newSink(discardConn{})}}
+	return &answers{session: s, relay: relay{source: source{peer: &repeated{}}, clientSink: newSink(discardConn{})}}
 }
 
 func benchmarkRelay(b *testing.B, o *answers, received []byte) {

@@ -134,7 +134,7 @@ func (r *requests) statementForBind(e *bindEntry, st *statement, rest []byte) (v
 // client has prepared, it is prepared as [plainName].
 func (r *requests) prepareForBind(e *bindEntry, st *statement, name string, v *verdict.Verdict) string {
 	if v.Text != st.verdict.Text {
-		r.prepareOwn(plainName, v.Text, st.parameterTypes)
+		r.stageProxyPrepare(plainName, v.Text, st.parameterTypes)
 		return plainName
 	}
 	upstream, used := r.upstreamStatement(st, name, v)

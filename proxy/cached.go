@@ -110,7 +110,7 @@ func (r *requests) isOnServer(st *statement) bool {
 // closeCached stages messages that close statements of the proxy.
 func (r *requests) closeCached(names []string) {
 	for _, name := range names {
-		r.stageOwn(&closeEntry{object: 'S'}, name, appendClose(nil, 'S', name))
+		r.stageProxyMessage(&closeEntry{object: 'S'}, name, appendClose(nil, 'S', name))
 	}
 }
 
@@ -133,11 +133,11 @@ func (r *requests) upstreamStatement(st *statement, name string, v *verdict.Verd
 		if isNew {
 			e := &parseEntry{cached: s}
 			e.verdict = v // its rights may end before it is sent
-			r.stageOwn(e, s.name, appendParse(nil, s.name, v.PreparedText(), st.parameterTypes))
+			r.stageProxyMessage(e, s.name, appendParse(nil, s.name, v.PreparedText(), st.parameterTypes))
 		}
 		return s.name, s
 	}
-	r.prepareOwn(plainName, v.Text, st.parameterTypes)
+	r.stageProxyPrepare(plainName, v.Text, st.parameterTypes)
 	return plainName, nil
 }
 

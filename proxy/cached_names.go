@@ -109,7 +109,7 @@ func (r *requests) prepareNamed(v *verdict.Verdict) error {
 // prepareNameOfClient stages messages that prepare a statement under the server's form of a client's name.
 func (r *requests) prepareNameOfClient(upstream, text string, types []byte) {
 	r.closeLater(upstream)
-	r.prepareOwn(upstream, text, types)
+	r.stageProxyPrepare(upstream, text, types)
 }
 
 // closeLater notes that the server may know a statement which is to be closed before the session takes a connection
@@ -143,6 +143,6 @@ func (r *requests) prepareNamedFirst(v *verdict.Verdict) error {
 		b = appendParse(appendClose(b, 'S', upstream), upstream, r.textForSQL(st), st.parameterTypes)
 	}
 	// An error comes again as the answer to the Query.
-	_, err = r.sendOwn(entries, b)
+	_, err = r.sendProxyMessages(entries, b)
 	return err
 }

@@ -36,7 +36,7 @@ func (c *claims) begin(settings map[string]string) {
 	c.initial, c.committed, c.current, c.onCommit = settings, settings, settings, settings
 }
 
-func (c *claims) set(name string, claim *verdict.Claim) {
+func (c *claims) setValue(name string, claim *verdict.Claim) {
 	value, there := claim.Value, true
 	if claim.Reset {
 		value, there = c.initial[name]
@@ -77,8 +77,8 @@ func (c *claims) savepoint(name string) {
 	c.savepoints = append(c.savepoints, savedClaims{name, c.current, c.onCommit})
 }
 
-// find returns the place of the newest savepoint with this name.
-func (c *claims) find(name string) (int, bool) {
+// findSavepoint returns the place of the newest savepoint with this name.
+func (c *claims) findSavepoint(name string) (int, bool) {
 	for i := len(c.savepoints) - 1; i >= 0; i-- {
 		if c.savepoints[i].name == name {
 			return i, true
@@ -90,7 +90,7 @@ func (c *claims) find(name string) (int, bool) {
 
 // release applies RELEASE SAVEPOINT.
 func (c *claims) release(savepoint string) {
-	if i, ok := c.find(savepoint); ok {
+	if i, ok := c.findSavepoint(savepoint); ok {
 		c.savepoints = c.savepoints[:i]
 	}
 }
@@ -98,7 +98,7 @@ func (c *claims) release(savepoint string) {
 // rollbackTo applies ROLLBACK TO SAVEPOINT.
 func (c *claims) rollbackTo(savepoint string) {
 	c.failed = false
-	if i, ok := c.find(savepoint); ok {
+	if i, ok := c.findSavepoint(savepoint); ok {
 		c.current, c.onCommit = c.savepoints[i].current, c.savepoints[i].onCommit
 		c.savepoints = c.savepoints[:i+1]
 	}
@@ -109,7 +109,7 @@ func (c *claims) apply(e verdict.Effect) {
 	switch e.Kind {
 	case verdict.ChangesGUC, verdict.NoEffect:
 		if e.Claim != nil {
-			c.set(e.Name, e.Claim)
+			c.setValue(e.Name, e.Claim)
 		}
 	case verdict.ResetsSettings:
 		c.reset()
@@ -173,12 +173,12 @@ func (l *ledger) claimsAfterAll(staged []item) (verdict.Claims, bool) {
 	if !slices.ContainsFunc(entries, func(e entry) bool { return l.claims.mayChange(e, inTx) }) {
 		return verdict.Claims{Known: !l.claims.unknown, Values: l.claims.current}, true
 	}
-	return verdict.Claims{Expected: l.claims.after(entries, inTx)}, false
+	return verdict.Claims{Expected: l.claims.valuesAfter(entries, inTx)}, false
 }
 
-// after returns the claims after these entries, if none fails; nil if they are not certain even then. An entry that
-// fails takes with it what the client sends in the same group, and not what it sends behind that.
-func (c claims) after(entries []entry, inTx bool) map[string]string {
+// valuesAfter returns the claims after these entries, if none fails; nil if they are not certain even then. An entry
+// that fails takes with it what the client sends in the same group, and not what it sends behind that.
+func (c claims) valuesAfter(entries []entry, inTx bool) map[string]string {
 	for _, e := range entries {
 		if c.pending && e != nil && e.endsWithReady() || c.mayChange(e, inTx) && e.endsWithReady() {
 			return nil

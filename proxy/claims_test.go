@@ -84,13 +84,13 @@ func TestWhatChangesClaims(t *testing.T) {
 				for _, undoes := range []bool{false, true} {
 					c := &claims{}
 					c.begin(map[string]string{"app.a": "0"})
-					c.set("app.a", &verdict.Claim{Value: "1"})
+					c.setValue("app.a", &verdict.Claim{Value: "1"})
 					c.endTx(false)
-					c.set("app.a", &verdict.Claim{Value: "2"})
+					c.setValue("app.a", &verdict.Claim{Value: "2"})
 					c.savepoint("s")
-					c.set("app.a", &verdict.Claim{Value: "3", Local: true})
+					c.setValue("app.a", &verdict.Claim{Value: "3", Local: true})
 					c.savepoint("u")
-					c.set("app.b", &verdict.Claim{Value: "4"})
+					c.setValue("app.b", &verdict.Claim{Value: "4"})
 					e := verdict.Effect{Kind: kind, Name: name, Claim: claim, IsRollback: undoes}
 					x := &executeEntry{}
 					x.verdict = &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{}, e}}}

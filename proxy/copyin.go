@@ -24,15 +24,15 @@ func hasCopyIn(v *verdict.Verdict) bool {
 
 // startCopy sends the COPY FROM STDIN that is staged and relays the client's rows to the server.
 func (r *requests) startCopy(in *input) error {
-	e := r.copyFrom
-	r.copyFrom = nil
+	e := r.copyEntry
+	r.copyEntry = nil
 	if err := r.flush(); err != nil {
 		return err
 	}
 	r.snapshots.inputPart++ // The copy reads a part of the input, too.
 	_, isExecute := e.(*executeEntry)
 	for r.ledger.waitForCopy(e) {
-		rows := copyRelay{requests: r, in: in, of: e.exec(), extended: isExecute}
+		rows := copyRelay{requests: r, input: in, execution: e.exec(), extended: isExecute}
 		if err := rows.relay(); err != nil {
 			return err
 		}
@@ -46,9 +46,9 @@ func (r *requests) startCopy(in *input) error {
 // copyRelay relays the rows of one COPY to the server.
 type copyRelay struct {
 	*requests
-	in       *input
-	of       *execution
-	extended bool // the COPY runs by an Execute, and not by a Query
+	input     *input
+	execution *execution
+	extended  bool // the COPY runs by an Execute, and not by a Query
 
 	begun bool // a row has been relayed
 	syncs int  // number of Syncs that came behind the rows
@@ -61,7 +61,7 @@ func (c *copyRelay) relay() error {
 		if over || err != nil {
 			return err
 		}
-		if err := c.in.fill(); err == io.EOF {
+		if err := c.input.fill(); err == io.EOF {
 			return errGone // The server must not take the rows so far for all rows.
 		} else if err != nil {
 			return err
@@ -72,25 +72,25 @@ func (c *copyRelay) relay() error {
 // relayArrived relays to the server the rows that have arrived.
 func (c *copyRelay) relayArrived() (over bool, err error) {
 	for {
-		if c.in.bytesToRelay == 0 && !c.ledger.isCopying(c.of) {
+		if c.input.bytesToRelay == 0 && !c.ledger.isCopying(c.execution) {
 			return true, c.answerSyncs()
 		}
-		rows, n, err := c.in.rows()
+		rows, n, err := c.input.rows()
 		if err != nil {
 			return false, err
 		}
 		if len(rows) > 0 {
 			c.begun = true
-			c.ledger.countCopied(c.of, n, len(rows))
+			c.ledger.countCopied(c.execution, n, len(rows))
 			if _, err := c.upstream.Write(rows); err != nil {
 				return false, c.awaitEnd(err)
 			}
 			continue
 		}
-		if c.in.bytesToRelay > 0 {
+		if c.input.bytesToRelay > 0 {
 			return false, nil
 		}
-		typ, body, ok, err := c.in.next()
+		typ, body, ok, err := c.input.next()
 		if !ok || err != nil {
 			return false, err
 		}
@@ -137,7 +137,7 @@ func (c *copyRelay) answerSyncs() error {
 
 // endRows tells the server that the rows have ended, unless it has given up.
 func (c *copyRelay) endRows(message []byte) error {
-	if !c.ledger.endCopy(c.of) {
+	if !c.ledger.endCopy(c.execution) {
 		return nil
 	}
 	if _, err := c.upstream.Write(message); err != nil {

@@ -60,7 +60,7 @@ func ruleTable() string {
 			text, hint := p.substitute()
 			passes, place = "nothing", text+". "+hint
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", codes, passes, place, p.why)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", codes, passes, place, p.reason)
 	}
 	return b.String()
 }
@@ -105,7 +105,7 @@ func TestPassages(t *testing.T) {
 			}
 			seen[c] = i
 		}
-		if p.why == "" {
+		if p.reason == "" {
 			t.Errorf("row %d says nothing", i)
 		}
 		for _, text := range p.messages { // which counts whole, or by its beginning

@@ -105,7 +105,7 @@ func (r *requests) stageExecute(e *executeEntry, p *portal, v *verdict.Verdict, 
 	}
 	r.batch.add(start, e)
 	if hasCopyIn(v) {
-		r.copyFrom = e
+		r.copyEntry = e
 		r.stageFlush() // An answer must come, whatever it is.
 	}
 	r.group.executes++

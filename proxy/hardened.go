@@ -133,20 +133,21 @@ func (e *queryEntry) withoutSettings(position int) int {
 // hardenPlan stages messages that give the statements behind them a hardened plan.
 func (r *requests) hardenPlan() {
 	r.planHardened = true
-	r.prepareOwn(hardenName, verdict.HardenedPlanCall, noTypes)
+	r.stageProxyPrepare(hardenName, verdict.HardenedPlanCall, noTypes)
 	// Bind plans the statement, and planning runs the settings: an Execute would show in the answers.
-	r.stageOwn(&bindEntry{}, hardenName, appendBind(nil, hardenName, hardenName, noParameters))
-	r.stageOwn(&closeEntry{object: 'P'}, hardenName, appendClose(nil, 'P', hardenName))
+	r.stageProxyMessage(&bindEntry{}, hardenName, appendBind(nil, hardenName, hardenName, noParameters))
+	r.stageProxyMessage(&closeEntry{object: 'P'}, hardenName, appendClose(nil, 'P', hardenName))
 }
 
-// prepareOwn stages messages that prepare a text under a name of the proxy, for the client's message behind them.
-func (r *requests) prepareOwn(name, text string, types []byte) {
-	r.stageOwn(&closeEntry{object: 'S'}, name, appendClose(nil, 'S', name))
-	r.stageOwn(&parseEntry{}, name, appendParse(nil, name, text, types))
+// stageProxyPrepare stages messages that prepare a text under a name of the proxy, for the client's message behind
+// them.
+func (r *requests) stageProxyPrepare(name, text string, types []byte) {
+	r.stageProxyMessage(&closeEntry{object: 'S'}, name, appendClose(nil, 'S', name))
+	r.stageProxyMessage(&parseEntry{}, name, appendParse(nil, name, text, types))
 }
 
-// stageOwn stages a message of the proxy for the client's message behind it.
-func (r *requests) stageOwn(e entry, name string, b []byte) {
+// stageProxyMessage stages a message of the proxy for the client's message behind it.
+func (r *requests) stageProxyMessage(e entry, name string, b []byte) {
 	start := len(r.batch.out)
 	r.batch.out = append(r.batch.out, b...)
 	base := e.base()

@@ -31,9 +31,9 @@ type input struct {
 	maxText int // longest text of a Query or a Parse, in bytes
 
 	// These fields count memory against maxLarge.
-	budget        *atomic.Int64 // bytes in large buffers of all clients; nil: they are not counted
-	reservedInput int           // bytes that are reserved for the buffer
-	reservedBatch int           // bytes that are reserved for the batch that waits for the rest of its group
+	budget            *atomic.Int64 // bytes in large buffers of all clients; nil: they are not counted
+	reservedForBuffer int           // bytes that are reserved for the buffer
+	reservedForBatch  int           // bytes that are reserved for the batch that waits for the rest of its group
 }
 
 // newInput makes an input for the bytes that conn sends.
@@ -41,10 +41,10 @@ func newInput(conn io.Reader) *input { return &input{source: newSource(conn), ma
 
 // reserveInput counts the buffer as one of this size, if there is room for it.
 func (in *input) reserveInput(size int) error {
-	if size < largeBuffer && in.reservedInput == 0 {
+	if size < largeBuffer && in.reservedForBuffer == 0 {
 		return nil
 	}
-	return in.reserve(&in.reservedInput, size)
+	return in.reserve(&in.reservedForBuffer, size)
 }
 
 // reserveBatch counts the batch that waits for the rest of its group, if the batch is large.
@@ -52,7 +52,7 @@ func (in *input) reserveBatch(size int) error {
 	if size < maxBatch {
 		size = 0
 	}
-	return in.reserve(&in.reservedBatch, size)
+	return in.reserve(&in.reservedForBatch, size)
 }
 
 // reserve changes a reservation to this size. A smaller size always fits.

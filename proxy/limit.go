@@ -158,10 +158,11 @@ func (l *ledger) failPortal(x *execution) {
 	}
 }
 
-// limitedEnd returns where to divide the batch: after the first execution whose result is limited. The server must
-// answer that part before the proxy sends more. Without such an execution it returns end. An Execute that only reads,
-// and is the only one before its Sync, goes with the Sync: then the Sync commits nothing that an error would undo.
-func (r *requests) limitedEnd(end int) int {
+// endOfLimitedResult returns where to divide the batch: after the first execution whose result is limited. The server
+// must answer that part before the proxy sends more. Without such an execution it returns end. An Execute that only
+// reads, and is the only one before its Sync, goes with the Sync: then the Sync commits nothing that an error would
+// undo.
+func (r *requests) endOfLimitedResult(end int) int {
 	b := &r.batch
 	for i := b.sent; i < end; i++ {
 		e := b.items[i].entry

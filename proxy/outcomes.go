@@ -7,7 +7,7 @@ import "time"
 type outcomes struct {
 	entries      []entry
 	requestTimes []time.Duration // how long the proxy worked on each request
-	read         time.Time       // when the chunk was read
+	timeOfRead   time.Time       // when the chunk was read
 }
 
 func (o *outcomes) add(entries ...entry) { o.entries = append(o.entries, entries...) }
@@ -30,7 +30,7 @@ func (o *outcomes) reportReturned() {
 // record counts and records the entries that have ended.
 func (o *outcomes) record(m Metrics) {
 	if len(o.requestTimes) > 0 {
-		here := time.Since(o.read)
+		here := time.Since(o.timeOfRead)
 		for _, d := range o.requestTimes {
 			m.RecordAddedTime(d + here)
 		}

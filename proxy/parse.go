@@ -100,7 +100,7 @@ func (r *requests) parse(body []byte) error {
 	}
 	if taken == nil && name != "" && r.pooled() { // the next connection does not know it: it is prepared for each Bind
 		st.hiddenFromServer, e.upstream = true, plainName
-		r.stageOwn(&closeEntry{object: 'S'}, plainName, appendClose(nil, 'S', plainName))
+		r.stageProxyMessage(&closeEntry{object: 'S'}, plainName, appendClose(nil, 'S', plainName))
 	}
 	start := len(r.batch.out)
 	r.batch.out = appendParse(r.batch.out, e.upstream, sent, types)

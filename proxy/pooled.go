@@ -56,7 +56,7 @@ func (r *requests) takeConnection() error {
 		switch err := r.attach(c); err {
 		case nil:
 			return r.identify(c)
-		case errEnded: // the connection ended while no session had it
+		case errConnectionEnded: // the connection ended while no session had it
 		default:
 			return err
 		}
@@ -72,7 +72,7 @@ func (s *session) hasConnection() bool {
 // identify makes a connection the session's own: with its identity and its settings, and nothing of another session.
 func (r *requests) identify(c *serverConn) error {
 	r.pooling.connections++
-	before := ownMessages{}
+	before := proxyMessages{}
 	for _, name := range c.namesToClose {
 		before.closeStatement(name)
 	}
@@ -104,7 +104,7 @@ const resetName = verdict.SealStatement + "_reset"
 
 // setIdentity sends messages of the proxy, and a seal behind them unless the connection has one for the same identity.
 // resets tells that the messages take the seal away.
-func (r *requests) setIdentity(c *serverConn, before ownMessages, resets bool) error {
+func (r *requests) setIdentity(c *serverConn, before proxyMessages, resets bool) error {
 	adopter, ok := r.decider.(verdict.SealSharer)
 	adopts := ok && c.seal.Value != "" && adopter.CanShareSeal(c.seal.Seal)
 	switch {
@@ -120,9 +120,9 @@ func (r *requests) setIdentity(c *serverConn, before ownMessages, resets bool) e
 }
 
 // sendBefore sends messages of the proxy, if there are any, and waits for the answer.
-func (r *requests) sendBefore(m ownMessages) error {
+func (r *requests) sendBefore(m proxyMessages) error {
 	for attempt := 1; m.hasMessages(); attempt++ {
-		code, err := r.sendOwn(m.entries(), m.bytes)
+		code, err := r.sendProxyMessages(m.entries(), m.bytes)
 		switch {
 		case err != nil:
 			return err

@@ -153,7 +153,7 @@ func (r *requests) stageQuery(e *queryEntry, v *verdict.Verdict, n *nameUses) er
 	r.batch.add(start, e)
 	r.group.executes, r.group.lastExecuteEndsTx = 0, false
 	if hasCopyIn(v) {
-		r.copyFrom = e
+		r.copyEntry = e
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ import "io"
 // relay has the server's bytes on their way to the client: the chunk that was read last, and how much of it passes.
 type relay struct {
 	source
-	to sink // connection to the client
+	clientSink sink // connection to the client
 
 	buf  *[]byte
 	r, w int    // buf[r:w] is still to be looked at

@@ -25,7 +25,7 @@ type requests struct {
 	planHardened    bool // the settings of a hardened plan may apply in the transaction
 
 	claimsUnknown bool  // it is not known with which claims the current text runs
-	copyFrom      entry // a COPY FROM STDIN that is about to be sent
+	copyEntry     entry // a COPY FROM STDIN that is about to be sent
 	barrier       entry // entry that must be answered before anything else is sent
 	batch         batch
 }
@@ -121,7 +121,7 @@ func (r *requests) stageInput(in *input, open *openMessages) (over bool, err err
 			return true, r.finishBatch(nil)
 		}
 		open.add(typ)
-		if r.copyFrom != nil {
+		if r.copyEntry != nil {
 			*open = openMessages{}
 			if err := r.startCopy(in); err != nil {
 				return true, err

@@ -50,7 +50,7 @@ func (r *requests) resumeGroup() (bool, error) {
 	} else if skips {
 		return false, nil
 	}
-	if code, err := r.sendOwn(nil, nil); err != nil {
+	if code, err := r.sendProxyMessages(nil, nil); err != nil {
 		return false, err
 	} else if code != "" || !r.ledger.outsideTx() {
 		return false, nil

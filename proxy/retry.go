@@ -213,7 +213,7 @@ func (r *requests) handleAgain(typ byte, body []byte) error {
 	if name, _, ok := readCString(body); typ == 'P' && ok && name != "" {
 		// The statement may exist since the first time.
 		upstream := verdict.UpstreamName(name)
-		r.stageOwn(&closeEntry{object: 'S'}, upstream, appendClose(nil, 'S', upstream))
+		r.stageProxyMessage(&closeEntry{object: 'S'}, upstream, appendClose(nil, 'S', upstream))
 		r.ledger.dropCachedName(name)
 	}
 	if _, err := r.handle(typ, body); err != nil {
@@ -231,7 +231,7 @@ func (r *requests) openAgain() error {
 	if status, _ := r.ledger.certainStatus(); status != 'E' {
 		return nil
 	}
-	if err := r.queryOwn("ROLLBACK", nil); err != nil || r.retry.openingVerdict == nil {
+	if err := r.runProxyQuery("ROLLBACK", nil); err != nil || r.retry.openingVerdict == nil {
 		return err
 	}
 	if r.seal.isDue() {
@@ -239,11 +239,11 @@ func (r *requests) openAgain() error {
 			return err
 		}
 	}
-	return r.queryOwn(r.retry.openingVerdict.Text, r.retry.openingVerdict)
+	return r.runProxyQuery(r.retry.openingVerdict.Text, r.retry.openingVerdict)
 }
 
-// queryOwn sends a Query of the proxy and waits for its answer.
-func (r *requests) queryOwn(text string, v *verdict.Verdict) error {
+// runProxyQuery sends a Query of the proxy and waits for its answer.
+func (r *requests) runProxyQuery(text string, v *verdict.Verdict) error {
 	e := &queryEntry{}
 	e.fromProxy, e.verdict, e.answered = true, v, make(chan struct{})
 	if skipped, ok := r.ledger.push([]entry{e}); !ok || len(skipped) > 0 {

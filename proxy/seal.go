@@ -67,10 +67,10 @@ func (s *sealState) noteDropped() { s.RenewAfter = time.Time{} }
 
 // setSeal requests a new seal from enforcement and sets it. The server must be idle, and nothing is sent after it
 // before it has answered: a message behind a seal that fails would run under the one before.
-func (r *requests) setSeal() error { return r.setSealBehind(ownMessages{}) }
+func (r *requests) setSeal() error { return r.setSealBehind(proxyMessages{}) }
 
 // setSealBehind is setSeal with other messages of the proxy in front, all of which succeed or none.
-func (r *requests) setSealBehind(before ownMessages) error {
+func (r *requests) setSealBehind(before proxyMessages) error {
 	seal, err := r.decider.Seal(r.ctx, r.backend)
 	if err != nil {
 		return sqlstate.From(err)
@@ -83,7 +83,7 @@ func (r *requests) setSealBehind(before ownMessages) error {
 	}
 	before.addSetting(seal.Setting, seal.Value)
 	for attempt := 1; ; attempt++ {
-		code, err := r.sendOwn(before.entries(), before.bytes)
+		code, err := r.sendProxyMessages(before.entries(), before.bytes)
 		switch {
 		case err != nil:
 			return err
@@ -115,54 +115,55 @@ func (r *requests) renewSeal() (bool, error) {
 	return true, r.setSeal()
 }
 
-// ownMessages are messages that the proxy sends by itself.
-type ownMessages struct {
+// proxyMessages are messages that the proxy sends by itself.
+type proxyMessages struct {
 	statements int // number of messages that prepare and run a statement, behind the Closes
 	closes     int
 	bytes      []byte
 }
 
 // closeStatement adds a Close. It comes before all else.
-func (m *ownMessages) closeStatement(name string) {
+func (m *proxyMessages) closeStatement(name string) {
 	m.bytes = appendClose(m.bytes, 'S', name)
 	m.closes++
 }
 
 // addStatement adds messages that prepare a text and run it.
-func (m *ownMessages) addStatement(name, text string) {
+func (m *proxyMessages) addStatement(name, text string) {
 	m.bytes = appendOwnStatement(m.bytes, m.numberedName(name), text, noTypes, noParameters)
 	m.statements++
 }
 
 // addSetting adds messages that change a setting of the session.
-func (m *ownMessages) addSetting(setting, value string) {
+func (m *proxyMessages) addSetting(setting, value string) {
 	m.bytes = appendSetting(m.bytes, m.numberedName(sealName), setting, value)
 	m.statements++
 }
 
 // numberedName returns the name of a statement and its portal: the portals of one transaction have different names.
-func (m *ownMessages) numberedName(name string) string {
+func (m *proxyMessages) numberedName(name string) string {
 	if m.statements == 0 {
 		return name
 	}
 	return name + strconv.Itoa(m.statements)
 }
 
-func (m *ownMessages) hasMessages() bool { return len(m.bytes) > 0 }
+func (m *proxyMessages) hasMessages() bool { return len(m.bytes) > 0 }
 
 // entries returns the entries of the messages.
-func (m *ownMessages) entries() (entries []entry) {
+func (m *proxyMessages) entries() (entries []entry) {
 	for range m.closes {
 		entries = append(entries, &closeEntry{object: 'S'})
 	}
 	for range m.statements {
-		entries = append(entries, ownStatement()...)
+		entries = append(entries, entriesOfProxyStatement()...)
 	}
 	return entries
 }
 
-// sendOwn sends messages of the proxy with a Sync behind them, and returns the SQLSTATE of the server's error, or "".
-func (r *requests) sendOwn(entries []entry, messages []byte) (sqlstate.Code, error) {
+// sendProxyMessages sends messages of the proxy with a Sync behind them, and returns the SQLSTATE of the server's
+// error, or "".
+func (r *requests) sendProxyMessages(entries []entry, messages []byte) (sqlstate.Code, error) {
 	sync := &syncEntry{}
 	sync.answered = make(chan struct{})
 	entries = append(entries, sync)
@@ -189,8 +190,8 @@ func (r *requests) sendOwn(entries []entry, messages []byte) (sqlstate.Code, err
 	}
 }
 
-// ownStatement returns the entries of the messages of appendOwnStatement.
-func ownStatement() []entry {
+// entriesOfProxyStatement returns the entries of the messages of appendOwnStatement.
+func entriesOfProxyStatement() []entry {
 	return []entry{&closeEntry{object: 'S'}, &parseEntry{}, &bindEntry{}, &executeEntry{}}
 }
 

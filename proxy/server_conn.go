@@ -117,7 +117,7 @@ func (c *serverConn) read() {
 			c.pool.forget(c)
 			return
 		default:
-			o.session, o.to = s, s.toClient
+			o.session, o.clientSink = s, s.toClient
 			if !o.relayChunk(c, err) {
 				c.release()
 				return

@@ -93,11 +93,11 @@ func (s *session) attach(c *serverConn) error {
 	s.connection, s.upstream = nil, nil
 	s.mu.Unlock()
 	s.connector.giveUp(c)
-	return errEnded
+	return errConnectionEnded
 }
 
-// errEnded means that a connection has ended while no session had it.
-var errEnded = errors.New("the connection has ended")
+// errConnectionEnded means that a connection has ended while no session had it.
+var errConnectionEnded = errors.New("the connection has ended")
 
 // setConnection makes a connection known to end and close.
 func (s *session) setConnection(c *serverConn) error {

@@ -101,7 +101,7 @@ func (r *requests) currentSettings() (map[string]string, error) {
 	parameters = append(append(parameters, list...), 0, 0)
 	textArray := []byte{0, 1, 0, 0, 0x03, 0xf1} // the OID of text[] is 1009
 	read := &settingsEntry{}
-	code, err := r.sendOwn([]entry{&closeEntry{object: 'S'}, &parseEntry{}, &bindEntry{}, read},
+	code, err := r.sendProxyMessages([]entry{&closeEntry{object: 'S'}, &parseEntry{}, &bindEntry{}, read},
 		appendOwnStatement(nil, settingsName, settingsText, textArray, parameters))
 	switch {
 	case err != nil:

@@ -160,9 +160,9 @@ func (r *requests) endInputPart() {
 	r.snapshots.inputPart++
 }
 
-// snapshotEnd is where the first part of the batch ends that is to be answered before a held snapshot of the next
-// message is checked. It is end where there is none.
-func (b *batch) snapshotEnd(end int) int {
+// endOfSnapshotMessages is where the first part of the batch ends that is to be answered before a held snapshot of the
+// next message is checked. It is end where there is none.
+func (b *batch) endOfSnapshotMessages(end int) int {
 	boundary := end
 	for i := b.sent; i < end; i++ {
 		e := b.items[i].entry

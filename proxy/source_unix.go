@@ -19,10 +19,10 @@ type rawSource struct {
 	socket  syscall.RawConn
 	attempt func(fd uintptr) bool // function for the poller, made once
 
-	buf    *[]byte
-	n      int
-	failed error
-	atOnce int // number of reads without having waited
+	buf              *[]byte
+	n                int
+	failed           error
+	readsWithoutWait int // number of reads without having waited
 }
 
 func newRawSource(socket syscall.RawConn) *rawSource {
@@ -33,7 +33,7 @@ func newRawSource(socket syscall.RawConn) *rawSource {
 
 // take takes a buffer only when the descriptor may have bytes, and gives it back if it has none.
 func (s *rawSource) take() (*[]byte, int, error) {
-	s.atOnce++
+	s.readsWithoutWait++
 	err := s.socket.Read(s.attempt)
 	buf, n, failed := s.buf, s.n, s.failed
 	s.buf, s.n, s.failed = nil, 0, nil
@@ -61,13 +61,13 @@ func (s *rawSource) read(fd uintptr) bool {
 		return true
 	}
 	putBuffer(s.buf)
-	s.buf, s.failed, s.atOnce = nil, nil, 0
+	s.buf, s.failed, s.readsWithoutWait = nil, nil, 0
 	return false
 }
 
 func (s *rawSource) once(fd uintptr, b []byte) (n int, err error) {
 	for {
-		if s.atOnce < maxAtOnce {
+		if s.readsWithoutWait < maxAtOnce {
 			n, err = receive(fd, b)
 		} else {
 			n, err = syscall.Read(int(fd), b)
@@ -86,7 +86,7 @@ func (s *rawSource) pump(dst net.Conn) error {
 	err := s.socket.Read(func(fd uintptr) bool {
 		buf := getBuffer()
 		defer putBuffer(buf)
-		for s.atOnce = 0; ; s.atOnce++ {
+		for s.readsWithoutWait = 0; ; s.readsWithoutWait++ {
 			n, err := s.once(fd, *buf)
 			switch {
 			case err == syscall.EAGAIN:

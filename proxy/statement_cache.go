@@ -80,9 +80,9 @@ type statementCache struct {
 
 var cacheSeed = maphash.MakeSeed()
 
-// find returns the statement for a text that is allowed, which may be new: then the caller sends its Parse. It is nil
-// where the text is not to be kept prepared, or not yet: unless atOnce is true, at its second coming.
-func (c *statementCache) find(v *verdict.Verdict, types []byte, group uint64, atOnce bool) (s *cachedStatement, isNew bool) {
+// findOrAdd returns the statement for a text that is allowed, which may be new: then the caller sends its Parse. It is
+// nil where the text is not to be kept prepared, or not yet: unless atOnce is true, at its second coming.
+func (c *statementCache) findOrAdd(v *verdict.Verdict, types []byte, group uint64, atOnce bool) (s *cachedStatement, isNew bool) {
 	if c.maxStatements == 0 || len(v.Text) > maxCachedText {
 		return nil, false
 	}
@@ -106,7 +106,7 @@ func (c *statementCache) find(v *verdict.Verdict, types []byte, group uint64, at
 	return c.add(key, v.Versions, group)
 }
 
-// hasRoom tells whether [statementCache.find] finds any text at once, or makes room for it: no statement is being
+// hasRoom tells whether [statementCache.findOrAdd] finds any text at once, or makes room for it: no statement is being
 // prepared.
 func (c *statementCache) hasRoom() bool {
 	return c.maxStatements > 0 && c.pending == 0
@@ -193,12 +193,12 @@ func (l *ledger) hasCacheRoom() bool {
 	return l.cache.hasRoom()
 }
 
-// findCached is [statementCache.find], and returns what is to be closed before a new statement is prepared.
+// findCached is [statementCache.findOrAdd], and returns what is to be closed before a new statement is prepared.
 func (l *ledger) findCached(v *verdict.Verdict, types []byte, group uint64, atOnce bool) (
 	s *cachedStatement, isNew bool, leftovers []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s, isNew = l.cache.find(v, types, group, atOnce)
+	s, isNew = l.cache.findOrAdd(v, types, group, atOnce)
 	if isNew {
 		leftovers, l.cache.namesToClose = l.cache.namesToClose, nil
 	}

@@ -16,7 +16,7 @@ func textVerdict(text, catalog string) *verdict.Verdict {
 func TestStatementCache(t *testing.T) {
 	c := statementCache{maxStatements: 2}
 	find := func(text, catalog string, types []byte, group uint64) (*cachedStatement, bool) {
-		return c.find(textVerdict(text, catalog), types, group, false)
+		return c.findOrAdd(textVerdict(text, catalog), types, group, false)
 	}
 	if s, _ := find("a", "1", noTypes, 1); s != nil {
 		t.Error("a text that comes for the first time is kept prepared")
@@ -73,7 +73,7 @@ func TestStatementCache(t *testing.T) {
 func TestCacheIsBoundedByBytes(t *testing.T) {
 	c := statementCache{maxStatements: 1000, preparesAtOnce: true}
 	for i := range 100 {
-		s, isNew := c.find(textVerdict(strings.Repeat("x", maxCachedText-100)+fmt.Sprint(i), "1"), noTypes, 1, false)
+		s, isNew := c.findOrAdd(textVerdict(strings.Repeat("x", maxCachedText-100)+fmt.Sprint(i), "1"), noTypes, 1, false)
 		if !isNew {
 			t.Fatal("not kept prepared")
 		}

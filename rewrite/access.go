@@ -145,7 +145,7 @@ type rangeItem struct {
 	name            string
 	relation        catalog.Name   // the name of a table without an alias
 	wholeRow        *outputColumn  // the output that stands for the whole row
-	use             *relationUse   // the mention of the table; nil: the item is no table
+	usage           *relationUse   // the mention of the table; nil: the item is no table
 	joinedRelations []*relationUse // the tables of a join that has an alias
 }
 

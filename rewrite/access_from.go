@@ -119,7 +119,7 @@ func (r *usageAnalysis) tableItem(rv *sqltext.RangeVar, with *cteLevel) *rangeIt
 		relation = fetched.function.visible
 	}
 	one := r.addRelation(name, alias, relation)
-	it := &rangeItem{name: alias, use: one, wholeRow: &outputColumn{relation: one}}
+	it := &rangeItem{name: alias, usage: one, wholeRow: &outputColumn{relation: one}}
 	if rv.GetAlias() == nil {
 		it.relation = name
 	}
@@ -263,8 +263,8 @@ func (r *usageAnalysis) visitJoin(j *sqltext.JoinExpr, own *usageScope, with *ct
 
 // forEachUse calls f for the table that an item is, or for each table of a join.
 func (it *rangeItem) forEachUse(f func(*relationUse)) {
-	if it.use != nil {
-		f(it.use)
+	if it.usage != nil {
+		f(it.usage)
 	}
 	for _, one := range it.joinedRelations {
 		f(one)

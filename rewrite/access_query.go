@@ -32,18 +32,18 @@ func (r *usageAnalysis) visitCopy(c *sqltext.CopyStmt) {
 	if c.IsFrom {
 		t := r.writeTarget(c.Relation)
 		for _, n := range c.Attlist {
-			t.use.writtenColumns[n.GetString_().GetSval()] = true
+			t.usage.writtenColumns[n.GetString_().GetSval()] = true
 		}
 		if len(c.Attlist) == 0 {
 			for _, o := range t.outputs {
-				t.use.writtenColumns[o.name] = true
+				t.usage.writtenColumns[o.name] = true
 			}
 		}
 		r.visitWhere(c.WhereClause, &usageScope{items: []*rangeItem{t}}, nil)
 		return
 	}
 	t := r.tableItem(c.Relation, nil)
-	if t.use == nil {
+	if t.usage == nil {
 		r.incomplete = true
 		return
 	}
@@ -52,7 +52,7 @@ func (r *usageAnalysis) visitCopy(c *sqltext.CopyStmt) {
 	}
 	for _, n := range c.Attlist {
 		name := n.GetString_().GetSval()
-		t.use.markUsed(name, usageOutput)
+		t.usage.markUsed(name, usageOutput)
 		for _, o := range columnsNamed([]*rangeItem{t}, name) {
 			r.markUsed(o, usageOutput)
 		}
@@ -448,9 +448,9 @@ func (s *usageScope) mayResolve(name string) bool {
 func (r *usageAnalysis) writeTarget(rv *sqltext.RangeVar) *rangeItem {
 	before := len(r.uses)
 	t := r.tableItem(rv, nil)
-	if t.use == nil {
+	if t.usage == nil {
 		r.incomplete = true
-		t.use = r.addRelation(catalog.Name{}, "", nil)
+		t.usage = r.addRelation(catalog.Name{}, "", nil)
 	}
 	for _, one := range r.uses[before:] { // the statement writes the tables under the view, too
 		one.isTarget = true
@@ -468,7 +468,7 @@ func (r *usageAnalysis) visitInsert(s *sqltext.InsertStmt, with *cteLevel) *resu
 			width, known := sourceWidth(source)
 			for i, o := range t.outputs {
 				if !known || i < width {
-					t.use.writtenColumns[o.name] = true
+					t.usage.writtenColumns[o.name] = true
 				}
 			}
 		}
@@ -495,7 +495,7 @@ func (r *usageAnalysis) visitInsert(s *sqltext.InsertStmt, with *cteLevel) *resu
 // visitTargetColumns visits the columns that an INSERT names. A column's subscript may be an expression.
 func (r *usageAnalysis) visitTargetColumns(t *rangeItem, list []*sqltext.Node) {
 	for _, n := range list {
-		t.use.writtenColumns[n.GetResTarget().GetName()] = true
+		t.usage.writtenColumns[n.GetResTarget().GetName()] = true
 		for _, part := range n.GetResTarget().GetIndirection() {
 			r.visitExprs([]*sqltext.Node{part.GetAIndices().GetLidx(), part.GetAIndices().GetUidx()}, &usageScope{}, usageOutput)
 		}
@@ -505,7 +505,7 @@ func (r *usageAnalysis) visitTargetColumns(t *rangeItem, list []*sqltext.Node) {
 func (r *usageAnalysis) visitSetList(t *rangeItem, list []*sqltext.Node, own *usageScope) {
 	for _, n := range list {
 		target := n.GetResTarget()
-		t.use.writtenColumns[target.GetName()] = true
+		t.usage.writtenColumns[target.GetName()] = true
 		for _, part := range target.GetIndirection() {
 			r.visitExprs([]*sqltext.Node{part.GetAIndices().GetLidx(), part.GetAIndices().GetUidx()}, own, usageOutput)
 		}

@@ -25,7 +25,7 @@ func (w *walker) visitCopyFrom(c *sqltext.CopyStmt) {
 		w.refuseAt(refusalOf("CopyStmt.is_from(view)"), t.ref.start)
 		return
 	}
-	t.ref.copyStmt, t.ref.copyFrom = c, true
+	t.ref.copyStmt, t.ref.isCopyFrom = c, true
 	columns := make([]string, 0, len(c.Attlist))
 	for _, n := range c.Attlist {
 		columns = append(columns, n.GetString_().GetSval())

@@ -95,7 +95,7 @@ func (v *leakChecker) checkExpr(n *sqltext.Node, at checkContext) value {
 	case *sqltext.Node_SQLValueFunction:
 		switch n.SqlvalueFunction.Op {
 		case sqltext.SVFOP_CURRENT_TIMESTAMP:
-			return value{kind: kindNow}
+			return value{kind: kindCurrentTime}
 		case sqltext.SVFOP_CURRENT_DATE:
 			return value{kind: kindToday}
 		}

@@ -17,21 +17,21 @@ var leakSafeText string
 type kind string
 
 const (
-	kindOpaque     kind = "opaque" // the expression may only be returned, counted, and tested for NULL
-	kindString     kind = "string" // NULL, or a constant whose type PostgreSQL infers from the context
-	kindParam      kind = "parameter"
-	kindInt        kind = "int"
-	kindNumeric    kind = "numeric"
-	kindText       kind = "text"
-	kindBool       kind = "bool"
-	kindEnum       kind = "enum"
-	kindNow        kind = "now"
-	kindRecent     kind = "recent"
-	kindToday      kind = "today"
-	kindSpan       kind = "span"
-	kindUndeclared kind = "undeclared" // a parameter whose type the client may not declare
-	kindTSQuery    kind = "tsquery"
-	kindTSVector   kind = "tsvector"
+	kindOpaque      kind = "opaque" // the expression may only be returned, counted, and tested for NULL
+	kindString      kind = "string" // NULL, or a constant whose type PostgreSQL infers from the context
+	kindParam       kind = "parameter"
+	kindInt         kind = "int"
+	kindNumeric     kind = "numeric"
+	kindText        kind = "text"
+	kindBool        kind = "bool"
+	kindEnum        kind = "enum"
+	kindCurrentTime kind = "now"
+	kindRecent      kind = "recent"
+	kindToday       kind = "today"
+	kindSpan        kind = "span"
+	kindUndeclared  kind = "undeclared" // a parameter whose type the client may not declare
+	kindTSQuery     kind = "tsquery"
+	kindTSVector    kind = "tsvector"
 
 	kindConfiguration kind = "configuration" // the configuration of a text search, given as a constant
 )
@@ -80,7 +80,7 @@ func kindOf(c *catalog.Column, snap *catalog.Snapshot) kind {
 // columnKind returns the kind of a column that a value of this kind fits.
 func (k kind) columnKind() kind {
 	switch k {
-	case kindNow, kindRecent:
+	case kindCurrentTime, kindRecent:
 		return "timestamptz"
 	case kindToday:
 		return "date"
@@ -192,7 +192,7 @@ func (v value) fits(wanted kind) bool {
 		return v.constant && v.kind == kindInt
 	case "natural":
 		return v.constant && v.kind == kindInt && v.number >= 0
-	case kindTSQuery, kindTSVector, kindSpan, kindNow, kindRecent, kindToday, kindEnum:
+	case kindTSQuery, kindTSVector, kindSpan, kindCurrentTime, kindRecent, kindToday, kindEnum:
 		return v.kind == wanted
 	case "float":
 		return v.kind == wanted || v.kind == kindNumeric && v.constant || v.isUntyped()

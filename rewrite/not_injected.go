@@ -13,14 +13,14 @@ const (
 	schemaQualifiedColumn                   // schema.table.column: a subquery has no schema
 	columnAliases
 	joinAlias
-	itemsOfOneName    // PostgreSQL allows two tables of one name, from two schemas, but not two subqueries
-	groupByPrimaryKey // PostgreSQL lets other columns stand ungrouped beside the key of a table, not of a subquery
-	writeTargetTable  // the target of INSERT, UPDATE, DELETE or MERGE is a table
-	writesOrLocks     // relations that a statement reads while it writes or locks rows
-	unsignedText      // the predicate names signed views, and the text is not signed
-	copyOfParent      // COPY reads a table without its inheritance children, and a query would read them
-	copyBinary        // COPY BINARY has no form with a query
-	unknownCopyColumn // PostgreSQL says that the table has no such column
+	itemsOfOneName     // PostgreSQL allows two tables of one name, from two schemas, but not two subqueries
+	groupByPrimaryKey  // PostgreSQL lets other columns stand ungrouped beside the key of a table, not of a subquery
+	writeTargetTable   // the target of INSERT, UPDATE, DELETE or MERGE is a table
+	inWritingStatement // relations that a statement reads while it writes or locks rows
+	unsignedText       // the predicate names signed views, and the text is not signed
+	copyOfParent       // COPY reads a table without its inheritance children, and a query would read them
+	copyBinary         // COPY BINARY has no form with a query
+	unknownCopyColumn  // PostgreSQL says that the table has no such column
 )
 
 var notInjectedTexts = [...]string{
@@ -35,7 +35,7 @@ var notInjectedTexts = [...]string{
 	itemsOfOneName:        "two items of one name",
 	groupByPrimaryKey:     "GROUP BY the primary key",
 	writeTargetTable:      "the target of a statement that writes",
-	writesOrLocks:         "a statement that writes or locks rows",
+	inWritingStatement:    "a statement that writes or locks rows",
 	unsignedText:          "the text cannot be signed",
 	copyOfParent:          "COPY of a table with children",
 	copyBinary:            "COPY BINARY",

@@ -35,7 +35,7 @@ type reference struct {
 	allColumns         bool // the statement reads all columns of the relation
 	rowType            bool // all columns are read other than by a * in a target list
 	starCount          int  // how many stars in target lists read the relation
-	copyFrom           bool // the relation is the target of COPY FROM
+	isCopyFrom         bool // the relation is the target of COPY FROM
 	isTarget           bool // the relation is the target of a statement that writes
 	// set if the statement fixes the relation's key, so that it has columns that exist by key only
 	keyLookup *keyLookup
@@ -196,7 +196,7 @@ func (w *walker) editReference(ref *reference, signable bool) {
 		w.substituteView(ref, ref.shadowView)
 		return
 	}
-	if ref.copyFrom && w.mode != AlwaysInjectedMode {
+	if ref.isCopyFrom && w.mode != AlwaysInjectedMode {
 		w.editCopyFrom(ref)
 		return
 	}

@@ -191,7 +191,7 @@ func (f *searchFinder) visitTable(s *sqltext.SelectStmt, rv *sqltext.RangeVar, o
 	if ref == nil || ref.relation.Kind != catalog.Table || ref.relation.HasChildren || !ref.fragment.hasSignedView ||
 		ref.fragment.showsAllRows || ref.fragment.aggregate != nil || ref.keyLookup != nil ||
 		ref.notInjectedBecause != mayInject &&
-			!(f.writeStmt != nil && (ref.notInjectedBecause == writeTargetTable || ref.notInjectedBecause == writesOrLocks)) ||
+			!(f.writeStmt != nil && (ref.notInjectedBecause == writeTargetTable || ref.notInjectedBecause == inWritingStatement)) ||
 		ref.sharesName ||
 		ref.tableToken >= 0 || len(rv.GetAlias().GetColnames()) > 0 || len(ref.relation.PrimaryKey) != 1 {
 		return

@@ -61,7 +61,7 @@ func (w *walker) hideWaiting(ref *reference, inner string) {
 }
 
 // columnReasons are the reasons against a subquery that concern only the columns of a relation.
-var columnReasons = []notInjectedReason{mayInject, writesOrLocks, columnAliases, wholeRowReference,
+var columnReasons = []notInjectedReason{mayInject, inWritingStatement, columnAliases, wholeRowReference,
 	schemaQualifiedColumn, unsignedText}
 
 func waitingRefusal(name catalog.Name) *sqlstate.Error {

@@ -76,7 +76,7 @@ func (w *walker) keepRelationsOfWrites() {
 	}
 	for _, ref := range w.references[w.firstReference:] {
 		if ref.fragment != nil {
-			ref.doNotInject(writesOrLocks)
+			ref.doNotInject(inWritingStatement)
 		}
 	}
 }

@@ -306,7 +306,7 @@ func (s *session) loadConfig() (*config.Config, error) {
 
 func isTerminal(w io.Writer) bool {
 	if p, ok := w.(*plainWriter); ok {
-		w = p.to
+		w = p.writer
 	}
 	return isDevice(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }

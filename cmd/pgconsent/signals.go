@@ -65,12 +65,12 @@ func (s *session) endWithOutput() (_ *session, stop func()) {
 
 // cancellingWriter cancels a context when nobody reads its output any more.
 type cancellingWriter struct {
-	to     io.Writer
+	writer io.Writer
 	cancel context.CancelCauseFunc
 }
 
 func (w *cancellingWriter) Write(b []byte) (int, error) {
-	n, err := w.to.Write(b)
+	n, err := w.writer.Write(b)
 	if errors.Is(err, syscall.EPIPE) {
 		w.cancel(syscall.EPIPE)
 	}

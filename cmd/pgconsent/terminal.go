@@ -15,7 +15,7 @@ func newTerminalWriter(w io.Writer) io.Writer {
 	if !isDevice(w) {
 		return w
 	}
-	return &plainWriter{to: w}
+	return &plainWriter{writer: w}
 }
 
 // isDevice tells whether w is a terminal, even one without colours.
@@ -32,13 +32,13 @@ func isDevice(w io.Writer) bool {
 // characters, and those that change the direction of text, are printed as \x1b or \u202e. Of escape sequences only the
 // program's own colours pass.
 type plainWriter struct {
-	to             io.Writer
+	writer         io.Writer
 	mu             sync.Mutex
 	incompleteRune []byte // the first bytes of a character whose rest comes with the next write
 }
 
-// ownColour matches the escape sequences for colours that the program itself writes.
-var ownColour = regexp.MustCompile(`^\x1b\[(?:0|1|2|3[0-7])(?:;1)?m`)
+// colourSequence matches the escape sequences for colours that the program itself writes.
+var colourSequence = regexp.MustCompile(`^\x1b\[(?:0|1|2|3[0-7])(?:;1)?m`)
 
 func (p *plainWriter) Write(b []byte) (int, error) {
 	p.mu.Lock()
@@ -47,7 +47,7 @@ func (p *plainWriter) Write(b []byte) (int, error) {
 	p.incompleteRune = nil
 	out := make([]byte, 0, len(text))
 	for len(text) > 0 {
-		if c := ownColour.Find(text); c != nil {
+		if c := colourSequence.Find(text); c != nil {
 			out, text = append(out, c...), text[len(c):]
 			continue
 		}
@@ -66,7 +66,7 @@ func (p *plainWriter) Write(b []byte) (int, error) {
 		}
 		text = text[size:]
 	}
-	if _, err := p.to.Write(out); err != nil {
+	if _, err := p.writer.Write(out); err != nil {
 		return 0, err
 	}
 	return len(b), nil

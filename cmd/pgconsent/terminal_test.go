@@ -20,13 +20,13 @@ func TestValuesDoNotActOnTheTerminal(t *testing.T) {
 		"世界 → ✓ 🙂":              "世界 → ✓ 🙂",
 	} {
 		var whole, bytewise bytes.Buffer
-		if n, err := (&plainWriter{to: &whole}).Write([]byte(in)); err != nil || n != len(in) {
+		if n, err := (&plainWriter{writer: &whole}).Write([]byte(in)); err != nil || n != len(in) {
 			t.Fatal(n, err)
 		}
 		if whole.String() != want {
 			t.Errorf("%q became %q, want %q", in, whole.String(), want)
 		}
-		p := &plainWriter{to: &bytewise}
+		p := &plainWriter{writer: &bytewise}
 		for i := range []byte(in) {
 			_, _ = p.Write([]byte(in)[i : i+1])
 		}
@@ -41,7 +41,7 @@ func TestKeysOfADiffDoNotActOnTheTerminal(t *testing.T) {
 	report := &policydiff.Report{Database: "d", Tables: []policydiff.Table{{Name: "notes", Rows: []policydiff.Rows{{
 		Agents: []string{"chat"}, Key: []string{"id"}, New: 1, Appear: 1, Appearing: [][]string{{"\x1b[2J\x1b[1;1Hagents gain nothing"}},
 	}}}}}
-	policydiff.Printer{Out: &plainWriter{to: &out}, Colours: true}.Print(report)
+	policydiff.Printer{Out: &plainWriter{writer: &out}, Colours: true}.Print(report)
 	if bytes.Contains(out.Bytes(), []byte("\x1b[2J")) {
 		t.Errorf("%q", out.String())
 	}

@@ -214,9 +214,9 @@ func (a actingUser) hasExpired(offset time.Duration) bool {
 	return !a.expiresAt.IsZero() && !time.Now().Add(offset+expiryGrace).Before(a.expiresAt)
 }
 
-// actingIn returns for whom the session acts in a text: in the statements that may show or change rows, or after all of
-// it where there are none. The refusal says why such a statement must not run.
-func (s *session) actingIn(v *verdict.Verdict) (actingUser, *sqlstate.Error) {
+// actingUserInSettings returns for whom the session acts in a text: in the statements that may show or change rows, or
+// after all of it where there are none. The refusal says why such a statement must not run.
+func (s *session) actingUserInSettings(v *verdict.Verdict) (actingUser, *sqlstate.Error) {
 	value, known := s.currentActing()
 	setting := s.agent.ActsFor.Setting
 	var reading *string

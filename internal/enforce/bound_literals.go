@@ -36,7 +36,7 @@ type shapeOfTexts struct {
 
 // shapes has what is known of the shapes of texts, within a number of bytes.
 type shapes struct {
-	known *otter.Cache[shapeKey, *shapeOfTexts]
+	knownShapes *otter.Cache[shapeKey, *shapeOfTexts]
 }
 
 // maxBoundText is how long a text with parameters may be, in bytes: the proxy keeps no long ones prepared.
@@ -50,12 +50,12 @@ func newShapes(bytes uint64) (*shapes, error) {
 		MaximumWeight: bytes,
 		Weigher:       func(k shapeKey, _ *shapeOfTexts) uint32 { return uint32(shapeOverhead + len(k.shape)) },
 	})
-	return &shapes{known: known}, err
+	return &shapes{knownShapes: known}, err
 }
 
 func (c *shapes) close() {
-	c.known.InvalidateAll()
-	c.known.StopAllGoroutines()
+	c.knownShapes.InvalidateAll()
+	c.knownShapes.StopAllGoroutines()
 }
 
 var textSeed = maphash.MakeSeed()
@@ -68,7 +68,7 @@ func (s *session) boundVerdict(st *state, text string) *verdict.Verdict {
 		return s.sharedVerdict(st, text, verdict.Simple)
 	}
 	key := shapeKey{shape: shape, epoch: st.epoch, signing: s.signs(st), lists: s.info.Lists}
-	known, ok := s.e.shapes.known.GetIfPresent(key)
+	known, ok := s.e.shapes.knownShapes.GetIfPresent(key)
 	if ok && known.isUsable(text) {
 		if v := s.bind(st, known, text, literals); v != nil {
 			return v
@@ -81,7 +81,7 @@ func (s *session) boundVerdict(st *state, text string) *verdict.Verdict {
 			known.bindable = j.bindable
 		}
 		known.unusable.Store(len(known.bindable) == 0)
-		s.e.shapes.known.Set(key, known)
+		s.e.shapes.knownShapes.Set(key, known)
 	}
 	return v
 }

@@ -224,7 +224,7 @@ func (e *Enforcer) Ready() error {
 	var failed []error
 	for _, name := range slices.Sorted(maps.Keys(e.databases)) {
 		v, err := e.databases[name].current()
-		if err == nil && v.stale(e.cfg.StaleAfter) {
+		if err == nil && v.isStale(e.cfg.StaleAfter) {
 			err = unavailableRefusal(nil)
 		}
 		if err != nil {

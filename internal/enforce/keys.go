@@ -18,15 +18,15 @@ import (
 // maxKeys is how many rows of a table one outcome lists.
 const maxKeys = 1000
 
-// keyPart says which part of a table's primary key a column is.
-type keyPart struct {
+// partOfKeys says which part of a table's primary key a column is.
+type partOfKeys struct {
 	table     string
 	part      int
 	keyLength int // number of columns of the key
 }
 
 // keyColumns has the columns of keys, by the OID of the relation and the number of the column.
-type keyColumns map[uint32]map[uint16]keyPart
+type keyColumns map[uint32]map[uint16]partOfKeys
 
 // keyRecordedTables returns the tables of a text for which the keys of returned rows are recorded. single is true if
 // there is one such table, and each row of the result is a row of it.

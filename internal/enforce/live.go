@@ -109,7 +109,7 @@ func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Ve
 	claiming := v.Allowed() && changesClaims(v.Effects)
 	own := s.attributes
 	if s.agent.ActsFor != nil && ok {
-		user, refused := s.actingIn(v)
+		user, refused := s.actingUserInSettings(v)
 		if refused == nil {
 			refused = s.ensureUserReferences(ctx, st.policy, user.attributes)
 		}

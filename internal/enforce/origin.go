@@ -103,9 +103,9 @@ func (d *database) setOrigins() {
 			}
 			if part := slices.Index(t.Relation.PrimaryKey, name); part >= 0 {
 				if keys[view] == nil {
-					keys[view] = map[uint16]keyPart{}
+					keys[view] = map[uint16]partOfKeys{}
 				}
-				keys[view][uint16(number)] = keyPart{of.String(), part, len(t.Relation.PrimaryKey)}
+				keys[view][uint16(number)] = partOfKeys{of.String(), part, len(t.Relation.PrimaryKey)}
 			}
 		}
 	}

@@ -53,8 +53,8 @@ type database struct {
 	originsState        *state // the state for which origins was computed
 	state               *state // the state of the last successful probe, also while the view refuses
 	// the state that the probe before found while the catalogs were changing; nil: they were not
-	unsettledState *state
-	lastFailure    string // the last failure that was logged
+	stateWhileChanging *state
+	lastFailure        string // the last failure that was logged
 }
 
 // policyDocuments are the versions of a database's policy.
@@ -417,8 +417,8 @@ func (d *database) updateState(ctx context.Context, o probeResult) error {
 // rebuildState makes a state from the catalogs as they are now. The caller holds mu and has a connection.
 func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 	s := d.state
-	before := d.unsettledState
-	d.unsettledState = nil
+	before := d.stateWhileChanging
+	d.stateWhileChanging = nil
 	snap, grown, settled, err := d.settledCatalogs(ctx, o)
 	if err != nil {
 		return err
@@ -433,7 +433,7 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 		}
 	}
 	if err != nil || c.plan.Hash() != o.installedPolicy.Hash {
-		if written, of, ok := d.readWritten(snap, o); ok {
+		if written, of, ok := d.readNewerFiles(snap, o); ok {
 			doc, c, err = written, of, nil
 		}
 	}
@@ -473,7 +473,7 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 	v := d.view.Load()
 	inForce := v != nil && v.refusal == nil
 	if !settled && !(same && inForce) && (before == nil || !before.equal(made)) {
-		d.unsettledState = made
+		d.stateWhileChanging = made
 		return errCatalogsChanging
 	}
 	if same {

@@ -91,10 +91,10 @@ func (d *database) reloadIfChanged() {
 	}
 }
 
-// readWritten reads the policy's files again if the installed policy is unknown: somebody has written the files and run
-// pgconsent migrate since the last refresh. It returns false if the files are not the installed policy. The caller
+// readNewerFiles reads the policy's files again if the installed policy is unknown: somebody has written the files and
+// run pgconsent migrate since the last refresh. It returns false if the files are not the installed policy. The caller
 // holds mu.
-func (d *database) readWritten(snap *catalog.Snapshot, o probeResult) (*policy.Document, compiledPolicy, bool) {
+func (d *database) readNewerFiles(snap *catalog.Snapshot, o probeResult) (*policy.Document, compiledPolicy, bool) {
 	doc, watch, err := policy.LoadWatched(d.cfg.Policy)
 	if err != nil {
 		return nil, compiledPolicy{}, false

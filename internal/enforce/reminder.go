@@ -61,7 +61,7 @@ func (s *session) NextNotice() string {
 	for _, by := range []string{"", s.agent.Name} {
 		key := r.key
 		key.RecordedBy = by
-		text, began := tracker.GivenReminder(time.Now(), key)
+		text, began := tracker.ReminderOfSession(time.Now(), key)
 		if text == "" || r.reminded[key].Equal(began) {
 			continue
 		}

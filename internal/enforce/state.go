@@ -77,15 +77,15 @@ func (d *database) current() (*view, *sqlstate.Error) {
 		return nil, notServedRefusal(errors.New("the database has not been looked at yet"))
 	case v.refusal != nil:
 		return nil, v.refusal
-	case v.stale(d.e.cfg.StaleAfter) && !(v.tracksDDL && d.probing.Load()):
+	case v.isStale(d.e.cfg.StaleAfter) && !(v.tracksDDL && d.probing.Load()):
 		return nil, unavailableRefusal(nil)
 	default:
 		return v, nil
 	}
 }
 
-// stale reports whether the last successful probe is longer ago than after.
-func (v *view) stale(after time.Duration) bool { return time.Since(v.verified) > after }
+// isStale reports whether the last successful probe is longer ago than after.
+func (v *view) isStale(after time.Duration) bool { return time.Since(v.verified) > after }
 
 // unavailableRefusal is the refusal while the server does not answer.
 func unavailableRefusal(cause error) *sqlstate.Error {

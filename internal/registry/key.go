@@ -27,11 +27,11 @@ type Keys struct{ *keyRing }
 type keyRing struct {
 	path string // the path of the key file; "": the keys are from no file
 
-	mu        sync.Mutex
-	read      os.FileInfo
-	checkedAt time.Time // when the file was last checked
-	byNumber  map[int32]derivedKeys
-	newest    int32
+	mu           sync.Mutex
+	fileWhenRead os.FileInfo
+	checkedAt    time.Time // when the file was last checked
+	byNumber     map[int32]derivedKeys
+	newest       int32
 	// keys that were removed from the file, and until when they still verify: a record that is being read may have been
 	// made with them
 	retiredKeys map[int32]time.Time
@@ -80,8 +80,8 @@ func (r *keyRing) reloadIfChanged() {
 	}
 	r.checkedAt = time.Now()
 	info, err := os.Stat(r.path)
-	if err != nil || r.read != nil && os.SameFile(info, r.read) && info.ModTime().Equal(r.read.ModTime()) &&
-		info.Size() == r.read.Size() {
+	if err != nil || r.fileWhenRead != nil && os.SameFile(info, r.fileWhenRead) && info.ModTime().Equal(r.fileWhenRead.ModTime()) &&
+		info.Size() == r.fileWhenRead.Size() {
 		return
 	}
 	next, err := LoadKeys(r.path)
@@ -99,7 +99,7 @@ func (r *keyRing) reloadIfChanged() {
 		}
 		next.byNumber[number] = s
 	}
-	r.read, r.byNumber, r.newest, r.retiredKeys = info, next.byNumber, next.newest, next.retiredKeys
+	r.fileWhenRead, r.byNumber, r.newest, r.retiredKeys = info, next.byNumber, next.newest, next.retiredKeys
 }
 
 // derivedKeys has the keys that are derived from one key of the file, for separate uses.
@@ -160,7 +160,7 @@ func LoadKeys(path string) (Keys, error) {
 	}
 	k, err := parseKeys(text)
 	if err == nil {
-		k.path, k.read = path, info
+		k.path, k.fileWhenRead = path, info
 	}
 	if err != nil {
 		return Keys{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s: %v", path, err).

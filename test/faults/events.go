@@ -31,9 +31,9 @@ func (r *round) cause(event string, random *rand.Rand) {
 	case "cut clients", "cut server":
 		for _, m := range r.modes {
 			if event == "cut server" {
-				m.back.Break(network.Way(1 + random.IntN(3)))
+				m.serverRelay.Break(network.Way(1 + random.IntN(3)))
 			} else {
-				m.front.Break(network.Way(1 + random.IntN(3)))
+				m.clientRelay.Break(network.Way(1 + random.IntN(3)))
 			}
 		}
 	case "terminate":

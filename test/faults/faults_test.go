@@ -24,12 +24,12 @@ var bothModes = []string{"session", "transaction"}
 func TestFaults(t *testing.T) {
 	st := newStage(t, bothModes...)
 	sessions := tier.Count(15, 100, 1000)
-	for i, k := range kinds {
+	for i, k := range faultKinds {
 		if tier.Quick() && !k.quick {
 			continue // The last kind has all of it.
 		}
 		t.Run(k.name, func(t *testing.T) {
-			r := &round{stage: st, kind: k, number: i, seed: tier.Seed(), sessions: sessions}
+			r := &round{stage: st, faultKind: k, number: i, seed: tier.Seed(), sessions: sessions}
 			st.t = t
 			r.run(t)
 			t.Log(r)
@@ -54,7 +54,7 @@ func TestSoak(t *testing.T) {
 	all, began := map[string]int{}, time.Now()
 	sessions, steps, rounds := int64(0), int64(0), 0
 	for ; time.Since(began) < *lasts && !t.Failed(); rounds++ {
-		r := &round{stage: st, kind: kinds[rounds%len(kinds)], number: rounds, seed: from, sessions: tier.Count(150, 150, 150)}
+		r := &round{stage: st, faultKind: faultKinds[rounds%len(faultKinds)], number: rounds, seed: from, sessions: tier.Count(150, 150, 150)}
 		r.run(t)
 		fmt.Printf("%8s  round %d, %s: %s\n", time.Since(began).Round(time.Second), rounds, r.name, r)
 		for what, n := range r.seen {

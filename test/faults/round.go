@@ -20,22 +20,22 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// kind says what breaks in a round.
-type kind struct {
-	name          string
-	front, back   bool     // connections of clients; connections to the server
-	events        []string // what happens to all, again and again
-	losesSessions bool     // also such sessions are lost whose own connection to the proxy holds
-	quick         bool     // also in the quick run
+// faultKind says what breaks in a round.
+type faultKind struct {
+	name                               string
+	breaksClientSide, breaksServerSide bool     // connections of clients; connections to the server
+	events                             []string // what happens to all, again and again
+	losesSessions                      bool     // also such sessions are lost whose own connection to the proxy holds
+	quick                              bool     // also in the quick run
 }
 
-var kinds = []kind{
-	{name: "clients' networks", front: true, quick: true},
-	{name: "server's networks", back: true, losesSessions: true, quick: true},
-	{name: "both networks", front: true, back: true, events: []string{"cut clients", "cut server"}, losesSessions: true},
-	{name: "server processes", front: true, events: []string{"terminate", "terminate", "kill"}, losesSessions: true},
-	{name: "server", front: true, events: []string{"restart"}, losesSessions: true},
-	{name: "all", front: true, back: true, events: []string{"terminate", "cut server", "kill", "cut clients", "restart"},
+var faultKinds = []faultKind{
+	{name: "clients' networks", breaksClientSide: true, quick: true},
+	{name: "server's networks", breaksServerSide: true, losesSessions: true, quick: true},
+	{name: "both networks", breaksClientSide: true, breaksServerSide: true, events: []string{"cut clients", "cut server"}, losesSessions: true},
+	{name: "server processes", breaksClientSide: true, events: []string{"terminate", "terminate", "kill"}, losesSessions: true},
+	{name: "server", breaksClientSide: true, events: []string{"restart"}, losesSessions: true},
+	{name: "all", breaksClientSide: true, breaksServerSide: true, events: []string{"terminate", "cut server", "kill", "cut clients", "restart"},
 		losesSessions: true, quick: true},
 }
 
@@ -57,7 +57,7 @@ type transaction struct {
 // round is sessions that work while something breaks.
 type round struct {
 	*stage
-	kind
+	faultKind
 	number   int
 	seed     uint64
 	sessions int // in all, in each mode
@@ -109,11 +109,11 @@ func (r *round) run(t testing.TB) {
 	var workers, others sync.WaitGroup
 	over := make(chan struct{})
 	for at, m := range r.modes {
-		if r.front {
-			m.front.Plan(r.planner(uint64(2*at), 3))
+		if r.breaksClientSide {
+			m.clientRelay.Plan(r.planner(uint64(2*at), 3))
 		}
-		if r.back {
-			m.back.Plan(r.planner(uint64(2*at+1), 6))
+		if r.breaksServerSide {
+			m.serverRelay.Plan(r.planner(uint64(2*at+1), 6))
 		}
 		if !r.losesSessions {
 			others.Go(func() { r.witness(m, over) })
@@ -144,7 +144,7 @@ func (r *round) session(m *mode, n int) {
 		random := rand.New(rand.NewPCG(r.seed, uint64(r.number)<<32+uint64(n)))
 		answered, err := r.play(m, agents[random.IntN(len(agents))], mark, false, random)
 		r.steps.Add(int64(answered))
-		if err == nil || errors.Is(err, errOver) {
+		if err == nil || errors.Is(err, errConnectionEnded) {
 			if r.done.Add(1); err != nil {
 				r.noteEnd("sessions ended with", err)
 			}
@@ -246,8 +246,8 @@ func (r *round) checkRows() {
 func (r *round) awaitServed() {
 	r.t.Helper()
 	for _, m := range r.modes {
-		m.front.Plan(nil)
-		m.back.Plan(nil)
+		m.clientRelay.Plan(nil)
+		m.serverRelay.Plan(nil)
 		for i, a := range agents {
 			for end := time.Now().Add(tier.Patience); ; time.Sleep(10 * time.Millisecond) {
 				mark := fmt.Sprintf("%s-%d-served-%d", m.name, r.number, i)

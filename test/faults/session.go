@@ -37,8 +37,8 @@ type answer struct {
 	err  error
 }
 
-// errOver means that the connection has ended: everything may be expected but an answer.
-var errOver = errors.New("the connection has ended")
+// errConnectionEnded means that the connection has ended: everything may be expected but an answer.
+var errConnectionEnded = errors.New("the connection has ended")
 
 // play runs a session to its end, and returns how many of its steps were answered. It reaches the proxy over the network,
 // or straight.
@@ -80,7 +80,7 @@ func (r *round) play(m *mode, a agent, mark string, straight bool, random *rand.
 func (s *session) step() error {
 	switch s.random.IntN(13) {
 	case 0:
-		return s.wants(s.ask("SELECT '"+s.mark+"' AS m"), s.mark)
+		return s.wants(s.runStatement("SELECT '"+s.mark+"' AS m"), s.mark)
 	case 1:
 		return s.wants(s.askWith("SELECT $1::text || '/' || $2", s.mark, "x"), s.mark+"/x")
 	case 2:
@@ -129,7 +129,7 @@ func (s *session) begin() error {
 }
 
 func (s *session) commit() error {
-	a := s.ask("COMMIT")
+	a := s.runStatement("COMMIT")
 	if a.err == nil && (len(a.tags) != 1 || a.tags[0] != "COMMIT") {
 		s.t.Errorf("%s: COMMIT was answered %q", s.mark, a.tags)
 	}
@@ -238,12 +238,12 @@ func (s *session) readOwn() error {
 // readAll reads all rows that the session may see: they are those of its user.
 func (s *session) readAll() error {
 	if s.actsForUser && !s.saysOnce {
-		if err := s.wants(s.ask("SELECT count(*) FROM marks"), "0"); err != nil {
+		if err := s.wants(s.runStatement("SELECT count(*) FROM marks"), "0"); err != nil {
 			return err
 		}
 	}
 	return s.within(func() error {
-		a := s.ask("SELECT DISTINCT owner FROM marks")
+		a := s.runStatement("SELECT DISTINCT owner FROM marks")
 		if a.err == nil && len(a.rows) == 0 {
 			return nil
 		}
@@ -257,7 +257,7 @@ func (s *session) setting() error {
 		return err
 	}
 	for range 1 + s.random.IntN(3) {
-		if err := s.wants(s.ask("SHOW application_name"), s.mark); err != nil {
+		if err := s.wants(s.runStatement("SHOW application_name"), s.mark); err != nil {
 			return err
 		}
 	}
@@ -271,7 +271,7 @@ func (s *session) large() error {
 	for i := range want {
 		want[i] = s.mark
 	}
-	return s.wants(s.ask(fmt.Sprintf("SELECT '%s' FROM generate_series(1, %d)", s.mark, n)), want...)
+	return s.wants(s.runStatement(fmt.Sprintf("SELECT '%s' FROM generate_series(1, %d)", s.mark, n)), want...)
 }
 
 func (s *session) cursor() error {
@@ -282,7 +282,7 @@ func (s *session) cursor() error {
 		return err
 	}
 	for n := range 4 {
-		if err := s.wants(s.ask("FETCH 1 FROM c"), fmt.Sprint(s.mark, n+1)); err != nil {
+		if err := s.wants(s.runStatement("FETCH 1 FROM c"), fmt.Sprint(s.mark, n+1)); err != nil {
 			return err
 		}
 	}
@@ -300,7 +300,7 @@ func (s *session) cancel() error {
 		defer cancel()
 		_ = s.conn.CancelRequest(ctx)
 	})
-	a := s.ask("SELECT '" + s.mark + "' FROM generate_series(1, 100000) HAVING count(*) > 0")
+	a := s.runStatement("SELECT '" + s.mark + "' FROM generate_series(1, 100000) HAVING count(*) > 0")
 	sending.Wait()
 	if isCanceled(a.err) && !s.conn.IsClosed() {
 		return nil
@@ -314,10 +314,10 @@ func isCanceled(err error) bool {
 }
 
 // run runs a text whose rows do not matter.
-func (s *session) run(text string) error { return s.ask(text).err }
+func (s *session) run(text string) error { return s.runStatement(text).err }
 
-// ask sends a Query.
-func (s *session) ask(text string) (a answer) {
+// runStatement sends a Query.
+func (s *session) runStatement(text string) (a answer) {
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
 	results, err := s.conn.Exec(ctx, text).ReadAll()
@@ -373,5 +373,5 @@ func (s *session) failed(what string, err error) error {
 	case pg.Code == "XX000", pg.Severity != "FATAL" && !s.explains(pg.Code):
 		s.t.Errorf("%s: %s: %v; %s", s.mark, what, err, pg.Hint)
 	}
-	return fmt.Errorf("%w: %w", errOver, err)
+	return fmt.Errorf("%w: %w", errConnectionEnded, err)
 }

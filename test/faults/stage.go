@@ -44,10 +44,10 @@ type stage struct {
 
 // mode is a proxy whose sessions share connections, or do not.
 type mode struct {
-	name        string
-	pooled      bool
-	proxy       *instance.Proxy
-	front, back *network.Relay
+	name                     string
+	pooled                   bool
+	proxy                    *instance.Proxy
+	clientRelay, serverRelay *network.Relay
 }
 
 // newStage starts a server, and proxies in these modes of pools.
@@ -68,15 +68,15 @@ func newStage(t testing.TB, modes ...string) *stage {
 		logins = append(logins, login)
 	}
 	for _, name := range modes {
-		m := &mode{name: name, pooled: name == "transaction", back: network.New(t, "unix", st.cluster.socket())}
+		m := &mode{name: name, pooled: name == "transaction", serverRelay: network.New(t, "unix", st.cluster.socket())}
 		d := d
-		d.Server, d.Pool = m.back.Address(), nil
+		d.Server, d.Pool = m.serverRelay.Address(), nil
 		if m.pooled {
 			d.Pool = &proxy.PoolSettings{Size: poolSize, Wait: tier.Patience}
 		}
 		t.Setenv("PGCONSENT_POOL", name)
 		m.proxy = instance.Serve(t, instance.Auto, []instance.Database{d}, logins)
-		m.front = network.New(t, "tcp", m.proxy.Addr())
+		m.clientRelay = network.New(t, "tcp", m.proxy.Addr())
 		st.modes = append(st.modes, m)
 	}
 	return st
@@ -87,7 +87,7 @@ func (m *mode) dsn(a agent, straight bool) string {
 	if straight {
 		return instance.DSNAt(m.proxy.Addr(), a.name, "app")
 	}
-	return instance.DSNAt(m.front.Address(), a.name, "app")
+	return instance.DSNAt(m.clientRelay.Address(), a.name, "app")
 }
 
 // resources are what sessions must not leave behind.
@@ -144,8 +144,8 @@ func (st *stage) awaitRest(before *resources) resources {
 	for end := time.Now().Add(tier.Patience); ; time.Sleep(10 * time.Millisecond) {
 		left, idle := "", true
 		for _, m := range st.modes {
-			m.front.Plan(nil)
-			m.back.Plan(nil)
+			m.clientRelay.Plan(nil)
+			m.serverRelay.Plan(nil)
 			used, kept := 0, 0
 			for _, p := range m.proxy.Server().Pools() {
 				used += p.Used + p.Waiting
@@ -153,11 +153,11 @@ func (st *stage) awaitRest(before *resources) resources {
 			}
 			n := len(m.proxy.Server().Sessions())
 			if used == 0 && kept > 0 && n == 0 {
-				m.back.Break(network.Close)
+				m.serverRelay.Break(network.Close)
 			}
-			idle = idle && used+kept+n+m.front.Open()+m.back.Open() == 0
+			idle = idle && used+kept+n+m.clientRelay.Open()+m.serverRelay.Open() == 0
 			left += fmt.Sprintf("%s: %d sessions, %d connections in use and %d idle, on the networks %d and %d; ",
-				m.name, n, used, kept, m.front.Open(), m.back.Open())
+				m.name, n, used, kept, m.clientRelay.Open(), m.serverRelay.Open())
 		}
 		now := resources{}
 		if idle {

@@ -343,7 +343,7 @@ func (s *schema) loadSQL(d data, caller map[string]string, narrow bool) string {
 		}
 	}
 	if changes != "" {
-		b.WriteString(fillMarker + changes)
+		b.WriteString(materializePoint + changes)
 	}
 	for _, t := range s.materializedViews {
 		fmt.Fprintf(&b, "REFRESH MATERIALIZED VIEW %s;\n", t.sql())

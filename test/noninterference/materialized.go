@@ -44,9 +44,9 @@ func hasEnded(until string, known bool) bool {
 	return known && until != "infinity" && (err != nil || !at.After(startTime))
 }
 
-// fillMarker is the place in a load at which the materialized answers are computed. Triggers must notice the statements
-// behind it.
-const fillMarker = "COMMIT;\n"
+// materializePoint is the place in a load at which the materialized answers are computed. Triggers must notice the
+// statements behind it.
+const materializePoint = "COMMIT;\n"
 
 // contentBeforeChanges returns data with other hidden rows, and the SQL that turns them into d: materialized answers
 // must follow such changes. Visible rows stay as they are, so that they have the same physical places in a twin.

@@ -80,7 +80,7 @@ func (st *databaseTrio) load(one, two, alone string) {
 	st.t.Helper()
 	st.visibleLoad = alone
 	for i, sql := range []string{one, two, alone} {
-		for n, part := range strings.SplitN(sql, fillMarker, 2) {
+		for n, part := range strings.SplitN(sql, materializePoint, 2) {
 			if n > 0 {
 				st.fillMaterialized(i)
 			}

@@ -168,14 +168,14 @@ func (tmpl *template) build(from *template, build Build) error {
 	if err := fillDatabase(tmpl.name, from, build); err != nil {
 		return err
 	}
-	if err := runAsAdmin("COMMENT ON DATABASE " + tmpl.name + " IS '" + builtMark + "'"); err != nil {
+	if err := runAsAdmin("COMMENT ON DATABASE " + tmpl.name + " IS '" + builtComment + "'"); err != nil {
 		return err
 	}
 	return tmpl.readRights()
 }
 
-// builtMark is the comment of a finished template.
-const builtMark = "whole"
+// builtComment is the comment of a finished template.
+const builtComment = "whole"
 
 // copyTo makes a copy, with the rights on it.
 func (tmpl *template) copyTo(name string) error {
@@ -233,7 +233,7 @@ func fillDatabase(name string, from *template, build Build) error {
 func isBuilt(name string) (there bool, err error) {
 	err = withAdmin(func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_database AS d
-			WHERE d.datname = $1 AND pg_catalog.shobj_description(d.oid, 'pg_database') = $2)`, name, builtMark).Scan(&there)
+			WHERE d.datname = $1 AND pg_catalog.shobj_description(d.oid, 'pg_database') = $2)`, name, builtComment).Scan(&there)
 	})
 	return there, err
 }

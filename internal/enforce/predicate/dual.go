@@ -19,7 +19,7 @@ const (
 	probeForm  sublinkForm = iota
 	hashedForm             // does not depend on the outer row, so that the planner hashes it once
 	dualForm               // a CASE that chooses between the probe and the hashed form
-	flatForm               // an EXISTS that may become a join
+	existsForm             // an EXISTS that may become a join
 )
 
 // sublinkSQL writes a node that reads other tables in the writer's form, which is not probe.
@@ -32,8 +32,8 @@ func (w *predicateWriter) sublinkSQL(n Node, row string) string {
 	switch w.sublinkForm {
 	case hashedForm:
 		return w.hashedSQL(n, row)
-	case flatForm:
-		return w.flatSQL(n, row)
+	case existsForm:
+		return w.existsSQL(n, row)
 	}
 	defer func(f sublinkForm) { w.sublinkForm = f }(w.sublinkForm)
 	w.sublinkForm = probeForm

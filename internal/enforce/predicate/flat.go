@@ -17,7 +17,7 @@ func SignedViewCondition(n Node, rel *catalog.Relation, alias string) (string, b
 	if !hasFlatForm(n) {
 		return "", false
 	}
-	w := predicateWriter{forRowPolicy: true, sublinkForm: flatForm, prefix: prefixFor(alias), row: rel}
+	w := predicateWriter{forRowPolicy: true, sublinkForm: existsForm, prefix: prefixFor(alias), row: rel}
 	row := catalog.QuoteIdent(alias)
 	if HasHashedPart(n, rel) {
 		return strings.Join(append(guardConditions(attributesToGuard(n)), w.hashedPartsSQL(n, row)...), " AND "), true
@@ -46,7 +46,7 @@ func (w *predicateWriter) hashedPartsSQL(n Node, row string) []string {
 		if joinDepth(part) > 0 {
 			w.sublinkForm = hashedForm
 			set := w.nodeSQL(part, row)
-			w.sublinkForm = flatForm
+			w.sublinkForm = existsForm
 			text = "CASE WHEN pgconsent_signed.use_hash() THEN " + set + " ELSE (" + text + ") IS TRUE END"
 		}
 		out = append(out, text)
@@ -62,9 +62,9 @@ func hasFlatForm(n Node) bool {
 	case Not:
 		return hasFlatForm(n.Node)
 	case All:
-		return haveFlatForm(n)
+		return canWriteAllFlat(n)
 	case Any:
-		return haveFlatForm(n)
+		return canWriteAllFlat(n)
 	case Consent:
 		return len(n.Steps) > 0
 	case Visible:
@@ -78,8 +78,8 @@ func hasFlatForm(n Node) bool {
 	}
 }
 
-// haveFlatForm tells whether [SignedViewCondition] can write each of the parts, of which there is at least one.
-func haveFlatForm(parts []Node) bool {
+// canWriteAllFlat tells whether [SignedViewCondition] can write each of the parts, of which there is at least one.
+func canWriteAllFlat(parts []Node) bool {
 	for _, part := range parts {
 		if !hasFlatForm(part) {
 			return false
@@ -88,8 +88,8 @@ func haveFlatForm(parts []Node) bool {
 	return len(parts) > 0
 }
 
-// flatSQL writes a node that reads other tables so that it may become a join.
-func (w *predicateWriter) flatSQL(n Node, row string) string {
+// existsSQL writes a node that reads other tables so that it may become a join.
+func (w *predicateWriter) existsSQL(n Node, row string) string {
 	switch n := n.(type) {
 	case Consent:
 		var b strings.Builder

@@ -36,7 +36,7 @@ const MaterializedReady = Schema + ".materialized_ready"
 
 // storedOrLiveSQL writes an expression that reads the stored answer if it is complete, and otherwise evaluates live.
 func (w *predicateWriter) storedOrLiveSQL(n Consent, row, live string) string {
-	if n.Materialized == nil || !w.forRowPolicy || w.sublinkForm == flatForm {
+	if n.Materialized == nil || !w.forRowPolicy || w.sublinkForm == existsForm {
 		return live
 	}
 	table, key := n.MaterializedTable().SQL(), n.Materialized.Relation.PrimaryKey

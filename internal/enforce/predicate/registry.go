@@ -131,7 +131,7 @@ func (w *predicateWriter) consentsSQL(n RegistryConsent, row, id string) string 
 			equalSQL(columnSQL(no, "scope"), "'*'::pg_catalog.text")+" AND "+columnSQL(no, "number")+
 			" OPERATOR(pg_catalog.<) "+columnSQL(r, "number")+")")
 	end := offsetZeroEnd
-	if w.sublinkForm == flatForm {
+	if w.sublinkForm == existsForm {
 		end = ")"
 	}
 	where = append(where, "NOT EXISTS (SELECT 1 FROM "+w.helperName(registryTable)+" AS "+no+

@@ -81,13 +81,13 @@ func (o *Console) withdrawForWard(c *call) (answer, error) {
 	return answer{redirectPath: "me/for/" + c.r.PathValue("handle")}, nil
 }
 
-// kindsForParty are the categories that a consent to one party can have.
-var kindsForParty = []string{consent.Essential, consent.Behavioral, consent.Improvement, consent.Statistical}
+// categoriesForParty are the categories that a consent to one party can have.
+var categoriesForParty = []string{consent.Essential, consent.Behavioral, consent.Improvement, consent.Statistical}
 
 // giveConsentTo gives a consent to one named party, about everything.
 func (o *Console) giveConsentTo(c *call) (answer, error) {
 	command := consent.Command{Do: consent.Grant, Grantee: strings.TrimSpace(c.form.Get("to"))}
-	for _, category := range kindsForParty {
+	for _, category := range categoriesForParty {
 		if c.form.Get("category-"+category) != "" {
 			command.Categories = append(command.Categories, category)
 		}

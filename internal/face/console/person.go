@@ -170,7 +170,7 @@ func (o *Console) showOwnData(c *call) (answer, error) {
 	if err := o.fillGuardians(c, &p); err != nil {
 		return answer{}, err
 	}
-	p.Kinds = kindsForParty
+	p.Kinds = categoriesForParty
 	for name := range o.Service.Agents(c.caller.Database) {
 		p.Parties = append(p.Parties, name)
 	}

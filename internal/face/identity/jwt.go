@@ -184,7 +184,7 @@ func (v *JWT) nameOf(role Role, sub string) string {
 	return "jwt " + hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-var integerForm = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
+var integerPattern = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
 
 // attributeText converts a claim to the text of an attribute: a list becomes a PostgreSQL array.
 func attributeText(value any) (string, error) {
@@ -195,7 +195,7 @@ func attributeText(value any) (string, error) {
 		}
 		return v, nil
 	case json.Number:
-		if !integerForm.MatchString(v.String()) {
+		if !integerPattern.MatchString(v.String()) {
 			return "", errors.New("it is not a whole number, in digits alone")
 		}
 		return v.String(), nil
@@ -204,7 +204,7 @@ func attributeText(value any) (string, error) {
 		quoted := make([]string, len(v))
 		for i, one := range v {
 			text, is := one.(string)
-			if number, ok := one.(json.Number); ok && integerForm.MatchString(number.String()) {
+			if number, ok := one.(json.Number); ok && integerPattern.MatchString(number.String()) {
 				text, is = number.String(), true
 			}
 			if !is {

@@ -82,14 +82,14 @@ func NewNoSourceError() error {
 	return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonRelation, "there is no such source")
 }
 
-var uuidForm = regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
+var uuidPattern = regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
 
 // keyValue converts an id to the type of the key. For an invalid id it returns a value with which the statement can
 // run.
 func keyValue(of, id string) (any, bool) {
 	switch {
 	case of == "uuid":
-		if !uuidForm.MatchString(id) {
+		if !uuidPattern.MatchString(id) {
 			return "00000000-0000-0000-0000-000000000000", false
 		}
 		return id, true

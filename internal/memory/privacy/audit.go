@@ -432,7 +432,7 @@ func (a auditor) strangerAttributes(id string) map[string]string {
 // visibleKeys are the kinds and keys of the memories that a candidate sees in a context.
 type visibleKeys map[string]bool
 
-func (s visibleKeys) has(r foundMemory) bool { return s[r.kind+"\x00"+r.key] }
+func (s visibleKeys) contains(r foundMemory) bool { return s[r.kind+"\x00"+r.key] }
 
 // rowsSeenBy reads under row security which of the rows each candidate sees: without a context, and in each context in
 // which it participates and to which one of the rows is granted. For each, the session of the agent's role is sealed
@@ -533,7 +533,7 @@ func (a auditor) auditedMemory(ctx context.Context, caller string, r foundMemory
 	out := &AuditedMemory{ID: r.key, Kind: r.kind, Store: r.store, Owner: r.owner, Subjects: visibleSubjects,
 		OtherSubjects: len(difference(r.subjects, visibleSubjects)), Access: r.grants, Viewers: []Viewer{},
 		WithoutConsent: []Viewer{}}
-	everybody := seen[candidates[len(candidates)-1]][""].has(r)
+	everybody := seen[candidates[len(candidates)-1]][""].contains(r)
 	for _, c := range candidates {
 		contexts := slices.Sorted(func(yield func(string) bool) {
 			for in := range seen[c] {
@@ -544,7 +544,7 @@ func (a auditor) auditedMemory(ctx context.Context, caller string, r foundMemory
 		})
 		shown := false
 		for _, in := range contexts {
-			if !seen[c][in].has(r) || shown && in != "" {
+			if !seen[c][in].contains(r) || shown && in != "" {
 				continue
 			}
 			shown = true

@@ -155,7 +155,7 @@ func (d *Service) DrawBelief(ctx context.Context, c identity.Caller, g Generaliz
 
 // sourceMemory is the memory from which a belief is drawn.
 type sourceMemory struct {
-	of       *policy.Memories
+	memories *policy.Memories
 	id       string
 	store    string
 	content  string
@@ -196,7 +196,7 @@ func (s *session) readSource(ctx context.Context, tx pgx.Tx, kind, key string, l
 			continue
 		}
 		if out != nil {
-			return nil, newError(Conflict, "Say of which kind it is: "+out.of.Kind+" or "+m.Kind+".",
+			return nil, newError(Conflict, "Say of which kind it is: "+out.memories.Kind+" or "+m.Kind+".",
 				"there are several memories with this id")
 		}
 		out = found[0]
@@ -208,7 +208,7 @@ func (s *session) readSource(ctx context.Context, tx pgx.Tx, kind, key string, l
 		return nil, newError(Conflict, "Its owner writes a list there, by SQL.", "whom this memory is about is no list")
 	}
 	if lock {
-		m := out.of
+		m := out.memories
 		if _, err := tx.Exec(ctx, "SELECT 1 FROM "+m.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(m.Key)+
 			" = $1 FOR UPDATE", key); err != nil {
 			return nil, fromDatabase(err)
@@ -219,7 +219,7 @@ func (s *session) readSource(ctx context.Context, tx pgx.Tx, kind, key string, l
 
 // readOriginal reads a row that readSource selects. A row without a list of subjects gives nil.
 func readOriginal(row pgx.CollectableRow, m *policy.Memories) (*sourceMemory, error) {
-	out := &sourceMemory{of: m}
+	out := &sourceMemory{memories: m}
 	var store, teller, told, subjects, grants, evidence, content *string
 	if err := row.Scan(&out.id, &store, &teller, &told, &subjects, &grants, &evidence, &content); err != nil {
 		return nil, err
@@ -296,7 +296,7 @@ func (s *session) addToCorpus(ctx context.Context, tx pgx.Tx, corpus *generalize
 				rows.Close()
 				return fromDatabase(err)
 			}
-			if content != nil && (m != src.of || id == nil || *id != src.id) {
+			if content != nil && (m != src.memories || id == nil || *id != src.id) {
 				corpus.Add(*content)
 				bytes += len(*content)
 			}
@@ -316,7 +316,7 @@ func (s *session) findDerived(ctx context.Context, tx pgx.Tx, src *sourceMemory,
 	from, values := catalog.QuoteIdent(l.Source)+" = $2 AND "+catalog.QuoteIdent(l.Store)+
 		"::pg_catalog.text = $3", []any{g.Belief, src.id, src.store}
 	if l.Kind != "" {
-		from, values = from+" AND "+catalog.QuoteIdent(l.Kind)+" = $4", append(values, src.of.Kind)
+		from, values = from+" AND "+catalog.QuoteIdent(l.Kind)+" = $4", append(values, src.memories.Kind)
 	}
 	rows, err := tx.Query(ctx, "SELECT "+memoryColumns(m)+" FROM "+m.Relation.Name.SQL()+
 		" WHERE "+catalog.QuoteIdent(m.Content)+" = $1 AND "+catalog.QuoteIdent(m.Key)+
@@ -356,7 +356,7 @@ func (s *session) insertDerived(ctx context.Context, tx pgx.Tx, src *sourceMemor
 	}
 	columns, values = []string{l.Store, l.Made, l.Source}, []any{src.store, out.ID, src.id}
 	if l.Kind != "" {
-		columns, values = append(columns, l.Kind), append(values, src.of.Kind)
+		columns, values = append(columns, l.Kind), append(values, src.memories.Kind)
 	}
 	if l.Note != "" {
 		columns, values = append(columns, l.Note), append(values, g.Note)

@@ -66,7 +66,7 @@ type fileSink struct {
 	anchorSync
 	lines         lineWriter
 	lock          *os.File  // the lock on the directory; nil before it is taken
-	endKnown      bool      // the end of the chain is known
+	isEndKnown    bool      // the end of the chain is known
 	tornRecord    *Recovery // an incomplete last record that a crash left; nil: none
 	startRecords  []*Ticket // the records that are written first
 	f             file
@@ -118,7 +118,7 @@ func (w *fileSink) open() error {
 			"records may have been cut off", "anchor", w.cfg.Anchor)
 		begin(recovery)
 	}
-	w.endKnown = true
+	w.isEndKnown = true
 	return nil
 }
 
@@ -303,7 +303,7 @@ func (w *fileSink) rotate() error {
 // failed sync the kernel may drop pages that it calls clean, so nothing that was written since the last successful sync
 // is trusted.
 func (w *fileSink) reopen() error {
-	if !w.endKnown {
+	if !w.isEndKnown {
 		return w.open()
 	}
 	w.f.Close()

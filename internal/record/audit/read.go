@@ -15,7 +15,7 @@ const followEvery = 200 * time.Millisecond
 
 // Cursor is a position in a log that is read without verification.
 type Cursor struct {
-	from    Source
+	source  Source
 	segment int
 	after   uint64 // the number of the last record before the position, in the same segment; 0: none
 	offset  int64
@@ -32,7 +32,7 @@ func Newest(from Source, n int, want func(Record) bool, fn func(Record) error) (
 	begin, found := len(segments), 0
 	for begin > 0 && found < n {
 		begin--
-		c := Cursor{from: from, segment: segments[begin]}
+		c := Cursor{source: from, segment: segments[begin]}
 		err := c.readSegment(func(r Record) error {
 			if want(r) {
 				found++
@@ -47,7 +47,7 @@ func Newest(from Source, n int, want func(Record) bool, fn func(Record) error) (
 			return nil, err
 		}
 	}
-	c := &Cursor{from: from, segment: 1}
+	c := &Cursor{source: from, segment: 1}
 	for _, segment := range segments[begin:] {
 		c.segment, c.after, c.offset = segment, 0, 0
 		if err := c.readSegment(fn); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -66,7 +66,7 @@ func Newest(from Source, n int, want func(Record) bool, fn func(Record) error) (
 // readSegment calls fn with every complete record from the cursor to the end of its segment, and moves the cursor
 // there.
 func (c *Cursor) readSegment(fn func(Record) error) error {
-	f, err := c.from.Open(c.segment, c.after, c.offset)
+	f, err := c.source.Open(c.segment, c.after, c.offset)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (c *Cursor) Follow(ctx context.Context, fn func(Record) error) error {
 
 // readRestOfSegment calls fn with the rest of the segment, and moves to the next segment if there is one.
 func (c *Cursor) readRestOfSegment(fn func(Record) error) (more bool, err error) {
-	segments, err := c.from.Segments()
+	segments, err := c.source.Segments()
 	if err != nil {
 		return false, err
 	}

@@ -38,7 +38,7 @@ type storeSink struct {
 	anchorSync
 	lines        lineWriter
 	store        Store
-	endKnown     bool // the end of the chain is known
+	isEndKnown   bool // the end of the chain is known
 	end          position
 	attempt      *groupAttempt
 	startRecords []*Ticket // the records that are written first
@@ -93,7 +93,7 @@ func (s *storeSink) open() error {
 			"records may have been cut off", "anchor", s.cfg.Anchor)
 		s.startRecords = append(s.startRecords, &Ticket{kind: KindRecovery, body: *recovery, at: s.cfg.Now()})
 	}
-	s.end, s.endKnown = at, true
+	s.end, s.isEndKnown = at, true
 	return nil
 }
 
@@ -152,7 +152,7 @@ func (s *storeSink) oldestUnsynced() time.Time {
 }
 
 func (s *storeSink) reopen() error {
-	if !s.endKnown {
+	if !s.isEndKnown {
 		return s.open()
 	}
 	if err := s.store.Take(); err != nil {

@@ -102,7 +102,7 @@ func (a VerifyOptions) Read(from Source, fn func(Record) error) (Report, error) 
 	if err != nil {
 		return r, err
 	}
-	c := chainWalk{options: a, fn: fn, report: &r, at: position{previousHash: genesisHash}, from: from}
+	c := chainWalk{options: a, fn: fn, report: &r, at: position{previousHash: genesisHash}, source: from}
 	if a.Progress != nil {
 		for _, n := range segments {
 			c.total += from.Size(n)
@@ -145,13 +145,13 @@ func (c *chainWalk) checkSegment(n int, first bool) ([]byte, error) {
 		}
 	}
 	c.at.segment = n
-	return walkSegment(c.from, &c.at, c.checkNext)
+	return walkSegment(c.source, &c.at, c.checkNext)
 }
 
 // remainingSegments returns the segments that still exist if the given one is gone. Retention removes the oldest first:
 // if an older segment still exists, somebody else has removed this one.
 func (c *chainWalk) remainingSegments(gone int) ([]int, error) {
-	segments, err := c.from.Segments()
+	segments, err := c.source.Segments()
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (c *chainWalk) remainingSegments(gone int) ([]int, error) {
 
 // chainWalk is the state of a verification.
 type chainWalk struct {
-	from            Source
+	source          Source
 	options         VerifyOptions
 	fn              func(Record) error
 	report          *Report
@@ -178,7 +178,7 @@ type chainWalk struct {
 // beginAt moves to the first existing segment. If that does not begin with record 1, a later checkpoint must name the
 // removed records.
 func (c *chainWalk) beginAt(segment int) error {
-	first, err := firstRecord(c.from, segment)
+	first, err := firstRecord(c.source, segment)
 	switch {
 	case segment > 1 && err == nil && (first == nil || first.Seq == 0):
 		return &ChainError{Segment: segmentName(1), Why: "the segment is missing"}

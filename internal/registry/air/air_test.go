@@ -243,7 +243,7 @@ func TestCleanup(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(5, time.Minute)
 	c.wait(time.Hour - time.Nanosecond)
-	c.tracker.Clean(c.now)
+	c.tracker.RemoveIdleSessions(c.now)
 	if _, ok := c.tracker.Session(c.now, one); !ok {
 		t.Error("the session is gone before its hour")
 	}
@@ -251,7 +251,7 @@ func TestCleanup(t *testing.T) {
 	if _, ok := c.tracker.Session(c.now, one); ok {
 		t.Error("the session is there after its hour")
 	}
-	c.tracker.Clean(c.now)
+	c.tracker.RemoveIdleSessions(c.now)
 	if n := len(c.tracker.index); n != 0 || len(c.tracker.sessions.pages) != 0 {
 		t.Errorf("%d sessions and %d pages are held", n, len(c.tracker.sessions.pages))
 	}
@@ -318,7 +318,7 @@ func TestSessionsAreSeparate(t *testing.T) {
 	if text, _ := tracker.Track(begin, keys[4], ""); text == "" {
 		t.Error("an agent's own recording has no reminder")
 	}
-	if text, _ := tracker.GivenReminder(begin, one); text != "" {
+	if text, _ := tracker.ReminderOfSession(begin, one); text != "" {
 		t.Error("the reminder of one session is another's")
 	}
 }
@@ -440,7 +440,7 @@ func TestOwnShare(t *testing.T) {
 	if _, err := tracker.Track(begin, Key{User: "u1", Channel: "api_new", BySelf: true}, ""); err != nil {
 		t.Error(err)
 	}
-	tracker.Clean(begin.Add(2 * time.Hour))
+	tracker.RemoveIdleSessions(begin.Add(2 * time.Hour))
 	if n := began("u1", true); n != maxOwnSessions {
 		t.Errorf("two hours later u1 has begun %d sessions", n)
 	}
@@ -450,16 +450,16 @@ func TestOwnShare(t *testing.T) {
 func TestDue(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(19, time.Second)
-	if text, _ := c.tracker.GivenReminder(c.now, one); text != "" || c.tracker.RemindersGiven() != 0 {
+	if text, _ := c.tracker.ReminderOfSession(c.now, one); text != "" || c.tracker.RemindersGiven() != 0 {
 		t.Error("due before it was given")
 	}
 	c.send(1, 0)
 	c.send(3, time.Minute)
-	text, since := c.tracker.GivenReminder(c.now, one)
+	text, since := c.tracker.ReminderOfSession(c.now, one)
 	if text != c.text || !since.Equal(begin) || c.tracker.RemindersGiven() != 1 {
 		t.Errorf("due: %q, %v", text, since)
 	}
-	if text, _ := c.tracker.GivenReminder(c.now.Add(31*time.Minute), one); text != "" {
+	if text, _ := c.tracker.ReminderOfSession(c.now.Add(31*time.Minute), one); text != "" {
 		t.Error("due after the session")
 	}
 }
@@ -511,12 +511,12 @@ func TestLikeTheModel(t *testing.T) {
 		}
 		c.Keep = max(c.Idle, time.Duration(rapid.IntRange(1, 120).Draw(r, "keep"))*time.Minute)
 		tracker, models := New(c), map[Key]*model{}
-		tracker.Clean(begin)
+		tracker.RemoveIdleSessions(begin)
 		at, clock := time.Duration(0), time.Duration(0)
 		if rapid.Bool().Draw(r, "late") { // near where milliseconds begin again
 			at = 1<<32*time.Millisecond - time.Hour
 			clock = at
-			tracker.Clean(begin.Add(clock))
+			tracker.RemoveIdleSessions(begin.Add(clock))
 		}
 		for range rapid.IntRange(1, 80).Draw(r, "n") {
 			clock += time.Duration(rapid.IntRange(0, 20).Draw(r, "pause")*rapid.SampledFrom([]int{1, 1, 1, 5}).Draw(r, "times")) * time.Minute
@@ -534,7 +534,7 @@ func TestLikeTheModel(t *testing.T) {
 					}
 					delete(models, k)
 				} else {
-					tracker.Clean(begin.Add(clock))
+					tracker.RemoveIdleSessions(begin.Add(clock))
 				}
 				continue
 			}
@@ -591,7 +591,7 @@ func TestMillionUsers(t *testing.T) {
 		}
 		now = now.Add(2 * time.Hour)
 	}
-	tracker.Clean(now)
+	tracker.RemoveIdleSessions(now)
 	if c := tracker.Counts(now); c.Active != 0 {
 		t.Errorf("%d sessions are left", c.Active)
 	}

@@ -116,7 +116,7 @@ func (t *Tracker) addInteraction(id slot, at time.Duration) string {
 // beginSession makes a session if there is room. To make room, it drops only a session that has been idle so long that
 // its next interaction would begin a new session.
 func (t *Tracker) beginSession(d digest, k Key, at time.Duration) (slot, bool) {
-	by, user := t.shareOf(k), uint16(0)
+	by, user := t.shareIndex(k), uint16(0)
 	if k.BySelf {
 		place := t.digestOf(Key{Database: k.Database, User: k.User})
 		user = binary.BigEndian.Uint16(place[:])
@@ -146,9 +146,9 @@ func (t *Tracker) beginSession(d digest, k Key, at time.Duration) (slot, bool) {
 	return id, true
 }
 
-// shareOf returns the index of the share of the agent that records. There are as many shares as the configuration has
-// agents.
-func (t *Tracker) shareOf(k Key) int32 {
+// shareIndex returns the index of the share of the agent that records. There are as many shares as the configuration
+// has agents.
+func (t *Tracker) shareIndex(k Key) int32 {
 	if k.RecordedBy == "" {
 		return -1
 	}
@@ -203,9 +203,9 @@ func (t *Tracker) EndSession(now time.Time, k Key) bool {
 // RemindersGiven returns the number of reminders so far, without a lock.
 func (t *Tracker) RemindersGiven() uint64 { return t.remindersGiven.Load() }
 
-// GivenReminder returns the reminder that a session got, and when the session began, which distinguishes it from an
+// ReminderOfSession returns the reminder that a session got, and when the session began, which distinguishes it from an
 // earlier session. The reminder is "" if the session got none, or is over.
-func (t *Tracker) GivenReminder(now time.Time, k Key) (reminder string, session time.Time) {
+func (t *Tracker) ReminderOfSession(now time.Time, k Key) (reminder string, session time.Time) {
 	d := t.digestOf(k)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -221,9 +221,9 @@ func (t *Tracker) GivenReminder(now time.Time, k Key) (reminder string, session 
 	return t.config.fillIn(int(s.remindedMessages)), t.epoch.Add(s.started)
 }
 
-// Clean removes sessions that have been idle for long. It is called from time to time, so that they do not stay if
-// nobody calls.
-func (t *Tracker) Clean(now time.Time) {
+// RemoveIdleSessions removes sessions that have been idle for long. It is called from time to time, so that they do not
+// stay if nobody calls.
+func (t *Tracker) RemoveIdleSessions(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.advance(now)

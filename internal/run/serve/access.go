@@ -67,7 +67,7 @@ func forEachLog(ctx context.Context, c *config.Config, f func(access.Log) error)
 		if _, err := os.Stat(c.Audit.File); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		return f(access.Log{Name: nameInReport(c.Audit), From: audit.Folder(c.Audit.File), IsOwn: true,
+		return f(access.Log{Name: nameInReport(c.Audit), From: audit.Folder(c.Audit.File), IsOfThisProcess: true,
 			Anchor: c.Audit.Anchor})
 	}
 	return withRecords(ctx, c, c.Audit, func(conn *pgx.Conn) error {
@@ -83,7 +83,7 @@ func forEachLog(ctx context.Context, c *config.Config, f func(access.Log) error)
 			if err := pgchain.NewReader(ctx, conn, a.Database, chain).InSnapshot(func(from audit.Source) error {
 				log := access.Log{Name: LogName(a), From: from}
 				if chain == c.Audit.Chain {
-					log.IsOwn, log.Anchor = true, c.Audit.Anchor
+					log.IsOfThisProcess, log.Anchor = true, c.Audit.Anchor
 				}
 				return f(log)
 			}); err != nil {

@@ -29,7 +29,7 @@ func (s *Service) cleanInteractions(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			s.reminders.Clean(now)
+			s.reminders.RemoveIdleSessions(now)
 		}
 	}
 }

@@ -47,8 +47,8 @@ func (s consoleService) Pools() []adminconsole.Pool {
 // countTime limits the queries that are made when metrics are read.
 const countTime = 10 * time.Second
 
-// ownMetrics is how the names of the metrics begin that pgconsent itself counts.
-const ownMetrics = "pgconsent_"
+// metricPrefix is how the names of the metrics begin that pgconsent itself counts.
+const metricPrefix = "pgconsent_"
 
 func (s consoleService) Statistics() ([]adminconsole.Statistic, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), countTime)
@@ -57,7 +57,7 @@ func (s consoleService) Statistics() ([]adminconsole.Statistic, error) {
 	families, err := s.registry.Gather()
 	var out []adminconsole.Statistic
 	for _, f := range families {
-		if !strings.HasPrefix(f.GetName(), ownMetrics) {
+		if !strings.HasPrefix(f.GetName(), metricPrefix) {
 			continue
 		}
 		for _, m := range f.GetMetric() {

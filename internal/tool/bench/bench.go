@@ -136,8 +136,8 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
 }
 
-// errNone is the error of a turn in which no transaction was finished.
-var errNone = errors.New("no transaction was finished in time: give it more --time, or a shorter query")
+// errNoTransactions is the error of a turn in which no transaction was finished.
+var errNoTransactions = errors.New("no transaction was finished in time: give it more --time, or a shorter query")
 
 // warmUp is how much longer a turn lasts because what comes first is not counted: servers make plans, and caches fill.
 func (p Plan) warmUp() time.Duration { return min(p.Time/4, time.Second) }
@@ -184,7 +184,7 @@ func (p Plan) turn(ctx context.Context, w Target, protocol Protocol) (Turn, erro
 		all = append(all, c.durations...)
 	}
 	if len(all) == 0 {
-		return Turn{}, errNone
+		return Turn{}, errNoTransactions
 	}
 	slices.Sort(all)
 	return Turn{float64(len(all)) / took.Seconds(), quantile(all, 0.5), quantile(all, 0.99)}, nil

@@ -102,13 +102,13 @@ var extensionSchema = regexp.MustCompile(`(?m)^CREATE EXTENSION .* WITH SCHEMA `
 var listEntry = regexp.MustCompile(
 	`^\d+; \d+ \d+ (EXTENSION|SCHEMA|POLICY|TRIGGER|EVENT TRIGGER|ROW SECURITY|[A-Z][A-Z ]*?) (\S+) (.*)$`)
 
-// ownName matches the names of pgconsent's policies and triggers, after the name of a table.
-var ownName = regexp.MustCompile(` (!|zz_)?pgconsent_`)
+// pgconsentNamePattern matches the names of pgconsent's policies and triggers, after the name of a table.
+var pgconsentNamePattern = regexp.MustCompile(` (!|zz_)?pgconsent_`)
 
 // withoutOurObjects separates the extensions from the rest, and leaves out what migrate makes: policies, triggers, and
 // row security where only pgconsent's policies need it.
 func withoutOurObjects(entries []string) (extensions, rest []string) {
-	ours := ownName.MatchString
+	ours := pgconsentNamePattern.MatchString
 	table := func(schema, tag string) string { name, _, _ := strings.Cut(tag, " "); return schema + "." + name }
 	var policies, foreign []string // The tables with such policies are listed.
 	for _, e := range entries {

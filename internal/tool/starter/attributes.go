@@ -20,7 +20,7 @@ func (s *survey) chooseAttributes() {
 		if c := roles.owner; c != nil {
 			owners = append(owners, c)
 			names[c.Name]++
-			if s.targetOf(r, c.Name) != nil {
+			if s.referencedTable(r, c.Name) != nil {
 				refer++
 			}
 		}
@@ -96,7 +96,7 @@ func (s *survey) grantAttribute() *Attribute {
 
 // tenantKey returns the attribute with which a tenant's column is compared.
 func (s *survey) tenantKey(r *catalog.Relation, c *catalog.Column) string {
-	if to := s.targetOf(r, c.Name); to != nil {
+	if to := s.referencedTable(r, c.Name); to != nil {
 		return s.tenantName(lastWord(singularWord(to.Name.Name)))
 	}
 	return s.tenantName(columnStem(c.Name))
@@ -124,7 +124,7 @@ func (s *survey) findSameTenants() {
 	}
 	for _, r := range s.tables {
 		for _, c := range s.columns[r].tenants {
-			if s.targetOf(r, c.Name) != nil {
+			if s.referencedTable(r, c.Name) != nil {
 				continue
 			}
 			name := columnStem(c.Name)
@@ -137,7 +137,7 @@ func (s *survey) findSameTenants() {
 	}
 	for _, r := range s.tables {
 		for _, c := range s.columns[r].tenants {
-			if to := s.targetOf(r, c.Name); to != nil && types[columnStem(c.Name)] != "" {
+			if to := s.referencedTable(r, c.Name); to != nil && types[columnStem(c.Name)] != "" {
 				merge(columnStem(c.Name), lastWord(singularWord(to.Name.Name)))
 			}
 		}

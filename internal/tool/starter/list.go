@@ -61,7 +61,7 @@ func (s *survey) requiredLinks(r *catalog.Relation, rank int) []parentLink {
 	var required, optional []parentLink
 	for _, l := range s.linksOf(r) {
 		switch {
-		case s.listingRound[l.to] <= 0 || s.listingRound[l.to] > rank || l.to == r || s.isIdentityTable(l.to):
+		case s.listingRound[l.target] <= 0 || s.listingRound[l.target] > rank || l.target == r || s.isIdentityTable(l.target):
 		case l.notNull:
 			required = append(required, parentLink{l, false})
 		default:
@@ -88,14 +88,14 @@ func (s *survey) addVisibleLinks() {
 			continue
 		}
 		for _, l := range s.linksOf(r) {
-			if s.listingRound[l.to] <= 0 || s.isIdentityTable(l.to) ||
+			if s.listingRound[l.target] <= 0 || s.isIdentityTable(l.target) ||
 				slices.ContainsFunc(s.parentLinks[r], func(p parentLink) bool {
 					return slices.Equal(p.columns, l.columns) &&
-						p.to == l.to
+						p.target == l.target
 				}) {
 				continue
 			}
-			if l.to == r || s.dependsOn(l.to, r, map[*catalog.Relation]bool{}) {
+			if l.target == r || s.dependsOn(l.target, r, map[*catalog.Relation]bool{}) {
 				s.circleLinks[r] = append(s.circleLinks[r], l)
 				continue
 			}
@@ -111,7 +111,7 @@ func (s *survey) dependsOn(from, to *catalog.Relation, seen map[*catalog.Relatio
 	}
 	seen[from] = true
 	return slices.ContainsFunc(s.parentLinks[from],
-		func(p parentLink) bool { return p.to == to || s.dependsOn(p.to, to, seen) })
+		func(p parentLink) bool { return p.target == to || s.dependsOn(p.target, to, seen) })
 }
 
 // isConsentRegister reports whether a table looks like a register of consents.

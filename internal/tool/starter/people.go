@@ -123,8 +123,8 @@ func (s *survey) addSubjects(r *catalog.Relation, add func(string, string, ...an
 		}
 	}
 	for _, l := range s.linksOf(r) {
-		if l.to == r || slices.ContainsFunc(s.parentLinks[r],
-			func(p parentLink) bool { return p.to == l.to && slices.Equal(p.columns, l.columns) }) {
+		if l.target == r || slices.ContainsFunc(s.parentLinks[r],
+			func(p parentLink) bool { return p.target == l.target && slices.Equal(p.columns, l.columns) }) {
 			continue
 		}
 		for _, of := range s.subjectsOfLink(l) {
@@ -132,7 +132,7 @@ func (s *survey) addSubjects(r *catalog.Relation, add func(string, string, ...an
 		}
 	}
 	if (s.isIdentityTable(r) || s.isPersonTable(r)) && len(r.PrimaryKey) == 1 {
-		self := link{to: r, columns: r.PrimaryKey, targets: r.PrimaryKey, notNull: true}
+		self := link{target: r, columns: r.PrimaryKey, targets: r.PrimaryKey, notNull: true}
 		for _, of := range s.agreementTables(r) {
 			ask(self, of)
 		}
@@ -149,7 +149,7 @@ func (s *survey) addSubjects(r *catalog.Relation, add func(string, string, ...an
 			}
 		}
 		if len(of) == 1 {
-			ask(link{to: of[0].table, columns: []string{c.Name}, targets: []string{of[0].column}, byOwner: true, notNull: c.NotNull}, of[0])
+			ask(link{target: of[0].table, columns: []string{c.Name}, targets: []string{of[0].column}, byOwner: true, notNull: c.NotNull}, of[0])
 		}
 	}
 }
@@ -164,9 +164,9 @@ func (s *survey) addSubject(r *catalog.Relation, l link, of agreementTable, add 
 	}
 	to := l
 	evidence := l.evidence(s)
-	if of.table != l.to {
-		to.to, to.targets = of.table, []string{of.column}
-		if l.to == r {
+	if of.table != l.target {
+		to.target, to.targets = of.table, []string{of.column}
+		if l.target == r {
 			evidence = fmt.Sprintf("%s has one row for each of these, by %s", name, of.column)
 		} else {
 			evidence += fmt.Sprintf(", and %s has one row for each of these, by %s", name, of.column)

@@ -23,7 +23,7 @@ type columnRoles struct {
 
 // link is a foreign key, or a column that is named like one.
 type link struct {
-	to      *catalog.Relation
+	target  *catalog.Relation
 	columns []string // columns of the table that has the link
 	targets []string // columns of the table to which the link leads
 	byName  bool     // the link is known only from the column's name
@@ -64,7 +64,7 @@ func (s *survey) findAccounts() {
 	}
 	for _, r := range s.tables { // Profiles may have the account's key as their own.
 		if len(r.PrimaryKey) == 1 && snakeCase(r.PrimaryKey[0]) == "id" &&
-			slices.Contains(s.users, s.targetOf(r, r.PrimaryKey[0])) && !s.isIdentityTable(r) {
+			slices.Contains(s.users, s.referencedTable(r, r.PrimaryKey[0])) && !s.isIdentityTable(r) {
 			s.users = append(s.users, r)
 		}
 	}
@@ -79,7 +79,7 @@ func (s *survey) assignRoles(r *catalog.Relation) *columnRoles {
 	ownerAt := len(strings.Fields(ownerStems))
 	for i := range r.Columns {
 		c := &r.Columns[i]
-		to, name, word := s.targetOf(r, c.Name), snakeCase(c.Name), columnStem(c.Name)
+		to, name, word := s.referencedTable(r, c.Name), snakeCase(c.Name), columnStem(c.Name)
 		ofUsers, ofTenants := to == nil || slices.Contains(s.users, to), to == nil || slices.Contains(s.tenants, to)
 		switch {
 		case typeFamily(c.Type) == "" || c.Generated || s.isIdentityTable(r) && slices.Equal(r.PrimaryKey, []string{c.Name}):
@@ -218,8 +218,8 @@ func keysOf(r *catalog.Relation, column string) []catalog.ForeignKey {
 	return out
 }
 
-// targetOf returns the table that a column refers to alone, by a foreign key.
-func (s *survey) targetOf(r *catalog.Relation, column string) *catalog.Relation {
+// referencedTable returns the table that a column refers to alone, by a foreign key.
+func (s *survey) referencedTable(r *catalog.Relation, column string) *catalog.Relation {
 	for _, k := range keysOf(r, column) {
 		if to, ok := s.relation(k.Target); ok {
 			return to
@@ -234,10 +234,10 @@ func (s *survey) linksOf(r *catalog.Relation) []link {
 	bound := map[string]bool{}
 	for _, k := range r.ForeignKeys {
 		to, ok := s.relation(k.Target)
-		if !ok || slices.ContainsFunc(out, func(l link) bool { return l.to == to && slices.Equal(l.columns, k.Columns) }) {
+		if !ok || slices.ContainsFunc(out, func(l link) bool { return l.target == to && slices.Equal(l.columns, k.Columns) }) {
 			continue
 		}
-		l := link{to: to, columns: k.Columns, targets: k.TargetColumns, notNull: true, onDelete: k.OnDelete}
+		l := link{target: to, columns: k.Columns, targets: k.TargetColumns, notNull: true, onDelete: k.OnDelete}
 		for _, c := range k.Columns {
 			bound[c] = true
 			l.notNull = l.notNull && r.Column(c).NotNull
@@ -257,7 +257,7 @@ func (s *survey) linksOf(r *catalog.Relation) []link {
 			}
 			key := to.Column(to.PrimaryKey[0])
 			if typeFamily(key.Type) == typeFamily(c.Type) && key.Collation == c.Collation && to.Name.Schema == r.Name.Schema {
-				out = append(out, link{to: to, columns: []string{c.Name}, targets: to.PrimaryKey, byName: true, notNull: c.NotNull})
+				out = append(out, link{target: to, columns: []string{c.Name}, targets: to.PrimaryKey, byName: true, notNull: c.NotNull})
 				break
 			}
 		}
@@ -270,19 +270,19 @@ func (l link) yamlText(s *survey) string {
 	for i := range l.columns {
 		pairs = append(pairs, yamlFlow(l.targets[i])+": "+yamlFlow(l.columns[i]))
 	}
-	return fmt.Sprintf("%s: { %s }", yamlFlow(s.policyName(l.to.Name)), strings.Join(pairs, ", "))
+	return fmt.Sprintf("%s: { %s }", yamlFlow(s.policyName(l.target.Name)), strings.Join(pairs, ", "))
 }
 
 func (l link) evidence(s *survey) string {
 	what := strings.Join(l.columns, ", ")
 	if l.byName {
 		return fmt.Sprintf("%s is named after %s and has the type of its key; no foreign key says so", what,
-			s.policyName(l.to.Name))
+			s.policyName(l.target.Name))
 	}
 	if l.byOwner {
-		return fmt.Sprintf("%s is compared with the key of %s, though no foreign key says so", what, s.policyName(l.to.Name))
+		return fmt.Sprintf("%s is compared with the key of %s, though no foreign key says so", what, s.policyName(l.target.Name))
 	}
-	return fmt.Sprintf("%s refers to %s", what, s.policyName(l.to.Name))
+	return fmt.Sprintf("%s refers to %s", what, s.policyName(l.target.Name))
 }
 
 // typeFamily returns a name for the types whose values an attribute can equal.

@@ -352,7 +352,7 @@ func (s *survey) addHints(t *Table, add func(string, string, ...any), note func(
 			continue
 		}
 		if slices.ContainsFunc(s.parentLinks[r], func(p parentLink) bool {
-			return p.to == hint.table &&
+			return p.target == hint.table &&
 				slices.Equal(p.columns, []string{hint.rowColumn})
 		}) {
 			continue

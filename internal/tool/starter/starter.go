@@ -245,7 +245,7 @@ func (s *survey) denialReason(r *catalog.Relation) string {
 	}
 	var nearTables []string
 	for _, l := range s.linksOf(r) {
-		nearTables = append(nearTables, s.policyName(l.to.Name))
+		nearTables = append(nearTables, s.policyName(l.target.Name))
 	}
 	if kind, id := polymorphicColumns(r); kind != "" {
 		return s.describePolymorphic(kind, id)
@@ -265,7 +265,7 @@ func (s *survey) denialReason(r *catalog.Relation) string {
 func (s *survey) askAboutMembers(r *catalog.Relation) string {
 	for _, through := range s.tables {
 		links := s.linksOf(through)
-		at := slices.IndexFunc(links, func(l link) bool { return l.to == r && len(l.columns) == 1 && len(l.targets) == 1 })
+		at := slices.IndexFunc(links, func(l link) bool { return l.target == r && len(l.columns) == 1 && len(l.targets) == 1 })
 		owner := s.columns[through].owner
 		if at < 0 || owner == nil || s.hasConsentColumn(r) || !s.userAttribute.comparesWith(owner) || s.listingRound[through] <= 0 {
 			continue
@@ -299,7 +299,7 @@ func (s *survey) askAboutSharedColumn(r *catalog.Relation) string {
 		}
 		name, n := k.Columns[0], 0
 		for _, other := range s.tables {
-			if s.targetOf(other, name) == to {
+			if s.referencedTable(other, name) == to {
 				n++
 			}
 		}

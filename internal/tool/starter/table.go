@@ -48,7 +48,7 @@ func (s *survey) proposeTable(r *catalog.Relation) *Table {
 	}
 	for _, l := range s.circleLinks[r] {
 		note("%s refers to %s, whose rule cannot be asked in a circle: a row shows although the one that it names "+
-			"there is hidden", strings.Join(l.columns, ", "), s.policyName(l.to.Name))
+			"there is hidden", strings.Join(l.columns, ", "), s.policyName(l.target.Name))
 	}
 	for _, c := range roles.deleted {
 		if c.Type == "boolean" {
@@ -67,7 +67,7 @@ func (s *survey) proposeTable(r *catalog.Relation) *Table {
 	}
 	for _, by := range s.tables {
 		if isConsentRegister(by) && s.denied[by] != "" && slices.ContainsFunc(s.linksOf(by),
-			func(l link) bool { return l.to == r }) {
+			func(l link) bool { return l.target == r }) {
 			note("%s looks like a register of consents about it, and is not asked: add consent by records "+
 				"(docs/reference/policy.md)", s.policyName(by.Name))
 		}
@@ -148,7 +148,7 @@ func (s *survey) addConsent(r *catalog.Relation, add func(string, string, ...any
 		var here, there []link
 		for _, l := range links {
 			switch {
-			case l.to == r:
+			case l.target == r:
 				here = append(here, l)
 			case len(s.subjectsOfLink(l)) > 0:
 				there = append(there, l)
@@ -181,23 +181,23 @@ func (s *survey) addConsent(r *catalog.Relation, add func(string, string, ...any
 // subjectsOfLink returns the tables that say whether the persons have agreed to whom a link leads.
 func (s *survey) subjectsOfLink(l link) []agreementTable {
 	switch {
-	case len(l.columns) != len(l.to.PrimaryKey) || isConsentRegister(l.to):
+	case len(l.columns) != len(l.target.PrimaryKey) || isConsentRegister(l.target):
 		return nil
-	case len(l.columns) > 1 || !slices.Equal(l.targets, l.to.PrimaryKey):
-		if s.hasConsentColumn(l.to) {
-			return []agreementTable{{table: l.to}}
+	case len(l.columns) > 1 || !slices.Equal(l.targets, l.target.PrimaryKey):
+		if s.hasConsentColumn(l.target) {
+			return []agreementTable{{table: l.target}}
 		}
 		return nil
 	}
-	return s.agreementTables(l.to)
+	return s.agreementTables(l.target)
 }
 
 // addSubjectsThrough adds the consent of the persons to whom a link of a link table leads.
 func (s *survey) addSubjectsThrough(through, first string, l link, of agreementTable, add func(string, string, ...any),
 	note func(string, ...any)) {
 	name, a, to := s.policyName(of.table.Name), s.agreements(of.table), l
-	if of.table != l.to {
-		to.to, to.targets = of.table, []string{of.column}
+	if of.table != l.target {
+		to.target, to.targets = of.table, []string{of.column}
 	}
 	for _, w := range a.wordAgreements {
 		add(fmt.Sprintf("%s ties rows to %s, each of whom must have agreed (%s)", through, name, w.evidence), "%s",
@@ -368,7 +368,7 @@ func (s *survey) valuesText(c *catalog.Column) string {
 }
 
 func (s *survey) columnEvidence(r *catalog.Relation, c *catalog.Column) string {
-	if to := s.targetOf(r, c.Name); to != nil {
+	if to := s.referencedTable(r, c.Name); to != nil {
 		return fmt.Sprintf("%s refers to %s", c.Name, s.policyName(to.Name))
 	}
 	return fmt.Sprintf("%s, of type %s, by its name", c.Name, c.Type)

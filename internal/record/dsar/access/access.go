@@ -41,10 +41,10 @@ type Sources struct {
 
 // Log is one log of the audit.
 type Log struct {
-	Name   string
-	From   audit.Source
-	IsOwn  bool   // the log's records are made with AuditKey, as this process makes them
-	Anchor string // the file of its newest head; "": the log belongs to another process
+	Name            string
+	From            audit.Source
+	IsOfThisProcess bool   // the log's records are made with AuditKey, as this process makes them
+	Anchor          string // the file of its newest head; "": the log belongs to another process
 }
 
 // Request says about whom a report is made, and how.
@@ -206,7 +206,7 @@ func (from Sources) readLogs(ctx context.Context, q Request, tables []dsar.Table
 // setVerification sets the key and the anchor by which a log of this process is verified, and returns which of them are
 // missing. The anchor is read before the log: so it names no record that is written during the scan.
 func (log Log) setVerification(key audit.Key, scan *dsar.Scan) (unproved []string, err error) {
-	if !log.IsOwn {
+	if !log.IsOfThisProcess {
 		return nil, nil
 	}
 	if scan.Key = key; key.ID() == "" {

@@ -16,7 +16,7 @@ type facts struct {
 	relations map[uint32]*relationFacts // the relations of a snapshot, by OID
 	policies  []policy
 
-	known          known
+	known          knownCatalog
 	domainChecks   []check
 	domainValues   map[uint32][]string // checks of domains for lists of values
 	domainDefaults map[uint32]string
@@ -62,7 +62,7 @@ func setInMap[K comparable, V any](m *map[K]V, key K, value V) {
 type relationReader struct {
 	reader
 	oids  []uint32 // nil: all of them
-	known *known
+	known *knownCatalog
 	found map[uint32]*relationFacts
 }
 

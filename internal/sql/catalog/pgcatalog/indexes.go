@@ -175,7 +175,7 @@ func (l *loader) setUnique(context.Context) error {
 }
 
 // isNativeOrDefaultClass tells whether an operator class is PostgreSQL's own, or is the default of its type.
-func (k *known) isNativeOrDefaultClass(oid uint32) bool {
+func (k *knownCatalog) isNativeOrDefaultClass(oid uint32) bool {
 	return oid < firstNormalOID || slices.ContainsFunc(k.classes, func(c operatorClass) bool { return c.oid == oid && c.isDefault })
 }
 

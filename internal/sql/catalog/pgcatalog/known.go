@@ -11,10 +11,10 @@ import (
 // transam.h).
 const firstNormalOID = 16384
 
-// known has the facts by which the rules of this package tell others' code from PostgreSQL's own. It is read once for a
-// load, and the rules are evaluated in Go: a query would have the text of each rule many times, and PostgreSQL would
-// take longer to plan it than to read.
-type known struct {
+// knownCatalog has the facts by which the rules of this package tell others' code from PostgreSQL's own. It is read
+// once for a load, and the rules are evaluated in Go: a query would have the text of each rule many times, and
+// PostgreSQL would take longer to plan it than to read.
+type knownCatalog struct {
 	extensions map[object]string // the extension by its member
 	functions  map[uint32]*function
 	types      map[uint32]*typeFacts
@@ -100,12 +100,12 @@ type userCodeObjects struct {
 }
 
 // extensionSQL is the extension that an object belongs to, or "".
-func (k *known) extensionOf(catalog string, oid uint32) string {
+func (k *knownCatalog) extensionOf(catalog string, oid uint32) string {
 	return k.extensions[object{catalog, oid}]
 }
 
 // isOfKnownExtension tells whether an object belongs to an extension that is known.
-func (k *known) isOfKnownExtension(catalog string, oid uint32) bool {
+func (k *knownCatalog) isOfKnownExtension(catalog string, oid uint32) bool {
 	return oid >= firstNormalOID && slices.Contains(knownExtensions, k.extensionOf(catalog, oid))
 }
 
@@ -213,7 +213,7 @@ func (l *loader) readTypeFacts(ctx context.Context, into map[uint32]*typeFacts, 
 }
 
 // setTypes takes over types.
-func (k *known) setTypes(types map[uint32]*typeFacts) {
+func (k *knownCatalog) setTypes(types map[uint32]*typeFacts) {
 	k.types, k.elements, k.typeNames = types, map[uint32]*typeFacts{}, map[string][]*typeFacts{}
 	for _, t := range types {
 		if t.array != 0 {
@@ -320,14 +320,14 @@ func (l *loader) readUserCodeObjects(ctx context.Context) error {
 
 // hasOnlyNativeOrder tells whether all casts between PostgreSQL's types, and all operator classes that order or hash
 // them, are PostgreSQL's own.
-func (k *known) hasOnlyNativeOrder() bool {
+func (k *knownCatalog) hasOnlyNativeOrder() bool {
 	return !k.hasCastOfNativeTypes &&
 		!slices.ContainsFunc(k.classes, func(c operatorClass) bool { return c.comparesType && c.typeOID < firstNormalOID })
 }
 
 // mayRunOperator tells whether a text may contain an operator that calls a function of other roles: under the
 // operator's name, or as LIKE, SIMILAR, IN, BETWEEN, NULLIF or CASE.
-func (k *known) mayRunOperator(text string) bool {
+func (k *knownCatalog) mayRunOperator(text string) bool {
 	if len(k.operatorNames) == 0 {
 		return false
 	}

@@ -157,7 +157,7 @@ func (r *reader) readArgTypes(ctx context.Context) (map[uint32]string, error) {
 }
 
 func (l *loader) readTypes(ctx context.Context) error {
-	under, err := l.readUnder(ctx)
+	under, err := l.readDomainBaseTypes(ctx)
 	if err != nil {
 		return err
 	}
@@ -204,8 +204,8 @@ func (l *loader) readTypes(ctx context.Context) error {
 		})
 }
 
-// readUnder reads the types under domains that are none.
-func (r *reader) readUnder(ctx context.Context) (map[uint32]string, error) {
+// readDomainBaseTypes reads the types under domains that are none.
+func (r *reader) readDomainBaseTypes(ctx context.Context) (map[uint32]string, error) {
 	var (
 		domain uint32
 		name   string

@@ -40,7 +40,7 @@ func (l *loader) readPolicies(ctx context.Context) error {
 // So a function in another language is idle if it is not immutable. An SQL function is idle if it is not inlined, or if
 // it is plain, as Supabase's auth.uid() is. A body that is not inlined because it has a sub-select was parsed all the
 // same, which makes values of the constants in it.
-func (k *known) isHarmlessInPolicy(f *function) bool {
+func (k *knownCatalog) isHarmlessInPolicy(f *function) bool {
 	switch {
 	case f.defaults:
 		return false

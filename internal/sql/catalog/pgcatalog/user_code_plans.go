@@ -96,7 +96,7 @@ func (l *loader) readPlannerUserCode(ctx context.Context) error {
 
 // callsWhilePlanning are the functions of other roles in an expression if PostgreSQL may run one of them while it
 // plans; else nil.
-func (k *known) callsWhilePlanning(x plannedExpression) []uint32 {
+func (k *knownCatalog) callsWhilePlanning(x plannedExpression) []uint32 {
 	var functions []uint32
 	always := false
 	for _, oid := range x.tree.functions {

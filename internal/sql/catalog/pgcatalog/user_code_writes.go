@@ -18,17 +18,17 @@ var foreignCodeNodes = []string{"CONVERTROWTYPE", "COERCETODOMAIN", "ROWCOMPARE"
 // extension, or whose result depends on more than its arguments, as with functions that execute a text. A function for
 // any type runs the code by which its arguments' types are compared, so every type in the expression counts. nil is no
 // expression.
-func (k *known) mayRunForeignCode(t *tree) bool {
+func (k *knownCatalog) mayRunForeignCode(t *tree) bool {
 	return t != nil && (t.hasNode(foreignCodeNodes) || slices.ContainsFunc(t.functions, k.mayBeForeignCall) || !k.hasOnlyPlainTypes(t))
 }
 
-func (k *known) mayBeForeignCall(oid uint32) bool {
+func (k *knownCatalog) mayBeForeignCall(oid uint32) bool {
 	f := k.functions[oid]
 	return f == nil || !(f.immutable && (!k.isForeign(f) || k.isHarmlessSQL(f)) || f.oid < firstNormalOID && f.name == "now")
 }
 
 // hasOnlyPlainTypes tells whether all types in an expression are plain.
-func (k *known) hasOnlyPlainTypes(t *tree) bool {
+func (k *knownCatalog) hasOnlyPlainTypes(t *tree) bool {
 	return !slices.ContainsFunc(t.types, func(oid uint32) bool { return !k.isPlainType(oid) })
 }
 
@@ -36,12 +36,12 @@ func (k *known) hasOnlyPlainTypes(t *tree) bool {
 // such an extension has in another language anyone may have replaced, as earth() is made to be, and calls others by
 // name. Only a superuser can have put code in C, or the server's under another name, as citext's operators are, in a
 // function's place.
-func (k *known) isForeign(f *function) bool {
+func (k *knownCatalog) isForeign(f *function) bool {
 	return !f.isNative && !(k.isOfKnownExtension("pg_proc", f.oid) && (f.language == "c" || f.language == "internal"))
 }
 
 // isOfAnybody tells whether a function is foreign, as isForeign defines it, and is not C code of any extension.
-func (k *known) isOfAnybody(f *function) bool {
+func (k *knownCatalog) isOfAnybody(f *function) bool {
 	return k.isForeign(f) && !(f.language == "c" && k.extensionOf("pg_proc", f.oid) != "")
 }
 
@@ -49,11 +49,11 @@ func (k *known) isOfAnybody(f *function) bool {
 // PostgreSQL's own types, types of known extensions, enums, and arrays of these. Domains (but see plainColumn) and
 // composite types are not plain. Nor is a type that others have made comparable: its arrays are compared by their code.
 // In an expression OID 0 stands for no type.
-func (k *known) isPlainType(oid uint32) bool {
+func (k *knownCatalog) isPlainType(oid uint32) bool {
 	return oid == 0 || k.isPlain(k.types[oid]) || k.isPlain(k.elements[oid])
 }
 
-func (k *known) isPlain(t *typeFacts) bool {
+func (k *knownCatalog) isPlain(t *typeFacts) bool {
 	if t == nil {
 		return false
 	}
@@ -143,7 +143,7 @@ func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
 }
 
 // isHarmfulInPolicy tells whether a function that a row policy calls is of others and not idle.
-func (k *known) isHarmfulInPolicy(oid uint32) bool {
+func (k *knownCatalog) isHarmfulInPolicy(oid uint32) bool {
 	f := k.functions[oid]
 	return f == nil || k.isForeign(f) && !k.isHarmlessInPolicy(f)
 }
@@ -169,7 +169,7 @@ func (l *loader) readKeysOfOthers(ctx context.Context, updateRunsCode map[uint32
 
 // hasForeignMethod tells whether an index's access method or one of its operator classes is not known, or has a support
 // function of other roles.
-func (k *known) hasForeignMethod(i *index) bool {
+func (k *knownCatalog) hasForeignMethod(i *index) bool {
 	return i.methodOID >= firstNormalOID && !k.isOfKnownExtension("pg_am", i.methodOID) ||
 		slices.ContainsFunc(i.classes, func(oid uint32) bool {
 			return oid >= firstNormalOID && !k.isOfKnownExtension("pg_opclass", oid) || slices.Contains(k.userCode.classes, oid)

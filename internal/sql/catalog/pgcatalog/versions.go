@@ -178,12 +178,12 @@ func (r *reader) changes(ctx context.Context, v *versions) (*changes, error) {
 	found.newVersions.xmin = uint64(found.newVersions.rowCounts[""])
 	found.everything = found.newVersions.xmin < v.xmin || found.newVersions.xmin-v.xmin > maxAge
 	for _, c := range otherCatalogs {
-		news := found.noteWritten(c.name, written[c.name], v)
+		news := found.noteWrittenCatalogs(c.name, written[c.name], v)
 		found.everything = found.everything || len(news) > 0 || found.newVersions.rowCounts[c.name] != v.rowCounts[c.name]
 	}
 	for _, c := range relationCatalogs {
 		rows := v.knownRows[c.name]
-		for _, row := range found.noteWritten(c.name, written[c.name], v) {
+		for _, row := range found.noteWrittenCatalogs(c.name, written[c.name], v) {
 			text, _, _ := strings.Cut(row, " ")
 			n, err := strconv.ParseInt(text, 10, 64)
 			if err != nil {
@@ -206,8 +206,8 @@ func (r *reader) changes(ctx context.Context, v *versions) (*changes, error) {
 	return found, nil
 }
 
-// noteWritten notes recently written rows of a catalog, and returns the rows that are not known.
-func (c *changes) noteWritten(catalog string, written []string, v *versions) (unknown []string) {
+// noteWrittenCatalogs notes recently written rows of a catalog, and returns the rows that are not known.
+func (c *changes) noteWrittenCatalogs(catalog string, written []string, v *versions) (unknown []string) {
 	for _, row := range written {
 		key := catalog + " " + row
 		c.newVersions.recentRows[key] = true

@@ -31,13 +31,13 @@ var fixedInputTypes = []string{"bytea", "float4", "float8"}
 
 // hasFixedText tells whether the texts of a type are read and written the same way under all settings: fixedTextTypes
 // and enums.
-func (k *known) hasFixedText(oid uint32) bool {
+func (k *knownCatalog) hasFixedText(oid uint32) bool {
 	t := k.types[oid]
 	return t != nil && (t.kind == 'e' || oid < firstNormalOID && slices.Contains(fixedTextTypes, t.name))
 }
 
 // hasFixedInput tells whether the texts of a type are read the same way under all settings.
-func (k *known) hasFixedInput(oid uint32) bool {
+func (k *knownCatalog) hasFixedInput(oid uint32) bool {
 	return k.hasFixedText(oid) || oid < firstNormalOID && k.types[oid] != nil && slices.Contains(fixedInputTypes, k.types[oid].name)
 }
 
@@ -75,7 +75,7 @@ const castViaTextNode = "{COERCEVIAIO "
 
 // mayFail tells whether an expression may fail. One that consists of columns, constants, and functions that fail for no
 // arguments does not. An array of arrays may fail, since the arrays must have the same length.
-func (k *known) mayFail(t *tree) bool {
+func (k *knownCatalog) mayFail(t *tree) bool {
 	return t != nil && (t.hasNode(fallibleNodes) || strings.Contains(t.text, ":multidims true") ||
 		slices.ContainsFunc(t.functions, func(oid uint32) bool {
 			f := k.functions[oid]
@@ -86,7 +86,7 @@ func (k *known) mayFail(t *tree) bool {
 // mayDiffer tells whether an expression may have another result, or fail, for a row that has not changed. It may if it
 // depends on more than the row: on functions that are not immutable, or on the session's settings, by which a text or a
 // time is read. It may as well if it calls a function of other roles that only claims to be immutable.
-func (k *known) mayDiffer(t *tree) bool {
+func (k *knownCatalog) mayDiffer(t *tree) bool {
 	return t != nil && (t.hasNode(sessionDependentNodes) || slices.ContainsFunc(t.functions, func(oid uint32) bool {
 		f := k.functions[oid]
 		return f == nil || !f.immutable || f.oid >= firstNormalOID && !k.isOfKnownExtension("pg_proc", f.oid)
@@ -95,7 +95,7 @@ func (k *known) mayDiffer(t *tree) bool {
 
 // dependsOnSettings tells whether an expression makes a text of a value, or a value of a text, in a way that depends on
 // the session's settings.
-func (k *known) dependsOnSettings(t *tree) bool {
+func (k *knownCatalog) dependsOnSettings(t *tree) bool {
 	made := strings.Count(t.text, castViaTextNode)
 	if made == 0 {
 		return false
@@ -109,9 +109,9 @@ func (k *known) dependsOnSettings(t *tree) bool {
 	return known != made || slices.ContainsFunc(findOIDs(resultTypePattern, t.text), func(oid uint32) bool { return !k.hasFixedInput(oid) })
 }
 
-// holdsFor tells whether something holds for an expression, or for a virtual column that the expression reads.
-// PostgreSQL computes the virtual column with the expression, but the stored expression has only its number.
-func (l *loader) holdsFor(does func(*tree) bool, t *tree, relation uint32) bool {
+// holdsForExpression tells whether something holds for an expression, or for a virtual column that the expression
+// reads. PostgreSQL computes the virtual column with the expression, but the stored expression has only its number.
+func (l *loader) holdsForExpression(does func(*tree) bool, t *tree, relation uint32) bool {
 	return does(t) || t != nil && slices.ContainsFunc(l.virtualColumns[relation], func(g generated) bool {
 		return (t.readsWholeRow() || slices.Contains(t.columns(), uint32(g.number))) && does(g.tree)
 	})
@@ -122,7 +122,7 @@ func (l *loader) holdsFor(does func(*tree) bool, t *tree, relation uint32) bool 
 func (l *loader) setRecheckedColumns(context.Context) error {
 	for _, c := range l.checks {
 		r := l.relations[c.relation]
-		if r == nil || !c.enforced || c.validated && !l.holdsFor(l.known.mayDiffer, c.tree, c.relation) {
+		if r == nil || !c.enforced || c.validated && !l.holdsForExpression(l.known.mayDiffer, c.tree, c.relation) {
 			continue
 		}
 		columns := l.columnsOf(c.relation, func(n int16) bool { return slices.Contains(c.keys, n) || c.tree.readsWholeRow() })
@@ -143,7 +143,7 @@ func (l *loader) setComputations(context.Context) error {
 	for _, i := range l.indexes {
 		fails, unsure := false, false
 		for _, t := range i.storedTrees() {
-			fails, unsure = fails || l.holdsFor(k.mayFail, t, i.relation), unsure || l.holdsFor(k.mayDiffer, t, i.relation)
+			fails, unsure = fails || l.holdsForExpression(k.mayFail, t, i.relation), unsure || l.holdsForExpression(k.mayDiffer, t, i.relation)
 		}
 		if fails || unsure {
 			l.addComputation(i.relation, "index", unsure, false, func(n int16) bool {
@@ -152,9 +152,9 @@ func (l *loader) setComputations(context.Context) error {
 		}
 	}
 	for _, t := range l.triggers {
-		fails := l.holdsFor(k.mayFail, t.when, t.relation)
+		fails := l.holdsForExpression(k.mayFail, t.when, t.relation)
 		if !t.internal && t.schema != "pgconsent" && t.schema != "pgconsent_signed" &&
-			(fails || l.holdsFor(k.mayDiffer, t.when, t.relation)) {
+			(fails || l.holdsForExpression(k.mayDiffer, t.when, t.relation)) {
 			l.addComputation(t.relation, "trigger", len(t.keys) == 0 && t.typeBits&triggerOnUpdate != 0, fails && t.typeBits&triggerOnDelete != 0,
 				func(n int16) bool {
 					return t.when.readsWholeRow() || slices.Contains(t.keys, n) || slices.Contains(t.dependencyColumns, n)
