@@ -258,7 +258,7 @@ func (f *faultyProxy) playWithFault(t *testing.T, what string, arm func(), atOnc
 	answers := f.play(t, mark, atOnce)
 	f.front.Plan(nil)
 	f.back.Plan(nil)
-	f.back.FromNowOn(network.Fault{})
+	f.back.SetFaultOfOpen(network.Fault{})
 	committed := f.committed(mark)
 	for i, line := range answers {
 		if isEnd(answers[i:]) {
@@ -361,7 +361,7 @@ func TestCutAtEveryByte(t *testing.T) {
 func (f *faultyProxy) armBack(t *testing.T, fault network.Fault) {
 	t.Helper()
 	if f.pooled && f.cases%2 == 0 {
-		f.back.FromNowOn(fault)
+		f.back.SetFaultOfOpen(fault)
 		return
 	}
 	if f.pooled {
@@ -379,7 +379,7 @@ func TestSlowNetworks(t *testing.T) {
 			f := startFaultyProxy(t, pooled)
 			for _, atOnce := range []bool{false, true} {
 				f.learnAnswers(t, atOnce)
-				for _, fault := range []network.Fault{{Piece: 1}, {Piece: 17, Pause: 100 * time.Microsecond}} {
+				for _, fault := range []network.Fault{{MaxBytesAtOnce: 1}, {MaxBytesAtOnce: 17, Pause: 100 * time.Microsecond}} {
 					f.playWithFault(t, "a slow client", func() { f.front.Next(fault) }, atOnce)
 					f.playWithFault(t, "a slow server", func() { f.armBack(t, fault) }, atOnce)
 				}

@@ -192,7 +192,7 @@ func (o *answers) wasOnlyWoken() bool {
 // leaveTurn gives the turn up. Where the connection could be given back meanwhile, the goroutine that reads the answers
 // is woken to do so.
 func (r *requests) leaveTurn() {
-	if len(r.batch.items) > 0 { // What was sent before them is no longer all that the client has sent.
+	if len(r.batch.items) > 0 { // The batch has messages that the server has not got yet.
 		r.ledger.setStaging(true)
 	}
 	r.retry.leaveTurn()

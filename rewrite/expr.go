@@ -299,7 +299,7 @@ func (w *walker) unqualifyColumns() {
 	for _, q := range w.qualifiedColumns {
 		same := q.scope.itemsNamed(q.item.name)
 		switch {
-		case len(same) == 1 && same[0] == q.item && q.known && !q.scope.hasUnknownNameInSight() && w.hasPlainSchema(q.column):
+		case len(same) == 1 && same[0] == q.item && q.known && !q.scope.hasUnknownNameInSight() && w.isSchemaQualifiedAsWritten(q.column):
 			if !q.repeated {
 				w.removeSchema(q.column, func() {})
 			}
@@ -314,15 +314,15 @@ func (w *walker) unqualifyColumns() {
 // unqualify removes the schema of a column reference, because what replaces the table has the table's name as its
 // alias.
 func (w *walker) unqualify(c *sqltext.ColumnRef) {
-	if !w.hasPlainSchema(c) {
+	if !w.isSchemaQualifiedAsWritten(c) {
 		w.refuseAt(refusalOf("ColumnRef.location"), c.Location)
 		return
 	}
 	w.removeSchema(c, func() { c.Fields = c.Fields[1:] })
 }
 
-// hasPlainSchema tells whether the text of a reference begins with a schema, a dot, a name and a dot.
-func (w *walker) hasPlainSchema(c *sqltext.ColumnRef) bool {
+// isSchemaQualifiedAsWritten tells whether the text of a reference begins with a schema, a dot, a name and a dot.
+func (w *walker) isSchemaQualifiedAsWritten(c *sqltext.ColumnRef) bool {
 	i := w.source.At(c.Location)
 	return i >= 0 && i+3 < len(w.source.Tokens) && w.source.Kind(i+1) == sqltext.Dot && w.source.Kind(i+3) == sqltext.Dot
 }

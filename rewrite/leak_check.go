@@ -521,7 +521,7 @@ func (v *leakChecker) resultKind(e value) kind {
 	case e.kind == kindParam:
 		v.useParam(e.param, kindText)
 		return kindText
-	case e.kind == kindSpan:
+	case e.kind == kindInterval:
 		return kindOpaque
 	}
 	return e.kind.columnKind()

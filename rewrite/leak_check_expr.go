@@ -191,7 +191,7 @@ func (v *leakChecker) checkCast(c *sqltext.TypeCast, at checkContext) value {
 	}
 	switch {
 	case arg.kind == kindString && found[0].Name.Name == "interval" && intervalPattern.MatchString(arg.text):
-		return value{kind: kindSpan}
+		return value{kind: kindInterval}
 	case arg.kind == kindString && found[0].Name.Name == "regconfig" && len(t.ArrayBounds) == 0:
 		return value{kind: kindConfiguration, constant: true}
 	case to == kindOpaque:

@@ -28,7 +28,7 @@ const (
 	kindCurrentTime kind = "now"
 	kindRecent      kind = "recent"
 	kindToday       kind = "today"
-	kindSpan        kind = "span"
+	kindInterval    kind = "span"
 	kindUndeclared  kind = "undeclared" // a parameter whose type the client may not declare
 	kindTSQuery     kind = "tsquery"
 	kindTSVector    kind = "tsvector"
@@ -130,7 +130,7 @@ var leakSafeList = func() map[string][]leakSafeEntry {
 
 // isSortable tells whether values of a kind can be grouped, sorted and compared.
 func isSortable(k kind) bool {
-	return k != kindOpaque && k != kindTSQuery && k != kindSpan && k != kindTSVector && k != "hstore"
+	return k != kindOpaque && k != kindTSQuery && k != kindInterval && k != kindTSVector && k != "hstore"
 }
 
 // timeFields are the fields that EXTRACT can take from every timestamp.
@@ -160,7 +160,7 @@ type value struct {
 func (v value) fits(wanted kind) bool {
 	switch wanted {
 	case "any":
-		return v.kind != kindSpan
+		return v.kind != kindInterval
 	case "pattern":
 		return v.kind == kindParam ||
 			v.isStringLiteral() && !strings.Contains(v.text, `\`) && strings.Count(v.text, "%") <= maxWildcards
@@ -192,7 +192,7 @@ func (v value) fits(wanted kind) bool {
 		return v.constant && v.kind == kindInt
 	case "natural":
 		return v.constant && v.kind == kindInt && v.number >= 0
-	case kindTSQuery, kindTSVector, kindSpan, kindCurrentTime, kindRecent, kindToday, kindEnum:
+	case kindTSQuery, kindTSVector, kindInterval, kindCurrentTime, kindRecent, kindToday, kindEnum:
 		return v.kind == wanted
 	case "float":
 		return v.kind == wanted || v.kind == kindNumeric && v.constant || v.isUntyped()

@@ -349,7 +349,7 @@ func TestLeakSafeListIsWellFormed(t *testing.T) {
 	kinds := map[kind]bool{"any": true, "pattern": true, "string": true, "short": true, "field": true,
 		"datefield": true, "unit": true, "days": true, "integer": true, "natural": true, "label": true, "brief": true,
 		"shallow": true, "expression": true, "query": true, "same": true,
-		kindEnum: true, kindCurrentTime: true, kindRecent: true, kindToday: true, kindSpan: true}
+		kindEnum: true, kindCurrentTime: true, kindRecent: true, kindToday: true, kindInterval: true}
 	for _, k := range typeKinds {
 		kinds[k] = true
 	}

@@ -20,7 +20,7 @@ func randomFault(random *rand.Rand, oneIn int) (f network.Fault, what string) {
 		return f, "cuts (" + f.Way.String() + ")"
 	case 1:
 		piece := 1 << random.IntN(12)
-		return network.Fault{Piece: piece, Pause: time.Duration(random.IntN(1+piece)) * time.Microsecond}, "slow connections"
+		return network.Fault{MaxBytesAtOnce: piece, Pause: time.Duration(random.IntN(1+piece)) * time.Microsecond}, "slow connections"
 	}
 	return network.Fault{}, ""
 }

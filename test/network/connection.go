@@ -87,8 +87,8 @@ func (c *connection) relay(d Direction) {
 func (c *connection) pieceOf(buffer []byte) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.fault.Piece > 0 {
-		return min(c.fault.Piece, len(buffer))
+	if c.fault.MaxBytesAtOnce > 0 {
+		return min(c.fault.MaxBytesAtOnce, len(buffer))
 	}
 	return len(buffer)
 }

@@ -40,13 +40,13 @@ type Fault struct {
 
 	ResetAfter time.Duration // Swallow becomes Reset after so long; 0: never
 
-	Piece int           // how many bytes pass at once at most, in both directions; 0: any number
-	Pause time.Duration // behind each piece
+	MaxBytesAtOnce int           // how many bytes pass at once at most, in both directions; 0: any number
+	Pause          time.Duration // behind each piece
 }
 
 func (f Fault) String() string {
 	if f.Way == Never {
-		return fmt.Sprintf("pieces of %d bytes, %v apart", f.Piece, f.Pause)
+		return fmt.Sprintf("pieces of %d bytes, %v apart", f.MaxBytesAtOnce, f.Pause)
 	}
 	return fmt.Sprintf("%s after %d bytes %s", f.Way, f.After, f.In)
 }

@@ -38,7 +38,8 @@ func New(t testing.TB, network, target string) *Relay {
 // Address is host:port, where clients connect.
 func (r *Relay) Address() string { return r.listener.Addr().String() }
 
-// Plan has f called for each connection from now on, to say what befalls it. It is called by one goroutine. Nil: no faults.
+// Plan has f called for each connection from now on, to say what befalls it. It is called by one goroutine. Nil: no
+// faults.
 func (r *Relay) Plan(f func() Fault) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,8 +57,8 @@ func (r *Relay) Next(f Fault) {
 	})
 }
 
-// FromNowOn is the fault of the connections that are open, as if they began now.
-func (r *Relay) FromNowOn(f Fault) {
+// SetFaultOfOpen gives every open connection a fault. The fault's times and byte counts start now.
+func (r *Relay) SetFaultOfOpen(f Fault) {
 	for _, c := range r.connections() {
 		c.begin(f)
 	}
@@ -87,8 +88,8 @@ func (r *Relay) Last() [2]int64 {
 	return r.last
 }
 
-// SoFar is how many bytes have passed in each direction on the connection that is open, since it began or FromNowOn was
-// called. Of several it is one.
+// SoFar is how many bytes have passed in each direction on the connection that is open, since it began or
+// SetFaultOfOpen was called. Of several it is one.
 func (r *Relay) SoFar() (passed [2]int64) {
 	for _, c := range r.connections() {
 		passed = c.counts()

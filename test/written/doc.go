@@ -1,7 +1,7 @@
-// Package written holds what the database is told, and what the forms of a rule are, to what is committed.
+// Package written compares the SQL that pgconsent writes for policies, and the forms in which it evaluates their rules,
+// with files under testdata.
 //
-// The oracle and the triples say whether that is right. They draw and sample; a word that has changed may do no harm to
-// any row of theirs. Here every policy of the worlds, the oracle and the cookbook is compiled, and what comes out is
-// compared with testdata: no word of row security or of rewriting changes unseen. "go test ./test/written -update"
-// writes it; the difference is what a review reads.
+// The oracle and the triples test whether that SQL is right. They test random samples, so a changed word may harm no row
+// of theirs. Here every policy of the worlds, the oracle and the cookbook is compiled, and the result is compared word
+// by word. "go test ./test/written -update" writes the files anew; a review reads what has changed in them.
 package written

@@ -15,7 +15,8 @@ const isForeignPolicySQL = `(l.polname NOT IN ('pgconsent_select', 'pgconsent_in
 	OR EXISTS (SELECT FROM pg_class AS o JOIN pg_namespace AS s ON s.oid = o.relnamespace
 		WHERE s.nspname IN ('pgconsent', 'pgconsent_signed', 'pgconsent_rows') AND o.relkind = 'v' AND o.relowner = ANY (l.polroles))))`
 
-// readPolicies reads the row policies of customers that concern our roles. Whether one does depends on others.
+// readPolicies reads the row policies that are not pgconsent's, and apply to PUBLIC or to one of pgconsent's roles. It
+// finds these roles by pgconsent's own policies, and by the owners of its views.
 func (l *loader) readPolicies(ctx context.Context) error {
 	var (
 		p             policy
