@@ -58,11 +58,11 @@ type resolvedColumn struct {
 	// the OID of a table column's type, whether or not its values can be compared; for a domain that of its base type
 	rawOID          uint32
 	localColumn     bool // the column belongs to the query that names it: row security delays what is computed from it
-	notFoldable     bool // notFoldable of the levelColumn
-	containsSubLink bool // containsSubLink of the levelColumn
+	notFoldable     bool // as in levelColumn
+	containsSubLink bool // as in levelColumn
 	unknownItem     bool // the column belongs to an item whose columns are not all known
 	outer           bool // the column belongs to an outer query
-	computed        bool // computed of the levelColumn
+	computed        bool // as in levelColumn: PostgreSQL may compute it where it is named
 	ofTable         bool // the column belongs to a table
 	mayBeFunction   bool // the name may mean a function in attribute notation
 }

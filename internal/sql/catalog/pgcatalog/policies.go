@@ -38,9 +38,9 @@ func (l *loader) readPolicies(ctx context.Context) error {
 // drops the policy before it plans, since pgconsent's own policy beside it is true. Before that it evaluates calls of
 // immutable functions, and inlines SQL functions: their bodies replace their calls (inline_function, clauses.c).
 //
-// So a function in another language is idle if it is not immutable. An SQL function is idle if it is not inlined, or if
-// it is plain, as Supabase's auth.uid() is. A body that is not inlined because it has a sub-select was parsed all the
-// same, which makes values of the constants in it.
+// So a function in another language is harmless if it is not immutable. An SQL function is harmless if it is not
+// inlined, or if it is plain, as Supabase's auth.uid() is. A body that is not inlined because it has a sub-select was
+// parsed all the same, which makes values of the constants in it.
 func (k *knownCatalog) isHarmlessInPolicy(f *function) bool {
 	switch {
 	case f.defaults:
