@@ -31,20 +31,21 @@ func (c *conn) serveOwner(st *startup, u Upstream) error {
 	c.setDeadline(time.Time{})
 	c.loggedIn(Owner, st)
 
-	back := make(chan error, 1)
+	back := make(chan struct{})
 	go func() {
+		defer close(back)
 		defer c.recoverPanic()
-		back <- copyOneWay(c.client, upstream)
+		_ = copyOneWay(c.client, upstream)
 		halfClose(c.client)
+		c.end(nil) // The server would read nothing more. A client that is idle may not notice for long.
 	}()
 	err = copyOneWay(upstream, c.client)
 	halfClose(upstream)
 	if err != nil {
 		c.end(nil)
 	}
-	if <-back != nil {
-		c.end(nil)
-	}
+	<-back
+	linger(c.client)
 	return nil
 }
 

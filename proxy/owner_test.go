@@ -65,6 +65,27 @@ func TestOwner(t *testing.T) {
 	}
 }
 
+// TestOwnerOfAServerThatEnds: a client that is idle when the server ends its session, and does not look, holds nothing at
+// the proxy. When it looks, it is told why the session has ended.
+func TestOwnerOfAServerThatEnds(t *testing.T) {
+	checkDescriptors(t)
+	p := start(t)
+	c := hijack(t, p.dsn("wire_owner", "owner")+" sslmode=disable")
+	admin := p.db.Connect(t, "postgres")
+	if _, err := admin.Exec(t.Context(),
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'wire_owner' AND datname = current_database()"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the proxy has no session", func() bool {
+		p.server.mu.Lock()
+		defer p.server.mu.Unlock()
+		return len(p.server.conns) == 0
+	})
+	if e := c.told(); e == nil || e.Code != "57P01" || e.Severity != "FATAL" {
+		t.Errorf("the client was told %+v", e)
+	}
+}
+
 // TestOwnerDatabase: the database may have another name on the server.
 func TestOwnerDatabase(t *testing.T) {
 	p := start(t)
