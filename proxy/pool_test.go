@@ -330,3 +330,24 @@ func TestPoolAfterLosses(t *testing.T) {
 		}
 	}
 }
+
+// TestLoginByAnEndedConnection: a login that is given a connection which ended a moment ago, while no session had it, gets
+// another one.
+func TestLoginByAnEndedConnection(t *testing.T) {
+	p := start(t, pooledBy(1))
+	if err := p.connect(t).Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "no session has the connection", func() bool { return p.server.Pools()[0].Idle == 1 })
+	p.server.pools.mu.Lock()
+	for _, of := range p.server.pools.pools {
+		c := of.idle[0]
+		c.mu.Lock()
+		c.isDead = true
+		c.mu.Unlock()
+	}
+	p.server.pools.mu.Unlock()
+	if err := p.connect(t).Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -71,7 +71,10 @@ func majorVersion(version string) (major int) {
 // start begins to read the server's answers and seals the session. The caller has the turn from then on.
 func (s *session) start(server *serverConn) error {
 	s.retry.takeTurn()
-	if err := s.attach(server); err != nil {
+	switch err := s.attach(server); {
+	case err == errConnectionEnded: // It was in a pool: there is another, or one can be made.
+		return s.requests.takeConnection()
+	case err != nil:
 		return err
 	}
 	return s.requests.identify(server)
