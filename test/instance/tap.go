@@ -59,8 +59,8 @@ func (tp *Tap) relay(client net.Conn) {
 		_, _ = io.Copy(server, client)
 		_ = server.(*net.TCPConn).CloseWrite()
 	}()
-	search := &searcher{tap: tp}
-	_, _ = io.Copy(io.MultiWriter(client, search), server)
+	search := &searcher{tap: tp} // It searches first: whoever has an answer can ask what was found in it.
+	_, _ = io.Copy(io.MultiWriter(search, client), server)
 }
 
 // MarkerHits returns the places at which the marker was found, and how many bytes were searched.
