@@ -43,7 +43,7 @@ tables:
 			c := proxy.Agent(t, "agent", "literals")
 			random := rand.New(rand.NewPCG(tier.Seed(), 1))
 			bound, shown := 0, 0
-			for range tier.Count(300, 3000, 30_000) {
+			for range tier.Count(300, 1000, 30_000) {
 				text := textWithLiterals(random)
 				got := harness.Ask(c, text)
 				if strings.Contains(lastQueryOfAgents(t, super), "$1") {
