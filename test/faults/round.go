@@ -249,8 +249,10 @@ func (r *round) awaitServed() {
 		m.clientRelay.Plan(nil)
 		m.serverRelay.Plan(nil)
 		for i, a := range agents {
-			for end := time.Now().Add(tier.Patience); ; time.Sleep(10 * time.Millisecond) {
-				mark := fmt.Sprintf("%s-%d-served-%d", m.name, r.number, i)
+			end := time.Now().Add(tier.Patience)
+			for attempt := 1; ; attempt++ {
+				// An attempt that fails may have committed rows: the next one has a mark of its own.
+				mark := fmt.Sprintf("%s-%d-served-%d-%d", m.name, r.number, i, attempt)
 				_, err := r.play(m, a, mark, true, rand.New(rand.NewPCG(r.seed, uint64(i))))
 				if err == nil {
 					break
@@ -258,6 +260,7 @@ func (r *round) awaitServed() {
 				if time.Now().After(end) {
 					r.t.Fatalf("agent %s is not served any more: %v", a.name, err)
 				}
+				time.Sleep(10 * time.Millisecond)
 			}
 		}
 	}
