@@ -38,9 +38,7 @@ func (w *walker) bindableLiterals(tree *sqltext.ParseResult) []BindableLiteral {
 		len(s.FromClause) == 0 || !w.source.HasLiterals(literals) {
 		return nil
 	}
-	c := &hardenedAnalysis{walker: w, referenceOf: w.referencesByRangeVar(), paramUses: map[int32]*paramUse{},
-		levels: map[*sqltext.SelectStmt]*queryLevel{}, outputColumns: map[*sqltext.SelectStmt][]levelColumn{},
-		viewQueries: map[catalog.Name]*sqltext.SelectStmt{}}
+	c := w.newHardenedAnalysis(w.referencesByRangeVar())
 	defer c.pushCTEs(s, nil, func(*sqltext.CommonTableExpr) {})()
 	found := &bindableSearch{hardenedAnalysis: c, level: c.levelOf(s, nil), literals: literals}
 	found.visit(s.WhereClause)

@@ -66,13 +66,19 @@ type exprContext struct {
 	inSubquery bool
 }
 
+// newHardenedAnalysis returns the analysis of one statement, by the references of its mentions of relations.
+func (w *walker) newHardenedAnalysis(of map[*sqltext.RangeVar]*reference) *hardenedAnalysis {
+	return &hardenedAnalysis{walker: w, referenceOf: of, paramUses: map[int32]*paramUse{},
+		levels: map[*sqltext.SelectStmt]*queryLevel{}, outputColumns: map[*sqltext.SelectStmt][]levelColumn{},
+		viewQueries: map[catalog.Name]*sqltext.SelectStmt{}}
+}
+
 // hardeningOf tells when a statement is planned, and why its plan is hardened, if it is. declared tells whether the
 // plan is hardened if the client declares the types of parameters. leakSafe are conditions that it need not look at.
 func (w *walker) hardeningOf(raw *sqltext.RawStmt, of map[*sqltext.RangeVar]*reference,
 	leakSafe ...*sqltext.Node) (when verdict.HardenedPlan, reason string, declared bool) {
-	c := &hardenedAnalysis{walker: w, referenceOf: of, leakSafe: leakSafe, paramUses: map[int32]*paramUse{},
-		levels: map[*sqltext.SelectStmt]*queryLevel{}, outputColumns: map[*sqltext.SelectStmt][]levelColumn{},
-		viewQueries: map[catalog.Name]*sqltext.SelectStmt{}}
+	c := w.newHardenedAnalysis(of)
+	c.leakSafe = leakSafe
 	c.countParamUses(raw.GetStmt())
 	when = c.visitStatement(raw.GetStmt())
 	if c.fromHasSubqueryColumn && c.unresolvedColumn {
