@@ -69,6 +69,8 @@ func (o *answers) relayOrGiveBack(c *serverConn, err error) (reason *sqlstate.Er
 		case errors.Is(err, os.ErrDeadlineExceeded) && o.wasOnlyWoken():
 			o.giveBack(c)
 			return nil, false
+		case o.outlives(c):
+			return nil, false
 		case err == io.EOF:
 			err = nil
 		}

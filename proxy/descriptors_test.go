@@ -95,10 +95,7 @@ func TestNoDescriptors(t *testing.T) {
 				}
 			}
 			for range 3 {
-				if pooled { // The witness needs a new one as well, and gets it.
-					f.back.Break(network.Close)
-					f.awaitSettled(t)
-				}
+				f.breakIdle(t) // The witness needs a new one as well, and gets it.
 				noConnections.Store(true)
 				if e := fails(t, f.agentDSN()); e.Code != "08006" || e.Hint == "" {
 					t.Errorf("a client was told %+v", e)

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pgconsent/pgconsent/test/network"
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
@@ -349,5 +350,31 @@ func TestLoginByAnEndedConnection(t *testing.T) {
 	p.server.pools.mu.Unlock()
 	if err := p.connect(t).Ping(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSessionOutlivesItsConnection: a connection that ends once all is answered, a moment before the session gives it
+// back, is nothing that the session notices.
+func TestSessionOutlivesItsConnection(t *testing.T) {
+	f := startFaultyProxy(t, true)
+	f.learnAnswers(t, false)
+	var session *session
+	for conn := range f.server.conns {
+		session = conn.session
+	}
+	for range 3 {
+		f.witness.send(t, q("SELECT pg_sleep(0.2)"))
+		eventually(t, "the statement runs", func() bool { return session.hasConnection() && !session.ledger.needsNoConnection() })
+		session.retry.takeTurn() // so that the session keeps its connection behind the answer
+		for typ := byte(0); typ != 'Z'; {
+			m, err := f.witness.front.Receive()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, typ = transcribe(m)
+		}
+		session.retry.leaveTurn()
+		f.back.Break(network.Close)
+		f.playWithFault(t, "a connection that ended behind an answer", func() {}, false)
 	}
 }

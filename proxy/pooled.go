@@ -138,7 +138,7 @@ func (r *requests) sendBefore(m proxyMessages) error {
 // giveBack gives the connection back, if the session needs it no more. It belongs to the goroutine that reads the
 // answers.
 func (o *answers) giveBack(c *serverConn) {
-	if !o.pooled() || o.tail.bytes > 0 || o.r < o.w || o.retriedAnswer.answerIsRetried || !o.ledger.needsNoConnection() {
+	if !o.needsNoConnection() {
 		return
 	}
 	select {
@@ -150,24 +150,14 @@ func (o *answers) giveBack(c *serverConn) {
 		o.retry.leaveTurn()
 		return
 	}
-	r := o.requests
-	if r.pooling.touched {
-		o.outgoing.Go(r.readSettings)
+	if o.requests.pooling.touched {
+		o.outgoing.Go(o.requests.readSettings)
 		return
 	}
 	defer o.retry.leaveTurn()
-	c.seal = r.seal
-	o.mu.Lock()
-	if o.ended {
-		o.mu.Unlock()
+	if !o.detach(c) {
 		return
 	}
-	if c.woken {
-		c.wake(false)
-	}
-	o.connection, o.upstream = nil, nil
-	o.mu.Unlock()
-	c.release()
 	if c.canceling.Load() == 0 {
 		c.pool.put(c)
 		return
@@ -176,6 +166,43 @@ func (o *answers) giveBack(c *serverConn) {
 		c.cancels.Wait()
 		c.pool.put(c)
 	}()
+}
+
+// outlives tells whether the session goes on without a connection that has ended: all is answered, and it was about to
+// be given back. It belongs to the goroutine that reads the answers.
+func (o *answers) outlives(c *serverConn) bool {
+	if !o.needsNoConnection() || !o.retry.tryTakeTurn() {
+		return false
+	}
+	defer o.retry.leaveTurn()
+	if !o.ledger.needsNoConnection() || o.requests.pooling.touched || !o.detach(c) {
+		return false
+	}
+	o.connector.giveUp(c)
+	return true
+}
+
+// needsNoConnection tells whether the session of a pool needs its connection no more, as far as the goroutine knows that
+// reads the answers.
+func (o *answers) needsNoConnection() bool {
+	return o.pooled() && o.tail.bytes == 0 && o.r == o.w && !o.retriedAnswer.answerIsRetried && o.ledger.needsNoConnection()
+}
+
+// detach takes the connection away from the session, unless the session has ended. The caller has the turn.
+func (o *answers) detach(c *serverConn) bool {
+	c.seal = o.requests.seal
+	o.mu.Lock()
+	if o.ended {
+		o.mu.Unlock()
+		return false
+	}
+	if c.woken {
+		c.wake(false)
+	}
+	o.connection, o.upstream = nil, nil
+	o.mu.Unlock()
+	c.release()
+	return true
 }
 
 // wasOnlyWoken tells whether the goroutine that reads the answers was only woken. Then it waits for more.
