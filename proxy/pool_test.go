@@ -359,9 +359,11 @@ func TestSessionOutlivesItsConnection(t *testing.T) {
 	f := startFaultyProxy(t, true)
 	f.learnAnswers(t, false)
 	var session *session
+	f.server.mu.Lock()
 	for conn := range f.server.conns {
 		session = conn.session
 	}
+	f.server.mu.Unlock()
 	for range 3 {
 		f.witness.send(t, q("SELECT pg_sleep(0.2)"))
 		eventually(t, "the statement runs", func() bool { return session.hasConnection() && !session.ledger.needsNoConnection() })
