@@ -41,7 +41,7 @@ func (s *Server) Dial(ctx context.Context, id Identity) (net.Conn, error) {
 	}
 	c := newConn(s, far)
 	c.identity = &id
-	if !s.start(c) {
+	if !s.start(c, false) {
 		near.Close()
 		far.Close()
 		return nil, shutdownError()

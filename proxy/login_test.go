@@ -412,7 +412,7 @@ func TestPlainFromAfar(t *testing.T) {
 	for _, user := range []string{agentName, "nobody"} {
 		near, far := net.Pipe() // whose address is neither loopback nor a unix socket
 		c := newConn(p.server, far)
-		if serve, _ := p.server.add(c); !serve {
+		if serve, _ := p.server.add(c, true); !serve {
 			t.Fatal("draining")
 		}
 		go c.serve()

@@ -66,7 +66,8 @@ type Server struct {
 	conns     map[*conn]struct{}
 	logins    int // how many of the connections are not logged in yet
 	draining  bool
-	running   sync.WaitGroup // counts the connections that are served
+	aborted   bool           // what was left at the end of a drain is closed
+	running   sync.WaitGroup // counts the connections that are served, and the listeners that may have accepted one
 }
 
 // New checks the configuration.
@@ -123,11 +124,13 @@ func (s *Server) Serve(l net.Listener) error {
 		return ErrClosed
 	}
 	s.listeners[l] = struct{}{}
+	s.running.Add(1)
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
 		delete(s.listeners, l)
 		s.mu.Unlock()
+		s.running.Done()
 	}()
 
 	pause := acceptPause
@@ -148,7 +151,7 @@ func (s *Server) Serve(l net.Listener) error {
 		}
 		pause = acceptPause
 		keepAlive(nc)
-		if !s.start(newConn(s, nc)) {
+		if !s.start(newConn(s, nc), true) {
 			nc.Close()
 			return ErrClosed
 		}
@@ -159,9 +162,9 @@ func (s *Server) Serve(l net.Listener) error {
 const acceptPause = 5 * time.Millisecond
 
 // start serves a connection, or rejects its login where there are too many already. It returns false if the server is
-// closed.
-func (s *Server) start(c *conn) bool {
-	switch serve, full := s.add(c); {
+// closed. A connection that a listener accepted as the drain began is served: its client waits for an answer.
+func (s *Server) start(c *conn, wasAccepted bool) bool {
+	switch serve, full := s.add(c, wasAccepted); {
 	case full:
 		go c.rejectLogin()
 	case serve:
@@ -181,10 +184,10 @@ func keepAlive(nc net.Conn) {
 
 // add registers c, to be served or, if there are too many logins already, to be rejected. If both results are
 // false, the server is closed.
-func (s *Server) add(c *conn) (serve, full bool) {
+func (s *Server) add(c *conn, wasAccepted bool) (serve, full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.draining {
+	if s.aborted || s.draining && !wasAccepted {
 		return false, false
 	}
 	s.conns[c] = struct{}{}
@@ -246,6 +249,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
+	s.aborted = true
 	for c := range s.conns {
 		c.abort()
 	}

@@ -5,11 +5,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -367,6 +369,45 @@ func TestDrain(t *testing.T) {
 	}
 	if e := inTx.told(); e == nil || e.Code != "57P01" {
 		t.Errorf("in transaction: %+v", e)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
+// slowListener returns a connection that it has accepted only when the server drains.
+type slowListener struct {
+	net.Listener
+	p        *proxied
+	accepted *atomic.Bool
+}
+
+func (l slowListener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	l.accepted.Store(true)
+	for err == nil && !l.p.server.isDraining() {
+		time.Sleep(time.Millisecond)
+	}
+	return nc, err
+}
+
+// TestDrainWhileAccepting: a client whose connection was accepted as a drain began is answered once, as one is that was
+// logging in.
+func TestDrainWhileAccepting(t *testing.T) {
+	var accepted atomic.Bool
+	p := start(t, func(p *proxied, _ *Config) {
+		p.listen = func(l net.Listener) net.Listener { return slowListener{l, p, &accepted} }
+	})
+	nc := p.bare(t)
+	eventually(t, "the connection is accepted", accepted.Load)
+	stopped := make(chan error, 1)
+	go func() { stopped <- p.server.Shutdown(context.Background()) }()
+	late := p.loggedInOver(t, nc)
+	if got := late.play(t, []round{upToReady(1, q("SELECT 1"))}); got[len(got)-1] != "Z I" {
+		t.Errorf("it was answered %q", got)
+	}
+	if e := late.told(); e == nil || e.Code != "57P01" {
+		t.Errorf("it was told %+v", e)
 	}
 	if err := <-stopped; err != nil {
 		t.Error(err)
