@@ -12,32 +12,37 @@ import (
 // dependentsQuery is the query for the relations whose facts may be others because some relations $1 have changed,
 // which are among them, and for whether more may have changed than relations. Facts are about a relation's own rows,
 // but names of others are in the texts of views, defaults, checks and indexes, and what a view allows depends on what
-// it reads. More may have changed where anything is of the type of a changed relation's rows.
+// it reads. More may have changed where anything is of the type of a changed relation's rows. OFFSET 0 and LIMIT make
+// the planner look each relation up by the indexes of the catalogs: it does not know how few have changed.
 const dependentsQuery = `
 WITH RECURSIVE changed (oid) AS (
   SELECT unnest($1::oid[])
-  UNION SELECT w.ev_class FROM changed AS c
-    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid
-      AND d.classid = 'pg_rewrite'::regclass
-    JOIN pg_rewrite AS w ON w.oid = d.objid
+  UNION SELECT w.ev_class FROM changed AS c CROSS JOIN LATERAL (SELECT w.ev_class FROM pg_depend AS d
+    JOIN pg_rewrite AS w ON w.oid = d.objid WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid
+      AND d.classid = 'pg_rewrite'::regclass OFFSET 0) AS w
 ), dependent AS MATERIALIZED (
-  SELECT c.oid AS of, d.classid, d.objid FROM changed AS c JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
-    AND d.refobjid = c.oid WHERE d.classid <> 'pg_rewrite'::regclass
+  SELECT c.oid AS of, d.classid, d.objid FROM changed AS c CROSS JOIN LATERAL (SELECT d.classid, d.objid
+    FROM pg_depend AS d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid
+      AND d.classid <> 'pg_rewrite'::regclass OFFSET 0) AS d
 )
-SELECT c.oid, COALESCE(r.relkind = 'c' OR r.reltype <> 0 AND EXISTS (SELECT FROM pg_type AS t
-    CROSS JOIN LATERAL (VALUES (t.oid), (t.typarray)) AS o (oid) JOIN pg_depend AS d
-      ON d.refclassid = 'pg_type'::regclass AND d.refobjid = o.oid
-    WHERE t.oid = r.reltype AND o.oid <> 0 AND NOT (d.classid = 'pg_type'::regclass AND d.objid = t.typarray)), false)
-  FROM changed AS c LEFT JOIN pg_class AS r ON r.oid = c.oid
-UNION ALL SELECT i.indrelid, false FROM changed AS c JOIN pg_index AS i ON i.indexrelid = c.oid
-UNION ALL SELECT f.adrelid, false FROM dependent AS d JOIN pg_attrdef AS f ON f.oid = d.objid
-  WHERE d.classid = 'pg_attrdef'::regclass
-UNION ALL SELECT k.conrelid, k.conrelid = 0 FROM dependent AS d JOIN pg_constraint AS k ON k.oid = d.objid
-  WHERE d.classid = 'pg_constraint'::regclass AND k.contype = 'c'
-UNION ALL SELECT i.indrelid, false FROM dependent AS d JOIN pg_index AS i ON i.indexrelid = d.objid
-  WHERE d.classid = 'pg_class'::regclass
-UNION ALL SELECT d.of, t.typrelid <> d.of FROM dependent AS d JOIN pg_type AS t ON t.oid = d.objid
-  WHERE d.classid = 'pg_type'::regclass
+SELECT c.oid, COALESCE(r.relkind = 'c', false) FROM changed AS c
+  LEFT JOIN LATERAL (SELECT r.relkind FROM pg_class AS r WHERE r.oid = c.oid OFFSET 0) AS r ON true
+UNION ALL SELECT c.oid, true FROM changed AS c CROSS JOIN LATERAL (SELECT
+  FROM pg_class AS r JOIN pg_type AS t ON t.oid = r.reltype
+  CROSS JOIN LATERAL (VALUES (t.oid), (t.typarray)) AS o (oid) CROSS JOIN LATERAL (SELECT FROM pg_depend AS d
+    WHERE d.refclassid = 'pg_type'::regclass AND d.refobjid = o.oid
+      AND NOT (d.classid = 'pg_type'::regclass AND d.objid = t.typarray) OFFSET 0) AS d
+  WHERE r.oid = c.oid AND r.reltype <> 0 AND o.oid <> 0 LIMIT 1) AS used
+UNION ALL SELECT i.indrelid, false FROM changed AS c CROSS JOIN LATERAL (SELECT i.indrelid FROM pg_index AS i
+  WHERE i.indexrelid = c.oid OFFSET 0) AS i
+UNION ALL SELECT f.adrelid, false FROM dependent AS d CROSS JOIN LATERAL (SELECT f.adrelid FROM pg_attrdef AS f
+  WHERE f.oid = d.objid OFFSET 0) AS f WHERE d.classid = 'pg_attrdef'::regclass
+UNION ALL SELECT k.conrelid, k.conrelid = 0 FROM dependent AS d CROSS JOIN LATERAL (SELECT k.conrelid
+  FROM pg_constraint AS k WHERE k.oid = d.objid AND k.contype = 'c' OFFSET 0) AS k WHERE d.classid = 'pg_constraint'::regclass
+UNION ALL SELECT i.indrelid, false FROM dependent AS d CROSS JOIN LATERAL (SELECT i.indrelid FROM pg_index AS i
+  WHERE i.indexrelid = d.objid OFFSET 0) AS i WHERE d.classid = 'pg_class'::regclass
+UNION ALL SELECT d.of, t.typrelid <> d.of FROM dependent AS d CROSS JOIN LATERAL (SELECT t.typrelid FROM pg_type AS t
+  WHERE t.oid = d.objid OFFSET 0) AS t WHERE d.classid = 'pg_type'::regclass
 UNION ALL SELECT d.of, true FROM dependent AS d WHERE d.classid NOT IN ('pg_attrdef'::regclass, 'pg_class'::regclass,
   'pg_constraint'::regclass, 'pg_policy'::regclass, 'pg_proc'::regclass, 'pg_publication_rel'::regclass,
   'pg_statistic_ext'::regclass, 'pg_trigger'::regclass, 'pg_type'::regclass)`
