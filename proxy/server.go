@@ -26,9 +26,6 @@ type Metrics interface {
 
 // Config configures a server. Router is required.
 type Config struct {
-	// Listen is the address of [Server.ListenAndServe], "host:port" or the path of a unix socket.
-	Listen string
-
 	// TLS returns the configuration for a client's handshake, asked anew for each one so that certificates can be
 	// replaced. Nil, or a nil result: no TLS, and agents are served only on loopback and unix sockets.
 	TLS func() *tls.Config
@@ -99,19 +96,6 @@ func New(c Config) (*Server, error) {
 	}
 	s.pools.server = s
 	return s, nil
-}
-
-// ListenAndServe listens on Config.Listen and serves.
-func (s *Server) ListenAndServe() error {
-	network := "tcp"
-	if len(s.config.Listen) > 0 && s.config.Listen[0] == '/' {
-		network = "unix"
-	}
-	l, err := net.Listen(network, s.config.Listen)
-	if err != nil {
-		return err
-	}
-	return s.Serve(l)
 }
 
 // Serve accepts clients until the listener fails or Shutdown is called, and closes the listener. It may be called for

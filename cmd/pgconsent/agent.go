@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -100,15 +101,22 @@ func (a agentAddCmd) enableTokenAgent(s *session, c *config.Config, agent *confi
 	return err
 }
 
-// clientDSN returns the connection string of a client of serve, with the parts that the configuration tells.
+// clientDSN returns the connection string of a client of serve, with the parts that the configuration tells; of several
+// addresses it has the first.
 func clientDSN(c *config.Config, name, password, database string) string {
-	u := url.URL{Scheme: "postgres", User: url.User(name), Host: c.Listen, Path: "/" + database}
+	address := c.Listen.First()
+	u := url.URL{Scheme: "postgres", User: url.User(name), Host: address, Path: "/" + database}
 	if password != "" {
 		u.User = url.UserPassword(name, password)
 	}
-	if strings.HasPrefix(c.Listen, "/") {
-		u.Host, u.RawQuery = "", url.Values{"host": {c.Listen[:strings.LastIndexByte(c.Listen, '/')]}}.Encode()
-	} else if host, port, err := net.SplitHostPort(c.Listen); err == nil && host == "" {
+	if config.IsSocketPath(address) {
+		folder, name := filepath.Split(address)
+		query := url.Values{"host": {filepath.Clean(folder)}}
+		if port, ok := strings.CutPrefix(name, ".s.PGSQL."); ok {
+			query.Set("port", port)
+		}
+		u.Host, u.RawQuery = "", query.Encode()
+	} else if host, port, err := net.SplitHostPort(address); err == nil && host == "" {
 		u.Host = net.JoinHostPort("localhost", port)
 	}
 	return u.String()

@@ -32,7 +32,7 @@ type benchCmd struct {
 	Rounds       int           `default:"3" placeholder:"N" help:"How many turns each way has with each protocol. Default: ${default}."`
 	Protocol     []string      `enum:"simple,extended,prepared" default:"simple,extended,prepared" placeholder:"NAME" help:"simple, extended or prepared; may be repeated. Default: all."`
 	PasswordFile string        `placeholder:"FILE" help:"The agent's password, in a file with mode 0600."`
-	Address      string        `placeholder:"ADDRESS" help:"Where serve listens. Default: listen of the configuration."`
+	Address      string        `placeholder:"ADDRESS" help:"Where serve listens. Default: the first address of listen in the configuration."`
 }
 
 func (benchCmd) Help() string {
@@ -180,8 +180,8 @@ func (b benchCmd) proxied(c *config.Config, user, password, database string) (*p
 		return nil, err
 	}
 	to.User, to.Password, to.Database, to.Fallbacks, to.RuntimeParams = user, password, database, nil, map[string]string{}
-	network, address := "tcp", cmp.Or(b.Address, c.Listen)
-	if strings.HasPrefix(address, "/") {
+	network, address := "tcp", cmp.Or(b.Address, c.Listen.First())
+	if config.IsSocketPath(address) {
 		network = "unix"
 	} else {
 		host, port, err := net.SplitHostPort(address)

@@ -24,7 +24,12 @@ func (i *installation) serving(t *testing.T, args ...string) (*program, string) 
 func (i *installation) servingBy(t *testing.T, by []string, args ...string) (*program, string) {
 	t.Helper()
 	p := launchBy(t, nil, append(append(by, os.Args[0], "serve", "-c", i.config, "--log-format", "json"), args...)...)
-	address := ""
+	return p, p.address(t)
+}
+
+// address waits until serve listens, and returns where: of several addresses all, as the log has them.
+func (p *program) address(t *testing.T) (address string) {
+	t.Helper()
 	waitFor(t, "serve listens", func() bool {
 		for line := range strings.Lines(p.errs.String()) {
 			var said struct{ Msg, Listen string }
@@ -34,7 +39,7 @@ func (i *installation) servingBy(t *testing.T, by []string, args ...string) (*pr
 		}
 		return address != ""
 	})
-	return p, address
+	return address
 }
 
 // reads is what an agent that logs in now is answered: the number of somebody's rows, or a refusal.

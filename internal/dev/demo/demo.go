@@ -593,7 +593,7 @@ func (f folder) admitAgents(c *config.Config) (Access, error) {
 		return a, err
 	}
 	dsn := func(user, password string) string {
-		u := url.URL{Scheme: "postgres", User: url.UserPassword(user, password), Host: c.Listen, Path: "/" + f.world.Name}
+		u := url.URL{Scheme: "postgres", User: url.UserPassword(user, password), Host: c.Listen.First(), Path: "/" + f.world.Name}
 		return u.String()
 	}
 	a.OwnerDSN = dsn(f.names.owner, owner)

@@ -87,7 +87,7 @@ func TestSideBySide(t *testing.T) {
 		if !strings.Contains(told, DefaultHTTP+" is in use: HTTP is served at 127.0.0.1:") {
 			t.Errorf("it says %s", told)
 		}
-		for _, address := range []string{r.config.Listen, r.config.HTTP.Listen} {
+		for _, address := range []string{r.config.Listen.First(), r.config.HTTP.Listen} {
 			if listens[address] != "" {
 				t.Errorf("%s and %s both listen at %s", name, listens[address], address)
 			}

@@ -35,7 +35,7 @@ func runFace(t testing.TB, name string) *face {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.HTTP.Tokens, c.HTTP.Listen, c.Listen = f.tokens, "127.0.0.1:0", "127.0.0.1:0"
+	c.HTTP.Tokens, c.HTTP.Listen, c.Listen = f.tokens, "127.0.0.1:0", config.Addresses{"127.0.0.1:0"}
 	c.Audit.File, c.Audit.Anchor, c.Audit.Key = filepath.Join(t.TempDir(), "audit"), filepath.Join(t.TempDir(),
 		"audit.anchor"), filepath.Join(t.TempDir(), "audit.key")
 	f.config = c

@@ -61,30 +61,6 @@ func (c *Config) check(d *decoder) {
 	}
 }
 
-func (c *Config) checkListeners(d *decoder) {
-	switch {
-	case strings.HasPrefix(c.Listen, "/"):
-	case !isHostPort(c.Listen):
-		d.addProblem("listen", "listen: 127.0.0.1:7432", "listen must be host:port or the path of a unix socket")
-	case c.TLS == nil && !isLoopback(c.Listen):
-		d.addProblem("listen", "Add tls: { cert: server.crt, key: server.key }, or listen on 127.0.0.1.",
-			"without tls pgconsent listens on loopback and unix sockets only, not on %s", c.Listen)
-	}
-	if c.TLS != nil && (c.TLS.Cert == "" || c.TLS.Key == "") {
-		d.addProblem("tls", "tls: { cert: server.crt, key: server.key }", "tls needs a certificate and a key")
-	}
-	switch {
-	case c.HTTP.Listen == "off":
-	case !isHostPort(c.HTTP.Listen):
-		d.addProblem("http.listen", "http: { listen: 127.0.0.1:7433 }, or listen: off", "http.listen must be host:port")
-	case c.TLS == nil && !isLoopback(c.HTTP.Listen):
-		d.addProblem("http.listen", "Add tls: { cert: server.crt, key: server.key }, or listen on 127.0.0.1.",
-			"without tls http listens on loopback only, not on %s", c.HTTP.Listen)
-	case c.HTTP.Listen == c.Listen && !strings.HasSuffix(c.Listen, ":0"):
-		d.addProblem("http.listen", "", "listen and http.listen are the same address")
-	}
-}
-
 func (c *Config) checkUpstream(d *decoder) {
 	if c.Upstream.Port < 1 || c.Upstream.Port > 65535 {
 		d.addProblem("upstream.port", "", "upstream.port must be between 1 and 65535")
@@ -176,7 +152,7 @@ const AdminDatabase = "pgconsent"
 
 func (c *Config) checkAdmin(d *decoder) {
 	for i, name := range c.Admin.Users {
-		path := fmt.Sprintf("admin.users[%d]", i)
+		path := itemPath("admin.users", i)
 		switch {
 		case !agentName.MatchString(name):
 			d.addProblem(path, "Letters, digits, and _ . - after the first; at most 63.", "%q cannot be an operator's name", name)

@@ -17,7 +17,7 @@ const DefaultFile = "pgconsent.yaml"
 // Config is a whole configuration, with defaults filled in and paths made absolute.
 type Config struct {
 	Version     int                  `yaml:"version"`
-	Listen      string               `yaml:"listen"`
+	Listen      Addresses            `yaml:"listen"`
 	TLS         *TLS                 `yaml:"tls"`
 	HTTP        HTTP                 `yaml:"http"`
 	Upstream    Upstream             `yaml:"upstream"`
@@ -253,7 +253,9 @@ func setDefault[T comparable](field *T, value T) {
 }
 
 func (c *Config) defaults() {
-	setDefault(&c.Listen, "127.0.0.1:7432")
+	if c.Listen == nil {
+		c.Listen = Addresses{"127.0.0.1:7432"}
+	}
 	setDefault(&c.HTTP.Listen, "127.0.0.1:7433")
 	c.Upstream.defaults()
 	setDefault(&c.Credentials, "agents.scram")

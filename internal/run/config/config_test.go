@@ -47,7 +47,7 @@ func TestWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Config{
-		Version: 1, Listen: "127.0.0.1:6432", Path: "/etc/pgconsent/c.yaml",
+		Version: 1, Listen: Addresses{"127.0.0.1:6432"}, Path: "/etc/pgconsent/c.yaml",
 		TLS:      &TLS{Cert: "/etc/pgconsent/server.crt", Key: "/etc/server.key"},
 		HTTP:     HTTP{Listen: "127.0.0.1:6433"},
 		Upstream: Upstream{Host: "db.example", Port: 5433, TLS: "verify-full", CA: "/etc/pgconsent/ca.pem"},
@@ -161,7 +161,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Config{
-		Version: 1, Listen: "127.0.0.1:7432", HTTP: HTTP{Listen: "127.0.0.1:7433"}, Path: "/etc/pgconsent/c.yaml",
+		Version: 1, Listen: Addresses{"127.0.0.1:7432"}, HTTP: HTTP{Listen: "127.0.0.1:7433"}, Path: "/etc/pgconsent/c.yaml",
 		Upstream: Upstream{Host: "/var/run/postgresql", Port: 5432, TLS: "disable"},
 		Databases: map[string]*Database{"app": {Name: "app", Policy: "/etc/pgconsent/p.yaml", Owners: []string{"o"}, SearchPath: []string{"public"},
 			Roles: Roles{Agent: "pgconsent_agent", Control: "pgconsent_control", Reader: "pgconsent_reader", Rows: "pgconsent_rows", Migrate: "o"}}},
@@ -193,10 +193,37 @@ func TestEnvironmentIsAboveTheFile(t *testing.T) {
 	n := c.Consent
 	got := []any{c.Listen, c.HTTP.Listen, c.Upstream, c.Credentials, c.Enforcement, c.Audit, n.DurationDays,
 		n.WarningDays, n.ReviewTime(), *n.AutoRenewal, *n.RequireExplicit, *n.Decay}
-	want := []any{"localhost:1", "off", Upstream{Host: "/run/pg", Port: 7, TLS: "disable"}, "/c",
+	want := []any{Addresses{"localhost:1"}, "off", Upstream{Host: "/run/pg", Port: 7, TLS: "disable"}, "/c",
 		EnforceBoth, recorded("off", "/a"), 7, 1, 24 * time.Hour, false, true, true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Several addresses are a list in the file, and divided by commas in the environment.
+func TestListen(t *testing.T) {
+	for _, c := range []struct {
+		text, env string
+		want      Addresses
+	}{
+		{"listen: 127.0.0.1:1\n", "", Addresses{"127.0.0.1:1"}},
+		{"listen: [/run/p/.s.PGSQL.7432]\n", "", Addresses{"/run/p/.s.PGSQL.7432"}},
+		{"listen: [127.0.0.1:7432, /run/p/.s.PGSQL.7432, \"[::1]:7432\"]\n", "", Addresses{"127.0.0.1:7432", "/run/p/.s.PGSQL.7432", "[::1]:7432"}},
+		{"listen: [127.0.0.1:0, 127.0.0.1:0]\n", "", Addresses{"127.0.0.1:0", "127.0.0.1:0"}},
+		{"listen: [127.0.0.1:1, 127.0.0.1:2]\n", "/run/p/s, localhost:3", Addresses{"/run/p/s", "localhost:3"}},
+	} {
+		got, err := load(least+c.text, map[string]string{"PGCONSENT_LISTEN": c.env})
+		if err != nil {
+			t.Errorf("%s: %v", c.text, err)
+			continue
+		}
+		if diff := cmp.Diff(c.want, got.Listen); diff != "" {
+			t.Errorf("%s: %s", c.text, diff)
+		}
+	}
+	_, err := load(least, map[string]string{"PGCONSENT_LISTEN": "127.0.0.1:1,somewhere"})
+	if err == nil || !strings.Contains(err.Error(), "here it is somewhere, by PGCONSENT_LISTEN") {
+		t.Error(err)
 	}
 }
 
@@ -227,21 +254,30 @@ func TestRefused(t *testing.T) {
 		"listen everywhere":    {least + "listen: \":7432\"\n", "without tls"},
 		"listen on a name":     {least + "listen: db.example:7432\n", "without tls"},
 		"listen without port":  {least + "listen: localhost\n", "host:port"},
-		"tls without key":      {least + "tls: { cert: c }\n", "a certificate and a key"},
-		"http on the net":      {least + "http: { listen: 10.0.0.1:7433 }\n", "http listens on loopback only"},
-		"http equals listen":   {least + "http: { listen: 127.0.0.1:7432 }\n", "same address"},
-		"port":                 {least + "upstream: { port: 70000 }\n", "between 1 and 65535"},
-		"upstream tls":         {least + "upstream: { host: db, tls: prefer }\n", "One of: disable, require, verify-full"},
-		"tls on a socket":      {least + "upstream: { tls: require }\n", "a unix socket has no TLS"},
-		"ca without use":       {least + "upstream: { host: db, tls: require, ca: c }\n", "verify-full only"},
-		"no such enforcement":  {least + "enforcement: none\n", "One of: auto, both"},
-		"audit mode":           {least + "audit: { mode: loose }\n", "One of: strict, buffered, off"},
-		"search path user":     {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [$user] } }", "cannot be pinned"},
-		"search path ours":     {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [pgconsent_signed] } }", "cannot be pinned"},
-		"search path empty":    {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [] } }", "search_path is empty"},
-		"search path twice":    {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [a, a] } }", "twice"},
-		"same roles":           {"version: 1\ndatabases: { app: { policy: p, owners: [o], roles: { agent: x, control: x } } }", "same role"},
-		"agent role is owner":  {"version: 1\ndatabases: { app: { policy: p, owners: [o], roles: { agent: o } } }", "is an owner"},
+		"listen nowhere":       {least + "listen: []\n", "c.yaml:3:1: listen is an empty list"},
+		"listen by key":        {least + "listen: { a: b }\n", "listen must be an address or a list of addresses"},
+		"listen to nothing":    {least + "listen: \"\"\n", "host:port"},
+		"second on the net": {least + "listen: [/run/a, 0.0.0.0:7432]\n",
+			"c.yaml:3:18: without tls pgconsent listens on loopback and unix sockets only, not on 0.0.0.0:7432"},
+		"second without port": {least + "listen: [127.0.0.1:1, localhost]\n",
+			"c.yaml:3:23: listen must be host:port or the path of a unix socket: here it is localhost"},
+		"listen twice":        {least + "listen:\n- /run/a\n- 127.0.0.1:1\n- /run/a\n", "c.yaml:6:3: listen names /run/a twice"},
+		"http equals second":  {least + "listen: [/run/a, 127.0.0.1:7433]\n", "same address"},
+		"tls without key":     {least + "tls: { cert: c }\n", "a certificate and a key"},
+		"http on the net":     {least + "http: { listen: 10.0.0.1:7433 }\n", "http listens on loopback only"},
+		"http equals listen":  {least + "http: { listen: 127.0.0.1:7432 }\n", "same address"},
+		"port":                {least + "upstream: { port: 70000 }\n", "between 1 and 65535"},
+		"upstream tls":        {least + "upstream: { host: db, tls: prefer }\n", "One of: disable, require, verify-full"},
+		"tls on a socket":     {least + "upstream: { tls: require }\n", "a unix socket has no TLS"},
+		"ca without use":      {least + "upstream: { host: db, tls: require, ca: c }\n", "verify-full only"},
+		"no such enforcement": {least + "enforcement: none\n", "One of: auto, both"},
+		"audit mode":          {least + "audit: { mode: loose }\n", "One of: strict, buffered, off"},
+		"search path user":    {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [$user] } }", "cannot be pinned"},
+		"search path ours":    {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [pgconsent_signed] } }", "cannot be pinned"},
+		"search path empty":   {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [] } }", "search_path is empty"},
+		"search path twice":   {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [a, a] } }", "twice"},
+		"same roles":          {"version: 1\ndatabases: { app: { policy: p, owners: [o], roles: { agent: x, control: x } } }", "same role"},
+		"agent role is owner": {"version: 1\ndatabases: { app: { policy: p, owners: [o], roles: { agent: o } } }", "is an owner"},
 		"long role": {"version: 1\ndatabases: { app: { policy: p, owners: [o], roles: { agent: " +
 			strings.Repeat("x", 64) + " } } }", "63 bytes"},
 		"agent is owner":       {least + "agents: { o: { database: app } }\n", "c.yaml:3:11: \"o\" is an owner of database app"},

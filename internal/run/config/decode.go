@@ -44,7 +44,7 @@ func (p Problems) Error() string {
 // written, so that a name like 1e5 stays a text.
 type decoder struct {
 	file string
-	at   map[string]yamlfile.Place // the place of each key, by its path
+	at   map[string]yamlfile.Place // the place of each key, and of each item of a list, by its path
 	// the text or number for each path, from the file or from the variable that overrides it
 	values   map[string]string
 	problems Problems
@@ -66,7 +66,7 @@ func (d *decoder) addProblem(path, hint, format string, args ...any) {
 			p.Line, p.Column = pos.Line, pos.Column
 			break
 		}
-		i := strings.LastIndexByte(at, '.')
+		i := strings.LastIndexAny(at, ".[")
 		if i < 0 {
 			break
 		}
@@ -131,13 +131,13 @@ func (d *decoder) value(path string, n *yamlfile.Node, v reflect.Value) {
 			v.SetMapIndex(reflect.ValueOf(key), e)
 		})
 	case reflect.Slice:
-		if n.Kind != yamlfile.List {
+		switch {
+		case v.Type() == addressesType:
+			d.addresses(path, n, v)
+		case n.Kind != yamlfile.List:
 			d.addProblemAt(n.Place, fmt.Sprintf("%s: [a, b]", lastKey(path)), "%s must be a list", keyName(path))
-			return
-		}
-		v.Set(reflect.MakeSlice(v.Type(), len(n.Items), len(n.Items)))
-		for i, item := range n.Items {
-			d.value(fmt.Sprintf("%s[%d]", path, i), item, v.Index(i))
+		default:
+			d.items(path, n, v)
 		}
 	case reflect.String:
 		if n.Kind == yamlfile.Scalar {
@@ -160,6 +160,15 @@ func (d *decoder) value(path string, n *yamlfile.Node, v reflect.Value) {
 		v.SetBool(n.Written == "true")
 	default:
 		d.addProblemAt(n.Place, "", "%s cannot be read", keyName(path))
+	}
+}
+
+// items reads a list.
+func (d *decoder) items(path string, n *yamlfile.Node, v reflect.Value) {
+	v.Set(reflect.MakeSlice(v.Type(), len(n.Items), len(n.Items)))
+	for i, item := range n.Items {
+		d.at[itemPath(path, i)] = item.Place
+		d.value(itemPath(path, i), item, v.Index(i))
 	}
 }
 

@@ -12,13 +12,18 @@ func TestConfigurationOfADeployment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(page)
-	if m == nil {
-		t.Fatal("the page has no configuration")
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(page, -1)
+	if len(blocks) < 2 {
+		t.Fatal("the page has no configuration, or no parts of one")
 	}
-	c, err := load(string(m[1]), nil)
+	c, err := load(string(blocks[0][1]), nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, part := range blocks[1:] {
+		if _, err := load(least+string(part[1]), nil); err != nil {
+			t.Errorf("%s: %v", part[1], err)
+		}
 	}
 	unit, err := os.ReadFile("../../../deploy/pgconsent.service")
 	if err != nil {

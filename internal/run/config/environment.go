@@ -32,7 +32,10 @@ func (c *Config) applyEnvironment(d *decoder, getenv func(string) string) {
 		d.values[v.Key] = value + ", by " + v.Name
 		switch v.Key {
 		case "listen":
-			c.Listen = value
+			c.Listen = addresses(value)
+			for i, address := range c.Listen {
+				d.values[itemPath("listen", i)] = address + ", by " + v.Name
+			}
 		case "http.listen":
 			c.HTTP.Listen = value
 		case "upstream.host":

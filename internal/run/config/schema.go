@@ -25,7 +25,7 @@ var keyDocs = map[string]keyDoc{
 		doc: "How many sessions all agents together may have at a time. Default: what max_connections of the " +
 			"server leaves, less a fifth (5 to 50) for owners and pgconsent."},
 	"listen": {
-		doc: "Where clients connect: host:port, or the path of a unix socket. Default: 127.0.0.1:7432."},
+		doc: "Where clients connect: host:port, or the path of a unix socket; several as a list. Default: 127.0.0.1:7432."},
 	"tls": {"The listener's certificate; without it loopback and unix sockets only.",
 		[]string{"cert", "key"}, nil},
 	"tls.cert": {doc: "Certificate chain, PEM."},
@@ -195,6 +195,9 @@ func schema(path string, t reflect.Type) map[string]any {
 		one := map[string]any{"type": value}
 		out["type"], out["additionalProperties"] = "object", map[string]any{
 			"anyOf": []any{one, map[string]any{"type": "array", "items": one}}}
+	case t == addressesType:
+		one := map[string]any{"type": value}
+		out["anyOf"] = []any{one, map[string]any{"type": "array", "items": one, "minItems": 1}}
 	case t.Kind() == reflect.Struct:
 		properties := map[string]any{}
 		for i := range t.NumField() {

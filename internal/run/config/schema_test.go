@@ -100,7 +100,8 @@ func TestSchemaAgrees(t *testing.T) {
 		"version: 2\ndatabases: { app: { policy: p.yaml, owners: [o] } }", "version: 1", least + "lisen: x\n", least + "audit: { mode: sometimes }\n",
 		"version: 1\ndatabases: { app: { policy: p.yaml } }",
 		"version: 1\ndatabases: { app: { policy: p.yaml, owners: o } }", least + "agents: { a: { attributes: {} } }\n",
-		least + "agents: { a: { database: app, attributes: { user: { a: b } } } }\n", least + "upstream: { port: five }\n", least + "listen: [a]\n",
+		least + "agents: { a: { database: app, attributes: { user: { a: b } } } }\n", least + "upstream: { port: five }\n",
+		least + "listen: { a: b }\n", least + "listen: []\n",
 	} {
 		if err := valid(text); err == nil {
 			t.Errorf("the schema takes\n%s", text)

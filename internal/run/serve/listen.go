@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"syscall"
 
 	"github.com/pgconsent/pgconsent/internal/run/config"
@@ -14,7 +13,7 @@ import (
 
 func listen(address string) (net.Listener, error) {
 	network := "tcp"
-	if strings.HasPrefix(address, "/") {
+	if config.IsSocketPath(address) {
 		network = "unix"
 	}
 	l, err := net.Listen(network, address)

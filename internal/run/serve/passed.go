@@ -7,6 +7,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/activation"
 
+	"github.com/pgconsent/pgconsent/internal/run/config"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
@@ -46,7 +47,7 @@ func (p *passedSockets) checkAllUsed() error {
 	}
 	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
 		"the configuration does not listen on %s, for which a socket was passed", strings.Join(addresses, ", ")).
-		WithHint("ListenStream= of the .socket unit must be the address of listen or of http.listen.")
+		WithHint("ListenStream= of the .socket unit must be an address of listen, or that of http.listen.")
 }
 
 // isAddress tells whether a socket is bound to what the configuration calls an address.
@@ -56,7 +57,7 @@ func isAddress(of net.Addr, address string) bool {
 		return of.String() == address
 	}
 	want, err := net.ResolveTCPAddr("tcp", address)
-	if strings.HasPrefix(address, "/") || err != nil || want.Port != bound.Port {
+	if config.IsSocketPath(address) || err != nil || want.Port != bound.Port {
 		return false
 	}
 	return want.IP.Equal(bound.IP) || (want.IP == nil || want.IP.IsUnspecified()) && bound.IP.IsUnspecified()

@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,7 +64,7 @@ type Service struct {
 	router      *router
 	operators   *operators
 	tokens      *identity.JWT // verifies JWTs; nil: none are accepted
-	clients     net.Listener
+	clients     []net.Listener
 	http        net.Listener // the listener of HTTP; nil: it is off
 	sweepers    *sweepers    // nil if no consent registry is configured
 	faces       *faces       // nil if no caller can have a token
@@ -111,7 +112,7 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, err
 	}
 	s.proxy, err = proxy.New(proxy.Config{
-		Listen: c.Listen, TLS: s.certificate.Load, Router: s.router, Log: s.log, Metrics: s.metrics, MaxSessions: s.maxSessions,
+		TLS: s.certificate.Load, Router: s.router, Log: s.log, Metrics: s.metrics, MaxSessions: s.maxSessions,
 		MaxText: c.StatementBytes(),
 	})
 	if err == nil {
@@ -141,8 +142,12 @@ func (s *Service) openListeners(c *config.Config) (err error) {
 		return err
 	}
 	defer passed.close()
-	if s.clients, err = passed.listen(c.Listen); err != nil {
-		return err
+	for _, address := range c.Listen {
+		l, err := passed.listen(address)
+		if err != nil {
+			return err
+		}
+		s.clients = append(s.clients, l)
 	}
 	if c.HTTP.Listen != "off" {
 		if s.http, err = passed.listen(c.HTTP.Listen); err != nil {
@@ -203,10 +208,11 @@ func (s *Service) startEnforcement(ctx context.Context, c *config.Config) error 
 
 // abandon closes everything that New has opened.
 func (s *Service) abandon() {
-	for _, l := range []net.Listener{s.clients, s.http} {
-		if l != nil {
-			l.Close()
-		}
+	for _, l := range s.clients {
+		l.Close()
+	}
+	if s.http != nil {
+		s.http.Close()
 	}
 	if s.enforcer != nil {
 		s.enforcer.Close()
@@ -218,8 +224,17 @@ func (s *Service) abandon() {
 	}
 }
 
-// Address returns the address at which clients connect.
-func (s *Service) Address() net.Addr { return s.clients.Addr() }
+// Address returns the first address at which clients connect.
+func (s *Service) Address() net.Addr { return s.clients[0].Addr() }
+
+// addresses returns the addresses at which clients connect, for the log.
+func (s *Service) addresses() string {
+	all := make([]string, len(s.clients))
+	for i, l := range s.clients {
+		all[i] = l.Addr().String()
+	}
+	return strings.Join(all, ", ")
+}
 
 // HTTPAddress returns the address of HTTP; nil if it is off.
 func (s *Service) HTTPAddress() net.Addr {
@@ -241,12 +256,14 @@ func (s *Service) Ready() error {
 // over.
 func (s *Service) Run(ctx context.Context) error {
 	var wait sync.WaitGroup
-	failed := make(chan error, 2)
-	wait.Go(func() {
-		if err := s.proxy.Serve(s.clients); !errors.Is(err, proxy.ErrClosed) {
-			failed <- fmt.Errorf("listening for clients: %w", err)
-		}
-	})
+	failed := make(chan error, len(s.clients)+1)
+	for _, l := range s.clients {
+		wait.Go(func() {
+			if err := s.proxy.Serve(l); !errors.Is(err, proxy.ErrClosed) {
+				failed <- fmt.Errorf("listening for clients at %s: %w", l.Addr(), err)
+			}
+		})
+	}
 	web := defaultLimits.server(s.handler(), s.log)
 	if s.http != nil {
 		wait.Go(func() {
@@ -259,7 +276,7 @@ func (s *Service) Run(ctx context.Context) error {
 	defer stop()
 	s.startBackground(background, &wait)
 	c := s.config.Load()
-	s.log.Info("serving", "listen", s.clients.Addr().String(), "agents", len(c.Agents), "databases", len(c.Databases))
+	s.log.Info("serving", "listen", s.addresses(), "agents", len(c.Agents), "databases", len(c.Databases))
 
 	var err error
 	select {

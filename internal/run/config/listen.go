@@ -1,0 +1,86 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
+)
+
+// Addresses are where clients connect: each is host:port, or the path of a unix socket. A file writes one as a text, and
+// several as a list.
+type Addresses []string
+
+var addressesType = reflect.TypeFor[Addresses]()
+
+// First returns the address that is told to people. After [Load] there is one.
+func (a Addresses) First() string {
+	if len(a) == 0 {
+		return ""
+	}
+	return a[0]
+}
+
+// IsSocketPath tells whether an address is the path of a unix socket.
+func IsSocketPath(address string) bool { return strings.HasPrefix(address, "/") }
+
+// addresses returns the addresses of a text, as an environment variable has them: divided by commas.
+func addresses(text string) (out Addresses) {
+	for one := range strings.SplitSeq(text, ",") {
+		out = append(out, strings.TrimSpace(one))
+	}
+	return out
+}
+
+// addresses reads one address or a list of them.
+func (d *decoder) addresses(path string, n *yamlfile.Node, v reflect.Value) {
+	switch n.Kind {
+	case yamlfile.Scalar:
+		v.Set(reflect.ValueOf(Addresses{n.Written}))
+		d.values[itemPath(path, 0)] = n.Written
+	case yamlfile.List:
+		d.items(path, n, v)
+	default:
+		d.addProblemAt(n.Place, path+": 127.0.0.1:7432", "%s must be an address or a list of addresses", keyName(path))
+	}
+}
+
+func (c *Config) checkListeners(d *decoder) {
+	if len(c.Listen) == 0 {
+		d.addProblem("listen", "listen: 127.0.0.1:7432", "listen is an empty list")
+	}
+	for i, address := range c.Listen {
+		path := itemPath("listen", i)
+		switch {
+		case slices.Index(c.Listen, address) != i && !choosesPort(address):
+			d.addProblem(path, "", "listen names %s twice", address)
+		case IsSocketPath(address):
+		case !isHostPort(address):
+			d.addProblem(path, "listen: 127.0.0.1:7432", "listen must be host:port or the path of a unix socket")
+		case c.TLS == nil && !isLoopback(address):
+			d.addProblem(path, "Add tls: { cert: server.crt, key: server.key }, or listen on 127.0.0.1.",
+				"without tls pgconsent listens on loopback and unix sockets only, not on %s", address)
+		}
+	}
+	if c.TLS != nil && (c.TLS.Cert == "" || c.TLS.Key == "") {
+		d.addProblem("tls", "tls: { cert: server.crt, key: server.key }", "tls needs a certificate and a key")
+	}
+	switch {
+	case c.HTTP.Listen == "off":
+	case !isHostPort(c.HTTP.Listen):
+		d.addProblem("http.listen", "http: { listen: 127.0.0.1:7433 }, or listen: off", "http.listen must be host:port")
+	case c.TLS == nil && !isLoopback(c.HTTP.Listen):
+		d.addProblem("http.listen", "Add tls: { cert: server.crt, key: server.key }, or listen on 127.0.0.1.",
+			"without tls http listens on loopback only, not on %s", c.HTTP.Listen)
+	case slices.Contains(c.Listen, c.HTTP.Listen) && !choosesPort(c.HTTP.Listen):
+		d.addProblem("http.listen", "", "listen and http.listen are the same address")
+	}
+}
+
+// choosesPort tells whether the system chooses the port of an address, so that the same address can be there twice.
+func choosesPort(address string) bool { return strings.HasSuffix(address, ":0") }
+
+// itemPath returns the path of an item of a list.
+func itemPath(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
