@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"crypto/rand"
+	"crypto/subtle"
 	"encoding/binary"
 	"io"
 	"sync"
@@ -13,13 +14,22 @@ import (
 
 // cancelKey is the key by which a CancelRequest names a session. Agents get a key that pgconsent has made, so that they
 // learn neither the server's process id nor a key that the server accepts.
-type cancelKey struct{ pid, secret uint32 }
+type cancelKey struct {
+	pid    uint32
+	secret []byte // 4 bytes, or 32 from protocol 3.2 on
+}
 
 // cancels has the cancel keys of agents, and the servers to which keys of owners may belong.
 type cancels struct {
 	mu      sync.Mutex
-	agents  map[cancelKey]*session
+	agents  map[uint32]cancelable // the sessions of agents, by the process id of their keys
 	servers map[serverAddr]ownerSessions
+}
+
+// cancelable is a session with the secret of its cancel key.
+type cancelable struct {
+	session *session
+	secret  []byte
 }
 
 // serverAddr identifies a server.
@@ -31,19 +41,22 @@ type ownerSessions struct {
 	sessions int
 }
 
-// add makes a key. Its process id is above any that an operating system gives, so no owner's key can equal it.
-func (c *cancels) add(s *session) cancelKey {
+// add makes a key with a secret of this length. Its process id is above any that an operating system gives, so no
+// owner's key can equal it.
+func (c *cancels) add(s *session, secretBytes int) cancelKey {
+	key := cancelKey{secret: make([]byte, secretBytes)}
+	_, _ = rand.Read(key.secret) // rand.Read never returns an error.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.agents == nil {
-		c.agents = map[cancelKey]*session{}
+		c.agents = map[uint32]cancelable{}
 	}
 	for {
-		var b [8]byte
-		_, _ = rand.Read(b[:]) // rand.Read never returns an error.
-		key := cancelKey{1<<30 | binary.BigEndian.Uint32(b[:])>>2, binary.BigEndian.Uint32(b[4:])}
-		if _, taken := c.agents[key]; !taken {
-			c.agents[key] = s
+		var b [4]byte
+		_, _ = rand.Read(b[:])
+		key.pid = 1<<30 | binary.BigEndian.Uint32(b[:])>>2
+		if _, taken := c.agents[key.pid]; !taken {
+			c.agents[key.pid] = cancelable{s, key.secret}
 			return key
 		}
 	}
@@ -52,14 +65,19 @@ func (c *cancels) add(s *session) cancelKey {
 // remove removes a key.
 func (c *cancels) remove(key cancelKey) {
 	c.mu.Lock()
-	delete(c.agents, key)
+	delete(c.agents, key.pid)
 	c.mu.Unlock()
 }
 
+// find returns the session of an agent with this key, or nil. How long it takes tells nothing of a secret.
 func (c *cancels) find(key cancelKey) *session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.agents[key]
+	of, ok := c.agents[key.pid]
+	if !ok || subtle.ConstantTimeCompare(of.secret, key.secret) != 1 {
+		return nil
+	}
+	return of.session
 }
 
 // addOwner notes that keys which the proxy does not know may belong to u's server, until the returned function is
@@ -107,16 +125,13 @@ func (c *conn) serveCancel(n int) error {
 	if _, err := io.ReadFull(c.client, body); err != nil {
 		return errGone
 	}
-	if n == 8 {
-		key := cancelKey{binary.BigEndian.Uint32(body), binary.BigEndian.Uint32(body[4:])}
-		if s := c.server.cancels.find(key); s != nil {
-			if s.paused.Load() {
-				s.end(canceledInPauseError())
-			} else {
-				s.cancelUpstream()
-			}
-			return errGone
+	if s := c.server.cancels.find(cancelKey{binary.BigEndian.Uint32(body), body[4:]}); s != nil {
+		if s.paused.Load() {
+			s.end(canceledInPauseError())
+		} else {
+			s.cancelUpstream()
 		}
+		return errGone
 	}
 	for _, u := range c.server.cancels.ownerServers() {
 		if err := u.cancel(body); err != nil {

@@ -1,34 +1,58 @@
 package proxy
 
-import "testing"
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/test/tier"
+)
 
 // TestCancelKeys: a key of an agent can be no owner's, is guessed from no other, fits whole or not at all, and nothing
 // after its session. The client learns nothing of the server's own.
 func TestCancelKeys(t *testing.T) {
 	var c cancels
-	sessions := map[cancelKey]*session{}
-	secrets, ids := map[uint32]bool{}, map[uint32]bool{}
+	sessions := map[uint32]*session{}
+	var keys []cancelKey
+	secrets := map[string]bool{}
 	const n = 2000
-	for range n {
-		s := &session{}
-		key := c.add(s)
-		if key.pid < 1<<30 || key.pid >= 1<<31 {
-			t.Fatalf("the process id %d may be one of the system's, or is none", key.pid)
+	for i := range n {
+		s, length := &session{}, []int{4, 32}[i%2]
+		key := c.add(s, length)
+		if key.pid < 1<<30 || key.pid >= 1<<31 || len(key.secret) != length {
+			t.Fatalf("the key %v: its process id may be one of the system's, or it has another length than %d", key, length)
 		}
-		sessions[key], secrets[key.secret], ids[key.pid] = s, true, true
+		sessions[key.pid], secrets[string(key.secret)] = s, true
+		keys = append(keys, key)
 	}
-	if len(secrets) < n-n/10 || len(ids) < n-n/10 || len(sessions) != n {
-		t.Errorf("of %d keys %d secrets and %d process ids are different", n, len(secrets), len(ids))
+	if len(secrets) < n-n/10 || len(sessions) != n {
+		t.Errorf("of %d keys %d secrets and %d process ids are different", n, len(secrets), len(sessions))
 	}
-	for key, s := range sessions {
-		if c.find(key) != s {
+	for i, key := range keys {
+		if c.find(key) != sessions[key.pid] {
 			t.Fatal("a key finds another session")
 		}
-		for _, other := range []cancelKey{{key.pid, key.secret + 1}, {key.pid + 1, key.secret}, {key.pid, 0}, {0, key.secret}, {key.secret, key.pid}} {
-			if found := c.find(other); found != nil && sessions[other] == nil {
-				t.Fatal("a part of a key finds a session")
+		other := slices.Clone(key.secret)
+		other[len(other)-1]++
+		for _, wrong := range []cancelKey{
+			{key.pid, other}, {key.pid, nil}, {key.pid, key.secret[:len(key.secret)-1]}, {key.pid, append(slices.Clone(key.secret), 0)},
+			{key.pid, make([]byte, len(key.secret))}, {key.pid, keys[(i+2)%n].secret}, {0, key.secret},
+			{binary.BigEndian.Uint32(key.secret), binary.BigEndian.AppendUint32(nil, key.pid)},
+		} {
+			if c.find(wrong) != nil {
+				t.Fatalf("a part of the key %v finds a session: %v", key, wrong)
 			}
 		}
+	}
+	for _, key := range keys {
 		c.remove(key)
 		if c.find(key) != nil {
 			t.Fatal("a key outlives its session")
@@ -44,4 +68,114 @@ func TestCancelKeys(t *testing.T) {
 	if told := conn.PgConn().PID(); told == pid || told < 1<<30 {
 		t.Errorf("the client is told the process id %d, and the server's is %d", told, pid)
 	}
+}
+
+// The secret of a cancel key has 4 bytes, and from version 3.2 on 32.
+func TestLengthOfCancelKeys(t *testing.T) {
+	p := start(t)
+	for version, want := range map[uint32]int{
+		protocol30: 4, protocol30 + 1: 4, protocol32: 32, protocol32 + 1: 32, protocol30 + 9999: 32,
+	} {
+		if got := p.cancelKeyIn(t, version); len(got.SecretKey) != want || got.ProcessID < 1<<30 {
+			t.Errorf("%x: %d bytes, want %d", version, len(got.SecretKey), want)
+		}
+	}
+}
+
+// cancelKeyIn returns the cancel key of an agent's session in a version of the protocol.
+func (p *proxied) cancelKeyIn(t *testing.T, version uint32) *pgx3.BackendKeyData {
+	t.Helper()
+	config, err := pgx.ParseConfig(p.agentDSN() + " sslmode=disable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The driver asks for 3.0, or for 3.2.
+	nc := &otherVersion{Conn: p.bare(t), version: version}
+	config.DialFunc = func(context.Context, string, string) (net.Conn, error) { return nc, nil }
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	return &pgx3.BackendKeyData{ProcessID: conn.PgConn().PID(), SecretKey: slices.Clone(conn.PgConn().SecretKey())}
+}
+
+// otherVersion is a connection whose startup message asks for another version.
+type otherVersion struct {
+	net.Conn
+	version uint32
+	asked   bool
+}
+
+func (o *otherVersion) Write(b []byte) (int, error) {
+	if !o.asked {
+		o.asked = true
+		b = slices.Clone(b)
+		binary.BigEndian.PutUint32(b[4:], o.version)
+	}
+	return o.Conn.Write(b)
+}
+
+// Keys of owners are the server's own: of any length they reach the client as they came, and the server again.
+func TestLongCancelKeysOfOwners(t *testing.T) {
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	p := start(t, func(p *proxied, _ *Config) {
+		p.edit = func(r *Route) {
+			if r.Kind == Owner {
+				r.Upstream = Upstream{Network: "tcp", Address: server.Addr().String()}
+			}
+		}
+	})
+	accept := func() net.Conn {
+		nc, err := server.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = nc.SetDeadline(time.Now().Add(tier.Patience))
+		t.Cleanup(func() { nc.Close() })
+		return nc
+	}
+	for _, length := range []int{4, 32, 256} {
+		client := p.bare(t)
+		hello, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol32, Parameters: map[string]string{"user": "wire_owner"}}).Encode(nil)
+		if _, err := client.Write(hello); err != nil {
+			t.Fatal(err)
+		}
+		up := accept()
+		if got := make([]byte, len(hello)); !readsSame(up, got, hello) {
+			t.Fatalf("the server is sent %q, want %q", got, hello)
+		}
+		key, _ := (&pgx3.BackendKeyData{ProcessID: 4711, SecretKey: bytes.Repeat([]byte{7}, length)}).Encode(nil)
+		if _, err := up.Write(key); err != nil {
+			t.Fatal(err)
+		}
+		if got := make([]byte, len(key)); !readsSame(client, got, key) {
+			t.Errorf("the client gets the key %q, want %q", got, key)
+		}
+		asking := p.bare(t)
+		cancel, _ := (&pgx3.CancelRequest{ProcessID: 4711, SecretKey: bytes.Repeat([]byte{7}, length)}).Encode(nil)
+		if _, err := asking.Write(cancel); err != nil {
+			t.Fatal(err)
+		}
+		asked := accept()
+		if got := make([]byte, len(cancel)); !readsSame(asked, got, cancel) {
+			t.Errorf("the server is sent the request %q, want %q", got, cancel)
+		}
+		asked.Close()
+		if n, err := asking.Read(make([]byte, 1)); n != 0 || err == nil {
+			t.Error("a cancel request was answered")
+		}
+		up.Close()
+		client.Close()
+	}
+}
+
+// readsSame reads as many bytes as are wanted, and tells whether they are these.
+func readsSame(r io.Reader, got, want []byte) bool {
+	_, err := io.ReadFull(r, got)
+	return err == nil && bytes.Equal(got, want)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgproto3/v2"
+	pgx3 "github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 	"github.com/pgconsent/pgconsent/internal/run/metrics"
@@ -117,7 +118,7 @@ func (c *conn) openSession(st *startup, route Route, connector *connector, serve
 
 // converse seals the session, greets the client and serves it.
 func (s *session) converse(server *serverConn, st *startup) error {
-	key := s.server.cancels.add(s)
+	key := s.server.cancels.add(s, st.cancelSecretBytes())
 	defer s.server.cancels.remove(key)
 	s.clientPID = key.pid
 	if err := s.start(server); err != nil {
@@ -156,7 +157,7 @@ func (c *conn) greet(parameters map[string]string, key cancelKey) error {
 			b, _ = (&pgproto3.ParameterStatus{Name: name, Value: value}).Encode(b)
 		}
 	}
-	b, _ = (&pgproto3.BackendKeyData{ProcessID: key.pid, SecretKey: key.secret}).Encode(b)
+	b, _ = (&pgx3.BackendKeyData{ProcessID: key.pid, SecretKey: key.secret}).Encode(b)
 	b, _ = (&pgproto3.ReadyForQuery{TxStatus: 'I'}).Encode(b)
 	if err := c.write(b); err != nil {
 		return errGone

@@ -18,6 +18,7 @@ import (
 	"math/big"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -252,7 +253,7 @@ func TestTLS(t *testing.T) {
 					"channel_binding=require":  kind != "ed25519", // for which RFC 5929 has no hash
 					"sslnegotiation=direct":    true,
 					"max_protocol_version=3.2": true,
-					"min_protocol_version=3.2": false,
+					"min_protocol_version=3.2": true,
 				} {
 					conn, err := p.tlsConnect(t, extra)
 					if (err == nil) != fine {
@@ -363,17 +364,24 @@ func (p *proxied) bareTLS(t testing.TB) net.Conn {
 	return tls.Client(p.bare(t), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{alpn}})
 }
 
+// A client gets the version that it asks for, the newest that the proxy has if that is older, and none of the options
+// that it asks for, as of PostgreSQL 18.
 func TestNegotiation(t *testing.T) {
 	p := start(t)
 	for _, c := range []struct {
 		version uint32
 		options []string
-		want    bool
+		want    uint32 // the version in the answer; 0: there is none
 	}{
-		{protocol30, nil, false},
-		{protocol30 + 2, nil, true},
-		{protocol30 + 9999, []string{"_pq_.grease"}, true},
-		{protocol30, []string{"_pq_.x"}, true},
+		{protocol30, nil, 0},
+		{protocol30 + 1, nil, 0},
+		{protocol32, nil, 0},
+		{protocol32 + 1, nil, protocol32},
+		{protocol30 + 9999, []string{"_pq_.grease"}, protocol32},
+		{protocol30 + 0xffff, nil, protocol32},
+		{protocol30, []string{"_pq_.x"}, protocol30},
+		{protocol30 + 1, []string{"_pq_.x"}, protocol30 + 1},
+		{protocol32, []string{"_pq_.x"}, protocol32},
 	} {
 		nc := p.bare(t)
 		m := map[string]string{"user": agentName, "database": p.db.Name}
@@ -388,12 +396,12 @@ func TestNegotiation(t *testing.T) {
 			t.Fatal(err)
 		}
 		v, is := got.(*pgx3.NegotiateProtocolVersion)
-		if is != c.want {
+		if is != (c.want != 0) {
 			t.Errorf("%x: %T", c.version, got)
 		}
 		if is {
-			if v.NewestMinorProtocol != protocol30 || len(v.UnrecognizedOptions) != len(c.options) {
-				t.Errorf("%+v", v)
+			if v.NewestMinorProtocol != c.want || !slices.Equal(v.UnrecognizedOptions, c.options) {
+				t.Errorf("%x: %+v", c.version, v)
 			}
 			got, err = front.Receive()
 			if err != nil {

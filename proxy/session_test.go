@@ -271,40 +271,52 @@ func TestSealFails(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	p := start(t)
-	conn := p.connect(t)
-	done := make(chan error, 1)
-	go func() {
-		_, err := conn.Exec(context.Background(), "SELECT pg_sleep(600)")
-		done <- err
-	}()
-	p.running(t, "pg_sleep(600)")
-	// A key that nobody has does nothing, nor does one that is right but for one bit, wherever that is.
-	own := append(binary.BigEndian.AppendUint32(nil, conn.PgConn().PID()), conn.PgConn().SecretKey()...)
-	for bit := range 8 * len(own) {
-		other := slices.Clone(own)
-		other[bit/8] ^= 1 << (bit % 8)
-		nc := p.bare(t)
-		_, _ = nc.Write(append([]byte{0, 0, 0, 16, 4, 210, 22, 46}, other...))
-		if n, _ := nc.Read(make([]byte, 1)); n != 0 {
-			t.Error("a cancel request was answered")
+	for version, length := range map[string]int{"3.0": 4, "3.2": 32} {
+		conn := p.connect(t, "max_protocol_version="+version)
+		done := make(chan error, 1)
+		go func() {
+			_, err := conn.Exec(context.Background(), "SELECT pg_sleep(600)")
+			done <- err
+		}()
+		p.running(t, "pg_sleep(600)")
+		own := append(binary.BigEndian.AppendUint32(nil, conn.PgConn().PID()), conn.PgConn().SecretKey()...)
+		if len(own) != 4+length {
+			t.Fatalf("%s: the secret of the key has %d bytes", version, len(own)-4)
 		}
+		// A key that nobody has does nothing, nor does one that is right but for one bit, wherever that is, or for its length.
+		others := [][]byte{own[:len(own)-1], own[:4], append(slices.Clone(own), 0), append(slices.Clone(own), own[4:]...)}
+		for bit := range 8 * len(own) {
+			other := slices.Clone(own)
+			other[bit/8] ^= 1 << (bit % 8)
+			others = append(others, other)
+		}
+		for _, other := range others {
+			nc := p.bare(t)
+			_, _ = nc.Write(append([]byte{0, 0, 0, byte(8 + len(other)), 4, 210, 22, 46}, other...))
+			if front := pgx3.NewFrontend(nc, nil); len(other) >= 8 {
+				if m, err := front.Receive(); err == nil {
+					t.Errorf("a cancel request was answered: %T", m)
+				}
+			}
+			nc.Close()
+		}
+		select {
+		case err := <-done:
+			t.Fatalf("ended early: %v", err)
+		case <-time.After(50 * time.Millisecond):
+		}
+		if err := conn.PgConn().CancelRequest(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var pg *pgconn.PgError
+		if err := <-done; !errors.As(err, &pg) || pg.Code != "57014" {
+			t.Errorf("got %v", err)
+		}
+		if err := conn.Ping(t.Context()); err != nil {
+			t.Error(err)
+		}
+		conn.Close(context.Background())
 	}
-	select {
-	case err := <-done:
-		t.Fatalf("ended early: %v", err)
-	case <-time.After(50 * time.Millisecond):
-	}
-	if err := conn.PgConn().CancelRequest(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	var pg *pgconn.PgError
-	if err := <-done; !errors.As(err, &pg) || pg.Code != "57014" {
-		t.Errorf("got %v", err)
-	}
-	if err := conn.Ping(t.Context()); err != nil {
-		t.Error(err)
-	}
-	conn.Close(context.Background())
 	eventually(t, "the key goes with the session", func() bool {
 		c := &p.server.cancels
 		c.mu.Lock()

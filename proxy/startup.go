@@ -11,7 +11,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-const protocol30 = 3 << 16
+// The versions of the protocol that clients are answered in. Version 3.2, of PostgreSQL 18, has longer cancel keys, and
+// 3.1 is as 3.0.
+const (
+	protocol30 = 3 << 16
+	protocol32 = protocol30 + 2
+)
 
 // startup is a client's startup message.
 type startup struct {
@@ -32,7 +37,7 @@ func parseStartup(packet []byte) (*startup, error) {
 	version := binary.BigEndian.Uint32(packet[4:8])
 	if version>>16 != 3 {
 		return nil, sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonProtocol,
-			"unsupported frontend protocol %d.%d: server supports 3.0 to 3.0", version>>16, version&0xffff)
+			"unsupported frontend protocol %d.%d: server supports 3.0 to 3.2", version>>16, version&0xffff)
 	}
 	st := &startup{packet: packet, minor: version & 0xffff}
 	rest := packet[8:]
@@ -94,14 +99,25 @@ func readCString(b []byte) (s string, rest []byte, ok bool) {
 	return string(b[:i]), b[i+1:], true
 }
 
-// negotiation returns the answer to a client that speaks a newer minor version or asks for protocol options: protocol
-// 3.0 and none of them. It returns nil for other clients.
+// version returns the version in which the client is answered: its own, or the newest that the proxy has.
+func (st *startup) version() uint32 { return min(protocol30+st.minor, protocol32) }
+
+// negotiation returns the answer to a client that speaks a newer minor version or asks for protocol options, of which
+// the proxy has none. It returns nil for other clients.
 func (st *startup) negotiation() []byte {
-	if st.minor == 0 && len(st.extensions) == 0 {
+	if protocol30+st.minor <= protocol32 && len(st.extensions) == 0 {
 		return nil
 	}
-	b, _ := (&pgx3.NegotiateProtocolVersion{NewestMinorProtocol: protocol30, UnrecognizedOptions: st.extensions}).Encode(nil)
+	b, _ := (&pgx3.NegotiateProtocolVersion{NewestMinorProtocol: st.version(), UnrecognizedOptions: st.extensions}).Encode(nil)
 	return b
+}
+
+// cancelSecretBytes returns how long the secret of the client's cancel key is.
+func (st *startup) cancelSecretBytes() int {
+	if st.version() < protocol32 {
+		return 4
+	}
+	return 32
 }
 
 // replay returns the packet to send to the owner's server: the client's packet, unless the database has another name
