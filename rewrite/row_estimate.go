@@ -68,7 +68,7 @@ func (w *walker) wantsHashHint(tree *sqltext.ParseResult) bool {
 		copies := w.partitionCount(name) // each partition that is read builds sets of its own
 		for _, set := range f.hashSets {
 			size, known := w.sizes[set.Relation.Name]
-			if !known || size.Rows*hashEntrySize(set.Relation.Column(set.Column)) > hashMemory {
+			if !known || size.Rows*hashEntrySize(set) > hashMemory {
 				fits = false
 				return
 			}
@@ -184,19 +184,22 @@ func (w *walker) runEstimator(tree *sqltext.ParseResult, h *rowEstimator) *rowEs
 	return h
 }
 
-// hashEntrySize returns the size of one value in a hash table, by the planner's reckoning.
-func hashEntrySize(c *catalog.Column) float64 {
-	const header = 24
-	switch {
-	case c == nil:
-		return 1 << 20
-	case slices.Contains([]uint32{20, 21, 23, 26, 1082, 1114, 1184}, c.TypeOID):
-		return header + 8
-	case c.TypeOID == 2950:
-		return header + 16
-	default:
-		return header + 40
+// hashEntrySize returns the size of one entry of a set in a hash table, by the planner's reckoning.
+func hashEntrySize(set predicate.Set) float64 {
+	size := 24.0 // the header
+	for _, name := range set.Columns {
+		switch c := set.Relation.Column(name); {
+		case c == nil:
+			return 1 << 20
+		case slices.Contains([]uint32{20, 21, 23, 26, 1082, 1114, 1184}, c.TypeOID):
+			size += 8
+		case c.TypeOID == 2950:
+			size += 16
+		default:
+			size += 40
+		}
 	}
+	return size
 }
 
 // rowEstimator estimates how many rows of each reference a statement looks at before it stops.

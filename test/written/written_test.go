@@ -227,7 +227,7 @@ func names(relations []*catalog.Relation) []string {
 func sets(n predicate.Node, of *catalog.Relation) []string {
 	var out []string
 	for _, s := range predicate.HashedSets(n, of) {
-		out = append(out, fmt.Sprint(s.Relation.Name, s.Column, names(s.SourceTables)))
+		out = append(out, fmt.Sprint(s.Relation.Name, strings.Join(s.Columns, ","), names(s.SourceTables)))
 	}
 	return out
 }

@@ -88,7 +88,7 @@ func (b *bench) ids(sql string) string {
 func (b *bench) tree(t *rapid.T, depth int, table string) predicate.Node {
 	kinds := []string{"own", "own", "status", "links", "open"}
 	if table == "items" {
-		kinds = append(kinds, "roles", "reference", "visible")
+		kinds = append(kinds, "roles", "reference", "visible", "pairs", "role pairs")
 	}
 	if depth > 0 {
 		kinds = append(kinds, "all", "any", "all", "any")
@@ -131,6 +131,14 @@ func (b *bench) tree(t *rapid.T, depth int, table string) predicate.Node {
 		}
 	case "visible":
 		return predicate.Visible{Relation: b.relation("parents"), Column: "id", From: "parent", Rows: b.tree(t, depth-1, "parents")}
+	case "pairs": // two columns that may be NULL
+		return predicate.Visible{Relation: b.relation("parents"), Column: "id", From: "parent",
+			MorePairs: []predicate.ColumnPair{{Column: "owner", From: "owner"}}, Rows: b.tree(t, depth-1, "parents")}
+	case "role pairs":
+		return predicate.Consent{
+			Steps: []predicate.Step{{Relation: b.relation("links"), Column: "item", From: "parent",
+				MorePairs: []predicate.ColumnPair{{Column: "subject", From: "subject"}}}},
+			FirstRequired: rapid.Bool().Draw(t, "required"), Status: "role", Is: "granted"}
 	case "alike": // another row of the same table, or this one
 		rows := []predicate.Node{
 			predicate.Own{Column: "owner", Attribute: rapid.SampledFrom([]string{"user", "other"}).Draw(t, "attribute"), Type: "pg_catalog.int8"},

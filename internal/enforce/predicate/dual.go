@@ -61,20 +61,18 @@ func (w *predicateWriter) probeSQL(n Node, row string) string {
 func (w *predicateWriter) hashedSQL(n Node, row string) string {
 	switch n := n.(type) {
 	case Consent:
-		start := columnSQL(row, n.Steps[0].From)
+		step := n.Steps[0]
 		var b strings.Builder
 		if n.FirstRequired {
-			first := w.newAlias()
-			b.WriteString(inSetSQL(start, w.setSQL(n.Steps[0], first)) + " IS TRUE AND ")
+			b.WriteString(step.inSetSQL(row, w.setSQL(step, w.newAlias())) + " IS TRUE AND ")
 		}
 		first := w.newAlias()
-		b.WriteString("NOT " + inSetSQL(start, "SELECT "+columnSQL(first, n.Steps[0].Column)+" FROM "+
-			w.helperName(n.Steps[0].Relation)+" AS "+first+
-			w.notAgreedSQL(n, first, columnSQL(first, n.Steps[0].Column)+" IS NOT NULL")))
+		b.WriteString("NOT " + step.inSetSQL(row, "SELECT "+columnListSQL(first, step.targetColumns()...)+" FROM "+
+			w.helperName(step.Relation)+" AS "+first+w.notAgreedSQL(n, first, step.targetNotNullSQL(first))))
 		return "(" + b.String() + ")"
 	case Visible:
 		target := w.newAlias()
-		return inSetSQL(columnSQL(row, n.From), w.setSQL(n.step(), target)+" AND "+w.nodeSQL(n.Rows, target)) + " IS TRUE"
+		return n.step().inSetSQL(row, w.setSQL(n.step(), target)+" AND "+w.nodeSQL(n.Rows, target)) + " IS TRUE"
 	case RegistryConsent:
 		return inSetSQL(subjectText(columnSQL(row, n.Subjects.Subject)), w.consentingSubjectsSQL(n)) + " IS TRUE"
 	case RecordedConsent:
@@ -126,10 +124,23 @@ func inSetSQL(value, set string) string {
 	return "(" + equalSQL(value, "ANY ("+set+")") + ")"
 }
 
-// setSQL returns a query of all values of a step's column.
+// inSetSQL returns the condition that the row's columns are in a set of the step's. PostgreSQL compares a row in which
+// some columns are NULL with the whole set, so such rows are left out first.
+func (s Step) inSetSQL(row, set string) string {
+	var start []string
+	for _, from := range s.fromColumns() {
+		start = append(start, columnSQL(row, from))
+	}
+	if len(start) == 1 {
+		return inSetSQL(start[0], set)
+	}
+	return "(" + s.startNotNullSQL(row) + " AND " + inSetSQL("ROW("+strings.Join(start, ", ")+")", set) + ")"
+}
+
+// setSQL returns a query of all values of a step's columns.
 func (w *predicateWriter) setSQL(step Step, alias string) string {
-	return "SELECT " + columnSQL(alias, step.Column) + " FROM " + w.helperName(step.Relation) + " AS " + alias +
-		" WHERE " + columnSQL(alias, step.Column) + " IS NOT NULL"
+	return "SELECT " + columnListSQL(alias, step.targetColumns()...) + " FROM " + w.helperName(step.Relation) + " AS " + alias +
+		" WHERE " + step.targetNotNullSQL(alias)
 }
 
 // columnListSQL returns a list of columns, each once, as SQL.
@@ -156,17 +167,16 @@ func isHashable(n Node, row *catalog.Relation) bool {
 	case Any:
 		return areHashable(n, row)
 	case Consent:
-		return len(n.Steps) > 0 && isHashed(row, n.Steps[0].From, n.Steps[0]) &&
-			!slices.ContainsFunc(n.Steps, func(s Step) bool { return len(s.MorePairs) > 0 })
+		return len(n.Steps) > 0 && isHashed(row, n.Steps[0])
 	case Visible:
-		return isHashed(row, n.From, n.step()) && len(n.MorePairs) == 0 && isHashable(n.Rows, n.Relation)
+		return isHashed(row, n.step()) && isHashable(n.Rows, n.Relation)
 	case RegistryConsent:
 		return n.dependsOnSubjectOnly() && row != nil
 	case RecordedConsent:
 		r := n.Record
 		return n.hasSingleSubject() && len(r.Match) == 0 &&
 			(r.Scope == nil || len(r.Scope.WordColumns)+len(r.Scope.ListColumns) == 0) &&
-			isHashed(row, n.Subject, Step{Relation: r.Relation, Column: r.Grantor}) &&
+			isHashed(row, Step{Relation: r.Relation, Column: r.Grantor, From: n.Subject}) &&
 			(r.Rows == nil || isHashable(r.Rows, r.Relation))
 	default:
 		return false
@@ -182,14 +192,19 @@ func areHashable(parts []Node, row *catalog.Relation) bool {
 	return true
 }
 
-// isHashed tells whether PostgreSQL hashes the comparison of a step, and NULL is the only value that it cannot compare.
-// Without hashing it would scan the whole set for each row.
-func isHashed(row *catalog.Relation, from string, to Step) bool {
+// isHashed tells whether PostgreSQL hashes the comparisons of a step from a row, and NULL is the only value that it
+// cannot compare. Without hashing it would scan the whole set for each row.
+func isHashed(row *catalog.Relation, step Step) bool {
 	if row == nil {
 		return false
 	}
-	a, b := row.Column(from), to.Relation.Column(to.Column)
-	return a != nil && b != nil && hashFamilies[a.TypeOID] != "" && hashFamilies[a.TypeOID] == hashFamilies[b.TypeOID]
+	for _, p := range step.pairs() {
+		a, b := row.Column(p.From), step.Relation.Column(p.Column)
+		if a == nil || b == nil || hashFamilies[a.TypeOID] == "" || hashFamilies[a.TypeOID] != hashFamilies[b.TypeOID] {
+			return false
+		}
+	}
+	return !step.repeatsColumn()
 }
 
 // hashFamilies has for each type, by OID, the family within which PostgreSQL hashes all types alike.
@@ -201,10 +216,10 @@ var hashFamilies = map[uint32]string{
 	1700: "numeric", 17: "bytea", 26: "oid",
 }
 
-// Set is a set that the hashed form builds: values of one column, at most all of them.
+// Set is a set that the hashed form builds: values of the columns, at most those of all rows.
 type Set struct {
 	Relation     *catalog.Relation
-	Column       string
+	Columns      []string
 	SourceTables []*catalog.Relation // the tables that are read to build it
 }
 
@@ -219,7 +234,7 @@ func HashedSets(n Node, rel *catalog.Relation) []Set {
 		if !isHashable(n, rel) {
 			return nil
 		}
-		set := Set{n.Steps[0].Relation, n.Steps[0].Column, nil}
+		set := Set{n.Steps[0].Relation, n.Steps[0].targetColumns(), nil}
 		for _, step := range n.Steps {
 			set.SourceTables = append(set.SourceTables, step.Relation)
 		}
@@ -228,17 +243,17 @@ func HashedSets(n Node, rel *catalog.Relation) []Set {
 		if !isHashable(n, rel) {
 			return nil
 		}
-		return append([]Set{{n.Relation, n.Column, []*catalog.Relation{n.Relation}}}, HashedSets(n.Rows, n.Relation)...)
+		return append([]Set{{n.Relation, n.step().targetColumns(), []*catalog.Relation{n.Relation}}}, HashedSets(n.Rows, n.Relation)...)
 	case RegistryConsent:
 		if !isHashable(n, rel) {
 			return nil
 		}
-		return []Set{{registryTable, "subject", []*catalog.Relation{registryTable}}}
+		return []Set{{registryTable, []string{"subject"}, []*catalog.Relation{registryTable}}}
 	case RecordedConsent:
 		if !isHashable(n, rel) {
 			return nil
 		}
-		return []Set{{n.Record.Relation, n.Record.Grantor, []*catalog.Relation{n.Record.Relation}}}
+		return []Set{{n.Record.Relation, []string{n.Record.Grantor}, []*catalog.Relation{n.Record.Relation}}}
 	default:
 		return nil
 	}

@@ -70,6 +70,22 @@ func (s Step) startNotNullSQL(row string) string {
 	return strings.Join(parts, " AND ")
 }
 
+// targetNotNullSQL returns the condition that a link can lead to the row at all.
+func (s Step) targetNotNullSQL(row string) string {
+	var parts []string
+	for _, to := range s.targetColumns() {
+		parts = append(parts, columnSQL(row, to)+" IS NOT NULL")
+	}
+	return strings.Join(parts, " AND ")
+}
+
+// repeatsColumn tells whether a link names a column of its table twice.
+func (s Step) repeatsColumn() bool {
+	to := s.targetColumns()
+	slices.Sort(to)
+	return len(slices.Compact(to)) < len(s.MorePairs)+1
+}
+
 func followStep(step Step, row Row, w World) []Row {
 	var out []Row
 	for _, candidate := range w.Tables[step.Relation.Name] {

@@ -122,3 +122,32 @@ func TestMaterializedByTheWholeKey(t *testing.T) {
 		}
 	}
 }
+
+// TestPairsAreHashed: a link by several columns has a form that PostgreSQL hashes.
+func TestPairsAreHashed(t *testing.T) {
+	b := newBench(t)
+	pairs := []predicate.ColumnPair{{Column: "owner", From: "owner"}}
+	for name, n := range map[string]predicate.Node{
+		"a row that must show": predicate.Visible{Relation: b.relation("parents"), Column: "id", From: "parent", MorePairs: pairs,
+			Rows: predicate.Status{Column: "status", Is: "granted"}},
+		"a status on the row": predicate.Consent{FirstRequired: true, Status: "status", Is: "granted",
+			Steps: []predicate.Step{{Relation: b.relation("parents"), Column: "id", From: "parent", MorePairs: pairs}}},
+		"a status two links away": predicate.Consent{Status: "status", Is: "granted", Steps: []predicate.Step{
+			{Relation: b.relation("links"), Column: "item", From: "id", MorePairs: []predicate.ColumnPair{{Column: "subject", From: "subject"}}},
+			{Relation: b.relation("subjects"), Column: "id", From: "subject"}}},
+	} {
+		condition := predicate.Policy(n, b.relation("items"))
+		results, err := b.conn.PgConn().Exec(t.Context(), predicate.UseHashHint+"EXPLAIN (COSTS OFF) SELECT id FROM public.items WHERE "+
+			condition).ReadAll()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, condition)
+		}
+		plan := ""
+		for _, row := range results[0].Rows {
+			plan += string(row[0]) + "\n"
+		}
+		if !strings.Contains(plan, "hashed SubPlan") || strings.Contains(plan, "(SubPlan") {
+			t.Errorf("%s:\n%s", name, plan)
+		}
+	}
+}

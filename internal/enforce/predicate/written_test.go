@@ -100,7 +100,7 @@ func formsOf(n predicate.Node, of *catalog.Relation) [][2]string {
 	}
 	var sets, reads []string
 	for _, s := range predicate.HashedSets(n, of) {
-		sets = append(sets, fmt.Sprint(s.Relation.Name, s.Column, names(s.SourceTables)))
+		sets = append(sets, fmt.Sprint(s.Relation.Name, strings.Join(s.Columns, ","), names(s.SourceTables)))
 	}
 	for _, h := range predicate.Helpers(n) {
 		reads = append(reads, fmt.Sprint(h.Relation.Name, h.Columns))
