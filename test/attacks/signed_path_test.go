@@ -1,11 +1,13 @@
 package attacks
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
@@ -61,6 +63,30 @@ func signedParams(sql string, types []uint32, args ...string) signedCase {
 	return signedCase{sql, types, args}
 }
 
+// installedIn returns a database with the policy installed, which the test may change: a copy of one that all tests of
+// the same schema, policy and mode share.
+func installedIn(t *testing.T, schema, policy string, mode instance.Mode) instance.Database {
+	t.Helper()
+	d := instance.Database{Name: "pair", Policy: policy, SearchPath: []string{"public"},
+		DB: pgtest.Template(t, schema, func(ctx context.Context, conn *pgx.Conn) error {
+			for _, sql := range []string{schema, "VACUUM ANALYZE"} {
+				if _, err := conn.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})}
+	instance.Install(t, d, mode)
+	return d
+}
+
+// serve starts a proxy for what installedIn returns, and for its agent, "agent".
+func serve(t *testing.T, mode instance.Mode, d instance.Database) *instance.Proxy {
+	t.Helper()
+	return instance.Serve(t, mode, []instance.Database{d},
+		[]instance.Agent{{Name: "agent", Database: d.Name, Attributes: map[string]string{"user": "me"}}})
+}
+
 // askSignedPath asks twins the cases. One twin has an odd row with 123 in column a, the other a plain row with 124;
 // both rows are hidden.
 func askSignedPath(t *testing.T, row string, mode instance.Mode, cases []signedCase) {
@@ -85,25 +111,24 @@ func askSignedPathPlanned(t *testing.T, row string, mode instance.Mode, plans []
 func askSignedPathUnder(t *testing.T, policy, schema, row string, mode instance.Mode, plans []string, cases []signedCase, rest ...signedCase) {
 	t.Helper()
 	twin := func(hidden bool) instance.Database {
-		db := pgtest.Database(t)
-		instance.Exec(t, db, schema)
+		d := installedIn(t, schema, policy, mode)
 		a := 124
 		if hidden {
 			a = 123
 		}
-		instance.Exec(t, db, fmt.Sprintf(
+		instance.Exec(t, d.DB, fmt.Sprintf(
 			"INSERT INTO big SELECT 1, 5001, %d, 1, 1, 1, 1, 1, 'plain', 'a:1 b:2', '{\"a\":1}', '2020-01-01', "+
 				"'2020-01-01', '2020-01-01', '{a}', 'sad'; INSERT INTO link VALUES (5001, 0), (5001, 1)", a))
 		if hidden {
-			instance.Exec(t, db, "UPDATE big SET "+row+" WHERE id = 5001")
+			instance.Exec(t, d.DB, "UPDATE big SET "+row+" WHERE id = 5001")
 		}
-		instance.Exec(t, db, "VACUUM ANALYZE")
-		return instance.Database{Name: "pair", DB: db, Policy: policy, SearchPath: []string{"public"}}
+		instance.Exec(t, d.DB, "VACUUM ANALYZE big, link")
+		return d
 	}
 	var got [2][]string
 	var asked []signedCase
 	for i, d := range []instance.Database{twin(true), twin(false)} {
-		proxy := instance.Start(t, mode, d, map[string]string{"user": "me"})
+		proxy := serve(t, mode, d)
 		for p, plan := range plans {
 			for setting := range strings.SplitSeq(plan, "; ") {
 				if setting != "" {
