@@ -35,7 +35,8 @@ type conn struct {
 	login  atomic.Pointer[login] // who the client is, once it is logged in
 	paused atomic.Bool           // an agent's statement waits until its database is no longer paused
 
-	token TokenGrant // what the token of the agent gives, if the agent logged in with one
+	token         TokenGrant // what the token of the agent gives, or its certificate, if the agent logged in with one
+	byCertificate bool       // the agent logged in with its certificate
 	// caller for whom the connection was dialed within the process; nil: the client came over a socket
 	identity *Identity
 	client   net.Conn        // plain connection, or TLS once that is negotiated

@@ -24,7 +24,7 @@ func (c *conn) refuse(st *startup, route Route) error {
 	return wrongPasswordError(st.user) // For this client no password is right.
 }
 
-// identify checks the client's password, if the connection may carry one.
+// identify checks the client's certificate or password, if the connection may carry one.
 func (c *conn) identify(st *startup, route Route) error {
 	if c.identity == nil && c.binding == nil && !c.isLoopback() {
 		return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "an encrypted connection is required").
@@ -39,13 +39,22 @@ func (c *conn) identify(st *startup, route Route) error {
 		c.token = TokenGrant{Attributes: c.identity.Claims, Until: c.identity.Until}
 		return nil
 	}
-	if route.Password != nil {
+	if route.Certificate != nil && c.verifyCertificate(st.user, route.Certificate) {
+		return nil
+	}
+	if route.Password != nil && route.Certificate == nil {
 		return c.verifyPassword(st.user, route.Password)
 	}
 	if route.Credential == nil {
 		return sqlstate.From(errors.New("the route has no credential"))
 	}
-	return c.authenticate(st.user, *route.Credential)
+	if err := c.authenticate(st.user, *route.Credential); err != nil {
+		return err
+	}
+	if route.Certificate != nil {
+		return wrongPasswordError(st.user) // For this agent no password is right.
+	}
+	return nil
 }
 
 // serveAgent logs an agent in and serves it to the end.
@@ -103,6 +112,7 @@ func (c *conn) openSession(st *startup, route Route, connector *connector, serve
 		Claims:          func() verdict.Claims { return s.requests.claims() },
 		TokenAttributes: c.token.Attributes,
 		Until:           c.token.Until,
+		ByCertificate:   c.byCertificate,
 		Lists:           c.identity != nil && c.identity.Lists,
 		OnRevoke:        c.revoke,
 	})

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"net"
 	"time"
 
@@ -41,6 +42,11 @@ type Route struct {
 	// Password, where it is set, is used in the place of Credential: the agent sends a token as its password, in plain
 	// text, and Password verifies it. The text of an error is for the log.
 	Password func(ctx context.Context, password string) (TokenGrant, error)
+
+	// Certificate, where it is set, judges the certificate by which the agent logs in, which the handshake has verified. A
+	// client without one that is right gets the exchange and the error of a wrong password, whatever Credential says. The
+	// text of an error is for the log.
+	Certificate func(*x509.Certificate) error
 
 	// Sessions is how many sessions an agent may have at a time; 0: as many as there is room for.
 	Sessions int
@@ -117,7 +123,8 @@ type SessionInfo struct {
 	Claims   func() verdict.Claims
 
 	TokenAttributes map[string]string // attributes that the agent's token gave; nil without one
-	Until           time.Time         // when the token expires, and the session with it; zero: never
+	Until           time.Time         // when the token or certificate expires, and the session with it; zero: never
+	ByCertificate   bool              // Until is when a certificate expires
 	Lists           bool              // the value of [Identity.Lists]
 
 	// OnRevoke ends the session with this error; it returns at once, may be called from any goroutine, and does

@@ -29,7 +29,8 @@ type agentAddCmd struct {
 
 func (agentAddCmd) Help() string {
 	return `The password is printed once and kept nowhere: the credentials file holds a verifier from which it cannot be
-derived. A running serve notices at once. An agent with auth: jwt has none, and is enabled again if it was disabled.
+derived. A running serve notices at once. An agent with auth: jwt or cert has none, and is enabled again if it was
+disabled.
 
   pgconsent agent add chat
   pgconsent agent add chat --password-file chat.pw`
@@ -46,8 +47,8 @@ func (a agentAddCmd) Run(s *session) error {
 			WithHint("List it first, with what its credential is worth: agents: { %s: { database: %s, attributes: { user: … } } }",
 				a.Name, slices.Sorted(maps.Keys(c.Databases))[0])
 	}
-	if agent.Auth == "jwt" {
-		return a.enableTokenAgent(s, c, agent)
+	if agent.Auth != config.AuthPassword {
+		return a.enableWithoutPassword(s, c, agent)
 	}
 	password, err := passwordFrom(a.PasswordFile)
 	if err != nil {
@@ -83,14 +84,18 @@ func passwordFrom(file string) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(random), nil
 }
 
-// enableTokenAgent enables an agent that logs in with tokens of an identity provider.
-func (a agentAddCmd) enableTokenAgent(s *session, c *config.Config, agent *config.Agent) error {
+// enableWithoutPassword enables an agent that logs in with tokens of an identity provider, or with a certificate.
+func (a agentAddCmd) enableWithoutPassword(s *session, c *config.Config, agent *config.Agent) error {
 	if a.PasswordFile != "" {
+		hint := "It logs in with its certificate."
+		if agent.Auth == config.AuthToken {
+			hint = fmt.Sprintf("A token of %s is its password.", c.JWT.Issuer)
+		}
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity,
-			"agent %s has auth: jwt, and no password of its own", a.Name).
-			WithHint("A token of %s is its password. For a password of its own write auth: scram.", c.JWT.Issuer)
+			"agent %s has auth: %s, and no password of its own", a.Name, agent.Auth).
+			WithHint("%s For a password of its own write auth: scram.", hint)
 	}
-	if err := config.EnableToken(c.Credentials, a.Name); err != nil {
+	if err := config.EnableWithoutPassword(c.Credentials, a.Name); err != nil {
 		return err
 	}
 	dsn := clientDSN(c, a.Name, "", agent.Database)
@@ -139,7 +144,7 @@ func loginStates(c *config.Config) (map[string]string, error) {
 	}
 	out := map[string]string{}
 	for name, a := range c.Agents {
-		if out[name] = "none"; a.Auth == "jwt" {
+		if out[name] = "none"; a.Auth != config.AuthPassword {
 			out[name] = "yes"
 		}
 	}
@@ -183,8 +188,8 @@ type agentDisableCmd struct {
 }
 
 func (agentDisableCmd) Help() string {
-	return `"pgconsent agent add" gives it a new password and enables it again. The tokens of
-an agent with auth: jwt are refused until "pgconsent agent add".`
+	return `"pgconsent agent add" gives it a new password and enables it again. The tokens or
+certificates of an agent with auth: jwt or cert are refused until "pgconsent agent add".`
 }
 
 func (a agentDisableCmd) Run(s *session) error {
@@ -192,11 +197,12 @@ func (a agentDisableCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	disable := config.DisableCredential
-	if agent, ok := c.Agents[a.Name]; ok && agent.Auth == "jwt" {
-		disable = config.DisableToken
+	if agent, ok := c.Agents[a.Name]; ok && agent.Auth != config.AuthPassword {
+		err = config.DisableWithoutPassword(c.Credentials, a.Name, agent.Auth)
+	} else {
+		err = config.DisableCredential(c.Credentials, a.Name)
 	}
-	if err := disable(c.Credentials, a.Name); err != nil {
+	if err != nil {
 		return err
 	}
 	if s.jsonOutput {

@@ -101,6 +101,11 @@ func (b benchCmd) Run(s *session) error {
 	if agent == nil {
 		return usageError{fmt.Errorf("there is no agent %q in the configuration", b.As)}
 	}
+	if agent.Auth == config.AuthCertificate {
+		return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity,
+			"agent %s logs in by a certificate, which bench does not have", b.As).
+			WithHint("Name an agent with auth: scram or jwt, of the same attributes, with --as.")
+	}
 	ways, err := b.ways(c, agent)
 	if err != nil {
 		return err

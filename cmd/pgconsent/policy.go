@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pgconsent/pgconsent/internal/run/config"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/policy"
@@ -174,7 +175,7 @@ func (s *session) readLintContext(t targetDatabase) (policy.LintContext, error) 
 	for name, a := range t.agentsByName {
 		if a.Database == t.name {
 			around.Agents[name] = a.Attributes
-			if a.Auth == "jwt" {
+			if a.Auth == config.AuthToken {
 				around.TokenAttributes[name] = t.tokenAttributes
 			}
 			if a.ActsFor != nil {

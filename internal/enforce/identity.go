@@ -26,9 +26,11 @@ type Agent struct {
 	Database   string
 	Credential *scram.StoredCredentials // nil: the agent cannot log in by a password
 	Token      bool                     // the agent logs in by a token, whose claims also give attributes
-	Attributes map[string]string        // the attributes that the credential gives
-	Claims     map[string]string        // the name of a token's claim that gives an attribute, by attribute
-	ActsFor    *ActsFor                 // for whom the agent's sessions may act; nil: for nobody
+	// the name that the certificate must have by which the agent logs in, as the proxy writes it; "": it logs in otherwise
+	Certificate string
+	Attributes  map[string]string // the attributes that the credential gives
+	Claims      map[string]string // the name of a token's claim that gives an attribute, by attribute
+	ActsFor     *ActsFor          // for whom the agent's sessions may act; nil: for nobody
 	// how many sessions the agent may have at a time; 0: as many as the server has room for
 	Sessions int
 }
@@ -47,18 +49,29 @@ type SessionInfo struct {
 	Claims   func() verdict.Claims // the current values of the settings that the policy maps to attributes
 
 	TokenAttributes map[string]string // attributes that the agent's token gave; nil without one
-	Until           time.Time         // when the token expires, and the session with it; zero: never
+	Until           time.Time         // when the token or certificate expires, and the session with it; zero: never
+	ByCertificate   bool              // Until is when a certificate expires
 	Lists           bool              // the session does not see columns that exist by key only
 
 	// OnRevoke ends the session with this error; it returns at once and may be called from any goroutine.
 	OnRevoke func(*sqlstate.Error)
 }
 
+// expires names what a session lives no longer than.
+func (i SessionInfo) expires() string {
+	if i.ByCertificate {
+		return "certificate"
+	}
+	return "token"
+}
+
 // AgentAccess is how an agent's connection is to be treated.
 type AgentAccess struct {
 	Credential *scram.StoredCredentials
 	Token      bool // the agent logs in by a token instead of a password
-	Sessions   int  // how many sessions the agent may have at a time; 0: as many as there is room for
+	// the name that the certificate must have by which the agent logs in instead; "": it logs in otherwise
+	Certificate string
+	Sessions    int // how many sessions the agent may have at a time; 0: as many as there is room for
 	// settings that the startup packet fixes: a role can change its own defaults, but not these
 	Params map[string]string
 
@@ -84,10 +97,11 @@ func (e *Enforcer) Agent(user, database string) (AgentAccess, bool) {
 		params[statementTimeout] = strconv.FormatInt(timeout.Milliseconds(), 10)
 	}
 	return AgentAccess{
-		Credential: a.Credential,
-		Token:      a.Token,
-		Sessions:   a.Sessions,
-		Params:     params,
+		Credential:  a.Credential,
+		Token:       a.Token,
+		Certificate: a.Certificate,
+		Sessions:    a.Sessions,
+		Params:      params,
 		CheckSetting: func(name, value, where string) (string, bool, *sqlstate.Error) {
 			if a.ActsFor != nil && strings.EqualFold(name, a.ActsFor.Setting) {
 				startup[a.ActsFor.Setting] = value
@@ -203,11 +217,11 @@ func (e *Enforcer) SetAgents(agents []Agent) {
 // mayContinue reports whether a session that began for an agent may continue under this configuration of agents.
 func mayContinue(agents map[string]Agent, began Agent) bool {
 	now, ok := agents[began.Name]
-	return ok && now.canLogIn() && now.Token == began.Token && now.Database == began.Database &&
+	return ok && now.canLogIn() && now.Token == began.Token && now.Certificate == began.Certificate && now.Database == began.Database &&
 		maps.Equal(now.Attributes, began.Attributes) && maps.Equal(now.Claims, began.Claims) && now.ActsFor.equal(began.ActsFor)
 }
 
-func (a Agent) canLogIn() bool { return a.Credential != nil || a.Token }
+func (a Agent) canLogIn() bool { return a.Credential != nil || a.Token || a.Certificate != "" }
 
 // withTokenAttributes returns the agent with the attributes of its token added. A token may not give an attribute that
 // the configuration gives.
@@ -298,7 +312,7 @@ func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInf
 		attributes, err = identify(v.state.policy, whole)
 	}
 	if err == nil && !info.Until.IsZero() && !time.Now().Before(info.Until) {
-		err = errors.New("the token expired while the agent logged in")
+		err = fmt.Errorf("the %s expired while the agent logged in", info.expires())
 	}
 	if err != nil {
 		e.cfg.Log.Error("agent refused: put its attributes right in the configuration", "agent", agent.Name,
@@ -340,7 +354,7 @@ func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInf
 	if !info.Until.IsZero() {
 		s.expiry = time.AfterFunc(time.Until(info.Until), func() {
 			s.revoke(sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonIdentity,
-				"the token of this session has expired").WithHint("Connect again with a new one."))
+				"the %s of this session has expired", info.expires()).WithHint("Connect again with a new one."))
 		})
 	}
 	return s, nil

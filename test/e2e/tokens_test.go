@@ -514,7 +514,7 @@ func TestTokensOfAProvider(t *testing.T) {
 	seen(open) // who is in stays until the token ends
 
 	// The agent is disabled, whatever its tokens say.
-	if err := config.DisableToken(a.config.Credentials, "robot"); err != nil {
+	if err := config.DisableWithoutPassword(a.config.Credentials, "robot", config.AuthToken); err != nil {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(100 * time.Millisecond) {
@@ -536,7 +536,7 @@ func TestTokensOfAProvider(t *testing.T) {
 	} else {
 		seen(conn)
 	}
-	if err := config.EnableToken(a.config.Credentials, "robot"); err != nil {
+	if err := config.EnableWithoutPassword(a.config.Credentials, "robot"); err != nil {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(100 * time.Millisecond) {

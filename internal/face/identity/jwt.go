@@ -148,7 +148,7 @@ func (v *JWT) callerOf(c *config.Config, given jsonObject) (Caller, error) {
 			return Caller{}, errors.New("it names no subject")
 		}
 	case Agent:
-		if a, ok := c.Agents[t.Agent]; !ok || a.Auth != "jwt" {
+		if a, ok := c.Agents[t.Agent]; !ok || a.Auth != config.AuthToken {
 			return Caller{}, errors.New("it names no agent with auth: jwt")
 		}
 	}

@@ -140,10 +140,20 @@ func (c *Config) checkAgent(d *decoder, name string, a *Agent) {
 	if a.ActsFor != nil {
 		a.ActsFor.check(d, path+".acts_for", a, c.JWT)
 	}
-	oneOf(d, path+".auth", a.Auth, "scram", "jwt")
-	if a.Auth == "jwt" && c.JWT == nil {
+	oneOf(d, path+".auth", a.Auth, AuthPassword, AuthToken, AuthCertificate)
+	switch {
+	case a.Auth == AuthToken && c.JWT == nil:
 		d.addProblem(path+".auth", "jwt: { issuer: …, audience: …, jwks: … } says which tokens are accepted.",
 			"%s.auth is jwt, and the configuration has no section jwt", path)
+	case a.Auth == AuthCertificate && (c.TLS == nil || c.TLS.ClientCA == ""):
+		d.addProblem(path+".auth",
+			"tls: { cert: server.crt, key: server.key, client_ca: agents.crt } says whose certificates are accepted.",
+			"%s.auth is cert, and the configuration has no tls.client_ca", path)
+	case a.CertName != "" && a.Auth != AuthCertificate:
+		d.addProblem(path+".cert_name", "auth: cert", "%s.cert_name is used by auth: cert only", path)
+	case strings.ContainsAny(a.CertName, "* \t"):
+		d.addProblem(path+".cert_name", "cert_name: chat.agents.example.org, or cert_name: spiffe://example.org/chat",
+			"%s.cert_name must be a whole DNS name or URI", path)
 	}
 }
 

@@ -84,6 +84,8 @@ func mebibytes(text string) (n int, ok bool) {
 type TLS struct {
 	Cert string `yaml:"cert"`
 	Key  string `yaml:"key"`
+	// the authorities whose certificates clients may show, and must for agents with auth: cert; "": none is asked for
+	ClientCA string `yaml:"client_ca"`
 }
 
 // Admin says who may use the admin console; nobody may by default.
@@ -173,11 +175,19 @@ type Secrets struct {
 type Agent struct {
 	Database   string     `yaml:"database"`
 	Auth       string     `yaml:"auth"`
+	CertName   string     `yaml:"cert_name"` // the name in the certificate of an agent with auth: cert; "": its Common Name is the agent's
 	Attributes Attributes `yaml:"attributes"`
 	Limits     Limits     `yaml:"limits"`
 	Pool       Pool       `yaml:"pool"`
 	ActsFor    *ActsFor   `yaml:"acts_for"`
 }
+
+// How an agent logs in.
+const (
+	AuthPassword    = "scram"
+	AuthToken       = "jwt"
+	AuthCertificate = "cert"
+)
 
 // Limits are the limits of one agent; zero: none.
 type Limits struct {
@@ -277,7 +287,7 @@ func (c *Config) defaults() {
 		db.defaults(name)
 	}
 	for _, a := range c.Agents {
-		setDefault(&a.Auth, "scram")
+		setDefault(&a.Auth, AuthPassword)
 		if a.ActsFor != nil {
 			a.ActsFor.defaults()
 		}
@@ -318,7 +328,7 @@ func (c *Config) makePathsAbsolute(dir string) {
 	}
 	fix(&c.Credentials, &c.Admin.Credentials, &c.HTTP.Tokens, &c.Audit.File, &c.Audit.Key, &c.Audit.Anchor, &c.Upstream.CA)
 	if c.TLS != nil {
-		fix(&c.TLS.Cert, &c.TLS.Key)
+		fix(&c.TLS.Cert, &c.TLS.Key, &c.TLS.ClientCA)
 	}
 	if c.Consent != nil {
 		fix(&c.Consent.Key, &c.Consent.Anchor)

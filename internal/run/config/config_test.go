@@ -37,6 +37,8 @@ air: { message_threshold: 5, window: 10m, reminder: Have a break }
 
 const least = "version: 1\ndatabases: { app: { policy: p.yaml, owners: [o] } }\n"
 
+const withCA = least + "tls: { cert: c, key: k, client_ca: ca }\n"
+
 func load(text string, env map[string]string) (*Config, error) {
 	return parse("/etc/pgconsent/c.yaml", "c.yaml", []byte(text), func(k string) string { return env[k] })
 }
@@ -227,6 +229,16 @@ func TestListen(t *testing.T) {
 	}
 }
 
+func TestCertificateAgents(t *testing.T) {
+	c, err := load(withCA+"agents: { a: { database: app, auth: cert }, b: { database: app, auth: cert, cert_name: \"spiffe://x/b\" } }\n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.TLS.ClientCA != "/etc/pgconsent/ca" || c.Agents["a"].CertName != "" || c.Agents["b"].CertName != "spiffe://x/b" {
+		t.Errorf("%+v %+v %+v", c.TLS, c.Agents["a"], c.Agents["b"])
+	}
+}
+
 // seeds/001:191.
 func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
@@ -289,7 +301,13 @@ func TestRefused(t *testing.T) {
 		"agent without db":     {least + "agents: { a: { auth: scram } }\n", "has no database"},
 		"agent of no db":       {least + "agents: { a: { database: apps } }\n", "Did you mean \"app\"?"},
 		"agent auth":           {least + "agents: { a: { database: app, auth: jwt } }\n", "the configuration has no section jwt"},
-		"agent name":           {least + "agents: { 'a b': { database: app } }\n", "cannot be an agent's name"},
+		"agent cert, no tls":   {least + "agents: { a: { database: app, auth: cert } }\n", "agents.a.auth is cert, and the configuration has no tls.client_ca"},
+		"agent cert, no ca": {least + "tls: { cert: c, key: k }\nagents: { a: { database: app, auth: cert } }\n",
+			"c.yaml:4:31: agents.a.auth is cert, and the configuration has no tls.client_ca"},
+		"name without cert":  {least + "agents: { a: { database: app, cert_name: b } }\n", "agents.a.cert_name is used by auth: cert only"},
+		"name of a wildcard": {withCA + "agents: { a: { database: app, auth: cert, cert_name: \"*.example.org\" } }\n", "must be a whole DNS name or URI"},
+		"ca without a pair":  {least + "tls: { client_ca: ca }\n", "a certificate and a key"},
+		"agent name":         {least + "agents: { 'a b': { database: app } }\n", "cannot be an agent's name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := load(c.text, nil)

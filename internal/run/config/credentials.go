@@ -18,12 +18,9 @@ import (
 // Credential is a line of the credentials file.
 type Credential struct {
 	Name     string
-	Verifier string // the SCRAM verifier, or [ByToken] for a disabled agent that logs in by tokens
+	Verifier string // the SCRAM verifier, or, of a disabled agent without a password, [AuthToken] or [AuthCertificate]
 	Disabled bool   // written as ! before the verifier
 }
-
-// ByToken stands in the file in place of a verifier, for an agent that logs in with tokens.
-const ByToken = "jwt"
 
 // ReadCredentials reads the credentials file. A file that does not exist has no agents.
 func ReadCredentials(path string) ([]Credential, error) {
@@ -60,7 +57,7 @@ func ReadCredentials(path string) ([]Credential, error) {
 		seen[name] = true
 		c := Credential{Name: name, Verifier: strings.TrimSpace(v)}
 		c.Verifier, c.Disabled = strings.CutPrefix(c.Verifier, "!")
-		if c.Verifier != ByToken || !c.Disabled {
+		if noPassword := c.Verifier == AuthToken || c.Verifier == AuthCertificate; !noPassword || !c.Disabled {
 			if _, err := ParseVerifier(c.Verifier); err != nil {
 				return nil, fail("%v", err)
 			}
@@ -83,16 +80,16 @@ func SetCredential(path string, c Credential) error {
 	})
 }
 
-// EnableToken lets an agent log in with tokens again.
-func EnableToken(path, name string) error {
+// EnableWithoutPassword lets an agent that logs in by tokens or a certificate do so again.
+func EnableWithoutPassword(path, name string) error {
 	return updateCredentials(path, func(all []Credential) ([]Credential, error) {
 		return slices.DeleteFunc(all, func(c Credential) bool { return c.Name == name }), nil
 	})
 }
 
-// DisableToken makes the proxy refuse the tokens of an agent.
-func DisableToken(path, name string) error {
-	return SetCredential(path, Credential{Name: name, Verifier: ByToken, Disabled: true})
+// DisableWithoutPassword makes the proxy refuse the tokens or certificates of an agent; auth is how it logs in.
+func DisableWithoutPassword(path, name, auth string) error {
+	return SetCredential(path, Credential{Name: name, Verifier: auth, Disabled: true})
 }
 
 // DisableCredential disables an agent's login and keeps its line.

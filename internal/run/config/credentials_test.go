@@ -159,17 +159,23 @@ func TestCredentialsLife(t *testing.T) {
 	if err := DisableCredential(path, "nobody"); err == nil {
 		t.Error("an agent without login was disabled")
 	}
-	if err := DisableToken(path, "robot"); err != nil {
+	if err := DisableWithoutPassword(path, "robot", AuthToken); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Reload(); err != nil || !c.IsDisabled("robot") || !c.IsDisabled("b") || c.IsDisabled("a") {
 		t.Errorf("whose tokens are not taken: %v", err)
 	}
-	if err := EnableToken(path, "robot"); err != nil {
+	if err := EnableWithoutPassword(path, "robot"); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Reload(); err != nil || c.IsDisabled("robot") || !login(t, c, "a", "new") {
 		t.Errorf("whose tokens are taken again: %v", err)
+	}
+	if err := DisableWithoutPassword(path, "holder", AuthCertificate); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Reload(); err != nil || !c.IsDisabled("holder") {
+		t.Errorf("whose certificate is not taken: %v", err)
 	}
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)

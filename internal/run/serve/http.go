@@ -89,6 +89,7 @@ func (s *Service) httpListener() net.Listener {
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			now := s.certificate.Load().Clone()
 			now.NextProtos = []string{"http/1.1"}
+			now.ClientAuth, now.ClientCAs = tls.NoClientCert, nil // Certificates are for agents over SQL.
 			return now, nil
 		},
 	})

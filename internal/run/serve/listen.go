@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -29,17 +28,4 @@ func listen(address string) (net.Listener, error) {
 		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "cannot listen on %s", address).WithCause(err)
 	}
 	return l, nil
-}
-
-func loadCertificate(t *config.TLS) (*tls.Config, error) {
-	if t == nil {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
-	if err != nil {
-		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
-			"the listener's certificate cannot be used: %v", err).
-			WithHint("tls.cert and tls.key must be a certificate chain and its key in PEM form.")
-	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}, nil
 }

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/xdg-go/scram"
+
 	"github.com/pgconsent/pgconsent/internal/enforce"
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 	"github.com/pgconsent/pgconsent/internal/face/identity"
@@ -79,9 +81,14 @@ func (r *router) Route(user, database string) proxy.Route {
 				return proxy.TokenGrant{Attributes: attributes, Until: until}, err
 			}
 		}
+		credential := access.Credential
+		if access.Certificate != "" {
+			credential = r.mockCredential(user) // No password gets the agent in.
+		}
 		return proxy.Route{
-			Kind: proxy.Agent, Upstream: to, Credential: access.Credential, Password: password,
-			Sessions: access.Sessions, Pool: r.poolOf(user), CheckSetting: access.CheckSetting,
+			Kind: proxy.Agent, Upstream: to, Credential: credential, Password: password,
+			Certificate: certificateCheck(access.Certificate),
+			Sessions:    access.Sessions, Pool: r.poolOf(user), CheckSetting: access.CheckSetting,
 			Paused: r.operators.pauses[database].resumed,
 			Open: func(ctx context.Context, info proxy.SessionInfo) (verdict.Decider, error) {
 				return access.Open(ctx, enforce.SessionInfo(info))
@@ -93,8 +100,13 @@ func (r *router) Route(user, database string) proxy.Route {
 			return proxy.Route{Kind: proxy.Operator, Credential: &credential, Serve: r.operators.serve}
 		}
 	}
+	return proxy.Route{Kind: proxy.Refused, Credential: r.mockCredential(user)}
+}
+
+// mockCredential returns a verifier that no password of the user matches.
+func (r *router) mockCredential(user string) *scram.StoredCredentials {
 	mock := config.MockCredentials(r.mockKey, user)
-	return proxy.Route{Kind: proxy.Refused, Credential: &mock}
+	return &mock
 }
 
 // poolOf returns the settings of an agent's pool; nil: its sessions have connections of their own.

@@ -350,13 +350,20 @@ func (s *Service) agents(c *config.Config) []enforce.Agent {
 	for _, name := range sortedKeys(c.Agents) {
 		a := enforce.Agent{Name: name, Database: c.Agents[name].Database, Attributes: c.Agents[name].Attributes,
 			Sessions: c.Agents[name].Limits.Sessions, ActsFor: actsFor(c.Agents[name].ActsFor)}
-		if c.Agents[name].Auth == "jwt" {
+		switch c.Agents[name].Auth {
+		case config.AuthToken:
 			a.Token = !s.credentials.IsDisabled(name)
 			if c.JWT != nil {
 				a.Claims = c.JWT.Claims.Attributes
 			}
-		} else if v, ok := s.credentials.Lookup(name); ok {
-			a.Credential = &v
+		case config.AuthCertificate:
+			if !s.credentials.IsDisabled(name) {
+				a.Certificate = wantedCertificateName(name, c.Agents[name].CertName)
+			}
+		default:
+			if v, ok := s.credentials.Lookup(name); ok {
+				a.Credential = &v
+			}
 		}
 		out = append(out, a)
 	}

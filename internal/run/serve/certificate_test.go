@@ -1,0 +1,110 @@
+package serve
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"net"
+	"net/url"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/test/authority"
+)
+
+// An agent's certificate has the agent's name as its Common Name, or the name that the configuration gives among its DNS
+// names and URIs, and nothing like it.
+func TestNamesOfCertificates(t *testing.T) {
+	ca := authority.New(t, "agents", nil, time.Now().Add(time.Hour))
+	issue := func(edit func(*x509.Certificate)) *x509.Certificate { return ca.Issue(t, "", edit).Leaf }
+	spiffe, err := url.Parse("spiffe://example.org/agents/chat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	common := issue(func(c *x509.Certificate) { c.Subject.CommonName = "chat" })
+	two := issue(func(c *x509.Certificate) {
+		c.Subject.ExtraNames = []pkix.AttributeTypeAndValue{{Type: idCommonName, Value: "other"}, {Type: idCommonName, Value: "chat"}}
+	})
+	names := issue(func(c *x509.Certificate) {
+		c.Subject.CommonName, c.DNSNames, c.URIs = "holder", []string{"Chat.agents.example.org", "chat", "*.example.org"}, []*url.URL{spiffe}
+	})
+	email := issue(func(c *x509.Certificate) {
+		c.Subject.CommonName, c.EmailAddresses = "holder", []string{"chat@example.org"}
+	})
+	for _, c := range []struct {
+		what        string
+		certificate *x509.Certificate
+		certName    string
+		want        bool
+	}{
+		{"the Common Name", common, "", true},
+		{"two Common Names", two, "", false},
+		{"a DNS name is no Common Name", names, "", false},
+		{"the Common Name is no DNS name", common, "chat", false},
+		{"a DNS name", names, "chat.agents.example.org", true},
+		{"a DNS name as short as the agent's", names, "chat", true},
+		{"a part of a DNS name", names, "agents.example.org", false},
+		{"a DNS name that a wildcard has", names, "web.example.org", false},
+		{"a URI", names, "spiffe://example.org/agents/chat", true},
+		{"a part of a URI", names, "spiffe://example.org/agents", false},
+		{"a URI in another case", names, "spiffe://example.org/agents/Chat", false},
+		{"an address of email", email, "chat@example.org", false},
+	} {
+		if err := certificateCheck(wantedCertificateName("chat", c.certName))(c.certificate); (err == nil) != c.want {
+			t.Errorf("%s: %v", c.what, err)
+		}
+	}
+	if certificateCheck("") != nil {
+		t.Error("an agent without a certificate is judged by one")
+	}
+}
+
+// Callers of HTTP are asked for no certificate, though agents are.
+func TestCallersOfHTTPShowNoCertificate(t *testing.T) {
+	ca, dir := authority.New(t, "agents", nil, time.Now().Add(time.Hour)), t.TempDir()
+	certificate, key := authority.WritePair(t, ca.Issue(t, "localhost", authority.ForServer), dir, "server")
+	ca.Write(t, filepath.Join(dir, "ca.crt"))
+	loaded, err := loadCertificate(&config.TLS{Cert: certificate, Key: key, ClientCA: filepath.Join(dir, "ca.crt")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Service{}
+	s.config.Store(&config.Config{HTTP: config.HTTP{Listen: "0.0.0.0:7433"}})
+	s.certificate.Store(loaded)
+	if s.http, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	defer s.http.Close()
+	asked := func(l net.Listener) (asked bool) {
+		served := make(chan error, 1)
+		go func() {
+			conn, err := l.Accept()
+			if err == nil {
+				defer conn.Close()
+				err = conn.(*tls.Conn).HandshakeContext(t.Context())
+			}
+			served <- err
+		}()
+		conn, err := tls.Dial("tcp", s.http.Addr().String(), &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost",
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				asked = true
+				return &tls.Certificate{}, nil
+			}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+		if err := <-served; err != nil {
+			t.Fatal(err)
+		}
+		return asked
+	}
+	if asked(s.httpListener()) {
+		t.Error("a caller of HTTP is asked for a certificate")
+	}
+	if !asked(tls.NewListener(s.http, loaded)) {
+		t.Error("an agent is asked for none")
+	}
+}

@@ -1,0 +1,247 @@
+package proxy
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/test/authority"
+)
+
+// byCertificate makes agents log in by a certificate of the authority with the agent's name.
+func byCertificate(t testing.TB, of *authority.Authority) func(*proxied, *Config) {
+	return func(p *proxied, c *Config) {
+		withTLS(t, "ecdsa", "list")(p, c)
+		cfg := c.TLS()
+		cfg.ClientAuth, cfg.ClientCAs = tls.VerifyClientCertIfGiven, of.Pool()
+		right := verifier() // Even a password that is right gets nobody in.
+		p.edit = func(r *Route) {
+			if r.Kind == Agent {
+				r.Credential = &right
+				r.Certificate = func(leaf *x509.Certificate) error {
+					if leaf.Subject.CommonName != agentName {
+						return errors.New("another name")
+					}
+					return nil
+				}
+			}
+		}
+	}
+}
+
+// showing connects as a user with a certificate; nil: with none.
+func (p *proxied) showing(t testing.TB, certificate *tls.Certificate, user, password string) (*pgx.Conn, error) {
+	t.Helper()
+	cfg, err := pgx.ParseConfig(strings.Replace(p.dsn(user, password), "sslmode=prefer", "sslmode=require", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.TLSConfig = p.tlsConf.Clone()
+	// Whatever authorities the server names, the client shows what it has, as libpq does.
+	cfg.TLSConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		if certificate == nil {
+			return &tls.Certificate{}, nil
+		}
+		return certificate, nil
+	}
+	conn, err := pgx.ConnectConfig(t.Context(), cfg)
+	if err == nil {
+		t.Cleanup(func() { conn.Close(context.Background()) })
+	}
+	return conn, err
+}
+
+// An agent gets in by its own certificate and by nothing else. A refusal is that of a wrong password, and that of a
+// user who does not exist.
+func TestCertificates(t *testing.T) {
+	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
+	p := start(t, byCertificate(t, ca))
+	own := ca.Issue(t, agentName)
+	conn, err := p.showing(t, own, agentName, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if info := p.last().info; !info.Until.Equal(own.Leaf.NotAfter) || !info.ByCertificate {
+		t.Errorf("the session ends at %v, and the certificate at %v", info.Until, own.Leaf.NotAfter)
+	}
+	sessions := len(p.judges)
+
+	asUnit := func(c *x509.Certificate) { c.Subject.OrganizationalUnit = []string{agentName} }
+	for name, c := range map[string]struct {
+		certificate    *tls.Certificate
+		user, password string
+	}{
+		"none":                              {nil, agentName, agentPassword},
+		"another's":                         {ca.Issue(t, "other"), agentName, agentPassword},
+		"another's in another case":         {ca.Issue(t, strings.ToUpper(agentName)), agentName, agentPassword},
+		"another's, and a wrong password":   {ca.Issue(t, "other"), agentName, "wrong"},
+		"one's own for somebody who is not": {own, "nobody", agentPassword},
+		"none, for somebody who is not":     {nil, "nobody", agentPassword},
+		"another's name behind a zero byte": {ca.Issue(t, agentName+"\x00.example"), agentName, agentPassword},
+		"the agent's as a unit":             {ca.Issue(t, "other", asUnit), agentName, agentPassword},
+	} {
+		_, err := p.showing(t, c.certificate, c.user, c.password)
+		var told *pgconn.PgError
+		if !errors.As(err, &told) {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := fmt.Sprint(told.Severity, told.Code, told.Message, told.Detail, told.Hint); got !=
+			`FATAL28P01password authentication failed for user "`+c.user+`"` {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if e := fails(t, p.agentDSN()+" sslmode=disable"); e.Code != "28P01" {
+		t.Errorf("without TLS: %v", e)
+	}
+	if !strings.Contains(p.log.String(), "a certificate was refused") {
+		t.Error("the log does not say why")
+	}
+
+	// A handshake with a certificate that is not the authority's, has expired or is not for clients fails.
+	server := func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }
+	past := func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }
+	future := func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }
+	for name, certificate := range map[string]*tls.Certificate{
+		"of another authority": authority.New(t, "agents", nil, time.Now().Add(time.Hour)).Issue(t, agentName),
+		"for servers":          ca.Issue(t, agentName, server),
+		"expired":              ca.Issue(t, agentName, past),
+		"not valid yet":        ca.Issue(t, agentName, future),
+		"signed by an agent":   (&authority.Authority{Certificate: own.Leaf, Key: own.PrivateKey.(*ecdsa.PrivateKey)}).Issue(t, agentName),
+	} {
+		for _, user := range []string{agentName, "nobody"} {
+			_, err := p.showing(t, certificate, user, agentPassword)
+			if told := new(pgconn.PgError); err == nil || errors.As(err, &told) {
+				t.Errorf("%s, as %s: %v", name, user, err)
+			}
+		}
+	}
+	if len(p.judges) != sessions {
+		t.Error("a session was opened")
+	}
+}
+
+// An agent with a password is asked for it, whatever certificate it shows, and its session does not end with that.
+func TestCertificateOfAnAgentWithAPassword(t *testing.T) {
+	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
+	p := start(t, byCertificate(t, ca))
+	p.edit = nil
+	own := ca.Issue(t, agentName)
+	if _, err := p.showing(t, own, agentName, "wrong"); err == nil || !strings.Contains(err.Error(), "28P01") {
+		t.Errorf("a wrong password: %v", err)
+	}
+	for _, certificate := range []*tls.Certificate{own, ca.Issue(t, "other"), nil} {
+		if _, err := p.showing(t, certificate, agentName, agentPassword); err != nil {
+			t.Error(err)
+		}
+		if until := p.last().info.Until; !until.IsZero() {
+			t.Errorf("the session ends at %v", until)
+		}
+	}
+}
+
+// No certificate between that of an agent and the authority outlives the session.
+func TestChainOfCertificates(t *testing.T) {
+	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
+	between := authority.New(t, "department", ca, time.Now().Add(10*time.Minute))
+	p := start(t, byCertificate(t, ca))
+	own := between.Issue(t, agentName)
+	own.Certificate = append(own.Certificate, between.Certificate.Raw)
+	if _, err := p.showing(t, own, agentName, ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.last().info.Until; !got.Equal(between.Certificate.NotAfter) {
+		t.Errorf("the session ends at %v, and the authority between at %v", got, between.Certificate.NotAfter)
+	}
+}
+
+// What a client is asked for does not tell whether an agent logs in by a certificate, or whether there is one.
+func TestRefusedCertificatesTellNothing(t *testing.T) {
+	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
+	p := start(t, byCertificate(t, ca))
+	var transcripts []string
+	for _, user := range []string{agentName, "nobody"} {
+		nc := tls.Client(p.bare(t), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{alpn}, Certificates: []tls.Certificate{*ca.Issue(t, "other")}})
+		transcripts = append(transcripts, strings.ReplaceAll(refusedBySCRAM(t, nc, user), user, "USER"))
+	}
+	if transcripts[0] != transcripts[1] || !strings.Contains(transcripts[0], "SCRAM-SHA-256") || !strings.Contains(transcripts[0], "28P01") {
+		t.Errorf("%q", transcripts)
+	}
+}
+
+// refusedBySCRAM exchanges passwords to the end, with a proof that is wrong, and returns what the other side said, but for
+// what is random.
+func refusedBySCRAM(t *testing.T, nc net.Conn, user string) string {
+	t.Helper()
+	front := pgx3.NewFrontend(nc, nc)
+	var said []string
+	say := func(m pgx3.FrontendMessage) {
+		front.Send(m)
+		if err := front.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := front.Receive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch got := got.(type) {
+		case *pgx3.AuthenticationSASL:
+			said = append(said, strings.Join(got.AuthMechanisms, " "))
+		case *pgx3.AuthenticationSASLContinue:
+			said = append(said, string(got.Data))
+		case *pgx3.ErrorResponse:
+			said = append(said, got.Severity, got.Code, got.Message, got.Detail, got.Hint)
+		default:
+			t.Fatalf("%T", got)
+		}
+	}
+	say(&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": user}})
+	say(&pgx3.SASLInitialResponse{AuthMechanism: mechanism, Data: []byte("n,,n=,r=abc")})
+	nonce, _, _ := strings.Cut(said[1], ",")
+	_, rounds, _ := strings.Cut(said[1], ",i=")
+	said[1] = fmt.Sprintf("%d bytes, %s rounds", len(nonce), rounds)
+	say(&pgx3.SASLResponse{Data: []byte("c=biws," + nonce + ",p=" + base64.StdEncoding.EncodeToString(make([]byte, 32)))})
+	return strings.Join(said, "; ")
+}
+
+// psql logs in by a certificate.
+func TestPsqlCertificate(t *testing.T) {
+	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
+	p := start(t, byCertificate(t, ca))
+	own := ca.Issue(t, agentName)
+	dir := t.TempDir()
+	certificate, key := authority.WritePair(t, own, dir, "agent")
+	dsn := strings.Replace(p.dsn(agentName, ""), "sslmode=prefer", "sslmode=require", 1)
+	for _, c := range []struct {
+		extra string
+		want  string
+	}{
+		{" sslcert=" + certificate + " sslkey=" + key, "wire_agent"},
+		{" sslcert=" + filepath.Join(dir, "none"), "no password supplied"},
+	} {
+		cmd := exec.Command(tool(t, "psql"), "-XAtw", dsn+c.extra, "-c", "SELECT current_user")
+		cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PG") })
+		if out, _ := cmd.CombinedOutput(); !strings.Contains(string(out), c.want) {
+			t.Errorf("got %q, want %q", out, c.want)
+		}
+	}
+}
