@@ -25,12 +25,15 @@ const (
 	maxCancelBytes    = 4 + 4 + 4 + 256
 )
 
-// admit reads up to and including the startup message. It returns nil and no error for a client that sent a cancel
-// request instead.
+// admit reads the header of a load balancer, if there must be one, and up to and including the startup message. It
+// returns nil and no error for a client that sent a cancel request instead.
 //
 // Every read takes exactly the bytes of one packet. So plain bytes that a client, or an attacker, sends before the TLS
 // handshake cannot count as sent after it: they become part of the handshake, which then fails.
 func (c *conn) admit() (*startup, error) {
+	if err := c.readProxyHeader(); err != nil {
+		return nil, err
+	}
 	var triedTLS, triedGSS bool
 	for first := true; ; first = false {
 		var head [8]byte

@@ -40,6 +40,7 @@ type conn struct {
 	// caller for whom the connection was dialed within the process; nil: the client came over a socket
 	identity *Identity
 	client   net.Conn        // plain connection, or TLS once that is negotiated
+	source   net.Addr        // the client's address by the header of a load balancer; nil: that of the socket
 	binding  *channelBinding // set with TLS
 
 	mu               sync.Mutex
@@ -247,9 +248,14 @@ func (c *conn) write(b []byte) error {
 	return err
 }
 
-// isLoopback reports whether the client is on this machine.
+// isLoopback reports whether the client is on this machine, and so is the load balancer, if there is one.
 func (c *conn) isLoopback() bool {
-	switch a := c.client.RemoteAddr().(type) {
+	return isLocal(c.client.RemoteAddr()) && (c.source == nil || isLocal(c.source))
+}
+
+// isLocal reports whether an address is one of this machine's alone.
+func isLocal(a net.Addr) bool {
+	switch a := a.(type) {
 	case *net.UnixAddr:
 		return true
 	case *net.TCPAddr:

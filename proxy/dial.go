@@ -100,10 +100,13 @@ func (c *conn) routeIdentity(st *startup) (Route, error) {
 	return route, nil
 }
 
-// remote returns the client's address, or the name of the caller who dialed.
+// remote returns the client's address, which a load balancer may have told, or the name of the caller who dialed.
 func (c *conn) remote() string {
 	if c.identity != nil {
 		return c.identity.Remote
+	}
+	if c.source != nil {
+		return c.source.String()
 	}
 	return c.client.RemoteAddr().String()
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,10 @@ type Config struct {
 	// TLS returns the configuration for a client's handshake, asked anew for each one so that certificates can be
 	// replaced. Nil, or a nil result: no TLS, and agents are served only on loopback and unix sockets.
 	TLS func() *tls.Config
+
+	// BalancerNetworks are the networks of load balancers: a connection from there must begin with a PROXY header, whose
+	// source counts as the client's address. From elsewhere a header is refused, as any bytes that are no startup packet.
+	BalancerNetworks []netip.Prefix
 
 	Router  Router
 	Log     *slog.Logger // nil: nothing is logged

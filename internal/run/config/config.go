@@ -19,6 +19,7 @@ type Config struct {
 	Version     int                  `yaml:"version"`
 	Listen      Addresses            `yaml:"listen"`
 	TLS         *TLS                 `yaml:"tls"`
+	Proxies     ProxyProtocol        `yaml:"proxy_protocol"`
 	HTTP        HTTP                 `yaml:"http"`
 	Upstream    Upstream             `yaml:"upstream"`
 	Databases   map[string]*Database `yaml:"databases"`

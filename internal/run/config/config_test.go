@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -236,6 +237,28 @@ func TestCertificateAgents(t *testing.T) {
 	}
 	if c.TLS.ClientCA != "/etc/pgconsent/ca" || c.Agents["a"].CertName != "" || c.Agents["b"].CertName != "spiffe://x/b" {
 		t.Errorf("%+v %+v %+v", c.TLS, c.Agents["a"], c.Agents["b"])
+	}
+}
+
+func TestNetworksOfBalancers(t *testing.T) {
+	c, err := load(least+"proxy_protocol: { from: [10.0.0.0/8, \"fd00::/8\", 192.0.2.7/32] }\n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(c.Proxies.Networks()); got != "[10.0.0.0/8 fd00::/8 192.0.2.7/32]" {
+		t.Error(got)
+	}
+	for _, none := range []string{"", "proxy_protocol: {}\n", "proxy_protocol: { from: [] }\n"} {
+		if c, err := load(least+none, nil); err != nil || len(c.Proxies.Networks()) != 0 {
+			t.Errorf("%s: %v", none, err)
+		}
+	}
+	for _, wrong := range []string{"0.0.0.0/0", "\"::/0\"", "10.0.0.7", "10.0.0.7/8", "10.0.0.0/33", "balancer", "\"\"",
+		"\"::ffff:10.0.0.0/104\"", "\"fe80::%eth0/64\""} {
+		_, err := load(least+"proxy_protocol: { from: [127.0.0.0/8, "+wrong+"] }\n", nil)
+		if err == nil || !strings.Contains(err.Error(), "c.yaml:3:39: proxy_protocol.from must have networks of load balancers, and not all addresses") {
+			t.Errorf("%s: %v", wrong, err)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -9,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// Addresses are where clients connect: each is host:port, or the path of a unix socket. A file writes one as a text, and
-// several as a list.
+// Addresses are where clients connect: each is host:port, or the path of a unix socket. A file writes one as a text,
+// and several as a list.
 type Addresses []string
 
 var addressesType = reflect.TypeFor[Addresses]()
@@ -21,6 +22,19 @@ func (a Addresses) First() string {
 		return ""
 	}
 	return a[0]
+}
+
+// ProxyProtocol says which load balancers tell the addresses of clients by the PROXY protocol; by default none do.
+type ProxyProtocol struct {
+	From []string `yaml:"from"` // the networks of these balancers
+}
+
+// Networks returns the networks of the load balancers.
+func (p ProxyProtocol) Networks() (out []netip.Prefix) {
+	for _, network := range p.From {
+		out = append(out, netip.MustParsePrefix(network)) // It was checked.
+	}
+	return out
 }
 
 // IsSocketPath tells whether an address is the path of a unix socket.
@@ -62,6 +76,13 @@ func (c *Config) checkListeners(d *decoder) {
 		case c.TLS == nil && !isLoopback(address):
 			d.addProblem(path, "Add tls: { cert: server.crt, key: server.key }, or listen on 127.0.0.1.",
 				"without tls pgconsent listens on loopback and unix sockets only, not on %s", address)
+		}
+	}
+	for i, network := range c.Proxies.From {
+		if p, err := netip.ParsePrefix(network); err != nil || p != p.Masked() || p.Bits() == 0 || p.Addr().Is4In6() {
+			d.addProblem(itemPath("proxy_protocol.from", i),
+				"proxy_protocol: { from: [10.0.0.0/8] }; one address is 10.0.0.7/32.",
+				"proxy_protocol.from must have networks of load balancers, and not all addresses")
 		}
 	}
 	if c.TLS != nil && (c.TLS.Cert == "" || c.TLS.Key == "") {

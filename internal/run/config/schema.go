@@ -32,6 +32,9 @@ var keyDocs = map[string]keyDoc{
 	"tls.key":  {doc: "Its key, PEM."},
 	"tls.client_ca": {
 		doc: "The authorities that sign the certificates of agents with auth: cert, PEM."},
+	"proxy_protocol": {doc: "Load balancers that tell the addresses of clients by the PROXY protocol. Without it there are none."},
+	"proxy_protocol.from": {
+		doc: "Their networks, as 10.0.0.0/8: connections from there must begin with a PROXY header."},
 	"admin": {doc: "The admin console: psql and the database name pgconsent, at listen. Without users it is off."},
 	"admin.users": {
 		doc: "The operators who may use it. pgconsent operator add gives each a password."},

@@ -21,7 +21,8 @@ func (s *Service) Reload() error {
 	}
 	var failed []error
 	if restartSettings(old) != restartSettings(next) {
-		s.log.Warn("changes of listen, http, upstream, databases, credentials, enforcement, audit and air apply at the next start")
+		s.log.Warn(
+			"changes of listen, proxy_protocol, http, upstream, databases, credentials, enforcement, audit and air apply at the next start")
 	}
 	if certificate, err := loadCertificate(next.TLS); err != nil {
 		failed = append(failed, err)
@@ -52,7 +53,7 @@ func (s *Service) Reload() error {
 // restartSettings returns a text with the settings that only a restart can change.
 func restartSettings(c *config.Config) string {
 	var b strings.Builder
-	fmt.Fprintln(&b, c.Listen, c.HTTP, c.Upstream, c.Credentials, c.Admin.Credentials, c.Enforcement, c.Audit, c.AIR, c.TLS == nil)
+	fmt.Fprintln(&b, c.Listen, c.Proxies, c.HTTP, c.Upstream, c.Credentials, c.Admin.Credentials, c.Enforcement, c.Audit, c.AIR, c.TLS == nil)
 	if c.JWT != nil {
 		fmt.Fprintln(&b, *c.JWT)
 	}

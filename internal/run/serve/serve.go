@@ -112,8 +112,8 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, err
 	}
 	s.proxy, err = proxy.New(proxy.Config{
-		TLS: s.certificate.Load, Router: s.router, Log: s.log, Metrics: s.metrics, MaxSessions: s.maxSessions,
-		MaxText: c.StatementBytes(),
+		TLS: s.certificate.Load, BalancerNetworks: c.Proxies.Networks(), Router: s.router, Log: s.log, Metrics: s.metrics,
+		MaxSessions: s.maxSessions, MaxText: c.StatementBytes(),
 	})
 	if err == nil {
 		s.metrics.WatchPools(s.poolNumbers)

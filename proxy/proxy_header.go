@@ -1,0 +1,138 @@
+package proxy
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+
+	"github.com/pires/go-proxyproto"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// A load balancer in front of the proxy tells whose connection it hands on by the PROXY protocol: a header before the
+// client's first byte (https://www.haproxy.org/download/3.2/doc/proxy-protocol.txt).
+const (
+	maxHeaderV1    = 107  // longest line of version 1, as the protocol has it
+	headHeaderV2   = 16   // length of the part of version 2 that says how long the rest is
+	maxRestV2      = 4096 // longest rest that is read
+	beginsHeader   = 6    // bytes that tell a header from anything else
+	commandProxyV2 = 0x21
+)
+
+// isBehindBalancer reports whether connections from an address begin with a PROXY header.
+func (s *Server) isBehindBalancer(from net.Addr) bool {
+	tcp, ok := from.(*net.TCPAddr)
+	if !ok {
+		return false
+	}
+	address := tcp.AddrPort().Addr().Unmap().WithZone("")
+	for _, network := range s.config.BalancerNetworks {
+		if network.Contains(address) {
+			return true
+		}
+	}
+	return false
+}
+
+// readProxyHeader reads the PROXY header of a connection that must begin with one, and takes the client's address from
+// it. It reads no byte behind the header.
+func (c *conn) readProxyHeader() error {
+	if c.identity != nil || !c.server.isBehindBalancer(c.client.RemoteAddr()) {
+		return nil
+	}
+	header, err := readHeader(c.client)
+	switch {
+	case err == nil:
+		c.source, err = headerSource(header)
+	case len(header) == 0 || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return errGone // A balancer connects without a word to learn whether the proxy listens.
+	case !errors.Is(err, errNoHeader):
+		return err
+	}
+	if err != nil {
+		from := c.client.RemoteAddr().String()
+		c.log.Info("a connection without a right PROXY header was refused", "from", from, "cause", err)
+		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol,
+			"a connection from this network must begin with a PROXY header").
+			WithHint("proxy_protocol.from in the configuration of pgconsent lists the network. " +
+				"Connect by the load balancer, and have that send the header.")
+	}
+	return nil
+}
+
+// errNoHeader means that the bytes of a client are no PROXY header.
+var errNoHeader = errors.New("the connection does not begin with a PROXY header")
+
+// readHeader reads a PROXY header and nothing behind it. It does not wait for bytes that only a header would have.
+func readHeader(r io.Reader) ([]byte, error) {
+	header := make([]byte, 0, maxHeaderV1)
+	more := func(n int) error {
+		at := len(header)
+		header = append(header, make([]byte, n)...)
+		read, err := io.ReadFull(r, header[at:])
+		header = header[:at+read]
+		return err
+	}
+	v1, v2 := []byte("PROXY "), proxyproto.SIGV2[:beginsHeader]
+	for len(header) < beginsHeader {
+		if err := more(1); err != nil {
+			return header, err
+		}
+		if !bytes.HasPrefix(v1, header) && !bytes.HasPrefix(v2, header) {
+			return header, errNoHeader
+		}
+	}
+	if header[0] == v1[0] {
+		for header[len(header)-1] != '\n' {
+			if len(header) == maxHeaderV1 {
+				return header, fmt.Errorf("%w: the line is too long", errNoHeader)
+			}
+			if err := more(1); err != nil {
+				return header, err
+			}
+		}
+		return header, nil
+	}
+	if err := more(headHeaderV2 - beginsHeader); err != nil {
+		return header, err
+	}
+	rest := int(binary.BigEndian.Uint16(header[headHeaderV2-2:]))
+	if !bytes.HasPrefix(header, proxyproto.SIGV2) || rest > maxRestV2 {
+		return header, fmt.Errorf("%w: it is too long, or begins otherwise", errNoHeader)
+	}
+	return header, more(rest)
+}
+
+// headerSource returns the client's address in a whole PROXY header; nil: the balancer itself has connected, or does
+// not tell the client's.
+func headerSource(header []byte) (net.Addr, error) {
+	if bytes.HasPrefix(header, proxyproto.SIGV2) && header[12] == commandProxyV2 && header[13] == byte(proxyproto.UNSPEC) {
+		return nil, nil // The package refuses it, and the protocol lets the receiver choose.
+	}
+	in := bytes.NewReader(header)
+	h, err := proxyproto.Read(bufio.NewReaderSize(in, headHeaderV2+maxRestV2))
+	if err != nil {
+		return nil, err
+	}
+	if h.Command.IsLocal() {
+		return nil, nil
+	}
+	switch source := h.SourceAddr.(type) {
+	case *net.TCPAddr:
+		if _, ok := netip.AddrFromSlice(source.IP); !ok {
+			return nil, errors.New("the header has no address of the client")
+		}
+		return source, nil
+	case *net.UnixAddr:
+		if h.TransportProtocol.IsStream() {
+			return nil, nil // A path on the balancer's machine tells nothing here.
+		}
+	}
+	return nil, errors.New("the header is not one of a TCP connection")
+}

@@ -1,0 +1,287 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// behind makes a proxy behind load balancers in some networks.
+func behind(networks ...string) func(*proxied, *Config) {
+	return func(_ *proxied, c *Config) {
+		for _, n := range networks {
+			c.BalancerNetworks = append(c.BalancerNetworks, netip.MustParsePrefix(n))
+		}
+	}
+}
+
+// v2 makes a header of version 2.
+func v2(command, family byte, rest ...byte) []byte {
+	b := append([]byte("\r\n\r\n\x00\r\nQUIT\n"), command, family)
+	return append(binary.BigEndian.AppendUint16(b, uint16(len(rest))), rest...)
+}
+
+// tcp4 is the part of version 2 with the addresses 203.0.113.7:4711 and 192.0.2.1:7432.
+var tcp4 = []byte{203, 0, 113, 7, 192, 0, 2, 1, 0x12, 0x67, 0x1d, 0x08}
+
+// tcp6 is the same with 2001:db8::7.
+var tcp6 = slicesOf(netip.MustParseAddr("2001:db8::7").AsSlice(), netip.MustParseAddr("2001:db8::1").AsSlice(), tcp4[8:])
+
+func slicesOf(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+
+// viaBalancer connects as an agent over a connection that begins with these bytes.
+func (p *proxied) viaBalancer(t testing.TB, header []byte, extra string) (*pgx.Conn, error) {
+	t.Helper()
+	config, err := pgx.ParseConfig(p.agentDSN() + " " + extra)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.TLSConfig != nil {
+		protos := config.TLSConfig.NextProtos
+		config.TLSConfig = p.tlsConf.Clone()
+		config.TLSConfig.NextProtos = protos
+	}
+	config.Fallbacks = nil
+	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		nc, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err == nil {
+			_, err = nc.Write(header)
+		}
+		return nc, err
+	}
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err == nil {
+		t.Cleanup(func() { conn.Close(context.Background()) })
+	}
+	return conn, err
+}
+
+// The client's address is that of the header, with TLS behind it in both ways, and that of the socket where the header
+// has none.
+func TestHeadersOfBalancers(t *testing.T) {
+	p := start(t, withTLS(t, "ecdsa", "list"), behind("127.0.0.0/8"))
+	const own = "the socket's"
+	for name, c := range map[string]struct {
+		header []byte
+		want   string
+	}{
+		"version 1":                 {[]byte("PROXY TCP4 203.0.113.7 192.0.2.1 4711 7432\r\n"), "203.0.113.7:4711"},
+		"version 1, IPv6":           {[]byte("PROXY TCP6 2001:db8::7 2001:db8::1 4711 7432\r\n"), "[2001:db8::7]:4711"},
+		"version 1, longest":        {[]byte("PROXY UNKNOWN " + strings.Repeat("f", 91) + "\r\n"), own},
+		"version 1, unknown":        {[]byte("PROXY UNKNOWN\r\n"), own},
+		"version 2":                 {v2(0x21, 0x11, tcp4...), "203.0.113.7:4711"},
+		"version 2, IPv6":           {v2(0x21, 0x21, tcp6...), "[2001:db8::7]:4711"},
+		"version 2, more behind it": {v2(0x21, 0x11, append(bytes.Clone(tcp4), 4, 0, 1, 0)...), "203.0.113.7:4711"},
+		"version 2, longest":        {v2(0x21, 0x11, append(append(bytes.Clone(tcp4), 4, 0x0f, 0xf1), make([]byte, 4081)...)...), "203.0.113.7:4711"},
+		"version 2, local":          {v2(0x20, 0x00), own},
+		"version 2, local, TCP":     {v2(0x20, 0x11, tcp4...), own},
+		"version 2, unspecified":    {v2(0x21, 0x00), own},
+		"version 2, unix":           {v2(0x21, 0x31, make([]byte, 216)...), own},
+	} {
+		for _, extra := range []string{"sslmode=require", "sslmode=require sslnegotiation=direct"} {
+			conn, err := p.viaBalancer(t, c.header, extra)
+			if err != nil {
+				t.Errorf("%s, %s: %v", name, extra, err)
+				continue
+			}
+			if err := conn.Ping(t.Context()); err != nil {
+				t.Errorf("%s, %s: %v", name, extra, err)
+			}
+			want := c.want
+			if want == own {
+				want = conn.PgConn().Conn().LocalAddr().String()
+			}
+			if got := p.last().info.RemoteAddr; got != want {
+				t.Errorf("%s, %s: the client is %s, want %s", name, extra, got, want)
+			}
+			if all := p.server.Sessions(); all[len(all)-1].Remote != want {
+				t.Errorf("%s, %s: the session is of %s", name, extra, all[len(all)-1].Remote)
+			}
+		}
+	}
+}
+
+// Without TLS only this machine is served: the balancer and the client must both be on it.
+func TestPlainBehindABalancer(t *testing.T) {
+	p := start(t, behind("127.0.0.0/8"))
+	for header, want := range map[string]string{
+		"PROXY TCP4 127.0.0.9 127.0.0.1 4711 7432\r\n":   "",
+		"PROXY UNKNOWN\r\n":                              "",
+		"PROXY TCP4 203.0.113.7 127.0.0.1 4711 7432\r\n": "an encrypted connection is required",
+	} {
+		_, err := p.viaBalancer(t, []byte(header), "sslmode=disable")
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", header, err)
+		}
+	}
+}
+
+// Who is not in a balancer's network cannot forge an address, and who is in one cannot do without a header, or send two.
+func TestForgedHeaders(t *testing.T) {
+	line := []byte("PROXY TCP4 203.0.113.7 192.0.2.1 4711 7432\r\n")
+	hello, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": agentName}}).Encode(nil)
+	const none, length = "a connection from this network must begin with a PROXY header", "invalid length of startup packet"
+	outside := start(t, behind("10.0.0.0/8", "::1/128"))
+	inside := start(t, behind("10.0.0.0/8", "127.0.0.0/8"))
+	off := start(t)
+	for name, c := range map[string]struct {
+		p    *proxied
+		sent []byte
+		want string
+	}{
+		"from outside":               {outside, line, length},
+		"from outside, version 2":    {outside, v2(0x21, 0x11, tcp4...), length},
+		"without the protocol":       {off, line, length},
+		"without it, version 2":      {off, v2(0x21, 0x11, tcp4...), length},
+		"none":                       {inside, hello, none},
+		"none, and TLS":              {inside, []byte{0, 0, 0, 8, 4, 210, 22, 47}, none},
+		"none, and direct TLS":       {inside, []byte{0x16, 3, 1, 0, 0}, none},
+		"none, and a cancel request": {inside, []byte{0, 0, 0, 16, 4, 210, 22, 46, 1, 2, 3, 4, 5, 6, 7, 8}, none},
+		"two":                        {inside, slicesOf(line, line), length},
+		"two, version 2":             {inside, slicesOf(v2(0x20, 0), v2(0x21, 0x11, tcp4...)), length},
+		"another protocol":           {inside, []byte("GET / HTTP/1.1\r\n\r\n"), none},
+		"another word":               {inside, []byte("PROXX TCP4 203.0.113.7 192.0.2.1 4711 7432\r\n"), none},
+		"no family":                  {inside, []byte("PROXY \r\n"), none},
+		"another family":             {inside, []byte("PROXY UDP4 203.0.113.7 192.0.2.1 4711 7432\r\n"), none},
+		"a name":                     {inside, []byte("PROXY TCP4 localhost 192.0.2.1 4711 7432\r\n"), none},
+		"IPv6 as IPv4":               {inside, []byte("PROXY TCP4 2001:db8::7 192.0.2.1 4711 7432\r\n"), none},
+		"a port too large":           {inside, []byte("PROXY TCP4 203.0.113.7 192.0.2.1 65536 7432\r\n"), none},
+		"no carriage return":         {inside, []byte("PROXY TCP4 203.0.113.7 192.0.2.1 4711 7432\n"), none},
+		"a line too long":            {inside, append([]byte("PROXY UNKNOWN "), bytes.Repeat([]byte("f"), 200)...), none},
+		"another signature":          {inside, []byte("\r\n\r\n\x00\r\nEXIT\n\x21\x11\x00\x00"), none},
+		"another version":            {inside, v2(0x31, 0x11, tcp4...), none},
+		"another command":            {inside, v2(0x22, 0x11, tcp4...), none},
+		"another family, version 2":  {inside, v2(0x21, 0x41, tcp4...), none},
+		"another transport":          {inside, v2(0x21, 0x13, tcp4...), none},
+		"datagrams":                  {inside, v2(0x21, 0x12, tcp4...), none},
+		"datagrams, unix":            {inside, v2(0x21, 0x32, make([]byte, 216)...), none},
+		"addresses too short":        {inside, v2(0x21, 0x11, tcp4[:11]...), none},
+		"a rest too long":            {inside, append(v2(0x21, 0x11)[:14], 0xff, 0xff), none},
+	} {
+		nc := c.p.bare(t)
+		if _, err := nc.Write(c.sent); err != nil {
+			t.Fatal(err)
+		}
+		if e := told(t, nc); e == nil || e.Code != "08P01" || e.Severity != "FATAL" || e.Message != c.want {
+			t.Errorf("%s: %+v", name, e)
+		}
+		if c.p.judges != nil {
+			t.Fatalf("%s: a session began", name)
+		}
+	}
+	// A client outside of the networks logs in as without the protocol.
+	if err := outside.connect(t, "sslmode=disable").Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := outside.last().info.RemoteAddr; !strings.HasPrefix(got, "127.0.0.1:") {
+		t.Errorf("the client is %s", got)
+	}
+}
+
+// A header that comes slowly, or never, delays nobody, and has the time of a login.
+func TestSlowHeaders(t *testing.T) {
+	p := start(t, behind("127.0.0.0/8"), func(_ *proxied, c *Config) { c.LoginTimeout = 8 * time.Second }) // a slow machine logs in within it
+	line := "PROXY TCP4 127.0.0.9 127.0.0.1 4711 7432\r\n"
+	var slow []net.Conn
+	for n := range 8 {
+		nc := p.bare(t)
+		if _, err := nc.Write([]byte(line)[:6*n]); err != nil {
+			t.Fatal(err)
+		}
+		slow = append(slow, nc)
+	}
+	eventually(t, "accepted", func() bool { p.server.mu.Lock(); defer p.server.mu.Unlock(); return p.server.logins == len(slow) })
+	if _, err := p.viaBalancer(t, []byte(line), "sslmode=disable"); err != nil {
+		t.Errorf("a login beside slow headers: %v", err)
+	}
+	// One that comes byte by byte is read in the end.
+	last := slow[len(slow)-1]
+	rest := iotest.OneByteReader(strings.NewReader(line[6*(len(slow)-1):]))
+	if _, err := io.Copy(last, rest); err != nil {
+		t.Fatal(err)
+	}
+	if conn := p.loggedInOver(t, last); conn == nil || p.last().info.RemoteAddr != "127.0.0.9:4711" {
+		t.Error("a header in parts is not read")
+	}
+	for n, nc := range slow[:len(slow)-1] {
+		_ = nc.SetReadDeadline(time.Now().Add(tier.Patience))
+		if e := told(t, nc); n > 0 && (e == nil || e.Message != "canceling authentication due to timeout") {
+			t.Errorf("%d bytes of a header: %+v", 6*n, e)
+		}
+	}
+}
+
+// A balancer that looks whether somebody listens leaves no line in the log.
+func TestProbesOfBalancers(t *testing.T) {
+	p := start(t, behind("127.0.0.0/8"))
+	for _, sent := range []string{"", "PROXY "} {
+		nc := p.bare(t)
+		if _, err := io.WriteString(nc, sent); err != nil {
+			t.Fatal(err)
+		}
+		nc.Close()
+	}
+	eventually(t, "gone", func() bool { return len(p.server.open()) == 0 })
+	if said := p.log.String(); strings.Contains(said, "level=INFO") || strings.Contains(said, "level=WARN") {
+		t.Errorf("the log has %s", said)
+	}
+}
+
+// Networks are compared with the address as it is: an IPv4 address of a socket for both versions is one of IPv4.
+func TestNetworksOfBalancers(t *testing.T) {
+	s := &Server{config: Config{BalancerNetworks: []netip.Prefix{
+		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("192.0.2.7/32")}}}
+	for address, want := range map[string]bool{
+		"10.1.2.3": true, "11.1.2.3": false, "192.0.2.7": true, "192.0.2.8": false, "::ffff:10.1.2.3": true, "fe80::1": true, "fd00::1": false,
+	} {
+		if got := s.isBehindBalancer(&net.TCPAddr{IP: net.ParseIP(address), Port: 1, Zone: ""}); got != want {
+			t.Errorf("%s: %t", address, got)
+		}
+	}
+	if !s.isBehindBalancer(&net.TCPAddr{IP: net.ParseIP("fe80::1"), Zone: "eth0"}) {
+		t.Error("a zone hides the network")
+	}
+	if s.isBehindBalancer(&net.UnixAddr{Name: "10.1.2.3", Net: "unix"}) || s.isBehindBalancer(&net.TCPAddr{}) {
+		t.Error("a socket without an address is in a network")
+	}
+}
+
+// A header is read to its end and no further, or refused, whatever it is.
+func FuzzProxyHeader(f *testing.F) {
+	f.Add([]byte("PROXY TCP4 203.0.113.7 192.0.2.1 4711 7432\r\nmore"))
+	f.Add(append(v2(0x21, 0x11, tcp4...), "more"...))
+	f.Add(v2(0x20, 0))
+	f.Add(v2(0x21, 0x31, make([]byte, 216)...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		in := bytes.NewReader(b)
+		header, err := readHeader(in)
+		if !bytes.HasPrefix(b, header) || in.Len() != len(b)-len(header) {
+			t.Fatalf("%d bytes were read, and %d are left of %d", len(header), in.Len(), len(b))
+		}
+		if err != nil {
+			if !errors.Is(err, errNoHeader) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if source, err := headerSource(header); err == nil && source != nil {
+			if _, err := netip.ParseAddrPort(fmt.Sprint(source)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
