@@ -34,8 +34,8 @@ func (w *walker) bindableLiterals(tree *sqltext.ParseResult) []BindableLiteral {
 		return nil
 	}
 	s := tree.Stmts[0].GetStmt().GetSelectStmt()
-	if s == nil || s.Op != sqltext.SETOP_NONE || s.IntoClause != nil ||
-		len(s.FromClause) == 0 || !w.source.HasLiterals(literals) {
+	if s == nil || s.Op != sqltext.SETOP_NONE || s.IntoClause != nil || len(s.FromClause) == 0 ||
+		!w.source.HasLiterals(literals) || slices.ContainsFunc(w.references, (*reference).isCatalog) {
 		return nil
 	}
 	c := w.newHardenedAnalysis(w.referencesByRangeVar())

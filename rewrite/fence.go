@@ -12,8 +12,8 @@ import (
 // A search that is only a part of a statement has no exact twin (see nearest.go). An approximate index may stop early,
 // and hidden rows may have disconnected its graph. Then the number of rows that come back would tell of hidden rows. So
 // any other form of statement that sorts by a distance reads such tables behind OFFSET 0, which no index can sort. A
-// statement that may fail also reads relations without row security (see [policy.Table.Stored]) behind OFFSET 0. Their
-// view keeps conditions out that are not leak-proof, but does not put the rule before the rest.
+// statement that may fail also reads relations without row security (see [policy.Table.Stored]) and catalogs behind
+// OFFSET 0. Their views keep conditions out that are not leak-proof, but do not put the rule before the rest.
 
 // findFences finds the relations that must be read behind OFFSET 0. search is the table of a search that has a twin, or
 // nil.
@@ -33,6 +33,24 @@ func (w *walker) findFences(tree *sqltext.ParseResult, search *sqltext.RangeVar)
 			}
 		}
 	}
+}
+
+// isCatalog tells whether the reference is to a catalog whose columns are known.
+func (r *reference) isCatalog() bool { return r.shadowView != (catalog.Name{}) && r.relation != nil }
+
+// mustFenceCatalog tells whether a catalog must be read behind OFFSET 0. It refuses statements in which that cannot be
+// written.
+func (w *walker) mustFenceCatalog(ref *reference) bool {
+	if !w.fencesCatalogs || ref.copyStmt != nil || !catalog.ShadowHidesRows(ref.name) {
+		return false
+	}
+	if !ref.rangeVar.GetInh() || ref.starEnd != ref.end {
+		w.refuseAt(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
+			"relation %q cannot be read with ONLY or * here", ref.name.String()).
+			WithHint("Write %s without: a catalog has no children.", ref.name.SQL()), ref.start)
+		return false
+	}
+	return true
 }
 
 // distanceMayFail tells whether an index may sort the rows of a relation by a distance that fails for some of them,

@@ -606,6 +606,8 @@ func (c *hardenedAnalysis) tableItem(v *sqltext.RangeVar) *levelItem {
 		return c.cteItem(v.Relname, i.alias, alias.GetColnames())
 	case ref.fragment != nil && ref.relation != nil && ref.relation.Kind == catalog.View:
 		return c.viewItem(ref, i.alias, alias.GetColnames())
+	case ref.isCatalog() && len(alias.GetColnames()) == 0:
+		i.table = ref.relation
 	case ref.fragment == nil || len(alias.GetColnames()) > 0 || !tableKinds[ref.relation.Kind]:
 		return i
 	case ref.fragment.isView():

@@ -26,7 +26,8 @@ func (c *hardenedAnalysis) walkNodes(n *sqltext.Node, f func(*sqltext.Node) bool
 
 // harmlessKinds are kinds of nodes that raise no error themselves.
 var harmlessKinds = []string{
-	"A_Const", "A_Star", "Boolean", "BoolExpr", "BooleanTest", "CaseWhen", "ColumnRef", "Float", "Integer", "List",
+	"A_Const", "A_Star", "Boolean", "BoolExpr", "BooleanTest", "CaseWhen", "CollateClause", "ColumnRef", "Float",
+	"Integer", "List",
 	"NamedArgExpr", "NullTest",
 	"ParamRef", "ResTarget", "RowExpr", "SQLValueFunction", "SortBy", "String", "GroupingSet", "GroupingFunc", "WindowDef",
 }
@@ -136,10 +137,14 @@ func lastNamePart(names []*sqltext.Node) string {
 	return names[len(names)-1].GetString_().GetSval()
 }
 
-// isCatalogCall tells whether a call can only mean a function of pg_catalog or of known extensions, with no function of
-// another role in its place.
+// isCatalogCall tells whether a call can only mean a function of pg_catalog, of information_schema, or of known
+// extensions, with no function of another role in its place.
 func (c *hardenedAnalysis) isCatalogCall(f *sqltext.FuncCall) bool {
 	schema, name, ok := qualifiedName(f.Funcname)
+	if ok && schema == "information_schema" {
+		_, ok = catalog.InformationFunction(name)
+		return ok
+	}
 	if !ok || schema != "" && schema != "pg_catalog" {
 		return false
 	}

@@ -25,6 +25,7 @@ func (c *hardenedAnalysis) analyzeFromItem(n *sqltext.Node, at exprContext) {
 			if !c.isCTE(n.RangeVar.Relname) {
 				c.harden("it reads a catalog")
 			}
+		case ref.isCatalog(): // see mustFenceCatalog
 		case ref.fragment == nil || ref.relation == nil:
 			c.harden("it reads a catalog")
 		case ref.relation.Kind == catalog.View:

@@ -370,8 +370,19 @@ func TestHardenedPlans(t *testing.T) {
 		{"WITH bodies AS (SELECT 1 AS id) SELECT * FROM bodies, over_counted WHERE 1 / id = 1", "no column"},
 		{"WITH notes AS (SELECT 1 AS id) SELECT * FROM bodies, notes WHERE 1 / bodies.id = 1", ""},
 
+		// catalogs
+		{"SELECT relname FROM pg_class", ""},
+		{"SELECT oid FROM pg_class WHERE relname ~ '^(notes)$' COLLATE pg_catalog.default AND pg_table_is_visible(oid)", ""},
+		{"SELECT attname FROM pg_attribute WHERE attrelid = '16385' AND attnum > 0 AND NOT attisdropped", ""},
+		{"SELECT c.relname FROM pg_class c LEFT JOIN pg_constraint k ON k.conrelid = c.oid AND k.contype IN ('p', 'u')", ""},
+		{"SELECT column_name FROM information_schema.columns WHERE table_name = 'notes' AND table_schema = 'public'", ""},
+		{"SELECT information_schema._pg_truetypid(a.*, t.*) FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid", ""},
+		{"SELECT oid FROM pg_type WHERE typname = 'a' AND typlen = 1 / $1", "no column"},
+		{"SELECT oid FROM pg_type WHERE typname = 'a' AND typlen = (SELECT id FROM notes)", "several rows"},
+		{"SELECT oid FROM pg_type AS t (a, b) WHERE b = 'a'", "no column"},
+		{"SELECT oid FROM pg_type WHERE oid = $1::oid", "no column"},
+
 		// what is not known
-		{"SELECT relname FROM pg_class", "catalog"},
 		{"SELECT plain_listed(1) FROM notes", "not PostgreSQL's own"},
 		{"SELECT NULL::mood FROM notes", ""},
 		{"SELECT 'a'::short_text FROM notes", "not PostgreSQL's own"},

@@ -193,6 +193,11 @@ func (w *walker) locateName(ref *reference) bool {
 func (w *walker) editReference(ref *reference, signable bool) {
 	w.repeated = ref.repeated
 	if ref.fragment == nil {
+		if w.mustFenceCatalog(ref) {
+			w.relationOfView[ref.shadowView] = ref.name
+			w.addFence(ref, ref.shadowView.SQL())
+			return
+		}
 		w.substituteView(ref, ref.shadowView)
 		return
 	}

@@ -203,6 +203,8 @@ func (r *Rewriter) rewriteAs(text string, extended bool, allowed allowedForms) (
 	result.Statements, result.Accesses = w.analyzeAccesses(tree) // the accesses are analyzed before the tree is edited
 	w.setHardening(tree, result)
 	w.mayFail = result.HardenedReason != "" || result.HardenedIfDeclared
+	// A parameter that is converted is so when the plan is made, which no row decides about.
+	w.fencesCatalogs = result.HardenedReason != ""
 	if !extended {
 		result.Bindable = w.bindableLiterals(tree)
 	}

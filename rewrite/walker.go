@@ -20,6 +20,8 @@ type walker struct {
 	nodeCounts map[string]int // the number of visited nodes of each kind, for checkNodeCounts
 	references []*reference
 	mayFail    bool // the plans are hardened, since the statement may fail: see findFences
+	// the plans are hardened whatever types the client declares, so that catalogs are read behind OFFSET 0
+	fencesCatalogs bool
 	// which conditions of a fenced statement on the signed path stand below OFFSET 0; nil: the statement is not fenced
 	belowFence []bool
 	// the tables whose rows a distance may sort, and for which an approximate index may be used

@@ -65,11 +65,12 @@ JOIN pg_catalog.pg_attribute AS v ON v.attrelid = r.view AND v.attname = a.attna
 		"SELECT l.oid, l.nspname, l.relname FROM pgconsent.listed_table AS l")
 	function(why, "listed_relations", "SETOF pg_catalog.oid", listedRelations)
 	function(narrowed, "hidden_constraints", "SETOF pg_catalog.oid", hiddenConstraints)
-	function(why, "foreign_key_tables", "SETOF pg_catalog.oid", `SELECT e.oid FROM pgconsent.listed_tables() AS l
+	function(why, "foreign_key_tables", "SETOF pg_catalog.oid", withListed+`
+SELECT e.oid FROM listed AS l
 CROSS JOIN LATERAL (SELECT k.conrelid, k.confrelid FROM pg_catalog.pg_constraint AS k
   WHERE k.conrelid = l.oid AND k.contype = 'f' OFFSET 0) AS k
 CROSS JOIN LATERAL (VALUES (k.conrelid), (k.confrelid)) AS e (oid)
-WHERE k.confrelid IN (SELECT r.oid FROM pgconsent.listed_tables() AS r)`)
+WHERE k.confrelid IN (SELECT r.oid FROM listed AS r)`)
 	function(why, "listed_functions", "TABLE (oid pg_catalog.oid, nspname pg_catalog.name, proname pg_catalog.name)",
 		"SELECT l.oid, l.nspname, l.proname FROM pgconsent.listed_function AS l")
 	of := strings.Join(signatures, ", ")
@@ -82,36 +83,45 @@ WHERE k.confrelid IN (SELECT r.oid FROM pgconsent.listed_tables() AS r)`)
 	return []Object{o.Object}
 }
 
-// isHidden tells whether one of some columns of a relation is hidden.
+// withListed is the beginning of a query that reads the tables of the policy several times.
+const withListed = "WITH listed AS MATERIALIZED (SELECT l.oid FROM pgconsent.listed_table AS l)"
+
+// isHidden tells whether one of some columns of a relation is hidden, by a WITH query hidden.
 func isHidden(relation, numbers string) string {
 	return "EXISTS (SELECT 1 FROM pg_catalog.unnest(" + numbers + "::pg_catalog.int2[]) AS a (attnum) WHERE (" + relation +
-		", a.attnum) IN (SELECT h.attrelid, h.attnum FROM pgconsent.hidden_columns() AS h))"
+		", a.attnum) IN (SELECT h.attrelid, h.attnum FROM hidden AS h))"
 }
 
 // listedRelations are the tables of the policy, their indexes but those with expressions or conditions and those of
 // hidden columns, and the sequences of their columns but those of narrowed ones. OFFSET 0 makes the planner use the
 // indexes of the catalogs for each table.
-var listedRelations = `SELECT l.oid FROM pgconsent.listed_tables() AS l
+var listedRelations = withListed + `,
+narrowed AS MATERIALIZED (SELECT w.attrelid, w.attnum, w.hidden FROM pgconsent.narrowed AS w),
+hidden AS MATERIALIZED (SELECT w.attrelid, w.attnum FROM narrowed AS w WHERE w.hidden)
+SELECT l.oid FROM listed AS l
 UNION ALL
-SELECT i.indexrelid FROM pgconsent.listed_tables() AS l
+SELECT i.indexrelid FROM listed AS l
 CROSS JOIN LATERAL (SELECT i.indexrelid FROM pg_catalog.pg_index AS i
   WHERE i.indrelid = l.oid AND i.indexprs IS NULL AND i.indpred IS NULL
     AND NOT ` + isHidden("i.indrelid", "i.indkey") + ` OFFSET 0) AS i
 UNION ALL
-SELECT q.oid FROM pgconsent.listed_tables() AS l
+SELECT q.oid FROM listed AS l
 CROSS JOIN LATERAL (SELECT q.oid FROM pg_catalog.pg_class AS c
   JOIN pg_catalog.pg_depend AS d ON d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = c.oid
   JOIN pg_catalog.pg_class AS q ON q.oid = d.objid
   WHERE c.oid = l.oid AND d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.deptype IN ('a', 'i')
     AND q.relkind = 'S' AND q.relnamespace = c.relnamespace
-    AND (d.refobjid, d.refobjsubid) NOT IN (SELECT h.attrelid, h.attnum FROM pgconsent.narrowed_columns() AS h)
+    AND (d.refobjid, d.refobjsubid) NOT IN (SELECT w.attrelid, w.attnum FROM narrowed AS w)
   OFFSET 0) AS q`
 
-// hiddenConstraints are the constraints of tables of the policy on hidden columns, or that lead to one.
-var hiddenConstraints = `SELECT k.oid FROM pgconsent.listed_tables() AS l
+// hiddenConstraints are the constraints of tables of the policy on hidden columns, or that lead to one. Where no column
+// is hidden it reads no constraint.
+var hiddenConstraints = `WITH hidden AS MATERIALIZED (SELECT w.attrelid, w.attnum FROM pgconsent.narrowed AS w WHERE w.hidden)
+SELECT k.oid FROM pgconsent.listed_table AS l
 CROSS JOIN LATERAL (SELECT k.oid, k.conrelid, k.conkey, k.confrelid, k.confkey FROM pg_catalog.pg_constraint AS k
   WHERE k.conrelid = l.oid OFFSET 0) AS k
-WHERE ` + isHidden("k.conrelid", "k.conkey") + " OR " + isHidden("k.confrelid", "k.confkey")
+WHERE EXISTS (SELECT FROM hidden AS h) AND (` + isHidden("k.conrelid", "k.conkey") + " OR " +
+	isHidden("k.confrelid", "k.confkey") + ")"
 
 // shown are the relations and the functions of the policy.
 func (f shownObjects) shown() (tables, functions nameList) {
@@ -279,11 +289,12 @@ func (f shadowViews) shadowStatements(s catalog.Shadow, source *catalog.Relation
 		query = shadowQuery(s, source)
 	}
 	if s.ReadsColumns != nil && len(f.relationsReadByView()) > 0 {
-		query += "\nUNION ALL\n" + readsQuery(s, source)
+		// PostgreSQL takes a view apart whose query is a UNION ALL, barrier or not.
+		query = "SELECT u.* FROM (" + query + "\nUNION ALL\n" + readsQuery(s, source) + ") AS u"
 	}
 	barrier := ""
-	if s.Where != "" {
-		// No expression of the agent runs on a row that the view leaves out.
+	if s.Where != "" || s.Query != "" || source.Kind == catalog.View && !s.Empty {
+		// No expression of the agent runs on a row that the view leaves out, or on one that it has not joined yet.
 		barrier = " WITH (security_barrier)"
 	}
 	return []Statement{

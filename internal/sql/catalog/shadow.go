@@ -20,6 +20,12 @@ func ShadowRelation(n Name) (Name, bool) {
 	return s.View(), true
 }
 
+// ShadowHidesRows tells whether the view that agents read in place of a relation leaves out rows of what it reads.
+func ShadowHidesRows(n Name) bool {
+	s := shadowIndex[n]
+	return !s.Empty && (s.Where != "" || s.Query != "" || n.Schema == "information_schema")
+}
+
 // ShadowFunction returns the stand-in for a function of pg_catalog. The second result is false if there is none;
 // whether agents may call the function is then for the rewriter's list to say.
 func ShadowFunction(name string) (Name, bool) {
