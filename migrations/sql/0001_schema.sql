@@ -70,6 +70,8 @@ CREATE TABLE pgconsent.installed_catalog (
   concerned pg_catalog.text NOT NULL,  -- the fingerprint of what concerns agents
   snapshot  pg_catalog.bytea NOT NULL
 );
+-- It is compressed already. PostgreSQL would try again after each change of the schema.
+ALTER TABLE pgconsent.installed_catalog ALTER COLUMN snapshot SET STORAGE EXTERNAL;
 
 -- remember_catalog stores them, if the policy is still the installed one. It waits for no lock for long: the session
 -- that calls it also finds out whether agents may be served.
