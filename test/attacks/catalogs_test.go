@@ -7,6 +7,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // namedBy are the columns of catalogs by which an agent may ask for a name.
@@ -19,8 +20,7 @@ var namedBy = []string{
 	"information_schema.key_column_usage.table_name", "information_schema.key_column_usage.column_name",
 	"information_schema.constraint_column_usage.table_name", "information_schema.constraint_table_usage.table_name",
 	"information_schema.referential_constraints.constraint_name", "information_schema.table_privileges.table_name",
-	"information_schema.column_privileges.column_name", "information_schema.element_types.object_name",
-	"information_schema.column_udt_usage.table_name",
+	"information_schema.column_privileges.column_name", "information_schema.column_udt_usage.table_name",
 }
 
 // The twins differ in what no policy lists. No condition on a catalog runs on a row that does not show, so that none
@@ -29,6 +29,12 @@ func TestConditionsOnCatalogs(t *testing.T) {
 	const policy = anewHead + "  note: { rows: [ own: { column: owner, is: user } ], columns: { id: allow, owner: allow, v: allow } }\n"
 	names := []string{"salaries", "salaries_pkey", "salaries_id_seq", "payable", "paid", "pay", "amount"}
 	var statements []string
+	cases := 0
+	add := func(relation, condition string) {
+		if cases++; tier.Turn(cases, 5) {
+			statements = append(statements, fmt.Sprintf("SELECT count(*) FROM %s AS c WHERE %s", relation, condition))
+		}
+	}
 	for _, by := range namedBy {
 		at := strings.LastIndex(by, ".")
 		relation, column := by[:at], "c."+by[at+1:]
@@ -37,15 +43,14 @@ func TestConditionsOnCatalogs(t *testing.T) {
 			"# COLLATE \"C\" IN (?) AND 1 / (length(#::text) - length(#::text)) = 1",
 		} {
 			condition = strings.ReplaceAll(condition, "?", "'"+strings.Join(names, "', '")+"'")
-			statements = append(statements, fmt.Sprintf("SELECT count(*) FROM %s AS c WHERE %s", relation, strings.ReplaceAll(condition, "#", column)))
+			add(relation, strings.ReplaceAll(condition, "#", column))
 		}
 		for _, name := range names[:6] {
 			for _, failing := range []string{
 				"# = (SELECT (1 / (count(*) - count(*)))::text FROM note)", "# = (SELECT max(v::int)::text FROM note)",
 				"length(#::text) = (SELECT 1 / (count(*) - count(*)) FROM note)",
 			} {
-				statements = append(statements, fmt.Sprintf("SELECT count(*) FROM %s AS c WHERE %s = '%s' AND %s", relation, column, name,
-					strings.ReplaceAll(failing, "#", column)))
+				add(relation, fmt.Sprintf("%s = '%s' AND %s", column, name, strings.ReplaceAll(failing, "#", column)))
 			}
 		}
 	}
