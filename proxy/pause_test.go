@@ -212,16 +212,23 @@ func TestOperator(t *testing.T) {
 			}}
 		}
 	})
+	listed := func(n int) { // The client may be answered before its session is listed.
+		t.Helper()
+		eventually(t, "the session is listed", func() bool { return len(p.server.Sessions()) == n })
+	}
 	agent := p.connect(t)
+	listed(1)
 	owner, err := pgx.Connect(t.Context(), p.dsn("postgres", ""))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer owner.Close(context.Background())
+	listed(2)
 	if _, err := pgx.Connect(t.Context(), p.dsn("ops", "wrong")); err == nil || !strings.Contains(err.Error(), "28P01") {
 		t.Errorf("a wrong password: %v", err)
 	}
 	ops := hijack(t, p.dsn("ops", "secret of the operator"))
+	listed(3)
 	sessions := p.server.Sessions()
 	var kinds []RouteKind
 	for _, s := range sessions {
