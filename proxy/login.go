@@ -134,11 +134,11 @@ func (s *session) converse(server *serverConn, st *startup) error {
 	if err := s.start(server); err != nil {
 		return err
 	}
+	s.loggedIn(Agent, st) // before the client is told, so that whoever connects next is listed behind it
 	if err := s.greet(server.parameters, key); err != nil {
 		return err
 	}
 	s.setDeadline(time.Time{})
-	s.loggedIn(Agent, st)
 	if s.server.isDraining() {
 		s.ledger.drain() // The session ends when it has been answered once: a login that was accepted is not lost.
 	}
