@@ -81,7 +81,8 @@ var keyDocs = map[string]keyDoc{
 	"agents.NAME.database":     {doc: "One of databases."},
 	"agents.NAME.auth":         {"How it logs in. Default: scram.", nil, []string{AuthPassword, AuthToken, AuthCertificate}},
 	"agents.NAME.cert_name": {
-		doc: "With auth: cert, the DNS name or URI in its certificate's subject alternative names. Default: the Common Name is the agent's."},
+		doc: "With auth: cert, the DNS name or URI in its certificate's subject alternative names. " +
+			"Default: the Common Name is the agent's."},
 	"agents.NAME.limits":          {doc: "The agent's limits."},
 	"agents.NAME.limits.sessions": {doc: "Sessions. Default: as many as the server has room for."},
 	"agents.NAME.pool":            {doc: "How sessions of this agent get connections to the server."},

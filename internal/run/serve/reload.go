@@ -53,7 +53,8 @@ func (s *Service) Reload() error {
 // restartSettings returns a text with the settings that only a restart can change.
 func restartSettings(c *config.Config) string {
 	var b strings.Builder
-	fmt.Fprintln(&b, c.Listen, c.Proxies, c.HTTP, c.Upstream, c.Credentials, c.Admin.Credentials, c.Enforcement, c.Audit, c.AIR, c.TLS == nil)
+	fmt.Fprintln(&b, c.Listen, c.Proxies, c.HTTP, c.Upstream, c.Credentials, c.Admin.Credentials, c.Enforcement,
+		c.Audit, c.AIR, c.TLS == nil)
 	if c.JWT != nil {
 		fmt.Fprintln(&b, *c.JWT)
 	}
