@@ -20,11 +20,11 @@ type difference struct {
 // planStep makes an object, or replaces an earlier version of it.
 type planStep struct {
 	Object
-	replaces bool
+	isReplacement bool
 }
 
 func (s planStep) statements() []Statement {
-	if s.replaces {
+	if s.isReplacement {
 		return s.ReplaceStatements
 	}
 	return s.MakeStatements

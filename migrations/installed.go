@@ -173,7 +173,7 @@ func (r *migrationRun) recordPlan(ctx context.Context, p Plan, in installedState
 	for _, s := range d.steps {
 		objects = append(objects, []string{quoteLiteral(s.Identity), quoteLiteral(s.makeHash()),
 			quoteArray(tableNames(s.Tables)), quoteArray(s.revokes())})
-		if s.replaces {
+		if s.isReplacement {
 			continue
 		}
 		// objects that are made last are dropped first

@@ -83,7 +83,7 @@ type withinDecl struct {
 	place
 	attributes []attributeRef
 	values     []*node
-	source     *lookupDecl // a table with a column that holds these values
+	source     *lookupDecl // a table with a column that holds the permitted values
 }
 
 // lookupDecl is the look-up of an attribute's value: `{ table: …, column: …, match: { column: attribute }, rows: … }`.

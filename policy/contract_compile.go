@@ -96,7 +96,7 @@ func (c *contractCompiler) compileObject(decl objectDecl) *Object {
 
 // compileContract compiles a contract.
 func (c *contractCompiler) compileContract(decl contractDecl, objects map[string]*Object) *Contract {
-	out := &Contract{Name: decl.name, By: decl.by.text, Values: map[string]*Terms{}, place: decl.place}
+	out := &Contract{Name: decl.name, By: decl.selectedBy.text, Values: map[string]*Terms{}, place: decl.place}
 	if len(c.doc.objects) == 0 {
 		c.fail(decl.place, "name the tables that it governs under objects", "contract %s is there, and no object", decl.name)
 		return nil
@@ -124,12 +124,12 @@ func (c *contractCompiler) compileContract(decl contractDecl, objects map[string
 		out.Always = c.compileTerms(*decl.always, out, objects)
 		return out
 	}
-	by := c.findAttribute(decl.by.place, decl.by.text)
+	by := c.findAttribute(decl.selectedBy.place, decl.selectedBy.text)
 	if by == nil {
 		return nil
 	}
 	if by.IsList() {
-		c.fail(decl.by.place, "let an attribute of one value decide", "%s is a list", by.Name)
+		c.fail(decl.selectedBy.place, "let an attribute of one value decide", "%s is a list", by.Name)
 		return nil
 	}
 	for _, t := range decl.values {

@@ -20,7 +20,7 @@ type objectDecl struct {
 type contractDecl struct {
 	place
 	name             string
-	by               wordDecl
+	selectedBy       wordDecl
 	values           []termsDecl
 	governs          []wordDecl
 	exclusiveVessels [][]wordDecl
@@ -63,8 +63,8 @@ func (d *contractDecoder) decodeContract(at place, name string, n *node) {
 	known := d.termFields(&own, what)
 	inValue := sortedKeys(known)
 	known["by"] = func(v *node) {
-		decl.by.place = v.Place
-		d.decodeWord(&decl.by.text, "by")(v)
+		decl.selectedBy.place = v.Place
+		d.decodeWord(&decl.selectedBy.text, "by")(v)
 	}
 	known["values"] = func(v *node) {
 		if !d.requireKind(v, yamlfile.Mapping, "values") {

@@ -95,8 +95,8 @@ func (l *linter) warn(at place, suggestion, format string, args ...any) {
 	}
 }
 
-// meaningOf compiles a block again. The whole policy has compiled, so its errors and warnings are known already.
-func (l *linter) meaningOf(b block, row *catalog.Relation) predicate.Node {
+// recompileBlock compiles a block again. The whole policy has compiled, so its errors and warnings are known already.
+func (l *linter) recompileBlock(b block, row *catalog.Relation) predicate.Node {
 	errs, warnings := l.errs, l.warnings
 	defer func() { l.errs, l.warnings = errs, warnings }()
 	return l.rules.compileBlock(b, row)
@@ -104,7 +104,7 @@ func (l *linter) meaningOf(b block, row *catalog.Relation) predicate.Node {
 
 // meaningText returns a text that is equal for blocks with the same meaning.
 func (l *linter) meaningText(b block, row *catalog.Relation) string {
-	return predicate.Check(l.meaningOf(b, row), row)
+	return predicate.Check(l.recompileBlock(b, row), row)
 }
 
 // whyTableHidden returns why no row of a table ever shows; nil: some may show.

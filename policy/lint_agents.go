@@ -86,7 +86,7 @@ func (l *linter) checkRuleValues(b block, row *catalog.Relation) {
 	case notBlock:
 		l.checkRuleValues(b.part, row)
 	case sqlBlock:
-		if n, ok := l.meaningOf(b, row).(predicate.SQL); ok {
+		if n, ok := l.recompileBlock(b, row).(predicate.SQL); ok {
 			for _, c := range comparedAttributes(n.Expr) {
 				l.checkValue(b.place, c[0], c[1])
 			}

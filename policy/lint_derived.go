@@ -16,10 +16,10 @@ func (l *linter) checkInherit(t *policyTable) {
 		if b.inherit != "" || !ok || !listed || source.Relation.Name == t.relation.Name {
 			continue
 		}
-		asked := predicate.AttributesOf(l.meaningOf(b, t.relation))
+		asked := predicate.AttributesOf(l.recompileBlock(b, t.relation))
 		for _, part := range flatten(t.decl.rows, false) {
 			if _, derived := part.(derivedBlock); !derived {
-				asked = append(asked, predicate.AttributesOf(l.meaningOf(part, t.relation))...)
+				asked = append(asked, predicate.AttributesOf(l.recompileBlock(part, t.relation))...)
 			}
 		}
 		lost := slices.DeleteFunc(predicate.AttributesOf(source.Rows),

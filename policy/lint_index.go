@@ -53,7 +53,7 @@ func (l *linter) checkLookupIndex(a attributeDecl, q *lookupDecl) {
 	}
 	var holds predicate.Node
 	if q.rows != nil {
-		holds = l.meaningOf(q.rows, table)
+		holds = l.recompileBlock(q.rows, table)
 		l.checkLinkIndexes(q.rows, table)
 	}
 	if len(columns) > 0 {
@@ -63,12 +63,12 @@ func (l *linter) checkLookupIndex(a attributeDecl, q *lookupDecl) {
 
 // checkRuleIndex proposes an index for the columns by which a rule finds rows, if there is none.
 func (l *linter) checkRuleIndex(rows block, r *catalog.Relation) {
-	whole := l.meaningOf(rows, r)
+	whole := l.recompileBlock(rows, r)
 	var links []predicate.Visible
 	var linksAt []place
 	found := false // another block finds the rows by an index
 	for _, part := range flatten(rows, false) {
-		switch n := l.meaningOf(part, r).(type) {
+		switch n := l.recompileBlock(part, r).(type) {
 		case predicate.Own:
 			found = true
 			l.checkBTree(part.At(), r, whole, n.Column)
@@ -110,17 +110,17 @@ func (l *linter) checkLinkIndexes(b block, row *catalog.Relation) {
 			l.checkLinkIndexes(part, row)
 		}
 	case consentBlock:
-		if n, ok := l.meaningOf(b, row).(predicate.Consent); ok {
+		if n, ok := l.recompileBlock(b, row).(predicate.Consent); ok {
 			for i, step := range n.Steps {
 				l.checkBTree(b.subjectLinks[i].place, step.Relation, nil, stepColumns(step)...)
 			}
 		}
-		if n, ok := l.meaningOf(b, row).(predicate.RegistryConsent); ok {
+		if n, ok := l.recompileBlock(b, row).(predicate.RegistryConsent); ok {
 			for i, step := range n.Subjects.Steps {
 				l.checkBTree(b.subjectLinks[i].place, step.Relation, nil, stepColumns(step)...)
 			}
 		}
-		if n, ok := l.meaningOf(b, row).(predicate.RecordedConsent); ok {
+		if n, ok := l.recompileBlock(b, row).(predicate.RecordedConsent); ok {
 			for i, step := range n.Steps {
 				l.checkBTree(b.subjectLinks[i].place, step.Relation, nil, stepColumns(step)...)
 			}
@@ -131,7 +131,7 @@ func (l *linter) checkLinkIndexes(b block, row *catalog.Relation) {
 			}
 		}
 	case derivedBlock:
-		if n, ok := l.meaningOf(b, row).(predicate.Derived); ok {
+		if n, ok := l.recompileBlock(b, row).(predicate.Derived); ok {
 			for i, step := range n.Steps {
 				l.checkBTree(b.from[i].place, step.Relation, nil, stepColumns(step)...)
 			}
@@ -140,7 +140,7 @@ func (l *linter) checkLinkIndexes(b block, row *catalog.Relation) {
 			}
 		}
 	case visibleBlock:
-		if n, ok := l.meaningOf(b, row).(predicate.Visible); ok {
+		if n, ok := l.recompileBlock(b, row).(predicate.Visible); ok {
 			l.checkBTree(b.link.place, n.Relation, n.Rows,
 				stepColumns(predicate.Step{Column: n.Column, MorePairs: n.MorePairs})...)
 		}
@@ -156,7 +156,7 @@ func (l *linter) checkLinkIndexes(b block, row *catalog.Relation) {
 // checkRevokedIndexes proposes an index that leaves out revoked records, and one on the column by which a row says that
 // it is shared. Without them the rule reads revoked records and then leaves them out.
 func (l *linter) checkRevokedIndexes(b sharedBlock, row *catalog.Relation) {
-	n, ok := l.meaningOf(b, row).(predicate.All)
+	n, ok := l.recompileBlock(b, row).(predicate.All)
 	if !ok {
 		return
 	}

@@ -29,7 +29,7 @@ func WorthMaterializing(doc *Document, snap *catalog.Snapshot, sizes catalog.Siz
 	l := newLinter(c, p, LintContext{})
 	for _, name := range l.tableOrder {
 		t := l.tables[name]
-		rows := estimateAskedRows(l.meaningOf(t.decl.rows, t.relation), sizes[name])
+		rows := estimateAskedRows(l.recompileBlock(t.decl.rows, t.relation), sizes[name])
 		if rows < worthRows {
 			continue
 		}
@@ -80,7 +80,7 @@ func (l *linter) adviseMaterialize(b block, row *catalog.Relation, rows float64,
 			l.adviseMaterialize(part, row, rows, sizes)
 		}
 	case consentBlock:
-		n, ok := l.meaningOf(b, row).(predicate.Consent)
+		n, ok := l.recompileBlock(b, row).(predicate.Consent)
 		if !ok || b.materialize || l.rules.whyNotMaterialized(row, &n) != "" {
 			return
 		}

@@ -39,7 +39,7 @@ func (l *linter) whyNever(b block, row *catalog.Relation) *neverReason {
 			return &neverReason{b.At(), "what stands under not holds for every row"}
 		}
 	case visibleBlock:
-		if target, ok := l.meaningOf(b, row).(predicate.Visible); ok && b.rows != nil {
+		if target, ok := l.recompileBlock(b, row).(predicate.Visible); ok && b.rows != nil {
 			if w := l.whyNever(allBlock{place: b.place, parts: b.rows}, target.Relation); w != nil {
 				return w
 			}
@@ -56,7 +56,7 @@ func (l *linter) whyNever(b block, row *catalog.Relation) *neverReason {
 		if w := l.whyRecordNever(b); w != nil && l.alwaysHasSubject(b, row) {
 			return w
 		}
-		if n, ok := l.meaningOf(b, row).(predicate.Consent); ok && n.FirstRequired {
+		if n, ok := l.recompileBlock(b, row).(predicate.Consent); ok && n.FirstRequired {
 			if w := l.whyNeverWord(b.requiredWordAt, n.Steps[len(n.Steps)-1].Relation, n.Status, n.Is); w != nil {
 				return w
 			}
@@ -102,7 +102,7 @@ func (l *linter) factsOf(b block, row *catalog.Relation) []columnFact {
 			return []columnFact{{place: b.place, column: s.column, word: s.requiredWord, isNegated: true}}
 		}
 	case sqlBlock:
-		if n, ok := l.meaningOf(b, row).(predicate.SQL); ok {
+		if n, ok := l.recompileBlock(b, row).(predicate.SQL); ok {
 			return expressionFacts(b.place, n.Expr)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 // whySharedNever returns why no record to which a row refers is ever granted.
 func (l *linter) whySharedNever(b sharedBlock, row *catalog.Relation) *neverReason {
-	parts, _ := l.meaningOf(b, row).(predicate.All)
+	parts, _ := l.recompileBlock(b, row).(predicate.All)
 	for _, part := range parts {
 		n, ok := part.(predicate.Visible)
 		if !ok {
@@ -51,7 +51,7 @@ func (l *linter) whyRecordNever(b consentBlock) *neverReason {
 
 // alwaysHasSubject tells whether every row has a subject who must consent and who is not the caller.
 func (l *linter) alwaysHasSubject(b consentBlock, row *catalog.Relation) bool {
-	n, ok := l.meaningOf(b, row).(predicate.RecordedConsent)
+	n, ok := l.recompileBlock(b, row).(predicate.RecordedConsent)
 	if !ok || len(n.ExceptCallers) > 0 || len(n.Steps) > 0 || n.Subject == "" {
 		return false
 	}

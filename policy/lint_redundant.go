@@ -118,7 +118,7 @@ func (l *linter) checkSubjects(b consentBlock, row *catalog.Relation) {
 	if w := l.whyRecordNever(b); w != nil && !l.alwaysHasSubject(b, row) {
 		l.warn(w.place, "", "only rows without anybody to ask show: %s", w.text)
 	}
-	n, ok := l.meaningOf(b, row).(predicate.Consent)
+	n, ok := l.recompileBlock(b, row).(predicate.Consent)
 	if !ok || n.FirstRequired || len(n.Steps) == 0 {
 		return
 	}

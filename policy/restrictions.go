@@ -44,11 +44,11 @@ func (p *Policy) Restrictions() map[string]map[string]string {
 		if l.RateAttribute != "" {
 			per = "limits per " + l.RateAttribute
 		}
-		out[per] = l.parts()
+		out[per] = l.describeParts()
 	}
 	for _, t := range p.tables {
 		if t.Aggregate != nil {
-			parts := t.Aggregate.parts()
+			parts := t.Aggregate.describeParts()
 			parts[""] = t.Aggregate.describe(t.Relation)
 			parts["which rows count"] = predicate.Policy(t.Aggregate.Rows, t.Relation)
 			out["aggregate of "+t.Relation.Name.String()] = parts
@@ -108,7 +108,7 @@ func (c *Contract) describeParts() map[string]string {
 	return out
 }
 
-func (l Limit) parts() map[string]string {
+func (l Limit) describeParts() map[string]string {
 	out := map[string]string{"": l.describe()}
 	for name, n := range map[string]int64{"statements": int64(l.Statements), "rows": int64(l.Rows),
 		"by_key": int64(l.ByKey), "result_rows": l.ResultRows, "result_bytes": l.ResultBytes} {
@@ -125,7 +125,7 @@ func (l Limit) parts() map[string]string {
 	return out
 }
 
-func (a *Aggregate) parts() map[string]string {
+func (a *Aggregate) describeParts() map[string]string {
 	out := map[string]string{"subject": a.Subject, "minimum": strconv.Itoa(a.MinSubjects), "share": "no bound"}
 	if a.MaxSharePercent > 0 {
 		out["share"] = strconv.Itoa(a.MaxSharePercent)

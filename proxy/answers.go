@@ -183,11 +183,11 @@ func (o *answers) isReadWhole(typ byte) bool {
 		return ok
 	case 'C':
 		e := o.current()
-		if e == nil || e.exec() == nil {
+		if e == nil || e.asExecution() == nil {
 			return false
 		}
 		q, ok := e.(*queryEntry)
-		return ok && (q.steps != nil || q.runsCached()) || e.exec().completion() != nil
+		return ok && (q.steps != nil || q.runsCached()) || e.asExecution().completion() != nil
 	}
 	return false
 }

@@ -95,7 +95,7 @@ func TestEachMessageHasItsAnswers(t *testing.T) {
 		"of COPY FROM STDIN": func(e entry) { e.base().verdict = copying },
 		"behind a COPY": func(e entry) {
 			e.base().verdict = copying
-			if x := e.exec(); x != nil {
+			if x := e.asExecution(); x != nil {
 				x.completedStatements = 1
 			}
 		},
@@ -116,7 +116,7 @@ func TestEachMessageHasItsAnswers(t *testing.T) {
 				may := strings.IndexByte(k.answers, byte(typ)) >= 0
 				switch name {
 				case "of COPY FROM STDIN":
-					may = may || typ == 'G' && k.make().exec() != nil
+					may = may || typ == 'G' && k.make().asExecution() != nil
 				case "refused":
 					may = false
 				case "described in part":

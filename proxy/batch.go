@@ -80,7 +80,7 @@ func releaseEntry(e entry) *sqlstate.Error {
 		return err
 	}
 	bound := ticket.ResultBound()
-	x := e.exec()
+	x := e.asExecution()
 	if x == nil {
 		return nil
 	}
@@ -179,7 +179,7 @@ func (b *batch) endOfSealMessages(end int) int {
 
 // dropsSeal reports whether e takes the seal away.
 func dropsSeal(e entry) bool {
-	x := e.exec()
+	x := e.asExecution()
 	return x != nil && x.dropsSeal && x.refusal == nil
 }
 

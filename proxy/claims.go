@@ -139,7 +139,7 @@ func (c *claims) mayChange(e entry, inTx bool) bool {
 		// does.
 		return true
 	}
-	x := e.exec()
+	x := e.asExecution()
 	if x == nil || x.refusal != nil || x.verdict == nil {
 		return false
 	}
@@ -186,7 +186,7 @@ func (c claims) valuesAfter(entries []entry, inTx bool) map[string]string {
 		if !c.mayChange(e, inTx) {
 			continue
 		}
-		for _, effect := range e.exec().verdict.Effects {
+		for _, effect := range e.asExecution().verdict.Effects {
 			c.apply(effect)
 		}
 	}

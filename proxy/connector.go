@@ -10,20 +10,20 @@ import (
 
 // connector gets connections to the server for one session: one of its own, or those of a pool.
 type connector struct {
-	server   *Server
-	upstream Upstream
-	database string
-	settings map[string]string // the startup settings of the session
-	began    string            // the startup settings as [startupKey] writes them
-	pool     *pool             // nil: the session has a connection of its own
-	wait     time.Duration     // how long the session waits for a connection of the pool
+	server          *Server
+	upstream        Upstream
+	database        string
+	settings        map[string]string // the startup settings of the session
+	startupSettings string            // the startup settings as [startupKey] writes them
+	pool            *pool             // nil: the session has a connection of its own
+	wait            time.Duration     // how long the session waits for a connection of the pool
 }
 
 func newConnector(s *Server, who agentKey, route Route, settings map[string]string) *connector {
 	l := &connector{server: s, upstream: route.Upstream, database: who.database, settings: settings}
 	if route.Pool != nil {
-		l.pool, l.wait = s.pools.of(who, route.Pool.Size), route.Pool.Wait
-		l.began = startupKey(settings, route.Upstream.Params)
+		l.pool, l.wait = s.pools.poolFor(who, route.Pool.Size), route.Pool.Wait
+		l.startupSettings = startupKey(settings, route.Upstream.Params)
 	}
 	return l
 }

@@ -32,7 +32,7 @@ func (r *requests) startCopy(in *input) error {
 	r.snapshots.inputPart++ // The copy reads a part of the input, too.
 	_, isExecute := e.(*executeEntry)
 	for r.ledger.waitForCopy(e) {
-		rows := copyRelay{requests: r, input: in, execution: e.exec(), extended: isExecute}
+		rows := copyRelay{requests: r, input: in, execution: e.asExecution(), extended: isExecute}
 		if err := rows.relay(); err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func (in *input) rows() (raw []byte, n int, err error) {
 // waitForCopy waits until the server asks for the rows of a COPY of e, or e is over. It reports whether the server
 // asks.
 func (l *ledger) waitForCopy(e entry) (copying bool) {
-	x := e.exec()
+	x := e.asExecution()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for !l.closed && !x.copying && !x.isAnswered {

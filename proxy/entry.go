@@ -15,7 +15,7 @@ type entry interface {
 	base() *entryBase
 
 	// execution returns what a Query and an Execute have in common, and nil for all other messages.
-	exec() *execution
+	asExecution() *execution
 
 	// beginsTransaction reports whether the server begins a transaction with the message if none is open.
 	beginsTransaction() bool
@@ -56,7 +56,7 @@ type entryBase struct {
 }
 
 func (e *entryBase) base() *entryBase        { return e }
-func (e *entryBase) exec() *execution        { return nil }
+func (e *entryBase) asExecution() *execution { return nil }
 func (e *entryBase) beginsTransaction() bool { return true }
 func (e *entryBase) endsWithReady() bool     { return false }
 
@@ -100,7 +100,7 @@ type execution struct {
 	copying bool
 }
 
-func (x *execution) exec() *execution { return x }
+func (x *execution) asExecution() *execution { return x }
 
 // answerRows handles the answers that a Query and an Execute have in common.
 func (x *execution) answerRows(o *answers, typ byte, length int) (known bool) {
@@ -120,7 +120,7 @@ func (x *execution) answerRows(o *answers, typ byte, length int) (known bool) {
 	case 'H', 'c': // The types are those of CopyOutResponse and CopyDone.
 		return true
 	case 'G': // The type is that of CopyInResponse.
-		// The client of a result that a limit has ended does not wait for it, and the server would wait for rows.
+		// When a limit has ended the result, the client sends no rows of a COPY, for which the server would wait.
 		return o.endedResult.execution == nil && o.ledger.noteCopyRequested(x)
 	default:
 		// CopyBothResponse is among these: no agent may start replication.
@@ -181,7 +181,7 @@ func recordOutcome(e entry) {
 		return
 	}
 	outcome := verdict.Outcome{Code: b.code}
-	if x := e.exec(); x != nil {
+	if x := e.asExecution(); x != nil {
 		outcome.Rows, outcome.Bytes = x.rows, x.bytes
 		if x.limit.code != "" {
 			outcome.Code = x.limit.code

@@ -175,8 +175,8 @@ func (f *faultyProxy) frontDSN() string {
 	return fmt.Sprintf("host=%s port=%s user=%s password='%s' dbname=%s sslmode=disable", host, port, f.user, agentPassword, f.db.Name)
 }
 
-// learnAnswers notes what a session is answered that nothing befalls, and returns how many bytes pass in each direction between
-// it and the proxy, and between the proxy and the server.
+// learnAnswers notes what a session is answered that nothing befalls, and returns how many bytes pass in each direction
+// between it and the proxy, and between the proxy and the server.
 func (f *faultyProxy) learnAnswers(t *testing.T, atOnce bool) (front, back [2]int64) {
 	t.Helper()
 	f.awaitSettled(t)
@@ -292,7 +292,8 @@ func (f *faultyProxy) playWithFault(t *testing.T, what string, arm func(), atOnc
 	}
 }
 
-// checkRows checks that every row is there that a session was told is committed, once, and those of one transaction together.
+// checkRows checks that every row is there that a session was told is committed, once, and those of one transaction
+// together.
 func (f *faultyProxy) checkRows(t *testing.T) {
 	t.Helper()
 	rows, err := f.db.Connect(t, "postgres").Query(t.Context(), "SELECT mark || ' ' || step, count(*) FROM marks GROUP BY 1")
@@ -337,18 +338,18 @@ func TestCutAtEveryByte(t *testing.T) {
 			turn := func() bool { n++; return tier.Turn(n, every) }
 			for _, atOnce := range []bool{false, true} {
 				front, back := f.learnAnswers(t, atOnce)
-				for _, way := range []network.Way{network.Close, network.Reset, network.HalfClose} {
+				for _, way := range []network.CloseMode{network.Close, network.Reset, network.HalfClose} {
 					for _, in := range []network.Direction{network.ToServer, network.ToClient} {
 						n += 7 // so that the ways differ in their places
 						for at := int64(0); at <= front[in]; at++ {
 							if turn() {
-								fault := network.Fault{Way: way, In: in, After: at}
+								fault := network.Fault{CloseMode: way, In: in, After: at}
 								f.playWithFault(t, "the client's connection: "+fault.String(), func() { f.front.Next(fault) }, atOnce)
 							}
 						}
 						for at := int64(0); at <= back[in]; at++ {
 							if turn() {
-								fault := network.Fault{Way: way, In: in, After: at}
+								fault := network.Fault{CloseMode: way, In: in, After: at}
 								f.playWithFault(t, "the connection to the server: "+fault.String(), func() { f.armBack(t, fault) }, atOnce)
 							}
 						}
@@ -414,7 +415,7 @@ func TestSilentNetworks(t *testing.T) {
 						if side == "server" {
 							after = back[in]
 						}
-						fault := network.Fault{Way: network.Swallow, In: in, After: random.Int64N(after), ResetAfter: time.Second}
+						fault := network.Fault{CloseMode: network.Swallow, In: in, After: random.Int64N(after), ResetAfter: time.Second}
 						f.playWithFault(t, "silence on the side of the "+side+": "+fault.String(), func() {
 							if side == "client" {
 								f.front.Next(fault)
@@ -447,7 +448,7 @@ func TestManyEndAtOnce(t *testing.T) {
 				if pooled {
 					eventually(t, "sessions wait", func() bool { return f.server.Pools()[0].Waiting > 0 })
 				}
-				f.front.Break(network.Way(1 + round%2))
+				f.front.Break(network.CloseMode(1 + round%2))
 				f.playWithFault(t, "others that ended at once", func() {}, round%4 > 1)
 			}
 			f.checkRows(t)

@@ -122,7 +122,7 @@ func (l *ledger) pop() entry {
 	e := l.queue.pop()
 	b := e.base()
 	b.isAnswered = true
-	if x := e.exec(); x != nil {
+	if x := e.asExecution(); x != nil {
 		x.copying = false
 	}
 	l.txReadForeign = l.txReadForeign || b.readsForeign
@@ -144,7 +144,7 @@ func (l *ledger) fail(code sqlstate.Code) []entry {
 	defer l.mu.Unlock()
 	e := l.queue.head()
 	e.base().code = code
-	if x := e.exec(); x != nil {
+	if x := e.asExecution(); x != nil {
 		x.copying = false
 	}
 	l.snapshotHolds.reset = nil // The error undoes the RESET ALL.

@@ -35,7 +35,7 @@ type resultLimit struct {
 // isLimited reports whether the result of e is limited, or the proxy must send its statements one by one for another
 // reason.
 func isLimited(e entry) bool {
-	x := e.exec()
+	x := e.asExecution()
 	return x != nil && x.refusal == nil && (x.limit.Exceeded != nil || needsOneByOne(e))
 }
 

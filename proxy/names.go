@@ -86,7 +86,7 @@ func (n *names) removePending(e entry) {
 			delete(n.pendingPortals, e.name)
 		}
 	}
-	x := e.exec()
+	x := e.asExecution()
 	if x == nil {
 		return
 	}

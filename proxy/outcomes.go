@@ -19,7 +19,7 @@ func (o *outcomes) reportReturned() {
 	for _, e := range o.entries {
 		if t := e.base().ticket; t != nil {
 			rows := int64(0)
-			if x := e.exec(); x != nil {
+			if x := e.asExecution(); x != nil {
 				rows = x.rows
 			}
 			t.RowsReturned(rows)
@@ -38,7 +38,7 @@ func (o *outcomes) record(m Metrics) {
 	}
 	var rows, bytes int64
 	for _, e := range o.entries {
-		if x := e.exec(); x != nil && !x.fromProxy {
+		if x := e.asExecution(); x != nil && !x.fromProxy {
 			rows, bytes = rows+x.rows, bytes+x.bytes
 		}
 		recordOutcome(e)

@@ -13,8 +13,8 @@ import (
 )
 
 // In a pool, sessions share connections to the server. A session has one while a transaction is open or a statement
-// runs, and gives it back when the server is idle outside a transaction (see pooled.go). Connections of one agent do not
-// serve another.
+// runs, and gives it back when the server is idle outside a transaction (see pooled.go). Connections of one agent do
+// not serve another.
 //
 // Sessions that wait get connections in the order in which they came. An agent whose sessions wait keeps no other from
 // connections, but for the number that all agents together may have: there, whoever has idle ones loses one.
@@ -52,8 +52,8 @@ type pools struct {
 
 // pool has the connections of one agent.
 type pool struct {
-	of      *pools
-	who     agentKey
+	pools   *pools
+	key     agentKey
 	size    int
 	idle    []*serverConn // the one that was used last at the end
 	open    int           // connections that there are, or that are being made
@@ -65,17 +65,17 @@ type pool struct {
 	waited          time.Duration
 }
 
-// of returns the pool of an agent, which has this size from now on.
-func (ps *pools) of(who agentKey, size int) *pool {
+// poolFor returns the pool of an agent, which has this size from now on.
+func (ps *pools) poolFor(key agentKey, size int) *pool {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	p := ps.pools[who]
+	p := ps.pools[key]
 	if p == nil {
-		p = &pool{of: ps, who: who}
+		p = &pool{pools: ps, key: key}
 		if ps.pools == nil {
 			ps.pools = map[agentKey]*pool{}
 		}
-		ps.pools[who] = p
+		ps.pools[key] = p
 	}
 	p.size = max(size, 1)
 	return p
@@ -86,7 +86,7 @@ func (p *pool) take(ctx context.Context, l *connector) (*serverConn, error) {
 	began := time.Now()
 	for wait := l.wait; ; wait = l.wait - time.Since(began) {
 		c, err := p.takeOrWait(ctx, l, wait)
-		if err != nil || c != nil && c.began == l.began {
+		if err != nil || c != nil && c.startupSettings == l.startupSettings {
 			return c, err
 		}
 		if c != nil {
@@ -106,23 +106,23 @@ func (p *pool) take(ctx context.Context, l *connector) (*serverConn, error) {
 // takeOrWait returns a connection. If it is none, or began with other settings, the caller is to make one in its place.
 func (p *pool) takeOrWait(ctx context.Context, l *connector, wait time.Duration) (*serverConn, error) {
 	began := time.Now()
-	p.of.mu.Lock()
-	defer p.of.mu.Unlock()
+	p.pools.mu.Lock()
+	defer p.pools.mu.Unlock()
 	c, mayDial := p.takeNow(l)
 	if c == nil && !mayDial {
 		offer := make(chan *serverConn, 1)
 		place := p.waiting.PushBack(offer)
-		p.of.mu.Unlock()
+		p.pools.mu.Unlock()
 		var err error
 		c, err = p.await(ctx, wait, offer, place)
-		p.of.mu.Lock()
+		p.pools.mu.Lock()
 		if err != nil {
 			return nil, err
 		}
 	}
 	p.taken++
 	p.waited += time.Since(began)
-	if c == nil || c.began != l.began {
+	if c == nil || c.startupSettings != l.startupSettings {
 		p.dialing++
 	}
 	return c, nil
@@ -130,22 +130,22 @@ func (p *pool) takeOrWait(ctx context.Context, l *connector, wait time.Duration)
 
 // forget takes a connection out that has ended. One that a session is about to have is that session's to remove.
 func (p *pool) forget(c *serverConn) {
-	p.of.mu.Lock()
-	defer p.of.mu.Unlock()
+	p.pools.mu.Lock()
+	defer p.pools.mu.Unlock()
 	if i := slices.Index(p.idle, c); i >= 0 {
 		p.idle = slices.Delete(p.idle, i, i+1)
 		p.drop(c)
 	}
 }
 
-// takeNow returns an idle connection, or whether the caller may make one; neither where it has to wait. The caller holds
-// the lock.
+// takeNow returns an idle connection, or whether the caller may make one; neither where it has to wait. The caller
+// holds the lock.
 func (p *pool) takeNow(l *connector) (c *serverConn, mayDial bool) {
 	if p.waiting.Len() > 0 {
 		return nil, false
 	}
 	for i := len(p.idle) - 1; i >= 0; i-- {
-		if p.idle[i].began == l.began {
+		if p.idle[i].startupSettings == l.startupSettings {
 			c := p.idle[i]
 			p.idle = slices.Delete(p.idle, i, i+1)
 			return c, false
@@ -165,7 +165,8 @@ func (p *pool) takeNow(l *connector) (c *serverConn, mayDial bool) {
 // mayOpen reserves the place of one more connection. Where all agents together have as many as they may, an idle one of
 // another pool is closed. The caller holds the lock.
 func (p *pool) mayOpen() bool {
-	if p.open >= p.size || p.isPaused() || !p.of.server.slots.takeConnection(p.of.server.maxConnections()) && !p.of.closeIdleOf(p) {
+	if p.open >= p.size || p.isPaused() || !p.pools.server.slots.takeConnection(p.pools.server.maxConnections()) &&
+		!p.pools.closeIdleOf(p) {
 		return false
 	}
 	p.open++
@@ -184,8 +185,8 @@ func (p *pool) await(ctx context.Context, wait time.Duration, offer chan *server
 		gone = true
 	case <-timeout.C:
 	}
-	p.of.mu.Lock()
-	defer p.of.mu.Unlock()
+	p.pools.mu.Lock()
+	defer p.pools.mu.Unlock()
 	select {
 	case c := <-offer: // the offer came in time after all
 		if gone {
@@ -215,18 +216,18 @@ func (p *pool) giveOn(c *serverConn) {
 // put gives a connection back, to the session that waits first or to the idle ones. Nothing may be left in it that its
 // fields do not tell.
 func (p *pool) put(c *serverConn) {
-	p.of.mu.Lock()
-	defer p.of.mu.Unlock()
+	p.pools.mu.Lock()
+	defer p.pools.mu.Unlock()
 	switch {
-	case p.of.closed || p.open > p.size:
+	case p.pools.closed || p.open > p.size:
 		p.drop(c)
 	case p.offer(c):
-	case p.of.isWaitingElsewhere(p):
+	case p.pools.isWaitingElsewhere(p):
 		p.drop(c)
 	default:
 		c.idleSince = time.Now()
 		p.idle = append(p.idle, c)
-		p.of.startSweep()
+		p.pools.startSweep()
 	}
 }
 
@@ -249,14 +250,14 @@ func (p *pool) remove(c *serverConn) {
 
 // freePlace gives the place of a connection back that is closed, or was not made.
 func (p *pool) freePlace() {
-	p.of.mu.Lock()
-	defer p.of.mu.Unlock()
+	p.pools.mu.Lock()
+	defer p.pools.mu.Unlock()
 	p.freePlaceNow()
 }
 
 // freePlaceNow is freePlace for a caller who holds the lock.
 func (p *pool) freePlaceNow() {
-	if p.open > p.size || p.of.closed || !p.offer(nil) {
+	if p.open > p.size || p.pools.closed || !p.offer(nil) {
 		p.releasePlace()
 	}
 }
@@ -264,8 +265,8 @@ func (p *pool) freePlaceNow() {
 // releasePlace gives the place of a connection back to all pools. The caller holds the lock.
 func (p *pool) releasePlace() {
 	p.open--
-	p.of.server.slots.releaseConnection()
-	p.of.offerPlace()
+	p.pools.server.slots.releaseConnection()
+	p.pools.offerPlace()
 }
 
 // drop closes a connection and gives its place back. The caller holds the lock.
@@ -325,7 +326,7 @@ func (ps *pools) closeIdle() bool {
 	return ps.closeIdleOf(nil)
 }
 
-// startSweep sees to it that idle connections are closed some time. The caller holds the lock.
+// startSweep starts the timer that closes connections which are idle for long. The caller holds the lock.
 func (ps *pools) startSweep() {
 	if ps.sweep == nil {
 		ps.sweep = time.AfterFunc(poolIdle, ps.closeLongIdle)
@@ -379,7 +380,7 @@ func (s *Server) Pools() []PoolState {
 	var out []PoolState
 	for _, p := range s.pools.pools {
 		out = append(out, PoolState{
-			Agent: p.who.agent, Database: p.who.database, Size: p.size, Used: p.open - len(p.idle), Idle: len(p.idle),
+			Agent: p.key.agent, Database: p.key.database, Size: p.size, Used: p.open - len(p.idle), Idle: len(p.idle),
 			Waiting: p.waiting.Len(), Taken: p.taken, Waited: p.waited, TimedOut: p.timedOut,
 		})
 	}

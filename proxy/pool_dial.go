@@ -7,25 +7,25 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Where no connection can be made, because the server or the proxy has no room for one, sessions wait for those that the
-// pool has, as if it could have no more. A pool that has none says at once what is wrong.
+// Where no connection can be made, because the server or the proxy has no room for one, sessions wait for those that
+// the pool has, as if it could have no more. A pool that has none says at once what is wrong.
 
 // poolPause is how long a pool that has connections makes no more after it could not make one.
 const poolPause = 250 * time.Millisecond
 
 // noteDialed notes that a connection was made. Where sessions wait, the next may be made.
 func (p *pool) noteDialed() {
-	p.of.mu.Lock()
-	defer p.of.mu.Unlock()
+	p.pools.mu.Lock()
+	defer p.pools.mu.Unlock()
 	p.dialing--
-	p.of.offerPlace()
+	p.pools.offerPlace()
 }
 
 // noteNotDialed gives the place of a connection back that could not be made. It tells whether the session can wait for
 // another one of the pool: then no more are made for a while.
 func (p *pool) noteNotDialed(err error) (waits bool) {
-	p.of.mu.Lock()
-	defer p.of.mu.Unlock()
+	p.pools.mu.Lock()
+	defer p.pools.mu.Unlock()
 	p.dialing--
 	p.taken--
 	if p.open-1 <= p.dialing || !isWantOfRoom(err) {
@@ -34,9 +34,9 @@ func (p *pool) noteNotDialed(err error) (waits bool) {
 	}
 	if !p.isPaused() {
 		p.paused = time.Now().Add(poolPause)
-		time.AfterFunc(poolPause, p.of.endPause)
-		p.of.server.log.Warn("no further connection to the server could be made; sessions wait for those that there are",
-			"agent", p.who.agent, "database", p.who.database, "cause", errors.Unwrap(err))
+		time.AfterFunc(poolPause, p.pools.endPause)
+		p.pools.server.log.Warn("no further connection to the server could be made; sessions wait for those that there are",
+			"agent", p.key.agent, "database", p.key.database, "cause", errors.Unwrap(err))
 	}
 	p.releasePlace()
 	return true

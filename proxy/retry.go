@@ -103,7 +103,7 @@ func (r *retryState) noteSending(entries []entry) {
 		if v := e.base().verdict; v != nil {
 			r.addVerdict(v)
 		}
-		if x := e.exec(); x != nil {
+		if x := e.asExecution(); x != nil {
 			for _, v := range x.namedVerdicts {
 				r.addVerdict(v)
 			}

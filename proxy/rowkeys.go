@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// Where the policy has the keys of rows recorded, the rows of such results are read, and the descriptions of their columns
-// are kept: a statement that is prepared once and executed often is described once.
+// Where the policy has the keys of rows recorded, the rows of such results are read, and the descriptions of their
+// columns are kept: a statement that is prepared once and executed often is described once.
 
 // maxDescriptions is how many descriptions a session keeps.
 const maxDescriptions = 256
@@ -29,7 +29,7 @@ func (o *answers) readsKeys(typ byte) bool {
 	if e == nil || e.base().fromProxy || o.endedResult.execution != nil {
 		return false
 	}
-	if x := e.exec(); x != nil && x.keyReader != nil {
+	if x := e.asExecution(); x != nil && x.keyReader != nil {
 		return true
 	}
 	_, isDescribe := e.(*describeEntry)

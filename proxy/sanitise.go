@@ -128,7 +128,7 @@ func (f *errorFields) isOwn(e entry) bool {
 	}
 	copies := false
 	if e != nil {
-		x := e.exec()
+		x := e.asExecution()
 		copies = x != nil && x.copiesIn()
 	}
 	return isOwnContext(f.context, copies)
@@ -143,7 +143,7 @@ func (f *errorFields) quotesOthers(e entry, code sqlstate.Code) bool {
 		code == sqlstate.CharacterNotInRepertoire && copyRaw.MatchString(f.context) {
 		return false
 	}
-	x := e.exec()
+	x := e.asExecution()
 	if x == nil || x.verdict == nil || !writes(x.verdict) && !slices.ContainsFunc(x.namedVerdicts, writes) {
 		return false
 	}
@@ -218,7 +218,7 @@ func clientNames(e entry, code sqlstate.Code, message string) string {
 	if b, ok := e.(*bindEntry); ok {
 		message = strings.ReplaceAll(message, `"`+b.serverName+`"`, `"`+b.statement+`"`)
 	}
-	x := e.exec()
+	x := e.asExecution()
 	if x == nil || x.verdict == nil {
 		return message
 	}

@@ -32,9 +32,9 @@ type serverConn struct {
 	needsReset   bool              // there may be further state: sequence values, settings, locks
 	namesToClose []string          // the server's names of statements that are to be closed
 
-	began     string            // the startup settings, as [startupKey] writes them
-	initial   map[string]string // the values of settings with which the connection began
-	idleSince time.Time         // since when no session has the connection
+	startupSettings string            // the startup settings, as [startupKey] writes them
+	initial         map[string]string // the values of settings with which the connection began
+	idleSince       time.Time         // since when no session has the connection
 
 	mu      sync.Mutex
 	session *session // the session that answers belong to; nil: none has the connection
@@ -61,7 +61,8 @@ func newServerConn(hc *pgconn.HijackedConn, started string, u Upstream) *serverC
 	return c
 }
 
-// wake has the goroutine that reads the answers return from reading with [os.ErrDeadlineExceeded], or lets it read again.
+// wake has the goroutine that reads the answers return from reading with [os.ErrDeadlineExceeded], or lets it read
+// again.
 func (c *serverConn) wake(yes bool) {
 	var at time.Time
 	if yes {
@@ -96,8 +97,8 @@ func (c *serverConn) release() {
 	s.outgoing.Done()
 }
 
-// read reads the server's answers for as long as the connection lives, and relays them to the client of the session that
-// has it.
+// read reads the server's answers for as long as the connection lives, and relays them to the client of the session
+// that has it.
 func (c *serverConn) read() {
 	o := &answers{relay: relay{source: c.source}}
 	defer func() { o.release() }()

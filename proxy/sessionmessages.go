@@ -79,7 +79,7 @@ func (o *answers) notification(body []byte, more int) []byte {
 // takeCommandComplete handles a CommandComplete that is read whole and returns what the client gets of it.
 func (o *answers) takeCommandComplete(message []byte) ([]byte, *sqlstate.Error) {
 	length := len(message) - headerSize
-	if other := o.current().exec().completion(); other != nil {
+	if other := o.current().asExecution().completion(); other != nil {
 		message = other
 	}
 	if q, ok := o.current().(*queryEntry); ok && q.steps != nil {
@@ -256,7 +256,7 @@ func (o *answers) notice(body []byte) []byte {
 			return nil
 		}
 	}
-	if e != nil && e.exec() != nil && e.exec().raises(f.code(), f.message) {
+	if e != nil && e.asExecution() != nil && e.asExecution().raises(f.code(), f.message) {
 		return f.plainNotice()
 	}
 	return f.notice()

@@ -17,23 +17,23 @@ type sessionSlots struct {
 type agentKey struct{ agent, database string }
 
 // takeSession reserves one of the sessions that an agent may have, until release is called; 0: it may have any number.
-func (p *sessionSlots) takeSession(who agentKey, perAgent int) (release func(), err *sqlstate.Error) {
+func (p *sessionSlots) takeSession(key agentKey, perAgent int) (release func(), err *sqlstate.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if perAgent > 0 && p.byAgent[who] >= perAgent {
+	if perAgent > 0 && p.byAgent[key] >= perAgent {
 		return nil, sqlstate.New(sqlstate.TooManyConnections, sqlstate.ReasonLimit,
-			"too many connections for agent %q", who.agent).
+			"too many connections for agent %q", key.agent).
 			WithHint("It may have %d at a time. Close those that are idle, or use a pool of at most so many.", perAgent)
 	}
 	if p.byAgent == nil {
 		p.byAgent = map[agentKey]int{}
 	}
-	p.byAgent[who]++
+	p.byAgent[key]++
 	return sync.OnceFunc(func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.byAgent[who]--; p.byAgent[who] == 0 {
-			delete(p.byAgent, who)
+		if p.byAgent[key]--; p.byAgent[key] == 0 {
+			delete(p.byAgent, key)
 		}
 	}), nil
 }

@@ -47,7 +47,7 @@ func (h *snapshotHolds) ready(status byte) {
 	if h.reset == nil {
 		return
 	}
-	// A message sent since may have asked for such transactions again.
+	// A message sent after the reset may have asked again for transactions that hold their snapshots.
 	h.byDefault = h.byDefault && (status != 'I' || h.reset.holdRequests != h.requests)
 	h.reset = nil
 }
@@ -126,7 +126,7 @@ func (s *snapshotState) addCursors(e entry, n *nameUses) {
 		}
 	}
 	for _, p := range n.fetchedPortals {
-		s.resume(e.exec(), p)
+		s.resume(e.asExecution(), p)
 	}
 }
 
@@ -180,7 +180,7 @@ func (b *batch) endOfSnapshotMessages(end int) int {
 }
 
 func showsHeldSnapshot(e entry) bool {
-	x := e.exec()
+	x := e.asExecution()
 	return x != nil && len(x.snapshots) > 0
 }
 

@@ -77,10 +77,10 @@ func (c *snapshotCheck) check(e entry) *sqlstate.Error {
 	if refused := c.noteMoment(e.base().snapshot); err == nil {
 		err = refused
 	}
-	if err != nil || e.exec() == nil {
+	if err != nil || e.asExecution() == nil {
 		return err
 	}
-	for _, u := range e.exec().snapshots {
+	for _, u := range e.asExecution().snapshots {
 		if !u.known {
 			return unknownAgeError()
 		}
@@ -115,7 +115,7 @@ func (c *snapshotCheck) askOnce(u snapshotUse, ask func() *sqlstate.Error) *sqls
 // unguardedVerdict is the verdict on what e runs, or plans, where it calls functions of the owner that may not be those
 // any more which were checked (see [verdict.Verdict.Unguarded]); nil where it calls none.
 func unguardedVerdict(e entry) *verdict.Verdict {
-	x := e.exec()
+	x := e.asExecution()
 	if _, isBind := e.(*bindEntry); x == nil && !isBind {
 		return nil
 	}
@@ -140,7 +140,7 @@ func untrackedError(e entry) *sqlstate.Error {
 		return nil
 	}
 	shown := []*verdict.Verdict{e.base().verdict}
-	if x := e.exec(); x != nil {
+	if x := e.asExecution(); x != nil {
 		shown = append(shown, x.namedVerdicts...)
 	}
 	if b, ok := e.(*bindEntry); ok && b.portal != nil {

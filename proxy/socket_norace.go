@@ -2,6 +2,6 @@
 
 package proxy
 
-func afterReceiving(uintptr) {}
+func raceAcquire(uintptr) {}
 
-func beforeSending(uintptr) {}
+func raceRelease(uintptr) {}

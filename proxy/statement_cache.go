@@ -19,7 +19,8 @@ import (
 // settings_changed.go), and a statement is prepared anew when the policy or the catalogs have changed. Where the server
 // finds a change before the proxy does, the client's messages are sent once more (see retry.go).
 
-// DefaultStatementCache is how many statements of a session the proxy keeps prepared, unless it is told otherwise.
+// DefaultStatementCache is how many statements of a session the proxy keeps prepared, unless the
+// configuration sets another number.
 const DefaultStatementCache = 100
 
 const (
@@ -41,9 +42,9 @@ const (
 type cachedState int
 
 const (
-	beingPrepared cachedState = iota // its Parse is staged or sent
-	prepared                         // the server has it
-	dropped                          // it is not to be used any more
+	beingPrepared cachedState = iota // the Parse of the statement is staged or sent
+	prepared                         // the server has the statement
+	dropped                          // the statement must not be used any more
 )
 
 // cachedStatement is a statement that the proxy has prepared, or is about to.
@@ -57,15 +58,16 @@ type cachedStatement struct {
 	element  *list.Element
 }
 
-// isPrepared tells whether the server has the statement when it comes to a message of this group: where its Parse fails,
-// the rest of its own group is skipped.
+// isPrepared tells whether the server has the statement when it comes to a message of this group: where its Parse
+// fails, the rest of its own group is skipped.
 func (s *cachedStatement) isPrepared(group uint64) bool {
 	return s.state == prepared || s.state == beingPrepared && s.group == group && group != noGroup
 }
 
 type cacheKey struct{ text, types string }
 
-// statementCache has the statements that are kept prepared on one connection to the server. The ledger's lock guards it.
+// statementCache has the statements that are kept prepared on one connection to the server. The ledger's lock guards
+// it.
 type statementCache struct {
 	maxStatements  int  // how many statements it may have
 	preparesAtOnce bool // a text is kept prepared from its first coming on
@@ -205,8 +207,8 @@ func (l *ledger) findCached(v *verdict.Verdict, types []byte, group uint64, atOn
 	return s, isNew, leftovers
 }
 
-// replaceCached returns a statement in the place of one that was dropped, or that another connection has. It may be new;
-// nil: there is no room.
+// replaceCached returns a statement in the place of one that was dropped, or that another connection has. It may be
+// new; nil: there is no room.
 func (l *ledger) replaceCached(of *cachedStatement, v *verdict.Verdict, group uint64) (s *cachedStatement, isNew bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -220,7 +222,8 @@ func (l *ledger) replaceCached(of *cachedStatement, v *verdict.Verdict, group ui
 	return l.cache.add(of.key, v.Versions, group)
 }
 
-// isPrepared tells whether the server has a statement, on the connection of the session, when it comes to a message of this group.
+// isPrepared tells whether the server has a statement, on the connection of the session, when it comes to a message of
+// this group.
 func (l *ledger) isPrepared(s *cachedStatement, group uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -27,9 +27,9 @@ var dialServer = dialer.DialContext
 // maxServerLogin is the length of the longest message of the server while logging in.
 const maxServerLogin = 1 << 20
 
-// heapQuery makes a server's process keep memory. With glibc, a large piece of memory that is freed raises the size up to
-// which a process keeps free memory at the end of its heap (M_MMAP_THRESHOLD in mallopt(3)), for as long as it lives.
-// Before that it returns the memory of each plan to the kernel, and asks for it again with the next statement.
+// heapQuery makes a server's process keep memory. With glibc, a large piece of memory that is freed raises the size up
+// to which a process keeps free memory at the end of its heap (M_MMAP_THRESHOLD in mallopt(3)), for as long as it
+// lives. Before that it returns the memory of each plan to the kernel, and asks for it again with the next statement.
 func heapQuery(bytes int) string {
 	return "SELECT pg_catalog.octet_length(pg_catalog.repeat('x', " + strconv.Itoa(bytes) + "))"
 }
@@ -78,12 +78,12 @@ func (u Upstream) dial(ctx context.Context, database string, settings map[string
 		return nil, unreachableError(err)
 	}
 	c := newServerConn(hc, string(answer[0].Rows[0][0]), u)
-	c.initial, c.began = initial, startupKey(settings, u.Params)
+	c.initial, c.startupSettings = initial, startupKey(settings, u.Params)
 	return c, nil
 }
 
-// config configures the login of the agent role. The pinned settings of u come after the client's, so that none of these
-// can take their place.
+// config configures the login of the agent role. The pinned settings of u come after the client's, so that none of
+// these can take their place.
 func (u Upstream) config(database string, settings map[string]string) (*pgconn.Config, error) {
 	if u.Database != "" {
 		database = u.Database

@@ -15,8 +15,8 @@ import (
 type Acting struct {
 	Setting string // the setting by which clients say it, in lower case
 
-	// Initial returns the value of [verdict.ActingSetting] that the session began with; "": it acted for nobody. It is called
-	// for RESET.
+	// Initial returns the value of [verdict.ActingSetting] that the session began with; "": it acted for nobody. It is
+	// called for RESET.
 	Initial func() string
 
 	// Replace returns the value of [verdict.ActingSetting] for a value of Setting, or the refusal. It is called for values
@@ -34,28 +34,28 @@ type ActingParameter struct {
 // for that session alone.
 func (r *Rewriter) WithActing(a *Acting) *Rewriter {
 	out := *r
-	out.acting = a
+	out.actsFor = a
 	return &out
 }
 
 // isActing tells whether a setting is the one that says for whom the session acts.
 func (w *walker) isActing(name string) bool {
-	return w.acting != nil && strings.EqualFold(name, w.acting.Setting)
+	return w.actsFor != nil && strings.EqualFold(name, w.actsFor.Setting)
 }
 
 // actingSet replaces SET and RESET of the setting that says for whom the session acts.
 func (w *walker) actingSet(v *sqltext.VariableSetStmt, raw *sqltext.RawStmt) verdict.Effect {
-	effect := verdict.Effect{Kind: verdict.ChangesGUC, Name: w.acting.Setting}
+	effect := verdict.Effect{Kind: verdict.ChangesGUC, Name: w.actsFor.Setting}
 	acting := ""
 	switch v.Kind {
 	case sqltext.VAR_SET_VALUE:
 		value, ok := w.settingValue(v.Args, false)
 		if !ok {
-			w.refuse(badValueError(w.acting.Setting))
+			w.refuse(badValueError(w.actsFor.Setting))
 			return effect
 		}
 		var refused *sqlstate.Error
-		if acting, refused = w.acting.Replace(value); refused != nil {
+		if acting, refused = w.actsFor.Replace(value); refused != nil {
 			w.refuse(refused)
 			return effect
 		}
@@ -64,7 +64,7 @@ func (w *walker) actingSet(v *sqltext.VariableSetStmt, raw *sqltext.RawStmt) ver
 		if v.Kind == sqltext.VAR_RESET {
 			effect.CommandTag = "RESET"
 		}
-		acting = w.acting.Initial()
+		acting = w.actsFor.Initial()
 		effect.Claim = &verdict.Claim{Reset: true, Local: v.IsLocal, Acts: true}
 	default:
 		w.refuse(refusalOf("VariableSetStmt"))
@@ -88,14 +88,14 @@ func (w *walker) actingSetConfig(f *sqltext.FuncCall, value settingArgument) (ok
 	query := w.scope.query
 	if local.GetBoolval() == nil || w.runsLater || w.plainSelect == nil || query != w.plainSelect || !isSelectOfCalls(query, f) ||
 		w.actsBySelect != nil {
-		return false, actingCallError(w.acting.Setting)
+		return false, actingCallError(w.actsFor.Setting)
 	}
 	w.actsBySelect = &verdict.Claim{Local: local.GetBoolval().GetBoolval(), Acts: true}
 	if value.parameter != 0 {
 		w.actingParameter = ActingParameter{Number: value.parameter, Local: w.actsBySelect.Local}
 		return true, nil
 	}
-	acting, refused := w.acting.Replace(value.text)
+	acting, refused := w.actsFor.Replace(value.text)
 	if refused != nil {
 		return false, refused
 	}
@@ -106,7 +106,7 @@ func (w *walker) actingSetConfig(f *sqltext.FuncCall, value settingArgument) (ok
 	}
 	at := w.source.At(constant.GetAConst().GetLocation())
 	if at < 0 {
-		return false, badValueError(w.acting.Setting)
+		return false, badValueError(w.actsFor.Setting)
 	}
 	token := w.source.Tokens[at]
 	w.replace(token.Start, token.End, catalog.QuoteLiteral(acting), func() {

@@ -51,7 +51,7 @@ func (w *walker) explainStmt(e *sqltext.ExplainStmt, alone bool) {
 	}
 }
 
-// explainOther handles EXPLAIN of any other statement: it refuses it, or asks for the stand-in plan.
+// explainOther handles EXPLAIN of any other statement: it refuses it, or has the proxy answer with a stand-in plan.
 func (w *walker) explainOther(refused bool) {
 	if refused {
 		w.refuse(refusalOf("ExplainStmt(relations)"))

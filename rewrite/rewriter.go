@@ -98,7 +98,7 @@ type Rewriter struct {
 	// agents of this rewriter may not fetch rows by key: see [Rewriter.ListsOnly]
 	listsOnly bool
 	templates []template             // the named statements of the policy
-	acting    *Acting                // how sessions say for whom they act; nil: they act for nobody
+	actsFor   *Acting                // how sessions say for whom they act; nil: they act for nobody
 	claims    map[string]string      // the settings from which the policy takes attributes
 	isOwnRole func(name string) bool // tells the names of the session's own role; nil: it has none
 }
@@ -137,15 +137,15 @@ func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
 //
 // In the extended protocol a text holds one statement at most.
 func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error) {
-	return r.rewriteAs(text, extended, allowedForms{exactTwin: true, signedViews: true, fence: true})
+	return r.rewriteAs(text, extended, allowedForms{exactTwin: true, signedViews: true, optimizationFence: true})
 }
 
 // allowedForms says which forms the rewritten text may have. A form that cannot be written is tried once and then not
 // allowed.
 type allowedForms struct {
-	exactTwin   bool // a nearest-neighbour search with its exact twin; false: the search is fenced
-	signedViews bool // reading signed views
-	fence       bool // leak-safe conditions below OFFSET 0 and the rest above; or a search that finds rows by key
+	exactTwin         bool // a nearest-neighbour search with its exact twin; false: the search is fenced
+	signedViews       bool // reading signed views
+	optimizationFence bool // OFFSET 0 between leak-safe conditions and others; or a search that finds rows by key
 }
 
 // rewriteAs rewrites a text into one of the allowed forms.
@@ -220,7 +220,7 @@ func (r *Rewriter) rewriteAs(text string, extended bool, allowed allowedForms) (
 		search = tree.Stmts[0].GetStmt().GetSelectStmt().FromClause[0].GetRangeVar()
 	}
 	indexed := nearest && w.mayUseApproximateIndex(search)
-	signedPath := !grouped && allowed.signedViews && w.takeSignedPath(tree, result, allowed.fence && !nearest)
+	signedPath := !grouped && allowed.signedViews && w.takeSignedPath(tree, result, allowed.optimizationFence && !nearest)
 	if signedPath { // no expression can fail on the signed path
 		result.clearHardening()
 	}
@@ -317,7 +317,8 @@ func (r *Rewriter) rewriteAs(text string, extended bool, allowed allowedForms) (
 			return result, refused
 		}
 		if !ok {
-			return r.rewriteAs(text, extended, allowedForms{signedViews: allowed.signedViews, fence: allowed.fence})
+			return r.rewriteAs(text, extended, allowedForms{signedViews: allowed.signedViews,
+				optimizationFence: allowed.optimizationFence})
 		}
 		inner := result.Position
 		result.Text, result.Position = withTwin, func(p int) int { return inner(position(p)) }
@@ -410,9 +411,9 @@ type fragment struct {
 	// the relation is a materialized view, a foreign table, or a view that reads one
 	lacksRowSecurity bool
 
-	hashSets      []predicate.Set // the sets that the hashed form of the row policy builds
-	hasSignedView bool            // the table has a signed view
-	hasHashedPart bool            // the signed view has parts that become hash sets if the text has the hint
+	hashSets      []predicate.HashedSet // the sets that the hashed form of the row policy builds
+	hasSignedView bool                  // the table has a signed view
+	hasHashedPart bool                  // the signed view has parts that become hash sets if the text has the hint
 	// row security compares a materialized answer, and the signed view reads the subjects
 	materialized     bool
 	aggregate        *policy.Aggregate // set if some rows count in groups only

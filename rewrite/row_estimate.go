@@ -185,7 +185,7 @@ func (w *walker) runEstimator(tree *sqltext.ParseResult, h *rowEstimator) *rowEs
 }
 
 // hashEntrySize returns the size of one entry of a set in a hash table, by the planner's reckoning.
-func hashEntrySize(set predicate.Set) float64 {
+func hashEntrySize(set predicate.HashedSet) float64 {
 	size := 24.0 // the header
 	for _, name := range set.Columns {
 		switch c := set.Relation.Column(name); {

@@ -127,8 +127,8 @@ type cteFrame struct {
 	singleRowReads map[string]*reference
 }
 
-// findCTE returns the columns of a WITH query, and its read of single rows. A name without schema means a WITH query
-// before it means a table.
+// findCTE returns the columns of a WITH query, and its first read of single rows of a table that counts in groups only.
+// A name without schema means a WITH query before it means a table.
 func (f *cteFrame) findCTE(name string) (columns map[string]bool, singleRows *reference, found bool) {
 	for ; f != nil; f = f.parent {
 		if columns, found := f.columnsOf[name]; found {

@@ -75,9 +75,9 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt, raw *sqltext.RawStm
 		effect.Kind, effect.Reads, effect.CommandTag = verdict.ResetsSettings, true, "RESET"
 		first, last := w.firstToken(raw), w.lastToken(raw)
 		reset := verdict.ResetSettings
-		if w.acting != nil {
+		if w.actsFor != nil {
 			effect.Claim = &verdict.Claim{Reset: true, Acts: true}
-			if acting := w.acting.Initial(); acting != "" {
+			if acting := w.actsFor.Initial(); acting != "" {
 				reset = verdict.ResetSettingsActing(acting)
 			}
 		}

@@ -87,10 +87,10 @@ func (w *walker) knownColumns(ref *reference, inner string) string {
 // everyColumn is the beginning of the sub-select that returns a table's visible rows.
 const everyColumn = "(SELECT * FROM "
 
-// replaceBySubselect replaces a relation's name with a sub-select. fence adds OFFSET 0, through which no index can sort
-// the rows.
-func (w *walker) replaceBySubselect(ref *reference, text string, fence bool) {
-	if fence {
+// replaceBySubselect replaces a relation's name with a sub-select. addOffset adds OFFSET 0, through which no index can
+// sort the rows.
+func (w *walker) replaceBySubselect(ref *reference, text string, addOffset bool) {
+	if addOffset {
 		text = strings.TrimSuffix(text, ")") + " OFFSET 0)"
 	}
 	tree, refused := sqltext.Parse("SELECT FROM " + text + " AS x")

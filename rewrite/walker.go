@@ -120,7 +120,7 @@ func (w *walker) visitStatement(raw *sqltext.RawStmt) verdict.Effect {
 		w.selectStmt(n.SelectStmt, nil)
 		effect.Reads = true
 		if w.actsBySelect != before {
-			effect.Name, effect.Claim = w.acting.Setting, w.actsBySelect
+			effect.Name, effect.Claim = w.actsFor.Setting, w.actsBySelect
 		}
 	case *sqltext.Node_InsertStmt, *sqltext.Node_UpdateStmt, *sqltext.Node_DeleteStmt:
 		w.visitQuery(raw.GetStmt(), nil)

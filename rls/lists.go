@@ -120,7 +120,7 @@ func (f writePolicies) writeInsertedList(insert *strings.Builder, b predicate.Li
 	if b.From != nil {
 		given := textCast(b.DefaultListSQL())
 		if b.Chain != nil {
-			given = textCast(b.CutToChainSQL(b.DefaultListSQL(), chainArray(b)))
+			given = textCast(b.CutToChainSQL(b.DefaultListSQL(), arrayAllowedByChain(b)))
 		}
 		fmt.Fprintf(insert,
 			"    allowed := %s;\n    IF %s OR COALESCE(pg_catalog.cardinality(%s), 0) OPERATOR(pg_catalog.=) "+
@@ -135,7 +135,7 @@ func (f writePolicies) writeInsertedList(insert *strings.Builder, b predicate.Li
 			raiseStatement(widerListError, "42501"))
 	}
 	if b.Chain != nil {
-		fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.ExceedsChainSQL(chainArray(b), "'{}'::"+b.ArrayType()),
+		fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.ExceedsChainSQL(arrayAllowedByChain(b), "'{}'::"+b.ArrayType()),
 			raiseStatement(widerListError,
 				"42501"))
 	}
@@ -153,7 +153,7 @@ func writeChangedList(update *strings.Builder, b predicate.ListBound) {
 	}
 	if b.Chain != nil {
 		fmt.Fprintf(update, "      told := (%s)::pg_catalog.text;\n      IF %s THEN %s END IF;\n", b.ChainIntersectionSQL(),
-			b.ExceedsChainSQL(chainArray(b), before), raiseStatement(widerListError, "42501"))
+			b.ExceedsChainSQL(arrayAllowedByChain(b), before), raiseStatement(widerListError, "42501"))
 	}
 	update.WriteString("    END IF;\n")
 }
@@ -163,8 +163,8 @@ func writeChangedList(update *strings.Builder, b predicate.ListBound) {
 func textCast(array string) string              { return "(" + array + ")::pg_catalog.text" }
 func allowedArray(b predicate.ListBound) string { return "allowed::" + b.ArrayType() }
 
-// chainArray returns the list that the chain allows; it is NULL if the row refers to no other row.
-func chainArray(b predicate.ListBound) string { return "told::" + b.ArrayType() }
+// arrayAllowedByChain returns the list that the chain allows; it is NULL if the row refers to no other row.
+func arrayAllowedByChain(b predicate.ListBound) string { return "told::" + b.ArrayType() }
 
 func stampedValue(s policy.Stamp) string {
 	if s.Attribute != "" {

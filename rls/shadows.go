@@ -21,7 +21,7 @@ func (f shownObjects) objects() []Object {
 		narrowed = "Which columns agents do not see, or not as they are."
 		waiting  = "Which columns tables got since pgconsent migrate: agents do not see them before the next one."
 	)
-	tables, functions := f.shown()
+	tables, functions := f.visibleNames()
 	o := newObject(shownIdentity, why)
 	replace := func(why, sql string) {
 		o.why = why
@@ -38,7 +38,7 @@ func (f shownObjects) objects() []Object {
 			query+";\nEND $$")
 		signatures = append(signatures, signature)
 	}
-	view("Which view agents read in place of a relation.", "reads", f.reads())
+	view("Which view agents read in place of a relation.", "reads", f.readViewsSQL())
 	view(waiting, "waiting", f.waitingColumns())
 	view(narrowed, "narrowed", f.narrowedColumns()+`
 UNION ALL
@@ -123,8 +123,8 @@ CROSS JOIN LATERAL (SELECT k.oid, k.conrelid, k.conkey, k.confrelid, k.confkey F
 WHERE EXISTS (SELECT FROM hidden AS h) AND (` + isHidden("k.conrelid", "k.conkey") + " OR " +
 	isHidden("k.confrelid", "k.confkey") + ")"
 
-// shown are the relations and the functions of the policy.
-func (f shownObjects) shown() (tables, functions nameList) {
+// visibleNames returns the names of the relations and the functions of the policy.
+func (f shownObjects) visibleNames() (tables, functions nameList) {
 	for _, t := range f.policy.Tables() {
 		tables.add(t.Relation.Name)
 	}
@@ -144,9 +144,9 @@ func (f shownObjects) shown() (tables, functions nameList) {
 	return tables, functions
 }
 
-// reads maps the relations that agents read through a view of pgconsent's: reads (oid, nspname, relname, relkind,
-// owner, view, view_schema, view_name).
-func (f shownObjects) reads() string {
+// readViewsSQL maps the relations that agents read through a view of pgconsent's: reads (oid, nspname, relname,
+// relkind, owner, view, view_schema, view_name).
+func (f shownObjects) readViewsSQL() string {
 	var written nameList
 	var views []string
 	for _, name := range f.relationsReadByView() {

@@ -69,18 +69,18 @@ type benchJSON struct {
 }
 
 type benchLine struct {
-	Protocol string      `json:"protocol"`
-	Way      string      `json:"way"`
-	TPS      float64     `json:"tps"`
-	P50      float64     `json:"p50_ms"`
-	P99      float64     `json:"p99_ms"`
-	Ratio    float64     `json:"ratio"` // to direct
-	Low      float64     `json:"ratio_low"`
-	High     float64     `json:"ratio_high"`
-	Turns    []benchTurn `json:"turns"`
+	Protocol string             `json:"protocol"`
+	Way      string             `json:"way"`
+	TPS      float64            `json:"tps"`
+	P50      float64            `json:"p50_ms"`
+	P99      float64            `json:"p99_ms"`
+	Ratio    float64            `json:"ratio"` // to direct
+	Low      float64            `json:"ratio_low"`
+	High     float64            `json:"ratio_high"`
+	Turns    []benchRoundResult `json:"turns"`
 }
 
-type benchTurn struct {
+type benchRoundResult struct {
 	TPS float64 `json:"tps"`
 	P50 float64 `json:"p50_ms"`
 	P99 float64 `json:"p99_ms"`
@@ -299,7 +299,7 @@ func (b benchCmd) json(c *config.Config, statement bench.Statement, results []be
 		line := benchLine{Protocol: string(r.Protocol), Way: r.Target, TPS: r.TPS, P50: milliseconds(r.P50),
 			P99: milliseconds(r.P99), Ratio: r.Ratio, Low: r.Low, High: r.High}
 		for _, t := range r.Turns {
-			line.Turns = append(line.Turns, benchTurn{t.TPS, milliseconds(t.P50), milliseconds(t.P99)})
+			line.Turns = append(line.Turns, benchRoundResult{t.TPS, milliseconds(t.P50), milliseconds(t.P99)})
 		}
 		out.Results = append(out.Results, line)
 	}

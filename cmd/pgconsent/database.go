@@ -114,9 +114,9 @@ func (s *session) compile(t targetDatabase) (compiledPolicy, error) {
 	return t.compile(snap)
 }
 
-// compileServed compiles the policy as agents are served: columns that were added since pgconsent migrate are left out,
-// unless the policy names them.
-func (s *session) compileServed(t targetDatabase) (compiledPolicy, error) {
+// compileServedPolicy compiles the policy as agents are served: columns that were added since pgconsent migrate are
+// left out, unless the policy names them.
+func (s *session) compileServedPolicy(t targetDatabase) (compiledPolicy, error) {
 	snap, err := pgcatalog.Load(s.ctx, t.conn, t.config.SearchPath)
 	if err != nil {
 		return compiledPolicy{}, err

@@ -43,7 +43,7 @@ func (d doctorCmd) Run(s *session) error {
 	}
 	reports := []databaseFinding{}
 	err = s.forEachDatabase(c, d.Database, asControl, func(t targetDatabase) error {
-		built, err := s.compileServed(t)
+		built, err := s.compileServedPolicy(t)
 		var policyProblems policy.Errors
 		if errors.As(err, &policyProblems) {
 			for _, m := range policyProblems {

@@ -111,7 +111,7 @@ func run(args []string, s streams) (code int) {
 		kong.Name("pgconsent"),
 		kong.Description(description),
 		kong.Writers(s.out, s.err),
-		kong.Exit(func(code int) { exited = code; panic(exitNow{}) }),
+		kong.Exit(func(code int) { exited = code; panic(exitPanic{}) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 110}),
 	)
 	if err != nil {
@@ -121,7 +121,7 @@ func run(args []string, s streams) (code int) {
 	// the parser's Help ends the program with a panic
 	defer func() {
 		if r := recover(); r != nil {
-			if _, ok := r.(exitNow); !ok {
+			if _, ok := r.(exitPanic); !ok {
 				panic(r)
 			}
 			code = exited
@@ -190,8 +190,8 @@ func findEmptyFlag(parsed *kong.Context) string {
 	return ""
 }
 
-// exitNow is the value of a panic that ends the program with an exit code.
-type exitNow struct{}
+// exitPanic is the value of a panic that ends the program with an exit code.
+type exitPanic struct{}
 
 const description = `pgconsent: agents connect with a normal PostgreSQL DSN and see only what people have consented to; ` +
 	`the rest does not exist.

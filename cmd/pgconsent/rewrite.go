@@ -92,7 +92,7 @@ func (r rewriteCmd) Run(s *session) error {
 		return err
 	}
 	return s.forEachDatabase(c, agent.Database, asControl, func(t targetDatabase) error {
-		built, err := s.compileServed(t)
+		built, err := s.compileServedPolicy(t)
 		if err != nil {
 			return err
 		}

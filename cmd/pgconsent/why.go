@@ -48,7 +48,7 @@ func (w whyCmd) Run(s *session) error {
 	}
 	attributes, set := ofUser(agent, set)
 	return s.forEachDatabase(c, agent.Database, asMigrate, func(t targetDatabase) error {
-		built, err := s.compileServed(t)
+		built, err := s.compileServedPolicy(t)
 		if err != nil {
 			return err
 		}

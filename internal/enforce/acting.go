@@ -17,13 +17,13 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// A session of an agent that acts for others has some attributes of the user for whom it acts, and none of these while it
-// acts for nobody. The client says who that is by a setting: by the user's token, or, where the configuration trusts the
-// agent's program, by the user's name. In the place of what it sets the database gets a value that the proxy has signed
-// for this session (see [seal.Acting]). See docs/decisions/0110.
+// A session of an agent that acts for others has some attributes of the user for whom it acts, and none of these while
+// it acts for nobody. The client says who that is by a setting: by the user's token, or, where the configuration trusts
+// the agent's program, by the user's name. In the place of what it sets the database gets a value that the proxy has
+// signed for this session (see [seal.Acting]). See docs/decisions/0110.
 
-// actingState is the state of a session that may act for others.
-type actingState struct {
+// actsForState is the state of a session that may act for others.
+type actsForState struct {
 	id      string // names the session in its seal
 	initial string // the value that the session began with; "": it began without a user
 }
@@ -35,13 +35,13 @@ func (s *session) beginActing(ctx context.Context, st *state, startup map[string
 	}
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // rand.Read never returns an error.
-	s.acting.id = hex.EncodeToString(id[:])
+	s.actsFor.id = hex.EncodeToString(id[:])
 	value, ok := startup[s.agent.ActsFor.Setting]
 	if !ok || value == "" {
 		return nil
 	}
 	acting, refused := s.actingValue(ctx, st, value)
-	s.acting.initial = acting
+	s.actsFor.initial = acting
 	return refused
 }
 
@@ -51,7 +51,7 @@ func (s *session) actingValue(ctx context.Context, st *state, value string) (str
 		return "", nil
 	}
 	how := s.agent.ActsFor
-	a := seal.Acting{Session: s.acting.id}
+	a := seal.Acting{Session: s.actsFor.id}
 	var refused *sqlstate.Error
 	if how.ByToken {
 		a.Attributes, a.Expires, refused = s.userOfToken(ctx, value)
@@ -78,7 +78,7 @@ const expiryGrace = 30 * time.Second
 
 // clockOffset is the database's clock minus the proxy's.
 func (s *session) clockOffset() time.Duration {
-	if v := s.db.view.Load(); v != nil {
+	if v := s.db.servingState.Load(); v != nil {
 		return v.clockOffset
 	}
 	return 0
@@ -124,8 +124,8 @@ func (s *session) actingRewriter(st *state, r *rewrite.Rewriter, own *bool) *rew
 	return r.WithActing(&rewrite.Acting{
 		Setting: s.agent.ActsFor.Setting,
 		Initial: func() string {
-			*own = *own || s.acting.initial != ""
-			return s.acting.initial
+			*own = *own || s.actsFor.initial != ""
+			return s.actsFor.initial
 		},
 		Replace: func(value string) (string, *sqlstate.Error) {
 			*own = true
@@ -190,7 +190,7 @@ func (s *session) currentActing() (value string, known bool) {
 	}
 	value, ok := values[s.agent.ActsFor.Setting]
 	if !ok {
-		value = s.acting.initial
+		value = s.actsFor.initial
 	}
 	return value, true
 }
@@ -225,7 +225,7 @@ func (s *session) actingUserInSettings(v *verdict.Verdict) (actingUser, *sqlstat
 		case e.Claim != nil && e.Claim.Acts:
 			value, known = e.Claim.Value, true
 			if e.Claim.Reset {
-				value = s.acting.initial
+				value = s.actsFor.initial
 			}
 			continue
 		case e.Kind == verdict.EndsTx, e.Kind == verdict.RollsBackTo, e.Kind == verdict.ResetsSettings, e.Kind == verdict.Discards:

@@ -17,7 +17,8 @@ import (
 // whether that concerns agents. The caller holds mu.
 func (d *database) readCatalogs(ctx context.Context, o *probeResult, writes int64) error {
 	before := d.lastFingerprints
-	if v := d.view.Load(); o.tracksDDL && v != nil && v.refusal == nil && before.areCurrent(o.catalogVersion, writes) {
+	if v := d.servingState.Load(); o.tracksDDL && v != nil && v.refusal == nil && before.areCurrent(o.catalogVersion,
+		writes) {
 		o.fingerprint, o.agentChanges = before.fingerprint, before.agentChanges
 		return nil
 	}

@@ -152,7 +152,7 @@ func TestContractsOfANewPolicy(t *testing.T) {
 		}
 	}
 	d := w.databases["memories"]
-	before := d.view.Load().state.versions.Policy
+	before := d.servingState.Load().state.versions.Policy
 	w.write(changed)
 	if err := installWith(t.Context(), w.dba, changed, rls.Options{SignedViews: true}); err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func TestContractsOfANewPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the look that finds it installed", func() bool {
-		v := d.view.Load()
+		v := d.servingState.Load()
 		return v.state != nil && v.state.versions.Policy != before
 	})
 	for text, v := range decided {

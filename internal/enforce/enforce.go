@@ -3,9 +3,10 @@
 //
 // Guarantees. A statement is allowed only under a policy whose database half is installed in the database. The catalogs
 // it was decided with were compared with the server's within Config.StaleAfter, or the database itself compares their
-// version for each statement. Where neither is so, every statement is refused (DESIGN invariant I1). An allowed
-// statement goes to the server as package rewrite wrote it. Each decision has an audit record before it can be released
-// (I8). An agent that is disabled or whose attributes change loses its sessions at once.
+// version for each statement. Where neither is so, every statement is refused (invariant I1 in
+// docs/explanation/invariants.md). An allowed statement goes to the server as package rewrite wrote it. Each decision
+// has an audit record before it can be released (I8). An agent that is disabled or whose attributes change loses its
+// sessions at once.
 //
 // Not here: the wire protocol (package proxy; package verdict is what the two share), the predicates (packages
 // predicate and rls) and the checks of the database itself, which [Config.Check] runs.
@@ -62,8 +63,8 @@ type Config struct {
 	// only the hash of the installed policy is compared.
 	Check func(ctx context.Context, conn *pgx.Conn, t Target) error
 
-	// VerifyUser verifies the token of a user for whom an agent's session is to act, and returns the attributes that it gives
-	// and when it expires. The error has nothing of the token. Nil: no tokens are accepted.
+	// VerifyUser verifies the token of a user for whom an agent's session is to act, and returns the attributes that it
+	// gives and when it expires. The error has nothing of the token. Nil: no tokens are accepted.
 	VerifyUser func(ctx context.Context, token, agent, database string) (attributes map[string]string, until time.Time, err error)
 
 	Refresh    time.Duration // time between two probes of a database; 0: 2 s

@@ -565,8 +565,8 @@ func TestCheckRefuses(t *testing.T) {
 	c.want(titles, "lake", "sea")
 }
 
-// A Check that gives up waiting for the lock of somebody's DDL says nothing against a database that tells of DDL: agents
-// go on. Of another nobody knows what Check would have found: they are refused.
+// A Check that gives up waiting for the lock of somebody's DDL says nothing against a database that tells of DDL:
+// agents go on. Of another nobody knows what Check would have found: they are refused.
 func TestCheckThatMeetsALock(t *testing.T) {
 	var locked syncFlag
 	w := start(t, func(w *world) {
@@ -887,9 +887,9 @@ func TestSealUsesTheDatabasesClock(t *testing.T) {
 	c := w.client("caregiver")
 	d := w.databases["memories"]
 	d.stopListening(t)
-	v := *d.view.Load()
+	v := *d.servingState.Load()
 	v.clockOffset += time.Hour
-	d.view.Store(&v)
+	d.servingState.Store(&v)
 	s, err := c.Seal(t.Context(), verdict.Backend{PID: 7})
 	if err != nil {
 		t.Fatal(err)
@@ -988,7 +988,7 @@ func TestPanicRefuses(t *testing.T) {
 	w := start(t, nil)
 	c := w.client("caregiver")
 	s := c.Decider.(*session)
-	broken := *s.db.view.Load().state
+	broken := *s.db.servingState.Load().state
 	broken.activeRewriter, broken.unsignedRewriter = nil, nil
 	v := s.rewriteText(&broken, titles, verdict.Simple, true)
 	if v.Allowed() || v.Refusal.Code != sqlstate.InternalError {

@@ -86,7 +86,7 @@ func (w *world) token(name string, change func(*SessionInfo)) (*client, error) {
 	}
 	c := &client{w: w, revoked: make(chan *sqlstate.Error, 1)}
 	info := SessionInfo{ID: name, Agent: name, Database: "memories",
-		Server: w.databases["memories"].view.Load().server, OnRevoke: func(err *sqlstate.Error) { c.revoked <- err }}
+		Server: w.databases["memories"].servingState.Load().server, OnRevoke: func(err *sqlstate.Error) { c.revoked <- err }}
 	change(&info)
 	var err error
 	if c.Decider, err = access.Open(w.t.Context(), info); err == nil {
@@ -154,7 +154,7 @@ func TestWorkedOutAttributesAreNobodysToGive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := policy.Compile(doc, w.databases["memories"].view.Load().state.snapshot,
+	p, err := policy.Compile(doc, w.databases["memories"].servingState.Load().state.snapshot,
 		policy.WithViews(rewrite.RewriteViewQuery))
 	if err != nil {
 		t.Fatal(err)
@@ -235,7 +235,7 @@ func TestTimeoutOfANewPolicy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	server := w.databases["memories"].view.Load().server
+	server := w.databases["memories"].servingState.Load().server
 	for _, before := range limits {
 		for _, after := range limits {
 			put(before)
@@ -272,7 +272,7 @@ func waiting(ctx context.Context, conn *pgx.Conn) (yes bool) {
 // another makes it that another server was looked at.
 func (w *world) another() {
 	d := w.databases["memories"]
-	v := *d.view.Load()
+	v := *d.servingState.Load()
 	v.server += "1"
-	d.view.Store(&v)
+	d.servingState.Store(&v)
 }

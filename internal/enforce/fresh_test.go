@@ -20,14 +20,14 @@ func TestWhatWasSeenMayBeShown(t *testing.T) {
 	s := w.client("caregiver").Decider.(*session)
 	with := func(change func(*state)) func() {
 		return func() {
-			v := *d.view.Load()
+			v := *d.servingState.Load()
 			other := *v.state
 			change(&other)
 			v.state = &other
-			d.view.Store(&v)
+			d.servingState.Store(&v)
 		}
 	}
-	now := *d.view.Load()
+	now := *d.servingState.Load()
 	for name, c := range map[string]struct {
 		change func()
 		since  func(*verdict.Snapshot)
@@ -57,12 +57,12 @@ func TestWhatWasSeenMayBeShown(t *testing.T) {
 		"time, which hides nothing": {
 			since: func(v *verdict.Snapshot) { v.Taken = v.Taken.Add(-maxTimedAge - time.Second) }, portal: true, fresh: true},
 		"that a table's changes are not told":  {change: with(func(s *state) { s.untrackedTable = "public.memories" }), moment: true, fresh: true},
-		"that the database is not looked at":   {change: func() { v := *d.view.Load(); v.verified = time.Time{}; d.view.Store(&v) }, moment: true},
-		"that the database is not vouched for": {change: func() { d.view.Store(&view{refusal: notServedRefusal(nil)}) }, moment: true},
+		"that the database is not looked at":   {change: func() { v := *d.servingState.Load(); v.verified = time.Time{}; d.servingState.Store(&v) }, moment: true},
+		"that the database is not vouched for": {change: func() { d.servingState.Store(&servingState{refusal: notServedRefusal(nil)}) }, moment: true},
 		"that the session is over":             {change: func() { s.revocation.Store(consentChangedRefusal()) }, moment: true},
 	} {
 		v, server := now, s.info.Server
-		d.view.Store(&v)
+		d.servingState.Store(&v)
 		since, refused := s.Snapshot(t.Context())
 		if refused != nil {
 			t.Fatalf("%s: %v", name, refused)

@@ -135,7 +135,7 @@ const statementTimeout = "statement_timeout"
 
 // timeout returns how long a statement may take by the active policy; 0: without limit, or no policy is active.
 func (d *database) timeout() time.Duration {
-	if v := d.view.Load(); v != nil && v.state != nil {
+	if v := d.servingState.Load(); v != nil && v.state != nil {
 		return v.state.policy.Timeout()
 	}
 	return 0
@@ -324,7 +324,7 @@ func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInf
 	if err := s.beginActing(ctx, v.state, startup); err != nil {
 		return refuse(err)
 	}
-	user := parseActingUser(s.acting.initial).attributes
+	user := parseActingUser(s.actsFor.initial).attributes
 	if err := s.ensureUserReferences(ctx, v.state.policy, user); err != nil {
 		return refuse(err)
 	}

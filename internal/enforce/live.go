@@ -66,8 +66,8 @@ func (s *session) claimedAttributes(p *policy.Policy) map[string]string {
 	return out
 }
 
-// queryLiveAttributes queries the database for live attributes, by those that are not live. An attribute without a value
-// is absent.
+// queryLiveAttributes queries the database for live attributes, by those that are not live. An attribute without a
+// value is absent.
 func (s *session) queryLiveAttributes(ctx context.Context, names []string, own, claims map[string]string) (map[string]string,
 	error) {
 	values := map[string]string{}
@@ -277,7 +277,7 @@ func (s *session) checkStartupClaims(ctx context.Context, st *state) *sqlstate.E
 	}
 	for _, setting := range slices.Sorted(maps.Keys(settings)) {
 		if value, ok := claimed[settings[setting]]; ok {
-			own := s.attributesWith(parseActingUser(s.acting.initial).attributes)
+			own := s.attributesWith(parseActingUser(s.actsFor.initial).attributes)
 			if err := s.checkClaim(ctx, setting, settings[setting], value, own, claimed); err != nil {
 				return err
 			}

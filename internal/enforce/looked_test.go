@@ -64,7 +64,7 @@ func TestWhatIsLookedAtAgain(t *testing.T) {
 		t.Error("a server that was not looked at is known")
 	}
 	d.mu.Lock()
-	server := d.view.Load().server
+	server := d.servingState.Load().server
 	if _, refused := d.viewForServer(t.Context(), server); refused != nil {
 		t.Error(refused)
 	}
@@ -91,7 +91,7 @@ tables:
 	access, _ := w.Agent("caregiver", "memories")
 	open := func(settings map[string]string) (*session, error) {
 		d, err := access.Open(t.Context(), SessionInfo{
-			ID: "s", Agent: "caregiver", Database: "memories", Server: w.databases["memories"].view.Load().server, Settings: settings})
+			ID: "s", Agent: "caregiver", Database: "memories", Server: w.databases["memories"].servingState.Load().server, Settings: settings})
 		if err != nil {
 			return nil, err
 		}
@@ -122,7 +122,7 @@ tables:
 			t.Errorf("%s: %v", text, v.Refusal)
 		}
 	}
-	p := w.databases["memories"].view.Load().state.policy
+	p := w.databases["memories"].servingState.Load().state.policy
 	for _, known := range []bool{true, false} {
 		s.info.Claims = func() verdict.Claims { return verdict.Claims{Known: known, Values: map[string]string{room: "a"}} }
 		if _, claims := s.claimedAttributes(p)["room"]; claims != known {

@@ -131,13 +131,13 @@ func catalogVersion(ctx context.Context, conn *pgx.Conn) (version int64, told bo
 // catalogOrClockMoved reports whether the version of the catalogs, or the database's clock, is known to be another one
 // now. It returns false while neither is known: a seal is not renewed for that.
 func (d *database) catalogOrClockMoved(version int64, offset time.Duration) bool {
-	v := d.view.Load()
+	v := d.servingState.Load()
 	return v != nil && v.refusal == nil && (v.catalogVersion != version || v.clockMoved(offset))
 }
 
 // clockMoved reports whether the database's clock or the proxy's was moved between this view's probe and a probe
 // that found their difference to be offset.
-func (v *view) clockMoved(offset time.Duration) bool {
+func (v *servingState) clockMoved(offset time.Duration) bool {
 	return (v.clockOffset - offset).Abs() > clockSlack
 }
 

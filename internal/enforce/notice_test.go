@@ -96,9 +96,9 @@ func TestDDLIsToldOf(t *testing.T) {
 		}
 		return n == 1 && d.pendingProbe.Load() == nil
 	})
-	before := d.view.Load().catalogVersion
+	before := d.servingState.Load().catalogVersion
 	w.exec("CREATE INDEX another ON public.memories (id)")
-	eventually(t, "a look", func() bool { return d.view.Load().catalogVersion > before })
+	eventually(t, "a look", func() bool { return d.servingState.Load().catalogVersion > before })
 	c := w.client("caregiver")
 	c.want(titles, "lake", "sea")
 }
@@ -117,10 +117,10 @@ func TestDDLThatNobodyHeardOf(t *testing.T) {
 		}
 		return n == 1 && d.pendingProbe.Load() == nil
 	})
-	before := d.view.Load().catalogVersion
+	before := d.servingState.Load().catalogVersion
 	w.exec("SELECT pg_terminate_backend(pid, 10000)" + listening)
 	w.exec("CREATE INDEX another ON public.memories (id)")
-	eventually(t, "a look", func() bool { return d.view.Load().catalogVersion > before })
+	eventually(t, "a look", func() bool { return d.servingState.Load().catalogVersion > before })
 }
 
 // Many rows are added up, and the version stays.
@@ -205,9 +205,9 @@ func TestClocksThatWereMoved(t *testing.T) {
 			c, other := w.client("caregiver"), w.client("caregiver")
 			c.want(titles, "lake", "sea")
 			// As if both clocks had shown the same until now: the database's is another by this much.
-			v := *d.view.Load()
+			v := *d.servingState.Load()
 			v.clockOffset -= jump
-			d.view.Store(&v)
+			d.servingState.Store(&v)
 			for _, one := range []*client{c, other} {
 				one.seal()
 			}

@@ -132,7 +132,7 @@ func (d *database) status() DatabaseStatus {
 		s.Refusal = refused.Message
 	}
 	if v == nil {
-		v = d.view.Load()
+		v = d.servingState.Load()
 	}
 	if v != nil {
 		s.Verified = v.verified

@@ -132,7 +132,7 @@ func (s *session) auditAttributesOf(p *policy.Policy, values map[string]string) 
 // is computed once for each policy.
 func (s *session) currentAuditAttributes(live map[string]string) auditAttributes {
 	var p *policy.Policy
-	if v := s.db.view.Load(); v != nil && v.state != nil {
+	if v := s.db.servingState.Load(); v != nil && v.state != nil {
 		p = v.state.policy
 	}
 	switch {

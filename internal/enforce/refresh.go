@@ -26,10 +26,10 @@ import (
 
 // database is one database and what enforcement knows of it.
 type database struct {
-	e       *Enforcer
-	cfg     Database
-	view    atomic.Pointer[view] // every session reads the view
-	probing atomic.Bool          // a probe is under way, on a connection to a server whose machine answers
+	e            *Enforcer
+	cfg          Database
+	servingState atomic.Pointer[servingState] // what every session reads
+	probing      atomic.Bool                  // a probe is under way, on a connection to a server whose machine answers
 
 	keyColumns atomic.Pointer[keyColumns] // the key columns of tables whose keys the audit records
 	origins    atomic.Pointer[origins]    // columns from which the columns of views come that statements read
@@ -51,7 +51,7 @@ type database struct {
 	signedPathOffReason string // why the signed path is off
 	announcedName       string // the application name that tells the database what is served
 	originsState        *state // the state for which origins was computed
-	state               *state // the state of the last successful probe, also while the view refuses
+	state               *state // the state of the last successful probe, also while servingState is a refusal
 	// the state that the probe before found while the catalogs were changing; nil: they were not
 	stateWhileChanging *state
 	lastFailure        string // the last failure that was logged
@@ -227,7 +227,7 @@ func (d *database) refresh(ctx context.Context) error {
 		// since the checked objects may no longer exist.
 		var pg *pgconn.PgError
 		now, unsafe := d.checkAndSuspend(ctx, d.state)
-		switch v := d.view.Load(); {
+		switch v := d.servingState.Load(); {
 		case unsafe != nil && !errors.As(unsafe, &pg):
 			err = unsafe
 		case unsafe == nil && now != d.state:
@@ -235,7 +235,7 @@ func (d *database) refresh(ctx context.Context) error {
 			if v != nil && v.refusal == nil {
 				with := *v
 				with.state = now
-				d.view.Store(&with)
+				d.servingState.Store(&with)
 			}
 		}
 	}
@@ -284,14 +284,14 @@ func (d *database) publishResult(began time.Time, seen probeResult, err error) {
 			log.Info("agents are served again")
 		}
 		d.lastFailure = ""
-		if v := d.view.Load(); v != nil && v.refusal == nil && v.clockMoved(seen.clockOffset) {
+		if v := d.servingState.Load(); v != nil && v.refusal == nil && v.clockMoved(seen.clockOffset) {
 			log.Warn("a clock was moved, the database's or this machine's: all sessions are sealed anew", "by",
 				(seen.clockOffset - v.clockOffset).Round(time.Second).String())
 		}
 		if seen.tracksDDL { // What was true when the probe began is still true; otherwise the database would refuse the statement.
 			began = time.Now()
 		}
-		d.view.Store(&view{
+		d.servingState.Store(&servingState{
 			state: d.state, verified: began, tracksDDL: seen.tracksDDL, clockOffset: seen.clockOffset,
 			catalogVersion: seen.catalogVersion, server: seen.server,
 			signedPathOffReason: d.signedPathOffReason,
@@ -301,8 +301,8 @@ func (d *database) publishResult(began time.Time, seen probeResult, err error) {
 		m.PolicyActive(d.cfg.Name, d.state.versions.Policy, d.state.versions.Catalog)
 	case unreached || moving:
 		// No error proves that the state is wrong, so that it stays active while the last probe is recent enough.
-		if d.view.Load() == nil {
-			d.view.Store(&view{refusal: unavailableRefusal(err)})
+		if d.servingState.Load() == nil {
+			d.servingState.Store(&servingState{refusal: unavailableRefusal(err)})
 		}
 		if d.lastFailure != err.Error() {
 			what := "the database cannot be reached"
@@ -314,7 +314,7 @@ func (d *database) publishResult(began time.Time, seen probeResult, err error) {
 		}
 		d.lastFailure = err.Error()
 	default:
-		d.view.Store(&view{refusal: notServedRefusal(err)})
+		d.servingState.Store(&servingState{refusal: notServedRefusal(err)})
 		if d.lastFailure != err.Error() {
 			log.Error("agents are refused: the database cannot be vouched for", "error", err)
 		}
@@ -384,7 +384,7 @@ func serverNow(ctx context.Context, conn *pgx.Conn) (offset time.Duration, serve
 // caller holds mu and has a connection.
 func (d *database) updateState(ctx context.Context, o probeResult) error {
 	if d.mustReadCatalogs(o) {
-		v := d.view.Load()
+		v := d.servingState.Load()
 		othersChanged := d.state != nil && v != nil && v.refusal == nil &&
 			o.agentChanges == d.lastProbe.agentChanges &&
 			o.installedPolicy == d.lastProbe.installedPolicy
@@ -470,7 +470,7 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 		}
 	}
 	same := s != nil && s.equal(made)
-	v := d.view.Load()
+	v := d.servingState.Load()
 	inForce := v != nil && v.refusal == nil
 	if !settled && !(same && inForce) && (before == nil || !before.equal(made)) {
 		d.stateWhileChanging = made
@@ -509,7 +509,7 @@ func (d *database) mustReadCatalogs(o probeResult) bool {
 	case o.fingerprint == d.lastProbe.fingerprint:
 		return false
 	}
-	v := d.view.Load()
+	v := d.servingState.Load()
 	return d.pendingDocument != nil || d.misfitPolicy != nil || v == nil || v.refusal != nil ||
 		time.Since(d.catalogsReadAt) > rereadInterval
 }
@@ -539,7 +539,7 @@ const maxChangingTries = 4
 
 // tracksDDL reports whether the database refuses statements that were decided before DDL.
 func (d *database) tracksDDL() bool {
-	v := d.view.Load()
+	v := d.servingState.Load()
 	return v != nil && v.tracksDDL
 }
 

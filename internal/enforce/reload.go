@@ -60,9 +60,10 @@ func (d *database) reload() error {
 	}
 	d.install(s, doc, d.lastProbe)
 	d.switchSignedPath()
-	if v := d.view.Load(); v.state != nil {
-		d.view.Store(&view{state: d.state, verified: v.verified, clockOffset: v.clockOffset, catalogVersion: v.catalogVersion,
-			server: v.server, tracksDDL: v.tracksDDL, signedPathOffReason: v.signedPathOffReason})
+	if v := d.servingState.Load(); v.state != nil {
+		d.servingState.Store(&servingState{state: d.state, verified: v.verified, clockOffset: v.clockOffset,
+			catalogVersion: v.catalogVersion,
+			server:         v.server, tracksDDL: v.tracksDDL, signedPathOffReason: v.signedPathOffReason})
 	}
 	m.PolicyActive(d.cfg.Name, s.versions.Policy, s.versions.Catalog)
 	log.Info("policy reloaded", "policy", s.versions.Policy)

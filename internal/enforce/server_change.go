@@ -14,13 +14,13 @@ import (
 const serverStarted = "EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.text"
 
 // viewForServer returns the current view for a session on this server, which it probes first if that was not done yet.
-func (d *database) viewForServer(ctx context.Context, server string) (*view, *sqlstate.Error) {
+func (d *database) viewForServer(ctx context.Context, server string) (*servingState, *sqlstate.Error) {
 	v, refused := d.current()
 	if refused != nil || v.server == server {
 		return v, refused
 	}
 	d.mu.Lock()
-	if v = d.view.Load(); v.server != server && d.conn != nil {
+	if v = d.servingState.Load(); v.server != server && d.conn != nil {
 		_ = d.conn.Close(ctx) // The probe makes a new connection, to the server that has the address now.
 	}
 	d.mu.Unlock()

@@ -46,7 +46,7 @@ type session struct {
 	auditAttributesPolicy *policy.Policy
 
 	reminder reminder
-	acting   actingState
+	actsFor  actsForState
 
 	// The following fields are those with which the last seal was made: the database verifies a signature with the seal's
 	// key and profile.
@@ -102,14 +102,14 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 	_, _ = rand.Read(nonce[:]) // rand.Read never returns an error.
 	now := time.Now()
 	s.sealedBy, s.profile = v.state.key, v.state.profile
-	identity := &sealedIdentity{key: s.sealedBy, profile: s.profile, attributes: s.attributes, acts: s.acting.id != ""}
+	identity := &sealedIdentity{key: s.sealedBy, profile: s.profile, attributes: s.attributes, acts: s.actsFor.id != ""}
 	value := s.sealedBy.Seal(seal.Claims{
 		Nonce:      binary.BigEndian.Uint32(nonce[:]),
 		PID:        b.PID,
 		Expires:    now.Add(v.clockOffset + seal.SealLifetime),
 		Profile:    s.profile,
 		Attributes: s.attributes,
-		Acts:       s.acting.id,
+		Acts:       s.actsFor.id,
 		Alone:      true,
 		Catalog:    strconv.FormatInt(v.catalogVersion, 10),
 	})
@@ -141,7 +141,7 @@ func (s *session) CanShareSeal(x verdict.Seal) bool {
 	of, ok := x.Identity.(*sealedIdentity)
 	v, refused := s.currentView()
 	if !ok || refused != nil || !sameKey(of.key, v.state.key) || of.profile != v.state.profile ||
-		!maps.Equal(of.attributes, s.attributes) || of.acts || s.acting.id != "" {
+		!maps.Equal(of.attributes, s.attributes) || of.acts || s.actsFor.id != "" {
 		return false
 	}
 	s.sealedBy, s.profile = of.key, of.profile
@@ -149,7 +149,7 @@ func (s *session) CanShareSeal(x verdict.Seal) bool {
 }
 
 // currentView returns the current view of the database, or the refusal of everything that this session sends.
-func (s *session) currentView() (*view, *sqlstate.Error) {
+func (s *session) currentView() (*servingState, *sqlstate.Error) {
 	if err := s.revocation.Load(); err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (s *session) signs(st *state) bool {
 func (s *session) decide(st *state, text string, p verdict.Protocol, signing bool) *verdict.Verdict {
 	key := cacheKey{text: text, protocol: p, epoch: st.epoch, signing: signing, listsOnly: s.info.Lists}
 	if s.mayAct(text) {
-		key.acting = s.agent.ActsFor.Setting
+		key.actsForSetting = s.agent.ActsFor.Setting
 	}
 	if found, ok := s.e.cache.get(key); ok {
 		s.e.cfg.Metrics.CacheHit()
@@ -580,7 +580,7 @@ type execution struct {
 	exhaustedRate            *sessionLimit   // the rate that has no more rows
 	retryAfter               time.Duration   // how long until the rate has rows again
 	reservations             []*reservation
-	settleOnce               sync.Once
+	returnRowsOnce           sync.Once
 
 	observedDecision *observedDecision
 	attributes       map[string]string // the attributes with which the execution runs
@@ -613,7 +613,7 @@ func (t *execution) ResultBound() verdict.ResultBound {
 
 // RowsReturned gives back the reserved rows that were not returned.
 func (t *execution) RowsReturned(rows int64) {
-	t.settleOnce.Do(func() {
+	t.returnRowsOnce.Do(func() {
 		settleAll(t.reservations, rows)
 		if len(t.limits) == 0 {
 			return
@@ -647,7 +647,7 @@ func (s *session) revoke(err *sqlstate.Error) {
 
 // TransactionTimeout implements [verdict.TransactionLimiter]: it returns the timeout of the active policy.
 func (s *session) TransactionTimeout() time.Duration {
-	if v := s.db.view.Load(); v != nil && v.state != nil {
+	if v := s.db.servingState.Load(); v != nil && v.state != nil {
 		return v.state.policy.TransactionTimeout()
 	}
 	return 0

@@ -35,7 +35,7 @@ func TestLooksTakeAsLongAsTheyTake(t *testing.T) {
 			}
 			hold("BEGIN; LOCK TABLE pgconsent.installed IN ACCESS EXCLUSIVE MODE")
 			eventually(t, "a look that waits, longer than what is known is good for", func() bool {
-				return d.probing.Load() && d.view.Load().isStale(w.cfg.StaleAfter)
+				return d.probing.Load() && d.servingState.Load().isStale(w.cfg.StaleAfter)
 			})
 			if w.Ready() == nil {
 				t.Error("ready, and nobody knows how the database is")

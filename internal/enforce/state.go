@@ -57,8 +57,8 @@ func (s *state) equal(o *state) bool {
 
 func sameKey(a, b seal.Key) bool { return a.ID == b.ID && bytes.Equal(a.Secret, b.Secret) }
 
-// view is what is known of a database at one time; it does not change.
-type view struct {
+// servingState is what is known of a database at one time; it does not change.
+type servingState struct {
 	state               *state          // the active state; nil: refusal says why there is none
 	refusal             *sqlstate.Error // why agents are not served
 	verified            time.Time       // when the last successful probe of the database began
@@ -70,8 +70,8 @@ type view struct {
 }
 
 // current returns the current view, whose state is set, or the refusal that says why agents are refused.
-func (d *database) current() (*view, *sqlstate.Error) {
-	v := d.view.Load()
+func (d *database) current() (*servingState, *sqlstate.Error) {
+	v := d.servingState.Load()
 	switch {
 	case v == nil:
 		return nil, notServedRefusal(errors.New("the database has not been looked at yet"))
@@ -85,7 +85,7 @@ func (d *database) current() (*view, *sqlstate.Error) {
 }
 
 // isStale reports whether the last successful probe is longer ago than after.
-func (v *view) isStale(after time.Duration) bool { return time.Since(v.verified) > after }
+func (v *servingState) isStale(after time.Duration) bool { return time.Since(v.verified) > after }
 
 // unavailableRefusal is the refusal while the server does not answer.
 func unavailableRefusal(cause error) *sqlstate.Error {

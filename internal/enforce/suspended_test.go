@@ -245,7 +245,7 @@ func TestWhatIsUnsafeIsSuspendedByItself(t *testing.T) {
 		}
 		unsafe.set(!serves)
 		w.exec("CREATE INDEX ON public.people (name)") // Check is asked at once
-		eventually(t, "what Check says", func() bool { return w.db0(t).view.Load().state.suspension.none() == serves })
+		eventually(t, "what Check says", func() bool { return w.db0(t).servingState.Load().state.suspension.none() == serves })
 		if err := w.Ready(); err != nil {
 			t.Error(err)
 		}
@@ -291,7 +291,7 @@ functions: { calm: { reads: nothing }, fixed: { reads: nothing } }
 			t.Fatal(err)
 		}
 	})
-	c, st := w.client("caregiver"), w.db0(t).view.Load().state
+	c, st := w.client("caregiver"), w.db0(t).servingState.Load().state
 	notes := []catalog.Name{{Schema: "public", Name: "notes"}}
 	const always, unprotected, never = "always", "unprotected", "never"
 	for text, refused := range map[string]string{

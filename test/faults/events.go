@@ -15,9 +15,9 @@ import (
 func randomFault(random *rand.Rand, oneIn int) (f network.Fault, what string) {
 	switch random.IntN(oneIn) {
 	case 0:
-		f = network.Fault{Way: network.Way(1 + random.IntN(4)), In: network.Direction(random.IntN(2)), ResetAfter: 300 * time.Millisecond}
+		f = network.Fault{CloseMode: network.CloseMode(1 + random.IntN(4)), In: network.Direction(random.IntN(2)), ResetAfter: 300 * time.Millisecond}
 		f.After = random.Int64N(300 << random.IntN(7)) // within the login, or later
-		return f, "cuts (" + f.Way.String() + ")"
+		return f, "cuts (" + f.CloseMode.String() + ")"
 	case 1:
 		piece := 1 << random.IntN(12)
 		return network.Fault{MaxBytesAtOnce: piece, Pause: time.Duration(random.IntN(1+piece)) * time.Microsecond}, "slow connections"
@@ -31,9 +31,9 @@ func (r *round) cause(event string, random *rand.Rand) {
 	case "cut clients", "cut server":
 		for _, m := range r.modes {
 			if event == "cut server" {
-				m.serverRelay.Break(network.Way(1 + random.IntN(3)))
+				m.serverRelay.Break(network.CloseMode(1 + random.IntN(3)))
 			} else {
-				m.clientRelay.Break(network.Way(1 + random.IntN(3)))
+				m.clientRelay.Break(network.CloseMode(1 + random.IntN(3)))
 			}
 		}
 	case "terminate":

@@ -142,7 +142,7 @@ func (r *round) session(m *mode, n int) {
 	mark := fmt.Sprintf("%s-%d-%d", m.name, r.number, n)
 	for end := time.Now().Add(tier.Patience); ; time.Sleep(10 * time.Millisecond) {
 		random := rand.New(rand.NewPCG(r.seed, uint64(r.number)<<32+uint64(n)))
-		answered, err := r.play(m, agents[random.IntN(len(agents))], mark, false, random)
+		answered, err := r.runSession(m, agents[random.IntN(len(agents))], mark, false, random)
 		r.steps.Add(int64(answered))
 		if err == nil || errors.Is(err, errConnectionEnded) {
 			if r.done.Add(1); err != nil {
@@ -168,7 +168,7 @@ func (r *round) witness(m *mode, over chan struct{}) {
 		default:
 		}
 		mark := fmt.Sprintf("%s-%d-witness-%d", m.name, r.number, n)
-		if _, err := r.play(m, agents[n%len(agents)], mark, true, random); err != nil {
+		if _, err := r.runSession(m, agents[n%len(agents)], mark, true, random); err != nil {
 			r.t.Errorf("%s, whose network holds, ended: %v", mark, err)
 		}
 	}
@@ -253,7 +253,7 @@ func (r *round) awaitServed() {
 			for attempt := 1; ; attempt++ {
 				// An attempt that fails may have committed rows: the next one has a mark of its own.
 				mark := fmt.Sprintf("%s-%d-served-%d-%d", m.name, r.number, i, attempt)
-				_, err := r.play(m, a, mark, true, rand.New(rand.NewPCG(r.seed, uint64(i))))
+				_, err := r.runSession(m, a, mark, true, rand.New(rand.NewPCG(r.seed, uint64(i))))
 				if err == nil {
 					break
 				}

@@ -15,7 +15,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// session is one of an agent, with a mark that no other has.
+// session is an agent's session. Its mark is in all rows that it writes, and no other session has it.
 type session struct {
 	*round
 	conn        *pgconn.PgConn
@@ -30,7 +30,7 @@ type session struct {
 	steps       int  // how many were answered
 }
 
-// answer is what a statement was answered.
+// answer has the rows, the command tags and the error of a statement.
 type answer struct {
 	rows []string // values divided by blanks
 	tags []string
@@ -40,12 +40,12 @@ type answer struct {
 // errConnectionEnded means that the connection has ended: everything may be expected but an answer.
 var errConnectionEnded = errors.New("the connection has ended")
 
-// play runs a session to its end, and returns how many of its steps were answered. It reaches the proxy over the network,
-// or straight.
-func (r *round) play(m *mode, a agent, mark string, straight bool, random *rand.Rand) (answered int, err error) {
+// runSession runs a session to its end, and returns how many of its steps were answered. It reaches the proxy through
+// the relay that causes faults, unless bypassRelay is set.
+func (r *round) runSession(m *mode, a agent, mark string, bypassRelay bool, random *rand.Rand) (answered int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
-	conn, err := pgconn.Connect(ctx, m.dsn(a, straight))
+	conn, err := pgconn.Connect(ctx, m.dsn(a, bypassRelay))
 	if err != nil {
 		return 0, err
 	}

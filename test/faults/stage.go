@@ -82,9 +82,9 @@ func newStage(t testing.TB, modes ...string) *stage {
 	return st
 }
 
-// dsn is where clients of an agent reach the proxy: over the network, or straight.
-func (m *mode) dsn(a agent, straight bool) string {
-	if straight {
+// dsn is where clients of an agent reach the proxy: through the relay that causes faults, unless bypassRelay is set.
+func (m *mode) dsn(a agent, bypassRelay bool) string {
+	if bypassRelay {
 		return instance.DSNAt(m.proxy.Addr(), a.name, "app")
 	}
 	return instance.DSNAt(m.clientRelay.Address(), a.name, "app")
@@ -121,8 +121,8 @@ func (st *stage) countResources() (r resources) {
 	return r
 }
 
-// countGoroutines is how many there are, but for those in which the driver reads ahead on a connection of enforcement whose
-// write took long: they end with the connection.
+// countGoroutines is how many there are, but for those in which the driver reads ahead on a connection of enforcement
+// whose write took long: they end with the connection.
 func countGoroutines() (n int) {
 	for stack := range strings.SplitSeq(stacks(), "\n\n") {
 		if !strings.Contains(stack, "created by github.com/jackc/pgx/v5/pgconn/internal/bgreader.") {
@@ -137,8 +137,8 @@ func stacks() string {
 	return string(all[:runtime.Stack(all, true)])
 }
 
-// awaitRest waits until no session is open, ends the connections of pools, and returns what is left. Where it is known what
-// there was before, it waits until there is no more.
+// awaitRest waits until no session is open, ends the connections of pools, and returns what is left. Where it is known
+// what there was before, it waits until there is no more.
 func (st *stage) awaitRest(before *resources) resources {
 	st.t.Helper()
 	for end := time.Now().Add(tier.Patience); ; time.Sleep(10 * time.Millisecond) {

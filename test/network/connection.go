@@ -42,8 +42,8 @@ func (c *connection) begin(f Fault) {
 	c.mu.Lock()
 	c.fault, c.passed = f, [2]int64{}
 	c.mu.Unlock()
-	if f.Way != Never && f.After == 0 {
-		c.end(f.Way, f.In)
+	if f.CloseMode != Never && f.After == 0 {
+		c.end(f.CloseMode, f.In)
 	}
 }
 
@@ -94,14 +94,14 @@ func (c *connection) pieceOf(buffer []byte) int {
 }
 
 // admit says how many of n bytes pass, and how the connection ends behind them.
-func (c *connection) admit(d Direction, n int) (now int, ends Way, pause time.Duration) {
+func (c *connection) admit(d Direction, n int) (now int, ends CloseMode, pause time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.dropping[d] {
 		return 0, Never, 0
 	}
-	if c.fault.Way != Never && c.fault.In == d && c.passed[d]+int64(n) >= c.fault.After {
-		n, ends = int(c.fault.After-c.passed[d]), c.fault.Way
+	if c.fault.CloseMode != Never && c.fault.In == d && c.passed[d]+int64(n) >= c.fault.After {
+		n, ends = int(c.fault.After-c.passed[d]), c.fault.CloseMode
 	}
 	c.passed[d] += int64(n)
 	return n, ends, c.fault.Pause
@@ -127,7 +127,7 @@ func (c *connection) wait(pause time.Duration) {
 }
 
 // end ends the connection; d is the direction of a half close.
-func (c *connection) end(w Way, d Direction) {
+func (c *connection) end(w CloseMode, d Direction) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {

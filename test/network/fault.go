@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Way is how a connection ends.
-type Way int
+// CloseMode is how a connection ends.
+type CloseMode int
 
 // The ways in which connections end.
 const (
-	Never     Way = iota // it ends when one of the two programs ends it
-	Close                // as when the other program has ended: what arrived can still be read
-	Reset                // the two programs get an error, and lose what they have not read
-	HalfClose            // the receiver reads an end, and can still send
-	Swallow              // nothing arrives any more, and nobody is told
+	Never     CloseMode = iota // it ends when one of the two programs ends it
+	Close                      // as when the other program has ended: what arrived can still be read
+	Reset                      // the two programs get an error, and lose what they have not read
+	HalfClose                  // the receiver reads an end, and can still send
+	Swallow                    // nothing arrives any more, and nobody is told
 )
 
-func (w Way) String() string {
+func (w CloseMode) String() string {
 	return [...]string{"never", "close", "reset", "half close", "swallow"}[w]
 }
 
@@ -34,9 +34,9 @@ func (d Direction) String() string { return [...]string{"to the server", "to the
 
 // Fault is what befalls a connection. The zero value is none.
 type Fault struct {
-	Way   Way
-	In    Direction
-	After int64 // how many bytes pass in this direction before the connection ends
+	CloseMode CloseMode
+	In        Direction
+	After     int64 // how many bytes pass in this direction before the connection ends
 
 	ResetAfter time.Duration // Swallow becomes Reset after so long; 0: never
 
@@ -45,8 +45,8 @@ type Fault struct {
 }
 
 func (f Fault) String() string {
-	if f.Way == Never {
+	if f.CloseMode == Never {
 		return fmt.Sprintf("pieces of %d bytes, %v apart", f.MaxBytesAtOnce, f.Pause)
 	}
-	return fmt.Sprintf("%s after %d bytes %s", f.Way, f.After, f.In)
+	return fmt.Sprintf("%s after %d bytes %s", f.CloseMode, f.After, f.In)
 }

@@ -65,7 +65,7 @@ func (r *Relay) SetFaultOfOpen(f Fault) {
 }
 
 // Break ends all connections now.
-func (r *Relay) Break(w Way) {
+func (r *Relay) Break(w CloseMode) {
 	for _, c := range r.connections() {
 		c.end(w, ToServer)
 		if w == HalfClose {

@@ -16,7 +16,7 @@ type registryQuestion struct {
 	subjectsAreList             bool
 	category                    string
 	grantees                    []string // attributes with the session's grantees
-	rowScope, contextScopes     bool     // scopes that count besides "everything" and the whole table
+	rowScope, contextScopes     bool     // consents for a row or a context count, besides those for everything or the table
 	sinceColumn                 bool
 	countdownDays               int // full days of a countdown during which rows show; 0: none
 	streams, purpose            string

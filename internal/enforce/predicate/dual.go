@@ -216,51 +216,52 @@ var hashFamilies = map[uint32]string{
 	1700: "numeric", 17: "bytea", 26: "oid",
 }
 
-// Set is a set that the hashed form builds: values of the columns, at most those of all rows.
-type Set struct {
+// HashedSet is a set that the hashed form builds: values of the columns, at most those of all rows.
+type HashedSet struct {
 	Relation     *catalog.Relation
 	Columns      []string
 	SourceTables []*catalog.Relation // the tables that are read to build it
 }
 
 // HashedSets returns the sets that the hashed form of n builds; none if the policy on rel has the probe form only.
-func HashedSets(n Node, rel *catalog.Relation) []Set {
+func HashedSets(n Node, rel *catalog.Relation) []HashedSet {
 	switch n := n.(type) {
 	case All:
-		return partSets(n, rel)
+		return hashedSetsOf(n, rel)
 	case Any:
-		return partSets(n, rel)
+		return hashedSetsOf(n, rel)
 	case Consent:
 		if !isHashable(n, rel) {
 			return nil
 		}
-		set := Set{n.Steps[0].Relation, n.Steps[0].targetColumns(), nil}
+		set := HashedSet{n.Steps[0].Relation, n.Steps[0].targetColumns(), nil}
 		for _, step := range n.Steps {
 			set.SourceTables = append(set.SourceTables, step.Relation)
 		}
-		return []Set{set}
+		return []HashedSet{set}
 	case Visible:
 		if !isHashable(n, rel) {
 			return nil
 		}
-		return append([]Set{{n.Relation, n.step().targetColumns(), []*catalog.Relation{n.Relation}}}, HashedSets(n.Rows, n.Relation)...)
+		return append([]HashedSet{{n.Relation, n.step().targetColumns(), []*catalog.Relation{n.Relation}}},
+			HashedSets(n.Rows, n.Relation)...)
 	case RegistryConsent:
 		if !isHashable(n, rel) {
 			return nil
 		}
-		return []Set{{registryTable, []string{"subject"}, []*catalog.Relation{registryTable}}}
+		return []HashedSet{{registryTable, []string{"subject"}, []*catalog.Relation{registryTable}}}
 	case RecordedConsent:
 		if !isHashable(n, rel) {
 			return nil
 		}
-		return []Set{{n.Record.Relation, []string{n.Record.Grantor}, []*catalog.Relation{n.Record.Relation}}}
+		return []HashedSet{{n.Record.Relation, []string{n.Record.Grantor}, []*catalog.Relation{n.Record.Relation}}}
 	default:
 		return nil
 	}
 }
 
-func partSets(parts []Node, rel *catalog.Relation) []Set {
-	var out []Set
+func hashedSetsOf(parts []Node, rel *catalog.Relation) []HashedSet {
+	var out []HashedSet
 	for _, part := range parts {
 		out = append(out, HashedSets(part, rel)...)
 	}

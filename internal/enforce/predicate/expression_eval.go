@@ -12,7 +12,7 @@ import (
 
 // value is the value of an expression in the reference model. The zero value is NULL.
 type value struct {
-	known  bool
+	known  bool // false: the value is NULL
 	bool   bool
 	text   string // the value of the kinds text, uuid and jsonb
 	number *big.Rat

@@ -334,7 +334,7 @@ const ActingSetting = "pgconsent.acting"
 // is false, and the attributes count as missing. Expected are then the values if all that is under way succeeds, where
 // the message at hand would be skipped otherwise; nil: they are not known either.
 type Claims struct {
-	Known    bool
+	Known    bool // the proxy knows the values
 	Values   map[string]string
 	Expected map[string]string
 }

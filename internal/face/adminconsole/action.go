@@ -87,7 +87,7 @@ func (c *Console) databases(name string) ([]string, error) {
 }
 
 // act runs an action for an operator, logs it and records it. The notice is a WARNING if warns is set.
-func (c *Console) act(operator string, a action, argument string) (notice string, warns bool, err error) {
+func (c *Console) runAction(operator string, a action, argument string) (notice string, warns bool, err error) {
 	database, notice, err := a.run(c, argument)
 	record := audit.Call{Face: "admin", By: operator, Role: "operator", Database: database, Operation: a.record,
 		Written: true, Outcome: audit.Done}

@@ -328,7 +328,7 @@ func (s *session) run(p *portal) *sqlstate.Error {
 		}
 		p.rows = rows
 	case c.action != nil:
-		notice, warns, err := s.console.act(s.operator, *c.action, c.argument)
+		notice, warns, err := s.console.runAction(s.operator, *c.action, c.argument)
 		if err != nil {
 			return operatorError(err)
 		}

@@ -308,7 +308,7 @@ func (o *Console) write(w http.ResponseWriter, r *http.Request, c *call, a answe
 
 // show sends a page; it renders the whole page before it sends anything.
 func (o *Console) show(w http.ResponseWriter, c *call, a answer) {
-	v := view{Title: a.title, Data: a.data, Base: Base}
+	v := pageData{Title: a.title, Data: a.data, Base: Base}
 	if c != nil {
 		v.SignedIn, v.Role, v.CSRF, v.Nav = c.caller.Name, roleWords[c.caller.Role], c.session.csrf, o.navigationLinks(c)
 		if c.caller.Role == identity.Subject {

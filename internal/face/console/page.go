@@ -30,8 +30,8 @@ func parsePages() map[string]*template.Template {
 	return out
 }
 
-// view has the data of the frame, and of the page in it.
-type view struct {
+// pageData has the data of the frame, and of the page in it.
+type pageData struct {
 	Base, Title    string
 	SignedIn, Role string
 	CSRF           string

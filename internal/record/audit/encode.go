@@ -26,12 +26,12 @@ func (d *Decision) appendMembers(dst []byte) []byte {
 	dst = appendMember(dst, `,"tag":`, d.Tag)
 	dst = appendMemberIf(dst, `,"fingerprint":`, d.Fingerprint)
 	for i := range d.Tables {
-		dst = d.Tables[i].object(append(dst, listStart(i, `,"tables":[`)...))
+		dst = d.Tables[i].object(append(dst, elementPrefix(i, `,"tables":[`)...))
 	}
 	dst = listEnd(dst, len(d.Tables))
 	dst = appendStringsIf(dst, `,"functions":[`, d.Functions)
 	for i := range d.Contracts {
-		dst = d.Contracts[i].object(append(dst, listStart(i, `,"contracts":[`)...))
+		dst = d.Contracts[i].object(append(dst, elementPrefix(i, `,"contracts":[`)...))
 	}
 	dst = listEnd(dst, len(d.Contracts))
 	dst = appendMember(dst, `,"verdict":`, d.Verdict)
@@ -70,7 +70,7 @@ func (o *Outcome) appendMembers(dst []byte) []byte {
 	dst = strconv.AppendInt(append(dst, `,"bytes":`...), o.Bytes, 10)
 	dst = appendMember(dst, `,"sqlstate":`, o.SQLState)
 	for i := range o.Keys {
-		dst = o.Keys[i].object(append(dst, listStart(i, `,"keys":[`)...))
+		dst = o.Keys[i].object(append(dst, elementPrefix(i, `,"keys":[`)...))
 	}
 	return listEnd(dst, len(o.Keys))
 }
@@ -90,8 +90,8 @@ func appendMembersOf(dst []byte, record any) ([]byte, error) {
 	return append(dst, body[1:len(body)-1]...), nil
 }
 
-// listStart returns the text before the i-th element of a list.
-func listStart(i int, list string) string {
+// elementPrefix returns the text before the i-th element of a list.
+func elementPrefix(i int, list string) string {
 	if i == 0 {
 		return list
 	}
@@ -121,7 +121,7 @@ func appendMemberIf(dst []byte, name, value string) []byte {
 
 func appendStringsIf(dst []byte, name string, values []string) []byte {
 	for i, v := range values {
-		dst = appendString(append(dst, listStart(i, name)...), v)
+		dst = appendString(append(dst, elementPrefix(i, name)...), v)
 	}
 	return listEnd(dst, len(values))
 }
@@ -132,7 +132,7 @@ func appendMap(dst []byte, values map[string]string) []byte {
 	names := slices.AppendSeq(nameBuffer[:0], maps.Keys(values))
 	slices.Sort(names)
 	for i, name := range names {
-		dst = appendString(append(dst, listStart(i, "{")...), name)
+		dst = appendString(append(dst, elementPrefix(i, "{")...), name)
 		dst = appendString(append(dst, ':'), values[name])
 	}
 	return append(dst, '}')

@@ -40,14 +40,14 @@ type storeSink struct {
 	store        Store
 	isEndKnown   bool // the end of the chain is known
 	end          position
-	attempt      *groupAttempt
+	currentWrite *groupWrite
 	startRecords []*Ticket // the records that are written first
 	lastChecked  time.Time // when records were last checked against the retention
 	removing     chan struct{}
 }
 
-// groupAttempt is a group that is being written.
-type groupAttempt struct {
+// groupWrite is a group that is being written.
+type groupWrite struct {
 	first    uint64
 	lines    [][]byte // the lines that may not have been written yet
 	endAfter position
@@ -101,7 +101,7 @@ func (s *storeSink) append(group []*Ticket, _ bool) (time.Time, error) {
 	if len(group) == 0 {
 		return time.Time{}, nil
 	}
-	a := &groupAttempt{first: s.end.seq + 1, endAfter: s.end, oldest: group[0].at}
+	a := &groupWrite{first: s.end.seq + 1, endAfter: s.end, oldest: group[0].at}
 	hash := []byte(s.end.previousHash)
 	for _, t := range append(s.startRecords, group...) {
 		a.endAfter.seq++
@@ -113,16 +113,16 @@ func (s *storeSink) append(group []*Ticket, _ bool) (time.Time, error) {
 		a.lines, hash = append(a.lines, line), next
 	}
 	a.endAfter.previousHash = string(hash)
-	s.startRecords, s.attempt = nil, a
+	s.startRecords, s.currentWrite = nil, a
 	if err := s.flush(); err != nil {
 		return time.Time{}, err
 	}
 	return a.oldest, nil
 }
 
-// flush writes the remaining lines of the attempt.
+// flush writes the remaining lines of the current write.
 func (s *storeSink) flush() error {
-	a := s.attempt
+	a := s.currentWrite
 	for a != nil && len(a.lines) > 0 {
 		n := min(len(a.lines), groupSize)
 		lines := make([][]byte, n)
@@ -135,20 +135,20 @@ func (s *storeSink) flush() error {
 		a.first, a.lines = a.first+uint64(n), a.lines[n:]
 	}
 	if a != nil {
-		s.end, s.attempt = a.endAfter, nil
+		s.end, s.currentWrite = a.endAfter, nil
 		s.end.segment = s.store.SegmentOf(s.end.seq)
 		s.writeHead(s.end)
 	}
 	return nil
 }
 
-func (s *storeSink) keepsGroup() bool { return s.attempt != nil }
+func (s *storeSink) keepsGroup() bool { return s.currentWrite != nil }
 
 func (s *storeSink) oldestUnsynced() time.Time {
-	if s.attempt == nil {
+	if s.currentWrite == nil {
 		return time.Time{}
 	}
-	return s.attempt.oldest
+	return s.currentWrite.oldest
 }
 
 func (s *storeSink) reopen() error {

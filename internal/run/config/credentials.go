@@ -80,7 +80,7 @@ func SetCredential(path string, c Credential) error {
 	})
 }
 
-// EnableWithoutPassword lets an agent that logs in by tokens or a certificate do so again.
+// EnableWithoutPassword undoes DisableWithoutPassword: the agent can log in again by tokens or a certificate.
 func EnableWithoutPassword(path, name string) error {
 	return updateCredentials(path, func(all []Credential) ([]Credential, error) {
 		return slices.DeleteFunc(all, func(c Credential) bool { return c.Name == name }), nil
@@ -124,8 +124,8 @@ func updateCredentials(path string, change func([]Credential) ([]Credential, err
 	})
 }
 
-// UpdateSecret replaces a file by the content that change returns, atomically and under a lock: readers see the old file
-// or the new, and changes come one after the other.
+// UpdateSecret replaces a file by the content that change returns, atomically and under a lock: readers see the old
+// file or the new, and changes come one after the other.
 func UpdateSecret(path string, change func() ([]byte, error)) error {
 	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/face/identity"
 )
 
-// handler serves the faces to callers with a token, and metrics and probes to programs. On loopback these need no
+// handler serves the services to callers with a token, and metrics and probes to programs. On loopback these need no
 // token: they tell nothing about a person, a statement or a secret. From other machines only operators may read
 // metrics, and a probe gets only yes or no.
 func (s *Service) handler() http.Handler {
@@ -46,11 +46,11 @@ func (s *Service) handler() http.Handler {
 			}
 		}
 	})
-	if s.faces == nil {
+	if s.httpServices == nil {
 		return mux
 	}
-	s.faces.addHandlers(mux)
-	return s.faces.plainPaths(mux)
+	s.httpServices.addHandlers(mux)
+	return s.httpServices.plainPaths(mux)
 }
 
 // refreshCounts brings the metrics up to date that are counted when they are read.
@@ -71,10 +71,10 @@ func isForwarded(r *http.Request) bool {
 // isOperator tells whether a request has the token of an operator.
 func (s *Service) isOperator(r *http.Request) bool {
 	token, ok := identity.Bearer(r.Header)
-	if !ok || s.faces == nil {
+	if !ok || s.httpServices == nil {
 		return false
 	}
-	c, err := s.faces.verifier.Verify(r.Context(), token)
+	c, err := s.httpServices.verifier.Verify(r.Context(), token)
 	return err == nil && c.Role == identity.Operator
 }
 

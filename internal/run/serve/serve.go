@@ -50,27 +50,27 @@ const DefaultDrain = 10 * time.Second
 
 // Service is a sidecar with its listeners open.
 type Service struct {
-	log         *slog.Logger
-	drain       time.Duration
-	config      atomic.Pointer[config.Config]
-	credentials *config.Credentials
-	certificate atomic.Pointer[tls.Config] // the listener's certificate; nil: no TLS
-	registry    *prometheus.Registry
-	metrics     *metrics.Metrics
-	audit       *audit.Log
-	reminders   *air.Tracker
-	enforcer    *enforce.Enforcer
-	proxy       *proxy.Server
-	router      *router
-	operators   *operators
-	tokens      *identity.JWT // verifies JWTs; nil: none are accepted
-	clients     []net.Listener
-	http        net.Listener // the listener of HTTP; nil: it is off
-	sweepers    *sweepers    // nil if no consent registry is configured
-	faces       *faces       // nil if no caller can have a token
-	draining    atomic.Bool
-	reloading   sync.Mutex
-	startedAt   time.Time
+	log          *slog.Logger
+	drain        time.Duration
+	config       atomic.Pointer[config.Config]
+	credentials  *config.Credentials
+	certificate  atomic.Pointer[tls.Config] // the listener's certificate; nil: no TLS
+	registry     *prometheus.Registry
+	metrics      *metrics.Metrics
+	audit        *audit.Log
+	reminders    *air.Tracker
+	enforcer     *enforce.Enforcer
+	proxy        *proxy.Server
+	router       *router
+	operators    *operators
+	tokens       *identity.JWT // verifies JWTs; nil: none are accepted
+	clients      []net.Listener
+	http         net.Listener  // the listener of HTTP; nil: it is off
+	sweepers     *sweepers     // nil if no consent registry is configured
+	httpServices *httpServices // nil if no caller can have a token
+	draining     atomic.Bool
+	reloading    sync.Mutex
+	startedAt    time.Time
 }
 
 // New opens the listeners and the audit log, and then verifies the databases. The service serves nobody until
@@ -108,7 +108,7 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 	if err := s.startEnforcement(ctx, c); err != nil {
 		return nil, err
 	}
-	if s.faces, err = s.newFaces(c); err != nil {
+	if s.httpServices, err = s.newHTTPServices(c); err != nil {
 		return nil, err
 	}
 	s.proxy, err = proxy.New(proxy.Config{
@@ -301,8 +301,8 @@ func (s *Service) startBackground(ctx context.Context, wait *sync.WaitGroup) {
 	if s.sweepers != nil {
 		wait.Go(func() { s.sweepers.run(ctx) })
 	}
-	if s.faces != nil {
-		wait.Go(func() { s.faces.runBackground(ctx) })
+	if s.httpServices != nil {
+		wait.Go(func() { s.httpServices.runBackground(ctx) })
 	}
 	wait.Go(func() { s.operators.credentials.Watch(ctx, s.log, func() {}) })
 	wait.Go(func() {
@@ -321,8 +321,8 @@ func (s *Service) shutdown(ctx context.Context, web *http.Server) error {
 	closing, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
 	_ = web.Shutdown(closing)
-	if s.faces != nil {
-		s.faces.close()
+	if s.httpServices != nil {
+		s.httpServices.close()
 	}
 	s.enforcer.Close()
 	if err := s.audit.Close(closing); err != nil {

@@ -5,5 +5,6 @@
 // intended one. This package does not judge what a statement may do.
 //
 // Of the parser only Parse and Scan are used. Deparse drops parentheses and crashes on some statements, and Normalize
-// has a known memory error: neither is ever given a text (DESIGN invariant I3). The grammar is PostgreSQL 16's.
+// has a known memory error: neither is ever given a text (invariant I3 in
+// docs/explanation/invariants.md). The grammar is PostgreSQL 16's.
 package sqltext

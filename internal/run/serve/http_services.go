@@ -19,8 +19,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// faces are what callers with a token reach over HTTP.
-type faces struct {
+// httpServices are what callers with a token reach over HTTP.
+type httpServices struct {
 	verifier   identity.Verifier
 	registries map[string]*registry.Registry // the registries by database; empty without a consent registry
 	operations *operations.Service
@@ -29,9 +29,9 @@ type faces struct {
 	console    *console.Console
 }
 
-// newFaces makes the faces. The result is nil if neither a file of tokens nor JWTs are configured, since then no caller
-// could have a token.
-func (s *Service) newFaces(c *config.Config) (*faces, error) {
+// newHTTPServices makes the services. The result is nil if neither a file of tokens nor JWTs are configured, since then
+// no caller could have a token.
+func (s *Service) newHTTPServices(c *config.Config) (*httpServices, error) {
 	if c.HTTP.Tokens == "" && s.tokens == nil || c.HTTP.Listen == "off" {
 		return nil, nil
 	}
@@ -39,7 +39,7 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &faces{
+	f := &httpServices{
 		verifier: enabledAgentVerifier{known, s}, registries: map[string]*registry.Registry{},
 		operations: &operations.Service{Databases: map[string]*operations.Database{}, Connect: s.Connect,
 			Record: s.enforcer.RecordCall, Reminders: s.reminders},
@@ -52,7 +52,8 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 		if c.Consent != nil {
 			f.registries[name] = databases[name].Registry
 		}
-		f.operations.Databases[name] = &operations.Database{Name: name, Registry: databases[name].Registry, Policy: databases[name].Policy,
+		f.operations.Databases[name] = &operations.Database{Name: name, Registry: databases[name].Registry,
+			Policy:  databases[name].Policy,
 			Privacy: databases[name].Privacy}
 	}
 	admin := s.adminService(f.operations)
@@ -115,14 +116,14 @@ func (s *Service) mcpDatabase(c *config.Config, name string) (*mcp.Database, err
 
 // Registry returns the consent registry of a database for HTTP, MCP and the console; nil if there is none.
 func (s *Service) Registry(database string) *registry.Registry {
-	if s.faces == nil {
+	if s.httpServices == nil {
 		return nil
 	}
-	return s.faces.registries[database]
+	return s.httpServices.registries[database]
 }
 
-// addHandlers adds the paths of the faces to the server.
-func (f *faces) addHandlers(mux *http.ServeMux) {
+// addHandlers adds the paths of the services to the server.
+func (f *httpServices) addHandlers(mux *http.ServeMux) {
 	mux.Handle("/v1", f.api)
 	mux.Handle("/v1/", f.api)
 	mux.Handle("/openapi.json", f.api)
@@ -133,7 +134,7 @@ func (f *faces) addHandlers(mux *http.ServeMux) {
 
 // plainPaths hands paths with // or .. to the API, which has nothing there: a multiplexer would redirect their callers,
 // who would send their tokens again.
-func (f *faces) plainPaths(mux http.Handler) http.Handler {
+func (f *httpServices) plainPaths(mux http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !api.CanonicalPath(r) {
 			f.api.ServeHTTP(w, r)
@@ -143,13 +144,13 @@ func (f *faces) plainPaths(mux http.Handler) http.Handler {
 	})
 }
 
-// runBackground does the regular work of the faces until ctx ends.
-func (f *faces) runBackground(ctx context.Context) {
+// runBackground does the regular work of the services until ctx ends.
+func (f *httpServices) runBackground(ctx context.Context) {
 	f.mcp.Run(ctx)
 }
 
-// close closes the faces once no caller is being answered any more.
-func (f *faces) close() {
+// close closes the services once no caller is being answered any more.
+func (f *httpServices) close() {
 	for _, r := range f.registries {
 		r.Close()
 	}
