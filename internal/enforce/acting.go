@@ -72,7 +72,7 @@ func (s *session) actingValue(ctx context.Context, st *state, value string) (str
 	return st.key.Acting(a), nil
 }
 
-// expiryGrace is how long the database still takes a transaction that begins after a token has expired: the proxy
+// expiryGrace is how long the database still accepts a transaction that begins after a token has expired. The proxy
 // refuses statements from then on, but has sent some that wait for others.
 const expiryGrace = 30 * time.Second
 

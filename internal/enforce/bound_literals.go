@@ -13,9 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// Queries often differ from earlier ones in a number or a uuid only. Such a Query is decided, and sent, as the text with
-// parameters in place of these literals. That text is decided like any other which a client sends in a Parse, so nothing
-// depends on what is known of the shape but how close the answer is to that of the Query (decision 113).
+// Queries often differ from earlier ones in a number or a uuid only. Such a Query is decided, and sent, as the text
+// with parameters in place of these literals. That text is decided like any text that a client sends in a Parse. The
+// knowledge about the shape decides only how close the answer is to that of the Query (decision 113).
 
 // shapeKey has all that what is known of a shape depends on.
 type shapeKey struct {
@@ -60,8 +60,8 @@ func (c *shapes) close() {
 
 var textSeed = maphash.MakeSeed()
 
-// boundVerdict returns a verdict on the text of a Query which sessions of equal rights share: on the text with
-// parameters, where that is known to be the same, or else on the text as it is.
+// boundVerdict returns a verdict on the text of a Query that sessions of equal rights share. It is on the text with
+// parameters where both texts are known to mean the same, and otherwise on the text itself.
 func (s *session) boundVerdict(st *state, text string) *verdict.Verdict {
 	shape, literals := sqltext.Shape(text)
 	if shape == "" || s.mayAct(text) {

@@ -67,8 +67,8 @@ func (d *database) mayConcernAgents(ctx context.Context, tracksDDL bool, before 
 	return !sameServer || now.agentHash != before.agentHash, nil
 }
 
-// readSnapshot reads the catalogs. PostgreSQL locks the tables of a view whose definition it prints: it waits for them
-// for less than deadlock_timeout, or the owner's DDL over several tables could be the victim of a deadlock.
+// readSnapshot reads the catalogs. PostgreSQL locks the tables of a view whose definition it prints. It waits for them
+// for less than deadlock_timeout. Otherwise the owner's DDL over several tables could be the victim of a deadlock.
 func (d *database) readSnapshot(ctx context.Context) error {
 	snap, err := d.tryReadSnapshot(ctx)
 	var refused *pgconn.PgError

@@ -15,7 +15,7 @@ const (
 	// maxSnapshotAge is how long a transaction or cursor may keep one snapshot. The database keeps records of changes for
 	// an hour.
 	maxSnapshotAge = 50 * time.Minute
-	// maxTimedAge is the limit for results that wait in a portal, where time alone can hide a row: the server may have
+	// maxTimedAge is the limit for results that wait in a portal, where time alone can hide a row. The server may have
 	// computed the row before it expired.
 	maxTimedAge = 5 * time.Second
 	// controlTimeout limits one query on a connection of the pool.

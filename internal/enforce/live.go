@@ -101,7 +101,7 @@ func (s *session) queryLiveAttributes(ctx context.Context, names []string, own, 
 }
 
 // decideForSession decides whether a text that the rewriter allowed is allowed with the session's attributes as they
-// are now: the policy must allow what it claims, and its contracts must allow its statements. It returns a verdict of
+// are now. The policy must allow what it claims, and its contracts must allow its statements. It returns a verdict of
 // the session's own, with the attributes for the record. It returns v itself if the policy needs no such check.
 func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Verdict,
 	p verdict.Protocol) *verdict.Verdict {

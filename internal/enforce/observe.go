@@ -86,7 +86,7 @@ func appendNew(list []string, s string) []string {
 // comparedTexts has two queries that count the rows of a statement: as it runs, and as the policy would change it.
 type comparedTexts struct{ plain, filtered string }
 
-// countAndHash is a query that counts the rows of a query and adds up a hash of each: equal sums mean, as far as 64
+// countAndHash is a query that counts the rows of a query and adds up a hash of each. Equal sums mean, as far as 64
 // bits tell, the same rows. No row leaves the database.
 const countAndHash = `SELECT pg_catalog.count(*),
 		COALESCE(pg_catalog.sum(pg_catalog.hashtextextended(pgconsent_q::pg_catalog.text, 0)), 0)::pg_catalog.text FROM (`
@@ -146,8 +146,8 @@ func (s *session) claimedSettings(p *policy.Policy) map[string]string {
 	return out
 }
 
-// recordObserved records what the policy would have done to an execution that has ended, and puts some executions into
-// the queue of comparisons. attributes and claims are the attributes and settings that the execution ran with.
+// recordObserved records what the policy would have done to an execution that has ended, and queues some executions for
+// comparison. attributes and claims are the attributes and settings with which the execution ran.
 func (s *session) recordObserved(o *observedDecision, attributes, claims map[string]string, outcome verdict.Outcome) {
 	if o == nil || outcome.Code != sqlstate.SuccessfulCompletion {
 		return

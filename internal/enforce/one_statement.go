@@ -10,8 +10,8 @@ import (
 )
 
 // timeDependent are the relations in which time alone can hide a row. Rules compare with statement_timestamp(), which
-// is the same for all statements of a Query: a later one would still show a row that expired while the first ran. It
-// also has the functions that may read such a relation without the text naming it.
+// is the same for all statements of a Query. A later statement would still show a row that expired while the first ran.
+// It also has the functions that may read such a relation without the text naming it.
 type timeDependent struct {
 	all       bool // a rule of an attribute compares with the time
 	relations map[catalog.Name]bool

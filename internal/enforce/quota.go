@@ -13,8 +13,8 @@ import (
 
 // quotas count the rows that contracts allow for one value of an attribute, for all sessions of this process.
 //
-// A statement reserves the rows it may return before it is sent, and the rows that it did not return are given back
-// when its result is complete. So concurrent sessions do not take more together than one session could.
+// A statement reserves the rows it may return before it is sent. When its result is complete, the rows that it did not
+// return are given back. So concurrent sessions do not take more together than one session could.
 type quotas struct {
 	mu     sync.Mutex
 	counts map[quotaKey]*quotaCount
@@ -95,8 +95,8 @@ func (q *quotas) dropUnused() (some bool) {
 	return some
 }
 
-// quotasOf returns the quotas that limit an execution: the quotas of the statements of its text that run now, and of
-// the prepared statements and cursors that these run by name.
+// quotasOf returns the quotas that limit an execution. They are the quotas of the statements of its text that run now,
+// and of what these run by name: prepared statements and cursors.
 func quotasOf(v *verdict.Verdict, runs []*verdict.Verdict) []*policy.Quota {
 	var out []*policy.Quota
 	if j, ok := v.Detail.(*judgement); ok {

@@ -117,8 +117,8 @@ func (f fingerprints) areCurrent(catalogVersion, writes int64) bool {
 	return catalogVersion == f.catalogVersion && time.Since(f.at) < interval
 }
 
-// How long the catalogs are taken to be unchanged while the database reports no DDL: for a minute while its
-// statistics count no write to the catalogs either, and for five seconds once they count one.
+// How long the catalogs are taken to be unchanged while the database reports no DDL. It is a minute while its
+// statistics count no write to the catalogs, and five seconds once they count one.
 const (
 	fingerprintInterval        = time.Minute
 	fingerprintIntervalOfWrite = 5 * time.Second

@@ -1,6 +1,6 @@
 package enforce
 
-// SignedPathOff is the error of [Config.Check] if row security is safe and the signed path is not: agents are served,
+// SignedPathOff is the error of [Config.Check] if row security is safe and the signed path is not. Agents are served,
 // and every statement takes the row security path.
 type SignedPathOff struct{ Why string }
 

@@ -27,7 +27,7 @@ func (s tableSizes) coverExactly(tables []*catalog.Relation) bool {
 }
 
 // readSizes reads how large the tables are, for the rewriter's hints. If the size of a table has doubled or halved, it
-// makes a new state of the same rights: verdicts are made anew, and prepared statements stay valid. The caller holds
+// makes a new state of the same rights. Verdicts are made anew, and prepared statements stay valid. The caller holds
 // mu.
 func (d *database) readSizes(ctx context.Context) error {
 	s := d.state

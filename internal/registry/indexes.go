@@ -24,7 +24,7 @@ const lookUpBatch = 10_000
 
 // indexFindings looks up every row of the registry through the indexes that policies and commands use. An index that
 // contradicts its table (a collation that changed with the machine's libraries, a restored file, an index that was
-// invalid during a write) can hide a withdrawal from readers, and reading the table alone would not show it.
+// invalid during a write) can hide a withdrawal from readers. Reading the table alone would not show that.
 func indexFindings(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) {
 	out, err := checkIndexes(ctx, tx, x)
 	var pg *pgconn.PgError

@@ -1,7 +1,7 @@
 // Package demo runs an example world: a private PostgreSQL with the world's data, and the sidecar in front of it, in
 // one folder.
 //
-// It guarantees that a world is loaded once and completely: an interrupted load starts over, a finished one is kept.
+// It guarantees that a world is loaded once and completely. An interrupted load starts over, a finished one is kept.
 // [Running.Stop] stops only what [Start] has started. Passwords are made here, never logged, and kept in files of mode
 // 0600.
 package demo
@@ -298,8 +298,8 @@ func (c Config) fillDatabase(ctx context.Context, f folder, fresh bool) (cluster
 // Service returns the running service.
 func (r *Running) Service() *serve.Service { return r.service }
 
-// checkAgentLogins logs in as each agent, so that attributes that do not fit the policy are noticed at once and not at
-// the first login of a user.
+// checkAgentLogins logs in as each agent, so that attributes that do not fit the policy are noticed when the demo
+// starts.
 func (r *Running) checkAgentLogins(ctx context.Context, slow retryPatience) error {
 	for _, agent := range r.Access.Agents {
 		err := slow.await(ctx, isUnanswered, func() error {

@@ -226,8 +226,8 @@ func (g *foreignServer) load(ctx context.Context, f folder, progress func(string
 }
 
 // makeRoles makes the missing roles, and sets the passwords of login roles as their files say. pgconsent migrate does
-// not always set them: it keeps the password of a role that has rights in another database, and such rights may come
-// from a migration of that database.
+// not always set them. It keeps the password of a role that has rights in another database. Such rights may come from a
+// migration of that database.
 func (g *foreignServer) makeRoles(ctx context.Context, admin *pgx.Conn, there serverState, f folder) error {
 	mark := "'" + g.markComment() + "'"
 	if !there.roles[g.names.owner] {

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// readyTimeout is how long the demo waits for a new database: on a slow machine the first reading of its catalogs can
-	// take longer than a running server would wait; it is then repeated.
+	// readyTimeout is how long the demo waits for a new database. On a slow machine the first reading of its catalogs can
+	// take longer than a running server would wait. Then it is repeated.
 	readyTimeout = 15 * time.Minute
 	// progressInterval is how often the demo says that it waits.
 	progressInterval = 15 * time.Second

@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/config"
 )
 
-// makeTokens makes a token for each agent, for the persons that the world names, and for the other roles: new ones at
-// each start, since tokens are not stored.
+// makeTokens makes a token for each agent, for the persons that the world names, and for the other roles. They are new
+// at each start, since tokens are not stored.
 func (f folder) makeTokens(ctx context.Context, c *config.Config) (map[string]string, error) {
 	if err := os.Remove(c.HTTP.Tokens); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err

@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// osAccount is the operating system user that the server runs as. PostgreSQL refuses to run as root: as root the server
-// runs as "postgres", or as "nobody" if there is no such user; other users run it as themselves.
+// osAccount is the operating system user that the server runs as. PostgreSQL refuses to run as root. So as root the
+// server runs as "postgres", or as "nobody" if there is no such user. Other users run it as themselves.
 type osAccount struct {
 	name       string
 	uid, gid   uint32

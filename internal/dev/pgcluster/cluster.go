@@ -260,8 +260,8 @@ var (
 	errProcessesLeft = errors.New("processes of a crashed server have not ended yet")
 )
 
-// crashPatience is how long Start waits for the processes of a crashed server, which notice the crash within a second,
-// on a busy machine later, and for a server that shuts down.
+// crashPatience is how long Start waits for the processes of a crashed server, and for a server that shuts down. The
+// processes notice the crash within a second, or later on a busy machine.
 const crashPatience = 30 * time.Second
 
 // launch starts the server and waits until it accepts connections.

@@ -20,7 +20,7 @@ WHERE s.datname = $1 AND s.pid <> pg_catalog.pg_backend_pid() AND pg_catalog.pg_
 AND (NOT r.rolsuper OR pg_catalog.current_setting('is_superuser') = 'on')`
 
 // DropDatabase drops a database, if it exists, and ends its sessions. A role that is no superuser may not end
-// autovacuum workers or sessions of roles that it is not a member of, and FORCE fails if there is one. Without FORCE
+// autovacuum workers or sessions of roles that it is not a member of. FORCE fails if there is one. Without FORCE
 // PostgreSQL ends autovacuum workers itself and waits for other sessions. The error names the roles that have the
 // database open.
 func DropDatabase(ctx context.Context, conn *pgx.Conn, name string) error {

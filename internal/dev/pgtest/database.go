@@ -145,7 +145,7 @@ func drop(t testing.TB, name string) {
 	}
 }
 
-// dropBatch is how many databases are dropped in a row: each DROP DATABASE requests a checkpoint, of which only the
+// dropBatch is how many databases are dropped in a row. Each DROP DATABASE requests a checkpoint, of which only the
 // first in a row has something to write.
 const dropBatch = 12
 
@@ -187,7 +187,7 @@ func dropDiscarded() error {
 }
 
 // dropDatabase drops a database, and tries again while another test takes away the rights of a role in the same
-// database: PostgreSQL says then that a tuple of pg_shdepend was concurrently deleted (XX000), and has dropped nothing.
+// database. PostgreSQL says then that a tuple of pg_shdepend was concurrently deleted (XX000), and has dropped nothing.
 func dropDatabase(name string) error {
 	for tries := 0; ; tries++ {
 		err := runAsAdmin("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)")
@@ -232,6 +232,6 @@ func withAdmin(f func(context.Context, *pgx.Conn) error) error {
 	return f(ctx, adminConn)
 }
 
-// objectInUse is the SQLSTATE that the server sends after five seconds for a template with a connection: on a busy
+// objectInUse is the SQLSTATE that the server sends after five seconds for a template with a connection. On a busy
 // machine the process of a closed connection may take longer to end.
 const objectInUse = "55006"

@@ -21,7 +21,7 @@ const (
 )
 
 // Folder makes the folder of a run, for servers and temporary files of tests. It is in memory if room bytes are free
-// there, since databases are made and dropped by the hundred; otherwise, and if TMPDIR is set, it is in the system's
+// there, since databases are made and dropped by the hundred. Otherwise, and if TMPDIR is set, it is in the system's
 // temporary folder. Leftovers of killed runs are removed.
 func Folder(room uint64) (string, error) {
 	parent := ""

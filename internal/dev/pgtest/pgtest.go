@@ -31,7 +31,7 @@ var server *Server
 func Main(m *testing.M) { os.Exit(runTests(m, os.Getenv(ClusterVariable))) }
 
 // MainAlone does what Main does, for packages whose tests change properties of the whole server, such as rights of
-// roles and settings: no other package uses their server.
+// roles and settings. No other package uses their server.
 func MainAlone(m *testing.M) { os.Exit(runTests(m, "")) }
 
 // atEnd are the functions to call after all tests, while the server still runs.

@@ -114,7 +114,7 @@ func (db *DB) Template() string {
 }
 
 // AlteredVariable is an environment variable that says, with any value, that the code under test differs from that of
-// the other packages of the run: it must not use or leave shared templates.
+// the other packages of the run. So it must not use or leave shared templates.
 const AlteredVariable = "PGCONSENT_TEST_ALTERED"
 
 func templateOf(key string, shared bool) *template {

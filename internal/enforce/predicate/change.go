@@ -6,9 +6,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// TablesWhereInsertHides returns the tables in which a new row can hide other rows that showed before: the tables to
-// which steps of a consent or of a derivation lead, except by steps that lead to at most one row. They are sorted by
-// name.
+// TablesWhereInsertHides returns the tables in which a new row can hide other rows that showed before. These are the
+// tables to which steps of a consent or of a derivation lead. Steps that lead to at most one row do not count. They are
+// sorted by name.
 func TablesWhereInsertHides(n Node) []*catalog.Relation {
 	found := map[catalog.Name]*catalog.Relation{}
 	walkNodes(n, nil, func(n Node, _ *catalog.Relation) {

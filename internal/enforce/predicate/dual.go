@@ -25,7 +25,7 @@ const (
 // sublinkSQL writes a node that reads other tables in the writer's form, which is not probe.
 //
 // The dual form is CASE WHEN pgconsent_signed.use_hash() THEN hashed ELSE probe END. The planner itself would choose by
-// an estimate that ignores LIMIT; its choice has taken 235 times as long as the other form. use_hash() reads a hint in
+// an estimate that ignores LIMIT. Its choice has taken 235 times as long as the other form. use_hash() reads a hint in
 // the text of the statement. Security does not depend on the hint: both forms show the same rows. The call is not in a
 // sub-select, so that the planner evaluates it, and plans and starts only one form.
 func (w *predicateWriter) sublinkSQL(n Node, row string) string {
@@ -89,8 +89,8 @@ func (w *predicateWriter) hashedSQL(n Node, row string) string {
 
 // notAgreedSQL returns the end of a query over the rows of the first step, called first. The query finds the rows that
 // meet the condition and lead to a subject who has not agreed, or to no subject. If each link leads to at most one row,
-// these are the rows without a subject who has agreed: an anti-join, which reads the status of each subject once, and
-// not for each link.
+// these are the rows without a subject who has agreed. The condition is an anti-join, which reads the status of each
+// subject once, and not for each link.
 func (w *predicateWriter) notAgreedSQL(n Consent, first, condition string) string {
 	var b strings.Builder
 	last := first

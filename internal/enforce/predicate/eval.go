@@ -105,8 +105,8 @@ func evalNode(n Node, row Row, w World) truth {
 	}
 }
 
-// yesOrUnknown turns the result of a node that reads other tables into a truth: yes or unknown, never no, so that a Not
-// around it hides the row.
+// yesOrUnknown turns the result of a node that reads other tables into a truth value: true or unknown, never false. So
+// a Not around it hides the row.
 func yesOrUnknown(b bool) truth {
 	if b {
 		return truthYes

@@ -121,8 +121,8 @@ func (w *predicateWriter) existsSQL(n Node, row string) string {
 // innerRowSQL writes the condition on a row: on the row of the table, or on a row to which a link leads. The planner
 // turns chains of links into joins. If there are several joins, it may join two unrelated tables first, and
 // underestimates how many rows that gives. So innerRowSQL lets only the longest chain become a join. It adds IS TRUE to
-// the other conditions, which keeps PostgreSQL from joining them: it looks their rows up for a few rows, and hashes
-// them for many.
+// the other conditions, which keeps PostgreSQL from joining them. It looks their rows up if there are few rows, and
+// hashes them if there are many.
 func (w *predicateWriter) innerRowSQL(n Node, row string) string {
 	if joins, _ := countJoins(Conjuncts(n)); joins < 2 {
 		return w.nodeSQL(n, row)
@@ -131,7 +131,7 @@ func (w *predicateWriter) innerRowSQL(n Node, row string) string {
 }
 
 // linkedRowSQL writes the condition on the row to which a link leads. If the link leads to at most one row, PostgreSQL
-// makes a plain join of it, which it estimates well as long as nothing else is joined to that row.
+// makes a plain join of it. It estimates that join well as long as nothing else is joined to that row.
 func (w *predicateWriter) linkedRowSQL(n Node, row string, one bool) string {
 	if !one {
 		return w.innerRowSQL(n, row)

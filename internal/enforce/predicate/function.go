@@ -15,10 +15,10 @@ type Function struct {
 }
 
 // Functions are the functions and operators that expressions may call; others are refused. Similar functions are not
-// listed because they raise errors: substr for a negative length, || and repeat for results that are too long, ->> on
-// json (not jsonb) for \u0000, jsonb_array_length for a value that is no array, extract and date_trunc at the limits of
-// time, regular expressions for some patterns, arithmetic for overflows. to_char and casts from dates depend on the
-// session's settings.
+// listed because they raise errors. Examples are substr for a negative length, || and repeat for results that are too
+// long, ->> on json (not jsonb) for \u0000, and jsonb_array_length for a value that is no array. Others are extract and
+// date_trunc at the limits of time, regular expressions for some patterns, arithmetic for overflows. to_char and casts
+// from dates depend on the session's settings.
 var Functions = map[string]Function{
 	"lower":        {Args: []Kind{Text}, Result: Text, eval: textFunction(lowerFunction)},
 	"upper":        {Args: []Kind{Text}, Result: Text, eval: textFunction(upperFunction)},

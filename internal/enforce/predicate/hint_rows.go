@@ -20,8 +20,9 @@ func tableMark(table catalog.Name) string {
 }
 
 // EstimateRowsCondition returns a condition that is true for every row of a signed view. If the text has the hint, the
-// planner expects it to be true for one row in two hundred. Without it the planner, which has no statistics for search
-// operators under row security, expects a hundredth of the table or more, and hashes all tables that the rule reads.
+// planner expects it to be true for one row in two hundred. Without it the planner expects a hundredth of the table or
+// more, since it has no statistics for search operators under row security. Then it hashes all tables that the rule
+// reads.
 //
 // The planner expects an expression without statistics to be NULL in one row of two hundred (DEFAULT_UNK_SEL). NULLIF
 // of a value and itself is always NULL.

@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// SealInPlan returns an expression of this package with the verified seal in the plan: for a prepared statement the
+// SealInPlan returns an expression of this package with the verified seal in the plan. For a prepared statement the
 // attributes of the session, and whether it is sealed, are found out as PostgreSQL plans it. An execution compares the
 // session's seal with the one in the plan, and verifies it only where they differ. Hashed forms are left as they are:
 // they are for statements that read much.

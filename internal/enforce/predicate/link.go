@@ -43,8 +43,9 @@ func (s Step) onSQL(to, from string) string {
 	return strings.Join(parts, " AND ")
 }
 
-// LeadsToAtMostOne tells whether the link always leads to one row at most, even inside a transaction: it names the
-// whole primary key of a table whose children do not count among its rows, and the key is not deferred.
+// LeadsToAtMostOne tells whether the link always leads to one row at most, even inside a transaction. It does if it
+// names the whole primary key of a table, the key is not deferred, and children of the table do not count among its
+// rows.
 func (s Step) LeadsToAtMostOne() bool {
 	r := s.Relation
 	if len(r.PrimaryKey) == 0 || !(r.Kind == catalog.PartitionedTable || r.Kind == catalog.Table && !r.HasChildren) {

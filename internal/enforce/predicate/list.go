@@ -3,7 +3,7 @@ package predicate
 import "encoding/json"
 
 // List is a column that holds a list of ids. A value that is NULL or no well-formed list counts as a list of one
-// unknown id, and so does an element that is NULL or no string: nobody can consent for an unknown id.
+// unknown id. An element that is NULL or no string counts as an unknown id, too. Nobody can consent for an unknown id.
 type List struct {
 	Column string
 	Form   GrantForm

@@ -31,7 +31,7 @@ func (n Consent) MaterializedName() string {
 }
 
 // MaterializedReady is the SQL function that takes a MaterializedName and tells whether predicates may read the stored
-// answers: they are complete, and this transaction has changed nothing on which they depend.
+// answers. They may if the answers are complete, and this transaction has changed nothing on which they depend.
 const MaterializedReady = Schema + ".materialized_ready"
 
 // storedOrLiveSQL writes an expression that reads the stored answer if it is complete, and otherwise evaluates live.

@@ -148,7 +148,7 @@ func (n RecordedConsent) ownIDsSQL() string {
 }
 
 // recordedSQL writes a Recorded node as a probe: for each subject of a row, records are looked up by their grantor. For
-// lists, links and guardians there is no other form: a record is compared with the element of the list as well as with
+// lists, links and guardians there is no other form. A record is compared with the element of the list as well as with
 // the row, and a list is no table that could be joined.
 func (w *predicateWriter) recordedSQL(n RecordedConsent, row string) string {
 	if n.subjectColumn() == "" || n.Record.Relation == nil {

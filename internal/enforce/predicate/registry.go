@@ -261,7 +261,7 @@ func (n RegistryConsent) categoryCondition(r, row string, has listCondition) str
 	return "(" + listed + " OR (" + kept + " AND " + n.runningCountdownSQL(r, since) + "))"
 }
 
-// listCondition writes the condition that a list covers the requested words: a consent to a node in the tree of
+// listCondition writes the condition that a list covers the requested words. A consent to a node in the tree of
 // categories, or of purposes, covers all nodes below it.
 type listCondition func(list string) string
 

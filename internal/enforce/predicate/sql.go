@@ -43,7 +43,7 @@ func policySQL(n Node, rel *catalog.Relation, sublinks sublinkForm) string {
 // which raise an error unless the whole text is signed; needsSignature tells whether it names one. For a table without
 // a rule it is "true".
 //
-// The condition repeats that of row security, so it must not count twice in the planner's estimates: with a few doubled
+// The condition repeats that of row security, so it must not count twice in the planner's estimates. With a few doubled
 // predicates the planner expects one row and joins in nested loops. It expects a CASE that IS NOT NULL to be true for
 // nearly all rows. The sublinks inside stay probes, and run for the rows that row security lets through.
 func InjectedCondition(n Node, alias string) (sql string, needsSignature bool) {
@@ -289,9 +289,9 @@ func status(column, is string) string {
 }
 
 // statusHoldsSQL writes a condition that is true if the status is the word, and otherwise false or NULL. An enum and a
-// boolean are compared by value, since PostgreSQL has statistics of the column; of its text it has none, and expects
-// one row in two hundred. The text of an enum is compared as well, since its values may be renamed; the planner expects
-// that part to be true. An agent's statement names no enum: agents may lack USAGE on its schema.
+// boolean are compared by value, since PostgreSQL has statistics of the column. It has none of the column's text, and
+// would expect one row in two hundred. The text of an enum is compared as well, since its values may be renamed; the
+// planner expects that part to be true. An agent's statement names no enum: agents may lack USAGE on its schema.
 func (w *predicateWriter) statusHoldsSQL(column, is, of string) string {
 	switch text := status(column, is); {
 	case of == "boolean":

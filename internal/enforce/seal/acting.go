@@ -7,7 +7,7 @@ import (
 )
 
 // Acting says for whom a session acts. The session's own settings carry it, signed, so that it ends as PostgreSQL ends
-// a setting: with the transaction, with a savepoint that is undone, or with the session.
+// a setting. That is with the transaction, with a savepoint that is rolled back, or with the session.
 //
 // It is written
 //

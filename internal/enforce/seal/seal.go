@@ -1,5 +1,5 @@
-// Package seal makes the sealed session: the one setting by which the database knows for whom a connection speaks, and
-// the signature by which it knows that a statement's text is the proxy's own.
+// Package seal makes seals and signatures. A seal is a setting that tells the database for whom a connection speaks. A
+// signature tells it that a statement's text is the proxy's own.
 //
 // Only a holder of the key can make a seal or a signature that the database accepts (functions attr, sealed and vetted
 // of schema pgconsent_signed). A seal is valid for one server process and for a short time. A signature is valid for

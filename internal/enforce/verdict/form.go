@@ -22,7 +22,7 @@ const (
 )
 
 // Bounds that keep PostgreSQL from failing on a value. PostgreSQL matches patterns, parses text searches and compares
-// documents recursively, within max_stack_depth: 2 MB by default, at least 100 kB. 100 kB suffice for 500 levels, and
+// documents recursively, within max_stack_depth: 2 MB by default, at least 100 kB. These suffice for 500 levels, and
 // two bytes of a search may make one level. Words must have less than 2,048 bytes (tsearch's MAXSTRLEN) in lower case,
 // which may be longer. The stack of a web search has 32 places (STACKDEPTH).
 const (

@@ -7,9 +7,9 @@ import (
 )
 
 // PostgreSQL compiles a regular expression at the first row, and raises an error for one that it cannot parse or that
-// becomes too large. This is a subset of its grammar (re_syntax) that never fails: without back references and
-// lookaround, which would also need a stack for each row, without options and names of characters, and with bounds on
-// what becomes large when it is compiled. Other expressions are not accepted.
+// becomes too large. This is a subset of its grammar (re_syntax) that never fails. It has no back references and no
+// lookaround, which would also need a stack for each row. It has no options and no names of characters. What becomes
+// large when it is compiled is bounded. Other expressions are not accepted.
 const (
 	maxExpressionBytes = 200 // length of an expression
 	maxCopies          = 40  // number of copies of parts that braces repeat, counted over all braces

@@ -89,7 +89,7 @@ type Ticket interface {
 	RecordOutcome(Outcome)
 }
 
-// ResultBound is how large the result of a message may be. No part of a row beyond it is relayed: the client gets an
+// ResultBound is how large the result of a message may be. No part of a row beyond it is relayed. The client gets an
 // error in place of the next row, and the statement fails on the server as well.
 type ResultBound struct {
 	Rows, Bytes int64 // how many rows and bytes may be relayed; 0: any number
@@ -181,7 +181,7 @@ type Verdict struct {
 	Rewritten
 
 	// HardenedText is Text with the settings of a hardened plan in it (see [WithHardenedPlan]), for a Query of one signed
-	// statement: the proxy cannot insert the settings, since they are signed too. It is empty if the text is not signed.
+	// statement. The proxy cannot insert the settings, since they are signed too. It is empty if the text is not signed.
 	HardenedText string
 
 	// Parts returns the statements of Text, in order, if there are several: each means by itself what it means in Text.
@@ -203,7 +203,7 @@ type Verdict struct {
 	// the database checks that the functions are unchanged since the decision; see [Decider.Unchanged].
 	Unguarded bool
 
-	// OneStatementPerMessage tells that each statement of the text must be sent in a message of its own: one of them may
+	// OneStatementPerMessage tells that each statement of the text must be sent in a message of its own. One of them may
 	// show a row that expires while the statements before it run.
 	OneStatementPerMessage bool
 
@@ -215,7 +215,7 @@ type Verdict struct {
 	// advisory locks of the session, the seed of random().
 	KeepsSessionState bool
 
-	// MayLeaveState tells that the text writes rows or calls volatile functions of the owner: these may leave numbers
+	// MayLeaveState tells that the text writes rows or calls volatile functions of the owner. These may leave numbers
 	// drawn from sequences, settings and locks in the server's process.
 	MayLeaveState bool
 
@@ -254,7 +254,7 @@ type Rewritten struct {
 	Renamed []Renamed
 
 	// HardenBeforeParse tells that functions of other roles may run as the server parses the text, to convert its
-	// constants: the settings of a hardened plan must apply from then on.
+	// constants. The settings of a hardened plan must apply from then on.
 	HardenBeforeParse bool
 
 	// MultiWriteCTE tells that one statement writes in several parts, which do not see each other's rows.

@@ -1,5 +1,5 @@
-// Package console serves web pages without scripts: a data subject sees who may see and who has seen their data, and
-// withdraws consent; an owner sees people, and why an agent sees a row or not; an operator sees the state of the
+// Package console serves web pages without scripts. A data subject sees who may see and who has seen their data, and
+// withdraws consent. An owner sees people, and why an agent sees a row or not. An operator sees the state of the
 // sidecar.
 //
 // Guarantee: it has no rules of its own. It shows and changes data through package operations, as the caller whose

@@ -118,8 +118,8 @@ func singleKey(named []jwk.Key, algorithm jwa.SignatureAlgorithm) (found jwk.Key
 	return found, nil
 }
 
-// refresh requests the keys. If a request is in progress, it waits for its answer only if wait is set: a caller who can
-// do with the present keys does not wait for a slow provider. After an error the present keys stay.
+// refresh requests the keys. If a request is in progress, it waits for its answer only if wait is set. A caller for
+// whom the present keys suffice does not wait for a slow provider. After an error the present keys stay.
 func (k *keyCache) refresh(ctx context.Context, now time.Time, wait bool) {
 	k.mu.Lock()
 	if asking := k.inFlight; asking != nil {

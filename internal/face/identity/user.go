@@ -13,7 +13,7 @@ import (
 // VerifyUser verifies the token of a user for whom a session of an agent is to act. It returns the attributes that its
 // claims give, and its expiry.
 //
-// A token that was delegated (RFC 8693) must have been delegated to this agent: the sub of its claim act is the actor
+// A token that was delegated (RFC 8693) must have been delegated to this agent. The sub of its claim act is the actor
 // that the configuration names, or else the agent's name, and so is that of may_act. A token of a program is none of a
 // user's.
 func (v *JWT) VerifyUser(ctx context.Context, token, agent, database string) (attributes map[string]string, until time.Time, err error) {

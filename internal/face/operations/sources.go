@@ -25,8 +25,8 @@ type Source struct {
 }
 
 // ReadSource reads a row by its id, as the agent, through the proxy. For an id that does not exist, that the agent may
-// not read or that is invalid, it sends one statement of the same form, which counts for limits, and returns the same
-// error.
+// not read or that is invalid, it sends one statement of the same form and returns the same error. The statement counts
+// for limits.
 func (d *Service) ReadSource(ctx context.Context, c identity.Caller, s *policy.Sources, id string) (*Source, error) {
 	if err := RequireRole(c, identity.Agent); err != nil {
 		return nil, err

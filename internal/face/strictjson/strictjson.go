@@ -1,7 +1,7 @@
 // Package strictjson refuses JSON that two parsers could understand differently, or that is made to exhaust one.
 //
-// Guarantee: data that passes [Check] is one value of RFC 8259 in UTF-8, nested no deeper than asked; no object has a
-// name twice (also not in different escapes), and no surrogate is unpaired. Limit the size before.
+// Guarantee: data that passes [Check] is one value of RFC 8259 in UTF-8, nested no deeper than asked. No object has a
+// name twice, whatever its escapes are, and no surrogate is unpaired. Limit the size before.
 package strictjson
 
 import (

@@ -92,8 +92,8 @@ const (
 	openingSigns = quotes + "([{¿¡*_"
 )
 
-// writtenWords divides a text into words. A word with hyphens is one of several parts; what follows an apostrophe goes
-// with it, and counts as a part of its own if it is more than an ending: O'Neil.
+// writtenWords divides a text into words. A word with hyphens has several parts. What follows an apostrophe belongs to
+// the word; it is a part of its own if it is more than an ending: O'Neil.
 func writtenWords(text string) []writtenWord {
 	var out []writtenWord
 	end := 0 // end is where the word before ended.

@@ -141,7 +141,7 @@ type candidate struct {
 }
 
 // Audit tells who sees a memory, or the memories about a subject: The owner, the subject and its guardian may ask. It
-// does not compute who sees what: it reads under row security for each agent of the configuration, for each id to which
+// does not compute who sees what. It reads under row security for each agent of the configuration, for each id to which
 // a memory is granted, and for an unknown entity. The grant and the consents behind it come from the rows and records.
 func (d *Service) Audit(ctx context.Context, c identity.Caller, q AuditQuestion) (*AuditReport, error) {
 	if (q.Subject == "") == (q.ID == "") {
@@ -434,9 +434,9 @@ type visibleKeys map[string]bool
 
 func (s visibleKeys) contains(r foundMemory) bool { return s[r.kind+"\x00"+r.key] }
 
-// rowsSeenBy reads under row security which of the rows each candidate sees: without a context, and in each context in
-// which it participates and to which one of the rows is granted. For each, the session of the agent's role is sealed
-// with the candidate's attributes for one transaction.
+// rowsSeenBy reads under row security which of the rows each candidate sees. It reads without a context, and in each
+// context in which the candidate participates and to which a row is granted. For each, the session of the agent's role
+// is sealed with the candidate's attributes for one transaction.
 func (a auditor) rowsSeenBy(ctx context.Context, agentConn *pgx.Conn, keys *seal.Keyring, candidates []*candidate,
 	rows []foundMemory) (map[*candidate]map[string]visibleKeys, error) {
 	out := map[*candidate]map[string]visibleKeys{}

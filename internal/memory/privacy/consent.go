@@ -264,8 +264,8 @@ func (s *session) storesOfWard(ctx context.Context, ward string) ([]string, erro
 	return out, fromDatabase(err)
 }
 
-// consentStore finds the store of a consent that does not name it: the store of the context or the memory in its scope,
-// one in which the caller is the grantor's guardian, or the caller's own.
+// consentStore finds the store of a consent that does not name it. This is the store of the context or the memory in
+// its scope, one in which the caller is the grantor's guardian, or the caller's own.
 func (s *session) consentStore(ctx context.Context, g ConsentRequest) (string, error) {
 	if g.Store != "" {
 		return g.Store, nil

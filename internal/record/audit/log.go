@@ -160,9 +160,9 @@ func (l *Log) start() error {
 	return err
 }
 
-// isTransient tells whether an error in opening can go away without another configuration: a disk that is full,
-// read-only or missing, a missing permission, or a database that cannot be reached. A broken chain, or one that another
-// process has locked, cannot.
+// isTransient tells whether an error in opening can go away without another configuration. Such are a disk that is
+// full, read-only or missing, a missing permission, or a database that cannot be reached. A broken chain, or one that
+// another process has locked, cannot.
 func isTransient(err error) bool {
 	var errno syscall.Errno
 	switch {

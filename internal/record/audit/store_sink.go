@@ -33,7 +33,7 @@ var ErrUnreachable = errors.New("not reachable")
 const groupSize = 1000
 
 // storeSink is the sink that writes to a store. A group that it has begun to write it writes completely, with the same
-// bytes, before any other: a store that did not answer may have it already.
+// bytes, before any other. A store that did not answer may have it already.
 type storeSink struct {
 	anchorSync
 	lines        lineWriter

@@ -33,8 +33,8 @@ type Hop struct {
 	Recursive bool
 }
 
-// Tables returns the tables of a policy whose rows belong to data subjects, by name: through the attribute that the
-// policy calls the subject of records, through consents, and through links to such rows.
+// Tables returns the tables of a policy whose rows belong to data subjects, by name. They belong through the attribute
+// that the policy calls the subject of records, through consents, and through links to such rows.
 func Tables(p *policy.Policy) []Table {
 	b := linkCollector{policy: p, links: map[catalog.Name][]Link{}, relations: map[catalog.Name]*catalog.Relation{},
 		visited: map[catalog.Name]bool{}, selfOrigins: map[catalog.Name][]predicate.Origin{}}

@@ -24,8 +24,8 @@ type session struct {
 const pageSize = 1024
 
 // store keeps sessions in pages, without pointers, and for each session a ring of its newest times, as many as the
-// threshold. Times are milliseconds modulo 2³², which is 49 days: times that have left the window are dropped at the
-// next interaction, so that compared times are at most a window and a pause apart.
+// threshold. Times are milliseconds modulo 2³², which is 49 days. Times that have left the window are dropped at the
+// next interaction. So compared times are at most a window and a pause apart.
 type store struct {
 	window    int // the number of times that are kept for each session
 	pages     []*[pageSize]session

@@ -1,5 +1,6 @@
-// Package sweep does the clock's work on a database: it records expired consents and lapsed requests, warns of coming
-// expiries, deletes rows whose subject's consent has ended, anonymises decayed rows, and delivers messages to users.
+// Package sweep does what becomes due in a database. It records expired consents and lapsed requests, and warns of
+// coming expiries. It deletes rows whose subject's consent has ended, anonymises decayed rows, and delivers messages to
+// users.
 //
 // Guarantee: only rows are removed that agents do not see any more. What is deleted follows from the policy's
 // lifecycles and the registry at that moment. Writers of the registry wait meanwhile: a renewal comes before, and saves

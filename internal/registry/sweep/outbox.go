@@ -33,7 +33,7 @@ type Outbox struct {
 }
 
 // The headers of a message. The signature is "v1=" and the hexadecimal HMAC-SHA-256, under the secret, of the
-// timestamp, a dot and the body: a receiver that checks both knows the sender, and that it is no replay of an old
+// timestamp, a dot and the body. A receiver that checks both knows the sender, and that it is no replay of an old
 // message.
 const (
 	HeaderID        = "Pgconsent-Id"

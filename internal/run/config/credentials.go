@@ -124,7 +124,7 @@ func updateCredentials(path string, change func([]Credential) ([]Credential, err
 	})
 }
 
-// UpdateSecret replaces a file by the content that change returns, atomically and under a lock: readers see the old
+// UpdateSecret replaces a file by the content that change returns, atomically and under a lock. Readers see the old
 // file or the new, and changes come one after the other.
 func UpdateSecret(path string, change func() ([]byte, error)) error {
 	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)

@@ -411,7 +411,7 @@ func targets(c *config.Config) ([]enforce.Database, error) {
 }
 
 // mockKey returns the key for the credentials of users who do not exist: see [config.MockCredentials]. It is the same
-// after a restart, so that a client learns nothing by trying a name before and after one: it is derived from the
+// after a restart, so that a client learns nothing by trying a name before and after one. It is derived from the
 // passwords that the process has. Without passwords it is random.
 func mockKey(c *config.Config) ([]byte, error) {
 	h := sha256.New()

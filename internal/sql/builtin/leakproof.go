@@ -53,9 +53,9 @@ WHERE p.proleakproof AND CASE WHEN p.oid < 16384 THEN p.oid <> ALL ($1::pg_catal
 ORDER BY 1`
 
 // ReadLeakproofFunctions returns the names of the functions that somebody has marked LEAKPROOF and that agents'
-// statements may run: functions of pg_catalog that PostgreSQL does not mark itself, functions with one of the OIDs,
-// functions of the extensions, and functions of casts. Row security lets such functions see rows before the policy has
-// judged them. Every role may run the query.
+// statements may run. These are functions of pg_catalog that PostgreSQL does not mark itself, functions with one of the
+// OIDs, functions of the extensions, and functions of casts. Row security lets such functions see rows before the
+// policy has judged them. Every role may run the query.
 func ReadLeakproofFunctions(ctx context.Context, q Querier, listed []uint32, extensions []string) ([]string, error) {
 	return queryNames(ctx, q, "look for functions that were marked LEAKPROOF", leakproofQuery, leakproofOIDs, listed,
 		extensions)

@@ -2,8 +2,8 @@
 // functions, operators, casts, types and the language of its functions.
 //
 // Names in that SQL are qualified, so that only a superuser, who may write to pg_catalog, can put something in their
-// place: a function whose arguments fit better than those of the one that was meant, or one that has its name. It would
-// decide then what triggers, policies and the checks themselves work out. [ReadLeakproofFunctions] tells whom row
+// place. That is a function whose arguments fit better than those of the intended one, or a function with its name. It
+// would decide then what triggers, policies and the checks themselves work out. [ReadLeakproofFunctions] tells whom row
 // security trusts with hidden rows besides.
 //
 // The package does not find rows that were written into the tables of pg_catalog by hand (allow_system_table_mods), nor
@@ -75,8 +75,8 @@ var sqlFunctionOIDs = []uint32{879 /* lpad */, 1384 /* date_part */, 1708 /* rou
 	2074 /* substring */}
 
 // momentFunctionOIDs are the OIDs of functions that rules and pgconsent call and whose result depends on the moment. If
-// such a function were marked IMMUTABLE, PostgreSQL would call it once, when it plans a statement: a consent that has
-// expired since would show rows as long as the plan lives.
+// such a function were marked IMMUTABLE, PostgreSQL would call it once, when it plans a statement. A consent that has
+// expired since then would show rows as long as the plan lives.
 var momentFunctionOIDs = []uint32{
 	1299 /* now */, 2647 /* transaction_timestamp */, 2648 /* statement_timestamp */, 2649, /* clock_timestamp */
 	2077, 3294 /* current_setting */, 817, /* current_query */

@@ -1,10 +1,10 @@
 package sqltext
 
-// The parser's output functions recurse once per level of the tree, in C, without a guard: 24,000 operators end the
+// The parser's output functions recurse once per level of the tree, in C, without a guard. So 24,000 operators end the
 // process. deepest bounds that depth from the tokens alone, before anything recurses.
 //
 // Nesting is counted, lists are not. Each parenthesis, bracket or CASE is a level. Inside it, every operator and
-// keyword since the last separator may nest once: a chain such as 1+1+1 is a tree as deep as it is long, and a level
+// keyword since the last separator may nest once. A chain such as 1+1+1 is a tree as deep as it is long, and a level
 // that was closed before it lies below it. A separator begins a new stretch: a comma, AND and OR (flat lists in the
 // tree; but not the AND of BETWEEN, behind which NOT can nest), WHEN, THEN and ELSE of a CASE. UNION, EXCEPT, INTERSECT
 // and JOIN begin one too. Each of these also adds a level to all that follows in the same parentheses, because they

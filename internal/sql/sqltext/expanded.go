@@ -3,8 +3,8 @@ package sqltext
 import "google.golang.org/protobuf/proto"
 
 // PostgreSQL makes of x BETWEEN a AND b, and of x IN (a, b), comparisons of which each has a copy of x
-// (transformAExprBetween and transformAExprIn of its parse_expr.c). x may hold another of them: 1 KB of text has taken
-// the server's memory at half a gigabyte a second, and no timeout stops that.
+// (transformAExprBetween and transformAExprIn of its parse_expr.c). x may hold another of them: A text of 1 KB has
+// taken the server's memory at half a gigabyte a second, and no timeout stops that.
 
 // maxExpandedNodes is how many nodes a tree may have, with each copy counted.
 const maxExpandedNodes = 2_000_000

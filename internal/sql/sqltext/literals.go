@@ -24,7 +24,7 @@ const (
 )
 
 // Shape finds the plain literals of a text, and returns the text with a sign in place of each. Two texts of one shape
-// differ in these literals only. It does not parse: what looks like a literal may be a part of a comment, or of a name
+// differ in these literals only. It does not parse. What looks like a literal may be a part of a comment, or of a name
 // in quotes, so [Source.HasLiterals] must be asked of one text of the shape. It returns "" for a text without plain
 // literals, with other strings, or with parameters.
 func Shape(text string) (shape string, literals []Literal) {

@@ -1,8 +1,8 @@
 package sqltext
 
-// The scanner reads a run of operator characters to its end for each operator in it, and gives the rest back: 40,000
-// times + have taken it nine seconds, which nothing can interrupt. So the lengths of runs are bounded before it is
-// called. Comments begin and end with such characters, and are counted.
+// The scanner reads a run of operator characters to its end for each operator in it, and gives the rest back. With
+// 40,000 times + this has taken nine seconds, which nothing can interrupt. So the lengths of runs are bounded before it
+// is called. Comments begin and end with such characters, and are counted.
 
 // maxRunCost limits operatorRunCost, which is about a second of work.
 const maxRunCost = 200_000_000

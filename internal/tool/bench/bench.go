@@ -1,7 +1,7 @@
 // Package bench measures a statement that reads, over several connections to a database: transactions per second and
 // latencies.
 //
-// Figures of one machine say little by themselves, so the targets take turns: in each round each target has one turn for
+// Figures of one machine say little by themselves, so the targets alternate. In each round each target runs once for
 // each protocol, and ratios are formed within a round. Results are medians of the rounds.
 //
 // Guarantee: every connection begins with default_transaction_read_only, and the statement runs outside of an explicit

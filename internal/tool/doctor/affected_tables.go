@@ -59,8 +59,8 @@ func (x *examination) affectedTables(found []Finding) []uint32 {
 	return out
 }
 
-// tableOfDrift returns the table of the policy that a line of drift is about: one of its policies, columns or triggers,
-// or a view of pgconsent's over it; 0 if there is none, or there are several.
+// tableOfDrift returns the table of the policy that a line of drift is about. The line names one of its policies,
+// columns or triggers, or a view of pgconsent's over it. The result is 0 if there is none, or there are several.
 func (x *examination) tableOfDrift(drift string) uint32 {
 	line := drift
 	for _, how := range []string{" is gone", " is changed", " is new"} {

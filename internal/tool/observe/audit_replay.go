@@ -40,7 +40,7 @@ type StatementClass struct {
 
 // AuditReplay is what a policy says of the decisions of an audit log. Records have the tables and columns that a
 // statement reads, their sources, the agent and the contract, but not the text. So it tells which recorded statements
-// would certainly be refused or lose columns, and which refusals by contract would no longer happen; for the others it
+// would certainly be refused or lose columns, and which refusals by contract would no longer happen. For the others it
 // cannot tell. It never tells which rows a statement would return, nor whether a limit would have stopped it.
 type AuditReplay struct {
 	Since     time.Time         `json:"since"`
@@ -239,7 +239,7 @@ func (r *AuditReplay) evaluateContracts(d audit.Decision) (refused, unsure strin
 }
 
 // readsSource reports whether the statement reads the table as a source for the agent, as this policy classifies
-// columns: each policy says itself which columns are metadata or embeddings.
+// columns. Each policy says itself which columns are metadata or embeddings.
 func (r *AuditReplay) readsSource(a *policy.Access) bool {
 	object := r.policy.Object(a.Relation)
 	switch {

@@ -98,7 +98,7 @@ func insertSQL(r *catalog.Relation, row *node) (string, error) {
 		strings.Join(values, ", ") + ")", nil
 }
 
-// literal returns a value as the input function of its column's type takes it: a list becomes an array, and a mapping
+// literal returns a value as the input function of its column's type takes it. A list becomes an array, and a mapping
 // or a list in a JSON column becomes JSON.
 func literal(sqlType string, n *node) string {
 	array := strings.HasSuffix(sqlType, "[]")

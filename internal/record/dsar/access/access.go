@@ -1,4 +1,4 @@
-// Package access makes the report to a data subject, for the command line and every API: it collects what the registry,
+// Package access makes the report to a data subject, for the command line and every API. It collects what the registry,
 // the audit and the tables have, records the request, and assembles the report.
 //
 // Guarantee: nothing is returned before the records of the request are durable. The caller must check who may ask: the

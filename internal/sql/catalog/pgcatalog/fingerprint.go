@@ -8,9 +8,9 @@ import (
 )
 
 // Fingerprint returns a hash that changes when what Load would return changes. It looks at which row versions the
-// catalogs have, not at what they say; of relations it looks at what Load reads, since TRUNCATE and VACUUM FULL make
-// a row version as well. Rows of the system's own objects count only where they have changed since the cluster was
-// made, and temporary and TOAST tables do not count.
+// catalogs have, not at what they say. Of relations it looks at what Load reads, since TRUNCATE and VACUUM FULL make a
+// row version as well. Rows of the system's own objects count only where they have changed since the cluster was made,
+// and temporary and TOAST tables do not count.
 func Fingerprint(ctx context.Context, conn *pgx.Conn) (string, error) {
 	var all string
 	err := conn.QueryRow(ctx, fmt.Sprintf(fingerprints, "'{}'::pg_catalog.oid[]", "true")).Scan(&all, new(string))
@@ -20,9 +20,9 @@ func Fingerprint(ctx context.Context, conn *pgx.Conn) (string, error) {
 	return all, nil
 }
 
-// Fingerprints returns that hash, and one that changes when what concerns agents does: it leaves out tables that no
-// policy lists, that nothing listed leads to and that have the name of nothing else, and functions and types that
-// nobody reaches. pgconsent must be installed.
+// Fingerprints returns that hash, and one that changes when what concerns agents does. It leaves out tables that no
+// policy lists, that nothing listed leads to and that have the name of nothing else. It leaves out functions and types
+// that nobody reaches, too. pgconsent must be installed.
 func Fingerprints(ctx context.Context, conn *pgx.Conn) (all, concerned string, err error) {
 	err = conn.QueryRow(ctx, fmt.Sprintf(fingerprints, "ARRAY(SELECT pgconsent.concerned())",
 		"pgconsent.within_reach(n.oid)")).Scan(&all, &concerned)

@@ -12,8 +12,8 @@ import (
 const firstNormalOID = 16384
 
 // knownCatalog has the facts by which the rules of this package tell others' code from PostgreSQL's own. It is read
-// once for a load, and the rules are evaluated in Go: a query would have the text of each rule many times, and
-// PostgreSQL would take longer to plan it than to read.
+// once for a load, and the rules are evaluated in Go. A query would have the text of each rule many times, and planning
+// it would take longer than reading.
 type knownCatalog struct {
 	extensions map[object]string // the extension by its member
 	functions  map[uint32]*function
@@ -129,8 +129,8 @@ func (l *loader) readExtensions(ctx context.Context) error {
 		})
 }
 
-// readOtherFunctions reads the functions that are not PostgreSQL's own. Texts come as the bytes that the server has:
-// the rules look at ASCII alone, which all encodings have, and one that is no UTF-8 is no reason to read nothing.
+// readOtherFunctions reads the functions that are not PostgreSQL's own. Texts come as the bytes that the server has.
+// The rules look at ASCII alone, which all encodings have. A text that is no UTF-8 is no reason to read nothing.
 func (l *loader) readOtherFunctions(ctx context.Context) error {
 	l.known.functions, l.known.functionNames = map[uint32]*function{}, map[string][]*function{}
 	var (

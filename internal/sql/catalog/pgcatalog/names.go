@@ -9,7 +9,7 @@ import (
 )
 
 // readFunctions reads the functions outside the system's schemas. The properties of an aggregate are the properties of
-// the functions that it is made of: its own row says immutable and not SECURITY DEFINER, whatever its functions are.
+// the functions that it is made of. Its own row says immutable and not SECURITY DEFINER, whatever its functions are.
 // proargnames also names OUT arguments; proargmodes tells which of the names are input arguments.
 func (l *loader) readFunctions(ctx context.Context) error {
 	made, err := l.readAggregates(ctx)

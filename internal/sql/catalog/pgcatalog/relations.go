@@ -231,8 +231,8 @@ type column struct {
 	number   int16
 }
 
-// readSequences reads whose next values columns are: the sequence of a default is what the default depends on, the
-// first made of several; that of an identity column depends on the column.
+// readSequences reads whose next values columns are. The sequence of a default is the one on which the default depends,
+// the first made of several. That of an identity column depends on the column.
 func (r *relationReader) readSequences(ctx context.Context) error {
 	var (
 		of       column

@@ -47,9 +47,9 @@ func (l *loader) plannedExpressions() []plannedExpression {
 	return out
 }
 
-// readPlannerUserCode reads of which relations a read may run functions of other roles. As a plan is made, PostgreSQL
-// works out what expressions of their indexes, statistics, partitions, checks and policies make of constants; and it
-// finds rows, and partitions, by functions of operator classes.
+// readPlannerUserCode reads of which relations a read may run functions of other roles. When PostgreSQL makes a plan,
+// it evaluates expressions of their indexes, statistics, partitions, checks and policies over constants. It also finds
+// rows, and partitions, by functions of operator classes.
 func (l *loader) readPlannerUserCode(ctx context.Context) error {
 	k := &l.known
 	for _, p := range l.policies {
