@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pgconsent/pgconsent/internal/face/api"
+	"github.com/pgconsent/pgconsent/internal/services/api"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 

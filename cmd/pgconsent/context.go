@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/pgconsent/pgconsent/internal/face/api"
+	"github.com/pgconsent/pgconsent/internal/services/api"
 )
 
 type contextCmd struct {

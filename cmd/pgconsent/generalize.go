@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/pgconsent/pgconsent/internal/face/api"
+	"github.com/pgconsent/pgconsent/internal/services/api"
 )
 
 type generalizeCmd struct {

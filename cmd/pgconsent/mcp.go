@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/pgconsent/pgconsent/internal/face/mcp"
+	"github.com/pgconsent/pgconsent/internal/services/mcp"
 )
 
 type mcpCmd struct{ serverFlags }

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pgconsent/pgconsent/internal/face/api"
 	"github.com/pgconsent/pgconsent/internal/memory/privacy"
+	"github.com/pgconsent/pgconsent/internal/services/api"
 )
 
 type privacyCmd struct {

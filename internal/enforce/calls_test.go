@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Calls of faces are recorded with references for persons; one is made for who is there, and for nobody else.
+// Calls of services are recorded with references for persons; one is made for who is there, and for nobody else.
 func TestCallsAreRecorded(t *testing.T) {
 	w := start(t, nil)
 	about := func(c audit.Call, ids ...string) audit.Call {

@@ -1,4 +1,4 @@
-// Package demos starts worlds as `pgconsent demo` does, for tests of the HTTP, MCP and console faces. It is not part of
+// Package demos starts worlds as `pgconsent demo` does, for tests of HTTP, MCP and the console. It is not part of
 // test/instance, because the tests of packages that package demo imports use test/instance.
 package demos
 

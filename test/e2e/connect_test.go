@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/pgconsent/pgconsent/internal/face/identity"
 	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/services/identity"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 	"github.com/pgconsent/pgconsent/test/demos"
 	"github.com/pgconsent/pgconsent/test/tier"
@@ -39,7 +39,7 @@ func said(t testing.TB, conn *pgx.Conn, sql string) []string {
 	return append(out, rows.CommandTag().String())
 }
 
-// A face's connection shows what the agent's own shows, row for row and refusal for refusal.
+// A connection of HTTP or MCP shows what the agent's own shows, row for row and refusal for refusal.
 func TestConnectionOfAFace(t *testing.T) {
 	tier.All(t)
 	r := demos.StartDemo(t, "ciris")

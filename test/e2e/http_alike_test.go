@@ -181,7 +181,7 @@ func (l *likeness) tools(who string) {
 	}
 }
 
-// madeID is an id that the face makes.
+// madeID is an id that the API makes.
 var madeID = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 // compare asks about one that there is and one that there is not. What the database was asked is asked again before it

@@ -17,7 +17,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Requests made from the document that the face serves: for each operation such as it has them, and such as it has not.
+// Requests made from the document that the API serves: for each operation such as it has them, and such as it has not.
 // Nothing here knows an operation by its name.
 
 // request is a request, and what may be answered to it.

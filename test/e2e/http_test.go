@@ -22,7 +22,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// httpFace is the HTTP API of a demo. Every answer is held against the document that the face serves.
+// httpFace is the HTTP API of a demo. Every answer is held against the document that the API serves.
 type httpFace struct {
 	t        *testing.T
 	run      *demo.Running
@@ -244,7 +244,7 @@ func TestHTTP(t *testing.T) {
 	f.reports()
 	f.air(t)
 	f.expiry()
-	if tier.Quick() { // what is between the faces and kernle has tests in package privacy
+	if tier.Quick() { // what is between the services and kernle has tests in package privacy
 		return
 	}
 	m := openFace(t, demos.StartDemo(t, "kernle"))
@@ -470,7 +470,7 @@ func (f *httpFace) relationship() {
 	}
 }
 
-// What the clock has ended is gone on every face, whether that is recorded or not. This moves the registry's clock: it
+// What the clock has ended is gone in every service, whether that is recorded or not. This moves the registry's clock: it
 // is the last.
 func (f *httpFace) expiry() {
 	id := f.subjects()["TEMPORARY"][0]

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/pgconsent/pgconsent/internal/face/identity"
 	"github.com/pgconsent/pgconsent/internal/memory/generalize"
 	"github.com/pgconsent/pgconsent/internal/memory/privacy"
+	"github.com/pgconsent/pgconsent/internal/services/identity"
 	harness "github.com/pgconsent/pgconsent/test/instance"
 	"github.com/pgconsent/pgconsent/test/tier"
 )

@@ -16,8 +16,8 @@ import (
 
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 	"github.com/pgconsent/pgconsent/internal/dev/world"
-	"github.com/pgconsent/pgconsent/internal/face/identity"
 	"github.com/pgconsent/pgconsent/internal/memory/privacy"
+	"github.com/pgconsent/pgconsent/internal/services/identity"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 	"github.com/pgconsent/pgconsent/policy"
 	harness "github.com/pgconsent/pgconsent/test/instance"

@@ -470,7 +470,7 @@ func TestTokensOfAProvider(t *testing.T) {
 		t.Errorf("the consents of another user: %v, %v", called, err)
 	}
 
-	// The faces, to other machines.
+	// The services, to other machines.
 	if response, text := a.call("GET", "/console/login", ""); response.StatusCode != 200 ||
 		!strings.Contains(strings.Join(response.Header.Values("Set-Cookie"), ";"), "Secure") {
 		t.Errorf("the console: %d %v %.200s", response.StatusCode, response.Header, text)

@@ -186,7 +186,7 @@ func placeholders(text string) string {
 var (
 	answering = []string{"proxy", "rewrite", "policy", "internal/enforce", "internal/sql/sqltext"}
 	logging   = []string{"proxy", "internal/enforce", "internal/record/audit", "internal/run/serve", "internal/run/config", "internal/registry/sweep",
-		"internal/face/api", "internal/face/console", "internal/face/mcp", "internal/face/identity"}
+		"internal/services/api", "internal/services/console", "internal/services/mcp", "internal/services/identity"}
 	refusing = []string{"denied", "suspendedError"} // functions of a message's text
 )
 

@@ -107,9 +107,9 @@ func runAll(ctx context.Context, o runOptions) (ok bool, err error) {
 
 // racePackages are the packages in which goroutines share data.
 var racePackages = []string{
-	"internal/registry/air", "internal/face/api", "internal/record/audit", "internal/record/audit/pgchain",
-	"internal/run/config", "internal/registry", "internal/face/operations", "internal/enforce", "internal/face/identity",
-	"internal/face/mcp", "internal/run/metrics",
+	"internal/registry/air", "internal/services/api", "internal/record/audit", "internal/record/audit/pgchain",
+	"internal/run/config", "internal/registry", "internal/services/operations", "internal/enforce", "internal/services/identity",
+	"internal/services/mcp", "internal/run/metrics",
 	"internal/memory/privacy", "proxy", "internal/run/serve", "internal/registry/sweep",
 }
 
@@ -117,7 +117,7 @@ var racePackages = []string{
 // for one of them.
 var longestPackages = []string{
 	"test/e2e", "test/attacks", "proxy", "rewrite", "rls", "internal/enforce", "internal/tool/doctor", "cmd/pgconsent",
-	"test/noninterference", "test/oracle", "internal/record/audit", "internal/face/mcp", "internal/registry/sweep",
+	"test/noninterference", "test/oracle", "internal/record/audit", "internal/services/mcp", "internal/registry/sweep",
 }
 
 // listPackages returns the packages that the patterns match.

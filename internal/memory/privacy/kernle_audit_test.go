@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/services/identity"
 )
 
 // Who sees a memory is told to its owner, its subjects and their guardians, and is what the database shows; for others

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pgconsent/pgconsent/internal/face/identity"
 	"github.com/pgconsent/pgconsent/internal/memory/generalize"
+	"github.com/pgconsent/pgconsent/internal/services/identity"
 	"github.com/pgconsent/pgconsent/policy"
 )
 

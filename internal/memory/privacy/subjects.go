@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/services/identity"
 )
 
 // maxAuditedSubjects is how many memories are read to find subjects.

@@ -201,7 +201,7 @@ func TestLogThatDoesNotHold(t *testing.T) {
 	}
 }
 
-// Calls of other faces are in the report of whom they were about, and persons who called are not named to others.
+// Calls of other services are in the report of whom they were about, and persons who called are not named to others.
 func TestCalls(t *testing.T) {
 	dir := t.TempDir()
 	log, err := audit.Open(audit.Config{Dir: dir, Key: key, Deadline: tier.Patience})

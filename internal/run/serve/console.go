@@ -1,9 +1,9 @@
 package serve
 
 import (
-	"github.com/pgconsent/pgconsent/internal/face/console"
-	"github.com/pgconsent/pgconsent/internal/face/identity"
-	"github.com/pgconsent/pgconsent/internal/face/operations"
+	"github.com/pgconsent/pgconsent/internal/services/console"
+	"github.com/pgconsent/pgconsent/internal/services/identity"
+	"github.com/pgconsent/pgconsent/internal/services/operations"
 )
 
 // newConsole makes the pages for people. Unless the HTTP listener is on loopback, it uses TLS, and cookies are sent

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pgconsent/pgconsent/internal/enforce"
-	"github.com/pgconsent/pgconsent/internal/face/adminconsole"
+	"github.com/pgconsent/pgconsent/internal/services/adminconsole"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 	"github.com/pgconsent/pgconsent/proxy"
 )

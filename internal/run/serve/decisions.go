@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/pgconsent/pgconsent/internal/face/api"
 	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/services/api"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 

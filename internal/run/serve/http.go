@@ -10,7 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/services/identity"
 )
 
 // handler serves the services to callers with a token, and metrics and probes to programs. On loopback these need no

@@ -7,15 +7,15 @@ import (
 	"net/http"
 	"runtime/debug"
 
-	"github.com/pgconsent/pgconsent/internal/face/api"
-	"github.com/pgconsent/pgconsent/internal/face/console"
-	"github.com/pgconsent/pgconsent/internal/face/identity"
-	"github.com/pgconsent/pgconsent/internal/face/mcp"
-	"github.com/pgconsent/pgconsent/internal/face/operations"
 	"github.com/pgconsent/pgconsent/internal/record/dsar"
 	"github.com/pgconsent/pgconsent/internal/record/dsar/access"
 	"github.com/pgconsent/pgconsent/internal/registry"
 	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/services/api"
+	"github.com/pgconsent/pgconsent/internal/services/console"
+	"github.com/pgconsent/pgconsent/internal/services/identity"
+	"github.com/pgconsent/pgconsent/internal/services/mcp"
+	"github.com/pgconsent/pgconsent/internal/services/operations"
 	"github.com/pgconsent/pgconsent/policy"
 )
 

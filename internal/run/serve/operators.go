@@ -9,9 +9,9 @@ import (
 
 	"github.com/xdg-go/scram"
 
-	"github.com/pgconsent/pgconsent/internal/face/adminconsole"
 	"github.com/pgconsent/pgconsent/internal/record/audit"
 	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/services/adminconsole"
 	"github.com/pgconsent/pgconsent/proxy"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/pgconsent/pgconsent/internal/enforce"
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
-	"github.com/pgconsent/pgconsent/internal/face/identity"
 	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/services/identity"
 	"github.com/pgconsent/pgconsent/proxy"
 	"github.com/pgconsent/pgconsent/rewrite"
 )

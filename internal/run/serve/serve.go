@@ -24,11 +24,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/pgconsent/pgconsent/internal/enforce"
-	"github.com/pgconsent/pgconsent/internal/face/identity"
 	"github.com/pgconsent/pgconsent/internal/record/audit"
 	"github.com/pgconsent/pgconsent/internal/registry/air"
 	"github.com/pgconsent/pgconsent/internal/run/config"
 	"github.com/pgconsent/pgconsent/internal/run/metrics"
+	"github.com/pgconsent/pgconsent/internal/services/identity"
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 	"github.com/pgconsent/pgconsent/proxy"
 	"github.com/pgconsent/pgconsent/rewrite"

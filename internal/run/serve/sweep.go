@@ -6,11 +6,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pgconsent/pgconsent/internal/face/operations"
 	"github.com/pgconsent/pgconsent/internal/registry"
 	"github.com/pgconsent/pgconsent/internal/registry/sweep"
 	"github.com/pgconsent/pgconsent/internal/run/config"
 	"github.com/pgconsent/pgconsent/internal/run/metrics"
+	"github.com/pgconsent/pgconsent/internal/services/operations"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 

@@ -1,7 +1,7 @@
 // Package sqlstate is the one error type of pgconsent and every SQLSTATE it sends.
 //
-// An error is made where the fact is known, with what to do about it in the hint, and rendered once per face: as an
-// ErrorResponse by proxy, as problem JSON or a tool error by the HTTP and MCP faces. A message names constructs, tables
+// An error is made where the fact is known, with what to do about it in the hint, and rendered once for each protocol: as an
+// ErrorResponse by proxy, as problem JSON or a tool error by HTTP and MCP. A message names constructs, tables
 // and rules; it never holds a row value, a parameter or a secret (invariants I9 and I10 in
 // docs/explanation/invariants.md).
 package sqlstate

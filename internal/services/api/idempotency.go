@@ -1,0 +1,65 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/memory/privacy"
+	"github.com/pgconsent/pgconsent/internal/services/operations"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+func keyReusedProblem() *Problem {
+	p := newProblem(http.StatusConflict, sqlstate.New(sqlstate.ConsentConflict, sqlstate.ReasonConsent,
+		"the Idempotency-Key was used for another change").
+		WithHint("Use a key of its own for each change."))
+	p.Name = privacy.Conflict
+	return p
+}
+
+// replayAnswer answers a repeated call with the stored answer of the first one.
+func replayAnswer(a http.ResponseWriter, said operations.Response) {
+	a.Header().Set("Content-Type", said.Kind)
+	a.Header().Set(replayedHeader, "true")
+	a.WriteHeader(said.Status)
+	_, _ = a.Write(said.Body)
+}
+
+const replayedHeader = "Idempotent-Replayed"
+
+// doOnce runs a call that has an idempotency key, unless a call with the key was answered before.
+func (s *Server) doOnce(ctx context.Context, call *Call, r *idempotentRequest, do func()) {
+	sum, err := operations.RequestDigest(r.method+" "+r.path, call.body)
+	if err != nil || r.key == "" || len(r.key) > operations.LongestKey {
+		do() // do refuses a request whose key is not valid.
+		return
+	}
+	mine, known, err := s.Service.Answers.Begin(ctx, call.Caller, r.key, sum, time.Now())
+	var e *sqlstate.Error
+	switch {
+	case errors.As(err, &e) && e.Code == sqlstate.ConsentConflict:
+		keyReusedProblem().write(r.answer)
+	case err != nil:
+		problemOf(err).write(r.answer)
+	case known != nil:
+		call.About(known.About...)
+		replayAnswer(r.answer, known.Response)
+	default:
+		var response *operations.Response
+		defer func() { s.Service.Answers.End(call.Caller, mine, response) }() // The key is released also after a panic.
+		do()
+		if status := r.answer.status; status >= 200 && status <= 299 {
+			response = &operations.Response{Status: status, Kind: r.answer.header.Get("Content-Type"),
+				Body:  r.answer.body.Bytes(),
+				About: call.about}
+		}
+	}
+}
+
+// idempotentRequest is a call that may have an idempotency key.
+type idempotentRequest struct {
+	method, path, key string
+	answer            *answer
+}

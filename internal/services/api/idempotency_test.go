@@ -1,0 +1,58 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/services/identity"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Who repeats a call that failed wants it tried again: its key is free. What was done is answered as it was,
+// and not done again.
+func TestFailuresAreNotRememberedUnderTheirKey(t *testing.T) {
+	type said struct{ Status int }
+	refused := sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent, "no").WithHint("ask")
+	broken := sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonUpstream, "gone")
+	for name, c := range map[string]struct {
+		first error
+		want  int
+	}{"done": {nil, http.StatusCreated}, "refused": {refused, http.StatusForbidden},
+		"failed": {broken, http.StatusServiceUnavailable}} {
+		t.Run(name, func(t *testing.T) {
+			s, done := limited(t, Config{}), 0
+			result := c.first
+			addOperation(s, Operation{ID: "make", Method: http.MethodPost, Path: "/v1/made", Tag: "test",
+				Roles: []identity.Role{identity.Admin}, Once: true, Status: http.StatusCreated},
+				func(context.Context, *Call, *struct{}) (*said, error) {
+					done++
+					return &said{Status: http.StatusCreated}, result
+				})
+			call := func() *httptest.ResponseRecorder {
+				r := httptest.NewRequest("POST", "/v1/made", nil)
+				r.Header.Set("Authorization", "Bearer admin-1")
+				r.Header.Set("Idempotency-Key", "k")
+				w := httptest.NewRecorder()
+				s.ServeHTTP(w, r)
+				return w
+			}
+			if w := call(); w.Code != c.want || w.Header().Get(replayedHeader) != "" {
+				t.Fatalf("the first call: %d %s", w.Code, w.Body)
+			}
+			result = nil
+			again := call()
+			wantDone := map[bool]int{true: 1, false: 2}[c.first == nil]
+			if again.Code != http.StatusCreated || done != wantDone ||
+				(again.Header().Get(replayedHeader) == "true") != (c.first == nil) {
+				t.Errorf("repeated: %d %s, done %d times, %s %q", again.Code, again.Body, done, replayedHeader,
+					again.Header().Get(replayedHeader))
+			}
+			if last := call(); last.Code != http.StatusCreated || done != wantDone ||
+				last.Header().Get(replayedHeader) != "true" {
+				t.Errorf("repeated after a success: %d %s, done %d times", last.Code, last.Body, done)
+			}
+		})
+	}
+}

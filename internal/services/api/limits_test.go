@@ -1,0 +1,135 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/services/identity"
+	"github.com/pgconsent/pgconsent/internal/services/operations"
+)
+
+// known takes tokens that begin with a role.
+type known struct{}
+
+// Verify implements identity.Verifier.
+func (known) Verify(_ context.Context, bearer string) (identity.Caller, error) {
+	role, _, ok := strings.Cut(bearer, "-")
+	if !ok {
+		return identity.Caller{}, identity.Refusal(errors.New("not known"))
+	}
+	return identity.Caller{Name: bearer, Role: identity.Role(role), Database: "app"}, nil
+}
+
+func limited(t *testing.T, c Config) *Server {
+	t.Helper()
+	c.Service, c.Verifier = &operations.Service{Databases: map[string]*operations.Database{},
+		Record: func(context.Context, audit.Call) error { return nil }}, known{}
+	s, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func get(t *testing.T, s *Server, path, token string) (*httptest.ResponseRecorder, Problem) {
+	t.Helper()
+	r := httptest.NewRequest("GET", path, nil)
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	var p Problem
+	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
+		t.Fatalf("%s: %v: %s", path, err, w.Body)
+	}
+	return w, p
+}
+
+// One caller's calls are counted for itself; the rate is so low here that no machine is too slow.
+func TestRateOfACaller(t *testing.T) {
+	s := limited(t, Config{CallsPerSecond: 1e-6, BurstCalls: 3})
+	for i := range 5 {
+		w, p := get(t, s, "/v1/nothing", "admin-1")
+		if i < 3 && w.Code != http.StatusNotFound ||
+			i >= 3 && (w.Code != http.StatusTooManyRequests || p.Code != "53400" || w.Header().Get("Retry-After") != "1") {
+			t.Errorf("call %d: %d %s", i+1, w.Code, w.Body)
+		}
+	}
+	if w, _ := get(t, s, "/v1/nothing", "admin-2"); w.Code != http.StatusNotFound {
+		t.Errorf("another caller: %d", w.Code)
+	}
+	// Who has no token is counted by where they come from, and takes nothing from who has one.
+	s.addressLimits = newRateLimiter(1e-6, 3)
+	for i := range 5 {
+		w, _ := get(t, s, "/v1/nothing", "wrong")
+		if want := map[bool]int{true: http.StatusUnauthorized,
+			false: http.StatusTooManyRequests}[i < 3]; w.Code != want || i >= 3 && w.Header().Get("Retry-After") == "" {
+			t.Errorf("wrong token, call %d: %d, want %d", i+1, w.Code, want)
+		}
+	}
+	if w, _ := get(t, s, "/v1/nothing", "admin-3"); w.Code != http.StatusNotFound {
+		t.Errorf("a caller beside them: %d", w.Code)
+	}
+}
+
+// The burst comes back by the rate, and memory is bounded.
+func TestRates(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	r := newRateLimiter(50, 200)
+	taken := func(who string, calls int) (n int) {
+		for range calls {
+			if r.allowCall(who, now) {
+				n++
+			}
+		}
+		return n
+	}
+	if n := taken("a", 300); n != 200 {
+		t.Errorf("%d at once", n)
+	}
+	now = now.Add(time.Second)
+	if n := taken("a", 300); n != 50 {
+		t.Errorf("%d a second later", n)
+	}
+	now = now.Add(time.Hour)
+	if n := taken("a", 300); n != 200 {
+		t.Errorf("%d an hour later", n)
+	}
+	for i := range 2 * maxCallers {
+		r.allowCall(string(rune('A'+i%26))+time.Duration(i).String(), now)
+	}
+	if len(r.buckets) > maxCallers {
+		t.Errorf("%d callers are told apart", len(r.buckets))
+	}
+}
+
+// So many calls are answered at a time, and a call lasts so long.
+func TestCallsAtATime(t *testing.T) {
+	s := limited(t, Config{Timeout: time.Millisecond})
+	for range cap(s.running) {
+		s.running <- struct{}{}
+	}
+	if w, p := get(t, s, "/v1/nothing", "admin-1"); w.Code != http.StatusServiceUnavailable || p.Code != "53300" || w.Header().Get("Retry-After") == "" {
+		t.Errorf("one too many: %d %s", w.Code, w.Body)
+	}
+	<-s.running
+	if w, _ := get(t, s, "/v1/nothing", "admin-1"); w.Code != http.StatusNotFound {
+		t.Errorf("one that there is room for: %d", w.Code)
+	}
+	addOperation(s, Operation{ID: "wait", Method: http.MethodGet, Path: "/v1/wait", Tag: "test",
+		Roles: []identity.Role{identity.Admin}}, func(ctx context.Context, _ *Call, _ *struct{}) (*struct{}, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	if w, p := get(t, s, "/v1/wait", "admin-1"); w.Code != http.StatusGatewayTimeout || p.Code != "57014" {
+		t.Errorf("one that lasts: %d %s", w.Code, w.Body)
+	}
+}

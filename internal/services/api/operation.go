@@ -1,0 +1,163 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pgconsent/pgconsent/internal/services/identity"
+	"github.com/pgconsent/pgconsent/internal/services/operations"
+)
+
+// Operation describes one operation of a resource.
+type Operation struct {
+	ID          string // such as consent-status: its id in /openapi.json
+	Method      string
+	Path        string
+	Tag         string
+	Summary     string
+	Description string
+
+	Roles      []identity.Role // the roles that may call the operation; package operations decides the rest
+	Writes     bool            // the operation may change something
+	Everybody  bool            // the operation is about all data subjects of the database
+	Unrecorded bool            // calls of the operation are not recorded
+	// a call with the Idempotency-Key of an earlier one gets the earlier answer; the change itself keeps no keys
+	Once          bool
+	Status        int            // the HTTP status of success; 0: 200
+	OtherStatuses map[int]string // other success statuses, with their descriptions
+	Errors        []int          // error statuses besides those that every operation has
+}
+
+// Idempotent is embedded in the input of operations that take an idempotency key.
+type Idempotent struct {
+	Key string `header:"Idempotency-Key" maxLength:"200" doc:"A key of your choice: a repeated call with the same key makes the change only once. Another change with it is refused."`
+}
+
+// commonErrors are the error statuses that every operation has.
+var commonErrors = []int{
+	http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestURITooLong,
+	http.StatusUnprocessableEntity, http.StatusTooManyRequests,
+	http.StatusInternalServerError, http.StatusNotImplemented, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+}
+
+// addOperation registers an operation. Callers without one of its roles are refused before the request is read.
+func addOperation[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (*O, error)) {
+	if o.Status == 0 {
+		o.Status = http.StatusOK
+	}
+	errs := append(slices.Clone(commonErrors), o.Errors...)
+	if o.Method != http.MethodGet {
+		errs = append(errs, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+	}
+	slices.Sort(errs)
+	op := huma.Operation{
+		OperationID: o.ID, Method: o.Method, Path: o.Path, Tags: []string{o.Tag}, Summary: o.Summary,
+		Description:   o.Description + "\n\nRoles: " + operations.RoleList(o.Roles) + ".",
+		DefaultStatus: o.Status, Errors: slices.Compact(errs), Security: []map[string][]string{{"bearer": {}}},
+		MaxBodyBytes: -1, BodyReadTimeout: -1, // This package has read the body already.
+	}
+	op.Middlewares = huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
+		call := ctx.Context().Value(callKey{}).(*Call)
+		call.operation, call.writes, call.unrecorded, call.aboutEverybody = strings.ReplaceAll(o.ID, "-",
+			"."), o.Writes, o.Unrecorded, o.Everybody
+		if err := operations.RequireRole(call.Caller, o.Roles...); err != nil {
+			call.aboutEverybody = false
+			_ = huma.WriteErr(s.api, ctx, http.StatusForbidden, "", err)
+			return
+		}
+		if where := findNull(call.body); where != "" {
+			_ = huma.WriteErr(s.api, ctx, http.StatusUnprocessableEntity,
+				"", &huma.ErrorDetail{Location: where, Message: "null is no value here: leave the member out"})
+			return
+		}
+		if !o.Once {
+			next(ctx)
+			return
+		}
+		s.doOnce(ctx.Context(), call, &idempotentRequest{o.Method, o.Path, ctx.Header("Idempotency-Key"), call.answer},
+			func() { next(ctx) })
+	}}
+	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
+		out, err := do(ctx, ctx.Value(callKey{}).(*Call), in)
+		if err != nil {
+			p := problemOf(err)
+			if p.Status >= 500 {
+				s.Log.Warn("a call failed", "operation", o.ID, "code", p.Code, "cause", logCause(err))
+			}
+			return nil, p
+		}
+		return out, nil
+	})
+	documented := s.api.OpenAPI().Paths[o.Path]
+	for _, one := range []*huma.Operation{documented.Get, documented.Post, documented.Put, documented.Delete} {
+		if one == nil || one.OperationID != o.ID {
+			continue
+		}
+		for status, description := range o.OtherStatuses {
+			one.Responses[statusCodeText(status)] = &huma.Response{Description: description,
+				Content: one.Responses[statusCodeText(o.Status)].Content}
+		}
+		for status, r := range one.Responses {
+			if o.Once && status[0] == '2' {
+				r.Headers = map[string]*huma.Header{
+					replayedHeader: {Description: "true: it was done before, and is answered as it was then.",
+						Schema: &huma.Schema{Type: huma.TypeString}}}
+			}
+		}
+		for status, headers := range extraHeaders {
+			if r := one.Responses[statusCodeText(status)]; r != nil {
+				r.Headers = headers
+			}
+		}
+	}
+}
+
+// findNull returns the place of a null in a body, or "" if there is none. No member takes null, which the library takes
+// for a missing member.
+func findNull(body []byte) string {
+	var value any
+	if len(body) == 0 || json.Unmarshal(body, &value) != nil {
+		return ""
+	}
+	var look func(where string, value any) string
+	look = func(where string, value any) string {
+		switch v := value.(type) {
+		case nil:
+			return where
+		case []any:
+			for i, one := range v {
+				if found := look(fmt.Sprintf("%s[%d]", where, i), one); found != "" {
+					return found
+				}
+			}
+		case map[string]any:
+			for _, name := range slices.Sorted(maps.Keys(v)) {
+				if found := look(where+"."+name, v[name]); found != "" {
+					return found
+				}
+			}
+		}
+		return ""
+	}
+	return look("body", value)
+}
+
+// extraHeaders are headers of answers besides those of every answer, by status.
+var extraHeaders = map[int]map[string]*huma.Header{
+	http.StatusUnauthorized: {"WWW-Authenticate": {
+		Description: "Bearer", Required: true, Schema: &huma.Schema{Type: huma.TypeString}}},
+	http.StatusTooManyRequests: {"Retry-After": {Description: "After how many seconds to call again.", Required: true,
+		Schema: &huma.Schema{Type: huma.TypeInteger}}},
+}
+
+// statusCodeText writes an HTTP status as three digits.
+func statusCodeText(status int) string {
+	return string([]byte{byte('0' + status/100), byte('0' + status/10%10), byte('0' + status%10)})
+}

@@ -1,0 +1,91 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/services/operations"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// sourcesPath is the path below which the API serves sources, where the policy names none.
+const sourcesPath = "/v1/sources/"
+
+// serveSource answers a request for the full text of a row, and reports whether the request is one. Its paths come from
+// the policy, which may change while it is served, so that the document does not have them.
+func (s *Server) serveSource(a *answer, r *http.Request) bool {
+	call := r.Context().Value(callKey{}).(*Call)
+	var p *policy.Policy
+	if db := s.Service.Databases[call.Caller.Database]; db != nil && db.Policy != nil {
+		p = db.Policy()
+	}
+	path := r.URL.EscapedPath()
+	escaped, ours := strings.CutPrefix(path, sourcesPath)
+	if p != nil && p.Sources() != nil {
+		if rest, ok := strings.CutPrefix(path, p.Sources().Path); ok {
+			escaped, ours = rest, true
+		}
+	}
+	if !ours {
+		return false
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		call.operation = "source.get"
+		a.Header().Set("Allow", "GET, HEAD")
+		newProblem(http.StatusMethodNotAllowed, noSuchMethod()).write(a)
+		return true
+	}
+	call.operation = "source.get"
+	a.Header().Set("Cache-Control", "private")
+	if p == nil || p.Sources() == nil {
+		problemOf(operations.NewNoSourceError()).write(a)
+		return true
+	}
+	id, err := url.PathUnescape(escaped)
+	if err != nil || strings.Contains(escaped, "/") {
+		id = "" // An invalid id is answered like one that does not exist.
+	}
+	out, err := s.Service.ReadSource(r.Context(), call.Caller, p.Sources(), id)
+	if err != nil {
+		if e := sqlstate.From(err); e.Code == sqlstate.LimitExceeded {
+			a.Header().Set("Retry-After", retryAfter(e.Hint))
+		}
+		problemOf(err).write(a)
+		return true
+	}
+	var b bytes.Buffer
+	text := func(v any) {
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		_ = e.Encode(v) // The value is a text or null, which always can be written.
+		b.Truncate(b.Len() - 1)
+	}
+	b.WriteByte('{')
+	for i, name := range out.Names {
+		text(name)
+		b.WriteByte(':')
+		text(out.Values[i])
+		b.WriteByte(',')
+	}
+	b.WriteString(`"body":`)
+	text(out.Body)
+	b.WriteString("}\n")
+	a.Header().Set("Content-Type", "application/json")
+	_, _ = a.Write(b.Bytes())
+	return true
+}
+
+var retryHint = regexp.MustCompile(`Try again in ([0-9]{1,6}) second`)
+
+// retryAfter returns the seconds after which a limit allows another call, as the hint of its error says.
+func retryAfter(hint string) string {
+	if m := retryHint.FindStringSubmatch(hint); m != nil {
+		return m[1]
+	}
+	return "60"
+}

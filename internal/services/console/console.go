@@ -1,0 +1,408 @@
+// Package console serves web pages without scripts. A data subject sees who may see and who has seen their data, and
+// withdraws consent. An owner sees people, and why an agent sees a row or not. An operator sees the state of the
+// sidecar.
+//
+// Guarantee: it has no rules of its own. It shows and changes data through package operations, as the caller whose
+// token opened the session, and each call is recorded before a byte of its answer is sent. No address has personal data
+// in it. A page runs no script, and loads nothing from another server. A session ends with its token, with a click, and
+// by a timeout.
+package console
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/internal/services/identity"
+	"github.com/pgconsent/pgconsent/internal/services/operations"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Base is the path of the console.
+const Base = "/console/"
+
+// Config is what a console needs. Service and Verifier are required.
+type Config struct {
+	Service  *operations.AdminService
+	Verifier identity.Verifier
+	OverTLS  bool             // the console is served over TLS: the browser sends the cookies over nothing else
+	Log      *slog.Logger     // nil: nothing is logged
+	Now      func() time.Time // the clock; nil: time.Now
+}
+
+// Console serves the pages.
+type Console struct {
+	Config
+	mux         *http.ServeMux
+	sessions    *sessions
+	logins      *loginLimiter
+	crossOrigin *http.CrossOriginProtection
+}
+
+// New makes a console.
+func New(c Config) (*Console, error) {
+	if c.Service == nil || c.Verifier == nil {
+		return nil, errors.New("console: a service and a verifier are required")
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	o := &Console{Config: c, mux: http.NewServeMux(), sessions: newSessions(c.Now), logins: &loginLimiter{now: c.Now},
+		crossOrigin: http.NewCrossOriginProtection()}
+	o.addRoutes()
+	return o, nil
+}
+
+func (o *Console) addRoutes() {
+	at := func(pattern string, h http.HandlerFunc) {
+		method, path, _ := strings.Cut(pattern, " ")
+		o.mux.HandleFunc(method+" "+Base+path, h)
+	}
+	at("GET console.css", o.style)
+	at("GET icon.svg", o.icon)
+	at("GET login", o.loginForm)
+	at("POST login", o.login)
+	at("POST logout", o.logout)
+	at("GET {$}", o.readHandler("console.home", consoleRoles, o.showHome))
+
+	at("GET me", o.readHandler("consent.status", subjects, o.showOwnData))
+	at("GET me/seen", o.readHandler("dsar.retrievals", subjects, o.showRetrievals))
+	at("GET me/history", o.readHandler("consent.history", subjects, o.showHistory))
+	at("POST me/withdraw", o.writeHandler("consent.revoke", subjects, o.withdrawConsent))
+	at("POST me/give", o.writeHandler("consent.grant", subjects, o.giveConsentAgain))
+	at("POST me/less", o.writeHandler("consent.degrade", subjects, o.reduceConsent))
+	at("POST me/partnership", o.writeHandler("consent.upgrade", subjects, o.askForPartnership))
+	at("POST me/consent", o.writeHandler("consent.grant", subjects, o.giveConsentTo))
+	at("GET me/for/{handle}", o.readHandler("consent.status", subjects, o.showWard))
+	at("POST me/for/{handle}/withdraw", o.writeHandler("consent.revoke", subjects, o.withdrawForWard))
+	at("POST me/report", o.writeHandler("dsar.report", subjects, o.report))
+
+	at("GET me/memories", o.readHandler("privacy.audit", subjects, o.showMemories))
+	at("GET me/memories/{handle}", o.readHandler("privacy.audit", subjects, o.showMemories))
+	at("POST me/memories", o.readHandler("privacy.audit", subjects, o.showMemoriesAbout))
+	at("GET me/general", o.readHandler("privacy.drawn", subjects, o.showBeliefs))
+	at("GET me/general/{handle}", o.readHandler("privacy.drawn", subjects, o.showBeliefs))
+
+	at("GET people", o.readHandler("consent.people", adminRole, o.showPeople))
+	at("GET people/after/{handle}", o.readHandler("consent.people", adminRole, o.showPeople))
+	at("POST people", o.readHandler("consent.people", adminRole, o.setFilter))
+	at("GET pending", o.readHandler("consent.pending", adminRole, o.showPending))
+	at("GET person/{handle}", o.readHandler("consent.person", adminRole, o.showPerson))
+	at("GET why", o.readHandler("policy.why", adminRole, o.showWhyForm))
+	at("POST why", o.readHandler("policy.why", adminRole, o.answerWhy))
+
+	at("GET operations", o.readHandler("operations.overview", operators, o.showOperations))
+}
+
+var (
+	subjects     = []identity.Role{identity.Subject}
+	adminRole    = []identity.Role{identity.Admin}
+	operators    = []identity.Role{identity.Operator}
+	consoleRoles = []identity.Role{identity.Subject, identity.Admin, identity.Operator}
+)
+
+// maxFormBytes is the limit of a form.
+const maxFormBytes = 64 << 10
+
+// ServeHTTP implements http.Handler, for paths that begin with [Base].
+func (o *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy",
+		"default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
+	if err := o.crossOrigin.Check(r); err != nil {
+		o.fail(w, nil, http.StatusForbidden, foreignFormProblem)
+		return
+	}
+	handler, pattern := o.mux.Handler(r)
+	if pattern == "" { // The mux answers 404 and 405: they become pages.
+		status := &statusRecorder{header: http.Header{}}
+		handler.ServeHTTP(status, r)
+		if allow := status.header.Get("Allow"); allow != "" {
+			h.Set("Allow", allow)
+		}
+		if status.code == http.StatusMethodNotAllowed {
+			o.fail(w, nil, status.code, problem{"That cannot be done here", "The page does not take this kind of request.", ""})
+		} else {
+			o.fail(w, nil, http.StatusNotFound, problem{"There is no such page", "The address is not one of the console's.", ""})
+		}
+		return
+	}
+	o.mux.ServeHTTP(w, r)
+}
+
+// statusRecorder records the status with which the mux would answer.
+type statusRecorder struct {
+	header http.Header
+	code   int
+}
+
+func (s *statusRecorder) Header() http.Header         { return s.header }
+func (s *statusRecorder) Write(b []byte) (int, error) { return len(b), nil }
+func (s *statusRecorder) WriteHeader(code int)        { s.code = code }
+
+// call is a request of a signed-in user.
+type call struct {
+	context.Context
+	r              *http.Request
+	form           url.Values // the form of a POST
+	session        *session
+	caller         identity.Caller
+	about          []string // the persons that the answer is about; the audit records their ids
+	aboutEverybody bool     // the answer is about all data subjects of the database
+	unrecorded     bool     // the audit does not record the call: its page shows no data
+}
+
+// answer is the answer of a handler: a page, a file or a redirect.
+type answer struct {
+	template     string
+	title        string
+	data         any
+	status       int    // HTTP status; 0: 200
+	redirectPath string // path below Base to redirect to, in place of a page
+	file         *file
+}
+
+type file struct {
+	name, kind string
+	body       []byte
+}
+
+// readHandler makes the HTTP handler of an operation that reads.
+func (o *Console) readHandler(operation string, roles []identity.Role, f func(*call) (answer, error)) http.HandlerFunc {
+	return o.handle(operation, roles, false, f)
+}
+
+// writeHandler makes the HTTP handler of an operation that changes something.
+func (o *Console) writeHandler(operation string, roles []identity.Role,
+	f func(*call) (answer, error)) http.HandlerFunc {
+	return o.handle(operation, roles, true, f)
+}
+
+func (o *Console) handle(operation string, roles []identity.Role, writes bool,
+	f func(*call) (answer, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		s, secret := o.sessionOf(r)
+		if s == nil {
+			o.redirectToLogin(w, r, secret)
+			return
+		}
+		caller, err := s.verifyCaller(r.Context(), o.Verifier, secret)
+		if err != nil {
+			o.sessions.end(s)
+			o.redirectToLogin(w, r, secret)
+			return
+		}
+		c := &call{Context: r.Context(), r: r, session: s, caller: caller}
+		changes := r.Method != http.MethodGet && r.Method != http.MethodHead
+		a, err := o.authorizeAndRun(c, roles, changes, f)
+		record := audit.Call{
+			Face: "console", By: caller.Name, Role: string(caller.Role), Agent: caller.Agent,
+			Database: caller.Database, Operation: operation,
+			Written: writes, About: c.about, Everybody: c.aboutEverybody, Outcome: audit.Done,
+		}
+		if caller.Role == identity.Subject {
+			record.By = caller.Subject
+		}
+		status, says := http.StatusOK, problem{}
+		if err != nil {
+			status, says, record.Outcome, record.Code = describeError(err)
+			if status >= 500 {
+				o.Log.Error("console", "operation", operation, "error", err)
+			}
+		}
+		if !c.unrecorded || err != nil {
+			if e := o.Service.Record(context.WithoutCancel(r.Context()), record); e != nil {
+				o.Log.Error("console: the call cannot be recorded", "operation", operation, "error", e)
+				o.fail(w, c, http.StatusServiceUnavailable, unrecordedProblem)
+				return
+			}
+		}
+		if err != nil {
+			o.fail(w, c, status, says)
+			return
+		}
+		o.write(w, r, c, a)
+	}
+}
+
+// authorizeAndRun runs an operation for a caller with one of the roles, if a form that it sends belongs to the session.
+func (o *Console) authorizeAndRun(c *call, roles []identity.Role, changes bool, f func(*call) (answer, error)) (answer, error) {
+	if err := operations.RequireRole(c.caller, roles...); err != nil {
+		return answer{}, err
+	}
+	if c.caller.Role == identity.Subject {
+		c.about = []string{c.caller.Subject}
+	}
+	if changes {
+		if err := parseForm(c.r); err != nil {
+			return answer{}, err
+		}
+		c.form = c.r.PostForm
+		if !c.session.hasCSRFToken(c.form.Get("csrf")) {
+			return answer{}, errForeignForm
+		}
+	}
+	return f(c)
+}
+
+// parseForm reads a form. It refuses forms whose type, size or text no page of the console would send.
+func parseForm(r *http.Request) error {
+	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"),
+		";"); strings.TrimSpace(kind) != "application/x-www-form-urlencoded" {
+		return errUnreadableForm
+	}
+	if err := r.ParseForm(); err != nil {
+		var tooLargeError *http.MaxBytesError
+		if errors.As(err, &tooLargeError) {
+			return errLongForm
+		}
+		return errUnreadableForm
+	}
+	for _, values := range r.PostForm {
+		for _, v := range values {
+			if !utf8.ValidString(v) || strings.ContainsRune(v, 0) {
+				return errUnreadableForm
+			}
+		}
+		if len(values) > 1 {
+			return errUnreadableForm
+		}
+	}
+	return nil
+}
+
+// write sends an answer after the audit record of its call has become durable.
+func (o *Console) write(w http.ResponseWriter, r *http.Request, c *call, a answer) {
+	switch {
+	case a.redirectPath != "":
+		http.Redirect(w, r, Base+strings.TrimPrefix(a.redirectPath, "/"), http.StatusSeeOther)
+	case a.file != nil:
+		w.Header().Set("Content-Type", a.file.kind)
+		w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", a.file.name))
+		w.Header().Set("Content-Length", fmt.Sprint(len(a.file.body)))
+		_, _ = w.Write(a.file.body)
+	default:
+		o.show(w, c, a)
+	}
+}
+
+// show sends a page; it renders the whole page before it sends anything.
+func (o *Console) show(w http.ResponseWriter, c *call, a answer) {
+	v := pageData{Title: a.title, Data: a.data, Base: Base}
+	if c != nil {
+		v.SignedIn, v.Role, v.CSRF, v.Nav = c.caller.Name, roleWords[c.caller.Role], c.session.csrf, o.navigationLinks(c)
+		if c.caller.Role == identity.Subject {
+			v.SignedIn = c.caller.Subject
+		}
+		v.Flash = c.session.takeFlash()
+	}
+	var b bytes.Buffer
+	if err := pages[a.template].ExecuteTemplate(&b, "page", v); err != nil {
+		o.Log.Error("console: a page cannot be made", "page", a.template, "error", err)
+		http.Error(w, "this page cannot be made", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if a.status != 0 {
+		w.WriteHeader(a.status)
+	}
+	_, _ = w.Write(b.Bytes())
+}
+
+// problem is an error as a page shows it.
+type problem struct{ Title, Text, Hint string }
+
+var (
+	errForeignForm    = errors.New("the form is not one of this session's")
+	errUnreadableForm = errors.New("the form cannot be read")
+	errLongForm       = errors.New("the form is too long")
+
+	foreignFormProblem = problem{"This form was not sent",
+		"It does not belong to your session: it may be too old, or come from another site. Nothing was changed.",
+		"Go back to the page, load it again, and send it from there."}
+	unrecordedProblem = problem{"This cannot be answered now",
+		"The page must be recorded before it is shown, and the record cannot be written.",
+		"Try again in a moment. If it does not help, the operator of pgconsent has to check the audit."}
+)
+
+// describeError describes an error to a user, and returns the outcome for the audit record of the call.
+func describeError(err error) (status int, p problem, outcome, code string) {
+	switch {
+	case errors.Is(err, errForeignForm):
+		return http.StatusForbidden, foreignFormProblem, audit.Refused, "csrf"
+	case errors.Is(err, errLongForm):
+		return http.StatusRequestEntityTooLarge, problem{
+			"This is too long", "A form may have 64 KiB. Nothing was changed.", ""}, audit.Refused, "bounds"
+	case errors.Is(err, errUnreadableForm):
+		return http.StatusBadRequest, problem{"This form cannot be read",
+			"It is not what the page would have sent. Nothing was changed.", ""}, audit.Refused, "bounds"
+	}
+	var known *sqlstate.Error
+	if !errors.As(err, &known) && errors.Is(err, context.DeadlineExceeded) {
+		return http.StatusGatewayTimeout, problem{
+				"This took too long", "The database has not answered in time.", "Try again in a minute."}, audit.Failed,
+			string(sqlstate.QueryCanceled)
+	}
+	if known == nil {
+		return http.StatusInternalServerError, problem{
+				"Something went wrong", "The log of pgconsent has the cause. Nothing was changed.", ""}, audit.Failed,
+			string(sqlstate.InternalError)
+	}
+	p = problem{"This cannot be done", asSentence(known.Message), asSentence(known.Hint)}
+	code = string(known.Code)
+	var named consent.Named
+	if errors.As(err, &named) {
+		code = named.Name()
+	}
+	status, outcome = http.StatusInternalServerError, audit.Failed
+	switch known.Code {
+	case sqlstate.InsufficientPrivilege:
+		return http.StatusForbidden, problem{"This is not yours to see",
+			"Your sign-in gives no access to it, whether it exists or not.", ""}, audit.Refused, code
+	case sqlstate.ConsentNotFound:
+		status, outcome, p.Title = http.StatusNotFound, audit.Refused, "Nothing is recorded"
+	case sqlstate.UndefinedObject, sqlstate.UndefinedTable:
+		status, outcome, p.Title = http.StatusNotFound, audit.Refused, "There is no such thing"
+	case sqlstate.ConsentConflict:
+		status, outcome = http.StatusConflict, audit.Refused
+	case sqlstate.ConsentExpired:
+		status, outcome, p.Title = http.StatusGone, audit.Refused, "This is over"
+	case sqlstate.ConsentValidation, sqlstate.InvalidParameterValue, sqlstate.SyntaxError:
+		status, outcome = http.StatusUnprocessableEntity, audit.Refused
+	case sqlstate.LimitExceeded:
+		status, outcome, p.Title = http.StatusTooManyRequests, audit.Refused, "Too much at once"
+	case sqlstate.CannotConnectNow, sqlstate.ConnectionFailure, sqlstate.IOError, sqlstate.ConsentClock:
+		status = http.StatusServiceUnavailable
+	case sqlstate.ConfigFileError:
+		status, p.Title = http.StatusNotImplemented, "This is not set up"
+	case sqlstate.ConsentTampered:
+	default:
+		p = problem{"Something went wrong", "The log of pgconsent has the cause.", ""}
+	}
+	return status, p, outcome, code
+}
+
+// fail sends the page that describes a problem.
+func (o *Console) fail(w http.ResponseWriter, c *call, status int, p problem) {
+	o.show(w, c, answer{template: "problem", title: p.Title, data: p, status: status})
+}

@@ -1,0 +1,733 @@
+package console_test
+
+import (
+	"context"
+	"html"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/dev/demo"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/world"
+	"github.com/pgconsent/pgconsent/internal/services/identity"
+	"github.com/pgconsent/pgconsent/test/demos"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+func TestMain(m *testing.M) { pgtest.MainAlone(m) }
+
+const (
+	script = `<script>alert("x")</script>`
+	image  = `"><img src=x onerror=alert(1)>`
+	braces = `{{.CSRF}} javascript:alert(1)//'"`
+)
+
+// served is a world that is served, once for all tests.
+type served struct {
+	sync.Once
+	running *demo.Running
+	dir     string
+	err     error
+}
+
+var started, kernle served
+
+// running is a sidecar before a database whose ids and tables look like markup; all tests share it.
+func running(t *testing.T) *demo.Running {
+	t.Helper()
+	return started.world(t, "./testdata/markup")
+}
+
+func (s *served) world(t *testing.T, name string) *demo.Running {
+	t.Helper()
+	s.Do(func() {
+		ctx := context.Background()
+		dsn, err := demos.GuestDSN()
+		if s.err = err; err != nil {
+			return
+		}
+		w, err := world.Open(name)
+		if s.err = err; err != nil {
+			return
+		}
+		if s.dir, s.err = os.MkdirTemp("", "console"); s.err != nil {
+			return
+		}
+		s.running, s.err = demo.Start(ctx, demo.Config{World: w, Postgres: dsn,
+			Dir: s.dir, Listen: demos.FreeAddress(t), HTTP: demos.FreeAddress(t), Log: slog.New(slog.DiscardHandler)})
+	})
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	return s.running
+}
+
+// personView is somebody with a browser that runs no script and keeps cookies.
+type personView struct {
+	t    *testing.T
+	base string
+	http *http.Client
+}
+
+// page is an answer.
+type page struct {
+	status int
+	path   string
+	body   string
+	header http.Header
+}
+
+func consoleRoles(t *testing.T) *personView {
+	t.Helper()
+	return visitor(t, running(t))
+}
+
+func visitor(t *testing.T, r *demo.Running) *personView {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &personView{t, r.Access.HTTP + "/console/", &http.Client{Jar: jar, Timeout: tier.Patience}}
+}
+
+// as signs in with the token of a role.
+func as(t *testing.T, role string) *personView {
+	t.Helper()
+	return to(t, running(t), role)
+}
+
+// to signs in to a world.
+func to(t *testing.T, r *demo.Running, role string) *personView {
+	t.Helper()
+	p := visitor(t, r)
+	token := r.Access.Tokens[role]
+	if token == "" {
+		t.Fatalf("there is no token of %s", role)
+	}
+	if got := p.signIn(token); got.status != 200 || strings.HasSuffix(got.path, "login") {
+		t.Fatalf("%s cannot sign in: %d %s", role, got.status, got.path)
+	}
+	return p
+}
+
+func (p *personView) do(r *http.Request) page {
+	p.t.Helper()
+	answer, err := p.http.Do(r)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return page{status: answer.StatusCode, path: answer.Request.URL.RequestURI(), body: string(body), header: answer.Header}
+}
+
+func (p *personView) request(method, path string, form url.Values) *http.Request {
+	p.t.Helper()
+	var body io.Reader
+	if form != nil {
+		body = strings.NewReader(form.Encode())
+	}
+	r, err := http.NewRequestWithContext(p.t.Context(), method, p.base+path, body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	return r
+}
+
+func (p *personView) get(path string) page {
+	p.t.Helper()
+	return p.do(p.request(http.MethodGet, path, nil))
+}
+
+func (p *personView) post(path string, form url.Values) page {
+	p.t.Helper()
+	return p.do(p.request(http.MethodPost, path, form))
+}
+
+func (p *personView) signIn(token string) page {
+	p.t.Helper()
+	f := p.get("login").forms(p.t)
+	if len(f) != 1 {
+		p.t.Fatalf("%d forms to sign in by", len(f))
+	}
+	f[0].fields.Set("token", token)
+	return p.submit(f[0])
+}
+
+// form is one of a page.
+type form struct {
+	action  string
+	fields  url.Values
+	buttons []string
+}
+
+var (
+	formText   = regexp.MustCompile(`(?s)<form([^>]*)>(.*?)</form>`)
+	inputText  = regexp.MustCompile(`<input([^>]*)>`)
+	buttonText = regexp.MustCompile(`(?s)<button([^>]*)>(.*?)</button>`)
+	optionText = regexp.MustCompile(`(?s)<select[^>]* name="([^"]*)"[^>]*>\s*<option( value="([^"]*)")?[^>]*>(.*?)</option>`)
+)
+
+func attribute(text, name string) string {
+	if m := regexp.MustCompile(`(?:^|\s)` + name + `="([^"]*)"`).FindStringSubmatch(text); m != nil {
+		return html.UnescapeString(m[1])
+	}
+	return ""
+}
+
+func (p page) forms(t *testing.T) (out []form) {
+	t.Helper()
+	for _, m := range formText.FindAllStringSubmatch(p.body, -1) {
+		f := form{action: strings.TrimPrefix(attribute(m[1], "action"), "/console/"), fields: url.Values{}}
+		if attribute(m[1], "method") != "post" {
+			t.Errorf("a form that is not posted: %s", m[1])
+		}
+		for _, i := range inputText.FindAllStringSubmatch(m[2], -1) {
+			f.fields.Set(attribute(i[1], "name"), attribute(i[1], "value"))
+		}
+		for _, o := range optionText.FindAllStringSubmatch(m[2], -1) {
+			value := o[3]
+			if o[2] == "" {
+				value = o[4]
+			}
+			f.fields.Set(o[1], html.UnescapeString(value))
+		}
+		for _, b := range buttonText.FindAllStringSubmatch(m[2], -1) {
+			f.buttons = append(f.buttons, html.UnescapeString(b[2]))
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// button is the form of the button with a text.
+func (p page) button(t *testing.T, text string) form {
+	t.Helper()
+	for _, f := range p.forms(t) {
+		if slices.Contains(f.buttons, text) {
+			return f
+		}
+	}
+	t.Fatalf("%s has no button %q:\n%s", p.path, text, p.body)
+	return form{}
+}
+
+func (p *personView) submit(f form) page {
+	p.t.Helper()
+	return p.post(f.action, f.fields)
+}
+
+// says is the text of a page.
+func (p page) says(t *testing.T, texts ...string) {
+	t.Helper()
+	plain := strings.Join(strings.Fields(html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(p.body, " "))), " ")
+	for _, text := range texts {
+		if !strings.Contains(plain, text) {
+			t.Errorf("%s does not say %q:\n%s", p.path, text, plain)
+		}
+	}
+}
+
+// rows is how many notes of a person an agent sees.
+func rows(t *testing.T, agent, who string) int {
+	t.Helper()
+	for _, a := range running(t).Access.Agents {
+		if a.Name != agent {
+			continue
+		}
+		conn, err := pgx.Connect(t.Context(), a.DSN)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(context.Background())
+		answer, err := conn.Query(t.Context(), `SELECT id FROM "<i>notes</i>" WHERE who = $1`, who)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, err := pgx.CollectRows(answer, pgx.RowTo[int32])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(ids)
+	}
+	t.Fatalf("there is no agent %s", agent)
+	return 0
+}
+
+func TestSubjectWithdrawsAndGives(t *testing.T) {
+	p := as(t, "subject:ada")
+	me := p.get("me")
+	me.says(t, "Agents may see some of your data", "Essential", "unless you are in touch before", "4 of 4 records, one by one", "sees nothing")
+	if n := rows(t, "assistant", "ada"); n != 3 {
+		t.Fatalf("the agent sees %d notes, want 3", n)
+	}
+
+	withdraw := me.button(t, "Withdraw consent")
+	me = p.submit(withdraw)
+	if me.status != 200 || me.path != "/console/me" {
+		t.Errorf("withdrawn: %d %s", me.status, me.path)
+	}
+	me.says(t, "Your consent is withdrawn", "agents see nothing by this consent", "You can give it again below",
+		"No agent may see your data by your consent", "None of 4 records")
+	if n := rows(t, "assistant", "ada"); n != 0 {
+		t.Errorf("after the withdrawal the agent sees %d notes", n)
+	}
+	if again := p.get("me"); strings.Contains(again.body, "agents see nothing by this consent") {
+		t.Error("what was said once is said again")
+	}
+	// Sent twice it changes nothing twice.
+	p.submit(withdraw).says(t, "This was withdrawn before")
+
+	// Withdrawing takes no more than granting: one form, with nothing to fill in.
+	give := p.get("me").button(t, "Give consent")
+	if len(give.fields) != len(withdraw.fields) || len(withdraw.fields) != 1 {
+		t.Errorf("withdrawing asks for %v, granting for %v", withdraw.fields, give.fields)
+	}
+	p.submit(give).says(t, "You have given your consent", "Agents may see some of your data")
+
+	p.get("me/history").says(t, "Consent given", "Consent withdrawn", "by way of this console", "by the person ada")
+}
+
+func TestPartnership(t *testing.T) {
+	p := as(t, "subject:user-01")
+	me := p.submit(p.get("me").button(t, "Ask for a partnership"))
+	me.says(t, "You have asked for a partnership", "The agent's side decides, until", "Asked for a partnership")
+	admin := as(t, "admin")
+	admin.get("pending").says(t, "user-01", "Essential, Behaviour, Improvement")
+
+	bob := as(t, "subject:bob")
+	bob.get("me").says(t, "You are in a partnership", "Essential Behaviour Improvement")
+	less := bob.submit(bob.get("me").button(t, "Statistics only"))
+	less.says(t, "Agents see less of you from now on", "within 90 days", "Your data are used in statistics of groups only", "statistics of groups include them")
+
+	nobody := as(t, "subject:new")
+	nobody.get("me").says(t, "No consent of yours is recorded")
+	nobody.get("me/history").says(t, "No consent of yours is recorded")
+	nobody.submit(nobody.get("me").button(t, "Give consent")).says(t, "You have given your consent")
+}
+
+func TestWhoDid(t *testing.T) {
+	if n := rows(t, "assistant", "user-02"); n != 3 {
+		t.Fatalf("the agent sees %d notes", n)
+	}
+	p := as(t, "subject:user-02")
+	p.get("me/seen").says(t, "assistant", "exact 3 records of <i>notes</i>", "May have included")
+
+	for format, want := range map[string]string{"html": "Report on personal data", "json": `"subject": "user-02"`} {
+		f := p.get("me").button(t, "Download as JSON")
+		f.fields.Set("format", format)
+		got := p.submit(f)
+		if got.status != 200 || !strings.Contains(got.body, want) || !strings.HasPrefix(got.header.Get("Content-Disposition"), "attachment") {
+			t.Errorf("%s: %d %v", format, got.status, got.header)
+		}
+	}
+	p.get("me/history").says(t, "Access report made")
+}
+
+func TestAdmin(t *testing.T) {
+	p := as(t, "admin")
+	first := p.get("people")
+	first.says(t, "user-01", script, "Active")
+	next := regexp.MustCompile(`href="/console/(people/after/[^"]+)"`).FindStringSubmatch(first.body)
+	if next == nil {
+		t.Fatal("there is no second page")
+	}
+	second := p.get(next[1])
+	second.says(t, "user-24", "A later page", "First page")
+	if p.get("people/after/xyz").status != 404 || p.get("person/xyz").status != 404 {
+		t.Error("a handle that nobody made leads somewhere")
+	}
+
+	search := first.button(t, "Search")
+	search.fields.Set("text", "EVE")
+	found := p.submit(search)
+	found.says(t, "eve", "Statistics only")
+	if found.path != "/console/people" || strings.Contains(found.body, "user-01") {
+		t.Errorf("what was looked for: %s", found.path)
+	}
+	person := p.get(regexp.MustCompile(`href="/console/(person/[^"]+)"`).FindStringSubmatch(found.body)[1])
+	person.says(t, "eve", "What each agent can see of them now", "None of 4 records", "Consent given")
+	why := p.submit(person.button(t, "Why?"))
+	why.says(t, "assistant does not see it", "✗ fails consent", "STATISTICAL", "agrees")
+
+	// An admin reads, and changes nobody's consent.
+	for _, path := range []string{"me/withdraw", "me/give", "me/less", "me/partnership", "me/report"} {
+		f := first.button(t, "Search")
+		if got := p.post(path, f.fields); got.status != 403 {
+			t.Errorf("%s: %d", path, got.status)
+		}
+	}
+	ask := p.get("why").button(t, "Ask")
+	for _, c := range []struct {
+		agent, table, key string
+		status            int
+		says              string
+	}{
+		{"assistant", "people", "nobody", 200, "There is no such row"},
+		{"nobody", "people", "ada", 404, "There is no such"},
+		{"assistant", `<img src=x onerror=alert(1)>`, "1", 404, "<img src=x onerror=alert(1)>"},
+		{"assistant", "public.<i>notes</i>", "no number", 422, "This is no key"},
+		{"assistant", "people", "", 422, "Which row"},
+		{"assistant", "public.<i>notes</i>", "id=1", 200, "id=1"},
+	} {
+		ask.fields.Set("agent", c.agent)
+		ask.fields.Set("table", c.table)
+		ask.fields.Set("key", c.key)
+		got := p.submit(ask)
+		if got.status != c.status {
+			t.Errorf("%+v: %d", c, got.status)
+		}
+		got.says(t, c.says)
+	}
+}
+
+func TestOperator(t *testing.T) {
+	agent := running(t).Access.Agents[0]
+	conn, err := pgx.Connect(t.Context(), agent.DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), `SELECT body FROM "<i>notes</i>", nowhere WHERE who = 'ada' AND id = 424242`); err == nil {
+		t.Fatal("the statement is allowed")
+	}
+	p := as(t, "operator")
+	got := p.get("operations")
+	got.says(t, "Healthy", "served", "strict", agent.Name, "relation 42501", "every 6h0m0s", "records are written", "Findings of the checks")
+	for _, secret := range []string{"ROWMARK", "424242", "ada", "user-0"} {
+		if strings.Contains(got.body, secret) {
+			t.Errorf("%q is shown to the operator", secret)
+		}
+	}
+}
+
+// Whoever may not see a page learns nothing from the refusal.
+func TestOthersAreRefusedAlike(t *testing.T) {
+	admin := as(t, "admin")
+	handle := regexp.MustCompile(`href="/console/(person/[^"]+)"`).FindStringSubmatch(admin.get("people").body)[1]
+	p := as(t, "subject:user-03")
+	refusal := p.get("people")
+	if refusal.status != 403 {
+		t.Fatalf("a subject sees people: %d", refusal.status)
+	}
+	for _, path := range []string{"people/after/x", "pending", handle, "person/x", "why", "operations"} {
+		if got := p.get(path); got.status != 403 || got.body != refusal.body {
+			t.Errorf("%s: %d, another answer than for people", path, got.status)
+		}
+	}
+	csrf := p.get("me").button(t, "Withdraw consent").fields
+	for _, path := range []string{"people", "why"} {
+		if got := p.post(path, csrf); got.status != 403 {
+			t.Errorf("POST %s: %d", path, got.status)
+		}
+	}
+	// A form of one's own that names somebody else is about oneself.
+	f := url.Values{"csrf": csrf["csrf"], "subject": {"user-04"}}
+	p.post("me/withdraw", f).says(t, "Your consent is withdrawn")
+	if rows(t, "assistant", "user-03") != 0 || rows(t, "assistant", "user-04") != 3 {
+		t.Error("a subject has withdrawn another's consent")
+	}
+	operator := as(t, "operator")
+	for _, path := range []string{"me", "me/seen", "me/history", "people", "pending", "why", handle} {
+		if got := operator.get(path); got.status != 403 || strings.Contains(got.body, "user-") {
+			t.Errorf("operator, %s: %d", path, got.status)
+		}
+	}
+}
+
+func TestForeignForms(t *testing.T) {
+	p, other := as(t, "subject:user-05"), as(t, "subject:user-05")
+	withdraw := p.get("me").button(t, "Withdraw consent")
+	refused := func(what string, r *http.Request, status int) {
+		t.Helper()
+		if got := p.do(r); got.status != status {
+			t.Errorf("%s: %d, want %d", what, got.status, status)
+		}
+		if rows(t, "assistant", "user-05") != 3 {
+			t.Fatalf("%s: it was done", what)
+		}
+	}
+	refused("without a token", p.request("POST", "me/withdraw", url.Values{"csrf": nil}), 403)
+	refused("without a form", p.request("POST", "me/withdraw", nil), 400)
+	refused("with the token of another session", p.request("POST", "me/withdraw", other.get("me").button(t, "Withdraw consent").fields), 403)
+	refused("with an invented token", p.request("POST", "me/withdraw", url.Values{"csrf": {strings.Repeat("A", 43)}}), 403)
+	refused("with the token twice", p.request("POST", "me/withdraw", url.Values{"csrf": {withdraw.fields.Get("csrf"), "x"}}), 400)
+	refused("with a NUL", p.request("POST", "me/withdraw", url.Values{"csrf": withdraw.fields["csrf"], "scope": {"a\x00"}}), 400)
+	refused("not UTF-8", p.request("POST", "me/withdraw", url.Values{"csrf": withdraw.fields["csrf"], "scope": {"\xff"}}), 400)
+	refused("too long", p.request("POST", "me/withdraw", url.Values{"csrf": withdraw.fields["csrf"], "reason": {strings.Repeat("x", 10<<20)}}), 413)
+	refused("by GET", p.request("GET", "me/withdraw?csrf="+withdraw.fields.Get("csrf"), nil), 405)
+	for header, value := range map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"} {
+		r := p.request("POST", "me/withdraw", withdraw.fields)
+		r.Header.Set(header, value)
+		refused(header, r, 403)
+	}
+	json := p.request("POST", "me/withdraw", withdraw.fields)
+	json.Header.Set("Content-Type", "text/plain")
+	refused("as plain text", json, 400)
+
+	// Nobody is signed in by a form that this browser was not given.
+	stranger := consoleRoles(t)
+	form := consoleRoles(t).get("login").forms(t)[0]
+	form.fields.Set("token", running(t).Access.Tokens["subject:user-05"])
+	if got := stranger.submit(form); got.status != 403 {
+		t.Errorf("a sign-in by a foreign form: %d", got.status)
+	}
+	if got := stranger.get("me"); !strings.HasSuffix(got.path, "/login") {
+		t.Errorf("and is signed in: %s", got.path)
+	}
+}
+
+func TestSignIn(t *testing.T) {
+	tokens := running(t).Access.Tokens
+	masked := regexp.MustCompile(`name="form" value="[^"]*"`)
+	var first string
+	for _, token := range []string{"", "nonsense", tokens["agent:assistant"], tokens["system"], tokens["admin"] + "x",
+		script, strings.Repeat("x", 60000)} {
+		p := consoleRoles(t)
+		got := p.signIn(token)
+		body := masked.ReplaceAllString(got.body, "")
+		if first == "" {
+			first = body
+		}
+		if got.status != 401 || body != first {
+			t.Errorf("%.20q: %d, or another answer than for no token", token, got.status)
+		}
+		if got := p.get("people"); !strings.HasSuffix(got.path, "/login") {
+			t.Errorf("%.20q opens %s", token, got.path)
+		}
+	}
+
+	p := consoleRoles(t)
+	p.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	got := p.signIn("  " + tokens["subject:user-06"] + "\n")
+	var cookie string
+	for _, c := range got.header.Values("Set-Cookie") {
+		if strings.HasPrefix(c, "pgconsent=") {
+			cookie = c
+		}
+	}
+	for _, flag := range []string{"HttpOnly", "SameSite=Strict", "Path=/console/"} {
+		if !strings.Contains(cookie, flag) {
+			t.Errorf("the cookie %q has no %s", cookie, flag)
+		}
+	}
+	if got.status != 303 || strings.Contains(cookie, tokens["subject:user-06"]) || strings.Contains(cookie, "Max-Age") {
+		t.Errorf("%d, %q", got.status, cookie)
+	}
+	p.http.CheckRedirect = nil
+
+	// Signing out ends the session, wherever its cookie is.
+	u, err := url.Parse(p.base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := p.http.Jar.Cookies(u)
+	out := p.get("me").button(t, "Sign out")
+	if got := p.submit(out); !strings.HasSuffix(got.path, "/login") {
+		t.Errorf("signed out: %s", got.path)
+	}
+	p.http.Jar.SetCookies(u, kept)
+	if got := p.get("me"); !strings.HasSuffix(got.path, "/login") {
+		t.Errorf("the old cookie opens %s", got.path)
+	}
+}
+
+// A session ends with its token.
+func TestRevokedToken(t *testing.T) {
+	running(t)
+	path := filepath.Join(started.dir, "tokens.yaml")
+	tokens, err := identity.ReadTokens(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := as(t, "subject:user-07")
+	withdraw := p.get("me").button(t, "Withdraw consent")
+	for _, one := range tokens {
+		if one.Subject == "user-07" {
+			if err := identity.RevokeToken(path, one.Name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got := p.submit(withdraw); !strings.HasSuffix(got.path, "/login") {
+		t.Errorf("a revoked token changes something: %d %s", got.status, got.path)
+	}
+	p.get("me").says(t, "Your token")
+	if rows(t, "assistant", "user-07") != 3 {
+		t.Error("the consent was withdrawn by a token that was revoked before")
+	}
+}
+
+var paths = map[string][]string{
+	"":                  {"login"},
+	"subject:" + script: {"me", "me/seen", "me/history"},
+	"subject:" + image:  {"me", "me/seen", "me/history"},
+	"subject:" + braces: {"me", "me/seen", "me/history"},
+	"admin":             {"people", "pending", "why", "nowhere"},
+	"operator":          {"operations", "people"},
+}
+
+// Whatever ids, reasons and tables are, it is text; and no address has anything of them.
+func TestMarkupIsText(t *testing.T) {
+	for _, id := range []string{script, image, braces} {
+		p := as(t, "subject:"+id)
+		ask := p.get("me").button(t, "Ask for a partnership")
+		ask.fields.Set("reason", "</p><script>alert(2)</script>"+id)
+		p.submit(ask).says(t, "You have asked for a partnership", id)
+		rows(t, "assistant", id)
+	}
+	handler := regexp.MustCompile(`(?i)<[a-z][^<>]*\son[a-z]+=[^<>]*>`)
+	address := regexp.MustCompile(`(?:href|action|src)="([^"]*)"`)
+	clean := func(what string, got page) {
+		t.Helper()
+		for _, raw := range []string{"<script", "<img src=x", "onerror=alert(1)>", "<i>notes", "style=\"", "<style", "javascript:alert(1)//'\""} {
+			if strings.Contains(got.body, raw) {
+				t.Errorf("%s: %s has %q:\n%s", what, got.path, raw, got.body)
+			}
+		}
+		if m := handler.FindString(got.body); m != "" {
+			t.Errorf("%s: %s has a handler: %s", what, got.path, m)
+		}
+		for _, m := range address.FindAllStringSubmatch(got.body, -1) {
+			if !strings.HasPrefix(m[1], "/console/") && m[1] != "#content" || strings.ContainsAny(m[1], "?<%{") {
+				t.Errorf("%s: %s leads to %q", what, got.path, m[1])
+			}
+		}
+	}
+	for who, list := range paths {
+		p := consoleRoles(t)
+		if who != "" {
+			p = as(t, who)
+		}
+		for _, path := range list {
+			clean(who, p.get(path))
+		}
+		if who != "admin" {
+			continue
+		}
+		people := p.get("people")
+		people.says(t, script, image)
+		for _, m := range regexp.MustCompile(`href="/console/(person/[^"]+)"`).FindAllStringSubmatch(people.body, -1)[:7] {
+			one := p.get(m[1])
+			if one.status != 200 {
+				t.Errorf("%s: %d", m[1], one.status)
+			}
+			clean("a person", one)
+			clean("why", p.submit(one.button(t, "Why?")))
+		}
+		p.get("pending").says(t, script, image, braces)
+		search := people.button(t, "Search")
+		search.fields.Set("text", `"><script>`)
+		clean("search", p.submit(search))
+	}
+}
+
+// Every answer, refusals and files too, carries what keeps a browser from doing more than showing it.
+func TestHeaders(t *testing.T) {
+	check := func(what string, got page, status int) {
+		t.Helper()
+		if got.status != status {
+			t.Errorf("%s: %d, want %d", what, got.status, status)
+		}
+		policy := got.header.Get("Content-Security-Policy")
+		for _, part := range []string{"default-src 'none'", "style-src 'self'", "frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'"} {
+			if !strings.Contains(policy, part) {
+				t.Errorf("%s: the policy is %q", what, policy)
+			}
+		}
+		if strings.Contains(policy, "unsafe") || strings.Contains(policy, "script-src") {
+			t.Errorf("%s: the policy is %q", what, policy)
+		}
+		for name, value := range map[string]string{
+			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY", "Cross-Origin-Resource-Policy": "same-origin"} {
+			if got.header.Get(name) != value {
+				t.Errorf("%s: %s is %q", what, name, got.header.Get(name))
+			}
+		}
+		if c := got.header.Get("Cache-Control"); c != "no-store" && !strings.HasSuffix(what, ".css") && !strings.HasSuffix(what, ".svg") {
+			t.Errorf("%s: Cache-Control is %q", what, c)
+		}
+		if got.header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%s: other origins may read it", what)
+		}
+	}
+	p := consoleRoles(t)
+	for path, status := range map[string]int{"": 200, "login": 200, "me": 200, "nowhere": 404, "console.css": 200,
+		"icon.svg": 200, "pages/page.html": 404, "me/withdraw": 405, "../v1": 404, "login/": 404} {
+		if path == "../v1" {
+			continue // not the console's
+		}
+		check(path, p.get(path), status)
+	}
+	for _, method := range []string{"PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND"} {
+		for _, path := range []string{"me", "login", "people"} {
+			got := p.do(p.request(method, path, nil))
+			check(method+" "+path, got, 405)
+			if got.header.Get("Allow") == "" {
+				t.Errorf("%s %s: nothing is said to be allowed", method, path)
+			}
+		}
+	}
+	ada := as(t, "subject:user-08")
+	check("me", ada.get("me"), 200)
+	f := ada.get("me").button(t, "Download as JSON")
+	f.fields.Set("format", "pdf")
+	check("report", ada.submit(f), 400)
+	f.fields.Set("format", "json")
+	check("report", ada.submit(f), 200)
+	f.action, f.fields = "me/less", url.Values{"csrf": f.fields["csrf"], "to": {"PARTNERED"}}
+	check("less", ada.submit(f), 422)
+	f.action, f.fields = "me/give", url.Values{"csrf": f.fields["csrf"], "grantee": {"si:nobody"}}
+	check("give", ada.submit(f), 404)
+}
+
+// Each call is recorded, and no record names a person.
+func TestCallsAreRecorded(t *testing.T) {
+	p := as(t, "subject:user-09")
+	p.get("me")
+	p.submit(p.get("me").button(t, "Withdraw consent"))
+	p.get("people")
+	as(t, "admin").get("people")
+	files, err := filepath.Glob(filepath.Join(started.dir, "audit", "*.jsonl"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	var all strings.Builder
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	for _, want := range []string{`"face":"console"`, `"operation":"console.login"`, `"operation":"consent.status"`,
+		`"operation":"consent.revoke"`, `"operation":"consent.people"`, `"outcome":"refused"`, `"everybody":true`} {
+		if !strings.Contains(all.String(), want) {
+			t.Errorf("no record has %s", want)
+		}
+	}
+	for _, id := range []string{"user-09", "ROWMARK", "csrf\":"} {
+		if strings.Contains(all.String(), id) {
+			t.Errorf("a record has %q", id)
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package console
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/services/identity"
+)
+
+// loginCookie proves that the form was given to this browser, so that nobody can sign others in with a token of their
+// own.
+const loginCookie = "pgconsent_form"
+
+type loginPage struct {
+	Form    string
+	Problem string
+	Ended   bool
+}
+
+func (o *Console) loginForm(w http.ResponseWriter, r *http.Request) {
+	_, err := r.Cookie(o.cookieName())
+	o.loginPage(w, http.StatusOK, loginPage{Ended: err == nil})
+}
+
+func (o *Console) loginPage(w http.ResponseWriter, status int, p loginPage) {
+	random := make([]byte, 24)
+	if _, err := rand.Read(random); err != nil {
+		http.Error(w, "no random numbers", http.StatusInternalServerError)
+		return
+	}
+	p.Form = base64.RawURLEncoding.EncodeToString(random)
+	http.SetCookie(w, &http.Cookie{Name: loginCookie, Value: p.Form, Path: Base + "login", HttpOnly: true,
+		Secure: o.OverTLS, SameSite: http.SameSiteStrictMode, MaxAge: 3600})
+	if p.Ended {
+		http.SetCookie(w, o.sessionCookie(""))
+	}
+	o.show(w, nil, answer{template: "login", title: "Sign in", data: p, status: status})
+}
+
+// login begins a session with the token of the form.
+func (o *Console) login(w http.ResponseWriter, r *http.Request) {
+	if err := parseForm(r); err != nil {
+		status, p, _, _ := describeError(err)
+		o.fail(w, nil, status, p)
+		return
+	}
+	c, err := r.Cookie(loginCookie)
+	if err != nil || c.Value == "" || subtle.ConstantTimeCompare([]byte(c.Value), []byte(r.PostForm.Get("form"))) != 1 {
+		o.loginPage(w, http.StatusForbidden, loginPage{
+			Problem: "That form was too old, or not one of this browser's. Please try once more."})
+		return
+	}
+	token := strings.TrimSpace(r.PostForm.Get("token"))
+	caller, err := o.Verifier.Verify(r.Context(), token)
+	if err != nil || !isPerson(caller) {
+		// The answer is the same for whatever was wrong. A right token is accepted however many wrong ones came before.
+		if !o.logins.countFailure() {
+			w.Header().Set("Retry-After", "10")
+			o.loginPage(w, http.StatusTooManyRequests,
+				loginPage{Problem: "There were too many tries that failed. Please wait for ten seconds."})
+			return
+		}
+		o.Log.Warn("console: a sign-in was refused")
+		o.loginPage(w, http.StatusUnauthorized, loginPage{Problem: "This is not a token that opens the console."})
+		return
+	}
+	record := audit.Call{Face: "console", By: caller.Name, Role: string(caller.Role), Database: caller.Database,
+		Operation: "console.login", Outcome: audit.Done}
+	if caller.Role == identity.Subject {
+		record.By, record.About = caller.Subject, []string{caller.Subject}
+	}
+	if err := o.Service.Record(context.WithoutCancel(r.Context()), record); err != nil {
+		o.Log.Error("console: a sign-in cannot be recorded", "error", err)
+		o.fail(w, nil, http.StatusServiceUnavailable, unrecordedProblem)
+		return
+	}
+	if old, _ := o.sessionOf(r); old != nil {
+		o.sessions.end(old)
+	}
+	_, value, err := o.sessions.begin(token)
+	if err != nil {
+		o.Log.Error("console: no session", "error", err)
+		o.fail(w, nil, http.StatusInternalServerError, problem{"Something went wrong", "The log of pgconsent says what.", ""})
+		return
+	}
+	http.SetCookie(w, o.sessionCookie(value))
+	http.SetCookie(w, &http.Cookie{Name: loginCookie, Path: Base + "login", MaxAge: -1, HttpOnly: true,
+		Secure: o.OverTLS, SameSite: http.SameSiteStrictMode})
+	http.Redirect(w, r, Base+homePath(caller.Role), http.StatusSeeOther)
+}
+
+// logout ends the session.
+func (o *Console) logout(w http.ResponseWriter, r *http.Request) {
+	s, _ := o.sessionOf(r)
+	if s != nil {
+		if err := parseForm(r); err != nil || !s.hasCSRFToken(r.PostForm.Get("csrf")) {
+			o.fail(w, nil, http.StatusForbidden, foreignFormProblem)
+			return
+		}
+		o.sessions.end(s)
+	}
+	http.SetCookie(w, o.sessionCookie(""))
+	http.Redirect(w, r, Base+"login", http.StatusSeeOther)
+}
+
+// redirectToLogin redirects to the login page, where the session is missing or over.
+func (o *Console) redirectToLogin(w http.ResponseWriter, r *http.Request, _ []byte) {
+	http.Redirect(w, r, Base+"login", http.StatusSeeOther)
+}
+
+// homePath returns the path of the first page of a role.
+func homePath(r identity.Role) string {
+	switch r {
+	case identity.Subject:
+		return "me"
+	case identity.Admin:
+		return "people"
+	default:
+		return "operations"
+	}
+}
+
+func (o *Console) showHome(c *call) (answer, error) {
+	c.unrecorded = true
+	return answer{redirectPath: homePath(c.caller.Role)}, nil
+}
+
+// loginLimiter slows down guessing of tokens: 20 failures are free, then one each second.
+type loginLimiter struct {
+	now          func() time.Time
+	mu           sync.Mutex
+	failuresLeft float64
+	refilledAt   time.Time
+}
+
+const freeTries = 20
+
+// refill allows more failures for the time that has passed.
+func (t *loginLimiter) refill() {
+	now := t.now()
+	if t.refilledAt.IsZero() {
+		t.failuresLeft = freeTries
+	} else {
+		t.failuresLeft = min(freeTries, t.failuresLeft+now.Sub(t.refilledAt).Seconds())
+	}
+	t.refilledAt = now
+}
+
+// countFailure counts a failed login, and reports whether it is within the limit.
+func (t *loginLimiter) countFailure() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.refill()
+	if t.failuresLeft < 1 {
+		return false
+	}
+	t.failuresLeft--
+	return true
+}

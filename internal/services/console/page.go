@@ -1,0 +1,97 @@
+package console
+
+import (
+	"embed"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/services/identity"
+)
+
+//go:embed pages console.css icon.svg
+var files embed.FS
+
+// pages are the templates by name, each inside the frame page.html.
+var pages = parsePages()
+
+func parsePages() map[string]*template.Template {
+	frame := template.Must(template.New("").Funcs(templateFuncs).ParseFS(files, "pages/page.html", "pages/parts.html"))
+	out := map[string]*template.Template{}
+	all, _ := fs.Glob(files, "pages/*.html")
+	for _, p := range all {
+		if name := strings.TrimSuffix(path.Base(p), ".html"); name != "page" && name != "parts" {
+			out[name] = template.Must(template.Must(frame.Clone()).ParseFS(files, p))
+		}
+	}
+	return out
+}
+
+// pageData has the data of the frame, and of the page in it.
+type pageData struct {
+	Base, Title    string
+	SignedIn, Role string
+	CSRF           string
+	Nav            []link
+	Flash          *flash
+	Data           any
+}
+
+// link is a link of the navigation.
+type link struct {
+	To, Text string
+	Here     bool
+}
+
+// navigationLinks returns the links to the pages of a role.
+func (o *Console) navigationLinks(c *call) []link {
+	var all []link
+	switch c.caller.Role {
+	case identity.Subject:
+		all = []link{{To: "me", Text: "Who may see"}, {To: "me/seen", Text: "Who has seen"}, {To: "me/history", Text: "History"}}
+		if kept, general := o.Service.KeepsMemories(c.caller); kept {
+			all = append(all, link{To: "me/memories", Text: "Memories"})
+			if general {
+				all = append(all, link{To: "me/general", Text: "Beliefs"})
+			}
+		}
+	case identity.Admin:
+		all = []link{{To: "people", Text: "People"}, {To: "pending", Text: "Requests"}, {To: "why", Text: "Why"}}
+	case identity.Operator:
+		all = []link{{To: "operations", Text: "Operations"}}
+	}
+	for i := range all {
+		here := strings.TrimPrefix(c.r.URL.Path, Base)
+		all[i].Here = here == all[i].To || all[i].To == "me" && strings.HasPrefix(here, "me/for/") ||
+			strings.HasPrefix(here, all[i].To+"/") && strings.HasPrefix(all[i].To, "me/") ||
+			all[i].To == "people" && (strings.HasPrefix(here, "people/") || strings.HasPrefix(here, "person/"))
+		all[i].To = Base + all[i].To
+	}
+	return all
+}
+
+func (o *Console) style(w http.ResponseWriter, _ *http.Request) {
+	o.sendEmbedded(w, "console.css", "text/css; charset=utf-8")
+}
+
+func (o *Console) icon(w http.ResponseWriter, _ *http.Request) {
+	o.sendEmbedded(w, "icon.svg", "image/svg+xml")
+}
+
+// sendEmbedded sends a file of the program that is the same for everybody.
+func (o *Console) sendEmbedded(w http.ResponseWriter, name, kind string) {
+	text, err := files.ReadFile(name)
+	if err != nil {
+		http.Error(w, "not found", http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Cache-Control", "private, max-age=300")
+	_, _ = w.Write(text)
+}
+
+func date(t time.Time) string    { return t.UTC().Format("2 January 2006") }
+func instant(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") }

@@ -1,0 +1,364 @@
+package console
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/record/dsar"
+	"github.com/pgconsent/pgconsent/internal/record/dsar/access"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/internal/services/operations"
+	"github.com/pgconsent/pgconsent/internal/tool/why"
+)
+
+// The pages of a data subject follow. Every change is one click, and the next page says what has changed and how to
+// undo it.
+
+// consentView is a consent as a page shows it.
+type consentView struct {
+	consent.Consent
+	Now          time.Time
+	State        string
+	Active       bool
+	Title        string // grantee and scope
+	Kind         string // the kind of relationship
+	Until        time.Time
+	Pending      bool
+	Decay        int // days since the countdown to anonymity began
+	Number       int64
+	CanGiveAgain bool // the consent has ended, and the page offers to give it again
+	Streamless   bool
+}
+
+func newConsentView(c consent.Consent, now time.Time) consentView {
+	s := consentView{Consent: c, Now: now, State: stateWord(c, now), Active: c.IsActiveAt(now), Until: c.ExpiresAt,
+		Pending: c.IsPendingAt(now), Streamless: c.Stream == ""}
+	s.Kind = streamWords[c.Stream]
+	s.Title = "Everybody"
+	switch {
+	case c.Stream != "" && c.Grantee == consent.Everybody:
+		s.Title = "Agents of this service"
+	case c.Grantee != consent.Everybody:
+		s.Title = c.Grantee
+	}
+	if s.Active && c.Stream == consent.Anonymous {
+		s.Decay = c.DecayDays(now)
+	}
+	s.CanGiveAgain = !s.Active && c.State != consent.Requested
+	return s
+}
+
+// personView has the data of the page about a person.
+type personView struct {
+	Subject           string
+	Known             bool
+	Active            bool
+	Counted           bool         // the person's data count in statistics only
+	MainConsent       *consentView // the relationship, which the page shows first
+	Consents          []consentView
+	Now               time.Time
+	AgentViews        []agentView
+	VisibilityProblem *problem // why the console cannot tell who may see the person's data; nil: it can
+	History           []consent.Record
+	Rows              []dsar.Rows
+	Agents            []string
+	CanAskPartnership bool // the person can ask for a partnership
+	CanReduce         bool // the person can reduce the consent to statistics
+	CanBeTemporary    bool // the person can change back to TEMPORARY
+	SeveralActive     bool // several consents are active
+	Own               bool // the page shows the data of the signed-in user
+	RegistryUnused    bool // no rule of the policy reads the registry
+	Remaining         int
+
+	Guardians []string   // their guardians
+	Wards     []wardLink // people whose guardian they are
+	Handle    string     // handle of the person, in the page of a ward
+	Kinds     []string   // kinds of data that a consent can have
+	Parties   []string   // parties to choose from
+}
+
+// HasRows reports whether there are rows of the person to ask about.
+func (p personView) HasRows() bool {
+	return slices.ContainsFunc(p.Rows, func(r dsar.Rows) bool { return len(r.Keys) > 0 })
+}
+
+// agentView is what one agent may see.
+type agentView struct {
+	why.Visibility
+	Visible, Rows, Counted int64
+	Observed               bool
+}
+
+// missingPartProblem describes a part of a page that could not be made; the rest of the page is shown.
+func (o *Console) missingPartProblem(what string, err error) *problem {
+	status, p, _, _ := describeError(err)
+	if status >= 500 && status != http.StatusNotImplemented {
+		o.Log.Error("console: a part of a page", "part", what, "error", err)
+	}
+	return &p
+}
+
+func (o *Console) agentViews(c *call, subject string) ([]agentView, *problem) {
+	all, err := o.Service.Visibility(c, c.caller, subject)
+	if err != nil {
+		return nil, o.missingPartProblem("consent.sight", err)
+	}
+	var out []agentView
+	for _, s := range all {
+		one := agentView{Visibility: s}
+		for _, t := range s.Tables {
+			one.Visible, one.Rows, one.Counted = one.Visible+t.Visible, one.Rows+t.Rows, one.Counted+t.Counted
+			one.Observed = one.Observed || t.Observed
+		}
+		out = append(out, one)
+	}
+	slices.SortStableFunc(out, func(a, b agentView) int { return int(min(1, max(-1, b.Visible-a.Visible))) })
+	return out, nil
+}
+
+// addConsents adds the person's consents to the page. The registry may not know the person.
+func (o *Console) addConsents(c *call, p *personView) error {
+	all, err := o.Service.Consents(c, c.caller, p.Subject)
+	var unknown *consent.NotFoundError
+	if err != nil && !errors.As(err, &unknown) {
+		return err
+	}
+	p.fillConsents(o.Now(), all)
+	return nil
+}
+
+// fillConsents adds the consents of the person.
+func (p *personView) fillConsents(now time.Time, all []operations.Status) {
+	p.Known, p.Now = len(all) > 0, now
+	inForce := 0
+	for _, s := range all {
+		st := newConsentView(s.Consent, s.Now)
+		st.Number, p.Now = s.Number, s.Now
+		if st.Active {
+			inForce++
+		}
+		if p.MainConsent == nil && s.Grantee == consent.Everybody && s.Scope == consent.Everything {
+			lead := st
+			p.MainConsent = &lead
+		}
+		p.Consents = append(p.Consents, st)
+	}
+	p.Active, p.SeveralActive = inForce > 0, inForce > 1
+	p.Counted = inForce == 1 && p.MainConsent != nil && p.MainConsent.Active && p.MainConsent.Stream == consent.Anonymous
+	var stream consent.Stream
+	pending := false
+	streamless := false
+	if p.MainConsent != nil {
+		if p.MainConsent.Active {
+			stream = p.MainConsent.Stream
+		}
+		pending, streamless = p.MainConsent.Pending, p.MainConsent.Streamless
+	}
+	p.CanAskPartnership = !pending && !streamless && stream != consent.Partnered
+	p.CanReduce = stream == consent.Temporary || stream == consent.Partnered
+	p.CanBeTemporary = stream == consent.Partnered
+}
+
+func (o *Console) showOwnData(c *call) (answer, error) {
+	p := personView{Subject: c.caller.Subject, Own: true, RegistryUnused: !o.Service.ReadsRegistry(c.caller)}
+	if err := o.addConsents(c, &p); err != nil {
+		return answer{}, err
+	}
+	if err := o.fillGuardians(c, &p); err != nil {
+		return answer{}, err
+	}
+	p.Kinds = categoriesForParty
+	for name := range o.Service.Agents(c.caller.Database) {
+		p.Parties = append(p.Parties, name)
+	}
+	slices.Sort(p.Parties)
+	p.AgentViews, p.VisibilityProblem = o.agentViews(c, p.Subject)
+	return answer{template: "me", title: "Who may see your data", data: p}, nil
+}
+
+func (o *Console) showHistory(c *call) (answer, error) {
+	p := personView{Subject: c.caller.Subject, Own: true}
+	all, err := o.Service.History(c, c.caller, p.Subject)
+	var unknown *consent.NotFoundError
+	if err != nil && !errors.As(err, &unknown) {
+		return answer{}, err
+	}
+	slices.Reverse(all)
+	p.History = all
+	return answer{template: "history", title: "Records of your consent", data: p}, nil
+}
+
+// retrievalsPage shows who has seen the subject's data.
+type retrievalsPage struct {
+	*dsar.Report
+	Newest []dsar.Retrieval
+	Older  int
+}
+
+// maxRetrievals is how many single retrievals the page lists; the report has more.
+const maxRetrievals = 100
+
+func (o *Console) showRetrievals(c *call) (answer, error) {
+	r, err := o.Service.Report(c, c.caller, access.Request{Via: "console", Retrievals: maxRetrievals, OnlyDisplayed: true})
+	var unknown *consent.NotFoundError
+	if errors.As(err, &unknown) {
+		return answer{template: "seen", title: "Who has seen your data", data: retrievalsPage{}}, nil
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	p := retrievalsPage{Report: r, Newest: slices.Clone(r.Retrievals.List)}
+	slices.Reverse(p.Newest)
+	p.Older = max(0, len(p.Newest)-maxRetrievals)
+	p.Newest = p.Newest[:len(p.Newest)-p.Older]
+	p.Older += int(r.Retrievals.Left)
+	return answer{template: "seen", title: "Who has seen your data", data: p}, nil
+}
+
+// change changes a consent in the name of the signed-in subject.
+func (o *Console) change(c *call, command consent.Command) (operations.Change, error) {
+	command.Subject, command.Via = c.caller.Subject, "console"
+	if g := c.form.Get("grantee"); g != "" {
+		command.Grantee = g
+	}
+	if s := c.form.Get("scope"); s != "" {
+		command.Scope = s
+	}
+	return o.Service.Change(c, c.caller, command)
+}
+
+// giveAgainNote ends the message after a withdrawal.
+const giveAgainNote = " You can give it again below, with one click. The new consent is for new data: it does not bring back " +
+	"what this withdrawal has hidden."
+
+func (o *Console) withdrawConsent(c *call) (answer, error) {
+	if c.form.Get("all") != "" {
+		all, err := o.Service.Consents(c, c.caller, c.caller.Subject)
+		if err != nil {
+			return answer{}, err
+		}
+		for _, s := range all {
+			if !s.IsActiveAt(s.Now) && !s.IsPendingAt(s.Now) {
+				continue
+			}
+			if _, err := o.Service.Change(c, c.caller,
+				consent.Command{Do: consent.Revoke, Subject: s.Subject, Grantee: s.Grantee, Scope: s.Scope,
+					Via: "console"}); err != nil {
+				return answer{}, err
+			}
+		}
+		c.session.setFlash(flash{"done", "Every consent is withdrawn",
+			"From their next statement on, no agent sees your data by your consent." + giveAgainNote})
+		return answer{redirectPath: "me"}, nil
+	}
+	done, err := o.change(c, consent.Command{Do: consent.Revoke})
+	if err != nil {
+		return answer{}, err
+	}
+	if done.RecordNumber == 0 {
+		c.session.setFlash(flash{"note", "This was withdrawn before", "Nothing has changed."})
+	} else {
+		c.session.setFlash(flash{"done", "Your consent is withdrawn",
+			"From their next statement on, agents see nothing by this consent." + giveAgainNote})
+	}
+	return answer{redirectPath: "me"}, nil
+}
+
+// giveConsentAgain gives a consent again that has ended: TEMPORARY, or one with the same grantee, scope and purposes.
+func (o *Console) giveConsentAgain(c *call) (answer, error) {
+	command := consent.Command{Do: consent.Grant, Stream: consent.Temporary}
+	key := consent.Command{Subject: c.caller.Subject, Grantee: c.form.Get("grantee"), Scope: c.form.Get("scope")}.Key()
+	all, err := o.Service.History(c, c.caller, c.caller.Subject)
+	var unknown *consent.NotFoundError
+	if err != nil && !errors.As(err, &unknown) {
+		return answer{}, err
+	}
+	var before *consent.Record
+	for i := range all {
+		if all[i].Key == key && all[i].State == consent.Given {
+			before = &all[i]
+		}
+	}
+	relationship := key.Grantee == consent.Everybody && key.Scope == consent.Everything
+	switch {
+	case before == nil && !relationship:
+		return answer{}, consent.NewNotFound()
+	case before == nil:
+	case before.Stream == "":
+		command.Stream, command.Categories, command.Purposes = "", before.Categories, before.Purposes
+		if !before.ExpiresAt.IsZero() {
+			command.Duration = before.ExpiresAt.Sub(before.GivenAt)
+		}
+	case before.Stream == consent.Anonymous:
+		command.Stream, command.Purposes = consent.Anonymous, before.Purposes
+	default:
+		command.Purposes = before.Purposes
+	}
+	done, err := o.change(c, command)
+	if err != nil {
+		return answer{}, err
+	}
+	text := "It is active from now on."
+	if !done.Consent.ExpiresAt.IsZero() {
+		text = "It is active from now on, until " + date(done.Consent.ExpiresAt) + " unless it is renewed."
+	}
+	c.session.setFlash(flash{"done", "You have given your consent", text + " You can withdraw it at any time, with one click."})
+	return answer{redirectPath: "me"}, nil
+}
+
+// reduceConsent changes the relationship to a stream that shows less to agents.
+func (o *Console) reduceConsent(c *call) (answer, error) {
+	to := consent.Stream(c.form.Get("to"))
+	if _, err := o.change(c, consent.Command{Do: consent.Degrade, Stream: to}); err != nil {
+		return answer{}, err
+	}
+	text := "Agents see only what is essential. What the partnership has shown is hidden at once."
+	if to == consent.Anonymous {
+		text = "Agents no longer see your single data. New data are counted in statistics of groups only; older " +
+			"data become anonymous step by step, within 90 days."
+	}
+	c.session.setFlash(flash{"done", "Agents see less of you from now on",
+		text + " You can also withdraw completely, or ask for a partnership again; data that were removed do not come back."})
+	return answer{redirectPath: "me"}, nil
+}
+
+func (o *Console) askForPartnership(c *call) (answer, error) {
+	done, err := o.change(c, consent.Command{Do: consent.Upgrade, Reason: c.form.Get("reason")})
+	if err != nil {
+		return answer{}, err
+	}
+	text := "The agent's side decides. Until then nothing changes."
+	if done.Task != nil {
+		text = "The agent's side decides, until " + instant(done.Task.DueAt) +
+			"; after that the request lapses. Until then nothing changes."
+	}
+	c.session.setFlash(flash{"done", "You have asked for a partnership",
+		text + " Withdrawing your consent also withdraws the request."})
+	return answer{redirectPath: "me"}, nil
+}
+
+// report sends the report to the data subject as a file.
+func (o *Console) report(c *call) (answer, error) {
+	format := c.form.Get("format")
+	if format != "html" && format != "json" {
+		return answer{}, errUnreadableForm
+	}
+	r, err := o.Service.Report(c, c.caller, access.Request{Via: "console", Format: format, Retrievals: 10_000})
+	if err != nil {
+		return answer{}, err
+	}
+	var b bytes.Buffer
+	f := &file{name: "access-report.html", kind: "text/html; charset=utf-8"}
+	write := r.WriteHTML
+	if format == "json" {
+		f.name, f.kind, write = "access-report.json", "application/json", r.WriteJSON
+	}
+	if err := write(&b); err != nil {
+		return answer{}, err
+	}
+	f.body = b.Bytes()
+	return answer{file: f}, nil
+}

@@ -1,0 +1,287 @@
+package console
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/registry"
+	"github.com/pgconsent/pgconsent/internal/services/identity"
+)
+
+// A session holds its token, so that each request can check whether the token is still valid. The token is encrypted
+// with a key that only the browser's cookie has. Sessions are in memory: a restart ends them.
+
+const (
+	idleTimeout          = 15 * time.Minute // how long a session lasts without a request
+	maxSessionLifetime   = 8 * time.Hour    // how long a session lasts at most
+	maxSessions          = 1000             // how many sessions there may be
+	maxSessionsPerToken  = 20               // how many sessions one token may have
+	maxHandlesPerSession = 5000             // how many handles a session may have
+)
+
+// sessions are the open sessions.
+type sessions struct {
+	now func() time.Time
+	mu  sync.Mutex
+	all map[[sha256.Size]byte]*session
+}
+
+// session is a signed-in user.
+type session struct {
+	id             [sha256.Size]byte
+	token          [sha256.Size]byte // SHA-256 of the token, by which the sessions of one token are counted
+	encryptedToken []byte
+	csrf           string
+	since          time.Time
+
+	mu           sync.Mutex
+	last         time.Time
+	pendingFlash *flash
+	filter       registry.PeopleFilter
+	key          [16]byte
+	handles      map[string]string
+}
+
+// flash is a message at the top of the next page.
+type flash struct {
+	Kind  string // done, note
+	Title string
+	Text  string
+}
+
+func newSessions(now func() time.Time) *sessions {
+	return &sessions{now: now, all: map[[sha256.Size]byte]*session{}}
+}
+
+// deriveKey derives a key or an id from the secret of a cookie. No derived value can be computed from another one.
+func deriveKey(secret []byte, use string) []byte {
+	m := hmac.New(sha256.New, secret)
+	m.Write([]byte("pgconsent console " + use))
+	return m.Sum(nil)
+}
+
+// sessionCipher returns the cipher that encrypts the token of a session.
+func sessionCipher(secret []byte) (cipher.AEAD, error) {
+	block, err := aes.NewCipher(deriveKey(secret, "token"))
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
+// begin makes a session, and returns the value of its cookie. If there are too many sessions, those that were idle
+// longest end.
+func (o *sessions) begin(token string) (*session, string, error) {
+	secret := make([]byte, 32)
+	if _, err := rand.Read(secret); err != nil {
+		return nil, "", err
+	}
+	seal, err := sessionCipher(secret)
+	if err != nil {
+		return nil, "", err
+	}
+	now := o.now()
+	s := &session{
+		id: [sha256.Size]byte(deriveKey(secret, "id")), token: sha256.Sum256([]byte(token)), encryptedToken: seal.Seal(nil,
+			nil, []byte(token), nil),
+		csrf: base64.RawURLEncoding.EncodeToString(deriveKey(secret, "form")), since: now, last: now, handles: map[string]string{},
+	}
+	if _, err := rand.Read(s.key[:]); err != nil {
+		return nil, "", err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.removeExpired(now)
+	o.makeRoom(func(*session) bool { return true }, maxSessions)
+	o.makeRoom(func(other *session) bool { return other.token == s.token }, maxSessionsPerToken)
+	o.all[s.id] = s
+	return s, base64.RawURLEncoding.EncodeToString(secret), nil
+}
+
+// makeRoom ends sessions for which meant returns true until there is room for one more.
+func (o *sessions) makeRoom(meant func(*session) bool, most int) {
+	for {
+		n := 0
+		var oldest *session
+		for _, s := range o.all {
+			if !meant(s) {
+				continue
+			}
+			n++
+			if oldest == nil || s.lastUsed().Before(oldest.lastUsed()) {
+				oldest = s
+			}
+		}
+		if n < most {
+			return
+		}
+		delete(o.all, oldest.id)
+	}
+}
+
+// removeExpired removes the expired sessions.
+func (o *sessions) removeExpired(now time.Time) {
+	for id, s := range o.all {
+		if s.expired(now) {
+			delete(o.all, id)
+		}
+	}
+}
+
+// expired reports whether the session has ended by a timeout.
+func (s *session) expired(now time.Time) bool {
+	return now.Sub(s.lastUsed()) > idleTimeout || now.Sub(s.since) > maxSessionLifetime
+}
+
+func (s *session) lastUsed() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+// find returns the session whose cookie has this secret, and notes that it was used.
+func (o *sessions) find(secret []byte) *session {
+	now := o.now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s, ok := o.all[[sha256.Size]byte(deriveKey(secret, "id"))]
+	if !ok {
+		return nil
+	}
+	if s.expired(now) {
+		delete(o.all, s.id)
+		return nil
+	}
+	s.mu.Lock()
+	s.last = now
+	s.mu.Unlock()
+	return s
+}
+
+// end ends a session.
+func (o *sessions) end(s *session) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.all, s.id)
+}
+
+// verifyCaller verifies the session's token again and returns its caller.
+func (s *session) verifyCaller(ctx context.Context, v identity.Verifier, secret []byte) (identity.Caller, error) {
+	seal, err := sessionCipher(secret)
+	if err != nil {
+		return identity.Caller{}, err
+	}
+	token, err := seal.Open(nil, nil, s.encryptedToken, nil)
+	if err != nil {
+		return identity.Caller{}, errors.New("the session's token does not open")
+	}
+	c, err := v.Verify(ctx, string(token))
+	if err == nil && !isPerson(c) {
+		err = errors.New("the token is not a person's")
+	}
+	return c, err
+}
+
+// isPerson reports whether the console is for this caller: agents and applications use the other APIs.
+func isPerson(c identity.Caller) bool {
+	switch c.Role {
+	case identity.Subject, identity.Admin, identity.Operator:
+		return true
+	}
+	return false
+}
+
+// hasCSRFToken reports whether a form was made for this session.
+func (s *session) hasCSRFToken(token string) bool {
+	return subtle.ConstantTimeCompare([]byte(token), []byte(s.csrf)) == 1
+}
+
+// setFlash sets the message at the top of the next page.
+func (s *session) setFlash(t flash) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pendingFlash = &t
+}
+
+func (s *session) takeFlash() *flash {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.pendingFlash
+	s.pendingFlash = nil
+	return t
+}
+
+// handleFor returns the handle that stands for an id in addresses of this session. Nobody else can make or resolve it.
+func (s *session) handleFor(id string) string {
+	m := hmac.New(sha256.New, s.key[:])
+	m.Write([]byte(id))
+	h := base64.RawURLEncoding.EncodeToString(m.Sum(nil)[:12])
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.handles) >= maxHandlesPerSession {
+		clear(s.handles)
+	}
+	s.handles[h] = id
+	return h
+}
+
+func (s *session) idOf(handle string) (string, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, ok := s.handles[handle]
+	return id, ok
+}
+
+// peopleFilter returns the search that the user made last on the page of people.
+func (s *session) peopleFilter() registry.PeopleFilter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.filter
+}
+
+func (s *session) setPeopleFilter(f registry.PeopleFilter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.filter = f
+}
+
+func (o *Console) cookieName() string {
+	if o.OverTLS {
+		return "__Secure-pgconsent"
+	}
+	return "pgconsent"
+}
+
+// sessionCookie makes the session cookie. It is for these pages only, not sent by other sites or visible to scripts,
+// and gone with the browser.
+func (o *Console) sessionCookie(value string) *http.Cookie {
+	c := &http.Cookie{Name: o.cookieName(), Value: value, Path: Base, HttpOnly: true, Secure: o.OverTLS,
+		SameSite: http.SameSiteStrictMode}
+	if value == "" {
+		c.MaxAge = -1
+	}
+	return c
+}
+
+// sessionOf returns the session of a request, and the secret of its cookie, if there is one.
+func (o *Console) sessionOf(r *http.Request) (*session, []byte) {
+	c, err := r.Cookie(o.cookieName())
+	if err != nil {
+		return nil, nil
+	}
+	secret, err := base64.RawURLEncoding.DecodeString(c.Value)
+	if err != nil || len(secret) != 32 {
+		return nil, []byte{}
+	}
+	return o.sessions.find(secret), secret
+}

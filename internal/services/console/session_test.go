@@ -1,0 +1,143 @@
+package console
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/services/identity"
+)
+
+// verifier knows tokens until they are taken away.
+type verifier map[string]identity.Caller
+
+func (v verifier) Verify(_ context.Context, token string) (identity.Caller, error) {
+	if c, ok := v[token]; ok {
+		return c, nil
+	}
+	return identity.Caller{}, identity.Refusal(errors.New("unknown"))
+}
+
+func TestSessionsEnd(t *testing.T) {
+	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
+	all := newSessions(func() time.Time { return now })
+	v := verifier{"secret-token": {Name: "ada", Role: identity.Subject, Subject: "ada"}}
+	open := func(token string) []byte {
+		t.Helper()
+		_, value, err := all.begin(token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		secret, err := base64.RawURLEncoding.DecodeString(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return secret
+	}
+	secret := open("secret-token")
+	s := all.find(secret)
+	if s == nil {
+		t.Fatal("there is no session")
+	}
+	if c, err := s.verifyCaller(t.Context(), v, secret); err != nil || c.Subject != "ada" {
+		t.Errorf("%+v %v", c, err)
+	}
+	other := make([]byte, 32)
+	if all.find(other) != nil {
+		t.Error("an invented cookie opens a session")
+	}
+	if _, err := s.verifyCaller(t.Context(), v, other); err == nil {
+		t.Error("the token opens with another cookie")
+	}
+	// Used again and again it lives for its longest, and no longer.
+	for range 32 {
+		now = now.Add(14 * time.Minute)
+		if all.find(secret) == nil {
+			t.Fatalf("over at %v", now)
+		}
+	}
+	now = now.Add(33 * time.Minute)
+	if all.find(secret) != nil {
+		t.Error("a session outlives its longest time")
+	}
+	secret = open("secret-token")
+	now = now.Add(idleTimeout + time.Second)
+	if all.find(secret) != nil {
+		t.Error("an idle session lives on")
+	}
+	// A token that turned into another role's, or was taken away, ends it.
+	secret = open("secret-token")
+	s = all.find(secret)
+	v["secret-token"] = identity.Caller{Name: "chat", Role: identity.Agent, Agent: "chat"}
+	if _, err := s.verifyCaller(t.Context(), v, secret); err == nil {
+		t.Error("an agent's token goes on")
+	}
+	delete(v, "secret-token")
+	if _, err := s.verifyCaller(t.Context(), v, secret); err == nil {
+		t.Error("a token that was taken away goes on")
+	}
+	// There are not too many, of all and of one token, and the ones that were idle longest go.
+	first := open("of one")
+	for range maxSessionsPerToken + 5 {
+		now = now.Add(time.Millisecond)
+		open("of one")
+	}
+	if all.find(first) != nil {
+		t.Error("a token has any number of sessions")
+	}
+	for i := range maxSessions + 10 {
+		now = now.Add(time.Millisecond)
+		open(fmt.Sprint(i))
+	}
+	if n := len(all.all); n > maxSessions {
+		t.Errorf("%d sessions", n)
+	}
+}
+
+func TestHandlesAreOfOneSession(t *testing.T) {
+	all := newSessions(time.Now)
+	a, _, err := all.begin("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _, err := all.begin("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := a.handleFor("ada")
+	if id, ok := a.idOf(h); !ok || id != "ada" || a.handleFor("ada") != h {
+		t.Error("a handle does not lead back")
+	}
+	if _, ok := b.idOf(h); ok || b.handleFor("ada") == h {
+		t.Error("a handle of another session leads somewhere")
+	}
+	for i := range maxHandlesPerSession + 10 {
+		a.handleFor(fmt.Sprint(i))
+	}
+	if len(a.handles) > maxHandlesPerSession {
+		t.Errorf("%d handles", len(a.handles))
+	}
+}
+
+// Who guesses is slowed; who knows is not.
+func TestTriesAreSlowed(t *testing.T) {
+	now := time.Now()
+	tr := &loginLimiter{now: func() time.Time { return now }}
+	for i := range freeTries {
+		if !tr.countFailure() {
+			t.Fatalf("try %d is too many", i)
+		}
+	}
+	if tr.countFailure() {
+		t.Error("any number is free")
+	}
+	now = now.Add(2 * time.Second)
+	for i, want := range []bool{true, true, false} {
+		if tr.countFailure() != want {
+			t.Errorf("failure %d after two seconds: it is not one each second", i)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/memory/privacy"
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/registry"
+	"github.com/pgconsent/pgconsent/internal/registry/air"
+	"github.com/pgconsent/pgconsent/internal/services/identity"
+	"github.com/pgconsent/pgconsent/internal/services/operations"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// Config is what the server needs. Verifier, Connect, Record, Databases and Service are required.
+type Config struct {
+	Verifier identity.Verifier
+	// Connect opens an agent's session, which is enforced, recorded and limited like any client's. The notices of the
+	// server are passed to the function.
+	Connect func(context.Context, identity.Caller, func(*pgconn.Notice)) (*pgx.Conn, error)
+	// Record records a call that runs no statement. If it returns an error, the error is the answer.
+	Record    func(context.Context, audit.Call) error
+	Databases map[string]*Database // the databases, by their names in the configuration
+	Service   *operations.Service  // the operations that the other APIs have, too
+	Reminders *air.Tracker         // nil: interactions are not tracked
+
+	Version         string
+	Log             *slog.Logger  // nil: nothing is logged
+	Timeout         time.Duration // how long a call may take; 0: 30 s
+	IdleTimeout     time.Duration // how long a session may be unused before it ends; 0: 30 min
+	RevalidateEvery time.Duration // time between two checks of the sessions' tokens; 0: 2 s
+}
+
+// Database is what the tools of one database work with.
+type Database struct {
+	Registry *registry.Registry    // nil: no consent registry is configured
+	Policy   func() *policy.Policy // the active policy; nil: its agents are not served
+	// Attributes returns the attributes that the configuration gives an agent.
+	Attributes func(agent string) map[string]string
+	Privacy    *privacy.Service // nil: the policy has no memories
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Verifier == nil || c.Connect == nil || c.Record == nil || c.Databases == nil || c.Service == nil {
+		return c, errors.New("mcp: Verifier, Connect, Record, Databases and Service are required")
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 30 * time.Second
+	}
+	if c.IdleTimeout == 0 {
+		c.IdleTimeout = 30 * time.Minute
+	}
+	if c.RevalidateEvery == 0 {
+		c.RevalidateEvery = 2 * time.Second
+	}
+	return c, nil
+}

@@ -1,0 +1,262 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/services/identity"
+	"github.com/pgconsent/pgconsent/internal/services/strictjson"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// maxMessageBytes limits a request of a client, in bytes. Its longest part is a statement.
+const maxMessageBytes = 256 << 10
+
+// Error codes of JSON-RPC, and three of our own.
+const (
+	parseError     = -32700
+	invalidRequest = -32600
+	methodNotFound = -32601
+	invalidParams  = -32602
+	internalError  = -32603
+
+	sessionNotFound     = -32001 // the client has to begin with "initialize"
+	unauthenticatedCode = -32002
+	tooManyCalls        = -32003
+)
+
+const (
+	sessionHeader = "Mcp-Session-Id"
+	versionHeader = "Mcp-Protocol-Version"
+	// protocol versions from this one on have no sessions; the SDK decides by this version
+	sessionlessVersion = "2026-07-28"
+)
+
+// methods are the methods of the protocol that the server supports; other notifications are ignored.
+var methods = map[string]bool{
+	"initialize": true, "ping": true, "tools/list": true, "tools/call": true, "server/discover": true,
+	"notifications/initialized": true, "notifications/cancelled": true,
+}
+
+// envelope has the members that every message has.
+type envelope struct {
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Method  string          `json:"method"`
+	Params  json.RawMessage `json:"params"`
+}
+
+// ServeHTTP answers one message of a client. The server sends no messages of its own, so that there is no stream.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	bearer, caller, ok := s.authenticate(r)
+	if !ok {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		tellError(w, http.StatusUnauthorized, nil, unauthenticatedCode, sqlstate.From(identity.Refusal(nil)))
+		return
+	}
+	if err := s.origin.Check(r); err != nil {
+		tellError(w, http.StatusForbidden, nil, invalidRequest,
+			refusal("requests of other sites are refused", "This address is not for pages in a browser."))
+		return
+	}
+	if !s.open.sharedOf(caller).messageLimiter.Allow() {
+		w.Header().Set("Retry-After", "1")
+		tellError(w, http.StatusTooManyRequests, nil, tooManyCalls,
+			sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "too many messages of this token").
+				WithHint("At most %d a second. Wait a moment, then send it again.", messagesPerSecond))
+		return
+	}
+	switch r.Method {
+	case http.MethodPost:
+		s.post(w, r, bearer, caller)
+	case http.MethodDelete:
+		one := s.open.find(r.Header.Get(sessionHeader), caller)
+		if one == nil {
+			unknownSession(w, nil)
+			return
+		}
+		s.open.remove(one)
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		w.Header().Set("Allow", "POST, DELETE")
+		tellError(w, http.StatusMethodNotAllowed, nil, invalidRequest,
+			refusal("this address takes POST and DELETE", "The server sends no messages of its own: there is no stream to GET."))
+	}
+}
+
+// authenticate verifies the token of a request; ok is false if that fails.
+func (s *Server) authenticate(r *http.Request) (bearer string, caller identity.Caller, ok bool) {
+	bearer, ok = identity.Bearer(r.Header)
+	if !ok {
+		return "", identity.Caller{}, false
+	}
+	caller, err := s.Verifier.Verify(r.Context(), bearer)
+	return bearer, caller, err == nil
+}
+
+// post handles a message of a client.
+func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, caller identity.Caller) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessageBytes))
+	if err != nil {
+		var long *http.MaxBytesError
+		if errors.As(err, &long) {
+			tellError(w, http.StatusRequestEntityTooLarge, nil, invalidRequest,
+				refusal(fmt.Sprintf("the message is longer than %d bytes", maxMessageBytes), "Send less at once."))
+		}
+		return // Without an answer the client has gone.
+	}
+	if err := strictjson.Check(body, strictjson.MaxDepth); err != nil {
+		tellError(w, http.StatusBadRequest, idOf(body), parseError,
+			refusal("the message is not JSON that is taken: "+err.Error(),
+				fmt.Sprintf("UTF-8, no name twice, at most %d levels deep.", strictjson.MaxDepth)))
+		return
+	}
+	m, why := parseEnvelope(body)
+	if why != nil {
+		tellError(w, http.StatusBadRequest, m.ID, invalidRequest, why)
+		return
+	}
+	if m.ID != nil && !methods[m.Method] {
+		tellError(w, http.StatusOK, m.ID, methodNotFound,
+			refusal(fmt.Sprintf("there is no method %q", truncateText(m.Method)), "This server has tools: tools/list, tools/call."))
+		return
+	}
+	if m.ID == nil && (!methods[m.Method] || !strings.HasPrefix(m.Method, "notifications/")) {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	if (m.Method == "initialize" || m.Method == "tools/call") && (len(m.Params) == 0 || m.Params[0] != '{') {
+		tellError(w, http.StatusBadRequest, m.ID, invalidParams,
+			refusal(fmt.Sprintf("%q has parameters, in an object", m.Method), "docs/reference/mcp.md has a whole session."))
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.Header = r.Header.Clone()
+	r.Header.Set("Accept", "application/json, text/event-stream") // The answer is JSON, whatever the client's header says.
+	id := r.Header.Get(sessionHeader)
+	if m.Method == "initialize" || id == "" && (m.Method == "server/discover" ||
+		r.Header.Get(versionHeader) >= sessionlessVersion) {
+		if id != "" {
+			tellError(w, http.StatusBadRequest, m.ID, invalidRequest,
+				refusal("the session has begun already", "Send \"initialize\" once, without "+sessionHeader+"."))
+			return
+		}
+		s.initialize(w, r, m, bearer, caller)
+		return
+	}
+	if id == "" {
+		tellError(w, http.StatusBadRequest, m.ID, sessionNotFound,
+			refusal(fmt.Sprintf("%q needs a session", m.Method),
+				"Begin with \"initialize\", and send the "+sessionHeader+" of its answer with every later message."))
+		return
+	}
+	one := s.open.find(id, caller)
+	if one == nil {
+		unknownSession(w, m.ID)
+		return
+	}
+	one.touch()
+	switch m.Method {
+	case "notifications/initialized":
+		one.setReady()
+	case "tools/list", "tools/call":
+		if !one.isReady() {
+			tellError(w, http.StatusBadRequest, m.ID, invalidRequest,
+				refusal(fmt.Sprintf("%q comes after \"notifications/initialized\"", m.Method),
+					"Send that notification when \"initialize\" was answered."))
+			return
+		}
+	}
+	s.passToSession(w, r, m, one)
+	one.touch()
+}
+
+// initialize begins a session.
+func (s *Server) initialize(w http.ResponseWriter, r *http.Request, m envelope, bearer string, caller identity.Caller) {
+	one := s.open.begin(caller, bearer)
+	one.sdkServer = s.newSession(one)
+	if m.Method == "initialize" {
+		s.open.add(one)
+	}
+	s.passToSession(w, r, m, one)
+	for begun := range one.sdkServer.Sessions() {
+		if m.Method == "initialize" && begun.InitializeParams() != nil {
+			return
+		}
+	}
+	s.open.remove(one)
+}
+
+func (s *Server) passToSession(w http.ResponseWriter, r *http.Request, m envelope, one *session) {
+	t := &plainErrorWriter{ResponseWriter: w, message: m}
+	s.sdkHandler.ServeHTTP(t, r.WithContext(withSession(r.Context(), one)))
+	t.finish()
+}
+
+// parseEnvelope parses a message.
+func parseEnvelope(body []byte) (m envelope, why *sqlstate.Error) {
+	if trimmed := bytes.TrimLeft(body, " \t\r\n"); trimmed[0] != '{' {
+		return m, refusal("a message is an object", "Send one message in a request.")
+	}
+	if err := json.Unmarshal(body, &m); err != nil {
+		return envelope{}, refusal("the message is not one of JSON-RPC",
+			"It has jsonrpc, method, params, and an id if it wants an answer.")
+	}
+	var names map[string]json.RawMessage
+	_ = json.Unmarshal(body, &names) // The body is an object, as was checked before.
+	for name := range names {
+		for _, known := range []string{"jsonrpc", "id", "method", "params"} {
+			// Parsers differ in whether they take such a name for the member.
+			if name != known && strings.EqualFold(name, known) {
+				return envelope{}, refusal(fmt.Sprintf("%q is written in another case", known), "Names of members are in lower case.")
+			}
+		}
+	}
+	if m.ID != nil && !isID(m.ID) {
+		return envelope{}, refusal("an id is a text or a whole number", "Leave it out of notifications.")
+	}
+	if m.Version != "2.0" || m.Method == "" {
+		return m, refusal("the message is not a request of JSON-RPC 2.0", "It has \"jsonrpc\": \"2.0\" and a method.")
+	}
+	return m, nil
+}
+
+// refusal is the error of a message that is not accepted.
+func refusal(message, hint string) *sqlstate.Error {
+	return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "%s", message).WithHint("%s", hint)
+}
+
+// unknownSession answers a request for a session that does not exist or is somebody else's.
+func unknownSession(w http.ResponseWriter, id json.RawMessage) {
+	tellError(w, http.StatusNotFound, id, sessionNotFound,
+		refusal("there is no such session", "It has ended: begin again with \"initialize\"."))
+}
+
+// tellError answers with an error of JSON-RPC.
+func tellError(w http.ResponseWriter, status int, id json.RawMessage, code int, e *sqlstate.Error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(errorMessage(id, code, e), '\n'))
+}
+
+func errorMessage(id json.RawMessage, code int, e *sqlstate.Error) []byte {
+	if id == nil {
+		id = json.RawMessage("null")
+	}
+	f := newCallError(e)
+	text, err := json.Marshal(map[string]any{
+		"jsonrpc": "2.0", "id": id,
+		"error": map[string]any{"code": code, "message": f.Message, "data": f},
+	})
+	if err != nil {
+		return []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"internal error in pgconsent"}}`)
+	}
+	return text
+}

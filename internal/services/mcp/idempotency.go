@@ -1,0 +1,47 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/services/operations"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// callOnce runs a call that has an idempotency key, unless it was answered before: then it returns that answer. A
+// caller's sessions, and HTTP, share its keys.
+func callOnce[Out any](ctx context.Context, c *Call, operation, key string, asked any, do func() (Out, error)) (out Out,
+	repeated bool, err error) {
+	if len(key) > operations.LongestKey {
+		return out, false, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonBounds,
+			"the request_key is longer than %d bytes", operations.LongestKey).WithHint("A UUID will do.")
+	}
+	text, err := json.Marshal(asked)
+	if err != nil {
+		return out, false, err
+	}
+	sum, err := operations.RequestDigest(operation, text)
+	if err != nil {
+		return out, false, err
+	}
+	answers := &c.server.Service.Answers
+	mine, known, err := answers.Begin(ctx, c.Caller, key, sum, time.Now())
+	if err != nil {
+		return out, false, err
+	}
+	if known != nil {
+		c.About(known.About...)
+		return out, true, json.Unmarshal(known.Body, &out)
+	}
+	var said *operations.Response
+	// The key is released also after a panic: what was done is not known.
+	defer func() { answers.End(c.Caller, mine, said) }()
+	if out, err = do(); err != nil {
+		return out, false, err
+	}
+	if text, err = json.Marshal(out); err == nil {
+		said = &operations.Response{Status: 200, Kind: "application/json", Body: text, About: c.about}
+	}
+	return out, false, err
+}

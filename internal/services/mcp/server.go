@@ -1,0 +1,251 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/services/identity"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Server is the MCP server, an [http.Handler] for one address.
+type Server struct {
+	Config
+
+	tools      []Tool // sorted by name
+	open       *sessions
+	sdkHandler *sdk.StreamableHTTPHandler
+	origin     *http.CrossOriginProtection
+}
+
+// NewServer makes a server.
+func NewServer(c Config) (*Server, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Config: c, open: newSessions(), origin: http.NewCrossOriginProtection()}
+	for _, some := range toolSets {
+		s.tools = append(s.tools, some()...)
+	}
+	slices.SortFunc(s.tools, func(a, b Tool) int { return strings.Compare(a.Name, b.Name) })
+	s.sdkHandler = sdk.NewStreamableHTTPHandler(
+		func(r *http.Request) *sdk.Server {
+			if one, ok := sessionOf(r.Context()); ok {
+				return one.sdkServer
+			}
+			return nil
+		},
+		&sdk.StreamableHTTPOptions{JSONResponse: true, MaxRequestBodyBytes: maxMessageBytes,
+			Logger: slog.New(slog.DiscardHandler)},
+	)
+	return s, nil
+}
+
+// Run ends sessions whose token is no longer valid or that are unused. It runs until ctx ends; then it ends all
+// sessions.
+func (s *Server) Run(ctx context.Context) {
+	tick := time.NewTicker(s.RevalidateEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			for _, one := range s.open.list() {
+				s.open.remove(one)
+			}
+			return
+		case <-tick.C:
+		}
+		for _, one := range s.open.list() {
+			if !s.isValid(ctx, one) || time.Since(one.lastUsed()) > s.IdleTimeout {
+				s.open.remove(one)
+			}
+		}
+		s.open.forgetUnused()
+	}
+}
+
+// isValid checks whether the session's token still belongs to the same caller.
+func (s *Server) isValid(ctx context.Context, one *session) bool {
+	now, err := s.Verifier.Verify(ctx, one.bearer)
+	return err == nil && ownerOf(now) == ownerOf(one.caller) && now.Subject == one.caller.Subject && now.Agent == one.caller.Agent
+}
+
+type sessionKey struct{}
+
+func withSession(ctx context.Context, one *session) context.Context {
+	return context.WithValue(ctx, sessionKey{}, one)
+}
+
+func sessionOf(ctx context.Context) (*session, bool) {
+	one, ok := ctx.Value(sessionKey{}).(*session)
+	return one, ok
+}
+
+// newSession makes the SDK's server for one client.
+func (s *Server) newSession(one *session) *sdk.Server {
+	out := sdk.NewServer(&sdk.Implementation{Name: "pgconsent", Title: "pgconsent: rows by consent",
+		Version: s.Version}, &sdk.ServerOptions{
+		Instructions: instructions(one.caller.Role),
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
+		GetSessionID: func() string { return one.id },
+		Logger:       slog.New(slog.DiscardHandler),
+	})
+	out.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+			switch method {
+			case "tools/list":
+				return s.listTools(one), nil
+			case "tools/call":
+				call, ok := req.(*sdk.CallToolRequest)
+				if !ok {
+					return nil, errors.New("mcp: tools/call without its parameters")
+				}
+				return s.callTool(ctx, one, call.Params)
+			}
+			out, err := next(ctx, method, req)
+			if told, ok := out.(*sdk.DiscoverResult); ok {
+				told.CacheScope = "private" // The answer may be cached like the list of tools.
+			}
+			return out, err
+		}
+	})
+	return out
+}
+
+// listTools returns the tools of a caller, in the order of their names; the tools of the policy come last.
+func (s *Server) listTools(one *session) *sdk.ListToolsResult {
+	out := &sdk.ListToolsResult{Tools: []*sdk.Tool{}}
+	out.CacheScope = "private" // The list depends on the token.
+	for _, t := range s.offeredTools(one.caller) {
+		out.Tools = append(out.Tools, t.describe())
+	}
+	return out
+}
+
+func (s *Server) offeredTools(c identity.Caller) []Tool {
+	service := s.Databases[c.Database]
+	if service == nil {
+		return nil
+	}
+	var out []Tool
+	for _, t := range s.tools {
+		if t.isOfferedTo(c.Role, service) {
+			out = append(out, t.forDatabase(service))
+		}
+	}
+	if c.Role == identity.Agent {
+		out = append(out, memoryTools(service)...)
+		out = append(out, publishedTools(service)...)
+	}
+	return out
+}
+
+func (s *Server) find(c identity.Caller, name string) (Tool, bool) {
+	all := s.offeredTools(c)
+	i := slices.IndexFunc(all, func(t Tool) bool { return t.Name == name })
+	if i < 0 {
+		return Tool{}, false
+	}
+	return all[i], true
+}
+
+// callTool runs a tool. Its errors are results, so that the model reads them; an unknown tool is an error of the
+// protocol.
+func (s *Server) callTool(ctx context.Context, one *session, p *sdk.CallToolParamsRaw) (*sdk.CallToolResult, error) {
+	c := &Call{Caller: one.caller, Database: s.Databases[one.caller.Database], server: s, session: one}
+	t, ok := s.find(one.caller, p.Name)
+	if !ok {
+		f := newCallError(sqlstate.New(sqlstate.UndefinedFunction, sqlstate.ReasonFunction, "there is no tool %q for you", truncateText(p.Name)).
+			WithHint("tools/list has those that a token of the role %s may call.", one.caller.Role))
+		if instead := s.record(ctx, c, Tool{Name: "unknown", ReadOnly: true}, &f); instead != nil {
+			f = *instead
+		}
+		data, err := json.Marshal(f)
+		if err != nil {
+			return nil, err
+		}
+		return nil, &jsonrpc.Error{Code: invalidParams, Message: f.Message, Data: data}
+	}
+	out, err := s.run(ctx, c, t, p.Arguments)
+	var f *callError
+	if err != nil {
+		made := newCallError(err)
+		if f = &made; made.cause != nil {
+			s.Log.Error("mcp", "tool", t.Name, "database", one.caller.Database, "error", made.cause)
+		}
+	}
+	if !t.Unrecorded && !c.hasConnected {
+		if instead := s.record(ctx, c, t, f); instead != nil {
+			f = instead
+		}
+	}
+	if f == nil && !s.isValid(ctx, one) { // The token may have been revoked during the call.
+		made := newCallError(identity.Refusal(nil))
+		f = &made
+	}
+	if f != nil {
+		out := f.result()
+		out.Content = append(out.Content, c.noticeContent()...)
+		return out, nil
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		made := newCallError(err)
+		return made.result(), nil
+	}
+	content := append([]sdk.Content{&sdk.TextContent{Text: string(text)}}, c.noticeContent()...)
+	return &sdk.CallToolResult{Content: content, StructuredContent: json.RawMessage(text)}, nil
+}
+
+func (s *Server) run(ctx context.Context, c *Call, t Tool, arguments json.RawMessage) (any, error) {
+	arguments, err := t.checkArguments(arguments)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case c.session.callSlots <- struct{}{}:
+		defer func() { <-c.session.callSlots }()
+	default:
+		return nil, sqlstate.New(sqlstate.TooManyConnections, sqlstate.ReasonLimit,
+			"%d calls of this token are under way", maxConcurrentCalls).WithHint("Wait for an answer, then call again.")
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	defer context.AfterFunc(c.session.ctx, cancel)()
+	return t.run(ctx, c, arguments)
+}
+
+// record records a call; if that fails, the answer is a fault that says so.
+func (s *Server) record(ctx context.Context, c *Call, t Tool, f *callError) *callError {
+	made := audit.Call{
+		Face: "mcp", By: c.Caller.Name, Role: string(c.Caller.Role), Agent: c.Caller.Agent,
+		Database: c.Caller.Database, Operation: "tool " + t.Name,
+		Written: !t.ReadOnly && !t.ReadsOrWrites, About: c.about, Everybody: c.everybody, Outcome: audit.Done,
+	}
+	if c.Caller.Role == identity.Subject {
+		made.By = c.Caller.Subject
+	}
+	if f != nil {
+		made.Code, made.Outcome = f.SQLSTATE, audit.Failed
+		if f.isRefusal() {
+			made.Outcome = audit.Refused
+		}
+	}
+	// The call is recorded even if the client has disconnected.
+	if err := s.Record(context.WithoutCancel(ctx), made); err != nil {
+		instead := newCallError(err)
+		return &instead
+	}
+	return nil
+}

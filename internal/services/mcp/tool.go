@@ -1,0 +1,278 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/jackc/pgx/v5"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pgconsent/pgconsent/internal/services/identity"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Tool is one tool of the server, as [NewTool] makes it.
+type Tool struct {
+	Name, Title string
+	Description string          // for the model: what the tool does, when to use it, what it returns
+	Roles       []identity.Role // roles that are offered the tool, and may call it
+
+	ReadOnly       bool // the tool changes nothing
+	Destructive    bool // another call cannot undo its changes
+	Idempotent     bool // a repeated call changes nothing more
+	ReadsOrWrites  bool // whether the tool changes data depends on the call; the records of its statements tell
+	RunsStatements bool // the tool runs statements as the agent; the audit records these instead of the call
+	Unrecorded     bool // the audit must not record calls of the tool
+
+	adapt func(*Tool, *Database) // adapts the tool to a database; nil: nothing to adapt
+
+	// IsOfferedFor reports whether a database has what the tool needs; nil: always.
+	IsOfferedFor func(*Database) bool
+
+	input, output *jsonschema.Schema
+	strict        *jsonschema.Resolved
+	run           func(context.Context, *Call, json.RawMessage) (any, error)
+}
+
+// Call is a tool call in progress.
+type Call struct {
+	Caller   identity.Caller
+	Database *Database
+
+	server       *Server
+	session      *session
+	about        []string
+	everybody    bool
+	hasConnected bool
+
+	noticesLock sync.Mutex
+	notices     []string
+}
+
+// About adds the persons that the call is about to its record.
+func (c *Call) About(subjects ...string) { c.about = append(c.about, subjects...) }
+
+// AboutEverybody records that the call is about all persons of the database.
+func (c *Call) AboutEverybody() { c.everybody = true }
+
+// Connect opens a session of the caller's agent, with the settings of [Call.Set]. The caller closes it. Its errors can
+// be shown as they are.
+func (c *Call) Connect(ctx context.Context) (*pgx.Conn, error) {
+	conn, err := c.server.Connect(ctx, c.Caller, c.addNotice)
+	if err != nil {
+		return nil, err
+	}
+	c.hasConnected = true
+	conn.PgConn().Frontend().SetMaxBodyLen(maxRowBytes)
+	for _, s := range c.session.setStatements() {
+		if _, err := conn.Exec(ctx, s); err != nil {
+			closeNow(conn)
+			return nil, err
+		}
+	}
+	return conn, nil
+}
+
+// Set makes every later connection of this session run a statement first: a SET of an attribute that the policy lets
+// agents claim. An empty statement removes an earlier one.
+func (c *Call) Set(setting, statement string) { c.session.rememberSetting(setting, statement) }
+
+// nonEmptyArguments are arguments that must not be empty if given: "" is not the same as left out, which may mean
+// everybody or everything.
+var nonEmptyArguments = []string{"user_id", "grantee", "scope", "store", "grantor", "id", "subject", "context", "source", "told_from"}
+
+// NewTool makes a tool with arguments In and answer Out, both structs. The tags of their fields give names and
+// descriptions; a field without omitempty is required.
+func NewTool[In, Out any](t Tool, run func(ctx context.Context, c *Call, in In) (Out, error)) Tool {
+	in, err := jsonschema.For[In](nil)
+	if err != nil {
+		// The types are those of this package, so that a failure is a mistake in it.
+		panic(fmt.Sprintf("mcp: tool %s: %v", t.Name, err))
+	}
+	out, err := jsonschema.For[Out](nil)
+	if err != nil {
+		panic(fmt.Sprintf("mcp: tool %s: %v", t.Name, err))
+	}
+	one := 1
+	for name, p := range in.Properties {
+		if slices.Contains(nonEmptyArguments, name) {
+			p.MinLength = &one
+		}
+	}
+	t.input, t.output = in, answerSchema(out)
+	t.resolve()
+	t.run = func(ctx context.Context, c *Call, arguments json.RawMessage) (any, error) {
+		var in In
+		d := json.NewDecoder(bytes.NewReader(arguments))
+		d.UseNumber()
+		if err := d.Decode(&in); err != nil {
+			return nil, t.invalidArguments(err)
+		}
+		return run(ctx, c, in)
+	}
+	return t
+}
+
+// RestrictMember restricts a member of the arguments to values.
+func (t Tool) RestrictMember(member string, values ...string) Tool {
+	s := t.input.CloneSchemas()
+	of := s.Properties[member]
+	of.Enum = nil
+	for _, v := range values {
+		of.Enum = append(of.Enum, v)
+	}
+	t.input = s
+	t.resolve()
+	return t
+}
+
+// forDatabase returns the tool adapted to a database.
+func (t Tool) forDatabase(d *Database) Tool {
+	if t.adapt != nil {
+		t.adapt(&t, d)
+	}
+	return t
+}
+
+func (t *Tool) resolve() {
+	strict, err := t.input.Resolve(nil)
+	if err != nil {
+		panic(fmt.Sprintf("mcp: tool %s: %v", t.Name, err))
+	}
+	t.strict = strict
+}
+
+// answerSchema returns the schema of a tool's answer: that of its output, or an error.
+func answerSchema(out *jsonschema.Schema) *jsonschema.Schema {
+	s := out.CloneSchemas()
+	s.Required = nil
+	if s.Properties == nil {
+		s.Properties = map[string]*jsonschema.Schema{}
+	}
+	s.Properties["error"] = faultSchema()
+	s.PropertyOrder = append(slices.Clone(s.PropertyOrder), "error")
+	return s
+}
+
+var faultSchema = sync.OnceValue(func() *jsonschema.Schema {
+	s, err := jsonschema.For[callError](nil)
+	if err != nil {
+		panic(err)
+	}
+	s.Description = "The error, in place of all other members."
+	return s
+})
+
+// checkArguments validates the arguments of a call.
+func (t *Tool) checkArguments(arguments json.RawMessage) (json.RawMessage, error) {
+	if len(arguments) == 0 || string(arguments) == "null" {
+		arguments = json.RawMessage("{}")
+	}
+	var v any
+	if err := json.Unmarshal(arguments, &v); err != nil {
+		return nil, t.invalidArguments(err)
+	}
+	object, ok := v.(map[string]any)
+	if !ok {
+		return nil, t.invalidArguments(fmt.Errorf("arguments are an object"))
+	}
+	for _, name := range nonEmptyArguments {
+		if p := t.input.Properties[name]; p != nil && p.MinLength != nil && object[name] == "" {
+			return nil, t.invalidArguments(fmt.Errorf("%s is empty, which is not the same as left out", name))
+		}
+	}
+	if err := t.strict.Validate(v); err != nil {
+		return nil, t.invalidArguments(err)
+	}
+	return arguments, nil
+}
+
+// invalidArguments is an error that says which arguments the tool takes. The validator's text names places in the
+// schema, and may quote the arguments.
+func (t *Tool) invalidArguments(err error) error {
+	var argumentNames []string
+	for _, name := range t.names() {
+		p := t.input.Properties[name]
+		text := name + " (" + typeText(p)
+		if !slices.Contains(t.input.Required, name) {
+			text += ", optional"
+		}
+		argumentNames = append(argumentNames, text+")")
+	}
+	hint := "It takes no arguments."
+	if len(argumentNames) > 0 {
+		hint = "It takes " + strings.Join(argumentNames, ", ") + ", and nothing else."
+	}
+	why := err.Error()
+	if i := strings.LastIndex(why, ": "); i >= 0 {
+		why = why[i+2:]
+	}
+	return sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonBounds,
+		"the arguments are not those of %s: %s", t.Name, truncateText(why)).WithHint("%s", hint)
+}
+
+// names returns the names of the tool's arguments.
+func (t *Tool) names() []string {
+	names := slices.Clone(t.input.PropertyOrder)
+	if len(names) == 0 {
+		for name := range t.input.Properties {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+	}
+	return names
+}
+
+// typeText says in words of which type the values of a schema are.
+func typeText(s *jsonschema.Schema) string {
+	switch {
+	case len(s.Enum) > 0:
+		words := make([]string, len(s.Enum))
+		for i, w := range s.Enum {
+			words[i] = fmt.Sprint(w)
+		}
+		return strings.Join(words, " or ")
+	case s.Type == "array" && s.Items != nil && s.Items.Type != "":
+		return "array of " + s.Items.Type
+	case s.Type != "":
+		return s.Type
+	}
+	for _, one := range s.Types {
+		if one != "null" {
+			return one
+		}
+	}
+	return "any"
+}
+
+// truncateText shortens a text that may quote the caller.
+func truncateText(text string) string {
+	const most = 200
+	if r := []rune(text); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return text
+}
+
+// describe returns the tool as tools/list has it.
+func (t *Tool) describe() *sdk.Tool {
+	closed := false
+	a := &sdk.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.ReadOnly, IdempotentHint: t.Idempotent ||
+		t.ReadOnly, OpenWorldHint: &closed}
+	if !t.ReadOnly {
+		destructive := t.Destructive
+		a.DestructiveHint = &destructive
+	}
+	return &sdk.Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.input,
+		OutputSchema: t.output, Annotations: a}
+}
+
+func (t *Tool) isOfferedTo(role identity.Role, d *Database) bool {
+	return slices.Contains(t.Roles, role) && (t.IsOfferedFor == nil || t.IsOfferedFor(d))
+}

@@ -1,0 +1,168 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pgconsent/pgconsent/internal/dev/demo"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/run/serve"
+	"github.com/pgconsent/pgconsent/internal/services/identity"
+	"github.com/pgconsent/pgconsent/test/demos"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// face is a served world with a file of tokens.
+type face struct {
+	demo   *demo.Running
+	config *config.Config
+	url    string // of MCP
+	tokens string // the file
+}
+
+// runFace serves a world a second time, with tokens.
+func runFace(t testing.TB, name string) *face {
+	t.Helper()
+	f := &face{demo: demos.StartDemo(t, name), tokens: filepath.Join(t.TempDir(), "tokens.yaml")}
+	c, err := config.Load(filepath.Join(f.demo.Dir, "pgconsent.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.HTTP.Tokens, c.HTTP.Listen, c.Listen = f.tokens, "127.0.0.1:0", config.Addresses{"127.0.0.1:0"}
+	c.Audit.File, c.Audit.Anchor, c.Audit.Key = filepath.Join(t.TempDir(), "audit"), filepath.Join(t.TempDir(),
+		"audit.anchor"), filepath.Join(t.TempDir(), "audit.key")
+	f.config = c
+	s, err := serve.New(t.Context(), serve.Options{Config: c, Drain: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	f.url = "http://" + s.HTTPAddress().String() + "/mcp"
+	deadline := time.Now().Add(tier.Patience)
+	for s.Ready() != nil {
+		if time.Now().After(deadline) {
+			t.Fatal(s.Ready())
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return f
+}
+
+// token makes one: "subject:ID", "agent:NAME", or another role.
+func (f *face) token(t testing.TB, who string) string {
+	t.Helper()
+	role, of, _ := strings.Cut(who, ":")
+	entry := identity.Token{Name: strings.ReplaceAll(who, "/", "_"), Role: identity.Role(role)}
+	switch entry.Role {
+	case identity.Subject:
+		entry.Subject = of
+	case identity.Agent:
+		entry.Agent = of
+	}
+	token, sum, err := identity.NewToken()
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry.SHA256 = sum
+	if err := identity.AddToken(f.tokens, f.config, entry, true); err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// bearer sends a token with every request.
+type bearer string
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(b))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func (f *face) connect(t testing.TB, token string) *sdk.ClientSession {
+	t.Helper()
+	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	s, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{
+		Endpoint: f.url, HTTPClient: &http.Client{Transport: bearer(token)}, MaxRetries: -1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// as connects as somebody.
+func (f *face) as(t testing.TB, who string) *sdk.ClientSession {
+	t.Helper()
+	return f.connect(t, f.token(t, who))
+}
+
+// answered is what a tool gives back.
+type answered struct {
+	failed bool
+	text   string
+	member map[string]any
+}
+
+func (a answered) fault() (code, message, hint string) {
+	e, _ := a.member["error"].(map[string]any)
+	code, _ = e["sqlstate"].(string)
+	message, _ = e["message"].(string)
+	hint, _ = e["hint"].(string)
+	return code, message, hint
+}
+
+func ask(t testing.TB, s *sdk.ClientSession, tool string, arguments any) answered {
+	t.Helper()
+	r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: arguments})
+	if err != nil {
+		t.Fatalf("%s: %v", tool, err)
+	}
+	out := answered{failed: r.IsError}
+	for _, c := range r.Content {
+		if text, ok := c.(*sdk.TextContent); ok {
+			out.text += text.Text
+		}
+	}
+	out.member, _ = r.StructuredContent.(map[string]any)
+	if out.member == nil {
+		t.Errorf("%s: no structured content beside %q", tool, out.text)
+	}
+	if !out.failed {
+		var again map[string]any
+		if err := json.Unmarshal([]byte(out.text), &again); err != nil {
+			t.Errorf("%s: the text is not the structured content: %v", tool, err)
+		}
+	}
+	return out
+}
+
+type args = map[string]any
+
+func toolNames(t testing.TB, s *sdk.ClientSession) []string {
+	t.Helper()
+	all, err := s.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, tool := range all.Tools {
+		out = append(out, tool.Name)
+	}
+	return out
+}

@@ -1,0 +1,193 @@
+package operations
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/registry"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/internal/services/identity"
+)
+
+// Status is the present state of a subject's consent.
+type Status struct {
+	consent.Record           // the newest record of the consent
+	Now            time.Time // the time by the database's clock
+}
+
+// Task is a requested partnership that waits for the agent's side.
+type Task struct {
+	ID         string
+	Subject    string
+	Categories []string
+	DueAt      time.Time
+}
+
+// Change is the result of a command that changes a consent.
+type Change struct {
+	registry.Result
+	Task *Task // the request for a partnership that is still open; nil: there is none
+}
+
+// Status returns the relationship of a subject: their consent to everybody, about everything. For an expired one it
+// returns a *consent.ExpiredError and the status.
+func (d *Service) Status(ctx context.Context, c identity.Caller, subject string) (Status, error) {
+	if err := RequireRole(c, identity.Subject, identity.Admin, identity.System); err != nil {
+		return Status{}, err
+	}
+	r, err := d.registry(c)
+	if err != nil {
+		return Status{}, err
+	}
+	if subject, err = SubjectOf(c, subject); err != nil {
+		return Status{}, err
+	}
+	rec, now, err := r.CurrentRecord(ctx, consent.Key{Subject: subject, Grantee: consent.Everybody,
+		Scope: consent.Everything})
+	if err != nil {
+		return Status{}, err
+	}
+	s := Status{rec, now}
+	if rec.StateAt(now) == consent.Expired {
+		return s, consent.NewExpired("the consent has expired")
+	}
+	return s, nil
+}
+
+// Consents returns the newest record of each consent of a subject: the relationship, and consents to grantees and about
+// scopes.
+func (d *Service) Consents(ctx context.Context, c identity.Caller, subject string) ([]Status, error) {
+	if err := RequireRole(c, identity.Subject, identity.Admin, identity.System); err != nil {
+		return nil, err
+	}
+	r, err := d.registry(c)
+	if err != nil {
+		return nil, err
+	}
+	if subject, err = SubjectOf(c, subject); err != nil {
+		return nil, err
+	}
+	records, now, err := r.CurrentOfSubject(ctx, subject)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Status, len(records))
+	for i, rec := range records {
+		out[i] = Status{rec, now}
+	}
+	return out, nil
+}
+
+// History returns the records of a subject, oldest first: to the subject and to admins.
+func (d *Service) History(ctx context.Context, c identity.Caller, subject string) ([]consent.Record, error) {
+	if err := RequireRole(c, identity.Subject, identity.Admin); err != nil {
+		return nil, err
+	}
+	r, err := d.registry(c)
+	if err != nil {
+		return nil, err
+	}
+	if subject, err = SubjectOf(c, subject); err != nil {
+		return nil, err
+	}
+	return r.History(ctx, subject)
+}
+
+// Change makes a change in the name of the caller, who becomes its party. An empty subject is the caller itself;
+// another one can be named by a guardian.
+func (d *Service) Change(ctx context.Context, c identity.Caller, command consent.Command) (Change, error) {
+	if c.Role == identity.Admin || c.Role == identity.Operator {
+		return Change{}, newForbiddenError()
+	}
+	r, err := d.registry(c)
+	if err != nil {
+		return Change{}, err
+	}
+	if command.Subject, command.By, err = PartyFor(c, command.Subject); err != nil {
+		return Change{}, err
+	}
+	if command.Do == consent.Interact && c.Role == identity.System {
+		command.By.Role = consent.RoleApplication
+	}
+	if command.Request != "" {
+		// Keys belong to the caller: another caller's use of the same key is not visible.
+		command.Request = string(c.Role) + " " + cmp.Or(c.Subject, c.Agent, c.Name) + " " + command.Request
+	}
+	// The role is checked before the registry looks up the subject.
+	if err := consent.CheckRole(command); err != nil {
+		return Change{}, newForbiddenError()
+	}
+	result, err := r.Execute(ctx, command)
+	if err != nil {
+		if unasked, ok := errors.AsType[*consent.ValidationError](err); ok && unasked.NotRequested && c.Role == identity.Agent {
+			// Agents know the subjects who have asked, and learn of nobody else whether there is a consent.
+			err = consent.NewNotFound()
+		}
+		return Change{}, uniformRefusal(err)
+	}
+	return Change{result, requestedPartnership(result.Consent, result.At)}, nil
+}
+
+// Pending returns the partnerships that wait for a decision: to agents, who decide, and admins, who read.
+func (d *Service) Pending(ctx context.Context, c identity.Caller) ([]Task, error) {
+	if err := RequireRole(c, identity.Agent, identity.Admin); err != nil {
+		return nil, err
+	}
+	r, err := d.registry(c)
+	if err != nil {
+		return nil, err
+	}
+	questions, err := r.Pending(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Task, len(questions))
+	for i, q := range questions {
+		out[i] = Task{taskID(q.Subject, q.DueAt), q.Subject, q.Categories, q.DueAt}
+	}
+	return out, nil
+}
+
+// OpenTask returns the open request of the subject for a partnership; nil: there is none.
+func (s Status) OpenTask() *Task { return requestedPartnership(s.Consent, s.Now) }
+
+// requestedPartnership returns the requested partnership of a consent, and nil if there is none.
+func requestedPartnership(c consent.Consent, at time.Time) *Task {
+	if !c.IsPendingAt(at) {
+		return nil
+	}
+	return &Task{taskID(c.Subject, c.DueAt), c.Subject, c.RequestedCategories, c.DueAt}
+}
+
+// taskID returns the id of an open request. Deferring the request does not change its deadline, and so not its id.
+func taskID(subject string, due time.Time) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "partnership|%d|%s", due.UnixMicro(), subject))
+	return "partnership-" + hex.EncodeToString(sum[:8])
+}
+
+// uniformRefusal replaces refusals that name the party by one fixed text.
+func uniformRefusal(err error) error {
+	var refused *consent.ForbiddenError
+	if errors.As(err, &refused) {
+		return newForbiddenError()
+	}
+	return err
+}
+
+// Records returns at most the given number of records of all subjects with numbers greater than after, oldest first.
+// Only admins may call it.
+func (d *Service) Records(ctx context.Context, c identity.Caller, after int64, most int) ([]consent.Record, error) {
+	if err := RequireRole(c, identity.Admin); err != nil {
+		return nil, err
+	}
+	r, err := d.registry(c)
+	if err != nil {
+		return nil, err
+	}
+	return r.Records(ctx, after, most)
+}

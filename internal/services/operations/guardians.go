@@ -1,0 +1,53 @@
+package operations
+
+import (
+	"context"
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/services/identity"
+)
+
+// Guardians returns the guardians of the caller, a subject.
+func (d *Service) Guardians(ctx context.Context, c identity.Caller) ([]string, error) {
+	if err := RequireRole(c, identity.Subject); err != nil {
+		return nil, err
+	}
+	r, err := d.registry(c)
+	if err != nil {
+		return nil, err
+	}
+	return r.Guardians(ctx, c.Subject)
+}
+
+// Wards returns the subjects whose guardian the caller is.
+func (d *Service) Wards(ctx context.Context, c identity.Caller) ([]string, error) {
+	if err := RequireRole(c, identity.Subject); err != nil {
+		return nil, err
+	}
+	r, err := d.registry(c)
+	if err != nil {
+		return nil, err
+	}
+	return r.Wards(ctx, c.Subject)
+}
+
+// WardConsents returns the newest record of each consent of a ward of the caller. A stranger gets the same refusal,
+// whether such a person exists or not.
+func (d *Service) WardConsents(ctx context.Context, c identity.Caller, ward string) ([]Status, error) {
+	wards, err := d.Wards(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(wards, ward) {
+		return nil, newForbiddenError()
+	}
+	records, now, err := d.Databases[c.Database].Registry.CurrentOfSubject(ctx, ward)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Status, len(records))
+	for i, rec := range records {
+		out[i] = Status{rec, now}
+	}
+	return out, nil
+}

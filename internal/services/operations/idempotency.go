@@ -1,0 +1,190 @@
+package operations
+
+import (
+	"bytes"
+	"container/list"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/services/identity"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Limits of the answers that are remembered by idempotency keys.
+const (
+	answerLifetime   = 24 * time.Hour
+	maxKeysPerCaller = 1000 // how many keys are kept of one caller
+	// bytes of the answers to all callers; beyond that, the caller with the most bytes loses its oldest answers
+	maxAnswerBytes = 32 << 20
+
+	// LongestKey is how many characters an idempotency key may have.
+	LongestKey = 200
+)
+
+// Answers are the answers to calls with an idempotency key, of operations whose changes leave no record with the key.
+// HTTP and MCP share them. They are lost with the process. The zero value is ready.
+type Answers struct {
+	mu       sync.Mutex
+	byCaller map[string]*callerAnswers // the answers of each caller
+	bytes    int
+}
+
+// callerAnswers are the answers to one caller.
+type callerAnswers struct {
+	byKey map[string]*list.Element
+	order *list.List // a list of *Answer, oldest first
+	bytes int
+}
+
+// Answer is the answer to a call with a key, or the call in progress.
+type Answer struct {
+	key         string
+	requestHash [sha256.Size]byte
+	at          time.Time
+	done        chan struct{} // closed when the call has been answered
+
+	Response
+	isKnown bool // the call succeeded, and its answer is kept
+}
+
+// Response is a successful answer, in the form of its API.
+type Response struct {
+	Status int
+	Kind   string
+	Body   []byte
+	About  []string
+}
+
+// RequestDigest identifies the request of a call, independent of the order of members and of spaces.
+func RequestDigest(operation string, body []byte) ([sha256.Size]byte, error) {
+	var value any
+	if len(body) > 0 {
+		d := json.NewDecoder(bytes.NewReader(body))
+		d.UseNumber()
+		if err := d.Decode(&value); err != nil {
+			return [sha256.Size]byte{}, err
+		}
+	}
+	plain, err := json.Marshal(value) // JSON writes the names of members in order.
+	if err != nil {
+		return [sha256.Size]byte{}, err
+	}
+	return sha256.Sum256(fmt.Appendf(nil, "%s\n%s", operation, plain)), nil
+}
+
+// callerKey identifies a caller: a token that acts for another subject or agent is a different caller.
+func callerKey(c identity.Caller) string {
+	parts := []string{string(c.Role), c.Name, c.Subject, c.Agent, c.Database}
+	for _, name := range slices.Sorted(maps.Keys(c.Claims)) {
+		parts = append(parts, name, c.Claims[name])
+	}
+	return strings.Join(parts, "\x00")
+}
+
+// NewKeyReusedError is the error of a call whose key was used for another request.
+func NewKeyReusedError() error {
+	return sqlstate.New(sqlstate.ConsentConflict, sqlstate.ReasonConsent, "the key was used for another change").
+		WithHint("Use a key of its own for each change.")
+}
+
+// Begin reserves a key for a call, or returns the earlier answer. While another call with the key is in progress, it
+// waits. End releases the key.
+func (a *Answers) Begin(ctx context.Context, c identity.Caller, key string, sum [sha256.Size]byte,
+	now time.Time) (mine, known *Answer, err error) {
+	caller := callerKey(c)
+	for {
+		a.mu.Lock()
+		if a.byCaller == nil {
+			a.byCaller = map[string]*callerAnswers{}
+		}
+		r := a.byCaller[caller]
+		if r == nil {
+			r = &callerAnswers{byKey: map[string]*list.Element{}, order: list.New()}
+			a.byCaller[caller] = r
+		}
+		for first := r.order.Front(); first != nil &&
+			now.Sub(first.Value.(*Answer).at) > answerLifetime; first = r.order.Front() {
+			a.forget(caller, first)
+		}
+		element, ok := r.byKey[key]
+		if !ok {
+			a.byCaller[caller] = r // The removal of old answers may have removed the caller's entry.
+			mine = &Answer{key: key, requestHash: sum, at: now, done: make(chan struct{})}
+			r.byKey[key] = r.order.PushBack(mine)
+			for r.order.Len() > maxKeysPerCaller {
+				a.forget(caller, r.order.Front())
+			}
+			a.mu.Unlock()
+			return mine, nil, nil
+		}
+		known = element.Value.(*Answer)
+		a.mu.Unlock()
+		if known.requestHash != sum {
+			return nil, nil, NewKeyReusedError()
+		}
+		select {
+		case <-known.done:
+			if known.isKnown {
+				return nil, known, nil
+			}
+			// The call that held the key failed, and its key is free again.
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
+}
+
+// End stores a successful answer, and releases its key if there is none (nil).
+func (a *Answers) End(c identity.Caller, mine *Answer, said *Response) {
+	caller := callerKey(c)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	defer close(mine.done)
+	r := a.byCaller[caller]
+	var element *list.Element
+	if r != nil {
+		element = r.byKey[mine.key]
+	}
+	there := element != nil && element.Value == mine
+	if said == nil {
+		if there {
+			a.forget(caller, element)
+		}
+		return
+	}
+	mine.isKnown, mine.Response = true, Response{said.Status, said.Kind, bytes.Clone(said.Body), slices.Clone(said.About)}
+	if !there { // The answer was forgotten meanwhile.
+		return
+	}
+	r.bytes += len(mine.Body)
+	a.bytes += len(mine.Body)
+	for a.bytes > maxAnswerBytes {
+		most := ""
+		for name, one := range a.byCaller {
+			if most == "" || one.bytes > a.byCaller[most].bytes {
+				most = name
+			}
+		}
+		a.forget(most, a.byCaller[most].order.Front())
+	}
+}
+
+// forget removes an answer. The goroutine that calls it holds a.mu.
+func (a *Answers) forget(caller string, element *list.Element) {
+	r := a.byCaller[caller]
+	one := element.Value.(*Answer)
+	r.order.Remove(element)
+	delete(r.byKey, one.key)
+	r.bytes -= len(one.Body)
+	a.bytes -= len(one.Body)
+	if r.order.Len() == 0 {
+		delete(a.byCaller, caller)
+	}
+}

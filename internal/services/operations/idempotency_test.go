@@ -1,0 +1,115 @@
+package operations
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/services/identity"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+func sumOf(t *testing.T, body string) [32]byte {
+	t.Helper()
+	sum, err := RequestDigest("POST /v1/memories", []byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sum
+}
+
+func TestOnce(t *testing.T) {
+	a, now := &Answers{}, time.Unix(1_000_000, 0)
+	one := sumOf(t, `{"content":"x","kind":"note"}`)
+	if one != sumOf(t, "{ \"kind\": \"note\",\n\"content\":\"\\u0078\" }") || one == sumOf(t, `{"content":"y","kind":"note"}`) || one == sumOf(t, "") {
+		t.Error("what is asked is told apart by how it is written, or not at all")
+	}
+	named := func(name string) identity.Caller { return identity.Caller{Name: name} }
+	begin := func(caller, key string, sum [32]byte) (mine, known *Answer, err error) {
+		t.Helper()
+		return a.Begin(t.Context(), named(caller), key, sum, now)
+	}
+	first, _, err := begin("ash", "k", one)
+	if err != nil || first == nil {
+		t.Fatal(err)
+	}
+	// Whoever sends it again meanwhile waits.
+	waited := make(chan *Answer)
+	go func() {
+		_, known, err := a.Begin(context.Background(), named("ash"), "k", one, now)
+		if err != nil {
+			t.Error(err)
+		}
+		waited <- known
+	}()
+	impatient, stop := context.WithCancel(t.Context())
+	stop()
+	if _, _, err := a.Begin(impatient, named("ash"), "k", one, now); err == nil {
+		t.Error("a call that has ended waits")
+	}
+	a.End(named("ash"), first, &Response{201, "application/json", []byte(`{"id":"1"}`), []string{"dog:bella"}})
+	if known := <-waited; known != first || string(known.Body) != `{"id":"1"}` || known.Status != 201 || known.About[0] != "dog:bella" {
+		t.Errorf("who has waited got %v", known)
+	}
+	var conflict *sqlstate.Error
+	if _, _, err := begin("ash", "k", sumOf(t, `{"content":"y"}`)); !errors.As(err, &conflict) || conflict.Code != sqlstate.ConsentConflict {
+		t.Errorf("another change: %v", err)
+	}
+	if mine, known, err := begin("rex", "k", sumOf(t, `{"content":"y"}`)); err != nil || mine == nil || known != nil {
+		t.Error("a key is another caller's")
+	}
+	// What has failed can be sent again, also otherwise.
+	failed, _, _ := begin("ash", "f", one)
+	a.End(named("ash"), failed, nil)
+	if mine, _, err := begin("ash", "f", sumOf(t, `{"content":"y"}`)); err != nil || mine == nil {
+		t.Errorf("after a failure: %v", err)
+	}
+	// A day later it is forgotten.
+	now = now.Add(answerLifetime + time.Second)
+	if mine, known, _ := begin("ash", "k", one); mine == nil || known != nil {
+		t.Error("it is remembered for ever")
+	}
+	// Of one caller there are so many, and of all together.
+	for i := range maxKeysPerCaller + 10 {
+		mine, _, err := begin("many", strconv.Itoa(i), one)
+		if err != nil || mine == nil {
+			t.Fatal(err)
+		}
+		a.End(named("many"), mine, &Response{Status: 200, Body: []byte("x")})
+	}
+	if n := a.byCaller[callerKey(named("many"))].order.Len(); n != maxKeysPerCaller {
+		t.Errorf("%d are remembered", n)
+	}
+	if _, known, _ := begin("many", strconv.Itoa(maxKeysPerCaller+9), one); known == nil {
+		t.Error("the newest is forgotten")
+	}
+	large := []byte(strings.Repeat("x", 1<<20))
+	for i := range 40 {
+		mine, _, _ := begin("large", strconv.Itoa(i), one)
+		a.End(named("large"), mine, &Response{Status: 200, Body: large})
+	}
+	if _, known, _ := begin("many", strconv.Itoa(maxKeysPerCaller+9), one); a.bytes > maxAnswerBytes || known == nil {
+		t.Errorf("%d bytes, and who has little gives way: %v", a.bytes, known)
+	}
+	// Who acts for somebody else is another caller.
+	alice, bob := identity.Caller{Role: identity.Agent, Name: "jwt 1",
+		Claims: map[string]string{"user": "alice"}}, identity.Caller{Role: identity.Agent, Name: "jwt 1", Claims: map[string]string{"user": "bob"}}
+	if callerKey(alice) == callerKey(bob) {
+		t.Error("two users of one agent are one caller")
+	}
+}
+
+// A token whose name was given to another agent or subject is somebody else: answers to the first are not for the second.
+func TestANameThatWasGivenAgain(t *testing.T) {
+	chat := identity.Caller{Name: "app", Role: identity.Agent, Agent: "chat", Database: "d"}
+	for _, other := range []identity.Caller{
+		{Name: "app", Role: identity.Agent, Agent: "voice", Database: "d"}, {Name: "app", Role: identity.Subject, Subject: "chat", Database: "d"},
+	} {
+		if callerKey(chat) == callerKey(other) {
+			t.Errorf("%+v has the answers of %+v", other, chat)
+		}
+	}
+}

@@ -1,0 +1,28 @@
+package operations
+
+import "github.com/pgconsent/pgconsent/internal/services/identity"
+
+// KeepsMemories reports whether the caller's database keeps memories with grants, and whether it keeps beliefs drawn
+// from memories.
+func (d *Service) KeepsMemories(c identity.Caller) (kept, general bool) {
+	db, err := d.Database(c)
+	if err != nil || db.Privacy == nil || db.Policy == nil {
+		return false, false
+	}
+	p := db.Policy()
+	if p == nil || p.Privacy() == nil {
+		return false, false
+	}
+	return true, p.Privacy().Generalize != nil
+}
+
+// ReadsRegistry reports whether a rule of the caller's database reads the consent registry. If none does, a consent in
+// it has no effect.
+func (d *Service) ReadsRegistry(c identity.Caller) bool {
+	db, err := d.Database(c)
+	if err != nil || db.Policy == nil {
+		return true // Without a policy this is not known: the console then shows the consents.
+	}
+	p := db.Policy()
+	return p == nil || p.UsesRegistry()
+}

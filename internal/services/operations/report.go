@@ -1,0 +1,59 @@
+package operations
+
+import (
+	"context"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/record/dsar"
+	"github.com/pgconsent/pgconsent/internal/record/dsar/access"
+	"github.com/pgconsent/pgconsent/internal/services/identity"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// auditTimeout is how long reading the audit for one report may take.
+const auditTimeout = 2 * time.Minute
+
+// Report makes the report to a data subject: to the subject and to admins. One report is made at a time, since it reads
+// the whole audit; other callers wait for a moment and are then asked to try again.
+func (o *AdminService) Report(ctx context.Context, c identity.Caller, q access.Request) (*dsar.Report, error) {
+	if err := RequireRole(c, identity.Subject, identity.Admin); err != nil {
+		return nil, err
+	}
+	var err error
+	if q.Subject, err = SubjectOf(c, q.Subject); err != nil {
+		return nil, err
+	}
+	q.RequestedBy = c.Name
+	if c.Role == identity.Subject {
+		q.RequestedBy = c.Subject
+	}
+	db, err := o.Database(c)
+	if err != nil {
+		return nil, err
+	}
+	p, _, err := o.ActivePolicy(c.Database)
+	if err != nil {
+		return nil, err
+	}
+	waiting := time.NewTimer(10 * time.Second)
+	defer waiting.Stop()
+	select {
+	case o.reportSlot <- struct{}{}:
+		defer func() { <-o.reportSlot }()
+	case <-waiting.C:
+		return nil, sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "another report is being made").
+			WithHint("Try again in a minute.")
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(ctx, auditTimeout)
+	defer cancel()
+	conn, err := o.connectOwner(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	from := o.Logs(c.Database)
+	from.Conn, from.Policy, from.Registry = conn, p, db.Registry
+	return access.MakeReport(ctx, from, q)
+}

@@ -1,0 +1,107 @@
+package operations
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/record/dsar"
+	"github.com/pgconsent/pgconsent/internal/record/dsar/pgrows"
+	"github.com/pgconsent/pgconsent/internal/services/identity"
+	"github.com/pgconsent/pgconsent/internal/tool/why"
+)
+
+// queryTimeout limits how long a query that reads hidden rows may run.
+const queryTimeout = 10 * time.Second
+
+// Visibility returns how much of a subject's data each agent can see now. The subject and admins may call it.
+func (o *AdminService) Visibility(ctx context.Context, c identity.Caller, subject string) ([]why.Visibility, error) {
+	if err := RequireRole(c, identity.Subject, identity.Admin); err != nil {
+		return nil, err
+	}
+	subject, err := SubjectOf(c, subject)
+	if err != nil {
+		return nil, err
+	}
+	p, _, err := o.ActivePolicy(c.Database)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	conn, err := o.connectOwner(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return why.VisibleToAgents(ctx, conn, p, subject, o.Agents(c.Database))
+}
+
+// RowKeys returns the keys of a subject's rows, by table. Only admins may call it.
+func (o *AdminService) RowKeys(ctx context.Context, c identity.Caller, subject string) ([]dsar.Rows, error) {
+	if err := RequireRole(c, identity.Admin); err != nil {
+		return nil, err
+	}
+	subject, err := SubjectOf(c, subject)
+	if err != nil {
+		return nil, err
+	}
+	p, _, err := o.ActivePolicy(c.Database)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	conn, err := o.connectOwner(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return pgrows.ReadRows(ctx, conn, dsar.Tables(p), subject, false, nil)
+}
+
+// ExplainRow explains why an agent sees a row or not, rule by rule. Only admins may call it.
+func (o *AdminService) ExplainRow(ctx context.Context, c identity.Caller, agent, table string,
+	key []string) (*why.Answer, error) {
+	if err := RequireRole(c, identity.Admin); err != nil {
+		return nil, err
+	}
+	attributes, ok := o.Agents(c.Database)[agent]
+	if !ok {
+		return nil, newNotFoundError("agent")
+	}
+	p, snapshot, err := o.ActivePolicy(c.Database)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	conn, err := o.connectOwner(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	q := why.Question{Policy: p, Snapshot: snapshot, Agent: agent, Attributes: attributes, Table: table, Key: key,
+		AgentRole: o.Role(c.Database)}
+	if o.ConnectAgent != nil {
+		q.AsAgent = func(ctx context.Context) (*pgx.Conn, error) { return o.ConnectAgent(ctx, c.Database) }
+	}
+	return why.Explain(ctx, conn, q)
+}
+
+// Tables returns the names of the policy's tables. Only admins may call it.
+func (o *AdminService) Tables(_ context.Context, c identity.Caller) ([]string, error) {
+	if err := RequireRole(c, identity.Admin); err != nil {
+		return nil, err
+	}
+	p, _, err := o.ActivePolicy(c.Database)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, t := range p.Tables() {
+		out = append(out, t.Relation.Name.String())
+	}
+	return out, nil
+}
