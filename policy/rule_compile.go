@@ -124,7 +124,7 @@ func (c *ruleCompiler) compileOtherRows(blocks []block, r *catalog.Relation) pre
 	return c.compileBlocks(blocks, r)
 }
 
-// compileWhere compiles blocks that a key where puts on a helper table's own columns; nil: there are none.
+// compileWhere compiles blocks that a key where puts on a lookup table's own columns; nil: there are none.
 func (c *ruleCompiler) compileWhere(blocks []block, r *catalog.Relation) predicate.Node {
 	return c.compileWhereOfKey("where", blocks, r)
 }

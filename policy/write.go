@@ -92,8 +92,8 @@ func (p *Policy) clearAffectsOtherRules() {
 			continue
 		}
 		t.Write.AffectsOtherRules = slices.ContainsFunc(p.tables, func(o *Table) bool {
-			return o != t && slices.ContainsFunc(predicate.Helpers(o.Rows),
-				func(h predicate.HelperTable) bool { return h.Relation.Name == t.Relation.Name })
+			return o != t && slices.ContainsFunc(predicate.LookupTables(o.Rows),
+				func(h predicate.LookupTable) bool { return h.Relation.Name == t.Relation.Name })
 		})
 	}
 }

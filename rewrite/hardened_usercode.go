@@ -11,7 +11,7 @@ import (
 
 // runsUserCode tells whether PostgreSQL runs functions of an owner by itself for values of a relation. It does so for
 // implicit casts, default operator classes, the order of ranges, and checks of domains. It may also run some when it
-// plans to read the relation or the helper tables of its rule, or when it looks for rows there.
+// plans to read the relation or the lookup tables of its rule, or when it looks for rows there.
 func (r *Rewriter) runsUserCode(relation *catalog.Relation) bool {
 	f := r.fragments[relation.Name]
 	_, runs := r.snap.ReadRunsUserCode(relation)

@@ -96,7 +96,7 @@ type checkContext struct {
 // policies are faster: they need no signature, and look rows up one by one.
 const minRowsForSignedPath = 2000
 
-// maxRulesForSignedPath is how many tables whose rules read helper tables a statement may join on the signed path. Each
+// maxRulesForSignedPath is how many tables whose rules read lookup tables a statement may join on the signed path. Each
 // such table adds joins. With many joins the planner expects next to no rows, and then scans, for each row, everything
 // that a rule finds. Row security builds a hash set once for each rule.
 const maxRulesForSignedPath = 2
@@ -166,7 +166,7 @@ func (v *leakChecker) checkCost(tree *sqltext.ParseResult) {
 	case v.belowFence == nil && v.estimateVisitedRows(tree, v.leaky) < minRowsForSignedPath:
 		v.reject("it reads few rows, which row security does as fast")
 	// only the signed path serves the search by its index
-	case !v.indexSearch && v.countHelperRules() > maxRulesForSignedPath:
+	case !v.indexSearch && v.countLookupRules() > maxRulesForSignedPath:
 		v.reject("it reads many tables whose rules look into others")
 	case !v.leaky && !slices.ContainsFunc(v.walker.references,
 		func(ref *reference) bool { return ref.fragment.hasSignedView && !ref.fragment.materialized }):
@@ -174,9 +174,9 @@ func (v *leakChecker) checkCost(tree *sqltext.ParseResult) {
 	}
 }
 
-// countHelperRules returns how many tables have a rule that reads helper tables, for which row security builds hash
+// countLookupRules returns how many tables have a rule that reads lookup tables, for which row security builds hash
 // sets.
-func (v *leakChecker) countHelperRules() int {
+func (v *leakChecker) countLookupRules() int {
 	n := 0
 	for _, ref := range v.walker.references {
 		if len(ref.fragment.hashSets) > 0 {

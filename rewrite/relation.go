@@ -415,7 +415,7 @@ func isWordByte(b byte) bool {
 func newFragment(t *policy.Table, mode Mode) *fragment {
 	f := &fragment{visible: t.VisibleRelation(), hashSets: predicate.HashedSets(t.Rows, t.Relation),
 		attributeColumns:   attributeColumns(t),
-		singleValueColumns: singleValueColumns(t), aggregate: t.Aggregate, runsUserCode: helpersRunUserCode(t)}
+		singleValueColumns: singleValueColumns(t), aggregate: t.Aggregate, runsUserCode: lookupTablesRunUserCode(t)}
 	f.hasSignedView, f.materialized = predicate.HasSignedView(t.Rows, t.Relation) && t.HasPlainColumns(),
 		hasMaterializedConsent(t)
 	f.hasHashedPart = f.hasSignedView && predicate.HasHashedPart(t.Rows, t.Relation)
@@ -432,10 +432,11 @@ func newFragment(t *policy.Table, mode Mode) *fragment {
 	return f
 }
 
-// helpersRunUserCode tells whether PostgreSQL may run functions of an owner when it plans to read the helper tables of
-// a table's rules, or looks for rows there.
-func helpersRunUserCode(t *policy.Table) bool {
-	return slices.ContainsFunc(t.HelperTables(), func(h predicate.HelperTable) bool { return h.Relation.PlannerRunsUserCode })
+// lookupTablesRunUserCode tells whether PostgreSQL may run functions of an owner when it plans to read the lookup
+// tables of a table's rules, or looks for rows there.
+func lookupTablesRunUserCode(t *policy.Table) bool {
+	return slices.ContainsFunc(t.LookupTables(),
+		func(h predicate.LookupTable) bool { return h.Relation.PlannerRunsUserCode })
 }
 
 // parseExpression returns the tree of a single expression, or nil.

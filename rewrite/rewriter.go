@@ -71,7 +71,7 @@ type Result struct {
 
 // PlanHints are comments at the beginning of a text that tell the planner how many rows it will find.
 type PlanHints struct {
-	UseHash       bool           // row policies should build hash sets of their helper tables
+	UseHash       bool           // row policies should build hash sets of their lookup tables
 	UseIndex      bool           // the statement's own conditions find few rows by an index
 	SearchedByKey []catalog.Name // the tables whose rows a search finds by their keys, through signed views
 	EstimateRows  []catalog.Name // the tables, sorted, in whose signed views a search finds few rows
@@ -418,7 +418,7 @@ type fragment struct {
 	materialized     bool
 	aggregate        *policy.Aggregate // set if some rows count in groups only
 	attributeColumns []string          // the columns that equal an attribute in every visible row
-	// the rule reads helper tables whose indexes or types make PostgreSQL run functions of the owner
+	// the rule reads lookup tables whose indexes or types make PostgreSQL run functions of the owner
 	runsUserCode       bool
 	singleValueColumns []string // those of attributeColumns that equal a single value
 }

@@ -22,7 +22,7 @@ const (
 )
 
 // JoinLimit is up to how many tables the planner of an agent's session looks for the best order of joins; PostgreSQL's
-// own limit is 8. Each table with a rule brings the rule's helper tables. So four tables of an agent are nine and more,
+// own limit is 8. Each table with a rule brings the rule's lookup tables. So four tables of an agent are nine and more,
 // which PostgreSQL would join in the order of the rules. From 12 tables on (geqo_threshold) it would look by chance,
 // which takes ten times as long for the views of information_schema.
 const JoinLimit = 11
@@ -50,14 +50,14 @@ func (r *Rewriter) WithSignedViews(exists func(view catalog.Name) bool) *Rewrite
 
 // The costs for one protected table in microseconds, by measurement. Only their ratios matter.
 const (
-	probeCost      = 2.0  // the cost of one look-up in a helper table, for one row
+	probeCost      = 2.0  // the cost of one look-up in a lookup table, for one row
 	matchCost      = 0.3  // the cost of one look-up in a hash set
-	setRowCost     = 0.05 // the cost of reading one row of a helper table for a set
+	setRowCost     = 0.05 // the cost of reading one row of a lookup table for a set
 	minRowsForHash = 1000 // with fewer rows, planning takes longer than running
 )
 
 // wantsHashHint tells whether a text with a single statement reads so many rows of protected tables that row policies
-// should build hash sets of their helper tables. Only speed depends on the answer.
+// should build hash sets of their lookup tables. Only speed depends on the answer.
 func (w *walker) wantsHashHint(tree *sqltext.ParseResult) bool {
 	if w.sizes == nil || len(tree.Stmts) != 1 {
 		return false

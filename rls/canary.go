@@ -38,8 +38,8 @@ func (f canaryFeature) objects() []Object {
 	o := newObject("what is over the canary", why, canary)
 	read := f.readerAccess(canary)
 	o.MakeStatements, o.Grants = read.MakeStatements, read.Grants
-	for _, h := range predicate.Helpers(canaryRule) {
-		f.addView(o, predicate.HelperView(canary.Name).SQL(), h, f.agent, "", why)
+	for _, h := range predicate.LookupTables(canaryRule) {
+		f.addView(o, predicate.LookupView(canary.Name).SQL(), h, f.agent, "", why)
 	}
 	o.create(fmt.Sprintf("CREATE POLICY %s ON %s AS PERMISSIVE FOR SELECT TO %s USING (true)", openPolicy,
 		CanaryTable(), f.agent))
@@ -54,7 +54,7 @@ func (f canaryFeature) objects() []Object {
 	for _, name := range []string{selectPolicy, openPolicy, readerPolicy} {
 		o.drop(whyDrop, dropPolicy(name, canary))
 	}
-	for _, view := range []string{CanarySignedView(), predicate.HelperView(canary.Name).SQL()} {
+	for _, view := range []string{CanarySignedView(), predicate.LookupView(canary.Name).SQL()} {
 		o.drop(whyDrop, "DROP VIEW IF EXISTS "+view)
 	}
 	return []Object{o.Object}

@@ -17,7 +17,7 @@ type trackedTable struct {
 	columns       map[string]bool // the columns whose values decide who sees a row
 	anyColumn     bool            // every column may decide who sees a row
 	insertCanHide bool            // a new row may hide other rows
-	isHelper      bool            // rules of other tables read the table
+	isLookupTable bool            // rules of other tables read the table
 }
 
 // trackedTables returns the tables whose changes end snapshots, sorted by name: the tables of the policy, and other
@@ -44,16 +44,16 @@ func trackedTables(p *policy.Policy) []*trackedTable {
 		}
 	}
 	all = append(all, liveNodes(p)...)
-	for _, h := range predicate.Helpers(all) {
+	for _, h := range predicate.LookupTables(all) {
 		w := at(h.Relation)
-		w.isHelper = true
+		w.isLookupTable = true
 		for _, c := range h.Columns {
 			w.columns[c] = true
 		}
 	}
 	for _, r := range predicate.TablesWhereInsertHides(all) {
 		w := at(r)
-		w.insertCanHide, w.isHelper = true, true
+		w.insertCanHide, w.isLookupTable = true, true
 	}
 	for _, l := range p.LiveAttributes() {
 		if !l.IsFromOneRow() { // a second row would make the value ambiguous
@@ -86,7 +86,7 @@ func rowConditions(t *policy.Table) predicate.All {
 // RuleTables returns the other tables that decide which rows of a table show, or what agents may write to it.
 func RuleTables(t *policy.Table) []*catalog.Relation {
 	var out []*catalog.Relation
-	for _, h := range predicate.Helpers(rowConditions(t)) {
+	for _, h := range predicate.LookupTables(rowConditions(t)) {
 		out = append(out, h.Relation)
 	}
 	return append(out, predicate.TablesWhereInsertHides(rowConditions(t))...)
@@ -95,7 +95,7 @@ func RuleTables(t *policy.Table) []*catalog.Relation {
 // firstUntrackedTable returns the name of a table that conditions read and whose changes no trigger records; "": there
 // is none.
 func firstUntrackedTable(of predicate.Node) string {
-	for _, h := range predicate.Helpers(of) {
+	for _, h := range predicate.LookupTables(of) {
 		if isUntracked(h.Relation) {
 			return h.Relation.Name.String()
 		}
@@ -108,11 +108,11 @@ func firstUntrackedTable(of predicate.Node) string {
 	return ""
 }
 
-// HelperTables returns the tables that decide about rows of other tables, or about attributes.
-func (p *Plan) HelperTables() []catalog.Name {
+// LookupTables returns the tables that decide about rows of other tables, or about attributes.
+func (p *Plan) LookupTables() []catalog.Name {
 	var out []catalog.Name
 	for _, w := range trackedTables(p.facts.policy) {
-		if w.isHelper {
+		if w.isLookupTable {
 			out = append(out, w.relation.Name)
 		}
 	}

@@ -23,11 +23,11 @@ type planFacts struct {
 	mode   Mode
 	found  migrations.Found
 
-	helpers       []predicate.HelperTable
-	policyHelpers map[catalog.Name]bool // the helper tables that row policies read, not only live attributes
-	links         []*catalog.Relation
-	materialized  []materializedConsent
-	signedTables  []signedTable
+	lookupTables       []predicate.LookupTable
+	policyLookupTables map[catalog.Name]bool // the lookup tables that row policies read, not only live attributes
+	links              []*catalog.Relation
+	materialized       []materializedConsent
+	signedTables       []signedTable
 
 	// The following fields are not set while the hash of the plan is computed.
 	children    []*policy.Child
@@ -35,7 +35,7 @@ type planFacts struct {
 }
 
 func newFacts(p *policy.Policy, snap *catalog.Snapshot, mode Mode, roles roles) *planFacts {
-	f := &planFacts{roles: roles, policy: p, snap: snap, mode: mode, policyHelpers: map[catalog.Name]bool{}}
+	f := &planFacts{roles: roles, policy: p, snap: snap, mode: mode, policyLookupTables: map[catalog.Name]bool{}}
 	var all predicate.All
 	for _, t := range p.Tables() {
 		all = append(all, t.Rows)
@@ -51,11 +51,11 @@ func newFacts(p *policy.Policy, snap *catalog.Snapshot, mode Mode, roles roles) 
 			all = append(all, triggerConditions(t.Write)...)
 		}
 	}
-	for _, h := range predicate.Helpers(all) {
-		f.policyHelpers[h.Relation.Name] = true
+	for _, h := range predicate.LookupTables(all) {
+		f.policyLookupTables[h.Relation.Name] = true
 	}
 	all = append(all, liveNodes(p)...)
-	f.helpers = predicate.Helpers(all)
+	f.lookupTables = predicate.LookupTables(all)
 	for _, n := range predicate.MaterializedConsents(all) {
 		f.materialized = append(f.materialized, newMaterialized(n))
 	}
@@ -118,9 +118,9 @@ func (f *planFacts) relationsReadByView() []catalog.Name {
 	return out
 }
 
-// isHelper tells whether predicates of other tables read a table.
-func (f *planFacts) isHelper(r *catalog.Relation) bool {
-	return slices.ContainsFunc(f.helpers, func(h predicate.HelperTable) bool { return h.Relation.Name == r.Name })
+// isLookupTable tells whether predicates of other tables read a table.
+func (f *planFacts) isLookupTable(r *catalog.Relation) bool {
+	return slices.ContainsFunc(f.lookupTables, func(h predicate.LookupTable) bool { return h.Relation.Name == r.Name })
 }
 
 func (f *planFacts) hasSignedView(r *catalog.Relation) bool {
@@ -145,8 +145,8 @@ const catalogIsCurrent = predicate.CurrentCatalog
 func (f *planFacts) objectsRead(nodes ...predicate.Node) []string {
 	all := predicate.All(nodes)
 	var out []string
-	for _, h := range predicate.Helpers(all) {
-		out = append(out, helperIdentity(h.Relation))
+	for _, h := range predicate.LookupTables(all) {
+		out = append(out, lookupViewsIdentity(h.Relation))
 	}
 	for _, r := range predicate.TablesThatShowWhenEmpty(all) {
 		out = append(out, emptyIdentity(r))

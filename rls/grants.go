@@ -64,7 +64,7 @@ func (f schemaRights) objects() []Object {
 	for _, fn := range f.policy.Functions() {
 		agent[fn.Name.Schema] = true
 	}
-	for _, h := range f.helpers {
+	for _, h := range f.lookupTables {
 		reader[h.Relation.Name.Schema] = true
 	}
 	reader[predicate.SignedSchema] = true

@@ -27,7 +27,7 @@ func (f groupViews) objects() []Object {
 			continue
 		}
 		r := t.Relation
-		if !f.isHelper(r) && !f.hasSignedView(r) {
+		if !f.isLookupTable(r) && !f.hasSignedView(r) {
 			out = append(out, f.readerAccess(r))
 		}
 		view := predicate.GroupView(r.Name)

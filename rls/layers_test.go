@@ -198,7 +198,7 @@ func TestShadowedTypesDoNotRunInsideVerifiers(t *testing.T) {
 }
 
 // A table that predicates read and the policy does not list shows nothing, even where PUBLIC may read it.
-func TestUnlistedHelpersShowNothing(t *testing.T) {
+func TestUnlistedLookupTablesShowNothing(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t, "GRANT SELECT ON people, memory_participants TO PUBLIC",
 		"ALTER TABLE memory_participants ENABLE ROW LEVEL SECURITY", "CREATE POLICY all_rows ON memory_participants USING (true)")

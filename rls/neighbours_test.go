@@ -53,7 +53,7 @@ func TestOwnerCanDump(t *testing.T) {
 
 // The reader sees every row even where a table is FORCEd: policies that read through a role whom row security concerns
 // would show every memory.
-func TestForceOnHelpersHidesNothingFromPredicates(t *testing.T) {
+func TestForceOnLookupTablesHidesNothingFromPredicates(t *testing.T) {
 	w := newWorld(t, // so that pgconsent_open does not help the owner
 		"ALTER TABLE people ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON people TO app_other USING (true)",
 		"ALTER TABLE memory_participants ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON memory_participants TO app_other USING (true)",
@@ -63,8 +63,8 @@ func TestForceOnHelpersHidesNothingFromPredicates(t *testing.T) {
 	w.want(w.agent(user1), titles, visible)
 }
 
-// Every rule with each helper emptied, as a mistake would empty it, shows fewer rows and never more.
-func TestEmptiedHelpersHide(t *testing.T) {
+// Every rule with each lookup table emptied, as a mistake would empty it, shows fewer rows and never more.
+func TestEmptiedLookupTablesHide(t *testing.T) {
 	tier.All(t)
 	breaks := map[string]string{
 		"the reader's policies are gone": "DROP POLICY pgconsent_open ON %[1]s; DROP POLICY pgconsent_reader ON %[1]s",

@@ -69,7 +69,7 @@ const dropPoliciesReason = "Take the policies away."
 // which keeps the planner from running an agent's operators on their statistics.
 func (f rowPolicies) unlistedTables() []*catalog.Relation {
 	var out []*catalog.Relation
-	for _, h := range f.helpers {
+	for _, h := range f.lookupTables {
 		if _, ok := f.policy.Table(h.Relation.Name); !ok && h.Relation.Name != predicate.CurrentConsents {
 			out = append(out, h.Relation)
 		}

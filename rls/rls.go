@@ -1,4 +1,4 @@
-// Package rls writes the database half of a policy: row policies, helper and signed views, catalog shadows, rights.
+// Package rls writes the database half of a policy: row policies, lookup and signed views, catalog shadows, rights.
 //
 // With the statements of a [Plan] installed, the agent's role reads of a protected table exactly the rows that the
 // predicate shows, whatever SQL it sends, and only in a sealed session. It changes only what the policy permits, in
@@ -96,7 +96,7 @@ func (p *Plan) Objects(found migrations.Found) []Object {
 	f.found = found
 	var out []Object
 	for _, kind := range []feature{
-		revocations{&f}, schemaRights{&f}, helperViews{&f}, liveAttributes{&f}, materializations{&f}, signedViews{&f},
+		revocations{&f}, schemaRights{&f}, lookupViews{&f}, liveAttributes{&f}, materializations{&f}, signedViews{&f},
 		groupViews{&f}, canaryFeature{&f}, rowPolicies{&f}, childPolicies{&f}, rowViews{&f}, changeTriggers{&f},
 		functionRights{&f},
 		shownObjects{&f}, shadowViews{&f}, viewCopies{&f}, sweepFeature{&f}, privacyFeature{&f}, controlRights{&f},
@@ -130,12 +130,12 @@ func PredicateTables(p *policy.Policy) []*catalog.Relation {
 	}
 	for _, t := range p.Tables() {
 		add(t.Relation)
-		for _, h := range predicate.Helpers(t.VisibilityRules()) {
+		for _, h := range predicate.LookupTables(t.VisibilityRules()) {
 			add(h.Relation)
 		}
 	}
 	for _, l := range p.LiveAttributes() {
-		for _, h := range predicate.Helpers(l.Node()) {
+		for _, h := range predicate.LookupTables(l.Node()) {
 			out = append(out, h.Relation)
 		}
 	}

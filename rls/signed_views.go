@@ -40,7 +40,7 @@ func (f signedViews) objects() []Object {
 	var out []Object
 	for _, s := range f.signedTables {
 		r := s.table.Relation
-		if !f.isHelper(r) {
+		if !f.isLookupTable(r) {
 			out = append(out, f.readerAccess(r))
 		}
 		o := newObject(signedIdentity(r.Name), "", r)

@@ -28,7 +28,7 @@ func newForeignRelations(snap *catalog.Snapshot, p *policy.Policy, plan *rls.Pla
 	if len(out.relations) == 0 {
 		return out
 	}
-	out.all = slices.ContainsFunc(plan.HelperTables(), func(n catalog.Name) bool { return out.relations[n] })
+	out.all = slices.ContainsFunc(plan.LookupTables(), func(n catalog.Name) bool { return out.relations[n] })
 	for _, v := range p.Views() {
 		if slices.ContainsFunc(v.Tables, func(n catalog.Name) bool { return out.relations[n] }) {
 			out.relations[v.Relation.Name] = true

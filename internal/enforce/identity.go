@@ -166,7 +166,7 @@ func (d *database) pinnedSettings() map[string]string {
 		// The index searches all its lists: rows come in an order without mistakes, and not by where hidden rows have put the
 		// lists.
 		"ivfflat.probes": "32768",
-		// Row policies build hash tables of helper tables; a table that does not fit would be scanned for each row. The
+		// Row policies build hash tables of lookup tables; a table that does not fit would be scanned for each row. The
 		// server takes this memory only where it needs it.
 		"work_mem":            strconv.Itoa(rewrite.WorkMemMB) + "MB",
 		"hash_mem_multiplier": strconv.Itoa(rewrite.HashMemMultiplier),

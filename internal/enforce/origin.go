@@ -45,7 +45,7 @@ func (s *session) ClientOrigin(o verdict.Origin) verdict.Origin {
 // replacementViews returns the views that statements may read in place of a relation.
 func replacementViews(n catalog.Name) []catalog.Name {
 	return []catalog.Name{
-		predicate.SignedView(n), predicate.SignedHelperView(n), predicate.GroupView(n), predicate.RowView(n),
+		predicate.SignedView(n), predicate.SignedLookupView(n), predicate.GroupView(n), predicate.RowView(n),
 		predicate.FilteredRowView(n), predicate.KeyedView(n, false), predicate.KeyedView(n, true),
 	}
 }

@@ -69,7 +69,7 @@ func newSuspension(p *policy.Policy, snap *catalog.Snapshot, of suspensionCauses
 	}
 	u.addDependents(p, snap, names)
 	for _, l := range p.LiveAttributes() {
-		for _, h := range predicate.Helpers(l.Node()) {
+		for _, h := range predicate.LookupTables(l.Node()) {
 			if u.relations[h.Relation.Name] {
 				return u, false
 			}

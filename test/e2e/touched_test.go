@@ -161,7 +161,7 @@ func compare(t *testing.T, q query, res *rewrite.Result, server touched, opinion
 	for object := range server {
 		_, name, _ := strings.Cut(object, " ")
 		ours := strings.HasPrefix(name, "pgconsent_signed.") || strings.HasPrefix(name, "pgconsent.") || madeByServer[object]
-		if !mine[object] && !ours && !helper(pol, name) {
+		if !mine[object] && !ours && !isLookupTable(pol, name) {
 			t.Errorf("%s: the server touches %s and the rewriter does not know\n%s", q.name, object, res.Text)
 		}
 	}
@@ -175,8 +175,8 @@ func compare(t *testing.T, q query, res *rewrite.Result, server touched, opinion
 // madeByServer are calls that PostgreSQL itself makes of SEARCH and CYCLE clauses (rewriteSearchCycle.c).
 var madeByServer = touched{"func pg_catalog.int8inc": true, "func pg_catalog.array_cat": true}
 
-// helper tells whether a table may be read behind a signed view, by the predicates.
-func helper(pol *policy.Policy, name string) bool {
+// isLookupTable tells whether a table may be read behind a signed view, by the predicates.
+func isLookupTable(pol *policy.Policy, name string) bool {
 	for _, table := range pol.Tables() {
 		if table.Relation.Name.String() == name {
 			return true

@@ -41,10 +41,10 @@ func (st *databaseTrio) findUnsealedLeaks() (wrong []string) {
 	return wrong
 }
 
-// findEmptyHelperLeaks hides the rows of one helper table after the other, by a row policy for the reader role. Then
-// the caller may see fewer rows but no others, since an empty helper table gives no consent. It works below the proxy,
-// with a seal of the caller, and rolls everything back.
-func (st *databaseTrio) findEmptyHelperLeaks(s *schema, d data) (wrong []string) {
+// findEmptyLookupTableLeaks hides the rows of one lookup table after the other, by a row policy for the reader role.
+// Then the caller may see fewer rows but no others, since an empty lookup table gives no consent. It works below the
+// proxy, with a seal of the caller, and rolls everything back.
+func (st *databaseTrio) findEmptyLookupTableLeaks(s *schema, d data) (wrong []string) {
 	c := st.writers[0]
 	ring, err := seal.LoadKeyring(context.Background(), st.dbs[0].Connect(st.t, "postgres"))
 	if err != nil {
@@ -82,7 +82,7 @@ func (st *databaseTrio) findEmptyHelperLeaks(s *schema, d data) (wrong []string)
 		}
 	}
 	if seen == 0 && expected > 0 {
-		return []string{"the agents' role sees nothing with a seal: the check of emptied helpers proves nothing. " + failed}
+		return []string{"the agents' role sees nothing with a seal: the check of emptied lookup tables proves nothing. " + failed}
 	}
 	for _, t := range s.tables {
 		if a := instance.Ask(c, "SELECT 1 FROM pg_policies WHERE policyname = 'pgconsent_reader' AND tablename = "+

@@ -92,7 +92,7 @@ func (r *runner) runSchema(seed uint64, mode instance.Mode) {
 		}
 		if round == 0 && mode.RowSecurity == rls.Enforce {
 			r.reportLeaks(st.findUnsealedLeaks(), text, seed)
-			r.reportLeaks(st.findEmptyHelperLeaks(s, one), text, seed)
+			r.reportLeaks(st.findEmptyLookupTableLeaks(s, one), text, seed)
 		}
 		r.reportLeaks(st.findWrongMaterialized(), text, seed)
 		if !r.notationsCompared {

@@ -184,7 +184,7 @@ func forms(m *instance.Migrated) []string {
 			say("about %s %d: attributes %q, columns %q (%v), timed %v, grows %q, empty %q, sets %q, reads %q",
 				name, i, predicate.AttributesOf(n), columns, known,
 				predicate.TimeCanHide(n), names(predicate.TablesWhereInsertHides(n)), names(predicate.TablesThatShowWhenEmpty(n)),
-				sets(n, t.Relation), helpers(n))
+				sets(n, t.Relation), lookupTableNames(n))
 			for _, part := range predicate.Conjuncts(n) {
 				switch part := part.(type) {
 				case predicate.RecordedConsent:
@@ -232,9 +232,9 @@ func sets(n predicate.Node, of *catalog.Relation) []string {
 	return out
 }
 
-func helpers(n predicate.Node) []string {
+func lookupTableNames(n predicate.Node) []string {
 	var out []string
-	for _, h := range predicate.Helpers(n) {
+	for _, h := range predicate.LookupTables(n) {
 		out = append(out, fmt.Sprint(h.Relation.Name, h.Columns))
 	}
 	return out

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// bench is a database with the helper and signed views of testdata and one connection that may read them all.
+// bench is a database with the lookup and signed views of testdata and one connection that may read them all.
 type bench struct {
 	conn *pgx.Conn
 	key  seal.Key
@@ -318,7 +318,7 @@ func TestSQL(t *testing.T) {
 }
 
 // Derived names stay apart and within 63 bytes.
-func TestHelperNames(t *testing.T) {
+func TestLookupViewNames(t *testing.T) {
 	long := strings.Repeat("x", 60)
 	names := []catalog.Name{
 		{Schema: "a", Name: "b_c"}, {Schema: "a_b", Name: "c"}, {Schema: "a", Name: long + "1"}, {Schema: "a", Name: long + "2"},
@@ -329,7 +329,7 @@ func TestHelperNames(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, n := range names {
-		for _, derived := range []catalog.Name{predicate.HelperView(n), predicate.SignedHelperView(n), predicate.SignedView(n),
+		for _, derived := range []catalog.Name{predicate.LookupView(n), predicate.SignedLookupView(n), predicate.SignedView(n),
 			predicate.EmptyFunction(n), predicate.GroupView(n), predicate.RowView(n), predicate.FilteredRowView(n),
 			predicate.KeyedView(n, false), predicate.KeyedView(n,
 				true), predicate.CopyView(n), predicate.StampFunction(n), predicate.PrivacyFunction(n), predicate.CopyFunction(n)} {

@@ -34,7 +34,7 @@ type ListSource struct {
 	SingleIDs []bool // for each of Columns, whether it holds a single id and not a list
 }
 
-// Nodes returns the conditions that a bound reads, as parts of a predicate on the row, so that helper views are made
+// Nodes returns the conditions that a bound reads, as parts of a predicate on the row, so that lookup views are made
 // for their tables.
 func (b ListBound) Nodes() []Node {
 	var out []Node
@@ -55,8 +55,8 @@ func (b ListBound) Nodes() []Node {
 	return out
 }
 
-// listSourceNode makes [Helpers] find the table of a source, so that the table gets a helper view. It is part of no
-// rule.
+// listSourceNode makes [LookupTables] find the table of a source, so that the table gets a lookup view. It is part of
+// no rule.
 type listSourceNode struct{ ListSource }
 
 func (listSourceNode) node() {}
@@ -157,7 +157,7 @@ func (s ListSource) idsSQL(array string) string {
 		}
 		// A source with two matching rows is ambiguous and counts as having none.
 		out = "(SELECT q.ids FROM (SELECT " + out + " AS ids, pg_catalog.count(*) OVER () AS n FROM " +
-			HelperView(s.Relation.Name).SQL() + " AS " + row +
+			LookupView(s.Relation.Name).SQL() + " AS " + row +
 			" WHERE " + strings.Join(where, " AND ") + ") AS q WHERE q.n OPERATOR(pg_catalog.=) 1)"
 	}
 	if s.When != nil {

@@ -19,7 +19,8 @@ type ListChain struct {
 	Rows          Node   // the whole rule of the table, which rows of the chain must meet
 }
 
-// listChainNode makes [Helpers] find the table of a chain, so that the table gets a helper view. It is part of no rule.
+// listChainNode makes [LookupTables] find the table of a chain, so that the table gets a lookup view. It is part of no
+// rule.
 type listChainNode struct {
 	ListChain
 	list string
@@ -74,7 +75,7 @@ func (b ListBound) ChainIntersectionSQL() string {
 		return "SELECT " + strings.Join(froms, ", ") + ", " + c.hasParentSQL(row) + ", " + b.arraySQL(row) + ", (" + shows +
 			") IS TRUE, " + depth
 	}
-	view := HelperView(c.Relation.Name).SQL() + " AS " + row
+	view := LookupView(c.Relation.Name).SQL() + " AS " + row
 	member := "EXISTS (SELECT 1 FROM c AS m WHERE (" + b.allowsSQL("m.ids", "e.id") + ") IS NOT TRUE)"
 	return "CASE WHEN " + c.hasParentSQL(newRow) + " THEN (WITH RECURSIVE c (" + strings.Join(names, ", ") +
 		", leads, ids, shows, depth) AS (\n      " +

@@ -53,7 +53,7 @@ func TestNothingElseHidesRows(t *testing.T) {
 					continue
 				}
 				n := compiled.Rows
-				helpers := predicate.Helpers(n)
+				lookupTables := predicate.LookupTables(n)
 				grows := map[catalog.Name]bool{}
 				for _, g := range predicate.TablesWhereInsertHides(n) {
 					grows[g.Name] = true
@@ -78,7 +78,7 @@ func TestNothingElseHidesRows(t *testing.T) {
 						t.Fatalf("%s: time hides %v\n%s", asked.name, lost, text)
 					}
 					moments++
-					for _, h := range helpers {
+					for _, h := range lookupTables {
 						table, is := h.Relation.Name, w.Tables[h.Relation.Name]
 						more := added(s.Rand, is, keyOf(snap, table))
 						if len(more) == 0 {

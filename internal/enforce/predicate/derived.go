@@ -108,22 +108,22 @@ func (w *predicateWriter) derivedSQL(n Derived, row string) string {
 func (w *predicateWriter) linkedSourcesSQL(n Derived, row string) string {
 	first, last := n.Steps[0], w.newAlias()
 	if len(n.Steps) == 1 && isUnique(first) {
-		return "EXISTS (SELECT 1 FROM " + w.helperName(first.Relation) + " AS " + last + " WHERE " + first.onSQL(last, row) +
+		return "EXISTS (SELECT 1 FROM " + w.lookupName(first.Relation) + " AS " + last + " WHERE " + first.onSQL(last, row) +
 			" AND " + w.nodeSQL(n.Rows, last) + offsetZeroEnd
 	}
-	some := "EXISTS (SELECT 1 FROM " + w.helperName(first.Relation) + " AS " + last + " WHERE " + first.onSQL(last,
+	some := "EXISTS (SELECT 1 FROM " + w.lookupName(first.Relation) + " AS " + last + " WHERE " + first.onSQL(last,
 		row) + offsetZeroEnd
 	begin := w.newAlias()
 	last = begin
 	var b strings.Builder
-	b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.helperName(first.Relation) + " AS " + begin)
+	b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.lookupName(first.Relation) + " AS " + begin)
 	for i, step := range n.Steps[1:] {
 		next := w.newAlias()
 		if i+2 < len(n.Steps) {
 			b.WriteString(w.linkSQL(step, last, next, n.stepColumns(i+1)))
 		} else {
 			b.WriteString(" LEFT JOIN LATERAL (SELECT " + w.nodeSQL(n.Rows, next) + " AS shows FROM " +
-				w.helperName(step.Relation) + " AS " + next +
+				w.lookupName(step.Relation) + " AS " + next +
 				" WHERE " + step.onSQL(next, last) + " OFFSET 0) AS " + next + " ON true")
 		}
 		last = next
@@ -141,7 +141,7 @@ func (w *predicateWriter) listedSourcesSQL(n Derived, row string) string {
 	some, each, source := w.newAlias(), w.newAlias(), w.newAlias()
 	return "(EXISTS (SELECT 1 FROM " + n.List.elementsSQL(row, some) + offsetZeroEnd +
 		" AND NOT EXISTS (SELECT 1 FROM " + n.List.elementsSQL(row, each) + " WHERE NOT EXISTS (SELECT 1 FROM " +
-		w.helperName(n.Source) + " AS " + source +
+		w.lookupName(n.Source) + " AS " + source +
 		" WHERE " + equalSQL(columnSQL(source, n.Key), n.elementSQL(each+".id")) + " AND " + w.nodeSQL(n.Rows,
 		source) + offsetZeroEnd + offsetZeroEnd + ")"
 }
@@ -173,12 +173,12 @@ func (w *predicateWriter) recursiveSourcesSQL(n Derived, row string) string {
 		"SELECT " + strings.Join(keys, ", ") + ", 1 FROM (" + w.sourcesSQL(n.Origin.withoutUnless(), row) + ") AS " + sources +
 		" (" + key + ")" +
 		" UNION SELECT " + strings.Join(keys, ", ") + ", " + all + ".depth OPERATOR(pg_catalog.+) 1 FROM " + all +
-		" CROSS JOIN LATERAL (SELECT " + columnListSQL(source, reads...) + " FROM " + w.helperName(t) + " AS " + source +
+		" CROSS JOIN LATERAL (SELECT " + columnListSQL(source, reads...) + " FROM " + w.lookupName(t) + " AS " + source +
 		" WHERE " + strings.Join(on, " AND ") + " OFFSET 0) AS " + source +
 		" CROSS JOIN LATERAL (" + strings.Join(recursiveTerms, " UNION ALL ") + ") AS " + sources + " (" + key + ")" +
 		" WHERE " + all + ".depth OPERATOR(pg_catalog.<=) " + strconv.Itoa(MaxDepth) + ")" +
 		" SELECT 1 FROM " + all + " LEFT JOIN LATERAL (SELECT " + w.nodeSQL(n.Rows, shown) + " AS shows FROM " +
-		w.helperName(t) + " AS " + shown +
+		w.lookupName(t) + " AS " + shown +
 		" WHERE " + strings.Join(begin, " AND ") + " OFFSET 0) AS " + shown + " ON true" +
 		" WHERE " + all + ".depth OPERATOR(pg_catalog.>) " + strconv.Itoa(MaxDepth) + " OR " + shown +
 		".shows IS NOT TRUE" + offsetZeroEnd
@@ -206,7 +206,7 @@ func (w *predicateWriter) sourcesSQL(o Origin, row string) string {
 		each := w.newAlias()
 		last = w.newAlias()
 		from += " LEFT JOIN " + o.List.elementsSQL(row, each) + " ON true LEFT JOIN LATERAL (SELECT " + key(last) +
-			" FROM " + w.helperName(o.Source) + " AS " + last +
+			" FROM " + w.lookupName(o.Source) + " AS " + last +
 			" WHERE " + equalSQL(columnSQL(last, o.Key), o.elementSQL(each+".id")) + " OFFSET 0) AS " + last + " ON true"
 	}
 	before := row
@@ -216,7 +216,7 @@ func (w *predicateWriter) sourcesSQL(o Origin, row string) string {
 		if i+1 < len(o.Steps) {
 			selected = func(alias string) string { return columnListSQL(alias, o.stepColumns(i)...) }
 		}
-		from += " LEFT JOIN LATERAL (SELECT " + selected(last) + " FROM " + w.helperName(step.Relation) + " AS " +
+		from += " LEFT JOIN LATERAL (SELECT " + selected(last) + " FROM " + w.lookupName(step.Relation) + " AS " +
 			last + " WHERE " + step.onSQL(last, before) + " OFFSET 0) AS " + last + " ON true"
 		before = last
 	}
@@ -289,7 +289,7 @@ func (o Origin) ProductsSQL(table *catalog.Relation, row, source string) (from [
 		next := source
 		if i+1 < len(o.Steps) {
 			next = w.newAlias()
-			from = append(from, w.helperName(step.Relation)+" AS "+next)
+			from = append(from, w.lookupName(step.Relation)+" AS "+next)
 		}
 		conditions = append(conditions, step.onSQL(next, last))
 		last = next
@@ -321,10 +321,10 @@ func (o Origin) MadeFromCondition(row, source string) string {
 		made = o.Steps[0].onSQL(source, row)
 	default:
 		first := w.newAlias()
-		last, from := first, w.helperName(o.Steps[0].Relation)+" AS "+first
+		last, from := first, w.lookupName(o.Steps[0].Relation)+" AS "+first
 		for _, step := range o.Steps[1 : len(o.Steps)-1] {
 			next := w.newAlias()
-			from += " JOIN " + w.helperName(step.Relation) + " AS " + next + " ON " + step.onSQL(next, last)
+			from += " JOIN " + w.lookupName(step.Relation) + " AS " + next + " ON " + step.onSQL(next, last)
 			last = next
 		}
 		made = "EXISTS (SELECT 1 FROM " + from + " WHERE " + o.Steps[0].onSQL(first, row) + " AND " +

@@ -57,7 +57,7 @@ func (s *schema) derived(t *table, i int) object {
 }
 
 // Rows made from each other, in each form that says so: chains, branches that meet again, circles, chains that are too
-// long, sources that are gone, malformed lists. The emptied helpers are part of it.
+// long, sources that are gone, malformed lists. The emptied lookup tables are part of it.
 func TestDerivedFromEachOther(t *testing.T) {
 	tier.All(t)
 	r := newTriples(t)

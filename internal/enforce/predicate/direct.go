@@ -53,7 +53,7 @@ func SubjectsQuery(n RecordedConsent, alias string, attributes map[string]string
 	if len(n.Steps) > 0 {
 		first := w.newAlias()
 		last := first
-		from = w.helperName(n.Steps[0].Relation) + " AS " + first
+		from = w.lookupName(n.Steps[0].Relation) + " AS " + first
 		for i, step := range n.Steps[1:] {
 			next := w.newAlias()
 			from += w.linkSQL(step, last, next, n.stepColumns(i+1))
@@ -90,7 +90,7 @@ func RegistryQuery(n RegistryConsent, alias string, attributes map[string]string
 	if len(n.Subjects.Steps) > 0 {
 		first := w.newAlias()
 		last := first
-		from = w.helperName(n.Subjects.Steps[0].Relation) + " AS " + first
+		from = w.lookupName(n.Subjects.Steps[0].Relation) + " AS " + first
 		for i, step := range n.Subjects.Steps[1:] {
 			next := w.newAlias()
 			from += w.linkSQL(step, last, next, n.Subjects.stepColumns(i+1))

@@ -15,7 +15,7 @@ const UseHashHint = "/*pgconsent:use_hash*/"
 type sublinkForm int
 
 const (
-	// looks up the rows for each outer row; OFFSET 0 keeps the planner from hashing a whole helper table
+	// looks up the rows for each outer row; OFFSET 0 keeps the planner from hashing a whole lookup table
 	probeForm  sublinkForm = iota
 	hashedForm             // does not depend on the outer row, so that the planner hashes it once
 	dualForm               // a CASE that chooses between the probe and the hashed form
@@ -68,7 +68,7 @@ func (w *predicateWriter) hashedSQL(n Node, row string) string {
 		}
 		first := w.newAlias()
 		b.WriteString("NOT " + step.inSetSQL(row, "SELECT "+columnListSQL(first, step.targetColumns()...)+" FROM "+
-			w.helperName(step.Relation)+" AS "+first+w.notAgreedSQL(n, first, step.targetNotNullSQL(first))))
+			w.lookupName(step.Relation)+" AS "+first+w.notAgreedSQL(n, first, step.targetNotNullSQL(first))))
 		return "(" + b.String() + ")"
 	case Visible:
 		target := w.newAlias()
@@ -80,7 +80,7 @@ func (w *predicateWriter) hashedSQL(n Node, row string) string {
 		where := append([]string{columnSQL(grantor, n.Record.Grantor) + " IS NOT NULL"},
 			w.recordConditions(n.Record, grantor, row)...)
 		return w.orSelfSQL(n, row, inSetSQL(columnSQL(row, n.Subject),
-			"SELECT "+columnSQL(grantor, n.Record.Grantor)+" FROM "+w.helperName(n.Record.Relation)+" AS "+grantor+
+			"SELECT "+columnSQL(grantor, n.Record.Grantor)+" FROM "+w.lookupName(n.Record.Relation)+" AS "+grantor+
 				" WHERE "+strings.Join(where, " AND "))+" IS TRUE")
 	default:
 		return "false"
@@ -99,10 +99,10 @@ func (w *predicateWriter) notAgreedSQL(n Consent, first, condition string) strin
 		for i, step := range n.Steps[1:] {
 			next := w.newAlias()
 			if i == 0 {
-				b.WriteString(w.helperName(step.Relation) + " AS " + next)
+				b.WriteString(w.lookupName(step.Relation) + " AS " + next)
 				where = step.onSQL(next, last)
 			} else {
-				b.WriteString(" JOIN " + w.helperName(step.Relation) + " AS " + next + " ON " + step.onSQL(next, last))
+				b.WriteString(" JOIN " + w.lookupName(step.Relation) + " AS " + next + " ON " + step.onSQL(next, last))
 			}
 			last = next
 		}
@@ -113,7 +113,7 @@ func (w *predicateWriter) notAgreedSQL(n Consent, first, condition string) strin
 		next := w.newAlias()
 		b.WriteString(" LEFT JOIN (SELECT " + columnListSQL(next,
 			append(step.targetColumns(), n.stepColumns(i+1)...)...) + " FROM " +
-			w.helperName(step.Relation) + " AS " + next + ") AS " + next +
+			w.lookupName(step.Relation) + " AS " + next + ") AS " + next +
 			" ON " + step.onSQL(next, last))
 		last = next
 	}
@@ -139,7 +139,8 @@ func (s Step) inSetSQL(row, set string) string {
 
 // setSQL returns a query of all values of a step's columns.
 func (w *predicateWriter) setSQL(step Step, alias string) string {
-	return "SELECT " + columnListSQL(alias, step.targetColumns()...) + " FROM " + w.helperName(step.Relation) + " AS " + alias +
+	return "SELECT " + columnListSQL(alias, step.targetColumns()...) + " FROM " + w.lookupName(step.Relation) + " AS " +
+		alias +
 		" WHERE " + step.targetNotNullSQL(alias)
 }
 

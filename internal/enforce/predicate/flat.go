@@ -95,16 +95,16 @@ func (w *predicateWriter) existsSQL(n Node, row string) string {
 		var b strings.Builder
 		if n.FirstRequired {
 			first := w.newAlias()
-			b.WriteString("EXISTS (SELECT 1 FROM " + w.helperName(n.Steps[0].Relation) + " AS " + first + " WHERE " +
+			b.WriteString("EXISTS (SELECT 1 FROM " + w.lookupName(n.Steps[0].Relation) + " AS " + first + " WHERE " +
 				n.Steps[0].onSQL(first, row) + ") AND ")
 		}
 		first := w.newAlias()
-		b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.helperName(n.Steps[0].Relation) + " AS " + first +
+		b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.lookupName(n.Steps[0].Relation) + " AS " + first +
 			w.notAgreedSQL(n, first, n.Steps[0].onSQL(first, row)) + ")")
 		return b.String()
 	case Visible:
 		target := w.newAlias()
-		return "EXISTS (SELECT 1 FROM " + w.helperName(n.Relation) + " AS " + target +
+		return "EXISTS (SELECT 1 FROM " + w.lookupName(n.Relation) + " AS " + target +
 			" WHERE " + n.step().onSQL(target, row) + " AND " + w.linkedRowSQL(n.Rows, target, n.step().LeadsToAtMostOne()) + ")"
 	case RegistryConsent:
 		return "EXISTS (" + w.consentsSQL(n, row, columnSQL(row, n.Subjects.Subject)) + ")"

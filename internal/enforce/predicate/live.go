@@ -45,8 +45,8 @@ const LiveFunction = Schema + ".live"
 // liveLabel is the label of the function's block. It qualifies the function's variables, so that no column hides them.
 const liveLabel = "pgconsent_live"
 
-// Node returns a predicate that reads the tables from which the attribute is computed, for [Helpers] and the functions
-// like it.
+// Node returns a predicate that reads the tables from which the attribute is computed, for [LookupTables] and the
+// functions like it.
 func (l LiveAttribute) Node() Node {
 	switch {
 	case l.Table != nil:
@@ -179,7 +179,7 @@ func (l LiveAttribute) sql() string {
 			`SELECT CASE WHEN pg_catalog.count(*) OPERATOR(pg_catalog.=) 1 `+
 				`THEN pg_catalog.min(found.value COLLATE pg_catalog."C") END INTO a_%s`, l.Name)
 		line("FROM (SELECT %s::pg_catalog.text FROM %s AS %s WHERE %s LIMIT 2) AS found (value);",
-			columnSQL(row, l.Column), w.helperName(l.Table), row,
+			columnSQL(row, l.Column), w.lookupName(l.Table), row,
 			replaceByVariables(strings.Join(parts, " AND ")))
 	case l.Expr != nil:
 		condition := strings.Join(guardConditions(requiredAttributes(SQL{Expr: l.Expr})), " AND ")
@@ -215,7 +215,7 @@ func (l LiveAttribute) claimConditionSQL() string {
 		row := w.newAlias()
 		need := attributesToGuard(l.Rows)
 		delete(need, ClaimedValue)
-		parts := append(guardConditions(need), "EXISTS (SELECT 1 FROM "+w.helperName(l.Table)+" AS "+row+" WHERE "+
+		parts := append(guardConditions(need), "EXISTS (SELECT 1 FROM "+w.lookupName(l.Table)+" AS "+row+" WHERE "+
 			w.nodeSQL(l.Rows, row)+offsetZeroEnd)
 		return replaceByVariables(strings.Join(parts, " AND "))
 	}

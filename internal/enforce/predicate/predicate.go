@@ -10,7 +10,7 @@
 // outer joins, and the expression of a policy first tests that each attribute it uses is present. Every relation,
 // function, operator and type in the SQL is qualified, so that its meaning does not depend on a search path.
 //
-// A predicate cannot know whether a helper view shows all rows of its table. Where the view of a link table shows no
+// A predicate cannot know whether a lookup view shows all rows of its table. Where the view of a link table shows no
 // row at all, policies check whether the table is empty. Doctor checks that no foreign policy hides a part of it.
 package predicate
 

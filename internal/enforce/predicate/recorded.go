@@ -178,17 +178,17 @@ func (w *predicateWriter) noSubjectSQL(n RecordedConsent, row string, refuses fu
 	} else {
 		parts = append(parts, n.Steps[0].startNotNullSQL(row))
 		if w.forRowPolicy && !n.Required {
-			parts = append(parts, "(EXISTS (SELECT 1 FROM "+w.helperName(n.Steps[0].Relation)+") OR (SELECT "+
+			parts = append(parts, "(EXISTS (SELECT 1 FROM "+w.lookupName(n.Steps[0].Relation)+") OR (SELECT "+
 				EmptyFunction(n.Steps[0].Relation.Name).SQL()+"()))")
 		}
 		if n.Required {
 			there := w.newAlias()
-			parts = append(parts, "EXISTS (SELECT 1 FROM "+w.helperName(n.Steps[0].Relation)+" AS "+there+" WHERE "+
+			parts = append(parts, "EXISTS (SELECT 1 FROM "+w.lookupName(n.Steps[0].Relation)+" AS "+there+" WHERE "+
 				n.Steps[0].onSQL(there, row)+offsetZeroEnd)
 		}
 		first = w.newAlias()
 		last := first
-		from = w.helperName(n.Steps[0].Relation) + " AS " + first
+		from = w.lookupName(n.Steps[0].Relation) + " AS " + first
 		for i, step := range n.Steps[1:] {
 			next := w.newAlias()
 			from += w.linkSQL(step, last, next, n.stepColumns(i+1))
@@ -221,7 +221,7 @@ func (w *predicateWriter) noGuardianAgreesSQL(n RecordedConsent, row, id string)
 	if g.Rows != nil {
 		by = append(by, w.nodeSQL(g.Rows, guardian))
 	}
-	return "NOT EXISTS (SELECT 1 FROM " + w.helperName(g.Relation) + " AS " + guardian +
+	return "NOT EXISTS (SELECT 1 FROM " + w.lookupName(g.Relation) + " AS " + guardian +
 		" CROSS JOIN LATERAL (" + w.recordSQL(n.Record, row, columnSQL(guardian, g.Guardian)) + " OFFSET 0) AS " + record +
 		" WHERE " + strings.Join(by, " AND ") + offsetZeroEnd
 }
@@ -242,7 +242,7 @@ func (w *predicateWriter) recordSQL(n Record, row, grantor string) string {
 	r := w.newAlias()
 	where := append(pairConditions(n.Match, r, row), equalSQL(columnSQL(r, n.Grantor), grantor))
 	where = append(where, w.recordConditions(n, r, row)...)
-	return "SELECT 1 FROM " + w.helperName(n.Relation) + " AS " + r + " WHERE " + strings.Join(where, " AND ")
+	return "SELECT 1 FROM " + w.lookupName(n.Relation) + " AS " + r + " WHERE " + strings.Join(where, " AND ")
 }
 
 // recordConditions returns the conditions on a record, without the condition on its grantor.

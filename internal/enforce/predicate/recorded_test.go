@@ -14,7 +14,7 @@ import (
 var lookAlikes = []string{"si:ash", "si:ashley", "SI:ash", "si:ash ", "si:a%", "si:_sh", "si:аsh", "si:ash'", `si:"ash"`, "ash", ""}
 
 // Consent by records, in every form that a list can have, against the model: subjects, guardians, scopes, callers that
-// are subjects themselves, and rows whose list is none. The emptied helpers are part of it.
+// are subjects themselves, and rows whose list is none. The emptied lookup tables are part of it.
 func TestConsentByRecords(t *testing.T) {
 	tier.All(t)
 	r := newTriples(t)

@@ -43,10 +43,10 @@ func (w *predicateWriter) referenceSQL(n Reference, row string) string {
 		for _, from := range n.From {
 			same = append(same, equalSQL(columnSQL(before, from), columnSQL(row, from)))
 		}
-		parts = append(parts, "EXISTS (SELECT 1 FROM "+w.helperName(n.RowBefore.Relation)+" AS "+before+
+		parts = append(parts, "EXISTS (SELECT 1 FROM "+w.lookupName(n.RowBefore.Relation)+" AS "+before+
 			" WHERE "+strings.Join(same, " AND ")+offsetZeroEnd)
 	}
-	parts = append(parts, "EXISTS (SELECT 1 FROM "+w.helperName(n.Relation)+" AS "+target+" WHERE "+
+	parts = append(parts, "EXISTS (SELECT 1 FROM "+w.lookupName(n.Relation)+" AS "+target+" WHERE "+
 		strings.Join(matches, " AND ")+offsetZeroEnd)
 	return "(" + strings.Join(parts, " OR ") + ")"
 }

@@ -134,9 +134,9 @@ func (w *predicateWriter) consentsSQL(n RegistryConsent, row, id string) string 
 	if w.sublinkForm == existsForm {
 		end = ")"
 	}
-	where = append(where, "NOT EXISTS (SELECT 1 FROM "+w.helperName(registryTable)+" AS "+no+
+	where = append(where, "NOT EXISTS (SELECT 1 FROM "+w.lookupName(registryTable)+" AS "+no+
 		" WHERE "+strings.Join(refusal, " AND ")+end)
-	return "SELECT 1 FROM " + w.helperName(registryTable) + " AS " + r + " WHERE " + strings.Join(where, " AND ")
+	return "SELECT 1 FROM " + w.lookupName(registryTable) + " AS " + r + " WHERE " + strings.Join(where, " AND ")
 }
 
 // refusingStates are the states of records that refuse: by the subject or by the controller. An expired record does not
@@ -314,9 +314,9 @@ func (w *predicateWriter) consentingSubjectsSQL(n RegistryConsent) string {
 		"NOT ("+equalSQL(columnSQL(no, "grantee"), "'*'::pg_catalog.text")+" AND "+
 			equalSQL(columnSQL(no, "scope"), "'*'::pg_catalog.text")+" AND "+columnSQL(no, "number")+
 			" OPERATOR(pg_catalog.<) "+columnSQL(r, "number")+")")
-	where = append(where, "NOT EXISTS (SELECT 1 FROM "+w.helperName(registryTable)+" AS "+no+
+	where = append(where, "NOT EXISTS (SELECT 1 FROM "+w.lookupName(registryTable)+" AS "+no+
 		" WHERE "+strings.Join(refusal, " AND ")+")")
-	return "SELECT " + columnSQL(r, "subject") + " FROM " + w.helperName(registryTable) + " AS " + r + " WHERE " +
+	return "SELECT " + columnSQL(r, "subject") + " FROM " + w.lookupName(registryTable) + " AS " + r + " WHERE " +
 		strings.Join(where, " AND ")
 }
 

@@ -166,7 +166,7 @@ func (s *schema) registered(t *table) object {
 }
 
 // Consent by the registry against the model, where subjects are asked for in each way that there is, with everything that
-// a record can say; emptied helpers show nothing more.
+// a record can say; emptied lookup tables show nothing more.
 func TestConsentByRegistry(t *testing.T) {
 	tier.All(t)
 	r := newTriples(t)

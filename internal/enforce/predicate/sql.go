@@ -39,7 +39,7 @@ func policySQL(n Node, rel *catalog.Relation, sublinks sublinkForm) string {
 	return strings.Join(parts, " AND ")
 }
 
-// InjectedCondition returns n as a condition on the row that a statement calls alias. It reads the signed helper views,
+// InjectedCondition returns n as a condition on the row that a statement calls alias. It reads the signed lookup views,
 // which raise an error unless the whole text is signed; needsSignature tells whether it names one. For a table without
 // a rule it is "true".
 //
@@ -90,7 +90,7 @@ func prefixFor(outer string) string {
 // predicateWriter writes the SQL of a predicate.
 type predicateWriter struct {
 	forRowPolicy    bool
-	readsTables     bool              // the SQL reads the tables themselves, not helper views
+	readsTables     bool              // the SQL reads the tables themselves, not lookup views
 	sublinkForm     sublinkForm       // the form of sublinks
 	row             *catalog.Relation // the table of the outer row; set if form is dualForm
 	prefix          string
@@ -106,16 +106,16 @@ func (w *predicateWriter) newAlias() string {
 	return w.prefix + strconv.Itoa(w.aliasCount)
 }
 
-// helperName returns the name of the relation that is read for a table which the predicate needs besides its own.
-func (w *predicateWriter) helperName(r *catalog.Relation) string {
+// lookupName returns the name of the relation that is read for a table which the predicate needs besides its own.
+func (w *predicateWriter) lookupName(r *catalog.Relation) string {
 	if w.readsTables {
 		return r.Name.SQL()
 	}
 	if w.forRowPolicy {
-		return HelperView(r.Name).SQL()
+		return LookupView(r.Name).SQL()
 	}
 	w.namesSignedView = true
-	return SignedHelperView(r.Name).SQL()
+	return SignedLookupView(r.Name).SQL()
 }
 
 // offsetZeroEnd is the end of a sublink. OFFSET 0 keeps the planner from turning the sublink into a join or a hash, so
@@ -162,7 +162,7 @@ func (w *predicateWriter) nodeSQL(n Node, row string) string {
 			return w.sublinkSQL(n, row)
 		}
 		target := w.newAlias()
-		return "EXISTS (SELECT 1 FROM " + w.helperName(n.Relation) + " AS " + target +
+		return "EXISTS (SELECT 1 FROM " + w.lookupName(n.Relation) + " AS " + target +
 			" WHERE " + n.step().onSQL(target, row) +
 			" AND " + w.nodeSQL(n.Rows, target) + offsetZeroEnd
 	case Reference:
@@ -229,7 +229,7 @@ func (w *predicateWriter) consentSQL(n Consent, row string) string {
 	}
 	out := "(" + n.Steps[0].startNotNullSQL(row)
 	if w.forRowPolicy && !n.FirstRequired {
-		out += " AND (EXISTS (SELECT 1 FROM " + w.helperName(n.Steps[0].Relation) + ") OR (SELECT " +
+		out += " AND (EXISTS (SELECT 1 FROM " + w.lookupName(n.Steps[0].Relation) + ") OR (SELECT " +
 			EmptyFunction(n.Steps[0].Relation.Name).SQL() + "()))"
 	}
 	if w.sublinkForm != probeForm {
@@ -243,12 +243,12 @@ func (w *predicateWriter) noSubjectRefusesSQL(n Consent, row string) string {
 	var b strings.Builder
 	if n.FirstRequired {
 		first := w.newAlias()
-		b.WriteString("EXISTS (SELECT 1 FROM " + w.helperName(n.Steps[0].Relation) + " AS " + first +
+		b.WriteString("EXISTS (SELECT 1 FROM " + w.lookupName(n.Steps[0].Relation) + " AS " + first +
 			" WHERE " + n.Steps[0].onSQL(first, row) + offsetZeroEnd + " AND ")
 	}
 	first := w.newAlias()
 	last := first
-	b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.helperName(n.Steps[0].Relation) + " AS " + first)
+	b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.lookupName(n.Steps[0].Relation) + " AS " + first)
 	for i, step := range n.Steps[1:] {
 		next := w.newAlias()
 		b.WriteString(w.linkSQL(step, last, next, n.stepColumns(i+1)))
@@ -264,7 +264,7 @@ func (w *predicateWriter) noSubjectRefusesSQL(n Consent, row string) string {
 func (w *predicateWriter) linkSQL(step Step, from, to string, reads []string) string {
 	on := step.onSQL(to, from)
 	return " LEFT JOIN LATERAL (SELECT " + columnListSQL(to,
-		reads...) + " FROM " + w.helperName(step.Relation) + " AS " + to +
+		reads...) + " FROM " + w.lookupName(step.Relation) + " AS " + to +
 		" WHERE " + on + " OFFSET 0) AS " + to + " ON true"
 }
 

@@ -55,7 +55,7 @@ func TestTriples(t *testing.T) {
 				float64(r.count)/time.Since(started).Seconds(), number+1, 100*float64(r.shown)/float64(max(r.count, 1)), seed)
 		}
 	}
-	t.Logf("%d triples, %d of them shown, %d compared with an emptied helper, in %s", r.count, r.shown, r.emptied,
+	t.Logf("%d triples, %d of them shown, %d compared with an emptied lookup table, in %s", r.count, r.shown, r.emptied,
 		time.Since(started).Round(time.Second))
 	t.Logf("%d consents are materialized", r.materialized)
 	t.Logf("%d live attributes, %d of them known", r.worked, r.known)
@@ -63,7 +63,7 @@ func TestTriples(t *testing.T) {
 		t.Errorf("%d of %d live attributes are known: the sample says little", r.known, r.worked)
 	}
 	if r.shown < r.count/50 || r.shown > r.count*9/10 || r.emptied == 0 || r.flat == 0 {
-		t.Errorf("%d of %d triples show, %d were compared with an emptied helper: the sample says little", r.shown, r.count, r.emptied)
+		t.Errorf("%d of %d triples show, %d were compared with an emptied lookup table: the sample says little", r.shown, r.count, r.emptied)
 	}
 }
 
@@ -266,10 +266,10 @@ func (r *triples) attributes(pol *policy.Policy, w predicate.World, claims map[s
 	}
 }
 
-// empty runs a rule with each of its helper views emptied: rows may only vanish.
+// empty runs a rule with each of its lookup views emptied: rows may only vanish.
 func (r *triples) empty(s *schema, t *table, compiled *policy.Table, selects string, w predicate.World) {
-	for _, h := range predicate.Helpers(compiled.Rows) {
-		view := predicate.HelperView(h.Relation.Name).SQL()
+	for _, h := range predicate.LookupTables(compiled.Rows) {
+		view := predicate.LookupView(h.Relation.Name).SQL()
 		r.run(r.super, "ALTER VIEW "+view+" RENAME TO hidden_view; CREATE VIEW "+view+
 			" AS SELECT * FROM pgconsent.hidden_view WHERE false; GRANT SELECT ON "+view+" TO pgconsent_agent, pgconsent_reader")
 		// Policies go by OID: the rule is made anew over the emptied view.
@@ -286,7 +286,7 @@ func (r *triples) empty(s *schema, t *table, compiled *policy.Table, selects str
 			r.emptied += len(t.rows)
 		}
 		r.run(r.super, "DROP POLICY pgconsent_select ON "+s.relation(t).SQL()+"; DROP VIEW "+view+
-			"; ALTER VIEW pgconsent.hidden_view RENAME TO "+catalog.QuoteIdent(predicate.HelperView(h.Relation.Name).Name)+
+			"; ALTER VIEW pgconsent.hidden_view RENAME TO "+catalog.QuoteIdent(predicate.LookupView(h.Relation.Name).Name)+
 			"; CREATE POLICY pgconsent_select ON "+s.relation(t).SQL()+" AS RESTRICTIVE FOR SELECT TO pgconsent_agent USING ("+using+")")
 	}
 }

@@ -102,7 +102,7 @@ func formsOf(n predicate.Node, of *catalog.Relation) [][2]string {
 	for _, s := range predicate.HashedSets(n, of) {
 		sets = append(sets, fmt.Sprint(s.Relation.Name, strings.Join(s.Columns, ","), names(s.SourceTables)))
 	}
-	for _, h := range predicate.Helpers(n) {
+	for _, h := range predicate.LookupTables(n) {
 		reads = append(reads, fmt.Sprint(h.Relation.Name, h.Columns))
 	}
 	out := [][2]string{

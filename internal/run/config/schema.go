@@ -62,7 +62,7 @@ var keyDocs = map[string]keyDoc{
 	"databases.NAME.roles":         {doc: "The database roles that pgconsent uses."},
 	"databases.NAME.roles.agent":   {doc: "Agents' statements run as it. Default: pgconsent_agent."},
 	"databases.NAME.roles.control": {doc: "Reads the catalog and the keys. Default: pgconsent_control."},
-	"databases.NAME.roles.reader":  {doc: "Owns the helper views. Default: pgconsent_reader."},
+	"databases.NAME.roles.reader":  {doc: "Owns the lookup views. Default: pgconsent_reader."},
 	"databases.NAME.roles.rows":    {doc: "Owns the views of tables with hidden columns. Default: pgconsent_rows."},
 	"databases.NAME.roles.migrate": {doc: "migrate and doctor log in as it. Default: the first owner."},
 	"databases.NAME.secrets": {

@@ -73,7 +73,7 @@ func (x *examination) tableOfDrift(drift string) uint32 {
 			strings.HasSuffix(line, " on "+name) ||
 			strings.HasPrefix(line, "column "+name+".")
 		for _, view := range []catalog.Name{
-			predicate.HelperView(table), predicate.SignedHelperView(table), predicate.SignedView(table),
+			predicate.LookupView(table), predicate.SignedLookupView(table), predicate.SignedView(table),
 			predicate.RowView(table), predicate.FilteredRowView(table),
 		} {
 			its = its || line == "relation "+view.String()

@@ -57,8 +57,8 @@ views: { letter_list: {} }
 functions: { count_memories: { pin: { respect_consent: true } } }
 `
 
-// helperView is one of the views that the rules read.
-const helperView = "pgconsent.h_public_people"
+// lookupViewName is one of the views that the rules read.
+const lookupViewName = "pgconsent.h_public_people"
 
 // compile reads the rules against a database.
 func compile(ctx context.Context, conn *pgx.Conn) (doctor.Target, error) {
@@ -228,8 +228,8 @@ func TestUnsafeDatabases(t *testing.T) {
 		{"foreign_restrictive", "CREATE POLICY less ON public.memory_participants AS RESTRICTIVE FOR SELECT USING (false)", ""},
 		{"drift", "CREATE POLICY pgconsent_less ON public.people AS RESTRICTIVE USING (id < 2)", ""},
 		{"table_missing", "DROP TABLE public.memory_participants CASCADE", ""},
-		{"view_owner", "ALTER VIEW " + helperView + " OWNER TO postgres", ""},
-		{"view_invoker", "ALTER VIEW " + helperView + " SET (security_invoker = true)", ""},
+		{"view_owner", "ALTER VIEW " + lookupViewName + " OWNER TO postgres", ""},
+		{"view_invoker", "ALTER VIEW " + lookupViewName + " SET (security_invoker = true)", ""},
 		{"view_owner", "ALTER VIEW pgconsent_rows.public_letters OWNER TO pgconsent_reader", ""},
 		{"view_owner", "ALTER VIEW pgconsent_rows.filtered_public_letters OWNER TO postgres", ""},
 		{"view_owner", "ALTER VIEW pgconsent_rows.public_letter_list RESET (security_invoker)", ""},

@@ -14,7 +14,7 @@ func checkHardened(_ context.Context, x *examination) ([]Finding, error) {
 	var found []Finding
 	for _, t := range x.Policy.Tables() {
 		by, runs := x.Snapshot.ReadRunsUserCode(t.Relation)
-		for _, h := range t.HelperTables() {
+		for _, h := range t.LookupTables() {
 			if !runs && h.Relation.PlannerRunsUserCode {
 				by, runs = h.Relation.UserCodeSource+" (which its rules look into)", true
 			}

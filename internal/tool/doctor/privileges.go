@@ -78,7 +78,7 @@ func checkAccess(ctx context.Context, x *examination) ([]Finding, error) {
 		},
 		func() ([]Finding, error) {
 			return x.findEach(ctx, Finding{"agent_usage", Unsafe,
-				"the role " + agent + " has USAGE on schema %s, where keys and helper views are",
+				"the role " + agent + " has USAGE on schema %s, where keys and lookup views are",
 				"REVOKE ALL ON SCHEMA %s FROM PUBLIC, " + quoteIdent(agent)},
 				`SELECT n.nspname FROM pg_catalog.pg_namespace n
 					WHERE n.nspname = 'pgconsent' AND pg_catalog.has_schema_privilege($1, n.oid, 'USAGE')`, agent)

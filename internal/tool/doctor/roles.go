@@ -50,7 +50,7 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 	found = append(found, findRoleAttributes("reader", x.roles[x.ReaderRole])...)
 	if x.roles[x.ReaderRole].Login {
 		found = append(found, Finding{"reader_login", Unsafe,
-			"the role " + x.ReaderRole + ", which reads every helper table, can log in",
+			"the role " + x.ReaderRole + ", which reads every lookup table, can log in",
 			"ALTER ROLE " + quoteIdent(x.ReaderRole) + " NOLOGIN"})
 	}
 	found = append(found, findRoleAttributes("rows", x.roles[x.RowsRole])...)

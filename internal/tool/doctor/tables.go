@@ -7,23 +7,23 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// protectedTables returns the OIDs of the tables with row policies: the tables that the policy lists and, if helpers is
-// true, also the tables that its rules read.
-func (x *examination) protectedTables(helpers bool) []uint32 {
+// protectedTables returns the OIDs of the tables with row policies: the tables that the policy lists. With
+// withLookupTables also those that its rules read.
+func (x *examination) protectedTables(withLookupTables bool) []uint32 {
 	var oids []uint32
 	for _, t := range x.Policy.Tables() {
 		if !t.LacksRowSecurity() {
 			oids = append(oids, t.Relation.OID)
 		}
-		if helpers {
-			for _, h := range predicate.Helpers(t.VisibilityRules()) {
+		if withLookupTables {
+			for _, h := range predicate.LookupTables(t.VisibilityRules()) {
 				oids = append(oids, h.Relation.OID)
 			}
 		}
 	}
-	if helpers {
+	if withLookupTables {
 		for _, l := range x.Policy.LiveAttributes() {
-			for _, h := range predicate.Helpers(l.Node()) {
+			for _, h := range predicate.LookupTables(l.Node()) {
 				oids = append(oids, h.Relation.OID)
 			}
 		}
@@ -124,7 +124,7 @@ func checkViews(ctx context.Context, x *examination) ([]Finding, error) {
 		readsAsInvoker = ` AND EXISTS (SELECT 1 FROM pg_catalog.unnest(c.reloptions) o WHERE o ~* '^security_invoker=(t|on|y|1)')`
 		definer        = ` AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(c.reloptions) o WHERE o ~* '^security_invoker=(t|on|y|1)')`
 		relationKinds  = `'r', 'p', 'v', 'm', 'f'`
-		helperSchemas  = `'pgconsent', 'pgconsent_signed', 'pgconsent_catalog'`
+		ownSchemas     = `'pgconsent', 'pgconsent_signed', 'pgconsent_catalog'`
 	)
 	owner := func(role string) Finding {
 		return Finding{"view_owner", Unsafe, "the view %s does not belong to " + role +
@@ -133,13 +133,13 @@ func checkViews(ctx context.Context, x *examination) ([]Finding, error) {
 	return collectFindings(
 		func() ([]Finding, error) {
 			return x.findEach(ctx, owner(x.ReaderRole),
-				reads(helperSchemas, relationKinds)+` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.ReaderRole)
+				reads(ownSchemas, relationKinds)+` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.ReaderRole)
 		},
 		func() ([]Finding, error) {
 			return x.findEach(ctx, Finding{"view_invoker", Unsafe,
 				"the view %s is a security_invoker view: it shows what the agent may see, not what the rule must",
 				"ALTER VIEW %s RESET (security_invoker)"},
-				reads(helperSchemas, relationKinds)+readsAsInvoker+` ORDER BY 1`)
+				reads(ownSchemas, relationKinds)+readsAsInvoker+` ORDER BY 1`)
 		},
 		// Row security must apply in the views of tables, which it does not for the reader.
 		func() ([]Finding, error) {

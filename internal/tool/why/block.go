@@ -96,7 +96,7 @@ func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, r *polic
 		b.Says, err = e.otherBlock(n, row)
 	}
 	if len(r.Parts) == 0 || r.Block == "not" {
-		b.Unknown = len(predicate.Helpers(r.Node)) == 0 && !b.Holds && !holds[r][1]
+		b.Unknown = len(predicate.LookupTables(r.Node)) == 0 && !b.Holds && !holds[r][1]
 	}
 	return b, err
 }
@@ -109,7 +109,7 @@ func (e *explainer) otherBlock(n predicate.Node, row map[string]*string) (string
 			parts = append(parts, columnValueText(row, c))
 		}
 	}
-	for _, h := range predicate.Helpers(n) {
+	for _, h := range predicate.LookupTables(n) {
 		parts = append(parts, "it reads "+h.Relation.Name.String())
 	}
 	for _, name := range predicate.AttributesOf(n) {

@@ -18,7 +18,7 @@ func TestEachLayerAlone(t *testing.T) {
 	oracle.Run(t, oracle.Options{Schemas: []string{"works", "clinic"}, Modes: []instance.Mode{instance.InjectedOnly, instance.RLS}, EveryNth: 8, Quick: true})
 }
 
-// Twins are not told apart, nothing is readable without a seal, and empty helpers hide.
+// Twins are not told apart, nothing is readable without a seal, and empty lookup tables hide.
 func TestTwins(t *testing.T) {
 	tier.All(t)
 	r := noninterference.Run(t, noninterference.Config{

@@ -16,12 +16,12 @@ func (t *Table) usesRegistry() bool {
 	if t.Lifecycle != nil || t.Observed != nil && t.Observed.usesRegistry() {
 		return true
 	}
-	return slices.ContainsFunc(predicate.Helpers(t.VisibilityRules()),
-		func(h predicate.HelperTable) bool { return h.Relation == predicate.RegistryRelation() })
+	return slices.ContainsFunc(predicate.LookupTables(t.VisibilityRules()),
+		func(h predicate.LookupTable) bool { return h.Relation == predicate.RegistryRelation() })
 }
 
-// HelperTables returns the other tables that the rules of a table read, for its reading and its writing, sorted by
+// LookupTables returns the other tables that the rules of a table read, for its reading and its writing, sorted by
 // name.
-func (t *Table) HelperTables() []predicate.HelperTable {
-	return predicate.Helpers(append(predicate.All{t.VisibilityRules()}, t.Write.Conditions()...))
+func (t *Table) LookupTables() []predicate.LookupTable {
+	return predicate.LookupTables(append(predicate.All{t.VisibilityRules()}, t.Write.Conditions()...))
 }

@@ -8,15 +8,17 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// helperViews makes the views that predicates read. A predicate that read the tables under the agent's own row security
+// lookupViews makes the views that predicates read. A predicate that read the tables under the agent's own row security
 // would not see the people who refused, and would show the row.
-type helperViews struct{ *planFacts }
+type lookupViews struct{ *planFacts }
 
-func helperIdentity(r *catalog.Relation) string { return "helper views of " + r.Name.String() }
+// lookupViewsIdentity identifies the lookup views of a table in the record of what is installed. The text has an older
+// name of these views: with another text a migrate would drop views that it has just replaced.
+func lookupViewsIdentity(r *catalog.Relation) string { return "helper views of " + r.Name.String() }
 
-func (f helperViews) objects() []Object {
+func (f lookupViews) objects() []Object {
 	var out []Object
-	for _, h := range f.helpers {
+	for _, h := range f.lookupTables {
 		out = append(out, f.readerAccess(h.Relation), f.views(h))
 	}
 	for _, r := range f.links {
@@ -25,23 +27,24 @@ func (f helperViews) objects() []Object {
 	return out
 }
 
-// views returns the helper views of one table: one for row policies, and one for signed statements.
-func (f helperViews) views(h predicate.HelperTable) Object {
-	o := newObject(helperIdentity(h.Relation), "", h.Relation)
-	helper, signed := predicate.HelperView(h.Relation.Name).SQL(), predicate.SignedHelperView(h.Relation.Name).SQL()
-	if !f.policyHelpers[h.Relation.Name] { // only live attributes read the table, with the rights of the reader
-		f.addView(o, helper, h, f.reader, "",
+// views returns the lookup views of one table: one for row policies, and one for signed statements.
+func (f lookupViews) views(table predicate.LookupTable) Object {
+	o := newObject(lookupViewsIdentity(table.Relation), "", table.Relation)
+	lookup := predicate.LookupView(table.Relation.Name).SQL()
+	signed := predicate.SignedLookupView(table.Relation.Name).SQL()
+	if !f.policyLookupTables[table.Relation.Name] { // only live attributes read the table, with the rights of the reader
+		f.addView(o, lookup, table, f.reader, "",
 			"Live attributes are worked out from this view. Its schema cannot be named by agents.")
 	} else {
 		policies := f.agent
 		if len(f.restrictedTables()) > 0 {
 			policies += ", " + f.rowsRole
 		}
-		f.addView(o, helper, h, policies, "", "Policies read this view. Its schema cannot be named by agents.")
-		f.addView(o, signed, h, f.agent, "\nWHERE (SELECT pgconsent_signed.text_is_signed())",
+		f.addView(o, lookup, table, policies, "", "Policies read this view. Its schema cannot be named by agents.")
+		f.addView(o, signed, table, f.agent, "\nWHERE (SELECT pgconsent_signed.text_is_signed())",
 			"Signed statements read this view; for any other it raises.")
 	}
-	o.drop("Take the helper and signed views away.", fmt.Sprintf("DROP VIEW IF EXISTS %s, %s", helper, signed))
+	o.drop("Take the helper and signed views away.", fmt.Sprintf("DROP VIEW IF EXISTS %s, %s", lookup, signed))
 	return o.Object
 }
 
@@ -62,16 +65,16 @@ func (f *planFacts) readerAccess(r *catalog.Relation) Object {
 	return o.Object
 }
 
-// addView adds the statements that make a helper view, which belongs to the reader. Rights are granted before the owner
+// addView adds the statements that make a lookup view, which belongs to the reader. Rights are granted before the owner
 // changes.
-func (f *planFacts) addView(o *objectBuilder, name string, h predicate.HelperTable, roles, where, why string) {
-	columns := make([]string, len(h.Columns))
-	for i, c := range h.Columns {
+func (f *planFacts) addView(o *objectBuilder, name string, table predicate.LookupTable, roles, where, why string) {
+	columns := make([]string, len(table.Columns))
+	for i, c := range table.Columns {
 		columns[i] = "t." + catalog.QuoteIdent(c)
 	}
 	o.why = why
 	o.create(fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS t%s", name, strings.Join(columns, ", "),
-		h.Relation.Name.SQL(), where))
+		table.Relation.Name.SQL(), where))
 	o.create(fmt.Sprintf("GRANT SELECT ON %s TO %s", name, roles))
 	o.create(fmt.Sprintf("ALTER VIEW %s OWNER TO %s", name, f.reader))
 }
@@ -80,10 +83,10 @@ func emptyIdentity(r *catalog.Relation) string {
 	return "function " + predicate.EmptyFunction(r.Name).String()
 }
 
-// emptyFunction makes the function that tells whether a link table has no rows at all. A policy calls it if the helper
+// emptyFunction makes the function that tells whether a link table has no rows at all. A policy calls it if the lookup
 // view shows none: with NOT EXISTS a view that lost its rows, by FORCE or another owner, would show every row. The
 // function reads the table as the owner, to whom row security does not apply, and returns false where it does.
-func (f helperViews) emptyFunction(r *catalog.Relation) Object {
+func (f lookupViews) emptyFunction(r *catalog.Relation) Object {
 	name := predicate.EmptyFunction(r.Name).SQL()
 	o := newObject(emptyIdentity(r),
 		"No link is no refusal only if there is none: a link table that merely looks empty hides the rows.", r)

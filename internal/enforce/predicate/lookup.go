@@ -12,20 +12,20 @@ import (
 
 // The schemas of pgconsent's objects that predicates use.
 const (
-	Schema       = "pgconsent"        // the schema of keys and helper views, on which agents have no USAGE
+	Schema       = "pgconsent"        // the schema of keys and lookup views, on which agents have no USAGE
 	SignedSchema = "pgconsent_signed" // the schema of signed views, and of functions that a rewritten statement may name
 	// the schema of the views that agents read in place of relations on which they have no right
 	RowsSchema = "pgconsent_rows"
 )
 
-// HelperTable is a table that a predicate reads besides the table of its own row, with the columns that it reads.
-type HelperTable struct {
+// LookupTable is a table that a predicate reads besides the table of its own row, with the columns that it reads.
+type LookupTable struct {
 	Relation *catalog.Relation
 	Columns  []string // the names of the columns, sorted
 }
 
-// Helpers returns the tables that a predicate reads besides the table of its own row, sorted by name.
-func Helpers(n Node) []HelperTable {
+// LookupTables returns the tables that a predicate reads besides the table of its own row, sorted by name.
+func LookupTables(n Node) []LookupTable {
 	columns := map[catalog.Name]map[string]bool{}
 	relations := map[catalog.Name]*catalog.Relation{}
 	add := func(r *catalog.Relation, names ...string) {
@@ -114,14 +114,14 @@ func Helpers(n Node) []HelperTable {
 			add(registryTable, registryColumns()...)
 		}
 	})
-	var out []HelperTable
+	var out []LookupTable
 	for _, name := range slices.SortedFunc(maps.Keys(columns), compareNames) {
-		out = append(out, HelperTable{relations[name], sortedKeys(columns[name])})
+		out = append(out, LookupTable{relations[name], sortedKeys(columns[name])})
 	}
 	return out
 }
 
-// TablesThatShowWhenEmpty returns the tables that make rows show while they are empty. If the helper view of such a
+// TablesThatShowWhenEmpty returns the tables that make rows show while they are empty. If the lookup view of such a
 // table is empty, the predicate calls pgconsent.empty_…() to check that the table is. Sorted by name.
 func TablesThatShowWhenEmpty(n Node) []*catalog.Relation {
 	found := map[catalog.Name]*catalog.Relation{}
@@ -143,7 +143,7 @@ func TablesThatShowWhenEmpty(n Node) []*catalog.Relation {
 	return out
 }
 
-// walkNodes calls visit for n and all predicates inside it. The argument row is the helper table whose row a node is
+// walkNodes calls visit for n and all predicates inside it. The argument row is the lookup table whose row a node is
 // about, nil for the outer row.
 func walkNodes(n Node, row *catalog.Relation, visit func(Node, *catalog.Relation)) {
 	visit(n, row)
@@ -228,15 +228,15 @@ func hidingAttributes(n Node) []string {
 	}
 }
 
-// HelperView returns the name of the view that policies read in place of a table. It belongs to the reader role, so
+// LookupView returns the name of the view that policies read in place of a table. It belongs to the reader role, so
 // that the agent's own row security does not apply inside.
-func HelperView(table catalog.Name) catalog.Name {
+func LookupView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: Schema, Name: objectName("h_", table)}
 }
 
-// SignedHelperView returns the name of the view that signed statements read in place of a helper table. It raises an
+// SignedLookupView returns the name of the view that signed statements read in place of a lookup table. It raises an
 // error unless the statement is signed.
-func SignedHelperView(table catalog.Name) catalog.Name {
+func SignedLookupView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: SignedSchema, Name: objectName("", table)}
 }
 
