@@ -82,10 +82,10 @@ func (n *nameResolver) resolve(i int, e verdict.Effect) (refused *sqlstate.Error
 		return n.fetch(e.Name)
 	case verdict.ChangesGUC, verdict.NoEffect:
 		if e.Claim != nil {
-			return n.changeClaim(e.Name, e.Claim.Acts)
+			return n.changeClaim(e.Name, e.Claim.NamesRepresentedUser)
 		}
 	case verdict.ResetsSettings:
-		return n.changeClaim("all", e.Claim != nil && e.Claim.Acts)
+		return n.changeClaim("all", e.Claim != nil && e.Claim.NamesRepresentedUser)
 	case verdict.Discards:
 		return n.dropSeal()
 	}

@@ -78,8 +78,8 @@ func (r *requests) setSealBehind(before proxyMessages) error {
 	if r.seal.preparedRuns >= maxPreparedRuns { // After this the server plans prepared statements anew.
 		before.addStatement(dropPlansName, dropPlansText)
 	}
-	if seal.Acting != nil {
-		before.addSetting(verdict.ActingSetting, *seal.Acting)
+	if seal.RepresentedUser != nil {
+		before.addSetting(verdict.RepresentedUserSetting, *seal.RepresentedUser)
 	}
 	before.addSetting(seal.Setting, seal.Value)
 	for attempt := 1; ; attempt++ {

@@ -28,7 +28,7 @@ const (
 // clientSetting returns the name under which an agent has a setting that only clients read.
 func (w *walker) clientSetting(name string) (own string, ok bool) {
 	name = strings.ToLower(name)
-	if _, mapped := w.claims[name]; mapped || w.isActing(name) || !slices.Contains(clientSettings, name) {
+	if _, mapped := w.claims[name]; mapped || w.isRepresentedUserSetting(name) || !slices.Contains(clientSettings, name) {
 		return "", false
 	}
 	return clientPrefix + name, true

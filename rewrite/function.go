@@ -60,8 +60,8 @@ func (w *walker) visitFuncCall(n *sqltext.Node, f *sqltext.FuncCall) {
 			if plain, why := w.isPlainSetConfig(f); plain || why != nil {
 				called, refused = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recordedName: "pg_catalog." + name},
 					why
-				if setting, ok := constantString(f.Args[0]); ok && w.isActing(setting) {
-					called.name = actingFunction
+				if setting, ok := constantString(f.Args[0]); ok && w.isRepresentedUserSetting(setting) {
+					called.name = representedUserFunction
 				}
 			}
 		}

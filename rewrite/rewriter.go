@@ -63,7 +63,7 @@ type Result struct {
 	foreignCasts []foreignCast    // the casts of other roles that the text might use
 	checkValues  valueCheck       // a check of the values of parameters; nil: all values are accepted
 
-	ActingParameter ActingParameter // the parameter whose value says for whom the session acts
+	RepresentedUserParameter RepresentedUserParameter // the parameter whose value says for whom the session acts
 
 	// the literals of a Query's text in whose place parameters may stand, by their numbers; nil: there are none
 	Bindable []BindableLiteral
@@ -96,11 +96,11 @@ type Rewriter struct {
 	isView            bool                       // the text is the query of a view, which agents read like a table
 	hasKeyOnlyColumns bool                       // some table has columns that show by key only
 	// agents of this rewriter may not fetch rows by key: see [Rewriter.ListsOnly]
-	listsOnly bool
-	templates []template             // the named statements of the policy
-	actsFor   *Acting                // how sessions say for whom they act; nil: they act for nobody
-	claims    map[string]string      // the settings from which the policy takes attributes
-	isOwnRole func(name string) bool // tells the names of the session's own role; nil: it has none
+	listsOnly       bool
+	templates       []template             // the named statements of the policy
+	representedUser *RepresentedUser       // how sessions say for whom they act; nil: they act for nobody
+	claims          map[string]string      // the settings from which the policy takes attributes
+	isOwnRole       func(name string) bool // tells the names of the session's own role; nil: it has none
 }
 
 // New returns a rewriter.
@@ -194,10 +194,10 @@ func (r *Rewriter) rewriteAs(text string, extended bool, allowed allowedForms) (
 		return result, w.refused
 	}
 	result.checkValues = w.valueCheck()
-	result.ActingParameter = w.actingParameter
-	result.NeedsValueCheck = result.checkValues != nil || w.actingParameter.Number != 0
+	result.RepresentedUserParameter = w.representedUserParameter
+	result.NeedsValueCheck = result.checkValues != nil || w.representedUserParameter.Number != 0
 	// A statement that says for whom the session acts does not run by EXECUTE: the proxy would not notice.
-	result.ExpectsForms = result.NeedsValueCheck || w.actsBySelect != nil
+	result.ExpectsForms = result.NeedsValueCheck || w.userClaimOfSelect != nil
 	result.CallsSetConfig = w.functions["pg_catalog.set_config"]
 	w.unqualifyColumns()
 	result.Statements, result.Accesses = w.analyzeAccesses(tree) // the accesses are analyzed before the tree is edited

@@ -13,8 +13,8 @@ import (
 // variableSetStmt visits SET and RESET.
 func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt, raw *sqltext.RawStmt) verdict.Effect {
 	w.countNode("VariableSetStmt")
-	if v.Kind != sqltext.VAR_RESET_ALL && v.Kind != sqltext.VAR_SET_MULTI && w.isActing(v.Name) {
-		return w.actingSet(v, raw)
+	if v.Kind != sqltext.VAR_RESET_ALL && v.Kind != sqltext.VAR_SET_MULTI && w.isRepresentedUserSetting(v.Name) {
+		return w.setRepresentedUser(v, raw)
 	}
 	if v.Kind != sqltext.VAR_RESET_ALL && v.Kind != sqltext.VAR_SET_MULTI {
 		if own, ok := w.clientSetting(v.Name); ok {
@@ -75,10 +75,10 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt, raw *sqltext.RawStm
 		effect.Kind, effect.Reads, effect.CommandTag = verdict.ResetsSettings, true, "RESET"
 		first, last := w.firstToken(raw), w.lastToken(raw)
 		reset := verdict.ResetSettings
-		if w.actsFor != nil {
-			effect.Claim = &verdict.Claim{Reset: true, Acts: true}
-			if acting := w.actsFor.Initial(); acting != "" {
-				reset = verdict.ResetSettingsActing(acting)
+		if w.representedUser != nil {
+			effect.Claim = &verdict.Claim{Reset: true, NamesRepresentedUser: true}
+			if userRewriter := w.representedUser.Initial(); userRewriter != "" {
+				reset = verdict.ResetSettingsWithUser(userRewriter)
 			}
 		}
 		w.replace(first, last.End, reset, func() { raw.Stmt = parseStatement(reset) })

@@ -30,8 +30,8 @@ func (w *walker) isPlainSetConfig(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
 		len(w.scope.items) > 0 && !setsExistingSetting(w.scope.query) {
 		return false, nil
 	}
-	if name.parameter == 0 && w.isActing(name.text) {
-		return w.actingSetConfig(f, value)
+	if name.parameter == 0 && w.isRepresentedUserSetting(name.text) {
+		return w.setConfigRepresentedUser(f, value)
 	}
 	if name.parameter == 0 {
 		if ok, refused := w.clientSetConfig(f, name.text, value); ok || refused != nil {

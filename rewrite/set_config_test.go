@@ -229,7 +229,7 @@ func TestSettingsThatOnlyClientsRead(t *testing.T) {
 func TestSettingsOfThePolicyAreNotClients(t *testing.T) {
 	r := rewriter(t, AutoMode)
 	r.claims = map[string]string{"request.path": "place"}
-	acting := r.WithActing(&Acting{Setting: "request.jwt.claims", Initial: func() string { return "" },
+	userRewriter := r.WithRepresentedUser(&RepresentedUser{Setting: "request.jwt.claims", Initial: func() string { return "" },
 		Replace: func(string) (string, *sqlstate.Error) { return "signed", nil }})
 	for sql, want := range map[string]string{
 		"SET request.path = 'x'":                             "SET request.path = 'x'",
@@ -240,7 +240,7 @@ func TestSettingsOfThePolicyAreNotClients(t *testing.T) {
 		"SELECT set_config('request.jwt.claims', '{}', true), set_config('request.method', 'GET', true)": "SELECT " +
 			"pgconsent_signed.set_config('request.jwt.claims', 'signed', true), pg_catalog.set_config('pgconsent.client.request.method', 'GET', true)",
 	} {
-		switch res, refused := acting.Rewrite(sql, false); {
+		switch res, refused := userRewriter.Rewrite(sql, false); {
 		case want == "" && refused == nil:
 			t.Errorf("%s goes out as %s", sql, res.Text)
 		case want != "" && (refused != nil || res.Text != want):

@@ -51,15 +51,16 @@ type walker struct {
 	lacksPredicate    bool                // some table lacks the predicate that the mode asks for
 	starColumnCount   int                 // the number of columns that starColumns has copied
 	plainSelect       *sqltext.SelectStmt // the SELECT that is the visited statement; nil: it is another statement
-	actsBySelect      *verdict.Claim      // the user for whom a SELECT of set_config lets the session act; nil: there is no such call
-	actingParameter   ActingParameter
-	runsLater         bool // a part of the text runs later, while another text is running, so it cannot be signed
-	aggregations      []aggregation
-	notices           []verdict.Notice // the notices that this statement may raise for the client
-	singleRowReads    []*reference     // see noteSingleRowRead
-	hasExecute        bool             // the text runs a prepared statement, which may need a signature
-	extended          bool             // the text comes in a Parse message
-	checkedParams     map[int32]int    // how often each parameter stands at a place where its value is checked
+	// the user for whom a SELECT of set_config lets the session act; nil: there is no such call
+	userClaimOfSelect        *verdict.Claim
+	representedUserParameter RepresentedUserParameter
+	runsLater                bool // a part of the text runs later, while another text is running, so it cannot be signed
+	aggregations             []aggregation
+	notices                  []verdict.Notice // the notices that this statement may raise for the client
+	singleRowReads           []*reference     // see noteSingleRowRead
+	hasExecute               bool             // the text runs a prepared statement, which may need a signature
+	extended                 bool             // the text comes in a Parse message
+	checkedParams            map[int32]int    // how often each parameter stands at a place where its value is checked
 	// checks of the values of parameters, made when they are bound
 	valueChecks      []valueCheck
 	statementCount   int  // the number of statements in the text
@@ -116,11 +117,11 @@ func (w *walker) visitStatement(raw *sqltext.RawStmt) verdict.Effect {
 	switch n := raw.GetStmt().GetNode().(type) {
 	case *sqltext.Node_SelectStmt:
 		w.plainSelect = n.SelectStmt
-		before := w.actsBySelect
+		before := w.userClaimOfSelect
 		w.selectStmt(n.SelectStmt, nil)
 		effect.Reads = true
-		if w.actsBySelect != before {
-			effect.Name, effect.Claim = w.actsFor.Setting, w.actsBySelect
+		if w.userClaimOfSelect != before {
+			effect.Name, effect.Claim = w.representedUser.Setting, w.userClaimOfSelect
 		}
 	case *sqltext.Node_InsertStmt, *sqltext.Node_UpdateStmt, *sqltext.Node_DeleteStmt:
 		w.visitQuery(raw.GetStmt(), nil)

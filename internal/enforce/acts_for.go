@@ -70,7 +70,7 @@ func (a *ActsFor) trustedAttributes(value string) (map[string]string, *sqlstate.
 	d.UseNumber()
 	var claims map[string]any
 	if err := d.Decode(&claims); err != nil || d.More() {
-		return nil, actingUserError(a, errors.New("the value is no JSON object"))
+		return nil, representedUserError(a, errors.New("the value is no JSON object"))
 	}
 	out := map[string]string{}
 	for _, name := range a.Attributes {
@@ -81,7 +81,7 @@ func (a *ActsFor) trustedAttributes(value string) (map[string]string, *sqlstate.
 		case json.Number:
 			out[name] = claim.String()
 		default:
-			return nil, actingUserError(a, fmt.Errorf("the member for attribute %s is no text or number", name))
+			return nil, representedUserError(a, fmt.Errorf("the member for attribute %s is no text or number", name))
 		}
 	}
 	return out, nil // the value may lack attributes, as for a caller who has not signed in
@@ -110,16 +110,16 @@ func (a *ActsFor) checkUser(p *policy.Policy, user, own map[string]string) error
 	return policy.CheckAttributes(whole)
 }
 
-func actingTokenError(cause error) *sqlstate.Error {
+func userTokenError(cause error) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity,
 		"the token in parameter %q is not accepted", TokenSetting).
 		WithHint("It must be an unexpired JWT of the configured issuer and audience, for a user of this agent. The operator of " +
 			"pgconsent finds in its log what is wrong with it.").WithCause(cause)
 }
 
-func actingUserError(a *ActsFor, cause error) *sqlstate.Error {
+func representedUserError(a *ActsFor, cause error) *sqlstate.Error {
 	if a.ByToken {
-		return actingTokenError(cause)
+		return userTokenError(cause)
 	}
 	hint := "Set it to a value of attribute " + a.Attributes[0] + ", as PostgreSQL writes its type."
 	if a.Claims != nil {
@@ -136,7 +136,7 @@ func heldCursorError() *sqlstate.Error {
 		WithHint("It would show rows of one user to the next. Fetch the rows in the transaction.")
 }
 
-func actingUnknownError(setting string) *sqlstate.Error {
+func unknownUserError(setting string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonIdentity,
 		"it is not certain for whom this statement would run").
 		WithHint("Send it by itself, once what sets or ends %q has been answered.", setting)
@@ -148,7 +148,7 @@ func severalUsersError(setting string) *sqlstate.Error {
 		WithHint("Send what reads after %q was set by itself.", setting)
 }
 
-func actingExpiredError(setting string) *sqlstate.Error {
+func expiredUserError(setting string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity,
 		"the token of the user for whom this session acts has expired").
 		WithHint("Set %q to a new one, or RESET it.", setting)

@@ -64,7 +64,7 @@ var textSeed = maphash.MakeSeed()
 // parameters where both texts are known to mean the same, and otherwise on the text itself.
 func (s *session) boundVerdict(st *state, text string) *verdict.Verdict {
 	shape, literals := sqltext.Shape(text)
-	if shape == "" || s.mayAct(text) {
+	if shape == "" || s.mayNameUser(text) {
 		return s.sharedVerdict(st, text, verdict.Simple)
 	}
 	key := shapeKey{shape: shape, epoch: st.epoch, signing: s.signs(st), lists: s.info.Lists}

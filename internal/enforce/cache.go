@@ -10,12 +10,12 @@ import (
 
 // cacheKey has all that a verdict depends on. The epoch stands for the database, policy, catalog, key and profile.
 type cacheKey struct {
-	text           string
-	protocol       verdict.Protocol
-	epoch          uint64
-	signing        bool
-	listsOnly      bool
-	actsForSetting string // the setting that says for whom the session acts, if the text may name it; else ""
+	text        string
+	protocol    verdict.Protocol
+	epoch       uint64
+	signing     bool
+	listsOnly   bool
+	userSetting string // the setting that says for whom the session acts, if the text may name it; else ""
 }
 
 // cache keeps verdicts, refusals too, within a number of bytes. It prefers to keep texts that are sent often, so an

@@ -321,10 +321,10 @@ func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInf
 	}
 	s := &session{e: e, db: d, info: info, agent: agent, attributes: attributes, references: map[string]string{},
 		openedAt: time.Now()}
-	if err := s.beginActing(ctx, v.state, startup); err != nil {
+	if err := s.initRepresentedUser(ctx, v.state, startup); err != nil {
 		return refuse(err)
 	}
-	user := parseActingUser(s.actsFor.initial).attributes
+	user := parseRepresentedUser(s.representedUser.initialValue).attributes
 	if err := s.ensureUserReferences(ctx, v.state.policy, user); err != nil {
 		return refuse(err)
 	}

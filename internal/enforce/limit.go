@@ -16,11 +16,11 @@ type sessionLimit struct {
 }
 
 // limits returns the limits of this session under a policy, while it acts for a user with these attributes.
-func (s *session) limits(p *policy.Policy, actor map[string]string) []sessionLimit {
+func (s *session) limits(p *policy.Policy, user map[string]string) []sessionLimit {
 	if len(p.Limits()) == 0 {
 		return nil
 	}
-	if known := s.cachedLimits.Load(); known != nil && known.policy == p && actor == nil {
+	if known := s.cachedLimits.Load(); known != nil && known.policy == p && user == nil {
 		return known.limits
 	}
 	out := make([]sessionLimit, 0, len(p.Limits()))
@@ -28,13 +28,13 @@ func (s *session) limits(p *policy.Policy, actor map[string]string) []sessionLim
 		value := s.agent.Name
 		if l.RateAttribute != "" {
 			value = s.attributes[l.RateAttribute]
-			if of, ok := actor[l.RateAttribute]; ok {
+			if of, ok := user[l.RateAttribute]; ok {
 				value = of
 			}
 		}
 		out = append(out, sessionLimit{l, s.e.limiters.count(rateKey{s.db.cfg.Name, l.RateAttribute, value})})
 	}
-	if actor == nil {
+	if user == nil {
 		s.cachedLimits.Store(&policyLimits{p, out})
 	}
 	return out

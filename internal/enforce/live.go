@@ -109,14 +109,14 @@ func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Ve
 	claiming := v.Allowed() && changesClaims(v.Effects)
 	own := s.attributes
 	if s.agent.ActsFor != nil && ok {
-		user, refused := s.actingUserInSettings(v)
+		user, refused := s.userOfVerdict(v)
 		if refused == nil {
 			refused = s.ensureUserReferences(ctx, st.policy, user.attributes)
 		}
 		if refused != nil && v.Allowed() {
 			return refusalOfAllowed(v, p, refused)
 		}
-		v, own = withActor(v, user), s.attributesWith(user.attributes)
+		v, own = withRepresentedUser(v, user), s.attributesWith(user.attributes)
 		j = v.Detail.(*judgement)
 	}
 	if !ok || len(st.neededLiveAttributes) == 0 && !claiming && !st.policy.HasContracts() {
@@ -216,14 +216,17 @@ func refusalOfAllowed(v *verdict.Verdict, p verdict.Protocol, err *sqlstate.Erro
 	out := refusalVerdict(v.Original, p, v.Versions, err)
 	j, was := out.Detail.(*judgement), v.Detail.(*judgement)
 	j.liveAttributes, j.rightsEpoch, j.record.Contracts = was.liveAttributes, was.rightsEpoch, was.record.Contracts
-	j.actor = was.actor
+	j.userAttributes = was.userAttributes
 	j.record.Tag, j.record.Fingerprint, j.record.Tables, j.record.Functions = was.record.Tag, was.record.Fingerprint,
 		was.record.Tables, was.record.Functions
 	return out
 }
 
 func changesClaims(effects []verdict.Effect) bool {
-	return slices.ContainsFunc(effects, func(e verdict.Effect) bool { return e.Claim != nil && !e.Claim.Acts })
+	return slices.ContainsFunc(effects, func(e verdict.Effect) bool {
+		return e.Claim != nil &&
+			!e.Claim.NamesRepresentedUser
+	})
 }
 
 // checkClaims refuses a SET to a value that the policy does not let the agent claim. The rows would be hidden in any
@@ -234,7 +237,7 @@ func (s *session) checkClaims(ctx context.Context, st *state, effects []verdict.
 	settings := st.policy.Settings()
 	now = maps.Clone(now)
 	for _, e := range effects {
-		if e.Claim == nil || e.Claim.Reset || e.Claim.Acts {
+		if e.Claim == nil || e.Claim.Reset || e.Claim.NamesRepresentedUser {
 			continue
 		}
 		if err := s.checkClaim(ctx, e.Name, settings[e.Name], e.Claim.Value, own, now); err != nil {
@@ -277,7 +280,7 @@ func (s *session) checkStartupClaims(ctx context.Context, st *state) *sqlstate.E
 	}
 	for _, setting := range slices.Sorted(maps.Keys(settings)) {
 		if value, ok := claimed[settings[setting]]; ok {
-			own := s.attributesWith(parseActingUser(s.actsFor.initial).attributes)
+			own := s.attributesWith(parseRepresentedUser(s.representedUser.initialValue).attributes)
 			if err := s.checkClaim(ctx, setting, settings[setting], value, own, claimed); err != nil {
 				return err
 			}

@@ -45,8 +45,8 @@ type session struct {
 	auditAttributes       auditAttributes
 	auditAttributesPolicy *policy.Policy
 
-	reminder reminder
-	actsFor  actsForState
+	reminder        reminder
+	representedUser representedUserState
 
 	// The following fields are those with which the last seal was made: the database verifies a signature with the seal's
 	// key and profile.
@@ -81,11 +81,13 @@ type judgement struct {
 	keyRecordedTables []string           // tables of the text for which the keys of returned rows are recorded
 	singleTable       bool               // the statement reads one such table, row by row, and nothing else
 	liveAttributes    map[string]string  // the live attributes that the audit record has
-	actor             map[string]string  // the attributes of the user for whom the session acts in the text; nil: nobody
-	actingParameter   rewrite.ActingParameter
-	sessionOnly       bool                      // the text is one session's only: no other gets the verdict
-	bindable          []rewrite.BindableLiteral // the literals in whose place parameters may stand
-	observedDecision  *observedDecision         // what the policy would have done with tables that are only observed
+	// the attributes of the user for whom the session acts in the text; nil: nobody
+	userAttributes           map[string]string
+	representedUserParameter rewrite.RepresentedUserParameter
+	sessionOnly              bool                      // the text is one session's only: no other gets the verdict
+	bindable                 []rewrite.BindableLiteral // the literals in whose place parameters may stand
+	// what the policy would have done with tables that are only observed
+	observedDecision *observedDecision
 
 	record audit.Decision // the audit record of the statement; each execution fills in the members of the session
 }
@@ -102,22 +104,24 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 	_, _ = rand.Read(nonce[:]) // rand.Read never returns an error.
 	now := time.Now()
 	s.sealedBy, s.profile = v.state.key, v.state.profile
-	identity := &sealedIdentity{key: s.sealedBy, profile: s.profile, attributes: s.attributes, acts: s.actsFor.id != ""}
+	identity := &sealedIdentity{key: s.sealedBy, profile: s.profile, attributes: s.attributes,
+		representsUsers: s.representedUser.sessionID != ""}
 	value := s.sealedBy.Seal(seal.Claims{
-		Nonce:      binary.BigEndian.Uint32(nonce[:]),
-		PID:        b.PID,
-		Expires:    now.Add(v.clockOffset + seal.SealLifetime),
-		Profile:    s.profile,
-		Attributes: s.attributes,
-		Acts:       s.actsFor.id,
-		Alone:      true,
-		Catalog:    strconv.FormatInt(v.catalogVersion, 10),
+		Nonce:               binary.BigEndian.Uint32(nonce[:]),
+		PID:                 b.PID,
+		Expires:             now.Add(v.clockOffset + seal.SealLifetime),
+		Profile:             s.profile,
+		Attributes:          s.attributes,
+		RepresentingSession: s.representedUser.sessionID,
+		Alone:               true,
+		Catalog:             strconv.FormatInt(v.catalogVersion, 10),
 	})
 	s.e.cfg.Metrics.SealRenewed(true)
 	var late atomic.Bool // the database's clock is to be read again
-	return verdict.Seal{Setting: seal.Setting, Value: value, Acting: s.sealedActing(), RenewAfter: now.Add(seal.SealLifetime / 2),
-		Expires: now.Add(seal.SealLifetime * 11 / 12),
-		Rights:  v.state.rightsEpoch, IsStale: func() bool {
+	return verdict.Seal{Setting: seal.Setting, Value: value, RepresentedUser: s.resignedUserValue(),
+		RenewAfter: now.Add(seal.SealLifetime / 2),
+		Expires:    now.Add(seal.SealLifetime * 11 / 12),
+		Rights:     v.state.rightsEpoch, IsStale: func() bool {
 			return late.Load() || s.db.catalogOrClockMoved(v.catalogVersion, v.clockOffset)
 		},
 		ReportExpired: func() {
@@ -128,10 +132,10 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 
 // sealedIdentity says for whom a seal was made, and with which key and rights.
 type sealedIdentity struct {
-	key        seal.Key
-	profile    string
-	attributes map[string]string
-	acts       bool // the seal names a session that may act for others
+	key             seal.Key
+	profile         string
+	attributes      map[string]string
+	representsUsers bool // the seal names a session that may act for others
 }
 
 // CanShareSeal implements [verdict.SealSharer]: sessions of equal attributes on one server process can share a seal. A
@@ -141,7 +145,7 @@ func (s *session) CanShareSeal(x verdict.Seal) bool {
 	of, ok := x.Identity.(*sealedIdentity)
 	v, refused := s.currentView()
 	if !ok || refused != nil || !sameKey(of.key, v.state.key) || of.profile != v.state.profile ||
-		!maps.Equal(of.attributes, s.attributes) || of.acts || s.actsFor.id != "" {
+		!maps.Equal(of.attributes, s.attributes) || of.representsUsers || s.representedUser.sessionID != "" {
 		return false
 	}
 	s.sealedBy, s.profile = of.key, of.profile
@@ -185,8 +189,8 @@ func (s *session) signs(st *state) bool {
 // path.
 func (s *session) decide(st *state, text string, p verdict.Protocol, signing bool) *verdict.Verdict {
 	key := cacheKey{text: text, protocol: p, epoch: st.epoch, signing: signing, listsOnly: s.info.Lists}
-	if s.mayAct(text) {
-		key.actsForSetting = s.agent.ActsFor.Setting
+	if s.mayNameUser(text) {
+		key.userSetting = s.agent.ActsFor.Setting
 	}
 	if found, ok := s.e.cache.get(key); ok {
 		s.e.cfg.Metrics.CacheHit()
@@ -258,15 +262,15 @@ func (s *session) ByRowSecurity(ctx context.Context, v *verdict.Verdict, types [
 // CheckValues judges the values of the parameters of v.
 func (s *session) CheckValues(v *verdict.Verdict, values [][]byte) *verdict.Verdict {
 	j, ok := v.Detail.(*judgement)
-	if !ok || j.checkValues == nil && j.actingParameter.Number == 0 {
+	if !ok || j.checkValues == nil && j.representedUserParameter.Number == 0 {
 		return refusalVerdict(v.Original, verdict.Extended, v.Versions, sqlstate.From(errors.New("nothing checks the values of parameters")))
 	}
 	original, versions, err := v.Original, v.Versions, (*sqlstate.Error)(nil)
 	if j.checkValues != nil {
 		err = j.checkValues(values, s.isOwnRole)
 	}
-	if err == nil && j.actingParameter.Number != 0 {
-		v, err = s.bindActing(v, j, values)
+	if err == nil && j.representedUserParameter.Number != 0 {
+		v, err = s.bindRepresentedUser(v, j, values)
 	}
 	if err == nil {
 		return v
@@ -323,8 +327,8 @@ func (s *session) rewriteText(st *state, text string, p verdict.Protocol, signin
 		ofSession = true
 		return s.isOwnRole(name)
 	})
-	if s.mayAct(text) {
-		rewriter = s.actingRewriter(st, rewriter, &ofSession)
+	if s.mayNameUser(text) {
+		rewriter = s.userRewriter(st, rewriter, &ofSession)
 	}
 	res, err := rewriter.Rewrite(text, p != verdict.Simple)
 	switch {
@@ -346,7 +350,8 @@ func (s *session) rewriteText(st *state, text string, p verdict.Protocol, signin
 		return judged
 	}
 	j := &judgement{rightsEpoch: st.rightsEpoch, withoutSigning: !signing, mayDeclare: res.MayDeclare,
-		mayCast: res.ParameterTypeRefusal, checkValues: res.CheckValues, actingParameter: res.ActingParameter, sessionOnly: ofSession,
+		mayCast: res.ParameterTypeRefusal, checkValues: res.CheckValues,
+		representedUserParameter: res.RepresentedUserParameter, sessionOnly: ofSession,
 		hardenedIfDeclared: res.HardenedIfDeclared, bindable: res.Bindable, record: audit.Decision{
 			Protocol: protocolName(p), Verdict: metrics.Allow, Path: string(res.Path),
 			Policy: st.versions.Policy, Catalog: st.versions.Catalog, Signed: res.NeedsSignature,
@@ -495,8 +500,8 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 		live = j.liveAttributes
 	}
 	var actor map[string]string
-	if j, ok := v.Detail.(*judgement); ok && j.actor != nil {
-		actor = j.actor
+	if j, ok := v.Detail.(*judgement); ok && j.userAttributes != nil {
+		actor = j.userAttributes
 		live = maps.Clone(live)
 		if live == nil {
 			live = map[string]string{}

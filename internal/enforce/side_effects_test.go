@@ -34,7 +34,7 @@ func TestWritesDoMoreThanShowRows(t *testing.T) {
 // by name.
 func TestWhatMayDoMore(t *testing.T) {
 	tier.All(t)
-	const acting = `version: 1
+	const representingPolicy = `version: 1
 attributes: { user: { type: uuid, source: credential } }
 limits: { result_rows: 5 }
 tables:
@@ -50,8 +50,8 @@ functions: { noisy: { reads: nothing }, calm: { reads: nothing }, fixed: { reads
 			CREATE FUNCTION noisy() RETURNS int LANGUAGE sql VOLATILE RETURN 1;
 			CREATE FUNCTION calm() RETURNS int LANGUAGE sql STABLE RETURN 1;
 			CREATE FUNCTION fixed() RETURNS int LANGUAGE sql IMMUTABLE RETURN 1`)
-		w.write(acting)
-		if err := installWith(context.Background(), w.dba, acting, rls.Options{}); err != nil {
+		w.write(representingPolicy)
+		if err := installWith(context.Background(), w.dba, representingPolicy, rls.Options{}); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -271,7 +271,7 @@ func TestWhatIsUnsafeIsSuspendedByItself(t *testing.T) {
 // refused as well: views, writes, which run triggers, and functions. Where only its definition has changed, a table
 // that nothing connects with it takes writes.
 func TestNothingReadsWhatIsNotProtected(t *testing.T) {
-	const acting = `version: 1
+	const representingPolicy = `version: 1
 attributes: { user: { type: uuid, source: credential } }
 tables:
   memories:
@@ -286,8 +286,8 @@ functions: { calm: { reads: nothing }, fixed: { reads: nothing } }
 		w.exec(`CREATE VIEW memories_view AS SELECT id, title, user_id FROM memories; CREATE TABLE notes (id int PRIMARY KEY, user_id uuid);
 			CREATE FUNCTION calm() RETURNS int LANGUAGE sql STABLE RETURN 1;
 			CREATE FUNCTION fixed() RETURNS int LANGUAGE sql IMMUTABLE RETURN 1`)
-		w.write(acting)
-		if err := installWith(context.Background(), w.dba, acting, rls.Options{}); err != nil {
+		w.write(representingPolicy)
+		if err := installWith(context.Background(), w.dba, representingPolicy, rls.Options{}); err != nil {
 			t.Fatal(err)
 		}
 	})

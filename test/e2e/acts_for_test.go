@@ -96,7 +96,7 @@ func rowsOf(user int) string { return fmt.Sprintf("%d\n%d\n%d", 10*user+1, 10*us
 const theirNotes = "SELECT id FROM notes ORDER BY id"
 
 // 50 users on one connection, in every way that says who asks, see exactly their rows; in between nobody does.
-func TestActingForManyUsersOnOneConnection(t *testing.T) {
+func TestManyRepresentedUsersOnOneConnection(t *testing.T) {
 	t.Parallel()
 	for _, mode := range harness.Modes(harness.Both, harness.Auto, harness.SignedViews, harness.RLS) {
 		t.Run(mode.Name, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestActingForManyUsersOnOneConnection(t *testing.T) {
 }
 
 // A small pool for 50 users at once: each request sees the rows of its own user.
-func TestActingForManyUsersInAPool(t *testing.T) {
+func TestManyRepresentedUsersInAPool(t *testing.T) {
 	t.Parallel()
 	m := startMany(t, harness.Auto, "")
 	pool := make(chan *pgx.Conn, 4)
@@ -219,7 +219,7 @@ func TestActingForManyUsersInAPool(t *testing.T) {
 }
 
 // Ten sessions on two connections to the server: each goes on for its own user, whichever connection it gets.
-func TestActingOnSharedConnections(t *testing.T) {
+func TestRepresentedUsersOnSharedConnections(t *testing.T) {
 	t.Parallel()
 	m := startMany(t, harness.Auto, "", func(d *harness.Database) { d.Pool = &proxy.PoolSettings{Size: 2, Wait: tier.Patience} })
 	var all sync.WaitGroup
@@ -256,7 +256,7 @@ func TestActingOnSharedConnections(t *testing.T) {
 }
 
 // For whom a session acts follows transactions and savepoints as a setting of PostgreSQL's does.
-func TestActingFollowsTransactions(t *testing.T) {
+func TestRepresentedUserFollowsTransactions(t *testing.T) {
 	t.Parallel()
 	m := startMany(t, harness.Auto, "")
 	random := tier.Rand(110)
@@ -314,7 +314,7 @@ func TestActingFollowsTransactions(t *testing.T) {
 }
 
 // What is not right is refused with a clear error, and nothing is left of it; what must not be seen is not.
-func TestActingRefusals(t *testing.T) {
+func TestRepresentedUserRefusals(t *testing.T) {
 	t.Parallel()
 	m := startMany(t, harness.Auto, "")
 	token := tokenOf(1)
@@ -421,7 +421,7 @@ func TestActingRefusals(t *testing.T) {
 }
 
 // Messages that are sent without waiting are for the user that the messages before them set.
-func TestActingInPipelines(t *testing.T) {
+func TestRepresentedUsersInPipelines(t *testing.T) {
 	t.Parallel()
 	m := startMany(t, harness.Auto, "")
 	config, err := pgx.ParseConfig(m.proxy.DSN("backend", "many"))
@@ -451,7 +451,7 @@ func TestActingInPipelines(t *testing.T) {
 }
 
 // Once a token has expired nothing is shown by it, in the same transaction neither.
-func TestActingByAnExpiredToken(t *testing.T) {
+func TestRepresentedUserOfAnExpiredToken(t *testing.T) {
 	t.Parallel()
 	m := startMany(t, harness.Auto, "")
 	c := m.agent(t, "backend")
@@ -478,7 +478,7 @@ func TestActingByAnExpiredToken(t *testing.T) {
 }
 
 // A startup option says who asks, and RESET goes back to that.
-func TestActingFromTheStart(t *testing.T) {
+func TestRepresentedUserFromTheStart(t *testing.T) {
 	t.Parallel()
 	m := startMany(t, harness.Auto, "")
 	dsn := m.proxy.DSN("backend", "many") + "&options=-c%20pgconsent.token%3D"
@@ -502,7 +502,7 @@ func TestActingFromTheStart(t *testing.T) {
 }
 
 // With another key of seals, the session goes on for its user.
-func TestActingWithANewKey(t *testing.T) {
+func TestRepresentedUserWithANewKey(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
 	m := startMany(t, harness.Auto, "")
@@ -520,7 +520,7 @@ func TestActingWithANewKey(t *testing.T) {
 }
 
 // Records say who asked and on whose behalf, by a reference for each user, and hold no token; rates are each user's own.
-func TestActingIsRecordedAndBounded(t *testing.T) {
+func TestRepresentedUserIsRecordedAndBounded(t *testing.T) {
 	t.Parallel()
 	m := startMany(t, harness.Auto, "limits: { per: user, rows: 9 }\n")
 	c := m.agent(t, "backend")
@@ -589,60 +589,60 @@ func TestForgedUsersShowNothing(t *testing.T) {
 	other := seal.Key{ID: key.ID, Secret: []byte(strings.Repeat("x", 32))}
 	unknown := seal.Key{ID: key.ID + 1, Secret: key.Secret}
 	c := harness.Connect(t, m.db.DSN("pgconsent_agent", "role-password"))
-	sealed := seal.Claims{PID: c.PID(), Expires: time.Now().Add(time.Minute), Profile: "p", Acts: "s1"}
-	user := seal.Acting{Session: "s1", Expires: time.Now().Add(time.Hour), Attributes: map[string]string{"user": "3"}}
-	with := func(change func(c *seal.Claims, a *seal.Acting)) (string, string) {
+	sealed := seal.Claims{PID: c.PID(), Expires: time.Now().Add(time.Minute), Profile: "p", RepresentingSession: "s1"}
+	user := seal.RepresentedUser{Session: "s1", Expires: time.Now().Add(time.Hour), Attributes: map[string]string{"user": "3"}}
+	with := func(change func(c *seal.Claims, a *seal.RepresentedUser)) (string, string) {
 		s, a := sealed, user
 		change(&s, &a)
-		return key.Seal(s), key.Acting(a)
+		return key.Seal(s), key.SealRepresentedUser(a)
 	}
-	show := func(seal, acting string) string {
+	show := func(seal, signedUser string) string {
 		t.Helper()
 		if a := harness.AskText(c, "SELECT pg_catalog.set_config('pgconsent.seal', $1, false), pg_catalog.set_config('pgconsent.acting', $2, false)",
-			seal, acting); a.Code != "" {
+			seal, signedUser); a.Code != "" {
 			t.Fatal(a)
 		}
 		return told(c, "SELECT id FROM public.notes ORDER BY id")
 	}
-	good, acting := with(func(*seal.Claims, *seal.Acting) {})
-	if got := show(good, acting); got != rowsOf(3) {
+	good, signedUser := with(func(*seal.Claims, *seal.RepresentedUser) {})
+	if got := show(good, signedUser); got != rowsOf(3) {
 		t.Fatalf("the right values show %q", got)
 	}
-	forever, lasting := with(func(_ *seal.Claims, a *seal.Acting) { a.Expires = time.Time{} })
+	forever, lasting := with(func(_ *seal.Claims, a *seal.RepresentedUser) { a.Expires = time.Time{} })
 	if got := show(forever, lasting); got != rowsOf(3) {
 		t.Fatalf("without an end they show %q", got)
 	}
-	_, foreign := with(func(_ *seal.Claims, a *seal.Acting) { a.Session = "s2" })
-	_, expired := with(func(_ *seal.Claims, a *seal.Acting) { a.Expires = time.Now().Add(-time.Second) })
+	_, foreign := with(func(_ *seal.Claims, a *seal.RepresentedUser) { a.Session = "s2" })
+	_, expired := with(func(_ *seal.Claims, a *seal.RepresentedUser) { a.Expires = time.Now().Add(-time.Second) })
 	of := func(change func(c *seal.Claims)) string {
-		s, _ := with(func(c *seal.Claims, _ *seal.Acting) { change(c) })
+		s, _ := with(func(c *seal.Claims, _ *seal.RepresentedUser) { change(c) })
 		return s
 	}
 	for name, v := range map[string][2]string{
 		"no user":              {good, ""},
 		"another session's":    {good, foreign},
 		"an expired one":       {good, expired},
-		"altered":              {good, strings.Replace(acting, "user=3", "user=4", 1)},
-		"without a code":       {good, strings.Split(acting, "#")[0]},
-		"an empty code":        {good, strings.Split(acting, "#")[0] + "#"},
-		"of another key":       {good, other.Acting(user)},
-		"of an unknown key":    {good, unknown.Acting(user)},
+		"altered":              {good, strings.Replace(signedUser, "user=3", "user=4", 1)},
+		"without a code":       {good, strings.Split(signedUser, "#")[0]},
+		"an empty code":        {good, strings.Split(signedUser, "#")[0] + "#"},
+		"of another key":       {good, other.SealRepresentedUser(user)},
+		"of an unknown key":    {good, unknown.SealRepresentedUser(user)},
 		"a seal as the user":   {good, good},
 		"nonsense":             {good, "v1|||||#"},
-		"a long one":           {good, acting + strings.Repeat("x", 1<<16)},
-		"a seal that acts not": {of(func(c *seal.Claims) { c.Acts = "" }), acting},
-		"another seal":         {of(func(c *seal.Claims) { c.Acts = "s2" }), acting},
-		"an old seal":          {of(func(c *seal.Claims) { c.Expires = time.Now().Add(-time.Second) }), acting},
-		"of another process":   {of(func(c *seal.Claims) { c.PID++ }), acting},
-		"the user as a seal":   {acting, acting},
-		"no seal":              {"", acting},
+		"a long one":           {good, signedUser + strings.Repeat("x", 1<<16)},
+		"a seal that acts not": {of(func(c *seal.Claims) { c.RepresentingSession = "" }), signedUser},
+		"another seal":         {of(func(c *seal.Claims) { c.RepresentingSession = "s2" }), signedUser},
+		"an old seal":          {of(func(c *seal.Claims) { c.Expires = time.Now().Add(-time.Second) }), signedUser},
+		"of another process":   {of(func(c *seal.Claims) { c.PID++ }), signedUser},
+		"the user as a seal":   {signedUser, signedUser},
+		"no seal":              {"", signedUser},
 	} {
 		if got := show(v[0], v[1]); got != "" {
 			t.Errorf("%s: %q shows", name, got)
 		}
 	}
 	// What the credential itself gives is not replaced.
-	if got := show(of(func(c *seal.Claims) { c.Attributes = map[string]string{"user": "1"} }), acting); got != rowsOf(1) {
+	if got := show(of(func(c *seal.Claims) { c.Attributes = map[string]string{"user": "1"} }), signedUser); got != rowsOf(1) {
 		t.Errorf("the credential's own attribute: %q", got)
 	}
 }

@@ -40,7 +40,7 @@ const (
 	// the name of the field of a session that is alone, which has a dot, as no attribute's name has
 	aloneField = "pgconsent.alone"
 	// the name of the field for the session that may act for others, which has a dot, too
-	actsField = "pgconsent.acts"
+	representingSessionField = "pgconsent.acts"
 	// the name of the field for the catalog's version, which has a dot, too
 	catalogField   = "pgconsent.catalog"
 	signatureStart = "/*pgconsent:v1:"
@@ -61,8 +61,9 @@ type Claims struct {
 	Expires    time.Time
 	Profile    string
 	Attributes map[string]string
-	// Acts names the session where it may act for others: an [Acting] of this session counts under the seal. "": it may not.
-	Acts string
+	// RepresentingSession names the session where it may act for others: an [RepresentedUser] of this session counts under
+	// the seal. "": it may not.
+	RepresentingSession string
 	// Alone tells that the server process serves no other session with the plans that it has made: plans that are kept may
 	// hold the verified seal.
 	Alone bool
@@ -89,8 +90,8 @@ func (k Key) Seal(c Claims) string {
 		b.WriteByte('|')
 		b.WriteString(field)
 	}
-	if c.Acts != "" {
-		b.WriteString("|" + actsField + "=" + escape(c.Acts))
+	if c.RepresentingSession != "" {
+		b.WriteString("|" + representingSessionField + "=" + escape(c.RepresentingSession))
 	}
 	if c.Alone {
 		b.WriteString("|" + aloneField + "=1")

@@ -11,10 +11,10 @@ const ResetSettings = `DO LANGUAGE plpgsql $pgconsent$DECLARE seal pg_catalog.te
 	`pg_catalog.current_setting('pgconsent.seal', true); BEGIN RESET ALL; ` +
 	`PERFORM pg_catalog.set_config('pgconsent.seal', seal, false); END$pgconsent$`
 
-// ResetSettingsActing is ResetSettings for a session that began with a user to act for: acting is the value of
-// [ActingSetting] that it began with.
-func ResetSettingsActing(acting string) string {
-	set := "PERFORM pg_catalog.set_config('" + ActingSetting + "', pg_catalog.convert_from(pg_catalog.decode('" +
-		hex.EncodeToString([]byte(acting)) + "', 'hex'), 'UTF8'), false); "
+// ResetSettingsWithUser is ResetSettings for a session that began with a user to act for: user is the value of
+// [RepresentedUserSetting] that it began with.
+func ResetSettingsWithUser(user string) string {
+	set := "PERFORM pg_catalog.set_config('" + RepresentedUserSetting + "', pg_catalog.convert_from(pg_catalog.decode('" +
+		hex.EncodeToString([]byte(user)) + "', 'hex'), 'UTF8'), false); "
 	return strings.Replace(ResetSettings, "PERFORM", set+"PERFORM", 1)
 }

@@ -126,11 +126,11 @@ type Backend struct{ PID uint32 }
 
 // Seal is a signed session identity.
 type Seal struct {
-	Setting    string    // the setting that carries it: "pgconsent.seal"
-	Value      string    // signed text of the seal, which is secret and never logged
-	Acting     *string   // value to which [ActingSetting] is set with the seal; nil: it is not set
-	RenewAfter time.Time // after this time the seal is renewed before the next transaction, by the proxy's clock
-	Expires    time.Time // no transaction that starts after this time may be answered, by the proxy's clock
+	Setting         string    // the setting that carries it: "pgconsent.seal"
+	Value           string    // signed text of the seal, which is secret and never logged
+	RepresentedUser *string   // value to which [RepresentedUserSetting] is set with the seal; nil: it is not set
+	RenewAfter      time.Time // after this time the seal is renewed before the next transaction, by the proxy's clock
+	Expires         time.Time // no transaction that starts after this time may be answered, by the proxy's clock
 
 	Rights uint64 // verdicts with a lower number must not run under this seal; see [Verdict]
 	// reports whether to renew the seal before the next transaction, whatever the time; nil: never
@@ -320,14 +320,14 @@ type Notice struct {
 
 // Claim is the new value of a setting that the policy maps to an attribute.
 type Claim struct {
-	Value string // value of the setting, which is not logged
-	Reset bool   // the setting returns to the value that the connection began with
-	Local bool   // the value applies until the transaction ends
-	Acts  bool   // the value says for whom the session acts, as [ActingSetting] does
+	Value                string // value of the setting, which is not logged
+	Reset                bool   // the setting returns to the value that the connection began with
+	Local                bool   // the value applies until the transaction ends
+	NamesRepresentedUser bool   // the value says for whom the session acts, as [RepresentedUserSetting] does
 }
 
-// ActingSetting is the name of the setting that says for whom a session acts.
-const ActingSetting = "pgconsent.acting"
+// RepresentedUserSetting is the name of the setting that says for whom a session acts.
+const RepresentedUserSetting = "pgconsent.acting"
 
 // Claims are the values of the settings that the policy maps to attributes, by their names in lower case. A setting
 // that is not among them has the value that the connection began with. Where the proxy does not know the values, Known

@@ -170,7 +170,7 @@ func (e enabledAgentVerifier) Verify(ctx context.Context, bearer string) (identi
 		if e.service.tokens == nil {
 			return identity.Caller{}, identity.Refusal(errors.New("no tokens of users are accepted"))
 		}
-		c, err = e.service.tokens.ActingCaller(ctx, c, user)
+		c, err = e.service.tokens.CallerForUser(ctx, c, user)
 	}
 	if err != nil || c.Role != identity.Agent {
 		return c, err

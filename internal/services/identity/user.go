@@ -51,9 +51,9 @@ func (v *JWT) VerifyUser(ctx context.Context, token, agent, database string) (at
 	return attributes, until, nil
 }
 
-// ActingCaller returns the caller as it acts for the user of a token: it has another name for each user, and the user's
-// attributes. Only agents whose configuration says so act for others.
-func (v *JWT) ActingCaller(ctx context.Context, c Caller, token string) (Caller, error) {
+// CallerForUser returns the caller as it acts for the user of a token: it has another name for each user, and the
+// user's attributes. Only agents whose configuration says so act for others.
+func (v *JWT) CallerForUser(ctx context.Context, c Caller, token string) (Caller, error) {
 	if c.Role != Agent {
 		return Caller{}, Refusal(errors.New("only agents act for users"))
 	}

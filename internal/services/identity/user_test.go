@@ -80,7 +80,7 @@ func TestUserTokens(t *testing.T) {
 	// A caller of HTTP is another one for each user.
 	names := map[string]bool{}
 	for _, sub := range []string{"alice", "bob", "alice"} {
-		c, err := v.ActingCaller(t.Context(), Caller{Name: "app", Role: Agent, Agent: "backend", Database: "app"},
+		c, err := v.CallerForUser(t.Context(), Caller{Name: "app", Role: Agent, Agent: "backend", Database: "app"},
 			p.token(map[string]any{"sub": sub}))
 		if err != nil || c.UserToken == "" || c.Until.IsZero() || strings.Contains(c.Name, sub) {
 			t.Errorf("%+v, %v", c, err)
@@ -90,7 +90,7 @@ func TestUserTokens(t *testing.T) {
 	if len(names) != 2 {
 		t.Errorf("two users are %v", names)
 	}
-	if _, err := v.ActingCaller(t.Context(), Caller{Name: "s", Role: System, Database: "app"}, p.token(nil)); err == nil {
+	if _, err := v.CallerForUser(t.Context(), Caller{Name: "s", Role: System, Database: "app"}, p.token(nil)); err == nil {
 		t.Error("the role system acts for a user")
 	}
 }

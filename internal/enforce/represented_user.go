@@ -20,38 +20,38 @@ import (
 // A session of an agent that acts for others has some attributes of the user for whom it acts, and none of these while
 // it acts for nobody. The client says who that is by a setting: by the user's token, or, where the configuration trusts
 // the agent's program, by the user's name. In the place of what it sets the database gets a value that the proxy has
-// signed for this session (see [seal.Acting]). See docs/decisions/0110.
+// signed for this session (see [seal.RepresentedUser]). See docs/decisions/0110.
 
-// actsForState is the state of a session that may act for others.
-type actsForState struct {
-	id      string // names the session in its seal
-	initial string // the value that the session began with; "": it began without a user
+// representedUserState is the state of a session that may act for others.
+type representedUserState struct {
+	sessionID    string // names the session in its seal
+	initialValue string // the value that the session began with; "": it began without a user
 }
 
-// beginActing makes the session's id, and takes the user that the startup message names.
-func (s *session) beginActing(ctx context.Context, st *state, startup map[string]string) *sqlstate.Error {
+// initRepresentedUser makes the session's id, and takes the user that the startup message names.
+func (s *session) initRepresentedUser(ctx context.Context, st *state, startup map[string]string) *sqlstate.Error {
 	if s.agent.ActsFor == nil {
 		return nil
 	}
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // rand.Read never returns an error.
-	s.actsFor.id = hex.EncodeToString(id[:])
+	s.representedUser.sessionID = hex.EncodeToString(id[:])
 	value, ok := startup[s.agent.ActsFor.Setting]
 	if !ok || value == "" {
 		return nil
 	}
-	acting, refused := s.actingValue(ctx, st, value)
-	s.actsFor.initial = acting
+	signedUser, refused := s.signedUserValue(ctx, st, value)
+	s.representedUser.initialValue = signedUser
 	return refused
 }
 
-// actingValue returns the signed value for a value that the client sets, or the refusal. "" acts for nobody.
-func (s *session) actingValue(ctx context.Context, st *state, value string) (string, *sqlstate.Error) {
+// signedUserValue returns the signed value for a value that the client sets, or the refusal. "" acts for nobody.
+func (s *session) signedUserValue(ctx context.Context, st *state, value string) (string, *sqlstate.Error) {
 	if value == "" {
 		return "", nil
 	}
 	how := s.agent.ActsFor
-	a := seal.Acting{Session: s.actsFor.id}
+	a := seal.RepresentedUser{Session: s.representedUser.sessionID}
 	var refused *sqlstate.Error
 	if how.ByToken {
 		a.Attributes, a.Expires, refused = s.userOfToken(ctx, value)
@@ -64,12 +64,12 @@ func (s *session) actingValue(ctx context.Context, st *state, value string) (str
 	if err := how.checkUser(st.policy, a.Attributes, s.attributes); err != nil {
 		s.e.cfg.Log.Info("a user was refused for whom a session was to act", "agent", s.agent.Name, "database",
 			s.db.cfg.Name, "error", err)
-		return "", actingUserError(how, err)
+		return "", representedUserError(how, err)
 	}
 	if !a.Expires.IsZero() {
 		a.Expires = a.Expires.Add(s.clockOffset() + expiryGrace)
 	}
-	return st.key.Acting(a), nil
+	return st.key.SealRepresentedUser(a), nil
 }
 
 // expiryGrace is how long the database still accepts a transaction that begins after a token has expired. The proxy
@@ -88,7 +88,7 @@ func (s *session) clockOffset() time.Duration {
 func (s *session) userOfToken(ctx context.Context, token string) (map[string]string, time.Time, *sqlstate.Error) {
 	verify := s.e.cfg.VerifyUser
 	if verify == nil {
-		return nil, time.Time{}, actingTokenError(errors.New("no tokens are accepted"))
+		return nil, time.Time{}, userTokenError(errors.New("no tokens are accepted"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
 	defer cancel()
@@ -99,7 +99,7 @@ func (s *session) userOfToken(ctx context.Context, token string) (map[string]str
 	if err != nil {
 		s.e.cfg.Log.Info("a token was refused by which a session was to act for a user", "agent", s.agent.Name, "database",
 			s.db.cfg.Name, "error", err)
-		return nil, time.Time{}, actingTokenError(err)
+		return nil, time.Time{}, userTokenError(err)
 	}
 	return attributes, until, nil
 }
@@ -107,9 +107,9 @@ func (s *session) userOfToken(ctx context.Context, token string) (map[string]str
 // tokenTimeout limits how long the verification of a token waits for the keys of the identity provider.
 const tokenTimeout = 6 * time.Second
 
-// mayAct reports whether a text may say for whom the session acts, so that its verdict may be this session's only. A
-// setting whose name is written in a way that this does not see is refused.
-func (s *session) mayAct(text string) bool {
+// mayNameUser reports whether a text may say for whom the session acts, so that its verdict may be this session's only.
+// A setting whose name is written in a way that this does not see is refused.
+func (s *session) mayNameUser(text string) bool {
 	if s.agent.ActsFor == nil {
 		return false
 	}
@@ -118,35 +118,35 @@ func (s *session) mayAct(text string) bool {
 		strings.Contains(text, "reset")
 }
 
-// actingRewriter returns a rewriter for a text by which the session may say for whom it acts. own is set to true where
+// userRewriter returns a rewriter for a text by which the session may say for whom it acts. own is set to true where
 // the result is for this session alone.
-func (s *session) actingRewriter(st *state, r *rewrite.Rewriter, own *bool) *rewrite.Rewriter {
-	return r.WithActing(&rewrite.Acting{
+func (s *session) userRewriter(st *state, r *rewrite.Rewriter, own *bool) *rewrite.Rewriter {
+	return r.WithRepresentedUser(&rewrite.RepresentedUser{
 		Setting: s.agent.ActsFor.Setting,
 		Initial: func() string {
-			*own = *own || s.actsFor.initial != ""
-			return s.actsFor.initial
+			*own = *own || s.representedUser.initialValue != ""
+			return s.representedUser.initialValue
 		},
 		Replace: func(value string) (string, *sqlstate.Error) {
 			*own = true
-			return s.actingValue(context.Background(), st, value)
+			return s.signedUserValue(context.Background(), st, value)
 		},
 	})
 }
 
-// sealedActing returns the value that the server process gets with the seal, signed with the newest key. It is the
+// resignedUserValue returns the value that the server process gets with the seal, signed with the newest key. It is the
 // value outside of a transaction. Nil: the session acts for nobody, or it is not certain for whom, so that the present
 // value stays.
-func (s *session) sealedActing() *string {
+func (s *session) resignedUserValue() *string {
 	if s.agent.ActsFor == nil {
 		return nil
 	}
-	value, known := s.currentActing()
+	value, known := s.currentUserValue()
 	if !known {
 		return nil
 	}
-	if a, ok := seal.ParseActing(value); ok {
-		value = s.sealedBy.Acting(a)
+	if a, ok := seal.ParseRepresentedUser(value); ok {
+		value = s.sealedBy.SealRepresentedUser(a)
 	}
 	return &value
 }
@@ -175,8 +175,8 @@ func (s *session) ensureUserReferences(ctx context.Context, p *policy.Policy, us
 	return s.ensureReferences(ctx, identifyingValues(p, s.attributesWith(user)))
 }
 
-// currentActing returns the signed value for which the session acts now; known is false where that is not certain.
-func (s *session) currentActing() (value string, known bool) {
+// currentUserValue returns the signed value for which the session acts now; known is false where that is not certain.
+func (s *session) currentUserValue() (value string, known bool) {
 	c := verdict.Claims{Known: true}
 	if s.info.Claims != nil {
 		c = s.info.Claims()
@@ -190,55 +190,55 @@ func (s *session) currentActing() (value string, known bool) {
 	}
 	value, ok := values[s.agent.ActsFor.Setting]
 	if !ok {
-		value = s.actsFor.initial
+		value = s.representedUser.initialValue
 	}
 	return value, true
 }
 
-// actingUser is the user for whom a session acts; the zero value is nobody.
-type actingUser struct {
+// representedUser is the user for whom a session acts; the zero value is nobody.
+type representedUser struct {
 	attributes map[string]string
 	expiresAt  time.Time // when the token expires, by the database's clock, and some time more; zero: never
 }
 
-func parseActingUser(value string) actingUser {
-	a, ok := seal.ParseActing(value)
+func parseRepresentedUser(value string) representedUser {
+	a, ok := seal.ParseRepresentedUser(value)
 	if !ok {
-		return actingUser{}
+		return representedUser{}
 	}
-	return actingUser{a.Attributes, a.Expires}
+	return representedUser{a.Attributes, a.Expires}
 }
 
 // hasExpired reports whether the user's token has expired. offset is the database's clock minus the proxy's.
-func (a actingUser) hasExpired(offset time.Duration) bool {
+func (a representedUser) hasExpired(offset time.Duration) bool {
 	return !a.expiresAt.IsZero() && !time.Now().Add(offset+expiryGrace).Before(a.expiresAt)
 }
 
-// actingUserInSettings returns for whom the session acts in a text: in the statements that may show or change rows, or
+// userOfVerdict returns for whom the session acts in a text: in the statements that may show or change rows, or
 // after all of it where there are none. The refusal says why such a statement must not run.
-func (s *session) actingUserInSettings(v *verdict.Verdict) (actingUser, *sqlstate.Error) {
-	value, known := s.currentActing()
+func (s *session) userOfVerdict(v *verdict.Verdict) (representedUser, *sqlstate.Error) {
+	value, known := s.currentUserValue()
 	setting := s.agent.ActsFor.Setting
 	var reading *string
 	for i, e := range v.Effects {
 		switch {
-		case e.Claim != nil && e.Claim.Acts:
+		case e.Claim != nil && e.Claim.NamesRepresentedUser:
 			value, known = e.Claim.Value, true
 			if e.Claim.Reset {
-				value = s.actsFor.initial
+				value = s.representedUser.initialValue
 			}
 			continue
 		case e.Kind == verdict.EndsTx, e.Kind == verdict.RollsBackTo, e.Kind == verdict.ResetsSettings, e.Kind == verdict.Discards:
 			known = known && i+1 == len(v.Effects)
 			continue
 		case e.Kind == verdict.Declares && e.WithHold:
-			return actingUser{}, heldCursorError()
+			return representedUser{}, heldCursorError()
 		case !readsRows(v, i):
 			continue
 		case !known:
-			return actingUser{}, actingUnknownError(setting)
+			return representedUser{}, unknownUserError(setting)
 		case reading != nil && *reading != value:
-			return actingUser{}, severalUsersError(setting)
+			return representedUser{}, severalUsersError(setting)
 		}
 		now := value
 		reading = &now
@@ -246,9 +246,9 @@ func (s *session) actingUserInSettings(v *verdict.Verdict) (actingUser, *sqlstat
 	if reading != nil {
 		value = *reading
 	}
-	now := parseActingUser(value)
+	now := parseRepresentedUser(value)
 	if reading != nil && now.hasExpired(s.clockOffset()) {
-		return actingUser{}, actingExpiredError(setting)
+		return representedUser{}, expiredUserError(setting)
 	}
 	return now, nil
 }
@@ -270,25 +270,26 @@ func readsRows(v *verdict.Verdict, i int) bool {
 		slices.ContainsFunc(j.record.Functions, func(name string) bool { return !strings.HasPrefix(name, "pg_catalog.") })
 }
 
-// withActor returns the verdict of a session that acts for a user, whom its record names.
-func withActor(v *verdict.Verdict, a actingUser) *verdict.Verdict {
+// withRepresentedUser returns the verdict of a session that acts for a user, whom its record names.
+func withRepresentedUser(v *verdict.Verdict, a representedUser) *verdict.Verdict {
 	own, j := *v, *v.Detail.(*judgement)
-	j.actor = a.attributes
+	j.userAttributes = a.attributes
 	own.Detail = &j
 	if slices.ContainsFunc(own.Effects, func(e verdict.Effect) bool { return e.Body != nil }) {
 		own.Effects = slices.Clone(own.Effects)
 		for i, e := range own.Effects {
 			if e.Body != nil {
-				own.Effects[i].Body = withActor(e.Body, a)
+				own.Effects[i].Body = withRepresentedUser(e.Body, a)
 			}
 		}
 	}
 	return &own
 }
 
-// bindActing returns the verdict on a Bind whose value says for whom the session acts.
-func (s *session) bindActing(v *verdict.Verdict, j *judgement, values [][]byte) (*verdict.Verdict, *sqlstate.Error) {
-	i := int(j.actingParameter.Number) - 1
+// bindRepresentedUser returns the verdict on a Bind whose value says for whom the session acts.
+func (s *session) bindRepresentedUser(v *verdict.Verdict, j *judgement, values [][]byte) (*verdict.Verdict,
+	*sqlstate.Error) {
+	i := int(j.representedUserParameter.Number) - 1
 	now, refused := s.currentView()
 	switch {
 	case refused != nil:
@@ -297,20 +298,21 @@ func (s *session) bindActing(v *verdict.Verdict, j *judgement, values [][]byte) 
 		return nil, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonSetting,
 			"the user for whom the session acts must not be NULL").WithHint("An empty text stands for nobody.")
 	}
-	acting, refused := s.actingValue(context.Background(), now.state, string(values[i]))
+	signedUser, refused := s.signedUserValue(context.Background(), now.state, string(values[i]))
 	if refused != nil {
 		return nil, refused
 	}
 	out := *v
 	out.Values = slices.Clone(values)
-	out.Values[i] = []byte(acting)
+	out.Values[i] = []byte(signedUser)
 	out.Effects = slices.Clone(v.Effects)
 	for i, e := range out.Effects {
-		if e.Claim != nil && e.Claim.Acts {
-			out.Effects[i].Claim = &verdict.Claim{Value: acting, Local: j.actingParameter.Local, Acts: true}
+		if e.Claim != nil && e.Claim.NamesRepresentedUser {
+			out.Effects[i].Claim = &verdict.Claim{Value: signedUser, Local: j.representedUserParameter.Local,
+				NamesRepresentedUser: true}
 		}
 	}
-	return withActor(&out, parseActingUser(acting)), nil
+	return withRepresentedUser(&out, parseRepresentedUser(signedUser)), nil
 }
 
 // withBoundValues returns a verdict on the text of a statement that was bound under the verdict of: what its values say

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Acting says for whom a session acts. The session's own settings carry it, signed, so that it ends as PostgreSQL ends
-// a setting. That is with the transaction, with a savepoint that is rolled back, or with the session.
+// RepresentedUser says for whom a session acts. The session's own settings carry it, signed, so that it ends as
+// PostgreSQL ends a setting. That is with the transaction, with a savepoint that is rolled back, or with the session.
 //
 // It is written
 //
@@ -15,15 +15,16 @@ import (
 //
 // where expires is in seconds of the epoch, or infinity, and hmac is as for a seal, over "act|" and the part before the
 // '#'. The database takes it only in the session whose seal names the same session.
-type Acting struct {
-	Session    string            // id of the session for which the value was made, see Claims.Acts
-	Expires    time.Time         // no transaction that begins later has the attributes; zero: it lasts as long as the session
+type RepresentedUser struct {
+	Session string // id of the session for which the value was made, see Claims.RepresentingSession
+	// no transaction that begins later has the attributes; zero: it lasts as long as the session
+	Expires    time.Time
 	Attributes map[string]string // attributes that the user gives the session
 }
 
-// Acting returns the value of the setting with this content. Equal content gives an equal value. It is secret and must
-// never be logged.
-func (k Key) Acting(a Acting) string {
+// SealRepresentedUser returns the value of the setting with this content. Equal content gives an equal value. It is
+// secret and must never be logged.
+func (k Key) SealRepresentedUser(a RepresentedUser) string {
 	expires := "infinity"
 	if !a.Expires.IsZero() {
 		expires = strconv.FormatInt(a.Expires.Unix(), 10)
@@ -33,25 +34,25 @@ func (k Key) Acting(a Acting) string {
 	return payload + "#" + k.hmacHex("act|"+payload)
 }
 
-// ParseActing reads a value that [Key.Acting] has made. It does not verify it.
-func ParseActing(value string) (a Acting, ok bool) {
+// ParseRepresentedUser reads a value that [Key.SealRepresentedUser] has made. It does not verify it.
+func ParseRepresentedUser(value string) (a RepresentedUser, ok bool) {
 	payload, _, ok := strings.Cut(value, "#")
 	fields := strings.Split(payload, "|")
 	if !ok || len(fields) < 4 || fields[0] != version {
-		return Acting{}, false
+		return RepresentedUser{}, false
 	}
 	a.Session, a.Attributes = separatorUnescaper.Replace(fields[2]), map[string]string{}
 	if fields[3] != "infinity" {
 		seconds, err := strconv.ParseInt(fields[3], 10, 64)
 		if err != nil {
-			return Acting{}, false
+			return RepresentedUser{}, false
 		}
 		a.Expires = time.Unix(seconds, 0)
 	}
 	for _, field := range fields[4:] {
 		name, value, ok := strings.Cut(field, "=")
 		if !ok {
-			return Acting{}, false
+			return RepresentedUser{}, false
 		}
 		a.Attributes[separatorUnescaper.Replace(name)] = separatorUnescaper.Replace(value)
 	}

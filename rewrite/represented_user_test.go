@@ -9,11 +9,11 @@ import (
 )
 
 // What says for whom a session acts is replaced by the signed value, and nothing of what the client wrote is left.
-func TestActingIsReplaced(t *testing.T) {
+func TestRepresentedUserSettingIsReplaced(t *testing.T) {
 	const value = `v1|1|s|infinity|user=it's \ "x"#00`
 	asked := ""
 	for _, mode := range []Mode{RowSecurityMode, InjectedMode, AutoMode, AlwaysSignedMode} {
-		r := rewriter(t, mode).WithActing(&Acting{Setting: "pgconsent.token", Initial: func() string { return "began" },
+		r := rewriter(t, mode).WithRepresentedUser(&RepresentedUser{Setting: "pgconsent.token", Initial: func() string { return "began" },
 			Replace: func(v string) (string, *sqlstate.Error) { asked = v; return value, nil }})
 		const literal = `E'v1|1|s|infinity|user=it''s \\ "x"#00'`
 		for sql, want := range map[string]string{
@@ -44,12 +44,12 @@ func TestActingIsReplaced(t *testing.T) {
 		}
 		res, refused := r.Rewrite("SELECT set_config('pgconsent.token', $1, false)", true)
 		if refused != nil || res.Text != "SELECT pgconsent_signed.set_config('pgconsent.token', $1, false)" ||
-			res.ActingParameter != (ActingParameter{Number: 1}) || !res.NeedsValueCheck || !res.ExpectsForms ||
-			res.Effects[0].Claim == nil || !res.Effects[0].Claim.Acts || res.Effects[0].Kind != verdict.NoEffect {
+			res.RepresentedUserParameter != (RepresentedUserParameter{Number: 1}) || !res.NeedsValueCheck || !res.ExpectsForms ||
+			res.Effects[0].Claim == nil || !res.Effects[0].Claim.NamesRepresentedUser || res.Effects[0].Kind != verdict.NoEffect {
 			t.Errorf("a parameter: %v, %+v", refused, res)
 		}
 		reset, refused := r.Rewrite("RESET ALL", false)
-		if refused != nil || reset.Text != verdict.ResetSettingsActing("began") || !strings.Contains(reset.Text, "626567616e") {
+		if refused != nil || reset.Text != verdict.ResetSettingsWithUser("began") || !strings.Contains(reset.Text, "626567616e") {
 			t.Errorf("RESET ALL: %v, %s", refused, reset.Text)
 		}
 	}

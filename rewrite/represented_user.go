@@ -1,0 +1,146 @@
+package rewrite
+
+import (
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
+)
+
+// RepresentedUser is how a session says for whom it acts: by a setting, in whose place the text that is sent sets
+// [verdict.RepresentedUserSetting]. So PostgreSQL itself treats it as the client's SET: it ends with the transaction,
+// or with a savepoint that is undone.
+type RepresentedUser struct {
+	Setting string // the setting by which clients say it, in lower case
+
+	// Initial returns the value of [verdict.RepresentedUserSetting] that the session began with; "": it acted for nobody.
+	// It is called for RESET.
+	Initial func() string
+
+	// Replace returns the value of [verdict.RepresentedUserSetting] for a value of Setting, or the refusal. It is called
+	// for values that stand in the text.
+	Replace func(value string) (string, *sqlstate.Error)
+}
+
+// RepresentedUserParameter is a parameter of a text whose value says for whom the session acts.
+type RepresentedUserParameter struct {
+	Number int32 // the number of the parameter; 0: there is none
+	Local  bool  // the value applies until the transaction ends
+}
+
+// WithRepresentedUser returns a rewriter for a session that may act for others. What it returns for a text that sets
+// the user is for that session alone.
+func (r *Rewriter) WithRepresentedUser(a *RepresentedUser) *Rewriter {
+	out := *r
+	out.representedUser = a
+	return &out
+}
+
+// isRepresentedUserSetting tells whether a setting is the one that says for whom the session acts.
+func (w *walker) isRepresentedUserSetting(name string) bool {
+	return w.representedUser != nil && strings.EqualFold(name, w.representedUser.Setting)
+}
+
+// setRepresentedUser replaces SET and RESET of the setting that says for whom the session acts.
+func (w *walker) setRepresentedUser(v *sqltext.VariableSetStmt, raw *sqltext.RawStmt) verdict.Effect {
+	effect := verdict.Effect{Kind: verdict.ChangesGUC, Name: w.representedUser.Setting}
+	signedUser := ""
+	switch v.Kind {
+	case sqltext.VAR_SET_VALUE:
+		value, ok := w.settingValue(v.Args, false)
+		if !ok {
+			w.refuse(badValueError(w.representedUser.Setting))
+			return effect
+		}
+		var refused *sqlstate.Error
+		if signedUser, refused = w.representedUser.Replace(value); refused != nil {
+			w.refuse(refused)
+			return effect
+		}
+		effect.Claim = &verdict.Claim{Value: signedUser, Local: v.IsLocal, NamesRepresentedUser: true}
+	case sqltext.VAR_SET_DEFAULT, sqltext.VAR_RESET:
+		if v.Kind == sqltext.VAR_RESET {
+			effect.CommandTag = "RESET"
+		}
+		signedUser = w.representedUser.Initial()
+		effect.Claim = &verdict.Claim{Reset: true, Local: v.IsLocal, NamesRepresentedUser: true}
+	default:
+		w.refuse(refusalOf("VariableSetStmt"))
+		return effect
+	}
+	scope := "SESSION"
+	if v.IsLocal {
+		scope = "LOCAL"
+	}
+	text := "SET " + scope + " " + verdict.RepresentedUserSetting + " = " + catalog.QuoteLiteral(signedUser)
+	first, last := w.firstToken(raw), w.lastToken(raw)
+	w.replace(first, last.End, text, func() { raw.Stmt = parseStatement(text) })
+	return effect
+}
+
+// setConfigRepresentedUser takes a call of set_config that says for whom the session acts. The call stands alone in a
+// SELECT without anything else but such calls, is a literal or a parameter, and its result is empty: the signed value
+// is not the client's to see. It is false where the call is none of these.
+func (w *walker) setConfigRepresentedUser(f *sqltext.FuncCall, value settingArgument) (ok bool,
+	refused *sqlstate.Error) {
+	local := f.Args[2].GetAConst()
+	query := w.scope.query
+	if local.GetBoolval() == nil || w.runsLater || w.plainSelect == nil || query != w.plainSelect ||
+		!isSelectOfCalls(query, f) ||
+		w.userClaimOfSelect != nil {
+		return false, representedUserCallError(w.representedUser.Setting)
+	}
+	w.userClaimOfSelect = &verdict.Claim{Local: local.GetBoolval().GetBoolval(), NamesRepresentedUser: true}
+	if value.parameter != 0 {
+		w.representedUserParameter = RepresentedUserParameter{Number: value.parameter, Local: w.userClaimOfSelect.Local}
+		return true, nil
+	}
+	signedUser, refused := w.representedUser.Replace(value.text)
+	if refused != nil {
+		return false, refused
+	}
+	w.userClaimOfSelect.Value = signedUser
+	constant := f.Args[1]
+	if cast := constant.GetTypeCast(); cast != nil {
+		constant = cast.Arg
+	}
+	at := w.source.At(constant.GetAConst().GetLocation())
+	if at < 0 {
+		return false, badValueError(w.representedUser.Setting)
+	}
+	token := w.source.Tokens[at]
+	w.replace(token.Start, token.End, catalog.QuoteLiteral(signedUser), func() {
+		constant.GetAConst().Val = &sqltext.A_Const_Sval{Sval: &sqltext.String{Sval: signedUser}}
+	})
+	return true, nil
+}
+
+// representedUserFunction stands for set_config where it says for whom the session acts. Its result column has the same
+// name.
+var representedUserFunction = catalog.Name{Schema: "pgconsent_signed", Name: "set_config"}
+
+// isSelectOfCalls tells whether a SELECT has nothing but calls of functions, one of them this one, without a FROM and
+// without conditions.
+func isSelectOfCalls(s *sqltext.SelectStmt, call *sqltext.FuncCall) (found bool) {
+	if s.WithClause != nil || s.Op != sqltext.SETOP_NONE || s.IntoClause != nil || len(s.ValuesLists) > 0 ||
+		len(s.FromClause)+len(s.DistinctClause)+len(s.GroupClause)+len(s.WindowClause)+len(s.SortClause)+len(s.LockingClause) > 0 ||
+		s.WhereClause != nil || s.HavingClause != nil || s.LimitCount != nil || s.LimitOffset != nil {
+		return false
+	}
+	for _, n := range s.TargetList {
+		if n.GetResTarget().GetVal().GetFuncCall() == nil || len(n.GetResTarget().GetIndirection()) > 0 {
+			return false
+		}
+		found = found || n.GetResTarget().GetVal().GetFuncCall() == call
+	}
+	return found
+}
+
+func representedUserCallError(setting string) *sqlstate.Error {
+	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonSetting,
+		"set_config of %q must stand alone in a SELECT", setting).
+		WithHint("Write SELECT set_config('%s', $1, true), once in a statement, with true or false as the third argument; or SET LOCAL.",
+			setting)
+}
