@@ -1,7 +1,7 @@
 package migrations
 
-// AuditGrants returns the rights of the control role on audit records that are kept in the database: to append records,
-// to read them, and to remove expired ones.
+// AuditGrants returns the rights of the control role on audit records that are kept in the database. It may append
+// records, read them, and remove expired ones.
 func AuditGrants(controlRole string) []Grant {
 	control := []string{quoteIdent(controlRole)}
 	return []Grant{

@@ -74,8 +74,8 @@ func (o Object) makeHash() string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// revokeStatements returns statements that take back the rights which dropped and replaced objects have given on other
-// objects, and which no object of the new plan gives.
+// revokeStatements returns statements that take back rights which dropped and replaced objects have given on other
+// objects. Rights that an object of the new plan gives stay.
 func (d difference) revokeStatements() []string {
 	given := map[string]bool{}
 	for _, o := range d.newObjects {

@@ -14,7 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Drift returns in which objects the database differs from what migrate made: objects that are changed, missing or new
+// Drift returns in which objects the database differs from what migrate made. They are changed, missing or new objects
 // in pgconsent's schemas, policies, row security and grants to its roles. The result is empty if nothing differs. The
 // connection is that of the control role or the owner.
 //

@@ -54,8 +54,8 @@ func (r *migrationRun) findState(ctx context.Context, o Options) (Found, error) 
 			f.PublicOnDatabase = append(f.PublicOnDatabase, privilege)
 		}
 	}
-	// Roles of another database's pgconsent do not get the rights by name, so that its --down can drop them; nor do roles
-	// that cannot connect here.
+	// Roles of another database's pgconsent do not get the rights by name, so that its --down can drop them. Nor do
+	// roles that cannot connect here.
 	f.KeepRoles, err = r.queryNames(ctx, `SELECT r.rolname FROM pg_roles AS r
 		WHERE NOT r.rolsuper AND r.rolname !~ '^pg_' AND r.rolname <> ALL ($1::text[]) AND NOT `+isMarkedCondition+`
 			AND has_database_privilege(r.oid, current_database(), 'CONNECT') ORDER BY r.rolname`,

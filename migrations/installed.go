@@ -73,8 +73,8 @@ func (o Options) roles() []string {
 	return []string{o.AgentRole, o.ControlRole, o.ReaderRole, o.RowsRole}
 }
 
-// stateWithoutPlan returns the state into which a plan has to fit that replaces an installed plan: the present state of
-// the database without what the installed plan has changed.
+// stateWithoutPlan returns the state for which a plan that replaces an installed plan is made. It is the present state
+// of the database without what the installed plan has changed.
 func (r *migrationRun) stateWithoutPlan(ctx context.Context, b planBasis, now Found) (Found, error) {
 	maps.Copy(now.RowSecurity, b.RowSecurity)
 	now.PublicOnDatabase = b.PublicOnDatabase

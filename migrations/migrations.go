@@ -1,10 +1,10 @@
 // Package migrations installs pgconsent's objects in a database and removes them again.
 //
-// Everything happens in one transaction under a lock: the base (numbered SQL in this package), and the objects of a
-// [Plan], with the privileges that it gives and takes. How the state that was found is changed, privileges included, is
-// recorded in the database, so that [Down] restores it exactly, whichever policy is installed by then. A further [Up]
-// changes only the objects that differ. Rights that the migrating role does not have are named with the statements that
-// a DBA has to run.
+// Everything happens in one transaction under a lock. It installs the base (numbered SQL in this package), and the
+// objects of a [Plan], with the privileges that it gives and takes. How the found state is changed, privileges
+// included, is recorded in the database. So [Down] restores it exactly, whichever policy is installed by then. A
+// further [Up] changes only the objects that differ. Rights that the migrating role does not have are named with the
+// statements that a DBA has to run.
 //
 // Only a superuser can undo what a later superuser does; such drift is found by [Drift], not prevented.
 package migrations

@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 )
 
-// Roles are the whole server's. A database that is migrated beside another changes no password by which that one is
-// served; the one that made the roles may give them a new one.
+// Roles are the whole server's. Migrating a database beside another changes no password by which that one is served.
+// The database that made the roles may give them a new one.
 func TestAnotherDatabaseKeepsItsPassword(t *testing.T) {
 	first, second := pgtest.Database(t), pgtest.Database(t)
 	o := migrations.Options{AgentRole: "kept_agent", ControlRole: "kept_control", ReaderRole: "kept_reader", RowsRole: "kept_rows"}

@@ -107,8 +107,8 @@ func (p privilege) isOwn() bool {
 	return strings.HasPrefix(name, "pgconsent.") || strings.HasPrefix(name, "pgconsent_")
 }
 
-// restoreStatements returns statements for rights that were found, or that others have given since, and that were taken
-// back together with the rights of an object. Rights that PUBLIC loses on purpose are left out.
+// restoreStatements returns statements for rights that were taken back together with the rights of an object. They were
+// found, or others have given them since. Rights that PUBLIC loses on purpose are left out.
 func (c privilegeChanges) restoreStatements(before, after privileges) []Statement {
 	there := after.objects()
 	var out []Statement

@@ -95,8 +95,8 @@ func (r *migrationRun) isMember(ctx context.Context, role string) (bool, error) 
 	return member, err
 }
 
-// mayJoin tells whether the migrating role, which may create roles, can make itself a member of a role: from PostgreSQL
-// 16 on only of roles that it has made or administers.
+// mayJoin tells whether the migrating role, which may create roles, can make itself a member of a role. From PostgreSQL
+// 16 on it can only for roles that it has made or administers.
 func (r *migrationRun) mayJoin(ctx context.Context, role string) (bool, error) {
 	var may bool
 	err := r.tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_roles AS r WHERE r.rolname = $1 AND

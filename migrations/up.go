@@ -49,10 +49,10 @@ type installedState struct {
 	found      Found // the state into which a plan has to fit that replaces the installed one; set only if plan is
 }
 
-// inspectInstalled reads what is installed. The result has a plan if the next plan can be compared with it: the base is
-// the newest, nothing was altered, and database and roles are the same as before. A copy of a database has its objects
-// and not the privileges on the database itself: PUBLIC may do in the copy what it could do in the original before
-// migrate.
+// inspectInstalled reads what is installed. The result has a plan if the next plan can be compared with it. The base
+// must be the newest, nothing may be altered, and database and roles must be the same as before. A copy of a database
+// has its objects and not the privileges on the database itself. PUBLIC may do in the copy what it could do in the
+// original before migrate.
 func (r *migrationRun) inspectInstalled(ctx context.Context, have int, o Options) (installedState, error) {
 	in := installedState{baseNumber: have}
 	if have != len(baseMigrations) {

@@ -42,8 +42,8 @@ func count(t *testing.T, conn *pgx.Conn, sql string) (n int) {
 	return n
 }
 
-// The next numbered migration is installed in a database that has the ones before, and nothing in its tables is lost;
-// an older program says that it does not know it; and --down takes all of them away.
+// The next numbered migration is installed in a database that has the ones before, and no row of its tables is lost. An
+// older program says that it does not know it. --down takes all of them away.
 func TestUpgrade(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if err := up(t, conn); err != nil {

@@ -115,9 +115,9 @@ func readHolders(ctx context.Context, conn *pgx.Conn, tables []string) ([]Holder
 }
 
 // lockTables takes the locks on tables before anything is changed; with all, also on all tables that have row policies
-// of pgconsent. So statements that come meanwhile wait for one attempt at most, and no change of one table is rolled
-// back because of the lock on another. Views of pgconsent that read the tables are locked first: a statement locks a
-// view and then its tables, and of two in the other order neither gets both.
+// of pgconsent. So statements that come meanwhile wait for one attempt at most. No change of one table is rolled back
+// because of the lock on another. Views of pgconsent that read the tables are locked first. A statement locks a view
+// and then its tables; two transactions in opposite order would deadlock.
 func (r *migrationRun) lockTables(ctx context.Context, tables []string, all bool) error {
 	names, err := r.queryNames(ctx, `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname)
 		FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace

@@ -20,7 +20,7 @@ type attributeType struct {
 var uuidPattern = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // attributeTypes is the closed list of types. A check accepts a value only if the type's input function takes it
-// without an error: a cast that failed inside a row policy would tell that a row exists.
+// without an error. A cast that failed inside a row policy would tell that a row exists.
 var attributeTypes = map[string]attributeType{
 	"uuid":      {"pg_catalog.uuid", uuidPattern.MatchString},
 	"text":      {"pg_catalog.text", func(v string) bool { _, list := predicate.ParseArray(v); return !list }},

@@ -12,7 +12,7 @@ import (
 type AuditForm string
 
 // The ways to record a value. Without the key audit, the value of a credential's attribute is recorded as a reference,
-// which an erasure forgets, and the value of a live attribute is not recorded.
+// which an erasure forgets. The value of a live attribute is not recorded.
 const (
 	AuditPlain     AuditForm = "as it is"  // the value as it is: `audit: true`
 	AuditReference AuditForm = "reference" // a reference in place of the value, also for a live attribute

@@ -112,8 +112,8 @@ func (d *attributeDecoder) decodeSetting(n *node, decl *attributeDecl) {
 	}
 }
 
-// settingName matches the name of a setting that agents may set: two plain names with a dot between, as PostgreSQL
-// requires of settings that are not its own.
+// settingName matches the name of a setting that agents may set. It is two plain names with a dot between, as
+// PostgreSQL requires of settings that are not its own.
 var settingName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,40}\.[a-z_][a-z0-9_]{0,40}$`)
 
 // pgconsentSettings are the settings that pgconsent uses itself. No agent may set one of them.

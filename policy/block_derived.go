@@ -140,8 +140,8 @@ func (c *ruleCompiler) compileDerived(b derivedBlock, row *catalog.Relation, eve
 	return out
 }
 
-// inheritedRule returns the conditions that a row needs of its source: the source's rule, and how rows of the source's
-// own table are made from each other.
+// inheritedRule returns the conditions that a row needs of its source. They are the source's rule, and how rows of the
+// source's own table are made from each other.
 func (c *ruleCompiler) inheritedRule(at place, source *policyTable, row *catalog.Relation, everything bool) (rows predicate.All,
 	again []predicate.Origin) {
 	name := source.relation.Name
@@ -187,8 +187,8 @@ func (c *ruleCompiler) inheritedRule(at place, source *policyTable, row *catalog
 	return rows, again
 }
 
-// inheritedVisible compiles a visible block of a source's rule: the rule of the row that the source refers to, without
-// the blocks that say whose row that is.
+// inheritedVisible compiles a visible block of a source's rule. The result is the rule of the row that the source
+// refers to, without the blocks that say whose row that is.
 func (c *ruleCompiler) inheritedVisible(b visibleBlock, row *catalog.Relation) predicate.Node {
 	target := c.followLink(b.link, row)
 	if target == nil || c.tables[target.Name] == nil {

@@ -41,7 +41,7 @@ func (c *ruleCompiler) compileOrigin(b derivedBlock, row *catalog.Relation) (pre
 	return out, len(c.errs) == failed
 }
 
-// originException compiles the key unless: a row needs no source if its own columns say so, or if a row that it refers
+// originException compiles the key unless. A row needs no source if its own columns say so, or if a row that it refers
 // to is visible.
 func (c *ruleCompiler) originException(blocks []block, row *catalog.Relation) predicate.Node {
 	var check func(blocks []block)

@@ -7,7 +7,7 @@ import (
 )
 
 // sharedBlock is `shared: { record: { table: { its key: column } }, granted: { column: …, is: … }, revoked: …, active:
-// … }`: the row refers to a consent record, which must be granted and not revoked.
+// … }`. The row refers to a consent record, which must be granted and not revoked.
 type sharedBlock struct {
 	place
 	records       []linkDecl

@@ -80,7 +80,7 @@ func (c *columnCompiler) refuseVirtual(at place, r *catalog.Relation, column *ca
 }
 
 // refuseVirtualOfHidden refuses a virtual generated column that is computed from a column which agents do not see
-// unchanged: if the computation fails, the error quotes the hidden value. A stored column is not refused, since it is
+// unchanged. If the computation fails, the error quotes the hidden value. A stored column is not refused, since it is
 // computed when a row is written.
 func (c *columnCompiler) refuseVirtualOfHidden(at place, r *catalog.Relation, s VisibleColumn,
 	shown map[string]VisibleColumn, byKey map[string]bool) {

@@ -8,7 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
 )
 
-// A column of a domain is compared as one of the type under it; a domain over a type that does not compare is as that is.
+// A column of a domain is compared like one of its base type. A domain over a type without comparison cannot be
+// compared either.
 func TestColumnsOfDomainsCompare(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(t.Context(), `CREATE EXTENSION citext;
@@ -76,8 +77,8 @@ CREATE TABLE others (who person PRIMARY KEY, n number, c code, p padded, cost pr
 	}
 }
 
-// A mask of a domain gives the type under it, whatever that is; and a key into a table whose rows all show is looked up
-// for nothing, whatever type it is of.
+// The mask of a domain has the domain's base type. A foreign key into a table all of whose rows are visible needs no
+// look-up, whatever its type is.
 func TestDomainsAreMasked(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(t.Context(), `CREATE EXTENSION citext; CREATE EXTENSION ltree; CREATE DOMAIN loose AS citext CHECK (VALUE LIKE '%@%');

@@ -13,9 +13,9 @@ import (
 // An index compares a new value with the entries of other rows, also hidden ones. If the comparison can fail, a failure
 // tells about a hidden row, and the error may quote a number that follows from its value.
 //
-// A class that is not listed may fail. Some do: areas of boxes, circles and polygons overflow, and so do distances of
-// numeric and of ranges of it; sums of points have no quadrant; btree_gist subtracts dates, which cannot be infinite
-// then; gist__int_ops has as many ranges as fit into a page; a tsquery may be nested too deep.
+// A class that is not listed may fail. Areas of boxes, circles and polygons overflow, and so do distances of numeric
+// and of ranges of it. Sums of points have no quadrant. btree_gist subtracts dates, which cannot be infinite then.
+// gist__int_ops has as many ranges as fit into a page. A tsquery may be nested too deep.
 var infallibleClasses = map[string]map[string]string{
 	"postgresql": {
 		"btree": "array_ops* record_ops* range_ops* multirange_ops* record_image_ops bit_ops bool_ops bpchar_ops " +
@@ -90,8 +90,8 @@ var infallibleTypes = map[string]string{
 	"citext": "citext", "cube": "cube", "hstore": "hstore", "ltree": "ltree", "vector": "vector halfvec sparsevec",
 }
 
-// infallibleSubtractions are the functions that subtract the bounds of a range without failing. numrange_subdiff is
-// not: it makes a floating-point number of a numeric, which may be out of range, and float8mi overflows.
+// infallibleSubtractions are the functions that subtract the bounds of a range without failing. numrange_subdiff is not
+// among them. It makes a floating-point number of a numeric, which may be out of range, and float8mi overflows.
 var infallibleSubtractions = []string{"", "int4range_subdiff", "int8range_subdiff", "daterange_subdiff", "tsrange_subdiff",
 	"tstzrange_subdiff"}
 

@@ -34,7 +34,7 @@ func (p *Policy) ContractAttributes() []string {
 }
 
 // Judge returns an error unless all contracts allow the session to run the statement. values are the session's
-// attributes at this moment, without attributes that have no value. Each execution is judged anew.
+// attributes at this moment, without those that have no value. Each execution is judged anew.
 func (p *Policy) Judge(s Statement, values map[string]string) *sqlstate.Error {
 	_, refused := p.decide(s, values)
 	return refused

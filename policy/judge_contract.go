@@ -54,8 +54,8 @@ func (c *Contract) title(d ContractDecision) string {
 	return fmt.Sprintf("contract %s, %s %s", c.Name, c.By, d.Value)
 }
 
-// checkTerms returns a refusal unless the statement meets the terms of a contract. joinOnly is true if the statement
-// reads only objects that may only be joined.
+// checkTerms returns a refusal unless the statement meets the terms of a contract. joinOnly: the statement reads only
+// objects that may only be joined.
 func (c *Contract) checkTerms(terms *Terms, d ContractDecision, s Statement, objects []objectAccess, joinOnly bool,
 	values map[string]string) *sqlstate.Error {
 	first := objects[0]

@@ -8,9 +8,9 @@ import (
 )
 
 // JudgeRecorded is [Policy.Judge] for an audit record, which has the accesses of a statement but not its form. values
-// are the recorded attributes, and missing names the attributes without a value. The result refused is set if the
-// contracts refuse every statement with these accesses. The result unsure says why the contracts may refuse the
-// statement, depending on its form. If both are empty, the contracts refuse none.
+// are the recorded attributes; missing names those without a value. The result refused is set if the contracts refuse
+// every statement with these accesses. The result unsure says why the contracts may refuse the statement, depending on
+// its form. If both are empty, the contracts refuse none.
 func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []string) (refused *sqlstate.Error,
 	unsure string) {
 	if !p.HasContracts() {
@@ -31,8 +31,8 @@ func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []
 			unsure = "contract " + c.Name + " asks for " + name + ", of which the record has no value"
 			continue
 		}
-		// In the best case the accesses are those of several plain, named statements with one access each and few rows,
-		// joined where the contracts require it.
+		// In the best case the accesses are those of several plain, named statements with one access each and few rows.
+		// They are joined where the contracts require it.
 		for _, t := range objects {
 			if t.object.JoinOnly {
 				continue

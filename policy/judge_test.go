@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What contracts let a statement do is what docs/reference/policy-contracts.md says, of whatever it does to however
-// many objects: a model of a few lines says the same.
+// What contracts allow is as docs/reference/policy-contracts.md says, whatever a statement does to however many
+// objects. A model of a few lines gives the same result.
 func TestContractsAreHeldWhateverIsRead(t *testing.T) {
 	columns := func() (out []catalog.Column) {
 		for _, n := range []string{"id", "x", "y"} {
@@ -109,8 +109,8 @@ tables:
 	}
 }
 
-// Partitions and children of an object are read as the object is, to any depth, and an object is not read through what
-// it is a child of.
+// Partitions and children of an object are read under the object's contract, to any depth. An object is not read
+// through a parent of it.
 func TestContractsHoldForParts(t *testing.T) {
 	public := func(n string) catalog.Name { return catalog.Name{Schema: "public", Name: n} }
 	spec := catalog.Spec{ServerVersion: 150000, SearchPath: []string{"public"}}

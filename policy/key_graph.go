@@ -106,7 +106,7 @@ func (c *keyGraph) isInheritedKey(r *catalog.Relation, key catalog.ForeignKey) b
 	})
 }
 
-// referringKeys returns the foreign keys that refer to the given columns of a table or its partitions: the referring
+// referringKeys returns the foreign keys that refer to the given columns of a table or its partitions. The referring
 // rows depend on a row whose columns change. Without columns, it is for a row that is deleted.
 func (c *keyGraph) referringKeys(r *catalog.Relation, keys []string) []referringKey {
 	var out []referringKey
@@ -124,8 +124,8 @@ func (c *keyGraph) referringKeys(r *catalog.Relation, keys []string) []referring
 	return out
 }
 
-// keyAction returns what a foreign key does to the referring rows if the columns keys of the row to which it refers
-// change, and which columns of the referring rows it sets. keys is nil if that row is deleted.
+// keyAction returns what a foreign key does to the referring rows if the columns keys of the referred row change. It
+// also returns which columns of the referring rows it sets. keys is nil if the referred row is deleted.
 func (c *keyGraph) keyAction(key catalog.ForeignKey, keys []string) (what catalog.Action, changed []string) {
 	what, changed = key.OnUpdate, key.Columns
 	if keys == nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// writeLeaks finds what an INSERT, UPDATE or DELETE would tell an agent about hidden rows and columns: by its failure,
-// or by the text of its error.
+// writeLeaks finds what an INSERT, UPDATE or DELETE would tell an agent about hidden rows and columns. It may tell by
+// its failure, or by the text of its error.
 type writeLeaks struct {
 	*resolver
 	rules   *ruleCompiler

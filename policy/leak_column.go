@@ -7,7 +7,7 @@ import (
 )
 
 // whyUnwritable says why agents cannot write a column, and what the DBA can do; "": they can. known is true for a
-// reason that every version knows: then the policy must not name the column. Otherwise the column is withheld with a
+// reason that every version knows. Then the policy must not name the column. Otherwise the column is withheld with a
 // warning.
 func (c *writeLeaks) whyUnwritable(decl *writeDecl, t *policyTable, column *catalog.Column) (why, what string, known bool) {
 	if column.Generated || column.Identity == "always" {

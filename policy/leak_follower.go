@@ -12,7 +12,7 @@ import (
 
 // warnFollowers warns of rows that are deleted or changed along with a row that agents write, through rows that agents
 // do not see. From the rows that change, agents learn that hidden rows exist between, and to which rows these refer.
-// keys are the columns of the written row that may change; nil: the row is deleted.
+// keys are the columns of the written row that may change; nil means that the row is deleted.
 func (c *referrerLeaks) warnFollowers(decl *writeDecl, t *policyTable, keys []string) {
 	w := &cascadeWalk{referrerLeaks: c, decl: decl, table: t, keys: keys,
 		seen: map[string]bool{}, warnedTables: map[catalog.Name]bool{}, warnedColumns: map[string]bool{}}
@@ -115,9 +115,9 @@ func (w *cascadeWalk) warnShownKeys(by referringKey, shows []*policyTable, chang
 	}
 }
 
-// shownKeyColumn returns a hidden column of a foreign key whose value agents can tell from what happens to the row: the
+// shownKeyColumn returns a hidden column of a foreign key whose value agents can tell from what happens to the row. The
 // row is deleted, or columns change that agents see or that decide whether the row is visible. changed are the columns
-// that are set; nil: the row is deleted. "": agents see nothing.
+// that are set; nil means that the row is deleted. "": agents see nothing.
 func (c *referrerLeaks) shownKeyColumn(t *policyTable, key catalog.ForeignKey, changed []string) string {
 	name := c.hiddenReferringColumn(t, key)
 	if name == "" || changed == nil {

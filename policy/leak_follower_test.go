@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What goes, or changes, along with a row by way of hidden rows tells of these: a policy that lets agents do that is
-// warned of. It is not where all on the way show together.
+// Rows that are deleted or changed along with a row by way of hidden rows tell about the hidden rows. A policy that
+// permits this gets a warning. It is not where all on the way show together.
 func TestWhatGoesAlongTells(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	type refers struct {

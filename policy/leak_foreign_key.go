@@ -26,8 +26,8 @@ func (c *writeLeaks) whyUncheckable(key catalog.ForeignKey, from *catalog.Relati
 	return ""
 }
 
-// whyGuessable says why a foreign key would tell agents a hidden value: it refers to a column that agents do not see,
-// and from the refusal of a row they learn whether they guessed its value. "": it would not.
+// whyGuessable says why a foreign key would tell agents a hidden value. It refers to a column that agents do not see,
+// and the refusal of a row tells them whether they guessed its value. "": it would not.
 func (c *writeLeaks) whyGuessable(key catalog.ForeignKey) string {
 	target := c.tables[key.Target]
 	same := constantColumns(target.rows)

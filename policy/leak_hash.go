@@ -9,8 +9,8 @@ import (
 // Agents cannot test guesses of a hashed value, because they do not have the key. If PostgreSQL hashed a value that
 // they choose, they would not need the key. So agents may not write a value that reaches a hashed column.
 
-// hashedColumn returns a hashed column that receives the value which agents write into a column: the column itself, a
-// column computed from it, or, on UPDATE, a column that a foreign key changes along. "": there is none.
+// hashedColumn returns a hashed column that receives the value which agents write into a column. It is the column
+// itself, a column computed from it, or, on UPDATE, a column that a foreign key changes along. "": there is none.
 func (c *writeLeaks) hashedColumn(r *catalog.Relation, column string, update bool, seen map[string]bool) string {
 	if seen[r.Name.String()+" "+column] {
 		return ""

@@ -22,7 +22,7 @@ func (c *writeLeaks) whyComparedWithHidden(t *policyTable, column string) string
 	return ""
 }
 
-// whyPresetCompared says why agents may not insert rows: a fallible index compares a value that they do not send, such
+// whyPresetCompared says why agents may not insert rows. A fallible index compares a value that they do not send, such
 // as a stamp, a default or an expression, with hidden rows. "": they may.
 func (c *writeLeaks) whyPresetCompared(decl *writeDecl, t *policyTable) string {
 	if _, open := t.rows.(predicate.Open); open {

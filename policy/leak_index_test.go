@@ -169,8 +169,8 @@ func TestIndexesThatCompareAnything(t *testing.T) {
 	}
 }
 
-// What else such an index makes of a table: columns beside it, what is computed, what a new row has by itself, and
-// columns that agents do not see.
+// A fallible index has further effects on what agents may write: on columns beside its own, computed columns, values
+// that a new row gets by itself, and columns that agents do not see.
 func TestWhatSuchIndexesTell(t *testing.T) {
 	box := func(columns ...string) catalog.IndexKey {
 		return catalog.IndexKey{Provider: "postgresql", Method: "gist", Class: "box_ops", Type: 603, Columns: columns}
@@ -260,8 +260,8 @@ func TestWhatIsLeftOut(t *testing.T) {
 	}
 }
 
-// What may fail for a row that is as it was tells of the columns that it reads whatever is updated; and of hidden rows
-// that change along.
+// An expression that may fail for an unchanged row tells about the columns that it reads, whatever is updated. It also
+// tells about hidden rows that change along.
 func TestWhatIsAskedAnew(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	base := func() *catalog.Relation {
@@ -356,8 +356,8 @@ func TestWhatIsAskedAnew(t *testing.T) {
 	}
 }
 
-// The condition of a trigger may fail as a row goes: that tells of columns that agents do not see, and of rows that go
-// along.
+// The condition of a trigger may fail when a row is deleted. That tells about columns that agents do not see, and about
+// rows that are deleted along.
 func TestConditionsAsRowsGo(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	compile := func(computed catalog.Computation, onDelete catalog.Action, tables string) (*policy.Policy, error) {
@@ -511,7 +511,8 @@ func TestKeysOfSomeRows(t *testing.T) {
 	}
 }
 
-// What a part of a table has of its own tells as what the whole has, and so does what is computed from a hidden column.
+// The indexes and checks of a partition tell as much as those of the whole table. So does what is computed from a
+// hidden column.
 func TestWhatPartsTell(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	const own, hidden = "rows: [ { own: { column: owner, is: user } } ], ", "columns: { id: allow, title: allow, made: allow }, "
@@ -573,8 +574,8 @@ func TestWhatPartsTell(t *testing.T) {
 	}
 }
 
-// A key that holds a column which agents do not see tells by a collision what a row that shows has there, where the new
-// row's value is known.
+// A key with a column that agents do not see tells a visible row's value there by a collision, if the new row's value
+// is known.
 func TestKeysWithHiddenColumns(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	compile := func(change func(*catalog.Key, *catalog.Relation), table string) error {

@@ -60,8 +60,8 @@ func preventsCollision(decl *writeDecl, key catalog.Key, column *catalog.Column,
 	return slices.Contains(key.EqualColumns, column.Name) && hasUniqueDefault(column)
 }
 
-// mayCollideUnsent tells whether new rows may collide in a key of which agents send no column: each column has a stamp,
-// a default that other rows share, or a NULL that counts as equal.
+// mayCollideUnsent tells whether new rows may collide in a key of which agents send no column. They may if each column
+// has a stamp, a default that other rows share, or a NULL that counts as equal.
 func mayCollideUnsent(decl *writeDecl, key catalog.Key, r *catalog.Relation, sendable []string) bool {
 	fixed := func(name string) bool {
 		column := r.Column(name)
@@ -87,7 +87,7 @@ func mayCollideUnsent(decl *writeDecl, key catalog.Key, r *catalog.Relation, sen
 }
 
 // collidesWithVisibleRow tells whether a row with which a new row collides is certainly visible. This holds if the rule
-// reads only columns of the key: then it gives the same answer for both rows, and PostgreSQL would have refused an
+// reads only columns of the key. It then gives the same answer for both rows, and PostgreSQL would have refused an
 // invisible new row before it looked at its key.
 func (d *writeDecl) collidesWithVisibleRow(key catalog.Key, rows predicate.Node, r *catalog.Relation) bool {
 	for _, part := range predicate.Conjuncts(rows) {
@@ -115,9 +115,9 @@ func (d *writeDecl) collidesWithVisibleRow(key catalog.Key, rows predicate.Node,
 	return true
 }
 
-// dependsOnKeyOnly tells whether a part of a rule gives the same answer for two rows with equal keys: it reads only
-// columns that are then identical. A stamped column does not count, since the rule's condition on it does not apply to
-// new rows.
+// dependsOnKeyOnly tells whether a part of a rule gives the same answer for two rows with equal keys. It does if it
+// reads only columns that are then identical. A stamped column does not count, since the rule's condition on it does
+// not apply to new rows.
 func (d *writeDecl) dependsOnKeyOnly(key catalog.Key, part predicate.Node, r *catalog.Relation) bool {
 	columns, known := predicate.RowColumns(part)
 	return known && len(columns) > 0 && readsOnlyNamedColumns(part, r) && !slices.ContainsFunc(columns, func(name string) bool {
@@ -127,7 +127,7 @@ func (d *writeDecl) dependsOnKeyOnly(key catalog.Key, part predicate.Node, r *ca
 }
 
 // readsOnlyNamedColumns tells whether a part of a rule depends only on the columns that it names. With r, it must also
-// not depend on whether a row of r exists: links from a key that is free lead nowhere, and links from the same key of a
+// not depend on whether a row of r exists. Links from a key that is free lead nowhere, and links from the same key of a
 // hidden row may lead to subjects who have not consented. r is nil for a row that exists.
 func readsOnlyNamedColumns(n predicate.Node, r *catalog.Relation) bool {
 	all := func(parts []predicate.Node) bool {

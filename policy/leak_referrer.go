@@ -18,9 +18,9 @@ type referrerLeaks struct {
 	indexes indexComparisons
 }
 
-// checkReferrers withholds a change of a row if hidden rows may depend on the row: a failure would tell about them.
-// keys are the columns that may change; nil: the row is deleted. sees is false if the row itself follows a hidden row.
-// The result is false if the change is withheld.
+// checkReferrers withholds a change of a row if hidden rows may depend on the row, because a failure would tell about
+// them. keys are the columns that may change; nil means that the row is deleted. sees is false if the row itself
+// follows a hidden row. The result is false if the change is withheld.
 func (c *referrerLeaks) checkReferrers(decl *writeDecl, r *catalog.Relation, keys []string, sees bool, seen map[string]bool) bool {
 	this := r.Name.String() + " " + strconv.FormatBool(keys == nil) + strconv.FormatBool(sees) +
 		strings.Join(slices.Sorted(slices.Values(keys)), "\x00")
@@ -110,8 +110,9 @@ func (c *referrerLeaks) areAllReferrersVisible(from *catalog.Relation, key catal
 	return false
 }
 
-// whyFollowingFails says what may fail when the foreign key of a row changes along with the row to which it refers: its
-// columns become NULL, or get the new key. "": nothing can fail. anew is true for what any UPDATE of the row may cause.
+// whyFollowingFails says what may fail when the foreign key of a row changes along with the row to which it refers. The
+// key's columns become NULL, or get the new key. "": nothing can fail. anew is true for what any UPDATE of the row may
+// cause.
 func (c *referrerLeaks) whyFollowingFails(from *catalog.Relation, key catalog.ForeignKey, changed []string,
 	null bool) (why string, anew bool) {
 	if null && key.MatchFull && slices.ContainsFunc(key.Columns,

@@ -13,10 +13,11 @@ var computedBy = map[string]string{"index": "an index", "trigger": "a trigger's 
 
 // whyUpdateTells says why an UPDATE of a column would tell what columns of the row hold that agents do not see; "": it
 // tells nothing. Something reads both, such as a check, an index, a trigger's condition, a partition's bounds or the
-// policy's own check: whether the UPDATE fails depends on both, and the error may quote both.
+// policy's own check. Whether the UPDATE fails depends on both, and the error may quote both.
 //
 // together is true if the column itself is read. It is false for what may fail whatever an UPDATE sets, and for what
-// indexes and triggers compute: of these, later versions find more, and a policy must not stop compiling by that.
+// indexes and triggers compute. Later versions find more of these, and a policy must not stop compiling because of
+// that.
 //
 // Text search vectors count for nothing: they fail by size alone.
 func (c *writeLeaks) whyUpdateTells(decl *writeDecl, t *policyTable, column string) (why string, together bool) {

@@ -131,8 +131,8 @@ func froms(pairs []predicate.ColumnPair) []string {
 	return out
 }
 
-// What a new row and a changed one must be: what the table's rule says but for what a stamp overrules, the stamps, the
-// check, and for each foreign key that agents can set a row that they see. A changed row may lead where it led, but
+// A new or changed row must meet the table's rule except where a stamp overrules it, the stamps, and the check. For
+// each foreign key that agents can set, it must refer to a row that they see. A changed row may lead where it led, but
 // where that would tell what agents do not read.
 func TestWhatRowsMustBe(t *testing.T) {
 	const own, others = "rows: [ { own: { column: owner, is: user } } ]",

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// Lifecycle says how rows of a table end: they are deleted or made anonymous when the consent of their subject has
+// Lifecycle says how rows of a table end. They are deleted or made anonymous when the consent of their subject has
 // ended, and single columns change after some days of a countdown. The table's rule must hide such rows beforehand, so
 // that agents never see a row disappear.
 type Lifecycle struct {
@@ -32,7 +32,7 @@ type LifecycleColumn struct {
 // hidesEnded tells whether a rule hides every row of a subject whose consent has ended.
 func (l *Lifecycle) hidesEnded(n predicate.Node) bool { _, ok := l.hiddenFrom(n); return ok }
 
-// hiddenFrom returns the first full day of a countdown on which the rule hides every row; ok is false if it shows rows
+// hiddenFrom returns the first full day of a countdown on which the rule hides every row. ok is false if it shows rows
 // whose consent has ended. Of conditions that must all hold, one that hides is enough; of alternatives, each must hide.
 func (l *Lifecycle) hiddenFrom(n predicate.Node) (days int, ok bool) {
 	switch n := n.(type) {

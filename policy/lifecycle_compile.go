@@ -134,7 +134,7 @@ func (c *lifecycleCompiler) checkCounts(decl *lifecycleDecl, t *Table) {
 	}
 }
 
-// compileColumn compiles one column of a lifecycle: the new value must fit its type, and agents must not see the column
+// compileColumn compiles one column of a lifecycle. The new value must fit its type, and agents must not see the column
 // any more when it changes.
 func (c *lifecycleCompiler) compileColumn(d lifecycleColumnDecl, l *Lifecycle, t *Table) (LifecycleColumn, bool) {
 	r, failed := t.Relation, len(c.errs)

@@ -24,9 +24,9 @@ type LintContext struct {
 	Defaults []catalog.DefinerDefault // column defaults that call a SECURITY DEFINER function
 }
 
-// Lint returns warnings about a policy that compiles, in the order of the files: about rules that never hold, redundant
-// blocks, missing indexes, and relations that are not listed. No such fault shows a row: where a policy contradicts
-// itself, rows stay hidden. The error is that of [Compile].
+// Lint returns warnings about a policy that compiles, in the order of the files. They are about rules that never hold,
+// redundant blocks, missing indexes, and relations that are not listed. No such fault shows a row: where a policy
+// contradicts itself, rows stay hidden. The error is that of [Compile].
 func Lint(doc *Document, snap *catalog.Snapshot, context LintContext, options ...Option) ([]*Error, error) {
 	c, p, err := compileDocument(doc, snap, options)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// checkInherit warns of a derived block without inherit on rows that other agents see than the agents who see their
-// sources: the sources' rule compares with attributes that the row's rule does not use.
+// checkInherit warns of a derived block without inherit whose rows are visible to other agents than their sources. The
+// sources' rule then compares with attributes that the row's rule does not use.
 func (l *linter) checkInherit(t *policyTable) {
 	for _, b := range derivedBlocks(t.decl.rows) {
 		origin, ok := l.rules.compileOrigin(b, t.relation)

@@ -2,8 +2,8 @@ package policy
 
 import "github.com/pgconsent/pgconsent/internal/sql/catalog"
 
-// FailingCalls returns those warnings of [Lint] that are about functions and triggers which fail for agents, as far as
-// FunctionUses and Triggers of the context tell.
+// FailingCalls returns those warnings of [Lint] that are about functions and triggers which fail for agents. It knows
+// them as far as FunctionUses and Triggers of the context tell.
 func FailingCalls(doc *Document, snap *catalog.Snapshot, context LintContext, options ...Option) ([]*Error, error) {
 	c, p, err := compileDocument(doc, snap, options)
 	if err != nil {

@@ -8,8 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What is advised pays, compiles as it is written, and is not said of small tables, of rows that the caller's own id
-// narrows, of subjects who are in a large part of the rows, nor of what cannot be materialized or is.
+// Advice to materialize pays, and compiles as written. None is given for small tables, rows that the caller's own id
+// narrows, and subjects who are in a large part of the rows. Nor is any given where materializing is impossible or
+// done.
 func TestWorthKeeping(t *testing.T) {
 	snap := derivedSnapshot(t)
 	size := func(memories, people float64, owners float64) catalog.Sizes {

@@ -86,7 +86,7 @@ func (l *linter) checkAttributes() {
 	}
 }
 
-// checkAggregate warns of an aggregate whose rows have fewer conditions than the table's rule: it counts rows of
+// checkAggregate warns of an aggregate whose rows have fewer conditions than the table's rule. It counts rows of
 // everybody in a table whose rows belong to somebody.
 func (l *linter) checkAggregate(t *policyTable) {
 	decl := t.decl.aggregate

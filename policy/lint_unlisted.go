@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// checkUnlisted warns of relations that the policy does not list although they are close to what agents see: agents
+// checkUnlisted warns of relations that the policy does not list although they are close to what agents see. Agents
 // have rights on them in the database, a listed table refers to them, or they are views of listed tables.
 func (l *linter) checkUnlisted() {
 	for _, g := range l.context.Grants {

@@ -27,7 +27,7 @@ func (l *linter) checkDeletes(t *policyTable) {
 	}
 }
 
-// checkParts warns of a partition or inheritance child with a rule of its own whose parent is listed, too: through the
+// checkParts warns of a partition or inheritance child with a rule of its own whose parent is listed, too. Through the
 // parent, agents see the rows by the parent's rule.
 func (l *linter) checkParts(t *policyTable) {
 	own := l.ruleForPart(t, t.relation)

@@ -5,8 +5,8 @@
 // a [Policy], which gives each table one predicate. A table that the policy does not list cannot be read at all. A
 // construct that this version does not know is an error with its place in the file; it is never ignored.
 //
-// The phases are types: decoders read each section (decode*.go, *_decode.go), resolver finds names (resolve*.go),
-// ruleCompiler compiles the blocks of rules (block_*.go, and sql_*.go for expressions), and the other compilers a
+// The phases are types. Decoders read each section (decode*.go, *_decode.go), resolver finds names (resolve*.go), and
+// ruleCompiler compiles the blocks of rules (block_*.go, and sql_*.go for expressions). The other compilers compile a
 // section each (*_compile.go). leak*.go find what errors of an agent's writes would tell about hidden rows. lint*.go
 // warn of what is allowed and unwise. judge*.go hold statements to contracts.
 //

@@ -83,8 +83,8 @@ type Generalize struct {
 // Link is the table that notes from which memory a belief was made. A row of it has the id of the source.
 type Link struct {
 	Relation *catalog.Relation
-	// the columns: Made is for the belief, Kind for the kind of the source, At for the time; "" for Kind, Note and At:
-	// there is no such column
+	// the columns: Made is for the belief, Kind for the kind of the source, At for the time. Kind, Note and At may be
+	// "" where there is no such column.
 	Store, Made, Source, Kind, Note, At string
 }
 

@@ -34,7 +34,7 @@ func (x *mappedTable) findTable(decl *columnMapDecl, used bool) *catalog.Relatio
 }
 
 // findColumn returns the column that the policy names for one part of a record, and checks that callers see it
-// unmasked; "": the policy names none.
+// unmasked. It returns "" if the policy names none.
 func (x *mappedTable) findColumn(name string) string {
 	w, ok := x.decl.columns[name]
 	if !ok || w.text == "" || x.names.findRuleColumn(w.place, x.relation, w.text) == nil {

@@ -26,7 +26,7 @@ func LoadReadable(path string) (*Document, error) {
 	return doc, err
 }
 
-// CheckReadable checks the rest of a policy of which some entries have errors, against a database, so that one run of a
+// CheckReadable checks the rest of a policy of which some entries have errors, against a database. So one run of a
 // check tells everything. problems are those errors. It leaves out the entries that have them, and says nothing about
 // what speaks of these.
 func CheckReadable(doc *Document, snap *catalog.Snapshot, context LintContext, problems Errors, options ...Option) (more Errors,

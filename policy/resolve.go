@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// resolver finds what the names in a document mean: tables, columns and types of the database, and the attributes and
-// tables that the document itself declares.
+// resolver finds the meaning of names in a document. They are tables, columns and types of the database, and the
+// attributes and tables that the document itself declares.
 type resolver struct {
 	*diagnostics
 	doc        *Document

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// linkDecl is a link from a row to rows of another table, written as `table: { its column: the column it equals }`,
-// with one pair for each column of the key.
+// linkDecl is a link from a row to rows of another table. It is written as `table: { its column: the column it equals
+// }`, with one pair for each column of the key.
 type linkDecl struct {
 	place
 	table   string

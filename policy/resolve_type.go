@@ -40,8 +40,8 @@ func (c *resolver) comparedType(column *catalog.Column) string {
 	return column.Type
 }
 
-// innermostType returns the type itself, or for a domain the type on which it is based, through several domains; nil:
-// the snapshot does not know the type.
+// innermostType returns the type itself, or the base type of a domain, also through several domains. It is nil if the
+// snapshot does not know the type.
 func (c *resolver) innermostType(oid uint32) *catalog.Type {
 	t := c.snap.TypeByOID(oid)
 	for range 64 {
@@ -66,8 +66,8 @@ func (c *resolver) isScalar(column *catalog.Column) bool {
 	return t != nil && slices.Contains([]byte{'b', 'e', 'r', 'm'}, t.Kind)
 }
 
-// expressionColumn returns a column as expressions use it: a domain as its base type, an enum or a char(n) as text, and
-// a list in the widest type of its elements.
+// expressionColumn returns a column as expressions use it. A domain is used as its base type, an enum or a char(n) as
+// text, and a list in the widest type of its elements.
 func (c *resolver) expressionColumn(column *catalog.Column) (predicate.Column, bool) {
 	out, under := predicate.Column{Name: column.Name}, c.comparedType(column)
 	element := strings.TrimSuffix(under, "[]")

@@ -8,9 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// LintRest lints the parts of a policy that compile, if the policy as a whole does not, so that one run of a check
-// tells everything. It leaves out the tables and views that have problems, and those that then do not compile without
-// them. more are problems of views that read no table which is left out.
+// LintRest lints the parts of a policy that compile, if the policy as a whole does not. So one run of a check tells
+// everything. It leaves out the tables and views that have problems, and those that then do not compile without them.
+// The result more has problems of views that read no table which is left out.
 func LintRest(doc *Document, snap *catalog.Snapshot, context LintContext, problems Errors, options ...Option) (more Errors,
 	warnings []*Error) {
 	left := *doc

@@ -35,8 +35,8 @@ var descriptionOf = []string{
 // order.
 var unsaid = []string{"version", "warnings", "place", "Rule", "order", "expressions"}
 
-// Two policies of one version are one policy: a changed word, a number more, an entry that is left out either changes
-// nothing of what is compiled, or changes the version. A proxy that is told to reload keeps what it has where the
+// Two policies of one version have one meaning. If a word, a number or an entry of a document changes, either the
+// compiled policy stays the same or its version changes. A proxy that is told to reload keeps what it has where the
 // version is the same.
 func TestVersionsTellPoliciesApart(t *testing.T) {
 	tier.All(t)
@@ -135,8 +135,8 @@ type change struct {
 	tree       any
 }
 
-// changes are a document with one thing left out, one number more, a truth turned over, or a word that stands elsewhere
-// in it: at most so many, of each kind some.
+// changes are variants of a document with one entry left out, a number plus one, a boolean inverted, or a word moved.
+// There are at most so many, some of each kind.
 func changes(tree any, r *rand.Rand, most int) []change {
 	var words []string
 	var collect func(n any)

@@ -15,9 +15,9 @@ const (
 	SignedCopy                   // the copy reads signed views, for leak-safe statements
 )
 
-// ViewRewriter checks the query of a view by the rules for agents' statements, and returns the query of a copy: names
-// are qualified, tables and views of p are replaced by pgconsent's views of them where agents read those, and functions
-// are pinned. partly is true if a FilteredCopy reads a table without its predicate. A SignedCopy is "" if the query has
+// ViewRewriter checks the query of a view by the rules for agents' statements, and returns the query of a copy. Names
+// are qualified, and functions are pinned. Tables and views of p are replaced by pgconsent's views of them where agents
+// read those. partly is true if a FilteredCopy reads a table without its predicate. A SignedCopy is "" if the query has
 // an expression that is not leak-safe.
 type ViewRewriter func(p *Policy, snap *catalog.Snapshot, view *catalog.Relation, of ViewCopy) (query string,
 	partly bool, err error)

@@ -7,9 +7,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// setWrite works out what agents may change through a view: what they may change of the one table or view that it
+// setWrite works out what agents may change through a view. It is what they may change of the one table or view that it
 // reads, in the columns that the view shows unchanged. PostgreSQL must find the view, and every view that it reads,
-// updatable without triggers and rules: agents write through pgconsent's copy of the view (see [ViewCopy]), which has
+// updatable without triggers and rules. Agents write through pgconsent's copy of the view (see [ViewCopy]), which has
 // neither.
 func (v *View) setWrite(p *Policy) {
 	if len(v.Relation.Reads) != 1 || v.Relation.AllowedCommands == 0 {
@@ -51,8 +51,8 @@ func (v *View) setWrite(p *Policy) {
 	}
 }
 
-// viewColumns returns for each column of a view the name of the column that it shows, of the one relation which the
-// view reads, and "" for an expression. The result is nil if the query has another form.
+// viewColumns returns for each column of a view the column that it shows, of the one relation which the view reads. It
+// is "" for an expression. The result is nil if the query has another form.
 func viewColumns(view, read *catalog.Relation) []string {
 	tree, refused := sqltext.Parse(view.Definition)
 	if refused != nil || len(tree.Stmts) != 1 {

@@ -49,8 +49,8 @@ func (c *writeCompiler) sendableColumns(decl *writeDecl, t *policyTable) []strin
 	return out
 }
 
-// decidesVisibility tells whether a column decides who sees the row in another way than by naming its owner: as a
-// status, a list of grants, or the tenant that all share. Agents may send such a column only if the policy names it.
+// decidesVisibility tells whether a column decides who sees the row in another way than by naming its owner. It may be
+// a status, a list of grants, or the tenant that all share. Agents may send such a column only if the policy names it.
 func decidesVisibility(rows predicate.Node, column string) bool {
 	for _, part := range predicate.Conjuncts(rows) {
 		switch part.(type) {

@@ -96,7 +96,7 @@ func (c *writeCompiler) isWritable(decl *writeDecl, t *policyTable) bool {
 	return false
 }
 
-// refuseCollisions refuses inserts of rows whose keys may collide although agents choose none of the key's columns: the
+// refuseCollisions refuses inserts of rows whose keys may collide although agents choose none of the key's columns. The
 // collision would tell about a hidden row, or about a hidden column of a visible row.
 func (c *writeCompiler) refuseCollisions(out *Write, decl *writeDecl, t *policyTable, sendable []string) {
 	r := t.relation
@@ -199,7 +199,7 @@ func (c *writeCompiler) writableColumns(out *Write, decl *writeDecl, t *policyTa
 	}
 }
 
-// judgedColumns returns the columns that the table's rule and check read, with the columns from which these are
+// judgedColumns returns the columns that the table's rule and check read, and the columns from which these are
 // computed. known is false if they read more than columns.
 func (c *writeCompiler) judgedColumns(decl *writeDecl, t *policyTable) (judged []string, known bool) {
 	judged, known = predicate.RowColumns(t.rows)
@@ -212,8 +212,8 @@ func (c *writeCompiler) judgedColumns(decl *writeDecl, t *policyTable) (judged [
 	return withSources(t.relation, judged), known
 }
 
-// isUpdatable tells whether an UPDATE may set a column, as far as the column itself decides. why says what the UPDATE
-// would tell about columns that agents do not see.
+// isUpdatable tells whether an UPDATE may set a column, as far as the column itself decides. The result why says what
+// the UPDATE would tell about columns that agents do not see.
 func (c *writeCompiler) isUpdatable(out *Write, decl *writeDecl, t *policyTable, name string,
 	sendable bool) (updatable bool, why string) {
 	named := decl.namesColumn(name)
@@ -241,7 +241,7 @@ func (c *writeCompiler) isUpdatable(out *Write, decl *writeDecl, t *policyTable,
 
 // compileChecks compiles the conditions that a new row and a changed row must meet.
 //
-// A stamp overrules what the table's rule says about its column: a person that an agent creates is pending, although
+// A stamp overrules what the table's rule says about its column. A person that an agent creates is pending, although
 // only those who have granted show. It overrules only a condition that must hold by itself, not one of several ways to
 // be visible.
 func (c *writeCompiler) compileChecks(out *Write, decl *writeDecl, t *policyTable) {

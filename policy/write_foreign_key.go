@@ -48,7 +48,7 @@ func (c *writeCompiler) checkForeignKeys(out *Write, decl *writeDecl, t *policyT
 }
 
 // linkToRowBefore returns the link from a changed row to the same row before the change, by a primary key that agents
-// cannot change. It is empty if agents may not see all columns of the row: setting a key to its present value would
+// cannot change. It is empty if agents may not see all columns of the row. Setting a key to its present value would
 // succeed, and so tell that value.
 func (c *writeCompiler) linkToRowBefore(out *Write, t *policyTable) predicate.Step {
 	r := t.relation

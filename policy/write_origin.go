@@ -31,8 +31,8 @@ func derivationsOf(n predicate.Node) []predicate.Derived {
 	return out
 }
 
-// checkWrites refuses writes by which agents could take a source away from a row that was made from it, and with the
-// source the consent that the row needs. All writes must be compiled before.
+// checkWrites refuses writes by which agents could take away the source of a row that was made from it. They would also
+// take away the consent that the row needs. All writes must be compiled before.
 func (c *originCompiler) checkWrites(tables []*Table) {
 	writes := map[catalog.Name]*Write{}
 	for _, t := range tables {
@@ -141,8 +141,8 @@ func (c *originCompiler) refuseReusedKey(at place, t *Table, from, r *catalog.Re
 			"be another", r.Name, t.Relation.Name)
 }
 
-// refuseForeignLinks refuses writes by which agents could give a source of their choice to a row that they do not see:
-// if the row has lost its own source, it would become visible.
+// refuseForeignLinks refuses writes by which agents could give a source of their choice to a row that they do not see.
+// If the row has lost its own source, it would become visible.
 func (c *originCompiler) refuseForeignLinks(t *Table, r *catalog.Relation, step predicate.Step, w *Write) {
 	if w == nil || !haveCommonElement(w.Insertable, step.TargetColumns()) {
 		return
@@ -166,8 +166,8 @@ func (c *originCompiler) refuseForeignLinks(t *Table, r *catalog.Relation, step 
 		"agents could say of rows of %s that they do not see that they were made from others", t.Relation.Name)
 }
 
-// deletableTable returns a table of which agents may delete rows with the effect that a row of r is deleted, too, or
-// the given columns of it become NULL; nil: there is none. They may delete the row to which the columns its refer.
+// deletableTable returns a table from which agents may delete rows so that a row of r is deleted, too, or the given
+// columns of it become NULL. It is nil if there is none. They may delete the row to which the columns its refer.
 func (c *originCompiler) deletableTable(r *catalog.Relation, columns, its []string, writes map[catalog.Name]*Write,
 	seen map[catalog.Name]bool) *catalog.Relation {
 	if r == nil || seen[r.Name] {

@@ -24,8 +24,8 @@ type Stamp struct {
 // plainDefault matches a column default that is a constant.
 var plainDefault = regexp.MustCompile(`^('(?:[^']|'')*'(::[a-z0-9_ ."]+)?|-?[0-9]+|true|false|NULL::[a-z0-9_ ."]+)$`)
 
-// Notice returns the text of the notice for an agent that sends another value for a stamped column than the stamp's;
-// "": the value cannot be told apart from the one that an INSERT gives to a column it leaves out.
+// Notice returns the text of the notice for an agent that sends another value for a stamped column than the stamp's. It
+// is "" if the value cannot be told apart from the one that an INSERT gives to a column it leaves out.
 func (s Stamp) Notice(r *catalog.Relation) string {
 	column := r.Column(s.Column)
 	if s.Unless != nil || column == nil || column.Default != "" && !plainDefault.MatchString(column.Default) {

@@ -280,8 +280,8 @@ func TestWriteErrors(t *testing.T) {
 	}
 }
 
-// What an index or a trigger's condition reads together with a hidden column is left out: which of them may fail is
-// found by and by.
+// Columns that an index or a trigger's condition reads together with a hidden column may not be written. Later versions
+// may find more such expressions that can fail.
 func TestComputedTogetherIsLeftOut(t *testing.T) {
 	for column, want := range map[string]string{
 		"a": "agents cannot update public.probed.a: an index reads it together with secret, which is hidden or masked",

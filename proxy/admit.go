@@ -29,7 +29,7 @@ const (
 // returns nil and no error for a client that sent a cancel request instead.
 //
 // Every read takes exactly the bytes of one packet. So plain bytes that a client, or an attacker, sends before the TLS
-// handshake cannot count as sent after it: they become part of the handshake, which then fails.
+// handshake cannot count as sent after it. They become part of the handshake, which then fails.
 func (c *conn) admit() (*startup, error) {
 	if err := c.readProxyHeader(); err != nil {
 		return nil, err

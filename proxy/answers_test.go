@@ -70,8 +70,9 @@ func TestAnswersOutOfTurn(t *testing.T) {
 	}
 }
 
-// TestEachMessageHasItsAnswers: of all that a server could send, each message has the answers that PostgreSQL has for
-// it, and any other ends the session before a byte of it is passed on: nobody would know what belongs to whom.
+// TestEachMessageHasItsAnswers: each client message is answered by the server messages that PostgreSQL has for it. Any
+// other server message ends the session before a byte of it is relayed, because nobody would know which request it
+// answers.
 func TestEachMessageHasItsAnswers(t *testing.T) {
 	copying := &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{Kind: verdict.CopiesIn}}}}
 	asides := "ENSAZ" // have rules of their own
@@ -166,9 +167,9 @@ func answersOf(s *session, buf *[]byte, answer []byte) *answers {
 	return &answers{session: s, relay: relay{buf: buf, w: copy(*buf, answer)}}
 }
 
-// TestAsidesOfTheServer: of what the server may say at any time, the settings that clients are told of by default reach
-// the client, and notices about its own commands, unless they answer a message of the proxy's; nothing else does,
-// whatever the server's version or an extension makes of it.
+// TestAsidesOfTheServer: PostgreSQL may send settings and notices at any time. The client gets the settings that
+// PostgreSQL reports by default, and notices about its own commands. It gets no notice that answers a message of the
+// proxy, and nothing that a newer server or an extension adds.
 func TestAsidesOfTheServer(t *testing.T) {
 	encode := func(m pgx3.BackendMessage) []byte {
 		b, err := m.Encode(nil)

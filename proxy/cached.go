@@ -26,8 +26,8 @@ func (r *requests) mayCache(v *verdict.Verdict) bool {
 		!v.HardenBeforeParse && !v.CallsSetConfig
 }
 
-// mayCacheNamed tells whether a statement with a name, in a pool, may be one that is kept prepared: any that the server
-// parses as it would then.
+// mayCacheNamed tells whether a named statement of a pooled session may be kept prepared. It may if the server would
+// parse its text the same way later.
 func (r *requests) mayCacheNamed(v *verdict.Verdict) bool {
 	return r.group.usesCache && !r.settingsChanged && !r.planHardened && !v.HasHardenedPlan() && !v.HardenBeforeParse &&
 		!v.CallsSetConfig && len(v.Effects) <= 1
@@ -60,8 +60,8 @@ func (r *requests) stageCachedParse(e *parseEntry, st *statement, types []byte) 
 }
 
 // statement finds the statement of a name for the message at hand; nil if there is none. A Close drops it, and a Query
-// the one without a name. The server notices that by itself, unless the statement is one that the proxy keeps prepared:
-// then the answer is awaited, but for a Close in the same group, with which the message is skipped.
+// the one without a name. The server notices that by itself, unless the proxy keeps the statement prepared: then the
+// answer is awaited. A Close in the same group needs no wait, since the server skips it together with the message.
 func (r *requests) statement(name string) (*statement, error) {
 	st, err := r.ledger.statement(name, r.group.number, r.flush)
 	switch {
@@ -228,7 +228,7 @@ func cachedOf(e entry) *cachedStatement {
 	return nil
 }
 
-// isCacheError tells whether a message fails only because its statement was kept prepared: the client, which has just
+// isCacheError tells whether a message fails only because its statement was kept prepared. The client, which has just
 // sent the text, would not have got the error.
 func isCacheError(e entry, f *errorFields) bool {
 	if e.base().refusal != nil || cachedOf(e) == nil {

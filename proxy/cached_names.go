@@ -18,8 +18,8 @@ func (r *requests) statementToRename(name string) (*statement, error) {
 	return r.statement(name)
 }
 
-// noteClose notes that a message of this group, or a Query, which is about to be sent, takes a statement away; an empty
-// name of SQL stands for all of them.
+// noteClose notes that a message about to be sent, of this group or a Query, takes a statement away. An empty name in
+// SQL stands for all of them.
 func (r *requests) noteClose(name string, inSQL bool, group uint64) {
 	r.ledger.eachStatement(func(n string, st *statement) {
 		if n == name || inSQL && name == "" && n != "" {

@@ -114,9 +114,9 @@ func (c *cancels) ownerServers() []Upstream {
 	return out
 }
 
-// serveCancel reads the rest of a CancelRequest of n bytes and forwards it: with the server's own key if it names an
-// agent's session, unchanged if not. As in PostgreSQL there is no answer. The client's socket is closed after the
-// server has closed its own, since clients wait for that.
+// serveCancel reads the rest of a CancelRequest of n bytes and forwards it. If it names an agent's session, the
+// server's own key replaces the client's; otherwise it is forwarded unchanged. As in PostgreSQL there is no answer. The
+// client's socket is closed after the server has closed its own, since clients wait for that.
 func (c *conn) serveCancel(n int) error {
 	if n < 8 || n > maxCancelBytes-8 {
 		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid length of cancel request")

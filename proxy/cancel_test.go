@@ -16,8 +16,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestCancelKeys: a key of an agent can be no owner's, is guessed from no other, fits whole or not at all, and nothing
-// after its session. The client learns nothing of the server's own.
+// TestCancelKeys: an agent's cancel key is never an owner's, and cannot be guessed from another. It must match as a
+// whole, and is void after its session. The client learns nothing of the server's own.
 func TestCancelKeys(t *testing.T) {
 	var c cancels
 	sessions := map[uint32]*session{}

@@ -22,8 +22,8 @@ func (c *conn) verifyCertificate(user string, judge func(*x509.Certificate) erro
 	return true
 }
 
-// clientCertificate returns the certificate that the client has shown, and when it is no longer valid: no certificate
-// between it and the authority outlives that time.
+// clientCertificate returns the certificate that the client has shown, and when it is no longer valid. That time is the
+// earliest expiry in the chain up to the authority.
 func (c *conn) clientCertificate() (leaf *x509.Certificate, until time.Time, err error) {
 	over, ok := c.client.(*tls.Conn)
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// claims follows the settings that a policy maps to attributes, as PostgreSQL treats them: a SET ends with the
+// claims follows the settings that a policy maps to attributes, as PostgreSQL treats them. A SET ends with the
 // transaction or the savepoint that is undone, a SET LOCAL with the transaction in any case. Enforcement needs their
 // values before a statement is sent, when the database cannot be asked for the values that will apply to it.
 //

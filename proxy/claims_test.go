@@ -17,8 +17,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What enforcement is told of the settings that a policy maps to attributes is what the server has when the statement
-// runs, or nothing is told: in every state of a transaction, in either protocol, and whatever is sent at once.
+// Enforcement is told the values of the settings that a policy maps to attributes: those that apply when the statement
+// runs, or none. This holds in every transaction state, in either protocol, and however many messages are sent at once.
 func TestClaimsAreTheServers(t *testing.T) {
 	tier.All(t)
 	p := start(t)
@@ -74,8 +74,8 @@ func TestClaimsAreTheServers(t *testing.T) {
 	}
 }
 
-// TestWhatChangesClaims: whatever kind of statement changes what is claimed: a text says so of it where others stand
-// behind it, and nothing is judged by what was claimed before while it is not answered.
+// TestWhatChangesClaims: every kind of statement that changes a mapped setting says so when others follow it in one
+// text. Until it is answered, nothing is decided by the value before.
 func TestWhatChangesClaims(t *testing.T) {
 	changed := map[verdict.EffectKind]bool{}
 	for kind := verdict.NoEffect; kind <= verdict.Discards; kind++ {
@@ -365,8 +365,8 @@ func claimsConversation(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 		var m []pgx3.FrontendMessage
 		for range 1 + r.IntN(5) {
 			t := text()
-			// A Parse that is refused leaves the statement without a name to the one before: what comes behind it is judged as
-			// that one, and not run.
+			// A refused Parse leaves the earlier statement without a name in place. The messages after it are decided
+			// as that statement, and do not run.
 			refused := t == "SELEC" || t == "SELECT forbidden"
 			if strings.Contains(t, ";") || r.IntN(2) == 0 || refused {
 				m = append(m, q(t))

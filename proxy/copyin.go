@@ -10,9 +10,10 @@ import (
 )
 
 // While a COPY FROM STDIN runs, the client's rows go to the server as they arrive, in pieces of what has arrived. The
-// goroutine that handles the client's messages waits for the server each time: until it asks for rows, and for a Query
-// until it has answered. So each message is taken as the server takes it: CopyData and the end of the rows belong to
-// the COPY while it runs, and are ignored when none runs. Flush and Sync are ignored while it runs.
+// goroutine that handles the client's messages waits for the server each time: until the server asks for rows. For a
+// Query it waits until the server has answered. So each message is taken as the server takes it. CopyData and the end
+// of the rows belong to the COPY while it runs, and are ignored when none runs. Flush and Sync are ignored while it
+// runs.
 
 // maxCopyData is the length of the longest CopyData message, as in PostgreSQL.
 const maxCopyData = 1<<30 - 2
@@ -124,8 +125,8 @@ func (c *copyRelay) message(typ byte, body []byte) (over bool, err error) {
 	return false, nil
 }
 
-// answerSyncs stages the Syncs that the client has sent behind rows: they came when the server had failed, or it would
-// have failed at them, and are to be answered.
+// answerSyncs stages the Syncs that the client has sent after rows, so that they are answered. They arrived after the
+// server had failed, or would make it fail.
 func (c *copyRelay) answerSyncs() error {
 	for range c.syncs {
 		if _, err := c.handle('S', nil); err != nil {
@@ -213,7 +214,7 @@ func (l *ledger) endCopy(x *execution) (copying bool) {
 	return copying
 }
 
-// noteCopyRequested notes that the server asks for the rows of x, and tells whether x is a COPY FROM STDIN, for which
+// noteCopyRequested notes that the server asks for the rows of x. It tells whether x is a COPY FROM STDIN, for which
 // the server may ask.
 func (l *ledger) noteCopyRequested(x *execution) bool {
 	l.mu.Lock()

@@ -160,8 +160,8 @@ func TestCopyEnds(t *testing.T) {
 	}
 }
 
-// TestCopyIsRecorded: nothing of a COPY reaches the server before its decision is durable, its outcome counts what the
-// client sent, and one that cannot be recorded takes no rows.
+// TestCopyIsRecorded: nothing of a COPY reaches the server before its decision is durable. Its outcome counts what the
+// client sent, and a COPY that cannot be recorded takes no rows.
 func TestCopyIsRecorded(t *testing.T) {
 	p := start(t)
 	c := p.raw(t)

@@ -76,8 +76,8 @@ func (r *requests) describe(body []byte) error {
 	return nil
 }
 
-// described is the verdict on what a Describe asks about, nil if there is nothing of that name; and the statement, if it
-// asks about one.
+// described is the verdict on what a Describe asks about, nil if there is nothing of that name. The second result is
+// the statement, if it asks about one.
 func (r *requests) described(object byte, name string) (*verdict.Verdict, *statement, error) {
 	if object == 'S' {
 		st, err := r.statement(name)

@@ -21,7 +21,7 @@ type Identity struct {
 	Lists  bool              // columns that the policy shows by key only are hidden altogether
 }
 
-// Dial makes a connection within the process that is treated as the connection of an authenticated agent: its
+// Dial makes a connection within the process that is treated as the connection of an authenticated agent. Its
 // statements are enforced, recorded and limited, and its session is drained and ended, as with any agent. Only a
 // password is not requested. The caller speaks the protocol over it as a client does over a socket, and sends its
 // startup message first, without TLS.

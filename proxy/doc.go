@@ -1,11 +1,11 @@
 // Package proxy speaks the PostgreSQL protocol between clients and one upstream cluster.
 //
 // What it guarantees for an agent: no statement text is sent upstream that the session's [verdict.Decider] has not
-// allowed, nor before the decision is recorded, and nothing that the server answers to a statement is relayed before
-// that. The agent is authenticated here and reaches the server only under the agent role, in a session whose seal is set
-// and renewed. An error or a notice of the server is relayed only in the fields and SQLSTATEs that cannot tell about
-// hidden rows. A message that is not understood ends the session. A refusal leaves the session in the state in which
-// PostgreSQL leaves it after a statement that fails.
+// allowed. Neither is one sent, nor an answer to it relayed, before the decision is recorded. The agent is
+// authenticated here and reaches the server only under the agent role, in a session whose seal is set and renewed. An
+// error or a notice of the server is relayed only in the fields and SQLSTATEs that cannot tell about hidden rows. A
+// message that is not understood ends the session. A refusal leaves the session in the state in which PostgreSQL leaves
+// it after a statement that fails.
 //
 // What it guarantees for an owner: after the startup message the bytes are the same in both directions and are never
 // parsed.

@@ -10,7 +10,7 @@ import (
 // errorRule says which fields of a server's error a client gets. The table below has all rules. A fixed text replaces a
 // message that may not pass, and the SQLSTATE always passes. docs/reference/errors.md shows the table.
 //
-// Messages may pass that are about the statement itself, or about values that the client gave or may read: under row
+// Messages may pass that are about the statement itself, or about values that the client gave or may read. Under row
 // security no expression of the client runs on a row that it cannot see. The code of other roles may speak of any row:
 // triggers, functions, constraints, keys, statistics, files.
 type errorRule struct {
@@ -265,7 +265,7 @@ func copyLine(context string) string {
 }
 
 // isOwnContext reports whether the context field of an error speaks of the client's own message. A COPY line is about
-// the client's message only if the client copies rows to the server: file_fdw reads foreign tables by COPY as well, and
+// the client's message only if the client copies rows to the server. file_fdw reads foreign tables by COPY as well, and
 // their lines may be rows that the client cannot see.
 func isOwnContext(context string, copies bool) bool {
 	for line := range strings.SplitSeq(context, "\n") {

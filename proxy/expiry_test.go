@@ -150,8 +150,8 @@ func (d *due) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error)
 	return seal, err
 }
 
-// What ends a transaction and goes on, as drivers do before they reuse a connection, is not refused for a seal that is
-// due in the middle of it: it holds for some time more.
+// Drivers end a transaction and go on before they reuse a connection. This is not refused because the seal is due in
+// the middle: the seal is valid for some time more.
 func TestEndsAndGoesOnUnderASealThatIsDue(t *testing.T) {
 	p := start(t)
 	p.edit = func(r *Route) {
@@ -309,9 +309,9 @@ func (s *steady) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, err
 	return seal, err
 }
 
-// TestNothingRunsWithoutASeal: RESET ALL, and DISCARD ALL which takes the seal away, are followed by nothing that runs
-// without one, however it is sent: in the same group, behind a Flush, behind the Sync, or in the next message. Either
-// the row is there, or there is an error.
+// TestNothingRunsWithoutASeal: RESET ALL and DISCARD ALL take the seal away, and no later statement runs without one.
+// It may come in the same group, after a Flush, after the Sync, or in the next message. Either the row is there, or
+// there is an error.
 func TestNothingRunsWithoutASeal(t *testing.T) {
 	tier.All(t)
 	p := withExpiry(t, 300*time.Millisecond)

@@ -107,8 +107,8 @@ func (f *faultyProxy) committed(mark string) map[int][]string {
 	return told
 }
 
-// play runs the script of a session that a fault befalls, and checks what it is told: the answers of a whole session as
-// far as they go, and perhaps why it ends.
+// play runs the script of a session that meets a fault, and checks its answers. They must be those of an undisturbed
+// session as far as they go, then perhaps the error that ends it.
 func (f *faultyProxy) play(t *testing.T, mark string, atOnce bool) (answers []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
@@ -175,8 +175,8 @@ func (f *faultyProxy) frontDSN() string {
 	return fmt.Sprintf("host=%s port=%s user=%s password='%s' dbname=%s sslmode=disable", host, port, f.user, agentPassword, f.db.Name)
 }
 
-// learnAnswers notes what a session is answered that nothing befalls, and returns how many bytes pass in each direction
-// between it and the proxy, and between the proxy and the server.
+// learnAnswers notes the answers of an undisturbed session. It returns how many bytes pass in each direction between
+// session and proxy, and between proxy and server.
 func (f *faultyProxy) learnAnswers(t *testing.T, atOnce bool) (front, back [2]int64) {
 	t.Helper()
 	f.awaitSettled(t)
@@ -324,8 +324,8 @@ func (f *faultyProxy) checkRows(t *testing.T) {
 		len(f.acknowledged), len(found))
 }
 
-// TestCutAtEveryByte: a connection that ends behind any byte, in any way, on either side of the proxy and in either
-// direction, takes nothing from others: they get their own answers, and nothing of the session is left.
+// TestCutAtEveryByte: a connection may end at any byte, on either side of the proxy, in either direction. Other
+// sessions still get their own answers, and nothing of the ended session is left.
 func TestCutAtEveryByte(t *testing.T) {
 	const every = 96 // of so many places one in the whole run
 	for _, mode := range []string{"session", "transaction", ownersSession} {
@@ -379,8 +379,8 @@ func (f *faultyProxy) armBack(t *testing.T, fault network.Fault) {
 	f.back.Next(fault)
 }
 
-// TestSlowNetworks: a session whose bytes come in pieces, slowly, in both directions and on both sides, gets all of its
-// answers, and others do not wait for it.
+// TestSlowNetworks: a session whose bytes arrive slowly and in pieces, in both directions and on both sides, gets all
+// its answers. Others do not wait for it.
 func TestSlowNetworks(t *testing.T) {
 	for mode, pooled := range faultModes {
 		t.Run(mode, func(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// A foreign server shows a transaction one moment: postgres_fdw reads it in REPEATABLE READ, from the first statement
-// that reads it, or is planned for that, to the end of the local transaction, whatever isolation level that has. Rows
-// whose consent is withdrawn there meanwhile would go on showing. So a transaction reads foreign tables in one
+// postgres_fdw reads a foreign server in one REPEATABLE READ transaction, whatever the local isolation level is. It
+// lasts from the first statement that reads the server, or is planned for that, to the end of the local transaction.
+// Rows whose consent is withdrawn there meanwhile would go on showing. So a transaction reads foreign tables in one
 // statement only.
 
 // foreignReads is what the session has read of foreign servers.
@@ -17,7 +17,7 @@ type foreignReads struct {
 }
 
 // readForeign notes that e is about to read foreign tables, or returns the refusal if it may not. v is the verdict on
-// what e itself reads, and nil if that is nothing.
+// what e itself reads, nil if it reads nothing.
 func (r *requests) readForeign(e entry, v *verdict.Verdict, runs ...*verdict.Verdict) (*sqlstate.Error, error) {
 	n := 0
 	if v != nil {
@@ -49,7 +49,7 @@ func (r *requests) readForeign(e entry, v *verdict.Verdict, runs ...*verdict.Ver
 	return nil, nil
 }
 
-// waitForeign waits for the answers to each Query, and to each group that has its Sync, and reports whether foreign
+// waitForeign waits for the answers to each Query, and to each group that has its Sync. It reports whether foreign
 // tables were read in the transaction that is open afterwards.
 func (l *ledger) waitForeign() (read bool) {
 	l.waitReady()

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// A statement whose expressions could fail on hidden rows gets a hardened plan (docs/decisions/0073): a few planner
+// A statement whose expressions could fail on hidden rows gets a hardened plan (docs/decisions/0073). A few planner
 // settings apply to its transaction from just before it on. They are sent with it each time, so the proxy need not know
 // which of them a ROLLBACK has undone:
 //
@@ -29,7 +29,7 @@ const hardenName = verdict.SealStatement + "_care"
 type insertedText struct{ position int } // how many characters of the verdict's text come before it
 
 // hardenedStatements returns which of the statements of a Query get a hardened plan, and whether any does. runs are the
-// verdicts on what the Query runs by name.
+// verdicts on what it runs by name.
 func hardenedStatements(v *verdict.Verdict, runs []*verdict.Verdict) (which []bool, any bool) {
 	byName := false
 	for _, run := range runs {
@@ -44,7 +44,7 @@ func hardenedStatements(v *verdict.Verdict, runs []*verdict.Verdict) (which []bo
 }
 
 // withHardenedPlan returns the text of a Query with the settings of a hardened plan in front of each statement that
-// needs one, or the reason why the text cannot be sent so.
+// needs one. The error says why the text cannot be sent so.
 func (e *queryEntry) withHardenedPlan() (string, *sqlstate.Error) {
 	v := e.verdict
 	which, any := hardenedStatements(v, e.namedVerdicts)
@@ -155,7 +155,7 @@ func (r *requests) stageProxyMessage(e entry, name string, b []byte) {
 	r.batch.add(start, e)
 }
 
-// failsOutsideTx reports whether a Query fails because no transaction is open: the settings of a hardened plan would
+// failsOutsideTx reports whether a Query fails because no transaction is open. The settings of a hardened plan would
 // make it a block of several statements, in which it would succeed.
 func (r *requests) failsOutsideTx(v *verdict.Verdict) (bool, error) {
 	if len(v.Effects) != 1 || v.Effects[0].Kind != verdict.Declares || v.Effects[0].WithHold ||

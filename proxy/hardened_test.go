@@ -23,9 +23,9 @@ func TestScriptsWithHardenedPlans(t *testing.T) {
 	playScripts(t, start(t, withJudge(func(j *judge) { j.hardened, j.bound = true, wide(false) })), same)
 }
 
-// TestRandomScriptsWithHardenedPlans is the same of made up conversations. What differs is a cursor that is declared behind
-// messages whose answers the server keeps back: whether a transaction is open there is not known, and the settings of
-// a hardened plan make one.
+// TestRandomScriptsWithHardenedPlans is the same of made up conversations. Only a cursor differs that is declared after
+// messages whose answers the server keeps back. Whether a transaction is open there is not known, and the settings of a
+// hardened plan open one.
 func TestRandomScriptsWithHardenedPlans(t *testing.T) {
 	tier.All(t)
 	for i, p := range []*proxied{start(t, withJudge(hardened)), start(t, withJudge(func(j *judge) { j.hardened, j.bound = true, wide(true) }))} {
@@ -161,8 +161,8 @@ func TestErrorsOfHardening(t *testing.T) {
 	}
 }
 
-// TestNothingWaitsForHardening: the server keeps back the answer to the settings that go before a Bind; what has to know
-// of the transaction does not wait for it, and nothing of them shows.
+// TestNothingWaitsForHardening: the server keeps back the answer to the settings that go before a Bind. Messages that
+// depend on the transaction's state do not wait for it, and the client sees nothing of it.
 func TestNothingWaitsForHardening(t *testing.T) {
 	p := start(t, withJudge(hardened))
 	bound := []pgx3.FrontendMessage{pa("a", "SELECT 1"), bi("p", "a")}

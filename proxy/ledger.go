@@ -13,9 +13,9 @@ import (
 // buffer, so waiting for room never waits for answers that the server keeps back.
 const maxInFlight = 10_000
 
-// ledger has what was sent to the server and is not answered yet, in order, and what the session's names of statements
-// and portals stand for. The goroutine that reads the client's messages pushes entries, the one that reads the
-// server's answers takes them off.
+// ledger has the messages that were sent to the server and are not answered yet, in order. It also knows what the
+// session's names of statements and portals stand for. The goroutine that reads the client's messages pushes entries,
+// the one that reads the server's answers takes them off.
 //
 // After an error in the extended protocol the server skips everything up to the next Sync. The ledger does the same:
 // entries that the server skips end when the error arrives, or when they are pushed after it.
@@ -137,7 +137,7 @@ func (l *ledger) succeed() {
 	l.confirm(l.pop())
 }
 
-// fail ends the head entry with an error of the server and returns the entries that end with it: the head,
+// fail ends the head entry with an error of the server and returns the entries that end with it. Those are the head,
 // unless it is a Query or a Sync, whose ReadyForQuery still comes, and the entries that the server skips.
 func (l *ledger) fail(code sqlstate.Code) []entry {
 	l.mu.Lock()
@@ -258,7 +258,7 @@ func (l *ledger) reportSealExpired() {
 	}
 }
 
-// ready ends the head entry, a Query or a Sync, with ReadyForQuery. It reports whether the session is to be ended now
+// ready ends the head entry, a Query or a Sync, with ReadyForQuery. It reports whether the session is to be ended now:
 // because it is idle and the proxy drains, or because the next transaction begins too late for the seal.
 func (l *ledger) ready(status byte) (drained, late bool) {
 	l.mu.Lock()

@@ -7,11 +7,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// A result that grows beyond its limit ends with an error in the place of the row at hand, and leaves the session as
-// that error of the server would have. So nothing that the client sent behind such an execution is sent before it is
-// answered. The proxy requests the server to cancel the execution. If the server had completed it already, it is given
-// a message that is certain to fail before anything else: this undoes what an error undoes, and leaves the transaction
-// failed.
+// A result that grows beyond its limit ends with an error in place of the row at hand. The session is then in the state
+// in which such an error of the server would leave it. So nothing that the client sent behind such an execution is sent
+// before it is answered. The proxy requests the server to cancel the execution. If the server had completed it already,
+// it is given a message that is certain to fail before anything else. This undoes what an error undoes, and leaves the
+// transaction failed.
 //
 // For a Query this would come too late where the server commits as it answers: see steps.go.
 
@@ -79,7 +79,7 @@ type endedResult struct {
 	cancelDone  chan error // receives the result of the cancel request; nil: no request is being sent
 }
 
-// cutResult ends a result before the row at hand: the client gets an error in its place, and nothing more until
+// cutResult ends a result before the row at hand. The client gets an error in its place, and nothing more until
 // ReadyForQuery, as after any error.
 func (o *answers) cutResult(x *execution, by verdict.ExceededBound) {
 	err := x.limit.Exceeded(by)
@@ -117,8 +117,8 @@ func (o *answers) endExecute(e *executeEntry) *sqlstate.Error {
 	return nil
 }
 
-// undoResult makes the server fail in the place of an execution whose result was ended, and which it has completed:
-// with the refused form of a message, and a Sync behind it where the client's was answered already.
+// undoResult makes the server fail in place of an execution that it has completed and whose result was ended. It sends
+// the refused form of a message, and a Sync after it where the client's was answered already.
 func (o *answers) undoResult(form func(*refusal, []byte) []byte, sync bool) *sqlstate.Error {
 	if o.endedResult.isUndone {
 		return desyncError(errors.New("the server did not fail where it must"))
@@ -160,8 +160,7 @@ func (l *ledger) failPortal(x *execution) {
 
 // endOfLimitedResult returns where to divide the batch: after the first execution whose result is limited. The server
 // must answer that part before the proxy sends more. Without such an execution it returns end. An Execute that only
-// reads, and is the only one before its Sync, goes with the Sync: then the Sync commits nothing that an error would
-// undo.
+// reads, and is the only one before its Sync, goes with the Sync. That Sync commits nothing that an error would undo.
 func (r *requests) endOfLimitedResult(end int) int {
 	b := &r.batch
 	for i := b.sent; i < end; i++ {

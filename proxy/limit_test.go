@@ -23,9 +23,10 @@ func wide(undoes bool) verdict.ResultBound {
 	}}
 }
 
-// same leaves out what may differ where a Query goes in steps: when settings are reported, where a parameter stands,
-// and the columns of a result that fails before its first row. Of a result that fails when it is too large, it leaves
-// out what there was of it: rows that are written are all there before the first one is sent.
+// same leaves out what may differ where a Query goes in steps: when settings are reported and the position of a
+// parameter. It also leaves out the columns of a result that fails before its first row. Of a result that fails because
+// it is too large, it leaves out the rows before the error. Rows that are written are all there before the first one is
+// sent.
 func same(lines []string) []string {
 	var out []string
 	for _, line := range lines {
@@ -141,8 +142,8 @@ func greedy(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 	return sent
 }
 
-// TestEndedResults: a result that is too large leaves the client, the transaction and the database as an error of the
-// server does that comes in the place of the row which is one too many.
+// TestEndedResults: a result that is too large ends like an error of the server in place of the first row too many.
+// Client, transaction and database are left in the same state.
 func TestEndedResults(t *testing.T) {
 	tier.All(t)
 	const message = "no more than three"
@@ -203,9 +204,9 @@ func TestEndedResults(t *testing.T) {
 	}
 }
 
-// TestNoResultIsLongerThanItsBound: of a result as many rows are relayed as the bound has room for, however it is asked
-// for and whatever bounds it: rows, bytes, or what a rate gives at a time. The client is told which it was, and so is
-// the record.
+// TestNoResultIsLongerThanItsBound: only as many rows of a result are relayed as its bound allows, whichever protocol
+// asks for them. The bound may be of rows, of bytes, or of a rate. The client is told which it was, and so is the
+// record.
 func TestNoResultIsLongerThanItsBound(t *testing.T) {
 	type given struct {
 		rows, bytes int64

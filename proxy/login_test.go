@@ -96,8 +96,8 @@ func TestWrongPassword(t *testing.T) {
 	}
 }
 
-// TestWhoIsNotServed: a route of no kind that is known, one of an agent without anything to prove itself by, and one
-// that refuses are served to nobody, not even to who has a password that fits.
+// TestWhoIsNotServed: some routes are served to nobody, even with a password that fits. They are a route of an unknown
+// kind, an agent's route without a credential, and a route that refuses.
 func TestWhoIsNotServed(t *testing.T) {
 	right := verifier()
 	for name, edit := range map[string]func(*Route){
@@ -364,8 +364,8 @@ func (p *proxied) bareTLS(t testing.TB) net.Conn {
 	return tls.Client(p.bare(t), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{alpn}})
 }
 
-// A client gets the version that it asks for, the newest that the proxy has if that is older, and none of the options
-// that it asks for, as of PostgreSQL 18.
+// A client gets the protocol version that it asks for, or the newest that the proxy has if that is older. It gets none
+// of the options that it asks for, as with PostgreSQL 18.
 func TestNegotiation(t *testing.T) {
 	p := start(t)
 	for _, c := range []struct {

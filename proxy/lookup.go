@@ -33,8 +33,8 @@ func (l *ledger) addPendingPortal(name string, p *portal) {
 }
 
 // dropUnnamedPortal notes that a Query is about to be sent: the portal without a name goes with it. A Query that fails
-// in a transaction leaves a portal of its own in the place, which PostgreSQL must not be asked to run: its statements
-// are gone from memory, and the server would crash.
+// in a transaction leaves a portal of its own in the place. PostgreSQL must not be asked to run it: its statements are
+// gone from memory, and the server would crash.
 func (l *ledger) dropUnnamedPortal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,8 +106,8 @@ func (l *ledger) hasUnreadHold() bool {
 	return false
 }
 
-// hasOpenResult reports whether a cursor is open, or a portal whose result is read in parts; withoutUnnamed leaves the
-// portal without a name out of account.
+// hasOpenResult reports whether a cursor is open, or a portal whose result is read in parts. withoutUnnamed leaves out
+// the portal without a name.
 func (l *ledger) hasOpenResult(withoutUnnamed bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,13 +7,13 @@ import (
 )
 
 // A signed text depends on the form of its parameters' values. A Bind of other values binds the same statement under
-// row security alone, which is prepared for this Bind under a name of the proxy: the client does not notice.
+// row security alone. That is prepared for this Bind under a name of the proxy, and the client does not notice.
 
 // plainName is the name of the statement that is read under row security alone.
 const plainName = verdict.SealStatement + "_plain"
 
-// valuesFit reports whether a Bind, behind its names, has values of the forms that a text depends on. ok is false if
-// the Bind is not valid.
+// valuesFit reports whether a Bind, after its names, has values of the forms that a text depends on. ok is false if the
+// Bind is malformed.
 func valuesFit(v *verdict.Verdict, rest []byte) (fits, ok bool) {
 	if len(v.Forms) == 0 {
 		return true, true

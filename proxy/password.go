@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// verifyPassword asks for a password in plain text: a token. Anybody who reads the token could use it, so the proxy
+// verifyPassword asks for a password in plain text: a token. Anybody who reads the token could use it. So the proxy
 // requests it only where nobody can read it: over TLS, or over a unix socket.
 func (c *conn) verifyPassword(user string, verify func(context.Context, string) (TokenGrant, error)) error {
 	if _, local := c.client.RemoteAddr().(*net.UnixAddr); c.binding == nil && !local {

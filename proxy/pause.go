@@ -8,9 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// While a database is paused, what its agents send outside a transaction waits here, before it is decided and before
-// anything of it reaches the server. A transaction that is open goes on, and so does a group of extended messages that
-// has begun: ended in its middle, it would hold its locks for as long as the pause lasts.
+// While a database is paused, the messages that its agents send outside a transaction wait here. Nothing of them is
+// decided or reaches the server before the pause ends. A transaction that is open goes on, and so does a group of
+// extended messages that has begun. If stopped in the middle, it would hold its locks for as long as the pause lasts.
 
 // waitWhilePaused returns when the messages that have arrived may be handled, or with an error if the session is over.
 // A client that leaves meanwhile is noticed: what it has sent is not run.

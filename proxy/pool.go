@@ -12,12 +12,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// In a pool, sessions share connections to the server. A session has one while a transaction is open or a statement
-// runs, and gives it back when the server is idle outside a transaction (see pooled.go). Connections of one agent do
-// not serve another.
+// In a pool, sessions share connections to the server. A session has a connection while a transaction is open or a
+// statement runs. It gives it back when the server is idle outside a transaction (see pooled.go). Connections of one
+// agent do not serve another.
 //
-// Sessions that wait get connections in the order in which they came. An agent whose sessions wait keeps no other from
-// connections, but for the number that all agents together may have: there, whoever has idle ones loses one.
+// Sessions that wait get connections in the order in which they came. An agent whose sessions wait does not keep
+// connections from other agents, except where the number for all agents together is reached. Then an agent with idle
+// connections loses one.
 
 // PoolSettings are the settings of an agent's pool.
 type PoolSettings struct {

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Where no connection can be made, because the server or the proxy has no room for one, sessions wait for those that
-// the pool has, as if it could have no more. A pool that has none says at once what is wrong.
+// Where no connection can be made, because the server or the proxy has no room for one, sessions wait. They get those
+// that the pool has, as if it could have no more. A pool that has none says at once what is wrong.
 
 // poolPause is how long a pool that has connections makes no more after it could not make one.
 const poolPause = 250 * time.Millisecond

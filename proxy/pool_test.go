@@ -58,9 +58,9 @@ func TestRandomScriptsInPool(t *testing.T) {
 	randomScripts(t, p, 100, outsideFailed)
 }
 
-// outsideFailed leaves out what is answered in a transaction that has failed, but for ReadyForQuery. There PostgreSQL
-// still describes some prepared statements, and says what is wrong with a Bind; the proxy cannot prepare them there on
-// another connection, and says that the transaction is aborted.
+// outsideFailed leaves out what is answered in a transaction that has failed, but for ReadyForQuery. In that state
+// PostgreSQL still describes some prepared statements, and says what is wrong with a Bind. The proxy cannot prepare
+// them on another connection, and says that the transaction is aborted.
 func outsideFailed(transcript []string) (out []string) {
 	failed := false
 	for _, line := range transcript {
@@ -290,8 +290,8 @@ func TestPoolIdentity(t *testing.T) {
 	}
 }
 
-// TestPoolAfterLosses: a session that ends in a transaction, a server process that ends, and a connection that another
-// session's cancel request was sent to, leave the pool as it was.
+// TestPoolAfterLosses: the pool is as before after three events: a session ends in a transaction, a server process
+// ends, and a connection receives another session's cancel request.
 func TestPoolAfterLosses(t *testing.T) {
 	p := start(t, pooledBy(1))
 	for range 3 {

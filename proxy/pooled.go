@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// A session of a pool takes a connection when the client sends a message, and gives it back when the server is idle
+// A session of a pool takes a connection when the client sends a message. It gives it back when the server is idle
 // outside a transaction and the client has sent no more. What a session has on a server process goes with it or is
 // taken away:
 //
@@ -23,9 +23,9 @@ import (
 //     after a statement that writes or calls such functions another session gets RESET ALL, DISCARD SEQUENCES and
 //     pg_advisory_unlock_all.
 //
-// A session keeps its connection to its end once it has more there: notifications that it listens to, statements of
-// PREPARE, advisory locks, the seed of random(). It keeps it as well while a cursor WITH HOLD is open. Such a connection is
-// closed with the session.
+// A session keeps its connection to its end once the server process holds state of it that cannot move. Examples are
+// notifications that it listens to, statements of PREPARE, advisory locks, and the seed of random(). It keeps it as
+// well while a cursor WITH HOLD is open. Such a connection is closed with the session.
 
 // pooling is what a session of a pool keeps of its own. It belongs to the goroutine that has the turn.
 type pooling struct {
@@ -102,8 +102,8 @@ func (r *requests) identify(c *serverConn) error {
 // resetName is the name of statements that take away what another session has left.
 const resetName = verdict.SealStatement + "_reset"
 
-// setIdentity sends messages of the proxy, and a seal behind them unless the connection has one for the same identity.
-// resets tells that the messages take the seal away.
+// setIdentity sends messages of the proxy, and a seal after them unless the connection has one for the same identity.
+// resets: the messages take the seal away.
 func (r *requests) setIdentity(c *serverConn, before proxyMessages, resets bool) error {
 	adopter, ok := r.decider.(verdict.SealSharer)
 	adopts := ok && c.seal.Value != "" && adopter.CanShareSeal(c.seal.Seal)

@@ -15,7 +15,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// A load balancer in front of the proxy tells whose connection it hands on by the PROXY protocol: a header before the
+// A load balancer in front of the proxy tells the client's address by the PROXY protocol. It is a header before the
 // client's first byte (https://www.haproxy.org/download/3.2/doc/proxy-protocol.txt).
 const (
 	maxHeaderV1    = 107  // longest line of version 1, as the protocol has it

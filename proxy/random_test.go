@@ -185,8 +185,8 @@ func conversations(by int) iter.Seq[int] {
 	}
 }
 
-// apart ends a group before a Query that would stand in it. From PostgreSQL 18 on what comes after such a Query and its
-// Sync fails with XX000, "unexpected state STARTED", and nothing is to be learned of it.
+// apart ends a group before a Query that would stand in it. From PostgreSQL 18 on, a message after such a Query and its
+// Sync fails with XX000, "unexpected state STARTED". Such failures say nothing about the proxy.
 func apart(script ...[]pgx3.FrontendMessage) (out [][]pgx3.FrontendMessage) {
 	if pgtest.Binaries().Major < 18 {
 		return script

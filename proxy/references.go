@@ -227,7 +227,7 @@ func (n *nameResolver) changeClaim(setting string, acts bool) (*sqlstate.Error, 
 	return nil, nil
 }
 
-// hasUnreadHold reports whether a cursor WITH HOLD is open whose rows are not read yet: the server reads them when its
+// hasUnreadHold reports whether a cursor WITH HOLD is open whose rows are not read yet. The server reads them when its
 // transaction ends, with the claims of that time.
 func (r *requests) hasUnreadHold() (bool, error) {
 	if !r.ledger.hasUnreadHold() {

@@ -30,8 +30,8 @@ const tokenPrefix = "denied_"
 // transaction that has failed) is the server's own answer.
 func (r *refusal) matches(message string) bool { return strings.Contains(message, r.token) }
 
-// text returns a statement that fails where the client's own text fails: in the parser, as it runs, or, for most
-// refusals, in parse analysis, which comes after the server has looked at the state of the transaction.
+// text returns a statement that fails where the client's own text fails: in the parser, or as it runs. For most
+// refusals that is parse analysis, which comes after the server has looked at the transaction's state.
 func (r *refusal) text() string {
 	switch r.err.Code {
 	case sqlstate.SyntaxError:
@@ -57,20 +57,20 @@ func (r *refusal) isEarly() bool {
 // noTypes is the end of a Parse that declares no parameter types.
 var noTypes = []byte{0, 0}
 
-// noParameters is the end of a Bind without parameters, and inBinary is the end of a Bind that asks for all values of
-// the result in binary.
+// noParameters is the end of a Bind without parameters. inBinary is the end of a Bind that asks for all values of the
+// result in binary.
 var (
 	noParameters = []byte{0, 0, 0, 0, 0, 0}
 	inBinary     = []byte{0, 0, 0, 0, 0, 1, 0, 1}
 )
 
-// The methods below append messages that go to the server in place of refused ones and cause an error there. For a
-// fault that the server reports only after it has looked for a failed transaction (25P02), a failing Parse is sent in
-// place of the Bind, Describe or Execute; see isEarly.
+// The methods below append messages that go to the server in place of refused ones and cause an error there. Some
+// faults are reported only after the server has looked for a failed transaction (25P02). For these a failing Parse is
+// sent in place of the Bind, Describe or Execute; see isEarly.
 
 func (r *refusal) query(dst []byte) []byte { return appendQuery(dst, r.text()) }
 
-// parse appends a Parse that fails, with the name of the refused one: a Parse without a name removes the statement
+// parse appends a Parse that fails, with the name of the refused one. A Parse without a name removes the statement
 // without a name even when it fails.
 func (r *refusal) parse(dst []byte, name string) []byte {
 	return appendParse(dst, name, r.text(), noTypes)

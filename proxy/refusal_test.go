@@ -17,8 +17,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// refusals are scripts in which one text, %s, fails: on the server because it names a column that does not exist, and at
-// the proxy because it is refused. Both must leave the client in the same state after every message.
+// refusals are scripts in which one text, %s, fails. It fails on the server because it names a column that does not
+// exist, and at the proxy because it is refused. Both must leave the client in the same state after every message.
 var refusals = map[string]func(bad string) []round{
 	"simple": func(bad string) []round { return []round{upToReady(1, q(bad)), upToReady(1, q("SELECT 1"))} },
 	"simple in a transaction": func(bad string) []round {

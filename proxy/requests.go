@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// requests relays the client's messages to the server, in batches that end where the client asks for an answer: with a
-// Query, a Sync or a Flush. How the network divides the client's bytes does not matter.
+// requests relays the client's messages to the server in batches. A batch ends where the client asks for an answer:
+// with a Query, a Sync or a Flush. How the network divides the client's bytes does not matter.
 //
 // It belongs to the goroutine that has the turn (see [retryState]).
 type requests struct {
@@ -158,7 +158,7 @@ func (o *openMessages) add(typ byte) {
 // isPortalUnrun tells whether the last Bind is about to be executed: a large batch does not end in between.
 func (o *openMessages) isPortalUnrun() bool { return o.binds == 1 }
 
-// finishBatch sends what the client has sent before it left, or before it broke the protocol, and waits for the
+// finishBatch sends the messages that the client sent before it left, or before it broke the protocol. It waits for the
 // answers, as PostgreSQL does, which reads one message after the other. Then the session ends with err.
 func (r *requests) finishBatch(err error) error {
 	if err := r.flush(); err != nil {

@@ -9,7 +9,7 @@ import (
 
 // An Execute of COMMIT, ROLLBACK or DISCARD ALL ends its transaction at once, and the messages behind it in the same
 // group begin another one. Where these need a new seal, the proxy waits for the answer to the Execute and sends a Sync
-// of its own: no transaction is open there, so the Sync ends none. Then it sets the seal as between two groups.
+// of its own. No transaction is open there, so the Sync ends none. Then it sets the seal as between two groups.
 
 // beginBehindEnd prepares a message that may begin a transaction behind one that has ended its own, or has taken the
 // seal away. It refuses the message where the seal cannot be renewed.
@@ -35,8 +35,8 @@ func (r *requests) beginBehindEnd(typ byte) (refused bool, err error) {
 	return true, nil
 }
 
-// resumeGroup sets a new seal behind an Execute that ends its transaction. It is false where the server is not outside a
-// transaction then: the Execute has failed, and the server skips the rest of the group, or it was a COMMIT AND CHAIN.
+// resumeGroup sets a new seal behind an Execute that ends its transaction. It is false where the server is still in a
+// transaction then. The Execute has failed and the server skips the rest of the group, or it was a COMMIT AND CHAIN.
 func (r *requests) resumeGroup() (bool, error) {
 	r.endInputPart()
 	r.stageFlush()
@@ -64,14 +64,14 @@ func (r *requests) resumeGroup() (bool, error) {
 	return true, nil
 }
 
-// discardsBehindEnd tells whether a Bind or Query of v is to begin a transaction in which DISCARD ALL can run: the last
-// Execute of the group has ended the one before.
+// discardsBehindEnd tells whether a Bind or Query of v is to begin a transaction in which DISCARD ALL can run. It can
+// if the last Execute of the group has ended the one before.
 func (r *requests) discardsBehindEnd(v *verdict.Verdict) bool {
 	return r.group.lastExecuteEndsTx && len(v.Effects) == 1 && v.Effects[0].Kind == verdict.Discards
 }
 
-// waitAnswered waits for the answers to all messages, none of which the server keeps back, and tells whether the server
-// skips what comes next. ok is false if the session is over.
+// waitAnswered waits for the answers to all messages, none of which the server keeps back. It tells whether the server
+// skips the next messages; ok is false if the session is over.
 func (l *ledger) waitAnswered() (skips, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

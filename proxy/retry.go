@@ -11,9 +11,9 @@ import (
 )
 
 // A statement that was decided before a change of the catalogs which concerns agents is refused by the database while
-// it is planned. Where it came as a Query of one statement, or as messages up to a Sync, outside a transaction or as
-// the first of one, and the client has none of the answer yet, it is decided and sent once more. The client notices
-// nothing: the database has undone what was done of it.
+// it is planned. It is decided and sent once more where the client has no part of the answer yet. It must have come as
+// a Query of one statement, or as messages up to a Sync. It must also stand outside a transaction, or be the first of
+// one. The client notices nothing: the database has undone what was done of it.
 //
 // The goroutine that handles the client's messages has the turn: mostly the one that reads them. While that waits for
 // more of them, or for the answers, the goroutine that sends some once more can have it.

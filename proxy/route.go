@@ -39,8 +39,8 @@ type Route struct {
 	// same for the same user each time.
 	Credential *scram.StoredCredentials
 
-	// Password, where it is set, is used in the place of Credential: the agent sends a token as its password, in plain
-	// text, and Password verifies it. The text of an error is for the log.
+	// Password, where it is set, is used instead of Credential. The agent sends a token as its password, in plain text,
+	// and Password verifies it. The text of an error is for the log.
 	Password func(ctx context.Context, password string) (TokenGrant, error)
 
 	// Certificate, where it is set, judges the certificate by which the agent logs in, which the handshake has verified. A
@@ -93,8 +93,8 @@ type Upstream struct {
 	Password string            // the password of the agent role
 	Params   map[string]string // settings that no client can change
 
-	// KeepHeap is how many bytes of memory the server's process of a session keeps once it had them, instead of returning
-	// them to its kernel after each statement; 0: as its C library does by itself.
+	// KeepHeap is how many bytes of memory a session's server process keeps once it had them. It would otherwise return
+	// them to its kernel after each statement; 0 leaves that to its C library.
 	KeepHeap int
 
 	// StatementCache is how many statements of a session the proxy keeps prepared; 0: none.

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// Where the policy has the keys of rows recorded, the rows of such results are read, and the descriptions of their
-// columns are kept: a statement that is prepared once and executed often is described once.
+// Where the policy has the keys of rows recorded, the rows of such results are read. The descriptions of their columns
+// are kept, since a statement that is prepared once and executed often is described once.
 
 // maxDescriptions is how many descriptions a session keeps.
 const maxDescriptions = 256

@@ -23,7 +23,7 @@ func (f *errorFields) forClient(e entry) ([]byte, sqlstate.Code) {
 }
 
 // sanitisedMessage returns a message of the server as the client gets it, and its SQLSTATE. e is the entry that it
-// answers, and nil if it answers none.
+// answers, nil if it answers none.
 func (f *errorFields) sanitisedMessage(e entry) ([]byte, sqlstate.Code) {
 	code := f.code()
 	var v *verdict.Verdict
@@ -136,8 +136,8 @@ func (f *errorFields) isOwn(e entry) bool {
 
 // quotesOthers reports whether an error of a statement that writes quotes a value which its text does not have.
 // PostgreSQL then computes and compares values that agents may not see: checks, indexes and conditions use hidden
-// columns, and hidden rows. An error at a position of the text, in a line of a COPY as it is read, or at the binding of
-// a parameter quotes the client's own values.
+// columns, and hidden rows. Some errors quote the client's own values. They are those at a position of the text, in a
+// line of a COPY as it is read, or at the binding of a parameter.
 func (f *errorFields) quotesOthers(e entry, code sqlstate.Code) bool {
 	if code[:2] != "22" || f.position > 0 || e == nil || copyColumn.MatchString(f.context) ||
 		code == sqlstate.CharacterNotInRepertoire && copyRaw.MatchString(f.context) {

@@ -10,10 +10,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// The seal is set by a statement and a portal of these names, which no client can use, and with a Sync of its own: a
-// Query in front of the client's messages would drop its statement without a name, and an error in the client's
-// messages would undo a seal that shares their transaction. The value is a parameter, so that it shows nowhere as text.
-// The statement is prepared anew each time, since DEALLOCATE ALL drops it.
+// The seal is set by a statement and a portal of these names, which no client can use, and with a Sync of its own. A
+// Query in front of the client's messages would drop its statement without a name. An error in the client's messages
+// would undo a seal that shares their transaction. The value is a parameter, so that it shows nowhere as text. The
+// statement is prepared anew each time, since DEALLOCATE ALL drops it.
 const (
 	sealName = verdict.SealStatement
 	sealText = "SELECT pg_catalog.set_config($1, $2, false)"
@@ -34,12 +34,12 @@ const (
 	queryCanceled sqlstate.Code = "57014"
 )
 
-// The database compares a seal with the beginning of the transaction, and shows no rows where it has expired: the
-// client could not tell that from an answer. So nothing that may begin a transaction is sent under a seal that is due,
-// except for the second transaction of one message, which has some time more. When the server gets too late to messages
-// that were sent in time, the session ends. Where the database's clock was moved, it answers a statement that it plans
-// with 40001, and the seal is renewed by the new time; a plan that it has cached shows no rows until the next catalog
-// refresh notices the clock.
+// The database compares a seal with the beginning of the transaction, and shows no rows where the seal has expired. The
+// client could not tell that from an answer. So nothing that may begin a transaction is sent under a seal that is due.
+// The second transaction of one message is an exception, and has some time more. When the server gets too late to
+// messages that were sent in time, the session ends. Where the database's clock was moved, it answers a statement that
+// it plans with 40001, and the seal is renewed by the new time. A plan that it has cached shows no rows until the next
+// catalog refresh notices the clock.
 
 // sealState is the seal of the session.
 type sealState struct {
@@ -51,9 +51,9 @@ type sealState struct {
 // isDue reports whether the seal is to be renewed before the next transaction.
 func (s *sealState) isDue() bool { return time.Now().After(s.RenewAfter) || s.isStale() }
 
-// isTooOld reports whether no transaction may begin under the seal any more where it cannot be renewed before: in a
-// message, or a group of them, that ends one first. Half of the time between due and expired is left to the server to
-// get there.
+// isTooOld reports whether no transaction may begin under the seal any more. It is asked where the seal cannot be
+// renewed before: in a message, or a group of them, that ends a transaction first. Half of the time between due and
+// expired is left to the server to get there.
 func (s *sealState) isTooOld() bool {
 	rest := s.Expires.Sub(s.RenewAfter)
 	return s.RenewAfter.IsZero() || time.Now().After(s.RenewAfter.Add(rest/2)) || s.isStale()
@@ -66,7 +66,7 @@ func (s *sealState) isStale() bool { return s.IsStale != nil && s.IsStale() }
 func (s *sealState) noteDropped() { s.RenewAfter = time.Time{} }
 
 // setSeal requests a new seal from enforcement and sets it. The server must be idle, and nothing is sent after it
-// before it has answered: a message behind a seal that fails would run under the one before.
+// before it has answered. A message after a seal that fails would run under the one before.
 func (r *requests) setSeal() error { return r.setSealBehind(proxyMessages{}) }
 
 // setSealBehind is setSeal with other messages of the proxy in front, all of which succeed or none.
@@ -216,8 +216,8 @@ func appendSetting(dst []byte, name, setting, value string) []byte {
 	return appendOwnStatement(dst, name, sealText, types, p)
 }
 
-// refuseOutdated refuses the messages up to end that were decided when the agent had fewer rights than the seal stands
-// for, and are sent only now.
+// refuseOutdated refuses messages up to end that were decided when the agent had fewer rights than the new seal grants.
+// They are sent only now.
 func (r *requests) refuseOutdated(end int) {
 	refused := false
 	for i := r.batch.sent; i < end; i++ {

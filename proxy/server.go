@@ -43,8 +43,9 @@ type Config struct {
 	DialTimeout  time.Duration // how long to wait for a connection to the server; 0: 10 s
 	MaxLogins    int           // how many clients may be logging in at a time; 0: 512
 
-	// MaxSessions is how many connections to the server all agents together may have at a time, called for each new one; a
-	// result of 0, and nil, allow any number. Owners do not count. Sessions that do not share them have one each.
+	// MaxSessions is how many connections to the server all agents together may have at a time. It is called for each
+	// new one; a result of 0, and nil, allow any number. Owners do not count. Sessions that do not share them have one
+	// each.
 	MaxSessions func() int
 
 	MaxText int // longest text of an agent's Query or Parse, in bytes; 0: 1 MiB

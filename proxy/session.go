@@ -113,7 +113,7 @@ func (s *session) setConnection(c *serverConn) error {
 	return nil
 }
 
-// finish runs when no more messages of the client will come: it stops the goroutine that reads the answers, records the
+// finish runs when no more messages of the client will come. It stops the goroutine that reads the answers, records the
 // outcome of messages that will not be answered, and closes the decider.
 func (s *session) finish() {
 	s.end(nil)

@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// checkSettings checks every setting of the startup message, in the order in which PostgreSQL applies them, and
-// returns the settings to forward by their lower-case names.
+// checkSettings checks every setting of the startup message, in the order in which PostgreSQL applies them. It returns
+// the settings to forward by their lower-case names.
 func (st *startup) checkSettings(check func(name, value, where string) (string, bool, *sqlstate.Error)) (map[string]string, error) {
 	wanted, err := splitOptions(st.options)
 	if err != nil {

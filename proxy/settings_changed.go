@@ -11,7 +11,7 @@ import (
 //
 //	WHERE happened_at > '2024-05-01 12:00'
 //
-// by the TimeZone of that moment. A statement that was prepared under other settings would mean something else, so the
+// by the TimeZone of that moment. A statement that was prepared under other settings would mean something else. So the
 // cache of statements is emptied when one changes, and not used before the transaction of the change is over.
 
 // settingsThatPlansIgnore are the settings, beside those with a dot in their names, that no text means something else
@@ -23,8 +23,8 @@ var settingsThatPlansIgnore = map[string]bool{
 	"transaction_deferrable": true, "transaction_isolation": true, "transaction_read_only": true, "transaction_timeout": true,
 }
 
-// noteEffects notes what a text that is about to run in this group of messages, and the statements that it runs by name,
-// do to the settings and to the names of prepared statements.
+// noteEffects notes the effects of a text that is about to run in this group of messages, and of the statements that it
+// runs by name. The effects are on settings and on the names of prepared statements.
 func (r *requests) noteEffects(v *verdict.Verdict, runs []*verdict.Verdict, group uint64) {
 	for _, e := range v.Effects {
 		if e.Kind == verdict.Deallocates || e.Kind == verdict.Discards {

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestPlaces: an agent has as many sessions as it may, and all agents together as many as there is room for; one more
-// is told so, and a place is free again when a session has ended. Owners are not counted.
+// TestPlaces: an agent may have a number of sessions, and all agents together another number. One more session is
+// refused with that reason, and a place is free again when a session has ended. Owners are not counted.
 func TestPlaces(t *testing.T) {
 	for name, c := range map[string]struct {
 		of, most int

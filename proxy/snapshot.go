@@ -2,13 +2,13 @@ package proxy
 
 import "github.com/pgconsent/pgconsent/internal/enforce/verdict"
 
-// A transaction of REPEATABLE READ or SERIALIZABLE, a cursor, and a portal that is not run to its end at once see one
-// snapshot for longer than a statement. They could go on showing rows whose consent was withdrawn meanwhile. So the
-// proxy has the decider note the moment before the first message of such a thing is sent, and asks before each later
-// use whether anything has changed since; then it refuses the use.
+// Some things see one snapshot for longer than a statement. They are a transaction of REPEATABLE READ or SERIALIZABLE,
+// a cursor, and a portal that is not run to its end at once. They could go on showing rows whose consent was withdrawn
+// meanwhile. So the decider notes the moment before the first message of such a thing is sent. Before each later use
+// the proxy asks whether anything has changed since, and then refuses the use.
 //
-// Which transaction is which kind is not followed exactly but from the safe side: a session that has asked for such a
-// transaction counts as being in one until the server is known to be outside any.
+// The proxy does not follow exactly which transactions are of such a kind, but errs on the safe side. A session that
+// has asked for such a transaction counts as in one until the server is known to be outside any.
 
 // heldSnapshot is a snapshot that the server holds for longer than a statement.
 type heldSnapshot struct {

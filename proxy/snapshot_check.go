@@ -112,8 +112,8 @@ func (c *snapshotCheck) askOnce(u snapshotUse, ask func() *sqlstate.Error) *sqls
 	return err
 }
 
-// unguardedVerdict is the verdict on what e runs, or plans, where it calls functions of the owner that may not be those
-// any more which were checked (see [verdict.Verdict.Unguarded]); nil where it calls none.
+// unguardedVerdict is the verdict on what e runs, or plans, where it calls functions of the owner that may have been
+// replaced since they were checked (see [verdict.Verdict.Unguarded]). It is nil where it calls none.
 func unguardedVerdict(e entry) *verdict.Verdict {
 	x := e.asExecution()
 	if _, isBind := e.(*bindEntry); x == nil && !isBind {
@@ -133,8 +133,8 @@ func unguardedVerdict(e entry) *verdict.Verdict {
 	return nil
 }
 
-// untrackedError is the refusal of a message that would show, for longer than its statement, a relation or a function
-// whose changes pgconsent does not follow; nil for any other message.
+// untrackedError is the refusal of a message that would show an untracked relation or function for longer than its
+// statement. pgconsent does not follow changes of those. It is nil for any other message.
 func untrackedError(e entry) *sqlstate.Error {
 	if e.base().snapshot == nil && !showsHeldSnapshot(e) {
 		return nil

@@ -283,8 +283,8 @@ func TestWhatIsSentInAdvanceIsAskedAboutInTurn(t *testing.T) {
 	}
 }
 
-// Whatever a client keeps open, by transactions, cursors and portals, and however it comes back to it: no row shows
-// what was there before the last change.
+// A client may keep transactions, cursors and portals open, and use them again in any way. No row shows the state from
+// before the last change.
 func TestNothingOlderThanAChangeIsShown(t *testing.T) {
 	p := start(t)
 	admin := p.db.Connect(t, "postgres")
@@ -405,8 +405,8 @@ func (u *unwatching) Decide(ctx context.Context, text string, p verdict.Protocol
 }
 
 // TestNobodyTells: what reads something of whose changes nobody tells is answered by the snapshot of its own statement,
-// whole. In a transaction that keeps one, by a cursor, and of a portal that waits it is refused, however it is named,
-// and alone or beside others; nothing else is.
+// whole. It is refused in a transaction that keeps a snapshot, by a cursor, and in a portal that waits. How it is named
+// does not matter, nor what stands beside it; nothing else is refused.
 func TestNobodyTells(t *testing.T) {
 	for name, size := range cuts {
 		t.Run(name, func(t *testing.T) { nobodyTells(t, start(t, cut(size))) })

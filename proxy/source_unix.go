@@ -78,8 +78,8 @@ func (s *rawSource) once(fd uintptr, b []byte) (n int, err error) {
 	}
 }
 
-// pump writes all bytes that arrive to dst. It stays inside one call of the poller for as long as the connection lives, so
-// that a wake-up costs a read, a write and the read that finds nothing more.
+// pump writes all bytes that arrive to dst. It stays inside one call of the poller for as long as the connection lives.
+// So a wake-up costs a read, a write and the read that finds nothing more.
 func (s *rawSource) pump(dst net.Conn) error {
 	to := newSink(dst)
 	var failed error

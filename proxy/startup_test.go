@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// What a session begins with is judged as that, wherever in the startup message it stands: what may be set later may
-// not be what it begins with.
+// A setting of the startup message is judged as a setting at start, wherever in the message it stands. A setting that
+// may be changed later may not be one to begin with.
 func TestSettingsAreJudgedAsWhatTheyAre(t *testing.T) {
 	st := &startup{options: `-c a=1 -cb=2 --c-d=3 --Default_Transaction_Isolation=repeatable\ read`,
 		settings: []setting{{"application_name", "4", "startup"}, {"e", "5", "startup"}}}

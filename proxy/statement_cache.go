@@ -15,8 +15,8 @@ import (
 //   - A Query of one SELECT goes as Bind, Describe, Execute and Sync of that statement. The client gets the answers that
 //     it would have got to the Query.
 //
-// The client notices nothing: what PostgreSQL reads from settings as it parses a text may not have changed since (see
-// settings_changed.go), and a statement is prepared anew when the policy or the catalogs have changed. Where the server
+// The client notices nothing. What PostgreSQL reads from settings as it parses a text may not have changed since (see
+// settings_changed.go). A statement is prepared anew when the policy or the catalogs have changed. Where the server
 // finds a change before the proxy does, the client's messages are sent once more (see retry.go).
 
 // DefaultStatementCache is how many statements of a session the proxy keeps prepared, unless the
@@ -58,7 +58,7 @@ type cachedStatement struct {
 	element  *list.Element
 }
 
-// isPrepared tells whether the server has the statement when it comes to a message of this group: where its Parse
+// isPrepared tells whether the server has the statement when it comes to a message of this group. Where its Parse
 // fails, the rest of its own group is skipped.
 func (s *cachedStatement) isPrepared(group uint64) bool {
 	return s.state == prepared || s.state == beingPrepared && s.group == group && group != noGroup

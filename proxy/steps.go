@@ -9,16 +9,16 @@ import (
 )
 
 // PostgreSQL commits what a Query did before it says that the last statement is done, and goes through the statements
-// of one without a pause. Where a limit must be able to end a result before that, the Query is sent in steps: each
-// statement by the messages of the extended protocol, the next when the one before is answered, and last the commit.
-// The client gets the answers that it would have got to the Query; all others are not relayed.
+// of one without a pause. Where a limit must be able to end a result before that, the Query is sent in steps. Each
+// statement goes by messages of the extended protocol, after the one before is answered, and the commit comes last. The
+// client gets the answers that it would have got to the Query; all others are not relayed.
 //
 // Several statements of a Query are one transaction block, which the extended protocol does not have. Where they
 // control no transaction themselves, they get BEGIN and COMMIT around them. In a block of the client's the BEGIN only
 // brings a warning, and there is no COMMIT.
 //
 // A Query whose statements are to begin one by one (see [verdict.Verdict.OneStatementPerMessage]) is sent in steps as
-// well: PostgreSQL's statement_timestamp() is the time of the message, and each step has messages of its own.
+// well. PostgreSQL's statement_timestamp() is the time of the message, and each step has messages of its own.
 //
 // The goroutine that reads the server's answers sends the steps. The other one has nothing to send before they are
 // answered.
@@ -40,8 +40,8 @@ type queryInSteps struct {
 	lastAnswer  []byte // the answer to the last statement, which the client gets when the transaction is committed
 }
 
-// needsOneByOne reports whether e is a Query whose statements are to begin one by one: as one message it would give
-// all of them its own time.
+// needsOneByOne reports whether e is a Query whose statements are to begin one by one. As one message it would give all
+// of them its own time.
 func needsOneByOne(e entry) bool {
 	q, ok := e.(*queryEntry)
 	return ok && q.verdict != nil && q.verdict.OneStatementPerMessage

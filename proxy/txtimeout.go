@@ -6,9 +6,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// transactionTimer follows how long the transaction in progress has lasted, where the decider bounds that. It lasts from
-// the first message that the server gets until the ReadyForQuery that says it is over, no matter which side is waited
-// for: the server, the client, or a Sync that never comes.
+// transactionTimer follows how long the transaction in progress has lasted, where the decider bounds that. It lasts
+// from the first message that the server gets until the ReadyForQuery that says it is over. It counts no matter who is
+// waited for: the server, the client, or a Sync that never comes.
 type transactionTimer struct {
 	isBounded bool
 	began     time.Time // zero: there is no transaction

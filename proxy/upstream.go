@@ -27,9 +27,10 @@ var dialServer = dialer.DialContext
 // maxServerLogin is the length of the longest message of the server while logging in.
 const maxServerLogin = 1 << 20
 
-// heapQuery makes a server's process keep memory. With glibc, a large piece of memory that is freed raises the size up
-// to which a process keeps free memory at the end of its heap (M_MMAP_THRESHOLD in mallopt(3)), for as long as it
-// lives. Before that it returns the memory of each plan to the kernel, and asks for it again with the next statement.
+// heapQuery makes a server's process keep memory. With glibc, freeing a large piece of memory raises the size up to
+// which a process keeps free memory at the end of its heap. This lasts as long as the process (M_MMAP_THRESHOLD in
+// mallopt(3)). Before that it returns the memory of each plan to the kernel, and asks for it again with the next
+// statement.
 func heapQuery(bytes int) string {
 	return "SELECT pg_catalog.octet_length(pg_catalog.repeat('x', " + strconv.Itoa(bytes) + "))"
 }

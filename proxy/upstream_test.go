@@ -23,8 +23,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Whatever a client sends, and whatever is decided: nothing goes upstream that is not decided by then, recorded, and of
-// the rights that the seal vouches for.
+// Whatever a client sends, and whatever is decided, no message goes upstream before it is decided and recorded. Nor
+// does one go upstream that was decided under older rights than those of the seal.
 func TestNothingGoesUpstreamUndecided(t *testing.T) {
 	w := &watched{t: t, decided: map[int]*decided{}, ids: map[sentText]int{}, cached: map[string]*decided{}}
 	p := start(t)

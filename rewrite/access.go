@@ -211,8 +211,8 @@ func (o *outputColumn) baseColumn() (found *outputColumn, direct bool) {
 }
 
 // followOrigin follows an output as long as it passes on exactly one other output. The result is nil if nothing is
-// known of the last one, or if the output comes from itself, as in WITH RECURSIVE x (n) AS (SELECT n FROM x), which
-// PostgreSQL refuses.
+// known of the last one. It is nil, too, if the output comes from itself, as in WITH RECURSIVE x (n) AS (SELECT n FROM
+// x), which PostgreSQL refuses.
 func (o *outputColumn) followOrigin() *outputColumn {
 	mark, steps, next := o, 0, 1 // mark moves on after 1, 2, 4, … steps, so that a walk in a circle meets it
 	for o != nil && o.relation == nil && len(o.sources) == 1 && o.expr == nil {

@@ -382,8 +382,8 @@ func (r *usageAnalysis) visitOperator(x *sqltext.A_Expr, own *usageScope, f usag
 	r.visitExpr(x.Rexpr, own, f)
 }
 
-// isSimilarityOperator tells whether an operator may compute a distance or a similarity: by its name, or because among
-// the schemas where it is looked up only unknown extensions have it.
+// isSimilarityOperator tells whether an operator may compute a distance or a similarity. It may by its name, or because
+// among the schemas where it is looked up only unknown extensions have it.
 func (r *usageAnalysis) isSimilarityOperator(parts []*sqltext.Node) bool {
 	schema, name, ok := qualifiedName(parts)
 	if !ok || len(parts) == 0 {
@@ -398,8 +398,8 @@ func (r *usageAnalysis) isSimilarityOperator(parts []*sqltext.Node) bool {
 	return slices.ContainsFunc(r.snap.OperatorsNamed(schema, name), IsUnknownOperator)
 }
 
-// similarityOperators are the names of operators that compute distances and similarities. pgvector, cube, pg_trgm and
-// btree_gist have such operators, and PostgreSQL has operators with some of the same names.
+// similarityOperators are the names of operators that compute distances and similarities. They are operators of
+// pgvector, cube, pg_trgm and btree_gist; PostgreSQL has operators with some of the same names.
 var similarityOperators = map[string]bool{
 	"<->": true, "<#>": true, "<=>": true, "<+>": true, "<~>": true, "<%>": true, "~>": true,
 	"%": true, "<%": true, "%>": true, "<<%": true, "%>>": true, "<<->": true, "<->>": true, "<<<->": true, "<->>>": true,

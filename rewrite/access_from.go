@@ -353,7 +353,7 @@ func isKeyColumn(relation *catalog.Relation, column string) bool {
 // acceptsAny accepts every table of the scope.
 func acceptsAny(*relationUse) bool { return true }
 
-// visitWhere visits a condition, and notes which columns must equal a constant, or the row is not read. allowed tells
+// visitWhere visits a condition, and notes which columns must equal a constant for the row to be read. allowed tells
 // for which tables the condition decides which rows are read.
 func (r *usageAnalysis) visitWhere(n *sqltext.Node, own *usageScope, allowed func(*relationUse) bool) {
 	if n == nil || n.GetCurrentOfExpr() != nil {

@@ -12,9 +12,9 @@ import (
 var rowsAsTheyAre = setOf("target_list from_clause where_clause sort_clause limit_offset limit_count limit_option " +
 	"locking_clause group_distinct all op larg rarg into_clause")
 
-// A contract counts rows where each row of a result holds one row of each table that it names; of one table, it is that
-// row. Each statement here has one thing by which a row holds more, or other things, than rows of tables; the last
-// check asks the grammar for what a SELECT can have besides.
+// A contract counts result rows where each row of a result holds one row of each table that it names. For a single
+// table, it is that row. Each statement here has one feature by which a result row holds more, or other things, than
+// rows of tables. The last check asks the grammar for all fields of a SELECT.
 func TestPlainReads(t *testing.T) {
 	for sql, want := range map[string]struct {
 		limit         int64

@@ -259,8 +259,8 @@ func (r *usageAnalysis) visitWith(c *sqltext.WithClause, parent *usageScope, out
 	return own
 }
 
-// recursiveColumns returns the columns of a WITH RECURSIVE query before the query is visited: the columns whose names
-// the text shows, and one for the unknown others.
+// recursiveColumns returns the columns of a WITH RECURSIVE query before the query is visited. They are the columns
+// whose names the text shows, and one for the unknown others.
 func recursiveColumns(cte *sqltext.CommonTableExpr) *resultColumns {
 	q := &resultColumns{unknown: &outputColumn{}}
 	for _, n := range cte.GetAliascolnames() {

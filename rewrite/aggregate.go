@@ -55,9 +55,9 @@ func (w *walker) groupedTable(ref *reference) (catalog.Name, *policy.Aggregate) 
 	return catalog.Name{}, nil
 }
 
-// noteAggregation notes a SELECT that aggregates over a table in which some rows count in groups only, directly or
-// through sub-selects and WITH queries. singleRowReads are the reads of such tables in it. Without this, an aggregate
-// over the visible rows could be taken for an aggregate over the table.
+// noteAggregation notes a SELECT that aggregates over a table in which some rows count in groups only. It may do so
+// directly or through sub-selects and WITH queries. singleRowReads are the reads of such tables in it. Without this, an
+// aggregate over the visible rows could be taken for an aggregate over the table.
 func (w *walker) noteAggregation(s *sqltext.SelectStmt, own *scope, singleRowReads []*reference) {
 	if len(singleRowReads) == 0 || !w.isGrouped(s) {
 		return
@@ -535,7 +535,7 @@ func (j *aggregateCheck) checkCall(f *sqltext.FuncCall) {
 }
 
 // meansCatalogFunction tells whether a name without schema means PostgreSQL's own function. If extensions or owners
-// have functions of that name, too, the argument types decide: here they are PostgreSQL's own types, and sum and avg
+// have functions of that name, too, the argument types decide. Here they are PostgreSQL's own types, and sum and avg
 // have functions for exactly the types of measures. The function is then written with its schema.
 func (j *aggregateCheck) meansCatalogFunction(name string, f *sqltext.FuncCall) bool {
 	others := slices.DeleteFunc(slices.Clone(j.snap.FunctionsNamed("", name)),

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// An aggregate that is not known as one would be answered from the visible rows, and a volatile function could choose
-// single rows of a cell.
+// An aggregate that is not known as one would be answered from the visible rows. A volatile function could choose
+// single rows of a group.
 func TestAggregatesAndFunctionsOfAggregates(t *testing.T) {
 	tier.All(t)
 	ctx := context.Background()

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Where agents see fewer columns than a table has, a view stands for it: what PostgreSQL tells apart by schema, and how
-// many names an alias may give, is said in words of the client's own.
+// Where agents see fewer columns than a table has, the rewriter replaces the table by a view. PostgreSQL distinguishes
+// tables by schema and limits the names in an alias; such errors use the client's own words.
 func TestAliasesOfTablesWithHiddenColumns(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(context.Background(),

@@ -43,8 +43,8 @@ func TestRefusedAmongOthers(t *testing.T) {
 	}
 }
 
-// Of all the operators that take two texts ANY and ALL take the signed path with equality alone, where what the array
-// holds is not known: another may fail for some pattern.
+// With ANY and ALL over an array whose values are not known, only equality of texts takes the signed path. Any other
+// operator may fail for some pattern.
 func TestAnyIsOfEquality(t *testing.T) {
 	r := rewriter(t, AlwaysSignedMode)
 	rows, err := pgtest.Database(t).Connect(t, "postgres").Query(t.Context(),

@@ -7,7 +7,8 @@ import (
 )
 
 // In a.b PostgreSQL calls the function b, or casts to the type b, where a has no column b. Which item the name a means
-// depends on scopes: each of these makes an item with the column seem to be meant, while another without it is.
+// depends on scopes. In each of these statements an item with the column seems to be meant, while another without it
+// is.
 func TestAttributeNotationFindsNoFunction(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for _, sql := range []string{
@@ -64,8 +65,8 @@ func TestColumnsNamedLikeFunctions(t *testing.T) {
 	}
 }
 
-// A function of a row that the policy lists is one in attribute notation too: it is in the record, and the table stays
-// a table.
+// A listed function of a row is a function in attribute notation too. It is in the audit record, and the table stays a
+// table.
 func TestListedFunctionsInAttributeNotation(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for _, sql := range []string{"SELECT m.caption FROM memories m", "SELECT memories.caption FROM memories",

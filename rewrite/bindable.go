@@ -8,9 +8,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// The proxy may send a Query with parameters in place of some literals, so that the server can keep its plan. The client
-// must not notice it. So only literals count that a condition compares with a column of a table for equality, where a
-// parameter gets the same type and has the same value. In a GROUP BY, an output or a LIMIT the literal itself matters.
+// The proxy may send a Query with parameters in place of some literals, so that the server can keep its plan. The
+// client must not notice it. So only literals count that a condition compares with a table's column for equality. There
+// a parameter gets the same type and has the same value. In a GROUP BY, an output or a LIMIT the literal itself
+// matters.
 //
 // The server plans such a statement for any value. A value that is in many rows may need another plan than most. So
 // strings count only where the column is unique by itself, besides uuids; numbers and uuids mostly identify something.

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A parameter may stand for a number or a uuid that a condition of the outermost query compares with a column, and for a
-// string where the column is unique; nowhere else.
+// A parameter may replace a number or a uuid that a condition of the outermost query compares with a column. It may
+// replace a string where the column is unique, and nothing else.
 func TestBindableLiterals(t *testing.T) {
 	const uuid, other = "'00000000-0000-4000-8000-000000000001'", "'00000000-0000-4000-8000-00000000000A'"
 	r, _ := altered(t, InjectedMode, `ALTER TABLE memories ADD product int, ADD big bigint, ADD small smallint, ADD price numeric,

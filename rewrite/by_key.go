@@ -61,8 +61,9 @@ type keyCandidate struct {
 	values      map[string][]string
 }
 
-// findKeys notes for which tables of a SELECT the WHERE clause, or the ON of a join that drops other rows, gives
-// constants for the key. It runs before the tables are visited, since these tables have more columns.
+// findKeys notes for which tables of a SELECT the conditions give constants for the key. The conditions are the WHERE
+// clause and the ON of a join that drops other rows. It runs before the tables are visited, since these tables have
+// more columns.
 func (w *walker) findKeys(s *sqltext.SelectStmt) {
 	if !w.hasKeyOnlyColumns || len(s.FromClause) == 0 || len(s.LockingClause) > 0 {
 		return
@@ -373,7 +374,7 @@ func (w *walker) fetchByKey(ref *reference) {
 	})
 }
 
-// ListsOnly returns a rewriter for agents that may not fetch rows by key: columns that exist by key only do not exist
+// ListsOnly returns a rewriter for agents that may not fetch rows by key. Columns that exist by key only do not exist
 // for them at all.
 func (r *Rewriter) ListsOnly() *Rewriter {
 	out := *r

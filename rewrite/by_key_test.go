@@ -50,8 +50,8 @@ func TestViewsReadNothingByKey(t *testing.T) {
 	}
 }
 
-// A column that exists by key is there where what the statement says can be met by rows of that key only, whatever else
-// it says; and nowhere else, so that what is fetched is what the statement would have of the table itself.
+// A column that exists by key is available where the statement's conditions can be met by rows of that key only.
+// Elsewhere it is not, so that a fetch returns what the statement would read from the table itself.
 func TestKeysAreFixed(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for sql, want := range map[string]string{

@@ -18,8 +18,8 @@ type foreignCast struct {
 
 // castRefusal returns the reason why nothing may be cast to a type, or nil. Which cast a statement uses depends on
 // types, which this package does not infer. So a cast of another role that runs a function closes its target type, and
-// all types that contain it, to statements that may have a value of its source type. Every statement may have values of
-// PostgreSQL's types and of extensions' types; for other types see checkCasts.
+// all types that contain it. It closes them to statements that may have a value of its source type. Every statement may
+// have values of PostgreSQL's types and of extensions' types; for other types see checkCasts.
 func (w *walker) castRefusal(t *catalog.Type, at int32) *sqlstate.Error {
 	var casts []foreignCast
 	for _, part := range w.snap.CastTargets(t.OID) {
@@ -47,8 +47,8 @@ func (w *walker) castRefusal(t *catalog.Type, at int32) *sqlstate.Error {
 	return nil
 }
 
-// checkCasts refuses a statement that names a type to which another role's cast leads, if the statement may have a
-// value of the cast's source type. It runs after checkCollations, which notes the result types of functions.
+// checkCasts refuses a statement that names the target type of another role's cast, if the statement may have a value
+// of the cast's source type. It runs after checkCollations, which notes the result types of functions.
 func (w *walker) checkCasts() {
 	if len(w.foreignCasts) == 0 {
 		return
@@ -76,7 +76,7 @@ func (w *walker) checkCasts() {
 	}
 }
 
-// ParameterTypeRefusal returns the reason why a parameter must not have a type, or nil: the text may cast the parameter
+// ParameterTypeRefusal returns the reason why a parameter must not have a type, or nil. The text may cast the parameter
 // to each type that it names.
 func (r *Result) ParameterTypeRefusal(snap *catalog.Snapshot, parameter uint32) *sqlstate.Error {
 	if r.NeedsValueCheck && !slices.Contains(settingTypes, parameter) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A cast of others closes its target to what has a value of its source, and to nothing else: gauge is cast to integer
-// by a function that nobody listed.
+// A cast of another role closes its target type to statements that have a value of its source type, and to nothing
+// else. The type gauge is cast to integer by a function that nobody listed.
 func TestCastsOfOthersCloseWhatHasTheirSource(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for sql, refused := range map[string]bool{

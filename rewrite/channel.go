@@ -25,8 +25,8 @@ func (w *walker) notifyStmt(s *sqltext.NotifyStmt) verdict.Effect {
 	return verdict.Effect{}
 }
 
-// isPlainNotify tells whether a call of pg_notify means the same as NOTIFY: it stands in a SELECT without rows, and its
-// channel is a literal, or a parameter that is checked when it is bound.
+// isPlainNotify tells whether a call of pg_notify means the same as NOTIFY. It must stand in a SELECT without rows, and
+// its channel must be a literal, or a parameter that is checked when it is bound.
 func (w *walker) isPlainNotify(f *sqltext.FuncCall) bool {
 	if len(f.Args) != 2 || f.AggFilter != nil || f.Over != nil || f.AggStar || f.AggDistinct || len(f.AggOrder) > 0 ||
 		f.FuncVariadic || w.scope == nil || w.scope.query == nil || w.scope.parent != nil || len(w.scope.items) > 0 {

@@ -119,8 +119,8 @@ func (w *walker) cheapConditionOf(n *sqltext.Node) *fromItem {
 // timestamptz, numeric and uuid.
 var cheapTypes = []uint32{16, 20, 21, 23, 25, 700, 701, 1042, 1043, 1082, 1114, 1184, 1700, 2950}
 
-// mayFailForARow tells whether a condition divides or casts columns, or calls a function of columns: then it may fail
-// for some row, and takes longer than a comparison.
+// mayFailForARow tells whether a condition divides or casts columns, or calls a function of columns. Such a condition
+// may fail for some row, and takes longer than a comparison.
 func mayFailForARow(n *sqltext.Node) bool {
 	named, fallible := false, false
 	sqltext.Walk(n, func(m proto.Message) bool {

@@ -11,8 +11,8 @@ import (
 )
 
 // PostgREST tells each transaction what it knows of the request, in settings that functions of the application may
-// read. An agent gets them under names of its own: it reads back what it has set, and no rule, function or trigger of
-// the owner is told anything. See docs/decisions/0114.
+// read. An agent gets them under names of its own. It reads back what it has set, and no rule, function or trigger of
+// the owner sees them. See docs/decisions/0114.
 
 // clientSettings are the settings that each agent has under a name of its own.
 var clientSettings = []string{"request.jwt.claims", "request.method", "request.path", "request.headers",
@@ -61,7 +61,7 @@ func (r *Rewriter) WithOwnRole(isOwnRole func(name string) bool) *Rewriter {
 	return &out
 }
 
-// clientSetConfig takes a call of set_config for a setting that only clients read, or for the session's own role: the
+// clientSetConfig takes a call of set_config for a setting that only clients read, or for the session's own role. The
 // call sets another setting, which nobody else reads. It is false where the call is none of these.
 func (w *walker) clientSetConfig(f *sqltext.FuncCall, name string, value settingArgument) (ok bool,
 	refused *sqlstate.Error) {
@@ -99,7 +99,7 @@ func (w *walker) clientSetConfig(f *sqltext.FuncCall, name string, value setting
 }
 
 // replaceConstant puts another text in the place of a string constant. It is false where the constant is not written as
-// its value, with or without a cast: what looks for the name in a text would not find it.
+// its value, with or without a cast. The name could then not be found in the text.
 func (w *walker) replaceConstant(n *sqltext.Node, value, text string) bool {
 	if cast := n.GetTypeCast(); cast != nil {
 		n = cast.Arg

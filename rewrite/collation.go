@@ -41,8 +41,8 @@ func collationName(c *sqltext.CollateClause) (string, bool) {
 	return name, ok
 }
 
-// noteValueType notes a type of which the statement may have values, with the collations in it: of a domain, and of the
-// attributes of a composite type.
+// noteValueType notes a type of which the statement may have values, with its collations. Those are the collations of a
+// domain and of the attributes of a composite type.
 func (w *walker) noteValueType(t uint32) {
 	w.valueTypes[t]++
 	for _, name := range w.snap.Collations(t) {
@@ -111,8 +111,8 @@ func (w *walker) hasPrefixSearch() bool {
 	return w.hasPrefixOperator || w.functions["pg_catalog.starts_with"]
 }
 
-// columnCollations returns the collations of the columns that the statement reads and of its other values. protected
-// tells whether the statement reads a table that may hide rows.
+// columnCollations returns the collations of the columns that the statement reads and of its other values. protected:
+// the statement reads a table that may hide rows.
 func (w *walker) columnCollations() (all map[string]bool, protected bool) {
 	all = maps.Clone(w.collations)
 	maps.Copy(all, w.explicitCollations)

@@ -12,9 +12,9 @@ import (
 )
 
 // collationAnalysis tells whether a text may compare values of different collations, if it has several. Values of two
-// collations meet in an operator, in the arguments of a function, in a list, or as the operand and the rows of a
-// sub-select. Where the grammar says that a value is a boolean (a condition in AND, OR, NOT, WHEN, FILTER or WHERE),
-// its collation ends. Then its neighbours belong to other groups.
+// collations meet in an operator, in the arguments of a function, or in a list. They also meet as the operand and the
+// rows of a sub-select. Where the grammar says that a value is a boolean (a condition in AND, OR, NOT, WHEN, FILTER or
+// WHERE), its collation ends. Then its neighbours belong to other groups.
 //
 // Columns count by their names alone, whichever table they belong to. So a name may bring more collations than the
 // column that it means, and never fewer. Expressions that are not known to be separate are in one group.
@@ -44,7 +44,7 @@ type exprGroup struct {
 const maxPasses = 20
 
 // mixesCollations tells whether values of different collations may meet in a text. base are the collations of values
-// that do not come from columns: they count in every group.
+// that do not come from columns; they count in every group.
 func (w *walker) mixesCollations(tree *sqltext.ParseResult, base map[string]bool) bool {
 	m := &collationAnalysis{columnCollations: map[string]map[string]bool{}, rowNames: map[string]bool{},
 		foreignFunctions: map[string]bool{}}

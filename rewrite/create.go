@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// raiseNotice returns the statement that runs in place of a CREATE … IF NOT EXISTS of an object that exists: it raises
+// raiseNotice returns the statement that runs in place of a CREATE … IF NOT EXISTS of an object that exists. It raises
 // the notice if the session wants notices, and fails in a failed transaction.
 func raiseNotice(n *verdict.Notice) string {
 	return fmt.Sprintf("DO LANGUAGE plpgsql $pgconsent$BEGIN RAISE NOTICE USING ERRCODE = '%s', MESSAGE = %s; END$pgconsent$",
@@ -38,8 +38,8 @@ func (w *walker) createStmt(raw *sqltext.RawStmt) verdict.Effect {
 	return verdict.Effect{CommandTag: tag, Notices: []verdict.Notice{*notice}}
 }
 
-// noticeOfExisting returns PostgreSQL's notice for an object that a statement would create and that exists already;
-// nil: it would be created, or is hidden from agents.
+// noticeOfExisting returns PostgreSQL's notice for an object that a statement would create and that exists already. It
+// is nil if the object would be created, or is hidden from agents.
 func (w *walker) noticeOfExisting(stmt *sqltext.Node) (notice *verdict.Notice, tag string) {
 	there := func(code sqlstate.Code, kind, name string) *verdict.Notice {
 		return &verdict.Notice{Code: code, Message: kind + " \"" + name + "\" already exists, skipping"}

@@ -178,8 +178,8 @@ func (w *walker) windowDef(d *sqltext.WindowDef) {
 	w.visitExpr(d.EndOffset)
 }
 
-// visitColumnRef visits a reference to a column, to a whole row or, in attribute notation, to a function. expanded
-// tells whether it stands directly in a target list, where * means the columns and not the row.
+// visitColumnRef visits a reference to a column, to a whole row or, in attribute notation, to a function. expanded: it
+// stands directly in a target list, where * means the columns and not the row.
 func (w *walker) visitColumnRef(c *sqltext.ColumnRef, expanded bool) {
 	if w.refused != nil {
 		return

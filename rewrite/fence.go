@@ -53,9 +53,9 @@ func (w *walker) mustFenceCatalog(ref *reference) bool {
 	return true
 }
 
-// distanceMayFail tells whether an index may sort the rows of a relation by a distance that fails for some of them,
-// before PostgreSQL checks the rule. Distances of points, circles and other shapes may fail; with btree_gist, distances
-// of numbers and times, too.
+// distanceMayFail tells whether an index may sort a relation's rows by a distance before PostgreSQL checks the rule,
+// though the distance fails for some of them. Distances of points, circles and other shapes may fail; with btree_gist,
+// distances of numbers and times, too.
 func (w *walker) distanceMayFail(ref *reference) bool {
 	if ref.fragment == nil || ref.relation == nil {
 		return false
@@ -82,8 +82,8 @@ var distanceTypes = []uint32{600, 601, 602, 603, 604, 628, 718}
 // safeDistanceExtensions are the extensions whose distances fail for no value.
 var safeDistanceExtensions = []string{"pg_trgm", "cube", "vector"}
 
-// hasApproximateIndex tells whether a search of a relation may use an approximate index: of the relation, of its
-// partitions, or of a table that a view reads.
+// hasApproximateIndex tells whether a search of a relation may use an approximate index. That may be an index of the
+// relation, of its partitions, or of a table that a view reads.
 func (w *walker) hasApproximateIndex(ref *reference) bool {
 	if ref.fragment == nil || ref.relation == nil {
 		return false

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What an approximate index might put in order is read behind OFFSET 0; but where the policy accepts such an index the
-// search that is the statement has its twin.
+// A read whose rows an approximate index might order is put below OFFSET 0. Where the policy accepts such an index, a
+// search that is the whole statement gets a second, exact form instead.
 func TestSearchesAreFenced(t *testing.T) {
 	rewriter(t, RowSecurityMode)
 	memories, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "memories"})
@@ -92,8 +92,8 @@ func TestSearchesAreFenced(t *testing.T) {
 	}
 }
 
-// The twin is for a plain search alone, and where the policy accepts what the index tells: whatever else stands in a
-// statement, what an index might order is behind OFFSET 0 at every mention, or the statement is refused.
+// Only a plain search gets the second form, and only where the policy accepts what the index tells. In all other
+// statements every mention that an index might order is below OFFSET 0, or the statement is refused.
 func TestOnlyPlainSearchesHaveTwins(t *testing.T) {
 	tier.All(t)
 	rewriter(t, RowSecurityMode)
@@ -173,8 +173,8 @@ func TestIndexesOfPartsAreFenced(t *testing.T) {
 	}
 }
 
-// What an index may put in order by a distance that fails for some row is read behind OFFSET 0: shapes, and whatever
-// extension has distances of numbers and times.
+// A read that an index may order by a distance that fails for some row is put below OFFSET 0. That concerns geometric
+// shapes, and extensions with distances of numbers and times.
 func TestDistancesThatFailAreFenced(t *testing.T) {
 	plain, _ := altered(t, RowSecurityMode, `ALTER TABLE memories ADD x point; ALTER TABLE people ADD x lseg; ALTER TABLE notes ADD x path;
 		ALTER TABLE parents ADD x box; ALTER TABLE memory_participants ADD x polygon;

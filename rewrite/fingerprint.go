@@ -8,8 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// fingerprint returns a hash of the shape of a text: its tokens in lower case, with one sign for each literal or
-// parameter, and one for a list of them. No part of a literal goes into the hash, so none can be found out from it.
+// fingerprint returns a hash of the shape of a text. The shape is its tokens in lower case, with one sign for each
+// literal or parameter, and one for a list of them. No part of a literal goes into the hash, so none can be found out
+// from it.
 func fingerprint(source *sqltext.Source) string {
 	var shape strings.Builder
 	constant := false // true after a literal

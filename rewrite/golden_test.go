@@ -26,9 +26,9 @@ type golden struct {
 	order       []string
 }
 
-// goldenSections are the sections a file may have: policy (always "shared": testdata/policy.yaml), mode (both, rls or
-// injected; both where left out), sql, want or error, server (what PostgreSQL says to the rewritten text, where that is
-// an error), and since (the major version from which on it says nothing).
+// goldenSections are the sections a file may have. policy is always "shared" (testdata/policy.yaml). mode is both, rls
+// or injected; both where left out. server is PostgreSQL's error for the rewritten text, if any. since is the major
+// version from which on there is none. The others are sql, and want or error.
 var goldenSections = map[string]bool{"policy": true, "mode": true, "sql": true, "want": true, "error": true, "server": true, "since": true}
 
 func readGolden(t testing.TB, path string) *golden {

@@ -10,7 +10,7 @@ import (
 )
 
 // addGroupColumns adds to GROUP BY the columns that a primary key in it determines. A table with hidden columns is read
-// through a view, and PostgreSQL knows no key of a view that would let the other columns stand ungrouped.
+// through a view. PostgreSQL knows no key of a view that would let the other columns stand ungrouped.
 //
 // It adds the columns that the SELECT names of an item whose whole key is in GROUP BY. Such columns do not divide a
 // group. Where that is not certain, it adds nothing, and PostgreSQL says what is missing.

@@ -9,12 +9,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A comparison may hold an expression that names no column of the row, and can raise an error or draw a random number:
-// a sub-select, `$1 / $2`, a column of an outer query. Row security lets PostgreSQL compute it when it reaches a hidden
-// row, and not if there is none. For example, PostgreSQL does not begin the second of two bitmap scans where the first
-// finds nothing. So a statement that may hold such an expression gets a hardened plan (decision 73). Row security
-// itself puts off expressions that name a column of their own query's table: PostgreSQL computes them for visible rows
-// only.
+// A comparison may hold an expression that names no column of the row, and can raise an error or draw a random number.
+// Examples are a sub-select, `$1 / $2`, and a column of an outer query. Row security lets PostgreSQL compute it when it
+// reaches a hidden row, and not if there is none. For example, PostgreSQL does not begin the second of two bitmap scans
+// where the first finds nothing. So a statement that may hold such an expression gets a hardened plan (decision 73).
+// Row security itself puts off expressions that name a column of their own query's table: PostgreSQL computes them for
+// visible rows only.
 //
 // The walk below looks for a reason why a statement may hold such an expression. It knows by name the expressions that
 // cannot raise an error. All others count as expressions that can: a mistake on that side costs speed only.
@@ -73,8 +73,8 @@ func (w *walker) newHardenedAnalysis(of map[*sqltext.RangeVar]*reference) *harde
 		viewQueries: map[catalog.Name]*sqltext.SelectStmt{}}
 }
 
-// hardeningOf tells when a statement is planned, and why its plan is hardened, if it is. declared tells whether the
-// plan is hardened if the client declares the types of parameters. leakSafe are conditions that it need not look at.
+// hardeningOf tells when a statement is planned, and why its plan is hardened, if it is. declared: the plan is hardened
+// if the client declares the types of parameters. leakSafe are conditions that it need not look at.
 func (w *walker) hardeningOf(raw *sqltext.RawStmt, of map[*sqltext.RangeVar]*reference,
 	leakSafe ...*sqltext.Node) (when verdict.HardenedPlan, reason string, declared bool) {
 	c := w.newHardenedAnalysis(of)

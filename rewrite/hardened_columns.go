@@ -299,7 +299,7 @@ func (c *hardenedAnalysis) levelOf(s *sqltext.SelectStmt, parent *queryLevel) *q
 }
 
 // outputsOf returns the result columns of a query; nil if not all of them are known. within is the query's own name in
-// WITH RECURSIVE; "": it is not recursive.
+// WITH RECURSIVE, or "" if it is not recursive.
 func (c *hardenedAnalysis) outputsOf(s *sqltext.SelectStmt, parent *queryLevel, within string) []levelColumn {
 	if s == nil {
 		return nil
@@ -490,8 +490,8 @@ func (c *hardenedAnalysis) hasUnfoldedAggregate(n *sqltext.Node, at *queryLevel)
 var commonAggregates = []string{"count", "sum", "avg", "min", "max", "array_agg", "string_agg", "json_agg", "jsonb_agg",
 	"json_object_agg", "jsonb_object_agg", "bool_and", "bool_or", "every"}
 
-// readsCTE tells whether the recursive term of a query reads the WITH query with this name, and has no other WITH query
-// of that name inside.
+// readsCTE tells whether the recursive term of a query reads the WITH query with this name. It must have no other WITH
+// query of that name inside.
 func (c *hardenedAnalysis) readsCTE(s *sqltext.SelectStmt, name string) bool {
 	found, others := false, s.GetWithClause() != nil
 	sqltext.Children(s, func(n *sqltext.Node) {

@@ -21,7 +21,7 @@ func isConstantCast(t *sqltext.TypeCast) bool {
 
 // conversionTargets are types to which PostgreSQL converts other operands before it compares them, by a conversion that
 // may raise an error. It converts numbers to floating point, big integers to OIDs, and dates and times to each other in
-// lists. 2: PostgreSQL may convert a parameter to the type, whatever type the client declares.
+// lists. With 2, PostgreSQL may convert a parameter to the type, whatever type the client declares.
 var conversionTargets = map[uint32]int{700: 1, 701: 1, 1114: 1, 1184: 1, 26: 2, 24: 2, 2202: 2, 2203: 2, 2204: 2,
 	2205: 2,
 	2206: 2, 3734: 2, 3769: 2, 4089: 2, 4096: 2, 4191: 2}
@@ -31,7 +31,7 @@ var plainTypeNames = []string{"bool", "int2", "int4", "int8", "text", "varchar",
 	"jsonb", "json", "bytea"}
 
 // IsPlainParameterType tells whether a client may declare a parameter with this OID as its type without a conversion
-// that may fail: a plain type, or an array of one.
+// that may fail. The type must be plain, or an array of a plain type.
 func IsPlainParameterType(oid uint32) bool {
 	return slices.Contains([]uint32{16, 17, 20, 21, 23, 25, 114, 1042, 1043, 1184, 2950, 3802, 1000, 1005, 1007,
 		1009, 1014, 1015, 1016, 2951}, oid)

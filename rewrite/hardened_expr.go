@@ -138,7 +138,7 @@ func lastNamePart(names []*sqltext.Node) string {
 }
 
 // isCatalogCall tells whether a call can only mean a function of pg_catalog, of information_schema, or of known
-// extensions, with no function of another role in its place.
+// extensions. No function of another role may take its place.
 func (c *hardenedAnalysis) isCatalogCall(f *sqltext.FuncCall) bool {
 	schema, name, ok := qualifiedName(f.Funcname)
 	if ok && schema == "information_schema" {
@@ -172,7 +172,7 @@ func (c *hardenedAnalysis) visitSubLink(s *sqltext.SubLink, at exprContext) {
 	c.visitQuery(query, at.queryLevel, false, true)
 }
 
-// hasOwnAggregate tells whether the aggregate in a SELECT belongs to that SELECT: an aggregate over outer columns alone
+// hasOwnAggregate tells whether the aggregate in a SELECT belongs to that SELECT. An aggregate over outer columns alone
 // belongs to the outer query (check_agglevels_and_constraints of PostgreSQL's parse_agg.c).
 func (c *hardenedAnalysis) hasOwnAggregate(s *sqltext.SelectStmt, parent *queryLevel) bool {
 	own, outer := false, false
@@ -196,8 +196,8 @@ func hasLimitOne(s *sqltext.SelectStmt) bool {
 	return n != nil && n.Ival <= 1 && s.LimitOption == sqltext.LIMIT_OPTION_COUNT
 }
 
-// isKnownType tells whether a type belongs to PostgreSQL or to a known extension, or is an enum: then a cast to it runs
-// no function of the owner.
+// isKnownType tells whether a type belongs to PostgreSQL or to a known extension, or is an enum. A cast to such a type
+// runs no function of the owner.
 func (c *hardenedAnalysis) isKnownType(t *sqltext.TypeName) bool {
 	schema, name, ok := qualifiedName(t.GetNames())
 	if !ok {

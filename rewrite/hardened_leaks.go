@@ -8,9 +8,9 @@ import (
 
 // PostgreSQL computes an expression over a row only after row security has let the row through, unless it considers the
 // expression's functions leak-proof. For that it looks for columns among the arguments of functions that are not
-// leak-proof (contain_leaked_vars of clauses.c). It finds no column where a placeholder stands for a value: where an
-// array is converted element by element, or CASE compares one value with several. And some operators are leak-proof
-// although they can fail.
+// leak-proof (contain_leaked_vars of clauses.c). It finds no column where a placeholder stands for a value. That is so
+// where an array is converted element by element, or CASE compares one value with several. And some operators are
+// leak-proof although they can fail.
 
 // checkFalseLeakproof looks for expressions that PostgreSQL considers leak-proof although they can fail.
 func (c *hardenedAnalysis) checkFalseLeakproof(n *sqltext.Node, at exprContext) {
@@ -173,8 +173,8 @@ var strictFunctions = []string{
 	"array_lower", "cardinality", "similarity", "word_similarity", "strict_word_similarity", "get_byte", "hashtext",
 }
 
-// isNotFoldable tells whether an operand names a column of a table of this query that survives folding, since no
-// operand beside the column can be NULL.
+// isNotFoldable tells whether an operand names a column of a table of this query that survives folding. It survives if
+// no operand beside the column can be NULL.
 func (c *hardenedAnalysis) isNotFoldable(n *sqltext.Node, at exprContext) bool {
 	if ref := n.GetColumnRef(); ref != nil {
 		m := c.resolveColumn(ref, at.queryLevel)
@@ -431,7 +431,7 @@ func typeOfCurrentTime(n *sqltext.Node) uint32 {
 	return 1184
 }
 
-// becomeOneType tells whether values become one type without a conversion that may fail at run time: PostgreSQL makes
+// becomeOneType tells whether values become one type without a conversion that may fail at run time. PostgreSQL makes
 // an array of them, or compares one with the others. Integers become any number, and PostgreSQL converts constants as
 // it plans, other than times, which depend on the time zone. A parameter has the type of the others unless another is
 // declared.

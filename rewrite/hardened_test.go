@@ -8,8 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// What may compare with something that fails, or is drawn, and says nothing of the row, gets a hardened plan, at every
-// place where the server may come by it for a hidden row; and the everyday statements are not.
+// A statement gets a hardened plan if it may compare something with an expression that fails, or is random, and names
+// no column of the row. It does at every place that the server may evaluate for a hidden row. Everyday statements do
+// not.
 func TestHardenedPlans(t *testing.T) {
 	r := rewriter(t, RowSecurityMode)
 	for _, c := range []struct{ sql, want string }{
@@ -421,8 +422,8 @@ func TestHardenedPlans(t *testing.T) {
 	}
 }
 
-// A virtual column may fail for a hidden row though PostgreSQL takes its expression for leak-proof: what asks for it is
-// given a hardened plan wherever that may come before the rule, and what shows it is not.
+// A virtual column may fail for a hidden row though PostgreSQL takes its expression for leak-proof. Statements that
+// compare it get a hardened plan where the comparison may come before the rule; statements that only return it do not.
 func TestHardenedPlansForVirtualColumns(t *testing.T) {
 	rewriter(t, RowSecurityMode)
 	memories, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "memories"})
@@ -483,8 +484,8 @@ func TestTheSignedPathNeedsNoHardening(t *testing.T) {
 	}
 }
 
-// How statements are planned is said by SET alone, in front of which the settings of a hardened plan stand anew: not by a call
-// that a statement makes before what it runs is planned.
+// Planner settings are set by SET alone, after which the settings of a hardened plan are set anew. A call that a
+// statement makes before its next part is planned may not set them.
 func TestPlansAreNotSetOnTheWay(t *testing.T) {
 	r := rewriter(t, RowSecurityMode)
 	for _, sql := range []string{

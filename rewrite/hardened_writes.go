@@ -15,8 +15,8 @@ import (
 // these again where foreign keys change further rows. They may run any query, with parameters that fail, as the agent.
 // So the analysis treats an UPDATE or DELETE as that SELECT if all that it runs besides is PostgreSQL's own, or ours.
 
-// asSelect returns a SELECT that finds the rows of an UPDATE or DELETE and computes the same expressions, with the
-// target of the statement; nil for other statements.
+// asSelect returns a SELECT that finds the rows of an UPDATE or DELETE and computes the same expressions. It also
+// returns the statement's target; both are nil for other statements.
 func asSelect(n *sqltext.Node) (target *sqltext.RangeVar, s *sqltext.SelectStmt) {
 	from := func(target *sqltext.RangeVar, more []*sqltext.Node) []*sqltext.Node {
 		return append([]*sqltext.Node{{Node: &sqltext.Node_RangeVar{RangeVar: target}}}, more...)
@@ -85,8 +85,8 @@ func isSingleTable(r *catalog.Relation) bool {
 	return r.Kind == catalog.Table && !r.HasChildren && !r.IsPartition && len(r.Parents) == 0
 }
 
-// userCodeOfDelete says which code of the owner PostgreSQL may run when it deletes rows of a table, and changes the
-// rows that refer to them by foreign keys.
+// userCodeOfDelete names the owner's code that PostgreSQL may run when it deletes rows of a table. The rows that refer
+// to them by foreign keys are changed, too.
 func (c *hardenedAnalysis) userCodeOfDelete(r *catalog.Relation, seen map[*catalog.Relation]bool) (why string) {
 	if seen[r] {
 		return ""

@@ -172,8 +172,8 @@ func isAlwaysDefault(source *sqltext.SelectStmt, i, width int) bool {
 	})
 }
 
-// dropDefaults removes columns that agents may not write and whose value is DEFAULT from the list and from every row,
-// because PostgreSQL requires the right to insert into a named column even for DEFAULT.
+// dropDefaults removes columns that agents may not write and whose value is DEFAULT, from the list and from every row.
+// PostgreSQL requires the right to insert into a named column even for DEFAULT.
 func (w *walker) dropDefaults(t *writeTarget, s *sqltext.InsertStmt, source *sqltext.SelectStmt, drop map[int]bool) {
 	if len(drop) == len(s.Cols) {
 		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonColumn,

@@ -11,8 +11,8 @@ import (
 )
 
 // visited lists, for every kind of node that the walk handles, the fields that hold other nodes, and which the walk
-// enters. A field behind "-" is left alone: the parser never fills it (it belongs to later stages of PostgreSQL), or the
-// walk refuses the node if it is filled. Whatever the walk does not enter, reconcile refuses at run time.
+// enters. A field after "-" is not entered. The parser never fills it (it belongs to later stages of PostgreSQL), or
+// the walk refuses the node if it is filled. Whatever the walk does not enter, reconcile refuses at run time.
 const visited = `
 A_ArrayExpr elements
 A_Const ival fval boolval sval bsval

@@ -12,7 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// leakChecker decides whether a text that the walker has allowed may take the signed path, where the planner may run
+// leakChecker decides whether a text that the walker has allowed may take the signed path. There the planner may run
 // the text's expressions on hidden rows. It records the first reason against that path. Expressions that it does not
 // know are rejected, which costs speed and nothing else.
 type leakChecker struct {
@@ -46,8 +46,8 @@ type leakChecker struct {
 type leakColumn struct {
 	name string
 	kind kind
-	// PostgreSQL computes the column when a statement reads it, by a mask or by an expression of the owner, which may fail
-	// on a hidden row.
+	// PostgreSQL computes the column when a statement reads it, by a mask or by an expression of the owner. The
+	// expression may fail on a hidden row.
 	computed      bool
 	fewDigits     bool   // the numbers in the column have so few digits that no sum of them overflows
 	afterGrouping bool   // PostgreSQL computes the column after the groups or windows of the outermost SELECT
@@ -139,8 +139,8 @@ func (w *walker) checkLeaks(tree *sqltext.ParseResult, by func(*leakChecker, *sq
 }
 
 // checkNarrowParams checks parameters that are cast to a type for which other values may be too large. No operand
-// beside such a parameter may have a wider type: PostgreSQL gives an undeclared parameter the type of the operand that
-// it sees first beside it, and would then convert it for each row.
+// beside such a parameter may have a wider type. PostgreSQL gives an undeclared parameter the type of the first operand
+// beside it, and would then convert it for each row.
 func (v *leakChecker) checkNarrowParams() {
 	for number, oid := range v.paramCasts {
 		fit := map[uint32][]uint32{21: {21}, 23: {21, 23}, 700: {700}}[oid]
@@ -253,7 +253,7 @@ func (v *leakChecker) checkQuery(s *sqltext.SelectStmt, at checkContext, top boo
 }
 
 // checkResults checks the expressions that a SELECT computes for the rows that meet its conditions, and returns its
-// columns. own is the context of keys, grouped the context of expressions that may contain aggregates.
+// columns. own is the context of keys; grouped is the context of expressions that may contain aggregates.
 func (v *leakChecker) checkResults(s *sqltext.SelectStmt, own, grouped checkContext) []leakColumn {
 	for _, n := range s.WindowClause {
 		w := n.GetWindowDef()
@@ -730,8 +730,8 @@ func (w *walker) namesOnlySignedViews(tree *sqltext.ParseResult) bool {
 
 var errNotSignedView = errors.New("rewrite: a text of the signed path names a relation that it must not")
 
-// takeSignedPath sends the text on the signed path if it may take it. found tells whether the leak-safe conditions may
-// be written below OFFSET 0, or a search may find rows by key.
+// takeSignedPath sends the text on the signed path if it may take it. found: the leak-safe conditions may be written
+// below OFFSET 0, or a search may find rows by key.
 func (w *walker) takeSignedPath(tree *sqltext.ParseResult, result *Result, found bool) bool {
 	if !w.mode.UsesSignedPath() {
 		return false
@@ -765,9 +765,9 @@ func (w *walker) takeSignedPath(tree *sqltext.ParseResult, result *Result, found
 	return true
 }
 
-// MayDeclare tells whether the client may declare these types for the parameters of a text on the signed path, by OID;
-// 0 leaves a type to the server. PostgreSQL would convert a parameter of another type than the leak check assumed, and
-// the conversion may fail.
+// MayDeclare tells whether the client may declare these types for the parameters of a text on the signed path. They are
+// OIDs; 0 leaves a type to the server. PostgreSQL would convert a parameter of another type than the leak check
+// assumed, and the conversion may fail.
 func (r *Result) MayDeclare(types []uint32) bool {
 	for i, oid := range types {
 		exact, is := r.paramCasts[int32(i+1)]

@@ -268,7 +268,7 @@ func (v *leakChecker) noteParamCast(number int32, k kind, oid uint32) {
 
 // findEnum returns the enum type that a name means, with its schema or by the search path. A string that is no label of
 // the enum fails when PostgreSQL parses the statement. The result is nil for another type, for none, and if the name
-// may mean one of several: a table's row type has the table's name, too.
+// may mean one of several. A table's row type has the table's name, too.
 func (v *leakChecker) findEnum(schema, name string) *catalog.Type {
 	if rows, _ := v.snap.ResolveRelation(schema, name); rows.Name != "" {
 		return nil
@@ -677,8 +677,8 @@ func (v *leakChecker) noteOverflow(what string, at checkContext) {
 	}
 }
 
-// hasFewDigits tells whether all numbers of a numeric expression have few digits: columns with a declared precision,
-// and what is chosen or added up from them.
+// hasFewDigits tells whether all numbers of a numeric expression have few digits. Such are columns with a declared
+// precision, and what is chosen or added up from them.
 func (v *leakChecker) hasFewDigits(n *sqltext.Node, scope *leakScope) bool {
 	all := func(list []*sqltext.Node) bool {
 		return !slices.ContainsFunc(list, func(n *sqltext.Node) bool { return !v.hasFewDigits(n, scope) })

@@ -44,8 +44,8 @@ func TestSearchesInFrom(t *testing.T) {
 	}
 }
 
-// A column that USING makes of two is converted where their types differ: of some dates there is no time, and of some
-// numbers no floating point.
+// A column that USING makes of two is converted where their types differ. Some dates cannot be converted to a time, and
+// some numbers not to floating point.
 func TestUsingIsOfOneType(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode,
 		"ALTER TABLE memories ADD at date, ADD on_day date, ADD n integer, ADD size numeric; ALTER TABLE people "+

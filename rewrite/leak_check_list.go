@@ -52,10 +52,10 @@ const kindInts kind = "int[]"
 // extensionKinds are the types of extensions whose kind has the type's own name.
 var extensionKinds = []string{"citext", "hstore", "ltree"}
 
-// kindOf returns the kind of a column. For a domain it is the kind of the domain's base type: PostgreSQL chooses that
-// type's operators and functions, unless somebody has made some of the same name for the domain, and then the name is
-// not leak-safe. A domain checks values that are made, not values that are read. Texts of another collation than the
-// database's are opaque: two of different collations cannot be compared, which PostgreSQL notices only when it comes to
+// kindOf returns the kind of a column. For a domain it is the kind of the domain's base type, since PostgreSQL chooses
+// that type's operators and functions. If somebody has made some of the same name for the domain, the name is not
+// leak-safe. A domain checks values that are made, not values that are read. Texts of another collation than the
+// database's are opaque. Two of different collations cannot be compared, which PostgreSQL notices only when it comes to
 // a row.
 func kindOf(c *catalog.Column, snap *catalog.Snapshot) kind {
 	if c.Collation != "" && !slices.Contains(byteCollations, c.Collation) {

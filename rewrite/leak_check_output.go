@@ -346,9 +346,9 @@ func mayBeOfParamsOnly(n *sqltext.Node) bool {
 	return param && !column
 }
 
-// isAfterGrouping tells whether PostgreSQL computes an expression after groups or windows: it calls an aggregate or a
-// window function, and names columns only inside such calls. PostgreSQL folds constants first: CASE WHEN true THEN a
-// ELSE count(*) END becomes a column of each row.
+// isAfterGrouping tells whether PostgreSQL computes an expression after groups or windows. Such an expression calls an
+// aggregate or a window function, and names columns only inside such calls. PostgreSQL folds constants first: CASE WHEN
+// true THEN a ELSE count(*) END becomes a column of each row.
 func isAfterGrouping(n *sqltext.Node) bool {
 	found, stray := false, false
 	var visit func(*sqltext.Node)

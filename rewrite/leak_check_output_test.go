@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What the outermost SELECT returns may be any function, operator and cast of PostgreSQL's; what is sorted, grouped or
-// asked for on the way may not.
+// The outermost SELECT may return the result of any function, operator and cast of PostgreSQL's. What it sorts, groups
+// or compares by may not be any.
 func TestOutputsTakeTheSignedPath(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode, "ALTER TABLE memories ADD n integer, ADD price numeric, ADD day date, ADD f float8")
 	cases := map[string]bool{

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// A pattern that is made of parts takes the signed path where none of them may be its escape at the end, and the values
-// of parameters are looked at for what they may be there.
+// A pattern that is made of parts takes the signed path where no part may end in an escape. The values of parameters
+// are checked for that.
 func TestPatternsOfParts(t *testing.T) {
 	r := rewriter(t, AlwaysSignedMode)
 	const whole, piece = verdict.Pattern, verdict.PatternPart

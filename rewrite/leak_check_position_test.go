@@ -11,9 +11,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// leak-safe and what is not, by what stands for it in pathPlaces: a condition, a text that is compared, sorted or cut, and
-// a text that is only handed on. What is not leak-safe may fail for some value, has no equality, or has one that may not
-// be compared with.
+// Leak-safe expressions and others, by the sign that stands for them in pathPlaces. The signs are a condition, a text
+// that is compared, sorted or cut, and a text that is only returned. What is not leak-safe may fail for some value, has
+// no equality, or has one that may not be compared with.
 var (
 	leakSafeFor    = map[string]string{"{c}": "title = 'a'", "{t}": "lower(title)", "{r}": "lower(title)"}
 	notLeakSafeFor = map[string][]string{
@@ -159,8 +159,8 @@ var outputPlaces = []string{
 	"SELECT {t}::text = 'a' FROM memories",
 }
 
-// What is not leak-safe keeps a text from the signed path wherever it stands, however it got there, but in what the
-// outermost SELECT returns; what is leak-safe does not. The last check asks the grammar whether a place was forgotten.
+// An expression that is not leak-safe keeps a text from the signed path wherever it stands, except in the outermost
+// SELECT's results. A leak-safe expression does not. The last check asks the grammar whether a place was forgotten.
 func TestNotLeakSafeWhereverItStands(t *testing.T) {
 	r, conn := altered(t, AlwaysSignedMode, `ALTER TABLE memories ADD icu text COLLATE "en-x-icu", ADD score double precision, ADD fee numeric, ADD level integer;
 		CREATE INDEX ON memories USING gin (to_tsvector('english', title)); CREATE DOMAIN uuid AS text CHECK (VALUE > 'b');
@@ -215,8 +215,8 @@ func TestNotLeakSafeWhereverItStands(t *testing.T) {
 			}
 		}
 	}
-	// A number of rows that is not known yet may be one that fails: outside the whole statement that depends on whether
-	// it is come to, so that it is looked at.
+	// A LIMIT whose number is not known yet may fail. Inside a sub-select, whether it is evaluated depends on rows, so
+	// it is checked there.
 	for place, top := range map[string]bool{
 		"SELECT title FROM memories {}": true, "SELECT title FROM memories UNION ALL SELECT name FROM people {}": true,
 		"SELECT title FROM (SELECT title FROM memories {}) AS m": false, "WITH m AS (SELECT title FROM memories {}) SELECT title FROM m": false,
@@ -245,8 +245,8 @@ func TestNotLeakSafeWhereverItStands(t *testing.T) {
 	}
 }
 
-// A sum may overflow by rows that a hidden row of the query around it chooses: inside an expression it keeps a text
-// from the signed path, wherever in it.
+// A sum may overflow over rows that a hidden row of the outer query chooses. Inside any expression such a sum keeps a
+// text from the signed path.
 func TestSumsInsideExpressions(t *testing.T) {
 	r := rewriter(t, AlwaysSignedMode)
 	for _, query := range []string{
@@ -292,9 +292,9 @@ func TestSumsInsideExpressions(t *testing.T) {
 	}
 }
 
-// What is leak-safe by itself is not in some company: what an aggregate's condition names outside of its query, groups of
-// which each gives a row, types without an order of PostgreSQL's own, and a parameter beside a column that has become
-// of a larger type than the one that it is cast to.
+// Some leak-safe expressions are not leak-safe beside others: an aggregate's condition that names columns of an outer
+// query, and groups of which each gives a row. So are types without an order of PostgreSQL's own, and a parameter
+// beside a column of a larger type than its cast.
 func TestCompanyOfWhatIsLeakSafe(t *testing.T) {
 	r, conn := altered(t, AlwaysSignedMode,
 		"CREATE EXTENSION hstore; ALTER TABLE memories ADD n integer, ADD level integer, ADD h hstore; ALTER TABLE people ADD n bigint")

@@ -10,14 +10,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A search may have other conditions beside it, and group and sort by expressions that are not leak-safe: `found @@ q
-// AND body ~ 'x' GROUP BY date_trunc('day', at)`. If it is of one table, the leak-safe conditions go below a fence,
-// OFFSET 0, through which the planner moves nothing:
+// A search may have other conditions beside it. It may also group and sort by expressions that are not leak-safe:
+// `found @@ q AND body ~ 'x' GROUP BY date_trunc('day', at)`. If it is of one table, the leak-safe conditions go below
+// a fence, OFFSET 0, through which the planner moves nothing:
 //
 // 	SELECT ... FROM (SELECT * FROM pgconsent_signed.visible_t AS t WHERE found @@ q OFFSET 0) AS t WHERE body ~ 'x' ...
 //
 // Everything above the fence is computed for visible rows only, so it may hold any expression that an output may
-// (leak_check_output.go). The planner does not run these expressions on statistics either: an expression that is not
+// (leak_check_output.go). The planner does not run these expressions on statistics either. An expression that is not
 // leak-proof gets none of a table with row security, which applies to the reader of the signed views.
 
 // readsOneTable tells whether the text is a single SELECT whose FROM is a single table.
@@ -82,8 +82,8 @@ func (v *leakChecker) checkBelowFence(s *sqltext.SelectStmt) {
 }
 
 // checkParamTypes rejects a text unless a parameter that it uses several times has one type everywhere. PostgreSQL
-// gives a parameter the type of the operand that it sees first, and in the new text it sees the conditions below the
-// fence first.
+// gives a parameter the type of the operand that it sees first. In the new text it sees the conditions below the fence
+// first.
 func (v *leakChecker) checkParamTypes() {
 	for number, beside := range v.paramNeighbours {
 		// Each other kind belongs to a single type, so PostgreSQL infers that type in any order.

@@ -20,8 +20,8 @@ func tables(snap *catalog.Snapshot, rows float64) catalog.Sizes {
 	return out
 }
 
-// How large tables are, hidden rows counted, decides which names a text has, and nothing that shows: not whether it is
-// too long, nor what PostgreSQL sees first in it.
+// The sizes of tables, hidden rows counted, decide which relation names a rewritten text has. They decide nothing that
+// the client sees: not whether it is too long, nor which parameter type PostgreSQL infers.
 func TestSizesChangeNamesOnly(t *testing.T) {
 	tier.All(t)
 	r, _ := altered(t, AutoMode, "ALTER TABLE memories ADD n integer, ADD i8 bigint, ADD f float8, ADD found tsvector")
@@ -72,8 +72,8 @@ func TestSizesChangeNamesOnly(t *testing.T) {
 	}
 }
 
-// A parameter has the type of what PostgreSQL sees first beside it: where the conditions that find rows come first, it
-// stands beside one type only.
+// A parameter has the type of the operand that PostgreSQL sees first beside it. Where the conditions that find rows are
+// moved to the front, it stands beside one type only.
 func TestFoundFirstKeepsTypesOfParameters(t *testing.T) {
 	r, _ := altered(t, AutoMode, "ALTER TABLE memories ADD n integer, ADD i8 bigint, ADD f float8, ADD f4 float4, ADD found tsvector")
 	for sql, found := range map[string]bool{

@@ -71,7 +71,7 @@ func TestPathReasons(t *testing.T) {
 	}
 }
 
-// A column that is computed as it is read may fail on a hidden row: what asks for its value stays away from the
+// A column that is computed as it is read may fail on a hidden row. A text that compares its value stays away from the
 // signed path.
 func TestSignedPathIsNotForVirtualColumns(t *testing.T) {
 	rewriter(t, AlwaysSignedMode)
@@ -103,8 +103,9 @@ func TestSignedPathIsNotForVirtualColumns(t *testing.T) {
 	}
 }
 
-// A table with hidden columns has a signed view for those that come out as they are. A mask is an expression, which may fail
-// on a hidden row; and whatever is named like a masked column is one, though the signed view has none of that name.
+// A table with hidden columns has a signed view for those that come out as they are. A mask is an expression, which may
+// fail on a hidden row. Whatever is named like a masked column counts as one, though the signed view has none of that
+// name.
 func TestSignedPathIsNotForMasks(t *testing.T) {
 	r := rewriter(t, AlwaysSignedMode)
 	for sql, signedPath := range map[string]bool{
@@ -128,8 +129,9 @@ func TestSignedPathIsNotForMasks(t *testing.T) {
 	}
 }
 
-// A sum that may overflow must not be one that hidden rows of another table have made: it takes the signed path where it is
-// sure to be made. One of whole numbers, or of numbers with a declared precision, does not overflow.
+// A sum that may overflow takes the signed path only where it is certain to be computed. Otherwise hidden rows of
+// another table could decide whether it is. One of whole numbers, or of numbers with a declared precision, does not
+// overflow.
 func TestSignedPathIsNotForSumsThatMayNotRun(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode, "ALTER TABLE memories ADD score double precision, ADD price numeric(10, 2), ADD loose numeric, ADD n integer")
 	for sql, everywhere := range map[string]bool{
@@ -321,8 +323,8 @@ func TestSignedPathIsForWhatIsPlain(t *testing.T) {
 	}
 }
 
-// Every time has the parts that may be asked for, and can be cut to the units, whatever it is: else what asks fails
-// where a hidden row is.
+// Every time value has the fields that may be extracted, and can be truncated to the units. Otherwise the expression
+// would fail on a hidden row.
 func TestEveryTimeHasTheseParts(t *testing.T) {
 	_, conn := altered(t, AlwaysSignedMode, "SELECT 1")
 	ask := func(format, part string, times ...string) {

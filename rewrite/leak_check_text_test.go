@@ -73,8 +73,8 @@ func TestSignedTextsAreQualified(t *testing.T) {
 	}
 }
 
-// A parameter may be declared as what the signed path took it for, wherever it stands, and as nothing else that it would
-// be converted from.
+// A client may declare a parameter as the type that the signed path assumed, wherever it stands. It may declare no
+// other type that would be converted.
 func TestParametersOnTheSignedPath(t *testing.T) {
 	r := rewriter(t, AlwaysSignedMode)
 	oids := map[kind]uint32{kindText: 25, kindBool: 16, kindInt: 23, "uuid": 2950, "timestamptz": 1184, "date": 1082,

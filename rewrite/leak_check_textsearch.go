@@ -9,9 +9,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// Many searches parse the words to look for by a function in FROM: `FROM notes n, plainto_tsquery('english', $1) AS q
-// WHERE n.found @@ q ORDER BY ts_rank_cd(n.found, q)`. If such a search finds its rows by key, the subquery of keys
-// calls the function in its FROM as well. A function of constants and parameters gives the same row there.
+// If such a search finds its rows by key, the subquery of keys calls the function in its FROM as well. A function of
+// constants and parameters gives the same row there. If such a search finds its rows by key, the subquery of keys calls
+// the function in its FROM as well. A function of constants and parameters gives the same row there.
 
 // textSearchFunctions returns the functions in FROM that parse a text search, in the order of the text. It leaves out
 // functions in an outer join that may give a row without them.

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Types of extensions, ranges, arrays that are written out, and times that are reckoned from now take the signed path, as
-// far as what is done with them cannot fail.
+// Some types take the signed path as far as operations on them cannot fail: types of extensions, ranges, arrays that
+// are written out, and times relative to now.
 func TestSignedPathIsForEverydayTypes(t *testing.T) {
 	const columns = "ALTER TABLE memories ADD mail citext, ADD tags text[], ADD nums int[], ADD span tstzrange, " +
 		"ADD path ltree, ADD attrs hstore, ADD day date, ADD n int, ADD old varchar[], ADD found tsvector"
@@ -73,9 +73,9 @@ func TestSignedPathIsForEverydayTypes(t *testing.T) {
 	}
 }
 
-// A domain is what it is over: operators and functions are chosen for that, and what the domain checks is not asked as
-// it is read. It is opaque where somebody has made an operator or a function of the name, or its check runs code of
-// others; a cast to it is not leak-safe.
+// A domain is treated as its base type, whose operators and functions PostgreSQL chooses. The domain's check does not
+// run when a value is read. It is opaque where somebody has made an operator or a function of the name, or its check
+// runs another role's code. A cast to it is not leak-safe.
 func TestDomainsTakeThePathOfTheirTypes(t *testing.T) {
 	const domains = `CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE DOMAIN email AS citext CHECK (VALUE ~ '^[^@]+@[^@]+$');
 		CREATE DOMAIN work_email AS email; CREATE DOMAIN amount AS numeric(12,2) CHECK (VALUE >= 0);
@@ -123,8 +123,8 @@ func TestDomainsTakeThePathOfTheirTypes(t *testing.T) {
 	}
 }
 
-// What ORMs and drivers write around a search: casts of parameters to enums, names of enums by the search path,
-// patterns in upper case, by concat and without an escape, limits with a type, configurations with a cast. Each was
+// ORMs and drivers write around a search: casts of parameters to enums, enum names by the search path, limits with a
+// type, and configurations with a cast. They write patterns in upper case, by concat, and without an escape. Each was
 // sent to row security, which reads the whole table.
 func TestSignedPathIsForWhatORMsWrite(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode,
@@ -168,7 +168,7 @@ func TestSignedPathIsForWhatORMsWrite(t *testing.T) {
 	}
 }
 
-// An enum's name alone means it where nothing else on the search path has it: a table's rows are a type of its name as
+// An enum's name alone means it where nothing else on the search path has the name. A table's row type has its name as
 // well.
 func TestEnumsOfOneName(t *testing.T) {
 	enum := func(schema, name string, oid uint32) *catalog.Type {

@@ -6,7 +6,7 @@ import (
 
 // visitLockingClauses visits FOR UPDATE and similar clauses. They lock rows that the statement returns, which row
 // security has let through. Agents must be able to update the table: PostgreSQL wants that right. A table on which
-// other rules depend has no locks if agents may not update all its visible rows: a lock on a consent would keep others
+// other rules depend has no locks if agents may not update all its visible rows. A lock on a consent would keep others
 // from withdrawing it. first is the index of the first reference in FROM.
 func (w *walker) visitLockingClauses(s *sqltext.SelectStmt, own *scope, first int) {
 	for _, n := range s.LockingClause {

@@ -22,8 +22,9 @@ var lockPlaces = []string{
 	"PREPARE p AS SELECT id FROM {table} FOR {lock}", "COPY (SELECT id FROM {table} FOR {lock}) TO STDOUT",
 }
 
-// Agents lock rows of tables that they may update, unless who asks decides which rows of these may be changed, and
-// rules of other tables read them: whoever held a consent that was given to them would keep it from being withdrawn.
+// Agents lock rows of tables that they may update. They may not if it depends on the agent which rows may be changed
+// and rules of other tables read these rows. Otherwise an agent could lock a consent given to it and keep it from being
+// withdrawn.
 func TestRowsThatNobodyMayHold(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	drafts, _ := r.pol.Table(catalog.Name{Schema: "public", Name: "drafts"})

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// Which transactions keep one snapshot is what the server says of them, in whatever words the level is asked for: of
-// those that do a text says so, for itself or for all that come.
+// The server decides which transactions keep one snapshot, however the isolation level is requested. A text says
+// whether it sets such a level, for its own transaction or for all later ones.
 func TestWhatKeepsItsSnapshotIsTheServers(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	conn := database(t).Connect(t, "postgres")

@@ -11,9 +11,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// nameArgument says how a function takes a name: as which argument, by the number of arguments; how the name is
-// checked; and whether PostgreSQL reads the constant as a value. If it does, the statement fails when PostgreSQL parses
-// it, and the error has the position of the name.
+// nameArgument says how a function takes a name: as which argument, by the number of arguments, and how the name is
+// checked. It also says whether PostgreSQL reads the constant as a value. If it does, the statement fails when
+// PostgreSQL parses it, and the error has the position of the name.
 type nameArgument struct {
 	positionByCount map[int]int
 	check           func(w *walker, written string, read bool) *sqlstate.Error

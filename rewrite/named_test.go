@@ -105,8 +105,8 @@ func TestNamesInTexts(t *testing.T) {
 	}
 }
 
-// Of all the relations that there are, those that a name in a text means are those that agents' catalogs show, the
-// sequences that number their rows, and parts of tables, of which a refusal tells as well.
+// A name in a text may mean only some relations. They are those that agents' catalogs show, the sequences that number
+// their rows, and partitions, which a refusal mentions as well.
 func TestNamesOfAllRelations(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(context.Background(),
@@ -148,8 +148,8 @@ func TestNamesOfAllRelations(t *testing.T) {
 	}
 }
 
-// Of all indexes, those that a name in a text means are those that agents' catalogs show: of tables that show, without
-// expressions, conditions and hidden columns.
+// A name in a text may mean only indexes that agents' catalogs show. These are of visible tables, without expressions,
+// conditions and hidden columns.
 func TestNamesOfAllIndexes(t *testing.T) {
 	r, conn := altered(t, RowSecurityMode, `CREATE TABLE kept_apart (id serial PRIMARY KEY, note text); CREATE INDEX apart ON kept_apart (note);
 		CREATE MATERIALIZED VIEW made_apart AS SELECT 1 AS one; CREATE INDEX one_apart ON made_apart (one);

@@ -194,8 +194,8 @@ func withExactTwin(text string) (out string, position func(int) int, ok bool, re
 	}, true, nil
 }
 
-// mayUseApproximateIndex tells whether a search may use an approximate index of its table: the policy accepts what that
-// tells about hidden rows, or no row is hidden.
+// mayUseApproximateIndex tells whether a search may use an approximate index of its table. It may if the policy accepts
+// what that tells about hidden rows, or no row is hidden.
 func (w *walker) mayUseApproximateIndex(search *sqltext.RangeVar) bool {
 	at := slices.IndexFunc(w.references, func(ref *reference) bool { return ref.rangeVar == search })
 	if at < 0 || w.references[at].fragment == nil {
@@ -320,7 +320,7 @@ type fencedText struct {
 	apply    func(*sqltext.SelectStmt) bool
 }
 
-// fencedSearch writes a search with its table behind OFFSET 0: FROM t WHERE c becomes FROM (SELECT * FROM t WHERE c
+// fencedSearch writes a search with its table below OFFSET 0. FROM t WHERE c becomes FROM (SELECT * FROM t WHERE c
 // OFFSET 0) AS t. The condition moves inside, so that the other indexes serve it.
 func fencedSearch(text string) (fencedText, bool) {
 	source, refused := sqltext.Scan(text)
@@ -379,8 +379,8 @@ func fencedSearch(text string) (fencedText, bool) {
 	}, true
 }
 
-// offsetZeroItem returns the tree of an item of FROM: a sub-select with a condition that reads other items and ends in
-// OFFSET 0, so that the planner moves nothing into it.
+// offsetZeroItem returns the tree of an item of FROM. It is a sub-select with a condition that reads other items and
+// ends in OFFSET 0, so that the planner moves nothing into it.
 func offsetZeroItem(name string, from []*sqltext.Node, where *sqltext.Node) (*sqltext.Node, *sqlstate.Error) {
 	frame, refused := sqltext.Parse("SELECT FROM (SELECT * FROM b OFFSET 0) AS c")
 	if refused != nil {
@@ -399,8 +399,8 @@ func isOrderBy(source *sqltext.Source, i int) bool {
 		strings.EqualFold(source.String(source.Tokens[i+1]), "by")
 }
 
-// searchSpan finds the part of a search's text that begins with the one item of FROM, and ends with WHERE, or with the
-// item if there is no WHERE. ORDER BY follows; a comment in front of ORDER BY does not belong to the part.
+// searchSpan finds the part of a search's text that begins with the one item of FROM. The part ends with WHERE, or with
+// the item if there is no WHERE. ORDER BY follows; a comment in front of ORDER BY does not belong to the part.
 func searchSpan(source *sqltext.Source) (start, end int32, found bool) {
 	depth := 0
 	for i, t := range source.Tokens {

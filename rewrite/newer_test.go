@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// Syntax that came after the parser's grammar is refused with an error that names it, where the server would have taken
-// it; the server does take the examples. Elsewhere a syntax error is PostgreSQL's.
+// Syntax that is newer than the parser's grammar is refused with an error that names it, where the server would have
+// taken it. The server does take the examples. Elsewhere a syntax error is PostgreSQL's.
 func TestNewerSyntaxIsNamed(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	version := fixture.snap.ServerVersion()

@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A rewriter parses the rule of a table when a statement needs it, not before: each view of a policy has a rewriter of
-// its own, and a policy of a hundred tables and a hundred views would parse ten thousand rules.
+// A rewriter parses the rule of a table when a statement needs it, not before. Each view of a policy has its own
+// rewriter, so a hundred tables and a hundred views would mean ten thousand rules to parse.
 func TestRulesAreParsedWhenNeeded(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	rules := 0

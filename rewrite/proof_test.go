@@ -100,8 +100,8 @@ func TestFaultsEndInRefusals(t *testing.T) {
 	}
 }
 
-// FuzzRewrite: no panic; what is accepted parses, and each protected table in it sits under its predicate or, by its
-// qualified name, under row security; nothing else of a user's schema is read.
+// FuzzRewrite: the rewriter does not panic, and an accepted text parses. Each protected table in it is under its
+// predicate or, by its qualified name, under row security. No other relation of a user's schema is read.
 func FuzzRewrite(f *testing.F) {
 	for _, g := range goldens(f) {
 		f.Add(g.sql())

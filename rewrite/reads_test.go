@@ -15,8 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// sourcesOfX are forms in which the rows of event come under the name x, with id, title, embedding and n; what stands
-// before SELECT, and in FROM.
+// sourcesOfX are forms in which the rows of event appear under the name x, with id, title, embedding and n. Each has a
+// text before SELECT, and one in FROM.
 var sourcesOfX = [][2]string{
 	{"", "event AS x"},
 	{"", "event x (id, vessel, other, title)"},
@@ -180,9 +180,9 @@ var changedValue = map[string]string{
 	"public.cube": "cube(9, 9)", "real[]": "ARRAY[7, 7]", "timestamp with time zone": "'2020-01-01'", "boolean": "NOT %[1]s", "date": "'2020-01-01'",
 }
 
-// The answer to a statement depends on the columns that it is said to read, and on no others, whatever name they come
-// by: each statement is asked again where all other columns hold other values, of every table. What is said to be read
-// by key depends on that row of the table alone, and what searches by likeness is said to.
+// The answer to a statement depends on the columns that the rewriter reports as read, and on no others. Each statement
+// is asked again after all other columns, of every table, have got other values. What is said to be read by key depends
+// on that row of the table alone, and what searches by likeness is said to.
 func TestAnswersDependOnWhatIsRead(t *testing.T) {
 	tier.All(t)
 	r := underContract(t)

@@ -11,9 +11,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// checkRelations looks at every relation of a rewritten text by a walk of its own: a name with a schema is a table of
-// the policy or the view that stands for it, a shadow, or a signed view inside a predicate; a name without one is a
-// WITH query of the same text.
+// checkRelations checks every relation of a rewritten text by its own walk. A name with a schema is a table of the
+// policy or the view in its place, a shadow, or a signed view inside a predicate. A name without one is a WITH query of
+// the same text.
 func checkRelations(t *testing.T, r *Rewriter, tree *sqltext.ParseResult, result *Result) {
 	t.Helper()
 	targets := map[*sqltext.RangeVar]bool{}                         // of INSERT, UPDATE, DELETE

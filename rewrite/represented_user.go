@@ -80,9 +80,9 @@ func (w *walker) setRepresentedUser(v *sqltext.VariableSetStmt, raw *sqltext.Raw
 	return effect
 }
 
-// setConfigRepresentedUser takes a call of set_config that says for whom the session acts. The call stands alone in a
-// SELECT without anything else but such calls, is a literal or a parameter, and its result is empty: the signed value
-// is not the client's to see. It is false where the call is none of these.
+// setConfigRepresentedUser takes a call of set_config that says for whom the session acts. The call stands in a SELECT
+// that has nothing but such calls, and its argument is a literal or a parameter. Its result is empty, since the client
+// must not see the signed value. It is false where the call is none of these.
 func (w *walker) setConfigRepresentedUser(f *sqltext.FuncCall, value settingArgument) (ok bool,
 	refused *sqlstate.Error) {
 	local := f.Args[2].GetAConst()

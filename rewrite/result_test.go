@@ -321,8 +321,8 @@ func TestHostileSizes(t *testing.T) {
 		if refused == nil && c.code != "" || refused != nil && refused.Code != c.code {
 			t.Errorf("%s: %v, want %q", name, refused, c.code)
 		}
-		// Two seconds on a machine of its own, half a minute with the race detector beside other work; what grows with
-		// the square takes far longer.
+		// It takes two seconds on an idle machine, half a minute with the race detector beside other work. Quadratic
+		// time would be far longer.
 		if took := time.Since(start); took > 5*time.Minute {
 			t.Errorf("%s took %v", name, took)
 		}

@@ -132,7 +132,7 @@ func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
 	return r
 }
 
-// Rewrite checks the text of one message and rewrites it. A refusal comes with a Result, too, for the audit record: it
+// Rewrite checks the text of one message and rewrites it. A refusal comes with a Result, too, for the audit record. It
 // has the Tag and the Fingerprint as far as they are known, and no Text.
 //
 // In the extended protocol a text holds one statement at most.
@@ -371,8 +371,8 @@ func (w *walker) checkLength() *sqlstate.Error {
 		WithHint("It names tables many times: read each once, in a WITH query.")
 }
 
-// isSignable tells whether the database reads a text as the parser does, whatever the settings of its lexer are, so
-// that the text can be signed. Backslashes may stand only in strings with an E in front.
+// isSignable tells whether the database reads a text as the parser does, whatever its lexer settings are. Only then can
+// the text be signed. Backslashes may stand only in strings with an E in front.
 func isSignable(source *sqltext.Source) bool {
 	if !strings.Contains(source.Text, `\`) {
 		return true

@@ -591,8 +591,8 @@ func indexBeginsWith(r *catalog.Relation, column string) bool {
 	return slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool { return i.Columns[0] == column })
 }
 
-// someIndexSorts tells whether an index returns the rows in the order of a column: it begins with the column, or only
-// columns with a single value come before.
+// someIndexSorts tells whether an index returns the rows in the order of a column. It must begin with the column, or
+// only columns with a single value may come before.
 func (l *queryEstimate) someIndexSorts(item *tableEstimate, column string) bool {
 	return slices.ContainsFunc(item.ref.relation.Indexes, func(i catalog.BTree) bool {
 		at := slices.IndexFunc(i.Columns,

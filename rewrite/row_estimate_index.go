@@ -19,8 +19,8 @@ const (
 	searchShare    = 1.0 / 1000 // the share of a table's rows that a search is guessed to find
 )
 
-// wantsIndexHint tells whether the conditions of a text with a single statement find few rows by indexes, in all tables
-// for whose rule PostgreSQL might also read an index. PostgreSQL should then not read the rule's index (see
+// wantsIndexHint tells whether the conditions of a text with a single statement find few rows by indexes. It looks at
+// all tables for whose rule PostgreSQL might also read an index. PostgreSQL should then not read the rule's index (see
 // predicate.UseIndexHint). Only speed depends on it.
 func (w *walker) wantsIndexHint(tree *sqltext.ParseResult, signedPath bool) bool {
 	if w.sizes == nil || len(tree.Stmts) != 1 {

@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Where conditions of its own find few rows by an index, a statement says so: the index of whose rows they are is not
-// read besides.
+// Where a statement's own conditions find few rows by an index, the rewriter adds a hint. PostgreSQL then does not read
+// the index of the rule besides.
 func TestUseIndexHint(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(context.Background(), `CREATE EXTENSION pg_trgm; CREATE TABLE boards (id bigint PRIMARY KEY, tenant bigint, open boolean);

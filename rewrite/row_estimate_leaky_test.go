@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Row security finds no row in an index by what is not leak-proof, be it one row that is looked for or the first of a
-// LIMIT: that takes the signed path. What it finds by several columns is few.
+// Row security uses no index for a condition that is not leak-proof, be it for one row or for the first of a LIMIT.
+// Such a search takes the signed path. What it finds by several columns is few.
 func TestWhatRowSecurityFindsInNoIndex(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(context.Background(), `CREATE TABLE owners (id bigint PRIMARY KEY, agreed text);

@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// On the signed path a table that shows with rows of several others is read by sets where all of it is read; where a
+// On the signed path a rule that reads several other tables uses hash sets where the whole table is read. Where a
 // condition narrows it, PostgreSQL chooses.
 func TestSetsOnTheSignedPath(t *testing.T) {
 	r := countedUnder(t, AutoMode, `CREATE TABLE halls (id int PRIMARY KEY, status text);

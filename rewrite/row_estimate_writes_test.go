@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What writes few rows looks at few, and so does what an index has in order behind a column that is the same in all
-// visible rows: sets of whole tables would cost hundreds of times as much.
+// A statement that writes few rows checks few rows, and so does a search in index order after a column with one value
+// in all visible rows. Hash sets of whole tables would cost hundreds of times as much.
 func TestUseHashHintOfFewRows(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(context.Background(), `CREATE TABLE holders (id bigint PRIMARY KEY, tenant bigint, agreed text);

@@ -75,7 +75,7 @@ func (s *scope) hasUnknownNameInSight() bool {
 	return false
 }
 
-// hasColumn tells whether item.column is certain to be a column. Which item is meant is not certain: the alias of a
+// hasColumn tells whether item.column is certain to be a column. Which item is meant is not certain. The alias of a
 // join hides the items inside, and a join's condition does not see the items beside it. So every item of that name must
 // have the column.
 func (s *scope) hasColumn(item, column string) bool {
@@ -122,8 +122,8 @@ func (s *scope) keepSameNames() {
 type cteFrame struct {
 	parent    *cteFrame
 	columnsOf map[string]map[string]bool // the columns of each WITH query, by name; nil: not known
-	// for each WITH query that is a SELECT, by name: its first read of single rows of a table in which some rows count in
-	// groups only. The result of a statement with RETURNING was written, and is no part of a table.
+	// For each WITH query that is a SELECT, by name: its first read of single rows of a table in which some rows count
+	// in groups only. The result of a statement with RETURNING was written, and is no part of a table.
 	singleRowReads map[string]*reference
 }
 

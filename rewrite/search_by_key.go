@@ -15,7 +15,7 @@ import (
 
 // A search may stand in a join, a sub-select or a WITH query, beside expressions that are not leak-safe. Then the
 // statement reads its tables under row security, where the search uses no index. If the search's own conditions are
-// leak-safe, the statement looks up the keys of its rows on the signed path, and reads the rows with these keys:
+// leak-safe, the statement looks up the keys of its rows on the signed path. It then reads the rows with these keys:
 //
 //	... WHERE n.found @@ q AND n.id = ANY (ARRAY(SELECT n.id FROM pgconsent_signed.visible_n AS n WHERE n.found @@ q)) ...
 //
@@ -103,7 +103,7 @@ func (w *walker) isFoundByKey(ref *reference) bool {
 // maxKeySearches bounds the number of searches by key in a text, and so how much longer it becomes.
 const maxKeySearches = 4
 
-// readsOnlyTables tells whether a statement reads nothing but tables of the policy: a view may call functions of the
+// readsOnlyTables tells whether a statement reads nothing but tables of the policy. A view may call functions of the
 // owner, which would see the signed text.
 func (w *walker) readsOnlyTables(writes bool) bool {
 	return !slices.ContainsFunc(w.references, func(ref *reference) bool {
@@ -182,9 +182,9 @@ func (f *searchFinder) visitQuery(s *sqltext.SelectStmt) {
 	}
 }
 
-// visitTable looks for a search of one table. optional tells whether an outer join may return a row of NULLs in place
-// of a row of the table. Such a row has no key, so the search must not find it. A search of a column is strict, and
-// does not find it. A negated search of to_tsvector over COALESCE(body, an empty text) does.
+// visitTable looks for a search of one table. optional: an outer join may return a row of NULLs in place of a row of
+// the table. Such a row has no key, so the search must not find it. A search of a column is strict, and does not find
+// it. A negated search of to_tsvector over COALESCE(body, an empty text) does.
 func (f *searchFinder) visitTable(s *sqltext.SelectStmt, rv *sqltext.RangeVar, optional bool,
 	conditions []*sqltext.Node) {
 	ref := f.referenceOf[rv]

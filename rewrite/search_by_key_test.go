@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// A search in a join, a sub-select or a WITH query, beside what is not leak-safe, has its rows found by key behind the
-// signed path; all else is as under row security.
+// A search may stand in a join, a sub-select or a WITH query, beside expressions that are not leak-safe. Its rows are
+// then found by key on the signed path, and the rest is as under row security.
 func TestFoundByKey(t *testing.T) {
 	r, _ := altered(t, AutoMode,
 		"CREATE EXTENSION pg_trgm; ALTER TABLE memories ADD n integer, ADD price numeric, ADD found tsvector, ADD "+
@@ -161,8 +161,8 @@ func TestFoundByKey(t *testing.T) {
 	}
 }
 
-// All that is leak-safe has them too where tables are joined, whether it takes the signed path or not: that goes by
-// sizes, hidden rows counted.
+// A leak-safe statement that joins tables also has its rows found by key, whether it takes the signed path or not. The
+// path depends on sizes, hidden rows counted.
 func TestFoundByKeyWhateverTheSizes(t *testing.T) {
 	const change = "ALTER TABLE memories ADD found tsvector; CREATE INDEX ON memories USING gin (found)"
 	r, _ := altered(t, AutoMode, change)

@@ -95,8 +95,8 @@ func findsNoRelations(path string) bool {
 	return path == `""` || ok && slices.Equal(names, []string{"pg_catalog"})
 }
 
-// pinSetting puts the value that is pinned in the place of the one that is set, in any of the ways to write that: SET
-// SCHEMA takes one text. text is how SQL writes the value.
+// pinSetting puts the pinned value in place of the one that is set. SQL has several ways to write it, such as SET
+// SCHEMA, which takes one text. text is the value as SQL writes it.
 func (w *walker) pinSetting(v *sqltext.VariableSetStmt, raw *sqltext.RawStmt, text string) {
 	scope := "SESSION"
 	if v.IsLocal {

@@ -76,7 +76,7 @@ func (w *walker) settingArgument(n *sqltext.Node) (settingArgument, bool) {
 	return settingArgument{parameter: number}, number != 0
 }
 
-// checkParamUses refuses a parameter that is checked when it is bound and also stands at another place: PostgreSQL
+// checkParamUses refuses a parameter that is checked when it is bound and also stands at another place. PostgreSQL
 // could give it another type there, such as name, and so give the setting another text than the checked one.
 func (w *walker) checkParamUses(tree *sqltext.ParseResult) {
 	if len(w.checkedParams) == 0 {
@@ -99,7 +99,7 @@ func (w *walker) checkParamUses(tree *sqltext.ParseResult) {
 	}
 }
 
-// boundParameter returns the number of a parameter whose value the proxy sees when it is bound, or 0: the proxy does
+// boundParameter returns the number of a parameter whose value the proxy sees when it is bound, or 0. The proxy does
 // not see the values that SQL gives to a prepared statement.
 func (w *walker) boundParameter(n *sqltext.Node) int32 {
 	if cast := n.GetTypeCast(); cast != nil {
@@ -171,8 +171,8 @@ func (a settingArgument) textWith(values [][]byte) (text string, ok bool) {
 	return "", false
 }
 
-// settingTypes are the types that the parameters of set_config may have: types whose binary format is the text, bool,
-// and 0, by which the server infers the type.
+// settingTypes are the types that the parameters of set_config may have. They are types whose binary format is the
+// text, bool, and 0, by which the server infers the type.
 var settingTypes = []uint32{0, pgtype.BoolOID, pgtype.TextOID, pgtype.VarcharOID, pgtype.UnknownOID}
 
 // setsExistingSetting tells whether a SELECT does nothing but call set_config for a setting with a given name, if that

@@ -151,8 +151,8 @@ func TestSetConfigDoesNotRunByName(t *testing.T) {
 	}
 }
 
-// A search path on which nothing of the application is found is replaced by the configured one: names that are written
-// with their schemas mean the same on both.
+// A search path without any schema of the application is replaced by the configured one. Names that are written with
+// their schemas mean the same on both.
 func TestSearchPathWithoutTheApplication(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for sql, want := range map[string]string{

@@ -131,7 +131,7 @@ var visibleSettings = map[string]bool{
 }
 
 // CheckSetting checks the value of a setting, wherever the value comes from: where is "startup", "options" or "set". It
-// returns the value to forward. keep is false for a pinned setting with its pinned value: it is accepted, and left out
+// returns the value to forward. keep is false for a pinned setting with its pinned value. It is accepted, and left out
 // of what goes upstream at startup; a SET of it is harmless. A refusal is 42501, or 22023 for the value.
 //
 // claims are the settings that the policy maps to attributes. They may hold any value of a moderate size: the database
@@ -230,7 +230,7 @@ func isUTF8(value string) bool {
 	return name == "utf8" || name == "unicode"
 }
 
-// isSQLASCII recognises SQL_ASCII, by which a client of a UTF8 database sends and gets the bytes of UTF8. psql in the C
+// isSQLASCII recognises SQL_ASCII. With it, a client of a UTF8 database sends and gets the bytes of UTF8. psql in the C
 // locale asks for it. It gets UTF8.
 func isSQLASCII(value string) bool { return encodingName(value) == "sqlascii" }
 

@@ -127,8 +127,8 @@ func TestSearchPathOfTheHint(t *testing.T) {
 	}
 }
 
-// What is set for statements that get a hardened plan is shown to nobody, however it is asked for and whether or not
-// agents may set it themselves.
+// The settings of a hardened plan are shown to nobody, however the client asks for them. It does not matter whether
+// agents may set them themselves.
 func TestSettingsOfHardenedPlansAreNotShown(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	if len(verdict.HardenedPlanSettings) < 3 {

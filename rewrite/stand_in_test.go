@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What answers in place of a function of PostgreSQL's does so whatever functions of the policy have its name: by the
-// name alone a call may mean the one that it stands for.
+// A stand-in answers a call of a PostgreSQL function even if the policy lists functions of the stand-in's name. A call
+// by name alone may mean the function that it replaces.
 func TestStandInsAnswerWhateverElseIsCalledSo(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	var names, listed []string

@@ -26,8 +26,8 @@ func named(t *testing.T, template, text string) bool {
 	return len(found) == 1
 }
 
-// A named statement is its tokens: words in any case, a constant or a parameter for each of its parameters, and
-// everything else as it stands there. Each token is changed in turn.
+// A statement matches a named statement token by token: words in any case, and a constant or a parameter for each of
+// its parameters. Everything else must be as written. Each token is changed in turn.
 func TestNamedStatementsToTheToken(t *testing.T) {
 	const template = `SELECT "Title", body AS b, $tag$Abc$tag$ FROM event AS e ` +
 		`WHERE body = 'Abc' AND n > 3 AND id = $1 AND (n, 1.5) = ($2, 1.5) OR e."For" = E'Abc' ORDER BY 1`

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// Many queries select the rows of the last week by `created_at >= CURRENT_DATE - interval '7 days'`, which compares a
+// Many queries select the rows of the last week by `created_at >= CURRENT_DATE - interval '7 days'`. This compares a
 // timestamp with time zone with one without. PostgreSQL takes such operators for leaky, so that they use no index under
 // row security. They convert the one without time zone (timestamp2timestamptz_opt_overflow and its like in timestamp.c
 // and date.c), as a cast does. The only difference: the cast fails for values that the other type cannot hold, and the
@@ -79,8 +79,8 @@ func (w *walker) castTimeBound(column *sqltext.ColumnRef, n *sqltext.Node, first
 	return last + 1
 }
 
-// nearTime is a time that lies far from both ends of the calendar: today, or a written day or time, plus or minus days
-// or an interval.
+// nearTime is a time that lies far from both ends of the calendar. It is today, or a written day or time, plus or minus
+// days or an interval.
 type nearTime struct {
 	base  string // the base of the time: "current_date", "date" or "timestamp"
 	shift string // what is added: "", "days" or "span"
@@ -149,8 +149,8 @@ func (w *walker) isCatalogType(t *sqltext.TypeName, name string) bool {
 		(schema == "pg_catalog" || schema == "" && len(w.snap.TypesNamed("", name)) == 1)
 }
 
-// timeBoundTokens finds the last token of a bound that begins at the given token. open tells whether parentheses stand
-// around the bound. ok is false if the bound is written in a way that it does not know.
+// timeBoundTokens finds the last token of a bound that begins at the given token. open: parentheses stand around the
+// bound. ok is false if the bound is written in a way that it does not know.
 func (w *walker) timeBoundTokens(b nearTime, first int) (open bool, last int, ok bool) {
 	i, depth := first, 0
 	word := func(k int) string {

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A bound without a zone is cast to what it is compared with where the two mean the same and an index has the column,
-// and nowhere else.
+// A bound without a zone is cast to the type of the compared column only where both mean the same and the column has an
+// index.
 func TestTimeBounds(t *testing.T) {
 	tier.All(t)
 	r, conn := altered(t, RowSecurityMode,

@@ -8,10 +8,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A column of type timestamp beside a time with a zone, as in `created >= now() - interval '7 days'`, is itself
-// converted to the type with a zone. No index serves the converted column, and row security delays the comparison. No
-// cast of the other side means the same where clocks are turned. So the rewriter adds a condition that an index serves,
-// wide enough for every zone:
+// A column of type timestamp is converted when it is compared with a time with a zone, as in `created >= now() -
+// interval '7 days'`. No index serves the converted column, and row security delays the comparison. No cast of the
+// other side means the same where clocks are turned. So the rewriter adds a condition that an index serves, wide enough
+// for every zone:
 //
 // 	created >= (now() - interval '7 days')::timestamp - '2 days'::interval AND created >= now() - interval '7 days'
 //

@@ -28,7 +28,8 @@ func TestCheckTimeout(t *testing.T) {
 	}
 }
 
-// Every way to say it in a statement is held to the bound; what lowers it, and what puts it back, is not in its way.
+// A statement can set the timeout in several ways, and the bound applies to each. Lowering it, or putting it back, is
+// allowed.
 func TestTimeoutsAreBounded(t *testing.T) {
 	rewriter(t, RowSecurityMode)
 	doc, err := policy.Parse("p.yaml",

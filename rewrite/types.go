@@ -67,14 +67,14 @@ const availableTypes = "Types available to agents are those of PostgreSQL and of
 	"domains and composite types that call " +
 	"no function of others, and the row types of tables in the policy."
 
-// isKnownFunction tells whether PostgreSQL may run a function that the text does not name: a function of a known
-// extension or of the policy, or one that PostgreSQL made with a range type.
+// isKnownFunction tells whether PostgreSQL may run a function that the text does not name. It may for a function of a
+// known extension or of the policy, or one that PostgreSQL made with a range type.
 func (w *walker) isKnownFunction(f *catalog.Function) bool {
 	_, listed := w.pol.Function(f.Name)
 	return listed || f.RangeType != 0 || extensionFunctions.allows(f.Extension, f.Name.Name)
 }
 
-// rowTypeRefusal returns the reason why the row type of a relation is not available, or nil: casting a text to it
+// rowTypeRefusal returns the reason why the row type of a relation is not available, or nil. Casting a text to it
 // checks the domains of its columns.
 func (w *walker) rowTypeRefusal(n catalog.Name) *sqlstate.Error {
 	r, found := w.snap.Relation(n)

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// A column that is named with its table's schema, as Prisma, PostgREST and Hasura name all of them, is one of the
-// table's where nothing else in sight has the table's name.
+// Prisma, PostgREST and Hasura name each column with its table's schema. Such a column is the table's where nothing
+// else in scope has the table's name.
 func TestSchemaBeforeColumns(t *testing.T) {
 	r, _ := altered(t, AutoMode, "CREATE EXTENSION pg_trgm; CREATE INDEX ON memories USING gin (body gin_trgm_ops)")
 	r = r.WithSizes(sizes())

@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What becomes of statements about a table that has a column which waits for pgconsent migrate: those that may come
-// upon it read the others by name, or are refused; all others stay as they are.
+// A table may have a column that waits for pgconsent migrate. A statement that could read the column gets the others by
+// name, or is refused. Other statements stay as they are.
 func TestColumnsThatWait(t *testing.T) {
 	rewriter(t, RowSecurityMode)
 	table, _ := fixture.snap.ResolveRelation("", "people")

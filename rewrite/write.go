@@ -169,7 +169,7 @@ func (w *walker) visitReturning(targets *[]*sqltext.Node) map[string]bool {
 }
 
 // hasSeveralWrites tells whether a statement makes or changes rows in several of its parts. No part sees the rows of
-// another, so a rule about both cannot be checked for a row that refers to one which the same statement writes.
+// another. So a rule about both cannot be checked for a row that refers to one which the same statement writes.
 func hasSeveralWrites(raw *sqltext.RawStmt) bool {
 	counts, _ := sqltext.Count(raw)
 	return counts["InsertStmt"]+counts["UpdateStmt"]+counts["MergeStmt"] > 1

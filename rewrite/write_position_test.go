@@ -83,8 +83,8 @@ func things(t *testing.T) func(commands ...string) *Rewriter {
 	}
 }
 
-// Agents do what the policy lets them do to a table, whatever says so: each form of each command, and all that one
-// statement may do together, under each set of commands.
+// Agents may do to a table only what the policy's commands allow. Tried are each form of each command, and their
+// combinations in one statement, under each set of commands.
 func TestOnlyListedCommands(t *testing.T) {
 	rewriters := things(t)
 	type statement struct {

@@ -11,10 +11,10 @@ import (
 
 func byKey(t *policy.Table) bool { return t.Columns != nil && t.Columns.ByKey != nil }
 
-// keyFunctions returns the functions by which agents fetch rows by key. With a view in their place, only the rewriter
-// would make sure that a statement has a key, and an agent's condition could run before the condition on the key. A
-// function returns its rows before an expression of the agent reads one. It is in plpgsql, which caches its plan:
-// planning takes longer than the rest.
+// keyFunctions returns the functions by which agents fetch rows by key. With a view instead, only the rewriter would
+// make sure that a statement has a key. An agent's condition could then run before the condition on the key. A function
+// returns its rows before an expression of the agent reads one. It is in plpgsql, which caches its plan: planning takes
+// longer than the rest.
 func (f rowViews) keyFunctions(t *policy.Table) Object {
 	o := newObject("functions of "+predicate.KeyedView(t.Relation.Name, false).String(),
 		"Columns that exist by key only: agents have no right on this view, and call the function of its "+

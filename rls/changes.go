@@ -123,10 +123,10 @@ func isUntracked(r *catalog.Relation) bool {
 	return r.Kind != catalog.PartitionedTable && (r.Kind != catalog.Table || r.HasChildren)
 }
 
-// UntrackedRelations returns the relations of which triggers do not record all changes: the materialised views and
-// foreign tables of the policy, its tables with inheritance children, and tables whose rules or checks read one of
-// these. Their parts without triggers of their own are among them, and the views that read them. A single statement may
-// show their rows. A snapshot that lasts for several statements may not.
+// UntrackedRelations returns the relations of which triggers do not record all changes. They are materialised views,
+// foreign tables, tables with inheritance children, and tables whose rules or checks read one of these. Their parts
+// without triggers of their own are among them, and the views that read them. A single statement may show their rows. A
+// snapshot that lasts for several statements may not.
 func (p *Plan) UntrackedRelations() map[catalog.Name]bool { return untrackedRelations(p.facts.policy) }
 
 func untrackedRelations(p *policy.Policy) map[catalog.Name]bool {
@@ -206,8 +206,8 @@ func (w *trackedTable) triggers() []Object {
 		}
 		return out
 	}
-	// Row triggers: statement triggers do not fire for rows that a subscription applies, nor for rows that are written to
-	// a partition by its own name.
+	// They are row triggers. Statement triggers do not fire for rows that a subscription applies, nor for rows that are
+	// written to a partition by its own name.
 	const forEachRow = "FOR EACH ROW"
 	add("DELETE", forEachRow)
 	if when := w.updateCondition(); when != "" {

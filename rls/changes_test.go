@@ -111,8 +111,8 @@ func TestCommitsAfterTheSnapshotAreNoted(t *testing.T) {
 	}
 }
 
-// What is written to a child by its own name is not noticed: it closes old snapshots to what reads the table, and what
-// reads those whose rules read it; and to everybody where an attribute is looked up in it.
+// A row written to a child by the child's name is not noticed. Such tables, and those whose rules read them, may not be
+// read under old snapshots. If an attribute is looked up in one, nothing may be.
 func TestTablesWithChildrenAreNotWatched(t *testing.T) {
 	w := newWorld(t)
 	if got := w.plan.UntrackedAttributeTable(); got != "" {
@@ -232,8 +232,8 @@ func TestATableThatSeveralRulesReadIsThereOnce(t *testing.T) {
 	}
 }
 
-// Of rows that count in groups only, whom one is about decides which groups are large enough to show: that it is about
-// somebody else is noted, and nothing else of it is that no rule reads.
+// The subject of a row that counts in groups only decides which groups are large enough to show. A change of the
+// subject is noted; a change of another column that no rule reads is not.
 func TestSubjectsOfGroupsAreNoted(t *testing.T) {
 	w := newWorld(t, "SET ROLE app_owner; CREATE TABLE visits (id int PRIMARY KEY, person uuid, user_id uuid, kind text, amount int); RESET ROLE")
 	w.exec(w.super, "INSERT INTO visits SELECT n, '"+uuid(77)+"', '"+user1+"', 'x', n FROM generate_series(1, 3) AS n")

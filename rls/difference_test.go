@@ -146,8 +146,8 @@ func TestMigrateAfterAnotherColumn(t *testing.T) {
 	}
 }
 
-// A transaction that holds a lock on a table that does not change keeps migrate waiting for nothing; one that holds it on
-// a table that changes does, and is named.
+// A transaction that locks a table which does not change does not delay migrate. One that locks a table which changes
+// does, and is named.
 func TestMigrateWaitsForNoOtherTable(t *testing.T) {
 	w := newWorld(t).change(rls.Options{SignedViews: true}).migrate()
 	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)

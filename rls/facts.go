@@ -95,8 +95,8 @@ func (f *planFacts) boundRoles(t *policy.Table) string {
 	return f.agent
 }
 
-// callers returns the roles with whose rights row policies and masks run: the agents' role, and, if functions of
-// pgconsent read rows, the owner of these functions and of row views.
+// callers returns the roles with whose rights row policies and masks run. They are the agents' role, and, if functions
+// of pgconsent read rows, the owner of these functions and of row views.
 func (f *planFacts) callers() []string {
 	if slices.ContainsFunc(f.policy.Tables(), byKey) {
 		return []string{f.agent, f.rowsRole}

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// Whatever agents may read, a statement that was decided before DDL gets nothing of it after: tables and parts of them,
-// materialised views, views of ours that stand for tables and for views, signed views, and groups.
+// A statement that was decided before DDL reads nothing after it. This holds for all that agents may read: tables,
+// partitions, materialised views, pgconsent's views, signed views, and groups.
 func TestNothingIsReadUnderAnOlderCatalog(t *testing.T) {
 	w := newWorld(t, `SET ROLE app_owner;
 CREATE MATERIALIZED VIEW digest AS SELECT id, user_id, title FROM memories;

@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 )
 
-// revocations take from PUBLIC the rights by which an agent could create objects: a domain made by an agent could run
+// revocations take from PUBLIC the rights by which an agent could create objects. A domain made by an agent could run
 // the agent's code inside a function that verifies seals. Roles that had the right through PUBLIC keep it by name.
 type revocations struct{ *planFacts }
 

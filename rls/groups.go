@@ -14,7 +14,7 @@ import (
 // The groups that an aggregate forms by dimensions consist of whole cells. So the difference of two answers never
 // concerns fewer subjects than a cell has.
 //
-// The view has only the columns that aggregates may use. It is a security barrier: no expression of a statement runs on
+// The view has only the columns that aggregates may use. It is a security barrier. No expression of a statement runs on
 // a row that the view leaves out, so a statement may use any expression. On a plain UNION ALL the barrier has no
 // effect: PostgreSQL flattens it, and pushes conditions into its branches and through windows. Hence the SELECT around
 // it, and the OFFSET.
@@ -109,8 +109,8 @@ func newGroupQuery(t *policy.Table) *groupQuery {
 	for i, m := range a.Measures {
 		name := catalog.QuoteIdent(m.Column)
 		q.add(m.Column, name, boundedMeasure(m, row+"."+name))
-		// Subjects who consent to a measure are in other cells than those who do not: otherwise a sum over a cell of five
-		// people could be the value of one of them.
+		// Subjects who consent to a measure are in other cells than those who do not. Otherwise a sum over a cell of
+		// five people could be the value of one of them.
 		if s, needs := t.ConditionalColumn(m.Column); needs {
 			condition := fmt.Sprintf("%sneeds%d", innerPrefix, i)
 			q.groupValues = append(q.groupValues, "("+predicate.Check(s.GroupCondition, t.Relation)+") IS TRUE AS "+condition)
@@ -166,8 +166,8 @@ func (q *groupQuery) cellWindow(more ...string) string {
 	return ""
 }
 
-// cellCounts returns expressions that count the subjects of each cell, and the largest share of one subject: columns of
-// each row, columns over the whole cell, and the conditions on these.
+// cellCounts returns expressions that count the subjects of each cell, and the largest share of one subject. There are
+// columns of each row, columns over the whole cell, and the conditions on these.
 func (q *groupQuery) cellCounts() (each, all, enough []string) {
 	a := q.table.Aggregate
 	columns := strings.Join(append(slices.Clone(q.names), q.conditions...), ", ")
@@ -226,9 +226,9 @@ func pseudonymColumn(t *policy.Table) *policy.LifecycleColumn {
 	return nil
 }
 
-// CellExpressions returns how rows are divided into groups, as expressions over a row of the table: the values of the
-// dimensions, truncated to their units; and the conditions, apart from the rules, for a row to count. known is false
-// for a table some of whose columns have conditions.
+// CellExpressions returns the expressions over a row by which rows are divided into groups: the values of the
+// dimensions, truncated to their units. It also returns the conditions, apart from the rules, for a row to count. known
+// is false for a table some of whose columns have conditions.
 func CellExpressions(t *policy.Table, row string) (dimensions, counts []string, known bool) {
 	counts = []string{row + "." + catalog.QuoteIdent(t.Aggregate.Subject) + " IS NOT NULL"}
 	for _, d := range t.Aggregate.Dimensions {
@@ -252,7 +252,7 @@ func CellExpressions(t *policy.Table, row string) (dimensions, counts []string, 
 	return dimensions, counts, true
 }
 
-// boundedMeasure returns the expression of a measure's value: within its bounds, finite, and with a fixed scale, since
+// boundedMeasure returns the expression of a measure's value, within its bounds and finite. It has a fixed scale, since
 // the scale of a sum would tell the largest scale of a value. Integers keep their type, in which sums are exact.
 func boundedMeasure(m policy.Measure, column string) string {
 	at := func(bound, as string) string { return catalog.QuoteLiteral(bound) + "::" + as }

@@ -40,8 +40,8 @@ func TestUseIndexHintSparesAnIndex(t *testing.T) {
 	w.want(agent, predicate.UseIndexHint+titles, visible)
 }
 
-// By the hint that a search finds few rows of a table the planner expects few in its signed view, and in no other; and
-// they are the same rows.
+// With the hint that a search finds few rows of a table, the planner expects few in that table's signed view, and in no
+// other. The result has the same rows.
 func TestEstimateRowsHintIsForOnePath(t *testing.T) {
 	w := newWorld(t)
 	w.compile("testdata/policy.yaml", rls.Options{SignedViews: true})

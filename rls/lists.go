@@ -49,7 +49,7 @@ func triggerConditions(w *policy.Write) predicate.All {
 	return out
 }
 
-// listTriggers makes the list trigger. Its function belongs to the reader: the bounds of a list depend on tables that
+// listTriggers makes the list trigger. Its function belongs to the reader. The bounds of a list depend on tables that
 // the agent does not see, and on the row before the change.
 func (f writePolicies) listTriggers() []Object {
 	w := f.Write

@@ -39,8 +39,8 @@ tables: { papers: { rows: [ own: { column: desk, is: desk }, own: { column: room
 	})
 }
 
-// The function that works live attributes out is the reader's, noticed when it drifts, out of an agent's reach, and
-// gone with the policy that has it.
+// The function that computes live attributes belongs to the reader role and cannot be called by agents. Its drift is
+// noticed, and it is dropped with its policy.
 func TestLiveFunction(t *testing.T) {
 	ctx := context.Background()
 	db := pgtest.Database(t)

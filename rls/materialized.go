@@ -111,7 +111,7 @@ func (m materializedConsent) openUntil() string {
 		strings.Replace(from, "WHERETHIS", "WHERE "+last, 1), none)
 }
 
-// lockBuckets bounds how many locks a transaction takes for a step: the server has room for some thousands, for all
+// lockBuckets bounds how many locks a transaction takes for a step. The server has room for some thousands, for all
 // transactions together, and a transaction that changes more people would fail. Transactions that share a bucket wait
 // for each other's commit.
 const lockBuckets = 512
@@ -357,7 +357,7 @@ func (m materializedConsent) unfilledCondition() string {
 		catalog.QuoteLiteral(m.name), strings.Join(keys, ", "), strings.Join(last, ", "))
 }
 
-// fillQuery returns the query that records the next rows, in the order of the key, as if they were new: when the change
+// fillQuery returns the query that records the next rows, in the order of the key, as if they were new. When the change
 // is settled, their answers are stored. The rows are locked, so that none is deleted meanwhile.
 func (m materializedConsent) fillQuery(most int) string {
 	var keys []string

@@ -97,8 +97,9 @@ BEGIN; UPDATE people SET status = 'refused' WHERE id >= 100 AND id % 2 = 0; SET 
 	}
 }
 
-// One that has settled and not committed yet does not outlast what a transaction with a snapshot of its own has
-// brought: neither is what is kept filled in again without it, nor does it commit with an answer of before.
+// A transaction may have settled a change and not committed yet. It must not outlast what a transaction with a snapshot
+// of its own has brought. The materialized rows are not filled in again without it, and it does not commit with an
+// outdated answer.
 func TestMaterializedWithoutOneThatHasSettled(t *testing.T) {
 	tier.All(t)
 	db, super, plan := materializedDatabase(t)
@@ -305,7 +306,7 @@ func materializedTable(t *testing.T, conn *pgx.Conn, table string) (name string)
 	return name
 }
 
-// However writers meet and are killed, what is kept and counts is what it should be, in every snapshot: while it is being
+// Materialized answers are correct in every snapshot, however writers meet and are killed. This holds while they are
 // filled in, after transactions that could not be settled, and when triggers fire for several tables.
 func TestMaterializedUnderConcurrentWriters(t *testing.T) {
 	tier.All(t)
@@ -454,7 +455,7 @@ func TestMaterializedUnderConcurrentWriters(t *testing.T) {
 		failures.Load(), kills.Load(), filled.Load(), compared.Load(), checks.Load())
 }
 
-// Where a key leads to the one who must have agreed, rows of nobody who is there are kept as hidden; and changes count
+// A key may lead to the person who must have agreed. Rows whose person does not exist are kept as hidden. Changes count
 // in whatever way they are replicated.
 func TestMaterializedWhereSomebodyMustHaveAgreed(t *testing.T) {
 	_, super, plan := materializedOver(t, `version: 1

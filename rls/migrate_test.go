@@ -179,8 +179,8 @@ func TestDriftIsFoundAndRepaired(t *testing.T) {
 	}
 }
 
-// What the base installs is put back as well, every function and every trigger, and nothing that somebody wrote in its
-// place is taken for what was installed.
+// Migrate also restores every function and trigger of the base. It never takes an object that somebody else created in
+// its place for the installed one.
 func TestMigratePutsTheBaseBack(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t).migrate()
@@ -290,8 +290,8 @@ func TestDryRunPrintsAndChangesNothing(t *testing.T) {
 	}
 }
 
-// The roles of one database's pgconsent get no rights by name in another one, and go with the last database that has
-// them, whichever made them.
+// The roles of one database's pgconsent get no rights by name in another database. They are dropped with the last
+// database that has them, whichever made them.
 func TestRolesOfSeveralDatabases(t *testing.T) {
 	defer pgtest.Lock(t, "roles")()
 	ctx := context.Background()

@@ -38,8 +38,9 @@ CREATE VIEW few_slips AS SELECT id, user_id, title FROM slips WHERE title <> '' 
 CREATE VIEW read_beneath AS SELECT * FROM notices; CREATE VIEW read_notices AS SELECT count(*) FROM read_beneath;
 RESET ROLE`
 
-// What is written through a view of ours is what could be written to the table, or through the owner's view: rows that
-// show, and rows that show. Nothing is read back, so that the rule for reading plays no part.
+// A write through one of pgconsent's views may change the rows that a write to the table, or through the owner's view,
+// could change. Before and after it, those rows are visible. Nothing is read back, so that the rule for reading plays
+// no part.
 func TestViewsWriteVisibleRows(t *testing.T) {
 	w := newWorld(t, strings.NewReplacer("USER1", user1, "USER2", user2).Replace(narrowedTables))
 	file := filepath.Join(t.TempDir(), "policy.yaml")

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// A table that is only observed shows agents every row, and what its rule would show can be compared with that: also
-// where the rule is the only one that looks other tables up.
+// A table that is only observed shows agents every row. The rows that its rule would show can be compared with that,
+// even if no other rule looks up other tables.
 func TestWhatIsObservedCanBeCompared(t *testing.T) {
 	w := newWorld(t)
 	file := filepath.Join(t.TempDir(), "policy.yaml")

@@ -78,7 +78,7 @@ func (f rowPolicies) unlistedTables() []*catalog.Relation {
 }
 
 // rowSecurity returns an object that enables row security so that it restricts only pgconsent's roles. It is the first
-// object of a table, and so the last one that is dropped: while row security is off and policies exist, an event
+// object of a table, and so the last one that is dropped. While row security is off and policies exist, an event
 // trigger withholds rights.
 func (f *planFacts) rowSecurity(r *catalog.Relation, roles string, written bool) Object {
 	o := newObject("row security of "+r.Name.String(), "", r)

@@ -199,8 +199,8 @@ func createPrivacyRows(s *policy.Privacy, head string) string {
 				catalog.QuoteIdent(x.ID), catalog.QuoteIdent(m.StoreColumn))
 		}
 		subjects := listAsArray(m.Subjects, "t")
-		// The subjects of a memory are read only where the caller may ask about them: for a stranger the query takes as long
-		// about a known subject as about an unknown one.
+		// The subjects of a memory are read only where the caller may ask about them. For others the query takes as
+		// long about a known subject as about an unknown one.
 		parts[i] = fmt.Sprintf(
 			"  SELECT %s::pg_catalog.text AS kind, %s AS key, %s AS store, %s AS owner, %s AS source, %s AS "+
 				"subjects, %s AS grants, %s AS evidence\n  FROM %s AS t%s\n"+

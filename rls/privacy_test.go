@@ -30,8 +30,8 @@ INSERT INTO guardians VALUES ('s1', 'dog', 'g1', 'g1', 's2', '{z,z,z}', 0, 'x')`
 	}
 }
 
-// What is told of a store is what stands there and holds: consents that are neither withdrawn nor over, its guardians,
-// and rows to those who own it, whom they are about and who speaks for these in that store.
+// What is told of a store is what it holds and what applies: consents that are neither withdrawn nor expired, and its
+// guardians. Rows are told to their owner, their subjects, and those who speak for the subjects in that store.
 func TestPrivacyTellsWhatHolds(t *testing.T) {
 	_, super, _ := materializedOver(t, `version: 1
 attributes: { user: { type: text, source: credential } }

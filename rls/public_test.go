@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Whatever PUBLIC may do, agents write nothing that the policy does not let them write: to its tables, to those that its
-// predicates read, and to their parts by name.
+// Whatever rights PUBLIC has, agents write nothing that the policy does not let them write. Tried are its tables, those
+// that its predicates read, and their partitions by name.
 func TestAgentsWriteNothingThatPublicMay(t *testing.T) {
 	tier.All(t)
 	for name, world := range map[string]func(t *testing.T) *world{

@@ -1,17 +1,17 @@
 // Package rls writes the database half of a policy: row policies, lookup and signed views, catalog shadows, rights.
 //
 // With the statements of a [Plan] installed, the agent's role reads of a protected table exactly the rows that the
-// predicate shows, whatever SQL it sends, and only in a sealed session. It changes only what the policy permits, in
-// rows that it sees, into rows that it sees. It reads no other table, and creates no object. Other roles keep the
-// rights they had: the only restrictive policies are for the agent's role. Row security is never FORCEd, so owners are
-// not affected.
+// predicate shows. This holds whatever SQL it sends, and only in a sealed session. It changes only what the policy
+// permits, in rows that it sees, into rows that it sees. It reads no other table, and creates no object. Other roles
+// keep the rights they had: the only restrictive policies are for the agent's role. Row security is never FORCEd, so
+// owners are not affected.
 //
 // A plan is a list of objects. Each feature of the package is a type that makes its own objects: row policies, signed
 // views, change triggers, and so on. The statements that install a plan make the objects in their order, and the
 // statements that remove it drop them in the reverse order.
 //
-// A plan does not guarantee that nobody changes the database afterwards, that no foreign policy hides rows from the
-// reader role, or that the roles were safe before. Doctor checks these.
+// A plan does not guarantee that nobody changes the database afterwards, nor that no foreign policy hides rows from the
+// reader role. It does not guarantee that the roles were safe before. Doctor checks these.
 package rls
 
 import (

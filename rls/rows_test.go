@@ -97,8 +97,8 @@ func TestMasks(t *testing.T) {
 	}
 }
 
-// Whatever a mask makes of a column, it comes out in the rows that meet the column's condition, and in no other: by
-// whichever view or function of ours.
+// A masked value appears in the rows that meet the column's condition, and in no other, whichever mask it has. This
+// holds for each of pgconsent's views and functions.
 func TestNoMaskShowsWithoutItsCondition(t *testing.T) {
 	tier.All(t)
 	masks := map[policy.Mask]bool{}

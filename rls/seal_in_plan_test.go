@@ -111,8 +111,8 @@ func TestSealInPlan(t *testing.T) {
 	shown()
 }
 
-// A plan that is made without a valid seal holds none: not of an attribute that an agent has written there, nor of a
-// seal that is another session's.
+// A plan that is made without a valid seal contains no seal. The attribute may be one that an agent wrote, or the seal
+// another session's.
 func TestForgedSealIsNotInPlan(t *testing.T) {
 	w := migrated(t)
 	agent, other := w.agent(""), w.agent("")

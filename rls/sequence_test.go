@@ -173,8 +173,8 @@ func smaller(r *rand.Rand, doc map[string]any) map[string]any {
 	return out
 }
 
-// TestPartsComeToTheWhole: after any sequence of migrates, each of which changes what differs, a database is as after one
-// migrate with the last policy; and migrate --down gives back what was there.
+// TestPartsComeToTheWhole: a database is the same after any sequence of migrates as after one migrate with the last
+// policy. Each migrate changes only what differs. migrate --down restores the original state.
 func TestPartsComeToTheWhole(t *testing.T) {
 	seed := tier.Seed()
 	for n := range tier.Count(1, 3, 60) {

@@ -2,8 +2,8 @@ package rls_test
 
 import "testing"
 
-// Drivers find the key that a foreign key leads to by pg_depend: what depends on what shows where both sides are
-// relations, columns or constraints that show, and nowhere else.
+// Drivers find the key that a foreign key leads to by pg_depend. A dependency shows only where both sides are visible
+// relations, columns or constraints.
 func TestDependenciesShowWhereBothSidesDo(t *testing.T) {
 	w := newWorld(t,
 		"CREATE TABLE hidden_table (id uuid PRIMARY KEY REFERENCES memories, CHECK (id IS NOT NULL))",

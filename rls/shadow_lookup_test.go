@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is asked of one object is looked up by the indexes of the catalogs: no catalog is read as a whole to tell whether
+// A question about one object is answered by the indexes of the catalogs. No catalog is read as a whole to tell whether
 // the object shows.
 func TestLookupsReadNoWholeCatalog(t *testing.T) {
 	w := newWorld(t, `DO $$ BEGIN FOR i IN 1..300 LOOP

@@ -92,9 +92,9 @@ func isHidden(relation, numbers string) string {
 		", a.attnum) IN (SELECT h.attrelid, h.attnum FROM hidden AS h))"
 }
 
-// listedRelations are the tables of the policy, their indexes but those with expressions or conditions and those of
-// hidden columns, and the sequences of their columns but those of narrowed ones. OFFSET 0 makes the planner use the
-// indexes of the catalogs for each table.
+// listedRelations are the tables of the policy, their indexes, and the sequences of their columns. Indexes with
+// expressions, conditions or hidden columns are left out, and so are the sequences of narrowed columns. OFFSET 0 makes
+// the planner use the indexes of the catalogs for each table.
 var listedRelations = withListed + `,
 narrowed AS MATERIALIZED (SELECT w.attrelid, w.attnum, w.hidden FROM pgconsent.narrowed AS w),
 hidden AS MATERIALIZED (SELECT w.attrelid, w.attnum FROM narrowed AS w WHERE w.hidden)
@@ -186,9 +186,9 @@ JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid
 WHERE a.attnum > 0 AND ` + not(plain, plainColumns)
 }
 
-// waitingColumns lists the columns of tables of the policy, and of their parts, that did not exist when the plan was
-// made: waiting (attrelid, attnum, attname, nspname, relname). The names of a table's columns are one constant, which
-// is parsed once.
+// waitingColumns lists the columns of the policy's tables, and of their partitions, that did not exist when the plan
+// was made. Its result is waiting (attrelid, attnum, attname, nspname, relname). The names of a table's columns are one
+// constant, which is parsed once.
 func (f shownObjects) waitingColumns() string {
 	var tables nameList
 	var known []string
@@ -208,8 +208,8 @@ JOIN pg_catalog.pg_attribute AS a ON a.attrelid = k.oid
 WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attname <> ALL (k.known)`
 }
 
-// nameList is a list of objects by schema and name. In a query it is two arrays, each one constant whatever its length:
-// the catalog shadows contain it a dozen times, and it is planned again for every statement.
+// nameList is a list of objects by schema and name. In a query it is two arrays, each one constant whatever its length.
+// The catalog shadows contain it a dozen times, and it is planned again for every statement.
 type nameList struct{ schemas, names []string }
 
 // listColumn is a further column of a nameList.
@@ -239,7 +239,7 @@ JOIN pg_catalog.pg_namespace AS n ON n.nspname = l.nspname
 JOIN pg_catalog.pg_class AS c ON c.relname = l.relname AND c.relnamespace = n.oid`
 }
 
-// shadowViews makes the views and functions that agents read in place of the catalogs: first the views that only
+// shadowViews makes the views and functions that agents read in place of the catalogs. First come the views that only
 // filter, then the functions over them, then the views that use both. A catalog that this server does not have gets no
 // shadow.
 type shadowViews struct{ *planFacts }
@@ -303,9 +303,9 @@ func (f shadowViews) shadowStatements(s catalog.Shadow, source *catalog.Relation
 	}
 }
 
-// overestimatedRow is a FROM item of one row that the planner estimates as a hundred. Without it the planner, which has
-// no statistics for the columns of a barrier view, would estimate a join of two shadows as one row, and scan the next
-// shadow again and again: outside of a barrier it can use no index.
+// overestimatedRow is a FROM item of one row that the planner estimates as a hundred. The planner has no statistics for
+// the columns of a barrier view. Without this item it would estimate a join of two shadows as one row, and scan the
+// next shadow again and again, since outside of a barrier it can use no index.
 const overestimatedRow = "pg_catalog.json_array_elements('[0]') AS guessed"
 
 // shadowQuery returns the query of a shadow. It has the columns of the catalog in their order: each unchanged,

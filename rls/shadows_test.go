@@ -135,8 +135,8 @@ func TestShadowsHaveTheColumnsOfTheOriginals(t *testing.T) {
 	}
 }
 
-// Nothing that an agent reads of the catalogs tells of a relation, function or role setting that is not its own, of free
-// text, or of pgconsent.
+// Nothing that an agent reads of the catalogs mentions a relation, function or role setting that is not its own. Nor
+// does it contain free text, or mention pgconsent.
 func TestShadowsTellNothing(t *testing.T) {
 	w := newWorld(t,
 		"CREATE TABLE hidden_table (hidden_column int DEFAULT 42); CREATE INDEX hidden_index ON hidden_table (hidden_column)",

@@ -63,7 +63,7 @@ func (f *planFacts) signedView(o *objectBuilder, t *policy.Table, rows string) {
 	o.create(fmt.Sprintf("ALTER VIEW %s OWNER TO %s", view, f.reader))
 }
 
-// signedColumns returns the columns of a table's signed view. The hash of the plan does not depend on them: if a table
+// signedColumns returns the columns of a table's signed view. The hash of the plan does not depend on them. If a table
 // loses a column, and the signed view with it, agents are served without the view.
 func (f *planFacts) signedColumns(t *policy.Table) string {
 	if f.knownTables == nil {

@@ -27,8 +27,8 @@ tables:
   far: { rows: [ { own: { column: user_id, is: user } } ], columns: { id: allow, name: { mask: { generalise: 1 } } } }
 `
 
-// Materialised views and foreign tables have no row security: the view that stands for them has the rule in it, and
-// nothing of an agent's runs on a row before the rule.
+// Materialised views and foreign tables have no row security. The view in their place contains the rule, and no
+// expression of an agent runs on a row before the rule.
 func TestStored(t *testing.T) {
 	tier.All(t)
 	// The packages of npm for other majors have postgres_fdw, and not the libpq that it is made for where the system
@@ -55,8 +55,8 @@ func TestStored(t *testing.T) {
 		digest, far := "pgconsent_rows."+prefix+"public_digest", "pgconsent_rows."+prefix+"public_far"
 		w.want(agent, "SELECT title FROM "+digest+" ORDER BY id", visible)
 		w.want(agent, "SELECT count(*) FROM "+digest+" WHERE 1 / (size - 6) IS NOT NULL", "2") // 6 is the size of hidden ones
-		// What it compares with says nothing of the row: PostgreSQL takes the condition into the view, and has it
-		// worked out for the rows that come so far.
+		// The compared value does not depend on the row. PostgreSQL takes the condition into the view, and computes it
+		// for the rows that come so far.
 		w.want(agent, "SELECT count(*) FROM "+digest+" WHERE size = 6 AND title = (SELECT (1 / (count(*) - count(*)))::text FROM "+far+")", "0")
 		w.want(agent, "SELECT name FROM "+far+" ORDER BY 1", "A,B,C,D")
 		w.want(agent, "SELECT count(*) FROM "+far+" WHERE 1 / (length(name || id) - 37) IS NULL AND id = '"+uuid(21)+"'", "0")

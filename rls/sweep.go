@@ -16,9 +16,9 @@ const (
 	sweepRowsFunction = "pgconsent.sweep_rows(pg_catalog.text, pg_catalog.text, pg_catalog.int4)"
 )
 
-// sweepFeature makes the functions for the lifecycles of the policy. sweep_due lists the subjects whose rows are due;
+// sweepFeature makes the functions for the lifecycles of the policy. sweep_due lists the subjects whose rows are due.
 // sweep_rows deletes and changes the due rows of one subject in one table. The functions run as the role that migrates,
-// which owns the tables, so the control role, which may call them, needs no right on any table. They follow the
+// which owns the tables. So the control role, which may call them, needs no right on any table. They follow the
 // registry at that moment: sweep_rows locks out the registry's writers first. So a renewal comes either before, and
 // saves the rows, or afterwards.
 type sweepFeature struct{ *planFacts }
@@ -147,8 +147,8 @@ func (s tableSweep) columnIsDueCondition(b policy.LifecycleColumn) string {
 	return s.isPastDay(b.LastDay, b.Categories) + s.isNotYetMasked(b)
 }
 
-// isPastDay returns the condition that a row is past the given full day of a countdown, or that its subject no longer
-// lists the given categories.
+// isPastDay returns the condition that a row is past the given full day of a countdown. It holds as well if the row's
+// subject no longer lists the given categories.
 func (s tableSweep) isPastDay(after int, beyond []string) string {
 	given := func(stream string) string {
 		return "c.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text AND c.stream OPERATOR(pg_catalog.=) '" +
@@ -300,7 +300,7 @@ func (s tableSweep) subjectCondition() string {
 	return column + " OPERATOR(pg_catalog.=) " + typed + " AND " + exact
 }
 
-// sweepBranch returns the branch of sweep_rows for this table: it deletes or changes the due rows of one subject, up to
+// sweepBranch returns the branch of sweep_rows for this table. It deletes or changes the due rows of one subject, up to
 // a number of each kind.
 func (s tableSweep) sweepBranch() string {
 	table := s.relation.Name.SQL()

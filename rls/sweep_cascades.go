@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The signatures of the functions for rows that are deleted together with swept rows: they find such rows, delete them,
+// The signatures of the functions for rows that are deleted together with swept rows. They find such rows, delete them,
 // and count what a sweep would do.
 const (
 	sweepMadeFunction    = "pgconsent.sweep_made(pg_catalog.int4, pg_catalog._oid, pg_catalog._tid, pg_catalog.bool)"
@@ -277,7 +277,7 @@ func noteStatement(what string) string {
 }
 
 // derivedRowsAreDueCondition returns the condition that the row stays, is so old that its rule shows it to nobody, and
-// that other rows were made from it, which are deleted. "": that is so for no row of the table.
+// has derived rows, which are deleted. "": that is so for no row of the table.
 func (s tableSweep) derivedRowsAreDueCondition() string {
 	made := s.cascades.hasDerivedRowCondition(s.relation)
 	if made == "" || len(s.Columns) == 0 {

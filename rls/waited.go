@@ -2,18 +2,18 @@ package rls
 
 import "fmt"
 
-// Names of the policies for statements that have waited for a lock. They sort after pgconsent's other policies:
+// Names of the policies for statements that have waited for a lock. They sort after pgconsent's other policies.
 // PostgreSQL evaluates restrictive policies in the order of their names, so these do not run for a row that another
-// policy hides (get_row_security_policies in rowsecurity.c, process_security_barrier_quals in initsplan.c).
+// policy hides. See get_row_security_policies in rowsecurity.c, and process_security_barrier_quals in initsplan.c.
 const (
 	updateAfterWaitPolicy = "pgconsent_waited_update"
 	deleteAfterWaitPolicy = "pgconsent_waited_delete"
 )
 
 // policiesAfterWait returns policies that refuse, with 40001, an UPDATE or DELETE which has waited for another
-// transaction's change of a row, if consent has changed meanwhile. The policy for UPDATE applies to SELECT FOR UPDATE
-// and FOR SHARE as well. For a row that was written before the statement began, which is nearly always so, they only
-// compare two numbers.
+// transaction's change of a row. They do so if consent has changed meanwhile. The policy for UPDATE applies to SELECT
+// FOR UPDATE and FOR SHARE as well. For a row that was written before the statement began, which is nearly always so,
+// they only compare two numbers.
 func (f writePolicies) policiesAfterWait() []Object {
 	noted := !untrackedRelations(f.planFacts.policy)[f.Relation.Name]
 	isUnmoved := fmt.Sprintf(

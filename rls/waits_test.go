@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestMigrateMakesNobodyQueue: while somebody's transaction holds a lock that migrate needs, others read the table,
-// migrate says whom it waits for, and goes on when that has ended; interrupted, it has changed nothing.
+// TestMigrateMakesNobodyQueue: a transaction holds a lock that migrate needs. Meanwhile others read the table, and
+// migrate says whom it waits for. It goes on when that has ended; interrupted, it has changed nothing.
 func TestMigrateMakesNobodyQueue(t *testing.T) {
 	w := newWorld(t).migrate()
 	before := w.state()

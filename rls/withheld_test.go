@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 )
 
-// TestRightsAreWithheldWithoutRowSecurity: from the commit on that switches row security off agents may do nothing with
-// the table, and what they could do before once it is on again.
+// TestRightsAreWithheldWithoutRowSecurity: once a commit switches row security off, agents may do nothing with the
+// table. When it is on again, they may do what they could before.
 func TestRightsAreWithheldWithoutRowSecurity(t *testing.T) {
 	w := newWorld(t)
 	if err := migrations.Up(t.Context(), w.super, migrations.Options{}, w.plan); err != nil { // who may make event triggers
@@ -33,8 +33,8 @@ func TestRightsAreWithheldWithoutRowSecurity(t *testing.T) {
 	}
 }
 
-// A superuser who migrates makes no event trigger of a function that is another role's, who could have anything run;
-// and what stands in the table of what was withheld is no text of a statement.
+// A superuser who migrates creates no event trigger with a function of another role, which could run anything. The
+// table of withheld rights contains no text that is run as a statement.
 func TestNobodyElsesFunctionRunsAtDDL(t *testing.T) {
 	w := newWorld(t)
 	up := func() {

@@ -275,8 +275,8 @@ func TestNothingIsWrittenUnderAnOlderCatalog(t *testing.T) {
 	}
 }
 
-// A key that holds what a row hangs on collides with rows that show only: where it would with a hidden one, the new row
-// is refused before, and in the same words as where it would not.
+// A key with a column that decides visibility collides with visible rows only. Where it would collide with a hidden
+// row, the new row is refused before, with the same error as without a collision.
 func TestKeysThatHoldWhatDecides(t *testing.T) {
 	w := newWorld(t, writeTables, `CREATE TABLE links (topic int REFERENCES topics, sku text, PRIMARY KEY (topic, sku));
 INSERT INTO links VALUES (1, 'a'), (2, 'a'); ALTER TABLE links OWNER TO app_owner;`)
@@ -306,7 +306,7 @@ tables:
 	w.want(w.owner, "SELECT string_agg(topic || sku, ',' ORDER BY topic, sku) FROM public.links", "1a,1b,2a")
 }
 
-// Where agents may not read what a row has, a key that would be allowed to stay could be guessed: it is asked as any
+// Where agents may not read a column of a row, a key that may stay unchanged could be guessed. It is checked like any
 // other.
 func TestKeysStayOnlyInRowsThatAgentsReadWhole(t *testing.T) {
 	tier.All(t)

@@ -92,8 +92,8 @@ func TestOCSF(t *testing.T) {
 	}
 }
 
-// demanded holds an event to what OCSF 1.3 itself asks for: the members that the class, and each object that is there,
-// must have, and of which one is enough. The schema above says what else pgconsent promises.
+// demanded checks an event against OCSF 1.3 itself. It checks the members that the class, and each object that is
+// there, must have, and those of which one is enough. The schema above says what else pgconsent promises.
 func demanded(t *testing.T, event any) {
 	t.Helper()
 	every := map[string][]string{ // by the object's name; "": the event

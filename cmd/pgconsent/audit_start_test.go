@@ -16,9 +16,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// serve starts on a disk that is full, or read-only, after a crash that cut the last record: owners work, agents are
-// refused, readyz and the doctor say why, and agents are served when there is room, with what they read before and then
-// in one chain.
+// serve starts after a crash that cut the last record, on a disk that is full or read-only. Owners work, agents are
+// refused, and readyz and the doctor say why. When there is room, agents are served, and old and new records are in one
+// chain.
 func TestServeStartsOnABrokenDisk(t *testing.T) {
 	tier.All(t)
 	i, disk, _ := onDisk(t)

@@ -68,8 +68,8 @@ func (i *installation) showing(t *testing.T, address, user string, certificate *
 	return conn, err
 }
 
-// Agents log in by certificates; a certificate that expires ends the session, and so do another name in the
-// configuration and a login that is disabled. Another authority counts from SIGHUP on.
+// Agents log in by certificates. A session ends when its certificate expires, when the configuration names another, or
+// when its login is disabled. Another authority counts from SIGHUP on.
 func TestCertificateLogins(t *testing.T) {
 	i := install(t)
 	day := time.Now().Add(24 * time.Hour)

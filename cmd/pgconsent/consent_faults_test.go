@@ -39,8 +39,8 @@ var killable = []recorded{
 		"human:sean speaks for %", "state given", "human:sean speaks for %"},
 }
 
-// The program is killed while it records consents and sweeps. What it has acknowledged is there, nothing is there by
-// halves, and the next call goes on: the anchor is neither ahead of the records nor behind what was acknowledged.
+// The program is killed while it records consents and sweeps. What it has acknowledged is recorded, nothing is recorded
+// by halves, and the next call goes on. The anchor is neither ahead of the records nor behind what was acknowledged.
 func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 	tier.All(t)
 	kills, random := tier.Count(len(killable), len(killable), 20*len(killable)), tier.Rand(2)
@@ -195,8 +195,8 @@ func TestErasureLeavesNoTrace(t *testing.T) {
 	})
 }
 
-// Nor does one leave a trace of what agents did on somebody's behalf and with their rows, where records of it are kept,
-// reports were made, and the program has said all along what it does: the rows go with the next sweep.
+// Nor does an erasure leave a trace of what agents did on the person's behalf or with their rows. Records of that may
+// exist, reports may have been made, and the program may have logged. The rows go with the next sweep.
 func TestErasureLeavesNoTraceOfRetrievals(t *testing.T) {
 	tier.All(t)
 	i := reported(t)

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// freeSegments and freeDays say how much space must be free on the disk of a log: enough for so many segments, and for
-	// so many days at the rate of the records so far.
+	// freeSegments and freeDays say how much space must be free on the disk of a log. It must be enough for so many
+	// segments, and for so many days at the rate of the records so far.
 	freeSegments = 4
 	freeDays     = 7
 	// minFreeBytes is the free space below which doctor reports a disk as full. Audit records fill it within minutes.
@@ -40,8 +40,8 @@ func (u *auditCheck) add(severity doctor.Severity, fix, format string, args ...a
 		Fix: fix})
 }
 
-// checkAudit checks the audit: whether records can be written and for how long, who else can read them, and whether the
-// chain ends with the anchored record. Each record by itself is verified by "audit verify".
+// checkAudit checks the audit: whether records can be written and for how long, and who else can read them. It also
+// checks whether the chain ends with the anchored record. Each record by itself is verified by "audit verify".
 func checkAudit(ctx context.Context, c *config.Config) []doctor.Finding {
 	u := &auditCheck{ctx: ctx, c: c}
 	switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The doctor looks at the consent registry: a key that is gone, records that were cut off or changed, a structure that
-// somebody altered, a clock that goes backwards, and a sweeper that has not run.
+// The doctor checks the consent registry. It finds a missing key, records that were cut off or changed, an altered
+// structure, a clock that goes backwards, and a sweeper that has not run.
 func TestDoctorLooksAtTheRegistry(t *testing.T) {
 	tier.All(t)
 	config, db := consenting(t)

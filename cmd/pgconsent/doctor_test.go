@@ -109,8 +109,8 @@ func explainsContracts(t *testing.T, config string) {
 	}
 }
 
-// What an agent is told of as permission denied, the doctor names: functions and triggers that reach for columns or
-// tables which agents do not have.
+// Where an agent gets permission denied, the doctor names the cause: functions and triggers that use columns or tables
+// which agents do not have.
 func TestDoctorNamesFailingCalls(t *testing.T) {
 	tier.All(t)
 	db := pgtest.Database(t)

@@ -108,8 +108,8 @@ func (e explainCmd) Run(s *session) error {
 	})
 }
 
-// attributeValues returns the values of attributes with which contracts are evaluated: the agent's own attributes, the
-// attributes that the database derives from them and from the settings, and the given values, which override the
+// attributeValues returns the values of attributes with which contracts are evaluated. They are the agent's own
+// attributes, and those that the database derives from them and from the settings. The given values override the
 // others.
 func attributeValues(ctx context.Context, conn *pgx.Conn, p *policy.Policy, attributes map[string]string,
 	sets []string) (map[string]string, error) {

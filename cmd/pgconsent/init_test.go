@@ -219,8 +219,8 @@ func TestInitUsage(t *testing.T) {
 	}
 }
 
-// What init proposes for a chat application is what it says: chats, messages and files of people who let an AI read along,
-// and of nobody else, over any number of steps and whoever takes part.
+// The configuration that init proposes for a chat application does what it says. It shows chats, messages and files of
+// people who let an AI read along, and of nobody else. That holds over any number of steps and whoever takes part.
 func TestInitAsksForConsent(t *testing.T) {
 	const schema = `
 CREATE TABLE users (id integer PRIMARY KEY, ai_consent boolean NOT NULL);

@@ -86,8 +86,8 @@ func standby(t *testing.T, of *pgcluster.Cluster) *pgcluster.Cluster {
 }
 
 // A standby takes over. As long as it is a standby, no agent reads there: a withdrawal would come late. Promoted with
-// every record that was acknowledged, it goes on where the primary was; without one, and at the old primary, which has
-// not heard of the newest, agents are refused.
+// every record that was acknowledged, it goes on where the primary was. Promoted without one, it refuses agents. So
+// does the old primary, which does not have the newest records.
 func TestPromotion(t *testing.T) {
 	tier.All(t)
 	old := server(t, folder(t), 0)

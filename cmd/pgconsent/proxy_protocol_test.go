@@ -19,7 +19,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The audit has the client's address that a load balancer tells, also on a socket that serve was passed; a unix socket
+// The audit has the client's address that a load balancer tells, also on a socket that serve was passed. A unix socket
 // beside it takes no header.
 func TestProxyProtocol(t *testing.T) {
 	i := install(t)

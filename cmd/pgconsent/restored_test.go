@@ -13,8 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// An older copy is put in the place of a database while serve runs, into it and by making it anew. What was withdrawn
-// since is back in it, and no agent reads it: they are refused, owners pass, and doctor says what to do, which helps.
+// An older copy is put in the place of a database while serve runs, into it and by making it anew. Consents that were
+// withdrawn since are back in it, and no agent reads it. Agents are refused, owners pass, and doctor names a remedy,
+// which works.
 func TestRestoredUnderServe(t *testing.T) {
 	tier.All(t)
 	i := reported(t)

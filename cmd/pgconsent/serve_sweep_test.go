@@ -17,8 +17,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Two programs serve one database and sweep it. One is killed in the middle: the other goes on, no row goes twice, none
-// stays, none goes that a consent in force shows; and /metrics tells what the registry says.
+// Two programs serve one database and sweep it. One is killed in the middle, and the other goes on. No row is deleted
+// twice, none that is due stays, and none goes that an active consent shows. /metrics tells the registry's state.
 // seeds/001:158-159.
 func TestTwoServesSweep(t *testing.T) {
 	tier.All(t)

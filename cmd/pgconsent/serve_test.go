@@ -128,7 +128,7 @@ func TestSlowProbe(t *testing.T) {
 		}
 	}
 	p, address := i.serving(t)
-	// On a busy machine the probe may leave too little time for the rest of the look, which then says that the state is
+	// On a busy machine the probe may leave too little time for the rest of the check. That then says that the state is
 	// not known, and is made again.
 	var agent *pgx.Conn
 	for end := time.Now().Add(tier.Patience); agent == nil; time.Sleep(100 * time.Millisecond) {

@@ -28,7 +28,7 @@ func isDevice(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// plainWriter protects a terminal from names and values of a database, which an agent may have written: control
+// plainWriter protects a terminal from names and values of a database, which an agent may have written. Control
 // characters, and those that change the direction of text, are printed as \x1b or \u202e. Of escape sequences only the
 // program's own colours pass.
 type plainWriter struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What goes or changes along with a row that agents write tells of rows between that they do not see: the policy is
-// warned of just where it does.
+// Rows that are deleted or changed along with a written row may tell about hidden rows in between. The policy is warned
+// exactly where they do.
 func TestWhatGoesAlong(t *testing.T) {
 	tier.All(t)
 	const own, all = "rows: [ own: { column: owner, is: user } ]", "attributes: { user: { type: text, source: credential } }\ntables:\n"

@@ -15,8 +15,8 @@ import (
 )
 
 // What PostgreSQL compares, checks and computes anew as a row is written is of hidden rows, and of hidden columns, too.
-// Each table of a group is one that agents may write only where the policy accepts what that tells; then its statements
-// tell the twins apart.
+// Agents may write each table of a group only where the policy accepts what the write tells. Then the group's
+// statements distinguish the twins.
 var anew = []struct {
 	name   string
 	schema string

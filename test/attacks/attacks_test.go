@@ -43,8 +43,8 @@ func schema(t testing.TB, name string) oracle.Schema {
 	return oracle.Schema{}
 }
 
-// onSchema attacks twins of a schema by its list, of at least so many blocks and messages: in the nightly run in every
-// mode, else by every third block in one mode, which the schema's number chooses.
+// onSchema attacks twins of a schema by its list, of at least so many blocks and messages. In the nightly run it does
+// so in every mode. Otherwise it takes every third block in one mode, which the schema's number chooses.
 func onSchema(t *testing.T, name string, number, blocks, messages int) {
 	t.Helper()
 	list := attacks(t, name+".txt")
@@ -81,8 +81,9 @@ func TestKnownAttacks(t *testing.T) {
 	onTwins(t, schema(t, "works"), list, list, "disturb.sql", modesOf(instance.Both, instance.Auto, instance.SignedViews))
 }
 
-// Nor do attacks on a schema with what the others lack: partitions of partitions, domains, composite types, ranges,
-// identity columns, views over views, hidden columns; and what they write reaches no hidden row.
+// Attacks on a schema with what the others lack tell nothing either: partitions of partitions, domains, composite
+// types, ranges, and identity columns. It also has views over views and hidden columns; and the attacks change no
+// hidden row.
 func TestAttacksOnAnotherSchema(t *testing.T) { onSchema(t, "hospital", 0, 8, 300) }
 
 // A third schema: names that need quotes, foreign keys of several columns into partitions, consent by records, masks, a
@@ -104,104 +105,106 @@ func TestAttacksOnAPlanner(t *testing.T) { onSchema(t, "orbit", 4, 5, 300) }
 // owner's own row policies.
 func TestAttacksOnMemories(t *testing.T) { onSchema(t, "recall", 5, 5, 280) }
 
-// A law firm's cases: keys of three columns, generic foreign keys, composite types in domains and arrays, partitions by
-// hash, consents as a history, an aggregate and functions of a row.
+// A law firm's cases: keys of three columns, generic foreign keys, composite types in domains and arrays, and
+// partitions by hash. It also has consents as a history, an aggregate and functions of a row.
 func TestAttacksOnADocket(t *testing.T) { onSchema(t, "docket", 6, 5, 250) }
 
 // Vehicles and readings: children of children, partitions by range and list, exclusion constraints, a session's own
 // choice, a column by key only.
 func TestAttacksOnAFleet(t *testing.T) { onSchema(t, "fleet", 7, 5, 200) }
 
-// A newsroom: keys into partitions of partitions, rows made from rows, contracts, groups only, domains over composites
-// and ranges, casts and operators of its own, deferred exclusion, unique keys of expressions and of a part of the rows.
+// A newsroom: keys into partitions of partitions, rows made from rows, contracts, and rows that count in groups only.
+// It also has domains over composites and ranges, its own casts and operators, deferred exclusion, and unique keys of
+// expressions and of some rows.
 func TestAttacksOnANewsroom(t *testing.T) { onSchema(t, "press", 8, 5, 300) }
 
-// A company's family trees: pairs that need both ends, consents of the living and of who speaks for them, names that
-// PostgreSQL has for itself, a table without columns, parts whose columns stand elsewhere, ltree and intarray, searches
-// kept in rows, functions of every form.
+// A company's family trees: pairs that need both ends, and consents of the living and of who speaks for them. It also
+// has names that PostgreSQL reserves, a table without columns, and partitions with another column order. There are
+// ltree and intarray, stored searches, and functions of every form.
 func TestAttacksOnKin(t *testing.T) { onSchema(t, "kin", 9, 5, 400) }
 
-// A housing co-operative: rows with two times, keys and exclusions over what is computed, an event store, attributes as
-// rows, tables of one name in several schemas, keys of parts of a table, cascades into rows of others, large objects,
-// procedures.
+// A housing co-operative: rows with two times, keys and exclusions over computed values, an event store, and attributes
+// as rows. It also has tables of one name in several schemas, keys of partitions, cascades into other people's rows,
+// large objects, and procedures.
 func TestAttacksOnAnEstate(t *testing.T) { onSchema(t, "estate", 10, 5, 400) }
 
-// Notes, chats and what assistants remember: a composite type with an order of its own, text of which two spellings are
-// equal, defaults and triggers that run with their owner's rights, counters, closures and searches kept by triggers,
-// foreign keys that set a default, partitions by an expression.
+// Notes, chats and what assistants remember: a composite type with its own order, and a collation in which two
+// spellings are equal. It also has defaults and triggers that run with their owner's rights, and counters, closures and
+// searches kept by triggers. There are foreign keys that set a default, and partitions by an expression.
 func TestAttacksOnAScribe(t *testing.T) { onSchema(t, "scribe", 11, 5, 500) }
 
-// A payroll: columns of the rarer types and ranges of money, exclusions and keys with conditions, a foreign table, XML,
-// a cast of its own, aggregates, contracts by a live attribute and derived rows in one policy.
+// A payroll: columns of the rarer types and ranges of money, exclusions and keys with conditions, a foreign table, and
+// XML. It also has its own cast, aggregates, contracts by a live attribute and derived rows in one policy.
 func TestAttacksOnAPayroll(t *testing.T) { onSchema(t, "payroll", 12, 5, 500) }
 
-// Schools: a table of a type, columns that hold rows of other tables, consents by purpose and stream, people inside
-// arrays of JSON, answers that are kept, XML taken apart by views, domains and indexes whose functions raise errors,
-// statements' triggers with tables of what changed, views with ties, rows as JSON and set operations.
+// Schools: a table of a type, columns that hold rows of other tables, consents by purpose and stream, and people inside
+// arrays of JSON. It also has materialized answers, XML taken apart by views, and domains and indexes whose functions
+// raise errors. There are statement triggers with transition tables, views with ties, rows as JSON, and set operations.
 func TestAttacksOnACampus(t *testing.T) { onSchema(t, "campus", 13, 3, 450) }
 
-// A telephone company: call records in partitions of partitions, consents to pings by records and a session's own
-// choice, names that are reserved or PostgreSQL's own, domains over domains, numbers that rows and searches make of
-// themselves, deferred and deferrable keys, updatable views with checks over one another, recursive views, defaults and
-// masks on what joins.
+// A telephone company: call records in partitions of partitions, and consents to pings by records and a session's own
+// choice. It also has reserved names, domains over domains, columns computed for searches, and deferred and deferrable
+// keys. There are updatable views with checks over one another, recursive views, and defaults and masks on joined
+// columns.
 func TestAttacksOnACarrier(t *testing.T) { onSchema(t, "carrier", 14, 5, 500) }
 
-// A charity as four mappers have written to it: join tables without keys, polymorphic comments and their versions,
-// joined and single-table inheritance, consents as periods and inside documents, attributes as rows about rows of
-// several kinds, partitions of partitions one of which is detached, names that generated text uses itself, ranges over
-// an enum and over a domain, a constraint trigger that is asked at the end.
+// A charity as four mappers have written to it: join tables without keys, polymorphic comments and their versions, and
+// joined and single-table inheritance. It also has consents as periods and inside documents, attribute rows about rows
+// of several kinds, and partitions of partitions, one of them detached. There are names that generated text uses
+// itself, ranges over an enum and over a domain, and a constraint trigger that runs at the end.
 func TestAttacksOnAlms(t *testing.T) { onSchema(t, "alms", 15, 5, 600) }
 
-// An airline: keys of three and four columns, partitions over two columns and by hash beneath, consents by records
-// whose subject is the row's own, an array of a composite type under a domain, children that the policy does not list,
-// foreign keys MATCH FULL and deferred, a view that is written through a trigger, a session's own choice beside an
-// attribute that is looked up.
+// An airline: keys of three and four columns, partitions over two columns and by hash beneath, and consents by records
+// whose subject is the row's own. It also has an array of a composite type under a domain, unlisted children, and
+// foreign keys MATCH FULL and deferred. There is a view that is written through a trigger, and a session's own choice
+// beside an attribute that is looked up.
 func TestAttacksOnAloft(t *testing.T) { onSchema(t, "aloft", 16, 5, 600) }
 
-// An energy cooperative: consents as a history by stream, readings in monthly partitions, tariffs and contracts that
-// exclude one another in time, multiranges, digests made from notes, domains over arrays and versions, a generated
-// search, views of every form over one another, a materialised view behind two rules, functions that give rows, a
-// session's own choice beside an attribute that is looked up.
+// An energy cooperative: consents as a history by stream, readings in monthly partitions, and tariffs and contracts
+// that exclude one another in time. It also has multiranges, derived digests, domains over arrays and versions, and a
+// generated search. There are views of every form over one another, a materialised view behind two rules, and functions
+// that return rows. A session's own choice stands beside an attribute that is looked up.
 func TestAttacksOnAGrid(t *testing.T) { onSchema(t, "grid", 17, 5, 600) }
 
-// A matchmaking app on Supabase: points, age ranges, embeddings in arrays, an ltree, pairs in canonical order, members
-// in arrays, meetups in a zone of their own, ranges of a time of day, periods and money, charges by hash, swipes by
-// list and then by hash, patterns, zones, documents and configurations of searches as data, a view of the API's own,
-// functions of a row, a plan that is looked up beside a thread that the session chooses.
+// A matchmaking app on Supabase: points, age ranges, embeddings in arrays, an ltree, pairs in canonical order, and
+// members in arrays. It also has meetups in their own time zone, ranges of a time of day, periods and money, charges by
+// hash, and swipes by list and then by hash. Patterns, zones, documents and search configurations are data. There are a
+// view for the API, functions of a row, and a plan that is looked up beside a thread that the session chooses.
 func TestAttacksOnTryst(t *testing.T) { onSchema(t, "tryst", 18, 5, 600) }
 
-// A company's memory for its agents: chunks, checkpoints and a store as LangGraph keeps them, messages in monthly
-// partitions, consents with an expiry and by purpose, masks of nearly every kind, a recursive view, an hstore, an
-// ltree, a composite cost, a child by inheritance, a queue behind a view with a check option, a region that is looked
-// up beside a conversation that the session chooses.
+// A company's memory for its agents: chunks, checkpoints and a store as LangGraph keeps them, and messages in monthly
+// partitions. It also has consents with an expiry and by purpose, masks of nearly every kind, a recursive view, an
+// hstore, an ltree, and a composite cost. There are a child by inheritance, and a queue behind a view with a check
+// option. A region is looked up beside a conversation that the session chooses.
 func TestAttacksOnACortex(t *testing.T) { onSchema(t, "cortex", 19, 5, 400) }
 
 // A booking platform of several hotel brands: stays that exclude one another in time, consents by purpose and expiry,
-// an array of a composite type, charges by month, payments by list and then by hash, reviews in the language that each
-// row names, a column of another collation, zones and points in rows, a domain that is never NULL, an appointment's
-// mapper, a tree of tasks with watchers, views over views, statistics of two columns, a hotel that the session chooses.
+// and an array of a composite type. It also has charges by month, payments by list and then by hash, and reviews in the
+// language that each row names. There are a column of another collation, zones and points in rows, a domain that is
+// never NULL, and a tree of tasks with watchers. There are views over views, statistics of two columns, and a hotel
+// that the session chooses.
 func TestAttacksOnALodge(t *testing.T) { onSchema(t, "lodge", 20, 5, 600) }
 
-// An insurer's claims desk: people and firms as children of parties, texts of which two spellings are equal, keys of
-// three columns, clauses in a domain over an array, ranges and multiranges of money, reserves in two times, a
-// configuration of searches of its own, a desk that is looked up, tasks whose order is checked at the end, a table that
-// a rule keeps empty, names that need quotes.
+// An insurer's claims desk: people and firms as children of parties, a collation in which two spellings are equal, and
+// keys of three columns. It also has clauses in a domain over an array, ranges and multiranges of money, reserves in
+// two times, and its own search configuration. There are a desk that is looked up, tasks whose order is checked at the
+// end, a table that a rule keeps empty, and names that need quotes.
 func TestAttacksOnASurety(t *testing.T) { onSchema(t, "surety", 21, 5, 400) }
 
-// A casting agency on Supabase: extensions in a schema of their own, performers who agreed and guardians who must for
-// minors, reels of several people, availability as multiranges, texts of three collations, soft deletion, an event log
-// by month, a definer's trigger, generated keys and searches, views behind a barrier, over one another and with a
-// check.
+// A casting agency on Supabase: extensions in their own schema, performers who agreed and guardians who must for
+// minors, and reels of several people. It also has availability as multiranges, texts of three collations, soft
+// deletion, an event log by month, a definer's trigger, and generated keys and searches. There are views behind a
+// barrier, over one another and with a check.
 func TestAttacksOnATroupe(t *testing.T) { onSchema(t, "troupe", 22, 5, 250) }
 
-// A telephone practice: documents as FHIR servers keep them, whose subject, clinic and code are computed from them, and
-// whom a row shows to with these; calls without what speakers said who have not agreed, consents by purpose that begin
-// and end, of persons or their guardians, agreements of clinics that refer to one another, transcripts whose spans
-// exclude one another, summaries of several calls, slots, queues.
+// A telephone practice: documents as FHIR servers keep them, whose subject, clinic and code are computed from them and
+// decide who sees a row. It also has calls without the words of speakers who have not agreed. Consents are by purpose,
+// of persons or their guardians, with a beginning and an end. There are agreements of clinics that refer to one
+// another, transcripts whose spans exclude one another, summaries of several calls, slots, and queues.
 func TestAttacksOnARemedy(t *testing.T) { onSchema(t, "remedy", 23, 5, 400) }
 
-// What a condition compares with may say nothing of the row, raise an error, or draw a random number; PostgreSQL works
-// it out for the rows that come so far. Policies come before: each day, and not in turn.
+// The value that a condition compares with may be independent of the row, raise an error, or draw a random number.
+// PostgreSQL computes it for the rows that come so far. Policies come before: each day, and not in turn.
 func TestPoliciesComeFirst(t *testing.T) {
 	tier.All(t)
 	list := slices.DeleteFunc(attacks(t, "aloft.txt"), func(a attack) bool {
@@ -292,8 +295,8 @@ func tellsApart(t *testing.T, list []attack, one, two *pgtest.DB) {
 	t.Errorf("without walls only %d messages tell the twins apart", differ)
 }
 
-// Retrieval with pgvector: vectors of every type, of one dimension and of several, searches that are told to look at
-// little, indexes of a part of the rows, of casts and of partitions.
+// Retrieval with pgvector: vectors of every type, of one dimension and of several, and searches with a small search
+// width. It also has indexes of a part of the rows, of casts and of partitions.
 func TestAttacksOnAQuarry(t *testing.T) {
 	list := attacks(t, "quarry.txt")
 	if blocks, messages := count(list); blocks < 5 || messages < 190 {

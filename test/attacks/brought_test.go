@@ -104,8 +104,8 @@ var brought = []struct {
 		"CREATE INDEX ON low_of_T ((x + probe(1)))", statements: []string{"SELECT id FROM split_of_T", "SELECT id FROM split_of_T WHERE x = 1"}},
 }
 
-// What PostgreSQL runs of the owner's without any text that names it, as it plans, finds rows, or makes values, runs
-// in a hardened plan, and sees no text that is signed.
+// PostgreSQL runs some code of the owner that no text names, as it plans, finds rows, or makes values. Such code runs
+// in a hardened plan, and sees no signed text.
 func TestWhatNoTextNamesTellsNothing(t *testing.T) {
 	tier.All(t)
 	schema, policy, views := broughtBy+quietTable, reachedDear+quietPolicy, "views: {"
@@ -212,8 +212,8 @@ func TestWhatIsMadeAsItIsParsedTellsNothing(t *testing.T) {
 	}
 }
 
-// A parameter may be declared to be of a type that brings functions of others, of which the text says nothing: they see
-// none that is signed.
+// A client may declare a parameter's type, and the type may run functions of other roles that the text does not name.
+// They see no signed text.
 func TestDeclaredTypesSeeNoSignature(t *testing.T) {
 	const schema = `CREATE EXTENSION pg_trgm; CREATE TYPE seen AS ENUM ('s');
 CREATE FUNCTION seen_json(seen) RETURNS json

@@ -23,8 +23,8 @@ var namedBy = []string{
 	"information_schema.column_privileges.column_name", "information_schema.column_udt_usage.table_name",
 }
 
-// The twins differ in what no policy lists. No condition on a catalog runs on a row that does not show, so that none
-// fails for it, or fails there only where the row exists.
+// The twins differ in what no policy lists. No condition on a catalog runs on a hidden catalog row. So none fails for
+// it, or fails only where that row exists.
 func TestConditionsOnCatalogs(t *testing.T) {
 	const policy = anewHead + "  note: { rows: [ own: { column: owner, is: user } ], columns: { id: allow, owner: allow, v: allow } }\n"
 	names := []string{"salaries", "salaries_pkey", "salaries_id_seq", "payable", "paid", "pay", "amount"}

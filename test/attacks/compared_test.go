@@ -61,8 +61,8 @@ type comparing struct{ *rand.Rand }
 
 func (r comparing) one(of ...string) string { return of[r.IntN(len(of))] }
 
-// quiet are sub-selects that fail where nothing in them is called, divided or cast: by the bounds of rows and of
-// frames, by what cannot be sorted, by arrays of other lengths, and by what PostgreSQL converts.
+// quiet are sub-selects that fail without a call, a division or a cast. They fail by the bounds of rows and of frames,
+// by what cannot be sorted, by arrays of other lengths, and by PostgreSQL's conversions.
 var quiet = []string{
 	"(SELECT max(w.n) FROM small w LIMIT -1)", "(SELECT w.n FROM small w OFFSET -1 LIMIT 1)",
 	"(SELECT w.n FROM small w LIMIT -1)", "(SELECT max(q.n) FROM (SELECT w.n FROM small w LIMIT '-1') q)",
@@ -80,8 +80,8 @@ var quiet = []string{
 	"(SELECT count(*) FROM small w WHERE ARRAY[w.g, w.v] IS NULL)",
 }
 
-// value is of whole numbers, and fails for the row of small whose n is 0. s is what n, and whatever else of it, is
-// named with.
+// value is an expression of integers that fails for the row of small whose n is 0. s is the qualifier of n and of other
+// columns.
 func (r comparing) value(s string, depth int) string {
 	n := s + ".n"
 	if depth > 0 && r.IntN(3) == 0 {

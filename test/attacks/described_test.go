@@ -59,8 +59,8 @@ var describedStatements = []string{
 	"SELECT count(n) FROM notes n", "SELECT (n).a FROM notes n", "SELECT q FROM (SELECT id FROM notes) q", "SELECT array_agg(n) FROM notes n",
 }
 
-// A result is described as one of what the client has named, whichever way the statement takes: drivers look columns up
-// by these numbers, and which way it was goes by the sizes of tables, hidden rows counted.
+// The description of a result names the tables and columns that the client has named, whichever path the statement
+// takes. Drivers look columns up by these numbers, and the path depends on the sizes of tables, hidden rows counted.
 func TestResultsAreDescribedAsWhatWasNamed(t *testing.T) {
 	origin := func(c *pgconn.PgConn, sql string) (prepared, ran string) {
 		d, err := c.Prepare(t.Context(), "", sql, nil)

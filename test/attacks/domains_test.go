@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// domainSchema is that of the signed path with a domain in place of each type, over a domain, whose check no value passes in
-// the sessions of agents.
+// domainSchema is the schema of the signed path with a domain in place of each type, over another domain. No value
+// passes the domain's check in the sessions of agents.
 var domainSchema = strings.Replace(signedSchema, "CREATE VIEW odd", `DO $$ DECLARE c record; BEGIN
 	FOR c IN SELECT attname, format_type(atttypid, atttypmod) AS type FROM pg_attribute
 	  WHERE attrelid = 'big'::regclass AND attnum > 0 AND attname NOT IN ('id', 'a') LOOP
@@ -19,8 +19,8 @@ var domainSchema = strings.Replace(signedSchema, "CREATE VIEW odd", `DO $$ DECLA
 END $$;
 CREATE VIEW odd`, 1)
 
-// Columns of domains take the path of what these are over: nothing is cast to a domain on the way, whose check would
-// run on hidden rows, and nothing fails for a value.
+// Columns of domains take the path of their base types. Nothing is cast to a domain on the way, whose check would run
+// on hidden rows, and nothing fails for a value.
 func TestDomainsOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	var cases []signedCase

@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// No expression that the leak check takes for plain is refused by the server, whatever it is asked of: made of pieces at
-// random, also of those that may not stand where they come, and as long as they may be.
+// The server refuses no expression that the leak check takes for plain. The expressions are made of random pieces, also
+// in wrong places, and are as long as allowed.
 func TestPlainExpressionsAlwaysCompile(t *testing.T) {
 	tier.All(t)
 	db := pgtest.Database(t)

@@ -15,8 +15,8 @@ import (
 var words = regexp.MustCompile(`0x[0-9a-f]{2}(?: 0x[0-9a-f]{2})*|[\pL\pN_]+`)
 
 // failsAlike tells whether two answers are the same error of different rows that the agent sees, seen being a text of
-// all of them. PostgreSQL reads rows in any order: which of those that fail comes first goes by the plan, which may go
-// by how many rows are hidden. The values must be visible ones in both.
+// all of them. PostgreSQL reads rows in any order. Which failing row comes first depends on the plan, which may depend
+// on how many rows are hidden. The values must be visible ones in both.
 func failsAlike(one, two string, seen func() string) bool {
 	const failed = "ERROR ERROR "
 	before, a, ok := strings.Cut(one, failed)

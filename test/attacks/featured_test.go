@@ -76,8 +76,8 @@ var featuredFails = []string{"o.id / (o.n - 7) = 5", "o.body::int = 5", "length(
 	"o.email LIKE 'abc1%'", "o.score / (o.score - 77) > 0", "o.score = 13", "o.doc @> '{\"h\": 7}'",
 	"(o.doc ->> 't')::int = 7", "o.mail = 'm'", "o.email ILIKE '%77%'", "o IS NOT NULL"}
 
-// What a write by key asks, sets and returns of tables with masks, columns by key, groups, live attributes, sources and
-// kept answers tells neither of a hidden row nor of what the policy hides in others.
+// Writes by key are tried on tables with masks, columns by key, groups, live attributes, sources and materialized
+// answers. Their conditions, values and results tell neither about hidden rows nor about hidden columns.
 func TestWritesOfTablesWithFeaturesTellNothing(t *testing.T) {
 	tier.All(t)
 	policy := featuredPolicy

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A sub-select that locks a row acts, and fails where somebody holds it. It says nothing of the row beside it, and must
-// not run for one that is hidden: whether it has, a second session of the agent's sees.
+// A sub-select that locks a row acts, and fails where somebody holds it. Such a sub-select does not depend on the row
+// beside it, and must not run for a hidden one. A second session of the agent's sees whether it has.
 func TestLocksOfSubSelectsTellNothing(t *testing.T) {
 	tier.All(t)
 	s := schema(t, "grid")

@@ -13,9 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Of two bitmaps the second is not begun where nothing is in the first: what it compares with must not be worked out,
-// or left, for a hidden row. The twins have 100,000 rows, all hidden, and were looked at by ANALYZE while they were
-// alike; then the rows with 123 in column a were taken from one, and as many others from the other.
+// Of two bitmaps the second is not begun where the first is empty. The value that it compares with must not be
+// computed, or left out, because of a hidden row. The twins have 100,000 rows, all hidden, and were analyzed while they
+// were equal. Then the rows with 123 in column a were deleted from one, and as many others from the other.
 const twoIndexes = `
 CREATE TABLE big (id bigint PRIMARY KEY, owner text NOT NULL, a int NOT NULL, b int NOT NULL, c int NOT NULL, note text NOT NULL DEFAULT 'n');
 CREATE TABLE small (owner text NOT NULL, n int NOT NULL);

@@ -69,8 +69,8 @@ tables:
 views: { young: {} }
 `
 
-// maskedTwins make other values of one that look the same under the masks: zeros of either sign, ends of types, and
-// texts of other lengths among them.
+// maskedTwins make other values of one that look the same under the masks. Among them are zeros of either sign, the
+// ends of types, and texts of other lengths.
 var maskedTwins = []string{
 	`UPDATE person SET ratio = '-0', small = '-0', pay = 0 WHERE id = 1;
 		UPDATE person SET ratio = '-infinity', small = 'infinity', born = '-infinity', at = 'infinity', atz = '-infinity' WHERE id = 2`,

@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Messages in turns that no driver takes (portals by parts, formats that there are not, what is not there described,
-// data without a COPY) get the same bytes from twins, and an answer for each Sync or the end of the connection.
+// Messages in an order that no driver uses get the same bytes from twins: portals by parts, unknown formats, a Describe
+// of nothing, data without a COPY. There is an answer for each Sync, or the end of the connection.
 func TestMessagesOnTwins(t *testing.T) {
 	tier.All(t)
 	s := schema(t, "estate")

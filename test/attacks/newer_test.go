@@ -123,9 +123,9 @@ COPY stay (during, note) FROM STDIN WITH (ON_ERROR ignore, LOG_VERBOSITY verbose
 UPDATE berth SET price = 3
 `
 
-// What came with PostgreSQL 16 to 18 is answered as PostgreSQL answers where there are no hidden rows, and tells
-// nothing of them: keys and foreign keys by time, constraints that are not enforced, generated columns that are
-// computed as they are read, OLD and NEW, newer functions.
+// Features of PostgreSQL 16 to 18 are answered as PostgreSQL answers without hidden rows, and tell nothing of them.
+// They are keys and foreign keys by time, constraints that are not enforced, virtual generated columns, OLD and NEW,
+// and newer functions.
 func TestNewerPostgreSQL(t *testing.T) {
 	tier.All(t)
 	instance.RequireServerVersion(t, 18)

@@ -111,8 +111,8 @@ func TestParametersOnTheSignedPath(t *testing.T) {
 	}
 }
 
-// EXECUTE makes the values of a statement where nobody looks at them: one that the protocol has prepared, and that may
-// take the signed path with some, it does not run, however small the tables are.
+// EXECUTE computes the values of a statement where the proxy does not see them. It does not run a statement prepared by
+// the protocol that takes the signed path with some values, however small the tables are.
 func TestExecuteLooksAtNoValue(t *testing.T) {
 	tier.All(t)
 	var got []string

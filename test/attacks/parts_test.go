@@ -31,8 +31,8 @@ tables:
 views: { united: {} }
 `
 
-// What the planner knows of the values of partitions and children is of hidden rows, too: a pattern that fails for the
-// value that most of them have is tried on none. Servers whose planner does are not served (doctor's server_minor).
+// The planner's statistics of partitions and children include hidden rows. A pattern that fails for the most common
+// value is tried on none. Servers whose planner does are not served (doctor's server_minor).
 func TestStatisticsOfPartsTellNothing(t *testing.T) {
 	tier.All(t)
 	var statements []string

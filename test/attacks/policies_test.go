@@ -33,8 +33,8 @@ var idle = []struct{ name, sql string }{
 		"ON T TO pg_monitor USING (probe(1) > x)"},
 }
 
-// Permissive policies of the owner's, and those of other roles, run nothing in what agents send; so that it is planned
-// as if they were not there, and tells twins apart no more than then.
+// Permissive policies of the owner's, and those of other roles, run nothing in agents' statements. So a statement is
+// planned as if they were not there, and distinguishes twins no more than then.
 func TestPoliciesBesideOursTellNothing(t *testing.T) {
 	tier.All(t)
 	schema, policy, views := probing+idlers+quietTable, reachedDear+quietPolicy, "views: {"

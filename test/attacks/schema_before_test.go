@@ -23,8 +23,8 @@ tables:
   user: { rows: [ { own: { column: owner, is: user } } ] }
 `
 
-// A column that is named with its table's schema is the same where the table is called by a word that stands behind a
-// dot alone, and however the text is spaced: agents are answered as by PostgreSQL where nothing is hidden.
+// A column may be named with its table's schema, where the table's name is a word that must follow a dot. However the
+// text is spaced, agents are answered as by PostgreSQL without hidden rows.
 func TestSchemaBeforeWords(t *testing.T) {
 	tier.All(t)
 	agent, plain := pgtest.Database(t), pgtest.Database(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// soughtRules are rules of which a part has a form of its own where few rows are sought, each with what hides the odd
-// row besides that somebody refuses.
+// soughtRules are rules of which a part has its own form where few rows are searched for. Each has a statement that
+// hides the odd row besides.
 var soughtRules = []struct{ name, rows, hides string }{
 	{"another's", "{ own: { column: owner, is: user } }", ", owner = 'other'"},
 	{"one's own", "{ own: { column: owner, is: user } }", ""},
@@ -99,8 +99,8 @@ var soughtPlaces = []string{
 	"SELECT count(*) FROM big, generate_series(1, length(({})::text)) WHERE a = 123",
 }
 
-// Under a rule of which a part has a form where few rows are sought, an agent that says so itself learns nothing: what
-// fails for the odd row fails at no place of a statement, by whichever path and plan.
+// A part of a rule may have another form where few rows are searched for, and an agent may ask for that form by a hint.
+// It learns nothing: an expression that fails for the odd row fails nowhere in a statement, by no path and plan.
 func TestTheSignedPathWhereFewAreSought(t *testing.T) {
 	tier.All(t)
 	odd := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, ts = '4714-11-24 BC', body = 'zz', ta = '{zz}'"

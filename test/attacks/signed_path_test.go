@@ -63,8 +63,8 @@ func signedParams(sql string, types []uint32, args ...string) signedCase {
 	return signedCase{sql, types, args}
 }
 
-// installedIn returns a database with the policy installed, which the test may change: a copy of one that all tests of
-// the same schema, policy and mode share.
+// installedIn returns a database with the policy installed, which the test may change. It is a copy of one that all
+// tests of the same schema, policy and mode share.
 func installedIn(t *testing.T, schema, policy string, mode instance.Mode) instance.Database {
 	t.Helper()
 	d := instance.Database{Name: "pair", Policy: policy, SearchPath: []string{"public"},
@@ -337,8 +337,8 @@ func TestTheSignedPathFindsFirst(t *testing.T) {
 	askSignedPathPlanned(t, odd, instance.Auto, signedPlans, cases, rest...)
 }
 
-// A column that has no name is called after what is in it, also where that is another column's name; and nothing is
-// computed of groups that is of a row once constants are folded.
+// A column without a name is called after its expression, also where that is another column's name. No expression is
+// computed over groups that is one over a row once constants are folded.
 func TestTheSignedPathKnowsWhatIsMeant(t *testing.T) {
 	tier.All(t)
 	odd := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, body = 'zz'"

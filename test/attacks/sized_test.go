@@ -132,8 +132,8 @@ tables:
 views: { v: {} }
 `
 
-// foundOutputs are what is asked of the rows that are found: whole rows, names and types that only a table has, or only
-// a view of ours, mistakes, parameters.
+// foundOutputs are expressions over the rows that are found: whole rows, mistakes, and parameters. Among them are names
+// and types that only a table has, or only one of pgconsent's views.
 var foundOutputs = []string{
 	"notes", "notes.*", "*", "pg_typeof(notes)", "to_jsonb(notes)", "ROW(notes.*)", "notes::text", "array_agg(notes)",
 	"count(notes)", "json_agg(notes ORDER BY id)", "hstore(notes)", "(notes).a", "a(notes)", "(notes).nothing",
@@ -176,9 +176,9 @@ var foundStatements = []string{
 	"SELECT relname, relkind, reltuples, relpages FROM pg_class WHERE relname LIKE '%notes%'",
 }
 
-// The same where few rows of many are found, so that the text has another path and a hint in one twin: what is
-// described, with the numbers of its tables and columns, what is said of mistakes and where, and what catalogs have of
-// the session.
+// The same where few rows of many are found, so that the text has another path and a hint in one twin. Compared are
+// descriptions with the numbers of tables and columns, errors and their positions, and the catalogs' view of the
+// session.
 func TestHowMuchIsReadTellsNothing(t *testing.T) {
 	tier.All(t)
 	var statements []string

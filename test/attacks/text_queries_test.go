@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// No query that the leak check takes for plain is refused by to_tsquery, whatever its words become: made of pieces at random,
-// also of those that may not stand where they come.
+// to_tsquery refuses no query that the leak check takes for plain, whatever its words become. The queries are made of
+// random pieces, also in wrong places.
 func TestPlainTextQueriesAreRead(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	pieces := strings.Fields(`lake rivers the a 2024 _ é ß İstanbul Ⱥ x_1 12e5 | | & & <-> ! ( ( ) ) :* : * <2> ' \ :A - . ,`)
@@ -56,8 +56,8 @@ func TestPlainTextQueriesAreRead(t *testing.T) {
 	}
 }
 
-// What to_tsquery cannot read says nothing of hidden rows, in whatever way it is given, and what it can no more; nor
-// does what pg_trgm compares within words.
+// A text that to_tsquery cannot read tells nothing of hidden rows, in whatever way it is given. The same holds for
+// texts that newer versions refuse, and for what pg_trgm compares within words.
 func TestTextQueriesOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	text := []uint32{25}

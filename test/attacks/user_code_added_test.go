@@ -37,8 +37,8 @@ var unquietOrders = []string{
 	"BEGIN,PREPARE,EXECUTE|EXECUTE,COMMIT", "BEGIN,query|query,COMMIT", "PREPARE,EXECUTE|EXECUTE",
 }
 
-// What was prepared, bound or begun when a table ran no user code runs nothing of the owner's unhardened once it does:
-// not as it was decided, nor as PostgreSQL has planned it.
+// A statement may be prepared, bound or begun when a table runs no user code. When the table runs some later, the
+// statement runs it only in a hardened plan. Neither the earlier decision nor PostgreSQL's cached plan is used.
 func TestTablesThatGetUserCode(t *testing.T) {
 	tier.All(t)
 	writes := []string{"DELETE FROM T WHERE id = N RETURNING to_json(e)", "UPDATE T SET x = x + 1 WHERE id = N AND ds <> '{5}'"}

@@ -163,8 +163,8 @@ var byOwner = []struct {
 			"UPDATE T SET ls = (SELECT array_agg(n) FROM small) WHERE id = 1"}},
 }
 
-// Where something of the owner's runs as rows are written it gets a hardened plan, and tells nothing; where nothing
-// does, it is planned as a read.
+// A write that runs the owner's code gets a hardened plan, and tells nothing. A write that runs none is planned as a
+// read.
 func TestOwnersCodeInWritesTellsNothing(t *testing.T) {
 	tier.All(t)
 	schema, policy := probing, reachedDear
@@ -214,8 +214,8 @@ func tableNamed(sql, name string) string {
 	return strings.NewReplacer(" T ", " "+name+" ", "of_T", "of_"+name).Replace(sql)
 }
 
-// Functions of others that PostgreSQL runs by itself, to compare values or to convert them, run in a hardened plan as
-// well, and see no text that is signed.
+// PostgreSQL runs some functions of other roles by itself, to compare values or to convert them. They run in a hardened
+// plan as well, and see no signed text.
 func TestWhatComparesByItselfTellsNothing(t *testing.T) {
 	tier.All(t)
 	const schema = probing + `CREATE TABLE q (id int PRIMARY KEY, owner text NOT NULL, g grade, gs grade[], s spans, c code);

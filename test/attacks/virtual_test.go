@@ -62,8 +62,8 @@ tables:
     columns: { id: allow, quantity: allow, code: allow, share: allow, number: allow, label: allow }
 `
 
-// A column that is computed as it is read may fail on a hidden row, with what the row says in its error: it is worked
-// out for visible rows only, by whichever path.
+// A column that is computed when it is read may fail on a hidden row, with the row's value in its error. So it is
+// computed for visible rows only, by whichever path.
 func TestVirtualColumns(t *testing.T) {
 	tier.All(t)
 	instance.RequireServerVersion(t, 18)

@@ -119,8 +119,8 @@ var besideCopies = [][2]string{
 		"COPY mv (a) FROM STDIN", "5\n"}, {"COPY memo (title) FROM STDIN WHERE EXISTS (SELECT FROM big WHERE a = 123)", "w\n"},
 }
 
-// Statements that write with reads beside them, views, what is stored, cursors and COPY tell twins of a hidden row
-// nothing, whichever hint an agent puts in front, and leave the same rows.
+// Statements that write with reads beside them, views, stored values, cursors and COPY tell twins of a hidden row
+// nothing. This holds whichever hint an agent puts in front, and they leave the same rows.
 func TestWritesBesideReadsTellNothing(t *testing.T) {
 	tier.All(t)
 	var statements []string

@@ -193,8 +193,8 @@ func served(t *testing.T) (*instance.Proxy, *pgtest.DB) {
 	return instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}), db
 }
 
-// TestStormsRefuseNobody: what owners do with what no policy lists refuses nothing; what they do with listed tables
-// refuses transactions that have read before it, and nothing else.
+// TestStormsRefuseNobody: changes by owners of objects that no policy lists cause no refusal. Changes of listed tables
+// refuse transactions that have read before the change, and no others.
 func TestStormsRefuseNobody(t *testing.T) {
 	tier.All(t)
 	proxy, db := served(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// readings are what clients ask the catalogs: psql 15 for its commands, and mappers as they reflect a schema. # is the
-// OID of a table, and @ its name.
+// readings are queries of clients on the catalogs: of psql 15 for its commands, and of mappers as they reflect a
+// schema. # is the OID of a table, and @ its name.
 var readings = []struct {
 	name string
 	sql  []string

@@ -1,4 +1,4 @@
-// Package available measures what agents notice of what owners do to the schema: how many statements and logins are
-// refused, and how long a lookup takes, while tables are made, altered and dropped. `make bench-available` runs it, and
-// writes docs/explanation/performance.md.
+// Package available measures what agents notice while owners create, alter and drop tables. It counts refused
+// statements and logins, and measures how long a lookup takes. `make bench-available` runs it, and writes
+// docs/explanation/performance.md.
 package available

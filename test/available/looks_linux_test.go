@@ -15,7 +15,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// large is what the schema of a large application has besides: 1,000 tables of 10 columns with a key, checks and
+// large is the rest of the schema of a large application. It has 1,000 tables of 10 columns with a key, checks and
 // defaults, 500 functions and 50 types.
 const large = `
 DO $$ BEGIN

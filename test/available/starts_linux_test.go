@@ -22,8 +22,8 @@ import (
 
 var processors = float64(runtime.NumCPU())
 
-// TestStarts is a measurement: how long serve and PostgreSQL take, together at so much of one processor, from their start
-// to the first answer that an agent gets, and how many lookups are refused in the time after it.
+// TestStarts is a measurement: how long serve and PostgreSQL take from their start to the first answer for an agent.
+// Together they get a share of one processor. It also counts the lookups that are refused afterwards.
 func TestStarts(t *testing.T) {
 	seconds, _ := strconv.Atoi(os.Getenv("AVAILABLE_SECONDS"))
 	if seconds == 0 {

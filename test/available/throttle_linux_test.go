@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// hold lets a process and its descendants use so much of one processor until ctx ends, by stopping all of them while
-// they have used more.
+// hold limits a process and its descendants to a share of one processor until ctx ends. It stops all of them while they
+// have used more.
 func hold(ctx context.Context, pid int, share float64) {
 	const turn = 5 * time.Millisecond
 	began, before := time.Now(), time.Duration(0)

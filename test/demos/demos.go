@@ -79,7 +79,7 @@ func StartDemo(t testing.TB, name string) *demo.Running {
 }
 
 // removeDemo removes the demo's database and roles. Each migrate on the server grants rights to all roles, and a role
-// with rights cannot be dropped: the databases of other tests revoke them first.
+// with rights cannot be dropped. So the databases of other tests revoke them first.
 func removeDemo(dsn string, w *world.World) error {
 	ctx := context.Background()
 	var err error

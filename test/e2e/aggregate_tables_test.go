@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Aggregates over a partitioned table with names that need quotes, columns that agents do not have, an enum and a date as
-// dimensions, decimals and NaN as measures.
+// Aggregates over a partitioned table with names that need quotes and columns that agents do not have. Dimensions are
+// an enum and a date, measures are decimals and NaN.
 func TestAggregatesOverOddTables(t *testing.T) {
 	tier.All(t)
 	t.Parallel()

@@ -366,8 +366,8 @@ func insertEvents(t *testing.T, db *pgtest.DB, events []event) {
 	harness.Exec(t, db, b.String())
 }
 
-// Random aggregates over random rows return what the model says, before and after what is hidden has changed within what
-// cells tell: rows that count nowhere go and come, and values change places inside a cell.
+// Random aggregates over random rows return what the model computes, before and after hidden rows change within what
+// cells may tell. Rows that count nowhere are added and removed, and values change places inside a cell.
 func TestAggregatesAgreeWithTheModel(t *testing.T) {
 	tier.All(t)
 	t.Parallel()

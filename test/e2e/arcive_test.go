@@ -264,8 +264,8 @@ func TestArciveE_NewPeopleArePending(t *testing.T) {
 	in.noMarker(t)
 }
 
-// mentioned: whom a memory mentions is the owner's to say, and counts at the next statement: a voice that is found to
-// be somebody else's, two people who turn out to be one, somebody who was not there (seeds/000:53).
+// mentioned: the owner decides whom a memory mentions, and a change counts at the next statement. A voice may turn out
+// to be another person's, two people may be one, somebody was not there (seeds/000:53).
 func mentioned(t *testing.T, agent, owner client) {
 	t.Helper()
 	const (
@@ -372,8 +372,9 @@ func TestArciveI_TheOwnersCallsKeepTheirMeaning(t *testing.T) {
 	})
 }
 
-// Surfaces that ship later, and roles that no prompt tells to refuse, are under the consent rule as well: they differ
-// in nothing but their names. SYSTEMS.md 1 j; of the unmodified MCP server: mcp.TestArcive. seeds/000:21-25, 43-45, 48.
+// Surfaces that ship later, and roles whose prompt does not tell them to refuse, are under the consent rule as well.
+// They differ in nothing but their names. SYSTEMS.md 1 j; of the unmodified MCP server: mcp.TestArcive.
+// seeds/000:21-25, 43-45, 48.
 func TestArciveJ_EveryAgentIsAnsweredAlike(t *testing.T) {
 	in := start(t, options{})
 	connections := map[string]*pgconn.PgConn{}

@@ -58,8 +58,8 @@ tables:
   "Case Files.lines": { rows: [ { visible: { "Case Files.Order": { tenant: tenant, number: number } } } ] }
 `
 
-// The blocks over a row's own columns through the proxy, in each mode, in a schema whose names need quotes: nothing of
-// a hidden row comes through, in errors neither.
+// The blocks over a row's own columns through the proxy, in each mode, in a schema whose names need quotes. No part of
+// a hidden row is sent, in errors neither.
 func TestBlocks(t *testing.T) {
 	tier.All(t)
 	attributes := map[string]string{"tenant": "acme", "contexts": `{"work","x|y=z#","100% \"sure\", {a} \\"}`}

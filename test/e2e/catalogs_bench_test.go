@@ -11,8 +11,9 @@ import (
 	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
-// BenchmarkCatalogs asks what clients ask of the catalogs when they start, as an agent and as the owner, of a database of
-// 200 tables more, of which half hide columns: how many times as long the agent's take, and the longest of them.
+// BenchmarkCatalogs sends the catalog queries of clients at their start, as an agent and as the owner. The database has
+// 200 more tables, of which half hide columns. It reports how many times as long the agent's queries take, and the
+// longest of them.
 func BenchmarkCatalogs(b *testing.B) {
 	w, err := world.Open("arcive")
 	if err != nil {

@@ -298,9 +298,9 @@ func TestCirisC_AnonymousByTheRegistry(t *testing.T) {
 	})
 }
 
-// "Partnership upgrades require mutual agreement": who asks does not decide, a postponed decision shows nothing and has
-// the same deadline, and all of it counts at the next statement. Downgrades are the user's alone. seeds/001:30-35,
-// 69-78, 81-85, 218-221.
+// "Partnership upgrades require mutual agreement": the person who asks does not decide. A postponed decision shows
+// nothing and has the same deadline, and all of it counts at the next statement. Downgrades are the user's alone.
+// seeds/001:30-35, 69-78, 81-85, 218-221.
 func TestCirisD_PartnershipNeedsBoth(t *testing.T) {
 	g := govern(t, harness.Auto, consent.Settings{})
 	agent := g.proxy.Agent(t, "agent", "ciris")
@@ -357,9 +357,8 @@ func TestCirisD_PartnershipNeedsBoth(t *testing.T) {
 	g.proxy.Tap().RequireNoMarker(t)
 }
 
-// Withdrawal holds at the next statement of a connection that is open, with what it prepared; cursors and REPEATABLE READ
-// that are older end with 40001. To TEMPORARY the other categories go at once.
-// seeds/001:81-85, 116-119, 213-216.
+// Withdrawal counts at the next statement of an open connection, prepared statements included. Cursors and REPEATABLE
+// READ that are older end with 40001. To TEMPORARY the other categories go at once. seeds/001:81-85, 116-119, 213-216.
 func TestCirisE_WithdrawalAndDowngrade(t *testing.T) {
 	governedInModes(t, consent.Settings{}, func(g *governed) {
 		user, other := g.users[0], g.users[1]
@@ -418,9 +417,9 @@ func TestCirisE_WithdrawalAndDowngrade(t *testing.T) {
 	})
 }
 
-// "90-day gradual anonymization", by full days elapsed: 0 to 30 all is kept, 31 to 60 behaviour is
-// in aggregates only, 61 to 89 identity is gone, from 90 the row is anonymous. A new partnership stops the countdown.
-// seeds/001:163-168, 425.
+// "90-day gradual anonymization", by full days elapsed. From 0 to 30 all is kept, from 31 to 60 behaviour is in
+// aggregates only, from 61 to 89 identity is gone, and from 90 the row is anonymous. A new partnership stops the
+// countdown. seeds/001:163-168, 425.
 func TestCirisE_DecayByFullDays(t *testing.T) {
 	governedInModes(t, consent.Settings{}, func(g *governed) {
 		agent, user, later := g.proxy.Agent(g, "agent", "ciris"), g.users[0], g.users[1]

@@ -133,8 +133,8 @@ func TestCirisC_AnonymousUsersCountInGroups(t *testing.T) {
 	})
 }
 
-// What an agent reads one by one, in any form, is without them; what would aggregate them otherwise is refused, or
-// answered from the rows that show. seeds/001:37-41.
+// An answer row by row, in any form, is without them. An aggregate of another form is refused, or computed over the
+// visible rows. seeds/001:37-41.
 func TestCirisC_AnonymousRowsNeverShowOneByOne(t *testing.T) {
 	readInModes(t, func(t *testing.T, c *ciris) {
 		agent, super := c.agent(t), harness.ConnectSuperuser(t, c.db)

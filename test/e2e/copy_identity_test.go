@@ -29,8 +29,8 @@ tables:
   open: { rows: open, write: { commands: [insert], columns: [id, body] } }
 `
 
-// COPY FROM STDIN writes identity columns as PostgreSQL does where the policy lets agents write them: the values that it
-// names, and numbers of the sequence where it leaves them out.
+// COPY FROM STDIN writes identity columns as PostgreSQL does where the policy lets agents write them. It takes the
+// given values, and numbers of the sequence where they are left out.
 func TestCopyIntoIdentityColumns(t *testing.T) {
 	t.Parallel()
 	db, plain := pgtest.Database(t), pgtest.Database(t)

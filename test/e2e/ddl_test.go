@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What the owner's DDL opens to PUBLIC is not answered to an agent that asks at once, whichever way the DDL came: it is
-// decided under the catalog with it, or refused so that the client tries again.
+// What the owner's DDL opens to PUBLIC is not visible to an agent that asks at once, whichever way the DDL came. The
+// statement is decided under the new catalog, or refused so that the client tries again.
 func TestDDLIsNoticedBeforeTheNextStatement(t *testing.T) {
 	in := start(t, options{refresh: quick})
 	agent := in.agent(t)

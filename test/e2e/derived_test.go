@@ -76,8 +76,8 @@ tables:
       - derived: { from: [ reflected: { reflection: id }, reflections: { id: source } ], unless: [ status: { column: kind, is: seed } ] }
 `
 
-// Rows that were made from others show where these people agree, through the proxy and in each mode; nothing of a
-// hidden one comes through, whatever is asked.
+// Rows that were made from others show where the people of those rows agree, through the proxy and in each mode. No
+// part of a hidden row is sent, whatever is asked.
 func TestDerived(t *testing.T) {
 	tier.All(t)
 	for name, o := range map[string]options{

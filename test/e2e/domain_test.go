@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A status of a domain is compared as the type under it, by row security and in the text, in consent by a status of another table and in
-// shared.
+// A status of a domain is compared as its base type, by row security and in the text. This holds in consent by a status
+// of another table, and in shared.
 func TestStatusOfADomain(t *testing.T) {
 	tier.All(t)
 	const policy = `version: 1

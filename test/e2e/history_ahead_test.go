@@ -11,8 +11,8 @@ import (
 	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
-// What is bound in one message group and first run in a later one; what goes on after an error; and transactions that
-// come to their isolation level in other ways.
+// Portals that are bound in one message group and first run in a later one, and statements after an error. Also
+// transactions that come to their isolation level in other ways.
 
 // exchange sends messages and reads until Sync is answered, or, where they end with Flush, until the last of them is.
 func exchange(c *pgconn.PgConn, last pgproto3.FrontendMessage, until func(pgproto3.BackendMessage) bool,

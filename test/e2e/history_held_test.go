@@ -12,12 +12,12 @@ import (
 	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
-// What the server keeps for an agent between two messages, beside cursors and portals of a SELECT: the whole result of
-// a statement that is run by name or fetched, which goes on being handed out row by row; and what was bound and not
-// synced.
+// The server keeps results for an agent between two messages, beside cursors and portals of a SELECT. One is the whole
+// result of a statement that is run by name or fetched, and handed out row by row. Another is a portal that was bound
+// and not synced.
 
-// partly runs a statement as a portal, reads one row of it and leaves it open; each call reads on. sync tells whether
-// each message group ends with Sync, in a transaction, or with Flush alone.
+// partly runs a statement as a portal, reads one row of it and leaves it open; each call reads on. sync: each message
+// group ends with Sync, in a transaction; otherwise with Flush alone.
 func partly(begin, text string, sync bool, first uint32) func(testing.TB, *pgconn.PgConn) reader {
 	return func(t testing.TB, c *pgconn.PgConn) reader {
 		ctx, front := context.Background(), c.Frontend()

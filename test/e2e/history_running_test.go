@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// A statement that is being answered when a consent is withdrawn may finish: what it shows is what held when it began,
-// the whole of it, however slowly it is read. What was sent behind it begins later, and shows nothing more, although
-// the withdrawal came while it waited. A cursor that is read in parts ends with 40001 (TestHistory).
+// A statement that is being answered when a consent is withdrawn may finish. It shows the rows that were visible when
+// it began, all of them, however slowly it is read. What was sent behind it begins later, and shows nothing more,
+// although the withdrawal came while it waited. A cursor that is read in parts ends with 40001 (TestHistory).
 func TestARunningStatementFinishes(t *testing.T) {
 	const rows = 60000
 	const wide = "SELECT m.id, m.id, m.id, m.id, m.id, m.id, m.id, m.id, g FROM memories m, generate_series(1, 60000) g WHERE m.id = '" + historyID + "'"

@@ -19,10 +19,10 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// alike asks, for each operation of the document that takes somebody or something by its id, about one that there is
-// and that is not the caller's to know of, and about one that there is not; so for each tool of MCP. The answers are
-// the same bytes, headers too: but for the date, and for the id itself where it is said back. So are the statements
-// that the server was asked meanwhile, so that no class of time tells what the bytes do not.
+// alike calls each operation that takes somebody or something by its id, and each tool of MCP. It does so with an
+// existing id that the caller may not know of, and with one that does not exist. The answers are the same bytes,
+// headers too: but for the date, and for the id itself where it is said back. So are the statements that the server was
+// asked meanwhile, so that no class of time tells what the bytes do not.
 func (f *httpFace) alike() {
 	owner, err := pgx.Connect(f.t.Context(), f.run.Access.OwnerDSN)
 	if err != nil {
@@ -117,8 +117,8 @@ func (l *likeness) operation(who, method, path string, o map[string]any) {
 	})
 }
 
-// members calls with each member of a schema, and each parameter of a query, that names somebody, and with the other
-// members that there must be.
+// members calls with each member of a schema, and each parameter of a query, that names somebody. The other members are
+// those that are required.
 func (l *likeness) members(schema map[string]any, query map[string]bool, each func(name string, body map[string]any)) {
 	properties, _ := schema["properties"].(map[string]any)
 	names := slices.Collect(maps.Keys(query))

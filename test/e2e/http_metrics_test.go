@@ -10,7 +10,8 @@ import (
 )
 
 // metrics: numbers of consents count people whose rows no agent sees. They are for the machine beside the proxy, and
-// for operators: not for other tokens, nor for who comes by way of another server on that machine, as through a tunnel.
+// for operators. Other tokens do not get them, nor does a caller by way of another server on that machine, as through a
+// tunnel.
 func (f *httpFace) metrics() {
 	const person = "human:mira"
 	callers := []struct {

@@ -127,8 +127,8 @@ func (f *httpFace) unseen(schema any, name string, done map[string]bool) (out []
 	return out
 }
 
-// everyAnswer: each success that the document has was answered, and each refusal that any operation can be made to
-// give; and there is no member of an answer that was in none.
+// everyAnswer: each success of the document was answered, and each refusal that any operation can be made to give. Each
+// member of an answer was in at least one.
 func (f *httpFace) everyAnswer() {
 	done, anywhere := map[string]bool{}, map[string]bool{}
 	for answer := range f.answered {

@@ -119,8 +119,8 @@ func start(t testing.TB, o options) *instance {
 	return serveOn(t, pgtest.Template(t, "arcive", loadArcive), o)
 }
 
-// reading is an instance that tests share which change nothing in it, nor look at the whole audit: of the world's
-// policy, in the mode and with the row security of o. The tap is each test's own.
+// reading is an instance shared by tests that change nothing in it, and do not read the whole audit. It has the world's
+// policy, and the mode and row security of o. The tap is each test's own.
 func reading(t testing.TB, o options) *instance {
 	t.Helper()
 	o = options{mode: o.mode, rowSecurity: o.rowSecurity}

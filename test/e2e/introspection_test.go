@@ -10,8 +10,9 @@ import (
 	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
-// What tools ask as they start: PostgREST for the lengths of columns, postgres-meta for counts of rows, Atlas for a
-// setting, Grafana for the search path, postgres_fdw for an empty one, mappers for the definitions of views.
+// Queries of tools at their start: PostgREST's for the lengths of columns, postgres-meta's for counts of rows, and
+// Atlas's for a setting. Also Grafana's for the search path, postgres_fdw's for an empty one, and mappers' for the
+// definitions of views.
 func TestWhatToolsAskFirst(t *testing.T) {
 	in := start(t, options{})
 	c := in.agent(t)
@@ -71,8 +72,8 @@ func TestCreateIfNotExists(t *testing.T) {
 	}
 }
 
-// What the macros of sqlx ask of a statement as they write its description to a file: the server's description, the types
-// and the NOT NULL of its columns, and the plan of the prepared statement without values.
+// The macros of sqlx ask about a statement when they write its description to a file. They ask for the server's
+// description, the types and the NOT NULL of its columns, and the plan of the prepared statement without values.
 func TestWhatSqlxAsksOfAStatement(t *testing.T) {
 	in := start(t, options{})
 	c, owner := in.agent(t), in.direct(t)

@@ -718,9 +718,9 @@ func TestKernleH_AStrangersQuestionTakesAsMuch(t *testing.T) {
 	}
 }
 
-// An agent that has changed a memory holds its row as long as its transaction lasts. Who grants or withdraws meanwhile
-// is told so, in time, and nothing was changed; consent is withdrawn all the same, since nobody else changes its
-// record.
+// An agent that has changed a memory holds its row as long as its transaction lasts. A person who grants or withdraws
+// meanwhile is told so, in time, and nothing was changed. Consent is withdrawn all the same, since nobody else changes
+// its record.
 func TestKernleH_ARowThatIsHeldIsSaidToBe(t *testing.T) {
 	k, service := startPrivacy(t)
 	service.LockTimeout = 100 * time.Millisecond

@@ -22,9 +22,9 @@ INSERT INTO stacks VALUES ('zstore', 'human:zowner');
 INSERT INTO episodes (id, stack_id, content, subject_ids, access_grants)
 VALUES ('episode:mine', 'mallory', 'Rex Zedwick likes Zeddy cake at Rosenheim', '["human:zed"]', '[]')`
 
-// twinsHide shows to neither si:mallory nor si:ashley: contexts, records, guardians, aliases, memories and what was
-// drawn from them, of other stores, by the names that the callers use; malformed lists; and more of all than a page or
-// a look has room for.
+// twinsHide makes rows that neither si:mallory nor si:ashley may see. They are contexts, records, guardians, aliases,
+// memories and derived beliefs of other stores, under the names that the callers use. It also makes malformed lists,
+// and more rows than fit a page.
 const twinsHide = `
 INSERT INTO stacks VALUES ('hstore', 'human:hown');
 INSERT INTO privacy_contexts (id, stack_id, context_id, participants, default_access_grants) VALUES ('context:h1', 'ash', 'ctx:secret', '["human:sean"]',
@@ -64,8 +64,8 @@ var (
 	timeOfTwins = regexp.MustCompile(`20\d\d-\d\d-\d\d[T ][0-9:.]+Z?`)
 )
 
-// What the operations of package privacy, and the statements that they are made of, answer a caller goes by what the
-// caller may know: the answers of twins are the same, call after call.
+// The operations of package privacy, and their statements, answer a caller by what the caller may know. The answers of
+// twins are the same, call after call.
 func TestKernleH_TwinsAnswerAlike(t *testing.T) {
 	tier.All(t)
 	var steps []string

@@ -64,8 +64,8 @@ tables:
 const sessionA, sessionB, sessionC = "00000000-0000-4000-8000-00000000000a", "00000000-0000-4000-8000-00000000000b",
 	"00000000-0000-4000-8000-00000000000c"
 
-// Attributes that no credential gives, in each mode: what an agent claims counts as far as the policy lets it through,
-// and what the database looks up counts from the next statement on.
+// Attributes that no credential gives, in each mode. An agent's claim counts as far as the policy accepts it, and a
+// value from the database counts from the next statement on.
 func TestLiveAttributes(t *testing.T) {
 	tier.All(t)
 	for name, o := range map[string]options{

@@ -35,8 +35,8 @@ tables:
   note_persons: { rows: [ visible: { notes: { id: note } }, visible: { persons: { id: person } } ] }
 `
 
-// What is kept answers as the people do, before it is filled in and afterwards, in each mode: a withdrawal at the next
-// statement, an expiry at its instant, and changes that cannot be settled.
+// Materialized answers equal those of the registry of people, before and after they are filled in, in each mode. Tried
+// are a withdrawal at the next statement, an expiry at its instant, and changes that cannot be settled.
 func TestMaterialized(t *testing.T) {
 	tier.All(t)
 	ctx := context.Background()

@@ -63,8 +63,8 @@ func brain(t testing.TB) *pgtest.DB {
 	})
 }
 
-// brainCopy is the world without what an advisor of the first user may not see: the rows, and of metadata all but the
-// strings of the listed keys; written without a look at the views. withContent says whether content is there.
+// brainCopy is the world without what an advisor of the first user may not see, made without looking at the views.
+// Hidden rows are gone, and of metadata all but the strings of the listed keys. withContent: content is there.
 func brainCopy(t testing.TB, withContent bool) *pgconn.PgConn {
 	t.Helper()
 	db := brain(t)
@@ -210,8 +210,8 @@ func TestMemberintelB_MetadataIsAnAllowlist(t *testing.T) {
 	}
 }
 
-// Points b and c over the whole of SQL: answers equal those of a copy that has neither the hidden rows nor the hidden
-// keys and, but where an entry is fetched by its id, no content. seeds/004:21-25, 46-48, 82-84.
+// Points b and c over the whole of SQL. Answers equal those of a copy without the hidden rows, the hidden keys and,
+// except where an entry is fetched by its id, content. seeds/004:21-25, 46-48, 82-84.
 func TestMemberintelC_ContentExistsByKeyOnly(t *testing.T) {
 	without, with := brainCopy(t, false), brainCopy(t, true)
 	for _, mode := range harness.Modes(brainModes...) {

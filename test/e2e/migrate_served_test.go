@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestMigrateRefusesNobody: while policies are written and migrated one after the other, some beside a change of the
-// schema, statements about all tables are answered, those about the changed tables too.
+// TestMigrateRefusesNobody: policies are written and migrated one after the other, some beside a change of the schema.
+// Meanwhile statements about all tables are answered, those about the changed tables too.
 func TestMigrateRefusesNobody(t *testing.T) {
 	mode := harness.Auto
 	d, proxy := behind(t, mode, "; CREATE SEQUENCE rounds")

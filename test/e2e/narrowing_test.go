@@ -45,8 +45,8 @@ metadata = metadata || '{"diary": "HIDDENMARK", "place": {"HIDDENMARK": 1}}' WHE
 UPDATE memories SET metadata = '["HIDDENMARK"]' WHERE metadata IS NULL;
 `
 
-// narrowedCopy is the filtered copy without the hidden columns and with the masked values in the place of the values,
-// written without a look at the views.
+// narrowedCopy is the filtered copy without the hidden columns, and with masked values in place of the original ones.
+// It is made without looking at the views.
 func narrowedCopy(t testing.TB) *pgtest.DB {
 	t.Helper()
 	db := filteredCopy(t)
@@ -63,8 +63,8 @@ func narrowedCopy(t testing.TB) *pgtest.DB {
 	return db
 }
 
-// What agents receive of narrowed tables is what PostgreSQL answers on a copy that has neither the hidden rows nor the
-// hidden columns, whichever wall stands.
+// Agents receive from narrowed tables what PostgreSQL answers on a copy without the hidden rows and columns. That holds
+// for each of the enforcement layers alone.
 func TestNarrowedAnswersEqualThoseOfANarrowedCopy(t *testing.T) {
 	tier.All(t)
 	copied := narrowedCopy(t)

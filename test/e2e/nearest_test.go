@@ -34,8 +34,8 @@ attributes: { member: { type: bigint, source: credential } }
 tables: { notes: { rows: [ { own: { column: member, is: member } } ] } }
 `
 
-// A search for the nearest k rows returns min(k, visible) of them however few are visible: those that an exact search
-// returns on the visible rows alone, and nearly those where the policy accepts an approximate index.
+// A search for the nearest k rows returns min(k, visible) of them however few are visible. They are those of an exact
+// search on the visible rows alone, or nearly those where the policy accepts an approximate index.
 func TestNearestRowsAreFilledFromVisibleOnes(t *testing.T) {
 	db, super := vectors(t)
 	ctx := context.Background()
@@ -174,9 +174,9 @@ func vectors(t *testing.T) (*pgtest.DB, *pgx.Conn) {
 	return db, super
 }
 
-// Which of the visible rows a search finds does not depend on hidden ones, though these lie densely around what is
-// searched for and the agent has told the index to look at little. It does where the policy accepts that, so that this
-// test would see it.
+// Which of the visible rows a search finds does not depend on hidden ones. That holds though hidden rows lie densely
+// around the searched point and the agent has set a small search width. It does where the policy accepts that, so that
+// this test would see it.
 func TestHiddenVectorsDoNotDecideWhatIsFound(t *testing.T) {
 	ctx := context.Background()
 	const table = `CREATE EXTENSION vector; CREATE TABLE notes (id int PRIMARY KEY, member int NOT NULL, kind text, emb vector(8) NOT NULL); SELECT setseed(0.7);

@@ -93,8 +93,8 @@ var ungrown = []string{
 	"INSERT INTO people VALUES (1, 'x', 'me', 1) ON CONFLICT (id) DO UPDATE SET name = people.note",
 }
 
-// TestANewColumnIsNoOutage: a column that a table gets does not exist for agents, who are served, until the policy is
-// installed again; a restart changes nothing of that.
+// TestANewColumnIsNoOutage: a new column of a table does not exist for agents until the policy is installed again.
+// Meanwhile they are served; a restart changes nothing of that.
 func TestANewColumnIsNoOutage(t *testing.T) {
 	for _, mode := range harness.Modes(harness.Auto, harness.Both, harness.RLS, harness.SignedViews) {
 		t.Run(mode.Name, func(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 // withoutShape keeps the proxy from sending a text with parameters in place of its literals.
 const withoutShape = " -- it's"
 
-// Queries that differ in their literals run as one prepared statement, and are answered as if each were sent as it is:
-// the same rows, columns, tags and errors. Hidden rows stay hidden.
+// Queries that differ in their literals run as one prepared statement. They are answered as if each were sent
+// unchanged: the same rows, columns, tags and errors. Hidden rows stay hidden.
 func TestQueriesWithOtherLiterals(t *testing.T) {
 	policy := `version: 1
 tables:

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestPartlySweptPeopleCountOnce: people of whose rows some are anonymous already and others not yet are one subject
-// each of their cell, of a group that mixes cells with rows that show, and of what a single one may have a share in.
+// TestPartlySweptPeopleCountOnce: a person may have some rows that are anonymous already and others that are not. Such
+// a person counts as one subject in a cell, in a group that mixes cells with visible rows, and in the largest share.
 func TestPartlySweptPeopleCountOnce(t *testing.T) {
 	tier.All(t)
 	const table = `

@@ -24,8 +24,8 @@ func TestTutorial(t *testing.T) {
 	playPage(t, "../../docs/tutorial/first-policy.md", 25)
 }
 
-// playPage carries out a page of the documentation from its top to its end, in an empty folder, against a PostgreSQL in which
-// nothing else is. These blocks count:
+// playPage carries out a page of the documentation from its top to its end. It starts with an empty folder and an empty
+// PostgreSQL. These blocks count:
 //
 //   - sql, yaml: whose first line is a comment with the name of a file and nothing else is written to that file;
 //   - diff: is applied to the file that its first line names, each part after a line that begins with @@ at one place;

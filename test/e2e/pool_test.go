@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestUsersOfOnePool: sessions of agents with other attributes, and of one agent whose sessions change the settings that
-// the policy maps to attributes, see their own rows only, however their transactions follow each other.
+// TestUsersOfOnePool: sessions of a pool see their own rows only, however their transactions follow each other. They
+// belong to agents with other attributes, or to one agent and change the settings that the policy maps to attributes.
 func TestUsersOfOnePool(t *testing.T) {
 	t.Setenv("PGCONSENT_POOL", "transaction")
 	in := start(t, options{

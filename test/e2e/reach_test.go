@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// reach is a change by an agent that meets rows of others where the table itself does not say so: keys over what is
-// computed, keys of parts, and rows that a foreign key changes along.
+// reach is a change by an agent that affects other people's rows where the table itself does not say so. Causes are
+// keys over computed values, keys of partitions, and rows that a foreign key changes along.
 var reach = []struct {
 	name   string
 	setup  string // t is what the agent, ann, writes

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestGuardiansConsentByTheRegistry: rules that ask the registry show what a guardian has consented to while he was
-// one, to whom he consented and about what, and nothing that somebody says who is none yet, or not any more.
+// TestGuardiansConsentByTheRegistry: rules that ask the registry show what a guardian has consented to while being one,
+// to whom and about what. A consent of somebody who is not a guardian yet, or not any more, shows nothing.
 func TestGuardiansConsentByTheRegistry(t *testing.T) {
 	tier.All(t)
 	for _, mode := range harness.Modes(enforced...) {

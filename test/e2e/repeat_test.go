@@ -13,9 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestNobodySeesARetryThatTheProxyMakes: statements right behind DDL that concerns agents, outside a transaction, are
-// answered in every protocol, though what was decided before it is refused by the database. What is written is written
-// once.
+// TestNobodySeesARetryThatTheProxyMakes: a statement right after DDL that concerns agents, outside a transaction, is
+// answered in every protocol. The database refuses it where it was decided before the DDL, and the proxy decides it
+// again. What is written is written once.
 func TestNobodySeesARetryThatTheProxyMakes(t *testing.T) {
 	in := start(t, options{})
 	agent, owner := in.agent(t), in.direct(t)

@@ -19,8 +19,8 @@ CREATE TABLE hidden (id serial, n int GENERATED ALWAYS AS IDENTITY); CREATE SEQU
 CREATE SEQUENCE elsewhere OWNED BY notes.body;
 INSERT INTO notes (user_id) SELECT 1 FROM generate_series(1, 40); SELECT setval('narrowed_id_seq', 4711);`
 
-// The sequences that number columns which an agent sees show in the catalogs as on PostgreSQL, but for the number that
-// they have come to; other sequences do not exist.
+// The sequences that number visible columns show in the catalogs as on PostgreSQL, except for their current value.
+// Other sequences do not exist.
 func TestSequencesThatAgentsSee(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Database(t)

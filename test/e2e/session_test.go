@@ -218,7 +218,7 @@ func TestResets(t *testing.T) {
 	in.noMarker(t)
 }
 
-// inOneGroup sends statements with one Sync behind them, and returns the first value of each or its command tag, up to
+// inOneGroup sends statements with one Sync after them. It returns the first value of each or its command tag, up to
 // the first error, whose SQLSTATE it returns.
 func inOneGroup(t *testing.T, c *pgconn.PgConn, statements ...string) (answered []string) {
 	t.Helper()

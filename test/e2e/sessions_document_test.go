@@ -13,9 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/demos"
 )
 
-// The sessions of docs/reference/http.md, docs/reference/mcp.md and docs/reference/air.md, played by a shell with curl
-// and psql against the world that the pages name: what they print is what the pages say, but for what they leave out.
-// seeds/001:350-354, over HTTP, SQL and MCP.
+// The sessions of docs/reference/http.md, docs/reference/mcp.md and docs/reference/air.md are played by a shell with
+// curl and psql. They run against the world that the pages name, and print what the pages say, except where these leave
+// something out. seeds/001:350-354, over HTTP, SQL and MCP.
 func TestSessionsOfThePages(t *testing.T) {
 	for _, program := range []string{"bash", "curl", "jq", "psql"} {
 		if _, err := exec.LookPath(program); err != nil {

@@ -31,8 +31,8 @@ INSERT INTO memory_participants SELECT 'eeeeeeee-0000-4000-8000-000000000001', i
 UPDATE people SET nick = 'x' WHERE name = 'HIDDENMARK twin';
 CREATE FUNCTION noisy(t text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN RAISE NOTICE 'saw %', t; RETURN true; END $$;`
 
-// forced is a connection as the agent's role past the proxy whose texts are signed without having been leak-safe: the
-// build of pgconsent that would sign everything.
+// forced is a connection as the agent's role past the proxy whose texts are signed without a leak check. It acts like a
+// build of pgconsent that signs everything.
 type forced struct {
 	conn *pgconn.PgConn
 	key  seal.Key
@@ -128,8 +128,8 @@ func TestCollationsDoNotMeet(t *testing.T) {
 }
 
 // Each entry of the leak-safe list has neighbours that are not on it, because they tell of hidden rows when the planner
-// runs them before the predicate: here they do, with a signature that the proxy does not give. Through the proxy they
-// take the row security path, or are refused, and tell nothing.
+// runs them before the predicate. With a signature that the proxy does not give, they do so here. Through the proxy
+// they take the row security path, or are refused, and tell nothing.
 func TestNeighboursOfTheLeakSafeList(t *testing.T) {
 	tier.All(t)
 	in := start(t, options{mode: rewrite.AlwaysSignedMode, setup: signedWorld})

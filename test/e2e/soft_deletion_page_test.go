@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// docs/reference/policy-write.md says how rows are marked as deleted where marked ones do not show: its policy
-// installs, a mark by UPDATE is refused, and DELETE makes one of the rows that the agent sees.
+// docs/reference/policy-write.md says how rows are marked as deleted where marked ones are hidden. Its policy installs,
+// a mark by UPDATE is refused, and DELETE marks one of the rows that the agent sees.
 func TestSoftDeletionPage(t *testing.T) {
 	tier.All(t)
 	t.Parallel()

@@ -287,8 +287,8 @@ func messageOf(err error) string {
 	return fmt.Sprint(err)
 }
 
-// Whoever has a token of the provider's sees what its claims entitle to, over SQL, HTTP and MCP alike; nobody else gets
-// in, and none of it goes over the network in the clear.
+// A person with a token of the provider sees what the token's claims entitle to, over SQL, HTTP and MCP alike. Nobody
+// else gets in, and nothing of it goes over the network in plain text.
 func TestTokensOfAProvider(t *testing.T) {
 	tier.All(t)
 	a := goAbroad(t, "memberintel")

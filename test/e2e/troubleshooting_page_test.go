@@ -40,7 +40,8 @@ func TestTroubleshootingQuotesTheCode(t *testing.T) {
 	}
 }
 
-// What the packages that answer agents refuse, and what serve logs as a warning or an error, is on that page or among the refused statements.
+// Each refusal of the packages that answer agents, and each warning or error in the log of serve, is on that page or
+// among the refused statements.
 func TestTroubleshootingIsComplete(t *testing.T) {
 	s := readSources(t)
 	said := map[string]bool{}

@@ -38,9 +38,9 @@ func waits(t *testing.T, mode harness.Mode) (*pgtest.DB, *harness.Proxy) {
 	return db, harness.Start(t, mode, d, nil)
 }
 
-// TestWhatHasWaitedShowsNothingWithdrawn: PostgreSQL goes on with the row that another transaction has left, once it
-// has waited for it, and asks the rules by the snapshot from before. Where consent was withdrawn meanwhile, the
-// statement ends with 40001; else it is answered.
+// TestWhatHasWaitedShowsNothingWithdrawn: after PostgreSQL has waited for another transaction's change of a row, it
+// goes on with the changed row. It checks the rules by the snapshot from before. Where consent was withdrawn meanwhile,
+// the statement ends with 40001; else it is answered.
 func TestWhatHasWaitedShowsNothingWithdrawn(t *testing.T) {
 	for _, mode := range harness.Modes(harness.Auto, harness.Both, harness.RLS) {
 		db, proxy := waits(t, mode)
@@ -105,8 +105,8 @@ func TestFrozenRowsHaveNotMoved(t *testing.T) {
 	}
 }
 
-// TestAReplacedFunctionIsNotCalled: a function that the owner has run with the owner's rights is not called by a
-// statement that was decided before, though no table in the statement's text has a row policy that asks.
+// TestAReplacedFunctionIsNotCalled: a function that runs with the owner's rights may be replaced after a statement was
+// decided. The statement does not call the new one, even if no table in its text has a row policy that asks.
 func TestAReplacedFunctionIsNotCalled(t *testing.T) {
 	for _, mode := range harness.Modes(harness.Auto, harness.Both, harness.RLS) {
 		db, proxy := waits(t, mode)

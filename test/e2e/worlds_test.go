@@ -76,8 +76,9 @@ func alike(t *testing.T, counts map[string][]string) {
 	}
 }
 
-// A context is entered by a statement or as one connects, and is left by RESET and DISCARD ALL, or for nothing; with
-// psql and psycopg as well. One that the agent takes no part in ends the connection that asks for it.
+// A context is entered by a statement or at connecting, and is left by RESET and DISCARD ALL, or by setting it to
+// nothing. It works with psql and psycopg as well. One that the agent takes no part in ends the connection that asks
+// for it.
 func TestKernleContextIsEnteredAndLeft(t *testing.T) {
 	k := readKernle(t, harness.Both)
 	const team = "SELECT count(*) FROM episodes WHERE id = 'episode:1002'"
@@ -147,8 +148,8 @@ print(*out)`
 	k.proxy.Tap().RequireNoMarker(t)
 }
 
-// disturbKernle changes what bella sees in no context, in every way that leaves what she sees: texts, lists, sources,
-// times, rows more and rows less; records of consent and guardians that decide nothing for her.
+// disturbKernle changes rows that bella sees in no context, in every way that does not affect her: texts, lists,
+// sources, times, and the number of rows. It also changes records of consent and guardians that decide nothing for her.
 const disturbKernle = `
 DO $$
 DECLARE t text;

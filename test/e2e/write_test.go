@@ -57,8 +57,8 @@ func tried(t testing.TB, c *pgconn.PgConn, sql string) (harness.Answer, string) 
 	return a, state
 }
 
-// The oracle for writing: the answer, and what is to be seen afterwards, are those of the same statement on a copy from
-// which the invisible rows were deleted. A statement that fails there fails here with the same SQLSTATE.
+// The oracle for writing: the answer, and the visible rows afterwards, equal those of the same statement on a copy.
+// From the copy the invisible rows were deleted. A statement that fails there fails here with the same SQLSTATE.
 func TestWritesEqualThoseOnAFilteredCopy(t *testing.T) {
 	tier.All(t)
 	in := startWrites(t, options{})

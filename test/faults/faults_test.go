@@ -19,8 +19,8 @@ var (
 
 var bothModes = []string{"session", "transaction"}
 
-// Whatever breaks around the proxy, no session gets an answer of another, no commit that was acknowledged is lost, and
-// nothing is left when it is over.
+// Whatever breaks around the proxy, no session gets an answer of another, and no acknowledged commit is lost. Nothing
+// of a session is left when it is over.
 func TestFaults(t *testing.T) {
 	st := newStage(t, bothModes...)
 	sessions := tier.Count(15, 100, 1000)

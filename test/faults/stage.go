@@ -121,8 +121,8 @@ func (st *stage) countResources() (r resources) {
 	return r
 }
 
-// countGoroutines is how many there are, but for those in which the driver reads ahead on a connection of enforcement
-// whose write took long: they end with the connection.
+// countGoroutines is how many there are, except those in which the driver reads ahead on a connection of enforcement
+// whose write took long. Those end with the connection.
 func countGoroutines() (n int) {
 	for stack := range strings.SplitSeq(stacks(), "\n\n") {
 		if !strings.Contains(stack, "created by github.com/jackc/pgx/v5/pgconn/internal/bgreader.") {

@@ -21,8 +21,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Answer is everything a client learns from one message: per statement the columns, the rows and the tag, then the error
-// with every field, then the notices, all as text.
+// Answer is everything a client learns from one message, all as text. It has per statement the columns, the rows and
+// the tag, then the error with every field, then the notices.
 type Answer struct {
 	Results []Result
 	Err     string
@@ -339,7 +339,7 @@ func binaryRows(data string) []string {
 	return rows
 }
 
-// AskCopy is [Ask] for a statement that may be a COPY: the data of COPY TO STDOUT are in the answer, and COPY FROM
+// AskCopy is [Ask] for a statement that may be a COPY. The data of COPY TO STDOUT are in the answer, and COPY FROM
 // STDIN gets no data.
 func AskCopy(c *pgconn.PgConn, sql string) Answer {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)

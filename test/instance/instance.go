@@ -56,8 +56,8 @@ var (
 	InjectedOnly = Mode{"injected predicates alone", rewrite.AlwaysInjectedMode, rls.SealOnly}
 )
 
-// Modes returns the modes in which a test runs. In the quick run that is one of them: the default mode of serve if it
-// is among them, else the mode that uses signed views most.
+// Modes returns the modes in which a test runs. In the quick run that is one of them. It is the default mode of serve
+// if it is among them, else the mode that uses signed views most.
 func Modes(all ...Mode) []Mode {
 	if !tier.Quick() {
 		return all
@@ -261,8 +261,8 @@ func (d Database) install(ctx context.Context, conn *pgx.Conn, m *Migrated) erro
 	return migrations.FillAll(ctx, conn, m.Plan.Fills(), func(migrations.Fill, int64) {})
 }
 
-// knownRolesPlan is a plan that grants nothing to roles which the database does not know: those of other tests on this
-// server, which could not be dropped any more.
+// knownRolesPlan is a plan that grants nothing to roles which the database does not know. They are roles of other tests
+// on this server, which could not be dropped any more.
 type knownRolesPlan struct {
 	*rls.Plan
 	otherRoles []string

@@ -33,8 +33,8 @@ func notes(t *testing.T) instance.Database {
 	return instance.Database{Name: "notes", DB: db, Policy: rules, SearchPath: []string{"public"}}
 }
 
-// A copy of a migrated database is what it would be, had it been migrated itself: with the rights on the database, and
-// what undoes them. And copies have the same objects, by the same numbers.
+// A copy of a migrated database equals a database that was migrated itself. It has the rights on the database, and the
+// statements that undo them. And copies have the same objects, by the same numbers.
 func TestCopiesAreAsIfMigrated(t *testing.T) {
 	tier.All(t)
 	itself, first, second := notes(t), notes(t), notes(t)

@@ -17,7 +17,7 @@ import (
 )
 
 // Shared returns a value that tests share which change nothing. The first test of the process calls start with a t that
-// lasts until the last of them has ended; start also returns the database that it made, which must be unchanged in the
+// lasts until the last of them has ended. start also returns the database that it made, which must be unchanged in the
 // end. Tests whose agents or owner change something start what they need themselves.
 func Shared[T any](t testing.TB, key string, start func(testing.TB) (T, *pgtest.DB)) T {
 	t.Helper()

@@ -240,7 +240,7 @@ func (s sequence) has(k messageKind) bool {
 }
 
 // comparableLines returns the part of a transcript in which PostgreSQL and the proxy must agree. It leaves out the
-// columns of a result that fails: with limited results the proxy has a Query described before it runs, so that the
+// columns of a result that fails. With limited results the proxy has a Query described before it runs, so that the
 // columns may come before the error. It also leaves out when PostgreSQL reports a changed setting, which differs if the
 // statements of a message are sent one by one.
 func comparableLines(answers []serverMessage) (out []string) {

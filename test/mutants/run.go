@@ -32,7 +32,7 @@ func (o Outcome) String() string { return [...]string{"survived", "caught", "doe
 const suiteTimeout = 45 * time.Minute
 
 // rapidPackages are the packages whose properties are tested with rapid. For mutants it tries ten times as many cases
-// as usual, so that catching a mutant does not depend on luck, and writes no files for failures.
+// as usual, so that catching a mutant does not depend on luck. It writes no files for failures.
 var rapidPackages = []string{"./internal/enforce/predicate", "./internal/registry/consent"}
 
 // TryMutant builds the suites with the mutant and runs them until one fails; by is the test that failed.

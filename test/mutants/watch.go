@@ -45,8 +45,8 @@ const unnamedTest = "TestMain"
 // findTest finds the test that catches a fault. It first runs what "make test" runs: the tests of the fault's own
 // package, then those of the packages that import it, nearest first. If none of them fails, it runs the tests of its
 // own package and the end-to-end tests without -short, as "make test-all" does, unless -short is given. noise are the
-// tests that also fail without the fault, which prove nothing. The sighting has no target if packages were left out
-// that might have caught the fault.
+// tests that also fail without the fault, and prove nothing. The sighting has no target if packages were left out that
+// might have caught the fault.
 func (w *faultRun) findTest(ctx context.Context, m Mutant) (s Sighting, noise []TestName, err error) {
 	dir, err := os.MkdirTemp(w.dir, "fault")
 	if err != nil {
@@ -190,8 +190,8 @@ func (w *faultRun) run(ctx context.Context, pkg, binary string, env []string, sh
 	}
 }
 
-// These expressions find the name of a test in the output of a test binary: a test that was running when the time was
-// up, or a test in the trace of a panic.
+// These expressions find the name of a test in the output of a test binary. It is a test that was running when the time
+// was up, or a test in the trace of a panic.
 var (
 	runningTestPattern = regexp.MustCompile(`(?m)^\s*running tests:\n\s+(Test\w+)`)
 	tracedTestPattern  = regexp.MustCompile(`\.(Test[A-Z]\w*)(?:\.func[\d.]+)*\(`)

@@ -41,9 +41,9 @@ func (c column) forbids(value string) bool {
 	return slices.Contains(forbiddenValues[c.kind], value) || c.kind == "num" && strings.Trim(value, "0.") == ""
 }
 
-// addSurroundings draws what a database has besides its tables: partitions, inheritance children, generated columns,
-// CHECKs, foreign keys, indexes on expressions, triggers, and the views, materialized views and functions that agents
-// use.
+// addSurroundings adds random objects around a database's tables. They are partitions, inheritance children, generated
+// columns, CHECKs, foreign keys, indexes on expressions and triggers. They are also the views, materialized views and
+// functions that agents use.
 func (s *schema) addSurroundings(r *rand.Rand) {
 	for _, t := range s.tables {
 		s.chooseStorage(r, t)

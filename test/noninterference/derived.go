@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// derivation says from which rows of the rule's target table a row was made: from the rows to which links lead, from
-// the row of one key in a column, or from the rows of a list of keys.
+// derivation says from which rows of the rule's target table a row was made. They are the rows to which links lead, the
+// row of one key in a column, or the rows of a list of keys.
 type derivation struct {
 	fromOwnTable  bool // a row is made from rows of its own table
 	byList        bool

@@ -1,10 +1,10 @@
 // Package noninterference looks for a bit about a hidden row.
 //
-// It makes schemas (with what a database has around its tables: around.go, listed.go), policies over them, data,
-// callers and statements; runs each statement over the wire on two databases that differ in rows hidden from the caller
-// only; and compares everything the caller received. Where SQL leaves an answer open (the order of evaluation decides
-// which error comes first), both answers must be ones that PostgreSQL gives on the visible rows alone under one setting
-// of its planner or another. What is answered must also be what the visible rows alone answer.
+// It makes schemas (with the objects around tables: around.go, listed.go), policies over them, data, callers and
+// statements. It runs each statement over the wire on two databases that differ in rows hidden from the caller only.
+// Then it compares everything the caller received. Where SQL leaves an answer open (the order of evaluation decides
+// which error comes first), both answers must be possible. PostgreSQL must give each on the visible rows alone under
+// one setting of its planner or another. What is answered must also be what the visible rows alone answer.
 //
 // Which rows are visible is said by a model of the package's own (model.go), which shares nothing with package
 // predicate. A difference is shrunk and saved under testdata/found, which is run again with every test.

@@ -177,7 +177,7 @@ func (s *schema) newRegistryRecord(r *rand.Rand) row {
 	return out
 }
 
-// registryShows is the model of a registry rule: everybody in the column has a record that consents to what the rule
+// registryShows is the model of a registry rule. Everybody in the column has a record that consents to what the rule
 // asks, and no record that refuses it.
 func (d data) registryShows(r *rule, at row, caller map[string]string) bool {
 	value, known := at[r.column]

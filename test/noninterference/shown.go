@@ -206,8 +206,8 @@ func (s *schema) addTeamLookup() string {
 	return b.String()
 }
 
-// teamContractYAML returns a contract by which one team may read everything, another may use no similarity search, and
-// the third may read all tables but one.
+// teamContractYAML returns a contract for three teams. One may read everything, another may use no similarity search,
+// and the third may read all tables but one.
 func (s *schema) teamContractYAML() string {
 	var b strings.Builder
 	n := 0
@@ -322,8 +322,8 @@ func (c column) otherHiddenValue(r *rand.Rand, v string) string {
 	return strings.TrimSuffix(seen, "}") + pick(r, "}", `, "`+instance.Marker+`": 0}`, `, "l": ["`+instance.Marker+`"]}`, `, "z": {"n": 1}}`)
 }
 
-// fetchByKeyCases returns statements that read columns which show by key only: with the keys of visible and hidden
-// rows, with keys that do not exist, and without a key.
+// fetchByKeyCases returns statements that read columns which show by key only. They have the keys of visible and hidden
+// rows, keys that do not exist, or no key.
 func (t *table) fetchByKeyCases() []testCase {
 	var out []testCase
 	for _, c := range t.columns {

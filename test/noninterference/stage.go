@@ -23,8 +23,8 @@ type databaseScript struct {
 	callers     []map[string]string
 }
 
-// databaseTrio has two databases behind a proxy that differ in hidden rows only, and a third database with the visible
-// rows only, which is asked directly.
+// databaseTrio has two databases behind a proxy that differ in hidden rows only. Its third database has the visible
+// rows only, and is asked directly.
 type databaseTrio struct {
 	t                 testing.TB
 	mode              instance.Mode
@@ -246,7 +246,7 @@ func cursorOrders(c testCase) (out []testCase) {
 }
 
 // withTableSizes calls a function while the planner takes the tables with the visible rows for larger or smaller than
-// they are. The size decides which side of a join is read first and whether the other side is read at all, and the real
+// they are. The size decides which side of a join is read first and whether the other side is read at all. The real
 // size depends on hidden rows.
 func (st *databaseTrio) withTableSizes(ask func()) {
 	const tables = "oid >= 16384 AND relkind = 'r' AND relnamespace = 'public'::regnamespace"

@@ -15,8 +15,8 @@ import (
 
 // Values looks for a leak of values that no row rule hides: every row of these schemas is visible. A contract names the
 // columns that statements may use of some tables, and other tables have columns that show by key only. The two
-// databases differ in the columns that the contract does not allow, and in the values by key of rows whose key no
-// statement names.
+// databases differ in the columns that the contract does not allow. They also differ in the values by key of rows whose
+// key no statement names.
 func Values(t testing.TB, cfg Config) Report {
 	t.Helper()
 	if cfg.PerData == 0 {
@@ -160,7 +160,7 @@ func (s *schema) changeBarredValues(r *rand.Rand, d data) data {
 }
 
 // columnPlaces are statements with a column at each place where one can stand. T is the table, K its key and B the
-// column; X is another table with the key Y, and C a condition on the key.
+// column. X is another table with the key Y, and C a condition on the key.
 var columnPlaces = strings.Split(strings.TrimSpace(`
 SELECT count(*) FROM (SELECT DISTINCT B FROM T WHERE C) s
 SELECT K FROM T WHERE C ORDER BY B, K

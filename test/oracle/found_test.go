@@ -153,8 +153,8 @@ func sortedRows(rows [][][]byte) []string {
 	return out
 }
 
-// Rows that somebody else changes meanwhile are looked at again, as they have become, by what the client wrote: keys
-// that were found stay those that were found, as the rows of a snapshot do.
+// Rows that another transaction changes meanwhile are checked again in their new version, by the client's own
+// condition. The keys that were found stay the same, as the rows of a snapshot do.
 func TestWritesOfWhatIsChangedMeanwhile(t *testing.T) {
 	tier.All(t)
 	const write = "UPDATE doc SET n = n + 1000 WHERE found @@ 'lake'::tsquery AND length(body) / 2 > 1 RETURNING id, n, body"

@@ -231,7 +231,7 @@ func quoteAll(names []string) []string {
 	return out
 }
 
-// addIndexesAndSizes creates an index for each search, and sets statistics that make the tables look large: on small
+// addIndexesAndSizes creates an index for each search, and sets statistics that make the tables look large. On small
 // tables the rewriter chooses none of its forms for searches.
 func (m *statementModel) addIndexesAndSizes(t testing.TB, db *pgtest.DB, path []string) {
 	t.Helper()

@@ -114,8 +114,8 @@ func Random(t testing.TB, cfg RandomConfig) *RandomReport {
 	m.addIndexesAndSizes(scope, behind.DB, s.SearchPath)
 	migrated := instance.Migrate(scope, behind, cfg.Mode)
 	if cfg.AsLargeTables {
-		// The planner and the rewriter estimate the rows of a table from its present number of pages and from the rows
-		// for each page that ANALYZE has found.
+		// The planner and the rewriter estimate the rows of a table from its present number of pages. They multiply it
+		// by the rows for each page that ANALYZE has found.
 		instance.Exec(scope, behind.DB,
 			"ANALYZE; UPDATE pg_class SET reltuples = reltuples * 300 WHERE relkind IN ('r', 'm', 'p') AND "+
 				"relnamespace::regnamespace::text !~ '^(pg_|information)' AND reltuples > 0")
@@ -391,8 +391,8 @@ var otherPlanSettings = []string{"enable_hashagg = off", "enable_sort = off", "e
 	"enable_indexscan = off; SET enable_bitmapscan = off", "from_collapse_limit = 1; SET join_collapse_limit = 1",
 	"enable_material = off; SET enable_memoize = off"}
 
-// isOrderUndefined tells whether PostgreSQL might give an answer by another plan. That is so if one of the plans gives
-// it, or if the answers of the plans differ in rows or in whether there is an error.
+// isOrderUndefined tells whether PostgreSQL might give an answer by another plan. It might if one of the plans gives
+// it. It might, too, if the answers of the plans differ in rows or in whether there is an error.
 func (r *randomRun) isOrderUndefined(k randomCase, got instance.Answer) bool {
 	if again := r.sendToProxy(k); k.comparableText(again) != k.comparableText(got) {
 		return true // the copy does not answer the same twice

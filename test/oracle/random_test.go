@@ -20,8 +20,8 @@ var (
 var searchable = []string{"surety", "cortex", "tryst", "campus", "orbit", "lodge", "payroll", "bazaar", "crm",
 	"recall", "grid", "scribe", "clinic", "hospital", "ward", "kin", "estate", "alms", "aloft", "docket", "fleet"}
 
-// A statement that is made up, sent in whatever way, is answered as on a copy without the invisible rows: behind the
-// signed path, by keys that a search has found, under row security.
+// A random statement, sent in whatever way, is answered as on a copy without the invisible rows. It may take the signed
+// path, find rows by the keys of a search, or run under row security.
 func TestRandomAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
 	tier.All(t)
 	total := &RandomReport{}

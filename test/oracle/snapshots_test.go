@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What is read from a materialised view, by itself, through a view or by a function that might, is shown by the
-// snapshot of its own statement; all else of the same database may be seen for longer.
+// What is read from a materialised view, by itself, through a view or by a function, is shown only by the snapshot of
+// its own statement. Other tables of the same database may be read for longer.
 func TestMaterialisedViewsAndOlderSnapshots(t *testing.T) {
 	tier.All(t)
 	s := schemaNamed(t, "crm")
@@ -59,8 +59,8 @@ func TestMaterialisedViewsAndOlderSnapshots(t *testing.T) {
 	}
 }
 
-// What is written to an inheritance child is not noticed: what reads its parent, or a table whose rule looks into that,
-// to any depth, is shown by the snapshot of its own statement; all else may be seen for longer.
+// A write to an inheritance child is not noticed. So its parent, and a table whose rule reads the parent, to any depth,
+// is shown only by the snapshot of its own statement. Other tables may be read for longer.
 func TestChildrenAndOlderSnapshots(t *testing.T) {
 	tier.All(t)
 	s := schemaNamed(t, "surety")

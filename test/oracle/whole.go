@@ -33,8 +33,8 @@ func (s Schema) wholeRelationQueries(t testing.TB) []Statement {
 	return out
 }
 
-// HiddenRows describes the hidden rows of a database with this schema, if the schema's folder has a query for that: for
-// each table their number and a hash.
+// HiddenRows describes the hidden rows of a database with this schema, if the schema's folder has a query for that. For
+// each table it gives their number and a hash.
 func (s Schema) HiddenRows(t testing.TB, db *pgtest.DB) string {
 	t.Helper()
 	tells := "test/attacks/testdata/" + s.Name + "_hidden.sql"

@@ -20,8 +20,8 @@ tables:
   readings: { rows: [ { visible: { members: { id: member } } } ] }
 `
 
-// bitmaps are queries that PostgreSQL answers by bitmaps where it may: several indexes, lists, ranges of rows that lie
-// anywhere in the table, and BRIN and GIN indexes, which have no other scans.
+// bitmaps are queries that PostgreSQL answers by bitmaps where it may. They use several indexes, lists, ranges of rows
+// that lie anywhere in the table, and BRIN and GIN indexes, which have no other scans.
 var bitmaps = []struct{ name, sql string }{
 	{"two indexes", "SELECT id, value FROM readings WHERE device = 417 AND sensor = 233"},
 	{"two ranges", "SELECT count(*) FROM readings WHERE device BETWEEN 100 AND 119 AND sensor BETWEEN 50 AND 63"},

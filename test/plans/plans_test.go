@@ -142,8 +142,8 @@ func sessions(t *testing.T, hand, agent *pgx.Conn) {
 	exec(t, agent, fmt.Sprintf("SET from_collapse_limit = %d; SET join_collapse_limit = %[1]d", rewrite.JoinLimit))
 }
 
-// hardenedPlans measures what the settings of a hardened plan cost in front of a text, and what they make of the plan
-// behind row security, which all statements with such a plan take.
+// hardenedPlans measures what the settings of a hardened plan cost in front of a text. It also measures how they change
+// the plan under row security, which all statements with such a plan take.
 func hardenedPlans(t *testing.T, w *world, agent *pgx.Conn) string {
 	t.Helper()
 	var table strings.Builder
@@ -238,8 +238,8 @@ func (w *world) text(t *testing.T, mode rewrite.Mode, hinted bool, sql string) (
 	return res.Text, res
 }
 
-// fill makes the data: one memory of 800 bytes has two or three participants of a tenth as many people, of whom 8 in a
-// hundred are pending and 2 have revoked.
+// fill makes the data. A memory of 800 bytes has two or three participants, and there are a tenth as many people as
+// memories. Of 100 people, 8 are pending and 2 have revoked.
 func fill(t *testing.T, conn *pgx.Conn, rows int) {
 	t.Helper()
 	began := time.Now()

@@ -1,5 +1,5 @@
-// Package property checks properties with rapid in the runs of package tier: from a fixed seed, with a number of cases
-// for each run, and without writing files for failures. A failure prints the flag that repeats it.
+// Package property checks properties with rapid in the runs of package tier. It uses a fixed seed and a number of cases
+// for each run, and writes no files for failures. A failure prints the flag that repeats it.
 package property
 
 import (

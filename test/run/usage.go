@@ -19,8 +19,8 @@ const usageVariable = "PGCONSENT_TEST_USAGE"
 // one.
 const temporaryVariable = "PGCONSENT_TEST_TMPDIR"
 
-// packageUsage has the durations of a package's test binary: the time that passed, and the processor time of the binary
-// and of the processes that it waited for, including its PostgreSQL server.
+// packageUsage has the durations of a package's test binary. They are the time that passed, and the processor time of
+// the binary and of the processes that it waited for, including its PostgreSQL server.
 type packageUsage struct {
 	Package      string // the package's folder
 	CPU, Elapsed time.Duration

@@ -28,8 +28,8 @@ func works(t testing.TB) oracle.Schema {
 // every is all statements: thousands.
 func every() []string { return append(operatorStatements(2), literalSpellings()...) }
 
-// What is not a name that the rewriter puts another in the place of goes out byte for byte, in every mode: each
-// statement in one of them, in the nightly run in all.
+// The rewriter replaces names and leaves every other byte as it is, in every mode. Each statement is tried in one mode,
+// and in the nightly run in all.
 func TestTextIsUntouched(t *testing.T) {
 	tier.All(t)
 	s := works(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestObjectsSayWhatTheyNeed: each object of a plan can be dropped after those that say that they need it, whatever
-// depends on it in the database, and is made again before them. No two objects have one identity.
+// TestObjectsSayWhatTheyNeed: each object of a plan can be dropped after the objects that say that they need it,
+// whatever depends on it in the database. It is made again before them. No two objects have one identity.
 func TestObjectsSayWhatTheyNeed(t *testing.T) {
 	for _, s := range sources() {
 		// "kinds" has an object of each kind.

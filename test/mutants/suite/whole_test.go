@@ -21,8 +21,8 @@ func TestRelationsWhole(t *testing.T) {
 	})
 }
 
-// Agents write what rows have in every column that they may set, and insert copies of rows, seen and unseen: hidden
-// rows are what they were, and none has come or gone.
+// Agents write values of rows in every column that they may set, and insert copies of rows, seen and unseen. Hidden
+// rows stay unchanged, and none is added or removed.
 func TestWritesReachNothingHidden(t *testing.T) {
 	tier.All(t)
 	for _, s := range oracle.Schemas {
