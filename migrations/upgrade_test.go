@@ -69,7 +69,7 @@ func TestUpgrade(t *testing.T) {
 	if n := count(t, conn, "SELECT max(number) FROM pgconsent.migration"); n != bases+1 {
 		t.Errorf("migration %d is the newest", n)
 	}
-	// What was altered is put back as the newest migration has it.
+	// An altered function is put back as in the newest migration.
 	if _, err := conn.Exec(t.Context(), strings.Replace(function, "2030", "2040", 1)); err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ type (
 		place
 		parts []block
 	}
-	// anyBlock is a list of blocks of which one must hold.
+	// anyBlock is a list of blocks, at least one of which must hold.
 	anyBlock struct {
 		place
 		parts []block
@@ -60,7 +60,7 @@ type (
 	}
 )
 
-// laterBlocks are the names of blocks that a later version will have. The error says so, instead of "unknown".
+// laterBlocks are the names of blocks that a later version will have. The error tells that, instead of "unknown".
 var laterBlocks = []string{
 	"function", "limit",
 }

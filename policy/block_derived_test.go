@@ -59,8 +59,7 @@ func derivedSnapshot(t *testing.T, more ...string) *catalog.Snapshot {
 	return snap
 }
 
-// What a policy says of derived rows that could not be held is refused, and so is what would let agents take a source
-// away.
+// A policy for derived rows that cannot be enforced is refused, and so is one that would let agents take a source away.
 func TestDerivedIsRefused(t *testing.T) {
 	snap := derivedSnapshot(t)
 	const memories = "  memories: { rows: [ own: { column: user_id, is: user }, consent: { every: [ people: { id: " +

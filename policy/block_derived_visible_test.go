@@ -9,7 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// A visible of a source's rule asks the row that it points to for what its own rule asks, but for whose it is.
+// A visible block of a source's rule applies to the derived row the rule of the target row, without the blocks that say
+// whose row that is.
 func TestDerivedAsksWhatSourcesPointTo(t *testing.T) {
 	snap := derivedSnapshot(t)
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
 )
 
-// What cannot be materialized, or says nothing by the time, is refused when the policy is loaded.
+// A rule that cannot be materialized, or depends on nothing stored, is refused when the policy is loaded.
 func TestMaterializedIsRefused(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(t.Context(), derivedSchema+`

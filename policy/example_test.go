@@ -52,7 +52,7 @@ tables:
 	// true false
 }
 
-// What a policy has wrong is said with its place in the file, and with what may be meant.
+// A faulty policy gets an error with its place in the file, and a suggestion.
 func ExampleErrors() {
 	doc, err := policy.Parse("policy.yaml", []byte(`version: 1
 attributes: { user: { type: uuid, source: credential } }

@@ -82,7 +82,7 @@ var infallibleClasses = map[string]map[string]string{
 	},
 }
 
-// infallibleTypes are the types of which a btree compares any two values, by extension.
+// infallibleTypes are the types whose values a btree can always compare, by extension.
 var infallibleTypes = map[string]string{
 	"": "bool bytea char name int8 int2 int4 text oid tid xid8 jsonb money float4 float8 macaddr macaddr8 inet " +
 		"cidr bpchar varchar date time timetz timestamp timestamptz interval numeric bit varbit uuid tsvector pg_lsn oidvector " +

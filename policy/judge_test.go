@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What contracts allow is as docs/reference/policy-contracts.md says, whatever a statement does to however many
-// objects. A model of a few lines gives the same result.
+// Contracts allow what docs/reference/policy-contracts.md says, whatever a statement does to however many objects. A
+// model of a few lines gives the same result.
 func TestContractsAreHeldWhateverIsRead(t *testing.T) {
 	columns := func() (out []catalog.Column) {
 		for _, n := range []string{"id", "x", "y"} {

@@ -26,8 +26,8 @@ func (c *keyGraph) withParts(r *catalog.Relation) []*catalog.Relation {
 	return out
 }
 
-// partitionedParents returns the tables of which a table is a partition, to any depth. A foreign key to one of them may
-// refer to a row of the partition.
+// partitionedParents returns the tables that have a table as their partition, to any depth. A foreign key to one of
+// them may refer to a row of the partition.
 func (c *keyGraph) partitionedParents(r *catalog.Relation) []*catalog.Relation {
 	var out []*catalog.Relation
 	for part := r; part != nil && part.IsPartition && len(part.Parents) > 0; {

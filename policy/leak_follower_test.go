@@ -150,7 +150,7 @@ func TestWhatGoesAlongTells(t *testing.T) {
 		})
 	}
 
-	// What a key that agents do not see holds in rows that they see tells by which of them go, or change where that shows.
+	// The value of a hidden key column in visible rows shows by which rows are deleted along, or change visibly.
 	const but, known, masked = own + ", columns: { id: allow, owner: allow, state: allow }", own +
 		", columns: { id: allow, up: allow, state: allow }", own + ", columns: { id: allow, owner: allow, up: { mask: hash } }"
 	const part = "rows: [ visible: { a: { id: up } } ], columns: { id: allow, state: allow }"
@@ -211,7 +211,7 @@ func TestWhatGoesAlongTells(t *testing.T) {
 		}
 	}
 
-	// What hidden rows hold, or hidden columns, tells by whether a row goes: that is left out.
+	// The values of hidden rows or columns show by whether a row can be deleted: such a delete is not permitted.
 	for _, c := range []struct {
 		name, tables, want string
 	}{

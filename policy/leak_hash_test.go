@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What agents write does not come out as a hash elsewhere: they could hold the other hashes to what they guess.
+// A value that agents write does not come out as a hash elsewhere. They could compare the other hashes with guesses.
 func TestHashesOfWhatAgentsWrite(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	columns := func(more ...catalog.Column) []catalog.Column {

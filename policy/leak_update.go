@@ -75,8 +75,7 @@ func (u updateLeak) hiddenColumn(columns, known []string) string {
 	return columns[i]
 }
 
-// otherHiddenColumn is hiddenColumn for columns of which the updated column is one, so that both are read together;
-// else "".
+// otherHiddenColumn is hiddenColumn for columns that include the updated one, so that both are read together; else "".
 func (u updateLeak) otherHiddenColumn(columns, known []string) string {
 	if !slices.Contains(columns, u.column) {
 		return ""

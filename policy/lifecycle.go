@@ -33,7 +33,7 @@ type LifecycleColumn struct {
 func (l *Lifecycle) hidesEnded(n predicate.Node) bool { _, ok := l.hiddenFrom(n); return ok }
 
 // hiddenFrom returns the first full day of a countdown on which the rule hides every row. ok is false if it shows rows
-// whose consent has ended. Of conditions that must all hold, one that hides is enough; of alternatives, each must hide.
+// whose consent has ended. If all conditions must hold, one that hides is enough; of alternatives, each must hide.
 func (l *Lifecycle) hiddenFrom(n predicate.Node) (days int, ok bool) {
 	switch n := n.(type) {
 	case predicate.RegistryConsent:

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What an agent's tokens give, nobody misses in the configuration; what both give, and what the policy does not know,
-// is warned of.
+// Attributes that an agent's tokens give need not be in the configuration. Attributes that both give, or that the
+// policy does not know, get a warning.
 func TestAttributesOfTokens(t *testing.T) {
 	doc, err := policy.Parse("p.yaml",
 		[]byte("version: 1\nattributes: { user: { type: text, source: credential }, id: { type: uuid, source: "+

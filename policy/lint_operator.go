@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// checkOperators warns of operators that have names of PostgreSQL, and of which pgconsent does not know what they do.
-// The types of the operands decide which operator a statement means, so every statement with such a name is refused.
+// checkOperators warns of operators that have names of PostgreSQL's and unknown behaviour. The types of the operands
+// decide which operator a statement means, so every statement with such a name is refused.
 func (l *linter) checkOperators() {
 	if l.context.IsUnknownOperator == nil {
 		return

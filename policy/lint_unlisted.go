@@ -49,7 +49,7 @@ func (l *linter) checkUnlisted() {
 	}
 }
 
-// isListed tells whether the policy lists a relation, or a table of which the relation is a part.
+// isListed tells whether the policy lists a relation, or a table whose partition or child the relation is.
 func (l *linter) isListed(n catalog.Name) bool {
 	if isSystemSchema(n.Schema) || l.tables[n] != nil {
 		return true

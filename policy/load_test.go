@@ -50,7 +50,7 @@ func TestInclude(t *testing.T) {
 	}
 }
 
-// What an included file says is wrong at its own place, and nothing outside the policy's folder is read.
+// An error in an included file has its place in that file, and nothing outside the policy's folder is read.
 func TestIncludeRefuses(t *testing.T) {
 	outside := lay(t, map[string]string{"secret.yaml": bare + "tables: { people: { rows: open } }\n"})
 	for name, c := range map[string]struct {

@@ -68,7 +68,7 @@ all 6:7
 	}
 }
 
-// What contracts add stands around the blocks: it stays where one of these is replaced, and is left out of Blocks.
+// Conditions of contracts stand around the blocks. They stay where a block is replaced, and are left out of Blocks.
 func TestRulesBehindContracts(t *testing.T) {
 	p, err := compile(`version: 1
 attributes: { user: { type: uuid, source: credential }, stage: { type: text, source: credential } }

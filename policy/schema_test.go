@@ -113,7 +113,7 @@ func TestSchemaRefusesWhatIsWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What a schema does not see: what text is, what two parts say together, names that are taken.
+	// A schema cannot check these: the inside of texts, two parts together, and names that are taken.
 	beyond := []string{
 		"file-environment", "file-environment-key", "file-entry-far-out", "file-utf8", "file-utf16", "file-nul",
 		"file-anchor", "file-merge", "file-tag", "file-bom-crlf", "file-two-documents", "include-missing",

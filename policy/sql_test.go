@@ -61,7 +61,7 @@ func quoteYAML(expression string) string {
 	return "'" + strings.ReplaceAll(expression, "'", "''") + "'"
 }
 
-// What each construct becomes: every name qualified, every constant with its type.
+// Each construct is compiled to SQL with every name qualified, and every constant with its type.
 func TestExpressions(t *testing.T) {
 	attr := func(name, sqlType string) string {
 		return "(SELECT pgconsent_signed.attr('" + name + "'))::pg_catalog." + sqlType
@@ -137,7 +137,7 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// What could raise, act, read other tables, or mean something else under other settings is refused, with its place.
+// An expression is refused, with its place, if it could raise an error, act, read other tables, or depend on settings.
 func TestExpressionErrors(t *testing.T) {
 	for expression, want := range map[string]string{
 		"a = ":                   "p.yaml:10:19: syntax error at end of input",

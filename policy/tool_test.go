@@ -41,7 +41,7 @@ func TestTool(t *testing.T) {
 	}
 }
 
-// Whatever a client of MCP is told is part of the policy's version, and of what a diff tells.
+// Everything that a client of MCP is told is part of the policy's version, and of a diff.
 func TestToolIsInTheVersion(t *testing.T) {
 	seen := map[string]string{}
 	for _, text := range []string{

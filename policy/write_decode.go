@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// What a DBA may accept that agents learn by their writes. If it is not accepted, the write is refused.
+// Knowledge that agents gain by their writes, and that a DBA may accept. If it is not accepted, the write is refused.
 const (
 	// whether a key collides with a hidden row, or an index fails when it compares with a hidden row
 	acceptConflicts = "conflicts"

@@ -300,7 +300,7 @@ func TestComputedTogetherIsLeftOut(t *testing.T) {
 	}
 }
 
-// Whoever sees a row may delete it where those that refer to it go with it, or are visible as well.
+// An agent who sees a row may delete it where the referring rows are deleted with it, or are visible as well.
 func TestDeletable(t *testing.T) {
 	own := "rows: [ { own: { column: owner, is: user } } ]"
 	for _, tables := range []string{

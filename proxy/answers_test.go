@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// TestAnswersOutOfTurn: what the server says without having been asked, or cannot mean, ends the session, except the
-// messages that it may send at any time.
+// TestAnswersOutOfTurn: a server message that answers no request, or makes no sense there, ends the session. Messages
+// that the server may send at any time do not.
 func TestAnswersOutOfTurn(t *testing.T) {
 	encode := func(m pgx3.BackendMessage) []byte {
 		b, err := m.Encode(nil)

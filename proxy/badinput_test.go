@@ -125,8 +125,8 @@ func (m rawMessage) Encode(dst []byte) ([]byte, error) {
 	return appendMessage(dst, m.typ, []byte(m.body)), nil
 }
 
-// TestFatalMessages: what cannot be framed, or may not be sent, ends the session with an error, after the answers to
-// what came before.
+// TestFatalMessages: a message without a valid frame, or of a type that a client may not send, ends the session with an
+// error. The answers to earlier messages come first.
 func TestFatalMessages(t *testing.T) {
 	p := start(t)
 	head := func(typ byte, n uint32) []byte { return binary.BigEndian.AppendUint32([]byte{typ}, n) }
@@ -180,7 +180,7 @@ func TestMemoryFollowsBytes(t *testing.T) {
 	if grown := int64(after.TotalAlloc - before.TotalAlloc); grown > 64<<20 {
 		t.Errorf("%d MiB allocated", grown>>20)
 	}
-	// What is thrown away is never held.
+	// Discarded bytes are never held in memory.
 	c := p.raw(t)
 	_, _ = c.Write(binary.BigEndian.AppendUint32([]byte{'d'}, 512<<20+4))
 	chunk := make([]byte, 1<<20)

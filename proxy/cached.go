@@ -114,8 +114,8 @@ func (r *requests) closeCached(names []string) {
 	}
 }
 
-// upstreamStatement is the server's name of a statement of the client. One that was kept prepared and is gone is
-// prepared once more. used is the statement of the cache that it is; nil: none.
+// upstreamStatement is the server's name of a statement of the client. A statement that was kept prepared and is gone
+// is prepared once more. used is the cached statement, nil if it is none.
 func (r *requests) upstreamStatement(st *statement, name string, v *verdict.Verdict) (upstream string, used *cachedStatement) {
 	switch {
 	case st.cached == nil && r.isOnServer(st):

@@ -53,7 +53,7 @@ func (p *proxied) showing(t testing.TB, certificate *tls.Certificate, user, pass
 		t.Fatal(err)
 	}
 	cfg.TLSConfig = p.tlsConf.Clone()
-	// Whatever authorities the server names, the client shows what it has, as libpq does.
+	// The client shows its certificate whatever authorities the server names, as libpq does.
 	cfg.TLSConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		if certificate == nil {
 			return &tls.Certificate{}, nil
@@ -174,7 +174,7 @@ func TestChainOfCertificates(t *testing.T) {
 	}
 }
 
-// What a client is asked for does not tell whether an agent logs in by a certificate, or whether there is one.
+// The requests to a client do not tell whether an agent logs in by a certificate, or whether the agent exists.
 func TestRefusedCertificatesTellNothing(t *testing.T) {
 	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
 	p := start(t, byCertificate(t, ca))
@@ -188,8 +188,8 @@ func TestRefusedCertificatesTellNothing(t *testing.T) {
 	}
 }
 
-// refusedBySCRAM exchanges passwords to the end, with a proof that is wrong, and returns what the other side said, but for
-// what is random.
+// refusedBySCRAM goes through the SCRAM exchange with a wrong proof, and returns the server's messages without their
+// random parts.
 func refusedBySCRAM(t *testing.T, nc net.Conn, user string) string {
 	t.Helper()
 	front := pgx3.NewFrontend(nc, nc)

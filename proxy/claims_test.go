@@ -117,8 +117,9 @@ func TestWhatChangesClaims(t *testing.T) {
 	}
 }
 
-// TestClaimsBehindWhatFails: what was set in a group whose Sync has not come goes with whatever fails behind it, on the
-// server or by a refusal. What is sent at once behind that is judged under what the server has then, or under nothing.
+// TestClaimsBehindWhatFails: a setting of a group whose Sync has not come is undone by any later failure in the group,
+// on the server or by a refusal. A statement sent at once after that is decided under the server's value at that time,
+// or under none.
 func TestClaimsBehindWhatFails(t *testing.T) {
 	p := start(t)
 	w := &toldOf{is: map[int]string{}}

@@ -147,8 +147,8 @@ func (c *copyRelay) endRows(message []byte) error {
 	return nil
 }
 
-// rows returns the CopyData that has arrived, headers and all, and counts the messages that begin in it. Of a
-// message that has arrived in part it returns that part.
+// rows returns the CopyData that has arrived, headers and all, and counts the messages that begin in it. If a message
+// has arrived in part, it returns that part.
 func (in *input) rows() (raw []byte, n int, err error) {
 	b := in.bytes()
 	in.dropArrived() // The message came when no COPY ran.

@@ -137,7 +137,7 @@ func TestPassages(t *testing.T) {
 var allFields = []byte("SVCMDHPpqWstcdnFLRXx")
 
 // TestContextsOfOthers: an error's context counts as the client's own only in the forms of the table. One line in
-// another form, wherever it stands, makes the error another role's.
+// another form, wherever it stands, makes the error one of another role.
 func TestContextsOfOthers(t *testing.T) {
 	own := []string{"", "unnamed portal parameter $1 = '…'", "unnamed portal with parameters: $1 = '…'",
 		`portal "p" parameter $2`, "extended query with parameters: $1 = '…'", "JSON data, line 1: {…", "parallel worker"}
@@ -170,8 +170,8 @@ func TestContextsOfOthers(t *testing.T) {
 	}
 }
 
-// Whatever an ErrorResponse holds, a field passes only as the table says. Nothing passes of an error that arose in a
-// function, or whose end is missing.
+// However an ErrorResponse is composed, a field passes only as the table says. Nothing passes of an error that arose in
+// a function, or whose end is missing.
 func TestNothingElsePasses(t *testing.T) {
 	var codes []string
 	for _, p := range errorRules {

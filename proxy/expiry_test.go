@@ -61,7 +61,7 @@ func group(texts ...string) (out []pgx3.FrontendMessage) {
 
 func synced(m []pgx3.FrontendMessage) []pgx3.FrontendMessage { return append(m, sy) }
 
-// TestNoTransactionUnderAnOldSeal: what a client sends at once never begins a transaction under a seal that has expired,
+// TestNoTransactionUnderAnOldSeal: no message that a client sends at once begins a transaction under an expired seal,
 // which would look like an empty table.
 func TestNoTransactionUnderAnOldSeal(t *testing.T) {
 	p := withExpiry(t, 6*time.Second) // a busy machine plays a script within it
@@ -191,8 +191,7 @@ func (m *moving) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, err
 	return seal, err
 }
 
-// What a seal vouches for has moved long before its time is over: no transaction begins under it, in whatever way it
-// would.
+// The rights that a seal grants have changed long before the seal expires. No transaction begins under it, in any way.
 func TestNoTransactionUnderAStaleSeal(t *testing.T) {
 	p := start(t)
 	at := &atomic.Int64{}

@@ -399,8 +399,8 @@ func TestSlowNetworks(t *testing.T) {
 	}
 }
 
-// TestSilentNetworks: what is sent does not arrive any more, and only some time later anybody is told. Then nothing of
-// the session is left.
+// TestSilentNetworks: bytes that are sent do not arrive any more, and only some time later an end gets an error. Then
+// nothing of the session is left.
 func TestSilentNetworks(t *testing.T) {
 	tier.All(t)
 	for mode, pooled := range faultModes {

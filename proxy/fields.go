@@ -9,8 +9,8 @@ import (
 )
 
 // errorFields are the fields of a server's ErrorResponse or NoticeResponse that the proxy looks at. All other fields
-// name relations, columns, constraints, data types, queries or source files, and are dropped unread. Of the context
-// only the number of a COPY line is relayed.
+// name relations, columns, constraints, data types, queries or source files, and are dropped unread. Only the number of
+// a COPY line is relayed from the context.
 type errorFields struct {
 	severity, nonlocalizedSeverity, sqlstate string
 	message, detail, hint, context           string

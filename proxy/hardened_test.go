@@ -15,8 +15,8 @@ import (
 
 func hardened(j *judge) { j.hardened = true }
 
-// TestScriptsWithHardenedPlans: what gets a hardened plan is answered as without, message by message, positions and states of
-// transactions too.
+// TestScriptsWithHardenedPlans: statements with a hardened plan are answered as without one, message by message, with
+// the same positions and transaction states.
 func TestScriptsWithHardenedPlans(t *testing.T) {
 	playScripts(t, start(t, withJudge(func(j *judge) { j.hardened, j.prefix = true, "/* p */ " })), func(lines []string) []string { return lines })
 	playScripts(t, start(t, withJudge(func(j *judge) { j.hardened, j.bound = true, wide(true) })), same)
@@ -185,7 +185,7 @@ func TestNothingWaitsForHardening(t *testing.T) {
 	}
 }
 
-// TestLongNamesAreRefused: what a session keeps is bounded, names included.
+// TestLongNamesAreRefused: the memory of a session is bounded, names included.
 func TestLongNamesAreRefused(t *testing.T) {
 	p := start(t)
 	c := p.raw(t)

@@ -48,7 +48,7 @@ func same(lines []string) []string {
 	return out
 }
 
-// TestScriptsWithinBounds: what is answered within the bounds of results is the same as without.
+// TestScriptsWithinBounds: answers within the bounds of results are the same as without bounds.
 func TestScriptsWithinBounds(t *testing.T) {
 	tier.All(t)
 	playScripts(t, start(t, withJudge(func(j *judge) { j.bound = wide(true) })), same)
@@ -69,7 +69,7 @@ func TestRandomScriptsWithinBounds(t *testing.T) {
 	}
 }
 
-// greedy makes up messages of which many want more than three rows. On the server alone r() fails at the fourth one.
+// greedy makes up messages, many of which want more than three rows. On the server alone r() fails at the fourth one.
 func greedy(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 	pick := func(of ...string) string { return of[r.IntN(len(of))] }
 	alone := true // no statement stands before it: names that are not there are refused with the whole message
@@ -275,7 +275,7 @@ func TestNoResultIsLongerThanItsBound(t *testing.T) {
 					now.chunks = append(now.chunks, 1+r.Int64N(3))
 				}
 			}
-			// What there is room for, one row after the other.
+			// The rows for which there is room, one after the other.
 			rate := int64(0)
 			for _, n := range now.chunks {
 				rate += n

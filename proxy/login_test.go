@@ -331,7 +331,7 @@ func TestChannelBindingOfAnother(t *testing.T) {
 	}
 }
 
-// TestBytesBeforeTheHandshake: what comes before a handshake is never taken as said after it.
+// TestBytesBeforeTheHandshake: bytes before a handshake are never taken as sent after it.
 func TestBytesBeforeTheHandshake(t *testing.T) {
 	p := start(t, withTLS(t, "ecdsa", "list"))
 	nc := p.bare(t)
@@ -513,7 +513,7 @@ func TestLoginTimeout(t *testing.T) {
 	}
 }
 
-// TestMaxLogins: who says nothing cannot take all the room, and who is logged in takes none of it.
+// TestMaxLogins: a silent client cannot take all login slots, and a session that is logged in takes none.
 func TestMaxLogins(t *testing.T) {
 	p := start(t, func(_ *proxied, c *Config) { c.MaxLogins = 3 })
 	for range 5 {

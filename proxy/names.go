@@ -26,7 +26,7 @@ type statement struct {
 	previous         *statement       // an earlier statement of the same name whose Parse or PREPARE is also in flight
 	connection       uint64           // number of the session's connection on which its Parse was sent
 
-	// Of the goroutine that handles the client's messages alone.
+	// Used by the goroutine alone that handles the client's messages.
 	closeSent  bool   // the client has sent a Close for it
 	closeGroup uint64 // the group of that
 }

@@ -115,7 +115,8 @@ func TestAForeignServerIsAskedInOneStatement(t *testing.T) {
 	}
 }
 
-// What time may hide begins with its own statement, and not with the message; where it cannot, it is refused.
+// The time by which rows are hidden is that of each statement, not of the message. Where a statement cannot begin by
+// itself, it is refused.
 func TestStatementsThatBeginApart(t *testing.T) {
 	p := asTold(t)
 	const text = "SELECT set_config('x.y', statement_timestamp()::text, false) IS NULL; SELECT pg_sleep(0.02) IS " +

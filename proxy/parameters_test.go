@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// What is no Bind is told from one whose values do not fit.
+// A malformed Bind is distinguished from one whose values do not fit.
 func TestValuesOfABind(t *testing.T) {
 	build := func(formats []uint16, values ...[]byte) []byte {
 		b := binary.BigEndian.AppendUint16(nil, uint16(len(formats)))

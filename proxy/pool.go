@@ -129,7 +129,8 @@ func (p *pool) takeOrWait(ctx context.Context, l *connector, wait time.Duration)
 	return c, nil
 }
 
-// forget takes a connection out that has ended. One that a session is about to have is that session's to remove.
+// forget takes a connection out that has ended. A connection that a session is about to have is that session's to
+// remove.
 func (p *pool) forget(c *serverConn) {
 	p.pools.mu.Lock()
 	defer p.pools.mu.Unlock()

@@ -58,9 +58,9 @@ func TestRandomScriptsInPool(t *testing.T) {
 	randomScripts(t, p, 100, outsideFailed)
 }
 
-// outsideFailed leaves out what is answered in a transaction that has failed, but for ReadyForQuery. In that state
-// PostgreSQL still describes some prepared statements, and says what is wrong with a Bind. The proxy cannot prepare
-// them on another connection, and says that the transaction is aborted.
+// outsideFailed leaves out answers in a transaction that has failed, except ReadyForQuery. In that state PostgreSQL
+// still describes some prepared statements, and says what is wrong with a Bind. The proxy cannot prepare them on
+// another connection, and says that the transaction is aborted.
 func outsideFailed(transcript []string) (out []string) {
 	failed := false
 	for _, line := range transcript {
@@ -93,7 +93,7 @@ func inTurn(t *testing.T, p *proxied, texts ...string) (out []string) {
 	return out
 }
 
-// TestNothingOfAnotherSession: what a session has set on the server goes with it, and the next session finds nothing.
+// TestNothingOfAnotherSession: the server state of a session ends with it, and the next session finds nothing of it.
 func TestNothingOfAnotherSession(t *testing.T) {
 	for name, c := range map[string]struct{ do, want []string }{
 		"settings": {

@@ -10,8 +10,8 @@ import (
 )
 
 // A session of a pool takes a connection when the client sends a message. It gives it back when the server is idle
-// outside a transaction and the client has sent no more. What a session has on a server process goes with it or is
-// taken away:
+// outside a transaction and the client has sent no more. The state of a session on a server process goes with the
+// session or is removed:
 //
 //   - The identity. A connection keeps its seal where the next session has the same attributes; otherwise plans that hold
 //     it are dropped, and a new one is set before anything else is sent.

@@ -130,7 +130,8 @@ func TestPlainBehindABalancer(t *testing.T) {
 	}
 }
 
-// Who is not in a balancer's network cannot forge an address, and who is in one cannot do without a header, or send two.
+// A client outside a balancer's network cannot forge an address. A client in it cannot leave the header out, or send
+// two.
 func TestForgedHeaders(t *testing.T) {
 	line := []byte("PROXY TCP4 203.0.113.7 192.0.2.1 4711 7432\r\n")
 	hello, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": agentName}}).Encode(nil)
@@ -208,7 +209,7 @@ func TestSlowHeaders(t *testing.T) {
 	if _, err := p.viaBalancer(t, []byte(line), "sslmode=disable"); err != nil {
 		t.Errorf("a login beside slow headers: %v", err)
 	}
-	// One that comes byte by byte is read in the end.
+	// A header that comes byte by byte is read in the end.
 	last := slow[len(slow)-1]
 	rest := iotest.OneByteReader(strings.NewReader(line[6*(len(slow)-1):]))
 	if _, err := io.Copy(last, rest); err != nil {

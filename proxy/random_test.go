@@ -95,9 +95,9 @@ func conversation(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 	return sent
 }
 
-// avoidPortalsOfQueries lets messages for the portal without a name that stand behind a Query, and no Bind, go to another
-// one. Of a Query that fails in a transaction PostgreSQL keeps the portal: it describes it, and says that it cannot be
-// run. The proxy says of any portal that the transaction is aborted. See TestPortalOfAFailedQuery.
+// avoidPortalsOfQueries lets messages for the portal without a name that stand behind a Query, and no Bind, go to
+// another one. PostgreSQL keeps the portal of a Query that fails in a transaction. It describes it, and says that it
+// cannot be run. The proxy says of any portal that the transaction is aborted. See TestPortalOfAFailedQuery.
 func avoidPortalsOfQueries(sent [][]pgx3.FrontendMessage) {
 	ofQuery := false
 	for _, round := range sent {

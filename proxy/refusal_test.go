@@ -266,7 +266,8 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestRecordsNameWhatRan: what a name stands for is what the server takes it for, even while that is still open.
+// TestRecordsNameWhatRan: the record of EXECUTE names the statement that the server runs under that name, even while
+// the name's PREPARE is not answered.
 func TestRecordsNameWhatRan(t *testing.T) {
 	p := start(t)
 	for name, c := range map[string]struct {
@@ -322,7 +323,7 @@ func TestRecordsNameWhatRan(t *testing.T) {
 	}
 }
 
-// TestOutcomeOfWhatIsNotAnswered: what is in flight when a session ends has its outcome too.
+// TestOutcomeOfWhatIsNotAnswered: statements in flight when a session ends have an outcome in the record, too.
 func TestOutcomeOfWhatIsNotAnswered(t *testing.T) {
 	for name, options := range map[string][]func(*proxied, *Config){
 		"sent":               nil,

@@ -100,8 +100,8 @@ type Upstream struct {
 	// StatementCache is how many statements of a session the proxy keeps prepared; 0: none.
 	StatementCache int
 
-	// Settings are the names of the settings that agents may change, but for those that the policy maps to attributes. In
-	// a pool they go with the session from one connection to the next.
+	// Settings are the names of the settings that agents may change, without those that the policy maps to attributes.
+	// In a pool they go with the session from one connection to the next.
 	Settings []string
 
 	// CacheEagerly keeps a statement prepared from its first coming on, not from its second: for tests.

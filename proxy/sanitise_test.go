@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// TestErrors: what the server says about rows that the client may not see does not pass; what helps does.
+// TestErrors: parts of an error that concern rows hidden from the client are not relayed; parts that help are.
 func TestErrors(t *testing.T) {
 	p := start(t)
 	if _, err := p.db.Connect(t, "postgres").Exec(t.Context(), `
@@ -205,7 +205,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestWritesByName: what EXECUTE runs writes as what is sent by itself.
+// TestWritesByName: an error of a write run by EXECUTE is treated like that of a direct write.
 func TestWritesByName(t *testing.T) {
 	c := start(t).raw(t)
 	c.play(t, []round{upToReady(1, q("CREATE TEMP TABLE named (t text)")),
@@ -276,7 +276,7 @@ func TestErrorsOfForeignTables(t *testing.T) {
 	}
 }
 
-// What an error says does not depend on whether the server has others help it, which it does with large tables.
+// The text of an error does not depend on whether the server uses parallel workers, which it does with large tables.
 func TestErrorsOfParallelWorkers(t *testing.T) {
 	p := start(t)
 	if _, err := p.db.Connect(t, "postgres").Exec(t.Context(), `CREATE TABLE wide AS SELECT 'seen' AS t FROM generate_series(1, 5000);

@@ -25,7 +25,7 @@ type serverConn struct {
 	sink   sink
 	cache  statementCache
 
-	// What the session that last had the connection has left there; guarded by the turn of the session that has it.
+	// State that the last session left on the connection; guarded by the turn of the session that has it.
 	lastSession  string            // id of that session
 	seal         sealState         // the seal that the server has; its value is empty before the first
 	settings     map[string]string // settings that are not those which the connection began with

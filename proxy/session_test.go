@@ -177,7 +177,7 @@ func TestSealRenewal(t *testing.T) {
 	if diff := cmp.Diff([]string{"1", "2", `D ["seal 10"]`, "C SELECT 1", "Z I"}, got); diff != "" {
 		t.Error(diff)
 	}
-	// Nor inside a transaction that has failed.
+	// The same holds inside a transaction that has failed.
 	got = c.play(t, []round{upToReady(1, q("BEGIN")), upToReady(1, q("SELECT 1/0")), upToReady(1, q("ROLLBACK")), upToReady(1, q("SELECT 1 AS a"))})
 	if got[len(got)-1] != "Z I" {
 		t.Errorf("%q", got)
@@ -219,7 +219,7 @@ func TestSealAfterDeallocateAll(t *testing.T) {
 	}
 }
 
-// TestDeallocateFrees: what is deallocated no longer counts against the bounds of a session.
+// TestDeallocateFrees: deallocated statements no longer count against the bounds of a session.
 func TestDeallocateFrees(t *testing.T) {
 	p := start(t)
 	c := p.raw(t)
@@ -524,7 +524,8 @@ func TestSlowClient(t *testing.T) {
 	}
 }
 
-// TestManyMessagesWithoutReading: what a client may have in flight is bounded, and does not block for good.
+// TestManyMessagesWithoutReading: the number of messages in flight of a client is bounded, and the bound does not block
+// for good.
 func TestManyMessagesWithoutReading(t *testing.T) {
 	p := start(t)
 	c := p.raw(t)
@@ -581,7 +582,7 @@ func TestTooManyPortals(t *testing.T) {
 func TestTerminate(t *testing.T) {
 	p := start(t)
 	c := p.raw(t)
-	// What was sent before the end is answered.
+	// Messages before the end are answered.
 	c.send(t, q("SELECT pg_sleep(0.1), 1 AS a"), &pgx3.Terminate{})
 	if got := c.play(t, []round{{nil, 'Z', 1}}); got[len(got)-1] != "Z I" {
 		t.Errorf("%q", got)

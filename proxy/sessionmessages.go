@@ -60,7 +60,7 @@ func (o *answers) sessionMessage(typ byte, body []byte, more int) *sqlstate.Erro
 }
 
 // notification returns the NotificationResponse for the client, or nothing if the client has not listened to the
-// channel. Of the processes that send one it knows its own alone.
+// channel. It knows only its own process among those that send notifications.
 func (o *answers) notification(body []byte, more int) []byte {
 	if len(body) < 4 || more > 0 { // PostgreSQL allows a payload of less than 8,000 bytes.
 		return nil

@@ -15,13 +15,13 @@ type snapshotCheck struct {
 	unchanged map[verdict.Versions]func() *sqlstate.Error
 }
 
-// checkSnapshots notes the moment of the snapshots that the batch takes up to end, and has the held ones checked. What
-// may not run is replaced by its refused form.
+// checkSnapshots notes the moment of the snapshots that the batch takes up to end, and has the held ones checked. A
+// message that may not run is replaced by its refused form.
 func (r *requests) checkSnapshots(end int) {
 	if !r.needsCheck(end) {
 		return
 	}
-	// What was sent before may run for long, and these only after it.
+	// Earlier messages may run for long, and these only after them.
 	r.ledger.waitOutsideTx()
 	c := snapshotCheck{r, map[snapshotUse]*sqlstate.Error{}, map[verdict.Versions]func() *sqlstate.Error{}}
 	refused := false

@@ -15,7 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What sees one snapshot for longer than a statement is refused once consent has changed, and nothing else is.
+// A result that keeps one snapshot for longer than a statement is refused once consent has changed, and nothing else
+// is.
 func TestFreshness(t *testing.T) { freshness(t) }
 
 // The same where results are bounded: what would have gone in steps is refused in one.
@@ -170,8 +171,8 @@ func TestQuestionsAreFew(t *testing.T) {
 }
 
 // TestWhatWaitsIsAskedAboutAsThat: results that wait in a portal may be too old, by the clock alone, where a statement
-// that runs anew is not. Whatever opens one, comes back to it, and in whichever transaction: it is asked about as what
-// waits, and nothing else is.
+// that runs anew is not. However such a portal is opened and used again, in whichever transaction, the decider is asked
+// about it as a waiting portal. It is not asked so about anything else.
 func TestWhatWaitsIsAskedAboutAsThat(t *testing.T) {
 	const series = "SELECT * FROM generate_series(1, 9)"
 	one := func(m ...pgx3.FrontendMessage) round { return upToReady(1, m...) }
@@ -249,7 +250,7 @@ func TestWhatDidNotHappen(t *testing.T) {
 	}
 }
 
-// What a client sends in advance may start long after: the question is asked when the statement before it is answered.
+// A message sent in advance may start long after. So the decider is asked when the statement before it is answered.
 func TestWhatIsSentInAdvanceIsAskedAboutInTurn(t *testing.T) {
 	const slow, series = "SELECT pg_sleep(1)", "SELECT * FROM generate_series(1, 9)"
 	for name, messages := range map[string][]pgx3.FrontendMessage{
@@ -404,9 +405,9 @@ func (u *unwatching) Decide(ctx context.Context, text string, p verdict.Protocol
 	return v
 }
 
-// TestNobodyTells: what reads something of whose changes nobody tells is answered by the snapshot of its own statement,
-// whole. It is refused in a transaction that keeps a snapshot, by a cursor, and in a portal that waits. How it is named
-// does not matter, nor what stands beside it; nothing else is refused.
+// TestNobodyTells: a statement that reads an untracked relation is answered completely by its own snapshot. It is
+// refused in a transaction that keeps a snapshot, by a cursor, and in a portal that waits. How it is named does not
+// matter, nor what stands beside it; nothing else is refused.
 func TestNobodyTells(t *testing.T) {
 	for name, size := range cuts {
 		t.Run(name, func(t *testing.T) { nobodyTells(t, start(t, cut(size))) })

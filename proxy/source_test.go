@@ -72,7 +72,7 @@ func TestSinkWritesAll(t *testing.T) {
 	}
 }
 
-// What a relay reads it writes, until the end, which it tells from an error.
+// A relay writes all that it reads, until the end, which it distinguishes from an error.
 func TestPumpRelaysAll(t *testing.T) {
 	large := make([]byte, 5<<20)
 	_, _ = rand.Read(large)

@@ -15,7 +15,7 @@ import (
 //   - A Query of one SELECT goes as Bind, Describe, Execute and Sync of that statement. The client gets the answers that
 //     it would have got to the Query.
 //
-// The client notices nothing. What PostgreSQL reads from settings as it parses a text may not have changed since (see
+// The client notices nothing. Settings that PostgreSQL reads as it parses a text may not have changed since (see
 // settings_changed.go). A statement is prepared anew when the policy or the catalogs have changed. Where the server
 // finds a change before the proxy does, the client's messages are sent once more (see retry.go).
 

@@ -103,7 +103,7 @@ func TestTextsThatComeAgainArePlannedOnce(t *testing.T) {
 	}
 }
 
-// What the server keeps prepared for a session is bounded.
+// The number of statements that the server keeps prepared for a session is bounded.
 func TestCachedStatementsAreClosed(t *testing.T) {
 	conn := start(t).raw(t)
 	for i := range 60 {

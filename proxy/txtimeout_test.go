@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What lasts is the transaction at hand: one that is over does not count for the next, however many there were.
+// The bound is on the current transaction. Earlier ones do not count, however many there were.
 func TestTransactionsCountEachAlone(t *testing.T) {
 	l := newLedger()
 	l.timer.isBounded = true

@@ -56,7 +56,7 @@ func underContract(t testing.TB) *Rewriter {
 func TestTypedAccesses(t *testing.T) {
 	r := underContract(t)
 	for _, c := range []struct{ sql, accesses string }{
-		// What counts rows and reads metadata.
+		// Statements that count rows and read metadata.
 		{"SELECT count(*) FROM event", "event metadata()"},
 		{"SELECT 1 FROM event", "event metadata()"},
 		{"SELECT id, made FROM event WHERE vessel_id = 3", "event metadata(id, vessel_id, made) out"},
@@ -253,7 +253,7 @@ func TestTypedAccesses(t *testing.T) {
 		{"INSERT INTO event (embedding) VALUES ('(1,1)')", "event write(embedding)"},
 		{"WITH d AS (DELETE FROM event RETURNING title) SELECT count(*) FROM d", "event write()"},
 		{"WITH d AS (DELETE FROM event RETURNING title, embedding) SELECT title FROM d", "event structured(title) out; event write()"},
-		// What runs later, or copies.
+		// Statements that run later, or copy.
 		{"PREPARE p AS SELECT id FROM event ORDER BY embedding <-> $1 LIMIT 3", "event vector(id, embedding) out"},
 		{"DECLARE c CURSOR FOR SELECT title FROM event", "event structured(title) out"},
 		{"COPY (SELECT id FROM event ORDER BY embedding <-> '(1,1)'::cube) TO STDOUT", "event vector(id, embedding) out"},

@@ -34,7 +34,7 @@ tables:
 functions: { together: { reads: nothing }, public.initcap: { reads: nothing } }
 `
 
-// counted is a table of which rows count in groups only.
+// counted is a table whose rows count in groups only.
 func counted(t *testing.T, mode Mode) *Rewriter { return countedWith(t, mode, "") }
 
 // countedWith is the same after a change of the schema.
@@ -137,8 +137,8 @@ var notInCells = []string{
 	"concat(VARIADIC ARRAY[kind])", "CURRENT_TIME", "json_array(level)", "kind COLLATE \"C\"",
 }
 
-// What tells of more than cells stands nowhere in an aggregate; a dimension stands everywhere, and the answer is of
-// large enough groups alone. The last check asks the grammar whether a place was forgotten.
+// An expression that tells more than cells do is refused everywhere in an aggregate; a dimension may stand everywhere,
+// and the answer has large enough groups only. The last check asks the grammar whether a place was forgotten.
 func TestWhatCellsTellOfStandsAnywhere(t *testing.T) {
 	r := counted(t, InjectedMode)
 	seen, fields := map[string]bool{}, map[string]bool{}
@@ -193,8 +193,8 @@ func ofLargeGroups(t *testing.T, sql, text string) {
 	}
 }
 
-// Whatever makes groups of such a table is answered from cells or refused, however it is written; what makes none reads
-// the rows that show.
+// A statement that makes groups of such a table, however it is written, is answered from cells or refused. A statement
+// that makes none reads the visible rows.
 func TestGroupsAreOfCells(t *testing.T) {
 	r, unsigned := counted(t, InjectedMode), counted(t, RowSecurityMode)
 	for _, sql := range []string{
@@ -368,7 +368,8 @@ func TestAggregatesOfRowsThatShowAreSaid(t *testing.T) {
 	}
 }
 
-// Of all the aggregates that the server has, three are of cells; the others tell of single rows, whatever they are of.
+// Three of the server's aggregates may be computed over cells. The others tell about single rows, whatever their
+// arguments are.
 func TestNoOtherAggregateIsOfCells(t *testing.T) {
 	r := counted(t, InjectedMode)
 	rows, err := pgtest.Database(t).Connect(t, "postgres").Query(t.Context(),

@@ -68,8 +68,8 @@ func TestEveryCatalogNameIsClassified(t *testing.T) {
 	}
 }
 
-// What samples rows takes one argument, of a type that no statement can name: in attribute notation nothing but a field
-// is called so.
+// A sampling method takes one argument, of a type that no statement can name. In attribute notation only a field can
+// have its name.
 func TestSamplingMethodsTakeNoValues(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	seen := 0
@@ -95,7 +95,7 @@ func TestSamplingMethodsTakeNoValues(t *testing.T) {
 	}
 }
 
-// What runs without being called is what agents may call: the functions of operators and casts that are allowed.
+// Functions that run without being called, those of allowed operators and casts, are functions that agents may call.
 func TestOperatorsAndCastsCallAllowedFunctions(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	extensions(t, conn)
@@ -181,7 +181,7 @@ func TestDangerousFunctionsAreNotAllowed(t *testing.T) {
 			}
 		}
 	}
-	// Of the volatile ones, those that were looked at.
+	// The volatile functions that were examined.
 	volatile := " array_sample array_shuffle random_normal uuidv4 uuidv7 clock_timestamp gen_random_uuid random " +
 		"setseed timeofday pg_is_in_recovery pg_is_wal_replay_paused pg_jit_available pg_collation_actual_version " +
 		"pg_database_collation_actual_version pg_partition_ancestors pg_partition_tree pg_advisory_unlock_all "

@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// What is refused by itself is refused among others as well, wherever it stands among them.
+// An expression that is refused by itself is refused among others as well, wherever it stands.
 func TestRefusedAmongOthers(t *testing.T) {
 	tried := 0
 	for _, g := range goldens(t) {

@@ -42,7 +42,7 @@ func TestAttributeNotationFindsNoFunction(t *testing.T) {
 	}
 }
 
-// What is certain to be a column is one, whatever functions have its name.
+// A name that is certain to be a column is one, whatever functions have the same name.
 func TestColumnsNamedLikeFunctions(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for _, sql := range []string{
@@ -82,7 +82,7 @@ func TestListedFunctionsInAttributeNotation(t *testing.T) {
 	}
 }
 
-// Nor does it take the signed path, whose views know no rows.
+// Such a call does not take the signed path either, whose views know no rows.
 func TestListedFunctionsInAttributeNotationAreNotLeakSafe(t *testing.T) {
 	r := rewriter(t, AutoMode)
 	for _, sql := range []string{"SELECT m.caption FROM memories m", "SELECT (m).caption FROM memories m",

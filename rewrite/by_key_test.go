@@ -36,7 +36,7 @@ func TestKeysAreCounted(t *testing.T) {
 	}
 }
 
-// What exists by key only is in no view, whatever key its query names: whoever reads the view names none.
+// A column that exists by key only is in no view, whatever key the view's query names: a reader of the view names none.
 func TestViewsReadNothingByKey(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for _, query := range []string{"SELECT body FROM letters WHERE code = 'c1'",

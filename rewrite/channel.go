@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// listenStmt visits LISTEN on a channel of the policy. What is sent on such a channel reaches agents unchanged: the
-// policy's author vouches that it holds no row.
+// listenStmt visits LISTEN on a channel of the policy. Payloads on such a channel reach agents unchanged. The policy's
+// author vouches that they hold no row.
 func (w *walker) listenStmt(s *sqltext.ListenStmt) verdict.Effect {
 	w.countNode("ListenStmt")
 	if !w.pol.HasChannel(s.Conditionname) {

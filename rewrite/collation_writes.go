@@ -3,8 +3,8 @@ package rewrite
 import "github.com/pgconsent/pgconsent/internal/sql/sqltext"
 
 // Values that a statement writes are not compared with each other. Each goes into a column of its own, and takes that
-// column's collation. What compares columns there (keys, checks, policies) is not of the text. Conditions and values
-// are expressions like those of queries.
+// column's collation. Comparisons with the target columns (keys, checks, policies) are not part of the text. Conditions
+// and values are expressions like those of queries.
 
 func (m *collationAnalysis) insertStmt(n *sqltext.InsertStmt) {
 	m.visitWith(n.WithClause)

@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A column without a name is called as PostgreSQL calls it, or it is said that its name is not plain to see.
+// A column without a name gets PostgreSQL's name for it, or the name is reported as unknown.
 func TestColumnsWithoutNames(t *testing.T) {
 	db := pgtest.Database(t)
 	conn := db.Connect(t, "postgres")

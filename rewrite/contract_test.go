@@ -71,7 +71,7 @@ func TestContracts(t *testing.T) {
 		{"", "", "SELECT 1", "", ""},
 		{"", "", "SELECT relname FROM pg_class", "", ""},
 		{"", "", "BEGIN; SET TimeZone = 'UTC'; COMMIT", "", ""},
-		// Whatever wraps it.
+		// A statement may be wrapped in any other.
 		{"4", "any", "PREPARE p AS SELECT title FROM event", "contract retrieval, stage 4: event is not allowed", ""},
 		{"4", "any", "DECLARE c CURSOR FOR SELECT title FROM event", "contract retrieval, stage 4: event is not allowed", ""},
 		{"4", "any", "COPY event (title) TO STDOUT", "contract retrieval, stage 4: event is not allowed", ""},

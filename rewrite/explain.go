@@ -59,7 +59,8 @@ func (w *walker) explainOther(refused bool) {
 	w.needsPlanStandIn = true
 }
 
-// planStandIn is the query whose plan agents get in place of any plan that would tell about tables. Its alias says so.
+// planStandIn is the query whose plan agents get in place of any plan that would tell about tables. Its alias says
+// that.
 const planStandIn = `SELECT %s FROM pg_catalog.generate_series(1, 1) AS "plan not shown to agents"`
 
 // explainStandIn answers EXPLAIN of a statement that agents may run with a plan that depends only on the options and

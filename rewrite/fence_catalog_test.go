@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Catalogs of which a part shows are read behind OFFSET 0 by statements that may fail, and by no others.
+// Catalogs that are visible in part are read below OFFSET 0 by statements that may fail, and by no others.
 func TestFencesOfCatalogs(t *testing.T) {
 	r := rewriter(t, AutoMode)
 	const failing = " = (SELECT 1 / count(*) FROM notes)"

@@ -377,9 +377,8 @@ func (s *levelItem) hasSubLinkColumn() bool {
 		slices.ContainsFunc(s.columns, func(t levelColumn) bool { return t.containsSubLink })
 }
 
-// hasVirtualColumn tells whether a table has virtual columns. The owner has written their expressions, of which the
-// statement shows only the column's name. PostgreSQL considers an array conversion, a CASE or a subscript in them
-// leak-proof.
+// hasVirtualColumn tells whether a table has virtual columns. The owner has written their expressions; the statement
+// shows only the column's name. PostgreSQL considers an array conversion, a CASE or a subscript in them leak-proof.
 func hasVirtualColumn(r *catalog.Relation) bool {
 	return slices.ContainsFunc(r.Columns, func(column catalog.Column) bool { return column.Virtual })
 }

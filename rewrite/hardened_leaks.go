@@ -97,7 +97,7 @@ var smallTypes = []uint32{16, 18, 19, 20, 21, 23, 26, 700, 701, 790, 829, 869, 6
 	1266, 1700, 2950}
 
 // isStrict tells whether an expression is NULL if one of its operands is. Then constant folding (eval_const_expressions
-// of clauses.c) either keeps a column in it or makes the whole expression NULL, of which nothing is computed. Only
+// of clauses.c) either keeps a column in it or makes the whole expression NULL. Nothing of a NULL is computed. Only
 // certain expressions count. CASE, COALESCE, AND, IN, BETWEEN and their like may fold to a part of themselves, or to a
 // value, and lose the column. So may, as of 17, a value that is searched for in a constant range.
 func (c *hardenedAnalysis) isStrict(n *sqltext.Node, at *queryLevel) bool {
@@ -271,7 +271,7 @@ func (c *hardenedAnalysis) isPlainArray(n *sqltext.Node, at exprContext) bool {
 	})
 }
 
-// checkArrayChoice hardens the plan unless values of which one is chosen have one type, or are no arrays.
+// checkArrayChoice hardens the plan unless the values, one of which is chosen, have one type, or are no arrays.
 func (c *hardenedAnalysis) checkArrayChoice(values []*sqltext.Node, at exprContext) {
 	n, array, same := 0, false, true
 	var of uint32

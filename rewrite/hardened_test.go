@@ -476,7 +476,7 @@ func TestHardenedPlansForVirtualColumns(t *testing.T) {
 	}
 }
 
-// What the signed path takes cannot fail, and is planned as PostgreSQL plans.
+// A text on the signed path cannot fail, and is planned as PostgreSQL plans.
 func TestTheSignedPathNeedsNoHardening(t *testing.T) {
 	result, refused := rewriter(t, AlwaysSignedMode).Rewrite("SELECT count(*) FROM memories WHERE occurred_at > (SELECT min(occurred_at) FROM memories)", false)
 	if refused != nil || result.Path != verdict.PathSigned || result.HardenedReason != "" || result.Effects[0].HardenedPlan != verdict.NotHardened {
@@ -506,8 +506,8 @@ func TestPlansAreNotSetOnTheWay(t *testing.T) {
 	}
 }
 
-// What reads a table with circles or segments, of which comparisons compute, gets a hardened plan, whatever they are
-// part of.
+// A statement that reads a table with circles or segments gets a hardened plan, whatever they are part of. Their
+// comparisons compute, and may fail.
 func TestHardenedPlansForCirclesAndSegments(t *testing.T) {
 	r, _ := altered(t, RowSecurityMode, `CREATE DOMAIN side AS lseg; CREATE TYPE shape AS (side side);
 		ALTER TABLE people ADD seg lseg; ALTER TABLE notes ADD c circle; ALTER TABLE parents ADD sides side[];

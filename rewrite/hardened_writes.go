@@ -11,9 +11,10 @@ import (
 // same, except that no plan is parallel. Like the outputs of a SELECT, the values that it sets and returns are computed
 // of shown rows.
 //
-// What else it runs is the owner's: triggers, checks, generated columns, expressions of indexes and domains. It runs
-// these again where foreign keys change further rows. They may run any query, with parameters that fail, as the agent.
-// So the analysis treats an UPDATE or DELETE as that SELECT if all that it runs besides is PostgreSQL's own, or ours.
+// The other code that it runs is the owner's: triggers, checks, generated columns, expressions of indexes and domains.
+// It runs these again where foreign keys change further rows. They may run any query, with parameters that fail, as the
+// agent. So the analysis treats an UPDATE or DELETE as that SELECT if all that it runs besides is PostgreSQL's own, or
+// ours.
 
 // asSelect returns a SELECT that finds the rows of an UPDATE or DELETE and computes the same expressions. It also
 // returns the statement's target; both are nil for other statements.

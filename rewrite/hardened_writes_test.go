@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// quietDrafts has a table of which nothing of the owner's runs as a row is written.
+// quietDrafts has a table that runs no code of the owner's when a row is written.
 const quietDrafts = `CREATE EXTENSION pg_trgm; CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE DOMAIN short_text AS text CHECK (length(VALUE) < 9);
 CREATE TABLE notes (id int PRIMARY KEY, body text);
 CREATE TABLE memories (id uuid PRIMARY KEY, user_id uuid NOT NULL, title text, found tsvector); CREATE INDEX ON memories USING gin (found);
@@ -110,7 +110,7 @@ func TestHardeningOfWrites(t *testing.T) {
 	}
 }
 
-// What of the owner's runs as a row is written makes the write a hardened one.
+// A write that runs any code of the owner's gets a hardened plan.
 func TestHardeningOfWhatWritesRun(t *testing.T) {
 	tier.All(t)
 	const (
@@ -211,7 +211,7 @@ func TestHardeningOfWhatWritesRun(t *testing.T) {
 const asksOf = "; CREATE FUNCTION asks(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'; " +
 	"ALTER TABLE part ADD CHECK (asks(id) > 0)"
 
-// What a search finds to be written is found by key on the signed path, where it needs no hardened plan.
+// Rows to be written that a search finds are found by key on the signed path, where no hardened plan is needed.
 func TestWritesFoundByKey(t *testing.T) {
 	r := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), AutoMode, "")
 	const search = "found @@ 'a'::tsquery"

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What an agent tries who knows how accesses are found.
+// Attempts of an agent who knows how accesses are found.
 func TestContractsHostile(t *testing.T) {
 	r := underContract(t)
 	for _, c := range []struct{ stage, sql, refusal string }{

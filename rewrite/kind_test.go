@@ -12,7 +12,7 @@ import (
 
 // visited lists, for every kind of node that the walk handles, the fields that hold other nodes, and which the walk
 // enters. A field after "-" is not entered. The parser never fills it (it belongs to later stages of PostgreSQL), or
-// the walk refuses the node if it is filled. Whatever the walk does not enter, reconcile refuses at run time.
+// the walk refuses the node if it is filled. A field that the walk does not enter is refused by reconcile at run time.
 const visited = `
 A_ArrayExpr elements
 A_Const ival fval boolval sval bsval

@@ -149,7 +149,7 @@ func TestOutputsAreValues(t *testing.T) {
 	if err := rows.Err(); err != nil || n < 100 {
 		t.Error(n, err)
 	}
-	// What is sorted by, since an aggregate is in it, must have one: no other function is called like one.
+	// A function that is sorted by, since an aggregate is in it, must have one: no other function has the name of one.
 	var plain []string
 	if err := conn.QueryRow(t.Context(),
 		`SELECT COALESCE(array_agg(DISTINCT proname::text), '{}') FROM pg_catalog.pg_proc `+

@@ -12,8 +12,8 @@ import (
 )
 
 // Leak-safe expressions and others, by the sign that stands for them in pathPlaces. The signs are a condition, a text
-// that is compared, sorted or cut, and a text that is only returned. What is not leak-safe may fail for some value, has
-// no equality, or has one that may not be compared with.
+// that is compared, sorted or cut, and a text that is only returned. An expression that is not leak-safe may fail for
+// some value, has no equality, or has one that may not be used.
 var (
 	leakSafeFor    = map[string]string{"{c}": "title = 'a'", "{t}": "lower(title)", "{r}": "lower(title)"}
 	notLeakSafeFor = map[string][]string{

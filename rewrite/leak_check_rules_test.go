@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// Of many tables whose rules look into others the planner expects next to no rows, as joins. A search needs its index
+// For many tables whose rules look into others, the planner expects next to no rows, as joins. A search needs its index
 // all the same.
 func TestManyRulesTakeRowSecurity(t *testing.T) {
 	r, _ := altered(t, AutoMode, "CREATE TYPE kept_mood AS ENUM ('sad', 'happy'); ALTER TABLE memories ADD found tsvector, ADD felt kept_mood")

@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What takes the signed path, and the first thing that keeps others from it.
+// Texts that take the signed path, and for each other text the first reason against it.
 func TestPathReasons(t *testing.T) {
 	r := rewriter(t, AlwaysSignedMode)
 	for sql, reason := range map[string]string{
@@ -104,8 +104,7 @@ func TestSignedPathIsNotForVirtualColumns(t *testing.T) {
 }
 
 // A table with hidden columns has a signed view for those that come out as they are. A mask is an expression, which may
-// fail on a hidden row. Whatever is named like a masked column counts as one, though the signed view has none of that
-// name.
+// fail on a hidden row. A name that is a masked column's counts as one, though the signed view has no such column.
 func TestSignedPathIsNotForMasks(t *testing.T) {
 	r := rewriter(t, AlwaysSignedMode)
 	for sql, signedPath := range map[string]bool{
@@ -130,7 +129,7 @@ func TestSignedPathIsNotForMasks(t *testing.T) {
 }
 
 // A sum that may overflow takes the signed path only where it is certain to be computed. Otherwise hidden rows of
-// another table could decide whether it is. One of whole numbers, or of numbers with a declared precision, does not
+// another table could decide whether it is. A sum of whole numbers, or of numbers with a declared precision, does not
 // overflow.
 func TestSignedPathIsNotForSumsThatMayNotRun(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode, "ALTER TABLE memories ADD score double precision, ADD price numeric(10, 2), ADD loose numeric, ADD n integer")
@@ -180,7 +179,7 @@ func TestSignedPathIsNotForSumsThatMayNotRun(t *testing.T) {
 	}
 }
 
-// Views of which every expression is leak-safe have a signed view: their queries, over those of their tables.
+// A view whose expressions are all leak-safe has a signed view: its query, over the signed views of its tables.
 func TestSignedPathIsForViews(t *testing.T) {
 	rewriter(t, AlwaysSignedMode)
 	r, _ := altered(t, AlwaysSignedMode, `ALTER TABLE memories ADD score double precision, ADD price numeric(10, 2);
@@ -381,8 +380,8 @@ func TestLeakSafeListIsWellFormed(t *testing.T) {
 	}
 }
 
-// What row security reads as a materialized answer does not take the signed path, which looks at everybody, unless an
-// operator needs it.
+// A table with materialized answers, which row security reads, does not take the signed path, which looks at everybody,
+// unless an operator needs it.
 func TestMaterializedAnswersNeedNoSignedPath(t *testing.T) {
 	rewriter(t, AutoMode)
 	text, err := os.ReadFile("testdata/policy.yaml")

@@ -109,7 +109,7 @@ func TestIndexedVectors(t *testing.T) {
 			}
 		}
 	}
-	// What is longer than any index is not read to its end, once from each of its parts: that would grow with the cube.
+	// An expression longer than any index is not read to its end from each of its parts, which would take cubic time.
 	for _, part := range []string{"to_tsvector('english', title)", "to_tsvector('english', title" + strings.Repeat(" || ' '", 300) + ")"} {
 		tree, err := sqltext.Parse("SELECT " + part + strings.Repeat(" || "+part, 300))
 		if err != nil {

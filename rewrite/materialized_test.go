@@ -81,8 +81,7 @@ func TestWhatKeepsItsSnapshotIsTheServers(t *testing.T) {
 	}
 }
 
-// Whatever sets what a policy takes for a claim says so, with the value that the server has: the proxy follows what it
-// is told.
+// Each statement that sets a claim of the policy says so, with the server's value. The proxy follows it.
 func TestWhatSetsAClaimSaysSo(t *testing.T) {
 	claiming := *rewriter(t, InjectedMode)
 	claiming.claims = map[string]string{"app.mode": "mode"}

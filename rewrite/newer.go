@@ -8,7 +8,7 @@ import (
 )
 
 // newerSyntax is syntax that PostgreSQL 17 and 18 added to statements which agents may send. The parser has the grammar
-// of 16, and does not parse it. If the server would accept it, the refusal says so.
+// of 16, and does not parse it. If the server would accept it, the refusal tells that.
 var newerSyntax = []struct {
 	what    string
 	since   int // the major version that added the syntax

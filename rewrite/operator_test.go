@@ -61,7 +61,7 @@ func TestOperatorsOfOthersStandNowhere(t *testing.T) {
 	}
 }
 
-// What no data file has is refused: each name of PostgreSQL's that a statement uses, taken out of its file.
+// A name that no data file lists is refused: each name of PostgreSQL's that a statement uses, taken out of its file.
 func TestWhatNoDataFileHasIsRefused(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for name, sql := range map[string]string{"||": "SELECT 'a' || 'b'",

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What a policy fixes of a function is fixed in every call that goes out, whichever of its overloads the call may mean.
+// An argument that a policy pins is pinned in every call that is sent, whichever overload the call may mean.
 func TestWhatIsFixedIsFixedInEveryOverload(t *testing.T) {
 	for _, c := range []struct {
 		hasLimitOne, second string // names of arguments

@@ -174,15 +174,16 @@ const readsData = `
 	INSERT INTO need SELECT i, i, chr(97 + i), cube(i, 2), true FROM generate_series(1, 4) i;
 	INSERT INTO plain SELECT i, chr(97 + i) FROM generate_series(1, 5) i;`
 
-// changedValue is what a column has instead, by its type: of rows in another order, some of which are equal, some not.
+// changedValue is the value that a column gets instead, by its type. The new values sort in another order, and some of
+// them are equal.
 var changedValue = map[string]string{
 	"integer": "50 - 2 * (%[1]s / 2)", "text": "chr(200 - ascii(%[1]s) / 2)", "cube": "cube(9, 9)",
 	"public.cube": "cube(9, 9)", "real[]": "ARRAY[7, 7]", "timestamp with time zone": "'2020-01-01'", "boolean": "NOT %[1]s", "date": "'2020-01-01'",
 }
 
 // The answer to a statement depends on the columns that the rewriter reports as read, and on no others. Each statement
-// is asked again after all other columns, of every table, have got other values. What is said to be read by key depends
-// on that row of the table alone, and what searches by likeness is said to.
+// is asked again after all other columns, of every table, have got other values. A read reported as one by key depends
+// on that row of the table alone, and a search by likeness is reported as one.
 func TestAnswersDependOnWhatIsRead(t *testing.T) {
 	tier.All(t)
 	r := underContract(t)

@@ -30,8 +30,8 @@ type RepresentedUserParameter struct {
 	Local  bool  // the value applies until the transaction ends
 }
 
-// WithRepresentedUser returns a rewriter for a session that may act for others. What it returns for a text that sets
-// the user is for that session alone.
+// WithRepresentedUser returns a rewriter for a session that may act for others. The signed value that it returns for
+// the user's text is for that session alone.
 func (r *Rewriter) WithRepresentedUser(a *RepresentedUser) *Rewriter {
 	out := *r
 	out.representedUser = a

@@ -8,7 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// What says for whom a session acts is replaced by the signed value, and nothing of what the client wrote is left.
+// The text by which a client says for whom it acts is replaced by the signed value, and nothing of the client's value
+// is left.
 func TestRepresentedUserSettingIsReplaced(t *testing.T) {
 	const value = `v1|1|s|infinity|user=it's \ "x"#00`
 	asked := ""

@@ -156,7 +156,7 @@ func TestTagsAndEffects(t *testing.T) {
 			t.Errorf("%s: (-want +got)\n%s", c.sql, diff)
 		}
 	}
-	// What may send rows, which are counted and bounded.
+	// Statements that may send rows, which are counted and bounded.
 	for sql, returns := range map[string][]bool{
 		"SELECT 1; SELECT 2": {true, true},
 		"EXPLAIN SELECT 1":   {true},
@@ -176,8 +176,8 @@ func TestTagsAndEffects(t *testing.T) {
 			}
 		}
 	}
-	// What takes the seal away is the last of a message and outside transactions, whatever stands before it. RESET ALL
-	// leaves it.
+	// A statement that takes the seal away is the last of a message and outside transactions, whatever stands before
+	// it. RESET ALL leaves it.
 	for _, last := range []string{"DISCARD ALL"} {
 		for _, sql := range []string{"BEGIN; " + last, "COMMIT; " + last, "ROLLBACK; " + last,
 			"BEGIN; COMMIT; " + last, last + "; SELECT 1", last + "; " + last, "SELECT 1; " + last + "; SELECT 1"} {

@@ -53,7 +53,7 @@ func TestUseHashHint(t *testing.T) {
 		"SELECT title FROM shares LIMIT 20":                                                                   false,
 		"SELECT title FROM shares s JOIN memory_participants p ON p.memory_id = s.id WHERE p.person_id = $1":  false,
 		"SELECT 1": false,
-		// What is looked up for each row that a LIMIT lets through, or for all of them.
+		// A value that is looked up for each row of a LIMIT, or for all of them.
 		"SELECT name, (SELECT count(*) FROM memory_participants x WHERE x.person_id = p.id) FROM people p ORDER " +
 			"BY name LIMIT 20": false,
 		"SELECT name, (SELECT count(*) FROM memory_participants x WHERE x.person_id = p.id)::int AS n, " +

@@ -251,7 +251,7 @@ func (w *walker) keepTablesGroupedByKey(s *sqltext.SelectStmt, own *scope) {
 		}
 	}
 	for _, i := range own.items {
-		// a fenced table becomes a subquery, of which every column has to be grouped
+		// a fenced table becomes a subquery, and each of its columns has to be grouped
 		if i.ref == nil || i.ref.fragment == nil || distance && w.hasApproximateIndex(i.ref) {
 			continue
 		}

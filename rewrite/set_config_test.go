@@ -179,7 +179,8 @@ func TestSearchPathWithoutTheApplication(t *testing.T) {
 	}
 }
 
-// What an agent sets of a request goes by a name that nothing else reads, and so does what it reads back.
+// A request setting of an agent has another name on the server, which nothing else reads, and the agent reads back its
+// own value.
 func TestSettingsThatOnlyClientsRead(t *testing.T) {
 	for _, mode := range []Mode{RowSecurityMode, InjectedMode, AutoMode, AlwaysSignedMode} {
 		r := rewriter(t, mode).WithOwnRole(func(name string) bool { return name == "own" })

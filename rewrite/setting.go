@@ -103,8 +103,8 @@ var settings = map[string]setting{
 	"session_replication_role": pinnedSetting("origin"),
 }
 
-// SettingsOfAgents returns the names of the settings that agents may change for longer than a transaction, but for those
-// that a policy maps to attributes.
+// SettingsOfAgents returns the names of the settings that agents may change for longer than a transaction, without
+// those that a policy maps to attributes.
 func SettingsOfAgents() []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(settings)) {

@@ -34,7 +34,7 @@ func (w *walker) visitTypeName(t *sqltext.TypeName) {
 		if relation, isRelation := w.snap.ResolveRelation(schema, name); isRelation {
 			table, listed := w.pol.Table(relation)
 			if listed && table.Columns == nil {
-				// the name means the row type of a table of which agents see all columns
+				// the name means the row type of a table whose columns agents all see
 				if r, _ := w.snap.Relation(relation); len(r.WaitingColumns) > 0 && !w.isView {
 					w.refuseAt(waitingRefusal(relation), t.Location)
 					return

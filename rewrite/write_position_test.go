@@ -51,7 +51,7 @@ var (
 	copies = []string{"COPY things ({}) FROM STDIN", "COPY things (title, {}) FROM STDIN WHERE title IS NULL"}
 )
 
-// things is a table of which agents may set title, tags and at, and made where they insert.
+// things is a table where agents may set title, tags and at, and made when they insert.
 func things(t *testing.T) func(commands ...string) *Rewriter {
 	t.Helper()
 	conn := pgtest.Database(t).Connect(t, "postgres")
@@ -206,7 +206,7 @@ func TestOnlyListedColumns(t *testing.T) {
 	}
 }
 
-// The policy fills a list in where every INSERT of the text leaves it out, however it says so.
+// The policy fills a list in where an INSERT of the text leaves it out, in any way to write that.
 func TestListsThatAreLeftOut(t *testing.T) {
 	r := things(t)("INSERT", "UPDATE", "DELETE")
 	mark := predicate.OmittedMark(catalog.Name{Schema: "public", Name: "things"}, "tags")

@@ -15,7 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// What can hide a row that showed before ends snapshots, by whichever way it is written; nothing else does.
+// A write that can hide a row that was visible ends snapshots, in whichever way the row is written; no other write
+// does.
 func TestChangesAreNoted(t *testing.T) {
 	w := migrated(t)
 	control := w.db.Connect(t, migrations.DefaultControlRole)
@@ -167,7 +168,7 @@ func TestTablesWithChildrenAreNotWatched(t *testing.T) {
 	if diff := cmp.Diff(want, w.plan.UntrackedRelations()); diff != "" {
 		t.Errorf("what is not noticed (-want +got):\n%s", diff)
 	}
-	// Nor is what a view shows of them, whatever stands between.
+	// Neither is the content of a view over them, however many views stand between.
 	w.exec(w.owner, "CREATE VIEW beneath AS SELECT id, user_id FROM loose; CREATE VIEW seen AS SELECT id FROM "+
 		"beneath; CREATE VIEW names AS SELECT name FROM people")
 	if text, err = os.ReadFile("testdata/children.yaml"); err != nil {
@@ -185,7 +186,7 @@ func TestTablesWithChildrenAreNotWatched(t *testing.T) {
 	}
 }
 
-// What a subscription applies is noted: it fires no triggers for statements.
+// A change that a subscription applies is noted: it fires no statement triggers.
 func TestChangesAreNotedForEachRow(t *testing.T) {
 	w := migrated(t)
 	got, err := query(w.super, `SELECT coalesce(string_agg(tgrelid::regclass || ' ' || tgname, ', '), 'none') FROM pg_trigger
@@ -195,7 +196,7 @@ func TestChangesAreNotedForEachRow(t *testing.T) {
 	}
 }
 
-// While a trigger of ours is switched off, or fires in part, nothing counts as unchanged.
+// While a trigger of pgconsent is switched off, or fires in part, nothing counts as unchanged.
 func TestTriggersThatDoNotFireAreNoticed(t *testing.T) {
 	w := migrated(t)
 	control := w.db.Connect(t, migrations.DefaultControlRole)

@@ -118,8 +118,8 @@ func TestPartitionsAndChildren(t *testing.T) {
 	w.want(agent, "SELECT count(*) FROM pgconsent_catalog.pg_inherits", "5")
 }
 
-// A partition that comes later shows through its parent alone, and by name once migrate has seen it. One that goes takes
-// nothing along.
+// A partition that comes later shows through its parent alone, and by name once migrate has seen it. A partition that
+// is dropped takes nothing along.
 func TestNewPartitions(t *testing.T) {
 	tier.All(t)
 	w := partedWorld(t)
@@ -157,7 +157,7 @@ func TestNewPartitions(t *testing.T) {
 	if !warned {
 		t.Error("doctor does not tell of the new partition")
 	}
-	// Whatever PUBLIC may do, the rewriter refuses it.
+	// Whatever rights PUBLIC has, the rewriter refuses it.
 	w.exec(w.owner, "GRANT SELECT ON events_4 TO PUBLIC")
 	w.again()
 	if !refusedBy() {

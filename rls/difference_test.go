@@ -110,8 +110,8 @@ func TestMigrateChangesWhatDiffers(t *testing.T) {
 	}
 }
 
-// What needs an object that has to be made anew is made anew as well. A rule reads one column more of people, and with it
-// the view changes by which the rule of memories reads people.
+// An object that needs a replaced object is replaced as well. A rule reads one column more of people, and with it the
+// view changes by which the rule of memories reads people.
 func TestMigrateRemakesWhatNeedsIt(t *testing.T) {
 	w := newWorld(t).change(rls.Options{SignedViews: true}).migrate()
 	before := w.numbers()

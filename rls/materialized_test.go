@@ -67,8 +67,8 @@ func materializedOver(t *testing.T, rules, schema string) (*pgtest.DB, *pgx.Conn
 	return db, super, plan
 }
 
-// A transaction that changes many people takes few locks, of which the server has room for some thousands, and settles
-// each.
+// A transaction that changes many people takes few locks, and settles each person. The server has room for some
+// thousands of locks.
 func TestMaterializedManyAtOnce(t *testing.T) {
 	tier.All(t)
 	_, super, plan := materializedDatabase(t)
@@ -150,7 +150,7 @@ func TestMaterializedWithoutOneThatHasSettled(t *testing.T) {
 	}
 }
 
-// What settles at once, or in parts that are rolled back, leaves nothing unsettled.
+// A change that settles at once, or in parts that are rolled back, leaves nothing unsettled.
 func TestMaterializedWhenSettledAtOnce(t *testing.T) {
 	tier.All(t)
 	_, super, plan := materializedDatabase(t)
@@ -190,7 +190,7 @@ func TestMaterializedWhenSettledAtOnce(t *testing.T) {
 	}
 }
 
-// What is written in a session with other settings than those in which it is read is settled all the same.
+// A row written in a session with other settings than the reader's is settled all the same.
 func TestMaterializedWhateverSettings(t *testing.T) {
 	tier.All(t)
 	_, super, plan := materializedOver(t, `version: 1
@@ -268,7 +268,7 @@ INSERT INTO notes SELECT g, g FROM generate_series(1, 9) g; INSERT INTO more SEL
 	}
 }
 
-// Whatever the owner's columns are called, they are not taken for what the functions call something.
+// The owner's columns may have any names: they are not taken for variables of the functions.
 func TestMaterializedBesideColumnsOfAnyName(t *testing.T) {
 	columns := ", v text, value text, c text, t text, o text, r text, w text, l text, k bigint, open timestamptz, " +
 		"step int, tx text, name text, changed0 text[], changed1 text[], reached0 text[], reached1 text[], " +

@@ -223,7 +223,7 @@ func TestMigratePutsTheBaseBack(t *testing.T) {
 	}
 }
 
-// A table of ours that lets go of what it is given, or whose values somebody has a say in, is found.
+// A table of pgconsent that loses its rows, or whose values somebody can influence, is found as drift.
 func TestDriftOfOurTablesIsFound(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t).migrate()
@@ -275,7 +275,7 @@ func TestDryRunPrintsAndChangesNothing(t *testing.T) {
 			t.Errorf("the script has %q", no)
 		}
 	}
-	// What it prints is what works: a DBA may run it.
+	// The printed statements work: a DBA may run them.
 	w.exec(w.owner, script)
 	w.want(w.agent(user1), titles, visible)
 	w.migrate()

@@ -135,7 +135,7 @@ func TestNothingRunsOnHiddenRowsOfCatalogs(t *testing.T) {
 	}
 }
 
-// Who calls what fetches by key with more keys than the policy says gets nothing, whatever the rewriter would have said.
+// A caller of a fetch function with more keys than the policy allows gets nothing, even past the rewriter.
 func TestKeysAreCounted(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t, "SET ROLE app_owner; CREATE TABLE pages (id int PRIMARY KEY, code text UNIQUE, body text); "+

@@ -12,7 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What the customer's database has already changes nothing for agents, and agents' rules nothing for others.
+// Existing objects of the customer's database change nothing for agents, and agents' rules change nothing for others.
 func TestNeighboursChangeNothing(t *testing.T) {
 	w := newWorld(t,
 		"CREATE POLICY everybody ON memories USING (true)",

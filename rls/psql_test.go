@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What psql asks the catalogs is answered by the shadows, but for \dL and \dd, which want tableoid of them. The names are
-// put in here as the rewriter would.
+// The shadows answer psql's catalog queries, except \dL and \dd, which want tableoid of them. The names are put in here
+// as the rewriter would.
 func TestShadowsAnswerPsql(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t, "CREATE TABLE part (id int, at date) PARTITION BY RANGE (at)").migrate()

@@ -39,7 +39,7 @@ INSERT INTO odd SELECT 6, '00000000-0000-0000-0000-000000000002', 'SECRET', 'SEC
   NULL, NULL, NULL, '{"title": "SECRET"}', '{"title": "SECRET"}';
 `
 
-// oddWorld is a database with a table of which every kind of mask makes something.
+// oddWorld is a database with a table on which every kind of mask has an effect.
 func oddWorld(t *testing.T, o rls.Options, before ...string) *world {
 	t.Helper()
 	w := newWorld(t, append([]string{
@@ -131,7 +131,7 @@ func TestNoMaskShowsWithoutItsCondition(t *testing.T) {
 		w := conditional(when)
 		odd, _ := w.pol.Table(catalog.Name{Schema: "public", Name: "odd"})
 		some := w.agent(user1)
-		// What leak-safe statements read has no condition on a value, and so none of these columns.
+		// Leak-safe statements read columns without a condition on a value, and so none of these columns.
 		if got, err := query(w.super,
 			"SELECT string_agg(attname, ' ') FROM pg_attribute WHERE attrelid = "+
 				"'pgconsent_signed.visible_public_odd'::regclass AND attnum > 0"); err != nil || got != "id" {

@@ -229,7 +229,7 @@ func TestShadowsTellNothing(t *testing.T) {
 	} {
 		w.want(agent, sql, want)
 	}
-	// What is not shown is as absent whatever follows its name, in what the planner looks at as well.
+	// A hidden name is as absent whatever follows it, also in what the planner looks at.
 	names := "'hidden_table', '_memory_edges', 'hidden_table(5)', 'hidden_table (5) []', '_memory_edges(5)', " +
 		"'public.hidden_table(5)', '\"hidden_table\"(\"a\")', 'hidden_table(''a'')', 'hidden_table((5))', " +
 		"'hidden_table/*\"*/(5)/*\"*/', '\"nothing(5)\"', 'nothing(5)'"

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// What PUBLIC loses, roles keep by name that can connect to the database. One that cannot gets nothing there by name.
+// Roles that can connect to the database keep by name the rights that PUBLIC loses. A role that cannot connect gets
+// nothing there by name.
 func TestRolesThatCannotConnectGetNothing(t *testing.T) {
 	const named = `SELECT string_agg(DISTINCT x.grantee::regrole::text, ',' ORDER BY x.grantee::regrole::text) FROM pg_database AS d
 		CROSS JOIN LATERAL aclexplode(d.datacl) AS x WHERE d.datname = current_database() AND x.privilege_type = 'TEMPORARY'`

@@ -114,7 +114,7 @@ func TestAgentWritesWhatThePolicyAllows(t *testing.T) {
 				"', 'final') RETURNING user_id || state || body || seen_by || n", user1+"newempty"+user1+"2")
 			w.want(agent, "SELECT count(*) FROM public.drafts", "1")
 			w.want(w.owner, "SELECT count(*) FROM public.drafts", "2")
-			// What the agent sees of the others' rows is nothing, in any command.
+			// The agent sees none of the others' rows, in any command.
 			w.want(agent, "WITH u AS (UPDATE public.drafts SET title = 'x' RETURNING 1) SELECT count(*) FROM u", "1")
 			w.want(agent, "WITH u AS (DELETE FROM public.drafts WHERE title <> 'x' RETURNING 1) SELECT count(*) FROM u", "0")
 			w.want(w.owner, "SELECT string_agg(title, ',' ORDER BY title) FROM public.drafts", "of user 2,x")
@@ -197,7 +197,7 @@ tables:
 	w.refused(agent, "42501", `UPDATE words SET "loop" = '{z}'`)
 }
 
-// What migrate adds to let agents write goes away again, and what others had stays.
+// Objects that migrate adds to let agents write are removed again, and others' rights stay.
 func TestWritesAreTakenAway(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t, writeTables)
@@ -240,7 +240,8 @@ func TestWritesAreTakenAway(t *testing.T) {
 	w.want(w.super, rights, found)
 }
 
-// What was decided before DDL is not written after it, whether or not the command reads: as it is with what is read.
+// A write that was decided before DDL does not run after it, whether or not the command reads. The same holds for
+// reads.
 func TestNothingIsWrittenUnderAnOlderCatalog(t *testing.T) {
 	tier.All(t)
 	for name, c := range map[string]struct {

@@ -123,7 +123,7 @@ func TestAdminConsole(t *testing.T) {
 		t.Errorf("an error of psql: %s", errs)
 	}
 
-	// Nobody else: an agent, an owner, a user who does not exist, a wrong password. All are answered alike.
+	// Nobody else gets in: an agent, an owner, a user who does not exist, a wrong password. All are answered alike.
 	for _, dsn := range []string{consoleDSN("chat", address), consoleDSN("app_owner", address), consoleDSN("nobody", address),
 		strings.Replace(ops, ":secret@", ":wrong@", 1), strings.Replace(ops, "/pgconsent?", "/app?", 1)} {
 		conn, err := pgx.Connect(t.Context(), dsn)
@@ -162,7 +162,7 @@ func TestAdminConsole(t *testing.T) {
 	}
 	i.edit(t, "version: 2", "version: 1")
 
-	// Who is no longer an operator runs nothing more, in a session that is open.
+	// A removed operator runs nothing more, even in an open session.
 	second := connect(t, consoleDSN("second", address))
 	if _, err := second.Exec(t.Context(), "SHOW VERSION"); err != nil {
 		t.Fatal(err)

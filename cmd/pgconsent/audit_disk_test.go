@@ -45,7 +45,8 @@ func onDisk(t *testing.T) (i *installation, disk string, by []string) {
 	return i, disk, by
 }
 
-// asks has two agents ask until they are stopped. What is not answered is refused with this code, in the same session.
+// asks has two agents ask until they are stopped. A statement that is not answered is refused with this code, in the
+// same session.
 type asks struct {
 	answered, refused atomic.Int64
 	of                sync.Map // answers, by the client's address

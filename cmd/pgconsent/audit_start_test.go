@@ -80,7 +80,7 @@ func TestServeStartsOnABrokenDisk(t *testing.T) {
 			if said, code := inside("sh", "-c", broken.mend); code != 0 {
 				t.Fatalf("%d %s", code, said)
 			}
-			// One that is refused while the log goes on would be counted in a record of its own.
+			// A statement that is refused while the log goes on would be counted in its own record.
 			waitFor(t, "records can be written", func() bool { return strings.Contains(p.errs.String(), "writing works again") })
 			if err := login(); err != nil {
 				t.Errorf("an agent gets %v when records can be written again", err)

@@ -92,7 +92,7 @@ func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 		default:
 			t.Fatalf("%s: %v", of(r.command), err)
 		}
-		// What the killed one had asked for may run on for a moment, and hold what the next call needs.
+		// Statements of the killed process may run on for a moment, and hold locks that the next call needs.
 		waitFor(t, "the server has ended the killed process's connections", func() bool {
 			var left int
 			if err := conn.QueryRow(t.Context(),
@@ -113,7 +113,7 @@ func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 				t.Errorf("%s was acknowledged and is not there: %s", of(r.command), status)
 			}
 		}
-		// Whatever became of it, sending it again does it once.
+		// In either case, sending it again does it once.
 		again, errs, code := call(t, "", append(fields(of(r.command)), "-c", config)...)
 		if code != exitOK && !strings.Contains(errs, of(r.again)) || code == exitOK && !strings.Contains(again, of(r.said)) {
 			t.Errorf("%s, again: %d %s%s", of(r.command), code, again, errs)
@@ -140,8 +140,8 @@ func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 	t.Logf("%d of %d were killed before their end, %d were acknowledged", killed, kills, acknowledged)
 }
 
-// An erasure leaves no trace of who it was: not in a dump of the database, not in a file of ours.
-// seeds/001:191, 201.
+// An erasure leaves no trace of the person: not in a dump of the database, not in a file of pgconsent's. seeds/001:191,
+// 201.
 func TestErasureLeavesNoTrace(t *testing.T) {
 	tier.All(t)
 	config, db := consenting(t)

@@ -86,7 +86,7 @@ func fields(line string) []string {
 	return out
 }
 
-// What a superuser does to the registry is found by the command, and nothing is granted meanwhile; a withdrawal is
+// A superuser's change of the registry is found by the command, and nothing is granted meanwhile; a withdrawal is
 // recorded. seeds/001:188-190.
 func TestAuditVerifyOfTheRegistry(t *testing.T) {
 	tier.All(t)
@@ -152,7 +152,7 @@ func TestConsentCommands(t *testing.T) {
 		{"consent upgrade ada --reason 'we work together'", exitOK, "partnership asked for"},
 		{"consent upgrade ada", exitOK, "it was so before"},
 		{"consent pending", exitOK, "ESSENTIAL, BEHAVIORAL, IMPROVEMENT"},
-		// Who decides is an agent that could decide over HTTP.
+		// The decider is an agent that could decide over HTTP.
 		{"consent decide ada TASK_COMPLETE --agent nobody", exitUsage, `there is no agent "nobody" in the configuration: it has ada, chat, idle`},
 		{"consent decide ada TASK_COMPLETE --agent idle", exitError, "agent idle cannot log in, and so cannot decide"},
 		{"agent disable chat", exitOK, ""},

@@ -295,7 +295,7 @@ func TestDemo(t *testing.T) {
 	if err := chat.Ping(ctx); err == nil {
 		t.Error("the demo has ended and still answers")
 	}
-	// What it did not start goes on.
+	// A server that it did not start goes on.
 	if err := pgtest.Database(t).Connect(t, "postgres").Ping(ctx); err != nil {
 		t.Errorf("another PostgreSQL of this machine is gone: %v", err)
 	}

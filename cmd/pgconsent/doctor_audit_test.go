@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// saysOfAudit holds what the doctor says of the audit to a list of beginnings, each of which is in one line.
+// saysOfAudit compares the doctor's findings about the audit with a list of beginnings, each of which is in one line.
 func saysOfAudit(t *testing.T, file, when string, want ...string) {
 	t.Helper()
 	c, err := config.Load(file)

@@ -171,7 +171,7 @@ func TestDSAR(t *testing.T) {
 		t.Errorf("%d %s", code, out)
 	}
 
-	// Who asked, for whom and when is in the audit, with no word of what was answered and no name of whom it is about.
+	// The audit says who asked, for whom and when, without the answer and without the name of the person.
 	var made []audit.SubjectReport
 	if _, err := audit.Walk(reports, func(rec audit.Record) error {
 		if rec.Kind == audit.KindRecovery { // the first report was made before there was a key, and the log had no anchor
@@ -197,7 +197,7 @@ func TestDSAR(t *testing.T) {
 		{"consent revoke ada", exitOK, "withdrawn"},
 		{"dsar --subject ada", exitOK, "No consent is active: TEMPORARY withdrawn since"},
 	})
-	// A log that fails verification is said, and the report is given.
+	// A log that fails verification is reported, and the report is given.
 	segment := filepath.Join(dir, "audit", "audit-000001.jsonl")
 	text, err = os.ReadFile(segment)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/record/audit"
 )
 
-// What a shell is told that may come next.
+// The words that a shell is offered next.
 func TestCompletion(t *testing.T) {
 	for words, want := range map[string]string{
 		"":                          "demo init serve migrate doctor",

@@ -23,8 +23,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/init/*.yaml as they come out")
 
-// What init proposes passes policy check and migrate on the database that it looked at. The policies stand beside their
-// schemas, to be read.
+// The proposal of init passes policy check and migrate on the database that it looked at. The policies stand beside
+// their schemas, to be read.
 func TestInit(t *testing.T) {
 	tier.All(t)
 	schemas, err := filepath.Glob("testdata/init/*.sql")

@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What an audit has recorded, judged by other policies: what the record tells is said, and of the rest that it does not
-// tell.
+// Recorded statements of an audit are judged by other policies. Where the record decides, the verdict is printed;
+// elsewhere that it does not.
 func TestObserveReplayOfTheAudit(t *testing.T) {
 	tier.All(t)
 	config, logs := observedWorld(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What an attribute is worked out from is printed as text; migrate tells what is allowed and unwise.
+// The origin of a derived attribute is printed as text. migrate prints warnings about what is allowed and unwise.
 func TestOriginsAndWarnings(t *testing.T) {
 	tier.All(t)
 	config, _ := observedWorld(t)

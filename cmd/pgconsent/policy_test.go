@@ -37,7 +37,7 @@ func policyFolder(t *testing.T, policy string) (config string) {
 	return filepath.Join(dir, "pgconsent.yaml")
 }
 
-// What is the same for several databases is said once, as text and as JSON.
+// A finding that is the same for several databases is printed once, as text and as JSON.
 func TestPolicyCheckSaysThingsOnce(t *testing.T) {
 	for _, c := range []struct {
 		name, policy string

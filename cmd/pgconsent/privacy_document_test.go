@@ -83,7 +83,7 @@ func seedCommands(t *testing.T, access announced) {
 		}
 		return out
 	}
-	// Lines 109-113. What a vet has told is told further with the vet's consent, and that of whoever speaks for the dog.
+	// Lines 109-113. A vet's statement is passed on with the vet's consent, and that of whoever speaks for the dog.
 	const raw = `privacy add "Bella has a heart murmur" --kind raw --subject dog:bella ` +
 		`--access human:sean si:bella_agent --consent human:sean --source vet:dr_smith`
 	told(strings.Replace(raw, "vet:dr_smith", "vet:dr_jones", 1), exitError, "PrivacyForbiddenError") // who has not consented

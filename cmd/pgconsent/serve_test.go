@@ -115,13 +115,13 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// A probe that takes too long refuses nobody and is said; the wall stands.
+// A probe that takes too long refuses nobody and is logged; enforcement goes on.
 func TestSlowProbe(t *testing.T) {
 	tier.All(t)
 	i := install(t)
 	ctx := context.Background()
 	holder := i.db.Connect(t, "postgres")
-	// Whoever plans to read the table waits for its index, as long as if it were very large.
+	// A statement that plans to read the table waits for its index, as long as if it were very large.
 	for _, sql := range []string{"BEGIN", "REINDEX INDEX notes_pkey"} {
 		if _, err := holder.Exec(ctx, sql); err != nil {
 			t.Fatal(err)

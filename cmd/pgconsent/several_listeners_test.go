@@ -98,7 +98,7 @@ func TestOneOfSeveralInUse(t *testing.T) {
 	}
 }
 
-// What is printed for a client is the first address of a list.
+// For a list, the first address is printed for clients.
 func TestFirstAddressIsPrinted(t *testing.T) {
 	for _, c := range []struct {
 		listen config.Addresses

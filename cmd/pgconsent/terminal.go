@@ -29,8 +29,8 @@ func isDevice(w io.Writer) bool {
 }
 
 // plainWriter protects a terminal from names and values of a database, which an agent may have written. Control
-// characters, and those that change the direction of text, are printed as \x1b or \u202e. Of escape sequences only the
-// program's own colours pass.
+// characters, and those that change the direction of text, are printed as \x1b or \u202e. Only the program's own
+// colours pass among escape sequences.
 type plainWriter struct {
 	writer         io.Writer
 	mu             sync.Mutex

@@ -14,9 +14,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What PostgreSQL compares, checks and computes anew as a row is written is of hidden rows, and of hidden columns, too.
-// Agents may write each table of a group only where the policy accepts what the write tells. Then the group's
-// statements distinguish the twins.
+// PostgreSQL compares, checks and computes hidden rows and columns, too, when a row is written. Agents may write each
+// table of a group only where the policy accepts what the write tells. Then the group's statements distinguish the
+// twins.
 var anew = []struct {
 	name   string
 	schema string

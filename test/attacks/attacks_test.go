@@ -273,7 +273,7 @@ func onTwins(t *testing.T, s oracle.Schema, list, control []attack, disturb stri
 	}
 }
 
-// tellsApart is the control, by a whole list: what only reads does tell the twins apart where there are no walls.
+// tellsApart is the control, by a whole list: attacks that only read do distinguish the twins without enforcement.
 func tellsApart(t *testing.T, list []attack, one, two *pgtest.DB) {
 	t.Helper()
 	a, b := instance.ConnectSuperuser(t, one), instance.ConnectSuperuser(t, two)
@@ -285,7 +285,7 @@ func tellsApart(t *testing.T, list []attack, one, two *pgtest.DB) {
 				if instance.Ask(a, message).SortedString() != instance.Ask(b, message).SortedString() {
 					differ++
 				}
-				// Enough: one that comes later may give gigabytes where no wall stands before it.
+				// That is enough: a later attack may return gigabytes without enforcement.
 				if differ == enough {
 					return
 				}

@@ -37,7 +37,7 @@ const (
 		"PARTITION OF split_of_T FOR VALUES FROM (10) TO (20); INSERT INTO split_of_T SELECT id, owner, x FROM T;"
 )
 
-// brought are tables of which reads run something of the owner's that no text names.
+// brought are tables whose reads run some code of the owner's that no text names.
 var brought = []struct {
 	name, columns, sql string
 	statements         []string
@@ -166,7 +166,7 @@ func called(sql, name string) string {
 	return named.ReplaceAllString(strings.ReplaceAll(sql, "_of_T", "_of_"+name), name)
 }
 
-// What stands beside a value is made one of its type as the statement is parsed.
+// A constant beside a value is converted to the value's type when the statement is parsed.
 func TestWhatIsMadeAsItIsParsedTellsNothing(t *testing.T) {
 	tier.All(t)
 	const schema = broughtBy +

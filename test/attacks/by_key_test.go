@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What stands beside a search whose rows are found by key is asked of rows that show, wherever it stands.
+// Conditions beside a search whose rows are found by key run on visible rows only, wherever they stand.
 func TestFoundByKeyTellsNothing(t *testing.T) {
 	tier.All(t)
 	text := []uint32{25}

@@ -290,7 +290,7 @@ func (r comparing) message() string {
 	return sql
 }
 
-// Whatever a column is compared with, whether it is worked out does not depend on hidden rows: given a hardened plan or not.
+// Whether the compared value is computed does not depend on hidden rows, with a hardened plan or without.
 func TestComparisonsTellNothing(t *testing.T) {
 	tier.All(t)
 	n, seed := *comparisons, *comparisonSeed

@@ -98,7 +98,7 @@ func TestResultsAreDescribedAsWhatWasNamed(t *testing.T) {
 	}
 }
 
-// What a statement that gets a hardened plan has set, it has set for the transaction: nothing there tells that it was.
+// A hardened plan's settings apply to the transaction, and no setting there tells that they were made.
 func TestNoSettingTellsOfHardening(t *testing.T) {
 	db := pgtest.Database(t)
 	instance.Exec(t, db, describedSchema)

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// featuredSchema has a table for each thing that a policy may say of one besides its rows. Of each, what shows of
-// person 0 to 2 is alike in the twins.
+// featuredSchema has a table for each thing that a policy may say of one besides its rows. In each table, the visible
+// columns of persons 0 to 2 are equal in the twins.
 const featuredSchema = `CREATE EXTENSION pg_trgm;
 CREATE TABLE person (id int PRIMARY KEY, agreed text NOT NULL, owner text);
 INSERT INTO person SELECT g, CASE WHEN g < 3 THEN 'yes' ELSE 'no' END, 'me' FROM generate_series(0, 4) g;
@@ -26,7 +26,8 @@ INSERT INTO T SELECT g, g % 3, 1, (ARRAY['a lake', 'two rivers', 'the old mill']
 INSERT INTO T VALUES (1000, 3, 1, 'an odd one', '77', 77, '{"t": "7", "h": 7}', 7, 'z', '{1000}', 'hidden');
 CREATE INDEX ON T USING gin (body gin_trgm_ops); CREATE INDEX ON T USING gin (email gin_trgm_ops); CREATE INDEX ON T USING gin (doc);`
 
-// What the second twin has otherwise: of the hidden row all, of others what the policy hides.
+// The second twin's difference: the hidden row is gone, and the columns of other rows that the policy hides have other
+// values.
 const featuredTwin = `DELETE FROM T WHERE id = 1000; ` +
 	`UPDATE T SET email = 'abcd' || 300 - id, score = 19 - id % 10, doc = jsonb_build_object('t', 'x', 'h', id), mail = 'q' || id;`
 

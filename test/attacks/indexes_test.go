@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Of two bitmaps the second is not begun where the first is empty. The value that it compares with must not be
+// The second of two bitmaps is not begun where the first is empty. The value that it compares with must not be
 // computed, or left out, because of a hidden row. The twins have 100,000 rows, all hidden, and were analyzed while they
 // were equal. Then the rows with 123 in column a were deleted from one, and as many others from the other.
 const twoIndexes = `

@@ -142,7 +142,7 @@ var maskedBeside = []string{
 	"WITH u AS (UPDATE person SET note = 'w' WHERE pay > 1500 RETURNING *) SELECT count(*) FROM u",
 }
 
-// What a mask takes away shows nowhere: not in ranges, orders, groups, joins, keys, sizes, or the sign of a zero.
+// A value that a mask removes shows nowhere: not in ranges, orders, groups, joins, keys, sizes, or the sign of a zero.
 func TestMasksHideTheRest(t *testing.T) {
 	tier.All(t)
 	var statements []string

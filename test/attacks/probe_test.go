@@ -8,8 +8,8 @@ import (
 )
 
 // Agents update no column that a check or a generated column reads together with a hidden one, unless the policy
-// accepts what that tells. It tells whether the check holds, and whether the computation fails. What an error quotes is
-// not told even so.
+// accepts what that tells. It tells whether the check holds, and whether the computation fails. The values that an
+// error quotes are not told even then.
 func TestHiddenColumnsAreNotProbed(t *testing.T) {
 	s := schema(t, "payroll")
 	const named = "columns: [phone, skills, langs, note, desk], accept: [conflicts], check:"

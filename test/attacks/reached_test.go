@@ -51,13 +51,13 @@ func reachedCheap() string {
 	return strings.ReplaceAll(reachedDear, "rows: [ { visible: { holder: { name: owner } } } ]", "rows: [ { own: { column: owner, is: user } } ]")
 }
 
-// reachedSought is a rule of which a part has a form of its own where few rows are sought.
+// reachedSought is a rule of which a part has another form where few rows are searched for.
 func reachedSought() string {
 	return strings.ReplaceAll(reachedDear, "rows: [ { visible:", "rows: [ { own: { column: owner, is: user } }, { visible:")
 }
 
-// reachedObserved is a policy of which the rule looks into a table that is only observed, and what is compared with
-// stands in one.
+// reachedObserved is a policy whose rule looks into a table that is only observed; the compared values are in an
+// observed table, too.
 func reachedObserved() string {
 	return strings.NewReplacer("holder: { rows", "holder: { observe: true, rows", "small: { rows",
 		"small: { observe: true, rows", "open: { rows: open }", "open: { observe: true, rows: [ open ] }").Replace(reachedDear)
@@ -532,7 +532,7 @@ func askReached(t *testing.T, mode instance.Mode, policy, sql, after, end string
 	return got, judged
 }
 
-// Whatever a statement says, what it works out for a hidden row shows in nothing: no error, no lock, no number drawn.
+// An expression that a statement computes for a hidden row shows in nothing: no error, no lock, no number drawn.
 func TestHiddenRowsReachNothing(t *testing.T) {
 	tier.All(t)
 	for m, mode := range signedFirst() {

@@ -8,8 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// notPlain are functions in SQL of which the text seems to name nothing of anybody's, and in which something runs all
-// the same.
+// notPlain are SQL functions whose text seems to name no user object, and in which user code runs all the same.
 const notPlain = `
 CREATE FUNCTION f$1(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN n; END $$;
 CREATE FUNCTION f€(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN n; END $$;
@@ -93,7 +92,7 @@ var plain = []struct{ name, sql string }{
 		"small s WHERE s.n > $1 + probe(1))'; ALTER TABLE T ENABLE ROW LEVEL SECURITY; CREATE POLICY zz ON T USING (mine(x) OR mine(1))"},
 }
 
-// What runs by a function in SQL that seems plain runs in a hardened plan; one that is plain needs none.
+// Code that a seemingly plain SQL function runs gets a hardened plan; a plain function needs none.
 func TestWhatIsNotPlainTellsNothing(t *testing.T) {
 	tier.All(t)
 	ask := func(mode instance.Mode, more string, cases []struct{ name, sql string }, unhardened bool) {

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// soughtRules are rules of which a part has its own form where few rows are searched for. Each has a statement that
+// soughtRules are rules, a part of which has its own form where few rows are searched for. Each has a statement that
 // hides the odd row besides.
 var soughtRules = []struct{ name, rows, hides string }{
 	{"another's", "{ own: { column: owner, is: user } }", ", owner = 'other'"},

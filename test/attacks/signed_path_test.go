@@ -238,7 +238,7 @@ func TestTheSignedPathConvertsNothing(t *testing.T) {
 	})
 }
 
-// Nor what needs a stack as deep as a row wants, or grows with it.
+// The same holds for expressions that need a stack as deep as a row wants, or grow with it.
 func TestTheSignedPathIsNotDeep(t *testing.T) {
 	tier.All(t)
 	like, dashes := strings.Repeat("%a", 100_000), strings.Repeat("-", 40)+"a"
@@ -264,8 +264,8 @@ func TestTheSignedPathIsNotDeep(t *testing.T) {
 	})
 }
 
-// What the outermost SELECT returns may fail, since it is computed of visible rows alone, whatever stands beside it and
-// however it is planned.
+// Expressions in the outermost SELECT's results may fail, whatever stands beside them and however they are planned.
+// They are computed over visible rows alone.
 func TestTheSignedPathComputesOutputsLast(t *testing.T) {
 	tier.All(t)
 	failing := []string{"i8 + 1", "n::bigint", "f::float4", "1 / (a - 123)", "body::int", "date_trunc('year', ts)",
@@ -300,8 +300,7 @@ func TestTheSignedPathComputesOutputsLast(t *testing.T) {
 	askSignedPathPlanned(t, odd, instance.Auto, signedPlans, cases, rest...)
 }
 
-// Nor does anything that is asked, grouped and sorted by above the rows that a search has found, whichever way these
-// are planned.
+// The same holds for conditions, groups and sorting above the rows that a search has found, in any plan.
 func TestTheSignedPathFindsFirst(t *testing.T) {
 	tier.All(t)
 	failing := []string{"i8 + 1", "n::bigint", "f::float4", "1 / (a - 123)", "body::int", "date_trunc('year', ts)",
@@ -419,7 +418,7 @@ func TestTheSignedPathTakesEveryValue(t *testing.T) {
 	}
 }
 
-// What stands above the rows that are found may be no operator for which the planner asks statistics: it would run it
+// Above the rows that are found no operator may stand for which the planner asks statistics: it would run the operator
 // on hidden values. Row security, which is in force for the reader of the signed views, keeps it from that.
 func TestTheSignedPathAsksNoStatistics(t *testing.T) {
 	tier.All(t)

@@ -32,8 +32,8 @@ tables:
   notes: { rows: [ { visible: { holder: { name: owner } } } ] }
 `
 
-// Twins of which one has many more rows, all hidden: a statement takes the signed path there, and row security where the
-// table is small. What it is told, and what is wrong with it, is the same.
+// One of two twins has many more rows, all hidden. A statement takes the signed path there, and row security where the
+// table is small. The description and the errors of the statement are the same.
 func TestHowManyAreHiddenTellsNothing(t *testing.T) {
 	tier.All(t)
 	const search = " FROM notes WHERE found @@ 'b'::tsquery AND "

@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A table that agents write, and big, of which nothing of the owner's runs as they do.
+// A table that agents write, and big; neither runs code of the owner's then.
 const quietTable = `ALTER TABLE big DROP COLUMN co; CREATE TABLE aim (id int PRIMARY KEY, owner text NOT NULL, x int, note text);
 INSERT INTO aim VALUES (1, 'me', 1, 'a'), (2, 'me', 0, 'b'), (3, 'other', 2, 'c');`
 
@@ -32,7 +32,8 @@ func asWrites(sql string) (out []string) {
 		"UPDATE aim SET note = ARRAY("+sql+")::text", "DELETE FROM aim WHERE x = 9 OR EXISTS ("+sql+") RETURNING EXISTS ("+sql+")")
 }
 
-// What a write asks tells of hidden rows what a SELECT that asks it does: nothing, given a hardened plan or not.
+// A condition of a write tells of hidden rows what the same condition of a SELECT does: nothing, with a hardened plan
+// or without.
 func TestWritesAskAsReadsDo(t *testing.T) {
 	tier.All(t)
 	for m, mode := range modesOf(instance.Auto, instance.Both) {
@@ -66,7 +67,7 @@ func TestWritesAskAsReadsDo(t *testing.T) {
 	}
 }
 
-// What an owner's function asks, with the rights of whoever writes, fails where it comes to a hidden row that the first
+// A query in an owner's function, with the rights of the writer, fails where it comes to a hidden row that the first
 // twin has.
 const probing = `
 CREATE FUNCTION asks() RETURNS void LANGUAGE plpgsql AS $$ BEGIN IF row_security_active('public.big') THEN EXECUTE 'SELECT FROM public.big ` +
@@ -91,8 +92,7 @@ CREATE EXTENSION cube; CREATE EXTENSION earthdistance;
 CREATE OR REPLACE FUNCTION earth() RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN 6378168; END $$;
 `
 
-// byOwner are tables of which something of the owner's runs as a row is written: what they have besides, and how they
-// are written.
+// byOwner are tables whose writes run some code of the owner's. Each has further DDL, and the statements that write it.
 var byOwner = []struct {
 	name, columns, sql string
 	policy             string // of the table's write

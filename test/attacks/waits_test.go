@@ -37,7 +37,7 @@ tables:
   plain: { rows: [ open ], write: { commands: [update] } }
 `
 
-// What somebody else has done with the hidden row, and not committed.
+// Changes of the hidden row by another transaction that has not committed.
 var otherwise = []string{
 	"SELECT FROM doc WHERE id = 1000 FOR UPDATE",
 	"SELECT FROM doc WHERE id = 1000 FOR KEY SHARE",
@@ -112,7 +112,7 @@ func TestNoWriteWaitsForHiddenRows(t *testing.T) {
 	}
 }
 
-// askApart asks in a transaction of its own. What is set is committed, which checks what waits for that.
+// askApart asks in a transaction of its own. The transaction is committed, which runs deferred checks.
 func askApart(c *pgconn.PgConn, level, sql string) string {
 	instance.Ask(c, "BEGIN ISOLATION LEVEL "+level)
 	out := instance.Ask(c, sql).SortedString()

@@ -54,7 +54,7 @@ func TestStarts(t *testing.T) {
 	writeTable(t, "starts", []string{"processors", "first answer, s", "lookups", "refused"}, rows)
 }
 
-// running is a demo, of which the DSN of an agent is known.
+// running is a demo with the DSN of an agent.
 type running struct {
 	cmd     *exec.Cmd
 	dsn     string

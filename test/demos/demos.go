@@ -52,8 +52,8 @@ func FreeAddress(t testing.TB) string {
 	}
 }
 
-// StartDemo starts a world on the test server, as the command would, until the test ends. name is a world of ours or a
-// folder. The database and roles have fixed names, so that a world runs only once at a time.
+// StartDemo starts a world on the test server, as the command would, until the test ends. name is a world of the
+// repository or a folder. The database and roles have fixed names, so that a world runs only once at a time.
 func StartDemo(t testing.TB, name string) *demo.Running {
 	t.Helper()
 	dsn, err := GuestDSN()

@@ -55,7 +55,7 @@ type many struct {
 	clock atomic.Int64 // when tokens expire, in seconds of the epoch
 }
 
-// tokenOf is the token of a user, of which the test's verifier knows what it says.
+// tokenOf is the token of a user, which the test's verifier knows.
 func tokenOf(user int) string { return fmt.Sprintf("secret-token-of-%d", user) }
 
 func startMany(t *testing.T, mode harness.Mode, more string, change ...func(*harness.Database)) *many {
@@ -313,7 +313,7 @@ func TestRepresentedUserFollowsTransactions(t *testing.T) {
 	}
 }
 
-// What is not right is refused with a clear error, and nothing is left of it; what must not be seen is not.
+// A wrong request is refused with a clear error, and no row changes; hidden rows are not shown.
 func TestRepresentedUserRefusals(t *testing.T) {
 	t.Parallel()
 	m := startMany(t, harness.Auto, "")
@@ -641,7 +641,7 @@ func TestForgedUsersShowNothing(t *testing.T) {
 			t.Errorf("%s: %q shows", name, got)
 		}
 	}
-	// What the credential itself gives is not replaced.
+	// Attributes of the credential itself are not replaced.
 	if got := show(of(func(c *seal.Claims) { c.Attributes = map[string]string{"user": "1"} }), signedUser); got != rowsOf(1) {
 		t.Errorf("the credential's own attribute: %q", got)
 	}

@@ -77,7 +77,7 @@ tables:
 	}
 }
 
-// Whoever stops counting is in no answer from the next statement on, and what is older than that ends.
+// A person who stops counting is in no answer from the next statement on. Older snapshots end.
 func TestCirisC_WithdrawalCountsAtOnce(t *testing.T) {
 	inModes(t, "", func(t *testing.T, c *ciris) {
 		agent, other := c.agent(t), c.agent(t)

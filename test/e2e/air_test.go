@@ -83,7 +83,8 @@ func TestReminderIsANotice(t *testing.T) {
 	talk("", "u1", "api_1", 5)
 	want(here, "SELECT id FROM channels", "")
 
-	// What the agent records itself is its own, and comes to it alone; after a refused statement as after any other.
+	// The agent's own interactions are recorded for itself, and their notices go to it alone; after a refused statement
+	// as after any other.
 	talk("one", "u1", "api_2", 3)
 	want(other, "SELECT id FROM channels", "")
 	want(there, "SELECT * FROM nothing", "42501", notice)

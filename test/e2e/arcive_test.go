@@ -16,8 +16,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The points of the arcive world, each through the wire with pgx and with psql. What must be visible is computed by the
-// superuser, past the proxy, with SQL of its own.
+// The points of the arcive world, each through the wire with pgx and with psql. The expected visible rows are computed
+// by the superuser, past the proxy, with another SQL.
 
 const (
 	alice = "a11ce000-0000-4000-8000-000000000001"

@@ -152,7 +152,7 @@ func TestBeheardA_StageContracts(t *testing.T) {
 			}
 		})
 	}
-	// What a line forbids or requires of rows: there are none.
+	// A forbidden or missing partner: no rows.
 	const partners = ` x JOIN "UserVessel" v ON v.id = x."vesselId" WHERE v."userId" <> 'user-ana' LIMIT 5`
 	for _, c := range []struct {
 		line             int

@@ -133,7 +133,7 @@ func TestBeheardC_OwnVessel(t *testing.T) {
 		b.seen(t, table, ownVessels)
 	}
 	b.want(t, `SELECT count(*) FROM "UserEvent" AS e JOIN "UserVessel" AS v ON v.id = e."vesselId" WHERE v."userId" <> 'user-ana'`, "0")
-	// What a search by likeness finds are candidates: of the partner's moments, which are nearest, there is none.
+	// A search by likeness returns candidates: none of the partner's moments, which are nearest, is among them.
 	super := harness.ConnectSuperuser(t, b.db)
 	near := ` ORDER BY x.embedding <-> '` + told(super,
 		`SELECT embedding FROM "UserEvent" WHERE "vesselId" = 'uv-ses-1-4-user-ben' ORDER BY id LIMIT 1`) + `', x.id LIMIT 10`
@@ -184,7 +184,7 @@ func TestBeheardE_ActiveConsent(t *testing.T) {
 		b.now(t, change[1])
 		b.want(t, contents, "content-1-1\ncontent-1-3")
 	}
-	// What is derived needs no consent of its own.
+	// Derived rows need no consent of their own.
 	b.now(t, `UPDATE "ConsentRecord" SET "revokedAt" = now()`)
 	b.seen(t, "Agreement", `"sharedVesselId" = 'sv-1' AND "agreedByA" AND "agreedByB"`)
 	b.seen(t, "CommonGround", `"sharedVesselId" = 'sv-1'`)
@@ -217,7 +217,7 @@ func TestBeheardF_Synthesis(t *testing.T) {
 }
 
 // SYSTEMS.md 3 h: every attempt, allowed or not, is in the audit with session, stage, intent, phase and turn, and the
-// rows that came. What somebody has written is not. seeds/002:423.
+// rows that came. Personal texts are not. seeds/002:423.
 func TestBeheardH_LiveAttributes(t *testing.T) {
 	dir := t.TempDir()
 	b := startBeheard(t, func(d *harness.Database) { d.Audit = filepath.Join(dir, "audit") })
@@ -408,7 +408,7 @@ WHERE uv."userId" = current_setting('app.actor_id', true)
 	if theirs := strings.Replace(partners, "current_setting('app.current_session_id', true)", "'ses-1-4'", 1); len(lines(told(super, theirs))) != 5 {
 		t.Errorf("the owner finds %q of the partner's", told(super, theirs))
 	}
-	// In stage 1, where it stands, the intent is to stay present: five rows a turn, of which the statement says how many.
+	// In stage 1 the intent is to stay present: five rows a turn, and the statement must have that limit.
 	b.stage(t, "1")
 	b.denied(t, similar, "at most 5 rows, as they are")
 	if got := len(lines(told(b.agent, similar+" LIMIT 5"))); got != 5 {

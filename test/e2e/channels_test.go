@@ -58,7 +58,7 @@ func TestChannels(t *testing.T) {
 	if got := hear(); got != "Jobs: mine of mine" {
 		t.Errorf("heard %q", got)
 	}
-	// What is undone is not sent, and what is not listened to any more is not heard.
+	// An undone NOTIFY is not sent, and an unlistened channel is not heard.
 	for _, sql := range []string{"BEGIN; NOTIFY news, 'undone'; ROLLBACK", "UNLISTEN news", "NOTIFY news, 'unheard'", `NOTIFY "Jobs", 'last'`} {
 		if got := exec(sql); got != "" {
 			t.Errorf("%s: %q", sql, got)

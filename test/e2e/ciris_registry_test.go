@@ -405,7 +405,7 @@ func TestCirisE_WithdrawalAndDowngrade(t *testing.T) {
 		g.want("of another", g.rows(snapshot, other), "t")
 		g.temporary(user)
 		g.want("after a renewal", g.rows(snapshot, other), "t")
-		// Nor does a first record, given or asked for, of somebody of whom there was none; one that says no may.
+		// A first record, given or asked for, of an unknown person shows nothing either; one that refuses may.
 		g.temporary(g.users[2])
 		g.want("after somebody's first record", g.rows(snapshot, other), "t")
 		g.do(consent.Command{Do: consent.Upgrade, Subject: g.users[3]})
@@ -453,7 +453,7 @@ func TestCirisE_DecayByFullDays(t *testing.T) {
 		g.want("day 89", g.rows(agent, user), "t")
 		g.ago(user, 90, 0)
 		g.want("day 90", g.rows(agent, user), "f")
-		// What is new is anonymous at once, whatever the countdown says.
+		// New data is anonymous at once, whatever the countdown says.
 		g.ago(user, 1, 0)
 		g.Exec("INSERT INTO interactions (id, user_id, channel_id, channel_type, occurred_at) SELECT 900002, '" +
 			user + "', 'api_9', 'api', statement_timestamp()")

@@ -2,7 +2,7 @@ package e2e
 
 import "testing"
 
-// What a text runs, by name too, is judged with what is claimed when it runs, not with what was claimed before the text.
+// A statement that a text runs, by name too, is decided by the claims at that moment, not by those before the text.
 func TestClaimsOfWhatRunsByName(t *testing.T) {
 	b := startBeheard(t)
 	b.stage(t, "4")

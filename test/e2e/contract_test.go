@@ -133,7 +133,7 @@ func TestContracts(t *testing.T) {
 			if _, err := agent.Prepare(ctx, "late", bodies, nil); err == nil || !strings.Contains(err.Error(), "contract retrieval, stage 3") {
 				t.Errorf("Parse: %v", err)
 			}
-			// The second wall: a function that reads what the policy says it does not.
+			// The second layer: a function that reads other tables than the policy says.
 			want("SELECT count(*) FROM mediation.liar()", "0")
 			stage("1")
 			want("SELECT count(*) FROM mediation.liar()", "10")
@@ -147,7 +147,7 @@ func TestContracts(t *testing.T) {
 			want("SELECT count(*) FROM mediation.liar()", "0")
 			super(t, in.db, "UPDATE mediation.turn SET sealed_at = NULL")
 
-			// What is open when the stage changes.
+			// Statements that are open when the stage changes.
 			want("BEGIN", "")
 			want("DECLARE c CURSOR FOR SELECT body FROM mediation.event ORDER BY id", "")
 			want("FETCH c", "own 0")

@@ -104,7 +104,7 @@ func plausible(typ uint32, oid string) []byte {
 	return nil
 }
 
-// What clients send by themselves is answered, with the columns that PostgreSQL gives.
+// The statements that clients send by themselves are answered, with the columns of PostgreSQL.
 func TestStatementsOfClients(t *testing.T) {
 	files, err := filepath.Glob("testdata/clients/*.sql")
 	if err != nil || len(files) < 7 {

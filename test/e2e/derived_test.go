@@ -179,7 +179,7 @@ func TestDerivedFreshness(t *testing.T) {
 	in.noMarker(t)
 }
 
-// What agents make, they make from rows that they see, and they cannot say otherwise afterwards.
+// Agents make derived rows from rows that they see, and cannot change the sources afterwards.
 func TestDerivedWrites(t *testing.T) {
 	in := start(t, options{setup: derivedSetup, policy: derivedPolicy})
 	agent := in.agent(t)

@@ -53,7 +53,7 @@ tables:
 	}
 	ask(proxy.Agent(t, "agent", "drawn"), "SELECT lastval()", "55000") // another session
 
-	// What a hidden column, or a trigger's table, is numbered by is not told.
+	// The numbers of a hidden column, or a trigger's table, are not told.
 	ask(agent, "INSERT INTO masked (user_id, body) VALUES (1, 'x') RETURNING body", "x")
 	ask(agent, "SELECT lastval()", "55000")
 	ask(agent, "SELECT currval('masked_id_seq')", "55000")

@@ -100,7 +100,7 @@ func TestErrorsHelp(t *testing.T) {
 	}
 }
 
-// What is written through a view or a table with hidden columns goes to a view of ours, which no message names.
+// A write to a view or to a table with hidden columns goes to a view of pgconsent's, which no message names.
 func TestErrorsNameWhatIsWritten(t *testing.T) {
 	tier.All(t)
 	in := startWrites(t, options{})

@@ -34,7 +34,7 @@ tables:
       delete: { rows: [ own: { column: owner, is: user }, status: { column: state, is: draft } ] }
 `
 
-// What agents send every day is answered as PostgreSQL answers it, and they are told where it is not.
+// Everyday statements of agents are answered as by PostgreSQL, and where they are not, an error says so.
 func TestEverydayStatements(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Database(t)

@@ -87,7 +87,7 @@ func pageNames(pages map[string]string) (out []string) {
 	return out
 }
 
-// What the program says of these pages is there: the file, and the heading that it quotes.
+// The pages that the program names exist, with the headings that it quotes.
 func TestProgramNamesExplanations(t *testing.T) {
 	pages := explanations(t)
 	cited := regexp.MustCompile(`(docs/(?:explanation|decisions)/[\w/-]+\.md)(?:, \\"([^"\\]+)\\")?`)

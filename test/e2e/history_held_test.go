@@ -103,7 +103,7 @@ func init() {
 	}
 }
 
-// What would let an agent keep, or share, more than that is refused.
+// Other ways to keep results longer, or to share them, are refused.
 func TestNothingElseIsHeld(t *testing.T) {
 	in := start(t, options{after: historySetup})
 	c := in.agent(t)

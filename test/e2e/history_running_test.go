@@ -9,8 +9,8 @@ import (
 )
 
 // A statement that is being answered when a consent is withdrawn may finish. It shows the rows that were visible when
-// it began, all of them, however slowly it is read. What was sent behind it begins later, and shows nothing more,
-// although the withdrawal came while it waited. A cursor that is read in parts ends with 40001 (TestHistory).
+// it began, all of them, however slowly it is read. Statements after it begin later, and show nothing more, although
+// the withdrawal came while they waited. A cursor that is read in parts ends with 40001 (TestHistory).
 func TestARunningStatementFinishes(t *testing.T) {
 	const rows = 60000
 	const wide = "SELECT m.id, m.id, m.id, m.id, m.id, m.id, m.id, m.id, g FROM memories m, generate_series(1, 60000) g WHERE m.id = '" + historyID + "'"

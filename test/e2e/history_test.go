@@ -17,8 +17,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A history is one consent that is given and withdrawn again while an agent reads the one memory that depends on it. What
-// the agent is sent in answer to a statement that it sent after the withdrawal was acknowledged must not show the memory.
+// A history is one consent that is given and withdrawn again while an agent reads the one memory that depends on it. An
+// answer to a statement that was sent after the withdrawal was acknowledged must not show the memory.
 
 // historyID is a memory of one participant.
 const (

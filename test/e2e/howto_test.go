@@ -24,7 +24,7 @@ func TestHowTosThatArePlayed(t *testing.T) {
 	}
 }
 
-// What how-tos show of policies, configurations and JSON is understood.
+// The policies, configurations and JSON texts in how-tos are valid.
 func TestBlocksOfHowTos(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/howto/*.md")
 	if err != nil || len(pages) < 15 {

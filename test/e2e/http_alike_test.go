@@ -21,8 +21,8 @@ import (
 
 // alike calls each operation that takes somebody or something by its id, and each tool of MCP. It does so with an
 // existing id that the caller may not know of, and with one that does not exist. The answers are the same bytes,
-// headers too: but for the date, and for the id itself where it is said back. So are the statements that the server was
-// asked meanwhile, so that no class of time tells what the bytes do not.
+// headers too, except the date, and the id itself where it is repeated. So are the statements that the server was asked
+// meanwhile, so that no class of time tells what the bytes do not.
 func (f *httpFace) alike() {
 	owner, err := pgx.Connect(f.t.Context(), f.run.Access.OwnerDSN)
 	if err != nil {
@@ -184,8 +184,8 @@ func (l *likeness) tools(who string) {
 // madeID is an id that the API makes.
 var madeID = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// compare asks about one that there is and one that there is not. What the database was asked is asked again before it
-// is said to differ: it may have been asked by something else of the process.
+// compare asks about one that there is and one that there is not. Before a difference in the server's statements is
+// reported, they are compared again: another part of the process may have sent some.
 func (l *likeness) compare(what, name string, ask func(value string) string) {
 	l.t.Helper()
 	there := l.named[name]

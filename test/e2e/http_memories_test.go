@@ -75,7 +75,7 @@ func (f *httpFace) memories() {
 		201, ""); !strings.Contains(a.Text, `"warned"`) {
 		f.t.Errorf("warned: %s", a.Text)
 	}
-	// What was made is told to the owner of the store, by whichever credential, and to nobody else.
+	// The owner of the store sees the made memory, with any credential, and nobody else does.
 	beliefID := first.Body["memory"].(map[string]any)["id"].(string)
 	for _, who := range []string{"agent:ash", "subject:si:ash"} {
 		a := f.want(f.call(who, "GET", path, nil), 200, "")

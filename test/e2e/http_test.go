@@ -271,7 +271,7 @@ func (f *httpFace) everyOperation() {
 	}
 }
 
-// Who may do what.
+// The permissions of each role.
 func (f *httpFace) roles() {
 	ids := f.subjects()
 	if len(ids["TEMPORARY"]) < 2 || len(ids["PARTNERED"]) < 2 || len(ids["ANONYMOUS"]) < 1 || len(ids[""]) < 1 {
@@ -343,7 +343,7 @@ func (f *httpFace) roles() {
 	for _, who := range []string{me, "admin", "system", "operator"} {
 		f.want(f.call(who, "POST", "/v1/consent/decide", map[string]any{"user_id": mine, "decision": "TASK_COMPLETE"}), 403, "42501")
 	}
-	// Who has no token learns nothing, not even which paths there are.
+	// A caller without a token learns nothing, not even which paths exist.
 	first := f.send("", "GET", "/v1/consent/status", nil)
 	for _, authorization := range []string{"", "Bearer", "Bearer x", "Basic eDp5", "Bearer " + f.token(me) + "x", "bearer  "} {
 		for _, path := range []string{"/v1/consent/status", "/v1/consent/audit", "/v1/nothing", "/v1/"} {
@@ -439,7 +439,7 @@ func (f *httpFace) relationship() {
 	}
 	f.want(f.call("subject:"+ids[""][0], "POST", "/v1/consent/refuse", nil), 200, "")
 
-	// What was recorded, in pages: of one, and of all.
+	// The records, in pages: of one person, and of all.
 	f.want(f.call(me, "GET", "/v1/consent/history", nil), 200, "")
 	for _, of := range []string{"user_id=" + strings.ReplaceAll(id, " ", "%20") + "&", ""} {
 		var seen []float64
@@ -507,7 +507,7 @@ func (f *httpFace) expiry() {
 	f.want(f.call(me, "POST", "/v1/consent/revoke", nil), 200, "")
 }
 
-// What was done with data, for the person and for those who look after it.
+// The uses of data, for the person and for guardians.
 func (f *httpFace) reports() {
 	id := f.subjects()["PARTNERED"][0]
 	me := "subject:" + id
@@ -603,7 +603,7 @@ func (f *httpFace) badInput() {
 		"long key":         {422, "ConsentValidationError", `{"stream":"TEMPORARY"}`, []string{"Idempotency-Key", strings.Repeat("k", 201)}},
 		"too long a time":  {422, "ConsentValidationError", `{"grantee":"x","duration_days":9999999999999999999}`, nil},
 		"everybody":        {422, "ConsentValidationError", `{"user_id":"*","stream":"TEMPORARY"}`, nil},
-		// What is empty is not what is left out, which would be everybody, everything, or oneself.
+		// An empty value is not a missing one, which would mean everybody, everything, or oneself.
 		"an empty grantee":  {422, "ConsentValidationError", `{"grantee":"","purposes":["care"]}`, nil},
 		"an empty scope":    {422, "ConsentValidationError", `{"grantee":"x","scope":""}`, nil},
 		"an empty user":     {422, "ConsentValidationError", `{"user_id":"","grantee":"x"}`, nil},

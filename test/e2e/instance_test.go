@@ -238,7 +238,7 @@ func (r *testRouter) Route(user, database string) proxy.Route {
 	}
 }
 
-// super runs SQL as the superuser, past every wall.
+// super runs SQL as the superuser, past all enforcement.
 func super(t testing.TB, db *pgtest.DB, sql string) {
 	t.Helper()
 	if _, err := db.Connect(t, "postgres").Exec(context.Background(), sql); err != nil {

@@ -94,11 +94,11 @@ func TestKernleD_WhatAnotherSITellsIsNoWiderThanItsChain(t *testing.T) {
 		is(tell(k.as("ash", "ctx:bella_health"), "", "rex:1"), "human:sean", "si:bella_agent")
 		is(tell(k.as("ash", "ctx:bella_health"), "", "rex:2"), "human:sean")
 		tell(k.as("ash", "ctx:bella_health"), "42501", "rex:2", "ctx:bella_health")
-		// Who tells a stack of others what it does not see tells nothing.
+		// An agent that tells another stack about a memory it does not see tells nothing.
 		tell(k.as("bella", "ctx:bella_health"), "42501", "rex:nowhere")
 		tell(k.as("bella", "ctx:bella_health"), "42501", "mal:1")
 
-		// What the chain shows to fewer than before shows to fewer, at once and all along it, whatever lists say.
+		// A memory that is shown to fewer is shown to fewer all along the chain at once, whatever lists say.
 		write("ash:1", "ash", "si:rex", "rex:2", "si:bella_agent", "human:sean")
 		has := func(c *pgconn.PgConn, id string) bool {
 			t.Helper()

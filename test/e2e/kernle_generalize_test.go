@@ -16,8 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What was learned from a private memory is shared, and not from whom. Point g.
-// seeds/003:67-84, 87-89.
+// Knowledge from a private memory is shared without its source. Point g. seeds/003:67-84, 87-89.
 func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	k, d := startPrivacy(t, `INSERT INTO aliases (stack_id, subject, alias) VALUES ('ash', 'dog:bella', 'Müsli'), ('ash', 'dog:bella', '小黑')`,
 		`INSERT INTO aliases (stack_id, subject, alias) VALUES ('mallory', 'dog:bella', 'breeds')`, // in a stack of her own: a word of the belief
@@ -86,7 +85,7 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	}
 	untouched("names", before)
 
-	// The seed's line. What is not the caller's to see (mallory's alias) counts for nothing.
+	// The seed's line. A memory that the caller may not see (mallory's alias) counts for nothing.
 	made := must[*privacy.Generalized](t, "the seed's line")(d.DrawBelief(ctx, agentCaller("ash"), seed))
 	m := made.Memory
 	if m == nil || made.Repeated || m.Kind != "belief" || m.Store != "ash" || m.Source != "" ||
@@ -184,7 +183,7 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 		d.DrawBelief(ctx, agentCaller("ash"), warned)); out.Memory == nil || out.Report.Verdict != generalize.Warned {
 		t.Errorf("a date: %+v", out)
 	}
-	// What only may be a name is for the caller to say.
+	// Possible names are for the caller to decide.
 	unsure := seed
 	unsure.Belief = "Belladonna is no food"
 	if report := must[*privacy.Generalized](t,
@@ -199,7 +198,7 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	must[*privacy.Generalized](t, "accepted")(d.DrawBelief(ctx, agentCaller("ash"), unsure))
 
 	before = state()
-	// What somebody does not see does not exist, also for a check.
+	// A memory that somebody does not see does not exist, also for a check.
 	var answers []string
 	for _, who := range []string{"rex", "mallory", "bella", "ash_as_guest", "sean"} {
 		for _, source := range []string{seed.Source, "episode:none", "none", "belief:none"} {

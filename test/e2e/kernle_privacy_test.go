@@ -222,7 +222,7 @@ func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
 			!slices.Equal(h[0].Grantees, ids("si:new_vet")) || h[0].At.Before(began) || h[1].Action != "revoke" || h[1].Reason != "moved back" {
 			t.Errorf("%s: noted %+v", kind, h)
 		}
-		// What somebody does by SQL is noted as well, and what the owner of the database does.
+		// Changes by SQL are noted as well, and those of the owner of the database.
 		k.do(k.as("ash", ""), "UPDATE "+map[string]string{
 			"episode": "episodes", "episode_array": "episodes_array", "episode_jsonb": "episodes_jsonb"}[kind]+" SET access_grants = "+
 			map[string]string{"episode": `'[]'`, "episode_array": "'{}'", "episode_jsonb": "'[]'"}[kind]+" WHERE id = 'episode:1001'")
@@ -237,7 +237,7 @@ func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
 	if h := report.Rows[0].History; len(h) != 1 || h[0].Action != "grant" || h[0].By != "postgres" {
 		t.Errorf("by the owner: %+v", h)
 	}
-	// Who is forgotten in the audit is forgotten here.
+	// A person who is forgotten in the audit is forgotten here.
 	k.do(super, "SELECT pgconsent.audit_forget('si:new_vet')")
 	report = must[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "episode:1001"}))
 	if h := report.Rows[0].History; h[0].Grantees[0] != "(forgotten)" {
@@ -635,7 +635,7 @@ func TestKernleD_CopyAndExecuteInheritAsInsertDoes(t *testing.T) {
 	k.proxy.Tap().RequireNoMarker(t)
 }
 
-// Who received a consent cannot hold its record: whoever gave it takes it back meanwhile.
+// A grantee cannot lock the record of its consent: the grantor withdraws it meanwhile.
 func TestTheGranteeHoldsNothing(t *testing.T) {
 	k, _ := startPrivacy(t)
 	grantee := k.proxy.Agent(t, "specialist", "kernle")

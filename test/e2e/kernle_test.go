@@ -17,8 +17,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The points of the kernle world, each through the wire, over its lists as JSON in text, as arrays and as jsonb. What
-// must be visible is worked out here, in Go, from the rows as the superuser reads them.
+// The points of the kernle world, each through the wire, over its lists as JSON in text, as arrays and as jsonb. The
+// expected visible rows are computed here, in Go, from the rows as the superuser reads them.
 
 // kernleTables are those of one content with lists as the seed has them, as arrays and as jsonb; the quick run takes
 // the seed's.
@@ -260,8 +260,8 @@ func without(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(x string) bool { return slices.Contains(b, x) })
 }
 
-// Who is granted sees; without a grant only the owning SI does.
-// seeds/003:6, 10-15, 21-35, 60, 128-138, 152-156, 193-195.
+// A grantee sees a memory; without a grant only the owning SI does. seeds/003:6, 10-15, 21-35, 60, 128-138, 152-156,
+// 193-195.
 func TestKernleA_GrantsShowAndTheOwnerSeesItsOwn(t *testing.T) {
 	k := startKernle(t)
 	for i, table := range append(kernleTables(), "beliefs", "notes", "raw_entries") {
@@ -336,8 +336,7 @@ func (k *kernle) scopes() {
 	}
 }
 
-// Whatever shape a statement has, the agent's bytes hold no marker.
-// seeds/003:128-138, 181-183.
+// The agent's bytes hold no marker, whatever shape a statement has. seeds/003:128-138, 181-183.
 func TestKernleA_NoMarkerInAnyStatement(t *testing.T) {
 	k := startKernle(t)
 	c := k.as("bella", "")
@@ -463,8 +462,7 @@ func TestKernleC_ContextsAreEnteredByTheirParticipants(t *testing.T) {
 	k.proxy.Tap().RequireNoMarker(t)
 }
 
-// What a new memory is granted to.
-// seeds/003:10-15, 46-56, 62, 63-65, 158-166, 199-207.
+// The grants of a new memory. seeds/003:10-15, 46-56, 62, 63-65, 158-166, 199-207.
 func TestKernleD_NewMemoriesInheritAndAreNotWider(t *testing.T) {
 	k := startKernle(t, `INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES
 		('consent:d1', 'ash', 'human:sean', 'si:new_vet', '*'), ('consent:d2', 'ash', 'human:kid_123', 'si:new_vet', '*')`)

@@ -324,7 +324,7 @@ func TestTransactionTimeout(t *testing.T) {
 			}
 		})
 	}
-	// What it is told, whether it had a statement under way or not.
+	// The error, whether it had a statement under way or not.
 	agent := proxy.Agent(t, "agent", "d")
 	if got := harness.Ask(agent, "BEGIN; SELECT count(*) FROM generate_series(1, 1000000000000)"); got.Code != "25P04" {
 		t.Errorf("%s", got)
@@ -383,7 +383,7 @@ func TestLimitOfResultsTakesWritesBack(t *testing.T) {
 			t.Fatalf("%s, extended: it is written: %s", sql, got)
 		}
 	}
-	// What had been committed before stays.
+	// Changes committed before stay.
 	wantCode(t, agent, "UPDATE marks SET n = n + 1 WHERE id = 1; COMMIT; SELECT id FROM marks", exhausted)
 	wantCode(t, agent, "UPDATE marks SET n = n + 1 WHERE id = 1 RETURNING id; SELECT n FROM marks WHERE id = 1", "")
 	if got := sum(); got != "50 2" {
@@ -391,7 +391,7 @@ func TestLimitOfResultsTakesWritesBack(t *testing.T) {
 	}
 }
 
-// What was sent behind an execution whose result is ended does not run: no COMMIT, no write.
+// Messages after an execution whose result is ended do not run: no COMMIT, no write.
 func TestLimitHoldsBackWhatIsBehind(t *testing.T) {
 	tier.All(t)
 	db, proxy := marks(t, "{ result_rows: 5 }")
@@ -503,7 +503,7 @@ func TestLimitRowsOfParallelSessions(t *testing.T) {
 	if most := 600 + 10*int64(time.Since(began)/time.Second+1); shown.Load() < 600 || shown.Load() > most {
 		t.Errorf("%d rows were shown, where there were %d at most", shown.Load(), most)
 	}
-	// What a statement does not show is given back, and one that shows none needs none.
+	// Rows that a statement does not return are given back to the limit, and one that returns none needs none.
 	_, proxy = marks(t, "{ rows: 60 }")
 	agent := proxy.Agent(t, "agent", "d")
 	for range 100 {

@@ -12,8 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Whatever becomes of a statement, its record has the attributes that no credential gives as they were when it was
-// judged.
+// Whatever a statement's outcome is, its record has the derived attributes as they were when it was decided.
 func TestRecordsHaveLiveAttributes(t *testing.T) {
 	tier.All(t)
 	in := start(t, options{setup: liveSetup, policy: livePolicy})

@@ -71,8 +71,8 @@ var oldSQLWords = map[string]string{
 	"scan": "use_hash", "seek": "use_index", "few": "estimate_rows", "w": "filtered", "wkey": "filtered_key",
 }
 
-// TestSQLNamesArePlain: no name that the database gets has a word of the old vocabulary. What is made for a policy has
-// names of the owner's at its end, so that only the beginning is ours.
+// TestSQLNamesArePlain: no name that the database gets has a word of the old vocabulary. The name of an object made for
+// a policy ends with a name of the owner's, so only its beginning is checked.
 func TestSQLNamesArePlain(t *testing.T) {
 	ours := regexp.MustCompile(`\bpgconsent\w*\."?(\w+)|/\*pgconsent:(\w+)`)
 	schema := regexp.MustCompile(`pgconsent_([a-z]+)`)

@@ -81,7 +81,7 @@ var grown = []string{
 	"SELECT adnum FROM pg_attrdef WHERE adrelid = 'people'::regclass", "SELECT col_description('people'::regclass, 5)",
 }
 
-// ungrown are statements that would reach a column of which nobody knows yet: they are refused, and say what to do.
+// ungrown are statements that would read a column that the policy does not know yet. They are refused, with a hint.
 var ungrown = []string{
 	"SELECT NULL::people", "UPDATE people SET note = 'x' WHERE id = 1", "UPDATE people SET name = note WHERE id = 1",
 	"INSERT INTO people (id, note) VALUES (40, 'x')",

@@ -50,12 +50,12 @@ func TestObserve(t *testing.T) {
 					t.Errorf("%s: observed tables are not open:\n%s\nwant\n%s", sql, harness.Truncate(got), harness.Truncate(want))
 				}
 			}
-			// What is observed is open.
+			// An observed table is open.
 			same("SELECT * FROM people ORDER BY id")
 			same("SELECT count(*) FROM memory_participants")
 			same("SELECT consent_status, count(*) FROM people GROUP BY 1 ORDER BY 1")
 			same("SELECT p.name, count(*) FROM people p JOIN memory_participants m ON m.person_id = p.id GROUP BY 1 ORDER BY 1")
-			// What is enforced is as it is without.
+			// Enforced rules act as without observation.
 			for _, sql := range []string{
 				"SELECT id, title FROM memories ORDER BY id", "SELECT count(*) FROM memories",
 				"SELECT count(DISTINCT m.id), max(m.title) FROM memories m LEFT JOIN memory_participants p ON " +
@@ -237,8 +237,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// What is compared claims what the session claims: rules over attributes that the database works out are compared as
-// well.
+// Observed rules use the session's claims: rules over attributes that the database derives are compared as well.
 func TestObservedClaims(t *testing.T) {
 	tier.All(t)
 	kept := t.TempDir() + "/audit"

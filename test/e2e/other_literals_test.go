@@ -85,7 +85,7 @@ func textWithLiterals(random *rand.Rand) string {
 		text = fmt.Sprintf("SELECT n.id FROM notes n JOIN people p ON p.id = n.person AND p.id = %d", n()%40)
 	}
 	for i := range 1 + random.IntN(2) {
-		// One kind in four is likely to come with an error.
+		// About one of four kinds leads to an error.
 		which := random.IntN(6)
 		if random.IntN(4) == 0 {
 			which = random.IntN(len(conditions))

@@ -80,7 +80,7 @@ CREATE TABLE %T (id bigserial PRIMARY KEY, who %U, at timestamptz NOT NULL DEFAU
 			say("shares", "api", "api\t6\t3\t6")
 			row("api", "3")
 			say("somebody has most of it", "api", "")
-			// One is back, and rows of theirs show: of the three people in the cell they are one.
+			// A person is back, with visible rows, and is one of the three people in the cell.
 			g.partner(person("4"))
 			row("web", "4")
 			for _, name := range tables {

@@ -237,7 +237,7 @@ func inPools(t *testing.T, test func(t *testing.T, mode harness.Mode)) {
 	}
 }
 
-// What PostgREST reads as it starts is what it would read of a database that has only what the agent sees.
+// PostgREST reads at its start what it would read in a database with the agent's objects only.
 func TestPostgRESTStarts(t *testing.T) {
 	inPools(t, func(t *testing.T, mode harness.Mode) {
 		p := startPostgREST(t, mode)
@@ -370,7 +370,7 @@ func TestPostgRESTListens(t *testing.T) {
 	})
 }
 
-// What an agent sets of a request it reads back, until the transaction ends, and nobody else is told.
+// An agent reads back its request settings, until the transaction ends, and nobody else sees them.
 func TestSettingsOfARequest(t *testing.T) {
 	inPools(t, func(t *testing.T, mode harness.Mode) {
 		p := startPostgREST(t, mode)

@@ -120,7 +120,7 @@ func TestPrograms(t *testing.T) {
 	in.noMarker(t)
 }
 
-// script runs a program with its language, of which has tells by running whether it has what the program needs.
+// script runs a program in its language. The command has tells whether the machine has what the program needs.
 func (in *instance) script(ctx context.Context, t *testing.T, file string, has []string, args ...string) {
 	t.Run(has[0], func(t *testing.T) {
 		if exec.CommandContext(ctx, has[0], has[1:]...).Run() != nil {

@@ -96,8 +96,8 @@ func TestBackslashCommandsOfPsql(t *testing.T) {
 	in.noMarker(t)
 }
 
-// What psql does beyond SQL: copying to the client's files works, what writes is refused with a hint, and the session
-// goes on.
+// psql's commands beyond SQL: copying to the client's files works, writes are refused with a hint, and the session goes
+// on.
 func TestPsqlBesidesSQL(t *testing.T) {
 	in := reading(t, options{})
 	file := filepath.Join(t.TempDir(), "out.csv")

@@ -26,7 +26,8 @@ func TestRandomSelectsEqualTheFilteredCopy(t *testing.T) {
 		want, got := harness.Ask(filtered, sql), harness.Ask(agent, sql)
 		if want.Err != "" {
 			failed++
-			// The same error, but for what the proxy adds or takes: its code tells no more than the visible rows do.
+			// The same error, except where the proxy adds or takes parts: its code tells no more than the visible rows
+			// do.
 			if got.Code != want.Code {
 				t.Errorf("statement %d: %s\nagent:\n%s\nfiltered copy:\n%s", i, sql, harness.Truncate(got.SortedString()), harness.Truncate(want.SortedString()))
 			}

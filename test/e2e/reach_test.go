@@ -208,7 +208,7 @@ var reach = []struct {
 		`commands: [insert, update, delete], columns: [n, title], immutable: [n], stamp: { owner: { attribute: who } }`, "", ""},
 }
 
-// What an agent's change does to hidden rows, or does not get done because of them, is seen when the policy is loaded.
+// An effect of an agent's change on hidden rows, or a failure because of them, is reported when the policy is loaded.
 func TestChangesThatReachHiddenRows(t *testing.T) {
 	db := pgtest.Database(t)
 	setup := "CREATE EXTENSION btree_gist;"

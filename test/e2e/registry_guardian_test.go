@@ -81,7 +81,7 @@ tables:
 			shows("the guardian has withdrawn", "", "2")
 			g.do(by("human:sean", consent.Grant, "si:vet", ""))
 
-			// What he has said stays said; nothing more of his counts, neither yes nor no.
+			// Consents that he gave stay; new ones count neither as given nor as refused.
 			guards(consent.Dismiss, "dog:bella", "human:sean")
 			shows("the guardian is dismissed", "1 2", "2")
 			refused("a yes of who was dismissed", by("human:sean", consent.Grant, "si:shop", ""))
@@ -91,7 +91,7 @@ tables:
 			g.do(by("human:mira", consent.Revoke, "si:vet", ""))
 			shows("another guardian has withdrawn", "", "2")
 
-			// Who is erased speaks for nobody, and what was consented to stays the ward's.
+			// An erased person speaks for nobody, and the consents given for the ward stay.
 			g.do(by("human:mira", consent.Grant, "si:vet", ""))
 			g.do(consent.Command{Do: consent.Erase, Subject: "human:mira", By: controller})
 			shows("the guardian is erased", "1 2", "2")

@@ -15,7 +15,7 @@ import (
 
 // TestNobodySeesARetryThatTheProxyMakes: a statement right after DDL that concerns agents, outside a transaction, is
 // answered in every protocol. The database refuses it where it was decided before the DDL, and the proxy decides it
-// again. What is written is written once.
+// again. A write happens once.
 func TestNobodySeesARetryThatTheProxyMakes(t *testing.T) {
 	in := start(t, options{})
 	agent, owner := in.agent(t), in.direct(t)
@@ -128,7 +128,7 @@ func TestNobodySeesARetryThatTheProxyMakes(t *testing.T) {
 	if got := values(t, in.db, "SELECT count(*)::text FROM people WHERE name = 'Again'"); got[0] != strconv.Itoa(2*rounds) {
 		t.Errorf("%s rows were written, want %d", got[0], 2*rounds)
 	}
-	// A transaction that has read says so.
+	// A transaction that has read gets the error.
 	harness.Ask(agent, "BEGIN")
 	harness.Ask(agent, counts)
 	changes()

@@ -93,8 +93,7 @@ func TestRequirementsNameTests(t *testing.T) {
 	}
 }
 
-// citations are the lines that the comment of each test cites, by package and test. All that any file cites must be
-// lines that are there.
+// citations are the lines that the comment of each test cites, by package and test. Cited lines must exist.
 func citations(t *testing.T) map[string]map[string][]seedSpan {
 	out := map[string]map[string][]seedSpan{}
 	read := func(text, where string) map[string][]seedSpan {

@@ -42,7 +42,7 @@ func TestPrepareInSQL(t *testing.T) {
 	}
 	same(t, "Bind of it", got, want)
 
-	// What the wire has prepared is signed, and so is the EXECUTE.
+	// A statement prepared by the wire is signed, and so is its EXECUTE.
 	if _, err := c.Prepare(ctx, "wired", `SELECT id FROM memories WHERE title LIKE $1`, nil); err != nil {
 		t.Fatal(err)
 	}

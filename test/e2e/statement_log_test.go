@@ -18,7 +18,8 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 )
 
-// statementLog reads what the test server was asked in one database, but for what a process of ours asks by itself.
+// statementLog reads the statements that the test server got in one database, without those of pgconsent's own
+// processes.
 type statementLog struct {
 	t        testing.TB
 	database string

@@ -327,7 +327,7 @@ func TestTokensOfAProvider(t *testing.T) {
 		}
 	}
 
-	// One with as many claims as may be; one with more is told so, by whichever client.
+	// A token with as many claims as allowed is accepted; one with more is refused with that reason, by each client.
 	padded := func(bytes int) string {
 		token := ""
 		for pad := bytes*3/4 - 600; len(token) < bytes; pad += max(1, (bytes-len(token))*3/4-2) {

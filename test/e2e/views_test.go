@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// viewSetup makes views as a superuser owns them: whoever reads through them reads past every wall.
+// viewSetup makes views as a superuser owns them: whoever reads through them reads past all enforcement.
 const viewSetup = `
 CREATE VIEW overview AS SELECT m.id, m.title, m.occurred_at::date AS day, count(p.person_id) AS present, max(m.metadata ->> 'place') AS place
   FROM memories m LEFT JOIN memory_participants p ON p.memory_id = m.id GROUP BY m.id;
@@ -38,7 +38,7 @@ var viewStatements = []string{
 	"SELECT e.text FROM everything e, LATERAL (SELECT met FROM company c WHERE c.name = e.text) x ORDER BY 1",
 }
 
-// A listed view answers as on a copy from which the hidden rows were deleted, whichever wall stands.
+// A listed view answers as on a copy from which the hidden rows were deleted, under each enforcement layer alone.
 func TestViewsAnswerAsOnTheFilteredCopy(t *testing.T) {
 	tier.All(t)
 	copied := filteredCopy(t)

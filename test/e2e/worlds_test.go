@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What agents count in the worlds is the same where statements read signed views alone.
+// Counts of agents in the worlds are the same where statements read signed views alone.
 
 func TestKernleCountsAlikeOnBothPaths(t *testing.T) {
 	tier.All(t)
@@ -77,8 +77,8 @@ func alike(t *testing.T, counts map[string][]string) {
 }
 
 // A context is entered by a statement or at connecting, and is left by RESET and DISCARD ALL, or by setting it to
-// nothing. It works with psql and psycopg as well. One that the agent takes no part in ends the connection that asks
-// for it.
+// nothing. It works with psql and psycopg as well. A context in which the agent takes no part ends the connection that
+// asks for it.
 func TestKernleContextIsEnteredAndLeft(t *testing.T) {
 	k := readKernle(t, harness.Both)
 	const team = "SELECT count(*) FROM episodes WHERE id = 'episode:1002'"

@@ -289,7 +289,7 @@ func (s *session) cursor() error {
 	return s.commit()
 }
 
-// cancel asks for something, and cancels it meanwhile. Nobody else's statement may be canceled.
+// cancel asks for something, and cancels it meanwhile. No statement of another session may be canceled.
 func (s *session) cancel() error {
 	s.canceled = true
 	after := time.Duration(s.random.IntN(3)) * time.Millisecond

@@ -107,8 +107,7 @@ type Migrated struct {
 	Plan     *rls.Plan
 }
 
-// compiledPolicies caches what was compiled for databases of which tests have copies: the objects of a copy have the
-// same OIDs.
+// compiledPolicies caches compiled policies for databases that tests copy: the objects of a copy have the same OIDs.
 var compiledPolicies struct {
 	sync.Mutex
 	by   map[string]*Migrated // compiled policies by the template of the database and the policy

@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// What a test changes in what it shares is found in the end.
+// A change of a shared value by a test is found in the end.
 func TestChangesOfWhatIsSharedAreFound(t *testing.T) {
 	db := pgtest.Database(t)
 	Exec(t, db, "CREATE TABLE notes (id serial PRIMARY KEY, body text); INSERT INTO notes (body) VALUES ('a'), "+

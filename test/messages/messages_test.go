@@ -21,8 +21,7 @@ var (
 	saves     = flag.Bool("save", true, "save what the long run finds under testdata/found")
 )
 
-// Whatever messages an agent sends, in whatever turns, it gets what PostgreSQL answers, and learns nothing of hidden
-// rows.
+// Whatever messages an agent sends, in any order, it gets what PostgreSQL answers, and learns nothing of hidden rows.
 func TestRandomMessages(t *testing.T) {
 	patience = *waits
 	s := *seed
@@ -48,5 +47,5 @@ func TestRandomMessages(t *testing.T) {
 	t.Log(Run(t, Config{Sequences: tier.Count(10, 80, 10_000), Seed: s, Length: 40, Settings: settings}))
 }
 
-// What was found once stays closed.
+// Leaks that were found once stay closed.
 func TestFoundMessages(t *testing.T) { Replay(t, allSettings[:2]) }

@@ -89,7 +89,7 @@ func (r *Relay) Last() [2]int64 {
 }
 
 // SoFar is how many bytes have passed in each direction on the connection that is open, since it began or
-// SetFaultOfOpen was called. Of several it is one.
+// SetFaultOfOpen was called. If there are several, it is any of them.
 func (r *Relay) SoFar() (passed [2]int64) {
 	for _, c := range r.connections() {
 		passed = c.counts()

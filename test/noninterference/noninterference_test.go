@@ -38,8 +38,8 @@ func TestNoninterference(t *testing.T) {
 	}
 }
 
-// Nor do values that no row rule hides tell a pair apart: columns that a contract leaves out, and those that exist by
-// key.
+// Values that no row rule hides do not distinguish a pair either: columns that a contract leaves out, and those that
+// exist by key.
 func TestValues(t *testing.T) {
 	tier.All(t)
 	cfg := Config{Cases: tier.Count(60, 120, 10_000), Seed: from(t), Modes: instance.Modes(instance.Both, instance.SignedViews)}
@@ -81,5 +81,5 @@ func TestEveryBlockIsMade(t *testing.T) {
 	}
 }
 
-// What was found once stays closed.
+// Leaks that were found once stay closed.
 func TestFound(t *testing.T) { Replay(t, instance.Both, instance.SignedViews) }

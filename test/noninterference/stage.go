@@ -313,7 +313,7 @@ func (st *databaseTrio) isOrderUndefined(c testCase, i int, a, b instance.Answer
 		}
 		return x.Err != "" && codes[x.Code]
 	}
-	// Nor does SQL say whether a failing value or the row beyond a limit comes first.
+	// SQL does not say either whether a failing value or the row beyond a limit comes first.
 	if a.Err != "" && b.Err != "" && (a.Code == limitExceededCode || b.Code == limitExceededCode) {
 		return (a.Code == limitExceededCode || explained(a)) && (b.Code == limitExceededCode || explained(b))
 	}

@@ -85,7 +85,8 @@ var foundWrites = []struct {
 	{sql: "DELETE FROM doc WHERE body ~ $1 RETURNING id", args: []string{"riv(?=ers)"}},
 }
 
-// What a search finds to be written is what it finds on a copy without the invisible rows, and so is what is left.
+// The rows that a write finds by a search are those of a copy without the invisible rows, and so are the rows
+// afterwards.
 func TestWritesOfWhatASearchFinds(t *testing.T) {
 	database := func(more string) *pgtest.DB {
 		db := pgtest.Database(t)

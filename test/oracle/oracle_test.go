@@ -17,7 +17,7 @@ var schemas = flag.String("schemas", "", "hold these schemas alone against their
 // quickly are the schemas of the quick run: those with most statements.
 var quickly = []string{"works", "clinic"}
 
-// What an agent receives for a statement is what PostgreSQL answers on a copy without the invisible rows, in every mode.
+// The answer to an agent's statement is PostgreSQL's on a copy without the invisible rows, in every mode.
 func TestAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
 	options := Options{Modes: instance.Modes(instance.Both, instance.SignedViews, instance.InjectedOnly)}
 	switch {

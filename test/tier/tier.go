@@ -4,7 +4,7 @@
 //	make test-all      go test               everything once: before a change to what enforces lands
 //	make test-nightly  PGCONSENT_NIGHTLY=1   long random runs, and each case of lists of which the others take a part
 //
-// What runs depends on nothing but the commit and these variables: no date, no clock, no speed of the machine.
+// The runs depend on nothing but the commit and these variables: no date, no clock, no speed of the machine.
 //
 //	PGCONSENT_NIGHTLY  anything: the nightly run
 //	PGCONSENT_SEED     where random tests begin, in place of 1; each logs the seed that it took

@@ -23,7 +23,7 @@ type turn struct{ server, between, client, tps, p50, p99 float64 }
 // spent is CPU time in seconds.
 type spent struct{ server, between, client float64 }
 
-// turn lets pgbench run as fast as it can. What the logins take is measured before, and left out.
+// turn lets pgbench run as fast as it can. The time of the logins is measured before, and left out.
 func (m *measurement) turn(c contender, p protocol, clients int) turn {
 	t := m.t
 	t.Helper()

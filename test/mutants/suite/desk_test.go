@@ -72,7 +72,7 @@ contracts:
     2: { allow: { turn: structured, pact: structured } }, 3: { allow: { turn: metadata } } } }
 `
 
-// What has no filtered copy to be held against: claims, stages, keys, groups and lists.
+// Statements without a filtered copy to compare with: claims, stages, keys, groups and lists.
 func TestDesk(t *testing.T) {
 	db := pgtest.Template(t, "desk", func(ctx context.Context, conn *pgx.Conn) error {
 		fetch := predicate.KeyedView(catalog.Name{Schema: "public", Name: "person"}, true).SQL()

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// Each wall alone answers as the filtered copy.
+// Each enforcement layer alone answers as the filtered copy.
 func TestEachLayerAlone(t *testing.T) {
 	tier.All(t)
 	oracle.Run(t, oracle.Options{Schemas: []string{"works", "clinic"}, Modes: []instance.Mode{instance.InjectedOnly, instance.RLS}, EveryNth: 8, Quick: true})
@@ -28,7 +28,7 @@ func TestTwins(t *testing.T) {
 	t.Log(r)
 }
 
-// Nor do values that a contract leaves out, or that exist by key.
+// The same holds for values that a contract leaves out, or that exist by key.
 func TestValues(t *testing.T) {
 	tier.All(t)
 	t.Log(noninterference.Values(t, noninterference.Config{Cases: 300, Seed: 5, PerData: 100, Quick: true, Modes: []instance.Mode{instance.RLS}}))
