@@ -29,7 +29,7 @@ func TestAnotherDatabaseKeepsItsPassword(t *testing.T) {
 		db       *pgtest.DB
 		password string
 		refused  bool
-		logsIn   string // with this one afterwards
+		logsIn   string // the password that logs in afterwards
 	}{
 		{"the first", first, "one", false, "one"},
 		{"another, with another password", second, "two", true, "one"},
@@ -48,7 +48,7 @@ func TestAnotherDatabaseKeepsItsPassword(t *testing.T) {
 			t.Fatalf("%s: nobody logs in with %q: %v", c.name, c.logsIn, err)
 		}
 		_ = conn.Close(t.Context())
-		if i == 0 { // by a right that agents have there it is seen that they are served
+		if i == 0 { // a right of the agents there shows that the database is in use
 			if _, err := first.Connect(t, "postgres").Exec(t.Context(), "GRANT USAGE ON SCHEMA public TO "+o.AgentRole); err != nil {
 				t.Fatal(err)
 			}

@@ -146,7 +146,7 @@ func TestFromBeforeTheFirstVersion(t *testing.T) {
 	if err := up(t, conn); err != nil {
 		t.Fatal(err)
 	}
-	for first, last := range map[string]string{"0001_base": "37", "0001_base_0_1": "2"} { // what they were
+	for first, last := range map[string]string{"0001_base": "37", "0001_base_0_1": "2"} { // the earlier base migrations and their last numbers
 		if _, err := conn.Exec(t.Context(), "UPDATE pgconsent.migration SET name = '"+first+"' WHERE number = 1; INSERT INTO "+
 			"pgconsent.migration (number, name) SELECT n, 'x' FROM generate_series(2, "+last+") AS n ON CONFLICT DO NOTHING"); err != nil {
 			t.Fatal(err)

@@ -32,7 +32,7 @@ CREATE TABLE split_0 PARTITION OF split FOR VALUES WITH (MODULUS 1, REMAINDER 0)
 		return table + ": { rows: [ consent: { every: [ " + subjects + ": { id: person_id } ], status: consent, is: granted, materialize: true } ] }"
 	}
 	for rule, want := range map[string]string{
-		by("parents", "people"): "public.parents is no plain table", // of what is written to children by their own names nothing is noted
+		by("parents", "people"): "public.parents is no plain table", // writes to children by their own names are not noted
 		by("heirs", "people"):   "public.heirs is no plain table",
 		by("memories", "folk"):  "public.folk is no plain table",
 		by("memories", "kin"):   "public.kin is no plain table",

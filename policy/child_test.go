@@ -20,7 +20,7 @@ func TestPartsAreUnderAllOfTheirTables(t *testing.T) {
 		}
 		return out
 	}
-	above := map[string][]string{ // all that are above
+	above := map[string][]string{ // all parents of a table, to any depth
 		"of_a": {"a"}, "of_b": {"b"}, "of_both": {"a", "b"}, "of_both_turned": {"b", "a"}, "of_of_a": {
 			"a"}, "of_of_b": {"b"}, "below_both": {"a", "b"}, "more_of_a": {"a"}, "more_of_both": {"a", "b"}, "below_more": {"a"},
 	}

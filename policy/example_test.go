@@ -40,7 +40,7 @@ tables:
 	for _, row := range []predicate.Row{
 		{"owner": mine, "consent": "granted"},
 		{"owner": mine, "consent": "withdrawn"},
-		{"owner": mine}, // nobody was asked
+		{"owner": mine}, // a row without consent
 		{"owner": "22222222-2222-4222-8222-222222222222", "consent": "granted"},
 	} {
 		fmt.Println(listed, predicate.Eval(people.Rows, row, session))

@@ -66,7 +66,7 @@ func TestWhatGoesAlongTells(t *testing.T) {
 		name   string
 		keys   []refers
 		tables string
-		tells  string // between and end, "": nothing
+		tells  string // the hidden table between, and the table that tells; "": nothing is told
 	}{
 		{"a tree", tree(catalog.Cascade), table("a", own+remove), "a a"},
 		{"a tree of open rows", tree(catalog.Cascade), table("a", "rows: open"+remove), ""},
@@ -158,7 +158,7 @@ func TestWhatGoesAlongTells(t *testing.T) {
 		name   string
 		keys   []refers
 		tables string
-		tells  string // rows of, and a column, "": nothing
+		tells  string // the table and the column that tell; "": nothing is told
 	}{
 		{"a key that is hidden", chain(catalog.Cascade, catalog.SetNull), three(own, but, shows("b", "id: up")), "b up, which is hidden or masked"},
 		{"a key that is hidden, accepted", chain(catalog.Cascade, catalog.SetNull),

@@ -47,7 +47,7 @@ func TestHashesOfWhatAgentsWrite(t *testing.T) {
 		name               string
 		action             catalog.Action
 		t, near, far       string
-		insertable, update string // of t
+		insertable, update string // the columns of t that agents may write
 		want               string
 	}{
 		{"computed", catalog.NoAction, computed +

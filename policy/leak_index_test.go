@@ -74,7 +74,7 @@ func orLeftOut(p *policy.Policy, err error) error {
 // theirs to write.
 func TestIndexesThatCompareAnything(t *testing.T) {
 	for _, c := range []struct {
-		class string // whose, method and name
+		class string // extension, access method and name of the operator class
 		of    uint32
 		fails bool
 	}{
@@ -82,7 +82,7 @@ func TestIndexesThatCompareAnything(t *testing.T) {
 		{"postgresql btree array_ops", 199, true},
 		{"postgresql btree record_ops", 20002, false},
 		{"postgresql btree record_ops", 20003, true},
-		{"postgresql btree record_ops", 99999, true}, // a table's row type
+		{"postgresql btree record_ops", 99999, true}, // the row type of a table
 		{"postgresql btree record_image_ops", 20003, false},
 		{"postgresql btree range_ops", 3906, false},
 		{"postgresql btree range_ops", 20005, false},
@@ -90,7 +90,7 @@ func TestIndexesThatCompareAnything(t *testing.T) {
 		{"postgresql btree multirange_ops", 4532, false},
 		{"postgresql btree tsquery_ops", 3615, true},
 		{"postgresql btree array_ops", 600, true},
-		{"postgresql hash record_ops", 20003, true}, // of a constraint that excludes
+		{"postgresql hash record_ops", 20003, true}, // the type of an exclusion constraint
 		{"postgresql hash int4_ops", 23, false},
 		{"postgresql gin array_ops", 1007, false},
 		{"postgresql gin array_ops", 199, true},
@@ -293,8 +293,8 @@ func TestWhatIsAskedAnew(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*catalog.Relation)
-		update string // what is said of an update of title where secret is hidden; "": it compiles
-		along  string // what is said of a row of albums that goes, whose rows here are set to NULL
+		update string // the error for an update of title where secret is hidden; "": it compiles
+		along  string // the error for a DELETE from albums that sets columns here to NULL
 	}{
 		{"nothing", func(*catalog.Relation) {}, "", ""},
 		{"a check that is asked anew", func(r *catalog.Relation) { r.RecheckedColumns = [][]string{{"kind"}, {"secret"}} },
@@ -526,7 +526,7 @@ func TestWhatPartsTell(t *testing.T) {
 		name         string
 		part         catalog.Relation
 		table, want  string
-		accept, seen string // seen: the same where nothing is hidden
+		accept, seen string // the accepted leaks, and the error where nothing is hidden
 	}{
 		{"an index that compares", catalog.Relation{WriteFacts: catalog.WriteFacts{FallibleIndexes: box("title")}},
 			own + update,

@@ -55,7 +55,7 @@ func TestIncludeRefuses(t *testing.T) {
 	outside := lay(t, map[string]string{"secret.yaml": bare + "tables: { people: { rows: open } }\n"})
 	for name, c := range map[string]struct {
 		files map[string]string
-		link  string // to what is outside
+		link  string // a symbolic link to a file outside the folder
 		want  string
 	}{
 		"wrong within": {map[string]string{"main.yaml": bare + "include: [a.yaml]\n",

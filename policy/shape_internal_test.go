@@ -13,8 +13,8 @@ import (
 // examples makes nodes of a shape that have, between them, every key and every alternative.
 type examples struct {
 	line int
-	want map[place]*shape // of the mappings that were made
-	open map[string]int   // how often a named shape is being made
+	want map[place]*shape // the shapes of the mappings that were made, by their place
+	open map[string]int   // how often a named shape occurs on the current path
 }
 
 func (x *examples) at() place {
@@ -29,7 +29,7 @@ func (x *examples) scalar(value string, literal yamlfile.Literal) []*node {
 func (x *examples) of(s *shape) []*node {
 	switch s.kind {
 	case referenceKind:
-		if x.open[s.definitionName] > 1 { // within itself once: deeper, the examples are millions
+		if x.open[s.definitionName] > 1 { // a shape may contain itself once; deeper nesting gives millions of examples
 			return nil
 		}
 		x.open[s.definitionName]++
@@ -129,7 +129,7 @@ func TestShapes(t *testing.T) {
 		d.onKeys = func(at place, known []string) {
 			s := x.want[at]
 			if s == nil {
-				return // told below, by the mapping around it
+				return // its parent mapping is reported below
 			}
 			seen[s] = true
 			var described []string

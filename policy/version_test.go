@@ -200,7 +200,7 @@ func changes(tree any, r *rand.Rand, most int) []change {
 	walk(tree, "policy", "", func(v any) any { return v })
 	r.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
 	seen := map[string]int{}
-	turn := map[*change]int{} // which one of its kind it is
+	turn := map[*change]int{} // the number of the change among those of its kind
 	var order []*change
 	for i := range out {
 		turn[&out[i]], order = seen[out[i].kind], append(order, &out[i])

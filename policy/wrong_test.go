@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write testdata/wrong as it comes out; t
 // wrongCase is a file of testdata/wrong: prose, the files of a policy, and what a DBA is told of it.
 type wrongCase struct {
 	prose   string
-	files   [][2]string // name, text as it stands in the case
+	files   [][2]string // the name and the text of each file
 	message string
 }
 

@@ -75,7 +75,7 @@ func TestAnswersOutOfTurn(t *testing.T) {
 // answers.
 func TestEachMessageHasItsAnswers(t *testing.T) {
 	copying := &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{Kind: verdict.CopiesIn}}}}
-	asides := "ENSAZ" // have rules of their own
+	asides := "ENSAZ" // these types have other rules
 	passed := 0
 	kinds := map[string]struct {
 		make    func() entry
@@ -206,7 +206,7 @@ func TestAsidesOfTheServer(t *testing.T) {
 	}
 	for in, c := range map[string]struct {
 		make func(*answers)
-		own  bool // what is said answers the proxy
+		own  bool // the message answers one of the proxy
 	}{
 		"between messages": {func(*answers) {}, false},
 		"during a query":   {state(&queryEntry{}), false},

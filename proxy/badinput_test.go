@@ -53,7 +53,7 @@ func TestBadStart(t *testing.T) {
 			nc := p.bare(t)
 			_, _ = nc.Write(c.in)
 			answer, _ := io.ReadAll(nc)
-			answer = bytes.TrimLeft(answer, "N") // to SSL and GSS
+			answer = bytes.TrimLeft(answer, "N") // answers to SSLRequest and GSSENCRequest
 			e := told(t, bytes.NewReader(answer))
 			switch {
 			case c.code == "" && len(answer) > 0:
@@ -222,7 +222,7 @@ func TestLargeMessages(t *testing.T) {
 		return c
 	}
 	var clients []*peer
-	for range 8 { // of 64 MiB each
+	for range 8 { // eight messages of 64 MiB each
 		clients = append(clients, head())
 	}
 	eventually(t, "all are read", func() bool { return p.server.large.Load() == maxLarge })

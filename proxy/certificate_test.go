@@ -30,7 +30,7 @@ func byCertificate(t testing.TB, of *authority.Authority) func(*proxied, *Config
 		withTLS(t, "ecdsa", "list")(p, c)
 		cfg := c.TLS()
 		cfg.ClientAuth, cfg.ClientCAs = tls.VerifyClientCertIfGiven, of.Pool()
-		right := verifier() // Even a password that is right gets nobody in.
+		right := verifier() // Even the right password is refused.
 		p.edit = func(r *Route) {
 			if r.Kind == Agent {
 				r.Credential = &right

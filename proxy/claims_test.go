@@ -33,10 +33,10 @@ func TestClaimsAreTheServers(t *testing.T) {
 	asked, known := 0, 0
 	for seed := range conversations(200) {
 		script := claimsConversation(rand.New(rand.NewPCG(uint64(seed), 3)))
-		if seed == 0 { // DISCARD ALL is not undone by what fails behind it
+		if seed == 0 { // a failure after DISCARD ALL does not undo it
 			script = [][]pgx3.FrontendMessage{{q("SET app.a = '1'"), pa("", "DISCARD ALL"), bi("", ""), ex("", 0), q("SELECT 1/0"), q(probe(1))}}
 		}
-		if seed == 1 { // who goes back twice, and over a savepoint of the same name, in Queries that are answered one by one, is known throughout
+		if seed == 1 { // two rollbacks, one over a savepoint of the same name, in Queries answered one by one: the value stays known
 			script = nil
 			for i, text := range []string{"BEGIN", "SET app.a = '1'", "SAVEPOINT s", "SET app.a = '2'", "SAVEPOINT s",
 				"SET app.a = '3'", "RELEASE s", "", "ROLLBACK TO s", "", "SET app.b = '4'", "ROLLBACK TO s", "", "COMMIT", ""} {
@@ -101,7 +101,7 @@ func TestWhatChangesClaims(t *testing.T) {
 					}
 					changed[kind] = true
 					for i, text := range [][]verdict.Effect{{e, {}}, {{}, e, {}}, {e, {}, {}}, {{}, {}, e, {Kind: verdict.Executes}}} {
-						if !verdict.ClaimsChangeWithin(text) && kind != verdict.Releases { // of one that is missing, which fails
+						if !verdict.ClaimsChangeWithin(text) && kind != verdict.Releases { // RELEASE of a missing savepoint fails
 							t.Errorf("%v behind %d others: what is claimed changes, and nobody is told", e, i)
 						}
 					}
@@ -337,7 +337,7 @@ func claimsConversation(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 			return next
 		}
 		switch r.IntN(9) {
-		case 8: // what was prepared runs behind something that changes what is claimed
+		case 8: // a prepared statement runs after a change of a claim
 			made := fmt.Sprintf("h%d", n+1)
 			waiting = []string{pick("", "", set()+"; ", "ROLLBACK; ", "RESET ALL; ") + "EXECUTE " + made}
 			return "PREPARE " + made + " AS " + ask()
@@ -345,7 +345,7 @@ func claimsConversation(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 			return set()
 		case 2:
 			return pick("RESET app.a", "RESET app.b", "RESET ALL", "DISCARD ALL")
-		case 3, 4: // what is set in a transaction, and undone, or not
+		case 3, 4: // a setting in a transaction, undone or not
 			waiting = []string{set(), ask(), "SAVEPOINT s", set(), pick("SAVEPOINT u", set()),
 				pick("ROLLBACK TO s", "RELEASE s", "SELECT 1"), ask(), pick("COMMIT", "ROLLBACK"), ask()}
 			if r.IntN(3) == 0 { // savepoints of one name

@@ -35,7 +35,7 @@ type conn struct {
 	login  atomic.Pointer[login] // who the client is, once it is logged in
 	paused atomic.Bool           // an agent's statement waits until its database is no longer paused
 
-	token         TokenGrant // what the token of the agent gives, or its certificate, if the agent logged in with one
+	token         TokenGrant // attributes of the agent's token or certificate, if the agent logged in with one
 	byCertificate bool       // the agent logged in with its certificate
 	// caller for whom the connection was dialed within the process; nil: the client came over a socket
 	identity *Identity
@@ -47,7 +47,7 @@ type conn struct {
 	upstream         net.Conn
 	session          *session // set once the agent is logged in
 	ended            bool
-	reason           *sqlstate.Error // what the client is told at the end
+	reason           *sqlstate.Error // the error that the client gets at the end
 	cancelsStatement bool            // the statement that the server still runs is to be cancelled
 	// the client has received only a part of a message, or writing failed: no error can be sent to it
 	broken bool

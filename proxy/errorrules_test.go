@@ -35,7 +35,7 @@ func ruleTable() string {
 	}
 	place := func(p errorRule) string {
 		first, _, _ := strings.Cut(p.codes, " ")
-		return (first + "~~~~~")[:5] // a class behind its codes, all others at the end
+		return (first + "~~~~~")[:5] // a class after its codes, the rule for all others at the end
 	}
 	slices.SortStableFunc(sorted, func(a, b errorRule) int { return strings.Compare(place(a), place(b)) })
 	var b strings.Builder
@@ -108,7 +108,7 @@ func TestPassages(t *testing.T) {
 		if p.reason == "" {
 			t.Errorf("row %d says nothing", i)
 		}
-		for _, text := range p.messages { // which counts whole, or by its beginning
+		for _, text := range p.messages { // it must match whole, or as a prefix
 			begins, open := strings.CutSuffix(text, "*")
 			for message, is := range map[string]bool{
 				begins: true, begins + "MARKER": open, "MARKER " + begins: false, begins[:len(begins)-1]: false, "": false} {

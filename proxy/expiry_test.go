@@ -83,12 +83,12 @@ func TestNoTransactionUnderAnOldSeal(t *testing.T) {
 		}
 		return out
 	}
-	old := []round{upToReady(1, q("BEGIN"))} // and then time passes
+	old := []round{upToReady(1, q("BEGIN"))} // the seal expires after it
 	for name, c := range map[string]struct {
 		before []round
 		script []round
 		want   []string
-		over   bool // the session
+		over   bool // the session ends
 	}{
 		"queries": {old, []round{upToReady(4, q("COMMIT"), q("BEGIN"), q(walled), q("COMMIT"))},
 			seq("C COMMIT", "Z I", "C BEGIN", "Z T", rowT, "C COMMIT", "Z I"), false},

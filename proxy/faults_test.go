@@ -22,14 +22,14 @@ import (
 type faultyProxy struct {
 	*proxied
 	pooled        bool
-	user          string // who the sessions are that something befalls
+	user          string // the user of the sessions that meet faults
 	front, back   *network.Relay
 	witness       *peer    // a session whose connection to the proxy is never broken
-	witnessed     int      // how often it was asked
-	want          []string // answers of a session that nothing befalls; markOf(0) stands for its mark
-	learned       int      // how often they were learned
+	witnessed     int      // how many statements the witness has run
+	want          []string // the answers of a session without a fault; markOf(0) stands for its mark
+	learned       int      // how often these answers were recorded
 	cases         int
-	acknowledged  map[string]bool // rows, as "mark step", that sessions were told are committed
+	acknowledged  map[string]bool // rows, as "mark step", whose commit was acknowledged
 	wholes, parts int             // sessions that got all of their answers, and some of them
 }
 
@@ -150,7 +150,7 @@ func (f *faultyProxy) play(t *testing.T, mark string, atOnce bool) (answers []st
 			}
 		}
 		if !atOnce && hijacked.Frontend.Flush() != nil {
-			ready = 1 // why, is perhaps told
+			ready = 1 // an error may say why
 		}
 		for ready > 0 {
 			m, err := hijacked.Frontend.Receive()
@@ -158,7 +158,7 @@ func (f *faultyProxy) play(t *testing.T, mark string, atOnce bool) (answers []st
 				return answers
 			}
 			line, typ := transcribe(m)
-			if typ != 'S' { // what a setting is now may be told later
+			if typ != 'S' { // a ParameterStatus may come later
 				answers = append(answers, line)
 			}
 			if typ == 'Z' {
@@ -327,7 +327,7 @@ func (f *faultyProxy) checkRows(t *testing.T) {
 // TestCutAtEveryByte: a connection may end at any byte, on either side of the proxy, in either direction. Other
 // sessions still get their own answers, and nothing of the ended session is left.
 func TestCutAtEveryByte(t *testing.T) {
-	const every = 96 // of so many places one in the whole run
+	const every = 96 // one of so many byte positions is tried in the whole run
 	for _, mode := range []string{"session", "transaction", ownersSession} {
 		t.Run(mode, func(t *testing.T) {
 			f := startFaultyProxy(t, faultModes[mode])
@@ -340,7 +340,7 @@ func TestCutAtEveryByte(t *testing.T) {
 				front, back := f.learnAnswers(t, atOnce)
 				for _, way := range []network.CloseMode{network.Close, network.Reset, network.HalfClose} {
 					for _, in := range []network.Direction{network.ToServer, network.ToClient} {
-						n += 7 // so that the ways differ in their places
+						n += 7 // other positions for each kind of end
 						for at := int64(0); at <= front[in]; at++ {
 							if turn() {
 								fault := network.Fault{CloseMode: way, In: in, After: at}
@@ -368,7 +368,7 @@ func TestCutAtEveryByte(t *testing.T) {
 // In a pool every second connection is made anew, so that its login breaks as well.
 func (f *faultyProxy) armBack(t *testing.T, fault network.Fault) {
 	t.Helper()
-	if f.pooled { // The witness may have its connection for a moment more: the fault must not befall it.
+	if f.pooled { // The witness may have its connection for a moment more, and must not meet the fault.
 		f.awaitSettled(t)
 	}
 	if f.pooled && f.cases%2 == 0 {

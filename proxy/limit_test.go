@@ -72,7 +72,7 @@ func TestRandomScriptsWithinBounds(t *testing.T) {
 // greedy makes up messages, many of which want more than three rows. On the server alone r() fails at the fourth one.
 func greedy(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 	pick := func(of ...string) string { return of[r.IntN(len(of))] }
-	alone := true // no statement stands before it: names that are not there are refused with the whole message
+	alone := true // no statement is before it: an unknown name refuses the whole message
 	so := 0       // rows of the message so far: they are counted together
 	const uncounted = -1
 	rows := func() string {
@@ -210,7 +210,7 @@ func TestEndedResults(t *testing.T) {
 func TestNoResultIsLongerThanItsBound(t *testing.T) {
 	type given struct {
 		rows, bytes int64
-		chunks      []int64 // that the rate gives, one after the other; nil: there is none
+		chunks      []int64 // the numbers of rows that the rate grants, one after the other; nil: there is no rate
 	}
 	var now given
 	var left []int64
@@ -230,7 +230,7 @@ func TestNoResultIsLongerThanItsBound(t *testing.T) {
 	}))
 	ways := map[string]struct {
 		before, ask []pgx3.FrontendMessage
-		length      int64 // of a row's message beside its value
+		length      int64 // bytes of a DataRow without its value
 		row         byte
 	}{
 		"Query":   {ask: []pgx3.FrontendMessage{q("SELECT %s")}, length: 6, row: 'D'},

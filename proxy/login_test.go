@@ -80,7 +80,7 @@ func TestWrongPassword(t *testing.T) {
 	var errs []string
 	for _, c := range [][2]string{{agentName, "wrong"}, {agentName, ""}, {"nobody", "wrong"}, {"nobody", agentPassword}} {
 		if c[1] == "" {
-			continue // pgx does not try
+			continue // pgx does not support it
 		}
 		e := fails(t, p.dsn(c[0], c[1])+" replication=no")
 		errs = append(errs, strings.ReplaceAll(fmt.Sprint(e.Severity, e.Code, e.Message, e.Detail, e.Hint), c[0], "USER"))
@@ -250,7 +250,7 @@ func TestTLS(t *testing.T) {
 				for extra, fine := range map[string]bool{
 					"":                         true,
 					"channel_binding=disable":  true,
-					"channel_binding=require":  kind != "ed25519", // for which RFC 5929 has no hash
+					"channel_binding=require":  kind != "ed25519", // RFC 5929 has no hash for ed25519
 					"sslnegotiation=direct":    true,
 					"max_protocol_version=3.2": true,
 					"min_protocol_version=3.2": true,
@@ -418,7 +418,7 @@ func TestNegotiation(t *testing.T) {
 func TestPlainFromAfar(t *testing.T) {
 	p := start(t)
 	for _, user := range []string{agentName, "nobody"} {
-		near, far := net.Pipe() // whose address is neither loopback nor a unix socket
+		near, far := net.Pipe() // a pipe's address is neither loopback nor a unix socket
 		c := newConn(p.server, far)
 		if serve, _ := p.server.add(c, true); !serve {
 			t.Fatal("draining")

@@ -29,8 +29,8 @@ import (
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 const (
-	agentRole     = "wire_agent" // on the server
-	agentName     = "agent"      // at the proxy
+	agentRole     = "wire_agent" // the role's name on the server
+	agentName     = "agent"      // the agent's name at the proxy
 	agentPassword = "secret of the agent"
 	settingSeal   = "pgconsent.seal"
 )
@@ -50,12 +50,12 @@ type judge struct {
 	ttl                       time.Duration
 	seals                     atomic.Int32
 	badSeal                   atomic.Bool
-	changes, snapshots, asked atomic.Int32 // of consent; moments taken; questions about them
-	lost                      atomic.Bool  // nobody can say
-	redefined                 atomic.Int32 // so many statements were decided before a function was replaced; -1: all
-	waited                    atomic.Bool  // time has hidden what was worked out before
+	changes, snapshots, asked atomic.Int32 // changes of consent, snapshots noted, and checks of them
+	lost                      atomic.Bool  // the state of consent is not known
+	redefined                 atomic.Int32 // how many of the next statements were decided before a function was replaced; -1: all
+	waited                    atomic.Bool  // rows of a waiting portal are hidden by now
 
-	stale atomic.Value // func(*verdict.Verdict) *verdict.Verdict
+	stale atomic.Value // the function by which Recheck answers: func(*verdict.Verdict) *verdict.Verdict
 }
 
 func (j *judge) Seal(_ context.Context, b verdict.Backend) (verdict.Seal, error) {
@@ -87,7 +87,7 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 		v.Refusal = sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonSyntax, "syntax error at or near \"misspelt\"").At(1)
 	default:
 		var texts []string
-		grown := 0 // by names, which stand in front of what errors speak of
+		grown := 0 // by how much names have become longer before an error's position
 		v.Position = func(p int) int { return max(0, p-len(j.prefix)-grown) }
 		at := len(j.prefix)
 		var parts []verdict.Part
@@ -303,7 +303,7 @@ type proxied struct {
 	db      *pgtest.DB
 	tlsConf *tls.Config
 	log     *lockedBuffer
-	listen  func(net.Listener) net.Listener // nil: what is sent arrives as it does
+	listen  func(net.Listener) net.Listener // wraps the listener; nil: it is not wrapped
 
 	mu     sync.Mutex
 	judges []*judge

@@ -28,7 +28,7 @@ type statement struct {
 
 	// Used by the goroutine alone that handles the client's messages.
 	closeSent  bool   // the client has sent a Close for it
-	closeGroup uint64 // the group of that
+	closeGroup uint64 // the group of that Close
 }
 
 // noGroup is the group of a Query. When a Query fails, the server skips no message behind it, so that what it makes is

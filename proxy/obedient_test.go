@@ -69,7 +69,7 @@ func TestWhatSQLRunsByName(t *testing.T) {
 		{"SELECT 7 /*formed*/", "EXECUTE s",
 			`0A000 prepared statement "s" was prepared by the protocol and takes a pattern, a search, a document or a setting as a parameter: EXECUTE cannot run it @0`},
 		{"SELECT 7", "FETCH ALL FROM c", `D ["7"]`},
-		{"SELECT 7 /*formed*/", "FETCH ALL FROM c", `D ["7"]`}, // its values have been looked at
+		{"SELECT 7 /*formed*/", "FETCH ALL FROM c", `D ["7"]`}, // its values were checked at the Bind
 		{"COMMIT", "FETCH ALL FROM c", `0A000 portal "c" is no query: FETCH cannot run it @0`},
 		{"SAVEPOINT a", "MOVE ALL FROM c", `0A000 portal "c" is no query: FETCH cannot run it @0`},
 		{"EXECUTE x", "FETCH ALL FROM c", `0A000 portal "c" is no query: FETCH cannot run it @0`},

@@ -130,7 +130,7 @@ func TestOwnerTools(t *testing.T) {
 	dump := tool(t, "pg_dump")
 	run := func(dsn string) []byte {
 		out, err := exec.Command(dump, "--restrict-key=x", dsn).Output()
-		if err != nil { // before 15.14
+		if err != nil { // versions before 15.14
 			out, err = exec.Command(dump, dsn).Output()
 		}
 		var exit *exec.ExitError

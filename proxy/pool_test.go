@@ -141,9 +141,9 @@ func TestSettingsOnEachConnection(t *testing.T) {
 		return strings.Join(of.play(t, []round{upToReady(1, q("SHOW TimeZone"))}), " ")
 	}
 	run := func(of *peer, text string) { of.play(t, []round{upToReady(1, q(text))}) }
-	run(a, "SET TimeZone = 'Etc/GMT+1'") // on the first
-	run(b, "BEGIN")                      // takes the first
-	run(a, "SET TimeZone = 'Etc/GMT+2'") // on the second
+	run(a, "SET TimeZone = 'Etc/GMT+1'") // on the first connection
+	run(b, "BEGIN")                      // takes the first connection
+	run(a, "SET TimeZone = 'Etc/GMT+2'") // on the second connection
 	run(b, "COMMIT")
 	for range 2 {
 		run(b, "BEGIN")

@@ -240,7 +240,7 @@ func TestRecords(t *testing.T) {
 		upToReady(1, pa("", "forbidden"), bi("", ""), ex("", 0), sy),
 		upToReady(1, q("COPY (SELECT 1 UNION ALL SELECT 2) TO STDOUT")),
 		upToReady(1, bi("", "n"), bi("", "nix"), ex("", 0), sy),
-		{[]pgx3.FrontendMessage{pa("", "SELECT nope"), fl}, 'E', 1}, // the server skips what comes now
+		{[]pgx3.FrontendMessage{pa("", "SELECT nope"), fl}, 'E', 1}, // the server skips the next messages
 		upToReady(1, bi("", "n"), ex("", 0), sy),
 	})
 	c.Close()
@@ -327,7 +327,7 @@ func TestRecordsNameWhatRan(t *testing.T) {
 func TestOutcomeOfWhatIsNotAnswered(t *testing.T) {
 	for name, options := range map[string][]func(*proxied, *Config){
 		"sent":               nil,
-		"waiting to be sent": {withJudge(func(j *judge) { j.bound = wide(true) })}, // a result that is bounded is awaited
+		"waiting to be sent": {withJudge(func(j *judge) { j.bound = wide(true) })}, // the proxy waits for a limited result
 	} {
 		t.Run(name, func(t *testing.T) { outcomeOfWhatIsNotAnswered(t, options...) })
 	}

@@ -83,7 +83,7 @@ func TestErrors(t *testing.T) {
 		"SELECT 'x'::positive":                                   {"22P02", `invalid input syntax for type integer: "x"`, "", ""},
 		"SELECT '-1'::positive":                                  {"23514", "the row violates a check of the database", "", errorRuleFor("23514", "").hint},
 		"INSERT INTO deferred VALUES (1) ON CONFLICT DO NOTHING": deferrable,
-		"INSERT INTO deferred VALUES (2) ON CONFLICT DO NOTHING": deferrable, // whatever rows there are
+		"INSERT INTO deferred VALUES (2) ON CONFLICT DO NOTHING": deferrable, // independent of the rows in the table
 		"INSERT INTO deferred VALUES (2) ON CONFLICT ON CONSTRAINT deferred_id_key DO UPDATE SET marker = 1": deferrable,
 		// what a function or a trigger says
 		"SELECT tell()":     {"P0001", held, "", heldHint},

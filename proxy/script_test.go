@@ -135,7 +135,7 @@ var scripts = map[string][]round{
 	"binary cursor": {
 		upToReady(1, q("BEGIN; DECLARE b BINARY CURSOR FOR SELECT i FROM generate_series(256, 300) AS i")),
 		upToReady(1, q("FETCH 2 FROM b")), upToReady(1, q("MOVE 3 FROM b; SELECT 1; FETCH 1 FROM b")),
-		upToReady(1, pa("", "FETCH 1 FROM b"), bi("", ""), ex("", 0), sy), // as its Bind says
+		upToReady(1, pa("", "FETCH 1 FROM b"), bi("", ""), ex("", 0), sy), // in the format of its Bind
 		upToReady(1, q("CLOSE b; DECLARE b CURSOR FOR SELECT 7; FETCH 1 FROM b; COMMIT")),
 		upToReady(1,
 			q("BEGIN; DECLARE c BINARY CURSOR WITH HOLD FOR SELECT 258; FETCH 1 FROM c; DECLARE d CURSOR FOR "+
@@ -165,7 +165,7 @@ var scripts = map[string][]round{
 		upToReady(1, bi("", "d"), ex("", 0), sy),
 		upToReady(1, de('S', "a"), sy),
 		upToReady(1, bi("", "b"), ex("", 0), sy),
-		upToReady(1, q("SELECT 3; DEALLOCATE b; SELECT 1/0")), // is not undone
+		upToReady(1, q("SELECT 3; DEALLOCATE b; SELECT 1/0")), // the DEALLOCATE is not undone
 		upToReady(1, bi("", "b"), ex("", 0), sy),
 		upToReady(1, q("DEALLOCATE "+strings.Repeat("n", 61))),
 	},
@@ -191,10 +191,10 @@ var scripts = map[string][]round{
 		upToReady(1, q("EXECUTE a (41)")),
 		upToReady(1, q("EXECUTE a")),
 		upToReady(1, q("EXECUTE a ('x')")),
-		upToReady(1, bi("", "a", "1"), de('P', ""), ex("", 0), sy), // on the wire
+		upToReady(1, bi("", "a", "1"), de('P', ""), ex("", 0), sy), // by messages of the extended protocol
 		upToReady(1, de('S', "a"), sy),
 		upToReady(1, q("PREPARE a AS SELECT 2")), // exists
-		upToReady(1, pa("a", "SELECT 2"), sy),    // there as well
+		upToReady(1, pa("a", "SELECT 2"), sy),    // it exists for Parse, too
 		upToReady(1, cl('S', "a"), sy),
 		upToReady(1, q("EXECUTE a (1)")), // gone
 		upToReady(1, q("PREPARE a AS SELECT 'new'")), upToReady(1, q("EXECUTE a")), upToReady(1, q("DEALLOCATE a")), upToReady(1, bi("", "a"), sy),
@@ -234,7 +234,7 @@ var scripts = map[string][]round{
 			q("FETCH ABSOLUTE 7 FROM c")), upToReady(1, q("FETCH RELATIVE -1 FROM c")),
 		upToReady(1, q("MOVE FIRST FROM c")), upToReady(1, q("MOVE 3 FROM c")), upToReady(1,
 			q("FETCH LAST FROM c")), upToReady(1, q("MOVE BACKWARD ALL IN c")),
-		upToReady(1, q("FETCH ALL FROM c")), upToReady(1, ex("c", 3), sy), // on the wire
+		upToReady(1, q("FETCH ALL FROM c")), upToReady(1, ex("c", 3), sy), // by messages of the extended protocol
 		upToReady(1, q("MOVE ABSOLUTE 4 FROM c")), upToReady(1, de('P', "c"), ex("c", 2), sy),
 		upToReady(1, q("CLOSE c")), upToReady(1, q("COMMIT")), upToReady(1, q("BEGIN")), upToReady(1, q("FETCH c")), upToReady(1, q("ROLLBACK")),
 		upToReady(1, q("BEGIN")), upToReady(1, q("CLOSE c")), upToReady(1, q("ROLLBACK")),

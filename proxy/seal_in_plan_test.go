@@ -37,7 +37,7 @@ func TestPlansAreMadeAnewWithTheSeal(t *testing.T) {
 	var due atomic.Bool
 	p.edit = func(r *Route) {
 		open := r.Open
-		r.Upstream.StatementCache = 0 // what it keeps is prepared by a name
+		r.Upstream.StatementCache = 0 // cached statements are prepared by a name
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
 			d, err := open(ctx, info)
 			return &renewing{d.(*judge), &due}, err
@@ -95,7 +95,7 @@ func TestPlansAreMadeAnewWithTheSeal(t *testing.T) {
 		planned, current string
 	}{
 		{3, "seal 1", "seal 1"},
-		{maxPreparedRuns, "seal 1", "seal 2"}, // few runs were before
+		{maxPreparedRuns, "seal 1", "seal 2"}, // before it, few runs
 		{3, "seal 3", "seal 3"},
 		{3, "seal 3", "seal 4"},
 	} {

@@ -32,7 +32,7 @@ func freshness(t *testing.T, options ...func(*proxied, *Config)) {
 	one := func(m ...pgx3.FrontendMessage) []round { return []round{upToReady(1, m...)} }
 	rr := one(q("BEGIN ISOLATION LEVEL REPEATABLE READ"))
 	for name, c := range map[string]struct {
-		before, after []round // a change of consent in between
+		before, after []round // consent changes between them
 		stale         bool
 	}{
 		"FETCH":               {append(begin, one(q(declare))...), one(q("FETCH 2 FROM c")), true},
@@ -345,7 +345,7 @@ func keepingConversation(r *rand.Rand) (rounds [][]pgx3.FrontendMessage) {
 			next, waiting = waiting[0], waiting[1:]
 			return next
 		}
-		if r.IntN(3) > 0 { // what is come back to
+		if r.IntN(3) > 0 { // continue an open cursor or portal
 			waiting = [][]string{
 				{byDefault, "BEGIN", show, show, "ROLLBACK", "BEGIN; " + show, show}, {
 					byDefault, "BEGIN; RESET ALL", "ROLLBACK", "BEGIN", show, show}, {byDefault, "DISCARD ALL", byDefault, "BEGIN; " + show, show},
@@ -429,7 +429,7 @@ func nobodyTells(t *testing.T, p *proxied) {
 	prepared, named := one(q("PREPARE s AS "+series)), one(pa("s", series), sy)
 	first := one(q("SELECT 1"))
 	for name, c := range map[string]struct {
-		script  []round // of which the last is
+		script  []round // the last round is the use
 		refused bool
 	}{
 		"alone":                      {[]round{one(q(series))}, false},

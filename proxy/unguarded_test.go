@@ -15,7 +15,7 @@ func TestWhatCallsFunctionsIsAskedAbout(t *testing.T) {
 	for name, c := range map[string]struct {
 		before  []round
 		ask     round
-		refused bool // for good, since the client has to begin its transaction again
+		refused bool // refused, since the client has to begin its transaction again
 	}{
 		"a Query":                    {nil, upToReady(1, q(call)), false},
 		"several in a Query":         {nil, upToReady(1, q("SELECT 1; "+call)), true}, // which the proxy does not send again

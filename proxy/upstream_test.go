@@ -74,14 +74,14 @@ type watched struct {
 
 	mu      sync.Mutex
 	decided map[int]*decided
-	ids     map[sentText]int    // what was decided last on a text
+	ids     map[sentText]int    // the number of the last decision on a text
 	cached  map[string]*decided // the statements that the proxy keeps prepared, by their names
-	inQuery bool                // the messages of a Query that runs one of them are going by
-	rights  uint64              // in force
-	sealed  uint64              // the server has been told
+	inQuery bool                // messages of a Query that runs a cached statement are passing
+	rights  uint64              // the number of the rights that apply
+	sealed  uint64              // the rights of the last seal that was sent
 
-	released, executions, unrecorded int // executions: that went upstream
-	agreed, uses, stale, seals       int // uses of what was prepared, and how often it was asked about them
+	released, executions, unrecorded int // released records, executions that went upstream, and refused records
+	agreed, uses, stale, seals       int // rechecks that agreed, uses of prepared statements, rechecks that refused, and seals
 	cachedQueries, cachedBinds       int
 }
 
@@ -94,7 +94,7 @@ type sentText struct {
 // decided is a text that was allowed.
 type decided struct {
 	text     string
-	released int // of its records
+	released int // how many of its records were released
 	queried  int
 	rights   uint64
 	simple   bool
@@ -106,7 +106,7 @@ type moody struct {
 	*judge
 	w       *watched
 	random  *rand.Rand
-	repeats *rand.Rand // whether a text that came before is the same again
+	repeats *rand.Rand // decides whether a repeated text gets the same number again
 }
 
 func (m *moody) Seal(context.Context, verdict.Backend) (verdict.Seal, error) {
@@ -145,7 +145,7 @@ func (m *moody) Decide(ctx context.Context, text string, p verdict.Protocol) *ve
 	}
 	if !v.Allowed() {
 		delete(m.w.decided, id)
-		m.w.decided[-id-1] = nil // keeps numbers apart
+		m.w.decided[-id-1] = nil // keeps the numbers unique
 	}
 	return v
 }

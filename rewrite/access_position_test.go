@@ -30,8 +30,8 @@ var noColumn = setOf(`A_Const.boolval A_Const.bsval A_Const.fval A_Const.ival A_
 // grammar whether a place was forgotten.
 func TestColumnsAreReadWhereverTheyStand(t *testing.T) {
 	r := underContract(t)
-	seen := map[string]bool{}   // Message.field with title in it
-	fields := map[string]bool{} // those that could have had it
+	seen := map[string]bool{}   // the fields, as Message.field, that held the column title
+	fields := map[string]bool{} // the fields that could have held it
 	for _, sql := range []string{
 		"SELECT upper(title) FROM event",
 		"SELECT title || 'x' FROM event",

@@ -22,7 +22,7 @@ const member = ` JOIN pg_depend AS d ON d.objid = x.oid AND d.classid = x.tableo
 var namedKinds = []struct {
 	what        string
 	dataFile    dataFile
-	least       int // that pg_catalog has
+	least       int // the least number of names that pg_catalog has
 	catalogKey  string
 	ofExtension string
 }{

@@ -57,7 +57,7 @@ func TestColumnsNamedLikeFunctions(t *testing.T) {
 		"SELECT x.age, x.checked_text, x.b FROM XMLTABLE('/a' PASSING xml '<a/>' COLUMNS a int, age int, checked_text text) AS x (b)",
 		"SELECT y.age FROM (SELECT * FROM XMLTABLE('/a' PASSING xml '<a/>' COLUMNS age int) AS x) AS y",
 		"SELECT x.age FROM (SELECT 1 AS age) AS x WHERE EXISTS (SELECT 1 FROM people p WHERE x.age > 0)",
-		"SELECT (m).system, (m).bernoulli FROM memories m", // nothing that a statement can write is an argument of these
+		"SELECT (m).system, (m).bernoulli FROM memories m", // no expression can be an argument of sampling methods
 	} {
 		if _, refused := r.Rewrite(sql, false); refused != nil {
 			t.Errorf("%s: %s", sql, refused.Message)

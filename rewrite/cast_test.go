@@ -36,14 +36,14 @@ func TestCastsOfOthersCloseWhatHasTheirSource(t *testing.T) {
 		"SELECT ('(1,a)'::main_gauge)::int":                                                 true,
 		"SELECT ROW(1, 'a')::gauge":                                                         false,
 		"SELECT '{}'::gauge[]":                                                              false,
-		"SELECT ROW(ROW(1, 'a')::gauge, 'a')::gauge":                                        true, // an attribute is cast
+		"SELECT ROW(ROW(1, 'a')::gauge, 'a')::gauge":                                        true, // an attribute of the row is cast
 		"PREPARE p (gauge) AS SELECT ($1).n":                                                false,
 		"SELECT measured()::int":                                                            true,
 		"SELECT x::int FROM measured() AS x":                                                true,
 		"SELECT x.a::int FROM jsonb_to_record('{}') AS x (a gauge)":                         true,
 		"SELECT (jsonb_populate_record(NULL::gauges, '{}')).g::int":                         true,
 		"SELECT (x).g::int FROM (SELECT gauges AS x FROM gauges) y":                         true,
-		"SELECT pg_input_is_valid('1', 'integer') FROM gauges WHERE g IS NULL":              false, // by the type's input
+		"SELECT pg_input_is_valid('1', 'integer') FROM gauges WHERE g IS NULL":              false, // by the type's input function
 		"UPDATE gauges SET n = g::int":                                                      true,
 		"UPDATE gauges SET n = '1' WHERE id = 1 RETURNING g::int":                           true,
 		"INSERT INTO gauges (n) VALUES ('1') ON CONFLICT DO NOTHING RETURNING (g)::int":     true,

@@ -26,10 +26,10 @@ func TestCheapConditionsComeFirst(t *testing.T) {
 		"SELECT 1 FROM memories WHERE product = 5 AND price > 29":                    "",
 		"SELECT 1 FROM memories WHERE product = 5 OR price / amount > 29":            "",
 		"SELECT 1 FROM memories WHERE price / amount > 29":                           "",
-		"SELECT 1 FROM memories WHERE product = amount AND price / amount > 29":      "", // it compares no constant
-		"SELECT 1 FROM memories WHERE tags = '{}' AND price / amount > 29 AND 1 = 1": "", // not cheap
-		"SELECT 1 FROM memories WHERE product = 5 AND lower(kind) = 'a'":             "", // fails for nothing
-		"SELECT 1 FROM memories WHERE product = 5 AND 10 / 2 > 29":                   "", // is computed once
+		"SELECT 1 FROM memories WHERE product = amount AND price / amount > 29":      "", // it compares no column with a constant
+		"SELECT 1 FROM memories WHERE tags = '{}' AND price / amount > 29 AND 1 = 1": "", // the comparison is not cheap
+		"SELECT 1 FROM memories WHERE product = 5 AND lower(kind) = 'a'":             "", // it fails for no value
+		"SELECT 1 FROM memories WHERE product = 5 AND 10 / 2 > 29":                   "", // it is computed once
 		"SELECT product = 5 AND price / amount > 29 FROM memories":                   "",
 	} {
 		result, refused := r.Rewrite(sql, false)

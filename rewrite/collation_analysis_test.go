@@ -240,7 +240,7 @@ func TestCollationsNeverMeet(t *testing.T) {
 			t.Fatal(err)
 		}
 		var normalized *pgconn.PgError
-		conflict := errors.As(err, &normalized) && normalized.Code == "42P22" // two by COLLATE are refused whatever the rows are
+		conflict := errors.As(err, &normalized) && normalized.Code == "42P22" // PostgreSQL refuses two COLLATE clauses independently of rows
 		switch {
 		case refused == nil && conflict:
 			t.Errorf("%s: %v", sql, err)

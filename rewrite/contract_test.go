@@ -37,7 +37,7 @@ func TestContracts(t *testing.T) {
 	}
 	for _, c := range []struct {
 		stage, intent, sql string
-		refusal            string // what the message begins with; "": allowed
+		refusal            string // the beginning of the message; "": allowed
 		rowEstimator       string
 	}{
 		{"1", "any", "SELECT title FROM event", "", ""},
@@ -50,7 +50,7 @@ func TestContracts(t *testing.T) {
 		{"0", "any", "SELECT title FROM event", "contract retrieval, stage 0: event is not allowed; this statement would read it (structured)", ""},
 		{"0", "any", "SELECT id FROM event WHERE title = 'x'", "contract retrieval, stage 0: event is not allowed", ""},
 		{"0", "any", "SELECT description FROM agreement", "", ""},
-		{"0", "any", "SELECT count(*) FROM agreement", "", ""}, // who may read it may count it
+		{"0", "any", "SELECT count(*) FROM agreement", "", ""}, // an agent that may read it may count it
 		{"4", "any", "SELECT description FROM agreement ORDER BY agreed_at", "", ""},
 		{"4", "any", "SELECT id FROM agreement ORDER BY description <-> 'we agreed' LIMIT 1",
 			"contract retrieval, stage 4: agreement is not allowed; this statement would search it by likeness " +
@@ -67,7 +67,7 @@ func TestContracts(t *testing.T) {
 		{"", "any", "SELECT title FROM event", "contract retrieval allows nothing: the session has no stage", "The attribute stage decides"},
 		{"1", "", "SELECT title FROM event", "contract intent allows nothing: the session has no intent", ""},
 		{"1", "other", "SELECT title FROM event", "contract intent, intent other: nothing is allowed", ""},
-		{"", "", "SELECT word FROM plain", "", ""}, // no object
+		{"", "", "SELECT word FROM plain", "", ""}, // the table is not an object of the contract
 		{"", "", "SELECT 1", "", ""},
 		{"", "", "SELECT relname FROM pg_class", "", ""},
 		{"", "", "BEGIN; SET TimeZone = 'UTC'; COMMIT", "", ""},
@@ -136,7 +136,7 @@ func TestContracts(t *testing.T) {
 				"shared and user", "Read each vessel in a statement of its own."},
 		{"2", "any", "SELECT title FROM event UNION ALL SELECT body FROM content",
 			"contract retrieval, stage 2: content and event may not be in one statement", ""},
-		{"2", "any", "SELECT title FROM event; SELECT body FROM content", "", ""}, // each is a statement of its own
+		{"2", "any", "SELECT title FROM event; SELECT body FROM content", "", ""}, // each statement is judged by itself
 		{"2", "any", "WITH e AS (SELECT title FROM event) SELECT body FROM content WHERE body IN (TABLE e)",
 			"contract retrieval, stage 2: content and event may not be in one statement", ""},
 		{"2", "any", "SELECT c.body FROM content c, agreement a", "", ""},

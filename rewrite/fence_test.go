@@ -120,7 +120,7 @@ func TestOnlyPlainSearchesHaveTwins(t *testing.T) {
 							}
 							mentions := strings.Count(result.Text, "public.memories")
 							behind := strings.Count(result.Text, "public.memories OFFSET 0)") + strings.Count(result.Text, "IS NOT NULL OFFSET 0)")
-							if !declared.Approximate && from == plain && behind < mentions { // the search itself, with its WHERE
+							if !declared.Approximate && from == plain && behind < mentions { // the search itself and its WHERE are not below OFFSET 0
 								behind += strings.Count(result.Text, " OFFSET 0) AS m ORDER BY m.embedding <->")
 							}
 							if !strings.Contains(result.Text, nearHead) {

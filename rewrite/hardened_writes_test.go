@@ -88,7 +88,7 @@ func TestHardeningOfWrites(t *testing.T) {
 		{"DELETE FROM drafts WHERE n > (random() * 5)::int", "no column"},
 		{"UPDATE drafts SET body = DEFAULT", "it writes: a column is set to its default"},
 		{"UPDATE drafts SET (title, body) = ROW('a', DEFAULT)", "it writes: a column is set to its default"},
-		{"WITH d AS (DELETE FROM notes) DELETE FROM drafts", ""}, // refused: see below
+		{"WITH d AS (DELETE FROM notes) DELETE FROM drafts", ""}, // a refused statement; see below
 		{"WITH d AS (DELETE FROM drafts RETURNING id) DELETE FROM drafts WHERE id IN (SELECT id FROM d)", "writes"},
 		{"WITH d AS (DELETE FROM drafts RETURNING id) SELECT id FROM d", "writes"},
 		{"UPDATE narrow SET body = 'a' WHERE body LIKE '%b%' RETURNING n / 2", ""},
@@ -164,7 +164,7 @@ func TestHardeningOfWhatWritesRun(t *testing.T) {
 		part + "SET NULL)":          {false, false},
 		part + "SET DEFAULT)":       {false, true},
 		part + "RESTRICT)" + asksOf: {false, false},
-		part + "CASCADE)" + asksOf:  {false, false}, // checks are not asked of what is deleted
+		part + "CASCADE)" + asksOf:  {false, false}, // checks do not run for deleted rows
 		part + "SET NULL)" + asksOf: {false, true},
 		fire + part +
 			"CASCADE); CREATE TRIGGER t AFTER DELETE ON part FOR EACH ROW EXECUTE FUNCTION fire()": {false, true},
@@ -224,7 +224,7 @@ func TestWritesFoundByKey(t *testing.T) {
 		"UPDATE drafts SET title = lpad(body, n) WHERE n / 2 > 3 AND " +
 			search + " RETURNING n / 2": "UPDATE public.drafts SET title = lpad(body, n) WHERE n / 2 > 3 AND " + keys("drafts", search) + " RETURNING n / 2",
 		"DELETE FROM drafts d WHERE d.body ILIKE '%abc%'":      "DELETE FROM public.drafts d WHERE " + keys("d", "d.body ILIKE '%abc%'"),
-		"DELETE FROM ONLY drafts d WHERE d.body ILIKE '%abc%'": "", // as of reads
+		"DELETE FROM ONLY drafts d WHERE d.body ILIKE '%abc%'": "", // as for reads
 		"DELETE FROM drafts d WHERE d.body ~ 'abc' AND n = 3 AND n / 2 = 1 RETURNING title": "DELETE FROM public.drafts d " +
 			"WHERE d.body ~ 'abc' AND n = 3" + strings.TrimPrefix(keys("d", "d.body ~ 'abc' AND n = 3"), "d.body ~ 'abc' AND n = 3") + " AND n / 2 = 1 RETURNING title",
 		"UPDATE drafts SET title = $2 WHERE found @@ plainto_tsquery('simple', $1)": "UPDATE public.drafts SET title = $2 " +
@@ -238,7 +238,7 @@ func TestWritesFoundByKey(t *testing.T) {
 		"UPDATE narrow SET body = 'x' WHERE body LIKE '%abc%' AND length(body) / 2 = 1": "UPDATE pgconsent_rows.public_narrow AS narrow " +
 			"SET body = 'x' WHERE body LIKE '%abc%' " +
 			"AND narrow.id = ANY (ARRAY(SELECT narrow.id FROM pgconsent_signed.visible_public_narrow AS narrow WHERE body LIKE '%abc%')) AND length(body) / 2 = 1",
-		"UPDATE drafts SET title = $1 WHERE body LIKE $1":                                          "", // what is it there?
+		"UPDATE drafts SET title = $1 WHERE body LIKE $1":                                          "", // the parameter's type differs at the two places
 		"UPDATE drafts SET title = 'x' WHERE " + search + " AND n = (SELECT id FROM notes)":        "", // hardened
 		"UPDATE drafts SET body = DEFAULT WHERE " + search:                                         "",
 		"UPDATE drafts SET title = 'x' WHERE id = $1":                                              "",

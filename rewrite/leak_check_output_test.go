@@ -33,7 +33,7 @@ func TestOutputsTakeTheSignedPath(t *testing.T) {
 		"WITH m AS (SELECT n FROM memories) SELECT n / 2 FROM m":                                                     true,
 		"SELECT n / 2 FROM (SELECT n FROM memories ORDER BY n LIMIT 3) m":                                            true,
 
-		"SELECT id FROM memories WHERE $1::int IS NULL OR n = $1":    true, // of one type, whichever PostgreSQL sees first
+		"SELECT id FROM memories WHERE $1::int IS NULL OR n = $1":    true, // one type, whichever operand PostgreSQL sees first
 		"SELECT id FROM memories WHERE $1::bigint IS NULL OR n = $1": true,
 		"SELECT id FROM memories WHERE $1::int2 IS NULL OR n = $1":   false,
 		"SELECT id FROM memories WHERE $1::float4 IS NULL OR f > $1": false,
@@ -46,7 +46,7 @@ func TestOutputsTakeTheSignedPath(t *testing.T) {
 		"SELECT n / 2 AS k FROM memories ORDER BY k":                                                         false,
 		"SELECT n / 2 FROM memories ORDER BY 1":                                                              false,
 		"SELECT id FROM memories ORDER BY n / 2":                                                             false,
-		"SELECT id FROM memories ORDER BY n / (SELECT count(*) FROM people)":                                 false, // which counts no memories
+		"SELECT id FROM memories ORDER BY n / (SELECT count(*) FROM people)":                                 false, // the count is of another table
 		"SELECT DISTINCT n / 2 FROM memories":                                                                false,
 		"SELECT DISTINCT ON (n / 2) n FROM memories":                                                         false,
 		"SELECT n / 2, count(*) FROM memories GROUP BY 1":                                                    false,
@@ -54,12 +54,12 @@ func TestOutputsTakeTheSignedPath(t *testing.T) {
 		"SELECT n, count(*) FROM memories GROUP BY n HAVING count(*) > 3 AND n / 2 > 5":                      false,
 		"SELECT n, count(*) FROM memories GROUP BY n HAVING n / 2 > 5 OR count(*) > 3":                       false,
 		"SELECT n, count(*) FROM memories GROUP BY n HAVING NOT (n / 2 > 5)":                                 false,
-		"SELECT max(n / 2) FROM memories":                                                                    false, // which adds a condition
+		"SELECT max(n / 2) FROM memories":                                                                    false, // the planner adds a condition
 		"SELECT bool_and(n / 2 > 1) FROM memories":                                                           false,
 		"SELECT max(n / 2) OVER () FROM memories":                                                            false,
 		"SELECT rank() OVER (ORDER BY n / 2) FROM memories":                                                  false,
 		"SELECT rank() OVER w FROM memories WINDOW w AS (PARTITION BY n / 2)":                                false,
-		"SELECT array_agg(n) FROM memories":                                                                  false, // in the order of the plan
+		"SELECT array_agg(n) FROM memories":                                                                  false, // the order depends on the plan
 		"SELECT jsonb_agg(n / 2) FROM memories":                                                              false,
 		"SELECT row_number() OVER (PARTITION BY n) FROM memories":                                            false,
 		"SELECT lag(n / 2) OVER w FROM memories WINDOW w AS (PARTITION BY n)":                                false,
@@ -76,17 +76,17 @@ func TestOutputsTakeTheSignedPath(t *testing.T) {
 		"SELECT EXISTS (SELECT n / 2 FROM people) FROM memories":                                             false,
 		"SELECT id FROM memories WHERE n / 2 > 1":                                                            false,
 		"SELECT m.id FROM memories m JOIN people p ON n / 2 > 1":                                             false,
-		"SELECT n, count(*) FROM memories GROUP BY n HAVING CASE WHEN true THEN n / 2 ELSE count(*) END > 5": false, // which is folded
+		"SELECT n, count(*) FROM memories GROUP BY n HAVING CASE WHEN true THEN n / 2 ELSE count(*) END > 5": false, // constant folding makes it a column of each row
 		"SELECT n, count(*) FROM memories GROUP BY n HAVING (count(*) > 0 AND n / 2 > 5) = true":             false,
 		"SELECT n, count(*) FROM memories GROUP BY n ORDER BY CASE WHEN true THEN n / 2 ELSE count(*) END":   false,
 		"SELECT n, CASE WHEN true THEN n / 2 ELSE count(*) END FROM memories GROUP BY n ORDER BY 2":          false,
-		"SELECT price::float8 FROM memories ORDER BY price":                                                  false, // the column of the result
+		"SELECT price::float8 FROM memories ORDER BY price":                                                  false, // price means the result column
 		"SELECT price::float8 FROM memories ORDER BY memories.price":                                         true,
 		"SELECT ROW(n, 1) FROM memories ORDER BY id":                                                         false,
 		"SELECT sum(n) OVER (ROWS UNBOUNDED PRECEDING) FROM memories":                                        false,
 		"SELECT sum(n) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) FROM memories":                            true,
 		"SELECT 1 / (length($1) + CASE WHEN true THEN 0 ELSE n END) FROM memories":                           false,
-		"SELECT repeat(title, $1) FROM memories":                                                             false, // nobody says what is declared
+		"SELECT repeat(title, $1) FROM memories":                                                             false, // the parameter's type is not known
 		"SELECT 1 / length($1) FROM memories":                                                                false,
 		"SELECT coalesce(1 / length($1), n) FROM memories":                                                   false,
 		"SELECT n / length($1) FROM memories":                                                                true,
@@ -98,7 +98,7 @@ func TestOutputsTakeTheSignedPath(t *testing.T) {
 		"SELECT title::regclass FROM memories":                                                               false,
 		"SELECT pg_get_userbyid(n) || 'x' FROM memories":                                                     false,
 		"SELECT (ROW(n, 1)).f1 / 2 FROM memories":                                                            false,
-		"SELECT round(price, 1) FROM memories":                                                               false, // somebody's own, too
+		"SELECT round(price, 1) FROM memories":                                                               false, // another role has a function of that name, too
 	}
 	// of floating point the last digits go by the order
 	for _, name := range []string{"stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp"} {

@@ -14,13 +14,13 @@ func TestPatternsOfParts(t *testing.T) {
 	r := rewriter(t, AlwaysSignedMode)
 	const whole, piece = verdict.Pattern, verdict.PatternPart
 	type forms = map[int32]verdict.Form
-	for pattern, want := range map[string]forms{ // nil: not the signed path
+	for pattern, want := range map[string]forms{ // the forms of parameters; nil: the text does not take the signed path
 		"$1":                                  {1: whole},
 		"$1 || ''":                            {1: whole},
 		"$1 || '%'":                           {1: piece},
 		"'%' || $1":                           {1: whole},
 		"'%' || $1 || '%'":                    {1: piece},
-		"$1 || $2":                            {1: whole, 2: whole}, // the last may be empty
+		"$1 || $2":                            {1: whole, 2: whole}, // the last part may be empty
 		"$1 || '_' || $2":                     {1: whole, 2: whole},
 		"$1 || '_' || $2 || '_'":              {1: piece, 2: piece},
 		"'%' || lower($1) || '%'":             {1: piece},

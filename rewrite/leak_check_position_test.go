@@ -177,7 +177,7 @@ func TestNotLeakSafeWhereverItStands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r = New(r.snap, pol, AlwaysSignedMode) // agents may call a function of others that is named like one of the list
+	r = New(r.snap, pol, AlwaysSignedMode) // agents may call another role's function with a name of the list
 	seen, fields := map[string]bool{}, map[string]bool{}
 	for _, place := range pathPlaces {
 		for what, leakSafe := range leakSafeFor {
@@ -264,7 +264,7 @@ func TestSumsInsideExpressions(t *testing.T) {
 			for aggregate, sums := range map[string]bool{
 				"sum(extract(day FROM n.occurred_at))": true, "avg(extract(day FROM n.occurred_at))": true, "count(n.title)": false} {
 				if strings.Contains(query, "HAVING") && !strings.Contains(place, "EXISTS") {
-					continue // it has several rows, or none, for all that is known here
+					continue // the sub-select may have several rows, or none
 				}
 				sql := strings.Replace(place, "@", strings.Replace(query, "{}", aggregate, 1), 1)
 				result, refused := r.Rewrite(sql, false)
@@ -282,7 +282,7 @@ func TestSumsInsideExpressions(t *testing.T) {
 			"SELECT p.id FROM people AS p, (WITH a AS (@) SELECT * FROM a) AS b",
 			"WITH a AS (@) SELECT p.id FROM people AS p UNION SELECT q.id FROM people AS q, a"} {
 			if strings.Contains(query, "m.id") {
-				continue // it names what is outside
+				continue // it names a column of the outer query
 			}
 			sql := strings.Replace(place, "@", strings.Replace(query, "{}", "sum(extract(day FROM n.occurred_at))", 1), 1)
 			if result, refused := r.Rewrite(sql, false); refused != nil || result.Path == verdict.PathSigned {

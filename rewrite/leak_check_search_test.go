@@ -49,8 +49,8 @@ func TestFoundFirst(t *testing.T) {
 		// row security reaches the same index
 		"SELECT id FROM memories WHERE n = 1 AND title ~ '(?=x)'":                                "",
 		"SELECT id FROM memories WHERE title ~ '(?=x)' OR " + search:                             "",
-		"SELECT id FROM memories WHERE title LIKE '%x%' AND title ~ '(?=x)' ORDER BY id LIMIT 3": "", // an index has the order
-		"SELECT id FROM memories WHERE " + search + " AND title ~ (title || $1)":                 "", // which may fail as a plan is made
+		"SELECT id FROM memories WHERE title LIKE '%x%' AND title ~ '(?=x)' ORDER BY id LIMIT 3": "", // an index returns the rows in this order
+		"SELECT id FROM memories WHERE " + search + " AND title ~ (title || $1)":                 "", // the pattern may fail during planning
 		"SELECT id FROM memories WHERE " + search + " AND n / $1 > 1":                            "",
 		"SELECT id FROM memories WHERE " + search + " AND 1 / $1 > 1":                            "",
 		"SELECT id FROM memories WHERE " + search +
@@ -62,7 +62,7 @@ func TestFoundFirst(t *testing.T) {
 		"WITH m AS (SELECT 1) SELECT id FROM memories WHERE " + search + " AND title ~ '(?=x)'":                    "",
 		"SELECT id FROM memories AS m(x) WHERE " + search + " AND title ~ '(?=x)'":                                 "",
 		"SELECT m FROM memories m WHERE " + search + " AND title ~ '(?=x)'":                                        "",
-		"SELECT array_agg(n) FROM memories WHERE " + search + " AND title ~ '(?=x)'":                               "", // in the order of the plan
+		"SELECT array_agg(n) FROM memories WHERE " + search + " AND title ~ '(?=x)'":                               "", // the order depends on the plan
 		"SELECT id FROM memories WHERE " + search + " AND title ~ '(?=x)' ORDER BY 1 FETCH FIRST 3 ROWS WITH TIES": "",
 		"SELECT id FROM memories WHERE " + search + " AND title ~ '(?=x)' UNION SELECT 1":                          "",
 		"SELECT id FROM memories WHERE " + search + " AND random() > 0.5":                                          "",

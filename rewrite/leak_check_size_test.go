@@ -43,13 +43,13 @@ func TestSizesChangeNamesOnly(t *testing.T) {
 		"SELECT n = $1 FROM memories WHERE found @@ 'b'::tsquery AND i8 > $1 AND title ~ '(?=x)'",
 		"SELECT date_trunc('day', occurred_at), count(*) FROM memories WHERE title LIKE '%x%' GROUP BY 1",
 	}
-	for _, name := range []string{"memories", "public.memories"} { // around what is too long
+	for _, name := range []string{"memories", "public.memories"} { // near the length that is too long
 		sql := "SELECT id FROM " + name + " WHERE title LIKE '%x%' -- "
 		for _, less := range []int{0, 10, 17, 18, 19, 30, 45, 60, 100} {
 			sqls = append(sqls, sql+strings.Repeat("x", sqltext.DefaultMaxBytes-less-len(sql)))
 		}
 	}
-	runs := "SELECT count(*) FROM memories WHERE title ~ '(?=x)' --" // as many operator characters beside each other as may be
+	runs := "SELECT count(*) FROM memories WHERE title ~ '(?=x)' --" // as many adjacent operator characters as allowed
 	fits := func(n int) bool {
 		_, refused := sqltext.Scan(runs + " " + strings.Repeat("-", n))
 		return refused == nil

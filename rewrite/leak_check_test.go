@@ -83,7 +83,7 @@ func TestSignedPathIsNotForVirtualColumns(t *testing.T) {
 	for sql, signedPath := range map[string]bool{
 		"SELECT count(*) FROM memories":                                                              true,
 		"SELECT id, body FROM memories WHERE body LIKE 'a%'":                                         true,
-		"SELECT p.name AS title FROM people p JOIN memories m ON m.body = p.name ORDER BY title":     false, // which title it is goes by more than the name
+		"SELECT p.name AS title FROM people p JOIN memories m ON m.body = p.name ORDER BY title":     false, // which column title means depends on more than the name
 		"SELECT title FROM memories":                                                                 false,
 		"SELECT id FROM memories WHERE title IS NULL":                                                false,
 		"SELECT m.id FROM memories AS m WHERE m.title = 'a'":                                         false,
@@ -118,7 +118,7 @@ func TestSignedPathIsNotForMasks(t *testing.T) {
 		"SELECT count(*) FROM patients GROUP BY email":                                              false,
 		"SELECT title AS name FROM memories WHERE EXISTS (SELECT FROM patients WHERE title = name)": false,
 		"SELECT a.id FROM patients a JOIN patients b USING (name)":                                  false,
-		"SELECT count(*) FROM patients, vehicles":                                                   false, // that one is open, and has no signed view
+		"SELECT count(*) FROM patients, vehicles":                                                   false, // vehicles is open, and has no signed view
 		"SELECT count(*) FROM patients, pages WHERE site = 'a'":                                     false,
 	} {
 		result, refused := r.Rewrite(sql, false)
@@ -164,7 +164,7 @@ func TestSignedPathIsNotForSumsThatMayNotRun(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{ // which is meant is not certain, or it is computed
+	for _, text := range []string{ // the column that is meant is not certain, or is computed
 		"SELECT p.name FROM people p, (SELECT sum(x.v) FROM (SELECT price AS v FROM memories UNION ALL SELECT loose FROM memories) x) q",
 		"SELECT p.name FROM people p, (SELECT sum(1e131071) FROM memories) q",
 		"SELECT p.name FROM people p, (SELECT sum(extract(day FROM occurred_at)) FROM memories) q",
@@ -194,10 +194,10 @@ func TestSignedPathIsForViews(t *testing.T) {
 		"SELECT name FROM people WHERE EXISTS (SELECT FROM shares WHERE title = name)": true,
 		"SELECT title FROM shares WHERE share + 1 > 2":                                 false,
 		"SELECT body FROM bodies":                                                      false, // a cast that may fail
-		"SELECT id FROM patient_list":                                                  false, // masks
+		"SELECT id FROM patient_list":                                                  false, // the view has masks
 		"SELECT title FROM short_titles":                                               false, // it groups by a primary key
 		"SELECT id FROM either":                                                        false,
-		"SELECT * FROM hosted":                                                         true, // by a part of a key
+		"SELECT * FROM hosted":                                                         true, // found by a part of a key
 	} {
 		result, refused := r.Rewrite(sql, false)
 		if refused != nil || (result.Path == verdict.PathSigned) != signedPath || signedPath != strings.Contains(result.Text, "pgconsent_signed.visible_public_") {
@@ -210,7 +210,7 @@ func TestSignedPathIsForViews(t *testing.T) {
 		"lowest": "SELECT s.share AS id, s.title AS body FROM (pgconsent_signed.visible_public_shares s JOIN public.notes n ON ((n.body = s.title)))",
 	} {
 		v, _ := r.pol.View(catalog.Name{Schema: "public", Name: view})
-		got := strings.Join(strings.Fields(v.SignedQuery), " ") // columns of one table stand without it as of 16
+		got := strings.Join(strings.Fields(v.SignedQuery), " ") // from 16 on, columns of a single table have no qualifier
 		if got != want && got != strings.NewReplacer("m.", "").Replace(want) {
 			t.Errorf("%s: %s", view, got)
 		}

@@ -38,8 +38,8 @@ func TestSignedPathIsForEverydayTypes(t *testing.T) {
 		"tags && ARRAY[title]":                     false,
 		"tags && ARRAY['a', NULL]":                 false,
 		"nums && ARRAY[n]":                         false,
-		"n = ANY ($1::int[])":                      false, // larger numbers may have been declared
-		"span -|- '[2026-01-01, 2026-02-01)'":      false, // which makes new bounds
+		"n = ANY ($1::int[])":                      false, // the client may have declared a wider type
+		"span -|- '[2026-01-01, 2026-02-01)'":      false, // the operator computes new bounds
 		"span && tstzrange(occurred_at, now())":    false,
 		"span && tstzrange($1, now())":             false,
 		"span * '[2026-01-01,)' = 'empty'":         false,

@@ -16,7 +16,7 @@ import (
 // A name in a text that means a relation which is not shown gets the answer that PostgreSQL gives where there is none.
 func TestNamesInTexts(t *testing.T) {
 	r := rewriter(t, RowSecurityMode)
-	conn := pgtest.Database(t).Connect(t, "postgres") // an empty one
+	conn := pgtest.Database(t).Connect(t, "postgres") // an empty database
 	for _, hidden := range []string{
 		"SELECT 'memory_edges'::regclass", "SELECT regclass 'memory_edges'", "SELECT CAST('public.Memory_Edges' AS pg_catalog.regclass)",
 		`SELECT '"public" . "memory_edges"'::regclass`,
@@ -70,7 +70,7 @@ func TestNamesInTexts(t *testing.T) {
 		refused.Code != "42704" || refused.Position != 20) {
 		t.Errorf("%s: %v", basetype, refused)
 	}
-	for _, name := range []string{"memory_edges", "nothing"} { // there is no such function, which would be for the server to say
+	for _, name := range []string{"memory_edges", "nothing"} { // there is no such function, and the server reports that
 		if _, refused := r.Rewrite("SELECT pg_relation_size('"+name+"', 3)", false); refused == nil || refused.Code != "42P01" || refused.Position != 25 {
 			t.Errorf("%s: %v", name, refused)
 		}
@@ -242,7 +242,7 @@ func TestWhatTakesNames(t *testing.T) {
 		if err := rows.Scan(&name, &args, &at); err != nil {
 			t.Fatal(err)
 		}
-		if name == "currval" { // its stand-in takes the name as text, and has one answer for all that it does not tell
+		if name == "currval" { // its stand-in takes the name as text, and gives one answer for all hidden sequences
 			continue
 		}
 		if class := catalogFunctions[name].class; class != classAllow && class != classShadow {

@@ -34,7 +34,7 @@ func TestNewerSyntaxIsNamed(t *testing.T) {
 			_, refused = source.Parse()
 			if refused != nil {
 				refused = explainNewerSyntax(refused, source, major*10_000)
-			} else if name, _, ok := strings.Cut(strings.TrimPrefix(s.example, "SELECT "), "("); ok { // reads like a call
+			} else if name, _, ok := strings.Cut(strings.TrimPrefix(s.example, "SELECT "), "("); ok { // the example is a function call
 				if refused = newerFunctionRefusal(strings.ToLower(name), major*10_000); refused == nil && major < s.since {
 					continue
 				}

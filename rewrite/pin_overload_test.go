@@ -12,7 +12,7 @@ import (
 func TestWhatIsFixedIsFixedInEveryOverload(t *testing.T) {
 	for _, c := range []struct {
 		hasLimitOne, second string // names of arguments
-		out                 int    // calls that go out
+		out                 int    // the number of calls in the rewritten text
 	}{{"gate a", "gate b", 10}, {"gate a", "b gate", 0}, {"a gate", "gate b", 0}} {
 		fixedInEvery(t, c.hasLimitOne, c.second, c.out)
 	}

@@ -24,8 +24,8 @@ func TestPrefixSearch(t *testing.T) {
 		"SELECT 1 FROM memories WHERE title LIKE 'abc%' ESCAPE 'b'":                            "",
 		"SELECT 1 FROM memories WHERE title || 'x' LIKE 'abc%'":                                "",
 		"SELECT 1 FROM memories WHERE title LIKE 'abc%' COLLATE \"C\"":                         "",
-		"SELECT 1 FROM memories WHERE body LIKE 'abc%'":                                        "", // the index is in another order
-		"SELECT 1 FROM people WHERE name LIKE 'abc%'":                                          "", // of a collation of its own
+		"SELECT 1 FROM memories WHERE body LIKE 'abc%'":                                        "", // the index has another order
+		"SELECT 1 FROM people WHERE name LIKE 'abc%'":                                          "", // the column has another collation
 		"SELECT 1 FROM memories WHERE title LIKE $1":                                           "",
 		"SELECT 1 FROM memories a, memories b WHERE title LIKE 'abc%'":                         "",
 		"SELECT 1 FROM memories WHERE EXISTS (SELECT FROM memories b WHERE title LIKE 'abc%')": "",

@@ -31,7 +31,7 @@ func TestBypassShapes(t *testing.T) {
 			continue
 		}
 		head, tail, ok := strings.Cut(abbreviate(result.Text), "<predicate>)")
-		if !ok { // not signable: only qualified
+		if !ok { // the text cannot be signed, so names are only qualified
 			if !strings.Contains(text, `\`) || !strings.Contains(result.Text, "FROM public.memories WHERE") {
 				t.Errorf("%s: %s", text, result.Text)
 			}

@@ -274,7 +274,7 @@ func TestAnswersDependOnWhatIsRead(t *testing.T) {
 // answerOf is what a statement returns after a change, which is undone.
 func answerOf(ctx context.Context, conn *pgx.Conn, sql, change string) (string, error) {
 	text, at := sql, 0
-	if change != "" { // one message, since there are thousands
+	if change != "" { // all in one message, since there are thousands of cases
 		text, at = "BEGIN; "+change+"; "+sql+"; ROLLBACK", 2+strings.Count(change, ";")
 	}
 	results, err := conn.PgConn().Exec(ctx, text).ReadAll()

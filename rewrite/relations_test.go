@@ -16,8 +16,8 @@ import (
 // the same text.
 func checkRelations(t *testing.T, r *Rewriter, tree *sqltext.ParseResult, result *Result) {
 	t.Helper()
-	targets := map[*sqltext.RangeVar]bool{}                         // of INSERT, UPDATE, DELETE
-	copied := map[*sqltext.RangeVar]bool{}                          // the views of COPY FROM, which stand nowhere else
+	targets := map[*sqltext.RangeVar]bool{}                         // the targets of INSERT, UPDATE and DELETE
+	copied := map[*sqltext.RangeVar]bool{}                          // the views that COPY FROM writes, which may stand nowhere else
 	ctes, locked := map[string]bool{}, map[*sqltext.RangeVar]bool{} // FOR UPDATE OF names items of FROM, not relations
 	each(tree.ProtoReflect(), func(m proto.Message) {
 		switch s := m.(type) {

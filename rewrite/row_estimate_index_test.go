@@ -54,23 +54,23 @@ tables:
 		"SELECT title FROM cards WHERE board = 7 ORDER BY made DESC LIMIT 20":                           true,
 		"SELECT title FROM cards WHERE board = $1 AND title ~ 'a'":                                      true,
 		"SELECT title FROM cards WHERE board IN (7, 8)":                                                 true,
-		"SELECT a.id FROM cards a JOIN cards b ON b.board = a.board WHERE a.board = 7":                  false, // a thousand times a thousand
+		"SELECT a.id FROM cards a JOIN cards b ON b.board = a.board WHERE a.board = 7":                  false, // a million rows
 		"SELECT c.title FROM cards c JOIN boards b ON b.id = c.board WHERE c.board = 7":                 true,
 		"SELECT title FROM cards WHERE " + search:                                                       true,
-		"SELECT title FROM cards WHERE " + search + " AND title ~ 'a'":                                  true, // found first
+		"SELECT title FROM cards WHERE " + search + " AND title ~ 'a'":                                  true, // the search comes first
 		"SELECT title FROM cards WHERE " + search + " ORDER BY id LIMIT 20":                             true,
-		"SELECT title FROM cards WHERE " + search + " ORDER BY made LIMIT 20":                           false, // an index of the tenant's has the order
+		"SELECT title FROM cards WHERE " + search + " ORDER BY made LIMIT 20":                           false, // a tenant's index returns this order
 		"SELECT title FROM cards WHERE title ILIKE '%a%'":                                               false, // there is no index
 		"SELECT title FROM cards WHERE id = 7":                                                          false, // one row
-		"SELECT title FROM cards WHERE kind = 1":                                                        false, // a quarter of them
-		"SELECT title FROM cards WHERE board = 7 AND code = 'a'":                                        false, // the tenant's index finds fewer
+		"SELECT title FROM cards WHERE kind = 1":                                                        false, // a quarter of the rows
+		"SELECT title FROM cards WHERE board = 7 AND code = 'a'":                                        false, // the tenant's index finds fewer rows
 		"SELECT title FROM cards WHERE made > '2026-01-01'":                                             false,
-		"SELECT title FROM cards WHERE made BETWEEN '2026-01-01' AND '2026-02-01'":                      false, // nobody knows how many
+		"SELECT title FROM cards WHERE made BETWEEN '2026-01-01' AND '2026-02-01'":                      false, // the number of rows is not known
 		"SELECT title FROM cards ORDER BY made DESC LIMIT 20":                                           false,
 		"SELECT count(*) FROM cards":                                                                    false,
 		"SELECT title FROM cards WHERE board = 7 UNION ALL SELECT title FROM cards":                     false,
 		"SELECT title FROM cards WHERE board = 7 AND EXISTS (SELECT FROM cards c WHERE c.made < now())": false,
-		"SELECT id FROM plain WHERE board = 7":                                                          false, // no index of the tenant's
+		"SELECT id FROM plain WHERE board = 7":                                                          false, // no index begins with the tenant
 		"UPDATE cards SET title = 'a' WHERE board = 7":                                                  true,
 		"UPDATE cards SET title = 'a' WHERE board = (SELECT 1 / min(id) FROM boards)":                   false, // hardened: no indexes are joined
 		"SELECT title FROM cards WHERE board = 7; SELECT 1":                                             false,
@@ -103,11 +103,11 @@ tables:
 		"SELECT title FROM cards WHERE code ~ '[0-9]+ab.c'":                                                           false,
 		"SELECT title FROM cards WHERE code ~* $1":                                                                    true,
 		"SELECT title FROM cards WHERE code !~ 'abc'":                                                                 false,
-		"SELECT title FROM cards WHERE code % 'abc'":                                                                  false, // what shares some trigrams
+		"SELECT title FROM cards WHERE code % 'abc'":                                                                  false, // too many rows share trigrams
 		"SELECT count(*) FROM cards":                                                                                  false,
 		"SELECT count(*) FROM cards WHERE made > '2026-01-01'":                                                        false,
-		"WITH c AS (SELECT id FROM cards WHERE " + search + ") SELECT (SELECT count(*) FROM c), random() FROM boards": true,  // by key
-		"UPDATE cards SET title = 'a' WHERE " + search:                                                                true,  // by key
+		"WITH c AS (SELECT id FROM cards WHERE " + search + ") SELECT (SELECT count(*) FROM c), random() FROM boards": true,  // found by key
+		"UPDATE cards SET title = 'a' WHERE " + search:                                                                true,  // found by key
 		"UPDATE cards SET title = 'a' WHERE " + search + " AND board = (SELECT 1 / min(id) FROM boards)":              false, // hardened
 	} {
 		result, refused := r.Rewrite(sql, false)

@@ -27,7 +27,7 @@ tables:
 		"SELECT count(*) FROM shows": true,
 		"SELECT s.day, count(*) FROM shows s JOIN seats t ON t.hall = s.hall GROUP BY 1":          true,
 		"SELECT count(*) FROM shows WHERE day > '2026-01-01'":                                     false,
-		"SELECT count(*) FROM seats":                                                              false, // one link, which is a join
+		"SELECT count(*) FROM seats":                                                              false, // a single link, which PostgreSQL joins
 		"SELECT count(*) FROM seats s WHERE EXISTS (SELECT 1 FROM shows o WHERE o.hall = s.hall)": false,
 	} {
 		result, refused := r.WithSizes(sizes).Rewrite(sql, false)

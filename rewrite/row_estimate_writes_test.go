@@ -51,7 +51,7 @@ func TestUseHashHintOfFewRows(t *testing.T) {
 			"WITH gone AS (DELETE FROM files WHERE id = 7 RETURNING title) SELECT title FROM gone": false,
 		},
 		"bigint[]": {
-			"SELECT title FROM files ORDER BY made DESC LIMIT 20": true, // of several tenants, one after the other
+			"SELECT title FROM files ORDER BY made DESC LIMIT 20": true, // rows of several tenants come one after the other
 		},
 	} {
 		doc, err := policy.Parse("policy.yaml",

@@ -184,7 +184,7 @@ func TestFoundByKeyWhateverTheSizes(t *testing.T) {
 			}
 			if got := len(result.SearchedByKey) > 0; got != want ||
 				want && (!result.NeedsSignature || result.Forms[1] != verdict.SearchWords || !result.ExpectsForms || result.MayDeclare([]uint32{23}) ||
-					result.HardenedReason != "") { // a hardened look-up of keys would have no index
+					result.HardenedReason != "") { // a hardened look-up of keys would use no index
 				t.Errorf("%s, %v rows, path %s: by key %v, forms %v, hardened %q", sql, rows, result.Path, got, result.Forms, result.HardenedReason)
 			}
 			forms = append(forms, strings.NewReplacer("public.", "", "pgconsent_signed.visible_public_",

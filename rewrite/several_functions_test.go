@@ -31,7 +31,7 @@ CREATE FUNCTION public.set_apart(strict boolean, who integer) RETURNS text LANGU
 	for _, c := range []struct {
 		name, functions string
 		sql             string
-		want            string // text, or what the refusal says
+		want            string // the expected text, or the message of the refusal
 	}{
 		{"two schemas, one pinned", "public.near_by: {}\n  extra.near_by: " + pinned, "SELECT near_by('x')", "function name near_by is ambiguous here"},
 		{"two schemas, the other pinned", "public.near_by: " + pinned + "\n  extra.near_by: {}", "SELECT near_by(1)",

@@ -38,12 +38,12 @@ func TestTimeBounds(t *testing.T) {
 			"7)::pg_catalog.timestamp AND local < CURRENT_DATE::pg_catalog.timestamp",
 		"at >= CURRENT_DATE /* x */ - /* y */ 7 -- z\n AND n = 1": "at >= (CURRENT_DATE " +
 			"/* x */ - /* y */ 7)::pg_catalog.timestamptz -- z\n AND n = 1",
-		"local >= CURRENT_DATE - interval '7 days'": "", // of one type
+		"local >= CURRENT_DATE - interval '7 days'": "", // both sides have one type
 		"local >= now() - interval '7 days'": "local OPERATOR(pg_catalog.>=) (((pg_catalog.now()) " +
 			"OPERATOR(pg_catalog.-) '7 days'::pg_catalog.interval)::pg_catalog.timestamp OPERATOR(pg_catalog.-) " +
 			"'2 days'::pg_catalog.interval) AND local >= pg_catalog.now() - interval '7 days'",
 		"day >= CURRENT_DATE - interval '7 days'":                    "",
-		"loose >= CURRENT_DATE":                                      "", // no index
+		"loose >= CURRENT_DATE":                                      "", // the column has no index
 		"at <> CURRENT_DATE":                                         "",
 		"at >= now() - interval '7 days'":                            "",
 		"at >= CURRENT_TIMESTAMP":                                    "",
@@ -64,9 +64,9 @@ func TestTimeBounds(t *testing.T) {
 		"at = ANY (ARRAY[CURRENT_DATE])":                             "",
 		"at IN (CURRENT_DATE)":                                       "",
 		"at NOT BETWEEN CURRENT_DATE AND CURRENT_DATE":               "",
-		"EXISTS (SELECT FROM people WHERE at >= CURRENT_DATE)":       "", // the name may be another's
+		"EXISTS (SELECT FROM people WHERE at >= CURRENT_DATE)":       "", // the name may mean a column of another table
 		"at OPERATOR(pg_catalog.>=) CURRENT_DATE":                    "",
-		"at >= CAST('2024-01-01' AS date)":                           "", // written otherwise
+		"at >= CAST('2024-01-01' AS date)":                           "", // the cast has another notation
 		"(SELECT max(x.at) FROM memories x) >= CURRENT_DATE - 1":     "",
 		"EXISTS (SELECT FROM (SELECT at AS at2 FROM memories) q WHERE at2 >= CURRENT_DATE)": "",
 	} {
@@ -124,7 +124,7 @@ func TestTimeBounds(t *testing.T) {
 				if err != nil || differ != 0 {
 					t.Errorf("%s: %s %s: %d differ, %v", zone, operator, bound, differ, err)
 				}
-				if strings.Contains(bound, "interval") || strings.HasPrefix(bound, "timestamp") { // of a column without a zone only dates are
+				if strings.Contains(bound, "interval") || strings.HasPrefix(bound, "timestamp") { // for a column without a zone only dates are cast
 					continue
 				}
 				err = conn.QueryRow(t.Context(), fmt.Sprintf(`SELECT count(*) FROM unnest(ARRAY['-infinity', 'infinity', '4713-01-01 BC', '294276-01-01',
@@ -144,7 +144,7 @@ func TestTimeWindows(t *testing.T) {
 	tier.All(t)
 	r, conn := altered(t, RowSecurityMode, `ALTER TABLE memories ADD local timestamp, ADD loose timestamp; CREATE INDEX ON memories (local)`)
 	const end = " OPERATOR(pg_catalog.+) '2 days'::pg_catalog.interval) AND "
-	bounds := map[string]string{ // with what the window has of them
+	bounds := map[string]string{ // bounds, with their form in the window
 		"now()":             "(pg_catalog.now())::",
 		"CURRENT_TIMESTAMP": "(CURRENT_TIMESTAMP)::",
 		"transaction_timestamp() + '1 month'::interval": "((pg_catalog.transaction_timestamp()) OPERATOR(pg_catalog.+) '1 month'::pg_catalog.interval)::",

@@ -17,13 +17,13 @@ import (
 
 // touched is what PostgreSQL says a statement reaches, after analysis and view expansion and without running it.
 type touched struct {
-	columns   map[uint32]map[int]bool // by relation; 0 stands for the whole row
-	functions map[uint32]bool         // called by name
+	columns   map[uint32]map[int]bool // the columns that are read, by the OID of the relation; 0 stands for the whole row
+	functions map[uint32]bool         // the OIDs of functions that are called by name
 }
 
 var (
 	relationEntry   = regexp.MustCompile(`:relid (\d+) :relkind [a-z].*?:selectedCols \(b([ \d]*)\)`)
-	permissionEntry = regexp.MustCompile(`\{(?:RTE)?PERMISSIONINFO :relid (\d+) .*?:selectedCols \(b([ \d]*)\)`) // from 16 on
+	permissionEntry = regexp.MustCompile(`\{(?:RTE)?PERMISSIONINFO :relid (\d+) .*?:selectedCols \(b([ \d]*)\)`) // PostgreSQL 16 and later
 	functionEntry   = regexp.MustCompile(
 		`:(?:aggfnoid|winfnoid) (\d+)|\{FUNCEXPR :funcid (\d+) :funcresulttype \d+ :funcretset \w+ :funcvariadic \w+ :funcformat 0`)
 )
@@ -50,7 +50,7 @@ func askServer(t *testing.T, conn *pgx.Conn, notices *strings.Builder, sql strin
 		}
 		for _, bit := range strings.Fields(m[2]) {
 			n, _ := strconv.Atoi(bit)
-			columns[n-7] = true // FirstLowInvalidHeapAttributeNumber
+			columns[n-7] = true // column numbers are offset by FirstLowInvalidHeapAttributeNumber
 		}
 	}
 	for _, m := range functionEntry.FindAllStringSubmatch(text, -1) {
@@ -132,7 +132,7 @@ func TestTouchedObjectsAreThoseOfPostgreSQL(t *testing.T) {
 			functions++
 			name := functionName(oid)
 			if strings.HasPrefix(q.name, "recursive-") && (name == "pg_catalog.int8inc" || name == "pg_catalog.array_cat") {
-				continue // SEARCH and CYCLE are written out with them
+				continue // PostgreSQL expands SEARCH and CYCLE with these functions
 			}
 			if !slices.Contains(result.Functions, name) {
 				t.Errorf("%s: PostgreSQL calls %s besides %v", q.name, name, result.Functions)

@@ -191,7 +191,7 @@ func TestOnlyListedColumns(t *testing.T) {
 		"MERGE INTO things t USING notes n ON n.n = 1 WHEN NOT MATCHED THEN INSERT VALUES ('a')":                                             true,
 		"MERGE INTO things t USING notes n ON n.n = 1 WHEN NOT MATCHED THEN INSERT VALUES ('a', NULL, NULL, NULL, 5)":                        false,
 		"COPY things FROM STDIN":                                                                  false,
-		"INSERT INTO things (title, id) VALUES ('a', DEFAULT)":                                    true, // left to its default
+		"INSERT INTO things (title, id) VALUES ('a', DEFAULT)":                                    true, // the column gets its default
 		"INSERT INTO things (title, id) VALUES ('a', DEFAULT), ('b', 5)":                          false,
 		"INSERT INTO things (title, id) VALUES ('a', 5), ('b', DEFAULT)":                          false,
 		"INSERT INTO things (title, id) SELECT 'a', 5":                                            false,

@@ -102,7 +102,7 @@ func TestCommitsAfterTheSnapshotAreNoted(t *testing.T) {
 	if ask("SELECT pgconsent.changed_since($1::text::pg_snapshot)::text", taken) != "false" {
 		t.Error("noted before the commit")
 	}
-	w.exec(w.super, "CREATE TABLE elsewhere (id int)") // other transactions end meanwhile
+	w.exec(w.super, "CREATE TABLE elsewhere (id int)") // another transaction commits meanwhile
 	w.exec(w.owner, "COMMIT")
 	if ask("SELECT pgconsent.changed_since($1::text::pg_snapshot)::text", taken) != "true" {
 		t.Error("not noted after the commit")

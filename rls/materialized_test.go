@@ -392,7 +392,7 @@ func TestMaterializedUnderConcurrentWriters(t *testing.T) {
 		}()
 	}
 	wg.Add(3)
-	go func() { // kills
+	go func() { // ends server processes
 		defer wg.Done()
 		c, random := db.Connect(t, "postgres"), tier.Rand(10)
 		for goesOn() {
@@ -404,7 +404,7 @@ func TestMaterializedUnderConcurrentWriters(t *testing.T) {
 			}
 		}
 	}()
-	go func() { // fills, and gives up at random
+	go func() { // fills in answers, and gives up at random
 		defer wg.Done()
 		random := tier.Rand(11)
 		for attempt := 0; goesOn(); attempt++ {
@@ -420,7 +420,7 @@ func TestMaterializedUnderConcurrentWriters(t *testing.T) {
 			_ = c.Close(ctx)
 		}
 	}()
-	go func() { // compares, in one snapshot
+	go func() { // compares stored and computed answers in one snapshot
 		defer wg.Done()
 		c := db.Connect(t, "postgres")
 		for goesOn() {
@@ -486,7 +486,7 @@ INSERT INTO people VALUES (1, 'granted'), (2, 'refused'); INSERT INTO notes VALU
 			t.Errorf("%s: %s are open, %v, want %s", c.change, open, err, c.open)
 		}
 	}
-	for _, table := range []string{"notes", "people"} { // of all that went at once nothing is kept until it is filled in again
+	for _, table := range []string{"notes", "people"} { // after TRUNCATE no answer is stored until it is filled in again
 		if err := migrations.FillAll(ctx, super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
 			t.Fatal(err)
 		}

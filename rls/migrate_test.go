@@ -165,7 +165,7 @@ func TestDriftIsFoundAndRepaired(t *testing.T) {
 				t.Fatalf("drift %v, %v", drift, err)
 			}
 			if name == "foreign function" || name == "forced" || name == "grant" {
-				return // what others have made or granted is theirs to take away
+				return // others remove their own objects and grants
 			}
 			w.migrate()
 			w.want(w.agent(user1), titles, visible)
@@ -377,7 +377,7 @@ func TestMissingRightsAreNamed(t *testing.T) {
 
 func TestPasswordsAreSet(t *testing.T) {
 	w := newWorld(t)
-	const agent, control = "agent_of_one", "control_of_one" // whom no other database needs
+	const agent, control = "agent_of_one", "control_of_one" // roles that no other database needs
 	w.compile("testdata/policy.yaml", rls.Options{AgentRole: agent, ControlRole: control})
 	o := migrations.Options{AgentRole: agent, ControlRole: control, AgentPassword: "päss wörd", ControlPassword: "other"}
 	if err := migrations.Up(context.Background(), w.owner, o, w.plan); err != nil {
@@ -508,7 +508,7 @@ func TestPasswordsOfOthersStay(t *testing.T) {
 	if err := first.super.QueryRow(context.Background(), "SELECT current_setting('server_version_num')::integer").Scan(&version); err != nil {
 		t.Fatal(err)
 	}
-	if version >= 160000 { // who may make roles may not join those of others
+	if version >= 160000 { // CREATEROLE does not let a role join those of others
 		var missing *migrations.MissingRightsError
 		if err := up(third, "app_owner", "two"); !errors.As(err, &missing) || len(missing.Statements) != 2 ||
 			missing.Statements[0].SQL != `GRANT "served_reader" TO app_owner` {
@@ -516,7 +516,7 @@ func TestPasswordsOfOthersStay(t *testing.T) {
 		}
 		first.exec(first.super, "GRANT served_reader, served_rows TO app_owner")
 	}
-	if err := up(third, "app_owner", "two"); err != nil { // who may not look changes nothing
+	if err := up(third, "app_owner", "two"); err != nil { // a role that may not read passwords changes nothing
 		t.Errorf("as a role that may not read passwords: %v", err)
 	}
 	has("one")

@@ -82,15 +82,15 @@ func TestViewsWriteVisibleRows(t *testing.T) {
 		{"INSERT INTO " + open + " (id, user_id, title) VALUES (8, '" + user1 + "', 'a')", 1},
 		{"UPDATE " + late + " SET n = n + 1", 2},
 		{"UPDATE " + late + " SET who = '" + user2 + "'", -1},
-		{"UPDATE " + late + " SET n = 1", -1},      // its own condition
-		{"UPDATE " + late + " SET t = ''", -1},     // that of the first
-		{"UPDATE " + late + " SET n = n + 200", 2}, // the one between has no check option, and its condition says which rows there are
-		{"UPDATE " + late + " SET n = 20", 0},      // to change
+		{"UPDATE " + late + " SET n = 1", -1},      // refused by its own check option
+		{"UPDATE " + late + " SET t = ''", -1},     // refused by the check option of the first view
+		{"UPDATE " + late + " SET n = n + 200", 2}, // the view between has no check option, and its condition chooses the rows
+		{"UPDATE " + late + " SET n = 20", 0},      // no such row
 		{"INSERT INTO " + late + " (n, who, t) VALUES (9, '" + user2 + "', 'a')", -1},
 		{"INSERT INTO " + late + " (n, who, t) VALUES (9, '" + user1 + "', '')", -1},
 		{"INSERT INTO " + late + " (n, who, t) VALUES (9, '" + user1 + "', 'a')", 1},
-		{"UPDATE " + mid + " SET who = '" + user2 + "'", -1}, // which agents cannot name
-		{"DELETE FROM " + late, -1},                          // the policy does not say that
+		{"UPDATE " + mid + " SET who = '" + user2 + "'", -1}, // a column that agents cannot name
+		{"DELETE FROM " + late, -1},                          // the policy does not permit DELETE
 		{"UPDATE " + beneath + " SET title = 'x'", -1},
 	} {
 		tag, err := agent.Exec(context.Background(), c.sql)

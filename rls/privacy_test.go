@@ -67,11 +67,11 @@ INSERT INTO consents VALUES ('holds', 's1', 'dog', 'a', NULL, NULL),
 		{rows("dog", "NULL"), "1|3|4"}, // themselves
 		{rows("dog", "'dog'"), "1|3|4"},
 		{rows("dog", "'cat'"), ""},
-		{rows("g1", "NULL"), "1|4"}, // of the dog in one store, and of the cat in another
+		{rows("g1", "NULL"), "1|4"}, // guardian of the dog in one store, and of the cat in another
 		{rows("g1", "'dog'"), "1|4"},
 		{rows("g1", "'cat'"), ""},
 		{rows("g2", "NULL"), "3"},
-		{rows("a", "NULL"), ""}, // who is let in is told nothing
+		{rows("a", "NULL"), ""}, // a grantee is told nothing
 		{rows("a", "'dog'"), ""},
 	} {
 		var got string

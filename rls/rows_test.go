@@ -69,7 +69,7 @@ func TestMasks(t *testing.T) {
 
 			"domain_text IS NULL":       "f,t,t,t,t",
 			"length(hashed)":            "32,NULL,32,32,32",
-			"extract(epoch FROM zoned)": "1706745600.000000,NULL,NULL,NULL,NULL", // of February, in UTC
+			"extract(epoch FROM zoned)": "1706745600.000000,NULL,NULL,NULL,NULL", // the beginning of February, in UTC
 			"pg_typeof(short)":          strings.Repeat(",character varying", 5)[1:],
 			"hashed = (SELECT hashed FROM " + view + " WHERE id = 1)": "t,NULL,t,f,f",
 		} {
@@ -206,7 +206,7 @@ func TestShadowsOfNarrowedTables(t *testing.T) {
 	agent := w.agent(user1)
 	constraints := "odd_pkey"
 	if pgtest.Binaries().Major >= 18 {
-		constraints = "odd_id_not_null,odd_pkey" // NOT NULL of a column that shows; that of a hidden one is not there
+		constraints = "odd_id_not_null,odd_pkey" // NOT NULL of a visible column; that of a hidden column is absent
 	}
 	const shown = "id,none,hashed,key,domain_text,strict,day,stamp,zoned,short,small,big,amount,ratio,doc,old_doc"
 	for sql, want := range map[string]string{

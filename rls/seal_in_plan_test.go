@@ -159,7 +159,7 @@ func TestSealInPlanOfRuleWithoutAttributes(t *testing.T) {
 		w.setSeal(agent, bad[name])
 		want("count", "0")
 	}
-	w.setSeal(agent, key.Seal(alone(agent, user2))) // valid as well
+	w.setSeal(agent, key.Seal(alone(agent, user2))) // another valid seal
 	want("count", all)
 }
 

@@ -198,7 +198,7 @@ func TestPartsComeToTheWhole(t *testing.T) {
 					switch r.IntN(4) {
 					case 0:
 						sql = "GRANT SELECT, UPDATE ON " + parts.listed(r, doc) + " TO app_other"
-					case 1: // which counts as altered by hand
+					case 1: // that counts as altered by hand
 						sql = "GRANT SELECT ON " + parts.listed(r, doc) + " TO PUBLIC"
 					}
 					parts.exec(sql)

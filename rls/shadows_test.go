@@ -63,7 +63,7 @@ func TestEveryCatalogRelationIsClassified(t *testing.T) {
 		}
 	}
 	if w.snap.ServerVersion()/10000 != 15 {
-		return // the lists below name what 15 has
+		return // the lists below are of PostgreSQL 15
 	}
 	gone := 0
 	for name := range refusedCatalogs {
@@ -121,12 +121,12 @@ func TestShadowsHaveTheColumnsOfTheOriginals(t *testing.T) {
 		if f.Name == "to_regtypemod" && pgtest.Binaries().Major < 17 {
 			continue
 		}
-		if f.Name == "currval" && f.Args[0] == "pg_catalog.text" { // beside the original's, so that a name is not looked up
+		if f.Name == "currval" && f.Args[0] == "pg_catalog.text" { // an argument more than the original, so that no name is looked up
 			continue
 		}
 		args, original := strings.ReplaceAll(strings.Join(f.Args, ","), "pg_catalog.", ""), "pg_catalog."+f.Name
 		of := args
-		if f.InformationSchema { // it takes rows of the catalogs, and its stand-in those of the shadows
+		if f.InformationSchema { // it takes rows of the catalogs, its replacement rows of the shadows
 			original, of = "information_schema."+f.Name, strings.ReplaceAll(args, "pgconsent_catalog.", "pg_catalog.")
 		}
 		w.want(w.super, fmt.Sprintf(

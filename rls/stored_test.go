@@ -50,11 +50,11 @@ func TestStored(t *testing.T) {
 	w.compile(file, rls.Options{})
 	w.migrate()
 	agent := w.agent(user1)
-	w.exec(agent, "SET cpu_operator_cost = 0") // as the proxy has what compares so planned
+	w.exec(agent, "SET cpu_operator_cost = 0") // as the proxy sets it for such comparisons
 	for _, prefix := range []string{"", "filtered_"} {
 		digest, far := "pgconsent_rows."+prefix+"public_digest", "pgconsent_rows."+prefix+"public_far"
 		w.want(agent, "SELECT title FROM "+digest+" ORDER BY id", visible)
-		w.want(agent, "SELECT count(*) FROM "+digest+" WHERE 1 / (size - 6) IS NOT NULL", "2") // 6 is the size of hidden ones
+		w.want(agent, "SELECT count(*) FROM "+digest+" WHERE 1 / (size - 6) IS NOT NULL", "2") // hidden rows have the size 6
 		// The compared value does not depend on the row. PostgreSQL takes the condition into the view, and computes it
 		// for the rows that come so far.
 		w.want(agent, "SELECT count(*) FROM "+digest+" WHERE size = 6 AND title = (SELECT (1 / (count(*) - count(*)))::text FROM "+far+")", "0")

@@ -11,7 +11,7 @@ import (
 // table. When it is on again, they may do what they could before.
 func TestRightsAreWithheldWithoutRowSecurity(t *testing.T) {
 	w := newWorld(t)
-	if err := migrations.Up(t.Context(), w.super, migrations.Options{}, w.plan); err != nil { // who may make event triggers
+	if err := migrations.Up(t.Context(), w.super, migrations.Options{}, w.plan); err != nil { // as a superuser, who may create event triggers
 		t.Fatal(err)
 	}
 	agent := w.agent(user1)

@@ -246,7 +246,7 @@ func TestNothingIsWrittenUnderAnOlderCatalog(t *testing.T) {
 	tier.All(t)
 	for name, c := range map[string]struct {
 		world func(t *testing.T) *world
-		sql   []string // what is refused after DDL, and not before
+		sql   []string // statements refused after DDL, and not before
 	}{
 		"a table": {func(t *testing.T) *world { return writtenWorld(t) }, []string{
 			"INSERT INTO public.drafts (title) VALUES ('a')",

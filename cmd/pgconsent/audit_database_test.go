@@ -38,7 +38,7 @@ func TestAuditInDatabase(t *testing.T) {
 	go func() { text, _ := follow.out.ReadString('\n'); line <- text }()
 	var text string
 	looked := 0
-	for deadline := time.Now().Add(tier.Patience); text == ""; { // it tells what comes after it has begun
+	for deadline := time.Now().Add(tier.Patience); text == ""; { // audit tail prints records that come after its start
 		if time.Now().After(deadline) {
 			t.Fatal("follow prints nothing")
 		}

@@ -49,7 +49,7 @@ func onDisk(t *testing.T) (i *installation, disk string, by []string) {
 // same session.
 type asks struct {
 	answered, refused atomic.Int64
-	of                sync.Map // answers, by the client's address
+	of                sync.Map // how many statements were answered, by the client's address
 	stop              func()
 }
 

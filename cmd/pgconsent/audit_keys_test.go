@@ -42,7 +42,7 @@ func TestRecordedKeys(t *testing.T) {
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeDescribeExec} {
 		wants = append(wants,
 			want{"SELECT id, title FROM memories", true, true, mode},
-			want{"SELECT id, title FROM memories", true, true, mode}, // described once
+			want{"SELECT id, title FROM memories", true, true, mode}, // prepared and described once
 			want{"SELECT title, m.id AS other FROM memories m ORDER BY title", true, true, mode},
 			want{"SELECT * FROM memories", true, true, mode},
 			want{"SELECT id FROM memories WHERE id = -1", true, false, mode},

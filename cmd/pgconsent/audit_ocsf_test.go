@@ -96,7 +96,7 @@ func TestOCSF(t *testing.T) {
 // there, must have, and those of which one is enough. The schema above says what else pgconsent promises.
 func demanded(t *testing.T, event any) {
 	t.Helper()
-	every := map[string][]string{ // by the object's name; "": the event
+	every := map[string][]string{ // required members, by the object's name; "": of the event
 		"":         {"activity_id", "category_uid", "class_uid", "type_uid", "time", "severity_id", "metadata", "actor", "src_endpoint"},
 		"metadata": {"version", "product"}, "product": {"vendor_name"}, "query_info": {"query_string"}, "database": {"type_id"},
 	}

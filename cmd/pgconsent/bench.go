@@ -62,7 +62,7 @@ type benchJSON struct {
 	Database string      `json:"database"`
 	Text     string      `json:"text"`
 	Clients  int         `json:"clients"`
-	Audit    string      `json:"audit"` // the mode
+	Audit    string      `json:"audit"` // the mode of the audit
 	Seconds  float64     `json:"seconds"`
 	Rounds   int         `json:"rounds"`
 	Results  []benchLine `json:"results"`
@@ -74,7 +74,7 @@ type benchLine struct {
 	TPS      float64            `json:"tps"`
 	P50      float64            `json:"p50_ms"`
 	P99      float64            `json:"p99_ms"`
-	Ratio    float64            `json:"ratio"` // to direct
+	Ratio    float64            `json:"ratio"` // transactions per second relative to a direct connection
 	Low      float64            `json:"ratio_low"`
 	High     float64            `json:"ratio_high"`
 	Turns    []benchRoundResult `json:"turns"`

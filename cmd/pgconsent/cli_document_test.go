@@ -117,7 +117,7 @@ func TestCommandsDocumented(t *testing.T) {
 		for line := range strings.Lines(m[1]) {
 			for _, command := range programCalls(line) {
 				found++
-				if err := parses(command); err != nil && !errors.Is(err, fs.ErrNotExist) { // files of examples are nowhere
+				if err := parses(command); err != nil && !errors.Is(err, fs.ErrNotExist) { // the files of examples do not exist
 					t.Errorf("%s: %s: %v", cliPage, strings.TrimSpace(line), err)
 				}
 			}
@@ -130,7 +130,7 @@ func TestCommandsDocumented(t *testing.T) {
 
 type detailBlock struct {
 	text    string
-	example bool // indented
+	example bool // the text is indented: an example
 }
 
 // language is that of an indented block: most are commands.
@@ -256,7 +256,7 @@ func programCalls(line string) [][]string {
 		}
 	}
 	ends()
-	for i, c := range calls { // redirections and comments
+	for i, c := range calls { // redirections and comments are cut off
 		if at := slices.IndexFunc(c, func(w string) bool { return w != "" && strings.Contains("<>#", w[:1]) }); at >= 0 {
 			calls[i] = c[:at]
 		}

@@ -21,9 +21,9 @@ import (
 type recorded struct {
 	before  []string // commands
 	command string
-	said    string // what it says when it is done
-	stands  string // what a status says after it; "": there is none
-	again   string // what the same command says afterwards, done or not
+	said    string // its output when it has succeeded
+	stands  string // the output of consent status after it; "": there is none
+	again   string // the output of the same command afterwards, whether the first succeeded or not
 }
 
 var killable = []recorded{
@@ -232,7 +232,7 @@ func TestErasureLeavesNoTraceOfRetrievals(t *testing.T) {
 	}
 	_ = agent.Close(t.Context())
 	play(t, i.config, []played{{"dsar --subject " + mark, exitOK, "recipient   chat"}})
-	var said strings.Builder // by commands that do not name whom they are about
+	var said strings.Builder // output of commands that do not name the person
 	trace := func() (found []string) {
 		dump, err := exec.Command(filepath.Join(pgtest.Binaries().Dir, "pg_dump"), "-h", pgtest.SocketDir(),
 			"-p", fmt.Sprint(pgtest.Port()), "-U", "postgres", i.db.Name).CombinedOutput()

@@ -55,7 +55,7 @@ func consenting(t *testing.T) (config string, db *pgtest.DB) {
 type played struct {
 	args string
 	code int
-	out  string // in stdout, or in stderr where it fails
+	out  string // expected in stdout, or in stderr where it fails
 }
 
 func play(t *testing.T, config string, script []played) {

@@ -405,7 +405,7 @@ func unsafeDatabase(t *testing.T, config string) {
 	admin := superuser(t, config)
 	for _, c := range []struct {
 		breaks, repairs string
-		suspends        bool // one table, and what depends on it; else all agents are refused
+		suspends        bool // only a table and its dependents are suspended; else all agents are refused
 	}{
 		{"ALTER ROLE pgconsent_agent BYPASSRLS", "ALTER ROLE pgconsent_agent NOBYPASSRLS", false},
 		{"ALTER TABLE people DISABLE ROW LEVEL SECURITY", "ALTER TABLE people ENABLE ROW LEVEL SECURITY", true},

@@ -22,7 +22,7 @@ func TestDoctorAdvisesToMaterialize(t *testing.T) {
 	}
 	i.exec(t, "ALTER TABLE memories ALTER user_id SET (n_distinct = 1); ANALYZE people, memories, memory_participants")
 	advice("a small table", false)
-	i.exec(t, "SET allow_system_table_mods = on; "+ // as if it were large
+	i.exec(t, "SET allow_system_table_mods = on; "+ // the table is made to look large
 		"UPDATE pg_class SET relpages = 1, reltuples = CASE relname WHEN 'people' THEN 50000 ELSE 2000000 END "+
 		"WHERE oid IN ('people'::regclass, 'memories'::regclass, 'memory_participants'::regclass)")
 	advice("a large one", true)

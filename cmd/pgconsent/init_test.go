@@ -58,7 +58,7 @@ func TestInit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db := pgtest.Database(t)
 			conn := db.Connect(t, "postgres")
-			if name == "supabase" { // roles are the whole server's
+			if name == "supabase" { // roles belong to the whole server
 				const roles = "anon, authenticated, service_role"
 				if _, err := conn.Exec(t.Context(), "CREATE ROLE "+strings.ReplaceAll(roles, ", ", "; CREATE ROLE ")); err != nil {
 					t.Fatal(err)

@@ -66,7 +66,7 @@ func killed(t *testing.T, i *installation, kills int) {
 	for round := range kills {
 		clear(decided)
 		p, address := i.serving(t)
-		answered := map[string]int{} // by the client's address
+		answered := map[string]int{} // how many statements were answered, by the client's address
 		var mu sync.Mutex
 		var clients sync.WaitGroup
 		ctx, cancel := context.WithCancel(t.Context())
@@ -74,7 +74,7 @@ func killed(t *testing.T, i *installation, kills int) {
 			clients.Go(func() {
 				conn, err := pgx.Connect(ctx, i.dsn("chat", address))
 				if err != nil {
-					return // killed while it logged in
+					return // the proxy was killed during the login
 				}
 				defer conn.Close(context.Background())
 				local := conn.PgConn().Conn().LocalAddr().String()

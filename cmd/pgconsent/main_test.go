@@ -49,8 +49,8 @@ func TestUsage(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
 		code int
-		out  string // in stdout
-		err  string // in stderr
+		out  string // expected in stdout
+		err  string // expected in stderr
 	}{
 		"nothing":              {nil, exitOK, "pgconsent demo --tour", ""},
 		"help":                 {[]string{"--help"}, exitOK, "Commands:", ""},

@@ -43,7 +43,7 @@ func TestPolicyCheckSaysThingsOnce(t *testing.T) {
 		name, policy string
 		code         int
 		problems     int
-		out          []string // each of them once
+		out          []string // texts that the output has exactly once
 	}{
 		{"does not load", "version: 1\ntables: { notes: { row: open } }\n", exitError, 2, []string{`policy.yaml:2:20: unknown key "row"`, "2 problems"}},
 		{"does not load, and more", strings.Replace(guardedPolicy, "  notes:",

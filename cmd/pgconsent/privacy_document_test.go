@@ -86,7 +86,7 @@ func seedCommands(t *testing.T, access announced) {
 	// Lines 109-113. A vet's statement is passed on with the vet's consent, and that of whoever speaks for the dog.
 	const raw = `privacy add "Bella has a heart murmur" --kind raw --subject dog:bella ` +
 		`--access human:sean si:bella_agent --consent human:sean --source vet:dr_smith`
-	told(strings.Replace(raw, "vet:dr_smith", "vet:dr_jones", 1), exitError, "PrivacyForbiddenError") // who has not consented
+	told(strings.Replace(raw, "vet:dr_smith", "vet:dr_jones", 1), exitError, "PrivacyForbiddenError") // a person who has not consented
 	id, _, _ := strings.Cut(told(raw, exitOK, "  source      vet:dr_smith\n  about       dog:bella\n  granted to  human:sean, si:bella_agent\n"), ",")
 	if n := number(t, owner, `SELECT count(*) FROM raw_entries WHERE id = '`+
 		id+`' AND content = 'Bella has a heart murmur' AND subject_ids::jsonb = '["dog:bella"]' AND consent_grants::jsonb = '["human:sean"]'`); n != 1 {

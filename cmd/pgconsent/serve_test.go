@@ -72,7 +72,7 @@ func TestDrain(t *testing.T) {
 		name   string
 		drain  string // "1h" is longer than the test waits
 		second syscall.Signal
-		at     string // what the log says before the second signal
+		at     string // a text in the log before the second signal
 		owner  bool
 		min    time.Duration
 		code   int

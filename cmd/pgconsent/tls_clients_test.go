@@ -58,7 +58,7 @@ func TestClientsByTLS(t *testing.T) {
 	if out, errs, code := call(t, "", bench...); code != exitOK || !strings.Contains(out, "simple\tagent\t") {
 		t.Errorf("bench: %s%s", out, errs)
 	}
-	selfSigned(t, i.dir()) // as if somebody else listened there
+	selfSigned(t, i.dir()) // another server's certificate, as if an attacker listened there
 	if _, errs, code := call(t, "", bench...); code != exitError || !strings.Contains(errs, "does not show the certificate of the configuration") {
 		t.Errorf("bench with another certificate: %d %s", code, errs)
 	}

@@ -160,11 +160,11 @@ func TestUnsafeDatabases(t *testing.T) {
 	i := install(t)
 	db := i.db.Name
 	for n, c := range []struct {
-		id      string // of the finding
+		id      string // the id of the finding
 		breaks  string
 		repairs string // "": pgconsent migrate does
-		fix     string // in what the doctor says to do
-		serve   string // why serve does not start, where it is not the finding
+		fix     string // a text in the fix that the doctor proposes
+		serve   string // the error with which serve does not start, if it is not the finding
 	}{
 		{"agent_owner", "ALTER TABLE attic OWNER TO pgconsent_agent", "ALTER TABLE attic OWNER TO app_owner", "REASSIGN OWNED BY", ""},
 		{"agent_superuser", "ALTER ROLE pgconsent_agent SUPERUSER", "ALTER ROLE pgconsent_agent NOSUPERUSER", "NOSUPERUSER", ""},
@@ -205,7 +205,7 @@ func TestUnsafeDatabases(t *testing.T) {
 		{"key_readable", "GRANT EXECUTE ON FUNCTION pgconsent.seal_key() TO PUBLIC",
 			"REVOKE EXECUTE ON FUNCTION pgconsent.seal_key() FROM PUBLIC", "REVOKE ALL ON FUNCTION pgconsent.seal_key()", ""},
 	} {
-		if !tier.Turn(n, 4) { // package doctor tries each of them
+		if !tier.Turn(n, 4) { // the tests of package doctor try each of them
 			continue
 		}
 		t.Run(c.id, func(t *testing.T) {

@@ -33,8 +33,8 @@ func TestWhatGoesAlong(t *testing.T) {
 	for _, c := range []struct {
 		name, sql, tables string
 		statements        string
-		told              bool // of hidden rows: the policy is warned of
-		left              bool // agents may not
+		told              bool // it tells of hidden rows, and the policy gets a warning
+		left              bool // the policy withholds the command
 	}{
 		{"a tree", tree, tasks, "DELETE FROM task WHERE id = 1; SELECT id, parent FROM task ORDER BY id", true, false},
 		{"a tree by a key with whose it is",

@@ -21,10 +21,10 @@ var anew = []struct {
 	name   string
 	schema string
 	twins  [2]string
-	tables []string // of the policy; ACCEPT is where it may accept
+	tables []string // tables of the policy; ACCEPT is the place of accept
 	accept string
-	least  int                 // version
-	asks   map[string][]string // by table: what tells
+	least  int                 // the oldest server version
+	asks   map[string][]string // statements that tell, by table
 }{
 	{
 		"indexes",

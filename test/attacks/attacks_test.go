@@ -52,7 +52,7 @@ func onSchema(t *testing.T, name string, number, blocks, messages int) {
 		t.Errorf("%d attacks with %d messages", b, m)
 	}
 	tier.All(t)
-	t.Parallel() // each has databases and proxies of its own
+	t.Parallel() // each test has its own databases and proxies
 	modes, control := modesOf(instance.Both, instance.Auto, instance.SignedViews), list
 	if !tier.IsNightly() {
 		modes = modes[number%len(modes):][:1]

@@ -170,7 +170,7 @@ func (r comparing) condition(s string) string {
 		value = s + ".v"
 	}
 	switch r.IntN(17) {
-	case 13: // of the row itself, and failing for any
+	case 13: // an expression of the row, which fails for any
 		return r.one("big.b = ANY (ARRAY[big.l, ARRAY[1]])", "big.b = ANY (ARRAY[big.l, "+s+".n::text::int[]])",
 			"big.c < ALL (ARRAY[big.l, ARRAY[1]])", "big.t = big.tc", "big.note < big.tc",
 			"big.note IN ('a', big.tc)", "ROW(big.k) = ROW(big.k)", "big.note = ANY (ARRAY[big.tc, big.note])",
@@ -178,7 +178,7 @@ func (r comparing) condition(s string) string {
 			"big.b = (CASE WHEN big.b > 0 THEN 5 END)", "big.note BETWEEN big.tc AND 'z'",
 			"(big.b = 1) IS DISTINCT FROM (big.note > big.tc)", "greatest(big.note, big.tc) = 'x'",
 			"nullif(big.note, big.tc) IS NULL", "(big.note, big.b) < (big.tc, 5)")
-	case 14: // a column that goes when constants are folded
+	case 14: // a column that constant folding removes
 		return column + " = (" + value + ")" + r.one(" + num_nonnulls(big.b + NULL)",
 			" + (big.b <@ 'empty'::int4range)::int", " + coalesce(0, big.b)", " + (1 BETWEEN 2 AND big.b)::int",
 			" + (CASE WHEN true THEN 0 ELSE big.b END)", " + length(concat(big.note || NULL))", " * (ROW(big.b, 1) IS NOT NULL)::int")
@@ -262,7 +262,7 @@ func (r comparing) statement() string {
 	case 10:
 		return with + "SELECT s.n, s.v FROM " + from + " WHERE s.v IN (SELECT " + r.one("b", "c", "b + 0") + " FROM big WHERE " + where + ")"
 	case 11:
-		if r.IntN(3) == 0 { // one half computes what the other has
+		if r.IntN(3) == 0 { // one half computes the other's value
 			return with + "SELECT count(*) FROM " + from + ", " +
 				r.one("mixed", "(SELECT * FROM mixed)",
 					"(SELECT a, b, c AS z FROM big UNION ALL SELECT a, b, (SELECT min(n) FROM small) FROM big)",

@@ -84,7 +84,7 @@ func TestResultsAreDescribedAsWhatWasNamed(t *testing.T) {
 	instance.Exec(t, db, describedSchema)
 	owner := instance.ConnectSuperuser(t, db)
 	for _, mode := range modesOf(instance.SignedViews, instance.Auto, instance.Both) {
-		t.Run(mode.Name, func(t *testing.T) { // which ends its proxy
+		t.Run(mode.Name, func(t *testing.T) { // the sub-test ends its proxy
 			d := instance.Database{Name: "described", DB: db, Policy: describedPolicy, SearchPath: []string{"public"}}
 			agent := instance.Start(t, mode, d, map[string]string{"user": "me"}).Agent(t, "agent", d.Name)
 			for _, sql := range describedStatements {

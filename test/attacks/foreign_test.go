@@ -45,7 +45,7 @@ functions: { said: {} }
 			sql     string
 			refused bool
 		}{
-			{far, false}, {far, false}, // each is a transaction
+			{far, false}, {far, false}, // each statement is a transaction
 			{"BEGIN", false}, {far, false}, {"SELECT id FROM near", false}, {"COMMIT", false},
 			{"BEGIN", false}, {"SELECT id FROM near", false}, {"SELECT note FROM seen", false}, {
 				"COPY (SELECT note FROM far) TO STDOUT", true}, {"ROLLBACK", false},

@@ -72,7 +72,7 @@ func converse(t *testing.T, proxy *instance.Proxy, database string, messages []p
 		switch m := m.(type) {
 		case *pgproto3.ReadyForQuery:
 			waits--
-		case *pgproto3.RowDescription: // of a table, which has another number in each database
+		case *pgproto3.RowDescription: // the OID of a table differs between the databases
 			for i := range m.Fields {
 				m.Fields[i].TableOID = 0
 			}

@@ -135,7 +135,7 @@ func TestExecuteLooksAtNoValue(t *testing.T) {
 				if _, err := c.Prepare(t.Context(), name, sql, nil); err != nil {
 					t.Fatal(sql, err)
 				}
-				if strings.Contains(sql, "LIKE") { // which the signed path does not take: what it is judged as then goes by no size either
+				if strings.Contains(sql, "LIKE") { // it does not take the signed path; its decision then depends on no size either
 					if _, err := c.Prepare(t.Context(), "d"+name, sql, []uint32{1042}); err != nil {
 						t.Fatal(sql, err)
 					}

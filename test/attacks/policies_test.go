@@ -40,7 +40,7 @@ func TestPoliciesBesideOursTellNothing(t *testing.T) {
 	schema, policy, views := probing+idlers+quietTable, reachedDear+quietPolicy, "views: {"
 	var statements []string
 	all := idle
-	for _, c := range idle { // those that come later by name PostgreSQL reads before ours
+	for _, c := range idle { // PostgreSQL reads policies with later names before pgconsent's
 		c.name, c.sql = "before_"+c.name, strings.NewReplacer("POLICY a", "POLICY z", "POLICY b", "POLICY y").Replace(c.sql)
 		all = append(all, c)
 	}

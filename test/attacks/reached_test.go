@@ -64,7 +64,7 @@ func reachedObserved() string {
 }
 
 const (
-	hidden      = "SELECT count(*) FROM big WHERE a BETWEEN 123 AND 123 AND " // a hidden row gets so far in one twin
+	hidden      = "SELECT count(*) FROM big WHERE a BETWEEN 123 AND 123 AND " // in one twin a hidden row meets these conditions
 	hiddenRound = "SELECT count(*) FROM round WHERE a BETWEEN 123 AND 123 AND "
 )
 
@@ -80,8 +80,8 @@ func folded(values ...string) []string {
 // reachedBy are statements that once told the twins apart, each group with what it wants of the schema.
 var reachedBy = []struct {
 	name, sql, after, policy, end string
-	cheap                         bool // of a cheap rule as well
-	least                         int  // version
+	cheap                         bool // tried with a cheap rule as well
+	least                         int  // the oldest server version
 	statements                    []string
 }{
 	{name: "arrays are cast element by element, which PostgreSQL takes for leak-proof", statements: []string{
@@ -537,7 +537,7 @@ func TestHiddenRowsReachNothing(t *testing.T) {
 	tier.All(t)
 	for m, mode := range signedFirst() {
 		for k, f := range reachedBy {
-			if pgtest.Binaries().Major < f.least || !tier.Turn(m+k, 12) { // by night each in all modes
+			if pgtest.Binaries().Major < f.least || !tier.Turn(m+k, 12) { // in the nightly run each in all modes
 				continue
 			}
 			policies := []string{reachedDear}
@@ -551,7 +551,7 @@ func TestHiddenRowsReachNothing(t *testing.T) {
 				policies = append(policies, reachedObserved())
 			}
 			for i, policy := range policies {
-				t.Run(fmt.Sprintf("%s, %s, rule %d", f.name, mode.Name, i), func(t *testing.T) { // which ends its proxies
+				t.Run(fmt.Sprintf("%s, %s, rule %d", f.name, mode.Name, i), func(t *testing.T) { // the sub-test ends its proxies
 					got, judged := askReached(t, mode, policy+f.policy, f.sql, f.after, f.end, f.statements)
 					for k, sql := range f.statements {
 						if got[0][k] != got[1][k] {

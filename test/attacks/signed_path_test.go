@@ -223,7 +223,7 @@ func TestTheSignedPathConvertsNothing(t *testing.T) {
 		signedSQL("SELECT count(*) FROM big WHERE a = 123 AND f = ANY (ARRAY[1e400, b])"), // an array of numeric
 		signedSQL("SELECT count(*) FROM big o WHERE a = 123 AND EXISTS (SELECT FROM wide WHERE o.f = ANY (ARRAY[1e400, wide.k]))"),
 		signedParams("SELECT count(*) FROM big WHERE a = 123 AND f4 = ANY (ARRAY[$1, 1.5])", nil, "1e400"),
-		signedParams("SELECT count(*) FROM big WHERE a = 123 AND (i8 = $1 OR b = $1::int2)", nil, "99999999"), // which is a bigint, by what is seen first
+		signedParams("SELECT count(*) FROM big WHERE a = 123 AND (i8 = $1 OR b = $1::int2)", nil, "99999999"), // the parameter is a bigint, by the first operand
 		signedParams("SELECT count(*) FROM big WHERE a = 123 AND (i8 = $1 OR b = $1::int4)", nil, "999999999999"),
 		signedParams("SELECT count(*) FROM big WHERE a = 123 AND (f > $1 OR f4 = $1::float4)", nil, "2e300"),
 		signedParams("SELECT count(*) FROM big WHERE a = 123 AND (b IN ($1, 99999999999) OR b = $1::int4)", nil, "999999999999"),
@@ -288,7 +288,7 @@ func TestTheSignedPathComputesOutputsLast(t *testing.T) {
 			"SELECT jsonb_agg(jsonb_build_object('v', {}) ORDER BY id) FROM big WHERE a = 123 AND EXISTS (SELECT FROM link WHERE big_id = big.id)",
 			"SELECT coalesce(({})::text, (SELECT count(*) FROM link WHERE big_id = big.id)::text) FROM big WHERE a = 123",
 		} {
-			if ask := signedSQL(strings.ReplaceAll(shape, "{}", e)); k > 2 { // the plans are those of any of them
+			if ask := signedSQL(strings.ReplaceAll(shape, "{}", e)); k > 2 { // the plans are the same for any of them
 				rest = append(rest, ask)
 			} else {
 				cases = append(cases, ask)
@@ -320,7 +320,7 @@ func TestTheSignedPathFindsFirst(t *testing.T) {
 			"SELECT id, rank() OVER (PARTITION BY {} ORDER BY {}, id) FROM big WHERE found @@ 'b'::tsquery AND a = 123 ORDER BY id",
 			"SELECT string_agg(id::text, ',' ORDER BY {}, id) FILTER (WHERE ({}) IS NOT NULL) FROM big WHERE ta && '{a}' AND a = 123",
 		} {
-			if ask := signedSQL(strings.ReplaceAll(shape, "{}", e)); k > 2 { // the plans are those of any of them
+			if ask := signedSQL(strings.ReplaceAll(shape, "{}", e)); k > 2 { // the plans are the same for any of them
 				rest = append(rest, ask)
 			} else {
 				cases = append(cases, ask)

@@ -68,7 +68,7 @@ func TestTablesThatGetUserCode(t *testing.T) {
 	proxy := instance.Start(t, instance.Auto,
 		instance.Database{Name: "pair", DB: db, Policy: policy, SearchPath: []string{"public"}}, map[string]string{"user": "me"})
 	owner := instance.ConnectSuperuser(t, db)
-	instance.Ask(owner, "SET lock_timeout = '100ms'") // of what the agent holds
+	instance.Ask(owner, "SET lock_timeout = '100ms'") // the agent may hold locks
 	made := 0
 	for _, table := range tables {
 		c := proxy.Agent(t, "agent", "pair")

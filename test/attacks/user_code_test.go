@@ -95,7 +95,7 @@ CREATE OR REPLACE FUNCTION earth() RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS 
 // byOwner are tables whose writes run some code of the owner's. Each has further DDL, and the statements that write it.
 var byOwner = []struct {
 	name, columns, sql string
-	policy             string // of the table's write
+	policy             string // the section write of the table's policy
 	statements         []string
 }{
 	{name: "trigger_of_updates", sql: "CREATE TRIGGER t BEFORE UPDATE ON T FOR EACH ROW EXECUTE FUNCTION fire()",

@@ -38,7 +38,7 @@ tables:
 // storm is what owners do again and again, each statement by itself. # is a number of the owner's own.
 type storm struct {
 	name  string
-	pause time.Duration // of each owner, between two of them
+	pause time.Duration // the pause of each owner between two steps
 	steps []string
 }
 
@@ -70,7 +70,7 @@ var storms = []storm{
 type seen struct {
 	mu                        sync.Mutex
 	statements, logins, steps int
-	refused                   map[string]int // by what was refused, and its SQLSTATE
+	refused                   map[string]int // how many requests were refused, by kind and SQLSTATE
 	took                      []time.Duration
 }
 

@@ -61,8 +61,8 @@ func TestLooks(t *testing.T) {
 		before := settled(t, super)
 		instance.Exec(t, db, fmt.Sprintf("CREATE INDEX people_more_%d ON people (name)", i))
 		looked := afterLook(t, super, before)
-		time.Sleep(8 * refresh) // the statistics that count writes to the catalogs may have the proxy look once more
-		if i >= 2 {             // the first times PostgreSQL plans what it asks
+		time.Sleep(8 * refresh) // the statistics of writes to the catalogs may cause one more refresh
+		if i >= 2 {             // at first PostgreSQL plans the queries of a refresh
 			changed = append(changed, looked-before)
 			later = append(later, max(0, used(t, super)-looked-8*median(unchanged)))
 		}
@@ -97,7 +97,7 @@ func usedBy(t *testing.T, conn *pgx.Conn, where string) time.Duration {
 	for _, pid := range pids {
 		text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/schedstat")
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		ns, err := strconv.ParseInt(strings.Fields(string(text))[0], 10, 64)
 		if err != nil {

@@ -58,7 +58,7 @@ func TestStarts(t *testing.T) {
 type running struct {
 	cmd     *exec.Cmd
 	dsn     string
-	release func() // from what holds it to its share
+	release func() // ends the limit of its share of a processor
 }
 
 // demo starts one that has so much of one processor.

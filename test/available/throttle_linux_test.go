@@ -43,7 +43,7 @@ func tree(root int) (pids []int, used time.Duration) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		_, rest, _ := strings.Cut(string(text), ") ")
 		fields := strings.Fields(rest) // the first is the state, the third field of the file

@@ -167,7 +167,7 @@ func TestManyRepresentedUsersOnOneConnection(t *testing.T) {
 			want(c, "42501", "INSERT INTO notes (user_id, body) VALUES (8, 'for another')")
 			want(c, "", "DISCARD ALL")
 			want(c, "", theirNotes)
-			want(m.agent(t, "one"), rowsOf(1), theirNotes) // an agent that acts for nobody is what it was
+			want(m.agent(t, "one"), rowsOf(1), theirNotes) // an agent that acts for nobody is not affected
 		})
 	}
 }
@@ -321,10 +321,10 @@ func TestRepresentedUserRefusals(t *testing.T) {
 	for _, q := range []struct{ agent, code, sql string }{
 		{"backend", "28000", "SET pgconsent.token = 'forged-thing'"},
 		{"backend", "28000", "SELECT set_config('pgconsent.token', 'forged-thing', true)"},
-		{"backend", "28000", "SET pgconsent.token = 'secret-token-of-x'"}, // no integer
+		{"backend", "28000", "SET pgconsent.token = 'secret-token-of-x'"}, // the token's user is no integer
 		{"backend", "28000", "SET pgconsent.token = 'secret-token-of-'"},
 		{"backend", "42501", "SET pgconsent.\"user\" = '1'"},
-		{"backend", "", "SET request.jwt.claims = '{\"sub\": \"1\"}'; " + theirNotes}, // no user is taken from it
+		{"backend", "", "SET request.jwt.claims = '{\"sub\": \"1\"}'; " + theirNotes}, // the user is not taken from this setting
 		{"backend", "42501", "SET pgconsent.acting = '1'"},
 		{"backend", "42501", "SELECT set_config('pgconsent.acting', '1', true)"},
 		{"backend", "42501", "RESET pgconsent.acting"},

@@ -11,7 +11,7 @@ import (
 func TestAdvisoryLocks(t *testing.T) {
 	in := start(t, options{})
 	one, same, owner := in.agent(t), in.agent(t), in.direct(t)
-	other := harness.Connect(t, in.dsn("second", agentPassword)) // of another user
+	other := harness.Connect(t, in.dsn("second", agentPassword)) // a session of another user
 	answer := func(a harness.Answer) string {
 		if a.Err != "" {
 			return a.Code

@@ -50,7 +50,7 @@ type event struct {
 	kind              string // "": NULL
 	at                time.Time
 	amount            int // -1: NULL
-	score             int // in thousandths
+	score             int // the score in thousandths
 	status            string
 }
 
@@ -72,7 +72,7 @@ func made(r *rand.Rand, now time.Time) []event {
 		e.at = time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC).AddDate(0, -r.IntN(3), 0).Add(time.Duration(r.IntN(28*24)) * time.Hour)
 		e.amount, e.score = r.IntN(80)-1, r.IntN(4000)-2000
 		if r.IntN(20) == 0 {
-			e.person = 31 // nobody
+			e.person = 31 // a person who does not exist
 		}
 		e.status = status[e.person]
 		out[i] = e
@@ -433,7 +433,7 @@ func rearrange(t *testing.T, r *rand.Rand, db *pgtest.DB, events, counted []even
 	var b strings.Builder
 	for _, e := range events {
 		if shares && e.status == "counted" {
-			continue // what is changed could give a cell other shares
+			continue // the change could give a cell other shares
 		}
 		switch {
 		case counts[e.id] || e.status == "shown":
@@ -462,7 +462,7 @@ func rearrange(t *testing.T, r *rand.Rand, db *pgtest.DB, events, counted []even
 			case from.amount < 0:
 				amount = "NULL"
 			case from.amount >= 50:
-				amount = fmt.Sprint(50 + r.IntN(1_000_000)) // counts as the bound
+				amount = fmt.Sprint(50 + r.IntN(1_000_000)) // values above the bound count as the bound
 			}
 			fmt.Fprintf(&b,
 				"UPDATE events SET amount = %s, at = date_trunc('month', at, 'UTC') + interval '%d hours' WHERE id = %d;\n", amount, r.IntN(27*24), cell[i].id)

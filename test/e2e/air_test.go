@@ -55,7 +55,7 @@ func TestReminderIsANotice(t *testing.T) {
 	wantCode(t, here, "SET pgconsent.channel = 'api_1'", "")
 	wantCode(t, there, "SET pgconsent.channel = 'api_2'", "")
 	wantCode(t, other, "SET pgconsent.channel = 'api_3'", "")
-	wantCode(t, other, "SET pgconsent.channel = 'api_1'", "42501") // is not theirs to name
+	wantCode(t, other, "SET pgconsent.channel = 'api_1'", "42501") // the user may not name this channel
 	all := []*pgconn.PgConn{here, there, other, unnamed}
 	want := func(c *pgconn.PgConn, sql, code string, notices ...string) {
 		t.Helper()

@@ -59,7 +59,7 @@ func TestBeheardA_StageContracts(t *testing.T) {
 	for _, c := range []struct {
 		line        int
 		stage, name string
-		sql, want   string // the message; "" for rows
+		sql, want   string // want is the message of the refusal; "": rows are returned
 	}{
 		{88, "0", "allowed: metadata of previous sessions", `SELECT count(*), min("createdAt"), max("completedAt") FROM "Session" GROUP BY status`, ""},
 		{89, "0", "allowed: outcomes of previous sessions", `SELECT kind, summary FROM "SessionOutcome"`, ""},
@@ -137,7 +137,7 @@ func TestBeheardA_StageContracts(t *testing.T) {
 		t.Run(fmt.Sprintf("stage %s, %s (line %d)", c.stage, c.name, c.line), func(t *testing.T) {
 			b.stage(t, c.stage)
 			if c.stage == "1" && c.want == "" {
-				b.nextTurn(t) // five rows each
+				b.nextTurn(t) // each turn has five rows
 			}
 			if strings.Contains(c.sql, "similarity(") || strings.Contains(c.sql, " % ") || strings.Contains(c.sql, "<-> 'phones'") {
 				b.needsTrigrams(t)
@@ -204,7 +204,7 @@ func TestBeheardA_NothingElse(t *testing.T) {
 		{"agreement", "Agreement", "id", "description", "similarity(description, 'x')", [5]string{"", "", "s", "", "s"}},
 		{"micro_experiment", "MicroExperiment", "id", "description", "similarity(description, 'x')", [5]string{"", "", "s", "", "s"}},
 		{"library", "GlobalExperiment", "id", "title", "embedding <-> embedding", [5]string{"", "", "", "", "v"}},
-		{"synthesis", "AISynthesis", "id", "map", "similarity(map, 'x')", [5]string{}}, // of agents that are no planners
+		{"synthesis", "AISynthesis", "id", "map", "similarity(map, 'x')", [5]string{}}, // an object that agents may not use, except planners
 		{"user_vessel", "UserVessel", "id", "\"userId\"", "similarity(id, 'x')", [5]string{}},
 		{"shared_vessel", "SharedVessel", "id", "\"relationshipId\"", "similarity(id, 'x')", [5]string{}},
 		{"consent_record", "ConsentRecord", "id", "decision", "similarity(id, 'x')", [5]string{}},
@@ -219,13 +219,13 @@ func TestBeheardA_NothingElse(t *testing.T) {
 				if stage == 1 {
 					b.nextTurn(t)
 				}
-				allowed := strings.Contains(may, source) || source == "m" && strings.Contains(may, "s") // a key is part of what is read
+				allowed := strings.Contains(may, source) || source == "m" && strings.Contains(may, "s") // a key column is part of the structured reads
 				rows, got := b.found(t, sql)
 				if allowed && got == "" && rows != 1 {
 					t.Errorf("stage %d, %s from %s: %d rows, want one", stage, o.object, source, rows)
 				}
 				if stage == 1 && allowed && strings.Contains(got, "contract intent, intent emotional_validation: "+o.object) {
-					got = "" // the contract allows it; minimal is one's own content
+					got = "" // the contract allows it; the plan minimal allows the user's own content
 				}
 				if allowed != (got == "") || !allowed && !strings.Contains(got, "SQLSTATE 42501") {
 					t.Errorf("stage %d, %s from %s: %q", stage, o.object, source, got)
@@ -307,7 +307,7 @@ func TestBeheardF_Plan(t *testing.T) {
 	}
 	b.denied(t, nearestNeeds, "need is not in the plan; this statement would search it by likeness (vector)")
 	planner := b.as(t, "planner", "ses-1-4")
-	for _, sql := range []string{ // nor is there another plan, or another turn
+	for _, sql := range []string{ // an agent cannot set another plan or turn
 		`UPDATE "Turn" SET plan = 'event:structured'`, `UPDATE "Turn" SET phase = 'planning'`, `DELETE FROM "Turn"`,
 		`INSERT INTO "Turn" (id, "sessionId", "userId", message) VALUES ('x', 'ses-1-4', 'user-ana', 'x')`,
 	} {
@@ -330,12 +330,12 @@ func TestBeheardG_Intents(t *testing.T) {
 	b.turn(t, "intensity = 8, message = 'as we agreed'") // seeds/002:400-401
 	b.denied(t, needs, "contract intent, intent avoid_recall: nothing may be retrieved")
 	b.denied(t, `SELECT count(*) FROM "Session"`, "contract intent, intent avoid_recall: nothing may be retrieved")
-	b.stage(t, "1") // first of all, also of stage 1
+	b.stage(t, "1") // this intent comes first, also in stage 1
 	b.denied(t, events+" LIMIT 5", "contract intent, intent avoid_recall: nothing may be retrieved")
 	b.turn(t, "intensity = 10")
 	b.denied(t, events+" LIMIT 5", "contract intent, intent avoid_recall: nothing may be retrieved")
 	b.stage(t, "2")
-	b.turn(t, "intensity = 7, message = 'We Agreed, or we had agreed'") // does not include the words as they stand
+	b.turn(t, "intensity = 7, message = 'We Agreed, or we had agreed'") // the message does not contain the exact words
 	if rows, got := b.found(t, nearestNeeds); got != "" || rows == 0 {
 		t.Errorf("%d rows, %s", rows, got)
 	}
@@ -344,22 +344,22 @@ func TestBeheardG_Intents(t *testing.T) {
 		t.Error(got)
 	}
 	b.denied(t, nearestNeeds, "contract intent, intent recall_commitment: need is not allowed; this statement would search it by likeness")
-	b.stage(t, "1") // before the message counts; seeds/002:403-404
+	b.stage(t, "1") // the stage has priority over the message; seeds/002:403-404
 	b.denied(t, events, "contract intent, intent emotional_validation: at most 5 rows, as they are")
 	b.denied(t, `SELECT string_agg(content, '') FROM "UserEvent" LIMIT 1`, "at most 5 rows, as they are")
 	if got := b.answer(t, events+" LIMIT 5"); got != "" {
 		t.Error(got)
 	}
 	b.denied(t, events+" LIMIT 1", "at most 5 rows per turn, and they have been taken")
-	b.denied(t, outcomes, "contract intent, intent emotional_validation: outcome is not allowed") // own content
+	b.denied(t, outcomes, "contract intent, intent emotional_validation: outcome is not allowed") // the user's own content
 	b.turn(t, `message = 'hello', "defaultIntent" = 'stage_enforcement'`)
 	b.stage(t, "2")
 	b.denied(t, needs, "contract intent, intent stage_enforcement: nothing may be retrieved")
 	b.turn(t, `"defaultIntent" = 'offer_continuity'`)
 	b.denied(t, needs, "contract intent, intent offer_continuity: need is not allowed")
-	b.denied(t, outcomes, "contract retrieval, stage 2: outcome is not allowed") // it only narrows
+	b.denied(t, outcomes, "contract retrieval, stage 2: outcome is not allowed") // an intent can only narrow the stage
 	b.stage(t, "0")
-	b.want(t, outcomes, "ses-1-3") // of the last session
+	b.want(t, outcomes, "ses-1-3") // an outcome of the last session
 	b.turn(t, `"defaultIntent" = 'something else'`)
 	b.denied(t, outcomes, "contract intent, intent something else: nothing is allowed")
 	b.proxy.Tap().RequireNoMarker(t)

@@ -35,7 +35,7 @@ func TestBeheardG_RowsPerTurn(t *testing.T) {
 	}
 	rows(b.agent, events(3), 3)
 	b.denied(t, events(3), at+"fewer are left")
-	b.denied(t, events(1)+"; "+events(2), at+"fewer are left") // of one message
+	b.denied(t, events(1)+"; "+events(2), at+"fewer are left") // two statements of one message
 	other := b.as(t, "ana", "ses-1-4")
 	rows(other, events(2), 2)
 	b.denied(t, events(1), at+"they have been taken")
@@ -49,16 +49,16 @@ func TestBeheardG_RowsPerTurn(t *testing.T) {
 
 	b.nextTurn(t)
 	rows(b.agent, `SELECT id FROM "UserEvent" WHERE id = 'nothing' LIMIT 5`, 0)
-	rows(b.agent, events(5), 5) // what was not returned was given back
+	rows(b.agent, events(5), 5) // rows that were not returned are given back to the limit
 
-	b.nextTurn(t) // by name
+	b.nextTurn(t) // executed by name
 	rows(b.agent, "PREPARE p AS "+events(3), 0)
 	rows(b.agent, "EXECUTE p", 3)
 	b.denied(t, "EXECUTE p", at+"fewer are left")
 	b.nextTurn(t)
 	rows(b.agent, "EXECUTE p", 3) // counted in the turn in which it runs
 
-	b.nextTurn(t) // a cursor, in parts
+	b.nextTurn(t) // fetched from a cursor in parts
 	rows(b.agent, "BEGIN; DECLARE c CURSOR FOR "+events(5), 0)
 	rows(b.agent, "FETCH 2 FROM c", 2)
 	rows(b.agent, "FETCH 2 FROM c", 2)
@@ -84,7 +84,7 @@ func TestBeheardG_RowsPerTurn(t *testing.T) {
 	}
 
 	b.turn(t, `"sealedAt" = now()`)
-	b.denied(t, events(1), "the session has no") // without a turn there is nothing
+	b.denied(t, events(1), "the session has no") // without a turn no rows are granted
 	b.proxy.Tap().RequireNoMarker(t)
 }
 

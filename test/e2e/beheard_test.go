@@ -108,7 +108,7 @@ func TestBeheardB_StageFromTheDatabase(t *testing.T) {
 	b.stage(t, "2")
 	b.want(t, content, "content-1-1")
 	b.now(t, `UPDATE "Turn" SET "sealedAt" = now() WHERE "sessionId" = 'ses-1-4' AND "userId" = 'user-ana'`)
-	b.want(t, content, "42501") // no turn is open: nothing is known
+	b.want(t, content, "42501") // no turn is open, so the attributes have no values
 	other := b.proxy.Agent(t, "ana", "beheard")
 	if got := told(other, content); got != "42501" {
 		t.Errorf("without a session: %s", got)
@@ -120,7 +120,7 @@ func TestBeheardB_StageFromTheDatabase(t *testing.T) {
 // seeds/002:16, 117-126, 132-135, 137-153, 165-168, 223-224, 378, 421.
 func TestBeheardC_OwnVessel(t *testing.T) {
 	b := startBeheard(t)
-	for _, value := range []string{"ses-3-4", "ses-1-3", "nothing", ""} { // of others, completed, not there
+	for _, value := range []string{"ses-3-4", "ses-1-3", "nothing", ""} { // another person's session, a completed one, a missing one
 		if want := map[bool]string{true: "", false: "42501"}[value == ""]; told(b.proxy.Agent(t, "ana", "beheard"),
 			"SET app.current_session_id = '"+value+"'") != want {
 			t.Errorf("session %q: want %q", value, want)
@@ -150,7 +150,7 @@ func TestBeheardC_OwnVessel(t *testing.T) {
 		}
 	}
 	b.proxy.Tap().RequireNoMarker(t)
-	elsewhere := b.as(t, "ana", "ses-2-4") // the same person with somebody else
+	elsewhere := b.as(t, "ana", "ses-2-4") // another session of the same person, with another partner
 	b.now(t, `UPDATE "Session" SET stage = 2 WHERE id = 'ses-2-4'`)
 	if got := told(elsewhere, `SELECT count(*) FROM "UserEvent"`); got != "20" {
 		t.Errorf("in the other relationship: %s events", got)
@@ -355,7 +355,7 @@ func TestBeheardK_Library(t *testing.T) {
 	}
 	for _, change := range []string{
 		`"optInActive" = false`, `"optInActive" = NULL`, `"anonymizedAt" = NULL`, `origin = 'imported'`,
-		`"embeddedAt" = NULL`, `"embeddedAt" = "anonymizedAt" - interval '1 second'`, // the embedding is still that of what the user wrote
+		`"embeddedAt" = NULL`, `"embeddedAt" = "anonymizedAt" - interval '1 second'`, // the embedding is still that of the user's own words
 	} {
 		b.now(t, `UPDATE "GlobalExperiment" SET `+change+` WHERE id = 'lib-42'`)
 		if got := told(b.agent, nearest); len(lines(got)) != 49 || strings.Contains(got, "lib-42") {
@@ -381,7 +381,7 @@ func TestBeheardM_TheSeedsSQL(t *testing.T) {
 	b := startBeheard(t)
 	b.want(t, "SET app.actor_id = 'user-ana'", "")
 	// The rows of the session at hand, and the few of a turn in which the intent is to stay present.
-	embedding, far := "(0,0,0,0,0,0,0,0)", "1.3" // of cube; the distance is another one there
+	embedding, far := "(0,0,0,0,0,0,0,0)", "1.3" // a vector of the extension cube, whose distances differ
 	if told(harness.ConnectSuperuser(t, b.db), "SELECT count(*) FROM pg_extension WHERE extname = 'vector'") == "1" {
 		embedding, far = "[1,0,0,0,0,0,0,0]", "2.1"
 	}

@@ -85,7 +85,7 @@ func TestBlocks(t *testing.T) {
 					t.Errorf("%s: got %s, want %s", q.sql, got, q.want)
 				}
 			}
-			if o.mode != modeInjected { // which does not promise that errors tell nothing
+			if o.mode != modeInjected { // that mode does not promise that errors tell nothing
 				for _, sql := range []string{
 					`SELECT title::int FROM "Case Files"."Order"`,
 					`SELECT 1 / (number - 9) FROM "Case Files"."Order"`, `SELECT shared_with::jsonb FROM "Case Files"."Order" WHERE number > 5`,

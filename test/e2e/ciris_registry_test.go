@@ -27,7 +27,7 @@ type governed struct {
 	proxy    *harness.Proxy
 	registry *registry.Registry
 	super    *pgconn.PgConn
-	users    []string // of whom there are interactions
+	users    []string // users who have interactions
 }
 
 const everyCategory = "{ESSENTIAL,BEHAVIORAL,IMPROVEMENT,STATISTICAL}"
@@ -423,7 +423,7 @@ func TestCirisE_WithdrawalAndDowngrade(t *testing.T) {
 func TestCirisE_DecayByFullDays(t *testing.T) {
 	governedInModes(t, consent.Settings{}, func(g *governed) {
 		agent, user, later := g.proxy.Agent(g, "agent", "ciris"), g.users[0], g.users[1]
-		g.clock("- interval '40 days'") // records follow each other in time: what was long ago comes first
+		g.clock("- interval '40 days'") // records are in the order of time: the oldest first
 		g.partner(later)
 		g.degrade(later, consent.Anonymous)
 		g.clock("")

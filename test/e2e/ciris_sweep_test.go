@@ -43,7 +43,7 @@ func TestCirisF_TheSweeperDeletes(t *testing.T) {
 	g.do(consent.Command{Do: consent.Erase, Subject: erased})
 	g.Exec("UPDATE interactions SET occurred_at = now() - interval '8 days' WHERE user_id IN ('" + expired + "', '" + stays + "')")
 	before := told(agent, "SELECT * FROM interactions ORDER BY id")
-	g.temporary(expired) // who is back
+	g.temporary(expired) // a user with a new consent
 	g.want("after an expiry", told(agent, "SELECT * FROM interactions ORDER BY id"), before)
 	g.Exec("UPDATE interactions SET occurred_at = now() - interval '8 days' WHERE user_id = '" + expired + "'")
 	g.Exec("UPDATE interactions SET occurred_at = now() - interval '8 hours' WHERE id = (SELECT min(id) FROM " +

@@ -27,7 +27,7 @@ func TestClaimsOfWhatRunsByName(t *testing.T) {
 	run("42501", here, near)
 	run("42501", here+"; "+near)
 	run("42501", "BEGIN; "+here+"; "+near+"; COMMIT")
-	run("42501", here, there+"; "+near) // what is claimed on the way is not known yet
+	run("42501", here, there+"; "+near) // claims set by the same text are not known yet
 	run(rows, "PREPARE v AS "+near, "EXECUTE v")
 	run("42501", "PREPARE v AS "+near, here, "EXECUTE v")
 	run("42501", "PREPARE v AS "+near, here+"; EXECUTE v")

@@ -141,7 +141,7 @@ func (c *psql) rows(sql string) ([]string, string) {
 			code = rest
 			continue
 		}
-		if strings.HasPrefix(line, "NOTICE:  ") { // it is no row
+		if strings.HasPrefix(line, "NOTICE:  ") { // a notice is no row
 			continue
 		}
 		first, _, _ := strings.Cut(line, "|")

@@ -54,8 +54,8 @@ func TestCopyIntoIdentityColumns(t *testing.T) {
 		{"COPY notes (id, user_id, body) FROM STDIN", "7\t1\ta\n8\t1\tb\n"},
 		{"COPY notes (user_id, body) FROM STDIN", "1\tc\n1\td\n"},
 		{"COPY notes (body, user_id, id) FROM STDIN (FORMAT csv)", "e,1,9\n"},
-		{"COPY notes (id, user_id) FROM STDIN", "\\N\t1\n"}, // not null
-		{"COPY notes (id, user_id) FROM STDIN", "7\t1\n"},   // it is there
+		{"COPY notes (id, user_id) FROM STDIN", "\\N\t1\n"}, // the column is NOT NULL
+		{"COPY notes (id, user_id) FROM STDIN", "7\t1\n"},   // the key exists
 		{`COPY "Odd one" FROM STDIN`, "3\t1\tx\n4\t1\ty\n"},
 		{`COPY "Odd one" (user_id, body) FROM STDIN`, "1\tz\n"},
 		{`COPY "Odd one" ("the id", user_id) FROM STDIN`, "5\t1\n"},
@@ -78,7 +78,7 @@ func TestCopyIntoIdentityColumns(t *testing.T) {
 	for _, c := range []struct{ sql, rows string }{
 		{"COPY unnamed (id, user_id) FROM STDIN", "1\t1\n"}, {"COPY unnamed FROM STDIN", "1\t1\ta\n"},
 		{"COPY notes FROM STDIN", "1\t1\ta\t1\n"}, {"COPY notes (n, user_id) FROM STDIN", "1\t1\n"},
-		{"COPY notes (id, user_id) FROM STDIN", "12\t2\n"}, // somebody else's row
+		{"COPY notes (id, user_id) FROM STDIN", "12\t2\n"}, // another user's row
 	} {
 		if got := copyIn(agent, c.sql, c.rows); got != "42501" {
 			t.Errorf("%s: %s", c.sql, got)

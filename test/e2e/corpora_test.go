@@ -18,7 +18,7 @@ import (
 // sent is a statement as a client sends it.
 type sent struct {
 	line   int
-	parsed bool // by Parse; else by Query
+	parsed bool // sent by Parse; else by Query
 	sql    string
 }
 

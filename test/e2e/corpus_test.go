@@ -11,7 +11,7 @@ import (
 type query struct {
 	name string
 	sql  string
-	note string // what a comment line after the name says: "needs: vector"
+	note string // the comment line after the name, such as "needs: vector"
 }
 
 // corpus reads rewrite/testdata/corpus.sql: blocks that start with a line "-- name" and end with a semicolon at a

@@ -45,7 +45,7 @@ func TestDDLIsNoticedBeforeTheNextStatement(t *testing.T) {
 		return b.String(), code
 	}
 	again := 0
-	persist := func(sql string) (text, code string) { // what a client does: it tries again
+	persist := func(sql string) (text, code string) { // retries, as a client does
 		t.Helper()
 		for began := time.Now(); ; again++ {
 			if text, code = ask(sql); code != "40001" || time.Since(began) > tier.Patience {

@@ -77,7 +77,7 @@ func TestDocsLinksResolve(t *testing.T) {
 		text = inlined.ReplaceAllStringFunc(fenced.ReplaceAllString(text, ""), func(s string) string { return strings.Repeat("x", len(s)) })
 		for _, m := range linked.FindAllStringSubmatch(text, -1) {
 			target, anchor, _ := strings.Cut(m[1], "#")
-			if strings.Contains(target, ":") { // of another host
+			if strings.Contains(target, ":") { // a link to another host
 				continue
 			}
 			links++

@@ -72,5 +72,5 @@ tables:
 	ask(agent, "DISCARD SEQUENCES", "")
 	ask(agent, "SELECT currval('notes_id_seq')", "55000")
 	super := harness.ConnectSuperuser(t, db)
-	ask(super, "SELECT nextval('log_id_seq'), nextval('notes_id_seq')", "702\t103") // asking has drawn none
+	ask(super, "SELECT nextval('log_id_seq'), nextval('notes_id_seq')", "702\t103") // the questions drew no number
 }

@@ -54,7 +54,7 @@ func partly(begin, text string, sync bool, first uint32) func(testing.TB, *pgcon
 						if e := front.Flush(); e != nil {
 							return shown, e
 						}
-						sync = true // what is left of this reader is an error
+						sync = true // from now on this reader gets errors
 					}
 				case *pgproto3.ReadyForQuery:
 					return shown, err

@@ -25,7 +25,7 @@ tables:
 var withdrawals = []string{
 	"UPDATE people SET consent_status = 'refused' WHERE id = $person",
 	"DELETE FROM people WHERE id = $person",
-	"INSERT INTO memory_participants (memory_id, person_id) VALUES ($memory, 'a11ce000-0000-4000-8000-00000000f1f9')", // somebody who is not there
+	"INSERT INTO memory_participants (memory_id, person_id) VALUES ($memory, 'a11ce000-0000-4000-8000-00000000f1f9')", // a person who does not exist
 	"BEGIN; SET CONSTRAINTS ALL IMMEDIATE; UPDATE people SET consent_status = NULL WHERE id = $person; COMMIT",
 	"BEGIN; SAVEPOINT a; UPDATE people SET consent_status = 'refused' WHERE id = $person; RELEASE a; SAVEPOINT b; " +
 		"UPDATE people SET consent_status = 'granted' WHERE id = $person; ROLLBACK TO b; COMMIT",

@@ -41,7 +41,7 @@ func TestBlocksOfHowTos(t *testing.T) {
 					err = fmt.Errorf("this is no JSON")
 				}
 			case b.kind != "yaml", strings.Contains("\n"+b.text, "\ntests:"):
-				continue // package policytest has tests of tests
+				continue // package policytest tests these files
 			case strings.Contains("\n"+b.text, "\ntables:"):
 				policies++
 				_, err = policy.Parse("policy.yaml", []byte(versioned(b.text)))

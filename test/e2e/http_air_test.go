@@ -27,7 +27,7 @@ func (f *httpFace) air(t *testing.T) {
 		return f.call(who, "POST", "/v1/air/interactions", map[string]any{"user_id": user, "channel_id": channel})
 	}
 	for i := range 19 {
-		who := []string{me, "system"}[i%2] // they tell of one session
+		who := []string{me, "system"}[i%2] // both report on one session
 		if a := f.want(say(who, mine), 200, ""); !strings.Contains(a.Text, `"reminder":null`) {
 			t.Errorf("message %d: %s", i+1, a.Text)
 		}
@@ -112,7 +112,7 @@ func (f *httpFace) air(t *testing.T) {
 	// Never in audit, log or table.
 	if err := filepath.WalkDir(f.run.Dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			return nil // what goes away meanwhile
+			return nil // files that disappear meanwhile
 		}
 		if text, err := os.ReadFile(path); err == nil && bytes.Contains(text, []byte(channel)) {
 			t.Errorf("%s has the channel", path)

@@ -35,7 +35,7 @@ func (f *httpFace) alike() {
 			"LIMIT 1").Scan(&memory, &database); err != nil {
 		f.t.Fatal(err)
 	}
-	const person = "human:student_123" // nobody in the stores of the caller
+	const person = "human:student_123" // a person who is in no store of the caller
 	f.want(f.call("subject:"+person, "POST", "/v1/consent/grant", map[string]any{"stream": "TEMPORARY"}), 200, "")
 	f.want(f.call("system", "POST", "/v1/air/interactions", map[string]any{"user_id": person, "channel_id": "alike", "channel_type": "api"}), 200, "")
 	l := &likeness{
@@ -47,7 +47,7 @@ func (f *httpFace) alike() {
 		fixed: map[string]any{"channel_id": "alike"},
 	}
 	defer l.client.CloseIdleConnections()
-	for _, who := range []string{"subject:si:mallory", "agent:mallory", "operator"} { // who have nothing to do with any of them
+	for _, who := range []string{"subject:si:mallory", "agent:mallory", "operator"} { // callers without any relation to these ids
 		paths := f.document["paths"].(map[string]any)
 		for _, path := range slices.Sorted(maps.Keys(paths)) {
 			methods := paths[path].(map[string]any)
@@ -76,7 +76,7 @@ type likeness struct {
 	*maker
 	client *http.Client
 	log    *statementLog
-	named  map[string]string // by the member's name: whom or what it names
+	named  map[string]string // existing ids, by the name of the member that takes them
 	fixed  map[string]any
 	asked  int
 	stated int // statements that were compared
@@ -189,7 +189,7 @@ var madeID = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 func (l *likeness) compare(what, name string, ask func(value string) string) {
 	l.t.Helper()
 	there := l.named[name]
-	absent := there[:len(there)-3] + "~zz" // as long, and of the same kind
+	absent := there[:len(there)-3] + "~zz" // a missing id of the same length and kind
 	var answers, statements [2]string
 	for range 3 {
 		for i, value := range []string{there, absent} {

@@ -28,8 +28,8 @@ type request struct {
 	query  string
 	body   io.Reader
 	header http.Header
-	wrong  bool  // by the document: it is refused
-	want   []int // nil: whatever the document has
+	wrong  bool  // the document says that it is refused
+	want   []int // the expected statuses; nil: any status of the document
 }
 
 // maker makes requests and looks at the answers. A token is used in turn with others of its role: each has a rate of
@@ -74,7 +74,7 @@ func (f *httpFace) requests() {
 		f.t.Errorf("only %d requests were made", m.sent)
 	}
 	f.t.Logf("%d requests, %v of %v waited", m.sent, m.waited, time.Since(began))
-	f.want(f.call("operator", "GET", "/v1/audit?limit=1", nil), 200, "") // it lives
+	f.want(f.call("operator", "GET", "/v1/audit?limit=1", nil), 200, "") // the server still answers
 }
 
 // may are the roles of an operation, as its description says.
@@ -122,7 +122,7 @@ func (m *maker) operation(method, path string, o map[string]any) {
 		r := base("HEAD")
 		got, ok := m.send(roles[0], r)
 		r.method, r.want = http.MethodHead, []int{got.Status}
-		m.turn[roles[0]]-- // the same token
+		m.turn[roles[0]]-- // use the same token again
 		if head, same := m.send(roles[0], r); ok &&
 			same && (head.Text != "" || head.Header.Get("Content-Type") != got.Header.Get("Content-Type") ||
 			head.Header.Get("Cache-Control") != got.Header.Get("Cache-Control")) {
@@ -329,12 +329,12 @@ func (m *maker) send(role string, r request) (httpAnswer, bool) {
 		var reader io.Reader
 		if _, unknown := r.body.(*bytes.Reader); body != nil {
 			if reader = bytes.NewReader(body); !unknown && len(body) > 1<<20 {
-				reader = io.MultiReader(reader) // of no known length
+				reader = io.MultiReader(reader) // hides the length of the body
 			}
 		}
 		asked, err := http.NewRequest(r.method, target, reader)
 		if err != nil {
-			return httpAnswer{}, false // no client sends it
+			return httpAnswer{}, false // no HTTP client can send it
 		}
 		asked.Header = r.header.Clone()
 		if all := m.tokens[role]; len(all) > 0 {
@@ -344,7 +344,7 @@ func (m *maker) send(role string, r request) (httpAnswer, bool) {
 		m.sent++
 		response, err := m.client.Do(asked)
 		if err != nil {
-			if len(body) > 1<<20 || strings.Contains(err.Error(), "invalid header") { // the connection was closed while it was sent; or no client sends it
+			if len(body) > 1<<20 || strings.Contains(err.Error(), "invalid header") { // the server closed the connection meanwhile, or no HTTP client can send it
 				return httpAnswer{}, false
 			}
 			m.t.Errorf("%s %s, %s: %v", r.method, r.path, r.what, err)
@@ -382,7 +382,7 @@ func (m *maker) look(r request, a httpAnswer) {
 		m.t.Errorf("%s %s, %s: %s: %d %.600s", r.method, r.path, r.what, why, a.Status, a.Text)
 	}
 	if strings.HasPrefix(a.Header.Get("Content-Type"), "text/plain") && a.Status == 400 && a.Body == nil {
-		return // what the library that reads HTTP refuses has no face
+		return // refusals of the HTTP library do not reach the faces
 	}
 	switch {
 	case a.Status >= 500:

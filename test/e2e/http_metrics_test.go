@@ -59,7 +59,7 @@ func (f *httpFace) metrics() {
 	}
 	before := ask()
 	f.want(f.call("subject:"+person, "POST", "/v1/consent/grant", map[string]any{"stream": "TEMPORARY"}), 200, "")
-	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(200 * time.Millisecond) { // they are counted every few seconds
+	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(200 * time.Millisecond) { // the numbers are updated every few seconds
 		if after := ask(); after[0] != before[0] && after[1] != before[1] || f.t.Failed() {
 			return
 		}

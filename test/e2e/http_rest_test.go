@@ -138,8 +138,8 @@ func (f *httpFace) everyAnswer() {
 		for method, operation := range methods.(map[string]any) {
 			for status, response := range dig(operation, "responses").(map[string]any) {
 				switch {
-				case status >= "500": // no request makes them
-				case slices.Contains([]string{"404", "409", "410", "429"}, status): // of one kind, wherever they come from
+				case status >= "500": // no request can cause them
+				case slices.Contains([]string{"404", "409", "410", "429"}, status): // these have the same form for every operation
 					if !anywhere[status] {
 						f.t.Errorf("nothing was answered with %s", status)
 					}
@@ -148,7 +148,7 @@ func (f *httpFace) everyAnswer() {
 				}
 				for _, content := range dig(response, "content").(map[string]any) {
 					for _, member := range f.unseen(dig(content, "schema"), method+" "+path, done) {
-						if member != "ConsentEvent.task" { // of a status, which an event has, but for what is open now
+						if member != "ConsentEvent.task" { // a member of the status, which an event lacks
 							f.t.Errorf("%s was in no answer", member)
 						}
 					}

@@ -28,10 +28,10 @@ type httpFace struct {
 	run      *demo.Running
 	document map[string]any
 	compiler *jsonschema.Compiler
-	schemas  map[string]*jsonschema.Schema // by their texts
+	schemas  map[string]*jsonschema.Schema // compiled schemas, by their texts
 	called   map[string]bool               // operations that have succeeded
 	answered map[string]bool               // operations with the statuses that they have answered
-	members  map[string]bool               // of the schemas of answers, those that were there
+	members  map[string]bool               // members of answers that have occurred
 }
 
 // httpAnswer is an answer.
@@ -532,7 +532,7 @@ func (f *httpFace) reports() {
 		said(f.t, agent, "SELECT count(*) FROM interactions")
 	}
 	first := f.want(f.call("operator", "GET", "/v1/audit?limit=2", nil), 200, "")
-	for until := time.Now().Add(tier.Patience); len(first.Body["outcomes"].([]any)) < 2 && time.Now().Before(until); { // the last comes a little later
+	for until := time.Now().Add(tier.Patience); len(first.Body["outcomes"].([]any)) < 2 && time.Now().Before(until); { // the last outcome comes a little later
 		time.Sleep(20 * time.Millisecond)
 		first = f.want(f.call("operator", "GET", "/v1/audit?limit=2", nil), 200, "")
 	}

@@ -43,14 +43,14 @@ const (
 type options struct {
 	mode        rewrite.Mode // Both by default
 	rowSecurity rls.Mode     // Enforce by default
-	policy      string       // instead of the world's
+	policy      string       // a policy in place of the world's
 	setup       string       // SQL run by the superuser after the world is loaded, before migrate
 	after       string       // SQL run by the superuser after migrate
 
-	refresh time.Duration // between two looks at the catalogs, 5 s by default
+	refresh time.Duration // the time between two refreshes of the catalog, 5 s by default
 
-	attributes map[string]string // of every agent, besides user
-	rounds     int               // of the agents' passwords: some drivers want 4096
+	attributes map[string]string // attributes of every agent, besides user
+	rounds     int               // the iterations of the agents' passwords: some drivers want 4096
 }
 
 // quick is for tests that wait until a look at the catalogs has found something.
@@ -59,7 +59,7 @@ const quick = 200 * time.Millisecond
 // instance is a database with the arcive world, migrated, behind a proxy of its own.
 type instance struct {
 	db    *pgtest.DB
-	addr  string       // the proxy
+	addr  string       // the address of the proxy
 	tap   *harness.Tap // in front of the proxy; agents connect through it
 	audit string
 
@@ -130,7 +130,7 @@ func reading(t testing.TB, o options) *instance {
 	})
 	harness.AwaitProbes(t, shared.enforcer)
 	shared.tap = harness.NewTap(t, shared.addr)
-	shared.audit = "" // what others did is in there as well
+	shared.audit = "" // it has records of other tests as well
 	return &shared
 }
 

@@ -43,8 +43,8 @@ func TestKernleD_WhatAnotherSITellsIsNoWiderThanItsChain(t *testing.T) {
 		write("mal:1", "mallory", "", "", "si:rex", "si:ash", "human:sean", "si:rex_2")
 		write("rex:2", "rex", "si:mallory", "mal:1", "si:ash", "si:bella_agent", "human:sean")
 		write("rex:all", "rex", "", "", "*")
-		write("rex:mine", "rex", "", "", "si:bella_agent")                // which ash does not see
-		write("rex:none", "rex", "si:mallory", "mal:none", "si:ash", "*") // told from what is not there
+		write("rex:mine", "rex", "", "", "si:bella_agent")                // a memory that ash does not see
+		write("rex:none", "rex", "si:mallory", "mal:none", "si:ash", "*") // derived from a missing memory
 		write("rex:round", "rex", "", "rex:round", "si:ash", "*")
 		write("rex:broken", "rex", "", "", "si:ash", "si:bella_agent")
 		ash, bella, sean := k.as("ash", ""), k.as("bella", ""), k.as("sean", "")

@@ -19,7 +19,7 @@ import (
 // Knowledge from a private memory is shared without its source. Point g. seeds/003:67-84, 87-89.
 func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	k, d := startPrivacy(t, `INSERT INTO aliases (stack_id, subject, alias) VALUES ('ash', 'dog:bella', 'Müsli'), ('ash', 'dog:bella', '小黑')`,
-		`INSERT INTO aliases (stack_id, subject, alias) VALUES ('mallory', 'dog:bella', 'breeds')`, // in a stack of her own: a word of the belief
+		`INSERT INTO aliases (stack_id, subject, alias) VALUES ('mallory', 'dog:bella', 'breeds')`, // an alias in mallory's own stack that is a word of the belief
 		`INSERT INTO episodes (id, stack_id, content, source_entity, subject_ids) `+
 			`VALUES ('episode:private_health_incident', 'ash', 'Bella has a heart murmur since last Tuesday, says Dr. Smith', 'vet:dr_smith', '["dog:bella"]')`)
 	ctx := context.Background()
@@ -62,7 +62,7 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 		"the source's id": "see episode:private_health_incident",
 	}
 	for i, what := range slices.Sorted(maps.Keys(names)) {
-		if !tier.Turn(i, 1) { // package generalize has each
+		if !tier.Turn(i, 1) { // package generalize tests each case
 			continue
 		}
 		text := names[what]
@@ -74,7 +74,7 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 			if g.Belief = text; inNote {
 				g.Belief, g.Note = belief, text
 			}
-			g.Accept = true // of what may be a name, not of what is one
+			g.Accept = true // accepts possible names, not certain ones
 			_, err := d.DrawBelief(ctx, agentCaller("ash"), g)
 			fails(t, what, err, privacy.Blocked)
 			var blocked *privacy.BlockedError

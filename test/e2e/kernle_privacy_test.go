@@ -368,7 +368,7 @@ func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 	if out.Grantor != "human:parent_456" || out.Store != "student_123" || !out.Repeated || out.ID != "consent:6" {
 		t.Errorf("%+v", out)
 	}
-	for _, as := range []string{"ash", "tutor_a", "mallory", "bella", "specialist"} { // the owner neither
+	for _, as := range []string{"ash", "tutor_a", "mallory", "bella", "specialist"} { // not even for the owner
 		_, err := d.RecordConsent(ctx, agentCaller(as), give)
 		fails(t, as, err, privacy.Forbidden)
 		_, err = d.RecordConsent(ctx, agentCaller(as), privacy.ConsentRequest{Grantor: "human:kid_123", Grantee: "si:bella_agent", Store: "ash"})

@@ -52,7 +52,7 @@ type kernle struct {
 	testing.TB
 	db    *pgtest.DB
 	proxy *harness.Proxy
-	bella *pgconn.PgConn // of asked
+	bella *pgconn.PgConn // bella's connection for asked
 }
 
 func startKernle(t testing.TB, setup ...string) *kernle {
@@ -129,9 +129,9 @@ func (k *kernle) list(c *pgconn.PgConn, sql string) []string {
 // memory is a row with its lists, nil where they are none.
 type memory struct {
 	id, stack, source string
-	told              string // the memory that it was told from
+	told              string // the memory from which it was derived
 	subjects, grants  []string
-	broken            bool // subjects are no list of ids
+	broken            bool // the column subjects holds no list of ids
 }
 
 // memories reads a table as it is, with lists in PostgreSQL's own words.
@@ -531,7 +531,7 @@ func TestKernleD_NewMemoriesInheritAndAreNotWider(t *testing.T) {
 		grants, source = insert(ash, "", map[string]string{
 			"source_entity": "'human:sean'", "access_grants": list("si:new_vet"), "subject_ids": list("dog:bella", "human:kid_123")})
 		is(grants, source, "human:sean", "si:new_vet")
-		insert(ash, "42501", map[string]string{"access_grants": list("si:new_vet"), "subject_ids": list("dog:bella", "human:mira")}) // one has not
+		insert(ash, "42501", map[string]string{"access_grants": list("si:new_vet"), "subject_ids": list("dog:bella", "human:mira")}) // one has not consented
 		// about nobody, seen by itself
 		grants, source = insert(ash, "", map[string]string{"access_grants": list("*")})
 		is(grants, source, "", "*")
@@ -549,8 +549,8 @@ func TestKernleD_NewMemoriesInheritAndAreNotWider(t *testing.T) {
 		grants, source = insert(bella, "", nil)
 		is(grants, source, "si:bella_agent", "human:sean", "si:bella_agent", "ctx:bella_health")
 		insert(sean, "42501", map[string]string{"access_grants": list("human:sean", "*")})
-		insert(k.as("ashley", ""), "42501", nil)                  // who has nothing to do with the stack
-		insert(k.as("mallory", "ctx:bella_health"), "42501", nil) // nor with its context
+		insert(k.as("ashley", ""), "42501", nil)                  // an SI without any relation to the stack
+		insert(k.as("mallory", "ctx:bella_health"), "42501", nil) // an SI without any relation to the context
 	}
 	k.proxy.Tap().RequireNoMarker(t)
 }

@@ -76,7 +76,7 @@ func TestKernleH_TwinsAnswerAlike(t *testing.T) {
 			setup = append(setup, hidden)
 		}
 		k, service := startPrivacy(t, setup...)
-		if i == 0 { // what others do is noted, too
+		if i == 0 { // changes by others are noted, too
 			must[*privacy.Consent](t, "a consent")(
 				service.RecordConsent(t.Context(), agentCaller("tutor_a"), privacy.ConsentRequest{Grantee: "human:other", Store: "student_123", Reason: "HIDDENMARK"}))
 			must[*privacy.GrantResult](t, "a grant")(

@@ -107,7 +107,7 @@ func TestLimitByKeyCountsMisses(t *testing.T) {
 		wantCode(t, advisor, fetch(id), "")
 		wantCode(t, ui, "PREPARE p (uuid) AS SELECT content FROM brain_entries WHERE id = $1", "")
 		wantCode(t, ui, "EXECUTE p ('"+id+"')", "")
-		wantCode(t, advisor, "SELECT title FROM brain_entries WHERE id = '"+id+"'", "") // asks for nothing that exists by key only
+		wantCode(t, advisor, "SELECT title FROM brain_entries WHERE id = '"+id+"'", "") // it reads no column by key
 		wantCode(t, advisor, strings.Replace(fetch(id), "content", "count(content)", 1)+" UNION ALL "+
 			strings.Replace(fetch(id), "content", "count(content)", 1), exhausted)
 		wantCode(t, advisor, fetch(id), "")
@@ -298,7 +298,7 @@ func TestTransactionTimeout(t *testing.T) {
 				hold(agent)
 			}()
 			began := time.Now()
-			for ended := false; !ended; { // by the proxy, which closes the connection to the server
+			for ended := false; !ended; { // the proxy ends it by closing the connection to the server
 				if time.Since(began) > tier.Patience {
 					t.Fatal("the session goes on")
 				}

@@ -26,9 +26,9 @@ func TestRecordsHaveLiveAttributes(t *testing.T) {
 	for _, stage := range []string{"1", "3", "2"} {
 		super(t, in.db, `UPDATE talk."Session" SET stage = `+stage+` WHERE id = '`+sessionA+`'`)
 		for sql, code := range map[string]string{
-			"SELECT id FROM talk.item": "", "EXECUTE mine": "", "SELECT 1/0": "22012", // run
-			"SELECT * FROM talk.nothing": "42501", "SELECT pg_read_file('x')": "42501", "SELECT id FROM": "42601", // refused for what they are
-			"SET app.current_session_id = 'nonsense'": "42501", "SET app.actor_id = '" + user2 + "'": "42501", // and for what they claim
+			"SELECT id FROM talk.item": "", "EXECUTE mine": "", "SELECT 1/0": "22012", // statements that run
+			"SELECT * FROM talk.nothing": "42501", "SELECT pg_read_file('x')": "42501", "SELECT id FROM": "42601", // statements refused for their text
+			"SET app.current_session_id = 'nonsense'": "42501", "SET app.actor_id = '" + user2 + "'": "42501", // statements refused for their claims
 		} {
 			if a := harness.Ask(agent, sql); a.Code != code {
 				t.Fatalf("%s: %s, want %q", sql, a, code)
@@ -57,7 +57,7 @@ func TestRecordsHaveLiveAttributes(t *testing.T) {
 			}
 			if r.Kind == "decision" {
 				got = append(got, r.Attributes["session"]+" "+r.Attributes["stage"])
-				if r.Attributes["user"] == "" { // which the credential says
+				if r.Attributes["user"] == "" { // an attribute of the credential
 					t.Errorf("a record says nothing of the user: %s", line)
 				}
 			}

@@ -499,7 +499,7 @@ func TestMemberintelC_ScrapingStops(t *testing.T) {
 		}
 		fetched++
 	}
-	if fetched < 60 || fetched > 90 { // one a second comes back
+	if fetched < 60 || fetched > 90 { // the limit grants one more each second
 		t.Errorf("%d fetches of %d before the limit", fetched, len(ids))
 	}
 	if got := harness.Ask(sessions[0], `SELECT count(*) FROM brain_entries`); got.Code != "" {

@@ -70,7 +70,7 @@ func TestNarrowedAnswersEqualThoseOfANarrowedCopy(t *testing.T) {
 	copied := narrowedCopy(t)
 	var statements []string
 	for _, q := range corpus(t) {
-		if !strings.Contains(q.note, "needs: vector") && !strings.Contains(q.sql, "tableoid") { // which no view has
+		if !strings.Contains(q.note, "needs: vector") && !strings.Contains(q.sql, "tableoid") { // no view has these
 			statements = append(statements, q.sql)
 		}
 	}
@@ -95,9 +95,9 @@ func TestNarrowedAnswersEqualThoseOfANarrowedCopy(t *testing.T) {
 				want, got := harness.Ask(narrowed, sql), harness.Ask(agent, sql)
 				switch {
 				case strings.Contains(sql, "match_memories") || strings.Contains(sql, "search_memories"):
-					continue // which read the tables with the agent's rights
+					continue // they read the tables with the agent's rights
 				case got.Code == "42803", got.Code == "42501" || got.Code == "0A000":
-					continue // grouped by a key, which a view has none of; refused
+					continue // refused: grouped by a key, and a view has no key
 				case want.Err != "":
 					failed++
 					if got.Code != want.Code {

@@ -116,7 +116,7 @@ func TestSearchesTellOfAllVisibleRows(t *testing.T) {
 	if _, err := super.PgConn().Exec(context.Background(), searched).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
-	for _, setting := range []string{"enable_hashagg", "enable_seqscan", "enable_sort"} { // as where the table is larger
+	for _, setting := range []string{"enable_hashagg", "enable_seqscan", "enable_sort"} { // plans as for a larger table
 		if _, err := super.PgConn().Exec(context.Background(),
 			fmt.Sprintf("DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET %s = off', current_database()); END $$", setting)).ReadAll(); err != nil {
 			t.Fatal(err)
@@ -140,7 +140,7 @@ func TestSearchesTellOfAllVisibleRows(t *testing.T) {
 				window = " WINDOW w AS ()"
 			}
 			by := "emb"
-			if !strings.Contains(list, "OVER") { // of no row: what is sorted is one row
+			if !strings.Contains(list, "OVER") { // an aggregate sorts a single row
 				by = "'%[1]s'::vector"
 			}
 			sql := fmt.Sprintf("SELECT "+list+" FROM %[2]s AS n"+window+" ORDER BY "+by+" <-> '%[1]s' LIMIT 1", at, "%s")

@@ -75,7 +75,7 @@ func textWithLiterals(random *rand.Rand) string {
 		func() string { return fmt.Sprintf("size = %d", n()*100) },
 		func() string { return fmt.Sprintf("n.price > %d", n()/4) },
 		func() string { return "mood = " + []string{"'good'", "'bad'", "'it''s'"}[n()%3] },
-		func() string { return fmt.Sprintf("code = '%d'", n()) }, // an error
+		func() string { return fmt.Sprintf("code = '%d'", n()) }, // the literal causes an error
 		func() string { return fmt.Sprintf("100 / (id - %d) >= 0", n()%3) },
 		func() string { return fmt.Sprintf("nothing = %d", n()) },
 	}

@@ -24,7 +24,7 @@ func TestDeclaredParameterTypes(t *testing.T) {
 		5069: "42501", 271: "42501", 5038: "42501", 2970: "42501", // xid8, xid8[], pg_snapshot, txid_snapshot
 		oid("short"): "", oid("_short"): "", oid("_mood"): "",
 		oid("checked"): "42501", oid("_checked"): "42501",
-		oid("gauge"): "42501", oid("_gauge"): "42501", // the text casts it to text
+		oid("gauge"): "42501", oid("_gauge"): "42501", // the statement casts it to text
 		4_000_000_000: "42704",
 	} {
 		_, err := c.Prepare(context.Background(), "", `SELECT $1::text IS NULL`, []uint32{oid})

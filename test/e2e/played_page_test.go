@@ -69,7 +69,7 @@ func playPage(t *testing.T, page string, commands int) {
 type session struct {
 	t     testing.TB
 	dir   string
-	local *strings.Replacer // of what a page says about the server and the proxy
+	local *strings.Replacer // replaces the page's addresses of server and proxy
 	in    io.Writer
 	out   *bufio.Reader
 	typed int
@@ -127,7 +127,7 @@ func startSession(t *testing.T) *session {
 	c.Env = append(os.Environ(), "PATH="+programs+":"+filepath.Dir(psql)+":"+os.Getenv("PATH"), "LC_ALL=C.UTF-8", "PSQLRC=/dev/null",
 		"PGCONSENT_LISTEN="+sql, "PGCONSENT_HTTP_LISTEN="+http)
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) } // with what runs in the background
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) } // including background processes
 	out, told, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ func TestUsersOfOnePool(t *testing.T) {
 		policy: "version: 1\nattributes: { user: { type: text, source: credential }, tenant: { type: text, source: set, setting: app.tenant, " +
 			"within: { values: [t1, t2, t3, t4, t5] }, optional: true } }\n" +
 			"tables: { notes: { rows: [ { own: { column: owner, is: user } }, { own: { column: tenant, is: tenant } } ] } }\n",
-		attributes: map[string]string{"user": "u3"}, // other attributes are those of the other agents
+		attributes: map[string]string{"user": "u3"}, // the agents differ in their attributes
 	})
 	const text = "SELECT body FROM notes ORDER BY body"
 	var all sync.WaitGroup

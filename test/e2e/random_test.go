@@ -66,7 +66,7 @@ type generator struct {
 type source struct {
 	text    string
 	columns []typed
-	key     []string // a total order
+	key     []string // columns that give a total order
 }
 
 type typed struct{ name, kind string }

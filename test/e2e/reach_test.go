@@ -17,11 +17,11 @@ import (
 // keys over computed values, keys of partitions, and rows that a foreign key changes along.
 var reach = []struct {
 	name   string
-	setup  string // t is what the agent, ann, writes
-	others string // rows of bob's, hidden
+	setup  string // DDL; the agent, ann, writes the table t
+	others string // hidden rows of bob
 	write  string
 	more   string // other tables of the policy
-	asks   string // what tells whether the rows are there; "": nothing does, and the policy loads
+	asks   string // a write that tells whether the rows exist; "": none does, and the policy loads
 }{
 	{"a unique key over a computed column",
 		`CREATE TABLE t (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text, title text, slug text GENERATED ALWAYS AS (lower(title)) STORED UNIQUE)`,

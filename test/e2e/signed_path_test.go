@@ -139,8 +139,8 @@ func TestNeighboursOfTheLeakSafeList(t *testing.T) {
 		t.Fatalf("a signed statement over the signed views: %s", got)
 	}
 	for name, c := range map[string]struct {
-		sql  string // which fails for no visible row: conditions joined by AND have no order
-		code string // what tells; "": a notice
+		sql  string // it fails for no visible row: conditions joined by AND have no order
+		code string // the SQLSTATE that tells; "": a notice tells
 		args []string
 	}{
 		"comparison: texts of different collations": {
@@ -227,7 +227,7 @@ func TestIndexedVectorsTellNothing(t *testing.T) {
 	indexed, plain := start(t, options{mode: rewrite.AlwaysSignedMode, setup: signedWorld + index}),
 		start(t, options{setup: signedWorld})
 	f, agent, both := indexed.forced(t), indexed.agent(t), plain.agent(t)
-	if a := harness.Ask(f.conn, "SET enable_bitmapscan = off"); a.Code != "" { // each row is looked at
+	if a := harness.Ask(f.conn, "SET enable_bitmapscan = off"); a.Code != "" { // each row is read
 		t.Fatal(a)
 	}
 	const vector = "to_tsvector('english', title || ' ' || coalesce(body, ''))"

@@ -41,7 +41,7 @@ func TestSources(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if who == "agent:advisor" && strings.Contains(string(body)+fmt.Sprint(response.Header), "HIDDENMARK") { // the other user's own are marked
+		if who == "agent:advisor" && strings.Contains(string(body)+fmt.Sprint(response.Header), "HIDDENMARK") { // the other user's rows have the marker
 			t.Errorf("%s gets what is hidden: %s", path, body)
 		}
 		return response.StatusCode, response.Header, string(body)

@@ -24,7 +24,7 @@ type statementLog struct {
 	t        testing.TB
 	database string
 	file     *os.File
-	rest     string // of a line that is not whole yet
+	rest     string // the beginning of a line that is not complete yet
 }
 
 // The sessions that ask by the clock.
@@ -63,7 +63,7 @@ func logStatements(t testing.TB, database string) *statementLog {
 
 var (
 	statementLine = regexp.MustCompile(`^\|([^|]*)\|([^|]*)\|LOG:  (?:statement|execute [^:]*): (.*)$`)
-	madeWord      = regexp.MustCompile(`[0-9A-Fa-f]{16,}|[A-Za-z0-9_-]{40,}`) // keys, signatures, names made at random
+	madeWord      = regexp.MustCompile(`[0-9A-Fa-f]{16,}|[A-Za-z0-9_-]{40,}`) // keys, signatures and random names
 )
 
 // taken are the statements since the last call, in their order: their first lines, without parameters, and without

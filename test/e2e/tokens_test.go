@@ -144,7 +144,7 @@ type abroad struct {
 	sql    string // host=… port=…
 	http   string
 	client *http.Client
-	keys   string // the provider's
+	keys   string // path of the provider's keys
 	owner  *pgx.Conn
 }
 
@@ -372,7 +372,7 @@ func TestTokensOfAProvider(t *testing.T) {
 			t.Errorf("%s: %s, want %s", what, got, ordinary)
 		}
 		if what == "another agent's" || what == "a subject's" {
-			continue // of somebody, over HTTP
+			continue // a service token for a user, over HTTP
 		}
 		if response, _ := a.call("GET", "/v1/consent/status", token); response.StatusCode != 401 {
 			t.Errorf("%s: HTTP %d", what, response.StatusCode)
@@ -511,7 +511,7 @@ func TestTokensOfAProvider(t *testing.T) {
 			break
 		}
 	}
-	seen(open) // who is in stays until the token ends
+	seen(open) // a session that is open stays until its token expires
 
 	// The agent is disabled, whatever its tokens say.
 	if err := config.DisableWithoutPassword(a.config.Credentials, "robot", config.AuthToken); err != nil {

@@ -85,7 +85,7 @@ func (s *secondOpinion) of(t testing.TB, sql string) (touched, error) {
 	}
 	set := touched{}
 	for _, m := range relid.FindAllStringSubmatch(tree, -1) {
-		if m[1] != "0" { // as PostgreSQL 16 writes for what is no relation
+		if m[1] != "0" { // PostgreSQL 16 writes 0 for an item that is no relation
 			set["rel "+s.names["rel "+m[1]]] = true
 		}
 	}
@@ -138,7 +138,7 @@ func compare(t *testing.T, q query, res *rewrite.Result, server touched, opinion
 			name = shadow
 		}
 		mine["rel "+name.String()] = true
-		if isShadow { // what the view itself reads is the view's business
+		if isShadow { // reads inside the view are not compared
 			inside, err := opinion.of(t, fmt.Sprintf(`SELECT * FROM %q.%q`, name.Schema, name.Name))
 			if err != nil {
 				t.Fatal(err)

@@ -157,12 +157,12 @@ func quotedMessages(t *testing.T) (all []quotedMessage) {
 
 // sources are the texts of the code.
 type sources struct {
-	literals []string            // all, with … for what is put in
+	literals []string            // all string literals, with … for placeholders
 	codes    map[string][]string // SQLSTATEs of errors, by text
-	levels   map[string][]string // of lines of the log
+	levels   map[string][]string // levels of log messages, by text
 	told     []string            // errors that agents get, and warnings and errors of serve
-	findings map[string]bool     // ids of doctor's
-	ids      map[string]string   // those that are constants, by their names
+	findings map[string]bool     // ids of the doctor's findings
+	ids      map[string]string   // ids that are constants, by the constants' names
 	sent     map[string]bool     // SQLSTATEs that are named somewhere
 	held     map[string]bool     // checks that have passed
 }
@@ -188,7 +188,7 @@ var (
 	answering = []string{"proxy", "rewrite", "policy", "internal/enforce", "internal/sql/sqltext"}
 	logging   = []string{"proxy", "internal/enforce", "internal/record/audit", "internal/run/serve", "internal/run/config", "internal/registry/sweep",
 		"internal/services/api", "internal/services/console", "internal/services/mcp", "internal/services/identity"}
-	refusing = []string{"denied", "suspendedError"} // functions of a message's text
+	refusing = []string{"denied", "suspendedError"} // functions that take the text of a message
 )
 
 func readSources(t *testing.T) sources {
@@ -256,7 +256,7 @@ func readSources(t *testing.T) sources {
 				if x, ok := n.X.(*ast.Ident); ok && x.Name == "sqlstate" && constants[n.Sel.Name] != "" {
 					s.sent[constants[n.Sel.Name]] = true
 				}
-			case *ast.ValueSpec: // a code of a package's own
+			case *ast.ValueSpec: // a SQLSTATE that a package declares
 				if last(n.Type) == "Code" && dir != "internal/sql/sqlstate" {
 					for _, name := range n.Names {
 						s.sent[constants[name.Name]] = true

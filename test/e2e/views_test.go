@@ -54,7 +54,7 @@ func TestViewsAnswerAsOnTheFilteredCopy(t *testing.T) {
 			for _, sql := range viewStatements {
 				want, got := harness.Ask(filtered, sql), harness.Ask(agent, sql)
 				if strings.HasPrefix(got.Code, "0A") && o.mode == modeInjected {
-					continue // it reads a table besides that cannot carry its predicate
+					continue // it also reads a table whose predicate cannot be injected
 				}
 				if want.Err != "" && got.Code == want.Code {
 					continue

@@ -500,7 +500,7 @@ func TestCopyFrom(t *testing.T) {
 	agent, ownerConn := in.pgx(t, "caregiver"), in.ownerConn(t)
 	n, err := agent.CopyFrom(ctx, pgx.Identifier{"items"}, []string{"title", "qty", "user_id"},
 		pgx.CopyFromRows([][]any{{" c1 ", 1, user2}, {"vanish", 2, user2}, {"c2", 3, user2}}))
-	if err != nil || n != 3 { // PostgreSQL counts what came, not what a trigger let through
+	if err != nil || n != 3 { // PostgreSQL counts the rows sent, not those that a trigger let through
 		t.Errorf("%d rows, %v", n, err)
 	}
 	var copied string
@@ -523,8 +523,8 @@ func TestCopyFrom(t *testing.T) {
 		table   string
 		code    string
 	}{
-		{[][]any{{"x", 3}}, []string{"title", "shelf"}, "items", "42501"},  // another's
-		{[][]any{{"x", 99}}, []string{"title", "shelf"}, "items", "42501"}, // nobody's
+		{[][]any{{"x", 3}}, []string{"title", "shelf"}, "items", "42501"},  // a shelf of another user
+		{[][]any{{"x", 99}}, []string{"title", "shelf"}, "items", "42501"}, // a shelf that does not exist
 		{[][]any{{"x", -1}}, []string{"title", "qty"}, "items", "23514"},
 		{[][]any{{"hide"}}, []string{"title"}, "items", "42501"},
 		{[][]any{{"raise"}}, []string{"title"}, "items", "P0001"},
@@ -545,7 +545,7 @@ func TestCopyFrom(t *testing.T) {
 	if n, err := agent.CopyFrom(ctx, pgx.Identifier{"ideas"}, []string{"idea"}, pgx.CopyFromRows([][]any{{"copied"}})); err != nil || n != 1 {
 		t.Errorf("rows that are not seen: %d, %v", n, err)
 	}
-	for option, since := range map[string]int{`DEFAULT '@'`: 16, `ON_ERROR stop`: 17} { // as PostgreSQL has them; older ones know no such option
+	for option, since := range map[string]int{`DEFAULT '@'`: 16, `ON_ERROR stop`: 17} { // the PostgreSQL versions that introduced these options
 		tag, err := agent.PgConn().CopyFrom(ctx, strings.NewReader("d1\t1\t@\n"), "COPY items (title, qty, body) FROM STDIN ("+option+")")
 		if pgtest.Binaries().Major < since {
 			if codeOf(err) != "42601" {

@@ -26,7 +26,7 @@ func TestFaults(t *testing.T) {
 	sessions := tier.Count(15, 100, 1000)
 	for i, k := range faultKinds {
 		if tier.Quick() && !k.quick {
-			continue // The last kind has all of it.
+			continue // The last kind includes all faults.
 		}
 		t.Run(k.name, func(t *testing.T) {
 			r := &round{stage: st, faultKind: k, number: i, seed: tier.Seed(), sessions: sessions}

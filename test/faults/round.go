@@ -23,9 +23,9 @@ import (
 // faultKind says what breaks in a round.
 type faultKind struct {
 	name                               string
-	breaksClientSide, breaksServerSide bool     // connections of clients; connections to the server
-	events                             []string // what happens to all, again and again
-	losesSessions                      bool     // also such sessions are lost whose own connection to the proxy holds
+	breaksClientSide, breaksServerSide bool     // faults break connections of clients, and connections to the server
+	events                             []string // events that concern all sessions, repeated
+	losesSessions                      bool     // sessions may be lost although their own connection to the proxy stays
 	quick                              bool     // also in the quick run
 }
 
@@ -45,7 +45,7 @@ type outcome int
 const (
 	acknowledged outcome = iota // the client was told that it is committed
 	rolledBack                  // the client has not asked for its commit
-	uncertain                   // the client asked, and was told nothing
+	uncertain                   // the client asked for its commit, and got no answer
 )
 
 // transaction is one that a session has written in.
@@ -60,13 +60,13 @@ type round struct {
 	faultKind
 	number   int
 	seed     uint64
-	sessions int // in all, in each mode
+	sessions int // the number of sessions in each mode
 
 	done, steps atomic.Int64
 
 	mu      sync.Mutex
-	written map[string]transaction // by mark and part
-	seen    map[string]int         // ends of sessions and faults, by what they were
+	written map[string]transaction // the transactions, by mark and part
+	seen    map[string]int         // how many sessions ended and faults occurred, by kind
 }
 
 func (s *session) expect(rows int, o outcome) {
@@ -102,7 +102,7 @@ func (r *round) explains(code string) bool {
 func (r *round) run(t testing.TB) {
 	t.Helper()
 	r.written = map[string]transaction{}
-	r.awaitServed() // What is made for the first session is there before it is counted what is there.
+	r.awaitServed() // Resources that the first session creates exist before resources are counted.
 	r.written, r.seen = map[string]transaction{}, map[string]int{}
 	before := r.awaitRest(nil)
 	r.steps.Store(0)

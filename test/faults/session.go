@@ -22,12 +22,12 @@ type session struct {
 	random      *rand.Rand
 	mark        string
 	user        int
-	actsForUser bool // its agent acts for others: it says for which user it speaks
-	saysOnce    bool // it has said so once, for the whole session
+	actsForUser bool // its agent acts for others, and names the user
+	saysOnce    bool // it names the user once, for the whole session
 	canceled    bool // it has sent a cancel request, which may come late
 	part        int  // the number of the transaction that was written last
 	known       int  // how many rows of the session are committed
-	steps       int  // how many were answered
+	steps       int  // how many steps were answered
 }
 
 // answer has the rows, the command tags and the error of a statement.

@@ -27,7 +27,7 @@ tables:
 // agent is a login. One that actsForUser for others speaks for a user in each transaction or session.
 type agent struct {
 	name string
-	user int // 0: it actsForUser for others
+	user int // the number of the user; 0: the login acts for others
 }
 
 var agents = []agent{{"one", 1}, {"two", 2}, {"backend", 0}}
@@ -93,7 +93,7 @@ func (m *mode) dsn(a agent, bypassRelay bool) string {
 // resources are what sessions must not leave behind.
 type resources struct {
 	goroutines, processes int
-	descriptors           []string // what they stand for
+	descriptors           []string // the targets of the open descriptors
 
 	// Connections of enforcement's own, which it has as many of as sessions have needed at once, up to a bound.
 	control int

@@ -59,7 +59,7 @@ func (tp *Tap) relay(client net.Conn) {
 		_, _ = io.Copy(server, client)
 		_ = server.(*net.TCPConn).CloseWrite()
 	}()
-	search := &searcher{tap: tp} // It searches first: whoever has an answer can ask what was found in it.
+	search := &searcher{tap: tp} // It searches before it passes bytes on, so that hits in an answer are known when the answer arrives.
 	_, _ = io.Copy(io.MultiWriter(search, client), server)
 }
 

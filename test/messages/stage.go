@@ -49,8 +49,8 @@ type databaseTrio struct {
 	dbs         [databaseCount]*pgtest.DB
 	owners      [databaseCount]*pgconn.PgConn
 	fillSQL     [databaseCount]string // SQL that fills the databases
-	hiddenText  [databaseCount]string // hiddenText rows, as text
-	visibleText string                // visibleText rows, as text
+	hiddenText  [databaseCount]string // the hidden rows, as text
+	visibleText string                // the visible rows, as text
 }
 
 func newDatabaseTrio(t testing.TB, s policySetting) *databaseTrio {

@@ -297,7 +297,7 @@ func try(t *testing.T, list []Mutant) (survivors []Mutant) {
 				outcome, by, how, err := TryMutant(context.Background(), root(t), m, list)
 				mu.Lock()
 				counts[outcome]++
-				if *hand || *only != "" { // not by the way, in make test: it writes nothing into the tree
+				if *hand || *only != "" { // only if asked for: make test writes nothing into the tree
 					if by.isInHarness(m, groups) && !m.Machine && seen[m.Name] != by {
 						seen[m.Name] = by
 						if err := writeLastSeen(root(t), seen); err != nil {

@@ -11,7 +11,7 @@ import (
 
 // connection is one that passes through a relay. Two goroutines run it, one for each direction.
 type connection struct {
-	from [2]net.Conn   // by direction
+	from [2]net.Conn   // the connections from which bytes come, by direction
 	done chan struct{} // closed at the end
 
 	mu       sync.Mutex
@@ -19,7 +19,7 @@ type connection struct {
 	passed   [2]int64
 	dropping [2]bool // what arrives is thrown away
 	ended    bool
-	later    *time.Timer // nil: nothing happens later
+	later    *time.Timer // ends the connection later; nil: never
 }
 
 func newConnection(client, server net.Conn) *connection {

@@ -41,7 +41,7 @@ type Fault struct {
 	ResetAfter time.Duration // Swallow becomes Reset after so long; 0: never
 
 	MaxBytesAtOnce int           // how many bytes pass at once at most, in both directions; 0: any number
-	Pause          time.Duration // behind each piece
+	Pause          time.Duration // the pause after each piece
 }
 
 func (f Fault) String() string {

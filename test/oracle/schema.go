@@ -18,7 +18,7 @@ type Schema struct {
 	Name       string
 	SearchPath []string
 	Attributes map[string]string // attributes of the agent
-	settings   []string          // of the database behind the proxy, "name = value"
+	settings   []string          // settings of the database behind the proxy, as "name = value"
 }
 
 // Schemas are the schemas of testdata.

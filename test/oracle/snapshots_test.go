@@ -74,14 +74,14 @@ func TestChildrenAndOlderSnapshots(t *testing.T) {
 		refused  bool
 	}{
 		{cursor(`SELECT ref FROM "Claim"`), false},
-		{cursor("SELECT * FROM payment"), false}, // shows with its claim
+		{cursor("SELECT * FROM payment"), false}, // visible with its claim
 		{cursor("SELECT * FROM timeline"), false},
-		{cursor("SELECT name FROM person"), false}, // a child that has a rule of its own
+		{cursor("SELECT name FROM person"), false}, // a child with another rule than its parent
 		{cursor("SELECT name FROM party"), true},
-		{cursor(`SELECT role FROM "ClaimParty"`), true}, // shows with its party
-		{cursor("SELECT plate FROM vehicle"), true},     // with the policy of a party
+		{cursor(`SELECT role FROM "ClaimParty"`), true}, // visible with its party
+		{cursor("SELECT plate FROM vehicle"), true},     // visible with the policy of a party
 		{cursor(`SELECT ref FROM "Claim" WHERE "policyNo" IN (SELECT number FROM policy)`), true},
-		{cursor("SELECT * FROM find_documents('damage')"), true}, // nobody knows what it reads
+		{cursor("SELECT * FROM find_documents('damage')"), true}, // a function whose reads are not known
 		{[]string{repeatable, "SELECT count(*) FROM task", `UPDATE "Claim" SET "desc" = "desc" WHERE "claimId" = 16`, "COMMIT"}, false},
 		{[]string{repeatable, "SELECT count(*) FROM task", "SELECT count(*) FROM vehicle", "COMMIT"}, true},
 		{[]string{repeatable, "SELECT count(*) FROM task",

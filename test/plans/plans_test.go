@@ -338,7 +338,7 @@ func prepared(t *testing.T, conn *pgx.Conn, sql string, between func()) float64 
 
 func least(t *testing.T, conn *pgx.Conn, run func(), between func()) float64 {
 	t.Helper()
-	const shortest = 20 // of a figure, in milliseconds
+	const shortest = 20 // the shortest measurement, in milliseconds
 	var times []float64
 	runs := 1
 	for began := time.Now(); len(times) < 3 || len(times) < 40 && time.Since(began) < 2*time.Second; {

@@ -34,7 +34,7 @@ func TestRuns(t *testing.T) {
 		run          string
 		all, nightly bool
 		count        int
-		turns        []int // of 24 cases, one in three
+		turns        []int // the cases that run, of 24 with one in three
 	}{
 		{"quick", false, false, 1, []int{0, 12}},
 		{"all", true, false, 2, []int{0, 3, 6, 9, 12, 15, 18, 21}},

@@ -26,8 +26,8 @@ import (
 type contender struct {
 	name  string
 	dsn   string
-	pid   int  // of the process between; 0: none
-	agent bool // the rule is not in the text: the policy brings it
+	pid   int  // the process between client and server; 0: none
+	agent bool // the policy adds the rule, so it is not in the text
 }
 
 // password is the superuser's: pgconsent serves no database that lets an owner in without one.
@@ -61,7 +61,7 @@ func contenders(t *testing.T, cluster *pgcluster.Cluster) ways {
 	access := demo(t, binary, folder, cluster)
 	login := parse(t, access.Owner)
 	there := login.Copy()
-	there.Database = "pgconsent_demo_" + login.Database // as the demo names it on a server that is not its own
+	there.Database = "pgconsent_demo_" + login.Database // the demo's name for it on an existing server
 	var w ways
 	w.all = []contender{{name: direct, dsn: socketAddress(there, cluster)}}
 	for name, mode := range map[string]string{bouncer: "session", bouncerT: "transaction"} {
@@ -217,7 +217,7 @@ func pgbouncer(t *testing.T, name, mode string, owner *pgconn.Config, cluster *p
 		}
 	}
 	arguments := []string{path, config}
-	if os.Geteuid() == 0 { // it refuses to be run by root
+	if os.Geteuid() == 0 { // PgBouncer refuses to run as root
 		open(t, dir)
 		open(t, cluster.SocketDir)
 		arguments = []string{"setpriv", "--reuid=nobody", "--clear-groups", path, config}

@@ -16,7 +16,7 @@ const hertz = 100
 type process struct {
 	parent   int
 	own      float64 // CPU seconds of all of its threads
-	children float64 // of its children that have ended
+	children float64 // CPU seconds of its children that have ended
 }
 
 // look reads the times of a process; false: it is gone. See proc(5).

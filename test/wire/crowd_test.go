@@ -9,7 +9,7 @@ import (
 
 const (
 	idleCrowd   = 10_000 // sessions that wait for nothing
-	idleBeside  = 9_000  // of PgBouncer: this process may have 20,000 descriptors
+	idleBeside  = 9_000  // the same for PgBouncer: this process may have 20,000 descriptors
 	activeCrowd = 200    // clients that ask as fast as they can
 )
 

@@ -26,7 +26,7 @@ func streams(t *testing.T, all []contender, size, rounds int) []string {
 	t.Helper()
 	type turn struct{ rate, cpu float64 }
 	turns := map[string][]turn{}
-	var owners []contender // an agent's COPY is made of other rows
+	var owners []contender // an agent's COPY has other rows, so it is not compared
 	for _, c := range all {
 		if !c.agent {
 			owners = append(owners, c)

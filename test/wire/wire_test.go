@@ -63,7 +63,7 @@ type measurement struct {
 
 // script is what pgbench sends.
 type script struct {
-	agent bool // without the rule, which the policy brings
+	agent bool // the texts have no rule, since the policy adds it
 	texts texts
 }
 
@@ -72,8 +72,8 @@ type texts int
 
 const (
 	equalTexts    texts = iota
-	otherMemories       // in the id that is looked for
-	otherNumbers        // in a number that is compared with another number
+	otherMemories       // the texts differ in the id in the condition
+	otherNumbers        // the texts differ in a number compared with another number
 )
 
 // protocol is a way to send a statement.
@@ -183,7 +183,7 @@ func (m *measurement) rounded(all []contender, p protocol, clients int) turnsByN
 		fmt.Printf("wire: %s, %d clients, round %d of %d\n", p.name, clients, round+1, m.rounds)
 		for _, c := range all {
 			if c.name == bouncerT && p.mode == "prepared" {
-				continue // before version 1.21 it knows no prepared statements of clients
+				continue // before version 1.21 PgBouncer does not support prepared statements of clients
 			}
 			turns[c.name] = append(turns[c.name], m.turn(c, p, clients))
 		}

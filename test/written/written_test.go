@@ -29,8 +29,8 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // source is a policy and the schema that it is about.
 type source struct {
 	name       string
-	schema     []string // files
-	policy     string   // file
+	schema     []string // paths of the schema's files
+	policy     string   // path of the policy
 	searchPath []string
 }
 
@@ -44,7 +44,7 @@ func sources() []source {
 		out = append(out, folder("cookbook_"+name, "examples/cookbook/"+name))
 	}
 	for _, name := range []string{"arcive", "beheard", "ciris", "kernle", "memberintel"} {
-		out = append(out, folder(name, "examples/worlds/"+name)) // without their extensions, of which a server has one or another
+		out = append(out, folder(name, "examples/worlds/"+name)) // without extensions that a server may lack
 	}
 	registry := folder("ciris_registry", "examples/worlds/ciris")
 	registry.policy = "examples/worlds/ciris/policy_registry.yaml"
@@ -148,7 +148,7 @@ func statements(m *instance.Migrated, others bool) []string {
 	}
 	add(m.Plan.UpFrom(on))
 	add(rls.Generate(m.Policy, m.Snapshot, rls.Options{Mode: rls.SealOnly, SignedViews: true}).Up())
-	if others { // whose names need quotes
+	if others { // relations of others, whose names need quotes
 		add(rls.Generate(m.Policy, m.Snapshot,
 			rls.Options{AgentRole: "Its Agent", ControlRole: "Its Control", ReaderRole: "Its Reader", RowsRole: "Its Rows"}).Up())
 	}

@@ -84,7 +84,7 @@ func TestDesk(t *testing.T) {
 	for _, c := range []struct{ session, sql, want string }{
 		{"1", "SELECT id FROM turn ORDER BY id", "3 6 9"},
 		{"3", "SELECT id FROM turn ORDER BY id", "2 5 8"},
-		{"2", "SELECT id FROM turn ORDER BY id", "42501"}, // somebody else's session
+		{"2", "SELECT id FROM turn ORDER BY id", "42501"}, // another person's session
 		{"", "SELECT id FROM turn ORDER BY id", "42501"},
 		{"3", "SELECT body FROM pact", "we agreed"},
 		{"3", "SELECT pacts()", "we agreed"},
@@ -109,7 +109,7 @@ func TestDesk(t *testing.T) {
 		{"1", "UPDATE note SET grants = '{{ben}}' RETURNING grants", "22023"},
 		{"1", "SELECT body FROM digest ORDER BY body", "of two"},
 		{"1", "INSERT INTO digest (sources, body) VALUES ('{2}', 'new') RETURNING body", "new"},
-		{"1", "INSERT INTO digest (sources, body) VALUES ('{3}', 'new') RETURNING body", "42501"}, // somebody else's person
+		{"1", "INSERT INTO digest (sources, body) VALUES ('{3}', 'new') RETURNING body", "42501"}, // another user's person
 		{"1", "SELECT id FROM shelf ORDER BY id", "1"},
 		{"1", "SELECT id FROM piece ORDER BY id", "1 2 3"},
 	} {
