@@ -112,26 +112,26 @@ func (r *usageAnalysis) markNamedUsed(q *resultColumns, name string, givenOnly b
 	if q.byName == nil {
 		q.byName = make(map[string]*sameName, len(q.outputs))
 		for _, o := range q.outputs {
-			same := q.byName[o.name]
-			if same == nil {
-				same = &sameName{}
-				q.byName[o.name] = same
+			namesakes := q.byName[o.name]
+			if namesakes == nil {
+				namesakes = &sameName{}
+				q.byName[o.name] = namesakes
 			}
-			if same.all = append(same.all, o); o.hasOwnName {
-				same.ownName = append(same.ownName, o)
+			if namesakes.all = append(namesakes.all, o); o.hasOwnName {
+				namesakes.ownName = append(namesakes.ownName, o)
 			}
 		}
 	}
-	same := q.byName[name]
-	if same == nil {
+	namesakes := q.byName[name]
+	if namesakes == nil {
 		return false
 	}
-	which, outputs := 1, same.all
+	index, outputs := 1, namesakes.all
 	if givenOnly {
-		which, outputs = 0, same.ownName
+		index, outputs = 0, namesakes.ownName
 	}
-	if !same.isMarked[which] {
-		same.isMarked[which] = true
+	if !namesakes.isMarked[index] {
+		namesakes.isMarked[index] = true
 		for _, o := range outputs {
 			r.markUsed(o, usageOutput)
 		}
@@ -200,9 +200,9 @@ func (r *usageAnalysis) markAllUsed(q *resultColumns, f usage) {
 	r.markUsed(q.unknown, f)
 }
 
-// baseColumn follows an output to the table's column that it is. direct tells whether the table itself, and no query,
+// baseColumn follows an output to the table's column that it is. isDirect tells whether the table itself, and no query,
 // returns it. The result is nil if the output is no column of a table, or may be one of several.
-func (o *outputColumn) baseColumn() (found *outputColumn, direct bool) {
+func (o *outputColumn) baseColumn() (found *outputColumn, isDirect bool) {
 	found = o.followOrigin()
 	if found == nil || found.relation == nil {
 		return nil, false
@@ -242,15 +242,15 @@ func (o *outputColumn) noteUnused() {
 func (w *walker) analyzeAccesses(tree *sqltext.ParseResult) (statements []policy.Statement, all []policy.Access) {
 	analyses := make([]*usageAnalysis, 0, len(tree.Stmts))
 	visited := map[*sqltext.RangeVar]bool{}
-	known := map[catalog.Name]bool{}
+	knownNames := map[catalog.Name]bool{}
 	for _, raw := range tree.Stmts {
 		r := &usageAnalysis{walker: w, visited: visited, subqueries: map[*sqltext.SelectStmt]*resultColumns{},
 			conditionUsage: usageFilter}
 		r.visitStatement(raw.GetStmt())
-		for _, one := range r.uses {
-			known[one.name] = true
+		for _, use := range r.uses {
+			knownNames[use.name] = true
 			if r.incomplete {
-				one.markUsed("", usageOutput|usageSimilarity)
+				use.markUsed("", usageOutput|usageSimilarity)
 			}
 		}
 		analyses = append(analyses, r)
@@ -262,10 +262,10 @@ func (w *walker) analyzeAccesses(tree *sqltext.ParseResult) (statements []policy
 			names = append(names, ref.fragment.viewTables...)
 		}
 		for _, name := range names {
-			if known[name] && (ref.rangeVar == nil || visited[ref.rangeVar]) {
+			if knownNames[name] && (ref.rangeVar == nil || visited[ref.rangeVar]) {
 				continue
 			}
-			known[name] = true
+			knownNames[name] = true
 			for _, r := range analyses {
 				r.addRelation(name, name.Name, ref.relation).markUsed("", usageOutput|usageSimilarity)
 			}
@@ -299,7 +299,7 @@ func (w *walker) mergeAccesses(reads []*relationUse) []policy.Access {
 		writeTarget bool
 	}
 	order, found := []key{}, map[key]*policy.Access{}
-	add := func(r *relationUse, k key, columns map[string]bool, whole bool) {
+	add := func(r *relationUse, k key, columns map[string]bool, isWholeRow bool) {
 		a := found[k]
 		if a == nil {
 			a = &policy.Access{Relation: r.name, Source: k.levelItem, ByKey: k.byKey, Written: k.writeTarget, JoinedByKey: true,
@@ -314,7 +314,7 @@ func (w *walker) mergeAccesses(reads []*relationUse) []policy.Access {
 			a.Through = append(a.Through, r.throughObject)
 		}
 		switch {
-		case whole || a.Columns == nil:
+		case isWholeRow || a.Columns == nil:
 			a.Columns = nil
 		case r.relation != nil:
 			for _, c := range r.relation.Columns { // the columns in the order of the table
@@ -410,9 +410,9 @@ func (w *walker) accessSource(r *relationUse) string {
 
 // addRelation notes a mention of a relation.
 func (r *usageAnalysis) addRelation(name catalog.Name, alias string, relation *catalog.Relation) *relationUse {
-	out := &relationUse{name: name, relation: relation, alias: alias, throughObject: r.viewName,
+	use := &relationUse{name: name, relation: relation, alias: alias, throughObject: r.viewName,
 		columnUsage:   map[string]usage{},
 		unusedColumns: map[string]bool{}, constantColumns: map[string]bool{}, writtenColumns: map[string]bool{}}
-	r.uses = append(r.uses, out)
-	return out
+	r.uses = append(r.uses, use)
+	return use
 }

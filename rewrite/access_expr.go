@@ -10,9 +10,9 @@ import (
 func (s *usageScope) itemsNamed(name string) []*rangeItem {
 	for ; s != nil; s = s.parent {
 		var out []*rangeItem
-		for _, it := range s.items {
-			if it.name == name {
-				out = append(out, it)
+		for _, item := range s.items {
+			if item.name == name {
+				out = append(out, item)
 			}
 		}
 		if len(out) > 0 {
@@ -23,13 +23,13 @@ func (s *usageScope) itemsNamed(name string) []*rangeItem {
 }
 
 // qualifiedItems returns the items that schema.table can mean.
-func (r *usageAnalysis) qualifiedItems(c *sqltext.ColumnRef, own *usageScope) []*rangeItem {
+func (r *usageAnalysis) qualifiedItems(c *sqltext.ColumnRef, ownScope *usageScope) []*rangeItem {
 	name, _ := r.snap.ResolveRelation(c.Fields[0].GetString_().GetSval(), c.Fields[1].GetString_().GetSval())
-	for s := own; s != nil && name.Name != ""; s = s.parent {
+	for s := ownScope; s != nil && name.Name != ""; s = s.parent {
 		var out []*rangeItem
-		for _, it := range s.items {
-			if it.relation == name {
-				out = append(out, it)
+		for _, item := range s.items {
+			if item.relation == name {
+				out = append(out, item)
 			}
 		}
 		if len(out) > 0 {
@@ -40,35 +40,35 @@ func (r *usageAnalysis) qualifiedItems(c *sqltext.ColumnRef, own *usageScope) []
 }
 
 // resolveColumn returns all outputs that a reference can mean, in most cases one.
-func (r *usageAnalysis) resolveColumn(c *sqltext.ColumnRef, own *usageScope) []*outputColumn {
+func (r *usageAnalysis) resolveColumn(c *sqltext.ColumnRef, ownScope *usageScope) []*outputColumn {
 	var items []*rangeItem
 	name := c.Fields[len(c.Fields)-1].GetString_().GetSval()
 	switch len(c.Fields) {
 	case 1:
-		return r.resolveUnqualified(name, own)
+		return r.resolveUnqualified(name, ownScope)
 	case 2:
-		items = own.itemsNamed(c.Fields[0].GetString_().GetSval())
+		items = ownScope.itemsNamed(c.Fields[0].GetString_().GetSval())
 	case 3:
-		items = r.qualifiedItems(c, own)
+		items = r.qualifiedItems(c, ownScope)
 	}
 	var out []*outputColumn
-	for _, it := range items {
-		found := columnsNamed([]*rangeItem{it}, name)
-		if len(found) == 0 && it.unknown != nil {
-			found = []*outputColumn{it.unknown}
+	for _, item := range items {
+		found := columnsNamed([]*rangeItem{item}, name)
+		if len(found) == 0 && item.unknown != nil {
+			found = []*outputColumn{item.unknown}
 		}
 		if len(found) == 0 { // the name is a function of the row in attribute notation, or a system column
 			if name == "tableoid" {
 				continue
 			}
-			r.markUsed(it.wholeRow, usageOutput|usageSimilarity)
+			r.markUsed(item.wholeRow, usageOutput|usageSimilarity)
 			r.addFunctionReads("", name)
-			found = []*outputColumn{it.wholeRow}
+			found = []*outputColumn{item.wholeRow}
 		}
 		out = append(out, found...)
 	}
 	if len(items) == 0 {
-		r.markEverything(own, usageOutput|usageSimilarity)
+		r.markEverything(ownScope, usageOutput|usageSimilarity)
 		r.addFunctionReads("", name)
 	}
 	return out
@@ -76,13 +76,13 @@ func (r *usageAnalysis) resolveColumn(c *sqltext.ColumnRef, own *usageScope) []*
 
 // resolveUnqualified returns what a name without qualifier can mean: a column in the innermost scope that has it, or a
 // whole row.
-func (r *usageAnalysis) resolveUnqualified(name string, own *usageScope) []*outputColumn {
+func (r *usageAnalysis) resolveUnqualified(name string, ownScope *usageScope) []*outputColumn {
 	var out []*outputColumn
-	for s := own; s != nil; s = s.parent {
+	for s := ownScope; s != nil; s = s.parent {
 		found := columnsNamed(s.items, name)
-		for _, it := range s.items {
-			if it.unknown != nil && len(columnsNamed([]*rangeItem{it}, name)) == 0 {
-				out = append(out, it.unknown)
+		for _, item := range s.items {
+			if item.unknown != nil && len(columnsNamed([]*rangeItem{item}, name)) == 0 {
+				out = append(out, item.unknown)
 			}
 		}
 		if len(found) > 0 {
@@ -92,51 +92,51 @@ func (r *usageAnalysis) resolveUnqualified(name string, own *usageScope) []*outp
 	if name == "tableoid" {
 		return out
 	}
-	rows := own.itemsNamed(name)
-	for _, it := range rows {
-		out = append(out, it.wholeRow)
+	rows := ownScope.itemsNamed(name)
+	for _, item := range rows {
+		out = append(out, item.wholeRow)
 	}
 	if len(out) == 0 {
-		r.markEverything(own, usageOutput|usageSimilarity)
+		r.markEverything(ownScope, usageOutput|usageSimilarity)
 	}
 	return out
 }
 
 // markEverything marks all columns in sight as used, if it is not known what a name means. If no item is in sight, the
 // walk has missed the item with that name, and counts as incomplete.
-func (r *usageAnalysis) markEverything(own *usageScope, f usage) {
-	none := true
-	defer func() { r.incomplete = r.incomplete || none }()
-	for s := own; s != nil; s = s.parent {
-		for _, it := range s.items {
-			none = false
-			r.markUsed(it.wholeRow, f)
-			r.markAllUsed(&it.resultColumns, f)
+func (r *usageAnalysis) markEverything(ownScope *usageScope, f usage) {
+	noneFound := true
+	defer func() { r.incomplete = r.incomplete || noneFound }()
+	for s := ownScope; s != nil; s = s.parent {
+		for _, item := range s.items {
+			noneFound = false
+			r.markUsed(item.wholeRow, f)
+			r.markAllUsed(&item.resultColumns, f)
 		}
 	}
 }
 
-func (r *usageAnalysis) visitExprs(list []*sqltext.Node, own *usageScope, f usage) {
+func (r *usageAnalysis) visitExprs(list []*sqltext.Node, ownScope *usageScope, f usage) {
 	for _, n := range list {
-		r.visitExpr(n, own, f)
+		r.visitExpr(n, ownScope, f)
 	}
 }
 
 // visitExpr marks the columns of an expression as used.
-func (r *usageAnalysis) visitExpr(n *sqltext.Node, own *usageScope, f usage) {
+func (r *usageAnalysis) visitExpr(n *sqltext.Node, ownScope *usageScope, f usage) {
 	if n == nil || n.Node == nil {
 		return
 	}
 	switch kind := n.Node.(type) {
 	case *sqltext.Node_ColumnRef:
 		if isStar(n) {
-			for _, it := range r.starItems(kind.ColumnRef, own) {
-				r.markUsed(it.wholeRow, f)
-				r.markAllUsed(&it.resultColumns, f)
+			for _, item := range r.starItems(kind.ColumnRef, ownScope) {
+				r.markUsed(item.wholeRow, f)
+				r.markAllUsed(&item.resultColumns, f)
 			}
 			return
 		}
-		for _, o := range r.resolveColumn(kind.ColumnRef, own) {
+		for _, o := range r.resolveColumn(kind.ColumnRef, ownScope) {
 			if f == usageNullTest && o.mayBeRow() { // whether a row is NULL depends on the values of its columns
 				r.markUsed(o, usageOutput)
 			}
@@ -145,87 +145,87 @@ func (r *usageAnalysis) visitExpr(n *sqltext.Node, own *usageScope, f usage) {
 	case *sqltext.Node_ParamRef, *sqltext.Node_A_Const, *sqltext.Node_SQLValueFunction, *sqltext.Node_SetToDefault,
 		*sqltext.Node_String, *sqltext.Node_Integer, *sqltext.Node_Float, *sqltext.Node_Boolean, *sqltext.Node_BitString:
 	case *sqltext.Node_A_Expr:
-		r.visitOperator(kind.AExpr, own, f)
+		r.visitOperator(kind.AExpr, ownScope, f)
 	case *sqltext.Node_BoolExpr:
-		r.visitExprs(kind.BoolExpr.Args, own, f)
+		r.visitExprs(kind.BoolExpr.Args, ownScope, f)
 	case *sqltext.Node_NullTest:
 		if kind.NullTest.Arg.GetColumnRef() != nil && f&usageSimilarity == 0 {
-			r.visitExpr(kind.NullTest.Arg, own, usageNullTest)
+			r.visitExpr(kind.NullTest.Arg, ownScope, usageNullTest)
 			return
 		}
-		r.visitExpr(kind.NullTest.Arg, own, f)
+		r.visitExpr(kind.NullTest.Arg, ownScope, f)
 	case *sqltext.Node_BooleanTest:
-		r.visitExpr(kind.BooleanTest.Arg, own, f)
+		r.visitExpr(kind.BooleanTest.Arg, ownScope, f)
 	case *sqltext.Node_TypeCast:
 		if r.isEmbeddingTypeName(kind.TypeCast.GetTypeName()) {
 			f |= usageSimilarity
 		}
-		r.visitExpr(kind.TypeCast.Arg, own, f)
+		r.visitExpr(kind.TypeCast.Arg, ownScope, f)
 	case *sqltext.Node_CollateClause:
-		r.visitExpr(kind.CollateClause.Arg, own, f)
+		r.visitExpr(kind.CollateClause.Arg, ownScope, f)
 	case *sqltext.Node_FuncCall:
-		r.visitCall(kind.FuncCall, own, f)
+		r.visitCall(kind.FuncCall, ownScope, f)
 	case *sqltext.Node_NamedArgExpr:
-		r.visitExpr(kind.NamedArgExpr.Arg, own, f)
+		r.visitExpr(kind.NamedArgExpr.Arg, ownScope, f)
 	case *sqltext.Node_CaseExpr:
-		r.visitExpr(kind.CaseExpr.Arg, own, f)
-		r.visitExprs(kind.CaseExpr.Args, own, f)
-		r.visitExpr(kind.CaseExpr.Defresult, own, f)
+		r.visitExpr(kind.CaseExpr.Arg, ownScope, f)
+		r.visitExprs(kind.CaseExpr.Args, ownScope, f)
+		r.visitExpr(kind.CaseExpr.Defresult, ownScope, f)
 	case *sqltext.Node_CaseWhen:
-		r.visitExpr(kind.CaseWhen.Expr, own, f)
-		r.visitExpr(kind.CaseWhen.Result, own, f)
+		r.visitExpr(kind.CaseWhen.Expr, ownScope, f)
+		r.visitExpr(kind.CaseWhen.Result, ownScope, f)
 	case *sqltext.Node_CoalesceExpr:
-		r.visitExprs(kind.CoalesceExpr.Args, own, f)
+		r.visitExprs(kind.CoalesceExpr.Args, ownScope, f)
 	case *sqltext.Node_MinMaxExpr:
-		r.visitExprs(kind.MinMaxExpr.Args, own, f)
+		r.visitExprs(kind.MinMaxExpr.Args, ownScope, f)
 	case *sqltext.Node_GroupingFunc:
-		r.visitExprs(kind.GroupingFunc.Args, own, f)
+		r.visitExprs(kind.GroupingFunc.Args, ownScope, f)
 	case *sqltext.Node_SubLink:
-		r.visitSubLink(kind.SubLink, own, f)
+		r.visitSubLink(kind.SubLink, ownScope, f)
 	case *sqltext.Node_RowExpr:
-		r.visitExprs(kind.RowExpr.Args, own, f)
+		r.visitExprs(kind.RowExpr.Args, ownScope, f)
 	case *sqltext.Node_A_ArrayExpr:
-		r.visitExprs(kind.AArrayExpr.Elements, own, f)
+		r.visitExprs(kind.AArrayExpr.Elements, ownScope, f)
 	case *sqltext.Node_A_Indirection:
-		r.visitIndirection(kind.AIndirection, own, f)
+		r.visitIndirection(kind.AIndirection, ownScope, f)
 	case *sqltext.Node_SortBy:
 		if r.isSimilarityOperator(kind.SortBy.UseOp) {
 			f |= usageSimilarity
 		}
-		r.visitExpr(kind.SortBy.Node, own, f)
+		r.visitExpr(kind.SortBy.Node, ownScope, f)
 	case *sqltext.Node_WindowDef:
-		r.visitWindow(kind.WindowDef, own, f)
+		r.visitWindow(kind.WindowDef, ownScope, f)
 	case *sqltext.Node_GroupingSet:
-		r.visitExprs(kind.GroupingSet.Content, own, f)
+		r.visitExprs(kind.GroupingSet.Content, ownScope, f)
 	case *sqltext.Node_List:
-		r.visitExprs(kind.List.Items, own, f)
+		r.visitExprs(kind.List.Items, ownScope, f)
 	case *sqltext.Node_MultiAssignRef:
-		r.visitExpr(kind.MultiAssignRef.Source, own, f)
+		r.visitExpr(kind.MultiAssignRef.Source, ownScope, f)
 	case *sqltext.Node_XmlExpr:
 		for _, n := range kind.XmlExpr.NamedArgs {
-			r.visitExpr(n.GetResTarget().GetVal(), own, f)
+			r.visitExpr(n.GetResTarget().GetVal(), ownScope, f)
 		}
-		r.visitExprs(kind.XmlExpr.Args, own, f)
+		r.visitExprs(kind.XmlExpr.Args, ownScope, f)
 	case *sqltext.Node_XmlSerialize:
-		r.visitExpr(kind.XmlSerialize.Expr, own, f)
+		r.visitExpr(kind.XmlSerialize.Expr, ownScope, f)
 	case *sqltext.Node_JsonValueExpr:
-		r.visitJSONValue(kind.JsonValueExpr, own, f)
+		r.visitJSONValue(kind.JsonValueExpr, ownScope, f)
 	case *sqltext.Node_JsonKeyValue:
-		r.visitJSONKeyValue(kind.JsonKeyValue, own, f)
+		r.visitJSONKeyValue(kind.JsonKeyValue, ownScope, f)
 	case *sqltext.Node_JsonObjectConstructor:
-		r.visitExprs(kind.JsonObjectConstructor.Exprs, own, f)
+		r.visitExprs(kind.JsonObjectConstructor.Exprs, ownScope, f)
 	case *sqltext.Node_JsonArrayConstructor:
-		r.visitExprs(kind.JsonArrayConstructor.Exprs, own, f)
+		r.visitExprs(kind.JsonArrayConstructor.Exprs, ownScope, f)
 	case *sqltext.Node_JsonArrayQueryConstructor:
-		r.visitSubQuery(kind.JsonArrayQueryConstructor.GetQuery().GetSelectStmt(), own, f, true)
+		r.visitSubQuery(kind.JsonArrayQueryConstructor.GetQuery().GetSelectStmt(), ownScope, f, true)
 	case *sqltext.Node_JsonObjectAgg:
-		r.visitJSONAggregate(kind.JsonObjectAgg.Constructor, own, f)
-		r.visitJSONKeyValue(kind.JsonObjectAgg.Arg, own, f)
+		r.visitJSONAggregate(kind.JsonObjectAgg.Constructor, ownScope, f)
+		r.visitJSONKeyValue(kind.JsonObjectAgg.Arg, ownScope, f)
 	case *sqltext.Node_JsonArrayAgg:
-		r.visitJSONAggregate(kind.JsonArrayAgg.Constructor, own, f)
-		r.visitJSONValue(kind.JsonArrayAgg.Arg, own, f)
+		r.visitJSONAggregate(kind.JsonArrayAgg.Constructor, ownScope, f)
+		r.visitJSONValue(kind.JsonArrayAgg.Arg, ownScope, f)
 	case *sqltext.Node_JsonIsPredicate:
-		r.visitExpr(kind.JsonIsPredicate.Expr, own, f)
+		r.visitExpr(kind.JsonIsPredicate.Expr, ownScope, f)
 	default:
 		r.incomplete = true
 	}
@@ -243,42 +243,42 @@ func (o *outputColumn) mayBeRow() bool {
 	}
 }
 
-func (r *usageAnalysis) visitJSONValue(v *sqltext.JsonValueExpr, own *usageScope, f usage) {
+func (r *usageAnalysis) visitJSONValue(v *sqltext.JsonValueExpr, ownScope *usageScope, f usage) {
 	if v != nil {
-		r.visitExpr(v.RawExpr, own, f)
-		r.visitExpr(v.FormattedExpr, own, f)
+		r.visitExpr(v.RawExpr, ownScope, f)
+		r.visitExpr(v.FormattedExpr, ownScope, f)
 	}
 }
 
-func (r *usageAnalysis) visitJSONKeyValue(kv *sqltext.JsonKeyValue, own *usageScope, f usage) {
+func (r *usageAnalysis) visitJSONKeyValue(kv *sqltext.JsonKeyValue, ownScope *usageScope, f usage) {
 	if kv != nil {
-		r.visitExpr(kv.Key, own, f)
-		r.visitJSONValue(kv.Value, own, f)
+		r.visitExpr(kv.Key, ownScope, f)
+		r.visitJSONValue(kv.Value, ownScope, f)
 	}
 }
 
-func (r *usageAnalysis) visitJSONAggregate(c *sqltext.JsonAggConstructor, own *usageScope, f usage) {
+func (r *usageAnalysis) visitJSONAggregate(c *sqltext.JsonAggConstructor, ownScope *usageScope, f usage) {
 	if c != nil {
-		r.visitExpr(c.AggFilter, own, f)
-		r.visitExprs(c.AggOrder, own, f)
-		r.visitWindow(c.Over, own, f)
+		r.visitExpr(c.AggFilter, ownScope, f)
+		r.visitExprs(c.AggOrder, ownScope, f)
+		r.visitWindow(c.Over, ownScope, f)
 	}
 }
 
-func (r *usageAnalysis) visitWindow(d *sqltext.WindowDef, own *usageScope, f usage) {
+func (r *usageAnalysis) visitWindow(d *sqltext.WindowDef, ownScope *usageScope, f usage) {
 	if d != nil {
-		r.visitExprs(d.PartitionClause, own, f)
-		r.visitExprs(d.OrderClause, own, f)
-		r.visitExpr(d.StartOffset, own, f)
-		r.visitExpr(d.EndOffset, own, f)
+		r.visitExprs(d.PartitionClause, ownScope, f)
+		r.visitExprs(d.OrderClause, ownScope, f)
+		r.visitExpr(d.StartOffset, ownScope, f)
+		r.visitExpr(d.EndOffset, ownScope, f)
 	}
 }
 
-func (r *usageAnalysis) visitIndirection(x *sqltext.A_Indirection, own *usageScope, f usage) {
+func (r *usageAnalysis) visitIndirection(x *sqltext.A_Indirection, ownScope *usageScope, f usage) {
 	for _, n := range x.Indirection {
 		if i := n.GetAIndices(); i != nil {
-			r.visitExpr(i.Lidx, own, f)
-			r.visitExpr(i.Uidx, own, f)
+			r.visitExpr(i.Lidx, ownScope, f)
+			r.visitExpr(i.Uidx, ownScope, f)
 		}
 		if s := n.GetString_(); s != nil { // the name may be a function in attribute notation
 			if r.isSimilarityFunction("", s.GetSval()) {
@@ -287,33 +287,34 @@ func (r *usageAnalysis) visitIndirection(x *sqltext.A_Indirection, own *usageSco
 			r.addFunctionReads("", s.GetSval())
 		}
 	}
-	r.visitExpr(x.Arg, own, f)
+	r.visitExpr(x.Arg, ownScope, f)
 }
 
-func (r *usageAnalysis) visitSubLink(s *sqltext.SubLink, own *usageScope, f usage) {
+func (r *usageAnalysis) visitSubLink(s *sqltext.SubLink, ownScope *usageScope, f usage) {
 	if r.isSimilarityOperator(s.OperName) {
 		f |= usageSimilarity
 	}
-	r.visitExpr(s.Testexpr, own, f)
-	outs := r.visitSubQuery(s.GetSubselect().GetSelectStmt(), own, f, s.SubLinkType != sqltext.EXISTS_SUBLINK)
+	r.visitExpr(s.Testexpr, ownScope, f)
+	outs := r.visitSubQuery(s.GetSubselect().GetSelectStmt(), ownScope, f, s.SubLinkType != sqltext.EXISTS_SUBLINK)
 	// x IN (SELECT key FROM t) joins the two as x = key does
 	if s.SubLinkType == sqltext.ANY_SUBLINK && len(s.OperName) == 0 && outs != nil && len(outs.outputs) == 1 &&
 		outs.unknown == nil {
-		if a := r.singleColumn(s.Testexpr, own); a != nil {
+		if a := r.singleColumn(s.Testexpr, ownScope); a != nil {
 			r.noteEqual(a, outs.outputs[0])
 		}
 	}
 }
 
 // visitSubQuery visits a query inside an expression, each query once, and marks the columns that it returns as used.
-func (r *usageAnalysis) visitSubQuery(s *sqltext.SelectStmt, own *usageScope, f usage, returned bool) *resultColumns {
+func (r *usageAnalysis) visitSubQuery(s *sqltext.SelectStmt, ownScope *usageScope, f usage,
+	returned bool) *resultColumns {
 	q := r.subqueries[s]
 	if q == nil {
 		outer := r.conditionUsage
 		if f&usageOutput != 0 {
 			r.conditionUsage = usageOutput // the output of the query depends on the conditions in it
 		}
-		q = r.visitSelect(s, own, r.ctes)
+		q = r.visitSelect(s, ownScope, r.ctes)
 		r.conditionUsage = outer
 		r.subqueries[s] = q
 	}
@@ -324,20 +325,20 @@ func (r *usageAnalysis) visitSubQuery(s *sqltext.SelectStmt, own *usageScope, f 
 }
 
 // visitCall visits a function call.
-func (r *usageAnalysis) visitCall(c *sqltext.FuncCall, own *usageScope, f usage) {
+func (r *usageAnalysis) visitCall(c *sqltext.FuncCall, ownScope *usageScope, f usage) {
 	schema, name, _ := qualifiedName(c.Funcname)
-	inside := f
+	argumentUsage := f
 	switch {
 	case r.isSimilarityFunction(schema, name):
-		inside |= usageSimilarity
+		argumentUsage |= usageSimilarity
 	case name == "count" && (schema == "" || schema == "pg_catalog") && !c.AggDistinct && len(c.Args) == 1 &&
 		c.Args[0].GetColumnRef() != nil && f&usageSimilarity == 0:
-		inside = usageNullTest // the result depends on the number of values only
+		argumentUsage = usageNullTest // the result depends on the number of values only
 	}
-	r.visitExprs(c.Args, own, inside)
-	r.visitExprs(c.AggOrder, own, f)
-	r.visitExpr(c.AggFilter, own, f)
-	r.visitWindow(c.Over, own, f)
+	r.visitExprs(c.Args, ownScope, argumentUsage)
+	r.visitExprs(c.AggOrder, ownScope, f)
+	r.visitExpr(c.AggFilter, ownScope, f)
+	r.visitWindow(c.Over, ownScope, f)
 	r.addFunctionReads(schema, name)
 }
 
@@ -347,22 +348,22 @@ func (r *usageAnalysis) addFunctionReads(schema, name string) {
 		return
 	}
 	for _, f := range r.snap.FunctionsNamed(schema, name) {
-		listed, ok := r.pol.Function(f.Name)
+		policyFunction, ok := r.pol.Function(f.Name)
 		if !ok {
 			continue
 		}
-		if listed.Reads == nil {
-			one := r.addRelation(f.Name, "", nil)
-			one.declaredSource, one.throughObject = "function", ""
-			one.isRead = true
+		if policyFunction.Reads == nil {
+			use := r.addRelation(f.Name, "", nil)
+			use.declaredSource, use.throughObject = "function", ""
+			use.isRead = true
 			return
 		}
-		for _, reads := range listed.Reads {
+		for _, reads := range policyFunction.Reads {
 			relation, _ := r.snap.Relation(reads.Relation)
 			for _, source := range reads.Sources {
-				one := r.addRelation(reads.Relation, "", relation)
-				one.declaredSource, one.throughObject = source, f.Name.String()
-				one.markUsed("", usageOutput)
+				use := r.addRelation(reads.Relation, "", relation)
+				use.declaredSource, use.throughObject = source, f.Name.String()
+				use.markUsed("", usageOutput)
 			}
 		}
 		return
@@ -370,16 +371,16 @@ func (r *usageAnalysis) addFunctionReads(schema, name string) {
 }
 
 // visitOperator visits an expression with an operator.
-func (r *usageAnalysis) visitOperator(x *sqltext.A_Expr, own *usageScope, f usage) {
+func (r *usageAnalysis) visitOperator(x *sqltext.A_Expr, ownScope *usageScope, f usage) {
 	switch x.Kind {
 	case sqltext.AEXPR_BETWEEN, sqltext.AEXPR_NOT_BETWEEN, sqltext.AEXPR_BETWEEN_SYM, sqltext.AEXPR_NOT_BETWEEN_SYM:
 	default:
-		if _, name, _ := qualifiedName(x.Name); r.isSimilarityOperator(x.Name) && !r.isModulo(name, x, own) {
+		if _, name, _ := qualifiedName(x.Name); r.isSimilarityOperator(x.Name) && !r.isModulo(name, x, ownScope) {
 			f |= usageSimilarity
 		}
 	}
-	r.visitExpr(x.Lexpr, own, f)
-	r.visitExpr(x.Rexpr, own, f)
+	r.visitExpr(x.Lexpr, ownScope, f)
+	r.visitExpr(x.Rexpr, ownScope, f)
 }
 
 // isSimilarityOperator tells whether an operator may compute a distance or a similarity. It may by its name, or because
@@ -411,7 +412,7 @@ var similarityExtensions = map[string]bool{"vector": true, "cube": true, "pg_trg
 
 // isModulo tells whether % means division: one side is certain to be a number, and no text or vector is cast to a
 // number implicitly.
-func (r *usageAnalysis) isModulo(operator string, x *sqltext.A_Expr, own *usageScope) bool {
+func (r *usageAnalysis) isModulo(operator string, x *sqltext.A_Expr, ownScope *usageScope) bool {
 	if operator != "%" || x.Kind != sqltext.AEXPR_OP {
 		return false
 	}
@@ -419,7 +420,7 @@ func (r *usageAnalysis) isModulo(operator string, x *sqltext.A_Expr, own *usageS
 		if c := n.GetAConst(); c.GetIval() != nil || c.GetFval() != nil {
 			return true
 		}
-		if o := r.singleColumn(n, own); o != nil {
+		if o := r.singleColumn(n, ownScope); o != nil {
 			if b, _ := o.baseColumn(); b != nil && b.relation.relation != nil && b.column != "" {
 				switch b.relation.relation.Column(b.column).Type {
 				case "smallint", "integer", "bigint", "numeric", "real", "double precision":
@@ -453,8 +454,8 @@ func (r *usageAnalysis) isEmbeddingTypeName(t *sqltext.TypeName) bool {
 	if !ok {
 		return true
 	}
-	for _, found := range r.snap.TypesNamed(schema, name) {
-		if r.isEmbedding(found.OID) {
+	for _, candidate := range r.snap.TypesNamed(schema, name) {
+		if r.isEmbedding(candidate.OID) {
 			return true
 		}
 	}

@@ -10,46 +10,46 @@ import (
 
 func intText(n int) string { return strconv.Itoa(n) }
 
-// visitFrom visits the items of FROM and adds them to the scope own.
-func (r *usageAnalysis) visitFrom(list []*sqltext.Node, own *usageScope, with *cteLevel) {
+// visitFrom visits the items of FROM and adds them to ownScope.
+func (r *usageAnalysis) visitFrom(list []*sqltext.Node, ownScope *usageScope, ctes *cteLevel) {
 	for _, n := range list {
-		own.items = append(own.items, r.visitItem(n, own, with)...)
+		ownScope.items = append(ownScope.items, r.visitItem(n, ownScope, ctes)...)
 	}
 }
 
-// visitItem visits one item of FROM. With LATERAL, the item sees the items that own has so far.
-func (r *usageAnalysis) visitItem(n *sqltext.Node, own *usageScope, with *cteLevel) []*rangeItem {
+// visitItem visits one item of FROM. With LATERAL, the item sees the items that ownScope has so far.
+func (r *usageAnalysis) visitItem(n *sqltext.Node, ownScope *usageScope, ctes *cteLevel) []*rangeItem {
 	switch kind := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
-		return []*rangeItem{r.tableItem(kind.RangeVar, with)}
+		return []*rangeItem{r.tableItem(kind.RangeVar, ctes)}
 	case *sqltext.Node_RangeSubselect:
 		s := kind.RangeSubselect
-		parent := own.parent
+		parent := ownScope.parent
 		if s.Lateral { // the sub-select sees the items so far: own has more items when its columns are followed later
-			parent = &usageScope{items: slices.Clone(own.items), parent: own.parent}
+			parent = &usageScope{items: slices.Clone(ownScope.items), parent: ownScope.parent}
 		}
-		q := r.renameColumns(r.visitQuery(s.GetSubquery(), parent, with), s.GetAlias().GetColnames())
+		q := r.renameColumns(r.visitQuery(s.GetSubquery(), parent, ctes), s.GetAlias().GetColnames())
 		return []*rangeItem{subqueryItem(s.GetAlias().GetAliasname(), q)}
 	case *sqltext.Node_RangeFunction:
-		return []*rangeItem{r.functionItem(kind.RangeFunction, own, with)}
+		return []*rangeItem{r.functionItem(kind.RangeFunction, ownScope, ctes)}
 	case *sqltext.Node_RangeTableFunc:
 		f := kind.RangeTableFunc
-		own := &usageScope{items: slices.Clone(own.items), parent: own.parent}
-		r.withCTEs(own, with, func() {
-			r.visitExpr(f.Docexpr, own, usageOutput)
-			r.visitExpr(f.Rowexpr, own, usageOutput)
+		ownScope := &usageScope{items: slices.Clone(ownScope.items), parent: ownScope.parent}
+		r.withCTEs(ownScope, ctes, func() {
+			r.visitExpr(f.Docexpr, ownScope, usageOutput)
+			r.visitExpr(f.Rowexpr, ownScope, usageOutput)
 			for _, n := range f.Namespaces {
-				r.visitExpr(n.GetResTarget().GetVal(), own, usageOutput)
+				r.visitExpr(n.GetResTarget().GetVal(), ownScope, usageOutput)
 			}
 			for _, n := range f.Columns {
-				r.visitExpr(n.GetRangeTableFuncCol().GetColexpr(), own, usageOutput)
-				r.visitExpr(n.GetRangeTableFuncCol().GetColdefexpr(), own, usageOutput)
+				r.visitExpr(n.GetRangeTableFuncCol().GetColexpr(), ownScope, usageOutput)
+				r.visitExpr(n.GetRangeTableFuncCol().GetColdefexpr(), ownScope, usageOutput)
 			}
 		})
 		return []*rangeItem{subqueryItem(f.GetAlias().GetAliasname(),
-			&resultColumns{unknown: &outputColumn{expr: f.Docexpr, scope: own}})}
+			&resultColumns{unknown: &outputColumn{expr: f.Docexpr, scope: ownScope}})}
 	case *sqltext.Node_JoinExpr:
-		return r.visitJoin(kind.JoinExpr, own, with)
+		return r.visitJoin(kind.JoinExpr, ownScope, ctes)
 	}
 	r.incomplete = true
 	return nil
@@ -64,11 +64,11 @@ func subqueryItem(name string, q *resultColumns) *rangeItem {
 }
 
 // functionItem returns a function in FROM as an item. Its columns come from its arguments.
-func (r *usageAnalysis) functionItem(f *sqltext.RangeFunction, own *usageScope, with *cteLevel) *rangeItem {
+func (r *usageAnalysis) functionItem(f *sqltext.RangeFunction, ownScope *usageScope, ctes *cteLevel) *rangeItem {
 	q := &resultColumns{unknown: &outputColumn{}}
 	name := f.GetAlias().GetAliasname()
-	scope := &usageScope{items: slices.Clone(own.items), parent: own.parent}
-	r.withCTEs(scope, with, func() {
+	scope := &usageScope{items: slices.Clone(ownScope.items), parent: ownScope.parent}
+	r.withCTEs(scope, ctes, func() {
 		for i, n := range f.Functions {
 			parts := n.GetList().GetItems()
 			if len(parts) == 0 {
@@ -76,8 +76,8 @@ func (r *usageAnalysis) functionItem(f *sqltext.RangeFunction, own *usageScope, 
 			}
 			r.visitExpr(parts[0], scope, usageOutput)
 			r.addSource(q.unknown, &outputColumn{expr: parts[0], scope: scope})
-			if called := parts[0].GetFuncCall().GetFuncname(); i == 0 && name == "" && len(called) > 0 {
-				name = called[len(called)-1].GetString_().GetSval()
+			if functionName := parts[0].GetFuncCall().GetFuncname(); i == 0 && name == "" && len(functionName) > 0 {
+				name = functionName[len(functionName)-1].GetString_().GetSval()
 			}
 		}
 	})
@@ -93,14 +93,14 @@ func (r *usageAnalysis) functionItem(f *sqltext.RangeFunction, own *usageScope, 
 }
 
 // tableItem returns a relation, or a WITH query, in FROM as an item.
-func (r *usageAnalysis) tableItem(rv *sqltext.RangeVar, with *cteLevel) *rangeItem {
+func (r *usageAnalysis) tableItem(rv *sqltext.RangeVar, ctes *cteLevel) *rangeItem {
 	r.visited[rv] = true
 	alias := rv.GetAlias().GetAliasname()
 	if alias == "" {
 		alias = rv.GetRelname()
 	}
 	if rv.GetSchemaname() == "" {
-		for frame := with; frame != nil; frame = frame.parent {
+		for frame := ctes; frame != nil; frame = frame.parent {
 			if q, ok := frame.queries[rv.GetRelname()]; ok {
 				return subqueryItem(alias, r.renameColumns(q, rv.GetAlias().GetColnames()))
 			}
@@ -118,33 +118,33 @@ func (r *usageAnalysis) tableItem(rv *sqltext.RangeVar, with *cteLevel) *rangeIt
 	if fetched := r.keyLookups[rv]; fetched != nil {
 		relation = fetched.function.visible
 	}
-	one := r.addRelation(name, alias, relation)
-	it := &rangeItem{name: alias, usage: one, wholeRow: &outputColumn{relation: one}}
+	use := r.addRelation(name, alias, relation)
+	item := &rangeItem{name: alias, usage: use, wholeRow: &outputColumn{relation: use}}
 	if rv.GetAlias() == nil {
-		it.relation = name
+		item.relation = name
 	}
 	if relation == nil {
-		it.unknown = &outputColumn{relation: one}
-		return it
+		item.unknown = &outputColumn{relation: use}
+		return item
 	}
 	var viewOutputs *resultColumns
 	if relation.Kind == catalog.View && name.Schema != "pg_catalog" && name.Schema != "information_schema" {
 		viewOutputs = r.viewColumns(relation)
 	}
 	for i, c := range relation.Columns {
-		o := &outputColumn{name: c.Name, relation: one, column: c.Name}
+		o := &outputColumn{name: c.Name, relation: use, column: c.Name}
 		if viewOutputs != nil && i < len(viewOutputs.outputs) {
 			o.sources = []*outputColumn{viewOutputs.outputs[i]}
 		}
-		it.outputs = append(it.outputs, o)
+		item.outputs = append(item.outputs, o)
 		if viewOutputs != nil {
-			it.wholeRow.sources = append(it.wholeRow.sources, o)
+			item.wholeRow.sources = append(item.wholeRow.sources, o)
 		}
 	}
 	if len(rv.GetAlias().GetColnames()) > 0 {
-		it.resultColumns = *r.renameColumns(&it.resultColumns, rv.GetAlias().GetColnames())
+		item.resultColumns = *r.renameColumns(&item.resultColumns, rv.GetAlias().GetColnames())
 	}
-	return it
+	return item
 }
 
 // viewColumns returns the columns of a view, followed into the view's query. A view that it cannot follow counts as
@@ -156,9 +156,9 @@ func (r *usageAnalysis) viewColumns(view *catalog.Relation) *resultColumns {
 		r.viewName = view.Name.String()
 	}
 	r.ctes = nil
-	before := len(r.uses)
+	countBefore := len(r.uses)
 	if r.viewCount++; r.viewCount <= maxViews {
-		if tree, refused := sqltext.Parse(view.Definition); refused == nil && len(tree.Stmts) == 1 &&
+		if tree, refusal := sqltext.Parse(view.Definition); refusal == nil && len(tree.Stmts) == 1 &&
 			tree.Stmts[0].GetStmt().GetSelectStmt() != nil {
 			q := r.visitSelect(tree.Stmts[0].GetStmt().GetSelectStmt(), nil, nil)
 			if q.unknown == nil && len(q.outputs) == len(view.Columns) {
@@ -166,8 +166,8 @@ func (r *usageAnalysis) viewColumns(view *catalog.Relation) *resultColumns {
 			}
 		}
 	}
-	for _, one := range r.uses[before:] {
-		one.markUsed("", usageOutput|usageSimilarity)
+	for _, use := range r.uses[countBefore:] {
+		use.markUsed("", usageOutput|usageSimilarity)
 	}
 	return nil // nil means that the columns are not known; analyzeAccesses adds the tables that the view reads
 }
@@ -176,13 +176,13 @@ func (r *usageAnalysis) viewColumns(view *catalog.Relation) *resultColumns {
 const maxViews = 200
 
 // visitJoin visits a join.
-func (r *usageAnalysis) visitJoin(j *sqltext.JoinExpr, own *usageScope, with *cteLevel) []*rangeItem {
-	outside := own.items
-	left := r.visitItem(j.Larg, own, with)
-	own.items = append(append([]*rangeItem{}, outside...), left...)
-	right := r.visitItem(j.Rarg, own, with)
-	own.items = outside
-	both := append(append([]*rangeItem{}, left...), right...)
+func (r *usageAnalysis) visitJoin(j *sqltext.JoinExpr, ownScope *usageScope, ctes *cteLevel) []*rangeItem {
+	outside := ownScope.items
+	left := r.visitItem(j.Larg, ownScope, ctes)
+	ownScope.items = append(append([]*rangeItem{}, outside...), left...)
+	right := r.visitItem(j.Rarg, ownScope, ctes)
+	ownScope.items = outside
+	bothItems := append(append([]*rangeItem{}, left...), right...)
 	var shared []string
 	if j.IsNatural {
 		shared = commonColumns(left, right)
@@ -200,27 +200,30 @@ func (r *usageAnalysis) visitJoin(j *sqltext.JoinExpr, own *usageScope, with *ct
 		}
 	}
 	if j.IsNatural && (hasUnknownColumns(left) || hasUnknownColumns(right)) {
-		for _, it := range both {
-			r.markUsed(it.wholeRow, usageOutput|usageSimilarity)
-			r.markUsed(it.unknown, usageOutput|usageSimilarity)
+		for _, item := range bothItems {
+			r.markUsed(item.wholeRow, usageOutput|usageSimilarity)
+			r.markUsed(item.unknown, usageOutput|usageSimilarity)
 		}
 	}
-	on := &usageScope{items: both, parent: own.parent}
+	joinScope := &usageScope{items: bothItems, parent: ownScope.parent}
 	restricted := map[*relationUse]bool{}
 	add := func(items []*rangeItem) {
-		for _, it := range items {
-			it.forEachUse(func(one *relationUse) { restricted[one] = true })
+		for _, item := range items {
+			item.forEachUse(func(use *relationUse) { restricted[use] = true })
 		}
 	}
 	switch j.Jointype {
 	case sqltext.JOIN_INNER:
-		add(both)
+		add(bothItems)
 	case sqltext.JOIN_LEFT:
 		add(right)
 	case sqltext.JOIN_RIGHT:
 		add(left)
 	}
-	r.withCTEs(on, with, func() { r.visitWhere(j.Quals, on, func(one *relationUse) bool { return restricted[one] }) })
+	r.withCTEs(joinScope, ctes, func() {
+		r.visitWhere(j.Quals, joinScope,
+			func(use *relationUse) bool { return restricted[use] })
+	})
 	if j.Alias == nil {
 		if j.JoinUsingAlias != nil {
 			q := &resultColumns{}
@@ -228,9 +231,9 @@ func (r *usageAnalysis) visitJoin(j *sqltext.JoinExpr, own *usageScope, with *ct
 				q.outputs = append(q.outputs,
 					&outputColumn{name: name, sources: append(columnsNamed(left, name), columnsNamed(right, name)...)})
 			}
-			both = append(both, subqueryItem(j.JoinUsingAlias.GetAliasname(), q))
+			bothItems = append(bothItems, subqueryItem(j.JoinUsingAlias.GetAliasname(), q))
 		}
-		return both
+		return bothItems
 	}
 	// the columns of USING come first, each once
 	q := &resultColumns{}
@@ -240,41 +243,41 @@ func (r *usageAnalysis) visitJoin(j *sqltext.JoinExpr, own *usageScope, with *ct
 		q.outputs = append(q.outputs,
 			&outputColumn{name: name, sources: append(columnsNamed(left, name), columnsNamed(right, name)...)})
 	}
-	for _, it := range both {
-		for _, o := range it.outputs {
+	for _, item := range bothItems {
+		for _, o := range item.outputs {
 			if !merged[o.name] {
 				q.outputs = append(q.outputs, &outputColumn{name: o.name, sources: []*outputColumn{o}})
 			}
 		}
-		if it.unknown != nil {
+		if item.unknown != nil {
 			if q.unknown == nil {
 				q.unknown = &outputColumn{}
 			}
-			r.addSource(q.unknown, it.unknown)
+			r.addSource(q.unknown, item.unknown)
 		}
 	}
 	q = r.renameColumns(q, j.Alias.GetColnames())
 	out := subqueryItem(j.Alias.GetAliasname(), q)
-	for _, it := range both {
-		it.forEachUse(func(one *relationUse) { out.joinedRelations = append(out.joinedRelations, one) })
+	for _, it := range bothItems {
+		it.forEachUse(func(use *relationUse) { out.joinedRelations = append(out.joinedRelations, use) })
 	}
 	return []*rangeItem{out}
 }
 
 // forEachUse calls f for the table that an item is, or for each table of a join.
-func (it *rangeItem) forEachUse(f func(*relationUse)) {
-	if it.usage != nil {
-		f(it.usage)
+func (item *rangeItem) forEachUse(f func(*relationUse)) {
+	if item.usage != nil {
+		f(item.usage)
 	}
-	for _, one := range it.joinedRelations {
-		f(one)
+	for _, use := range item.joinedRelations {
+		f(use)
 	}
 }
 
 // hasUnknownColumns tells whether some column of an item is not known.
 func hasUnknownColumns(items []*rangeItem) bool {
-	for _, it := range items {
-		if it.unknown != nil {
+	for _, item := range items {
+		if item.unknown != nil {
 			return true
 		}
 	}
@@ -285,8 +288,8 @@ func hasUnknownColumns(items []*rangeItem) bool {
 func commonColumns(left, right []*rangeItem) []string {
 	var out []string
 	seen := map[string]bool{}
-	for _, it := range left {
-		for _, o := range it.outputs {
+	for _, item := range left {
+		for _, o := range item.outputs {
 			if !seen[o.name] && len(columnsNamed(right, o.name)) > 0 {
 				out = append(out, o.name)
 			}
@@ -299,8 +302,8 @@ func commonColumns(left, right []*rangeItem) []string {
 // columnsNamed returns the columns of some items that have the given name.
 func columnsNamed(items []*rangeItem, name string) []*outputColumn {
 	var out []*outputColumn
-	for _, it := range items {
-		for _, o := range it.outputs {
+	for _, item := range items {
+		for _, o := range item.outputs {
 			if o.name == name {
 				out = append(out, o)
 			}
@@ -355,18 +358,18 @@ func acceptsAny(*relationUse) bool { return true }
 
 // visitWhere visits a condition, and notes which columns must equal a constant for the row to be read. allowed tells
 // for which tables the condition decides which rows are read.
-func (r *usageAnalysis) visitWhere(n *sqltext.Node, own *usageScope, allowed func(*relationUse) bool) {
+func (r *usageAnalysis) visitWhere(n *sqltext.Node, ownScope *usageScope, allowed func(*relationUse) bool) {
 	if n == nil || n.GetCurrentOfExpr() != nil {
 		return
 	}
-	r.visitExpr(n, own, r.conditionUsage)
-	r.noteEqualities(n, own, allowed)
+	r.visitExpr(n, ownScope, r.conditionUsage)
+	r.noteEqualities(n, ownScope, allowed)
 }
 
-func (r *usageAnalysis) noteEqualities(n *sqltext.Node, own *usageScope, allowed func(*relationUse) bool) {
+func (r *usageAnalysis) noteEqualities(n *sqltext.Node, ownScope *usageScope, allowed func(*relationUse) bool) {
 	if b := n.GetBoolExpr(); b != nil && b.Boolop == sqltext.AND_EXPR {
 		for _, part := range b.Args {
-			r.noteEqualities(part, own, allowed)
+			r.noteEqualities(part, ownScope, allowed)
 		}
 		return
 	}
@@ -390,7 +393,7 @@ func (r *usageAnalysis) noteEqualities(n *sqltext.Node, own *usageScope, allowed
 	default:
 		return
 	}
-	a, b := r.singleColumn(left, own), r.singleColumn(right, own)
+	a, b := r.singleColumn(left, ownScope), r.singleColumn(right, ownScope)
 	if a != nil && b != nil {
 		r.noteEqual(a, b)
 	}
@@ -402,17 +405,18 @@ func (r *usageAnalysis) noteEqualities(n *sqltext.Node, own *usageScope, allowed
 		if o == nil || !isConstant(value) {
 			continue
 		}
-		if base, direct := o.baseColumn(); base != nil && direct && own.hasUse(base.relation) && allowed(base.relation) {
+		if base, isDirect := o.baseColumn(); base != nil && isDirect && ownScope.hasUse(base.relation) &&
+			allowed(base.relation) {
 			base.relation.constantColumns[base.column] = true
 		}
 	}
 }
 
 // hasUse tells whether a mention of a table is an item of this scope.
-func (s *usageScope) hasUse(one *relationUse) bool {
+func (s *usageScope) hasUse(use *relationUse) bool {
 	found := false
-	for _, it := range s.items {
-		it.forEachUse(func(r *relationUse) { found = found || r == one })
+	for _, item := range s.items {
+		item.forEachUse(func(r *relationUse) { found = found || r == use })
 	}
 	return found
 }
@@ -426,12 +430,12 @@ func isConstant(n *sqltext.Node) bool {
 }
 
 // singleColumn returns the column that an expression means; nil if it may mean several, or none.
-func (r *usageAnalysis) singleColumn(n *sqltext.Node, own *usageScope) *outputColumn {
+func (r *usageAnalysis) singleColumn(n *sqltext.Node, ownScope *usageScope) *outputColumn {
 	c := n.GetColumnRef()
 	if c == nil || isStar(n) {
 		return nil
 	}
-	found := r.resolveColumn(c, own)
+	found := r.resolveColumn(c, ownScope)
 	if len(found) != 1 {
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 
 // isPlainSelect tells whether a statement returns columns of tables unchanged, and chooses and joins rows by conditions
 // without sub-selects. Then each row of the result holds one row of each table. limit is the number after LIMIT, or -1.
-func isPlainSelect(n *sqltext.Node) (limit int64, plain bool) {
+func isPlainSelect(n *sqltext.Node) (limit int64, isPlain bool) {
 	switch {
 	case n.GetPrepareStmt() != nil:
 		return isPlainSelect(n.GetPrepareStmt().Query)
@@ -27,8 +27,8 @@ func isPlainSelect(n *sqltext.Node) (limit int64, plain bool) {
 			return -1, false
 		}
 	}
-	counts, known := sqltext.Count(&sqltext.ParseResult{Stmts: []*sqltext.RawStmt{{Stmt: n}}})
-	if !known || counts["SubLink"] > 0 || counts["SelectStmt"] != 1 {
+	kindCounts, isKnown := sqltext.Count(&sqltext.ParseResult{Stmts: []*sqltext.RawStmt{{Stmt: n}}})
+	if !isKnown || kindCounts["SubLink"] > 0 || kindCounts["SelectStmt"] != 1 {
 		return -1, false
 	}
 	limit = -1
@@ -41,11 +41,11 @@ func isPlainSelect(n *sqltext.Node) (limit int64, plain bool) {
 // readsOneTableOnce tells whether a plain SELECT names one table, once: then each row of the result is a row of the
 // table.
 func readsOneTableOnce(n *sqltext.Node) bool {
-	if _, plain := isPlainSelect(n); !plain {
+	if _, isPlain := isPlainSelect(n); !isPlain {
 		return false
 	}
-	counts, known := sqltext.Count(&sqltext.ParseResult{Stmts: []*sqltext.RawStmt{{Stmt: n}}})
-	return known && counts["RangeVar"] == 1
+	kindCounts, isKnown := sqltext.Count(&sqltext.ParseResult{Stmts: []*sqltext.RawStmt{{Stmt: n}}})
+	return isKnown && kindCounts["RangeVar"] == 1
 }
 
 // isNotTableOrJoin tells whether an item of FROM is neither a table nor a join of tables.

@@ -32,8 +32,8 @@ func TestPlainReads(t *testing.T) {
 		"DECLARE c CURSOR FOR SELECT title FROM event LIMIT 5":                                {5, true},
 	} {
 		stmt := parsed(t, sql)
-		if limit, plain := isPlainSelect(stmt); !plain || limit != want.limit {
-			t.Errorf("%s: plain %v, limit %d", sql, plain, limit)
+		if limit, isPlain := isPlainSelect(stmt); !isPlain || limit != want.limit {
+			t.Errorf("%s: plain %v, limit %d", sql, isPlain, limit)
 		}
 		if readsOneTableOnce(stmt) != want.isSingleTable {
 			t.Errorf("%s: single %v", sql, !want.isSingleTable)
@@ -75,7 +75,7 @@ func TestPlainReads(t *testing.T) {
 		"DECLARE c CURSOR FOR SELECT count(*) FROM event LIMIT 5",
 	} {
 		stmt := parsed(t, sql)
-		if _, plain := isPlainSelect(stmt); plain {
+		if _, isPlain := isPlainSelect(stmt); isPlain {
 			t.Errorf("%s: its rows count as rows of tables", sql)
 		}
 		if readsOneTableOnce(stmt) {
@@ -99,9 +99,9 @@ func TestPlainReads(t *testing.T) {
 // parsed is the one statement of a text.
 func parsed(t *testing.T, sql string) *sqltext.Node {
 	t.Helper()
-	tree, refused := sqltext.Parse(sql)
-	if refused != nil || len(tree.Stmts) != 1 {
-		t.Fatalf("%s: %v", sql, refused)
+	tree, refusal := sqltext.Parse(sql)
+	if refusal != nil || len(tree.Stmts) != 1 {
+		t.Fatalf("%s: %v", sql, refusal)
 	}
 	return tree.Stmts[0].GetStmt()
 }

@@ -132,9 +132,9 @@ func TestColumnsAreReadWhereverTheyStand(t *testing.T) {
 			continue
 		}
 		below(tree.ProtoReflect(), seen, fields)
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil {
-			t.Errorf("%s: %v (%s)", sql, refused, refused.Hint)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %v (%s)", sql, refusal, refusal.Hint)
 			continue
 		}
 		if !slices.ContainsFunc(result.Accesses, func(a policy.Access) bool {

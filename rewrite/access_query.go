@@ -60,74 +60,74 @@ func (r *usageAnalysis) visitCopy(c *sqltext.CopyStmt) {
 }
 
 // visitQuery visits a statement that may return rows.
-func (r *usageAnalysis) visitQuery(n *sqltext.Node, parent *usageScope, with *cteLevel) *resultColumns {
+func (r *usageAnalysis) visitQuery(n *sqltext.Node, parent *usageScope, ctes *cteLevel) *resultColumns {
 	switch kind := n.GetNode().(type) {
 	case *sqltext.Node_SelectStmt:
-		return r.visitSelect(kind.SelectStmt, parent, with)
+		return r.visitSelect(kind.SelectStmt, parent, ctes)
 	case *sqltext.Node_InsertStmt:
-		return r.visitInsert(kind.InsertStmt, with)
+		return r.visitInsert(kind.InsertStmt, ctes)
 	case *sqltext.Node_UpdateStmt:
-		return r.visitUpdate(kind.UpdateStmt, with)
+		return r.visitUpdate(kind.UpdateStmt, ctes)
 	case *sqltext.Node_DeleteStmt:
-		return r.visitDelete(kind.DeleteStmt, with)
+		return r.visitDelete(kind.DeleteStmt, ctes)
 	case *sqltext.Node_MergeStmt:
-		return r.visitMerge(kind.MergeStmt, with)
+		return r.visitMerge(kind.MergeStmt, ctes)
 	}
 	r.incomplete = true
 	return &resultColumns{}
 }
 
-func (r *usageAnalysis) visitSelect(s *sqltext.SelectStmt, parent *usageScope, with *cteLevel) *resultColumns {
+func (r *usageAnalysis) visitSelect(s *sqltext.SelectStmt, parent *usageScope, ctes *cteLevel) *resultColumns {
 	if s == nil {
 		return &resultColumns{}
 	}
-	own := &usageScope{parent: parent}
-	with = r.visitWith(s.WithClause, parent, with)
+	ownScope := &usageScope{parent: parent}
+	ctes = r.visitWith(s.WithClause, parent, ctes)
 	var q *resultColumns
 	switch {
 	case s.Op != sqltext.SETOP_NONE:
-		q = r.visitUnion(s, parent, with, nil)
+		q = r.visitUnion(s, parent, ctes, nil)
 	case len(s.ValuesLists) > 0:
-		q = r.visitValues(s, own, with)
+		q = r.visitValues(s, ownScope, ctes)
 	default:
-		r.visitFrom(s.FromClause, own, with)
-		q = r.visitTargets(s.TargetList, own, with)
+		r.visitFrom(s.FromClause, ownScope, ctes)
+		q = r.visitTargets(s.TargetList, ownScope, ctes)
 	}
-	r.withCTEs(own, with, func() {
-		r.visitWhere(s.WhereClause, own, acceptsAny)
+	r.withCTEs(ownScope, ctes, func() {
+		r.visitWhere(s.WhereClause, ownScope, acceptsAny)
 		for _, n := range s.DistinctClause {
 			if n.GetNode() == nil {
 				r.markAllUsed(q, usageOutput)
 			} else {
-				r.visitSortOrGroupItem(n, q, s.TargetList, own, false)
+				r.visitSortOrGroupItem(n, q, s.TargetList, ownScope, false)
 			}
 		}
 		for _, n := range s.GroupClause {
-			r.visitSortOrGroupItem(n, q, s.TargetList, own, true)
+			r.visitSortOrGroupItem(n, q, s.TargetList, ownScope, true)
 		}
-		r.visitExpr(s.HavingClause, own, usageOutput)
-		r.visitExprs(s.WindowClause, own, usageOutput)
+		r.visitExpr(s.HavingClause, ownScope, usageOutput)
+		r.visitExprs(s.WindowClause, ownScope, usageOutput)
 		for _, n := range s.SortClause {
-			r.visitSortOrGroupItem(n, q, s.TargetList, own, false)
+			r.visitSortOrGroupItem(n, q, s.TargetList, ownScope, false)
 		}
-		r.visitExpr(s.LimitOffset, own, usageOutput)
-		r.visitExpr(s.LimitCount, own, usageOutput)
+		r.visitExpr(s.LimitOffset, ownScope, usageOutput)
+		r.visitExpr(s.LimitCount, ownScope, usageOutput)
 	})
 	return q
 }
 
 // withCTEs runs f while expressions can name these WITH queries.
-func (r *usageAnalysis) withCTEs(_ *usageScope, with *cteLevel, f func()) {
+func (r *usageAnalysis) withCTEs(_ *usageScope, ctes *cteLevel, f func()) {
 	outer := r.ctes
-	r.ctes = with
+	r.ctes = ctes
 	f()
 	r.ctes = outer
 }
 
 // visitUnion visits a set operation. into has the columns of a recursive query, to which the operation adds.
-func (r *usageAnalysis) visitUnion(s *sqltext.SelectStmt, parent *usageScope, with *cteLevel,
+func (r *usageAnalysis) visitUnion(s *sqltext.SelectStmt, parent *usageScope, ctes *cteLevel,
 	into *resultColumns) *resultColumns {
-	left := r.visitSelect(s.Larg, parent, with)
+	left := r.visitSelect(s.Larg, parent, ctes)
 	out := into
 	if out == nil {
 		out = &resultColumns{}
@@ -145,7 +145,7 @@ func (r *usageAnalysis) visitUnion(s *sqltext.SelectStmt, parent *usageScope, wi
 		}
 		r.addSource(out.unknown, left.unknown)
 	}
-	right := r.visitSelect(s.Rarg, parent, with)
+	right := r.visitSelect(s.Rarg, parent, ctes)
 	for i, o := range right.outputs {
 		if i < len(out.outputs) && left.unknown == nil && right.unknown == nil {
 			r.addSource(out.outputs[i], o)
@@ -156,8 +156,8 @@ func (r *usageAnalysis) visitUnion(s *sqltext.SelectStmt, parent *usageScope, wi
 			out.unknown = &outputColumn{}
 		}
 		r.addSource(out.unknown, o)
-		for _, into := range out.outputs {
-			r.addSource(into, o)
+		for _, column := range out.outputs {
+			r.addSource(column, o)
 		}
 	}
 	if right.unknown != nil {
@@ -165,13 +165,13 @@ func (r *usageAnalysis) visitUnion(s *sqltext.SelectStmt, parent *usageScope, wi
 			out.unknown = &outputColumn{}
 		}
 		r.addSource(out.unknown, right.unknown)
-		for _, into := range out.outputs {
-			r.addSource(into, right.unknown)
+		for _, column := range out.outputs {
+			r.addSource(column, right.unknown)
 		}
 	}
 	if left.unknown != nil { // a column of the left side may stand at any place
-		for _, into := range out.outputs {
-			r.addSource(into, left.unknown)
+		for _, column := range out.outputs {
+			r.addSource(column, left.unknown)
 		}
 	}
 	if !s.All || s.Op != sqltext.SETOP_UNION {
@@ -181,16 +181,16 @@ func (r *usageAnalysis) visitUnion(s *sqltext.SelectStmt, parent *usageScope, wi
 }
 
 // visitValues visits a VALUES list.
-func (r *usageAnalysis) visitValues(s *sqltext.SelectStmt, own *usageScope, with *cteLevel) *resultColumns {
+func (r *usageAnalysis) visitValues(s *sqltext.SelectStmt, ownScope *usageScope, ctes *cteLevel) *resultColumns {
 	q := &resultColumns{}
-	r.withCTEs(own, with, func() {
+	r.withCTEs(ownScope, ctes, func() {
 		for _, row := range s.ValuesLists {
 			for i, n := range row.GetList().GetItems() {
-				r.visitExpr(n, own, usageOutput)
+				r.visitExpr(n, ownScope, usageOutput)
 				if i == len(q.outputs) {
 					q.outputs = append(q.outputs, &outputColumn{name: "column" + intText(i+1)})
 				}
-				r.addSource(q.outputs[i], &outputColumn{expr: n, scope: own})
+				r.addSource(q.outputs[i], &outputColumn{expr: n, scope: ownScope})
 			}
 		}
 	})
@@ -202,12 +202,12 @@ func (r *usageAnalysis) visitWith(c *sqltext.WithClause, parent *usageScope, out
 	if c == nil {
 		return outer
 	}
-	own := &cteLevel{parent: outer, queries: map[string]*resultColumns{}}
+	ownLevel := &cteLevel{parent: outer, queries: map[string]*resultColumns{}}
 	entries := make([]*resultColumns, len(c.Ctes))
 	if c.Recursive {
 		for i, n := range c.Ctes {
 			entries[i] = recursiveColumns(n.GetCommonTableExpr())
-			own.queries[n.GetCommonTableExpr().GetCtename()] = entries[i]
+			ownLevel.queries[n.GetCommonTableExpr().GetCtename()] = entries[i]
 		}
 	}
 	for i, n := range c.Ctes {
@@ -215,9 +215,9 @@ func (r *usageAnalysis) visitWith(c *sqltext.WithClause, parent *usageScope, out
 		var q *resultColumns
 		if s := cte.GetCtequery().GetSelectStmt(); c.Recursive && s != nil && s.Op != sqltext.SETOP_NONE &&
 			s.WithClause == nil && len(s.SortClause) == 0 && s.LimitCount == nil && s.LimitOffset == nil {
-			q = r.visitUnion(s, parent, own, nil)
+			q = r.visitUnion(s, parent, ownLevel, nil)
 		} else {
-			q = r.visitQuery(cte.GetCtequery(), parent, own)
+			q = r.visitQuery(cte.GetCtequery(), parent, ownLevel)
 		}
 		var marks []*outputColumn
 		if cycle := cte.GetCycleClause(); cycle != nil {
@@ -254,9 +254,9 @@ func (r *usageAnalysis) visitWith(c *sqltext.WithClause, parent *usageScope, out
 			}
 			continue
 		}
-		own.queries[cte.GetCtename()] = q
+		ownLevel.queries[cte.GetCtename()] = q
 	}
-	return own
+	return ownLevel
 }
 
 // recursiveColumns returns the columns of a WITH RECURSIVE query before the query is visited. They are the columns
@@ -289,24 +289,24 @@ func (r *usageAnalysis) renameColumns(q *resultColumns, aliases []*sqltext.Node)
 	if len(aliases) == 0 {
 		return q
 	}
-	out := &resultColumns{unknown: q.unknown}
+	result := &resultColumns{unknown: q.unknown}
 	for i, o := range q.outputs {
 		name := o.name
 		if i < len(aliases) {
 			name = aliases[i].GetString_().GetSval()
 		}
-		out.outputs = append(out.outputs, &outputColumn{name: name, sources: []*outputColumn{o}})
+		result.outputs = append(result.outputs, &outputColumn{name: name, sources: []*outputColumn{o}})
 	}
 	for i := len(q.outputs); i < len(aliases) && q.unknown != nil; i++ {
-		out.outputs = append(out.outputs,
+		result.outputs = append(result.outputs,
 			&outputColumn{name: aliases[i].GetString_().GetSval(), sources: []*outputColumn{q.unknown}})
 	}
 	if q.unknown != nil && len(q.outputs) > 0 { // columns whose names are not known may stand before the others
-		for _, o := range out.outputs {
+		for _, o := range result.outputs {
 			o.sources = append(o.sources, q.unknown)
 		}
 	}
-	return out
+	return result
 }
 
 // maxStarOutputs bounds how many outputs stars make. Beyond the bound, columns are not told apart.
@@ -314,42 +314,42 @@ const maxStarOutputs = 100_000
 
 // visitTargets visits the target list of a SELECT or RETURNING. A column that the list passes on is marked as used only
 // when something uses the output.
-func (r *usageAnalysis) visitTargets(list []*sqltext.Node, own *usageScope, with *cteLevel) *resultColumns {
+func (r *usageAnalysis) visitTargets(list []*sqltext.Node, ownScope *usageScope, ctes *cteLevel) *resultColumns {
 	q := &resultColumns{}
-	r.withCTEs(own, with, func() {
+	r.withCTEs(ownScope, ctes, func() {
 		for _, n := range list {
 			t := n.GetResTarget()
 			val := t.GetVal()
 			switch c := val.GetColumnRef(); {
 			case c != nil && isStar(val):
-				for _, it := range r.starItems(c, own) {
-					if r.starOutputs += len(it.outputs); r.starOutputs > maxStarOutputs {
-						r.markAllUsed(&it.resultColumns, usageOutput|usageSimilarity)
-						r.markUsed(it.wholeRow, usageOutput|usageSimilarity)
+				for _, item := range r.starItems(c, ownScope) {
+					if r.starOutputs += len(item.outputs); r.starOutputs > maxStarOutputs {
+						r.markAllUsed(&item.resultColumns, usageOutput|usageSimilarity)
+						r.markUsed(item.wholeRow, usageOutput|usageSimilarity)
 						continue
 					}
-					for _, o := range it.outputs {
+					for _, o := range item.outputs {
 						o.noteUnused()
 						q.outputs = append(q.outputs, &outputColumn{name: o.name, sources: []*outputColumn{o}})
 					}
-					if it.unknown != nil || it.outputs == nil {
+					if item.unknown != nil || item.outputs == nil {
 						if q.unknown == nil {
 							q.unknown = &outputColumn{}
 						}
-						it.wholeRow.noteUnused()
-						r.addSource(q.unknown, it.wholeRow)
-						r.addSource(q.unknown, it.unknown)
+						item.wholeRow.noteUnused()
+						r.addSource(q.unknown, item.wholeRow)
+						r.addSource(q.unknown, item.unknown)
 					}
 				}
 			case c != nil:
-				found := r.resolveColumn(c, own)
+				found := r.resolveColumn(c, ownScope)
 				for _, o := range found {
 					o.noteUnused()
 				}
 				q.outputs = append(q.outputs, &outputColumn{name: outputName(t), hasOwnName: true, sources: found})
 			default:
-				r.visitExpr(val, own, usageOutput)
-				o := &outputColumn{name: outputName(t), hasOwnName: t.Name != "", expr: val, scope: own}
+				r.visitExpr(val, ownScope, usageOutput)
+				o := &outputColumn{name: outputName(t), hasOwnName: t.Name != "", expr: val, scope: ownScope}
 				if parts := val.GetAIndirection().GetIndirection(); len(parts) > 0 && parts[len(parts)-1].GetAStar() != nil {
 					if q.unknown == nil {
 						q.unknown = &outputColumn{}
@@ -365,45 +365,45 @@ func (r *usageAnalysis) visitTargets(list []*sqltext.Node, own *usageScope, with
 }
 
 // starItems returns the items whose columns * or x.* means.
-func (r *usageAnalysis) starItems(c *sqltext.ColumnRef, own *usageScope) []*rangeItem {
+func (r *usageAnalysis) starItems(c *sqltext.ColumnRef, ownScope *usageScope) []*rangeItem {
 	switch len(c.Fields) {
 	case 1:
-		return own.items
+		return ownScope.items
 	case 2:
-		if found := own.itemsNamed(c.Fields[0].GetString_().GetSval()); len(found) > 0 {
+		if found := ownScope.itemsNamed(c.Fields[0].GetString_().GetSval()); len(found) > 0 {
 			return found
 		}
 	case 3:
-		if found := r.qualifiedItems(c, own); len(found) > 0 {
+		if found := r.qualifiedItems(c, ownScope); len(found) > 0 {
 			return found
 		}
 	}
-	r.markEverything(own, usageOutput|usageSimilarity)
+	r.markEverything(ownScope, usageOutput|usageSimilarity)
 	return nil
 }
 
 // visitSortOrGroupItem visits an item of ORDER BY, GROUP BY or DISTINCT ON: the number or the name of a result column,
 // or an expression.
 func (r *usageAnalysis) visitSortOrGroupItem(n *sqltext.Node, q *resultColumns, targets []*sqltext.Node,
-	own *usageScope,
+	ownScope *usageScope,
 	group bool) {
 	switch {
 	case n.GetSortBy() != nil:
-		r.visitSortOrGroupItem(n.GetSortBy().GetNode(), q, targets, own, group)
+		r.visitSortOrGroupItem(n.GetSortBy().GetNode(), q, targets, ownScope, group)
 		return
 	case n.GetGroupingSet() != nil:
 		for _, part := range n.GetGroupingSet().GetContent() {
-			r.visitSortOrGroupItem(part, q, targets, own, group)
+			r.visitSortOrGroupItem(part, q, targets, ownScope, group)
 		}
 		return
 	case group && n.GetRowExpr() != nil:
 		for _, part := range n.GetRowExpr().GetArgs() {
-			r.visitSortOrGroupItem(part, q, targets, own, group)
+			r.visitSortOrGroupItem(part, q, targets, ownScope, group)
 		}
 		return
 	case n.GetList() != nil:
 		for _, part := range n.GetList().GetItems() {
-			r.visitSortOrGroupItem(part, q, targets, own, group)
+			r.visitSortOrGroupItem(part, q, targets, ownScope, group)
 		}
 		return
 	case n.GetAConst() != nil:
@@ -416,15 +416,15 @@ func (r *usageAnalysis) visitSortOrGroupItem(n *sqltext.Node, q *resultColumns, 
 	}
 	c := n.GetColumnRef()
 	if c == nil || len(c.Fields) != 1 || isStar(n) {
-		r.visitExpr(n, own, usageOutput)
+		r.visitExpr(n, ownScope, usageOutput)
 		return
 	}
 	name := c.Fields[0].GetString_().GetSval()
 	matched := r.markNamedUsed(q, name, targets != nil)
 	switch {
-	case matched && (!group || !own.hasColumn(name)): // GROUP BY looks for a column of FROM first
-	case own.mayResolve(name):
-		r.visitExpr(n, own, usageOutput)
+	case matched && (!group || !ownScope.hasColumn(name)): // GROUP BY looks for a column of FROM first
+	case ownScope.mayResolve(name):
+		r.visitExpr(n, ownScope, usageOutput)
 	default: // the name is one that PostgreSQL chooses for a result column, or names nothing
 		r.markAllUsed(q, usageOutput)
 	}
@@ -446,40 +446,40 @@ func (s *usageScope) mayResolve(name string) bool {
 }
 
 func (r *usageAnalysis) writeTarget(rv *sqltext.RangeVar) *rangeItem {
-	before := len(r.uses)
+	countBefore := len(r.uses)
 	t := r.tableItem(rv, nil)
 	if t.usage == nil {
 		r.incomplete = true
 		t.usage = r.addRelation(catalog.Name{}, "", nil)
 	}
-	for _, one := range r.uses[before:] { // the statement writes the tables under the view, too
-		one.isTarget = true
+	for _, use := range r.uses[countBefore:] { // the statement writes the tables under the view, too
+		use.isTarget = true
 	}
 	return t
 }
 
-func (r *usageAnalysis) visitInsert(s *sqltext.InsertStmt, with *cteLevel) *resultColumns {
-	with = r.visitWith(s.WithClause, nil, with)
+func (r *usageAnalysis) visitInsert(s *sqltext.InsertStmt, ctes *cteLevel) *resultColumns {
+	ctes = r.visitWith(s.WithClause, nil, ctes)
 	t := r.writeTarget(s.Relation)
-	own := &usageScope{items: []*rangeItem{t}}
-	r.withCTEs(own, with, func() { r.visitTargetColumns(t, s.Cols) })
+	ownScope := &usageScope{items: []*rangeItem{t}}
+	r.withCTEs(ownScope, ctes, func() { r.visitTargetColumns(t, s.Cols) })
 	if source := s.GetSelectStmt().GetSelectStmt(); source != nil {
 		if len(s.Cols) == 0 {
-			width, known := sourceWidth(source)
+			width, isKnown := sourceWidth(source)
 			for i, o := range t.outputs {
-				if !known || i < width {
+				if !isKnown || i < width {
 					t.usage.writtenColumns[o.name] = true
 				}
 			}
 		}
-		r.markAllUsed(r.visitSelect(source, nil, with), usageOutput)
+		r.markAllUsed(r.visitSelect(source, nil, ctes), usageOutput)
 	}
 	if c := s.OnConflictClause; c != nil {
-		r.withCTEs(own, with, func() {
+		r.withCTEs(ownScope, ctes, func() {
 			for _, n := range c.GetInfer().GetIndexElems() {
-				r.visitExpr(n.GetIndexElem().GetExpr(), own, usageFilter)
+				r.visitExpr(n.GetIndexElem().GetExpr(), ownScope, usageFilter)
 			}
-			r.visitExpr(c.GetInfer().GetWhereClause(), own, usageFilter)
+			r.visitExpr(c.GetInfer().GetWhereClause(), ownScope, usageFilter)
 			excluded := &rangeItem{name: "excluded", wholeRow: &outputColumn{}}
 			for _, o := range t.outputs {
 				excluded.outputs = append(excluded.outputs, &outputColumn{name: o.name})
@@ -489,7 +489,7 @@ func (r *usageAnalysis) visitInsert(s *sqltext.InsertStmt, with *cteLevel) *resu
 			r.visitWhere(c.WhereClause, inner, nil)
 		})
 	}
-	return r.visitTargets(s.ReturningList, own, with)
+	return r.visitTargets(s.ReturningList, ownScope, ctes)
 }
 
 // visitTargetColumns visits the columns that an INSERT names. A column's subscript may be an expression.
@@ -502,58 +502,58 @@ func (r *usageAnalysis) visitTargetColumns(t *rangeItem, list []*sqltext.Node) {
 	}
 }
 
-func (r *usageAnalysis) visitSetList(t *rangeItem, list []*sqltext.Node, own *usageScope) {
+func (r *usageAnalysis) visitSetList(t *rangeItem, list []*sqltext.Node, ownScope *usageScope) {
 	for _, n := range list {
 		target := n.GetResTarget()
 		t.usage.writtenColumns[target.GetName()] = true
 		for _, part := range target.GetIndirection() {
-			r.visitExprs([]*sqltext.Node{part.GetAIndices().GetLidx(), part.GetAIndices().GetUidx()}, own, usageOutput)
+			r.visitExprs([]*sqltext.Node{part.GetAIndices().GetLidx(), part.GetAIndices().GetUidx()}, ownScope, usageOutput)
 		}
 		if m := target.GetVal().GetMultiAssignRef(); m != nil {
-			r.visitExpr(m.Source, own, usageOutput)
+			r.visitExpr(m.Source, ownScope, usageOutput)
 		} else {
-			r.visitExpr(target.GetVal(), own, usageOutput)
+			r.visitExpr(target.GetVal(), ownScope, usageOutput)
 		}
 	}
 }
 
-func (r *usageAnalysis) visitUpdate(s *sqltext.UpdateStmt, with *cteLevel) *resultColumns {
-	with = r.visitWith(s.WithClause, nil, with)
+func (r *usageAnalysis) visitUpdate(s *sqltext.UpdateStmt, ctes *cteLevel) *resultColumns {
+	ctes = r.visitWith(s.WithClause, nil, ctes)
 	t := r.writeTarget(s.Relation)
-	own := &usageScope{items: []*rangeItem{t}}
-	r.visitFrom(s.FromClause, own, with)
-	r.withCTEs(own, with, func() {
-		r.visitSetList(t, s.TargetList, own)
-		r.visitWhere(s.WhereClause, own, acceptsAny)
+	ownScope := &usageScope{items: []*rangeItem{t}}
+	r.visitFrom(s.FromClause, ownScope, ctes)
+	r.withCTEs(ownScope, ctes, func() {
+		r.visitSetList(t, s.TargetList, ownScope)
+		r.visitWhere(s.WhereClause, ownScope, acceptsAny)
 	})
-	return r.visitTargets(s.ReturningList, own, with)
+	return r.visitTargets(s.ReturningList, ownScope, ctes)
 }
 
-func (r *usageAnalysis) visitDelete(s *sqltext.DeleteStmt, with *cteLevel) *resultColumns {
-	with = r.visitWith(s.WithClause, nil, with)
+func (r *usageAnalysis) visitDelete(s *sqltext.DeleteStmt, ctes *cteLevel) *resultColumns {
+	ctes = r.visitWith(s.WithClause, nil, ctes)
 	t := r.writeTarget(s.Relation)
-	own := &usageScope{items: []*rangeItem{t}}
-	r.visitFrom(s.UsingClause, own, with)
-	r.withCTEs(own, with, func() { r.visitWhere(s.WhereClause, own, acceptsAny) })
-	return r.visitTargets(s.ReturningList, own, with)
+	ownScope := &usageScope{items: []*rangeItem{t}}
+	r.visitFrom(s.UsingClause, ownScope, ctes)
+	r.withCTEs(ownScope, ctes, func() { r.visitWhere(s.WhereClause, ownScope, acceptsAny) })
+	return r.visitTargets(s.ReturningList, ownScope, ctes)
 }
 
-func (r *usageAnalysis) visitMerge(s *sqltext.MergeStmt, with *cteLevel) *resultColumns {
-	with = r.visitWith(s.WithClause, nil, with)
+func (r *usageAnalysis) visitMerge(s *sqltext.MergeStmt, ctes *cteLevel) *resultColumns {
+	ctes = r.visitWith(s.WithClause, nil, ctes)
 	t := r.writeTarget(s.Relation)
-	own := &usageScope{items: []*rangeItem{t}}
-	r.visitFrom([]*sqltext.Node{s.SourceRelation}, own, with)
-	r.withCTEs(own, with, func() {
-		r.visitWhere(s.JoinCondition, own, nil)
+	ownScope := &usageScope{items: []*rangeItem{t}}
+	r.visitFrom([]*sqltext.Node{s.SourceRelation}, ownScope, ctes)
+	r.withCTEs(ownScope, ctes, func() {
+		r.visitWhere(s.JoinCondition, ownScope, nil)
 		for _, n := range s.MergeWhenClauses {
 			c := n.GetMergeWhenClause()
-			r.visitWhere(c.GetCondition(), own, nil)
+			r.visitWhere(c.GetCondition(), ownScope, nil)
 			switch c.GetCommandType() {
 			case sqltext.CMD_UPDATE:
-				r.visitSetList(t, c.TargetList, own)
+				r.visitSetList(t, c.TargetList, ownScope)
 			case sqltext.CMD_INSERT:
 				r.visitTargetColumns(t, c.GetTargetList())
-				r.visitExprs(c.GetValues(), own, usageOutput)
+				r.visitExprs(c.GetValues(), ownScope, usageOutput)
 			}
 		}
 	})

@@ -270,9 +270,9 @@ func TestTypedAccesses(t *testing.T) {
 		// Parts of a table.
 		{"SELECT body FROM parted", "parted structured(body) out"},
 	} {
-		result, refused := r.Rewrite(c.sql, false)
-		if refused != nil {
-			t.Errorf("%s: %v (%s)", c.sql, refused, refused.Hint)
+		result, refusal := r.Rewrite(c.sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %v (%s)", c.sql, refusal, refusal.Hint)
 			continue
 		}
 		if got := oneLine(result.Accesses); got != c.accesses {
@@ -296,9 +296,9 @@ func TestAccessesOfVirtualColumns(t *testing.T) {
 		"SELECT id FROM event WHERE made IS NULL":     "event vector(id, title, embedding, made) out",
 		"SELECT x.id FROM (SELECT * FROM event) AS x": "event metadata(id) out",
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil {
-			t.Errorf("%s: %v", sql, refused)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %v", sql, refusal)
 			continue
 		}
 		if got := oneLine(result.Accesses); got != accesses {

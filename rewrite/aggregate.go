@@ -58,15 +58,15 @@ func (w *walker) groupedTable(ref *reference) (catalog.Name, *policy.Aggregate) 
 // noteAggregation notes a SELECT that aggregates over a table in which some rows count in groups only. It may do so
 // directly or through sub-selects and WITH queries. singleRowReads are the reads of such tables in it. Without this, an
 // aggregate over the visible rows could be taken for an aggregate over the table.
-func (w *walker) noteAggregation(s *sqltext.SelectStmt, own *scope, singleRowReads []*reference) {
+func (w *walker) noteAggregation(s *sqltext.SelectStmt, ownScope *scope, singleRowReads []*reference) {
 	if len(singleRowReads) == 0 || !w.isGrouped(s) {
 		return
 	}
-	noted := aggregation{query: s, ref: singleRowReads[0]}
-	if len(own.items) == 1 && own.items[0].ref == noted.ref {
-		noted.item = own.items[0]
+	aggregation := aggregation{query: s, ref: singleRowReads[0]}
+	if len(ownScope.items) == 1 && ownScope.items[0].ref == aggregation.ref {
+		aggregation.item = ownScope.items[0]
 	}
-	w.aggregations = append(w.aggregations, noted)
+	w.aggregations = append(w.aggregations, aggregation)
 }
 
 // isGrouped tells whether a SELECT has groups or aggregates. A SELECT whose aggregate it does not recognise reads the
@@ -147,12 +147,12 @@ func (w *walker) useGroupView(tree *sqltext.ParseResult, signable bool) bool {
 		w.refuseSingleRows()
 		return false
 	}
-	first := w.aggregations[0]
-	table, counted := w.groupedTable(first.ref)
-	j := &aggregateCheck{walker: w, ref: first.ref, table: table, policy: counted,
+	firstAggregation := w.aggregations[0]
+	table, counted := w.groupedTable(firstAggregation.ref)
+	j := &aggregateCheck{walker: w, ref: firstAggregation.ref, table: table, policy: counted,
 		position: -1, fixedDimensions: map[string]bool{}}
-	if first.item != nil {
-		j.name = first.item.name
+	if firstAggregation.item != nil {
+		j.name = firstAggregation.item.name
 	}
 	switch s := tree.Stmts[0].GetStmt().GetSelectStmt(); {
 	case w.isView:
@@ -161,17 +161,17 @@ func (w *walker) useGroupView(tree *sqltext.ParseResult, signable bool) bool {
 			WithHint("Such an answer is signed for one statement, and a view is read by many. Leave the view out " +
 				"of the policy, and let agents send its query themselves."))
 		return false
-	case counted.NoSingleRows && meansVisibleRows(first.ref):
+	case counted.NoSingleRows && meansVisibleRows(firstAggregation.ref):
 		j.rejectAt(j.ref.start, "no row of it shows one by one")
-	case first.ref.fragment.aggregate == nil:
+	case firstAggregation.ref.fragment.aggregate == nil:
 		j.rejectAt(j.ref.start, "%s has only the rows that show one by one", j.ref.name.SQL())
 	case len(tree.Stmts) != 1:
 		j.rejectAt(-1, "it is one of several statements of a message")
-	case s != first.query || len(w.aggregations) != 1:
+	case s != firstAggregation.query || len(w.aggregations) != 1:
 		j.rejectAt(-1, "it is a part of another statement")
 	case len(w.references) != 1:
 		j.rejectAt(-1, "it reads something besides")
-	case first.item == nil || j.ref.node == nil:
+	case firstAggregation.item == nil || j.ref.node == nil:
 		j.rejectAt(j.ref.start, "a sub-select or WITH query has only the rows that show one by one")
 	case !strings.EqualFold(w.source.String(w.source.Tokens[0]), "select"):
 		j.rejectAt(-1, "it does not begin with SELECT")
@@ -194,7 +194,7 @@ func (w *walker) useGroupView(tree *sqltext.ParseResult, signable bool) bool {
 		w.refuseAt(j.refusal(), j.position)
 		return false
 	}
-	j.editAggregate(first.query)
+	j.editAggregate(firstAggregation.query)
 	return w.refused == nil
 }
 
@@ -217,9 +217,9 @@ type aggregateCheck struct {
 	utcCalls        []*sqltext.FuncCall // calls of date_trunc that need the time zone UTC
 }
 
-func (j *aggregateCheck) rejectAt(at int32, format string, args ...any) {
+func (j *aggregateCheck) rejectAt(location int32, format string, args ...any) {
 	if j.reason == "" {
-		j.reason, j.position = fmt.Sprintf(format, args...), at
+		j.reason, j.position = fmt.Sprintf(format, args...), location
 	}
 }
 
@@ -246,11 +246,11 @@ func groupsHint(a *policy.Aggregate) string {
 	for _, m := range a.Measures {
 		measures = append(measures, catalog.QuoteIdent(m.Column))
 	}
-	which := "Some rows"
+	subject := "Some rows"
 	if a.NoSingleRows {
-		which = "The rows"
+		subject = "The rows"
 	}
-	hint := which + " of this table count in groups only, of at least " + fmt.Sprint(a.MinSubjects) +
+	hint := subject + " of this table count in groups only, of at least " + fmt.Sprint(a.MinSubjects) +
 		" subjects. An aggregate over it is a statement of its own: count(*)"
 	if len(measures) > 0 {
 		hint += ", and count, sum and avg of " + strings.Join(measures, ", ")
@@ -343,9 +343,9 @@ func (j *aggregateCheck) checkSortKey(n *sqltext.Node, outputs map[string]bool) 
 
 // checkGroupKey checks a key of GROUP BY.
 func (j *aggregateCheck) checkGroupKey(n *sqltext.Node, targets []*sqltext.Node, outputs map[string]bool) {
-	if set := n.GetGroupingSet(); set != nil {
+	if groupingSet := n.GetGroupingSet(); groupingSet != nil {
 		j.hasGroupingSets = true
-		for _, part := range set.Content {
+		for _, part := range groupingSet.Content {
 			j.checkGroupKey(part, targets, outputs)
 		}
 		return
@@ -653,25 +653,25 @@ func (j *aggregateCheck) editAggregate(s *sqltext.SelectStmt) {
 	default:
 		start := source.Tokens[keyword].End
 		j.replace(start, start, " "+condition+" AND (", func() {
-			theirs := s.HavingClause
+			clientHaving := s.HavingClause
 			s.HavingClause = &sqltext.Node{Node: &sqltext.Node_BoolExpr{BoolExpr: &sqltext.BoolExpr{
-				Boolop: sqltext.AND_EXPR, Args: []*sqltext.Node{tree, theirs},
+				Boolop: sqltext.AND_EXPR, Args: []*sqltext.Node{tree, clientHaving},
 			}}}
 		})
 		j.replace(end, end, ")", func() {})
 	}
 	for _, f := range j.utcCalls {
-		open := source.At(f.Location)
-		for open >= 0 && open < len(source.Tokens) && source.Kind(open) != sqltext.OpenParen {
-			open++
+		openParen := source.At(f.Location)
+		for openParen >= 0 && openParen < len(source.Tokens) && source.Kind(openParen) != sqltext.OpenParen {
+			openParen++
 		}
-		last := source.Closing(open)
+		last := source.Closing(openParen)
 		if last < 0 {
 			j.refuse(refusalOf("FuncCall.location"))
 			return
 		}
-		at := source.Tokens[last].Start
-		j.replace(at, at, ", 'UTC'", func() {
+		location := source.Tokens[last].Start
+		j.replace(location, location, ", 'UTC'", func() {
 			f.Args = append(f.Args, stringConstant("UTC"))
 		})
 	}

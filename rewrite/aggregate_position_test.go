@@ -144,9 +144,9 @@ func TestWhatCellsTellOfStandsAnywhere(t *testing.T) {
 	seen, fields := map[string]bool{}, map[string]bool{}
 	for _, place := range countedPlaces {
 		sql := strings.Replace(place, "{}", "level", 1)
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil {
-			t.Errorf("%s: %v", sql, refused)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %v", sql, refusal)
 			continue
 		}
 		ofLargeGroups(t, sql, result.Text)
@@ -157,8 +157,8 @@ func TestWhatCellsTellOfStandsAnywhere(t *testing.T) {
 			if more == "count(DISTINCT person)" && strings.Contains(place, "WHERE") || strings.HasPrefix(place, "SELECT count(abs") && more == "CURRENT_TIME" {
 				continue // it fails with another error
 			}
-			result, refused := r.Rewrite(sql, false)
-			if refused == nil {
+			result, refusal := r.Rewrite(sql, false)
+			if refusal == nil {
 				t.Errorf("%s is answered: %s", sql, result.Text)
 			}
 		}
@@ -213,9 +213,9 @@ func TestGroupsAreOfCells(t *testing.T) {
 		"SELECT count(*) FROM events HAVING true AND true LIMIT 5",
 		"SELECT count(*), E'a\\'b' FROM events;",
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil {
-			t.Errorf("%s: %v", sql, refused)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %v", sql, refusal)
 			continue
 		}
 		ofLargeGroups(t, sql, result.Text)
@@ -225,8 +225,8 @@ func TestGroupsAreOfCells(t *testing.T) {
 		if n := strings.Count(sql, "date_trunc"); strings.Count(result.Text, ", 'UTC')") != n {
 			t.Errorf("%s: months are the session's in %s", sql, result.Text)
 		}
-		if _, refused := unsigned.Rewrite(sql, false); refused == nil || refused.Code != sqlstate.FeatureNotSupported {
-			t.Errorf("%s: without signatures %v", sql, refused)
+		if _, refusal := unsigned.Rewrite(sql, false); refusal == nil || refusal.Code != sqlstate.FeatureNotSupported {
+			t.Errorf("%s: without signatures %v", sql, refusal)
 		}
 	}
 	for _, sql := range []string{
@@ -292,7 +292,7 @@ func TestGroupsAreOfCells(t *testing.T) {
 		"SELECT kind AS person, count(*) FROM events GROUP BY person",
 		"SELECT level AS amount, count(*) FROM events GROUP BY amount",
 	} {
-		if result, refused := r.Rewrite(sql, false); refused == nil {
+		if result, refusal := r.Rewrite(sql, false); refusal == nil {
 			t.Errorf("%s is answered: %s", sql, result.Text)
 		}
 	}
@@ -308,9 +308,9 @@ func TestGroupsAreOfCells(t *testing.T) {
 		"SELECT lower(note) FROM events",
 		"SELECT count(*) FROM people",
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil || strings.Contains(result.Text, "group_public_events") {
-			t.Errorf("%s: %v, %s", sql, refused, result.Text)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil || strings.Contains(result.Text, "group_public_events") {
+			t.Errorf("%s: %v, %s", sql, refusal, result.Text)
 		}
 	}
 }
@@ -324,9 +324,9 @@ func TestOverloadsOfOtherTypes(t *testing.T) {
 		"SELECT replace(kind, 'a', 'b'), count(*) FROM events GROUP BY kind":      "pg_catalog.replace(kind, 'a', 'b')",
 		"SELECT strpos(kind, 'a'::varchar) AS n, count(*) FROM events GROUP BY n": "pg_catalog.strpos(kind, 'a'::varchar)",
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil {
-			t.Errorf("%s: %s", sql, refused.Message)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %s", sql, refusal.Message)
 		} else if !strings.Contains(strings.ReplaceAll(result.Text, `"`, ""), want) {
 			t.Errorf("%s became %s", sql, result.Text)
 		}
@@ -335,7 +335,7 @@ func TestOverloadsOfOtherTypes(t *testing.T) {
 		"SELECT replace(kind::citext, 'A', 'b'), count(*) FROM events GROUP BY kind",
 		"SELECT initcap(level), count(*) FROM events GROUP BY level",
 	} {
-		if result, refused := r.Rewrite(sql, false); refused == nil {
+		if result, refusal := r.Rewrite(sql, false); refusal == nil {
 			t.Errorf("%s is answered: %s", sql, result.Text)
 		}
 	}
@@ -359,11 +359,11 @@ func TestAggregatesOfRowsThatShowAreSaid(t *testing.T) {
 		"SELECT sum(amount) FROM event_list",
 		"TABLE people UNION (SELECT count(*)::int, 'x' FROM (TABLE events) AS e)",
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused == nil {
+		result, refusal := r.Rewrite(sql, false)
+		if refusal == nil {
 			t.Errorf("%s is answered: %s", sql, result.Text)
-		} else if refused.Code != sqlstate.InsufficientPrivilege || !strings.Contains(refused.Hint, " AS visible_event") {
-			t.Errorf("%s: %s %s", sql, refused.Message, refused.Hint)
+		} else if refusal.Code != sqlstate.InsufficientPrivilege || !strings.Contains(refusal.Hint, " AS visible_event") {
+			t.Errorf("%s: %s %s", sql, refusal.Message, refusal.Hint)
 		}
 	}
 }
@@ -383,12 +383,12 @@ func TestNoOtherAggregateIsOfCells(t *testing.T) {
 	}
 	for _, name := range names {
 		for _, argument := range []string{"amount", "level", "person", "note", "kind", "DISTINCT amount", "DISTINCT level"} {
-			of := name == "count" && argument != "note" && argument != "DISTINCT amount" || (name == "sum" || name == "avg") && argument == "amount"
+			isOfCells := name == "count" && argument != "note" && argument != "DISTINCT amount" || (name == "sum" || name == "avg") && argument == "amount"
 			for _, place := range []string{"SELECT {}(@) FROM events GROUP BY level",
 				"SELECT level FROM events GROUP BY level HAVING {}(@) IS NULL", "SELECT level FROM events GROUP BY level ORDER BY {}(@)"} {
 				sql := strings.Replace(strings.Replace(place, "{}", name, 1), "@", argument, 1)
-				if result, refused := r.Rewrite(sql, false); (refused == nil) != of {
-					t.Errorf("%s: %v, %s", sql, refused, result.Text)
+				if result, refusal := r.Rewrite(sql, false); (refusal == nil) != isOfCells {
+					t.Errorf("%s: %v, %s", sql, refusal, result.Text)
 				}
 			}
 		}

@@ -44,8 +44,8 @@ func TestAliasesOfTablesWithHiddenColumns(t *testing.T) {
 		"SELECT 1 WHERE EXISTS (SELECT FROM (cards NATURAL JOIN apart.cards) AS j WHERE j.id = 1)": sqlstate.FeatureNotSupported,
 	} {
 		for _, mode := range []Mode{RowSecurityMode, InjectedMode} {
-			_, refused := New(snap, p, mode).Rewrite(sql, true)
-			if got := code(refused); got != want {
+			_, refusal := New(snap, p, mode).Rewrite(sql, true)
+			if got := code(refusal); got != want {
 				t.Errorf("mode %v: %s: %q, not %q", mode, sql, got, want)
 			}
 		}

@@ -54,8 +54,8 @@ func readDataFile(text string) dataFile {
 	var group classifiedName
 	for line := range dataLines(text) {
 		if head, isGroup := strings.CutPrefix(line, "= "); isGroup {
-			c, why, _ := strings.Cut(head, ": ")
-			group = classifiedName{nameClass(c), why}
+			c, reason, _ := strings.Cut(head, ": ")
+			group = classifiedName{nameClass(c), reason}
 			continue
 		}
 		if name, isExtension := strings.CutPrefix(line, "["); isExtension {

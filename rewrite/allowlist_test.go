@@ -89,7 +89,7 @@ func TestSamplingMethodsTakeNoValues(t *testing.T) {
 		t.Errorf("%d sampling methods; internal is class %q", seen, typeList[catalogKey]["internal"].class)
 	}
 	for _, sql := range []string{"SELECT (NULL::internal).system", "SELECT system(NULL)"} {
-		if result, refused := rewriter(t, InjectedMode).Rewrite(sql, false); refused == nil {
+		if result, refusal := rewriter(t, InjectedMode).Rewrite(sql, false); refusal == nil {
 			t.Errorf("%s: allowed as %s", sql, result.Text)
 		}
 	}
@@ -145,7 +145,7 @@ func TestOperatorsAndCastsCallAllowedFunctions(t *testing.T) {
 			continue
 		}
 		for _, name := range n.types {
-			if _, ours := typeList[catalogKey][strings.TrimPrefix(name, "_")]; ours && !typeList.allows(catalogKey, strings.TrimPrefix(name, "_")) {
+			if _, isTypeListed := typeList[catalogKey][strings.TrimPrefix(name, "_")]; isTypeListed && !typeList.allows(catalogKey, strings.TrimPrefix(name, "_")) {
 				t.Errorf("%s %s is allowed, but not its type %s", n.kind, n.what, name)
 			}
 		}

@@ -13,17 +13,17 @@ import (
 
 // An expression that is refused by itself is refused among others as well, wherever it stands.
 func TestRefusedAmongOthers(t *testing.T) {
-	tried := 0
+	tries := 0
 	for _, g := range goldens(t) {
 		mode := g.mode(t)
 		r := rewriter(t, mode)
 		sql := strings.TrimRight(g.sql(), "; \n")
-		if _, refused := r.Rewrite(sql, false); refused == nil || strings.Contains(sql, "--") {
+		if _, refusal := r.Rewrite(sql, false); refusal == nil || strings.Contains(sql, "--") {
 			continue
 		}
 		for _, text := range []string{sql + "; SELECT 1", "SELECT 1; " + sql, "SELECT 1; " + sql + "; SELECT 2"} {
-			tried++
-			if result, refused := r.Rewrite(text, false); refused == nil {
+			tries++
+			if result, refusal := r.Rewrite(text, false); refusal == nil {
 				t.Errorf("%s: %s is answered: %s", g.path, text, result.Text)
 			}
 		}
@@ -32,14 +32,14 @@ func TestRefusedAmongOthers(t *testing.T) {
 	// what is looked for behind the walk
 	for _, sql := range []string{"SELECT g::int FROM gauges", "SELECT (g).int4 FROM gauges", "UPDATE gauges SET n = g::int", "SELECT measured()::int"} {
 		for _, text := range []string{sql, sql + "; SELECT 1", "SELECT 1; " + sql} {
-			tried++
-			if result, refused := r.Rewrite(text, false); refused == nil {
+			tries++
+			if result, refusal := r.Rewrite(text, false); refusal == nil {
 				t.Errorf("%s is answered: %s", text, result.Text)
 			}
 		}
 	}
-	if tried < 300 {
-		t.Errorf("%d texts were tried", tried)
+	if tries < 300 {
+		t.Errorf("%d texts were tried", tries)
 	}
 }
 
@@ -60,8 +60,8 @@ func TestAnyIsOfEquality(t *testing.T) {
 	for _, operator := range operators {
 		for _, array := range []string{"$1", "'{a,b}'", "'{a,b}'::text[]", "$1::text[]"} {
 			for _, of := range []string{"ANY", "ALL"} {
-				result, refused := r.Rewrite("SELECT id FROM memories WHERE title "+operator+" "+of+" ("+array+")", true)
-				if refused != nil || result.Path != verdict.PathSigned {
+				result, refusal := r.Rewrite("SELECT id FROM memories WHERE title "+operator+" "+of+" ("+array+")", true)
+				if refusal != nil || result.Path != verdict.PathSigned {
 					continue
 				}
 				if leakSafe = append(leakSafe, array); operator != "=" || of != "ANY" {

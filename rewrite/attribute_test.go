@@ -34,10 +34,10 @@ func TestAttributeNotationFindsNoFunction(t *testing.T) {
 		"SELECT ('x'::text).checked_text",
 		"SELECT (now()).age",
 	} {
-		if result, refused := r.Rewrite(sql, false); refused == nil {
+		if result, refusal := r.Rewrite(sql, false); refusal == nil {
 			t.Errorf("%s: allowed as %s", sql, result.Text)
-		} else if !strings.Contains(refused.Message, "attribute notation") {
-			t.Errorf("%s: refused for another reason: %s", sql, refused.Message)
+		} else if !strings.Contains(refusal.Message, "attribute notation") {
+			t.Errorf("%s: refused for another reason: %s", sql, refusal.Message)
 		}
 	}
 }
@@ -59,8 +59,8 @@ func TestColumnsNamedLikeFunctions(t *testing.T) {
 		"SELECT x.age FROM (SELECT 1 AS age) AS x WHERE EXISTS (SELECT 1 FROM people p WHERE x.age > 0)",
 		"SELECT (m).system, (m).bernoulli FROM memories m", // no expression can be an argument of sampling methods
 	} {
-		if _, refused := r.Rewrite(sql, false); refused != nil {
-			t.Errorf("%s: %s", sql, refused.Message)
+		if _, refusal := r.Rewrite(sql, false); refusal != nil {
+			t.Errorf("%s: %s", sql, refusal.Message)
 		}
 	}
 }
@@ -71,9 +71,9 @@ func TestListedFunctionsInAttributeNotation(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for _, sql := range []string{"SELECT m.caption FROM memories m", "SELECT memories.caption FROM memories",
 		"SELECT public.memories.caption FROM memories", "SELECT (m).caption FROM memories AS m"} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil {
-			t.Errorf("%s: %s", sql, refused.Message)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %s", sql, refusal.Message)
 			continue
 		}
 		if !slices.Contains(result.Functions, "public.caption") || strings.Contains(result.Text, "WHERE") {
@@ -87,14 +87,14 @@ func TestListedFunctionsInAttributeNotationAreNotLeakSafe(t *testing.T) {
 	r := rewriter(t, AutoMode)
 	for _, sql := range []string{"SELECT m.caption FROM memories m", "SELECT (m).caption FROM memories m",
 		"SELECT count(*) FROM memories m WHERE m.caption = 'x'"} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil {
-			t.Errorf("%s: %s", sql, refused.Message)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %s", sql, refusal.Message)
 		} else if result.NeedsSignature {
 			t.Errorf("%s takes the signed path: %s", sql, result.Text)
 		}
 	}
-	if result, refused := r.Rewrite("SELECT count(*) FROM memories m WHERE m.title = 'x'", false); refused != nil || !result.NeedsSignature {
-		t.Errorf("a plain condition does not take the signed path: %v", refused)
+	if result, refusal := r.Rewrite("SELECT count(*) FROM memories m WHERE m.title = 'x'", false); refusal != nil || !result.NeedsSignature {
+		t.Errorf("a plain condition does not take the signed path: %v", refusal)
 	}
 }

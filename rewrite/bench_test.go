@@ -21,8 +21,8 @@ func BenchmarkRewrite(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, refused := r.Rewrite(text, true); refused != nil {
-					b.Fatal(refused)
+				if _, refusal := r.Rewrite(text, true); refusal != nil {
+					b.Fatal(refusal)
 				}
 			}
 		})
@@ -31,8 +31,8 @@ func BenchmarkRewrite(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				for _, text := range []string{text, result.Text} {
-					if _, refused := sqltext.Parse(text); refused != nil {
-						b.Fatal(refused)
+					if _, refusal := sqltext.Parse(text); refusal != nil {
+						b.Fatal(refusal)
 					}
 				}
 			}

@@ -41,13 +41,13 @@ func (w *walker) bindableLiterals(tree *sqltext.ParseResult) []BindableLiteral {
 	}
 	c := w.newHardenedAnalysis(w.referencesByRangeVar())
 	defer c.pushCTEs(s, nil, func(*sqltext.CommonTableExpr) {})()
-	found := &bindableSearch{hardenedAnalysis: c, level: c.levelOf(s, nil), literals: literals}
-	found.visit(s.WhereClause)
+	search := &bindableSearch{hardenedAnalysis: c, level: c.levelOf(s, nil), literals: literals}
+	search.visit(s.WhereClause)
 	for _, item := range s.FromClause {
-		found.visitJoin(item)
+		search.visitJoin(item)
 	}
-	slices.SortFunc(found.bindable, func(a, b BindableLiteral) int { return a.Number - b.Number })
-	return found.bindable
+	slices.SortFunc(search.bindable, func(a, b BindableLiteral) int { return a.Number - b.Number })
+	return search.bindable
 }
 
 // bindableSearch looks for literals in the conditions of a query.
@@ -95,12 +95,12 @@ func (b *bindableSearch) compare(column *sqltext.ColumnRef, values ...*sqltext.N
 	if !ok {
 		return
 	}
-	before := len(b.bindable)
+	countBefore := len(b.bindable)
 	for _, value := range values {
 		number := b.literalAt(value.GetAConst())
 		if number < 0 || b.literals[number].IsString(b.source.Text) == isNumber ||
 			isUUID && !IsPlainUUID(b.literals[number].Value(b.source.Text)) {
-			b.bindable = b.bindable[:before]
+			b.bindable = b.bindable[:countBefore]
 			return
 		}
 		b.bindable = append(b.bindable, BindableLiteral{Number: number, IsUUID: isUUID})

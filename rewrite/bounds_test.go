@@ -27,11 +27,11 @@ func TestLongStatements(t *testing.T) {
 	same := strings.Repeat
 	perByte := func(sql string) (time.Duration, time.Duration) {
 		start := time.Now()
-		if _, refused := r.Rewrite(sql, false); refused != nil && refused.Code != sqlstate.ProgramLimitExceeded {
-			t.Fatalf("%.60s: %v", sql, refused)
+		if _, refusal := r.Rewrite(sql, false); refusal != nil && refusal.Code != sqlstate.ProgramLimitExceeded {
+			t.Fatalf("%.60s: %v", sql, refusal)
 		}
-		took := time.Since(start)
-		return took, took / time.Duration(len(sql))
+		elapsed := time.Since(start)
+		return elapsed, elapsed / time.Duration(len(sql))
 	}
 	_, plain := perByte(same("SELECT 1;", 60_000))
 	for _, c := range []struct{ name, sql string }{
@@ -50,12 +50,12 @@ func TestLongStatements(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		took, each := perByte(c.sql)
+		elapsed, timePerByte := perByte(c.sql)
 		runtime.ReadMemStats(&after)
 		mb := (after.TotalAlloc - before.TotalAlloc) >> 20
-		t.Logf("%s: %d bytes, %s, %d times that of plain ones, %d MB", c.name, len(c.sql), took.Round(time.Millisecond), each/plain, mb)
-		if len(c.sql) > 100_000 && each > 40*plain || mb > 1_000 {
-			t.Errorf("%s: %d bytes of SQL took %s and %d MB, a byte %d times one of plain statements", c.name, len(c.sql), took, mb, each/plain)
+		t.Logf("%s: %d bytes, %s, %d times that of plain ones, %d MB", c.name, len(c.sql), elapsed.Round(time.Millisecond), timePerByte/plain, mb)
+		if len(c.sql) > 100_000 && timePerByte > 40*plain || mb > 1_000 {
+			t.Errorf("%s: %d bytes of SQL took %s and %d MB, a byte %d times one of plain statements", c.name, len(c.sql), elapsed, mb, timePerByte/plain)
 		}
 	}
 }

@@ -32,10 +32,10 @@ func newKeyFunction(t *policy.Table, mode Mode) *keyFunction {
 
 // callText writes the call that fetches the rows with these values of the key.
 func (k *keyFunction) callText(values map[string][]string) string {
-	by := k.table.Columns.ByKey
+	byKey := k.table.Columns.ByKey
 	args := []string{predicate.CurrentCatalog}
-	for _, name := range by.Key {
-		if by.MaxKeys > 1 {
+	for _, name := range byKey.Key {
+		if byKey.MaxKeys > 1 {
 			args = append(args, "ARRAY["+strings.Join(values[name], ", ")+"]")
 		} else {
 			args = append(args, values[name][0])
@@ -164,9 +164,9 @@ func (f *keyFinder) candidateOf(rv *sqltext.RangeVar) *keyCandidate {
 	return c
 }
 
-// applyCondition looks for keys in a condition. The condition can name the items in seen, and drops rows of the items
-// in dropped.
-func (f *keyFinder) applyCondition(condition *sqltext.Node, seen, dropped []*keyCandidate) {
+// applyCondition looks for keys in a condition. The condition can name the items in visible, and drops rows of the
+// items in notJoined.
+func (f *keyFinder) applyCondition(condition *sqltext.Node, visible, notJoined []*keyCandidate) {
 	if len(f.candidates) == 0 {
 		return
 	}
@@ -179,32 +179,32 @@ func (f *keyFinder) applyCondition(condition *sqltext.Node, seen, dropped []*key
 		if x.Kind == sqltext.AEXPR_OP && column.GetColumnRef() == nil {
 			column, value = value, column
 		}
-		c, name := f.itemOf(column.GetColumnRef(), seen)
-		if c == nil || c.keyFunction == nil || c.values[name] != nil || !slices.Contains(dropped, c) {
+		c, name := f.itemOf(column.GetColumnRef(), visible)
+		if c == nil || c.keyFunction == nil || c.values[name] != nil || !slices.Contains(notJoined, c) {
 			continue
 		}
-		by := c.keyFunction.table.Columns.ByKey
-		if !slices.Contains(by.Key, name) {
+		byKey := c.keyFunction.table.Columns.ByKey
+		if !slices.Contains(byKey.Key, name) {
 			continue
 		}
-		to := predicate.KeyType(c.keyFunction.table.Relation.Column(name))
+		targetType := predicate.KeyType(c.keyFunction.table.Relation.Column(name))
 		var values []string
 		switch x.Kind {
 		case sqltext.AEXPR_OP:
-			values = f.keyValues([]*sqltext.Node{value}, to)
+			values = f.keyValues([]*sqltext.Node{value}, targetType)
 		case sqltext.AEXPR_IN:
-			values = f.keyValues(value.GetList().GetItems(), to)
+			values = f.keyValues(value.GetList().GetItems(), targetType)
 		case sqltext.AEXPR_OP_ANY:
-			values = f.arrayValues(value, to)
+			values = f.arrayValues(value, targetType)
 		}
-		if len(values) <= by.MaxKeys {
+		if len(values) <= byKey.MaxKeys {
 			c.values[name] = values
 		}
 	}
 }
 
 // itemOf returns the item to which a column belongs without doubt, among the items that a condition can name.
-func (f *keyFinder) itemOf(ref *sqltext.ColumnRef, seen []*keyCandidate) (*keyCandidate, string) {
+func (f *keyFinder) itemOf(ref *sqltext.ColumnRef, visible []*keyCandidate) (*keyCandidate, string) {
 	fields := make([]string, len(ref.GetFields()))
 	for i, n := range ref.GetFields() {
 		if fields[i] = n.GetString_().GetSval(); fields[i] == "" {
@@ -214,20 +214,20 @@ func (f *keyFinder) itemOf(ref *sqltext.ColumnRef, seen []*keyCandidate) (*keyCa
 	var found []*keyCandidate
 	switch len(fields) {
 	case 1:
-		for _, c := range seen {
+		for _, c := range visible {
 			if c.relation == nil || c.relation.Column(fields[0]) != nil {
 				found = append(found, c)
 			}
 		}
 	case 2:
-		for _, c := range seen {
+		for _, c := range visible {
 			if c.name == fields[0] || c.name == "" {
 				found = append(found, c)
 			}
 		}
 	case 3:
 		name, ok := f.snap.ResolveRelation(fields[0], fields[1])
-		for _, c := range seen {
+		for _, c := range visible {
 			if ok && c.noAlias && c.keyFunction != nil && c.keyFunction.table.Relation.Name == name {
 				found = append(found, c)
 			}
@@ -240,15 +240,15 @@ func (f *keyFinder) itemOf(ref *sqltext.ColumnRef, seen []*keyCandidate) (*keyCa
 }
 
 // arrayValues returns the values of = ANY (list), where the list is ARRAY[...] or a plain array literal.
-func (f *keyFinder) arrayValues(n *sqltext.Node, to string) []string {
+func (f *keyFinder) arrayValues(n *sqltext.Node, targetType string) []string {
 	if c := n.GetTypeCast(); c != nil {
-		if t := c.TypeName; len(t.GetArrayBounds()) != 1 || !f.castsTo(t, to) {
+		if t := c.TypeName; len(t.GetArrayBounds()) != 1 || !f.castsTo(t, targetType) {
 			return nil
 		}
 		n = c.Arg
 	}
 	if a := n.GetAArrayExpr(); a != nil {
-		return f.keyValues(a.Elements, to)
+		return f.keyValues(a.Elements, targetType)
 	}
 	text := n.GetAConst().GetSval()
 	if text == nil {
@@ -261,23 +261,23 @@ func (f *keyFinder) arrayValues(n *sqltext.Node, to string) []string {
 	}
 	var out []string
 	for item := range strings.SplitSeq(inner, ",") {
-		plain := item != "" && !strings.EqualFold(item, "null") && !strings.ContainsFunc(item, func(r rune) bool {
+		isPlain := item != "" && !strings.EqualFold(item, "null") && !strings.ContainsFunc(item, func(r rune) bool {
 			return !(r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
 		})
-		if !plain {
+		if !isPlain {
 			return nil
 		}
-		out = append(out, catalog.QuoteLiteral(item)+"::"+to)
+		out = append(out, catalog.QuoteLiteral(item)+"::"+targetType)
 	}
 	return out
 }
 
 // keyValues writes constants and parameters with a cast to the key's type; nil if one of the nodes is neither.
-func (f *keyFinder) keyValues(nodes []*sqltext.Node, to string) []string {
+func (f *keyFinder) keyValues(nodes []*sqltext.Node, targetType string) []string {
 	var out []string
 	for _, n := range nodes {
 		if c := n.GetTypeCast(); c != nil {
-			if len(c.TypeName.GetArrayBounds()) > 0 || !f.castsTo(c.TypeName, to) {
+			if len(c.TypeName.GetArrayBounds()) > 0 || !f.castsTo(c.TypeName, targetType) {
 				return nil
 			}
 			n = c.Arg
@@ -290,14 +290,14 @@ func (f *keyFinder) keyValues(nodes []*sqltext.Node, to string) []string {
 			return nil
 		case c.GetSval() != nil:
 			text = catalog.QuoteLiteral(c.GetSval().GetSval())
-		case c.GetIval() != nil && strings.HasPrefix(to, "pg_catalog.int"):
+		case c.GetIval() != nil && strings.HasPrefix(targetType, "pg_catalog.int"):
 			text = catalog.QuoteLiteral(strconv.Itoa(int(c.GetIval().GetIval())))
-		case c.GetFval() != nil && strings.HasPrefix(to, "pg_catalog.int") && isDigits(c.GetFval().GetFval()):
+		case c.GetFval() != nil && strings.HasPrefix(targetType, "pg_catalog.int") && isDigits(c.GetFval().GetFval()):
 			text = catalog.QuoteLiteral(c.GetFval().GetFval())
 		default:
 			return nil
 		}
-		out = append(out, text+"::"+to)
+		out = append(out, text+"::"+targetType)
 	}
 	return out
 }
@@ -307,17 +307,17 @@ func isDigits(s string) bool {
 }
 
 // castsTo tells whether a cast is to the type itself: a cast to another type could change the constant.
-func (f *keyFinder) castsTo(t *sqltext.TypeName, to string) bool {
+func (f *keyFinder) castsTo(t *sqltext.TypeName, targetType string) bool {
 	schema, name, ok := qualifiedName(t.GetNames())
 	if !ok || schema != "" && schema != "pg_catalog" || len(t.Typmods) > 0 || t.Setof || t.PctType {
 		return false
 	}
-	found := f.snap.TypesNamed("", name)
+	types := f.snap.TypesNamed("", name)
 	if schema != "" {
-		found = f.snap.TypesNamed(schema, name)
+		types = f.snap.TypesNamed(schema, name)
 	}
-	return len(found) == 1 && (found[0].Name.SQL() == to ||
-		to == "pg_catalog.text" && found[0].Name == catalog.Name{Schema: "pg_catalog", Name: "varchar"})
+	return len(types) == 1 && (types[0].Name.SQL() == targetType ||
+		targetType == "pg_catalog.text" && types[0].Name == catalog.Name{Schema: "pg_catalog", Name: "varchar"})
 }
 
 // readsKeyOnlyColumn tells whether a statement may read a column of a mention that exists by key only. Otherwise it
@@ -351,8 +351,8 @@ func (w *walker) keyCounts() []int {
 // fetchByKey replaces a table's name with the call that fetches its rows by key.
 func (w *walker) fetchByKey(ref *reference) {
 	rv := ref.rangeVar
-	tree, refused := sqltext.Parse("SELECT FROM " + ref.keyLookup.call + " AS x")
-	if refused != nil || len(tree.Stmts) != 1 || ref.tableToken >= 0 {
+	tree, refusal := sqltext.Parse("SELECT FROM " + ref.keyLookup.call + " AS x")
+	if refusal != nil || len(tree.Stmts) != 1 || ref.tableToken >= 0 {
 		w.refuse(sqlstate.From(errPolicyExpression))
 		return
 	}
@@ -377,14 +377,14 @@ func (w *walker) fetchByKey(ref *reference) {
 // ListsOnly returns a rewriter for agents that may not fetch rows by key. Columns that exist by key only do not exist
 // for them at all.
 func (r *Rewriter) ListsOnly() *Rewriter {
-	out := *r
-	out.hasKeyOnlyColumns, out.listsOnly = false, true
-	return &out
+	changed := *r
+	changed.hasKeyOnlyColumns, changed.listsOnly = false, true
+	return &changed
 }
 
 // keyOnlyRefusal is the refusal of a column that exists by key only.
 func (w *walker) keyOnlyRefusal(item string, ref *reference, column string) *sqlstate.Error {
-	by := ref.fragment.keyFunction.table.Columns.ByKey
+	byKey := ref.fragment.keyFunction.table.Columns.ByKey
 	name := `"` + column + `"`
 	if item != "" {
 		name = item + "." + column
@@ -394,8 +394,8 @@ func (w *walker) keyOnlyRefusal(item string, ref *reference, column string) *sql
 			WithHint("Over this face it is never shown, by a row's key neither: the agent's own connection to the " +
 				"proxy shows it by key.")
 	}
-	conditions := make([]string, len(by.Key))
-	for i, key := range by.Key {
+	conditions := make([]string, len(byKey.Key))
+	for i, key := range byKey.Key {
 		conditions[i] = catalog.QuoteIdent(key) + " = ..."
 	}
 	return sqlstate.New(sqlstate.UndefinedColumn, sqlstate.ReasonColumn, "column %s does not exist", name).

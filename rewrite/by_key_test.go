@@ -19,15 +19,15 @@ func TestKeysAreCounted(t *testing.T) {
 		}
 		for _, condition := range []string{"code IN (" + strings.Join(quoted, ", ") + ")",
 			"code = ANY (ARRAY[" + strings.Join(quoted, ", ") + "])", "code = ANY ('{" + strings.Join(plain, ",") + "}')"} {
-			one := "SELECT body FROM letters WHERE " + condition
+			query := "SELECT body FROM letters WHERE " + condition
 			for sql, want := range map[string]string{
-				one: fmt.Sprint([]int{n}), one + "; SELECT 1; " +
-					one: fmt.Sprint([]int{n, 0, n}), "SELECT a.body, b.body FROM letters a, (" + one + ") b WHERE a.code = 'c1'": fmt.Sprint([]int{n + 1}),
-				"PREPARE p AS " + one: fmt.Sprint([]int{n}), "SELECT topic FROM letters WHERE " + condition: "[0]",
+				query: fmt.Sprint([]int{n}), query + "; SELECT 1; " +
+					query: fmt.Sprint([]int{n, 0, n}), "SELECT a.body, b.body FROM letters a, (" + query + ") b WHERE a.code = 'c1'": fmt.Sprint([]int{n + 1}),
+				"PREPARE p AS " + query: fmt.Sprint([]int{n}), "SELECT topic FROM letters WHERE " + condition: "[0]",
 			} {
-				result, refused := r.Rewrite(sql, false)
-				if refused != nil {
-					t.Errorf("%s: %v", sql, refused)
+				result, refusal := r.Rewrite(sql, false)
+				if refusal != nil {
+					t.Errorf("%s: %v", sql, refusal)
 				} else if got := fmt.Sprint(result.Keys); got != want {
 					t.Errorf("%s: %s keys, want %s", sql, got, want)
 				}
@@ -41,9 +41,9 @@ func TestViewsReadNothingByKey(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for _, query := range []string{"SELECT body FROM letters WHERE code = 'c1'",
 		"SELECT l.body AS topic FROM letters l JOIN notes n ON l.code IN ('c1', 'c2')", "SELECT body FROM pages WHERE site = 's1' AND slug = 'p1'"} {
-		for _, of := range []policy.ViewCopy{policy.RowCopy, policy.FilteredCopy, policy.SignedCopy} {
+		for _, copyKind := range []policy.ViewCopy{policy.RowCopy, policy.FilteredCopy, policy.SignedCopy} {
 			view := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "v"}, Kind: catalog.View, ViewFacts: catalog.ViewFacts{Definition: query}}
-			if text, _, err := RewriteViewQuery(r.pol, r.snap, view, of); err == nil && text != "" {
+			if text, _, err := RewriteViewQuery(r.pol, r.snap, view, copyKind); err == nil && text != "" {
 				t.Errorf("%s: %s", query, text)
 			}
 		}
@@ -124,16 +124,16 @@ func TestKeysAreFixed(t *testing.T) {
 		"SELECT (SELECT l.body FROM letters l WHERE n.id = 1) FROM notes n WHERE n.body = 'c1'":        "",
 		"SELECT l.body FROM letters l JOIN pages p ON pages.site = l.code WHERE public.pages.n = 'c1'": "",
 	} {
-		result, refused := r.Rewrite(sql, true)
+		result, refusal := r.Rewrite(sql, true)
 		var fetched string
-		if refused == nil {
+		if refusal == nil {
 			_, fetched, _ = strings.Cut(result.Text, "pgconsent_signed.current_catalog()")
 			fetched, _, _ = strings.Cut(fetched, ")")
 			fetched = strings.NewReplacer("::pg_catalog.text", "", "::pg_catalog.varchar", "", "ARRAY[", "",
 				"]", "").Replace(strings.TrimPrefix(fetched, ", "))
 		}
 		if fetched != want {
-			t.Errorf("%s: fetched by %q, want %q: %v", sql, fetched, want, refused)
+			t.Errorf("%s: fetched by %q, want %q: %v", sql, fetched, want, refusal)
 		}
 	}
 }

@@ -20,28 +20,28 @@ type foreignCast struct {
 // types, which this package does not infer. So a cast of another role that runs a function closes its target type, and
 // all types that contain it. It closes them to statements that may have a value of its source type. Every statement may
 // have values of PostgreSQL's types and of extensions' types; for other types see checkCasts.
-func (w *walker) castRefusal(t *catalog.Type, at int32) *sqlstate.Error {
+func (w *walker) castRefusal(t *catalog.Type, location int32) *sqlstate.Error {
 	var casts []foreignCast
 	for _, part := range w.snap.CastTargets(t.OID) {
 		for _, c := range w.snap.CastsTo(part) {
 			if f := w.snap.FunctionByOID(c.Function); f != nil && w.isKnownFunction(f) {
 				continue
 			}
-			refused := unavailableTypeRefusal(t.Name.Name,
+			refusal := unavailableTypeRefusal(t.Name.Name,
 				"A cast to it runs a function that is neither PostgreSQL's nor of a known extension, and that the "+
 					"policy does not list.")
 			source := w.snap.TypeByOID(c.Source)
 			if source == nil || source.Name.Schema == "pg_catalog" || source.Extension != "" {
-				return refused
+				return refusal
 			}
-			refused = unavailableTypeRefusal(t.Name.Name,
+			refusal = unavailableTypeRefusal(t.Name.Name,
 				"A cast from "+source.Name.Name+" to it runs a function that is neither PostgreSQL's nor of a known extension, "+
 					"and that the policy does not list; this statement reads or makes a value of "+source.Name.Name+".")
-			casts = append(casts, foreignCast{c.Source, w.snap.TypeContains(t.OID, c.Source), refused, at})
+			casts = append(casts, foreignCast{c.Source, w.snap.TypeContains(t.OID, c.Source), refusal, location})
 		}
 	}
-	if refused := typeRefusal(w.snap, t); refused != nil {
-		return refused
+	if refusal := typeRefusal(w.snap, t); refusal != nil {
+		return refusal
 	}
 	w.foreignCasts = append(w.foreignCasts, casts...)
 	return nil

@@ -41,7 +41,7 @@ func (w *walker) isPlainNotify(f *sqltext.FuncCall) bool {
 	}
 	pol := w.pol
 	w.valueChecks = append(w.valueChecks, func(values [][]byte, _ func(name string) bool) *sqlstate.Error {
-		if name, given := channel.textWith(values); !given || !pol.HasChannel(name) {
+		if name, isKnown := channel.textWith(values); !isKnown || !pol.HasChannel(name) {
 			return refusalOf("NotifyStmt")
 		}
 		return nil

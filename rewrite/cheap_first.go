@@ -62,18 +62,18 @@ func (w *walker) noteCheapConditions(where *sqltext.Node) {
 		}
 		texts[item] = append(texts[item], w.source.Text[spans[i].Start:spans[i].End])
 	}
-	out := cheapConditions{at: spans[0].Start, where: where}
+	cheap := cheapConditions{at: spans[0].Start, where: where}
 	for _, item := range items {
 		sql := "COALESCE(" + strings.Join(texts[item], " AND ") + ", false)"
 		node := parseExpression(sql)
 		if node == nil {
 			return
 		}
-		out.sql += sql + " AND "
-		out.nodes = append(out.nodes, node)
+		cheap.sql += sql + " AND "
+		cheap.nodes = append(cheap.nodes, node)
 	}
 	if len(items) > 0 {
-		w.cheapConditions = append(w.cheapConditions, out)
+		w.cheapConditions = append(w.cheapConditions, cheap)
 	}
 }
 
@@ -122,13 +122,13 @@ var cheapTypes = []uint32{16, 20, 21, 23, 25, 700, 701, 1042, 1043, 1082, 1114, 
 // mayFailForARow tells whether a condition divides or casts columns, or calls a function of columns. Such a condition
 // may fail for some row, and takes longer than a comparison.
 func mayFailForARow(n *sqltext.Node) bool {
-	named, fallible := false, false
+	hasName, fallible := false, false
 	sqltext.Walk(n, func(m proto.Message) bool {
 		switch x := m.(type) {
 		case *sqltext.SelectStmt:
 			return false
 		case *sqltext.ColumnRef:
-			named = true
+			hasName = true
 		case *sqltext.FuncCall:
 			fallible = fallible || leakSafeList["function "+lastNamePart(x.Funcname)] == nil
 		case *sqltext.TypeCast:
@@ -138,5 +138,5 @@ func mayFailForARow(n *sqltext.Node) bool {
 		}
 		return true
 	})
-	return named && fallible
+	return hasName && fallible
 }

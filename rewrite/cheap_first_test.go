@@ -32,9 +32,9 @@ func TestCheapConditionsComeFirst(t *testing.T) {
 		"SELECT 1 FROM memories WHERE product = 5 AND 10 / 2 > 29":                   "", // it is computed once
 		"SELECT product = 5 AND price / amount > 29 FROM memories":                   "",
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil {
-			t.Errorf("%s: %v", sql, refused)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %v", sql, refusal)
 			continue
 		}
 		text := strings.ReplaceAll(result.Text, "pg_catalog.", "")
@@ -45,8 +45,8 @@ func TestCheapConditionsComeFirst(t *testing.T) {
 	quiet := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), AlwaysSignedMode,
 		"ALTER TABLE memories ADD product int, ADD price int, ADD amount int")
 	for _, sql := range []string{"SELECT id FROM memories WHERE found @@ 'a'::tsquery AND product = 5 AND price / amount > 29"} {
-		if result, refused := quiet.Rewrite(sql, false); refused != nil || strings.Contains(result.Text, "COALESCE(") {
-			t.Errorf("a search that is read again: %v, %s", refused, result.Text)
+		if result, refusal := quiet.Rewrite(sql, false); refusal != nil || strings.Contains(result.Text, "COALESCE(") {
+			t.Errorf("a search that is read again: %v, %s", refusal, result.Text)
 		}
 	}
 }

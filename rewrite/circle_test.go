@@ -25,7 +25,7 @@ func TestQueriesMadeOfThemselves(t *testing.T) {
 	}
 	dice := rand.New(rand.NewPCG(1, 2))
 	names, columns := []string{"x", "y", "z", "memories"}, []string{"a", "b", "id", "content", "*", "(q).*", "q", "1"}
-	pick := func(of []string) string { return of[dice.IntN(len(of))] }
+	pick := func(choices []string) string { return choices[dice.IntN(len(choices))] }
 	body := func() string {
 		one := func() string {
 			return fmt.Sprintf("SELECT q.%s, %s FROM %s AS q", pick(columns[:5]), pick(columns), pick(names))
@@ -35,17 +35,17 @@ func TestQueriesMadeOfThemselves(t *testing.T) {
 		}
 		return one()
 	}
-	answered := 0
+	answeredCount := 0
 	for range 600 {
 		var queries []string
 		for _, name := range names[:1+dice.IntN(3)] {
 			queries = append(queries, name+[]string{"", " (a, b)"}[dice.IntN(2)]+" AS ("+body()+")")
 		}
-		if _, refused := r.Rewrite("WITH RECURSIVE "+strings.Join(queries, ", ")+" "+body()+" ORDER BY 1", false); refused == nil {
-			answered++
+		if _, refusal := r.Rewrite("WITH RECURSIVE "+strings.Join(queries, ", ")+" "+body()+" ORDER BY 1", false); refusal == nil {
+			answeredCount++
 		}
 	}
-	if answered < 60 {
-		t.Errorf("%d of 600 are answered: they ask little", answered)
+	if answeredCount < 60 {
+		t.Errorf("%d of 600 are answered: they ask little", answeredCount)
 	}
 }

@@ -26,7 +26,7 @@ const (
 )
 
 // clientSetting returns the name under which an agent has a setting that only clients read.
-func (w *walker) clientSetting(name string) (own string, ok bool) {
+func (w *walker) clientSetting(name string) (agentSetting string, ok bool) {
 	name = strings.ToLower(name)
 	if _, mapped := w.claims[name]; mapped || w.isRepresentedUserSetting(name) || !slices.Contains(clientSettings, name) {
 		return "", false
@@ -56,15 +56,15 @@ func checkRole(name string, isOwnRole func(name string) bool) *sqlstate.Error {
 // WithOwnRole returns a rewriter for a session of an agent whose own role has the names for which isOwnRole is true. It
 // is asked only about a name that stands in the text: what comes of the text is for sessions of that agent.
 func (r *Rewriter) WithOwnRole(isOwnRole func(name string) bool) *Rewriter {
-	out := *r
-	out.isOwnRole = isOwnRole
-	return &out
+	changed := *r
+	changed.isOwnRole = isOwnRole
+	return &changed
 }
 
 // clientSetConfig takes a call of set_config for a setting that only clients read, or for the session's own role. The
 // call sets another setting, which nobody else reads. It is false where the call is none of these.
 func (w *walker) clientSetConfig(f *sqltext.FuncCall, name string, value settingArgument) (ok bool,
-	refused *sqlstate.Error) {
+	refusal *sqlstate.Error) {
 	own, isClient := w.clientSetting(name)
 	switch {
 	case isClient:
@@ -80,13 +80,13 @@ func (w *walker) clientSetConfig(f *sqltext.FuncCall, name string, value setting
 		return checkClientSetting(name, text)
 	}
 	if value.parameter == 0 {
-		if refused := check(value.text, w.isOwnRole); refused != nil {
-			return false, refused
+		if refusal := check(value.text, w.isOwnRole); refusal != nil {
+			return false, refusal
 		}
 	} else {
 		w.valueChecks = append(w.valueChecks, func(values [][]byte, isOwnRole func(name string) bool) *sqlstate.Error {
-			text, given := value.textWith(values)
-			if !given {
+			text, isKnown := value.textWith(values)
+			if !isKnown {
 				return badValueError(name)
 			}
 			return check(text, isOwnRole)
@@ -104,11 +104,11 @@ func (w *walker) replaceConstant(n *sqltext.Node, value, text string) bool {
 	if cast := n.GetTypeCast(); cast != nil {
 		n = cast.Arg
 	}
-	at := w.source.At(n.GetAConst().GetLocation())
-	if at < 0 {
+	tokenIndex := w.source.At(n.GetAConst().GetLocation())
+	if tokenIndex < 0 {
 		return false
 	}
-	token := w.source.Tokens[at]
+	token := w.source.Tokens[tokenIndex]
 	if w.source.Text[token.Start:token.End] != "'"+value+"'" {
 		return false
 	}
@@ -137,8 +137,8 @@ func (w *walker) clientSet(v *sqltext.VariableSetStmt, own string, raw *sqltext.
 			w.refuse(badValueError(v.Name))
 			return effect
 		}
-		if refused := checkClientSetting(v.Name, value); refused != nil {
-			w.refuse(refused)
+		if refusal := checkClientSetting(v.Name, value); refusal != nil {
+			w.refuse(refusal)
 			return effect
 		}
 		text += own + " = " + catalog.QuoteLiteral(value)

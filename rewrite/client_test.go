@@ -93,9 +93,9 @@ SELECT selected_classes.oid, max(selected_classes.reltype) FROM selected_classes
 				"pg_catalog.lower(name) LIKE pg_catalog.lower('sta%') LIMIT 1000"},
 	} {
 		for _, text := range statements {
-			result, refused := r.Rewrite(text, true)
-			if refused != nil {
-				t.Errorf("%s: %.200s: %v (%s)", client, text, refused, refused.Hint)
+			result, refusal := r.Rewrite(text, true)
+			if refusal != nil {
+				t.Errorf("%s: %.200s: %v (%s)", client, text, refusal, refusal.Hint)
 				continue
 			}
 			if _, err := conn.Prepare(context.Background(), "", result.Text); err != nil {
@@ -107,7 +107,7 @@ SELECT selected_classes.oid, max(selected_classes.reltype) FROM selected_classes
 
 // psql's backslash commands, as the psql of this machine sends them.
 func TestStatementsOfPsql(t *testing.T) {
-	psql, same := pgtest.Client(t, "psql")
+	psql, hasSameVersion := pgtest.Client(t, "psql")
 	db := database(t)
 	conn := db.Connect(t, "postgres")
 	r := rewriter(t, InjectedMode)
@@ -116,7 +116,7 @@ func TestStatementsOfPsql(t *testing.T) {
 		`\di`, `\dn`, `\dn+`, `\dT`, `\df match_memories`, `\dv`, `\dp`, `\l`, `\du`, `\dx`, `\d pg_class`, `\conninfo`, `\encoding`} {
 		out, err := exec.Command(psql, "-X", "-E", "-h", db.SocketDir, "-p", strconv.Itoa(db.Port), "-U", "postgres",
 			"-d", db.Name, "-c", command).CombinedOutput()
-		if err != nil && !same && strings.Contains(string(out), "does not exist") {
+		if err != nil && !hasSameVersion && strings.Contains(string(out), "does not exist") {
 			t.Logf("%s: this psql does not know the server's version", command)
 			continue
 		}
@@ -126,9 +126,9 @@ func TestStatementsOfPsql(t *testing.T) {
 		parts := strings.Split(string(out), "********* QUERY **********\n")
 		for _, part := range parts[1:] {
 			text, _, _ := strings.Cut(part, "\n**************************")
-			result, refused := r.Rewrite(text, false)
-			if refused != nil {
-				t.Errorf("%s: %v (%s)\n%s", command, refused, refused.Hint, text)
+			result, refusal := r.Rewrite(text, false)
+			if refusal != nil {
+				t.Errorf("%s: %v (%s)\n%s", command, refusal, refusal.Hint, text)
 				continue
 			}
 			if _, err := conn.Prepare(context.Background(), "", result.Text); err != nil {

@@ -88,8 +88,8 @@ func (m *collationAnalysis) hasMixedGroup(base map[string]bool) bool {
 				maps.Copy(found, m.columnCollations[name])
 			}
 			if g.anyColumn {
-				for _, of := range m.columnCollations {
-					maps.Copy(found, of)
+				for _, collations := range m.columnCollations {
+					maps.Copy(found, collations)
 				}
 			}
 			if len(found) > 1 && !g.singleColumn {
@@ -129,9 +129,9 @@ func (m *collationAnalysis) newGroup() *exprGroup {
 // visitEach visits each node in a group of its own.
 func (m *collationAnalysis) visitEach(nodes ...*sqltext.Node) {
 	for _, n := range nodes {
-		own := m.newGroup()
-		own.singleColumn = n.GetColumnRef() != nil || n.GetSortBy().GetNode().GetColumnRef() != nil
-		m.visit(n, own)
+		ownGroup := m.newGroup()
+		ownGroup.singleColumn = n.GetColumnRef() != nil || n.GetSortBy().GetNode().GetColumnRef() != nil
+		m.visit(n, ownGroup)
 	}
 }
 
@@ -213,9 +213,9 @@ func (m *collationAnalysis) visitMessage(content proto.Message, g *exprGroup) {
 	case *sqltext.FuncCall:
 		if m.makesJSON(n) {
 			for _, arg := range n.Args {
-				own := m.newGroup()
-				own.inJSON = arg.GetColumnRef() != nil || arg.GetSubLink().GetSubLinkType() == sqltext.EXPR_SUBLINK
-				m.visit(arg, own)
+				ownGroup := m.newGroup()
+				ownGroup.inJSON = arg.GetColumnRef() != nil || arg.GetSubLink().GetSubLinkType() == sqltext.EXPR_SUBLINK
+				m.visit(arg, ownGroup)
 			}
 			m.visitEach(n.AggOrder...)
 			m.visitEach(n.AggFilter)
@@ -266,16 +266,16 @@ func (m *collationAnalysis) makesJSON(f *sqltext.FuncCall) bool {
 }
 
 // visitChildren visits all nodes inside a message, in one group.
-func (m *collationAnalysis) visitChildren(of proto.Message, g *exprGroup) {
-	sqltext.Messages(of, func(_ string, child proto.Message) { m.visitChild(child, g) })
+func (m *collationAnalysis) visitChildren(message proto.Message, g *exprGroup) {
+	sqltext.Messages(message, func(_ string, child proto.Message) { m.visitChild(child, g) })
 }
 
-func (m *collationAnalysis) visitChild(of proto.Message, g *exprGroup) {
-	if n, is := of.(*sqltext.Node); is {
+func (m *collationAnalysis) visitChild(message proto.Message, g *exprGroup) {
+	if n, isOfKind := message.(*sqltext.Node); isOfKind {
 		m.visit(n, g)
 		return
 	}
-	m.visitMessage(of, g)
+	m.visitMessage(message, g)
 }
 
 // visitSelect visits a query, and returns its columns. If the query is a value in an expression, its columns join the
@@ -329,13 +329,13 @@ func (m *collationAnalysis) visitTargets(list []*sqltext.Node, inJSON bool) []*e
 			columns = append(columns, &exprGroup{anyColumn: true})
 			continue
 		}
-		own := m.newGroup()
-		own.inJSON = inJSON && t.GetVal().GetColumnRef() != nil
-		own.outputName = outputName(t)
-		own.unknownName = own.outputName == "" && m.depth > 1
-		own.singleColumn = t.GetVal().GetColumnRef() != nil
-		m.visit(t.GetVal(), own)
-		columns = append(columns, own)
+		ownGroup := m.newGroup()
+		ownGroup.inJSON = inJSON && t.GetVal().GetColumnRef() != nil
+		ownGroup.outputName = outputName(t)
+		ownGroup.unknownName = ownGroup.outputName == "" && m.depth > 1
+		ownGroup.singleColumn = t.GetVal().GetColumnRef() != nil
+		m.visit(t.GetVal(), ownGroup)
+		columns = append(columns, ownGroup)
 	}
 	return columns
 }
@@ -439,10 +439,10 @@ func (m *collationAnalysis) nameColumns(names []*sqltext.Node, columns []*exprGr
 		return
 	}
 	for i, n := range names {
-		as := m.newGroup()
-		as.outputName = n.GetString_().GetSval()
-		as.merge(columns[i])
-		as.singleColumn, columns[i].unknownName = true, false
+		aliasGroup := m.newGroup()
+		aliasGroup.outputName = n.GetString_().GetSval()
+		aliasGroup.merge(columns[i])
+		aliasGroup.singleColumn, columns[i].unknownName = true, false
 	}
 }
 

@@ -211,10 +211,10 @@ func TestCollationsApart(t *testing.T) {
 		"SELECT 1 FROM people WHERE name > ('(,,,,,,)'::memories).code": true,
 		"SELECT 1 FROM people WHERE name > (decoded()).code":            true,
 	} {
-		_, refused := r.Rewrite(sql, false)
-		if met := refused != nil && refused.Reason == sqlstate.ReasonConstruct &&
-			strings.Contains(refused.Message, "several collations"); met != meet || refused != nil && !met {
-			t.Errorf("%s: %v", sql, refused)
+		_, refusal := r.Rewrite(sql, false)
+		if meets := refusal != nil && refusal.Reason == sqlstate.ReasonConstruct &&
+			strings.Contains(refusal.Message, "several collations"); meets != meet || refusal != nil && !meets {
+			t.Errorf("%s: %v", sql, refusal)
 		}
 	}
 }
@@ -228,10 +228,10 @@ func TestCollationsNeverMeet(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := &collatedQueries{rand.New(rand.NewPCG(1, 7))}
-	apart, met := 0, 0
+	apartCount, meetCount := 0, 0
 	for range 3000 {
 		sql := g.statement()
-		_, refused := r.Rewrite(sql, false)
+		_, refusal := r.Rewrite(sql, false)
 		if _, err := conn.Exec(ctx, "BEGIN"); err != nil {
 			t.Fatal(err)
 		}
@@ -242,28 +242,28 @@ func TestCollationsNeverMeet(t *testing.T) {
 		var normalized *pgconn.PgError
 		conflict := errors.As(err, &normalized) && normalized.Code == "42P22" // PostgreSQL refuses two COLLATE clauses independently of rows
 		switch {
-		case refused == nil && conflict:
+		case refusal == nil && conflict:
 			t.Errorf("%s: %v", sql, err)
-		case refused == nil && err == nil:
-			apart++
+		case refusal == nil && err == nil:
+			apartCount++
 		case conflict:
-			met++
+			meetCount++
 		}
 	}
-	if apart < 200 || met < 200 {
-		t.Errorf("%d answered, %d where collations meet: the test proves little", apart, met)
+	if apartCount < 200 || meetCount < 200 {
+		t.Errorf("%d answered, %d where collations meet: the test proves little", apartCount, meetCount)
 	}
 }
 
 // collatedQueries writes queries over texts of several collations.
 type collatedQueries struct{ *rand.Rand }
 
-func (g *collatedQueries) one(of ...string) string { return of[g.IntN(len(of))] }
+func (g *collatedQueries) one(choices ...string) string { return choices[g.IntN(len(choices))] }
 
 // statement is a query, or one that writes rows as they come.
 func (g *collatedQueries) statement() string {
-	own := []string{"drafts.code", "drafts.name", "code", "name", "title", "'k'"}
-	other := append([]string{"x.y", "y", "z"}, "drafts.code", "drafts.name", "title")
+	draftExprs := []string{"drafts.code", "drafts.name", "code", "name", "title", "'k'"}
+	otherExprs := append([]string{"x.y", "y", "z"}, "drafts.code", "drafts.name", "title")
 	set := func(from []string) string {
 		return g.one("title = "+g.text(from, 1), "code = "+g.text(from, 1)+", name = "+g.text(from, 1),
 			fmt.Sprintf("(code, name) = (%s, %s)", g.text(from, 1), g.text(from, 1)), "(code, name) = (SELECT y, z FROM ("+g.query(1)+") u LIMIT 1)")
@@ -274,13 +274,13 @@ func (g *collatedQueries) statement() string {
 	var write string
 	switch g.IntN(8) {
 	case 0:
-		write = "UPDATE drafts SET " + set(own) + " WHERE " + g.condition(own, 2) + returning(own)
+		write = "UPDATE drafts SET " + set(draftExprs) + " WHERE " + g.condition(draftExprs, 2) + returning(draftExprs)
 	case 1:
-		write = "UPDATE drafts SET " + set(other) + " FROM (" + g.query(1) + ") x WHERE " + g.condition(other, 2) + returning(other)
+		write = "UPDATE drafts SET " + set(otherExprs) + " FROM (" + g.query(1) + ") x WHERE " + g.condition(otherExprs, 2) + returning(otherExprs)
 	case 2:
-		write = "DELETE FROM drafts WHERE " + g.condition(own, 2) + returning(own)
+		write = "DELETE FROM drafts WHERE " + g.condition(draftExprs, 2) + returning(draftExprs)
 	case 3:
-		write = "DELETE FROM drafts USING (" + g.query(1) + ") x WHERE " + g.condition(other, 2) + returning(other)
+		write = "DELETE FROM drafts USING (" + g.query(1) + ") x WHERE " + g.condition(otherExprs, 2) + returning(otherExprs)
 	case 4:
 		write = "INSERT INTO drafts (code, name) " + g.query(1) +
 			g.one("", " ON CONFLICT (user_id, title) DO UPDATE SET name = excluded.code WHERE "+

@@ -55,10 +55,10 @@ func (m *collationAnalysis) mergeStmt(n *sqltext.MergeStmt) {
 	m.visitMessage(n.Relation, m.newGroup())
 	m.visitEach(n.SourceRelation, n.JoinCondition)
 	for _, node := range n.MergeWhenClauses {
-		when := node.GetMergeWhenClause()
-		m.visitEach(when.GetCondition())
-		m.visitSetTargets(when.GetTargetList())
-		m.visitEach(when.GetValues()...)
+		whenClause := node.GetMergeWhenClause()
+		m.visitEach(whenClause.GetCondition())
+		m.visitSetTargets(whenClause.GetTargetList())
+		m.visitEach(whenClause.GetValues()...)
 	}
 }
 

@@ -15,7 +15,7 @@ func TestColumnsWithoutNames(t *testing.T) {
 		"CREATE TYPE pair AS (one int, two text); CREATE TABLE t (a int, b text, c int[], d pair, e jsonb, at timestamptz)"); err != nil {
 		t.Fatal(err)
 	}
-	for expression, plain := range map[string]bool{
+	for expression, isPlain := range map[string]bool{
 		"a": true, "t.a": true, "public.t.b": true, "a::bigint": true, "a::bigint::text": true, "'x'::text": true,
 		"'x'::pg_catalog.varchar(3)": true, "1": true, "'x'": true, "NULL": true, "true": true, "$1::date": true,
 		"$1 + 1": true, "a + 1": true, "(a + 1)::int": true, "-a": true,
@@ -49,13 +49,13 @@ func TestColumnsWithoutNames(t *testing.T) {
 			t.Errorf("%s: %v", expression, err)
 			continue
 		}
-		tree, refused := sqltext.Parse(sql)
-		if refused != nil {
-			t.Errorf("%s: %v", expression, refused)
+		tree, refusal := sqltext.Parse(sql)
+		if refusal != nil {
+			t.Errorf("%s: %v", expression, refusal)
 			continue
 		}
 		name := columnName(tree.Stmts[0].GetStmt().GetSelectStmt().GetTargetList()[0].GetResTarget())
-		if want := string(described.Fields[0].Name); name != want && name != "" || (name != "") != plain {
+		if want := string(described.Fields[0].Name); name != want && name != "" || (name != "") != isPlain {
 			t.Errorf("%s: %q, and PostgreSQL calls it %q", expression, name, want)
 		}
 	}

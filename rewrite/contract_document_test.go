@@ -47,13 +47,13 @@ func TestContractsDocument(t *testing.T) {
 	for i := 0; i+1 < len(lines); i += 2 {
 		head, sql, _ := strings.Cut(lines[i], ": ")
 		values := map[string]string{"user": "1", "members": "2", "intent": "stay"}
-		for _, one := range strings.Split(head, ", ") {
-			name, value, _ := strings.Cut(one, " ")
+		for _, query := range strings.Split(head, ", ") {
+			name, value, _ := strings.Cut(query, " ")
 			values[name] = value
 		}
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil {
-			t.Errorf("%s: %v", sql, refused)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %v", sql, refusal)
 			continue
 		}
 		got := "allowed"

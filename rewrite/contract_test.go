@@ -11,9 +11,9 @@ import (
 // judged is what the contracts say of a text: the first refusal among its statements.
 func judged(t *testing.T, r *Rewriter, sql string, values map[string]string) *sqlstate.Error {
 	t.Helper()
-	result, refused := r.Rewrite(sql, false)
-	if refused != nil {
-		t.Fatalf("%s: %v (%s)", sql, refused, refused.Hint)
+	result, refusal := r.Rewrite(sql, false)
+	if refusal != nil {
+		t.Fatalf("%s: %v (%s)", sql, refusal, refusal.Hint)
 	}
 	for _, s := range result.Statements {
 		if err := contracted.pol.Judge(s, values); err != nil {

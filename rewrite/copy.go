@@ -12,10 +12,10 @@ import (
 // copyStmt visits COPY (query) TO STDOUT, whose query may write and return rows, and COPY table TO STDOUT.
 func (w *walker) copyStmt(c *sqltext.CopyStmt) {
 	w.countNode("CopyStmt")
-	at := w.source.Tokens[0].Start
+	location := w.source.Tokens[0].Start
 	switch {
 	case c.IsProgram || c.Filename != "":
-		w.refuseAt(refusalOf("CopyStmt.filename"), at)
+		w.refuseAt(refusalOf("CopyStmt.filename"), location)
 	case c.WhereClause != nil && !c.IsFrom:
 		w.refuse(refusalOf("CopyStmt.where_clause"))
 	}
@@ -89,8 +89,8 @@ func (w *walker) injectCopy(ref *reference) {
 	}
 	text := "(SELECT " + strings.Join(columns, ", ") + " FROM " + ref.fragment.sql +
 		" AS " + catalog.QuoteIdent(ref.relation.Name.Name) + ")"
-	tree, refused := sqltext.Parse("COPY " + text + " TO STDOUT")
-	if refused != nil || len(tree.Stmts) != 1 || tree.Stmts[0].GetStmt().GetCopyStmt().GetQuery() == nil {
+	tree, refusal := sqltext.Parse("COPY " + text + " TO STDOUT")
+	if refusal != nil || len(tree.Stmts) != 1 || tree.Stmts[0].GetStmt().GetCopyStmt().GetQuery() == nil {
 		w.refuse(sqlstate.From(errPolicyExpression))
 		return
 	}
@@ -128,12 +128,12 @@ func copiedColumns(r *catalog.Relation) []string {
 func hasGenerated(r *catalog.Relation) bool { return len(copiedColumns(r)) < len(r.Columns) }
 
 // checkCopyOptions checks the options of COPY against a list of names and values.
-func (w *walker) checkCopyOptions(options []*sqltext.Node, from bool) {
+func (w *walker) checkCopyOptions(options []*sqltext.Node, isCopyFrom bool) {
 	for _, n := range options {
 		d := n.GetDefElem()
 		if d == nil || d.Defnamespace != "" || d.Defaction != sqltext.DEFELEM_UNSPEC ||
-			!(isAllowedCopyOption(d.Defname, d.Arg) && (!from || d.Defname != "force_quote") ||
-				from && isAllowedCopyFromOption(d.Defname, d.Arg)) {
+			!(isAllowedCopyOption(d.Defname, d.Arg) && (!isCopyFrom || d.Defname != "force_quote") ||
+				isCopyFrom && isAllowedCopyFromOption(d.Defname, d.Arg)) {
 			location := int32(-1)
 			if d != nil {
 				location = d.Location

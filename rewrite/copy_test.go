@@ -9,7 +9,7 @@ import (
 // COPY FROM may stop at what is wrong, as it does without being told to, and not pass over it.
 func TestCopyOptions(t *testing.T) {
 	r := rewriter(t, RowSecurityMode)
-	for sql, allowed := range map[string]bool{
+	for sql, isAllowed := range map[string]bool{
 		"COPY drafts (title) FROM STDIN (ON_ERROR stop)":                true,
 		"COPY drafts (title) FROM STDIN (ON_ERROR 'Stop', DEFAULT 'x')": true, "COPY drafts (title) FROM STDIN (ON_ERROR ignore)": false,
 		"COPY drafts (title) FROM STDIN (ON_ERROR)": false, "COPY drafts (title) FROM STDIN (REJECT_LIMIT 1)": false,
@@ -17,8 +17,8 @@ func TestCopyOptions(t *testing.T) {
 		"COPY drafts (title) FROM STDIN (DEFAULT)":               false, "COPY drafts (title) TO STDOUT (ON_ERROR stop)": false,
 		"COPY drafts (title) TO STDOUT (DEFAULT 'x')": false,
 	} {
-		if _, refused := r.Rewrite(sql, false); (refused == nil) != allowed || refused != nil && refused.Code != sqlstate.FeatureNotSupported {
-			t.Errorf("%s: %v", sql, refused)
+		if _, refusal := r.Rewrite(sql, false); (refusal == nil) != isAllowed || refusal != nil && refusal.Code != sqlstate.FeatureNotSupported {
+			t.Errorf("%s: %v", sql, refusal)
 		}
 	}
 }
@@ -30,13 +30,13 @@ func TestSystemColumnsAreNotCopied(t *testing.T) {
 		r := rewriter(t, mode)
 		for _, column := range []string{"ctid", "xmin", "xmax", "cmin", "cmax"} {
 			for _, sql := range []string{"COPY memories (" + column + ") TO STDOUT", "COPY public.memories (id, " + column + ") TO STDOUT (FORMAT csv)"} {
-				if result, refused := r.Rewrite(sql, false); refused == nil {
+				if result, refusal := r.Rewrite(sql, false); refusal == nil {
 					t.Errorf("%s: %s", sql, result.Text)
 				}
 			}
 		}
-		if _, refused := r.Rewrite("COPY memories (id, title) TO STDOUT", false); refused != nil {
-			t.Error(refused)
+		if _, refusal := r.Rewrite("COPY memories (id, title) TO STDOUT", false); refusal != nil {
+			t.Error(refusal)
 		}
 	}
 }

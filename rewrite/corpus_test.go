@@ -50,7 +50,7 @@ func TestCorpus(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	ctx := context.Background()
 	kinds := map[string]string{}
-	answered, answeredInjected := 0, 0
+	answeredCount, answeredInjected := 0, 0
 	names := map[string]bool{}
 	queries := corpusQueries(t)
 	for _, q := range queries {
@@ -68,15 +68,15 @@ func TestCorpus(t *testing.T) {
 			continue
 		}
 		for _, mode := range []Mode{InjectedMode, RowSecurityMode, AlwaysInjectedMode} {
-			result, refused := rewriter(t, mode).Rewrite(q.sql, true)
-			if refused != nil {
+			result, refusal := rewriter(t, mode).Rewrite(q.sql, true)
+			if refusal != nil {
 				if mode != AlwaysInjectedMode {
-					t.Errorf("%s: %v (%s)", q.name, refused, refused.Hint)
+					t.Errorf("%s: %v (%s)", q.name, refusal, refusal.Hint)
 				}
 				continue
 			}
 			if mode == InjectedMode {
-				answered++
+				answeredCount++
 			}
 			if mode == AlwaysInjectedMode {
 				answeredInjected++
@@ -98,19 +98,19 @@ func TestCorpus(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d statements, %d sets of kinds, %d answered, %d of them in mode injected", len(queries), len(kinds), answered, answeredInjected)
-	if len(queries) < 150 || len(kinds) < 150 || answered < 120 {
-		t.Errorf("%d statements with %d sets of kinds, %d answered: the corpus is poor", len(queries), len(kinds), answered)
+	t.Logf("%d statements, %d sets of kinds, %d answered, %d of them in mode injected", len(queries), len(kinds), answeredCount, answeredInjected)
+	if len(queries) < 150 || len(kinds) < 150 || answeredCount < 120 {
+		t.Errorf("%d statements with %d sets of kinds, %d answered: the corpus is poor", len(queries), len(kinds), answeredCount)
 	}
 }
 
 // kindSet names the kinds of nodes in a statement.
 func kindSet(t *testing.T, sql string) string {
 	t.Helper()
-	tree, refused := sqltext.Parse(sql)
-	if refused != nil {
-		t.Fatalf("%s: %v", sql, refused)
+	tree, refusal := sqltext.Parse(sql)
+	if refusal != nil {
+		t.Fatalf("%s: %v", sql, refusal)
 	}
-	counts, _ := sqltext.Count(tree)
-	return strings.Join(slices.Sorted(maps.Keys(counts)), " ")
+	kindCounts, _ := sqltext.Count(tree)
+	return strings.Join(slices.Sorted(maps.Keys(kindCounts)), " ")
 }

@@ -31,8 +31,8 @@ func (w *walker) createStmt(raw *sqltext.RawStmt) verdict.Effect {
 	text := raiseNotice(notice)
 	w.replace(w.firstToken(raw), w.lastToken(raw).End, text, func() {})
 	raw.Stmt = parseStatement(text) // the replacement happens now, because nothing else looks at the original statement
-	counts, _ := sqltext.Count(raw.Stmt)
-	for kind, n := range counts {
+	kindCounts, _ := sqltext.Count(raw.Stmt)
+	for kind, n := range kindCounts {
 		w.nodeCounts[kind] += n
 	}
 	return verdict.Effect{CommandTag: tag, Notices: []verdict.Notice{*notice}}
@@ -98,11 +98,11 @@ func (w *walker) isVisibleIndex(table catalog.Name, name string) bool {
 	if index == nil || index.Table != table || !index.IsPlain {
 		return false
 	}
-	seen := w.fragments[table].visible
-	if seen == nil {
+	visible := w.fragments[table].visible
+	if visible == nil {
 		return true
 	}
 	return !slices.ContainsFunc(index.Columns, func(column string) bool {
-		return !slices.ContainsFunc(seen.Columns, func(c catalog.Column) bool { return c.Name == column })
+		return !slices.ContainsFunc(visible.Columns, func(c catalog.Column) bool { return c.Name == column })
 	})
 }

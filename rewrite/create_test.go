@@ -31,12 +31,12 @@ func TestCreateIfNotExists(t *testing.T) {
 		"CREATE INDEX IF NOT EXISTS secrets_pkey ON people (name)": "",
 		"CREATE INDEX ON people (name)":                            "",
 	} {
-		res, refused := r.Rewrite(sql, false)
+		res, refusal := r.Rewrite(sql, false)
 		switch {
-		case want == "" && (refused == nil || refused.Code != "42501"):
-			t.Errorf("%s: %v", sql, refused)
-		case want != "" && refused != nil:
-			t.Errorf("%s: %v", sql, refused)
+		case want == "" && (refusal == nil || refusal.Code != "42501"):
+			t.Errorf("%s: %v", sql, refusal)
+		case want != "" && refusal != nil:
+			t.Errorf("%s: %v", sql, refusal)
 		case want != "":
 			e := res.Effects[0]
 			if got := string(e.Notices[0].Code) + " " + e.Notices[0].Message + ", " + e.CommandTag; got != want ||
@@ -45,8 +45,8 @@ func TestCreateIfNotExists(t *testing.T) {
 			}
 		}
 	}
-	res, refused := r.Rewrite("SELECT 1; CREATE SCHEMA IF NOT EXISTS public; SELECT name FROM people", false)
-	if refused != nil || !strings.HasPrefix(res.Text, "SELECT 1; DO LANGUAGE plpgsql $pgconsent$") {
-		t.Errorf("among others: %v, %v", res, refused)
+	res, refusal := r.Rewrite("SELECT 1; CREATE SCHEMA IF NOT EXISTS public; SELECT name FROM people", false)
+	if refusal != nil || !strings.HasPrefix(res.Text, "SELECT 1; DO LANGUAGE plpgsql $pgconsent$") {
+		t.Errorf("among others: %v, %v", res, refusal)
 	}
 }

@@ -16,14 +16,14 @@ import (
 // RewriteViewQuery is a [policy.ViewRewriter]. It checks and rewrites the query of a view as if an agent had sent it.
 // So a copy of the view that runs with the agent's rights reads and calls nothing that the agent could not.
 func RewriteViewQuery(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation,
-	of policy.ViewCopy) (query string,
+	copyKind policy.ViewCopy) (query string,
 	bare bool, err error) {
 	query = strings.TrimSuffix(strings.TrimSpace(view.Definition), ";")
 	if query == "" {
 		return "", false, fmt.Errorf("its definition cannot be read")
 	}
 	mode := map[policy.ViewCopy]Mode{policy.RowCopy: RowSecurityMode, policy.FilteredCopy: InjectedMode,
-		policy.SignedCopy: AlwaysSignedMode}[of]
+		policy.SignedCopy: AlwaysSignedMode}[copyKind]
 	r := New(snap, p, mode)
 	r.isView = true
 	r.hasKeyOnlyColumns = false   // a view shows the columns that tables have without a key, whatever its query compares
@@ -40,7 +40,7 @@ func RewriteViewQuery(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Re
 			tables = append(slices.Clip(tables), t)
 		}
 	}
-	if of == policy.FilteredCopy {
+	if copyKind == policy.FilteredCopy {
 		for _, t := range tables {
 			if f := r.fragments[t.Relation.Name]; !f.isView() && !f.showsAllRows {
 				f.setSubquery(t, "(CASE WHEN "+predicate.Policy(t.Rows, t.Relation)+" THEN true END) IS NOT NULL",
@@ -49,14 +49,14 @@ func RewriteViewQuery(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Re
 			}
 		}
 	}
-	result, refused := r.Rewrite(query, true)
+	result, refusal := r.Rewrite(query, true)
 	switch {
-	case of == policy.SignedCopy && (refused != nil || result.Path != verdict.PathSigned):
+	case copyKind == policy.SignedCopy && (refusal != nil || result.Path != verdict.PathSigned):
 		return "", false, nil
-	case of == policy.SignedCopy:
+	case copyKind == policy.SignedCopy:
 		return result.Text, false, nil
-	case refused != nil:
-		return "", false, fmt.Errorf("%s (%s)", refused.Message, refused.Hint)
+	case refusal != nil:
+		return "", false, fmt.Errorf("%s (%s)", refusal.Message, refusal.Hint)
 	case result.NeedsSignature:
 		return "", false, fmt.Errorf("it would need a signature")
 	case len(result.Effects) != 1 || !result.Effects[0].Reads:
@@ -91,8 +91,8 @@ func (f *fragment) setSubquery(t *policy.Table, condition, row string) {
 	sql := everyColumn + t.Relation.Name.SQL() + " AS " + row + " WHERE " + condition + ")"
 	f.sql = sql
 	f.subquery = sync.OnceValue(func() *sqltext.Node {
-		tree, refused := sqltext.Parse("SELECT FROM " + sql + " AS x")
-		if refused == nil && len(tree.Stmts) == 1 {
+		tree, refusal := sqltext.Parse("SELECT FROM " + sql + " AS x")
+		if refusal == nil && len(tree.Stmts) == 1 {
 			if from := tree.Stmts[0].GetStmt().GetSelectStmt().GetFromClause(); len(from) == 1 {
 				return from[0].GetRangeSubselect().GetSubquery()
 			}

@@ -16,38 +16,38 @@ import (
 // explainStmt visits EXPLAIN of a query that reads no relation. Any other plan would show statistics of hidden rows,
 // and so would the plan of a function that PostgreSQL inlines. Without ANALYZE, such statements get a fixed plan in
 // place of theirs: see [Rewriter.explainStandIn].
-func (w *walker) explainStmt(e *sqltext.ExplainStmt, alone bool) {
+func (w *walker) explainStmt(e *sqltext.ExplainStmt, isAlone bool) {
 	w.countNode("ExplainStmt")
-	runs := false
+	executes := false
 	for _, n := range e.Options {
 		d := n.GetDefElem()
 		if d == nil || d.Defnamespace != "" || !isAllowedExplainOption(d) {
 			w.refuse(refusalOf("ExplainStmt.options"))
 			return
 		}
-		runs = runs || d.Defname == "analyze"
+		executes = executes || d.Defname == "analyze"
 		w.countNode("DefElem")
 	}
 	query := e.GetQuery().GetSelectStmt()
 	if query == nil {
-		w.explainOther(runs || !alone)
+		w.explainOther(executes || !isAlone)
 		return
 	}
 	edits := len(w.edits)
 	outer := w.functions
 	w.functions = map[string]bool{}
 	w.selectStmt(query, nil)
-	plain := len(w.references) == w.firstReference
+	isPlain := len(w.references) == w.firstReference
 	for name := range w.functions {
 		outer[name] = true
-		plain = plain && strings.HasPrefix(name, "pg_catalog.")
+		isPlain = isPlain && strings.HasPrefix(name, "pg_catalog.")
 	}
 	w.functions = outer
 	for _, edit := range w.edits[edits:] {
-		plain = plain && !strings.Contains(edit.Text, "pgconsent")
+		isPlain = isPlain && !strings.Contains(edit.Text, "pgconsent")
 	}
-	if !plain {
-		w.explainOther(runs || !alone)
+	if !isPlain {
+		w.explainOther(executes || !isAlone)
 	}
 }
 
@@ -68,13 +68,13 @@ const planStandIn = `SELECT %s FROM pg_catalog.generate_series(1, 1) AS "plan no
 func (r *Rewriter) explainStandIn(source *sqltext.Source, tree *sqltext.ParseResult, extended bool) (*Result, *sqlstate.Error) {
 	explain := tree.Stmts[0].GetStmt().GetExplainStmt()
 	start := source.Tokens[explainedToken(source, explain)].Start
-	inner, refused := r.checkExplained(source.Text[start:], explain.Query, tree.Version, extended)
-	if refused != nil {
-		if refused.Position > 0 {
-			refused = refused.At(refused.Position + utf8.RuneCountInString(source.Text[:start]))
+	inner, refusal := r.checkExplained(source.Text[start:], explain.Query, tree.Version, extended)
+	if refusal != nil {
+		if refusal.Position > 0 {
+			refusal = refusal.At(refusal.Position + utf8.RuneCountInString(source.Text[:start]))
 		}
 		return &Result{Tag: "EXPLAIN", Rewritten: verdict.Rewritten{Path: verdict.PathRowSecurity,
-			Position: func(p int) int { return p }}, Fingerprint: fingerprint(source)}, refused
+			Position: func(p int) int { return p }}, Fingerprint: fingerprint(source)}, refusal
 	}
 	parameters := make([]string, parameterCount(tree))
 	if len(parameters) > maxResultColumns {
@@ -84,9 +84,9 @@ func (r *Rewriter) explainStandIn(source *sqltext.Source, tree *sqltext.ParseRes
 		parameters[i] = "$" + strconv.Itoa(i+1)
 	}
 	text := source.Text[:start] + fmt.Sprintf(planStandIn, strings.Join(parameters, ", "))
-	result, refused := r.rewriteAs(text, extended, allowedForms{})
-	if refused != nil {
-		return result, refused
+	result, refusal := r.rewriteAs(text, extended, allowedForms{})
+	if refusal != nil {
+		return result, refusal
 	}
 	result.Fingerprint, result.Position = fingerprint(source), func(int) int { return 0 }
 	result.Effects[0].Kind, result.Effects[0].Name = inner.Kind, inner.Name
@@ -103,13 +103,13 @@ func (r *Rewriter) checkExplained(text string, query *sqltext.Node, version int3
 	default:
 		return verdict.Effect{}, refusalOf("ExplainStmt(relations)")
 	}
-	whole := &sqltext.ParseResult{Version: version, Stmts: []*sqltext.RawStmt{{Stmt: query}}}
-	if refused := sqltext.Prove(whole, text); refused != nil {
-		return verdict.Effect{}, refused
+	queryTree := &sqltext.ParseResult{Version: version, Stmts: []*sqltext.RawStmt{{Stmt: query}}}
+	if refusal := sqltext.Prove(queryTree, text); refusal != nil {
+		return verdict.Effect{}, refusal
 	}
-	result, refused := r.Rewrite(text, extended)
-	if refused != nil {
-		return verdict.Effect{}, refused
+	result, refusal := r.Rewrite(text, extended)
+	if refusal != nil {
+		return verdict.Effect{}, refusal
 	}
 	if e := query.GetExecuteStmt(); e != nil {
 		return verdict.Effect{Kind: verdict.Explains, Name: result.Effects[0].Name}, nil
@@ -118,14 +118,14 @@ func (r *Rewriter) checkExplained(text string, query *sqltext.Node, version int3
 }
 
 // parameterCount returns the highest number of a parameter in a tree.
-func parameterCount(tree *sqltext.ParseResult) (most int) {
+func parameterCount(tree *sqltext.ParseResult) (highest int) {
 	sqltext.Walk(tree, func(m proto.Message) bool {
 		if p, ok := m.(*sqltext.ParamRef); ok {
-			most = max(most, int(p.Number))
+			highest = max(highest, int(p.Number))
 		}
 		return true
 	})
-	return most
+	return highest
 }
 
 // maxResultColumns is the largest number of columns that a result of PostgreSQL can have: MaxTupleAttributeNumber of

@@ -24,17 +24,17 @@ func TestExplainStandIn(t *testing.T) {
 			"EXPLAIN (VERBOSE, FORMAT JSON) EXECUTE q (NULL, NULL)":                "EXPLAIN (VERBOSE, FORMAT JSON) " + plan,
 			"EXPLAIN SELECT 1": "EXPLAIN SELECT 1",
 		} {
-			res, refused := r.Rewrite(sql, false)
+			res, refusal := r.Rewrite(sql, false)
 			switch {
-			case refused != nil && want != "":
-				t.Errorf("%s: %v", sql, refused)
-			case refused == nil && (res.Text != want || res.Tag != "EXPLAIN" || len(res.Accesses) > 0 || res.NeedsSignature):
+			case refusal != nil && want != "":
+				t.Errorf("%s: %v", sql, refusal)
+			case refusal == nil && (res.Text != want || res.Tag != "EXPLAIN" || len(res.Accesses) > 0 || res.NeedsSignature):
 				t.Errorf("%s goes out as %s", sql, res.Text)
 			}
 		}
 	}
-	_, refused := rewriter(t, RowSecurityMode).Rewrite("EXPLAIN SELECT 1, pg_read_file('x') FROM people", false)
-	if refused == nil || refused.Position != 19 {
-		t.Errorf("the place of what is refused: %+v", refused)
+	_, refusal := rewriter(t, RowSecurityMode).Rewrite("EXPLAIN SELECT 1, pg_read_file('x') FROM people", false)
+	if refusal == nil || refusal.Position != 19 {
+		t.Errorf("the place of what is refused: %+v", refusal)
 	}
 }

@@ -297,9 +297,10 @@ type qualifiedColumn struct {
 // table.column. Some ORMs write schema.table.column everywhere.
 func (w *walker) unqualifyColumns() {
 	for _, q := range w.qualifiedColumns {
-		same := q.scope.itemsNamed(q.item.name)
+		namesakes := q.scope.itemsNamed(q.item.name)
 		switch {
-		case len(same) == 1 && same[0] == q.item && q.known && !q.scope.hasUnknownNameInSight() && w.isSchemaQualifiedAsWritten(q.column):
+		case len(namesakes) == 1 && namesakes[0] == q.item && q.known && !q.scope.hasUnknownNameInSight() &&
+			w.isSchemaQualifiedAsWritten(q.column):
 			if !q.repeated {
 				w.removeSchema(q.column, func() {})
 			}

@@ -60,7 +60,7 @@ func (w *walker) distanceMayFail(ref *reference) bool {
 	if ref.fragment == nil || ref.relation == nil {
 		return false
 	}
-	over := func(r *catalog.Relation) bool {
+	hasIndex := func(r *catalog.Relation) bool {
 		return slices.ContainsFunc(r.Columns, func(c catalog.Column) bool {
 			return slices.Contains(distanceTypes, w.snap.BaseType(c.TypeOID))
 		})
@@ -70,9 +70,9 @@ func (w *walker) distanceMayFail(ref *reference) bool {
 	}) {
 		return true
 	}
-	return over(ref.relation) || slices.ContainsFunc(ref.fragment.viewTables, func(name catalog.Name) bool {
+	return hasIndex(ref.relation) || slices.ContainsFunc(ref.fragment.viewTables, func(name catalog.Name) bool {
 		r, ok := w.snap.Relation(name)
-		return ok && over(r)
+		return ok && hasIndex(r)
 	})
 }
 
@@ -88,14 +88,14 @@ func (w *walker) hasApproximateIndex(ref *reference) bool {
 	if ref.fragment == nil || ref.relation == nil {
 		return false
 	}
-	over := func(r *catalog.Relation) bool {
+	hasIndex := func(r *catalog.Relation) bool {
 		return r.HasApproximateIndex || r.HasChildren &&
 			slices.ContainsFunc(w.snap.Relations(),
 				func(c *catalog.Relation) bool { return c.HasApproximateIndex && len(c.Parents) > 0 })
 	}
-	return over(ref.relation) || slices.ContainsFunc(ref.fragment.viewTables, func(name catalog.Name) bool {
+	return hasIndex(ref.relation) || slices.ContainsFunc(ref.fragment.viewTables, func(name catalog.Name) bool {
 		r, ok := w.snap.Relation(name)
-		return ok && over(r)
+		return ok && hasIndex(r)
 	})
 }
 

@@ -26,10 +26,10 @@ func TestFencesOfCatalogs(t *testing.T) {
 		"SELECT 1 FROM pg_type * WHERE typlen" + failing:                     "refused",
 		"SELECT 1 FROM ONLY pg_type WHERE typlen = 1":                        "",
 	} {
-		result, refused := r.Rewrite(sql, false)
+		result, refusal := r.Rewrite(sql, false)
 		switch {
-		case want == "refused" && refused == nil, want != "refused" && refused != nil:
-			t.Errorf("%s: %v", sql, refused)
+		case want == "refused" && refusal == nil, want != "refused" && refusal != nil:
+			t.Errorf("%s: %v", sql, refusal)
 		case want == "" && strings.Contains(result.Text, "OFFSET 0"), want != "refused" && !strings.Contains(result.Text, want):
 			t.Errorf("%s:\n%s", sql, result.Text)
 		}

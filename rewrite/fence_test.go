@@ -60,9 +60,9 @@ func TestSearchesAreFenced(t *testing.T) {
 			"SELECT public.memories.id FROM memories ORDER BY public.memories.embedding <-> '(1,1)' LIMIT 3": searches,
 			"SELECT id FROM patients ORDER BY '(1,1)'::cube <-> '(1,1)'":                                     1,
 		} {
-			result, refused := r.Rewrite(sql, false)
-			if refused != nil {
-				t.Errorf("%d, %s: %v", mode, sql, refused)
+			result, refusal := r.Rewrite(sql, false)
+			if refusal != nil {
+				t.Errorf("%d, %s: %v", mode, sql, refusal)
 				continue
 			}
 			text := result.Text
@@ -79,16 +79,16 @@ func TestSearchesAreFenced(t *testing.T) {
 			"SELECT tableoid FROM memories ORDER BY embedding <-> '(1,1)'",
 			"SELECT id FROM ONLY memories ORDER BY embedding <-> '(1,1)'", "SELECT id FROM memories * ORDER BY embedding <-> '(1,1)'",
 		} {
-			if _, refused := r.Rewrite(sql, false); refused == nil || refused.Code != "0A000" {
-				t.Errorf("%s: %v", sql, refused)
+			if _, refusal := r.Rewrite(sql, false); refusal == nil || refusal.Code != "0A000" {
+				t.Errorf("%s: %v", sql, refusal)
 			}
 		}
 	}
 	memories.HasApproximateIndex, patients.HasApproximateIndex = false, false
-	if result, refused := New(fixture.snap, &pol,
+	if result, refusal := New(fixture.snap, &pol,
 		RowSecurityMode).Rewrite("SELECT min(embedding <-> '(1,1)') FROM memories",
-		false); refused != nil || strings.Contains(result.Text, "OFFSET") {
-		t.Errorf("without such an index: %v, %s", refused, result.Text)
+		false); refusal != nil || strings.Contains(result.Text, "OFFSET") {
+		t.Errorf("without such an index: %v, %s", refusal, result.Text)
 	}
 }
 
@@ -114,18 +114,18 @@ func TestOnlyPlainSearchesHaveTwins(t *testing.T) {
 						"", "WHERE m.title = 'a' ", "GROUP BY m.title, m.embedding ", "GROUP BY " + distance + ", m.id ", "WINDOW w AS () "} {
 						for _, end := range []string{"LIMIT 3", "", "LIMIT ALL", "LIMIT 1 + 1", "FETCH FIRST 3 ROWS WITH TIES", "LIMIT 3 OFFSET 1"} {
 							sql := with + "SELECT " + list + " FROM " + from + " " + rest + "ORDER BY " + distance + " " + end
-							result, refused := r.Rewrite(sql, false)
-							if refused != nil {
+							result, refusal := r.Rewrite(sql, false)
+							if refusal != nil {
 								continue
 							}
 							mentions := strings.Count(result.Text, "public.memories")
-							behind := strings.Count(result.Text, "public.memories OFFSET 0)") + strings.Count(result.Text, "IS NOT NULL OFFSET 0)")
-							if !declared.Approximate && from == plain && behind < mentions { // the search itself and its WHERE are not below OFFSET 0
-								behind += strings.Count(result.Text, " OFFSET 0) AS m ORDER BY m.embedding <->")
+							fencedMentions := strings.Count(result.Text, "public.memories OFFSET 0)") + strings.Count(result.Text, "IS NOT NULL OFFSET 0)")
+							if !declared.Approximate && from == plain && fencedMentions < mentions { // the search itself and its WHERE are not below OFFSET 0
+								fencedMentions += strings.Count(result.Text, " OFFSET 0) AS m ORDER BY m.embedding <->")
 							}
 							if !strings.Contains(result.Text, nearHead) {
-								if fenced++; mentions != behind {
-									t.Fatalf("mode %d, %s: %d of %d mentions are fenced in: %s", mode, sql, behind, mentions, result.Text)
+								if fenced++; mentions != fencedMentions {
+									t.Fatalf("mode %d, %s: %d of %d mentions are fenced in: %s", mode, sql, fencedMentions, mentions, result.Text)
 								}
 								continue
 							}
@@ -165,9 +165,9 @@ func TestIndexesOfPartsAreFenced(t *testing.T) {
 	for _, mode := range []Mode{RowSecurityMode, AutoMode, InjectedMode} {
 		for _, sql := range []string{"SELECT id FROM shelf ORDER BY at <-> '(1,1)' LIMIT 3",
 			"SELECT min(s.at <-> '(1,1)') FROM shelf AS s", "SELECT id FROM shelf ORDER BY at <-> '(1,1)'"} {
-			result, refused := New(r.snap, pol, mode).Rewrite(sql, false)
-			if refused != nil || !strings.Contains(result.Text, "OFFSET 0") {
-				t.Errorf("mode %d, %s: %v, %s", mode, sql, refused, result.Text)
+			result, refusal := New(r.snap, pol, mode).Rewrite(sql, false)
+			if refusal != nil || !strings.Contains(result.Text, "OFFSET 0") {
+				t.Errorf("mode %d, %s: %v, %s", mode, sql, refusal, result.Text)
 			}
 		}
 	}
@@ -197,9 +197,9 @@ func TestDistancesThatFailAreFenced(t *testing.T) {
 		{times, "SELECT 1 FROM memories ORDER BY occurred_at <-> now() LIMIT 3", true},
 		{times, "SELECT 1 FROM memories ORDER BY occurred_at LIMIT 3", false},
 	} {
-		result, refused := c.r.Rewrite(c.sql, false)
-		if refused != nil || strings.Contains(result.Text, " OFFSET 0)") != c.fencedSearch {
-			t.Errorf("%s: %v, %s", c.sql, refused, result.Text)
+		result, refusal := c.r.Rewrite(c.sql, false)
+		if refusal != nil || strings.Contains(result.Text, " OFFSET 0)") != c.fencedSearch {
+			t.Errorf("%s: %v, %s", c.sql, refusal, result.Text)
 		}
 	}
 }

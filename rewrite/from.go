@@ -6,10 +6,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// visitFromItem visits an item of FROM and adds it to the scope own. Only LATERAL items see the items before them.
+// visitFromItem visits an item of FROM and adds it to ownScope. Only LATERAL items see the items before them.
 // notInjected is the reason why tables in the item must stay tables, or mayInject.
-func (w *walker) visitFromItem(n *sqltext.Node, own, parent *scope, notInjected notInjectedReason) {
-	if own.outerItems+len(own.items) >= maxItems {
+func (w *walker) visitFromItem(n *sqltext.Node, ownScope, parent *scope, notInjected notInjectedReason) {
+	if ownScope.outerItems+len(ownScope.items) >= maxItems {
 		w.refuse(sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
 			"statement has more than %d items of FROM in one scope", maxItems).
 			WithHint("Divide the statement, or join fewer tables."))
@@ -19,7 +19,7 @@ func (w *walker) visitFromItem(n *sqltext.Node, own, parent *scope, notInjected 
 	}
 	switch kind := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
-		w.visitRangeVar(n, kind.RangeVar, own, notInjected)
+		w.visitRangeVar(n, kind.RangeVar, ownScope, notInjected)
 	case *sqltext.Node_RangeSubselect:
 		s := kind.RangeSubselect
 		w.countNode("RangeSubselect")
@@ -30,21 +30,21 @@ func (w *walker) visitFromItem(n *sqltext.Node, own, parent *scope, notInjected 
 		}
 		outer := parent
 		if s.Lateral {
-			outer = own
+			outer = ownScope
 		}
-		inside := len(w.references)
+		firstInside := len(w.references)
 		columns := w.selectStmt(query, outer)
 		name, renamed := w.visitAlias(s.Alias)
 		if renamed {
 			columns = renamedColumns(s.Alias.GetColnames())
 		}
-		own.add(&fromItem{name: name, columns: columns, references: w.references[inside:]})
+		ownScope.add(&fromItem{name: name, columns: columns, references: w.references[firstInside:]})
 	case *sqltext.Node_RangeFunction:
-		w.visitRangeFunction(kind.RangeFunction, own)
+		w.visitRangeFunction(kind.RangeFunction, ownScope)
 	case *sqltext.Node_RangeTableFunc:
-		w.visitRangeTableFunc(kind.RangeTableFunc, own)
+		w.visitRangeTableFunc(kind.RangeTableFunc, ownScope)
 	case *sqltext.Node_JoinExpr:
-		w.joinExpr(kind.JoinExpr, own, parent, notInjected)
+		w.joinExpr(kind.JoinExpr, ownScope, parent, notInjected)
 	default:
 		w.refuse(refusalOf(sqltext.Kind(n)))
 	}
@@ -59,7 +59,7 @@ func (w *walker) visitAlias(a *sqltext.Alias) (name string, renamed bool) {
 	return a.Aliasname, len(a.Colnames) > 0
 }
 
-func (w *walker) visitRangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope, notInjected notInjectedReason) {
+func (w *walker) visitRangeVar(n *sqltext.Node, rv *sqltext.RangeVar, ownScope *scope, notInjected notInjectedReason) {
 	if rv.GetSchemaname() == "" && rv.GetCatalogname() == "" {
 		if columns, singleRows, found := w.ctes.findCTE(rv.GetRelname()); found {
 			w.countNode("RangeVar")
@@ -73,7 +73,7 @@ func (w *walker) visitRangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope
 			if renamed {
 				columns = renamedColumns(rv.GetAlias().GetColnames())
 			}
-			own.add(&fromItem{name: name, columns: columns})
+			ownScope.add(&fromItem{name: name, columns: columns})
 			return
 		}
 	}
@@ -90,9 +90,9 @@ func (w *walker) visitRangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope
 	if item.noAlias {
 		item.name = rv.GetRelname()
 	}
-	if given := len(rv.GetAlias().GetColnames()); ref.fragment != nil && given > len(ref.relation.Columns) {
+	if aliasCount := len(rv.GetAlias().GetColnames()); ref.fragment != nil && aliasCount > len(ref.relation.Columns) {
 		w.refuseAt(sqlstate.New(sqlstate.InvalidColumnReference, sqlstate.ReasonColumn,
-			"table %q has %d columns available but %d columns specified", name, len(ref.relation.Columns), given).
+			"table %q has %d columns available but %d columns specified", name, len(ref.relation.Columns), aliasCount).
 			WithHint("Agents see %d columns of %s: give as many names after %s, or none.", len(ref.relation.Columns),
 				ref.name, name), rv.GetLocation())
 		return
@@ -107,7 +107,7 @@ func (w *walker) visitRangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope
 	if notInjected != mayInject {
 		ref.doNotInject(notInjected)
 	}
-	own.add(item)
+	ownScope.add(item)
 }
 
 func columnSet(r *catalog.Relation) map[string]bool {
@@ -118,17 +118,17 @@ func columnSet(r *catalog.Relation) map[string]bool {
 	return columns
 }
 
-func (w *walker) joinExpr(j *sqltext.JoinExpr, own, parent *scope, notInjected notInjectedReason) {
+func (w *walker) joinExpr(j *sqltext.JoinExpr, ownScope, parent *scope, notInjected notInjectedReason) {
 	w.countNode("JoinExpr")
 	if j.Alias != nil || j.JoinUsingAlias != nil {
 		notInjected = joinAlias
 	}
-	before := len(own.items)
-	w.visitFromItem(j.Larg, own, parent, notInjected)
-	w.visitFromItem(j.Rarg, own, parent, notInjected)
+	countBefore := len(ownScope.items)
+	w.visitFromItem(j.Larg, ownScope, parent, notInjected)
+	w.visitFromItem(j.Rarg, ownScope, parent, notInjected)
 	if j.IsNatural {
 		w.checkEquality()
-		for _, item := range own.items[before:] {
+		for _, item := range ownScope.items[countBefore:] {
 			item.readRowType()
 		}
 	}
@@ -140,14 +140,14 @@ func (w *walker) joinExpr(j *sqltext.JoinExpr, own, parent *scope, notInjected n
 	}
 	if j.Alias != nil {
 		name, _ := w.visitAlias(j.Alias)
-		own.add(&fromItem{name: name}) // the columns stay unknown, as starColumns expects
-		for _, item := range own.items[before:] {
+		ownScope.add(&fromItem{name: name}) // the columns stay unknown, as starColumns expects
+		for _, item := range ownScope.items[countBefore:] {
 			item.readRowType()
 		}
 	}
 	if j.JoinUsingAlias != nil {
 		name, _ := w.visitAlias(j.JoinUsingAlias)
-		own.add(&fromItem{name: name})
+		ownScope.add(&fromItem{name: name})
 	}
 	w.visitExpr(j.Quals)
 	w.castTimeBounds(j.Quals)
@@ -160,7 +160,7 @@ func (i *fromItem) readRowType() {
 }
 
 // visitRangeFunction visits functions in FROM. They see the items before them.
-func (w *walker) visitRangeFunction(f *sqltext.RangeFunction, own *scope) {
+func (w *walker) visitRangeFunction(f *sqltext.RangeFunction, ownScope *scope) {
 	w.countNode("RangeFunction")
 	name, _ := w.visitAlias(f.Alias)
 	for i, n := range f.Functions {
@@ -190,7 +190,7 @@ func (w *walker) visitRangeFunction(f *sqltext.RangeFunction, own *scope) {
 	if len(columns) == 0 {
 		columns = nil
 	}
-	own.add(&fromItem{name: name, columns: columns})
+	ownScope.add(&fromItem{name: name, columns: columns})
 }
 
 // visitColumnDefs visits a list of column definitions: names, types and collations.
@@ -216,7 +216,7 @@ func (w *walker) visitColumnDefs(defs []*sqltext.Node) {
 }
 
 // visitRangeTableFunc visits XMLTABLE.
-func (w *walker) visitRangeTableFunc(f *sqltext.RangeTableFunc, own *scope) {
+func (w *walker) visitRangeTableFunc(f *sqltext.RangeTableFunc, ownScope *scope) {
 	w.countNode("RangeTableFunc")
 	w.visitExpr(f.Docexpr)
 	w.visitExpr(f.Rowexpr)
@@ -241,5 +241,5 @@ func (w *walker) visitRangeTableFunc(f *sqltext.RangeTableFunc, own *scope) {
 	for _, n := range f.Columns[min(len(f.GetAlias().GetColnames()), len(f.Columns)):] {
 		columns[n.GetRangeTableFuncCol().GetColname()] = true
 	}
-	own.add(&fromItem{name: name, columns: columns})
+	ownScope.add(&fromItem{name: name, columns: columns})
 }

@@ -45,41 +45,41 @@ func (w *walker) visitFuncCall(n *sqltext.Node, f *sqltext.FuncCall) {
 	switch spelling := w.spellingOf(f); spelling {
 	case spelledByGrammar:
 		// for EXTRACT(... FROM ...), AT TIME ZONE and LIKE ... ESCAPE the grammar names the function, with its schema
-		called, refused := w.resolveCatalogFunction(name)
-		if refused != nil {
-			w.refuseAt(refused, f.Location)
+		callee, refusal := w.resolveCatalogFunction(name)
+		if refusal != nil {
+			w.refuseAt(refusal, f.Location)
 			return
 		}
-		w.functions[called.recordedName] = true
+		w.functions[callee.recordedName] = true
 	case spelledTreat:
 		w.refuseAt(refusalOf("FuncCall(TREAT)"), f.Location)
 	case spelledByName:
-		called, refused := w.resolveCallee(schema, name, f)
-		if refused != nil && name == "set_config" &&
+		called, refusal := w.resolveCallee(schema, name, f)
+		if refusal != nil && name == "set_config" &&
 			(schema == "pg_catalog" || len(w.snap.FunctionsNamed(schema, name)) == 0) {
-			if plain, why := w.isPlainSetConfig(f); plain || why != nil {
-				called, refused = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recordedName: "pg_catalog." + name},
+			if isPlain, why := w.isPlainSetConfig(f); isPlain || why != nil {
+				called, refusal = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recordedName: "pg_catalog." + name},
 					why
 				if setting, ok := constantString(f.Args[0]); ok && w.isRepresentedUserSetting(setting) {
 					called.name = representedUserFunction
 				}
 			}
 		}
-		if refused != nil && name == "pg_notify" && len(w.snap.FunctionsNamed(schema, name)) == 0 && w.isPlainNotify(f) {
-			called, refused = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recordedName: "pg_catalog." + name},
+		if refusal != nil && name == "pg_notify" && len(w.snap.FunctionsNamed(schema, name)) == 0 && w.isPlainNotify(f) {
+			called, refusal = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recordedName: "pg_catalog." + name},
 				nil
 		}
-		if refused != nil && w.scope != nil && w.scope.parent == nil && w.scope.query != nil &&
+		if refusal != nil && w.scope != nil && w.scope.parent == nil && w.scope.query != nil &&
 			showAllSettingsCall(w.scope.query) == f && setsExistingSetting(w.scope.query) &&
 			len(w.snap.FunctionsNamed(schema, name)) == 0 {
-			called, refused = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recordedName: "pg_catalog." + name},
+			called, refusal = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recordedName: "pg_catalog." + name},
 				nil
 		}
-		if refused != nil && w.standbyFallback(n, f, schema, name) {
+		if refusal != nil && w.standbyFallback(n, f, schema, name) {
 			return
 		}
-		if refused != nil {
-			w.refuseAt(refused, f.Location)
+		if refusal != nil {
+			w.refuseAt(refusal, f.Location)
 			return
 		}
 		w.functions[called.recordedName] = true
@@ -136,21 +136,21 @@ func (w *walker) spellingOf(f *sqltext.FuncCall) spelling {
 	if i < 0 {
 		return spelledOtherwise
 	}
-	written := 1
+	nameTokens := 1
 	if w.source.Kind(i+1) == sqltext.Dot {
-		written = 3
+		nameTokens = 3
 	}
-	named := w.source.Tokens[i].IsName() && w.source.Kind(i+written) == sqltext.OpenParen
+	hasName := w.source.Tokens[i].IsName() && w.source.Kind(i+nameTokens) == sqltext.OpenParen
 	switch {
-	case schema == "pg_catalog" && written == 1 && (name == "like_escape" || name == "similar_to_escape") &&
+	case schema == "pg_catalog" && nameTokens == 1 && (name == "like_escape" || name == "similar_to_escape") &&
 		!isIdentifier(w.source.Tokens[i]):
 		return spelledByGrammar
-	case named && schema == "pg_catalog" && written == 1 && name == "json_object":
+	case hasName && schema == "pg_catalog" && nameTokens == 1 && name == "json_object":
 		// a key word of the grammar calls the function
 		return spelledByGrammar
-	case named && w.source.Kind(i) == sqltext.Treat && schema == "pg_catalog":
+	case hasName && w.source.Kind(i) == sqltext.Treat && schema == "pg_catalog":
 		return spelledTreat
-	case named && (schema != "") == (written == 3):
+	case hasName && (schema != "") == (nameTokens == 3):
 		return spelledByName
 	}
 	return spelledOtherwise
@@ -173,21 +173,21 @@ func (w *walker) resolveCallee(schema, name string, f *sqltext.FuncCall) (callee
 		}
 		return callee{}, undefinedFunctionError(name)
 	}
-	named := w.snap.FunctionsNamed(schema, name)
-	others := slices.DeleteFunc(slices.Clone(named),
+	candidates := w.snap.FunctionsNamed(schema, name)
+	others := slices.DeleteFunc(slices.Clone(candidates),
 		func(other *catalog.Function) bool { return !takesArguments(other, f) })
 	inCatalog := schema == "" && w.snap.HasCatalogFunction(name)
-	if len(others) == 0 && (inCatalog || len(named) == 0) {
+	if len(others) == 0 && (inCatalog || len(candidates) == 0) {
 		if inCatalog {
 			return w.resolveCatalogFunction(name)
 		}
 		return w.resolveCastNotation(schema, name, f.Location)
 	}
 	if len(others) == 0 {
-		others = named // the server reports which arguments the function takes
+		others = candidates // the server reports which arguments the function takes
 	}
-	first := others[0].Name
-	listed, _ := w.pol.Function(first)
+	firstName := others[0].Name
+	policyFunction, _ := w.pol.Function(firstName)
 	for _, f := range others {
 		_, isListed := w.pol.Function(f.Name)
 		switch {
@@ -203,38 +203,38 @@ func (w *walker) resolveCallee(schema, name string, f *sqltext.FuncCall) (callee
 		default:
 			return callee{}, undefinedFunctionError(name)
 		}
-		if f.Name != first && (isListed || listed != nil) {
-			return callee{}, ambiguousFunctionError(name, first.Schema, f.Name.Schema)
+		if f.Name != firstName && (isListed || policyFunction != nil) {
+			return callee{}, ambiguousFunctionError(name, firstName.Schema, f.Name.Schema)
 		}
 	}
 	if inCatalog {
-		c, refused := w.resolveCatalogFunction(name)
-		if refused != nil {
-			return callee{}, refused
+		c, refusal := w.resolveCatalogFunction(name)
+		if refusal != nil {
+			return callee{}, refusal
 		}
-		if listed != nil && len(listed.Pins) > 0 || c.name.Schema != "pg_catalog" {
-			return callee{}, ambiguousFunctionError(name, "pg_catalog", first.Schema)
+		if policyFunction != nil && len(policyFunction.Pins) > 0 || c.name.Schema != "pg_catalog" {
+			return callee{}, ambiguousFunctionError(name, "pg_catalog", firstName.Schema)
 		}
-		both := callee{recordedName: c.recordedName} // the arguments decide: avg of numbers, or avg of vectors
-		if listed != nil {
-			both.otherRecordedName = first.String()
+		merged := callee{recordedName: c.recordedName} // the arguments decide: avg of numbers, or avg of vectors
+		if policyFunction != nil {
+			merged.otherRecordedName = firstName.String()
 		}
-		return both, nil
+		return merged, nil
 	}
 	for _, f := range others {
-		if f.Name != first {
-			return callee{recordedName: first.String()}, nil
+		if f.Name != firstName {
+			return callee{recordedName: firstName.String()}, nil
 		}
 	}
-	return callee{name: first, recordedName: first.String(), listed: listed}, nil
+	return callee{name: firstName, recordedName: firstName.String(), listed: policyFunction}, nil
 }
 
 // resolveCatalogFunction decides whether agents may call a function of pg_catalog.
 func (w *walker) resolveCatalogFunction(name string) (callee, *sqlstate.Error) {
 	original := catalog.Name{Schema: "pg_catalog", Name: name}
 	refused := func(hint string) (callee, *sqlstate.Error) { return callee{}, unavailableFunctionError(name, hint) }
-	c, known := catalogFunctions[name]
-	if !known {
+	c, isKnown := catalogFunctions[name]
+	if !isKnown {
 		return refused("This version of pgconsent does not know it, and allows no function that it does not know.")
 	}
 	if standIn, ok := catalog.ShadowFunction(name); ok && (c.class == classAllow || c.class == classShadow) {
@@ -252,21 +252,21 @@ func (w *walker) resolveCatalogFunction(name string) (callee, *sqlstate.Error) {
 }
 
 // resolveCastNotation decides about a name that no function has: uuid('...') means a cast to the type uuid.
-func (w *walker) resolveCastNotation(schema, name string, at int32) (callee, *sqlstate.Error) {
-	found := w.snap.TypesNamed(schema, name)
-	if len(found) == 0 {
-		if refused := newerFunctionRefusal(name, w.snap.ServerVersion()); refused != nil && schema == "" {
-			return callee{}, refused
+func (w *walker) resolveCastNotation(schema, name string, location int32) (callee, *sqlstate.Error) {
+	types := w.snap.TypesNamed(schema, name)
+	if len(types) == 0 {
+		if refusal := newerFunctionRefusal(name, w.snap.ServerVersion()); refusal != nil && schema == "" {
+			return callee{}, refusal
 		}
 		return callee{}, undefinedFunctionError(name)
 	}
-	for _, t := range found {
+	for _, t := range types {
 		w.noteValueType(t.OID)
-		if refused := w.castRefusal(t, at); refused != nil {
-			return callee{}, refused
+		if refusal := w.castRefusal(t, location); refusal != nil {
+			return callee{}, refusal
 		}
 	}
-	return callee{name: found[0].Name, recordedName: found[0].Name.String()}, nil
+	return callee{name: types[0].Name, recordedName: types[0].Name.String()}, nil
 }
 
 func unavailableFunctionError(name, hint string) *sqlstate.Error {
@@ -361,16 +361,16 @@ func (w *walker) checkArguments(schema, name string, f *sqltext.FuncCall) (stand
 		if own, ok := w.clientSetting(setting); ok && orNull(f) && w.replaceConstant(f.Args[0], setting, own) {
 			return catalog.Name{}, false
 		}
-		refused := checkShow(setting, w.claims)
+		refusal := checkShow(setting, w.claims)
 		switch {
-		case refused == nil:
+		case refusal == nil:
 			return catalog.Name{}, false
 		case orNull(f) && !strings.HasPrefix(strings.ToLower(setting), "pgconsent") &&
 			!slices.Contains(verdict.HardenedPlanSettings, strings.ToLower(setting)):
 			// The setting belongs to a client tool: it is not set for an agent, and the stand-in returns NULL. For a setting of
 			// the server the stand-in returns what pg_settings shows.
 		default:
-			w.refuseAt(refused, f.Location)
+			w.refuseAt(refusal, f.Location)
 			return catalog.Name{}, false
 		}
 	}
@@ -410,26 +410,26 @@ func (w *walker) checkAttributeNotation(name string, location int32) (listed boo
 	}
 	w.hasPrefixOperator = w.hasPrefixOperator || name == "starts_with"
 	others := w.snap.FunctionsNamed("", name)
-	allowed := true
+	isAllowed := true
 	for _, f := range others {
-		switch of, isListed := w.pol.Function(f.Name); {
+		switch policyFunction, isListed := w.pol.Function(f.Name); {
 		case extensionFunctions.allows(f.Extension, name):
-		case isListed && f.Kind == 'f' && len(of.Pins) == 0:
+		case isListed && f.Kind == 'f' && len(policyFunction.Pins) == 0:
 			w.functions[f.Name.String()], listed = true, true
 		default:
-			allowed = false
+			isAllowed = false
 		}
 	}
 	if w.snap.HasCatalogFunction(name) {
 		_, shadowed := catalog.ShadowFunction(name)
 		c := catalogFunctions[name]
-		allowed = allowed && (c.class == classAllow && !shadowed && name != "current_setting" || c.why == samplingMethods)
+		isAllowed = isAllowed && (c.class == classAllow && !shadowed && name != "current_setting" || c.why == samplingMethods)
 	}
 	for _, t := range w.snap.TypesNamed("", name) {
 		w.noteValueType(t.OID)
-		allowed = allowed && w.castRefusal(t, location) == nil
+		isAllowed = isAllowed && w.castRefusal(t, location) == nil
 	}
-	if !allowed {
+	if !isAllowed {
 		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction,
 			"%q may be a function call in attribute notation here", name).
 			WithHint("A function or type of that name exists and may not be used like that. Give the column "+

@@ -46,7 +46,7 @@ func readGolden(t testing.TB, path string) *golden {
 			if !goldenSections[section] {
 				t.Fatalf("%s: unknown section %q", path, section)
 			}
-			if _, again := g.sections[section]; again {
+			if _, isRepeated := g.sections[section]; isRepeated {
 				t.Fatalf("%s: section %q twice", path, section)
 			}
 			g.sections[section] = ""
@@ -147,18 +147,18 @@ func TestGolden(t *testing.T) {
 	for _, g := range goldens(t) {
 		t.Run(strings.TrimSuffix(strings.TrimPrefix(g.path, "testdata/"), ".txt"), func(t *testing.T) {
 			r := rewriter(t, g.mode(t))
-			result, refused := r.Rewrite(g.sql(), false)
-			if refused != nil {
+			result, refusal := r.Rewrite(g.sql(), false)
+			if refusal != nil {
 				if *update {
 					g.drop("want")
 					g.drop("server")
-					g.set("error", describe(refused))
+					g.set("error", describe(refusal))
 					g.write(t)
 				}
 				if result.Text != "" {
 					t.Errorf("a refusal came with a text: %s", result.Text)
 				}
-				if diff := cmp.Diff(g.sections["error"], describe(refused)); diff != "" {
+				if diff := cmp.Diff(g.sections["error"], describe(refusal)); diff != "" {
 					t.Errorf("(-want +got)\n%s", diff)
 				}
 				return

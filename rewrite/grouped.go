@@ -14,16 +14,16 @@ import (
 //
 // It adds the columns that the SELECT names of an item whose whole key is in GROUP BY. Such columns do not divide a
 // group. Where that is not certain, it adds nothing, and PostgreSQL says what is missing.
-func (w *walker) addGroupColumns(s *sqltext.SelectStmt, own *scope) {
+func (w *walker) addGroupColumns(s *sqltext.SelectStmt, ownScope *scope) {
 	if w.refused != nil || w.repeated || len(s.GroupClause) == 0 {
 		return
 	}
 	var added []catalog.Name // pairs of an item's name and a column
-	for _, item := range own.items {
-		if item.name == "" || len(own.byName[item.name]) > 1 || !isGroupedByKey(s, own, item) {
+	for _, item := range ownScope.items {
+		if item.name == "" || len(ownScope.byName[item.name]) > 1 || !isGroupedByKey(s, ownScope, item) {
 			continue
 		}
-		named := namedColumns(s, item, own)
+		named := namedColumns(s, item, ownScope)
 		for _, c := range item.ref.relation.Columns {
 			if (named[c.Name] || named[""]) && !slices.Contains(item.ref.relation.PrimaryKey, c.Name) {
 				if !w.canGroupByColumn(c) {
@@ -38,11 +38,12 @@ func (w *walker) addGroupColumns(s *sqltext.SelectStmt, own *scope) {
 	for last > 0 && w.source.Kind(last) == sqltext.OpenParen {
 		last--
 	}
-	by := last
-	if kind := w.source.Kind(by); kind == sqltext.Distinct || kind == sqltext.All {
-		by--
+	nextToken := last
+	if kind := w.source.Kind(nextToken); kind == sqltext.Distinct || kind == sqltext.All {
+		nextToken--
 	}
-	if len(added) == 0 || by < 1 || w.source.Kind(by) != sqltext.By || w.source.Kind(by-1) != sqltext.Group {
+	if len(added) == 0 || nextToken < 1 || w.source.Kind(nextToken) != sqltext.By ||
+		w.source.Kind(nextToken-1) != sqltext.Group {
 		return
 	}
 	text, nodes := "", make([]*sqltext.Node, 0, len(added)+len(s.GroupClause))
@@ -65,7 +66,7 @@ func (w *walker) addGroupColumns(s *sqltext.SelectStmt, own *scope) {
 }
 
 // isGroupedByKey tells whether GROUP BY contains the whole primary key of the table behind a view.
-func isGroupedByKey(s *sqltext.SelectStmt, own *scope, item *fromItem) bool {
+func isGroupedByKey(s *sqltext.SelectStmt, ownScope *scope, item *fromItem) bool {
 	ref := item.ref
 	if ref == nil || ref.fragment == nil || !ref.fragment.isView() || ref.fragment.visible.Kind == catalog.View ||
 		ref.keyLookup != nil || ref.rangeVar == nil ||
@@ -79,7 +80,7 @@ func isGroupedByKey(s *sqltext.SelectStmt, own *scope, item *fromItem) bool {
 			return false
 		}
 		if !slices.ContainsFunc(s.GroupClause,
-			func(n *sqltext.Node) bool { return isColumn(groupedExpr(s, n, own), item, key, own) }) {
+			func(n *sqltext.Node) bool { return isColumn(groupedExpr(s, n, ownScope), item, key, ownScope) }) {
 			return false
 		}
 	}
@@ -88,10 +89,10 @@ func isGroupedByKey(s *sqltext.SelectStmt, own *scope, item *fromItem) bool {
 
 // groupedExpr returns the expression that an item of GROUP BY means. The item may be the position of a result column,
 // or the name of a result column that no item of FROM has.
-func groupedExpr(s *sqltext.SelectStmt, n *sqltext.Node, own *scope) *sqltext.Node {
+func groupedExpr(s *sqltext.SelectStmt, n *sqltext.Node, ownScope *scope) *sqltext.Node {
 	if fields := n.GetColumnRef().GetFields(); len(fields) == 1 {
 		name := fields[0].GetString_().GetSval()
-		if slices.ContainsFunc(own.items, func(i *fromItem) bool { return i.columns == nil || i.columns[name] }) {
+		if slices.ContainsFunc(ownScope.items, func(i *fromItem) bool { return i.columns == nil || i.columns[name] }) {
 			return n
 		}
 		var named []*sqltext.Node
@@ -117,17 +118,17 @@ func groupedExpr(s *sqltext.SelectStmt, n *sqltext.Node, own *scope) *sqltext.No
 }
 
 // isColumn tells whether a node is item.column, with or without a schema, or only column if that is unambiguous.
-func isColumn(n *sqltext.Node, item *fromItem, column string, own *scope) bool {
-	name, ok := columnOfItem(n.GetColumnRef(), item, own)
+func isColumn(n *sqltext.Node, item *fromItem, column string, ownScope *scope) bool {
+	name, ok := columnOfItem(n.GetColumnRef(), item, ownScope)
 	return ok && name == column
 }
 
 // columnOfItem returns the name of the item's column that a reference means; "" for a star.
-func columnOfItem(c *sqltext.ColumnRef, item *fromItem, own *scope) (name string, ok bool) {
+func columnOfItem(c *sqltext.ColumnRef, item *fromItem, ownScope *scope) (name string, ok bool) {
 	fields := c.GetFields()
 	switch len(fields) {
 	case 1:
-		ok = len(own.items) == 1 || own.ownsColumn(item, fields[0].GetString_().GetSval())
+		ok = len(ownScope.items) == 1 || ownScope.ownsColumn(item, fields[0].GetString_().GetSval())
 	case 2:
 		ok = fields[0].GetString_().GetSval() == item.name
 	case 3:
@@ -147,12 +148,12 @@ func (s *scope) ownsColumn(item *fromItem, column string) bool {
 }
 
 // namedColumns returns the columns of an item that expressions over the groups name; "" stands for all columns.
-func namedColumns(s *sqltext.SelectStmt, item *fromItem, own *scope) map[string]bool {
+func namedColumns(s *sqltext.SelectStmt, item *fromItem, ownScope *scope) map[string]bool {
 	named := map[string]bool{}
 	visit := func(m proto.Message) bool {
 		switch x := m.(type) {
 		case *sqltext.ColumnRef:
-			if name, ok := columnOfItem(x, item, own); ok {
+			if name, ok := columnOfItem(x, item, ownScope); ok {
 				named[name] = true
 			}
 			return false

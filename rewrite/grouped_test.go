@@ -44,9 +44,9 @@ func TestGroupByKeyOfNarrowedTables(t *testing.T) {
 			"SELECT *, 1 FROM patients p GROUP BY 2":                                                               `GROUP BY 2`,
 			"SELECT (SELECT p.name) FROM patients p WHERE EXISTS (SELECT max(q.id) FROM patients q) GROUP BY p.id": `GROUP BY p.name, p.id`,
 		} {
-			result, refused := r.Rewrite(sql, false)
-			if refused != nil {
-				t.Errorf("%s: %v", sql, refused)
+			result, refusal := r.Rewrite(sql, false)
+			if refusal != nil {
+				t.Errorf("%s: %v", sql, refusal)
 				continue
 			}
 			got := strings.ReplaceAll(result.Text[strings.LastIndex(result.Text, "GROUP BY"):], `"`, "")
@@ -68,9 +68,9 @@ func TestGroupByKeyBesideComposites(t *testing.T) {
 			change, kind = change+kind+"; ", "spot"
 		}
 		r, _ := altered(t, RowSecurityMode, change+"DROP SCHEMA pgconsent_rows CASCADE; ALTER TABLE letters ALTER topic TYPE "+kind+" USING NULL")
-		result, refused := r.Rewrite("SELECT p.topic, count(*) FROM letters p GROUP BY p.id", false)
-		if refused != nil {
-			t.Fatal(refused)
+		result, refusal := r.Rewrite("SELECT p.topic, count(*) FROM letters p GROUP BY p.id", false)
+		if refusal != nil {
+			t.Fatal(refusal)
 		}
 		if got := strings.Contains(result.Text, `GROUP BY p.topic, p.id`); got != added {
 			t.Errorf("%s: %s", change+kind, result.Text)

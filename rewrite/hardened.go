@@ -67,20 +67,20 @@ type exprContext struct {
 }
 
 // newHardenedAnalysis returns the analysis of one statement, by the references of its mentions of relations.
-func (w *walker) newHardenedAnalysis(of map[*sqltext.RangeVar]*reference) *hardenedAnalysis {
-	return &hardenedAnalysis{walker: w, referenceOf: of, paramUses: map[int32]*paramUse{},
+func (w *walker) newHardenedAnalysis(references map[*sqltext.RangeVar]*reference) *hardenedAnalysis {
+	return &hardenedAnalysis{walker: w, referenceOf: references, paramUses: map[int32]*paramUse{},
 		levels: map[*sqltext.SelectStmt]*queryLevel{}, outputColumns: map[*sqltext.SelectStmt][]levelColumn{},
 		viewQueries: map[catalog.Name]*sqltext.SelectStmt{}}
 }
 
 // hardeningOf tells when a statement is planned, and why its plan is hardened, if it is. declared: the plan is hardened
 // if the client declares the types of parameters. leakSafe are conditions that it need not look at.
-func (w *walker) hardeningOf(raw *sqltext.RawStmt, of map[*sqltext.RangeVar]*reference,
-	leakSafe ...*sqltext.Node) (when verdict.HardenedPlan, reason string, declared bool) {
-	c := w.newHardenedAnalysis(of)
+func (w *walker) hardeningOf(raw *sqltext.RawStmt, references map[*sqltext.RangeVar]*reference,
+	leakSafe ...*sqltext.Node) (hardenedPlan verdict.HardenedPlan, reason string, declared bool) {
+	c := w.newHardenedAnalysis(references)
 	c.leakSafe = leakSafe
 	c.countParamUses(raw.GetStmt())
-	when = c.visitStatement(raw.GetStmt())
+	hardenedPlan = c.visitStatement(raw.GetStmt())
 	if c.fromHasSubqueryColumn && c.unresolvedColumn {
 		c.harden("what is not known may ask for a sub-select of a query in FROM, or for a virtual column")
 	}
@@ -101,7 +101,7 @@ func (w *walker) hardeningOf(raw *sqltext.RawStmt, of map[*sqltext.RangeVar]*ref
 	if len(w.foreignCasts) > 0 {
 		c.harden("it brings a cast that is not PostgreSQL's own")
 	}
-	return when, c.reason, c.castsParams
+	return hardenedPlan, c.reason, c.castsParams
 }
 
 // countParamUses counts how often a statement uses its parameters.
@@ -117,9 +117,9 @@ func (c *hardenedAnalysis) countParamUses(n *sqltext.Node) {
 			use(p).useCount++
 		}
 		if t := n.GetTypeCast(); t.GetArg().GetParamRef() != nil {
-			u, to := use(t.Arg.GetParamRef()), castType(t.TypeName)
-			if u.castCount == 0 || u.castTo == to {
-				u.castCount, u.castTo = u.castCount+1, to
+			u, targetType := use(t.Arg.GetParamRef()), castType(t.TypeName)
+			if u.castCount == 0 || u.castTo == targetType {
+				u.castCount, u.castTo = u.castCount+1, targetType
 			}
 		}
 		return true
@@ -188,9 +188,9 @@ func (c *hardenedAnalysis) visitStatement(n *sqltext.Node) verdict.HardenedPlan 
 	return verdict.HardenedAtBind
 }
 
-// visitQuery visits a SELECT. shown tells whether its rows go to the client, or to an expression that is computed for
+// visitQuery visits a SELECT. isShown tells whether its rows go to the client, or to an expression that is computed for
 // shown rows.
-func (c *hardenedAnalysis) visitQuery(s *sqltext.SelectStmt, parent *queryLevel, shown, inSubquery bool) {
+func (c *hardenedAnalysis) visitQuery(s *sqltext.SelectStmt, parent *queryLevel, isShown, inSubquery bool) {
 	if s == nil {
 		c.harden("it has a query of another kind")
 		return
@@ -202,21 +202,21 @@ func (c *hardenedAnalysis) visitQuery(s *sqltext.SelectStmt, parent *queryLevel,
 		}
 		c.visitQuery(query.Ctequery.GetSelectStmt(), parent, false, inSubquery)
 	})()
-	own := c.levelOf(s, parent)
+	ownLevel := c.levelOf(s, parent)
 	if inSubquery && len(s.LockingClause) > 0 {
 		c.harden("a sub-select locks rows")
 	}
-	condition, output := exprContext{queryLevel: own, inSubquery: inSubquery},
-		exprContext{queryLevel: own, shownRowsOnly: shown, subqueryOutput: !shown, inSubquery: inSubquery}
+	condition, output := exprContext{queryLevel: ownLevel, inSubquery: inSubquery},
+		exprContext{queryLevel: ownLevel, shownRowsOnly: isShown, subqueryOutput: !isShown, inSubquery: inSubquery}
 	if s.Op != sqltext.SETOP_NONE {
-		c.visitQuery(s.Larg, parent, shown, inSubquery)
-		c.visitQuery(s.Rarg, parent, shown, inSubquery)
-		if !shown && !inSubquery {
+		c.visitQuery(s.Larg, parent, isShown, inSubquery)
+		c.visitQuery(s.Rarg, parent, isShown, inSubquery)
+		if !isShown && !inSubquery {
 			c.checkSetOperation(s, parent)
 		}
 	}
 	if inSubquery {
-		c.checkSortAndLimit(s, parent, own)
+		c.checkSortAndLimit(s, parent, ownLevel)
 	}
 	for _, n := range s.FromClause {
 		c.analyzeFromItem(n, condition)
@@ -224,14 +224,14 @@ func (c *hardenedAnalysis) visitQuery(s *sqltext.SelectStmt, parent *queryLevel,
 	c.visitExpr(s.WhereClause, condition)
 	c.visitExpr(s.HavingClause, condition)
 	for _, n := range s.TargetList {
-		if at := output; !shown && c.hasLocalAggregate(n.GetResTarget().GetVal(), own) {
-			at.shownRowsOnly, at.subqueryOutput = true, false
-			c.visitExpr(n, at)
-		} else if !shown && !inSubquery && c.containsSubLink(n, own) {
+		if context := output; !isShown && c.hasLocalAggregate(n.GetResTarget().GetVal(), ownLevel) {
+			context.shownRowsOnly, context.subqueryOutput = true, false
+			c.visitExpr(n, context)
+		} else if !isShown && !inSubquery && c.containsSubLink(n, ownLevel) {
 			// the sub-select runs for shown rows, unless an expression that names the column needs it earlier
 			c.fromHasSubqueryColumn = true
-			at.shownRowsOnly = true
-			c.visitExpr(n, at)
+			context.shownRowsOnly = true
+			c.visitExpr(n, context)
 		} else {
 			c.visitExpr(n, output)
 		}
@@ -247,26 +247,26 @@ func (c *hardenedAnalysis) visitQuery(s *sqltext.SelectStmt, parent *queryLevel,
 // checkSortAndLimit checks how a sub-select sorts, groups, combines and limits its rows. LIMIT and OFFSET may be
 // negative. Columns that cannot be compared cannot be sorted or grouped, which PostgreSQL notices only when it has two
 // rows. The two sides of a UNION cannot always be converted to one type.
-func (c *hardenedAnalysis) checkSortAndLimit(s *sqltext.SelectStmt, parent, own *queryLevel) {
+func (c *hardenedAnalysis) checkSortAndLimit(s *sqltext.SelectStmt, parent, ownLevel *queryLevel) {
 	if !limitCannotFail(s.LimitCount) || !limitCannotFail(s.LimitOffset) {
 		c.harden("a sub-select computes its LIMIT")
 	}
 	columns := c.outputsOf(s, parent, "")
-	if together := s.Op != sqltext.SETOP_NONE || len(s.DistinctClause) > 0 ||
-		len(s.ValuesLists) > 1; together && (columns == nil ||
+	if sortsTogether := s.Op != sqltext.SETOP_NONE || len(s.DistinctClause) > 0 ||
+		len(s.ValuesLists) > 1; sortsTogether && (columns == nil ||
 		slices.ContainsFunc(columns, func(t levelColumn) bool { return t.oid == 0 })) {
 		c.harden("a sub-select compares its rows")
 	}
 	for _, list := range [][]*sqltext.Node{s.SortClause, s.GroupClause, s.DistinctClause} {
 		for _, n := range list {
-			if by := n.GetSortBy(); by != nil {
-				n = by.Node
+			if sortBy := n.GetSortBy(); sortBy != nil {
+				n = sortBy.Node
 			}
 			if i := n.GetAConst().GetIval(); i != nil && 0 < i.Ival && int(i.Ival) <= len(columns) &&
 				columns[i.Ival-1].oid != 0 {
 				continue
 			}
-			if n.GetNode() != nil && (n.GetAConst() != nil || c.typeOf(n, own) == 0) {
+			if n.GetNode() != nil && (n.GetAConst() != nil || c.typeOf(n, ownLevel) == 0) {
 				c.harden("a sub-select sorts or groups by what may not be compared")
 			}
 		}
@@ -281,18 +281,18 @@ func limitCannotFail(n *sqltext.Node) bool {
 
 // referencesByRangeVar returns the references by their nodes in the tree.
 func (w *walker) referencesByRangeVar() map[*sqltext.RangeVar]*reference {
-	of := map[*sqltext.RangeVar]*reference{}
+	references := map[*sqltext.RangeVar]*reference{}
 	for _, ref := range w.references {
-		of[ref.rangeVar] = ref
+		references[ref.rangeVar] = ref
 	}
-	return of
+	return references
 }
 
 // setHardening notes in the result which statements of a text get a hardened plan.
 func (w *walker) setHardening(tree *sqltext.ParseResult, result *Result) {
-	of := w.referencesByRangeVar()
+	references := w.referencesByRangeVar()
 	for i, raw := range tree.Stmts {
-		when, reason, declared := w.hardeningOf(raw, of)
+		hardenedPlan, reason, declared := w.hardeningOf(raw, references)
 		if reason == "" {
 			result.HardenedIfDeclared = result.HardenedIfDeclared || declared
 			continue
@@ -307,7 +307,7 @@ func (w *walker) setHardening(tree *sqltext.ParseResult, result *Result) {
 			}
 			e = &e.Body.Effects[0]
 		}
-		e.HardenedPlan = when
+		e.HardenedPlan = hardenedPlan
 	}
 	result.HardenBeforeParse = w.valuesRunUserCode()
 }

@@ -12,36 +12,36 @@ import (
 var comparisonOperators = []string{"=", "<>", "!=", "<", "<=", ">", ">="}
 
 // cannotFail tells whether the operation of an expression cannot raise an error. Its operands are visited separately.
-func (c *hardenedAnalysis) cannotFail(n *sqltext.Node, at exprContext) bool {
+func (c *hardenedAnalysis) cannotFail(n *sqltext.Node, context exprContext) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Expr:
-		return c.operatorCannotFail(x.AExpr, at)
+		return c.operatorCannotFail(x.AExpr, context)
 	case *sqltext.Node_TypeCast:
 		if isConstantCast(x.TypeCast) || c.declaresParamType(x.TypeCast) {
 			return true
 		}
-		if at.inSubquery || !c.isPlainArray(x.TypeCast.Arg, at) ||
+		if context.inSubquery || !c.isPlainArray(x.TypeCast.Arg, context) ||
 			slices.ContainsFunc(x.TypeCast.Arg.GetAArrayExpr().Elements,
-				func(n *sqltext.Node) bool { return n.GetAConst() == nil && !c.hasLocalColumn(n, at) }) {
+				func(n *sqltext.Node) bool { return n.GetAConst() == nil && !c.hasLocalColumn(n, context) }) {
 			return false
 		}
-		c.fromOutputMayFail = c.fromOutputMayFail || at.subqueryOutput
+		c.fromOutputMayFail = c.fromOutputMayFail || context.subqueryOutput
 		return true
 	// a field may be a function in attribute notation; checkFalseLeakproof treats subscripts
 	case *sqltext.Node_A_Indirection:
 		return !slices.ContainsFunc(x.AIndirection.Indirection, func(n *sqltext.Node) bool { return n.GetAIndices() == nil })
 	case *sqltext.Node_FuncCall:
-		return c.callCannotFail(x.FuncCall, at)
+		return c.callCannotFail(x.FuncCall, context)
 	case *sqltext.Node_CoalesceExpr:
-		return c.haveOneType(x.CoalesceExpr.Args, at)
+		return c.haveOneType(x.CoalesceExpr.Args, context)
 	case *sqltext.Node_CaseExpr:
 		results := []*sqltext.Node{x.CaseExpr.Defresult}
-		for _, when := range x.CaseExpr.Args {
-			results = append(results, when.GetCaseWhen().GetResult())
+		for _, whenClause := range x.CaseExpr.Args {
+			results = append(results, whenClause.GetCaseWhen().GetResult())
 		}
-		return x.CaseExpr.Arg == nil && c.haveOneType(results, at)
+		return x.CaseExpr.Arg == nil && c.haveOneType(results, context)
 	case *sqltext.Node_A_ArrayExpr:
-		return c.haveOneType(x.AArrayExpr.Elements, at)
+		return c.haveOneType(x.AArrayExpr.Elements, context)
 	}
 	return false
 }
@@ -49,7 +49,7 @@ func (c *hardenedAnalysis) cannotFail(n *sqltext.Node, at exprContext) bool {
 // haveOneType tells whether values need no conversion to become one type. If they become elements of an array, they
 // must not be arrays, which would have to be equally long. A parameter among several values may have any type, if the
 // client declares one.
-func (c *hardenedAnalysis) haveOneType(values []*sqltext.Node, at exprContext) bool {
+func (c *hardenedAnalysis) haveOneType(values []*sqltext.Node, context exprContext) bool {
 	var of uint32
 	for _, n := range values {
 		switch {
@@ -59,8 +59,8 @@ func (c *hardenedAnalysis) haveOneType(values []*sqltext.Node, at exprContext) b
 			c.castsParams = c.castsParams || len(values) > 1
 			continue
 		}
-		t := c.typeOf(n, at.queryLevel)
-		if len(values) > 1 && (t == 0 || slices.Contains(comparableArrayTypes, t)) || t == 0 && at.inSubquery ||
+		t := c.typeOf(n, context.queryLevel)
+		if len(values) > 1 && (t == 0 || slices.Contains(comparableArrayTypes, t)) || t == 0 && context.inSubquery ||
 			of != 0 && t != of && (conversionTargets[t] > 0 || conversionTargets[of] > 0) {
 			return false
 		}
@@ -72,7 +72,7 @@ func (c *hardenedAnalysis) haveOneType(values []*sqltext.Node, at exprContext) b
 // comparableArrayTypes are the array types whose values can be compared.
 var comparableArrayTypes = []uint32{1005, 1007, 1009, 1016, 2951}
 
-func (c *hardenedAnalysis) operatorCannotFail(x *sqltext.A_Expr, at exprContext) bool {
+func (c *hardenedAnalysis) operatorCannotFail(x *sqltext.A_Expr, context exprContext) bool {
 	schema, name, ok := qualifiedName(x.Name)
 	if !ok || schema != "" && schema != "pg_catalog" {
 		return false
@@ -100,29 +100,30 @@ func (c *hardenedAnalysis) operatorCannotFail(x *sqltext.A_Expr, at exprContext)
 	default:
 		return false
 	}
-	return c.isComparableOperand(x.Lexpr, at) && c.isComparableOperand(x.Rexpr, at) && c.comparesSafely(x, at)
+	return c.isComparableOperand(x.Lexpr, context) && c.isComparableOperand(x.Rexpr, context) &&
+		c.comparesSafely(x, context)
 }
 
 // isComparableOperand tells whether an operand can be compared, whatever its value is.
-func (c *hardenedAnalysis) isComparableOperand(n *sqltext.Node, at exprContext) bool {
+func (c *hardenedAnalysis) isComparableOperand(n *sqltext.Node, context exprContext) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Const, *sqltext.Node_ParamRef, *sqltext.Node_SQLValueFunction:
 		return true
 	case *sqltext.Node_TypeCast:
-		return c.cannotFail(n, at)
+		return c.cannotFail(n, context)
 	case *sqltext.Node_List:
-		return !slices.ContainsFunc(x.List.Items, func(n *sqltext.Node) bool { return !c.isComparableOperand(n, at) })
+		return !slices.ContainsFunc(x.List.Items, func(n *sqltext.Node) bool { return !c.isComparableOperand(n, context) })
 	case *sqltext.Node_A_ArrayExpr:
 		return !slices.ContainsFunc(x.AArrayExpr.Elements,
-			func(n *sqltext.Node) bool { return !c.isComparableOperand(n, at) })
+			func(n *sqltext.Node) bool { return !c.isComparableOperand(n, context) })
 	case *sqltext.Node_RowExpr:
-		return !slices.ContainsFunc(x.RowExpr.Args, func(n *sqltext.Node) bool { return !c.isComparableOperand(n, at) })
+		return !slices.ContainsFunc(x.RowExpr.Args, func(n *sqltext.Node) bool { return !c.isComparableOperand(n, context) })
 	case *sqltext.Node_FuncCall, *sqltext.Node_A_Expr:
-		if isCurrentTime(n) || isShallow(n) && c.cannotFail(n, at) {
+		if isCurrentTime(n) || isShallow(n) && c.cannotFail(n, context) {
 			return true
 		}
 	}
-	return c.typeOf(n, at.queryLevel) != 0
+	return c.typeOf(n, context.queryLevel) != 0
 }
 
 // isShallow tells whether an operand is no deeper than the expressions that cannotFail knows by name. For a deeper
@@ -156,7 +157,7 @@ func isCurrentTime(n *sqltext.Node) bool {
 	return f != nil && len(f.Args) == 0 && lastNamePart(f.Funcname) == "now"
 }
 
-func (c *hardenedAnalysis) callCannotFail(f *sqltext.FuncCall, at exprContext) bool {
+func (c *hardenedAnalysis) callCannotFail(f *sqltext.FuncCall, context exprContext) bool {
 	// the bounds of a window's frame may be negative
 	if f.AggWithinGroup || f.FuncVariadic || f.AggDistinct || len(f.AggOrder) > 0 || f.Over != nil {
 		return false
@@ -167,9 +168,9 @@ func (c *hardenedAnalysis) callCannotFail(f *sqltext.FuncCall, at exprContext) b
 	case "count":
 		return f.AggStar || len(f.Args) == 1
 	case "min", "max":
-		return len(f.Args) == 1 && c.isComparableOperand(f.Args[0], at)
+		return len(f.Args) == 1 && c.isComparableOperand(f.Args[0], context)
 	case "sum", "avg": // the sum of integers is large enough for any number of rows
-		return len(f.Args) == 1 && slices.Contains([]uint32{20, 21, 23}, c.typeOf(f.Args[0], at.queryLevel))
+		return len(f.Args) == 1 && slices.Contains([]uint32{20, 21, 23}, c.typeOf(f.Args[0], context.queryLevel))
 	case "to_tsquery", "plainto_tsquery", "phraseto_tsquery", "websearch_to_tsquery", "to_tsvector":
 		return len(f.Args) == 2 && isFoldedConstant(f.Args[0]) && isFoldedConstant(f.Args[1])
 	case "daterange", "int4range", "int8range", "numrange", "tsrange", "tstzrange":

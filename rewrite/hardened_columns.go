@@ -92,45 +92,46 @@ func (c *hardenedAnalysis) resolveColumn(ref *sqltext.ColumnRef, l *queryLevel) 
 		return resolvedColumn{known: true, computed: true,
 			containsSubLink: l == nil || slices.ContainsFunc(l.items, (*levelItem).hasSubLinkColumn)}
 	}
-	for at := l; at != nil; at = at.parent {
-		var found []resolvedColumn
-		named := false // an item of this level has the name
-		for _, i := range at.items {
+	for level := l; level != nil; level = level.parent {
+		var candidates []resolvedColumn
+		hasName := false // an item of this level has the name
+		for _, i := range level.items {
 			switch {
 			case len(names) == 1:
-				named = named || i.alias == names[0]
+				hasName = hasName || i.alias == names[0]
 			case len(names) == 2 && i.alias == names[0],
 				len(names) == 3 && i.name == catalog.Name{Schema: names[0], Name: names[1]}:
-				named = true
+				hasName = true
 			default:
 				continue
 			}
-			switch o, is := c.itemColumn(i, names[len(names)-1]); {
-			case is:
-				found = append(found, o)
+			switch o, isOfKind := c.itemColumn(i, names[len(names)-1]); {
+			case isOfKind:
+				candidates = append(candidates, o)
 			case len(names) > 1:
-				found = append(found, resolvedColumn{known: true, localColumn: i.computedFirst, notFoldable: i.computedFirst,
-					computed: true, containsSubLink: i.hasSubLinkColumn(),
+				candidates = append(candidates, resolvedColumn{known: true, localColumn: i.computedFirst,
+					notFoldable: i.computedFirst,
+					computed:    true, containsSubLink: i.hasSubLinkColumn(),
 					unknownItem: i.table == nil && i.columns == nil, mayBeFunction: (i.table != nil || i.view ||
 						i.computedFirst && i.columns != nil) && names[len(names)-1] != ""})
 			}
 		}
 		switch {
 		// the column may be one that USING converts
-		case len(found) > 0 && len(names) == 1 && at.hasMergedColumns && at.unknownColumns:
-			return resolvedColumn{outer: at != l, computed: true, ofTable: true, containsSubLink: true}
-		case len(found) > 1 && !(len(names) == 1 && at.hasMergedColumns):
+		case len(candidates) > 0 && len(names) == 1 && level.hasMergedColumns && level.unknownColumns:
+			return resolvedColumn{outer: level != l, computed: true, ofTable: true, containsSubLink: true}
+		case len(candidates) > 1 && !(len(names) == 1 && level.hasMergedColumns):
 			return resolvedColumn{}
-		case len(found) > 0:
-			m := mergeColumns(found)
-			m.localColumn, m.notFoldable, m.outer = m.localColumn && at == l, m.notFoldable && at == l, at != l
+		case len(candidates) > 0:
+			m := mergeColumns(candidates)
+			m.localColumn, m.notFoldable, m.outer = m.localColumn && level == l, m.notFoldable && level == l, level != l
 			return m
-		case named && len(names) == 1: // the name means the whole row
-			return resolvedColumn{known: true, outer: at != l, computed: true,
-				containsSubLink: slices.ContainsFunc(at.items, (*levelItem).hasSubLinkColumn),
-				ofTable: slices.ContainsFunc(at.items,
+		case hasName && len(names) == 1: // the name means the whole row
+			return resolvedColumn{known: true, outer: level != l, computed: true,
+				containsSubLink: slices.ContainsFunc(level.items, (*levelItem).hasSubLinkColumn),
+				ofTable: slices.ContainsFunc(level.items,
 					func(i *levelItem) bool { return i.alias == names[0] && c.hasComputedColumn(i) })}
-		case named, at.unknownName, at.unknownColumns && len(names) != 2, slices.Contains(systemColumns, names[0]):
+		case hasName, level.unknownName, level.unknownColumns && len(names) != 2, slices.Contains(systemColumns, names[0]):
 			return resolvedColumn{}
 		}
 	}
@@ -138,9 +139,9 @@ func (c *hardenedAnalysis) resolveColumn(ref *sqltext.ColumnRef, l *queryLevel) 
 }
 
 // mergeColumns merges the columns that USING makes one into one.
-func mergeColumns(found []resolvedColumn) resolvedColumn {
-	m := found[0]
-	for _, other := range found[1:] {
+func mergeColumns(candidates []resolvedColumn) resolvedColumn {
+	m := candidates[0]
+	for _, other := range candidates[1:] {
 		if m.oid != other.oid || m.oid == 0 { // USING may convert one of the two columns
 			m.oid, m.computed = 0, true
 		}
@@ -214,17 +215,17 @@ type visibleCTE struct {
 	recursive bool
 }
 
-// pushCTEs makes the WITH queries of a SELECT visible. It calls each for every query, before the query's own name is
+// pushCTEs makes the WITH queries of a SELECT visible. It calls visit for every query, before the query's own name is
 // visible, unless the clause is RECURSIVE. restore makes them invisible again.
 func (c *hardenedAnalysis) pushCTEs(s *sqltext.SelectStmt, parent *queryLevel,
-	each func(*sqltext.CommonTableExpr)) (restore func()) {
-	before := c.ctes
+	visit func(*sqltext.CommonTableExpr)) (restore func()) {
+	outerCTEs := c.ctes
 	var added []*visibleCTE
 	for _, n := range s.GetWithClause().GetCtes() {
 		query := n.GetCommonTableExpr()
 		f := &visibleCTE{query: query, parent: parent, innerCTEs: c.ctes, recursive: s.WithClause.Recursive}
 		if !f.recursive {
-			each(query)
+			visit(query)
 		}
 		f.outer, c.ctes = c.ctes, f
 		added = append(added, f)
@@ -234,10 +235,10 @@ func (c *hardenedAnalysis) pushCTEs(s *sqltext.SelectStmt, parent *queryLevel,
 			f.innerCTEs = c.ctes
 		}
 		for _, f := range added {
-			each(f.query)
+			visit(f.query)
 		}
 	}
-	return func() { c.ctes = before }
+	return func() { c.ctes = outerCTEs }
 }
 
 // cteItem returns a WITH query as an item of FROM.
@@ -250,14 +251,14 @@ func (c *hardenedAnalysis) cteItem(name, alias string, renamed []*sqltext.Node) 
 		if f.query.SearchClause != nil || f.query.CycleClause != nil {
 			return i
 		}
-		before := c.ctes
+		outerCTEs := c.ctes
 		c.ctes = f.innerCTEs
-		within := ""
+		cteName := ""
 		if f.recursive {
-			within = name
+			cteName = name
 		}
-		columns := c.outputsOf(f.query.GetCtequery().GetSelectStmt(), f.parent, within)
-		c.ctes = before
+		columns := c.outputsOf(f.query.GetCtequery().GetSelectStmt(), f.parent, cteName)
+		c.ctes = outerCTEs
 		i.columns = renameColumns(renameColumns(columns, f.query.Aliascolnames), renamed)
 		body := f.query.GetCtequery().GetSelectStmt()
 		i.computedFirst = f.recursive && body != nil && body.Op != sqltext.SETOP_NONE && c.readsCTE(body.Rarg, name)
@@ -298,14 +299,14 @@ func (c *hardenedAnalysis) levelOf(s *sqltext.SelectStmt, parent *queryLevel) *q
 	return l
 }
 
-// outputsOf returns the result columns of a query; nil if not all of them are known. within is the query's own name in
+// outputsOf returns the result columns of a query; nil if not all of them are known. cteName is the query's own name in
 // WITH RECURSIVE, or "" if it is not recursive.
-func (c *hardenedAnalysis) outputsOf(s *sqltext.SelectStmt, parent *queryLevel, within string) []levelColumn {
+func (c *hardenedAnalysis) outputsOf(s *sqltext.SelectStmt, parent *queryLevel, cteName string) []levelColumn {
 	if s == nil {
 		return nil
 	}
-	if known, is := c.outputColumns[s]; is {
-		return known
+	if cachedColumns, isOfKind := c.outputColumns[s]; isOfKind {
+		return cachedColumns
 	}
 	c.outputColumns[s] = nil // the entry ends the recursion for a query that refers to itself
 	defer c.pushCTEs(s, parent, func(*sqltext.CommonTableExpr) {})()
@@ -313,7 +314,7 @@ func (c *hardenedAnalysis) outputsOf(s *sqltext.SelectStmt, parent *queryLevel, 
 	switch {
 	case s.Op != sqltext.SETOP_NONE:
 		out = c.outputsOf(s.Larg, parent, "")
-		if within != "" && c.readsCTE(s.Rarg, within) {
+		if cteName != "" && c.readsCTE(s.Rarg, cteName) {
 			break // the columns have the types of the non-recursive term
 		}
 		right := c.outputsOf(s.Rarg, parent, "")
@@ -339,19 +340,20 @@ func (c *hardenedAnalysis) outputsOf(s *sqltext.SelectStmt, parent *queryLevel, 
 	case len(s.ValuesLists) > 0:
 		out = c.valuesColumns(s.ValuesLists, parent)
 	default:
-		at := c.levelOf(s, parent)
+		level := c.levelOf(s, parent)
 		out = []levelColumn{}
 		for _, n := range s.TargetList {
 			t := n.GetResTarget()
 			if !isStar(t.GetVal()) {
-				survives := hasLimit(s) || c.isNotFoldable(t.GetVal(), exprContext{queryLevel: at}) ||
-					c.hasUnfoldedAggregate(t.GetVal(), at)
-				own := survives || c.hasLocalColumn(t.GetVal(), exprContext{queryLevel: at}) || c.hasLocalAggregate(t.GetVal(), at)
-				out = append(out, levelColumn{outputName(t), c.typeOf(t.GetVal(), at), c.mayBeComputed(t.GetVal(), at),
-					own, survives, c.containsSubLink(t.GetVal(), at), c.rawTypeOf(t.GetVal(), at)})
+				survives := hasLimit(s) || c.isNotFoldable(t.GetVal(), exprContext{queryLevel: level}) ||
+					c.hasUnfoldedAggregate(t.GetVal(), level)
+				isOwn := survives || c.hasLocalColumn(t.GetVal(), exprContext{queryLevel: level}) ||
+					c.hasLocalAggregate(t.GetVal(), level)
+				out = append(out, levelColumn{outputName(t), c.typeOf(t.GetVal(), level), c.mayBeComputed(t.GetVal(), level),
+					isOwn, survives, c.containsSubLink(t.GetVal(), level), c.rawTypeOf(t.GetVal(), level)})
 				continue
 			}
-			all := c.starColumnsOf(t.GetVal().GetColumnRef(), at)
+			all := c.starColumnsOf(t.GetVal().GetColumnRef(), level)
 			if c.starCopies += len(all); all == nil || c.starCopies > maxStarCopies {
 				return nil
 			}
@@ -363,10 +365,10 @@ func (c *hardenedAnalysis) outputsOf(s *sqltext.SelectStmt, parent *queryLevel, 
 }
 
 // containsSubLink tells whether an expression contains a sub-select or a virtual column, or names a column that does.
-func (c *hardenedAnalysis) containsSubLink(n *sqltext.Node, at *queryLevel) (found bool) {
+func (c *hardenedAnalysis) containsSubLink(n *sqltext.Node, level *queryLevel) (found bool) {
 	c.walkNodes(n, func(n *sqltext.Node) bool {
 		found = found || n.GetSubLink() != nil ||
-			n.GetColumnRef() != nil && c.resolveColumn(n.GetColumnRef(), at).containsSubLink
+			n.GetColumnRef() != nil && c.resolveColumn(n.GetColumnRef(), level).containsSubLink
 		return !found
 	})
 	return found
@@ -391,16 +393,16 @@ func hasLimit(s *sqltext.SelectStmt) bool { return s.LimitCount != nil || s.Limi
 
 // mayBeComputed tells whether PostgreSQL may compute an output of a query in FROM at the place where something names
 // it.
-func (c *hardenedAnalysis) mayBeComputed(n *sqltext.Node, at *queryLevel) bool {
+func (c *hardenedAnalysis) mayBeComputed(n *sqltext.Node, level *queryLevel) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Const, *sqltext.Node_ParamRef:
 		return false
 	case *sqltext.Node_ColumnRef:
-		m := c.resolveColumn(x.ColumnRef, at)
+		m := c.resolveColumn(x.ColumnRef, level)
 		return !m.known || m.computed
 	case *sqltext.Node_FuncCall: // PostgreSQL computes an aggregate before
 		return !(slices.Contains([]string{"count", "min", "max"}, lastNamePart(x.FuncCall.Funcname)) &&
-			c.callType(x.FuncCall, at) != 0)
+			c.callType(x.FuncCall, level) != 0)
 	}
 	return true
 }
@@ -431,10 +433,10 @@ func (c *hardenedAnalysis) isNotPulledUp(s *sqltext.SelectStmt, parent *queryLev
 		s.LimitCount != nil || s.LimitOffset != nil:
 		return true
 	}
-	at := c.levelOf(s, parent)
+	level := c.levelOf(s, parent)
 	return slices.ContainsFunc(s.TargetList, func(n *sqltext.Node) (found bool) {
 		c.walkNodes(n, func(n *sqltext.Node) bool {
-			found = found || c.isLocalAggregate(n.GetFuncCall(), at)
+			found = found || c.isLocalAggregate(n.GetFuncCall(), level)
 			return !found && n.GetSubLink() == nil
 		})
 		return found
@@ -442,7 +444,7 @@ func (c *hardenedAnalysis) isNotPulledUp(s *sqltext.SelectStmt, parent *queryLev
 }
 
 // isLocalAggregate tells whether a call is an aggregate or a window function of the query in which it stands.
-func (c *hardenedAnalysis) isLocalAggregate(f *sqltext.FuncCall, at *queryLevel) bool {
+func (c *hardenedAnalysis) isLocalAggregate(f *sqltext.FuncCall, level *queryLevel) bool {
 	switch {
 	case f == nil:
 		return false
@@ -452,36 +454,36 @@ func (c *hardenedAnalysis) isLocalAggregate(f *sqltext.FuncCall, at *queryLevel)
 		return false
 	}
 	// an aggregate of outer columns alone belongs to the outer query
-	return slices.ContainsFunc(append(slices.Clone(f.Args), f.AggFilter), func(n *sqltext.Node) (own bool) {
+	return slices.ContainsFunc(append(slices.Clone(f.Args), f.AggFilter), func(n *sqltext.Node) (isOwn bool) {
 		c.walkNodes(n, func(n *sqltext.Node) bool {
 			if ref := n.GetColumnRef(); ref != nil {
-				m := c.resolveColumn(ref, at)
-				own = own || m.known && !m.outer
+				m := c.resolveColumn(ref, level)
+				isOwn = isOwn || m.known && !m.outer
 			}
-			return !own && n.GetSubLink() == nil
+			return !isOwn && n.GetSubLink() == nil
 		})
-		return own
+		return isOwn
 	})
 }
 
 // hasLocalAggregate tells whether an expression has an aggregate or a window function of its own query. After constant
 // folding it either still has one or is NULL. Then no condition on the expression can run before the aggregate.
-func (c *hardenedAnalysis) hasLocalAggregate(n *sqltext.Node, at *queryLevel) (found bool) {
+func (c *hardenedAnalysis) hasLocalAggregate(n *sqltext.Node, level *queryLevel) (found bool) {
 	c.walkNodes(n, func(n *sqltext.Node) bool {
-		found = found || c.isLocalAggregate(n.GetFuncCall(), at) ||
-			c.hasOperand(n, func(n *sqltext.Node) bool { return c.hasUnfoldedAggregate(n, at) })
-		return !found && c.isStrict(n, at)
+		found = found || c.isLocalAggregate(n.GetFuncCall(), level) ||
+			c.hasOperand(n, func(n *sqltext.Node) bool { return c.hasUnfoldedAggregate(n, level) })
+		return !found && c.isStrict(n, level)
 	})
 	return found
 }
 
 // hasUnfoldedAggregate tells whether an expression has a local aggregate, and constant folding cannot make the
 // expression NULL.
-func (c *hardenedAnalysis) hasUnfoldedAggregate(n *sqltext.Node, at *queryLevel) bool {
-	return c.isLocalAggregate(n.GetFuncCall(), at) ||
-		c.someOperandSurvives(n, at, func(n *sqltext.Node) (counts, survives bool) {
-			counts = c.hasUnfoldedAggregate(n, at)
-			return counts, counts || c.isNotFoldable(n, exprContext{queryLevel: at})
+func (c *hardenedAnalysis) hasUnfoldedAggregate(n *sqltext.Node, level *queryLevel) bool {
+	return c.isLocalAggregate(n.GetFuncCall(), level) ||
+		c.someOperandSurvives(n, level, func(n *sqltext.Node) (isOperand, survives bool) {
+			isOperand = c.hasUnfoldedAggregate(n, level)
+			return isOperand, isOperand || c.isNotFoldable(n, exprContext{queryLevel: level})
 		})
 }
 
@@ -527,12 +529,12 @@ func (c *hardenedAnalysis) valuesColumns(lists []*sqltext.Node, parent *queryLev
 }
 
 // starColumnsOf returns the columns that * or item.* stands for, or nil if they are not known.
-func (c *hardenedAnalysis) starColumnsOf(ref *sqltext.ColumnRef, at *queryLevel) []levelColumn {
-	if at.unknownColumns || at.hasMergedColumns || len(ref.Fields) > 2 {
+func (c *hardenedAnalysis) starColumnsOf(ref *sqltext.ColumnRef, level *queryLevel) []levelColumn {
+	if level.unknownColumns || level.hasMergedColumns || len(ref.Fields) > 2 {
 		return nil
 	}
 	var out []levelColumn
-	for _, i := range at.items {
+	for _, i := range level.items {
 		if len(ref.Fields) == 2 && i.alias != ref.Fields[0].GetString_().GetSval() {
 			continue
 		}
@@ -554,14 +556,14 @@ func (c *hardenedAnalysis) starColumnsOf(ref *sqltext.ColumnRef, at *queryLevel)
 }
 
 // addItems adds an item of FROM, or the items of a join, to a level.
-func (c *hardenedAnalysis) addItems(n *sqltext.Node, own *queryLevel) {
+func (c *hardenedAnalysis) addItems(n *sqltext.Node, ownLevel *queryLevel) {
 	switch n := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
-		own.addItem(c.tableItem(n.RangeVar))
+		ownLevel.addItem(c.tableItem(n.RangeVar))
 	case *sqltext.Node_RangeSubselect:
-		query, parent := n.RangeSubselect.GetSubquery().GetSelectStmt(), own.parent
+		query, parent := n.RangeSubselect.GetSubquery().GetSelectStmt(), ownLevel.parent
 		if n.RangeSubselect.Lateral {
-			parent = own
+			parent = ownLevel
 		}
 		i := &levelItem{alias: n.RangeSubselect.GetAlias().GetAliasname(),
 			columns: renameColumns(c.outputsOf(query, parent, ""), n.RangeSubselect.GetAlias().GetColnames())}
@@ -570,24 +572,24 @@ func (c *hardenedAnalysis) addItems(n *sqltext.Node, own *queryLevel) {
 		}
 		i.notPulledUp = c.isNotPulledUp(query, parent)
 		i.markPrecomputed()
-		own.addItem(i)
+		ownLevel.addItem(i)
 	case *sqltext.Node_JoinExpr:
-		own.hasMergedColumns = own.hasMergedColumns || n.JoinExpr.IsNatural || len(n.JoinExpr.UsingClause) > 0
+		ownLevel.hasMergedColumns = ownLevel.hasMergedColumns || n.JoinExpr.IsNatural || len(n.JoinExpr.UsingClause) > 0
 		if n.JoinExpr.Alias != nil { // the alias hides the names inside the join, which then mean columns of an outer query
-			own.addItem(&levelItem{alias: n.JoinExpr.Alias.Aliasname})
+			ownLevel.addItem(&levelItem{alias: n.JoinExpr.Alias.Aliasname})
 			return
 		}
 		if a := n.JoinExpr.JoinUsingAlias; a != nil {
-			own.addItem(&levelItem{alias: a.Aliasname})
+			ownLevel.addItem(&levelItem{alias: a.Aliasname})
 		}
-		c.addItems(n.JoinExpr.Larg, own)
-		c.addItems(n.JoinExpr.Rarg, own)
+		c.addItems(n.JoinExpr.Larg, ownLevel)
+		c.addItems(n.JoinExpr.Rarg, ownLevel)
 	case *sqltext.Node_RangeFunction:
-		own.addItem(c.functionItem(n.RangeFunction, own))
+		ownLevel.addItem(c.functionItem(n.RangeFunction, ownLevel))
 	case *sqltext.Node_RangeTableFunc:
-		own.addItem(&levelItem{alias: n.RangeTableFunc.GetAlias().GetAliasname()})
+		ownLevel.addItem(&levelItem{alias: n.RangeTableFunc.GetAlias().GetAliasname()})
 	default:
-		own.addItem(&levelItem{}) // TABLESAMPLE
+		ownLevel.addItem(&levelItem{}) // TABLESAMPLE
 	}
 }
 
@@ -640,7 +642,7 @@ var setReturningFunctions = map[string][]levelColumn{
 
 // functionItem returns a function in FROM as an item. Its columns are known only for setReturningFunctions, since
 // PostgreSQL may inline other functions.
-func (c *hardenedAnalysis) functionItem(f *sqltext.RangeFunction, at *queryLevel) *levelItem {
+func (c *hardenedAnalysis) functionItem(f *sqltext.RangeFunction, level *queryLevel) *levelItem {
 	i := &levelItem{alias: f.GetAlias().GetAliasname()}
 	if f.IsRowsfrom || len(f.Functions) != 1 {
 		return i
@@ -662,12 +664,12 @@ func (c *hardenedAnalysis) functionItem(f *sqltext.RangeFunction, at *queryLevel
 		if len(call.Args) > 1 {
 			return i
 		}
-		columns[0].oid = map[uint32]uint32{1009: 25, 2951: 2950, 1005: 21, 1007: 23, 1016: 20}[c.typeOf(call.Args[0], at)]
+		columns[0].oid = map[uint32]uint32{1009: 25, 2951: 2950, 1005: 21, 1007: 23, 1016: 20}[c.typeOf(call.Args[0], level)]
 	case "generate_series":
-		first := c.typeOf(call.Args[0], at)
-		if (first == 20 || first == 23) && !slices.ContainsFunc(call.Args,
-			func(n *sqltext.Node) bool { return c.typeOf(n, at) != first }) {
-			columns[0].oid = first
+		firstType := c.typeOf(call.Args[0], level)
+		if (firstType == 20 || firstType == 23) && !slices.ContainsFunc(call.Args,
+			func(n *sqltext.Node) bool { return c.typeOf(n, level) != firstType }) {
+			columns[0].oid = firstType
 		}
 	}
 	if f.Ordinality {
@@ -678,10 +680,10 @@ func (c *hardenedAnalysis) functionItem(f *sqltext.RangeFunction, at *queryLevel
 }
 
 // typeOf returns the type of an expression, if the type is certain and any two values of it can be compared; else 0.
-func (c *hardenedAnalysis) typeOf(n *sqltext.Node, at *queryLevel) uint32 {
+func (c *hardenedAnalysis) typeOf(n *sqltext.Node, level *queryLevel) uint32 {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_ColumnRef:
-		return c.resolveColumn(x.ColumnRef, at).oid
+		return c.resolveColumn(x.ColumnRef, level).oid
 	case *sqltext.Node_A_Const:
 		switch {
 		case x.AConst.GetIval() != nil:
@@ -691,13 +693,13 @@ func (c *hardenedAnalysis) typeOf(n *sqltext.Node, at *queryLevel) uint32 {
 		}
 	case *sqltext.Node_TypeCast:
 		name := x.TypeCast.GetTypeName()
-		if found := c.snap.TypesNamed("pg_catalog", lastNamePart(name.GetNames())); len(found) == 1 &&
-			len(name.GetArrayBounds()) == 0 && c.isComparable(found[0].OID) {
+		if types := c.snap.TypesNamed("pg_catalog", lastNamePart(name.GetNames())); len(types) == 1 &&
+			len(name.GetArrayBounds()) == 0 && c.isComparable(types[0].OID) {
 			if schema, _, ok := qualifiedName(name.GetNames()); ok &&
-				(schema != "" && schema != "pg_catalog" || schema == "" && len(c.snap.TypesNamed("", found[0].Name.Name)) != 1) {
+				(schema != "" && schema != "pg_catalog" || schema == "" && len(c.snap.TypesNamed("", types[0].Name.Name)) != 1) {
 				return 0
 			}
-			return found[0].OID
+			return types[0].OID
 		}
 	case *sqltext.Node_BoolExpr, *sqltext.Node_NullTest, *sqltext.Node_BooleanTest:
 		return 16
@@ -712,7 +714,7 @@ func (c *hardenedAnalysis) typeOf(n *sqltext.Node, at *queryLevel) uint32 {
 	case *sqltext.Node_CoalesceExpr:
 		var oid uint32
 		for i, arg := range x.CoalesceExpr.Args {
-			switch t := c.typeOf(arg, at); {
+			switch t := c.typeOf(arg, level); {
 			case i == 0:
 				oid = t
 			case t != oid:
@@ -725,23 +727,23 @@ func (c *hardenedAnalysis) typeOf(n *sqltext.Node, at *queryLevel) uint32 {
 		case sqltext.EXISTS_SUBLINK, sqltext.ANY_SUBLINK:
 			return 16
 		case sqltext.EXPR_SUBLINK:
-			return c.subLinkType(x.SubLink, at)
+			return c.subLinkType(x.SubLink, level)
 		}
 	case *sqltext.Node_FuncCall:
-		return c.callType(x.FuncCall, at)
+		return c.callType(x.FuncCall, level)
 	}
 	return 0
 }
 
 // subLinkType returns the type of the value of a sub-select with one column.
-func (c *hardenedAnalysis) subLinkType(s *sqltext.SubLink, at *queryLevel) uint32 {
-	if columns := c.outputsOf(s.GetSubselect().GetSelectStmt(), at, ""); len(columns) == 1 {
+func (c *hardenedAnalysis) subLinkType(s *sqltext.SubLink, level *queryLevel) uint32 {
+	if columns := c.outputsOf(s.GetSubselect().GetSelectStmt(), level, ""); len(columns) == 1 {
 		return columns[0].oid
 	}
 	return 0
 }
 
-func (c *hardenedAnalysis) callType(f *sqltext.FuncCall, at *queryLevel) uint32 {
+func (c *hardenedAnalysis) callType(f *sqltext.FuncCall, level *queryLevel) uint32 {
 	if !c.isCatalogCall(f) || f.AggWithinGroup {
 		return 0
 	}
@@ -752,7 +754,7 @@ func (c *hardenedAnalysis) callType(f *sqltext.FuncCall, at *queryLevel) uint32 
 		return 23
 	case "lower", "upper", "length":
 		switch {
-		case len(f.Args) != 1 || !slices.Contains([]uint32{25, 1043}, c.typeOf(f.Args[0], at)):
+		case len(f.Args) != 1 || !slices.Contains([]uint32{25, 1043}, c.typeOf(f.Args[0], level)):
 		case name == "length":
 			return 23
 		default:
@@ -760,13 +762,13 @@ func (c *hardenedAnalysis) callType(f *sqltext.FuncCall, at *queryLevel) uint32 
 		}
 	case "min", "max":
 		if len(f.Args) == 1 {
-			return c.typeOf(f.Args[0], at)
+			return c.typeOf(f.Args[0], level)
 		}
 	case "sum", "avg":
 		if len(f.Args) != 1 {
 			return 0
 		}
-		switch t := c.typeOf(f.Args[0], at); {
+		switch t := c.typeOf(f.Args[0], level); {
 		case name == "sum" && (t == 21 || t == 23):
 			return 20
 		case t == 20 || t == 21 || t == 23 || t == 1700:

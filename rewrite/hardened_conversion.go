@@ -39,7 +39,7 @@ func IsPlainParameterType(oid uint32) bool {
 
 // comparesSafely tells whether an operator needs no conversion that may fail, except of columns of the query itself,
 // which row security delays. It looks only at the operands of comparisons, since other operators are not leak-proof.
-func (c *hardenedAnalysis) comparesSafely(x *sqltext.A_Expr, at exprContext) bool {
+func (c *hardenedAnalysis) comparesSafely(x *sqltext.A_Expr, context exprContext) bool {
 	compares := x.Kind != sqltext.AEXPR_OP && x.Kind != sqltext.AEXPR_LIKE && x.Kind != sqltext.AEXPR_ILIKE &&
 		x.Kind != sqltext.AEXPR_SIMILAR || slices.Contains(comparisonOperators, lastNamePart(x.Name))
 	switch items := x.Rexpr.GetList().GetItems(); {
@@ -47,29 +47,29 @@ func (c *hardenedAnalysis) comparesSafely(x *sqltext.A_Expr, at exprContext) boo
 	case x.Kind == sqltext.AEXPR_IN:
 		var others []*sqltext.Node
 		for _, n := range items {
-			if !c.namesLocalColumn(n, at) {
+			if !c.namesLocalColumn(n, context) {
 				others = append(others, n)
-			} else if !c.operandsCompareSafely([]*sqltext.Node{x.Lexpr, n}, compares, at) {
+			} else if !c.operandsCompareSafely([]*sqltext.Node{x.Lexpr, n}, compares, context) {
 				return false
 			}
 		}
 		if len(others) > 1 && x.Lexpr.GetRowExpr() == nil {
-			return c.becomeOneType(append(others, x.Lexpr), at)
+			return c.becomeOneType(append(others, x.Lexpr), context)
 		}
-		return c.operandsCompareSafely(append([]*sqltext.Node{x.Lexpr}, others...), compares, at)
+		return c.operandsCompareSafely(append([]*sqltext.Node{x.Lexpr}, others...), compares, context)
 	case x.Kind == sqltext.AEXPR_OP_ANY, x.Kind == sqltext.AEXPR_OP_ALL:
-		return c.arrayComparesSafely(x, at)
+		return c.arrayComparesSafely(x, context)
 	case items != nil: // the operator is BETWEEN
 		return !slices.ContainsFunc(items, func(n *sqltext.Node) bool {
-			return !c.operandsCompareSafely([]*sqltext.Node{x.Lexpr, n}, compares, at)
+			return !c.operandsCompareSafely([]*sqltext.Node{x.Lexpr, n}, compares, context)
 		})
 	}
-	return c.operandsCompareSafely([]*sqltext.Node{x.Lexpr, x.Rexpr}, compares, at)
+	return c.operandsCompareSafely([]*sqltext.Node{x.Lexpr, x.Rexpr}, compares, context)
 }
 
 // operandsCompareSafely tells whether comparing operands needs no conversion that may fail. compares tells whether the
 // operator is, or may be, a comparison.
-func (c *hardenedAnalysis) operandsCompareSafely(operands []*sqltext.Node, compares bool, at exprContext) bool {
+func (c *hardenedAnalysis) operandsCompareSafely(operands []*sqltext.Node, compares bool, context exprContext) bool {
 	if rows := operands[0].GetRowExpr(); rows != nil { // rows are compared column by column
 		for i := range rows.Args {
 			var column []*sqltext.Node
@@ -80,31 +80,31 @@ func (c *hardenedAnalysis) operandsCompareSafely(operands []*sqltext.Node, compa
 					column = append(column, row.Args[i])
 				}
 			}
-			if !c.operandsCompareSafely(column, compares, at) {
+			if !c.operandsCompareSafely(column, compares, context) {
 				return false
 			}
 		}
 		return true
 	}
-	kind := 0
+	conversion := 0
 	var of uint32
 	for _, n := range operands {
-		if t := c.typeOf(n, at.queryLevel); conversionTargets[t] > kind && !isCurrentTime(n) {
-			kind, of = conversionTargets[t], t
+		if t := c.typeOf(n, context.queryLevel); conversionTargets[t] > conversion && !isCurrentTime(n) {
+			conversion, of = conversionTargets[t], t
 		}
 	}
-	if kind == 0 {
-		return !compares || c.unknownsCompareSafely(operands, at)
+	if conversion == 0 {
+		return !compares || c.unknownsCompareSafely(operands, context)
 	}
 	for _, n := range operands {
 		switch {
 		case n.GetAConst() != nil, n.GetTypeCast() != nil &&
 			isConstantCast(n.GetTypeCast()), isCurrentTime(n), n.GetAExpr() != nil && isCurrentTime(n.GetAExpr().Lexpr) &&
-			c.cannotFail(n, at), kind == 1 && n.GetParamRef() != nil:
-		case n.GetFuncCall() != nil && lastNamePart(n.GetFuncCall().Funcname) == "date_trunc" && c.cannotFail(n, at):
-		case c.typeOf(n, at.queryLevel) == of:
-		case !at.inSubquery && c.hasLocalColumn(n, at):
-			c.fromOutputMayFail = c.fromOutputMayFail || at.subqueryOutput
+			c.cannotFail(n, context), conversion == 1 && n.GetParamRef() != nil:
+		case n.GetFuncCall() != nil && lastNamePart(n.GetFuncCall().Funcname) == "date_trunc" && c.cannotFail(n, context):
+		case c.typeOf(n, context.queryLevel) == of:
+		case !context.inSubquery && c.hasLocalColumn(n, context):
+			c.fromOutputMayFail = c.fromOutputMayFail || context.subqueryOutput
 		default:
 			return false
 		}
@@ -114,13 +114,13 @@ func (c *hardenedAnalysis) operandsCompareSafely(operands []*sqltext.Node, compa
 
 // unknownsCompareSafely tells whether comparing operands needs no conversion that may fail, if no operand certainly has
 // a type of conversionTargets, though one may have.
-func (c *hardenedAnalysis) unknownsCompareSafely(operands []*sqltext.Node, at exprContext) bool {
+func (c *hardenedAnalysis) unknownsCompareSafely(operands []*sqltext.Node, context exprContext) bool {
 	unknown := func(n *sqltext.Node) bool {
-		if c.certainTypeOf(n, at) != 0 || n.GetAConst() != nil || n.GetParamRef() != nil || isCurrentTime(n) ||
+		if c.certainTypeOf(n, context) != 0 || n.GetAConst() != nil || n.GetParamRef() != nil || isCurrentTime(n) ||
 			isFoldedConstant(n) {
 			return false
 		}
-		return !c.defersComparison(n, at)
+		return !c.defersComparison(n, context)
 	}
 	n := 0
 	for _, operand := range operands {
@@ -132,11 +132,11 @@ func (c *hardenedAnalysis) unknownsCompareSafely(operands []*sqltext.Node, at ex
 		switch {
 		case n == 0, n == 1 && unknown(operand): // no operand is converted to another operand's type
 		case operand.GetAConst() != nil, isCurrentTime(operand), isFoldedConstant(operand),
-			slices.Contains(safelyConvertedTypes, c.certainTypeOf(operand, at)):
+			slices.Contains(safelyConvertedTypes, c.certainTypeOf(operand, context)):
 		case operand.GetParamRef() != nil:
 			c.castsParams = true
-		case !at.inSubquery && c.hasLocalColumn(operand, at):
-			c.fromOutputMayFail = c.fromOutputMayFail || at.subqueryOutput
+		case !context.inSubquery && c.hasLocalColumn(operand, context):
+			c.fromOutputMayFail = c.fromOutputMayFail || context.subqueryOutput
 		default:
 			return false
 		}
@@ -145,11 +145,11 @@ func (c *hardenedAnalysis) unknownsCompareSafely(operands []*sqltext.Node, at ex
 }
 
 // certainTypeOf returns the type of an operand, if it is certain, whether or not its values can be compared; else 0.
-func (c *hardenedAnalysis) certainTypeOf(n *sqltext.Node, at exprContext) uint32 {
-	if t := c.typeOf(n, at.queryLevel); t != 0 {
+func (c *hardenedAnalysis) certainTypeOf(n *sqltext.Node, context exprContext) uint32 {
+	if t := c.typeOf(n, context.queryLevel); t != 0 {
 		return t
 	}
-	if raw := c.rawTypeOf(n, at.queryLevel); raw != scalarType {
+	if raw := c.rawTypeOf(n, context.queryLevel); raw != scalarType {
 		return raw
 	}
 	return 0
@@ -160,8 +160,8 @@ var safelyConvertedTypes = []uint32{16, 21, 23, 25, 700, 701, 1043, 2950, 3802}
 
 // defersComparison tells whether row security delays a comparison because of this operand: the operand's function is
 // not leak-proof, and has a column that survives folding.
-func (c *hardenedAnalysis) defersComparison(n *sqltext.Node, at exprContext) bool {
-	if at.inSubquery {
+func (c *hardenedAnalysis) defersComparison(n *sqltext.Node, context exprContext) bool {
+	if context.inSubquery {
 		return false
 	}
 	switch x := n.GetNode().(type) {
@@ -172,10 +172,10 @@ func (c *hardenedAnalysis) defersComparison(n *sqltext.Node, at exprContext) boo
 			return false
 		}
 		return !builtin.MayBeLeakproof(name) &&
-			(c.isNotFoldable(n, at) || !c.isStrict(n, at.queryLevel) && c.hasNotFoldableOperand(n, at))
+			(c.isNotFoldable(n, context) || !c.isStrict(n, context.queryLevel) && c.hasNotFoldableOperand(n, context))
 	case *sqltext.Node_A_Expr:
 		return x.AExpr.Kind == sqltext.AEXPR_OP && slices.Contains(leakyOperators, lastNamePart(x.AExpr.Name)) &&
-			c.isNotFoldable(n, at)
+			c.isNotFoldable(n, context)
 	}
 	return false
 }
@@ -184,7 +184,7 @@ func (c *hardenedAnalysis) defersComparison(n *sqltext.Node, at exprContext) boo
 var leakyOperators = []string{"+", "-", "*", "/", "%", "||", "->", "->>", "#>", "#>>"}
 
 // subLinkComparesSafely tells whether a comparison with the rows of a sub-select needs no conversion that may fail.
-func (c *hardenedAnalysis) subLinkComparesSafely(s *sqltext.SubLink, at exprContext) bool {
+func (c *hardenedAnalysis) subLinkComparesSafely(s *sqltext.SubLink, context exprContext) bool {
 	if s.Testexpr == nil {
 		return true
 	}
@@ -192,16 +192,16 @@ func (c *hardenedAnalysis) subLinkComparesSafely(s *sqltext.SubLink, at exprCont
 	if row := s.Testexpr.GetRowExpr(); row != nil {
 		tested = row.Args
 	}
-	columns := c.outputsOf(s.GetSubselect().GetSelectStmt(), at.queryLevel, "")
+	columns := c.outputsOf(s.GetSubselect().GetSelectStmt(), context.queryLevel, "")
 	for i, n := range tested {
-		t := c.typeOf(n, at.queryLevel)
+		t := c.typeOf(n, context.queryLevel)
 		switch {
 		case i < len(columns) && columns[i].oid != 0 &&
 			(columns[i].oid == t || t != 0 && conversionTargets[t] == 0 && conversionTargets[columns[i].oid] == 0):
-		case !at.inSubquery && conversionTargets[t] == 0 && c.hasLocalColumn(n, at) &&
-			(c.certainTypeOf(n, at) != 0 || c.defersComparison(n, at) ||
+		case !context.inSubquery && conversionTargets[t] == 0 && c.hasLocalColumn(n, context) &&
+			(c.certainTypeOf(n, context) != 0 || c.defersComparison(n, context) ||
 				i < len(columns) && slices.Contains(safelyConvertedTypes, columns[i].oid)):
-			c.fromOutputMayFail = c.fromOutputMayFail || at.subqueryOutput
+			c.fromOutputMayFail = c.fromOutputMayFail || context.subqueryOutput
 		default:
 			return false
 		}
@@ -211,11 +211,11 @@ func (c *hardenedAnalysis) subLinkComparesSafely(s *sqltext.SubLink, at exprCont
 
 // hasLocalColumn tells whether an operand names a column of a table of this query that survives constant folding. It
 // does not look into sub-selects.
-func (c *hardenedAnalysis) hasLocalColumn(n *sqltext.Node, at exprContext) (found bool) {
+func (c *hardenedAnalysis) hasLocalColumn(n *sqltext.Node, context exprContext) (found bool) {
 	c.walkNodes(n, func(n *sqltext.Node) bool {
-		found = found || n.GetColumnRef() != nil && c.resolveColumn(n.GetColumnRef(), at.queryLevel).localColumn
-		found = found || c.hasNotFoldableOperand(n, at)
-		return !found && c.isStrict(n, at.queryLevel)
+		found = found || n.GetColumnRef() != nil && c.resolveColumn(n.GetColumnRef(), context.queryLevel).localColumn
+		found = found || c.hasNotFoldableOperand(n, context)
+		return !found && c.isStrict(n, context.queryLevel)
 	})
 	return found
 }

@@ -34,35 +34,35 @@ var harmlessKinds = []string{
 
 // visitExpr visits an expression, and tells whether it names a column of a table of its own query outside of
 // sub-selects.
-func (c *hardenedAnalysis) visitExpr(n *sqltext.Node, at exprContext) (own bool) {
+func (c *hardenedAnalysis) visitExpr(n *sqltext.Node, context exprContext) (isOwn bool) {
 	if n.GetNode() == nil || c.reason != "" || slices.Contains(c.leakSafe, n) {
 		return false
 	}
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_SubLink:
 		c.checkOperators(x.SubLink.OperName)
-		if !at.shownRowsOnly && !c.subLinkComparesSafely(x.SubLink, at) {
+		if !context.shownRowsOnly && !c.subLinkComparesSafely(x.SubLink, context) {
 			c.harden("it compares with what may have to be converted first")
 		}
-		c.visitExpr(x.SubLink.Testexpr, at)
-		c.visitSubLink(x.SubLink, at)
+		c.visitExpr(x.SubLink.Testexpr, context)
+		c.visitSubLink(x.SubLink, context)
 		return false
 	case *sqltext.Node_ColumnRef:
-		m := c.resolveColumn(x.ColumnRef, at.queryLevel)
-		if own = m.localColumn; m.mayBeFunction {
+		m := c.resolveColumn(x.ColumnRef, context.queryLevel)
+		if isOwn = m.localColumn; m.mayBeFunction {
 			c.harden("it calls a function that is not PostgreSQL's own")
 		}
-		c.unresolvedColumn = c.unresolvedColumn || (!m.known || m.unknownItem) && !at.shownRowsOnly
-		if m.containsSubLink && !at.shownRowsOnly {
+		c.unresolvedColumn = c.unresolvedColumn || (!m.known || m.unknownItem) && !context.shownRowsOnly
+		if m.containsSubLink && !context.shownRowsOnly {
 			c.harden("it asks for a sub-select of a query in FROM, or for a virtual column")
 		}
-		if at.inSubquery && m.computed && m.ofTable {
+		if context.inSubquery && m.computed && m.ofTable {
 			c.harden("a sub-select reads a column that is computed as it is read")
 		}
-		c.fromOutputMayFail = c.fromOutputMayFail || at.subqueryOutput && (m.computed && m.ofTable ||
-			isStar(n) && (at.hasMergedColumns || slices.ContainsFunc(at.items,
+		c.fromOutputMayFail = c.fromOutputMayFail || context.subqueryOutput && (m.computed && m.ofTable ||
+			isStar(n) && (context.hasMergedColumns || slices.ContainsFunc(context.items,
 				func(i *levelItem) bool { return i.table != nil && c.hasComputedColumn(i) })))
-		if !m.known && at.parent != nil || m.outer && m.computed {
+		if !m.known && context.parent != nil || m.outer && m.computed {
 			c.subqueryReadsOutput, c.fromOutputMayFail = true, c.fromOutputMayFail || m.ofTable
 		}
 	case *sqltext.Node_FuncCall:
@@ -70,46 +70,47 @@ func (c *hardenedAnalysis) visitExpr(n *sqltext.Node, at exprContext) (own bool)
 			c.harden("it calls a function that is not PostgreSQL's own")
 			return false
 		}
-		if name := lastNamePart(x.FuncCall.Funcname); !at.shownRowsOnly && len(x.FuncCall.Args) > 1 &&
+		if name := lastNamePart(x.FuncCall.Funcname); !context.shownRowsOnly && len(x.FuncCall.Args) > 1 &&
 			name != "starts_with" &&
 			builtin.MayBeLeakproof(name) {
 			c.harden("it calls a function that is leak-proof, the arguments of which may have to be converted first")
 		}
 	case *sqltext.Node_A_Expr:
 		c.checkOperators(x.AExpr.Name)
-		if !at.shownRowsOnly && !c.comparesSafely(x.AExpr, at) {
+		if !context.shownRowsOnly && !c.comparesSafely(x.AExpr, context) {
 			c.harden("it compares with what may have to be converted first")
 		}
 	case *sqltext.Node_SortBy:
 		c.checkOperators(x.SortBy.UseOp)
 	case *sqltext.Node_A_Indices:
-		c.checkSubscripts(x.AIndices, at)
+		c.checkSubscripts(x.AIndices, context)
 	case *sqltext.Node_TypeCast:
 		if !c.isKnownType(x.TypeCast.GetTypeName()) {
 			c.harden("it casts to a type that is not PostgreSQL's own")
 			return false
 		}
 	}
-	sqltext.Children(n, func(child *sqltext.Node) { own = c.visitExpr(child, at) || own })
+	sqltext.Children(n, func(child *sqltext.Node) { isOwn = c.visitExpr(child, context) || isOwn })
 	kind := sqltext.Kind(n)
-	passes := own && (n.GetColumnRef() != nil || c.isStrict(n, at.queryLevel)) || c.hasNotFoldableOperand(n, at)
-	own = own && c.survivesFolding(n, at)
-	if !at.shownRowsOnly {
-		c.checkFalseLeakproof(n, at)
+	passes := isOwn && (n.GetColumnRef() != nil || c.isStrict(n, context.queryLevel)) ||
+		c.hasNotFoldableOperand(n, context)
+	isOwn = isOwn && c.survivesFolding(n, context)
+	if !context.shownRowsOnly {
+		c.checkFalseLeakproof(n, context)
 	}
-	if !slices.Contains(harmlessKinds, kind) && !c.cannotFail(n, at) {
+	if !slices.Contains(harmlessKinds, kind) && !c.cannotFail(n, context) {
 		switch {
 		case kind == "A_Indices": // checkSubscripts handles subscripts
-		case kind == "A_ArrayExpr" && !at.shownRowsOnly:
+		case kind == "A_ArrayExpr" && !context.shownRowsOnly:
 			// PostgreSQL considers an array constructor leak-proof, whatever its elements are (contain_leaked_vars)
 			c.harden("it may make an array of arrays")
-		case at.inSubquery:
+		case context.inSubquery:
 			c.harden("a sub-select computes what may fail: " + kind)
-		case at.shownRowsOnly:
-		case !own:
+		case context.shownRowsOnly:
+		case !isOwn:
 			c.harden("what may fail names no column of a table beside it: " + kind)
 		default:
-			c.fromOutputMayFail = c.fromOutputMayFail || at.subqueryOutput
+			c.fromOutputMayFail = c.fromOutputMayFail || context.subqueryOutput
 		}
 	}
 	return passes
@@ -154,40 +155,40 @@ func (c *hardenedAnalysis) isCatalogCall(f *sqltext.FuncCall) bool {
 
 // visitSubLink visits a sub-select in an expression. In an output it runs for shown rows only; elsewhere it runs
 // whenever an expression needs it.
-func (c *hardenedAnalysis) visitSubLink(s *sqltext.SubLink, at exprContext) {
+func (c *hardenedAnalysis) visitSubLink(s *sqltext.SubLink, context exprContext) {
 	query := s.GetSubselect().GetSelectStmt()
-	if at.shownRowsOnly && !at.inSubquery {
-		c.visitQuery(query, at.queryLevel, true, false)
+	if context.shownRowsOnly && !context.inSubquery {
+		c.visitQuery(query, context.queryLevel, true, false)
 		return
 	}
 	switch {
 	case s.SubLinkType == sqltext.EXPR_SUBLINK &&
-		!(query != nil && (returnsOneRow(query) && c.hasOwnAggregate(query, at.queryLevel) || hasLimitOne(query))):
+		!(query != nil && (returnsOneRow(query) && c.hasOwnAggregate(query, context.queryLevel) || hasLimitOne(query))):
 		c.harden("a sub-select that is compared with may have several rows")
 		return
 	case s.SubLinkType == sqltext.ARRAY_SUBLINK: // the array's elements may be arrays, and it may become too large
 		c.harden("a sub-select makes an array")
 		return
 	}
-	c.visitQuery(query, at.queryLevel, false, true)
+	c.visitQuery(query, context.queryLevel, false, true)
 }
 
 // hasOwnAggregate tells whether the aggregate in a SELECT belongs to that SELECT. An aggregate over outer columns alone
 // belongs to the outer query (check_agglevels_and_constraints of PostgreSQL's parse_agg.c).
 func (c *hardenedAnalysis) hasOwnAggregate(s *sqltext.SelectStmt, parent *queryLevel) bool {
-	own, outer := false, false
+	isOwn, outer := false, false
 	f := s.TargetList[0].GetResTarget().GetVal().GetFuncCall()
 	for _, arg := range slices.Concat(f.GetArgs(), f.GetAggOrder(), []*sqltext.Node{f.GetAggFilter()}) {
 		c.walkNodes(arg, func(n *sqltext.Node) bool {
 			if ref := n.GetColumnRef(); ref != nil {
 				m := c.resolveColumn(ref, c.levelOf(s, parent))
-				own, outer = own || m.known && !m.outer, outer || !m.known || m.outer
+				isOwn, outer = isOwn || m.known && !m.outer, outer || !m.known || m.outer
 			}
 			outer = outer || n.GetSubLink() != nil
 			return true
 		})
 	}
-	return own || !outer
+	return isOwn || !outer
 }
 
 // hasLimitOne tells whether a SELECT returns at most one row because of its LIMIT.
@@ -206,8 +207,8 @@ func (c *hardenedAnalysis) isKnownType(t *sqltext.TypeName) bool {
 	if (schema == "" || schema == "pg_catalog") && len(c.snap.TypesNamed("pg_catalog", name)) == 1 {
 		return true
 	}
-	found := c.snap.TypesNamed(schema, name)
-	return len(found) > 0 && !slices.ContainsFunc(found, func(t *catalog.Type) bool {
+	types := c.snap.TypesNamed(schema, name)
+	return len(types) > 0 && !slices.ContainsFunc(types, func(t *catalog.Type) bool {
 		return t.Kind != 'e' && !(t.Kind == 'b' && isKnownExtension(t.Extension))
 	})
 }

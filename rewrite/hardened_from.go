@@ -11,7 +11,7 @@ import (
 // names of columns, which PostgreSQL compares.
 
 // analyzeFromItem visits an item of a FROM clause.
-func (c *hardenedAnalysis) analyzeFromItem(n *sqltext.Node, at exprContext) {
+func (c *hardenedAnalysis) analyzeFromItem(n *sqltext.Node, context exprContext) {
 	switch n := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
 		ref := c.referenceOf[n.RangeVar]
@@ -19,7 +19,7 @@ func (c *hardenedAnalysis) analyzeFromItem(n *sqltext.Node, at exprContext) {
 			ref != nil && ref.relation != nil && hasVirtualColumn(ref.relation)
 		switch {
 		case ref == nil: // the name means a WITH query
-			if at.inSubquery {
+			if context.inSubquery {
 				c.harden("a sub-select reads a WITH query")
 			}
 			if !c.isCTE(n.RangeVar.Relname) {
@@ -29,7 +29,7 @@ func (c *hardenedAnalysis) analyzeFromItem(n *sqltext.Node, at exprContext) {
 		case ref.fragment == nil || ref.relation == nil:
 			c.harden("it reads a catalog")
 		case ref.relation.Kind == catalog.View:
-			c.visitView(ref, at)
+			c.visitView(ref, context)
 		case slices.ContainsFunc(ref.relation.Columns, func(column catalog.Column) bool {
 			return slices.ContainsFunc(overflowingTypes,
 				func(oid uint32) bool { return c.snap.TypeContains(column.TypeOID, oid) })
@@ -44,51 +44,52 @@ func (c *hardenedAnalysis) analyzeFromItem(n *sqltext.Node, at exprContext) {
 		if query := n.RangeSubselect.GetSubquery().GetSelectStmt(); n.RangeSubselect.Lateral {
 			if len(query.GetFromClause()) > 0 || query.GetOp() != sqltext.SETOP_NONE ||
 				query.GetWithClause() != nil || query.GetWhereClause() != nil {
-				c.visitQuery(query, at.queryLevel, false, at.inSubquery)
+				c.visitQuery(query, context.queryLevel, false, context.inSubquery)
 				return
 			}
 			// The function reads no relation: it computes its outputs from the columns of items beside it.
-			at.subqueryOutput = true
+			context.subqueryOutput = true
 			for _, list := range [][]*sqltext.Node{
 				query.GetTargetList(), query.GetValuesLists(), query.GetGroupClause(), query.GetSortClause(),
 				query.GetDistinctClause(), query.GetWindowClause(), {
 					query.GetHavingClause(), query.GetLimitCount(), query.GetLimitOffset()}} {
 				for _, n := range list {
-					c.visitExpr(n, at)
+					c.visitExpr(n, context)
 				}
 			}
 			return
 		}
-		c.visitQuery(n.RangeSubselect.GetSubquery().GetSelectStmt(), at.parent, false, at.inSubquery)
+		c.visitQuery(n.RangeSubselect.GetSubquery().GetSelectStmt(), context.parent, false, context.inSubquery)
 	case *sqltext.Node_JoinExpr:
 		// a LATERAL item could name what the alias hides
 		if n.JoinExpr.Alias != nil && (hasLateral(n.JoinExpr.Larg) || hasLateral(n.JoinExpr.Rarg)) {
 			c.harden("LATERAL in a join with an alias")
 			return
 		}
-		c.analyzeFromItem(n.JoinExpr.Larg, at)
-		c.analyzeFromItem(n.JoinExpr.Rarg, at)
+		c.analyzeFromItem(n.JoinExpr.Larg, context)
+		c.analyzeFromItem(n.JoinExpr.Rarg, context)
 		// The condition of a join sees the two sides of the join. The other items of FROM count as items of an outer query.
-		sides, left, right := &queryLevel{parent: at.parent}, &queryLevel{parent: at.parent}, &queryLevel{parent: at.parent}
+		sides, left, right := &queryLevel{parent: context.parent}, &queryLevel{parent: context.parent},
+			&queryLevel{parent: context.parent}
 		c.addItems(n.JoinExpr.Larg, sides)
-		of := len(sides.items)
+		sideCount := len(sides.items)
 		left.hasMergedColumns, sides.hasMergedColumns = sides.hasMergedColumns, false
 		c.addItems(n.JoinExpr.Rarg, sides) // the right side may name columns of the left side
 		right.hasMergedColumns = sides.hasMergedColumns
 		for i, item := range sides.items {
-			if i < of {
+			if i < sideCount {
 				left.addItem(item)
 			} else {
 				right.addItem(item)
 			}
 		}
-		c.checkUsing(n.JoinExpr, left, right, at.inSubquery)
+		c.checkUsing(n.JoinExpr, left, right, context.inSubquery)
 		sides.hasMergedColumns = left.hasMergedColumns || right.hasMergedColumns || n.JoinExpr.IsNatural ||
 			len(n.JoinExpr.UsingClause) > 0
-		at.queryLevel = sides
-		c.visitExpr(n.JoinExpr.Quals, at)
+		context.queryLevel = sides
+		c.visitExpr(n.JoinExpr.Quals, context)
 	case *sqltext.Node_RangeFunction:
-		c.visitRangeFunctions(n.RangeFunction, at)
+		c.visitRangeFunctions(n.RangeFunction, context)
 	default:
 		c.harden("it has a function in FROM")
 	}
@@ -96,20 +97,20 @@ func (c *hardenedAnalysis) analyzeFromItem(n *sqltext.Node, at exprContext) {
 
 // visitRangeFunctions visits functions in FROM. PostgreSQL runs them for rows that are shown, with arguments computed
 // from such rows.
-func (c *hardenedAnalysis) visitRangeFunctions(f *sqltext.RangeFunction, at exprContext) {
+func (c *hardenedAnalysis) visitRangeFunctions(f *sqltext.RangeFunction, context exprContext) {
 	for _, n := range f.Functions {
 		call := n.GetList().GetItems()[0].GetFuncCall()
 		switch {
 		case call == nil || !c.isCatalogCall(call):
 			c.harden("it has a function in FROM")
-		case at.inSubquery && lastNamePart(call.Funcname) != "unnest":
+		case context.inSubquery && lastNamePart(call.Funcname) != "unnest":
 			c.harden("a sub-select runs a function in FROM")
 		}
-		if !at.inSubquery {
-			at.shownRowsOnly = true
+		if !context.inSubquery {
+			context.shownRowsOnly = true
 		}
 		for _, arg := range call.GetArgs() {
-			c.visitExpr(arg, at)
+			c.visitExpr(arg, context)
 		}
 	}
 }

@@ -13,29 +13,30 @@ import (
 // leak-proof although they can fail.
 
 // checkFalseLeakproof looks for expressions that PostgreSQL considers leak-proof although they can fail.
-func (c *hardenedAnalysis) checkFalseLeakproof(n *sqltext.Node, at exprContext) {
+func (c *hardenedAnalysis) checkFalseLeakproof(n *sqltext.Node, context exprContext) {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_TypeCast:
 		if c.isArrayTypeName(x.TypeCast.TypeName) && !isConstantCast(x.TypeCast) && !c.declaresParamType(x.TypeCast) &&
-			!c.isPlainArray(x.TypeCast.Arg, at) {
+			!c.isPlainArray(x.TypeCast.Arg, context) {
 			c.harden("it converts an array")
 		}
 	case *sqltext.Node_CaseExpr:
 		var results []*sqltext.Node
-		for _, when := range x.CaseExpr.Args {
-			results = append(results, when.GetCaseWhen().GetResult())
+		for _, whenClause := range x.CaseExpr.Args {
+			results = append(results, whenClause.GetCaseWhen().GetResult())
 			if arg := x.CaseExpr.Arg; arg != nil &&
-				(c.typeOf(arg, at.queryLevel) == 0 || !c.becomeOneType([]*sqltext.Node{arg, when.GetCaseWhen().GetExpr()}, at)) {
+				(c.typeOf(arg, context.queryLevel) == 0 ||
+					!c.becomeOneType([]*sqltext.Node{arg, whenClause.GetCaseWhen().GetExpr()}, context)) {
 				c.harden("CASE compares what may not be compared, or must be converted first")
 			}
 		}
-		c.checkArrayChoice(append(results, x.CaseExpr.Defresult), at)
+		c.checkArrayChoice(append(results, x.CaseExpr.Defresult), context)
 	case *sqltext.Node_A_Indirection: // types of a fixed length have no slices
 		if slices.ContainsFunc(x.AIndirection.Indirection, func(n *sqltext.Node) bool { return n.GetAIndices() != nil }) {
 			fields := slices.ContainsFunc(x.AIndirection.Indirection,
 				func(n *sqltext.Node) bool { return n.GetAIndices() == nil })
-			of := c.snap.TypeByOID(c.resolveColumn(x.AIndirection.GetArg().GetColumnRef(), at.queryLevel).rawOID)
-			if of == nil || fields || !(of.OID == 3802 || of.Element != 0) {
+			typ := c.snap.TypeByOID(c.resolveColumn(x.AIndirection.GetArg().GetColumnRef(), context.queryLevel).rawOID)
+			if typ == nil || fields || !(typ.OID == 3802 || typ.Element != 0) {
 				c.harden("it subscripts what may be no array")
 			}
 		}
@@ -44,7 +45,7 @@ func (c *hardenedAnalysis) checkFalseLeakproof(n *sqltext.Node, at exprContext) 
 		columns := 0
 		c.walkNodes(n, func(n *sqltext.Node) bool {
 			if ref := n.GetColumnRef(); ref != nil {
-				columns += c.countLargeValues(ref, at.queryLevel)
+				columns += c.countLargeValues(ref, context.queryLevel)
 			}
 			return true
 		})
@@ -52,25 +53,25 @@ func (c *hardenedAnalysis) checkFalseLeakproof(n *sqltext.Node, at exprContext) 
 			c.harden("it makes an array or a row of many columns")
 		}
 	case *sqltext.Node_CoalesceExpr:
-		c.checkArrayChoice(x.CoalesceExpr.Args, at)
+		c.checkArrayChoice(x.CoalesceExpr.Args, context)
 	case *sqltext.Node_MinMaxExpr:
-		c.checkArrayChoice(x.MinMaxExpr.Args, at)
+		c.checkArrayChoice(x.MinMaxExpr.Args, context)
 	}
 }
 
 // checkSubscripts checks the subscripts of an array, which PostgreSQL converts to integers by assignment casts. It
 // considers fetching an element leak-proof.
-func (c *hardenedAnalysis) checkSubscripts(i *sqltext.A_Indices, at exprContext) {
+func (c *hardenedAnalysis) checkSubscripts(i *sqltext.A_Indices, context exprContext) {
 	for _, n := range []*sqltext.Node{i.Lidx, i.Uidx} {
-		switch t := c.typeOf(n, at.queryLevel); {
+		switch t := c.typeOf(n, context.queryLevel); {
 		case n.GetNode() == nil, isFoldedConstant(n), t == 21, t == 23:
 		case n.GetParamRef() != nil:
 			c.castsParams = true
-		case at.shownRowsOnly && !at.inSubquery:
-		case at.inSubquery || !c.hasLocalColumn(n, at):
+		case context.shownRowsOnly && !context.inSubquery:
+		case context.inSubquery || !c.hasLocalColumn(n, context):
 			c.harden("a subscript may have to be converted first")
 		default:
-			c.fromOutputMayFail = c.fromOutputMayFail || at.subqueryOutput
+			c.fromOutputMayFail = c.fromOutputMayFail || context.subqueryOutput
 		}
 	}
 }
@@ -80,8 +81,8 @@ func (c *hardenedAnalysis) checkSubscripts(i *sqltext.A_Indices, at exprContext)
 const maxLargeColumns = 3
 
 // countLargeValues returns of how many large values a column may be made.
-func (c *hardenedAnalysis) countLargeValues(ref *sqltext.ColumnRef, at *queryLevel) int {
-	switch m := c.resolveColumn(ref, at); {
+func (c *hardenedAnalysis) countLargeValues(ref *sqltext.ColumnRef, level *queryLevel) int {
+	switch m := c.resolveColumn(ref, level); {
 	case m.ofTable && m.known && !m.computed && m.rawOID == 0, m.rawOID == scalarType:
 		return 1
 	case m.rawOID == 0: // the column is a row, or an output of a query in FROM
@@ -100,14 +101,15 @@ var smallTypes = []uint32{16, 18, 19, 20, 21, 23, 26, 700, 701, 790, 829, 869, 6
 // of clauses.c) either keeps a column in it or makes the whole expression NULL. Nothing of a NULL is computed. Only
 // certain expressions count. CASE, COALESCE, AND, IN, BETWEEN and their like may fold to a part of themselves, or to a
 // value, and lose the column. So may, as of 17, a value that is searched for in a constant range.
-func (c *hardenedAnalysis) isStrict(n *sqltext.Node, at *queryLevel) bool {
+func (c *hardenedAnalysis) isStrict(n *sqltext.Node, level *queryLevel) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Expr:
 		_, name, ok := qualifiedName(x.AExpr.Name)
 		// an array that contains NULL is not NULL itself
 		return ok && (x.AExpr.Kind == sqltext.AEXPR_OP || x.AExpr.Kind == sqltext.AEXPR_LIKE ||
 			x.AExpr.Kind == sqltext.AEXPR_ILIKE || x.AExpr.Kind == sqltext.AEXPR_SIMILAR) && name != "<@" &&
-			name != "@>" && name != "#=" && (name != "||" || c.isScalar(x.AExpr.Lexpr, at) && c.isScalar(x.AExpr.Rexpr, at))
+			name != "@>" && name != "#=" && (name != "||" || c.isScalar(x.AExpr.Lexpr, level) &&
+			c.isScalar(x.AExpr.Rexpr, level))
 	case *sqltext.Node_TypeCast, *sqltext.Node_CollateClause:
 		return true
 	case *sqltext.Node_A_Indirection:
@@ -122,17 +124,17 @@ func (c *hardenedAnalysis) isStrict(n *sqltext.Node, at *queryLevel) bool {
 
 // survivesFolding tells whether the computation of an expression itself has a column in it, whatever is folded, where
 // one of its parts has one.
-func (c *hardenedAnalysis) survivesFolding(n *sqltext.Node, at exprContext) bool {
+func (c *hardenedAnalysis) survivesFolding(n *sqltext.Node, context exprContext) bool {
 	all := func(values []*sqltext.Node) bool { // PostgreSQL may convert each value by itself
 		return !slices.ContainsFunc(values, func(n *sqltext.Node) bool {
-			return n.GetNode() != nil && n.GetAConst() == nil && !c.hasLocalColumn(n, at)
+			return n.GetNode() != nil && n.GetAConst() == nil && !c.hasLocalColumn(n, context)
 		})
 	}
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_CaseExpr:
 		results := []*sqltext.Node{x.CaseExpr.Defresult}
-		for _, when := range x.CaseExpr.Args {
-			results = append(results, when.GetCaseWhen().GetResult())
+		for _, whenClause := range x.CaseExpr.Args {
+			results = append(results, whenClause.GetCaseWhen().GetResult())
 		}
 		return all(results)
 	case *sqltext.Node_CoalesceExpr:
@@ -140,18 +142,18 @@ func (c *hardenedAnalysis) survivesFolding(n *sqltext.Node, at exprContext) bool
 	case *sqltext.Node_MinMaxExpr:
 		return all(x.MinMaxExpr.Args)
 	case *sqltext.Node_FuncCall:
-		if c.isStrict(n, at.queryLevel) {
+		if c.isStrict(n, context.queryLevel) {
 			return true
 		}
-		return c.hasNotFoldableOperand(n, at)
+		return c.hasNotFoldableOperand(n, context)
 	case *sqltext.Node_A_Expr: // these expressions may have a value if an operand is NULL
 		switch x.AExpr.Kind {
 		case sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT, sqltext.AEXPR_NULLIF:
-			return c.isNotFoldable(x.AExpr.Lexpr, at) || c.isNotFoldable(x.AExpr.Rexpr, at)
+			return c.isNotFoldable(x.AExpr.Lexpr, context) || c.isNotFoldable(x.AExpr.Rexpr, context)
 		}
 	case *sqltext.Node_XmlExpr, *sqltext.Node_XmlSerialize:
 		survives := false
-		sqltext.Children(n, func(child *sqltext.Node) { survives = survives || c.isNotFoldable(child, at) })
+		sqltext.Children(n, func(child *sqltext.Node) { survives = survives || c.isNotFoldable(child, context) })
 		return survives
 	}
 	return true
@@ -175,22 +177,22 @@ var strictFunctions = []string{
 
 // isNotFoldable tells whether an operand names a column of a table of this query that survives folding. It survives if
 // no operand beside the column can be NULL.
-func (c *hardenedAnalysis) isNotFoldable(n *sqltext.Node, at exprContext) bool {
+func (c *hardenedAnalysis) isNotFoldable(n *sqltext.Node, context exprContext) bool {
 	if ref := n.GetColumnRef(); ref != nil {
-		m := c.resolveColumn(ref, at.queryLevel)
+		m := c.resolveColumn(ref, context.queryLevel)
 		return m.localColumn && m.notFoldable
 	}
-	return c.someOperandSurvives(n, at.queryLevel, func(n *sqltext.Node) (counts, survives bool) {
-		counts = c.isNotFoldable(n, at)
-		return counts, counts
+	return c.someOperandSurvives(n, context.queryLevel, func(n *sqltext.Node) (isOperand, survives bool) {
+		isOperand = c.isNotFoldable(n, context)
+		return isOperand, isOperand
 	})
 }
 
 // someOperandSurvives tells whether a strict expression has an operand that counts, and no operand that constant
 // folding may make NULL.
-func (c *hardenedAnalysis) someOperandSurvives(n *sqltext.Node, at *queryLevel,
-	operand func(*sqltext.Node) (counts, survives bool)) bool {
-	if !c.isStrict(n, at) {
+func (c *hardenedAnalysis) someOperandSurvives(n *sqltext.Node, level *queryLevel,
+	operand func(*sqltext.Node) (isOperand, survives bool)) bool {
+	if !c.isStrict(n, level) {
 		return false
 	}
 	found, all := false, true
@@ -199,16 +201,16 @@ func (c *hardenedAnalysis) someOperandSurvives(n *sqltext.Node, at *queryLevel,
 		if child.GetString_() != nil || child.GetTypeName() != nil || child.GetAConst() != nil && !child.GetAConst().Isnull {
 			return
 		}
-		counts, survives := operand(child)
-		found, all = found || counts, all && survives
+		isOperand, survives := operand(child)
+		found, all = found || isOperand, all && survives
 	})
 	return found && all
 }
 
 // hasNotFoldableOperand tells whether a call has an operand that is not foldable. For CASE and COALESCE it must be the
 // first operand.
-func (c *hardenedAnalysis) hasNotFoldableOperand(n *sqltext.Node, at exprContext) bool {
-	return c.hasOperand(n, func(n *sqltext.Node) bool { return c.isNotFoldable(n, at) })
+func (c *hardenedAnalysis) hasNotFoldableOperand(n *sqltext.Node, context exprContext) bool {
+	return c.hasOperand(n, func(n *sqltext.Node) bool { return c.isNotFoldable(n, context) })
 }
 
 // hasOperand tells whether a call has an operand for which survives is true. For CASE and COALESCE it must be the first
@@ -227,12 +229,13 @@ func (c *hardenedAnalysis) hasOperand(n *sqltext.Node, survives func(*sqltext.No
 	case *sqltext.Node_CoalesceExpr:
 		return survives(x.CoalesceExpr.Args[0])
 	case *sqltext.Node_CaseExpr:
-		when := x.CaseExpr.Args[0].GetCaseWhen().GetExpr()
+		whenClause := x.CaseExpr.Args[0].GetCaseWhen().GetExpr()
 		if x.CaseExpr.Arg == nil {
-			return survives(when)
+			return survives(whenClause)
 		}
 		// folding removes branches with WHEN NULL, and with the last branch the value that CASE compares
-		return survives(x.CaseExpr.Arg) && (survives(when) || when.GetAConst() != nil && !when.GetAConst().Isnull)
+		return survives(x.CaseExpr.Arg) && (survives(whenClause) || whenClause.GetAConst() != nil &&
+			!whenClause.GetAConst().Isnull)
 	}
 	return false
 }
@@ -250,40 +253,41 @@ func (c *hardenedAnalysis) isArrayTypeName(t *sqltext.TypeName) bool {
 	if !ok {
 		return true
 	}
-	found := c.snap.TypesNamed(schema, name)
+	types := c.snap.TypesNamed(schema, name)
 	if schema == "" {
-		found = slices.Concat(found, c.snap.TypesNamed("pg_catalog", name))
+		types = slices.Concat(types, c.snap.TypesNamed("pg_catalog", name))
 	}
-	for _, one := range found {
-		if of := c.snap.TypeByOID(c.snap.BaseType(one.OID)); of == nil || of.Element != 0 {
+	for _, candidate := range types {
+		if typ := c.snap.TypeByOID(c.snap.BaseType(candidate.OID)); typ == nil || typ.Element != 0 {
 			return true
 		}
 	}
-	return len(found) == 0
+	return len(types) == 0
 }
 
 // isPlainArray tells whether an expression is ARRAY[...] without an array among its elements: PostgreSQL converts each
 // element separately.
-func (c *hardenedAnalysis) isPlainArray(n *sqltext.Node, at exprContext) bool {
+func (c *hardenedAnalysis) isPlainArray(n *sqltext.Node, context exprContext) bool {
 	return n.GetAArrayExpr() != nil && !slices.ContainsFunc(n.GetAArrayExpr().Elements, func(n *sqltext.Node) bool {
 		return !isUntypedConstant(n) && n.GetParamRef() == nil &&
-			(c.typeOf(n, at.queryLevel) == 0 || slices.Contains(comparableArrayTypes, c.typeOf(n, at.queryLevel)))
+			(c.typeOf(n, context.queryLevel) == 0 || slices.Contains(comparableArrayTypes, c.typeOf(n, context.queryLevel)))
 	})
 }
 
 // checkArrayChoice hardens the plan unless the values, one of which is chosen, have one type, or are no arrays.
-func (c *hardenedAnalysis) checkArrayChoice(values []*sqltext.Node, at exprContext) {
-	n, array, same := 0, false, true
+func (c *hardenedAnalysis) checkArrayChoice(values []*sqltext.Node, context exprContext) {
+	n, array, hasSameVersion := 0, false, true
 	var of uint32
 	for _, value := range values {
 		if value.GetNode() == nil || value.GetAConst() != nil || value.GetParamRef() != nil {
 			continue
 		}
-		t := c.typeOf(value, at.queryLevel)
-		array, same = array || t == 0 || slices.Contains(comparableArrayTypes, t), same && (n == 0 || t == of) && t != 0
+		t := c.typeOf(value, context.queryLevel)
+		array, hasSameVersion = array || t == 0 || slices.Contains(comparableArrayTypes, t), hasSameVersion &&
+			(n == 0 || t == of) && t != 0
 		n, of = n+1, t
 	}
-	if n > 1 && array && !same {
+	if n > 1 && array && !hasSameVersion {
 		c.harden("it chooses among arrays that may have to be converted")
 	}
 }
@@ -293,30 +297,30 @@ const scalarType = ^uint32(0)
 
 // rawTypeOf returns the type of an expression if it is certain, whether or not its values can be compared. It returns
 // scalarType if only that is certain, else 0.
-func (c *hardenedAnalysis) rawTypeOf(n *sqltext.Node, at *queryLevel) uint32 {
+func (c *hardenedAnalysis) rawTypeOf(n *sqltext.Node, level *queryLevel) uint32 {
 	if ref := n.GetColumnRef(); ref != nil {
-		return c.resolveColumn(ref, at).rawOID
+		return c.resolveColumn(ref, level).rawOID
 	}
-	if t := c.typeOf(n, at); t != 0 {
+	if t := c.typeOf(n, level); t != 0 {
 		return t
 	}
-	if c.isScalar(n, at) {
+	if c.isScalar(n, level) {
 		return scalarType
 	}
 	return 0
 }
 
 // isScalar tells whether an expression is certainly no array.
-func (c *hardenedAnalysis) isScalar(n *sqltext.Node, at *queryLevel) bool {
+func (c *hardenedAnalysis) isScalar(n *sqltext.Node, level *queryLevel) bool {
 	all := func(list []*sqltext.Node) bool {
-		return !slices.ContainsFunc(list, func(n *sqltext.Node) bool { return n.GetNode() != nil && !c.isScalar(n, at) })
+		return !slices.ContainsFunc(list, func(n *sqltext.Node) bool { return n.GetNode() != nil && !c.isScalar(n, level) })
 	}
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Const, *sqltext.Node_SQLValueFunction, *sqltext.Node_BoolExpr, *sqltext.Node_NullTest,
 		*sqltext.Node_BooleanTest, *sqltext.Node_GroupingFunc:
 		return true
 	case *sqltext.Node_ColumnRef:
-		raw := c.resolveColumn(x.ColumnRef, at).rawOID
+		raw := c.resolveColumn(x.ColumnRef, level).rawOID
 		return raw == scalarType || raw != 0 && !c.isArrayType(raw)
 	case *sqltext.Node_TypeCast:
 		return !c.isArrayTypeName(x.TypeCast.TypeName)
@@ -325,17 +329,17 @@ func (c *hardenedAnalysis) isScalar(n *sqltext.Node, at *queryLevel) bool {
 		return ok && (slices.Contains(comparisonOperators, name) ||
 			x.AExpr.Kind != sqltext.AEXPR_OP && x.AExpr.Kind != sqltext.AEXPR_NULLIF ||
 			slices.Contains([]string{"->>", "#>", "#>>"}, name) ||
-			name == "->" && slices.Contains([]uint32{114, 3802}, c.rawTypeOf(x.AExpr.Lexpr, at)) ||
+			name == "->" && slices.Contains([]uint32{114, 3802}, c.rawTypeOf(x.AExpr.Lexpr, level)) ||
 			slices.Contains([]string{"+", "-", "*", "/", "%", "||"}, name) &&
-				(x.AExpr.Lexpr == nil || c.isScalar(x.AExpr.Lexpr, at)) && c.isScalar(x.AExpr.Rexpr, at))
+				(x.AExpr.Lexpr == nil || c.isScalar(x.AExpr.Lexpr, level)) && c.isScalar(x.AExpr.Rexpr, level))
 	case *sqltext.Node_CoalesceExpr:
 		return all(x.CoalesceExpr.Args)
 	case *sqltext.Node_MinMaxExpr:
 		return all(x.MinMaxExpr.Args)
 	case *sqltext.Node_CaseExpr:
 		results := []*sqltext.Node{x.CaseExpr.Defresult}
-		for _, when := range x.CaseExpr.Args {
-			results = append(results, when.GetCaseWhen().GetResult())
+		for _, whenClause := range x.CaseExpr.Args {
+			results = append(results, whenClause.GetCaseWhen().GetResult())
 		}
 		return all(results)
 	case *sqltext.Node_SubLink:
@@ -349,9 +353,10 @@ func (c *hardenedAnalysis) isScalar(n *sqltext.Node, at *queryLevel) bool {
 			return true
 		}
 		if (name == "lower" || name == "upper") && len(x.FuncCall.Args) == 1 {
-			return c.isNoRange(x.FuncCall.Args[0], at)
+			return c.isNoRange(x.FuncCall.Args[0], level)
 		}
-		return slices.Contains(firstArgTypeFunctions, name) && len(x.FuncCall.Args) > 0 && c.isScalar(x.FuncCall.Args[0], at)
+		return slices.Contains(firstArgTypeFunctions, name) && len(x.FuncCall.Args) > 0 &&
+			c.isScalar(x.FuncCall.Args[0], level)
 	}
 	return false
 }
@@ -369,18 +374,18 @@ var scalarFunctions = []string{"count", "sum", "avg", "date_trunc", "date_part",
 	"jsonb_object_agg", "json_object_agg"}
 
 // isNoRange tells whether the argument of lower or upper is certainly no range, whose bounds may be arrays.
-func (c *hardenedAnalysis) isNoRange(n *sqltext.Node, at *queryLevel) bool {
+func (c *hardenedAnalysis) isNoRange(n *sqltext.Node, level *queryLevel) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_FuncCall:
 		name := lastNamePart(x.FuncCall.Funcname)
 		return c.isCatalogCall(x.FuncCall) &&
-			slices.Contains(append([]string{"lower", "upper"}, scalarFunctions...), name) && c.isScalar(n, at)
+			slices.Contains(append([]string{"lower", "upper"}, scalarFunctions...), name) && c.isScalar(n, level)
 	case *sqltext.Node_A_Expr:
 		if lastNamePart(x.AExpr.Name) == "||" {
 			return true
 		}
 	}
-	return slices.Contains([]uint32{25, 1042, 1043}, c.rawTypeOf(n, at))
+	return slices.Contains([]uint32{25, 1042, 1043}, c.rawTypeOf(n, level))
 }
 
 // firstArgTypeFunctions are the functions whose result has the type of their first argument.
@@ -435,7 +440,7 @@ func typeOfCurrentTime(n *sqltext.Node) uint32 {
 // an array of them, or compares one with the others. Integers become any number, and PostgreSQL converts constants as
 // it plans, other than times, which depend on the time zone. A parameter has the type of the others unless another is
 // declared.
-func (c *hardenedAnalysis) becomeOneType(values []*sqltext.Node, at exprContext) bool {
+func (c *hardenedAnalysis) becomeOneType(values []*sqltext.Node, context exprContext) bool {
 	var of uint32
 	var numbers []*sqltext.A_Const
 	n, params := 0, false
@@ -452,7 +457,7 @@ func (c *hardenedAnalysis) becomeOneType(values []*sqltext.Node, at exprContext)
 		}
 		t := typeOfCurrentTime(value)
 		if t == 0 {
-			t = c.typeOf(value, at.queryLevel)
+			t = c.typeOf(value, context.queryLevel)
 		}
 		switch {
 		case n == 0:
@@ -497,38 +502,40 @@ func isFloatType(t uint32) bool { return t == 700 || t == 701 }
 func isIntegerType(t uint32) bool { return t == 20 || t == 21 || t == 23 }
 
 // arrayComparesSafely tells whether a comparison with the elements of an array needs no conversion that may fail.
-func (c *hardenedAnalysis) arrayComparesSafely(x *sqltext.A_Expr, at exprContext) bool {
+func (c *hardenedAnalysis) arrayComparesSafely(x *sqltext.A_Expr, context exprContext) bool {
 	if array := x.Rexpr.GetAArrayExpr(); array != nil {
-		return c.becomeOneType(append(slices.Clone(array.Elements), x.Lexpr), at) && !c.becomesFloatArray(array, x.Lexpr, at)
+		return c.becomeOneType(append(slices.Clone(array.Elements), x.Lexpr), context) &&
+			!c.becomesFloatArray(array, x.Lexpr, context)
 	}
-	left := c.typeOf(x.Lexpr, at.queryLevel)
-	if now := typeOfCurrentTime(x.Lexpr); now != 0 {
-		left = now
+	leftType := c.typeOf(x.Lexpr, context.queryLevel)
+	if currentTimeType := typeOfCurrentTime(x.Lexpr); currentTimeType != 0 {
+		leftType = currentTimeType
 	}
 	switch {
 	case x.Rexpr.GetParamRef() != nil:
 		// of the array types that IsPlainParameterType allows, PostgreSQL converts these
-		c.castsParams = c.castsParams || conversionTargets[left] == 2 || left == 0 && c.certainTypeOf(x.Lexpr, at) == 0
+		c.castsParams = c.castsParams || conversionTargets[leftType] == 2 || leftType == 0 &&
+			c.certainTypeOf(x.Lexpr, context) == 0
 		return true
 	case isUntypedConstant(x.Rexpr):
 		return true
 	// PostgreSQL converts no array to an array of these types
-	case left != 0 && conversionTargets[left] == 0 && left != 1082:
+	case leftType != 0 && conversionTargets[leftType] == 0 && leftType != 1082:
 		return true
 	}
-	element := c.elementTypeOf(x.Rexpr, at)
-	return element != 0 && element == left
+	element := c.elementTypeOf(x.Rexpr, context)
+	return element != 0 && element == leftType
 }
 
 // becomesFloatArray tells whether ARRAY[...] may become an array of numeric, because of a constant with decimals, and
 // the comparison then converts it to floating point. The elements become one type before PostgreSQL looks at the other
 // operand.
-func (c *hardenedAnalysis) becomesFloatArray(array *sqltext.A_ArrayExpr, left *sqltext.Node, at exprContext) bool {
+func (c *hardenedAnalysis) becomesFloatArray(array *sqltext.A_ArrayExpr, left *sqltext.Node, context exprContext) bool {
 	numeric, float, other := false, false, false
 	for _, n := range array.Elements {
 		k := n.GetAConst()
 		numeric, float, other = numeric || k.GetFval() != nil, float ||
-			k == nil && isFloatType(c.typeOf(n, at.queryLevel)), other || k == nil
+			k == nil && isFloatType(c.typeOf(n, context.queryLevel)), other || k == nil
 	}
 	if !numeric || !other || float {
 		return false
@@ -537,21 +544,21 @@ func (c *hardenedAnalysis) becomesFloatArray(array *sqltext.A_ArrayExpr, left *s
 		c.castsParams = true
 		return false
 	}
-	t := c.typeOf(left, at.queryLevel)
+	t := c.typeOf(left, context.queryLevel)
 	return !isUntypedConstant(left) && left.GetAConst() == nil && (t == 0 || isFloatType(t))
 }
 
 // elementTypeOf returns the type of an array's elements; 0: it is not certain.
-func (c *hardenedAnalysis) elementTypeOf(n *sqltext.Node, at exprContext) uint32 {
+func (c *hardenedAnalysis) elementTypeOf(n *sqltext.Node, context exprContext) uint32 {
 	var oid uint32
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_ColumnRef:
-		oid = c.resolveColumn(x.ColumnRef, at.queryLevel).rawOID
+		oid = c.resolveColumn(x.ColumnRef, context.queryLevel).rawOID
 	case *sqltext.Node_TypeCast:
 		schema, name, ok := qualifiedName(x.TypeCast.GetTypeName().GetNames())
-		if found := c.snap.TypesNamed("pg_catalog", name); ok && (schema == "" || schema == "pg_catalog") &&
-			len(found) == 1 && len(x.TypeCast.TypeName.ArrayBounds) > 0 {
-			return found[0].OID
+		if types := c.snap.TypesNamed("pg_catalog", name); ok && (schema == "" || schema == "pg_catalog") &&
+			len(types) == 1 && len(x.TypeCast.TypeName.ArrayBounds) > 0 {
+			return types[0].OID
 		}
 	}
 	if t := c.snap.TypeByOID(oid); t != nil {
@@ -562,10 +569,10 @@ func (c *hardenedAnalysis) elementTypeOf(n *sqltext.Node, at exprContext) uint32
 
 // namesLocalColumn tells whether an operand names a column of this query, at any depth, as PostgreSQL itself looks for
 // one when it parses.
-func (c *hardenedAnalysis) namesLocalColumn(n *sqltext.Node, at exprContext) (found bool) {
+func (c *hardenedAnalysis) namesLocalColumn(n *sqltext.Node, context exprContext) (found bool) {
 	c.walkNodes(n, func(n *sqltext.Node) bool {
 		if ref := n.GetColumnRef(); ref != nil {
-			m := c.resolveColumn(ref, at.queryLevel)
+			m := c.resolveColumn(ref, context.queryLevel)
 			found = found || m.known && !m.outer
 		}
 		return !found && n.GetSubLink() == nil

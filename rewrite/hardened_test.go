@@ -400,9 +400,9 @@ func TestHardenedPlans(t *testing.T) {
 		{"PREPARE p (text) AS SELECT * FROM notes WHERE id = $1::int", "declared"},
 		{"EXPLAIN SELECT 1", "explains"},
 	} {
-		result, refused := r.Rewrite(c.sql, false)
-		if refused != nil {
-			t.Errorf("%s: %v", c.sql, refused)
+		result, refusal := r.Rewrite(c.sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %v", c.sql, refusal)
 			continue
 		}
 		switch {
@@ -469,18 +469,18 @@ func TestHardenedPlansForVirtualColumns(t *testing.T) {
 		"SELECT id FROM memories WHERE title IN (SELECT body FROM notes)":                                        true,
 		"COPY (SELECT id FROM memories WHERE title IS NULL) TO STDOUT":                                           true,
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil || (result.HardenedReason != "") != wantHardened {
-			t.Errorf("%s: %v, hardened %q", sql, refused, result.HardenedReason)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil || (result.HardenedReason != "") != wantHardened {
+			t.Errorf("%s: %v, hardened %q", sql, refusal, result.HardenedReason)
 		}
 	}
 }
 
 // A text on the signed path cannot fail, and is planned as PostgreSQL plans.
 func TestTheSignedPathNeedsNoHardening(t *testing.T) {
-	result, refused := rewriter(t, AlwaysSignedMode).Rewrite("SELECT count(*) FROM memories WHERE occurred_at > (SELECT min(occurred_at) FROM memories)", false)
-	if refused != nil || result.Path != verdict.PathSigned || result.HardenedReason != "" || result.Effects[0].HardenedPlan != verdict.NotHardened {
-		t.Errorf("%+v %v", result, refused)
+	result, refusal := rewriter(t, AlwaysSignedMode).Rewrite("SELECT count(*) FROM memories WHERE occurred_at > (SELECT min(occurred_at) FROM memories)", false)
+	if refusal != nil || result.Path != verdict.PathSigned || result.HardenedReason != "" || result.Effects[0].HardenedPlan != verdict.NotHardened {
+		t.Errorf("%+v %v", result, refusal)
 	}
 }
 
@@ -495,13 +495,13 @@ func TestPlansAreNotSetOnTheWay(t *testing.T) {
 		"SET cpu_operator_cost = 1", "SET enable_bitmapscan = on",
 		"SELECT set_config('cpu_operator_cost', '1', false)", "SELECT set_config('enable_bitmapscan', 'on', true)",
 	} {
-		if result, refused := r.Rewrite(sql, false); refused == nil {
+		if result, refusal := r.Rewrite(sql, false); refusal == nil {
 			t.Errorf("%s: %s", sql, result.Text)
 		}
 	}
 	for _, sql := range []string{"SET plan_cache_mode = force_generic_plan", "SELECT set_config('TimeZone', 'UTC', false)"} {
-		if _, refused := r.Rewrite(sql, false); refused != nil {
-			t.Errorf("%s: %v", sql, refused)
+		if _, refusal := r.Rewrite(sql, false); refusal != nil {
+			t.Errorf("%s: %v", sql, refusal)
 		}
 	}
 }
@@ -513,9 +513,9 @@ func TestHardenedPlansForCirclesAndSegments(t *testing.T) {
 		ALTER TABLE people ADD seg lseg; ALTER TABLE notes ADD c circle; ALTER TABLE parents ADD sides side[];
 		ALTER TABLE memory_participants ADD shape shape; ALTER TABLE memories ADD p point, ADD b box`)
 	for table, wantHardened := range map[string]bool{"people": true, "notes": true, "parents": true, "memory_participants": true, "memories": false} {
-		result, refused := r.Rewrite("SELECT count(*) FROM "+table, false)
-		if refused != nil || (result.HardenedReason != "") != wantHardened {
-			t.Errorf("%s: %v, hardened %q", table, refused, result.HardenedReason)
+		result, refusal := r.Rewrite("SELECT count(*) FROM "+table, false)
+		if refusal != nil || (result.HardenedReason != "") != wantHardened {
+			t.Errorf("%s: %v, hardened %q", table, refusal, result.HardenedReason)
 		}
 	}
 }
@@ -524,9 +524,9 @@ func TestHardenedPlansForCirclesAndSegments(t *testing.T) {
 func TestHardenedPlansForSlices(t *testing.T) {
 	r, _ := altered(t, RowSecurityMode, "ALTER TABLE memories ADD nm name, ADD p point, ADD l line, ADD b box, ADD tags text[]")
 	for column, wantHardened := range map[string]bool{"nm": true, "p": true, "l": true, "b": true, "tags": false} {
-		result, refused := r.Rewrite("SELECT id FROM memories WHERE id > 0 AND "+column+"[0:1] IS NULL", false)
-		if refused != nil || (result.HardenedReason != "") != wantHardened {
-			t.Errorf("%s: %v, hardened %q", column, refused, result.HardenedReason)
+		result, refusal := r.Rewrite("SELECT id FROM memories WHERE id > 0 AND "+column+"[0:1] IS NULL", false)
+		if refusal != nil || (result.HardenedReason != "") != wantHardened {
+			t.Errorf("%s: %v, hardened %q", column, refusal, result.HardenedReason)
 		}
 	}
 }

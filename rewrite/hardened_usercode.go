@@ -14,8 +14,8 @@ import (
 // plans to read the relation or the lookup tables of its rule, or when it looks for rows there.
 func (r *Rewriter) runsUserCode(relation *catalog.Relation) bool {
 	f := r.fragments[relation.Name]
-	_, runs := r.snap.ReadRunsUserCode(relation)
-	return runs || f != nil && f.runsUserCode
+	_, executes := r.snap.ReadRunsUserCode(relation)
+	return executes || f != nil && f.runsUserCode
 }
 
 // valuesRunUserCode tells whether a text makes or reads values for which PostgreSQL runs functions of an owner. The

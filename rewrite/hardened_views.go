@@ -10,16 +10,16 @@ import (
 // walk.
 
 // visitView visits the query of a view.
-func (c *hardenedAnalysis) visitView(ref *reference, at exprContext) {
+func (c *hardenedAnalysis) visitView(ref *reference, context exprContext) {
 	query := c.queryOfView(ref.relation)
 	if c.viewCount++; query == nil || c.viewCount > maxViews {
 		c.harden("it reads a view that cannot be followed")
 		return
 	}
-	before := c.ctes
+	outerCTEs := c.ctes
 	c.ctes = nil
-	c.visitQuery(query, nil, false, at.inSubquery)
-	c.ctes = before
+	c.visitQuery(query, nil, false, context.inSubquery)
+	c.ctes = outerCTEs
 }
 
 // viewItem returns a view as an item of FROM.
@@ -32,11 +32,11 @@ func (c *hardenedAnalysis) viewItem(ref *reference, alias string, renamed []*sql
 	if query == nil {
 		return i
 	}
-	before := c.ctes
+	outerCTEs := c.ctes
 	c.ctes = nil
 	columns := c.outputsOf(query, nil, "")
 	i.notPulledUp = c.isNotPulledUp(query, nil)
-	c.ctes = before
+	c.ctes = outerCTEs
 	if len(columns) == len(ref.relation.Columns) {
 		i.columns = renameColumns(columns, renamed)
 		i.markPrecomputed()
@@ -46,12 +46,12 @@ func (c *hardenedAnalysis) viewItem(ref *reference, alias string, renamed []*sql
 
 // queryOfView returns the query of a view if all relations in it are known, else nil.
 func (c *hardenedAnalysis) queryOfView(view *catalog.Relation) *sqltext.SelectStmt {
-	if query, is := c.viewQueries[view.Name]; is {
+	if query, isOfKind := c.viewQueries[view.Name]; isOfKind {
 		return query
 	}
 	c.viewQueries[view.Name] = nil // the entry ends the recursion for a view that refers to itself
-	tree, refused := sqltext.Parse(view.Definition)
-	if refused != nil || len(tree.Stmts) != 1 || tree.Stmts[0].GetStmt().GetSelectStmt() == nil {
+	tree, refusal := sqltext.Parse(view.Definition)
+	if refusal != nil || len(tree.Stmts) != 1 || tree.Stmts[0].GetStmt().GetSelectStmt() == nil {
 		return nil
 	}
 	certain := true

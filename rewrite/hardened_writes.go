@@ -19,8 +19,8 @@ import (
 // asSelect returns a SELECT that finds the rows of an UPDATE or DELETE and computes the same expressions. It also
 // returns the statement's target; both are nil for other statements.
 func asSelect(n *sqltext.Node) (target *sqltext.RangeVar, s *sqltext.SelectStmt) {
-	from := func(target *sqltext.RangeVar, more []*sqltext.Node) []*sqltext.Node {
-		return append([]*sqltext.Node{{Node: &sqltext.Node_RangeVar{RangeVar: target}}}, more...)
+	from := func(target *sqltext.RangeVar, otherItems []*sqltext.Node) []*sqltext.Node {
+		return append([]*sqltext.Node{{Node: &sqltext.Node_RangeVar{RangeVar: target}}}, otherItems...)
 	}
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_UpdateStmt:
@@ -38,29 +38,29 @@ func asSelect(n *sqltext.Node) (target *sqltext.RangeVar, s *sqltext.SelectStmt)
 
 // visitUpdateOrDelete visits an UPDATE or DELETE.
 func (c *hardenedAnalysis) visitUpdateOrDelete(n *sqltext.Node) {
-	target, as := asSelect(n)
-	if why := c.userCodeOfWrite(target, n.GetUpdateStmt()); why != "" {
-		c.harden("it writes: " + why)
+	target, query := asSelect(n)
+	if reason := c.userCodeOfWrite(target, n.GetUpdateStmt()); reason != "" {
+		c.harden("it writes: " + reason)
 		return
 	}
-	c.visitQuery(as, nil, true, false)
+	c.visitQuery(query, nil, true, false)
 }
 
 // userCodeOfWrite says which code of the owner PostgreSQL may run when it writes rows of a table; "": none. update is
 // nil for a DELETE.
-func (c *hardenedAnalysis) userCodeOfWrite(target *sqltext.RangeVar, update *sqltext.UpdateStmt) (why string) {
+func (c *hardenedAnalysis) userCodeOfWrite(target *sqltext.RangeVar, update *sqltext.UpdateStmt) (reason string) {
 	ref := c.referenceOf[target]
 	if ref == nil {
 		return "what it writes is no table"
 	}
-	table, known := c.snap.Relation(ref.name)
-	if !known {
+	table, isKnown := c.snap.Relation(ref.name)
+	if !isKnown {
 		return "what it writes is not known"
 	}
 	if update == nil {
 		return c.userCodeOfDelete(table, map[*catalog.Relation]bool{})
 	}
-	var set []string
+	var setColumns []string
 	for _, n := range update.TargetList {
 		column, defaults := table.Column(n.GetResTarget().GetName()), false
 		c.walkNodes(n, func(n *sqltext.Node) bool {
@@ -76,9 +76,9 @@ func (c *hardenedAnalysis) userCodeOfWrite(target *sqltext.RangeVar, update *sql
 			// PostgreSQL casts the new value to the column's type, or to that of its elements, which the text does not name
 			return "a cast that is not PostgreSQL's own may make the value of " + column.Name
 		}
-		set = append(set, column.Name)
+		setColumns = append(setColumns, column.Name)
 	}
-	return c.userCodeOfUpdate(table, set)
+	return c.userCodeOfUpdate(table, setColumns)
 }
 
 // isSingleTable tells whether a table neither has partitions or inheritance children nor is one.
@@ -88,7 +88,7 @@ func isSingleTable(r *catalog.Relation) bool {
 
 // userCodeOfDelete names the owner's code that PostgreSQL may run when it deletes rows of a table. The rows that refer
 // to them by foreign keys are changed, too.
-func (c *hardenedAnalysis) userCodeOfDelete(r *catalog.Relation, seen map[*catalog.Relation]bool) (why string) {
+func (c *hardenedAnalysis) userCodeOfDelete(r *catalog.Relation, seen map[*catalog.Relation]bool) (reason string) {
 	if seen[r] {
 		return ""
 	}
@@ -106,16 +106,16 @@ func (c *hardenedAnalysis) userCodeOfDelete(r *catalog.Relation, seen map[*catal
 			}
 			switch key.OnDelete {
 			case catalog.NoAction, catalog.Restrict: // PostgreSQL looks for a referring row with the rights of the table's owner
-				why = ""
+				reason = ""
 			case catalog.Cascade:
-				why = c.userCodeOfDelete(other, seen)
+				reason = c.userCodeOfDelete(other, seen)
 			case catalog.SetNull:
-				why = c.userCodeOfUpdate(other, key.Columns)
+				reason = c.userCodeOfUpdate(other, key.Columns)
 			default:
-				why = "defaults of " + other.Name.String() + " are worked out"
+				reason = "defaults of " + other.Name.String() + " are worked out"
 			}
-			if why != "" {
-				return why
+			if reason != "" {
+				return reason
 			}
 		}
 	}
@@ -124,7 +124,7 @@ func (c *hardenedAnalysis) userCodeOfDelete(r *catalog.Relation, seen map[*catal
 
 // userCodeOfUpdate says which code of the owner PostgreSQL may run when it updates some columns, if no foreign key
 // changes other rows along.
-func (c *hardenedAnalysis) userCodeOfUpdate(r *catalog.Relation, set []string) (why string) {
+func (c *hardenedAnalysis) userCodeOfUpdate(r *catalog.Relation, setColumns []string) (reason string) {
 	switch {
 	case !isSingleTable(r):
 		return r.Name.String() + " is no table by itself"
@@ -134,7 +134,7 @@ func (c *hardenedAnalysis) userCodeOfUpdate(r *catalog.Relation, set []string) (
 	}
 	changes := func(name string) bool {
 		column := r.Column(name)
-		return column == nil || column.Generated || slices.Contains(set, name)
+		return column == nil || column.Generated || slices.Contains(setColumns, name)
 	}
 	for _, other := range c.snap.ReferringTo(r.Name) {
 		for _, key := range other.ForeignKeys {

@@ -96,11 +96,11 @@ func TestHardeningOfWrites(t *testing.T) {
 		{"UPDATE worn SET id = 7", "type, rule or policy of its owner's may run as rows of public.worn are updated"}, // it has a column of a composite type
 		{"DELETE FROM worn", ""},
 	} {
-		result, refused := r.Rewrite(c.sql, false)
+		result, refusal := r.Rewrite(c.sql, false)
 		switch {
-		case refused != nil && strings.Contains(c.sql, "DELETE FROM notes"):
-		case refused != nil:
-			t.Errorf("%s: %v", c.sql, refused)
+		case refusal != nil && strings.Contains(c.sql, "DELETE FROM notes"):
+		case refusal != nil:
+			t.Errorf("%s: %v", c.sql, refusal)
 		case c.want == "declared" && result.HardenedIfDeclared && result.HardenedReason == "":
 		case result.HardenedReason == "" && c.want != "",
 			c.want == "" && (result.HardenedReason != "" || result.HardenedIfDeclared),
@@ -191,17 +191,17 @@ func TestHardeningOfWhatWritesRun(t *testing.T) {
 	} {
 		r := quietRewriter(t, conn, RowSecurityMode, change)
 		for i, sql := range []string{update, remove} {
-			result, refused := r.Rewrite(sql, false)
-			if refused != nil {
-				t.Errorf("%s: %s: %v", change, sql, refused)
+			result, refusal := r.Rewrite(sql, false)
+			if refusal != nil {
+				t.Errorf("%s: %s: %v", change, sql, refusal)
 			} else if (result.HardenedReason != "") != wantHardened[i] {
 				t.Errorf("%s: %s: hardened %q", change, sql, result.HardenedReason)
 			}
 		}
 		if strings.Contains(change, "feeling") {
 			for _, sql := range []string{"UPDATE drafts SET feeling = title", "UPDATE drafts SET feelings[1] = title", "UPDATE drafts SET feelings = tags"} {
-				if result, refused := r.Rewrite(sql, false); refused != nil || result.HardenedReason == "" {
-					t.Errorf("%s: %s: %v", change, sql, refused)
+				if result, refusal := r.Rewrite(sql, false); refusal != nil || result.HardenedReason == "" {
+					t.Errorf("%s: %s: %v", change, sql, refusal)
 				}
 			}
 		}
@@ -249,10 +249,10 @@ func TestWritesFoundByKey(t *testing.T) {
 		"PREPARE p AS DELETE FROM drafts WHERE " + search:                                          "",
 		"UPDATE drafts SET title = 'x' FROM pg_class c WHERE " + search + " AND c.relname = title": "",
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil {
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil {
 			if !strings.Contains(sql, "FOR UPDATE") {
-				t.Errorf("%s: %v", sql, refused)
+				t.Errorf("%s: %v", sql, refusal)
 			}
 			continue
 		}

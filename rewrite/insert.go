@@ -13,7 +13,7 @@ import (
 // insertStmt visits INSERT and returns the names of its result columns, or nil if there are none.
 func (w *walker) insertStmt(s *sqltext.InsertStmt) map[string]bool {
 	w.countNode("InsertStmt")
-	return w.withScope(s.WithClause, func(own *scope) map[string]bool {
+	return w.withScope(s.WithClause, func(ownScope *scope) map[string]bool {
 		t := w.visitTarget(s.Relation, "INSERT")
 		if t == nil {
 			return nil
@@ -23,14 +23,14 @@ func (w *walker) insertStmt(s *sqltext.InsertStmt) map[string]bool {
 			w.refuse(refusalOf(sqltext.Kind(s.SelectStmt)))
 			return nil
 		}
-		width, known := sourceWidth(source)
-		w.checkInsertColumns(t, s, source, width, known)
+		width, isKnown := sourceWidth(source)
+		w.checkInsertColumns(t, s, source, width, isKnown)
 		if source != nil {
 			w.insertSource = source
 			w.selectStmt(source, nil) // the source does not see the target
 		}
-		own.add(t.item)
-		w.visitOnConflict(t, s.OnConflictClause, own)
+		ownScope.add(t.item)
+		w.visitOnConflict(t, s.OnConflictClause, ownScope)
 		if len(s.ReturningList) > 0 && t.table.Write.InsertsAreHidden {
 			w.refuseAt(refusalOf("InsertStmt.returning_list(unseen)"), t.ref.start)
 		}
@@ -56,7 +56,7 @@ func (w *walker) valuesLists(s *sqltext.SelectStmt) {
 }
 
 // sourceWidth returns the number of columns of a source, if the text shows it.
-func sourceWidth(s *sqltext.SelectStmt) (width int, known bool) {
+func sourceWidth(s *sqltext.SelectStmt) (width int, isKnown bool) {
 	for s != nil && s.Op != sqltext.SETOP_NONE {
 		s = s.Larg
 	}
@@ -82,11 +82,11 @@ func sourceWidth(s *sqltext.SelectStmt) (width int, known bool) {
 
 // checkInsertColumns checks the columns that an INSERT names, or that it means if it names none.
 func (w *walker) checkInsertColumns(t *writeTarget, s *sqltext.InsertStmt, source *sqltext.SelectStmt, width int,
-	known bool) {
+	isKnown bool) {
 	allowed := t.table.Write.Insertable
-	w.noteOmitted(t, s.Cols, source, width, known)
+	w.noteOmitted(t, s.Cols, source, width, isKnown)
 	if len(s.Cols) == 0 {
-		w.checkImpliedColumns(t, width, known)
+		w.checkImpliedColumns(t, width, isKnown)
 		return
 	}
 	drop := map[int]bool{}
@@ -111,7 +111,8 @@ func (w *walker) checkInsertColumns(t *writeTarget, s *sqltext.InsertStmt, sourc
 }
 
 // noteOmitted notes whether an INSERT omits columns that the policy then fills in.
-func (w *walker) noteOmitted(t *writeTarget, cols []*sqltext.Node, source *sqltext.SelectStmt, width int, known bool) {
+func (w *walker) noteOmitted(t *writeTarget, cols []*sqltext.Node, source *sqltext.SelectStmt, width int,
+	isKnown bool) {
 	for _, b := range t.table.Write.Lists {
 		if b.From == nil {
 			continue
@@ -120,11 +121,11 @@ func (w *walker) noteOmitted(t *writeTarget, cols []*sqltext.Node, source *sqlte
 		given := i >= 0 && !isAlwaysDefault(source, i, len(cols))
 		if len(cols) == 0 {
 			i = slices.IndexFunc(t.ref.relation.Columns, func(c catalog.Column) bool { return c.Name == b.Column })
-			given = !known || i < width
+			given = !isKnown || i < width
 		}
-		mark := predicate.OmittedMark(t.ref.name, b.Column)
-		if left, seen := w.omittedColumns[mark]; !seen || left {
-			w.omittedColumns[mark] = !given
+		omittedMark := predicate.OmittedMark(t.ref.name, b.Column)
+		if isOmitted, isSeen := w.omittedColumns[omittedMark]; !isSeen || isOmitted {
+			w.omittedColumns[omittedMark] = !given
 		}
 	}
 }
@@ -132,9 +133,9 @@ func (w *walker) noteOmitted(t *writeTarget, cols []*sqltext.Node, source *sqlte
 // omittedMarks returns the marks, for the beginning of the text, of columns that every INSERT of the text omits.
 func (w *walker) omittedMarks() string {
 	var out []string
-	for mark, left := range w.omittedColumns {
-		if left {
-			out = append(out, mark)
+	for omittedMark, isOmitted := range w.omittedColumns {
+		if isOmitted {
+			out = append(out, omittedMark)
 		}
 	}
 	slices.Sort(out)
@@ -142,13 +143,13 @@ func (w *walker) omittedMarks() string {
 }
 
 // checkImpliedColumns checks an INSERT that names no columns, and so means the first columns of the table.
-func (w *walker) checkImpliedColumns(t *writeTarget, width int, known bool) {
+func (w *walker) checkImpliedColumns(t *writeTarget, width int, isKnown bool) {
 	columns := t.ref.relation.Columns
-	if len(t.ref.relation.WaitingColumns) > 0 && (!known || width > len(columns)) {
+	if len(t.ref.relation.WaitingColumns) > 0 && (!isKnown || width > len(columns)) {
 		w.refuseAt(waitingRefusal(t.ref.name), t.ref.start)
 		return
 	}
-	if !known || width > len(columns) {
+	if !isKnown || width > len(columns) {
 		width = len(columns)
 	}
 	for _, c := range columns[:width] {
@@ -220,17 +221,17 @@ func (w *walker) cutItems(places []int32, drop map[int]bool) {
 	for last >= 0 && drop[last] {
 		last--
 	}
-	for i, at := range places {
+	for i, location := range places {
 		if !drop[i] {
 			continue
 		}
-		token := w.source.At(at)
+		token := w.source.At(location)
 		comma := token + 1
 		if i > last {
 			comma = token - 1
 		}
 		if token < 0 || w.source.Kind(comma) != sqltext.Comma {
-			w.refuseAt(refusalOf("SetToDefault(elsewhere)"), at)
+			w.refuseAt(refusalOf("SetToDefault(elsewhere)"), location)
 			return
 		}
 		a, b := w.source.Tokens[min(token, comma)], w.source.Tokens[max(token, comma)]
@@ -239,7 +240,7 @@ func (w *walker) cutItems(places []int32, drop map[int]bool) {
 }
 
 // visitOnConflict visits ON CONFLICT. Its expressions see the target and the row that was to be inserted.
-func (w *walker) visitOnConflict(t *writeTarget, c *sqltext.OnConflictClause, own *scope) {
+func (w *walker) visitOnConflict(t *writeTarget, c *sqltext.OnConflictClause, ownScope *scope) {
 	if c == nil || w.refused != nil {
 		return
 	}
@@ -276,7 +277,7 @@ func (w *walker) visitOnConflict(t *writeTarget, c *sqltext.OnConflictClause, ow
 		w.scope = inner
 		w.visitSetList(t, c.TargetList)
 		w.visitExpr(c.WhereClause)
-		w.scope = own
+		w.scope = ownScope
 	default:
 		w.refuse(refusalOf("OnConflictClause"))
 	}

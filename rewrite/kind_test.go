@@ -127,8 +127,8 @@ func TestEveryFieldIsAccountedFor(t *testing.T) {
 		seen[string(m.Name())] = true
 		for i := range m.Fields().Len() {
 			f := m.Fields().Get(i)
-			if listed := slices.Contains(fields, string(f.Name())); listed != (f.Message() != nil) {
-				t.Errorf("%s.%s: holds nodes %v, listed %v", m.Name(), f.Name(), f.Message() != nil, listed)
+			if isListed := slices.Contains(fields, string(f.Name())); isListed != (f.Message() != nil) {
+				t.Errorf("%s.%s: holds nodes %v, listed %v", m.Name(), f.Name(), f.Message() != nil, isListed)
 			}
 		}
 		for _, name := range fields {
@@ -167,19 +167,19 @@ func TestEveryKindIsHandledOrRefused(t *testing.T) {
 	}
 	for i := range node.Fields().Len() {
 		kind := string(node.Fields().Get(i).Message().Name())
-		ways := 0
+		wayCount := 0
 		if handled[kind] != nil {
-			ways++
+			wayCount++
 		}
 		if refusalIndex[kind] != nil {
-			ways++
+			wayCount++
 		}
 		if never[kind] {
-			ways++
+			wayCount++
 		}
 		delete(never, kind)
-		if ways == 0 || ways > 1 && kind != "InlineCodeBlock" && kind != "CallContext" {
-			t.Errorf("%s is handled, refused and never parsed %d times in all", kind, ways)
+		if wayCount == 0 || wayCount > 1 && kind != "InlineCodeBlock" && kind != "CallContext" {
+			t.Errorf("%s is handled, refused and never parsed %d times in all", kind, wayCount)
 		}
 	}
 	for kind := range never {

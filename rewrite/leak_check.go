@@ -145,7 +145,7 @@ func (v *leakChecker) checkNarrowParams() {
 	for number, oid := range v.paramCasts {
 		fit := map[uint32][]uint32{21: {21}, 23: {21, 23}, 700: {700}}[oid]
 		if fit != nil && slices.ContainsFunc(v.paramNeighbours[number],
-			func(beside uint32) bool { return !slices.Contains(fit, beside) }) {
+			func(neighbourOID uint32) bool { return !slices.Contains(fit, neighbourOID) }) {
 			v.reject("parameter $%d is cast to a type that it may be too large for", number)
 		}
 	}
@@ -191,10 +191,10 @@ func (v *leakChecker) countLookupRules() int {
 func (v *leakChecker) checkRelations() {
 	signedViews := 0
 	for _, ref := range v.walker.references {
-		_, listed := v.pol.Table(ref.name)
+		_, isListed := v.pol.Table(ref.name)
 		switch {
 		// such a relation is a catalog, a view without a signed copy, or a partition
-		case ref.fragment == nil || !listed && !ref.fragment.hasSignedView:
+		case ref.fragment == nil || !isListed && !ref.fragment.hasSignedView:
 			v.reject("it reads %s", ref.name.Name)
 		case ref.keyLookup != nil:
 			v.reject("%s has columns by key", ref.name.Name)
@@ -214,47 +214,47 @@ func (v *leakChecker) checkRelations() {
 	}
 }
 
-// checkQuery checks a SELECT and returns its columns. Its expressions see the scope in at around their own scope.
-func (v *leakChecker) checkQuery(s *sqltext.SelectStmt, at checkContext, top bool) []leakColumn {
+// checkQuery checks a SELECT and returns its columns. Its expressions see the scope in context around their own scope.
+func (v *leakChecker) checkQuery(s *sqltext.SelectStmt, context checkContext, isTop bool) []leakColumn {
 	if v.reason != "" || s == nil {
 		v.reject("a SELECT of another kind")
 		return nil
 	}
 	depth := len(v.ctes)
 	defer func() { v.ctes = v.ctes[:depth] }()
-	v.checkWith(s.WithClause, at)
+	v.checkWith(s.WithClause, context)
 	switch {
-	case s.IntoClause != nil, len(s.LockingClause) > 0, len(s.WindowClause) > 0 && !top, len(s.ValuesLists) > 0:
+	case s.IntoClause != nil, len(s.LockingClause) > 0, len(s.WindowClause) > 0 && !isTop, len(s.ValuesLists) > 0:
 		v.reject("INTO, a locking clause, WINDOW or VALUES")
 	case s.LimitOption != sqltext.LIMIT_OPTION_DEFAULT && s.LimitOption != sqltext.LIMIT_OPTION_COUNT:
 		v.reject("WITH TIES")
 	}
-	v.checkLimit(s.LimitCount, top)
-	v.checkLimit(s.LimitOffset, top)
+	v.checkLimit(s.LimitCount, isTop)
+	v.checkLimit(s.LimitOffset, isTop)
 	if v.reason != "" {
 		return nil
 	}
 	if s.Op != sqltext.SETOP_NONE {
-		return v.checkSetOperation(s, at)
+		return v.checkSetOperation(s, context)
 	}
-	own := checkContext{scope: &leakScope{parent: at.scope}, mayNotRun: at.mayNotRun}
-	in := at
+	ownContext := checkContext{scope: &leakScope{parent: context.scope}, mayNotRun: context.mayNotRun}
+	in := context
 	// LIMIT may leave rows uncomputed
-	in.mayNotRun = at.mayNotRun || len(s.FromClause) > 1 || hasSubLink(s) || s.LimitCount != nil
+	in.mayNotRun = context.mayNotRun || len(s.FromClause) > 1 || hasSubLink(s) || s.LimitCount != nil
 	for _, n := range s.FromClause {
-		own.scope.items = append(own.scope.items, v.checkFrom(n, in)...)
+		ownContext.scope.items = append(ownContext.scope.items, v.checkFrom(n, in)...)
 	}
-	v.checkCondition(s.WhereClause, own)
-	grouped := own
+	v.checkCondition(s.WhereClause, ownContext)
+	grouped := ownContext
 	grouped.aggregateAllowed = true
 	// a plain DISTINCT sorts by all outputs
-	grouped.isOutput = top && !v.isView && (len(s.DistinctClause) == 0 || s.DistinctClause[0].GetNode() != nil)
-	return v.checkResults(s, own, grouped)
+	grouped.isOutput = isTop && !v.isView && (len(s.DistinctClause) == 0 || s.DistinctClause[0].GetNode() != nil)
+	return v.checkResults(s, ownContext, grouped)
 }
 
 // checkResults checks the expressions that a SELECT computes for the rows that meet its conditions, and returns its
-// columns. own is the context of keys; grouped is the context of expressions that may contain aggregates.
-func (v *leakChecker) checkResults(s *sqltext.SelectStmt, own, grouped checkContext) []leakColumn {
+// columns. ownContext is the context of keys; grouped is the context of expressions that may contain aggregates.
+func (v *leakChecker) checkResults(s *sqltext.SelectStmt, ownContext, grouped checkContext) []leakColumn {
 	for _, n := range s.WindowClause {
 		w := n.GetWindowDef()
 		v.checkWindow(w, grouped, "WINDOW")
@@ -263,7 +263,7 @@ func (v *leakChecker) checkResults(s *sqltext.SelectStmt, own, grouped checkCont
 	columns := v.checkTargets(s.TargetList, grouped)
 	v.checkHaving(s.HavingClause, grouped)
 	for _, n := range s.GroupClause {
-		v.checkGroupOrSortKey(n, own, columns, s.TargetList)
+		v.checkGroupOrSortKey(n, ownContext, columns, s.TargetList)
 	}
 	for _, n := range s.SortClause {
 		key := n.GetSortBy()
@@ -275,12 +275,12 @@ func (v *leakChecker) checkResults(s *sqltext.SelectStmt, own, grouped checkCont
 	}
 	for i, n := range s.DistinctClause {
 		if i == 0 && (n == nil || n.Node == nil) { // the list is that of a plain DISTINCT
-			if !own.aboveFence {
+			if !ownContext.aboveFence {
 				v.checkSortable(columns, "DISTINCT")
 			}
 			continue
 		}
-		v.checkGroupOrSortKey(n, own, columns, s.TargetList)
+		v.checkGroupOrSortKey(n, ownContext, columns, s.TargetList)
 	}
 	if v.reason != "" {
 		return nil
@@ -297,7 +297,7 @@ func (v *leakChecker) checkSortable(columns []leakColumn, what string) {
 }
 
 // checkWith checks the queries of a WITH clause.
-func (v *leakChecker) checkWith(c *sqltext.WithClause, at checkContext) {
+func (v *leakChecker) checkWith(c *sqltext.WithClause, context checkContext) {
 	if c == nil || v.reason != "" {
 		return
 	}
@@ -313,12 +313,12 @@ func (v *leakChecker) checkWith(c *sqltext.WithClause, at checkContext) {
 			v.reject("SEARCH or CYCLE")
 			return
 		}
-		before := v.sumMayOverflow
+		mayOverflowBefore := v.sumMayOverflow
 		v.sumMayOverflow = false
 		// the statement may name the query at a place where it does not run to its end
-		columns := v.checkQuery(cte.GetCtequery().GetSelectStmt(), checkContext{scope: at.scope}, false)
+		columns := v.checkQuery(cte.GetCtequery().GetSelectStmt(), checkContext{scope: context.scope}, false)
 		frame[cte.GetCtename()] = leakQuery{v.renameColumns(columns, cte.GetAliascolnames()), v.sumMayOverflow}
-		v.sumMayOverflow = before
+		v.sumMayOverflow = mayOverflowBefore
 	}
 }
 
@@ -338,7 +338,7 @@ func (v *leakChecker) renameColumns(columns []leakColumn, names []*sqltext.Node)
 // checkLimit checks LIMIT and OFFSET. They fail for negative numbers, when PostgreSQL reaches them. Hidden rows may
 // decide whether it does, except in the outermost SELECT. So in other queries the proxy checks the value of a
 // parameter.
-func (v *leakChecker) checkLimit(n *sqltext.Node, top bool) {
+func (v *leakChecker) checkLimit(n *sqltext.Node, isTop bool) {
 	if n == nil || v.reason != "" {
 		return
 	}
@@ -352,7 +352,7 @@ func (v *leakChecker) checkLimit(n *sqltext.Node, top bool) {
 		v.useParam(p.Number, kindInt)
 	}
 	if p != nil {
-		if !top {
+		if !isTop {
 			v.paramForms[p.Number] |= verdict.NonNegative
 		}
 		return
@@ -363,10 +363,10 @@ func (v *leakChecker) checkLimit(n *sqltext.Node, top bool) {
 	}
 }
 
-func (v *leakChecker) checkSetOperation(s *sqltext.SelectStmt, at checkContext) []leakColumn {
+func (v *leakChecker) checkSetOperation(s *sqltext.SelectStmt, context checkContext) []leakColumn {
 	// one side may have no row with which to intersect
-	at.mayNotRun = at.mayNotRun || s.Op != sqltext.SETOP_UNION || s.LimitCount != nil
-	left, right := v.checkQuery(s.Larg, at, false), v.checkQuery(s.Rarg, at, false)
+	context.mayNotRun = context.mayNotRun || s.Op != sqltext.SETOP_UNION || s.LimitCount != nil
+	left, right := v.checkQuery(s.Larg, context, false), v.checkQuery(s.Rarg, context, false)
 	if v.reason != "" {
 		return nil
 	}
@@ -388,26 +388,26 @@ func (v *leakChecker) checkSetOperation(s *sqltext.SelectStmt, at checkContext) 
 }
 
 // checkFrom checks an item of FROM. A SELECT in FROM does not see the items beside it.
-func (v *leakChecker) checkFrom(n *sqltext.Node, at checkContext) []*leakItem {
+func (v *leakChecker) checkFrom(n *sqltext.Node, context checkContext) []*leakItem {
 	if v.reason != "" {
 		return nil
 	}
-	at.mayNotRun = at.mayNotRun || n.GetJoinExpr() != nil
+	context.mayNotRun = context.mayNotRun || n.GetJoinExpr() != nil
 	switch n := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
-		return v.checkTable(n.RangeVar, at)
+		return v.checkTable(n.RangeVar, context)
 	case *sqltext.Node_RangeSubselect:
 		if n.RangeSubselect.Lateral || n.RangeSubselect.Alias == nil {
 			v.reject("LATERAL, or a sub-select without alias")
 			return nil
 		}
-		columns := v.checkQuery(n.RangeSubselect.GetSubquery().GetSelectStmt(), at, false)
+		columns := v.checkQuery(n.RangeSubselect.GetSubquery().GetSelectStmt(), context, false)
 		return []*leakItem{{name: n.RangeSubselect.Alias.Aliasname,
 			columns: v.renameColumns(columns, n.RangeSubselect.Alias.Colnames)}}
 	case *sqltext.Node_JoinExpr:
-		return v.checkJoin(n.JoinExpr, at)
+		return v.checkJoin(n.JoinExpr, context)
 	case *sqltext.Node_RangeFunction:
-		return v.checkTextSearchItem(n.RangeFunction, at)
+		return v.checkTextSearchItem(n.RangeFunction, context)
 	default:
 		v.reject("FROM with VALUES")
 		return nil
@@ -416,7 +416,7 @@ func (v *leakChecker) checkFrom(n *sqltext.Node, at checkContext) []*leakItem {
 
 // checkTextSearchItem checks a function in FROM that parses a text search. It returns one row with one column, which
 // has the name of the item.
-func (v *leakChecker) checkTextSearchItem(f *sqltext.RangeFunction, at checkContext) []*leakItem {
+func (v *leakChecker) checkTextSearchItem(f *sqltext.RangeFunction, context checkContext) []*leakItem {
 	var call *sqltext.FuncCall
 	if len(f.Functions) == 1 {
 		call = f.Functions[0].GetList().GetItems()[0].GetFuncCall()
@@ -426,7 +426,7 @@ func (v *leakChecker) checkTextSearchItem(f *sqltext.RangeFunction, at checkCont
 		v.reject("FROM with a function")
 		return nil
 	}
-	found := v.checkCall(call, checkContext{mayNotRun: at.mayNotRun})
+	found := v.checkCall(call, checkContext{mayNotRun: context.mayNotRun})
 	if v.reason == "" && found.kind != kindTSQuery {
 		v.reject("FROM with a function that reads no text search")
 	}
@@ -439,7 +439,7 @@ func (v *leakChecker) checkTextSearchItem(f *sqltext.RangeFunction, at checkCont
 }
 
 // checkTable checks a relation of a FROM clause.
-func (v *leakChecker) checkTable(rv *sqltext.RangeVar, at checkContext) []*leakItem {
+func (v *leakChecker) checkTable(rv *sqltext.RangeVar, context checkContext) []*leakItem {
 	name := rv.GetRelname()
 	if a := rv.GetAlias(); a != nil {
 		name = a.Aliasname
@@ -458,7 +458,7 @@ func (v *leakChecker) checkTable(rv *sqltext.RangeVar, at checkContext) []*leakI
 	for i := len(v.ctes) - 1; i >= 0; i-- {
 		if query, ok := v.ctes[i][rv.GetRelname()]; ok && rv.GetSchemaname() == "" {
 			if query.sumMayOverflow {
-				v.noteOverflow(rv.GetRelname(), at)
+				v.noteOverflow(rv.GetRelname(), context)
 			}
 			return []*leakItem{{name: name, columns: v.renameColumns(query.columns, rv.GetAlias().GetColnames())}}
 		}
@@ -468,12 +468,12 @@ func (v *leakChecker) checkTable(rv *sqltext.RangeVar, at checkContext) []*leakI
 }
 
 // checkJoin checks a join.
-func (v *leakChecker) checkJoin(j *sqltext.JoinExpr, at checkContext) []*leakItem {
+func (v *leakChecker) checkJoin(j *sqltext.JoinExpr, context checkContext) []*leakItem {
 	if j.IsNatural || j.Alias != nil || j.JoinUsingAlias != nil {
 		v.reject("NATURAL JOIN, or the alias of a join")
 		return nil
 	}
-	left, right := v.checkFrom(j.Larg, at), v.checkFrom(j.Rarg, at)
+	left, right := v.checkFrom(j.Larg, context), v.checkFrom(j.Rarg, context)
 	items := append(slices.Clone(left), right...)
 	for _, n := range j.UsingClause {
 		name := n.GetString_().GetSval()
@@ -489,12 +489,13 @@ func (v *leakChecker) checkJoin(j *sqltext.JoinExpr, at checkContext) []*leakIte
 			item.mergedColumns[name] = true
 		}
 	}
-	v.checkCondition(j.Quals, checkContext{scope: &leakScope{items: items, parent: at.scope}, mayNotRun: at.mayNotRun})
+	v.checkCondition(j.Quals, checkContext{scope: &leakScope{items: items, parent: context.scope},
+		mayNotRun: context.mayNotRun})
 	return items
 }
 
 // checkTargets checks the expressions that a SELECT returns.
-func (v *leakChecker) checkTargets(list []*sqltext.Node, at checkContext) []leakColumn {
+func (v *leakChecker) checkTargets(list []*sqltext.Node, context checkContext) []leakColumn {
 	var out []leakColumn
 	for _, n := range list {
 		if v.reason != "" {
@@ -502,12 +503,12 @@ func (v *leakChecker) checkTargets(list []*sqltext.Node, at checkContext) []leak
 		}
 		t := n.GetResTarget()
 		if isStar(t.GetVal()) {
-			out = append(out, v.expandStar(t.GetVal().GetColumnRef().GetFields(), at.scope)...)
+			out = append(out, v.expandStar(t.GetVal().GetColumnRef().GetFields(), context.scope)...)
 			continue
 		}
-		e := v.checkOutput(t.GetVal(), at)
+		e := v.checkOutput(t.GetVal(), context)
 		out = append(out, leakColumn{name: columnName(t), kind: v.resultKind(e),
-			fewDigits:     v.hasFewDigits(t.GetVal(), at.scope),
+			fewDigits:     v.hasFewDigits(t.GetVal(), context.scope),
 			afterGrouping: e.notOnList && isAfterGrouping(t.GetVal())})
 	}
 	return out
@@ -558,7 +559,7 @@ func (v *leakChecker) expandStar(fields []*sqltext.Node, scope *leakScope) []lea
 
 // checkGroupOrSortKey checks a key of GROUP BY, ORDER BY or DISTINCT ON: the name or number of a result column, or an
 // expression.
-func (v *leakChecker) checkGroupOrSortKey(n *sqltext.Node, at checkContext, columns []leakColumn,
+func (v *leakChecker) checkGroupOrSortKey(n *sqltext.Node, context checkContext, columns []leakColumn,
 	targets []*sqltext.Node) {
 	if v.reason != "" {
 		return
@@ -566,7 +567,7 @@ func (v *leakChecker) checkGroupOrSortKey(n *sqltext.Node, at checkContext, colu
 	if c := n.GetAConst(); c != nil {
 		i := int(c.GetIval().GetIval())
 		if c.GetIval() == nil || i < 1 || i > len(columns) ||
-			!isSortable(columns[i-1].kind) && !columns[i-1].afterGrouping && !at.aboveFence {
+			!isSortable(columns[i-1].kind) && !columns[i-1].afterGrouping && !context.aboveFence {
 			v.reject("a key that is not a column of the result")
 		}
 		return
@@ -575,20 +576,20 @@ func (v *leakChecker) checkGroupOrSortKey(n *sqltext.Node, at checkContext, colu
 	if fields := n.GetColumnRef().GetFields(); len(fields) == 1 {
 		name, found := fields[0].GetString_().GetSval(), false
 		for _, c := range columns {
-			if c.name == "" && !at.aboveFence {
+			if c.name == "" && !context.aboveFence {
 				v.reject("a key that may be a column of the result, whose name is not plain to see")
 			}
 			if c.name == name {
-				if found = true; !c.afterGrouping && !at.aboveFence {
+				if found = true; !c.afterGrouping && !context.aboveFence {
 					v.checkSortable([]leakColumn{c}, "a key")
 				}
 			}
 		}
-		if found && (len(targets) == 0 || !v.hasColumn(at.scope, name)) {
+		if found && (len(targets) == 0 || !v.hasColumn(context.scope, name)) {
 			return
 		}
 	}
-	v.checkGroupingKey(n, at)
+	v.checkGroupingKey(n, context)
 }
 
 func (v *leakChecker) hasColumn(s *leakScope, name string) bool {
@@ -613,12 +614,12 @@ func (v *leakChecker) readKind(c leakColumn) kind {
 // findColumn finds the column that a name without qualifier means.
 func (v *leakChecker) findColumn(s *leakScope, name string) leakColumn {
 	for ; s != nil; s = s.parent {
-		found, n := leakColumn{kind: kindOpaque}, 0
+		column, n := leakColumn{kind: kindOpaque}, 0
 		for _, item := range s.items {
 			for _, c := range item.columns {
 				if c.name == name && !item.mergedColumns[name] {
 					v.readKind(c)
-					found, n = c, n+1
+					column, n = c, n+1
 				}
 			}
 		}
@@ -632,9 +633,9 @@ func (v *leakChecker) findColumn(s *leakScope, name string) leakColumn {
 		if n > 0 {
 			// USING gives both columns one type
 			if slices.ContainsFunc(s.items, func(i *leakItem) bool { return i.mergedColumns[name] }) {
-				found.oid = 0
+				column.oid = 0
 			}
-			return found
+			return column
 		}
 	}
 	v.reject("%q is not plainly a column", name)
@@ -645,12 +646,12 @@ func (v *leakChecker) findColumn(s *leakScope, name string) leakColumn {
 func (v *leakChecker) findColumnOf(s *leakScope, item, name string) leakColumn {
 	for ; s != nil; s = s.parent {
 		var found []leakColumn
-		named := 0
+		nameCount := 0
 		for _, i := range s.items {
 			if i.name != item {
 				continue
 			}
-			named++
+			nameCount++
 			for _, c := range i.columns {
 				if c.name == name {
 					v.readKind(c)
@@ -658,10 +659,10 @@ func (v *leakChecker) findColumnOf(s *leakScope, item, name string) leakColumn {
 				}
 			}
 		}
-		if named == 1 && len(found) == 1 {
+		if nameCount == 1 && len(found) == 1 {
 			return found[0]
 		}
-		if named > 0 {
+		if nameCount > 0 {
 			break
 		}
 	}
@@ -741,16 +742,16 @@ func (w *walker) takeSignedPath(tree *sqltext.ParseResult, result *Result, found
 		return false
 	}
 	v := w.checkLeaks(tree, (*leakChecker).checkSelect)
-	reason, whole := v.reason, v.leakSafe
+	reason, isWholeRow := v.reason, v.leakSafe
 	if !v.leakSafe && found && w.readsOneTable(tree) {
-		if behind := w.checkLeaks(tree, (*leakChecker).checkBelowFence); behind.leakSafe {
-			v, result.AboveFenceReason = behind, reason
+		if belowFence := w.checkLeaks(tree, (*leakChecker).checkBelowFence); belowFence.leakSafe {
+			v, result.AboveFenceReason = belowFence, reason
 		}
 	}
 	result.ExpectsForms = result.ExpectsForms || v.dependsOnForms
 	// the form must not depend on which path is faster: that depends on the sizes of tables
 	if found && v.belowFence == nil && len(tree.Stmts) == 1 && !w.runsLater && isSignable(w.source) {
-		w.useKeySearches(tree, result, whole)
+		w.useKeySearches(tree, result, isWholeRow)
 	}
 	v.checkCost(tree)
 	if v.reason != "" {
@@ -770,11 +771,11 @@ func (w *walker) takeSignedPath(tree *sqltext.ParseResult, result *Result, found
 // assumed, and the conversion may fail.
 func (r *Result) MayDeclare(types []uint32) bool {
 	for i, oid := range types {
-		exact, is := r.paramCasts[int32(i+1)]
-		if k, used := r.paramKinds[int32(i+1)]; oid != 0 && used && kindOfOID(oid) != k && !(is && exact == oid) {
+		exact, isOfKind := r.paramCasts[int32(i+1)]
+		if k, isUsed := r.paramKinds[int32(i+1)]; oid != 0 && isUsed && kindOfOID(oid) != k && !(isOfKind && exact == oid) {
 			return false
 		}
-		if oid != 0 && is && exact != oid && kindOfOID(oid) != kindText {
+		if oid != 0 && isOfKind && exact != oid && kindOfOID(oid) != kindText {
 			return false
 		}
 	}

@@ -11,11 +11,11 @@ import (
 )
 
 // checkCondition checks a condition.
-func (v *leakChecker) checkCondition(n *sqltext.Node, at checkContext) {
+func (v *leakChecker) checkCondition(n *sqltext.Node, context checkContext) {
 	if n == nil || v.reason != "" {
 		return
 	}
-	v.requireBoolean(v.checkExpr(n, at))
+	v.requireBoolean(v.checkExpr(n, context))
 }
 
 func (v *leakChecker) requireBoolean(e value) value {
@@ -43,55 +43,55 @@ func (v *leakChecker) useParam(number int32, k kind) {
 
 // setParamKind notes the kind of a parameter's type.
 func (v *leakChecker) setParamKind(number int32, k kind) {
-	if known, ok := v.paramKinds[number]; ok && known != k {
+	if knownKind, ok := v.paramKinds[number]; ok && knownKind != k {
 		v.reject("parameter $%d is used with two types", number)
 	}
 	v.paramKinds[number] = k
 }
 
 // checkExpr checks whether an expression is leak-safe.
-func (v *leakChecker) checkExpr(n *sqltext.Node, at checkContext) value {
+func (v *leakChecker) checkExpr(n *sqltext.Node, context checkContext) value {
 	if v.reason != "" || n == nil {
 		v.reject("an expression that is missing")
 		return value{}
 	}
-	if v.isIndexedVector(n, at.scope) {
+	if v.isIndexedVector(n, context.scope) {
 		return value{kind: kindTSVector}
 	}
 	switch n := n.GetNode().(type) {
 	case *sqltext.Node_ColumnRef:
-		return v.checkColumnRef(n.ColumnRef, at)
+		return v.checkColumnRef(n.ColumnRef, context)
 	case *sqltext.Node_ParamRef:
 		return value{kind: kindParam, param: n.ParamRef.Number}
 	case *sqltext.Node_A_Const:
 		return v.constantValue(n.AConst)
 	case *sqltext.Node_TypeCast:
-		return v.checkCast(n.TypeCast, at)
+		return v.checkCast(n.TypeCast, context)
 	case *sqltext.Node_A_Expr:
-		return v.checkOperation(n.AExpr, at)
+		return v.checkOperation(n.AExpr, context)
 	case *sqltext.Node_BoolExpr:
 		for _, arg := range n.BoolExpr.Args {
-			v.checkCondition(arg, at)
+			v.checkCondition(arg, context)
 		}
 		return value{kind: kindBool}
 	case *sqltext.Node_NullTest:
-		v.checkExpr(n.NullTest.Arg, at)
+		v.checkExpr(n.NullTest.Arg, context)
 		return value{kind: kindBool}
 	case *sqltext.Node_BooleanTest:
-		v.checkCondition(n.BooleanTest.Arg, at)
+		v.checkCondition(n.BooleanTest.Arg, context)
 		return value{kind: kindBool}
 	case *sqltext.Node_FuncCall:
-		return v.checkCall(n.FuncCall, at)
+		return v.checkCall(n.FuncCall, context)
 	case *sqltext.Node_CoalesceExpr:
-		return v.checkSameKind("COALESCE", n.CoalesceExpr.Args, at)
+		return v.checkSameKind("COALESCE", n.CoalesceExpr.Args, context)
 	case *sqltext.Node_MinMaxExpr:
-		return v.checkSameKind("GREATEST or LEAST", n.MinMaxExpr.Args, at)
+		return v.checkSameKind("GREATEST or LEAST", n.MinMaxExpr.Args, context)
 	case *sqltext.Node_CaseExpr:
-		return v.checkCase(n.CaseExpr, at)
+		return v.checkCase(n.CaseExpr, context)
 	case *sqltext.Node_A_ArrayExpr:
 		return v.checkArray(n.AArrayExpr)
 	case *sqltext.Node_SubLink:
-		return v.checkSubLink(n.SubLink, at)
+		return v.checkSubLink(n.SubLink, context)
 	case *sqltext.Node_SQLValueFunction:
 		switch n.SqlvalueFunction.Op {
 		case sqltext.SVFOP_CURRENT_TIMESTAMP:
@@ -106,17 +106,17 @@ func (v *leakChecker) checkExpr(n *sqltext.Node, at checkContext) value {
 	return value{}
 }
 
-func (v *leakChecker) checkColumnRef(c *sqltext.ColumnRef, at checkContext) value {
+func (v *leakChecker) checkColumnRef(c *sqltext.ColumnRef, context checkContext) value {
 	switch len(c.Fields) {
 	case 1:
 		if s := c.Fields[0].GetString_(); s != nil {
-			c := v.findColumn(at.scope, s.GetSval())
+			c := v.findColumn(context.scope, s.GetSval())
 			return value{kind: c.kind, oid: c.oid}
 		}
 	case 2:
 		item, column := c.Fields[0].GetString_(), c.Fields[1].GetString_()
 		if item != nil && column != nil {
-			c := v.findColumnOf(at.scope, item.GetSval(), column.GetSval())
+			c := v.findColumnOf(context.scope, item.GetSval(), column.GetSval())
 			return value{kind: c.kind, oid: c.oid}
 		}
 	}
@@ -146,10 +146,10 @@ var intervalPattern = regexp.MustCompile(`^([0-9]{1,3} (second|minute|hour|day|w
 
 // checkCast checks x::type. PostgreSQL converts a string when it parses the statement, so a failure does not depend on
 // rows.
-func (v *leakChecker) checkCast(c *sqltext.TypeCast, at checkContext) value {
+func (v *leakChecker) checkCast(c *sqltext.TypeCast, context checkContext) value {
 	arg := value{kind: kindOpaque}
 	if !isConstantArray(c.Arg.GetAArrayExpr()) {
-		arg = v.checkExpr(c.Arg, at)
+		arg = v.checkExpr(c.Arg, context)
 	}
 	t := c.TypeName
 	schema, name, ok := qualifiedName(t.GetNames())
@@ -168,14 +168,14 @@ func (v *leakChecker) checkCast(c *sqltext.TypeCast, at checkContext) value {
 		}
 	}
 	// the cast is ARRAY[…]::type[]: PostgreSQL casts each element, and shortens texts to the type's length
-	written := c.Arg.GetAArrayExpr() != nil && len(t.ArrayBounds) == 1
-	if v.reason != "" || !ok || len(t.Typmods) > 0 && !(written && name == "varchar") || t.Setof || t.PctType ||
+	isArrayLiteral := c.Arg.GetAArrayExpr() != nil && len(t.ArrayBounds) == 1
+	if v.reason != "" || !ok || len(t.Typmods) > 0 && !(isArrayLiteral && name == "varchar") || t.Setof || t.PctType ||
 		len(t.ArrayBounds) > 1 || schema != "" && schema != "pg_catalog" {
 		v.reject("a type that is not leak-safe")
 		return value{}
 	}
-	found := v.snap.TypesNamed("pg_catalog", name)
-	if len(found) != 1 {
+	types := v.snap.TypesNamed("pg_catalog", name)
+	if len(types) != 1 {
 		v.reject("type %s is not leak-safe", name)
 		return value{}
 	}
@@ -183,44 +183,44 @@ func (v *leakChecker) checkCast(c *sqltext.TypeCast, at checkContext) value {
 		v.reject("a type whose name is not plain to see")
 		return value{}
 	}
-	to := kindOfOID(found[0].OID)
+	targetKind := kindOfOID(types[0].OID)
 	if len(t.ArrayBounds) == 1 {
-		if to = to + "[]"; to != "text[]" && to != "uuid[]" && to != kindInts {
-			to = kindOpaque
+		if targetKind = targetKind + "[]"; targetKind != "text[]" && targetKind != "uuid[]" && targetKind != kindInts {
+			targetKind = kindOpaque
 		}
 	}
 	switch {
-	case arg.kind == kindString && found[0].Name.Name == "interval" && intervalPattern.MatchString(arg.text):
+	case arg.kind == kindString && types[0].Name.Name == "interval" && intervalPattern.MatchString(arg.text):
 		return value{kind: kindInterval}
-	case arg.kind == kindString && found[0].Name.Name == "regconfig" && len(t.ArrayBounds) == 0:
+	case arg.kind == kindString && types[0].Name.Name == "regconfig" && len(t.ArrayBounds) == 0:
 		return value{kind: kindConfiguration, constant: true}
-	case to == kindOpaque:
+	case targetKind == kindOpaque:
 		v.reject("type %s is not leak-safe", name)
-	case arg.kind == kindString && to == kindText:
-		return value{kind: to, constant: true, text: arg.text, isNull: arg.isNull}
-	case arg.kind == kindString && to == "jsonb":
-		return value{kind: to, constant: true, text: arg.text, isNull: arg.isNull}
-	case arg.kind == kindString && to == kindTSQuery && len(arg.text) > maxShortText:
+	case arg.kind == kindString && targetKind == kindText:
+		return value{kind: targetKind, constant: true, text: arg.text, isNull: arg.isNull}
+	case arg.kind == kindString && targetKind == "jsonb":
+		return value{kind: targetKind, constant: true, text: arg.text, isNull: arg.isNull}
+	case arg.kind == kindString && targetKind == kindTSQuery && len(arg.text) > maxShortText:
 		v.reject("a long constant for a text search")
 	case arg.kind == kindString:
-		return value{kind: to}
-	case arg.kind == kindParam && to == kindInts:
+		return value{kind: targetKind}
+	case arg.kind == kindParam && targetKind == kindInts:
 		v.reject("a parameter as an array of whole numbers: larger ones may have been declared")
-	case arg.kind == kindParam && to == kindTSQuery:
+	case arg.kind == kindParam && targetKind == kindTSQuery:
 		v.reject("a parameter as a text search: matching goes as deep as its value says")
 	case arg.kind == kindParam && len(t.ArrayBounds) > 0: // only one array type belongs to the kind
-		v.setParamKind(arg.param, to)
-		return value{kind: to}
+		v.setParamKind(arg.param, targetKind)
+		return value{kind: targetKind}
 	case arg.kind == kindParam:
-		v.noteParamCast(arg.param, to, found[0].OID)
-		return value{kind: to}
-	case written && (isConstantArray(c.Arg.GetAArrayExpr()) || to == "text[]" && arg.kind == to):
+		v.noteParamCast(arg.param, targetKind, types[0].OID)
+		return value{kind: targetKind}
+	case isArrayLiteral && (isConstantArray(c.Arg.GetAArrayExpr()) || targetKind == "text[]" && arg.kind == targetKind):
 		// PostgreSQL converts each element when it parses or plans; texts are only shortened
-		return value{kind: to}
+		return value{kind: targetKind}
 	case len(t.ArrayBounds) > 0:
 		v.reject("a cast to an array")
 	default:
-		target := map[uint32]string{20: "bigint", 25: "text", 1043: "text", 1082: "date", 1700: "numeric"}[found[0].OID]
+		target := map[uint32]string{20: "bigint", 25: "text", 1043: "text", 1082: "date", 1700: "numeric"}[types[0].OID]
 		if target == "" {
 			v.reject("a cast to %s", name)
 		}
@@ -260,7 +260,7 @@ func (v *leakChecker) qualifyType(t *sqltext.TypeName) bool {
 // noteParamCast notes that the text casts a parameter to a type: the client may declare that type, or none.
 func (v *leakChecker) noteParamCast(number int32, k kind, oid uint32) {
 	v.setParamKind(number, k)
-	if known, ok := v.paramCasts[number]; ok && known != oid {
+	if knownOID, ok := v.paramCasts[number]; ok && knownOID != oid {
 		v.reject("parameter $%d is cast to two types", number)
 	}
 	v.paramCasts[number] = oid
@@ -273,8 +273,8 @@ func (v *leakChecker) findEnum(schema, name string) *catalog.Type {
 	if rows, _ := v.snap.ResolveRelation(schema, name); rows.Name != "" {
 		return nil
 	}
-	if found := v.snap.TypesNamed(schema, name); len(found) == 1 && found[0].Kind == 'e' {
-		return found[0]
+	if types := v.snap.TypesNamed(schema, name); len(types) == 1 && types[0].Kind == 'e' {
+		return types[0]
 	}
 	return nil
 }
@@ -309,9 +309,9 @@ func (v *leakChecker) lookUpLeakSafe(what, name string, operands []value) (kind,
 				if operands[i].kind != kindParam {
 					continue
 				}
-				if form, is := map[kind]verdict.Form{
+				if form, isOfKind := map[kind]verdict.Form{
 					"pattern": verdict.Pattern, "short": verdict.SearchWords, "expression": verdict.RegularExpression,
-					"query": verdict.TextQuery}[wanted[i]]; is {
+					"query": verdict.TextQuery}[wanted[i]]; isOfKind {
 					v.requireForm(operands[i].param, form)
 				} else if wanted[i] == "shallow" {
 					v.useParam(operands[i].param, "jsonb")
@@ -364,7 +364,7 @@ func (v *leakChecker) asText(e value) value {
 }
 
 // checkOperation checks an expression with an operator.
-func (v *leakChecker) checkOperation(x *sqltext.A_Expr, at checkContext) value {
+func (v *leakChecker) checkOperation(x *sqltext.A_Expr, context checkContext) value {
 	schema, name, ok := qualifiedName(x.Name)
 	if !ok || schema != "" && schema != "pg_catalog" {
 		v.reject("an operator of another schema")
@@ -379,7 +379,7 @@ func (v *leakChecker) checkOperation(x *sqltext.A_Expr, at checkContext) value {
 		v.reject("operator %s in front of its operand", name)
 		return value{}
 	}
-	left := v.checkExpr(x.Lexpr, at)
+	left := v.checkExpr(x.Lexpr, context)
 	// these operands are not texts
 	if right := x.Rexpr; (name == "%" || name == "<->") &&
 		(left.isUntyped() && (right.GetAConst() != nil || right.GetParamRef() != nil)) {
@@ -390,19 +390,19 @@ func (v *leakChecker) checkOperation(x *sqltext.A_Expr, at checkContext) value {
 	case sqltext.AEXPR_OP, sqltext.AEXPR_LIKE, sqltext.AEXPR_ILIKE:
 		right, made := value{}, false
 		if slices.Contains([]string{"~~", "!~~", "~~*", "!~~*"}, name) {
-			right, made = v.checkJoinedPattern(x.Rexpr, at)
+			right, made = v.checkJoinedPattern(x.Rexpr, context)
 		}
 		if !made {
-			right = v.checkExpr(x.Rexpr, at)
+			right = v.checkExpr(x.Rexpr, context)
 		}
 		result, _ := v.lookUpLeakSafe("operator", name, []value{left, right})
 		return value{kind: result}
 	case sqltext.AEXPR_SIMILAR:
 		compare(name, v.similarToRegexp(x.Rexpr))
 	case sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT:
-		compare("=", v.checkExpr(x.Rexpr, at))
+		compare("=", v.checkExpr(x.Rexpr, context))
 	case sqltext.AEXPR_NULLIF: // the result is the left operand, after the comparison has given it a type
-		right := v.checkExpr(x.Rexpr, at)
+		right := v.checkExpr(x.Rexpr, context)
 		compare("=", right)
 		if v.reason == "" && (left.isUntyped() && right.kind != kindText ||
 			!left.isUntyped() && left.kind != right.kind && !right.isUntyped()) {
@@ -416,7 +416,7 @@ func (v *leakChecker) checkOperation(x *sqltext.A_Expr, at checkContext) value {
 		left.oid = 0 // the values of a list get one common type
 		values := []value{left}
 		for _, item := range x.Rexpr.GetList().GetItems() {
-			e := v.checkExpr(item, at)
+			e := v.checkExpr(item, context)
 			e.oid = 0
 			values = append(values, e)
 			compare(name, e)
@@ -428,10 +428,10 @@ func (v *leakChecker) checkOperation(x *sqltext.A_Expr, at checkContext) value {
 			v.reject("BETWEEN")
 			return value{}
 		}
-		compare(">=", v.checkExpr(bounds[0], at))
-		compare("<=", v.checkExpr(bounds[1], at))
+		compare(">=", v.checkExpr(bounds[0], context))
+		compare("<=", v.checkExpr(bounds[1], context))
 	case sqltext.AEXPR_OP_ANY:
-		v.checkAnyArray(name, left, x.Rexpr, at)
+		v.checkAnyArray(name, left, x.Rexpr, context)
 	default:
 		v.reject("this form of operator %s", name)
 	}
@@ -439,12 +439,12 @@ func (v *leakChecker) checkOperation(x *sqltext.A_Expr, at checkContext) value {
 }
 
 // checkAnyArray checks x = ANY (array).
-func (v *leakChecker) checkAnyArray(name string, left value, n *sqltext.Node, at checkContext) {
+func (v *leakChecker) checkAnyArray(name string, left value, n *sqltext.Node, context checkContext) {
 	if elements := n.GetAArrayExpr(); elements != nil {
 		left.oid = 0
 		values := []value{left}
 		for _, n := range elements.Elements {
-			e := v.checkExpr(n, at)
+			e := v.checkExpr(n, context)
 			e.oid = 0
 			values = append(values, e)
 			v.lookUpLeakSafe("operator", name, []value{left, e})
@@ -453,7 +453,7 @@ func (v *leakChecker) checkAnyArray(name string, left value, n *sqltext.Node, at
 		v.checkArrayConversion(left, values[1:])
 		return
 	}
-	switch array := v.checkExpr(n, at); {
+	switch array := v.checkExpr(n, context); {
 	case v.reason != "":
 	case (array.kind == "text[]" || array.kind == "uuid[]" || array.kind == kindInts) && name == "=":
 		v.lookUpLeakSafe("operator", name, []value{left, {kind: kind(strings.TrimSuffix(string(array.kind), "[]"))}})
@@ -509,10 +509,10 @@ func (v *leakChecker) timeKind(e value) kind {
 }
 
 // checkSameKind checks expressions whose values must all be of one kind.
-func (v *leakChecker) checkSameKind(what string, nodes []*sqltext.Node, at checkContext) value {
+func (v *leakChecker) checkSameKind(what string, nodes []*sqltext.Node, context checkContext) value {
 	var result kind
 	for _, n := range nodes {
-		e := v.checkExpr(n, at)
+		e := v.checkExpr(n, context)
 		switch {
 		case v.reason != "" || e.kind == kindString:
 		case !isSortable(e.kind), e.kind == kindParam:
@@ -560,29 +560,29 @@ func isConstantArray(a *sqltext.A_ArrayExpr) bool {
 	return a != nil && !slices.ContainsFunc(a.Elements, func(n *sqltext.Node) bool { return n.GetAConst() == nil })
 }
 
-func (v *leakChecker) checkCase(c *sqltext.CaseExpr, at checkContext) value {
+func (v *leakChecker) checkCase(c *sqltext.CaseExpr, context checkContext) value {
 	var results []*sqltext.Node
 	var arg value
 	if c.Arg != nil { // the value is checked once, since another CASE may stand in it
-		arg = v.checkExpr(c.Arg, at)
+		arg = v.checkExpr(c.Arg, context)
 	}
 	for _, n := range c.Args {
-		when := n.GetCaseWhen()
+		whenClause := n.GetCaseWhen()
 		if c.Arg != nil {
-			v.lookUpLeakSafe("operator", "=", []value{arg, v.checkExpr(when.GetExpr(), at)})
+			v.lookUpLeakSafe("operator", "=", []value{arg, v.checkExpr(whenClause.GetExpr(), context)})
 		} else {
-			v.checkCondition(when.GetExpr(), at)
+			v.checkCondition(whenClause.GetExpr(), context)
 		}
-		results = append(results, when.GetResult())
+		results = append(results, whenClause.GetResult())
 	}
 	if c.Defresult != nil {
 		results = append(results, c.Defresult)
 	}
-	return v.checkSameKind("CASE", results, at)
+	return v.checkSameKind("CASE", results, context)
 }
 
 // checkCall checks a function call.
-func (v *leakChecker) checkCall(f *sqltext.FuncCall, at checkContext) value {
+func (v *leakChecker) checkCall(f *sqltext.FuncCall, context checkContext) value {
 	schema, name, ok := qualifiedName(f.Funcname)
 	switch {
 	case !ok || schema != "" && schema != "pg_catalog":
@@ -596,7 +596,7 @@ func (v *leakChecker) checkCall(f *sqltext.FuncCall, at checkContext) value {
 		return value{}
 	}
 	if _, ok := leakSafeList["aggregate "+name]; ok {
-		return v.checkAggregateCall(name, f, at)
+		return v.checkAggregateCall(name, f, context)
 	}
 	if f.AggStar || f.AggDistinct || f.AggFilter != nil {
 		v.reject("function %s is not leak-safe", name)
@@ -604,7 +604,7 @@ func (v *leakChecker) checkCall(f *sqltext.FuncCall, at checkContext) value {
 	}
 	var args []value
 	for _, n := range f.Args {
-		args = append(args, v.checkExpr(n, at))
+		args = append(args, v.checkExpr(n, context))
 	}
 	v.leaky = v.leaky || slices.ContainsFunc(f.Args, namesColumn)
 	if name == "extract" && f.Funcformat != sqltext.COERCE_SQL_SYNTAX {
@@ -628,10 +628,10 @@ func (v *leakChecker) isTrigramFunction(name string) bool {
 			func(f *catalog.Function) bool { return f.Extension != "pg_trgm" })
 }
 
-func (v *leakChecker) checkAggregateCall(name string, f *sqltext.FuncCall, at checkContext) value {
+func (v *leakChecker) checkAggregateCall(name string, f *sqltext.FuncCall, context checkContext) value {
 	// The scopes of outer queries are left out: an aggregate over outer columns alone belongs to the outer query.
-	inner := checkContext{scope: &leakScope{items: at.scope.items}, mayNotRun: at.mayNotRun}
-	if !at.aggregateAllowed {
+	inner := checkContext{scope: &leakScope{items: context.scope.items}, mayNotRun: context.mayNotRun}
+	if !context.aggregateAllowed {
 		v.reject("aggregate %s here", name)
 		return value{}
 	}
@@ -664,15 +664,15 @@ func (v *leakChecker) checkAggregateCall(name string, f *sqltext.FuncCall, at ch
 	}
 	result, _ := v.lookUpLeakSafe("aggregate", name, args)
 	if (name == "sum" || name == "avg") && args[0].kind != kindInt && !v.hasFewDigits(f.Args[0], inner.scope) {
-		v.noteOverflow(name, at)
+		v.noteOverflow(name, context)
 	}
 	return value{kind: result}
 }
 
 // noteOverflow notes a sum that may overflow. It rejects the sum unless only visible rows decide whether PostgreSQL
 // computes it, and whether it overflows.
-func (v *leakChecker) noteOverflow(what string, at checkContext) {
-	if v.sumMayOverflow = true; at.mayNotRun {
+func (v *leakChecker) noteOverflow(what string, context checkContext) {
+	if v.sumMayOverflow = true; context.mayNotRun {
 		v.reject("%s, which may overflow, beside another table or in an expression", what)
 	}
 }
@@ -697,8 +697,8 @@ func (v *leakChecker) hasFewDigits(n *sqltext.Node, scope *leakScope) bool {
 		if x.CaseExpr.Defresult != nil {
 			results = append(results, x.CaseExpr.Defresult)
 		}
-		for _, when := range x.CaseExpr.Args {
-			results = append(results, when.GetCaseWhen().GetResult())
+		for _, whenClause := range x.CaseExpr.Args {
+			results = append(results, whenClause.GetCaseWhen().GetResult())
 		}
 		return all(results)
 	case *sqltext.Node_FuncCall:
@@ -747,15 +747,15 @@ func hasSubLink(s *sqltext.SelectStmt) bool {
 }
 
 // checkSubLink checks EXISTS, IN (SELECT ...), and a SELECT as a value that always has one row.
-func (v *leakChecker) checkSubLink(s *sqltext.SubLink, at checkContext) value {
+func (v *leakChecker) checkSubLink(s *sqltext.SubLink, context checkContext) value {
 	query := s.GetSubselect().GetSelectStmt()
-	inner := checkContext{scope: at.scope, mayNotRun: true}
+	inner := checkContext{scope: context.scope, mayNotRun: true}
 	switch s.SubLinkType {
 	case sqltext.EXISTS_SUBLINK:
 		v.checkQuery(query, inner, false)
 		return value{kind: kindBool}
 	case sqltext.ANY_SUBLINK:
-		left := v.checkExpr(s.Testexpr, at)
+		left := v.checkExpr(s.Testexpr, context)
 		columns := v.checkQuery(query, inner, false)
 		if v.reason == "" && (len(columns) != 1 || len(s.OperName) > 0) {
 			v.reject("ANY (SELECT ...) in this form")

@@ -34,10 +34,10 @@ func TestSearchesInFrom(t *testing.T) {
 		"SELECT id FROM memories, generate_series(1, 3) q WHERE level = q":                                                                        false,
 		"SELECT count(*) FROM memories, plainto_tsquery('english', 'lake') q GROUP BY q":                                                          false,
 	} {
-		result, refused := r.Rewrite(sql, false)
+		result, refusal := r.Rewrite(sql, false)
 		switch {
-		case refused != nil:
-			t.Errorf("%s: %v", sql, refused)
+		case refusal != nil:
+			t.Errorf("%s: %v", sql, refusal)
 		case (result.Path == verdict.PathSigned) != signedPath:
 			t.Errorf("%s: %s: %s", sql, result.Path, result.RowSecurityReason)
 		}
@@ -53,9 +53,9 @@ func TestUsingIsOfOneType(t *testing.T) {
 	for column, signedPath := range map[string]bool{"at": false, "on_day": true, "n": true, "size": false} {
 		for _, join := range []string{"JOIN", "LEFT JOIN", "FULL JOIN"} {
 			sql := "SELECT m.id FROM memories m " + join + " people p USING (" + column + ") WHERE " + column + " IS NOT NULL"
-			result, refused := r.Rewrite(sql, false)
-			if refused != nil || (result.Path == verdict.PathSigned) != signedPath {
-				t.Errorf("%s: %v, path %s, %q", sql, refused, result.Path, result.RowSecurityReason)
+			result, refusal := r.Rewrite(sql, false)
+			if refusal != nil || (result.Path == verdict.PathSigned) != signedPath {
+				t.Errorf("%s: %v, path %s, %q", sql, refusal, result.Path, result.RowSecurityReason)
 			}
 		}
 	}

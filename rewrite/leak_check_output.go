@@ -87,18 +87,18 @@ func (v *leakChecker) restoreState(m leakCheckState) {
 }
 
 // checkOutput checks an expression that the outermost SELECT returns.
-func (v *leakChecker) checkOutput(n *sqltext.Node, at checkContext) value {
-	if v.reason != "" || !at.isOutput {
-		return v.checkExpr(n, at)
+func (v *leakChecker) checkOutput(n *sqltext.Node, context checkContext) value {
+	if v.reason != "" || !context.isOutput {
+		return v.checkExpr(n, context)
 	}
-	before := v.saveState()
-	e := v.checkExpr(n, at)
-	v.leaky, v.indexSearch = before.leaky, before.indexSearch // an index does not help to compute an output
+	stateBefore := v.saveState()
+	e := v.checkExpr(n, context)
+	v.leaky, v.indexSearch = stateBefore.leaky, stateBefore.indexSearch // an index does not help to compute an output
 	if v.reason == "" {
 		return e
 	}
 	reason := v.reason
-	v.restoreState(before)
+	v.restoreState(stateBefore)
 	switch v.outputCount++; {
 	case v.outputCount > maxOutputExprs:
 		v.reject("what it returns is very long")
@@ -109,7 +109,7 @@ func (v *leakChecker) checkOutput(n *sqltext.Node, at checkContext) value {
 	case mayBeOfParamsOnly(n):
 		v.reject("%s", reason)
 	}
-	if v.checkExprByParts(n, at, reason); v.reason != "" {
+	if v.checkExprByParts(n, context, reason); v.reason != "" {
 		return value{}
 	}
 	return value{kind: kindOpaque, notOnList: true}
@@ -117,10 +117,10 @@ func (v *leakChecker) checkOutput(n *sqltext.Node, at checkContext) value {
 
 // checkExprByParts checks an expression that is not on the list by its parts. For other kinds of expressions the list's
 // reason stands.
-func (v *leakChecker) checkExprByParts(n *sqltext.Node, at checkContext, reason string) {
+func (v *leakChecker) checkExprByParts(n *sqltext.Node, context checkContext, reason string) {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_FuncCall:
-		v.checkCallByParts(x.FuncCall, at, reason)
+		v.checkCallByParts(x.FuncCall, context, reason)
 	case *sqltext.Node_A_Expr:
 		_, name, ok := qualifiedName(x.AExpr.Name)
 		if !ok || len(x.AExpr.Name) > 1 || slices.ContainsFunc(v.snap.OperatorsNamed("", name),
@@ -128,44 +128,44 @@ func (v *leakChecker) checkExprByParts(n *sqltext.Node, at checkContext, reason 
 			v.reject("%s", reason)
 			return
 		}
-		if left, right := x.AExpr.Lexpr, x.AExpr.Rexpr; at.aboveFence && left.GetParamRef() == nil &&
+		if left, right := x.AExpr.Lexpr, x.AExpr.Rexpr; context.aboveFence && left.GetParamRef() == nil &&
 			right.GetParamRef() != nil && slices.Contains([]string{"=", "<>", "<", "<=", ">", ">="}, name) {
 			v.useParam(right.GetParamRef().Number, kindUndeclared) // at Bind the parameter gets the type of the left operand
-			v.checkOperands(at, reason, left)
+			v.checkOperands(context, reason, left)
 			return
 		}
-		v.checkOperands(at, reason, x.AExpr.Lexpr, x.AExpr.Rexpr)
+		v.checkOperands(context, reason, x.AExpr.Lexpr, x.AExpr.Rexpr)
 	case *sqltext.Node_TypeCast:
 		if !v.isOutputType(x.TypeCast.TypeName) {
 			v.reject("%s", reason)
 			return
 		}
-		v.checkOperands(at, reason, x.TypeCast.Arg)
+		v.checkOperands(context, reason, x.TypeCast.Arg)
 	case *sqltext.Node_BoolExpr:
-		v.checkOperands(at, reason, x.BoolExpr.Args...)
+		v.checkOperands(context, reason, x.BoolExpr.Args...)
 	case *sqltext.Node_NullTest:
-		v.checkOperands(at, reason, x.NullTest.Arg)
+		v.checkOperands(context, reason, x.NullTest.Arg)
 	case *sqltext.Node_BooleanTest:
-		v.checkOperands(at, reason, x.BooleanTest.Arg)
+		v.checkOperands(context, reason, x.BooleanTest.Arg)
 	case *sqltext.Node_CoalesceExpr:
-		v.checkOperands(at, reason, x.CoalesceExpr.Args...)
+		v.checkOperands(context, reason, x.CoalesceExpr.Args...)
 	case *sqltext.Node_MinMaxExpr:
-		v.checkOperands(at, reason, x.MinMaxExpr.Args...)
+		v.checkOperands(context, reason, x.MinMaxExpr.Args...)
 	case *sqltext.Node_A_ArrayExpr:
-		v.checkOperands(at, reason, x.AArrayExpr.Elements...)
+		v.checkOperands(context, reason, x.AArrayExpr.Elements...)
 	case *sqltext.Node_CaseExpr:
-		v.checkOperands(at, reason, x.CaseExpr.Arg, x.CaseExpr.Defresult)
-		for _, when := range x.CaseExpr.Args {
-			v.checkOperands(at, reason, when.GetCaseWhen().GetExpr(), when.GetCaseWhen().GetResult())
+		v.checkOperands(context, reason, x.CaseExpr.Arg, x.CaseExpr.Defresult)
+		for _, whenClause := range x.CaseExpr.Args {
+			v.checkOperands(context, reason, whenClause.GetCaseWhen().GetExpr(), whenClause.GetCaseWhen().GetResult())
 		}
 	case *sqltext.Node_A_Indirection:
-		v.checkOperands(at, reason, x.AIndirection.Arg)
+		v.checkOperands(context, reason, x.AIndirection.Arg)
 		for _, n := range x.AIndirection.Indirection {
 			if n.GetAIndices() == nil { // the expression is a field of a row
 				v.reject("%s", reason)
 				return
 			}
-			v.checkOperands(at, reason, n.GetAIndices().Lidx, n.GetAIndices().Uidx)
+			v.checkOperands(context, reason, n.GetAIndices().Lidx, n.GetAIndices().Uidx)
 		}
 	default:
 		v.reject("%s", reason)
@@ -174,37 +174,38 @@ func (v *leakChecker) checkExprByParts(n *sqltext.Node, at checkContext, reason 
 
 // checkOperands checks the operands of an expression that is not on the list. A parameter may not be one of them,
 // because its declared type is not known.
-func (v *leakChecker) checkOperands(at checkContext, reason string, nodes ...*sqltext.Node) {
+func (v *leakChecker) checkOperands(context checkContext, reason string, nodes ...*sqltext.Node) {
 	for _, n := range nodes {
 		switch {
 		case v.reason != "":
 			return
 		case n == nil || n.Node == nil:
 		case n.GetList() != nil:
-			v.checkOperands(at, reason, n.GetList().Items...)
+			v.checkOperands(context, reason, n.GetList().Items...)
 		case n.GetParamRef() != nil:
 			v.reject("%s", reason)
 		default:
-			v.checkOutput(n, at)
+			v.checkOutput(n, context)
 		}
 	}
 }
 
-func (v *leakChecker) checkCallByParts(f *sqltext.FuncCall, at checkContext, reason string) {
+func (v *leakChecker) checkCallByParts(f *sqltext.FuncCall, context checkContext, reason string) {
 	schema, name, ok := qualifiedName(f.Funcname)
 	aggregate := isAggregate(f)
 	switch {
 	case !ok || schema != "" && schema != "pg_catalog" || schema == "" && !v.isCatalogFunction(name),
 		!isPlainFunction(name), slices.Contains(orderDependentAggregates, name) &&
 			len(f.AggOrder) == 0, slices.Contains(orderDependentWindows, name) && !v.hasOrderBy(f.Over), aggregate &&
-			!at.aggregateAllowed, slices.ContainsFunc(f.Args, func(n *sqltext.Node) bool { return n.GetNamedArgExpr() != nil }):
+			!context.aggregateAllowed, slices.ContainsFunc(f.Args,
+			func(n *sqltext.Node) bool { return n.GetNamedArgExpr() != nil }):
 		v.reject("%s", reason)
 		return
 	}
-	inner := at
+	inner := context
 	if aggregate {
-		inner = checkContext{scope: &leakScope{items: at.scope.items}, mayNotRun: at.mayNotRun, isOutput: true,
-			aboveFence:       at.aboveFence,
+		inner = checkContext{scope: &leakScope{items: context.scope.items}, mayNotRun: context.mayNotRun, isOutput: true,
+			aboveFence:       context.aboveFence,
 			aggregateAllowed: f.Over != nil}
 	}
 	for _, n := range f.AggOrder {
@@ -214,7 +215,7 @@ func (v *leakChecker) checkCallByParts(f *sqltext.FuncCall, at checkContext, rea
 		v.checkOperands(inner, reason, f.AggFilter)
 	}
 	for _, n := range f.Args {
-		if (f.AggDistinct || isIndexedAggregate(name)) && !at.aboveFence {
+		if (f.AggDistinct || isIndexedAggregate(name)) && !context.aboveFence {
 			switch e := v.checkExpr(n, inner); {
 			case v.reason != "":
 			case e.isUntyped():
@@ -247,23 +248,23 @@ func isPlainFunction(name string) bool {
 func isIndexedAggregate(name string) bool { return slices.Contains(indexedAggregates, name) }
 
 // checkSortKey checks a key of ORDER BY.
-func (v *leakChecker) checkSortKey(n *sqltext.Node, at checkContext) {
+func (v *leakChecker) checkSortKey(n *sqltext.Node, context checkContext) {
 	key := n.GetSortBy()
 	if key == nil || len(key.UseOp) > 0 {
 		v.reject("ORDER BY ... USING")
 		return
 	}
-	v.checkGroupingKey(key.Node, at)
+	v.checkGroupingKey(key.Node, context)
 }
 
 // checkGroupingKey checks an expression of GROUP BY, ORDER BY or PARTITION BY. A number in it is a value, not the
 // position of a column.
-func (v *leakChecker) checkGroupingKey(n *sqltext.Node, at checkContext) {
-	if v.reason == "" && at.isOutput && (isAfterGrouping(n) || at.aboveFence) {
-		v.checkOutput(n, at)
+func (v *leakChecker) checkGroupingKey(n *sqltext.Node, context checkContext) {
+	if v.reason == "" && context.isOutput && (isAfterGrouping(n) || context.aboveFence) {
+		v.checkOutput(n, context)
 		return
 	}
-	if e := v.checkExpr(n, at); v.reason == "" && !isSortable(v.resultKind(e)) {
+	if e := v.checkExpr(n, context); v.reason == "" && !isSortable(v.resultKind(e)) {
 		v.reject("a key of a type that is not leak-safe")
 	}
 }
@@ -273,7 +274,7 @@ func (v *leakChecker) checkGroupingKey(n *sqltext.Node, at checkContext) {
 const frameNonDefault = 1
 
 // checkWindow checks the window of an OVER or WINDOW clause.
-func (v *leakChecker) checkWindow(w *sqltext.WindowDef, at checkContext, reason string) {
+func (v *leakChecker) checkWindow(w *sqltext.WindowDef, context checkContext, reason string) {
 	if w == nil {
 		return
 	}
@@ -281,12 +282,12 @@ func (v *leakChecker) checkWindow(w *sqltext.WindowDef, at checkContext, reason 
 		v.reject("a frame of rows in no order")
 	}
 	for _, n := range w.PartitionClause {
-		v.checkGroupingKey(n, at)
+		v.checkGroupingKey(n, context)
 	}
 	for _, n := range w.OrderClause {
-		v.checkSortKey(n, at)
+		v.checkSortKey(n, context)
 	}
-	v.checkOperands(at, reason, w.StartOffset, w.EndOffset)
+	v.checkOperands(context, reason, w.StartOffset, w.EndOffset)
 }
 
 // hasOrderBy tells whether a window has ORDER BY.
@@ -296,19 +297,19 @@ func (v *leakChecker) hasOrderBy(w *sqltext.WindowDef) bool {
 
 // checkHaving checks a condition on groups. PostgreSQL turns conditions without an aggregate into conditions on single
 // rows.
-func (v *leakChecker) checkHaving(n *sqltext.Node, at checkContext) {
+func (v *leakChecker) checkHaving(n *sqltext.Node, context checkContext) {
 	switch {
 	case n == nil:
-	case at.isOutput && n.GetBoolExpr() != nil:
+	case context.isOutput && n.GetBoolExpr() != nil:
 		for _, arg := range n.GetBoolExpr().Args {
-			v.checkHaving(arg, at)
+			v.checkHaving(arg, context)
 		}
-	case at.isOutput && (isAfterGrouping(n) || at.aboveFence):
-		if e := v.checkOutput(n, at); !e.notOnList {
+	case context.isOutput && (isAfterGrouping(n) || context.aboveFence):
+		if e := v.checkOutput(n, context); !e.notOnList {
 			v.requireBoolean(e)
 		}
 	default:
-		v.checkCondition(n, at)
+		v.checkCondition(n, context)
 	}
 }
 
@@ -319,8 +320,8 @@ func (v *leakChecker) isOutputType(t *sqltext.TypeName) bool {
 	if !ok || t.Setof || t.PctType || schema != "" && schema != "pg_catalog" {
 		return false
 	}
-	found := v.snap.TypesNamed("pg_catalog", name)
-	if len(found) != 1 || !slices.Contains(outputTypes, found[0].OID) {
+	types := v.snap.TypesNamed("pg_catalog", name)
+	if len(types) != 1 || !slices.Contains(outputTypes, types[0].OID) {
 		return false
 	}
 	return v.qualifyType(t)

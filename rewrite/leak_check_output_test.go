@@ -114,11 +114,11 @@ func TestOutputsTakeTheSignedPath(t *testing.T) {
 		cases["SELECT "+call+" OVER (PARTITION BY f) FROM memories"] = false
 	}
 	for sql, signedPath := range cases {
-		result, refused := r.Rewrite(sql, false)
+		result, refusal := r.Rewrite(sql, false)
 		switch {
-		case refused != nil && signedPath:
-			t.Errorf("%s: %v", sql, refused)
-		case refused == nil && (result.Path == verdict.PathSigned) != signedPath:
+		case refusal != nil && signedPath:
+			t.Errorf("%s: %v", sql, refusal)
+		case refusal == nil && (result.Path == verdict.PathSigned) != signedPath:
 			t.Errorf("%s: %s: %s", sql, result.Path, result.RowSecurityReason)
 		case signedPath:
 			unqualified(t, sql, result.Text)
@@ -186,9 +186,9 @@ func TestLongOutputs(t *testing.T) {
 		"SELECT " + strings.Repeat("md5(", 400) + "title" + strings.Repeat(")", 400) + " FROM memories":       true,
 		"SELECT " + strings.TrimSuffix(strings.Repeat("md5(title), ", 1200), ", ") + " FROM memories LIMIT 3": false,
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil || (result.Path == verdict.PathSigned) != signedPath {
-			t.Errorf("%.60s: %v, path %s, %q", sql, refused, result.Path, result.RowSecurityReason)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil || (result.Path == verdict.PathSigned) != signedPath {
+			t.Errorf("%.60s: %v, path %s, %q", sql, refusal, result.Path, result.RowSecurityReason)
 		}
 	}
 }

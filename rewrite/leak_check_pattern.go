@@ -14,7 +14,7 @@ const maxPatternParts = 10
 // checkJoinedPattern checks a pattern of LIKE that is joined from constants and parameters: '%' || $1 || '%',
 // lower($1). Such a pattern fails only if it ends in its escape character. A pattern that ends in a constant does not.
 // For others the proxy checks the value of each parameter that may be the end, if the parts behind it are empty.
-func (v *leakChecker) checkJoinedPattern(n *sqltext.Node, at checkContext) (value, bool) {
+func (v *leakChecker) checkJoinedPattern(n *sqltext.Node, context checkContext) (value, bool) {
 	var params []int32
 	parts, ok := v.patternParts(n, nil)
 	// a single constant is checked elsewhere; concat() without arguments joins nothing
@@ -22,7 +22,7 @@ func (v *leakChecker) checkJoinedPattern(n *sqltext.Node, at checkContext) (valu
 		return value{}, false
 	}
 	for _, part := range parts {
-		switch e := v.checkExpr(part, at); {
+		switch e := v.checkExpr(part, context); {
 		case part.GetAConst() != nil:
 		case e.kind == kindParam:
 			params = append(params, e.param)
@@ -114,6 +114,6 @@ func (v *leakChecker) similarToRegexp(n *sqltext.Node) value {
 	if strings.ContainsAny(pattern, `\"[]{}`) {
 		v.reject("a pattern of SIMILAR TO that is not leak-safe")
 	}
-	made := strings.NewReplacer("%", ".*", "_", ".", ".", `\.`, "^", `\^`, "$", `\$`, "(", "(?:").Replace(pattern)
-	return value{kind: kindText, constant: true, text: "(?:" + made + ")"}
+	regexp := strings.NewReplacer("%", ".*", "_", ".", ".", `\.`, "^", `\^`, "$", `\$`, "(", "(?:").Replace(pattern)
+	return value{kind: kindText, constant: true, text: "(?:" + regexp + ")"}
 }

@@ -191,9 +191,9 @@ func TestNotLeakSafeWhereverItStands(t *testing.T) {
 			if _, err := conn.Prepare(t.Context(), "", sql); err != nil {
 				t.Errorf("%s: %v", sql, err)
 			}
-			result, refused := r.Rewrite(sql, false)
-			if refused != nil || result.Path != verdict.PathSigned {
-				t.Errorf("%s: %v, path %s, %q", sql, refused, result.Path, result.RowSecurityReason)
+			result, refusal := r.Rewrite(sql, false)
+			if refusal != nil || result.Path != verdict.PathSigned {
+				t.Errorf("%s: %v, path %s, %q", sql, refusal, result.Path, result.RowSecurityReason)
 				continue
 			}
 			unqualified(t, sql, result.Text)
@@ -201,23 +201,23 @@ func TestNotLeakSafeWhereverItStands(t *testing.T) {
 			below(tree.ProtoReflect(), seen, fields)
 			for _, notLeakSafe := range notLeakSafeFor[what] {
 				sql := strings.ReplaceAll(place, what, notLeakSafe)
-				if result, refused := r.Rewrite(sql, false); !slices.Contains(outputPlaces, place) && refused == nil && result.Path == verdict.PathSigned {
+				if result, refusal := r.Rewrite(sql, false); !slices.Contains(outputPlaces, place) && refusal == nil && result.Path == verdict.PathSigned {
 					t.Errorf("%s: takes the signed path", sql)
 				}
 				sql = "SELECT count(*) FROM (" + sql + ") AS inside"
-				if result, refused := r.Rewrite(sql, false); refused == nil && result.Path == verdict.PathSigned {
+				if result, refusal := r.Rewrite(sql, false); refusal == nil && result.Path == verdict.PathSigned {
 					t.Errorf("%s: takes the signed path", sql)
 				}
 			}
 			sql = "SELECT count(*) FROM (" + sql + ") AS inside"
-			if result, refused := r.Rewrite(sql, false); refused != nil || result.Path != verdict.PathSigned {
-				t.Errorf("%s: %v, path %s, %q", sql, refused, result.Path, result.RowSecurityReason)
+			if result, refusal := r.Rewrite(sql, false); refusal != nil || result.Path != verdict.PathSigned {
+				t.Errorf("%s: %v, path %s, %q", sql, refusal, result.Path, result.RowSecurityReason)
 			}
 		}
 	}
 	// A LIMIT whose number is not known yet may fail. Inside a sub-select, whether it is evaluated depends on rows, so
 	// it is checked there.
-	for place, top := range map[string]bool{
+	for place, isTop := range map[string]bool{
 		"SELECT title FROM memories {}": true, "SELECT title FROM memories UNION ALL SELECT name FROM people {}": true,
 		"SELECT title FROM (SELECT title FROM memories {}) AS m": false, "WITH m AS (SELECT title FROM memories {}) SELECT title FROM m": false,
 		"SELECT name FROM people WHERE EXISTS (SELECT FROM memories {})":                      false,
@@ -227,12 +227,12 @@ func TestNotLeakSafeWhereverItStands(t *testing.T) {
 		"SELECT name FROM people UNION ALL (SELECT title FROM memories {})":                   false,
 		"SELECT name FROM people JOIN (SELECT title FROM memories {}) AS m ON m.title = name": false,
 	} {
-		for limit, known := range map[string]bool{
+		for limit, isKnown := range map[string]bool{
 			"LIMIT $1": false, "OFFSET $1": false, "LIMIT 3 OFFSET $1": false, "LIMIT 3": true, "OFFSET 0 LIMIT 1": true} {
 			sql := strings.Replace(place, "{}", limit, 1)
-			result, refused := r.Rewrite(sql, true)
-			if refused != nil || result.Path != verdict.PathSigned || (result.Forms[1]&verdict.NonNegative != 0) != (!top && !known) {
-				t.Errorf("%s: %v, path %s, %q, forms %v", sql, refused, result.Path, result.RowSecurityReason, result.Forms)
+			result, refusal := r.Rewrite(sql, true)
+			if refusal != nil || result.Path != verdict.PathSigned || (result.Forms[1]&verdict.NonNegative != 0) != (!isTop && !isKnown) {
+				t.Errorf("%s: %v, path %s, %q, forms %v", sql, refusal, result.Path, result.RowSecurityReason, result.Forms)
 			}
 		}
 	}
@@ -267,9 +267,9 @@ func TestSumsInsideExpressions(t *testing.T) {
 					continue // the sub-select may have several rows, or none
 				}
 				sql := strings.Replace(place, "@", strings.Replace(query, "{}", aggregate, 1), 1)
-				result, refused := r.Rewrite(sql, false)
-				if refused != nil || sums && result.Path == verdict.PathSigned {
-					t.Errorf("%s: %v, path %s", sql, refused, result.Path)
+				result, refusal := r.Rewrite(sql, false)
+				if refusal != nil || sums && result.Path == verdict.PathSigned {
+					t.Errorf("%s: %v, path %s", sql, refusal, result.Path)
 				}
 				if !sums && result.Path != verdict.PathSigned && !strings.Contains(query, "1 AS x") && !strings.Contains(query, "p.id::text") {
 					t.Errorf("%s does not take the signed path: %s", sql, result.RowSecurityReason)
@@ -285,8 +285,8 @@ func TestSumsInsideExpressions(t *testing.T) {
 				continue // it names a column of the outer query
 			}
 			sql := strings.Replace(place, "@", strings.Replace(query, "{}", "sum(extract(day FROM n.occurred_at))", 1), 1)
-			if result, refused := r.Rewrite(sql, false); refused != nil || result.Path == verdict.PathSigned {
-				t.Errorf("%s: %v, takes the signed path", sql, refused)
+			if result, refusal := r.Rewrite(sql, false); refusal != nil || result.Path == verdict.PathSigned {
+				t.Errorf("%s: %v, takes the signed path", sql, refusal)
 			}
 		}
 	}
@@ -319,8 +319,8 @@ func TestCompanyOfWhatIsLeakSafe(t *testing.T) {
 		if _, err := conn.Prepare(t.Context(), "", sql); err != nil {
 			t.Errorf("%s: %v", sql, err)
 		}
-		if result, refused := r.Rewrite(sql, false); refused != nil || (result.Path == verdict.PathSigned) != signed {
-			t.Errorf("%s: %v, path %s, %q", sql, refused, result.Path, result.RowSecurityReason)
+		if result, refusal := r.Rewrite(sql, false); refusal != nil || (result.Path == verdict.PathSigned) != signed {
+			t.Errorf("%s: %v, path %s, %q", sql, refusal, result.Path, result.RowSecurityReason)
 		}
 	}
 }

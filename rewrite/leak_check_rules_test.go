@@ -22,9 +22,9 @@ func TestManyRulesTakeRowSecurity(t *testing.T) {
 		"SELECT count(*)" + two + " JOIN memories n ON n.id = q.memory_id WHERE m.felt = 'sad'":                                verdict.PathRowSecurity,
 		"SELECT count(*)" + two + " JOIN memories n ON n.id = q.memory_id WHERE m.found @@ plainto_tsquery('english', 'lake')": verdict.PathSigned,
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil {
-			t.Errorf("%s: %v", sql, refused)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %v", sql, refusal)
 		} else if result.Path != want || want == verdict.PathRowSecurity && !result.UseHash {
 			t.Errorf("%s: %s, hint %v (%s)", sql, result.Path, result.UseHash, result.RowSecurityReason)
 		}

@@ -42,8 +42,8 @@ var indexSearchOperators = []string{"@@", "@>", "<@", "&&", "?", "?|", "?&", "%"
 
 // checkBelowFence checks a SELECT over one table, and finds the conditions that may go below the fence.
 func (v *leakChecker) checkBelowFence(s *sqltext.SelectStmt) {
-	own := checkContext{scope: &leakScope{items: v.checkFrom(s.FromClause[0], checkContext{})}}
-	own.isOutput, own.aboveFence = true, true
+	ownContext := checkContext{scope: &leakScope{items: v.checkFrom(s.FromClause[0], checkContext{})}}
+	ownContext.isOutput, ownContext.aboveFence = true, true
 	v.checkLimit(s.LimitCount, true)
 	v.checkLimit(s.LimitOffset, true)
 	if v.reason != "" {
@@ -52,11 +52,11 @@ func (v *leakChecker) checkBelowFence(s *sqltext.SelectStmt) {
 	conditions := splitConjuncts(s.WhereClause)
 	search := false
 	for _, n := range conditions {
-		before := v.saveState()
-		v.checkCondition(n, checkContext{scope: own.scope})
+		stateBefore := v.saveState()
+		v.checkCondition(n, checkContext{scope: ownContext.scope})
 		leakSafe := v.reason == ""
 		if !leakSafe {
-			v.restoreState(before)
+			v.restoreState(stateBefore)
 		}
 		v.belowFence = append(v.belowFence, leakSafe)
 		search = search || leakSafe && isIndexSearch(n)
@@ -71,12 +71,12 @@ func (v *leakChecker) checkBelowFence(s *sqltext.SelectStmt) {
 	}
 	for i, n := range conditions {
 		if !v.belowFence[i] {
-			v.checkOutput(n, own)
+			v.checkOutput(n, ownContext)
 		}
 	}
-	grouped := own
+	grouped := ownContext
 	grouped.aggregateAllowed = true
-	v.checkResults(s, own, grouped)
+	v.checkResults(s, ownContext, grouped)
 	v.checkParamTypes()
 	v.leaky, v.indexSearch = true, true
 }
@@ -85,12 +85,15 @@ func (v *leakChecker) checkBelowFence(s *sqltext.SelectStmt) {
 // gives a parameter the type of the operand that it sees first. In the new text it sees the conditions below the fence
 // first.
 func (v *leakChecker) checkParamTypes() {
-	for number, beside := range v.paramNeighbours {
+	for number, neighbours := range v.paramNeighbours {
 		// Each other kind belongs to a single type, so PostgreSQL infers that type in any order.
 		if k := v.paramKinds[number]; k != kindInt && k != kindInts && k != "float" {
 			continue
 		}
-		if slices.ContainsFunc(beside, func(oid uint32) bool { return len(beside) > 1 && (oid == 0 || oid != beside[0]) }) {
+		if slices.ContainsFunc(neighbours, func(oid uint32) bool {
+			return len(neighbours) > 1 &&
+				(oid == 0 || oid != neighbours[0])
+		}) {
 			v.reject("parameter $%d stands beside several types", number)
 		}
 	}
@@ -104,14 +107,14 @@ func isIndexSearch(n *sqltext.Node) bool {
 
 // fenceConditions writes a SELECT over one table with some of its conditions below OFFSET 0. ok is false if the text
 // cannot be written so.
-func fenceConditions(text string, found []bool) (out string, position func(int) int, ok bool, refused *sqlstate.Error) {
-	source, refused := sqltext.Scan(text)
-	if refused != nil {
-		return "", nil, false, refused
+func fenceConditions(text string, found []bool) (out string, position func(int) int, ok bool, refusal *sqlstate.Error) {
+	source, refusal := sqltext.Scan(text)
+	if refusal != nil {
+		return "", nil, false, refusal
 	}
-	tree, refused := source.Parse()
-	if refused != nil {
-		return "", nil, false, refused
+	tree, refusal := source.Parse()
+	if refusal != nil {
+		return "", nil, false, refusal
 	}
 	clauses, ok := source.Clauses()
 	if !ok || len(tree.Stmts) != 1 || len(clauses.WhereConditions) != len(found) {
@@ -125,8 +128,8 @@ func fenceConditions(text string, found []bool) (out string, position func(int) 
 	}
 	var movedParts rearrangedText
 	parts := func(inside bool, before string) (trees []*sqltext.Node) {
-		for i, is := range found {
-			if is == inside {
+		for i, isOfKind := range found {
+			if isOfKind == inside {
 				movedParts.write(before)
 				movedParts.copySpan(text, clauses.WhereConditions[i])
 				trees = append(trees, conditions[i])
@@ -138,18 +141,18 @@ func fenceConditions(text string, found []bool) (out string, position func(int) 
 	movedParts.copySpan(text, sqltext.Span{End: clauses.From.Start})
 	movedParts.write("(SELECT * FROM ")
 	movedParts.copySpan(text, clauses.From)
-	first := parts(true, " WHERE ")
+	fencedConditions := parts(true, " WHERE ")
 	movedParts.write(" OFFSET 0) AS " + catalog.QuoteIdent(name))
-	rest := parts(false, " WHERE ")
+	otherConditions := parts(false, " WHERE ")
 	movedParts.copySpan(text, sqltext.Span{Start: clauses.WhereEnd, End: int32(len(text))})
 
-	item, refused := offsetZeroItem(name, s.FromClause, conjunction(first))
-	if refused != nil {
-		return "", nil, false, refused
+	item, refusal := offsetZeroItem(name, s.FromClause, conjunction(fencedConditions))
+	if refusal != nil {
+		return "", nil, false, refusal
 	}
-	s.FromClause, s.WhereClause = []*sqltext.Node{item}, conjunction(rest)
+	s.FromClause, s.WhereClause = []*sqltext.Node{item}, conjunction(otherConditions)
 	out = movedParts.text.String()
-	if refused := sqltext.Prove(tree, out); refused != nil {
+	if refusal := sqltext.Prove(tree, out); refusal != nil {
 		return "", nil, false, nil // a word of the text has another meaning than it seems: the text stays as it was
 	}
 	return out, movedParts.originalPosition, true, nil
@@ -170,10 +173,10 @@ func (m *rearrangedText) write(text string) {
 	m.length += utf8.RuneCountInString(text)
 }
 
-func (m *rearrangedText) copySpan(text string, of sqltext.Span) {
-	length := utf8.RuneCountInString(text[of.Start:of.End])
-	m.spans = append(m.spans, copiedSpan{m.length, utf8.RuneCountInString(text[:of.Start]), length})
-	m.write(text[of.Start:of.End])
+func (m *rearrangedText) copySpan(text string, span sqltext.Span) {
+	length := utf8.RuneCountInString(text[span.Start:span.End])
+	m.spans = append(m.spans, copiedSpan{m.length, utf8.RuneCountInString(text[:span.Start]), length})
+	m.write(text[span.Start:span.End])
 }
 
 // originalPosition returns for a 1-based character position in the new text the position in the old text. For a

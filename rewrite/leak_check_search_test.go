@@ -69,11 +69,11 @@ func TestFoundFirst(t *testing.T) {
 		"SELECT generate_series(1, n) FROM memories WHERE " + search + " AND title ~ '(?=x)'":                      "",
 		"SELECT id FROM memories WHERE " + search + " AND title OPERATOR(pg_catalog.~) '(?=x)'":                    "",
 	} {
-		result, refused := r.Rewrite(sql, false)
+		result, refusal := r.Rewrite(sql, false)
 		result.Text = strings.ReplaceAll(result.Text, "pg_catalog.", "")
 		switch {
-		case refused != nil:
-			t.Errorf("%s: %v", sql, refused)
+		case refusal != nil:
+			t.Errorf("%s: %v", sql, refusal)
 		case want == "" && (result.Path == verdict.PathSigned || strings.Contains(result.Text, "OFFSET 0")):
 			t.Errorf("%s: %s", sql, result.Text)
 		case want != "" && (result.Text != want || result.AboveFenceReason == "" || !result.NeedsSignature ||
@@ -86,17 +86,17 @@ func TestFoundFirst(t *testing.T) {
 // A parameter may be compared with what is computed so, if the client leaves its type to PostgreSQL.
 func TestFoundFirstWithParameters(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode, "ALTER TABLE memories ADD n integer, ADD found tsvector")
-	result, refused := r.Rewrite("SELECT id FROM memories WHERE found @@ plainto_tsquery('english', $2) AND n / 2 > $1", true)
-	if refused != nil || result.AboveFenceReason == "" {
-		t.Fatal(refused, result.RowSecurityReason)
+	result, refusal := r.Rewrite("SELECT id FROM memories WHERE found @@ plainto_tsquery('english', $2) AND n / 2 > $1", true)
+	if refusal != nil || result.AboveFenceReason == "" {
+		t.Fatal(refusal, result.RowSecurityReason)
 	}
 	for _, c := range []struct {
 		types []uint32
 		may   bool
 	}{{nil, true}, {[]uint32{0, 0}, true}, {[]uint32{0, 25}, true}, {[]uint32{23}, false}, {
 		[]uint32{20, 25}, false}, {[]uint32{1700}, false}, {[]uint32{600}, false}, {[]uint32{0, 23}, false}} {
-		if allowed := result.MayDeclare(c.types); allowed != c.may {
-			t.Errorf("%v: %v", c.types, allowed)
+		if isAllowed := result.MayDeclare(c.types); isAllowed != c.may {
+			t.Errorf("%v: %v", c.types, isAllowed)
 		}
 	}
 }
@@ -105,9 +105,9 @@ func TestFoundFirstWithParameters(t *testing.T) {
 func TestFoundFirstKeepsPositions(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode, "ALTER TABLE memories ADD n integer, ADD found tsvector")
 	sql := "SELECT 'ä', date_trunc('nö', occurred_at) /* 1 */ FROM memories WHERE (title ~ 'b(' AND found @@ 'x'::tsquery) AND n/2 > 1 GROUP BY n % 5"
-	result, refused := r.Rewrite(sql, false)
-	if refused != nil || result.AboveFenceReason == "" {
-		t.Fatal(refused, result.RowSecurityReason)
+	result, refusal := r.Rewrite(sql, false)
+	if refusal != nil || result.AboveFenceReason == "" {
+		t.Fatal(refusal, result.RowSecurityReason)
 	}
 	for _, word := range []string{"'ä'", "'nö'", "/* 1 */", "memories", "title", "'b('", "found", "n/2", "> 1", "n % 5"} {
 		at := func(text string) int { return len([]rune(text[:strings.LastIndex(text, word)])) + 1 }

@@ -28,9 +28,9 @@ func TestSizesChangeNamesOnly(t *testing.T) {
 	small, large := r.WithSizes(tables(r.snap, 10)), r.WithSizes(sizes())
 	hinted := false
 	shown := func(r *Rewriter, sql string) string {
-		result, refused := r.Rewrite(sql, true)
-		if refused != nil {
-			return refused.Message
+		result, refusal := r.Rewrite(sql, true)
+		if refusal != nil {
+			return refusal.Message
 		}
 		hinted = hinted || result.UseHash
 		if strings.Contains(result.Text, "OFFSET 0") {
@@ -49,19 +49,19 @@ func TestSizesChangeNamesOnly(t *testing.T) {
 			sqls = append(sqls, sql+strings.Repeat("x", sqltext.DefaultMaxBytes-less-len(sql)))
 		}
 	}
-	runs := "SELECT count(*) FROM memories WHERE title ~ '(?=x)' --" // as many adjacent operator characters as allowed
+	longOperator := "SELECT count(*) FROM memories WHERE title ~ '(?=x)' --" // as many adjacent operator characters as allowed
 	fits := func(n int) bool {
-		_, refused := sqltext.Scan(runs + " " + strings.Repeat("-", n))
-		return refused == nil
+		_, refusal := sqltext.Scan(longOperator + " " + strings.Repeat("-", n))
+		return refusal == nil
 	}
 	for fits(1) {
-		runs += " " + strings.Repeat("-", sort.Search(20_000, func(n int) bool { return !fits(n + 1) }))
+		longOperator += " " + strings.Repeat("-", sort.Search(20_000, func(n int) bool { return !fits(n + 1) }))
 	}
-	sqls = append(sqls, runs)
+	sqls = append(sqls, longOperator)
 	signedViews := 0
 	for _, sql := range sqls {
-		if few, many := shown(small, sql), shown(large, sql); few != many {
-			t.Errorf("%.120s, %d bytes: %s where tables are small, %s where they are large", sql, len(sql), few, many)
+		if smallText, largeText := shown(small, sql), shown(large, sql); smallText != largeText {
+			t.Errorf("%.120s, %d bytes: %s where tables are small, %s where they are large", sql, len(sql), smallText, largeText)
 		}
 		if result, _ := large.Rewrite(sql, true); result.Path == verdict.PathSigned {
 			signedViews++
@@ -85,9 +85,9 @@ func TestFoundFirstKeepsTypesOfParameters(t *testing.T) {
 		"SELECT n = $1 FROM memories WHERE n IN ($1, 3, i8) AND n % 2 = 1 AND": false,
 		"SELECT title = $1 FROM memories WHERE title > $1 AND n % 2 = 1 AND ":  true,
 	} {
-		result, refused := r.Rewrite(sql+" found @@ 'b'::tsquery", true)
-		if refused != nil || (result.AboveFenceReason != "") != found {
-			t.Errorf("%s: above %q, %q, %v", sql, result.AboveFenceReason, result.RowSecurityReason, refused)
+		result, refusal := r.Rewrite(sql+" found @@ 'b'::tsquery", true)
+		if refusal != nil || (result.AboveFenceReason != "") != found {
+			t.Errorf("%s: above %q, %q, %v", sql, result.AboveFenceReason, result.RowSecurityReason, refusal)
 		}
 	}
 }

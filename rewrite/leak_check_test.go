@@ -50,10 +50,10 @@ func TestPathReasons(t *testing.T) {
 		"SELECT title FROM memories ORDER BY title FETCH FIRST 1 ROW WITH TIES":                                                   "WITH TIES",
 		"SELECT title FROM memories WHERE title LIKE (CASE WHEN true THEN 'a' ELSE 'b' END)":                                      "operator ~~",
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil {
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil {
 			if reason != "" || !strings.Contains(sql, "###") {
-				t.Errorf("%s: %v", sql, refused)
+				t.Errorf("%s: %v", sql, refusal)
 			}
 			continue
 		}
@@ -96,9 +96,9 @@ func TestSignedPathIsNotForVirtualColumns(t *testing.T) {
 		"SELECT a.id FROM memories AS a JOIN memories AS b USING (title)":                            false,
 		"SELECT name FROM people AS p WHERE EXISTS (SELECT FROM memories AS m WHERE title = p.name)": false,
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil || (result.Path == verdict.PathSigned) != signedPath {
-			t.Errorf("%s: %v, path %s, %q", sql, refused, result.Path, result.RowSecurityReason)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil || (result.Path == verdict.PathSigned) != signedPath {
+			t.Errorf("%s: %v, path %s, %q", sql, refusal, result.Path, result.RowSecurityReason)
 		}
 	}
 }
@@ -121,9 +121,9 @@ func TestSignedPathIsNotForMasks(t *testing.T) {
 		"SELECT count(*) FROM patients, vehicles":                                                   false, // vehicles is open, and has no signed view
 		"SELECT count(*) FROM patients, pages WHERE site = 'a'":                                     false,
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil || (result.Path == verdict.PathSigned) != signedPath {
-			t.Errorf("%s: %v, path %s, %q", sql, refused, result.Path, result.RowSecurityReason)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil || (result.Path == verdict.PathSigned) != signedPath {
+			t.Errorf("%s: %v, path %s, %q", sql, refusal, result.Path, result.RowSecurityReason)
 		}
 	}
 }
@@ -158,9 +158,9 @@ func TestSignedPathIsNotForSumsThatMayNotRun(t *testing.T) {
 	} {
 		for column, bounded := range map[string]bool{"n": true, "price": true, "score": false, "loose": false} {
 			text := strings.ReplaceAll(sql, "VALUE", column)
-			result, refused := r.Rewrite(text, false)
-			if refused != nil || (result.Path == verdict.PathSigned) != (everywhere || bounded) {
-				t.Errorf("%s: %v, path %s, %q", text, refused, result.Path, result.RowSecurityReason)
+			result, refusal := r.Rewrite(text, false)
+			if refusal != nil || (result.Path == verdict.PathSigned) != (everywhere || bounded) {
+				t.Errorf("%s: %v, path %s, %q", text, refusal, result.Path, result.RowSecurityReason)
 			}
 		}
 	}
@@ -173,8 +173,8 @@ func TestSignedPathIsNotForSumsThatMayNotRun(t *testing.T) {
 		"SELECT p.name FROM people p, (SELECT sum(CASE WHEN id IS NULL THEN price ELSE loose END) FROM memories) q",
 		"SELECT p.name FROM people p, (SELECT sum(CASE WHEN id IS NULL THEN loose END) FROM memories) q",
 	} {
-		if result, refused := r.Rewrite(text, false); refused != nil || result.Path == verdict.PathSigned {
-			t.Errorf("%s: %v, path %s", text, refused, result.Path)
+		if result, refusal := r.Rewrite(text, false); refusal != nil || result.Path == verdict.PathSigned {
+			t.Errorf("%s: %v, path %s", text, refusal, result.Path)
 		}
 	}
 }
@@ -199,9 +199,9 @@ func TestSignedPathIsForViews(t *testing.T) {
 		"SELECT id FROM either":                                                        false,
 		"SELECT * FROM hosted":                                                         true, // found by a part of a key
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil || (result.Path == verdict.PathSigned) != signedPath || signedPath != strings.Contains(result.Text, "pgconsent_signed.visible_public_") {
-			t.Errorf("%s: %v, path %s, %q\n%s", sql, refused, result.Path, result.RowSecurityReason, result.Text)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil || (result.Path == verdict.PathSigned) != signedPath || signedPath != strings.Contains(result.Text, "pgconsent_signed.visible_public_") {
+			t.Errorf("%s: %v, path %s, %q\n%s", sql, refusal, result.Path, result.RowSecurityReason, result.Text)
 		}
 	}
 	for view, want := range map[string]string{
@@ -307,10 +307,10 @@ func TestSignedPathIsForWhatIsPlain(t *testing.T) {
 			sql    string
 			signed bool
 		}{{c.takesArguments, true}, {c.stays, c.reason == ""}} {
-			result, refused := r.Rewrite(side.sql, false)
-			if refused != nil {
+			result, refusal := r.Rewrite(side.sql, false)
+			if refusal != nil {
 				if side.signed || c.reason != "*" {
-					t.Errorf("%s: %v", side.sql, refused)
+					t.Errorf("%s: %v", side.sql, refusal)
 				}
 				continue
 			}
@@ -358,7 +358,7 @@ func TestLeakSafeListIsWellFormed(t *testing.T) {
 		kinds[kind(k)] = true
 	}
 	for name, entries := range leakSafeList {
-		what, called, _ := strings.Cut(name, " ")
+		what, entryName, _ := strings.Cut(name, " ")
 		for _, e := range entries {
 			if e.reason == "" || !kinds[e.result] {
 				t.Errorf("%s: result %q, reason %q", name, e.result, e.reason)
@@ -371,11 +371,11 @@ func TestLeakSafeListIsWellFormed(t *testing.T) {
 				}
 			}
 		}
-		if (what == "function" || what == "aggregate") && catalogFunctions[called].class != classAllow && !extensionFunctions.allows("pg_trgm", called) {
-			t.Errorf("%s is not a function that agents may call", called)
+		if (what == "function" || what == "aggregate") && catalogFunctions[entryName].class != classAllow && !extensionFunctions.allows("pg_trgm", entryName) {
+			t.Errorf("%s is not a function that agents may call", entryName)
 		}
-		if what == "operator" && !operatorList.allows(catalogKey, called) && !operatorList.allows("pg_trgm", called) {
-			t.Errorf("%s is not an operator that agents may use", called)
+		if what == "operator" && !operatorList.allows(catalogKey, entryName) && !operatorList.allows("pg_trgm", entryName) {
+			t.Errorf("%s is not an operator that agents may use", entryName)
 		}
 	}
 }
@@ -397,7 +397,7 @@ func TestMaterializedAnswersNeedNoSignedPath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	looks, keeps := rewriter(t, AutoMode).WithSizes(sizes()), New(fixture.snap, pol, AutoMode).WithSizes(sizes())
+	notMaterialized, materialized := rewriter(t, AutoMode).WithSizes(sizes()), New(fixture.snap, pol, AutoMode).WithSizes(sizes())
 	for sql, want := range map[string]verdict.Path{
 		"SELECT count(*) FROM memories": verdict.PathRowSecurity,
 		"SELECT count(*) FROM memories WHERE title <> 'x' AND occurred_at > now() - interval '1 day'": verdict.PathRowSecurity,
@@ -406,10 +406,10 @@ func TestMaterializedAnswersNeedNoSignedPath(t *testing.T) {
 		"SELECT count(*) FROM memories WHERE metadata = '{}'":                                         verdict.PathSigned,
 		"SELECT count(*) FROM memories m JOIN people p ON p.id = m.id":                                verdict.PathSigned,
 	} {
-		before, refused := looks.Rewrite(sql, false)
-		after, refusedToo := keeps.Rewrite(sql, false)
-		if refused != nil || refusedToo != nil {
-			t.Errorf("%s: %v, %v", sql, refused, refusedToo)
+		before, refusal := notMaterialized.Rewrite(sql, false)
+		after, refusedToo := materialized.Rewrite(sql, false)
+		if refusal != nil || refusedToo != nil {
+			t.Errorf("%s: %v, %v", sql, refusal, refusedToo)
 			continue
 		}
 		if before.Path != verdict.PathSigned || after.Path != want {
@@ -426,12 +426,12 @@ func TestSignedPathIsForAggregatesOfManyNames(t *testing.T) {
 		"SELECT max(title), min(occurred_at) FROM memories": true, "SELECT max('x') FROM memories": false,
 		"SELECT min(NULL) FROM memories": false, "SELECT max($1) FROM memories": false,
 	} {
-		if result, refused := r.Rewrite(sql, false); refused != nil || signedPath != (result.Path == verdict.PathSigned) {
-			t.Errorf("%s: path %s, %q, %v", sql, result.Path, result.RowSecurityReason, refused)
+		if result, refusal := r.Rewrite(sql, false); refusal != nil || signedPath != (result.Path == verdict.PathSigned) {
+			t.Errorf("%s: path %s, %q, %v", sql, result.Path, result.RowSecurityReason, refusal)
 		}
 	}
 	r, _ = altered(t, AlwaysSignedMode, "CREATE AGGREGATE public.max(jsonb) (SFUNC = jsonb_concat, STYPE = jsonb)")
-	if result, refused := r.Rewrite("SELECT max(title) FROM memories", false); refused == nil && result.Path == verdict.PathSigned {
+	if result, refusal := r.Rewrite("SELECT max(title) FROM memories", false); refusal == nil && result.Path == verdict.PathSigned {
 		t.Errorf("an aggregate of the owner's: %s", result.Text)
 	}
 }

@@ -12,9 +12,9 @@ import (
 // unqualified looks for names of relations, functions and types that a text of the signed path leaves to the search path.
 func unqualified(t *testing.T, sql, text string) {
 	t.Helper()
-	tree, refused := sqltext.Parse(text)
-	if refused != nil {
-		t.Errorf("%s: %s: %v", sql, text, refused)
+	tree, refusal := sqltext.Parse(text)
+	if refusal != nil {
+		t.Errorf("%s: %s: %v", sql, text, refusal)
 		return
 	}
 	relations, queries := sqltext.Relations(tree)
@@ -64,9 +64,9 @@ func TestSignedTextsAreQualified(t *testing.T) {
 		"SELECT id FROM memories WHERE to_tsvector('english', title::varchar) @@ plainto_tsquery('english', 'a')",
 		"WITH memories AS (SELECT lower(title) AS t FROM memories) SELECT max(t) FROM memories",
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil || result.Path != verdict.PathSigned {
-			t.Errorf("%s: %v, %q", sql, refused, result.RowSecurityReason)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil || result.Path != verdict.PathSigned {
+			t.Errorf("%s: %v, %q", sql, refusal, result.RowSecurityReason)
 			continue
 		}
 		unqualified(t, sql, result.Text)
@@ -115,9 +115,9 @@ func TestParametersOnTheSignedPath(t *testing.T) {
 		{"SELECT id FROM memories WHERE $1::date < occurred_at", "date"},
 		{"SELECT id FROM memories WHERE metadata @> $1", "jsonb"},
 	} {
-		result, refused := r.Rewrite(c.sql, true)
-		if refused != nil || result.Path != verdict.PathSigned {
-			t.Errorf("%s: %v, %q", c.sql, refused, result.RowSecurityReason)
+		result, refusal := r.Rewrite(c.sql, true)
+		if refusal != nil || result.Path != verdict.PathSigned {
+			t.Errorf("%s: %v, %q", c.sql, refusal, result.RowSecurityReason)
 			continue
 		}
 		if !result.MayDeclare(nil) || !result.MayDeclare([]uint32{0}) || !result.MayDeclare([]uint32{0, 1700}) {
@@ -132,9 +132,9 @@ func TestParametersOnTheSignedPath(t *testing.T) {
 	// A cast to a narrower type fails as the statement runs where a wider one is declared.
 	for sql, oid := range map[string]uint32{"$1::int = 1": 23, "$1::smallint = 1": 21, "$1::bigint = 1": 20,
 		"$1::real > 1": 700, "$1::float8 > 1": 701} {
-		result, refused := r.Rewrite("SELECT id FROM memories WHERE "+sql, true)
-		if refused != nil || result.Path != verdict.PathSigned {
-			t.Errorf("%s: %v, %q", sql, refused, result.RowSecurityReason)
+		result, refusal := r.Rewrite("SELECT id FROM memories WHERE "+sql, true)
+		if refusal != nil || result.Path != verdict.PathSigned {
+			t.Errorf("%s: %v, %q", sql, refusal, result.RowSecurityReason)
 			continue
 		}
 		for _, declared := range []uint32{20, 21, 23, 700, 701} {

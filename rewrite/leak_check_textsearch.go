@@ -81,11 +81,11 @@ func fromClauseOf(m proto.Message) []*sqltext.Node {
 func rangeFunctionText(source *sqltext.Source, f *sqltext.RangeFunction) (string, bool) {
 	call := f.Functions[0].GetList().GetItems()[0].GetFuncCall()
 	first := source.At(call.GetLocation())
-	open := first
-	for open >= 0 && open < len(source.Tokens) && source.Kind(open) != sqltext.OpenParen {
-		open++
+	openParen := first
+	for openParen >= 0 && openParen < len(source.Tokens) && source.Kind(openParen) != sqltext.OpenParen {
+		openParen++
 	}
-	last := source.Closing(open)
+	last := source.Closing(openParen)
 	if first < 0 || last < 0 || last >= len(source.Tokens) {
 		return "", false
 	}

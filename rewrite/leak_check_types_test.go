@@ -57,18 +57,18 @@ func TestSignedPathIsForEverydayTypes(t *testing.T) {
 		"extract(hour FROM day) = 1":               false,
 		"now() - interval '900 years' - interval '900 years' - interval '900 years' > occurred_at": false,
 	} {
-		result, refused := r.Rewrite("SELECT id FROM memories WHERE "+condition, false)
+		result, refusal := r.Rewrite("SELECT id FROM memories WHERE "+condition, false)
 		switch {
-		case refused != nil && signedPath:
-			t.Errorf("%s: %v", condition, refused)
-		case refused == nil && (result.Path == verdict.PathSigned) != signedPath:
+		case refusal != nil && signedPath:
+			t.Errorf("%s: %v", condition, refusal)
+		case refusal == nil && (result.Path == verdict.PathSigned) != signedPath:
 			t.Errorf("%s: %s: %s", condition, result.Path, result.RowSecurityReason)
 		}
 	}
 	r, _ = altered(t, AlwaysSignedMode, "CREATE EXTENSION intarray; ALTER TABLE memories ADD nums int[]")
 	for _, condition := range []string{"nums && ARRAY[1, 2]", "nums @> '{1}'", "3 = ANY (nums)"} {
-		if result, refused := r.Rewrite("SELECT id FROM memories WHERE "+condition, false); refused != nil || result.Path == verdict.PathSigned {
-			t.Errorf("%s, where intarray is: %v, path %s", condition, refused, result.Path)
+		if result, refusal := r.Rewrite("SELECT id FROM memories WHERE "+condition, false); refusal != nil || result.Path == verdict.PathSigned {
+			t.Errorf("%s, where intarray is: %v, path %s", condition, refusal, result.Path)
 		}
 	}
 }
@@ -85,10 +85,10 @@ func TestDomainsTakeThePathOfTheirTypes(t *testing.T) {
 		ADD tags labels, ADD n number, ADD data doc, ADD place nordic;`
 	of := func(r *Rewriter, condition string, signedPath bool) {
 		t.Helper()
-		result, refused := r.Rewrite("SELECT id FROM memories WHERE "+condition, false)
-		if refused != nil && signedPath {
-			t.Errorf("%s: %v", condition, refused)
-		} else if refused == nil && (result.Path == verdict.PathSigned) != signedPath {
+		result, refusal := r.Rewrite("SELECT id FROM memories WHERE "+condition, false)
+		if refusal != nil && signedPath {
+			t.Errorf("%s: %v", condition, refusal)
+		} else if refusal == nil && (result.Path == verdict.PathSigned) != signedPath {
 			t.Errorf("%s: %s: %s", condition, result.Path, result.RowSecurityReason)
 		}
 	}
@@ -109,14 +109,14 @@ func TestDomainsTakeThePathOfTheirTypes(t *testing.T) {
 	} {
 		of(r, condition, signedPath)
 	}
-	for made, conditions := range map[string][]string{
+	for regexp, conditions := range map[string][]string{
 		"CREATE FUNCTION same(label, text) RETURNS bool LANGUAGE sql AS 'SELECT true'; CREATE OPERATOR % (LEFTARG " +
 			"= label, RIGHTARG = text, FUNCTION = same);": {"name % 'a'"},
 		"CREATE FUNCTION lower(label) RETURNS text LANGUAGE sql AS 'SELECT $1';": {"lower(name) = 'a'"},
 		"CREATE FUNCTION fine(text) RETURNS bool LANGUAGE plpgsql AS 'BEGIN RETURN true; END'; ALTER DOMAIN label " +
 			"ADD CHECK (fine(VALUE));": {"name = 'a'", "n = 4"},
 	} {
-		r, _ := altered(t, AlwaysSignedMode, domains+made)
+		r, _ := altered(t, AlwaysSignedMode, domains+regexp)
 		for _, condition := range conditions {
 			of(r, condition, false)
 		}
@@ -158,11 +158,11 @@ func TestSignedPathIsForWhatORMsWrite(t *testing.T) {
 		"SELECT id FROM memories WHERE found @@ plainto_tsquery(title::regconfig, 'a')": false,
 		"SELECT id FROM (SELECT id FROM memories LIMIT (SELECT 1)) q":                   false,
 	} {
-		result, refused := r.Rewrite(sql, false)
+		result, refusal := r.Rewrite(sql, false)
 		switch {
-		case refused != nil && signedPath:
-			t.Errorf("%s: %v", sql, refused)
-		case refused == nil && (result.Path == verdict.PathSigned) != signedPath:
+		case refusal != nil && signedPath:
+			t.Errorf("%s: %v", sql, refusal)
+		case refusal == nil && (result.Path == verdict.PathSigned) != signedPath:
 			t.Errorf("%s: %s: %s\n%s", sql, result.Path, result.RowSecurityReason, result.Text)
 		}
 	}

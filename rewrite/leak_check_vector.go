@@ -14,7 +14,7 @@ import (
 func (v *leakChecker) isIndexedVector(n *sqltext.Node, scope *leakScope) bool {
 	var of *leakItem
 	var types []*sqltext.TypeName // the types whose schema must be written
-	written := &vectorNormalizer{
+	queryForm := &vectorNormalizer{
 		partsLeft: maxVectorParts,
 		column: func(c *sqltext.ColumnRef) (string, bool) {
 			item, name := scope.textColumn(c)
@@ -32,7 +32,7 @@ func (v *leakChecker) isIndexedVector(n *sqltext.Node, scope *leakScope) bool {
 			return true
 		},
 	}
-	normalized, ok := written.vector(n)
+	normalized, ok := queryForm.vector(n)
 	if !ok || of == nil || len(v.snap.FunctionsNamed("", "to_tsvector"))+
 		len(v.snap.FunctionsNamed("", "setweight")) > 0 || v.hasForeignConcat() {
 		return false
@@ -147,12 +147,12 @@ func (v *vectorNormalizer) vector(n *sqltext.Node) (string, bool) {
 	switch name {
 	case "to_tsvector":
 		configuration, ok := v.constantText(f.Args[0], "regconfig")
-		text, plain := v.text(f.Args[1])
-		return "to_tsvector(" + strconv.Quote(configuration) + "," + text + ")", ok && plain
+		text, isPlain := v.text(f.Args[1])
+		return "to_tsvector(" + strconv.Quote(configuration) + "," + text + ")", ok && isPlain
 	case "setweight":
 		vector, ok := v.vector(f.Args[0])
-		weight, plain := v.constantText(f.Args[1], "char")
-		return "setweight(" + vector + "," + strconv.Quote(weight) + ")", ok && plain
+		weight, isPlain := v.constantText(f.Args[1], "char")
+		return "setweight(" + vector + "," + strconv.Quote(weight) + ")", ok && isPlain
 	default:
 		return "", false
 	}

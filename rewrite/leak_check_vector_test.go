@@ -97,13 +97,13 @@ func TestIndexedVectors(t *testing.T) {
 		"SELECT m.title FROM (SELECT body AS title FROM memories) AS m WHERE EXISTS (SELECT FROM memories n WHERE " +
 			"to_tsvector('english', m.title)" + query + ")": false,
 	} {
-		result, refused := r.Rewrite(sql, false)
+		result, refusal := r.Rewrite(sql, false)
 		switch {
-		case refused != nil && (signedPath || !strings.Contains(sql, "$1")):
-			t.Errorf("%s: %v", sql, refused)
-		case refused == nil && (result.Path == verdict.PathSigned) != signedPath:
+		case refusal != nil && (signedPath || !strings.Contains(sql, "$1")):
+			t.Errorf("%s: %v", sql, refusal)
+		case refusal == nil && (result.Path == verdict.PathSigned) != signedPath:
 			t.Errorf("%s: path %s, %q", sql, result.Path, result.RowSecurityReason)
-		case refused == nil && signedPath:
+		case refusal == nil && signedPath:
 			if _, err := conn.Prepare(t.Context(), "", strings.ReplaceAll(sql, "pgconsent_signed.visible_public_", "public.")); err != nil {
 				t.Errorf("%s: %v", sql, err)
 			}
@@ -129,8 +129,8 @@ func TestIndexedVectors(t *testing.T) {
 		"CREATE FUNCTION to_tsvector(regconfig, varchar) RETURNS tsvector IMMUTABLE LANGUAGE sql AS 'SELECT NULL::tsvector'",
 	} {
 		r, _ := altered(t, AlwaysSignedMode, "CREATE INDEX ON memories USING gin (to_tsvector('english', title)); "+change)
-		if result, refused := r.Rewrite("SELECT id FROM memories WHERE to_tsvector('english', title)"+query,
-			false); refused == nil && result.Path == verdict.PathSigned {
+		if result, refusal := r.Rewrite("SELECT id FROM memories WHERE to_tsvector('english', title)"+query,
+			false); refusal == nil && result.Path == verdict.PathSigned {
 			t.Errorf("%s: it takes the signed path", change)
 		}
 	}

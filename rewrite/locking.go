@@ -8,7 +8,7 @@ import (
 // security has let through. Agents must be able to update the table: PostgreSQL wants that right. A table on which
 // other rules depend has no locks if agents may not update all its visible rows. A lock on a consent would keep others
 // from withdrawing it. first is the index of the first reference in FROM.
-func (w *walker) visitLockingClauses(s *sqltext.SelectStmt, own *scope, first int) {
+func (w *walker) visitLockingClauses(s *sqltext.SelectStmt, ownScope *scope, first int) {
 	for _, n := range s.LockingClause {
 		c := n.GetLockingClause()
 		if c == nil || c.Strength == sqltext.LCS_NONE || c.Strength == sqltext.LCS_UNDEFINED {
@@ -27,7 +27,7 @@ func (w *walker) visitLockingClauses(s *sqltext.SelectStmt, own *scope, first in
 				return
 			}
 			w.countNode("RangeVar")
-			for _, item := range own.byName[rv.Relname] {
+			for _, item := range ownScope.byName[rv.Relname] {
 				if item.ref != nil {
 					w.checkLockable([]*reference{item.ref})
 				}

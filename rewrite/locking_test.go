@@ -38,10 +38,10 @@ func TestRowsThatNobodyMayHold(t *testing.T) {
 		for _, place := range lockPlaces {
 			for _, lock := range []string{"UPDATE", "NO KEY UPDATE", "SHARE", "KEY SHARE"} {
 				sql := strings.NewReplacer("{table}", c.table, "{lock}", lock).Replace(place)
-				if result, refused := r.Rewrite(sql, false); (refused != nil) != c.refused {
-					t.Errorf("%s (others depend on it: %t): %v, %s", sql, c.decisive, refused, result.Text)
-				} else if refused != nil && refused.Code != "42501" {
-					t.Errorf("%s: %v", sql, refused)
+				if result, refusal := r.Rewrite(sql, false); (refusal != nil) != c.refused {
+					t.Errorf("%s (others depend on it: %t): %v, %s", sql, c.decisive, refusal, result.Text)
+				} else if refusal != nil && refusal.Code != "42501" {
+					t.Errorf("%s: %v", sql, refusal)
 				}
 			}
 		}

@@ -42,14 +42,14 @@ func TestWhatKeepsItsSnapshotIsTheServers(t *testing.T) {
 			"BEGIN ISOLATION LEVEL %s; COMMIT; BEGIN", "BEGIN ISOLATION LEVEL %s; COMMIT AND CHAIN", "BEGIN ISOLATION LEVEL %s; ROLLBACK AND CHAIN",
 		} {
 			sql := fmt.Sprintf(form, of)
-			result, refused := r.Rewrite(sql, false)
-			if refused != nil {
+			result, refusal := r.Rewrite(sql, false)
+			if refusal != nil {
 				continue
 			}
 			if _, err := conn.PgConn().Exec(context.Background(), sql).ReadAll(); err != nil {
 				t.Fatalf("%s: %v", sql, err)
 			}
-			now := level("transaction_isolation")
+			isolation := level("transaction_isolation")
 			if _, err := conn.PgConn().Exec(context.Background(), "ROLLBACK").ReadAll(); err != nil {
 				t.Fatal(err)
 			}
@@ -66,7 +66,7 @@ func TestWhatKeepsItsSnapshotIsTheServers(t *testing.T) {
 				if !normalized(verdict.SessionHoldsSnapshot) {
 					t.Errorf("%s: every transaction keeps its snapshot, and nothing says so", sql)
 				}
-			case keeps(now):
+			case keeps(isolation):
 				notInjected++
 				if !normalized(verdict.TransactionHoldsSnapshot) && !normalized(verdict.SessionHoldsSnapshot) {
 					t.Errorf("%s: it keeps its snapshot, and nothing says so", sql)
@@ -86,7 +86,7 @@ func TestWhatSetsAClaimSaysSo(t *testing.T) {
 	claiming := *rewriter(t, InjectedMode)
 	claiming.claims = map[string]string{"app.mode": "mode"}
 	conn := database(t).Connect(t, "postgres")
-	set := 0
+	setCount := 0
 	for _, sql := range []string{
 		"SET app.mode = 'x'", "SET SESSION app.mode TO 'x'", "BEGIN; SET LOCAL app.mode = 'x'", "SET App.Mode = 'x'",
 		`SET "app"."mode" = 'x'`, "SET app.mode = x", "SET app.mode = 7", "SET app.mode = ''",
@@ -96,8 +96,8 @@ func TestWhatSetsAClaimSaysSo(t *testing.T) {
 		"PREPARE s AS SELECT set_config('app.mode', 'x', false); EXECUTE s", "SELECT 1; SELECT set_config('app.mode', 'x', false)",
 		"UPDATE pg_settings SET setting = 'x' WHERE name = 'app.mode'", "RESET app.mode", "SET app.mode TO DEFAULT", "SET application_name = 'app.mode'",
 	} {
-		result, refused := claiming.Rewrite(sql, false)
-		if refused != nil {
+		result, refusal := claiming.Rewrite(sql, false)
+		if refusal != nil {
 			continue
 		}
 		if _, err := conn.PgConn().Exec(context.Background(), "SET app.mode = 'before'").ReadAll(); err != nil {
@@ -120,13 +120,13 @@ func TestWhatSetsAClaimSaysSo(t *testing.T) {
 			return e.Claim != nil && e.Name == "app.mode" && (e.Claim.Value == is || e.Claim.Reset)
 		})
 		if is != "before" {
-			set++
+			setCount++
 		}
 		if is != "before" && !claims {
 			t.Errorf("%s: what is claimed is %q, and nothing says so", sql, is)
 		}
 	}
-	if set < 6 {
-		t.Errorf("%d claims were set", set)
+	if setCount < 6 {
+		t.Errorf("%d claims were set", setCount)
 	}
 }

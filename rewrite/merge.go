@@ -19,7 +19,7 @@ func (w *walker) mergeStmt(s *sqltext.MergeStmt) {
 			WithHint("PostgreSQL heeds row security in MERGE from 15.4 on. Use INSERT, UPDATE and DELETE."))
 		return
 	}
-	w.withScope(s.WithClause, func(own *scope) map[string]bool {
+	w.withScope(s.WithClause, func(ownScope *scope) map[string]bool {
 		var commands []string
 		for _, n := range s.MergeWhenClauses {
 			switch n.GetMergeWhenClause().GetCommandType() {
@@ -47,8 +47,8 @@ func (w *walker) mergeStmt(s *sqltext.MergeStmt) {
 			w.refuseAt(refusalOf("MergeStmt(view)"), t.ref.start)
 			return nil
 		}
-		own.add(t.item)
-		w.visitFromItem(s.SourceRelation, own, nil, mayInject)
+		ownScope.add(t.item)
+		w.visitFromItem(s.SourceRelation, ownScope, nil, mayInject)
 		w.visitExpr(s.JoinCondition)
 		for _, n := range s.MergeWhenClauses {
 			w.visitMergeWhen(t, n.GetMergeWhenClause())
@@ -66,8 +66,8 @@ func (w *walker) visitMergeWhen(t *writeTarget, c *sqltext.MergeWhenClause) {
 	case sqltext.CMD_INSERT:
 		w.noteOmitted(t, c.TargetList, nil, len(c.Values), !slices.ContainsFunc(c.Values, isStar))
 		if len(c.TargetList) == 0 {
-			known := !slices.ContainsFunc(c.Values, isStar)
-			w.checkImpliedColumns(t, len(c.Values), known)
+			isKnown := !slices.ContainsFunc(c.Values, isStar)
+			w.checkImpliedColumns(t, len(c.Values), isKnown)
 		}
 		for _, n := range c.TargetList {
 			column := n.GetResTarget()

@@ -29,10 +29,10 @@ func TestMergeNeedsAServerThatHeedsRowSecurity(t *testing.T) {
 		}
 		for _, mode := range []Mode{AutoMode, InjectedMode} {
 			for _, prepared := range []string{"", "PREPARE p AS "} {
-				_, refused := New(snap, pol, mode).
+				_, refusal := New(snap, pol, mode).
 					Rewrite(prepared+"MERGE INTO notes USING (VALUES ('a')) AS v(o) ON notes.owner = v.o WHEN MATCHED THEN DELETE", false)
-				if (refused == nil) != want || refused != nil && !strings.Contains(refused.Message, "MERGE is not available to agents on this server") {
-					t.Errorf("%d, %v, %q: %v", version, mode, prepared, refused)
+				if (refusal == nil) != want || refusal != nil && !strings.Contains(refusal.Message, "MERGE is not available to agents on this server") {
+					t.Errorf("%d, %v, %q: %v", version, mode, prepared, refusal)
 				}
 			}
 		}

@@ -16,7 +16,7 @@ import (
 // PostgreSQL parses it, and the error has the position of the name.
 type nameArgument struct {
 	positionByCount map[int]int
-	check           func(w *walker, written string, read bool) *sqlstate.Error
+	check           func(w *walker, nameText string, read bool) *sqlstate.Error
 	readAsValue     bool
 }
 
@@ -60,7 +60,7 @@ var nameArguments = map[string]nameArgument{
 // nameTypes are the types whose values PostgreSQL makes from names in the catalogs, with the checks of such names. The
 // argument read of a check tells whether the server reads the constant as a value of the type, and does not convert a
 // text. Agents may see all names of roles, operators, collations and text search objects.
-var nameTypes = map[string]func(w *walker, written string, read bool) *sqlstate.Error{
+var nameTypes = map[string]func(w *walker, nameText string, read bool) *sqlstate.Error{
 	"regclass": (*walker).checkRelationName, "regtype": (*walker).checkTypeName, "regproc": (*walker).checkFunctionName,
 	"regprocedure": (*walker).checkFunctionSignature, "regnamespace": (*walker).checkSchemaName,
 }
@@ -82,8 +82,8 @@ func (w *walker) checkNameCast(c *sqltext.TypeCast) {
 			w.checkNameConstant(n, n.GetAConst() != nil, check)
 		}
 	default:
-		if written, constant := constantString(c.Arg); constant && strings.ContainsAny(written, "{[") {
-			for _, element := range arrayElements(written) {
+		if nameText, constant := constantString(c.Arg); constant && strings.ContainsAny(nameText, "{[") {
+			for _, element := range arrayElements(nameText) {
 				w.checkName(c.Arg, element, c.Arg.GetAConst() != nil, check)
 			}
 		}
@@ -134,13 +134,13 @@ func (w *walker) checkNameArguments(name string, args []*sqltext.Node) {
 	if check := nameTypes[name]; check != nil {
 		n = nameArgument{positionByCount: onlyArgument, check: check, readAsValue: true}
 	}
-	i, takes := n.positionByCount[len(args)]
-	if !takes {
+	i, takesName := n.positionByCount[len(args)]
+	if !takesName {
 		return
 	}
 	arg := args[i]
-	if named := arg.GetNamedArgExpr(); named != nil {
-		arg = named.Arg
+	if namedArg := arg.GetNamedArgExpr(); namedArg != nil {
+		arg = namedArg.Arg
 	}
 	if name == "pg_basetype" && arg.GetAConst() == nil { // PostgreSQL has no implicit cast from text to regtype
 		return
@@ -153,18 +153,18 @@ func (w *walker) checkNameArguments(name string, args []*sqltext.Node) {
 }
 
 func (w *walker) checkNameConstant(n *sqltext.Node, placed bool,
-	check func(w *walker, written string, read bool) *sqlstate.Error) {
-	if written, constant := constantString(n); constant {
-		w.checkName(n, written, placed, check)
+	check func(w *walker, nameText string, read bool) *sqlstate.Error) {
+	if nameText, constant := constantString(n); constant {
+		w.checkName(n, nameText, placed, check)
 	}
 }
 
-func (w *walker) checkName(n *sqltext.Node, written string, placed bool,
-	check func(w *walker, written string, read bool) *sqlstate.Error) {
+func (w *walker) checkName(n *sqltext.Node, nameText string, placed bool,
+	check func(w *walker, nameText string, read bool) *sqlstate.Error) {
 	if w.refused != nil {
 		return
 	}
-	if w.refused = check(w, written, placed); w.refused != nil && placed {
+	if w.refused = check(w, nameText, placed); w.refused != nil && placed {
 		w.refused = w.refused.At(w.source.Position(n.GetAConst().GetLocation()))
 	}
 }
@@ -181,16 +181,16 @@ const softErrorVersion = 160000
 // checkRelationName refuses the name of a hidden relation. For a name that does not exist the server has its error, the
 // same whatever there is. But for a name that it looks up at run time it would send the description of the result
 // first. No refusal of pgconsent can come there, so such a name is refused here as well.
-func (w *walker) checkRelationName(written string, read bool) *sqlstate.Error {
-	parts := splitName(written)
+func (w *walker) checkRelationName(nameText string, read bool) *sqlstate.Error {
+	parts := splitName(nameText)
 	if len(parts) == 0 {
 		return nil
 	}
 	schema, name := schemaAndName(parts)
-	switch own := catalog.IsOwnSchema(schema); {
-	case own && (!read || w.snap.ServerVersion() < softErrorVersion):
+	switch isOwn := catalog.IsOwnSchema(schema); {
+	case isOwn && (!read || w.snap.ServerVersion() < softErrorVersion):
 		return doesNotExistError(sqlstate.UndefinedSchema, "schema", schema)
-	case !own && !w.isHiddenName(schema, name) && (read || !w.isUnknownRelation(schema, name)):
+	case !isOwn && !w.isHiddenName(schema, name) && (read || !w.isUnknownRelation(schema, name)):
 		return nil
 	}
 	if schema != "" {
@@ -216,15 +216,17 @@ func (w *walker) hasRelations(schema string) bool {
 }
 
 // checkUnknownRelation refuses the name of a relation that does not exist.
-func (w *walker) checkUnknownRelation(written string, _ bool) *sqlstate.Error {
-	if isOID(written) {
+func (w *walker) checkUnknownRelation(nameText string, _ bool) *sqlstate.Error {
+	if isOID(nameText) {
 		return nil
 	}
-	return w.checkRelationName(written, false)
+	return w.checkRelationName(nameText, false)
 }
 
 // isOID tells whether PostgreSQL reads a text as an OID, or as "-".
-func isOID(written string) bool { return written == "-" || strings.Trim(written, "0123456789") == "" }
+func isOID(nameText string) bool {
+	return nameText == "-" || strings.Trim(nameText, "0123456789") == ""
+}
 
 // isHiddenName tells whether a hidden relation or a hidden index has the given name.
 func (w *walker) isHiddenName(schema, name string) bool {
@@ -241,8 +243,8 @@ func (w *walker) isHiddenRelation(schema, name string) bool {
 }
 
 // checkTypeName refuses the name of a hidden relation's row type, and of the array type over it.
-func (w *walker) checkTypeName(written string, read bool) *sqlstate.Error {
-	t := parseType(written)
+func (w *walker) checkTypeName(nameText string, read bool) *sqlstate.Error {
+	t := parseType(nameText)
 	schema, name, ok := qualifiedName(t.GetNames())
 	if ok && catalog.IsOwnSchema(schema) {
 		return doesNotExistError(sqlstate.UndefinedSchema, "schema", schema)
@@ -266,14 +268,14 @@ func (w *walker) checkTypeName(written string, read bool) *sqlstate.Error {
 }
 
 // checkFunctionName refuses the name of a hidden function.
-func (w *walker) checkFunctionName(written string, read bool) *sqlstate.Error {
-	return w.checkFunctionText(written, written, read)
+func (w *walker) checkFunctionName(nameText string, read bool) *sqlstate.Error {
+	return w.checkFunctionText(nameText, nameText, read)
 }
 
 // checkFunctionSignature refuses a hidden function in a text where the types of the arguments follow the name. It
 // checks the types first, as PostgreSQL does.
-func (w *walker) checkFunctionSignature(written string, read bool) *sqlstate.Error {
-	name, args, _ := strings.Cut(written, "(")
+func (w *walker) checkFunctionSignature(nameText string, read bool) *sqlstate.Error {
+	name, args, _ := strings.Cut(nameText, "(")
 	args, signature := strings.CutSuffix(strings.TrimSpace(args), ")")
 	if !signature { // the server reports the missing parenthesis before it looks for the function
 		return nil
@@ -283,15 +285,15 @@ func (w *walker) checkFunctionSignature(written string, read bool) *sqlstate.Err
 		if t == nil {
 			continue
 		}
-		if refused := w.checkTypeName(arg, read); refused != nil {
-			return refused
+		if refusal := w.checkTypeName(arg, read); refusal != nil {
+			return refusal
 		}
 		// PostgreSQL reports the first type that does not exist
 		if schema, name, ok := qualifiedName(t.GetNames()); ok && len(w.snap.TypesNamed(schema, name)) == 0 {
 			return nil
 		}
 	}
-	return w.checkFunctionText(name, written, read)
+	return w.checkFunctionText(name, nameText, read)
 }
 
 func (w *walker) checkFunctionText(written, whole string, read bool) *sqlstate.Error {
@@ -306,16 +308,16 @@ func (w *walker) checkFunctionText(written, whole string, read bool) *sqlstate.E
 		}
 		return doesNotExistError(sqlstate.UndefinedFunction, "function", whole)
 	}
-	found := w.snap.FunctionsNamed(schema, name)
+	functions := w.snap.FunctionsNamed(schema, name)
 	switch {
 	case (schema == "" || schema == "pg_catalog") && w.snap.HasCatalogFunction(name):
 		return nil
-	case len(found) > 0:
+	case len(functions) > 0:
 	case read || schema != "" && !w.hasRelations(schema) ||
 		schema == "information_schema" && w.snap.HasInfoSchemaFunction(name):
 		return nil
 	}
-	for _, f := range found { // without a match the name does not exist
+	for _, f := range functions { // without a match the name does not exist
 		if w.isKnownFunction(f) || f.Name.Schema == "information_schema" {
 			return nil
 		}
@@ -324,8 +326,8 @@ func (w *walker) checkFunctionText(written, whole string, read bool) *sqlstate.E
 }
 
 // checkSchemaName refuses the names of pgconsent's own schemas.
-func (w *walker) checkSchemaName(written string, _ bool) *sqlstate.Error {
-	parts := splitName(written)
+func (w *walker) checkSchemaName(nameText string, _ bool) *sqlstate.Error {
+	parts := splitName(nameText)
 	if len(parts) != 1 || !catalog.IsOwnSchema(parts[0]) {
 		return nil
 	}
@@ -350,7 +352,7 @@ func isShown(snap *catalog.Snapshot, p *policy.Policy, n catalog.Name) bool {
 			return slices.ContainsFunc(t.Relation.Columns, func(c catalog.Column) bool { return c.Sequence == n })
 		})
 	}
-	if _, listed := p.Table(n); listed {
+	if _, isListed := p.Table(n); isListed {
 		return true
 	}
 	if v, ok := p.View(n); ok && v.Listed {

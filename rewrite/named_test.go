@@ -55,24 +55,24 @@ func TestNamesInTexts(t *testing.T) {
 		"SELECT has_column_privilege('memory_edges', 'id', 'SELECT')", "SELECT has_column_privilege('postgres', 'memory_edges', 'id', 'SELECT')",
 		"SELECT has_any_column_privilege('memory_edges', 'SELECT')", "SELECT has_sequence_privilege('memory_edges', 'SELECT')",
 	} {
-		_, refused := r.Rewrite(hidden, false)
+		_, refusal := r.Rewrite(hidden, false)
 		_, err := conn.Exec(context.Background(), hidden)
 		var want *pgconn.PgError
 		if !errors.As(err, &want) {
 			t.Fatalf("%s: %v", hidden, err)
 		}
-		if refused == nil || string(refused.Code) != want.Code || refused.Message != want.Message || refused.Position != int(want.Position) {
-			t.Errorf("%s:\n got %v\nwant %v at %d", hidden, refused, want, want.Position)
+		if refusal == nil || string(refusal.Code) != want.Code || refusal.Message != want.Message || refusal.Position != int(want.Position) {
+			t.Errorf("%s:\n got %v\nwant %v at %d", hidden, refusal, want, want.Position)
 		}
 	}
 	basetype := "SELECT pg_basetype('memory_edges')"
-	if _, refused := r.Rewrite(basetype, false); r.snap.HasCatalogFunction("pg_basetype") == (refused == nil ||
-		refused.Code != "42704" || refused.Position != 20) {
-		t.Errorf("%s: %v", basetype, refused)
+	if _, refusal := r.Rewrite(basetype, false); r.snap.HasCatalogFunction("pg_basetype") == (refusal == nil ||
+		refusal.Code != "42704" || refusal.Position != 20) {
+		t.Errorf("%s: %v", basetype, refusal)
 	}
 	for _, name := range []string{"memory_edges", "nothing"} { // there is no such function, and the server reports that
-		if _, refused := r.Rewrite("SELECT pg_relation_size('"+name+"', 3)", false); refused == nil || refused.Code != "42P01" || refused.Position != 25 {
-			t.Errorf("%s: %v", name, refused)
+		if _, refusal := r.Rewrite("SELECT pg_relation_size('"+name+"', 3)", false); refusal == nil || refusal.Code != "42P01" || refusal.Position != 25 {
+			t.Errorf("%s: %v", name, refusal)
 		}
 	}
 	for _, shown := range []string{
@@ -99,8 +99,8 @@ func TestNamesInTexts(t *testing.T) {
 		"SELECT has_type_privilege('memories[]', 'USAGE')",
 		"SELECT has_table_privilege('information_schema.tables', 'SELECT')", "SELECT has_table_privilege('memories', 'SELECT')",
 	} {
-		if _, refused := r.Rewrite(shown, false); refused != nil && refused.Code != "42704" {
-			t.Errorf("%s: %v", shown, refused)
+		if _, refusal := r.Rewrite(shown, false); refusal != nil && refusal.Code != "42704" {
+			t.Errorf("%s: %v", shown, refusal)
 		}
 	}
 }
@@ -119,31 +119,31 @@ func TestNamesOfAllRelations(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := New(snap, rewriter(t, RowSecurityMode).pol, RowSecurityMode)
-	there := 0
+	visibleCount := 0
 	for _, relation := range snap.Relations() {
 		name := relation.Name
 		if catalog.IsOwnSchema(name.Schema) || name.Schema == "pg_catalog" || name.Schema == "information_schema" || relation.Kind == catalog.Composite {
 			continue
 		}
-		var shown bool
+		var isShown bool
 		if err := conn.QueryRow(context.Background(), `SELECT EXISTS (SELECT FROM pgconsent.listed_relations() AS s (oid) WHERE s.oid = $1)
 			OR EXISTS (SELECT FROM pg_depend AS d JOIN pgconsent.listed_relations() AS s (oid) ON s.oid = d.refobjid
 			WHERE d.classid = 'pg_class'::regclass AND d.objid = $1 AND d.deptype IN ('a', 'i') AND d.refclassid = 'pg_class'::regclass)`,
-			relation.OID).Scan(&shown); err != nil {
+			relation.OID).Scan(&isShown); err != nil {
 			t.Fatal(err)
 		}
-		if shown {
-			there++
+		if isShown {
+			visibleCount++
 		}
-		shown = shown || childRefusalHint(r.pol, name) != ""
+		isShown = isShown || childRefusalHint(r.pol, name) != ""
 		for _, sql := range []string{"SELECT " + catalog.QuoteLiteral(name.SQL()) + "::regclass",
 			"SELECT has_table_privilege(" + catalog.QuoteLiteral(name.SQL()) + ", 'SELECT')"} {
-			if _, refused := r.Rewrite(sql, false); (refused == nil) != shown {
-				t.Errorf("%s: shown: %t, and %v", sql, shown, refused)
+			if _, refusal := r.Rewrite(sql, false); (refusal == nil) != isShown {
+				t.Errorf("%s: shown: %t, and %v", sql, isShown, refusal)
 			}
 		}
 	}
-	if there == 0 {
+	if visibleCount == 0 {
 		t.Error("agents' catalogs show nothing")
 	}
 }
@@ -165,17 +165,17 @@ func TestNamesOfAllIndexes(t *testing.T) {
 	all := map[string]bool{}
 	for rows.Next() {
 		var (
-			name  string
-			shown bool
+			name    string
+			isShown bool
 		)
-		if err := rows.Scan(&name, &shown); err != nil {
+		if err := rows.Scan(&name, &isShown); err != nil {
 			t.Fatal(err)
 		}
-		all[name] = shown
+		all[name] = isShown
 		for _, sql := range []string{"SELECT " + catalog.QuoteLiteral(name) + "::regclass",
 			"SELECT pg_index_has_property(" + catalog.QuoteLiteral("public."+name) + ", 'clusterable')"} {
-			if _, refused := r.Rewrite(sql, false); (refused == nil) != shown {
-				t.Errorf("%s: shown: %t, and %v", sql, shown, refused)
+			if _, refusal := r.Rewrite(sql, false); (refusal == nil) != isShown {
+				t.Errorf("%s: shown: %t, and %v", sql, isShown, refusal)
 			}
 		}
 	}
@@ -199,11 +199,11 @@ func TestNamesInDocuments(t *testing.T) {
 			"SELECT x.a FROM XMLTABLE('/a' PASSING '<a/>' COLUMNS n FOR ORDINALITY, a NAME) AS x",
 		} {
 			plain := strings.NewReplacer("pg_catalog.NAME", "text", "NAME", "text").Replace(place)
-			if _, refused := r.Rewrite(plain, false); refused != nil {
-				t.Errorf("%s: %v", plain, refused)
+			if _, refusal := r.Rewrite(plain, false); refusal != nil {
+				t.Errorf("%s: %v", plain, refusal)
 			}
 			sql := strings.ReplaceAll(place, "NAME", name)
-			if result, refused := r.Rewrite(sql, false); refused == nil {
+			if result, refusal := r.Rewrite(sql, false); refusal == nil {
 				t.Errorf("%s: %s", sql, result.Text)
 			}
 		}
@@ -236,10 +236,10 @@ func TestWhatTakesNames(t *testing.T) {
 	}
 	for rows.Next() {
 		var (
-			name     string
-			args, at int
+			name             string
+			args, tokenIndex int
 		)
-		if err := rows.Scan(&name, &args, &at); err != nil {
+		if err := rows.Scan(&name, &args, &tokenIndex); err != nil {
 			t.Fatal(err)
 		}
 		if name == "currval" { // its stand-in takes the name as text, and gives one answer for all hidden sequences
@@ -248,8 +248,8 @@ func TestWhatTakesNames(t *testing.T) {
 		if class := catalogFunctions[name].class; class != classAllow && class != classShadow {
 			continue
 		}
-		if i, takes := nameArguments[name].positionByCount[args]; !takes || i != at { // an oidvector begins at 0
-			t.Errorf("%s: argument %d of %d is not judged", name, at, args)
+		if i, takesName := nameArguments[name].positionByCount[args]; !takesName || i != tokenIndex { // an oidvector begins at 0
+			t.Errorf("%s: argument %d of %d is not judged", name, tokenIndex, args)
 		}
 	}
 	if err := rows.Err(); err != nil {

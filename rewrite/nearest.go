@@ -40,12 +40,12 @@ func (w *walker) isNearestSearch(tree *sqltext.ParseResult) bool {
 		len(s.SortClause) == 0 || limitOf(s) == "" || s.LimitOption != sqltext.LIMIT_OPTION_COUNT {
 		return false
 	}
-	at := slices.IndexFunc(w.references,
+	tokenIndex := slices.IndexFunc(w.references,
 		func(ref *reference) bool { return ref.rangeVar == s.FromClause[0].GetRangeVar() })
-	if at < 0 {
+	if tokenIndex < 0 {
 		return false
 	}
-	if ref := w.references[at]; ref.relation == nil || !ref.relation.HasApproximateIndex ||
+	if ref := w.references[tokenIndex]; ref.relation == nil || !ref.relation.HasApproximateIndex ||
 		ref.notInjectedBecause == wholeRowReference || w.namesTableOID {
 		return false
 	}
@@ -54,7 +54,7 @@ func (w *walker) isNearestSearch(tree *sqltext.ParseResult) bool {
 	}
 	// A window or an aggregate reads all rows that the index finds, and returns its result in each row. The number of rows
 	// would be right, their content would not.
-	if counts, _ := sqltext.Count(s); counts["WindowDef"] > 0 || w.isGrouped(s) {
+	if kindCounts, _ := sqltext.Count(s); kindCounts["WindowDef"] > 0 || w.isGrouped(s) {
 		return false
 	}
 	return isDistance(s.SortClause[0].GetSortBy().GetNode(), s.TargetList)
@@ -118,13 +118,13 @@ const (
 
 // withExactTwin adds the exact twin to a rewritten search. ok is false if the twin cannot be written; then out is the
 // unchanged text.
-func withExactTwin(text string) (out string, position func(int) int, ok bool, refused *sqlstate.Error) {
+func withExactTwin(text string) (out string, position func(int) int, ok bool, refusal *sqlstate.Error) {
 	unchanged := func() (string, func(int) int, bool, *sqlstate.Error) {
 		return text, func(p int) int { return p }, false, nil
 	}
-	source, refused := sqltext.Scan(text)
-	if refused != nil {
-		return "", nil, false, refused
+	source, refusal := sqltext.Scan(text)
+	if refusal != nil {
+		return "", nil, false, refusal
 	}
 	tokens := source.Tokens
 	for len(tokens) > 0 && tokens[len(tokens)-1].Kind == sqltext.Semicolon {
@@ -133,20 +133,20 @@ func withExactTwin(text string) (out string, position func(int) int, ok bool, re
 	if len(tokens) == 0 || len(tokens) < len(source.Tokens)-1 {
 		return unchanged()
 	}
-	comment, near := text[:tokens[0].Start], text[tokens[0].Start:tokens[len(tokens)-1].End]
-	exact, ok := fencedSearch(near)
+	comment, nearText := text[:tokens[0].Start], text[tokens[0].Start:tokens[len(tokens)-1].End]
+	exact, ok := fencedSearch(nearText)
 	if !ok {
 		return unchanged()
 	}
-	nearTree, refused := sqltext.Parse(near)
-	if refused != nil {
-		return "", nil, false, refused
+	nearTree, refusal := sqltext.Parse(nearText)
+	if refusal != nil {
+		return "", nil, false, refusal
 	}
 	search := nearTree.Stmts[0].GetStmt().GetSelectStmt()
 	limit := limitOf(search)
-	columns, known := distanceColumns(search)
-	from, where, found := fromAndWhere(near)
-	if limit == "" || !known || !found {
+	columns, isKnown := distanceColumns(search)
+	from, where, found := fromAndWhere(nearText)
+	if limit == "" || !isKnown || !found {
 		return unchanged()
 	}
 	present := notNullTests(columns)
@@ -160,12 +160,12 @@ func withExactTwin(text string) (out string, position func(int) int, ok bool, re
 		rows += " WHERE " + strings.Join(texts, " AND ")
 	}
 	head, middle, tail := comment+nearHead, nearGuard+rows+fmt.Sprintf(nearTail, limit), fmt.Sprintf(exactTail, limit)
-	out = head + near + middle + exact.text + tail
+	out = head + nearText + middle + exact.text + tail
 
 	// The intended tree is that of the frame, with known trees put into it.
-	frame, refused := sqltext.Parse(nearHead + "SELECT 1" + nearGuard + fmt.Sprintf(nearTail, limit) + "SELECT 1" + tail)
-	if refused != nil {
-		return "", nil, false, refused
+	frame, refusal := sqltext.Parse(nearHead + "SELECT 1" + nearGuard + fmt.Sprintf(nearTail, limit) + "SELECT 1" + tail)
+	if refusal != nil {
+		return "", nil, false, refusal
 	}
 	union := frame.Stmts[0].GetStmt().GetSelectStmt()
 	guarded := union.GetWithClause().GetCtes()[0].GetCommonTableExpr().Ctequery.GetSelectStmt()
@@ -177,19 +177,19 @@ func withExactTwin(text string) (out string, position func(int) int, ok bool, re
 		return unchanged()
 	}
 	union.GetRarg().GetFromClause()[0].GetRangeSubselect().Subquery = twin
-	if refused := sqltext.Prove(frame, out); refused != nil {
-		return "", nil, false, refused
+	if refusal := sqltext.Prove(frame, out); refusal != nil {
+		return "", nil, false, refusal
 	}
 	return out, func(p int) int {
-		before := utf8.RuneCountInString(head)
-		skipped, length := utf8.RuneCountInString(comment), utf8.RuneCountInString(near)
+		countBefore := utf8.RuneCountInString(head)
+		skippedChars, length := utf8.RuneCountInString(comment), utf8.RuneCountInString(nearText)
 		switch {
 		case p <= 0:
 			return p
-		case p <= before+length:
-			return max(p-before, 1) + skipped
+		case p <= countBefore+length:
+			return max(p-countBefore, 1) + skippedChars
 		default: // the error is in the twin, where the search has had the same error before
-			return skipped + 1
+			return skippedChars + 1
 		}
 	}, true, nil
 }
@@ -197,31 +197,31 @@ func withExactTwin(text string) (out string, position func(int) int, ok bool, re
 // mayUseApproximateIndex tells whether a search may use an approximate index of its table. It may if the policy accepts
 // what that tells about hidden rows, or no row is hidden.
 func (w *walker) mayUseApproximateIndex(search *sqltext.RangeVar) bool {
-	at := slices.IndexFunc(w.references, func(ref *reference) bool { return ref.rangeVar == search })
-	if at < 0 || w.references[at].fragment == nil {
+	tokenIndex := slices.IndexFunc(w.references, func(ref *reference) bool { return ref.rangeVar == search })
+	if tokenIndex < 0 || w.references[tokenIndex].fragment == nil {
 		return false
 	}
-	f := w.references[at].fragment
-	table, listed := w.pol.Table(w.references[at].name)
-	return listed && (table.Approximate || f.showsAllRows && f.aggregate == nil)
+	f := w.references[tokenIndex].fragment
+	table, isListed := w.pol.Table(w.references[tokenIndex].name)
+	return isListed && (table.Approximate || f.showsAllRows && f.aggregate == nil)
 }
 
 // fenceSearch writes a rewritten search with its table behind OFFSET 0. ok is false if that cannot be written; then out
 // is the unchanged text.
-func fenceSearch(text string) (out string, position func(int) int, ok bool, refused *sqlstate.Error) {
+func fenceSearch(text string) (out string, position func(int) int, ok bool, refusal *sqlstate.Error) {
 	exact, ok := fencedSearch(text)
 	if !ok {
 		return text, nil, false, nil
 	}
-	tree, refused := sqltext.Parse(text)
-	if refused != nil {
-		return "", nil, false, refused
+	tree, refusal := sqltext.Parse(text)
+	if refusal != nil {
+		return "", nil, false, refusal
 	}
 	if !exact.apply(tree.Stmts[0].GetStmt().GetSelectStmt()) {
 		return text, nil, false, nil
 	}
-	if refused := sqltext.Prove(tree, exact.text); refused != nil {
-		return "", nil, false, refused
+	if refusal := sqltext.Prove(tree, exact.text); refusal != nil {
+		return "", nil, false, refusal
 	}
 	return exact.text, exact.position, true, nil
 }
@@ -232,7 +232,7 @@ func distanceColumns(s *sqltext.SelectStmt) ([]*sqltext.ColumnRef, bool) {
 	if key == nil {
 		return nil, false
 	}
-	if counts, _ := sqltext.Count(key); counts["SubLink"] > 0 {
+	if kindCounts, _ := sqltext.Count(key); kindCounts["SubLink"] > 0 {
 		return nil, false
 	}
 	return sqltext.Columns(key), true
@@ -277,11 +277,11 @@ func conjunction(conditions []*sqltext.Node) *sqltext.Node {
 
 // fromAndWhere returns the text of a search's FROM clause up to WHERE, and the text of its condition up to ORDER BY.
 func fromAndWhere(text string) (items, condition string, ok bool) {
-	source, refused := sqltext.Scan(text)
-	if refused != nil {
+	source, refusal := sqltext.Scan(text)
+	if refusal != nil {
 		return "", "", false
 	}
-	depth, from, where := 0, -1, -1
+	depth, fromToken, whereToken := 0, -1, -1
 	for i, t := range source.Tokens {
 		switch t.Kind {
 		case sqltext.OpenParen:
@@ -291,17 +291,17 @@ func fromAndWhere(text string) (items, condition string, ok bool) {
 		}
 		switch {
 		case depth != 0:
-		case from < 0 && isFrom(source, i):
-			from = i
-		case from >= 0 && where < 0 && strings.EqualFold(source.String(t), "where"):
-			where = i
-		case from >= 0 && isOrderBy(source, i):
+		case fromToken < 0 && isFrom(source, i):
+			fromToken = i
+		case fromToken >= 0 && whereToken < 0 && strings.EqualFold(source.String(t), "where"):
+			whereToken = i
+		case fromToken >= 0 && isOrderBy(source, i):
 			// The part ends with the token before, so that it contains no comment in front of WHERE or ORDER BY.
-			start, last := source.Tokens[from].Start, source.Tokens[i-1].End
-			if where < 0 {
+			start, last := source.Tokens[fromToken].Start, source.Tokens[i-1].End
+			if whereToken < 0 {
 				return text[start:last], "", true
 			}
-			return text[start:source.Tokens[where-1].End], text[source.Tokens[where+1].Start:last], true
+			return text[start:source.Tokens[whereToken-1].End], text[source.Tokens[whereToken+1].Start:last], true
 		}
 	}
 	return "", "", false
@@ -323,12 +323,12 @@ type fencedText struct {
 // fencedSearch writes a search with its table below OFFSET 0. FROM t WHERE c becomes FROM (SELECT * FROM t WHERE c
 // OFFSET 0) AS t. The condition moves inside, so that the other indexes serve it.
 func fencedSearch(text string) (fencedText, bool) {
-	source, refused := sqltext.Scan(text)
-	if refused != nil {
+	source, refusal := sqltext.Scan(text)
+	if refusal != nil {
 		return fencedText{}, false
 	}
-	tree, refused := source.Parse()
-	if refused != nil || len(tree.Stmts) != 1 {
+	tree, refusal := source.Parse()
+	if refusal != nil || len(tree.Stmts) != 1 {
 		return fencedText{}, false
 	}
 	s := tree.Stmts[0].GetStmt().GetSelectStmt()
@@ -355,16 +355,16 @@ func fencedSearch(text string) (fencedText, bool) {
 	}
 	edits = append(edits, sqltext.Edit{Start: start, End: start, Text: "(SELECT * FROM "},
 		sqltext.Edit{Start: end, End: end, Text: " OFFSET 0) AS " + catalog.QuoteIdent(name)})
-	spliced, refused := sqltext.Splice(source.Text, edits)
-	if refused != nil {
+	spliced, refusal := sqltext.Splice(source.Text, edits)
+	if refusal != nil {
 		return fencedText{}, false
 	}
 	return fencedText{
 		text:     spliced.Text,
 		position: spliced.Position,
 		apply: func(s *sqltext.SelectStmt) bool {
-			item, refused := offsetZeroItem(name, s.FromClause, s.WhereClause)
-			if refused != nil {
+			item, refusal := offsetZeroItem(name, s.FromClause, s.WhereClause)
+			if refusal != nil {
 				return false
 			}
 			s.FromClause, s.WhereClause = nil, nil
@@ -382,9 +382,9 @@ func fencedSearch(text string) (fencedText, bool) {
 // offsetZeroItem returns the tree of an item of FROM. It is a sub-select with a condition that reads other items and
 // ends in OFFSET 0, so that the planner moves nothing into it.
 func offsetZeroItem(name string, from []*sqltext.Node, where *sqltext.Node) (*sqltext.Node, *sqlstate.Error) {
-	frame, refused := sqltext.Parse("SELECT FROM (SELECT * FROM b OFFSET 0) AS c")
-	if refused != nil {
-		return nil, refused
+	frame, refusal := sqltext.Parse("SELECT FROM (SELECT * FROM b OFFSET 0) AS c")
+	if refusal != nil {
+		return nil, refusal
 	}
 	item := frame.Stmts[0].GetStmt().GetSelectStmt().FromClause[0]
 	item.GetRangeSubselect().Alias.Aliasname = name
@@ -437,15 +437,15 @@ func withoutSchema(source *sqltext.Source, tree *sqltext.ParseResult, r *sqltext
 		if r == nil || !isQualifiedBy(c, r) {
 			continue
 		}
-		at := source.At(c.Location)
-		if at < 0 || at+2 >= len(source.Tokens) || source.Kind(at+1) != sqltext.Dot {
+		tokenIndex := source.At(c.Location)
+		if tokenIndex < 0 || tokenIndex+2 >= len(source.Tokens) || source.Kind(tokenIndex+1) != sqltext.Dot {
 			return nil, false
 		}
-		if first := source.Tokens[at].Start; first < start || first >= end {
-			edits = append(edits, sqltext.Edit{Start: first, End: source.Tokens[at+1].End})
+		if first := source.Tokens[tokenIndex].Start; first < start || first >= end {
+			edits = append(edits, sqltext.Edit{Start: first, End: source.Tokens[tokenIndex+1].End})
 		}
 	}
-	if counts, _ := sqltext.Count(tree); len(edits) > 0 && counts["SelectStmt"] > 1 {
+	if kindCounts, _ := sqltext.Count(tree); len(edits) > 0 && kindCounts["SelectStmt"] > 1 {
 		return nil, false
 	}
 	return edits, true

@@ -47,9 +47,9 @@ func TestExactTwin(t *testing.T) {
 			"SELECT extract(day FROM d) FROM (SELECT * FROM public.notes OFFSET 0) AS notes ORDER BY e <-> 'ä' " +
 				"LIMIT 1", "FROM public.notes WHERE e IS NOT NULL"},
 	} {
-		got, position, ok, refused := withExactTwin(text)
-		if refused != nil || !ok {
-			t.Errorf("%s: %v", text, refused)
+		got, position, ok, refusal := withExactTwin(text)
+		if refusal != nil || !ok {
+			t.Errorf("%s: %v", text, refusal)
 			continue
 		}
 		head, rest, _ := strings.Cut(got, near)
@@ -65,9 +65,9 @@ func TestExactTwin(t *testing.T) {
 			t.Errorf("%s became\n%s", text, got)
 		}
 		// A place in the search is that place of the statement; one in the twin is the statement's beginning.
-		at := strings.Index(got, search) + len("SELECT ") + 1
-		if want := len(head) + len("SELECT ") + 1; position(at) != want {
-			t.Errorf("%s: position %d, want %d", text, position(at), want)
+		tokenIndex := strings.Index(got, search) + len("SELECT ") + 1
+		if want := len(head) + len("SELECT ") + 1; position(tokenIndex) != want {
+			t.Errorf("%s: position %d, want %d", text, position(tokenIndex), want)
 		}
 		if last := len([]rune(got)); position(last) != len(head)+1 || position(0) != 0 {
 			t.Errorf("%s: the end is at %d", text, position(last))
@@ -80,8 +80,8 @@ func TestExactTwin(t *testing.T) {
 		"SELECT id FROM public.notes ORDER BY 1 LIMIT 2 + 3", "SELECT id FROM (SELECT 1 AS id LIMIT 1) AS n ORDER BY 1 LIMIT 5", "SELECT 1; SELECT 2",
 		"SELECT a.n.id FROM a.n WHERE EXISTS (SELECT 1 FROM b.n) ORDER BY a.n.e <-> '[1]' LIMIT 3",
 	} {
-		if got, _, ok, refused := withExactTwin(text); refused != nil || ok || got != text {
-			t.Errorf("%s: %v\n%s", text, refused, got)
+		if got, _, ok, refusal := withExactTwin(text); refusal != nil || ok || got != text {
+			t.Errorf("%s: %v\n%s", text, refusal, got)
 		}
 	}
 }
@@ -89,15 +89,15 @@ func TestExactTwin(t *testing.T) {
 // Where the index may not be asked, the search is its twin, and says where its mistakes are.
 func TestExactSearch(t *testing.T) {
 	const text = "/*ä*/SELECT s.t.id FROM s.t WHERE a = 'ö' ORDER BY s.t.e <-> $1 LIMIT $2"
-	got, position, ok, refused := fenceSearch(text)
+	got, position, ok, refusal := fenceSearch(text)
 	if want :=
-		"/*ä*/SELECT t.id FROM (SELECT * FROM s.t WHERE a = 'ö' OFFSET 0) AS t ORDER BY t.e <-> $1 LIMIT $2"; refused != nil || !ok || got != want {
-		t.Fatalf("%v %v\n%s", ok, refused, got)
+		"/*ä*/SELECT t.id FROM (SELECT * FROM s.t WHERE a = 'ö' OFFSET 0) AS t ORDER BY t.e <-> $1 LIMIT $2"; refusal != nil || !ok || got != want {
+		t.Fatalf("%v %v\n%s", ok, refusal, got)
 	}
 	// A column may be called order.
-	if got, _, ok, refused := fenceSearch("SELECT m.id FROM s.t AS m WHERE m.order = 1 ORDER BY m.order, m.e <-> $1 LIMIT 3"); refused != nil || !ok ||
+	if got, _, ok, refusal := fenceSearch("SELECT m.id FROM s.t AS m WHERE m.order = 1 ORDER BY m.order, m.e <-> $1 LIMIT 3"); refusal != nil || !ok ||
 		got != "SELECT m.id FROM (SELECT * FROM s.t AS m WHERE m.order = 1 OFFSET 0) AS m ORDER BY m.order, m.e <-> $1 LIMIT 3" {
-		t.Errorf("%v %v\n%s", ok, refused, got)
+		t.Errorf("%v %v\n%s", ok, refusal, got)
 	}
 	for _, word := range []string{"a = 'ö'", "<-> $1", "$2"} {
 		server, client := []rune(got[:strings.Index(got, word)]), []rune(text[:strings.Index(text, word)])
@@ -108,8 +108,8 @@ func TestExactSearch(t *testing.T) {
 	for _, text := range []string{
 		"SELECT s.t.id FROM s.t WHERE EXISTS (SELECT FROM s.b) ORDER BY s.t.e <-> '[1]' LIMIT 3",
 		"SELECT 1; SELECT 2", "SELECT id FROM a.b, c.d ORDER BY e <-> f LIMIT 1"} {
-		if got, _, ok, refused := fenceSearch(text); ok || refused != nil || got != text {
-			t.Errorf("%s: %v\n%s", text, refused, got)
+		if got, _, ok, refusal := fenceSearch(text); ok || refusal != nil || got != text {
+			t.Errorf("%s: %v\n%s", text, refusal, got)
 		}
 	}
 }
@@ -120,9 +120,9 @@ func TestSortedByDistance(t *testing.T) {
 		"SELECT id, emb <+> $1 ORDER BY 2 DESC": true, "SELECT 1 ORDER BY id, emb <-> $1": false, "SELECT id AS d ORDER BY d": false,
 		"SELECT id ORDER BY 1": false, "SELECT id ORDER BY 2": false, "SELECT d AS d ORDER BY d": false, "SELECT 1 ORDER BY a < b": false,
 	} {
-		tree, refused := sqltext.Parse(sql)
-		if refused != nil {
-			t.Fatal(refused)
+		tree, refusal := sqltext.Parse(sql)
+		if refusal != nil {
+			t.Fatal(refusal)
 		}
 		s := tree.Stmts[0].Stmt.GetSelectStmt()
 		if got := isDistance(s.SortClause[0].GetSortBy().Node, s.TargetList); got != want {

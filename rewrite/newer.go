@@ -102,8 +102,8 @@ func newerFunctionRefusal(name string, serverVersion int) *sqlstate.Error {
 	return nil
 }
 
-func tooNewRefusal(what string, since int, instead string) *sqlstate.Error {
+func tooNewRefusal(what string, since int, alternative string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
 		"%s of PostgreSQL %d is not available to agents", what, since).
-		WithHint("pgconsent reads the grammar of PostgreSQL 16. %s", instead)
+		WithHint("pgconsent reads the grammar of PostgreSQL 16. %s", alternative)
 }

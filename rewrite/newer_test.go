@@ -27,36 +27,36 @@ func TestNewerSyntaxIsNamed(t *testing.T) {
 			t.Errorf("%s is not in %s", s.what, refusalsPage)
 		}
 		for major := 15; major <= 18; major++ {
-			source, refused := sqltext.Scan(s.example)
-			if refused != nil {
-				t.Fatal(refused)
+			source, refusal := sqltext.Scan(s.example)
+			if refusal != nil {
+				t.Fatal(refusal)
 			}
-			_, refused = source.Parse()
-			if refused != nil {
-				refused = explainNewerSyntax(refused, source, major*10_000)
+			_, refusal = source.Parse()
+			if refusal != nil {
+				refusal = explainNewerSyntax(refusal, source, major*10_000)
 			} else if name, _, ok := strings.Cut(strings.TrimPrefix(s.example, "SELECT "), "("); ok { // the example is a function call
-				if refused = newerFunctionRefusal(strings.ToLower(name), major*10_000); refused == nil && major < s.since {
+				if refusal = newerFunctionRefusal(strings.ToLower(name), major*10_000); refusal == nil && major < s.since {
 					continue
 				}
 			}
 			switch {
-			case refused == nil:
+			case refusal == nil:
 				t.Errorf("%s: not refused for %d", s.example, major)
-			case major < s.since && refused.Code != sqlstate.SyntaxError:
-				t.Errorf("%s for %d: %v", s.example, major, refused)
-			case major >= s.since && (refused.Code != sqlstate.FeatureNotSupported ||
-				!strings.HasPrefix(refused.Message, s.what+" of PostgreSQL ") || !strings.Contains(refused.Hint, s.instead)):
-				t.Errorf("%s for %d: %v (%s)", s.example, major, refused, refused.Hint)
+			case major < s.since && refusal.Code != sqlstate.SyntaxError:
+				t.Errorf("%s for %d: %v", s.example, major, refusal)
+			case major >= s.since && (refusal.Code != sqlstate.FeatureNotSupported ||
+				!strings.HasPrefix(refusal.Message, s.what+" of PostgreSQL ") || !strings.Contains(refusal.Hint, s.instead)):
+				t.Errorf("%s for %d: %v (%s)", s.example, major, refusal, refusal.Hint)
 			}
 		}
-		result, refused := rewriter(t, InjectedMode).Rewrite(s.example, false)
-		if refused == nil {
+		result, refusal := rewriter(t, InjectedMode).Rewrite(s.example, false)
+		if refusal == nil {
 			t.Errorf("%s: allowed as %s", s.example, result.Text)
 		}
 		_, err := conn.Prepare(context.Background(), "", s.example)
 		var pg *pgconn.PgError
 		syntaxError := errors.As(err, &pg) && (pg.Code == "42601" || pg.Code == "42883" || pg.Code == "0A000")
-		if takes := version >= s.since*10_000; takes == syntaxError || takes && err != nil {
+		if takesName := version >= s.since*10_000; takesName == syntaxError || takesName && err != nil {
 			t.Errorf("%s: PostgreSQL %d says %v", s.example, version/10_000, err)
 		}
 	}
@@ -65,9 +65,9 @@ func TestNewerSyntaxIsNamed(t *testing.T) {
 // A syntax error stays PostgreSQL's, with its position, on servers that have newer syntax too.
 func TestSyntaxErrorsStay(t *testing.T) {
 	for _, sql := range []string{"SELEC 1", "SELECT 1 FORM x", "SELECT 'json_table(' FROM FROM", "SELECT a b c"} {
-		source, refused := sqltext.Scan(sql)
-		if refused != nil {
-			t.Fatal(refused)
+		source, refusal := sqltext.Scan(sql)
+		if refusal != nil {
+			t.Fatal(refusal)
 		}
 		_, want := source.Parse()
 		got := explainNewerSyntax(want, source, 180_000)
@@ -87,9 +87,9 @@ func TestTypesNamedInTexts(t *testing.T) {
 		"integer; SELECT 1": false, "setof integer": false, "integer -- x": false, "people.id%TYPE": false, "integer = 1": false,
 	} {
 		w := newWalker(rewriter(t, InjectedMode), &sqltext.Source{})
-		tree, refused := sqltext.Parse("SELECT pg_input_is_valid('a', '" + text + "')")
-		if refused != nil {
-			t.Fatal(refused)
+		tree, refusal := sqltext.Parse("SELECT pg_input_is_valid('a', '" + text + "')")
+		if refusal != nil {
+			t.Fatal(refusal)
 		}
 		w.checkInputType("pg_input_is_valid", tree.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val.GetFuncCall())
 		if got := w.refused == nil; got != want {

@@ -49,13 +49,13 @@ func TestOperatorsOfOthersStandNowhere(t *testing.T) {
 	for name, places := range operatorPlaces {
 		for _, place := range places {
 			sql := "SELECT " + operand.ReplaceAllString(place, "'$0'::text")
-			if _, refused := plain.Rewrite(sql, false); refused != nil && !strings.Contains(sql, "public.") {
-				t.Errorf("%s: refused where PostgreSQL's operators are all there are: %v", sql, refused)
+			if _, refusal := plain.Rewrite(sql, false); refusal != nil && !strings.Contains(sql, "public.") {
+				t.Errorf("%s: refused where PostgreSQL's operators are all there are: %v", sql, refusal)
 			}
-			if result, refused := r.Rewrite(sql, false); refused == nil {
+			if result, refusal := r.Rewrite(sql, false); refusal == nil {
 				t.Errorf("%s: allowed beside another %s: %s", sql, name, result.Text)
-			} else if !strings.Contains(refused.Message, "is not available to agents") || !strings.Contains(refused.Message, "operator") {
-				t.Errorf("%s: refused for another reason: %v", sql, refused)
+			} else if !strings.Contains(refusal.Message, "is not available to agents") || !strings.Contains(refusal.Message, "operator") {
+				t.Errorf("%s: refused for another reason: %v", sql, refusal)
 			}
 		}
 	}
@@ -68,9 +68,9 @@ func TestWhatNoDataFileHasIsRefused(t *testing.T) {
 		"<->": "SELECT point '(0,0)' <-> point '(1,1)'", "=": "SELECT 1 FROM people a JOIN people b USING (id)"} {
 		was := operatorList[catalogKey][name]
 		delete(operatorList[catalogKey], name)
-		_, refused := r.Rewrite(sql, false)
+		_, refusal := r.Rewrite(sql, false)
 		operatorList[catalogKey][name] = was
-		if refused == nil {
+		if refusal == nil {
 			t.Errorf("%s: operator %s is in no data file", sql, name)
 		}
 	}
@@ -78,18 +78,18 @@ func TestWhatNoDataFileHasIsRefused(t *testing.T) {
 		"like_escape": "SELECT 'a' LIKE 'b' ESCAPE 'c'"} {
 		was := catalogFunctions[name]
 		delete(catalogFunctions, name)
-		_, refused := r.Rewrite(sql, false)
+		_, refusal := r.Rewrite(sql, false)
 		catalogFunctions[name] = was
-		if refused == nil {
+		if refusal == nil {
 			t.Errorf("%s: function %s is in no data file", sql, name)
 		}
 	}
 	for name, sql := range map[string]string{"int4": "SELECT '1'::integer", "text": "SELECT CAST(1 AS text)", "jsonb": "SELECT jsonb '{}'"} {
 		was := typeList[catalogKey][name]
 		delete(typeList[catalogKey], name)
-		_, refused := r.Rewrite(sql, false)
+		_, refusal := r.Rewrite(sql, false)
 		typeList[catalogKey][name] = was
-		if refused == nil {
+		if refusal == nil {
 			t.Errorf("%s: type %s is in no data file", sql, name)
 		}
 	}

@@ -11,15 +11,15 @@ import (
 
 // pinArguments sets the arguments that the policy pins, whatever the call passes. The passed value stays in the text at
 // a place where it is never evaluated, so that parameters keep their numbers and types.
-func (w *walker) pinArguments(f *sqltext.FuncCall, listed *policy.Function) {
+func (w *walker) pinArguments(f *sqltext.FuncCall, policyFunction *policy.Function) {
 	if w.refused != nil {
 		return
 	}
-	refuse := func(why string) {
+	refuse := func(reason string) {
 		w.refuseAt(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonFunction,
-			"function %s cannot be called like this", listed.Name.Name).
+			"function %s cannot be called like this", policyFunction.Name.Name).
 			WithHint("The policy fixes an argument of it, which is not possible with %s. Pass plain arguments, by "+
-				"position or by name.", why), f.Location)
+				"position or by name.", reason), f.Location)
 	}
 	if f.AggStar || f.AggDistinct || f.AggWithinGroup || f.FuncVariadic || len(f.AggOrder) > 0 ||
 		f.AggFilter != nil || f.Over != nil {
@@ -36,13 +36,13 @@ func (w *walker) pinArguments(f *sqltext.FuncCall, listed *policy.Function) {
 		positional++
 	}
 	appended := len(f.Args) > 0
-	for _, pin := range listed.Pins {
+	for _, pin := range policyFunction.Pins {
 		value := w.pins[pin.Value]
 		if value == nil {
 			w.refuse(sqlstate.From(errPolicyExpression))
 			return
 		}
-		index := pinnedIndex(listed, pin.Arg)
+		index := pinnedIndex(policyFunction, pin.Arg)
 		if index < 0 {
 			refuse("overloads that take the argument in different places")
 			return
@@ -51,16 +51,16 @@ func (w *walker) pinArguments(f *sqltext.FuncCall, listed *policy.Function) {
 			w.pinExpression(pin, value, arguments[index], f.Args[index], func(n *sqltext.Node) { f.Args[index] = n })
 			continue
 		}
-		named := -1
+		nameCount := -1
 		for i := positional; i < len(f.Args); i++ {
 			if f.Args[i].GetNamedArgExpr().GetName() == pin.Arg {
-				named = i
+				nameCount = i
 			}
 		}
-		if named >= 0 {
-			argument := f.Args[named].GetNamedArgExpr()
-			value2 := tokenRange{arguments[named].first + 2, arguments[named].last} // the value stands behind name =>
-			if kind := w.source.Kind(arguments[named].first + 1); kind != sqltext.Arrow && kind != sqltext.Assign ||
+		if nameCount >= 0 {
+			argument := f.Args[nameCount].GetNamedArgExpr()
+			value2 := tokenRange{arguments[nameCount].first + 2, arguments[nameCount].last} // the value stands behind name =>
+			if kind := w.source.Kind(arguments[nameCount].first + 1); kind != sqltext.Arrow && kind != sqltext.Assign ||
 				argument == nil {
 				refuse("this notation")
 				return
@@ -73,8 +73,8 @@ func (w *walker) pinArguments(f *sqltext.FuncCall, listed *policy.Function) {
 			text = ", " + text
 		}
 		appended = true
-		at := w.source.Tokens[closing].Start
-		w.replace(at, at, text, func() {
+		location := w.source.Tokens[closing].Start
+		w.replace(location, location, text, func() {
 			f.Args = append(f.Args, &sqltext.Node{Node: &sqltext.Node_NamedArgExpr{NamedArgExpr: &sqltext.NamedArgExpr{
 				Name: pin.Arg, Arg: proto.Clone(value).(*sqltext.Node), Argnumber: -1,
 			}}})
@@ -83,11 +83,11 @@ func (w *walker) pinArguments(f *sqltext.FuncCall, listed *policy.Function) {
 }
 
 // pinExpression turns the argument e into CASE WHEN true THEN value ELSE (e) END.
-func (w *walker) pinExpression(pin policy.Pin, value *sqltext.Node, at tokenRange, e *sqltext.Node,
-	set func(*sqltext.Node)) {
-	start, end := w.source.Tokens[at.first].Start, w.source.Tokens[at.last].End
+func (w *walker) pinExpression(pin policy.Pin, value *sqltext.Node, tokens tokenRange, e *sqltext.Node,
+	setNode func(*sqltext.Node)) {
+	start, end := w.source.Tokens[tokens.first].Start, w.source.Tokens[tokens.last].End
 	w.replace(start, start, "CASE WHEN true THEN "+pin.Value+" ELSE (", func() {
-		set(&sqltext.Node{Node: &sqltext.Node_CaseExpr{CaseExpr: &sqltext.CaseExpr{
+		setNode(&sqltext.Node{Node: &sqltext.Node_CaseExpr{CaseExpr: &sqltext.CaseExpr{
 			Args: []*sqltext.Node{{Node: &sqltext.Node_CaseWhen{CaseWhen: &sqltext.CaseWhen{
 				Expr: &sqltext.Node{Node: &sqltext.Node_A_Const{AConst: &sqltext.A_Const{
 					Val: &sqltext.A_Const_Boolval{Boolval: &sqltext.Boolean{Boolval: true}},
@@ -101,19 +101,19 @@ func (w *walker) pinExpression(pin policy.Pin, value *sqltext.Node, at tokenRang
 }
 
 // pinnedIndex returns the position of an argument if it is the same in every overload, or -1.
-func pinnedIndex(listed *policy.Function, name string) int {
+func pinnedIndex(policyFunction *policy.Function, name string) int {
 	index := -1
-	for _, overload := range listed.Overloads {
-		place := -1
+	for _, overload := range policyFunction.Overloads {
+		position := -1
 		for i, arg := range overload.ArgNames {
 			if arg == name {
-				place = i
+				position = i
 			}
 		}
-		if place < 0 || index >= 0 && place != index || overload.Variadic {
+		if position < 0 || index >= 0 && position != index || overload.Variadic {
 			return -1
 		}
-		index = place
+		index = position
 	}
 	return index
 }

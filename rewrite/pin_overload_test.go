@@ -40,18 +40,18 @@ func fixedInEvery(t *testing.T, first, second string, out int) {
 		t.Fatal(err)
 	}
 	r := New(snap, p, RowSecurityMode)
-	named := 0
+	nameCount := 0
 	for _, call := range []string{"f(false, 'x')", "f(false, false)", "f('x', false)", "f(a => 'x', gate => false)",
 		"f(false, gate => false)", "f(gate => false, b => false)", "f(a => 'x')", "f(false)", "f('x', gate => false)", "f()"} {
-		result, refused := r.Rewrite("SELECT "+call, false)
-		if refused != nil {
+		result, refusal := r.Rewrite("SELECT "+call, false)
+		if refusal != nil {
 			continue
 		}
-		if named++; strings.Count(result.Text, "'true'::pg_catalog.bool") != 1 {
+		if nameCount++; strings.Count(result.Text, "'true'::pg_catalog.bool") != 1 {
 			t.Errorf("of f(%s) and f(%s): %s goes out as %s", first, second, call, result.Text)
 		}
 	}
-	if named != out {
-		t.Errorf("of f(%s) and f(%s) %d calls go out", first, second, named)
+	if nameCount != out {
+		t.Errorf("of f(%s) and f(%s) %d calls go out", first, second, nameCount)
 	}
 }

@@ -25,13 +25,13 @@ func (w *walker) prefixSearch(x *sqltext.A_Expr) {
 	// the text must consist of the column, LIKE, and the pattern
 	first := w.source.At(column.Location)
 	last := w.source.At(pattern.Location)
-	written := 2*len(column.Fields) - 1
-	if first < 0 || last != first+written+1 || w.source.Kind(last) != sqltext.Sconst ||
-		w.source.At(x.Location) != first+written {
+	nameTokens := 2*len(column.Fields) - 1
+	if first < 0 || last != first+nameTokens+1 || w.source.Kind(last) != sqltext.Sconst ||
+		w.source.At(x.Location) != first+nameTokens {
 		return
 	}
-	start, behind := w.source.Tokens[first].Start, w.source.Tokens[first+written-1].End
-	w.replace(start, w.source.Tokens[last].End, "("+w.source.Text[start:behind]+" OPERATOR(pg_catalog.^@) "+
+	start, end := w.source.Tokens[first].Start, w.source.Tokens[first+nameTokens-1].End
+	w.replace(start, w.source.Tokens[last].End, "("+w.source.Text[start:end]+" OPERATOR(pg_catalog.^@) "+
 		catalog.QuoteLiteral(prefix)+")", func() {
 		x.Kind, x.Name = sqltext.AEXPR_OP, []*sqltext.Node{stringNode("pg_catalog"), stringNode("^@")}
 		pattern.GetSval().Sval = prefix

@@ -31,9 +31,9 @@ func TestPrefixSearch(t *testing.T) {
 		"SELECT 1 FROM memories WHERE EXISTS (SELECT FROM memories b WHERE title LIKE 'abc%')": "",
 		"SELECT 1 FROM (SELECT title FROM memories) m WHERE title LIKE 'abc%'":                 "",
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil {
-			t.Errorf("%s: %v", sql, refused)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %v", sql, refusal)
 			continue
 		}
 		if got := strings.Contains(result.Text, "^@"); got != (want != "") || !strings.Contains(result.Text, want) {

@@ -48,13 +48,13 @@ func (w *walker) executeStmt(e *sqltext.ExecuteStmt, raw *sqltext.RawStmt) verdi
 }
 
 // renameStatement replaces the client's name of a prepared statement with the server's name.
-func (w *walker) renameStatement(at sqltext.Token, node, name string, apply func(upstream string)) {
-	if !at.IsName() || name == "" {
+func (w *walker) renameStatement(token sqltext.Token, node, name string, apply func(upstream string)) {
+	if !token.IsName() || name == "" {
 		w.refuse(refusalOf(node))
 		return
 	}
 	upstream := verdict.UpstreamName(name)
-	w.replace(at.Start, at.End, catalog.QuoteIdent(upstream), func() { apply(upstream) })
+	w.replace(token.Start, token.End, catalog.QuoteIdent(upstream), func() { apply(upstream) })
 }
 
 // tokenOf returns the n-th token of a statement, or an empty token.

@@ -23,10 +23,10 @@ func TestBypassShapes(t *testing.T) {
 		"EXISTS (SELECT) OR true",
 	} {
 		text := "SELECT title FROM memories WHERE " + condition
-		result, refused := r.Rewrite(text, false)
-		if refused != nil {
-			if refused.Code != sqlstate.SyntaxError {
-				t.Errorf("%s: %v", text, refused)
+		result, refusal := r.Rewrite(text, false)
+		if refusal != nil {
+			if refusal.Code != sqlstate.SyntaxError {
+				t.Errorf("%s: %v", text, refusal)
 			}
 			continue
 		}
@@ -50,9 +50,9 @@ func TestFaultsEndInRefusals(t *testing.T) {
 	text := "SELECT count(*) FROM memories WHERE title = 'x'"
 	source, _ := sqltext.Scan(text)
 	parse := func() (*walker, *sqltext.ParseResult) {
-		tree, refused := source.Parse()
-		if refused != nil {
-			t.Fatal(refused)
+		tree, refusal := source.Parse()
+		if refusal != nil {
+			t.Fatal(refusal)
 		}
 		w := newWalker(r, source)
 		w.visitStatement(tree.Stmts[0])
@@ -60,12 +60,12 @@ func TestFaultsEndInRefusals(t *testing.T) {
 	}
 
 	w, tree := parse()
-	if refused := w.checkNodeCounts(tree); refused != nil {
-		t.Fatalf("a complete walk: %v", refused)
+	if refusal := w.checkNodeCounts(tree); refusal != nil {
+		t.Fatalf("a complete walk: %v", refusal)
 	}
 	for kind := range w.nodeCounts {
 		w.nodeCounts[kind]--
-		if refused := w.checkNodeCounts(tree); refused == nil && !leafKinds[kind] {
+		if refusal := w.checkNodeCounts(tree); refusal == nil && !leafKinds[kind] {
 			t.Errorf("a missed %s went unnoticed", kind)
 		}
 		w.nodeCounts[kind]++
@@ -89,11 +89,11 @@ func TestFaultsEndInRefusals(t *testing.T) {
 				edits[j] = e.Edit
 				e.apply()
 			}
-			spliced, refused := sqltext.Splice(text, edits)
-			if refused == nil {
-				refused = sqltext.Prove(tree, spliced.Text)
+			spliced, refusal := sqltext.Splice(text, edits)
+			if refusal == nil {
+				refusal = sqltext.Prove(tree, spliced.Text)
 			}
-			if refused == nil {
+			if refusal == nil {
 				t.Errorf("%s, edit %d: went through as %s", name, i, spliced.Text)
 			}
 		}
@@ -111,20 +111,20 @@ func FuzzRewrite(f *testing.F) {
 	}
 	r := rewriter(f, InjectedMode)
 	f.Fuzz(func(t *testing.T, text string) {
-		result, refused := r.Rewrite(text, false)
-		if refused != nil {
-			if result == nil || result.Text != "" || refused.Code == "" || refused.Code == sqlstate.InternalError {
-				t.Fatalf("%q: %v", text, refused)
+		result, refusal := r.Rewrite(text, false)
+		if refusal != nil {
+			if result == nil || result.Text != "" || refusal.Code == "" || refusal.Code == sqlstate.InternalError {
+				t.Fatalf("%q: %v", text, refusal)
 			}
 			return
 		}
-		tree, refused := sqltext.Parse(result.Text)
-		if refused != nil {
-			t.Fatalf("%q became %q, which does not parse: %v", text, result.Text, refused)
+		tree, refusal := sqltext.Parse(result.Text)
+		if refusal != nil {
+			t.Fatalf("%q became %q, which does not parse: %v", text, result.Text, refusal)
 		}
 		for p := -1; p <= len([]rune(result.Text))+1; p++ {
-			if at := result.Position(p); p > 0 && (at < 1 || at > len([]rune(text))+1) {
-				t.Fatalf("%q: position %d maps to %d", text, p, at)
+			if tokenIndex := result.Position(p); p > 0 && (tokenIndex < 1 || tokenIndex > len([]rune(text))+1) {
+				t.Fatalf("%q: position %d maps to %d", text, p, tokenIndex)
 			}
 		}
 		checkRelations(t, r, tree, result)

@@ -192,29 +192,29 @@ func TestAnswersDependOnWhatIsRead(t *testing.T) {
 	if _, err := conn.PgConn().Exec(ctx, readsData).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
-	answered, changes, byKey := 0, 0, 0
+	answeredCount, changes, byKey := 0, 0, 0
 	for _, source := range sourcesOfX {
 		with, from := source[0], source[1]
 		worked := false
-		for _, use := range usesOfX {
-			sql := strings.TrimSpace(with + " " + strings.ReplaceAll(use, "{}", from))
+		for _, usage := range usesOfX {
+			sql := strings.TrimSpace(with + " " + strings.ReplaceAll(usage, "{}", from))
 			before, err := answerOf(ctx, conn, sql, "")
 			if err != nil {
 				continue // not every form has every column
 			}
-			result, refused := r.Rewrite(sql, true)
-			if refused != nil {
+			result, refusal := r.Rewrite(sql, true)
+			if refusal != nil {
 				continue
 			}
 			worked = true
-			answered++
+			answeredCount++
 			read := map[catalog.Name][]string{}
-			whole := map[catalog.Name]bool{}
+			wholeRows := map[catalog.Name]bool{}
 			for _, a := range result.Accesses {
 				read[a.Relation] = append(read[a.Relation], a.Columns...)
-				whole[a.Relation] = whole[a.Relation] || a.Columns == nil
+				wholeRows[a.Relation] = wholeRows[a.Relation] || a.Columns == nil
 			}
-			if strings.Contains(use, "similarity") || strings.Contains(use, "<->") || strings.Contains(use, "%") {
+			if strings.Contains(usage, "similarity") || strings.Contains(usage, "<->") || strings.Contains(usage, "%") {
 				if !slices.ContainsFunc(result.Accesses, func(a policy.Access) bool {
 					return a.Relation.Name == "event" &&
 						a.Source == policy.SourceVector
@@ -232,20 +232,20 @@ func TestAnswersDependOnWhatIsRead(t *testing.T) {
 			var change []string
 			for _, name := range []string{"event", "need", "plain"} {
 				relation, _ := contracted.snap.Relation(catalog.Name{Schema: "public", Name: name})
-				var set []string
+				var setColumns []string
 				for _, c := range relation.Columns {
-					if !whole[relation.Name] && !slices.Contains(read[relation.Name], c.Name) {
-						set = append(set, c.Name+" = "+strings.ReplaceAll(changedValue[c.Type], "%[1]s", c.Name))
+					if !wholeRows[relation.Name] && !slices.Contains(read[relation.Name], c.Name) {
+						setColumns = append(setColumns, c.Name+" = "+strings.ReplaceAll(changedValue[c.Type], "%[1]s", c.Name))
 					}
 				}
-				if i := slices.IndexFunc(set, func(s string) bool { return strings.HasPrefix(s, "id = ") }); i >= 0 {
-					set[i] = "id = id + 70"
+				if i := slices.IndexFunc(setColumns, func(s string) bool { return strings.HasPrefix(s, "id = ") }); i >= 0 {
+					setColumns[i] = "id = id + 70"
 				}
-				if slices.ContainsFunc(set, func(s string) bool { return strings.HasSuffix(s, "= ") }) {
-					t.Fatalf("no other values for a column: %s", set)
+				if slices.ContainsFunc(setColumns, func(s string) bool { return strings.HasSuffix(s, "= ") }) {
+					t.Fatalf("no other values for a column: %s", setColumns)
 				}
-				if len(set) > 0 {
-					change = append(change, fmt.Sprintf("UPDATE %s SET %s", name, strings.Join(set, ", ")))
+				if len(setColumns) > 0 {
+					change = append(change, fmt.Sprintf("UPDATE %s SET %s", name, strings.Join(setColumns, ", ")))
 				}
 			}
 			if len(change) == 0 {
@@ -265,22 +265,22 @@ func TestAnswersDependOnWhatIsRead(t *testing.T) {
 			t.Errorf("%s ... FROM %s: nothing of it is answered", with, from)
 		}
 	}
-	t.Logf("%d answers, %d asked again, %d of one row", answered, changes, byKey)
-	if answered < 2000 || changes < 2000 || byKey < 10 {
-		t.Errorf("only %d statements were answered, %d asked again, and %d of one row", answered, changes, byKey)
+	t.Logf("%d answers, %d asked again, %d of one row", answeredCount, changes, byKey)
+	if answeredCount < 2000 || changes < 2000 || byKey < 10 {
+		t.Errorf("only %d statements were answered, %d asked again, and %d of one row", answeredCount, changes, byKey)
 	}
 }
 
 // answerOf is what a statement returns after a change, which is undone.
 func answerOf(ctx context.Context, conn *pgx.Conn, sql, change string) (string, error) {
-	text, at := sql, 0
+	text, tokenIndex := sql, 0
 	if change != "" { // all in one message, since there are thousands of cases
-		text, at = "BEGIN; "+change+"; "+sql+"; ROLLBACK", 2+strings.Count(change, ";")
+		text, tokenIndex = "BEGIN; "+change+"; "+sql+"; ROLLBACK", 2+strings.Count(change, ";")
 	}
 	results, err := conn.PgConn().Exec(ctx, text).ReadAll()
 	if err != nil {
 		_, _ = conn.Exec(ctx, "ROLLBACK")
 		return "", err
 	}
-	return fmt.Sprintf("%s", results[at].Rows), nil
+	return fmt.Sprintf("%s", results[tokenIndex].Rows), nil
 }

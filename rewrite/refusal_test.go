@@ -135,11 +135,11 @@ func TestRefusedWithCode(t *testing.T) {
 		{"0A000", "DISCARD ALL; SELECT 1"},
 		{"0A000", "BEGIN; DISCARD ALL"},
 	} {
-		result, refused := r.Rewrite(c.sql, false)
-		if refused == nil {
+		result, refusal := r.Rewrite(c.sql, false)
+		if refusal == nil {
 			t.Errorf("%.100s: allowed as %.300s", c.sql, result.Text)
-		} else if string(refused.Code) != c.code || refused.Message == "" {
-			t.Errorf("%.100s: %v, want %s", c.sql, refused, c.code)
+		} else if string(refusal.Code) != c.code || refusal.Message == "" {
+			t.Errorf("%.100s: %v, want %s", c.sql, refusal, c.code)
 		}
 	}
 }
@@ -156,13 +156,13 @@ func TestRefusalsHaveHints(t *testing.T) {
 // A message of the extended protocol holds one statement at most, as PostgreSQL says.
 func TestExtendedTakesOneStatement(t *testing.T) {
 	r := rewriter(t, InjectedMode)
-	_, refused := r.Rewrite("SELECT 1; SELECT 2", true)
-	if refused == nil || refused.Code != "42601" || refused.Message != "cannot insert multiple commands into a prepared statement" {
-		t.Errorf("%v", refused)
+	_, refusal := r.Rewrite("SELECT 1; SELECT 2", true)
+	if refusal == nil || refusal.Code != "42601" || refusal.Message != "cannot insert multiple commands into a prepared statement" {
+		t.Errorf("%v", refusal)
 	}
 	for _, text := range []string{"", ";", "-- ping", "SELECT 1;"} {
-		if _, refused := r.Rewrite(text, true); refused != nil {
-			t.Errorf("%q: %v", text, refused)
+		if _, refusal := r.Rewrite(text, true); refusal != nil {
+			t.Errorf("%q: %v", text, refusal)
 		}
 	}
 }

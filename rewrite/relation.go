@@ -45,9 +45,9 @@ type reference struct {
 }
 
 // doNotInject makes the text keep the relation's name, and records the first reason.
-func (r *reference) doNotInject(why notInjectedReason) {
+func (r *reference) doNotInject(reason notInjectedReason) {
 	if r.notInjectedBecause == mayInject {
-		r.notInjectedBecause = why
+		r.notInjectedBecause = reason
 	}
 }
 
@@ -63,9 +63,9 @@ func unavailableRelationRefusal(name string) *sqlstate.Error {
 // means no WITH query.
 func (w *walker) resolveRelation(rv *sqltext.RangeVar) *reference {
 	w.countNode("RangeVar")
-	written := rv.GetRelname()
+	nameText := rv.GetRelname()
 	if rv.GetSchemaname() != "" {
-		written = rv.GetSchemaname() + "." + written
+		nameText = rv.GetSchemaname() + "." + nameText
 	}
 	if rv.GetCatalogname() != "" {
 		w.refuseAt(refusalOf("RangeVar.catalogname"), rv.GetLocation())
@@ -77,7 +77,7 @@ func (w *walker) resolveRelation(rv *sqltext.RangeVar) *reference {
 	}
 	name, found := w.snap.ResolveRelation(rv.GetSchemaname(), rv.GetRelname())
 	if !found {
-		w.refuseAt(unavailableRelationRefusal(written), rv.GetLocation())
+		w.refuseAt(unavailableRelationRefusal(nameText), rv.GetLocation())
 		return nil
 	}
 	ref := &reference{name: name, rangeVar: rv, tableToken: -1, repeated: w.repeated}
@@ -86,7 +86,7 @@ func (w *walker) resolveRelation(rv *sqltext.RangeVar) *reference {
 		shadow, ok := catalog.ShadowRelation(name)
 		if !ok {
 			w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation,
-				"relation %q is not available to agents", written).
+				"relation %q is not available to agents", nameText).
 				WithHint("It tells about rows or sessions that are not visible. pg_class, pg_attribute, pg_type, "+
 					"pg_constraint and information_schema describe the tables you can read."), rv.GetLocation())
 			return nil
@@ -94,18 +94,18 @@ func (w *walker) resolveRelation(rv *sqltext.RangeVar) *reference {
 		ref.shadowView = shadow
 	} else if f := w.fragments[name]; f != nil && (f.visible.Kind == catalog.View || len(f.visible.Parents) > 0) {
 		ref.fragment, ref.relation = f, f.visible
-	} else if why := childRefusalHint(w.pol, name); why != "" {
+	} else if reason := childRefusalHint(w.pol, name); reason != "" {
 		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation,
-			"relation %q is not available to agents", written).
-			WithHint("%s", why), rv.GetLocation())
+			"relation %q is not available to agents", nameText).
+			WithHint("%s", reason), rv.GetLocation())
 		return nil
 	} else if table, ok := w.pol.Table(name); !ok {
-		w.refuseAt(unavailableRelationRefusal(written), rv.GetLocation())
+		w.refuseAt(unavailableRelationRefusal(nameText), rv.GetLocation())
 		return nil
-	} else if why := unreadableHint(table.Relation); why != "" {
+	} else if reason := unreadableHint(table.Relation); reason != "" {
 		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation,
-			"relation %q is not available to agents", written).
-			WithHint("%s", why), rv.GetLocation())
+			"relation %q is not available to agents", nameText).
+			WithHint("%s", reason), rv.GetLocation())
 		return nil
 	} else {
 		ref.fragment = w.fragments[name]
@@ -171,13 +171,13 @@ func (w *walker) locateName(ref *reference) bool {
 	}
 	ref.start, ref.end = w.source.Tokens[i].Start, w.source.Tokens[last].End
 	ref.starEnd = ref.end
-	before := i - 1
-	for w.source.Kind(before) == sqltext.Only || w.source.Kind(before) == sqltext.OpenParen &&
-		w.source.Kind(before-1) == sqltext.Only {
-		before--
+	countBefore := i - 1
+	for w.source.Kind(countBefore) == sqltext.Only || w.source.Kind(countBefore) == sqltext.OpenParen &&
+		w.source.Kind(countBefore-1) == sqltext.Only {
+		countBefore--
 	}
-	if w.source.Kind(before) == sqltext.Table {
-		ref.tableToken = before
+	if w.source.Kind(countBefore) == sqltext.Table {
+		ref.tableToken = countBefore
 	}
 	if w.source.Kind(last+1) == sqltext.Star {
 		ref.starEnd = w.source.Tokens[last+1].End
@@ -297,9 +297,9 @@ func (w *walker) qualifyRelation(ref *reference) {
 }
 
 // noPredicateRefusal refuses a relation that only row security would filter, if the mode does not allow that.
-func noPredicateRefusal(ref *reference, why string) *sqlstate.Error {
+func noPredicateRefusal(ref *reference, reason string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
-		"relation %q cannot carry its predicate here (%s)", ref.name.String(), why).
+		"relation %q cannot carry its predicate here (%s)", ref.name.String(), reason).
 		WithHint("Row security alone would have to hold, which the mode of this server excludes.")
 }
 
@@ -358,7 +358,7 @@ func (w *walker) renamedViews() []verdict.Renamed {
 			client = catalog.QuoteIdent(relation.Name)
 		}
 		r := verdict.Renamed{Server: view.SQL(), Client: client, View: view.Name, Relation: relation.Name}
-		if table, listed := w.pol.Table(relation); listed && table.Columns != nil {
+		if table, isListed := w.pol.Table(relation); isListed && table.Columns != nil {
 			for _, c := range table.Columns.Columns {
 				r.Columns = append(r.Columns, catalog.QuoteIdent(c.Name))
 			}
@@ -393,7 +393,7 @@ func (w *walker) replace(start, end int32, text string, apply func()) {
 
 // withSpaces adds spaces around a text if it would merge with the tokens beside it. Quoted names in the client's text
 // need no spaces, and unquoted names may replace them.
-func withSpaces(before, text, behind string) string {
+func withSpaces(before, text, after string) string {
 	if text == "" {
 		return text
 	}
@@ -401,7 +401,7 @@ func withSpaces(before, text, behind string) string {
 	if before != "" && grow(before[len(before)-1], text[0]) {
 		text = " " + text
 	}
-	if behind != "" && grow(text[len(text)-1], behind[0]) {
+	if after != "" && grow(text[len(text)-1], after[0]) {
 		text += " "
 	}
 	return text
@@ -441,8 +441,8 @@ func lookupTablesRunUserCode(t *policy.Table) bool {
 
 // parseExpression returns the tree of a single expression, or nil.
 func parseExpression(sql string) *sqltext.Node {
-	tree, refused := sqltext.Parse("SELECT " + sql)
-	if refused != nil || len(tree.Stmts) != 1 {
+	tree, refusal := sqltext.Parse("SELECT " + sql)
+	if refusal != nil || len(tree.Stmts) != 1 {
 		return nil
 	}
 	targets := tree.Stmts[0].GetStmt().GetSelectStmt().GetTargetList()
@@ -454,8 +454,8 @@ func parseExpression(sql string) *sqltext.Node {
 
 // parseStatement returns the tree of a statement that pgconsent has written.
 func parseStatement(sql string) *sqltext.Node {
-	tree, refused := sqltext.Parse(sql)
-	if refused != nil || len(tree.Stmts) != 1 {
+	tree, refusal := sqltext.Parse(sql)
+	if refusal != nil || len(tree.Stmts) != 1 {
 		return nil
 	}
 	return tree.Stmts[0].GetStmt()

@@ -17,7 +17,7 @@ import (
 func checkRelations(t *testing.T, r *Rewriter, tree *sqltext.ParseResult, result *Result) {
 	t.Helper()
 	targets := map[*sqltext.RangeVar]bool{}                         // the targets of INSERT, UPDATE and DELETE
-	copied := map[*sqltext.RangeVar]bool{}                          // the views that COPY FROM writes, which may stand nowhere else
+	copyViews := map[*sqltext.RangeVar]bool{}                       // the views that COPY FROM writes, which may stand nowhere else
 	ctes, locked := map[string]bool{}, map[*sqltext.RangeVar]bool{} // FOR UPDATE OF names items of FROM, not relations
 	each(tree.ProtoReflect(), func(m proto.Message) {
 		switch s := m.(type) {
@@ -37,7 +37,7 @@ func checkRelations(t *testing.T, r *Rewriter, tree *sqltext.ParseResult, result
 			for _, t := range r.pol.Tables() {
 				if view := predicate.CopyView(t.Relation.Name); t.Write.Allows("INSERT") &&
 					view.Schema == c.Relation.GetSchemaname() && view.Name == c.Relation.GetRelname() {
-					copied[c.Relation] = true
+					copyViews[c.Relation] = true
 				}
 			}
 		}
@@ -47,7 +47,7 @@ func checkRelations(t *testing.T, r *Rewriter, tree *sqltext.ParseResult, result
 	})
 	each(tree.ProtoReflect(), func(m proto.Message) {
 		rv, ok := m.(*sqltext.RangeVar)
-		if !ok || copied[rv] || locked[rv] && rv.Schemaname == "" {
+		if !ok || copyViews[rv] || locked[rv] && rv.Schemaname == "" {
 			return
 		}
 		name := catalog.Name{Schema: rv.Schemaname, Name: rv.Relname}

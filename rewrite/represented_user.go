@@ -33,9 +33,9 @@ type RepresentedUserParameter struct {
 // WithRepresentedUser returns a rewriter for a session that may act for others. The signed value that it returns for
 // the user's text is for that session alone.
 func (r *Rewriter) WithRepresentedUser(a *RepresentedUser) *Rewriter {
-	out := *r
-	out.representedUser = a
-	return &out
+	changed := *r
+	changed.representedUser = a
+	return &changed
 }
 
 // isRepresentedUserSetting tells whether a setting is the one that says for whom the session acts.
@@ -54,9 +54,9 @@ func (w *walker) setRepresentedUser(v *sqltext.VariableSetStmt, raw *sqltext.Raw
 			w.refuse(badValueError(w.representedUser.Setting))
 			return effect
 		}
-		var refused *sqlstate.Error
-		if signedUser, refused = w.representedUser.Replace(value); refused != nil {
-			w.refuse(refused)
+		var refusal *sqlstate.Error
+		if signedUser, refusal = w.representedUser.Replace(value); refusal != nil {
+			w.refuse(refusal)
 			return effect
 		}
 		effect.Claim = &verdict.Claim{Value: signedUser, Local: v.IsLocal, NamesRepresentedUser: true}
@@ -84,7 +84,7 @@ func (w *walker) setRepresentedUser(v *sqltext.VariableSetStmt, raw *sqltext.Raw
 // that has nothing but such calls, and its argument is a literal or a parameter. Its result is empty, since the client
 // must not see the signed value. It is false where the call is none of these.
 func (w *walker) setConfigRepresentedUser(f *sqltext.FuncCall, value settingArgument) (ok bool,
-	refused *sqlstate.Error) {
+	refusal *sqlstate.Error) {
 	local := f.Args[2].GetAConst()
 	query := w.scope.query
 	if local.GetBoolval() == nil || w.runsLater || w.plainSelect == nil || query != w.plainSelect ||
@@ -97,20 +97,20 @@ func (w *walker) setConfigRepresentedUser(f *sqltext.FuncCall, value settingArgu
 		w.representedUserParameter = RepresentedUserParameter{Number: value.parameter, Local: w.userClaimOfSelect.Local}
 		return true, nil
 	}
-	signedUser, refused := w.representedUser.Replace(value.text)
-	if refused != nil {
-		return false, refused
+	signedUser, refusal := w.representedUser.Replace(value.text)
+	if refusal != nil {
+		return false, refusal
 	}
 	w.userClaimOfSelect.Value = signedUser
 	constant := f.Args[1]
 	if cast := constant.GetTypeCast(); cast != nil {
 		constant = cast.Arg
 	}
-	at := w.source.At(constant.GetAConst().GetLocation())
-	if at < 0 {
+	tokenIndex := w.source.At(constant.GetAConst().GetLocation())
+	if tokenIndex < 0 {
 		return false, badValueError(w.representedUser.Setting)
 	}
-	token := w.source.Tokens[at]
+	token := w.source.Tokens[tokenIndex]
 	w.replace(token.Start, token.End, catalog.QuoteLiteral(signedUser), func() {
 		constant.GetAConst().Val = &sqltext.A_Const_Sval{Sval: &sqltext.String{Sval: signedUser}}
 	})

@@ -12,10 +12,10 @@ import (
 // is left.
 func TestRepresentedUserSettingIsReplaced(t *testing.T) {
 	const value = `v1|1|s|infinity|user=it's \ "x"#00`
-	asked := ""
+	userToken := ""
 	for _, mode := range []Mode{RowSecurityMode, InjectedMode, AutoMode, AlwaysSignedMode} {
 		r := rewriter(t, mode).WithRepresentedUser(&RepresentedUser{Setting: "pgconsent.token", Initial: func() string { return "began" },
-			Replace: func(v string) (string, *sqlstate.Error) { asked = v; return value, nil }})
+			Replace: func(v string) (string, *sqlstate.Error) { userToken = v; return value, nil }})
 		const literal = `E'v1|1|s|infinity|user=it''s \\ "x"#00'`
 		for sql, want := range map[string]string{
 			"SET pgconsent.token = 'secret'":                                     "SET SESSION pgconsent.acting = " + literal,
@@ -30,28 +30,28 @@ func TestRepresentedUserSettingIsReplaced(t *testing.T) {
 			"SET pgconsent.acting = 'secret'":                                    "",
 			"SET pgconsent.token FROM CURRENT":                                   "",
 		} {
-			asked = ""
-			res, refused := r.Rewrite(sql, false)
-			if (refused == nil) != (want != "") || refused == nil && res.Text != want {
-				t.Errorf("%s: %v, %q", sql, refused, res.Text)
+			userToken = ""
+			res, refusal := r.Rewrite(sql, false)
+			if (refusal == nil) != (want != "") || refusal == nil && res.Text != want {
+				t.Errorf("%s: %v, %q", sql, refusal, res.Text)
 				continue
 			}
-			if refused == nil && (strings.Contains(res.Text, "sec") || strings.Contains(sql, "sec") && asked != "secret") {
-				t.Errorf("%s: %q was asked for, and %q is sent", sql, asked, res.Text)
+			if refusal == nil && (strings.Contains(res.Text, "sec") || strings.Contains(sql, "sec") && userToken != "secret") {
+				t.Errorf("%s: %q was asked for, and %q is sent", sql, userToken, res.Text)
 			}
 			if again, err := rewriter(t, mode).Rewrite(sql, false); err == nil && strings.Contains(again.Text, "acting") {
 				t.Errorf("%s acts without leave: %s", sql, again.Text)
 			}
 		}
-		res, refused := r.Rewrite("SELECT set_config('pgconsent.token', $1, false)", true)
-		if refused != nil || res.Text != "SELECT pgconsent_signed.set_config('pgconsent.token', $1, false)" ||
+		res, refusal := r.Rewrite("SELECT set_config('pgconsent.token', $1, false)", true)
+		if refusal != nil || res.Text != "SELECT pgconsent_signed.set_config('pgconsent.token', $1, false)" ||
 			res.RepresentedUserParameter != (RepresentedUserParameter{Number: 1}) || !res.NeedsValueCheck || !res.ExpectsForms ||
 			res.Effects[0].Claim == nil || !res.Effects[0].Claim.NamesRepresentedUser || res.Effects[0].Kind != verdict.NoEffect {
-			t.Errorf("a parameter: %v, %+v", refused, res)
+			t.Errorf("a parameter: %v, %+v", refusal, res)
 		}
-		reset, refused := r.Rewrite("RESET ALL", false)
-		if refused != nil || reset.Text != verdict.ResetSettingsWithUser("began") || !strings.Contains(reset.Text, "626567616e") {
-			t.Errorf("RESET ALL: %v, %s", refused, reset.Text)
+		reset, refusal := r.Rewrite("RESET ALL", false)
+		if refusal != nil || reset.Text != verdict.ResetSettingsWithUser("began") || !strings.Contains(reset.Text, "626567616e") {
+			t.Errorf("RESET ALL: %v, %s", refusal, reset.Text)
 		}
 	}
 }

@@ -40,9 +40,9 @@ func TestAccesses(t *testing.T) {
 		{"SELECT lower(upper('x')), 'a' LIKE 'b' ESCAPE 'c', plain_listed(1), obj_description(1)", "",
 			[]string{"pg_catalog.like_escape", "pg_catalog.lower", "pg_catalog.obj_description", "pg_catalog.upper", "public.plain_listed"}},
 	} {
-		result, refused := r.Rewrite(c.sql, false)
-		if refused != nil {
-			t.Errorf("%s: %v", c.sql, refused)
+		result, refusal := r.Rewrite(c.sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %v", c.sql, refusal)
 			continue
 		}
 		if got := oneLine(result.Accesses); got != c.accesses {
@@ -144,9 +144,9 @@ func TestTagsAndEffects(t *testing.T) {
 			[]verdict.Effect{{Reads: true, Writes: true, Name: "c", HardenedPlan: verdict.HardenedAtBind}, {Reads: true, Writes: true}}},
 		{"BEGIN; SELECT 1; COMMIT", "multi", []verdict.Effect{{Kind: verdict.BeginsTx}, reads, {Kind: verdict.EndsTx}}},
 	} {
-		result, refused := r.Rewrite(c.sql, false)
-		if refused != nil {
-			t.Errorf("%s: %v", c.sql, refused)
+		result, refusal := r.Rewrite(c.sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %v", c.sql, refusal)
 			continue
 		}
 		if result.Tag != c.tag {
@@ -165,9 +165,9 @@ func TestTagsAndEffects(t *testing.T) {
 		"BEGIN; SET TimeZone = 'UTC'; SAVEPOINT s; RELEASE s; COMMIT": {false, false, false, false, false},
 		"DISCARD ALL": {false},
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil {
-			t.Errorf("%s: %v", sql, refused)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %v", sql, refusal)
 			continue
 		}
 		for i, e := range result.Effects {
@@ -181,12 +181,12 @@ func TestTagsAndEffects(t *testing.T) {
 	for _, last := range []string{"DISCARD ALL"} {
 		for _, sql := range []string{"BEGIN; " + last, "COMMIT; " + last, "ROLLBACK; " + last,
 			"BEGIN; COMMIT; " + last, last + "; SELECT 1", last + "; " + last, "SELECT 1; " + last + "; SELECT 1"} {
-			if _, refused := r.Rewrite(sql, false); refused == nil {
+			if _, refusal := r.Rewrite(sql, false); refusal == nil {
 				t.Errorf("%s is let through", sql)
 			}
 		}
-		if _, refused := r.Rewrite("SELECT 1; "+last, false); refused != nil {
-			t.Errorf("%s: %v", last, refused)
+		if _, refusal := r.Rewrite("SELECT 1; "+last, false); refusal != nil {
+			t.Errorf("%s: %v", last, refusal)
 		}
 	}
 	// A text that runs later, under another, is not signed; one that runs what was signed is.
@@ -195,15 +195,15 @@ func TestTagsAndEffects(t *testing.T) {
 		"DECLARE c CURSOR FOR SELECT title FROM memories": false, "EXECUTE p": true, "FETCH c": false,
 		"SELECT title FROM memories; SELECT 1": false, "EXECUTE p; SELECT 1": false,
 	} {
-		if result, refused := r.Rewrite(sql, false); refused != nil || result.NeedsSignature != signed {
-			t.Errorf("%s: %v, signed %v", sql, refused, !signed)
+		if result, refusal := r.Rewrite(sql, false); refusal != nil || result.NeedsSignature != signed {
+			t.Errorf("%s: %v, signed %v", sql, refusal, !signed)
 		}
 	}
 	// A refusal has its tag, too.
 	for sql, tag := range map[string]string{"DELETE FROM people": "DELETE", "EXPLAIN ANALYZE SELECT * FROM people": "EXPLAIN",
 		"CREATE TABLE t (a int)": "CREATE", "SELECT pg_sleep(1)": "SELECT", "SELEC": ""} {
-		if result, refused := r.Rewrite(sql, false); refused == nil || result.Tag != tag {
-			t.Errorf("%s: tag %q, want %q (%v)", sql, result.Tag, tag, refused)
+		if result, refusal := r.Rewrite(sql, false); refusal == nil || result.Tag != tag {
+			t.Errorf("%s: tag %q, want %q (%v)", sql, result.Tag, tag, refusal)
 		}
 	}
 }
@@ -215,19 +215,19 @@ func TestFingerprint(t *testing.T) {
 		result, _ := r.Rewrite(sql, false)
 		return result.Fingerprint
 	}
-	same := [][]string{
+	equalGroups := [][]string{
 		{"SELECT title FROM memories WHERE id = 'a'", "select  title\nfrom memories -- x\nwhere id = $1",
 			"SELECT title FROM memories WHERE id = $$secret$$"},
 		{"SELECT 1 WHERE 1 IN (1)", "SELECT 2 WHERE 3 IN (1, 2, 3.5, 'x')"},
 	}
-	for _, group := range same {
+	for _, group := range equalGroups {
 		for _, sql := range group[1:] {
 			if print(sql) != print(group[0]) {
 				t.Errorf("%q and %q differ", sql, group[0])
 			}
 		}
 	}
-	if print(same[0][0]) == print(same[1][0]) || print(`SELECT a FROM "T"`) == print("SELECT a FROM t") {
+	if print(equalGroups[0][0]) == print(equalGroups[1][0]) || print(`SELECT a FROM "T"`) == print("SELECT a FROM t") {
 		t.Error("different shapes have one fingerprint")
 	}
 }
@@ -237,12 +237,12 @@ func TestPositionOfServerErrors(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for _, sql := range []string{"SELECT 'ä', nothing FROM memories",
 		"SELECT count(*), lower(upper(nothing)) FROM memories m JOIN people p ON true", "SELECT title FROM memories WHERE 1 = nothing"} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil {
-			t.Fatal(refused)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil {
+			t.Fatal(refusal)
 		}
-		at := len([]rune(result.Text[:strings.Index(result.Text, "nothing")])) + 1
-		if got, want := result.Position(at), len([]rune(sql[:strings.Index(sql, "nothing")]))+1; got != want {
+		tokenIndex := len([]rune(result.Text[:strings.Index(result.Text, "nothing")])) + 1
+		if got, want := result.Position(tokenIndex), len([]rune(sql[:strings.Index(sql, "nothing")]))+1; got != want {
 			t.Errorf("%s: %d, want %d", sql, got, want)
 		}
 	}
@@ -251,16 +251,16 @@ func TestPositionOfServerErrors(t *testing.T) {
 func TestConcurrentUse(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	sql := "SELECT m.title, count(*) FROM memories m JOIN match_memories('(1)', 2) x ON x.id = m.id GROUP BY 1"
-	want, refused := r.Rewrite(sql, true)
-	if refused != nil {
-		t.Fatal(refused)
+	want, refusal := r.Rewrite(sql, true)
+	if refusal != nil {
+		t.Fatal(refusal)
 	}
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
 			for range 20 {
-				if got, refused := r.Rewrite(sql, true); refused != nil || got.Text != want.Text {
-					t.Errorf("%v", refused)
+				if got, refusal := r.Rewrite(sql, true); refusal != nil || got.Text != want.Text {
+					t.Errorf("%v", refusal)
 				}
 			}
 		})
@@ -272,14 +272,14 @@ func TestConcurrentUse(t *testing.T) {
 func TestHostileSizes(t *testing.T) {
 	tier.All(t)
 	r := rewriter(t, InjectedMode)
-	repeat := func(head, open, sep string, n int, tail string) string {
+	repeat := func(head, opening, sep string, n int, tail string) string {
 		var b strings.Builder
 		b.WriteString(head)
 		for i := range n {
 			if i > 0 {
 				b.WriteString(sep)
 			}
-			fmt.Fprintf(&b, open, i)
+			fmt.Fprintf(&b, opening, i)
 		}
 		return b.String() + tail
 	}
@@ -314,17 +314,17 @@ func TestHostileSizes(t *testing.T) {
 		"copy with a wrong value": {"COPY notes FROM STDIN (NULL 1)", sqlstate.FeatureNotSupported},
 	} {
 		start := time.Now()
-		_, refused := r.Rewrite(c.sql, false)
+		_, refusal := r.Rewrite(c.sql, false)
 		if c.code == "" {
-			_, refused = rewriter(t, AlwaysSignedMode).Rewrite(c.sql, false)
+			_, refusal = rewriter(t, AlwaysSignedMode).Rewrite(c.sql, false)
 		}
-		if refused == nil && c.code != "" || refused != nil && refused.Code != c.code {
-			t.Errorf("%s: %v, want %q", name, refused, c.code)
+		if refusal == nil && c.code != "" || refusal != nil && refusal.Code != c.code {
+			t.Errorf("%s: %v, want %q", name, refusal, c.code)
 		}
 		// It takes two seconds on an idle machine, half a minute with the race detector beside other work. Quadratic
 		// time would be far longer.
-		if took := time.Since(start); took > 5*time.Minute {
-			t.Errorf("%s took %v", name, took)
+		if elapsed := time.Since(start); elapsed > 5*time.Minute {
+			t.Errorf("%s took %v", name, elapsed)
 		}
 	}
 }
@@ -351,12 +351,12 @@ func TestOverloadsOfExtensions(t *testing.T) {
 		"SELECT pg_catalog.lower('X')":       "SELECT pg_catalog.lower('X')",
 		"SELECT hstore_version_diag('a=>1')": "",
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if (refused != nil) != (want == "") || refused == nil && result.Text != want {
-			t.Errorf("%s: %q %v", sql, result.Text, refused)
+		result, refusal := r.Rewrite(sql, false)
+		if (refusal != nil) != (want == "") || refusal == nil && result.Text != want {
+			t.Errorf("%s: %q %v", sql, result.Text, refusal)
 			continue
 		}
-		if refused == nil {
+		if refusal == nil {
 			if _, err := conn.Prepare(ctx, "", result.Text); err != nil {
 				t.Errorf("%s: PostgreSQL: %v", result.Text, err)
 			}

@@ -149,16 +149,16 @@ type allowedForms struct {
 }
 
 // rewriteAs rewrites a text into one of the allowed forms.
-func (r *Rewriter) rewriteAs(text string, extended bool, allowed allowedForms) (*Result, *sqlstate.Error) {
+func (r *Rewriter) rewriteAs(text string, extended bool, forms allowedForms) (*Result, *sqlstate.Error) {
 	result := &Result{Rewritten: verdict.Rewritten{Position: func(p int) int { return p }, Path: verdict.PathRowSecurity}}
-	source, refused := sqltext.Scan(text)
-	if refused != nil {
-		return result, refused
+	source, refusal := sqltext.Scan(text)
+	if refusal != nil {
+		return result, refusal
 	}
 	result.Fingerprint = fingerprint(source)
-	tree, refused := source.Parse()
-	if refused != nil {
-		return result, explainNewerSyntax(refused, source, r.snap.ServerVersion())
+	tree, refusal := source.Parse()
+	if refusal != nil {
+		return result, explainNewerSyntax(refusal, source, r.snap.ServerVersion())
 	}
 	result.Tag = tagOf(tree)
 	if extended && len(tree.Stmts) > 1 {
@@ -178,12 +178,12 @@ func (r *Rewriter) rewriteAs(text string, extended bool, allowed allowedForms) (
 	if w.needsPlanStandIn {
 		return r.explainStandIn(source, tree, extended)
 	}
-	if refused := checkDiscards(result.Effects); refused != nil {
-		return result, refused
+	if refusal := checkDiscards(result.Effects); refusal != nil {
+		return result, refusal
 	}
 	// The walk must have visited every node, so a second, generic walk counts the nodes of the tree.
-	if refused := w.checkNodeCounts(tree); refused != nil {
-		return result, refused
+	if refusal := w.checkNodeCounts(tree); refusal != nil {
+		return result, refusal
 	}
 	w.checkCollations(tree)
 	w.checkCasts()
@@ -214,13 +214,13 @@ func (r *Rewriter) rewriteAs(text string, extended bool, allowed allowedForms) (
 	if w.refused != nil {
 		return result, w.refused
 	}
-	nearest := allowed.exactTwin && !grouped && w.isNearestSearch(tree)
+	nearest := forms.exactTwin && !grouped && w.isNearestSearch(tree)
 	var search *sqltext.RangeVar
 	if nearest {
 		search = tree.Stmts[0].GetStmt().GetSelectStmt().FromClause[0].GetRangeVar()
 	}
 	indexed := nearest && w.mayUseApproximateIndex(search)
-	signedPath := !grouped && allowed.signedViews && w.takeSignedPath(tree, result, allowed.optimizationFence && !nearest)
+	signedPath := !grouped && forms.signedViews && w.takeSignedPath(tree, result, forms.optimizationFence && !nearest)
 	if signedPath { // no expression can fail on the signed path
 		result.clearHardening()
 	}
@@ -247,13 +247,13 @@ func (r *Rewriter) rewriteAs(text string, extended bool, allowed allowedForms) (
 	if before := w.omittedMarks(); before != "" {
 		w.replace(0, 0, before, func() {})
 	}
-	refused = w.checkLength()
+	refusal = w.checkLength()
 	// Names under row security may be shorter. But whether a text is too long must not depend on the sizes of tables.
-	if refused != nil && signedPath {
-		return r.rewriteAs(text, extended, allowedForms{exactTwin: allowed.exactTwin})
+	if refusal != nil && signedPath {
+		return r.rewriteAs(text, extended, allowedForms{exactTwin: forms.exactTwin})
 	}
-	if refused != nil {
-		return result, refused
+	if refusal != nil {
+		return result, refusal
 	}
 	if len(w.edits) > 0 {
 		edits := make([]sqltext.Edit, 0, len(w.edits))
@@ -263,15 +263,15 @@ func (r *Rewriter) rewriteAs(text string, extended bool, allowed allowedForms) (
 			}
 			e.apply()
 		}
-		spliced, refused := sqltext.Splice(text, edits)
-		if refused != nil {
-			return result, refused
+		spliced, refusal := sqltext.Splice(text, edits)
+		if refusal != nil {
+			return result, refusal
 		}
-		if refused := sqltext.Prove(tree, spliced.Text); refused != nil && signedPath {
+		if refusal := sqltext.Prove(tree, spliced.Text); refusal != nil && signedPath {
 			// try again without the forms, as above, if the tokens differ
-			return r.rewriteAs(text, extended, allowedForms{exactTwin: allowed.exactTwin})
-		} else if refused != nil {
-			return result, refused
+			return r.rewriteAs(text, extended, allowedForms{exactTwin: forms.exactTwin})
+		} else if refusal != nil {
+			return result, refusal
 		}
 		if signedPath && !w.namesOnlySignedViews(tree) {
 			return result, sqlstate.From(errNotSignedView)
@@ -279,26 +279,26 @@ func (r *Rewriter) rewriteAs(text string, extended bool, allowed allowedForms) (
 		result.Text, result.Position = spliced.Text, spliced.Position
 	}
 	if signedPath && w.belowFence != nil {
-		behind, position, ok, refused := fenceConditions(result.Text, w.belowFence)
-		if refused != nil {
-			return result, refused
+		after, position, ok, refusal := fenceConditions(result.Text, w.belowFence)
+		if refusal != nil {
+			return result, refusal
 		}
 		if !ok {
-			return r.rewriteAs(text, extended, allowedForms{exactTwin: allowed.exactTwin, signedViews: allowed.signedViews})
+			return r.rewriteAs(text, extended, allowedForms{exactTwin: forms.exactTwin, signedViews: forms.signedViews})
 		}
 		inner := result.Position
-		result.Text, result.Position = behind, func(p int) int { return inner(position(p)) }
+		result.Text, result.Position = after, func(p int) int { return inner(position(p)) }
 	}
 	if len(w.keySearches) > 0 {
 		if !locateSearches(tree, w.keySearches) {
-			return r.rewriteAs(text, extended, allowedForms{exactTwin: allowed.exactTwin, signedViews: allowed.signedViews})
+			return r.rewriteAs(text, extended, allowedForms{exactTwin: forms.exactTwin, signedViews: forms.signedViews})
 		}
-		with, position, ok, refused := addKeyConditions(result.Text, w.keySearches)
-		if refused != nil {
-			return result, refused
+		with, position, ok, refusal := addKeyConditions(result.Text, w.keySearches)
+		if refusal != nil {
+			return result, refusal
 		}
 		if !ok {
-			return r.rewriteAs(text, extended, allowedForms{exactTwin: allowed.exactTwin, signedViews: allowed.signedViews})
+			return r.rewriteAs(text, extended, allowedForms{exactTwin: forms.exactTwin, signedViews: forms.signedViews})
 		}
 		inner := result.Position
 		result.Text, result.Position = with, func(p int) int { return inner(position(p)) }
@@ -312,13 +312,13 @@ func (r *Rewriter) rewriteAs(text string, extended bool, allowed allowedForms) (
 			write = withExactTwin
 			w.functions["pg_catalog.count"] = true
 		}
-		withTwin, position, ok, refused := write(result.Text)
-		if refused != nil {
-			return result, refused
+		withTwin, position, ok, refusal := write(result.Text)
+		if refusal != nil {
+			return result, refusal
 		}
 		if !ok {
-			return r.rewriteAs(text, extended, allowedForms{signedViews: allowed.signedViews,
-				optimizationFence: allowed.optimizationFence})
+			return r.rewriteAs(text, extended, allowedForms{signedViews: forms.signedViews,
+				optimizationFence: forms.optimizationFence})
 		}
 		inner := result.Position
 		result.Text, result.Position = withTwin, func(p int) int { return inner(position(p)) }

@@ -30,22 +30,22 @@ const JoinLimit = 11
 // WithSizes returns a rewriter that makes the same decisions and also gives the planner hints, based on these sizes of
 // tables. A rewriter without sizes gives no hints.
 func (r *Rewriter) WithSizes(sizes catalog.Sizes) *Rewriter {
-	with := *r
-	with.sizes = sizes
-	return &with
+	changed := *r
+	changed.sizes = sizes
+	return &changed
 }
 
 // WithSignedViews returns a rewriter that takes the signed path only where signed views exist, as the argument tells.
 // An owner who drops a column of a table also drops the view that shows it.
 func (r *Rewriter) WithSignedViews(exists func(view catalog.Name) bool) *Rewriter {
-	with := *r
-	with.fragments = make(map[catalog.Name]*fragment, len(r.fragments))
+	changed := *r
+	changed.fragments = make(map[catalog.Name]*fragment, len(r.fragments))
 	for name, f := range r.fragments {
 		one := *f
 		one.hasSignedView = f.hasSignedView && exists(predicate.SignedView(name))
-		with.fragments[name] = &one
+		changed.fragments[name] = &one
 	}
-	return &with
+	return &changed
 }
 
 // The costs for one protected table in microseconds, by measurement. Only their ratios matter.
@@ -62,21 +62,21 @@ func (w *walker) wantsHashHint(tree *sqltext.ParseResult) bool {
 	if w.sizes == nil || len(tree.Stmts) != 1 {
 		return false
 	}
-	probes, sets, rows := 0.0, 0.0, 0.0
+	probes, setRows, rows := 0.0, 0.0, 0.0
 	fits := true
 	table := func(name catalog.Name, f *fragment, visited float64) {
 		copies := w.partitionCount(name) // each partition that is read builds sets of its own
-		for _, set := range f.hashSets {
-			size, known := w.sizes[set.Relation.Name]
-			if !known || size.Rows*hashEntrySize(set) > hashMemory {
+		for _, hashedSet := range f.hashSets {
+			size, isKnown := w.sizes[hashedSet.Relation.Name]
+			if !isKnown || size.Rows*hashEntrySize(hashedSet) > hashMemory {
 				fits = false
 				return
 			}
-			for _, read := range set.SourceTables {
-				sets += copies * setRowCost * w.sizes[read.Name].Rows
+			for _, read := range hashedSet.SourceTables {
+				setRows += copies * setRowCost * w.sizes[read.Name].Rows
 			}
 			probes += probeCost * visited
-			sets += matchCost * visited
+			setRows += matchCost * visited
 			rows += visited
 		}
 	}
@@ -94,7 +94,7 @@ func (w *walker) wantsHashHint(tree *sqltext.ParseResult) bool {
 			}
 		}
 	}
-	return fits && rows >= minRowsForHash && probes > sets
+	return fits && rows >= minRowsForHash && probes > setRows
 }
 
 // readsHashedParts tells whether the text reads a whole table whose signed view has parts that may become hash sets. If
@@ -103,8 +103,8 @@ func (w *walker) wantsHashHint(tree *sqltext.ParseResult) bool {
 func (w *walker) readsHashedParts(tree *sqltext.ParseResult) bool {
 	inExists := map[*sqltext.RangeVar]bool{}
 	sqltext.Walk(tree, func(m proto.Message) bool {
-		s, is := m.(*sqltext.SubLink)
-		if is && s.SubLinkType == sqltext.EXISTS_SUBLINK {
+		s, isOfKind := m.(*sqltext.SubLink)
+		if isOfKind && s.SubLinkType == sqltext.EXISTS_SUBLINK {
 			relations, _ := sqltext.Relations(s)
 			for _, rv := range relations {
 				inExists[rv] = true
@@ -129,15 +129,15 @@ func (w *walker) readsHashedParts(tree *sqltext.ParseResult) bool {
 // hash sets.
 func (w *walker) hasHashedPart(f *fragment) bool {
 	return f.hasHashedPart || slices.ContainsFunc(f.viewTables, func(name catalog.Name) bool {
-		of := w.fragments[name]
-		return of != nil && of.hasHashedPart
+		fragment := w.fragments[name]
+		return fragment != nil && fragment.hasHashedPart
 	})
 }
 
 // partitionCount returns the number of tables that hold the rows of a table.
 func (w *walker) partitionCount(name catalog.Name) float64 {
-	of, known := w.snap.Relation(name)
-	if !known || !of.HasChildren {
+	relation, isKnown := w.snap.Relation(name)
+	if !isKnown || !relation.HasChildren {
 		return 1
 	}
 	parts := 0.0
@@ -185,10 +185,10 @@ func (w *walker) runEstimator(tree *sqltext.ParseResult, h *rowEstimator) *rowEs
 }
 
 // hashEntrySize returns the size of one entry of a set in a hash table, by the planner's reckoning.
-func hashEntrySize(set predicate.HashedSet) float64 {
+func hashEntrySize(hashedSet predicate.HashedSet) float64 {
 	size := 24.0 // the header
-	for _, name := range set.Columns {
-		switch c := set.Relation.Column(name); {
+	for _, name := range hashedSet.Columns {
+		switch c := hashedSet.Relation.Column(name); {
 		case c == nil:
 			return 1 << 20
 		case slices.Contains([]uint32{20, 21, 23, 26, 1082, 1114, 1184}, c.TypeOID):
@@ -277,16 +277,16 @@ func (h *rowEstimator) estimateQuery(s *sqltext.SelectStmt, outer float64) {
 	}
 	level.applyConditions(conditions)
 	level.applyLimit(s)
-	most := 0.0
+	mostRows := 0.0
 	for _, item := range level.items {
 		h.rows[item.ref] = item.rows
-		most = max(most, item.rows)
+		mostRows = max(mostRows, item.rows)
 	}
 	for _, n := range slices.Concat(conditions, s.SortClause, []*sqltext.Node{s.HavingClause}) {
-		h.estimateSubLinks(n, most)
+		h.estimateSubLinks(n, mostRows)
 	}
 	for i, n := range s.TargetList {
-		h.estimateSubLinks(n, min(most, h.rowsReturned(s, i)))
+		h.estimateSubLinks(n, min(mostRows, h.rowsReturned(s, i)))
 	}
 }
 
@@ -430,8 +430,8 @@ func hasLeakproofComparison(oid uint32) bool {
 
 // rowsPerValue estimates how many rows have the same value in a column.
 func (l *queryEstimate) rowsPerValue(ref *reference, column string) float64 {
-	values, known := l.sizes[ref.name].DistinctValues[column]
-	if !known {
+	values, isKnown := l.sizes[ref.name].DistinctValues[column]
+	if !isKnown {
 		values = 200
 	}
 	return max(1, l.size(ref)/values)
@@ -513,8 +513,8 @@ func (l *queryEstimate) applyConditions(conditions []*sqltext.Node) {
 			item.rows = min(item.rows, l.indexRows(item, index, equal[item], bounds[item]))
 		}
 		if l.ignoreRuleColumns {
-			if few := l.rowsBySearch(item, conditions); few < item.rows {
-				item.rows, item.bySearch, l.foundBySearch[item.ref] = few, true, true
+			if rowsFound := l.rowsBySearch(item, conditions); rowsFound < item.rows {
+				item.rows, item.bySearch, l.foundBySearch[item.ref] = rowsFound, true, true
 			}
 			if l.ruleIndexIsBetter(item, equal[item]) {
 				item.rows = l.size(item.ref)
@@ -545,12 +545,12 @@ func (l *queryEstimate) applyConditions(conditions []*sqltext.Node) {
 // the bounds of the next column.
 func (l *queryEstimate) indexRows(item *tableEstimate, index catalog.BTree, equal []string,
 	bounds map[string]int) float64 {
-	rows, at := l.size(item.ref), 0
-	for ; at < len(index.Columns) && slices.Contains(equal, index.Columns[at]); at++ {
-		rows *= l.rowsPerValue(item.ref, index.Columns[at]) / l.size(item.ref)
+	rows, tokenIndex := l.size(item.ref), 0
+	for ; tokenIndex < len(index.Columns) && slices.Contains(equal, index.Columns[tokenIndex]); tokenIndex++ {
+		rows *= l.rowsPerValue(item.ref, index.Columns[tokenIndex]) / l.size(item.ref)
 	}
-	if at < len(index.Columns) {
-		switch n := bounds[index.Columns[at]]; {
+	if tokenIndex < len(index.Columns) {
+		switch n := bounds[index.Columns[tokenIndex]]; {
 		case n > 1:
 			rows *= rangeShare
 		case n == 1:
@@ -565,7 +565,7 @@ func (l *queryEstimate) indexRows(item *tableEstimate, index catalog.BTree, equa
 func (l *queryEstimate) matchingRows(item *tableEstimate, equal []string, bounds map[string]int) float64 {
 	rows := l.size(item.ref)
 	for i, column := range equal {
-		if values, known := l.sizes[item.ref.name].DistinctValues[column]; known && slices.Index(equal, column) == i {
+		if values, isKnown := l.sizes[item.ref.name].DistinctValues[column]; isKnown && slices.Index(equal, column) == i {
 			rows /= max(1, values)
 		}
 	}
@@ -595,9 +595,9 @@ func indexBeginsWith(r *catalog.Relation, column string) bool {
 // only columns with a single value may come before.
 func (l *queryEstimate) someIndexSorts(item *tableEstimate, column string) bool {
 	return slices.ContainsFunc(item.ref.relation.Indexes, func(i catalog.BTree) bool {
-		at := slices.IndexFunc(i.Columns,
+		tokenIndex := slices.IndexFunc(i.Columns,
 			func(c string) bool { return !slices.Contains(l.singleValueColumns[item], c) || c == column })
-		return at >= 0 && i.Columns[at] == column
+		return tokenIndex >= 0 && i.Columns[tokenIndex] == column
 	})
 }
 
@@ -615,13 +615,13 @@ func (l *queryEstimate) applyLimit(s *sqltext.SelectStmt) {
 	for _, item := range l.items {
 		l.narrowedViews[item.ref] = true // it is not known here which table's index serves the view
 	}
-	first := l.items[0]
+	firstTable := l.items[0]
 	if len(s.SortClause) > 0 {
 		item, column := l.tableOf(s.SortClause[0].GetSortBy().GetNode())
 		if item == nil || !l.someIndexSorts(item, column) {
 			return
 		}
-		first = item
+		firstTable = item
 	}
 	limit := unknownLimitRows
 	if c := s.LimitCount.GetAConst(); c != nil && c.GetIval() != nil {
@@ -629,7 +629,7 @@ func (l *queryEstimate) applyLimit(s *sqltext.SelectStmt) {
 	}
 	// The estimate allows for conditions that drop many rows, and for joins that look rows up for each.
 	const passed = 10
-	first.rows = min(first.rows, limit*passed)
+	firstTable.rows = min(firstTable.rows, limit*passed)
 	for _, item := range l.items {
 		item.rows = min(item.rows, limit*passed*rowsPerJoin)
 	}
@@ -647,8 +647,8 @@ func rowConditions(t *policy.Table) predicate.All {
 func attributeColumns(t *policy.Table) []string {
 	var out []string
 	for _, part := range rowConditions(t) {
-		if own, ok := part.(predicate.Own); ok {
-			out = append(out, own.Column)
+		if ownRows, ok := part.(predicate.Own); ok {
+			out = append(out, ownRows.Column)
 		}
 	}
 	return out
@@ -658,8 +658,8 @@ func attributeColumns(t *policy.Table) []string {
 func singleValueColumns(t *policy.Table) []string {
 	var out []string
 	for _, part := range rowConditions(t) {
-		if own, ok := part.(predicate.Own); ok && !strings.HasSuffix(own.Type, "[]") {
-			out = append(out, own.Column)
+		if ownRows, ok := part.(predicate.Own); ok && !strings.HasSuffix(ownRows.Type, "[]") {
+			out = append(out, ownRows.Column)
 		}
 	}
 	return out

@@ -27,20 +27,21 @@ func (w *walker) wantsIndexHint(tree *sqltext.ParseResult, signedPath bool) bool
 		return false
 	}
 	spared := false
-	var found *rowEstimator
+	var estimator *rowEstimator
 	for _, ref := range w.references {
 		if ref.fragment == nil || ref.relation == nil || len(ref.fragment.attributeColumns) == 0 {
 			continue
 		}
-		by := w.rowsByRule(ref)
-		if by == 0 {
+		rowsByRule := w.rowsByRule(ref)
+		if rowsByRule == 0 {
 			continue
 		}
-		if found == nil {
-			found = w.runEstimator(tree, &rowEstimator{ignoreLimit: true, ignoreRuleColumns: true, indexSearches: signedPath})
+		if estimator == nil {
+			estimator = w.runEstimator(tree, &rowEstimator{ignoreLimit: true, ignoreRuleColumns: true,
+				indexSearches: signedPath})
 		}
-		rows := found.rows[ref]
-		if rows > maxOwnIndexRows || rows > by*ruleIndexShare && !found.lookedUpReferences[ref] {
+		rows := estimator.rows[ref]
+		if rows > maxOwnIndexRows || rows > rowsByRule*ruleIndexShare && !estimator.lookedUpReferences[ref] {
 			return false
 		}
 		spared = spared || rows > 1 // one index finds a single row
@@ -58,10 +59,10 @@ func (w *walker) rowHintTables(tree *sqltext.ParseResult, signedPath bool) []cat
 	if w.sizes == nil || !signedPath && len(w.keySearches) == 0 {
 		return nil
 	}
-	found := w.runEstimator(tree, &rowEstimator{ignoreLimit: true, ignoreRuleColumns: true, indexSearches: true})
+	estimator := w.runEstimator(tree, &rowEstimator{ignoreLimit: true, ignoreRuleColumns: true, indexSearches: true})
 	var out []catalog.Name
 	for _, ref := range w.references {
-		if (w.isFoundByKey(ref) || signedPath && found.foundBySearch[ref]) && !slices.Contains(out, ref.name) &&
+		if (w.isFoundByKey(ref) || signedPath && estimator.foundBySearch[ref]) && !slices.Contains(out, ref.name) &&
 			len(out) < maxRowHints {
 			out = append(out, ref.name)
 		}
@@ -76,8 +77,8 @@ func (w *walker) rowsByRule(ref *reference) float64 {
 	level := &queryEstimate{rowEstimator: &rowEstimator{walker: w}}
 	for _, index := range ref.relation.Indexes {
 		if column := index.Columns[0]; slices.Contains(ref.fragment.attributeColumns, column) {
-			if found := level.rowsPerValue(ref, column); rows == 0 || found < rows {
-				rows = found
+			if rowsFound := level.rowsPerValue(ref, column); rows == 0 || rowsFound < rows {
+				rows = rowsFound
 			}
 		}
 	}

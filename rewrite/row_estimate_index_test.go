@@ -75,9 +75,9 @@ tables:
 		"UPDATE cards SET title = 'a' WHERE board = (SELECT 1 / min(id) FROM boards)":                   false, // hardened: no indexes are joined
 		"SELECT title FROM cards WHERE board = 7; SELECT 1":                                             false,
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil {
-			t.Errorf("%s: %v", sql, refused)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %v", sql, refusal)
 			continue
 		}
 		if result.UseIndex != want || strings.HasPrefix(result.Text, predicate.UseIndexHint) != want {
@@ -110,9 +110,9 @@ tables:
 		"UPDATE cards SET title = 'a' WHERE " + search:                                                                true,  // found by key
 		"UPDATE cards SET title = 'a' WHERE " + search + " AND board = (SELECT 1 / min(id) FROM boards)":              false, // hardened
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil {
-			t.Errorf("%s: %v", sql, refused)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %v", sql, refusal)
 			continue
 		}
 		if got := slices.Contains(result.EstimateRows, cards); got != want ||

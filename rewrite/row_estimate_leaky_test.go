@@ -56,8 +56,8 @@ func TestWhatRowSecurityFindsInNoIndex(t *testing.T) {
 		"SELECT p.title FROM papers p JOIN owners o ON o.id = p.owner WHERE lower(p.title) = 'b' LIMIT 1":   verdict.PathSigned,
 		"SELECT title FROM papers WHERE EXISTS (SELECT FROM owners o WHERE o.id = papers.owner) AND id = 7": verdict.PathRowSecurity,
 	} {
-		if result, refused := r.Rewrite(sql, false); refused != nil || result.Path != want {
-			t.Errorf("%s takes %q: %q %v", sql, result.Path, result.RowSecurityReason, refused)
+		if result, refusal := r.Rewrite(sql, false); refusal != nil || result.Path != want {
+			t.Errorf("%s takes %q: %q %v", sql, result.Path, result.RowSecurityReason, refusal)
 		}
 	}
 }

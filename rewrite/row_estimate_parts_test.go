@@ -41,9 +41,9 @@ func TestUseHashHintOfPartitions(t *testing.T) {
 		sizes[catalog.Name{Schema: "public", Name: name}] = catalog.Size{Rows: 1e6}
 	}
 	for table, want := range map[string]bool{"lines": true, "logs": false} {
-		if result, refused := New(snap, pol, RowSecurityMode).WithSizes(sizes).Rewrite("SELECT count(*) FROM "+table,
-			false); refused != nil || result.UseHash != want {
-			t.Errorf("%s: scan is %v: %v", table, result.UseHash, refused)
+		if result, refusal := New(snap, pol, RowSecurityMode).WithSizes(sizes).Rewrite("SELECT count(*) FROM "+table,
+			false); refusal != nil || result.UseHash != want {
+			t.Errorf("%s: scan is %v: %v", table, result.UseHash, refusal)
 		}
 	}
 }

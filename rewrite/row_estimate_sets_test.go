@@ -30,13 +30,13 @@ tables:
 		"SELECT count(*) FROM seats":                                                              false, // a single link, which PostgreSQL joins
 		"SELECT count(*) FROM seats s WHERE EXISTS (SELECT 1 FROM shows o WHERE o.hall = s.hall)": false,
 	} {
-		result, refused := r.WithSizes(sizes).Rewrite(sql, false)
-		if refused != nil || result.Path != verdict.PathSigned || result.UseHash != want {
-			t.Errorf("%s: %v, path %s, sets %v", sql, refused, result.Path, result.UseHash)
+		result, refusal := r.WithSizes(sizes).Rewrite(sql, false)
+		if refusal != nil || result.Path != verdict.PathSigned || result.UseHash != want {
+			t.Errorf("%s: %v, path %s, sets %v", sql, refusal, result.Path, result.UseHash)
 		}
 	}
 	sizes[catalog.Name{Schema: "public", Name: "halls"}] = catalog.Size{Rows: 1e8} // too large for memory
-	if result, refused := r.WithSizes(sizes).Rewrite("SELECT count(*) FROM shows", false); refused != nil || result.UseHash {
-		t.Errorf("sets that do not fit: %v, %v", refused, result.UseHash)
+	if result, refusal := r.WithSizes(sizes).Rewrite("SELECT count(*) FROM shows", false); refusal != nil || result.UseHash {
+		t.Errorf("sets that do not fit: %v, %v", refusal, result.UseHash)
 	}
 }

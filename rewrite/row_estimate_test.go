@@ -81,16 +81,16 @@ func TestUseHashHint(t *testing.T) {
 		"SET application_name = 'x'":                                false,
 		"SELECT title FROM memories WHERE id = $1 AND EXISTS (SELECT FROM memory_participants p WHERE p.memory_id = memories.id)": false,
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil {
-			t.Errorf("%s: %v", sql, refused)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %v", sql, refusal)
 			continue
 		}
 		if result.UseHash != want || strings.HasPrefix(result.Text, predicate.UseHashHint) != want {
 			t.Errorf("%s: scan is %v, %.60s", sql, result.UseHash, result.Text)
 		}
-		if at := strings.Index(result.Text, "title"); want && at > 0 && result.Position(at+1) != strings.Index(sql, "title")+1 {
-			t.Errorf("%s: position %d becomes %d", sql, at+1, result.Position(at+1))
+		if tokenIndex := strings.Index(result.Text, "title"); want && tokenIndex > 0 && result.Position(tokenIndex+1) != strings.Index(sql, "title")+1 {
+			t.Errorf("%s: position %d becomes %d", sql, tokenIndex+1, result.Position(tokenIndex+1))
 		}
 	}
 	if result, _ := rewriter(t, RowSecurityMode).Rewrite("SELECT count(*) FROM memories", false); result.UseHash {

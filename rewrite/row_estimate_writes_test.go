@@ -68,8 +68,8 @@ func TestUseHashHintOfFewRows(t *testing.T) {
 		}
 		r := New(snap, pol, RowSecurityMode).WithSizes(sizes)
 		for sql, want := range statements {
-			if result, refused := r.Rewrite(sql, false); refused != nil || result.UseHash != want {
-				t.Errorf("%s (%s): scan is %v: %v", sql, attribute, result.UseHash, refused)
+			if result, refusal := r.Rewrite(sql, false); refusal != nil || result.UseHash != want {
+				t.Errorf("%s (%s): scan is %v: %v", sql, attribute, result.UseHash, refusal)
 			}
 		}
 	}

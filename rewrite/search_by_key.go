@@ -38,23 +38,23 @@ type keySearch struct {
 // statement is leak-safe. Then its signed views find rows by an index, if the statement joins nothing, or has
 // conditions on the tables that it joins.
 func (w *walker) findKeySearches(tree *sqltext.ParseResult, allLeakSafe bool) (*leakChecker, []keySearch) {
-	s, written := tree.Stmts[0].GetStmt().GetSelectStmt(), proto.Message(nil)
+	s, writeStmt := tree.Stmts[0].GetStmt().GetSelectStmt(), proto.Message(nil)
 	if s == nil { // no UPDATE or DELETE without code of the owner: a hardened statement has no form with keys
 		if u := tree.Stmts[0].GetStmt().GetUpdateStmt(); u != nil {
-			written = u
+			writeStmt = u
 		} else {
-			written = tree.Stmts[0].GetStmt().GetDeleteStmt()
+			writeStmt = tree.Stmts[0].GetStmt().GetDeleteStmt()
 		}
 		_, s = asSelect(tree.Stmts[0].GetStmt())
 	}
-	if s == nil || s.IntoClause != nil || len(s.LockingClause) > 0 || written != nil && w.locksRows ||
-		!w.readsOnlyTables(written != nil) || slices.ContainsFunc(slices.Collect(maps.Keys(w.functions)),
+	if s == nil || s.IntoClause != nil || len(s.LockingClause) > 0 || writeStmt != nil && w.locksRows ||
+		!w.readsOnlyTables(writeStmt != nil) || slices.ContainsFunc(slices.Collect(maps.Keys(w.functions)),
 		func(name string) bool { return !strings.HasPrefix(name, "pg_catalog.") }) {
 		return nil, nil
 	}
 	v := w.newLeakChecker()
 	f := searchFinder{leakChecker: v, allLeakSafe: allLeakSafe, paramUses: map[int32]int{},
-		referenceOf: w.referencesByRangeVar(), writeStmt: written, asSelect: s}
+		referenceOf: w.referencesByRangeVar(), writeStmt: writeStmt, asSelect: s}
 	countParams(tree, f.paramUses)
 	f.visitQuery(s)
 	v.checkNarrowParams()
@@ -110,8 +110,8 @@ func (w *walker) readsOnlyTables(writes bool) bool {
 		if ref.fragment == nil || ref.relation == nil {
 			return true
 		}
-		_, listed := w.pol.Table(ref.name)
-		return !listed || ref.relation.Kind != catalog.Table && ref.relation.Kind != catalog.PartitionedTable ||
+		_, isListed := w.pol.Table(ref.name)
+		return !isListed || ref.relation.Kind != catalog.Table && ref.relation.Kind != catalog.PartitionedTable ||
 			ref.isTarget && !writes || ref.repeated
 	})
 }
@@ -141,7 +141,7 @@ func (f *searchFinder) visitQuery(s *sqltext.SelectStmt) {
 	f.visitQuery(s.Larg)
 	f.visitQuery(s.Rarg)
 	var tables []*sqltext.RangeVar
-	plain, optional := true, map[*sqltext.RangeVar]bool{}
+	isPlain, optional := true, map[*sqltext.RangeVar]bool{}
 	only := true // true while FROM has only tables and text search functions
 	var from func(n *sqltext.Node, missing bool)
 	from = func(n *sqltext.Node, missing bool) {
@@ -156,7 +156,7 @@ func (f *searchFinder) visitQuery(s *sqltext.SelectStmt) {
 			}
 		case *sqltext.Node_JoinExpr:
 			j := n.JoinExpr
-			plain = plain && !j.IsNatural && j.Alias == nil && j.JoinUsingAlias == nil && len(j.UsingClause) == 0
+			isPlain = isPlain && !j.IsNatural && j.Alias == nil && j.JoinUsingAlias == nil && len(j.UsingClause) == 0
 			from(j.Larg, missing || j.Jointype != sqltext.JOIN_INNER && j.Jointype != sqltext.JOIN_LEFT)
 			from(j.Rarg, missing || j.Jointype != sqltext.JOIN_INNER && j.Jointype != sqltext.JOIN_RIGHT)
 		}
@@ -166,15 +166,15 @@ func (f *searchFinder) visitQuery(s *sqltext.SelectStmt) {
 	}
 	conditions := splitConjuncts(s.WhereClause)
 	for _, n := range conditions {
-		if not := n.GetBoolExpr(); not != nil && not.Boolop == sqltext.NOT_EXPR {
-			n = not.Args[0]
+		if negation := n.GetBoolExpr(); negation != nil && negation.Boolop == sqltext.NOT_EXPR {
+			n = negation.Args[0]
 		}
 		if link := n.GetSubLink(); link != nil &&
 			(link.SubLinkType == sqltext.EXISTS_SUBLINK || link.SubLinkType == sqltext.ANY_SUBLINK && len(link.OperName) == 0) {
 			f.visitQuery(link.GetSubselect().GetSelectStmt())
 		}
 	}
-	if !plain || f.allLeakSafe && len(tables) == 1 && (only || len(s.FromClause) == 1) {
+	if !isPlain || f.allLeakSafe && len(tables) == 1 && (only || len(s.FromClause) == 1) {
 		return
 	}
 	for _, rv := range tables {
@@ -214,21 +214,21 @@ func (f *searchFinder) visitTable(s *sqltext.SelectStmt, rv *sqltext.RangeVar, o
 	start, found, others := f.saveState(), false, false
 	all := textSearchFunctions(fromClauseOf(query))
 	for i, n := range conditions {
-		before := f.saveState()
-		scope, named := &leakScope{items: []*leakItem{item}}, namedFunctions(n, all)
-		own := f.hasOwnParams(n)
-		for _, k := range named {
+		stateBefore := f.saveState()
+		scope, calledIn := &leakScope{items: []*leakItem{item}}, namedFunctions(n, all)
+		isOwn := f.hasOwnParams(n)
+		for _, k := range calledIn {
 			scope.items = append(scope.items, f.checkTextSearchItem(all[k], checkContext{mayNotRun: true})...)
-			own = own && f.hasOwnParams(all[k])
+			isOwn = isOwn && f.hasOwnParams(all[k])
 		}
-		if f.checkCondition(n, checkContext{scope: scope}); f.reason == "" && own && namesColumn(n) {
+		if f.checkCondition(n, checkContext{scope: scope}); f.reason == "" && isOwn && namesColumn(n) {
 			search.isKeyCondition[i] = true
-			search.textSearches = append(search.textSearches, named...)
+			search.textSearches = append(search.textSearches, calledIn...)
 			found = found || level.isGINSearch(level.items[0], n) &&
 				(!optional || slices.ContainsFunc(searchOperands(n.GetAExpr()), of))
 			continue
 		}
-		f.restoreState(before)
+		f.restoreState(stateBefore)
 		others = others || !isColumnJoin(n)
 	}
 	// a condition on another table may find fewer rows, which the planner knows through signed views
@@ -250,10 +250,10 @@ func isColumnJoin(n *sqltext.Node) bool {
 
 // hasOwnParams tells whether the parameters of a node stand nowhere else in the text, where their types might differ.
 func (f *searchFinder) hasOwnParams(n proto.Message) bool {
-	here := map[int32]int{}
-	countParams(n, here)
-	for number, stands := range here {
-		if f.paramUses[number] != stands {
+	ownUses := map[int32]int{}
+	countParams(n, ownUses)
+	for number, usesHere := range ownUses {
+		if f.paramUses[number] != usesHere {
 			return false
 		}
 	}
@@ -263,7 +263,7 @@ func (f *searchFinder) hasOwnParams(n proto.Message) bool {
 // countParams adds to occurs how often each parameter stands in a tree.
 func countParams(tree proto.Message, occurs map[int32]int) {
 	sqltext.Walk(tree, func(m proto.Message) bool {
-		if p, is := m.(*sqltext.ParamRef); is {
+		if p, isOfKind := m.(*sqltext.ParamRef); isOfKind {
 			occurs[p.Number]++
 		}
 		return true
@@ -308,14 +308,14 @@ func locateSearches(tree *sqltext.ParseResult, searches []keySearch) bool {
 
 // addKeyConditions writes the conditions on keys beside those of the searches. ok is false if they cannot be written.
 func addKeyConditions(text string, searches []keySearch) (out string, position func(int) int, ok bool,
-	refused *sqlstate.Error) {
-	source, refused := sqltext.Scan(text)
-	if refused != nil {
-		return "", nil, false, refused
+	refusal *sqlstate.Error) {
+	source, refusal := sqltext.Scan(text)
+	if refusal != nil {
+		return "", nil, false, refusal
 	}
-	tree, refused := source.Parse()
-	if refused != nil {
-		return "", nil, false, refused
+	tree, refusal := source.Parse()
+	if refusal != nil {
+		return "", nil, false, refusal
 	}
 	queries := queriesOf(tree)
 	var edits []sqltext.Edit
@@ -348,17 +348,17 @@ func addKeyConditions(text string, searches []keySearch) (out string, position f
 		var texts []string
 		var innerConditions []*sqltext.Node
 		last := 0
-		for i, is := range search.isKeyCondition {
-			if is {
+		for i, isOfKind := range search.isKeyCondition {
+			if isOfKind {
 				texts, innerConditions, last = append(texts, text[spans[i].Start:spans[i].End]), append(innerConditions,
 					proto.Clone(conditions[i]).(*sqltext.Node)), i
 			}
 		}
-		among, refused := sqltext.Parse("SELECT WHERE " + frame + "true))")
-		if refused != nil {
-			return "", nil, false, refused
+		joinedTree, refusal := sqltext.Parse("SELECT WHERE " + frame + "true))")
+		if refusal != nil {
+			return "", nil, false, refusal
 		}
-		node := among.Stmts[0].GetStmt().GetSelectStmt().WhereClause
+		node := joinedTree.Stmts[0].GetStmt().GetSelectStmt().WhereClause
 		keys := node.GetAExpr().Rexpr.GetSubLink().GetSubselect().GetSelectStmt()
 		keys.WhereClause = conjunction(innerConditions)
 		for i, k := range search.textSearches {
@@ -377,9 +377,9 @@ func addKeyConditions(text string, searches []keySearch) (out string, position f
 			return "", nil, false, nil
 		}
 	}
-	spliced, refused := sqltext.Splice(text, edits)
-	if refused != nil {
-		return "", nil, false, refused
+	spliced, refusal := sqltext.Splice(text, edits)
+	if refusal != nil {
+		return "", nil, false, refusal
 	}
 	if len(spliced.Text) > sqltext.MaxBytes() || sqltext.Prove(tree, spliced.Text) != nil {
 		return "", nil, false, nil // a word of the text has another meaning than it seems: the text stays as it was

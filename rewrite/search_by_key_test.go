@@ -145,9 +145,9 @@ func TestFoundByKey(t *testing.T) {
 		"SELECT m.id" + from + search + " AND " + leaky +
 			"; SELECT 1": "",
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil {
-			t.Errorf("%s: %v", sql, refused)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %v", sql, refusal)
 			continue
 		}
 		text := strings.ReplaceAll(result.Text, "pg_catalog.", "")
@@ -178,9 +178,9 @@ func TestFoundByKeyWhateverTheSizes(t *testing.T) {
 			for _, name := range []string{"memories", "people", "memory_participants"} {
 				sizes[catalog.Name{Schema: "public", Name: name}] = catalog.Size{Rows: rows}
 			}
-			result, refused := r.WithSizes(sizes).Rewrite(sql, true)
-			if refused != nil {
-				t.Fatal(sql, refused)
+			result, refusal := r.WithSizes(sizes).Rewrite(sql, true)
+			if refusal != nil {
+				t.Fatal(sql, refusal)
 			}
 			if got := len(result.SearchedByKey) > 0; got != want ||
 				want && (!result.NeedsSignature || result.Forms[1] != verdict.SearchWords || !result.ExpectsForms || result.MayDeclare([]uint32{23}) ||
@@ -202,9 +202,9 @@ func TestFoundByKeyKeepsPositions(t *testing.T) {
 	r, _ := altered(t, AutoMode, "ALTER TABLE memories ADD found tsvector; CREATE INDEX ON memories USING gin (found)")
 	sql := "SELECT 'ä', m.title FROM memories m JOIN people p ON p.id = m.user_id WHERE m.found @@ 'x('::tsquery " +
 		"AND p.name ~ '(?=y)' ORDER BY p.consent_status"
-	result, refused := r.Rewrite(sql, false)
-	if refused != nil || len(result.SearchedByKey) == 0 {
-		t.Fatal(refused, result.RowSecurityReason)
+	result, refusal := r.Rewrite(sql, false)
+	if refusal != nil || len(result.SearchedByKey) == 0 {
+		t.Fatal(refusal, result.RowSecurityReason)
 	}
 	for _, word := range []string{"'ä'", "m.title", "p.id =", "~ '(?=y)'", "p.consent_status"} {
 		at := func(text string) int { return len([]rune(text[:strings.LastIndex(text, word)])) + 1 }

@@ -15,9 +15,9 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 	w.countNode("SelectStmt")
 	outerScope, outerCTEs := w.scope, w.ctes
 	defer func() { w.scope, w.ctes = outerScope, outerCTEs }()
-	own := newScope(parent)
-	own.query = s
-	w.scope = own
+	ownScope := newScope(parent)
+	ownScope.query = s
+	w.scope = ownScope
 
 	if s.IntoClause != nil {
 		w.refuse(refusalOf("SelectStmt.into_clause"))
@@ -36,10 +36,10 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 	first, firstSingle := len(w.references), len(w.singleRowReads)
 	w.findKeys(s)
 	for _, item := range s.FromClause {
-		w.visitFromItem(item, own, parent, mayInject)
+		w.visitFromItem(item, ownScope, parent, mayInject)
 	}
-	own.keepSameNames()
-	w.visitLockingClauses(s, own, first)
+	ownScope.keepSameNames()
+	w.visitLockingClauses(s, ownScope, first)
 	if s.Op == sqltext.SETOP_NONE && len(s.ValuesLists) == 0 {
 		columns = w.visitTargetList(&s.TargetList)
 	} else if len(s.TargetList) > 0 {
@@ -55,9 +55,9 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 	w.exprs(s.SortClause)
 	w.visitExpr(s.LimitOffset)
 	w.visitExpr(s.LimitCount)
-	w.keepTablesGroupedByKey(s, own)
-	w.addGroupColumns(s, own)
-	w.noteAggregation(s, own, w.singleRowReads[firstSingle:])
+	w.keepTablesGroupedByKey(s, ownScope)
+	w.addGroupColumns(s, ownScope)
+	w.noteAggregation(s, ownScope, w.singleRowReads[firstSingle:])
 	return columns
 }
 
@@ -203,7 +203,7 @@ func (w *walker) visitWithClause(c *sqltext.WithClause, parent *scope) {
 
 // keepTablesGroupedByKey keeps a table if GROUP BY may contain its primary key. PostgreSQL then lets the table's other
 // columns stand ungrouped, which it does not for a subquery.
-func (w *walker) keepTablesGroupedByKey(s *sqltext.SelectStmt, own *scope) {
+func (w *walker) keepTablesGroupedByKey(s *sqltext.SelectStmt, ownScope *scope) {
 	if len(s.GroupClause) == 0 {
 		return
 	}
@@ -250,7 +250,7 @@ func (w *walker) keepTablesGroupedByKey(s *sqltext.SelectStmt, own *scope) {
 			measures(target.GetVal())
 		}
 	}
-	for _, i := range own.items {
+	for _, i := range ownScope.items {
 		// a fenced table becomes a subquery, and each of its columns has to be grouped
 		if i.ref == nil || i.ref.fragment == nil || distance && w.hasApproximateIndex(i.ref) {
 			continue

@@ -38,26 +38,26 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt, raw *sqltext.RawStm
 			break
 		}
 		if effect.Name == roleSetting {
-			if refused := checkRole(value, w.isOwnRole); refused != nil {
-				w.refuse(refused)
+			if refusal := checkRole(value, w.isOwnRole); refusal != nil {
+				w.refuse(refusal)
 			} else if value != noRole {
 				w.pinSetting(v, raw, "'"+noRole+"'")
 			}
 			break
 		}
-		_, _, refused := CheckSetting(v.Name, value, "set", w.snap.SearchPath(), w.claims)
-		if refused == nil {
-			refused = CheckTimeout(v.Name, value, w.pol.Timeout())
+		_, _, refusal := CheckSetting(v.Name, value, "set", w.snap.SearchPath(), w.claims)
+		if refusal == nil {
+			refusal = CheckTimeout(v.Name, value, w.pol.Timeout())
 		}
-		if refused != nil {
-			w.refuse(refused)
+		if refusal != nil {
+			w.refuse(refusal)
 		}
 		effect.SnapshotHold = snapshotHoldAfter(effect.Name, value)
 		effect.Claim = w.claimOf(effect.Name, &verdict.Claim{Value: value, Local: v.IsLocal})
 	case sqltext.VAR_SET_DEFAULT, sqltext.VAR_RESET:
 		// The setting returns to the value with which the connection began, which pgconsent has set.
-		if refused := checkReset(v.Name, w.claims); refused != nil {
-			w.refuse(refused)
+		if refusal := checkReset(v.Name, w.claims); refusal != nil {
+			w.refuse(refusal)
 		}
 		effect.Claim = w.claimOf(effect.Name, &verdict.Claim{Reset: true, Local: v.IsLocal})
 	case sqltext.VAR_SET_MULTI:
@@ -176,8 +176,8 @@ func (w *walker) variableShowStmt(v *sqltext.VariableShowStmt) {
 		w.refuse(refusalOf("VariableShowStmt(all)"))
 		return
 	}
-	if refused := checkShow(v.Name, w.claims); refused != nil {
-		w.refuse(refused)
+	if refusal := checkShow(v.Name, w.claims); refusal != nil {
+		w.refuse(refusal)
 	}
 }
 

@@ -21,10 +21,10 @@ func (w *walker) isPlainSetConfig(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
 		f.FuncVariadic {
 		return false, nil
 	}
-	name, named := w.settingArgument(f.Args[0])
-	value, given := w.settingArgument(f.Args[1])
+	name, hasName := w.settingArgument(f.Args[0])
+	value, isKnown := w.settingArgument(f.Args[1])
 	local := f.Args[2].GetAConst()
-	if !named || !given || (local == nil || local.GetBoolval() == nil) && w.boundParameter(f.Args[2]) == 0 ||
+	if !hasName || !isKnown || (local == nil || local.GetBoolval() == nil) && w.boundParameter(f.Args[2]) == 0 ||
 		w.scope == nil ||
 		w.scope.query == nil || w.scope.parent != nil ||
 		len(w.scope.items) > 0 && !setsExistingSetting(w.scope.query) {
@@ -34,8 +34,8 @@ func (w *walker) isPlainSetConfig(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
 		return w.setConfigRepresentedUser(f, value)
 	}
 	if name.parameter == 0 {
-		if ok, refused := w.clientSetConfig(f, name.text, value); ok || refused != nil {
-			return ok, refused
+		if ok, refusal := w.clientSetConfig(f, name.text, value); ok || refusal != nil {
+			return ok, refusal
 		}
 	}
 	if name.parameter != 0 || value.parameter != 0 {
@@ -45,8 +45,8 @@ func (w *walker) isPlainSetConfig(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
 	if !isPlainSetting(name.text, w.claims, w.pol.Timeout()) {
 		return false, nil
 	}
-	_, _, refused := CheckSetting(name.text, value.text, "set", w.snap.SearchPath(), w.claims)
-	return refused == nil, refused
+	_, _, refusal := CheckSetting(name.text, value.text, "set", w.snap.SearchPath(), w.claims)
+	return refusal == nil, refusal
 }
 
 // isPlainSetting tells whether set_config may set a setting. A setting that claims an attribute or makes statements
@@ -135,8 +135,8 @@ func (w *walker) valueCheck() valueCheck {
 	}
 	return func(values [][]byte, isOwnRole func(name string) bool) *sqlstate.Error {
 		for _, check := range checks {
-			if refused := check(values, isOwnRole); refused != nil {
-				return refused
+			if refusal := check(values, isOwnRole); refusal != nil {
+				return refusal
 			}
 		}
 		return nil
@@ -147,16 +147,16 @@ func (w *walker) valueCheck() valueCheck {
 func (w *walker) checkSettingValues(nameOf, valueOf settingArgument) {
 	claims, path, timeout := w.claims, w.snap.SearchPath(), w.pol.Timeout()
 	w.valueChecks = append(w.valueChecks, func(values [][]byte, _ func(name string) bool) *sqlstate.Error {
-		name, named := nameOf.textWith(values)
-		value, given := valueOf.textWith(values)
+		name, hasName := nameOf.textWith(values)
+		value, isKnown := valueOf.textWith(values)
 		switch {
-		case !named || !isPlainSetting(name, claims, timeout):
+		case !hasName || !isPlainSetting(name, claims, timeout):
 			return notSettableError(name)
-		case !given:
+		case !isKnown:
 			return badValueError(name)
 		}
-		_, _, refused := CheckSetting(name, value, "set", path, claims)
-		return refused
+		_, _, refusal := CheckSetting(name, value, "set", path, claims)
+		return refusal
 	})
 }
 
@@ -207,12 +207,12 @@ func showAllSettingsCall(s *sqltext.SelectStmt) *sqltext.FuncCall {
 	if len(s.GetFromClause()) != 1 {
 		return nil
 	}
-	from := s.FromClause[0].GetRangeFunction()
-	if from == nil || from.Alias != nil || from.Lateral || from.Ordinality || from.IsRowsfrom ||
-		len(from.Coldeflist) > 0 || len(from.Functions) != 1 {
+	function := s.FromClause[0].GetRangeFunction()
+	if function == nil || function.Alias != nil || function.Lateral || function.Ordinality || function.IsRowsfrom ||
+		len(function.Coldeflist) > 0 || len(function.Functions) != 1 {
 		return nil
 	}
-	parts := from.Functions[0].GetList().GetItems()
+	parts := function.Functions[0].GetList().GetItems()
 	if len(parts) == 0 || len(parts) == 2 && parts[1].GetNode() != nil {
 		return nil
 	}

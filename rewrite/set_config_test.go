@@ -52,10 +52,10 @@ func TestSetConfig(t *testing.T) {
 		"SELECT set_config('jit', 'off', false) FROM pg_settings WHERE name = 'jit' OR set_config('jit', 'on', false) = 'x'":        "42501",
 		"SELECT ('jit').set_config": "42501",
 	} {
-		_, refused := r.Rewrite(sql, false)
+		_, refusal := r.Rewrite(sql, false)
 		switch {
-		case want == "" && refused != nil, want != "" && (refused == nil || string(refused.Code) != want):
-			t.Errorf("%s: %v, want %q", sql, refused, want)
+		case want == "" && refusal != nil, want != "" && (refusal == nil || string(refusal.Code) != want):
+			t.Errorf("%s: %v, want %q", sql, refusal, want)
 		}
 	}
 }
@@ -110,10 +110,10 @@ func TestSetConfigOfParameters(t *testing.T) {
 		{"PREPARE s AS SELECT set_config($1, $2, true)", nil, "parse"},
 		{"PREPARE s (text) AS SELECT set_config('jit', $1, true)", nil, "parse"},
 	} {
-		res, refused := r.Rewrite(test.sql, true)
-		if refused != nil {
-			if test.want != "parse" || refused.Code != "42501" && refused.Code != "0A000" {
-				t.Errorf("%s: %v", test.sql, refused)
+		res, refusal := r.Rewrite(test.sql, true)
+		if refusal != nil {
+			if test.want != "parse" || refusal.Code != "42501" && refusal.Code != "0A000" {
+				t.Errorf("%s: %v", test.sql, refusal)
 			}
 			continue
 		}
@@ -144,8 +144,8 @@ func TestSetConfigOfParameters(t *testing.T) {
 func TestSetConfigDoesNotRunByName(t *testing.T) {
 	for _, mode := range []Mode{RowSecurityMode, InjectedMode, AutoMode, AlwaysSignedMode} {
 		for _, sql := range []string{"SELECT set_config($1, $2, false)", "SELECT set_config('TimeZone', $1, true)"} {
-			if res, refused := rewriter(t, mode).Rewrite(sql, true); refused != nil || !res.ExpectsForms || !res.NeedsValueCheck {
-				t.Errorf("mode %d: %s may run by EXECUTE: %v", mode, sql, refused)
+			if res, refusal := rewriter(t, mode).Rewrite(sql, true); refusal != nil || !res.ExpectsForms || !res.NeedsValueCheck {
+				t.Errorf("mode %d: %s may run by EXECUTE: %v", mode, sql, refusal)
 			}
 		}
 	}
@@ -170,11 +170,11 @@ func TestSearchPathWithoutTheApplication(t *testing.T) {
 		"SET search_path = pg_catalog, pg_temp":       "",
 		"SELECT set_config('search_path', '', false)": "",
 	} {
-		switch res, refused := r.Rewrite(sql, false); {
-		case want == "" && refused == nil:
+		switch res, refusal := r.Rewrite(sql, false); {
+		case want == "" && refusal == nil:
 			t.Errorf("%s goes out as %s", sql, res.Text)
-		case want != "" && (refused != nil || res.Text != want):
-			t.Errorf("%s goes out as %s, want %s (%v)", sql, res.Text, want, refused)
+		case want != "" && (refusal != nil || res.Text != want):
+			t.Errorf("%s goes out as %s, want %s (%v)", sql, res.Text, want, refusal)
 		}
 	}
 }
@@ -213,16 +213,16 @@ func TestSettingsThatOnlyClientsRead(t *testing.T) {
 			"SELECT current_setting('pgconsent.client.request.path', true)":   "",
 			"SELECT set_config('request.path', '', true) FROM people":         "",
 		} {
-			switch res, refused := r.Rewrite(sql, false); {
-			case want == "" && refused == nil:
+			switch res, refusal := r.Rewrite(sql, false); {
+			case want == "" && refusal == nil:
 				t.Errorf("mode %d: %s goes out as %s", mode, sql, res.Text)
-			case want != "" && (refused != nil || res.Text != want):
-				t.Errorf("mode %d: %s goes out as %s, want %s (%v)", mode, sql, res.Text, want, refused)
+			case want != "" && (refusal != nil || res.Text != want):
+				t.Errorf("mode %d: %s goes out as %s, want %s (%v)", mode, sql, res.Text, want, refusal)
 			}
 		}
 	}
-	if _, refused := rewriter(t, AutoMode).Rewrite("SET ROLE own", false); refused == nil || refused.Code != "42501" {
-		t.Errorf("a session without a role of its own: %v", refused)
+	if _, refusal := rewriter(t, AutoMode).Rewrite("SET ROLE own", false); refusal == nil || refusal.Code != "42501" {
+		t.Errorf("a session without a role of its own: %v", refusal)
 	}
 }
 
@@ -241,11 +241,11 @@ func TestSettingsOfThePolicyAreNotClients(t *testing.T) {
 		"SELECT set_config('request.jwt.claims', '{}', true), set_config('request.method', 'GET', true)": "SELECT " +
 			"pgconsent_signed.set_config('request.jwt.claims', 'signed', true), pg_catalog.set_config('pgconsent.client.request.method', 'GET', true)",
 	} {
-		switch res, refused := userRewriter.Rewrite(sql, false); {
-		case want == "" && refused == nil:
+		switch res, refusal := userRewriter.Rewrite(sql, false); {
+		case want == "" && refusal == nil:
 			t.Errorf("%s goes out as %s", sql, res.Text)
-		case want != "" && (refused != nil || res.Text != want):
-			t.Errorf("%s goes out as %s, want %s (%v)", sql, res.Text, want, refused)
+		case want != "" && (refusal != nil || res.Text != want):
+			t.Errorf("%s goes out as %s, want %s (%v)", sql, res.Text, want, refusal)
 		}
 	}
 }

@@ -131,13 +131,13 @@ var visibleSettings = map[string]bool{
 }
 
 // CheckSetting checks the value of a setting, wherever the value comes from: where is "startup", "options" or "set". It
-// returns the value to forward. keep is false for a pinned setting with its pinned value. It is accepted, and left out
-// of what goes upstream at startup; a SET of it is harmless. A refusal is 42501, or 22023 for the value.
+// returns the value to forward. mustForward is false for a pinned setting with its pinned value. It is accepted, and
+// left out of what goes upstream at startup; a SET of it is harmless. A refusal is 42501, or 22023 for the value.
 //
 // claims are the settings that the policy maps to attributes. They may hold any value of a moderate size: the database
 // decides whether it is valid.
 func CheckSetting(name, value string, where string, searchPath []string, claims map[string]string) (normalised string,
-	keep bool, err *sqlstate.Error) {
+	mustForward bool, err *sqlstate.Error) {
 	name = strings.ToLower(name)
 	if _, mapped := claims[name]; mapped {
 		if len(value) > predicate.MaxClaimBytes || !claimPattern.MatchString(value) {
@@ -145,9 +145,9 @@ func CheckSetting(name, value string, where string, searchPath []string, claims 
 		}
 		return value, true, nil
 	}
-	s, known := settings[name]
+	s, isKnown := settings[name]
 	switch {
-	case !known || s.value == nil && s.isPinnedValue == nil:
+	case !isKnown || s.value == nil && s.isPinnedValue == nil:
 		return "", false, notSettableError(name)
 	case s.isPinnedValue != nil:
 		if s.isPinnedValue(value, searchPath) || name == clientEncoding && where != "set" && isSQLASCII(value) {
@@ -166,11 +166,11 @@ func CheckSetting(name, value string, where string, searchPath []string, claims 
 	case where != "set" && strings.HasSuffix(name, "transaction_isolation") && !isReadCommitted(value):
 		return "", false, badValueError(name).WithHint("%s", setAfterStart)
 	case !s.value.MatchString(strings.ToLower(value)):
-		refused := badValueError(name)
+		refusal := badValueError(name)
 		if s.hint != "" {
-			refused = refused.WithHint("%s", s.hint)
+			refusal = refusal.WithHint("%s", s.hint)
 		}
-		return "", false, refused
+		return "", false, refusal
 	}
 	return value, true, nil
 }

@@ -96,14 +96,14 @@ func TestCheckSetting(t *testing.T) {
 		{"gin_fuzzy_search_limit", "1", "set", "42501"},
 		{"", "x", "set", "42501"},
 	} {
-		value, keep, refused := CheckSetting(c.name, c.value, c.where, path, nil)
+		value, mustForward, refusal := CheckSetting(c.name, c.value, c.where, path, nil)
 		switch {
-		case refused != nil:
-			if string(refused.Code) != c.code || refused.Hint == "" {
-				t.Errorf("%s = %q (%s): %v, want %q", c.name, c.value, c.where, refused, c.code)
+		case refusal != nil:
+			if string(refusal.Code) != c.code || refusal.Hint == "" {
+				t.Errorf("%s = %q (%s): %v, want %q", c.name, c.value, c.where, refusal, c.code)
 			}
-		case keep != (c.code == "") || c.code != "" && c.code != "dropped":
-			t.Errorf("%s = %q (%s): accepted, forwarded %v, want %q", c.name, c.value, c.where, keep, c.code)
+		case mustForward != (c.code == "") || c.code != "" && c.code != "dropped":
+			t.Errorf("%s = %q (%s): accepted, forwarded %v, want %q", c.name, c.value, c.where, mustForward, c.code)
 		case value != c.value:
 			t.Errorf("%s = %q became %q", c.name, c.value, value)
 		}
@@ -114,16 +114,16 @@ func TestCheckSetting(t *testing.T) {
 // schemas.
 func TestSearchPathOfTheHint(t *testing.T) {
 	path := []string{"public", "Other"}
-	_, _, refused := CheckSetting("search_path", "public", "set", path, nil)
-	if refused == nil {
+	_, _, refusal := CheckSetting("search_path", "public", "set", path, nil)
+	if refusal == nil {
 		t.Fatal("accepted")
 	}
-	is, _, ok := strings.Cut(strings.TrimPrefix(refused.Hint, "It is pinned to "), ": it decides")
-	if _, _, refused := CheckSetting("search_path", is, "set", path, nil); !ok || is != `public, "Other"` || refused != nil {
-		t.Errorf("%q: %v", is, refused)
+	is, _, ok := strings.Cut(strings.TrimPrefix(refusal.Hint, "It is pinned to "), ": it decides")
+	if _, _, refusal := CheckSetting("search_path", is, "set", path, nil); !ok || is != `public, "Other"` || refusal != nil {
+		t.Errorf("%q: %v", is, refusal)
 	}
-	if _, _, refused := CheckSetting("search_path", "public", "startup", path, nil); refused == nil || strings.Contains(refused.Hint, "Other") {
-		t.Errorf("at the start: %v", refused)
+	if _, _, refusal := CheckSetting("search_path", "public", "startup", path, nil); refusal == nil || strings.Contains(refusal.Hint, "Other") {
+		t.Errorf("at the start: %v", refusal)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestSettingsOfHardenedPlansAreNotShown(t *testing.T) {
 				name + "')", "SELECT pg_catalog.current_setting('" + strings.ToUpper(name) + "')",
 			"SELECT current_setting('" + name + "', true)", "SELECT current_setting('" + name + "'::text) FROM memories", "SELECT 1; SHOW " + name,
 		} {
-			if result, refused := r.Rewrite(sql, false); refused == nil {
+			if result, refusal := r.Rewrite(sql, false); refusal == nil {
 				t.Errorf("%s: %s", sql, result.Text)
 			}
 		}

@@ -63,10 +63,10 @@ CREATE FUNCTION public.set_apart(strict boolean, who integer) RETURNS text LANGU
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		result, refused := New(snap, pol, RowSecurityMode).Rewrite(c.sql, false)
+		result, refusal := New(snap, pol, RowSecurityMode).Rewrite(c.sql, false)
 		got := result.Text
-		if refused != nil {
-			got = refused.Message + " " + refused.Hint
+		if refusal != nil {
+			got = refusal.Message + " " + refusal.Hint
 		}
 		if !strings.Contains(got, c.want) {
 			t.Errorf("%s: %s\n got %s\nwant %s", c.name, c.sql, got, c.want)

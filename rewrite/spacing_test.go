@@ -16,8 +16,8 @@ func TestNamesWithoutSpaces(t *testing.T) {
 			`SELECT"relname"FROM"pg_class"WHERE"relname"='a'`, `SELECT"upper"("title")FROM"public"."memories"`,
 			`COPY"notes"("id")TO STDOUT`, `SELECT"short_titles"."title"FROM"short_titles"`, `SELECT*FROM ONLY"parents"`,
 		} {
-			if _, refused := r.Rewrite(sql, false); refused != nil {
-				t.Errorf("%d: %s: %v", mode, sql, refused)
+			if _, refusal := r.Rewrite(sql, false); refusal != nil {
+				t.Errorf("%d: %s: %v", mode, sql, refusal)
 			}
 		}
 	}

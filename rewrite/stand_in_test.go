@@ -18,7 +18,7 @@ func TestStandInsAnswerWhateverElseIsCalledSo(t *testing.T) {
 	var names, listed []string
 	var schema strings.Builder
 	for _, f := range catalog.ShadowFunctions() {
-		if _, stands := catalog.ShadowFunction(f.Name); stands && !slices.Contains(names, f.Name) {
+		if _, isStandIn := catalog.ShadowFunction(f.Name); isStandIn && !slices.Contains(names, f.Name) {
 			names = append(names, f.Name)
 			listed = append(listed, "public."+f.Name+": { reads: nothing }")
 			schema.WriteString("CREATE FUNCTION public." + f.Name + "(VARIADIC int[]) RETURNS int LANGUAGE sql RETURN 1;")
@@ -52,17 +52,17 @@ func TestStandInsAnswerWhateverElseIsCalledSo(t *testing.T) {
 			for _, sql := range []string{"SELECT " + call, "SELECT x FROM " + f.Name + "(" + arguments + ") AS x",
 				"SELECT id FROM memories WHERE " + call + " IS NULL"} {
 				// Its body would be in the plan.
-				if result, refused := r.Rewrite("EXPLAIN "+sql, false); refused == nil && !strings.Contains(result.Text, "plan not shown") {
+				if result, refusal := r.Rewrite("EXPLAIN "+sql, false); refusal == nil && !strings.Contains(result.Text, "plan not shown") {
 					t.Errorf("EXPLAIN %s goes out as %s", sql, result.Text)
 				}
-				if result, refused := r.Rewrite(sql, false); refused == nil && !strings.Contains(result.Text, catalog.ShadowSchema+"."+f.Name+"(") {
+				if result, refusal := r.Rewrite(sql, false); refusal == nil && !strings.Contains(result.Text, catalog.ShadowSchema+"."+f.Name+"(") {
 					t.Errorf("%s goes out as %s", sql, result.Text)
 				}
 			}
 		}
-		if result, refused := r.Rewrite("SELECT public."+f.Name+"("+arguments+")", false); refused != nil ||
+		if result, refusal := r.Rewrite("SELECT public."+f.Name+"("+arguments+")", false); refusal != nil ||
 			!strings.Contains(result.Text, "public."+f.Name+"(") {
-			t.Errorf("the policy's own %s: %v", f.Name, refused)
+			t.Errorf("the policy's own %s: %v", f.Name, refusal)
 		}
 	}
 	if len(names) < 25 {

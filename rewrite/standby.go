@@ -29,9 +29,9 @@ func isNullOnStandby(c *sqltext.CaseExpr) bool {
 	if c.Arg != nil || len(c.Args) != 1 {
 		return false
 	}
-	when := c.Args[0].GetCaseWhen()
-	f := when.GetExpr().GetFuncCall()
-	if f == nil || len(f.Args) > 0 || !when.GetResult().GetAConst().GetIsnull() {
+	whenClause := c.Args[0].GetCaseWhen()
+	f := whenClause.GetExpr().GetFuncCall()
+	if f == nil || len(f.Args) > 0 || !whenClause.GetResult().GetAConst().GetIsnull() {
 		return false
 	}
 	schema, name, ok := qualifiedName(f.Funcname)

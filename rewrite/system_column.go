@@ -47,8 +47,8 @@ func (w *walker) bareXmin(n *sqltext.Node, target *sqltext.ResTarget) bool {
 	if _, ok := w.scope.catalogNamed(name); !ok || w.scope.hasUnknownName {
 		return false
 	}
-	at := w.source.At(c.Location)
-	return at >= 0 && w.replaceColumn(n, target, "xmin", frozenXID, at, at)
+	tokenIndex := w.source.At(c.Location)
+	return tokenIndex >= 0 && w.replaceColumn(n, target, "xmin", frozenXID, tokenIndex, tokenIndex)
 }
 
 // replaceColumn writes an expression in the place of a column, whose tokens are those from first to last.
@@ -58,13 +58,13 @@ func (w *walker) replaceColumn(n *sqltext.Node, target *sqltext.ResTarget, colum
 		return false
 	}
 	w.countNode("ColumnRef")
-	named := target != nil && target.Name == ""
-	if named {
+	hasName := target != nil && target.Name == ""
+	if hasName {
 		text += " AS " + column
 	}
 	w.replace(w.source.Tokens[first].Start, w.source.Tokens[last].End, text, func() {
 		n.Node = proto.Clone(constant).(*sqltext.Node).Node
-		if named {
+		if hasName {
 			target.Name = column
 		}
 	})

@@ -23,9 +23,9 @@ func TestTableOIDOfCatalogs(t *testing.T) {
 		"SELECT t.tableoid FROM information_schema.tables t":                                 "SELECT t.tableoid FROM",
 		"SELECT d.description FROM pg_description d JOIN pg_am a ON d.classoid = a.tableoid": "ON d.classoid = ('pg_catalog.pg_am'" + constant + ")",
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil {
-			t.Errorf("%s: %v", sql, refused)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %v", sql, refusal)
 		} else if !strings.Contains(result.Text, want) {
 			t.Errorf("%s:\n got %s\nwant %s", sql, result.Text, want)
 		}
@@ -49,16 +49,16 @@ func TestXminOfCatalogs(t *testing.T) {
 		"WITH c AS (SELECT xmin AS n FROM pg_proc WHERE oid = 1) SELECT c.n FROM c":  "SELECT " + frozen + " AS n FROM",
 		"SELECT a.xmin FROM pg_am a JOIN (SELECT 1 AS xmin) b ON true ORDER BY xmin": "SELECT " + frozen + " AS xmin FROM",
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil {
-			t.Errorf("%s: %v", sql, refused)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %v", sql, refusal)
 		} else if !strings.Contains(result.Text, want) {
 			t.Errorf("%s:\n got %s\nwant %s", sql, result.Text, want)
 		}
 	}
 	for _, sql := range []string{"SELECT xmin FROM people", "SELECT p.xmin FROM people p, pg_am c", "SELECT age(xmin) FROM memories",
 		"SELECT (SELECT p.xmin FROM pg_am c) FROM people p", "SELECT xmax FROM memories"} {
-		if _, refused := r.Rewrite(sql, false); refused == nil {
+		if _, refusal := r.Rewrite(sql, false); refusal == nil {
 			t.Errorf("%s is allowed", sql)
 		}
 	}
@@ -72,8 +72,8 @@ func TestTransactionNumberOfAStandby(t *testing.T) {
 		"SELECT CASE WHEN pg_is_in_recovery() THEN NULL ELSE txid_current() END",
 		"SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN NULL ELSE (pg_catalog.txid_current() % 4294967296)::varchar::bigint END AS n",
 	} {
-		if result, refused := r.Rewrite(sql, false); refused != nil || !strings.Contains(result.Text, standIn) {
-			t.Errorf("%s: %v, %v", sql, result, refused)
+		if result, refusal := r.Rewrite(sql, false); refusal != nil || !strings.Contains(result.Text, standIn) {
+			t.Errorf("%s: %v, %v", sql, result, refusal)
 		}
 	}
 	for _, sql := range []string{
@@ -83,7 +83,7 @@ func TestTransactionNumberOfAStandby(t *testing.T) {
 		"SELECT CASE WHEN pg_is_in_recovery() THEN NULL ELSE pg_current_xact_id() END",
 		"SELECT CASE pg_is_in_recovery() WHEN pg_is_in_recovery() THEN NULL ELSE txid_current() END",
 	} {
-		if _, refused := r.Rewrite(sql, false); refused == nil {
+		if _, refusal := r.Rewrite(sql, false); refusal == nil {
 			t.Errorf("%s is allowed", sql)
 		}
 	}

@@ -22,7 +22,7 @@ const anyValue = "$"
 func readTemplates(texts []string) []template {
 	var out []template
 	for _, text := range texts {
-		if source, refused := sqltext.Scan(text); refused == nil {
+		if source, refusal := sqltext.Scan(text); refusal == nil {
 			out = append(out, template{text, shapeOf(source, tokensBeforeEnd(source))})
 		}
 	}
@@ -71,16 +71,16 @@ func (w *walker) templatesOf(stmt *sqltext.Node) []string {
 		if len(shape) != len(t.shape) {
 			continue
 		}
-		same := true
+		hasSameVersion := true
 		for i, want := range t.shape {
 			if want == anyValue && w.source.Tokens[first+i].IsConstant() {
 				continue
 			}
-			if same = shape[i] == want; !same {
+			if hasSameVersion = shape[i] == want; !hasSameVersion {
 				break
 			}
 		}
-		if same && !slices.Contains(out, t.text) {
+		if hasSameVersion && !slices.Contains(out, t.text) {
 			out = append(out, t.text)
 		}
 	}

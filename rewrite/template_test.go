@@ -10,12 +10,12 @@ import (
 // named tells whether a text is the one template; what does not parse is not.
 func named(t *testing.T, template, text string) bool {
 	t.Helper()
-	source, refused := sqltext.Scan(text)
-	if refused != nil {
+	source, refusal := sqltext.Scan(text)
+	if refusal != nil {
 		return false
 	}
-	tree, refused := source.Parse()
-	if refused != nil || len(tree.Stmts) != 1 {
+	tree, refusal := source.Parse()
+	if refusal != nil || len(tree.Stmts) != 1 {
 		return false
 	}
 	w := newWalker(&Rewriter{templates: readTemplates([]string{template, "SELECT 1"})}, source)
@@ -31,33 +31,33 @@ func named(t *testing.T, template, text string) bool {
 func TestNamedStatementsToTheToken(t *testing.T) {
 	const template = `SELECT "Title", body AS b, $tag$Abc$tag$ FROM event AS e ` +
 		`WHERE body = 'Abc' AND n > 3 AND id = $1 AND (n, 1.5) = ($2, 1.5) OR e."For" = E'Abc' ORDER BY 1`
-	source, refused := sqltext.Scan(template)
-	if refused != nil {
-		t.Fatal(refused)
+	source, refusal := sqltext.Scan(template)
+	if refusal != nil {
+		t.Fatal(refusal)
 	}
-	with := func(i int, text string) string {
+	replaceToken := func(i int, text string) string {
 		token := source.Tokens[i]
 		return template[:token.Start] + text + template[token.End:]
 	}
-	other := strings.NewReplacer("a", "A", "A", "a", "t", "T", "T", "t", "f", "F", "F", "f")
+	otherCase := strings.NewReplacer("a", "A", "A", "a", "t", "T", "T", "t", "f", "F", "F", "f")
 	for i, token := range source.Tokens {
 		s := source.String(token)
 		parameter := strings.HasPrefix(s, "$") && !strings.HasSuffix(s, "$")
 		literal := token.IsConstant() || s[0] == '"'
-		same := map[string]bool{other.Replace(s): parameter || !literal, strings.ToUpper(s): parameter || !literal || strings.ToUpper(s) == s}
+		same := map[string]bool{otherCase.Replace(s): parameter || !literal, strings.ToUpper(s): parameter || !literal || strings.ToUpper(s) == s}
 		for _, constant := range []string{"$7", "5", "'x'", "1.5", "$q$x$q$"} {
 			same[constant] = parameter || constant == s
 		}
 		for _, more := range []string{"id", "NULL", "(5)", "-5", "5 + 1", "now()", "$1::text", "(SELECT 5)",
 			"", s + " " + s, s + ", 1", "xyz", `"xyz"`, "<", "2", "'Abd'", "E'Abd'"} {
-			if _, known := same[more]; !known {
+			if _, isKnown := same[more]; !isKnown {
 				same[more] = strings.EqualFold(more, s) && !literal || parameter && (more == "2" || more == "'Abd'" || more == "E'Abd'")
 			}
 		}
 		same[s] = true
 		for text, want := range same {
-			sql := with(i, text)
-			if tree, refused := sqltext.Parse(sql); refused != nil || len(tree.Stmts) != 1 {
+			sql := replaceToken(i, text)
+			if tree, refusal := sqltext.Parse(sql); refusal != nil || len(tree.Stmts) != 1 {
 				continue
 			}
 			if named(t, template, sql) != want {

@@ -31,13 +31,13 @@ func (w *walker) castTimeBounds(condition *sqltext.Node) {
 	}
 	switch name := lastNamePart(x.Name); {
 	case x.Kind == sqltext.AEXPR_OP && slices.Contains([]string{"=", "<", "<=", ">", ">="}, name):
-		at := w.source.At(x.Location)
+		tokenIndex := w.source.At(x.Location)
 		w.noteTimeWindow(condition, column, name, x.Rexpr)
-		w.castTimeBound(column, x.Rexpr, at+1, func(n *sqltext.Node) { x.Rexpr = n })
+		w.castTimeBound(column, x.Rexpr, tokenIndex+1, func(n *sqltext.Node) { x.Rexpr = n })
 	case x.Kind == sqltext.AEXPR_BETWEEN && len(x.Rexpr.GetList().GetItems()) == 2:
-		items, at := x.Rexpr.GetList().Items, w.source.At(x.Location)
+		items, tokenIndex := x.Rexpr.GetList().Items, w.source.At(x.Location)
 		w.noteTimeWindow(condition, column, "BETWEEN", items...)
-		end := w.castTimeBound(column, items[0], at+1, func(n *sqltext.Node) { items[0] = n })
+		end := w.castTimeBound(column, items[0], tokenIndex+1, func(n *sqltext.Node) { items[0] = n })
 		if end > 0 {
 			w.castTimeBound(column, items[1], end+1, func(n *sqltext.Node) { items[1] = n })
 		}
@@ -57,13 +57,13 @@ func (w *walker) castTimeBound(column *sqltext.ColumnRef, n *sqltext.Node, first
 	if !ok || to == "" || stored.TypeOID == 1114 && bound.typeName() != "date" {
 		return 0
 	}
-	open, last, ok := w.timeBoundTokens(bound, first)
+	isParenthesized, last, ok := w.timeBoundTokens(bound, first)
 	if !ok {
 		return 0
 	}
-	before, behind := "", ")::pg_catalog."+to
-	if open || bound.shift == "" {
-		behind = behind[1:]
+	before, after := "", ")::pg_catalog."+to
+	if isParenthesized || bound.shift == "" {
+		after = after[1:]
 	} else {
 		before = "("
 	}
@@ -75,7 +75,7 @@ func (w *walker) castTimeBound(column *sqltext.ColumnRef, n *sqltext.Node, first
 		w.replace(start, start, before, func() {})
 	}
 	end := w.source.Tokens[last].End
-	w.replace(end, end, behind, func() { put(cast) })
+	w.replace(end, end, after, func() { put(cast) })
 	return last + 1
 }
 
@@ -117,20 +117,20 @@ func (w *walker) timeBoundOf(n *sqltext.Node) (b nearTime, ok bool) {
 			return b, b.base != "timestamp" && 0 <= days.Ival && days.Ival <= maxDays
 		}
 		b.shift = "span"
-		length, is := w.castConstant(x.Rexpr, "interval")
-		return b, is && intervalPattern.MatchString(length)
+		length, isOfKind := w.castConstant(x.Rexpr, "interval")
+		return b, isOfKind && intervalPattern.MatchString(length)
 	}
 	if v := n.GetSqlvalueFunction(); v != nil {
 		b.base = "current_date"
 		return b, v.Op == sqltext.SVFOP_CURRENT_DATE
 	}
-	if text, is := w.castConstant(n, "date"); is {
+	if text, isOfKind := w.castConstant(n, "date"); isOfKind {
 		b.base = "date"
 		return b, datePattern.MatchString(text)
 	}
-	text, is := w.castConstant(n, "timestamp")
+	text, isOfKind := w.castConstant(n, "timestamp")
 	b.base = "timestamp"
-	return b, is && timestampPattern.MatchString(text)
+	return b, isOfKind && timestampPattern.MatchString(text)
 }
 
 // castConstant returns the text of a constant that is cast to the named type of PostgreSQL.
@@ -144,14 +144,14 @@ func (w *walker) castConstant(n *sqltext.Node, of string) (string, bool) {
 
 // isCatalogType tells whether a type is PostgreSQL's type of that name, without modifiers.
 func (w *walker) isCatalogType(t *sqltext.TypeName, name string) bool {
-	schema, written, ok := qualifiedName(t.GetNames())
-	return ok && written == name && len(t.Typmods) == 0 && len(t.ArrayBounds) == 0 && !t.Setof && !t.PctType &&
+	schema, nameText, ok := qualifiedName(t.GetNames())
+	return ok && nameText == name && len(t.Typmods) == 0 && len(t.ArrayBounds) == 0 && !t.Setof && !t.PctType &&
 		(schema == "pg_catalog" || schema == "" && len(w.snap.TypesNamed("", name)) == 1)
 }
 
-// timeBoundTokens finds the last token of a bound that begins at the given token. open: parentheses stand around the
-// bound. ok is false if the bound is written in a way that it does not know.
-func (w *walker) timeBoundTokens(b nearTime, first int) (open bool, last int, ok bool) {
+// timeBoundTokens finds the last token of a bound that begins at the given token. isParenthesized: parentheses stand
+// around the bound. ok is false if the bound is written in a way that it does not know.
+func (w *walker) timeBoundTokens(b nearTime, first int) (isParenthesized bool, last int, ok bool) {
 	i, depth := first, 0
 	word := func(k int) string {
 		if k < 0 || k >= len(w.source.Tokens) {

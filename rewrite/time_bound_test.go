@@ -71,9 +71,9 @@ func TestTimeBounds(t *testing.T) {
 		"EXISTS (SELECT FROM (SELECT at AS at2 FROM memories) q WHERE at2 >= CURRENT_DATE)": "",
 	} {
 		sql := "SELECT 1 FROM memories m WHERE " + condition
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil {
-			t.Errorf("%s: %v", sql, refused)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %v", sql, refusal)
 			continue
 		}
 		if got := strings.Contains(result.Text, "::pg_catalog.timestamp"); got != (want != "") || !strings.Contains(result.Text, want) {
@@ -81,8 +81,8 @@ func TestTimeBounds(t *testing.T) {
 		}
 	}
 	if r, _ := altered(t, RowSecurityMode, "ALTER TABLE memories ADD at timestamptz; CREATE INDEX ON memories (at); CREATE DOMAIN date AS text"); true {
-		if result, refused := r.Rewrite("SELECT 1 FROM memories WHERE at >= date '2024-01-01' - 1",
-			false); refused == nil && strings.Contains(result.Text, "::pg_catalog.timestamp") {
+		if result, refusal := r.Rewrite("SELECT 1 FROM memories WHERE at >= date '2024-01-01' - 1",
+			false); refusal == nil && strings.Contains(result.Text, "::pg_catalog.timestamp") {
 			t.Errorf("a date of the owner's: %s", result.Text)
 		}
 	}
@@ -90,8 +90,8 @@ func TestTimeBounds(t *testing.T) {
 		"SELECT DISTINCT ON (d.at >= CURRENT_DATE) 1 FROM memories d ORDER BY at >= CURRENT_DATE",
 		"SELECT 1 FROM memories m GROUP BY at HAVING at >= CURRENT_DATE"} {
 		// where one of two may be changed and the other not
-		if result, refused := r.Rewrite(sql, false); refused != nil || strings.Contains(result.Text, "::pg_catalog.timestamp") {
-			t.Errorf("%s: %v, %s", sql, refused, result.Text)
+		if result, refusal := r.Rewrite(sql, false); refusal != nil || strings.Contains(result.Text, "::pg_catalog.timestamp") {
+			t.Errorf("%s: %v, %s", sql, refusal, result.Text)
 		}
 	}
 	for sql, want := range map[string]string{
@@ -100,14 +100,14 @@ func TestTimeBounds(t *testing.T) {
 		"SELECT 1 FROM notes n LEFT JOIN drafts d ON d.note_id = n.id AND d.made = CURRENT_DATE": "d.made = CURRENT_DATE::pg_catalog.timestamptz",
 	} {
 		r := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), RowSecurityMode, "CREATE INDEX ON drafts (made)")
-		if result, refused := r.Rewrite(sql, false); refused != nil || !strings.Contains(result.Text, want) {
-			t.Errorf("%s: %v, %s", sql, refused, result.Text)
+		if result, refusal := r.Rewrite(sql, false); refusal != nil || !strings.Contains(result.Text, want) {
+			t.Errorf("%s: %v, %s", sql, refusal, result.Text)
 		}
 	}
 	masked := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), RowSecurityMode, "")
-	if result, refused := masked.Rewrite("SELECT id FROM narrow WHERE seen >= CURRENT_DATE - 1",
-		false); refused != nil || strings.Contains(result.Text, "::pg_catalog.timestamp") {
-		t.Errorf("a masked column: %v, %s", refused, result.Text)
+	if result, refusal := masked.Rewrite("SELECT id FROM narrow WHERE seen >= CURRENT_DATE - 1",
+		false); refusal != nil || strings.Contains(result.Text, "::pg_catalog.timestamp") {
+		t.Errorf("a masked column: %v, %s", refusal, result.Text)
 	}
 	// PostgreSQL agrees about what they mean, also where the clock is turned.
 	for _, zone := range []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia"} {
@@ -158,18 +158,18 @@ func TestTimeWindows(t *testing.T) {
 		"timestamptz '2024-03-31 01:30'": "('2024-03-31 01:30'::pg_catalog.timestamptz)::",
 		"timestamptz '2011-12-30 12:00'": "('2011-12-30 12:00'::pg_catalog.timestamptz)::",
 	}
-	for bound, within := range bounds {
+	for bound, cteName := range bounds {
 		for condition, parts := range map[string][]string{
-			"local >= " + bound:                      {"local OPERATOR(pg_catalog.>=) (" + within, " AND local >= "},
-			"m.local < " + bound + " OR title = 'x'": {"m.local OPERATOR(pg_catalog.<=) (" + within, " AND m.local < "},
-			"title = 'x' AND (local = " + bound + ")": {"(local OPERATOR(pg_catalog.>=) (" + within,
-				"local OPERATOR(pg_catalog.<=) (" + within, " AND local = "},
-			"(local BETWEEN " + bound + " AND now()) AND title = 'x'": {"local OPERATOR(pg_catalog.>=) (" + within,
+			"local >= " + bound:                      {"local OPERATOR(pg_catalog.>=) (" + cteName, " AND local >= "},
+			"m.local < " + bound + " OR title = 'x'": {"m.local OPERATOR(pg_catalog.<=) (" + cteName, " AND m.local < "},
+			"title = 'x' AND (local = " + bound + ")": {"(local OPERATOR(pg_catalog.>=) (" + cteName,
+				"local OPERATOR(pg_catalog.<=) (" + cteName, " AND local = "},
+			"(local BETWEEN " + bound + " AND now()) AND title = 'x'": {"local OPERATOR(pg_catalog.>=) (" + cteName,
 				"local OPERATOR(pg_catalog.<=) (" + "(pg_catalog.now())::", end},
 		} {
-			result, refused := r.Rewrite("SELECT 1 FROM memories m WHERE "+condition, false)
-			if refused != nil {
-				t.Errorf("%s: %v", condition, refused)
+			result, refusal := r.Rewrite("SELECT 1 FROM memories m WHERE "+condition, false)
+			if refusal != nil {
+				t.Errorf("%s: %v", condition, refusal)
 				continue
 			}
 			for _, part := range parts {
@@ -185,13 +185,13 @@ func TestTimeWindows(t *testing.T) {
 		"local >= now()::timestamp", "local >= LOCALTIMESTAMP", "local >= date_trunc('century', now())",
 		"local >= date_trunc('day', now(), 'UTC')", "local IN (now())", "local >= timestamptz '294276-12-31'",
 	} {
-		if result, refused := r.Rewrite("SELECT 1 FROM memories WHERE "+condition, false); refused != nil || strings.Contains(result.Text, "2 days") {
-			t.Errorf("%s: %v, %s", condition, refused, result.Text)
+		if result, refusal := r.Rewrite("SELECT 1 FROM memories WHERE "+condition, false); refusal != nil || strings.Contains(result.Text, "2 days") {
+			t.Errorf("%s: %v, %s", condition, refusal, result.Text)
 		}
 	}
 	if r, _ := altered(t, RowSecurityMode, `ALTER TABLE memories ADD local timestamp; CREATE INDEX ON memories (local);
 		CREATE FUNCTION now(int DEFAULT 1) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'`); true {
-		if result, refused := r.Rewrite("SELECT 1 FROM memories WHERE local >= now()", false); refused == nil && strings.Contains(result.Text, "2 days") {
+		if result, refusal := r.Rewrite("SELECT 1 FROM memories WHERE local >= now()", false); refusal == nil && strings.Contains(result.Text, "2 days") {
 			t.Errorf("a function of the owner's: %s", result.Text)
 		}
 	}

@@ -60,12 +60,12 @@ func (w *walker) noteTimeWindow(condition *sqltext.Node, column *sqltext.ColumnR
 		add(">=", "-", bounds[0])
 		add("<=", "+", bounds[len(bounds)-1])
 	}
-	at := w.source.At(column.Location)
+	tokenIndex := w.source.At(column.Location)
 	node := parseExpression(conditions)
-	if conditions == "" || node == nil || at < 0 {
+	if conditions == "" || node == nil || tokenIndex < 0 {
 		return
 	}
-	w.timeWindows = append(w.timeWindows, timeWindow{at: w.source.Tokens[at].Start, sql: conditions, node: node,
+	w.timeWindows = append(w.timeWindows, timeWindow{at: w.source.Tokens[tokenIndex].Start, sql: conditions, node: node,
 		condition: condition})
 }
 
@@ -103,9 +103,9 @@ func (w *walker) nearZoned(n *sqltext.Node, depth int) (sql, kind string, ok boo
 		return w.shiftedTime(x.AExpr, depth)
 	case *sqltext.Node_TypeCast:
 		for _, kind := range []string{"date", "timestamp", "timestamptz"} {
-			if text, is := w.castConstant(n, kind); is {
-				near := datePattern.MatchString(text) || kind != "date" && timestampPattern.MatchString(text)
-				return catalog.QuoteLiteral(text) + "::pg_catalog." + kind, kind, near
+			if text, isOfKind := w.castConstant(n, kind); isOfKind {
+				isNear := datePattern.MatchString(text) || kind != "date" && timestampPattern.MatchString(text)
+				return catalog.QuoteLiteral(text) + "::pg_catalog." + kind, kind, isNear
 			}
 		}
 		if inner, _, ok := w.nearZoned(x.TypeCast.Arg, depth-1); ok && w.isCatalogType(x.TypeCast.TypeName, "date") {
@@ -131,8 +131,8 @@ func (w *walker) shiftedTime(x *sqltext.A_Expr, depth int) (sql, kind string, ok
 	if days := x.Rexpr.GetAConst().GetIval(); days != nil {
 		return sql + strconv.Itoa(int(days.Ival)), kind, kind == "date" && 0 <= days.Ival && days.Ival <= maxDays
 	}
-	length, is := w.castConstant(x.Rexpr, "interval")
-	if !is || !intervalPattern.MatchString(length) {
+	length, isOfKind := w.castConstant(x.Rexpr, "interval")
+	if !isOfKind || !intervalPattern.MatchString(length) {
 		return "", "", false
 	}
 	if kind == "date" {

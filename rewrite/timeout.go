@@ -9,17 +9,18 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// CheckTimeout refuses a value of statement_timeout that exceeds most, and 0, which means no bound. If most is 0, it
-// refuses nothing. [CheckSetting] must have allowed the value before.
-func CheckTimeout(name, value string, most time.Duration) *sqlstate.Error {
-	if most == 0 || !strings.EqualFold(name, "statement_timeout") {
+// CheckTimeout refuses a value of statement_timeout that exceeds maximum, and 0, which means no bound. If maximum is 0,
+// it refuses nothing. [CheckSetting] must have allowed the value before.
+func CheckTimeout(name, value string, maximum time.Duration) *sqlstate.Error {
+	if maximum == 0 || !strings.EqualFold(name, "statement_timeout") {
 		return nil
 	}
-	if took, ok := parseMilliseconds(value); ok && took >= 1 && took <= float64(most.Milliseconds()) {
+	if milliseconds, ok := parseMilliseconds(value); ok && milliseconds >= 1 &&
+		milliseconds <= float64(maximum.Milliseconds()) {
 		return nil
 	}
 	return sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonLimit,
-		"statement_timeout is at most %d ms for agents", most.Milliseconds()).
+		"statement_timeout is at most %d ms for agents", maximum.Milliseconds()).
 		WithHint("The policy says how long a statement may take. It can be set lower, and not to 0, which would " +
 			"be without bound.")
 }
@@ -29,7 +30,7 @@ func parseMilliseconds(value string) (float64, bool) {
 	value = strings.ToLower(strings.TrimSpace(value))
 	number := strings.TrimRight(value, "abcdefghijklmnopqrstuvwxyz ")
 	n, err := strconv.ParseFloat(number, 64)
-	unit, known := map[string]float64{"": 1, "us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000,
+	unit, isKnown := map[string]float64{"": 1, "us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000,
 		"d": 86_400_000}[strings.TrimSpace(value[len(number):])]
-	return math.RoundToEven(n * unit), err == nil && known
+	return math.RoundToEven(n * unit), err == nil && isKnown
 }

@@ -9,22 +9,22 @@ import (
 
 // The bound is held in every unit that PostgreSQL reads, at it and just above.
 func TestCheckTimeout(t *testing.T) {
-	for value, allowed := range map[string]bool{
+	for value, isAllowed := range map[string]bool{
 		"90000": true, "90001": false, " 90000 ms ": true, "90001ms": false,
 		"90s": true, "91s": false, "90.0004s": true, "90.001s": false, "1.5min": true, "1.51 min": false,
 		"0.025h": true, "0.026h": false, "0.001d": true, "0.00105d": false, "90000000us": true, "90001000us": false,
 		"0": false, "0.4": false, "-1": false, "400us": false, "1": true, "1e4": true, "1e6": false,
 		"": false, "ms": false, "5 fortnights": false, "1h30min": false,
 	} {
-		if refused := CheckTimeout("Statement_Timeout", value, 90*time.Second); (refused == nil) != allowed {
-			t.Errorf("%q: %v", value, refused)
+		if refusal := CheckTimeout("Statement_Timeout", value, 90*time.Second); (refusal == nil) != isAllowed {
+			t.Errorf("%q: %v", value, refusal)
 		}
 	}
-	if refused := CheckTimeout("lock_timeout", "0", 90*time.Second); refused != nil {
-		t.Error(refused)
+	if refusal := CheckTimeout("lock_timeout", "0", 90*time.Second); refusal != nil {
+		t.Error(refusal)
 	}
-	if refused := CheckTimeout("statement_timeout", "0", 0); refused != nil {
-		t.Error(refused)
+	if refusal := CheckTimeout("statement_timeout", "0", 0); refusal != nil {
+		t.Error(refusal)
 	}
 }
 
@@ -43,7 +43,7 @@ func TestTimeoutsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := New(fixture.snap, pol, RowSecurityMode)
-	for sql, allowed := range map[string]bool{
+	for sql, isAllowed := range map[string]bool{
 		"SET statement_timeout = 0": false, "SET LOCAL statement_timeout TO '2min'": false,
 		"SET SESSION Statement_Timeout = 90001": false, "SET \"statement_timeout\" = '91s'": false,
 		"BEGIN; SET LOCAL statement_timeout = 0; SELECT 1":   false,
@@ -51,8 +51,8 @@ func TestTimeoutsAreBounded(t *testing.T) {
 		"SET statement_timeout = 90000": true, "SET LOCAL statement_timeout TO '1min'": true,
 		"RESET statement_timeout": true, "SET statement_timeout TO DEFAULT": true, "SET lock_timeout = 0": true,
 	} {
-		if _, refused := r.Rewrite(sql, false); (refused == nil) != allowed {
-			t.Errorf("%s: %v", sql, refused)
+		if _, refusal := r.Rewrite(sql, false); (refusal == nil) != isAllowed {
+			t.Errorf("%s: %v", sql, refusal)
 		}
 	}
 }

@@ -91,19 +91,19 @@ func TestTouchedObjectsAreThoseOfPostgreSQL(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	relations, columns, functions := 0, 0, 0
 	for _, q := range corpusQueries(t) {
-		result, refused := r.Rewrite(q.sql, true)
-		if refused != nil {
-			t.Errorf("%s: %v", q.name, refused)
+		result, refusal := r.Rewrite(q.sql, true)
+		if refusal != nil {
+			t.Errorf("%s: %v", q.name, refusal)
 			continue
 		}
 		server := askServer(t, conn, &notices, q.sql)
-		ours := map[uint32]bool{}
+		reported := map[uint32]bool{}
 		for _, access := range result.Accesses {
 			relation, ok := fixture.snap.Relation(access.Relation)
 			if !ok {
 				t.Fatalf("%s: no relation %v", q.name, access.Relation)
 			}
-			ours[relation.OID] = true
+			reported[relation.OID] = true
 			relations++
 			if server.columns[relation.OID] == nil {
 				t.Errorf("%s: PostgreSQL does not read %v", q.name, access.Relation)
@@ -124,7 +124,7 @@ func TestTouchedObjectsAreThoseOfPostgreSQL(t *testing.T) {
 			}
 		}
 		for oid := range server.columns {
-			if !ours[oid] {
+			if !reported[oid] {
 				t.Errorf("%s: PostgreSQL reads relation %d besides", q.name, oid)
 			}
 		}

@@ -16,10 +16,10 @@ func (w *walker) transactionStmt(t *sqltext.TransactionStmt) verdict.Effect {
 	if t.Gid != "" {
 		w.refuse(refusalOf("TransactionStmt.gid"))
 	}
-	keeps := w.checkTransactionModes(t.Options)
+	hold := w.checkTransactionModes(t.Options)
 	switch t.Kind {
 	case sqltext.TRANS_STMT_BEGIN, sqltext.TRANS_STMT_START:
-		return verdict.Effect{Kind: verdict.BeginsTx, SnapshotHold: keeps}
+		return verdict.Effect{Kind: verdict.BeginsTx, SnapshotHold: hold}
 	case sqltext.TRANS_STMT_COMMIT:
 		return verdict.Effect{Kind: verdict.EndsTx}
 	case sqltext.TRANS_STMT_ROLLBACK:
@@ -40,7 +40,7 @@ func (w *walker) transactionStmt(t *sqltext.TransactionStmt) verdict.Effect {
 
 // checkTransactionModes checks ISOLATION LEVEL, READ ONLY and DEFERRABLE, and returns whether the level gives the whole
 // transaction one snapshot.
-func (w *walker) checkTransactionModes(options []*sqltext.Node) (keeps verdict.SnapshotHold) {
+func (w *walker) checkTransactionModes(options []*sqltext.Node) (hold verdict.SnapshotHold) {
 	for _, n := range options {
 		d := n.GetDefElem()
 		if d == nil || d.Defnamespace != "" {
@@ -55,7 +55,7 @@ func (w *walker) checkTransactionModes(options []*sqltext.Node) (keeps verdict.S
 			switch level := c.GetSval().GetSval(); {
 			case isReadCommitted(level):
 			case holdsSnapshot(level):
-				keeps = verdict.TransactionHoldsSnapshot
+				hold = verdict.TransactionHoldsSnapshot
 			default:
 				w.refuseAt(refusalOf("TransactionStmt.options"), d.Location)
 			}
@@ -67,7 +67,7 @@ func (w *walker) checkTransactionModes(options []*sqltext.Node) (keeps verdict.S
 			w.refuseAt(refusalOf("TransactionStmt.options"), d.Location)
 		}
 	}
-	return keeps
+	return hold
 }
 
 // holdsSnapshot tells whether a level gives all statements of a transaction one snapshot.

@@ -28,24 +28,24 @@ func (w *walker) visitTypeName(t *sqltext.TypeName) {
 		w.refuseAt(refusalOf("RangeVar.catalogname"), t.Location)
 		return
 	}
-	found := w.snap.TypesNamed(schema, name)
-	if len(found) == 0 {
+	types := w.snap.TypesNamed(schema, name)
+	if len(types) == 0 {
 		hint := availableTypes
 		if relation, isRelation := w.snap.ResolveRelation(schema, name); isRelation {
-			table, listed := w.pol.Table(relation)
-			if listed && table.Columns == nil {
+			table, isListed := w.pol.Table(relation)
+			if isListed && table.Columns == nil {
 				// the name means the row type of a table whose columns agents all see
 				if r, _ := w.snap.Relation(relation); len(r.WaitingColumns) > 0 && !w.isView {
 					w.refuseAt(waitingRefusal(relation), t.Location)
 					return
 				}
-				if refused := w.rowTypeRefusal(relation); refused != nil {
-					w.refuseAt(refused, t.Location)
+				if refusal := w.rowTypeRefusal(relation); refusal != nil {
+					w.refuseAt(refusal, t.Location)
 				}
 				w.noteRowType(relation)
 				return
 			}
-			if listed {
+			if isListed {
 				hint = "The policy names the columns of that table that agents have, so its row type is not " +
 					"available. Name columns with their types instead, as in: jsonb_to_record(…) AS r (id int, title text)."
 			}
@@ -54,10 +54,10 @@ func (w *walker) visitTypeName(t *sqltext.TypeName) {
 			WithHint("%s", hint), t.Location)
 		return
 	}
-	for _, candidate := range found {
+	for _, candidate := range types {
 		w.noteValueType(candidate.OID)
-		if refused := w.castRefusal(candidate, t.Location); refused != nil {
-			w.refuseAt(refused, t.Location)
+		if refusal := w.castRefusal(candidate, t.Location); refusal != nil {
+			w.refuseAt(refusal, t.Location)
 			return
 		}
 	}
@@ -70,8 +70,8 @@ const availableTypes = "Types available to agents are those of PostgreSQL and of
 // isKnownFunction tells whether PostgreSQL may run a function that the text does not name. It may for a function of a
 // known extension or of the policy, or one that PostgreSQL made with a range type.
 func (w *walker) isKnownFunction(f *catalog.Function) bool {
-	_, listed := w.pol.Function(f.Name)
-	return listed || f.RangeType != 0 || extensionFunctions.allows(f.Extension, f.Name.Name)
+	_, isListed := w.pol.Function(f.Name)
+	return isListed || f.RangeType != 0 || extensionFunctions.allows(f.Extension, f.Name.Name)
 }
 
 // rowTypeRefusal returns the reason why the row type of a relation is not available, or nil. Casting a text to it
@@ -93,18 +93,18 @@ func (w *walker) rowTypeRefusal(n catalog.Name) *sqlstate.Error {
 
 // checkInputType checks the type to which pg_input_is_valid casts, which the last argument names as a text.
 func (w *walker) checkInputType(name string, f *sqltext.FuncCall) {
-	var written string
+	var nameText string
 	constant := false
 	if len(f.Args) == 2 && f.Args[1].GetNamedArgExpr() == nil && f.Args[0].GetNamedArgExpr() == nil {
-		written, constant = constantString(f.Args[1])
+		nameText, constant = constantString(f.Args[1])
 	}
-	t := parseType(written)
+	t := parseType(nameText)
 	if !constant || t == nil {
 		w.refuseAt(unavailableFunctionError(name,
 			"It makes a value of the type that its second argument names: give it as a literal, such as 'integer'."), f.Location)
 		return
 	}
-	if _, named, ok := qualifiedName(t.Names); ok && nameTypes[named] != nil {
+	if _, typeName, ok := qualifiedName(t.Names); ok && nameTypes[typeName] != nil {
 		w.refuseAt(unavailableFunctionError(name, "Whether a text is the name of something tells what there is."), f.Location)
 		return
 	}
@@ -128,8 +128,8 @@ func parseType(text string) *sqltext.TypeName {
 		return nil
 	}
 	t := targets[0].GetResTarget().GetVal().GetTypeCast().GetTypeName()
-	alone, err := sqltext.Parse("SELECT CAST(NULL AS " + text + ")")
-	if t == nil || err != nil || len(alone.Stmts) != 1 {
+	castTree, err := sqltext.Parse("SELECT CAST(NULL AS " + text + ")")
+	if t == nil || err != nil || len(castTree.Stmts) != 1 {
 		return nil
 	}
 	return t
@@ -148,7 +148,7 @@ func CheckType(snap *catalog.Snapshot, oid uint32) *sqlstate.Error {
 
 // typeRefusal returns the reason why a type is not available, or nil.
 func typeRefusal(snap *catalog.Snapshot, t *catalog.Type) *sqlstate.Error {
-	named := t
+	inner := t
 	if element := snap.TypeByOID(t.Element); element != nil {
 		t = element
 	}
@@ -158,7 +158,7 @@ func typeRefusal(snap *catalog.Snapshot, t *catalog.Type) *sqlstate.Error {
 		case classAllow:
 			return nil
 		case classRefuse:
-			return unavailableTypeRefusal(named.Name.Name, "It "+c.why+".")
+			return unavailableTypeRefusal(inner.Name.Name, "It "+c.why+".")
 		}
 	case typeList.allows(t.Extension, t.Name.Name):
 		return nil
@@ -168,16 +168,16 @@ func typeRefusal(snap *catalog.Snapshot, t *catalog.Type) *sqlstate.Error {
 		if !checksRunUserCode(snap, t, maxTypeDepth) {
 			return nil
 		}
-		return unavailableTypeRefusal(named.Name.Name,
+		return unavailableTypeRefusal(inner.Name.Name,
 			"Its bounds are compared or rounded by functions that are neither PostgreSQL's nor of a known extension.")
 	case t.Extension == "" && (t.Kind == 'd' || t.Kind == 'c'):
 		if !checksRunUserCode(snap, t, maxTypeDepth) {
 			return nil
 		}
-		return unavailableTypeRefusal(named.Name.Name,
+		return unavailableTypeRefusal(inner.Name.Name,
 			"It is, or has a column of, a domain whose check runs functions of others. Cast to the type under it.")
 	}
-	return unavailableTypeRefusal(named.Name.Name, availableTypes)
+	return unavailableTypeRefusal(inner.Name.Name, availableTypes)
 }
 
 func unavailableTypeRefusal(name, hint string) *sqlstate.Error {

@@ -69,14 +69,14 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 		for _, mode := range []Mode{RowSecurityMode, AutoMode, InjectedMode} {
 			r := New(snap, p, mode)
 			for _, sql := range want.hasUnknownColumns {
-				if _, refused := r.Rewrite(sql, true); refused != nil {
-					t.Errorf("%q: %s: %v", more, sql, refused)
+				if _, refusal := r.Rewrite(sql, true); refusal != nil {
+					t.Errorf("%q: %s: %v", more, sql, refusal)
 				}
 			}
 			for _, sql := range want.closed {
-				if _, refused := r.Rewrite(sql, true); refused == nil ||
-					refused.Code != sqlstate.InsufficientPrivilege || !strings.Contains(refused.Hint, "OPERATOR(pg_catalog.") {
-					t.Errorf("%q: %s: %v", more, sql, refused)
+				if _, refusal := r.Rewrite(sql, true); refusal == nil ||
+					refusal.Code != sqlstate.InsufficientPrivilege || !strings.Contains(refusal.Hint, "OPERATOR(pg_catalog.") {
+					t.Errorf("%q: %s: %v", more, sql, refusal)
 				}
 			}
 		}
@@ -104,9 +104,9 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 		"SELECT id FROM books WHERE span @> span":                                   "books structured(id, span) out",
 		"SELECT id FROM books WHERE id OPERATOR(pg_catalog.=) 1":                    "books metadata(id) out",
 	} {
-		result, refused := New(snap, likely, RowSecurityMode).Rewrite(sql, false)
-		if refused != nil {
-			t.Errorf("%s: %v", sql, refused)
+		result, refusal := New(snap, likely, RowSecurityMode).Rewrite(sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %v", sql, refusal)
 		} else if got := oneLine(result.Accesses); got != want {
 			t.Errorf("%s\n got %s\nwant %s", sql, got, want)
 		}

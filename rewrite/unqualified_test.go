@@ -28,9 +28,9 @@ func TestSchemaBeforeColumns(t *testing.T) {
 		`WITH memories AS (SELECT 'a' AS title) SELECT public.memories.title FROM public.memories ` +
 			`JOIN (SELECT title FROM memories) q USING (title) WHERE body ILIKE '%x%'`: "signed",
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil {
-			t.Errorf("%s: %v", sql, refused)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %v", sql, refusal)
 			continue
 		}
 		notInjected := strings.Contains(strings.NewReplacer(`"`, "", " ", "").Replace(result.Text), "public.memories.")
@@ -51,9 +51,9 @@ func TestSchemaIsTakenAwayWhole(t *testing.T) {
 		"SELECT id FROM memories WHERE body ILIKE '%x%' AND 5 -public.-- of memories\n memories.id > 0",
 		"SELECT id FROM memories WHERE body ILIKE '%x%' AND 5 -public/* of memories */./**/memories.id > 0",
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil {
-			t.Errorf("%s: %v\n%s", sql, refused, result.Text)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil {
+			t.Errorf("%s: %v\n%s", sql, refusal, result.Text)
 		}
 	}
 }

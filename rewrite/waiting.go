@@ -78,7 +78,7 @@ func (w *walker) knownColumns(ref *reference, inner string) string {
 		columns[i] = catalog.QuoteIdent(c.Name)
 	}
 	list := strings.Join(columns, ", ")
-	if of, is := strings.CutPrefix(inner, everyColumn); is {
+	if of, isOfKind := strings.CutPrefix(inner, everyColumn); isOfKind {
 		return "(SELECT " + list + " FROM " + of
 	}
 	return "(SELECT " + list + " FROM " + inner + ")"
@@ -93,8 +93,8 @@ func (w *walker) replaceBySubselect(ref *reference, text string, addOffset bool)
 	if addOffset {
 		text = strings.TrimSuffix(text, ")") + " OFFSET 0)"
 	}
-	tree, refused := sqltext.Parse("SELECT FROM " + text + " AS x")
-	if refused != nil || len(tree.Stmts) != 1 {
+	tree, refusal := sqltext.Parse("SELECT FROM " + text + " AS x")
+	if refusal != nil || len(tree.Stmts) != 1 {
 		w.refuse(sqlstate.From(errPolicyExpression))
 		return
 	}
@@ -145,10 +145,10 @@ func (w *walker) expandStar(s targetStar, ref *reference) bool {
 			ResTarget: &sqltext.ResTarget{Val: columnNode(s.item.name, c.Name)}}}
 	}
 	w.replace(w.source.Tokens[first].Start, w.source.Tokens[last].End, strings.Join(texts, ", "), func() {
-		at := slices.IndexFunc(*s.targets, func(n *sqltext.Node) bool {
+		tokenIndex := slices.IndexFunc(*s.targets, func(n *sqltext.Node) bool {
 			return n.GetResTarget().GetVal().GetColumnRef() == s.column
 		})
-		*s.targets = slices.Replace(slices.Clone(*s.targets), at, at+1, nodes...)
+		*s.targets = slices.Replace(slices.Clone(*s.targets), tokenIndex, tokenIndex+1, nodes...)
 	})
 	return true
 }

@@ -57,10 +57,10 @@ func TestColumnsThatWait(t *testing.T) {
 		{"SELECT NULL::people", "55000"},
 		{"SELECT * FROM ONLY people, memories", "55000"},
 	} {
-		result, refused := New(snap, pol, RowSecurityMode).Rewrite(c.sql, false)
+		result, refusal := New(snap, pol, RowSecurityMode).Rewrite(c.sql, false)
 		got := result.Text
-		if refused != nil {
-			got = string(refused.Code)
+		if refusal != nil {
+			got = string(refusal.Code)
 		}
 		if got != c.want {
 			t.Errorf("%s: %s, want %s", c.sql, got, c.want)

@@ -117,10 +117,10 @@ func (w *walker) visitStatement(raw *sqltext.RawStmt) verdict.Effect {
 	switch n := raw.GetStmt().GetNode().(type) {
 	case *sqltext.Node_SelectStmt:
 		w.plainSelect = n.SelectStmt
-		before := w.userClaimOfSelect
+		claimBefore := w.userClaimOfSelect
 		w.selectStmt(n.SelectStmt, nil)
 		effect.Reads = true
-		if w.userClaimOfSelect != before {
+		if w.userClaimOfSelect != claimBefore {
 			effect.Name, effect.Claim = w.representedUser.Setting, w.userClaimOfSelect
 		}
 	case *sqltext.Node_InsertStmt, *sqltext.Node_UpdateStmt, *sqltext.Node_DeleteStmt:
@@ -218,15 +218,15 @@ func (w *walker) checkSystemColumns() {
 // checkNodeCounts compares the visited nodes with the nodes that a generic walk finds in the tree. A text with a node
 // that the walker has missed is refused.
 func (w *walker) checkNodeCounts(tree *sqltext.ParseResult) *sqlstate.Error {
-	counts, known := sqltext.Count(tree)
-	if known {
-		for kind, n := range counts {
+	kindCounts, isKnown := sqltext.Count(tree)
+	if isKnown {
+		for kind, n := range kindCounts {
 			if kind != "ParseResult" && !leafKinds[kind] && w.nodeCounts[kind] != n {
-				known = false
+				isKnown = false
 			}
 		}
 	}
-	if !known {
+	if !isKnown {
 		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonProof,
 			"pgconsent could not read this statement completely").
 			WithHint("Write the statement in a plainer form, and please report it.")

@@ -22,7 +22,7 @@ type writeTarget struct {
 
 // visitTarget visits the table that a statement writes, under the name that its expressions use; nil after a refusal.
 func (w *walker) visitTarget(rv *sqltext.RangeVar, commands ...string) *writeTarget {
-	at := w.source.At(rv.GetLocation())
+	tokenIndex := w.source.At(rv.GetLocation())
 	ref := w.resolveRelation(rv)
 	if ref == nil {
 		return nil
@@ -44,7 +44,7 @@ func (w *walker) visitTarget(rv *sqltext.RangeVar, commands ...string) *writeTar
 	for _, command := range commands {
 		if !table.Write.Allows(command) {
 			location := int32(-1)
-			if at >= 0 {
+			if tokenIndex >= 0 {
 				location = rv.GetLocation()
 			}
 			w.refuseAt(refusalOf(command+"(policy)"), location)
@@ -171,8 +171,8 @@ func (w *walker) visitReturning(targets *[]*sqltext.Node) map[string]bool {
 // hasSeveralWrites tells whether a statement makes or changes rows in several of its parts. No part sees the rows of
 // another. So a rule about both cannot be checked for a row that refers to one which the same statement writes.
 func hasSeveralWrites(raw *sqltext.RawStmt) bool {
-	counts, _ := sqltext.Count(raw)
-	return counts["InsertStmt"]+counts["UpdateStmt"]+counts["MergeStmt"] > 1
+	kindCounts, _ := sqltext.Count(raw)
+	return kindCounts["InsertStmt"]+kindCounts["UpdateStmt"]+kindCounts["MergeStmt"] > 1
 }
 
 // visitQuery visits a statement that returns rows, as in WITH, and returns the names of its columns, or nil.
@@ -193,19 +193,19 @@ func (w *walker) visitQuery(n *sqltext.Node, parent *scope) map[string]bool {
 }
 
 // withScope runs f with a new scope, in which the given WITH queries are declared.
-func (w *walker) withScope(with *sqltext.WithClause, f func(own *scope) map[string]bool) map[string]bool {
+func (w *walker) withScope(clause *sqltext.WithClause, f func(ownScope *scope) map[string]bool) map[string]bool {
 	if w.refused != nil {
 		return nil
 	}
 	outerScope, outerCTEs := w.scope, w.ctes
 	defer func() { w.scope, w.ctes = outerScope, outerCTEs }()
-	own := newScope(nil)
-	w.scope = own
-	w.visitWithClause(with, nil)
+	ownScope := newScope(nil)
+	w.scope = ownScope
+	w.visitWithClause(clause, nil)
 	if w.refused != nil {
 		return nil
 	}
-	return f(own)
+	return f(ownScope)
 }
 
 // visitWhere visits the condition of UPDATE or DELETE, which may be CURRENT OF. Row security still filters the row of

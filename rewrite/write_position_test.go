@@ -88,13 +88,13 @@ func things(t *testing.T) func(commands ...string) *Rewriter {
 func TestOnlyListedCommands(t *testing.T) {
 	rewriters := things(t)
 	type statement struct {
-		sql   string
-		needs []string
+		sql            string
+		neededCommands []string
 	}
 	var statements []statement
-	add := func(list []string, needs ...string) {
+	add := func(list []string, neededCommands ...string) {
 		for _, sql := range list {
-			statements = append(statements, statement{strings.ReplaceAll(strings.Replace(sql, "(title, {})", "(title, at)", 1), "{}", "title"), needs})
+			statements = append(statements, statement{strings.ReplaceAll(strings.Replace(sql, "(title, {})", "(title, at)", 1), "{}", "title"), neededCommands})
 		}
 	}
 	add(insertsOf, "INSERT")
@@ -106,29 +106,29 @@ func TestOnlyListedCommands(t *testing.T) {
 		"INSERT": "WHEN NOT MATCHED AND n.n > 1 THEN INSERT (title) VALUES ('a') ",
 		"UPDATE": "WHEN MATCHED AND n.n > 1 THEN UPDATE SET title = 'a' ", "DELETE": "WHEN MATCHED AND n.n > 2 THEN DELETE ",
 	}
-	for _, needs := range [][]string{{"INSERT", "UPDATE"}, {"UPDATE", "INSERT"}, {"INSERT", "DELETE"},
+	for _, neededCommands := range [][]string{{"INSERT", "UPDATE"}, {"UPDATE", "INSERT"}, {"INSERT", "DELETE"},
 		{"DELETE", "INSERT"}, {"UPDATE", "DELETE"}, {"DELETE", "UPDATE"},
 		{"INSERT", "UPDATE", "DELETE"}, {"DELETE", "UPDATE", "INSERT"}, {"UPDATE", "INSERT", "DELETE"}} {
 		sql := "MERGE INTO things t USING notes n ON n.n = 1 "
-		for _, action := range needs {
+		for _, action := range neededCommands {
 			sql += actions[action]
 		}
-		add([]string{sql}, needs...)
+		add([]string{sql}, neededCommands...)
 	}
 	all := []string{"INSERT", "UPDATE", "DELETE"}
-	for set := range 8 {
+	for setCount := range 8 {
 		var commands []string
 		for i, command := range all {
-			if set&(1<<i) != 0 {
+			if setCount&(1<<i) != 0 {
 				commands = append(commands, command)
 			}
 		}
 		r := rewriters(commands...)
 		for _, s := range statements {
-			allowed := !slices.ContainsFunc(s.needs, func(command string) bool { return !slices.Contains(commands, command) })
-			_, refused := r.Rewrite(s.sql, false)
-			if (refused == nil) != allowed || refused != nil && refused.Code != sqlstate.InsufficientPrivilege {
-				t.Errorf("with %v: %s: %v", commands, s.sql, refused)
+			isAllowed := !slices.ContainsFunc(s.neededCommands, func(command string) bool { return !slices.Contains(commands, command) })
+			_, refusal := r.Rewrite(s.sql, false)
+			if (refusal == nil) != isAllowed || refusal != nil && refusal.Code != sqlstate.InsufficientPrivilege {
+				t.Errorf("with %v: %s: %v", commands, s.sql, refusal)
 			}
 		}
 	}
@@ -139,11 +139,11 @@ func TestOnlyListedColumns(t *testing.T) {
 	r := things(t)("INSERT", "UPDATE", "DELETE")
 	relation, _ := r.snap.Relation(catalog.Name{Schema: "public", Name: "things"})
 	insertable, updatable := []string{"title", "tags", "at", "made"}, []string{"title", "tags", "at"}
-	check := func(sql string, allowed bool) {
+	check := func(sql string, isAllowed bool) {
 		t.Helper()
-		_, refused := r.Rewrite(sql, false)
-		if (refused == nil) != allowed || refused != nil && refused.Code != sqlstate.InsufficientPrivilege {
-			t.Errorf("%s: %v", sql, refused)
+		_, refusal := r.Rewrite(sql, false)
+		if (refusal == nil) != isAllowed || refusal != nil && refusal.Code != sqlstate.InsufficientPrivilege {
+			t.Errorf("%s: %v", sql, refusal)
 		}
 	}
 	for _, c := range relation.Columns {
@@ -171,7 +171,7 @@ func TestOnlyListedColumns(t *testing.T) {
 		}
 	}
 	// Columns that are not named are the first ones, as many as there are values.
-	for sql, allowed := range map[string]bool{
+	for sql, isAllowed := range map[string]bool{
 		"INSERT INTO things DEFAULT VALUES":                                                                                                  true,
 		"INSERT INTO things VALUES ('a', NULL, NULL, NULL)":                                                                                  true,
 		"INSERT INTO things SELECT 'a', NULL, NULL, NULL FROM notes":                                                                         true,
@@ -200,8 +200,8 @@ func TestOnlyListedColumns(t *testing.T) {
 		"INSERT INTO things (title) VALUES ('a') ON CONFLICT (title text_pattern_ops) DO NOTHING": false,
 		"INSERT INTO things (title) VALUES ('a') ON CONFLICT (id) DO NOTHING":                     true,
 	} {
-		if _, refused := r.Rewrite(sql, false); (refused == nil) != allowed {
-			t.Errorf("%s: %v", sql, refused)
+		if _, refusal := r.Rewrite(sql, false); (refusal == nil) != isAllowed {
+			t.Errorf("%s: %v", sql, refusal)
 		}
 	}
 }
@@ -209,8 +209,8 @@ func TestOnlyListedColumns(t *testing.T) {
 // The policy fills a list in where an INSERT of the text leaves it out, in any way to write that.
 func TestListsThatAreLeftOut(t *testing.T) {
 	r := things(t)("INSERT", "UPDATE", "DELETE")
-	mark := predicate.OmittedMark(catalog.Name{Schema: "public", Name: "things"}, "tags")
-	for sql, left := range map[string]bool{
+	omittedMark := predicate.OmittedMark(catalog.Name{Schema: "public", Name: "things"}, "tags")
+	for sql, isOmitted := range map[string]bool{
 		"INSERT INTO things (title) VALUES ('a')":                                                                    true,
 		"INSERT INTO things (title, tags) VALUES ('a', DEFAULT)":                                                     true,
 		"INSERT INTO things (tags, title) VALUES (DEFAULT, 'a'), (DEFAULT, 'b')":                                     true,
@@ -240,9 +240,9 @@ func TestListsThatAreLeftOut(t *testing.T) {
 		"UPDATE things SET tags = '{}'": false,
 		"DELETE FROM things":            false,
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if refused != nil || strings.Contains(result.Text, mark) != left {
-			t.Errorf("%s: %v, %s", sql, refused, result.Text)
+		result, refusal := r.Rewrite(sql, false)
+		if refusal != nil || strings.Contains(result.Text, omittedMark) != isOmitted {
+			t.Errorf("%s: %v, %s", sql, refusal, result.Text)
 		}
 	}
 }
