@@ -52,16 +52,16 @@ func (o *answers) relayChunk(c *serverConn, err error) (goesOn bool) {
 		}
 	}()
 	defer o.recoverPanic()
-	reason, over := o.relayOrGiveBack(c, err)
-	if over {
+	reason, finished := o.relayOrGiveBack(c, err)
+	if finished {
 		o.end(reason)
 	}
-	return !over
+	return !finished
 }
 
 // relayOrGiveBack relays what was read, and gives the connection back where the session needs it no more. Where the
 // session is over it returns the reason, and nil if the client was told already.
-func (o *answers) relayOrGiveBack(c *serverConn, err error) (reason *sqlstate.Error, over bool) {
+func (o *answers) relayOrGiveBack(c *serverConn, err error) (reason *sqlstate.Error, finished bool) {
 	if err != nil {
 		switch {
 		case o.serverEndsSession:
@@ -77,15 +77,15 @@ func (o *answers) relayOrGiveBack(c *serverConn, err error) (reason *sqlstate.Er
 		return connectionLostError(err), true
 	}
 	o.outcomes.timeOfRead = time.Now()
-	failed := o.scan()
+	failure := o.scan()
 	o.outcomes.reportReturned()
 	writeErr := o.flush()
 	o.outcomes.record(o.server.metrics)
 	switch {
 	case writeErr != nil:
 		return nil, true // The client has closed its connection.
-	case failed != nil:
-		return failed, true
+	case failure != nil:
+		return failure, true
 	case o.sealExpired && o.tail.bytes == 0:
 		o.stop(sealExpiredError())
 		return nil, true
@@ -104,9 +104,9 @@ func (o *answers) flush() error {
 		err = o.clientSink.write(b)
 	}
 	o.retriedAnswer.hasOtherAnswers = false
-	if inside := err != nil || o.tail.bytes > 0 && !o.tail.skip; inside != o.partlySent {
-		o.partlySent = inside
-		o.setBroken(inside)
+	if isPartlySent := err != nil || o.tail.bytes > 0 && !o.tail.skip; isPartlySent != o.partlySent {
+		o.partlySent = isPartlySent
+		o.setBroken(isPartlySent)
 	}
 	return err
 }
@@ -122,17 +122,17 @@ func desyncError(cause error) *sqlstate.Error {
 // scan goes through the chunk. It returns the reason to end the session.
 func (o *answers) scan() *sqlstate.Error {
 	for o.r < o.w && (!o.sealExpired || o.tail.bytes > 0) {
-		var more bool
+		var goesOn bool
 		var err *sqlstate.Error
 		switch {
 		case o.tail.columns > 0 && !o.tail.skip:
-			more, err = o.column()
+			goesOn, err = o.column()
 		case o.tail.bytes > 0:
 			o.passTail()
 		default:
-			more, err = o.message()
+			goesOn, err = o.message()
 		}
-		if more || err != nil {
+		if goesOn || err != nil {
 			return err
 		}
 	}
@@ -150,8 +150,8 @@ func (o *answers) passTail() {
 	}
 }
 
-// message handles the next message. It returns more if too little of the message has arrived.
-func (o *answers) message() (more bool, _ *sqlstate.Error) {
+// message handles the next message. It returns needsMore if too little of the message has arrived.
+func (o *answers) message() (goesOn bool, _ *sqlstate.Error) {
 	b := (*o.buf)[o.r:o.w]
 	o.tail.skip = false
 	if len(b) < headerSize {
@@ -162,15 +162,15 @@ func (o *answers) message() (more bool, _ *sqlstate.Error) {
 	if size < 4 || size > maxAnswer {
 		return false, desyncError(errors.New("invalid length of a server's message"))
 	}
-	whole := int(size) + 1
+	length := int(size) + 1
 	if !o.isReadWhole(typ) {
-		return o.resultMessage(typ, whole)
+		return o.resultMessage(typ, length)
 	}
-	n := min(whole, len(*o.buf))
+	n := min(length, len(*o.buf))
 	if len(b) < n {
 		return true, nil // The rest of the message fits into the buffer.
 	}
-	return false, o.sessionMessage(typ, b[headerSize:n], whole-n)
+	return false, o.sessionMessage(typ, b[headerSize:n], length-n)
 }
 
 // isReadWhole reports whether messages of this type are read whole: they say something about the session.
@@ -194,39 +194,39 @@ func (o *answers) isReadWhole(typ byte) bool {
 
 // resultMessage handles a message that belongs to the result of a client's message, by its header. Its tail passes as
 // it arrives, except for the columns of a RowDescription. Where keys of rows are recorded, it is read whole if it fits.
-func (o *answers) resultMessage(typ byte, whole int) (more bool, _ *sqlstate.Error) {
+func (o *answers) resultMessage(typ byte, length int) (goesOn bool, _ *sqlstate.Error) {
 	b := (*o.buf)[o.r:o.w]
 	if typ == 'T' {
 		switch {
-		case whole < descriptionHeader:
+		case length < descriptionHeader:
 			return false, desyncError(errDescription)
 		case len(b) < descriptionHeader:
 			return true, nil // The rest of the message fits into the buffer.
 		}
 	}
-	reads := o.readsKeys(typ)
-	of, body := o.head, []byte(nil)
-	if reads && whole <= len(*o.buf) {
-		if len(b) < whole {
+	readsKeys := o.readsKeys(typ)
+	answered, body := o.head, []byte(nil)
+	if readsKeys && length <= len(*o.buf) {
+		if len(b) < length {
 			return true, nil // The rest of the message fits into the buffer.
 		}
-		body = b[headerSize:whole]
+		body = b[headerSize:length]
 	}
-	if err := o.answer(typ, whole-headerSize); err != nil {
+	if err := o.answer(typ, length-headerSize); err != nil {
 		return false, err
 	}
-	if reads && !o.tail.skip {
-		o.readKeys(of, typ, body)
+	if readsKeys && !o.tail.skip {
+		o.readKeys(answered, typ, body)
 	}
-	n := min(whole, len(b))
+	n := min(length, len(b))
 	if o.tail.columns = 0; typ == 'T' && !o.tail.skip {
 		n = descriptionHeader
 		o.tail.columns = int(binary.BigEndian.Uint16(b[headerSize:]))
-		if o.tail.columns == 0 && whole > n {
+		if o.tail.columns == 0 && length > n {
 			return false, desyncError(errDescription)
 		}
 	}
-	o.tail.bytes = whole - n
+	o.tail.bytes = length - n
 	if o.tail.skip {
 		o.drop(n)
 		o.out, o.endedResult.clientError = append(o.out, o.endedResult.clientError...), nil
@@ -259,8 +259,8 @@ func (o *answers) answer(typ byte, length int) *sqlstate.Error {
 		return desyncError(errUnexpectedAnswer)
 	}
 	o.tail.skip = e.base().fromProxy || o.endedResult.execution != nil
-	known, err := e.handleAnswer(o, typ, length)
-	if err == nil && !known {
+	isExpected, err := e.handleAnswer(o, typ, length)
+	if err == nil && !isExpected {
 		return desyncError(errUnexpectedAnswer)
 	}
 	return err

@@ -30,7 +30,7 @@ func TestAnswersOutOfTurn(t *testing.T) {
 	for name, c := range map[string]struct {
 		sent   []entry
 		answer []byte
-		ends   bool
+		found  bool
 	}{
 		"row unasked":        {nil, row, true},
 		"completion unasked": {nil, encode(&pgx3.CommandComplete{CommandTag: []byte("SELECT 1")}), true},
@@ -60,10 +60,10 @@ func TestAnswersOutOfTurn(t *testing.T) {
 			s.ledger.push(c.sent)
 			buf := make([]byte, bufferSize)
 			o := answersOf(s, &buf, c.answer)
-			if err := o.scan(); (err != nil) != c.ends {
+			if err := o.scan(); (err != nil) != c.found {
 				t.Errorf("got %v", err)
 			}
-			if c.ends && (len(o.out) > 0 || o.from != o.r) {
+			if c.found && (len(o.out) > 0 || o.from != o.r) {
 				t.Error("a part of it would be passed on")
 			}
 		})
@@ -76,7 +76,7 @@ func TestAnswersOutOfTurn(t *testing.T) {
 func TestEachMessageHasItsAnswers(t *testing.T) {
 	copying := &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{Kind: verdict.CopiesIn}}}}
 	asides := "ENSAZ" // these types have other rules
-	passed := 0
+	passedMessages := 0
 	kinds := map[string]struct {
 		make    func() entry
 		answers string
@@ -114,15 +114,15 @@ func TestEachMessageHasItsAnswers(t *testing.T) {
 				if strings.IndexByte(asides, byte(typ)) >= 0 {
 					continue
 				}
-				may := strings.IndexByte(k.answers, byte(typ)) >= 0
+				isAllowed := strings.IndexByte(k.answers, byte(typ)) >= 0
 				switch name {
 				case "of COPY FROM STDIN":
-					may = may || typ == 'G' && k.make().asExecution() != nil
+					isAllowed = isAllowed || typ == 'G' && k.make().asExecution() != nil
 				case "refused":
-					may = false
+					isAllowed = false
 				case "described in part":
 					if kind == "Describe of a statement" {
-						may = typ == 'T' || typ == 'n'
+						isAllowed = typ == 'T' || typ == 'n'
 					}
 				}
 				server, err := New(Config{Router: &proxied{}})
@@ -140,21 +140,21 @@ func TestEachMessageHasItsAnswers(t *testing.T) {
 					message = []byte{'T', 0, 0, 0, 6, 0, 0} // no columns
 				}
 				o := answersOf(s, &buf, message)
-				ended := o.scan()
-				if (ended == nil) != may {
-					t.Errorf("%s %s, type %q: %v", kind, name, byte(typ), ended)
+				failure := o.scan()
+				if (failure == nil) != isAllowed {
+					t.Errorf("%s %s, type %q: %v", kind, name, byte(typ), failure)
 				}
-				if ended != nil && (len(o.out) > 0 || o.from != o.r) {
+				if failure != nil && (len(o.out) > 0 || o.from != o.r) {
 					t.Errorf("%s %s, type %q: a part of it would be passed on", kind, name, byte(typ))
 				}
-				if ended == nil {
-					passed++
+				if failure == nil {
+					passedMessages++
 				}
 			}
 		}
 	}
-	if passed < 60 {
-		t.Errorf("%d answers", passed)
+	if passedMessages < 60 {
+		t.Errorf("%d answers", passedMessages)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestAsidesOfTheServer(t *testing.T) {
 	const passes, never = true, false
 	type aside struct {
 		message []byte
-		passes  bool
+		mayPass bool
 	}
 	asides := map[string]aside{
 		"a notification":                {encode(&pgx3.NotificationResponse{PID: 7, Channel: "c", Payload: "hidden"}), never},
@@ -205,8 +205,8 @@ func TestAsidesOfTheServer(t *testing.T) {
 		return func(o *answers) { o.ledger.push(sent) }
 	}
 	for in, c := range map[string]struct {
-		make func(*answers)
-		own  bool // the message answers one of the proxy
+		make  func(*answers)
+		isOwn bool // the message answers one of the proxy
 	}{
 		"between messages": {func(*answers) {}, false},
 		"during a query":   {state(&queryEntry{}), false},
@@ -218,8 +218,8 @@ func TestAsidesOfTheServer(t *testing.T) {
 			o.endedResult.execution = &e.execution
 		}, true},
 	} {
-		for what, a := range asides {
-			t.Run(fmt.Sprintf("%s %s", what, in), func(t *testing.T) {
+		for description, a := range asides {
+			t.Run(fmt.Sprintf("%s %s", description, in), func(t *testing.T) {
 				server, err := New(Config{Router: &proxied{}})
 				if err != nil {
 					t.Fatal(err)
@@ -230,9 +230,9 @@ func TestAsidesOfTheServer(t *testing.T) {
 				if err := o.scan(); err != nil {
 					t.Fatal(err)
 				}
-				told := len(o.out)+o.r-o.from > 0
-				if want := a.passes && !(c.own && a.message[0] == 'N'); told != want {
-					t.Errorf("it reaches the client: %t", told)
+				isRelayed := len(o.out)+o.r-o.from > 0
+				if want := a.mayPass && !(c.isOwn && a.message[0] == 'N'); isRelayed != want {
+					t.Errorf("it reaches the client: %t", isRelayed)
 				}
 			})
 		}

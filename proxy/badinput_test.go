@@ -250,17 +250,17 @@ func (p *proxied) over(t testing.TB) *pgx3.ErrorResponse {
 // TestMessagesThatAreTooLong: a message that is too long to be read fails alone: the transaction and the session go on
 // as after any other error.
 func TestMessagesThatAreTooLong(t *testing.T) {
-	long := "SELECT '" + strings.Repeat("x", 3<<20) + "'"
+	longText := "SELECT '" + strings.Repeat("x", 3<<20) + "'"
 	const refused = "E ERROR 54000 message of "
 	client := start(t).raw(t)
 	for _, step := range []struct {
 		send []pgx3.FrontendMessage
 		want []string // beginnings of lines
 	}{
-		{[]pgx3.FrontendMessage{q(long)}, []string{refused, "Z I"}},
+		{[]pgx3.FrontendMessage{q(longText)}, []string{refused, "Z I"}},
 		{[]pgx3.FrontendMessage{q("BEGIN"), q("SELECT 1")}, []string{"C BEGIN", "Z T", "T", `D ["1"]`, "C SELECT 1", "Z T"}},
-		{[]pgx3.FrontendMessage{q(long), q("SELECT 1"), q("ROLLBACK")}, []string{refused, "Z E", "E ERROR 25P02", "Z E", "C ROLLBACK", "Z I"}},
-		{[]pgx3.FrontendMessage{pa("", "SELECT 2"), pa("a", long), bi("", ""), ex("", 0), sy, q("SELECT 3")},
+		{[]pgx3.FrontendMessage{q(longText), q("SELECT 1"), q("ROLLBACK")}, []string{refused, "Z E", "E ERROR 25P02", "Z E", "C ROLLBACK", "Z I"}},
+		{[]pgx3.FrontendMessage{pa("", "SELECT 2"), pa("a", longText), bi("", ""), ex("", 0), sy, q("SELECT 3")},
 			[]string{"1", refused, "Z I", "T", `D ["3"]`, "C SELECT 1", "Z I"}},
 		{[]pgx3.FrontendMessage{pa("", "SELECT $1::text"), bi("", "", strings.Repeat("x", 65<<20)), ex("", 0), sy, q("SELECT 4")},
 			[]string{"1", refused, "Z I", "T", `D ["4"]`, "C SELECT 1", "Z I"}},

@@ -57,7 +57,7 @@ func (b *batch) reset() {
 // release waits until every decision in the batch is recorded. An execution whose record cannot be written is replaced
 // by its refused form.
 func (b *batch) release() {
-	refused := false
+	isRefused := false
 	for i := range b.items {
 		e := b.items[i].entry
 		if e == nil || e.base().ticket == nil {
@@ -65,10 +65,10 @@ func (b *batch) release() {
 		}
 		if err := releaseEntry(e); err != nil {
 			replaceByRefusal(e, newRefusal(err))
-			refused = true
+			isRefused = true
 		}
 	}
-	if refused {
+	if isRefused {
 		b.replaceRefused()
 	}
 }
@@ -94,17 +94,17 @@ func releaseEntry(e entry) *sqlstate.Error {
 
 // replaceRefused puts the refused forms in the place of messages that were refused after they were staged.
 func (b *batch) replaceRefused() {
-	old := b.out
-	b.out = make([]byte, 0, len(old))
+	oldBuffer := b.out
+	b.out = make([]byte, 0, len(oldBuffer))
 	for i := range b.items {
-		it := &b.items[i]
+		item := &b.items[i]
 		start := len(b.out)
-		if it.entry != nil && it.entry.base().replaced {
-			b.out = it.entry.appendRefused(b.out)
+		if item.entry != nil && item.entry.base().replaced {
+			b.out = item.entry.appendRefused(b.out)
 		} else {
-			b.out = append(b.out, old[it.start:it.end]...)
+			b.out = append(b.out, oldBuffer[item.start:item.end]...)
 		}
-		it.start, it.end = start, len(b.out)
+		item.start, item.end = start, len(b.out)
 	}
 }
 
@@ -141,7 +141,7 @@ func (r *requests) waitToSend() (end int, err error) {
 	if r.barrier == nil && !r.seal.isDue() {
 		return end, nil
 	}
-	began := time.Now()
+	start := time.Now()
 	if r.barrier != nil {
 		if !r.ledger.waitFor(r.barrier) {
 			return 0, errGone
@@ -158,7 +158,7 @@ func (r *requests) waitToSend() (end int, err error) {
 			end = b.endOfGroup()
 		}
 	}
-	b.lastRead = b.lastRead.Add(time.Since(began)) // The proxy's own time does not include the wait.
+	b.lastRead = b.lastRead.Add(time.Since(start)) // The proxy's own time does not include the wait.
 	return end, nil
 }
 
@@ -195,8 +195,8 @@ func (b *batch) endOfGroup() int {
 
 // endsWithReady reports whether a Query or a Sync is among the unsent items.
 func (b *batch) endsWithReady() bool {
-	for _, it := range b.unsent() {
-		if it.entry != nil && it.entry.endsWithReady() {
+	for _, last := range b.unsent() {
+		if last.entry != nil && last.entry.endsWithReady() {
 			return true
 		}
 	}
@@ -234,17 +234,17 @@ func (r *requests) forward(end int) error {
 func (r *requests) startSending(items []item) []entry {
 	entries := r.batch.entries[:0]
 	now := time.Now()
-	for _, it := range items {
-		if it.entry == nil {
+	for _, last := range items {
+		if last.entry == nil {
 			continue
 		}
-		if dropsSeal(it.entry) {
+		if dropsSeal(last.entry) {
 			r.seal.noteDropped()
 		}
-		e := it.entry.base()
+		e := last.entry.base()
 		e.sent = now
 		e.requestTime = now.Sub(r.batch.lastRead)
-		entries = append(entries, it.entry)
+		entries = append(entries, last.entry)
 	}
 	r.retry.noteSending(entries)
 	return entries

@@ -18,7 +18,7 @@ type bindEntry struct {
 
 func (e *bindEntry) appendRefused(dst []byte) []byte { return e.refusal.bind(dst) }
 
-func (e *bindEntry) handleAnswer(o *answers, typ byte, _ int) (known bool, err *sqlstate.Error) {
+func (e *bindEntry) handleAnswer(o *answers, typ byte, _ int) (isExpected bool, err *sqlstate.Error) {
 	if typ != '2' { // The type is that of BindComplete.
 		return false, nil
 	}
@@ -46,9 +46,9 @@ func (r *requests) bind(body []byte) error {
 		r.refuse(e, noStatementError(name), nil, nil)
 		return nil
 	}
-	v, refused, t := r.recheck(st.verdict)
-	if refused != nil {
-		r.refuse(e, refused, v, t)
+	v, refusal, t := r.recheck(st.verdict)
+	if refusal != nil {
+		r.refuse(e, refusal, v, t)
 		return nil
 	}
 	if !r.ledger.mayBind() {
@@ -72,10 +72,10 @@ func (r *requests) bind(body []byte) error {
 			return nil
 		}
 	}
-	if refused, err := r.readForeign(e, v); err != nil {
+	if refusal, err := r.readForeign(e, v); err != nil {
 		return err
-	} else if refused != nil {
-		r.refuse(e, refused, v, nil)
+	} else if refusal != nil {
+		r.refuse(e, refusal, v, nil)
 		return nil
 	}
 	p := &portal{verdict: v, group: r.group.number, inputPart: r.snapshots.inputPart}
@@ -115,12 +115,12 @@ func (r *requests) statementForBind(e *bindEntry, st *statement, rest []byte) (v
 			return nil, false
 		}
 	}
-	fits, ok := valuesFit(v, rest)
+	valuesFit, ok := valuesFit(v, rest)
 	switch {
 	case !ok:
 		r.invalid(e)
 		return nil, false
-	case fits:
+	case valuesFit:
 		return v, true
 	}
 	if v = r.decider.ByRowSecurity(r.ctx, v, parameterTypes(st.parameterTypes)); !v.Allowed() {
@@ -137,8 +137,8 @@ func (r *requests) prepareForBind(e *bindEntry, st *statement, name string, v *v
 		r.stageProxyPrepare(plainName, v.Text, st.parameterTypes)
 		return plainName
 	}
-	upstream, used := r.upstreamStatement(st, name, v)
-	e.cached = used
+	upstream, cached := r.upstreamStatement(st, name, v)
+	e.cached = cached
 	if upstream != "" {
 		r.seal.preparedRuns++
 	}

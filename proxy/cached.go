@@ -11,12 +11,12 @@ import (
 // transaction that has failed PostgreSQL refuses a Parse, so its state must be known where nothing is sent to be parsed.
 func (r *requests) beginGroup() {
 	r.group.hasMessages = true
-	status, settled := r.ledger.certainStatus()
-	settled = settled && len(r.batch.unsent()) == 0
-	if settled && status == 'I' {
+	status, isSettled := r.ledger.certainStatus()
+	isSettled = isSettled && len(r.batch.unsent()) == 0
+	if isSettled && status == 'I' {
 		r.settingsChanged, r.planHardened = false, false
 	}
-	r.group.usesCache = settled && status != 'E'
+	r.group.usesCache = isSettled && status != 'E'
 }
 
 // mayCache tells whether the statement of a text may be one that is kept prepared: one that PostgreSQL plans.
@@ -35,11 +35,11 @@ func (r *requests) mayCacheNamed(v *verdict.Verdict) bool {
 
 // stageCachedParse stages a Parse by a statement that is kept prepared. It is false where there is none.
 func (r *requests) stageCachedParse(e *parseEntry, st *statement, types []byte) bool {
-	named := r.pooled() && e.name != ""
-	if !r.mayCache(e.verdict) && !(named && r.mayCacheNamed(e.verdict)) {
+	isNamed := r.pooled() && e.name != ""
+	if !r.mayCache(e.verdict) && !(isNamed && r.mayCacheNamed(e.verdict)) {
 		return false
 	}
-	s, isNew, leftovers := r.ledger.findCached(e.verdict, types, r.group.number, named)
+	s, isNew, leftovers := r.ledger.findCached(e.verdict, types, r.group.number, isNamed)
 	if s == nil {
 		return false
 	}
@@ -86,8 +86,8 @@ func (r *requests) statement(name string) (*statement, error) {
 // hasQuery tells whether a Query of the client is among these items.
 func hasQuery(items []item) bool {
 	return slices.ContainsFunc(items, func(i item) bool {
-		_, is := i.entry.(*queryEntry)
-		return is
+		_, isOfKind := i.entry.(*queryEntry)
+		return isOfKind
 	})
 }
 
@@ -96,8 +96,8 @@ func (l *ledger) isQueryAwaited() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.ContainsFunc(l.queue.waiting(), func(e entry) bool {
-		_, is := e.(*queryEntry)
-		return is
+		_, isOfKind := e.(*queryEntry)
+		return isOfKind
 	})
 }
 
@@ -115,8 +115,9 @@ func (r *requests) closeCached(names []string) {
 }
 
 // upstreamStatement is the server's name of a statement of the client. A statement that was kept prepared and is gone
-// is prepared once more. used is the cached statement, nil if it is none.
-func (r *requests) upstreamStatement(st *statement, name string, v *verdict.Verdict) (upstream string, used *cachedStatement) {
+// is prepared once more. cached is the cached statement, nil if it is none.
+func (r *requests) upstreamStatement(st *statement, name string, v *verdict.Verdict) (upstream string,
+	cached *cachedStatement) {
 	switch {
 	case st.cached == nil && r.isOnServer(st):
 		return verdict.UpstreamName(name), nil
@@ -177,14 +178,14 @@ func (r *requests) cachedQuery(e *queryEntry) []byte {
 // hasParameters tells whether a text may name a parameter: in a Query that is an error, in a Parse it is not.
 func hasParameters(text string) bool {
 	for {
-		_, after, found := strings.Cut(text, "$")
+		_, afterDollar, found := strings.Cut(text, "$")
 		if !found {
 			return false
 		}
-		if after != "" && after[0] >= '0' && after[0] <= '9' {
+		if afterDollar != "" && afterDollar[0] >= '0' && afterDollar[0] <= '9' {
 			return true
 		}
-		text = after
+		text = afterDollar
 	}
 }
 
@@ -192,7 +193,7 @@ func hasParameters(text string) bool {
 func (e *queryEntry) runsCached() bool { return e.cached != nil && e.steps == nil && e.refusal == nil }
 
 // answerCached takes those answers to the messages of a cached Query that a Query does not have.
-func (e *queryEntry) answerCached(o *answers, typ byte) (known bool) {
+func (e *queryEntry) answerCached(o *answers, typ byte) (isExpected bool) {
 	switch typ {
 	case '1':
 		o.ledger.confirmCached(e.cached)

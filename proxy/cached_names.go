@@ -60,7 +60,7 @@ func (l *ledger) isFree(name string) bool {
 }
 
 // namedInSQL are the statements of the cache that a text names, by their names.
-func (r *requests) namedInSQL(v *verdict.Verdict) (named map[string]*statement, err error) {
+func (r *requests) namedInSQL(v *verdict.Verdict) (namedStatements map[string]*statement, err error) {
 	for _, e := range v.Effects {
 		switch e.Kind {
 		case verdict.Executes, verdict.Explains, verdict.Deallocates, verdict.Prepares:
@@ -75,13 +75,13 @@ func (r *requests) namedInSQL(v *verdict.Verdict) (named map[string]*statement, 
 			return nil, err
 		}
 		if st != nil && st.hiddenFromServer {
-			if named == nil {
-				named = map[string]*statement{}
+			if namedStatements == nil {
+				namedStatements = map[string]*statement{}
 			}
-			named[e.Name] = st
+			namedStatements[e.Name] = st
 		}
 	}
-	return named, nil
+	return namedStatements, nil
 }
 
 // placeholderText is the text of a statement that needs to be there and is not run.
@@ -99,8 +99,8 @@ func (r *requests) textForSQL(st *statement) string {
 
 // prepareNamed prepares what a text names in SQL, before a message of the extended protocol that looks for it.
 func (r *requests) prepareNamed(v *verdict.Verdict) error {
-	named, err := r.namedInSQL(v)
-	for name, st := range named {
+	namedStatements, err := r.namedInSQL(v)
+	for name, st := range namedStatements {
 		r.prepareNameOfClient(verdict.UpstreamName(name), r.textForSQL(st), st.parameterTypes)
 	}
 	return err
@@ -123,20 +123,20 @@ func (r *requests) closeLater(upstream string) {
 // prepareNamedFirst is prepareNamed for a Query, which the server would not answer behind an error: outside a group of
 // messages it waits for the answers.
 func (r *requests) prepareNamedFirst(v *verdict.Verdict) error {
-	named, err := r.namedInSQL(v)
-	if len(named) == 0 || err != nil {
+	namedStatements, err := r.namedInSQL(v)
+	if len(namedStatements) == 0 || err != nil {
 		return err
 	}
 	if err := r.flush(); err != nil {
 		return err
 	}
 	r.ledger.waitReady()
-	if _, settled := r.ledger.certainStatus(); !settled {
+	if _, isSettled := r.ledger.certainStatus(); !isSettled {
 		return r.prepareNamed(v) // its error makes the server skip the Query, as any error in the group before it
 	}
 	var entries []entry
 	var b []byte
-	for name, st := range named {
+	for name, st := range namedStatements {
 		upstream := verdict.UpstreamName(name)
 		r.closeLater(upstream)
 		entries = append(entries, &closeEntry{object: 'S'}, &parseEntry{})

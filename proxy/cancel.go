@@ -55,7 +55,7 @@ func (c *cancels) add(s *session, secretBytes int) cancelKey {
 		var b [4]byte
 		_, _ = rand.Read(b[:])
 		key.pid = 1<<30 | binary.BigEndian.Uint32(b[:])>>2
-		if _, taken := c.agents[key.pid]; !taken {
+		if _, isTaken := c.agents[key.pid]; !isTaken {
 			c.agents[key.pid] = cancelable{s, key.secret}
 			return key
 		}
@@ -73,11 +73,11 @@ func (c *cancels) remove(key cancelKey) {
 func (c *cancels) find(key cancelKey) *session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	of, ok := c.agents[key.pid]
-	if !ok || subtle.ConstantTimeCompare(of.secret, key.secret) != 1 {
+	target, ok := c.agents[key.pid]
+	if !ok || subtle.ConstantTimeCompare(target.secret, key.secret) != 1 {
 		return nil
 	}
-	return of.session
+	return target.session
 }
 
 // addOwner notes that keys which the proxy does not know may belong to u's server, until the returned function is
@@ -88,17 +88,17 @@ func (c *cancels) addOwner(u Upstream) (remove func()) {
 	if c.servers == nil {
 		c.servers = map[serverAddr]ownerSessions{}
 	}
-	at := serverAddr{u.Network, u.Address}
-	o := c.servers[at]
-	c.servers[at] = ownerSessions{u, o.sessions + 1}
+	addr := serverAddr{u.Network, u.Address}
+	o := c.servers[addr]
+	c.servers[addr] = ownerSessions{u, o.sessions + 1}
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		o := c.servers[at]
+		o := c.servers[addr]
 		if o.sessions--; o.sessions == 0 {
-			delete(c.servers, at)
+			delete(c.servers, addr)
 		} else {
-			c.servers[at] = o
+			c.servers[addr] = o
 		}
 	}
 }

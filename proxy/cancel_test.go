@@ -65,8 +65,8 @@ func TestCancelKeys(t *testing.T) {
 	if err := conn.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&pid); err != nil {
 		t.Fatal(err)
 	}
-	if told := conn.PgConn().PID(); told == pid || told < 1<<30 {
-		t.Errorf("the client is told the process id %d, and the server's is %d", told, pid)
+	if toldPID := conn.PgConn().PID(); toldPID == pid || toldPID < 1<<30 {
+		t.Errorf("the client is told the process id %d, and the server's is %d", toldPID, pid)
 	}
 }
 
@@ -145,12 +145,12 @@ func TestLongCancelKeysOfOwners(t *testing.T) {
 		if _, err := client.Write(hello); err != nil {
 			t.Fatal(err)
 		}
-		up := accept()
-		if got := make([]byte, len(hello)); !readsSame(up, got, hello) {
+		upstream := accept()
+		if got := make([]byte, len(hello)); !readsSame(upstream, got, hello) {
 			t.Fatalf("the server is sent %q, want %q", got, hello)
 		}
 		key, _ := (&pgx3.BackendKeyData{ProcessID: 4711, SecretKey: bytes.Repeat([]byte{7}, length)}).Encode(nil)
-		if _, err := up.Write(key); err != nil {
+		if _, err := upstream.Write(key); err != nil {
 			t.Fatal(err)
 		}
 		if got := make([]byte, len(key)); !readsSame(client, got, key) {
@@ -169,7 +169,7 @@ func TestLongCancelKeysOfOwners(t *testing.T) {
 		if n, err := asking.Read(make([]byte, 1)); n != 0 || err == nil {
 			t.Error("a cancel request was answered")
 		}
-		up.Close()
+		upstream.Close()
 		client.Close()
 	}
 }

@@ -25,15 +25,15 @@ import (
 )
 
 // byCertificate makes agents log in by a certificate of the authority with the agent's name.
-func byCertificate(t testing.TB, of *authority.Authority) func(*proxied, *Config) {
+func byCertificate(t testing.TB, ca *authority.Authority) func(*proxied, *Config) {
 	return func(p *proxied, c *Config) {
 		withTLS(t, "ecdsa", "list")(p, c)
 		cfg := c.TLS()
-		cfg.ClientAuth, cfg.ClientCAs = tls.VerifyClientCertIfGiven, of.Pool()
-		right := verifier() // Even the right password is refused.
+		cfg.ClientAuth, cfg.ClientCAs = tls.VerifyClientCertIfGiven, ca.Pool()
+		credentials := verifier() // Even the right password is refused.
 		p.edit = func(r *Route) {
 			if r.Kind == Agent {
-				r.Credential = &right
+				r.Credential = &credentials
 				r.Certificate = func(leaf *x509.Certificate) error {
 					if leaf.Subject.CommonName != agentName {
 						return errors.New("another name")
@@ -72,16 +72,16 @@ func (p *proxied) showing(t testing.TB, certificate *tls.Certificate, user, pass
 func TestCertificates(t *testing.T) {
 	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
 	p := start(t, byCertificate(t, ca))
-	own := ca.Issue(t, agentName)
-	conn, err := p.showing(t, own, agentName, "")
+	agentCertificate := ca.Issue(t, agentName)
+	conn, err := p.showing(t, agentCertificate, agentName, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := conn.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if info := p.last().info; !info.Until.Equal(own.Leaf.NotAfter) || !info.ByCertificate {
-		t.Errorf("the session ends at %v, and the certificate at %v", info.Until, own.Leaf.NotAfter)
+	if info := p.last().info; !info.Until.Equal(agentCertificate.Leaf.NotAfter) || !info.ByCertificate {
+		t.Errorf("the session ends at %v, and the certificate at %v", info.Until, agentCertificate.Leaf.NotAfter)
 	}
 	sessions := len(p.judges)
 
@@ -94,18 +94,18 @@ func TestCertificates(t *testing.T) {
 		"another's":                         {ca.Issue(t, "other"), agentName, agentPassword},
 		"another's in another case":         {ca.Issue(t, strings.ToUpper(agentName)), agentName, agentPassword},
 		"another's, and a wrong password":   {ca.Issue(t, "other"), agentName, "wrong"},
-		"one's own for somebody who is not": {own, "nobody", agentPassword},
+		"one's own for somebody who is not": {agentCertificate, "nobody", agentPassword},
 		"none, for somebody who is not":     {nil, "nobody", agentPassword},
 		"another's name behind a zero byte": {ca.Issue(t, agentName+"\x00.example"), agentName, agentPassword},
 		"the agent's as a unit":             {ca.Issue(t, "other", asUnit), agentName, agentPassword},
 	} {
 		_, err := p.showing(t, c.certificate, c.user, c.password)
-		var told *pgconn.PgError
-		if !errors.As(err, &told) {
+		var pgErr *pgconn.PgError
+		if !errors.As(err, &pgErr) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if got := fmt.Sprint(told.Severity, told.Code, told.Message, told.Detail, told.Hint); got !=
+		if got := fmt.Sprint(pgErr.Severity, pgErr.Code, pgErr.Message, pgErr.Detail, pgErr.Hint); got !=
 			`FATAL28P01password authentication failed for user "`+c.user+`"` {
 			t.Errorf("%s: %s", name, got)
 		}
@@ -126,11 +126,11 @@ func TestCertificates(t *testing.T) {
 		"for servers":          ca.Issue(t, agentName, server),
 		"expired":              ca.Issue(t, agentName, past),
 		"not valid yet":        ca.Issue(t, agentName, future),
-		"signed by an agent":   (&authority.Authority{Certificate: own.Leaf, Key: own.PrivateKey.(*ecdsa.PrivateKey)}).Issue(t, agentName),
+		"signed by an agent":   (&authority.Authority{Certificate: agentCertificate.Leaf, Key: agentCertificate.PrivateKey.(*ecdsa.PrivateKey)}).Issue(t, agentName),
 	} {
 		for _, user := range []string{agentName, "nobody"} {
 			_, err := p.showing(t, certificate, user, agentPassword)
-			if told := new(pgconn.PgError); err == nil || errors.As(err, &told) {
+			if pgErr := new(pgconn.PgError); err == nil || errors.As(err, &pgErr) {
 				t.Errorf("%s, as %s: %v", name, user, err)
 			}
 		}
@@ -145,16 +145,16 @@ func TestCertificateOfAnAgentWithAPassword(t *testing.T) {
 	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
 	p := start(t, byCertificate(t, ca))
 	p.edit = nil
-	own := ca.Issue(t, agentName)
-	if _, err := p.showing(t, own, agentName, "wrong"); err == nil || !strings.Contains(err.Error(), "28P01") {
+	agentCertificate := ca.Issue(t, agentName)
+	if _, err := p.showing(t, agentCertificate, agentName, "wrong"); err == nil || !strings.Contains(err.Error(), "28P01") {
 		t.Errorf("a wrong password: %v", err)
 	}
-	for _, certificate := range []*tls.Certificate{own, ca.Issue(t, "other"), nil} {
+	for _, certificate := range []*tls.Certificate{agentCertificate, ca.Issue(t, "other"), nil} {
 		if _, err := p.showing(t, certificate, agentName, agentPassword); err != nil {
 			t.Error(err)
 		}
-		if until := p.last().info.Until; !until.IsZero() {
-			t.Errorf("the session ends at %v", until)
+		if expiry := p.last().info.Until; !expiry.IsZero() {
+			t.Errorf("the session ends at %v", expiry)
 		}
 	}
 }
@@ -162,15 +162,15 @@ func TestCertificateOfAnAgentWithAPassword(t *testing.T) {
 // No certificate between that of an agent and the authority outlives the session.
 func TestChainOfCertificates(t *testing.T) {
 	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
-	between := authority.New(t, "department", ca, time.Now().Add(10*time.Minute))
+	intermediate := authority.New(t, "department", ca, time.Now().Add(10*time.Minute))
 	p := start(t, byCertificate(t, ca))
-	own := between.Issue(t, agentName)
-	own.Certificate = append(own.Certificate, between.Certificate.Raw)
-	if _, err := p.showing(t, own, agentName, ""); err != nil {
+	agentCertificate := intermediate.Issue(t, agentName)
+	agentCertificate.Certificate = append(agentCertificate.Certificate, intermediate.Certificate.Raw)
+	if _, err := p.showing(t, agentCertificate, agentName, ""); err != nil {
 		t.Fatal(err)
 	}
-	if got := p.last().info.Until; !got.Equal(between.Certificate.NotAfter) {
-		t.Errorf("the session ends at %v, and the authority between at %v", got, between.Certificate.NotAfter)
+	if got := p.last().info.Until; !got.Equal(intermediate.Certificate.NotAfter) {
+		t.Errorf("the session ends at %v, and the authority between at %v", got, intermediate.Certificate.NotAfter)
 	}
 }
 
@@ -192,14 +192,14 @@ func TestRefusedCertificatesTellNothing(t *testing.T) {
 // random parts.
 func refusedBySCRAM(t *testing.T, nc net.Conn, user string) string {
 	t.Helper()
-	front := pgx3.NewFrontend(nc, nc)
+	frontend := pgx3.NewFrontend(nc, nc)
 	var said []string
 	say := func(m pgx3.FrontendMessage) {
-		front.Send(m)
-		if err := front.Flush(); err != nil {
+		frontend.Send(m)
+		if err := frontend.Flush(); err != nil {
 			t.Fatal(err)
 		}
-		got, err := front.Receive()
+		got, err := frontend.Receive()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,9 +227,9 @@ func refusedBySCRAM(t *testing.T, nc net.Conn, user string) string {
 func TestPsqlCertificate(t *testing.T) {
 	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
 	p := start(t, byCertificate(t, ca))
-	own := ca.Issue(t, agentName)
+	agentCertificate := ca.Issue(t, agentName)
 	dir := t.TempDir()
-	certificate, key := authority.WritePair(t, own, dir, "agent")
+	certificate, key := authority.WritePair(t, agentCertificate, dir, "agent")
 	dsn := strings.Replace(p.dsn(agentName, ""), "sslmode=prefer", "sslmode=require", 1)
 	for _, c := range []struct {
 		extra string

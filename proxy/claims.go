@@ -37,9 +37,9 @@ func (c *claims) begin(settings map[string]string) {
 }
 
 func (c *claims) setValue(name string, claim *verdict.Claim) {
-	value, there := claim.Value, true
+	value, exists := claim.Value, true
 	if claim.Reset {
-		value, there = c.initial[name]
+		value, exists = c.initial[name]
 	}
 	with := func(m map[string]string) map[string]string {
 		m = maps.Clone(m)
@@ -47,7 +47,7 @@ func (c *claims) setValue(name string, claim *verdict.Claim) {
 			m = map[string]string{}
 		}
 		m[name] = value
-		if !there {
+		if !exists {
 			delete(m, name)
 		}
 		return m

@@ -24,13 +24,13 @@ func TestClaimsAreTheServers(t *testing.T) {
 	p := start(t)
 	w := &toldOf{is: map[int]string{}}
 	p.edit = func(r *Route) {
-		open := r.Open
+		openDecider := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
-			d, err := open(ctx, info)
+			d, err := openDecider(ctx, info)
 			return &claiming{d.(*judge), w}, err
 		}
 	}
-	asked, known := 0, 0
+	probes, knownProbes := 0, 0
 	for seed := range conversations(200) {
 		script := claimsConversation(rand.New(rand.NewPCG(uint64(seed), 3)))
 		if seed == 0 { // a failure after DISCARD ALL does not undo it
@@ -48,29 +48,29 @@ func TestClaimsAreTheServers(t *testing.T) {
 		}
 		c := hijack(t, p.agentDSN()+" sslmode=disable options='-c app.a=zero'")
 		for _, line := range converse(t, c, script) {
-			id, is, ok := strings.Cut(strings.TrimPrefix(line, `D ["probe`), `" "`)
+			id, value, ok := strings.Cut(strings.TrimPrefix(line, `D ["probe`), `" "`)
 			n, err := strconv.Atoi(id)
 			if !strings.HasPrefix(line, "D [") || !ok || err != nil {
 				continue
 			}
-			asked++
+			probes++
 			w.mu.Lock()
-			told, here := w.is[n]
+			judgedValue, isKnown := w.is[n]
 			w.mu.Unlock()
-			if here {
-				known++
+			if isKnown {
+				knownProbes++
 			}
-			if is = strings.TrimSuffix(is, `"]`); here && told != is {
-				t.Fatalf("seed %d\n%s\nprobe %d ran under %q, and was judged under %q", seed, written(script), n, is, told)
+			if value = strings.TrimSuffix(value, `"]`); isKnown && judgedValue != value {
+				t.Fatalf("seed %d\n%s\nprobe %d ran under %q, and was judged under %q", seed, written(script), n, value, judgedValue)
 			}
-			if !here && seed == 1 {
-				t.Errorf("probe %d ran under %q, and nobody knew", n, is)
+			if !isKnown && seed == 1 {
+				t.Errorf("probe %d ran under %q, and nobody knew", n, value)
 			}
 		}
 		w.is = map[int]string{}
 	}
-	if known < 200 || known < asked/2 {
-		t.Errorf("of %d probes %d were judged with what was known", asked, known)
+	if knownProbes < 200 || knownProbes < probes/2 {
+		t.Errorf("of %d probes %d were judged with what was known", probes, knownProbes)
 	}
 }
 
@@ -124,9 +124,9 @@ func TestClaimsBehindWhatFails(t *testing.T) {
 	p := start(t)
 	w := &toldOf{is: map[int]string{}}
 	p.edit = func(r *Route) {
-		open := r.Open
+		openDecider := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
-			d, err := open(ctx, info)
+			d, err := openDecider(ctx, info)
 			return &claiming{d.(*judge), w}, err
 		}
 	}
@@ -135,7 +135,7 @@ func TestClaimsBehindWhatFails(t *testing.T) {
 	}
 	set := run("SET app.a = '1'")
 	n := 0
-	for before, prefix := range map[string][]round{
+	for situation, prefix := range map[string][]round{
 		"alone":                {{append(slices.Clone(set), fl), 'C', 1}},
 		"behind another group": {upToReady(1, append(run("SELECT 1"), sy)...), {append(slices.Clone(set), fl), 'C', 1}},
 		"behind a COMMIT":      {upToReady(1, q("BEGIN")), {append(append(run("COMMIT"), set...), fl), 'C', 2}},
@@ -145,7 +145,7 @@ func TestClaimsBehindWhatFails(t *testing.T) {
 		"RESET":                {{append(run("RESET app.a"), fl), 'C', 1}},
 		"LOCAL":                {upToReady(1, q("BEGIN")), {append(append(run("COMMIT"), run("SET LOCAL app.a = '3'")...), fl), 'C', 2}},
 	} {
-		for what, fails := range map[string][]pgx3.FrontendMessage{
+		for description, failing := range map[string][]pgx3.FrontendMessage{
 			"a refused Query": {q("SELECT forbidden")}, "a misspelt Query": {q("misspelt")}, "a Query": {
 				q("SELECT 1/0")}, "a Query that ends": {q("SELECT 1")}, "a Query of nothing": {q("")},
 			"a refused Parse": {pa("", "SELECT forbidden"), sy}, "an Execute": append(run("SELECT 1/0"),
@@ -155,26 +155,26 @@ func TestClaimsBehindWhatFails(t *testing.T) {
 		} {
 			for _, extended := range []bool{false, true} {
 				n++
-				behind := []pgx3.FrontendMessage{q(probe(n))}
+				following := []pgx3.FrontendMessage{q(probe(n))}
 				if extended {
-					behind = append(run(probe(n)), sy)
+					following = append(run(probe(n)), sy)
 				}
 				c := hijack(t, p.agentDSN()+" sslmode=disable options='-c app.a=zero'")
 				c.play(t, prefix)
-				c.send(t, append(append(slices.Clone(fails), behind...), sy, q("ROLLBACK"), q("the end"))...)
-				for over := false; !over; {
+				c.send(t, append(append(slices.Clone(failing), following...), sy, q("ROLLBACK"), q("the end"))...)
+				for finished := false; !finished; {
 					m, err := c.front.Receive()
 					if err != nil {
 						t.Fatal(err)
 					}
 					line, _ := transcribe(m)
-					over = strings.Contains(line, `at or near "the"`)
-					is, ok := strings.CutPrefix(line, fmt.Sprintf(`D ["probe%d" "`, n))
+					finished = strings.Contains(line, `at or near "the"`)
+					value, ok := strings.CutPrefix(line, fmt.Sprintf(`D ["probe%d" "`, n))
 					w.mu.Lock()
-					told, here := w.is[n]
+					judgedValue, isKnown := w.is[n]
 					w.mu.Unlock()
-					if is = strings.TrimSuffix(is, `"]`); ok && here && told != is {
-						t.Errorf("%s, then %s, extended %t: a statement ran under %q, and was judged under %q", before, what, extended, is, told)
+					if value = strings.TrimSuffix(value, `"]`); ok && isKnown && judgedValue != value {
+						t.Errorf("%s, then %s, extended %t: a statement ran under %q, and was judged under %q", situation, description, extended, value, judgedValue)
 					}
 				}
 				c.Close()
@@ -188,14 +188,14 @@ func TestClaimsBehindWhatFails(t *testing.T) {
 func TestHeldCursorsKeepTheirClaims(t *testing.T) {
 	p := start(t)
 	p.edit = func(r *Route) {
-		open := r.Open
+		openDecider := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
-			d, err := open(ctx, info)
+			d, err := openDecider(ctx, info)
 			return &claiming{d.(*judge), &toldOf{is: map[int]string{}}}, err
 		}
 	}
 	const seen = "current_setting('app.a', true) AS a"
-	held, changed := 0, 0
+	heldRows, changed := 0, 0
 	for name, open := range map[string][]pgx3.FrontendMessage{
 		"one":             {q("DECLARE k CURSOR WITH HOLD FOR SELECT " + seen)},
 		"behind another":  {q("DECLARE j CURSOR FOR SELECT 1; DECLARE k CURSOR WITH HOLD FOR SELECT " + seen)},
@@ -205,7 +205,7 @@ func TestHeldCursorsKeepTheirClaims(t *testing.T) {
 		"another of them": {q("DECLARE j CURSOR WITH HOLD FOR SELECT 1"), q("DECLARE k CURSOR WITH HOLD FOR SELECT " + seen), q("CLOSE j")},
 	} {
 		for _, change := range []string{"SET app.a = '2'", "SET LOCAL app.a = '2'", "RESET app.a"} {
-			for how, sent := range map[string][][]pgx3.FrontendMessage{
+			for how, script := range map[string][][]pgx3.FrontendMessage{
 				"then":        {open, {q(change)}},
 				"at once":     {append(slices.Clone(open), q(change))},
 				"in a group":  {open, append(group(change), sy)},
@@ -213,16 +213,16 @@ func TestHeldCursorsKeepTheirClaims(t *testing.T) {
 			} {
 				c := hijack(t, p.agentDSN()+" sslmode=disable")
 				c.play(t, []round{upToReady(2, q("SET app.a = '1'"), q("BEGIN"))})
-				for _, m := range sent {
+				for _, m := range script {
 					c.play(t, []round{upToReady(len(slices.DeleteFunc(slices.Clone(m), func(m pgx3.FrontendMessage) bool {
-						_, is := m.(*pgx3.Query)
-						return !is && m != pgx3.FrontendMessage(sy)
+						_, isOfKind := m.(*pgx3.Query)
+						return !isOfKind && m != pgx3.FrontendMessage(sy)
 					})), m...)})
 				}
 				c.play(t, []round{upToReady(1, q("COMMIT"))})
 				for _, line := range c.play(t, []round{upToReady(1, q("FETCH ALL FROM k"))}) {
 					if strings.HasPrefix(line, "D ") {
-						held++
+						heldRows++
 						if line != `D ["1"]` {
 							t.Errorf("%s, %s, %s: judged under 1, and read under %s", name, change, how, line)
 						}
@@ -238,7 +238,7 @@ func TestHeldCursorsKeepTheirClaims(t *testing.T) {
 		}
 	}
 	if changed == 0 {
-		t.Errorf("%d cursors, %d changes", held, changed)
+		t.Errorf("%d cursors, %d changes", heldRows, changed)
 	}
 }
 
@@ -323,8 +323,8 @@ func (c *claiming) judged(v *verdict.Verdict) {
 }
 
 // claimsConversation sets, undoes and asks, in all ways.
-func claimsConversation(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
-	pick := func(of ...string) string { return of[r.IntN(len(of))] }
+func claimsConversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
+	pick := func(choices ...string) string { return choices[r.IntN(len(choices))] }
 	n := 0
 	ask := func() string { n++; return probe(n) }
 	set := func() string {
@@ -338,9 +338,9 @@ func claimsConversation(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 		}
 		switch r.IntN(9) {
 		case 8: // a prepared statement runs after a change of a claim
-			made := fmt.Sprintf("h%d", n+1)
-			waiting = []string{pick("", "", set()+"; ", "ROLLBACK; ", "RESET ALL; ") + "EXECUTE " + made}
-			return "PREPARE " + made + " AS " + ask()
+			preparedName := fmt.Sprintf("h%d", n+1)
+			waiting = []string{pick("", "", set()+"; ", "ROLLBACK; ", "RESET ALL; ") + "EXECUTE " + preparedName}
+			return "PREPARE " + preparedName + " AS " + ask()
 		case 0, 1:
 			return set()
 		case 2:
@@ -368,8 +368,8 @@ func claimsConversation(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 			t := text()
 			// A refused Parse leaves the earlier statement without a name in place. The messages after it are decided
 			// as that statement, and do not run.
-			refused := t == "SELEC" || t == "SELECT forbidden"
-			if strings.Contains(t, ";") || r.IntN(2) == 0 || refused {
+			isRefused := t == "SELEC" || t == "SELECT forbidden"
+			if strings.Contains(t, ";") || r.IntN(2) == 0 || isRefused {
 				m = append(m, q(t))
 				continue
 			}
@@ -378,7 +378,7 @@ func claimsConversation(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 				m = append(m, sy)
 			}
 		}
-		sent = append(sent, m)
+		script = append(script, m)
 	}
-	return sent
+	return script
 }

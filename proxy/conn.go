@@ -143,11 +143,11 @@ func (c *conn) end(reason *sqlstate.Error) {
 	c.ended = true
 	c.reason = reason
 	c.cancel()
-	past := time.Unix(1, 0)
-	_ = c.client.SetReadDeadline(past)
+	longAgo := time.Unix(1, 0)
+	_ = c.client.SetReadDeadline(longAgo)
 	_ = c.client.SetWriteDeadline(time.Now().Add(time.Second))
 	if c.upstream != nil {
-		_ = c.upstream.SetDeadline(past)
+		_ = c.upstream.SetDeadline(longAgo)
 	}
 	if c.session != nil {
 		c.session.ledger.close()
@@ -233,9 +233,9 @@ func (c *conn) setClient(nc net.Conn) error {
 }
 
 // setBroken notes whether the client has received only a part of a message, so that no error can be sent to it now.
-func (c *conn) setBroken(yes bool) {
+func (c *conn) setBroken(isSet bool) {
 	c.mu.Lock()
-	c.broken = yes
+	c.broken = isSet
 	c.mu.Unlock()
 }
 

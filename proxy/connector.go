@@ -19,10 +19,10 @@ type connector struct {
 	wait            time.Duration     // how long the session waits for a connection of the pool
 }
 
-func newConnector(s *Server, who agentKey, route Route, settings map[string]string) *connector {
-	l := &connector{server: s, upstream: route.Upstream, database: who.database, settings: settings}
+func newConnector(s *Server, key agentKey, route Route, settings map[string]string) *connector {
+	l := &connector{server: s, upstream: route.Upstream, database: key.database, settings: settings}
 	if route.Pool != nil {
-		l.pool, l.wait = s.pools.poolFor(who, route.Pool.Size), route.Pool.Wait
+		l.pool, l.wait = s.pools.poolFor(key, route.Pool.Size), route.Pool.Wait
 		l.startupSettings = startupKey(settings, route.Upstream.Params)
 	}
 	return l
@@ -31,14 +31,14 @@ func newConnector(s *Server, who agentKey, route Route, settings map[string]stri
 // startupKey writes the settings that a connection begins with: RESET returns to them, so sessions that begin with
 // others cannot share it.
 func startupKey(settings, pinned map[string]string) string {
-	all := maps.Clone(settings)
-	if all == nil {
-		all = map[string]string{}
+	merged := maps.Clone(settings)
+	if merged == nil {
+		merged = map[string]string{}
 	}
-	maps.Copy(all, pinned)
+	maps.Copy(merged, pinned)
 	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		b.WriteString(name + "\x00" + all[name] + "\x00")
+	for _, name := range slices.Sorted(maps.Keys(merged)) {
+		b.WriteString(name + "\x00" + merged[name] + "\x00")
 	}
 	return b.String()
 }

@@ -58,8 +58,8 @@ type copyRelay struct {
 // relay relays the rows to the server, until the rows end or the server has given up.
 func (c *copyRelay) relay() error {
 	for {
-		over, err := c.relayArrived()
-		if over || err != nil {
+		finished, err := c.relayArrived()
+		if finished || err != nil {
 			return err
 		}
 		if err := c.input.fill(); err == io.EOF {
@@ -71,7 +71,7 @@ func (c *copyRelay) relay() error {
 }
 
 // relayArrived relays to the server the rows that have arrived.
-func (c *copyRelay) relayArrived() (over bool, err error) {
+func (c *copyRelay) relayArrived() (finished bool, err error) {
 	for {
 		if c.input.bytesToRelay == 0 && !c.ledger.isCopying(c.execution) {
 			return true, c.answerSyncs()
@@ -95,14 +95,14 @@ func (c *copyRelay) relayArrived() (over bool, err error) {
 		if !ok || err != nil {
 			return false, err
 		}
-		if over, err := c.message(typ, body); over || err != nil {
-			return over, err
+		if finished, err := c.message(typ, body); finished || err != nil {
+			return finished, err
 		}
 	}
 }
 
 // message handles a message that is no CopyData. It reports whether the message ends the rows.
-func (c *copyRelay) message(typ byte, body []byte) (over bool, err error) {
+func (c *copyRelay) message(typ byte, body []byte) (finished bool, err error) {
 	switch typ {
 	case 'c':
 		return true, c.endRows(appendMessage(nil, 'c'))

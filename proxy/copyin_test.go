@@ -104,13 +104,13 @@ func TestCopyScripts(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprint(name, ", slow: ", slow), func(t *testing.T) {
-				direct, through := p.direct(t), p.raw(t)
+				toServer, viaProxy := p.direct(t), p.raw(t)
 				if slow {
-					through.front = pgx3.NewFrontend(through.Conn, trickle{through.Conn})
+					viaProxy.front = pgx3.NewFrontend(viaProxy.Conn, trickle{viaProxy.Conn})
 				}
-				direct.play(t, []round{upToReady(1, q(copyTables))})
-				through.play(t, []round{upToReady(1, q(copyTables))})
-				want, got := direct.play(t, script), through.play(t, script)
+				toServer.play(t, []round{upToReady(1, q(copyTables))})
+				viaProxy.play(t, []round{upToReady(1, q(copyTables))})
+				want, got := toServer.play(t, script), viaProxy.play(t, script)
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("direct (-) and through the proxy (+):\n%s", diff)
 				}
@@ -206,16 +206,16 @@ func FuzzRows(f *testing.F) {
 	f.Add([]byte("d\x00\x00\x00\x04d\x00\x00\x00\x05xc\x00\x00\x00\x04"), 1)
 	f.Add([]byte("d\x7f\xff\xff\xffx"), 2)
 	f.Add([]byte("d\x00\x00\x00\x00"), 5)
-	f.Fuzz(func(t *testing.T, sent []byte, step int) {
+	f.Fuzz(func(t *testing.T, input []byte, step int) {
 		step = max(1, step%64)
-		in := newInput(&chunks{sent, step})
+		in := newInput(&chunks{input, step})
 		defer in.release()
 		var taken []byte
 		for {
 			raw, _, err := in.rows()
 			if err != nil {
-				var refused *sqlstate.Error = err.(*sqlstate.Error)
-				if refused.Code != sqlstate.ProtocolViolation {
+				var refusal *sqlstate.Error = err.(*sqlstate.Error)
+				if refusal.Code != sqlstate.ProtocolViolation {
 					t.Fatal(err)
 				}
 				break
@@ -231,8 +231,8 @@ func FuzzRows(f *testing.F) {
 				break
 			}
 		}
-		if !bytes.HasPrefix(sent, taken) {
-			t.Fatalf("%q is not the beginning of %q", taken, sent)
+		if !bytes.HasPrefix(input, taken) {
+			t.Fatalf("%q is not the beginning of %q", taken, input)
 		}
 		for len(taken) > 0 && taken[0] == 'd' && len(taken) >= 5 {
 			size := 1 + int(taken[1])<<24 + int(taken[2])<<16 + int(taken[3])<<8 + int(taken[4])

@@ -18,12 +18,12 @@ type describeEntry struct {
 
 func (e *describeEntry) appendRefused(dst []byte) []byte { return e.refusal.describe(dst) }
 
-func (e *describeEntry) handleAnswer(o *answers, typ byte, _ int) (known bool, err *sqlstate.Error) {
+func (e *describeEntry) handleAnswer(o *answers, typ byte, _ int) (isExpected bool, err *sqlstate.Error) {
 	switch typ {
 	case 't': // The type is that of ParameterDescription.
-		known = e.object == 'S' && !e.parameters
+		isExpected = e.object == 'S' && !e.parameters
 		e.parameters = true
-		return known, nil
+		return isExpected, nil
 	case 'T', 'n': // The types are those of RowDescription and NoData.
 		if e.object == 'S' && !e.parameters {
 			return false, nil
@@ -54,9 +54,9 @@ func (r *requests) describe(body []byte) error {
 		r.refuse(e, missing(name), nil, nil)
 		return nil
 	}
-	v, refused, t := r.recheck(v)
-	if refused != nil {
-		r.refuse(e, refused, v, t)
+	v, refusal, t := r.recheck(v)
+	if refusal != nil {
+		r.refuse(e, refusal, v, t)
 		return nil
 	}
 	if v.HardenBeforeParse && object == 'S' { // The server may parse the statement again.

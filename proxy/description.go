@@ -23,21 +23,21 @@ const (
 
 var errDescription = errors.New("invalid RowDescription")
 
-// column handles the next column of a RowDescription. It returns more if the column has not arrived whole.
-func (o *answers) column() (more bool, _ *sqlstate.Error) {
-	have := (*o.buf)[o.r:min(o.w, o.r+o.tail.bytes)]
-	end := bytes.IndexByte(have, 0)
-	if end < 0 || len(have) < end+1+columnTail {
-		if len(have) == o.tail.bytes || len(have) > maxColumn {
+// column handles the next column of a RowDescription. It returns needsMore if the column has not arrived whole.
+func (o *answers) column() (goesOn bool, _ *sqlstate.Error) {
+	available := (*o.buf)[o.r:min(o.w, o.r+o.tail.bytes)]
+	end := bytes.IndexByte(available, 0)
+	if end < 0 || len(available) < end+1+columnTail {
+		if len(available) == o.tail.bytes || len(available) > maxColumn {
 			return false, desyncError(errDescription)
 		}
 		return true, nil
 	}
-	field := have[end+1:]
-	to := o.decider.ClientOrigin(verdict.Origin{Relation: binary.BigEndian.Uint32(field),
+	field := available[end+1:]
+	origin := o.decider.ClientOrigin(verdict.Origin{Relation: binary.BigEndian.Uint32(field),
 		Number: int16(binary.BigEndian.Uint16(field[4:]))})
-	binary.BigEndian.PutUint32(field, to.Relation)
-	binary.BigEndian.PutUint16(field[4:], uint16(to.Number))
+	binary.BigEndian.PutUint32(field, origin.Relation)
+	binary.BigEndian.PutUint16(field[4:], uint16(origin.Number))
 	n := end + 1 + columnTail
 	o.pass(n)
 	o.tail.bytes -= n

@@ -42,10 +42,10 @@ func TestDescriptions(t *testing.T) {
 		}
 		for _, step := range steps {
 			t.Run(fmt.Sprintf("%s by %d", name, step), func(t *testing.T) {
-				sent, expected := description(t, fields, false), description(t, fields, true)
-				got, ended := relayed(t, sent, step)
-				if ended != nil || !bytes.Equal(got, expected) {
-					t.Errorf("%v: %d bytes, not the %d of\n%.200q\n%.200q", ended, len(got), len(expected), got, expected)
+				input, expected := description(t, fields, false), description(t, fields, true)
+				got, failure := relayed(t, input, step)
+				if failure != nil || !bytes.Equal(got, expected) {
+					t.Errorf("%v: %d bytes, not the %d of\n%.200q\n%.200q", failure, len(got), len(expected), got, expected)
 				}
 			})
 		}
@@ -55,10 +55,10 @@ func TestDescriptions(t *testing.T) {
 // A RowDescription that is none ends the session.
 func TestDescriptionsThatAreNone(t *testing.T) {
 	one := append(append([]byte{'T', 0, 0, 0, 6 + 20, 0, 1, 'a', 0}, make([]byte, 18)...), 'D')
-	if _, ended := relayed(t, one[:len(one)-1], 1); ended != nil {
-		t.Fatal(ended)
+	if _, failure := relayed(t, one[:len(one)-1], 1); failure != nil {
+		t.Fatal(failure)
 	}
-	for name, sent := range map[string][]byte{
+	for name, input := range map[string][]byte{
 		"no count":           {'T', 0, 0, 0, 4, 'D', 0, 0},
 		"half a count":       {'T', 0, 0, 0, 5, 0, 'D', 0},
 		"columns of none":    {'T', 0, 0, 0, 7, 0, 0, 1},
@@ -67,7 +67,7 @@ func TestDescriptionsThatAreNone(t *testing.T) {
 		"a name without end": append([]byte{'T', 0, 0, 255, 255, 0, 1}, bytes.Repeat([]byte("a"), 9999)...),
 	} {
 		for _, step := range []int{1, 5, 1 << 16} {
-			if _, ended := relayed(t, sent, step); ended == nil {
+			if _, failure := relayed(t, input, step); failure == nil {
 				t.Errorf("%s, by %d: goes on", name, step)
 			}
 		}
@@ -93,7 +93,7 @@ func description(t *testing.T, fields []pgx3.FieldDescription, mapped bool) []by
 }
 
 // relayed is what the client gets of an answer to a Query that comes so many bytes at a time.
-func relayed(t *testing.T, sent []byte, step int) (got []byte, _ error) {
+func relayed(t *testing.T, input []byte, step int) (got []byte, _ error) {
 	server, err := New(Config{Router: &proxied{}})
 	if err != nil {
 		t.Fatal(err)
@@ -102,19 +102,19 @@ func relayed(t *testing.T, sent []byte, step int) (got []byte, _ error) {
 	s.ledger.push([]entry{&queryEntry{}})
 	buf := make([]byte, bufferSize)
 	o := answersOf(s, &buf, nil)
-	for len(sent) > 0 {
+	for len(input) > 0 {
 		o.w = copy(buf, buf[o.r:o.w])
 		o.r, o.from = 0, 0
-		n := copy(buf[o.w:min(len(buf), o.w+step)], sent)
+		n := copy(buf[o.w:min(len(buf), o.w+step)], input)
 		if n == 0 {
 			t.Fatal("no room is left")
 		}
-		o.w, sent = o.w+n, sent[n:]
-		ended := o.scan()
+		o.w, input = o.w+n, input[n:]
+		failure := o.scan()
 		got = append(append(got, o.out...), buf[o.from:o.r]...)
 		o.out = o.out[:0]
-		if ended != nil {
-			return got, ended
+		if failure != nil {
+			return got, failure
 		}
 	}
 	return got, nil

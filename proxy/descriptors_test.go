@@ -19,9 +19,9 @@ import (
 func checkDescriptors(t *testing.T) {
 	t.Helper()
 	pgtest.Database(t) // which opens a connection of the tests' own
-	before := countDescriptors(t)
+	countBefore := countDescriptors(t)
 	t.Cleanup(func() {
-		eventually(t, "all descriptors are closed", func() bool { return countDescriptors(t) <= before })
+		eventually(t, "all descriptors are closed", func() bool { return countDescriptors(t) <= countBefore })
 	})
 }
 
@@ -31,11 +31,11 @@ func countDescriptors(t *testing.T) int {
 	if runtime.GOOS != "linux" {
 		return 0
 	}
-	all, err := os.ReadDir("/proc/self/fd")
+	descriptors, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(all)
+	return len(descriptors)
 }
 
 // starvingListener is a listener that has no descriptors for clients while none are left.
@@ -53,8 +53,8 @@ func (s starvingListener) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-func noDescriptor(what string) error {
-	return &net.OpError{Op: what, Net: "tcp", Err: os.NewSyscallError(what, syscall.EMFILE)}
+func noDescriptor(description string) error {
+	return &net.OpError{Op: description, Net: "tcp", Err: os.NewSyscallError(description, syscall.EMFILE)}
 }
 
 // refuseConnections has no descriptors for connections to the server while the result is true.
@@ -188,8 +188,8 @@ func TestNoDescriptorForOneMore(t *testing.T) {
 	eventually(t, "the pool has all of its connections", func() bool {
 		p.server.pools.mu.Lock()
 		defer p.server.pools.mu.Unlock()
-		for _, of := range p.server.pools.pools {
-			if of.open != size || of.dialing > 0 {
+		for _, agentPool := range p.server.pools.pools {
+			if agentPool.open != size || agentPool.dialing > 0 {
 				return false
 			}
 		}

@@ -35,42 +35,42 @@ func (s *Server) Dial(ctx context.Context, id Identity) (net.Conn, error) {
 	if id.Agent == "" || id.Database == "" {
 		return nil, errors.New("proxy: an identity has an agent and a database")
 	}
-	near, far, err := connectedPair()
+	clientEnd, serverEnd, err := connectedPair()
 	if err != nil {
 		return nil, err
 	}
-	c := newConn(s, far)
+	c := newConn(s, serverEnd)
 	c.identity = &id
 	if !s.start(c, false) {
-		near.Close()
-		far.Close()
+		clientEnd.Close()
+		serverEnd.Close()
 		return nil, shutdownError()
 	}
-	return near, nil
+	return clientEnd, nil
 }
 
 // connectedPair makes the two ends of one connection. It is a socket of the operating system, which buffers, has
 // deadlines and can be closed in one direction, as a client's socket.
-func connectedPair() (near, far net.Conn, err error) {
+func connectedPair() (clientEnd, serverEnd net.Conn, err error) {
 	fds, err := socketpair()
 	if err != nil {
 		return nil, nil, os.NewSyscallError("socketpair", err)
 	}
-	ends := make([]net.Conn, 2)
+	pair := make([]net.Conn, 2)
 	for i, fd := range fds {
 		f := os.NewFile(uintptr(fd), "pgconsent")
-		ends[i], err = net.FileConn(f) // FileConn makes a duplicate of the descriptor.
+		pair[i], err = net.FileConn(f) // FileConn makes a duplicate of the descriptor.
 		f.Close()
 		if err != nil {
 			if i == 0 {
 				_ = syscall.Close(fds[1])
 			} else {
-				ends[0].Close()
+				pair[0].Close()
 			}
 			return nil, nil, err
 		}
 	}
-	return ends[0], ends[1], nil
+	return pair[0], pair[1], nil
 }
 
 // socketpair makes the descriptors so that a program which is started meanwhile does not inherit them.

@@ -44,8 +44,8 @@ func TestDial(t *testing.T) {
 			t.Errorf("%v: %d, %v", mode, n, err)
 		}
 	}
-	var told *pgconn.PgError
-	if _, err := conn.Exec(t.Context(), "SELECT forbidden"); !errors.As(err, &told) || told.Code != "42501" {
+	var pgErr *pgconn.PgError
+	if _, err := conn.Exec(t.Context(), "SELECT forbidden"); !errors.As(err, &pgErr) || pgErr.Code != "42501" {
 		t.Errorf("a refused statement: %v", err)
 	}
 	// More than any buffer holds, in both directions.
@@ -79,8 +79,8 @@ func TestEnforcementIsToldEverything(t *testing.T) {
 	}
 	defer conn.Close(t.Context())
 	info := p.last().info
-	for i, told := 0, reflect.ValueOf(info); i < told.NumField(); i++ {
-		if name := told.Type().Field(i).Name; told.Field(i).IsZero() != (name == "ByCertificate") { // There is none within the process.
+	for i, received := 0, reflect.ValueOf(info); i < received.NumField(); i++ {
+		if name := received.Type().Field(i).Name; received.Field(i).IsZero() != (name == "ByCertificate") { // There is none within the process.
 			t.Errorf("it is not told %s", name)
 		}
 	}
@@ -104,8 +104,8 @@ func TestDialRefuses(t *testing.T) {
 		"a user with a password": {"wire_owner", agentName, p.db.Name},
 	} {
 		_, err := p.inside(t.Context(), Identity{Agent: c.agent, Database: p.db.Name}, c.user, c.database)
-		var told *pgconn.PgError
-		if !errors.As(err, &told) || told.Code != "28000" {
+		var pgErr *pgconn.PgError
+		if !errors.As(err, &pgErr) || pgErr.Code != "28000" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -131,8 +131,8 @@ func TestDialEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = p.inside(t.Context(), id, agentName, p.db.Name)
-	var told *pgconn.PgError
-	if !errors.As(err, &told) || told.Code != "53300" {
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) || pgErr.Code != "53300" {
 		t.Errorf("the second login: %v", err)
 	}
 	waiting.Close()
@@ -189,8 +189,8 @@ func TestDialCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = <-ended
-	var told *pgconn.PgError
-	if !errors.As(err, &told) || told.Code != "57014" {
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) || pgErr.Code != "57014" {
 		t.Error(err)
 	}
 }

@@ -24,11 +24,11 @@ func (c *conn) abort() {
 }
 
 // stop ends the connection now, and cancels the statement that the server runs for it.
-func (c *conn) stop(why *sqlstate.Error) {
+func (c *conn) stop(reason *sqlstate.Error) {
 	c.mu.Lock()
 	if !c.ended {
 		c.cancelsStatement = true
 	}
 	c.mu.Unlock()
-	c.end(why)
+	c.end(reason)
 }

@@ -28,7 +28,7 @@ type entry interface {
 
 	// handleAnswer handles one message of the server, by its type and the length of its body. It returns false where
 	// PostgreSQL has no such answer to a message of this kind.
-	handleAnswer(o *answers, typ byte, length int) (known bool, err *sqlstate.Error)
+	handleAnswer(o *answers, typ byte, length int) (isExpected bool, err *sqlstate.Error)
 }
 
 // entryBase is what all kinds of messages have in common.
@@ -103,14 +103,14 @@ type execution struct {
 func (x *execution) asExecution() *execution { return x }
 
 // answerRows handles the answers that a Query and an Execute have in common.
-func (x *execution) answerRows(o *answers, typ byte, length int) (known bool) {
+func (x *execution) answerRows(o *answers, typ byte, length int) (isExpected bool) {
 	switch typ {
 	case 'D', 'd': // The types are those of DataRow and CopyData.
 		if o.endedResult.execution != nil {
 			return true
 		}
-		if by, yes := x.limit.exceededBy(length); yes {
-			o.cutResult(x, by)
+		if bound, isSet := x.limit.exceededBy(length); isSet {
+			o.cutResult(x, bound)
 		} else {
 			x.rows++
 			x.bytes += int64(length)

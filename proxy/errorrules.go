@@ -210,7 +210,8 @@ func (p *errorRule) covers(code sqlstate.Code) bool {
 // matchesMessage reports whether the rule is about a message.
 func (p *errorRule) matchesMessage(message string) bool {
 	for _, text := range p.messages {
-		if begins, open := strings.CutSuffix(text, "*"); message == text || open && strings.HasPrefix(message, begins) {
+		if prefix, isPrefix := strings.CutSuffix(text, "*"); message == text || isPrefix &&
+			strings.HasPrefix(message, prefix) {
 			return true
 		}
 	}
@@ -269,14 +270,14 @@ func copyLine(context string) string {
 // their lines may be rows that the client cannot see.
 func isOwnContext(context string, copies bool) bool {
 	for line := range strings.SplitSeq(context, "\n") {
-		own := line == "" || line == parallelWorker
-		for _, begins := range clientContexts {
-			own = own || strings.HasPrefix(line, begins)
+		isOwn := line == "" || line == parallelWorker
+		for _, prefix := range clientContexts {
+			isOwn = isOwn || strings.HasPrefix(line, prefix)
 		}
 		if strings.HasPrefix(line, "COPY ") { // The context must be one line: a COPY may read such a foreign table itself.
-			own, copies = copies, false
+			isOwn, copies = copies, false
 		}
-		if !own {
+		if !isOwn {
 			return false
 		}
 	}

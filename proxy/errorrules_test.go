@@ -55,12 +55,12 @@ func ruleTable() string {
 		for i := range len(p.passedFields) {
 			fields = append(fields, names[p.passedFields[i]])
 		}
-		passes, place := strings.Join(fields, ", "), ""
-		if passes == "" {
+		fieldText, ruleText := strings.Join(fields, ", "), ""
+		if fieldText == "" {
 			text, hint := p.substitute()
-			passes, place = "nothing", text+". "+hint
+			fieldText, ruleText = "nothing", text+". "+hint
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", codes, passes, place, p.reason)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", codes, fieldText, ruleText, p.reason)
 	}
 	return b.String()
 }
@@ -72,13 +72,13 @@ func TestErrorsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	const begin, end = "<!-- table: written by `go test ./proxy -run Documented -update` -->\n", "<!-- end of table -->\n"
-	before, rest, ok := strings.Cut(string(text), begin)
-	table, after, ok2 := strings.Cut(rest, end)
+	situation, rest, ok := strings.Cut(string(text), begin)
+	table, afterDollar, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
 		t.Fatalf("%s has no table", errorsPage)
 	}
 	if *update {
-		if err := os.WriteFile(errorsPage, []byte(before+begin+ruleTable()+end+after), 0o644); err != nil {
+		if err := os.WriteFile(errorsPage, []byte(situation+begin+ruleTable()+end+afterDollar), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		table = ruleTable()
@@ -91,29 +91,29 @@ func TestErrorsAreDocumented(t *testing.T) {
 // The table is well formed: every row can be reached, says why, and lets no detail pass without its message.
 func TestPassages(t *testing.T) {
 	code := regexp.MustCompile(`^([0-9A-Z]{2}|[0-9A-Z]{5})$`)
-	seen := map[string]int{}
+	uses := map[string]int{}
 	for i, p := range errorRules {
 		for c := range strings.FieldsSeq(p.codes) {
 			if !code.MatchString(c) {
 				t.Errorf("%q is no SQLSTATE and no class", c)
 			}
-			if before, ok := seen[c]; ok && errorRules[before].messages == nil {
+			if countBefore, ok := uses[c]; ok && errorRules[countBefore].messages == nil {
 				t.Errorf("%s: row %d cannot be reached", c, i)
 			}
-			if _, ok := seen[c[:2]]; ok && len(c) > 2 {
+			if _, ok := uses[c[:2]]; ok && len(c) > 2 {
 				t.Errorf("%s comes after its class", c)
 			}
-			seen[c] = i
+			uses[c] = i
 		}
 		if p.reason == "" {
 			t.Errorf("row %d says nothing", i)
 		}
 		for _, text := range p.messages { // it must match whole, or as a prefix
-			begins, open := strings.CutSuffix(text, "*")
-			for message, is := range map[string]bool{
-				begins: true, begins + "MARKER": open, "MARKER " + begins: false, begins[:len(begins)-1]: false, "": false} {
-				if p.matchesMessage(message) != is {
-					t.Errorf("%s: %q counts as %q: %t", p.codes, message, text, !is)
+			prefix, isPrefix := strings.CutSuffix(text, "*")
+			for message, isOfKind := range map[string]bool{
+				prefix: true, prefix + "MARKER": isPrefix, "MARKER " + prefix: false, prefix[:len(prefix)-1]: false, "": false} {
+				if p.matchesMessage(message) != isOfKind {
+					t.Errorf("%s: %q counts as %q: %t", p.codes, message, text, !isOfKind)
 				}
 			}
 		}
@@ -139,7 +139,7 @@ var allFields = []byte("SVCMDHPpqWstcdnFLRXx")
 // TestContextsOfOthers: an error's context counts as the client's own only in the forms of the table. One line in
 // another form, wherever it stands, makes the error one of another role.
 func TestContextsOfOthers(t *testing.T) {
-	own := []string{"", "unnamed portal parameter $1 = '…'", "unnamed portal with parameters: $1 = '…'",
+	ownContexts := []string{"", "unnamed portal parameter $1 = '…'", "unnamed portal with parameters: $1 = '…'",
 		`portal "p" parameter $2`, "extended query with parameters: $1 = '…'", "JSON data, line 1: {…", "parallel worker"}
 	others := []string{
 		"PL/pgSQL function f() line 3 at RAISE", `SQL function "f" statement 1`, `SQL function "f" during inlining`,
@@ -152,15 +152,16 @@ func TestContextsOfOthers(t *testing.T) {
 		"line 1 of configuration file \"x\"", "SQL/JSON data", "json data, line 1", "portal p parameter $1", "a JSON data, line 1", "anything else",
 	}
 	for _, copies := range []bool{false, true} {
-		for _, mine := range own {
-			for _, second := range own {
-				if !isOwnContext(mine+"\n"+second, copies) {
-					t.Errorf("%q, %q: another's", mine, second)
+		for _, ownContext := range ownContexts {
+			for _, otherContext := range ownContexts {
+				if !isOwnContext(ownContext+"\n"+otherContext, copies) {
+					t.Errorf("%q, %q: another's", ownContext, otherContext)
 				}
 				for _, other := range others {
-					may := copies && strings.HasPrefix(other, "COPY ")
-					for _, context := range []string{other, other + "\n" + mine, mine + "\n" + other, mine + "\n" + other + "\n" + second, other + "\n" + other} {
-						if isOwnContext(context, copies) && (!may || strings.Count(context, other) > 1) {
+					isAllowed := copies && strings.HasPrefix(other, "COPY ")
+					for _, context := range []string{other, other + "\n" + ownContext, ownContext + "\n" + other, ownContext + "\n" + other + "\n" + otherContext, other +
+						"\n" + other} {
+						if isOwnContext(context, copies) && (!isAllowed || strings.Count(context, other) > 1) {
 							t.Errorf("%q counts as the client's own", context)
 						}
 					}
@@ -180,7 +181,7 @@ func TestNothingElsePasses(t *testing.T) {
 	rng := rand.New(rand.NewPCG(uint64(os.Getpid()), 3))
 	v := &verdict.Verdict{Original: "SELECT 1", Rewritten: verdict.Rewritten{Position: func(p int) int { return p }}}
 	const n = 200_000
-	passed := 0
+	passedMessages := 0
 	for range n {
 		code := codes[rng.IntN(len(codes))]
 		switch {
@@ -226,8 +227,8 @@ func TestNothingElsePasses(t *testing.T) {
 			values[key] = value
 			body = append(append(append(body, key), value...), 0)
 		}
-		whole := rng.IntN(4) > 0
-		if whole {
+		isWhole := rng.IntN(4) > 0
+		if isWhole {
 			body = append(body, 0)
 		} else {
 			body = body[:rng.IntN(len(body)+1)]
@@ -235,40 +236,40 @@ func TestNothingElsePasses(t *testing.T) {
 		f := parseFields(body)
 		copying := &verdict.Verdict{Rewritten: verdict.Rewritten{Position: v.Position, Effects: []verdict.Effect{{}, {Kind: verdict.CopiesIn}}}}
 		answered := []*queryEntry{nil, {}, queryOf(v), queryOf(v), queryOf(copying), queryOf(copying), queryOf(copying)}
-		which := rng.IntN(len(answered))
+		index := rng.IntN(len(answered))
 		var e entry
-		if which > 0 {
-			e = answered[which]
+		if index > 0 {
+			e = answered[index]
 		}
 		answered[3].refusal = &refusal{}
 		answered[5].completedStatements, answered[6].completedStatements = 1, 2
-		copies, refused := which == 5, which == 3
+		copies, isRefused := index == 5, index == 3
 		b, _ := f.sanitisedMessage(e)
 		var got pgx3.ErrorResponse
 		if err := got.Decode(b[5:]); err != nil {
 			t.Fatalf("%q: %v", body, err)
 		}
-		own := whole && (values['W'] == "" || !strings.Contains(values['W'], "PL/") &&
+		isOwn := isWhole && (values['W'] == "" || !strings.Contains(values['W'], "PL/") &&
 			!strings.Contains(values['W'], "SQL") &&
 			(!strings.Contains(values['W'], "COPY") || copies && strings.Count("\n"+values['W'], "\nCOPY ") < 2) && isOwnContext(values['W'], copies))
 		may := func(field byte) bool {
-			return own && strings.IndexByte(row.passedFields, field) >= 0 && values['M'] != "" && !strings.Contains(values['M'], "pgconsent")
+			return isOwn && strings.IndexByte(row.passedFields, field) >= 0 && values['M'] != "" && !strings.Contains(values['M'], "pgconsent")
 		}
 		for field, value := range map[byte]string{'M': got.Message, 'D': got.Detail, 'H': got.Hint} {
 			if strings.Contains(value, "MARKER") {
-				passed++
+				passedMessages++
 				if !may(field) || strings.Contains(value, "pgconsent") {
 					t.Fatalf("%c passed: %q\nfrom %q", field, value, body)
 				}
 			}
 		}
-		if refused && strings.Contains(got.Message, "denied_") {
+		if isRefused && strings.Contains(got.Message, "denied_") {
 			t.Fatalf("the refused form passed: %q", got.Message)
 		}
-		if got.Position != 0 && (!own || !row.passes('P') || refused) {
+		if got.Position != 0 && (!isOwn || !row.passes('P') || isRefused) {
 			t.Fatalf("a position passed from %q", body)
 		}
-		if got.Where != "" && (got.Where != "COPY, line 1" || !own || !strings.HasPrefix(values['W'], "COPY t, line 1: ")) {
+		if got.Where != "" && (got.Where != "COPY, line 1" || !isOwn || !strings.HasPrefix(values['W'], "COPY t, line 1: ")) {
 			t.Fatalf("a context passed: %q from %q", got.Where, body)
 		}
 		if rest := got.SchemaName + got.TableName + got.ColumnName + got.DataTypeName + got.ConstraintName +
@@ -279,12 +280,12 @@ func TestNothingElsePasses(t *testing.T) {
 			t.Fatalf("SQLSTATE %q, message %q from %q", got.Code, got.Message, body)
 		}
 		if notice := f.notice(); notice != nil {
-			if !passingNotices[f.code()] || strings.Contains(string(notice), "MARKER") && (!whole || values['W'] != "") {
+			if !passingNotices[f.code()] || strings.Contains(string(notice), "MARKER") && (!isWhole || values['W'] != "") {
 				t.Fatalf("a notice passed: %q", notice)
 			}
 		}
 	}
-	if passed < n/100 {
-		t.Errorf("only %d of %d messages passed: the test proves little", passed, n)
+	if passedMessages < n/100 {
+		t.Errorf("only %d of %d messages passed: the test proves little", passedMessages, n)
 	}
 }

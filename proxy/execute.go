@@ -15,7 +15,7 @@ type executeEntry struct {
 
 func (e *executeEntry) appendRefused(dst []byte) []byte { return e.refusal.execute(dst) }
 
-func (e *executeEntry) handleAnswer(o *answers, typ byte, length int) (known bool, err *sqlstate.Error) {
+func (e *executeEntry) handleAnswer(o *answers, typ byte, length int) (isExpected bool, err *sqlstate.Error) {
 	switch typ {
 	case 'C': // The type is that of CommandComplete.
 		e.completeStatement(o)
@@ -42,35 +42,35 @@ func (r *requests) execute(body []byte) error {
 		return err
 	}
 	if p == nil || !r.ledger.isUsable(p) {
-		refused := noPortalError(name)
+		refusal := noPortalError(name)
 		if p != nil {
-			refused = notRunnableError(name)
+			refusal = notRunnableError(name)
 		}
-		r.refuse(e, refused, nil, nil)
+		r.refuse(e, refusal, nil, nil)
 		return nil
 	}
-	v, refused, t := r.recheck(p.verdict)
-	if refused != nil {
-		r.refuse(e, refused, v, t)
+	v, refusal, t := r.recheck(p.verdict)
+	if refusal != nil {
+		r.refuse(e, refusal, v, t)
 		return nil
 	}
 	if p.fetchedInParts = p.fetchedInParts || rows != 0; p.fetchedInParts {
-		part := *v
-		part.PartialResult, v = true, &part
+		partVerdict := *v
+		partVerdict.PartialResult, v = true, &partVerdict
 	}
 	r.snapshots.noteHolds(v)
-	n, refused, err := r.resolveNames(v, r.group.number)
+	n, refusal, err := r.resolveNames(v, r.group.number)
 	if err != nil {
 		return err
 	}
-	if refused != nil {
-		r.refuse(e, refused, v, n.ticket)
+	if refusal != nil {
+		r.refuse(e, refusal, v, n.ticket)
 		return nil
 	}
-	if refused, err = r.readForeign(e, nil, n.namedVerdicts...); err != nil { // The portal's own Bind was checked already.
+	if refusal, err = r.readForeign(e, nil, n.namedVerdicts...); err != nil { // The portal's own Bind was checked already.
 		return err
-	} else if refused != nil {
-		r.refuse(e, refused, v, nil)
+	} else if refusal != nil {
+		r.refuse(e, refusal, v, nil)
 		return nil
 	}
 	if err := r.prepareNamed(v); err != nil {
@@ -82,7 +82,8 @@ func (r *requests) execute(body []byte) error {
 
 // stageExecute stages an Execute that is allowed. rows is how many rows the client asks for; 0: all.
 func (r *requests) stageExecute(e *executeEntry, p *portal, v *verdict.Verdict, n *nameUses, name string, rows uint32) {
-	if which, any := hardenedStatements(v, n.namedVerdicts); any && which[0] && v.Effects[0].HardenedPlan != verdict.HardenedAtBind {
+	if hardened, anyHardened := hardenedStatements(v, n.namedVerdicts); anyHardened && hardened[0] &&
+		v.Effects[0].HardenedPlan != verdict.HardenedAtBind {
 		r.hardenPlan()
 	}
 	r.noteEffects(v, n.namedVerdicts, r.group.number)

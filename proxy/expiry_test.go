@@ -34,13 +34,13 @@ func (s *shortLived) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal,
 // walled is a table with one row, which exists in transactions that begin under a valid seal.
 const walled = "SELECT count(*) AS n FROM walled"
 
-func withExpiry(t *testing.T, life time.Duration) *proxied {
+func withExpiry(t *testing.T, lifetime time.Duration) *proxied {
 	p := start(t)
 	p.edit = func(r *Route) {
-		open := r.Open
+		openDecider := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
-			d, err := open(ctx, info)
-			return &shortLived{d.(*judge), life}, err
+			d, err := openDecider(ctx, info)
+			return &shortLived{d.(*judge), lifetime}, err
 		}
 	}
 	if _, err := p.db.Connect(t, "postgres").Exec(t.Context(), `CREATE TABLE walled (n int); INSERT INTO walled VALUES (1);
@@ -85,10 +85,10 @@ func TestNoTransactionUnderAnOldSeal(t *testing.T) {
 	}
 	old := []round{upToReady(1, q("BEGIN"))} // the seal expires after it
 	for name, c := range map[string]struct {
-		before []round
-		script []round
-		want   []string
-		over   bool // the session ends
+		before   []round
+		script   []round
+		want     []string
+		finished bool // the session ends
 	}{
 		"queries": {old, []round{upToReady(4, q("COMMIT"), q("BEGIN"), q(walled), q("COMMIT"))},
 			seq("C COMMIT", "Z I", "C BEGIN", "Z T", rowT, "C COMMIT", "Z I"), false},
@@ -132,7 +132,7 @@ func TestNoTransactionUnderAnOldSeal(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
-			if c.over {
+			if c.finished {
 				if m, err := client.front.Receive(); err == nil {
 					t.Errorf("the session goes on with %T", m)
 				}
@@ -155,9 +155,9 @@ func (d *due) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error)
 func TestEndsAndGoesOnUnderASealThatIsDue(t *testing.T) {
 	p := start(t)
 	p.edit = func(r *Route) {
-		open := r.Open
+		openDecider := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
-			d, err := open(ctx, info)
+			d, err := openDecider(ctx, info)
 			return &due{d.(*judge)}, err
 		}
 	}
@@ -186,20 +186,20 @@ type moving struct {
 
 func (m *moving) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
 	seal, err := m.judge.Seal(ctx, b)
-	made := m.at.Load()
-	seal.IsStale = func() bool { return m.at.Load() != made }
+	rightsThen := m.at.Load()
+	seal.IsStale = func() bool { return m.at.Load() != rightsThen }
 	return seal, err
 }
 
 // The rights that a seal grants have changed long before the seal expires. No transaction begins under it, in any way.
 func TestNoTransactionUnderAStaleSeal(t *testing.T) {
 	p := start(t)
-	at := &atomic.Int64{}
+	rights := &atomic.Int64{}
 	p.edit = func(r *Route) {
-		open := r.Open
+		openDecider := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
-			d, err := open(ctx, info)
-			return &moving{d.(*judge), at}, err
+			d, err := openDecider(ctx, info)
+			return &moving{d.(*judge), rights}, err
 		}
 	}
 	const show = "SELECT current_setting('pgconsent.seal') AS s"
@@ -218,9 +218,9 @@ func TestNoTransactionUnderAStaleSeal(t *testing.T) {
 		client.play(t, []round{upToReady(1, q("SELECT 1"))})
 		client.play(t, c.before)
 		was := p.last().seals.Load()
-		at.Add(1)
+		rights.Add(1)
 		for _, line := range client.play(t, c.behind) {
-			if seal, shown := strings.CutPrefix(line, `D ["seal `); shown && seal == fmt.Sprintf(`%d"]`, was) {
+			if seal, isShown := strings.CutPrefix(line, `D ["seal `); isShown && seal == fmt.Sprintf(`%d"]`, was) {
 				t.Errorf("%s began under the seal of before", name)
 			}
 		}
@@ -248,16 +248,16 @@ func TestSealsUnderLoad(t *testing.T) {
 					client = p.raw(t)
 				}
 				var m []pgx3.FrontendMessage
-				ends := 0
+				endCount := 0
 				for range 1 + r.IntN(6) {
 					text := texts[r.IntN(len(texts))]
 					if r.IntN(2) == 0 {
-						m, ends = append(m, q(text)), ends+1
+						m, endCount = append(m, q(text)), endCount+1
 						continue
 					}
 					m = append(m, group(text)...)
 					if r.IntN(3) > 0 {
-						m, ends = append(m, sy), ends+1
+						m, endCount = append(m, sy), endCount+1
 					}
 				}
 				m = append(apart(m)[0], sy)
@@ -283,9 +283,9 @@ func TestSealsUnderLoad(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if _, ok := b.(*pgx3.ReadyForQuery); ok && ends >= 0 {
+					if _, ok := b.(*pgx3.ReadyForQuery); ok && endCount >= 0 {
 						client.send(t, q("--"))
-						ends = -1
+						endCount = -1
 					}
 				}
 				time.Sleep(time.Duration(r.IntN(250)) * time.Millisecond)
@@ -317,20 +317,20 @@ func TestNothingRunsWithoutASeal(t *testing.T) {
 	edit := p.edit
 	p.edit = func(r *Route) {
 		edit(r)
-		open := r.Open
+		openDecider := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
-			d, err := open(ctx, info)
+			d, err := openDecider(ctx, info)
 			return &steady{d.(*shortLived).judge}, err
 		}
 	}
 	rows, refused := 0, 0
 	for i := range 4 {
-		reset, inside := []string{"RESET ALL", "DISCARD ALL"}[i%2], i > 1 // inside a transaction
-		for between, gap := range map[string][]pgx3.FrontendMessage{"": nil, "Flush": {fl}, "Sync": {sy}, "Syncs": {sy, sy}} {
+		reset, isPartlySent := []string{"RESET ALL", "DISCARD ALL"}[i%2], i > 1 // inside a transaction
+		for separator, gap := range map[string][]pgx3.FrontendMessage{"": nil, "Flush": {fl}, "Sync": {sy}, "Syncs": {sy, sy}} {
 			for _, extended := range []bool{false, true} {
-				before := []pgx3.FrontendMessage{q(reset)}
+				resetMessages := []pgx3.FrontendMessage{q(reset)}
 				if extended {
-					before = group(reset)
+					resetMessages = group(reset)
 				}
 				for name, after := range map[string][]pgx3.FrontendMessage{
 					"a group": group(walled), "two": group("SELECT 1 AS n", walled), "a Query": {
@@ -343,34 +343,34 @@ func TestNothingRunsWithoutASeal(t *testing.T) {
 					client := p.raw(t)
 					client.play(t, []round{upToReady(1, pa("w", walled), sy)})
 					end := []pgx3.FrontendMessage{sy, q(walled), q("the end")}
-					if inside {
+					if isPartlySent {
 						client.play(t, []round{upToReady(1, q("BEGIN"))})
 						end = []pgx3.FrontendMessage{sy, q("ROLLBACK"), q(walled), q("the end")}
 					}
-					client.send(t, slices.Concat(before, gap, after, end)...)
+					client.send(t, slices.Concat(resetMessages, gap, after, end)...)
 					last := ""
-					for over := false; !over; {
+					for finished := false; !finished; {
 						m, err := client.front.Receive()
 						if err != nil {
 							t.Fatal(err)
 						}
 						line, _ := transcribe(m)
-						switch over = strings.Contains(line, `at or near "the"`); {
+						switch finished = strings.Contains(line, `at or near "the"`); {
 						case strings.HasPrefix(line, "D "):
 							rows++
 							if last = line; line != `D ["1"]` {
-								t.Errorf("%s (extended %t), %s, %s: %s", reset, extended, between, name, line)
+								t.Errorf("%s (extended %t), %s, %s: %s", reset, extended, separator, name, line)
 							}
 						case strings.HasPrefix(line,
 							"E ERROR 0A000 no transaction can begin here"), strings.HasPrefix(line, "E ERROR 25001"),
 							strings.HasPrefix(line, "E ERROR 25P02"), strings.HasPrefix(line, "E ERROR 26000"), strings.HasPrefix(line, "E ERROR 34000"):
 							refused++
-						case strings.HasPrefix(line, "E ") && !over:
-							t.Errorf("%s (extended %t), %s, %s: %s", reset, extended, between, name, line)
+						case strings.HasPrefix(line, "E ") && !finished:
+							t.Errorf("%s (extended %t), %s, %s: %s", reset, extended, separator, name, line)
 						}
 					}
 					if last != `D ["1"]` {
-						t.Errorf("%s (extended %t), %s, %s: nothing at the end", reset, extended, between, name)
+						t.Errorf("%s (extended %t), %s, %s: nothing at the end", reset, extended, separator, name)
 					}
 					client.Close()
 				}

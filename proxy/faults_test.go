@@ -91,7 +91,7 @@ func faultScript(mark string) [][]pgx3.FrontendMessage {
 
 // committed are the rows that an answer says are committed, by its place in the answers of a whole session.
 func (f *faultyProxy) committed(mark string) map[int][]string {
-	told := map[int][]string{}
+	committed := map[int][]string{}
 	var inserted []string
 	step := 0
 	steps := []int{1, 2, 2, 3, 3, 4, 5}
@@ -101,10 +101,10 @@ func (f *faultyProxy) committed(mark string) map[int][]string {
 			inserted = append(inserted, fmt.Sprintf("%s %d", mark, steps[step]))
 			step++
 		case line == "Z I":
-			told[i], inserted = inserted, nil
+			committed[i], inserted = inserted, nil
 		}
 	}
-	return told
+	return committed
 }
 
 // play runs the script of a session that meets a fault, and checks its answers. They must be those of an undisturbed
@@ -177,7 +177,7 @@ func (f *faultyProxy) frontDSN() string {
 
 // learnAnswers notes the answers of an undisturbed session. It returns how many bytes pass in each direction between
 // session and proxy, and between proxy and server.
-func (f *faultyProxy) learnAnswers(t *testing.T, atOnce bool) (front, back [2]int64) {
+func (f *faultyProxy) learnAnswers(t *testing.T, atOnce bool) (clientBytes, serverBytes [2]int64) {
 	t.Helper()
 	f.awaitSettled(t)
 	f.breakIdle(t)
@@ -216,7 +216,7 @@ func (f *faultyProxy) breakIdle(t *testing.T) {
 // awaitSettled waits until the proxy has no session but the witness, and no connection to the server that is lost.
 func (f *faultyProxy) awaitSettled(t *testing.T) {
 	t.Helper()
-	for end := time.Now().Add(tier.Patience); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(time.Millisecond) {
 		f.server.mu.Lock()
 		sessions := len(f.server.conns)
 		f.server.mu.Unlock()
@@ -229,15 +229,15 @@ func (f *faultyProxy) awaitSettled(t *testing.T) {
 		f.server.cancels.mu.Lock()
 		keys := len(f.server.cancels.agents)
 		f.server.cancels.mu.Unlock()
-		enough := connections == 1
+		isSettled := connections == 1
 		if f.pooled {
 			s := f.server.Pools()[0]
-			enough = s.Used == 0 && s.Waiting == 0 && s.Idle == connections
+			isSettled = s.Used == 0 && s.Waiting == 0 && s.Idle == connections
 		}
-		if sessions == 1 && agents == 1 && keys == 1 && enough && f.back.Open() == connections {
+		if sessions == 1 && agents == 1 && keys == 1 && isSettled && f.back.Open() == connections {
 			return
 		}
-		if time.Now().After(end) {
+		if time.Now().After(deadline) {
 			t.Fatalf("left: %d sessions of the proxy, %d of the agent, %d cancel keys, %d connections, %d of them on the network; pools: %+v",
 				sessions, agents, keys, connections, f.back.Open(), f.server.Pools())
 		}
@@ -257,7 +257,7 @@ func isEnd(answers []string) bool {
 }
 
 // playWithFault has a fault befall a session, and checks what it and others are told.
-func (f *faultyProxy) playWithFault(t *testing.T, what string, arm func(), atOnce bool) {
+func (f *faultyProxy) playWithFault(t *testing.T, description string, arm func(), atOnce bool) {
 	t.Helper()
 	f.cases++
 	mark := markOf(f.cases)
@@ -272,7 +272,7 @@ func (f *faultyProxy) playWithFault(t *testing.T, what string, arm func(), atOnc
 			break
 		}
 		if want := strings.ReplaceAll(f.want[min(i, len(f.want)-1)], markOf(0), mark); line != want {
-			t.Fatalf("%s: %s was told %q, want %q behind %q", what, mark, line, want, answers[:i])
+			t.Fatalf("%s: %s was told %q, want %q behind %q", description, mark, line, want, answers[:i])
 		}
 		for _, row := range committed[i] {
 			f.acknowledged[row] = true
@@ -285,10 +285,10 @@ func (f *faultyProxy) playWithFault(t *testing.T, what string, arm func(), atOnc
 	}
 	f.awaitSettled(t)
 	f.witnessed++
-	own := fmt.Sprintf("witness %d", f.witnessed)
-	got := f.witness.play(t, []round{upToReady(1, pa("", "SELECT $1::text || current_setting('application_name')"), bi("", "", own), ex("", 0), sy)})
-	if want := []string{"1", "2", fmt.Sprintf("D [%q]", own), "C SELECT 1", "Z I"}; !slices.Equal(got, want) {
-		t.Fatalf("behind %s another session was told %q, want %q", what, got, want)
+	witnessMark := fmt.Sprintf("witness %d", f.witnessed)
+	got := f.witness.play(t, []round{upToReady(1, pa("", "SELECT $1::text || current_setting('application_name')"), bi("", "", witnessMark), ex("", 0), sy)})
+	if want := []string{"1", "2", fmt.Sprintf("D [%q]", witnessMark), "C SELECT 1", "Z I"}; !slices.Equal(got, want) {
+		t.Fatalf("behind %s another session was told %q, want %q", description, got, want)
 	}
 }
 
@@ -337,19 +337,19 @@ func TestCutAtEveryByte(t *testing.T) {
 			n := int(tier.Seed()) - 1
 			turn := func() bool { n++; return tier.Turn(n, every) }
 			for _, atOnce := range []bool{false, true} {
-				front, back := f.learnAnswers(t, atOnce)
-				for _, way := range []network.CloseMode{network.Close, network.Reset, network.HalfClose} {
+				clientBytes, serverBytes := f.learnAnswers(t, atOnce)
+				for _, closeMode := range []network.CloseMode{network.Close, network.Reset, network.HalfClose} {
 					for _, in := range []network.Direction{network.ToServer, network.ToClient} {
 						n += 7 // other positions for each kind of end
-						for at := int64(0); at <= front[in]; at++ {
+						for position := int64(0); position <= clientBytes[in]; position++ {
 							if turn() {
-								fault := network.Fault{CloseMode: way, In: in, After: at}
+								fault := network.Fault{CloseMode: closeMode, In: in, After: position}
 								f.playWithFault(t, "the client's connection: "+fault.String(), func() { f.front.Next(fault) }, atOnce)
 							}
 						}
-						for at := int64(0); at <= back[in]; at++ {
+						for position := int64(0); position <= serverBytes[in]; position++ {
 							if turn() {
-								fault := network.Fault{CloseMode: way, In: in, After: at}
+								fault := network.Fault{CloseMode: closeMode, In: in, After: position}
 								f.playWithFault(t, "the connection to the server: "+fault.String(), func() { f.armBack(t, fault) }, atOnce)
 							}
 						}
@@ -406,16 +406,16 @@ func TestSilentNetworks(t *testing.T) {
 	for mode, pooled := range faultModes {
 		t.Run(mode, func(t *testing.T) {
 			f := startFaultyProxy(t, pooled)
-			front, back := f.learnAnswers(t, false)
+			clientBytes, serverBytes := f.learnAnswers(t, false)
 			random := tier.Rand(10)
 			for range tier.Count(1, 2, 40) {
 				for _, in := range []network.Direction{network.ToServer, network.ToClient} {
 					for _, side := range []string{"client", "server"} {
-						after := front[in]
+						failAfter := clientBytes[in]
 						if side == "server" {
-							after = back[in]
+							failAfter = serverBytes[in]
 						}
-						fault := network.Fault{CloseMode: network.Swallow, In: in, After: random.Int64N(after), ResetAfter: time.Second}
+						fault := network.Fault{CloseMode: network.Swallow, In: in, After: random.Int64N(failAfter), ResetAfter: time.Second}
 						f.playWithFault(t, "silence on the side of the "+side+": "+fault.String(), func() {
 							if side == "client" {
 								f.front.Next(fault)

@@ -29,14 +29,14 @@ func (r *requests) readForeign(e entry, v *verdict.Verdict, runs ...*verdict.Ver
 	if n == 0 {
 		return nil, nil
 	}
-	again := n > 1 || r.foreign.lastGroup == r.group.number+1
-	if !again && r.foreign.hasReads {
+	isRepeated := n > 1 || r.foreign.lastGroup == r.group.number+1
+	if !isRepeated && r.foreign.hasReads {
 		if err := r.flush(); err != nil {
 			return nil, err
 		}
-		again = r.ledger.waitForeign()
+		isRepeated = r.ledger.waitForeign()
 	}
-	if again {
+	if isRepeated {
 		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonTransaction,
 			"a transaction reads foreign tables in one statement only").
 			WithHint("Their server shows a transaction one moment, and not what is withdrawn since. COMMIT first, " +
@@ -51,7 +51,7 @@ func (r *requests) readForeign(e entry, v *verdict.Verdict, runs ...*verdict.Ver
 
 // waitForeign waits for the answers to each Query, and to each group that has its Sync. It reports whether foreign
 // tables were read in the transaction that is open afterwards.
-func (l *ledger) waitForeign() (read bool) {
+func (l *ledger) waitForeign() (readsForeign bool) {
 	l.waitReady()
 	l.mu.Lock()
 	defer l.mu.Unlock()

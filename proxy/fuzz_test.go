@@ -45,8 +45,8 @@ func FuzzFrames(f *testing.F) {
 				}
 				break
 			}
-			if held := len(in.bytes()); held > 2*len(b)+bufferSize {
-				t.Fatalf("%d bytes held for %d", held, len(b))
+			if heldRows := len(in.bytes()); heldRows > 2*len(b)+bufferSize {
+				t.Fatalf("%d bytes held for %d", heldRows, len(b))
 			}
 		}
 		if taken > len(b) {
@@ -71,7 +71,7 @@ func (s *steps) Read(p []byte) (int, error) {
 }
 
 // decode runs the decoder of a type.
-func decode(typ byte, body []byte) (again []byte, ok bool) {
+func decode(typ byte, body []byte) (encoded []byte, ok bool) {
 	switch typ {
 	case 'Q':
 		text, ok := decodeQuery(body)
@@ -106,12 +106,12 @@ func FuzzClientMessages(f *testing.F) {
 	f.Add(byte('C'), []byte("P\x00"))
 	f.Add(byte('E'), []byte("\x00\x00\x00\x00\x05"))
 	f.Fuzz(func(t *testing.T, typ byte, body []byte) {
-		again, ok := decode(typ, body)
+		encoded, ok := decode(typ, body)
 		if !ok {
 			return
 		}
-		if want := appendMessage(nil, typ, body); !bytes.Equal(want, again) {
-			t.Fatalf("%q became %q", want, again)
+		if want := appendMessage(nil, typ, body); !bytes.Equal(want, encoded) {
+			t.Fatalf("%q became %q", want, encoded)
 		}
 		var other pgx3.FrontendMessage
 		switch typ {
@@ -162,9 +162,9 @@ func FuzzStartup(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := parseStartup(other)
-		if err != nil || again.database != "another" || again.user != st.user || again.options != st.options || len(again.settings) != len(st.settings) {
-			t.Fatalf("%+v became %+v: %v", st, again, err)
+		reparsed, err := parseStartup(other)
+		if err != nil || reparsed.database != "another" || reparsed.user != st.user || reparsed.options != st.options || len(reparsed.settings) != len(st.settings) {
+			t.Fatalf("%+v became %+v: %v", st, reparsed, err)
 		}
 	})
 }

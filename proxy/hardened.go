@@ -30,36 +30,36 @@ type insertedText struct{ position int } // how many characters of the verdict's
 
 // hardenedStatements returns which of the statements of a Query get a hardened plan, and whether any does. runs are the
 // verdicts on what it runs by name.
-func hardenedStatements(v *verdict.Verdict, runs []*verdict.Verdict) (which []bool, any bool) {
+func hardenedStatements(v *verdict.Verdict, runs []*verdict.Verdict) (hardened []bool, anyHardened bool) {
 	byName := false
 	for _, run := range runs {
 		byName = byName || run.HasHardenedPlan()
 	}
-	which = make([]bool, len(v.Effects))
+	hardened = make([]bool, len(v.Effects))
 	for i, e := range v.Effects {
-		which[i] = e.HardenedPlan != verdict.NotHardened || byName && e.Kind == verdict.Executes
-		any = any || which[i]
+		hardened[i] = e.HardenedPlan != verdict.NotHardened || byName && e.Kind == verdict.Executes
+		anyHardened = anyHardened || hardened[i]
 	}
-	return which, any
+	return hardened, anyHardened
 }
 
 // withHardenedPlan returns the text of a Query with the settings of a hardened plan in front of each statement that
 // needs one. The error says why the text cannot be sent so.
 func (e *queryEntry) withHardenedPlan() (string, *sqlstate.Error) {
 	v := e.verdict
-	which, any := hardenedStatements(v, e.namedVerdicts)
-	if !any {
+	hardened, anyHardened := hardenedStatements(v, e.namedVerdicts)
+	if !anyHardened {
 		return v.Text, nil
 	}
-	e.hardenedStatements = which
+	e.hardenedStatements = hardened
 	var parts []verdict.Part
 	switch {
-	case len(which) == 1:
+	case len(hardened) == 1:
 		parts = []verdict.Part{{Text: v.Text}}
 	case v.Parts != nil:
 		parts = v.Parts()
 	}
-	if len(parts) != len(which) {
+	if len(parts) != len(hardened) {
 		return "", sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement,
 			"these statements cannot run in one multi-statement query: one of them needs settings of its own for its plan").
 			WithHint("Send the statements one by one.")
@@ -76,32 +76,32 @@ func (e *queryEntry) withHardenedPlan() (string, *sqlstate.Error) {
 // them, and notes the places.
 func (e *queryEntry) insertSettings(parts []verdict.Part) string {
 	var out strings.Builder
-	text, from := e.verdict.Text, 0
+	text, copiedTo := e.verdict.Text, 0
 	for i, part := range parts {
 		if !e.hardenedStatements[i] {
 			continue
 		}
-		at := byteOffset(text, part.Offset)
-		if at == 0 {
-			at = verdict.HintLength(text)
+		offset := byteOffset(text, part.Offset)
+		if offset == 0 {
+			offset = verdict.HintLength(text)
 		}
-		out.WriteString(text[from:at])
+		out.WriteString(text[copiedTo:offset])
 		out.WriteString(verdict.HardenedPlanPrefix)
-		e.insertedTexts = append(e.insertedTexts, insertedText{utf8.RuneCountInString(text[:at])})
-		from = at
+		e.insertedTexts = append(e.insertedTexts, insertedText{utf8.RuneCountInString(text[:offset])})
+		copiedTo = offset
 	}
-	out.WriteString(text[from:])
+	out.WriteString(text[copiedTo:])
 	return out.String()
 }
 
 // byteOffset returns where in a text the character begins that has this many characters before it.
 func byteOffset(text string, characters int) int {
-	at := 0
+	offset := 0
 	for range characters {
-		_, n := utf8.DecodeRuneInString(text[at:])
-		at += n
+		_, n := utf8.DecodeRuneInString(text[offset:])
+		offset += n
 	}
-	return at
+	return offset
 }
 
 // expectSettings notes that the answers to the settings come next, if the next statement has them.
@@ -119,10 +119,10 @@ func (e *queryEntry) withoutSettings(position int) int {
 	}
 	added := 0
 	for _, i := range e.insertedTexts {
-		switch at := position - added - 1; {
-		case at < i.position:
+		switch offset := position - added - 1; {
+		case offset < i.position:
 			return position - added
-		case at < i.position+len(verdict.HardenedPlanPrefix):
+		case offset < i.position+len(verdict.HardenedPlanPrefix):
 			return 0
 		}
 		added += len(verdict.HardenedPlanPrefix)

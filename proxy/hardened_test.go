@@ -55,10 +55,10 @@ func TestCopyScriptsWithHardenedPlans(t *testing.T) {
 	p := start(t, withJudge(hardened))
 	for name, script := range copyScripts {
 		t.Run(name, func(t *testing.T) {
-			direct, through := p.direct(t), p.raw(t)
-			direct.play(t, []round{upToReady(1, q(copyTables))})
-			through.play(t, []round{upToReady(1, q(copyTables))})
-			if diff := cmp.Diff(direct.play(t, script), through.play(t, script)); diff != "" {
+			toServer, viaProxy := p.direct(t), p.raw(t)
+			toServer.play(t, []round{upToReady(1, q(copyTables))})
+			viaProxy.play(t, []round{upToReady(1, q(copyTables))})
+			if diff := cmp.Diff(toServer.play(t, script), viaProxy.play(t, script)); diff != "" {
 				t.Errorf("direct (-) and through the proxy (+):\n%s", diff)
 			}
 		})
@@ -100,11 +100,11 @@ func TestHardeningHolds(t *testing.T) {
 			"a cursor, extended": {upToReady(1, q("BEGIN")),
 				upToReady(1, pa("", "DECLARE k CURSOR FOR "+asks), bi("", ""), ex("", 0), sy), upToReady(1, q("FETCH ALL FROM k")), upToReady(1, q("COMMIT"))},
 		} {
-			asked := 0
+			probes := 0
 			for _, r := range script {
 				for _, m := range r.send {
 					if query, ok := m.(*pgx3.Query); ok {
-						asked += strings.Count(query.String, asks)
+						probes += strings.Count(query.String, asks)
 					}
 				}
 			}
@@ -119,7 +119,7 @@ func TestHardeningHolds(t *testing.T) {
 				}
 			}
 			if n == 0 || strings.HasPrefix(name, "behind ROLLBACK TO") && n != 2 {
-				t.Errorf("%s: %d of %d times %q in %q", name, n, asked, want, got)
+				t.Errorf("%s: %d of %d times %q in %q", name, n, probes, want, got)
 			}
 		}
 	}
@@ -166,17 +166,17 @@ func TestErrorsOfHardening(t *testing.T) {
 func TestNothingWaitsForHardening(t *testing.T) {
 	p := start(t, withJudge(hardened))
 	bound := []pgx3.FrontendMessage{pa("a", "SELECT 1"), bi("p", "a")}
-	for _, behind := range [][]pgx3.FrontendMessage{
+	for _, following := range [][]pgx3.FrontendMessage{
 		{pa("", "DISCARD ALL"), bi("", ""), ex("", 0), sy}, {pa("", "RESET ALL"), bi("", ""), ex("", 0), sy}, {
 			q("DISCARD ALL"), sy}, {q("RESET ALL"), sy}, {q("DECLARE k CURSOR FOR SELECT 1"), sy},
 	} {
 		readies := 1
-		if _, query := behind[0].(*pgx3.Query); query {
+		if _, query := following[0].(*pgx3.Query); query {
 			readies = 2
 		}
-		script := []round{upToReady(readies, append(slices.Clone(bound), behind...)...)}
+		script := []round{upToReady(readies, append(slices.Clone(bound), following...)...)}
 		if diff := cmp.Diff(p.direct(t).play(t, script), p.raw(t).play(t, script)); diff != "" {
-			t.Errorf("%v: direct (-) and through the proxy (+):\n%s", behind[0], diff)
+			t.Errorf("%v: direct (-) and through the proxy (+):\n%s", following[0], diff)
 		}
 	}
 	if got := p.raw(t).play(t, []round{upToReady(1, pa("", "DISCARD ALL"), bi("", ""), ex("", 0),
@@ -189,17 +189,17 @@ func TestNothingWaitsForHardening(t *testing.T) {
 func TestLongNamesAreRefused(t *testing.T) {
 	p := start(t)
 	c := p.raw(t)
-	long, longer := strings.Repeat("n", maxName), strings.Repeat("n", maxName+1)
+	longText, longer := strings.Repeat("n", maxName), strings.Repeat("n", maxName+1)
 	for _, asked := range []struct {
-		messages []pgx3.FrontendMessage
-		refused  bool
+		messages  []pgx3.FrontendMessage
+		isRefused bool
 	}{
-		{[]pgx3.FrontendMessage{pa(long, "SELECT 1"), bi(long, long), ex(long, 0), sy}, false},
-		{[]pgx3.FrontendMessage{pa(longer, "SELECT 1"), sy}, true}, {[]pgx3.FrontendMessage{bi(longer, long), sy}, true},
+		{[]pgx3.FrontendMessage{pa(longText, "SELECT 1"), bi(longText, longText), ex(longText, 0), sy}, false},
+		{[]pgx3.FrontendMessage{pa(longer, "SELECT 1"), sy}, true}, {[]pgx3.FrontendMessage{bi(longer, longText), sy}, true},
 	} {
 		got := strings.Join(c.play(t, []round{upToReady(1, asked.messages...)}), "\n")
-		if strings.Contains(got, "54000") != asked.refused {
-			t.Errorf("refused %t: %s", asked.refused, got)
+		if strings.Contains(got, "54000") != asked.isRefused {
+			t.Errorf("refused %t: %s", asked.isRefused, got)
 		}
 	}
 }

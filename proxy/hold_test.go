@@ -34,9 +34,9 @@ func TestHold(t *testing.T) {
 	p := start(t)
 	release := make(chan *sqlstate.Error)
 	p.edit = func(r *Route) {
-		open := r.Open
+		openDecider := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
-			d, err := open(ctx, info)
+			d, err := openDecider(ctx, info)
 			return &holding{d.(*judge), release}, err
 		}
 	}

@@ -60,9 +60,9 @@ func (in *input) reserve(reserved *int, size int) error {
 	if in.budget == nil || size == *reserved {
 		return nil
 	}
-	more := int64(size - *reserved)
-	if in.budget.Add(more) > maxLarge && more > 0 {
-		in.budget.Add(-more)
+	needed := int64(size - *reserved)
+	if in.budget.Add(needed) > maxLarge && needed > 0 {
+		in.budget.Add(-needed)
 		return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "too many large messages are being received").
 			WithHint("Try again in a moment, or send smaller parameters.")
 	}

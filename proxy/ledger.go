@@ -68,9 +68,9 @@ func (l *ledger) close() {
 }
 
 // setStaging notes whether messages of the client are being handled: the session is not idle then.
-func (l *ledger) setStaging(on bool) {
+func (l *ledger) setStaging(isStaging bool) {
 	l.mu.Lock()
-	l.staging = on
+	l.staging = isStaging
 	l.mu.Unlock()
 }
 
@@ -159,7 +159,7 @@ func (l *ledger) fail(code sqlstate.Code) []entry {
 		}
 		return nil
 	}
-	ended := []entry{l.pop()}
+	endedEntries := []entry{l.pop()}
 	l.undo(e)
 	l.skipping, l.skipCode = true, code
 	for l.queue.len() > 0 {
@@ -170,14 +170,14 @@ func (l *ledger) fail(code sqlstate.Code) []entry {
 		s := l.pop()
 		s.base().code = code
 		l.skip(s)
-		ended = append(ended, s)
+		endedEntries = append(endedEntries, s)
 	}
-	return ended
+	return endedEntries
 }
 
 // statementCompleted applies the effect of the i-th statement of x. It reports whether the server goes on with a
 // transaction that begins too late for the seal.
-func (l *ledger) statementCompleted(x *execution, i int) (late bool) {
+func (l *ledger) statementCompleted(x *execution, i int) (isTooLate bool) {
 	effects := x.verdict.Effects
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -224,16 +224,16 @@ func (l *ledger) beginsAfterSealExpiry(entries []entry) bool {
 	if !time.Now().After(l.seal.expires) {
 		return false
 	}
-	skipped := false
+	isSkipped := false
 	for _, e := range entries {
 		_, isSync := e.(*syncEntry)
 		_, isQuery := e.(*queryEntry)
 		switch {
 		case isSync:
-			skipped = false
-		case skipped:
+			isSkipped = false
+		case isSkipped:
 		case e.base().refusal != nil: // A refused message reads nothing.
-			skipped = !isQuery
+			isSkipped = !isQuery
 		case e.beginsTransaction():
 			return true
 		}
@@ -251,16 +251,16 @@ func (l *ledger) noteSeal(s verdict.Seal) {
 // reportSealExpired tells enforcement that the database found the seal out of its time: a clock was moved.
 func (l *ledger) reportSealExpired() {
 	l.mu.Lock()
-	late := l.seal.onExpired
+	onExpired := l.seal.onExpired
 	l.mu.Unlock()
-	if late != nil {
-		late()
+	if onExpired != nil {
+		onExpired()
 	}
 }
 
 // ready ends the head entry, a Query or a Sync, with ReadyForQuery. It reports whether the session is to be ended now:
 // because it is idle and the proxy drains, or because the next transaction begins too late for the seal.
-func (l *ledger) ready(status byte) (drained, late bool) {
+func (l *ledger) ready(status byte) (drained, isTooLate bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.pop()

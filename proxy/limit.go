@@ -40,7 +40,7 @@ func isLimited(e entry) bool {
 }
 
 // exceededBy reports whether one more row of this length is more than may be relayed, and which limit it exceeds.
-func (l *resultLimit) exceededBy(length int) (by verdict.ExceededBound, yes bool) {
+func (l *resultLimit) exceededBy(length int) (bound verdict.ExceededBound, isSet bool) {
 	switch {
 	case l.Exceeded == nil:
 		return 0, false
@@ -81,8 +81,8 @@ type endedResult struct {
 
 // cutResult ends a result before the row at hand. The client gets an error in its place, and nothing more until
 // ReadyForQuery, as after any error.
-func (o *answers) cutResult(x *execution, by verdict.ExceededBound) {
-	err := x.limit.Exceeded(by)
+func (o *answers) cutResult(x *execution, bound verdict.ExceededBound) {
+	err := x.limit.Exceeded(bound)
 	x.limit.code = err.Code
 	o.ledger.failPortal(x)
 	o.tail.skip = true

@@ -33,8 +33,8 @@ func same(lines []string) []string {
 		if strings.HasPrefix(line, "S ") {
 			continue
 		}
-		if before, _, ok := strings.Cut(line, "@"); ok && strings.HasPrefix(line, "E ERROR 42P02") {
-			line = before[:strings.Index(before, "$")]
+		if situation, _, ok := strings.Cut(line, "@"); ok && strings.HasPrefix(line, "E ERROR 42P02") {
+			line = situation[:strings.Index(situation, "$")]
 		}
 		if strings.HasPrefix(line, "E ") {
 			for ended := strings.HasPrefix(line, "E ERROR 53400"); len(out) > 0; out = out[:len(out)-1] {
@@ -70,10 +70,10 @@ func TestRandomScriptsWithinBounds(t *testing.T) {
 }
 
 // greedy makes up messages, many of which want more than three rows. On the server alone r() fails at the fourth one.
-func greedy(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
-	pick := func(of ...string) string { return of[r.IntN(len(of))] }
-	alone := true // no statement is before it: an unknown name refuses the whole message
-	so := 0       // rows of the message so far: they are counted together
+func greedy(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
+	pick := func(choices ...string) string { return choices[r.IntN(len(choices))] }
+	isFirst := true // no statement is before it: an unknown name refuses the whole message
+	so := 0         // rows of the message so far: they are counted together
 	const uncounted = -1
 	rows := func() string {
 		n := []int{1, 3, 4, 5, 20000}[r.IntN(5)]
@@ -93,7 +93,7 @@ func greedy(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 		case 5:
 			return "COPY (SELECT r(i) FROM " + rows() + ") TO STDOUT"
 		case 6:
-			if so == 0 && alone {
+			if so == 0 && isFirst {
 				so = uncounted
 				return pick("EXECUTE x", "EXECUTE x", "PREPARE x AS SELECT r(i) FROM generate_series(1, 4) AS i",
 					"PREPARE x AS SELECT r(i) FROM generate_series(1, 2) AS i",
@@ -105,15 +105,15 @@ func greedy(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 		return pick("SELECT 1/0", "SELECT nope", "BEGIN", "BEGIN", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT s", "ROLLBACK TO s", "CLOSE k")
 	}
 	text := func() string {
-		so, alone = 0, true
+		so, isFirst = 0, true
 		t := single()
-		for alone = false; so != uncounted && r.IntN(3) == 0; {
+		for isFirst = false; so != uncounted && r.IntN(3) == 0; {
 			t += "; " + single()
 		}
 		return t
 	}
 	one := func() string {
-		so, alone = 0, true
+		so, isFirst = 0, true
 		return single()
 	}
 	for range 2 + r.IntN(4) {
@@ -137,9 +137,9 @@ func greedy(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 				}
 			}
 		}
-		sent = append(sent, m)
+		script = append(script, m)
 	}
-	return sent
+	return script
 }
 
 // TestEndedResults: a result that is too large ends like an error of the server in place of the first row too many.
@@ -180,8 +180,8 @@ func TestEndedResults(t *testing.T) {
 	kinds := map[string]int{}
 	for seed := range conversations(60) {
 		script := apart(greedy(rand.New(rand.NewPCG(uint64(seed), 13)))...)
-		direct := hijack(t, fmt.Sprintf("host=%s port=%d user=%s dbname=%s options='-c test.bounded=on'", p.db.SocketDir, p.db.Port, agentRole, p.db.Name))
-		want := same(converse(t, direct, script))
+		toServer := hijack(t, fmt.Sprintf("host=%s port=%d user=%s dbname=%s options='-c test.bounded=on'", p.db.SocketDir, p.db.Port, agentRole, p.db.Name))
+		want := same(converse(t, toServer, script))
 		wrote := inMarks()
 		got := same(converse(t, p.raw(t), script))
 		if diff := cmp.Diff(want, got) + cmp.Diff(wrote, inMarks()); diff != "" {
@@ -216,8 +216,8 @@ func TestNoResultIsLongerThanItsBound(t *testing.T) {
 	var left []int64
 	p := start(t, withJudge(func(j *judge) {
 		left = now.chunks
-		j.bound = verdict.ResultBound{Rows: now.rows, Bytes: now.bytes, Exceeded: func(by verdict.ExceededBound) *sqlstate.Error {
-			return sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "excess %d", by)
+		j.bound = verdict.ResultBound{Rows: now.rows, Bytes: now.bytes, Exceeded: func(bound verdict.ExceededBound) *sqlstate.Error {
+			return sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "excess %d", bound)
 		}}
 		if now.chunks != nil {
 			j.bound.MoreRows = func() (n int64) {
@@ -229,16 +229,16 @@ func TestNoResultIsLongerThanItsBound(t *testing.T) {
 		}
 	}))
 	ways := map[string]struct {
-		before, ask []pgx3.FrontendMessage
-		length      int64 // bytes of a DataRow without its value
-		row         byte
+		resetMessages, ask []pgx3.FrontendMessage
+		length             int64 // bytes of a DataRow without its value
+		row                byte
 	}{
 		"Query":   {ask: []pgx3.FrontendMessage{q("SELECT %s")}, length: 6, row: 'D'},
 		"Execute": {ask: []pgx3.FrontendMessage{pa("", "SELECT %s"), bi("", ""), ex("", 0), sy}, length: 6, row: 'D'},
 		"Flush":   {ask: []pgx3.FrontendMessage{pa("", "SELECT %s"), bi("", ""), ex("", 0), fl, sy}, length: 6, row: 'D'},
 		"COPY":    {ask: []pgx3.FrontendMessage{q("COPY (SELECT %s) TO STDOUT")}, length: 1, row: 'd'},
-		"EXECUTE": {before: []pgx3.FrontendMessage{q("PREPARE x AS SELECT %s")}, ask: []pgx3.FrontendMessage{q("EXECUTE x")}, length: 6, row: 'D'},
-		"FETCH": {before: []pgx3.FrontendMessage{q("DECLARE k CURSOR WITH HOLD FOR SELECT %s")},
+		"EXECUTE": {resetMessages: []pgx3.FrontendMessage{q("PREPARE x AS SELECT %s")}, ask: []pgx3.FrontendMessage{q("EXECUTE x")}, length: 6, row: 'D'},
+		"FETCH": {resetMessages: []pgx3.FrontendMessage{q("DECLARE k CURSOR WITH HOLD FOR SELECT %s")},
 			ask: []pgx3.FrontendMessage{q("FETCH ALL FROM k")}, length: 6, row: 'D'},
 		"behind another": {ask: []pgx3.FrontendMessage{q("SELECT 1 WHERE false; SELECT %s")}, length: 6, row: 'D'},
 	}
@@ -257,8 +257,8 @@ func TestNoResultIsLongerThanItsBound(t *testing.T) {
 		}
 		return out
 	}
-	met := map[string]int{}
-	for name, way := range ways {
+	outcomes := map[string]int{}
+	for name, variant := range ways {
 		for seed := range uint64(14) {
 			r := rand.New(rand.NewPCG(seed, 17))
 			rows, size := r.IntN(9), 1+r.IntN(5000)
@@ -280,14 +280,14 @@ func TestNoResultIsLongerThanItsBound(t *testing.T) {
 			for _, n := range now.chunks {
 				rate += n
 			}
-			shown, want := int64(0), ""
-			for ; shown < int64(rows) && want == ""; shown++ {
+			shownRows, want := int64(0), ""
+			for ; shownRows < int64(rows) && want == ""; shownRows++ {
 				switch {
-				case now.rows > 0 && shown == now.rows:
+				case now.rows > 0 && shownRows == now.rows:
 					want = fmt.Sprint("excess ", int(verdict.TooManyRows))
-				case now.bytes > 0 && (shown+1)*(way.length+int64(size)) > now.bytes:
+				case now.bytes > 0 && (shownRows+1)*(variant.length+int64(size)) > now.bytes:
 					want = fmt.Sprint("excess ", int(verdict.TooManyBytes))
-				case now.chunks != nil && shown == rate:
+				case now.chunks != nil && shownRows == rate:
 					want = fmt.Sprint("excess ", int(verdict.RateSpent))
 				}
 				if want != "" {
@@ -296,8 +296,8 @@ func TestNoResultIsLongerThanItsBound(t *testing.T) {
 			}
 			c := p.raw(t)
 			got, ended := int64(0), ""
-			hear := func(sent []pgx3.FrontendMessage) {
-				c.send(t, fill(sent, rows, size)...)
+			hear := func(messages []pgx3.FrontendMessage) {
+				c.send(t, fill(messages, rows, size)...)
 				for {
 					m, err := c.front.Receive()
 					if err != nil {
@@ -305,7 +305,7 @@ func TestNoResultIsLongerThanItsBound(t *testing.T) {
 					}
 					line, typ := transcribe(m)
 					switch {
-					case typ == way.row:
+					case typ == variant.row:
 						got++
 					case typ == 'E':
 						ended = line
@@ -314,25 +314,25 @@ func TestNoResultIsLongerThanItsBound(t *testing.T) {
 					}
 				}
 			}
-			if way.before != nil {
-				hear(way.before)
+			if variant.resetMessages != nil {
+				hear(variant.resetMessages)
 			}
-			hear(way.ask)
-			if want == "" && ended != "" || !strings.Contains(ended, want) || got != shown {
-				t.Errorf("%s, %d rows of %d bytes within %+v: %d rows and %q, want %d and %q", name, rows, size, now, got, ended, shown, want)
+			hear(variant.ask)
+			if want == "" && ended != "" || !strings.Contains(ended, want) || got != shownRows {
+				t.Errorf("%s, %d rows of %d bytes within %+v: %d rows and %q, want %d and %q", name, rows, size, now, got, ended, shownRows, want)
 			}
-			met[want]++
+			outcomes[want]++
 			if name == "FETCH" && want != "" { // the cursor outlives the error, and shows no more
 				hear([]pgx3.FrontendMessage{q("FETCH ALL FROM k")})
-				if got != shown {
-					t.Errorf("%s, %d rows of %d bytes within %+v: %d rows more by the same cursor", name, rows, size, now, got-shown)
+				if got != shownRows {
+					t.Errorf("%s, %d rows of %d bytes within %+v: %d rows more by the same cursor", name, rows, size, now, got-shownRows)
 				}
 			}
 			j := p.last()
 			c.Close()
-			outcome := fmt.Sprintf(": 00000 %d", shown)
+			outcome := fmt.Sprintf(": 00000 %d", shownRows)
 			if want != "" {
-				outcome = fmt.Sprintf(": 53400 %d", shown)
+				outcome = fmt.Sprintf(": 53400 %d", shownRows)
 			}
 			for deadline := time.Now().Add(tier.Patience); ; time.Sleep(time.Millisecond) {
 				j.mu.Lock()
@@ -347,10 +347,10 @@ func TestNoResultIsLongerThanItsBound(t *testing.T) {
 			}
 		}
 	}
-	t.Log(met)
-	for _, by := range []verdict.ExceededBound{verdict.TooManyRows, verdict.TooManyBytes, verdict.RateSpent} {
-		if met[fmt.Sprint("excess ", int(by))] == 0 {
-			t.Errorf("nothing was ended by %d", by)
+	t.Log(outcomes)
+	for _, bound := range []verdict.ExceededBound{verdict.TooManyRows, verdict.TooManyBytes, verdict.RateSpent} {
+		if outcomes[fmt.Sprint("excess ", int(bound))] == 0 {
+			t.Errorf("nothing was ended by %d", bound)
 		}
 	}
 }

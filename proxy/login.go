@@ -72,13 +72,13 @@ func (c *conn) serveAgent(st *startup, route Route) error {
 		return err
 	}
 
-	who := agentKey{st.user, st.database}
-	release, full := c.server.slots.takeSession(who, route.Sessions)
-	if full != nil {
-		return full
+	key := agentKey{st.user, st.database}
+	release, refusal := c.server.slots.takeSession(key, route.Sessions)
+	if refusal != nil {
+		return refusal
 	}
 	defer release()
-	connector := newConnector(c.server, who, route, settings)
+	connector := newConnector(c.server, key, route, settings)
 	server, err := connector.take(c.ctx)
 	if err != nil {
 		return err
@@ -146,8 +146,8 @@ func (s *session) converse(server *serverConn, st *startup) error {
 }
 
 // revoke ends the session for enforcement, and cancels the statement that the server runs for it.
-func (c *conn) revoke(why *sqlstate.Error) {
-	c.stop(why)
+func (c *conn) revoke(reason *sqlstate.Error) {
+	c.stop(reason)
 }
 
 // reportedSettings are the settings whose values PostgreSQL reports to a client; values of other settings are not

@@ -99,7 +99,7 @@ func TestWrongPassword(t *testing.T) {
 // TestWhoIsNotServed: some routes are served to nobody, even with a password that fits. They are a route of an unknown
 // kind, an agent's route without a credential, and a route that refuses.
 func TestWhoIsNotServed(t *testing.T) {
-	right := verifier()
+	credentials := verifier()
 	for name, edit := range map[string]func(*Route){
 		"refused":                        func(r *Route) { r.Kind = Refused },
 		"no kind":                        func(r *Route) { r.Kind = Operator + 1 },
@@ -111,7 +111,7 @@ func TestWhoIsNotServed(t *testing.T) {
 		p := start(t, func(p *proxied, _ *Config) {
 			p.edit = func(r *Route) {
 				if r.Kind == Agent {
-					r.Credential = &right
+					r.Credential = &credentials
 					edit(r)
 				}
 			}
@@ -247,7 +247,7 @@ func TestTLS(t *testing.T) {
 		for _, kind := range []string{"rsa", "ecdsa", "ed25519"} {
 			t.Run(kind+" by "+way, func(t *testing.T) {
 				p := start(t, withTLS(t, kind, way))
-				for extra, fine := range map[string]bool{
+				for extra, isAccepted := range map[string]bool{
 					"":                         true,
 					"channel_binding=disable":  true,
 					"channel_binding=require":  kind != "ed25519", // RFC 5929 has no hash for ed25519
@@ -256,7 +256,7 @@ func TestTLS(t *testing.T) {
 					"min_protocol_version=3.2": true,
 				} {
 					conn, err := p.tlsConnect(t, extra)
-					if (err == nil) != fine {
+					if (err == nil) != isAccepted {
 						t.Errorf("%q: %v", extra, err)
 					}
 					if err == nil {
@@ -309,15 +309,15 @@ func TestChannelBindingOfAnother(t *testing.T) {
 		_, _ = io.ReadFull(nc, make([]byte, 8))
 		_, _ = nc.Write([]byte{'S'})
 		client := tls.Server(nc, &tls.Config{Certificates: []tls.Certificate{cert}})
-		up, err := net.Dial("tcp", p.addr)
+		upstream, err := net.Dial("tcp", p.addr)
 		if err != nil {
 			return
 		}
-		defer up.Close()
-		_, _ = up.Write([]byte{0, 0, 0, 8, 4, 210, 22, 47})
-		_, _ = io.ReadFull(up, make([]byte, 1))
-		server := tls.Client(up, p.tlsConf)
-		go func() { _, _ = io.Copy(server, client); up.Close() }()
+		defer upstream.Close()
+		_, _ = upstream.Write([]byte{0, 0, 0, 8, 4, 210, 22, 47})
+		_, _ = io.ReadFull(upstream, make([]byte, 1))
+		server := tls.Client(upstream, p.tlsConf)
+		go func() { _, _ = io.Copy(server, client); upstream.Close() }()
 		_, _ = io.Copy(client, server)
 	}()
 	middle := &proxied{addr: inner.Addr().String(), db: p.db, tlsConf: &tls.Config{RootCAs: pool, ServerName: "localhost"}}
@@ -354,8 +354,8 @@ func TestDirectTLSNeedsItsName(t *testing.T) {
 	if e := told(t, nc); e == nil || e.Code != "08P01" {
 		t.Errorf("got %+v", e)
 	}
-	without := start(t)
-	if n, err := without.bareTLS(t).Read(make([]byte, 1)); err == nil || n != 0 {
+	noTLS := start(t)
+	if n, err := noTLS.bareTLS(t).Read(make([]byte, 1)); err == nil || n != 0 {
 		t.Error("TLS where none is configured")
 	}
 }
@@ -390,20 +390,20 @@ func TestNegotiation(t *testing.T) {
 		}
 		b, _ := (&pgx3.StartupMessage{ProtocolVersion: c.version, Parameters: m}).Encode(nil)
 		_, _ = nc.Write(b)
-		front := pgx3.NewFrontend(nc, nc)
-		got, err := front.Receive()
+		frontend := pgx3.NewFrontend(nc, nc)
+		got, err := frontend.Receive()
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, is := got.(*pgx3.NegotiateProtocolVersion)
-		if is != (c.want != 0) {
+		v, isOfKind := got.(*pgx3.NegotiateProtocolVersion)
+		if isOfKind != (c.want != 0) {
 			t.Errorf("%x: %T", c.version, got)
 		}
-		if is {
+		if isOfKind {
 			if v.NewestMinorProtocol != c.want || !slices.Equal(v.UnrecognizedOptions, c.options) {
 				t.Errorf("%x: %+v", c.version, v)
 			}
-			got, err = front.Receive()
+			got, err = frontend.Receive()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -418,18 +418,18 @@ func TestNegotiation(t *testing.T) {
 func TestPlainFromAfar(t *testing.T) {
 	p := start(t)
 	for _, user := range []string{agentName, "nobody"} {
-		near, far := net.Pipe() // a pipe's address is neither loopback nor a unix socket
-		c := newConn(p.server, far)
-		if serve, _ := p.server.add(c, true); !serve {
+		clientEnd, serverEnd := net.Pipe() // a pipe's address is neither loopback nor a unix socket
+		c := newConn(p.server, serverEnd)
+		if isServed, _ := p.server.add(c, true); !isServed {
 			t.Fatal("draining")
 		}
 		go c.serve()
 		b, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": user}}).Encode(nil)
-		_, _ = near.Write(b)
-		if e := told(t, near); e == nil || e.Code != "28000" || !strings.Contains(e.Message, "encrypted") {
+		_, _ = clientEnd.Write(b)
+		if e := told(t, clientEnd); e == nil || e.Code != "28000" || !strings.Contains(e.Message, "encrypted") {
 			t.Errorf("got %+v", e)
 		}
-		near.Close()
+		clientEnd.Close()
 	}
 }
 

@@ -89,7 +89,7 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 		var texts []string
 		grown := 0 // by how much names have become longer before an error's position
 		v.Position = func(p int) int { return max(0, p-len(j.prefix)-grown) }
-		at := len(j.prefix)
+		offset := len(j.prefix)
 		var parts []verdict.Part
 		for _, t := range strings.Split(text, ";") {
 			var e verdict.Effect
@@ -170,9 +170,9 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 			if strings.TrimSpace(t) != "" {
 				e.Returns = true
 				v.Effects = append(v.Effects, e)
-				parts = append(parts, verdict.Part{Text: t, Offset: at})
+				parts = append(parts, verdict.Part{Text: t, Offset: offset})
 			}
-			at += len(t) + 1
+			offset += len(t) + 1
 		}
 		v.Text = j.prefix + strings.Join(texts, ";")
 		for i := range v.Effects {
@@ -239,14 +239,14 @@ func (j *judge) Snapshot(context.Context) (verdict.Snapshot, *sqlstate.Error) {
 	return verdict.Snapshot{Value: fmt.Sprint(j.changes.Load()), Rules: fmt.Sprint(n)}, nil
 }
 
-func (j *judge) CheckSnapshot(_ context.Context, since verdict.Snapshot, portal bool) *sqlstate.Error {
+func (j *judge) CheckSnapshot(_ context.Context, snapshot verdict.Snapshot, portal bool) *sqlstate.Error {
 	j.asked.Add(1)
 	switch {
 	case portal && j.waited.Load():
 		return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale, "time has hidden something")
 	case j.lost.Load():
 		return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "lost")
-	case since.Value != fmt.Sprint(j.changes.Load()):
+	case snapshot.Value != fmt.Sprint(j.changes.Load()):
 		return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale, "consent has changed")
 	}
 	return nil
@@ -415,8 +415,8 @@ func (p *proxied) hardened() {
 		p.t.Fatal(err)
 	}
 	_, function, ok := strings.Cut(string(base), "CREATE FUNCTION pgconsent_signed.harden_plan()")
-	function, _, ends := strings.Cut(function, "REVOKE ")
-	if !ok || !ends {
+	function, _, found := strings.Cut(function, "REVOKE ")
+	if !ok || !found {
 		p.t.Fatal("the base does not make pgconsent_signed.harden_plan()")
 	}
 	conn := p.db.Connect(p.t, "postgres")
@@ -437,7 +437,7 @@ func start(t testing.TB, options ...func(*proxied, *Config)) *proxied {
 	}
 	p := &proxied{t: t, db: pgtest.Database(t), log: &lockedBuffer{}}
 	p.hardened()
-	before := goleak.IgnoreCurrent()
+	existing := goleak.IgnoreCurrent()
 	cfg := Config{Router: p, Log: slog.New(slog.NewTextHandler(p.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	for _, o := range options {
 		o(p, &cfg)
@@ -463,7 +463,7 @@ func start(t testing.TB, options ...func(*proxied, *Config)) *proxied {
 		if err := <-served; err != ErrClosed {
 			t.Errorf("Serve: %v", err)
 		}
-		if err := goleak.Find(before, goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/internal/ctxwatch.(*ContextWatcher).Watch.func1")); err != nil {
+		if err := goleak.Find(existing, goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/internal/ctxwatch.(*ContextWatcher).Watch.func1")); err != nil {
 			t.Error(err)
 		}
 		if strings.Contains(p.log.String(), agentPassword) || strings.Contains(p.log.String(), "seal 1") {
@@ -581,25 +581,25 @@ func told(t testing.TB, r io.Reader) *pgx3.ErrorResponse {
 // told is the same for a connection that has spoken already.
 func (p *peer) told() *pgx3.ErrorResponse { return lastError(p.front) }
 
-func lastError(front *pgx3.Frontend) *pgx3.ErrorResponse {
+func lastError(frontend *pgx3.Frontend) *pgx3.ErrorResponse {
 	var last *pgx3.ErrorResponse
 	for {
-		m, err := front.Receive()
+		m, err := frontend.Receive()
 		if err != nil {
 			return last
 		}
 		if e, ok := m.(*pgx3.ErrorResponse); ok {
-			copied := *e
-			last = &copied
+			response := *e
+			last = &response
 		}
 	}
 }
 
-func eventually(t testing.TB, what string, f func() bool) {
+func eventually(t testing.TB, description string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(tier.Patience); !f(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
+	for deadline := time.Now().Add(tier.Patience); !f(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", description)
 		}
 	}
 }

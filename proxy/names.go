@@ -236,12 +236,12 @@ func (n *names) closePortal(name string) {
 	delete(n.portals, name)
 }
 
-// dropPortals applies the end of a transaction. Cursors WITH HOLD outlive it, unless all go. Cursors of a transaction
-// that is rolled back do not, which the server says when they are used.
-func (n *names) dropPortals(all bool) {
+// dropPortals applies the end of a transaction. Cursors WITH HOLD outlive it, unless withHoldToo is set. Cursors of a
+// transaction that is rolled back do not, which the server says when they are used.
+func (n *names) dropPortals(withHoldToo bool) {
 	for name, p := range n.portals {
 		p.txEnded = true
-		if all || !p.withHold {
+		if withHoldToo || !p.withHold {
 			delete(n.portals, name)
 		}
 	}

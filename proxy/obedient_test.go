@@ -13,8 +13,8 @@ import (
 // obedient is a judge whose verdicts say what comments in the text tell them to.
 type obedient struct{ *judge }
 
-func (d *obedient) Decide(ctx context.Context, text string, by verdict.Protocol) *verdict.Verdict {
-	v := d.judge.Decide(ctx, text, by)
+func (d *obedient) Decide(ctx context.Context, text string, protocol verdict.Protocol) *verdict.Verdict {
+	v := d.judge.Decide(ctx, text, protocol)
 	v.ExpectsForms, v.OneStatementPerMessage = strings.Contains(text, "/*formed*/"), strings.Contains(text, "/*apart*/")
 	v.ForeignReads = strings.Count(text, "/*foreign*/")
 	if strings.Contains(text, "/*whole*/") {
@@ -26,9 +26,9 @@ func (d *obedient) Decide(ctx context.Context, text string, by verdict.Protocol)
 func asTold(t *testing.T) *proxied {
 	p := start(t)
 	p.edit = func(r *Route) {
-		open := r.Open
+		openDecider := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
-			d, err := open(ctx, info)
+			d, err := openDecider(ctx, info)
 			return &obedient{d.(*judge)}, err
 		}
 	}
@@ -121,13 +121,13 @@ func TestStatementsThatBeginApart(t *testing.T) {
 	p := asTold(t)
 	const text = "SELECT set_config('x.y', statement_timestamp()::text, false) IS NULL; SELECT pg_sleep(0.02) IS " +
 		"NULL; SELECT statement_timestamp()::text = current_setting('x.y')"
-	for before, want := range map[string]string{
+	for situation, want := range map[string]string{
 		"":                   `D ["f"] | D ["f"] | D ["t"]`,
 		"/*apart*/":          `D ["f"] | D ["f"] | D ["f"]`,
 		"/*apart*//*whole*/": "0A000 these statements cannot run in one multi-statement query: what the later ones read may expire while the others run @0",
 	} {
-		if got := tell(t, p, upToReady(1, q(before+text))); got != want {
-			t.Errorf("%s: %s\nwant %s", before, got, want)
+		if got := tell(t, p, upToReady(1, q(situation+text))); got != want {
+			t.Errorf("%s: %s\nwant %s", situation, got, want)
 		}
 	}
 }

@@ -30,9 +30,9 @@ func (o *outcomes) reportReturned() {
 // record counts and records the entries that have ended.
 func (o *outcomes) record(m Metrics) {
 	if len(o.requestTimes) > 0 {
-		here := time.Since(o.timeOfRead)
+		elapsed := time.Since(o.timeOfRead)
 		for _, d := range o.requestTimes {
-			m.RecordAddedTime(d + here)
+			m.RecordAddedTime(d + elapsed)
 		}
 		o.requestTimes = o.requestTimes[:0]
 	}

@@ -69,12 +69,12 @@ func (c *conn) dialOwner(u Upstream, startup []byte) (net.Conn, error) {
 // copyOneWay copies until src ends. After an error it ends both directions, since one alone is of no use. While nothing
 // arrives, no buffer is held.
 func copyOneWay(dst net.Conn, src net.Conn) error {
-	from := newSource(src)
-	if from.raw != nil {
-		return from.raw.pump(dst)
+	source := newSource(src)
+	if source.raw != nil {
+		return source.raw.pump(dst)
 	}
 	for {
-		buf, n, err := from.take()
+		buf, n, err := source.take()
 		if err == io.EOF {
 			return nil
 		}

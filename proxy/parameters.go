@@ -14,7 +14,7 @@ const plainName = verdict.SealStatement + "_plain"
 
 // valuesFit reports whether a Bind, after its names, has values of the forms that a text depends on. ok is false if the
 // Bind is malformed.
-func valuesFit(v *verdict.Verdict, rest []byte) (fits, ok bool) {
+func valuesFit(v *verdict.Verdict, rest []byte) (valuesFit, ok bool) {
 	if len(v.Forms) == 0 {
 		return true, true
 	}
@@ -24,7 +24,7 @@ func valuesFit(v *verdict.Verdict, rest []byte) (fits, ok bool) {
 
 // bindValues reads the values of a Bind, behind its names, and returns the bytes that follow them. NULL is nil. A value
 // of type text has the same bytes in both formats.
-func bindValues(rest []byte) (values [][]byte, after []byte, ok bool) {
+func bindValues(rest []byte) (values [][]byte, remaining []byte, ok bool) {
 	formats, rest, ok := readCount(rest)
 	if !ok || len(rest) < 2*formats {
 		return nil, nil, false
@@ -54,11 +54,11 @@ func bindValues(rest []byte) (values [][]byte, after []byte, ok bool) {
 // withValues returns what a Bind says of parameters and results, with other values of the parameters in the same formats.
 func withValues(rest []byte, values [][]byte) (out []byte, ok bool) {
 	formats, _, ok := readCount(rest)
-	old, after, valid := bindValues(rest)
-	if !ok || !valid || len(old) != len(values) {
+	oldValues, remaining, valid := bindValues(rest)
+	if !ok || !valid || len(oldValues) != len(values) {
 		return nil, false
 	}
-	return append(appendValues(append(out, rest[:2+2*formats]...), values), after...), true
+	return append(appendValues(append(out, rest[:2+2*formats]...), values), remaining...), true
 }
 
 // appendValues appends the number of values and the values.

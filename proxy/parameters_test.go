@@ -27,8 +27,8 @@ func TestValuesOfABind(t *testing.T) {
 	}
 	v := &verdict.Verdict{Rewritten: verdict.Rewritten{Forms: map[int32]verdict.Form{2: verdict.Pattern, 3: verdict.SearchWords}}}
 	for _, c := range []struct {
-		rest     []byte
-		fits, ok bool
+		rest          []byte
+		valuesFit, ok bool
 	}{
 		{build(nil), true, true},
 		{build(nil, []byte(`\`), []byte("%x%"), []byte("a b")), true, true},
@@ -44,10 +44,10 @@ func TestValuesOfABind(t *testing.T) {
 		{[]byte{0, 0, 0, 1, 0, 0}, false, false},
 		{[]byte{0, 0, 0, 1, 0x7f, 0xff, 0xff, 0xff, 'x'}, false, false},
 	} {
-		if fits, ok := valuesFit(v, c.rest); fits != c.fits || ok != c.ok {
-			t.Errorf("%.40q: fits %t, ok %t", c.rest, fits, ok)
+		if valuesFit, ok := valuesFit(v, c.rest); valuesFit != c.valuesFit || ok != c.ok {
+			t.Errorf("%.40q: fits %t, ok %t", c.rest, valuesFit, ok)
 		}
-		if fits, ok := valuesFit(&verdict.Verdict{}, c.rest); !fits || !ok {
+		if valuesFit, ok := valuesFit(&verdict.Verdict{}, c.rest); !valuesFit || !ok {
 			t.Errorf("%.40q: a text that counts on nothing is looked at", c.rest)
 		}
 	}

@@ -19,7 +19,7 @@ type parseEntry struct {
 
 func (e *parseEntry) appendRefused(dst []byte) []byte { return e.refusal.parse(dst, e.upstream) }
 
-func (e *parseEntry) handleAnswer(o *answers, typ byte, _ int) (known bool, err *sqlstate.Error) {
+func (e *parseEntry) handleAnswer(o *answers, typ byte, _ int) (isExpected bool, err *sqlstate.Error) {
 	if e.sentAsClose && typ == '3' { // CloseComplete
 		o.tail.skip, o.tail.replacement = true, parseComplete
 		o.succeed()
@@ -45,7 +45,7 @@ func (r *requests) parse(body []byte) error {
 		r.refuse(&describeEntry{object: 'S'}, longNameError(), nil, nil)
 		return nil
 	}
-	taken, err := r.statementToRename(name)
+	renamed, err := r.statementToRename(name)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (r *requests) parse(body []byte) error {
 	if err := r.prepareNamed(v); err != nil {
 		return err
 	}
-	if taken != nil && taken.hiddenFromServer {
+	if renamed != nil && renamed.hiddenFromServer {
 		r.prepareNameOfClient(e.upstream, placeholderText, noTypes)
 	}
 	if free && r.stageCachedParse(e, st, types) {
@@ -94,16 +94,16 @@ func (r *requests) parse(body []byte) error {
 	if v.HardenBeforeParse {
 		r.hardenPlan()
 	}
-	sent := v.Text
+	sentText := v.Text
 	if name != "" {
-		sent = v.PreparedText()
+		sentText = v.PreparedText()
 	}
-	if taken == nil && name != "" && r.pooled() { // the next connection does not know it: it is prepared for each Bind
+	if renamed == nil && name != "" && r.pooled() { // the next connection does not know it: it is prepared for each Bind
 		st.hiddenFromServer, e.upstream = true, plainName
 		r.stageProxyMessage(&closeEntry{object: 'S'}, plainName, appendClose(nil, 'S', plainName))
 	}
 	start := len(r.batch.out)
-	r.batch.out = appendParse(r.batch.out, e.upstream, sent, types)
+	r.batch.out = appendParse(r.batch.out, e.upstream, sentText, types)
 	r.batch.add(start, e)
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 
 // A token is the password where nobody can read it on the way, and gives the session what it says.
 func TestTokenAsPassword(t *testing.T) {
-	until := time.Now().Add(time.Hour)
+	expiry := time.Now().Add(time.Hour)
 	p := start(t, func(p *proxied, _ *Config) {
 		p.edit = func(r *Route) {
 			if r.Kind == Agent {
@@ -23,7 +23,7 @@ func TestTokenAsPassword(t *testing.T) {
 					if password != agentPassword {
 						return TokenGrant{}, errors.New("no such token")
 					}
-					return TokenGrant{Attributes: map[string]string{"user": "u1"}, Until: until}, nil
+					return TokenGrant{Attributes: map[string]string{"user": "u1"}, Until: expiry}, nil
 				}
 			}
 		}
@@ -41,18 +41,18 @@ func TestTokenAsPassword(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info := p.last().info; info.TokenAttributes["user"] != "u1" || !info.Until.Equal(until) {
+	if info := p.last().info; info.TokenAttributes["user"] != "u1" || !info.Until.Equal(expiry) {
 		t.Errorf("enforcement was told %+v", info)
 	}
 	conn.Close(t.Context())
-	var told *pgconn.PgError
+	var pgErr *pgconn.PgError
 	for name, password := range map[string]string{"another": "another", "a longer one": agentPassword + "x"} {
-		if _, err := pgx.Connect(t.Context(), dsn+"'"+password+"'"); !errors.As(err, &told) || told.Code != "28P01" {
+		if _, err := pgx.Connect(t.Context(), dsn+"'"+password+"'"); !errors.As(err, &pgErr) || pgErr.Code != "28P01" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	// Over TCP without TLS it is not asked for, on loopback neither.
-	if _, err := pgx.Connect(t.Context(), p.agentDSN()+" sslmode=disable"); !errors.As(err, &told) || told.Code != "28000" {
+	if _, err := pgx.Connect(t.Context(), p.agentDSN()+" sslmode=disable"); !errors.As(err, &pgErr) || pgErr.Code != "28000" {
 		t.Errorf("in the open: %v", err)
 	}
 }

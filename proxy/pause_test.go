@@ -86,16 +86,16 @@ func TestPause(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var g gate
 			p := start(t, withTLS(t, "ecdsa", "list"), g.option)
-			one, tx, extended, much, leaves := p.peerOver(t, tls), p.peerOver(t, tls), p.peerOver(t, tls), p.peerOver(t, tls), p.peerOver(t, tls)
+			single, tx, extended, bulky, leaves := p.peerOver(t, tls), p.peerOver(t, tls), p.peerOver(t, tls), p.peerOver(t, tls), p.peerOver(t, tls)
 			tx.play(t, []round{upToReady(1, q("BEGIN"))})
 			g.pause()
-			one.send(t, q("SELECT 1 AS a"))
+			single.send(t, q("SELECT 1 AS a"))
 			extended.send(t, pa("", "SELECT 2 AS a"), bi("", ""), ex("", 0), sy)
 			long := make([]pgx3.FrontendMessage, 200)
 			for i := range long {
 				long[i] = q("SELECT 3 AS a --" + strings.Repeat("x", 1000))
 			}
-			much.send(t, long...)
+			bulky.send(t, long...)
 			leaves.send(t, q("SELECT 4 AS a"))
 			p.inStates(t, Waiting, InTransaction, Waiting, Waiting, Waiting)
 
@@ -106,30 +106,30 @@ func TestPause(t *testing.T) {
 			leaves.Close()
 			p.inStates(t, Waiting, Waiting, Waiting, Waiting)
 			for i, want := range [][]string{nil, {"BEGIN", "SELECT 5 AS a", "COMMIT"}, nil, nil, nil} {
-				if seen := p.judges[i].seen(); !slices.Equal(seen, want) {
-					t.Errorf("session %d: %q was recorded during the pause", i, seen)
+				if recordedTexts := p.judges[i].seen(); !slices.Equal(recordedTexts, want) {
+					t.Errorf("session %d: %q was recorded during the pause", i, recordedTexts)
 				}
 			}
 
 			g.resume()
 			for i, w := range []struct {
-				of    *peer
-				ready int
-				tag   string
-			}{{one, 1, "C SELECT 1"}, {tx, 1, "C SELECT 1"}, {extended, 1, "C SELECT 1"}, {much, len(long), "C SELECT 1"}} {
-				got := w.of.play(t, []round{{nil, 'Z', w.ready}})
+				client *peer
+				ready  int
+				tag    string
+			}{{single, 1, "C SELECT 1"}, {tx, 1, "C SELECT 1"}, {extended, 1, "C SELECT 1"}, {bulky, len(long), "C SELECT 1"}} {
+				got := w.client.play(t, []round{{nil, 'Z', w.ready}})
 				if n := len(slices.DeleteFunc(got, func(s string) bool { return s != w.tag })); n != w.ready {
 					t.Errorf("client %d got %d answers of %d after the pause", i, n, w.ready)
 				}
 			}
 			// A session that has waited is as before.
-			for _, of := range []*peer{one, extended, much} {
-				if got := of.play(t, []round{upToReady(1, q("SELECT 7 AS a"))}); got[len(got)-1] != "Z I" {
+			for _, client := range []*peer{single, extended, bulky} {
+				if got := client.play(t, []round{upToReady(1, q("SELECT 7 AS a"))}); got[len(got)-1] != "Z I" {
 					t.Errorf("after the pause: %q", got)
 				}
 			}
-			if seen := p.judges[4].seen(); len(seen) != 0 {
-				t.Errorf("%q of a client that had left was run", seen)
+			if recordedTexts := p.judges[4].seen(); len(recordedTexts) != 0 {
+				t.Errorf("%q of a client that had left was run", recordedTexts)
 			}
 		})
 	}
@@ -141,12 +141,12 @@ func TestPausedSessionsEnd(t *testing.T) {
 	p := start(t, g.option)
 	killed, cut, drained := p.raw(t), p.raw(t), p.raw(t)
 	g.pause()
-	for _, of := range []*peer{killed, cut, drained} {
-		of.send(t, q("SELECT 1 AS a"))
+	for _, client := range []*peer{killed, cut, drained} {
+		client.send(t, q("SELECT 1 AS a"))
 	}
 	p.inStates(t, Waiting, Waiting, Waiting)
-	why := sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonNone, "killed")
-	if p.server.End("nobody", why) || !p.server.End(p.server.Sessions()[0].ID, why) {
+	reason := sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonNone, "killed")
+	if p.server.End("nobody", reason) || !p.server.End(p.server.Sessions()[0].ID, reason) {
 		t.Error("a session is not found by its id")
 	}
 	if e := killed.told(); e == nil || e.Message != "killed" || e.Severity != "FATAL" {
@@ -184,8 +184,8 @@ func TestPausedSessionsEnd(t *testing.T) {
 		t.Errorf("drained: %+v", e)
 	}
 	for i := range 4 {
-		if seen := p.judges[i].seen(); len(seen) != 0 {
-			t.Errorf("%q was run", seen)
+		if recordedTexts := p.judges[i].seen(); len(recordedTexts) != 0 {
+			t.Errorf("%q was run", recordedTexts)
 		}
 	}
 }
@@ -241,9 +241,9 @@ func TestOperator(t *testing.T) {
 		last.Remote != ops.LocalAddr().String() || served.RemoteAddr != last.Remote {
 		t.Errorf("%+v, the handler has %+v", last, served)
 	}
-	why := sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonNone, "killed")
+	reason := sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonNone, "killed")
 	for _, s := range sessions {
-		if !p.server.End(s.ID, why) {
+		if !p.server.End(s.ID, reason) {
 			t.Errorf("%s is not ended", s.User)
 		}
 	}

@@ -84,8 +84,8 @@ func (ps *pools) poolFor(key agentKey, size int) *pool {
 
 // take returns a connection for the session of l. It prefers the one that was used last.
 func (p *pool) take(ctx context.Context, l *connector) (*serverConn, error) {
-	began := time.Now()
-	for wait := l.wait; ; wait = l.wait - time.Since(began) {
+	start := time.Now()
+	for wait := l.wait; ; wait = l.wait - time.Since(start) {
 		c, err := p.takeOrWait(ctx, l, wait)
 		if err != nil || c != nil && c.startupSettings == l.startupSettings {
 			return c, err
@@ -98,7 +98,7 @@ func (p *pool) take(ctx context.Context, l *connector) (*serverConn, error) {
 			p.noteDialed()
 			return c, nil
 		}
-		if !p.noteNotDialed(err) || time.Since(began) >= l.wait {
+		if !p.noteNotDialed(err) || time.Since(start) >= l.wait {
 			return nil, err
 		}
 	}
@@ -106,23 +106,23 @@ func (p *pool) take(ctx context.Context, l *connector) (*serverConn, error) {
 
 // takeOrWait returns a connection. If it is none, or began with other settings, the caller is to make one in its place.
 func (p *pool) takeOrWait(ctx context.Context, l *connector, wait time.Duration) (*serverConn, error) {
-	began := time.Now()
+	start := time.Now()
 	p.pools.mu.Lock()
 	defer p.pools.mu.Unlock()
 	c, mayDial := p.takeNow(l)
 	if c == nil && !mayDial {
 		offer := make(chan *serverConn, 1)
-		place := p.waiting.PushBack(offer)
+		waiter := p.waiting.PushBack(offer)
 		p.pools.mu.Unlock()
 		var err error
-		c, err = p.await(ctx, wait, offer, place)
+		c, err = p.await(ctx, wait, offer, waiter)
 		p.pools.mu.Lock()
 		if err != nil {
 			return nil, err
 		}
 	}
 	p.taken++
-	p.waited += time.Since(began)
+	p.waited += time.Since(start)
 	if c == nil || c.startupSettings != l.startupSettings {
 		p.dialing++
 	}
@@ -176,30 +176,31 @@ func (p *pool) mayOpen() bool {
 }
 
 // await waits for a connection, or for the place of one: then it returns nil.
-func (p *pool) await(ctx context.Context, wait time.Duration, offer chan *serverConn, place *list.Element) (*serverConn, error) {
+func (p *pool) await(ctx context.Context, wait time.Duration, offer chan *serverConn,
+	waiter *list.Element) (*serverConn, error) {
 	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
-	gone := false
+	isRemoved := false
 	select {
 	case c := <-offer:
 		return c, nil
 	case <-ctx.Done():
-		gone = true
+		isRemoved = true
 	case <-timeout.C:
 	}
 	p.pools.mu.Lock()
 	defer p.pools.mu.Unlock()
 	select {
 	case c := <-offer: // the offer came in time after all
-		if gone {
+		if isRemoved {
 			go p.giveOn(c)
 			return nil, errGone
 		}
 		return c, nil
 	default:
 	}
-	p.waiting.Remove(place)
-	if gone {
+	p.waiting.Remove(waiter)
+	if isRemoved {
 		return nil, errGone
 	}
 	p.timedOut++
@@ -294,9 +295,9 @@ func (ps *pools) offerPlace() {
 }
 
 // isWaitingElsewhere tells whether a session of another pool waits for the number of all connections to go down.
-func (ps *pools) isWaitingElsewhere(than *pool) bool {
+func (ps *pools) isWaitingElsewhere(except *pool) bool {
 	for _, p := range ps.pools {
-		if p != than && p.waiting.Len() > 0 && p.open < p.size && !p.isPaused() {
+		if p != except && p.waiting.Len() > 0 && p.open < p.size && !p.isPaused() {
 			return true
 		}
 	}
@@ -305,10 +306,10 @@ func (ps *pools) isWaitingElsewhere(than *pool) bool {
 
 // closeIdleOf closes an idle connection of another pool than this one, the one that is idle for longest. Its place is
 // the caller's then. The caller holds the lock.
-func (ps *pools) closeIdleOf(than *pool) bool {
+func (ps *pools) closeIdleOf(except *pool) bool {
 	var from *pool
 	for _, p := range ps.pools {
-		if p != than && len(p.idle) > 0 && (from == nil || p.idle[0].idleSince.Before(from.idle[0].idleSince)) {
+		if p != except && len(p.idle) > 0 && (from == nil || p.idle[0].idleSince.Before(from.idle[0].idleSince)) {
 			from = p
 		}
 	}
@@ -342,16 +343,16 @@ func (ps *pools) closeLongIdle() {
 	if ps.closed {
 		return
 	}
-	left := false
+	hasIdle := false
 	for _, p := range ps.pools {
 		for len(p.idle) > 0 && time.Since(p.idle[0].idleSince) >= poolIdle {
 			c := p.idle[0]
 			p.idle = slices.Delete(p.idle, 0, 1)
 			p.drop(c)
 		}
-		left = left || len(p.idle) > 0
+		hasIdle = hasIdle || len(p.idle) > 0
 	}
-	if left {
+	if hasIdle {
 		ps.startSweep()
 	}
 }

@@ -23,7 +23,7 @@ func (p *pool) noteDialed() {
 
 // noteNotDialed gives the place of a connection back that could not be made. It tells whether the session can wait for
 // another one of the pool: then no more are made for a while.
-func (p *pool) noteNotDialed(err error) (waits bool) {
+func (p *pool) noteNotDialed(err error) (mustWait bool) {
 	p.pools.mu.Lock()
 	defer p.pools.mu.Unlock()
 	p.dialing--

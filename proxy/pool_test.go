@@ -62,14 +62,14 @@ func TestRandomScriptsInPool(t *testing.T) {
 // still describes some prepared statements, and says what is wrong with a Bind. The proxy cannot prepare them on
 // another connection, and says that the transaction is aborted.
 func outsideFailed(transcript []string) (out []string) {
-	failed := false
+	hasFailed := false
 	for _, line := range transcript {
 		isReady := strings.HasPrefix(line, "Z ")
-		if isReady || !failed {
+		if isReady || !hasFailed {
 			out = append(out, line)
 		}
 		if isReady {
-			failed = line == "Z E"
+			hasFailed = line == "Z E"
 		}
 	}
 	return out
@@ -80,13 +80,13 @@ func inTurn(t *testing.T, p *proxied, texts ...string) (out []string) {
 	t.Helper()
 	peers := map[string]*peer{}
 	for _, text := range texts {
-		who, what, _ := strings.Cut(text, ": ")
-		if peers[who] == nil {
-			peers[who] = p.raw(t)
+		peerName, description, _ := strings.Cut(text, ": ")
+		if peers[peerName] == nil {
+			peers[peerName] = p.raw(t)
 		}
-		for _, line := range peers[who].play(t, []round{upToReady(1, q(what))}) {
+		for _, line := range peers[peerName].play(t, []round{upToReady(1, q(description))}) {
 			if !strings.HasPrefix(line, "T") && !strings.HasPrefix(line, "Z") {
-				out = append(out, who+": "+line)
+				out = append(out, peerName+": "+line)
 			}
 		}
 	}
@@ -136,11 +136,11 @@ func TestNothingOfAnotherSession(t *testing.T) {
 func TestSettingsOnEachConnection(t *testing.T) {
 	p := start(t, pooledBy(2))
 	a, b := p.raw(t), p.raw(t)
-	zone := func(of *peer) string {
+	zone := func(client *peer) string {
 		t.Helper()
-		return strings.Join(of.play(t, []round{upToReady(1, q("SHOW TimeZone"))}), " ")
+		return strings.Join(client.play(t, []round{upToReady(1, q("SHOW TimeZone"))}), " ")
 	}
-	run := func(of *peer, text string) { of.play(t, []round{upToReady(1, q(text))}) }
+	run := func(client *peer, text string) { client.play(t, []round{upToReady(1, q(text))}) }
 	run(a, "SET TimeZone = 'Etc/GMT+1'") // on the first connection
 	run(b, "BEGIN")                      // takes the first connection
 	run(a, "SET TimeZone = 'Etc/GMT+2'") // on the second connection
@@ -251,11 +251,11 @@ func TestPoolKeeps(t *testing.T) {
 			}
 			admin := p.db.Connect(t, "postgres")
 			eventually(t, "the connection is closed", func() bool {
-				var there bool
-				if err := admin.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)", kept).Scan(&there); err != nil {
+				var exists bool
+				if err := admin.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)", kept).Scan(&exists); err != nil {
 					t.Fatal(err)
 				}
-				return !there
+				return !exists
 			})
 		})
 	}
@@ -266,12 +266,12 @@ func TestPoolIdentity(t *testing.T) {
 	p := start(t, pooledBy(1))
 	users := []string{"anna", "anna", "bert", "bert", "anna"}
 	var seals []string
-	at := 0
-	p.setup = func(j *judge) { j.info.TokenAttributes = map[string]string{"user": users[at]} }
-	for at = range users {
+	offset := 0
+	p.setup = func(j *judge) { j.info.TokenAttributes = map[string]string{"user": users[offset]} }
+	for offset = range users {
 		c := p.connect(t)
 		var now string
-		if err := c.QueryRow(t.Context(), "SELECT $1 || current_setting('pgconsent.seal')", users[at]+" ").Scan(&now); err != nil {
+		if err := c.QueryRow(t.Context(), "SELECT $1 || current_setting('pgconsent.seal')", users[offset]+" ").Scan(&now); err != nil {
 			t.Fatal(err)
 		}
 		seals = append(seals, now)
@@ -341,8 +341,8 @@ func TestLoginByAnEndedConnection(t *testing.T) {
 	}
 	eventually(t, "no session has the connection", func() bool { return p.server.Pools()[0].Idle == 1 })
 	p.server.pools.mu.Lock()
-	for _, of := range p.server.pools.pools {
-		c := of.idle[0]
+	for _, agentPool := range p.server.pools.pools {
+		c := agentPool.idle[0]
 		c.mu.Lock()
 		c.isDead = true
 		c.mu.Unlock()

@@ -279,8 +279,8 @@ func (r *requests) noteLeftovers(v *verdict.Verdict, runs []*verdict.Verdict) {
 	if !r.pooled() {
 		return
 	}
-	for _, ran := range append(runs[:len(runs):len(runs)], v) {
-		for _, e := range ran.Effects {
+	for _, executed := range append(runs[:len(runs):len(runs)], v) {
+		for _, e := range executed.Effects {
 			switch e.Kind {
 			case verdict.ChangesGUC, verdict.ResetsSettings, verdict.Discards:
 				r.pooling.noteSetting(e.Name)
@@ -292,9 +292,9 @@ func (r *requests) noteLeftovers(v *verdict.Verdict, runs []*verdict.Verdict) {
 			}
 			r.connection.needsReset = r.connection.needsReset || e.Writes || e.Kind == verdict.CopiesIn
 		}
-		r.pooling.touched = r.pooling.touched || ran.CallsSetConfig
-		r.connection.needsReset = r.connection.needsReset || ran.MayLeaveState
-		if ran.KeepsSessionState {
+		r.pooling.touched = r.pooling.touched || executed.CallsSetConfig
+		r.connection.needsReset = r.connection.needsReset || executed.MayLeaveState
+		if executed.KeepsSessionState {
 			r.ledger.keepConnection()
 		}
 	}

@@ -26,8 +26,8 @@ const (
 )
 
 // isBehindBalancer reports whether connections from an address begin with a PROXY header.
-func (s *Server) isBehindBalancer(from net.Addr) bool {
-	tcp, ok := from.(*net.TCPAddr)
+func (s *Server) isBehindBalancer(source net.Addr) bool {
+	tcp, ok := source.(*net.TCPAddr)
 	if !ok {
 		return false
 	}
@@ -56,8 +56,8 @@ func (c *conn) readProxyHeader() error {
 		return err
 	}
 	if err != nil {
-		from := c.client.RemoteAddr().String()
-		c.log.Info("a connection without a right PROXY header was refused", "from", from, "cause", err)
+		balancer := c.client.RemoteAddr().String()
+		c.log.Info("a connection without a right PROXY header was refused", "from", balancer, "cause", err)
 		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol,
 			"a connection from this network must begin with a PROXY header").
 			WithHint("proxy_protocol.from in the configuration of pgconsent lists the network. " +
@@ -73,10 +73,10 @@ var errNoHeader = errors.New("the connection does not begin with a PROXY header"
 func readHeader(r io.Reader) ([]byte, error) {
 	header := make([]byte, 0, maxHeaderV1)
 	more := func(n int) error {
-		at := len(header)
+		offset := len(header)
 		header = append(header, make([]byte, n)...)
-		read, err := io.ReadFull(r, header[at:])
-		header = header[:at+read]
+		count, err := io.ReadFull(r, header[offset:])
+		header = header[:offset+count]
 		return err
 	}
 	v1, v2 := []byte("PROXY "), proxyproto.SIGV2[:beginsHeader]
@@ -102,11 +102,11 @@ func readHeader(r io.Reader) ([]byte, error) {
 	if err := more(headHeaderV2 - beginsHeader); err != nil {
 		return header, err
 	}
-	rest := int(binary.BigEndian.Uint16(header[headHeaderV2-2:]))
-	if !bytes.HasPrefix(header, proxyproto.SIGV2) || rest > maxRestV2 {
+	restLength := int(binary.BigEndian.Uint16(header[headHeaderV2-2:]))
+	if !bytes.HasPrefix(header, proxyproto.SIGV2) || restLength > maxRestV2 {
 		return header, fmt.Errorf("%w: it is too long, or begins otherwise", errNoHeader)
 	}
-	return header, more(rest)
+	return header, more(restLength)
 }
 
 // headerSource returns the client's address in a whole PROXY header; nil: the balancer itself has connected, or does

@@ -108,8 +108,8 @@ func TestHeadersOfBalancers(t *testing.T) {
 			if got := p.last().info.RemoteAddr; got != want {
 				t.Errorf("%s, %s: the client is %s, want %s", name, extra, got, want)
 			}
-			if all := p.server.Sessions(); all[len(all)-1].Remote != want {
-				t.Errorf("%s, %s: the session is of %s", name, extra, all[len(all)-1].Remote)
+			if sessions := p.server.Sessions(); sessions[len(sessions)-1].Remote != want {
+				t.Errorf("%s, %s: the session is of %s", name, extra, sessions[len(sessions)-1].Remote)
 			}
 		}
 	}
@@ -138,16 +138,16 @@ func TestForgedHeaders(t *testing.T) {
 	const none, length = "a connection from this network must begin with a PROXY header", "invalid length of startup packet"
 	outside := start(t, behind("10.0.0.0/8", "::1/128"))
 	inside := start(t, behind("10.0.0.0/8", "127.0.0.0/8"))
-	off := start(t)
+	withoutBalancer := start(t)
 	for name, c := range map[string]struct {
-		p    *proxied
-		sent []byte
-		want string
+		p     *proxied
+		input []byte
+		want  string
 	}{
 		"from outside":               {outside, line, length},
 		"from outside, version 2":    {outside, v2(0x21, 0x11, tcp4...), length},
-		"without the protocol":       {off, line, length},
-		"without it, version 2":      {off, v2(0x21, 0x11, tcp4...), length},
+		"without the protocol":       {withoutBalancer, line, length},
+		"without it, version 2":      {withoutBalancer, v2(0x21, 0x11, tcp4...), length},
 		"none":                       {inside, hello, none},
 		"none, and TLS":              {inside, []byte{0, 0, 0, 8, 4, 210, 22, 47}, none},
 		"none, and direct TLS":       {inside, []byte{0x16, 3, 1, 0, 0}, none},
@@ -174,7 +174,7 @@ func TestForgedHeaders(t *testing.T) {
 		"a rest too long":            {inside, append(v2(0x21, 0x11)[:14], 0xff, 0xff), none},
 	} {
 		nc := c.p.bare(t)
-		if _, err := nc.Write(c.sent); err != nil {
+		if _, err := nc.Write(c.input); err != nil {
 			t.Fatal(err)
 		}
 		if e := told(t, nc); e == nil || e.Code != "08P01" || e.Severity != "FATAL" || e.Message != c.want {
@@ -229,16 +229,16 @@ func TestSlowHeaders(t *testing.T) {
 // A balancer that looks whether somebody listens leaves no line in the log.
 func TestProbesOfBalancers(t *testing.T) {
 	p := start(t, behind("127.0.0.0/8"))
-	for _, sent := range []string{"", "PROXY "} {
+	for _, sentText := range []string{"", "PROXY "} {
 		nc := p.bare(t)
-		if _, err := io.WriteString(nc, sent); err != nil {
+		if _, err := io.WriteString(nc, sentText); err != nil {
 			t.Fatal(err)
 		}
 		nc.Close()
 	}
 	eventually(t, "gone", func() bool { return len(p.server.open()) == 0 })
-	if said := p.log.String(); strings.Contains(said, "level=INFO") || strings.Contains(said, "level=WARN") {
-		t.Errorf("the log has %s", said)
+	if logText := p.log.String(); strings.Contains(logText, "level=INFO") || strings.Contains(logText, "level=WARN") {
+		t.Errorf("the log has %s", logText)
 	}
 }
 

@@ -27,7 +27,7 @@ func (e *queryEntry) endsWithReady() bool { return true }
 
 func (e *queryEntry) appendRefused(dst []byte) []byte { return e.refusal.query(dst) }
 
-func (e *queryEntry) handleAnswer(o *answers, typ byte, length int) (known bool, err *sqlstate.Error) {
+func (e *queryEntry) handleAnswer(o *answers, typ byte, length int) (isExpected bool, err *sqlstate.Error) {
 	if e.steps == nil && e.settings > 0 && typ == 'C' {
 		e.settings--
 		o.tail.skip = true
@@ -73,11 +73,11 @@ func (r *requests) query(body []byte) error {
 		return nil
 	}
 	if v.Allowed() && beginsNextTransaction(v.Effects) && r.seal.isDue() {
-		renewed, err := r.renewSeal()
+		isRenewed, err := r.renewSeal()
 		if err != nil {
 			return err
 		}
-		if !renewed && r.seal.isTooOld() {
+		if !isRenewed && r.seal.isTooOld() {
 			r.refuse(e, endMustBeAloneError(), v, nil)
 			return nil
 		}
@@ -100,12 +100,12 @@ func (r *requests) query(body []byte) error {
 		return err
 	}
 	r.snapshots.noteHolds(v)
-	n, refused, err := r.resolveNames(v, noGroup)
+	n, refusal, err := r.resolveNames(v, noGroup)
 	if err != nil {
 		return err
 	}
-	if refused != nil {
-		r.refuse(e, refused, v, n.ticket)
+	if refusal != nil {
+		r.refuse(e, refusal, v, n.ticket)
 		return nil
 	}
 	return r.stageQuery(e, v, &n)
@@ -126,15 +126,15 @@ func (r *requests) stageQuery(e *queryEntry, v *verdict.Verdict, n *nameUses) er
 		return err
 	}
 	start := len(r.batch.out)
-	text, refused := v.Text, (*sqlstate.Error)(nil)
+	text, refusal := v.Text, (*sqlstate.Error)(nil)
 	if !failsOutside {
-		text, refused = e.withHardenedPlan()
+		text, refusal = e.withHardenedPlan()
 	}
-	if refused == nil {
-		refused = readsAgain
+	if refusal == nil {
+		refusal = readsAgain
 	}
-	if refused != nil {
-		e.refusal = r.unrecordedRefusal(refused)
+	if refusal != nil {
+		e.refusal = r.unrecordedRefusal(refusal)
 		r.batch.out = e.appendRefused(r.batch.out)
 		r.batch.add(start, e)
 		r.group.executes = 0

@@ -16,8 +16,8 @@ import (
 )
 
 // conversation makes up messages that make sense often enough, and else fail.
-func conversation(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
-	pick := func(of ...string) string { return of[r.IntN(len(of))] }
+func conversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
+	pick := func(choices ...string) string { return choices[r.IntN(len(choices))] }
 	text := func() string {
 		return pick("SELECT 1 AS a", "SELECT 1 AS a", "SELECT $1::int + 1", "SELECT * FROM generate_series(1, 5)",
 			"SELECT 'x' FROM generate_series(1, 300)",
@@ -89,18 +89,18 @@ func conversation(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 				m = append(m, pa(n, text()), bi(p, n), de('P', p), ex(p, uint32(r.IntN(3))))
 			}
 		}
-		sent = append(sent, m)
+		script = append(script, m)
 	}
-	avoidPortalsOfQueries(sent)
-	return sent
+	avoidPortalsOfQueries(script)
+	return script
 }
 
 // avoidPortalsOfQueries lets messages for the portal without a name that stand behind a Query, and no Bind, go to
 // another one. PostgreSQL keeps the portal of a Query that fails in a transaction. It describes it, and says that it
 // cannot be run. The proxy says of any portal that the transaction is aborted. See TestPortalOfAFailedQuery.
-func avoidPortalsOfQueries(sent [][]pgx3.FrontendMessage) {
+func avoidPortalsOfQueries(script [][]pgx3.FrontendMessage) {
 	ofQuery := false
-	for _, round := range sent {
+	for _, round := range script {
 		for _, m := range round {
 			switch m := m.(type) {
 			case *pgx3.Query:
@@ -174,8 +174,8 @@ func randomScripts(t *testing.T, p *proxied, n int, compared func([]string) []st
 }
 
 // conversations are the seeds of so many conversations; longer runs make more.
-func conversations(by int) iter.Seq[int] {
-	first, n := int(tier.Seed()-1)<<20, tier.Count(by, 2*by, 20*by)
+func conversations(perRun int) iter.Seq[int] {
+	first, n := int(tier.Seed()-1)<<20, tier.Count(perRun, 2*perRun, 20*perRun)
 	return func(yield func(int) bool) {
 		for i := range n {
 			if !yield(first + i) {
@@ -191,20 +191,20 @@ func apart(script ...[]pgx3.FrontendMessage) (out [][]pgx3.FrontendMessage) {
 	if pgtest.Binaries().Major < 18 {
 		return script
 	}
-	open := false
+	isPrefix := false
 	for _, messages := range script {
 		var round []pgx3.FrontendMessage
 		for _, m := range messages {
 			switch m.(type) {
 			case *pgx3.Query:
-				if open {
+				if isPrefix {
 					round = append(round, sy)
 				}
-				open = false
+				isPrefix = false
 			case *pgx3.Sync:
-				open = false
+				isPrefix = false
 			default:
-				open = true
+				isPrefix = true
 			}
 			round = append(round, m)
 		}
@@ -225,7 +225,7 @@ func converse(t *testing.T, c *peer, script [][]pgx3.FrontendMessage) (out []str
 			continue
 		}
 		c.send(t, append(m, sy, q(fmt.Sprint("end", i)))...)
-		for over := false; ; {
+		for finished := false; ; {
 			m, err := c.front.Receive()
 			if err != nil {
 				return append(out, "the connection ends")
@@ -239,7 +239,7 @@ func converse(t *testing.T, c *peer, script [][]pgx3.FrontendMessage) (out []str
 				line = "E ERROR 25P02 current transaction is aborted, commands ignored until end of transaction block  @0"
 			}
 			out = append(out, line)
-			if over = over || line == end; over && typ == 'Z' {
+			if finished = finished || line == end; finished && typ == 'Z' {
 				break
 			}
 		}

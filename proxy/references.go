@@ -35,7 +35,7 @@ type nameResolver struct {
 }
 
 // resolveNames finds what the text of verdict v does with names. group is the group of its message.
-func (r *requests) resolveNames(v *verdict.Verdict, group uint64) (n nameUses, refused *sqlstate.Error, err error) {
+func (r *requests) resolveNames(v *verdict.Verdict, group uint64) (n nameUses, refusal *sqlstate.Error, err error) {
 	if len(v.Effects) == 0 {
 		return n, nil, nil
 	}
@@ -44,8 +44,8 @@ func (r *requests) resolveNames(v *verdict.Verdict, group uint64) (n nameUses, r
 	defer func() { r.claimsUnknown = false }()
 	resolver := nameResolver{r: r, verdict: v, group: group}
 	for i, e := range v.Effects {
-		if refused, err := resolver.resolve(i, e); refused != nil || err != nil {
-			return resolver.nameUses, refused, err
+		if refusal, err := resolver.resolve(i, e); refusal != nil || err != nil {
+			return resolver.nameUses, refusal, err
 		}
 	}
 	for i, st := range resolver.preparedStatements {
@@ -62,7 +62,7 @@ func (r *requests) resolveNames(v *verdict.Verdict, group uint64) (n nameUses, r
 }
 
 // resolve handles the i-th effect of the text.
-func (n *nameResolver) resolve(i int, e verdict.Effect) (refused *sqlstate.Error, err error) {
+func (n *nameResolver) resolve(i int, e verdict.Effect) (refusal *sqlstate.Error, err error) {
 	switch e.Kind {
 	case verdict.Prepares:
 		return n.prepare(i, e), nil
@@ -121,7 +121,7 @@ func (n *nameResolver) deallocate(name string) {
 
 // statement returns the prepared statement with a name as it is when the text comes to it; nil: there is none.
 func (n *nameResolver) statement(name string) (*statement, error) {
-	if st, here := n.madeStatements[name]; here || n.allDeallocated {
+	if st, isKnown := n.madeStatements[name]; isKnown || n.allDeallocated {
 		return st, nil
 	}
 	return n.r.ledger.statement(name, n.r.group.number, n.r.flush)
@@ -136,10 +136,10 @@ func (n *nameResolver) execute(name string) (*sqlstate.Error, error) {
 	if st == nil {
 		return noStatementError(name), nil
 	}
-	v, refused, t := n.r.recheck(st.verdict)
-	if refused != nil {
+	v, refusal, t := n.r.recheck(st.verdict)
+	if refusal != nil {
 		n.ticket = t
-		return refused, nil
+		return refusal, nil
 	}
 	st.verdict = v
 	if !v.Runnable() {
@@ -186,10 +186,10 @@ func (n *nameResolver) fetch(name string) (*sqlstate.Error, error) {
 	if !n.r.ledger.isUsable(p) {
 		return notRunnableError(name), nil
 	}
-	v, refused, t := n.r.recheck(p.verdict)
-	if refused != nil {
+	v, refusal, t := n.r.recheck(p.verdict)
+	if refusal != nil {
 		n.ticket = t
-		return refused, nil
+		return refusal, nil
 	}
 	if !v.Runnable() {
 		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement,
@@ -219,9 +219,9 @@ func (n *nameResolver) changeClaim(setting string, acts bool) (*sqlstate.Error, 
 			return openResultError(setting), nil
 		}
 	}
-	if open, err := n.r.hasUnreadHold(); err != nil {
+	if isPrefix, err := n.r.hasUnreadHold(); err != nil {
 		return nil, err
-	} else if open {
+	} else if isPrefix {
 		return openHoldCursorError(setting), nil
 	}
 	return nil, nil

@@ -19,52 +19,52 @@ import (
 
 // refusals are scripts in which one text, %s, fails. It fails on the server because it names a column that does not
 // exist, and at the proxy because it is refused. Both must leave the client in the same state after every message.
-var refusals = map[string]func(bad string) []round{
-	"simple": func(bad string) []round { return []round{upToReady(1, q(bad)), upToReady(1, q("SELECT 1"))} },
-	"simple in a transaction": func(bad string) []round {
-		return []round{upToReady(1, q("BEGIN")), upToReady(1, q("SAVEPOINT a")), upToReady(1, q(bad)), upToReady(1, q("SELECT 1")),
-			upToReady(1, q("ROLLBACK TO a")), upToReady(1, q("SELECT 2")), upToReady(1, q(bad)), upToReady(1, q(bad)),
+var refusals = map[string]func(badText string) []round{
+	"simple": func(badText string) []round { return []round{upToReady(1, q(badText)), upToReady(1, q("SELECT 1"))} },
+	"simple in a transaction": func(badText string) []round {
+		return []round{upToReady(1, q("BEGIN")), upToReady(1, q("SAVEPOINT a")), upToReady(1, q(badText)), upToReady(1, q("SELECT 1")),
+			upToReady(1, q("ROLLBACK TO a")), upToReady(1, q("SELECT 2")), upToReady(1, q(badText)), upToReady(1, q(badText)),
 			upToReady(1, q("COMMIT")), upToReady(1, q("SELECT 3"))}
 	},
-	"extended": func(bad string) []round {
-		return []round{upToReady(1, pa("", bad), bi("", ""), de('P', ""), ex("", 0), sy), upToReady(1, bi("", ""), sy), upToReady(1, q("SELECT 1"))}
+	"extended": func(badText string) []round {
+		return []round{upToReady(1, pa("", badText), bi("", ""), de('P', ""), ex("", 0), sy), upToReady(1, bi("", ""), sy), upToReady(1, q("SELECT 1"))}
 	},
-	"prepare only": func(bad string) []round {
-		return []round{upToReady(1, pa("s", bad), de('S', "s"), sy), upToReady(1, bi("", "s"), sy),
+	"prepare only": func(badText string) []round {
+		return []round{upToReady(1, pa("s", badText), de('S', "s"), sy), upToReady(1, bi("", "s"), sy),
 			upToReady(1, pa("s", "SELECT 1"), bi("", "s"), ex("", 0), sy)}
 	},
-	"prepare over an old one": func(bad string) []round {
-		return []round{upToReady(1, pa("s", "SELECT 1"), sy), upToReady(1, pa("s", bad), bi("", "s"), ex("", 0), sy),
+	"prepare over an old one": func(badText string) []round {
+		return []round{upToReady(1, pa("s", "SELECT 1"), sy), upToReady(1, pa("s", badText), bi("", "s"), ex("", 0), sy),
 			upToReady(1, bi("", "s"), ex("", 0), sy)}
 	},
-	"unnamed over an old one": func(bad string) []round {
-		return []round{upToReady(1, pa("", "SELECT 1"), sy), upToReady(1, pa("", bad), sy), upToReady(1, bi("", ""), sy)}
+	"unnamed over an old one": func(badText string) []round {
+		return []round{upToReady(1, pa("", "SELECT 1"), sy), upToReady(1, pa("", badText), sy), upToReady(1, bi("", ""), sy)}
 	},
-	"extended in a transaction": func(bad string) []round {
-		return []round{upToReady(1, q("BEGIN")), upToReady(1, pa("", "SELECT 1"), bi("", ""), ex("", 0), pa("", bad), bi("", ""), ex("", 0), sy),
-			upToReady(1, pa("", "SELECT 1"), sy), upToReady(1, pa("", bad), sy), upToReady(1, q("ROLLBACK"))}
+	"extended in a transaction": func(badText string) []round {
+		return []round{upToReady(1, q("BEGIN")), upToReady(1, pa("", "SELECT 1"), bi("", ""), ex("", 0), pa("", badText), bi("", ""), ex("", 0), sy),
+			upToReady(1, pa("", "SELECT 1"), sy), upToReady(1, pa("", badText), sy), upToReady(1, q("ROLLBACK"))}
 	},
-	"batch": func(bad string) []round {
-		return []round{upToReady(1, pa("", "CREATE TEMP TABLE b ()"), bi("", ""), ex("", 0), pa("", bad), bi("", ""),
+	"batch": func(badText string) []round {
+		return []round{upToReady(1, pa("", "CREATE TEMP TABLE b ()"), bi("", ""), ex("", 0), pa("", badText), bi("", ""),
 			ex("", 0), pa("", "SELECT 3"), bi("", ""), ex("", 0), sy),
 			upToReady(1, q("SELECT to_regclass('b')"))}
 	},
-	"two groups": func(bad string) []round {
-		return []round{upToReady(2, pa("", bad), bi("", ""), ex("", 0), sy, pa("", "SELECT 2"), bi("", ""), ex("", 0), sy)}
+	"two groups": func(badText string) []round {
+		return []round{upToReady(2, pa("", badText), bi("", ""), ex("", 0), sy, pa("", "SELECT 2"), bi("", ""), ex("", 0), sy)}
 	},
-	"close and describe after it": func(bad string) []round {
-		return []round{upToReady(1, pa("d", bad), de('S', "d"), cl('S', "d"), fl, sy), upToReady(1, cl('S', "d"), de('S', "d"), sy)}
+	"close and describe after it": func(badText string) []round {
+		return []round{upToReady(1, pa("d", badText), de('S', "d"), cl('S', "d"), fl, sy), upToReady(1, cl('S', "d"), de('S', "d"), sy)}
 	},
-	"flush after it": func(bad string) []round {
-		return []round{{[]pgx3.FrontendMessage{pa("", bad), fl}, 'E', 1}, upToReady(1, pa("", "SELECT 1"), fl, sy)}
+	"flush after it": func(badText string) []round {
+		return []round{{[]pgx3.FrontendMessage{pa("", badText), fl}, 'E', 1}, upToReady(1, pa("", "SELECT 1"), fl, sy)}
 	},
-	"copy data after it": func(bad string) []round {
-		return []round{upToReady(1, q(bad), &pgx3.CopyData{Data: make([]byte, 2<<20)}, &pgx3.CopyDone{}), upToReady(1, q("SELECT 1"))}
+	"copy data after it": func(badText string) []round {
+		return []round{upToReady(1, q(badText), &pgx3.CopyData{Data: make([]byte, 2<<20)}, &pgx3.CopyDone{}), upToReady(1, q("SELECT 1"))}
 	},
-	"query skipped": func(bad string) []round {
-		return []round{upToReady(1, pa("", bad), q("SELECT 1"), q(bad), sy)}
+	"query skipped": func(badText string) []round {
+		return []round{upToReady(1, pa("", badText), q("SELECT 1"), q(badText), sy)}
 	},
-	"queries at once": func(bad string) []round { return []round{upToReady(3, q("SELECT 1"), q(bad), q("SELECT 2"))} },
+	"queries at once": func(badText string) []round { return []round{upToReady(3, q("SELECT 1"), q(badText), q("SELECT 2"))} },
 }
 
 func TestRefusals(t *testing.T) {
@@ -376,18 +376,18 @@ func (y *typing) Declare(_ context.Context, v *verdict.Verdict, types []uint32) 
 func TestDeclaredTypesAreJudged(t *testing.T) {
 	p := start(t)
 	p.edit = func(r *Route) {
-		open := r.Open
+		openDecider := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
-			d, err := open(ctx, info)
+			d, err := openDecider(ctx, info)
 			return &typing{d.(*judge)}, err
 		}
 	}
 	conn := p.raw(t)
 	for i, name := range []string{"", "s", "S", strings.Repeat("n", 100)} {
 		for n := range 4 {
-			for at := range n + 1 {
+			for offset := range n + 1 {
 				types := make([]uint32, n+1)
-				types[at] = 28
+				types[offset] = 28
 				got := conn.play(t, []round{upToReady(1, &pgx3.Parse{Name: name, Query: "SELECT $1, $2, $3, $4", ParameterOIDs: types}, sy)})
 				if len(got) == 0 || !strings.HasPrefix(got[0], "E ERROR 42501 not this type") {
 					t.Errorf("name %d, %v: %q", i, types, got)

@@ -57,7 +57,7 @@ func (r *requests) run() error {
 		if err := r.waitWhilePaused(in, open.moreFollow); err != nil {
 			return err
 		}
-		if over, err := r.stageInput(in, &open); over || err != nil {
+		if finished, err := r.stageInput(in, &open); finished || err != nil {
 			return err
 		}
 		if open.moreFollow {
@@ -83,8 +83,8 @@ func (r *requests) run() error {
 	}
 }
 
-// stageInput handles the messages that have arrived whole. It returns over if the session ends with err.
-func (r *requests) stageInput(in *input, open *openMessages) (over bool, err error) {
+// stageInput handles the messages that have arrived whole. It returns finished if the session ends with err.
+func (r *requests) stageInput(in *input, unanswered *openMessages) (finished bool, err error) {
 	for {
 		typ, body, ok, err := in.next()
 		if err != nil {
@@ -103,13 +103,13 @@ func (r *requests) stageInput(in *input, open *openMessages) (over bool, err err
 				}
 			}
 		}
-		var last bool
+		var isLast bool
 		if in.oversizedLength > 0 {
 			r.retry.forbidRetry()
 			err = r.refuseTooLong(typ, in.oversizedLength)
 		} else {
 			r.retry.add(typ, body)
-			last, err = r.handle(typ, body)
+			isLast, err = r.handle(typ, body)
 		}
 		if err != nil {
 			return true, err
@@ -117,17 +117,17 @@ func (r *requests) stageInput(in *input, open *openMessages) (over bool, err err
 		if typ == 'Q' || typ == 'S' || typ == 'H' {
 			r.endInputPart()
 		}
-		if last {
+		if isLast {
 			return true, r.finishBatch(nil)
 		}
-		open.add(typ)
+		unanswered.add(typ)
 		if r.copyEntry != nil {
-			*open = openMessages{}
+			*unanswered = openMessages{}
 			if err := r.startCopy(in); err != nil {
 				return true, err
 			}
 		}
-		if len(r.batch.out) >= maxBatch && !open.isPortalUnrun() {
+		if len(r.batch.out) >= maxBatch && !unanswered.isPortalUnrun() {
 			if err := r.flush(); err != nil {
 				return true, err
 			}
@@ -170,9 +170,9 @@ func (r *requests) finishBatch(err error) error {
 }
 
 // handle stages one message of the client. It tells whether it was the last one.
-func (r *requests) handle(typ byte, body []byte) (last bool, err error) {
+func (r *requests) handle(typ byte, body []byte) (isLast bool, err error) {
 	r.snapshots.begin(len(r.batch.items) > 0)
-	if refused, err := r.beginBehindEnd(typ); refused || err != nil {
+	if isRefused, err := r.beginBehindEnd(typ); isRefused || err != nil {
 		return false, err
 	}
 	if !r.group.hasMessages {
@@ -218,8 +218,8 @@ func (r *requests) handle(typ byte, body []byte) (last bool, err error) {
 
 // maxText is how long the text of a Query or a Parse may be, in bytes.
 func (r *requests) maxText() int {
-	if most := r.server.config.MaxText; most > 0 {
-		return most
+	if maximum := r.server.config.MaxText; maximum > 0 {
+		return maximum
 	}
 	return defaultMaxText
 }
@@ -227,7 +227,7 @@ func (r *requests) maxText() int {
 // refuseTooLong refuses a message that was not read.
 func (r *requests) refuseTooLong(typ byte, size int) error {
 	r.snapshots.begin(len(r.batch.items) > 0)
-	if refused, err := r.beginBehindEnd(typ); refused || err != nil {
+	if isRefused, err := r.beginBehindEnd(typ); isRefused || err != nil {
 		return err
 	}
 	if typ == 'Q' {
@@ -274,15 +274,15 @@ func (r *requests) countDenied(err *sqlstate.Error) {
 func (r *requests) invalid(e entry) { r.refuse(e, invalidMessageError(), nil, nil) }
 
 // recheck asks for a verdict again, in case policy or catalog have changed since. A refusal comes with its record.
-func (r *requests) recheck(v *verdict.Verdict) (now *verdict.Verdict, refused *sqlstate.Error, t verdict.Ticket) {
-	now = r.decider.Recheck(r.ctx, v)
+func (r *requests) recheck(v *verdict.Verdict) (current *verdict.Verdict, refusal *sqlstate.Error, t verdict.Ticket) {
+	current = r.decider.Recheck(r.ctx, v)
 	switch {
-	case !now.Allowed():
-		return now, now.Refusal, r.decider.Record(now)
-	case now.Text != v.Text:
-		return now, planChanged(), nil
+	case !current.Allowed():
+		return current, current.Refusal, r.decider.Record(current)
+	case current.Text != v.Text:
+		return current, planChanged(), nil
 	default:
-		return now, nil, nil
+		return current, nil, nil
 	}
 }
 

@@ -13,17 +13,17 @@ import (
 
 // beginBehindEnd prepares a message that may begin a transaction behind one that has ended its own, or has taken the
 // seal away. It refuses the message where the seal cannot be renewed.
-func (r *requests) beginBehindEnd(typ byte) (refused bool, err error) {
+func (r *requests) beginBehindEnd(typ byte) (isRefused bool, err error) {
 	switch typ {
 	case 'Q', 'P', 'B', 'D', 'E':
 	default:
 		return false, nil
 	}
-	if behind := r.group.endsTx && (r.group.dropsSeal || r.seal.isTooOld()); !behind {
+	if isBehindEnd := r.group.endsTx && (r.group.dropsSeal || r.seal.isTooOld()); !isBehindEnd {
 		r.group.endsTx = false
 		return false, nil
 	}
-	if resumed, err := r.resumeGroup(); resumed || err != nil {
+	if isResumed, err := r.resumeGroup(); isResumed || err != nil {
 		return false, err
 	}
 	if typ == 'Q' {
@@ -44,7 +44,7 @@ func (r *requests) resumeGroup() (bool, error) {
 		return false, err
 	}
 	r.ledger.setStaging(true) // the session is not idle at the Sync
-	began := time.Now()
+	start := time.Now()
 	if skips, ok := r.ledger.waitAnswered(); !ok {
 		return false, errGone
 	} else if skips {
@@ -58,7 +58,7 @@ func (r *requests) resumeGroup() (bool, error) {
 	if err := r.setSeal(); err != nil {
 		return false, err
 	}
-	r.batch.lastRead = r.batch.lastRead.Add(time.Since(began)) // the time that the server took is not the proxy's
+	r.batch.lastRead = r.batch.lastRead.Add(time.Since(start)) // the time that the server took is not the proxy's
 	r.group = messageGroup{number: r.group.number + 1}
 	r.snapshots.begin(false)
 	return true, nil

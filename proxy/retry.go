@@ -112,11 +112,11 @@ func (r *retryState) noteSending(entries []entry) {
 }
 
 func (r *retryState) addVerdict(v *verdict.Verdict) {
-	begins := len(v.Effects) == 1 && v.Effects[0].Kind == verdict.BeginsTx
+	isBegin := len(v.Effects) == 1 && v.Effects[0].Kind == verdict.BeginsTx
 	switch {
-	case begins && !r.beginsTx && r.openingVerdict == nil:
+	case isBegin && !r.beginsTx && r.openingVerdict == nil:
 		r.beginsTx, r.beginVerdict = true, v
-	case begins && r.beginVerdict == v: // The entry is the Bind or the Execute of that statement.
+	case isBegin && r.beginVerdict == v: // The entry is the Bind or the Execute of that statement.
 	case hasOnly(v, verdict.NoEffect, verdict.Executes) && len(v.Effects) <= 1:
 		r.beginVerdict = nil
 	default:

@@ -56,7 +56,7 @@ type Route struct {
 
 	// CheckSetting judges one startup setting of an agent; where is "startup" or "options". It returns the value to
 	// forward, whether to forward it, or the refusal.
-	CheckSetting func(name, value, where string) (normalised string, keep bool, err *sqlstate.Error)
+	CheckSetting func(name, value, where string) (normalised string, mustForward bool, err *sqlstate.Error)
 
 	// Open starts an agent's session for enforcement, after authentication and with the upstream connection made.
 	Open func(ctx context.Context, info SessionInfo) (verdict.Decider, error)

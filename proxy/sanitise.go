@@ -34,29 +34,29 @@ func (f *errorFields) sanitisedMessage(e entry) ([]byte, sqlstate.Code) {
 		}
 	}
 	rule := errorRuleFor(code, f.message)
-	told := f.forwardedFields(e, rule, code)
+	relayed := f.forwardedFields(e, rule, code)
 	isOwn := f.isOwn(e)
-	if told.message == rowText && isOwn && v != nil && v.MultiWriteCTE {
-		told.hint += multiWriteHint
+	if relayed.message == rowText && isOwn && v != nil && v.MultiWriteCTE {
+		relayed.hint += multiWriteHint
 	}
-	if code == sqlstate.UndefinedColumn && told.hint == "" && told.message == f.message && v != nil {
-		told.hint = columnsHint(v)
+	if code == sqlstate.UndefinedColumn && relayed.hint == "" && relayed.message == f.message && v != nil {
+		relayed.hint = columnsHint(v)
 	}
 	if rule.passes('P') && isOwn && f.position > 0 && v != nil && v.Position != nil && e.base().refusal == nil {
-		told.position = v.Position(originalPosition(e, f.position))
+		relayed.position = v.Position(originalPosition(e, f.position))
 	}
 	if isOwn {
-		told.context = copyLine(f.context)
+		relayed.context = copyLine(f.context)
 	}
 	b, err := (&pgproto3.ErrorResponse{
-		Severity:            told.severity,
-		SeverityUnlocalized: told.nonlocalizedSeverity,
+		Severity:            relayed.severity,
+		SeverityUnlocalized: relayed.nonlocalizedSeverity,
 		Code:                string(code),
-		Message:             told.message,
-		Detail:              told.detail,
-		Hint:                told.hint,
-		Position:            int32(told.position),
-		Where:               told.context,
+		Message:             relayed.message,
+		Detail:              relayed.detail,
+		Hint:                relayed.hint,
+		Position:            int32(relayed.position),
+		Where:               relayed.context,
 	}).Encode(nil)
 	if err != nil { // The message cannot be longer than the server's.
 		return nil, code
@@ -66,23 +66,23 @@ func (f *errorFields) sanitisedMessage(e entry) ([]byte, sqlstate.Code) {
 
 // texts returns the message, detail and hint that the client gets.
 func (f *errorFields) forwardedFields(e entry, rule *errorRule, code sqlstate.Code) errorFields {
-	told := errorFields{severity: f.severity, nonlocalizedSeverity: f.nonlocalizedSeverity}
-	passes := rule.passes('M') && f.isOwn(e)
+	relayed := errorFields{severity: f.severity, nonlocalizedSeverity: f.nonlocalizedSeverity}
+	mayPass := rule.passes('M') && f.isOwn(e)
 	switch {
-	case passes && f.quotesOthers(e, code):
-		told.message, told.hint = computedText, computedHint
-	case passes && f.message != "" && !namesPgconsent(f.message) && !f.quotesRefusal(e):
-		told.message = f.message
+	case mayPass && f.quotesOthers(e, code):
+		relayed.message, relayed.hint = computedText, computedHint
+	case mayPass && f.message != "" && !namesPgconsent(f.message) && !f.quotesRefusal(e):
+		relayed.message = f.message
 		if rule.passes('D') && !namesPgconsent(f.detail) {
-			told.detail = f.detail
+			relayed.detail = f.detail
 		}
 		if rule.passes('H') && !namesPgconsent(f.hint) {
-			told.hint = f.hint
+			relayed.hint = f.hint
 		}
 	default:
-		told.message, told.hint = rule.substitute()
+		relayed.message, relayed.hint = rule.substitute()
 	}
-	return told
+	return relayed
 }
 
 // originalPosition converts a position that the server reports into a position in the text of the verdict, without the
@@ -105,13 +105,13 @@ func columnsHint(v *verdict.Verdict) string {
 		if len(r.Columns) == 0 {
 			continue
 		}
-		columns, more := r.Columns, ""
+		columns, ellipsis := r.Columns, ""
 		if len(columns) > namedColumns {
-			columns, more = columns[:namedColumns], ", …"
+			columns, ellipsis = columns[:namedColumns], ", …"
 		}
-		part := r.Client + ": " + strings.Join(columns, ", ") + more
-		if !slices.Contains(parts, part) && len(parts) < 3 {
-			parts = append(parts, part)
+		viewText := r.Client + ": " + strings.Join(columns, ", ") + ellipsis
+		if !slices.Contains(parts, viewText) && len(parts) < 3 {
+			parts = append(parts, viewText)
 		}
 	}
 	if len(parts) == 0 {
@@ -224,9 +224,9 @@ func clientNames(e entry, code sqlstate.Code, message string) string {
 	}
 	// PREPARE, EXECUTE, DEALLOCATE and the statements about cursors have names in their texts.
 	if code == invalidStatementName || code == invalidCursorName {
-		if before, rest, ok := strings.Cut(message, `"`); ok {
+		if situation, rest, ok := strings.Cut(message, `"`); ok {
 			if name, ok := verdict.ClientName(rest); ok {
-				return before + `"` + name
+				return situation + `"` + name
 			}
 		}
 	}

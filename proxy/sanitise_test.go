@@ -183,8 +183,8 @@ func TestErrors(t *testing.T) {
 				case *pgx3.NoticeResponse:
 					t.Errorf("%s: notice %s", text, m.Message)
 				case *pgx3.ErrorResponse:
-					copied := *m
-					e = &copied
+					response := *m
+					e = &response
 				case *pgx3.ReadyForQuery:
 					ready = true
 				}
@@ -234,8 +234,8 @@ func (p *peer) failed(t *testing.T) *pgx3.ErrorResponse {
 		}
 		switch m := m.(type) {
 		case *pgx3.ErrorResponse:
-			copied := *m
-			last = &copied
+			response := *m
+			last = &response
 		case *pgx3.ReadyForQuery:
 			return last
 		}
@@ -290,10 +290,10 @@ func TestErrorsOfParallelWorkers(t *testing.T) {
 	for text, want := range map[string]string{
 		"SELECT count(*) FROM wide WHERE t::int > 0":          `invalid input syntax for type integer: "seen"`,
 		"SELECT count(*) FROM wide WHERE fails_inside(t) > 0": withheldText} {
-		for _, with := range []string{"", parallel} {
-			c.send(t, q(with+text))
+		for _, context := range []string{"", parallel} {
+			c.send(t, q(context+text))
 			if e := c.failed(t); e == nil || e.Message != want {
-				t.Errorf("%s%s: %+v", with, text, e)
+				t.Errorf("%s%s: %+v", context, text, e)
 			}
 		}
 	}
@@ -302,16 +302,16 @@ func TestErrorsOfParallelWorkers(t *testing.T) {
 func TestNotices(t *testing.T) {
 	p := start(t)
 	c := p.raw(t)
-	long := strings.Repeat("n", 70)
+	longText := strings.Repeat("n", 70)
 	got := c.play(t, []round{
 		upToReady(1, q("ROLLBACK")),
 		upToReady(1, q("DO $$ BEGIN RAISE NOTICE 'told'; RAISE WARNING 'told'; END $$")),
-		upToReady(1, q("SELECT 1 AS "+long)),
+		upToReady(1, q("SELECT 1 AS "+longText)),
 		upToReady(1, q("LISTEN a; NOTIFY a, 'x'; NOTIFY b, 'x'")),
 		upToReady(1, q("DO $$ BEGIN EXECUTE 'LISTEN b'; END $$")),
 		upToReady(1, q("NOTIFY b, 'x'")),
 	})
-	want := []string{"N 25P01", "C ROLLBACK", "Z I", "C DO", "Z I", "N 42622", "T " + long[:63] + ":23:0", `D ["1"]`,
+	want := []string{"N 25P01", "C ROLLBACK", "Z I", "C DO", "Z I", "N 42622", "T " + longText[:63] + ":23:0", `D ["1"]`,
 		"C SELECT 1", "Z I", "C LISTEN", "C NOTIFY", "C NOTIFY", "*pgproto3.NotificationResponse", "Z I",
 		"C DO", "Z I", "C NOTIFY", "Z I"}
 	if diff := cmp.Diff(want, got); diff != "" {

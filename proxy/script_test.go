@@ -425,14 +425,14 @@ func TestScripts(t *testing.T) {
 	playScripts(t, start(t, withJudge(func(j *judge) { j.prefix = "/* p */ " })), func(lines []string) []string { return lines })
 }
 
-func playScripts(t *testing.T, p *proxied, seen func([]string) []string) {
+func playScripts(t *testing.T, p *proxied, normalize func([]string) []string) {
 	for name, script := range scripts {
 		t.Run(name, func(t *testing.T) {
 			if name == "query without sync" && pgtest.Binaries().Major >= 18 {
 				t.Skip("NOT TESTED: PostgreSQL 18 leaves a transaction open there that nothing ends")
 			}
-			want := seen(p.direct(t).play(t, script))
-			got := seen(p.raw(t).play(t, script))
+			want := normalize(p.direct(t).play(t, script))
+			got := normalize(p.raw(t).play(t, script))
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("direct (-) and through the proxy (+):\n%s", diff)
 			}
@@ -446,9 +446,9 @@ func TestScriptsOneByteAtATime(t *testing.T) {
 	for _, name := range []string{"named", "error skips to sync", "flush", "row limits", "copy messages astray"} {
 		t.Run(name, func(t *testing.T) {
 			want := p.direct(t).play(t, scripts[name])
-			through := p.raw(t)
-			through.front = pgx3.NewFrontend(through.Conn, trickle{through.Conn})
-			got := through.play(t, scripts[name])
+			viaProxy := p.raw(t)
+			viaProxy.front = pgx3.NewFrontend(viaProxy.Conn, trickle{viaProxy.Conn})
+			got := viaProxy.play(t, scripts[name])
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("direct (-) and through the proxy (+):\n%s", diff)
 			}

@@ -55,8 +55,8 @@ func (s *sealState) isDue() bool { return time.Now().After(s.RenewAfter) || s.is
 // renewed before: in a message, or a group of them, that ends a transaction first. Half of the time between due and
 // expired is left to the server to get there.
 func (s *sealState) isTooOld() bool {
-	rest := s.Expires.Sub(s.RenewAfter)
-	return s.RenewAfter.IsZero() || time.Now().After(s.RenewAfter.Add(rest/2)) || s.isStale()
+	validity := s.Expires.Sub(s.RenewAfter)
+	return s.RenewAfter.IsZero() || time.Now().After(s.RenewAfter.Add(validity/2)) || s.isStale()
 }
 
 func (s *sealState) isStale() bool { return s.IsStale != nil && s.IsStale() }
@@ -219,7 +219,7 @@ func appendSetting(dst []byte, name, setting, value string) []byte {
 // refuseOutdated refuses messages up to end that were decided when the agent had fewer rights than the new seal grants.
 // They are sent only now.
 func (r *requests) refuseOutdated(end int) {
-	refused := false
+	isRefused := false
 	for i := r.batch.sent; i < end; i++ {
 		e := r.batch.items[i].entry
 		if e == nil {
@@ -231,9 +231,9 @@ func (r *requests) refuseOutdated(end int) {
 		}
 		replaceByRefusal(e, r.unrecordedRefusal(decidedBeforeError()))
 		b.refusal.retry = true
-		refused = true
+		isRefused = true
 	}
-	if refused {
+	if isRefused {
 		r.batch.replaceRefused()
 	}
 }

@@ -36,10 +36,10 @@ func TestPlansAreMadeAnewWithTheSeal(t *testing.T) {
 	p := start(t)
 	var due atomic.Bool
 	p.edit = func(r *Route) {
-		open := r.Open
+		openDecider := r.Open
 		r.Upstream.StatementCache = 0 // cached statements are prepared by a name
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
-			d, err := open(ctx, info)
+			d, err := openDecider(ctx, info)
 			return &renewing{d.(*judge), &due}, err
 		}
 	}

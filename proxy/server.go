@@ -154,10 +154,10 @@ const acceptPause = 5 * time.Millisecond
 // start serves a connection, or rejects its login where there are too many already. It returns false if the server is
 // closed. A connection that a listener accepted as the drain began is served: its client waits for an answer.
 func (s *Server) start(c *conn, wasAccepted bool) bool {
-	switch serve, full := s.add(c, wasAccepted); {
-	case full:
+	switch isServed, isFull := s.add(c, wasAccepted); {
+	case isFull:
 		go c.rejectLogin()
-	case serve:
+	case isServed:
 		go c.serve()
 	default:
 		return false
@@ -174,7 +174,7 @@ func keepAlive(nc net.Conn) {
 
 // add registers c, to be served or, if there are too many logins already, to be rejected. If both results are
 // false, the server is closed.
-func (s *Server) add(c *conn, wasAccepted bool) (serve, full bool) {
+func (s *Server) add(c *conn, wasAccepted bool) (isServed, isFull bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.aborted || s.draining && !wasAccepted {

@@ -47,13 +47,13 @@ type serverConn struct {
 	cancels   sync.WaitGroup
 }
 
-func newServerConn(hc *pgconn.HijackedConn, started string, u Upstream) *serverConn {
+func newServerConn(hc *pgconn.HijackedConn, serverStarted string, u Upstream) *serverConn {
 	c := &serverConn{
 		Conn:       hc.Conn,
 		pid:        hc.PID,
 		key:        append(binary.BigEndian.AppendUint32(nil, hc.PID), hc.SecretKey...),
 		parameters: hc.ParameterStatuses,
-		started:    started,
+		started:    serverStarted,
 		source:     newSource(hc.Conn),
 		sink:       newSink(hc.Conn),
 	}
@@ -63,13 +63,13 @@ func newServerConn(hc *pgconn.HijackedConn, started string, u Upstream) *serverC
 
 // wake has the goroutine that reads the answers return from reading with [os.ErrDeadlineExceeded], or lets it read
 // again.
-func (c *serverConn) wake(yes bool) {
+func (c *serverConn) wake(isSet bool) {
 	var at time.Time
-	if yes {
+	if isSet {
 		at = time.Unix(1, 0)
 	}
 	_ = c.SetReadDeadline(at)
-	c.woken = yes
+	c.woken = isSet
 }
 
 // assignTo gives a session the answers that come from now on. It returns false if the connection has ended meanwhile.

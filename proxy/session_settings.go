@@ -44,7 +44,7 @@ type settingsEntry struct {
 
 func (e *settingsEntry) appendRefused(dst []byte) []byte { return e.refusal.execute(dst) }
 
-func (e *settingsEntry) handleAnswer(o *answers, typ byte, _ int) (known bool, err *sqlstate.Error) {
+func (e *settingsEntry) handleAnswer(o *answers, typ byte, _ int) (isExpected bool, err *sqlstate.Error) {
 	if typ != 'C' { // CommandComplete; the DataRow is read whole
 		return false, nil
 	}
@@ -53,8 +53,8 @@ func (e *settingsEntry) handleAnswer(o *answers, typ byte, _ int) (known bool, e
 }
 
 // takeRow takes the one DataRow, of one column.
-func (e *settingsEntry) takeRow(body []byte, more int) {
-	if more == 0 && len(body) > 6 {
+func (e *settingsEntry) takeRow(body []byte, missing int) {
+	if missing == 0 && len(body) > 6 {
 		e.value = bytes.Clone(body[6:])
 	}
 }
@@ -76,8 +76,8 @@ func (r *requests) readSettings() {
 	}
 	r.pooling.settings = map[string]string{}
 	for name, value := range values {
-		initial, known := r.connection.initial[name]
-		if !known {
+		initial, isExpected := r.connection.initial[name]
+		if !isExpected {
 			initial = r.connector.settings[name]
 		}
 		if value != initial {

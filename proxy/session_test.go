@@ -259,9 +259,9 @@ func TestSealFails(t *testing.T) {
 	if e := c.told(); e == nil || e.Severity != "FATAL" || strings.Contains(fmt.Sprint(e), "setting!") {
 		t.Errorf("got %+v", e)
 	}
-	var there bool
-	if err := p.db.Connect(t, "postgres").QueryRow(t.Context(), "SELECT to_regclass('must_not_be') IS NOT NULL").Scan(&there); err != nil || there {
-		t.Errorf("the statement ran: %v %v", there, err)
+	var exists bool
+	if err := p.db.Connect(t, "postgres").QueryRow(t.Context(), "SELECT to_regclass('must_not_be') IS NOT NULL").Scan(&exists); err != nil || exists {
+		t.Errorf("the statement ran: %v %v", exists, err)
 	}
 	p.setup = func(j *judge) { j.badSeal.Store(true) }
 	if e := fails(t, p.agentDSN()); e.Code != "XX000" {
@@ -279,22 +279,22 @@ func TestCancel(t *testing.T) {
 			done <- err
 		}()
 		p.running(t, "pg_sleep(600)")
-		own := append(binary.BigEndian.AppendUint32(nil, conn.PgConn().PID()), conn.PgConn().SecretKey()...)
-		if len(own) != 4+length {
-			t.Fatalf("%s: the secret of the key has %d bytes", version, len(own)-4)
+		cancelKey := append(binary.BigEndian.AppendUint32(nil, conn.PgConn().PID()), conn.PgConn().SecretKey()...)
+		if len(cancelKey) != 4+length {
+			t.Fatalf("%s: the secret of the key has %d bytes", version, len(cancelKey)-4)
 		}
 		// A key that nobody has does nothing, nor does one that is right but for one bit, wherever that is, or for its length.
-		others := [][]byte{own[:len(own)-1], own[:4], append(slices.Clone(own), 0), append(slices.Clone(own), own[4:]...)}
-		for bit := range 8 * len(own) {
-			other := slices.Clone(own)
+		others := [][]byte{cancelKey[:len(cancelKey)-1], cancelKey[:4], append(slices.Clone(cancelKey), 0), append(slices.Clone(cancelKey), cancelKey[4:]...)}
+		for bit := range 8 * len(cancelKey) {
+			other := slices.Clone(cancelKey)
 			other[bit/8] ^= 1 << (bit % 8)
 			others = append(others, other)
 		}
 		for _, other := range others {
 			nc := p.bare(t)
 			_, _ = nc.Write(append([]byte{0, 0, 0, byte(8 + len(other)), 4, 210, 22, 46}, other...))
-			if front := pgx3.NewFrontend(nc, nil); len(other) >= 8 {
-				if m, err := front.Receive(); err == nil {
+			if frontend := pgx3.NewFrontend(nc, nil); len(other) >= 8 {
+				if m, err := frontend.Receive(); err == nil {
 					t.Errorf("a cancel request was answered: %T", m)
 				}
 			}
@@ -588,15 +588,15 @@ func TestTerminate(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	// Also where a group is open behind it.
-	open := p.raw(t)
-	open.send(t, pa("", "SELECT pg_sleep(0.1), 1 AS a"), bi("", ""), ex("", 0), sy, pa("", "SELECT 2"), &pgx3.Terminate{})
-	if got := open.play(t, []round{{nil, 'Z', 1}}); got[len(got)-1] != "Z I" {
+	idle := p.raw(t)
+	idle.send(t, pa("", "SELECT pg_sleep(0.1), 1 AS a"), bi("", ""), ex("", 0), sy, pa("", "SELECT 2"), &pgx3.Terminate{})
+	if got := idle.play(t, []round{{nil, 'Z', 1}}); got[len(got)-1] != "Z I" {
 		t.Errorf("%q", got)
 	}
-	half := p.raw(t)
-	half.send(t, q("SELECT pg_sleep(0.1), 1 AS a"))
-	_ = half.Conn.(interface{ CloseWrite() error }).CloseWrite()
-	if got := half.play(t, []round{{nil, 'Z', 1}}); got[len(got)-1] != "Z I" {
+	halfOpen := p.raw(t)
+	halfOpen.send(t, q("SELECT pg_sleep(0.1), 1 AS a"))
+	_ = halfOpen.Conn.(interface{ CloseWrite() error }).CloseWrite()
+	if got := halfOpen.play(t, []round{{nil, 'Z', 1}}); got[len(got)-1] != "Z I" {
 		t.Errorf("%q", got)
 	}
 }

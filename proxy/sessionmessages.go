@@ -8,61 +8,61 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// sessionMessage handles a message that is read whole. more is how many of its bytes did not fit into the buffer; they
-// are thrown away.
-func (o *answers) sessionMessage(typ byte, body []byte, more int) *sqlstate.Error {
+// sessionMessage handles a message that is read whole. missing is how many of its bytes did not fit into the buffer;
+// they are thrown away.
+func (o *answers) sessionMessage(typ byte, body []byte, missing int) *sqlstate.Error {
 	n := headerSize + len(body)
-	var put []byte // bytes that the client gets in place of the message
-	var passes bool
+	var clientError []byte // bytes that the client gets in place of the message
+	var mayPass bool
 	var err *sqlstate.Error
 	switch typ {
 	case 'E': // The type is that of ErrorResponse.
-		put, err = o.takeError(body)
+		clientError, err = o.takeError(body)
 	case 'N': // The type is that of NoticeResponse.
-		put = o.notice(body)
-		o.retriedAnswer.hasOtherAnswers = o.retriedAnswer.hasOtherAnswers || len(put) > 0
+		clientError = o.notice(body)
+		o.retriedAnswer.hasOtherAnswers = o.retriedAnswer.hasOtherAnswers || len(clientError) > 0
 	case 'C': // The type is that of CommandComplete, of a step or of a statement that has another tag for the client.
-		if more > 0 {
+		if missing > 0 {
 			return desyncError(errors.New("CommandComplete is too long"))
 		}
-		put, err = o.takeCommandComplete(bytes.Clone((*o.buf)[o.r : o.r+n]))
+		clientError, err = o.takeCommandComplete(bytes.Clone((*o.buf)[o.r : o.r+n]))
 	case 'D': // The type is that of DataRow, of the settings that the proxy reads.
-		o.current().(*settingsEntry).takeRow(body, more)
+		o.current().(*settingsEntry).takeRow(body, missing)
 	case 'A': // The type is that of NotificationResponse.
-		put = o.notification(body, more)
-		o.retriedAnswer.hasOtherAnswers = o.retriedAnswer.hasOtherAnswers || len(put) > 0
+		clientError = o.notification(body, missing)
+		o.retriedAnswer.hasOtherAnswers = o.retriedAnswer.hasOtherAnswers || len(clientError) > 0
 	case 'S': // The type is that of ParameterStatus.
 		name, _, ok := readCString(body)
 		// As a connection passes to a session, it gets the values that the client knows already.
-		own := o.pooled() && o.current() != nil && o.current().base().fromProxy
-		passes = ok && more == 0 && isReported(name) && !own
-		if !settingsThatPlansIgnore[name] && !own {
+		isOwn := o.pooled() && o.current() != nil && o.current().base().fromProxy
+		mayPass = ok && missing == 0 && isReported(name) && !isOwn
+		if !settingsThatPlansIgnore[name] && !isOwn {
 			o.ledger.dropAllCached()
 		}
-		o.retriedAnswer.hasOtherAnswers = o.retriedAnswer.hasOtherAnswers || passes
+		o.retriedAnswer.hasOtherAnswers = o.retriedAnswer.hasOtherAnswers || mayPass
 	case 'Z': // The type is that of ReadyForQuery.
-		if len(body) != 1 || more != 0 || bytes.IndexByte([]byte("ITE"), body[0]) < 0 {
+		if len(body) != 1 || missing != 0 || bytes.IndexByte([]byte("ITE"), body[0]) < 0 {
 			return desyncError(errors.New("invalid ReadyForQuery"))
 		}
-		passes, err = o.readyForQuery(body[0])
+		mayPass, err = o.readyForQuery(body[0])
 	}
 	if err != nil {
 		return err
 	}
-	if passes {
+	if mayPass {
 		o.pass(n)
 		return nil
 	}
 	o.drop(n)
-	o.out = append(o.out, put...)
-	o.tail.bytes, o.tail.skip = more, true
+	o.out = append(o.out, clientError...)
+	o.tail.bytes, o.tail.skip = missing, true
 	return nil
 }
 
 // notification returns the NotificationResponse for the client, or nothing if the client has not listened to the
 // channel. It knows only its own process among those that send notifications.
-func (o *answers) notification(body []byte, more int) []byte {
-	if len(body) < 4 || more > 0 { // PostgreSQL allows a payload of less than 8,000 bytes.
+func (o *answers) notification(body []byte, missing int) []byte {
+	if len(body) < 4 || missing > 0 { // PostgreSQL allows a payload of less than 8,000 bytes.
 		return nil
 	}
 	channel, _, ok := readCString(body[4:])
@@ -96,9 +96,9 @@ func (o *answers) takeCommandComplete(message []byte) ([]byte, *sqlstate.Error) 
 }
 
 // readyForQuery handles a ReadyForQuery, and puts in front of it what the client gets with it.
-func (o *answers) readyForQuery(status byte) (passes bool, err *sqlstate.Error) {
+func (o *answers) readyForQuery(status byte) (mayPass bool, err *sqlstate.Error) {
 	e := o.current()
-	if passes, err = o.ready(status); err != nil || !passes {
+	if mayPass, err = o.ready(status); err != nil || !mayPass {
 		return false, err
 	}
 	if q, ok := e.(*queryEntry); ok && q.steps != nil && q.code == "" {
@@ -115,7 +115,7 @@ func (o *answers) readyForQuery(status byte) (passes bool, err *sqlstate.Error) 
 }
 
 // ready handles a ReadyForQuery and reports whether it is the client's.
-func (o *answers) ready(status byte) (passes bool, err *sqlstate.Error) {
+func (o *answers) ready(status byte) (mayPass bool, err *sqlstate.Error) {
 	e := o.current()
 	if e == nil || !e.endsWithReady() || e.base().refusal != nil && e.base().code == "" {
 		return false, desyncError(errUnexpectedAnswer)
@@ -192,17 +192,17 @@ func (o *answers) takeError(body []byte) ([]byte, *sqlstate.Error) {
 		o.ledger.reportSealExpired()
 	}
 	isOfCache := isCacheError(e, &f)
-	put, code := f.forClient(e)
+	clientError, code := f.forClient(e)
 	if isOfCache {
 		o.ledger.dropAllCached()
-		put, code = encodeError(nil, "ERROR", decidedBeforeError()), sqlstate.SerializationFailure
+		clientError, code = encodeError(nil, "ERROR", decidedBeforeError()), sqlstate.SerializationFailure
 	}
 	if (isOfCache || isStale(e, &f)) && o.repeats(&f) {
 		o.retract()
-		o.retriedAnswer.answerIsRetried, o.retriedAnswer.err, put = true, put, nil
+		o.retriedAnswer.answerIsRetried, o.retriedAnswer.err, clientError = true, clientError, nil
 	}
 	if o.endedResult.execution != nil && !f.fatal() { // The client has got its error already.
-		put, code = nil, o.endedResult.execution.limit.code
+		clientError, code = nil, o.endedResult.execution.limit.code
 		if err := o.waitForCancel(); err != nil {
 			return nil, err
 		}
@@ -214,7 +214,7 @@ func (o *answers) takeError(body []byte) ([]byte, *sqlstate.Error) {
 	}
 	o.head = nil
 	o.outcomes.add(o.ledger.fail(code)...)
-	return put, nil
+	return clientError, nil
 }
 
 // endedByServer handles an error that answers no message: the server ends the session.

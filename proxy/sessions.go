@@ -60,10 +60,10 @@ func (s *Server) Sessions() []Session {
 
 // End ends a session with this error, and cancels the statement that the server runs for it. An owner's client is not
 // told, since only the server sends it messages. It returns false if no client with this id is logged in.
-func (s *Server) End(id string, why *sqlstate.Error) bool {
+func (s *Server) End(id string, reason *sqlstate.Error) bool {
 	for _, c := range s.open() {
 		if c.id == id && c.login.Load() != nil && c.ctx.Err() == nil {
-			c.stop(why)
+			c.stop(reason)
 			return true
 		}
 	}

@@ -15,17 +15,17 @@ import (
 // refused with that reason, and a place is free again when a session has ended. Owners are not counted.
 func TestPlaces(t *testing.T) {
 	for name, c := range map[string]struct {
-		of, most int
-		message  string
+		of, maximum int
+		message     string
 	}{
 		"of one":  {of: 2, message: `too many connections for agent "` + agentName + `"`},
-		"of all":  {most: 2, message: "sorry, too many clients already"},
-		"of both": {of: 2, most: 3, message: `too many connections for agent "` + agentName + `"`},
+		"of all":  {maximum: 2, message: "sorry, too many clients already"},
+		"of both": {of: 2, maximum: 3, message: `too many connections for agent "` + agentName + `"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, func(p *proxied, cfg *Config) {
 				p.edit = func(r *Route) { r.Sessions = c.of }
-				cfg.MaxSessions = func() int { return c.most }
+				cfg.MaxSessions = func() int { return c.maximum }
 			})
 			first, second := p.connect(t), p.connect(t)
 			_, err := pgx.Connect(t.Context(), p.agentDSN())
@@ -44,13 +44,13 @@ func TestPlaces(t *testing.T) {
 			if err := first.Close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			for until := time.Now().Add(tier.Patience); ; time.Sleep(10 * time.Millisecond) {
+			for expiry := time.Now().Add(tier.Patience); ; time.Sleep(10 * time.Millisecond) {
 				again, err := pgx.Connect(t.Context(), p.agentDSN())
 				if err == nil {
 					_ = again.Close(t.Context())
 					break
 				}
-				if time.Now().After(until) {
+				if time.Now().After(expiry) {
 					t.Fatalf("a place that was given back: %v", err)
 				}
 			}

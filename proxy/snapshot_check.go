@@ -24,7 +24,7 @@ func (r *requests) checkSnapshots(end int) {
 	// Earlier messages may run for long, and these only after them.
 	r.ledger.waitOutsideTx()
 	c := snapshotCheck{r, map[snapshotUse]*sqlstate.Error{}, map[verdict.Versions]func() *sqlstate.Error{}}
-	refused := false
+	isRefused := false
 	for i := r.batch.sent; i < end; i++ {
 		e := r.batch.items[i].entry
 		if e == nil || e.base().refusal != nil {
@@ -33,19 +33,19 @@ func (r *requests) checkSnapshots(end int) {
 		if err := c.checkFunctions(e); err != nil {
 			replaceByRefusal(e, r.unrecordedRefusal(err))
 			e.base().refusal.retry = err.Code == sqlstate.SerializationFailure
-			refused = true
+			isRefused = true
 		} else if err := c.check(e); err != nil {
 			replaceByRefusal(e, r.unrecordedRefusal(err))
-			refused = true
+			isRefused = true
 		}
 	}
-	if refused {
+	if isRefused {
 		r.batch.replaceRefused()
 	}
 }
 
 // needsCheck tells whether a staged message before end needs a check.
-func (r *requests) needsCheck(end int) (yes bool) {
+func (r *requests) needsCheck(end int) (isSet bool) {
 	for i := r.batch.sent; i < end; i++ {
 		e := r.batch.items[i].entry
 		if e == nil || e.base().refusal != nil {
@@ -54,9 +54,9 @@ func (r *requests) needsCheck(end int) (yes bool) {
 		if b, ok := e.(*bindEntry); ok && b.portal != nil {
 			r.snapshots.holdForPortal(b, b.portal)
 		}
-		yes = yes || e.base().snapshot != nil || showsHeldSnapshot(e) || unguardedVerdict(e) != nil
+		isSet = isSet || e.base().snapshot != nil || showsHeldSnapshot(e) || unguardedVerdict(e) != nil
 	}
-	return yes
+	return isSet
 }
 
 // checkFunctions refuses e if it calls functions that may have been replaced since they were checked.
@@ -74,8 +74,8 @@ func (c *snapshotCheck) checkFunctions(e entry) *sqlstate.Error {
 // check notes the moment of the snapshot that e takes, and asks whether the snapshots that e shows are still good.
 func (c *snapshotCheck) check(e entry) *sqlstate.Error {
 	err := untrackedError(e)
-	if refused := c.noteMoment(e.base().snapshot); err == nil {
-		err = refused
+	if refusal := c.noteMoment(e.base().snapshot); err == nil {
+		err = refusal
 	}
 	if err != nil || e.asExecution() == nil {
 		return err
@@ -139,14 +139,14 @@ func untrackedError(e entry) *sqlstate.Error {
 	if e.base().snapshot == nil && !showsHeldSnapshot(e) {
 		return nil
 	}
-	shown := []*verdict.Verdict{e.base().verdict}
+	verdicts := []*verdict.Verdict{e.base().verdict}
 	if x := e.asExecution(); x != nil {
-		shown = append(shown, x.namedVerdicts...)
+		verdicts = append(verdicts, x.namedVerdicts...)
 	}
 	if b, ok := e.(*bindEntry); ok && b.portal != nil {
-		shown = append(shown, b.portal.verdict)
+		verdicts = append(verdicts, b.portal.verdict)
 	}
-	for _, v := range shown {
+	for _, v := range verdicts {
 		if v != nil && v.UntrackedRelation != "" {
 			return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonTransaction,
 				"cursors, row limits and transactions that keep a snapshot are not available to agents for what this "+

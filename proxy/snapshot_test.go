@@ -106,19 +106,19 @@ func freshness(t *testing.T, options ...func(*proxied, *Config)) {
 				}
 			}
 			p.last().changes.Add(1)
-			refused := false
+			isRefused := false
 			for _, line := range conn.play(t, c.after) {
 				if line == "E ERROR 40001 consent has changed  @0" {
-					refused = true
+					isRefused = true
 				} else if strings.HasPrefix(line, "E ") {
 					t.Error(line)
 				}
-				if refused && strings.HasPrefix(line, "D ") {
+				if isRefused && strings.HasPrefix(line, "D ") {
 					t.Error("a row after the refusal")
 				}
 			}
-			if refused != c.stale {
-				t.Errorf("refused: %v", refused)
+			if isRefused != c.stale {
+				t.Errorf("refused: %v", isRefused)
 			}
 			if end := conn.play(t, []round{upToReady(1, q("ROLLBACK")), upToReady(1, q("SELECT 'on'"))}); !strings.HasPrefix(end[len(end)-2], "C SELECT") {
 				t.Errorf("the session afterwards: %q", end)
@@ -134,8 +134,8 @@ func TestNobodyKnowsWhatChanged(t *testing.T) {
 	conn.play(t, []round{upToReady(1, q("DECLARE h CURSOR WITH HOLD FOR SELECT * FROM generate_series(1, 9)")), upToReady(1, q("FETCH 1 FROM h"))})
 	p.last().lost.Store(true)
 	for _, c := range []struct {
-		script  []round
-		refused bool
+		script    []round
+		isRefused bool
 	}{
 		{[]round{upToReady(1, q("FETCH 1 FROM h"))}, true},
 		{[]round{upToReady(1, q("DECLARE i CURSOR WITH HOLD FOR SELECT 1"))}, true},
@@ -144,7 +144,7 @@ func TestNobodyKnowsWhatChanged(t *testing.T) {
 		{[]round{upToReady(1, pa("", "SELECT 1"), bi("", ""), ex("", 0), sy), upToReady(1, q("SELECT 1"))}, false},
 	} {
 		out := strings.Join(conn.play(t, c.script), "\n")
-		if refused := strings.Contains(out, "E ERROR 57P03 lost"); refused != c.refused || refused && strings.Contains(out, "D ") {
+		if isRefused := strings.Contains(out, "E ERROR 57P03 lost"); isRefused != c.isRefused || isRefused && strings.Contains(out, "D ") {
 			t.Errorf("%v: %s", c.script, out)
 		}
 	}
@@ -208,8 +208,8 @@ func TestWhatWaitsIsAskedAboutAsThat(t *testing.T) {
 				}
 				p.last().waited.Store(true)
 				got := strings.Join(conn.play(t, []round{use}), "\n")
-				if refused := strings.Contains(got,
-					"E ERROR 40001 time has hidden something"); refused != (i < len(open.uses)) || refused && strings.Contains(got, "D [\"2") {
+				if isRefused := strings.Contains(got,
+					"E ERROR 40001 time has hidden something"); isRefused != (i < len(open.uses)) || isRefused && strings.Contains(got, "D [\"2") {
 					t.Errorf("%s, %s, %v: %s", in, by, use, got)
 				}
 				conn.Close()
@@ -298,7 +298,7 @@ func TestNothingOlderThanAChangeIsShown(t *testing.T) {
 	run("CREATE TABLE mark (n int)")
 	run("INSERT INTO mark VALUES (0)")
 	run("GRANT SELECT ON mark TO wire_agent")
-	shown, refused, n := 0, 0, 0
+	shownRows, refused, n := 0, 0, 0
 	for seed := range conversations(200) {
 		c := p.raw(t)
 		script := apart(keepingConversation(rand.New(rand.NewPCG(uint64(seed), 5)))...)
@@ -307,14 +307,14 @@ func TestNothingOlderThanAChangeIsShown(t *testing.T) {
 			run("UPDATE mark SET n = $1", n)
 			p.last().changes.Add(1)
 			c.send(t, append(round, sy, q("misspelt"))...) // which is refused in every state
-			for over := false; ; {
+			for finished := false; ; {
 				m, err := c.front.Receive()
 				if err != nil {
 					t.Fatalf("seed %d, round %d: %v\n%s", seed, i, err, written(script[:i+1]))
 				}
 				line, typ := transcribe(m)
 				if value, ok := strings.CutPrefix(line, `D ["`); ok {
-					shown++
+					shownRows++
 					if was, err := strconv.Atoi(strings.TrimSuffix(value, `"]`)); err != nil || was < n {
 						t.Fatalf("seed %d, round %d shows %s, of before the change %d\n%s", seed, i, line, n, written(script[:i+1]))
 					}
@@ -322,22 +322,22 @@ func TestNothingOlderThanAChangeIsShown(t *testing.T) {
 				if strings.HasPrefix(line, "E ERROR 40001") {
 					refused++
 				}
-				if over = over || strings.HasPrefix(line, `E ERROR 42601 syntax error at or near "misspelt"`); over && typ == 'Z' {
+				if finished = finished || strings.HasPrefix(line, `E ERROR 42601 syntax error at or near "misspelt"`); finished && typ == 'Z' {
 					break
 				}
 			}
 		}
 		c.Close()
 	}
-	if shown < 200 || refused < 15 {
-		t.Errorf("%d rows and %d refusals", shown, refused)
+	if shownRows < 200 || refused < 15 {
+		t.Errorf("%d rows and %d refusals", shownRows, refused)
 	}
 }
 
 // keepingConversation keeps what it has seen open, and comes back to it.
 func keepingConversation(r *rand.Rand) (rounds [][]pgx3.FrontendMessage) {
 	const show = "SELECT (SELECT max(n) FROM mark) FROM generate_series(1, 4)"
-	pick := func(of ...string) string { return of[r.IntN(len(of))] }
+	pick := func(choices ...string) string { return choices[r.IntN(len(choices))] }
 	const byDefault = "SET default_transaction_isolation = 'repeatable read'"
 	var waiting []string
 	text := func() (next string) {
@@ -416,9 +416,9 @@ func TestNobodyTells(t *testing.T) {
 
 func nobodyTells(t *testing.T, p *proxied) {
 	p.edit = func(r *Route) {
-		open := r.Open
+		openDecider := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
-			d, err := open(ctx, info)
+			d, err := openDecider(ctx, info)
 			return &unwatching{d.(*judge)}, err
 		}
 	}
@@ -429,8 +429,8 @@ func nobodyTells(t *testing.T, p *proxied) {
 	prepared, named := one(q("PREPARE s AS "+series)), one(pa("s", series), sy)
 	first := one(q("SELECT 1"))
 	for name, c := range map[string]struct {
-		script  []round // the last round is the use
-		refused bool
+		script    []round // the last round is the use
+		isRefused bool
 	}{
 		"alone":                      {[]round{one(q(series))}, false},
 		"in a transaction":           {[]round{begin, one(q(series))}, false},
@@ -479,8 +479,8 @@ func nobodyTells(t *testing.T, p *proxied) {
 			}
 		}
 		got := strings.Join(conn.play(t, c.script[last:]), "\n")
-		if refused := strings.Contains(got, "E ERROR 0A000 cursors, row limits"); refused != c.refused ||
-			refused && strings.Contains(got, "nobody tells\"]") {
+		if isRefused := strings.Contains(got, "E ERROR 0A000 cursors, row limits"); isRefused != c.isRefused ||
+			isRefused && strings.Contains(got, "nobody tells\"]") {
 			t.Errorf("%s: %s", name, got)
 		}
 		conn.Close()

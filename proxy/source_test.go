@@ -24,16 +24,16 @@ func sockets(t *testing.T) map[string][2]net.Conn {
 		if err != nil {
 			t.Fatal(err)
 		}
-		near, err := net.Dial(network, l.Addr().String())
+		clientEnd, err := net.Dial(network, l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
-		far, err := l.Accept()
+		serverEnd, err := l.Accept()
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { near.Close(); far.Close(); l.Close() })
-		pairs[network] = [2]net.Conn{near, far}
+		t.Cleanup(func() { clientEnd.Close(); serverEnd.Close(); l.Close() })
+		pairs[network] = [2]net.Conn{clientEnd, serverEnd}
 	}
 	a, b := net.Pipe() // as TLS: nothing but Read and Write
 	t.Cleanup(func() { a.Close(); b.Close() })
@@ -46,21 +46,21 @@ func sockets(t *testing.T) map[string][2]net.Conn {
 func TestSinkWritesAll(t *testing.T) {
 	large := make([]byte, 3<<20)
 	_, _ = rand.Read(large)
-	for name, ends := range sockets(t) {
+	for name, pair := range sockets(t) {
 		t.Run(name, func(t *testing.T) {
 			got := make(chan []byte)
 			go func() {
 				time.Sleep(20 * time.Millisecond) // the socket is full meanwhile
-				b, _ := io.ReadAll(io.LimitReader(ends[1], 2*int64(len(large))))
+				b, _ := io.ReadAll(io.LimitReader(pair[1], 2*int64(len(large))))
 				got <- b
 			}()
-			to := newSink(ends[0])
-			if err := to.write(large); err != nil {
+			target := newSink(pair[0])
+			if err := target.write(large); err != nil {
 				t.Fatal(err)
 			}
 			for rest := large; len(rest) > 0; {
 				n := min(len(rest), maxQuickWrite)
-				if err := to.write(rest[:n]); err != nil {
+				if err := target.write(rest[:n]); err != nil {
 					t.Fatal(err)
 				}
 				rest = rest[n:]
@@ -105,16 +105,16 @@ func TestPumpRelaysAll(t *testing.T) {
 
 // A deadline ends who waits to read and who waits to write, as [conn.end] wants it.
 func TestDeadlineEndsWaiting(t *testing.T) {
-	for name, ends := range sockets(t) {
+	for name, pair := range sockets(t) {
 		t.Run(name, func(t *testing.T) {
 			in, out := make(chan error, 1), make(chan error, 1)
 			go func() {
-				s := newSource(ends[0])
+				s := newSource(pair[0])
 				_, _, err := s.take()
 				in <- err
 			}()
 			go func() {
-				s, b := newSink(ends[0]), make([]byte, maxQuickWrite)
+				s, b := newSink(pair[0]), make([]byte, maxQuickWrite)
 				for {
 					if err := s.write(b); err != nil { // nobody reads
 						out <- err
@@ -123,10 +123,10 @@ func TestDeadlineEndsWaiting(t *testing.T) {
 				}
 			}()
 			time.Sleep(20 * time.Millisecond)
-			_ = ends[0].SetDeadline(time.Unix(1, 0))
-			for what, c := range map[string]chan error{"read": in, "write": out} {
+			_ = pair[0].SetDeadline(time.Unix(1, 0))
+			for description, c := range map[string]chan error{"read": in, "write": out} {
 				if err := <-c; !errors.Is(err, os.ErrDeadlineExceeded) {
-					t.Errorf("%s: %v", what, err)
+					t.Errorf("%s: %v", description, err)
 				}
 			}
 		})
@@ -135,12 +135,12 @@ func TestDeadlineEndsWaiting(t *testing.T) {
 
 // A peer that is gone is an error of who writes, and no signal.
 func TestSinkOfWhoIsGone(t *testing.T) {
-	for name, ends := range sockets(t) {
+	for name, pair := range sockets(t) {
 		t.Run(name, func(t *testing.T) {
-			ends[1].Close()
-			to := newSink(ends[0])
+			pair[1].Close()
+			target := newSink(pair[0])
 			for range 1000 {
-				if err := to.write([]byte("nobody reads this")); err != nil {
+				if err := target.write([]byte("nobody reads this")); err != nil {
 					return
 				}
 				time.Sleep(time.Millisecond)

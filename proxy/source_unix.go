@@ -35,9 +35,9 @@ func newRawSource(socket syscall.RawConn) *rawSource {
 func (s *rawSource) take() (*[]byte, int, error) {
 	s.readsWithoutWait++
 	err := s.socket.Read(s.attempt)
-	buf, n, failed := s.buf, s.n, s.failed
+	buf, n, failure := s.buf, s.n, s.failed
 	s.buf, s.n, s.failed = nil, 0, nil
-	if err == nil && failed == nil && n > 0 {
+	if err == nil && failure == nil && n > 0 {
 		return buf, n, nil
 	}
 	if buf != nil {
@@ -46,8 +46,8 @@ func (s *rawSource) take() (*[]byte, int, error) {
 	switch {
 	case err != nil:
 		return nil, 0, err
-	case failed != nil:
-		return nil, 0, os.NewSyscallError("read", failed)
+	case failure != nil:
+		return nil, 0, os.NewSyscallError("read", failure)
 	default:
 		return nil, 0, io.EOF
 	}
@@ -81,8 +81,8 @@ func (s *rawSource) once(fd uintptr, b []byte) (n int, err error) {
 // pump writes all bytes that arrive to dst. It stays inside one call of the poller for as long as the connection lives.
 // So a wake-up costs a read, a write and the read that finds nothing more.
 func (s *rawSource) pump(dst net.Conn) error {
-	to := newSink(dst)
-	var failed error
+	target := newSink(dst)
+	var failure error
 	err := s.socket.Read(func(fd uintptr) bool {
 		buf := getBuffer()
 		defer putBuffer(buf)
@@ -92,12 +92,12 @@ func (s *rawSource) pump(dst net.Conn) error {
 			case err == syscall.EAGAIN:
 				return false
 			case err != nil:
-				failed = os.NewSyscallError("read", err)
+				failure = os.NewSyscallError("read", err)
 				return true
 			case n == 0:
 				return true
 			}
-			if failed = to.write((*buf)[:n]); failed != nil {
+			if failure = target.write((*buf)[:n]); failure != nil {
 				return true
 			}
 		}
@@ -105,7 +105,7 @@ func (s *rawSource) pump(dst net.Conn) error {
 	if err != nil {
 		return err
 	}
-	return failed
+	return failure
 }
 
 // rawSink writes to a socket, for one goroutine.

@@ -42,21 +42,21 @@ func parseStartup(packet []byte) (*startup, error) {
 	st := &startup{packet: packet, minor: version & 0xffff}
 	rest := packet[8:]
 	for {
-		key, more, ok := readCString(rest)
+		key, remaining, ok := readCString(rest)
 		if !ok {
 			return nil, invalidStartupError()
 		}
 		if key == "" {
-			if len(more) != 0 {
+			if len(remaining) != 0 {
 				return nil, invalidStartupError()
 			}
 			break
 		}
-		value, more, ok := readCString(more)
+		value, remaining, ok := readCString(remaining)
 		if !ok {
 			return nil, invalidStartupError()
 		}
-		rest = more
+		rest = remaining
 		st.add(key, value)
 	}
 	if st.user == "" {
@@ -129,12 +129,12 @@ func (st *startup) replay(database string) ([]byte, error) {
 	out := append([]byte(nil), st.packet[:8]...)
 	out = appendCString(appendCString(out, "database"), database)
 	for rest := st.packet[8:]; ; {
-		key, more, ok := readCString(rest)
+		key, remaining, ok := readCString(rest)
 		if !ok || key == "" {
 			break
 		}
-		value, more, _ := readCString(more)
-		rest = more
+		value, remaining, _ := readCString(remaining)
+		rest = remaining
 		if key != "database" {
 			out = appendCString(appendCString(out, key), value)
 		}

@@ -14,7 +14,7 @@ func TestSettingsAreJudgedAsWhatTheyAre(t *testing.T) {
 	st := &startup{options: `-c a=1 -cb=2 --c-d=3 --Default_Transaction_Isolation=repeatable\ read`,
 		settings: []setting{{"application_name", "4", "startup"}, {"e", "5", "startup"}}}
 	var judged []setting
-	kept, err := st.checkSettings(func(name, value, where string) (string, bool, *sqlstate.Error) {
+	forwarded, err := st.checkSettings(func(name, value, where string) (string, bool, *sqlstate.Error) {
 		judged = append(judged, setting{name, value, where})
 		return value, name != "e", nil
 	})
@@ -27,7 +27,7 @@ func TestSettingsAreJudgedAsWhatTheyAre(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]string{"a": "1", "b": "2", "c_d": "3",
-		"default_transaction_isolation": "repeatable read", "application_name": "4"}, kept); diff != "" {
+		"default_transaction_isolation": "repeatable read", "application_name": "4"}, forwarded); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

@@ -123,11 +123,11 @@ func (c *statementCache) wasSeen(text string) bool {
 		c.seenHashes = make([]uint64, maxSeenHashes)
 	}
 	hash := maphash.String(cacheSeed, text)
-	at := &c.seenHashes[hash%maxSeenHashes]
-	if *at == hash {
+	slot := &c.seenHashes[hash%maxSeenHashes]
+	if *slot == hash {
 		return true
 	}
-	*at = hash
+	*slot = hash
 	return false
 }
 
@@ -209,17 +209,18 @@ func (l *ledger) findCached(v *verdict.Verdict, types []byte, group uint64, atOn
 
 // replaceCached returns a statement in the place of one that was dropped, or that another connection has. It may be
 // new; nil: there is no room.
-func (l *ledger) replaceCached(of *cachedStatement, v *verdict.Verdict, group uint64) (s *cachedStatement, isNew bool) {
+func (l *ledger) replaceCached(dropped *cachedStatement, v *verdict.Verdict, group uint64) (s *cachedStatement,
+	isNew bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s = l.cache.statements[of.key]; s != nil {
+	if s = l.cache.statements[dropped.key]; s != nil {
 		if s.versions == v.Versions && s.isPrepared(group) {
 			l.cache.recent.MoveToFront(s.element)
 			return s, false
 		}
 		l.cache.drop(s)
 	}
-	return l.cache.add(of.key, v.Versions, group)
+	return l.cache.add(dropped.key, v.Versions, group)
 }
 
 // isPrepared tells whether the server has a statement, on the connection of the session, when it comes to a message of

@@ -63,9 +63,9 @@ func TestStatementCache(t *testing.T) {
 	if len(c.statements) != 0 || c.recent.Len() != 0 || c.textBytes != 0 {
 		t.Error("something stays")
 	}
-	long := strings.Repeat("x", maxCachedText+1)
-	find(long, "1", noTypes, 3)
-	if s, _ := find(long, "1", noTypes, 3); s != nil {
+	longText := strings.Repeat("x", maxCachedText+1)
+	find(longText, "1", noTypes, 3)
+	if s, _ := find(longText, "1", noTypes, 3); s != nil {
 		t.Error("a long text is kept prepared")
 	}
 }

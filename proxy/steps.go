@@ -180,7 +180,7 @@ func (o *answers) completeStep(e *queryEntry, message []byte) ([]byte, *sqlstate
 }
 
 // isStepReady handles a ReadyForQuery and reports whether it ends a step, and not the Query.
-func (o *answers) isStepReady(e entry, status byte) (yes bool, err *sqlstate.Error) {
+func (o *answers) isStepReady(e entry, status byte) (isSet bool, err *sqlstate.Error) {
 	q, ok := e.(*queryEntry)
 	if !ok || q.steps == nil || !q.steps.ownsBlock() || status != 'E' || q.steps.rollingBack {
 		return false, nil

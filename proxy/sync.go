@@ -12,7 +12,7 @@ func (e *syncEntry) endsWithReady() bool     { return true }
 func (e *syncEntry) appendRefused(dst []byte) []byte { return e.refusal.describe(dst) }
 
 // handleAnswer accepts no message: ReadyForQuery has rules of its own.
-func (e *syncEntry) handleAnswer(*answers, byte, int) (known bool, err *sqlstate.Error) {
+func (e *syncEntry) handleAnswer(*answers, byte, int) (isExpected bool, err *sqlstate.Error) {
 	return false, nil
 }
 

@@ -128,7 +128,7 @@ func (c *conn) offerTLS() error {
 
 // startTLS makes the handshake. A client that started with TLS directly, without an SSLRequest, must have asked for the
 // PostgreSQL protocol by ALPN.
-func (c *conn) startTLS(nc net.Conn, direct bool) error {
+func (c *conn) startTLS(nc net.Conn, isDirect bool) error {
 	cfg := c.server.tlsConfig()
 	if cfg == nil {
 		return errGone // The client waits for a ServerHello and understands no other answer.
@@ -144,7 +144,7 @@ func (c *conn) startTLS(nc net.Conn, direct bool) error {
 	if err := c.setClient(t); err != nil {
 		return err
 	}
-	if direct && t.ConnectionState().NegotiatedProtocol != alpn {
+	if isDirect && t.ConnectionState().NegotiatedProtocol != alpn {
 		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol,
 			"received direct SSL connection request without ALPN protocol negotiation extension")
 	}

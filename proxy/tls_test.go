@@ -20,9 +20,9 @@ func TestTLSOfOldVersions(t *testing.T) {
 		c.TLS = func() *tls.Config { return cfg }
 	})
 	q := start(t, func(_ *proxied, c *Config) { c.TLS = func() *tls.Config { return chosen } })
-	for _, of := range []*proxied{p, q} {
-		for version, fits := range map[uint16]bool{tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
-			nc := of.bare(t)
+	for _, server := range []*proxied{p, q} {
+		for version, valuesFit := range map[uint16]bool{tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
+			nc := server.bare(t)
 			if _, err := nc.Write([]byte{0, 0, 0, 8, 4, 210, 22, 47}); err != nil {
 				t.Fatal(err)
 			}
@@ -31,7 +31,7 @@ func TestTLSOfOldVersions(t *testing.T) {
 				t.Fatalf("%q, %v", answer, err)
 			}
 			client := tls.Client(nc, &tls.Config{InsecureSkipVerify: true, MinVersion: version, MaxVersion: version})
-			if err := client.HandshakeContext(t.Context()); (err == nil) != fits {
+			if err := client.HandshakeContext(t.Context()); (err == nil) != valuesFit {
 				t.Errorf("%s: %v", tls.VersionName(version), err)
 			}
 			nc.Close()

@@ -46,27 +46,27 @@ func (s *session) boundTransactions() {
 	if !ok {
 		return
 	}
-	most := timekeeper.TransactionTimeout()
-	if most == 0 {
+	maximum := timekeeper.TransactionTimeout()
+	if maximum == 0 {
 		return
 	}
 	l := s.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.timer.isBounded = true
-	l.timer.timer = time.AfterFunc(most, func() {
+	l.timer.timer = time.AfterFunc(maximum, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		left := most
+		remaining := maximum
 		if !l.timer.began.IsZero() {
-			left -= time.Since(l.timer.began)
+			remaining -= time.Since(l.timer.began)
 		}
 		switch {
 		case l.closed:
-		case left <= 0:
+		case remaining <= 0:
 			go timekeeper.TimeoutPassed() // This ends the session, which takes the ledger's lock.
 		default:
-			l.timer.timer.Reset(left)
+			l.timer.timer.Reset(remaining)
 		}
 	})
 }

@@ -13,9 +13,9 @@ func TestWhatCallsFunctionsIsAskedAbout(t *testing.T) {
 	run := upToReady(1, pa("", call), bi("", ""), ex("", 0), sy)
 	prepared := upToReady(1, pa("s", call), sy)
 	for name, c := range map[string]struct {
-		before  []round
-		ask     round
-		refused bool // refused, since the client has to begin its transaction again
+		before    []round
+		ask       round
+		isRefused bool // refused, since the client has to begin its transaction again
 	}{
 		"a Query":                    {nil, upToReady(1, q(call)), false},
 		"several in a Query":         {nil, upToReady(1, q("SELECT 1; "+call)), true}, // which the proxy does not send again
@@ -34,8 +34,8 @@ func TestWhatCallsFunctionsIsAskedAbout(t *testing.T) {
 			conn.play(t, c.before)
 			p.last().redefined.Store(1)
 			got := strings.Join(conn.play(t, []round{c.ask}), "\n")
-			if refused := strings.Contains(got, "40001"); refused != c.refused || refused == strings.Contains(got, `D ["7"]`) {
-				t.Errorf("refused %t, want %t:\n%s", refused, c.refused, got)
+			if isRefused := strings.Contains(got, "40001"); isRefused != c.isRefused || isRefused == strings.Contains(got, `D ["7"]`) {
+				t.Errorf("refused %t, want %t:\n%s", isRefused, c.isRefused, got)
 			}
 			if p.last().redefined.Load() != 0 {
 				t.Error("nobody asked")

@@ -56,14 +56,14 @@ func (u Upstream) dial(ctx context.Context, database string, settings map[string
 	if u.KeepHeap > 0 {
 		text += "; " + heapQuery(u.KeepHeap)
 	}
-	answer, err := pc.Exec(ctx, text).ReadAll()
-	if err != nil || len(answer) == 0 || len(answer[0].Rows) != 1 {
+	results, err := pc.Exec(ctx, text).ReadAll()
+	if err != nil || len(results) == 0 || len(results[0].Rows) != 1 {
 		_ = pc.Close(ctx)
 		return nil, unreachableError(err)
 	}
 	var initial map[string]string
 	if pooled {
-		if initial, err = decodeSettings(answer[1].Rows[0][0]); err != nil {
+		if initial, err = decodeSettings(results[1].Rows[0][0]); err != nil {
 			_ = pc.Close(ctx)
 			return nil, unreachableError(err)
 		}
@@ -78,7 +78,7 @@ func (u Upstream) dial(ctx context.Context, database string, settings map[string
 	if err != nil {
 		return nil, unreachableError(err)
 	}
-	c := newServerConn(hc, string(answer[0].Rows[0][0]), u)
+	c := newServerConn(hc, string(results[0].Rows[0][0]), u)
 	c.initial, c.startupSettings = initial, startupKey(settings, u.Params)
 	return c, nil
 }

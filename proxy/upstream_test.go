@@ -34,9 +34,9 @@ func TestNothingGoesUpstreamUndecided(t *testing.T) {
 			return
 		}
 		r.Upstream.Address = w.address
-		open := r.Open
+		openDecider := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
-			d, err := open(ctx, info)
+			d, err := openDecider(ctx, info)
 			return &moody{judge: d.(*judge), w: w, random: rand.New(rand.NewPCG(w.seed, 11)), repeats: rand.New(rand.NewPCG(w.seed, 13))}, err
 		}
 	}
@@ -58,10 +58,10 @@ func TestNothingGoesUpstreamUndecided(t *testing.T) {
 			t.Fatalf("seed %d\n%s", seed, written(script))
 		}
 	}
-	for what, n := range map[string]int{"executions": w.executions, "uses": w.uses, "refused uses": w.stale,
+	for description, n := range map[string]int{"executions": w.executions, "uses": w.uses, "refused uses": w.stale,
 		"refused records": w.unrecorded, "seals": w.seals, "cached queries": w.cachedQueries, "uses of the cache": w.cachedBinds} {
 		if n < 5 {
-			t.Errorf("%d %s", n, what)
+			t.Errorf("%d %s", n, description)
 		}
 	}
 }
@@ -124,8 +124,8 @@ func (m *moody) Decide(ctx context.Context, text string, p verdict.Protocol) *ve
 	m.w.mu.Lock()
 	defer m.w.mu.Unlock()
 	sent := sentText{text, p == verdict.Extended}
-	id, again := m.w.ids[sent]
-	if again = again && m.w.decided[id] != nil && m.repeats.IntN(2) == 0; !again {
+	id, isRepeated := m.w.ids[sent]
+	if isRepeated = isRepeated && m.w.decided[id] != nil && m.repeats.IntN(2) == 0; !isRepeated {
 		id = len(m.w.decided)
 	}
 	m.w.ids[sent] = id
@@ -135,7 +135,7 @@ func (m *moody) Decide(ctx context.Context, text string, p verdict.Protocol) *ve
 	if ends(text) {
 		v.Rights = math.MaxUint64
 	}
-	if again {
+	if isRepeated {
 		m.w.decided[id].rights = v.Rights
 		return v
 	}
@@ -214,13 +214,13 @@ func (w *watched) listen(server string) {
 			if err != nil {
 				return
 			}
-			up, err := net.Dial("unix", server)
+			upstream, err := net.Dial("unix", server)
 			if err != nil {
 				client.Close()
 				return
 			}
-			open.Go(func() { _, _ = io.Copy(client, up); client.Close() })
-			open.Go(func() { w.relay(client, up); up.Close() })
+			open.Go(func() { _, _ = io.Copy(client, upstream); client.Close() })
+			open.Go(func() { w.relay(client, upstream); upstream.Close() })
 		}
 	})
 }
