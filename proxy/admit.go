@@ -38,7 +38,7 @@ func (c *conn) admit() (*startup, error) {
 	for first := true; ; first = false {
 		var head [8]byte
 		if _, err := io.ReadFull(c.client, head[:1]); err != nil {
-			return nil, errGone
+			return nil, errPeerGone
 		}
 		if head[0] == 0x16 && first { // A TLS ClientHello: the client starts with TLS without an SSLRequest.
 			if err := c.startTLS(&prefixedConn{Conn: c.client, prefix: head[:1]}, true); err != nil {
@@ -64,7 +64,7 @@ func (c *conn) admit() (*startup, error) {
 		case code == codeGSS && length == 8 && !triedGSS && c.binding == nil:
 			triedGSS = true
 			if err := c.write([]byte{'N'}); err != nil {
-				return nil, errGone
+				return nil, errPeerGone
 			}
 
 		default:

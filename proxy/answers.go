@@ -38,9 +38,9 @@ type answers struct {
 
 // messageTail is the part of a message in progress that has not arrived yet.
 type messageTail struct {
-	bytes       int
+	remaining   int
 	columns     int    // the number of columns of the last RowDescription
-	skip        bool   // the message is not relayed
+	isSkipped   bool   // the message is not relayed
 	replacement []byte // what is relayed in its place; nil: nothing
 }
 
@@ -86,7 +86,7 @@ func (o *answers) relayOrGiveBack(c *serverConn, err error) (reason *sqlstate.Er
 		return nil, true // The client has closed its connection.
 	case failure != nil:
 		return failure, true
-	case o.sealExpired && o.tail.bytes == 0:
+	case o.sealExpired && o.tail.remaining == 0:
 		o.stop(sealExpiredError())
 		return nil, true
 	case o.drained:
@@ -100,11 +100,11 @@ func (o *answers) relayOrGiveBack(c *serverConn, err error) (reason *sqlstate.Er
 func (o *answers) flush() error {
 	var err error
 	if b := o.passedBytes(); len(b) > 0 {
-		o.retry.writes.Add(1)
+		o.retry.clientWrites.Add(1)
 		err = o.clientSink.write(b)
 	}
 	o.retriedAnswer.hasOtherAnswers = false
-	if isPartlySent := err != nil || o.tail.bytes > 0 && !o.tail.skip; isPartlySent != o.partlySent {
+	if isPartlySent := err != nil || o.tail.remaining > 0 && !o.tail.isSkipped; isPartlySent != o.partlySent {
 		o.partlySent = isPartlySent
 		o.setBroken(isPartlySent)
 	}
@@ -121,18 +121,18 @@ func desyncError(cause error) *sqlstate.Error {
 
 // scan goes through the chunk. It returns the reason to end the session.
 func (o *answers) scan() *sqlstate.Error {
-	for o.r < o.w && (!o.sealExpired || o.tail.bytes > 0) {
-		var goesOn bool
+	for o.unreadStart < o.unreadEnd && (!o.sealExpired || o.tail.remaining > 0) {
+		var needsMore bool
 		var err *sqlstate.Error
 		switch {
-		case o.tail.columns > 0 && !o.tail.skip:
-			goesOn, err = o.column()
-		case o.tail.bytes > 0:
+		case o.tail.columns > 0 && !o.tail.isSkipped:
+			needsMore, err = o.column()
+		case o.tail.remaining > 0:
 			o.passTail()
 		default:
-			goesOn, err = o.message()
+			needsMore, err = o.message()
 		}
-		if goesOn || err != nil {
+		if needsMore || err != nil {
 			return err
 		}
 	}
@@ -141,9 +141,9 @@ func (o *answers) scan() *sqlstate.Error {
 
 // passTail handles what has arrived of the message in progress.
 func (o *answers) passTail() {
-	n := min(o.tail.bytes, o.w-o.r)
-	o.tail.bytes -= n
-	if o.tail.skip {
+	n := min(o.tail.remaining, o.unreadEnd-o.unreadStart)
+	o.tail.remaining -= n
+	if o.tail.isSkipped {
 		o.drop(n)
 	} else {
 		o.pass(n)
@@ -151,9 +151,9 @@ func (o *answers) passTail() {
 }
 
 // message handles the next message. It returns needsMore if too little of the message has arrived.
-func (o *answers) message() (goesOn bool, _ *sqlstate.Error) {
-	b := (*o.buf)[o.r:o.w]
-	o.tail.skip = false
+func (o *answers) message() (needsMore bool, _ *sqlstate.Error) {
+	b := (*o.buf)[o.unreadStart:o.unreadEnd]
+	o.tail.isSkipped = false
 	if len(b) < headerSize {
 		return true, nil
 	}
@@ -194,8 +194,8 @@ func (o *answers) isReadWhole(typ byte) bool {
 
 // resultMessage handles a message that belongs to the result of a client's message, by its header. Its tail passes as
 // it arrives, except for the columns of a RowDescription. Where keys of rows are recorded, it is read whole if it fits.
-func (o *answers) resultMessage(typ byte, length int) (goesOn bool, _ *sqlstate.Error) {
-	b := (*o.buf)[o.r:o.w]
+func (o *answers) resultMessage(typ byte, length int) (needsMore bool, _ *sqlstate.Error) {
+	b := (*o.buf)[o.unreadStart:o.unreadEnd]
 	if typ == 'T' {
 		switch {
 		case length < descriptionHeader:
@@ -215,22 +215,22 @@ func (o *answers) resultMessage(typ byte, length int) (goesOn bool, _ *sqlstate.
 	if err := o.answer(typ, length-headerSize); err != nil {
 		return false, err
 	}
-	if readsKeys && !o.tail.skip {
+	if readsKeys && !o.tail.isSkipped {
 		o.readKeys(answered, typ, body)
 	}
 	n := min(length, len(b))
-	if o.tail.columns = 0; typ == 'T' && !o.tail.skip {
+	if o.tail.columns = 0; typ == 'T' && !o.tail.isSkipped {
 		n = descriptionHeader
 		o.tail.columns = int(binary.BigEndian.Uint16(b[headerSize:]))
 		if o.tail.columns == 0 && length > n {
 			return false, desyncError(errDescription)
 		}
 	}
-	o.tail.bytes = length - n
-	if o.tail.skip {
+	o.tail.remaining = length - n
+	if o.tail.isSkipped {
 		o.drop(n)
-		o.out, o.endedResult.clientError = append(o.out, o.endedResult.clientError...), nil
-		o.out, o.tail.replacement = append(o.out, o.tail.replacement...), nil
+		o.inserted, o.endedResult.clientError = append(o.inserted, o.endedResult.clientError...), nil
+		o.inserted, o.tail.replacement = append(o.inserted, o.tail.replacement...), nil
 	} else {
 		o.pass(n)
 	}
@@ -258,7 +258,7 @@ func (o *answers) answer(typ byte, length int) *sqlstate.Error {
 	if e == nil || e.base().refusal != nil {
 		return desyncError(errUnexpectedAnswer)
 	}
-	o.tail.skip = e.base().fromProxy || o.endedResult.execution != nil
+	o.tail.isSkipped = e.base().fromProxy || o.endedResult.execution != nil
 	isExpected, err := e.handleAnswer(o, typ, length)
 	if err == nil && !isExpected {
 		return desyncError(errUnexpectedAnswer)

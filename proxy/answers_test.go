@@ -28,9 +28,9 @@ func TestAnswersOutOfTurn(t *testing.T) {
 		return e
 	}
 	for name, c := range map[string]struct {
-		sent   []entry
-		answer []byte
-		found  bool
+		sent        []entry
+		answer      []byte
+		endsSession bool
 	}{
 		"row unasked":        {nil, row, true},
 		"completion unasked": {nil, encode(&pgx3.CommandComplete{CommandTag: []byte("SELECT 1")}), true},
@@ -52,18 +52,18 @@ func TestAnswersOutOfTurn(t *testing.T) {
 		"impossible length":       {[]entry{&queryEntry{}}, []byte{'D', 0, 0, 0, 3}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server, err := New(Config{Router: &proxied{}})
+			server, err := New(Config{Router: &testProxy{}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			s := &session{conn: newConn(server, nil), ledger: newLedger()}
 			s.ledger.push(c.sent)
 			buf := make([]byte, bufferSize)
-			o := answersOf(s, &buf, c.answer)
-			if err := o.scan(); (err != nil) != c.found {
+			o := newAnswers(s, &buf, c.answer)
+			if err := o.scan(); (err != nil) != c.endsSession {
 				t.Errorf("got %v", err)
 			}
-			if c.found && (len(o.out) > 0 || o.from != o.r) {
+			if c.endsSession && (len(o.inserted) > 0 || o.passStart != o.unreadStart) {
 				t.Error("a part of it would be passed on")
 			}
 		})
@@ -125,7 +125,7 @@ func TestEachMessageHasItsAnswers(t *testing.T) {
 						isAllowed = typ == 'T' || typ == 'n'
 					}
 				}
-				server, err := New(Config{Router: &proxied{}})
+				server, err := New(Config{Router: &testProxy{}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -139,12 +139,12 @@ func TestEachMessageHasItsAnswers(t *testing.T) {
 				if typ == 'T' {
 					message = []byte{'T', 0, 0, 0, 6, 0, 0} // no columns
 				}
-				o := answersOf(s, &buf, message)
+				o := newAnswers(s, &buf, message)
 				failure := o.scan()
 				if (failure == nil) != isAllowed {
 					t.Errorf("%s %s, type %q: %v", kind, name, byte(typ), failure)
 				}
-				if failure != nil && (len(o.out) > 0 || o.from != o.r) {
+				if failure != nil && (len(o.inserted) > 0 || o.passStart != o.unreadStart) {
 					t.Errorf("%s %s, type %q: a part of it would be passed on", kind, name, byte(typ))
 				}
 				if failure == nil {
@@ -158,13 +158,13 @@ func TestEachMessageHasItsAnswers(t *testing.T) {
 	}
 }
 
-func own(e entry) entry {
+func fromProxyEntry(e entry) entry {
 	e.base().fromProxy = true
 	return e
 }
 
-func answersOf(s *session, buf *[]byte, answer []byte) *answers {
-	return &answers{session: s, relay: relay{buf: buf, w: copy(*buf, answer)}}
+func newAnswers(s *session, buf *[]byte, answer []byte) *answers {
+	return &answers{session: s, relay: relay{buf: buf, unreadEnd: copy(*buf, answer)}}
 }
 
 // TestAsidesOfTheServer: PostgreSQL may send settings and notices at any time. The client gets the settings that
@@ -211,7 +211,7 @@ func TestAsidesOfTheServer(t *testing.T) {
 		"between messages": {func(*answers) {}, false},
 		"during a query":   {state(&queryEntry{}), false},
 		"during a Sync":    {state(&syncEntry{}), false},
-		"during a seal":    {state(own(&executeEntry{})), true},
+		"during a seal":    {state(fromProxyEntry(&executeEntry{})), true},
 		"behind a limit": {func(o *answers) {
 			e := &queryEntry{}
 			o.ledger.push([]entry{e})
@@ -220,17 +220,17 @@ func TestAsidesOfTheServer(t *testing.T) {
 	} {
 		for description, a := range asides {
 			t.Run(fmt.Sprintf("%s %s", description, in), func(t *testing.T) {
-				server, err := New(Config{Router: &proxied{}})
+				server, err := New(Config{Router: &testProxy{}})
 				if err != nil {
 					t.Fatal(err)
 				}
 				buf := make([]byte, bufferSize)
-				o := answersOf(&session{conn: newConn(server, nil), ledger: newLedger()}, &buf, a.message)
+				o := newAnswers(&session{conn: newConn(server, nil), ledger: newLedger()}, &buf, a.message)
 				c.make(o)
 				if err := o.scan(); err != nil {
 					t.Fatal(err)
 				}
-				isRelayed := len(o.out)+o.r-o.from > 0
+				isRelayed := len(o.inserted)+o.unreadStart-o.passStart > 0
 				if want := a.mayPass && !(c.isOwn && a.message[0] == 'N'); isRelayed != want {
 					t.Errorf("it reaches the client: %t", isRelayed)
 				}

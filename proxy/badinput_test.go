@@ -18,7 +18,7 @@ import (
 
 // TestBadStart: garbage before login gets a clear error on a port that goes on serving.
 func TestBadStart(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	packet := func(code uint32, body string) []byte {
 		b := binary.BigEndian.AppendUint32(nil, uint32(8+len(body)))
 		return append(binary.BigEndian.AppendUint32(b, code), body...)
@@ -50,11 +50,11 @@ func TestBadStart(t *testing.T) {
 		"GSS, then SSL, then 2": {append(append(packet(codeGSS, ""), packet(codeSSL, "")...), packet(2<<16, "")...), "0A000"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			nc := p.bare(t)
+			nc := p.dial(t)
 			_, _ = nc.Write(c.in)
 			answer, _ := io.ReadAll(nc)
 			answer = bytes.TrimLeft(answer, "N") // answers to SSLRequest and GSSENCRequest
-			e := told(t, bytes.NewReader(answer))
+			e := readLastError(t, bytes.NewReader(answer))
 			switch {
 			case c.code == "" && len(answer) > 0:
 				t.Errorf("answered %q", answer)
@@ -64,7 +64,7 @@ func TestBadStart(t *testing.T) {
 		})
 	}
 	for _, cut := range []int{1, 3, 4, 7, 8, 12} {
-		nc := p.bare(t)
+		nc := p.dial(t)
 		_, _ = nc.Write(packet(protocol30, "user\x00agent\x00\x00")[:cut])
 		_ = nc.(*net.TCPConn).CloseWrite()
 		if _, err := io.Copy(io.Discard, nc); err != nil {
@@ -78,7 +78,7 @@ func TestBadStart(t *testing.T) {
 
 // TestBrokenMessages: a body that does not hold what its type says fails as it does on the server.
 func TestBrokenMessages(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	raw := func(typ byte, body string) pgx3.FrontendMessage { return rawMessage{typ, body} }
 	for name, script := range map[string][]round{
 		"five-byte query":    {upToReady(1, raw('Q', "")), upToReady(1, q("SELECT 1"))},
@@ -104,8 +104,8 @@ func TestBrokenMessages(t *testing.T) {
 				}
 				return out
 			}
-			want := kinds(p.direct(t).play(t, script))
-			got := kinds(p.raw(t).play(t, script))
+			want := kinds(p.connectDirect(t).play(t, script))
+			got := kinds(p.connectRaw(t).play(t, script))
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("direct (-) and through the proxy (+):\n%s", diff)
 			}
@@ -128,7 +128,7 @@ func (m rawMessage) Encode(dst []byte) ([]byte, error) {
 // TestFatalMessages: a message without a valid frame, or of a type that a client may not send, ends the session with an
 // error. The answers to earlier messages come first.
 func TestFatalMessages(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	head := func(typ byte, n uint32) []byte { return binary.BigEndian.AppendUint32([]byte{typ}, n) }
 	for name, c := range map[string]struct {
 		in   []byte
@@ -146,13 +146,13 @@ func TestFatalMessages(t *testing.T) {
 		"http":               {[]byte("GET / HTTP/1.1\r\n\r\n"), "08P01"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := p.raw(t)
+			client := p.connectRaw(t)
 			_, _ = client.Write(append(appendQuery(nil, "SELECT 'before' AS a"), c.in...))
 			got := client.play(t, []round{{nil, 'Z', 1}})
 			if len(got) != 4 {
 				t.Errorf("before: %q", got)
 			}
-			if e := client.told(); e == nil || e.Code != c.code || e.Severity != "FATAL" {
+			if e := client.readLastError(); e == nil || e.Code != c.code || e.Severity != "FATAL" {
 				t.Errorf("got %+v", e)
 			}
 		})
@@ -164,14 +164,14 @@ func TestFatalMessages(t *testing.T) {
 
 // TestMemoryFollowsBytes: lengths that are only announced cost nothing.
 func TestMemoryFollowsBytes(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for range 20 {
-		nc := p.bare(t)
+		nc := p.dial(t)
 		_, _ = nc.Write([]byte{0x7f, 0xff, 0xff, 0xff})
-		c := p.raw(t)
+		c := p.connectRaw(t)
 		_, _ = c.Write(binary.BigEndian.AppendUint32([]byte{'B'}, maxBindBytes))
 		_, _ = c.Write(make([]byte, 1000))
 	}
@@ -181,7 +181,7 @@ func TestMemoryFollowsBytes(t *testing.T) {
 		t.Errorf("%d MiB allocated", grown>>20)
 	}
 	// Discarded bytes are never held in memory.
-	c := p.raw(t)
+	c := p.connectRaw(t)
 	_, _ = c.Write(binary.BigEndian.AppendUint32([]byte{'d'}, 512<<20+4))
 	chunk := make([]byte, 1<<20)
 	runtime.ReadMemStats(&before)
@@ -202,7 +202,7 @@ func TestMemoryFollowsBytes(t *testing.T) {
 
 // TestBigBind: a parameter may be large.
 func TestBigBind(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	text := strings.Repeat("ä", 20<<20)
 	var n int
 	if err := p.connect(t).QueryRow(t.Context(), "SELECT length($1::text)", text).Scan(&n); err != nil || n != 20<<20 {
@@ -212,9 +212,9 @@ func TestBigBind(t *testing.T) {
 
 // TestLargeMessages: the memory of large messages is bounded over all clients, and free again when they go.
 func TestLargeMessages(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	head := func() *peer {
-		c := p.raw(t)
+		c := p.connectRaw(t)
 		length := uint32(60 << 20)
 		if _, err := c.Write(append(binary.BigEndian.AppendUint32([]byte{'B'}, length), make([]byte, 40<<20)...)); err != nil {
 			t.Error(err)
@@ -225,26 +225,26 @@ func TestLargeMessages(t *testing.T) {
 	for range 8 { // eight messages of 64 MiB each
 		clients = append(clients, head())
 	}
-	eventually(t, "all are read", func() bool { return p.server.large.Load() == maxLarge })
-	if e := p.over(t); e == nil || e.Code != "54000" {
+	eventually(t, "all are read", func() bool { return p.server.largeBufferBytes.Load() == maxLarge })
+	if e := p.readTooLongError(t); e == nil || e.Code != "54000" {
 		t.Errorf("got %+v", e)
 	}
 	for _, c := range clients {
 		c.Close()
 	}
-	eventually(t, "all is free", func() bool { return p.server.large.Load() == 0 })
+	eventually(t, "all is free", func() bool { return p.server.largeBufferBytes.Load() == 0 })
 	if _, err := p.connect(t).Exec(t.Context(), "SELECT length($1::text)", strings.Repeat("x", 20<<20)); err != nil {
 		t.Error(err)
 	}
 }
 
-// over sends a part of a large message and returns what it is told.
-func (p *proxied) over(t testing.TB) *pgx3.ErrorResponse {
-	c := p.raw(t)
+// readTooLongError sends a part of a large message and returns what it is told.
+func (p *testProxy) readTooLongError(t testing.TB) *pgx3.ErrorResponse {
+	c := p.connectRaw(t)
 	go func() {
 		_, _ = c.Write(append(binary.BigEndian.AppendUint32([]byte{'B'}, 60<<20), make([]byte, 10<<20)...))
 	}()
-	return c.told()
+	return c.readLastError()
 }
 
 // TestMessagesThatAreTooLong: a message that is too long to be read fails alone: the transaction and the session go on
@@ -252,7 +252,7 @@ func (p *proxied) over(t testing.TB) *pgx3.ErrorResponse {
 func TestMessagesThatAreTooLong(t *testing.T) {
 	longText := "SELECT '" + strings.Repeat("x", 3<<20) + "'"
 	const refused = "E ERROR 54000 message of "
-	client := start(t).raw(t)
+	client := startProxy(t).connectRaw(t)
 	for _, step := range []struct {
 		send []pgx3.FrontendMessage
 		want []string // beginnings of lines
@@ -267,7 +267,7 @@ func TestMessagesThatAreTooLong(t *testing.T) {
 	} {
 		client.send(t, step.send...)
 		for i, want := range step.want {
-			m, err := client.front.Receive()
+			m, err := client.frontend.Receive()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -280,12 +280,12 @@ func TestMessagesThatAreTooLong(t *testing.T) {
 
 // The configuration may allow longer statements, for clients that write embeddings into them.
 func TestLongerStatementsAreAllowed(t *testing.T) {
-	client := start(t, func(_ *proxied, c *Config) { c.MaxText = 4 << 20 }).raw(t)
+	client := startProxy(t, func(_ *testProxy, c *Config) { c.MaxText = 4 << 20 }).connectRaw(t)
 	for length, want := range map[int]string{3 << 20: "T", 5 << 20: "E ERROR 54000 message of "} {
 		client.send(t, q("SELECT length('"+strings.Repeat("x", length)+"')"))
 		first := ""
 		for {
-			m, err := client.front.Receive()
+			m, err := client.frontend.Receive()
 			if err != nil {
 				t.Fatal(err)
 			}

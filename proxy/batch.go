@@ -144,7 +144,7 @@ func (r *requests) waitToSend() (end int, err error) {
 	start := time.Now()
 	if r.barrier != nil {
 		if !r.ledger.waitFor(r.barrier) {
-			return 0, errGone
+			return 0, errPeerGone
 		}
 		r.barrier = nil
 	}
@@ -212,7 +212,7 @@ func (r *requests) forward(end int) error {
 	clear(entries)
 	b.entries = entries[:0]
 	if !ok {
-		return errGone // The session's end ends the entries of the batch.
+		return errPeerGone // The session's end ends the entries of the batch.
 	}
 	for _, e := range skipped {
 		recordOutcome(e)
@@ -242,7 +242,7 @@ func (r *requests) startSending(items []item) []entry {
 			r.seal.noteDropped()
 		}
 		e := last.entry.base()
-		e.sent = now
+		e.sentAt = now
 		e.requestTime = now.Sub(r.batch.lastRead)
 		entries = append(entries, last.entry)
 	}
@@ -275,7 +275,7 @@ func (b *batch) bytes(items []item) []byte {
 func (s *session) awaitEnd(err error) error {
 	select {
 	case <-s.ctx.Done():
-		return errGone
+		return errPeerGone
 	case <-time.After(2 * time.Second):
 		return connectionLostError(err)
 	}

@@ -16,7 +16,7 @@ import (
 
 // constantDecider allows every text with one verdict, so that a benchmark counts what the proxy itself does.
 type constantDecider struct {
-	judge
+	fakeDecider
 	verdict *verdict.Verdict
 }
 
@@ -45,7 +45,7 @@ func (discardConn) SetWriteDeadline(time.Time) error { return nil }
 
 // benchmarkStatement measures one round of a client's messages and of the server's answers, without any connection.
 func benchmarkStatement(b *testing.B, messages []pgx3.FrontendMessage, backend []pgx3.BackendMessage) {
-	server, err := New(Config{Router: &proxied{}})
+	server, err := New(Config{Router: &testProxy{}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func benchmarkStatement(b *testing.B, messages []pgx3.FrontendMessage, backend [
 	o := benchmarkAnswers(s)
 	b.ReportAllocs()
 	for b.Loop() {
-		in := input{source: source{peer: &repeated{sent}}, maxText: defaultMaxText}
+		in := input{source: source{peer: &endlessReader{sent}}, maxText: defaultMaxText}
 		for {
 			if err := in.fill(); err == io.EOF {
 				break
@@ -98,10 +98,10 @@ func benchmarkStatement(b *testing.B, messages []pgx3.FrontendMessage, backend [
 	}
 }
 
-// repeated is read once and then at its end.
-type repeated struct{ b []byte }
+// endlessReader is read once and then at its end.
+type endlessReader struct{ b []byte }
 
-func (r *repeated) Read(p []byte) (int, error) {
+func (r *endlessReader) Read(p []byte) (int, error) {
 	n := copy(p, r.b)
 	if r.b = r.b[n:]; n == 0 {
 		return 0, io.EOF
@@ -111,11 +111,11 @@ func (r *repeated) Read(p []byte) (int, error) {
 
 // benchmarkAnswers takes what benchmarkRelay gives it.
 func benchmarkAnswers(s *session) *answers {
-	return &answers{session: s, relay: relay{source: source{peer: &repeated{}}, clientSink: newSink(discardConn{})}}
+	return &answers{session: s, relay: relay{source: source{peer: &endlessReader{}}, clientSink: newSink(discardConn{})}}
 }
 
 func benchmarkRelay(b *testing.B, o *answers, received []byte) {
-	o.peer = &repeated{received}
+	o.peer = &endlessReader{received}
 	if err := o.fill(); err != nil {
 		b.Fatal(err)
 	}

@@ -92,8 +92,8 @@ func (r *requests) bind(body []byte) error {
 	upstream := r.prepareForBind(e, st, name, v)
 	start := len(r.batch.out)
 	e.verdict, e.portal, e.statement, e.serverName = v, p, name, upstream
-	e.name, e.upstream = portalName, verdict.UpstreamName(portalName)
-	r.batch.out = appendBind(r.batch.out, e.upstream, upstream, rest)
+	e.name, e.upstreamName = portalName, verdict.UpstreamName(portalName)
+	r.batch.out = appendBind(r.batch.out, e.upstreamName, upstream, rest)
 	r.snapshots.noteNeed(e)
 	r.batch.add(start, e)
 	return nil
@@ -131,11 +131,11 @@ func (r *requests) statementForBind(e *bindEntry, st *statement, rest []byte) (v
 }
 
 // prepareForBind is the server's name of the statement that e binds by the verdict v. Where that is not the one that the
-// client has prepared, it is prepared as [plainName].
+// client has prepared, it is prepared as [rowSecurityName].
 func (r *requests) prepareForBind(e *bindEntry, st *statement, name string, v *verdict.Verdict) string {
 	if v.Text != st.verdict.Text {
-		r.stageProxyPrepare(plainName, v.Text, st.parameterTypes)
-		return plainName
+		r.stageProxyPrepare(rowSecurityName, v.Text, st.parameterTypes)
+		return rowSecurityName
 	}
 	upstream, cached := r.upstreamStatement(st, name, v)
 	e.cached = cached

@@ -138,8 +138,8 @@ func (r *requests) upstreamStatement(st *statement, name string, v *verdict.Verd
 		}
 		return s.name, s
 	}
-	r.stageProxyPrepare(plainName, v.Text, st.parameterTypes)
-	return plainName, nil
+	r.stageProxyPrepare(rowSecurityName, v.Text, st.parameterTypes)
+	return rowSecurityName, nil
 }
 
 // queryProtocol tells how a Query may be sent: with parameters in place of literals where it can be a statement that is
@@ -157,7 +157,7 @@ func (r *requests) cachedQuery(e *queryEntry) []byte {
 	if !r.group.isSingleQuery || !r.mayCache(v) || !v.Runnable() || v.Effects[0].Writes || v.Values == nil && hasParameters(v.Text) {
 		return nil
 	}
-	s, isNew, leftovers := r.ledger.findCached(v, noTypes, noGroup, v.Values != nil)
+	s, isNew, leftovers := r.ledger.findCached(v, noParameterTypes, noGroup, v.Values != nil)
 	if s == nil {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (r *requests) cachedQuery(e *queryEntry) []byte {
 	r.seal.preparedRuns++
 	var b []byte
 	if isNew {
-		b = appendParse(b, s.name, v.PreparedText(), noTypes)
+		b = appendParse(b, s.name, v.PreparedText(), noParameterTypes)
 	}
 	b = appendBind(b, "", s.name, textParameters(v.Values))
 	b = appendDescribe(b, 'P', "")
@@ -201,7 +201,7 @@ func (e *queryEntry) answerCached(o *answers, typ byte) (isExpected bool) {
 	default:
 		return false
 	}
-	o.tail.skip = true
+	o.tail.isSkipped = true
 	return true
 }
 

@@ -19,15 +19,15 @@ type cancelKey struct {
 	secret []byte // 4 bytes, or 32 from protocol 3.2 on
 }
 
-// cancels has the cancel keys of agents, and the servers to which keys of owners may belong.
-type cancels struct {
+// cancelKeys has the cancel keys of agents, and the servers to which keys of owners may belong.
+type cancelKeys struct {
 	mu      sync.Mutex
-	agents  map[uint32]cancelable // the sessions of agents, by the process id of their keys
+	agents  map[uint32]cancelTarget // the sessions of agents, by the process id of their keys
 	servers map[serverAddr]ownerSessions
 }
 
-// cancelable is a session with the secret of its cancel key.
-type cancelable struct {
+// cancelTarget is a session with the secret of its cancel key.
+type cancelTarget struct {
 	session *session
 	secret  []byte
 }
@@ -43,34 +43,34 @@ type ownerSessions struct {
 
 // add makes a key with a secret of this length. Its process id is above any that an operating system gives, so no
 // owner's key can equal it.
-func (c *cancels) add(s *session, secretBytes int) cancelKey {
+func (c *cancelKeys) add(s *session, secretBytes int) cancelKey {
 	key := cancelKey{secret: make([]byte, secretBytes)}
 	_, _ = rand.Read(key.secret) // rand.Read never returns an error.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.agents == nil {
-		c.agents = map[uint32]cancelable{}
+		c.agents = map[uint32]cancelTarget{}
 	}
 	for {
 		var b [4]byte
 		_, _ = rand.Read(b[:])
 		key.pid = 1<<30 | binary.BigEndian.Uint32(b[:])>>2
 		if _, isTaken := c.agents[key.pid]; !isTaken {
-			c.agents[key.pid] = cancelable{s, key.secret}
+			c.agents[key.pid] = cancelTarget{s, key.secret}
 			return key
 		}
 	}
 }
 
 // remove removes a key.
-func (c *cancels) remove(key cancelKey) {
+func (c *cancelKeys) remove(key cancelKey) {
 	c.mu.Lock()
 	delete(c.agents, key.pid)
 	c.mu.Unlock()
 }
 
 // find returns the session of an agent with this key, or nil. How long it takes tells nothing of a secret.
-func (c *cancels) find(key cancelKey) *session {
+func (c *cancelKeys) find(key cancelKey) *session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	target, ok := c.agents[key.pid]
@@ -82,7 +82,7 @@ func (c *cancels) find(key cancelKey) *session {
 
 // addOwner notes that keys which the proxy does not know may belong to u's server, until the returned function is
 // called.
-func (c *cancels) addOwner(u Upstream) (remove func()) {
+func (c *cancelKeys) addOwner(u Upstream) (remove func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.servers == nil {
@@ -104,7 +104,7 @@ func (c *cancels) addOwner(u Upstream) (remove func()) {
 }
 
 // ownerServers returns the servers on which owners have sessions.
-func (c *cancels) ownerServers() []Upstream {
+func (c *cancelKeys) ownerServers() []Upstream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []Upstream
@@ -123,7 +123,7 @@ func (c *conn) serveCancel(n int) error {
 	}
 	body := make([]byte, n)
 	if _, err := io.ReadFull(c.client, body); err != nil {
-		return errGone
+		return errPeerGone
 	}
 	if s := c.server.cancels.find(cancelKey{binary.BigEndian.Uint32(body), body[4:]}); s != nil {
 		if s.paused.Load() {
@@ -131,14 +131,14 @@ func (c *conn) serveCancel(n int) error {
 		} else {
 			s.cancelUpstream()
 		}
-		return errGone
+		return errPeerGone
 	}
 	for _, u := range c.server.cancels.ownerServers() {
 		if err := u.cancel(body); err != nil {
 			c.log.Warn("cancel request not delivered", "error", err)
 		}
 	}
-	return errGone
+	return errPeerGone
 }
 
 // cancel sends a CancelRequest with this process id and key, and waits until the server has closed the connection.

@@ -19,7 +19,7 @@ import (
 // TestCancelKeys: an agent's cancel key is never an owner's, and cannot be guessed from another. It must match as a
 // whole, and is void after its session. The client learns nothing of the server's own.
 func TestCancelKeys(t *testing.T) {
-	var c cancels
+	var c cancelKeys
 	sessions := map[uint32]*session{}
 	var keys []cancelKey
 	secrets := map[string]bool{}
@@ -59,7 +59,7 @@ func TestCancelKeys(t *testing.T) {
 		}
 	}
 
-	p := start(t)
+	p := startProxy(t)
 	conn := p.connect(t)
 	var pid uint32
 	if err := conn.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&pid); err != nil {
@@ -72,7 +72,7 @@ func TestCancelKeys(t *testing.T) {
 
 // The secret of a cancel key has 4 bytes, and from version 3.2 on 32.
 func TestLengthOfCancelKeys(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	for version, want := range map[uint32]int{
 		protocol30: 4, protocol30 + 1: 4, protocol32: 32, protocol32 + 1: 32, protocol30 + 9999: 32,
 	} {
@@ -83,14 +83,14 @@ func TestLengthOfCancelKeys(t *testing.T) {
 }
 
 // cancelKeyIn returns the cancel key of an agent's session in a version of the protocol.
-func (p *proxied) cancelKeyIn(t *testing.T, version uint32) *pgx3.BackendKeyData {
+func (p *testProxy) cancelKeyIn(t *testing.T, version uint32) *pgx3.BackendKeyData {
 	t.Helper()
 	config, err := pgx.ParseConfig(p.agentDSN() + " sslmode=disable")
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The driver asks for 3.0, or for 3.2.
-	nc := &otherVersion{Conn: p.bare(t), version: version}
+	nc := &versionConn{Conn: p.dial(t), version: version}
 	config.DialFunc = func(context.Context, string, string) (net.Conn, error) { return nc, nil }
 	conn, err := pgx.ConnectConfig(t.Context(), config)
 	if err != nil {
@@ -100,14 +100,14 @@ func (p *proxied) cancelKeyIn(t *testing.T, version uint32) *pgx3.BackendKeyData
 	return &pgx3.BackendKeyData{ProcessID: conn.PgConn().PID(), SecretKey: slices.Clone(conn.PgConn().SecretKey())}
 }
 
-// otherVersion is a connection whose startup message asks for another version.
-type otherVersion struct {
+// versionConn is a connection whose startup message asks for another version.
+type versionConn struct {
 	net.Conn
 	version uint32
 	asked   bool
 }
 
-func (o *otherVersion) Write(b []byte) (int, error) {
+func (o *versionConn) Write(b []byte) (int, error) {
 	if !o.asked {
 		o.asked = true
 		b = slices.Clone(b)
@@ -123,8 +123,8 @@ func TestLongCancelKeysOfOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	p := start(t, func(p *proxied, _ *Config) {
-		p.edit = func(r *Route) {
+	p := startProxy(t, func(p *testProxy, _ *Config) {
+		p.editRoute = func(r *Route) {
 			if r.Kind == Owner {
 				r.Upstream = Upstream{Network: "tcp", Address: server.Addr().String()}
 			}
@@ -140,29 +140,29 @@ func TestLongCancelKeysOfOwners(t *testing.T) {
 		return nc
 	}
 	for _, length := range []int{4, 32, 256} {
-		client := p.bare(t)
+		client := p.dial(t)
 		hello, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol32, Parameters: map[string]string{"user": "wire_owner"}}).Encode(nil)
 		if _, err := client.Write(hello); err != nil {
 			t.Fatal(err)
 		}
 		upstream := accept()
-		if got := make([]byte, len(hello)); !readsSame(upstream, got, hello) {
+		if got := make([]byte, len(hello)); !readsEqual(upstream, got, hello) {
 			t.Fatalf("the server is sent %q, want %q", got, hello)
 		}
 		key, _ := (&pgx3.BackendKeyData{ProcessID: 4711, SecretKey: bytes.Repeat([]byte{7}, length)}).Encode(nil)
 		if _, err := upstream.Write(key); err != nil {
 			t.Fatal(err)
 		}
-		if got := make([]byte, len(key)); !readsSame(client, got, key) {
+		if got := make([]byte, len(key)); !readsEqual(client, got, key) {
 			t.Errorf("the client gets the key %q, want %q", got, key)
 		}
-		asking := p.bare(t)
+		asking := p.dial(t)
 		cancel, _ := (&pgx3.CancelRequest{ProcessID: 4711, SecretKey: bytes.Repeat([]byte{7}, length)}).Encode(nil)
 		if _, err := asking.Write(cancel); err != nil {
 			t.Fatal(err)
 		}
 		asked := accept()
-		if got := make([]byte, len(cancel)); !readsSame(asked, got, cancel) {
+		if got := make([]byte, len(cancel)); !readsEqual(asked, got, cancel) {
 			t.Errorf("the server is sent the request %q, want %q", got, cancel)
 		}
 		asked.Close()
@@ -174,8 +174,8 @@ func TestLongCancelKeysOfOwners(t *testing.T) {
 	}
 }
 
-// readsSame reads as many bytes as are wanted, and tells whether they are these.
-func readsSame(r io.Reader, got, want []byte) bool {
+// readsEqual reads as many bytes as are wanted, and tells whether they are these.
+func readsEqual(r io.Reader, got, want []byte) bool {
 	_, err := io.ReadFull(r, got)
 	return err == nil && bytes.Equal(got, want)
 }

@@ -24,14 +24,14 @@ import (
 	"github.com/pgconsent/pgconsent/test/authority"
 )
 
-// byCertificate makes agents log in by a certificate of the authority with the agent's name.
-func byCertificate(t testing.TB, ca *authority.Authority) func(*proxied, *Config) {
-	return func(p *proxied, c *Config) {
+// withCertificate makes agents log in by a certificate of the authority with the agent's name.
+func withCertificate(t testing.TB, ca *authority.Authority) func(*testProxy, *Config) {
+	return func(p *testProxy, c *Config) {
 		withTLS(t, "ecdsa", "list")(p, c)
 		cfg := c.TLS()
 		cfg.ClientAuth, cfg.ClientCAs = tls.VerifyClientCertIfGiven, ca.Pool()
-		credentials := verifier() // Even the right password is refused.
-		p.edit = func(r *Route) {
+		credentials := agentCredentials() // Even the right password is refused.
+		p.editRoute = func(r *Route) {
 			if r.Kind == Agent {
 				r.Credential = &credentials
 				r.Certificate = func(leaf *x509.Certificate) error {
@@ -45,8 +45,8 @@ func byCertificate(t testing.TB, ca *authority.Authority) func(*proxied, *Config
 	}
 }
 
-// showing connects as a user with a certificate; nil: with none.
-func (p *proxied) showing(t testing.TB, certificate *tls.Certificate, user, password string) (*pgx.Conn, error) {
+// connectWithCertificate connects as a user with a certificate; nil: with none.
+func (p *testProxy) connectWithCertificate(t testing.TB, certificate *tls.Certificate, user, password string) (*pgx.Conn, error) {
 	t.Helper()
 	cfg, err := pgx.ParseConfig(strings.Replace(p.dsn(user, password), "sslmode=prefer", "sslmode=require", 1))
 	if err != nil {
@@ -71,19 +71,19 @@ func (p *proxied) showing(t testing.TB, certificate *tls.Certificate, user, pass
 // user who does not exist.
 func TestCertificates(t *testing.T) {
 	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
-	p := start(t, byCertificate(t, ca))
+	p := startProxy(t, withCertificate(t, ca))
 	agentCertificate := ca.Issue(t, agentName)
-	conn, err := p.showing(t, agentCertificate, agentName, "")
+	conn, err := p.connectWithCertificate(t, agentCertificate, agentName, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := conn.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if info := p.last().info; !info.Until.Equal(agentCertificate.Leaf.NotAfter) || !info.ByCertificate {
+	if info := p.lastDecider().info; !info.Until.Equal(agentCertificate.Leaf.NotAfter) || !info.ByCertificate {
 		t.Errorf("the session ends at %v, and the certificate at %v", info.Until, agentCertificate.Leaf.NotAfter)
 	}
-	sessions := len(p.judges)
+	sessions := len(p.deciders)
 
 	asUnit := func(c *x509.Certificate) { c.Subject.OrganizationalUnit = []string{agentName} }
 	for name, c := range map[string]struct {
@@ -99,7 +99,7 @@ func TestCertificates(t *testing.T) {
 		"another's name behind a zero byte": {ca.Issue(t, agentName+"\x00.example"), agentName, agentPassword},
 		"the agent's as a unit":             {ca.Issue(t, "other", asUnit), agentName, agentPassword},
 	} {
-		_, err := p.showing(t, c.certificate, c.user, c.password)
+		_, err := p.connectWithCertificate(t, c.certificate, c.user, c.password)
 		var pgErr *pgconn.PgError
 		if !errors.As(err, &pgErr) {
 			t.Errorf("%s: %v", name, err)
@@ -110,7 +110,7 @@ func TestCertificates(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	if e := fails(t, p.agentDSN()+" sslmode=disable"); e.Code != "28P01" {
+	if e := connectError(t, p.agentDSN()+" sslmode=disable"); e.Code != "28P01" {
 		t.Errorf("without TLS: %v", e)
 	}
 	if !strings.Contains(p.log.String(), "a certificate was refused") {
@@ -129,13 +129,13 @@ func TestCertificates(t *testing.T) {
 		"signed by an agent":   (&authority.Authority{Certificate: agentCertificate.Leaf, Key: agentCertificate.PrivateKey.(*ecdsa.PrivateKey)}).Issue(t, agentName),
 	} {
 		for _, user := range []string{agentName, "nobody"} {
-			_, err := p.showing(t, certificate, user, agentPassword)
+			_, err := p.connectWithCertificate(t, certificate, user, agentPassword)
 			if pgErr := new(pgconn.PgError); err == nil || errors.As(err, &pgErr) {
 				t.Errorf("%s, as %s: %v", name, user, err)
 			}
 		}
 	}
-	if len(p.judges) != sessions {
+	if len(p.deciders) != sessions {
 		t.Error("a session was opened")
 	}
 }
@@ -143,17 +143,17 @@ func TestCertificates(t *testing.T) {
 // An agent with a password is asked for it, whatever certificate it shows, and its session does not end with that.
 func TestCertificateOfAnAgentWithAPassword(t *testing.T) {
 	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
-	p := start(t, byCertificate(t, ca))
-	p.edit = nil
+	p := startProxy(t, withCertificate(t, ca))
+	p.editRoute = nil
 	agentCertificate := ca.Issue(t, agentName)
-	if _, err := p.showing(t, agentCertificate, agentName, "wrong"); err == nil || !strings.Contains(err.Error(), "28P01") {
+	if _, err := p.connectWithCertificate(t, agentCertificate, agentName, "wrong"); err == nil || !strings.Contains(err.Error(), "28P01") {
 		t.Errorf("a wrong password: %v", err)
 	}
 	for _, certificate := range []*tls.Certificate{agentCertificate, ca.Issue(t, "other"), nil} {
-		if _, err := p.showing(t, certificate, agentName, agentPassword); err != nil {
+		if _, err := p.connectWithCertificate(t, certificate, agentName, agentPassword); err != nil {
 			t.Error(err)
 		}
-		if expiry := p.last().info.Until; !expiry.IsZero() {
+		if expiry := p.lastDecider().info.Until; !expiry.IsZero() {
 			t.Errorf("the session ends at %v", expiry)
 		}
 	}
@@ -163,13 +163,13 @@ func TestCertificateOfAnAgentWithAPassword(t *testing.T) {
 func TestChainOfCertificates(t *testing.T) {
 	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
 	intermediate := authority.New(t, "department", ca, time.Now().Add(10*time.Minute))
-	p := start(t, byCertificate(t, ca))
+	p := startProxy(t, withCertificate(t, ca))
 	agentCertificate := intermediate.Issue(t, agentName)
 	agentCertificate.Certificate = append(agentCertificate.Certificate, intermediate.Certificate.Raw)
-	if _, err := p.showing(t, agentCertificate, agentName, ""); err != nil {
+	if _, err := p.connectWithCertificate(t, agentCertificate, agentName, ""); err != nil {
 		t.Fatal(err)
 	}
-	if got := p.last().info.Until; !got.Equal(intermediate.Certificate.NotAfter) {
+	if got := p.lastDecider().info.Until; !got.Equal(intermediate.Certificate.NotAfter) {
 		t.Errorf("the session ends at %v, and the authority between at %v", got, intermediate.Certificate.NotAfter)
 	}
 }
@@ -177,10 +177,10 @@ func TestChainOfCertificates(t *testing.T) {
 // The requests to a client do not tell whether an agent logs in by a certificate, or whether the agent exists.
 func TestRefusedCertificatesTellNothing(t *testing.T) {
 	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
-	p := start(t, byCertificate(t, ca))
+	p := startProxy(t, withCertificate(t, ca))
 	var transcripts []string
 	for _, user := range []string{agentName, "nobody"} {
-		nc := tls.Client(p.bare(t), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{alpn}, Certificates: []tls.Certificate{*ca.Issue(t, "other")}})
+		nc := tls.Client(p.dial(t), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{alpn}, Certificates: []tls.Certificate{*ca.Issue(t, "other")}})
 		transcripts = append(transcripts, strings.ReplaceAll(refusedBySCRAM(t, nc, user), user, "USER"))
 	}
 	if transcripts[0] != transcripts[1] || !strings.Contains(transcripts[0], "SCRAM-SHA-256") || !strings.Contains(transcripts[0], "28P01") {
@@ -226,7 +226,7 @@ func refusedBySCRAM(t *testing.T, nc net.Conn, user string) string {
 // psql logs in by a certificate.
 func TestPsqlCertificate(t *testing.T) {
 	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
-	p := start(t, byCertificate(t, ca))
+	p := startProxy(t, withCertificate(t, ca))
 	agentCertificate := ca.Issue(t, agentName)
 	dir := t.TempDir()
 	certificate, key := authority.WritePair(t, agentCertificate, dir, "agent")
@@ -238,7 +238,7 @@ func TestPsqlCertificate(t *testing.T) {
 		{" sslcert=" + certificate + " sslkey=" + key, "wire_agent"},
 		{" sslcert=" + filepath.Join(dir, "none"), "no password supplied"},
 	} {
-		cmd := exec.Command(tool(t, "psql"), "-XAtw", dsn+c.extra, "-c", "SELECT current_user")
+		cmd := exec.Command(requireTool(t, "psql"), "-XAtw", dsn+c.extra, "-c", "SELECT current_user")
 		cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PG") })
 		if out, _ := cmd.CombinedOutput(); !strings.Contains(string(out), c.want) {
 			t.Errorf("got %q, want %q", out, c.want)

@@ -21,33 +21,33 @@ import (
 // runs, or none. This holds in every transaction state, in either protocol, and however many messages are sent at once.
 func TestClaimsAreTheServers(t *testing.T) {
 	tier.All(t)
-	p := start(t)
-	w := &toldOf{is: map[int]string{}}
-	p.edit = func(r *Route) {
+	p := startProxy(t)
+	w := &probeClaims{values: map[int]string{}}
+	p.editRoute = func(r *Route) {
 		openDecider := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
 			d, err := openDecider(ctx, info)
-			return &claiming{d.(*judge), w}, err
+			return &claimRecorder{d.(*fakeDecider), w}, err
 		}
 	}
 	probes, knownProbes := 0, 0
-	for seed := range conversations(200) {
+	for seed := range conversationSeeds(200) {
 		script := claimsConversation(rand.New(rand.NewPCG(uint64(seed), 3)))
 		if seed == 0 { // a failure after DISCARD ALL does not undo it
-			script = [][]pgx3.FrontendMessage{{q("SET app.a = '1'"), pa("", "DISCARD ALL"), bi("", ""), ex("", 0), q("SELECT 1/0"), q(probe(1))}}
+			script = [][]pgx3.FrontendMessage{{q("SET app.a = '1'"), pa("", "DISCARD ALL"), bi("", ""), ex("", 0), q("SELECT 1/0"), q(probeQuery(1))}}
 		}
 		if seed == 1 { // two rollbacks, one over a savepoint of the same name, in Queries answered one by one: the value stays known
 			script = nil
 			for i, text := range []string{"BEGIN", "SET app.a = '1'", "SAVEPOINT s", "SET app.a = '2'", "SAVEPOINT s",
 				"SET app.a = '3'", "RELEASE s", "", "ROLLBACK TO s", "", "SET app.b = '4'", "ROLLBACK TO s", "", "COMMIT", ""} {
 				if text == "" {
-					text = probe(i)
+					text = probeQuery(i)
 				}
 				script = append(script, []pgx3.FrontendMessage{q(text)})
 			}
 		}
-		c := hijack(t, p.agentDSN()+" sslmode=disable options='-c app.a=zero'")
-		for _, line := range converse(t, c, script) {
+		c := connectPeer(t, p.agentDSN()+" sslmode=disable options='-c app.a=zero'")
+		for _, line := range playConversation(t, c, script) {
 			id, value, ok := strings.Cut(strings.TrimPrefix(line, `D ["probe`), `" "`)
 			n, err := strconv.Atoi(id)
 			if !strings.HasPrefix(line, "D [") || !ok || err != nil {
@@ -55,19 +55,19 @@ func TestClaimsAreTheServers(t *testing.T) {
 			}
 			probes++
 			w.mu.Lock()
-			judgedValue, isKnown := w.is[n]
+			judgedValue, isKnown := w.values[n]
 			w.mu.Unlock()
 			if isKnown {
 				knownProbes++
 			}
 			if value = strings.TrimSuffix(value, `"]`); isKnown && judgedValue != value {
-				t.Fatalf("seed %d\n%s\nprobe %d ran under %q, and was judged under %q", seed, written(script), n, value, judgedValue)
+				t.Fatalf("seed %d\n%s\nprobe %d ran under %q, and was judged under %q", seed, formatScript(script), n, value, judgedValue)
 			}
 			if !isKnown && seed == 1 {
 				t.Errorf("probe %d ran under %q, and nobody knew", n, value)
 			}
 		}
-		w.is = map[int]string{}
+		w.values = map[int]string{}
 	}
 	if knownProbes < 200 || knownProbes < probes/2 {
 		t.Errorf("of %d probes %d were judged with what was known", probes, knownProbes)
@@ -121,13 +121,13 @@ func TestWhatChangesClaims(t *testing.T) {
 // on the server or by a refusal. A statement sent at once after that is decided under the server's value at that time,
 // or under none.
 func TestClaimsBehindWhatFails(t *testing.T) {
-	p := start(t)
-	w := &toldOf{is: map[int]string{}}
-	p.edit = func(r *Route) {
+	p := startProxy(t)
+	w := &probeClaims{values: map[int]string{}}
+	p.editRoute = func(r *Route) {
 		openDecider := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
 			d, err := openDecider(ctx, info)
-			return &claiming{d.(*judge), w}, err
+			return &claimRecorder{d.(*fakeDecider), w}, err
 		}
 	}
 	run := func(text string) []pgx3.FrontendMessage {
@@ -155,15 +155,15 @@ func TestClaimsBehindWhatFails(t *testing.T) {
 		} {
 			for _, extended := range []bool{false, true} {
 				n++
-				following := []pgx3.FrontendMessage{q(probe(n))}
+				following := []pgx3.FrontendMessage{q(probeQuery(n))}
 				if extended {
-					following = append(run(probe(n)), sy)
+					following = append(run(probeQuery(n)), sy)
 				}
-				c := hijack(t, p.agentDSN()+" sslmode=disable options='-c app.a=zero'")
+				c := connectPeer(t, p.agentDSN()+" sslmode=disable options='-c app.a=zero'")
 				c.play(t, prefix)
 				c.send(t, append(append(slices.Clone(failing), following...), sy, q("ROLLBACK"), q("the end"))...)
 				for finished := false; !finished; {
-					m, err := c.front.Receive()
+					m, err := c.frontend.Receive()
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -171,7 +171,7 @@ func TestClaimsBehindWhatFails(t *testing.T) {
 					finished = strings.Contains(line, `at or near "the"`)
 					value, ok := strings.CutPrefix(line, fmt.Sprintf(`D ["probe%d" "`, n))
 					w.mu.Lock()
-					judgedValue, isKnown := w.is[n]
+					judgedValue, isKnown := w.values[n]
 					w.mu.Unlock()
 					if value = strings.TrimSuffix(value, `"]`); ok && isKnown && judgedValue != value {
 						t.Errorf("%s, then %s, extended %t: a statement ran under %q, and was judged under %q", situation, description, extended, value, judgedValue)
@@ -186,12 +186,12 @@ func TestClaimsBehindWhatFails(t *testing.T) {
 // TestHeldCursorsKeepTheirClaims: the rows of a cursor WITH HOLD are read when its transaction ends, under what is
 // claimed then. That is what was claimed when it was judged, however it was opened and whatever would change that.
 func TestHeldCursorsKeepTheirClaims(t *testing.T) {
-	p := start(t)
-	p.edit = func(r *Route) {
+	p := startProxy(t)
+	p.editRoute = func(r *Route) {
 		openDecider := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
 			d, err := openDecider(ctx, info)
-			return &claiming{d.(*judge), &toldOf{is: map[int]string{}}}, err
+			return &claimRecorder{d.(*fakeDecider), &probeClaims{values: map[int]string{}}}, err
 		}
 	}
 	const seen = "current_setting('app.a', true) AS a"
@@ -208,10 +208,10 @@ func TestHeldCursorsKeepTheirClaims(t *testing.T) {
 			for how, script := range map[string][][]pgx3.FrontendMessage{
 				"then":        {open, {q(change)}},
 				"at once":     {append(slices.Clone(open), q(change))},
-				"in a group":  {open, append(group(change), sy)},
-				"in one text": {{q(openText(open) + "; " + change)}},
+				"in a group":  {open, append(executions(change), sy)},
+				"in one text": {{q(joinTexts(open) + "; " + change)}},
 			} {
-				c := hijack(t, p.agentDSN()+" sslmode=disable")
+				c := connectPeer(t, p.agentDSN()+" sslmode=disable")
 				c.play(t, []round{upToReady(2, q("SET app.a = '1'"), q("BEGIN"))})
 				for _, m := range script {
 					c.play(t, []round{upToReady(len(slices.DeleteFunc(slices.Clone(m), func(m pgx3.FrontendMessage) bool {
@@ -242,8 +242,8 @@ func TestHeldCursorsKeepTheirClaims(t *testing.T) {
 	}
 }
 
-// openText is what the Queries of a conversation say, in one text.
-func openText(m []pgx3.FrontendMessage) string {
+// joinTexts is what the Queries of a conversation say, in one text.
+func joinTexts(m []pgx3.FrontendMessage) string {
 	var out []string
 	for _, m := range m {
 		switch m := m.(type) {
@@ -256,25 +256,25 @@ func openText(m []pgx3.FrontendMessage) string {
 	return strings.Join(out, "; ")
 }
 
-// toldOf is what each probe was judged under, where something was known.
-type toldOf struct {
-	mu sync.Mutex
-	is map[int]string
+// probeClaims is what each probe was judged under, where something was known.
+type probeClaims struct {
+	mu     sync.Mutex
+	values map[int]string
 }
 
-type claiming struct {
-	*judge
-	w *toldOf
+type claimRecorder struct {
+	*fakeDecider
+	probes *probeClaims
 }
 
-// probe shows what is claimed; "" is nothing.
-func probe(n int) string {
+// probeQuery shows what is claimed; "" is nothing.
+func probeQuery(n int) string {
 	return fmt.Sprintf("SELECT 'probe%d', COALESCE(current_setting('app.a', true), '') || '/' || COALESCE(current_setting('app.b', true), '')", n)
 }
 
 // Decide gives statements the effects that the rewriter gives them.
-func (c *claiming) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
-	v := c.judge.Decide(ctx, text, p)
+func (c *claimRecorder) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
+	v := c.fakeDecider.Decide(ctx, text, p)
 	for i, t := range strings.Split(text, ";") {
 		if !v.Allowed() || i >= len(v.Effects) {
 			break
@@ -296,17 +296,17 @@ func (c *claiming) Decide(ctx context.Context, text string, p verdict.Protocol) 
 			e.Kind, e.Name, e.Claim = verdict.ChangesGUC, words[1], &verdict.Claim{Reset: true}
 		}
 	}
-	c.judged(v)
+	c.noteClaims(v)
 	return v
 }
 
-func (c *claiming) Recheck(_ context.Context, v *verdict.Verdict) *verdict.Verdict {
-	c.judged(v)
+func (c *claimRecorder) Recheck(_ context.Context, v *verdict.Verdict) *verdict.Verdict {
+	c.noteClaims(v)
 	return v
 }
 
-// judged notes what a probe is judged under.
-func (c *claiming) judged(v *verdict.Verdict) {
+// noteClaims notes what a probe is judged under.
+func (c *claimRecorder) noteClaims(v *verdict.Verdict) {
 	_, rest, ok := strings.Cut(v.Original, "'probe")
 	if !ok {
 		return
@@ -314,11 +314,11 @@ func (c *claiming) judged(v *verdict.Verdict) {
 	id, _, _ := strings.Cut(rest, "'")
 	n, _ := strconv.Atoi(id)
 	claims := c.info.Claims()
-	c.w.mu.Lock()
-	defer c.w.mu.Unlock()
-	delete(c.w.is, n)
+	c.probes.mu.Lock()
+	defer c.probes.mu.Unlock()
+	delete(c.probes.values, n)
 	if claims.Known && !verdict.ClaimsChangeWithin(v.Effects) {
-		c.w.is[n] = claims.Values["app.a"] + "/" + claims.Values["app.b"]
+		c.probes.values[n] = claims.Values["app.a"] + "/" + claims.Values["app.b"]
 	}
 }
 
@@ -326,7 +326,7 @@ func (c *claiming) judged(v *verdict.Verdict) {
 func claimsConversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
 	pick := func(choices ...string) string { return choices[r.IntN(len(choices))] }
 	n := 0
-	ask := func() string { n++; return probe(n) }
+	ask := func() string { n++; return probeQuery(n) }
 	set := func() string {
 		return pick("SET ", "SET ", "SET LOCAL ") + pick("app.a", "app.b") + " = '" + pick("1", "2", "3") + "'"
 	}

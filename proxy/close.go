@@ -32,11 +32,11 @@ func (r *requests) closeNamed(body []byte) {
 		return
 	}
 	e := &closeEntry{object: object}
-	e.name, e.upstream = name, verdict.UpstreamName(name)
+	e.name, e.upstreamName = name, verdict.UpstreamName(name)
 	if object == 'S' {
 		r.noteClose(name, false, r.group.number)
 	}
 	start := len(r.batch.out)
-	r.batch.out = appendClose(r.batch.out, object, e.upstream)
+	r.batch.out = appendClose(r.batch.out, object, e.upstreamName)
 	r.batch.add(start, e)
 }

@@ -19,8 +19,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// errGone means that the client or the server has closed the connection: no error is sent to it, and none is logged.
-var errGone = errors.New("peer is gone")
+// errPeerGone means that the client or the server has closed the connection: no error is sent to it, and none is
+// logged.
+var errPeerGone = errors.New("peer is gone")
 
 // conn is one client's connection through all its phases.
 type conn struct {
@@ -50,7 +51,7 @@ type conn struct {
 	reason           *sqlstate.Error // the error that the client gets at the end
 	cancelsStatement bool            // the statement that the server still runs is to be cancelled
 	// the client has received only a part of a message, or writing failed: no error can be sent to it
-	broken bool
+	isBroken bool
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
@@ -120,7 +121,7 @@ func (c *conn) run() error {
 func (c *conn) conclude(err error) {
 	var told *sqlstate.Error
 	switch {
-	case err == nil, errors.Is(err, errGone), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case err == nil, errors.Is(err, errPeerGone), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		c.end(nil)
 	case errors.As(err, &told):
 		c.end(told)
@@ -158,7 +159,7 @@ func (c *conn) end(reason *sqlstate.Error) {
 func (c *conn) close() {
 	c.end(nil)
 	c.mu.Lock()
-	reason, broken, upstream := c.reason, c.broken, c.upstream
+	reason, broken, upstream := c.reason, c.isBroken, c.upstream
 	c.mu.Unlock()
 	if upstream != nil {
 		upstream.Close()
@@ -216,7 +217,7 @@ func (c *conn) setUpstream(nc net.Conn) error {
 	defer c.mu.Unlock()
 	c.upstream = nc
 	if c.ended {
-		return errGone
+		return errPeerGone
 	}
 	return nil
 }
@@ -226,7 +227,7 @@ func (c *conn) setClient(nc net.Conn) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
-		return errGone
+		return errPeerGone
 	}
 	c.client = nc
 	return nil
@@ -235,7 +236,7 @@ func (c *conn) setClient(nc net.Conn) error {
 // setBroken notes whether the client has received only a part of a message, so that no error can be sent to it now.
 func (c *conn) setBroken(isSet bool) {
 	c.mu.Lock()
-	c.broken = isSet
+	c.isBroken = isSet
 	c.mu.Unlock()
 }
 

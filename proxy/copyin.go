@@ -51,8 +51,8 @@ type copyRelay struct {
 	execution *execution
 	extended  bool // the COPY runs by an Execute, and not by a Query
 
-	begun bool // a row has been relayed
-	syncs int  // number of Syncs that came behind the rows
+	hasRelayedRows bool // a row has been relayed
+	syncCount      int  // number of Syncs that came behind the rows
 }
 
 // relay relays the rows to the server, until the rows end or the server has given up.
@@ -63,7 +63,7 @@ func (c *copyRelay) relay() error {
 			return err
 		}
 		if err := c.input.fill(); err == io.EOF {
-			return errGone // The server must not take the rows so far for all rows.
+			return errPeerGone // The server must not take the rows so far for all rows.
 		} else if err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (c *copyRelay) relayArrived() (finished bool, err error) {
 			return false, err
 		}
 		if len(rows) > 0 {
-			c.begun = true
+			c.hasRelayedRows = true
 			c.ledger.countCopied(c.execution, n, len(rows))
 			if _, err := c.upstream.Write(rows); err != nil {
 				return false, c.awaitEnd(err)
@@ -113,11 +113,11 @@ func (c *copyRelay) message(typ byte, body []byte) (finished bool, err error) {
 		return true, c.endRows(appendMessage(nil, 'f', body))
 	case 'H':
 	case 'S':
-		if c.begun && c.extended {
-			c.syncs++
+		if c.hasRelayedRows && c.extended {
+			c.syncCount++
 		}
 	case 'X':
-		return false, errGone
+		return false, errPeerGone
 	default:
 		return false, sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol,
 			"unexpected message type 0x%02X during COPY from stdin", typ)
@@ -128,7 +128,7 @@ func (c *copyRelay) message(typ byte, body []byte) (finished bool, err error) {
 // answerSyncs stages the Syncs that the client has sent after rows, so that they are answered. They arrived after the
 // server had failed, or would make it fail.
 func (c *copyRelay) answerSyncs() error {
-	for range c.syncs {
+	for range c.syncCount {
 		if _, err := c.handle('S', nil); err != nil {
 			return err
 		}
@@ -152,28 +152,28 @@ func (c *copyRelay) endRows(message []byte) error {
 func (in *input) rows() (raw []byte, n int, err error) {
 	b := in.bytes()
 	in.dropArrived() // The message came when no COPY ran.
-	start := in.r
+	start := in.unreadStart
 	for in.bytesToDrop == 0 {
 		if in.bytesToRelay > 0 {
-			taken := min(in.bytesToRelay, in.w-in.r)
+			taken := min(in.bytesToRelay, in.unreadEnd-in.unreadStart)
 			in.bytesToRelay -= taken
-			in.r += taken
+			in.unreadStart += taken
 			if in.bytesToRelay > 0 {
 				break
 			}
 		}
-		if in.w-in.r < 5 || b[in.r] != 'd' {
+		if in.unreadEnd-in.unreadStart < 5 || b[in.unreadStart] != 'd' {
 			break
 		}
-		size := int64(binary.BigEndian.Uint32(b[in.r+1:]))
+		size := int64(binary.BigEndian.Uint32(b[in.unreadStart+1:]))
 		if size < 4 || size-4 > maxCopyData {
 			return nil, 0, invalidLengthError()
 		}
-		in.r += 5
+		in.unreadStart += 5
 		in.bytesToRelay = int(size) - 4
 		n++
 	}
-	return b[start:in.r], n, nil
+	return b[start:in.unreadStart], n, nil
 }
 
 // waitForCopy waits until the server asks for the rows of a COPY of e, or e is over. It reports whether the server
@@ -183,7 +183,7 @@ func (l *ledger) waitForCopy(e entry) (copying bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for !l.closed && !x.copying && !x.isAnswered {
-		l.change.Wait()
+		l.changed.Wait()
 	}
 	return !l.closed && x.copying
 }
@@ -223,6 +223,6 @@ func (l *ledger) noteCopyRequested(x *execution) bool {
 		return false
 	}
 	x.copying = true
-	l.change.Broadcast()
+	l.changed.Broadcast()
 	return true
 }

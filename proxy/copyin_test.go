@@ -14,99 +14,99 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-func rowsOf(data string) pgx3.FrontendMessage { return &pgx3.CopyData{Data: []byte(data)} }
+func copyData(data string) pgx3.FrontendMessage { return &pgx3.CopyData{Data: []byte(data)} }
 
 var (
-	rowsDone = &pgx3.CopyDone{}
-	rowsFail = &pgx3.CopyFail{Message: "changed my mind"}
+	copyDone = &pgx3.CopyDone{}
+	copyFail = &pgx3.CopyFail{Message: "changed my mind"}
 )
 
 // copyScripts begin with a temporary table of the session's.
 var copyScripts = map[string][]round{
 	"simple": {
 		{[]pgx3.FrontendMessage{q("COPY c FROM STDIN")}, 'G', 1},
-		upToReady(1, rowsOf("1\n2\n"), rowsOf("3\n"), rowsDone),
+		upToReady(1, copyData("1\n2\n"), copyData("3\n"), copyDone),
 		upToReady(1, q("SELECT * FROM c ORDER BY n")),
 	},
-	"all at once": {upToReady(2, q("COPY c FROM STDIN"), rowsOf("1\n"), rowsOf("2\n"), rowsDone, q("SELECT count(*) FROM c"))},
-	"no rows":     {upToReady(1, q("COPY c FROM STDIN"), rowsDone)},
-	"given up":    {upToReady(1, q("COPY c FROM STDIN"), rowsOf("1\n"), rowsFail), upToReady(1, q("SELECT count(*) FROM c"))},
+	"all at once": {upToReady(2, q("COPY c FROM STDIN"), copyData("1\n"), copyData("2\n"), copyDone, q("SELECT count(*) FROM c"))},
+	"no rows":     {upToReady(1, q("COPY c FROM STDIN"), copyDone)},
+	"given up":    {upToReady(1, q("COPY c FROM STDIN"), copyData("1\n"), copyFail), upToReady(1, q("SELECT count(*) FROM c"))},
 	"a row that fails": {
-		upToReady(1, q("COPY c FROM STDIN"), rowsOf("1\n"), rowsOf("x\n"), rowsOf("3\n"), rowsDone),
+		upToReady(1, q("COPY c FROM STDIN"), copyData("1\n"), copyData("x\n"), copyData("3\n"), copyDone),
 		upToReady(1, q("SELECT count(*) FROM c")),
 	},
 	"a row that fails, more rows later": {
-		{[]pgx3.FrontendMessage{q("COPY c FROM STDIN"), rowsOf("x\n")}, 'Z', 1},
-		upToReady(1, rowsOf("3\n"), rowsOf("4\n"), rowsDone, q("SELECT count(*) FROM c")),
+		{[]pgx3.FrontendMessage{q("COPY c FROM STDIN"), copyData("x\n")}, 'Z', 1},
+		upToReady(1, copyData("3\n"), copyData("4\n"), copyDone, q("SELECT count(*) FROM c")),
 	},
-	"no such table":  {upToReady(1, q("COPY nope FROM STDIN"), rowsOf("1\n"), rowsDone), upToReady(1, q("SELECT 1"))},
-	"flush and sync": {upToReady(2, q("COPY c FROM STDIN"), fl, rowsOf("1\n"), sy, fl, rowsOf("2\n"), rowsDone, q("SELECT count(*) FROM c"))},
+	"no such table":  {upToReady(1, q("COPY nope FROM STDIN"), copyData("1\n"), copyDone), upToReady(1, q("SELECT 1"))},
+	"flush and sync": {upToReady(2, q("COPY c FROM STDIN"), fl, copyData("1\n"), sy, fl, copyData("2\n"), copyDone, q("SELECT count(*) FROM c"))},
 	"several": {upToReady(2, q("COPY c FROM STDIN; SELECT 7; COPY c FROM STDIN; SELECT count(*) FROM c"),
-		rowsOf("1\n"), rowsDone, rowsOf("2\n3\n"), rowsDone, q("SELECT 8"))},
-	"several, failed": {upToReady(1, q("COPY c FROM STDIN; COPY c FROM STDIN"), rowsOf("x\n"), rowsDone,
-		rowsOf("2\n"), rowsDone), upToReady(1, q("SELECT count(*) FROM c"))},
+		copyData("1\n"), copyDone, copyData("2\n3\n"), copyDone, q("SELECT 8"))},
+	"several, failed": {upToReady(1, q("COPY c FROM STDIN; COPY c FROM STDIN"), copyData("x\n"), copyDone,
+		copyData("2\n"), copyDone), upToReady(1, q("SELECT count(*) FROM c"))},
 	"in a transaction": {
-		upToReady(1, q("BEGIN")), upToReady(1, q("COPY c FROM STDIN"), rowsOf("1\n"), rowsDone), upToReady(1,
+		upToReady(1, q("BEGIN")), upToReady(1, q("COPY c FROM STDIN"), copyData("1\n"), copyDone), upToReady(1,
 			q("ROLLBACK")), upToReady(1, q("SELECT count(*) FROM c")),
-		upToReady(1, q("BEGIN")), upToReady(1, q("COPY c FROM STDIN"), rowsFail), upToReady(1, q("SELECT 1")), upToReady(1, q("ROLLBACK")),
+		upToReady(1, q("BEGIN")), upToReady(1, q("COPY c FROM STDIN"), copyFail), upToReady(1, q("SELECT 1")), upToReady(1, q("ROLLBACK")),
 	},
 	"extended": {
-		upToReady(1, pa("", "COPY c FROM STDIN"), bi("", ""), de('P', ""), ex("", 0), rowsOf("1\n"), rowsOf("2\n"), rowsDone, sy),
+		upToReady(1, pa("", "COPY c FROM STDIN"), bi("", ""), de('P', ""), ex("", 0), copyData("1\n"), copyData("2\n"), copyDone, sy),
 		upToReady(1, q("SELECT count(*) FROM c")),
 	},
 	"extended, waiting": {
 		{[]pgx3.FrontendMessage{pa("n", "COPY c FROM STDIN"), bi("", "n"), ex("", 0)}, 'G', 1},
-		upToReady(1, rowsOf("1\n"), rowsDone, sy),
+		upToReady(1, copyData("1\n"), copyDone, sy),
 		{[]pgx3.FrontendMessage{bi("", "n"), ex("", 0), fl}, 'G', 1},
-		upToReady(1, rowsOf("2\n"), rowsDone, bi("", "n"), ex("", 0), rowsOf("3\n"), rowsDone, pa("", "SELECT count(*) FROM c"), bi("", ""), ex("", 0), sy),
+		upToReady(1, copyData("2\n"), copyDone, bi("", "n"), ex("", 0), copyData("3\n"), copyDone, pa("", "SELECT count(*) FROM c"), bi("", ""), ex("", 0), sy),
 	},
 	"extended, a sync too early": { // as libpq sends it
 		{[]pgx3.FrontendMessage{pa("", "COPY c FROM STDIN"), bi("", ""), ex("", 0), sy}, 'G', 1},
-		upToReady(1, rowsOf("1\n"), rowsDone, sy),
+		upToReady(1, copyData("1\n"), copyDone, sy),
 		upToReady(1, q("SELECT count(*) FROM c")),
 		{[]pgx3.FrontendMessage{bi("", ""), pa("", "COPY c FROM STDIN"), bi("", ""), ex("", 0), sy}, 'Z', 1}, // skipped
 		{[]pgx3.FrontendMessage{pa("", "COPY c FROM STDIN"), bi("", ""), ex("", 0), sy}, 'G', 1},
-		upToReady(1, rowsOf("x\n"), rowsDone, sy),
+		upToReady(1, copyData("x\n"), copyDone, sy),
 		upToReady(1, q("SELECT count(*) FROM c")),
 	},
-	"extended, given up": {upToReady(1, pa("", "COPY c FROM STDIN"), bi("", ""), ex("", 0), rowsOf("1\n"), rowsFail,
+	"extended, given up": {upToReady(1, pa("", "COPY c FROM STDIN"), bi("", ""), ex("", 0), copyData("1\n"), copyFail,
 		pa("", "SELECT 1"), bi("", ""), ex("", 0), sy), upToReady(1, q("SELECT count(*) FROM c"))},
 	"extended, a row that fails": {
-		{[]pgx3.FrontendMessage{pa("", "COPY c FROM STDIN"), bi("", ""), ex("", 0), rowsOf("x\n")}, 'E', 1},
-		upToReady(1, rowsOf("1\n"), rowsDone, pa("", "SELECT 1"), bi("", ""), ex("", 0), sy),
+		{[]pgx3.FrontendMessage{pa("", "COPY c FROM STDIN"), bi("", ""), ex("", 0), copyData("x\n")}, 'E', 1},
+		upToReady(1, copyData("1\n"), copyDone, pa("", "SELECT 1"), bi("", ""), ex("", 0), sy),
 		upToReady(1, q("SELECT count(*) FROM c")),
 	},
 	"extended, skipped": {upToReady(2, pa("", "SELECT nope"), pa("", "COPY c FROM STDIN"), bi("", ""), ex("", 0),
-		rowsOf("1\n"), rowsDone, sy, q("SELECT count(*) FROM c"))},
+		copyData("1\n"), copyDone, sy, q("SELECT count(*) FROM c"))},
 	"extended, pipeline": {upToReady(2, pa("", "SELECT 1"), bi("", ""), ex("", 0), pa("", "COPY c FROM STDIN"),
-		bi("", ""), ex("", 0), rowsOf("5\n"), rowsDone,
+		bi("", ""), ex("", 0), copyData("5\n"), copyDone,
 		pa("", "SELECT * FROM c"), bi("", ""), ex("", 0), sy, q("SELECT 2"))},
 	"binary": {upToReady(1, q("COPY c FROM STDIN (FORMAT binary)"),
-		rowsOf("PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"),
-		rowsOf("\x00\x01\x00\x00\x00\x04\x00\x00\x00\x09\xff\xff"), rowsDone), upToReady(1, q("SELECT * FROM c"))},
-	"empty rows": {upToReady(1, q("COPY c FROM STDIN"), rowsOf(""), rowsOf("1"), rowsOf(""), rowsOf("2\n"),
-		rowsDone), upToReady(1, q("SELECT * FROM c"))},
-	"large": {upToReady(1, q("COPY big FROM STDIN"), rowsOf(strings.Repeat("x", 3<<20)+"\n"),
-		rowsOf(strings.Repeat("y\n", 100_000)), rowsDone), upToReady(1, q("SELECT count(*), max(length(t)) FROM big"))},
-	"refused": {upToReady(1, q("COPY c FROM STDIN; SELECT nope_at_all"), rowsOf("1\n"), rowsDone), upToReady(1, q("SELECT 1"))},
-	"rows astray": {upToReady(2, rowsOf("1\n"), q("COPY c FROM STDIN"), rowsOf("2\n"), rowsDone, rowsOf("3\n"),
-		rowsDone, rowsFail, q("SELECT * FROM c"))},
+		copyData("PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"),
+		copyData("\x00\x01\x00\x00\x00\x04\x00\x00\x00\x09\xff\xff"), copyDone), upToReady(1, q("SELECT * FROM c"))},
+	"empty rows": {upToReady(1, q("COPY c FROM STDIN"), copyData(""), copyData("1"), copyData(""), copyData("2\n"),
+		copyDone), upToReady(1, q("SELECT * FROM c"))},
+	"large": {upToReady(1, q("COPY big FROM STDIN"), copyData(strings.Repeat("x", 3<<20)+"\n"),
+		copyData(strings.Repeat("y\n", 100_000)), copyDone), upToReady(1, q("SELECT count(*), max(length(t)) FROM big"))},
+	"refused": {upToReady(1, q("COPY c FROM STDIN; SELECT nope_at_all"), copyData("1\n"), copyDone), upToReady(1, q("SELECT 1"))},
+	"rows astray": {upToReady(2, copyData("1\n"), q("COPY c FROM STDIN"), copyData("2\n"), copyDone, copyData("3\n"),
+		copyDone, copyFail, q("SELECT * FROM c"))},
 }
 
 const copyTables = "CREATE TEMP TABLE c (n int); CREATE TEMP TABLE big (t text)"
 
 // TestCopyScripts plays each script on the server and through the proxy.
 func TestCopyScripts(t *testing.T) {
-	p := start(t, withJudge(func(j *judge) { j.prefix = "/* p */ " }))
+	p := startProxy(t, withDecider(func(j *fakeDecider) { j.prefix = "/* p */ " }))
 	for name, script := range copyScripts {
 		for _, slow := range []bool{false, true} {
 			if slow && name == "large" {
 				continue
 			}
 			t.Run(fmt.Sprint(name, ", slow: ", slow), func(t *testing.T) {
-				toServer, viaProxy := p.direct(t), p.raw(t)
+				toServer, viaProxy := p.connectDirect(t), p.connectRaw(t)
 				if slow {
-					viaProxy.front = pgx3.NewFrontend(viaProxy.Conn, trickle{viaProxy.Conn})
+					viaProxy.frontend = pgx3.NewFrontend(viaProxy.Conn, byteWriter{viaProxy.Conn})
 				}
 				toServer.play(t, []round{upToReady(1, q(copyTables))})
 				viaProxy.play(t, []round{upToReady(1, q(copyTables))})
@@ -121,7 +121,7 @@ func TestCopyScripts(t *testing.T) {
 
 // TestCopyEnds: rows that did not come to their end are not taken for all, whatever way the client leaves.
 func TestCopyEnds(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	admin := p.db.Connect(t, "postgres")
 	if _, err := admin.Exec(t.Context(), "CREATE TABLE kept (n int); GRANT ALL ON kept TO wire_agent"); err != nil {
 		t.Fatal(err)
@@ -136,11 +136,11 @@ func TestCopyEnds(t *testing.T) {
 	} {
 		for _, extended := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", extended: ", extended), func(t *testing.T) {
-				c := p.raw(t)
+				c := p.connectRaw(t)
 				if extended {
-					c.send(t, pa("", "COPY kept FROM STDIN"), bi("", ""), ex("", 0), rowsOf("1\n"))
+					c.send(t, pa("", "COPY kept FROM STDIN"), bi("", ""), ex("", 0), copyData("1\n"))
 				} else {
-					c.send(t, q("COPY kept FROM STDIN"), rowsOf("1\n"))
+					c.send(t, q("COPY kept FROM STDIN"), copyData("1\n"))
 				}
 				c.play(t, []round{{nil, 'G', 1}})
 				leave(c)
@@ -163,11 +163,11 @@ func TestCopyEnds(t *testing.T) {
 // TestCopyIsRecorded: nothing of a COPY reaches the server before its decision is durable. Its outcome counts what the
 // client sent, and a COPY that cannot be recorded takes no rows.
 func TestCopyIsRecorded(t *testing.T) {
-	p := start(t)
-	c := p.raw(t)
+	p := startProxy(t)
+	c := p.connectRaw(t)
 	c.play(t, []round{upToReady(1, q(copyTables)),
-		upToReady(1, q("COPY c FROM STDIN"), rowsOf("1\n2\n"), rowsOf("3\n"), rowsDone), upToReady(1, q("SELECT 1"))})
-	j := p.last()
+		upToReady(1, q("COPY c FROM STDIN"), copyData("1\n2\n"), copyData("3\n"), copyDone), upToReady(1, q("SELECT 1"))})
+	j := p.lastDecider()
 	j.mu.Lock()
 	outcomes := strings.Join(j.outcomes, "; ")
 	j.mu.Unlock()
@@ -175,8 +175,8 @@ func TestCopyIsRecorded(t *testing.T) {
 		t.Errorf("no outcome of the COPY: %s", outcomes)
 	}
 	const failed, sql = "E ERROR 58030 the decision could not be recorded  @0", "COPY c FROM STDIN /* unrecordable */"
-	got := c.play(t, []round{upToReady(1, q("TRUNCATE c")), upToReady(1, q(sql), rowsOf("1\n"), rowsDone),
-		upToReady(1, pa("", sql), bi("", ""), ex("", 0), rowsOf("1\n"), rowsDone, sy), upToReady(1, q("SELECT count(*) FROM c"))})
+	got := c.play(t, []round{upToReady(1, q("TRUNCATE c")), upToReady(1, q(sql), copyData("1\n"), copyDone),
+		upToReady(1, pa("", sql), bi("", ""), ex("", 0), copyData("1\n"), copyDone, sy), upToReady(1, q("SELECT count(*) FROM c"))})
 	want := []string{"C TRUNCATE TABLE", "Z I", failed, "Z I", "1", "2", failed, "Z I", "T count:20:0", `D ["0"]`, "C SELECT 1", "Z I"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -185,16 +185,16 @@ func TestCopyIsRecorded(t *testing.T) {
 
 // TestCopyCancelled: a cancel request reaches a COPY that waits for rows.
 func TestCopyCancelled(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	admin := p.db.Connect(t, "postgres")
-	c := p.raw(t)
-	c.play(t, []round{upToReady(1, q(copyTables)), {[]pgx3.FrontendMessage{q("COPY c FROM STDIN"), rowsOf("1\n")}, 'G', 1}})
+	c := p.connectRaw(t)
+	c.play(t, []round{upToReady(1, q(copyTables)), {[]pgx3.FrontendMessage{q("COPY c FROM STDIN"), copyData("1\n")}, 'G', 1}})
 	if _, err := admin.Exec(t.Context(), "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE usename = 'wire_agent'"); err != nil {
 		t.Fatal(err)
 	}
 	// The server notices it when something comes.
 	time.Sleep(50 * time.Millisecond)
-	got := c.play(t, []round{upToReady(1, rowsOf("2\n"), rowsDone), upToReady(1, q("SELECT count(*) FROM c"))})
+	got := c.play(t, []round{upToReady(1, copyData("2\n"), copyDone), upToReady(1, q("SELECT count(*) FROM c"))})
 	if len(got) < 2 || !strings.HasPrefix(got[0], "E ERROR 57014") || got[len(got)-3] != `D ["0"]` {
 		t.Errorf("%q", got)
 	}
@@ -208,7 +208,7 @@ func FuzzRows(f *testing.F) {
 	f.Add([]byte("d\x00\x00\x00\x00"), 5)
 	f.Fuzz(func(t *testing.T, input []byte, step int) {
 		step = max(1, step%64)
-		in := newInput(&chunks{input, step})
+		in := newInput(&chunkReader{input, step})
 		defer in.release()
 		var taken []byte
 		for {
@@ -224,7 +224,7 @@ func FuzzRows(f *testing.F) {
 			if len(raw) > 0 {
 				continue
 			}
-			if in.bytesToRelay == 0 && in.w-in.r >= 5 {
+			if in.bytesToRelay == 0 && in.unreadEnd-in.unreadStart >= 5 {
 				break // another message
 			}
 			if err := in.fill(); err != nil {
@@ -244,13 +244,13 @@ func FuzzRows(f *testing.F) {
 	})
 }
 
-// chunks gives a few bytes at a time.
-type chunks struct {
+// chunkReader returns a few bytes at a time.
+type chunkReader struct {
 	rest []byte
 	step int
 }
 
-func (c *chunks) Read(b []byte) (int, error) {
+func (c *chunkReader) Read(b []byte) (int, error) {
 	if len(c.rest) == 0 {
 		return 0, net.ErrClosed
 	}

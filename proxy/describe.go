@@ -65,12 +65,12 @@ func (r *requests) describe(body []byte) error {
 	if err := r.prepareNamed(v); err != nil {
 		return err
 	}
-	e.verdict, e.name, e.upstream = v, name, verdict.UpstreamName(name)
+	e.verdict, e.name, e.upstreamName = v, name, verdict.UpstreamName(name)
 	if st != nil {
-		e.upstream, e.cached = r.upstreamStatement(st, name, v)
+		e.upstreamName, e.cached = r.upstreamStatement(st, name, v)
 	}
 	start := len(r.batch.out)
-	r.batch.out = appendDescribe(r.batch.out, object, e.upstream)
+	r.batch.out = appendDescribe(r.batch.out, object, e.upstreamName)
 	r.snapshots.noteNeed(e)
 	r.batch.add(start, e)
 	return nil

@@ -24,11 +24,11 @@ const (
 var errDescription = errors.New("invalid RowDescription")
 
 // column handles the next column of a RowDescription. It returns needsMore if the column has not arrived whole.
-func (o *answers) column() (goesOn bool, _ *sqlstate.Error) {
-	available := (*o.buf)[o.r:min(o.w, o.r+o.tail.bytes)]
+func (o *answers) column() (needsMore bool, _ *sqlstate.Error) {
+	available := (*o.buf)[o.unreadStart:min(o.unreadEnd, o.unreadStart+o.tail.remaining)]
 	end := bytes.IndexByte(available, 0)
 	if end < 0 || len(available) < end+1+columnTail {
-		if len(available) == o.tail.bytes || len(available) > maxColumn {
+		if len(available) == o.tail.remaining || len(available) > maxColumn {
 			return false, desyncError(errDescription)
 		}
 		return true, nil
@@ -40,9 +40,9 @@ func (o *answers) column() (goesOn bool, _ *sqlstate.Error) {
 	binary.BigEndian.PutUint16(field[4:], uint16(origin.Number))
 	n := end + 1 + columnTail
 	o.pass(n)
-	o.tail.bytes -= n
+	o.tail.remaining -= n
 	o.tail.columns--
-	if o.tail.columns == 0 && o.tail.bytes > 0 {
+	if o.tail.columns == 0 && o.tail.remaining > 0 {
 		return false, desyncError(errDescription)
 	}
 	return false, nil

@@ -11,10 +11,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// mapping is a decider that knows of a view.
-type mapping struct{ verdict.Decider }
+// originMapper is a decider that maps the columns of a view.
+type originMapper struct{ verdict.Decider }
 
-func (mapping) ClientOrigin(o verdict.Origin) verdict.Origin {
+func (originMapper) ClientOrigin(o verdict.Origin) verdict.Origin {
 	if o.Relation == 50000 {
 		return verdict.Origin{Relation: 40000, Number: o.Number + 10}
 	}
@@ -42,8 +42,8 @@ func TestDescriptions(t *testing.T) {
 		}
 		for _, step := range steps {
 			t.Run(fmt.Sprintf("%s by %d", name, step), func(t *testing.T) {
-				input, expected := description(t, fields, false), description(t, fields, true)
-				got, failure := relayed(t, input, step)
+				input, expected := rowDescription(t, fields, false), rowDescription(t, fields, true)
+				got, failure := relayInSteps(t, input, step)
 				if failure != nil || !bytes.Equal(got, expected) {
 					t.Errorf("%v: %d bytes, not the %d of\n%.200q\n%.200q", failure, len(got), len(expected), got, expected)
 				}
@@ -55,7 +55,7 @@ func TestDescriptions(t *testing.T) {
 // A RowDescription that is none ends the session.
 func TestDescriptionsThatAreNone(t *testing.T) {
 	one := append(append([]byte{'T', 0, 0, 0, 6 + 20, 0, 1, 'a', 0}, make([]byte, 18)...), 'D')
-	if _, failure := relayed(t, one[:len(one)-1], 1); failure != nil {
+	if _, failure := relayInSteps(t, one[:len(one)-1], 1); failure != nil {
 		t.Fatal(failure)
 	}
 	for name, input := range map[string][]byte{
@@ -67,15 +67,15 @@ func TestDescriptionsThatAreNone(t *testing.T) {
 		"a name without end": append([]byte{'T', 0, 0, 255, 255, 0, 1}, bytes.Repeat([]byte("a"), 9999)...),
 	} {
 		for _, step := range []int{1, 5, 1 << 16} {
-			if _, failure := relayed(t, input, step); failure == nil {
+			if _, failure := relayInSteps(t, input, step); failure == nil {
 				t.Errorf("%s, by %d: goes on", name, step)
 			}
 		}
 	}
 }
 
-// description is a RowDescription with a row behind it, as it is sent, or as the client is to get it.
-func description(t *testing.T, fields []pgx3.FieldDescription, mapped bool) []byte {
+// rowDescription is a RowDescription with a row after it, as it is sent, or as the client is to get it.
+func rowDescription(t *testing.T, fields []pgx3.FieldDescription, mapped bool) []byte {
 	out := make([]pgx3.FieldDescription, len(fields))
 	for i, f := range fields {
 		if out[i] = f; mapped && f.TableOID == 50000 {
@@ -92,27 +92,27 @@ func description(t *testing.T, fields []pgx3.FieldDescription, mapped bool) []by
 	return b
 }
 
-// relayed is what the client gets of an answer to a Query that comes so many bytes at a time.
-func relayed(t *testing.T, input []byte, step int) (got []byte, _ error) {
-	server, err := New(Config{Router: &proxied{}})
+// relayInSteps returns what the client gets of an answer to a Query that comes so many bytes at a time.
+func relayInSteps(t *testing.T, input []byte, step int) (got []byte, _ error) {
+	server, err := New(Config{Router: &testProxy{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &session{conn: newConn(server, nil), ledger: newLedger(), decider: mapping{}}
+	s := &session{conn: newConn(server, nil), ledger: newLedger(), decider: originMapper{}}
 	s.ledger.push([]entry{&queryEntry{}})
 	buf := make([]byte, bufferSize)
-	o := answersOf(s, &buf, nil)
+	o := newAnswers(s, &buf, nil)
 	for len(input) > 0 {
-		o.w = copy(buf, buf[o.r:o.w])
-		o.r, o.from = 0, 0
-		n := copy(buf[o.w:min(len(buf), o.w+step)], input)
+		o.unreadEnd = copy(buf, buf[o.unreadStart:o.unreadEnd])
+		o.unreadStart, o.passStart = 0, 0
+		n := copy(buf[o.unreadEnd:min(len(buf), o.unreadEnd+step)], input)
 		if n == 0 {
 			t.Fatal("no room is left")
 		}
-		o.w, input = o.w+n, input[n:]
+		o.unreadEnd, input = o.unreadEnd+n, input[n:]
 		failure := o.scan()
-		got = append(append(got, o.out...), buf[o.from:o.r]...)
-		o.out = o.out[:0]
+		got = append(append(got, o.inserted...), buf[o.passStart:o.unreadStart]...)
+		o.inserted = o.inserted[:0]
 		if failure != nil {
 			return got, failure
 		}

@@ -48,12 +48,12 @@ func (s starvingListener) Accept() (net.Conn, error) {
 	conn, err := s.Listener.Accept()
 	if err == nil && s.none.Load() {
 		conn.Close()
-		return nil, noDescriptor("accept")
+		return nil, noDescriptorError("accept")
 	}
 	return conn, err
 }
 
-func noDescriptor(description string) error {
+func noDescriptorError(description string) error {
 	return &net.OpError{Op: description, Net: "tcp", Err: os.NewSyscallError(description, syscall.EMFILE)}
 }
 
@@ -64,7 +64,7 @@ func refuseConnections(t *testing.T) *atomic.Bool {
 	real := dialServer
 	dialServer = func(ctx context.Context, network, address string) (net.Conn, error) {
 		if none.Load() {
-			return nil, noDescriptor("socket")
+			return nil, noDescriptorError("socket")
 		}
 		return real(ctx, network, address)
 	}
@@ -79,7 +79,7 @@ func TestNoDescriptors(t *testing.T) {
 	var noClients atomic.Bool
 	for mode, pooled := range faultModes {
 		t.Run(mode, func(t *testing.T) {
-			f := startFaultyProxy(t, pooled, func(p *proxied, _ *Config) {
+			f := startFaultyProxy(t, pooled, func(p *testProxy, _ *Config) {
 				p.listen = func(l net.Listener) net.Listener { return starvingListener{l, &noClients} }
 			})
 			f.learnAnswers(t, false)
@@ -97,7 +97,7 @@ func TestNoDescriptors(t *testing.T) {
 			for range 3 {
 				f.breakIdle(t) // The witness needs a new one as well, and gets it.
 				noConnections.Store(true)
-				if e := fails(t, f.agentDSN()); e.Code != "08006" || e.Hint == "" {
+				if e := connectError(t, f.agentDSN()); e.Code != "08006" || e.Hint == "" {
 					t.Errorf("a client was told %+v", e)
 				}
 				noConnections.Store(false)
@@ -118,7 +118,7 @@ func TestNoDescriptorsWhileOthersWait(t *testing.T) {
 	f.learnAnswers(t, false)
 	var waiting []*peer
 	for range 5 {
-		waiting = append(waiting, f.raw(t))
+		waiting = append(waiting, f.connectRaw(t))
 	}
 	f.witness.play(t, []round{upToReady(1, q("BEGIN"))})
 	for i, c := range waiting {
@@ -128,13 +128,13 @@ func TestNoDescriptorsWhileOthersWait(t *testing.T) {
 	noConnections.Store(true)
 	f.back.Break(network.Reset)
 	for _, c := range waiting {
-		if e := c.told(); e == nil || e.Code != "08006" {
+		if e := c.readLastError(); e == nil || e.Code != "08006" {
 			t.Errorf("a session that waits was told %+v", e)
 		}
 	}
 	noConnections.Store(false)
 	f.witness.Close()
-	f.witness = f.raw(t)
+	f.witness = f.connectRaw(t)
 	f.playWithFault(t, "no descriptor", func() {}, false)
 }
 
@@ -143,14 +143,14 @@ func TestNoDescriptorsWhileOthersWait(t *testing.T) {
 func TestNoDescriptorForOneMore(t *testing.T) {
 	noConnections := refuseConnections(t)
 	const size, sessions = 3, 6
-	p := start(t, pooledBy(size))
-	begun := p.raw(t)
+	p := startProxy(t, withPool(size))
+	begun := p.connectRaw(t)
 	begun.play(t, []round{upToReady(1, q("BEGIN"))})
 	noConnections.Store(true)
 	var others []*peer
 	logins := make(chan *peer, sessions)
 	for range sessions {
-		go func() { logins <- p.raw(t) }()
+		go func() { logins <- p.connectRaw(t) }()
 	}
 	waits := func(n int) {
 		t.Helper()
@@ -189,7 +189,7 @@ func TestNoDescriptorForOneMore(t *testing.T) {
 		p.server.pools.mu.Lock()
 		defer p.server.pools.mu.Unlock()
 		for _, agentPool := range p.server.pools.pools {
-			if agentPool.open != size || agentPool.dialing > 0 {
+			if agentPool.openCount != size || agentPool.dialCount > 0 {
 				return false
 			}
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// inside connects without a socket; user and database are those of the startup message.
-func (p *proxied) inside(ctx context.Context, id Identity, user, database string) (*pgx.Conn, error) {
+// dialInside connects without a socket; user and database are those of the startup message.
+func (p *testProxy) dialInside(ctx context.Context, id Identity, user, database string) (*pgx.Conn, error) {
 	c, err := pgx.ParseConfig("host=localhost port=5432 sslmode=disable user=" + user + " dbname=" + database)
 	if err != nil {
 		return nil, err
@@ -28,13 +28,13 @@ func (p *proxied) inside(ctx context.Context, id Identity, user, database string
 }
 
 func TestDial(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	id := Identity{Agent: agentName, Database: p.db.Name, Remote: "token of a test"}
-	conn, err := p.inside(t.Context(), id, agentName, p.db.Name)
+	conn, err := p.dialInside(t.Context(), id, agentName, p.db.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info := p.last().info; info.Agent != agentName || info.Database != p.db.Name || info.RemoteAddr != "token of a test" {
+	if info := p.lastDecider().info; info.Agent != agentName || info.Database != p.db.Name || info.RemoteAddr != "token of a test" {
 		t.Errorf("enforcement was told %+v", info)
 	}
 	// Everything is decided, in each mode of the driver.
@@ -57,12 +57,12 @@ func TestDial(t *testing.T) {
 	if err := conn.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "the session is closed", func() bool { j := p.last(); j.mu.Lock(); defer j.mu.Unlock(); return j.closed })
+	eventually(t, "the session is closed", func() bool { j := p.lastDecider(); j.mu.Lock(); defer j.mu.Unlock(); return j.closed })
 }
 
 // Enforcement is told all that is known of a session; what it is not told it cannot hold the session to.
 func TestEnforcementIsToldEverything(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	id := Identity{
 		Agent: agentName, Database: p.db.Name, Remote: "token of a test", Claims: map[string]string{
 			"user": "u"}, Until: time.Now().Add(time.Hour).Round(0), Lists: true,
@@ -73,12 +73,12 @@ func TestEnforcementIsToldEverything(t *testing.T) {
 			t.Errorf("%s: give it a value", filled.Type().Field(i).Name)
 		}
 	}
-	conn, err := p.inside(t.Context(), id, agentName, p.db.Name+" application_name=told")
+	conn, err := p.dialInside(t.Context(), id, agentName, p.db.Name+" application_name=told")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context())
-	info := p.last().info
+	info := p.lastDecider().info
 	for i, received := 0, reflect.ValueOf(info); i < received.NumField(); i++ {
 		if name := received.Type().Field(i).Name; received.Field(i).IsZero() != (name == "ByCertificate") { // There is none within the process.
 			t.Errorf("it is not told %s", name)
@@ -86,15 +86,15 @@ func TestEnforcementIsToldEverything(t *testing.T) {
 	}
 	if info.Agent != id.Agent || info.Database != id.Database || info.RemoteAddr != id.Remote ||
 		!maps.Equal(info.TokenAttributes, id.Claims) || !info.Until.Equal(id.Until) || info.Lists != id.Lists ||
-		info.BackendPID != p.last().backend.PID || info.Settings["application_name"] != "told" {
+		info.BackendPID != p.lastDecider().backend.PID || info.Settings["application_name"] != "told" {
 		t.Errorf("it is told %+v of %+v", info, id)
 	}
 }
 
 // A connection within the process is an agent's, the one that was named, and no other.
 func TestDialRefuses(t *testing.T) {
-	p := start(t)
-	opened := func() int { p.mu.Lock(); defer p.mu.Unlock(); return len(p.judges) }
+	p := startProxy(t)
+	opened := func() int { p.mu.Lock(); defer p.mu.Unlock(); return len(p.deciders) }
 	for name, c := range map[string]struct{ agent, user, database string }{
 		"an owner":               {"wire_owner", "wire_owner", p.db.Name},
 		"nobody":                 {"nobody", "nobody", p.db.Name},
@@ -103,7 +103,7 @@ func TestDialRefuses(t *testing.T) {
 		"another database":       {agentName, agentName, "postgres"},
 		"a user with a password": {"wire_owner", agentName, p.db.Name},
 	} {
-		_, err := p.inside(t.Context(), Identity{Agent: c.agent, Database: p.db.Name}, c.user, c.database)
+		_, err := p.dialInside(t.Context(), Identity{Agent: c.agent, Database: p.db.Name}, c.user, c.database)
 		var pgErr *pgconn.PgError
 		if !errors.As(err, &pgErr) || pgErr.Code != "28000" {
 			t.Errorf("%s: %v", name, err)
@@ -124,13 +124,13 @@ func TestDialRefuses(t *testing.T) {
 
 // Limits of logins, revocation and draining find it as they find a client.
 func TestDialEnds(t *testing.T) {
-	p := start(t, func(_ *proxied, c *Config) { c.MaxLogins = 1 })
+	p := startProxy(t, func(_ *testProxy, c *Config) { c.MaxLogins = 1 })
 	id := Identity{Agent: agentName, Database: p.db.Name}
 	waiting, err := p.server.Dial(t.Context(), id) // logs in, and takes its time
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = p.inside(t.Context(), id, agentName, p.db.Name)
+	_, err = p.dialInside(t.Context(), id, agentName, p.db.Name)
 	var pgErr *pgconn.PgError
 	if !errors.As(err, &pgErr) || pgErr.Code != "53300" {
 		t.Errorf("the second login: %v", err)
@@ -138,16 +138,16 @@ func TestDialEnds(t *testing.T) {
 	waiting.Close()
 	var conn *pgx.Conn
 	eventually(t, "there is room again", func() bool {
-		conn, err = p.inside(t.Context(), id, agentName, p.db.Name)
+		conn, err = p.dialInside(t.Context(), id, agentName, p.db.Name)
 		return err == nil
 	})
-	p.last().info.OnRevoke(sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonIdentity, "this agent was disabled"))
+	p.lastDecider().info.OnRevoke(sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonIdentity, "this agent was disabled"))
 	if _, err := conn.Exec(t.Context(), "SELECT 1"); err == nil {
 		t.Error("a session that was revoked goes on")
 	}
 	conn.Close(context.Background())
 
-	conn, err = p.inside(t.Context(), id, agentName, p.db.Name)
+	conn, err = p.dialInside(t.Context(), id, agentName, p.db.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestDialEnds(t *testing.T) {
 		_, err := conn.Exec(context.Background(), "SELECT pg_sleep(1)")
 		busy <- err
 	}()
-	p.running(t, "pg_sleep(1)")
+	p.awaitRunning(t, "pg_sleep(1)")
 	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
 	defer cancel()
 	if err := p.server.Shutdown(ctx); err != nil {
@@ -173,8 +173,8 @@ func TestDialEnds(t *testing.T) {
 
 // A cancel request within the process cancels.
 func TestDialCancel(t *testing.T) {
-	p := start(t)
-	conn, err := p.inside(t.Context(), Identity{Agent: agentName, Database: p.db.Name}, agentName, p.db.Name)
+	p := startProxy(t)
+	conn, err := p.dialInside(t.Context(), Identity{Agent: agentName, Database: p.db.Name}, agentName, p.db.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestDialCancel(t *testing.T) {
 		_, err := conn.Exec(context.Background(), "SELECT pg_sleep(600)")
 		ended <- err
 	}()
-	p.running(t, "pg_sleep(600)")
+	p.awaitRunning(t, "pg_sleep(600)")
 	if err := conn.PgConn().CancelRequest(t.Context()); err != nil {
 		t.Fatal(err)
 	}

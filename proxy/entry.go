@@ -41,14 +41,14 @@ type entryBase struct {
 	verdict *verdict.Verdict
 	ticket  verdict.Ticket
 
-	name     string // the client's name of the statement or portal
-	upstream string // the server's name of the statement or portal
+	name         string // the client's name of the statement or portal
+	upstreamName string // the server's name of the statement or portal
 
 	snapshot     *heldSnapshot // snapshot that the server takes with this message; nil: none that is held
 	readsForeign bool          // the server reads foreign tables for the message
 
 	requestTime time.Duration // how long the proxy worked on the request before it was sent
-	sent        time.Time     // when the message was sent
+	sentAt      time.Time     // when the message was sent
 
 	code       sqlstate.Code // the SQLSTATE of the error that the client got
 	isAnswered bool          // the message needs no more answers; guarded by the ledger's lock
@@ -190,8 +190,8 @@ func recordOutcome(e entry) {
 	if outcome.Code == "" {
 		outcome.Code = sqlstate.SuccessfulCompletion
 	}
-	if !b.sent.IsZero() {
-		outcome.Upstream = time.Since(b.sent)
+	if !b.sentAt.IsZero() {
+		outcome.Upstream = time.Since(b.sentAt)
 	}
 	ticket := b.ticket
 	b.ticket = nil

@@ -235,7 +235,7 @@ func TestNothingElsePasses(t *testing.T) {
 		}
 		f := parseFields(body)
 		copying := &verdict.Verdict{Rewritten: verdict.Rewritten{Position: v.Position, Effects: []verdict.Effect{{}, {Kind: verdict.CopiesIn}}}}
-		answered := []*queryEntry{nil, {}, queryOf(v), queryOf(v), queryOf(copying), queryOf(copying), queryOf(copying)}
+		answered := []*queryEntry{nil, {}, newQueryEntry(v), newQueryEntry(v), newQueryEntry(copying), newQueryEntry(copying), newQueryEntry(copying)}
 		index := rng.IntN(len(answered))
 		var e entry
 		if index > 0 {

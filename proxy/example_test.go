@@ -10,10 +10,10 @@ import (
 	"github.com/pgconsent/pgconsent/proxy"
 )
 
-// onlyOne is a Decider that allows one statement and refuses all others.
-type onlyOne struct{ text string }
+// oneTextDecider is a Decider that allows one statement and refuses all others.
+type oneTextDecider struct{ text string }
 
-func (d onlyOne) Decide(_ context.Context, text string, _ verdict.Protocol) *verdict.Verdict {
+func (d oneTextDecider) Decide(_ context.Context, text string, _ verdict.Protocol) *verdict.Verdict {
 	v := &verdict.Verdict{Original: text}
 	if text != d.text {
 		v.Refusal = sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "only %s is allowed", d.text)
@@ -26,40 +26,48 @@ func (d onlyOne) Decide(_ context.Context, text string, _ verdict.Protocol) *ver
 
 // Nothing changes while a session lasts: what was allowed stays allowed, and no snapshot grows old.
 
-func (onlyOne) Recheck(_ context.Context, v *verdict.Verdict) *verdict.Verdict             { return v }
-func (onlyOne) Declare(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict { return v }
-func (onlyOne) ByRowSecurity(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict {
+func (oneTextDecider) Recheck(_ context.Context, v *verdict.Verdict) *verdict.Verdict { return v }
+func (oneTextDecider) Declare(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict {
 	return v
 }
-func (onlyOne) CheckValues(v *verdict.Verdict, _ [][]byte) *verdict.Verdict           { return v }
-func (onlyOne) CheckCatalogs(context.Context, *verdict.Verdict) *sqlstate.Error       { return nil }
-func (onlyOne) Snapshot(context.Context) (s verdict.Snapshot, _ *sqlstate.Error)      { return s, nil }
-func (onlyOne) CheckSnapshot(context.Context, verdict.Snapshot, bool) *sqlstate.Error { return nil }
-func (onlyOne) ClientOrigin(o verdict.Origin) verdict.Origin                          { return o }
-func (onlyOne) Close()                                                                {}
+func (oneTextDecider) ByRowSecurity(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict {
+	return v
+}
+func (oneTextDecider) CheckValues(v *verdict.Verdict, _ [][]byte) *verdict.Verdict     { return v }
+func (oneTextDecider) CheckCatalogs(context.Context, *verdict.Verdict) *sqlstate.Error { return nil }
+func (oneTextDecider) Snapshot(context.Context) (s verdict.Snapshot, _ *sqlstate.Error) {
+	return s, nil
+}
+func (oneTextDecider) CheckSnapshot(context.Context, verdict.Snapshot, bool) *sqlstate.Error {
+	return nil
+}
+func (oneTextDecider) ClientOrigin(o verdict.Origin) verdict.Origin { return o }
+func (oneTextDecider) Close()                                       {}
 
 // Seal sets a setting of the session before each transaction; a real one is signed and expires.
-func (onlyOne) Seal(context.Context, verdict.Backend) (verdict.Seal, error) {
+func (oneTextDecider) Seal(context.Context, verdict.Backend) (verdict.Seal, error) {
 	now := time.Now()
 	return verdict.Seal{Setting: "example.agent", Value: "a1", RenewAfter: now.Add(time.Minute), Expires: now.Add(time.Hour)}, nil
 }
 
 // Record would write the decision to the audit. The proxy sends the statement once Release has returned nil.
-func (onlyOne) Record(v *verdict.Verdict, _ ...*verdict.Verdict) verdict.Ticket { return receipt{} }
+func (oneTextDecider) Record(v *verdict.Verdict, _ ...*verdict.Verdict) verdict.Ticket {
+	return fakeTicket{}
+}
 
-type receipt struct{}
+type fakeTicket struct{}
 
-func (receipt) Release() *sqlstate.Error         { return nil }
-func (receipt) ResultBound() verdict.ResultBound { return verdict.ResultBound{} } // no limit on the result
-func (receipt) RowsReturned(int64)               {}
-func (receipt) RecordOutcome(verdict.Outcome)    {}
+func (fakeTicket) Release() *sqlstate.Error         { return nil }
+func (fakeTicket) ResultBound() verdict.ResultBound { return verdict.ResultBound{} } // no limit on the result
+func (fakeTicket) RowsReturned(int64)               {}
+func (fakeTicket) RecordOutcome(verdict.Outcome)    {}
 
 // router makes every client an agent with such a decider. A real one has credentials, and an upstream.
 type router struct{}
 
 func (router) Route(user, database string) proxy.Route {
 	return proxy.Route{Kind: proxy.Agent, Open: func(context.Context, proxy.SessionInfo) (verdict.Decider, error) {
-		return onlyOne{"SELECT 1"}, nil
+		return oneTextDecider{"SELECT 1"}, nil
 	}}
 }
 

@@ -88,8 +88,8 @@ func (r *requests) stageExecute(e *executeEntry, p *portal, v *verdict.Verdict, 
 	}
 	r.noteEffects(v, n.namedVerdicts, r.group.number)
 	start := len(r.batch.out)
-	e.name, e.upstream = name, verdict.UpstreamName(name)
-	r.batch.out = appendExecute(r.batch.out, e.upstream, rows)
+	e.name, e.upstreamName = name, verdict.UpstreamName(name)
+	r.batch.out = appendExecute(r.batch.out, e.upstreamName, rows)
 	e.verdict, e.ticket = v, r.decider.Record(v, n.namedVerdicts...)
 	e.setNames(n)
 	e.portals, e.formats = n.fetchedPortals, p.formats

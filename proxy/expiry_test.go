@@ -17,30 +17,30 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// shortLived is a judge whose seals live so long and say so to the database.
-type shortLived struct {
-	*judge
-	life time.Duration
+// shortLivedSeals is a fakeDecider whose seals live so long and say so to the database.
+type shortLivedSeals struct {
+	*fakeDecider
+	lifetime time.Duration
 }
 
-func (s *shortLived) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
-	seal, err := s.judge.Seal(ctx, b)
+func (s *shortLivedSeals) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
+	seal, err := s.fakeDecider.Seal(ctx, b)
 	now := time.Now()
-	seal.RenewAfter, seal.Expires = now.Add(s.life/2), now.Add(s.life*11/12)
-	seal.Value = fmt.Sprintf("%.6f", float64(now.Add(s.life).UnixMicro())/1e6)
+	seal.RenewAfter, seal.Expires = now.Add(s.lifetime/2), now.Add(s.lifetime*11/12)
+	seal.Value = fmt.Sprintf("%.6f", float64(now.Add(s.lifetime).UnixMicro())/1e6)
 	return seal, err
 }
 
-// walled is a table with one row, which exists in transactions that begin under a valid seal.
-const walled = "SELECT count(*) AS n FROM walled"
+// sealedTableQuery counts the row of a table, which exists in transactions that begin under a valid seal.
+const sealedTableQuery = "SELECT count(*) AS n FROM walled"
 
-func withExpiry(t *testing.T, lifetime time.Duration) *proxied {
-	p := start(t)
-	p.edit = func(r *Route) {
+func startWithSealLifetime(t *testing.T, lifetime time.Duration) *testProxy {
+	p := startProxy(t)
+	p.editRoute = func(r *Route) {
 		openDecider := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
 			d, err := openDecider(ctx, info)
-			return &shortLived{d.(*judge), lifetime}, err
+			return &shortLivedSeals{d.(*fakeDecider), lifetime}, err
 		}
 	}
 	if _, err := p.db.Connect(t, "postgres").Exec(t.Context(), `CREATE TABLE walled (n int); INSERT INTO walled VALUES (1);
@@ -51,20 +51,20 @@ func withExpiry(t *testing.T, lifetime time.Duration) *proxied {
 	return p
 }
 
-// group is an execution in the extended protocol without its Sync.
-func group(texts ...string) (out []pgx3.FrontendMessage) {
+// executions runs texts by the extended protocol, without a Sync.
+func executions(texts ...string) (out []pgx3.FrontendMessage) {
 	for _, text := range texts {
 		out = append(out, pa("", text), bi("", ""), ex("", 0))
 	}
 	return out
 }
 
-func synced(m []pgx3.FrontendMessage) []pgx3.FrontendMessage { return append(m, sy) }
+func withSync(m []pgx3.FrontendMessage) []pgx3.FrontendMessage { return append(m, sy) }
 
 // TestNoTransactionUnderAnOldSeal: no message that a client sends at once begins a transaction under an expired seal,
 // which would look like an empty table.
 func TestNoTransactionUnderAnOldSeal(t *testing.T) {
-	p := withExpiry(t, 6*time.Second) // a busy machine plays a script within it
+	p := startWithSealLifetime(t, 6*time.Second) // a busy machine plays a script within it
 	const (
 		alone   = "E ERROR 0A000 no transaction can begin here: the session's identity has to be renewed first  @0"
 		expired = "E FATAL 08006 the session's identity has expired before the server came to the messages sent in advance  @0"
@@ -90,39 +90,43 @@ func TestNoTransactionUnderAnOldSeal(t *testing.T) {
 		want     []string
 		finished bool // the session ends
 	}{
-		"queries": {old, []round{upToReady(4, q("COMMIT"), q("BEGIN"), q(walled), q("COMMIT"))},
+		"queries": {old, []round{upToReady(4, q("COMMIT"), q("BEGIN"), q(sealedTableQuery), q("COMMIT"))},
 			seq("C COMMIT", "Z I", "C BEGIN", "Z T", rowT, "C COMMIT", "Z I"), false},
-		"groups": {old, []round{upToReady(3, slices.Concat(synced(group("COMMIT")), synced(group("BEGIN", walled)), synced(group("COMMIT")))...)},
+		"groups": {old, []round{upToReady(3, slices.Concat(withSync(executions("COMMIT")), withSync(executions("BEGIN", sealedTableQuery)),
+			withSync(executions("COMMIT")))...)},
 			seq("1", "2", "C COMMIT", "Z I", "1", "2", "C BEGIN", ext, "Z T", "1", "2", "C COMMIT", "Z I"), false},
-		"after an error": {old, []round{upToReady(3, q("SELECT nope"), q("ROLLBACK"), q(walled))},
+		"after an error": {old, []round{upToReady(3, q("SELECT nope"), q("ROLLBACK"), q(sealedTableQuery))},
 			seq(`E ERROR 42703 column "nope" does not exist  @8`, "Z E", "C ROLLBACK", "Z I", row), false},
-		"in one query": {old, []round{upToReady(1, q("COMMIT; BEGIN; "+walled)), upToReady(1, q("ROLLBACK")), upToReady(1, q(walled))},
+		"in one query": {old, []round{upToReady(1, q("COMMIT; BEGIN; "+sealedTableQuery)), upToReady(1, q("ROLLBACK")), upToReady(1, q(sealedTableQuery))},
 			seq(alone, "Z E", "C ROLLBACK", "Z I", row), false},
-		"in one query outside a transaction": {nil, []round{upToReady(1, q("BEGIN; COMMIT; "+walled))},
+		"in one query outside a transaction": {nil, []round{upToReady(1, q("BEGIN; COMMIT; "+sealedTableQuery))},
 			seq("C BEGIN", "C COMMIT", row), false},
-		"in one group": {old, []round{upToReady(1, synced(group("COMMIT", "BEGIN", walled))...), upToReady(1, synced(group(walled))...)},
+		"in one group": {old, []round{upToReady(1, withSync(executions("COMMIT", "BEGIN", sealedTableQuery))...),
+			upToReady(1, withSync(executions(sealedTableQuery))...)},
 			seq("1", "2", "C COMMIT", "1", "2", "C BEGIN", ext, "Z T", ext, "Z T"), false},
-		"query in a group": {old, []round{{append(group("COMMIT"), q(walled)), 'Z', 1}, upToReady(1, q(walled))},
+		"query in a group": {old, []round{{append(executions("COMMIT"), q(sealedTableQuery)), 'Z', 1}, upToReady(1, q(sealedTableQuery))},
 			seq("1", "2", "C COMMIT", row, row), false},
 		"a group that closes first": {old, []round{
-			upToReady(1, append([]pgx3.FrontendMessage{cl('S', "x")}, synced(group(walled))...)...), upToReady(1, q("COMMIT"))},
+			upToReady(1, append([]pgx3.FrontendMessage{cl('S', "x")}, withSync(executions(sealedTableQuery))...)...), upToReady(1, q("COMMIT"))},
 			seq("3", ext, "Z T", "C COMMIT", "Z I"), false},
-		"a group that has closed": {[]round{{[]pgx3.FrontendMessage{cl('S', "x"), fl}, '3', 1}}, []round{upToReady(1, synced(group(walled))...)},
+		"a group that has closed": {[]round{{[]pgx3.FrontendMessage{cl('S', "x"), fl}, '3', 1}}, []round{upToReady(1, withSync(executions(sealedTableQuery))...)},
 			seq(ext, "Z I"), false},
-		"a group that has closed and not asked": {[]round{{[]pgx3.FrontendMessage{cl('S', "x")}, 'Z', 0}}, []round{upToReady(1, synced(group(walled))...)},
+		"a group that has closed and not asked": {[]round{{[]pgx3.FrontendMessage{cl('S', "x")}, 'Z', 0}},
+			[]round{upToReady(1, withSync(executions(sealedTableQuery))...)},
 			seq("3", ext, "Z I"), false},
-		"a slow statement before": {nil, []round{{[]pgx3.FrontendMessage{q("SELECT pg_sleep(8)::text AS s"), q(walled)}, 'E', 1}},
+		"a slow statement before": {nil, []round{{[]pgx3.FrontendMessage{q("SELECT pg_sleep(8)::text AS s"), q(sealedTableQuery)}, 'E', 1}},
 			seq("T s:25:0", `D [""]`, "C SELECT 1", "Z I", expired), true},
-		"a slow statement before in one query": {nil, []round{{[]pgx3.FrontendMessage{q("SELECT pg_sleep(8)::text AS s; COMMIT; " + walled)}, 'E', 1}},
+		"a slow statement before in one query": {nil, []round{{[]pgx3.FrontendMessage{q("SELECT pg_sleep(8)::text AS s; COMMIT; " + sealedTableQuery)}, 'E', 1}},
 			seq("T s:25:0", `D [""]`, "C SELECT 1", "C COMMIT", expired), true},
-		"a slow statement before in one group": {nil, []round{{synced(group("BEGIN", "SELECT pg_sleep(8)::text", "COMMIT", walled)), 'E', 1}},
+		"a slow statement before in one group": {nil, []round{{withSync(executions("BEGIN", "SELECT pg_sleep(8)::text", "COMMIT", sealedTableQuery)), 'E', 1}},
 			seq("1", "2", "C BEGIN", "1", "2", `D [""]`, "C SELECT 1", "1", "2", "C COMMIT", expired), true},
-		"a slow transaction": {nil, []round{upToReady(3, q("BEGIN"), q("SELECT pg_sleep(8)::text AS s"), q(walled)), upToReady(2, q("COMMIT"), q(walled))},
+		"a slow transaction": {nil, []round{upToReady(3, q("BEGIN"), q("SELECT pg_sleep(8)::text AS s"), q(sealedTableQuery)),
+			upToReady(2, q("COMMIT"), q(sealedTableQuery))},
 			seq("C BEGIN", "Z T", "T s:25:0", `D [""]`, "C SELECT 1", "Z T", rowT, "C COMMIT", "Z I", row), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client := p.raw(t)
+			client := p.connectRaw(t)
 			client.play(t, c.before)
 			if !strings.HasPrefix(name, "a slow") {
 				time.Sleep(8 * time.Second)
@@ -133,7 +137,7 @@ func TestNoTransactionUnderAnOldSeal(t *testing.T) {
 				t.Error(diff)
 			}
 			if c.finished {
-				if m, err := client.front.Receive(); err == nil {
+				if m, err := client.frontend.Receive(); err == nil {
 					t.Errorf("the session goes on with %T", m)
 				}
 			}
@@ -141,11 +145,11 @@ func TestNoTransactionUnderAnOldSeal(t *testing.T) {
 	}
 }
 
-// due is a judge whose seals are due at once and live for a minute.
-type due struct{ *judge }
+// dueSeals is a fakeDecider whose seals are due at once and live for a minute.
+type dueSeals struct{ *fakeDecider }
 
-func (d *due) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
-	seal, err := d.judge.Seal(ctx, b)
+func (d *dueSeals) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
+	seal, err := d.fakeDecider.Seal(ctx, b)
 	seal.RenewAfter, seal.Expires = time.Now(), time.Now().Add(time.Minute)
 	return seal, err
 }
@@ -153,15 +157,15 @@ func (d *due) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error)
 // Drivers end a transaction and go on before they reuse a connection. This is not refused because the seal is due in
 // the middle: the seal is valid for some time more.
 func TestEndsAndGoesOnUnderASealThatIsDue(t *testing.T) {
-	p := start(t)
-	p.edit = func(r *Route) {
+	p := startProxy(t)
+	p.editRoute = func(r *Route) {
 		openDecider := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
 			d, err := openDecider(ctx, info)
-			return &due{d.(*judge)}, err
+			return &dueSeals{d.(*fakeDecider)}, err
 		}
 	}
-	client := p.raw(t)
+	client := p.connectRaw(t)
 	client.play(t, []round{upToReady(1, q("BEGIN")), upToReady(1, q("SELECT nope"))})
 	want := []string{"C ROLLBACK", "T n:23:0", `D ["1"]`, "C SELECT 1", "Z I"}
 	if diff := cmp.Diff(want, client.play(t, []round{upToReady(1, q("ROLLBACK; SELECT 1 AS n"))})); diff != "" {
@@ -169,7 +173,7 @@ func TestEndsAndGoesOnUnderASealThatIsDue(t *testing.T) {
 	}
 	client.play(t, []round{upToReady(1, q("BEGIN"))})
 	want = []string{"1", "2", "C COMMIT", "1", "2", `D ["1"]`, "C SELECT 1", "Z I"}
-	if diff := cmp.Diff(want, client.play(t, []round{upToReady(1, synced(group("COMMIT", "SELECT 1 AS n"))...)})); diff != "" {
+	if diff := cmp.Diff(want, client.play(t, []round{upToReady(1, withSync(executions("COMMIT", "SELECT 1 AS n"))...)})); diff != "" {
 		t.Errorf("in one group: %s", diff)
 	}
 	want = []string{"C BEGIN", "Z T", "C COMMIT", "T n:23:0", `D ["1"]`, "C SELECT 1", "Z I"}
@@ -178,46 +182,46 @@ func TestEndsAndGoesOnUnderASealThatIsDue(t *testing.T) {
 	}
 }
 
-// moving is a judge whose seals hold for an hour, and are stale once what they vouch for has moved.
-type moving struct {
-	*judge
-	at *atomic.Int64
+// staleSeals is a fakeDecider whose seals hold for an hour, and are stale once what they vouch for has moved.
+type staleSeals struct {
+	*fakeDecider
+	rightsVersion *atomic.Int64
 }
 
-func (m *moving) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
-	seal, err := m.judge.Seal(ctx, b)
-	rightsThen := m.at.Load()
-	seal.IsStale = func() bool { return m.at.Load() != rightsThen }
+func (m *staleSeals) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
+	seal, err := m.fakeDecider.Seal(ctx, b)
+	rightsThen := m.rightsVersion.Load()
+	seal.IsStale = func() bool { return m.rightsVersion.Load() != rightsThen }
 	return seal, err
 }
 
 // The rights that a seal grants have changed long before the seal expires. No transaction begins under it, in any way.
 func TestNoTransactionUnderAStaleSeal(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	rights := &atomic.Int64{}
-	p.edit = func(r *Route) {
+	p.editRoute = func(r *Route) {
 		openDecider := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
 			d, err := openDecider(ctx, info)
-			return &moving{d.(*judge), rights}, err
+			return &staleSeals{d.(*fakeDecider), rights}, err
 		}
 	}
 	const show = "SELECT current_setting('pgconsent.seal') AS s"
 	for name, c := range map[string]struct{ before, behind []round }{
 		"a Query":                 {nil, []round{upToReady(1, q(show))}},
-		"a group":                 {nil, []round{upToReady(1, synced(group(show))...)}},
+		"a group":                 {nil, []round{upToReady(1, withSync(executions(show))...)}},
 		"what was prepared":       {[]round{upToReady(1, pa("", show), sy)}, []round{upToReady(1, bi("", ""), ex("", 0), sy)}},
 		"behind a transaction":    {[]round{upToReady(1, q("BEGIN"))}, []round{upToReady(1, q("COMMIT")), upToReady(1, q(show))}},
 		"beside its end":          {[]round{upToReady(1, q("BEGIN"))}, []round{upToReady(1, q("COMMIT; "+show))}},
 		"beside its end, undoing": {[]round{upToReady(1, q("BEGIN"))}, []round{upToReady(1, q("ROLLBACK; "+show))}},
-		"in a group with its end": {[]round{upToReady(1, q("BEGIN"))}, []round{upToReady(1, synced(group("COMMIT", show))...)}},
+		"in a group with its end": {[]round{upToReady(1, q("BEGIN"))}, []round{upToReady(1, withSync(executions("COMMIT", show))...)}},
 		"one that begins anew":    {[]round{upToReady(1, q("BEGIN"))}, []round{upToReady(1, q("COMMIT; BEGIN; "+show+"; COMMIT"))}},
 		"a transaction that goes": {[]round{upToReady(1, q("BEGIN")), upToReady(1, q("SELECT nope"))}, []round{upToReady(1, q("ROLLBACK; "+show))}},
 	} {
-		client := p.raw(t)
+		client := p.connectRaw(t)
 		client.play(t, []round{upToReady(1, q("SELECT 1"))})
 		client.play(t, c.before)
-		was := p.last().seals.Load()
+		was := p.lastDecider().seals.Load()
 		rights.Add(1)
 		for _, line := range client.play(t, c.behind) {
 			if seal, isShown := strings.CutPrefix(line, `D ["seal `); isShown && seal == fmt.Sprintf(`%d"]`, was) {
@@ -226,7 +230,7 @@ func TestNoTransactionUnderAStaleSeal(t *testing.T) {
 		}
 		client.play(t, []round{upToReady(1, q("ROLLBACK"))})
 		if got := client.play(t, []round{upToReady(1, q(show))}); !slices.Contains(got,
-			fmt.Sprintf(`D ["seal %d"]`, p.last().seals.Load())) || p.last().seals.Load() == was {
+			fmt.Sprintf(`D ["seal %d"]`, p.lastDecider().seals.Load())) || p.lastDecider().seals.Load() == was {
 			t.Errorf("%s: %q at the end", name, got)
 		}
 	}
@@ -234,18 +238,18 @@ func TestNoTransactionUnderAStaleSeal(t *testing.T) {
 
 // TestSealsUnderLoad plays random conversations with pauses: the row is there, or there is an error.
 func TestSealsUnderLoad(t *testing.T) {
-	p := withExpiry(t, 300*time.Millisecond)
+	p := startWithSealLifetime(t, 300*time.Millisecond)
 	for n := range 8 {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(uint64(n), 1))
-			texts := []string{"BEGIN", "COMMIT", walled, walled, walled, "ROLLBACK", "SELECT nope",
-				"COMMIT; " + walled, "BEGIN; COMMIT; " + walled + "; COMMIT"}
+			texts := []string{"BEGIN", "COMMIT", sealedTableQuery, sealedTableQuery, sealedTableQuery, "ROLLBACK", "SELECT nope",
+				"COMMIT; " + sealedTableQuery, "BEGIN; COMMIT; " + sealedTableQuery + "; COMMIT"}
 			var client *peer
 			rows := 0
 			for range tier.Count(12, 20, 400) {
 				if client == nil {
-					client = p.raw(t)
+					client = p.connectRaw(t)
 				}
 				var m []pgx3.FrontendMessage
 				endCount := 0
@@ -255,15 +259,15 @@ func TestSealsUnderLoad(t *testing.T) {
 						m, endCount = append(m, q(text)), endCount+1
 						continue
 					}
-					m = append(m, group(text)...)
+					m = append(m, executions(text)...)
 					if r.IntN(3) > 0 {
 						m, endCount = append(m, sy), endCount+1
 					}
 				}
-				m = append(apart(m)[0], sy)
+				m = append(syncBeforeQueries(m)[0], sy)
 				client.send(t, m...)
 				for done := false; !done; {
-					b, err := client.front.Receive()
+					b, err := client.frontend.Receive()
 					switch b := b.(type) {
 					case *pgx3.DataRow:
 						if rows++; string(b.Values[0]) != "1" {
@@ -297,11 +301,11 @@ func TestSealsUnderLoad(t *testing.T) {
 	}
 }
 
-// steady is a judge whose seals say to the database how long they hold, and hold for a minute.
-type steady struct{ *judge }
+// minuteSeals is a fakeDecider whose seals say to the database how long they hold, and hold for a minute.
+type minuteSeals struct{ *fakeDecider }
 
-func (s *steady) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
-	seal, err := s.judge.Seal(ctx, b)
+func (s *minuteSeals) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
+	seal, err := s.fakeDecider.Seal(ctx, b)
 	now := time.Now()
 	seal.RenewAfter, seal.Expires = now.Add(30*time.Second), now.Add(55*time.Second)
 	seal.Value = fmt.Sprintf("%.6f", float64(now.Add(time.Minute).UnixMicro())/1e6)
@@ -313,14 +317,14 @@ func (s *steady) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, err
 // there is an error.
 func TestNothingRunsWithoutASeal(t *testing.T) {
 	tier.All(t)
-	p := withExpiry(t, 300*time.Millisecond)
-	edit := p.edit
-	p.edit = func(r *Route) {
+	p := startWithSealLifetime(t, 300*time.Millisecond)
+	edit := p.editRoute
+	p.editRoute = func(r *Route) {
 		edit(r)
 		openDecider := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
 			d, err := openDecider(ctx, info)
-			return &steady{d.(*shortLived).judge}, err
+			return &minuteSeals{d.(*shortLivedSeals).fakeDecider}, err
 		}
 	}
 	rows, refused := 0, 0
@@ -330,27 +334,27 @@ func TestNothingRunsWithoutASeal(t *testing.T) {
 			for _, extended := range []bool{false, true} {
 				resetMessages := []pgx3.FrontendMessage{q(reset)}
 				if extended {
-					resetMessages = group(reset)
+					resetMessages = executions(reset)
 				}
 				for name, after := range map[string][]pgx3.FrontendMessage{
-					"a group": group(walled), "two": group("SELECT 1 AS n", walled), "a Query": {
-						q(walled)}, "two Queries": {q("SELECT 1 AS n"), q(walled)}, "what is prepared": {bi("", "w"), ex("", 0)},
+					"a group": executions(sealedTableQuery), "two": executions("SELECT 1 AS n", sealedTableQuery), "a Query": {
+						q(sealedTableQuery)}, "two Queries": {q("SELECT 1 AS n"), q(sealedTableQuery)}, "what is prepared": {bi("", "w"), ex("", 0)},
 					"what is prepared, described": {
 						de('S', "w"), bi("", "w"), de('P', ""), ex("", 0)},
-					"in a transaction": group("BEGIN", walled, "COMMIT"), "a Query in a transaction": {
-						q("BEGIN; " + walled + "; COMMIT")}, "again": append(group(reset), group(walled)...),
+					"in a transaction": executions("BEGIN", sealedTableQuery, "COMMIT"), "a Query in a transaction": {
+						q("BEGIN; " + sealedTableQuery + "; COMMIT")}, "again": append(executions(reset), executions(sealedTableQuery)...),
 				} {
-					client := p.raw(t)
-					client.play(t, []round{upToReady(1, pa("w", walled), sy)})
-					end := []pgx3.FrontendMessage{sy, q(walled), q("the end")}
+					client := p.connectRaw(t)
+					client.play(t, []round{upToReady(1, pa("w", sealedTableQuery), sy)})
+					end := []pgx3.FrontendMessage{sy, q(sealedTableQuery), q("the end")}
 					if isPartlySent {
 						client.play(t, []round{upToReady(1, q("BEGIN"))})
-						end = []pgx3.FrontendMessage{sy, q("ROLLBACK"), q(walled), q("the end")}
+						end = []pgx3.FrontendMessage{sy, q("ROLLBACK"), q(sealedTableQuery), q("the end")}
 					}
 					client.send(t, slices.Concat(resetMessages, gap, after, end)...)
 					last := ""
 					for finished := false; !finished; {
-						m, err := client.front.Receive()
+						m, err := client.frontend.Receive()
 						if err != nil {
 							t.Fatal(err)
 						}

@@ -20,7 +20,7 @@ import (
 
 // faultyProxy is a proxy whose clients reach it, and which reaches its server, over networks that can be broken.
 type faultyProxy struct {
-	*proxied
+	*testProxy
 	pooled        bool
 	user          string // the user of the sessions that meet faults
 	front, back   *network.Relay
@@ -39,14 +39,14 @@ var faultModes = map[string]bool{"session": false, "transaction": true}
 // ownersSession is the mode of an owner, whose bytes the proxy relays.
 const ownersSession = "owner"
 
-func startFaultyProxy(t *testing.T, pooled bool, options ...func(*proxied, *Config)) *faultyProxy {
+func startFaultyProxy(t *testing.T, pooled bool, options ...func(*testProxy, *Config)) *faultyProxy {
 	t.Helper()
 	checkDescriptors(t)
 	f := &faultyProxy{pooled: pooled, user: agentName, acknowledged: map[string]bool{}}
 	f.back = network.New(t, "unix", fmt.Sprintf("%s/.s.PGSQL.%d", pgtest.SocketDir(), pgtest.Port()))
-	f.proxied = start(t, append(options, func(p *proxied, c *Config) {
+	f.testProxy = startProxy(t, append(options, func(p *testProxy, c *Config) {
 		c.DialTimeout = time.Second
-		p.edit = func(r *Route) {
+		p.editRoute = func(r *Route) {
 			r.Upstream.Network, r.Upstream.Address = "tcp", f.back.Address()
 			if pooled && r.Kind == Agent {
 				r.Pool = &PoolSettings{Size: 1, Wait: tier.Patience}
@@ -59,7 +59,7 @@ func startFaultyProxy(t *testing.T, pooled bool, options ...func(*proxied, *Conf
 		"ALTER ROLE wire_agent SET TimeZone = 'UTC'"); err != nil {
 		t.Fatal(err)
 	}
-	f.witness = f.raw(t)
+	f.witness = f.connectRaw(t)
 	return f
 }
 
@@ -440,7 +440,7 @@ func TestManyEndAtOnce(t *testing.T) {
 			for round := range tier.Count(3, 12, 100) {
 				var peers []*peer
 				for range 6 {
-					peers = append(peers, hijack(t, f.frontDSN()))
+					peers = append(peers, connectPeer(t, f.frontDSN()))
 				}
 				for i, c := range peers {
 					c.send(t, q(fmt.Sprintf("BEGIN; INSERT INTO marks VALUES ('round %d', 1); SELECT %d, pg_sleep(0.0%d)", round, i, i)))

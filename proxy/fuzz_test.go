@@ -23,7 +23,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add([]byte{'B', 0, 0xff, 0xff, 0xff}, 3)
 	f.Add([]byte{0, 0, 0, 8, 0, 3, 0, 0}, 1)
 	f.Fuzz(func(t *testing.T, b []byte, step int) {
-		in := newInput(&steps{b, max(1, step%4096)})
+		in := newInput(&stepReader{b, max(1, step%4096)})
 		defer in.release()
 		taken := 0
 		for {
@@ -55,13 +55,13 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// steps gives a few bytes at a time.
-type steps struct {
+// stepReader returns a few bytes at a time.
+type stepReader struct {
 	b    []byte
 	step int
 }
 
-func (s *steps) Read(p []byte) (int, error) {
+func (s *stepReader) Read(p []byte) (int, error) {
 	if len(s.b) == 0 {
 		return 0, io.EOF
 	}

@@ -107,7 +107,7 @@ func byteOffset(text string, characters int) int {
 // expectSettings notes that the answers to the settings come next, if the next statement has them.
 func (e *queryEntry) expectSettings() {
 	if e.steps == nil && e.completedStatements < len(e.hardenedStatements) && e.hardenedStatements[e.completedStatements] {
-		e.settings = len(verdict.HardenedPlanStatements)
+		e.settingsToAnswer = len(verdict.HardenedPlanStatements)
 	}
 }
 
@@ -133,7 +133,7 @@ func (e *queryEntry) withoutSettings(position int) int {
 // hardenPlan stages messages that give the statements behind them a hardened plan.
 func (r *requests) hardenPlan() {
 	r.planHardened = true
-	r.stageProxyPrepare(hardenName, verdict.HardenedPlanCall, noTypes)
+	r.stageProxyPrepare(hardenName, verdict.HardenedPlanCall, noParameterTypes)
 	// Bind plans the statement, and planning runs the settings: an Execute would show in the answers.
 	r.stageProxyMessage(&bindEntry{}, hardenName, appendBind(nil, hardenName, hardenName, noParameters))
 	r.stageProxyMessage(&closeEntry{object: 'P'}, hardenName, appendClose(nil, 'P', hardenName))
@@ -151,7 +151,7 @@ func (r *requests) stageProxyMessage(e entry, name string, b []byte) {
 	start := len(r.batch.out)
 	r.batch.out = append(r.batch.out, b...)
 	base := e.base()
-	base.fromProxy, base.preparesNext, base.name, base.upstream = true, true, name, name
+	base.fromProxy, base.preparesNext, base.name, base.upstreamName = true, true, name, name
 	r.batch.add(start, e)
 }
 

@@ -13,14 +13,14 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-func hardened(j *judge) { j.hardened = true }
+func hardened(j *fakeDecider) { j.hardened = true }
 
 // TestScriptsWithHardenedPlans: statements with a hardened plan are answered as without one, message by message, with
 // the same positions and transaction states.
 func TestScriptsWithHardenedPlans(t *testing.T) {
-	playScripts(t, start(t, withJudge(func(j *judge) { j.hardened, j.prefix = true, "/* p */ " })), func(lines []string) []string { return lines })
-	playScripts(t, start(t, withJudge(func(j *judge) { j.hardened, j.bound = true, wide(true) })), same)
-	playScripts(t, start(t, withJudge(func(j *judge) { j.hardened, j.bound = true, wide(false) })), same)
+	playScripts(t, startProxy(t, withDecider(func(j *fakeDecider) { j.hardened, j.prefix = true, "/* p */ " })), func(lines []string) []string { return lines })
+	playScripts(t, startProxy(t, withDecider(func(j *fakeDecider) { j.hardened, j.resultBound = true, wideBound(true) })), comparableLines)
+	playScripts(t, startProxy(t, withDecider(func(j *fakeDecider) { j.hardened, j.resultBound = true, wideBound(false) })), comparableLines)
 }
 
 // TestRandomScriptsWithHardenedPlans is the same of made up conversations. Only a cursor differs that is declared after
@@ -28,9 +28,10 @@ func TestScriptsWithHardenedPlans(t *testing.T) {
 // hardened plan open one.
 func TestRandomScriptsWithHardenedPlans(t *testing.T) {
 	tier.All(t)
-	for i, p := range []*proxied{start(t, withJudge(hardened)), start(t, withJudge(func(j *judge) { j.hardened, j.bound = true, wide(true) }))} {
-		for seed := range conversations(100) {
-			script := conversation(rand.New(rand.NewPCG(uint64(seed), 13)))
+	for i, p := range []*testProxy{startProxy(t, withDecider(hardened)), startProxy(t,
+		withDecider(func(j *fakeDecider) { j.hardened, j.resultBound = true, wideBound(true) }))} {
+		for seed := range conversationSeeds(100) {
+			script := randomConversation(rand.New(rand.NewPCG(uint64(seed), 13)))
 			for _, round := range script {
 				for k, m := range round {
 					if query, ok := m.(*pgx3.Query); ok && strings.HasPrefix(query.String, "DECLARE k CURSOR FOR") {
@@ -38,12 +39,12 @@ func TestRandomScriptsWithHardenedPlans(t *testing.T) {
 					}
 				}
 			}
-			want, got := converse(t, p.direct(t), script), converse(t, p.raw(t), script)
+			want, got := playConversation(t, p.connectDirect(t), script), playConversation(t, p.connectRaw(t), script)
 			if i == 1 {
-				want, got = same(want), same(got)
+				want, got = comparableLines(want), comparableLines(got)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Fatalf("seed %d\n%s\ndirect (-) and through the proxy (+):\n%s", seed, written(script), diff)
+				t.Fatalf("seed %d\n%s\ndirect (-) and through the proxy (+):\n%s", seed, formatScript(script), diff)
 			}
 		}
 	}
@@ -52,10 +53,10 @@ func TestRandomScriptsWithHardenedPlans(t *testing.T) {
 // TestCopyScriptsWithHardenedPlans: rows go to a COPY behind the settings of a hardened plan.
 func TestCopyScriptsWithHardenedPlans(t *testing.T) {
 	tier.All(t)
-	p := start(t, withJudge(hardened))
+	p := startProxy(t, withDecider(hardened))
 	for name, script := range copyScripts {
 		t.Run(name, func(t *testing.T) {
-			toServer, viaProxy := p.direct(t), p.raw(t)
+			toServer, viaProxy := p.connectDirect(t), p.connectRaw(t)
 			toServer.play(t, []round{upToReady(1, q(copyTables))})
 			viaProxy.play(t, []round{upToReady(1, q(copyTables))})
 			if diff := cmp.Diff(toServer.play(t, script), viaProxy.play(t, script)); diff != "" {
@@ -71,9 +72,9 @@ func TestHardeningHolds(t *testing.T) {
 	const asks = "SELECT current_setting('cpu_operator_cost') || ' ' || current_setting('enable_bitmapscan') || ' " +
 		"' || current_setting('plan_cache_mode')"
 	const want = "0 off force_custom_plan"
-	for _, bound := range []verdict.ResultBound{{}, wide(true), wide(false)} {
-		p := start(t, withJudge(func(j *judge) { j.hardened, j.bound = true, bound }))
-		c := p.raw(t)
+	for _, bound := range []verdict.ResultBound{{}, wideBound(true), wideBound(false)} {
+		p := startProxy(t, withDecider(func(j *fakeDecider) { j.hardened, j.resultBound = true, bound }))
+		c := p.connectRaw(t)
 		parse := []pgx3.FrontendMessage{pa("s", asks), sy}
 		c.play(t, []round{upToReady(1, parse...)})
 		extended := []pgx3.FrontendMessage{bi("", "s"), ex("", 0)}
@@ -124,7 +125,7 @@ func TestHardeningHolds(t *testing.T) {
 		}
 	}
 	// They end with their transaction.
-	c := start(t, withJudge(hardened)).raw(t)
+	c := startProxy(t, withDecider(hardened)).connectRaw(t)
 	for _, line := range c.play(t, []round{upToReady(1, q("SELECT 1")), upToReady(1, q("SHOW cpu_operator_cost"))}) {
 		if line == `D ["0"]` {
 			t.Error("they hold for what comes after")
@@ -134,7 +135,7 @@ func TestHardeningHolds(t *testing.T) {
 
 // TestErrorsOfHardening: where the settings fail, the client has the error in the place of its own, and goes on.
 func TestErrorsOfHardening(t *testing.T) {
-	p := start(t, withJudge(hardened))
+	p := startProxy(t, withDecider(hardened))
 	for name, script := range map[string][]round{
 		"aborted": {upToReady(1, q("BEGIN")), upToReady(1, q("SELECT 1/0")), upToReady(1, q("SELECT 1")),
 			upToReady(1, q("ROLLBACK")), upToReady(1, q("SELECT 2"))},
@@ -154,7 +155,7 @@ func TestErrorsOfHardening(t *testing.T) {
 		"a cursor outside": {upToReady(1, q("DECLARE k CURSOR FOR SELECT 1")), upToReady(2, q("SELECT 1"), q("DECLARE k CURSOR FOR SELECT 1"))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(p.direct(t).play(t, script), p.raw(t).play(t, script)); diff != "" {
+			if diff := cmp.Diff(p.connectDirect(t).play(t, script), p.connectRaw(t).play(t, script)); diff != "" {
 				t.Errorf("direct (-) and through the proxy (+):\n%s", diff)
 			}
 		})
@@ -164,7 +165,7 @@ func TestErrorsOfHardening(t *testing.T) {
 // TestNothingWaitsForHardening: the server keeps back the answer to the settings that go before a Bind. Messages that
 // depend on the transaction's state do not wait for it, and the client sees nothing of it.
 func TestNothingWaitsForHardening(t *testing.T) {
-	p := start(t, withJudge(hardened))
+	p := startProxy(t, withDecider(hardened))
 	bound := []pgx3.FrontendMessage{pa("a", "SELECT 1"), bi("p", "a")}
 	for _, following := range [][]pgx3.FrontendMessage{
 		{pa("", "DISCARD ALL"), bi("", ""), ex("", 0), sy}, {pa("", "RESET ALL"), bi("", ""), ex("", 0), sy}, {
@@ -175,11 +176,11 @@ func TestNothingWaitsForHardening(t *testing.T) {
 			readies = 2
 		}
 		script := []round{upToReady(readies, append(slices.Clone(bound), following...)...)}
-		if diff := cmp.Diff(p.direct(t).play(t, script), p.raw(t).play(t, script)); diff != "" {
+		if diff := cmp.Diff(p.connectDirect(t).play(t, script), p.connectRaw(t).play(t, script)); diff != "" {
 			t.Errorf("%v: direct (-) and through the proxy (+):\n%s", following[0], diff)
 		}
 	}
-	if got := p.raw(t).play(t, []round{upToReady(1, pa("", "DISCARD ALL"), bi("", ""), ex("", 0),
+	if got := p.connectRaw(t).play(t, []round{upToReady(1, pa("", "DISCARD ALL"), bi("", ""), ex("", 0),
 		sy)}); strings.Contains(strings.Join(got, "\n"), "ERROR") {
 		t.Errorf("alone: %s", got)
 	}
@@ -187,8 +188,8 @@ func TestNothingWaitsForHardening(t *testing.T) {
 
 // TestLongNamesAreRefused: the memory of a session is bounded, names included.
 func TestLongNamesAreRefused(t *testing.T) {
-	p := start(t)
-	c := p.raw(t)
+	p := startProxy(t)
+	c := p.connectRaw(t)
 	longText, longer := strings.Repeat("n", maxName), strings.Repeat("n", maxName+1)
 	for _, asked := range []struct {
 		messages  []pgx3.FrontendMessage

@@ -11,33 +11,33 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// holding is a judge whose records become durable when the test says so.
-type holding struct {
-	*judge
+// heldRecords is a fakeDecider whose records become durable when the test says so.
+type heldRecords struct {
+	*fakeDecider
 	release chan *sqlstate.Error
 }
 
-func (h *holding) Record(v *verdict.Verdict, _ ...*verdict.Verdict) verdict.Ticket {
-	return &held{h.judge.Record(v), h.release}
+func (h *heldRecords) Record(v *verdict.Verdict, _ ...*verdict.Verdict) verdict.Ticket {
+	return &heldTicket{h.fakeDecider.Record(v), h.release}
 }
 
-type held struct {
+type heldTicket struct {
 	verdict.Ticket
 	release chan *sqlstate.Error
 }
 
-func (h *held) Release() *sqlstate.Error { return <-h.release }
+func (h *heldTicket) Release() *sqlstate.Error { return <-h.release }
 
 // TestHold: nothing of an execution, and nothing behind it in its batch, reaches the server before its decision is
 // durable.
 func TestHold(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	release := make(chan *sqlstate.Error)
-	p.edit = func(r *Route) {
+	p.editRoute = func(r *Route) {
 		openDecider := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
 			d, err := openDecider(ctx, info)
-			return &holding{d.(*judge), release}, err
+			return &heldRecords{d.(*fakeDecider), release}, err
 		}
 	}
 	admin := p.db.Connect(t, "postgres")
@@ -50,7 +50,7 @@ func TestHold(t *testing.T) {
 		}
 		return n
 	}
-	c := p.raw(t)
+	c := p.connectRaw(t)
 	c.send(t, q("INSERT INTO done VALUES (1)"), pa("", "INSERT INTO done VALUES (2)"), bi("", ""), ex("", 0), sy)
 	time.Sleep(100 * time.Millisecond)
 	if n := count(); n != 0 {

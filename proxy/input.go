@@ -20,13 +20,13 @@ const (
 // when all of them are used. It grows only as far as bytes have arrived, whatever a length field says.
 type input struct {
 	source
-	buf             *[]byte
-	largeBuffer     []byte // the buffer in use instead of buf while a message does not fit
-	r, w            int
-	bytesToDrop     int       // how many bytes of a message are still to be thrown away
-	oversizedLength int       // length of the last message, which is too long to be read and is thrown away; 0: it was read
-	bytesToRelay    int       // how many bytes of a CopyData are still to be relayed
-	lastRead        time.Time // when the last bytes were read
+	buf                    *[]byte
+	largeBuffer            []byte // the buffer in use instead of buf while a message does not fit
+	unreadStart, unreadEnd int
+	bytesToDrop            int       // how many bytes of a message are still to be thrown away
+	oversizedLength        int       // length of the last message, which is too long to be read and is thrown away; 0: it was read
+	bytesToRelay           int       // how many bytes of a CopyData are still to be relayed
+	lastRead               time.Time // when the last bytes were read
 
 	maxText int // longest text of a Query or a Parse, in bytes
 
@@ -85,7 +85,7 @@ func (in *input) bytes() []byte {
 func (in *input) next() (typ byte, body []byte, ok bool, err error) {
 	in.oversizedLength = 0
 	in.dropArrived()
-	b := in.bytes()[in.r:in.w]
+	b := in.bytes()[in.unreadStart:in.unreadEnd]
 	if len(b) < 5 {
 		return 0, nil, false, nil
 	}
@@ -104,7 +104,7 @@ func (in *input) next() (typ byte, body []byte, ok bool, err error) {
 	}
 	switch {
 	case drop:
-		in.r += 5
+		in.unreadStart += 5
 		in.bytesToDrop = int(size) - 4
 		in.dropArrived()
 		return typ, nil, true, nil
@@ -112,15 +112,15 @@ func (in *input) next() (typ byte, body []byte, ok bool, err error) {
 	if int64(len(b)) < size+1 {
 		return 0, nil, false, nil
 	}
-	in.r += int(size) + 1
+	in.unreadStart += int(size) + 1
 	return typ, b[5 : size+1], true, nil
 }
 
 // dropArrived throws away what has arrived of a message that is to be thrown away.
 func (in *input) dropArrived() {
-	n := min(in.bytesToDrop, in.w-in.r)
+	n := min(in.bytesToDrop, in.unreadEnd-in.unreadStart)
 	in.bytesToDrop -= n
-	in.r += n
+	in.unreadStart += n
 }
 
 func invalidTypeError(typ byte) *sqlstate.Error {
@@ -143,31 +143,31 @@ func tooLongError(size, maxText int) *sqlstate.Error {
 
 // fill reads more of the client's bytes.
 func (in *input) fill() error {
-	if in.r == in.w {
+	if in.unreadStart == in.unreadEnd {
 		in.release()
-		in.r, in.w = 0, 0
+		in.unreadStart, in.unreadEnd = 0, 0
 		buf, n, err := in.take()
 		if err != nil {
 			return err
 		}
-		in.buf, in.w = buf, n
+		in.buf, in.unreadEnd = buf, n
 		in.lastRead = time.Now()
 		return nil
 	}
 	b := in.bytes()
-	if in.r > 0 {
-		in.w = copy(b, b[in.r:in.w])
-		in.r = 0
+	if in.unreadStart > 0 {
+		in.unreadEnd = copy(b, b[in.unreadStart:in.unreadEnd])
+		in.unreadStart = 0
 	}
-	if in.w == len(b) {
+	if in.unreadEnd == len(b) {
 		if err := in.grow(2 * len(b)); err != nil {
 			return err
 		}
 		b = in.largeBuffer
 	}
-	n, err := in.peer.Read(b[in.w:])
+	n, err := in.peer.Read(b[in.unreadEnd:])
 	if n > 0 {
-		in.w += n
+		in.unreadEnd += n
 		in.lastRead = time.Now()
 		return nil
 	}

@@ -20,9 +20,9 @@ const maxInFlight = 10_000
 // After an error in the extended protocol the server skips everything up to the next Sync. The ledger does the same:
 // entries that the server skips end when the error arrives, or when they are pushed after it.
 type ledger struct {
-	mu     sync.Mutex
-	change *sync.Cond
-	closed bool
+	mu      sync.Mutex
+	changed *sync.Cond
+	closed  bool
 
 	queue         entryQueue
 	skipping      bool
@@ -53,7 +53,7 @@ type sealTime struct {
 
 func newLedger() *ledger {
 	l := &ledger{status: 'I'}
-	l.change = sync.NewCond(&l.mu)
+	l.changed = sync.NewCond(&l.mu)
 	l.names.init()
 	return l
 }
@@ -63,7 +63,7 @@ func (l *ledger) close() {
 	l.mu.Lock()
 	l.closed = true
 	l.timer.stop()
-	l.change.Broadcast()
+	l.changed.Broadcast()
 	l.mu.Unlock()
 }
 
@@ -80,7 +80,7 @@ func (l *ledger) push(entries []entry) (skipped []entry, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.queue.len() > maxInFlight && !l.closed {
-		l.change.Wait()
+		l.changed.Wait()
 	}
 	if l.closed {
 		return nil, false
@@ -126,7 +126,7 @@ func (l *ledger) pop() entry {
 		x.copying = false
 	}
 	l.txReadForeign = l.txReadForeign || b.readsForeign
-	l.change.Broadcast()
+	l.changed.Broadcast()
 	return e
 }
 
@@ -149,7 +149,7 @@ func (l *ledger) fail(code sqlstate.Code) []entry {
 	}
 	l.snapshotHolds.reset = nil // The error undoes the RESET ALL.
 	l.claims.failed = true
-	l.change.Broadcast()
+	l.changed.Broadcast()
 	if e.endsWithReady() {
 		if q, isQuery := e.(*queryEntry); isQuery {
 			l.dropStatement("")

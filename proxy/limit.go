@@ -74,7 +74,7 @@ type endedResult struct {
 	// execution whose result has ended: the client gets nothing more before ReadyForQuery; nil: no limit has ended a
 	// result
 	execution   *execution
-	isUndone    bool       // the server was given a message that fails in place of the execution
+	isUndoSent  bool       // the server was given a message that fails in place of the execution
 	clientError []byte     // the error for the client, not sent yet
 	cancelDone  chan error // receives the result of the cancel request; nil: no request is being sent
 }
@@ -85,7 +85,7 @@ func (o *answers) cutResult(x *execution, bound verdict.ExceededBound) {
 	err := x.limit.Exceeded(bound)
 	x.limit.code = err.Code
 	o.ledger.failPortal(x)
-	o.tail.skip = true
+	o.tail.isSkipped = true
 	o.endedResult = endedResult{execution: x, clientError: encodeError(nil, "ERROR", err), cancelDone: make(chan error, 1)}
 	server, key := o.cancelUpstreamAt, o.connection.key
 	go func(canceled chan<- error) { canceled <- server.cancel(key) }(o.endedResult.cancelDone)
@@ -120,10 +120,10 @@ func (o *answers) endExecute(e *executeEntry) *sqlstate.Error {
 // undoResult makes the server fail in place of an execution that it has completed and whose result was ended. It sends
 // the refused form of a message, and a Sync after it where the client's was answered already.
 func (o *answers) undoResult(form func(*refusal, []byte) []byte, sync bool) *sqlstate.Error {
-	if o.endedResult.isUndone {
+	if o.endedResult.isUndoSent {
 		return desyncError(errors.New("the server did not fail where it must"))
 	}
-	o.endedResult.isUndone = true
+	o.endedResult.isUndoSent = true
 	b := form(newRefusal(o.endedResult.execution.limit.Exceeded(verdict.TooManyRows)), nil)
 	if sync {
 		b = appendSync(b)
@@ -154,7 +154,7 @@ func (l *ledger) failPortal(x *execution) {
 		}
 	}
 	if n < len(x.portals) {
-		x.portals[n].failed = true
+		x.portals[n].hasFailed = true
 	}
 }
 

@@ -16,18 +16,18 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// wide is a bound that no result reaches.
-func wide(undoes bool) verdict.ResultBound {
+// wideBound is a bound that no result reaches.
+func wideBound(undoes bool) verdict.ResultBound {
 	return verdict.ResultBound{Rows: 1 << 40, MustRollBack: undoes, Exceeded: func(verdict.ExceededBound) *sqlstate.Error {
 		return sqlstate.New(sqlstate.InternalError, sqlstate.ReasonInternal, "a bound that nothing reaches")
 	}}
 }
 
-// same leaves out what may differ where a Query goes in steps: when settings are reported and the position of a
-// parameter. It also leaves out the columns of a result that fails before its first row. Of a result that fails because
-// it is too large, it leaves out the rows before the error. Rows that are written are all there before the first one is
-// sent.
-func same(lines []string) []string {
+// comparableLines leaves out what may differ where a Query goes in steps: when settings are reported and the position
+// of a parameter. It also leaves out the columns of a result that fails before its first row. Of a result that fails
+// because it is too large, it leaves out the rows before the error. Rows that are written are all there before the
+// first one is sent.
+func comparableLines(lines []string) []string {
 	var out []string
 	for _, line := range lines {
 		if strings.HasPrefix(line, "S ") {
@@ -51,26 +51,27 @@ func same(lines []string) []string {
 // TestScriptsWithinBounds: answers within the bounds of results are the same as without bounds.
 func TestScriptsWithinBounds(t *testing.T) {
 	tier.All(t)
-	playScripts(t, start(t, withJudge(func(j *judge) { j.bound = wide(true) })), same)
-	playScripts(t, start(t, withJudge(func(j *judge) { j.bound = wide(false) })), same)
+	playScripts(t, startProxy(t, withDecider(func(j *fakeDecider) { j.resultBound = wideBound(true) })), comparableLines)
+	playScripts(t, startProxy(t, withDecider(func(j *fakeDecider) { j.resultBound = wideBound(false) })), comparableLines)
 }
 
 // TestRandomScriptsWithinBounds is the same of made up conversations.
 func TestRandomScriptsWithinBounds(t *testing.T) {
 	tier.All(t)
-	p := start(t, withJudge(func(j *judge) { j.bound = wide(true) }))
-	for seed := range conversations(60) {
-		script := conversation(rand.New(rand.NewPCG(uint64(seed), 11)))
-		want := same(converse(t, p.direct(t), script))
-		got := same(converse(t, p.raw(t), script))
+	p := startProxy(t, withDecider(func(j *fakeDecider) { j.resultBound = wideBound(true) }))
+	for seed := range conversationSeeds(60) {
+		script := randomConversation(rand.New(rand.NewPCG(uint64(seed), 11)))
+		want := comparableLines(playConversation(t, p.connectDirect(t), script))
+		got := comparableLines(playConversation(t, p.connectRaw(t), script))
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("seed %d\n%s\ndirect (-) and through the proxy (+):\n%s", seed, written(script), diff)
+			t.Fatalf("seed %d\n%s\ndirect (-) and through the proxy (+):\n%s", seed, formatScript(script), diff)
 		}
 	}
 }
 
-// greedy makes up messages, many of which want more than three rows. On the server alone r() fails at the fourth one.
-func greedy(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
+// largeResultConversation makes up messages, many of which want more than three rows. On the server alone r() fails at
+// the fourth one.
+func largeResultConversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
 	pick := func(choices ...string) string { return choices[r.IntN(len(choices))] }
 	isFirst := true // no statement is before it: an unknown name refuses the whole message
 	so := 0         // rows of the message so far: they are counted together
@@ -147,8 +148,8 @@ func greedy(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
 func TestEndedResults(t *testing.T) {
 	tier.All(t)
 	const message = "no more than three"
-	p := start(t, withJudge(func(j *judge) {
-		j.bound = verdict.ResultBound{Rows: 3, Exceeded: func(verdict.ExceededBound) *sqlstate.Error {
+	p := startProxy(t, withDecider(func(j *fakeDecider) {
+		j.resultBound = verdict.ResultBound{Rows: 3, Exceeded: func(verdict.ExceededBound) *sqlstate.Error {
 			return sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, message)
 		}}
 	}))
@@ -178,14 +179,14 @@ func TestEndedResults(t *testing.T) {
 		return numbers
 	}
 	kinds := map[string]int{}
-	for seed := range conversations(60) {
-		script := apart(greedy(rand.New(rand.NewPCG(uint64(seed), 13)))...)
-		toServer := hijack(t, fmt.Sprintf("host=%s port=%d user=%s dbname=%s options='-c test.bounded=on'", p.db.SocketDir, p.db.Port, agentRole, p.db.Name))
-		want := same(converse(t, toServer, script))
+	for seed := range conversationSeeds(60) {
+		script := syncBeforeQueries(largeResultConversation(rand.New(rand.NewPCG(uint64(seed), 13)))...)
+		toServer := connectPeer(t, fmt.Sprintf("host=%s port=%d user=%s dbname=%s options='-c test.bounded=on'", p.db.SocketDir, p.db.Port, agentRole, p.db.Name))
+		want := comparableLines(playConversation(t, toServer, script))
 		wrote := inMarks()
-		got := same(converse(t, p.raw(t), script))
+		got := comparableLines(playConversation(t, p.connectRaw(t), script))
 		if diff := cmp.Diff(want, got) + cmp.Diff(wrote, inMarks()); diff != "" {
-			t.Fatalf("seed %d\n%s\ndirect (-) and through the proxy (+):\n%s", seed, written(script), diff)
+			t.Fatalf("seed %d\n%s\ndirect (-) and through the proxy (+):\n%s", seed, formatScript(script), diff)
 		}
 		for i, line := range want {
 			if strings.HasPrefix(line, "E ERROR 53400") {
@@ -214,13 +215,13 @@ func TestNoResultIsLongerThanItsBound(t *testing.T) {
 	}
 	var now given
 	var left []int64
-	p := start(t, withJudge(func(j *judge) {
+	p := startProxy(t, withDecider(func(j *fakeDecider) {
 		left = now.chunks
-		j.bound = verdict.ResultBound{Rows: now.rows, Bytes: now.bytes, Exceeded: func(bound verdict.ExceededBound) *sqlstate.Error {
+		j.resultBound = verdict.ResultBound{Rows: now.rows, Bytes: now.bytes, Exceeded: func(bound verdict.ExceededBound) *sqlstate.Error {
 			return sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "excess %d", bound)
 		}}
 		if now.chunks != nil {
-			j.bound.MoreRows = func() (n int64) {
+			j.resultBound.MoreRows = func() (n int64) {
 				if len(left) > 0 {
 					n, left = left[0], left[1:]
 				}
@@ -294,12 +295,12 @@ func TestNoResultIsLongerThanItsBound(t *testing.T) {
 					break
 				}
 			}
-			c := p.raw(t)
+			c := p.connectRaw(t)
 			got, ended := int64(0), ""
 			hear := func(messages []pgx3.FrontendMessage) {
 				c.send(t, fill(messages, rows, size)...)
 				for {
-					m, err := c.front.Receive()
+					m, err := c.frontend.Receive()
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -328,7 +329,7 @@ func TestNoResultIsLongerThanItsBound(t *testing.T) {
 					t.Errorf("%s, %d rows of %d bytes within %+v: %d rows more by the same cursor", name, rows, size, now, got-shownRows)
 				}
 			}
-			j := p.last()
+			j := p.lastDecider()
 			c.Close()
 			outcome := fmt.Sprintf(": 00000 %d", shownRows)
 			if want != "" {

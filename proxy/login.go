@@ -32,7 +32,7 @@ func (c *conn) identify(st *startup, route Route) error {
 	}
 	if b := st.negotiation(); b != nil {
 		if err := c.write(b); err != nil {
-			return errGone
+			return errPeerGone
 		}
 	}
 	if c.identity != nil {
@@ -107,7 +107,7 @@ func (c *conn) openSession(st *startup, route Route, connector *connector, serve
 		Database:        st.database,
 		RemoteAddr:      c.remote(),
 		BackendPID:      server.pid,
-		Server:          server.started,
+		Server:          server.serverStarted,
 		Settings:        settings,
 		Claims:          func() verdict.Claims { return s.requests.claims() },
 		TokenAttributes: c.token.Attributes,
@@ -121,7 +121,7 @@ func (c *conn) openSession(st *startup, route Route, connector *connector, serve
 	}
 	s = newSession(c, decider, connector, majorVersion(server.parameters["server_version"]))
 	s.cancelUpstreamAt, s.whilePaused = route.Upstream, route.Paused
-	s.requests.pooling.server = server.started
+	s.requests.pooling.server = server.serverStarted
 	s.ledger.claims.begin(settings)
 	return s, nil
 }
@@ -170,7 +170,7 @@ func (c *conn) greet(parameters map[string]string, key cancelKey) error {
 	b, _ = (&pgx3.BackendKeyData{ProcessID: key.pid, SecretKey: key.secret}).Encode(b)
 	b, _ = (&pgproto3.ReadyForQuery{TxStatus: 'I'}).Encode(b)
 	if err := c.write(b); err != nil {
-		return errGone
+		return errPeerGone
 	}
 	return nil
 }

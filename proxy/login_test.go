@@ -34,8 +34,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// fails connects and returns the server's error.
-func fails(t testing.TB, dsn string) *pgconn.PgError {
+// connectError connects, and returns the server's error.
+func connectError(t testing.TB, dsn string) *pgconn.PgError {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), dsn)
 	if err == nil {
@@ -50,7 +50,7 @@ func fails(t testing.TB, dsn string) *pgconn.PgError {
 }
 
 func TestLogin(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	conn := p.connect(t, "application_name=app")
 	var user, app, path, seal string
 	if err := conn.QueryRow(t.Context(),
@@ -67,7 +67,7 @@ func TestLogin(t *testing.T) {
 	if pid := conn.PgConn().PID(); pid < 1<<30 {
 		t.Errorf("the client learns the server's process id %d", pid)
 	}
-	info := p.last().info
+	info := p.lastDecider().info
 	if info.Agent != agentName || info.Database != p.db.Name || info.BackendPID == 0 || info.ID == "" ||
 		!strings.HasPrefix(info.RemoteAddr, "127.0.0.1:") {
 		t.Errorf("info: %+v", info)
@@ -76,13 +76,13 @@ func TestLogin(t *testing.T) {
 
 // TestWrongPassword: nothing tells a wrong password from a user that does not exist.
 func TestWrongPassword(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	var errs []string
 	for _, c := range [][2]string{{agentName, "wrong"}, {agentName, ""}, {"nobody", "wrong"}, {"nobody", agentPassword}} {
 		if c[1] == "" {
 			continue // pgx does not support it
 		}
-		e := fails(t, p.dsn(c[0], c[1])+" replication=no")
+		e := connectError(t, p.dsn(c[0], c[1])+" replication=no")
 		errs = append(errs, strings.ReplaceAll(fmt.Sprint(e.Severity, e.Code, e.Message, e.Detail, e.Hint), c[0], "USER"))
 	}
 	for _, e := range errs {
@@ -91,7 +91,7 @@ func TestWrongPassword(t *testing.T) {
 		}
 	}
 	// Settings that an agent may not have do not tell either.
-	if e := fails(t, p.dsn(agentName, "wrong")+" search_path=x"); e.Code != "28P01" {
+	if e := connectError(t, p.dsn(agentName, "wrong")+" search_path=x"); e.Code != "28P01" {
 		t.Error(e)
 	}
 }
@@ -99,7 +99,7 @@ func TestWrongPassword(t *testing.T) {
 // TestWhoIsNotServed: some routes are served to nobody, even with a password that fits. They are a route of an unknown
 // kind, an agent's route without a credential, and a route that refuses.
 func TestWhoIsNotServed(t *testing.T) {
-	credentials := verifier()
+	credentials := agentCredentials()
 	for name, edit := range map[string]func(*Route){
 		"refused":                        func(r *Route) { r.Kind = Refused },
 		"no kind":                        func(r *Route) { r.Kind = Operator + 1 },
@@ -108,26 +108,26 @@ func TestWhoIsNotServed(t *testing.T) {
 		"refused, without credential":    func(r *Route) { r.Kind, r.Credential = Refused, nil },
 		"an agent that nobody decides":   func(r *Route) { r.Open = nil },
 	} {
-		p := start(t, func(p *proxied, _ *Config) {
-			p.edit = func(r *Route) {
+		p := startProxy(t, func(p *testProxy, _ *Config) {
+			p.editRoute = func(r *Route) {
 				if r.Kind == Agent {
 					r.Credential = &credentials
 					edit(r)
 				}
 			}
 		})
-		e := fails(t, p.agentDSN())
+		e := connectError(t, p.agentDSN())
 		if (name == "refused" || name == "no kind") && e.Code != "28P01" {
 			t.Errorf("%s: %v", name, e)
 		}
-		if p.judges != nil {
+		if p.deciders != nil {
 			t.Errorf("%s: a session began", name)
 		}
 	}
 }
 
 func TestSettings(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	for extra, want := range map[string]string{
 		"search_path=x":              "42501",
 		"options='-c search_path=x'": "42501",
@@ -144,7 +144,7 @@ func TestSettings(t *testing.T) {
 		"statement_timeout=never":                             "22023",
 		"no_such_setting=1":                                   "42704",
 	} {
-		if e := fails(t, p.agentDSN()+" "+extra); e.Code != want {
+		if e := connectError(t, p.agentDSN()+" "+extra); e.Code != want {
 			t.Errorf("%s: %v, want %s", extra, e, want)
 		}
 	}
@@ -168,8 +168,8 @@ func TestSplitWords(t *testing.T) {
 	}
 }
 
-// certificate signs itself.
-func certificate(t testing.TB, kind string) (tls.Certificate, *x509.CertPool) {
+// makeCertificate makes a certificate that signs itself.
+func makeCertificate(t testing.TB, kind string) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	var key any
 	var public any
@@ -208,9 +208,9 @@ func certificate(t testing.TB, kind string) (tls.Certificate, *x509.CertPool) {
 }
 
 // withTLS offers TLS with this certificate, found in one of the ways a configuration can give it.
-func withTLS(t testing.TB, kind, way string) func(*proxied, *Config) {
-	return func(p *proxied, c *Config) {
-		cert, pool := certificate(t, kind)
+func withTLS(t testing.TB, kind, way string) func(*testProxy, *Config) {
+	return func(p *testProxy, c *Config) {
+		cert, pool := makeCertificate(t, kind)
 		cfg := &tls.Config{}
 		get := func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &cert, nil }
 		switch way {
@@ -227,7 +227,7 @@ func withTLS(t testing.TB, kind, way string) func(*proxied, *Config) {
 }
 
 // tlsConnect connects as an agent with pgx, by TLS.
-func (p *proxied) tlsConnect(t testing.TB, extra string) (*pgx.Conn, error) {
+func (p *testProxy) tlsConnect(t testing.TB, extra string) (*pgx.Conn, error) {
 	cfg, err := pgx.ParseConfig(strings.Replace(p.agentDSN(), "sslmode=prefer", "sslmode=require", 1) + " " + extra)
 	if err != nil {
 		t.Fatal(err)
@@ -246,7 +246,7 @@ func TestTLS(t *testing.T) {
 	for _, way := range []string{"list", "function", "client"} {
 		for _, kind := range []string{"rsa", "ecdsa", "ed25519"} {
 			t.Run(kind+" by "+way, func(t *testing.T) {
-				p := start(t, withTLS(t, kind, way))
+				p := startProxy(t, withTLS(t, kind, way))
 				for extra, isAccepted := range map[string]bool{
 					"":                         true,
 					"channel_binding=disable":  true,
@@ -276,7 +276,7 @@ func TestTLS(t *testing.T) {
 
 // TestResumption: a client that would resume a TLS session can bind its channel all the same.
 func TestResumption(t *testing.T) {
-	p := start(t, withTLS(t, "rsa", "list"))
+	p := startProxy(t, withTLS(t, "rsa", "list"))
 	p.tlsConf.ClientSessionCache = tls.NewLRUClientSessionCache(4)
 	for range 3 {
 		conn, err := p.tlsConnect(t, "channel_binding=require")
@@ -291,15 +291,15 @@ func TestResumption(t *testing.T) {
 
 // TestChannelBindingOfAnother: a proof bound to another certificate does not count.
 func TestChannelBindingOfAnother(t *testing.T) {
-	p := start(t, withTLS(t, "rsa", "list"))
-	other := start(t, withTLS(t, "rsa", "list"))
+	p := startProxy(t, withTLS(t, "rsa", "list"))
+	other := startProxy(t, withTLS(t, "rsa", "list"))
 	// A man in the middle: TLS towards the client with the other's certificate, TLS towards the proxy, bytes passed on.
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer inner.Close()
-	cert, pool := certificate(t, "rsa")
+	cert, pool := makeCertificate(t, "rsa")
 	go func() {
 		nc, err := inner.Accept()
 		if err != nil {
@@ -320,7 +320,7 @@ func TestChannelBindingOfAnother(t *testing.T) {
 		go func() { _, _ = io.Copy(server, client); upstream.Close() }()
 		_, _ = io.Copy(client, server)
 	}()
-	middle := &proxied{addr: inner.Addr().String(), db: p.db, tlsConf: &tls.Config{RootCAs: pool, ServerName: "localhost"}}
+	middle := &testProxy{addr: inner.Addr().String(), db: p.db, tlsConf: &tls.Config{RootCAs: pool, ServerName: "localhost"}}
 	_, err = middle.tlsConnect(t, "")
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || pg.Code != "28000" || !strings.Contains(pg.Message, "channel binding") {
@@ -333,8 +333,8 @@ func TestChannelBindingOfAnother(t *testing.T) {
 
 // TestBytesBeforeTheHandshake: bytes before a handshake are never taken as sent after it.
 func TestBytesBeforeTheHandshake(t *testing.T) {
-	p := start(t, withTLS(t, "ecdsa", "list"))
-	nc := p.bare(t)
+	p := startProxy(t, withTLS(t, "ecdsa", "list"))
+	nc := p.dial(t)
 	early, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": agentName}}).Encode(nil)
 	_, _ = nc.Write(append([]byte{0, 0, 0, 8, 4, 210, 22, 47}, early...))
 	_, _ = io.ReadFull(nc, make([]byte, 1))
@@ -343,31 +343,31 @@ func TestBytesBeforeTheHandshake(t *testing.T) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.judges) != 0 {
+	if len(p.deciders) != 0 {
 		t.Error("a session was opened")
 	}
 }
 
 func TestDirectTLSNeedsItsName(t *testing.T) {
-	p := start(t, withTLS(t, "ecdsa", "list"))
-	nc := tls.Client(p.bare(t), p.tlsConf)
-	if e := told(t, nc); e == nil || e.Code != "08P01" {
+	p := startProxy(t, withTLS(t, "ecdsa", "list"))
+	nc := tls.Client(p.dial(t), p.tlsConf)
+	if e := readLastError(t, nc); e == nil || e.Code != "08P01" {
 		t.Errorf("got %+v", e)
 	}
-	noTLS := start(t)
-	if n, err := noTLS.bareTLS(t).Read(make([]byte, 1)); err == nil || n != 0 {
+	noTLS := startProxy(t)
+	if n, err := noTLS.dialTLS(t).Read(make([]byte, 1)); err == nil || n != 0 {
 		t.Error("TLS where none is configured")
 	}
 }
 
-func (p *proxied) bareTLS(t testing.TB) net.Conn {
-	return tls.Client(p.bare(t), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{alpn}})
+func (p *testProxy) dialTLS(t testing.TB) net.Conn {
+	return tls.Client(p.dial(t), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{alpn}})
 }
 
 // A client gets the protocol version that it asks for, or the newest that the proxy has if that is older. It gets none
 // of the options that it asks for, as with PostgreSQL 18.
 func TestNegotiation(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	for _, c := range []struct {
 		version uint32
 		options []string
@@ -383,7 +383,7 @@ func TestNegotiation(t *testing.T) {
 		{protocol30 + 1, []string{"_pq_.x"}, protocol30 + 1},
 		{protocol32, []string{"_pq_.x"}, protocol32},
 	} {
-		nc := p.bare(t)
+		nc := p.dial(t)
 		m := map[string]string{"user": agentName, "database": p.db.Name}
 		for _, o := range c.options {
 			m[o] = "on"
@@ -416,7 +416,7 @@ func TestNegotiation(t *testing.T) {
 
 // TestPlainFromAfar: without TLS, only clients on this machine are served.
 func TestPlainFromAfar(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	for _, user := range []string{agentName, "nobody"} {
 		clientEnd, serverEnd := net.Pipe() // a pipe's address is neither loopback nor a unix socket
 		c := newConn(p.server, serverEnd)
@@ -426,27 +426,27 @@ func TestPlainFromAfar(t *testing.T) {
 		go c.serve()
 		b, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": user}}).Encode(nil)
 		_, _ = clientEnd.Write(b)
-		if e := told(t, clientEnd); e == nil || e.Code != "28000" || !strings.Contains(e.Message, "encrypted") {
+		if e := readLastError(t, clientEnd); e == nil || e.Code != "28000" || !strings.Contains(e.Message, "encrypted") {
 			t.Errorf("got %+v", e)
 		}
 		clientEnd.Close()
 	}
 }
 
-// sasl sends one password message after the request and returns the error.
-func sasl(t *testing.T, p *proxied, body []byte) *pgx3.ErrorResponse {
-	nc := p.bare(t)
+// sendSASL sends one password message after the request and returns the error.
+func sendSASL(t *testing.T, p *testProxy, body []byte) *pgx3.ErrorResponse {
+	nc := p.dial(t)
 	b, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": agentName}}).Encode(nil)
 	_, _ = nc.Write(b)
 	if _, err := pgx3.NewFrontend(nc, nc).Receive(); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = nc.Write(appendMessage(nil, 'p', body))
-	return told(t, nc)
+	return readLastError(t, nc)
 }
 
 func TestBadSASL(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	initial := func(mechanism, data string) []byte {
 		b := append([]byte(mechanism), 0)
 		b = binary.BigEndian.AppendUint32(b, uint32(len(data)))
@@ -471,7 +471,7 @@ func TestBadSASL(t *testing.T) {
 		"for another":        {initial("SCRAM-SHA-256", "n,a=admin,n=,r=abc"), "0A000"},
 		"huge":               {make([]byte, 9_999), "08P01"},
 	} {
-		if e := sasl(t, p, c.body); e == nil || e.Code != c.code || e.Severity != "FATAL" {
+		if e := sendSASL(t, p, c.body); e == nil || e.Code != c.code || e.Severity != "FATAL" {
 			t.Errorf("%s: %+v", name, e)
 		}
 	}
@@ -481,8 +481,8 @@ func TestBadSASL(t *testing.T) {
 }
 
 func TestNoPassword(t *testing.T) {
-	p := start(t)
-	nc := p.bare(t)
+	p := startProxy(t)
+	nc := p.dial(t)
 	b, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": agentName}}).Encode(nil)
 	_, _ = nc.Write(b)
 	if _, err := pgx3.NewFrontend(nc, nc).Receive(); err != nil {
@@ -495,13 +495,13 @@ func TestNoPassword(t *testing.T) {
 }
 
 func TestLoginTimeout(t *testing.T) {
-	p := start(t, func(_ *proxied, c *Config) { c.LoginTimeout = 8 * time.Second }) // a slow machine logs in within it
+	p := startProxy(t, func(_ *testProxy, c *Config) { c.LoginTimeout = 8 * time.Second }) // a slow machine logs in within it
 	conn := p.connect(t)
 	in := time.Now()
-	silent, nc := p.bare(t), p.bare(t)
+	silent, nc := p.dial(t), p.dial(t)
 	b, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": agentName}}).Encode(nil)
 	_, _ = nc.Write(b)
-	if e := told(t, nc); e == nil || !strings.Contains(e.Message, "timeout") {
+	if e := readLastError(t, nc); e == nil || !strings.Contains(e.Message, "timeout") {
 		t.Errorf("got %+v", e)
 	}
 	if n, _ := io.Copy(io.Discard, silent); n != 0 {
@@ -515,17 +515,17 @@ func TestLoginTimeout(t *testing.T) {
 
 // TestMaxLogins: a silent client cannot take all login slots, and a session that is logged in takes none.
 func TestMaxLogins(t *testing.T) {
-	p := start(t, func(_ *proxied, c *Config) { c.MaxLogins = 3 })
+	p := startProxy(t, func(_ *testProxy, c *Config) { c.MaxLogins = 3 })
 	for range 5 {
 		p.connect(t, "sslmode=disable")
-		p.owner(t, "sslmode=disable")
+		p.connectOwner(t, "sslmode=disable")
 	}
 	var silent []net.Conn
 	for range 3 {
-		silent = append(silent, p.bare(t))
+		silent = append(silent, p.dial(t))
 	}
 	eventually(t, "accepted", func() bool { p.server.mu.Lock(); defer p.server.mu.Unlock(); return p.server.logins == 3 })
-	if e := fails(t, p.agentDSN()+" sslmode=disable"); e.Code != "53300" || e.Severity != "FATAL" {
+	if e := connectError(t, p.agentDSN()+" sslmode=disable"); e.Code != "53300" || e.Severity != "FATAL" {
 		t.Errorf("got %+v", e)
 	}
 	silent[0].Close()
@@ -534,59 +534,59 @@ func TestMaxLogins(t *testing.T) {
 }
 
 func TestUpstreamDown(t *testing.T) {
-	p := start(t, func(p *proxied, _ *Config) {
-		p.edit = func(r *Route) { r.Upstream.Address = filepath.Join(t.TempDir(), "none") }
+	p := startProxy(t, func(p *testProxy, _ *Config) {
+		p.editRoute = func(r *Route) { r.Upstream.Address = filepath.Join(t.TempDir(), "none") }
 	})
 	for _, user := range []string{agentName, "wire_owner"} {
-		if e := fails(t, p.dsn(user, agentPassword)); e.Code != "08006" || e.Severity != "FATAL" || e.Hint == "" {
+		if e := connectError(t, p.dsn(user, agentPassword)); e.Code != "08006" || e.Severity != "FATAL" || e.Hint == "" {
 			t.Errorf("%s: %+v", user, e)
 		}
 	}
-	p.edit = nil
+	p.editRoute = nil
 	if err := p.connect(t).Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestUpstreamOverTCP(t *testing.T) {
-	p := start(t, func(p *proxied, _ *Config) {
-		p.edit = func(r *Route) {
+	p := startProxy(t, func(p *testProxy, _ *Config) {
+		p.editRoute = func(r *Route) {
 			r.Upstream.Network, r.Upstream.Address, r.Upstream.Password = "tcp", fmt.Sprintf("127.0.0.1:%d", pgtest.TCPPort()), "x"
 		}
 	})
 	if err := p.connect(t).Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
-	p.edit = func(r *Route) {
+	p.editRoute = func(r *Route) {
 		r.Upstream.Network, r.Upstream.Address, r.Upstream.Password = "tcp", fmt.Sprintf("127.0.0.1:%d", pgtest.TCPPort()), "wrong"
 	}
-	if e := fails(t, p.agentDSN()); e.Code != "08006" || strings.Contains(e.Message+e.Detail+e.Hint, agentRole) {
+	if e := connectError(t, p.agentDSN()); e.Code != "08006" || strings.Contains(e.Message+e.Detail+e.Hint, agentRole) {
 		t.Errorf("got %+v", e)
 	}
 }
 
 func TestNoSession(t *testing.T) {
-	p := start(t)
-	p.edit = func(r *Route) {
+	p := startProxy(t)
+	p.editRoute = func(r *Route) {
 		r.Open = func(context.Context, SessionInfo) (verdict.Decider, error) {
 			return nil, sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "the database is not served")
 		}
 	}
-	if e := fails(t, p.agentDSN()); e.Code != "57P03" || e.Message != "the database is not served" {
+	if e := connectError(t, p.agentDSN()); e.Code != "57P03" || e.Message != "the database is not served" {
 		t.Errorf("got %+v", e)
 	}
-	p.edit = func(r *Route) {
+	p.editRoute = func(r *Route) {
 		r.Open = func(context.Context, SessionInfo) (verdict.Decider, error) { return nil, errors.New("secret cause") }
 	}
-	if e := fails(t, p.agentDSN()); e.Code != "XX000" || strings.Contains(fmt.Sprint(e), "secret") {
+	if e := connectError(t, p.agentDSN()); e.Code != "XX000" || strings.Contains(fmt.Sprint(e), "secret") {
 		t.Errorf("got %+v", e)
 	}
 }
 
-// slowly is a connection whose last write of the login returns long after the other side has read it.
-type slowly struct{ net.Conn }
+// slowConn is a connection whose last write of the login returns long after the other side has read it.
+type slowConn struct{ net.Conn }
 
-func (s slowly) Write(b []byte) (int, error) {
+func (s slowConn) Write(b []byte) (int, error) {
 	n, err := s.Conn.Write(b)
 	if bytes.Contains(b, []byte(startTimeQuery)) {
 		time.Sleep(100 * time.Millisecond)
@@ -601,9 +601,9 @@ func TestSlowWritesWhileLoggingIn(t *testing.T) {
 	t.Cleanup(func() { dialServer = was })
 	dialServer = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := was(ctx, network, address)
-		return slowly{conn}, err
+		return slowConn{conn}, err
 	}
-	p := start(t, func(_ *proxied, c *Config) { c.LoginTimeout = tier.Patience })
+	p := startProxy(t, func(_ *testProxy, c *Config) { c.LoginTimeout = tier.Patience })
 	var one int
 	if err := p.connect(t).QueryRow(t.Context(), "SELECT 1").Scan(&one); err != nil || one != 1 {
 		t.Errorf("%d, %v", one, err)

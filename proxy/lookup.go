@@ -89,7 +89,7 @@ func (l *ledger) portal(name string, group uint64, flush func() error) (*portal,
 func (l *ledger) isUsable(p *portal) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !p.failed
+	return !p.hasFailed
 }
 
 // hasUnreadHold reports whether there is a cursor WITH HOLD whose transaction has not ended.

@@ -35,8 +35,8 @@ const (
 	settingSeal   = "pgconsent.seal"
 )
 
-// judge is a Decider that lets every text pass except those that name one of its words. It keeps what it is told.
-type judge struct {
+// fakeDecider is a Decider that lets every text pass except those that name one of its words. It keeps what it is told.
+type fakeDecider struct {
 	mu       sync.Mutex
 	info     SessionInfo
 	backend  verdict.Backend
@@ -44,21 +44,21 @@ type judge struct {
 	outcomes []string
 	closed   bool
 
-	bound                     verdict.ResultBound
-	prefix                    string // put in front of every text
-	hardened                  bool   // every statement gets a hardened plan
-	ttl                       time.Duration
-	seals                     atomic.Int32
-	badSeal                   atomic.Bool
-	changes, snapshots, asked atomic.Int32 // changes of consent, snapshots noted, and checks of them
-	lost                      atomic.Bool  // the state of consent is not known
-	redefined                 atomic.Int32 // how many of the next statements were decided before a function was replaced; -1: all
-	waited                    atomic.Bool  // rows of a waiting portal are hidden by now
+	resultBound                               verdict.ResultBound
+	prefix                                    string // put in front of every text
+	hardened                                  bool   // every statement gets a hardened plan
+	sealLifetime                              time.Duration
+	seals                                     atomic.Int32
+	badSeal                                   atomic.Bool
+	consentChanges, snapshots, snapshotChecks atomic.Int32 // consentChanges of consent, snapshots noted, and checks of them
+	isStateUnknown                            atomic.Bool  // the state of consent is not known
+	decidedBeforeRedefinition                 atomic.Int32 // how many of the next statements were decided before a function was replaced; -1: all
+	waitingRowsHidden                         atomic.Bool  // rows of a waiting portal are hidden by now
 
-	stale atomic.Value // the function by which Recheck answers: func(*verdict.Verdict) *verdict.Verdict
+	recheck atomic.Value // the function by which Recheck answers: func(*verdict.Verdict) *verdict.Verdict
 }
 
-func (j *judge) Seal(_ context.Context, b verdict.Backend) (verdict.Seal, error) {
+func (j *fakeDecider) Seal(_ context.Context, b verdict.Backend) (verdict.Seal, error) {
 	j.backend = b
 	n := j.seals.Add(1)
 	name := settingSeal
@@ -66,17 +66,17 @@ func (j *judge) Seal(_ context.Context, b verdict.Backend) (verdict.Seal, error)
 		name = "no such setting!"
 	}
 	now := time.Now()
-	return verdict.Seal{Setting: name, Value: fmt.Sprintf("seal %d", n), RenewAfter: now.Add(j.ttl), Expires: now.Add(2*j.ttl + time.Minute),
-		Identity: j.user()}, nil
+	return verdict.Seal{Setting: name, Value: fmt.Sprintf("seal %d", n), RenewAfter: now.Add(j.sealLifetime), Expires: now.Add(2*j.sealLifetime + time.Minute),
+		Identity: j.userAttribute()}, nil
 }
 
 // CanShareSeal implements verdict.SealSharer: judges of one user are those of one identity.
-func (j *judge) CanShareSeal(s verdict.Seal) bool { return s.Identity == j.user() }
+func (j *fakeDecider) CanShareSeal(s verdict.Seal) bool { return s.Identity == j.userAttribute() }
 
-// user is for whom the session speaks.
-func (j *judge) user() any { return j.info.TokenAttributes["user"] }
+// userAttribute is the user for whom the session speaks.
+func (j *fakeDecider) userAttribute() any { return j.info.TokenAttributes["user"] }
 
-func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verdict.Verdict {
+func (j *fakeDecider) Decide(_ context.Context, text string, _ verdict.Protocol) *verdict.Verdict {
 	v := &verdict.Verdict{Original: text, Detail: text, Unguarded: strings.Contains(text, "of_the_owner")}
 	switch {
 	case strings.Contains(text, "panicking"):
@@ -204,58 +204,60 @@ func withHardenedPlan(e *verdict.Effect, text string) {
 	}
 }
 
-func (j *judge) Declare(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict { return v }
-
-func (j *judge) ByRowSecurity(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict {
+func (j *fakeDecider) Declare(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict {
 	return v
 }
 
-func (j *judge) CheckValues(v *verdict.Verdict, _ [][]byte) *verdict.Verdict { return v }
+func (j *fakeDecider) ByRowSecurity(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict {
+	return v
+}
 
-func (j *judge) ClientOrigin(o verdict.Origin) verdict.Origin { return o }
+func (j *fakeDecider) CheckValues(v *verdict.Verdict, _ [][]byte) *verdict.Verdict { return v }
 
-func (j *judge) Recheck(_ context.Context, v *verdict.Verdict) *verdict.Verdict {
-	if f, ok := j.stale.Load().(func(*verdict.Verdict) *verdict.Verdict); ok && f != nil {
+func (j *fakeDecider) ClientOrigin(o verdict.Origin) verdict.Origin { return o }
+
+func (j *fakeDecider) Recheck(_ context.Context, v *verdict.Verdict) *verdict.Verdict {
+	if f, ok := j.recheck.Load().(func(*verdict.Verdict) *verdict.Verdict); ok && f != nil {
 		return f(v)
 	}
 	return v
 }
 
-func (j *judge) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.Ticket {
+func (j *fakeDecider) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.Ticket {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.recorded = append(j.recorded, v.Original)
 	for _, r := range runs {
 		j.recorded[len(j.recorded)-1] += " runs " + r.Original
 	}
-	return &receipt{j, v.Original}
+	return &fakeTicket{j, v.Original}
 }
 
-func (j *judge) Snapshot(context.Context) (verdict.Snapshot, *sqlstate.Error) {
+func (j *fakeDecider) Snapshot(context.Context) (verdict.Snapshot, *sqlstate.Error) {
 	n := j.snapshots.Add(1)
-	if j.lost.Load() {
+	if j.isStateUnknown.Load() {
 		return verdict.Snapshot{}, sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "lost")
 	}
-	return verdict.Snapshot{Value: fmt.Sprint(j.changes.Load()), Rules: fmt.Sprint(n)}, nil
+	return verdict.Snapshot{Value: fmt.Sprint(j.consentChanges.Load()), Rules: fmt.Sprint(n)}, nil
 }
 
-func (j *judge) CheckSnapshot(_ context.Context, snapshot verdict.Snapshot, portal bool) *sqlstate.Error {
-	j.asked.Add(1)
+func (j *fakeDecider) CheckSnapshot(_ context.Context, snapshot verdict.Snapshot, portal bool) *sqlstate.Error {
+	j.snapshotChecks.Add(1)
 	switch {
-	case portal && j.waited.Load():
+	case portal && j.waitingRowsHidden.Load():
 		return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale, "time has hidden something")
-	case j.lost.Load():
+	case j.isStateUnknown.Load():
 		return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "lost")
-	case snapshot.Value != fmt.Sprint(j.changes.Load()):
+	case snapshot.Value != fmt.Sprint(j.consentChanges.Load()):
 		return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale, "consent has changed")
 	}
 	return nil
 }
 
-func (j *judge) CheckCatalogs(context.Context, *verdict.Verdict) *sqlstate.Error {
-	n := j.redefined.Load()
+func (j *fakeDecider) CheckCatalogs(context.Context, *verdict.Verdict) *sqlstate.Error {
+	n := j.decidedBeforeRedefinition.Load()
 	if n > 0 {
-		j.redefined.Add(-1)
+		j.decidedBeforeRedefinition.Add(-1)
 	}
 	if n != 0 {
 		return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale, "the schema has changed")
@@ -263,40 +265,40 @@ func (j *judge) CheckCatalogs(context.Context, *verdict.Verdict) *sqlstate.Error
 	return nil
 }
 
-func (j *judge) Close() {
+func (j *fakeDecider) Close() {
 	j.mu.Lock()
 	j.closed = true
 	j.mu.Unlock()
 }
 
-type receipt struct {
-	j    *judge
-	text string
+type fakeTicket struct {
+	decider *fakeDecider
+	text    string
 }
 
-func (r *receipt) Release() *sqlstate.Error {
+func (r *fakeTicket) Release() *sqlstate.Error {
 	if strings.Contains(r.text, "unrecordable") {
 		return sqlstate.New(sqlstate.IOError, sqlstate.ReasonAudit, "the decision could not be recorded")
 	}
 	return nil
 }
 
-func (r *receipt) ResultBound() verdict.ResultBound {
-	b := r.j.bound
+func (r *fakeTicket) ResultBound() verdict.ResultBound {
+	b := r.decider.resultBound
 	b.MustRollBack = b.MustRollBack || strings.Contains(r.text, "INSERT")
 	return b
 }
 
-func (r *receipt) RowsReturned(int64) {}
+func (r *fakeTicket) RowsReturned(int64) {}
 
-func (r *receipt) RecordOutcome(o verdict.Outcome) {
-	r.j.mu.Lock()
-	defer r.j.mu.Unlock()
-	r.j.outcomes = append(r.j.outcomes, fmt.Sprintf("%s: %s %d", r.text, o.Code, o.Rows))
+func (r *fakeTicket) RecordOutcome(o verdict.Outcome) {
+	r.decider.mu.Lock()
+	defer r.decider.mu.Unlock()
+	r.decider.outcomes = append(r.decider.outcomes, fmt.Sprintf("%s: %s %d", r.text, o.Code, o.Rows))
 }
 
-// proxied is a proxy in front of the test's database.
-type proxied struct {
+// testProxy is a proxy in front of the test's database.
+type testProxy struct {
 	t       testing.TB
 	server  *Server
 	addr    string // host:port
@@ -305,10 +307,10 @@ type proxied struct {
 	log     *lockedBuffer
 	listen  func(net.Listener) net.Listener // wraps the listener; nil: it is not wrapped
 
-	mu     sync.Mutex
-	judges []*judge
-	setup  func(*judge)
-	edit   func(*Route) // changes a route of an agent or an owner
+	mu           sync.Mutex
+	deciders     []*fakeDecider
+	setupDecider func(*fakeDecider)
+	editRoute    func(*Route) // changes a route of an agent or an owner
 }
 
 type lockedBuffer struct {
@@ -328,11 +330,11 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-var verifier = sync.OnceValue(func() scram.StoredCredentials {
-	return stored(agentPassword)
+var agentCredentials = sync.OnceValue(func() scram.StoredCredentials {
+	return storedCredentials(agentPassword)
 })
 
-func stored(password string) scram.StoredCredentials {
+func storedCredentials(password string) scram.StoredCredentials {
 	client, err := scram.SHA256.NewClientUnprepped("", password, "")
 	if err != nil {
 		panic(err)
@@ -344,17 +346,17 @@ func stored(password string) scram.StoredCredentials {
 	return c
 }
 
-func (p *proxied) upstream() Upstream {
+func (p *testProxy) upstream() Upstream {
 	return Upstream{Network: "unix", Address: filepath.Join(p.db.SocketDir, fmt.Sprintf(".s.PGSQL.%d", p.db.Port)),
 		KeepHeap: 1 << 20, StatementCache: 20, CacheEagerly: true,
 		Settings: []string{"application_name", "datestyle", "extra_float_digits", "statement_timeout", "timezone"}}
 }
 
-func (p *proxied) Route(user, database string) Route {
+func (p *testProxy) Route(user, database string) Route {
 	r := Route{Upstream: p.upstream()}
 	switch user {
 	case agentName:
-		c := verifier()
+		c := agentCredentials()
 		r.Kind, r.Credential = Agent, &c
 		r.Upstream.User, r.Upstream.Params = agentRole, map[string]string{"search_path": "public"}
 		r.CheckSetting = func(name, value, _ string) (string, bool, *sqlstate.Error) {
@@ -367,32 +369,32 @@ func (p *proxied) Route(user, database string) Route {
 			return value, true, nil
 		}
 		r.Open = func(_ context.Context, info SessionInfo) (verdict.Decider, error) {
-			j := &judge{info: info, ttl: time.Hour}
+			j := &fakeDecider{info: info, sealLifetime: time.Hour}
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			if p.setup != nil {
-				p.setup(j)
+			if p.setupDecider != nil {
+				p.setupDecider(j)
 			}
-			p.judges = append(p.judges, j)
+			p.deciders = append(p.deciders, j)
 			return j, nil
 		}
 	case "postgres", "wire_owner":
 		r.Kind = Owner
 	default:
-		c := stored("a password nobody has: " + user)
+		c := storedCredentials("a password nobody has: " + user)
 		r.Credential = &c
 	}
-	if p.edit != nil {
-		p.edit(&r)
+	if p.editRoute != nil {
+		p.editRoute(&r)
 	}
 	return r
 }
 
-// last is the judge of the session that was opened last.
-func (p *proxied) last() *judge {
+// lastDecider is the decider of the session that was opened last.
+func (p *testProxy) lastDecider() *fakeDecider {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.judges[len(p.judges)-1]
+	return p.deciders[len(p.deciders)-1]
 }
 
 var makeRoles = sync.OnceValue(func() error {
@@ -407,8 +409,8 @@ var makeRoles = sync.OnceValue(func() error {
 	return err
 })
 
-// hardened makes in the database what a statement that gets a hardened plan comes behind.
-func (p *proxied) hardened() {
+// createHardenFunction creates the function in the database that sets the settings of a hardened plan.
+func (p *testProxy) createHardenFunction() {
 	p.t.Helper()
 	base, err := os.ReadFile("../migrations/sql/0001_schema.sql")
 	if err != nil {
@@ -429,14 +431,14 @@ func (p *proxied) hardened() {
 	}
 }
 
-// start runs a proxy for the test, and makes sure that nothing of it is left at the end.
-func start(t testing.TB, options ...func(*proxied, *Config)) *proxied {
+// startProxy runs a proxy for the test, and makes sure that nothing of it is left at the end.
+func startProxy(t testing.TB, options ...func(*testProxy, *Config)) *testProxy {
 	t.Helper()
 	if err := makeRoles(); err != nil {
 		t.Fatal(err)
 	}
-	p := &proxied{t: t, db: pgtest.Database(t), log: &lockedBuffer{}}
-	p.hardened()
+	p := &testProxy{t: t, db: pgtest.Database(t), log: &lockedBuffer{}}
+	p.createHardenFunction()
 	existing := goleak.IgnoreCurrent()
 	cfg := Config{Router: p, Log: slog.New(slog.NewTextHandler(p.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	for _, o := range options {
@@ -476,19 +478,19 @@ func start(t testing.TB, options ...func(*proxied, *Config)) *proxied {
 	return p
 }
 
-func withJudge(f func(*judge)) func(*proxied, *Config) {
-	return func(p *proxied, _ *Config) { p.setup = f }
+func withDecider(f func(*fakeDecider)) func(*testProxy, *Config) {
+	return func(p *testProxy, _ *Config) { p.setupDecider = f }
 }
 
-func (p *proxied) dsn(user, password string) string {
+func (p *testProxy) dsn(user, password string) string {
 	host, port, _ := net.SplitHostPort(p.addr)
 	return fmt.Sprintf("host=%s port=%s user=%s password='%s' dbname=%s sslmode=prefer", host, port, user, password, p.db.Name)
 }
 
-func (p *proxied) agentDSN() string { return p.dsn(agentName, agentPassword) }
+func (p *testProxy) agentDSN() string { return p.dsn(agentName, agentPassword) }
 
 // connect is an agent's connection.
-func (p *proxied) connect(t testing.TB, extra ...string) *pgx.Conn {
+func (p *testProxy) connect(t testing.TB, extra ...string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), p.agentDSN()+" "+strings.Join(extra, " "))
 	if err != nil {
@@ -501,48 +503,50 @@ func (p *proxied) connect(t testing.TB, extra ...string) *pgx.Conn {
 // peer is a bare connection that speaks messages.
 type peer struct {
 	net.Conn
-	front *pgx3.Frontend
+	frontend *pgx3.Frontend
 }
 
 func (p *peer) send(t testing.TB, messages ...pgx3.FrontendMessage) {
 	t.Helper()
 	for _, m := range messages {
-		p.front.Send(m)
+		p.frontend.Send(m)
 	}
-	if err := p.front.Flush(); err != nil {
+	if err := p.frontend.Flush(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// raw logs in over a hijacked connection.
-func (p *proxied) raw(t testing.TB) *peer { return hijack(t, p.agentDSN()+" sslmode=disable") }
-
-// direct is the same on the server itself.
-func (p *proxied) direct(t testing.TB) *peer {
-	return hijack(t, fmt.Sprintf("host=%s port=%d user=%s dbname=%s", p.db.SocketDir, p.db.Port, agentRole, p.db.Name))
+// connectRaw logs in over a hijacked connection.
+func (p *testProxy) connectRaw(t testing.TB) *peer {
+	return connectPeer(t, p.agentDSN()+" sslmode=disable")
 }
 
-func hijack(t testing.TB, dsn string) *peer {
+// connectDirect is the same on the server itself.
+func (p *testProxy) connectDirect(t testing.TB) *peer {
+	return connectPeer(t, fmt.Sprintf("host=%s port=%d user=%s dbname=%s", p.db.SocketDir, p.db.Port, agentRole, p.db.Name))
+}
+
+func connectPeer(t testing.TB, dsn string) *peer {
 	t.Helper()
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return hijackBy(t, config)
+	return connectPeerWith(t, config)
 }
 
-// loggedInOver logs an agent in over a connection that is there already.
-func (p *proxied) loggedInOver(t testing.TB, nc net.Conn) *peer {
+// loginOver logs an agent in over a connection that is there already.
+func (p *testProxy) loginOver(t testing.TB, nc net.Conn) *peer {
 	t.Helper()
 	config, err := pgx.ParseConfig(p.agentDSN() + " sslmode=disable")
 	if err != nil {
 		t.Fatal(err)
 	}
 	config.DialFunc = func(context.Context, string, string) (net.Conn, error) { return nc, nil }
-	return hijackBy(t, config)
+	return connectPeerWith(t, config)
 }
 
-func hijackBy(t testing.TB, config *pgx.ConnConfig) *peer {
+func connectPeerWith(t testing.TB, config *pgx.ConnConfig) *peer {
 	t.Helper()
 	conn, err := pgx.ConnectConfig(t.Context(), config)
 	if err != nil {
@@ -560,8 +564,8 @@ func hijackBy(t testing.TB, config *pgx.ConnConfig) *peer {
 	return &peer{hc.Conn, hc.Frontend}
 }
 
-// bare connects without a word.
-func (p *proxied) bare(t testing.TB) net.Conn {
+// dial connects and sends nothing.
+func (p *testProxy) dial(t testing.TB) net.Conn {
 	t.Helper()
 	nc, err := net.Dial("tcp", p.addr)
 	if err != nil {
@@ -572,14 +576,14 @@ func (p *proxied) bare(t testing.TB) net.Conn {
 	return nc
 }
 
-// told reads until the other side closes and returns the last error's fields.
-func told(t testing.TB, r io.Reader) *pgx3.ErrorResponse {
+// readLastError reads until the other side closes and returns the last error's fields.
+func readLastError(t testing.TB, r io.Reader) *pgx3.ErrorResponse {
 	t.Helper()
 	return lastError(pgx3.NewFrontend(r, nil))
 }
 
-// told is the same for a connection that has spoken already.
-func (p *peer) told() *pgx3.ErrorResponse { return lastError(p.front) }
+// readLastError is the same for a connection that has spoken already.
+func (p *peer) readLastError() *pgx3.ErrorResponse { return lastError(p.frontend) }
 
 func lastError(frontend *pgx3.Frontend) *pgx3.ErrorResponse {
 	var last *pgx3.ErrorResponse
@@ -604,8 +608,8 @@ func eventually(t testing.TB, description string, f func() bool) {
 	}
 }
 
-// running waits until the server is at a statement that holds the text.
-func (p *proxied) running(t testing.TB, text string) {
+// awaitRunning waits until the server is at a statement that holds the text.
+func (p *testProxy) awaitRunning(t testing.TB, text string) {
 	t.Helper()
 	admin := p.db.Connect(t, "postgres")
 	eventually(t, text+" runs", func() bool {

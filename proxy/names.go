@@ -48,7 +48,7 @@ type portal struct {
 	isCursor        bool    // the portal is a cursor of DECLARE
 	fetchedInBinary bool    // a Query fetches from it in binary
 	txEnded         bool    // the portal's transaction has ended
-	failed          bool    // an error ended it while it ran
+	hasFailed       bool    // an error ended it while it ran
 	droppedByQuery  bool    // a Query behind its Bind has removed it
 
 	// Only the goroutine that handles the client's messages uses these fields.
@@ -194,8 +194,8 @@ func (n *names) skip(e entry) {
 			n.cache.fail(e.cached)
 		}
 	case *closeEntry:
-		if e.fromProxy && strings.HasPrefix(e.upstream, cachedPrefix) {
-			n.cache.namesToClose = append(n.cache.namesToClose, e.upstream)
+		if e.fromProxy && strings.HasPrefix(e.upstreamName, cachedPrefix) {
+			n.cache.namesToClose = append(n.cache.namesToClose, e.upstreamName)
 		}
 	}
 }

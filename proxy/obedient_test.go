@@ -10,11 +10,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// obedient is a judge whose verdicts say what comments in the text tell them to.
-type obedient struct{ *judge }
+// commentDecider is a fakeDecider; comments in a text set fields of its verdict.
+type commentDecider struct{ *fakeDecider }
 
-func (d *obedient) Decide(ctx context.Context, text string, protocol verdict.Protocol) *verdict.Verdict {
-	v := d.judge.Decide(ctx, text, protocol)
+func (d *commentDecider) Decide(ctx context.Context, text string, protocol verdict.Protocol) *verdict.Verdict {
+	v := d.fakeDecider.Decide(ctx, text, protocol)
 	v.ExpectsForms, v.OneStatementPerMessage = strings.Contains(text, "/*formed*/"), strings.Contains(text, "/*apart*/")
 	v.ForeignReads = strings.Count(text, "/*foreign*/")
 	if strings.Contains(text, "/*whole*/") {
@@ -23,23 +23,23 @@ func (d *obedient) Decide(ctx context.Context, text string, protocol verdict.Pro
 	return v
 }
 
-func asTold(t *testing.T) *proxied {
-	p := start(t)
-	p.edit = func(r *Route) {
+func startCommentProxy(t *testing.T) *testProxy {
+	p := startProxy(t)
+	p.editRoute = func(r *Route) {
 		openDecider := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
 			d, err := openDecider(ctx, info)
-			return &obedient{d.(*judge)}, err
+			return &commentDecider{d.(*fakeDecider)}, err
 		}
 	}
 	return p
 }
 
-// tell plays a script and says what became of it: the rows, and what errors speak of.
-func tell(t *testing.T, p *proxied, rounds ...round) string {
+// playRounds plays a script and returns the rows and errors.
+func playRounds(t *testing.T, p *testProxy, rounds ...round) string {
 	t.Helper()
 	var out []string
-	for _, line := range p.raw(t).play(t, rounds) {
+	for _, line := range p.connectRaw(t).play(t, rounds) {
 		switch {
 		case strings.HasPrefix(line, "D "):
 			out = append(out, line)
@@ -52,9 +52,9 @@ func tell(t *testing.T, p *proxied, rounds ...round) string {
 
 // SQL runs by name what is a query, and nothing that counts on values which the proxy looks at as they are bound.
 func TestWhatSQLRunsByName(t *testing.T) {
-	p := asTold(t)
+	p := startCommentProxy(t)
 	prepared := func(text string, then ...pgx3.FrontendMessage) string {
-		return tell(t, p, upToReady(1, q("BEGIN")),
+		return playRounds(t, p, upToReady(1, q("BEGIN")),
 			upToReady(1, append([]pgx3.FrontendMessage{pa("s", text), bi("c", "s")}, sy)...), upToReady(len(then), then...))
 	}
 	for _, c := range []struct {
@@ -82,7 +82,7 @@ func TestWhatSQLRunsByName(t *testing.T) {
 
 // A transaction asks a foreign server in one statement, by whichever messages.
 func TestAForeignServerIsAskedInOneStatement(t *testing.T) {
-	p := asTold(t)
+	p := startCommentProxy(t)
 	const refused = "0A000 a transaction reads foreign tables in one statement only @0"
 	read := func(n string) string { return "SELECT " + n + " /*foreign*/" }
 	for name, c := range map[string]struct {
@@ -109,7 +109,7 @@ func TestAForeignServerIsAskedInOneStatement(t *testing.T) {
 			upToReady(1, q("BEGIN")), upToReady(1, q("SAVEPOINT a")), upToReady(1, q(read("1 / 0"))), upToReady(1,
 				q("ROLLBACK TO a")), upToReady(1, q(read("2")))}, `22012 division by zero @0 | ` + refused},
 	} {
-		if got := tell(t, p, c.script...); got != c.want {
+		if got := playRounds(t, p, c.script...); got != c.want {
 			t.Errorf("%s: %s\nwant %s", name, got, c.want)
 		}
 	}
@@ -118,7 +118,7 @@ func TestAForeignServerIsAskedInOneStatement(t *testing.T) {
 // The time by which rows are hidden is that of each statement, not of the message. Where a statement cannot begin by
 // itself, it is refused.
 func TestStatementsThatBeginApart(t *testing.T) {
-	p := asTold(t)
+	p := startCommentProxy(t)
 	const text = "SELECT set_config('x.y', statement_timestamp()::text, false) IS NULL; SELECT pg_sleep(0.02) IS " +
 		"NULL; SELECT statement_timestamp()::text = current_setting('x.y')"
 	for situation, want := range map[string]string{
@@ -126,7 +126,7 @@ func TestStatementsThatBeginApart(t *testing.T) {
 		"/*apart*/":          `D ["f"] | D ["f"] | D ["f"]`,
 		"/*apart*//*whole*/": "0A000 these statements cannot run in one multi-statement query: what the later ones read may expire while the others run @0",
 	} {
-		if got := tell(t, p, upToReady(1, q(situation+text))); got != want {
+		if got := playRounds(t, p, upToReady(1, q(situation+text))); got != want {
 			t.Errorf("%s: %s\nwant %s", situation, got, want)
 		}
 	}

@@ -25,7 +25,7 @@ func (c *conn) serveOwner(st *startup, u Upstream) error {
 	defer c.server.cancels.addOwner(u)()
 
 	c.mu.Lock()
-	c.broken = true // From here on only the server sends messages to the client.
+	c.isBroken = true // From here on only the server sends messages to the client.
 	c.mu.Unlock()
 	// The server's own authentication_timeout applies to the login.
 	c.setDeadline(time.Time{})

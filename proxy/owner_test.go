@@ -18,7 +18,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-func (p *proxied) owner(t testing.TB, extra string) *pgx.Conn {
+func (p *testProxy) connectOwner(t testing.TB, extra string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), p.dsn("wire_owner", "owner")+" "+extra)
 	if err != nil {
@@ -29,8 +29,8 @@ func (p *proxied) owner(t testing.TB, extra string) *pgx.Conn {
 }
 
 func TestOwner(t *testing.T) {
-	p := start(t)
-	conn := p.owner(t, "search_path=public options='-c work_mem=1234kB'")
+	p := startProxy(t)
+	conn := p.connectOwner(t, "search_path=public options='-c work_mem=1234kB'")
 	var user, path, mem string
 	var pid uint32
 	if err := conn.QueryRow(t.Context(),
@@ -54,13 +54,13 @@ func TestOwner(t *testing.T) {
 		t.Errorf("copy in: %d %v", n, err)
 	}
 	// The password is checked by the server.
-	p.edit = func(r *Route) {
+	p.editRoute = func(r *Route) {
 		r.Upstream.Network, r.Upstream.Address = "tcp", fmt.Sprintf("127.0.0.1:%d", pgtest.TCPPort())
 	}
-	if err := p.owner(t, "").Ping(t.Context()); err != nil {
+	if err := p.connectOwner(t, "").Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if e := fails(t, p.dsn("wire_owner", "wrong")); e.Code != "28P01" {
+	if e := connectError(t, p.dsn("wire_owner", "wrong")); e.Code != "28P01" {
 		t.Errorf("got %+v", e)
 	}
 }
@@ -69,8 +69,8 @@ func TestOwner(t *testing.T) {
 // the proxy. When it looks, it is told why the session has ended.
 func TestOwnerOfAServerThatEnds(t *testing.T) {
 	checkDescriptors(t)
-	p := start(t)
-	c := hijack(t, p.dsn("wire_owner", "owner")+" sslmode=disable")
+	p := startProxy(t)
+	c := connectPeer(t, p.dsn("wire_owner", "owner")+" sslmode=disable")
 	admin := p.db.Connect(t, "postgres")
 	if _, err := admin.Exec(t.Context(),
 		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'wire_owner' AND datname = current_database()"); err != nil {
@@ -81,17 +81,17 @@ func TestOwnerOfAServerThatEnds(t *testing.T) {
 		defer p.server.mu.Unlock()
 		return len(p.server.conns) == 0
 	})
-	if e := c.told(); e == nil || e.Code != "57P01" || e.Severity != "FATAL" {
+	if e := c.readLastError(); e == nil || e.Code != "57P01" || e.Severity != "FATAL" {
 		t.Errorf("the client was told %+v", e)
 	}
 }
 
 // TestOwnerDatabase: the database may have another name on the server.
 func TestOwnerDatabase(t *testing.T) {
-	p := start(t)
-	p.edit = func(r *Route) { r.Upstream.Database = p.db.Name }
+	p := startProxy(t)
+	p.editRoute = func(r *Route) { r.Upstream.Database = p.db.Name }
 	for _, db := range []string{" dbname=memories", " dbname=" + p.db.Name, " dbname=''"} {
-		conn := p.owner(t, db+" application_name=x")
+		conn := p.connectOwner(t, db+" application_name=x")
 		var got, app string
 		if err := conn.QueryRow(t.Context(), "SELECT current_database(), current_setting('application_name')").
 			Scan(&got, &app); err != nil || got != p.db.Name || app != "x" {
@@ -101,14 +101,14 @@ func TestOwnerDatabase(t *testing.T) {
 }
 
 func TestOwnerCancel(t *testing.T) {
-	p := start(t)
-	conn := p.owner(t, "")
+	p := startProxy(t)
+	conn := p.connectOwner(t, "")
 	done := make(chan error, 1)
 	go func() {
 		_, err := conn.Exec(context.Background(), "SELECT pg_sleep(600)")
 		done <- err
 	}()
-	p.running(t, "pg_sleep(600)")
+	p.awaitRunning(t, "pg_sleep(600)")
 	if err := conn.PgConn().CancelRequest(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -120,14 +120,14 @@ func TestOwnerCancel(t *testing.T) {
 
 // TestOwnerTools: pg_dump and \copy give through the proxy what they give on the server.
 func TestOwnerTools(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	if _, err := p.db.Connect(t, "postgres").Exec(t.Context(), `
 		CREATE TABLE big AS SELECT i, repeat(chr(97 + i % 26), i % 300) AS t FROM generate_series(1, 20000) i;
 		CREATE VIEW v AS SELECT count(*) FROM big;
 		CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'`); err != nil {
 		t.Fatal(err)
 	}
-	dump := tool(t, "pg_dump")
+	dump := requireTool(t, "pg_dump")
 	run := func(dsn string) []byte {
 		out, err := exec.Command(dump, "--restrict-key=x", dsn).Output()
 		if err != nil { // versions before 15.14
@@ -149,7 +149,7 @@ func TestOwnerTools(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for i, dsn := range []string{direct, p.dsn("wire_owner", "")} {
-		psql(t, dsn, fmt.Sprintf("\\copy big TO '%s/%d'\nCREATE TABLE in%d (LIKE big);\n\\copy in%d FROM '%s/%d'\n", dir, i, i, i, dir, i))
+		runPsql(t, dsn, fmt.Sprintf("\\copy big TO '%s/%d'\nCREATE TABLE in%d (LIKE big);\n\\copy in%d FROM '%s/%d'\n", dir, i, i, i, dir, i))
 	}
 	a, _ := os.ReadFile(filepath.Join(dir, "0"))
 	b, _ := os.ReadFile(filepath.Join(dir, "1"))
@@ -166,16 +166,16 @@ func TestOwnerTools(t *testing.T) {
 
 // TestOwnerBytes: after the startup message, the bytes are the same in both directions, whatever they are.
 func TestOwnerBytes(t *testing.T) {
-	p := start(t)
-	c := hijack(t, p.dsn("wire_owner", "")+" sslmode=disable")
+	p := startProxy(t)
+	c := connectPeer(t, p.dsn("wire_owner", "")+" sslmode=disable")
 	_, _ = c.Write([]byte("garbage \x00\xff\x00"))
-	if e := c.told(); e == nil || e.Code != "08P01" || e.Routine == "" {
+	if e := c.readLastError(); e == nil || e.Code != "08P01" || e.Routine == "" {
 		t.Errorf("not the server's own answer: %+v", e)
 	}
 }
 
 func TestOwnerOverTLS(t *testing.T) {
-	p := start(t, withTLS(t, "rsa", "list"))
+	p := startProxy(t, withTLS(t, "rsa", "list"))
 	cfg, err := pgx.ParseConfig(p.dsn("wire_owner", "") + " sslmode=require")
 	if err != nil {
 		t.Fatal(err)
@@ -193,8 +193,8 @@ func TestOwnerOverTLS(t *testing.T) {
 }
 
 func TestOwnersAtShutdown(t *testing.T) {
-	p := start(t)
-	conn := p.owner(t, "")
+	p := startProxy(t)
+	conn := p.connectOwner(t, "")
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
 	if err := p.server.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {

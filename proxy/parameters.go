@@ -9,8 +9,8 @@ import (
 // A signed text depends on the form of its parameters' values. A Bind of other values binds the same statement under
 // row security alone. That is prepared for this Bind under a name of the proxy, and the client does not notice.
 
-// plainName is the name of the statement that is read under row security alone.
-const plainName = verdict.SealStatement + "_plain"
+// rowSecurityName is the name of the statement that is read under row security alone.
+const rowSecurityName = verdict.SealStatement + "_plain"
 
 // valuesFit reports whether a Bind, after its names, has values of the forms that a text depends on. ok is false if the
 // Bind is malformed.

@@ -17,11 +17,11 @@ type parseEntry struct {
 	sentAsClose bool             // the statement was prepared before, so that a Close of an unused name is sent in place of the Parse
 }
 
-func (e *parseEntry) appendRefused(dst []byte) []byte { return e.refusal.parse(dst, e.upstream) }
+func (e *parseEntry) appendRefused(dst []byte) []byte { return e.refusal.parse(dst, e.upstreamName) }
 
 func (e *parseEntry) handleAnswer(o *answers, typ byte, _ int) (isExpected bool, err *sqlstate.Error) {
 	if e.sentAsClose && typ == '3' { // CloseComplete
-		o.tail.skip, o.tail.replacement = true, parseComplete
+		o.tail.isSkipped, o.tail.replacement = true, parseComplete
 		o.succeed()
 		return true, nil
 	}
@@ -58,7 +58,7 @@ func (r *requests) parse(body []byte) error {
 		return nil
 	}
 	e := &parseEntry{}
-	e.verdict, e.name, e.upstream = v, name, verdict.UpstreamName(name)
+	e.verdict, e.name, e.upstreamName = v, name, verdict.UpstreamName(name)
 	st := newStatement(v, r.group.number)
 	st.byteSize += len(name)
 	st.connection = r.pooling.connections
@@ -85,7 +85,7 @@ func (r *requests) parse(body []byte) error {
 		return err
 	}
 	if renamed != nil && renamed.hiddenFromServer {
-		r.prepareNameOfClient(e.upstream, placeholderText, noTypes)
+		r.prepareNameOfClient(e.upstreamName, placeholderText, noParameterTypes)
 	}
 	if free && r.stageCachedParse(e, st, types) {
 		return nil
@@ -99,11 +99,11 @@ func (r *requests) parse(body []byte) error {
 		sentText = v.PreparedText()
 	}
 	if renamed == nil && name != "" && r.pooled() { // the next connection does not know it: it is prepared for each Bind
-		st.hiddenFromServer, e.upstream = true, plainName
-		r.stageProxyMessage(&closeEntry{object: 'S'}, plainName, appendClose(nil, 'S', plainName))
+		st.hiddenFromServer, e.upstreamName = true, rowSecurityName
+		r.stageProxyMessage(&closeEntry{object: 'S'}, rowSecurityName, appendClose(nil, 'S', rowSecurityName))
 	}
 	start := len(r.batch.out)
-	r.batch.out = appendParse(r.batch.out, e.upstream, sentText, types)
+	r.batch.out = appendParse(r.batch.out, e.upstreamName, sentText, types)
 	r.batch.add(start, e)
 	return nil
 }

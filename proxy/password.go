@@ -20,7 +20,7 @@ func (c *conn) verifyPassword(user string, verify func(context.Context, string) 
 	}
 	request, _ := (&pgproto3.AuthenticationCleartextPassword{}).Encode(nil)
 	if err := c.write(request); err != nil {
-		return errGone
+		return errPeerGone
 	}
 	body, err := c.readPassword()
 	if errors.Is(err, errLongLogin) || len(body) > maxTokenBytes+1 {

@@ -15,8 +15,8 @@ import (
 // A token is the password where nobody can read it on the way, and gives the session what it says.
 func TestTokenAsPassword(t *testing.T) {
 	expiry := time.Now().Add(time.Hour)
-	p := start(t, func(p *proxied, _ *Config) {
-		p.edit = func(r *Route) {
+	p := startProxy(t, func(p *testProxy, _ *Config) {
+		p.editRoute = func(r *Route) {
 			if r.Kind == Agent {
 				r.Credential = nil
 				r.Password = func(_ context.Context, password string) (TokenGrant, error) {
@@ -41,7 +41,7 @@ func TestTokenAsPassword(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info := p.last().info; info.TokenAttributes["user"] != "u1" || !info.Until.Equal(expiry) {
+	if info := p.lastDecider().info; info.TokenAttributes["user"] != "u1" || !info.Until.Equal(expiry) {
 		t.Errorf("enforcement was told %+v", info)
 	}
 	conn.Close(t.Context())

@@ -15,7 +15,7 @@ import (
 // waitWhilePaused returns when the messages that have arrived may be handled, or with an error if the session is over.
 // A client that leaves meanwhile is noticed: what it has sent is not run.
 func (r *requests) waitWhilePaused(in *input, begun bool) error {
-	if r.whilePaused == nil || begun || in.r == in.w {
+	if r.whilePaused == nil || begun || in.unreadStart == in.unreadEnd {
 		return nil
 	}
 	resumed := r.whilePaused()
@@ -26,7 +26,7 @@ func (r *requests) waitWhilePaused(in *input, begun bool) error {
 	defer r.paused.Store(false)
 	defer r.interruptReads(resumed)()
 	for {
-		if len(in.bytes()) > in.w-in.r {
+		if len(in.bytes()) > in.unreadEnd-in.unreadStart {
 			if err := in.fill(); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 				return err
 			}
@@ -38,7 +38,7 @@ func (r *requests) waitWhilePaused(in *input, begun bool) error {
 		}
 		switch {
 		case r.ctx.Err() != nil:
-			return errGone
+			return errPeerGone
 		case isClosed(resumed):
 			return nil
 		}

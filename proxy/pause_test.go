@@ -19,53 +19,53 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// gate is what a test pauses agents by.
-type gate struct {
-	mu   sync.Mutex
-	over chan struct{}
+// pauseSwitch pauses the agents of a test.
+type pauseSwitch struct {
+	mu      sync.Mutex
+	resumed chan struct{}
 }
 
-func (g *gate) paused() <-chan struct{} {
+func (g *pauseSwitch) paused() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.over
+	return g.resumed
 }
 
-func (g *gate) pause() {
+func (g *pauseSwitch) pause() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.over = make(chan struct{})
+	g.resumed = make(chan struct{})
 }
 
-func (g *gate) resume() {
+func (g *pauseSwitch) resume() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	close(g.over)
-	g.over = nil
+	close(g.resumed)
+	g.resumed = nil
 }
 
-func (g *gate) option(p *proxied, _ *Config) {
-	p.edit = func(r *Route) { r.Paused = g.paused }
+func (g *pauseSwitch) option(p *testProxy, _ *Config) {
+	p.editRoute = func(r *Route) { r.Paused = g.paused }
 }
 
 // states are the states of the sessions, the oldest session first.
-func (p *proxied) states() (out []SessionState) {
+func (p *testProxy) states() (out []SessionState) {
 	for _, s := range p.server.Sessions() {
 		out = append(out, s.State)
 	}
 	return out
 }
 
-func (p *proxied) inStates(t *testing.T, want ...SessionState) {
+func (p *testProxy) awaitStates(t *testing.T, want ...SessionState) {
 	t.Helper()
 	eventually(t, fmt.Sprint(want), func() bool { return slices.Equal(p.states(), want) })
 }
 
-// peerOver logs in over a transport.
-func (p *proxied) peerOver(t *testing.T, tls bool) *peer {
+// loginPeer logs in over a transport.
+func (p *testProxy) loginPeer(t *testing.T, tls bool) *peer {
 	t.Helper()
 	if !tls {
-		return p.raw(t)
+		return p.connectRaw(t)
 	}
 	conn, err := p.tlsConnect(t, "")
 	if err != nil {
@@ -84,9 +84,9 @@ func (p *proxied) peerOver(t *testing.T, tls bool) *peer {
 func TestPause(t *testing.T) {
 	for name, tls := range map[string]bool{"plain": false, "TLS": true} {
 		t.Run(name, func(t *testing.T) {
-			var g gate
-			p := start(t, withTLS(t, "ecdsa", "list"), g.option)
-			single, tx, extended, bulky, leaves := p.peerOver(t, tls), p.peerOver(t, tls), p.peerOver(t, tls), p.peerOver(t, tls), p.peerOver(t, tls)
+			var g pauseSwitch
+			p := startProxy(t, withTLS(t, "ecdsa", "list"), g.option)
+			single, tx, extended, bulky, leaves := p.loginPeer(t, tls), p.loginPeer(t, tls), p.loginPeer(t, tls), p.loginPeer(t, tls), p.loginPeer(t, tls)
 			tx.play(t, []round{upToReady(1, q("BEGIN"))})
 			g.pause()
 			single.send(t, q("SELECT 1 AS a"))
@@ -97,16 +97,16 @@ func TestPause(t *testing.T) {
 			}
 			bulky.send(t, long...)
 			leaves.send(t, q("SELECT 4 AS a"))
-			p.inStates(t, Waiting, InTransaction, Waiting, Waiting, Waiting)
+			p.awaitStates(t, Waiting, InTransaction, Waiting, Waiting, Waiting)
 
 			if got := tx.play(t, []round{upToReady(1, q("SELECT 5 AS a")), upToReady(1, q("COMMIT"))}); got[len(got)-1] != "Z I" {
 				t.Errorf("in the transaction: %q", got)
 			}
 			tx.send(t, q("SELECT 6 AS a"))
 			leaves.Close()
-			p.inStates(t, Waiting, Waiting, Waiting, Waiting)
+			p.awaitStates(t, Waiting, Waiting, Waiting, Waiting)
 			for i, want := range [][]string{nil, {"BEGIN", "SELECT 5 AS a", "COMMIT"}, nil, nil, nil} {
-				if recordedTexts := p.judges[i].seen(); !slices.Equal(recordedTexts, want) {
+				if recordedTexts := p.deciders[i].recordedTexts(); !slices.Equal(recordedTexts, want) {
 					t.Errorf("session %d: %q was recorded during the pause", i, recordedTexts)
 				}
 			}
@@ -128,7 +128,7 @@ func TestPause(t *testing.T) {
 					t.Errorf("after the pause: %q", got)
 				}
 			}
-			if recordedTexts := p.judges[4].seen(); len(recordedTexts) != 0 {
+			if recordedTexts := p.deciders[4].recordedTexts(); len(recordedTexts) != 0 {
 				t.Errorf("%q of a client that had left was run", recordedTexts)
 			}
 		})
@@ -137,36 +137,36 @@ func TestPause(t *testing.T) {
 
 // A waiting session can be ended: by an operator, by its client's cancel request, by a drain and by the loss of the server.
 func TestPausedSessionsEnd(t *testing.T) {
-	var g gate
-	p := start(t, g.option)
-	killed, cut, drained := p.raw(t), p.raw(t), p.raw(t)
+	var g pauseSwitch
+	p := startProxy(t, g.option)
+	killed, cut, drained := p.connectRaw(t), p.connectRaw(t), p.connectRaw(t)
 	g.pause()
 	for _, client := range []*peer{killed, cut, drained} {
 		client.send(t, q("SELECT 1 AS a"))
 	}
-	p.inStates(t, Waiting, Waiting, Waiting)
+	p.awaitStates(t, Waiting, Waiting, Waiting)
 	reason := sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonNone, "killed")
 	if p.server.End("nobody", reason) || !p.server.End(p.server.Sessions()[0].ID, reason) {
 		t.Error("a session is not found by its id")
 	}
-	if e := killed.told(); e == nil || e.Message != "killed" || e.Severity != "FATAL" {
+	if e := killed.readLastError(); e == nil || e.Message != "killed" || e.Severity != "FATAL" {
 		t.Errorf("killed: %+v", e)
 	}
 	admin := p.db.Connect(t, "postgres")
-	if _, err := admin.Exec(t.Context(), "SELECT pg_terminate_backend($1)", p.judges[1].backend.PID); err != nil {
+	if _, err := admin.Exec(t.Context(), "SELECT pg_terminate_backend($1)", p.deciders[1].backend.PID); err != nil {
 		t.Fatal(err)
 	}
-	if e := cut.told(); e == nil || e.Severity != "FATAL" {
+	if e := cut.readLastError(); e == nil || e.Severity != "FATAL" {
 		t.Errorf("cut: %+v", e)
 	}
-	p.inStates(t, Waiting)
+	p.awaitStates(t, Waiting)
 	canceling := p.connect(t)
 	canceled := make(chan error, 1)
 	go func() {
 		_, err := canceling.Exec(context.Background(), "SELECT 1 AS a")
 		canceled <- err
 	}()
-	p.inStates(t, Waiting, Waiting)
+	p.awaitStates(t, Waiting, Waiting)
 	if err := canceling.PgConn().CancelRequest(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -174,17 +174,17 @@ func TestPausedSessionsEnd(t *testing.T) {
 	if err := <-canceled; !errors.As(err, &e) || e.Code != "57014" || e.Severity != "FATAL" {
 		t.Errorf("canceled: %v", err)
 	}
-	p.inStates(t, Waiting)
+	p.awaitStates(t, Waiting)
 	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
 	defer cancel()
 	if err := p.server.Shutdown(ctx); err != nil {
 		t.Errorf("a session that waits keeps a drain waiting: %v", err)
 	}
-	if e := drained.told(); e == nil || e.Code != "57P01" {
+	if e := drained.readLastError(); e == nil || e.Code != "57P01" {
 		t.Errorf("drained: %+v", e)
 	}
 	for i := range 4 {
-		if recordedTexts := p.judges[i].seen(); len(recordedTexts) != 0 {
+		if recordedTexts := p.deciders[i].recordedTexts(); len(recordedTexts) != 0 {
 			t.Errorf("%q was run", recordedTexts)
 		}
 	}
@@ -193,12 +193,12 @@ func TestPausedSessionsEnd(t *testing.T) {
 // An operator is served by the route's handler, after a password that is right and not before; everybody is listed.
 func TestOperator(t *testing.T) {
 	var served OperatorInfo
-	p := start(t, func(p *proxied, _ *Config) {
-		p.edit = func(r *Route) {
+	p := startProxy(t, func(p *testProxy, _ *Config) {
+		p.editRoute = func(r *Route) {
 			if r.Kind != Refused {
 				return
 			}
-			c := stored("secret of the operator")
+			c := storedCredentials("secret of the operator")
 			*r = Route{Kind: Operator, Credential: &c, Serve: func(_ context.Context, client net.Conn, info OperatorInfo) error {
 				served = info
 				b := pgx3.NewBackend(client, client)
@@ -227,7 +227,7 @@ func TestOperator(t *testing.T) {
 	if _, err := pgx.Connect(t.Context(), p.dsn("ops", "wrong")); err == nil || !strings.Contains(err.Error(), "28P01") {
 		t.Errorf("a wrong password: %v", err)
 	}
-	ops := hijack(t, p.dsn("ops", "secret of the operator"))
+	ops := connectPeer(t, p.dsn("ops", "secret of the operator"))
 	listed(3)
 	sessions := p.server.Sessions()
 	var kinds []RouteKind
@@ -247,7 +247,7 @@ func TestOperator(t *testing.T) {
 			t.Errorf("%s is not ended", s.User)
 		}
 	}
-	if e := ops.told(); e == nil || e.Message != "killed" {
+	if e := ops.readLastError(); e == nil || e.Message != "killed" {
 		t.Errorf("the operator: %+v", e)
 	}
 	if err := agent.Ping(t.Context()); err == nil {

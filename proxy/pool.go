@@ -45,22 +45,22 @@ type PoolState struct {
 type pools struct {
 	server *Server
 
-	mu     sync.Mutex
-	pools  map[agentKey]*pool
-	closed bool
-	sweep  *time.Timer // closes connections that are idle for long; nil: none is idle
+	mu         sync.Mutex
+	pools      map[agentKey]*pool
+	closed     bool
+	sweepTimer *time.Timer // closes connections that are idle for long; nil: none is idle
 }
 
 // pool has the connections of one agent.
 type pool struct {
-	pools   *pools
-	key     agentKey
-	size    int
-	idle    []*serverConn // the one that was used last at the end
-	open    int           // connections that there are, or that are being made
-	dialing int           // those that are being made
-	waiting list.List     // a list of chan *serverConn; the session that came first is in front
-	paused  time.Time     // when the pool may make further connections again; zero: it may
+	pools       *pools
+	key         agentKey
+	size        int
+	idle        []*serverConn // the one that was used last at the end
+	openCount   int           // connections that there are, or that are being made
+	dialCount   int           // those that are being made
+	waiting     list.List     // a list of chan *serverConn; the session that came first is in front
+	pausedUntil time.Time     // when the pool may make further connections again; zero: it may
 
 	taken, timedOut uint64
 	waited          time.Duration
@@ -124,14 +124,14 @@ func (p *pool) takeOrWait(ctx context.Context, l *connector, wait time.Duration)
 	p.taken++
 	p.waited += time.Since(start)
 	if c == nil || c.startupSettings != l.startupSettings {
-		p.dialing++
+		p.dialCount++
 	}
 	return c, nil
 }
 
-// forget takes a connection out that has ended. A connection that a session is about to have is that session's to
+// removeEnded takes a connection out that has ended. A connection that a session is about to have is that session's to
 // remove.
-func (p *pool) forget(c *serverConn) {
+func (p *pool) removeEnded(c *serverConn) {
 	p.pools.mu.Lock()
 	defer p.pools.mu.Unlock()
 	if i := slices.Index(p.idle, c); i >= 0 {
@@ -167,11 +167,11 @@ func (p *pool) takeNow(l *connector) (c *serverConn, mayDial bool) {
 // mayOpen reserves the place of one more connection. Where all agents together have as many as they may, an idle one of
 // another pool is closed. The caller holds the lock.
 func (p *pool) mayOpen() bool {
-	if p.open >= p.size || p.isPaused() || !p.pools.server.slots.takeConnection(p.pools.server.maxConnections()) &&
+	if p.openCount >= p.size || p.isPaused() || !p.pools.server.slots.takeConnection(p.pools.server.maxConnections()) &&
 		!p.pools.closeIdleOf(p) {
 		return false
 	}
-	p.open++
+	p.openCount++
 	return true
 }
 
@@ -193,22 +193,22 @@ func (p *pool) await(ctx context.Context, wait time.Duration, offer chan *server
 	select {
 	case c := <-offer: // the offer came in time after all
 		if isRemoved {
-			go p.giveOn(c)
-			return nil, errGone
+			go p.passOn(c)
+			return nil, errPeerGone
 		}
 		return c, nil
 	default:
 	}
 	p.waiting.Remove(waiter)
 	if isRemoved {
-		return nil, errGone
+		return nil, errPeerGone
 	}
 	p.timedOut++
 	return nil, poolFullError(p.size)
 }
 
-// giveOn passes on what a session that has ended was given.
-func (p *pool) giveOn(c *serverConn) {
+// passOn passes on what a session that has ended was given.
+func (p *pool) passOn(c *serverConn) {
 	if c == nil {
 		p.freePlace()
 	} else {
@@ -222,7 +222,7 @@ func (p *pool) put(c *serverConn) {
 	p.pools.mu.Lock()
 	defer p.pools.mu.Unlock()
 	switch {
-	case p.pools.closed || p.open > p.size:
+	case p.pools.closed || p.openCount > p.size:
 		p.drop(c)
 	case p.offer(c):
 	case p.pools.isWaitingElsewhere(p):
@@ -260,14 +260,14 @@ func (p *pool) freePlace() {
 
 // freePlaceNow is freePlace for a caller who holds the lock.
 func (p *pool) freePlaceNow() {
-	if p.open > p.size || p.pools.closed || !p.offer(nil) {
+	if p.openCount > p.size || p.pools.closed || !p.offer(nil) {
 		p.releasePlace()
 	}
 }
 
 // releasePlace gives the place of a connection back to all pools. The caller holds the lock.
 func (p *pool) releasePlace() {
-	p.open--
+	p.openCount--
 	p.pools.server.slots.releaseConnection()
 	p.pools.offerPlace()
 }
@@ -297,7 +297,7 @@ func (ps *pools) offerPlace() {
 // isWaitingElsewhere tells whether a session of another pool waits for the number of all connections to go down.
 func (ps *pools) isWaitingElsewhere(except *pool) bool {
 	for _, p := range ps.pools {
-		if p != except && p.waiting.Len() > 0 && p.open < p.size && !p.isPaused() {
+		if p != except && p.waiting.Len() > 0 && p.openCount < p.size && !p.isPaused() {
 			return true
 		}
 	}
@@ -318,7 +318,7 @@ func (ps *pools) closeIdleOf(except *pool) bool {
 	}
 	go closeServer(from.idle[0])
 	from.idle = slices.Delete(from.idle, 0, 1)
-	from.open--
+	from.openCount--
 	return true
 }
 
@@ -331,15 +331,15 @@ func (ps *pools) closeIdle() bool {
 
 // startSweep starts the timer that closes connections which are idle for long. The caller holds the lock.
 func (ps *pools) startSweep() {
-	if ps.sweep == nil {
-		ps.sweep = time.AfterFunc(poolIdle, ps.closeLongIdle)
+	if ps.sweepTimer == nil {
+		ps.sweepTimer = time.AfterFunc(poolIdle, ps.closeLongIdle)
 	}
 }
 
 func (ps *pools) closeLongIdle() {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	ps.sweep = nil
+	ps.sweepTimer = nil
 	if ps.closed {
 		return
 	}
@@ -362,14 +362,14 @@ func (ps *pools) close() {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	ps.closed = true
-	if ps.sweep != nil {
-		ps.sweep.Stop()
+	if ps.sweepTimer != nil {
+		ps.sweepTimer.Stop()
 	}
 	for _, p := range ps.pools {
 		for _, c := range p.idle {
 			sendTerminate(c)
 			c.Close()
-			p.open--
+			p.openCount--
 			ps.server.slots.releaseConnection()
 		}
 		p.idle = nil
@@ -383,7 +383,7 @@ func (s *Server) Pools() []PoolState {
 	var out []PoolState
 	for _, p := range s.pools.pools {
 		out = append(out, PoolState{
-			Agent: p.key.agent, Database: p.key.database, Size: p.size, Used: p.open - len(p.idle), Idle: len(p.idle),
+			Agent: p.key.agent, Database: p.key.database, Size: p.size, Used: p.openCount - len(p.idle), Idle: len(p.idle),
 			Waiting: p.waiting.Len(), Taken: p.taken, Waited: p.waited, TimedOut: p.timedOut,
 		})
 	}

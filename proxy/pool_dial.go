@@ -10,14 +10,14 @@ import (
 // Where no connection can be made, because the server or the proxy has no room for one, sessions wait. They get those
 // that the pool has, as if it could have no more. A pool that has none says at once what is wrong.
 
-// poolPause is how long a pool that has connections makes no more after it could not make one.
-const poolPause = 250 * time.Millisecond
+// poolRetryPause is how long a pool that has connections makes no more after it could not make one.
+const poolRetryPause = 250 * time.Millisecond
 
 // noteDialed notes that a connection was made. Where sessions wait, the next may be made.
 func (p *pool) noteDialed() {
 	p.pools.mu.Lock()
 	defer p.pools.mu.Unlock()
-	p.dialing--
+	p.dialCount--
 	p.pools.offerPlace()
 }
 
@@ -26,15 +26,15 @@ func (p *pool) noteDialed() {
 func (p *pool) noteNotDialed(err error) (mustWait bool) {
 	p.pools.mu.Lock()
 	defer p.pools.mu.Unlock()
-	p.dialing--
+	p.dialCount--
 	p.taken--
-	if p.open-1 <= p.dialing || !isWantOfRoom(err) {
+	if p.openCount-1 <= p.dialCount || !isNoRoomError(err) {
 		p.freePlaceNow()
 		return false
 	}
 	if !p.isPaused() {
-		p.paused = time.Now().Add(poolPause)
-		time.AfterFunc(poolPause, p.pools.endPause)
+		p.pausedUntil = time.Now().Add(poolRetryPause)
+		time.AfterFunc(poolRetryPause, p.pools.endPause)
 		p.pools.server.log.Warn("no further connection to the server could be made; sessions wait for those that there are",
 			"agent", p.key.agent, "database", p.key.database, "cause", errors.Unwrap(err))
 	}
@@ -42,8 +42,8 @@ func (p *pool) noteNotDialed(err error) (mustWait bool) {
 	return true
 }
 
-// isWantOfRoom tells whether an error says that no connection can be made now, and nothing of the session's own.
-func isWantOfRoom(err error) bool {
+// isNoRoomError tells whether an error says that no connection can be made now, and nothing of the session's own.
+func isNoRoomError(err error) bool {
 	var told *sqlstate.Error
 	if !errors.As(err, &told) {
 		return false
@@ -57,7 +57,7 @@ func isWantOfRoom(err error) bool {
 
 // isPaused tells whether the pool makes no more connections than it has. The caller holds the lock.
 func (p *pool) isPaused() bool {
-	return !p.paused.IsZero() && p.open > p.dialing && time.Now().Before(p.paused)
+	return !p.pausedUntil.IsZero() && p.openCount > p.dialCount && time.Now().Before(p.pausedUntil)
 }
 
 // endPause lets sessions that wait make connections again.

@@ -17,10 +17,10 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// pooledBy has agents share so many connections.
-func pooledBy(size int) func(*proxied, *Config) {
-	return func(p *proxied, _ *Config) {
-		p.edit = func(r *Route) {
+// withPool has agents share so many connections.
+func withPool(size int) func(*testProxy, *Config) {
+	return func(p *testProxy, _ *Config) {
+		p.editRoute = func(r *Route) {
 			if r.Kind == Agent {
 				r.Pool = &PoolSettings{Size: size, Wait: tier.Patience}
 			}
@@ -31,10 +31,10 @@ func pooledBy(size int) func(*proxied, *Config) {
 // TestRandomScriptsInPool: a session of a pool answers as a session of PostgreSQL does, while others use the same
 // connections between its transactions.
 func TestRandomScriptsInPool(t *testing.T) {
-	p := start(t, pooledBy(2))
+	p := startProxy(t, withPool(2))
 	stop, others := make(chan struct{}), sync.WaitGroup{}
 	for range 2 {
-		c := p.raw(t)
+		c := p.connectRaw(t)
 		others.Go(func() {
 			defer c.Close()
 			for n := uint64(0); ; n++ {
@@ -55,13 +55,13 @@ func TestRandomScriptsInPool(t *testing.T) {
 	}
 	defer others.Wait()
 	defer close(stop)
-	randomScripts(t, p, 100, outsideFailed)
+	randomScripts(t, p, 100, withoutFailedTransactions)
 }
 
-// outsideFailed leaves out answers in a transaction that has failed, except ReadyForQuery. In that state PostgreSQL
-// still describes some prepared statements, and says what is wrong with a Bind. The proxy cannot prepare them on
-// another connection, and says that the transaction is aborted.
-func outsideFailed(transcript []string) (out []string) {
+// withoutFailedTransactions leaves out answers in a transaction that has failed, except ReadyForQuery. In that state
+// PostgreSQL still describes some prepared statements, and says what is wrong with a Bind. The proxy cannot prepare
+// them on another connection, and says that the transaction is aborted.
+func withoutFailedTransactions(transcript []string) (out []string) {
 	hasFailed := false
 	for _, line := range transcript {
 		isReady := strings.HasPrefix(line, "Z ")
@@ -75,14 +75,14 @@ func outsideFailed(transcript []string) (out []string) {
 	return out
 }
 
-// inTurn plays statements on sessions of a pool of one connection in turn, and returns what each got.
-func inTurn(t *testing.T, p *proxied, texts ...string) (out []string) {
+// runInTurn plays statements on sessions of a pool of one connection in turn, and returns what each got.
+func runInTurn(t *testing.T, p *testProxy, texts ...string) (out []string) {
 	t.Helper()
 	peers := map[string]*peer{}
 	for _, text := range texts {
 		peerName, description, _ := strings.Cut(text, ": ")
 		if peers[peerName] == nil {
-			peers[peerName] = p.raw(t)
+			peers[peerName] = p.connectRaw(t)
 		}
 		for _, line := range peers[peerName].play(t, []round{upToReady(1, q(description))}) {
 			if !strings.HasPrefix(line, "T") && !strings.HasPrefix(line, "Z") {
@@ -118,13 +118,13 @@ func TestNothingOfAnotherSession(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := start(t, pooledBy(1))
+			p := startProxy(t, withPool(1))
 			admin := p.db.Connect(t, "postgres")
 			if _, err := admin.Exec(t.Context(), "CREATE TABLE numbered (n serial); GRANT ALL ON numbered, numbered_n_seq TO wire_agent; "+
 				"ALTER ROLE wire_agent SET TimeZone = 'UTC'"); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(c.want, inTurn(t, p, c.do...)); diff != "" {
+			if diff := cmp.Diff(c.want, runInTurn(t, p, c.do...)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -134,8 +134,8 @@ func TestNothingOfAnotherSession(t *testing.T) {
 // TestSettingsOnEachConnection: a session that comes back to a connection finds the settings that it has now, and not those
 // which it had there.
 func TestSettingsOnEachConnection(t *testing.T) {
-	p := start(t, pooledBy(2))
-	a, b := p.raw(t), p.raw(t)
+	p := startProxy(t, withPool(2))
+	a, b := p.connectRaw(t), p.connectRaw(t)
 	zone := func(client *peer) string {
 		t.Helper()
 		return strings.Join(client.play(t, []round{upToReady(1, q("SHOW TimeZone"))}), " ")
@@ -159,7 +159,7 @@ func TestSettingsOnEachConnection(t *testing.T) {
 
 // TestPoolIsShared: sessions outside of transactions share connections; one in a transaction has one of its own.
 func TestPoolIsShared(t *testing.T) {
-	p := start(t, pooledBy(2))
+	p := startProxy(t, withPool(2))
 	processes := map[uint32]bool{}
 	var sessions []*pgx.Conn
 	for range 20 {
@@ -182,7 +182,7 @@ func TestPoolIsShared(t *testing.T) {
 
 // TestPoolWaits: a session waits for a connection, in its turn, and ends with 53300 where none comes free in time.
 func TestPoolWaits(t *testing.T) {
-	p := start(t, pooledBy(1))
+	p := startProxy(t, withPool(1))
 	first, second := p.connect(t), p.connect(t)
 	if _, err := first.Exec(t.Context(), "BEGIN"); err != nil {
 		t.Fatal(err)
@@ -201,7 +201,7 @@ func TestPoolWaits(t *testing.T) {
 	}
 
 	p.mu.Lock()
-	p.edit = func(r *Route) { r.Pool = &PoolSettings{Size: 1, Wait: time.Millisecond} }
+	p.editRoute = func(r *Route) { r.Pool = &PoolSettings{Size: 1, Wait: time.Millisecond} }
 	p.mu.Unlock()
 	third := p.connect(t)
 	if _, err := first.Exec(t.Context(), "BEGIN"); err != nil {
@@ -227,7 +227,7 @@ func TestPoolKeeps(t *testing.T) {
 		"the seed of random()": {"SELECT setseed(0.5)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := start(t, pooledBy(2))
+			p := startProxy(t, withPool(2))
 			c := p.connect(t, "default_query_exec_mode=simple_protocol")
 			for _, text := range texts {
 				if _, err := c.Exec(t.Context(), text); err != nil {
@@ -263,11 +263,11 @@ func TestPoolKeeps(t *testing.T) {
 
 // TestPoolIdentity: a connection passes between sessions of one identity as it is, and gets a seal of its own for another.
 func TestPoolIdentity(t *testing.T) {
-	p := start(t, pooledBy(1))
+	p := startProxy(t, withPool(1))
 	users := []string{"anna", "anna", "bert", "bert", "anna"}
 	var seals []string
 	offset := 0
-	p.setup = func(j *judge) { j.info.TokenAttributes = map[string]string{"user": users[offset]} }
+	p.setupDecider = func(j *fakeDecider) { j.info.TokenAttributes = map[string]string{"user": users[offset]} }
 	for offset = range users {
 		c := p.connect(t)
 		var now string
@@ -279,13 +279,13 @@ func TestPoolIdentity(t *testing.T) {
 	if seals[0] != seals[1] {
 		t.Errorf("sessions of one identity have seals of their own: %q", seals)
 	}
-	if a, b := strings.Fields(seals[1])[2], strings.Fields(seals[2])[2]; a == b && p.judges[2].seals.Load() == 0 {
+	if a, b := strings.Fields(seals[1])[2], strings.Fields(seals[2])[2]; a == b && p.deciders[2].seals.Load() == 0 {
 		t.Errorf("a session of another identity ran under the seal of the one before: %q", seals)
 	}
-	if n := p.judges[2].seals.Load() * p.judges[4].seals.Load(); n == 0 {
+	if n := p.deciders[2].seals.Load() * p.deciders[4].seals.Load(); n == 0 {
 		t.Error("a session ran under the seal of another identity")
 	}
-	if n := p.judges[1].seals.Load() + p.judges[3].seals.Load(); n != 0 {
+	if n := p.deciders[1].seals.Load() + p.deciders[3].seals.Load(); n != 0 {
 		t.Error("a session did not take the seal of its own identity")
 	}
 }
@@ -293,7 +293,7 @@ func TestPoolIdentity(t *testing.T) {
 // TestPoolAfterLosses: the pool is as before after three events: a session ends in a transaction, a server process
 // ends, and a connection receives another session's cancel request.
 func TestPoolAfterLosses(t *testing.T) {
-	p := start(t, pooledBy(1))
+	p := startProxy(t, withPool(1))
 	for range 3 {
 		c := p.connect(t)
 		if _, err := c.Exec(t.Context(), "BEGIN"); err != nil {
@@ -335,7 +335,7 @@ func TestPoolAfterLosses(t *testing.T) {
 // TestLoginByAnEndedConnection: a login that is given a connection which ended a moment ago, while no session had it, gets
 // another one.
 func TestLoginByAnEndedConnection(t *testing.T) {
-	p := start(t, pooledBy(1))
+	p := startProxy(t, withPool(1))
 	if err := p.connect(t).Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -369,7 +369,7 @@ func TestSessionOutlivesItsConnection(t *testing.T) {
 		eventually(t, "the statement runs", func() bool { return session.hasConnection() && !session.ledger.needsNoConnection() })
 		session.retry.takeTurn() // so that the session keeps its connection behind the answer
 		for typ := byte(0); typ != 'Z'; {
-			m, err := f.witness.front.Receive()
+			m, err := f.witness.frontend.Receive()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -27,13 +27,13 @@ import (
 // notifications that it listens to, statements of PREPARE, advisory locks, and the seed of random(). It keeps it as
 // well while a cursor WITH HOLD is open. Such a connection is closed with the session.
 
-// pooling is what a session of a pool keeps of its own. It belongs to the goroutine that has the turn.
-type pooling struct {
-	server      string            // when the server of the session was started
-	connections uint64            // how many connections the session has had so far
-	settings    map[string]string // settings that are not those of the startup message
-	touched     bool              // the client may have changed settings since they were read
-	named       map[string]bool   // the settings that statements of the client have named to change them
+// poolSession is what a session of a pool keeps of its own. It belongs to the goroutine that has the turn.
+type poolSession struct {
+	server          string            // when the server of the session was started
+	connections     uint64            // how many connections the session has had so far
+	settings        map[string]string // settings that are not those of the startup message
+	settingsTouched bool              // the client may have changed settings since they were read
+	namedSettings   map[string]bool   // the settings that statements of the client have named to change them
 }
 
 // pooled tells whether the session shares connections.
@@ -49,7 +49,7 @@ func (r *requests) takeConnection() error {
 		if err != nil {
 			return err
 		}
-		if c.started != r.pooling.server {
+		if c.serverStarted != r.pooling.server {
 			r.connector.giveUp(c)
 			return otherServerError()
 		}
@@ -150,7 +150,7 @@ func (o *answers) giveBack(c *serverConn) {
 		o.retry.leaveTurn()
 		return
 	}
-	if o.requests.pooling.touched {
+	if o.requests.pooling.settingsTouched {
 		o.outgoing.Go(o.requests.readSettings)
 		return
 	}
@@ -163,7 +163,7 @@ func (o *answers) giveBack(c *serverConn) {
 		return
 	}
 	go func() { // A request that comes late would cancel what the next session runs.
-		c.cancels.Wait()
+		c.runningCancels.Wait()
 		c.pool.put(c)
 	}()
 }
@@ -175,7 +175,7 @@ func (o *answers) outlives(c *serverConn) bool {
 		return false
 	}
 	defer o.retry.leaveTurn()
-	if !o.ledger.needsNoConnection() || o.requests.pooling.touched || !o.detach(c) {
+	if !o.ledger.needsNoConnection() || o.requests.pooling.settingsTouched || !o.detach(c) {
 		return false
 	}
 	o.connector.giveUp(c)
@@ -185,7 +185,8 @@ func (o *answers) outlives(c *serverConn) bool {
 // needsNoConnection tells whether the session of a pool needs its connection no more, as far as the goroutine knows that
 // reads the answers.
 func (o *answers) needsNoConnection() bool {
-	return o.pooled() && o.tail.bytes == 0 && o.r == o.w && !o.retriedAnswer.answerIsRetried && o.ledger.needsNoConnection()
+	return o.pooled() && o.tail.remaining == 0 && o.unreadStart == o.unreadEnd && !o.retriedAnswer.answerIsRetried &&
+		o.ledger.needsNoConnection()
 }
 
 // detach takes the connection away from the session, unless the session has ended. The caller has the turn.
@@ -262,15 +263,15 @@ func otherServerError() *sqlstate.Error {
 }
 
 // noteSetting notes that a setting may have changed; "": any.
-func (p *pooling) noteSetting(name string) {
-	p.touched = true
+func (p *poolSession) noteSetting(name string) {
+	p.settingsTouched = true
 	if name == "" {
 		return
 	}
-	if p.named == nil {
-		p.named = map[string]bool{}
+	if p.namedSettings == nil {
+		p.namedSettings = map[string]bool{}
 	}
-	p.named[name] = true
+	p.namedSettings[name] = true
 }
 
 // noteLeftovers notes what a text that is about to run, and the statements that it runs by name, leave on the connection
@@ -292,7 +293,7 @@ func (r *requests) noteLeftovers(v *verdict.Verdict, runs []*verdict.Verdict) {
 			}
 			r.connection.needsReset = r.connection.needsReset || e.Writes || e.Kind == verdict.CopiesIn
 		}
-		r.pooling.touched = r.pooling.touched || executed.CallsSetConfig
+		r.pooling.settingsTouched = r.pooling.settingsTouched || executed.CallsSetConfig
 		r.connection.needsReset = r.connection.needsReset || executed.MayLeaveState
 		if executed.KeepsSessionState {
 			r.ledger.keepConnection()

@@ -51,7 +51,7 @@ func (c *conn) readProxyHeader() error {
 	case err == nil:
 		c.source, err = headerSource(header)
 	case len(header) == 0 || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return errGone // A balancer connects without a word to learn whether the proxy listens.
+		return errPeerGone // A balancer connects without a word to learn whether the proxy listens.
 	case !errors.Is(err, errNoHeader):
 		return err
 	}

@@ -20,17 +20,17 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// behind makes a proxy behind load balancers in some networks.
-func behind(networks ...string) func(*proxied, *Config) {
-	return func(_ *proxied, c *Config) {
+// withBalancers puts a proxy behind load balancers in some networks.
+func withBalancers(networks ...string) func(*testProxy, *Config) {
+	return func(_ *testProxy, c *Config) {
 		for _, n := range networks {
 			c.BalancerNetworks = append(c.BalancerNetworks, netip.MustParsePrefix(n))
 		}
 	}
 }
 
-// v2 makes a header of version 2.
-func v2(command, family byte, rest ...byte) []byte {
+// headerV2 makes a header of version 2.
+func headerV2(command, family byte, rest ...byte) []byte {
 	b := append([]byte("\r\n\r\n\x00\r\nQUIT\n"), command, family)
 	return append(binary.BigEndian.AppendUint16(b, uint16(len(rest))), rest...)
 }
@@ -39,12 +39,12 @@ func v2(command, family byte, rest ...byte) []byte {
 var tcp4 = []byte{203, 0, 113, 7, 192, 0, 2, 1, 0x12, 0x67, 0x1d, 0x08}
 
 // tcp6 is the same with 2001:db8::7.
-var tcp6 = slicesOf(netip.MustParseAddr("2001:db8::7").AsSlice(), netip.MustParseAddr("2001:db8::1").AsSlice(), tcp4[8:])
+var tcp6 = concatBytes(netip.MustParseAddr("2001:db8::7").AsSlice(), netip.MustParseAddr("2001:db8::1").AsSlice(), tcp4[8:])
 
-func slicesOf(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+func concatBytes(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
 // viaBalancer connects as an agent over a connection that begins with these bytes.
-func (p *proxied) viaBalancer(t testing.TB, header []byte, extra string) (*pgx.Conn, error) {
+func (p *testProxy) viaBalancer(t testing.TB, header []byte, extra string) (*pgx.Conn, error) {
 	t.Helper()
 	config, err := pgx.ParseConfig(p.agentDSN() + " " + extra)
 	if err != nil {
@@ -73,7 +73,7 @@ func (p *proxied) viaBalancer(t testing.TB, header []byte, extra string) (*pgx.C
 // The client's address is that of the header, with TLS behind it in both ways, and that of the socket where the header
 // has none.
 func TestHeadersOfBalancers(t *testing.T) {
-	p := start(t, withTLS(t, "ecdsa", "list"), behind("127.0.0.0/8"))
+	p := startProxy(t, withTLS(t, "ecdsa", "list"), withBalancers("127.0.0.0/8"))
 	const own = "the socket's"
 	for name, c := range map[string]struct {
 		header []byte
@@ -83,14 +83,14 @@ func TestHeadersOfBalancers(t *testing.T) {
 		"version 1, IPv6":           {[]byte("PROXY TCP6 2001:db8::7 2001:db8::1 4711 7432\r\n"), "[2001:db8::7]:4711"},
 		"version 1, longest":        {[]byte("PROXY UNKNOWN " + strings.Repeat("f", 91) + "\r\n"), own},
 		"version 1, unknown":        {[]byte("PROXY UNKNOWN\r\n"), own},
-		"version 2":                 {v2(0x21, 0x11, tcp4...), "203.0.113.7:4711"},
-		"version 2, IPv6":           {v2(0x21, 0x21, tcp6...), "[2001:db8::7]:4711"},
-		"version 2, more behind it": {v2(0x21, 0x11, append(bytes.Clone(tcp4), 4, 0, 1, 0)...), "203.0.113.7:4711"},
-		"version 2, longest":        {v2(0x21, 0x11, append(append(bytes.Clone(tcp4), 4, 0x0f, 0xf1), make([]byte, 4081)...)...), "203.0.113.7:4711"},
-		"version 2, local":          {v2(0x20, 0x00), own},
-		"version 2, local, TCP":     {v2(0x20, 0x11, tcp4...), own},
-		"version 2, unspecified":    {v2(0x21, 0x00), own},
-		"version 2, unix":           {v2(0x21, 0x31, make([]byte, 216)...), own},
+		"version 2":                 {headerV2(0x21, 0x11, tcp4...), "203.0.113.7:4711"},
+		"version 2, IPv6":           {headerV2(0x21, 0x21, tcp6...), "[2001:db8::7]:4711"},
+		"version 2, more behind it": {headerV2(0x21, 0x11, append(bytes.Clone(tcp4), 4, 0, 1, 0)...), "203.0.113.7:4711"},
+		"version 2, longest":        {headerV2(0x21, 0x11, append(append(bytes.Clone(tcp4), 4, 0x0f, 0xf1), make([]byte, 4081)...)...), "203.0.113.7:4711"},
+		"version 2, local":          {headerV2(0x20, 0x00), own},
+		"version 2, local, TCP":     {headerV2(0x20, 0x11, tcp4...), own},
+		"version 2, unspecified":    {headerV2(0x21, 0x00), own},
+		"version 2, unix":           {headerV2(0x21, 0x31, make([]byte, 216)...), own},
 	} {
 		for _, extra := range []string{"sslmode=require", "sslmode=require sslnegotiation=direct"} {
 			conn, err := p.viaBalancer(t, c.header, extra)
@@ -105,7 +105,7 @@ func TestHeadersOfBalancers(t *testing.T) {
 			if want == own {
 				want = conn.PgConn().Conn().LocalAddr().String()
 			}
-			if got := p.last().info.RemoteAddr; got != want {
+			if got := p.lastDecider().info.RemoteAddr; got != want {
 				t.Errorf("%s, %s: the client is %s, want %s", name, extra, got, want)
 			}
 			if sessions := p.server.Sessions(); sessions[len(sessions)-1].Remote != want {
@@ -117,7 +117,7 @@ func TestHeadersOfBalancers(t *testing.T) {
 
 // Without TLS only this machine is served: the balancer and the client must both be on it.
 func TestPlainBehindABalancer(t *testing.T) {
-	p := start(t, behind("127.0.0.0/8"))
+	p := startProxy(t, withBalancers("127.0.0.0/8"))
 	for header, want := range map[string]string{
 		"PROXY TCP4 127.0.0.9 127.0.0.1 4711 7432\r\n":   "",
 		"PROXY UNKNOWN\r\n":                              "",
@@ -136,24 +136,24 @@ func TestForgedHeaders(t *testing.T) {
 	line := []byte("PROXY TCP4 203.0.113.7 192.0.2.1 4711 7432\r\n")
 	hello, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": agentName}}).Encode(nil)
 	const none, length = "a connection from this network must begin with a PROXY header", "invalid length of startup packet"
-	outside := start(t, behind("10.0.0.0/8", "::1/128"))
-	inside := start(t, behind("10.0.0.0/8", "127.0.0.0/8"))
-	withoutBalancer := start(t)
+	outside := startProxy(t, withBalancers("10.0.0.0/8", "::1/128"))
+	inside := startProxy(t, withBalancers("10.0.0.0/8", "127.0.0.0/8"))
+	withoutBalancer := startProxy(t)
 	for name, c := range map[string]struct {
-		p     *proxied
+		p     *testProxy
 		input []byte
 		want  string
 	}{
 		"from outside":               {outside, line, length},
-		"from outside, version 2":    {outside, v2(0x21, 0x11, tcp4...), length},
+		"from outside, version 2":    {outside, headerV2(0x21, 0x11, tcp4...), length},
 		"without the protocol":       {withoutBalancer, line, length},
-		"without it, version 2":      {withoutBalancer, v2(0x21, 0x11, tcp4...), length},
+		"without it, version 2":      {withoutBalancer, headerV2(0x21, 0x11, tcp4...), length},
 		"none":                       {inside, hello, none},
 		"none, and TLS":              {inside, []byte{0, 0, 0, 8, 4, 210, 22, 47}, none},
 		"none, and direct TLS":       {inside, []byte{0x16, 3, 1, 0, 0}, none},
 		"none, and a cancel request": {inside, []byte{0, 0, 0, 16, 4, 210, 22, 46, 1, 2, 3, 4, 5, 6, 7, 8}, none},
-		"two":                        {inside, slicesOf(line, line), length},
-		"two, version 2":             {inside, slicesOf(v2(0x20, 0), v2(0x21, 0x11, tcp4...)), length},
+		"two":                        {inside, concatBytes(line, line), length},
+		"two, version 2":             {inside, concatBytes(headerV2(0x20, 0), headerV2(0x21, 0x11, tcp4...)), length},
 		"another protocol":           {inside, []byte("GET / HTTP/1.1\r\n\r\n"), none},
 		"another word":               {inside, []byte("PROXX TCP4 203.0.113.7 192.0.2.1 4711 7432\r\n"), none},
 		"no family":                  {inside, []byte("PROXY \r\n"), none},
@@ -164,23 +164,23 @@ func TestForgedHeaders(t *testing.T) {
 		"no carriage return":         {inside, []byte("PROXY TCP4 203.0.113.7 192.0.2.1 4711 7432\n"), none},
 		"a line too long":            {inside, append([]byte("PROXY UNKNOWN "), bytes.Repeat([]byte("f"), 200)...), none},
 		"another signature":          {inside, []byte("\r\n\r\n\x00\r\nEXIT\n\x21\x11\x00\x00"), none},
-		"another version":            {inside, v2(0x31, 0x11, tcp4...), none},
-		"another command":            {inside, v2(0x22, 0x11, tcp4...), none},
-		"another family, version 2":  {inside, v2(0x21, 0x41, tcp4...), none},
-		"another transport":          {inside, v2(0x21, 0x13, tcp4...), none},
-		"datagrams":                  {inside, v2(0x21, 0x12, tcp4...), none},
-		"datagrams, unix":            {inside, v2(0x21, 0x32, make([]byte, 216)...), none},
-		"addresses too short":        {inside, v2(0x21, 0x11, tcp4[:11]...), none},
-		"a rest too long":            {inside, append(v2(0x21, 0x11)[:14], 0xff, 0xff), none},
+		"another version":            {inside, headerV2(0x31, 0x11, tcp4...), none},
+		"another command":            {inside, headerV2(0x22, 0x11, tcp4...), none},
+		"another family, version 2":  {inside, headerV2(0x21, 0x41, tcp4...), none},
+		"another transport":          {inside, headerV2(0x21, 0x13, tcp4...), none},
+		"datagrams":                  {inside, headerV2(0x21, 0x12, tcp4...), none},
+		"datagrams, unix":            {inside, headerV2(0x21, 0x32, make([]byte, 216)...), none},
+		"addresses too short":        {inside, headerV2(0x21, 0x11, tcp4[:11]...), none},
+		"a rest too long":            {inside, append(headerV2(0x21, 0x11)[:14], 0xff, 0xff), none},
 	} {
-		nc := c.p.bare(t)
+		nc := c.p.dial(t)
 		if _, err := nc.Write(c.input); err != nil {
 			t.Fatal(err)
 		}
-		if e := told(t, nc); e == nil || e.Code != "08P01" || e.Severity != "FATAL" || e.Message != c.want {
+		if e := readLastError(t, nc); e == nil || e.Code != "08P01" || e.Severity != "FATAL" || e.Message != c.want {
 			t.Errorf("%s: %+v", name, e)
 		}
-		if c.p.judges != nil {
+		if c.p.deciders != nil {
 			t.Fatalf("%s: a session began", name)
 		}
 	}
@@ -188,18 +188,18 @@ func TestForgedHeaders(t *testing.T) {
 	if err := outside.connect(t, "sslmode=disable").Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if got := outside.last().info.RemoteAddr; !strings.HasPrefix(got, "127.0.0.1:") {
+	if got := outside.lastDecider().info.RemoteAddr; !strings.HasPrefix(got, "127.0.0.1:") {
 		t.Errorf("the client is %s", got)
 	}
 }
 
 // A header that comes slowly, or never, delays nobody, and has the time of a login.
 func TestSlowHeaders(t *testing.T) {
-	p := start(t, behind("127.0.0.0/8"), func(_ *proxied, c *Config) { c.LoginTimeout = 8 * time.Second }) // a slow machine logs in within it
+	p := startProxy(t, withBalancers("127.0.0.0/8"), func(_ *testProxy, c *Config) { c.LoginTimeout = 8 * time.Second }) // a slow machine logs in within it
 	line := "PROXY TCP4 127.0.0.9 127.0.0.1 4711 7432\r\n"
 	var slow []net.Conn
 	for n := range 8 {
-		nc := p.bare(t)
+		nc := p.dial(t)
 		if _, err := nc.Write([]byte(line)[:6*n]); err != nil {
 			t.Fatal(err)
 		}
@@ -215,12 +215,12 @@ func TestSlowHeaders(t *testing.T) {
 	if _, err := io.Copy(last, rest); err != nil {
 		t.Fatal(err)
 	}
-	if conn := p.loggedInOver(t, last); conn == nil || p.last().info.RemoteAddr != "127.0.0.9:4711" {
+	if conn := p.loginOver(t, last); conn == nil || p.lastDecider().info.RemoteAddr != "127.0.0.9:4711" {
 		t.Error("a header in parts is not read")
 	}
 	for n, nc := range slow[:len(slow)-1] {
 		_ = nc.SetReadDeadline(time.Now().Add(tier.Patience))
-		if e := told(t, nc); n > 0 && (e == nil || e.Message != "canceling authentication due to timeout") {
+		if e := readLastError(t, nc); n > 0 && (e == nil || e.Message != "canceling authentication due to timeout") {
 			t.Errorf("%d bytes of a header: %+v", 6*n, e)
 		}
 	}
@@ -228,9 +228,9 @@ func TestSlowHeaders(t *testing.T) {
 
 // A balancer that looks whether somebody listens leaves no line in the log.
 func TestProbesOfBalancers(t *testing.T) {
-	p := start(t, behind("127.0.0.0/8"))
+	p := startProxy(t, withBalancers("127.0.0.0/8"))
 	for _, sentText := range []string{"", "PROXY "} {
-		nc := p.bare(t)
+		nc := p.dial(t)
 		if _, err := io.WriteString(nc, sentText); err != nil {
 			t.Fatal(err)
 		}
@@ -264,9 +264,9 @@ func TestNetworksOfBalancers(t *testing.T) {
 // A header is read to its end and no further, or refused, whatever it is.
 func FuzzProxyHeader(f *testing.F) {
 	f.Add([]byte("PROXY TCP4 203.0.113.7 192.0.2.1 4711 7432\r\nmore"))
-	f.Add(append(v2(0x21, 0x11, tcp4...), "more"...))
-	f.Add(v2(0x20, 0))
-	f.Add(v2(0x21, 0x31, make([]byte, 216)...))
+	f.Add(append(headerV2(0x21, 0x11, tcp4...), "more"...))
+	f.Add(headerV2(0x20, 0))
+	f.Add(headerV2(0x21, 0x31, make([]byte, 216)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		in := bytes.NewReader(b)
 		header, err := readHeader(in)

@@ -19,8 +19,8 @@ type queryEntry struct {
 
 	// Set while the answers come, by the goroutine that reads them.
 	// the number of settings of a hardened plan that the server has yet to answer before the next statement
-	settings    int
-	description []byte // the columns of the result in progress, if the proxy reads the keys of its rows
+	settingsToAnswer int
+	description      []byte // the columns of the result in progress, if the proxy reads the keys of its rows
 }
 
 func (e *queryEntry) endsWithReady() bool { return true }
@@ -28,9 +28,9 @@ func (e *queryEntry) endsWithReady() bool { return true }
 func (e *queryEntry) appendRefused(dst []byte) []byte { return e.refusal.query(dst) }
 
 func (e *queryEntry) handleAnswer(o *answers, typ byte, length int) (isExpected bool, err *sqlstate.Error) {
-	if e.steps == nil && e.settings > 0 && typ == 'C' {
-		e.settings--
-		o.tail.skip = true
+	if e.steps == nil && e.settingsToAnswer > 0 && typ == 'C' {
+		e.settingsToAnswer--
+		o.tail.isSkipped = true
 		return true, nil
 	}
 	if e.runsCached() && e.answerCached(o, typ) {
@@ -39,7 +39,7 @@ func (e *queryEntry) handleAnswer(o *answers, typ byte, length int) (isExpected 
 	if e.steps != nil {
 		switch typ {
 		case '1', '2', '3', 'n': // These types are answers to the extended messages of a step, which a Query does not have.
-			o.tail.skip = true
+			o.tail.isSkipped = true
 			return true, nil
 		}
 	}

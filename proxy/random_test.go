@@ -15,8 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// conversation makes up messages that make sense often enough, and else fail.
-func conversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
+// randomConversation makes up messages that make sense often enough, and else fail.
+func randomConversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
 	pick := func(choices ...string) string { return choices[r.IntN(len(choices))] }
 	text := func() string {
 		return pick("SELECT 1 AS a", "SELECT 1 AS a", "SELECT $1::int + 1", "SELECT * FROM generate_series(1, 5)",
@@ -120,8 +120,8 @@ func avoidPortalsOfQueries(script [][]pgx3.FrontendMessage) {
 	}
 }
 
-// written is a script to be read.
-func written(script [][]pgx3.FrontendMessage) string {
+// formatScript formats a script for a message.
+func formatScript(script [][]pgx3.FrontendMessage) string {
 	var b strings.Builder
 	for i, round := range script {
 		for _, m := range round {
@@ -133,29 +133,29 @@ func written(script [][]pgx3.FrontendMessage) string {
 }
 
 // TestRandomScripts plays conversations of a fixed seed on the server and through the proxy, to which they come whole.
-func TestRandomScripts(t *testing.T) { randomScripts(t, start(t), 200, whole) }
+func TestRandomScripts(t *testing.T) { randomScripts(t, startProxy(t), 200, allLines) }
 
-// whole leaves transcripts as they are.
-func whole(transcript []string) []string { return transcript }
+// allLines returns transcripts unchanged.
+func allLines(transcript []string) []string { return transcript }
 
 // TestRandomScriptsInPieces: where the network cuts what a client sends is nothing that an answer depends on.
 func TestRandomScriptsInPieces(t *testing.T) {
-	for name, size := range cuts {
+	for name, size := range readSizes {
 		if size != nil {
-			t.Run(name, func(t *testing.T) { randomScripts(t, start(t, cut(size)), 100, whole) })
+			t.Run(name, func(t *testing.T) { randomScripts(t, startProxy(t, splitReads(size)), 100, allLines) })
 		}
 	}
 }
 
-func randomScripts(t *testing.T, p *proxied, n int, compared func([]string) []string) {
+func randomScripts(t *testing.T, p *testProxy, n int, compared func([]string) []string) {
 	t.Helper()
 	kinds := map[string]int{}
-	for seed := range conversations(n) {
-		script := conversation(rand.New(rand.NewPCG(uint64(seed), 7)))
-		want := converse(t, p.direct(t), script)
-		got := converse(t, p.raw(t), script)
+	for seed := range conversationSeeds(n) {
+		script := randomConversation(rand.New(rand.NewPCG(uint64(seed), 7)))
+		want := playConversation(t, p.connectDirect(t), script)
+		got := playConversation(t, p.connectRaw(t), script)
 		if diff := cmp.Diff(compared(want), compared(got)); diff != "" {
-			t.Fatalf("seed %d\n%s\ndirect (-) and through the proxy (+):\n%s", seed, written(script), diff)
+			t.Fatalf("seed %d\n%s\ndirect (-) and through the proxy (+):\n%s", seed, formatScript(script), diff)
 		}
 		for _, line := range want {
 			kinds[strings.Join(strings.Fields(line)[:min(3, len(strings.Fields(line)))], " ")]++
@@ -173,8 +173,8 @@ func randomScripts(t *testing.T, p *proxied, n int, compared func([]string) []st
 	}
 }
 
-// conversations are the seeds of so many conversations; longer runs make more.
-func conversations(perRun int) iter.Seq[int] {
+// conversationSeeds are the seeds of conversations: perRun in a quick run, more in longer ones.
+func conversationSeeds(perRun int) iter.Seq[int] {
 	first, n := int(tier.Seed()-1)<<20, tier.Count(perRun, 2*perRun, 20*perRun)
 	return func(yield func(int) bool) {
 		for i := range n {
@@ -185,9 +185,9 @@ func conversations(perRun int) iter.Seq[int] {
 	}
 }
 
-// apart ends a group before a Query that would stand in it. From PostgreSQL 18 on, a message after such a Query and its
-// Sync fails with XX000, "unexpected state STARTED". Such failures say nothing about the proxy.
-func apart(script ...[]pgx3.FrontendMessage) (out [][]pgx3.FrontendMessage) {
+// syncBeforeQueries ends a group before a Query that would stand in it. From PostgreSQL 18 on, a message after such a
+// Query and its Sync fails with XX000, "unexpected state STARTED". Such failures say nothing about the proxy.
+func syncBeforeQueries(script ...[]pgx3.FrontendMessage) (out [][]pgx3.FrontendMessage) {
 	if pgtest.Binaries().Major < 18 {
 		return script
 	}
@@ -213,8 +213,8 @@ func apart(script ...[]pgx3.FrontendMessage) (out [][]pgx3.FrontendMessage) {
 	return out
 }
 
-// converse sends the rounds of a conversation and writes down what comes back.
-func converse(t *testing.T, c *peer, script [][]pgx3.FrontendMessage) (out []string) {
+// playConversation sends the rounds of a conversation and writes down what comes back.
+func playConversation(t *testing.T, c *peer, script [][]pgx3.FrontendMessage) (out []string) {
 	defer c.Close()
 	for i, m := range script {
 		// An error that comes in every state tells when everything before it has been answered. Not behind every
@@ -226,7 +226,7 @@ func converse(t *testing.T, c *peer, script [][]pgx3.FrontendMessage) (out []str
 		}
 		c.send(t, append(m, sy, q(fmt.Sprint("end", i)))...)
 		for finished := false; ; {
-			m, err := c.front.Receive()
+			m, err := c.frontend.Receive()
 			if err != nil {
 				return append(out, "the connection ends")
 			}

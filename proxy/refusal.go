@@ -54,8 +54,8 @@ func (r *refusal) isEarly() bool {
 	return false
 }
 
-// noTypes is the end of a Parse that declares no parameter types.
-var noTypes = []byte{0, 0}
+// noParameterTypes is the end of a Parse that declares no parameter types.
+var noParameterTypes = []byte{0, 0}
 
 // noParameters is the end of a Bind without parameters. inBinary is the end of a Bind that asks for all values of the
 // result in binary.
@@ -73,7 +73,7 @@ func (r *refusal) query(dst []byte) []byte { return appendQuery(dst, r.text()) }
 // parse appends a Parse that fails, with the name of the refused one. A Parse without a name removes the statement
 // without a name even when it fails.
 func (r *refusal) parse(dst []byte, name string) []byte {
-	return appendParse(dst, name, r.text(), noTypes)
+	return appendParse(dst, name, r.text(), noParameterTypes)
 }
 
 func (r *refusal) bind(dst []byte) []byte {

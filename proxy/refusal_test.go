@@ -68,14 +68,14 @@ var refusals = map[string]func(badText string) []round{
 }
 
 func TestRefusals(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	for name, script := range refusals {
 		for word, codes := range map[string][2]string{"forbidden": {"42703", "42501"}, "misspelt": {"42601", "42601"}} {
 			t.Run(name+" "+word, func(t *testing.T) {
 				// A text that the server's parser does not take fails there even in a transaction that has failed.
 				worse := map[string]string{"forbidden": "SELECT nope", "misspelt": "misspelt"}[word]
-				want := p.direct(t).play(t, script(worse))
-				got := p.raw(t).play(t, script("SELECT "+word))
+				want := p.connectDirect(t).play(t, script(worse))
+				got := p.connectRaw(t).play(t, script("SELECT "+word))
 				same := func(lines []string, code string) []string {
 					for i, l := range lines {
 						if strings.HasPrefix(l, "E ERROR "+code) {
@@ -99,7 +99,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestRefusalSaysWhy(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	conn := p.connect(t)
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec} {
 		_, err := conn.Exec(t.Context(), "SELECT forbidden", mode)
@@ -118,8 +118,8 @@ func TestRefusalSaysWhy(t *testing.T) {
 
 // TestSeveralStatements: one refused statement keeps the whole message from running.
 func TestSeveralStatements(t *testing.T) {
-	p := start(t)
-	got := p.raw(t).play(t, []round{upToReady(1, q("CREATE TEMP TABLE x (); SELECT forbidden")), upToReady(1, q("SELECT to_regclass('x')"))})
+	p := startProxy(t)
+	got := p.connectRaw(t).play(t, []round{upToReady(1, q("CREATE TEMP TABLE x (); SELECT forbidden")), upToReady(1, q("SELECT to_regclass('x')"))})
 	want := []string{"E ERROR 42501 refused  @3", "Z I", "T to_regclass:2205:0", `D [""]`, "C SELECT 1", "Z I"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -128,7 +128,7 @@ func TestSeveralStatements(t *testing.T) {
 
 // TestUnrecorded: an execution whose record fails is refused, whatever its message, and what is around it is not.
 func TestUnrecorded(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	const failed = "E ERROR 58030 the decision could not be recorded  @0"
 	for name, c := range map[string]struct {
 		script []round
@@ -142,7 +142,7 @@ func TestUnrecorded(t *testing.T) {
 		"refused parse": {[]round{upToReady(1, pa("", "forbidden unrecordable"), bi("", ""), sy)}, []string{failed, "Z I"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, p.raw(t).play(t, c.script)); diff != "" {
+			if diff := cmp.Diff(c.want, p.connectRaw(t).play(t, c.script)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -150,9 +150,9 @@ func TestUnrecorded(t *testing.T) {
 }
 
 func TestFunctionCall(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	call := &pgx3.FunctionCall{Function: 77}
-	got := p.raw(t).play(t, []round{upToReady(1, call), upToReady(1, q("BEGIN")), upToReady(1, call), upToReady(1, call), upToReady(1, q("ROLLBACK")),
+	got := p.connectRaw(t).play(t, []round{upToReady(1, call), upToReady(1, q("BEGIN")), upToReady(1, call), upToReady(1, call), upToReady(1, q("ROLLBACK")),
 		upToReady(1, pa("", "SELECT nope"), call, sy)})
 	const refused = "E ERROR 42501 function calls of the fast path are not for agents  @0"
 	want := []string{refused, "Z I", "C BEGIN", "Z T", refused, "Z E",
@@ -165,7 +165,7 @@ func TestFunctionCall(t *testing.T) {
 
 // TestRecheck: a statement whose versions are no longer in force is refused when it is used.
 func TestRecheck(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	stale := func(*verdict.Verdict) *verdict.Verdict {
 		return &verdict.Verdict{Original: "again", Refusal: sqlstate.New("0A000", sqlstate.ReasonStale, "cached plan must not change result type")}
 	}
@@ -177,10 +177,10 @@ func TestRecheck(t *testing.T) {
 	const refused = "E ERROR 0A000 cached plan must not change result type  @0"
 	for name, change := range map[string]func(*verdict.Verdict) *verdict.Verdict{"refused": stale, "another text": other} {
 		t.Run(name, func(t *testing.T) {
-			c := p.raw(t)
+			c := p.connectRaw(t)
 			c.play(t, []round{upToReady(1, pa("s", "SELECT 1 AS a"), de('S', "s"), sy), upToReady(1, bi("", "s"), ex("", 0), sy),
 				upToReady(1, q("BEGIN")), upToReady(1, bi("open", "s"), sy)})
-			p.last().stale.Store(change)
+			p.lastDecider().recheck.Store(change)
 			got := c.play(t, []round{upToReady(1, ex("open", 0), sy), upToReady(1, ex("open", 0), sy),
 				upToReady(1, q("ROLLBACK")), upToReady(1, bi("", "s"), ex("", 0), sy),
 				upToReady(1, de('S', "s"), sy), upToReady(1, pa("s2", "SELECT 1 AS b"), sy)})
@@ -189,7 +189,7 @@ func TestRecheck(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
-			p.last().stale.Store((func(*verdict.Verdict) *verdict.Verdict)(nil))
+			p.lastDecider().recheck.Store((func(*verdict.Verdict) *verdict.Verdict)(nil))
 			if got := c.play(t, []round{upToReady(1, bi("", "s"), ex("", 0), sy)}); !slices.Contains(got, "C SELECT 1") {
 				t.Errorf("still refused: %q", got)
 			}
@@ -199,7 +199,7 @@ func TestRecheck(t *testing.T) {
 
 // TestRecheckOfWhatRunsByName: so is what a statement runs by name, whatever may be said of that statement itself.
 func TestRecheckOfWhatRunsByName(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	for name, use := range map[string][]pgx3.FrontendMessage{
 		"EXECUTE":             {q("EXECUTE s")},
 		"EXECUTE of PREPARE":  {q("EXECUTE made")},
@@ -209,10 +209,10 @@ func TestRecheckOfWhatRunsByName(t *testing.T) {
 		"behind another":      {q("SELECT 1; EXECUTE s")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := p.raw(t)
+			c := p.connectRaw(t)
 			c.play(t, []round{upToReady(1, pa("s", "SELECT 'by name'"), sy), upToReady(1, q("PREPARE made AS SELECT 'by name'")), upToReady(1, q("BEGIN")),
 				upToReady(1, q("DECLARE c CURSOR FOR SELECT 'by name'")), upToReady(1, bi("open", "s"), sy)})
-			p.last().stale.Store(func(v *verdict.Verdict) *verdict.Verdict {
+			p.lastDecider().recheck.Store(func(v *verdict.Verdict) *verdict.Verdict {
 				if !strings.Contains(v.Original, "by name") {
 					return v
 				}
@@ -228,8 +228,8 @@ func TestRecheckOfWhatRunsByName(t *testing.T) {
 
 // TestRecords: each execution and each refusal has one record and one outcome, with the code that the client got.
 func TestRecords(t *testing.T) {
-	p := start(t)
-	c := p.raw(t)
+	p := startProxy(t)
+	c := p.connectRaw(t)
 	c.play(t, []round{
 		upToReady(1, q("SELECT generate_series(1,3)")),
 		upToReady(1, q("SELECT 1/0")),
@@ -244,7 +244,7 @@ func TestRecords(t *testing.T) {
 		upToReady(1, bi("", "n"), ex("", 0), sy),
 	})
 	c.Close()
-	j := p.last()
+	j := p.lastDecider()
 	eventually(t, "closed", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return j.closed })
 	want := []string{
 		"SELECT generate_series(1,3): 00000 3",
@@ -269,7 +269,7 @@ func TestRecords(t *testing.T) {
 // TestRecordsNameWhatRan: the record of EXECUTE names the statement that the server runs under that name, even while
 // the name's PREPARE is not answered.
 func TestRecordsNameWhatRan(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	for name, c := range map[string]struct {
 		before []round
 		script round
@@ -305,10 +305,10 @@ func TestRecordsNameWhatRan(t *testing.T) {
 				q("FETCH 1 FROM p")), "FETCH 1 FROM p runs SELECT 'old'"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := p.raw(t)
+			client := p.connectRaw(t)
 			client.play(t, append(c.before, c.script))
 			client.Close()
-			j := p.last()
+			j := p.lastDecider()
 			eventually(t, "closed", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return j.closed })
 			j.mu.Lock()
 			defer j.mu.Unlock()
@@ -325,24 +325,29 @@ func TestRecordsNameWhatRan(t *testing.T) {
 
 // TestOutcomeOfWhatIsNotAnswered: statements in flight when a session ends have an outcome in the record, too.
 func TestOutcomeOfWhatIsNotAnswered(t *testing.T) {
-	for name, options := range map[string][]func(*proxied, *Config){
+	for name, options := range map[string][]func(*testProxy, *Config){
 		"sent":               nil,
-		"waiting to be sent": {withJudge(func(j *judge) { j.bound = wide(true) })}, // the proxy waits for a limited result
+		"waiting to be sent": {withDecider(func(j *fakeDecider) { j.resultBound = wideBound(true) })}, // the proxy waits for a limited result
 	} {
-		t.Run(name, func(t *testing.T) { outcomeOfWhatIsNotAnswered(t, options...) })
+		t.Run(name, func(t *testing.T) { checkUnansweredOutcome(t, options...) })
 	}
 }
 
-func outcomeOfWhatIsNotAnswered(t *testing.T, options ...func(*proxied, *Config)) {
-	p := start(t, options...)
-	c := p.raw(t)
+func checkUnansweredOutcome(t *testing.T, options ...func(*testProxy, *Config)) {
+	p := startProxy(t, options...)
+	c := p.connectRaw(t)
 	c.send(t, q("SELECT pg_sleep(600)"), q("SELECT 2"))
-	eventually(t, "recorded", func() bool { p.mu.Lock(); n := len(p.judges); p.mu.Unlock(); return n > 0 && len(p.last().seen()) > 1 })
-	p.last().info.OnRevoke(sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonIdentity, "the agent was disabled"))
-	if e := c.told(); e == nil || e.Code != "57P01" || e.Severity != "FATAL" || e.Message != "the agent was disabled" {
+	eventually(t, "recorded", func() bool {
+		p.mu.Lock()
+		n := len(p.deciders)
+		p.mu.Unlock()
+		return n > 0 && len(p.lastDecider().recordedTexts()) > 1
+	})
+	p.lastDecider().info.OnRevoke(sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonIdentity, "the agent was disabled"))
+	if e := c.readLastError(); e == nil || e.Code != "57P01" || e.Severity != "FATAL" || e.Message != "the agent was disabled" {
 		t.Errorf("got %+v", e)
 	}
-	j := p.last()
+	j := p.lastDecider()
 	eventually(t, "closed", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return j.closed })
 	if fmt.Sprint(j.outcomes) != "[SELECT pg_sleep(600): 57P01 0 SELECT 2: 57P01 0]" {
 		t.Errorf("outcomes: %v", j.outcomes)
@@ -355,16 +360,16 @@ func outcomeOfWhatIsNotAnswered(t *testing.T, options ...func(*proxied, *Config)
 	})
 }
 
-func (j *judge) seen() []string {
+func (j *fakeDecider) recordedTexts() []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clone(j.recorded)
 }
 
-// typing is a judge that refuses what declares one type, wherever.
-type typing struct{ *judge }
+// typeRefuser is a fakeDecider that refuses what declares one type, wherever.
+type typeRefuser struct{ *fakeDecider }
 
-func (y *typing) Declare(_ context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
+func (y *typeRefuser) Declare(_ context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
 	if !slices.Contains(types, 28) {
 		return v
 	}
@@ -374,15 +379,15 @@ func (y *typing) Declare(_ context.Context, v *verdict.Verdict, types []uint32) 
 
 // Every Parse that declares types has them judged, whatever its name and however many there are.
 func TestDeclaredTypesAreJudged(t *testing.T) {
-	p := start(t)
-	p.edit = func(r *Route) {
+	p := startProxy(t)
+	p.editRoute = func(r *Route) {
 		openDecider := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
 			d, err := openDecider(ctx, info)
-			return &typing{d.(*judge)}, err
+			return &typeRefuser{d.(*fakeDecider)}, err
 		}
 	}
-	conn := p.raw(t)
+	conn := p.connectRaw(t)
 	for i, name := range []string{"", "s", "S", strings.Repeat("n", 100)} {
 		for n := range 4 {
 			for offset := range n + 1 {

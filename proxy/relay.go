@@ -7,29 +7,29 @@ type relay struct {
 	source
 	clientSink sink // connection to the client
 
-	buf  *[]byte
-	r, w int    // buf[r:w] is still to be looked at
-	from int    // buf[from:r] passes as it is
-	out  []byte // bytes that are sent before buf[from:r]
+	buf                    *[]byte
+	unreadStart, unreadEnd int    // buf[unreadStart:unreadEnd] is still to be read
+	passStart              int    // buf[passStart:unreadStart] passes unchanged
+	inserted               []byte // bytes that are sent before buf[passStart:unreadStart]
 }
 
 // fill reads the next chunk behind the rest of the last one.
 func (c *relay) fill() error {
-	if c.r == c.w {
+	if c.unreadStart == c.unreadEnd {
 		c.release()
 		buf, n, err := c.take()
 		if err != nil {
 			return err
 		}
-		c.buf, c.r, c.w = buf, 0, n
+		c.buf, c.unreadStart, c.unreadEnd = buf, 0, n
 		return nil
 	}
 	b := *c.buf
-	c.w = copy(b, b[c.r:c.w])
-	c.r, c.from = 0, 0
-	n, err := c.peer.Read(b[c.w:]) // The scan before leaves room in the buffer.
+	c.unreadEnd = copy(b, b[c.unreadStart:c.unreadEnd])
+	c.unreadStart, c.passStart = 0, 0
+	n, err := c.peer.Read(b[c.unreadEnd:]) // The scan before leaves room in the buffer.
 	if n > 0 {
-		c.w += n
+		c.unreadEnd += n
 		return nil
 	}
 	if err == nil {
@@ -43,42 +43,42 @@ func (c *relay) release() {
 		putBuffer(c.buf)
 		c.buf = nil
 	}
-	c.r, c.w, c.from = 0, 0, 0
+	c.unreadStart, c.unreadEnd, c.passStart = 0, 0, 0
 }
 
 // pass lets the next n bytes pass to the client.
-func (c *relay) pass(n int) { c.r += n }
+func (c *relay) pass(n int) { c.unreadStart += n }
 
 // drop leaves the next n bytes out.
 func (c *relay) drop(n int) {
-	c.out = append(c.out, (*c.buf)[c.from:c.r]...)
-	c.r += n
-	c.from = c.r
+	c.inserted = append(c.inserted, (*c.buf)[c.passStart:c.unreadStart]...)
+	c.unreadStart += n
+	c.passStart = c.unreadStart
 }
 
 // insert adds bytes of the proxy behind the bytes that pass so far.
 func (c *relay) insert(b []byte) {
 	c.drop(0)
-	c.out = append(c.out, b...)
+	c.inserted = append(c.inserted, b...)
 }
 
 // retract removes the bytes that pass so far.
 func (c *relay) retract() {
-	c.out = c.out[:0]
-	c.from = c.r
+	c.inserted = c.inserted[:0]
+	c.passStart = c.unreadStart
 }
 
 // passedBytes returns the bytes that pass, for one write. They are valid until the next call.
 func (c *relay) passedBytes() []byte {
-	b := (*c.buf)[c.from:c.r]
-	c.from = c.r
-	if len(c.out) > 0 {
-		c.out = append(c.out, b...)
-		b = c.out
+	b := (*c.buf)[c.passStart:c.unreadStart]
+	c.passStart = c.unreadStart
+	if len(c.inserted) > 0 {
+		c.inserted = append(c.inserted, b...)
+		b = c.inserted
 	}
-	if cap(c.out) > maxKeptBuffer {
-		c.out = nil
+	if cap(c.inserted) > maxKeptBuffer {
+		c.inserted = nil
 	}
-	c.out = c.out[:0]
+	c.inserted = c.inserted[:0]
 	return b
 }

@@ -16,7 +16,7 @@ type requests struct {
 	*session
 
 	seal      sealState
-	pooling   pooling
+	pooling   poolSession
 	group     messageGroup
 	snapshots snapshotState
 	foreign   foreignReads
@@ -49,7 +49,7 @@ func newRequests(s *session) *requests {
 // run relays messages, and returns when the session is over. The caller has the turn.
 func (r *requests) run() error {
 	in := newInput(r.client)
-	in.budget = &r.server.large
+	in.budget = &r.server.largeBufferBytes
 	in.maxText = r.maxText()
 	defer func() { in.release(); _ = in.reserveBatch(0) }()
 	var open openMessages

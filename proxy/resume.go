@@ -46,7 +46,7 @@ func (r *requests) resumeGroup() (bool, error) {
 	r.ledger.setStaging(true) // the session is not idle at the Sync
 	start := time.Now()
 	if skips, ok := r.ledger.waitAnswered(); !ok {
-		return false, errGone
+		return false, errPeerGone
 	} else if skips {
 		return false, nil
 	}
@@ -76,7 +76,7 @@ func (l *ledger) waitAnswered() (skips, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.queue.len() > 0 && !l.closed {
-		l.change.Wait()
+		l.changed.Wait()
 	}
 	return l.skipping, !l.closed
 }

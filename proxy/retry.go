@@ -31,15 +31,15 @@ const (
 // retryState has the messages that the client has sent last, so that they can be sent once more. It belongs to the
 // goroutine that has the turn.
 type retryState struct {
-	turn   chan struct{} // holds a value while no goroutine has the turn
-	writes atomic.Int64  // counts writes to the client
+	turn         chan struct{} // holds a value while no goroutine has the turn
+	clientWrites atomic.Int64  // counts writes to the client
 
-	messages   []byte // messages as the client sent them
-	isPossible bool   // the messages may be sent once more
-	complete   bool   // the last of the messages is a Query or a Sync
-	writesAt   int64  // the number of writes before the messages were sent
-	sent       int    // how often the messages were sent
-	beginsTx   bool   // the messages begin a transaction
+	messages           []byte // messages as the client sent them
+	isPossible         bool   // the messages may be sent once more
+	complete           bool   // the last of the messages is a Query or a Sync
+	clientWritesBefore int64  // the number of writes before the messages were sent
+	sentCount          int    // how often the messages were sent
+	beginsTx           bool   // the messages begin a transaction
 
 	beginVerdict   *verdict.Verdict // verdict on the messages if they do nothing but begin a transaction
 	openingVerdict *verdict.Verdict // the verdict on the messages right before, which have begun the transaction in progress
@@ -73,7 +73,7 @@ func (r *retryState) start(l *ledger) {
 		r.openingVerdict = r.beginVerdict
 	}
 	r.messages, r.isPossible, r.complete = r.messages[:0], idle && (status == 'I' || r.openingVerdict != nil), false
-	r.writesAt, r.sent, r.beginsTx, r.beginVerdict = r.writes.Load(), 1, false, nil
+	r.clientWritesBefore, r.sentCount, r.beginsTx, r.beginVerdict = r.clientWrites.Load(), 1, false, nil
 }
 
 // add keeps a message of the client.
@@ -126,7 +126,7 @@ func (r *retryState) addVerdict(v *verdict.Verdict) {
 
 // canRepeat reports whether the messages may be sent once more by what is known of them. The caller has the turn.
 func (r *retryState) canRepeat() bool {
-	return r.isPossible && r.complete && r.sent < maxSent && r.writes.Load() == r.writesAt
+	return r.isPossible && r.complete && r.sentCount < maxSent && r.clientWrites.Load() == r.clientWritesBefore
 }
 
 // retriedAnswer is the state of the answer to messages that are sent once more.
@@ -180,11 +180,11 @@ func (r *requests) repeat() {
 
 func (r *requests) sendAgain() error {
 	state := &r.retry
-	if state.sent++; state.sent > 2 { // The catalog refresh may not have noticed the change yet.
+	if state.sentCount++; state.sentCount > 2 { // The catalog refresh may not have noticed the change yet.
 		select {
-		case <-time.After(time.Duration(state.sent) * retryPause):
+		case <-time.After(time.Duration(state.sentCount) * retryPause):
 		case <-r.ctx.Done():
-			return errGone
+			return errPeerGone
 		}
 	}
 	r.ledger.reportSealExpired() // A new seal says which catalogs are known.
@@ -247,7 +247,7 @@ func (r *requests) runProxyQuery(text string, v *verdict.Verdict) error {
 	e := &queryEntry{}
 	e.fromProxy, e.verdict, e.answered = true, v, make(chan struct{})
 	if skipped, ok := r.ledger.push([]entry{e}); !ok || len(skipped) > 0 {
-		return errGone
+		return errPeerGone
 	}
 	if err := r.batch.server.write(appendQuery(nil, text)); err != nil {
 		return r.awaitEnd(err)
@@ -255,7 +255,7 @@ func (r *requests) runProxyQuery(text string, v *verdict.Verdict) error {
 	select {
 	case <-e.answered:
 	case <-r.ctx.Done():
-		return errGone
+		return errPeerGone
 	}
 	if e.code != "" {
 		return connectionLostError(fmt.Errorf("the server answered %s to %s", e.code, text))

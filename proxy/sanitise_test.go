@@ -13,7 +13,7 @@ import (
 
 // TestErrors: parts of an error that concern rows hidden from the client are not relayed; parts that help are.
 func TestErrors(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	if _, err := p.db.Connect(t, "postgres").Exec(t.Context(), `
 		CREATE TABLE keyed (id int PRIMARY KEY, t text CHECK (t <> 'bad'));
 		INSERT INTO keyed VALUES (1, 'MARKER');
@@ -58,7 +58,7 @@ func TestErrors(t *testing.T) {
 	if _, err := blocker.Exec(t.Context(), "BEGIN; SELECT * FROM locked FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	c := p.raw(t)
+	c := p.connectRaw(t)
 	type shown struct{ code, message, detail, hint string }
 	const held = withheldText
 	const heldHint = withheldHint
@@ -175,7 +175,7 @@ func TestErrors(t *testing.T) {
 			c.send(t, messages...)
 			var e *pgx3.ErrorResponse
 			for ready := false; !ready; {
-				m, err := c.front.Receive()
+				m, err := c.frontend.Receive()
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -207,28 +207,28 @@ func TestErrors(t *testing.T) {
 
 // TestWritesByName: an error of a write run by EXECUTE is treated like that of a direct write.
 func TestWritesByName(t *testing.T) {
-	c := start(t).raw(t)
+	c := startProxy(t).connectRaw(t)
 	c.play(t, []round{upToReady(1, q("CREATE TEMP TABLE named (t text)")),
 		upToReady(1, q("INSERT INTO named VALUES ('seen')")), upToReady(1,
 			pa("w", "UPDATE named SET t = (t || 'x')::int"), pa("r", "SELECT t::int FROM named"), sy)})
 	for _, text := range []string{"UPDATE named SET t = (t || 'x')::int", "EXECUTE w"} {
 		c.send(t, q(text))
-		if e := c.failed(t); e == nil || e.Message != computedText {
+		if e := c.readError(t); e == nil || e.Message != computedText {
 			t.Errorf("%s: %+v", text, e)
 		}
 	}
 	c.send(t, q("EXECUTE r"))
-	if e := c.failed(t); e == nil || !strings.Contains(e.Message, `"seen"`) {
+	if e := c.readError(t); e == nil || !strings.Contains(e.Message, `"seen"`) {
 		t.Errorf("what only reads: %+v", e)
 	}
 }
 
-// failed is the last error until the server is ready.
-func (p *peer) failed(t *testing.T) *pgx3.ErrorResponse {
+// readError returns the last error before ReadyForQuery.
+func (p *peer) readError(t *testing.T) *pgx3.ErrorResponse {
 	t.Helper()
 	var last *pgx3.ErrorResponse
 	for {
-		m, err := p.front.Receive()
+		m, err := p.frontend.Receive()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -245,7 +245,7 @@ func (p *peer) failed(t *testing.T) *pgx3.ErrorResponse {
 // A foreign table that is a file is read as COPY reads: a row that is none is quoted, whoever's it is. In a COPY of the
 // client's own its line is the client's.
 func TestErrorsOfForeignTables(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	admin := p.db.Connect(t, "postgres")
 	if _, err := admin.Exec(t.Context(), "CREATE EXTENSION file_fdw"); err != nil {
 		t.Skipf("NOT TESTED: this server has no file_fdw: %v", err)
@@ -258,27 +258,27 @@ func TestErrorsOfForeignTables(t *testing.T) {
 		GRANT ALL ON fed, documents, filled TO wire_agent`); err != nil {
 		t.Fatal(err)
 	}
-	c := p.raw(t)
+	c := p.connectRaw(t)
 	for _, text := range []string{"SELECT * FROM fed", "SELECT * FROM documents",
 		"INSERT INTO filled SELECT id FROM fed", "SELECT 1; SELECT * FROM fed", "COPY (SELECT * FROM fed) TO STDOUT"} {
 		c.send(t, q(text))
-		if e := c.failed(t); e == nil || e.Code != "22P02" || strings.Contains(e.Message+e.Detail+e.Hint+e.Where, "MARKER") || e.Where != "" {
+		if e := c.readError(t); e == nil || e.Code != "22P02" || strings.Contains(e.Message+e.Detail+e.Hint+e.Where, "MARKER") || e.Where != "" {
 			t.Errorf("%s: %+v", text, e)
 		}
 	}
-	c.send(t, q("COPY filled FROM STDIN; SELECT * FROM fed"), rowsOf("1\n"), rowsDone)
-	if e := c.failed(t); e == nil || strings.Contains(e.Message+e.Where, "MARKER") || e.Where != "" {
+	c.send(t, q("COPY filled FROM STDIN; SELECT * FROM fed"), copyData("1\n"), copyDone)
+	if e := c.readError(t); e == nil || strings.Contains(e.Message+e.Where, "MARKER") || e.Where != "" {
 		t.Errorf("behind a COPY: %+v", e)
 	}
-	c.send(t, q("COPY filled FROM STDIN"), rowsOf("1\n"), rowsOf("mine\n"), rowsDone)
-	if e := c.failed(t); e == nil || !strings.Contains(e.Message, "mine") || e.Where != "COPY, line 2" {
+	c.send(t, q("COPY filled FROM STDIN"), copyData("1\n"), copyData("mine\n"), copyDone)
+	if e := c.readError(t); e == nil || !strings.Contains(e.Message, "mine") || e.Where != "COPY, line 2" {
 		t.Errorf("a COPY: %+v", e)
 	}
 }
 
 // The text of an error does not depend on whether the server uses parallel workers, which it does with large tables.
 func TestErrorsOfParallelWorkers(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	if _, err := p.db.Connect(t, "postgres").Exec(t.Context(), `CREATE TABLE wide AS SELECT 'seen' AS t FROM generate_series(1, 5000);
 		GRANT SELECT ON wide TO wire_agent;
 		CREATE FUNCTION fails_inside(t text) RETURNS int LANGUAGE plpgsql PARALLEL SAFE AS 'BEGIN RETURN t::int; END'`); err != nil {
@@ -286,13 +286,13 @@ func TestErrorsOfParallelWorkers(t *testing.T) {
 	}
 	const parallel = "SET max_parallel_workers_per_gather = 2; SET min_parallel_table_scan_size = 0; SET " +
 		"parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET parallel_leader_participation = off; "
-	c := p.raw(t)
+	c := p.connectRaw(t)
 	for text, want := range map[string]string{
 		"SELECT count(*) FROM wide WHERE t::int > 0":          `invalid input syntax for type integer: "seen"`,
 		"SELECT count(*) FROM wide WHERE fails_inside(t) > 0": withheldText} {
 		for _, context := range []string{"", parallel} {
 			c.send(t, q(context+text))
-			if e := c.failed(t); e == nil || e.Message != want {
+			if e := c.readError(t); e == nil || e.Message != want {
 				t.Errorf("%s%s: %+v", context, text, e)
 			}
 		}
@@ -300,8 +300,8 @@ func TestErrorsOfParallelWorkers(t *testing.T) {
 }
 
 func TestNotices(t *testing.T) {
-	p := start(t)
-	c := p.raw(t)
+	p := startProxy(t)
+	c := p.connectRaw(t)
 	longText := strings.Repeat("n", 70)
 	got := c.play(t, []round{
 		upToReady(1, q("ROLLBACK")),
@@ -319,7 +319,7 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-func queryOf(v *verdict.Verdict) *queryEntry {
+func newQueryEntry(v *verdict.Verdict) *queryEntry {
 	e := &queryEntry{}
 	e.verdict = v
 	return e
@@ -332,7 +332,7 @@ func TestPosition(t *testing.T) {
 	for _, c := range []struct {
 		e    entry
 		want int32
-	}{{queryOf(v), 7}, {queryOf(&verdict.Verdict{}), 0}, {&queryEntry{}, 0}, {nil, 0}} {
+	}{{newQueryEntry(v), 7}, {newQueryEntry(&verdict.Verdict{}), 0}, {&queryEntry{}, 0}, {nil, 0}} {
 		b, _ := f.sanitisedMessage(c.e)
 		var e pgx3.ErrorResponse
 		if err := e.Decode(b[5:]); err != nil || e.Position != c.want {
@@ -344,15 +344,15 @@ func TestPosition(t *testing.T) {
 // TestBytesOfACopyThatAreNoText: the message is PostgreSQL's, since the bytes are the client's own. Bytes that the
 // statement computes are told as any other value that does not fit.
 func TestBytesOfACopyThatAreNoText(t *testing.T) {
-	c := start(t).raw(t)
+	c := startProxy(t).connectRaw(t)
 	c.play(t, []round{upToReady(1, q("CREATE TEMP TABLE copied (t text)"))})
 	c.send(t, q("COPY copied FROM STDIN"), &pgx3.CopyData{Data: []byte("good\nb\xffd\n")}, &pgx3.CopyDone{})
-	if e := c.failed(t); e == nil || e.Code != "22021" || e.Message != `invalid byte sequence for encoding "UTF8": 0xff` ||
+	if e := c.readError(t); e == nil || e.Code != "22021" || e.Message != `invalid byte sequence for encoding "UTF8": 0xff` ||
 		e.Where != "COPY, line 2" {
 		t.Errorf("a line that is no text: %+v", e)
 	}
 	c.send(t, q(`INSERT INTO copied SELECT convert_from('\xff', 'UTF' || 8)`))
-	if e := c.failed(t); e == nil || e.Code != "22021" || e.Message != computedText {
+	if e := c.readError(t); e == nil || e.Code != "22021" || e.Message != computedText {
 		t.Errorf("a value that is computed: %+v", e)
 	}
 }

@@ -35,7 +35,7 @@ func (c *conn) authenticate(user string, credential scram.StoredCredentials) err
 	}
 	request, _ := (&pgproto3.AuthenticationSASL{AuthMechanisms: offers}).Encode(nil)
 	if err := c.write(request); err != nil {
-		return errGone
+		return errPeerGone
 	}
 
 	first, err := c.readFirst(channel != nil)
@@ -48,7 +48,7 @@ func (c *conn) authenticate(user string, credential scram.StoredCredentials) err
 	}
 	next, _ := (&pgproto3.AuthenticationSASLContinue{Data: []byte(challenge)}).Encode(nil)
 	if err := c.write(next); err != nil {
-		return errGone
+		return errPeerGone
 	}
 
 	body, err := c.readPassword()
@@ -61,7 +61,7 @@ func (c *conn) authenticate(user string, credential scram.StoredCredentials) err
 	}
 	done, _ := (&pgproto3.AuthenticationSASLFinal{Data: []byte(proof)}).Encode(nil)
 	if err := c.write(done); err != nil {
-		return errGone
+		return errPeerGone
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func (p *peer) play(t testing.TB, script []round) []string {
 	for i, r := range script {
 		p.send(t, r.send...)
 		for n := 0; n < r.count; {
-			m, err := p.front.Receive()
+			m, err := p.frontend.Receive()
 			if err != nil {
 				t.Errorf("round %d: %v after %q", i, err, out)
 				return out
@@ -295,17 +295,17 @@ var scripts = map[string][]round{
 		upToReady(1, pa("", "DISCARD ALL"), bi("", ""), ex("", 0), bi("", "b"), ex("", 0), sy), // gone
 		upToReady(1, pa("", "SELECT 3"), bi("p", ""), pa("", "DISCARD ALL"), bi("", ""), ex("", 0), ex("p", 0), sy),
 		upToReady(1, pa("", "DISCARD ALL"), bi("p", ""), ex("p", 0), cl('P', "p"), ex("p", 0), sy),
-		upToReady(1, synced(group("DISCARD ALL", "SELECT 4", "SELECT 5"))...),
-		upToReady(1, synced(group("DISCARD ALL", "DISCARD ALL", "SELECT 6"))...),
-		upToReady(1, synced(group("DISCARD ALL", "SELECT 1/0", "SELECT 7"))...), upToReady(1, q("SELECT 8")),
-		upToReady(1, synced(group("SELECT 1/0", "DISCARD ALL", "SELECT 9"))...), upToReady(1, q("SELECT 10")),
-		upToReady(1, synced(group("DISCARD ALL", "BEGIN", "SELECT 11"))...), upToReady(1, synced(group("COMMIT", "DISCARD ALL", "SELECT 12"))...),
-		upToReady(1, synced(group("BEGIN", "SELECT 13", "ROLLBACK", "DISCARD ALL", "SELECT 14"))...), upToReady(1, q("BEGIN")),
-		{append(group("COMMIT"), q("DISCARD ALL")), 'Z', 1}, upToReady(1, synced(group("SELECT 15"))...),
-		{append(group("DISCARD ALL"), fl), 'C', 1}, upToReady(1, synced(group("SELECT 17"))...), upToReady(1, q("SELECT 18")),
-		upToReady(2, append(group("DISCARD ALL"), q("SELECT 19"), sy)...),
-		upToReady(1, q("DECLARE h CURSOR WITH HOLD FOR SELECT 20")), upToReady(1, synced(group("DISCARD ALL", "FETCH 1 FROM h"))...),
-		upToReady(1, synced(append(group("DISCARD ALL", "SELECT 21", "BEGIN"), de('S', "nope")))...), upToReady(1, q("SELECT 22")),
+		upToReady(1, withSync(executions("DISCARD ALL", "SELECT 4", "SELECT 5"))...),
+		upToReady(1, withSync(executions("DISCARD ALL", "DISCARD ALL", "SELECT 6"))...),
+		upToReady(1, withSync(executions("DISCARD ALL", "SELECT 1/0", "SELECT 7"))...), upToReady(1, q("SELECT 8")),
+		upToReady(1, withSync(executions("SELECT 1/0", "DISCARD ALL", "SELECT 9"))...), upToReady(1, q("SELECT 10")),
+		upToReady(1, withSync(executions("DISCARD ALL", "BEGIN", "SELECT 11"))...), upToReady(1, withSync(executions("COMMIT", "DISCARD ALL", "SELECT 12"))...),
+		upToReady(1, withSync(executions("BEGIN", "SELECT 13", "ROLLBACK", "DISCARD ALL", "SELECT 14"))...), upToReady(1, q("BEGIN")),
+		{append(executions("COMMIT"), q("DISCARD ALL")), 'Z', 1}, upToReady(1, withSync(executions("SELECT 15"))...),
+		{append(executions("DISCARD ALL"), fl), 'C', 1}, upToReady(1, withSync(executions("SELECT 17"))...), upToReady(1, q("SELECT 18")),
+		upToReady(2, append(executions("DISCARD ALL"), q("SELECT 19"), sy)...),
+		upToReady(1, q("DECLARE h CURSOR WITH HOLD FOR SELECT 20")), upToReady(1, withSync(executions("DISCARD ALL", "FETCH 1 FROM h"))...),
+		upToReady(1, withSync(append(executions("DISCARD ALL", "SELECT 21", "BEGIN"), de('S', "nope")))...), upToReady(1, q("SELECT 22")),
 	},
 	"discard all, skipped": {
 		upToReady(2, de('P', "never was"), q("DISCARD ALL"), de('P', "nor this"), sy, q("SELECT 6")),
@@ -422,17 +422,17 @@ var scripts = map[string][]round{
 
 // TestScripts plays each script on the server and through the proxy: every message, code and status must be the same.
 func TestScripts(t *testing.T) {
-	playScripts(t, start(t, withJudge(func(j *judge) { j.prefix = "/* p */ " })), func(lines []string) []string { return lines })
+	playScripts(t, startProxy(t, withDecider(func(j *fakeDecider) { j.prefix = "/* p */ " })), func(lines []string) []string { return lines })
 }
 
-func playScripts(t *testing.T, p *proxied, normalize func([]string) []string) {
+func playScripts(t *testing.T, p *testProxy, normalize func([]string) []string) {
 	for name, script := range scripts {
 		t.Run(name, func(t *testing.T) {
 			if name == "query without sync" && pgtest.Binaries().Major >= 18 {
 				t.Skip("NOT TESTED: PostgreSQL 18 leaves a transaction open there that nothing ends")
 			}
-			want := normalize(p.direct(t).play(t, script))
-			got := normalize(p.raw(t).play(t, script))
+			want := normalize(p.connectDirect(t).play(t, script))
+			got := normalize(p.connectRaw(t).play(t, script))
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("direct (-) and through the proxy (+):\n%s", diff)
 			}
@@ -442,12 +442,12 @@ func playScripts(t *testing.T, p *proxied, normalize func([]string) []string) {
 
 // TestScriptsOneByteAtATime is TestScripts with the worst of all networks between the client and the proxy.
 func TestScriptsOneByteAtATime(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	for _, name := range []string{"named", "error skips to sync", "flush", "row limits", "copy messages astray"} {
 		t.Run(name, func(t *testing.T) {
-			want := p.direct(t).play(t, scripts[name])
-			viaProxy := p.raw(t)
-			viaProxy.front = pgx3.NewFrontend(viaProxy.Conn, trickle{viaProxy.Conn})
+			want := p.connectDirect(t).play(t, scripts[name])
+			viaProxy := p.connectRaw(t)
+			viaProxy.frontend = pgx3.NewFrontend(viaProxy.Conn, byteWriter{viaProxy.Conn})
 			got := viaProxy.play(t, scripts[name])
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("direct (-) and through the proxy (+):\n%s", diff)
@@ -456,14 +456,14 @@ func TestScriptsOneByteAtATime(t *testing.T) {
 	}
 }
 
-// trickle writes byte by byte.
-type trickle struct {
-	w interface{ Write([]byte) (int, error) }
+// byteWriter writes byte by byte.
+type byteWriter struct {
+	writer interface{ Write([]byte) (int, error) }
 }
 
-func (t trickle) Write(b []byte) (int, error) {
+func (t byteWriter) Write(b []byte) (int, error) {
 	for i := range b {
-		if _, err := t.w.Write(b[i : i+1]); err != nil {
+		if _, err := t.writer.Write(b[i : i+1]); err != nil {
 			return i, err
 		}
 	}

@@ -130,7 +130,7 @@ func (m *proxyMessages) closeStatement(name string) {
 
 // addStatement adds messages that prepare a text and run it.
 func (m *proxyMessages) addStatement(name, text string) {
-	m.bytes = appendOwnStatement(m.bytes, m.numberedName(name), text, noTypes, noParameters)
+	m.bytes = appendOwnStatement(m.bytes, m.numberedName(name), text, noParameterTypes, noParameters)
 	m.statements++
 }
 
@@ -171,7 +171,7 @@ func (r *requests) sendProxyMessages(entries []entry, messages []byte) (sqlstate
 		e.base().fromProxy = true
 	}
 	if skipped, ok := r.ledger.push(entries); !ok {
-		return "", errGone
+		return "", errPeerGone
 	} else if len(skipped) > 0 {
 		return "", connectionLostError(errors.New("the seal would be skipped"))
 	}
@@ -184,7 +184,7 @@ func (r *requests) sendProxyMessages(entries []entry, messages []byte) (sqlstate
 	case <-sync.answered:
 		return sync.code, nil
 	case <-r.ctx.Done():
-		return "", errGone
+		return "", errPeerGone
 	case <-timeout.C:
 		return "", connectionLostError(errors.New("no answer to the seal"))
 	}

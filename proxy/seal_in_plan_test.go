@@ -11,21 +11,22 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// renewing is a judge whose seal is renewed when the test says so, and whose statements are under row security.
-type renewing struct {
-	*judge
-	due *atomic.Bool
+// renewingSeals is a fakeDecider whose seal is renewed when the test says so, and whose statements are under row
+// security.
+type renewingSeals struct {
+	*fakeDecider
+	isDue *atomic.Bool
 }
 
-func (r *renewing) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
-	seal, err := r.judge.Seal(ctx, b)
-	r.due.Store(false)
-	seal.IsStale = r.due.Load
+func (r *renewingSeals) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
+	seal, err := r.fakeDecider.Seal(ctx, b)
+	r.isDue.Store(false)
+	seal.IsStale = r.isDue.Load
 	return seal, err
 }
 
-func (r *renewing) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
-	v := r.judge.Decide(ctx, text, p)
+func (r *renewingSeals) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
+	v := r.fakeDecider.Decide(ctx, text, p)
 	v.Path = verdict.PathRowSecurity
 	return v
 }
@@ -33,14 +34,14 @@ func (r *renewing) Decide(ctx context.Context, text string, p verdict.Protocol) 
 // Texts that are prepared by a name say so to row policies. Plans that hold the seal are made anew with a new one in a
 // session that runs many, and left alone in others.
 func TestPlansAreMadeAnewWithTheSeal(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	var due atomic.Bool
-	p.edit = func(r *Route) {
+	p.editRoute = func(r *Route) {
 		openDecider := r.Open
 		r.Upstream.StatementCache = 0 // cached statements are prepared by a name
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
 			d, err := openDecider(ctx, info)
-			return &renewing{d.(*judge), &due}, err
+			return &renewingSeals{d.(*fakeDecider), &due}, err
 		}
 	}
 	// The planner evaluates it, as it does what row policies ask.

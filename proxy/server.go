@@ -56,21 +56,21 @@ var ErrClosed = errors.New("proxy: server closed")
 
 // Server serves clients. Make one with [New].
 type Server struct {
-	config  Config
-	log     *slog.Logger
-	metrics Metrics
-	cancels cancels
-	slots   sessionSlots
-	pools   pools
-	large   atomic.Int64 // bytes of the large buffers that hold agents' messages
+	config           Config
+	log              *slog.Logger
+	metrics          Metrics
+	cancels          cancelKeys
+	slots            sessionSlots
+	pools            pools
+	largeBufferBytes atomic.Int64 // bytes of the large buffers that hold agents' messages
 
-	mu        sync.Mutex
-	listeners map[net.Listener]struct{}
-	conns     map[*conn]struct{}
-	logins    int // how many of the connections are not logged in yet
-	draining  bool
-	aborted   bool           // what was left at the end of a drain is closed
-	running   sync.WaitGroup // counts the connections that are served, and the listeners that may have accepted one
+	mu           sync.Mutex
+	listeners    map[net.Listener]struct{}
+	conns        map[*conn]struct{}
+	logins       int // how many of the connections are not logged in yet
+	draining     bool
+	aborted      bool           // what was left at the end of a drain is closed
+	runningConns sync.WaitGroup // counts the connections that are served, and the listeners that may have accepted one
 }
 
 // New checks the configuration.
@@ -114,13 +114,13 @@ func (s *Server) Serve(l net.Listener) error {
 		return ErrClosed
 	}
 	s.listeners[l] = struct{}{}
-	s.running.Add(1)
+	s.runningConns.Add(1)
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
 		delete(s.listeners, l)
 		s.mu.Unlock()
-		s.running.Done()
+		s.runningConns.Done()
 	}()
 
 	pause := acceptPause
@@ -181,7 +181,7 @@ func (s *Server) add(c *conn, wasAccepted bool) (isServed, isFull bool) {
 		return false, false
 	}
 	s.conns[c] = struct{}{}
-	s.running.Add(1)
+	s.runningConns.Add(1)
 	if s.logins >= s.config.MaxLogins {
 		return false, true
 	}
@@ -206,7 +206,7 @@ func (s *Server) remove(c *conn) {
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.mu.Unlock()
-	s.running.Done()
+	s.runningConns.Done()
 }
 
 func (s *Server) isDraining() bool {
@@ -232,7 +232,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Unlock()
 
 	done := make(chan struct{})
-	go func() { s.running.Wait(); close(done) }()
+	go func() { s.runningConns.Wait(); close(done) }()
 	select {
 	case <-done:
 		return nil

@@ -16,10 +16,10 @@ import (
 // end, or for a transaction if it belongs to a pool.
 type serverConn struct {
 	net.Conn
-	pid        uint32
-	key        []byte            // the server's cancel key, with the process id in front
-	parameters map[string]string // the settings that the server reported at the login
-	started    string            // when the server was started, by its own clock
+	pid           uint32
+	key           []byte            // the server's cancel key, with the process id in front
+	parameters    map[string]string // the settings that the server reported at the login
+	serverStarted string            // when the server was started, by its own clock
 
 	source source
 	sink   sink
@@ -42,20 +42,20 @@ type serverConn struct {
 	isDead  bool     // the connection was closed, or the server sent a message, while no session had it
 	pool    *pool    // nil: it belongs to one session
 
-	woken     bool         // the goroutine that reads the answers was woken; guarded by the lock of its session's conn
-	canceling atomic.Int32 // number of cancel requests that are being sent
-	cancels   sync.WaitGroup
+	woken          bool         // the goroutine that reads the answers was woken; guarded by the lock of its session's conn
+	canceling      atomic.Int32 // number of cancel requests that are being sent
+	runningCancels sync.WaitGroup
 }
 
 func newServerConn(hc *pgconn.HijackedConn, serverStarted string, u Upstream) *serverConn {
 	c := &serverConn{
-		Conn:       hc.Conn,
-		pid:        hc.PID,
-		key:        append(binary.BigEndian.AppendUint32(nil, hc.PID), hc.SecretKey...),
-		parameters: hc.ParameterStatuses,
-		started:    serverStarted,
-		source:     newSource(hc.Conn),
-		sink:       newSink(hc.Conn),
+		Conn:          hc.Conn,
+		pid:           hc.PID,
+		key:           append(binary.BigEndian.AppendUint32(nil, hc.PID), hc.SecretKey...),
+		parameters:    hc.ParameterStatuses,
+		serverStarted: serverStarted,
+		source:        newSource(hc.Conn),
+		sink:          newSink(hc.Conn),
 	}
 	c.cache.maxStatements, c.cache.preparesAtOnce = u.StatementCache, u.CacheEagerly
 	return c
@@ -115,7 +115,7 @@ func (c *serverConn) read() {
 		switch {
 		case woken:
 		case s == nil:
-			c.pool.forget(c)
+			c.pool.removeEnded(c)
 			return
 		default:
 			o.session, o.clientSink = s, s.toClient

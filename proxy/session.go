@@ -107,7 +107,7 @@ func (s *session) setConnection(c *serverConn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
-		return errGone
+		return errPeerGone
 	}
 	s.connection, s.upstream = c, c.Conn
 	return nil
@@ -164,14 +164,14 @@ func (s *session) cancelUpstream() {
 	s.mu.Lock()
 	c := s.connection
 	if c != nil {
-		c.cancels.Add(1)
+		c.runningCancels.Add(1)
 		c.canceling.Add(1)
 	}
 	s.mu.Unlock()
 	if c == nil {
 		return
 	}
-	defer c.cancels.Done()
+	defer c.runningCancels.Done()
 	defer c.canceling.Add(-1)
 	if err := s.cancelUpstreamAt.cancel(c.key); err != nil {
 		s.log.Warn("cancel request not delivered", "error", err)

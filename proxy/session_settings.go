@@ -64,7 +64,7 @@ func (e *settingsEntry) takeRow(body []byte, missing int) {
 func (r *requests) readSettings() {
 	defer r.leaveTurn()
 	defer r.recoverPanic()
-	r.pooling.touched = false
+	r.pooling.settingsTouched = false
 	r.ledger.setStaging(true)
 	values, err := r.currentSettings()
 	if err != nil {
@@ -92,7 +92,7 @@ func (r *requests) readSettings() {
 // told.
 func (r *requests) currentSettings() (map[string]string, error) {
 	var names []string
-	for _, name := range slices.Concat(r.connector.upstream.Settings, slices.Sorted(maps.Keys(r.pooling.named))) {
+	for _, name := range slices.Concat(r.connector.upstream.Settings, slices.Sorted(maps.Keys(r.pooling.namedSettings))) {
 		names = append(names, `"`+strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name)+`"`)
 	}
 	list := "{" + strings.Join(names, ",") + "}"

@@ -25,7 +25,7 @@ import (
 
 // TestPgx runs the modes of the driver.
 func TestPgx(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	conn := p.connect(t)
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe,
 		pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
@@ -84,8 +84,8 @@ func TestPgx(t *testing.T) {
 	}
 }
 
-// tool finds a program of PostgreSQL's, or skips.
-func tool(t testing.TB, name string) string {
+// requireTool finds a program of PostgreSQL's, or skips.
+func requireTool(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -97,9 +97,9 @@ func tool(t testing.TB, name string) string {
 	return path
 }
 
-func psql(t testing.TB, dsn string, script string) string {
+func runPsql(t testing.TB, dsn string, script string) string {
 	t.Helper()
-	cmd := exec.Command(tool(t, "psql"), "-X", "-q", "-A", "-t", "-v", "VERBOSITY=verbose", dsn)
+	cmd := exec.Command(requireTool(t, "psql"), "-X", "-q", "-A", "-t", "-v", "VERBOSITY=verbose", dsn)
 	cmd.Stdin = strings.NewReader(script)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -109,8 +109,8 @@ func psql(t testing.TB, dsn string, script string) string {
 }
 
 func TestPsql(t *testing.T) {
-	p := start(t)
-	got := psql(t, p.agentDSN(), `
+	p := startProxy(t)
+	got := runPsql(t, p.agentDSN(), `
 SELECT 'one';
 SELECT forbidden;
 BEGIN;
@@ -145,8 +145,8 @@ four
 // TestSealRenewal: a seal is renewed between transactions only, in front of the next statement, which the client does
 // not notice.
 func TestSealRenewal(t *testing.T) {
-	p := start(t, withJudge(func(j *judge) { j.ttl = -time.Second }))
-	c := p.raw(t)
+	p := startProxy(t, withDecider(func(j *fakeDecider) { j.sealLifetime = -time.Second }))
+	c := p.connectRaw(t)
 	show := "SELECT current_setting('pgconsent.seal') AS s"
 	got := c.play(t, []round{
 		upToReady(1, q(show)),
@@ -186,8 +186,8 @@ func TestSealRenewal(t *testing.T) {
 
 // TestSealNames: the client may use the names of the proxy's own statement and portal; they are not the same.
 func TestSealNames(t *testing.T) {
-	p := start(t, withJudge(func(j *judge) { j.ttl = -time.Second }))
-	c := p.raw(t)
+	p := startProxy(t, withDecider(func(j *fakeDecider) { j.sealLifetime = -time.Second }))
+	c := p.connectRaw(t)
 	got := c.play(t, []round{
 		upToReady(1, bi("", sealName), sy),
 		upToReady(1, cl('S', sealName), sy),
@@ -207,8 +207,8 @@ func TestSealNames(t *testing.T) {
 
 // TestSealAfterDeallocateAll: the client takes the proxy's own statement away, which does not matter.
 func TestSealAfterDeallocateAll(t *testing.T) {
-	p := start(t, withJudge(func(j *judge) { j.ttl = -time.Second }))
-	c := p.raw(t)
+	p := startProxy(t, withDecider(func(j *fakeDecider) { j.sealLifetime = -time.Second }))
+	c := p.connectRaw(t)
 	got := c.play(t, []round{
 		upToReady(1, q("DEALLOCATE ALL")),
 		upToReady(1, q("SELECT current_setting('pgconsent.seal') AS s")),
@@ -221,8 +221,8 @@ func TestSealAfterDeallocateAll(t *testing.T) {
 
 // TestDeallocateFrees: deallocated statements no longer count against the bounds of a session.
 func TestDeallocateFrees(t *testing.T) {
-	p := start(t)
-	c := p.raw(t)
+	p := startProxy(t)
+	c := p.connectRaw(t)
 	c.play(t, []round{upToReady(1, pa("a", "SELECT 1"), pa("b", "SELECT 2"), sy), upToReady(1, q("DEALLOCATE a; DEALLOCATE ALL"))})
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
@@ -238,8 +238,8 @@ func TestDeallocateFrees(t *testing.T) {
 
 // TestForgottenInUse: statements go, by the answers, while the client still binds them. It is for the race detector.
 func TestForgottenInUse(t *testing.T) {
-	p := start(t)
-	c := p.raw(t)
+	p := startProxy(t)
+	c := p.connectRaw(t)
 	for range 200 {
 		m := []pgx3.FrontendMessage{pa("s", "SELECT 1"), sy, q("DEALLOCATE s")}
 		for range 5 {
@@ -251,26 +251,26 @@ func TestForgottenInUse(t *testing.T) {
 
 // TestSealFails: nothing runs under a seal that could not be renewed.
 func TestSealFails(t *testing.T) {
-	p := start(t, withJudge(func(j *judge) { j.ttl = -time.Second }))
-	c := p.raw(t)
+	p := startProxy(t, withDecider(func(j *fakeDecider) { j.sealLifetime = -time.Second }))
+	c := p.connectRaw(t)
 	c.play(t, []round{upToReady(1, q("SELECT 1"))})
-	p.last().badSeal.Store(true)
+	p.lastDecider().badSeal.Store(true)
 	c.send(t, q("CREATE TABLE must_not_be ()"))
-	if e := c.told(); e == nil || e.Severity != "FATAL" || strings.Contains(fmt.Sprint(e), "setting!") {
+	if e := c.readLastError(); e == nil || e.Severity != "FATAL" || strings.Contains(fmt.Sprint(e), "setting!") {
 		t.Errorf("got %+v", e)
 	}
 	var exists bool
 	if err := p.db.Connect(t, "postgres").QueryRow(t.Context(), "SELECT to_regclass('must_not_be') IS NOT NULL").Scan(&exists); err != nil || exists {
 		t.Errorf("the statement ran: %v %v", exists, err)
 	}
-	p.setup = func(j *judge) { j.badSeal.Store(true) }
-	if e := fails(t, p.agentDSN()); e.Code != "XX000" {
+	p.setupDecider = func(j *fakeDecider) { j.badSeal.Store(true) }
+	if e := connectError(t, p.agentDSN()); e.Code != "XX000" {
 		t.Errorf("login: %+v", e)
 	}
 }
 
 func TestCancel(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	for version, length := range map[string]int{"3.0": 4, "3.2": 32} {
 		conn := p.connect(t, "max_protocol_version="+version)
 		done := make(chan error, 1)
@@ -278,7 +278,7 @@ func TestCancel(t *testing.T) {
 			_, err := conn.Exec(context.Background(), "SELECT pg_sleep(600)")
 			done <- err
 		}()
-		p.running(t, "pg_sleep(600)")
+		p.awaitRunning(t, "pg_sleep(600)")
 		cancelKey := append(binary.BigEndian.AppendUint32(nil, conn.PgConn().PID()), conn.PgConn().SecretKey()...)
 		if len(cancelKey) != 4+length {
 			t.Fatalf("%s: the secret of the key has %d bytes", version, len(cancelKey)-4)
@@ -291,7 +291,7 @@ func TestCancel(t *testing.T) {
 			others = append(others, other)
 		}
 		for _, other := range others {
-			nc := p.bare(t)
+			nc := p.dial(t)
 			_, _ = nc.Write(append([]byte{0, 0, 0, byte(8 + len(other)), 4, 210, 22, 46}, other...))
 			if frontend := pgx3.NewFrontend(nc, nil); len(other) >= 8 {
 				if m, err := frontend.Receive(); err == nil {
@@ -326,14 +326,14 @@ func TestCancel(t *testing.T) {
 }
 
 func TestPsqlCancel(t *testing.T) {
-	p := start(t)
-	cmd := exec.Command(tool(t, "psql"), "-X", "-v", "VERBOSITY=sqlstate", p.agentDSN(), "-c", "SELECT pg_sleep(600)")
+	p := startProxy(t)
+	cmd := exec.Command(requireTool(t, "psql"), "-X", "-v", "VERBOSITY=sqlstate", p.agentDSN(), "-c", "SELECT pg_sleep(600)")
 	var out lockedBuffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p.running(t, "pg_sleep(600)")
+	p.awaitRunning(t, "pg_sleep(600)")
 	_ = cmd.Process.Signal(os.Interrupt)
 	_ = cmd.Wait()
 	if !strings.Contains(out.String(), "57014") {
@@ -343,32 +343,32 @@ func TestPsqlCancel(t *testing.T) {
 
 func TestDrain(t *testing.T) {
 	tier.All(t)
-	p := start(t)
-	idle, busy, inTx, login := p.raw(t), p.raw(t), p.raw(t), p.bare(t)
+	p := startProxy(t)
+	idle, busy, inTx, login := p.connectRaw(t), p.connectRaw(t), p.connectRaw(t), p.dial(t)
 	inTx.play(t, []round{upToReady(1, q("BEGIN"))})
 	busy.send(t, q("SELECT pg_sleep(1), 1 AS a"))
-	p.running(t, "pg_sleep(1)")
+	p.awaitRunning(t, "pg_sleep(1)")
 	stopped := make(chan error, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 		defer cancel()
 		stopped <- p.server.Shutdown(ctx)
 	}()
-	if e := idle.told(); e == nil || e.Code != "57P01" || e.Severity != "FATAL" {
+	if e := idle.readLastError(); e == nil || e.Code != "57P01" || e.Severity != "FATAL" {
 		t.Errorf("idle: %+v", e)
 	}
-	late := p.loggedInOver(t, login) // It was accepted before, so it is answered once.
+	late := p.loginOver(t, login) // It was accepted before, so it is answered once.
 	if got := late.play(t, []round{upToReady(1, q("SELECT 1"))}); got[len(got)-1] != "Z I" {
 		t.Errorf("login: %q", got)
 	}
-	if e := late.told(); e == nil || e.Code != "57P01" {
+	if e := late.readLastError(); e == nil || e.Code != "57P01" {
 		t.Errorf("login: %+v", e)
 	}
 	got := busy.play(t, []round{{nil, 'Z', 1}})
 	if got[len(got)-2] != "C SELECT 1" {
 		t.Errorf("busy: %q", got)
 	}
-	if e := busy.told(); e == nil || e.Code != "57P01" {
+	if e := busy.readLastError(); e == nil || e.Code != "57P01" {
 		t.Errorf("busy: %+v", e)
 	}
 	select {
@@ -379,7 +379,7 @@ func TestDrain(t *testing.T) {
 	if got := inTx.play(t, []round{upToReady(1, q("SELECT 1")), upToReady(1, q("COMMIT"))}); got[len(got)-1] != "Z I" {
 		t.Errorf("in transaction: %q", got)
 	}
-	if e := inTx.told(); e == nil || e.Code != "57P01" {
+	if e := inTx.readLastError(); e == nil || e.Code != "57P01" {
 		t.Errorf("in transaction: %+v", e)
 	}
 	if err := <-stopped; err != nil {
@@ -390,7 +390,7 @@ func TestDrain(t *testing.T) {
 // slowListener returns a connection that it has accepted only when the server drains.
 type slowListener struct {
 	net.Listener
-	p        *proxied
+	p        *testProxy
 	accepted *atomic.Bool
 }
 
@@ -407,18 +407,18 @@ func (l slowListener) Accept() (net.Conn, error) {
 // logging in.
 func TestDrainWhileAccepting(t *testing.T) {
 	var accepted atomic.Bool
-	p := start(t, func(p *proxied, _ *Config) {
+	p := startProxy(t, func(p *testProxy, _ *Config) {
 		p.listen = func(l net.Listener) net.Listener { return slowListener{l, p, &accepted} }
 	})
-	nc := p.bare(t)
+	nc := p.dial(t)
 	eventually(t, "the connection is accepted", accepted.Load)
 	stopped := make(chan error, 1)
 	go func() { stopped <- p.server.Shutdown(context.Background()) }()
-	late := p.loggedInOver(t, nc)
+	late := p.loginOver(t, nc)
 	if got := late.play(t, []round{upToReady(1, q("SELECT 1"))}); got[len(got)-1] != "Z I" {
 		t.Errorf("it was answered %q", got)
 	}
-	if e := late.told(); e == nil || e.Code != "57P01" {
+	if e := late.readLastError(); e == nil || e.Code != "57P01" {
 		t.Errorf("it was told %+v", e)
 	}
 	if err := <-stopped; err != nil {
@@ -427,36 +427,36 @@ func TestDrainWhileAccepting(t *testing.T) {
 }
 
 func TestDrainDeadline(t *testing.T) {
-	p := start(t)
-	busy := p.raw(t)
+	p := startProxy(t)
+	busy := p.connectRaw(t)
 	busy.send(t, q("SELECT pg_sleep(600)"))
-	eventually(t, "recorded", func() bool { return len(p.last().seen()) > 0 })
+	eventually(t, "recorded", func() bool { return len(p.lastDecider().recordedTexts()) > 0 })
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	if err := p.server.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	if e := busy.told(); e == nil || e.Code != "57P01" {
+	if e := busy.readLastError(); e == nil || e.Code != "57P01" {
 		t.Errorf("got %+v", e)
 	}
 }
 
 // TestServerDies: one session's server process is terminated, or killed with a message half sent.
 func TestServerDies(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	other := p.connect(t)
 	admin := p.db.Connect(t, "postgres")
 	for _, text := range []string{"", "SELECT pg_sleep(600)", "SELECT repeat('x', 1000) FROM generate_series(1, 100000000)"} {
-		c := p.raw(t)
-		pid := p.last().info.BackendPID
+		c := p.connectRaw(t)
+		pid := p.lastDecider().info.BackendPID
 		if text != "" {
 			c.send(t, q(text))
-			p.running(t, text)
+			p.awaitRunning(t, text)
 		}
 		if _, err := admin.Exec(t.Context(), "SELECT pg_terminate_backend($1)", int32(pid)); err != nil {
 			t.Fatal(err)
 		}
-		if e := c.told(); !strings.Contains(text, "repeat") && (e == nil || e.Code != "57P01" || e.Severity != "FATAL") {
+		if e := c.readLastError(); !strings.Contains(text, "repeat") && (e == nil || e.Code != "57P01" || e.Severity != "FATAL") {
 			t.Errorf("%q: %+v", text, e)
 		}
 	}
@@ -467,19 +467,19 @@ func TestServerDies(t *testing.T) {
 
 // TestServerVanishes: the connection to the server ends without a word.
 func TestServerVanishes(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	other := p.connect(t)
-	c := p.raw(t)
+	c := p.connectRaw(t)
 	c.send(t, q("SELECT pg_sleep(600)"))
-	eventually(t, "recorded", func() bool { return len(p.last().seen()) > 0 })
+	eventually(t, "recorded", func() bool { return len(p.lastDecider().recordedTexts()) > 0 })
 	p.server.mu.Lock()
 	for k := range p.server.conns {
-		if k.id == p.last().info.ID {
+		if k.id == p.lastDecider().info.ID {
 			k.upstream.(interface{ CloseRead() error }).CloseRead()
 		}
 	}
 	p.server.mu.Unlock()
-	if e := c.told(); e == nil || e.Code != "08006" || e.Severity != "FATAL" || e.Hint == "" {
+	if e := c.readLastError(); e == nil || e.Code != "08006" || e.Severity != "FATAL" || e.Hint == "" {
 		t.Errorf("got %+v", e)
 	}
 	if err := other.Ping(t.Context()); err != nil {
@@ -488,11 +488,11 @@ func TestServerVanishes(t *testing.T) {
 }
 
 func TestPanic(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	other := p.connect(t)
-	c := p.raw(t)
+	c := p.connectRaw(t)
 	c.send(t, q("SELECT 'panicking secret'"))
-	if e := c.told(); e == nil || e.Code != "XX000" || e.Severity != "FATAL" {
+	if e := c.readLastError(); e == nil || e.Code != "XX000" || e.Severity != "FATAL" {
 		t.Errorf("got %+v", e)
 	}
 	if log := p.log.String(); !strings.Contains(log, "panic in a session") || strings.Contains(log, "panicking") {
@@ -505,17 +505,17 @@ func TestPanic(t *testing.T) {
 
 // TestSlowClient: a client that does not read holds up nobody, and nothing of it is left when it goes.
 func TestSlowClient(t *testing.T) {
-	for name, option := range map[string]func(*proxied, *Config){"session": withJudge(nil), "transaction": pooledBy(2)} {
+	for name, option := range map[string]func(*testProxy, *Config){"session": withDecider(nil), "transaction": withPool(2)} {
 		t.Run(name, func(t *testing.T) {
-			p := start(t, option)
-			c := p.raw(t)
+			p := startProxy(t, option)
+			c := p.connectRaw(t)
 			c.send(t, q("SELECT repeat('x', 1000) FROM generate_series(1, 200000)"))
 			time.Sleep(200 * time.Millisecond)
 			if err := p.connect(t).Ping(t.Context()); err != nil {
 				t.Error(err)
 			}
 			c.Close()
-			j := p.judges[0]
+			j := p.deciders[0]
 			eventually(t, "closed", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return j.closed })
 			if name == "transaction" {
 				eventually(t, "the connection is gone", func() bool { s := p.server.Pools()[0]; return s.Used == 0 && s.Idle == 1 })
@@ -527,8 +527,8 @@ func TestSlowClient(t *testing.T) {
 // TestManyMessagesWithoutReading: the number of messages in flight of a client is bounded, and the bound does not block
 // for good.
 func TestManyMessagesWithoutReading(t *testing.T) {
-	p := start(t)
-	c := p.raw(t)
+	p := startProxy(t)
+	c := p.connectRaw(t)
 	var out []byte
 	const n = 30_000
 	for range n {
@@ -543,8 +543,8 @@ func TestManyMessagesWithoutReading(t *testing.T) {
 }
 
 func TestTooManyStatements(t *testing.T) {
-	p := start(t)
-	c := p.raw(t)
+	p := startProxy(t)
+	c := p.connectRaw(t)
 	text := "SELECT 1 /*" + strings.Repeat("x", 1<<20-100) + "*/"
 	refused := 0
 	for i := range 40 {
@@ -564,8 +564,8 @@ func TestTooManyStatements(t *testing.T) {
 }
 
 func TestTooManyPortals(t *testing.T) {
-	p := start(t)
-	c := p.raw(t)
+	p := startProxy(t)
+	c := p.connectRaw(t)
 	bind := []pgx3.FrontendMessage{pa("s", "SELECT 1")}
 	for i := range maxPortals {
 		bind = append(bind, bi(fmt.Sprint("p", i), "s"))
@@ -580,20 +580,20 @@ func TestTooManyPortals(t *testing.T) {
 }
 
 func TestTerminate(t *testing.T) {
-	p := start(t)
-	c := p.raw(t)
+	p := startProxy(t)
+	c := p.connectRaw(t)
 	// Messages before the end are answered.
 	c.send(t, q("SELECT pg_sleep(0.1), 1 AS a"), &pgx3.Terminate{})
 	if got := c.play(t, []round{{nil, 'Z', 1}}); got[len(got)-1] != "Z I" {
 		t.Errorf("%q", got)
 	}
 	// Also where a group is open behind it.
-	idle := p.raw(t)
+	idle := p.connectRaw(t)
 	idle.send(t, pa("", "SELECT pg_sleep(0.1), 1 AS a"), bi("", ""), ex("", 0), sy, pa("", "SELECT 2"), &pgx3.Terminate{})
 	if got := idle.play(t, []round{{nil, 'Z', 1}}); got[len(got)-1] != "Z I" {
 		t.Errorf("%q", got)
 	}
-	halfOpen := p.raw(t)
+	halfOpen := p.connectRaw(t)
 	halfOpen.send(t, q("SELECT pg_sleep(0.1), 1 AS a"))
 	_ = halfOpen.Conn.(interface{ CloseWrite() error }).CloseWrite()
 	if got := halfOpen.play(t, []round{{nil, 'Z', 1}}); got[len(got)-1] != "Z I" {
@@ -604,7 +604,7 @@ func TestTerminate(t *testing.T) {
 // TestPortalOfAFailedQuery: a Query that fails in a transaction leaves a portal without a name whose statements are
 // freed already. PostgreSQL reads them where it is asked to run it, and may crash; it is not asked.
 func TestPortalOfAFailedQuery(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	for name, script := range map[string][]round{
 		"in rounds": {upToReady(1, q("BEGIN")),
 			upToReady(1, pa("", "SELECT 1"), bi("", ""), sy), upToReady(1, q("RELEASE nothing")), upToReady(1, ex("", 0), sy)},
@@ -618,7 +618,7 @@ func TestPortalOfAFailedQuery(t *testing.T) {
 			upToReady(1, bi("", "s"), ex("", 0), sy), upToReady(1, ex("", 0), sy)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := p.raw(t).play(t, script)
+			got := p.connectRaw(t).play(t, script)
 			if want := []string{`E ERROR 34000 portal "" does not exist  @0`, "Z E"}; len(got) < 2 || !slices.Equal(got[len(got)-2:], want) {
 				t.Errorf("%q, want %q at the end", got, want)
 			}
@@ -627,7 +627,7 @@ func TestPortalOfAFailedQuery(t *testing.T) {
 }
 
 func TestConcurrentSessions(t *testing.T) {
-	p := start(t, withJudge(func(j *judge) { j.ttl = time.Millisecond }))
+	p := startProxy(t, withDecider(func(j *fakeDecider) { j.sealLifetime = time.Millisecond }))
 	var wg sync.WaitGroup
 	for w := range 8 {
 		wg.Add(1)

@@ -25,7 +25,7 @@ func (o *answers) sessionMessage(typ byte, body []byte, missing int) *sqlstate.E
 		if missing > 0 {
 			return desyncError(errors.New("CommandComplete is too long"))
 		}
-		clientError, err = o.takeCommandComplete(bytes.Clone((*o.buf)[o.r : o.r+n]))
+		clientError, err = o.takeCommandComplete(bytes.Clone((*o.buf)[o.unreadStart : o.unreadStart+n]))
 	case 'D': // The type is that of DataRow, of the settings that the proxy reads.
 		o.current().(*settingsEntry).takeRow(body, missing)
 	case 'A': // The type is that of NotificationResponse.
@@ -54,8 +54,8 @@ func (o *answers) sessionMessage(typ byte, body []byte, missing int) *sqlstate.E
 		return nil
 	}
 	o.drop(n)
-	o.out = append(o.out, clientError...)
-	o.tail.bytes, o.tail.skip = missing, true
+	o.inserted = append(o.inserted, clientError...)
+	o.tail.remaining, o.tail.isSkipped = missing, true
 	return nil
 }
 
@@ -86,7 +86,7 @@ func (o *answers) takeCommandComplete(message []byte) ([]byte, *sqlstate.Error) 
 		return o.completeStep(q, message)
 	}
 	q, _ := o.current().(*queryEntry)
-	if err := o.answer('C', length); err != nil || o.tail.skip {
+	if err := o.answer('C', length); err != nil || o.tail.isSkipped {
 		return nil, err
 	}
 	if q != nil && q.runsCached() { // PostgreSQL commits a Query before it says that it is complete
@@ -132,7 +132,7 @@ func (o *answers) ready(status byte) (mayPass bool, err *sqlstate.Error) {
 		if status == 'T' { // An error would have failed the transaction.
 			return false, o.undoReady(e)
 		}
-		o.endedResult.execution, o.endedResult.isUndone = nil, false
+		o.endedResult.execution, o.endedResult.isUndoSent = nil, false
 	}
 	o.head = nil
 	o.drained, o.sealExpired = o.ledger.ready(status)
@@ -248,7 +248,7 @@ func (o *answers) notice(body []byte) []byte {
 	}
 	f := parseFields(body)
 	if q, ok := e.(*queryEntry); ok {
-		if q.settings > 0 {
+		if q.settingsToAnswer > 0 {
 			return nil
 		}
 		if st := q.steps; st != nil && st.isOneTransaction && !st.begun && f.code() == "25001" {

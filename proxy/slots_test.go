@@ -23,8 +23,8 @@ func TestPlaces(t *testing.T) {
 		"of both": {of: 2, maximum: 3, message: `too many connections for agent "` + agentName + `"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := start(t, func(p *proxied, cfg *Config) {
-				p.edit = func(r *Route) { r.Sessions = c.of }
+			p := startProxy(t, func(p *testProxy, cfg *Config) {
+				p.editRoute = func(r *Route) { r.Sessions = c.of }
 				cfg.MaxSessions = func() int { return c.maximum }
 			})
 			first, second := p.connect(t), p.connect(t)

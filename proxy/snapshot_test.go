@@ -17,15 +17,15 @@ import (
 
 // A result that keeps one snapshot for longer than a statement is refused once consent has changed, and nothing else
 // is.
-func TestFreshness(t *testing.T) { freshness(t) }
+func TestFreshness(t *testing.T) { checkFreshness(t) }
 
 // The same where results are bounded: what would have gone in steps is refused in one.
 func TestFreshnessWithinBounds(t *testing.T) {
 	tier.All(t)
-	freshness(t, withJudge(func(j *judge) { j.bound = wide(true) }))
+	checkFreshness(t, withDecider(func(j *fakeDecider) { j.resultBound = wideBound(true) }))
 }
 
-func freshness(t *testing.T, options ...func(*proxied, *Config)) {
+func checkFreshness(t *testing.T, options ...func(*testProxy, *Config)) {
 	const series = "SELECT * FROM generate_series(1, 9)"
 	declare := "DECLARE c CURSOR FOR " + series
 	begin := []round{upToReady(1, q("BEGIN"))}
@@ -98,14 +98,14 @@ func freshness(t *testing.T, options ...func(*proxied, *Config)) {
 		"READ COMMITTED": {append(begin, one(q("SELECT 1"))...), one(q("SELECT 2")), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := start(t, options...)
-			conn := p.raw(t)
+			p := startProxy(t, options...)
+			conn := p.connectRaw(t)
 			for _, line := range conn.play(t, c.before) {
 				if strings.HasPrefix(line, "E ") {
 					t.Fatal(line)
 				}
 			}
-			p.last().changes.Add(1)
+			p.lastDecider().consentChanges.Add(1)
 			isRefused := false
 			for _, line := range conn.play(t, c.after) {
 				if line == "E ERROR 40001 consent has changed  @0" {
@@ -129,10 +129,10 @@ func freshness(t *testing.T, options ...func(*proxied, *Config)) {
 
 // Where nobody can say what has changed, what would need it is refused, and the rest goes on.
 func TestNobodyKnowsWhatChanged(t *testing.T) {
-	p := start(t)
-	conn := p.raw(t)
+	p := startProxy(t)
+	conn := p.connectRaw(t)
 	conn.play(t, []round{upToReady(1, q("DECLARE h CURSOR WITH HOLD FOR SELECT * FROM generate_series(1, 9)")), upToReady(1, q("FETCH 1 FROM h"))})
-	p.last().lost.Store(true)
+	p.lastDecider().isStateUnknown.Store(true)
 	for _, c := range []struct {
 		script    []round
 		isRefused bool
@@ -152,21 +152,21 @@ func TestNobodyKnowsWhatChanged(t *testing.T) {
 
 // Messages that need no snapshot cost no question.
 func TestQuestionsAreFew(t *testing.T) {
-	p := start(t)
-	conn := p.raw(t)
+	p := startProxy(t)
+	conn := p.connectRaw(t)
 	conn.play(t, []round{
 		upToReady(1, q("BEGIN")), upToReady(1, q("SELECT 1")), upToReady(1, pa("s", "SELECT $1::int"), de('S', "s"), sy),
 		upToReady(1, bi("", "s", "1"), de('P', ""), ex("", 0), sy), upToReady(1, q("COMMIT")), upToReady(1, q("SELECT 1")),
 	})
-	if j := p.last(); j.snapshots.Load() != 0 || j.asked.Load() != 0 {
-		t.Errorf("%d snapshots and %d questions", j.snapshots.Load(), j.asked.Load())
+	if j := p.lastDecider(); j.snapshots.Load() != 0 || j.snapshotChecks.Load() != 0 {
+		t.Errorf("%d snapshots and %d questions", j.snapshots.Load(), j.snapshotChecks.Load())
 	}
 	conn.play(t, []round{
 		upToReady(1, q("BEGIN")), upToReady(1, q("DECLARE c CURSOR FOR SELECT * FROM generate_series(1, 9)")),
 		upToReady(1, q("FETCH c")), upToReady(1, q("FETCH c")), upToReady(1, q("CLOSE c")), upToReady(1, q("COMMIT")),
 	})
-	if j := p.last(); j.snapshots.Load() != 1 || j.asked.Load() != 2 {
-		t.Errorf("%d snapshots and %d questions for a cursor", j.snapshots.Load(), j.asked.Load())
+	if j := p.lastDecider(); j.snapshots.Load() != 1 || j.snapshotChecks.Load() != 2 {
+		t.Errorf("%d snapshots and %d questions for a cursor", j.snapshots.Load(), j.snapshotChecks.Load())
 	}
 }
 
@@ -196,17 +196,17 @@ func TestWhatWaitsIsAskedAboutAsThat(t *testing.T) {
 		"a portal, suspended": {one(pa("", series), bi("c", ""), ex("c", 2), sy),
 			[]round{one(ex("c", 0), sy), one(ex("c", 1), sy), one(q("FETCH 1 FROM c"))}},
 	}
-	p := start(t)
+	p := startProxy(t)
 	for in, begin := range begins {
 		for by, open := range opens {
 			for i, use := range append(open.uses, one(q("SELECT 1")), one(pa("", "SELECT 1"), bi("", ""), ex("", 0), sy)) {
-				conn := p.raw(t)
+				conn := p.connectRaw(t)
 				for _, line := range conn.play(t, append(slices.Clone(begin), open.by)) {
 					if strings.HasPrefix(line, "E ") {
 						t.Fatal(line)
 					}
 				}
-				p.last().waited.Store(true)
+				p.lastDecider().waitingRowsHidden.Store(true)
 				got := strings.Join(conn.play(t, []round{use}), "\n")
 				if isRefused := strings.Contains(got,
 					"E ERROR 40001 time has hidden something"); isRefused != (i < len(open.uses)) || isRefused && strings.Contains(got, "D [\"2") {
@@ -238,10 +238,10 @@ func TestWhatDidNotHappen(t *testing.T) {
 		}, q("FETCH 1 FROM p")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := start(t)
-			conn := p.raw(t)
+			p := startProxy(t)
+			conn := p.connectRaw(t)
 			conn.play(t, c.before)
-			p.last().changes.Add(1)
+			p.lastDecider().consentChanges.Add(1)
 			got := strings.Join(conn.play(t, []round{upToReady(1, c.use)}), "\n")
 			if !strings.HasPrefix(got, "E ERROR 40001") {
 				t.Error(got)
@@ -266,9 +266,9 @@ func TestWhatIsSentInAdvanceIsAskedAboutInTurn(t *testing.T) {
 			bi("", ""), ex("", 0), sy, ex("p", 1), sy},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := start(t)
-			conn := p.raw(t)
-			time.AfterFunc(500*time.Millisecond, func() { p.last().changes.Add(1) })
+			p := startProxy(t)
+			conn := p.connectRaw(t)
+			time.AfterFunc(500*time.Millisecond, func() { p.lastDecider().consentChanges.Add(1) })
 			ready := 0
 			for _, m := range messages {
 				switch m.(type) {
@@ -287,7 +287,7 @@ func TestWhatIsSentInAdvanceIsAskedAboutInTurn(t *testing.T) {
 // A client may keep transactions, cursors and portals open, and use them again in any way. No row shows the state from
 // before the last change.
 func TestNothingOlderThanAChangeIsShown(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	admin := p.db.Connect(t, "postgres")
 	run := func(sql string, args ...any) {
 		t.Helper()
@@ -299,24 +299,24 @@ func TestNothingOlderThanAChangeIsShown(t *testing.T) {
 	run("INSERT INTO mark VALUES (0)")
 	run("GRANT SELECT ON mark TO wire_agent")
 	shownRows, refused, n := 0, 0, 0
-	for seed := range conversations(200) {
-		c := p.raw(t)
-		script := apart(keepingConversation(rand.New(rand.NewPCG(uint64(seed), 5)))...)
+	for seed := range conversationSeeds(200) {
+		c := p.connectRaw(t)
+		script := syncBeforeQueries(snapshotConversation(rand.New(rand.NewPCG(uint64(seed), 5)))...)
 		for i, round := range script {
 			n++
 			run("UPDATE mark SET n = $1", n)
-			p.last().changes.Add(1)
+			p.lastDecider().consentChanges.Add(1)
 			c.send(t, append(round, sy, q("misspelt"))...) // which is refused in every state
 			for finished := false; ; {
-				m, err := c.front.Receive()
+				m, err := c.frontend.Receive()
 				if err != nil {
-					t.Fatalf("seed %d, round %d: %v\n%s", seed, i, err, written(script[:i+1]))
+					t.Fatalf("seed %d, round %d: %v\n%s", seed, i, err, formatScript(script[:i+1]))
 				}
 				line, typ := transcribe(m)
 				if value, ok := strings.CutPrefix(line, `D ["`); ok {
 					shownRows++
 					if was, err := strconv.Atoi(strings.TrimSuffix(value, `"]`)); err != nil || was < n {
-						t.Fatalf("seed %d, round %d shows %s, of before the change %d\n%s", seed, i, line, n, written(script[:i+1]))
+						t.Fatalf("seed %d, round %d shows %s, of before the change %d\n%s", seed, i, line, n, formatScript(script[:i+1]))
 					}
 				}
 				if strings.HasPrefix(line, "E ERROR 40001") {
@@ -334,8 +334,8 @@ func TestNothingOlderThanAChangeIsShown(t *testing.T) {
 	}
 }
 
-// keepingConversation keeps what it has seen open, and comes back to it.
-func keepingConversation(r *rand.Rand) (rounds [][]pgx3.FrontendMessage) {
+// snapshotConversation keeps what it has seen open, and comes back to it.
+func snapshotConversation(r *rand.Rand) (rounds [][]pgx3.FrontendMessage) {
 	const show = "SELECT (SELECT max(n) FROM mark) FROM generate_series(1, 4)"
 	pick := func(choices ...string) string { return choices[r.IntN(len(choices))] }
 	const byDefault = "SET default_transaction_isolation = 'repeatable read'"
@@ -389,11 +389,11 @@ func keepingConversation(r *rand.Rand) (rounds [][]pgx3.FrontendMessage) {
 	return rounds
 }
 
-// unwatching is a judge for which nobody tells of changes of what some texts read.
-type unwatching struct{ *judge }
+// untrackedDecider is a fakeDecider for which nobody tells of changes of what some texts read.
+type untrackedDecider struct{ *fakeDecider }
 
-func (u *unwatching) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
-	v := u.judge.Decide(ctx, text, p)
+func (u *untrackedDecider) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
+	v := u.fakeDecider.Decide(ctx, text, p)
 	if strings.Contains(text, "nobody tells") {
 		v.UntrackedRelation = "public.loose"
 		for _, e := range v.Effects {
@@ -409,17 +409,17 @@ func (u *unwatching) Decide(ctx context.Context, text string, p verdict.Protocol
 // refused in a transaction that keeps a snapshot, by a cursor, and in a portal that waits. How it is named does not
 // matter, nor what stands beside it; nothing else is refused.
 func TestNobodyTells(t *testing.T) {
-	for name, size := range cuts {
-		t.Run(name, func(t *testing.T) { nobodyTells(t, start(t, cut(size))) })
+	for name, size := range readSizes {
+		t.Run(name, func(t *testing.T) { checkUntracked(t, startProxy(t, splitReads(size))) })
 	}
 }
 
-func nobodyTells(t *testing.T, p *proxied) {
-	p.edit = func(r *Route) {
+func checkUntracked(t *testing.T, p *testProxy) {
+	p.editRoute = func(r *Route) {
 		openDecider := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
 			d, err := openDecider(ctx, info)
-			return &unwatching{d.(*judge)}, err
+			return &untrackedDecider{d.(*fakeDecider)}, err
 		}
 	}
 	const series, plain = "SELECT 'nobody tells' FROM generate_series(1, 9)", "SELECT * FROM generate_series(1, 9)"
@@ -471,7 +471,7 @@ func nobodyTells(t *testing.T, p *proxied) {
 		"a portal of EXECUTE, in parts":   {[]round{prepared, begin, run("EXECUTE s", 2), one(ex("p", 2), sy)}, true},
 		"a portal of EXECUTE, fetched":    {[]round{prepared, begin, run("EXECUTE s", 2), one(ex("p", 0), sy)}, true},
 	} {
-		conn := p.raw(t)
+		conn := p.connectRaw(t)
 		last := len(c.script) - 1
 		for _, line := range conn.play(t, c.script[:last]) {
 			if strings.HasPrefix(line, "E ") {

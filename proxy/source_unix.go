@@ -20,8 +20,8 @@ type rawSource struct {
 	attempt func(fd uintptr) bool // function for the poller, made once
 
 	buf              *[]byte
-	n                int
-	failed           error
+	readBytes        int
+	readErr          error
 	readsWithoutWait int // number of reads without having waited
 }
 
@@ -35,8 +35,8 @@ func newRawSource(socket syscall.RawConn) *rawSource {
 func (s *rawSource) take() (*[]byte, int, error) {
 	s.readsWithoutWait++
 	err := s.socket.Read(s.attempt)
-	buf, n, failure := s.buf, s.n, s.failed
-	s.buf, s.n, s.failed = nil, 0, nil
+	buf, n, failure := s.buf, s.readBytes, s.readErr
+	s.buf, s.readBytes, s.readErr = nil, 0, nil
 	if err == nil && failure == nil && n > 0 {
 		return buf, n, nil
 	}
@@ -56,16 +56,16 @@ func (s *rawSource) take() (*[]byte, int, error) {
 // read reports whether there were bytes, the end or an error.
 func (s *rawSource) read(fd uintptr) bool {
 	s.buf = getBuffer()
-	s.n, s.failed = s.once(fd, *s.buf)
-	if s.failed != syscall.EAGAIN {
+	s.readBytes, s.readErr = s.readOnce(fd, *s.buf)
+	if s.readErr != syscall.EAGAIN {
 		return true
 	}
 	putBuffer(s.buf)
-	s.buf, s.failed, s.readsWithoutWait = nil, nil, 0
+	s.buf, s.readErr, s.readsWithoutWait = nil, nil, 0
 	return false
 }
 
-func (s *rawSource) once(fd uintptr, b []byte) (n int, err error) {
+func (s *rawSource) readOnce(fd uintptr, b []byte) (n int, err error) {
 	for {
 		if s.readsWithoutWait < maxAtOnce {
 			n, err = receive(fd, b)
@@ -87,7 +87,7 @@ func (s *rawSource) pump(dst net.Conn) error {
 		buf := getBuffer()
 		defer putBuffer(buf)
 		for s.readsWithoutWait = 0; ; s.readsWithoutWait++ {
-			n, err := s.once(fd, *buf)
+			n, err := s.readOnce(fd, *buf)
 			switch {
 			case err == syscall.EAGAIN:
 				return false
@@ -113,8 +113,8 @@ type rawSink struct {
 	socket  syscall.RawConn
 	attempt func(fd uintptr) bool // function for the poller, made once
 
-	rest   []byte
-	failed error
+	rest     []byte
+	writeErr error
 }
 
 func newRawSink(socket syscall.RawConn) *rawSink {
@@ -125,13 +125,13 @@ func newRawSink(socket syscall.RawConn) *rawSink {
 
 // send writes all of b.
 func (s *rawSink) send(b []byte) error {
-	s.rest, s.failed = b, nil
+	s.rest, s.writeErr = b, nil
 	err := s.socket.Write(s.attempt)
 	s.rest = nil
 	if err != nil {
 		return err
 	}
-	return s.failed
+	return s.writeErr
 }
 
 // write reports whether everything is written, or writing has failed.
@@ -144,7 +144,7 @@ func (s *rawSink) write(fd uintptr) bool {
 		case err == syscall.EAGAIN:
 			return false
 		case err != nil:
-			s.failed = os.NewSyscallError("write", err)
+			s.writeErr = os.NewSyscallError("write", err)
 			return true
 		}
 		s.rest = s.rest[n:]

@@ -89,7 +89,7 @@ func (c *statementCache) findOrAdd(v *verdict.Verdict, types []byte, group uint6
 		return nil, false
 	}
 	key := cacheKey{text: v.Text}
-	if len(types) > len(noTypes) {
+	if len(types) > len(noParameterTypes) {
 		key.types = string(types)
 	}
 	if s = c.statements[key]; s != nil {

@@ -18,21 +18,21 @@ func TestStatementCache(t *testing.T) {
 	find := func(text, catalog string, types []byte, group uint64) (*cachedStatement, bool) {
 		return c.findOrAdd(textVerdict(text, catalog), types, group, false)
 	}
-	if s, _ := find("a", "1", noTypes, 1); s != nil {
+	if s, _ := find("a", "1", noParameterTypes, 1); s != nil {
 		t.Error("a text that comes for the first time is kept prepared")
 	}
-	a, isNew := find("a", "1", noTypes, 1)
+	a, isNew := find("a", "1", noParameterTypes, 1)
 	if a == nil || !isNew {
 		t.Fatal("a text that comes again is not kept prepared")
 	}
-	if s, isNew := find("a", "1", noTypes, 1); s != a || isNew {
+	if s, isNew := find("a", "1", noParameterTypes, 1); s != a || isNew {
 		t.Error("it is not there for its own group")
 	}
-	if s, _ := find("a", "1", noTypes, 2); s != nil {
+	if s, _ := find("a", "1", noParameterTypes, 2); s != nil {
 		t.Error("another group uses it before it is known to be prepared")
 	}
 	c.confirm(a)
-	if s, isNew := find("a", "1", noTypes, 2); s != a || isNew {
+	if s, isNew := find("a", "1", noParameterTypes, 2); s != a || isNew {
 		t.Error("another group does not use it")
 	}
 	if s, isNew := find("a", "1", []byte{0, 1, 0, 0, 0, 23}, 2); s == a || !isNew {
@@ -40,7 +40,7 @@ func TestStatementCache(t *testing.T) {
 	} else {
 		c.confirm(s)
 	}
-	again, isNew := find("a", "2", noTypes, 2)
+	again, isNew := find("a", "2", noParameterTypes, 2)
 	if again == a || !isNew || a.state != dropped {
 		t.Error("it is used after the catalogs have changed")
 	}
@@ -48,11 +48,11 @@ func TestStatementCache(t *testing.T) {
 	if again.state != dropped || len(c.statements) != 1 {
 		t.Error("one that could not be prepared stays")
 	}
-	find("b", "1", noTypes, 3)
-	b, _ := find("b", "1", noTypes, 3)
+	find("b", "1", noParameterTypes, 3)
+	b, _ := find("b", "1", noParameterTypes, 3)
 	c.confirm(b)
-	find("c", "1", noTypes, 3)
-	find("c", "1", noTypes, 3)
+	find("c", "1", noParameterTypes, 3)
+	find("c", "1", noParameterTypes, 3)
 	if len(c.statements) != 2 || b.state == dropped {
 		t.Errorf("%d statements for two; the one used last is dropped: %t", len(c.statements), b.state == dropped)
 	}
@@ -64,8 +64,8 @@ func TestStatementCache(t *testing.T) {
 		t.Error("something stays")
 	}
 	longText := strings.Repeat("x", maxCachedText+1)
-	find(longText, "1", noTypes, 3)
-	if s, _ := find(longText, "1", noTypes, 3); s != nil {
+	find(longText, "1", noParameterTypes, 3)
+	if s, _ := find(longText, "1", noParameterTypes, 3); s != nil {
 		t.Error("a long text is kept prepared")
 	}
 }
@@ -73,7 +73,7 @@ func TestStatementCache(t *testing.T) {
 func TestCacheIsBoundedByBytes(t *testing.T) {
 	c := statementCache{maxStatements: 1000, preparesAtOnce: true}
 	for i := range 100 {
-		s, isNew := c.findOrAdd(textVerdict(strings.Repeat("x", maxCachedText-100)+fmt.Sprint(i), "1"), noTypes, 1, false)
+		s, isNew := c.findOrAdd(textVerdict(strings.Repeat("x", maxCachedText-100)+fmt.Sprint(i), "1"), noParameterTypes, 1, false)
 		if !isNew {
 			t.Fatal("not kept prepared")
 		}
@@ -84,18 +84,18 @@ func TestCacheIsBoundedByBytes(t *testing.T) {
 	}
 }
 
-// preparedByProxy are the statements that the proxy has prepared in the client's session, and how often the server has
-// used a plan that it keeps.
-const preparedByProxy = "SELECT statement, generic_plans FROM pg_prepared_statements WHERE name ~ '^pgconsent_q' AND statement !~ 'pg_prepared' ORDER BY 1"
+// preparedByProxyQuery are the statements that the proxy has prepared in the client's session, and how often the server
+// has used a plan that it keeps.
+const preparedByProxyQuery = "SELECT statement, generic_plans FROM pg_prepared_statements WHERE name ~ '^pgconsent_q' AND statement !~ 'pg_prepared' ORDER BY 1"
 
 // A text that comes again is parsed and planned once, whichever way it is sent.
 func TestTextsThatComeAgainArePlannedOnce(t *testing.T) {
-	conn := start(t).raw(t)
+	conn := startProxy(t).connectRaw(t)
 	for range 3 {
 		conn.play(t, []round{upToReady(1, q("SELECT 5")), upToReady(1, pa("", "SELECT 6"), bi("", ""), ex("", 0), sy),
 			upToReady(1, pa("s", "SELECT 7"), bi("", "s"), ex("", 0), sy), upToReady(1, cl('S', "s"), sy)})
 	}
-	got := strings.Join(conn.play(t, []round{upToReady(1, q(preparedByProxy))}), "\n")
+	got := strings.Join(conn.play(t, []round{upToReady(1, q(preparedByProxyQuery))}), "\n")
 	for _, text := range []string{"SELECT 5", "SELECT 6", "SELECT 7"} {
 		if !strings.Contains(got, `D ["`+text+`" "3"]`) {
 			t.Errorf("%s was not planned once for three times:\n%s", text, got)
@@ -105,7 +105,7 @@ func TestTextsThatComeAgainArePlannedOnce(t *testing.T) {
 
 // The number of statements that the server keeps prepared for a session is bounded.
 func TestCachedStatementsAreClosed(t *testing.T) {
-	conn := start(t).raw(t)
+	conn := startProxy(t).connectRaw(t)
 	for i := range 60 {
 		conn.play(t, []round{upToReady(1, q(fmt.Sprintf("SELECT %d", i)))})
 	}
@@ -117,7 +117,7 @@ func TestCachedStatementsAreClosed(t *testing.T) {
 
 // Where a statement that was kept prepared cannot run any more, the client gets the answer to its text all the same.
 func TestCachedStatementsThatCannotRun(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	owner := p.db.Connect(t, "postgres")
 	run := func(sql string) {
 		t.Helper()
@@ -126,7 +126,7 @@ func TestCachedStatementsThatCannotRun(t *testing.T) {
 		}
 	}
 	run("CREATE TABLE changing (a int); INSERT INTO changing VALUES (1); GRANT SELECT ON changing TO wire_agent")
-	conn := p.raw(t)
+	conn := p.connectRaw(t)
 	ask := map[string]round{"Query": upToReady(1, q("SELECT * FROM changing")),
 		"extended": upToReady(1, pa("", "SELECT *, 'x' FROM changing"), bi("", ""), de('P', ""), ex("", 0), sy),
 		"named":    upToReady(1, cl('S', "s"), pa("s", "SELECT *, 'y' FROM changing"), de('S', "s"), bi("", "s"), ex("", 0), sy)}

@@ -76,7 +76,7 @@ func (e *queryEntry) divide() *sqlstate.Error {
 
 func (e *queryEntry) startSteps(parts []verdict.Part, block bool) {
 	e.steps = &queryInSteps{parts: parts, hardenedSteps: e.hardenedStatements, binary: e.binaryFetches(), isOneTransaction: block}
-	e.settings = e.steps.settings(0)
+	e.settingsToAnswer = e.steps.settings(0)
 }
 
 // controlsTx reports whether a statement controls a transaction.
@@ -146,7 +146,7 @@ func (st *queryInSteps) ownsBlock() bool { return st.begun && !st.inBlock }
 // appendStep adds the messages that run a statement; bindRest is what its Bind says of parameters and results.
 func appendStep(b []byte, text string, rest []byte) []byte {
 	b = appendClose(b, 'S', stepName)
-	b = appendParse(b, stepName, text, noTypes)
+	b = appendParse(b, stepName, text, noParameterTypes)
 	b = appendBind(b, "", stepName, rest)
 	b = appendDescribe(b, 'P', "")
 	b = appendExecute(b, "", 0)
@@ -162,8 +162,8 @@ func (o *answers) completeStep(e *queryEntry, message []byte) ([]byte, *sqlstate
 		return nil, nil
 	case st.rollingBack || e.completedStatements >= len(st.parts): // The statement was ROLLBACK or COMMIT.
 		return nil, nil
-	case e.settings > 0:
-		e.settings--
+	case e.settingsToAnswer > 0:
+		e.settingsToAnswer--
 		return nil, nil
 	}
 	e.completeStatement(o)
@@ -175,7 +175,7 @@ func (o *answers) completeStep(e *queryEntry, message []byte) ([]byte, *sqlstate
 	case e.completedStatements == len(st.parts):
 		st.lastAnswer, message = message, nil
 	}
-	e.settings = st.settings(e.completedStatements)
+	e.settingsToAnswer = st.settings(e.completedStatements)
 	return message, o.send(st.step(e.completedStatements))
 }
 

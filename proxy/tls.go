@@ -116,12 +116,12 @@ func (s *Server) tlsConfig() *tls.Config {
 func (c *conn) offerTLS() error {
 	if c.server.tlsConfig() == nil {
 		if err := c.write([]byte{'N'}); err != nil {
-			return errGone
+			return errPeerGone
 		}
 		return nil
 	}
 	if err := c.write([]byte{'S'}); err != nil {
-		return errGone
+		return errPeerGone
 	}
 	return c.startTLS(c.client, false)
 }
@@ -131,14 +131,14 @@ func (c *conn) offerTLS() error {
 func (c *conn) startTLS(nc net.Conn, isDirect bool) error {
 	cfg := c.server.tlsConfig()
 	if cfg == nil {
-		return errGone // The client waits for a ServerHello and understands no other answer.
+		return errPeerGone // The client waits for a ServerHello and understands no other answer.
 	}
 	b := &channelBinding{}
 	t := tls.Server(nc, b.watch(cfg))
 	if err := t.HandshakeContext(c.ctx); err != nil {
 		c.log.Debug("TLS handshake failed", "error", err)
 		c.setBroken(true)
-		return errGone
+		return errPeerGone
 	}
 	c.binding = b
 	if err := c.setClient(t); err != nil {

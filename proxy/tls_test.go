@@ -8,21 +8,21 @@ import (
 // TestTLSOfOldVersions: whatever the configuration allows, and whichever it chooses for a client, no handshake is older
 // than TLS 1.2.
 func TestTLSOfOldVersions(t *testing.T) {
-	cert, _ := certificate(t, "rsa")
+	cert, _ := makeCertificate(t, "rsa")
 	old := func() *tls.Config {
 		return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS10}
 	}
 	chosen := old()
 	chosen.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return old(), nil }
-	p := start(t, func(p *proxied, c *Config) {
+	p := startProxy(t, func(p *testProxy, c *Config) {
 		cfg := old()
 		p.tlsConf = nil
 		c.TLS = func() *tls.Config { return cfg }
 	})
-	q := start(t, func(_ *proxied, c *Config) { c.TLS = func() *tls.Config { return chosen } })
-	for _, server := range []*proxied{p, q} {
+	q := startProxy(t, func(_ *testProxy, c *Config) { c.TLS = func() *tls.Config { return chosen } })
+	for _, server := range []*testProxy{p, q} {
 		for version, valuesFit := range map[uint16]bool{tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
-			nc := server.bare(t)
+			nc := server.dial(t)
 			if _, err := nc.Write([]byte{0, 0, 0, 8, 4, 210, 22, 47}); err != nil {
 				t.Fatal(err)
 			}

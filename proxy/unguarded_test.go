@@ -29,15 +29,15 @@ func TestWhatCallsFunctionsIsAskedAbout(t *testing.T) {
 			upToReady(1, ex("p", 0), sy), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := start(t)
-			conn := p.raw(t)
+			p := startProxy(t)
+			conn := p.connectRaw(t)
 			conn.play(t, c.before)
-			p.last().redefined.Store(1)
+			p.lastDecider().decidedBeforeRedefinition.Store(1)
 			got := strings.Join(conn.play(t, []round{c.ask}), "\n")
 			if isRefused := strings.Contains(got, "40001"); isRefused != c.isRefused || isRefused == strings.Contains(got, `D ["7"]`) {
 				t.Errorf("refused %t, want %t:\n%s", isRefused, c.isRefused, got)
 			}
-			if p.last().redefined.Load() != 0 {
+			if p.lastDecider().decidedBeforeRedefinition.Load() != 0 {
 				t.Error("nobody asked")
 			}
 		})

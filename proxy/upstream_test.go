@@ -26,10 +26,10 @@ import (
 // Whatever a client sends, and whatever is decided, no message goes upstream before it is decided and recorded. Nor
 // does one go upstream that was decided under older rights than those of the seal.
 func TestNothingGoesUpstreamUndecided(t *testing.T) {
-	w := &watched{t: t, decided: map[int]*decided{}, ids: map[sentText]int{}, cached: map[string]*decided{}}
-	p := start(t)
+	w := &upstreamWatch{t: t, decisions: map[int]*allowedText{}, textNumbers: map[sentText]int{}, cachedStatements: map[string]*allowedText{}}
+	p := startProxy(t)
 	w.listen(p.upstream().Address)
-	p.edit = func(r *Route) {
+	p.editRoute = func(r *Route) {
 		if r.Kind != Agent {
 			return
 		}
@@ -37,13 +37,14 @@ func TestNothingGoesUpstreamUndecided(t *testing.T) {
 		openDecider := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
 			d, err := openDecider(ctx, info)
-			return &moody{judge: d.(*judge), w: w, random: rand.New(rand.NewPCG(w.seed, 11)), repeats: rand.New(rand.NewPCG(w.seed, 13))}, err
+			return &randomDecider{fakeDecider: d.(*fakeDecider), watch: w, random: rand.New(rand.NewPCG(w.seed, 11)), repeatRandom: rand.New(rand.NewPCG(w.seed, 13))},
+				err
 		}
 	}
-	for seed := range conversations(30) {
+	for seed := range conversationSeeds(30) {
 		w.seed, w.rights = uint64(seed), 1
 		r := rand.New(rand.NewPCG(uint64(seed), 12))
-		script := conversation(r)
+		script := randomConversation(r)
 		for i, round := range script {
 			script[i] = slices.Insert(round, r.IntN(len(round)+1), pgx3.FrontendMessage(&pgx3.FunctionCall{Function: 77}))
 		}
@@ -52,37 +53,37 @@ func TestNothingGoesUpstreamUndecided(t *testing.T) {
 		for range 3 {
 			again = append(again, nil, []pgx3.FrontendMessage{q("SELECT 7")}, nil, nil, []pgx3.FrontendMessage{pa("", "SELECT 8"), bi("", ""), ex("", 0), sy}, nil)
 		}
-		converse(t, p.raw(t), again)
-		converse(t, p.raw(t), script)
+		playConversation(t, p.connectRaw(t), again)
+		playConversation(t, p.connectRaw(t), script)
 		if t.Failed() {
-			t.Fatalf("seed %d\n%s", seed, written(script))
+			t.Fatalf("seed %d\n%s", seed, formatScript(script))
 		}
 	}
-	for description, n := range map[string]int{"executions": w.executions, "uses": w.uses, "refused uses": w.stale,
-		"refused records": w.unrecorded, "seals": w.seals, "cached queries": w.cachedQueries, "uses of the cache": w.cachedBinds} {
+	for description, n := range map[string]int{"executions": w.executions, "uses": w.preparedUses, "refused uses": w.refusedRechecks,
+		"refused records": w.refusedRecords, "seals": w.seals, "cached queries": w.cachedQueries, "uses of the cache": w.cachedBinds} {
 		if n < 5 {
 			t.Errorf("%d %s", n, description)
 		}
 	}
 }
 
-// watched is what was decided, and the way upstream, on which it is looked for.
-type watched struct {
+// upstreamWatch checks the messages that go upstream against the decisions.
+type upstreamWatch struct {
 	t       *testing.T
 	address string
 	seed    uint64
 
-	mu      sync.Mutex
-	decided map[int]*decided
-	ids     map[sentText]int    // the number of the last decision on a text
-	cached  map[string]*decided // the statements that the proxy keeps prepared, by their names
-	inQuery bool                // messages of a Query that runs a cached statement are passing
-	rights  uint64              // the number of the rights that apply
-	sealed  uint64              // the rights of the last seal that was sent
+	mu               sync.Mutex
+	decisions        map[int]*allowedText
+	textNumbers      map[sentText]int        // the number of the last decision on a text
+	cachedStatements map[string]*allowedText // the statements that the proxy keeps prepared, by their names
+	inCachedQuery    bool                    // messages of a Query that runs a cached statement are passing
+	rights           uint64                  // the number of the rights that apply
+	sealedRights     uint64                  // the rights of the last seal that was sent
 
-	released, executions, unrecorded int // released records, executions that went upstream, and refused records
-	agreed, uses, stale, seals       int // rechecks that agreed, uses of prepared statements, rechecks that refused, and seals
-	cachedQueries, cachedBinds       int
+	releasedRecords, executions, refusedRecords          int // releasedRecords records, executions that went upstream, and refused records
+	agreedRechecks, preparedUses, refusedRechecks, seals int // rechecks that agreed, uses of prepared statements, rechecks that refused, and seals
+	cachedQueries, cachedBinds                           int
 }
 
 // sentText is a text, and how the client sends it.
@@ -91,116 +92,116 @@ type sentText struct {
 	extended bool
 }
 
-// decided is a text that was allowed.
-type decided struct {
-	text     string
-	released int // how many of its records were released
-	queried  int
-	rights   uint64
-	simple   bool
+// allowedText is a text that was allowed.
+type allowedText struct {
+	text            string
+	releasedRecords int // how many of its records were released
+	runs            int
+	rights          uint64
+	isSimpleQuery   bool
 }
 
-// moody allows and refuses at random, what was allowed before too, and cannot record everything. Each seal may be of
-// new rights.
-type moody struct {
-	*judge
-	w       *watched
-	random  *rand.Rand
-	repeats *rand.Rand // decides whether a repeated text gets the same number again
+// randomDecider allows and refuses at random, what was allowed before too, and cannot record everything. Each seal may
+// be of new rights.
+type randomDecider struct {
+	*fakeDecider
+	watch        *upstreamWatch
+	random       *rand.Rand
+	repeatRandom *rand.Rand // decides whether a repeated text gets the same number again
 }
 
-func (m *moody) Seal(context.Context, verdict.Backend) (verdict.Seal, error) {
-	m.w.mu.Lock()
-	defer m.w.mu.Unlock()
+func (m *randomDecider) Seal(context.Context, verdict.Backend) (verdict.Seal, error) {
+	m.watch.mu.Lock()
+	defer m.watch.mu.Unlock()
 	if m.random.IntN(4) == 0 {
-		m.w.rights++
+		m.watch.rights++
 	}
 	now := time.Now()
-	return verdict.Seal{Setting: settingSeal, Value: fmt.Sprint("rights ", m.w.rights), RenewAfter: now,
-		Expires: now.Add(time.Minute), Rights: m.w.rights}, nil
+	return verdict.Seal{Setting: settingSeal, Value: fmt.Sprint("rights ", m.watch.rights), RenewAfter: now,
+		Expires: now.Add(time.Minute), Rights: m.watch.rights}, nil
 }
 
-func (m *moody) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
-	m.w.mu.Lock()
-	defer m.w.mu.Unlock()
+func (m *randomDecider) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
+	m.watch.mu.Lock()
+	defer m.watch.mu.Unlock()
 	sent := sentText{text, p == verdict.Extended}
-	id, isRepeated := m.w.ids[sent]
-	if isRepeated = isRepeated && m.w.decided[id] != nil && m.repeats.IntN(2) == 0; !isRepeated {
-		id = len(m.w.decided)
+	id, isRepeated := m.watch.textNumbers[sent]
+	if isRepeated = isRepeated && m.watch.decisions[id] != nil && m.repeatRandom.IntN(2) == 0; !isRepeated {
+		id = len(m.watch.decisions)
 	}
-	m.w.ids[sent] = id
+	m.watch.textNumbers[sent] = id
 	m.prefix = fmt.Sprintf("/*id %06d*/", id)
-	v := m.judge.Decide(ctx, text, p)
-	v.Rights, v.Detail = m.w.rights, id
-	if ends(text) {
+	v := m.fakeDecider.Decide(ctx, text, p)
+	v.Rights, v.Detail = m.watch.rights, id
+	if isEndText(text) {
 		v.Rights = math.MaxUint64
 	}
 	if isRepeated {
-		m.w.decided[id].rights = v.Rights
+		m.watch.decisions[id].rights = v.Rights
 		return v
 	}
-	m.w.decided[id] = &decided{text: text, rights: v.Rights, simple: p != verdict.Extended}
-	if m.random.IntN(12) == 0 && !ends(text) {
+	m.watch.decisions[id] = &allowedText{text: text, rights: v.Rights, isSimpleQuery: p != verdict.Extended}
+	if m.random.IntN(12) == 0 && !isEndText(text) {
 		v.Refusal = sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation, "refused")
 	}
 	if !v.Allowed() {
-		delete(m.w.decided, id)
-		m.w.decided[-id-1] = nil // keeps the numbers unique
+		delete(m.watch.decisions, id)
+		m.watch.decisions[-id-1] = nil // keeps the numbers unique
 	}
 	return v
 }
 
-func (m *moody) Recheck(_ context.Context, v *verdict.Verdict) *verdict.Verdict {
-	m.w.mu.Lock()
-	defer m.w.mu.Unlock()
+func (m *randomDecider) Recheck(_ context.Context, v *verdict.Verdict) *verdict.Verdict {
+	m.watch.mu.Lock()
+	defer m.watch.mu.Unlock()
 	again := *v
 	if m.random.IntN(8) == 0 {
 		again.Refusal = planChanged()
-		m.w.stale++
+		m.watch.refusedRechecks++
 		return &again
 	}
 	if m.random.IntN(12) == 0 {
 		again.Text += " "
 		return &again
 	}
-	m.w.agreed++
-	again.Rights = m.w.rights
+	m.watch.agreedRechecks++
+	again.Rights = m.watch.rights
 	if id, ok := v.Detail.(int); ok {
-		m.w.decided[id].rights = m.w.rights
+		m.watch.decisions[id].rights = m.watch.rights
 	}
 	return &again
 }
 
-func (m *moody) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.Ticket {
-	return &moodyTicket{m.judge.Record(v, runs...), m, v}
+func (m *randomDecider) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.Ticket {
+	return &randomTicket{m.fakeDecider.Record(v, runs...), m, v}
 }
 
-type moodyTicket struct {
+type randomTicket struct {
 	verdict.Ticket
-	m *moody
-	v *verdict.Verdict
+	decider *randomDecider
+	verdict *verdict.Verdict
 }
 
-func (t *moodyTicket) Release() *sqlstate.Error {
-	w := t.m.w
+func (t *randomTicket) Release() *sqlstate.Error {
+	w := t.decider.watch
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if t.m.random.IntN(8) == 0 && !ends(t.v.Original) {
-		w.unrecorded++
+	if t.decider.random.IntN(8) == 0 && !isEndText(t.verdict.Original) {
+		w.refusedRecords++
 		return sqlstate.New(sqlstate.IOError, sqlstate.ReasonAudit, "not recorded")
 	}
-	w.released++
-	if id, ok := t.v.Detail.(int); ok && w.decided[id] != nil {
-		w.decided[id].released++
+	w.releasedRecords++
+	if id, ok := t.verdict.Detail.(int); ok && w.decisions[id] != nil {
+		w.decisions[id].releasedRecords++
 	}
 	return nil
 }
 
-// ends tells whether a text is the one by which [converse] knows that all is answered.
-func ends(text string) bool { return strings.HasPrefix(text, "end") }
+// isEndText tells whether a text is the one by which [converse] knows that all is answered.
+func isEndText(text string) bool { return strings.HasPrefix(text, "end") }
 
 // listen relays connections to the server, and looks at what goes there.
-func (w *watched) listen(server string) {
+func (w *upstreamWatch) listen(server string) {
 	w.address = filepath.Join(w.t.TempDir(), "s")
 	l, err := net.Listen("unix", w.address)
 	if err != nil {
@@ -226,7 +227,7 @@ func (w *watched) listen(server string) {
 }
 
 // relay passes one connection's messages on.
-func (w *watched) relay(client io.Reader, server io.Writer) {
+func (w *upstreamWatch) relay(client io.Reader, server io.Writer) {
 	for typed := 0; ; typed = 1 { // the first message has no type
 		head := make([]byte, typed+4)
 		if _, err := io.ReadFull(client, head); err != nil {
@@ -237,7 +238,7 @@ func (w *watched) relay(client io.Reader, server io.Writer) {
 			return
 		}
 		if typed == 1 {
-			w.look(head[0], body)
+			w.checkMessage(head[0], body)
 		}
 		if _, err := server.Write(append(head, body...)); err != nil {
 			return
@@ -245,10 +246,10 @@ func (w *watched) relay(client io.Reader, server io.Writer) {
 	}
 }
 
-var tagged = regexp.MustCompile(`^/\*id ([0-9]+)\*/`)
+var numberComment = regexp.MustCompile(`^/\*id ([0-9]+)\*/`)
 
-// look holds a message to what was decided by now.
-func (w *watched) look(typ byte, body []byte) {
+// checkMessage checks a message against the decisions so far.
+func (w *upstreamWatch) checkMessage(typ byte, body []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	wrong := func(format string, args ...any) {
@@ -262,19 +263,19 @@ func (w *watched) look(typ byte, body []byte) {
 			wrong("the name is the client's")
 		}
 	}
-	check := func(d *decided) {
+	check := func(d *allowedText) {
 		switch upper := ""; {
 		case d == nil:
 			wrong("it was refused")
 		default:
 			upper, _, _ = strings.Cut(strings.ToUpper(d.text), " ")
-			if d.rights < w.sealed && !strings.Contains("BEGIN COMMIT ROLLBACK SET RESET DEALLOCATE CLOSE", upper) {
-				wrong("it is of rights %d, and the seal of %d", d.rights, w.sealed)
+			if d.rights < w.sealedRights && !strings.Contains("BEGIN COMMIT ROLLBACK SET RESET DEALLOCATE CLOSE", upper) {
+				wrong("it is of rights %d, and the seal of %d", d.rights, w.sealedRights)
 			}
 		}
 	}
-	text := func(text string) *decided {
-		m := tagged.FindStringSubmatch(text)
+	text := func(text string) *allowedText {
+		m := numberComment.FindStringSubmatch(text)
 		if m == nil {
 			if !strings.Contains(text, "denied_") && text != sealText && text != placeholderText && text != startTimeQuery+"; "+heapQuery(1<<20) {
 				wrong("nobody decided it")
@@ -282,18 +283,18 @@ func (w *watched) look(typ byte, body []byte) {
 			return nil
 		}
 		id, _ := strconv.Atoi(m[1])
-		d := w.decided[id]
+		d := w.decisions[id]
 		check(d)
 		return d
 	}
 	use := func() {
-		if w.uses++; w.uses > w.agreed {
-			wrong("%d uses, and %d were agreed to", w.uses, w.agreed)
+		if w.preparedUses++; w.preparedUses > w.agreedRechecks {
+			wrong("%d uses, and %d were agreed to", w.preparedUses, w.agreedRechecks)
 		}
 	}
-	query := func(d *decided) {
-		if d.queried++; d.queried > d.released {
-			wrong("it runs %d times, and has %d records", d.queried, d.released)
+	query := func(d *allowedText) {
+		if d.runs++; d.runs > d.releasedRecords {
+			wrong("it runs %d times, and has %d records", d.runs, d.releasedRecords)
 		}
 	}
 	switch typ {
@@ -309,7 +310,7 @@ func (w *watched) look(typ byte, body []byte) {
 		_ = m.Decode(body)
 		name(m.Name)
 		if d := text(m.Query); strings.HasPrefix(m.Name, cachedPrefix) {
-			w.cached[m.Name] = d
+			w.cachedStatements[m.Name] = d
 		}
 	case 'B':
 		var m pgx3.Bind
@@ -317,13 +318,13 @@ func (w *watched) look(typ byte, body []byte) {
 		if m.DestinationPortal == sealName {
 			w.seals++
 			n, _ := strconv.Atoi(strings.TrimPrefix(string(m.Parameters[1]), "rights "))
-			w.sealed = uint64(n)
+			w.sealedRights = uint64(n)
 		}
 		name(m.DestinationPortal)
 		name(m.PreparedStatement)
-		d := w.cached[m.PreparedStatement]
-		switch w.inQuery = d != nil && d.simple; {
-		case w.inQuery:
+		d := w.cachedStatements[m.PreparedStatement]
+		switch w.inCachedQuery = d != nil && d.isSimpleQuery; {
+		case w.inCachedQuery:
 			w.cachedQueries++
 			check(d)
 			query(d)
@@ -338,7 +339,7 @@ func (w *watched) look(typ byte, body []byte) {
 		var m pgx3.Describe
 		_ = m.Decode(body)
 		name(m.Name)
-		if !w.inQuery && (!own(m.Name) || w.cached[m.Name] != nil) {
+		if !w.inCachedQuery && (!own(m.Name) || w.cachedStatements[m.Name] != nil) {
 			use()
 		}
 	case 'E':
@@ -348,17 +349,17 @@ func (w *watched) look(typ byte, body []byte) {
 		if own(m.Portal) {
 			return
 		}
-		if !w.inQuery {
+		if !w.inCachedQuery {
 			use()
 		}
-		if w.executions++; w.executions > w.released {
-			wrong("%d executions, and %d records", w.executions, w.released)
+		if w.executions++; w.executions > w.releasedRecords {
+			wrong("%d executions, and %d records", w.executions, w.releasedRecords)
 		}
 	case 'C':
 		var m pgx3.Close
 		_ = m.Decode(body)
 		name(m.Name)
-		w.inQuery = false
+		w.inCachedQuery = false
 	case 'S', 'H', 'X':
 	default:
 		wrong("no agent's message of this type does")

@@ -12,7 +12,7 @@ func (l *ledger) waitOutsideTx() bool {
 		return false
 	}
 	for l.queue.isAwaited() && !l.closed {
-		l.change.Wait()
+		l.changed.Wait()
 	}
 	// An entry that this waited for may have failed, and the server skips a Query behind it.
 	return !l.closed && !l.skipping && l.status == 'I'
@@ -24,7 +24,7 @@ func (l *ledger) waitTxStatus() (outside bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.queue.mayChangeTxStatus() && !l.closed {
-		l.change.Wait()
+		l.changed.Wait()
 	}
 	return !l.closed && l.status == 'I'
 }
@@ -35,7 +35,7 @@ func (l *ledger) waitReady() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.queue.endsWithReady() && !l.closed {
-		l.change.Wait()
+		l.changed.Wait()
 	}
 }
 
@@ -51,7 +51,7 @@ func (l *ledger) waitFor(e entry) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for !e.base().isAnswered && !l.closed {
-		l.change.Wait()
+		l.changed.Wait()
 	}
 	return !l.closed
 }
@@ -65,8 +65,8 @@ func (l *ledger) waitChange(flush func() error) error {
 		return err
 	}
 	if l.closed {
-		return errGone
+		return errPeerGone
 	}
-	l.change.Wait()
+	l.changed.Wait()
 	return nil
 }
