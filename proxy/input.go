@@ -24,7 +24,7 @@ type input struct {
 	largeBuffer            []byte // the buffer in use instead of buf while a message does not fit
 	unreadStart, unreadEnd int
 	bytesToDrop            int       // how many bytes of a message are still to be thrown away
-	oversizedLength        int       // length of the last message, which is too long to be read and is thrown away; 0: it was read
+	oversizedLength        int       // length of the last message, if it is too long and is thrown away; 0: it was read
 	bytesToRelay           int       // how many bytes of a CopyData are still to be relayed
 	lastRead               time.Time // when the last bytes were read
 

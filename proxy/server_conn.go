@@ -42,7 +42,7 @@ type serverConn struct {
 	isDead  bool     // the connection was closed, or the server sent a message, while no session had it
 	pool    *pool    // nil: it belongs to one session
 
-	woken          bool         // the goroutine that reads the answers was woken; guarded by the lock of its session's conn
+	woken          bool         // the reading goroutine was woken; guarded by the lock of its session's conn
 	canceling      atomic.Int32 // number of cancel requests that are being sent
 	runningCancels sync.WaitGroup
 }
