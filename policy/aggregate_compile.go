@@ -32,13 +32,13 @@ func (c *aggregateCompiler) compile(decl *aggregateDecl, t *Table) *Aggregate {
 	}
 	out := &Aggregate{NoSingleRows: c.tables[r.Name].decl.noRows != nil, Subject: decl.subject, MinSubjects: decl.minimum,
 		MaxSharePercent: decl.share}
-	failed := len(c.errs)
+	errorsBefore := len(c.errs)
 	c.rules.tablePath = append(c.rules.tablePath, r.Name)
 	c.rules.inGroupRule = true
 	out.Rows = c.rules.compileBlock(decl.rows, r)
 	c.rules.inGroupRule = false
 	c.rules.tablePath = c.rules.tablePath[:len(c.rules.tablePath)-1]
-	if _, open := out.Rows.(predicate.Open); open {
+	if _, isOpen := out.Rows.(predicate.Open); isOpen {
 		c.warn(decl.place, "every row of %s counts in aggregates, whoever it is about", r.Name)
 	}
 	c.compileSubject(decl, r)
@@ -56,7 +56,7 @@ func (c *aggregateCompiler) compile(decl *aggregateDecl, t *Table) *Aggregate {
 	c.checkSingleRows(decl, r)
 	slices.SortFunc(out.Dimensions, func(a, b Dimension) int { return strings.Compare(a.Column, b.Column) })
 	slices.SortFunc(out.Measures, func(a, b Measure) int { return strings.Compare(a.Column, b.Column) })
-	if len(c.errs) > failed {
+	if len(c.errs) > errorsBefore {
 		return nil
 	}
 	return out
@@ -94,25 +94,25 @@ func (c *aggregateCompiler) checkSingleRows(decl *aggregateDecl, r *catalog.Rela
 	if columns == nil || len(decl.accept) > 0 {
 		return
 	}
-	check := func(at place, name, by string) {
+	check := func(position place, name, by string) {
 		if r.Column(name) == nil {
 			return
 		}
 		i := slices.IndexFunc(columns, func(d columnDecl) bool { return d.Name == name })
-		what, instead := "is hidden", "say allow under columns"
+		label, advice := "is hidden", "say allow under columns"
 		switch {
 		case i < 0:
 		case columns[i].byKey != nil:
-			what = "exists by key only"
+			label = "exists by key only"
 		case by != "" && slices.Contains(truncationUnits[columns[i].Unit], by), columns[i].Mask == Plain && !columns[i].generalised:
 			return
 		case by != "" && columns[i].Unit != "":
-			what, instead = "shows by the "+columns[i].Unit, "write { by: "+columns[i].Unit+" }"
+			label, advice = "shows by the "+columns[i].Unit, "write { by: "+columns[i].Unit+" }"
 		default:
-			what = "is masked"
+			label = "is masked"
 		}
-		c.fail(at, instead+", leave it out, or say accept: ["+acceptValues+"]",
-			"%s.%s %s, and an aggregate that chooses a single row which shows would tell more of it", r.Name, name, what)
+		c.fail(position, advice+", leave it out, or say accept: ["+acceptValues+"]",
+			"%s.%s %s, and an aggregate that chooses a single row which shows would tell more of it", r.Name, name, label)
 	}
 	for _, d := range decl.dimensions {
 		check(d.place, d.column, d.unit)
@@ -165,19 +165,19 @@ func (c *aggregateCompiler) compileMeasure(m measureDecl, decl *aggregateDecl, r
 	}
 	out.Type = column.Type
 	limit := map[string]string{"smallint": "32767", "integer": "2147483647", "bigint": "9223372036854775807"}[column.Type]
-	plain, _, _ := strings.Cut(column.Type, "(")
+	baseType, _, _ := strings.Cut(column.Type, "(")
 	switch {
 	case m.column == decl.subject:
 		c.fail(m.place, "leave it out", "%s is the subject", m.column)
 	case limit != "":
 		for _, bound := range []string{m.low, m.high} {
 			value, _ := new(big.Rat).SetString(bound)
-			most, _ := new(big.Rat).SetString(limit)
-			if !value.IsInt() || new(big.Rat).Abs(value).Cmp(most) > 0 {
+			maximum, _ := new(big.Rat).SetString(limit)
+			if !value.IsInt() || new(big.Rat).Abs(value).Cmp(maximum) > 0 {
 				c.fail(m.place, "", "%s is no value of %s.%s, which is a %s", bound, r.Name, m.column, column.Type)
 			}
 		}
-	case plain != "numeric" && column.Type != "real" && column.Type != "double precision":
+	case baseType != "numeric" && column.Type != "real" && column.Type != "double precision":
 		c.fail(m.place, "measures are numbers", "%s.%s is a %s", r.Name, m.column, column.Type)
 	}
 	return out

@@ -36,8 +36,8 @@ type measureDecl struct {
 	column, low, high string
 }
 
-func (d *tableDecoder) decodeAggregate(at place, n *node) *aggregateDecl {
-	decl := &aggregateDecl{place: at, minimum: defaultMinimum}
+func (d *tableDecoder) decodeAggregate(position place, n *node) *aggregateDecl {
+	decl := &aggregateDecl{place: position, minimum: defaultMinimum}
 	d.decodeFields(n, "aggregate", map[string]func(*node){
 		"subject": func(v *node) {
 			decl.subjectAt = v.Place

@@ -21,8 +21,8 @@ func (d *documentDecoder) decodeReminder(n *node) {
 		"channel": d.decodeWordAt(&decl.Channel, &decl.channelAt, "channel"),
 	})
 	d.requireFields(n, "air", "user", "channel")
-	if first := d.doc.reminder; first != nil {
-		d.fail(n.Place, "write it once", "air is there already, at %s:%d:%d", first.File, first.Line, first.Column)
+	if existing := d.doc.reminder; existing != nil {
+		d.fail(n.Place, "write it once", "air is there already, at %s:%d:%d", existing.File, existing.Line, existing.Column)
 		return
 	}
 	d.doc.reminder = &decl
@@ -35,11 +35,11 @@ func (c *compiler) checkReminder() *ReminderAttributes {
 		return nil
 	}
 	for _, named := range []struct {
-		at   place
-		name string
+		position place
+		name     string
 	}{{decl.userAt, decl.User}, {decl.channelAt, decl.Channel}} {
-		if a := c.findAttribute(named.at, named.name); a != nil && a.IsList() {
-			c.fail(named.at, "name an attribute that is one value",
+		if a := c.findAttribute(named.position, named.name); a != nil && a.IsList() {
+			c.fail(named.position, "name an attribute that is one value",
 				"the attribute %s is a list: a session has one user and one channel", a.Name)
 		}
 	}

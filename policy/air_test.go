@@ -17,13 +17,14 @@ func TestAIRNamesAttributes(t *testing.T) {
 		}
 		return Compile(doc, &catalog.Snapshot{})
 	}
-	without, err := compile("")
-	if err != nil || without.ReminderAttributes() != nil {
-		t.Fatalf("%v, %v", without, err)
+	withoutReminder, err := compile("")
+	if err != nil || withoutReminder.ReminderAttributes() != nil {
+		t.Fatalf("%v, %v", withoutReminder, err)
 	}
-	with, err := compile("air: { user: who, channel: where }\n")
-	if err != nil || *with.ReminderAttributes() != (ReminderAttributes{User: "who", Channel: "where"}) || with.Version() == without.Version() {
-		t.Fatalf("%v, %v", with, err)
+	withReminder, err := compile("air: { user: who, channel: where }\n")
+	if err != nil || *withReminder.ReminderAttributes() != (ReminderAttributes{User: "who", Channel: "where"}) ||
+		withReminder.Version() == withoutReminder.Version() {
+		t.Fatalf("%v, %v", withReminder, err)
 	}
 	for text, want := range map[string]string{
 		"air: { user: who }\n":                          `air needs "channel"`,

@@ -41,18 +41,18 @@ func (d *attributeDecoder) decodeAttributeAudit(decl *attributeDecl) func(*node)
 // findAuditAttributes finds the attributes that give audit records their subject and their purpose, at most one of
 // each.
 func (c *attributeCompiler) findAuditAttributes(p *Policy) {
-	first := map[AuditForm]string{}
+	attributeOfForm := map[AuditForm]string{}
 	for _, decl := range c.doc.attributes {
 		if decl.Audit != AuditSubject && decl.Audit != AuditPurpose {
 			continue
 		}
-		if other, taken := first[decl.Audit]; taken {
+		if other, isTaken := attributeOfForm[decl.Audit]; isTaken {
 			c.fail(*decl.audit, "say audit: true, or leave it out", "attribute %s cannot be the %s of records: %s is",
 				decl.Name, decl.Audit, other)
 		}
-		first[decl.Audit] = decl.Name
+		attributeOfForm[decl.Audit] = decl.Name
 	}
-	p.subject, p.purpose = first[AuditSubject], first[AuditPurpose]
+	p.subject, p.purpose = attributeOfForm[AuditSubject], attributeOfForm[AuditPurpose]
 	if p.subject == "" && len(c.rules.ownAttributes) == 1 {
 		name := slices.Collect(maps.Keys(c.rules.ownAttributes))[0]
 		if a, ok := p.Attribute(name); ok && !a.IsLive() {

@@ -20,25 +20,25 @@ type attributeDecl struct {
 	sql     *sqlBlock
 }
 
-func (d *attributeDecoder) decodeAttribute(at place, name string, n *node) {
-	decl := attributeDecl{place: at, Attribute: Attribute{Name: name}}
-	what := "attribute " + name
+func (d *attributeDecoder) decodeAttribute(position place, name string, n *node) {
+	decl := attributeDecl{place: position, Attribute: Attribute{Name: name}}
+	label := "attribute " + name
 	if n.Kind == yamlfile.Scalar {
-		d.fail(n.Place, "write "+name+": { type: …, source: … }", "%s must be a mapping, not a single value", what)
+		d.fail(n.Place, "write "+name+": { type: …, source: … }", "%s must be a mapping, not a single value", label)
 		return
 	}
 	if !attributeName.MatchString(name) {
-		d.fail(at, "", "the name of an attribute is of a-z, 0-9 and _, at most 32 long")
+		d.fail(position, "", "the name of an attribute is of a-z, 0-9 and _, at most 32 long")
 	}
-	d.decodeFields(n, what, map[string]func(*node){
+	d.decodeFields(n, label, map[string]func(*node){
 		"type": func(v *node) {
 			d.decodeWord(&decl.Type, "type")(v)
 			if _, ok := attributeTypes[decl.Type]; !ok && decl.Type != "" {
 				suggestion := closestOrAll(decl.Type, sortedKeys(attributeTypes))
-				if meant := typeSlips[strings.ToLower(decl.Type)]; meant != "" {
-					suggestion = "write " + meant
+				if correction := typeSlips[strings.ToLower(decl.Type)]; correction != "" {
+					suggestion = "write " + correction
 				}
-				d.fail(v.Place, suggestion, "%s has the unknown type %q", what, decl.Type)
+				d.fail(v.Place, suggestion, "%s has the unknown type %q", label, decl.Type)
 			}
 		},
 		"source": func(v *node) {
@@ -63,7 +63,7 @@ func (d *attributeDecoder) decodeAttribute(at place, name string, n *node) {
 			decl.sql = &b
 		},
 	})
-	d.requireFields(n, what, "type", "source")
+	d.requireFields(n, label, "type", "source")
 	d.checkSource(n, &decl)
 	d.doc.attributes = append(d.doc.attributes, decl)
 }
@@ -97,16 +97,17 @@ type lookupDecl struct {
 }
 
 func (d *attributeDecoder) decodeSetting(n *node, decl *attributeDecl) {
-	var written string
-	d.decodeWord(&written, "setting")(n)
-	if written == "" {
+	var writtenName string
+	d.decodeWord(&writtenName, "setting")(n)
+	if writtenName == "" {
 		return
 	}
-	decl.Setting = strings.ToLower(written)
+	decl.Setting = strings.ToLower(writtenName)
 	prefix, _, _ := strings.Cut(decl.Setting, ".")
 	switch {
 	case !settingName.MatchString(decl.Setting):
-		d.fail(n.Place, "write it like app.current_user", "the setting %q is not of two plain names with a dot between", written)
+		d.fail(n.Place, "write it like app.current_user", "the setting %q is not of two plain names with a dot between",
+			writtenName)
 	case slices.Contains(serverPrefixes, prefix):
 		d.fail(n.Place, "choose a name of the application's own", "settings of %s mean something to the server", prefix)
 	}
@@ -164,7 +165,7 @@ func (d *attributeDecoder) decodeWithin(n *node) *withinDecl {
 func (d *attributeDecoder) decodeQuery(n *node) *lookupDecl { return d.decodeLookup(n, "query") }
 
 // decodeLookup reads the look-up of a value in a table.
-func (d *attributeDecoder) decodeLookup(n *node, what string) *lookupDecl {
+func (d *attributeDecoder) decodeLookup(n *node, label string) *lookupDecl {
 	out := &lookupDecl{place: n.Place, tableAt: n.Place}
 	fields := map[string]func(*node){
 		"table":  func(v *node) { out.tableAt = v.Place; d.decodeWord(&out.table, "table")(v) },
@@ -181,35 +182,36 @@ func (d *attributeDecoder) decodeLookup(n *node, what string) *lookupDecl {
 			}
 		},
 	}
-	d.decodeFields(n, what, fields)
-	d.requireFields(n, what, "table", "column")
+	d.decodeFields(n, label, fields)
+	d.requireFields(n, label, "table", "column")
 	if n.Kind == yamlfile.Mapping && out.rows == nil && len(out.matchedAttributes) == 0 {
 		suggestion := "write match: { its column: an attribute }"
-		if what == "within" {
+		if label == "within" {
 			suggestion = `write rows: open if every row's value counts`
 		}
-		d.fail(n.Place, suggestion, "%s says nothing of which rows count", what)
+		d.fail(n.Place, suggestion, "%s says nothing of which rows count", label)
 	}
 	return out
 }
 
 // checkSource reports the keys of an attribute that do not fit its source.
 func (d *attributeDecoder) checkSource(n *node, decl *attributeDecl) {
-	what := "attribute " + decl.Name
-	fits := map[string][]string{sourceSet: {"setting", "within"}, sourceQuery: {"query"}, sourceExpression: {"sql"}}
+	label := "attribute " + decl.Name
+	keysOfSource := map[string][]string{sourceSet: {"setting", "within"}, sourceQuery: {"query"},
+		sourceExpression: {"sql"}}
 	if n.Kind != yamlfile.Mapping || !slices.Contains(attributeSources, decl.Source) {
 		return
 	}
 	for i, key := range n.Keys {
 		for _, source := range attributeSources {
-			if slices.Contains(fits[source], key) && source != decl.Source {
-				d.fail(n.KeyAt[i], "write source: "+source, "%s has %q, and its source is %s", what, key, decl.Source)
+			if slices.Contains(keysOfSource[source], key) && source != decl.Source {
+				d.fail(n.KeyAt[i], "write source: "+source, "%s has %q, and its source is %s", label, key, decl.Source)
 			}
 		}
 	}
 	switch decl.Source {
 	case sourceSet:
-		d.requireFields(n, what, "within")
+		d.requireFields(n, label, "within")
 		if decl.Setting == "" && decl.setting == nil {
 			decl.Setting = predicate.Schema + "." + decl.Name
 			decl.setting = &decl.place
@@ -219,11 +221,12 @@ func (d *attributeDecoder) checkSource(n *node, decl *attributeDecl) {
 			d.fail(*decl.setting, "write setting: app."+decl.Name, "the setting %s is pgconsent's own", decl.Setting)
 		}
 	case sourceQuery:
-		d.requireFields(n, what, "query")
+		d.requireFields(n, label, "query")
 	case sourceExpression:
-		d.requireFields(n, what, "sql")
+		d.requireFields(n, label, "sql")
 	}
 	if decl.Source != sourceCredential && strings.HasSuffix(decl.Type, "[]") {
-		d.fail(decl.place, "declare "+strings.TrimSuffix(decl.Type, "[]"), "%s is a list, which only a credential gives", what)
+		d.fail(decl.place, "declare "+strings.TrimSuffix(decl.Type, "[]"), "%s is a list, which only a credential gives",
+			label)
 	}
 }

@@ -18,17 +18,17 @@ type attributeCompiler struct {
 func (c *attributeCompiler) compile() []predicate.LiveAttribute {
 	bySetting := map[string]string{}
 	var all []predicate.LiveAttribute
-	at := map[string]place{}
+	positions := map[string]place{}
 	for i := range c.doc.attributes {
 		decl := &c.doc.attributes[i]
-		at[decl.Name] = decl.place
+		positions[decl.Name] = decl.place
 		if decl.Source == sourceCredential {
 			continue
 		}
 		if decl.Setting != "" {
-			if first, taken := bySetting[decl.Setting]; taken {
+			if otherAttribute, isTaken := bySetting[decl.Setting]; isTaken {
 				c.fail(*decl.setting, "write a setting for each",
-					"the setting %s is that of the attribute %s already", decl.Setting, first)
+					"the setting %s is that of the attribute %s already", decl.Setting, otherAttribute)
 			}
 			bySetting[decl.Setting] = decl.Name
 		}
@@ -37,7 +37,7 @@ func (c *attributeCompiler) compile() []predicate.LiveAttribute {
 		all = append(all, out)
 	}
 	slices.SortFunc(all, func(a, b predicate.LiveAttribute) int { return strings.Compare(a.Name, b.Name) })
-	return c.dependencyOrder(all, at)
+	return c.dependencyOrder(all, positions)
 }
 
 // compileLive compiles how the database computes the value of an attribute.
@@ -91,15 +91,15 @@ func (c *attributeCompiler) compileLookup(decl *attributeDecl, q *lookupDecl, ou
 		rows = append(rows, claim)
 	}
 	for _, m := range q.matchedAttributes {
-		if own := c.rules.compareWithAttribute(m, table); own != nil {
-			rows = append(rows, *own)
+		if comparison := c.rules.compareWithAttribute(m, table); comparison != nil {
+			rows = append(rows, *comparison)
 		}
 	}
 	if q.rows != nil {
 		outer := c.rules.currentRule
 		c.rules.currentRule = nil
 		if n := c.rules.compileBlock(q.rows, table); n != nil {
-			if _, open := n.(predicate.Open); !open {
+			if _, isOpen := n.(predicate.Open); !isOpen {
 				rows = append(rows, n)
 			}
 		}
@@ -111,19 +111,19 @@ func (c *attributeCompiler) compileLookup(decl *attributeDecl, q *lookupDecl, ou
 // checkLookupType checks that every value of a column is a value of the attribute's type: a cast that failed would tell
 // that a row exists.
 func (c *attributeCompiler) checkLookupType(decl *attributeDecl, q *lookupDecl, table *catalog.Relation, column *catalog.Column) {
-	fits := false
+	isSameType := false
 	switch decl.Type {
 	case "text":
-		fits = typeFamily(column.Type) == "text" || isBlankPadded(column.Type) || c.isEnum(column) ||
+		isSameType = typeFamily(column.Type) == "text" || isBlankPadded(column.Type) || c.isEnum(column) ||
 			decl.Setting == "" && column.Type == "boolean"
 	case "uuid":
-		fits = column.Type == "uuid"
+		isSameType = column.Type == "uuid"
 	case "bigint":
-		fits = typeFamily(column.Type) == "integer"
+		isSameType = typeFamily(column.Type) == "integer"
 	case "integer":
-		fits = typeFamily(column.Type) == "integer" && (column.Type != "bigint" || decl.Setting != "")
+		isSameType = typeFamily(column.Type) == "integer" && (column.Type != "bigint" || decl.Setting != "")
 	}
-	if !fits {
+	if !isSameType {
 		c.fail(q.place, "declare the attribute with the column's type", "%s.%s is a %s and the attribute %s a %s",
 			table.Name, column.Name, column.Type, decl.Name, decl.Type)
 	}
@@ -159,32 +159,33 @@ func (c *attributeCompiler) compileLiveExpression(decl *attributeDecl, out *pred
 }
 
 // dependencyOrder sorts attributes so that none needs a later one. It reports attributes that need each other.
-func (c *attributeCompiler) dependencyOrder(all []predicate.LiveAttribute, at map[string]place) []predicate.LiveAttribute {
+func (c *attributeCompiler) dependencyOrder(all []predicate.LiveAttribute,
+	positions map[string]place) []predicate.LiveAttribute {
 	byName := map[string]predicate.LiveAttribute{}
 	for _, l := range all {
 		byName[l.Name] = l
 	}
 	var out []predicate.LiveAttribute
-	done, path := map[string]bool{}, []string(nil)
+	visited, path := map[string]bool{}, []string(nil)
 	var visit func(l predicate.LiveAttribute)
 	visit = func(l predicate.LiveAttribute) {
 		if i := slices.Index(path, l.Name); i >= 0 {
-			c.fail(at[l.Name], "let one of them come from the credential", "attributes go round in a circle: %s",
+			c.fail(positions[l.Name], "let one of them come from the credential", "attributes go round in a circle: %s",
 				strings.Join(append(slices.Clone(path[i:]), l.Name), " → "))
 			return
 		}
-		if done[l.Name] {
+		if visited[l.Name] {
 			return
 		}
 		path = append(path, l.Name)
-		for _, need := range l.NeededAttributes() {
-			if other, live := byName[need]; live {
+		for _, neededName := range l.NeededAttributes() {
+			if other, live := byName[neededName]; live {
 				visit(other)
 			}
 		}
 		path = path[:len(path)-1]
-		if !done[l.Name] {
-			done[l.Name] = true
+		if !visited[l.Name] {
+			visited[l.Name] = true
 			out = append(out, l)
 		}
 	}

@@ -11,16 +11,16 @@ import (
 
 // Every setting by which pgconsent speaks with itself in the database is kept from agents.
 func TestOwnSettings(t *testing.T) {
-	asked := regexp.MustCompile(`(?:current_setting|set_config)\('(pgconsent\.[a-z_]+)'`)
-	found := 0
+	settingCall := regexp.MustCompile(`(?:current_setting|set_config)\('(pgconsent\.[a-z_]+)'`)
+	count := 0
 	for _, dir := range []string{"../migrations/sql", "../rls", "../internal/enforce/predicate", "../internal/enforce/seal"} {
 		err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || strings.HasSuffix(path, "_test.go") {
 				return err
 			}
 			text, err := fs.ReadFile(os.DirFS(dir), path)
-			for _, m := range asked.FindAllSubmatch(text, -1) {
-				found++
+			for _, m := range settingCall.FindAllSubmatch(text, -1) {
+				count++
 				if !slices.Contains(pgconsentSettings, string(m[1])) {
 					t.Errorf("%s/%s uses the setting %s, which an attribute could be mapped to", dir, path, m[1])
 				}
@@ -31,7 +31,7 @@ func TestOwnSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if found == 0 {
+	if count == 0 {
 		t.Error("no setting found: the test says little")
 	}
 }

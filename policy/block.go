@@ -70,19 +70,19 @@ func (d *blockDecoder) decodeRows(n *node) block {
 	if n.Kind != yamlfile.List {
 		return d.decodeBlock(n)
 	}
-	all := allBlock{place: n.Place, parts: d.decodeBlocks(n, "rows")}
-	if len(all.parts) == 1 {
-		return all.parts[0]
+	block := allBlock{place: n.Place, parts: d.decodeBlocks(n, "rows")}
+	if len(block.parts) == 1 {
+		return block.parts[0]
 	}
-	return all
+	return block
 }
 
-func (d *blockDecoder) decodeBlocks(n *node, what string) []block {
-	if !d.requireKind(n, yamlfile.List, what) {
+func (d *blockDecoder) decodeBlocks(n *node, label string) []block {
+	if !d.requireKind(n, yamlfile.List, label) {
 		return nil
 	}
 	if len(n.Items) == 0 {
-		d.fail(n.Place, `say "open" if every row may show`, "%s is empty", what)
+		d.fail(n.Place, `say "open" if every row may show`, "%s is empty", label)
 	}
 	var out []block
 	for _, item := range n.Items {
@@ -122,18 +122,18 @@ func (d *blockDecoder) decodeBlock(n *node) block {
 		return nil
 	}
 	var out block
-	at, value := n.KeyAt[0], n.Values[0]
-	d.doc.blockNames[at] = n.Keys[0]
-	known := d.blockDecoders(at, value, &out)
+	position, value := n.KeyAt[0], n.Values[0]
+	d.doc.blockNames[position] = n.Keys[0]
+	decoders := d.blockDecoders(position, value, &out)
 	if slices.Contains(tableKeys, n.Keys[0]) {
-		d.fail(at, "it stands beside rows, not in it", "%q is no block of rows", n.Keys[0])
+		d.fail(position, "it stands beside rows, not in it", "%q is no block of rows", n.Keys[0])
 		return nil
 	}
-	if known[n.Keys[0]] == nil && !slices.Contains(laterBlocks, n.Keys[0]) {
-		d.fail(at, closestOrAll(n.Keys[0], sortedKeys(known)), "unknown block %q", n.Keys[0])
+	if decoders[n.Keys[0]] == nil && !slices.Contains(laterBlocks, n.Keys[0]) {
+		d.fail(position, closestOrAll(n.Keys[0], sortedKeys(decoders)), "unknown block %q", n.Keys[0])
 		return nil
 	}
-	d.decodeFields(n, "rows", known, laterBlocks...)
+	d.decodeFields(n, "rows", decoders, laterBlocks...)
 	return out
 }
 
@@ -147,40 +147,40 @@ func blockNames() []string {
 }
 
 // blockDecoders returns for the name of each block the function that decodes it into out.
-func (d *blockDecoder) blockDecoders(at place, value *node, out *block) map[string]func(*node) {
+func (d *blockDecoder) blockDecoders(position place, value *node, out *block) map[string]func(*node) {
 	return map[string]func(*node){
 		"open": func(*node) {
 			if value.Kind != yamlfile.Scalar || value.Value != "true" {
 				d.fail(value.Place, `write "open"`, "open takes nothing but true")
 			}
-			*out = openBlock{at}
+			*out = openBlock{position}
 		},
-		"all":     func(*node) { *out = allBlock{at, d.decodeBlocks(value, "all")} },
-		"any":     func(*node) { *out = anyBlock{at, d.decodeBlocks(value, "any")} },
-		"own":     func(*node) { *out = d.decodeOwn(at, value) },
-		"status":  func(*node) { *out = d.decodeStatus(at, value) },
-		"consent": func(*node) { *out = d.decodeConsent(at, value) },
-		"visible": func(*node) { *out = d.decodeVisible(at, value) },
-		"derived": func(*node) { *out = d.decodeDerived(at, value) },
-		"shared":  func(*node) { *out = d.decodeShared(at, value) },
-		"tenant":  func(*node) { *out = d.decodeTenant(at, value) },
-		"grant":   func(*node) { *out = d.decodeGrant(at, value) },
-		"sql":     func(*node) { *out = d.decodeSQL(at, value) },
-		"not":     func(*node) { *out = notBlock{at, d.decodeBlock(value)} },
+		"all":     func(*node) { *out = allBlock{position, d.decodeBlocks(value, "all")} },
+		"any":     func(*node) { *out = anyBlock{position, d.decodeBlocks(value, "any")} },
+		"own":     func(*node) { *out = d.decodeOwn(position, value) },
+		"status":  func(*node) { *out = d.decodeStatus(position, value) },
+		"consent": func(*node) { *out = d.decodeConsent(position, value) },
+		"visible": func(*node) { *out = d.decodeVisible(position, value) },
+		"derived": func(*node) { *out = d.decodeDerived(position, value) },
+		"shared":  func(*node) { *out = d.decodeShared(position, value) },
+		"tenant":  func(*node) { *out = d.decodeTenant(position, value) },
+		"grant":   func(*node) { *out = d.decodeGrant(position, value) },
+		"sql":     func(*node) { *out = d.decodeSQL(position, value) },
+		"not":     func(*node) { *out = notBlock{position, d.decodeBlock(value)} },
 	}
 }
 
-// flatten returns the parts of nested lists of one kind: of any if the argument any is true, else of all.
-func flatten(b block, any bool) []block {
+// flatten returns the parts of nested lists of one kind: of any if isAny is set, else of all.
+func flatten(b block, isAny bool) []block {
 	var parts []block
 	switch b := b.(type) {
 	case allBlock:
-		if any {
+		if isAny {
 			return []block{b}
 		}
 		parts = b.parts
 	case anyBlock:
-		if !any {
+		if !isAny {
 			return []block{b}
 		}
 		parts = b.parts
@@ -189,7 +189,7 @@ func flatten(b block, any bool) []block {
 	}
 	var out []block
 	for _, part := range parts {
-		out = append(out, flatten(part, any)...)
+		out = append(out, flatten(part, isAny)...)
 	}
 	return out
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-func (d *blockDecoder) decodeConsent(at place, n *node) block {
-	b := consentBlock{place: at}
+func (d *blockDecoder) decodeConsent(position place, n *node) block {
+	b := consentBlock{place: position}
 	d.decodeFields(n, "consent", map[string]func(*node){
 		"every": func(v *node) {
 			if !d.requireKind(v, yamlfile.List, "every") {
@@ -66,9 +66,9 @@ func (d *blockDecoder) decodeConsent(at place, n *node) block {
 // compileStatusConsent compiles a consent block with a status column of the subjects.
 func (c *ruleCompiler) compileStatusConsent(b consentBlock, row *catalog.Relation) predicate.Node {
 	out := predicate.Consent{Status: b.status, Is: b.requiredWord}
-	from := row
+	source := row
 	for i, link := range b.subjectLinks {
-		target := c.followLink(link, from)
+		target := c.followLink(link, source)
 		if target == nil {
 			return predicate.Any{}
 		}
@@ -77,13 +77,14 @@ func (c *ruleCompiler) compileStatusConsent(b consentBlock, row *catalog.Relatio
 		}
 		out.Steps = append(out.Steps, predicate.Step{
 			Relation: target, Column: link.pairs[0].Column, From: link.pairs[0].From, MorePairs: link.otherPairs()})
-		from = target
+		source = target
 	}
 	if len(out.Steps) == 0 {
 		return predicate.Any{}
 	}
-	out.TypeName = c.checkStatusColumn(b.statusAt.OrElse(b.place), b.requiredWordAt.OrElse(b.place), from, b.status, b.requiredWord)
-	c.compileConsentExpiry(b, from, &out)
+	out.TypeName = c.checkStatusColumn(b.statusAt.OrElse(b.place), b.requiredWordAt.OrElse(b.place), source, b.status,
+		b.requiredWord)
+	c.compileConsentExpiry(b, source, &out)
 	c.materializeConsent(b, row, &out)
 	return out
 }

@@ -26,13 +26,13 @@ const (
 	inheritEverything = "everything" // the whole rule
 )
 
-func (d *blockDecoder) decodeDerived(at place, n *node) block {
-	b := derivedBlock{place: at, onErase: "erase"}
-	one := func(into *string, what string, known ...string) func(*node) {
+func (d *blockDecoder) decodeDerived(position place, n *node) block {
+	b := derivedBlock{place: position, onErase: "erase"}
+	one := func(target *string, label string, allowedWords ...string) func(*node) {
 		return func(v *node) {
-			d.decodeWord(into, what)(v)
-			if *into != "" && !slices.Contains(known, *into) {
-				d.fail(v.Place, closestOrAll(*into, known), "unknown word %q for %s", *into, what)
+			d.decodeWord(target, label)(v)
+			if *target != "" && !slices.Contains(allowedWords, *target) {
+				d.fail(v.Place, closestOrAll(*target, allowedWords), "unknown word %q for %s", *target, label)
 			}
 		}
 	}
@@ -59,15 +59,15 @@ func (d *blockDecoder) decodeDerived(at place, n *node) block {
 		"inherit":  one(&b.inherit, "inherit", inheritConsents, inheritEverything),
 		"on_erase": one(&b.onErase, "on_erase", "erase", "keep"),
 	})
-	listed := b.sourcesColumn != "" || b.sourceTable != ""
+	isList := b.sourcesColumn != "" || b.sourceTable != ""
 	switch {
 	case n.Kind != yamlfile.Mapping:
-	case len(b.from) == 0 && !listed && !slices.Contains(n.Keys, "from"):
+	case len(b.from) == 0 && !isList && !slices.Contains(n.Keys, "from"):
 		d.fail(n.Place, "write from: { table: { its column: the column it equals } }, or sources: a column with a "+
 			"list of keys, and of: their table", "derived needs to know what a row is made from")
-	case listed && slices.Contains(n.Keys, "from"):
+	case isList && slices.Contains(n.Keys, "from"):
 		d.fail(n.Place, "write two blocks if rows are made from both", "derived goes by links or by a list, not both")
-	case listed:
+	case isList:
 		d.requireFields(n, "derived", "sources", "of")
 	}
 	return b
@@ -78,24 +78,24 @@ func (c *ruleCompiler) derivedNode(b derivedBlock, row *catalog.Relation) predic
 	return c.compileDerived(b, row, b.inherit == inheritEverything)
 }
 
-func (c *ruleCompiler) compileDerived(b derivedBlock, row *catalog.Relation, everything bool) predicate.Node {
+func (c *ruleCompiler) compileDerived(b derivedBlock, row *catalog.Relation, inheritsAll bool) predicate.Node {
 	origin, ok := c.compileOrigin(b, row)
 	if !ok {
 		return predicate.Any{}
 	}
-	source, failed := origin.Table(), len(c.errs)
-	at := b.ofAt.OrElse(b.place)
+	source, errorsBefore := origin.Table(), len(c.errs)
+	position := b.ofAt.OrElse(b.place)
 	if len(b.from) > 0 {
-		at = b.from[len(b.from)-1].place
+		position = b.from[len(b.from)-1].place
 	}
-	listed := c.tables[source.Name]
-	self := source.Name == row.Name
+	sourceTable := c.tables[source.Name]
+	isOwnTable := source.Name == row.Name
 	switch {
-	case listed == nil && (len(b.where) == 0 || self):
-		c.fail(at, "list it under tables, or say under where what is asked of its rows",
+	case sourceTable == nil && (len(b.where) == 0 || isOwnTable):
+		c.fail(position, "list it under tables, or say under where what is asked of its rows",
 			"the policy does not list %s, so nothing says what its people consented to", source.Name)
 		return predicate.Any{}
-	case self && !slices.ContainsFunc(flatten(listed.decl.rows, false),
+	case isOwnTable && !slices.ContainsFunc(flatten(sourceTable.decl.rows, false),
 		func(other block) bool { return other != nil && other.At() == b.place }):
 		c.fail(b.place, "write it in the list of rows itself, and unless for rows that were made from no other",
 			"rows of %s are made from each other: derived cannot stand within another block there", row.Name)
@@ -103,8 +103,8 @@ func (c *ruleCompiler) compileDerived(b derivedBlock, row *catalog.Relation, eve
 	}
 	out := predicate.Derived{Origin: origin}
 	var rows predicate.All
-	if listed != nil {
-		rows, out.SourceOrigins = c.inheritedRule(at, listed, row, everything)
+	if sourceTable != nil {
+		rows, out.SourceOrigins = c.inheritedRule(position, sourceTable, row, inheritsAll)
 	}
 	if len(out.SourceOrigins) > 0 {
 		switch {
@@ -112,14 +112,15 @@ func (c *ruleCompiler) compileDerived(b derivedBlock, row *catalog.Relation, eve
 			c.fail(b.place, "say it in the rule of the table itself",
 				"rows of %s are made from each other: where would speak of some of them only", source.Name)
 		case len(source.PrimaryKey) == 0:
-			c.fail(at, "give it one",
+			c.fail(position, "give it one",
 				"rows of %s are made from each other, and it has no primary key to follow them by", source.Name)
 		}
 		for _, name := range source.PrimaryKey {
 			key := source.Column(name)
 			// triggers write the key as text, so its type must have one text for each value
-			if under := c.comparedType(key); typeFamily(key.Type) == "" && typeFamily(under) != "text" && !isBlankPadded(under) {
-				c.fail(at,
+			if baseType := c.comparedType(key); typeFamily(key.Type) == "" && typeFamily(baseType) != "text" &&
+				!isBlankPadded(baseType) {
+				c.fail(position,
 					"follow rows by a key of uuid, integer, text, varchar, char or date columns, or of domains "+
 						"over texts", "rows of %s are made from each other, and %s of its primary key is a %s", source.Name, name, key.Type)
 			}
@@ -133,7 +134,7 @@ func (c *ruleCompiler) compileDerived(b derivedBlock, row *catalog.Relation, eve
 		c.warn(b.place, "%s asks for nothing but whose a row is: what was made from it shows wherever its sources "+
 			"are there", source.Name)
 	}
-	if len(c.errs) > failed {
+	if len(c.errs) > errorsBefore {
 		return predicate.Any{}
 	}
 	out.Rows = rows
@@ -142,15 +143,17 @@ func (c *ruleCompiler) compileDerived(b derivedBlock, row *catalog.Relation, eve
 
 // inheritedRule returns the conditions that a row needs of its source. They are the source's rule, and how rows of the
 // source's own table are made from each other.
-func (c *ruleCompiler) inheritedRule(at place, source *policyTable, row *catalog.Relation, everything bool) (rows predicate.All,
-	again []predicate.Origin) {
+func (c *ruleCompiler) inheritedRule(position place, source *policyTable, row *catalog.Relation,
+	inheritsAll bool) (rows predicate.All,
+	ownOrigins []predicate.Origin) {
 	name := source.relation.Name
 	if i := slices.Index(c.tablePath, name); i >= 0 && (i < len(c.tablePath)-1 || row.Name != name) {
 		var circle []string
 		for _, n := range append(slices.Clone(c.tablePath[i:]), name) {
 			circle = append(circle, n.String())
 		}
-		c.fail(at, "let one of them be made from rows outside the circle; only within one table may rows be made from each other",
+		c.fail(position,
+			"let one of them be made from rows outside the circle; only within one table may rows be made from each other",
 			"derived goes round in a circle: %s", strings.Join(circle, " → "))
 		return nil, nil
 	}
@@ -162,11 +165,11 @@ func (c *ruleCompiler) inheritedRule(at place, source *policyTable, row *catalog
 		case openBlock, nil:
 			continue
 		case ownBlock, tenantBlock:
-			if !everything {
+			if !inheritsAll {
 				continue
 			}
 		case visibleBlock:
-			if !everything {
+			if !inheritsAll {
 				rows = append(rows, c.inheritedVisible(b, source.relation))
 				continue
 			}
@@ -176,15 +179,15 @@ func (c *ruleCompiler) inheritedRule(at place, source *policyTable, row *catalog
 			case !ok:
 				rows = append(rows, predicate.Any{})
 			case origin.Table().Name == name:
-				again = append(again, origin)
+				ownOrigins = append(ownOrigins, origin)
 			default:
-				rows = append(rows, c.compileDerived(b, source.relation, everything && b.inherit == inheritEverything))
+				rows = append(rows, c.compileDerived(b, source.relation, inheritsAll && b.inherit == inheritEverything))
 			}
 			continue
 		}
 		rows = append(rows, c.compileOtherRows([]block{part}, source.relation)...)
 	}
-	return rows, again
+	return rows, ownOrigins
 }
 
 // inheritedVisible compiles a visible block of a source's rule. The result is the rule of the row that the source
@@ -194,38 +197,40 @@ func (c *ruleCompiler) inheritedVisible(b visibleBlock, row *catalog.Relation) p
 	if target == nil || c.tables[target.Name] == nil {
 		return predicate.Any{} // the error of that table's rule is reported at that table
 	}
-	first := b.link.pairs[0]
+	firstPair := b.link.pairs[0]
 	if b.rows != nil {
-		asked := slices.DeleteFunc(flatten(allBlock{place: b.place, parts: b.rows}, false), func(part block) bool {
+		otherBlocks := slices.DeleteFunc(flatten(allBlock{place: b.place, parts: b.rows}, false), func(part block) bool {
 			switch part.(type) {
 			case ownBlock, tenantBlock:
 				return true
 			}
 			return false
 		})
-		rows := c.compileWhereOfKey("rows", asked, target)
+		rows := c.compileWhereOfKey("rows", otherBlocks, target)
 		if rows == nil {
 			rows = predicate.All{predicate.Open{}}
 		}
-		return predicate.Visible{Relation: target, Column: first.Column, From: first.From, MorePairs: b.link.otherPairs(),
-			Rows: rows}
+		return predicate.Visible{Relation: target, Column: firstPair.Column, From: firstPair.From,
+			MorePairs: b.link.otherPairs(),
+			Rows:      rows}
 	}
-	rows, again := c.inheritedRule(b.link.place, c.tables[target.Name], row, false)
-	for _, origin := range again {
+	rows, ownOrigins := c.inheritedRule(b.link.place, c.tables[target.Name], row, false)
+	for _, origin := range ownOrigins {
 		rows = append(rows, predicate.Derived{Origin: origin, Rows: conditionsOr(rows, predicate.All{predicate.Open{}}),
-			SourceOrigins: again})
+			SourceOrigins: ownOrigins})
 	}
-	if where := c.compileWhere(b.where, target); where != nil {
-		rows = append(predicate.All{where}, rows...)
+	if condition := c.compileWhere(b.where, target); condition != nil {
+		rows = append(predicate.All{condition}, rows...)
 	}
-	return predicate.Visible{Relation: target, Column: first.Column, From: first.From, MorePairs: b.link.otherPairs(),
-		Rows: conditionsOr(rows, predicate.All{predicate.Open{}})}
+	return predicate.Visible{Relation: target, Column: firstPair.Column, From: firstPair.From,
+		MorePairs: b.link.otherPairs(),
+		Rows:      conditionsOr(rows, predicate.All{predicate.Open{}})}
 }
 
-// conditionsOr returns a copy of the conditions on rows, or otherwise if there are none.
-func conditionsOr(rows, otherwise predicate.All) predicate.All {
+// conditionsOr returns a copy of the conditions on rows, or exceptions if there are none.
+func conditionsOr(rows, exceptions predicate.All) predicate.All {
 	if len(rows) == 0 {
-		return otherwise
+		return exceptions
 	}
 	return slices.Clone(rows)
 }

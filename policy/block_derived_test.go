@@ -64,7 +64,7 @@ func TestDerivedIsRefused(t *testing.T) {
 	snap := derivedSnapshot(t)
 	const memories = "  memories: { rows: [ own: { column: user_id, is: user }, consent: { every: [ people: { id: " +
 		"person_id } ], status: consent, is: granted } ]%s }\n"
-	plain := strings.Replace(memories, "%s", "", 1)
+	baseType := strings.Replace(memories, "%s", "", 1)
 	written := func(write string) string { return strings.Replace(memories, "%s", ", write: "+write, 1) }
 	const linked = "derived: { from: [ summary_sources: { summary_id: id }, memories: { id: memory_id } ] }"
 	links := func(write string) string {
@@ -75,9 +75,9 @@ func TestDerivedIsRefused(t *testing.T) {
 			rows + " } ], write: { commands: [insert], columns: [summary_id, memory_id], accept: " + accept + " } }\n"
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"by links":          {plain + "  summaries: { rows: [ " + linked + " ] }", ""},
-		"by a list":         {plain + "  summaries: { rows: [ derived: { sources: sources, of: memories } ] }", ""},
-		"by a list in JSON": {plain + "  digests: { rows: [ derived: { sources: sources, of: memories } ] }", ""},
+		"by links":          {baseType + "  summaries: { rows: [ " + linked + " ] }", ""},
+		"by a list":         {baseType + "  summaries: { rows: [ derived: { sources: sources, of: memories } ] }", ""},
+		"by a list in JSON": {baseType + "  digests: { rows: [ derived: { sources: sources, of: memories } ] }", ""},
 		"of itself": {
 			"  memories: { rows: [ derived: { from: { memories: { id: derived_from } }, unless: [ sql: \"body = " +
 				"'x'\" ] } ] }", "asks for nothing but whose a row is"},
@@ -89,14 +89,14 @@ func TestDerivedIsRefused(t *testing.T) {
 				"derived_from } }, unless: [ sql: \"derived_from IS NULL\" ] } ], write: { commands: [delete] } }",
 			"agents could delete rows of public.memories, and rows of public.memories would forget"},
 		"nothing": {"  summaries: { rows: [ derived: {} ] }", "derived needs to know what a row is made from"},
-		"both": {plain +
+		"both": {baseType +
 			"  summaries: { rows: [ derived: { from: { memories: { id: memory_id } }, sources: sources, of: " +
 			"memories } ] }", "derived goes by links or by a list, not both"},
-		"half a list": {plain + "  summaries: { rows: [ derived: { sources: sources } ] }", `derived needs "of"`},
-		"empty from":  {plain + "  summaries: { rows: [ derived: { from: [] } ] }", "from is empty"},
-		"unknown erasure": {plain +
+		"half a list": {baseType + "  summaries: { rows: [ derived: { sources: sources } ] }", `derived needs "of"`},
+		"empty from":  {baseType + "  summaries: { rows: [ derived: { from: [] } ] }", "from is empty"},
+		"unknown erasure": {baseType +
 			"  summaries: { rows: [ derived: { from: { memories: { id: memory_id } }, on_erase: kep } ] }", `unknown word "kep" for on_erase`},
-		"unknown inheritance": {plain +
+		"unknown inheritance": {baseType +
 			"  summaries: { rows: [ derived: { from: { memories: { id: memory_id } }, inherit: all } ] }", `unknown word "all" for inherit`},
 		"not listed": {"  summaries: { rows: [ derived: { from: { memories: { id: memory_id } } } ] }",
 			"the policy does not list public.memories"},
@@ -106,10 +106,10 @@ func TestDerivedIsRefused(t *testing.T) {
 		"within any, of itself": {
 			"  memories: { rows: [ any: [ sql: \"derived_from IS NULL\", derived: { from: { memories: { id: " +
 				"derived_from } } } ] ] }", "rows of public.memories are made from each other: derived cannot stand within another block there"},
-		"within any": {plain + "  summaries: { rows: [ any: [ own: { column: user_id, is: user }, " + linked + " ] ] }", ""},
-		"negated": {plain +
+		"within any": {baseType + "  summaries: { rows: [ any: [ own: { column: user_id, is: user }, " + linked + " ] ] }", ""},
+		"negated": {baseType +
 			"  summaries: { rows: [ not: { derived: { from: { memories: { id: memory_id } } } } ] }", "not speaks of the row's own columns only"},
-		"circle": {plain +
+		"circle": {baseType +
 			"  summaries: { rows: [ derived: { from: { digests: { id: memory_id } } } ] }\n  digests: { rows: [ " +
 			"derived: { from: { summaries: { id: summary_id } } } ] }",
 			"derived goes round in a circle: public.summaries → public.digests → public.summaries"},
@@ -119,28 +119,28 @@ func TestDerivedIsRefused(t *testing.T) {
 		"no primary key": {"  loose: { rows: [ derived: { from: { loose: { id: from_id } } } ] }", "it has no primary key to follow them by"},
 		"list of pairs": {
 			"  pairs: { rows: open }\n  summaries: { rows: [ derived: { sources: sources, of: pairs } ] }", "public.pairs has no primary key of one column"},
-		"no list": {plain + "  summaries: { rows: [ derived: { sources: user_id, of: memories } ] }",
+		"no list": {baseType + "  summaries: { rows: [ derived: { sources: user_id, of: memories } ] }",
 			"public.summaries.user_id is a uuid (a list is"},
-		"types": {plain + "  summaries: { rows: [ derived: { from: { memories: { id: body } } } ] }", "they do not link"},
+		"types": {baseType + "  summaries: { rows: [ derived: { from: { memories: { id: body } } } ] }", "they do not link"},
 
-		"update of a list": {plain +
+		"update of a list": {baseType +
 			"  summaries: { rows: [ derived: { sources: sources, of: memories } ], write: { commands: [update], " +
 			"columns: [sources] } }", "agents could update public.summaries.sources, which says from what a row was made (list it under immutable)"},
-		"no update of a list": {plain +
+		"no update of a list": {baseType +
 			"  summaries: { rows: [ derived: { sources: sources, of: memories } ], write: { commands: [insert, " +
 			"update], columns: [body, sources], immutable: [sources] } }", ""},
-		"update beside it": {plain +
+		"update beside it": {baseType +
 			"  summaries: { rows: [ any: [ status: { column: body, is: raw }, derived: { sources: sources, of: " +
 			"memories } ] ], write: { commands: [update], columns: [body] } }", "agents could update public.summaries.body"},
-		"delete of links": {plain + "  summaries: { rows: [ " + linked + " ] }\n" +
+		"delete of links": {baseType + "  summaries: { rows: [ " + linked + " ] }\n" +
 			links("{ commands: [delete] }"), "agents could delete rows of public.summary_sources"},
-		"update of links": {plain + "  summaries: { rows: [ " + linked + " ] }\n" +
+		"update of links": {baseType + "  summaries: { rows: [ " + linked + " ] }\n" +
 			links("{ commands: [update], columns: [memory_id], accept: [conflicts] }"), "agents could update rows of public.summary_sources"},
-		"a note of links": {plain + "  summaries: { rows: [ " + linked + " ] }\n" + links("{ commands: [update], columns: [note] }"), ""},
-		"links to hidden rows": {plain + "  summaries: { rows: [ " + linked + " ] }\n" +
+		"a note of links": {baseType + "  summaries: { rows: [ " + linked + " ] }\n" + links("{ commands: [update], columns: [note] }"), ""},
+		"links to hidden rows": {baseType + "  summaries: { rows: [ " + linked + " ] }\n" +
 			links("{ commands: [insert], columns: [summary_id, memory_id], accept: [conflicts, references] }"),
 			"agents could say of rows of public.summaries that they do not see that they were made from others"},
-		"links to rows they see": {plain + "  summaries: { rows: [ " + linked + " ] }\n" +
+		"links to rows they see": {baseType + "  summaries: { rows: [ " + linked + " ] }\n" +
 			links("{ commands: [insert], columns: [summary_id, memory_id], accept: [conflicts] }"), ""},
 		"links that go along": {
 			"  summaries: { rows: [ own: { column: user_id, is: user }, derived: { from: [ parts: { whole: id }, " +
@@ -153,8 +153,8 @@ func TestDerivedIsRefused(t *testing.T) {
 		"a key once more": {
 			written("{ commands: [insert], columns: [id, user_id, body], accept: [conflicts] }") +
 				"  summaries: { rows: [ " + linked + " ] }", "agents could give a new row of public.memories the key of one that is gone"},
-		"links by their rule": {plain + "  summaries: { rows: [ " + linked + " ] }\n" + pointed("", "[conflicts, references]"), ""},
-		"links by a weaker rule": {plain + "  summaries: { rows: [ " + linked + " ] }\n" +
+		"links by their rule": {baseType + "  summaries: { rows: [ " + linked + " ] }\n" + pointed("", "[conflicts, references]"), ""},
+		"links by a weaker rule": {baseType + "  summaries: { rows: [ " + linked + " ] }\n" +
 			pointed(", rows: [ status: { column: body, is: x } ]",
 				"[conflicts, references]"), "agents could say of rows of public.summaries that they do not see that they were made from others"},
 		"a key by a stamp": {
@@ -191,7 +191,7 @@ func TestKeysOfSourcesThatAreGone(t *testing.T) {
 			}
 			snap := derivedSnapshot(t, "ALTER TABLE summary_sources ADD FOREIGN KEY (memory_id) REFERENCES memories "+c.how)
 			_, got := derivedCompile(t, snap, derivedHead+text)
-			if refused := strings.Contains(got, "agents could give a new row of public.memories the key of one that is gone"); refused == c.holds {
+			if isRefused := strings.Contains(got, "agents could give a new row of public.memories the key of one that is gone"); isRefused == c.holds {
 				t.Errorf("got %q", got)
 			}
 		})
@@ -221,10 +221,10 @@ func TestDerivations(t *testing.T) {
 			t.Errorf("%s and %s have one version", block, other)
 		}
 		versions[p.Version()] = block
-		found := p.Derivations()
-		if len(found) != 1 || found[0].Table.Name.Name != "summaries" ||
-			found[0].Origin.Table().Name.Name != "memories" || found[0].DeleteWithSource == strings.Contains(block, "keep") {
-			t.Errorf("%s: %+v", block, found)
+		derivations := p.Derivations()
+		if len(derivations) != 1 || derivations[0].Table.Name.Name != "summaries" ||
+			derivations[0].Origin.Table().Name.Name != "memories" || derivations[0].DeleteWithSource == strings.Contains(block, "keep") {
+			t.Errorf("%s: %+v", block, derivations)
 		}
 	}
 }

@@ -16,8 +16,8 @@ type grantBlock struct {
 	everybodyWordAt place
 }
 
-func (d *blockDecoder) decodeGrant(at place, n *node) block {
-	b := grantBlock{place: at, everybodyWordAt: at}
+func (d *blockDecoder) decodeGrant(position place, n *node) block {
+	b := grantBlock{place: position, everybodyWordAt: position}
 	d.decodeFields(n, "grant", map[string]func(*node){
 		"column": d.decodeWordAt(&b.column, &b.columnAt, "column"),
 		"to":     func(v *node) { b.grantees = d.decodeAttributeRefs(v, "to") },
@@ -47,13 +47,13 @@ func (c *ruleCompiler) compileGrant(b grantBlock, row *catalog.Relation) predica
 	if b.everybodyWord != "" && !text {
 		c.fail(b.everybodyWordAt, "", "%s.%s is a %s: it cannot hold a word for everybody", row.Name, column.Name, column.Type)
 	}
-	for _, to := range b.grantees {
-		attribute := c.findAttribute(to.place, to.attribute)
+	for _, grantee := range b.grantees {
+		attribute := c.findAttribute(grantee.place, grantee.attribute)
 		if attribute == nil {
 			continue
 		}
 		if !text && typeFamily(attribute.elementType()) != elements {
-			c.fail(to.place, "declare the attribute with the type of the column's elements",
+			c.fail(grantee.place, "declare the attribute with the type of the column's elements",
 				"%s.%s is a %s and the attribute %s a %s",
 				row.Name, column.Name, column.Type, attribute.Name, attribute.Type)
 		}

@@ -13,60 +13,61 @@ func (c *ruleCompiler) materializeConsent(b consentBlock, row *catalog.Relation,
 	if !b.materialize {
 		return
 	}
-	if why := c.whyNotMaterialized(row, out); why != "" {
-		c.fail(b.materializeAt, "leave materialize out: the subjects are then looked at each time", "the answer cannot be materialized: %s", why)
+	if reason := c.whyNotMaterialized(row, out); reason != "" {
+		c.fail(b.materializeAt, "leave materialize out: the subjects are then looked at each time",
+			"the answer cannot be materialized: %s", reason)
 		return
 	}
 	out.Materialized = &predicate.Materialized{Relation: row}
 }
 
 // whyNotMaterialized says why the answer of a consent block cannot be stored beside the rows of a table; "": it can.
-func (c *ruleCompiler) whyNotMaterialized(row *catalog.Relation, out *predicate.Consent) (why string) {
+func (c *ruleCompiler) whyNotMaterialized(row *catalog.Relation, out *predicate.Consent) (reason string) {
 	for _, r := range append([]*catalog.Relation{row}, stepRelations(out.Steps)...) {
 		if r.Kind != catalog.Table || r.HasChildren || r.IsPartition || len(r.Parents) > 0 {
-			why = r.Name.String() + " is no plain table"
+			reason = r.Name.String() + " is no plain table"
 		}
 	}
 	t := c.tables[row.Name]
 	switch {
-	case why != "":
+	case reason != "":
 	case len(row.PrimaryKey) == 0:
-		why = row.Name.String() + " has no primary key"
+		reason = row.Name.String() + " has no primary key"
 	case slices.ContainsFunc(row.PrimaryKey, func(name string) bool {
 		return typeFamily(row.Column(name).Type) == "" || row.Column(name).Nondeterministic
 	}):
-		why = "the primary key of " + row.Name.String() +
+		reason = "the primary key of " + row.Name.String() +
 			" has columns of other types than uuid, integer, text and date, or of a collation that takes different texts for equal"
 	case c.ambiguousLinkColumn(row, out.Steps) != "":
-		why = c.ambiguousLinkColumn(row, out.Steps) +
+		reason = c.ambiguousLinkColumn(row, out.Steps) +
 			" is of another type than uuid, integer and text, or of a collation that takes different texts for " +
 			"equal: writers wait for each other by how values are written"
 	case t == nil:
-		why = "the policy does not list " + row.Name.String()
+		reason = "the policy does not list " + row.Name.String()
 	case t.decl.write != nil:
-		why = "agents write " + row.Name.String() + ", and materialized answers are settled when a transaction commits"
+		reason = "agents write " + row.Name.String() + ", and materialized answers are settled when a transaction commits"
 	}
-	return why
+	return reason
 }
 
 // ambiguousLinkColumn returns the first column of the links in which equal values may have several texts. Triggers
 // write values as text, and writers lock these texts to wait for each other. The column's type is then not uuid,
 // integer or text, or its collation takes different texts for equal. "": there is none.
 func (c *ruleCompiler) ambiguousLinkColumn(row *catalog.Relation, steps []predicate.Step) string {
-	before := row
+	previous := row
 	for _, s := range steps {
 		for _, p := range s.Pairs() {
 			for _, end := range []struct {
 				relation *catalog.Relation
 				column   string
-			}{{before, p.From}, {s.Relation, p.Column}} {
+			}{{previous, p.From}, {s.Relation, p.Column}} {
 				column := end.relation.Column(end.column)
-				if of := typeFamily(column.Type); of == "" || of == "date" || column.Nondeterministic {
+				if family := typeFamily(column.Type); family == "" || family == "date" || column.Nondeterministic {
 					return end.relation.Name.String() + "." + column.Name
 				}
 			}
 		}
-		before = s.Relation
+		previous = s.Relation
 	}
 	return ""
 }

@@ -19,16 +19,16 @@ func (p *Policy) Derivations() []Derivation { return p.derivations }
 // compileOrigin compiles how the sources of a row are found.
 func (c *ruleCompiler) compileOrigin(b derivedBlock, row *catalog.Relation) (predicate.Origin, bool) {
 	var out predicate.Origin
-	failed := len(c.errs)
-	from := row
+	errorsBefore := len(c.errs)
+	source := row
 	for _, link := range b.from {
-		target := c.followLink(link, from)
+		target := c.followLink(link, source)
 		if target == nil {
 			return out, false
 		}
 		out.Steps = append(out.Steps, predicate.Step{
 			Relation: target, Column: link.pairs[0].Column, From: link.pairs[0].From, MorePairs: link.otherPairs()})
-		from = target
+		source = target
 	}
 	if len(b.from) == 0 {
 		if !c.originByList(b, row, &out) {
@@ -38,7 +38,7 @@ func (c *ruleCompiler) compileOrigin(b derivedBlock, row *catalog.Relation) (pre
 	if len(b.unless) > 0 {
 		out.Unless = c.originException(b.unless, row)
 	}
-	return out, len(c.errs) == failed
+	return out, len(c.errs) == errorsBefore
 }
 
 // originException compiles the key unless. A row needs no source if its own columns say so, or if a row that it refers

@@ -17,8 +17,8 @@ type tenantBlock struct {
 	sharedNull  bool
 }
 
-func (d *blockDecoder) decodeOwn(at place, n *node) block {
-	b := ownBlock{place: at, attributeAt: at}
+func (d *blockDecoder) decodeOwn(position place, n *node) block {
+	b := ownBlock{place: position, attributeAt: position}
 	d.decodeFields(n, "own", d.ownFields(&b))
 	d.requireFields(n, "own", "column", "is")
 	return b
@@ -34,8 +34,8 @@ func (d *blockDecoder) ownFields(b *ownBlock) map[string]func(*node) {
 	}
 }
 
-func (d *blockDecoder) decodeTenant(at place, n *node) block {
-	b := tenantBlock{ownBlock: ownBlock{place: at, attributeAt: at}}
+func (d *blockDecoder) decodeTenant(position place, n *node) block {
+	b := tenantBlock{ownBlock: ownBlock{place: position, attributeAt: position}}
 	fields := d.ownFields(&b.ownBlock)
 	fields["shared"] = func(v *node) {
 		b.sharedAt = v.Place
@@ -52,28 +52,28 @@ func (d *blockDecoder) decodeTenant(at place, n *node) block {
 
 // compileOwn compiles a block that shows rows to their owner.
 func (c *ruleCompiler) compileOwn(b ownBlock, row *catalog.Relation) predicate.Node {
-	if own := c.compareWithAttribute(b, row); own != nil {
+	if comparison := c.compareWithAttribute(b, row); comparison != nil {
 		c.ownAttributes[b.attribute] = true
-		return *own
+		return *comparison
 	}
 	return predicate.Any{}
 }
 
 // tenantNode compiles a tenant block.
 func (c *ruleCompiler) tenantNode(b tenantBlock, row *catalog.Relation) predicate.Node {
-	own := c.compareWithAttribute(b.ownBlock, row)
-	if own == nil {
+	comparison := c.compareWithAttribute(b.ownBlock, row)
+	if comparison == nil {
 		return predicate.Any{}
 	}
 	if b.sharedValue == "" && !b.sharedNull {
-		return *own
+		return *comparison
 	}
 	element := Attribute{Name: "shared", Type: c.findAttribute(b.attributeAt, b.attribute).elementType()}
 	if b.sharedValue != "" && element.Type != "text" && !attributeTypes[element.Type].check(b.sharedValue) {
 		c.fail(b.sharedAt, "write it as PostgreSQL does", "%s.%s cannot be compared with this value: it is not a %s",
 			row.Name, b.column, element.Type)
 	}
-	return predicate.Tenant{Own: *own, Shared: b.sharedValue, SharedNull: b.sharedNull}
+	return predicate.Tenant{Own: *comparison, Shared: b.sharedValue, SharedNull: b.sharedNull}
 }
 
 // compareWithAttribute checks that a column compares with the attribute that it must equal; nil after an error.
@@ -85,16 +85,16 @@ func (c *ruleCompiler) compareWithAttribute(b ownBlock, row *catalog.Relation) *
 	}
 	out := &predicate.Own{Column: b.column, Attribute: b.attribute, Type: attribute.SQLType(),
 		AsText: c.isEnum(column) && attribute.elementType() == "text", Optional: attribute.Optional}
-	under := c.comparedType(column)
-	padded := isBlankPadded(under) && attribute.elementType() == "text"
+	baseType := c.comparedType(column)
+	padded := isBlankPadded(baseType) && attribute.elementType() == "text"
 	if padded {
 		out.Type = strings.Replace(out.Type, "pg_catalog.text", "pg_catalog.bpchar", 1)
 	}
-	if f := typeFamily(under); !out.AsText && !padded && (f == "" || f != typeFamily(attribute.elementType())) {
+	if f := typeFamily(baseType); !out.AsText && !padded && (f == "" || f != typeFamily(attribute.elementType())) {
 		suggestion := "declare the attribute with the column's type"
 		if f == "" {
 			suggestion = "own and tenant compare uuid, integer, text, varchar, char and enum columns, and domains over all but enums"
-			if isBlankPadded(under) {
+			if isBlankPadded(baseType) {
 				suggestion = "declare the attribute as text"
 			}
 		}

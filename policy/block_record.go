@@ -53,12 +53,12 @@ type scopeDecl struct {
 }
 
 // recordedKey returns a decoder for a key that only consent by records has.
-func (d *blockDecoder) recordedKey(b *consentBlock, read func(*recordedDecl, *node)) func(*node) {
+func (d *blockDecoder) recordedKey(b *consentBlock, decode func(*recordedDecl, *node)) func(*node) {
 	return func(v *node) {
 		if b.records == nil {
 			b.records = &recordedDecl{subjectAt: v.Place}
 		}
-		read(b.records, v)
+		decode(b.records, v)
 	}
 }
 
@@ -81,17 +81,17 @@ func (d *blockDecoder) decodeRecord(n *node) *recordDecl {
 
 func (d *blockDecoder) decodeRecordGrantee(n *node) *recordGranteeDecl {
 	g := &recordGranteeDecl{place: n.Place}
-	is := ""
+	word := ""
 	d.decodeFields(n, "grantee", map[string]func(*node){
 		"column": d.decodeWord(&g.column, "column"),
 		"to":     func(v *node) { g.grantees = d.decodeAttributeRefs(v, "to") },
 		"all":    d.decodeWord(&g.everybodyWord, "all"),
-		"is":     d.decodeWord(&is, "is"),
+		"is":     d.decodeWord(&word, "is"),
 	})
 	d.requireFields(n, "grantee", "column")
-	g.element = is == "element"
+	g.element = word == "element"
 	switch {
-	case is != "" && !g.element:
+	case word != "" && !g.element:
 		d.fail(n.Place, `write "is: element"`,
 			"under grantee \"is\" takes the word element, the id that a list is about to hold, and nothing else")
 	case g.element == (len(g.grantees) > 0):

@@ -9,14 +9,14 @@ import (
 
 // compileRecordConsent compiles a consent block with the key record.
 func (c *ruleCompiler) compileRecordConsent(b consentBlock, row *catalog.Relation) predicate.Node {
-	failed := len(c.errs)
+	errorsBefore := len(c.errs)
 	out, subjects, elements, ok := c.compileSubjects(b, row)
 	if !ok {
 		return predicate.Any{}
 	}
 	out.ExceptCallers = c.findIDAttributes(b.records.exceptCallers, subjects.relation, subjects.column, elements)
 	out.Record = c.compileRecord(b.records.record, row, subjects.column, elements)
-	if len(c.errs) > failed {
+	if len(c.errs) > errorsBefore {
 		return predicate.Any{}
 	}
 	return out
@@ -27,9 +27,9 @@ func (c *ruleCompiler) compileRecordConsent(b consentBlock, row *catalog.Relatio
 func (c *ruleCompiler) compileSubjects(b consentBlock, row *catalog.Relation) (predicate.RecordedConsent, *subjectColumn,
 	string, bool) {
 	decl, out := b.records, predicate.RecordedConsent{}
-	from := row
+	source := row
 	for i, link := range b.subjectLinks {
-		target := c.followLink(link, from)
+		target := c.followLink(link, source)
 		if target == nil {
 			return out, nil, "", false
 		}
@@ -38,9 +38,9 @@ func (c *ruleCompiler) compileSubjects(b consentBlock, row *catalog.Relation) (p
 		}
 		out.Steps = append(out.Steps, predicate.Step{
 			Relation: target, Column: link.pairs[0].Column, From: link.pairs[0].From, MorePairs: link.otherPairs()})
-		from = target
+		source = target
 	}
-	subjects, elements := c.findSubjects(decl, from)
+	subjects, elements := c.findSubjects(decl, source)
 	if subjects == nil {
 		return out, nil, "", false
 	}

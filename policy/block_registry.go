@@ -61,11 +61,11 @@ func (d *blockDecoder) decodeRegistry(n *node) *registryDecl {
 	return r
 }
 
-func (d *decoder) registryWords(n *node, what string) []wordDecl {
-	out := d.decodeWordOrList(n, what)
+func (d *decoder) registryWords(n *node, label string) []wordDecl {
+	out := d.decodeWordOrList(n, label)
 	for _, w := range out {
 		if !registryWord.MatchString(w.text) {
-			d.fail(w.place, "letters, digits and _ . : -, with / before what is below", "%q is no %s", w.text, what)
+			d.fail(w.place, "letters, digits and _ . : -, with / before what is below", "%q is no %s", w.text, label)
 		}
 	}
 	return out
@@ -91,15 +91,16 @@ func (c *ruleCompiler) compileRegistryConsent(b consentBlock, row *catalog.Relat
 }
 
 func (c *ruleCompiler) compileRegistered(b consentBlock, row *catalog.Relation) (predicate.RegistryConsent, bool) {
-	failed := len(c.errs)
+	errorsBefore := len(c.errs)
 	decl := b.records.registry
-	of, subject, elements, ok := c.compileSubjects(b, row)
+	consent, subject, elements, ok := c.compileSubjects(b, row)
 	if !ok {
 		return predicate.RegistryConsent{}, false
 	}
-	of.ExceptCallers = c.findIDAttributes(b.records.exceptCallers, subject.relation, subject.column, elements)
-	out := predicate.RegistryConsent{Subjects: of, Tables: []string{row.Name.String()}, Key: decl.key, Since: decl.since,
-		Days: decl.lessThanDays, Grouped: c.inGroupRule,
+	consent.ExceptCallers = c.findIDAttributes(b.records.exceptCallers, subject.relation, subject.column, elements)
+	out := predicate.RegistryConsent{Subjects: consent, Tables: []string{row.Name.String()}, Key: decl.key,
+		Since: decl.since,
+		Days:  decl.lessThanDays, Grouped: c.inGroupRule,
 		SessionCategories: c.findWordAttributes(decl.sessionCategories),
 		SessionPurposes:   c.findWordAttributes(decl.sessionPurposes),
 		Grantees:          c.findWordAttributes(decl.grantees), Contexts: c.findWordAttributes(decl.contexts)}
@@ -137,5 +138,5 @@ func (c *ruleCompiler) compileRegistered(b consentBlock, row *catalog.Relation) 
 		c.fail(decl.lessThanAt, "write since: the column with the row's time",
 			"decay needs to know how old a row is: rows that are newer than the end of a partnership are anonymous at once")
 	}
-	return out, len(c.errs) == failed
+	return out, len(c.errs) == errorsBefore
 }

@@ -18,8 +18,8 @@ type sharedBlock struct {
 	activeAt      place
 }
 
-func (d *blockDecoder) decodeShared(at place, n *node) block {
-	b := sharedBlock{place: at}
+func (d *blockDecoder) decodeShared(position place, n *node) block {
+	b := sharedBlock{place: position}
 	d.decodeFields(n, "shared", map[string]func(*node){
 		"record": func(v *node) {
 			if v.Kind != yamlfile.List {
@@ -58,10 +58,11 @@ func (c *ruleCompiler) sharedNode(b sharedBlock, row *catalog.Relation) predicat
 				"several rows of %s may be meant, of which one could be granted and another revoked", record.Name)
 			return predicate.Any{}
 		}
-		of := c.checkStatusColumn(b.grantedStatus.columnAt.OrElse(b.grantedStatus.place),
+		typeName := c.checkStatusColumn(b.grantedStatus.columnAt.OrElse(b.grantedStatus.place),
 			b.grantedStatus.requiredWordAt.OrElse(b.grantedStatus.place),
 			record, b.grantedStatus.column, b.grantedStatus.requiredWord)
-		rows := predicate.All{predicate.Status{Column: b.grantedStatus.column, Is: b.grantedStatus.requiredWord, TypeName: of}}
+		rows := predicate.All{predicate.Status{Column: b.grantedStatus.column, Is: b.grantedStatus.requiredWord,
+			TypeName: typeName}}
 		if b.revokedColumn != "" {
 			rows = append(rows, c.notRevokedNode(b, record))
 		}

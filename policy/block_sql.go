@@ -17,8 +17,8 @@ type sqlBlock struct {
 // maxExpressionBytes bounds the text of one expression.
 const maxExpressionBytes = 8 << 10
 
-func (d *blockDecoder) decodeSQL(at place, n *node) block {
-	b := sqlBlock{place: at, placeAt: n.PlaceOfByte}
+func (d *blockDecoder) decodeSQL(position place, n *node) block {
+	b := sqlBlock{place: position, placeAt: n.PlaceOfByte}
 	if d.requireKind(n, yamlfile.Scalar, "sql") {
 		b.text = n.Value
 		if len(b.text) > maxExpressionBytes {
@@ -49,27 +49,28 @@ func (c *ruleCompiler) compileSQL(b sqlBlock, row *catalog.Relation) predicate.N
 }
 
 // parseExpression parses the text of an expression; nil after an error.
-func (c *ruleCompiler) parseExpression(b sqlBlock, row *catalog.Relation, otherwise string) (*sqlExpression, *sqltext.Node) {
+func (c *ruleCompiler) parseExpression(b sqlBlock, row *catalog.Relation, fallback string) (*sqlExpression,
+	*sqltext.Node) {
 	tree, err := sqltext.Parse(selectPrefix + b.text)
 	if err != nil {
-		at := b.placeAt(0)
+		position := b.placeAt(0)
 		if err.Position > len(selectPrefix) {
-			at = b.placeAt(len(string([]rune(selectPrefix + b.text)[:err.Position-1])) - len(selectPrefix))
+			position = b.placeAt(len(string([]rune(selectPrefix + b.text)[:err.Position-1])) - len(selectPrefix))
 		}
 		if slip := suggestPlainCharacter(b.text); slip != "" {
-			otherwise = slip
+			fallback = slip
 		} else if slip := c.suggestAttribute(b.text); slip != "" {
-			otherwise = slip
+			fallback = slip
 		}
-		c.fail(at, otherwise, "%s", err.Message)
+		c.fail(position, fallback, "%s", err.Message)
 		return nil, nil
 	}
 	n := singleExpression(tree)
 	if n == nil {
 		if slip := suggestPlainCharacter(b.text); slip != "" {
-			otherwise = slip
+			fallback = slip
 		}
-		c.fail(b.placeAt(0), otherwise, "sql is one expression, not a statement")
+		c.fail(b.placeAt(0), fallback, "sql is one expression, not a statement")
 		return nil, nil
 	}
 	x := &sqlExpression{names: c.resolver, row: row, placeOf: func(location int32) place {

@@ -1,7 +1,7 @@
 package policy
 
-func (d *blockDecoder) decodeStatus(at place, n *node) block {
-	b := statusBlock{place: at}
+func (d *blockDecoder) decodeStatus(position place, n *node) block {
+	b := statusBlock{place: position}
 	d.decodeFields(n, "status", map[string]func(*node){
 		"column": d.decodeWordAt(&b.column, &b.columnAt, "column"),
 		"is":     d.decodeWordAt(&b.requiredWord, &b.requiredWordAt, "is"),

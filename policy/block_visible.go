@@ -10,8 +10,8 @@ import (
 )
 
 // decodeVisible reads a visible block: a link, and with the keys where or rows also conditions on the target row.
-func (d *blockDecoder) decodeVisible(at place, n *node) block {
-	b := visibleBlock{place: at}
+func (d *blockDecoder) decodeVisible(position place, n *node) block {
+	b := visibleBlock{place: position}
 	link := *n
 	for _, key := range []string{"where", "rows"} {
 		i := slices.Index(n.Keys, key)
@@ -31,18 +31,18 @@ func (d *blockDecoder) decodeVisible(at place, n *node) block {
 }
 
 // decodeLink reads a link to another table: `{ table: { column: column } }`.
-func (d *blockDecoder) decodeLink(n *node, what string) linkDecl {
+func (d *blockDecoder) decodeLink(n *node, label string) linkDecl {
 	shape := "write { table: { its column: the column it equals } }, one pair for each column of the key"
 	if n.Kind != yamlfile.Mapping || len(n.Keys) != 1 || n.Values[0].Kind != yamlfile.Mapping || len(n.Values[0].Keys) == 0 {
-		d.fail(n.Place, shape, "%s needs one table with its columns", what)
+		d.fail(n.Place, shape, "%s needs one table with its columns", label)
 		return linkDecl{place: n.Place}
 	}
 	out := linkDecl{place: n.KeyAt[0], table: n.Keys[0]}
-	for i, from := range n.Values[0].Values {
-		if from.Kind != yamlfile.Scalar || from.Value == "" {
-			d.fail(from.Place, shape, "a column is a single name")
+	for i, valueNode := range n.Values[0].Values {
+		if valueNode.Kind != yamlfile.Scalar || valueNode.Value == "" {
+			d.fail(valueNode.Place, shape, "a column is a single name")
 		}
-		out.pairs = append(out.pairs, predicate.ColumnPair{Column: n.Values[0].Keys[i], From: from.Value})
+		out.pairs = append(out.pairs, predicate.ColumnPair{Column: n.Values[0].Keys[i], From: valueNode.Value})
 		out.pairsAt = append(out.pairsAt, n.Values[0].KeyAt[i])
 	}
 	return out
@@ -58,10 +58,11 @@ func (c *ruleCompiler) compileVisible(b visibleBlock, row *catalog.Relation) pre
 		c.fail(b.link.place, "list it under tables", "no row of %s is visible, since the policy does not list it", target.Name)
 		return predicate.Any{}
 	}
-	first := b.link.pairs[0]
+	firstPair := b.link.pairs[0]
 	if b.rows != nil {
-		return predicate.Visible{Relation: target, Column: first.Column, From: first.From, MorePairs: b.link.otherPairs(),
-			Rows: c.compileWhereOfKey("rows", b.rows, target)}
+		return predicate.Visible{Relation: target, Column: firstPair.Column, From: firstPair.From,
+			MorePairs: b.link.otherPairs(),
+			Rows:      c.compileWhereOfKey("rows", b.rows, target)}
 	}
 	if i := slices.Index(c.tablePath, target.Name); i >= 0 {
 		var circle []string
@@ -74,12 +75,14 @@ func (c *ruleCompiler) compileVisible(b visibleBlock, row *catalog.Relation) pre
 		return predicate.Any{}
 	}
 	if !b.link.coversKey(target.PrimaryKey) && len(b.where) == 0 {
-		c.warn(b.link.place, "%s.%s is not its primary key: one visible row of several is enough", target.Name, first.Column)
+		c.warn(b.link.place, "%s.%s is not its primary key: one visible row of several is enough", target.Name,
+			firstPair.Column)
 	}
 	rows := c.tableRule(target.Name)
-	if where := c.compileWhere(b.where, target); where != nil {
-		rows = predicate.All{where, rows}
+	if condition := c.compileWhere(b.where, target); condition != nil {
+		rows = predicate.All{condition, rows}
 	}
-	return predicate.Visible{Relation: target, Column: first.Column, From: first.From, MorePairs: b.link.otherPairs(),
-		Rows: rows}
+	return predicate.Visible{Relation: target, Column: firstPair.Column, From: firstPair.From,
+		MorePairs: b.link.otherPairs(),
+		Rows:      rows}
 }

@@ -30,18 +30,18 @@ func (c *compiler) findChildren(p *Policy) []*Child {
 			inherits[parent] = append(inherits[parent], r)
 		}
 	}
-	found := map[catalog.Name]*Child{}
+	children := map[catalog.Name]*Child{}
 	for _, t := range p.tables {
-		seen := map[catalog.Name]bool{}
+		visited := map[catalog.Name]bool{}
 		var descend func(n catalog.Name)
 		descend = func(n catalog.Name) {
 			for _, r := range inherits[n] {
-				if _, listed := p.tableIndex[r.Name]; listed || seen[r.Name] {
+				if _, isList := p.tableIndex[r.Name]; isList || visited[r.Name] {
 					continue
 				}
-				seen[r.Name] = true
+				visited[r.Name] = true
 				if r.Kind == catalog.Table || r.Kind == catalog.PartitionedTable {
-					found[r.Name] = addParent(found[r.Name], r, t)
+					children[r.Name] = addParent(children[r.Name], r, t)
 				}
 				descend(r.Name)
 			}
@@ -49,7 +49,7 @@ func (c *compiler) findChildren(p *Policy) []*Child {
 		descend(t.Relation.Name)
 	}
 	var out []*Child
-	for _, child := range found {
+	for _, child := range children {
 		out = append(out, child)
 	}
 	slices.SortFunc(out, func(a, b *Child) int { return compareNames(a.Relation.Name, b.Relation.Name) })
@@ -58,11 +58,11 @@ func (c *compiler) findChildren(p *Policy) []*Child {
 
 // addParent notes that a child descends from a table of the policy.
 func addParent(child *Child, r *catalog.Relation, t *Table) *Child {
-	direct := t.Columns == nil && !slices.ContainsFunc(r.Columns,
+	isReadable := t.Columns == nil && !slices.ContainsFunc(r.Columns,
 		func(c catalog.Column) bool { return t.Relation.Column(c.Name) == nil })
 	if child == nil {
-		return &Child{Relation: r, Rows: t.Rows, PartOf: []catalog.Name{t.Relation.Name}, ReadableByName: direct}
+		return &Child{Relation: r, Rows: t.Rows, PartOf: []catalog.Name{t.Relation.Name}, ReadableByName: isReadable}
 	}
 	return &Child{Relation: r, Rows: predicate.All{child.Rows, t.Rows}, PartOf: append(child.PartOf, t.Relation.Name),
-		ReadableByName: direct && child.ReadableByName}
+		ReadableByName: isReadable && child.ReadableByName}
 }

@@ -20,7 +20,7 @@ func TestPartsAreUnderAllOfTheirTables(t *testing.T) {
 		}
 		return out
 	}
-	above := map[string][]string{ // all parents of a table, to any depth
+	ancestors := map[string][]string{ // all parents of a table, to any depth
 		"of_a": {"a"}, "of_b": {"b"}, "of_both": {"a", "b"}, "of_both_turned": {"b", "a"}, "of_of_a": {
 			"a"}, "of_of_b": {"b"}, "below_both": {"a", "b"}, "more_of_a": {"a"}, "more_of_both": {"a", "b"}, "below_more": {"a"},
 	}
@@ -67,24 +67,24 @@ func TestPartsAreUnderAllOfTheirTables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := 0
+		count := 0
 		for _, child := range p.Children() {
 			n := child.Relation.Name.Name
-			direct := !slices.Contains(more, n)
-			for _, of := range above[n] {
-				found++
-				table, _ := p.Table(name(of))
-				direct = direct && !narrow[of]
+			isReadable := !slices.Contains(more, n)
+			for _, ancestor := range ancestors[n] {
+				count++
+				table, _ := p.Table(name(ancestor))
+				isReadable = isReadable && !narrow[ancestor]
 				if !predicate.Implies(child.Rows, table.Rows) {
-					t.Errorf("%s is not under the rule of %s", n, of)
+					t.Errorf("%s is not under the rule of %s", n, ancestor)
 				}
 			}
-			if child.ReadableByName != direct {
-				t.Errorf("%s, of %q (with hidden columns: %v): named %t", n, above[n], narrow, child.ReadableByName)
+			if child.ReadableByName != isReadable {
+				t.Errorf("%s, of %q (with hidden columns: %v): named %t", n, ancestors[n], narrow, child.ReadableByName)
 			}
 		}
-		if found != 14 {
-			t.Errorf("%d parts", found)
+		if count != 14 {
+			t.Errorf("%d parts", count)
 		}
 	}
 }

@@ -88,7 +88,7 @@ type Key struct {
 func (k Key) IsScalar() bool { return k.Keys == nil && !strings.HasSuffix(k.Type, "[]") }
 
 // Item returns the type of a list's items; ok is false if the key's value is no list.
-func (k Key) ItemType() (of string, ok bool) { return strings.CutSuffix(k.Type, "[]") }
+func (k Key) ItemType() (element string, ok bool) { return strings.CutSuffix(k.Type, "[]") }
 
 // Mask says how a column's values are changed before agents see them.
 type Mask int

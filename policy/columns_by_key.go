@@ -32,12 +32,12 @@ type byKeyDecl struct {
 	maxKeys int      // the number in at_most; 0 means one
 }
 
-func (d *tableDecoder) decodeByKey(at place, what string, n *node) *byKeyDecl {
-	decl := &byKeyDecl{place: at}
+func (d *tableDecoder) decodeByKey(position place, label string, n *node) *byKeyDecl {
+	decl := &byKeyDecl{place: position}
 	if n.Kind == yamlfile.Null {
 		return decl
 	}
-	d.decodeFields(n, "by_key of "+what, map[string]func(*node){
+	d.decodeFields(n, "by_key of "+label, map[string]func(*node){
 		"key": func(v *node) {
 			if v.Kind == yamlfile.Scalar {
 				decl.key = []string{v.Value}
@@ -71,9 +71,9 @@ func (d *tableDecoder) decodeByKey(at place, what string, n *node) *byKeyDecl {
 }
 
 // compileByKey checks the columns that exist by key only. The result is nil if there are none.
-func (c *columnCompiler) compileByKey(decl tableDecl, r *catalog.Relation, list *VisibleColumns, all,
+func (c *columnCompiler) compileByKey(decl tableDecl, r *catalog.Relation, list *VisibleColumns, allColumns,
 	columns []VisibleColumn) *ByKey {
-	out := &ByKey{Columns: columns, AllColumns: all}
+	out := &ByKey{Columns: columns, AllColumns: allColumns}
 	var first *byKeyDecl
 	for _, d := range decl.columns {
 		if d.byKey == nil {

@@ -60,32 +60,33 @@ func (c *columnCompiler) columnConsent(decl tableDecl, r *catalog.Relation) *pre
 }
 
 // columnCondition returns the conditions under which the values of a column with a category show.
-func (c *columnCompiler) columnCondition(d columnDecl, consent *predicate.RegistryConsent, said bool, r *catalog.Relation) (when,
-	counts predicate.Node) {
+func (c *columnCompiler) columnCondition(d columnDecl, consent *predicate.RegistryConsent, hasWords bool,
+	r *catalog.Relation) (condition,
+	groupCondition predicate.Node) {
 	if consent == nil {
-		if !said {
+		if !hasWords {
 			c.fail(d.category.place, "write consent: { subject: …, registry: { … } } beside columns",
 				"%s does not say whose consent column %s needs", r.Name, d.Name)
 		}
 		return nil, nil
 	}
-	one := *consent
+	columnConsent := *consent
 	for _, w := range d.category.words {
-		one.Categories = append(slices.Clone(one.Categories), w.text)
+		columnConsent.Categories = append(slices.Clone(columnConsent.Categories), w.text)
 	}
-	if d.category.lastDay > 0 && one.Since == "" {
+	if d.category.lastDay > 0 && columnConsent.Since == "" {
 		c.fail(d.category.untilAt, "write since: the column with the row's time, in consent of the table",
 			"until needs to know how old a row is")
 	}
-	one.Days = predicate.Forever
-	group := one
+	columnConsent.Days = predicate.Forever
+	group := columnConsent
 	group.Grouped, group.Streams = true, nil
 	if d.category.lastDay > 0 {
 		// Days is the first day without the column, and the column still shows on the last day
-		one.Days = d.category.lastDay + 1
+		columnConsent.Days = d.category.lastDay + 1
 		group.Days = max(d.category.lastDay, d.category.lastGroupDay) + 1
 	}
-	return one, group
+	return columnConsent, group
 }
 
 // anonymousCondition returns the condition under which the row is anonymous already: then the column counts in groups

@@ -20,12 +20,12 @@ type columnCompiler struct {
 // compile checks the columns of a table. The result is nil if all of them show.
 func (c *columnCompiler) compile(decl tableDecl, r *catalog.Relation) *VisibleColumns {
 	if decl.columns == nil && lacksRowSecurity(r) {
-		all := &VisibleColumns{}
+		allColumns := &VisibleColumns{}
 		for _, column := range r.Columns {
 			c.refuseVirtual(decl.place, r, &column)
-			all.Columns = append(all.Columns, VisibleColumn{Name: column.Name, Type: column.Type})
+			allColumns.Columns = append(allColumns.Columns, VisibleColumn{Name: column.Name, Type: column.Type})
 		}
-		return all
+		return allColumns
 	}
 	if decl.columns == nil {
 		if decl.consent != nil {
@@ -34,7 +34,7 @@ func (c *columnCompiler) compile(decl tableDecl, r *catalog.Relation) *VisibleCo
 		}
 		return nil
 	}
-	shown, byKey := map[string]VisibleColumn{}, map[string]bool{}
+	visibleColumns, byKey := map[string]VisibleColumn{}, map[string]bool{}
 	consent := c.columnConsent(decl, r)
 	for _, d := range decl.columns {
 		if s, ok := c.visibleColumn(d, r); ok {
@@ -44,13 +44,13 @@ func (c *columnCompiler) compile(decl tableDecl, r *catalog.Relation) *VisibleCo
 					s.GroupCondition = predicate.Any{s.GroupCondition, anonymous}
 				}
 			}
-			shown[s.Name], byKey[s.Name] = s, d.byKey != nil
+			visibleColumns[s.Name], byKey[s.Name] = s, d.byKey != nil
 		}
 	}
 	out := &VisibleColumns{}
-	var all, more []VisibleColumn
+	var allColumns, more []VisibleColumn
 	for _, column := range r.Columns {
-		s, ok := shown[column.Name]
+		s, ok := visibleColumns[column.Name]
 		switch {
 		case !ok:
 			continue
@@ -59,12 +59,12 @@ func (c *columnCompiler) compile(decl tableDecl, r *catalog.Relation) *VisibleCo
 		default:
 			out.Columns = append(out.Columns, s)
 		}
-		all = append(all, s)
+		allColumns = append(allColumns, s)
 	}
-	out.ByKey = c.compileByKey(decl, r, out, all, more)
+	out.ByKey = c.compileByKey(decl, r, out, allColumns, more)
 	for _, d := range decl.columns {
-		if s, ok := shown[d.Name]; ok {
-			c.refuseVirtualOfHidden(d.place, r, s, shown, byKey)
+		if s, ok := visibleColumns[d.Name]; ok {
+			c.refuseVirtualOfHidden(d.place, r, s, visibleColumns, byKey)
 		}
 	}
 	return out
@@ -72,9 +72,9 @@ func (c *columnCompiler) compile(decl tableDecl, r *catalog.Relation) *VisibleCo
 
 // refuseVirtual refuses a virtual generated column of a relation without row security: PostgreSQL would compute it for
 // rows that agents do not see.
-func (c *columnCompiler) refuseVirtual(at place, r *catalog.Relation, column *catalog.Column) {
+func (c *columnCompiler) refuseVirtual(position place, r *catalog.Relation, column *catalog.Column) {
 	if column.Virtual && lacksRowSecurity(r) {
-		c.fail(at, "list the others under columns",
+		c.fail(position, "list the others under columns",
 			"%s.%s is computed as it is read: it could raise an error on some row, and say what the row holds", r.Name, column.Name)
 	}
 }
@@ -82,20 +82,20 @@ func (c *columnCompiler) refuseVirtual(at place, r *catalog.Relation, column *ca
 // refuseVirtualOfHidden refuses a virtual generated column that is computed from a column which agents do not see
 // unchanged. If the computation fails, the error quotes the hidden value. A stored column is not refused, since it is
 // computed when a row is written.
-func (c *columnCompiler) refuseVirtualOfHidden(at place, r *catalog.Relation, s VisibleColumn,
-	shown map[string]VisibleColumn, byKey map[string]bool) {
-	for _, part := range c.graph.withParts(r) {
-		column := part.Column(s.Name)
+func (c *columnCompiler) refuseVirtualOfHidden(position place, r *catalog.Relation, s VisibleColumn,
+	visibleColumns map[string]VisibleColumn, byKey map[string]bool) {
+	for _, partition := range c.graph.withParts(r) {
+		column := partition.Column(s.Name)
 		if column == nil || !column.Virtual {
 			continue
 		}
-		for _, from := range column.ComputedFrom {
-			source, ok := shown[from]
-			if !ok || source.Mask != Plain || byKey[from] && !byKey[s.Name] ||
+		for _, sourceColumn := range column.ComputedFrom {
+			source, ok := visibleColumns[sourceColumn]
+			if !ok || source.Mask != Plain || byKey[sourceColumn] && !byKey[s.Name] ||
 				source.Condition != nil && !reflect.DeepEqual(source.Condition, s.Condition) {
-				c.fail(at, "make it STORED, or allow "+from+" as it is",
+				c.fail(position, "make it STORED, or allow "+sourceColumn+" as it is",
 					"%s.%s is computed from %s as it is read: where that fails, the error would say what the "+
-						"hidden or masked column holds", r.Name, s.Name, from)
+						"hidden or masked column holds", r.Name, s.Name, sourceColumn)
 				return
 			}
 		}
@@ -149,18 +149,19 @@ func maskKind(sqlType string, t *catalog.Type) string {
 	if strings.HasSuffix(sqlType, "[]") {
 		return ""
 	}
-	plain, _, _ := strings.Cut(sqlType, "(")
+	baseType, _, _ := strings.Cut(sqlType, "(")
 	switch {
-	case plain == "timestamp" || strings.HasPrefix(sqlType, "timestamp "), sqlType == "date":
+	case baseType == "timestamp" || strings.HasPrefix(sqlType, "timestamp "), sqlType == "date":
 		return "time"
-	case plain == "text", plain == "character varying", t != nil && t.Extension == "citext" && t.Name.Name == "citext":
+	case baseType == "text", baseType == "character varying", t != nil && t.Extension == "citext" &&
+		t.Name.Name == "citext":
 		return "text"
-	case plain == "smallint", plain == "integer", plain == "bigint", plain == "numeric", plain == "real",
-		plain == "double precision":
+	case baseType == "smallint", baseType == "integer", baseType == "bigint", baseType == "numeric", baseType == "real",
+		baseType == "double precision":
 		return "number"
-	case plain == "json", plain == "jsonb":
+	case baseType == "json", baseType == "jsonb":
 		return "json"
-	case plain == "uuid":
+	case baseType == "uuid":
 		return "uuid"
 	}
 	return ""

@@ -32,9 +32,9 @@ func (d *tableDecoder) decodeColumns(n *node) []columnDecl {
 	return out
 }
 
-func (d *tableDecoder) decodeShownColumn(at place, name string, n *node) columnDecl {
-	decl := columnDecl{place: at, VisibleColumn: VisibleColumn{Name: name}}
-	what := "column " + name
+func (d *tableDecoder) decodeShownColumn(position place, name string, n *node) columnDecl {
+	decl := columnDecl{place: position, VisibleColumn: VisibleColumn{Name: name}}
+	label := "column " + name
 	if n.Kind == yamlfile.Scalar {
 		switch n.Value {
 		case "allow":
@@ -42,7 +42,7 @@ func (d *tableDecoder) decodeShownColumn(at place, name string, n *node) columnD
 			decl.byKey = &byKeyDecl{place: n.Place}
 		default:
 			d.fail(n.Place, suggestColumnRule(n.Value),
-				"unknown rule %q of %s: write allow, by_key, { mask: ... } or { keys: ... }", n.Value, what)
+				"unknown rule %q of %s: write allow, by_key, { mask: ... } or { keys: ... }", n.Value, label)
 		}
 		return decl
 	}
@@ -53,10 +53,10 @@ func (d *tableDecoder) decodeShownColumn(at place, name string, n *node) columnD
 		}
 	}
 	category := &categoryDecl{place: n.Place}
-	d.decodeFields(n, what, map[string]func(*node){
+	d.decodeFields(n, label, map[string]func(*node){
 		"mask":   func(v *node) { d.decodeMask(&decl, v) },
 		"keys":   func(v *node) { d.decodeJsonKeys(&decl, v) },
-		"by_key": func(v *node) { decl.byKey = d.decodeByKey(n.KeyAt[slices.Index(n.Keys, "by_key")], what, v) },
+		"by_key": func(v *node) { decl.byKey = d.decodeByKey(n.KeyAt[slices.Index(n.Keys, "by_key")], label, v) },
 		"category": func(v *node) {
 			category.place, decl.category = v.Place, category
 			category.words = d.registryWords(v, "category")
@@ -64,7 +64,7 @@ func (d *tableDecoder) decodeShownColumn(at place, name string, n *node) columnD
 		"until": func(v *node) { d.decodeUntil(category, v) },
 	}, "age", "decay")
 	if n.Kind == yamlfile.Mapping && (rules > 1 || len(n.Keys) == 0) {
-		d.fail(n.Place, "", "%s needs one of mask, keys and by_key", what)
+		d.fail(n.Place, "", "%s needs one of mask, keys and by_key", label)
 	}
 	if n.Kind == yamlfile.Mapping && slices.Contains(n.Keys, "until") && decl.category == nil {
 		d.fail(category.untilAt, "write category: … beside it", "until is for columns with a category")
@@ -122,12 +122,12 @@ var keyTypes = []string{"string", "number", "boolean", "string[]", "number[]", "
 const maxKeyDepth = 5
 
 // decodeKeys reads the listed keys of a JSON object at a depth of nesting, from 1 on. The result is sorted by name.
-func (d *tableDecoder) decodeKeys(n *node, what string, depth int) (out []Key) {
-	if !d.requireKind(n, yamlfile.Mapping, what) {
+func (d *tableDecoder) decodeKeys(n *node, label string, depth int) (out []Key) {
+	if !d.requireKind(n, yamlfile.Mapping, label) {
 		return nil
 	}
 	if len(n.Keys) == 0 {
-		d.fail(n.Place, "to hide it, leave the column out or mask it with null", "%s is empty", what)
+		d.fail(n.Place, "to hide it, leave the column out or mask it with null", "%s is empty", label)
 	}
 	for i, key := range n.Keys {
 		v := n.Values[i]

@@ -51,8 +51,9 @@ func (c *contractCompiler) compile(p *Policy) {
 		if o := p.objects[t.Relation.Name]; o != nil && !o.JoinOnly {
 			for _, contract := range p.contracts {
 				if contract.governs(o.Name) {
-					at := contract.place
-					rule := &Rule{File: at.File, Line: at.Line, Column: at.Column, Block: "contract " + contract.Name,
+					position := contract.place
+					rule := &Rule{File: position.File, Line: position.Line, Column: position.Column, Block: "contract " +
+						contract.Name,
 						Node: c.sessionRule(contract, o), addedByContract: true}
 					t.Rows = predicate.All{rule.Node, t.Rows}
 					if t.Rule != nil {
@@ -124,17 +125,18 @@ func (c *contractCompiler) compileContract(decl contractDecl, objects map[string
 		out.Always = c.compileTerms(*decl.always, out, objects)
 		return out
 	}
-	by := c.findAttribute(decl.selectedBy.place, decl.selectedBy.text)
-	if by == nil {
+	selector := c.findAttribute(decl.selectedBy.place, decl.selectedBy.text)
+	if selector == nil {
 		return nil
 	}
-	if by.IsList() {
-		c.fail(decl.selectedBy.place, "let an attribute of one value decide", "%s is a list", by.Name)
+	if selector.IsList() {
+		c.fail(decl.selectedBy.place, "let an attribute of one value decide", "%s is a list", selector.Name)
 		return nil
 	}
 	for _, t := range decl.values {
-		if err := by.Check(t.value.text); err != nil {
-			c.fail(t.value.place, "", "%q is no value that attribute %s can have: it is of type %s", t.value.text, by.Name, by.Type)
+		if err := selector.Check(t.value.text); err != nil {
+			c.fail(t.value.place, "", "%q is no value that attribute %s can have: it is of type %s", t.value.text,
+				selector.Name, selector.Type)
 			continue
 		}
 		out.Values[t.value.text] = c.compileTerms(t, out, objects)

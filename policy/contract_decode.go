@@ -53,20 +53,20 @@ type allowDecl struct {
 // sourceWords are the words that a policy may use for the sources of an access.
 var sourceWords = []string{SourceMetadata, SourceStructured, SourceVector, SourceWrite}
 
-func (d *contractDecoder) decodeContract(at place, name string, n *node) {
-	decl := contractDecl{place: at, name: name}
-	what := "contract " + name
+func (d *contractDecoder) decodeContract(position place, name string, n *node) {
+	decl := contractDecl{place: position, name: name}
+	label := "contract " + name
 	if !attributeName.MatchString(name) {
-		d.fail(at, "", "the name of a contract is of a-z, 0-9 and _, at most 32 long")
+		d.fail(position, "", "the name of a contract is of a-z, 0-9 and _, at most 32 long")
 	}
 	var own termsDecl
-	known := d.termFields(&own, what)
-	inValue := sortedKeys(known)
-	known["by"] = func(v *node) {
+	decoders := d.termFields(&own, label)
+	inValue := sortedKeys(decoders)
+	decoders["by"] = func(v *node) {
 		decl.selectedBy.place = v.Place
 		d.decodeWord(&decl.selectedBy.text, "by")(v)
 	}
-	known["values"] = func(v *node) {
+	decoders["values"] = func(v *node) {
 		if !d.requireKind(v, yamlfile.Mapping, "values") {
 			return
 		}
@@ -77,8 +77,8 @@ func (d *contractDecoder) decodeContract(at place, name string, n *node) {
 			d.fail(v.Place, "list what each value allows", "values is empty")
 		}
 	}
-	known["governs"] = func(v *node) { decl.governs = d.decodeDifferentWords(v, "governs") }
-	known["apart"] = func(v *node) {
+	decoders["governs"] = func(v *node) { decl.governs = d.decodeDifferentWords(v, "governs") }
+	decoders["apart"] = func(v *node) {
 		if !d.requireKind(v, yamlfile.List, "apart") {
 			return
 		}
@@ -95,20 +95,20 @@ func (d *contractDecoder) decodeContract(at place, name string, n *node) {
 			}
 		}
 	}
-	d.decodeFields(n, what, known)
+	d.decodeFields(n, label, decoders)
 	if n.Kind == yamlfile.Mapping {
-		by, values := slices.Contains(n.Keys, "by"), slices.Contains(n.Keys, "values")
+		hasBy, values := slices.Contains(n.Keys, "by"), slices.Contains(n.Keys, "values")
 		terms := slices.ContainsFunc(n.Keys, func(k string) bool { return slices.Contains(inValue, k) })
 		switch {
-		case by != values:
-			d.fail(at, "by names the attribute that decides, values what each of its values allows",
-				`%s needs "by" and "values" together`, what)
-		case by && terms:
-			d.fail(at, "put them under each value, or into a contract of their own", "%s has terms besides values", what)
-		case !by && !own.hasAllow:
-			d.fail(at, `say "allow: everything" if it only adds conditions`, `%s needs "allow"`, what)
-		case !by:
-			own.place = at
+		case hasBy != values:
+			d.fail(position, "by names the attribute that decides, values what each of its values allows",
+				`%s needs "by" and "values" together`, label)
+		case hasBy && terms:
+			d.fail(position, "put them under each value, or into a contract of their own", "%s has terms besides values", label)
+		case !hasBy && !own.hasAllow:
+			d.fail(position, `say "allow: everything" if it only adds conditions`, `%s needs "allow"`, label)
+		case !hasBy:
+			own.place = position
 			decl.always = &own
 		}
 	}
@@ -118,19 +118,19 @@ func (d *contractDecoder) decodeContract(at place, name string, n *node) {
 // decodeTerms reads the terms for one value of the contract's attribute.
 func (d *contractDecoder) decodeTerms(value wordDecl, n *node) termsDecl {
 	t := termsDecl{place: value.place, value: value}
-	what := "the value " + value.text
+	label := "the value " + value.text
 	if n.Kind == yamlfile.Scalar {
 		d.decodeAllow(&t, n)
 		return t
 	}
-	d.decodeFields(n, what, d.termFields(&t, what))
+	d.decodeFields(n, label, d.termFields(&t, label))
 	if n.Kind == yamlfile.Mapping && !t.hasAllow {
-		d.fail(value.place, "list objects with their sources, or say everything, or nothing", `%s needs "allow"`, what)
+		d.fail(value.place, "list objects with their sources, or say everything, or nothing", `%s needs "allow"`, label)
 	}
 	return t
 }
 
-func (d *contractDecoder) termFields(t *termsDecl, what string) map[string]func(*node) {
+func (d *contractDecoder) termFields(t *termsDecl, label string) map[string]func(*node) {
 	return map[string]func(*node){
 		"allow":  func(v *node) { d.decodeAllow(t, v) },
 		"except": func(v *node) { t.exceptedObjects = d.decodeDifferentWords(v, "except") },
@@ -227,15 +227,15 @@ func (d *contractDecoder) decodeAllow(t *termsDecl, n *node) {
 	}
 }
 
-func (d *contractDecoder) decodeObject(at place, name string, n *node) {
-	decl := objectDecl{place: at, name: name}
-	what := "object " + name
+func (d *contractDecoder) decodeObject(position place, name string, n *node) {
+	decl := objectDecl{place: position, name: name}
+	label := "object " + name
 	if !attributeName.MatchString(name) {
-		d.fail(at, "", "the name of an object is of a-z, 0-9 and _, at most 32 long")
+		d.fail(position, "", "the name of an object is of a-z, 0-9 and _, at most 32 long")
 	} else if name == "any" {
-		d.fail(at, "give it another name", `"any" means every object in a contract`)
+		d.fail(position, "give it another name", `"any" means every object in a contract`)
 	}
-	d.decodeFields(n, what, map[string]func(*node){
+	d.decodeFields(n, label, map[string]func(*node){
 		"table": func(v *node) {
 			decl.tableAt = v.Place
 			d.decodeWord(&decl.table, "table")(v)
@@ -250,7 +250,7 @@ func (d *contractDecoder) decodeObject(at place, name string, n *node) {
 			decl.joinOnly = v.Value == "true"
 		},
 	})
-	d.requireFields(n, what, "table")
+	d.requireFields(n, label, "table")
 	if decl.vessel == "none" {
 		decl.vessel = ""
 	}

@@ -23,8 +23,9 @@ func (c *contractCompiler) warnUngoverned(p *Policy) {
 				continue
 			}
 			governed = true
-			allowed := slices.ContainsFunc(contract.allTerms(), func(t *Terms) bool { return t.allowanceFor(decl.name) != nil })
-			if !allowed && !decl.joinOnly {
+			isAllowed := slices.ContainsFunc(contract.allTerms(),
+				func(t *Terms) bool { return t.allowanceFor(decl.name) != nil })
+			if !isAllowed && !decl.joinOnly {
 				possible = false
 				c.warn(decl.place, "contract %s never allows %s", contract.Name, decl.name)
 			}

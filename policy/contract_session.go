@@ -17,44 +17,45 @@ func (c *contractCompiler) sessionRule(contract *Contract, o *Object) predicate.
 		return c.rules.compileSQL(sqlBlock{place: contract.place, text: text,
 			placeAt: func(int) place { return contract.place }}, sessionRow)
 	}
-	of := func(t *Terms) (more predicate.All, ok bool) {
-		allowed := t.allowanceFor(o.Name)
-		if allowed == nil {
+	of := func(t *Terms) (conditions predicate.All, ok bool) {
+		allowance := t.allowanceFor(o.Name)
+		if allowance == nil {
 			return nil, false
 		}
 		for _, r := range t.Requirements {
-			more = append(more, r.Rule)
+			conditions = append(conditions, r.Rule)
 		}
 		if t.PlanAttribute != "" {
 			list := c.findAttribute(contract.place, t.PlanAttribute).IsList()
 			var entries []string
-			for _, s := range append(slices.Clone(allowed.Sources), SourceMetadata) {
+			for _, s := range append(slices.Clone(allowance.Sources), SourceMetadata) {
 				entries = append(entries, planContainsText(t.PlanAttribute, list, o.Name+":"+s))
 			}
-			more = append(more, expression("%s", strings.Join(slices.Compact(slices.Sorted(slices.Values(entries))), " OR ")))
+			conditions = append(conditions, expression("%s", strings.Join(slices.Compact(slices.Sorted(slices.Values(entries))),
+				" OR ")))
 		}
-		return more, true
+		return conditions, true
 	}
 	if contract.By == "" {
-		more, ok := of(contract.Always)
+		conditions, ok := of(contract.Always)
 		switch {
 		case !ok:
 			return predicate.Any{}
-		case len(more) == 0:
+		case len(conditions) == 0:
 			return predicate.Open{}
 		}
-		return more
+		return conditions
 	}
 	var plain []string
 	var out predicate.Any
 	for _, value := range contract.order {
-		more, ok := of(contract.Values[value])
+		conditions, ok := of(contract.Values[value])
 		switch literal := c.attributeLiteral(contract.By, value); {
 		case !ok:
-		case len(more) == 0:
+		case len(conditions) == 0:
 			plain = append(plain, literal)
 		default:
-			out = append(out, append(predicate.All{expression("attribute('%s') = %s", contract.By, literal)}, more...))
+			out = append(out, append(predicate.All{expression("attribute('%s') = %s", contract.By, literal)}, conditions...))
 		}
 	}
 	if len(plain) > 0 {

@@ -17,20 +17,20 @@ type decoder struct {
 
 	includes []wordDecl // the files named in include of the file that is being read
 
-	onKeys func(at place, keys []string) // a test sets this function to learn which keys each mapping may have
+	onKeys func(position place, keys []string) // a test sets this function to learn which keys each mapping may have
 }
 
-func (d *decoder) fail(at place, suggestion, format string, args ...any) {
-	d.errs = append(d.errs, at.Errorf(suggestion, format, args...))
+func (d *decoder) fail(position place, suggestion, format string, args ...any) {
+	d.errs = append(d.errs, position.Errorf(suggestion, format, args...))
 }
 
 // requireKind tells whether a node is of a kind, and reports an error if it is not.
-func (d *decoder) requireKind(n *node, kind yamlfile.Kind, what string) bool {
+func (d *decoder) requireKind(n *node, kind yamlfile.Kind, label string) bool {
 	if n.Kind != kind {
 		suggestion := ""
 		switch {
 		case kind == yamlfile.Mapping && n.Kind == yamlfile.List:
-			if suggestion = listSlips[what]; suggestion == "" {
+			if suggestion = listSlips[label]; suggestion == "" {
 				suggestion = "write name: value, without dashes and square brackets"
 			}
 		case kind == yamlfile.List && n.Kind == yamlfile.Mapping:
@@ -40,11 +40,11 @@ func (d *decoder) requireKind(n *node, kind yamlfile.Kind, what string) bool {
 		case kind == yamlfile.Mapping && n.Kind == yamlfile.Null:
 			suggestion = "indent what belongs to it, further than its name"
 		case kind == yamlfile.Mapping && n.Kind == yamlfile.Scalar:
-			suggestion = scalarSlips[what]
-		case kind == yamlfile.Scalar && n.Kind == yamlfile.List && what == "is":
+			suggestion = scalarSlips[label]
+		case kind == yamlfile.Scalar && n.Kind == yamlfile.List && label == "is":
 			suggestion = "one of several is any: [ … ], with a block for each"
 		}
-		d.fail(n.Place, suggestion, "%s must be %s, not %s", what, kind, n.Kind)
+		d.fail(n.Place, suggestion, "%s must be %s, not %s", label, kind, n.Kind)
 		return false
 	}
 	return true
@@ -52,42 +52,42 @@ func (d *decoder) requireKind(n *node, kind yamlfile.Kind, what string) bool {
 
 // decodeFields calls for each key of a mapping the function of that key with the value. Keys in later are reserved for
 // later versions.
-func (d *decoder) decodeFields(n *node, what string, known map[string]func(*node), later ...string) bool {
-	if !d.requireKind(n, yamlfile.Mapping, what) {
+func (d *decoder) decodeFields(n *node, label string, decoders map[string]func(*node), later ...string) bool {
+	if !d.requireKind(n, yamlfile.Mapping, label) {
 		return false
 	}
 	if d.onKeys != nil {
-		d.onKeys(n.Place, sortedKeys(known))
+		d.onKeys(n.Place, sortedKeys(decoders))
 	}
 	for i, key := range n.Keys {
-		if f, ok := known[key]; ok {
+		if f, ok := decoders[key]; ok {
 			f(n.Values[i])
 			continue
 		}
 		if slices.Contains(later, key) {
-			d.fail(n.KeyAt[i], "", "%q in %s is not in this version", key, what)
+			d.fail(n.KeyAt[i], "", "%q in %s is not in this version", key, label)
 			continue
 		}
-		suggestion := closestOrFew(key, slices.Sorted(maps.Keys(known)))
+		suggestion := closestOrFew(key, slices.Sorted(maps.Keys(decoders)))
 		switch {
-		case strings.HasPrefix(what, "table ") && slices.Contains(blockNames(), key):
+		case strings.HasPrefix(label, "table ") && slices.Contains(blockNames(), key):
 			suggestion = "a block stands beneath rows, with a dash before it"
-		case what == "the policy" && n.Values[i].Kind == yamlfile.Mapping && slices.Contains(n.Values[i].Keys, "rows"):
+		case label == "the policy" && n.Values[i].Kind == yamlfile.Mapping && slices.Contains(n.Values[i].Keys, "rows"):
 			suggestion = "a table stands beneath tables"
-		case what == "the policy" && slices.Contains(tableKeys, key):
+		case label == "the policy" && slices.Contains(tableKeys, key):
 			suggestion = key + " stands with the table that it speaks of: tables: { name: { rows: …, " + key + ": … } }"
-		case suggestComparison(n, what) != "":
-			d.fail(n.KeyAt[i], suggestComparison(n, what), "unknown key %q in %s", key, what)
+		case suggestComparison(n, label) != "":
+			d.fail(n.KeyAt[i], suggestComparison(n, label), "unknown key %q in %s", key, label)
 			return false
 		}
-		d.fail(n.KeyAt[i], suggestion, "unknown key %q in %s", key, what)
+		d.fail(n.KeyAt[i], suggestion, "unknown key %q in %s", key, label)
 	}
 	return true
 }
 
 // requireFields reports fields that a mapping lacks.
-func (d *decoder) requireFields(n *node, what string, fields ...string) {
-	if suggestComparison(n, what) != "" { // the slip has an error of its own
+func (d *decoder) requireFields(n *node, label string, fields ...string) {
+	if suggestComparison(n, label) != "" { // the slip has an error of its own
 		return
 	}
 	for _, f := range fields {
@@ -96,23 +96,24 @@ func (d *decoder) requireFields(n *node, what string, fields ...string) {
 			switch {
 			case f == "version":
 				suggestion = `begin with "version: 1"`
-			case f == "rows" && strings.HasPrefix(what, "table "):
+			case f == "rows" && strings.HasPrefix(label, "table "):
 				suggestion = "say which rows show, or rows: open if every row may"
 			}
-			d.fail(n.Place, suggestion, "%s needs %q", what, f)
+			d.fail(n.Place, suggestion, "%s needs %q", label, f)
 		}
 	}
 }
 
 // decodeSection calls f for each entry of a section. It reports a name that another file declares, too.
-func (d *decoder) decodeSection(n *node, decodeSection string, f func(at place, name string, n *node)) {
+func (d *decoder) decodeSection(n *node, decodeSection string, f func(position place, name string, n *node)) {
 	if !d.requireKind(n, yamlfile.Mapping, decodeSection) {
 		return
 	}
 	for i, name := range n.Keys {
 		id := decodeSection + " " + name
-		if first, ok := d.declaredAt[id]; ok {
-			d.fail(n.KeyAt[i], "", "%s has %q already, at %s:%d:%d", decodeSection, name, first.File, first.Line, first.Column)
+		if firstPosition, ok := d.declaredAt[id]; ok {
+			d.fail(n.KeyAt[i], "", "%s has %q already, at %s:%d:%d", decodeSection, name, firstPosition.File,
+				firstPosition.Line, firstPosition.Column)
 			continue
 		}
 		d.declaredAt[id] = n.KeyAt[i]

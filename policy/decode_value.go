@@ -12,42 +12,42 @@ import (
 )
 
 // decodeWord returns a decoder of a scalar that is a name or a value.
-func (d *decoder) decodeWord(into *string, what string) func(*node) {
+func (d *decoder) decodeWord(target *string, label string) func(*node) {
 	return func(n *node) {
-		if !d.requireKind(n, yamlfile.Scalar, what) {
+		if !d.requireKind(n, yamlfile.Scalar, label) {
 			return
 		}
 		if n.Value == "" {
-			d.fail(n.Place, "", "%s is empty", what)
+			d.fail(n.Place, "", "%s is empty", label)
 		}
-		*into = n.Value
+		*target = n.Value
 	}
 }
 
 // decodeWordAt is decodeWord that also notes the place of the scalar.
-func (d *decoder) decodeWordAt(into *string, at *place, what string) func(*node) {
+func (d *decoder) decodeWordAt(target *string, position *place, label string) func(*node) {
 	return func(n *node) {
-		*at = n.Place
-		d.decodeWord(into, what)(n)
+		*position = n.Place
+		d.decodeWord(target, label)(n)
 	}
 }
 
 // decodeWords reads a list of names that differ from each other. If known is given, each must be one of the known
 // words.
-func (d *decoder) decodeWords(n *node, what string, known ...string) []wordDecl {
-	if !d.requireKind(n, yamlfile.List, what) {
+func (d *decoder) decodeWords(n *node, label string, allowedWords ...string) []wordDecl {
+	if !d.requireKind(n, yamlfile.List, label) {
 		return nil
 	}
 	var out []wordDecl
 	for _, item := range n.Items {
 		w := wordDecl{place: item.Place}
-		d.decodeWord(&w.text, "an entry of "+what)(item)
+		d.decodeWord(&w.text, "an entry of "+label)(item)
 		switch {
 		case w.text == "":
-		case len(known) > 0 && !slices.Contains(known, w.text):
-			d.fail(item.Place, closestOrAll(w.text, known), "unknown entry %q in %s", w.text, what)
+		case len(allowedWords) > 0 && !slices.Contains(allowedWords, w.text):
+			d.fail(item.Place, closestOrAll(w.text, allowedWords), "unknown entry %q in %s", w.text, label)
 		case slices.ContainsFunc(out, func(o wordDecl) bool { return o.text == w.text }):
-			d.fail(item.Place, "", "%q is in %s twice", w.text, what)
+			d.fail(item.Place, "", "%q is in %s twice", w.text, label)
 		default:
 			out = append(out, w)
 		}
@@ -56,17 +56,17 @@ func (d *decoder) decodeWords(n *node, what string, known ...string) []wordDecl 
 }
 
 // decodeWordOrList reads a word or a list of words.
-func (d *decoder) decodeWordOrList(n *node, what string) []wordDecl {
+func (d *decoder) decodeWordOrList(n *node, label string) []wordDecl {
 	items := []*node{n}
 	if n.Kind == yamlfile.List {
 		items = n.Items
 		if len(items) == 0 {
-			d.fail(n.Place, "leave it out", "%s is empty", what)
+			d.fail(n.Place, "leave it out", "%s is empty", label)
 		}
 	}
 	var out []wordDecl
 	for _, item := range items {
-		if d.requireKind(item, yamlfile.Scalar, what) {
+		if d.requireKind(item, yamlfile.Scalar, label) {
 			out = append(out, wordDecl{item.Place, item.Value})
 		}
 	}
@@ -74,22 +74,22 @@ func (d *decoder) decodeWordOrList(n *node, what string) []wordDecl {
 }
 
 // decodeDifferentWords reads a word or a list of different words.
-func (d *decoder) decodeDifferentWords(n *node, what string) []wordDecl {
+func (d *decoder) decodeDifferentWords(n *node, label string) []wordDecl {
 	items := []*node{n}
 	if n.Kind == yamlfile.List {
 		items = n.Items
 		if len(items) == 0 {
-			d.fail(n.Place, "leave it out, or name at least one", "%s is empty", what)
+			d.fail(n.Place, "leave it out, or name at least one", "%s is empty", label)
 		}
 	}
 	var out []wordDecl
 	for _, item := range items {
 		if item.Kind != yamlfile.Scalar || item.Value == "" {
-			d.fail(item.Place, "write words", "%s is a word or a list of words", what)
+			d.fail(item.Place, "write words", "%s is a word or a list of words", label)
 			continue
 		}
 		if slices.ContainsFunc(out, func(w wordDecl) bool { return w.text == item.Value }) {
-			d.fail(item.Place, "", "%s names %q twice", what, item.Value)
+			d.fail(item.Place, "", "%s names %q twice", label, item.Value)
 			continue
 		}
 		out = append(out, wordDecl{item.Place, item.Value})
@@ -97,18 +97,18 @@ func (d *decoder) decodeDifferentWords(n *node, what string) []wordDecl {
 	return out
 }
 
-func (d *decoder) decodeFlag(into *bool, what string) func(*node) {
+func (d *decoder) decodeFlag(target *bool, label string) func(*node) {
 	return func(n *node) {
 		if n.Kind != yamlfile.Scalar || n.Literal != yamlfile.Bool {
-			d.fail(n.Place, "write true or false", "%s is true or false", what)
+			d.fail(n.Place, "write true or false", "%s is true or false", label)
 			return
 		}
-		*into = n.Value == "true"
+		*target = n.Value == "true"
 	}
 }
 
-func (d *decoder) wholeNumber(n *node, what string, low, high int64) int64 {
-	if !d.requireKind(n, yamlfile.Scalar, what) {
+func (d *decoder) wholeNumber(n *node, label string, low, high int64) int64 {
+	if !d.requireKind(n, yamlfile.Scalar, label) {
 		return 0
 	}
 	v, err := strconv.ParseInt(n.Value, 10, 64)
@@ -118,38 +118,38 @@ func (d *decoder) wholeNumber(n *node, what string, low, high int64) int64 {
 			n.Literal != yamlfile.Float {
 			suggestion = "write " + n.Value[:digits] + ", without quotes or a unit"
 		}
-		d.fail(n.Place, suggestion, "%s is a whole number from %d to %d", what, low, high)
+		d.fail(n.Place, suggestion, "%s is a whole number from %d to %d", label, low, high)
 		return 0
 	}
 	return v
 }
 
-func (d *decoder) decodeNumberBetween(into *int, n *node, what string, low, high int) {
-	if !d.requireKind(n, yamlfile.Scalar, what) {
+func (d *decoder) decodeNumberBetween(target *int, n *node, label string, low, high int) {
+	if !d.requireKind(n, yamlfile.Scalar, label) {
 		return
 	}
 	number, err := strconv.Atoi(n.Value)
 	if n.Literal != yamlfile.Integer || err != nil || number < low || number > high {
-		d.fail(n.Place, "", "%s must be a number from %d to %d", what, low, high)
+		d.fail(n.Place, "", "%s must be a number from %d to %d", label, low, high)
 		return
 	}
-	*into = number
+	*target = number
 }
 
 // decodeSize reads a number of bytes.
-func (d *decoder) decodeSize(n *node, what string) int64 {
-	if !d.requireKind(n, yamlfile.Scalar, what) {
+func (d *decoder) decodeSize(n *node, label string) int64 {
+	if !d.requireKind(n, yamlfile.Scalar, label) {
 		return 0
 	}
 	m := sizePattern.FindStringSubmatch(n.Value)
 	if m == nil {
-		d.fail(n.Place, "", "%s is a number of bytes, or one with KiB, MiB or GiB: 10MiB", what)
+		d.fail(n.Place, "", "%s is a number of bytes, or one with KiB, MiB or GiB: 10MiB", label)
 		return 0
 	}
 	v, _ := strconv.ParseInt(m[1], 10, 64)
 	v <<= map[string]int{"": 0, "KiB": 10, "MiB": 20, "GiB": 30}[m[2]]
 	if v < 1 || v > 1<<50 {
-		d.fail(n.Place, "leave it out for no limit", "%s is from 1 byte to 1048576GiB", what)
+		d.fail(n.Place, "leave it out for no limit", "%s is from 1 byte to 1048576GiB", label)
 		return 0
 	}
 	return v
@@ -158,13 +158,13 @@ func (d *decoder) decodeSize(n *node, what string) int64 {
 var sizePattern = regexp.MustCompile(`^([0-9]{1,12}) ?(KiB|MiB|GiB|)$`)
 
 // decodeDuration reads a length of time.
-func (d *decoder) decodeDuration(n *node, what string) time.Duration {
-	if !d.requireKind(n, yamlfile.Scalar, what) {
+func (d *decoder) decodeDuration(n *node, label string) time.Duration {
+	if !d.requireKind(n, yamlfile.Scalar, label) {
 		return 0
 	}
 	v, err := time.ParseDuration(n.Value)
 	if err != nil || v < time.Millisecond || v > maxTimeout || v%time.Millisecond != 0 {
-		d.fail(n.Place, "", "%s is a time like 500ms, 30s or 5m, of a millisecond at least", what)
+		d.fail(n.Place, "", "%s is a time like 500ms, 30s or 5m, of a millisecond at least", label)
 		return 0
 	}
 	return v
@@ -174,31 +174,31 @@ func (d *decoder) decodeDuration(n *node, what string) time.Duration {
 const maxTimeout = 24 * 24 * time.Hour
 
 // decodeDays reads a number of days, written as `30 days`.
-func (d *decoder) decodeDays(n *node, what string) int {
-	if !d.requireKind(n, yamlfile.Scalar, what) {
+func (d *decoder) decodeDays(n *node, label string) int {
+	if !d.requireKind(n, yamlfile.Scalar, label) {
 		return 0
 	}
 	number, unit, _ := strings.Cut(n.Value, " ")
 	days, err := strconv.Atoi(number)
 	if err != nil || days < 1 || days > 36500 || unit != "days" && unit != "day" {
-		d.fail(n.Place, "write 30 days", "%s takes a number of days, from 1 to 36500", what)
+		d.fail(n.Place, "write 30 days", "%s takes a number of days, from 1 to 36500", label)
 		return 0
 	}
 	return days
 }
 
 // decodePairs reads a mapping from columns of the linked table to the columns of the row that they equal.
-func (d *decoder) decodePairs(n *node, what string) []predicate.ColumnPair {
-	if !d.requireKind(n, yamlfile.Mapping, what) {
+func (d *decoder) decodePairs(n *node, label string) []predicate.ColumnPair {
+	if !d.requireKind(n, yamlfile.Mapping, label) {
 		return nil
 	}
 	var out []predicate.ColumnPair
-	for i, from := range n.Values {
-		if from.Kind != yamlfile.Scalar || from.Value == "" {
-			d.fail(from.Place, "write { its column: the column of the row that it equals }", "a column is a single name")
+	for i, valueNode := range n.Values {
+		if valueNode.Kind != yamlfile.Scalar || valueNode.Value == "" {
+			d.fail(valueNode.Place, "write { its column: the column of the row that it equals }", "a column is a single name")
 			continue
 		}
-		out = append(out, predicate.ColumnPair{Column: n.Keys[i], From: from.Value})
+		out = append(out, predicate.ColumnPair{Column: n.Keys[i], From: valueNode.Value})
 	}
 	return out
 }
@@ -210,21 +210,21 @@ type attributeRef struct {
 }
 
 // decodeAttributeRefs reads the name of an attribute, or a list of such names.
-func (d *decoder) decodeAttributeRefs(v *node, what string) []attributeRef {
+func (d *decoder) decodeAttributeRefs(v *node, label string) []attributeRef {
 	items := v.Items
 	if v.Kind == yamlfile.Scalar {
 		items = []*node{v}
-	} else if !d.requireKind(v, yamlfile.List, what) {
+	} else if !d.requireKind(v, yamlfile.List, label) {
 		return nil
 	}
 	var out []attributeRef
 	for _, item := range items {
 		g := attributeRef{place: item.Place}
-		d.decodeWord(&g.attribute, what)(item)
+		d.decodeWord(&g.attribute, label)(item)
 		out = append(out, g)
 	}
 	if len(items) == 0 {
-		d.fail(v.Place, "name the attributes whose values are ids in the column", "%s is empty", what)
+		d.fail(v.Place, "name the attributes whose values are ids in the column", "%s is empty", label)
 	}
 	return out
 }

@@ -14,20 +14,20 @@ type diagnostics struct {
 	disclosures    []*Error // warnings about what agents learn of hidden rows by writing
 }
 
-func (c *diagnostics) fail(at place, suggestion, format string, args ...any) {
-	c.errs = append(c.errs, at.Errorf(suggestion, format, args...))
+func (c *diagnostics) fail(position place, suggestion, format string, args ...any) {
+	c.errs = append(c.errs, position.Errorf(suggestion, format, args...))
 }
 
 // warn adds a warning about a place in the policy.
-func (c *diagnostics) warn(at place, format string, args ...any) {
-	c.warnings = append(c.warnings, at.Errorf("", format, args...))
+func (c *diagnostics) warn(position place, format string, args ...any) {
+	c.warnings = append(c.warnings, position.Errorf("", format, args...))
 }
 
 // withhold leaves out a write that the policy lists, and adds a warning. A later version of pgconsent may find that the
 // write tells about hidden rows; a policy must not stop compiling because of that.
-func (c *diagnostics) withhold(at place, what, format string, args ...any) {
-	said := at.Errorf(what, format+"; it is left out", args...)
-	c.warnings, c.withheldWrites = append(c.warnings, said), append(c.withheldWrites, said)
+func (c *diagnostics) withhold(position place, label, format string, args ...any) {
+	warning := position.Errorf(label, format+"; it is left out", args...)
+	c.warnings, c.withheldWrites = append(c.warnings, warning), append(c.withheldWrites, warning)
 }
 
 // sortedErrors returns the errors in the order of the files, each once.

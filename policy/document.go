@@ -121,8 +121,8 @@ type viewDecl struct {
 }
 
 // decodeView reads a view that agents may read.
-func (d *functionDecoder) decodeView(at place, name string, n *node) {
-	d.doc.views = append(d.doc.views, viewDecl{place: at, name: name})
+func (d *functionDecoder) decodeView(position place, name string, n *node) {
+	d.doc.views = append(d.doc.views, viewDecl{place: position, name: name})
 	if n.Kind != yamlfile.Null {
 		d.decodeFields(n, "view "+name, nil, "columns", "by_key", "limit")
 	}

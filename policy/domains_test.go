@@ -68,10 +68,10 @@ CREATE TABLE others (who person PRIMARY KEY, n number, c code, p padded, cost pr
 			t.Errorf("%s: got %q, want %q", rule, got, want)
 		}
 	}
-	for table, may := range map[string]bool{"padding": true, "coding": true, "pricing": false} {
+	for table, isComparable := range map[string]bool{"padding": true, "coding": true, "pricing": false} {
 		_, got := derivedCompile(t, snap, "version: 1\nattributes: { user: { type: uuid, source: credential } }\ntables:\n  "+table+
 			": { rows: [ derived: { from: { "+table+": { id: up } }, unless: [ status: { column: t, is: x } ] } ] }\n")
-		if refused := strings.Contains(got, "of its primary key is a numeric"); refused == may {
+		if isRefused := strings.Contains(got, "of its primary key is a numeric"); isRefused == isComparable {
 			t.Errorf("rows of %s made from each other: %q", table, got)
 		}
 	}

@@ -34,7 +34,7 @@ tables:
 	if err != nil {
 		panic(err)
 	}
-	people, listed := p.Table(peopleName)
+	people, isList := p.Table(peopleName)
 	const mine = "11111111-1111-4111-8111-111111111111"
 	session := predicate.World{Attributes: map[string]string{"user": mine}, Sealed: true}
 	for _, row := range []predicate.Row{
@@ -43,7 +43,7 @@ tables:
 		{"owner": mine}, // a row without consent
 		{"owner": "22222222-2222-4222-8222-222222222222", "consent": "granted"},
 	} {
-		fmt.Println(listed, predicate.Eval(people.Rows, row, session))
+		fmt.Println(isList, predicate.Eval(people.Rows, row, session))
 	}
 	// Output:
 	// true true

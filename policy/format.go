@@ -19,12 +19,12 @@ var variable = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*([:?+=-][^}]*)?\}`)
 
 // checkVariable refuses text with a reference to an environment variable: a reader of a policy must see all that it
 // says.
-func checkVariable(at place, text string) *Error {
-	found := variable.FindString(text)
-	if found == "" {
+func checkVariable(position place, text string) *Error {
+	name := variable.FindString(text)
+	if name == "" {
 		return nil
 	}
-	return at.Errorf("what differs between agents is an attribute, which the configuration gives them; "+
+	return position.Errorf("what differs between agents is an attribute, which the configuration gives them; "+
 		"passwords stand under secrets there",
-		"%s is not replaced: a policy takes nothing from the environment", found)
+		"%s is not replaced: a policy takes nothing from the environment", name)
 }

@@ -28,14 +28,14 @@ type pinDecl struct {
 }
 
 // decodeFunction reads a function that agents may call.
-func (d *functionDecoder) decodeFunction(at place, name string, n *node) {
-	decl := functionDecl{place: at, name: name}
-	what := "function " + name
+func (d *functionDecoder) decodeFunction(position place, name string, n *node) {
+	decl := functionDecl{place: position, name: name}
+	label := "function " + name
 	if n.Kind == yamlfile.Null || (n.Kind == yamlfile.Mapping && len(n.Keys) == 0) {
 		d.doc.functions = append(d.doc.functions, decl)
 		return
 	}
-	d.decodeFields(n, what, map[string]func(*node){
+	d.decodeFields(n, label, map[string]func(*node){
 		"pin": func(v *node) {
 			if !d.requireKind(v, yamlfile.Mapping, "pin") {
 				return
@@ -85,14 +85,14 @@ func (c *functionCompiler) compile(decl functionDecl) *Function {
 	}
 	if len(overloads) == 0 || isSystemSchema(overloads[0].Name.Schema) {
 		suggestion := c.suggestFunction(schema, decl.name)
-		if plain, _, arguments := strings.Cut(decl.name, "("); arguments {
-			suggestion = "write the name alone, which stands for all of its overloads: " + strings.TrimSpace(plain)
+		if baseType, _, arguments := strings.Cut(decl.name, "("); arguments {
+			suggestion = "write the name alone, which stands for all of its overloads: " + strings.TrimSpace(baseType)
 		}
 		c.fail(decl.place, suggestion, "the database has no function %q%s", decl.name, c.searchPathNote(schema))
 		return nil
 	}
 	out := &Function{Name: overloads[0].Name}
-	before := len(c.errs)
+	errorsBefore := len(c.errs)
 	for _, o := range overloads {
 		if o.Name != out.Name {
 			c.fail(decl.place, "name it with its schema",
@@ -123,7 +123,7 @@ func (c *functionCompiler) compile(decl functionDecl) *Function {
 			out.Pins = append(out.Pins, p)
 		}
 	}
-	if len(c.errs) > before {
+	if len(c.errs) > errorsBefore {
 		return nil
 	}
 	slices.SortFunc(out.Overloads, func(a, b *catalog.Function) int { return slices.Compare(a.ArgTypes, b.ArgTypes) })

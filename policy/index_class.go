@@ -106,11 +106,11 @@ func (c *indexComparisons) comparesAnything(key catalog.IndexKey) bool {
 	if key.Method == "operator" {
 		return infallibleClasses[key.Provider] != nil
 	}
-	listed := strings.Fields(infallibleClasses[key.Provider][key.Method])
+	classes := strings.Fields(infallibleClasses[key.Provider][key.Method])
 	switch {
-	case slices.Contains(listed, key.Class):
+	case slices.Contains(classes, key.Class):
 		return true
-	case !slices.Contains(listed, key.Class+"*"):
+	case !slices.Contains(classes, key.Class+"*"):
 		return false
 	case key.Method == "gist" && !slices.Contains(infallibleSubtractions, c.rangeSubtraction(key.Type)):
 		return false
@@ -119,26 +119,26 @@ func (c *indexComparisons) comparesAnything(key catalog.IndexKey) bool {
 }
 
 // typeComparesAnything tells whether a btree can compare any two values of a type without an error.
-func (c *indexComparisons) typeComparesAnything(oid uint32, within []uint32) bool {
+func (c *indexComparisons) typeComparesAnything(oid uint32, enclosing []uint32) bool {
 	t := c.snap.TypeByOID(oid)
-	if t == nil || slices.Contains(within, oid) {
+	if t == nil || slices.Contains(enclosing, oid) {
 		return false
 	}
-	within = append(within, oid)
+	enclosing = append(enclosing, oid)
 	switch t.Kind {
 	case 'e':
 		return true
 	case 'd', 'm':
-		return c.typeComparesAnything(t.Base, within)
+		return c.typeComparesAnything(t.Base, enclosing)
 	case 'r':
-		return len(t.CheckFunctions) == 0 && c.typeComparesAnything(t.Base, within)
+		return len(t.CheckFunctions) == 0 && c.typeComparesAnything(t.Base, enclosing)
 	case 'c':
 		r, ok := c.snap.Relation(t.Name)
 		return ok && !slices.ContainsFunc(r.Columns,
-			func(column catalog.Column) bool { return !c.typeComparesAnything(column.TypeOID, within) })
+			func(column catalog.Column) bool { return !c.typeComparesAnything(column.TypeOID, enclosing) })
 	}
 	if t.Element != 0 {
-		return c.typeComparesAnything(t.Element, within)
+		return c.typeComparesAnything(t.Element, enclosing)
 	}
 	return (t.Extension != "" || t.Name.Schema == "pg_catalog") &&
 		slices.Contains(strings.Fields(infallibleTypes[t.Extension]), t.Name.Name)
@@ -175,11 +175,11 @@ func (t fallibleIndexKey) comparedBy() string {
 // fallibleIndexKeys returns the keys of indexes on a table and its partitions whose comparison may fail.
 func (c *indexComparisons) fallibleIndexKeys(r *catalog.Relation) []fallibleIndexKey {
 	var out []fallibleIndexKey
-	for _, part := range c.graph.withParts(r) {
-		for _, index := range part.FallibleIndexes {
+	for _, partition := range c.graph.withParts(r) {
+		for _, index := range partition.FallibleIndexes {
 			var columns []string
 			for _, key := range index.Keys {
-				columns = append(columns, withSources(part, key.Columns)...)
+				columns = append(columns, withSources(partition, key.Columns)...)
 			}
 			for _, key := range index.Keys {
 				if !c.comparesAnything(key) {

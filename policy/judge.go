@@ -11,33 +11,33 @@ import (
 
 // ContractAttributes returns the attributes on which the contracts depend, sorted.
 func (p *Policy) ContractAttributes() []string {
-	asked := map[string]bool{}
+	attributes := map[string]bool{}
 	for _, c := range p.contracts {
 		if c.By != "" {
-			asked[c.By] = true
+			attributes[c.By] = true
 		}
 		for _, t := range c.allTerms() {
 			if t.PlanAttribute != "" {
-				asked[t.PlanAttribute] = true
+				attributes[t.PlanAttribute] = true
 			}
 			if t.QuotaAttribute != "" {
-				asked[t.QuotaAttribute] = true
+				attributes[t.QuotaAttribute] = true
 			}
 			for _, r := range t.Requirements {
 				for _, name := range r.Attributes {
-					asked[name] = true
+					attributes[name] = true
 				}
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(asked))
+	return slices.Sorted(maps.Keys(attributes))
 }
 
 // Judge returns an error unless all contracts allow the session to run the statement. values are the session's
 // attributes at this moment, without those that have no value. Each execution is judged anew.
 func (p *Policy) Judge(s Statement, values map[string]string) *sqlstate.Error {
-	_, refused := p.decide(s, values)
-	return refused
+	_, refusal := p.decide(s, values)
+	return refusal
 }
 
 // ContractDecision is what one contract says about a statement.
@@ -85,14 +85,14 @@ type objectAccess struct {
 }
 
 // decide evaluates all contracts for a statement. It returns their decisions and the first refusal.
-func (p *Policy) decide(s Statement, values map[string]string) (decisions []ContractDecision, first *sqlstate.Error) {
+func (p *Policy) decide(s Statement, values map[string]string) (decisions []ContractDecision, refusal *sqlstate.Error) {
 	if !p.HasContracts() {
 		return nil, nil
 	}
 	var objects []objectAccess
 	refuse := func(err *sqlstate.Error) {
-		if first == nil {
-			first = err
+		if refusal == nil {
+			refusal = err
 		}
 	}
 	for _, a := range s.Accesses {
@@ -115,7 +115,7 @@ func (p *Policy) decide(s Statement, values map[string]string) (decisions []Cont
 			refuse(err)
 		}
 	}
-	if first == nil {
+	if refusal == nil {
 		refuse(p.checkJoinOnly(objects))
 	}
 	for _, t := range objects {
@@ -124,7 +124,7 @@ func (p *Policy) decide(s Statement, values map[string]string) (decisions []Cont
 				WithHint("The DBA names the objects that a contract governs under governs, all if there is none."))
 		}
 	}
-	return decisions, first
+	return decisions, refusal
 }
 
 func contractRefusal(format string, args ...any) *sqlstate.Error {

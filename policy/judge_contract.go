@@ -11,13 +11,14 @@ import (
 )
 
 // judge returns what the contract decides about a statement.
-func (c *Contract) judge(s Statement, all []objectAccess, values map[string]string) (ContractDecision, *sqlstate.Error) {
+func (c *Contract) judge(s Statement, accesses []objectAccess, values map[string]string) (ContractDecision,
+	*sqlstate.Error) {
 	d := ContractDecision{Contract: c.Name, By: c.By, Verdict: "none"}
 	terms := c.Always
 	if c.By != "" {
 		d.Value = values[c.By]
-		_, known := values[c.By]
-		d.AttributeMissing = !known
+		_, isKnown := values[c.By]
+		d.AttributeMissing = !isKnown
 		terms = c.Values[d.Value]
 	}
 	if terms != nil {
@@ -25,7 +26,7 @@ func (c *Contract) judge(s Statement, all []objectAccess, values map[string]stri
 	}
 	var objects []objectAccess
 	only := true // the statement reads nothing but join_only objects
-	for _, t := range all {
+	for _, t := range accesses {
 		if c.governs(t.object.Name) {
 			objects = append(objects, t)
 			only = only && t.object.JoinOnly
@@ -58,7 +59,7 @@ func (c *Contract) title(d ContractDecision) string {
 // objects that may only be joined.
 func (c *Contract) checkTerms(terms *Terms, d ContractDecision, s Statement, objects []objectAccess, joinOnly bool,
 	values map[string]string) *sqlstate.Error {
-	first := objects[0]
+	firstAccess := objects[0]
 	switch {
 	case d.AttributeMissing:
 		return contractRefusal("contract %s allows nothing: the session has no %s", c.Name, c.By).
@@ -68,8 +69,9 @@ func (c *Contract) checkTerms(terms *Terms, d ContractDecision, s Statement, obj
 		return contractRefusal("%s: nothing is allowed", c.title(d)).WithHint("The contract lists %s, and no other value of %s.",
 			strings.Join(c.order, ", "), c.By)
 	case terms.AllowsNothing:
-		return contractRefusal("%s: nothing may be retrieved; this statement would %s: %s", c.title(d), first.actionText(),
-			first.describe()).
+		return contractRefusal("%s: nothing may be retrieved; this statement would %s: %s", c.title(d),
+			firstAccess.actionText(),
+			firstAccess.describe()).
 			WithHint("At %s %s the contract allows nothing at all.", c.By, d.Value)
 	}
 	for _, t := range objects {
@@ -97,7 +99,7 @@ func (c *Contract) checkTerms(terms *Terms, d ContractDecision, s Statement, obj
 			WithHint("It allows the statements %s, as they are written in the policy, with other values for their "+
 				"parameters.", strings.Join(sortedKeys(terms.Statements), ", "))
 	}
-	if _, known := values[terms.QuotaAttribute]; terms.QuotaAttribute != "" && !known && !joinOnly {
+	if _, isKnown := values[terms.QuotaAttribute]; terms.QuotaAttribute != "" && !isKnown && !joinOnly {
 		return contractRefusal("%s: rows are counted per %s, and the session has none", c.title(d), terms.QuotaAttribute).
 			WithHint("The attribute %s has no value in this session now. The DBA finds under attributes in the "+
 				"policy where it comes from.", terms.QuotaAttribute)
@@ -110,22 +112,22 @@ func (c *Contract) checkTerms(terms *Terms, d ContractDecision, s Statement, obj
 
 // checkObject returns a refusal unless the terms allow the source and the columns of one access.
 func (c *Contract) checkObject(terms *Terms, d ContractDecision, t objectAccess) *sqlstate.Error {
-	allowed := terms.allowanceFor(t.object.Name)
-	if allowed == nil || !allowed.allowsSource(t.Source) {
+	allowance := terms.allowanceFor(t.object.Name)
+	if allowance == nil || !allowance.allowsSource(t.Source) {
 		return contractRefusal("%s: %s is not allowed; this statement would %s", c.title(d), t.describe(), t.actionText()).
 			WithHint("Here it allows %s.", d.AllowedText)
 	}
-	if allowed.Columns == nil {
+	if allowance.Columns == nil {
 		return nil
 	}
 	if t.Columns == nil {
 		return contractRefusal("%s: this statement reads all columns of %s", c.title(d), t.describe()).
-			WithHint("Name columns: it allows %s.", strings.Join(allowed.Columns, ", "))
+			WithHint("Name columns: it allows %s.", strings.Join(allowance.Columns, ", "))
 	}
 	for _, column := range t.Columns {
-		if !slices.Contains(allowed.Columns, column) {
+		if !slices.Contains(allowance.Columns, column) {
 			return contractRefusal("%s: column %q of %s is not allowed", c.title(d), column, t.describe()).
-				WithHint("It allows %s.", strings.Join(allowed.Columns, ", "))
+				WithHint("It allows %s.", strings.Join(allowance.Columns, ", "))
 		}
 	}
 	return nil
@@ -198,8 +200,8 @@ func (c *Contract) checkPlan(d ContractDecision, attribute string, objects []obj
 
 // checkRowLimit refuses a statement unless it returns at most the permitted number of rows of one table, unchanged.
 func (c *Contract) checkRowLimit(d ContractDecision, rows int64, s Statement, objects []objectAccess) *sqlstate.Error {
-	through := slices.ContainsFunc(objects, func(t objectAccess) bool { return len(t.Through) > 0 })
-	if s.PlainSelect && !through && s.Limit >= 0 && s.Limit <= rows {
+	isThroughView := slices.ContainsFunc(objects, func(t objectAccess) bool { return len(t.Through) > 0 })
+	if s.PlainSelect && !isThroughView && s.Limit >= 0 && s.Limit <= rows {
 		return nil
 	}
 	return contractRefusal("%s: at most %d rows, as they are", c.title(d), rows).

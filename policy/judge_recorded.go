@@ -11,7 +11,7 @@ import (
 // are the recorded attributes; missing names those without a value. The result refused is set if the contracts refuse
 // every statement with these accesses. The result unsure says why the contracts may refuse the statement, depending on
 // its form. If both are empty, the contracts refuse none.
-func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []string) (refused *sqlstate.Error,
+func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []string) (refusal *sqlstate.Error,
 	unsure string) {
 	if !p.HasContracts() {
 		return nil, ""
@@ -71,8 +71,8 @@ func (c *Contract) unknownAttribute(objects []objectAccess, values map[string]st
 		return ""
 	}
 	unknown := func(name string) bool {
-		_, known := values[name]
-		return name != "" && !known && !slices.Contains(missing, name)
+		_, isKnown := values[name]
+		return name != "" && !isKnown && !slices.Contains(missing, name)
 	}
 	if unknown(c.By) {
 		return c.By
@@ -84,11 +84,11 @@ func (c *Contract) unknownAttribute(objects []objectAccess, values map[string]st
 	if terms == nil || slices.Contains(missing, c.By) {
 		return ""
 	}
-	asked := []string{terms.PlanAttribute, terms.QuotaAttribute}
+	attributes := []string{terms.PlanAttribute, terms.QuotaAttribute}
 	for _, r := range terms.Requirements {
-		asked = append(asked, r.Attributes...)
+		attributes = append(attributes, r.Attributes...)
 	}
-	for _, name := range asked {
+	for _, name := range attributes {
 		if unknown(name) {
 			return name
 		}
@@ -98,13 +98,13 @@ func (c *Contract) unknownAttribute(objects []objectAccess, values map[string]st
 
 // statementTexts returns the texts of all statements that contracts name.
 func (p *Policy) statementTexts() []string {
-	all := map[string]bool{}
+	texts := map[string]bool{}
 	for _, c := range p.contracts {
 		for _, t := range c.allTerms() {
 			for _, text := range t.Statements {
-				all[text] = true
+				texts[text] = true
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(all))
+	return slices.Sorted(maps.Keys(texts))
 }

@@ -92,19 +92,19 @@ tables:
 			}
 			values["plan"] = "{" + strings.Join(plan[r.IntN(2):], ",") + "}"
 		}
-		why := contracted(s, values, vessels)
-		refused := p.Judge(s, values)
-		if (refused != nil) != (why != "") {
-			t.Fatalf("%+v with %v: %v, and the model says %q", s, values, refused, why)
+		reason := contracted(s, values, vessels)
+		refusal := p.Judge(s, values)
+		if (refusal != nil) != (reason != "") {
+			t.Fatalf("%+v with %v: %v, and the model says %q", s, values, refusal, reason)
 		}
-		if allowed[why]++; refused == nil {
+		if allowed[reason]++; refusal == nil {
 			allowed[values["stage"]]++
 		}
 	}
-	for _, what := range []string{"columns", "everything", "except", "requires", "planned", "few", "joined",
+	for _, label := range []string{"columns", "everything", "except", "requires", "planned", "few", "joined",
 		"apart", "its source", "a column", "all columns", "not planned", "a requirement", "too many", "through"} {
-		if allowed[what] < 20 {
-			t.Errorf("%s: %d statements only", what, allowed[what])
+		if allowed[label] < 20 {
+			t.Errorf("%s: %d statements only", label, allowed[label])
 		}
 	}
 }
@@ -143,12 +143,12 @@ contracts:
 		t.Fatal(err)
 	}
 	for _, part := range []string{"events", "late", "latest", "other"} {
-		for source, may := range map[string]bool{policy.SourceMetadata: true, policy.SourceStructured: false} {
+		for source, isComparable := range map[string]bool{policy.SourceMetadata: true, policy.SourceStructured: false} {
 			s := policy.Statement{Tag: "SELECT", PlainSelect: true, Limit: -1,
 				Accesses: []policy.Access{{Relation: public(part), Source: source, Columns: []string{"id"}, AffectsOutput: true}}}
-			for stage, known := range map[string]bool{"counts": true, "unlisted": false} {
-				if refused := p.Judge(s, map[string]string{"stage": stage}); (refused == nil) != (may && known) {
-					t.Errorf("%s, %s at %s: %v", part, source, stage, refused)
+			for stage, isKnown := range map[string]bool{"counts": true, "unlisted": false} {
+				if refusal := p.Judge(s, map[string]string{"stage": stage}); (refusal == nil) != (isComparable && isKnown) {
+					t.Errorf("%s, %s at %s: %v", part, source, stage, refusal)
 				}
 			}
 		}
@@ -168,17 +168,17 @@ func joinOnly(object string) bool { return object == "l" }
 
 // contracted is why the contract of the test refuses a statement; "": it does not.
 func contracted(s policy.Statement, values, vessels map[string]string) string {
-	stage, known := values["stage"]
+	stage, isKnown := values["stage"]
 	switch {
-	case !known || !slices.Contains([]string{"columns", "everything", "except", "requires", "planned", "few"}, stage):
+	case !isKnown || !slices.Contains([]string{"columns", "everything", "except", "requires", "planned", "few"}, stage):
 		return "nothing is allowed"
 	case stage == "requires" && (values["members"] != "2" || values["user"] != "7"):
 		return "a requirement"
 	}
-	alone, through := true, false
+	isSingle, isThroughView := true, false
 	seen := map[string]bool{}
 	for _, a := range s.Accesses {
-		alone, through = alone && joinOnly(a.Relation.Name), through || len(a.Through) > 0
+		isSingle, isThroughView = isSingle && joinOnly(a.Relation.Name), isThroughView || len(a.Through) > 0
 		seen[vessels[a.Relation.Name]] = true
 	}
 	if seen["user"] && seen["shared"] || seen["mind"] && seen["body"] {
@@ -187,7 +187,7 @@ func contracted(s policy.Statement, values, vessels map[string]string) string {
 	for _, a := range s.Accesses {
 		n := a.Relation.Name
 		if joinOnly(n) {
-			if alone || !a.JoinedByKey || a.AffectsOutput || a.Source == policy.SourceWrite || a.Source == policy.SourceVector {
+			if isSingle || !a.JoinedByKey || a.AffectsOutput || a.Source == policy.SourceWrite || a.Source == policy.SourceVector {
 				return "joined"
 			}
 			continue
@@ -211,9 +211,9 @@ func contracted(s policy.Statement, values, vessels map[string]string) string {
 			return "not planned"
 		}
 	}
-	if stage == "few" && !alone {
+	if stage == "few" && !isSingle {
 		switch {
-		case through:
+		case isThroughView:
 			return "through"
 		case !s.PlainSelect || s.Limit < 0 || s.Limit > 5:
 			return "too many"

@@ -17,9 +17,9 @@ func (c *keyGraph) withParts(r *catalog.Relation) []*catalog.Relation {
 		if !out[i].HasChildren {
 			continue
 		}
-		for _, part := range c.snap.Relations() {
-			if slices.Contains(part.Parents, out[i].Name) && !slices.Contains(out, part) {
-				out = append(out, part)
+		for _, partition := range c.snap.Relations() {
+			if slices.Contains(partition.Parents, out[i].Name) && !slices.Contains(out, partition) {
+				out = append(out, partition)
 			}
 		}
 	}
@@ -30,12 +30,12 @@ func (c *keyGraph) withParts(r *catalog.Relation) []*catalog.Relation {
 // them may refer to a row of the partition.
 func (c *keyGraph) partitionedParents(r *catalog.Relation) []*catalog.Relation {
 	var out []*catalog.Relation
-	for part := r; part != nil && part.IsPartition && len(part.Parents) > 0; {
-		whole, ok := c.snap.Relation(part.Parents[0])
+	for partition := r; partition != nil && partition.IsPartition && len(partition.Parents) > 0; {
+		parent, ok := c.snap.Relation(partition.Parents[0])
 		if !ok {
 			break
 		}
-		out, part = append(out, whole), whole
+		out, partition = append(out, parent), parent
 	}
 	return out
 }
@@ -66,9 +66,9 @@ func withComputed(r *catalog.Relation, names []string) []string {
 // columns of the key.
 func (c *keyGraph) uniqueKeys(r *catalog.Relation) []catalog.Key {
 	var out []catalog.Key
-	for _, part := range c.withParts(r) {
-		for _, key := range part.Unique {
-			key.Columns = withSources(part, key.Columns)
+	for _, partition := range c.withParts(r) {
+		for _, key := range partition.Unique {
+			key.Columns = withSources(partition, key.Columns)
 			out = append(out, key)
 		}
 	}
@@ -78,10 +78,10 @@ func (c *keyGraph) uniqueKeys(r *catalog.Relation) []catalog.Key {
 // partForeignKeys returns the foreign keys that partitions of a table have and the table itself lacks.
 func (c *keyGraph) partForeignKeys(r *catalog.Relation) []referringKey {
 	var out []referringKey
-	for _, part := range c.withParts(r)[1:] {
-		for _, key := range part.ForeignKeys {
+	for _, partition := range c.withParts(r)[1:] {
+		for _, key := range partition.ForeignKeys {
 			if !slices.ContainsFunc(r.ForeignKeys, func(k catalog.ForeignKey) bool { return sameForeignKey(k, key) }) {
-				out = append(out, referringKey{part, key})
+				out = append(out, referringKey{partition, key})
 			}
 		}
 	}
@@ -101,8 +101,8 @@ func sameForeignKey(a, b catalog.ForeignKey) bool {
 
 // isInheritedKey tells whether a partition has a foreign key because its parent table has it.
 func (c *keyGraph) isInheritedKey(r *catalog.Relation, key catalog.ForeignKey) bool {
-	return slices.ContainsFunc(c.partitionedParents(r), func(whole *catalog.Relation) bool {
-		return slices.ContainsFunc(whole.ForeignKeys, func(k catalog.ForeignKey) bool { return sameForeignKey(k, key) })
+	return slices.ContainsFunc(c.partitionedParents(r), func(parent *catalog.Relation) bool {
+		return slices.ContainsFunc(parent.ForeignKeys, func(k catalog.ForeignKey) bool { return sameForeignKey(k, key) })
 	})
 }
 
@@ -111,14 +111,14 @@ func (c *keyGraph) isInheritedKey(r *catalog.Relation, key catalog.ForeignKey) b
 func (c *keyGraph) referringKeys(r *catalog.Relation, keys []string) []referringKey {
 	var out []referringKey
 	targets := append(c.withParts(r), c.partitionedParents(r)...)
-	for _, from := range c.snap.Relations() {
-		for _, key := range from.ForeignKeys {
+	for _, source := range c.snap.Relations() {
+		for _, key := range source.ForeignKeys {
 			i := slices.IndexFunc(targets, func(target *catalog.Relation) bool { return target.Name == key.Target })
 			if i < 0 || keys != nil && !haveCommonElement(key.TargetColumns, withComputed(targets[i], keys)) ||
-				c.isInheritedKey(from, key) {
+				c.isInheritedKey(source, key) {
 				continue
 			}
-			out = append(out, referringKey{from, key})
+			out = append(out, referringKey{source, key})
 		}
 	}
 	return out
@@ -126,26 +126,26 @@ func (c *keyGraph) referringKeys(r *catalog.Relation, keys []string) []referring
 
 // keyAction returns what a foreign key does to the referring rows if the columns keys of the referred row change. It
 // also returns which columns of the referring rows it sets. keys is nil if the referred row is deleted.
-func (c *keyGraph) keyAction(key catalog.ForeignKey, keys []string) (what catalog.Action, changed []string) {
-	what, changed = key.OnUpdate, key.Columns
+func (c *keyGraph) keyAction(key catalog.ForeignKey, keys []string) (action catalog.Action, changedColumns []string) {
+	action, changedColumns = key.OnUpdate, key.Columns
 	if keys == nil {
-		if what = key.OnDelete; (what == catalog.SetNull || what == catalog.SetDefault) && len(key.SetNullColumns) > 0 {
-			changed = key.SetNullColumns
+		if action = key.OnDelete; (action == catalog.SetNull || action == catalog.SetDefault) && len(key.SetNullColumns) > 0 {
+			changedColumns = key.SetNullColumns
 		}
-	} else if what == catalog.Cascade {
+	} else if action == catalog.Cascade {
 		target, _ := c.snap.Relation(key.Target)
-		changed = slices.DeleteFunc(slices.Clone(changed), func(name string) bool {
+		changedColumns = slices.DeleteFunc(slices.Clone(changedColumns), func(name string) bool {
 			return !slices.Contains(withComputed(target, keys), key.TargetColumns[slices.Index(key.Columns, name)])
 		})
 	}
-	return what, changed
+	return action, changedColumns
 }
 
 // isReferredTo tells whether a foreign key refers to a column, or to a generated column that is computed from it.
 func (c *keyGraph) isReferredTo(r *catalog.Relation, column string) bool {
 	targets := append(c.withParts(r), c.partitionedParents(r)...)
-	return slices.ContainsFunc(c.snap.Relations(), func(from *catalog.Relation) bool {
-		return slices.ContainsFunc(from.ForeignKeys, func(key catalog.ForeignKey) bool {
+	return slices.ContainsFunc(c.snap.Relations(), func(source *catalog.Relation) bool {
+		return slices.ContainsFunc(source.ForeignKeys, func(key catalog.ForeignKey) bool {
 			return slices.ContainsFunc(targets, func(target *catalog.Relation) bool {
 				return target.Name == key.Target && haveCommonElement(key.TargetColumns, withComputed(target, []string{column}))
 			})

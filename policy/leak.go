@@ -29,7 +29,7 @@ func (c *writeLeaks) isColumnAllowed(table catalog.Name, column string) bool {
 			object = o.name
 		}
 	}
-	shows := func(terms *termsDecl) bool {
+	showsColumn := func(terms *termsDecl) bool {
 		return terms == nil || !slices.ContainsFunc(terms.allow, func(a allowDecl) bool {
 			return a.object.text == object && a.columns != nil &&
 				slices.ContainsFunc(a.sources, func(w wordDecl) bool { return w.text == "write" }) &&
@@ -37,8 +37,8 @@ func (c *writeLeaks) isColumnAllowed(table catalog.Name, column string) bool {
 		})
 	}
 	for _, contract := range c.doc.contracts {
-		if object != "" && (!shows(contract.always) ||
-			slices.ContainsFunc(contract.values, func(terms termsDecl) bool { return !shows(&terms) })) {
+		if object != "" && (!showsColumn(contract.always) ||
+			slices.ContainsFunc(contract.values, func(terms termsDecl) bool { return !showsColumn(&terms) })) {
 			return false
 		}
 	}

@@ -6,10 +6,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// whyUnwritable says why agents cannot write a column, and what the DBA can do; "": they can. known is true for a
+// whyUnwritable says why agents cannot write a column, and what the DBA can do; "": they can. isKnown is true for a
 // reason that every version knows. Then the policy must not name the column. Otherwise the column is withheld with a
 // warning.
-func (c *writeLeaks) whyUnwritable(decl *writeDecl, t *policyTable, column *catalog.Column) (why, what string, known bool) {
+func (c *writeLeaks) whyUnwritable(decl *writeDecl, t *policyTable, column *catalog.Column) (reason, label string,
+	isKnown bool) {
 	if column.Generated || column.Identity == "always" {
 		return "it is generated", "leave it out", true
 	}
@@ -20,13 +21,13 @@ func (c *writeLeaks) whyUnwritable(decl *writeDecl, t *policyTable, column *cata
 					"let the key begin with the columns that say whose row it is, or say accept: [" + acceptConflicts + "]", true
 			}
 		}
-		if why := c.whyComparedWithHidden(t, column.Name); why != "" {
-			return why, "let another index do, or say accept: [" + acceptConflicts + "]", false
+		if reason := c.whyComparedWithHidden(t, column.Name); reason != "" {
+			return reason, "let another index do, or say accept: [" + acceptConflicts + "]", false
 		}
 	}
 	if !decl.accepts(acceptValues) {
-		if why := c.whyHashed(t.relation, column.Name, false); why != "" && t.decl.isPlainColumn(column.Name) {
-			return why, "mask that with null, or say accept: [" + acceptValues + "]", false
+		if reason := c.whyHashed(t.relation, column.Name, false); reason != "" && t.decl.isPlainColumn(column.Name) {
+			return reason, "mask that with null, or say accept: [" + acceptValues + "]", false
 		}
 		for _, key := range c.graph.uniqueKeys(t.relation) {
 			if name := c.hiddenPartialColumn(t, key); name != "" && slices.Contains(key.Columns, column.Name) {
@@ -40,17 +41,19 @@ func (c *writeLeaks) whyUnwritable(decl *writeDecl, t *policyTable, column *cata
 		if !slices.Contains(withSources(t.relation, key.Columns), column.Name) || decl.accepts(acceptReferences) {
 			continue
 		}
-		if why := c.whyUncheckable(key, t.relation); why != "" {
-			return why, "list " + key.Target.String() + " under tables, or say accept: [" + acceptReferences + "]", true
+		if reason := c.whyUncheckable(key, t.relation); reason != "" {
+			return reason, "list " + key.Target.String() + " under tables, or say accept: [" + acceptReferences + "]", true
 		}
-		if why := c.whyGuessable(key); why != "" && !decl.accepts(acceptValues) {
-			return why, "say accept: [" + acceptReferences + "] or [" + acceptValues +
+		if reason := c.whyGuessable(key); reason != "" && !decl.accepts(acceptValues) {
+			return reason, "say accept: [" + acceptReferences + "] or [" + acceptValues +
 				"], or let the key lead to columns that show", false
 		}
 	}
-	for _, own := range c.graph.partForeignKeys(t.relation) {
-		if slices.Contains(withSources(own.table, own.key.Columns), column.Name) && !decl.accepts(acceptReferences) {
-			return own.table.Name.String() + ", a part of the table, has a foreign key of its own to " + own.key.Target.String(),
+	for _, foreignKey := range c.graph.partForeignKeys(t.relation) {
+		if slices.Contains(withSources(foreignKey.table, foreignKey.key.Columns), column.Name) &&
+			!decl.accepts(acceptReferences) {
+			return foreignKey.table.Name.String() + ", a part of the table, has a foreign key of its own to " +
+					foreignKey.key.Target.String(),
 				"make it a key of the whole table, or say accept: [" + acceptReferences + "]", true
 		}
 	}

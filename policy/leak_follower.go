@@ -18,10 +18,10 @@ func (c *referrerLeaks) warnFollowers(decl *writeDecl, t *policyTable, keys []st
 		seen: map[string]bool{}, warnedTables: map[catalog.Name]bool{}, warnedColumns: map[string]bool{}}
 	w.queue = []cascadedTable{{t.relation, keys, nil}}
 	for len(w.queue) > 0 {
-		at := w.queue[0]
+		cascaded := w.queue[0]
 		w.queue = w.queue[1:]
-		for _, by := range c.graph.referringKeys(at.relation, at.keys) {
-			w.visitFollower(at, by)
+		for _, referrer := range c.graph.referringKeys(cascaded.relation, cascaded.keys) {
+			w.visitFollower(cascaded, referrer)
 		}
 	}
 }
@@ -55,76 +55,82 @@ func (w *cascadeWalk) add(f cascadedTable) {
 	}
 }
 
-func (w *cascadeWalk) warn(hint, tells string) {
-	does := "delete rows of"
+func (w *cascadeWalk) warn(hint, disclosure string) {
+	action := "delete rows of"
 	if w.keys != nil {
-		does = "change keys of"
+		action = "change keys of"
 	}
-	warning := w.decl.place.Errorf(hint, "agents %s %s, and %s", does, w.table.relation.Name, tells)
+	warning := w.decl.place.Errorf(hint, "agents %s %s, and %s", action, w.table.relation.Name, disclosure)
 	w.warnings, w.disclosures = append(w.warnings, warning), append(w.disclosures, warning)
 }
 
 // visitFollower visits the rows that refer by one foreign key to a row that is deleted or changed.
-func (w *cascadeWalk) visitFollower(at cascadedTable, by referringKey) {
-	action, changed := w.graph.keyAction(by.key, at.keys)
+func (w *cascadeWalk) visitFollower(cascaded cascadedTable, referrer referringKey) {
+	action, changedColumns := w.graph.keyAction(referrer.key, cascaded.keys)
 	switch {
 	case action == catalog.NoAction, action == catalog.Restrict:
 		return
-	case action == catalog.Cascade && at.keys == nil:
-		changed = nil
+	case action == catalog.Cascade && cascaded.keys == nil:
+		changedColumns = nil
 	}
-	shows := w.tablesShowing(by.table)
-	open := slices.ContainsFunc(shows, func(t *policyTable) bool { _, open := t.rows.(predicate.Open); return open })
-	hidden := at.hiddenKey
-	if hidden == nil {
-		w.warnShownKeys(by, shows, changed)
-		if len(shows) > 0 {
-			w.add(cascadedTable{by.table, changed, nil})
+	visibleTables := w.tablesShowing(referrer.table)
+	isOpen := slices.ContainsFunc(visibleTables, func(t *policyTable) bool {
+		_,
+			isOpen := t.rows.(predicate.Open)
+		return isOpen
+	})
+	hiddenKey := cascaded.hiddenKey
+	if hiddenKey == nil {
+		w.warnShownKeys(referrer, visibleTables, changedColumns)
+		if len(visibleTables) > 0 {
+			w.add(cascadedTable{referrer.table, changedColumns, nil})
 		}
-		if open || w.areReferrersVisible(at.relation, by) {
+		if isOpen || w.areReferrersVisible(cascaded.relation, referrer) {
 			return
 		}
-		hidden = &by
-	} else if name := by.table.Name; len(shows) > 0 && !w.warnedTables[name] && !w.isTargetVisible(at.relation, by) {
+		hiddenKey = &referrer
+	} else if name := referrer.table.Name; len(visibleTables) > 0 && !w.warnedTables[name] &&
+		!w.isTargetVisible(cascaded.relation, referrer) {
 		w.warnedTables[name] = true
-		w.warn("let the foreign key of "+hidden.table.Name.String()+
+		w.warn("let the foreign key of "+hiddenKey.table.Name.String()+
 			" hold the columns that the rules of both tables go by, or SET NULL, or say accept: ["+acceptReferences+"]",
-			"rows of "+hidden.table.Name.String()+" that they do not see go or change along: that rows of "+
+			"rows of "+hiddenKey.table.Name.String()+" that they do not see go or change along: that rows of "+
 				name.String()+" which they see do so as well tells of these")
 	}
-	if !open {
-		w.add(cascadedTable{by.table, changed, hidden})
+	if !isOpen {
+		w.add(cascadedTable{referrer.table, changedColumns, hiddenKey})
 	}
 }
 
 // warnShownKeys warns of hidden columns of a foreign key whose referring rows agents see. ON DELETE and ON UPDATE
 // delete or change those rows, and agents see from that what the hidden columns hold.
-func (w *cascadeWalk) warnShownKeys(by referringKey, shows []*policyTable, changed []string) {
-	for _, t := range shows {
-		name := w.shownKeyColumn(t, by.key, changed)
-		if name == "" || w.warnedColumns[by.table.Name.String()+"."+name] {
+func (w *cascadeWalk) warnShownKeys(referrer referringKey, visibleTables []*policyTable, changedColumns []string) {
+	for _, t := range visibleTables {
+		name := w.shownKeyColumn(t, referrer.key, changedColumns)
+		if name == "" || w.warnedColumns[referrer.table.Name.String()+"."+name] {
 			continue
 		}
-		w.warnedColumns[by.table.Name.String()+"."+name] = true
-		instead := "show agents the column"
-		if changed == nil { // in a row that is not deleted, the column shows otherwise: by its change
-			instead += ", or SET NULL"
+		w.warnedColumns[referrer.table.Name.String()+"."+name] = true
+		advice := "show agents the column"
+		if changedColumns == nil { // in a row that is not deleted, the column shows otherwise: by its change
+			advice += ", or SET NULL"
 		}
-		w.warn(instead+", or say accept: ["+acceptReferences+"]",
-			"rows of "+by.table.Name.String()+" go or change along: which do tells what they hold in "+t.whyHidden(name))
+		w.warn(advice+", or say accept: ["+acceptReferences+"]",
+			"rows of "+referrer.table.Name.String()+" go or change along: which do tells what they hold in "+t.whyHidden(name))
 	}
 }
 
 // shownKeyColumn returns a hidden column of a foreign key whose value agents can tell from what happens to the row. The
-// row is deleted, or columns change that agents see or that decide whether the row is visible. changed are the columns
-// that are set; nil means that the row is deleted. "": agents see nothing.
-func (c *referrerLeaks) shownKeyColumn(t *policyTable, key catalog.ForeignKey, changed []string) string {
+// row is deleted, or columns change that agents see or that decide whether the row is visible. changedColumns are the
+// columns that are set; nil means that the row is deleted. "": agents see nothing.
+func (c *referrerLeaks) shownKeyColumn(t *policyTable, key catalog.ForeignKey, changedColumns []string) string {
 	name := c.hiddenReferringColumn(t, key)
-	if name == "" || changed == nil {
+	if name == "" || changedColumns == nil {
 		return name
 	}
-	decides, known := predicate.RowColumns(t.rows)
-	if !known || haveCommonElement(decides, changed) || slices.ContainsFunc(changed, t.decl.isVisibleColumn) {
+	decides, isKnown := predicate.RowColumns(t.rows)
+	if !isKnown || haveCommonElement(decides, changedColumns) ||
+		slices.ContainsFunc(changedColumns, t.decl.isVisibleColumn) {
 		return name
 	}
 	return ""
@@ -134,15 +140,15 @@ func (c *referrerLeaks) shownKeyColumn(t *policyTable, key catalog.ForeignKey, c
 // parents.
 func (c *referrerLeaks) tablesShowing(r *catalog.Relation) []*policyTable {
 	var out []*policyTable
-	all := []catalog.Name{r.Name}
-	for i := 0; i < len(all); i++ {
-		if t := c.tables[all[i]]; t != nil {
+	names := []catalog.Name{r.Name}
+	for i := 0; i < len(names); i++ {
+		if t := c.tables[names[i]]; t != nil {
 			out = append(out, t)
 		}
-		if of, ok := c.snap.Relation(all[i]); ok {
-			for _, name := range of.Parents {
-				if !slices.Contains(all, name) {
-					all = append(all, name)
+		if child, ok := c.snap.Relation(names[i]); ok {
+			for _, name := range child.Parents {
+				if !slices.Contains(names, name) {
+					names = append(names, name)
 				}
 			}
 		}
@@ -151,37 +157,38 @@ func (c *referrerLeaks) tablesShowing(r *catalog.Relation) []*policyTable {
 }
 
 // areReferrersVisible tells whether everybody who sees a row also sees the rows that refer to it by a foreign key.
-func (c *referrerLeaks) areReferrersVisible(target *catalog.Relation, by referringKey) bool {
-	shows := c.tablesShowing(by.table)
+func (c *referrerLeaks) areReferrersVisible(target *catalog.Relation, referrer referringKey) bool {
+	visibleTables := c.tablesShowing(referrer.table)
 	return !slices.ContainsFunc(c.tablesShowing(target), func(t *policyTable) bool {
-		return !slices.ContainsFunc(shows, func(from *policyTable) bool {
-			return !slices.ContainsFunc(predicate.Conjuncts(from.rows), func(part predicate.Node) bool {
-				if n, ok := part.(predicate.Visible); ok && leadsTo(n, t, by.key, false) && predicate.Implies(t.rows, n.Rows) {
+		return !slices.ContainsFunc(visibleTables, func(referringTable *policyTable) bool {
+			return !slices.ContainsFunc(predicate.Conjuncts(referringTable.rows), func(part predicate.Node) bool {
+				if n, ok := part.(predicate.Visible); ok && leadsTo(n, t, referrer.key, false) &&
+					predicate.Implies(t.rows, n.Rows) {
 					return false
 				}
-				_, open := part.(predicate.Open)
-				return !open && !ruleHasPart(t, partThroughKey(part, by, t.relation))
+				_, isOpen := part.(predicate.Open)
+				return !isOpen && !ruleHasPart(t, partThroughKey(part, referrer, t.relation))
 			})
 		})
 	})
 }
 
 // isTargetVisible tells whether everybody who sees a row also sees the row to which its foreign key refers.
-func (c *referrerLeaks) isTargetVisible(target *catalog.Relation, by referringKey) bool {
-	to := c.tablesShowing(target)
-	return !slices.ContainsFunc(c.tablesShowing(by.table), func(from *policyTable) bool {
-		parts := predicate.Conjuncts(from.rows)
-		return !slices.ContainsFunc(to, func(t *policyTable) bool {
+func (c *referrerLeaks) isTargetVisible(target *catalog.Relation, referrer referringKey) bool {
+	targetTables := c.tablesShowing(target)
+	return !slices.ContainsFunc(c.tablesShowing(referrer.table), func(referringTable *policyTable) bool {
+		parts := predicate.Conjuncts(referringTable.rows)
+		return !slices.ContainsFunc(targetTables, func(t *policyTable) bool {
 			if slices.ContainsFunc(parts, func(part predicate.Node) bool {
 				n, ok := part.(predicate.Visible)
-				return ok && leadsTo(n, t, by.key, true) && predicate.Implies(n.Rows, t.rows)
+				return ok && leadsTo(n, t, referrer.key, true) && predicate.Implies(n.Rows, t.rows)
 			}) {
 				return true
 			}
 			var told predicate.All
 			for _, part := range parts {
-				if is := partThroughKey(part, by, t.relation); is != nil {
-					told = append(told, is)
+				if condition := partThroughKey(part, referrer, t.relation); condition != nil {
+					told = append(told, condition)
 				}
 			}
 			return predicate.Implies(told, t.rows)
@@ -215,41 +222,41 @@ func leadsTo(n predicate.Visible, t *policyTable, key catalog.ForeignKey, only b
 // partThroughKey translates a part of the rule of a row into a condition on the row to which a foreign key refers. This
 // is possible if the part reads only columns of the key, and equal values of them are identical. Otherwise the result
 // is nil.
-func partThroughKey(part predicate.Node, by referringKey, target *catalog.Relation) predicate.Node {
-	columns, known := predicate.RowColumns(part)
-	if !known || len(columns) == 0 || !readsOnlyNamedColumns(part, nil) {
+func partThroughKey(part predicate.Node, referrer referringKey, target *catalog.Relation) predicate.Node {
+	columns, isKnown := predicate.RowColumns(part)
+	if !isKnown || len(columns) == 0 || !readsOnlyNamedColumns(part, nil) {
 		return nil
 	}
-	to, alike := map[string]string{}, true
+	targetOf, isAlike := map[string]string{}, true
 	for _, name := range columns {
-		i := slices.Index(by.key.Columns, name)
+		i := slices.Index(referrer.key.Columns, name)
 		if i < 0 {
 			return nil
 		}
-		a, b := by.table.Column(name), target.Column(by.key.TargetColumns[i])
+		a, b := referrer.table.Column(name), target.Column(referrer.key.TargetColumns[i])
 		if !hasExactEquality(a) || !hasExactEquality(b) || a.Type != b.Type {
 			return nil
 		}
-		to[name], alike = b.Name, alike && b.Name == name
+		targetOf[name], isAlike = b.Name, isAlike && b.Name == name
 	}
 	switch n := part.(type) {
 	case predicate.Own:
-		n.Column = to[n.Column]
+		n.Column = targetOf[n.Column]
 		return n
 	case predicate.Tenant:
-		n.Column = to[n.Column]
+		n.Column = targetOf[n.Column]
 		return n
 	case predicate.Status:
-		n.Column = to[n.Column]
+		n.Column = targetOf[n.Column]
 		return n
 	case predicate.Visible:
-		n.From, n.MorePairs = to[n.From], slices.Clone(n.MorePairs)
+		n.From, n.MorePairs = targetOf[n.From], slices.Clone(n.MorePairs)
 		for i, pair := range n.MorePairs {
-			n.MorePairs[i].From = to[pair.From]
+			n.MorePairs[i].From = targetOf[pair.From]
 		}
 		return n
 	}
-	if alike {
+	if isAlike {
 		return part
 	}
 	return nil

@@ -14,8 +14,8 @@ import (
 func TestWhatGoesAlongTells(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	type refers struct {
-		from, columns, to, cols string
-		on                      catalog.Action
+		sourceColumn, columns, to, cols string
+		on                              catalog.Action
 	}
 	compile := func(keys []refers, tables string) (*policy.Policy, error) {
 		var relations []*catalog.Relation
@@ -35,7 +35,7 @@ func TestWhatGoesAlongTells(t *testing.T) {
 				r.IsPartition, r.Parents = true, []catalog.Name{public("d")}
 			}
 			for _, k := range keys {
-				if k.from == name {
+				if k.sourceColumn == name {
 					r.ForeignKeys = append(r.ForeignKeys,
 						catalog.ForeignKey{Columns: strings.Fields(k.columns), Target: public(k.to),
 							TargetColumns: strings.Fields(k.cols), OnDelete: k.on, OnUpdate: k.on, Validated: true})
@@ -63,10 +63,10 @@ func TestWhatGoesAlongTells(t *testing.T) {
 	three := func(a, b, c string) string { return table("a", a+remove) + table("b", b) + table("c", c) }
 	changing := table("a", own+change) + table("b", own) + table("c", own)
 	for _, c := range []struct {
-		name   string
-		keys   []refers
-		tables string
-		tells  string // the hidden table between, and the table that tells; "": nothing is told
+		name       string
+		keys       []refers
+		tables     string
+		disclosure string // the hidden table between, and the table that tells; "": nothing is told
 	}{
 		{"a tree", tree(catalog.Cascade), table("a", own+remove), "a a"},
 		{"a tree of open rows", tree(catalog.Cascade), table("a", "rows: open"+remove), ""},
@@ -130,14 +130,14 @@ func TestWhatGoesAlongTells(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := ""
-			if between, end, ok := strings.Cut(c.tells, " "); ok {
-				does := "delete rows of"
+			if hiddenTable, end, ok := strings.Cut(c.disclosure, " "); ok {
+				action := "delete rows of"
 				if c.tables == changing {
-					does = "change keys of"
+					action = "change keys of"
 				}
 				want = fmt.Sprintf(
 					"agents %s public.a, and rows of public.%s that they do not see go or change along: that rows "+
-						"of public.%s which they see do so as well tells of these", does, between, end)
+						"of public.%s which they see do so as well tells of these", action, hiddenTable, end)
 			}
 			var got []string
 			for _, w := range p.WriteDisclosures() {
@@ -155,10 +155,10 @@ func TestWhatGoesAlongTells(t *testing.T) {
 		", columns: { id: allow, up: allow, state: allow }", own + ", columns: { id: allow, owner: allow, up: { mask: hash } }"
 	const part = "rows: [ visible: { a: { id: up } } ], columns: { id: allow, state: allow }"
 	for _, c := range []struct {
-		name   string
-		keys   []refers
-		tables string
-		tells  string // the table and the column that tell; "": nothing is told
+		name       string
+		keys       []refers
+		tables     string
+		disclosure string // the table and the column that tell; "": nothing is told
 	}{
 		{"a key that is hidden", chain(catalog.Cascade, catalog.SetNull), three(own, but, shows("b", "id: up")), "b up, which is hidden or masked"},
 		{"a key that is hidden, accepted", chain(catalog.Cascade, catalog.SetNull),
@@ -198,11 +198,11 @@ func TestWhatGoesAlongTells(t *testing.T) {
 				got = append(got, w.Error())
 			}
 		}
-		of, column, _ := strings.Cut(c.tells, " ")
-		if c.tells == "" && len(got) > 0 || c.tells != "" &&
+		tellingTable, column, _ := strings.Cut(c.disclosure, " ")
+		if c.disclosure == "" && len(got) > 0 || c.disclosure != "" &&
 			(len(got) != 1 || !strings.Contains(got[0],
-				"rows of public."+of+" go or change along: which do tells what they hold in "+column) || !strings.Contains(got[0], "accept: [references]")) {
-			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.tells)
+				"rows of public."+tellingTable+" go or change along: which do tells what they hold in "+column) || !strings.Contains(got[0], "accept: [references]")) {
+			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.disclosure)
 		}
 		// is no way out where it is done
 		if len(got) > 0 && strings.Contains(got[0], "or SET NULL") != (c.keys[0].on == catalog.Cascade &&

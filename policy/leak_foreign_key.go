@@ -8,17 +8,17 @@ import (
 )
 
 // whyUncheckable says why new values of a foreign key cannot be confined to visible rows; "": they can.
-func (c *writeLeaks) whyUncheckable(key catalog.ForeignKey, from *catalog.Relation) string {
+func (c *writeLeaks) whyUncheckable(key catalog.ForeignKey, source *catalog.Relation) string {
 	target := c.tables[key.Target]
 	if target == nil {
 		return "it refers to " + key.Target.String() +
 			", which the policy does not list, and a failure would tell which rows exist"
 	}
-	if _, open := target.rows.(predicate.Open); open {
+	if _, isOpen := target.rows.(predicate.Open); isOpen {
 		return "" // the target table hides no row, so that agents can see each row themselves
 	}
 	for i, name := range key.Columns {
-		a, b := from.Column(name), target.relation.Column(key.TargetColumns[i])
+		a, b := source.Column(name), target.relation.Column(key.TargetColumns[i])
 		if a == nil || b == nil || c.linkClass(a) == "" || c.linkClass(a) != c.linkClass(b) {
 			return "it refers to " + key.Target.String() + " by a column of which a visible row cannot be looked up"
 		}
@@ -30,9 +30,9 @@ func (c *writeLeaks) whyUncheckable(key catalog.ForeignKey, from *catalog.Relati
 // and the refusal of a row tells them whether they guessed its value. "": it would not.
 func (c *writeLeaks) whyGuessable(key catalog.ForeignKey) string {
 	target := c.tables[key.Target]
-	same := constantColumns(target.rows)
+	constants := constantColumns(target.rows)
 	i := slices.IndexFunc(key.TargetColumns, func(name string) bool {
-		return !c.isColumnShown(target, name) && !slices.Contains(same, name)
+		return !c.isColumnShown(target, name) && !slices.Contains(constants, name)
 	})
 	if i < 0 {
 		return ""

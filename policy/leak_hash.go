@@ -17,18 +17,18 @@ func (c *writeLeaks) hashedColumn(r *catalog.Relation, column string, update boo
 	}
 	seen[r.Name.String()+" "+column] = true
 	targets := append(c.graph.withParts(r), c.graph.partitionedParents(r)...)
-	for _, part := range targets {
-		for _, name := range withComputed(part, []string{column}) {
-			for _, listed := range targets {
-				if t := c.tables[listed.Name]; t != nil && t.decl.isHashedColumn(name) {
-					return listed.Name.String() + "." + name
+	for _, partition := range targets {
+		for _, name := range withComputed(partition, []string{column}) {
+			for _, target := range targets {
+				if t := c.tables[target.Name]; t != nil && t.decl.isHashedColumn(name) {
+					return target.Name.String() + "." + name
 				}
 			}
-			for _, from := range c.snap.Relations() {
-				for _, key := range from.ForeignKeys {
+			for _, source := range c.snap.Relations() {
+				for _, key := range source.ForeignKeys {
 					if i := slices.Index(key.TargetColumns, name); update && key.OnUpdate == catalog.Cascade &&
-						key.Target == part.Name && i >= 0 {
-						if hash := c.hashedColumn(from, key.Columns[i], true, seen); hash != "" {
+						key.Target == partition.Name && i >= 0 {
+						if hash := c.hashedColumn(source, key.Columns[i], true, seen); hash != "" {
 							return hash
 						}
 					}
@@ -54,8 +54,8 @@ func (c *writeLeaks) whyHashed(r *catalog.Relation, column string, update bool) 
 func (c *writeLeaks) whyStampHashed(decl *writeDecl, t *policyTable) string {
 	for _, s := range decl.stamps {
 		if s.unless != nil && t.decl.isPlainColumn(s.column) {
-			if why := c.whyHashed(t.relation, s.column, false); why != "" {
-				return why
+			if reason := c.whyHashed(t.relation, s.column, false); reason != "" {
+				return reason
 			}
 		}
 	}

@@ -92,15 +92,15 @@ func TestHashesOfWhatAgentsWrite(t *testing.T) {
 						}
 					}
 				}
-				if said := orLeftOut(p, nil); want == "" && said != nil ||
-					want != "" && (said == nil || !strings.Contains(said.Error(), want) || !strings.Contains(said.Error(), "accept: [values]")) {
-					t.Errorf("left out: %v, want %s", said, want)
+				if failure := orLeftOut(p, nil); want == "" && failure != nil ||
+					want != "" && (failure == nil || !strings.Contains(failure.Error(), want) || !strings.Contains(failure.Error(), "accept: [values]")) {
+					t.Errorf("left out: %v, want %s", failure, want)
 				}
 			}
 			check(c.t+" }", c.insertable, c.update, c.want)
 			p, err := compile(c.action, of(strings.TrimSuffix(c.t, ", accept: [references]")+", accept: [values, conflicts, references] }", c.near, c.far))
-			if said := orLeftOut(p, err); said != nil {
-				t.Errorf("accepted: %v", said)
+			if failure := orLeftOut(p, err); failure != nil {
+				t.Errorf("accepted: %v", failure)
 			}
 		})
 	}

@@ -10,7 +10,7 @@ import (
 // whyComparedWithHidden says why agents may not set a column: an index compares its value with hidden rows, and the
 // comparison can fail. The index's other columns matter, too: they decide with which rows it compares. "": they may.
 func (c *writeLeaks) whyComparedWithHidden(t *policyTable, column string) string {
-	if _, open := t.rows.(predicate.Open); open {
+	if _, isOpen := t.rows.(predicate.Open); isOpen {
 		return "" // all rows are visible; whyUpdateTells handles hidden columns
 	}
 	for _, trial := range c.indexes.fallibleIndexKeys(t.relation) {
@@ -25,16 +25,16 @@ func (c *writeLeaks) whyComparedWithHidden(t *policyTable, column string) string
 // whyPresetCompared says why agents may not insert rows. A fallible index compares a value that they do not send, such
 // as a stamp, a default or an expression, with hidden rows. "": they may.
 func (c *writeLeaks) whyPresetCompared(decl *writeDecl, t *policyTable) string {
-	if _, open := t.rows.(predicate.Open); open {
+	if _, isOpen := t.rows.(predicate.Open); isOpen {
 		return ""
 	}
 	for _, trial := range c.indexes.fallibleIndexKeys(t.relation) {
-		set := func(name string) bool {
+		isPreset := func(name string) bool {
 			column := t.relation.Column(name)
 			return column == nil || column.Default != "" || column.Identity != "" ||
 				slices.ContainsFunc(decl.stamps, func(s stampDecl) bool { return s.column == name })
 		}
-		if trial.key.IsExpression || slices.ContainsFunc(withSources(t.relation, trial.key.Columns), set) {
+		if trial.key.IsExpression || slices.ContainsFunc(withSources(t.relation, trial.key.Columns), isPreset) {
 			return "the index " + trial.index + " compares what each new row has of " +
 				strings.Join(trial.key.Columns, ", ") + " with hidden rows, and " + trial.comparedBy() +
 				" fails for some values: whether it does would tell of them"

@@ -74,9 +74,9 @@ func orLeftOut(p *policy.Policy, err error) error {
 // theirs to write.
 func TestIndexesThatCompareAnything(t *testing.T) {
 	for _, c := range []struct {
-		class string // extension, access method and name of the operator class
-		of    uint32
-		fails bool
+		class      string // extension, access method and name of the operator class
+		of         uint32
+		isFallible bool
 	}{
 		{"postgresql btree array_ops", 1007, false},
 		{"postgresql btree array_ops", 199, true},
@@ -151,11 +151,11 @@ func TestIndexesThatCompareAnything(t *testing.T) {
 		for _, write := range []string{"commands: [insert], columns: [v, title]",
 			"commands: [update], columns: [v, title]", "commands: [insert], columns: [title], immutable: [v]"} {
 			_, err := compileCompared(compared(key), "rows: [ { own: { column: owner, is: user } } ], write: { "+write+" }")
-			fails := err != nil && strings.Contains(err.Error(),
+			isFallible := err != nil && strings.Contains(err.Error(),
 				"agents cannot write public.t.v: the index t_v compares it with hidden rows, and") &&
 				strings.Contains(err.Error(), words[2]+" fails for some values") &&
 				strings.Contains(err.Error(), "accept: [conflicts]")
-			if fails != c.fails || err != nil && !fails {
+			if isFallible != c.isFallible || err != nil && !isFallible {
 				t.Errorf("%s: %v", c.class, err)
 			}
 			if _, err := compileCompared(compared(key),
@@ -334,14 +334,14 @@ func TestWhatIsAskedAnew(t *testing.T) {
 		}, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			check := func(what, want, tables, accepted string) {
+			check := func(label, want, tables, accepted string) {
 				r := base()
 				c.change(r)
 				if err := compile(r, tables); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-					t.Errorf("%s:\n got %v\nwant %s", what, err, want)
+					t.Errorf("%s:\n got %v\nwant %s", label, err, want)
 				}
 				if err := compile(r, accepted); err != nil {
-					t.Errorf("%s, accepted: %v", what, err)
+					t.Errorf("%s, accepted: %v", label, err)
 				}
 			}
 			check("hidden", c.update, update(hidden, ""), update(hidden, ", accept: [values]"))
@@ -384,15 +384,17 @@ func TestConditionsAsRowsGo(t *testing.T) {
 		", columns: { id: allow, title: allow, made: allow, album: allow }", "rows: [ { visible: { albums: { id: album } } } ]"
 	const write, accepted, along = ", write: { commands: [delete] }",
 		", write: { commands: [delete], accept: [values] }", ", write: { commands: [delete], accept: [references] }"
-	albums := func(of, t string) string { return "  albums: { " + own + of + " }\n  t: { " + t + " }\n" }
+	albums := func(albumsWrite, t string) string {
+		return "  albums: { " + own + albumsWrite + " }\n  t: { " + t + " }\n"
+	}
 	gone, anew := catalog.Computation{By: "trigger", Columns: []string{"secret"}, OnDelete: true}, catalog.Computation{
 		By: "trigger", Columns: []string{"secret"}, OnUnchanged: true}
 	for _, c := range []struct {
-		what, table string
-		computed    catalog.Computation
-		on          catalog.Action
-		tables      string
-		want        string // "": agents delete
+		label, table string
+		computed     catalog.Computation
+		on           catalog.Action
+		tables       string
+		want         string // "": agents delete
 	}{
 		{"of a hidden column", "t", gone, catalog.NoAction, "  t: { " + own + hidden + write + " }\n",
 			"as a row goes, a trigger's condition reads secret, which is hidden or masked"},
@@ -418,7 +420,7 @@ func TestConditionsAsRowsGo(t *testing.T) {
 	} {
 		p, err := compile(c.computed, c.on, c.tables)
 		if err != nil {
-			t.Errorf("%s: %v", c.what, err)
+			t.Errorf("%s: %v", c.label, err)
 			continue
 		}
 		deletes := false
@@ -426,7 +428,7 @@ func TestConditionsAsRowsGo(t *testing.T) {
 			deletes = deletes || table.Relation.Name.Name == c.table && table.Write != nil && table.Write.Delete
 		}
 		if said := fmt.Sprint(orLeftOut(p, nil)); deletes != (c.want == "") || !strings.Contains(said, c.want) {
-			t.Errorf("%s: deletes %t: %s", c.what, deletes, said)
+			t.Errorf("%s: deletes %t: %s", c.label, deletes, said)
 		}
 	}
 }
@@ -501,8 +503,8 @@ func TestKeysOfSomeRows(t *testing.T) {
 				t.Errorf("\n got %v\nwant %s", err, c.want)
 			}
 			accepted := strings.TrimSuffix(c.table, " }")
-			if before, ok := strings.CutSuffix(accepted, ", accept: [conflicts]"); ok {
-				accepted = before
+			if withoutAccept, ok := strings.CutSuffix(accepted, ", accept: [conflicts]"); ok {
+				accepted = withoutAccept
 			}
 			if err := compile(c.where, c.reads, accepted+", accept: [conflicts, values] }"); err != nil {
 				t.Errorf("accepted: %v", err)
@@ -679,7 +681,7 @@ func TestKeysToHiddenColumns(t *testing.T) {
 		"rows: [ { own: { column: owner, is: user } } ]":                                                                     "",
 		"rows: [ { own: { column: owner, is: user } }, { status: { column: code, is: shown } } ], columns: { owner: allow }": "",
 	} {
-		for accept, told := range map[string]bool{"": want != "", ", accept: [values]": false, ", accept: [references]": false} {
+		for accept, isTold := range map[string]bool{"": want != "", ", accept: [values]": false, ", accept: [references]": false} {
 			doc, err := policy.Parse("p.yaml",
 				[]byte("version: 1\nattributes: { user: { type: text, source: credential } }\ntables:\n  topic: { "+
 					target+" }\n  note: { rows: [ { own: { column: owner, is: user } } ], write: { commands: "+
@@ -687,7 +689,7 @@ func TestKeysToHiddenColumns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := orLeftOut(policy.Compile(doc, snap)); (err != nil) != told || told && !strings.Contains(err.Error(), want) {
+			if err := orLeftOut(policy.Compile(doc, snap)); (err != nil) != isTold || isTold && !strings.Contains(err.Error(), want) {
 				t.Errorf("%s%s: %v, want %q", target, accept, err, want)
 			}
 		}

@@ -13,10 +13,10 @@ func (c *writeLeaks) hiddenPartialColumn(t *policyTable, key catalog.Key) string
 	if key.Where == "" {
 		return ""
 	}
-	same := constantColumns(t.rows)
+	constants := constantColumns(t.rows)
 	i := slices.IndexFunc(key.WhereColumns, func(name string) bool {
 		return !c.isColumnShown(t, name) &&
-			!slices.Contains(same, name)
+			!slices.Contains(constants, name)
 	})
 	if i < 0 {
 		return ""
@@ -32,11 +32,11 @@ func (c *writeLeaks) hiddenKeyColumn(decl *writeDecl, t *policyTable, key catalo
 	}) {
 		return ""
 	}
-	same := constantColumns(t.rows)
+	constants := constantColumns(t.rows)
 	i := slices.IndexFunc(key.Columns, func(name string) bool {
 		column := t.relation.Column(name)
 		// a partial key's condition is treated by hiddenPartialColumn
-		return !c.isColumnShown(t, name) && !slices.Contains(same, name) && !slices.Contains(key.WhereColumns, name) &&
+		return !c.isColumnShown(t, name) && !slices.Contains(constants, name) && !slices.Contains(key.WhereColumns, name) &&
 			(column == nil || !column.Generated) // the sources of a generated column are columns of the key, too
 	})
 	if i < 0 {
@@ -91,14 +91,14 @@ func mayCollideUnsent(decl *writeDecl, key catalog.Key, r *catalog.Relation, sen
 // invisible new row before it looked at its key.
 func (d *writeDecl) collidesWithVisibleRow(key catalog.Key, rows predicate.Node, r *catalog.Relation) bool {
 	for _, part := range predicate.Conjuncts(rows) {
-		own := predicate.Own{}
+		comparison := predicate.Own{}
 		switch n := part.(type) {
 		case predicate.Open:
 			continue
 		case predicate.Own:
-			own = n
+			comparison = n
 		case predicate.Tenant:
-			own = n.Own
+			comparison = n.Own
 		default:
 			if !d.dependsOnKeyOnly(key, part, r) {
 				return false
@@ -106,9 +106,9 @@ func (d *writeDecl) collidesWithVisibleRow(key catalog.Key, rows predicate.Node,
 			continue
 		}
 		disowned := slices.ContainsFunc(d.stamps, func(s stampDecl) bool {
-			return s.column == own.Column && (s.attribute != own.Attribute || s.unless != nil)
+			return s.column == comparison.Column && (s.attribute != comparison.Attribute || s.unless != nil)
 		})
-		if disowned || !slices.Contains(key.EqualColumns, own.Column) {
+		if disowned || !slices.Contains(key.EqualColumns, comparison.Column) {
 			return false
 		}
 	}
@@ -119,11 +119,12 @@ func (d *writeDecl) collidesWithVisibleRow(key catalog.Key, rows predicate.Node,
 // reads only columns that are then identical. A stamped column does not count, since the rule's condition on it does
 // not apply to new rows.
 func (d *writeDecl) dependsOnKeyOnly(key catalog.Key, part predicate.Node, r *catalog.Relation) bool {
-	columns, known := predicate.RowColumns(part)
-	return known && len(columns) > 0 && readsOnlyNamedColumns(part, r) && !slices.ContainsFunc(columns, func(name string) bool {
-		stamped := slices.ContainsFunc(d.stamps, func(s stampDecl) bool { return s.column == name })
-		return !hasExactEquality(r.Column(name)) || stamped || !slices.Contains(key.EqualColumns, name)
-	})
+	columns, isKnown := predicate.RowColumns(part)
+	return isKnown && len(columns) > 0 && readsOnlyNamedColumns(part, r) &&
+		!slices.ContainsFunc(columns, func(name string) bool {
+			stamped := slices.ContainsFunc(d.stamps, func(s stampDecl) bool { return s.column == name })
+			return !hasExactEquality(r.Column(name)) || stamped || !slices.Contains(key.EqualColumns, name)
+		})
 }
 
 // readsOnlyNamedColumns tells whether a part of a rule depends only on the columns that it names. With r, it must also

@@ -19,83 +19,90 @@ type referrerLeaks struct {
 }
 
 // checkReferrers withholds a change of a row if hidden rows may depend on the row, because a failure would tell about
-// them. keys are the columns that may change; nil means that the row is deleted. sees is false if the row itself
+// them. keys are the columns that may change; nil means that the row is deleted. isVisible is false if the row itself
 // follows a hidden row. The result is false if the change is withheld.
-func (c *referrerLeaks) checkReferrers(decl *writeDecl, r *catalog.Relation, keys []string, sees bool, seen map[string]bool) bool {
-	this := r.Name.String() + " " + strconv.FormatBool(keys == nil) + strconv.FormatBool(sees) +
+func (c *referrerLeaks) checkReferrers(decl *writeDecl, r *catalog.Relation, keys []string, isVisible bool,
+	seen map[string]bool) bool {
+	this := r.Name.String() + " " + strconv.FormatBool(keys == nil) + strconv.FormatBool(isVisible) +
 		strings.Join(slices.Sorted(slices.Values(keys)), "\x00")
 	if seen[this] {
 		return true
 	}
 	seen[this] = true
-	may := true
-	for _, by := range c.graph.referringKeys(r, keys) {
-		may = c.checkReferrer(decl, r, by, keys, sees, seen) && may
+	isComparable := true
+	for _, referrer := range c.graph.referringKeys(r, keys) {
+		isComparable = c.checkReferrer(decl, r, referrer, keys, isVisible, seen) && isComparable
 	}
-	return may
+	return isComparable
 }
 
 // checkReferrer checks one foreign key by which rows may depend on the row.
-func (c *referrerLeaks) checkReferrer(decl *writeDecl, r *catalog.Relation, by referringKey, keys []string, sees bool,
+func (c *referrerLeaks) checkReferrer(decl *writeDecl, r *catalog.Relation, referrer referringKey, keys []string,
+	isVisible bool,
 	seen map[string]bool) bool {
-	from, key := by.table, by.key
-	what, changed := c.graph.keyAction(key, keys)
-	why, instead, anew := "", "let the foreign key cascade", false
-	switch what {
+	source, key := referrer.table, referrer.key
+	action, changedColumns := c.graph.keyAction(key, keys)
+	reason, advice, isRecheck := "", "let the foreign key cascade", false
+	switch action {
 	case catalog.Cascade:
 		if keys == nil {
-			if slices.ContainsFunc(c.graph.withParts(from), func(part *catalog.Relation) bool {
-				return slices.ContainsFunc(part.Computations, func(computed catalog.Computation) bool { return computed.OnDelete })
+			if slices.ContainsFunc(c.graph.withParts(source), func(partition *catalog.Relation) bool {
+				return slices.ContainsFunc(partition.Computations,
+					func(computed catalog.Computation) bool { return computed.OnDelete })
 			}) {
-				why, instead, anew = "the condition of a trigger may fail as they go along",
+				reason, advice, isRecheck = "the condition of a trigger may fail as they go along",
 					"let it ask for what fails for no row", true
 			}
 			break
 		}
-		why, anew = c.whyFollowingFails(from, key, changed, false)
+		reason, isRecheck = c.whyFollowingFails(source, key, changedColumns, false)
 		// the foreign key has ON UPDATE CASCADE already, so that cannot be the advice
-		instead = "take the columns that others refer to out of write"
+		advice = "take the columns that others refer to out of write"
 	case catalog.SetNull:
-		if slices.ContainsFunc(changed, func(name string) bool { return from.Column(name) == nil || from.Column(name).NotNull }) {
-			why = "their key may not be NULL"
+		if slices.ContainsFunc(changedColumns, func(name string) bool {
+			return source.Column(name) == nil ||
+				source.Column(name).NotNull
+		}) {
+			reason = "their key may not be NULL"
 			break
 		}
-		why, anew = c.whyFollowingFails(from, key, changed, true)
+		reason, isRecheck = c.whyFollowingFails(source, key, changedColumns, true)
 	default:
-		why = "the key does not let it"
+		reason = "the key does not let it"
 	}
-	visible := c.areAllReferrersVisible(from, key)
-	if why == "" || visible && sees && !(anew && c.hidesColumns(from)) && c.hiddenReferringColumn(c.tables[from.Name], key) == "" {
-		sees = sees && c.areReferrersVisible(r, by)
+	visible := c.areAllReferrersVisible(source, key)
+	if reason == "" || visible && isVisible && !(isRecheck && c.hidesColumns(source)) &&
+		c.hiddenReferringColumn(c.tables[source.Name], key) == "" {
+		isVisible = isVisible && c.areReferrersVisible(r, referrer)
 		switch {
-		case what == catalog.Cascade && keys == nil:
-			return c.checkReferrers(decl, from, nil, sees, seen)
-		case what == catalog.Cascade, what == catalog.SetNull:
-			return c.checkReferrers(decl, from, changed, sees, seen)
+		case action == catalog.Cascade && keys == nil:
+			return c.checkReferrers(decl, source, nil, isVisible, seen)
+		case action == catalog.Cascade, action == catalog.SetNull:
+			return c.checkReferrers(decl, source, changedColumns, isVisible, seen)
 		}
 		return true
 	}
-	if visible && !sees {
-		c.withhold(decl.place, instead+", or say accept: ["+acceptReferences+"]",
+	if visible && !isVisible {
+		c.withhold(decl.place, advice+", or say accept: ["+acceptReferences+"]",
 			"agents would learn that rows of %s that they do not see go or change along, by whether rows of %s "+
-				"refer to them: %s", r.Name, from.Name, why)
+				"refer to them: %s", r.Name, source.Name, reason)
 		return false
 	}
-	say, tells := c.fail, "that hidden rows of %s refer to it"
-	if anew || visible {
+	say, disclosure := c.fail, "that hidden rows of %s refer to it"
+	if isRecheck || visible {
 		say = c.withhold
 	}
 	if visible {
-		tells = "what columns of %s hold that agents do not see"
+		disclosure = "what columns of %s hold that agents do not see"
 	}
-	say(decl.place, instead+", or say accept: ["+acceptReferences+"]",
-		"whether a row of %s can be deleted, or its key changed, would tell "+tells+": %s", r.Name, from.Name, why)
-	return !anew && !visible
+	say(decl.place, advice+", or say accept: ["+acceptReferences+"]",
+		"whether a row of %s can be deleted, or its key changed, would tell "+disclosure+": %s", r.Name, source.Name, reason)
+	return !isRecheck && !visible
 }
 
 // areAllReferrersVisible tells whether everybody who sees the target of a foreign key sees all rows that refer to it.
-func (c *referrerLeaks) areAllReferrersVisible(from *catalog.Relation, key catalog.ForeignKey) bool {
-	t := c.tables[from.Name]
+func (c *referrerLeaks) areAllReferrersVisible(source *catalog.Relation, key catalog.ForeignKey) bool {
+	t := c.tables[source.Name]
 	if t == nil {
 		return false
 	}
@@ -111,45 +118,45 @@ func (c *referrerLeaks) areAllReferrersVisible(from *catalog.Relation, key catal
 }
 
 // whyFollowingFails says what may fail when the foreign key of a row changes along with the row to which it refers. The
-// key's columns become NULL, or get the new key. "": nothing can fail. anew is true for what any UPDATE of the row may
-// cause.
-func (c *referrerLeaks) whyFollowingFails(from *catalog.Relation, key catalog.ForeignKey, changed []string,
-	null bool) (why string, anew bool) {
+// key's columns become NULL, or get the new key. "": nothing can fail. isRecheck is true for what any UPDATE of the row
+// may cause.
+func (c *referrerLeaks) whyFollowingFails(source *catalog.Relation, key catalog.ForeignKey, changedColumns []string,
+	null bool) (reason string, isRecheck bool) {
 	if null && key.MatchFull && slices.ContainsFunc(key.Columns,
-		func(name string) bool { return !slices.Contains(changed, name) }) {
+		func(name string) bool { return !slices.Contains(changedColumns, name) }) {
 		return "its key is MATCH FULL", false
 	}
-	if trials := c.indexes.fallibleIndexKeys(from); len(trials) > 0 {
+	if trials := c.indexes.fallibleIndexKeys(source); len(trials) > 0 {
 		return "the index " + trials[0].index + " compares rows anew, and " + trials[0].comparedBy() + " fails for some", true
 	}
-	for _, part := range c.graph.withParts(from) {
-		if why, anew := whyRecheckFails(part, changed); why != "" {
-			return why, anew
+	for _, partition := range c.graph.withParts(source) {
+		if reason, isRecheck := whyRecheckFails(partition, changedColumns); reason != "" {
+			return reason, isRecheck
 		}
-		if why := c.whyValueFails(part, key, changed, null); why != "" {
-			return why, false
+		if reason := c.whyValueFails(partition, key, changedColumns, null); reason != "" {
+			return reason, false
 		}
-		if why := whyKeyFails(part, key, changed, null); why != "" {
-			return why, false
+		if reason := whyKeyFails(partition, key, changedColumns, null); reason != "" {
+			return reason, false
 		}
 	}
 	return "", false
 }
 
 // whyRecheckFails looks for checks that read changed columns, or that any UPDATE evaluates again.
-func whyRecheckFails(part *catalog.Relation, changed []string) (why string, anew bool) {
+func whyRecheckFails(partition *catalog.Relation, changedColumns []string) (reason string, isRecheck bool) {
 	switch {
-	case haveCommonElement(part.CheckedColumns, changed):
+	case haveCommonElement(partition.CheckedColumns, changedColumns):
 		return "a check reads what changes", false
-	case haveCommonElement(part.PartitionBy, changed):
+	case haveCommonElement(partition.PartitionBy, changedColumns):
 		return "what changes says to which partition a row goes", false
-	case len(withComputed(part, changed)) > len(changed):
+	case len(withComputed(partition, changedColumns)) > len(changedColumns):
 		return "a column is computed from what changes", false
-	case len(part.RecheckedColumns) > 0:
+	case len(partition.RecheckedColumns) > 0:
 		return "a constraint is NOT VALID or goes by more than the row, and is asked anew", true
 	}
-	for _, computed := range part.Computations {
-		if haveCommonElement(computed.Columns, changed) {
+	for _, computed := range partition.Computations {
+		if haveCommonElement(computed.Columns, changedColumns) {
 			return computedBy[computed.By] + " reads what changes", false
 		}
 		if computed.OnUnchanged {
@@ -160,18 +167,20 @@ func whyRecheckFails(part *catalog.Relation, changed []string) (why string, anew
 }
 
 // whyValueFails looks for a column of the foreign key whose type may refuse the new value.
-func (c *referrerLeaks) whyValueFails(part *catalog.Relation, key catalog.ForeignKey, changed []string, null bool) string {
+func (c *referrerLeaks) whyValueFails(partition *catalog.Relation, key catalog.ForeignKey, changedColumns []string,
+	null bool) string {
 	target, _ := c.snap.Relation(key.Target)
 	for i, name := range key.Columns {
-		column := part.Column(name)
-		if column == nil || !slices.Contains(changed, name) {
+		column := partition.Column(name)
+		if column == nil || !slices.Contains(changedColumns, name) {
 			continue
 		}
 		t := c.snap.TypeByOID(column.TypeOID)
 		if null && t != nil && t.Kind == 'd' {
 			return "the domain of " + name + " may allow no NULL"
 		}
-		if to := target.Column(key.TargetColumns[i]); !null && (to == nil || to.Type != column.Type) {
+		if targetColumn := target.Column(key.TargetColumns[i]); !null &&
+			(targetColumn == nil || targetColumn.Type != column.Type) {
 			return name + " is of another type than what it refers to"
 		}
 	}
@@ -179,11 +188,11 @@ func (c *referrerLeaks) whyValueFails(part *catalog.Relation, key catalog.Foreig
 }
 
 // whyKeyFails looks for another key of the row that contains a changed column.
-func whyKeyFails(part *catalog.Relation, key catalog.ForeignKey, changed []string, null bool) string {
-	for _, k := range part.Unique {
+func whyKeyFails(partition *catalog.Relation, key catalog.ForeignKey, changedColumns []string, null bool) string {
+	for _, k := range partition.Unique {
 		switch {
-		case !haveCommonElement(k.Columns, changed):
-		case null && haveCommonElement(k.NullsDistinctColumns, changed):
+		case !haveCommonElement(k.Columns, changedColumns):
+		case null && haveCommonElement(k.NullsDistinctColumns, changedColumns):
 		case !null && len(k.EqualColumns) > 0 &&
 			!slices.ContainsFunc(key.Columns, func(name string) bool { return !slices.Contains(k.EqualColumns, name) }):
 			// This is a foreign key: rows that are equal in it refer to the same row, as they did before.
@@ -191,8 +200,8 @@ func whyKeyFails(part *catalog.Relation, key catalog.ForeignKey, changed []strin
 			return "what changes is part of the key " + k.Name
 		}
 	}
-	for _, k := range part.ForeignKeys {
-		if sameForeignKey(k, key) || !haveCommonElement(k.Columns, changed) {
+	for _, k := range partition.ForeignKeys {
+		if sameForeignKey(k, key) || !haveCommonElement(k.Columns, changedColumns) {
 			continue
 		}
 		if !null || k.MatchFull {
@@ -212,10 +221,10 @@ func (c *referrerLeaks) hidesColumns(r *catalog.Relation) bool {
 // hiddenReferringColumn returns a column of a foreign key that agents do not see and whose value is not their own
 // attribute; "": there is none.
 func (c *referrerLeaks) hiddenReferringColumn(t *policyTable, key catalog.ForeignKey) string {
-	known := attributeColumns(t.rows)
+	allowedWords := attributeColumns(t.rows)
 	i := slices.IndexFunc(key.Columns, func(name string) bool {
 		return !c.leaks.isColumnShown(t, name) &&
-			!slices.Contains(known, name)
+			!slices.Contains(allowedWords, name)
 	})
 	if i < 0 {
 		return ""

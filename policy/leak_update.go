@@ -15,17 +15,18 @@ var computedBy = map[string]string{"index": "an index", "trigger": "a trigger's 
 // tells nothing. Something reads both, such as a check, an index, a trigger's condition, a partition's bounds or the
 // policy's own check. Whether the UPDATE fails depends on both, and the error may quote both.
 //
-// together is true if the column itself is read. It is false for what may fail whatever an UPDATE sets, and for what
-// indexes and triggers compute. Later versions find more of these, and a policy must not stop compiling because of
+// isReadTogether is true if the column itself is read. It is false for what may fail whatever an UPDATE sets, and for
+// what indexes and triggers compute. Later versions find more of these, and a policy must not stop compiling because of
 // that.
 //
 // Text search vectors count for nothing: they fail by size alone.
-func (c *writeLeaks) whyUpdateTells(decl *writeDecl, t *policyTable, column string) (why string, together bool) {
+func (c *writeLeaks) whyUpdateTells(decl *writeDecl, t *policyTable, column string) (reason string,
+	isReadTogether bool) {
 	if decl.accepts(acceptValues) {
 		return "", false
 	}
-	if why := c.whyHashed(t.relation, column, true); why != "" && t.decl.isPlainColumn(column) {
-		return why, false
+	if reason := c.whyHashed(t.relation, column, true); reason != "" && t.decl.isPlainColumn(column) {
+		return reason, false
 	}
 	u := updateLeak{table: t, column: column, known: attributeColumns(t.rows),
 		isShown: func(name string) bool { return c.isColumnShown(t, name) }}
@@ -38,15 +39,15 @@ func (c *writeLeaks) whyUpdateTells(decl *writeDecl, t *policyTable, column stri
 			return u.readTogether("the policy's own check", name, "it holds"), true
 		}
 	}
-	if why := c.whyOwnRuleTells(decl, t, "update"); why != "" {
-		return why, false
+	if reason := c.whyOwnRuleTells(decl, t, "update"); reason != "" {
+		return reason, false
 	}
-	for _, part := range c.graph.withParts(t.relation) {
-		if why, together := u.whyTogether(part); why != "" {
-			return why, together
+	for _, partition := range c.graph.withParts(t.relation) {
+		if reason, isReadTogether := u.whyTogether(partition); reason != "" {
+			return reason, isReadTogether
 		}
-		if why := u.whyAnyUpdate(part); why != "" {
-			return why, false
+		if reason := u.whyAnyUpdate(partition); reason != "" {
+			return reason, false
 		}
 	}
 	for _, trial := range c.indexes.fallibleIndexKeys(t.relation) {
@@ -67,8 +68,11 @@ type updateLeak struct {
 }
 
 // hiddenColumn returns a column that agents do not see and whose value they do not know; "": there is none.
-func (u updateLeak) hiddenColumn(columns, known []string) string {
-	i := slices.IndexFunc(columns, func(name string) bool { return !u.isShown(name) && !slices.Contains(known, name) })
+func (u updateLeak) hiddenColumn(columns, allowedWords []string) string {
+	i := slices.IndexFunc(columns, func(name string) bool {
+		return !u.isShown(name) &&
+			!slices.Contains(allowedWords, name)
+	})
 	if i < 0 {
 		return ""
 	}
@@ -76,53 +80,54 @@ func (u updateLeak) hiddenColumn(columns, known []string) string {
 }
 
 // otherHiddenColumn is hiddenColumn for columns that include the updated one, so that both are read together; else "".
-func (u updateLeak) otherHiddenColumn(columns, known []string) string {
+func (u updateLeak) otherHiddenColumn(columns, allowedWords []string) string {
 	if !slices.Contains(columns, u.column) {
 		return ""
 	}
-	return u.hiddenColumn(columns, known)
+	return u.hiddenColumn(columns, allowedWords)
 }
 
 // readTogether is the text that says what reads the updated column together with a hidden one.
-func (u updateLeak) readTogether(what, name, fails string) string {
-	return what + " reads it together with " + u.table.whyHidden(name) + ", and whether " + fails + " would tell what that is"
+func (u updateLeak) readTogether(label, name, failure string) string {
+	return label + " reads it together with " + u.table.whyHidden(name) + ", and whether " + failure +
+		" would tell what that is"
 }
 
 // whyTogether looks for an object of a table, or of a partition, that reads the updated column together with a hidden
 // one.
-func (u updateLeak) whyTogether(part *catalog.Relation) (why string, together bool) {
-	for _, columns := range part.CheckedTogether {
-		if name := u.otherHiddenColumn(withSources(part, columns), nil); name != "" {
+func (u updateLeak) whyTogether(partition *catalog.Relation) (reason string, isReadTogether bool) {
+	for _, columns := range partition.CheckedTogether {
+		if name := u.otherHiddenColumn(withSources(partition, columns), nil); name != "" {
 			return u.readTogether("a check", name, "the check holds"), true
 		}
 	}
-	for _, computed := range part.Columns {
+	for _, computed := range partition.Columns {
 		if name := u.otherHiddenColumn(computed.ComputedFrom, nil); name != "" && computed.Type != "tsvector" {
 			return computed.Name + " is computed from it and from " + u.table.whyHidden(name) +
 				", and whether that fails would tell what that is", true
 		}
 	}
-	for _, computed := range part.Computations {
-		if name := u.otherHiddenColumn(withSources(part, computed.Columns), u.known); name != "" {
+	for _, computed := range partition.Computations {
+		if name := u.otherHiddenColumn(withSources(partition, computed.Columns), u.known); name != "" {
 			return u.readTogether(computedBy[computed.By], name, "that fails"), false
 		}
 	}
-	if name := u.otherHiddenColumn(part.PartitionBy, u.known); name != "" {
+	if name := u.otherHiddenColumn(partition.PartitionBy, u.known); name != "" {
 		return u.readTogether("what says to which partition a row goes", name, "there is one"), true
 	}
 	return "", false
 }
 
 // whyAnyUpdate looks for an object that reads a hidden column in any UPDATE, whatever the UPDATE sets.
-func (u updateLeak) whyAnyUpdate(part *catalog.Relation) string {
-	for _, checked := range part.RecheckedColumns {
-		if name := u.hiddenColumn(withSources(part, checked), u.known); name != "" {
+func (u updateLeak) whyAnyUpdate(partition *catalog.Relation) string {
+	for _, checked := range partition.RecheckedColumns {
+		if name := u.hiddenColumn(withSources(partition, checked), u.known); name != "" {
 			return "each update asks anew what a constraint says of " + u.table.whyHidden(name) +
 				", since that is NOT VALID or goes by more than the row: whether it holds would tell what that is"
 		}
 	}
-	for _, computed := range part.Computations {
-		if name := u.hiddenColumn(withSources(part, computed.Columns), u.known); name != "" && computed.OnUnchanged {
+	for _, computed := range partition.Computations {
+		if name := u.hiddenColumn(withSources(partition, computed.Columns), u.known); name != "" && computed.OnUnchanged {
 			return "each update may compute anew what " + computedBy[computed.By] + " makes of " + u.table.whyHidden(name) +
 				": whether that fails would tell what that is"
 		}
@@ -133,11 +138,11 @@ func (u updateLeak) whyAnyUpdate(part *catalog.Relation) string {
 // whyDeleteTells says why a DELETE would tell about columns that agents do not see: the condition of a trigger reads
 // them, and may fail. "": it would tell nothing.
 func (c *writeLeaks) whyDeleteTells(t *policyTable) string {
-	known := attributeColumns(t.rows)
-	for _, part := range c.graph.withParts(t.relation) {
-		for _, computed := range part.Computations {
-			for _, name := range withSources(part, computed.Columns) {
-				if computed.OnDelete && !c.isColumnShown(t, name) && !slices.Contains(known, name) {
+	allowedWords := attributeColumns(t.rows)
+	for _, partition := range c.graph.withParts(t.relation) {
+		for _, computed := range partition.Computations {
+			for _, name := range withSources(partition, computed.Columns) {
+				if computed.OnDelete && !c.isColumnShown(t, name) && !slices.Contains(allowedWords, name) {
 					return "as a row goes, " + computedBy[computed.By] + " reads " + t.whyHidden(name) +
 						", and whether that fails would tell what that is"
 				}
@@ -150,19 +155,19 @@ func (c *writeLeaks) whyDeleteTells(t *policyTable) string {
 // whyOwnRuleTells says what the separate rule of a command tells about columns that agents do not see; "": nothing. The
 // rule decides which of the visible rows the command changes.
 func (c *writeLeaks) whyOwnRuleTells(decl *writeDecl, t *policyTable, command string) string {
-	b, known := decl.rowsOfCommand(command), attributeColumns(t.rows)
+	b, allowedWords := decl.rowsOfCommand(command), attributeColumns(t.rows)
 	if b == nil {
 		return ""
 	}
-	columns, all := predicate.RowColumns(c.rules.compileBlock(b, t.relation))
-	if !all { // the rule may read any column
+	columns, isComplete := predicate.RowColumns(c.rules.compileBlock(b, t.relation))
+	if !isComplete { // the rule may read any column
 		columns = nil
 		for _, column := range t.relation.Columns {
 			columns = append(columns, column.Name)
 		}
 	}
 	for _, name := range withSources(t.relation, columns) {
-		if !c.isColumnShown(t, name) && !slices.Contains(known, name) {
+		if !c.isColumnShown(t, name) && !slices.Contains(allowedWords, name) {
 			return "the rule of " + command + " reads " + t.whyHidden(name) +
 				", and which rows it lets agents touch would tell what that is"
 		}
@@ -174,10 +179,10 @@ func (c *writeLeaks) whyOwnRuleTells(decl *writeDecl, t *policyTable, command st
 // collide in the key, or find a row, tells agents about the hidden column, although only for values that they see
 // elsewhere.
 func (c *writeLeaks) keySharedWithHidden(t *policyTable, column string) string {
-	known := attributeColumns(t.rows)
+	allowedWords := attributeColumns(t.rows)
 	unseen := func(columns []string) bool {
 		return slices.Contains(columns, column) && slices.ContainsFunc(columns, func(name string) bool {
-			return !slices.Contains(known, name) && !c.isColumnShown(t, name)
+			return !slices.Contains(allowedWords, name) && !c.isColumnShown(t, name)
 		})
 	}
 	for _, key := range t.relation.Unique {

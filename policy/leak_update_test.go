@@ -28,12 +28,12 @@ func held() *catalog.Snapshot {
 	key := func(names ...string) catalog.Key {
 		return catalog.Key{Name: strings.Join(names, "_"), Columns: names, EqualColumns: names, NullsDistinctColumns: names}
 	}
-	to := func(target, column, from string) catalog.ForeignKey {
-		return catalog.ForeignKey{Columns: []string{from}, Target: public(target), TargetColumns: []string{column},
+	to := func(target, column, sourceColumn string) catalog.ForeignKey {
+		return catalog.ForeignKey{Columns: []string{sourceColumn}, Target: public(target), TargetColumns: []string{column},
 			OnUpdate: catalog.NoAction, OnDelete: catalog.NoAction}
 	}
-	acts := func(k catalog.ForeignKey, what catalog.Action) catalog.ForeignKey {
-		k.OnUpdate, k.OnDelete = what, what
+	acts := func(k catalog.ForeignKey, action catalog.Action) catalog.ForeignKey {
+		k.OnUpdate, k.OnDelete = action, action
 		return k
 	}
 	id := []catalog.BTree{{Columns: []string{"id"}, IsUnique: true}}
@@ -92,12 +92,12 @@ func held() *catalog.Snapshot {
 
 // trueText writes a condition in words.
 func trueText(n predicate.Node) string {
-	list := func(parts []predicate.Node, between string) string {
+	list := func(parts []predicate.Node, hiddenTable string) string {
 		var out []string
 		for _, part := range parts {
 			out = append(out, trueText(part))
 		}
-		return strings.Join(out, between)
+		return strings.Join(out, hiddenTable)
 	}
 	switch n := n.(type) {
 	case nil:

@@ -77,8 +77,8 @@ func (l *Lifecycle) columnHiddenFrom(t *Table, becomes VisibleColumn) (day int, 
 	if a := t.Aggregate; a != nil && column != l.Subject {
 		d := a.Dimension(column)
 		// groups of agents already use the truncated value
-		same := d != nil && becomes.Mask == Truncate && d.Unit == becomes.Unit
-		grouped = d != nil && !same || a.Measure(column) != nil
+		isSameMask := d != nil && becomes.Mask == Truncate && d.Unit == becomes.Unit
+		grouped = d != nil && !isSameMask || a.Measure(column) != nil
 	}
 	if t.Columns == nil {
 		if grouped {
@@ -87,15 +87,16 @@ func (l *Lifecycle) columnHiddenFrom(t *Table, becomes VisibleColumn) (day int, 
 		return rows, "shows"
 	}
 	shown, conditional := t.ConditionalColumn(column)
-	listed := slices.ContainsFunc(t.Columns.Columns, func(s VisibleColumn) bool { return s.Name == column })
+	isList := slices.ContainsFunc(t.Columns.Columns, func(s VisibleColumn) bool { return s.Name == column })
 	if t.Columns.ByKey != nil {
-		listed = listed || slices.ContainsFunc(t.Columns.ByKey.AllColumns, func(s VisibleColumn) bool { return s.Name == column })
+		isList = isList || slices.ContainsFunc(t.Columns.ByKey.AllColumns,
+			func(s VisibleColumn) bool { return s.Name == column })
 	}
 	day, where = rows, "shows"
 	if column == l.Subject { // without the subject, the row belongs to nobody, visible or not
 		return rows, "says whose a row is that shows"
 	}
-	if !listed {
+	if !isList {
 		day = 0
 	}
 	if conditional {

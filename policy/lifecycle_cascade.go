@@ -44,10 +44,10 @@ func (c *lifecycleCompiler) findCascades(p *Policy) []Cascade {
 		}
 	}
 	// Follow forwards from tables with a lifecycle, and backwards from rows that were made from others.
-	reached, leads := map[catalog.Name]bool{}, map[catalog.Name]bool{}
+	reachable, leads := map[catalog.Name]bool{}, map[catalog.Name]bool{}
 	for _, t := range p.tables {
 		if t.Lifecycle != nil {
-			reached[t.Relation.Name] = true
+			reachable[t.Relation.Name] = true
 		}
 	}
 	for _, e := range all {
@@ -55,25 +55,25 @@ func (c *lifecycleCompiler) findCascades(p *Policy) []Cascade {
 			leads[e.Source.Name] = true
 		}
 	}
-	for more := true; more; {
-		more = false
+	for changed := true; changed; {
+		changed = false
 		for _, e := range all {
-			if reached[e.Source.Name] && !reached[e.Table.Name] {
-				reached[e.Table.Name], more = true, true
+			if reachable[e.Source.Name] && !reachable[e.Table.Name] {
+				reachable[e.Table.Name], changed = true, true
 			}
 			if leads[e.Table.Name] && !leads[e.Source.Name] {
-				leads[e.Source.Name], more = true, true
+				leads[e.Source.Name], changed = true, true
 			}
 		}
 	}
 	out := slices.DeleteFunc(all, func(e Cascade) bool {
-		return !reached[e.Source.Name] || e.Origin == nil && !leads[e.Table.Name]
+		return !reachable[e.Source.Name] || e.Origin == nil && !leads[e.Table.Name]
 	})
 	for _, name := range c.tableOrder {
 		t := c.tables[name]
 		for _, b := range derivedBlocks(t.decl.rows) {
 			origin, ok := c.rules.compileOrigin(b, t.relation)
-			if ok && b.onErase == "erase" && reached[origin.Table().Name] {
+			if ok && b.onErase == "erase" && reachable[origin.Table().Name] {
 				c.checkErased(b, t, origin)
 			}
 		}

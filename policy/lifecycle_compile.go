@@ -27,16 +27,16 @@ func (c *lifecycleCompiler) compile(decl *lifecycleDecl, t *Table) *Lifecycle {
 	}
 	out.HiddenFromDay, _ = out.hiddenFrom(t.Rows)
 	c.checkCounts(decl, t)
-	last := 0
+	lastDay := 0
 	for _, d := range decl.columns {
 		if b, ok := c.compileColumn(d, out, t); ok {
 			out.Columns = append(out.Columns, b)
-			last = max(last, b.LastDay)
+			lastDay = max(lastDay, b.LastDay)
 		}
 	}
 	for _, b := range out.Columns {
-		if b.Subject && b.LastDay < last {
-			c.fail(decl.subjectAt, fmt.Sprintf("write after: %d days", last),
+		if b.Subject && b.LastDay < lastDay {
+			c.fail(decl.subjectAt, fmt.Sprintf("write after: %d days", lastDay),
 				"%s.%s says whom a row is about, and goes before other columns: they would not be found any more", r.Name, b.Name)
 		}
 	}
@@ -61,13 +61,13 @@ func (c *lifecycleCompiler) checkSubject(decl *lifecycleDecl, r *catalog.Relatio
 
 func (c *lifecycleCompiler) checkAge(decl *lifecycleDecl, r *catalog.Relation) bool {
 	if decl.timeColumn != "" {
-		at := c.findRuleColumn(decl.timeColumnAt, r, decl.timeColumn)
-		if at == nil {
+		timeColumn := c.findRuleColumn(decl.timeColumnAt, r, decl.timeColumn)
+		if timeColumn == nil {
 			return false
 		}
-		if at.TypeOID != 1184 {
+		if timeColumn.TypeOID != 1184 {
 			c.fail(decl.timeColumnAt, "name a column of type timestamp with time zone", "%s.%s is a %s: it does not say when",
-				r.Name, at.Name, at.Type)
+				r.Name, timeColumn.Name, timeColumn.Type)
 			return false
 		}
 	}
@@ -119,12 +119,12 @@ func (c *lifecycleCompiler) checkCounts(decl *lifecycleDecl, t *Table) {
 		if column == nil {
 			continue
 		}
-		_, needs := t.ConditionalColumn(w.text)
+		_, hasCondition := t.ConditionalColumn(w.text)
 		switch {
 		case slices.ContainsFunc(decl.columns, func(d lifecycleColumnDecl) bool { return d.Name == w.text }):
 			c.fail(w.place, "leave it out of one of them",
 				"%s.%s counts where a row is anonymous, and becomes something else by then", t.Relation.Name, w.text)
-		case !needs:
+		case !hasCondition:
 			c.fail(w.place, "leave it out: it counts by the rule of aggregate alone",
 				"%s.%s has no category: no consent is asked for it", t.Relation.Name, w.text)
 		case t.Aggregate == nil || t.Aggregate.Dimension(w.text) == nil && t.Aggregate.Measure(w.text) == nil:
@@ -137,7 +137,7 @@ func (c *lifecycleCompiler) checkCounts(decl *lifecycleDecl, t *Table) {
 // compileColumn compiles one column of a lifecycle. The new value must fit its type, and agents must not see the column
 // any more when it changes.
 func (c *lifecycleCompiler) compileColumn(d lifecycleColumnDecl, l *Lifecycle, t *Table) (LifecycleColumn, bool) {
-	r, failed := t.Relation, len(c.errs)
+	r, errorsBefore := t.Relation, len(c.errs)
 	column := c.findRuleColumn(d.place, r, d.Name)
 	if column == nil {
 		return LifecycleColumn{}, false
@@ -181,7 +181,7 @@ func (c *lifecycleCompiler) compileColumn(d lifecycleColumnDecl, l *Lifecycle, t
 		}
 		c.fail(d.place, suggestion, "%s.%s %s after the day on which it goes: what goes is hidden first", r.Name, d.Name, where)
 	}
-	return out, len(c.errs) == failed
+	return out, len(c.errs) == errorsBefore
 }
 
 func columnIndex(r *catalog.Relation, name string) int {

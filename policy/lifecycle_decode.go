@@ -34,8 +34,8 @@ type lifecycleColumnDecl struct {
 	afterDays int
 }
 
-func (d *tableDecoder) decodeLifecycle(at place, n *node) *lifecycleDecl {
-	decl := &lifecycleDecl{place: at}
+func (d *tableDecoder) decodeLifecycle(position place, n *node) *lifecycleDecl {
+	decl := &lifecycleDecl{place: position}
 	d.decodeFields(n, "lifecycle", map[string]func(*node){
 		"subject": d.decodeWordAt(&decl.subject, &decl.subjectAt, "subject"),
 		"at":      d.decodeWordAt(&decl.timeColumn, &decl.timeColumnAt, "at"),
@@ -69,10 +69,11 @@ func (d *tableDecoder) decodeLifecycle(at place, n *node) *lifecycleDecl {
 	return decl
 }
 
-func (d *tableDecoder) decodeLifecycleColumn(at place, name string, n *node) lifecycleColumnDecl {
-	decl := lifecycleColumnDecl{columnDecl: columnDecl{place: at, VisibleColumn: VisibleColumn{Name: name}}, afterDays: anonymousAfter}
-	what := "column " + name
-	d.decodeFields(n, what, map[string]func(*node){
+func (d *tableDecoder) decodeLifecycleColumn(position place, name string, n *node) lifecycleColumnDecl {
+	decl := lifecycleColumnDecl{columnDecl: columnDecl{place: position, VisibleColumn: VisibleColumn{Name: name}},
+		afterDays: anonymousAfter}
+	label := "column " + name
+	d.decodeFields(n, label, map[string]func(*node){
 		"becomes": func(v *node) {
 			if v.Kind == yamlfile.Mapping && slices.Contains(v.Keys, "value") {
 				d.decodeFields(v, "becomes", map[string]func(*node){"value": func(v *node) {
@@ -86,6 +87,6 @@ func (d *tableDecoder) decodeLifecycleColumn(at place, name string, n *node) lif
 		},
 		"after": func(v *node) { decl.afterDays = d.decodeDays(v, "after") },
 	})
-	d.requireFields(n, what, "becomes")
+	d.requireFields(n, label, "becomes")
 	return decl
 }

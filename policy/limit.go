@@ -40,14 +40,14 @@ func (p *Policy) TransactionTimeout() time.Duration {
 }
 
 // smallestBound returns the smallest of the limits' bounds of one kind; 0: there is none.
-func (p *Policy) smallestBound(of func(Limit) time.Duration) time.Duration {
-	least := time.Duration(0)
+func (p *Policy) smallestBound(bound func(Limit) time.Duration) time.Duration {
+	smallest := time.Duration(0)
 	for _, l := range p.limits {
-		if bound := of(l); bound > 0 && (least == 0 || bound < least) {
-			least = bound
+		if bound := bound(l); bound > 0 && (smallest == 0 || bound < smallest) {
+			smallest = bound
 		}
 	}
-	return least
+	return smallest
 }
 
 // limitDecl is an entry of the section limits.
@@ -73,9 +73,9 @@ func (d *documentDecoder) decodeLimits(n *node) {
 
 func (d *documentDecoder) decodeLimit(n *node) {
 	decl := limitDecl{place: n.Place}
-	before := len(d.errs)
-	number := func(into *int, what string) func(*node) {
-		return func(v *node) { *into = int(d.wholeNumber(v, what, 1, 1_000_000_000)) }
+	errorsBefore := len(d.errs)
+	number := func(target *int, label string) func(*node) {
+		return func(v *node) { *target = int(d.wholeNumber(v, label, 1, 1_000_000_000)) }
 	}
 	if !d.decodeFields(n, "limits", map[string]func(*node){
 		"per": func(v *node) {
@@ -95,7 +95,7 @@ func (d *documentDecoder) decodeLimit(n *node) {
 	}) {
 		return
 	}
-	if decl.Limit == (Limit{RateAttribute: decl.RateAttribute}) && len(d.errs) == before {
+	if decl.Limit == (Limit{RateAttribute: decl.RateAttribute}) && len(d.errs) == errorsBefore {
 		d.fail(n.Place, "",
 			"limits names no limit: statements, rows, by_key, result_rows, result_bytes, statement_timeout and "+
 				"transaction_timeout are known")

@@ -87,8 +87,8 @@ type neverReason struct {
 }
 
 // warn reports each warning once.
-func (l *linter) warn(at place, suggestion, format string, args ...any) {
-	w := at.Errorf(suggestion, format, args...)
+func (l *linter) warn(position place, suggestion, format string, args ...any) {
+	w := position.Errorf(suggestion, format, args...)
 	if !l.reportedErrors[*w] {
 		l.reportedErrors[*w] = true
 		l.findings = append(l.findings, w)

@@ -20,9 +20,9 @@ func (l *linter) checkAgents() {
 		declared[a.Name] = a
 	}
 	for _, agent := range slices.Sorted(maps.Keys(l.context.Agents)) {
-		has := l.context.Agents[agent]
+		values := l.context.Agents[agent]
 		for _, a := range l.doc.attributes {
-			value, ok := has[a.Name]
+			value, ok := values[a.Name]
 			claimed := slices.Contains(l.context.TokenAttributes[agent], a.Name)
 			switch {
 			case ok && claimed:
@@ -53,13 +53,13 @@ func (l *linter) checkAgents() {
 						"served with one that does", agent, name)
 			}
 		}
-		for _, name := range slices.Sorted(maps.Keys(has)) {
+		for _, name := range slices.Sorted(maps.Keys(values)) {
 			if _, ok := declared[name]; !ok {
-				at := l.filePlace()
+				position := l.filePlace()
 				if len(l.doc.attributes) > 0 {
-					at = l.doc.attributes[0].place
+					position = l.doc.attributes[0].place
 				}
-				l.warn(at, closest(name, slices.Sorted(maps.Keys(declared))),
+				l.warn(position, closest(name, slices.Sorted(maps.Keys(declared))),
 					"agent %s has an attribute %s that the policy does not declare, and is not served", agent, name)
 			}
 		}
@@ -98,22 +98,22 @@ func (l *linter) checkRuleValues(b block, row *catalog.Relation) {
 	}
 }
 
-func (l *linter) checkValue(at place, attribute, value string) {
+func (l *linter) checkValue(position place, attribute, value string) {
 	a, ok := l.policy.Attribute(attribute)
 	if !ok || a.Source != "credential" || l.mayComeFromToken(attribute) {
 		return
 	}
-	for _, has := range l.context.Agents {
+	for _, values := range l.context.Agents {
 		if a.IsList() {
-			if elements, ok := predicate.ParseArray(has[attribute]); !ok ||
+			if elements, ok := predicate.ParseArray(values[attribute]); !ok ||
 				slices.ContainsFunc(elements, func(e *string) bool { return e != nil && *e == value }) {
 				return
 			}
-		} else if has[attribute] == value {
+		} else if values[attribute] == value {
 			return
 		}
 	}
-	l.warn(at, "", "no agent of the configuration has %s = %q", attribute, value)
+	l.warn(position, "", "no agent of the configuration has %s = %q", attribute, value)
 }
 
 // mayComeFromToken tells whether an agent's tokens may give the attribute, so that its values are not known beforehand.

@@ -18,8 +18,8 @@ func TestAttributesOfTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		around policy.LintContext
-		want   []string
+		context policy.LintContext
+		want    []string
 	}{
 		"by nobody": {policy.LintContext{Agents: map[string]map[string]string{"robot": nil}},
 			[]string{"has no attribute user", "has no attribute id", `no agent of the configuration has user = "alice"`}},
@@ -29,7 +29,7 @@ func TestAttributesOfTokens(t *testing.T) {
 		"by a token": {policy.LintContext{Agents: map[string]map[string]string{"robot": {"user": "alice"}},
 			TokenAttributes: map[string][]string{"robot": {"id", "idd"}}}, []string{"the policy does not declare"}},
 	} {
-		warnings, err := policy.Lint(doc, recordsSnapshot(), c.around)
+		warnings, err := policy.Lint(doc, recordsSnapshot(), c.context)
 		if err != nil {
 			t.Fatal(err)
 		}

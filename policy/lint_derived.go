@@ -12,23 +12,23 @@ import (
 func (l *linter) checkInherit(t *policyTable) {
 	for _, b := range derivedBlocks(t.decl.rows) {
 		origin, ok := l.rules.compileOrigin(b, t.relation)
-		source, listed := l.policy.Table(origin.Table().Name)
-		if b.inherit != "" || !ok || !listed || source.Relation.Name == t.relation.Name {
+		source, isList := l.policy.Table(origin.Table().Name)
+		if b.inherit != "" || !ok || !isList || source.Relation.Name == t.relation.Name {
 			continue
 		}
-		asked := predicate.AttributesOf(l.recompileBlock(b, t.relation))
+		attributes := predicate.AttributesOf(l.recompileBlock(b, t.relation))
 		for _, part := range flatten(t.decl.rows, false) {
 			if _, derived := part.(derivedBlock); !derived {
-				asked = append(asked, predicate.AttributesOf(l.recompileBlock(part, t.relation))...)
+				attributes = append(attributes, predicate.AttributesOf(l.recompileBlock(part, t.relation))...)
 			}
 		}
-		lost := slices.DeleteFunc(predicate.AttributesOf(source.Rows),
-			func(name string) bool { return slices.Contains(asked, name) })
-		if len(lost) > 0 {
+		missingAttributes := slices.DeleteFunc(predicate.AttributesOf(source.Rows),
+			func(name string) bool { return slices.Contains(attributes, name) })
+		if len(missingAttributes) > 0 {
 			l.warn(b.place,
 				"say inherit: everything if each source must show to who is asking, and inherit: consents if this is meant",
 				"which rows of %s show goes by %s, and which of %s, made from them, does not", source.Relation.Name,
-				strings.Join(lost, ", "), t.relation.Name)
+				strings.Join(missingAttributes, ", "), t.relation.Name)
 		}
 	}
 }

@@ -27,16 +27,16 @@ func (l *linter) checkFunctions() {
 			if use.Function != overloads[0].Name || isSystemSchema(use.Relation.Schema) {
 				continue
 			}
-			switch t, listed := l.policy.Table(use.Relation); {
-			case listed && t.Columns != nil && use.TakesRows:
+			switch t, isList := l.policy.Table(use.Relation); {
+			case isList && t.Columns != nil && use.TakesRows:
 				l.warn(decl.place, "let it take the columns that it needs",
 					"%s takes rows of %s, of which agents have some columns only: theirs are of another type, and "+
 						"the call fails with 42883", use.Function, use.Relation)
-			case listed && t.Columns != nil:
+			case isList && t.Columns != nil:
 				l.warn(decl.place, "docs/reference/policy-columns.md says what to write it over",
 					"%s reads %s, of which agents have some columns only: called by an agent it fails with 42501",
 					use.Function, use.Relation)
-			case !listed && !l.isListed(use.Relation):
+			case !isList && !l.isListed(use.Relation):
 				l.warn(decl.place, "list it under tables, or take the function out",
 					"%s reads %s, which the policy does not list: called by an agent it fails with 42501", use.Function, use.Relation)
 			}
@@ -80,11 +80,11 @@ func (l *linter) checkTriggers() {
 
 // lackRight tells whether agents lack the right to use a relation as a function or trigger uses it.
 func (l *linter) lackRight(use catalog.FunctionUse) bool {
-	t, listed := l.policy.Table(use.Relation)
+	t, isList := l.policy.Table(use.Relation)
 	switch {
-	case listed && use.Writes:
+	case isList && use.Writes:
 		return t.Write == nil || t.Columns != nil
-	case listed:
+	case isList:
 		return t.Columns != nil
 	}
 	return use.Writes || !l.isListed(use.Relation)

@@ -51,19 +51,19 @@ func (l *linter) checkLookupIndex(a attributeDecl, q *lookupDecl) {
 	if a.Source == sourceSet {
 		columns = append(columns, q.column)
 	}
-	var holds predicate.Node
+	var condition predicate.Node
 	if q.rows != nil {
-		holds = l.recompileBlock(q.rows, table)
+		condition = l.recompileBlock(q.rows, table)
 		l.checkLinkIndexes(q.rows, table)
 	}
 	if len(columns) > 0 {
-		l.checkBTree(q.tableAt, table, holds, columns...)
+		l.checkBTree(q.tableAt, table, condition, columns...)
 	}
 }
 
 // checkRuleIndex proposes an index for the columns by which a rule finds rows, if there is none.
 func (l *linter) checkRuleIndex(rows block, r *catalog.Relation) {
-	whole := l.recompileBlock(rows, r)
+	rule := l.recompileBlock(rows, r)
 	var links []predicate.Visible
 	var linksAt []place
 	found := false // another block finds the rows by an index
@@ -71,10 +71,10 @@ func (l *linter) checkRuleIndex(rows block, r *catalog.Relation) {
 		switch n := l.recompileBlock(part, r).(type) {
 		case predicate.Own:
 			found = true
-			l.checkBTree(part.At(), r, whole, n.Column)
+			l.checkBTree(part.At(), r, rule, n.Column)
 		case predicate.Tenant:
 			found = true
-			l.checkBTree(part.At(), r, whole, n.Own.Column)
+			l.checkBTree(part.At(), r, rule, n.Own.Column)
 		case predicate.Grant:
 			found = true
 			l.checkGIN(part.At(), r, n)
@@ -82,9 +82,9 @@ func (l *linter) checkRuleIndex(rows block, r *catalog.Relation) {
 			links, linksAt = append(links, n), append(linksAt, part.At())
 		}
 	}
-	served := func(n predicate.Visible) bool { return hasIndex(r, whole, linkFromColumns(n)) }
-	if !found && len(links) > 0 && !slices.ContainsFunc(links, served) {
-		l.checkBTree(linksAt[0], r, whole, linkFromColumns(links[0])...)
+	hasLinkIndex := func(n predicate.Visible) bool { return hasIndex(r, rule, linkFromColumns(n)) }
+	if !found && len(links) > 0 && !slices.ContainsFunc(links, hasLinkIndex) {
+		l.checkBTree(linksAt[0], r, rule, linkFromColumns(links[0])...)
 	}
 	l.checkLinkIndexes(rows, r)
 }
@@ -166,10 +166,10 @@ func (l *linter) checkRevokedIndexes(b sharedBlock, row *catalog.Relation) {
 			continue
 		}
 		r := link.Relation
-		named := func(columns []string) bool { return slices.Contains(columns, b.revokedColumn) }
-		fits := slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool { return named(i.Columns) }) ||
+		hasRevoked := func(columns []string) bool { return slices.Contains(columns, b.revokedColumn) }
+		isSameType := slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool { return hasRevoked(i.Columns) }) ||
 			slices.ContainsFunc(r.PartialIndexes, func(i catalog.PartialBTree) bool { return implies(r, link.Rows, i.Where) })
-		if fits {
+		if isSameType {
 			continue
 		}
 		where := catalog.QuoteIdent(b.revokedColumn) + " IS NULL"
@@ -198,37 +198,37 @@ func stepColumns(s predicate.Step) []string {
 }
 
 // checkBTree proposes an index unless one begins with one of the columns.
-func (l *linter) checkBTree(at place, r *catalog.Relation, holds predicate.Node, columns ...string) {
-	if hasIndex(r, holds, columns) {
+func (l *linter) checkBTree(position place, r *catalog.Relation, condition predicate.Node, columns ...string) {
+	if hasIndex(r, condition, columns) {
 		return
 	}
 	quoted := make([]string, 0, len(columns))
 	for _, name := range columns {
 		quoted = append(quoted, catalog.QuoteIdent(name))
 	}
-	if begins := "no index of %s begins with "; len(columns) == 1 {
-		l.proposeIndex(at, r, "("+quoted[0]+")", begins+"%s, by which the rule looks rows up", r.Name, columns[0])
+	if message := "no index of %s begins with "; len(columns) == 1 {
+		l.proposeIndex(position, r, "("+quoted[0]+")", message+"%s, by which the rule looks rows up", r.Name, columns[0])
 	} else {
-		l.proposeIndex(at, r, "("+strings.Join(quoted, ", ")+")", begins+"one of %s, by which the rule looks rows up",
+		l.proposeIndex(position, r, "("+strings.Join(quoted, ", ")+")", message+"one of %s, by which the rule looks rows up",
 			r.Name, strings.Join(columns, ", "))
 	}
 }
 
 // hasIndex tells whether an index begins with one of the columns. A partial index counts only if its predicate follows
 // from the condition holds, which all searched rows meet.
-func hasIndex(r *catalog.Relation, holds predicate.Node, columns []string) bool {
+func hasIndex(r *catalog.Relation, condition predicate.Node, columns []string) bool {
 	return slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool {
 		return len(i.Columns) > 0 && slices.Contains(columns, i.Columns[0])
 	}) ||
 		slices.ContainsFunc(r.PartialIndexes, func(i catalog.PartialBTree) bool {
-			return slices.Contains(columns, i.Columns[0]) && implies(r, holds, i.Where)
+			return slices.Contains(columns, i.Columns[0]) && implies(r, condition, i.Where)
 		})
 }
 
 // implies tells whether the predicate of a partial index follows from a condition. It knows predicates that test one
 // column for NULL, a flag or a word, and takes others as not implied.
-func implies(r *catalog.Relation, holds predicate.Node, where string) bool {
-	switch n := holds.(type) {
+func implies(r *catalog.Relation, condition predicate.Node, where string) bool {
+	switch n := condition.(type) {
 	case predicate.All:
 		return slices.ContainsFunc(n, func(part predicate.Node) bool { return implies(r, part, where) })
 	case predicate.Status:
@@ -263,7 +263,8 @@ func expressionImplies(e predicate.Expr, where string) bool {
 }
 
 // checkIDIndex proposes an index that finds an id among the rows to which a link leads, if there is none.
-func (l *linter) checkIDIndex(at place, r *catalog.Relation, holds predicate.Node, id string, match []predicate.ColumnPair) {
+func (l *linter) checkIDIndex(position place, r *catalog.Relation, condition predicate.Node, id string,
+	match []predicate.ColumnPair) {
 	var equal, quoted []string
 	for _, p := range match {
 		equal = append(equal, p.Column)
@@ -274,7 +275,7 @@ func (l *linter) checkIDIndex(at place, r *catalog.Relation, holds predicate.Nod
 		indexColumns = append(indexColumns, index.Columns)
 	}
 	for _, index := range r.PartialIndexes {
-		if implies(r, holds, index.Where) {
+		if implies(r, condition, index.Where) {
 			indexColumns = append(indexColumns, index.Columns)
 		}
 	}
@@ -291,27 +292,27 @@ func (l *linter) checkIDIndex(at place, r *catalog.Relation, holds predicate.Nod
 	for _, name := range equal {
 		quoted = append(quoted, catalog.QuoteIdent(name))
 	}
-	l.proposeIndex(at, r, "("+strings.Join(quoted, ", ")+")",
+	l.proposeIndex(position, r, "("+strings.Join(quoted, ", ")+")",
 		"no index of %s begins with %s, by which the rule looks rows up", r.Name, strings.Join(equal, ", "))
 }
 
 // checkGIN proposes an index on the elements of a column, if there is none. JSON in a text column cannot have one.
-func (l *linter) checkGIN(at place, r *catalog.Relation, n predicate.Grant) {
+func (l *linter) checkGIN(position place, r *catalog.Relation, n predicate.Grant) {
 	if n.Form == predicate.GrantJSON || slices.Contains(r.GINColumns, n.Column) {
 		return
 	}
-	l.proposeIndex(at, r, "USING gin ("+catalog.QuoteIdent(n.Column)+")",
+	l.proposeIndex(position, r, "USING gin ("+catalog.QuoteIdent(n.Column)+")",
 		"no GIN index of %s has the elements of %s, by which the rule looks rows up", r.Name, n.Column)
 }
 
 // proposeIndex warns of a missing index, once for each index.
-func (l *linter) proposeIndex(at place, r *catalog.Relation, what, message string, a ...any) {
+func (l *linter) proposeIndex(position place, r *catalog.Relation, label, message string, a ...any) {
 	if r.Kind == catalog.ForeignTable {
 		return
 	}
-	sql := "CREATE INDEX CONCURRENTLY ON " + r.Name.SQL() + " " + what + ";"
+	sql := "CREATE INDEX CONCURRENTLY ON " + r.Name.SQL() + " " + label + ";"
 	if r.Kind == catalog.PartitionedTable { // PostgreSQL cannot index a partitioned table concurrently.
-		sql = "CREATE INDEX ON " + r.Name.SQL() + " " + what + ";"
+		sql = "CREATE INDEX ON " + r.Name.SQL() + " " + label + ";"
 	}
 	if l.proposedIndexes[sql] {
 		return
@@ -321,5 +322,5 @@ func (l *linter) proposeIndex(at place, r *catalog.Relation, what, message strin
 	if r.Kind == catalog.PartitionedTable {
 		suggestion += " it locks out writers: index each partition CONCURRENTLY before"
 	}
-	l.warn(at, suggestion, message, a...)
+	l.warn(position, suggestion, message, a...)
 }

@@ -49,12 +49,12 @@ func TestWorthKeeping(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found, err := policy.WorthMaterializing(doc, snap, c.sizes)
+			findings, err := policy.WorthMaterializing(doc, snap, c.sizes)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var said []string
-			for _, f := range found {
+			for _, f := range findings {
 				said = append(said, f.Error())
 				if _, err := derivedCompile(t, snap, derivedHead+"  memories: { rows: [ "+f.Suggestion+" ] }\n"); err != "" {
 					t.Errorf("what is advised does not compile: %s", err)
@@ -65,12 +65,12 @@ func TestWorthKeeping(t *testing.T) {
 			}
 		})
 	}
-	written := derivedHead + "  memories: { rows: [ " + consent + " ], write: { commands: [update], columns: [body] } }\n"
-	doc, err := policy.Parse("p.yaml", []byte(written))
+	writtenName := derivedHead + "  memories: { rows: [ " + consent + " ], write: { commands: [update], columns: [body] } }\n"
+	doc, err := policy.Parse("p.yaml", []byte(writtenName))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found, err := policy.WorthMaterializing(doc, snap, size(2_000_000, 50_000, 0)); err != nil || len(found) > 0 {
-		t.Errorf("of a table that agents write: %v %v", found, err)
+	if findings, err := policy.WorthMaterializing(doc, snap, size(2_000_000, 50_000, 0)); err != nil || len(findings) > 0 {
+		t.Errorf("of a table that agents write: %v %v", findings, err)
 	}
 }

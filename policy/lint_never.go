@@ -67,14 +67,14 @@ func (l *linter) whyNever(b block, row *catalog.Relation) *neverReason {
 
 // alwaysHolds tells whether a block holds for every row, if its columns are not NULL.
 func (l *linter) alwaysHolds(b block, row *catalog.Relation) bool {
-	holds := func(part block) bool { return l.alwaysHolds(part, row) }
+	alwaysHolds := func(part block) bool { return l.alwaysHolds(part, row) }
 	switch b := b.(type) {
 	case openBlock:
 		return true
 	case allBlock:
-		return !slices.ContainsFunc(b.parts, func(part block) bool { return !holds(part) })
+		return !slices.ContainsFunc(b.parts, func(part block) bool { return !alwaysHolds(part) })
 	case anyBlock:
-		return slices.ContainsFunc(b.parts, holds)
+		return slices.ContainsFunc(b.parts, alwaysHolds)
 	case notBlock:
 		return l.whyNever(b.part, row) != nil
 	}
@@ -109,12 +109,12 @@ func (l *linter) factsOf(b block, row *catalog.Relation) []columnFact {
 	return nil
 }
 
-func expressionFacts(at place, e predicate.Expr) []columnFact {
+func expressionFacts(position place, e predicate.Expr) []columnFact {
 	switch e := e.(type) {
 	case predicate.And:
 		var out []columnFact
 		for _, part := range e {
-			out = append(out, expressionFacts(at, part)...)
+			out = append(out, expressionFacts(position, part)...)
 		}
 		return out
 	case predicate.Compare:
@@ -125,11 +125,11 @@ func expressionFacts(at place, e predicate.Expr) []columnFact {
 			value, constant = e.Left.(predicate.Const)
 		}
 		if ok && constant && column.Kind == predicate.Text && (e.Op == "=" || e.Op == "<>") {
-			return []columnFact{{place: at, column: column.Name, word: value.Value, isNegated: e.Op == "<>"}}
+			return []columnFact{{place: position, column: column.Name, word: value.Value, isNegated: e.Op == "<>"}}
 		}
 	case predicate.IsTest:
 		if column, ok := e.Operand.(predicate.Column); ok && e.Is == "NULL" {
-			return []columnFact{{place: at, column: column.Name, isNull: true}}
+			return []columnFact{{place: position, column: column.Name, isNull: true}}
 		}
 	}
 	return nil
@@ -154,7 +154,7 @@ func (l *linter) whyFactsFail(b block, row *catalog.Relation) *neverReason {
 }
 
 // whyNeverWord returns why a column never holds a word.
-func (l *linter) whyNeverWord(at place, r *catalog.Relation, name, word string) *neverReason {
+func (l *linter) whyNeverWord(position place, r *catalog.Relation, name, word string) *neverReason {
 	column := r.Column(name)
 	if column == nil {
 		return nil
@@ -170,7 +170,8 @@ func (l *linter) whyNeverWord(at place, r *catalog.Relation, name, word string) 
 	if near := closest(word, values); near != "" {
 		hint = " (" + near + ")"
 	}
-	return &neverReason{at, fmt.Sprintf("%s.%s is never %q: it holds %s only%s", r.Name, name, word, quotedList(values), hint)}
+	return &neverReason{position, fmt.Sprintf("%s.%s is never %q: it holds %s only%s", r.Name, name, word,
+		quotedList(values), hint)}
 }
 
 func quotedList(words []string) string {

@@ -18,16 +18,16 @@ func (l *linter) checkOperators() {
 	var owners []owner
 	names := map[owner][]string{}
 	for _, o := range l.snap.Operators() {
-		of := owner{o.Extension, o.Name.Schema}
-		if !slices.Contains(l.snap.SearchPath(), of.schema) || !l.snap.HasCatalogOperator(o.Name.Name) ||
+		owner := owner{o.Extension, o.Name.Schema}
+		if !slices.Contains(l.snap.SearchPath(), owner.schema) || !l.snap.HasCatalogOperator(o.Name.Name) ||
 			!l.context.IsUnknownOperator(o) || l.policy.PermitsOperatorsOf(o.Extension) {
 			continue
 		}
-		if names[of] == nil {
-			owners = append(owners, of)
+		if names[owner] == nil {
+			owners = append(owners, owner)
 		}
-		if !slices.Contains(names[of], o.Name.Name) {
-			names[of] = append(names[of], o.Name.Name)
+		if !slices.Contains(names[owner], o.Name.Name) {
+			names[owner] = append(names[owner], o.Name.Name)
 		}
 	}
 	for _, of := range owners {

@@ -26,9 +26,10 @@ func (l *linter) whySharedNever(b sharedBlock, row *catalog.Relation) *neverReas
 }
 
 // whyAlwaysRevoked returns why every record counts as revoked: the column with its revocation time is never NULL.
-func whyAlwaysRevoked(at place, record *catalog.Relation, name string) *neverReason {
+func whyAlwaysRevoked(position place, record *catalog.Relation, name string) *neverReason {
 	if column := record.Column(name); column != nil && column.NotNull && column.Type != "boolean" {
-		return &neverReason{at, fmt.Sprintf("%s.%s is NOT NULL, so that every record counts as revoked", record.Name, name)}
+		return &neverReason{position, fmt.Sprintf("%s.%s is NOT NULL, so that every record counts as revoked", record.Name,
+			name)}
 	}
 	return nil
 }
@@ -60,26 +61,26 @@ func (l *linter) alwaysHasSubject(b consentBlock, row *catalog.Relation) bool {
 }
 
 // tableNamed finds a table by its name. The whole policy has compiled, so the errors are known already.
-func (l *linter) tableNamed(at place, name string) *catalog.Relation {
+func (l *linter) tableNamed(position place, name string) *catalog.Relation {
 	errs, warnings := l.errs, l.warnings
 	defer func() { l.errs, l.warnings = errs, warnings }()
-	return l.findTable(at, name)
+	return l.findTable(position, name)
 }
 
 // checkAttributes warns of attributes that never have a value.
 func (l *linter) checkAttributes() {
 	for i := range l.doc.attributes {
 		decl := &l.doc.attributes[i]
-		q, what := decl.lookup, "the attribute %s never has a value: %s"
+		q, label := decl.lookup, "the attribute %s never has a value: %s"
 		if decl.within != nil && decl.within.source != nil {
-			q, what = decl.within.source, "no claim of the attribute %s ever counts: %s"
+			q, label = decl.within.source, "no claim of the attribute %s ever counts: %s"
 		}
 		if q == nil || q.rows == nil {
 			continue
 		}
 		if table := l.tableNamed(q.tableAt, q.table); table != nil {
 			if w := l.whyNever(q.rows, table); w != nil {
-				l.warn(w.place, "", what, decl.Name, w.text)
+				l.warn(w.place, "", label, decl.Name, w.text)
 			}
 			l.checkRule(q.rows, table)
 		}
@@ -93,10 +94,10 @@ func (l *linter) checkAggregate(t *policyTable) {
 	if decl == nil {
 		return
 	}
-	if _, open := decl.rows.(openBlock); open {
+	if _, isOpen := decl.rows.(openBlock); isOpen {
 		return // Compile warns of this case
 	}
-	taken := l.meaningTexts(flatten(decl.rows, false), t.relation)
+	meanings := l.meaningTexts(flatten(decl.rows, false), t.relation)
 	for _, part := range flatten(t.decl.rows, false) {
 		switch part.(type) {
 		case ownBlock, tenantBlock:
@@ -105,7 +106,7 @@ func (l *linter) checkAggregate(t *policyTable) {
 		}
 		meaning := l.meaningText(part, t.relation)
 		found := false
-		for _, m := range taken {
+		for _, m := range meanings {
 			found = found || m == meaning
 		}
 		if !found {

@@ -25,7 +25,7 @@ func (l *linter) checkAll(parts []block, row *catalog.Relation) {
 	meanings := l.meaningTexts(parts, row)
 	for i, part := range parts {
 		l.checkRule(part, row)
-		if _, open := part.(openBlock); open && len(parts) > 1 {
+		if _, isOpen := part.(openBlock); isOpen && len(parts) > 1 {
 			l.warn(part.At(), "leave it out", "open adds nothing here: the other blocks still have to hold")
 			continue
 		}
@@ -70,7 +70,7 @@ func (l *linter) checkAny(parts []block, row *catalog.Relation) {
 	possible := slices.ContainsFunc(parts, func(part block) bool { return l.whyNever(part, row) == nil })
 	for i, part := range parts {
 		l.checkRule(part, row)
-		if _, open := part.(openBlock); open && len(parts) > 1 {
+		if _, isOpen := part.(openBlock); isOpen && len(parts) > 1 {
 			l.warn(part.At(), `write "rows: open" if that is meant, else take open out of any`,
 				"open within any shows every row, whatever its other blocks say")
 			continue

@@ -23,14 +23,14 @@ func (l *linter) checkUnlisted() {
 					"database does", g.Grantee, g.Relation)
 		}
 	}
-	near := map[catalog.Name]string{}
+	reasons := map[catalog.Name]string{}
 	for _, name := range l.tableOrder {
 		t := l.tables[name]
 		for _, key := range t.relation.ForeignKeys {
-			shown := t.decl.columns == nil ||
+			isShown := t.decl.columns == nil ||
 				slices.ContainsFunc(t.decl.columns, func(d columnDecl) bool { return slices.Contains(key.Columns, d.Name) })
-			if shown && !l.isListed(key.Target) && near[key.Target] == "" {
-				near[key.Target] = fmt.Sprintf("%s (%s.%s refers to it)", key.Target, name, strings.Join(key.Columns, ", "))
+			if isShown && !l.isListed(key.Target) && reasons[key.Target] == "" {
+				reasons[key.Target] = fmt.Sprintf("%s (%s.%s refers to it)", key.Target, name, strings.Join(key.Columns, ", "))
 			}
 		}
 	}
@@ -40,12 +40,12 @@ func (l *linter) checkUnlisted() {
 			continue
 		}
 		if !slices.ContainsFunc(r.Reads, func(read catalog.ViewRead) bool { return l.tables[read.Relation] == nil }) {
-			near[r.Name] = fmt.Sprintf("%s (a view of tables that are)", r.Name)
+			reasons[r.Name] = fmt.Sprintf("%s (a view of tables that are)", r.Name)
 		}
 	}
-	if len(near) > 0 {
+	if len(reasons) > 0 {
 		l.warn(l.tablesPlace(), "list under tables or views what agents are to read",
-			"not listed, and so not to be read by agents: %s", strings.Join(slices.Sorted(maps.Values(near)), ", "))
+			"not listed, and so not to be read by agents: %s", strings.Join(slices.Sorted(maps.Values(reasons)), ", "))
 	}
 }
 

@@ -31,15 +31,15 @@ func (l *linter) checkDeletes(t *policyTable) {
 // parent, agents see the rows by the parent's rule.
 func (l *linter) checkParts(t *policyTable) {
 	own := l.ruleForPart(t, t.relation)
-	seen := map[catalog.Name]bool{}
+	visited := map[catalog.Name]bool{}
 	var ascend func(r *catalog.Relation)
 	ascend = func(r *catalog.Relation) {
 		for _, name := range r.Parents {
-			if seen[name] {
+			if visited[name] {
 				continue
 			}
-			seen[name] = true
-			if above := l.tables[name]; above != nil && l.ruleForPart(above, t.relation) != own {
+			visited[name] = true
+			if parentTable := l.tables[name]; parentTable != nil && l.ruleForPart(parentTable, t.relation) != own {
 				l.warn(t.decl.rows.At(), "ask the same of both, if this one asks more",
 					"rows of %s show through %s too, by the rule of that table alone: what is asked here is asked "+
 						"where agents name %s", t.relation.Name, name, t.relation.Name)
@@ -53,7 +53,7 @@ func (l *linter) checkParts(t *policyTable) {
 }
 
 // ruleForPart returns the text of the rule of a table with a partition's name in place of the table's.
-func (l *linter) ruleForPart(t *policyTable, part *catalog.Relation) string {
+func (l *linter) ruleForPart(t *policyTable, partition *catalog.Relation) string {
 	return strings.ReplaceAll(l.meaningText(t.decl.rows, t.relation), catalog.QuoteIdent(t.relation.Name.Name)+".",
-		catalog.QuoteIdent(part.Name.Name)+".")
+		catalog.QuoteIdent(partition.Name.Name)+".")
 }

@@ -114,14 +114,14 @@ func isPolicy(name string) bool {
 // readFile reads a file and the files that it includes. chain are the files that include each other on the way to this
 // one.
 func (l *loader) readFile(path string, chain []string) error {
-	real, err := filepath.EvalSymlinks(path)
+	realPath, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return fmt.Errorf("read the policy: %w", err)
 	}
-	if l.readPaths[real] {
+	if l.readPaths[realPath] {
 		return nil
 	}
-	l.readPaths[real] = true
+	l.readPaths[realPath] = true
 	if l.fileCount++; l.fileCount > maxFiles {
 		return Errors{{File: path, Message: fmt.Sprintf("the policy has more than %d files", maxFiles)}}
 	}
@@ -130,7 +130,7 @@ func (l *loader) readFile(path string, chain []string) error {
 	if err != nil {
 		return fmt.Errorf("read the policy: %w", err)
 	}
-	l.decodeData(path, data, append(slices.Clone(chain), real))
+	l.decodeData(path, data, append(slices.Clone(chain), realPath))
 	return nil
 }
 
@@ -168,38 +168,38 @@ func (d *documentDecoder) decodeInclude(n *node) { d.includes = d.decodeWords(n,
 
 // readIncluded reads the files that an entry of include names.
 func (l *loader) readIncluded(w wordDecl, dir string, chain []string) {
-	fail := func(at place, suggestion, format string, args ...any) {
+	fail := func(position place, suggestion, format string, args ...any) {
 		l.hasUnreadFile = true
-		l.fail(at, suggestion, format, args...)
+		l.fail(position, suggestion, format, args...)
 	}
 	if filepath.IsAbs(w.text) || !filepath.IsLocal(filepath.Clean(w.text)) && !l.isInFolder(filepath.Join(dir, w.text)) {
 		fail(w.place, "name it relative to this file, beneath "+l.rootFolder, "%q leads out of the policy's folder", w.text)
 		return
 	}
 	pattern := filepath.Join(dir, filepath.FromSlash(w.text))
-	found, err := filepath.Glob(pattern)
+	paths, err := filepath.Glob(pattern)
 	if err != nil {
 		fail(w.place, "", "%q is not a pattern: %s", w.text, err)
 		return
 	}
-	for below := filepath.Dir(pattern); ; below = filepath.Dir(below) {
-		if !strings.ContainsAny(below, "*?[") {
-			l.watch.noteState(below)
+	for folder := filepath.Dir(pattern); ; folder = filepath.Dir(folder) {
+		if !strings.ContainsAny(folder, "*?[") {
+			l.watch.noteState(folder)
 			break
 		}
 	}
 	var files []string
-	for _, path := range found {
+	for _, path := range paths {
 		info, err := os.Stat(path)
 		switch {
 		case err != nil:
 			fail(w.place, "", "%s cannot be read: %s", w.text, withoutPath(err))
 		case info.IsDir():
-			inside, err := l.listFolder(path)
+			filesInFolder, err := l.listFolder(path)
 			if err != nil {
 				fail(w.place, "", "%s cannot be read: %s", w.text, withoutPath(err))
 			}
-			files = append(files, inside...)
+			files = append(files, filesInFolder...)
 		case isPolicy(filepath.Base(path)) || path == pattern:
 			files = append(files, path)
 		}
@@ -208,15 +208,15 @@ func (l *loader) readIncluded(w wordDecl, dir string, chain []string) {
 		fail(w.place, "it is looked for beside this file", "%q names no file of a policy", w.text)
 	}
 	for _, path := range files {
-		real, err := filepath.EvalSymlinks(path)
-		switch i := slices.Index(chain, real); {
+		realPath, err := filepath.EvalSymlinks(path)
+		switch i := slices.Index(chain, realPath); {
 		case err != nil:
 			fail(w.place, "", "%s cannot be read: %s", w.text, withoutPath(err))
 		case !l.isInFolder(path):
 			fail(w.place, "copy it there", "%q leads out of the policy's folder by a symbolic link", w.text)
 		case i >= 0:
 			var circle []string
-			for _, file := range append(slices.Clone(chain[i:]), real) {
+			for _, file := range append(slices.Clone(chain[i:]), realPath) {
 				circle = append(circle, filepath.Base(file))
 			}
 			fail(w.place, "let one of them include the others", "include goes round in a circle: %s", strings.Join(circle, " → "))
@@ -234,8 +234,8 @@ func (l *loader) isInFolder(path string) bool {
 	if err != nil {
 		return false
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
+	if realPath, err := filepath.EvalSymlinks(path); err == nil {
+		path = realPath
 	} else if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
 		path = filepath.Join(dir, filepath.Base(path))
 	}

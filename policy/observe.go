@@ -39,11 +39,11 @@ func (c *compiler) openObserved(p *Policy) {
 			c.warn(decl.place, "%s is a %s, which cannot be observed: it is enforced", t.Relation.Name, relationKind(t.Relation.Kind))
 			continue
 		}
-		at := decl.place
+		position := decl.place
 		if decl.observe != nil {
-			at = *decl.observe
+			position = *decl.observe
 		}
-		c.warn(at, "%s is observed only: agents read every row and column of it",
+		c.warn(position, "%s is observed only: agents read every row and column of it",
 			t.Relation.Name)
 		p.tables[i] = &Table{Relation: t.Relation, Rows: predicate.Open{}, Rule: t.Rule, Write: t.Write, Observed: t}
 	}

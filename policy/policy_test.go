@@ -99,8 +99,8 @@ functions: { match: { pin: { respect: true } }, app.twice: {} }
 		r, _ := snapshot().Relation(catalog.Name{Schema: schema, Name: name})
 		return r
 	}
-	own := predicate.Own{Column: "user_id", Attribute: "user", Type: "pg_catalog.uuid"}
-	memories := predicate.All{own, predicate.Consent{
+	comparison := predicate.Own{Column: "user_id", Attribute: "user", Type: "pg_catalog.uuid"}
+	memories := predicate.All{comparison, predicate.Consent{
 		Steps: []predicate.Step{
 			{Relation: rel("public", "memory_participants"), Column: "memory_id", From: "id"}, {
 				Relation: rel("public", "people"), Column: "id", From: "person_id"},
@@ -110,7 +110,7 @@ functions: { match: { pin: { respect: true } }, app.twice: {} }
 	want := map[string]predicate.Node{
 		"app.people":      predicate.Open{},
 		"public.memories": memories,
-		"public.people":   predicate.Any{own, predicate.Status{Column: "granted", Is: "true", TypeName: "boolean"}},
+		"public.people":   predicate.Any{comparison, predicate.Status{Column: "granted", Is: "true", TypeName: "boolean"}},
 		"public.memory_participants": predicate.All{
 			predicate.Visible{Relation: rel("public", "memories"), Column: "id", From: "memory_id", Rows: memories},
 			predicate.Consent{Steps: []predicate.Step{

@@ -72,8 +72,9 @@ func (c *privacyCompiler) compileMemoryTables(p *Policy, decl *privacyDecl, out 
 	seen := map[string]place{}
 	for _, m := range decl.memories {
 		for _, k := range m.kinds {
-			if first, ok := seen[k.kind]; ok {
-				c.fail(k.place, "", "memories of the kind %s are there already, at %d:%d", k.kind, first.Line, first.Column)
+			if firstPosition, ok := seen[k.kind]; ok {
+				c.fail(k.place, "", "memories of the kind %s are there already, at %d:%d", k.kind, firstPosition.Line,
+					firstPosition.Column)
 				continue
 			}
 			seen[k.kind] = k.place
@@ -148,19 +149,20 @@ func (c *privacyCompiler) findCallerAttribute(w wordDecl, types ...string) *Attr
 	return a
 }
 
-func (c *privacyCompiler) checkSameType(at place, r *catalog.Relation, column string, with *catalog.Relation, other string) {
-	a, b := r.Column(column), with.Column(other)
+func (c *privacyCompiler) checkSameType(position place, r *catalog.Relation, column string,
+	otherRelation *catalog.Relation, other string) {
+	a, b := r.Column(column), otherRelation.Column(other)
 	if a != nil && b != nil && (typeFamily(a.Type) == "" || typeFamily(a.Type) != typeFamily(b.Type)) {
-		c.fail(at, "name columns of one type", "%s.%s is a %s and %s.%s a %s: no memory is in such a store",
-			r.Name, column, a.Type, with.Name, other, b.Type)
+		c.fail(position, "name columns of one type", "%s.%s is a %s and %s.%s a %s: no memory is in such a store",
+			r.Name, column, a.Type, otherRelation.Name, other, b.Type)
 	}
 }
 
 func (c *privacyCompiler) compileMemories(p *Policy, m memoriesDecl, k kindDecl) *Memories {
-	part := m.columnMapDecl
-	part.table = k.table
+	columnMap := m.columnMapDecl
+	columnMap.table = k.table
 	x := mappedTable{names: c.resolver, policy: p}
-	r := x.findTable(&part, true)
+	r := x.findTable(&columnMap, true)
 	if r == nil {
 		return nil
 	}

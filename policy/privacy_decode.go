@@ -54,10 +54,10 @@ func (d *privacyDecoder) decodePrivacy(n *node) {
 		return
 	}
 	decl := &privacyDecl{place: n.Place}
-	one := func(into *wordDecl, what string) func(*node) {
+	one := func(target *wordDecl, label string) func(*node) {
 		return func(v *node) {
-			into.place = v.Place
-			d.decodeWord(&into.text, what)(v)
+			target.place = v.Place
+			d.decodeWord(&target.text, label)(v)
 		}
 	}
 	d.decodeFields(n, "privacy", map[string]func(*node){
@@ -112,8 +112,8 @@ var memoryColumns = []string{"store", "content", "subjects", "grants"}
 
 func (d *privacyDecoder) decodeMemories(n *node) memoriesDecl {
 	out := memoriesDecl{columnMapDecl: columnMapDecl{place: n.Place, columns: map[string]wordDecl{}}}
-	known := d.columnMapDecoders(&out.columnMapDecl, append(slices.Clone(memoryColumns), "source", "told", "evidence"))
-	known["tables"] = func(v *node) {
+	decoders := d.columnMapDecoders(&out.columnMapDecl, append(slices.Clone(memoryColumns), "source", "told", "evidence"))
+	decoders["tables"] = func(v *node) {
 		if !d.requireKind(v, yamlfile.Mapping, "tables") {
 			return
 		}
@@ -129,32 +129,32 @@ func (d *privacyDecoder) decodeMemories(n *node) memoriesDecl {
 			d.fail(v.Place, "write tables: { kind: table }", "tables is empty")
 		}
 	}
-	d.decodeFields(n, "memories", known)
+	d.decodeFields(n, "memories", decoders)
 	d.requireFields(n, "memories", append([]string{"tables"}, memoryColumns...)...)
 	return out
 }
 
-func (d *privacyDecoder) decodeColumnMap(n *node, what string, must []string, may ...string) *columnMapDecl {
+func (d *privacyDecoder) decodeColumnMap(n *node, label string, required []string, optional ...string) *columnMapDecl {
 	out := &columnMapDecl{place: n.Place, columns: map[string]wordDecl{}}
-	known := d.columnMapDecoders(out, append(slices.Clone(must), may...))
-	known["table"] = func(v *node) {
+	decoders := d.columnMapDecoders(out, append(slices.Clone(required), optional...))
+	decoders["table"] = func(v *node) {
 		out.table.place = v.Place
 		d.decodeWord(&out.table.text, "table")(v)
 	}
-	d.decodeFields(n, what, known)
-	d.requireFields(n, what, append([]string{"table"}, must...)...)
+	d.decodeFields(n, label, decoders)
+	d.requireFields(n, label, append([]string{"table"}, required...)...)
 	return out
 }
 
 // columnMapDecoders returns decoders that read a column for each name of the section.
-func (d *privacyDecoder) columnMapDecoders(into *columnMapDecl, names []string) map[string]func(*node) {
-	known := map[string]func(*node){}
+func (d *privacyDecoder) columnMapDecoders(target *columnMapDecl, names []string) map[string]func(*node) {
+	decoders := map[string]func(*node){}
 	for _, name := range names {
-		known[name] = func(v *node) {
+		decoders[name] = func(v *node) {
 			w := wordDecl{place: v.Place}
 			d.decodeWord(&w.text, name)(v)
-			into.columns[name] = w
+			target.columns[name] = w
 		}
 	}
-	return known
+	return decoders
 }

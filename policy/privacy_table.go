@@ -16,8 +16,9 @@ type mappedTable struct {
 	policyTable *Table
 }
 
-// findTable finds the map's table. If used is true, callers read it with their own rights, so the policy must list it.
-func (x *mappedTable) findTable(decl *columnMapDecl, used bool) *catalog.Relation {
+// findTable finds the map's table. If isWritten is true, callers read it with their own rights, so the policy must list
+// it.
+func (x *mappedTable) findTable(decl *columnMapDecl, isWritten bool) *catalog.Relation {
 	if decl == nil || decl.table.text == "" {
 		return nil
 	}
@@ -26,7 +27,7 @@ func (x *mappedTable) findTable(decl *columnMapDecl, used bool) *catalog.Relatio
 		return nil
 	}
 	x.policyTable = x.policy.tableIndex[x.relation.Name]
-	if x.policyTable == nil && used {
+	if x.policyTable == nil && isWritten {
 		x.names.fail(decl.table.place, "list it under tables", "%s is not in the policy: nobody could use it", x.relation.Name)
 		return nil
 	}
@@ -92,10 +93,10 @@ func (x *mappedTable) listColumn(name string) predicate.List {
 	if column == "" {
 		return predicate.List{}
 	}
-	at := x.decl.columns[name].place
-	list, elements, ok := x.names.findIDList(at, x.relation, column)
+	position := x.decl.columns[name].place
+	list, elements, ok := x.names.findIDList(position, x.relation, column)
 	if ok && elements != "text" {
-		x.names.fail(at, "name a text[], or a JSON array in a jsonb, json or text column",
+		x.names.fail(position, "name a text[], or a JSON array in a jsonb, json or text column",
 			"%s.%s is a %s: ids are texts here", x.relation.Name, column, x.relation.Column(column).Type)
 	}
 	return list

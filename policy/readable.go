@@ -29,34 +29,38 @@ func LoadReadable(path string) (*Document, error) {
 // CheckReadable checks the rest of a policy of which some entries have errors, against a database. So one run of a
 // check tells everything. problems are those errors. It leaves out the entries that have them, and says nothing about
 // what speaks of these.
-func CheckReadable(doc *Document, snap *catalog.Snapshot, context LintContext, problems Errors, options ...Option) (more Errors,
+func CheckReadable(doc *Document, snap *catalog.Snapshot, context LintContext, problems Errors,
+	options ...Option) (otherErrors Errors,
 	warnings []*Error) {
-	rest, omitted := doc.withoutFaulty(problems)
-	_, err := Compile(rest, snap, options...)
+	remaining, omitted := doc.withoutFaulty(problems)
+	_, err := Compile(remaining, snap, options...)
 	var found Errors
 	switch {
 	case err == nil:
-		warnings, err = Lint(rest, snap, context, options...)
+		warnings, err = Lint(remaining, snap, context, options...)
 		if err != nil {
 			return nil, nil
 		}
 	case errors.As(err, &found):
-		more = slices.Clone(found)
-		others, warned := LintRest(rest, snap, context, found, options...)
-		more, warnings = append(more, others...), warned
+		otherErrors = slices.Clone(found)
+		others, warned := LintRest(remaining, snap, context, found, options...)
+		otherErrors, warnings = append(otherErrors, others...), warned
 	}
-	more = slices.DeleteFunc(more, func(e *Error) bool { return e.Line == 0 || omitted.mayCause(doc, e) })
+	otherErrors = slices.DeleteFunc(otherErrors, func(e *Error) bool { return e.Line == 0 || omitted.mayCause(doc, e) })
 	// Other warnings compare with the whole policy: which relations it lists, which attributes it uses.
-	warnings = slices.DeleteFunc(warnings, func(w *Error) bool { return !rest.isAboutRelation(w) || omitted.mayCause(doc, w) })
-	return more, warnings
+	warnings = slices.DeleteFunc(warnings, func(w *Error) bool {
+		return !remaining.isAboutRelation(w) ||
+			omitted.mayCause(doc, w)
+	})
+	return otherErrors, warnings
 }
 
 // isAboutRelation tells whether an error is about an entry of the sections tables, views and functions.
 func (d *Document) isAboutRelation(e *Error) bool {
-	at := sectionOf(d.declarationPlaces(), e)
-	return slices.ContainsFunc(d.tables, func(t tableDecl) bool { return t.place == at }) ||
-		slices.ContainsFunc(d.views, func(v viewDecl) bool { return v.place == at }) ||
-		slices.ContainsFunc(d.functions, func(f functionDecl) bool { return f.place == at })
+	position := sectionOf(d.declarationPlaces(), e)
+	return slices.ContainsFunc(d.tables, func(t tableDecl) bool { return t.place == position }) ||
+		slices.ContainsFunc(d.views, func(v viewDecl) bool { return v.place == position }) ||
+		slices.ContainsFunc(d.functions, func(f functionDecl) bool { return f.place == position })
 }
 
 // declarationPlaces returns the places of all entries of sections, in order.
@@ -83,7 +87,7 @@ func (d *Document) withoutFaulty(problems Errors) (*Document, omissions) {
 	for _, e := range problems {
 		out.places = append(out.places, sectionOf(places, e))
 	}
-	isOmitted := func(at place) bool { return slices.Contains(out.places, at) }
+	isOmitted := func(position place) bool { return slices.Contains(out.places, position) }
 	for _, entry := range d.declarations {
 		if isOmitted(entry.place) {
 			names = append(names, regexp.QuoteMeta(entry.name), regexp.QuoteMeta(entry.name[strings.LastIndexByte(entry.name, '.')+1:]))

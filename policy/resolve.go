@@ -26,9 +26,9 @@ func (c *resolver) declareTables() {
 		if relation == nil {
 			continue
 		}
-		if first, ok := c.tables[relation.Name]; ok {
+		if existing, ok := c.tables[relation.Name]; ok {
 			c.fail(decl.place, "", "%s is %s, which is at %s:%d:%d already",
-				decl.name, relation.Name, first.decl.File, first.decl.Line, first.decl.Column)
+				decl.name, relation.Name, existing.decl.File, existing.decl.Line, existing.decl.Column)
 			continue
 		}
 		c.tables[relation.Name] = &policyTable{decl: decl, relation: relation}
@@ -46,33 +46,34 @@ type policyTable struct {
 }
 
 // findListable finds a relation that the policy may list under tables: a table, a materialised view or a foreign table.
-func (c *resolver) findListable(at place, written string) *catalog.Relation {
-	schema, name := splitName(written)
+func (c *resolver) findListable(position place, writtenName string) *catalog.Relation {
+	schema, name := splitName(writtenName)
 	if resolved, ok := c.snap.ResolveRelation(schema, name); ok && !isSystemSchema(resolved.Schema) {
 		if r, _ := c.snap.Relation(resolved); lacksRowSecurity(r) {
 			return r
 		}
 	}
-	return c.findTable(at, written)
+	return c.findTable(position, writtenName)
 }
 
 // findTable finds an ordinary or partitioned table by the name as the policy writes it; nil after an error.
-func (c *resolver) findTable(at place, written string) *catalog.Relation {
-	schema, name := splitName(written)
+func (c *resolver) findTable(position place, writtenName string) *catalog.Relation {
+	schema, name := splitName(writtenName)
 	resolved, ok := c.snap.ResolveRelation(schema, name)
 	if !ok {
-		c.fail(at, c.suggestTable(written), "the database has no table %q%s", written, c.searchPathNote(schema))
+		c.fail(position, c.suggestTable(writtenName), "the database has no table %q%s", writtenName, c.searchPathNote(schema))
 		return nil
 	}
 	r, _ := c.snap.Relation(resolved)
 	switch {
 	case isSystemSchema(resolved.Schema):
-		c.fail(at, "", "%s belongs to the system", resolved)
+		c.fail(position, "", "%s belongs to the system", resolved)
 	case r.Kind == catalog.View:
-		c.fail(at, "list it under views, and the tables beneath it under tables",
+		c.fail(position, "list it under views, and the tables beneath it under tables",
 			"%s is a view, which row security cannot protect", resolved)
 	case r.Kind != catalog.Table && r.Kind != catalog.PartitionedTable:
-		c.fail(at, "name the tables beneath it", "%s is a %s, which row security cannot protect", resolved, relationKind(r.Kind))
+		c.fail(position, "name the tables beneath it", "%s is a %s, which row security cannot protect", resolved,
+			relationKind(r.Kind))
 	default:
 		return r
 	}
@@ -105,11 +106,11 @@ func relationKind(k catalog.RelKind) string {
 }
 
 // splitName splits `schema.name` at the dot. A policy cannot write a name that itself contains a dot.
-func splitName(written string) (schema, name string) {
-	if schema, name, ok := strings.Cut(written, "."); ok {
+func splitName(writtenName string) (schema, name string) {
+	if schema, name, ok := strings.Cut(writtenName, "."); ok {
 		return schema, name
 	}
-	return "", written
+	return "", writtenName
 }
 
 func (c *resolver) searchPathNote(schema string) string {
@@ -120,7 +121,7 @@ func (c *resolver) searchPathNote(schema string) string {
 }
 
 // findColumn finds a column; nil after an error.
-func (c *resolver) findColumn(at place, r *catalog.Relation, name string) *catalog.Column {
+func (c *resolver) findColumn(position place, r *catalog.Relation, name string) *catalog.Column {
 	if column := r.Column(name); column != nil {
 		return column
 	}
@@ -128,16 +129,16 @@ func (c *resolver) findColumn(at place, r *catalog.Relation, name string) *catal
 	for _, column := range r.Columns {
 		names = append(names, column.Name)
 	}
-	c.fail(at, closestOrFew(name, names), "%s has no column %q", r.Name, name)
+	c.fail(position, closestOrFew(name, names), "%s has no column %q", r.Name, name)
 	return nil
 }
 
 // findRuleColumn finds a column that a rule may read. Rules read every row, also hidden rows, so the column must be
 // stored and not computed when it is read; nil after an error.
-func (c *resolver) findRuleColumn(at place, r *catalog.Relation, name string) *catalog.Column {
-	column := c.findColumn(at, r, name)
+func (c *resolver) findRuleColumn(position place, r *catalog.Relation, name string) *catalog.Column {
+	column := c.findColumn(position, r, name)
 	if column != nil && column.Virtual {
-		c.fail(at, "make it STORED, or write what it is computed from, under sql for example",
+		c.fail(position, "make it STORED, or write what it is computed from, under sql for example",
 			"%s.%s is computed as it is read: it could raise an error on some row, and say what the row holds", r.Name, name)
 		return nil
 	}
@@ -145,7 +146,7 @@ func (c *resolver) findRuleColumn(at place, r *catalog.Relation, name string) *c
 }
 
 // findAttribute finds an attribute that the document declares; nil after an error.
-func (c *resolver) findAttribute(at place, name string) *Attribute {
+func (c *resolver) findAttribute(position place, name string) *Attribute {
 	if i := slices.IndexFunc(c.attributes, func(a Attribute) bool { return a.Name == name }); i >= 0 {
 		return &c.attributes[i]
 	}
@@ -157,6 +158,6 @@ func (c *resolver) findAttribute(at place, name string) *Attribute {
 	if len(names) > 0 {
 		suggestion = closestOrAll(name, names)
 	}
-	c.fail(at, suggestion, "the policy declares no attribute %q", name)
+	c.fail(position, suggestion, "the policy declares no attribute %q", name)
 	return nil
 }

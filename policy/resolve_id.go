@@ -41,18 +41,18 @@ func idForm(family string) predicate.GrantForm {
 }
 
 // findIDList finds a column that holds a list of ids, and reports an error if it holds none.
-func (c *resolver) findIDList(at place, r *catalog.Relation, name string) (predicate.List, string, bool) {
-	column := c.findRuleColumn(at, r, name)
+func (c *resolver) findIDList(position place, r *catalog.Relation, name string) (predicate.List, string, bool) {
+	column := c.findRuleColumn(position, r, name)
 	if column == nil {
 		return predicate.List{}, "", false
 	}
 	list, elements, ok := listOfIDs(column)
 	switch {
 	case !ok:
-		c.fail(at, "a list is a text[], uuid[] or bigint[], or a JSON array in a jsonb, json or text column",
+		c.fail(position, "a list is a text[], uuid[] or bigint[], or a JSON array in a jsonb, json or text column",
 			"%s.%s is a %s", r.Name, column.Name, column.Type)
 	case column.Nondeterministic:
-		c.fail(at, "give the column a collation that tells all texts apart",
+		c.fail(position, "give the column a collation that tells all texts apart",
 			"%s.%s has a collation by which different ids are the same", r.Name, column.Name)
 		ok = false
 	}
@@ -61,8 +61,9 @@ func (c *resolver) findIDList(at place, r *catalog.Relation, name string) (predi
 
 // checkIDColumn checks that a column holds ids of the same type as another column, or as the elements of the other
 // column's list.
-func (c *resolver) checkIDColumn(at place, r *catalog.Relation, name string, other *catalog.Column, elements string) {
-	column := c.findRuleColumn(at, r, name)
+func (c *resolver) checkIDColumn(position place, r *catalog.Relation, name string, other *catalog.Column,
+	elements string) {
+	column := c.findRuleColumn(position, r, name)
 	if column == nil {
 		return
 	}
@@ -74,28 +75,29 @@ func (c *resolver) checkIDColumn(at place, r *catalog.Relation, name string, oth
 				"compare it as text, by a column of its own such as ADD COLUMN %s text GENERATED ALWAYS AS "+
 					"(%s::text) STORED", catalog.QuoteIdent(column.Name+"_text"), catalog.QuoteIdent(column.Name))
 		}
-		c.fail(at, hint, "%s.%s is of type %s, and %s is of ids that are %s", r.Name, column.Name, column.Type,
+		c.fail(position, hint, "%s.%s is of type %s, and %s is of ids that are %s", r.Name, column.Name, column.Type,
 			other.Name, elements)
 	case column.Nondeterministic || other.Nondeterministic:
-		c.fail(at, "give it a deterministic collation",
+		c.fail(position, "give it a deterministic collation",
 			"%s.%s and %s compare by a collation that takes different ids for the same", r.Name, column.Name, other.Name)
 	case other.Type != "jsonb" && other.Type != "json" && column.Collation != other.Collation:
-		c.fail(at, "give both columns one collation",
+		c.fail(position, "give both columns one collation",
 			"%s.%s and %s have different collations: PostgreSQL would not know by which to compare", r.Name, column.Name, other.Name)
 	}
 }
 
 // findIDAttributes finds attributes whose values can be compared with the ids in a column.
-func (c *resolver) findIDAttributes(to []attributeRef, r *catalog.Relation, column *catalog.Column,
+func (c *resolver) findIDAttributes(grantees []attributeRef, r *catalog.Relation, column *catalog.Column,
 	elements string) []predicate.Grantee {
 	var out []predicate.Grantee
-	for _, to := range to {
-		attribute := c.findAttribute(to.place, to.attribute)
+	for _, grantee := range grantees {
+		attribute := c.findAttribute(grantee.place, grantee.attribute)
 		if attribute == nil {
 			continue
 		}
 		if elements != "text" && typeFamily(attribute.elementType()) != elements {
-			c.fail(to.place, "declare the attribute with the type of the column's ids", "%s.%s is a %s and the attribute %s a %s",
+			c.fail(grantee.place, "declare the attribute with the type of the column's ids",
+				"%s.%s is a %s and the attribute %s a %s",
 				r.Name, column.Name, column.Type, attribute.Name, attribute.Type)
 			continue
 		}
@@ -106,15 +108,15 @@ func (c *resolver) findIDAttributes(to []attributeRef, r *catalog.Relation, colu
 }
 
 // findWordAttributes finds attributes whose values are words.
-func (c *resolver) findWordAttributes(to []attributeRef) []predicate.Grantee {
+func (c *resolver) findWordAttributes(grantees []attributeRef) []predicate.Grantee {
 	var out []predicate.Grantee
-	for _, to := range to {
-		attribute := c.findAttribute(to.place, to.attribute)
+	for _, grantee := range grantees {
+		attribute := c.findAttribute(grantee.place, grantee.attribute)
 		if attribute == nil {
 			continue
 		}
 		if attribute.elementType() != "text" && typeFamily(attribute.elementType()) == "" {
-			c.fail(to.place, "declare it as text or text[]", "the attribute %s is a %s", attribute.Name, attribute.Type)
+			c.fail(grantee.place, "declare it as text or text[]", "the attribute %s is a %s", attribute.Name, attribute.Type)
 			continue
 		}
 		out = append(out, predicate.Grantee{Attribute: attribute.Name, List: attribute.IsList(),
@@ -124,21 +126,21 @@ func (c *resolver) findWordAttributes(to []attributeRef) []predicate.Grantee {
 }
 
 // checkUniqueKey tells whether no two rows can have the same values in these columns, and reports an error if they can.
-func (c *resolver) checkUniqueKey(at place, r *catalog.Relation, key []string) bool {
+func (c *resolver) checkUniqueKey(position place, r *catalog.Relation, key []string) bool {
 	for _, name := range key {
-		if c.findRuleColumn(at, r, name) == nil {
+		if c.findRuleColumn(position, r, name) == nil {
 			return false
 		}
 	}
-	same := func(columns []string) bool {
+	hasColumns := func(columns []string) bool {
 		return len(columns) == len(key) && !slices.ContainsFunc(key,
 			func(name string) bool { return !slices.Contains(columns, name) })
 	}
-	if same(r.PrimaryKey) || slices.ContainsFunc(r.Indexes,
-		func(i catalog.BTree) bool { return i.IsUnique && same(i.Columns) }) {
+	if hasColumns(r.PrimaryKey) || slices.ContainsFunc(r.Indexes,
+		func(i catalog.BTree) bool { return i.IsUnique && hasColumns(i.Columns) }) {
 		return true
 	}
-	c.fail(at, "name the columns of the primary key or of a unique index", "(%s) is no unique key of %s",
+	c.fail(position, "name the columns of the primary key or of a unique index", "(%s) is no unique key of %s",
 		strings.Join(key, ", "), r.Name)
 	return false
 }

@@ -47,29 +47,29 @@ func (c *resolver) followLink(l linkDecl, row *catalog.Relation) *catalog.Relati
 }
 
 // checkPair tells whether the two columns of a pair can be compared, and reports an error if they cannot.
-func (c *resolver) checkPair(at place, target, row *catalog.Relation, p predicate.ColumnPair) bool {
+func (c *resolver) checkPair(position place, target, row *catalog.Relation, p predicate.ColumnPair) bool {
 	if target.Column(p.Column) == nil && row.Column(p.From) == nil && target.Column(p.From) != nil &&
 		row.Column(p.Column) != nil {
-		c.fail(at, fmt.Sprintf("write { %s: %s }", p.From, p.Column),
+		c.fail(position, fmt.Sprintf("write { %s: %s }", p.From, p.Column),
 			"the pair is the other way round: first the column of %s, then the one of %s that it equals", target.Name, row.Name)
 		return false
 	}
-	to, from := c.findRuleColumn(at, target, p.Column), c.findRuleColumn(at, row, p.From)
+	targetColumn, rowColumn := c.findRuleColumn(position, target, p.Column), c.findRuleColumn(position, row, p.From)
 	switch {
-	case to == nil || from == nil:
-	case c.linkClass(to) == "" || c.linkClass(to) != c.linkClass(from):
+	case targetColumn == nil || rowColumn == nil:
+	case c.linkClass(targetColumn) == "" || c.linkClass(targetColumn) != c.linkClass(rowColumn):
 		suggestion := "the two columns of a link are of one kind: uuid, integers, text and varchar, char, an " +
 			"enum, date, numeric, timestamp, boolean"
-		if c.linkClass(to) == "" && to.Type == from.Type {
+		if c.linkClass(targetColumn) == "" && targetColumn.Type == rowColumn.Type {
 			suggestion = "links go over uuid, integer, text, char, enum, date, numeric, timestamp and boolean " +
 				"columns, and domains over these but enums"
 		}
-		c.fail(at, suggestion, "%s.%s is a %s and %s.%s a %s: they do not link",
-			target.Name, to.Name, to.Type, row.Name, from.Name, from.Type)
-	case to.Collation != from.Collation:
-		c.fail(at, "give both columns one collation",
+		c.fail(position, suggestion, "%s.%s is a %s and %s.%s a %s: they do not link",
+			target.Name, targetColumn.Name, targetColumn.Type, row.Name, rowColumn.Name, rowColumn.Type)
+	case targetColumn.Collation != rowColumn.Collation:
+		c.fail(position, "give both columns one collation",
 			"%s.%s and %s.%s have different collations: PostgreSQL would not know by which to compare",
-			target.Name, to.Name, row.Name, from.Name)
+			target.Name, targetColumn.Name, row.Name, rowColumn.Name)
 	default:
 		return true
 	}
@@ -79,20 +79,20 @@ func (c *resolver) checkPair(at place, target, row *catalog.Relation, p predicat
 // linkClass returns the class of a column's type: columns of one class can be the two sides of a link. A class is a
 // type family, or a further type whose equality is in pg_catalog. "": the column cannot link.
 func (c *resolver) linkClass(column *catalog.Column) string {
-	under := c.comparedType(column)
-	if f := typeFamily(under); f != "" {
+	baseType := c.comparedType(column)
+	if f := typeFamily(baseType); f != "" {
 		return f
 	}
 	if c.isEnum(column) {
 		return fmt.Sprintf("enum %d", column.TypeOID)
 	}
-	base, _, modified := strings.Cut(under, "(")
+	base, _, modified := strings.Cut(baseType, "(")
 	if modified { // the written type has a modifier, as in numeric(10,2) or timestamp(3) with time zone
-		_, rest, _ := strings.Cut(under, ")")
+		_, rest, _ := strings.Cut(baseType, ")")
 		base += rest
 	}
 	switch {
-	case isBlankPadded(under):
+	case isBlankPadded(baseType):
 		return "character"
 	case base == "numeric", base == "timestamp with time zone", base == "timestamp without time zone", base == "boolean":
 		return base

@@ -8,15 +8,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-func (c *resolver) suggestTable(written string) string {
-	schema, _ := splitName(written)
+func (c *resolver) suggestTable(writtenName string) string {
+	schema, _ := splitName(writtenName)
 	var names []string
 	for _, r := range c.snap.Relations() {
 		if isSystemSchema(r.Name.Schema) || (r.Kind != catalog.Table && r.Kind != catalog.PartitionedTable) {
 			continue
 		}
 		if strings.Contains(r.Name.Schema, ".") {
-			if r.Name.String() == written {
+			if r.Name.String() == writtenName {
 				return "a schema whose name has a dot cannot be named in a policy: its tables stay out of agents' " +
 					"reach until it is renamed"
 			}
@@ -28,18 +28,18 @@ func (c *resolver) suggestTable(written string) string {
 			names = append(names, r.Name.String())
 		}
 	}
-	if schema == "" && !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, written) }) {
+	if schema == "" && !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, writtenName) }) {
 		for _, n := range names { // the table may be in another schema
-			if _, name := splitName(n); strings.EqualFold(name, written) {
+			if _, name := splitName(n); strings.EqualFold(name, writtenName) {
 				return "did you mean " + quoteName(n) + "?"
 			}
 		}
 	}
-	return closest(written, names)
+	return closest(writtenName, names)
 }
 
-func (c *resolver) suggestView(written string) string {
-	schema, _ := splitName(written)
+func (c *resolver) suggestView(writtenName string) string {
+	schema, _ := splitName(writtenName)
 	var names []string
 	for _, r := range c.snap.Relations() {
 		switch {
@@ -50,10 +50,10 @@ func (c *resolver) suggestView(written string) string {
 			names = append(names, r.Name.String())
 		}
 	}
-	return closest(written, names)
+	return closest(writtenName, names)
 }
 
-func (c *resolver) suggestFunction(schema, written string) string {
+func (c *resolver) suggestFunction(schema, writtenName string) string {
 	var names []string
 	for _, f := range c.snap.Functions() {
 		switch {
@@ -63,14 +63,14 @@ func (c *resolver) suggestFunction(schema, written string) string {
 			names = append(names, f.Name.String())
 		}
 	}
-	return closest(written, names)
+	return closest(writtenName, names)
 }
 
 // suggestAttribute suggests attribute('user') for a placeholder such as $user or :user.
 func (c *resolver) suggestAttribute(text string) string {
-	for _, found := range placeholder.FindAllStringSubmatch(text, -1) {
-		if slices.ContainsFunc(c.attributes, func(a Attribute) bool { return a.Name == found[1] }) {
-			return "write attribute('" + found[1] + "')"
+	for _, paths := range placeholder.FindAllStringSubmatch(text, -1) {
+		if slices.ContainsFunc(c.attributes, func(a Attribute) bool { return a.Name == paths[1] }) {
+			return "write attribute('" + paths[1] + "')"
 		}
 	}
 	return ""

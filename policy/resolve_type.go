@@ -69,17 +69,17 @@ func (c *resolver) isScalar(column *catalog.Column) bool {
 // expressionColumn returns a column as expressions use it. A domain is used as its base type, an enum or a char(n) as
 // text, and a list in the widest type of its elements.
 func (c *resolver) expressionColumn(column *catalog.Column) (predicate.Column, bool) {
-	out, under := predicate.Column{Name: column.Name}, c.comparedType(column)
-	element := strings.TrimSuffix(under, "[]")
-	isList := element != under
+	out, baseType := predicate.Column{Name: column.Name}, c.comparedType(column)
+	element := strings.TrimSuffix(baseType, "[]")
+	isList := element != baseType
 	base, _, modified := strings.Cut(element, "(")
 	if modified { // the written type has a modifier, as in character varying(9) or timestamp(3) with time zone
 		_, rest, _ := strings.Cut(element, ")")
 		base += rest
 	}
 	switch {
-	case isList && under != column.Type: // the elements of the list have a domain as their type
-	case c.isEnum(column), isBlankPadded(under):
+	case isList && baseType != column.Type: // the elements of the list have a domain as their type
+	case c.isEnum(column), isBlankPadded(baseType):
 		out.Kind, out.Cast = predicate.Text, "pg_catalog.text"
 	case isList && typeFamily(element) == "text":
 		out.Kind = predicate.Text.List()
@@ -112,21 +112,21 @@ func (c *resolver) expressionColumn(column *catalog.Column) (predicate.Column, b
 
 // checkStatusColumn checks a column that holds a word. It returns the column's type if that is boolean, or an enum type
 // of the table's schema.
-func (c *resolver) checkStatusColumn(at, isAt place, r *catalog.Relation, name, is string) string {
-	column := c.findRuleColumn(at, r, name)
+func (c *resolver) checkStatusColumn(position, isAt place, r *catalog.Relation, name, word string) string {
+	column := c.findRuleColumn(position, r, name)
 	if column == nil {
 		return ""
 	}
 	// a value of a domain is compared as a value of the domain's base type
-	t, under := c.snap.TypeByOID(column.TypeOID), c.comparedType(column)
+	t, baseType := c.snap.TypeByOID(column.TypeOID), c.comparedType(column)
 	domain := t != nil && t.Kind == 'd'
 	t = c.innermostType(column.TypeOID)
 	switch {
-	case typeFamily(under) == "text", isBlankPadded(under):
+	case typeFamily(baseType) == "text", isBlankPadded(baseType):
 		return ""
-	case under == "boolean":
-		if is != "true" && is != "false" {
-			c.fail(isAt, "write true or false", "%s.%s is a boolean: it is never %q", r.Name, name, is)
+	case baseType == "boolean":
+		if word != "true" && word != "false" {
+			c.fail(isAt, "write true or false", "%s.%s is a boolean: it is never %q", r.Name, name, word)
 		}
 		if domain {
 			return ""
@@ -134,19 +134,19 @@ func (c *resolver) checkStatusColumn(at, isAt place, r *catalog.Relation, name, 
 		return "boolean"
 	}
 	if t != nil && t.Kind == 'e' {
-		if len(t.Labels) > 0 && !slices.Contains(t.Labels, is) {
-			c.fail(isAt, closestOrFew(is, t.Labels), "%s.%s is a %s, which has no value %q", r.Name, name, column.Type, is)
+		if len(t.Labels) > 0 && !slices.Contains(t.Labels, word) {
+			c.fail(isAt, closestOrFew(word, t.Labels), "%s.%s is a %s, which has no value %q", r.Name, name, column.Type, word)
 		}
 		if domain || t.Name.Schema != r.Name.Schema {
 			return ""
 		}
 		return t.Name.SQL()
 	}
-	of := column.Type
+	typeText := column.Type
 	if domain {
-		of += ", a domain over " + under
+		typeText += ", a domain over " + baseType
 	}
-	c.fail(at, "a status is a text, varchar, char, enum or boolean column, or a domain over one", "%s.%s is a %s",
-		r.Name, name, of)
+	c.fail(position, "a status is a text, varchar, char, enum or boolean column, or a domain over one", "%s.%s is a %s",
+		r.Name, name, typeText)
 	return ""
 }

@@ -10,47 +10,48 @@ import (
 
 // LintRest lints the parts of a policy that compile, if the policy as a whole does not. So one run of a check tells
 // everything. It leaves out the tables and views that have problems, and those that then do not compile without them.
-// The result more has problems of views that read no table which is left out.
-func LintRest(doc *Document, snap *catalog.Snapshot, context LintContext, problems Errors, options ...Option) (more Errors,
+// The result otherErrors has problems of views that read no table which is left out.
+func LintRest(doc *Document, snap *catalog.Snapshot, context LintContext, problems Errors,
+	options ...Option) (otherErrors Errors,
 	warnings []*Error) {
 	left := *doc
 	left.tables, left.views = slices.Clone(doc.tables), slices.Clone(doc.views)
-	gone := map[string]bool{} // the tables that are left out, by the names that the policy writes
+	omittedTables := map[string]bool{} // the tables that are left out, by the names that the policy writes
 	for {
 		sections := doc.sectionPlaces()
-		about := func(at place) bool {
-			return slices.ContainsFunc(problems, func(e *Error) bool { return sectionOf(sections, e) == at })
+		isAbout := func(position place) bool {
+			return slices.ContainsFunc(problems, func(e *Error) bool { return sectionOf(sections, e) == position })
 		}
-		before := len(left.tables) + len(left.views)
+		errorsBefore := len(left.tables) + len(left.views)
 		left.tables = slices.DeleteFunc(left.tables, func(d tableDecl) bool {
-			gone[d.name] = gone[d.name] || about(d.place)
-			return about(d.place)
+			omittedTables[d.name] = omittedTables[d.name] || isAbout(d.place)
+			return isAbout(d.place)
 		})
-		left.views = slices.DeleteFunc(left.views, func(d viewDecl) bool { return about(d.place) })
-		if len(left.tables)+len(left.views) == before { // the problems are in other sections
-			return more, nil
+		left.views = slices.DeleteFunc(left.views, func(d viewDecl) bool { return isAbout(d.place) })
+		if len(left.tables)+len(left.views) == errorsBefore { // the problems are in other sections
+			return otherErrors, nil
 		}
 		c, _, err := compileDocument(&left, snap, options)
 		if err != nil {
 			problems = c.sortedErrors()
 			for _, e := range problems {
 				i := slices.IndexFunc(doc.views, func(d viewDecl) bool { return d.place == sectionOf(sections, e) })
-				if i >= 0 && !mayReadOmitted(snap, doc.views[i].name, gone) {
-					more = append(more, e)
+				if i >= 0 && !mayReadOmitted(snap, doc.views[i].name, omittedTables) {
+					otherErrors = append(otherErrors, e)
 				}
 			}
 			continue
 		}
-		found, err := Lint(&left, snap, context, options...)
+		findings, err := Lint(&left, snap, context, options...)
 		if err != nil {
-			return more, nil
+			return otherErrors, nil
 		}
-		for _, w := range found { // warnings about relations that are not listed are left out, since they may be listed
-			if at := sectionOf(sections, w); at != (place{}) {
+		for _, w := range findings { // warnings about relations that are not listed are left out, since they may be listed
+			if position := sectionOf(sections, w); position != (place{}) {
 				warnings = append(warnings, w)
 			}
 		}
-		return more, warnings
+		return otherErrors, warnings
 	}
 }
 
@@ -75,14 +76,14 @@ func (d *Document) sectionPlaces() []place {
 
 // sectionOf returns the last place of sections before an error; the zero place if the error is about the whole file.
 func sectionOf(sections []place, e *Error) place {
-	at := place{File: e.File, Line: e.Line, Column: e.Column}
-	found := place{}
+	position := place{File: e.File, Line: e.Line, Column: e.Column}
+	section := place{}
 	for _, s := range sections {
-		if s.File == at.File && comparePlaces(s, at) <= 0 {
-			found = s
+		if s.File == position.File && comparePlaces(s, position) <= 0 {
+			section = s
 		}
 	}
-	return found
+	return section
 }
 
 func comparePlaces(a, b place) int {
@@ -90,7 +91,7 @@ func comparePlaces(a, b place) int {
 }
 
 // mayReadOmitted tells whether a view reads a table that is left out, or may read one. A view that does not exist reads none.
-func mayReadOmitted(snap *catalog.Snapshot, view string, gone map[string]bool) bool {
+func mayReadOmitted(snap *catalog.Snapshot, view string, omittedTables map[string]bool) bool {
 	schema, name := "", view
 	if i := strings.IndexByte(view, '.'); i >= 0 {
 		schema, name = view[:i], view[i+1:]
@@ -98,6 +99,6 @@ func mayReadOmitted(snap *catalog.Snapshot, view string, gone map[string]bool) b
 	found, ok := snap.ResolveRelation(schema, name)
 	r, there := snap.Relation(found)
 	return ok && there && slices.ContainsFunc(r.Reads, func(read catalog.ViewRead) bool {
-		return gone[read.Relation.Name] || gone[read.Relation.String()]
+		return omittedTables[read.Relation.Name] || omittedTables[read.Relation.String()]
 	})
 }

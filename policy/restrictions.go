@@ -48,10 +48,10 @@ func (p *Policy) Restrictions() map[string]map[string]string {
 	}
 	for _, t := range p.tables {
 		if t.Aggregate != nil {
-			parts := t.Aggregate.describeParts()
-			parts[""] = t.Aggregate.describe(t.Relation)
-			parts["which rows count"] = predicate.Policy(t.Aggregate.Rows, t.Relation)
-			out["aggregate of "+t.Relation.Name.String()] = parts
+			descriptions := t.Aggregate.describeParts()
+			descriptions[""] = t.Aggregate.describe(t.Relation)
+			descriptions["which rows count"] = predicate.Policy(t.Aggregate.Rows, t.Relation)
+			out["aggregate of "+t.Relation.Name.String()] = descriptions
 		}
 		if t.Columns != nil && t.Columns.ByKey != nil {
 			k := t.Columns.ByKey
@@ -70,8 +70,8 @@ func (p *Policy) Restrictions() map[string]map[string]string {
 	return out
 }
 
-func trueText(is bool) string {
-	if is {
+func trueText(value bool) string {
+	if value {
 		return "true"
 	}
 	return ""
@@ -90,20 +90,20 @@ func (c *Contract) describeParts() map[string]string {
 		if c.By != "" {
 			name = c.By + " " + c.order[i]
 		}
-		what := t.describe(c)
+		label := t.describe(c)
 		if t.MaxRows > 0 && t.QuotaAttribute == "" {
-			what += fmt.Sprintf(", at most %d rows of a statement", t.MaxRows)
+			label += fmt.Sprintf(", at most %d rows of a statement", t.MaxRows)
 		}
 		for _, r := range t.Requirements {
-			what += ", if " + r.Text
+			label += ", if " + r.Text
 		}
 		if t.PlanAttribute != "" {
-			what += ", as planned in " + t.PlanAttribute
+			label += ", as planned in " + t.PlanAttribute
 		}
 		if len(t.Statements) > 0 {
-			what += ", by the statements " + strings.Join(sortedKeys(t.Statements), ", ")
+			label += ", by the statements " + strings.Join(sortedKeys(t.Statements), ", ")
 		}
-		out[name] = what
+		out[name] = label
 	}
 	return out
 }
@@ -116,10 +116,10 @@ func (l Limit) describeParts() map[string]string {
 			out[name] = strconv.FormatInt(n, 10)
 		}
 	}
-	for name, most := range map[string]time.Duration{
+	for name, maximum := range map[string]time.Duration{
 		"statement_timeout": l.Timeout, "transaction_timeout": l.TransactionTimeout} {
-		if out[name] = "no bound"; most > 0 {
-			out[name] = most.Round(time.Millisecond).String()
+		if out[name] = "no bound"; maximum > 0 {
+			out[name] = maximum.Round(time.Millisecond).String()
 		}
 	}
 	return out
@@ -131,11 +131,11 @@ func (a *Aggregate) describeParts() map[string]string {
 		out["share"] = strconv.Itoa(a.MaxSharePercent)
 	}
 	for _, d := range a.Dimensions {
-		what := orElse(d.Unit, "each value")
+		label := orElse(d.Unit, "each value")
 		if d.OnlyPastPeriods {
-			what += ", closed"
+			label += ", closed"
 		}
-		out["dimension "+d.Column] = what
+		out["dimension "+d.Column] = label
 	}
 	for _, m := range a.Measures {
 		out["measure "+m.Column] = m.Low + " to " + m.High

@@ -36,16 +36,16 @@ func (r *Rule) Leaves() []*Rule {
 }
 
 // Replace returns the rule's node, in which the node of one block is replaced, at any depth of All and Any.
-func (r *Rule) Replace(part *Rule, with predicate.Node) predicate.Node {
+func (r *Rule) Replace(part *Rule, replacement predicate.Node) predicate.Node {
 	if r == part {
-		return with
+		return replacement
 	}
 	if len(r.Parts) == 0 { // the node of a block without parts may be an All or Any, too
 		return r.Node
 	}
 	var parts []predicate.Node
 	for _, p := range r.Parts {
-		parts = append(parts, p.Replace(part, with))
+		parts = append(parts, p.Replace(part, replacement))
 	}
 	switch r.Node.(type) {
 	case predicate.All:

@@ -49,8 +49,9 @@ func (c *ruleCompiler) compileBlock(b block, row *catalog.Relation) (node predic
 	case ownBlock:
 		return c.compileOwn(b, row)
 	case statusBlock:
-		of := c.checkStatusColumn(b.columnAt.OrElse(b.place), b.requiredWordAt.OrElse(b.place), row, b.column, b.requiredWord)
-		return predicate.Status{Column: b.column, Is: b.requiredWord, TypeName: of}
+		family := c.checkStatusColumn(b.columnAt.OrElse(b.place), b.requiredWordAt.OrElse(b.place), row, b.column,
+			b.requiredWord)
+		return predicate.Status{Column: b.column, Is: b.requiredWord, TypeName: family}
 	case consentBlock:
 		if b.records != nil && b.records.registry != nil {
 			return c.compileRegistryConsent(b, row)
@@ -91,8 +92,8 @@ func (c *ruleCompiler) beginRule(b block) (leave func(*predicate.Node)) {
 	if b == nil {
 		return func(*predicate.Node) {}
 	}
-	at := b.At()
-	r := &Rule{File: at.File, Line: at.Line, Column: at.Column, Block: c.doc.blockNames[at]}
+	position := b.At()
+	r := &Rule{File: position.File, Line: position.Line, Column: position.Column, Block: c.doc.blockNames[position]}
 	if r.Block == "" {
 		r.Block = "all"
 	}
@@ -162,8 +163,8 @@ func (c *ruleCompiler) checkOwnColumns(key string, b block) {
 }
 
 // impliedCondition makes a block from the text of an expression that the policy does not write itself.
-func (c *ruleCompiler) impliedCondition(at place, text string) block {
-	return sqlBlock{place: at, text: text, placeAt: func(int) place { return at }}
+func (c *ruleCompiler) impliedCondition(position place, text string) block {
+	return sqlBlock{place: position, text: text, placeAt: func(int) place { return position }}
 }
 
 func quoteIdentifier(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

@@ -86,7 +86,7 @@ contracts: { retrieval: { by: stage, values: { listen: { allow: { person: struct
 			t.Errorf("%s replaced by itself: %s, not %s", leaf.Block, got, rows)
 		}
 	}
-	if all, own := len(table.Rule.Leaves()), len(table.Rule.WithoutContracts().Leaves()); all != 3 || own != 2 {
-		t.Errorf("%d rules, %d of them blocks", all, own)
+	if leafCount, ownLeafCount := len(table.Rule.Leaves()), len(table.Rule.WithoutContracts().Leaves()); leafCount != 3 || ownLeafCount != 2 {
+		t.Errorf("%d rules, %d of them blocks", leafCount, ownLeafCount)
 	}
 }

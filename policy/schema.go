@@ -107,8 +107,8 @@ func (s *shape) jsonSchema(defs map[string]any) map[string]any {
 		}
 	case anyOf:
 		var of []any
-		for _, one := range s.alternatives {
-			of = append(of, one.jsonSchema(defs))
+		for _, alternative := range s.alternatives {
+			of = append(of, alternative.jsonSchema(defs))
 		}
 		out["anyOf"] = of
 	}

@@ -65,11 +65,11 @@ func validator(t *testing.T) func(text string) (notYAML, invalid error) {
 // Every policy of the worlds and of the docs validates.
 func TestSchemaTakesWhatIsRight(t *testing.T) {
 	valid := validator(t)
-	found := map[string]int{}
-	check := func(kind, from, text string) {
-		found[kind]++
+	kinds := map[string]int{}
+	check := func(kind, sourceColumn, text string) {
+		kinds[kind]++
 		if notYAML, invalid := valid(text); notYAML != nil || invalid != nil {
-			t.Errorf("%s: %v%v\n%s", from, notYAML, invalid, text)
+			t.Errorf("%s: %v%v\n%s", sourceColumn, notYAML, invalid, text)
 		}
 	}
 	for _, root := range []string{"../examples/worlds", "../docs", "../cmd/pgconsent/testdata/init", "../test"} {
@@ -100,8 +100,8 @@ func TestSchemaTakesWhatIsRight(t *testing.T) {
 		}
 	}
 	for _, kind := range []string{"../examples/worlds", "../cmd/pgconsent/testdata/init", "policies"} {
-		if found[kind] == 0 {
-			t.Errorf("no examples of %s were found: %v", kind, found)
+		if kinds[kind] == 0 {
+			t.Errorf("no examples of %s were found: %v", kind, kinds)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func TestSchemaRefusesWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A schema cannot check these: the inside of texts, two parts together, and names that are taken.
-	beyond := []string{
+	unchecked := []string{
 		"file-environment", "file-environment-key", "file-entry-far-out", "file-utf8", "file-utf16", "file-nul",
 		"file-anchor", "file-merge", "file-tag", "file-bom-crlf", "file-two-documents", "include-missing",
 		"aggregate-measure-order", "live-list", "live-seal", "live-setting", "live-no-within", "live-wrong-part",
@@ -126,20 +126,20 @@ func TestSchemaRefusesWhatIsWrong(t *testing.T) {
 	for _, path := range paths {
 		c := readCase(t, path)
 		name := strings.TrimSuffix(filepath.Base(path), ".txt")
-		if len(c.files) != 1 || slices.Contains(beyond, name) {
+		if len(c.files) != 1 || slices.Contains(unchecked, name) {
 			continue
 		}
 		written, err := os.ReadFile(c.write(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, wrong := policy.Parse("policy.yaml", written)
+		_, loadError := policy.Parse("policy.yaml", written)
 		notYAML, invalid := valid(string(written))
 		switch {
 		case notYAML != nil:
-		case wrong != nil && invalid == nil:
-			t.Errorf("%s: the schema takes what the decoder refuses: %v", name, wrong)
-		case wrong == nil && invalid != nil:
+		case loadError != nil && invalid == nil:
+			t.Errorf("%s: the schema takes what the decoder refuses: %v", name, loadError)
+		case loadError == nil && invalid != nil:
 			t.Errorf("%s: the schema refuses what the decoder takes: %v", name, invalid)
 		case invalid != nil:
 			refused++

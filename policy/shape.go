@@ -49,26 +49,28 @@ const (
 )
 
 func wordShape(doc string) *shape { return &shape{kind: wordKind, doc: doc, example: "name"} }
-func wordsShape(doc string, known ...string) *shape {
-	return &shape{kind: wordKind, doc: doc, words: known}
+func wordsShape(doc string, allowedWords ...string) *shape {
+	return &shape{kind: wordKind, doc: doc, words: allowedWords}
 }
-func textShape(doc, example string) *shape   { return &shape{kind: textKind, doc: doc, example: example} }
-func numberShape(doc string) *shape          { return &shape{kind: numberKind, doc: doc} }
-func listShape(doc string, of *shape) *shape { return &shape{kind: listKind, doc: doc, values: of} }
-func nonEmptyListShape(doc string, of *shape) *shape {
-	return &shape{kind: listKind, doc: doc, values: of, isNonEmpty: true}
+func textShape(doc, example string) *shape { return &shape{kind: textKind, doc: doc, example: example} }
+func numberShape(doc string) *shape        { return &shape{kind: numberKind, doc: doc} }
+func listShape(doc string, element *shape) *shape {
+	return &shape{kind: listKind, doc: doc, values: element}
 }
-func namesShape(doc, names string, of *shape) *shape {
-	return &shape{kind: tableKind, doc: doc, keyPattern: names, values: of}
+func nonEmptyListShape(doc string, element *shape) *shape {
+	return &shape{kind: listKind, doc: doc, values: element, isNonEmpty: true}
 }
-func eitherShape(doc string, of ...*shape) *shape {
-	return &shape{kind: anyOf, doc: doc, alternatives: of}
+func namesShape(doc, names string, element *shape) *shape {
+	return &shape{kind: tableKind, doc: doc, keyPattern: names, values: element}
+}
+func eitherShape(doc string, alternatives ...*shape) *shape {
+	return &shape{kind: anyOf, doc: doc, alternatives: alternatives}
 }
 func keysShape(doc string, keys ...shapeKey) *shape {
 	return &shape{kind: mappingKind, doc: doc, keys: keys}
 }
-func sharedShape(def string, of func() *shape) *shape {
-	return &shape{kind: referenceKind, definitionName: def, resolve: of}
+func sharedShape(def string, resolve func() *shape) *shape {
+	return &shape{kind: referenceKind, definitionName: def, resolve: resolve}
 }
 
 // withRequired sets the keys that a mapping must have.

@@ -141,10 +141,10 @@ func recordShape() *shape {
 }
 
 // oneOrMore returns the shape of a word, or of a list of words.
-func oneOrMore(doc string, known ...string) *shape {
-	one := wordShape("")
-	if known != nil {
-		one = wordsShape("", known...)
+func oneOrMore(doc string, allowedWords ...string) *shape {
+	alternative := wordShape("")
+	if allowedWords != nil {
+		alternative = wordsShape("", allowedWords...)
 	}
-	return eitherShape(doc, one, nonEmptyListShape("", one))
+	return eitherShape(doc, alternative, nonEmptyListShape("", alternative))
 }

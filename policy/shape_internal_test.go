@@ -64,8 +64,8 @@ func (x *examples) of(s *shape) []*node {
 		return out
 	case anyOf:
 		var out []*node
-		for _, one := range s.alternatives {
-			out = append(out, x.of(one)...)
+		for _, alternative := range s.alternatives {
+			out = append(out, x.of(alternative)...)
 		}
 		return out
 	case mappingKind:
@@ -126,8 +126,8 @@ func TestShapes(t *testing.T) {
 	said := map[string]bool{}
 	for _, root := range x.of(policyShape()) {
 		d := newDocumentDecoder(&Document{blockNames: map[place]string{}})
-		d.onKeys = func(at place, known []string) {
-			s := x.want[at]
+		d.onKeys = func(position place, allowedWords []string) {
+			s := x.want[position]
 			if s == nil {
 				return // its parent mapping is reported below
 			}
@@ -137,9 +137,9 @@ func TestShapes(t *testing.T) {
 				described = append(described, k.name)
 			}
 			slices.Sort(described)
-			if !slices.Equal(described, known) && !said[s.doc] {
+			if !slices.Equal(described, allowedWords) && !said[s.doc] {
 				said[s.doc] = true
-				t.Errorf("%q: the decoder knows the keys %v, policy/shape.go describes %v", s.doc, known, described)
+				t.Errorf("%q: the decoder knows the keys %v, policy/shape.go describes %v", s.doc, allowedWords, described)
 			}
 		}
 		d.decodeRoot(root)
@@ -157,9 +157,9 @@ func TestShapes(t *testing.T) {
 	for s := range seen {
 		reached[signatureOf(s)] = true
 	}
-	for at, s := range x.want {
+	for position, s := range x.want {
 		if len(s.keys) > 0 && !reached[signatureOf(s)] {
-			t.Errorf("%v %q: the decoder did not look at the keys %s", at, s.doc, signatureOf(s))
+			t.Errorf("%v %q: the decoder did not look at the keys %s", position, s.doc, signatureOf(s))
 		}
 	}
 }

@@ -23,11 +23,11 @@ func suggestColumnRule(value string) string {
 	case "true", "yes", "on", "show", "visible", "read", "public":
 		return "write allow"
 	case "mask", "masked", "null", "redact", "hash", "hashed":
-		as := "null"
+		mask := "null"
 		if strings.HasPrefix(value, "hash") {
-			as = "hash"
+			mask = "hash"
 		}
-		return "write { mask: " + as + " }"
+		return "write { mask: " + mask + " }"
 	case "generalise", "generalize", "year", "month", "day":
 		return "write { mask: { generalise: year } }"
 	case "deny", "hide", "hidden", "none", "no", "false", "off", "drop", "remove":
@@ -50,8 +50,8 @@ var listSlips = map[string]string{
 }
 
 // suggestComparison suggests { column: user_id, is: user } for { user_id: user }.
-func suggestComparison(n *node, what string) string {
-	second := map[string]string{"own": "is", "tenant": "is", "status": "is", "grant": "to"}[what]
+func suggestComparison(n *node, label string) string {
+	second := map[string]string{"own": "is", "tenant": "is", "status": "is", "grant": "to"}[label]
 	if second == "" || len(n.Keys) != 1 || n.Values[0].Kind != yamlfile.Scalar ||
 		slices.Contains([]string{"column", second}, n.Keys[0]) {
 		return ""
@@ -69,13 +69,13 @@ var sqlCharacters = map[rune]string{
 // none.
 func suggestPlainCharacter(text string) string {
 	for _, r := range text {
-		plain, ok := sqlCharacters[r]
+		baseType, ok := sqlCharacters[r]
 		switch {
 		case !ok:
-		case plain == " ":
+		case baseType == " ":
 			return "a space of another kind stands in it: write a plain one"
 		default:
-			return "a text editor has put " + string(r) + " there: write " + plain
+			return "a text editor has put " + string(r) + " there: write " + baseType
 		}
 	}
 	return ""

@@ -59,8 +59,9 @@ func (d *privacyDecoder) decodeSources(n *node) {
 		},
 	})
 	d.requireFields(n, "sources", "path", "table", "key", "fields", "body")
-	if first := d.doc.sources; first != nil {
-		d.fail(n.Place, "write it once", "sources is there already, at %s:%d:%d", first.File, first.Line, first.Column)
+	if existing := d.doc.sources; existing != nil {
+		d.fail(n.Place, "write it once", "sources is there already, at %s:%d:%d", existing.File, existing.Line,
+			existing.Column)
 		return
 	}
 	d.doc.sources = &decl

@@ -101,11 +101,11 @@ func (x *sqlExpression) compileCast(n *sqltext.TypeCast) (operand, bool) {
 	if !ok {
 		return o, false
 	}
-	kind, known := castTargets[target]
-	if known && o.kind == kind {
+	kind, isKnown := castTargets[target]
+	if isKnown && o.kind == kind {
 		return o, true
 	}
-	if _, isConst := o.Expr.(predicate.Const); isConst && known {
+	if _, isConst := o.Expr.(predicate.Const); isConst && isKnown {
 		return x.convert(o, kind)
 	}
 	column, isColumn := o.Expr.(predicate.Column)

@@ -28,8 +28,8 @@ type operand struct {
 	at   int32
 }
 
-func (x *sqlExpression) fail(at int32, suggestion, format string, args ...any) (operand, bool) {
-	x.names.fail(x.placeOf(at), suggestion, format, args...)
+func (x *sqlExpression) fail(location int32, suggestion, format string, args ...any) (operand, bool) {
+	x.names.fail(x.placeOf(location), suggestion, format, args...)
 	return operand{}, false
 }
 
@@ -47,13 +47,13 @@ func (x *sqlExpression) compileCondition(n *sqltext.Node) (predicate.Expr, bool)
 
 func (x *sqlExpression) compileConditions(nodes []*sqltext.Node) ([]predicate.Expr, bool) {
 	out := make([]predicate.Expr, 0, len(nodes))
-	all := true
+	isComplete := true
 	for _, n := range nodes {
 		c, ok := x.compileCondition(n)
-		all = all && ok
+		isComplete = isComplete && ok
 		out = append(out, c)
 	}
-	return out, all
+	return out, isComplete
 }
 
 // compile compiles an SQL expression.
@@ -93,11 +93,11 @@ func (x *sqlExpression) compile(n *sqltext.Node) (operand, bool) {
 // constructName returns the SQL name of a construct that is not on the list.
 func constructName(n any) string {
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", n), "*pg_query.Node_")
-	if as, ok := map[string]string{
+	if mask, ok := map[string]string{
 		"AIndirection": "a subscript or field", "AArrayExpr": "ARRAY[…]", "RowExpr": "a row",
 		"MinMaxExpr": "greatest or least", "CollateClause": "COLLATE", "AStar": "*",
 	}[kind]; ok {
-		return as
+		return mask
 	}
 	return kind
 }
@@ -188,12 +188,13 @@ func (x *sqlExpression) compileConstant(n *sqltext.A_Const) (operand, bool) {
 }
 
 // compileNumber compiles a number.
-func (x *sqlExpression) compileNumber(text string, at int32) (operand, bool) {
+func (x *sqlExpression) compileNumber(text string, location int32) (operand, bool) {
 	c, ok := numberConst(text)
 	if !ok {
-		return x.fail(at, "write at most 30 digits, without an exponent", "the number %s is not part of sql expressions", text)
+		return x.fail(location, "write at most 30 digits, without an exponent",
+			"the number %s is not part of sql expressions", text)
 	}
-	return operand{c, predicate.Number, at}, true
+	return operand{c, predicate.Number, location}, true
 }
 
 // compileLogic compiles AND, OR and NOT.
@@ -253,7 +254,7 @@ func (x *sqlExpression) compileBooleanTest(n *sqltext.BooleanTest) (operand, boo
 	if !ok {
 		return operand{}, false
 	}
-	test := func(is string) predicate.Expr { return predicate.IsTest{Operand: c, Is: is} }
+	test := func(word string) predicate.Expr { return predicate.IsTest{Operand: c, Is: word} }
 	var out predicate.Expr
 	switch n.Booltesttype {
 	case sqltext.IS_TRUE:
@@ -304,19 +305,19 @@ func (x *sqlExpression) compileCase(n *sqltext.CaseExpr) (operand, bool) {
 	var results []*sqltext.Node
 	var out predicate.Case
 	for _, arm := range n.Args {
-		when := arm.GetCaseWhen()
+		whenClause := arm.GetCaseWhen()
 		var condition operand
 		var ok bool
 		if n.Arg == nil {
-			condition.Expr, ok = x.compileCondition(when.Expr)
+			condition.Expr, ok = x.compileCondition(whenClause.Expr)
 		} else {
-			condition, ok = x.compileComparison("=", n.Arg, when.Expr, when.Location)
+			condition, ok = x.compileComparison("=", n.Arg, whenClause.Expr, whenClause.Location)
 		}
 		if !ok {
 			return operand{}, false
 		}
 		out.When = append(out.When, predicate.When{If: condition.Expr})
-		results = append(results, when.Result)
+		results = append(results, whenClause.Result)
 	}
 	if n.Defresult != nil {
 		results = append(results, n.Defresult)
@@ -336,7 +337,8 @@ func (x *sqlExpression) compileCase(n *sqltext.CaseExpr) (operand, bool) {
 }
 
 // compileSameKind compiles expressions whose values must have one kind.
-func (x *sqlExpression) compileSameKind(nodes []*sqltext.Node, at int32) ([]predicate.Expr, predicate.Kind, bool) {
+func (x *sqlExpression) compileSameKind(nodes []*sqltext.Node, location int32) ([]predicate.Expr, predicate.Kind,
+	bool) {
 	var operands []operand
 	var kind predicate.Kind
 	for _, n := range nodes {
@@ -389,9 +391,9 @@ func (x *sqlExpression) convert(o operand, kind predicate.Kind) (operand, bool) 
 	case o.kind == "" && !isConst:
 		return operand{o.Expr, kind, o.at}, true // the operand is NULL
 	case o.kind == "":
-		typed, why := typedConst(c.Value, kind)
-		if why != "" {
-			return x.fail(o.at, why, "the constant is not a %s", kind)
+		typed, reason := typedConst(c.Value, kind)
+		if reason != "" {
+			return x.fail(o.at, reason, "the constant is not a %s", kind)
 		}
 		return operand{typed, kind, o.at}, true
 	case isConst && o.kind == predicate.Number && kind == predicate.Float:

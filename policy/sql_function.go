@@ -38,13 +38,13 @@ func (x *sqlExpression) compileAttributeCall(n *sqltext.FuncCall) (operand, bool
 		name, _ = n.Args[0].GetAConst().GetVal().(*sqltext.A_Const_Sval)
 	}
 	if name == nil {
-		meant := "user"
+		correction := "user"
 		if len(n.Args) == 1 {
 			if names := stringsOf(n.Args[0].GetColumnRef().GetFields()); len(names) == 1 {
-				meant = names[0]
+				correction = names[0]
 			}
 		}
-		return x.fail(n.Location, "write attribute('"+meant+"')", "attribute takes the name of an attribute")
+		return x.fail(n.Location, "write attribute('"+correction+"')", "attribute takes the name of an attribute")
 	}
 	attribute := x.names.findAttribute(x.placeOf(n.Location), name.Sval.Sval)
 	if attribute == nil {
@@ -79,13 +79,14 @@ func (x *sqlExpression) compileCardinality(n *sqltext.FuncCall) (operand, bool) 
 }
 
 // compileFunction compiles a call of a permitted function.
-func (x *sqlExpression) compileFunction(name string, nodes []*sqltext.Node, at int32) (operand, bool) {
+func (x *sqlExpression) compileFunction(name string, nodes []*sqltext.Node, location int32) (operand, bool) {
 	f, ok := predicate.Functions[name]
 	if !ok {
-		return x.fail(at, closest(name, sortedKeys(predicate.Functions)), "%s is not a function that sql expressions may call", name)
+		return x.fail(location, closest(name, sortedKeys(predicate.Functions)),
+			"%s is not a function that sql expressions may call", name)
 	}
 	if len(nodes) > len(f.Args) || len(nodes) < len(f.Args)-f.Optional {
-		return x.fail(at, "", "%s takes %d arguments", name, len(f.Args))
+		return x.fail(location, "", "%s takes %d arguments", name, len(f.Args))
 	}
 	out := predicate.Call{Name: name}
 	for i, n := range nodes {
@@ -110,5 +111,5 @@ func (x *sqlExpression) compileFunction(name string, nodes []*sqltext.Node, at i
 		}
 		out.Args = append(out.Args, arg.Expr)
 	}
-	return operand{out, f.Result, at}, true
+	return operand{out, f.Result, location}, true
 }

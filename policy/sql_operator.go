@@ -114,16 +114,16 @@ func (x *sqlExpression) compilePair(left, right *sqltext.Node) (a, b operand, ok
 }
 
 // compileComparison compiles a comparison.
-func (x *sqlExpression) compileComparison(op string, left, right *sqltext.Node, at int32) (operand, bool) {
+func (x *sqlExpression) compileComparison(op string, left, right *sqltext.Node, location int32) (operand, bool) {
 	a, b, ok := x.compilePair(left, right)
 	if !ok {
 		return operand{}, false
 	}
 	if a.kind == predicate.JSONB || a.kind != a.kind.Element() {
-		return x.fail(at, "write doc ->> 'key', or value = ANY (list)", "%s values are not compared whole", a.kind)
+		return x.fail(location, "write doc ->> 'key', or value = ANY (list)", "%s values are not compared whole", a.kind)
 	}
 	return operand{predicate.Compare{Op: op, Left: a.Expr, Right: b.Expr, Bytes: mixesTextColumns(a.kind, a.Expr, b.Expr)},
-		predicate.Bool, at}, true
+		predicate.Bool, location}, true
 }
 
 // compileDistinct compiles IS [NOT] DISTINCT FROM into other operators, since this one cannot be schema-qualified.

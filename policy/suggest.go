@@ -8,12 +8,12 @@ import (
 
 // Suggest returns `did you mean "x"?` with the candidate that is most similar to the written word, or "" if none is
 // similar.
-func Suggest(written string, candidates []string) string { return closest(written, candidates) }
+func Suggest(writtenName string, candidates []string) string { return closest(writtenName, candidates) }
 
 // closest returns `did you mean "x"?` with the candidate that is most similar to the written word, or "" if none is
 // similar.
-func closest(written string, candidates []string) string {
-	near, ok := yamlfile.Nearest(written, candidates)
+func closest(writtenName string, candidates []string) string {
+	near, ok := yamlfile.Nearest(writtenName, candidates)
 	if !ok {
 		return ""
 	}
@@ -21,8 +21,8 @@ func closest(written string, candidates []string) string {
 }
 
 // closestOrFew is [closest]. If no candidate is similar, it lists the candidates, unless there are many.
-func closestOrFew(written string, candidates []string) string {
-	if near := closest(written, candidates); near != "" || len(candidates) == 0 {
+func closestOrFew(writtenName string, candidates []string) string {
+	if near := closest(writtenName, candidates); near != "" || len(candidates) == 0 {
 		return near
 	}
 	quoted := make([]string, 0, len(candidates))
@@ -36,9 +36,9 @@ func closestOrFew(written string, candidates []string) string {
 }
 
 // closestOrAll is [closest]. If no known word is similar, it lists them all.
-func closestOrAll(written string, known []string) string {
-	if near := closest(written, known); near != "" {
+func closestOrAll(writtenName string, allowedWords []string) string {
+	if near := closest(writtenName, allowedWords); near != "" {
 		return near
 	}
-	return "one of " + strings.Join(known, ", ")
+	return "one of " + strings.Join(allowedWords, ", ")
 }

@@ -30,9 +30,9 @@ type tableDecl struct {
 // tableKeys are keys of a table that people also write by mistake inside rows.
 var tableKeys = []string{"rows", "columns", "write", "observe", "aggregate", "lifecycle"}
 
-func (d *tableDecoder) decodeTable(at place, name string, n *node) {
-	decl := tableDecl{place: at, name: name}
-	what := "table " + name
+func (d *tableDecoder) decodeTable(position place, name string, n *node) {
+	decl := tableDecl{place: position, name: name}
+	label := "table " + name
 	if n.Kind == yamlfile.List && slices.Contains([]string{"rows", "columns", "write"}, name) {
 		d.fail(n.Place, "indent it further than the table's name", "%s is not beneath a table", name)
 		return
@@ -46,10 +46,10 @@ func (d *tableDecoder) decodeTable(at place, name string, n *node) {
 				suggestion = "write { rows: … }, or { rows: open } if every row may show"
 			}
 		}
-		d.fail(n.Place, suggestion, "%s must be %s, not %s", what, yamlfile.Mapping, n.Kind)
+		d.fail(n.Place, suggestion, "%s must be %s, not %s", label, yamlfile.Mapping, n.Kind)
 		return
 	}
-	d.decodeFields(n, what, map[string]func(*node){
+	d.decodeFields(n, label, map[string]func(*node){
 		"rows":    func(v *node) { d.decodeRows(&decl, v) },
 		"columns": func(v *node) { decl.columns = d.decodeColumns(v) },
 		"write":   func(v *node) { decl.write = d.decodeWrite(v) },
@@ -69,7 +69,7 @@ func (d *tableDecoder) decodeTable(at place, name string, n *node) {
 		"consent":   func(v *node) { decl.consent = d.blocks.decodeConsent(v.Place, v) },
 		"lifecycle": func(v *node) { decl.lifecycle = d.decodeLifecycle(v.Place, v) },
 	}, "source", "limit")
-	d.requireFields(n, what, "rows")
+	d.requireFields(n, label, "rows")
 	if none, _ := decl.rows.(noneBlock); none.isEmptyList && decl.aggregate == nil {
 		d.fail(*decl.noRows, `say "open" if every row may show`, "rows is empty")
 	}
@@ -78,8 +78,8 @@ func (d *tableDecoder) decodeTable(at place, name string, n *node) {
 
 // decodeRows reads the rule of a table, or `rows: none`.
 func (d *tableDecoder) decodeRows(decl *tableDecl, n *node) {
-	none := n.Kind == yamlfile.Scalar && n.Value == "none" || n.Kind == yamlfile.List && len(n.Items) == 0
-	if !none {
+	isNone := n.Kind == yamlfile.Scalar && n.Value == "none" || n.Kind == yamlfile.List && len(n.Items) == 0
+	if !isNone {
 		decl.rows = d.blocks.decodeRows(n)
 		return
 	}

@@ -54,8 +54,8 @@ type toolArgumentDecl struct {
 // decodeTool reads how a function is published as a tool.
 func (d *functionDecoder) decodeTool(decl *functionDecl, n *node) {
 	t := &toolDecl{place: n.Place, nameAt: n.Place}
-	what := "tool of " + decl.name
-	d.decodeFields(n, what, map[string]func(*node){
+	label := "tool of " + decl.name
+	d.decodeFields(n, label, map[string]func(*node){
 		"name":        d.decodeWordAt(&t.name, &t.nameAt, "name"),
 		"description": d.decodeWord(&t.description, "description"),
 		"arguments": func(v *node) {
@@ -78,7 +78,7 @@ func (d *functionDecoder) decodeTool(decl *functionDecl, n *node) {
 			}
 		},
 	})
-	d.requireFields(n, what, "description")
+	d.requireFields(n, label, "description")
 	decl.tool = t
 }
 
@@ -159,9 +159,9 @@ func (c *functionCompiler) compileToolArguments(t *toolDecl, f *Function) []Tool
 }
 
 // CallStatement returns the SQL that the tool runs: a call with the given arguments as parameters, in their order.
-func (f *Function) CallStatement(given []string) string {
-	arguments := make([]string, len(given))
-	for i, name := range given {
+func (f *Function) CallStatement(names []string) string {
+	arguments := make([]string, len(names))
+	for i, name := range names {
 		arguments[i] = fmt.Sprintf("%s => $%d", catalog.QuoteIdent(name), i+1)
 	}
 	return fmt.Sprintf("SELECT * FROM %s.%s(%s)", catalog.QuoteIdent(f.Name.Schema), catalog.QuoteIdent(f.Name.Name),

@@ -60,8 +60,8 @@ func TestToolIsInTheVersion(t *testing.T) {
 			t.Errorf("one version for two policies:\n%s\n%s", other, text)
 		}
 		seen[p.Version()] = text
-		if _, told := p.Restrictions()["tool find"]; told != strings.Contains(text, "name: find") {
-			t.Errorf("Bounds has tool find: %t, for %s", told, text)
+		if _, isTold := p.Restrictions()["tool find"]; isTold != strings.Contains(text, "name: find") {
+			t.Errorf("Bounds has tool find: %t, for %s", isTold, text)
 		}
 	}
 }

@@ -83,27 +83,27 @@ func TestVersionsTellPoliciesApart(t *testing.T) {
 			if p == nil {
 				t.Fatalf("%s does not compile\n%s", file, whole)
 			}
-			apart := 0
+			differing := 0
 			others := changes(tree, rand.New(rand.NewPCG(3, 3)), 120)
 			for _, c := range others {
-				changed, err := yaml.Marshal(c.tree)
+				changedYAML, err := yaml.Marshal(c.tree)
 				if err != nil {
 					t.Fatal(err)
 				}
-				o := compiled(changed)
+				o := compiled(changedYAML)
 				if o == nil {
 					continue
 				}
 				if p.Version() != o.Version() {
-					apart++
+					differing++
 				} else if d := cmp.Diff(p, o, same); d != "" {
 					t.Errorf("%s: the version stays as it was, and the policy does not\n%.1500s", c.what, d)
 				}
 			}
-			if apart < 5 {
-				t.Errorf("%d of %d changes make another policy", apart, len(others))
+			if differing < 5 {
+				t.Errorf("%d of %d changes make another policy", differing, len(others))
 			}
-			t.Logf("%d of %d changes make another policy", apart, len(others))
+			t.Logf("%d of %d changes make another policy", differing, len(others))
 		})
 	}
 }
@@ -158,12 +158,12 @@ func changes(tree any, r *rand.Rand, most int) []change {
 	var out []change
 	var walk func(n any, path, last string, put func(any) any)
 	walk = func(n any, path, last string, put func(any) any) {
-		with := func(what string, v any) {
+		with := func(label string, v any) {
 			kind := last
-			if strings.HasPrefix(what, "without ") {
-				kind = what
+			if strings.HasPrefix(label, "without ") {
+				kind = label
 			}
-			out = append(out, change{path + ": " + what, kind, put(v)})
+			out = append(out, change{path + ": " + label, kind, put(v)})
 		}
 		switch n := n.(type) {
 		case yaml.MapSlice:

@@ -19,7 +19,7 @@ const (
 // are qualified, and functions are pinned. Tables and views of p are replaced by pgconsent's views of them where agents
 // read those. partly is true if a FilteredCopy reads a table without its predicate. A SignedCopy is "" if the query has
 // an expression that is not leak-safe.
-type ViewRewriter func(p *Policy, snap *catalog.Snapshot, view *catalog.Relation, of ViewCopy) (query string,
+type ViewRewriter func(p *Policy, snap *catalog.Snapshot, view *catalog.Relation, copyKind ViewCopy) (query string,
 	partly bool, err error)
 
 // compile compiles a view, and before it the views that it reads.
@@ -77,12 +77,12 @@ func (c *viewCompiler) copyView(p *Policy, decl viewDecl, r *catalog.Relation, d
 				}
 			}
 		}
-		beneath, ok := c.snap.Relation(name)
+		readRelation, ok := c.snap.Relation(name)
 		switch {
-		case !ok || beneath.Kind != catalog.View || isSystemSchema(name.Schema):
+		case !ok || readRelation.Kind != catalog.View || isSystemSchema(name.Schema):
 			v.Tables = append(v.Tables, name)
 		default:
-			inner := c.copyView(p, decl, beneath, depth+1)
+			inner := c.copyView(p, decl, readRelation, depth+1)
 			if inner == nil {
 				return nil
 			}

@@ -16,16 +16,16 @@ func (v *View) setWrite(p *Policy) {
 		return
 	}
 	var innerWrite *Write
-	var read *catalog.Relation
+	var source *catalog.Relation
 	if t, ok := p.Table(v.Relation.Reads[0].Relation); ok {
-		innerWrite, read = t.Write, t.Relation
+		innerWrite, source = t.Write, t.Relation
 	} else if inner, ok := p.View(v.Relation.Reads[0].Relation); ok {
-		innerWrite, read = inner.Write, inner.Relation
+		innerWrite, source = inner.Write, inner.Relation
 	}
 	if innerWrite == nil {
 		return
 	}
-	base := viewColumns(v.Relation, read)
+	base := viewColumns(v.Relation, source)
 	if base == nil {
 		return
 	}
@@ -53,9 +53,9 @@ func (v *View) setWrite(p *Policy) {
 
 // viewColumns returns for each column of a view the column that it shows, of the one relation which the view reads. It
 // is "" for an expression. The result is nil if the query has another form.
-func viewColumns(view, read *catalog.Relation) []string {
-	tree, refused := sqltext.Parse(view.Definition)
-	if refused != nil || len(tree.Stmts) != 1 {
+func viewColumns(view, source *catalog.Relation) []string {
+	tree, refusal := sqltext.Parse(view.Definition)
+	if refusal != nil || len(tree.Stmts) != 1 {
 		return nil
 	}
 	query := tree.Stmts[0].GetStmt().GetSelectStmt()
@@ -63,24 +63,24 @@ func viewColumns(view, read *catalog.Relation) []string {
 		len(query.TargetList) != len(view.Columns) {
 		return nil
 	}
-	named := map[string]string{} // the relation's columns, by the names that the query gives them
-	given := query.FromClause[0].GetRangeVar().GetAlias().GetColnames()
-	if len(given) > len(read.Columns) {
+	sourceNames := map[string]string{} // the relation's columns, by the names that the query gives them
+	aliases := query.FromClause[0].GetRangeVar().GetAlias().GetColnames()
+	if len(aliases) > len(source.Columns) {
 		return nil
 	}
-	for i, c := range read.Columns {
+	for i, c := range source.Columns {
 		name := c.Name
-		if i < len(given) {
-			name = given[i].GetString_().GetSval()
+		if i < len(aliases) {
+			name = aliases[i].GetString_().GetSval()
 		}
-		named[name] = c.Name
+		sourceNames[name] = c.Name
 	}
 	out := make([]string, len(query.TargetList))
 	for i, n := range query.TargetList {
 		// the query reads one relation, so a qualifier before a column's name means that relation
 		fields := n.GetResTarget().GetVal().GetColumnRef().GetFields()
 		if len(fields) > 0 {
-			out[i] = named[fields[len(fields)-1].GetString_().GetSval()]
+			out[i] = sourceNames[fields[len(fields)-1].GetString_().GetSval()]
 		}
 	}
 	return out

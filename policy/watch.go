@@ -44,13 +44,13 @@ func fileState(path string) string {
 // Changed. So people who save several files have the time between two calls to finish.
 func (w *Watch) HasChanged() bool {
 	var b strings.Builder
-	same := true
+	isSameMask := true
 	for _, path := range sortedKeys(w.seen) {
 		now := fileState(path)
-		same = same && now == w.seen[path]
+		isSameMask = isSameMask && now == w.seen[path]
 		fmt.Fprintf(&b, "%q %q\n", path, now)
 	}
-	settled := b.String() == w.lastState
+	isUnchanged := b.String() == w.lastState
 	w.lastState = b.String()
-	return !same && settled
+	return !isSameMask && isUnchanged
 }

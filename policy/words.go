@@ -132,15 +132,15 @@ func subjectsText(n predicate.RecordedConsent, how string) string {
 // registryText says in words which record the registry must have.
 func registryText(n predicate.RegistryConsent) string {
 	var out []string
-	listed := func(what string, words []string, session []predicate.Grantee) {
+	listed := func(label string, words []string, session []predicate.Grantee) {
 		switch {
 		case len(words) > 0 && len(session) > 0:
-			out = append(out, fmt.Sprintf("to the %s %s, which the agent's %s has", what,
+			out = append(out, fmt.Sprintf("to the %s %s, which the agent's %s has", label,
 				strings.Join(words, " and "), attributeNames(session)))
 		case len(words) > 0:
-			out = append(out, fmt.Sprintf("to the %s %s", what, strings.Join(words, " and ")))
+			out = append(out, fmt.Sprintf("to the %s %s", label, strings.Join(words, " and ")))
 		case len(session) > 0:
-			out = append(out, fmt.Sprintf("to each %s in the agent's %s", what, attributeNames(session)))
+			out = append(out, fmt.Sprintf("to each %s in the agent's %s", label, attributeNames(session)))
 		}
 	}
 	listed("category", n.Categories, n.SessionCategories)
@@ -173,9 +173,9 @@ func registryText(n predicate.RegistryConsent) string {
 	return ", " + strings.Join(out, ", ")
 }
 
-func attributeNames(to []predicate.Grantee) string {
+func attributeNames(grantees []predicate.Grantee) string {
 	var out []string
-	for _, g := range to {
+	for _, g := range grantees {
 		out = append(out, g.Attribute)
 	}
 	return strings.Join(out, ", ")
@@ -195,11 +195,11 @@ func ownConditionText(n predicate.Own) string {
 
 func granteeText(n predicate.Grant) string {
 	var who []string
-	for _, to := range n.Grantees {
-		if to.List {
-			who = append(who, "one of the agent's "+to.Attribute)
+	for _, grantee := range n.Grantees {
+		if grantee.List {
+			who = append(who, "one of the agent's "+grantee.Attribute)
 		} else {
-			who = append(who, "the agent's "+to.Attribute)
+			who = append(who, "the agent's "+grantee.Attribute)
 		}
 	}
 	if n.EverybodyWord != "" {

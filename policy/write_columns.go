@@ -12,7 +12,7 @@ func (c *writeCompiler) sendableColumns(decl *writeDecl, t *policyTable) []strin
 	stamped := func(name string) bool {
 		return slices.ContainsFunc(decl.stamps, func(s stampDecl) bool { return s.column == name })
 	}
-	written := map[string]place{}
+	positions := map[string]place{}
 	for _, list := range [][]wordDecl{decl.columns, decl.immutable} {
 		for _, w := range list {
 			if c.findColumn(w.place, r, w.text) == nil {
@@ -21,29 +21,29 @@ func (c *writeCompiler) sendableColumns(decl *writeDecl, t *policyTable) []strin
 			if stamped(w.text) {
 				c.fail(w.place, "leave it out: agents may send it, and the stamp replaces it", "%s.%s is stamped", r.Name, w.text)
 			}
-			written[w.text] = w.place
+			positions[w.text] = w.place
 		}
 	}
 	var out []string
 	for i := range r.Columns {
 		column := &r.Columns[i]
-		at, explicit := written[column.Name]
+		position, explicit := positions[column.Name]
 		if stamped(column.Name) || !explicit &&
 			(!decl.allColumns || slices.ContainsFunc(withComputed(r, []string{column.Name}),
 				func(name string) bool { return decidesVisibility(t.rows, name) })) {
 			continue
 		}
-		why, what, known := c.leaks.whyUnwritable(decl, t, column)
+		reason, label, isKnown := c.leaks.whyUnwritable(decl, t, column)
 		if !t.decl.isPlainColumn(column.Name) {
-			why, what, known = "it is hidden or masked", "say allow under columns of the table, or stamp it", true
+			reason, label, isKnown = "it is hidden or masked", "say allow under columns of the table, or stamp it", true
 		}
 		switch {
-		case why == "":
+		case reason == "":
 			out = append(out, column.Name)
-		case explicit && !known:
-			c.withhold(at, what, "agents cannot write %s.%s: %s", r.Name, column.Name, why)
+		case explicit && !isKnown:
+			c.withhold(position, label, "agents cannot write %s.%s: %s", r.Name, column.Name, reason)
 		case explicit:
-			c.fail(at, what, "agents cannot write %s.%s: %s", r.Name, column.Name, why)
+			c.fail(position, label, "agents cannot write %s.%s: %s", r.Name, column.Name, reason)
 		}
 	}
 	return out
@@ -57,7 +57,7 @@ func decidesVisibility(rows predicate.Node, column string) bool {
 		case predicate.Own, predicate.Visible, predicate.Consent:
 			continue
 		}
-		if columns, known := predicate.RowColumns(part); !known || slices.Contains(columns, column) {
+		if columns, isKnown := predicate.RowColumns(part); !isKnown || slices.Contains(columns, column) {
 			return true
 		}
 	}
@@ -66,7 +66,7 @@ func decidesVisibility(rows predicate.Node, column string) bool {
 
 // refuseSequences refuses writes that show agents numbers of a sequence from which others draw as well.
 func (c *writeCompiler) refuseSequences(out *Write, decl *writeDecl, t *policyTable) {
-	if _, open := t.rows.(predicate.Open); open || !out.Insert || decl.accepts(acceptSequences) {
+	if _, isOpen := t.rows.(predicate.Open); isOpen || !out.Insert || decl.accepts(acceptSequences) {
 		return
 	}
 	for _, column := range t.relation.Columns {

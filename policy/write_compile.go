@@ -38,7 +38,7 @@ func (c *writeCompiler) compile(t *policyTable) *Write {
 			c.fail(own.place, "add "+command+" to commands, or leave this out", "%s is none of the commands", command)
 		}
 	}
-	failed, withheld := len(c.errs), len(c.withheldWrites)
+	errorsBefore, withheld := len(c.errs), len(c.withheldWrites)
 	out.Stamps = c.compileStamps(decl, t.relation)
 	for _, s := range out.Stamps {
 		if notice := s.Notice(t.relation); notice != "" {
@@ -49,18 +49,18 @@ func (c *writeCompiler) compile(t *policyTable) *Write {
 	sendable := c.sendableColumns(decl, t)
 	c.refuseCollisions(out, decl, t, sendable)
 	c.refuseInsert(out, decl, t)
-	if len(c.errs) > failed {
+	if len(c.errs) > errorsBefore {
 		return nil
 	}
-	if why := c.leaks.whyOwnRuleTells(decl, t, "delete"); out.Delete && why != "" && !decl.accepts(acceptValues) {
+	if reason := c.leaks.whyOwnRuleTells(decl, t, "delete"); out.Delete && reason != "" && !decl.accepts(acceptValues) {
 		c.withhold(decl.commandRules["delete"].place,
 			"say accept: ["+acceptValues+"], or let the rule ask for what agents see",
-			"agents cannot delete from %s: %s", t.relation.Name, why)
+			"agents cannot delete from %s: %s", t.relation.Name, reason)
 		out.Delete = false
 	}
-	if why := c.leaks.whyDeleteTells(t); out.Delete && why != "" && !decl.accepts(acceptValues) {
+	if reason := c.leaks.whyDeleteTells(t); out.Delete && reason != "" && !decl.accepts(acceptValues) {
 		c.withhold(decl.place, "say accept: ["+acceptValues+"], or let the condition ask for what fails for no row",
-			"agents cannot delete from %s: %s", t.relation.Name, why)
+			"agents cannot delete from %s: %s", t.relation.Name, reason)
 		out.Delete = false
 	}
 	c.writableColumns(out, decl, t, sendable, withheld)
@@ -70,7 +70,7 @@ func (c *writeCompiler) compile(t *policyTable) *Write {
 		out.Insert = out.Insert && len(out.Insertable) > 0
 		out.Update = out.Update && len(out.Updatable) > 0
 	}
-	if len(c.errs) == failed && !out.Insert && !out.Update && !out.Delete {
+	if len(c.errs) == errorsBefore && !out.Insert && !out.Update && !out.Delete {
 		return nil
 	}
 	c.refuseSequences(out, decl, t)
@@ -126,14 +126,14 @@ func (c *writeCompiler) refuseCollisions(out *Write, decl *writeDecl, t *policyT
 
 // refuseInsert withholds INSERT if values that agents do not choose would tell about hidden rows or columns.
 func (c *writeCompiler) refuseInsert(out *Write, decl *writeDecl, t *policyTable) {
-	if why := c.leaks.whyStampHashed(decl, t); out.Insert && why != "" && !decl.accepts(acceptValues) {
+	if reason := c.leaks.whyStampHashed(decl, t); out.Insert && reason != "" && !decl.accepts(acceptValues) {
 		c.withhold(decl.place, "say accept: ["+acceptValues+"], or mask it with null",
-			"agents cannot insert into %s: %s", t.relation.Name, why)
+			"agents cannot insert into %s: %s", t.relation.Name, reason)
 		out.Insert = false
 	}
-	if why := c.leaks.whyPresetCompared(decl, t); out.Insert && why != "" && !decl.accepts(acceptConflicts) {
+	if reason := c.leaks.whyPresetCompared(decl, t); out.Insert && reason != "" && !decl.accepts(acceptConflicts) {
 		c.withhold(decl.place, "say accept: ["+acceptConflicts+"], or let another index do",
-			"agents cannot insert into %s: %s", t.relation.Name, why)
+			"agents cannot insert into %s: %s", t.relation.Name, reason)
 		out.Insert = false
 	}
 }
@@ -169,7 +169,7 @@ func (c *writeCompiler) writableColumns(out *Write, decl *writeDecl, t *policyTa
 	stamped := func(name string) bool {
 		return slices.ContainsFunc(out.Stamps, func(s Stamp) bool { return s.Column == name })
 	}
-	judged, known := c.judgedColumns(decl, t)
+	ruleColumns, isKnown := c.judgedColumns(decl, t)
 	lastWhy := "" // the reason why some column cannot be updated
 	for _, column := range t.relation.Columns {
 		name := column.Name
@@ -177,11 +177,11 @@ func (c *writeCompiler) writableColumns(out *Write, decl *writeDecl, t *policyTa
 		if out.Insert && (stamped(name) && t.decl.isPlainColumn(name) || isSendable) {
 			out.Insertable = append(out.Insertable, name)
 		}
-		updatable, why := c.isUpdatable(out, decl, t, name, isSendable)
-		if why != "" {
-			lastWhy = why
+		updatable, reason := c.isUpdatable(out, decl, t, name, isSendable)
+		if reason != "" {
+			lastWhy = reason
 		}
-		if !updatable || !decl.namesColumn(name) && (!known || slices.Contains(judged, name)) {
+		if !updatable || !decl.namesColumn(name) && (!isKnown || slices.Contains(ruleColumns, name)) {
 			continue
 		}
 		out.Updatable = append(out.Updatable, name)
@@ -190,53 +190,53 @@ func (c *writeCompiler) writableColumns(out *Write, decl *writeDecl, t *policyTa
 				"they set tells whether two of their rows agree in that", t.relation.Name, name, key)
 		}
 	}
-	switch none := out.Update && len(out.Updatable) == 0; {
-	case none && lastWhy != "" && decl.allColumns:
+	switch isNone := out.Update && len(out.Updatable) == 0; {
+	case isNone && lastWhy != "" && decl.allColumns:
 		c.withhold(decl.place, "say accept: ["+acceptValues+"]", "no column of %s is left for agents to update: %s",
 			t.relation.Name, lastWhy)
-	case none && len(c.withheldWrites) == withheld:
+	case isNone && len(c.withheldWrites) == withheld:
 		c.fail(decl.place, "name them under columns", "no column of %s is left for agents to update", t.relation.Name)
 	}
 }
 
 // judgedColumns returns the columns that the table's rule and check read, and the columns from which these are
-// computed. known is false if they read more than columns.
-func (c *writeCompiler) judgedColumns(decl *writeDecl, t *policyTable) (judged []string, known bool) {
-	judged, known = predicate.RowColumns(t.rows)
+// computed. isKnown is false if they read more than columns.
+func (c *writeCompiler) judgedColumns(decl *writeDecl, t *policyTable) (ruleColumns []string, isKnown bool) {
+	ruleColumns, isKnown = predicate.RowColumns(t.rows)
 	for _, b := range []block{decl.check, decl.rowsOfCommand("update")} {
 		if b != nil {
-			more, all := predicate.RowColumns(c.rules.compileBlock(b, t.relation))
-			judged, known = append(judged, more...), known && all
+			more, isComplete := predicate.RowColumns(c.rules.compileBlock(b, t.relation))
+			ruleColumns, isKnown = append(ruleColumns, more...), isKnown && isComplete
 		}
 	}
-	return withSources(t.relation, judged), known
+	return withSources(t.relation, ruleColumns), isKnown
 }
 
-// isUpdatable tells whether an UPDATE may set a column, as far as the column itself decides. The result why says what
-// the UPDATE would tell about columns that agents do not see.
+// isUpdatable tells whether an UPDATE may set a column, as far as the column itself decides. The result reason says
+// what the UPDATE would tell about columns that agents do not see.
 func (c *writeCompiler) isUpdatable(out *Write, decl *writeDecl, t *policyTable, name string,
-	sendable bool) (updatable bool, why string) {
-	named := decl.namesColumn(name)
+	sendable bool) (updatable bool, reason string) {
+	isNamed := decl.namesColumn(name)
 	immutable := slices.ContainsFunc(decl.immutable, func(w wordDecl) bool { return w.text == name })
 	// a row that moves to another partition is inserted there, and gets its stamps anew
 	moves := len(out.Stamps) > 0 && slices.Contains(t.relation.PartitionBy, name)
-	if out.Update && moves && named && !immutable {
+	if out.Update && moves && isNamed && !immutable {
 		c.fail(decl.place, "list it under immutable",
 			"agents cannot update %s.%s: the row would go to another partition, and be stamped anew", t.relation.Name, name)
 	}
-	why, together := c.leaks.whyUpdateTells(decl, t, name)
+	reason, isReadTogether := c.leaks.whyUpdateTells(decl, t, name)
 	if !sendable || immutable || moves {
 		return false, ""
 	}
-	if out.Update && named && why != "" {
+	if out.Update && isNamed && reason != "" {
 		say := c.fail
-		if !together {
+		if !isReadTogether {
 			say = c.withhold
 		}
 		say(decl.place, "list it under immutable, or say accept: ["+acceptValues+"]",
-			"agents cannot update %s.%s: %s", t.relation.Name, name, why)
+			"agents cannot update %s.%s: %s", t.relation.Name, name, reason)
 	}
-	return out.Update && why == "", why
+	return out.Update && reason == "", reason
 }
 
 // compileChecks compiles the conditions that a new row and a changed row must meet.
@@ -248,7 +248,7 @@ func (c *writeCompiler) compileChecks(out *Write, decl *writeDecl, t *policyTabl
 	stamps, overruled := stampConditions(out.Stamps)
 	var insert predicate.All
 	for _, part := range predicate.Conjuncts(t.rows) {
-		if columns, all := predicate.RowColumns(part); all && len(columns) == 1 &&
+		if columns, isComplete := predicate.RowColumns(part); isComplete && len(columns) == 1 &&
 			slices.Contains(overruled, columns[0]) && isColumnTest(part) {
 			out.InsertsAreHidden = out.InsertsAreHidden || contradictsStamps(part, stamps)
 			continue
@@ -281,24 +281,24 @@ func (c *writeCompiler) compileChecks(out *Write, decl *writeDecl, t *policyTabl
 
 // dependsOnMoreThanRow tells whether a condition on a row may also depend on the session or on other tables.
 func dependsOnMoreThanRow(n predicate.Node) bool {
-	_, own := predicate.RowColumns(n)
-	return !own || len(predicate.AttributesOf(n)) > 0
+	_, hasColumns := predicate.RowColumns(n)
+	return !hasColumns || len(predicate.AttributesOf(n)) > 0
 }
 
 // stampConditions returns the conditions that stamped columns meet, and the columns that always have the value of their
 // stamp.
 func stampConditions(list []Stamp) (stamps predicate.All, overruled []string) {
 	for _, s := range list {
-		var is predicate.Node = predicate.Status{Column: s.Column, Is: s.Value}
+		var condition predicate.Node = predicate.Status{Column: s.Column, Is: s.Value}
 		if s.Attribute != "" {
-			is = predicate.Own{Column: s.Column, Attribute: s.Attribute, Type: s.Type}
+			condition = predicate.Own{Column: s.Column, Attribute: s.Attribute, Type: s.Type}
 		}
 		if s.Unless != nil {
-			is = predicate.Any{is, s.Unless}
+			condition = predicate.Any{condition, s.Unless}
 		} else {
 			overruled = append(overruled, s.Column)
 		}
-		stamps = append(stamps, is)
+		stamps = append(stamps, condition)
 	}
 	return stamps, overruled
 }

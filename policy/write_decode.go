@@ -45,8 +45,8 @@ type stampDecl struct {
 }
 
 // accepts reports whether the key accept lists a word.
-func (d *writeDecl) accepts(what string) bool {
-	return slices.ContainsFunc(d.accept, func(w wordDecl) bool { return w.text == what })
+func (d *writeDecl) accepts(label string) bool {
+	return slices.ContainsFunc(d.accept, func(w wordDecl) bool { return w.text == label })
 }
 
 // namesColumn tells whether the key columns names a column.
@@ -59,10 +59,10 @@ func (d *tableDecoder) decodeWrite(n *node) *writeDecl {
 	decl := &writeDecl{place: n.Place, allColumns: true, commandRules: map[string]commandDecl{}}
 	command := func(name string) func(*node) {
 		return func(v *node) {
-			own := commandDecl{place: v.Place}
-			d.decodeFields(v, name, map[string]func(*node){"rows": func(v *node) { own.rows = d.blocks.decodeRows(v) }})
+			command := commandDecl{place: v.Place}
+			d.decodeFields(v, name, map[string]func(*node){"rows": func(v *node) { command.rows = d.blocks.decodeRows(v) }})
 			d.requireFields(v, name, "rows")
-			decl.commandRules[name] = own
+			decl.commandRules[name] = command
 		}
 	}
 	d.decodeFields(n, "write", map[string]func(*node){
@@ -92,8 +92,8 @@ func (d *tableDecoder) decodeWrite(n *node) *writeDecl {
 	return decl
 }
 
-func (d *tableDecoder) decodeStamp(at place, column string, n *node) stampDecl {
-	s := stampDecl{place: at, column: column, valueAt: n.Place}
+func (d *tableDecoder) decodeStamp(position place, column string, n *node) stampDecl {
+	s := stampDecl{place: position, column: column, valueAt: n.Place}
 	d.decodeFields(n, "stamp", map[string]func(*node){
 		"attribute": d.decodeWord(&s.attribute, "attribute"),
 		"value":     d.decodeWord(&s.value, "value"),

@@ -16,7 +16,7 @@ func (c *writeCompiler) checkForeignKeys(out *Write, decl *writeDecl, t *policyT
 		if target == nil || c.leaks.whyUncheckable(key, t.relation) != "" {
 			continue
 		}
-		if _, open := target.rows.(predicate.Open); open {
+		if _, isOpen := target.rows.(predicate.Open); isOpen {
 			continue
 		}
 		node := predicate.Reference{Relation: target.relation, Columns: key.TargetColumns, From: key.Columns,

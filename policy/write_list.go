@@ -146,18 +146,18 @@ func (c *writeCompiler) compileListBounds(decl *writeDecl, r *catalog.Relation) 
 
 // compileListChain compiles how rows of a table follow each other in a chain. A hidden row gives no ids to the chain.
 func (c *writeCompiler) compileListChain(decl *chainDecl, r *catalog.Relation) *predicate.ListChain {
-	failed := len(c.errs)
+	errorsBefore := len(c.errs)
 	var key []string
 	for _, p := range decl.match {
 		c.checkPair(decl.place, r, r, p)
 		key = append(key, p.Column)
 	}
 	slices.Sort(key)
-	if len(c.errs) == failed && !slices.Equal(key, slices.Sorted(slices.Values(r.PrimaryKey))) {
+	if len(c.errs) == errorsBefore && !slices.Equal(key, slices.Sorted(slices.Values(r.PrimaryKey))) {
 		c.fail(decl.place, "let match lead to the whole primary key",
 			"a chain goes from row to row, and %s may lead to several of %s", strings.Join(key, ", "), r.Name)
 	}
-	if len(c.errs) > failed {
+	if len(c.errs) > errorsBefore {
 		return nil
 	}
 	return &predicate.ListChain{Relation: r, Match: decl.match, EverybodyWord: decl.everybodyWord, Rows: c.tables[r.Name].rows}
@@ -165,33 +165,34 @@ func (c *writeCompiler) compileListChain(decl *chainDecl, r *catalog.Relation) *
 
 func (c *writeCompiler) compileBoundSource(s sourceDecl, row *catalog.Relation, target *catalog.Column,
 	elements string) (predicate.ListSource, bool) {
-	failed := len(c.errs)
+	errorsBefore := len(c.errs)
 	out := predicate.ListSource{Match: s.match}
-	from := row
+	source := row
 	if s.table != "" {
-		if from = c.findTable(s.place, s.table); from == nil {
+		if source = c.findTable(s.place, s.table); source == nil {
 			return out, false
 		}
-		out.Relation = from
+		out.Relation = source
 		for _, p := range s.match {
-			c.checkPair(s.place, from, row, p)
+			c.checkPair(s.place, source, row, p)
 		}
-		out.Where = c.rules.compileWhere(s.where, from)
+		out.Where = c.rules.compileWhere(s.where, source)
 	}
 	for _, w := range s.listColumns {
-		if list, found, ok := c.findIDList(w.place, from, w.text); ok {
-			if found != elements {
+		if list, name, ok := c.findIDList(w.place, source, w.text); ok {
+			if name != elements {
 				c.fail(w.place, "lists of one kind go together",
-					"%s.%s is of ids that are %s, and %s.%s of ids that are %s", from.Name, w.text, found, row.Name, target.Name, elements)
+					"%s.%s is of ids that are %s, and %s.%s of ids that are %s", source.Name, w.text, name, row.Name, target.Name,
+					elements)
 			}
 			out.Columns, out.SingleIDs = append(out.Columns, list), append(out.SingleIDs, false)
 		}
 	}
 	for _, w := range s.idColumns {
-		if column := c.findRuleColumn(w.place, from, w.text); column != nil {
+		if column := c.findRuleColumn(w.place, source, w.text); column != nil {
 			if typeFamily(column.Type) != elements {
 				c.fail(w.place, "an id is of the kind of the list's elements",
-					"%s.%s is a %s, and %s.%s of ids that are %s", from.Name, w.text, column.Type, row.Name, target.Name, elements)
+					"%s.%s is a %s, and %s.%s of ids that are %s", source.Name, w.text, column.Type, row.Name, target.Name, elements)
 			}
 			out.Columns, out.SingleIDs = append(out.Columns, predicate.List{Column: w.text, Form: idForm(elements)}),
 				append(out.SingleIDs, true)
@@ -200,7 +201,7 @@ func (c *writeCompiler) compileBoundSource(s sourceDecl, row *catalog.Relation, 
 	if s.when != nil {
 		out.When = c.rules.compileCondition(s.when, row)
 	}
-	return out, len(c.errs) == failed
+	return out, len(c.errs) == errorsBefore
 }
 
 // describeBounds describes the bounds of lists that the database enforces, for the hash of the policy.

@@ -40,14 +40,14 @@ func (c *originCompiler) checkWrites(tables []*Table) {
 	}
 	for _, t := range tables {
 		for _, part := range predicate.Conjuncts(t.Rows) {
-			found := derivationsOf(part)
-			if len(found) == 0 {
+			derived := derivationsOf(part)
+			if len(derived) == 0 {
 				continue
 			}
 			if t.Write != nil {
 				c.refuseOriginUpdates(t, part)
 			}
-			for _, n := range found {
+			for _, n := range derived {
 				c.checkLinks(t, n.Origin, writes)
 			}
 		}
@@ -67,20 +67,20 @@ func (c *originCompiler) refuseOriginUpdates(t *Table, part predicate.Node) {
 
 // checkLinks refuses writes that could delete links, or give another row the key of a source.
 func (c *originCompiler) checkLinks(t *Table, o predicate.Origin, writes map[catalog.Name]*Write) {
-	at := c.tables[t.Relation.Name].decl.place
-	from := t.Relation
+	position := c.tables[t.Relation.Name].decl.place
+	source := t.Relation
 	for i, step := range o.Steps {
 		r, columns := step.Relation, step.TargetColumns()
-		last := i == len(o.Steps)-1
+		isLast := i == len(o.Steps)-1
 		key := len(columns) == len(r.PrimaryKey) && !hasColumnOutside(columns, r.PrimaryKey)
 		if i > 0 || key {
-			c.refuseReusedKey(at, t, from, r, step, writes[r.Name])
+			c.refuseReusedKey(position, t, source, r, step, writes[r.Name])
 		}
-		if last && key {
+		if isLast && key {
 			break
 		}
 		reads := columns
-		if !last {
+		if !isLast {
 			reads = append(reads, o.Steps[i+1].StartColumns()...)
 		}
 		if i == 0 {
@@ -95,19 +95,22 @@ func (c *originCompiler) checkLinks(t *Table, o predicate.Origin, writes map[cat
 		if i == 0 {
 			linkColumns = columns
 		}
-		if what := c.deletableTable(r, columns, linkColumns, writes, map[catalog.Name]bool{}); what != nil {
-			c.fail(c.tables[what.Name].decl.write.place, "leave delete out, or let the foreign key of "+r.Name.String()+" restrict",
-				"agents could delete rows of %s, and with them what says from what rows of %s were made", what.Name, t.Relation.Name)
+		if deletable := c.deletableTable(r, columns, linkColumns, writes, map[catalog.Name]bool{}); deletable != nil {
+			c.fail(c.tables[deletable.Name].decl.write.place, "leave delete out, or let the foreign key of "+r.Name.String()+
+				" restrict",
+				"agents could delete rows of %s, and with them what says from what rows of %s were made", deletable.Name,
+				t.Relation.Name)
 		} else {
-			c.warnLinkCascades(at, r, linkColumns)
+			c.warnLinkCascades(position, r, linkColumns)
 		}
-		from = r
+		source = r
 	}
 	if len(o.Steps) == 0 {
-		c.refuseReusedKey(at, t, nil, o.Source, predicate.Step{Relation: o.Source, Column: o.Key}, writes[o.Source.Name])
+		c.refuseReusedKey(position, t, nil, o.Source, predicate.Step{Relation: o.Source, Column: o.Key},
+			writes[o.Source.Name])
 	}
 	if o.Unless != nil && len(o.Steps) > 0 {
-		c.checkForgottenSources(at, t, o, writes)
+		c.checkForgottenSources(position, t, o, writes)
 	}
 }
 
@@ -118,11 +121,12 @@ func hasColumnOutside(columns, key []string) bool {
 
 // refuseReusedKey refuses writes that could give another row the key of a deleted source. A validated foreign key makes
 // that impossible.
-func (c *originCompiler) refuseReusedKey(at place, t *Table, from, r *catalog.Relation, step predicate.Step, w *Write) {
+func (c *originCompiler) refuseReusedKey(position place, t *Table, source, r *catalog.Relation, step predicate.Step,
+	w *Write) {
 	if w == nil || !haveCommonElement(w.Insertable, step.TargetColumns()) && !haveCommonElement(w.Updatable, step.TargetColumns()) {
 		return
 	}
-	if from != nil && slices.ContainsFunc(from.ForeignKeys, func(k catalog.ForeignKey) bool {
+	if source != nil && slices.ContainsFunc(source.ForeignKeys, func(k catalog.ForeignKey) bool {
 		return k.Validated && k.Target == r.Name && slices.Equal(k.Columns, step.StartColumns()) &&
 			slices.Equal(k.TargetColumns, step.TargetColumns())
 	}) {
@@ -168,21 +172,23 @@ func (c *originCompiler) refuseForeignLinks(t *Table, r *catalog.Relation, step 
 
 // deletableTable returns a table from which agents may delete rows so that a row of r is deleted, too, or the given
 // columns of it become NULL. It is nil if there is none. They may delete the row to which the columns its refer.
-func (c *originCompiler) deletableTable(r *catalog.Relation, columns, its []string, writes map[catalog.Name]*Write,
-	seen map[catalog.Name]bool) *catalog.Relation {
-	if r == nil || seen[r.Name] {
+func (c *originCompiler) deletableTable(r *catalog.Relation, columns, targetColumns []string,
+	writes map[catalog.Name]*Write,
+	visited map[catalog.Name]bool) *catalog.Relation {
+	if r == nil || visited[r.Name] {
 		return nil
 	}
-	seen[r.Name] = true
+	visited[r.Name] = true
 	if w := writes[r.Name]; w.Allows("DELETE") {
 		return r
 	}
 	for _, key := range r.ForeignKeys {
-		goes := key.OnDelete == catalog.Cascade ||
+		isDeleted := key.OnDelete == catalog.Cascade ||
 			(key.OnDelete == catalog.SetNull || key.OnDelete == catalog.SetDefault) && haveCommonElement(key.Columns, columns)
-		if target, ok := c.snap.Relation(key.Target); ok && goes && !(len(its) > 0 && slices.Equal(key.Columns, its)) {
-			if what := c.deletableTable(target, nil, nil, writes, seen); what != nil {
-				return what
+		if target, ok := c.snap.Relation(key.Target); ok && isDeleted &&
+			!(len(targetColumns) > 0 && slices.Equal(key.Columns, targetColumns)) {
+			if deletable := c.deletableTable(target, nil, nil, writes, visited); deletable != nil {
+				return deletable
 			}
 		}
 	}
@@ -190,10 +196,10 @@ func (c *originCompiler) deletableTable(r *catalog.Relation, columns, its []stri
 }
 
 // warnLinkCascades warns of links that are deleted when the owner deletes a source.
-func (c *originCompiler) warnLinkCascades(at place, r *catalog.Relation, its []string) {
+func (c *originCompiler) warnLinkCascades(position place, r *catalog.Relation, targetColumns []string) {
 	for _, key := range r.ForeignKeys {
-		if key.OnDelete == catalog.Cascade && !slices.Equal(key.Columns, its) {
-			c.warn(at, "whoever deletes a row of %s takes its row of %s along, and what was made from it "+
+		if key.OnDelete == catalog.Cascade && !slices.Equal(key.Columns, targetColumns) {
+			c.warn(position, "whoever deletes a row of %s takes its row of %s along, and what was made from it "+
 				"shows without its consent: let that foreign key SET NULL, which hides, or let it restrict",
 				key.Target, r.Name)
 		}
@@ -202,20 +208,21 @@ func (c *originCompiler) warnLinkCascades(at place, r *catalog.Relation, its []s
 
 // checkForgottenSources warns of references to a source that become NULL when it is deleted, if the condition unless
 // may hold then.
-func (c *originCompiler) checkForgottenSources(at place, t *Table, o predicate.Origin, writes map[catalog.Name]*Write) {
+func (c *originCompiler) checkForgottenSources(position place, t *Table, o predicate.Origin,
+	writes map[catalog.Name]*Write) {
 	columns, _ := predicate.RowColumns(o.Unless)
 	for _, key := range t.Relation.ForeignKeys {
 		if (key.OnDelete == catalog.SetNull || key.OnDelete == catalog.SetDefault) && haveCommonElement(key.Columns, columns) &&
 			haveCommonElement(key.Columns, o.Steps[0].StartColumns()) {
 			target, _ := c.snap.Relation(key.Target)
-			if what := c.deletableTable(target, nil, nil, writes, map[catalog.Name]bool{}); what != nil {
-				c.fail(c.tables[what.Name].decl.write.place,
+			if deletable := c.deletableTable(target, nil, nil, writes, map[catalog.Name]bool{}); deletable != nil {
+				c.fail(c.tables[deletable.Name].decl.write.place,
 					"leave delete out, or let the foreign key of "+t.Relation.Name.String()+" cascade or restrict",
 					"agents could delete rows of %s, and rows of %s would forget that they were made from them",
-					what.Name, t.Relation.Name)
+					deletable.Name, t.Relation.Name)
 				continue
 			}
-			c.warn(at, "whoever deletes a row of %s makes rows of %s forget that they were made from it, and "+
+			c.warn(position, "whoever deletes a row of %s makes rows of %s forget that they were made from it, and "+
 				"unless may hold: let that foreign key cascade or restrict", key.Target, t.Relation.Name)
 		}
 	}

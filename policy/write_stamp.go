@@ -47,19 +47,19 @@ func (c *writeCompiler) compileStamps(decl *writeDecl, r *catalog.Relation) []St
 			continue
 		}
 		if s.attribute != "" {
-			if own, ok := c.rules.compileOwn(ownBlock{place: s.place, column: s.column, attribute: s.attribute,
+			if comparison, ok := c.rules.compileOwn(ownBlock{place: s.place, column: s.column, attribute: s.attribute,
 				attributeAt: s.valueAt}, r).(predicate.Own); ok {
-				if strings.HasSuffix(own.Type, "[]") {
+				if strings.HasSuffix(comparison.Type, "[]") {
 					c.fail(s.valueAt, "stamp an attribute of one value", "%s is a list", s.attribute)
 					continue
 				}
-				out = append(out, Stamp{Column: s.column, Attribute: own.Attribute, Type: own.Type,
+				out = append(out, Stamp{Column: s.column, Attribute: comparison.Attribute, Type: comparison.Type,
 					Unless: c.compileStampException(s, r)})
 			}
 			continue
 		}
-		if why := c.whyUnstampable(column, s.value); why != "" {
-			c.fail(s.valueAt, why, "%q cannot be stamped on %s.%s, which is a %s", s.value, r.Name, s.column, column.Type)
+		if reason := c.whyUnstampable(column, s.value); reason != "" {
+			c.fail(s.valueAt, reason, "%q cannot be stamped on %s.%s, which is a %s", s.value, r.Name, s.column, column.Type)
 			continue
 		}
 		out = append(out, Stamp{Column: s.column, Value: s.value, Unless: c.compileStampException(s, r)})

@@ -17,9 +17,9 @@ func writable() *catalog.Snapshot {
 	columns := func(list string) []catalog.Column {
 		var out []catalog.Column
 		for _, c := range strings.Split(list, ", ") {
-			plain := strings.TrimRight(c, "!=#*@")
-			name, sqlType, _ := strings.Cut(plain, " ")
-			flags := c[len(plain):]
+			baseType := strings.TrimRight(c, "!=#*@")
+			name, sqlType, _ := strings.Cut(baseType, " ")
+			flags := c[len(baseType):]
 			column := catalog.Column{Name: name, Type: sqlType, NotNull: strings.Contains(flags, "!"), Generated: strings.Contains(flags, "*")}
 			if strings.ContainsAny(flags, "=#") {
 				column.Default = "gen_random_uuid()"

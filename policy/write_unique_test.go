@@ -36,9 +36,9 @@ func TestKeysThatInsertsLeaveOut(t *testing.T) {
 			t.Errorf("%s: %v", table, err)
 		}
 		if err != nil {
-			var more policy.Errors
-			if more, warnings = policy.LintRest(doc, snap, policy.LintContext{}, err.(policy.Errors)); len(more) > 0 {
-				t.Errorf("%s: %v", table, more)
+			var otherErrors policy.Errors
+			if otherErrors, warnings = policy.LintRest(doc, snap, policy.LintContext{}, err.(policy.Errors)); len(otherErrors) > 0 {
+				t.Errorf("%s: %v", table, otherErrors)
 			}
 		}
 		said := ""

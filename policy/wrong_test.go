@@ -39,15 +39,15 @@ func readCase(t *testing.T, path string) wrongCase {
 		t.Fatal(err)
 	}
 	text := string(data)
-	at := section.FindAllStringSubmatchIndex(text, -1)
-	if len(at) < 1 {
+	sections := section.FindAllStringSubmatchIndex(text, -1)
+	if len(sections) < 1 {
 		t.Fatalf("%s: no sections", path)
 	}
-	c := wrongCase{prose: text[:at[0][0]]}
-	for i, m := range at {
+	c := wrongCase{prose: text[:sections[0][0]]}
+	for i, m := range sections {
 		end := len(text)
-		if i+1 < len(at) {
-			end = at[i+1][0]
+		if i+1 < len(sections) {
+			end = sections[i+1][0]
 		}
 		if name := text[m[2]:m[3]]; name == "message" {
 			c.message = text[m[1]:end]
@@ -68,12 +68,12 @@ func (c wrongCase) write(t *testing.T) string {
 	path := ""
 	for _, f := range c.files {
 		name, text := f[0], f[1]
-		if plain, ok := strings.CutSuffix(name, " escaped"); ok {
+		if baseType, ok := strings.CutSuffix(name, " escaped"); ok {
 			unquoted, err := strconv.Unquote(`"` + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), `"`, `\"`) + `"`)
 			if err != nil {
 				t.Fatal(err)
 			}
-			name, text = plain, unquoted
+			name, text = baseType, unquoted
 		}
 		path = filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -95,7 +95,7 @@ func (c wrongCase) write(t *testing.T) string {
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 
 // judged is what policy check says of a policy, without the folder's name.
-func judged(path string, snap *catalog.Snapshot, around policy.LintContext) (said string, loads bool) {
+func judged(path string, snap *catalog.Snapshot, context policy.LintContext) (said string, loads bool) {
 	var out []string
 	doc, err := policy.LoadReadable(path)
 	isRead := err == nil
@@ -105,7 +105,7 @@ func judged(path string, snap *catalog.Snapshot, around policy.LintContext) (sai
 	var problems policy.Errors
 	switch {
 	case err == nil:
-		warnings, err := policy.Lint(doc, snap, around, policy.WithViews(rewrite.RewriteViewQuery))
+		warnings, err := policy.Lint(doc, snap, context, policy.WithViews(rewrite.RewriteViewQuery))
 		if err != nil {
 			out = append(out, err.Error())
 		}
@@ -115,9 +115,9 @@ func judged(path string, snap *catalog.Snapshot, around policy.LintContext) (sai
 	case errors.As(err, &problems):
 		var warnings []*policy.Error
 		if !isRead && doc != nil {
-			var more policy.Errors
-			more, warnings = policy.CheckReadable(doc, snap, around, problems, policy.WithViews(rewrite.RewriteViewQuery))
-			problems = append(problems, more...)
+			var otherErrors policy.Errors
+			otherErrors, warnings = policy.CheckReadable(doc, snap, context, problems, policy.WithViews(rewrite.RewriteViewQuery))
+			problems = append(problems, otherErrors...)
 		}
 		for _, p := range problems {
 			out = append(out, p.Error())
@@ -166,17 +166,17 @@ func TestWrongPolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wrong := 0
+	caseCount := 0
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
 			c := readCase(t, path)
-			around := policy.LintContext{FunctionUses: used, Triggers: triggers, Defaults: defaults}
+			context := policy.LintContext{FunctionUses: used, Triggers: triggers, Defaults: defaults}
 			if strings.Contains(c.files[0][1], "contexts:") {
-				around.Agents = map[string]map[string]string{"chat": {"user": "6f1e0000-0000-4000-8000-000000000001", "tenant": "north", "contexts": `{"work"}`}}
+				context.Agents = map[string]map[string]string{"chat": {"user": "6f1e0000-0000-4000-8000-000000000001", "tenant": "north", "contexts": `{"work"}`}}
 			}
-			got, loads := judged(c.write(t), snap, around)
+			got, loads := judged(c.write(t), snap, context)
 			if !loads {
-				wrong++
+				caseCount++
 			}
 			if got == c.message {
 				return
@@ -194,7 +194,7 @@ func TestWrongPolicies(t *testing.T) {
 			}
 		})
 	}
-	if wrong < 60 {
-		t.Errorf("%d wrong policies: there should be 60", wrong)
+	if caseCount < 60 {
+		t.Errorf("%d wrong policies: there should be 60", caseCount)
 	}
 }
