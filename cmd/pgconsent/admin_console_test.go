@@ -18,8 +18,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// edit replaces a part of the configuration.
-func (i *installation) edit(t *testing.T, old, by string) {
+// editConfig replaces a part of the configuration.
+func (i *installation) editConfig(t *testing.T, old, replacement string) {
 	t.Helper()
 	text, err := os.ReadFile(i.config)
 	if err != nil {
@@ -28,7 +28,7 @@ func (i *installation) edit(t *testing.T, old, by string) {
 	if !strings.Contains(string(text), old) {
 		t.Fatalf("the configuration has no %s", old)
 	}
-	if err := os.WriteFile(i.config, []byte(strings.Replace(string(text), old, by, 1)), 0o600); err != nil {
+	if err := os.WriteFile(i.config, []byte(strings.Replace(string(text), old, replacement, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -36,11 +36,11 @@ func (i *installation) edit(t *testing.T, old, by string) {
 // withOperators lists operators and gives them the password of everybody.
 func (i *installation) withOperators(t *testing.T, names ...string) *installation {
 	t.Helper()
-	i.edit(t, "audit: {", "admin: { users: ["+strings.Join(names, ", ")+"] }\naudit: {")
+	i.editConfig(t, "audit: {", "admin: { users: ["+strings.Join(names, ", ")+"] }\naudit: {")
 	for _, name := range names {
-		if out, errs, code := call(t, "", "operator", "add", name, "--password-file", filepath.Join(i.dir(), "pw"), "-c", i.config); code != exitOK ||
+		if out, stderr, code := call(t, "", "operator", "add", name, "--password-file", filepath.Join(i.dir(), "pw"), "-c", i.config); code != exitOK ||
 			!strings.Contains(out, "postgres://"+name+"@127.0.0.1:0/pgconsent") {
-			t.Fatalf("operator add: %s %s", out, errs)
+			t.Fatalf("operator add: %s %s", out, stderr)
 		}
 	}
 	return i
@@ -51,7 +51,7 @@ func consoleDSN(user, address string) string {
 }
 
 // psql runs commands by the program, and returns what it prints.
-func psql(t *testing.T, dsn string, args ...string) (out, errs string) {
+func psql(t *testing.T, dsn string, args ...string) (out, stderr string) {
 	t.Helper()
 	program, err := exec.LookPath("psql")
 	if err != nil {
@@ -75,20 +75,20 @@ func psql(t *testing.T, dsn string, args ...string) (out, errs string) {
 
 // An operator looks at the process by psql, and ends sessions; nobody else gets in.
 func TestAdminConsole(t *testing.T) {
-	i := recording(t).withOperators(t, "ops", "second")
+	i := installWithAudit(t).withOperators(t, "ops", "second")
 	_, address := i.serving(t)
 	agent, owner := connect(t, i.dsn("chat", address)), connect(t, i.dsn("app_owner", address))
-	number(t, agent, "SELECT count(*) FROM memories")
+	queryInt(t, agent, "SELECT count(*) FROM memories")
 	if _, err := agent.Exec(t.Context(), "SELECT * FROM attic"); err == nil {
 		t.Error("the agent reads a table that the policy does not list")
 	}
 	ops := consoleDSN("ops", address)
 
-	out, errs := psql(t, ops, "-A", "-c", "SHOW SESSIONS")
+	out, stderr := psql(t, ops, "-A", "-c", "SHOW SESSIONS")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	if errs != "" || len(lines) != 5 || lines[0] != "id|kind|user|database|client|state|since|last_statement|statements|refused" ||
+	if stderr != "" || len(lines) != 5 || lines[0] != "id|kind|user|database|client|state|since|last_statement|statements|refused" ||
 		lines[4] != "(3 rows)" {
-		t.Fatalf("SHOW SESSIONS: %s%s", out, errs)
+		t.Fatalf("SHOW SESSIONS: %s%s", out, stderr)
 	}
 	var ids []string
 	for n, want := range []string{"agent|chat|app|" + agent.PgConn().Conn().LocalAddr().String() + "|idle|",
@@ -110,17 +110,18 @@ func TestAdminConsole(t *testing.T) {
 			`pgconsent_statements_total|reason="relation",tag="select",verdict="deny"|1`, "pgconsent_added_seconds_count||"},
 		"HELP": {"SHOW SESSIONS|", "KILL session|", "PAUSE [database]|"},
 	} {
-		out, errs := psql(t, ops, "-A", "-c", sql)
+		out, stderr := psql(t, ops, "-A", "-c", sql)
 		for _, w := range want {
-			if !strings.Contains(out, w) || errs != "" {
-				t.Errorf("%s has no %q: %s%s", sql, w, out, errs)
+			if !strings.Contains(out, w) || stderr != "" {
+				t.Errorf("%s has no %q: %s%s", sql, w, out, stderr)
 			}
 		}
 	}
-	if _, errs := psql(t, ops, "-v", "VERBOSITY=verbose", "-c", "SHOW  tables"); !strings.Contains(errs, "ERROR:  42601: SHOW is followed by one of: SESSIONS") ||
-		!strings.Contains(errs, "LINE 1: SHOW  tables\n               ^") && !strings.Contains(errs, "LINE 1: SHOW  tables\n              ^") ||
-		!strings.Contains(errs, "HINT:") {
-		t.Errorf("an error of psql: %s", errs)
+	if _, stderr := psql(t, ops, "-v", "VERBOSITY=verbose", "-c", "SHOW  tables"); !strings.Contains(stderr,
+		"ERROR:  42601: SHOW is followed by one of: SESSIONS") ||
+		!strings.Contains(stderr, "LINE 1: SHOW  tables\n               ^") && !strings.Contains(stderr, "LINE 1: SHOW  tables\n              ^") ||
+		!strings.Contains(stderr, "HINT:") {
+		t.Errorf("an error of psql: %s", stderr)
 	}
 
 	// Nobody else gets in: an agent, an owner, a user who does not exist, a wrong password. All are answered alike.
@@ -136,9 +137,9 @@ func TestAdminConsole(t *testing.T) {
 	}
 
 	// KILL ends a session of either kind, and what the agent runs.
-	if out, errs := psql(t, ops, "-c", "KILL "+ids[0], "-c", "KILL "+ids[1], "-c", "KILL "+ids[0]); !strings.HasPrefix(out, "KILL\nKILL\n") ||
-		!strings.Contains(errs, "there is no session") {
-		t.Errorf("KILL: %s%s", out, errs)
+	if out, stderr := psql(t, ops, "-c", "KILL "+ids[0], "-c", "KILL "+ids[1], "-c", "KILL "+ids[0]); !strings.HasPrefix(out, "KILL\nKILL\n") ||
+		!strings.Contains(stderr, "there is no session") {
+		t.Errorf("KILL: %s%s", out, stderr)
 	}
 	if err := agent.Ping(t.Context()); sqlState(err) != "57P01" {
 		t.Errorf("the agent is told %v", err)
@@ -148,27 +149,27 @@ func TestAdminConsole(t *testing.T) {
 	}
 
 	// RELOAD is SIGHUP: what it reads applies, and what is wrong is told.
-	i.edit(t, "  other:", "  third: { database: app, attributes: { user: 6f1e0000-0000-4000-8000-000000000003 } }\n  other:")
-	if _, errs, code := call(t, "", "agent", "add", "third", "--password-file", filepath.Join(i.dir(), "pw"), "-c", i.config); code != exitOK {
-		t.Fatal(errs)
+	i.editConfig(t, "  other:", "  third: { database: app, attributes: { user: 6f1e0000-0000-4000-8000-000000000003 } }\n  other:")
+	if _, stderr, code := call(t, "", "agent", "add", "third", "--password-file", filepath.Join(i.dir(), "pw"), "-c", i.config); code != exitOK {
+		t.Fatal(stderr)
 	}
-	if out, errs := psql(t, ops, "-c", "RELOAD"); out != "RELOAD\n" || errs != "" {
-		t.Errorf("RELOAD: %s%s", out, errs)
+	if out, stderr := psql(t, ops, "-c", "RELOAD"); out != "RELOAD\n" || stderr != "" {
+		t.Errorf("RELOAD: %s%s", out, stderr)
 	}
-	number(t, connect(t, i.dsn("third", address)), "SELECT count(*) FROM memories")
-	i.edit(t, "version: 1", "version: 2")
-	if _, errs := psql(t, ops, "-c", "RELOAD"); !strings.Contains(errs, "version must be 1") {
-		t.Errorf("RELOAD of a wrong file: %s", errs)
+	queryInt(t, connect(t, i.dsn("third", address)), "SELECT count(*) FROM memories")
+	i.editConfig(t, "version: 1", "version: 2")
+	if _, stderr := psql(t, ops, "-c", "RELOAD"); !strings.Contains(stderr, "version must be 1") {
+		t.Errorf("RELOAD of a wrong file: %s", stderr)
 	}
-	i.edit(t, "version: 2", "version: 1")
+	i.editConfig(t, "version: 2", "version: 1")
 
 	// A removed operator runs nothing more, even in an open session.
 	second := connect(t, consoleDSN("second", address))
 	if _, err := second.Exec(t.Context(), "SHOW VERSION"); err != nil {
 		t.Fatal(err)
 	}
-	if _, errs, code := call(t, "", "operator", "disable", "second", "-c", i.config); code != exitOK {
-		t.Fatal(errs)
+	if _, stderr, code := call(t, "", "operator", "disable", "second", "-c", i.config); code != exitOK {
+		t.Fatal(stderr)
 	}
 	waitFor(t, "a disabled operator is refused", func() bool {
 		_, err := second.Exec(t.Context(), "SHOW VERSION")
@@ -179,16 +180,16 @@ func TestAdminConsole(t *testing.T) {
 		t.Errorf("operator list: %s", out)
 	}
 
-	i.calls(t, []string{"console.login ops ", "session.kill ops app done", "session.kill ops  failed 42704", "configuration.reload ops  done",
+	i.checkCalls(t, []string{"console.login ops ", "session.kill ops app done", "session.kill ops  failed 42704", "configuration.reload ops  done",
 		"configuration.reload ops  failed F0000", "console.login second "})
 }
 
-// calls are recorded, of operators, in any order.
-func (i *installation) calls(t *testing.T, want []string) {
+// checkCalls checks the recorded calls of operators, in any order.
+func (i *installation) checkCalls(t *testing.T, want []string) {
 	t.Helper()
-	out, errs, code := call(t, "", "audit", "export", "-c", i.config)
+	out, stderr, code := call(t, "", "audit", "export", "-c", i.config)
 	if code != exitOK {
-		t.Fatal(errs)
+		t.Fatal(stderr)
 	}
 	var got []string
 	for line := range strings.Lines(out) {
@@ -212,7 +213,7 @@ func (i *installation) calls(t *testing.T, want []string) {
 // PAUSE keeps new statements waiting, SQL and of the whole process; RESUME lets them go on. A table that has changed is
 // listed with its remedy.
 func TestPauseByOperator(t *testing.T) {
-	i := recording(t).withOperators(t, "ops")
+	i := installWithAudit(t).withOperators(t, "ops")
 	p, address := i.serving(t)
 	ops := connect(t, consoleDSN("ops", address))
 	agent, busy := connect(t, i.dsn("chat", address)), connect(t, i.dsn("chat", address))
@@ -220,8 +221,8 @@ func TestPauseByOperator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, errs := psql(t, consoleDSN("ops", address), "-c", "PAUSE app"); !strings.Contains(errs, "NOTICE:  1 sessions have a statement or a transaction") {
-		t.Errorf("PAUSE does not tell of the open transaction: %s", errs)
+	if _, stderr := psql(t, consoleDSN("ops", address), "-c", "PAUSE app"); !strings.Contains(stderr, "NOTICE:  1 sessions have a statement or a transaction") {
+		t.Errorf("PAUSE does not tell of the open transaction: %s", stderr)
 	}
 	answered := make(chan error, 1)
 	go func() {
@@ -232,11 +233,11 @@ func TestPauseByOperator(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := pgx.CollectRows(rows, pgx.RowToMap)
+		serverStatements, err := pgx.CollectRows(rows, pgx.RowToMap)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range all {
+		for _, s := range serverStatements {
 			if s["state"] == state && s["kind"] == "agent" {
 				n++
 			}
@@ -255,13 +256,13 @@ func TestPauseByOperator(t *testing.T) {
 		t.Error(err)
 	}
 	// A login goes on, and its first statement waits; the owner does not wait.
-	late := connect(t, i.dsn("other", address))
+	waitingConn := connect(t, i.dsn("other", address))
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if _, err := late.Exec(ctx, "SELECT 1"); err == nil {
+	if _, err := waitingConn.Exec(ctx, "SELECT 1"); err == nil {
 		t.Error("a new session does not wait")
 	}
-	number(t, connect(t, i.dsn("app_owner", address)), "SELECT count(*) FROM memories")
+	queryInt(t, connect(t, i.dsn("app_owner", address)), "SELECT count(*) FROM memories")
 	select {
 	case err := <-answered:
 		t.Errorf("the statement was answered: %v", err)
@@ -288,10 +289,10 @@ func TestPauseByOperator(t *testing.T) {
 		out, _ := psql(t, consoleDSN("ops", address), "-At", "-c", "SHOW SUSPENDED")
 		return strings.Contains(out, "app|relation|public.notes|its definition has changed since pgconsent migrate|Run pgconsent migrate")
 	})
-	i.calls(t, []string{"database.pause ops app done", "database.resume ops  done", "database.pause ops nothing failed 3D000"})
+	i.checkCalls(t, []string{"database.pause ops app done", "database.resume ops  done", "database.pause ops nothing failed 3D000"})
 
 	p.signal(t, syscall.SIGTERM)
-	if code := p.ended(t); code != exitOK {
+	if code := p.awaitEnd(t); code != exitOK {
 		t.Errorf("code %d", code)
 	}
 	if err := ops.Ping(t.Context()); err == nil {
@@ -301,9 +302,9 @@ func TestPauseByOperator(t *testing.T) {
 
 // Without users there is no console, and operator add says how to get one.
 func TestNoAdminConsole(t *testing.T) {
-	c := file(t, "c.yaml", aConfig, 0o600)
-	_, errs, code := call(t, "", "operator", "add", "ops", "-c", c)
-	if code != exitError || !strings.Contains(errs, `there is no operator "ops"`) || !strings.Contains(errs, "admin: { users: [ops] }") {
-		t.Errorf("%d %s", code, errs)
+	c := file(t, "c.yaml", minimalConfig, 0o600)
+	_, stderr, code := call(t, "", "operator", "add", "ops", "-c", c)
+	if code != exitError || !strings.Contains(stderr, `there is no operator "ops"`) || !strings.Contains(stderr, "admin: { users: [ops] }") {
+		t.Errorf("%d %s", code, stderr)
 	}
 }

@@ -168,16 +168,16 @@ func (agentListCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	all := []agentInfo{}
+	agents := []agentInfo{}
 	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
-		all = append(all, agentInfo{name, c.Agents[name].Database, login[name]})
+		agents = append(agents, agentInfo{name, c.Agents[name].Database, login[name]})
 	}
 	if s.jsonOutput {
-		return s.printJSON(all)
+		return s.printJSON(agents)
 	}
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "agent\tdatabase\tlogin")
-	for _, a := range all {
+	for _, a := range agents {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", a.Name, a.Database, a.Login)
 	}
 	return w.Flush()

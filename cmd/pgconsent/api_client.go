@@ -33,7 +33,7 @@ type apiProblem struct {
 
 // call calls the API and decodes the answer into out.
 func (f apiClient) call(s *session, method, path string, query url.Values, in, out any) error {
-	to, err := f.resolve(s)
+	server, err := f.resolve(s)
 	if err != nil {
 		return err
 	}
@@ -50,40 +50,41 @@ func (f apiClient) call(s *session, method, path string, query url.Values, in, o
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
-	r, err := http.NewRequestWithContext(ctx, method, to.baseURL+path, body)
+	r, err := http.NewRequestWithContext(ctx, method, server.baseURL+path, body)
 	if err != nil {
 		return usageError{err}
 	}
-	r.Header.Set("Authorization", "Bearer "+to.token)
+	r.Header.Set("Authorization", "Bearer "+server.token)
 	if in != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	answer, err := to.http.Do(r)
+	response, err := server.http.Do(r)
 	if err != nil {
-		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonInternal, "%s does not answer", to.baseURL).
+		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonInternal, "%s does not answer", server.baseURL).
 			WithHint("Start pgconsent serve, or say where it is with --url.").WithCause(err)
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, 64<<20))
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, 64<<20))
 	if err != nil {
 		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonInternal, "%s has not sent a whole answer",
-			to.baseURL).WithCause(err)
+			server.baseURL).WithCause(err)
 	}
-	if answer.StatusCode < 200 || answer.StatusCode > 299 {
+	if response.StatusCode < 200 || response.StatusCode > 299 {
 		var problem apiProblem
 		if json.Unmarshal(text, &problem) != nil || problem.Code == "" || problem.Detail == "" {
-			return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonInternal, "%s answers %s", to.baseURL,
-				answer.Status).WithHint("Is this the HTTP listener of pgconsent serve, and has the configuration http.tokens?")
+			return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonInternal, "%s answers %s", server.baseURL,
+				response.Status).WithHint("Is this the HTTP listener of pgconsent serve, and has the configuration http.tokens?")
 		}
 		hint := problem.Hint
 		for _, e := range problem.Errors {
 			hint = strings.TrimSpace(hint + " " + e.Location + ": " + e.Message + ".")
 		}
-		told := sqlstate.New(sqlstate.Code(problem.Code), sqlstate.ReasonConsent, "%s", problem.Detail).WithHint("%s", hint)
+		refusal := sqlstate.New(sqlstate.Code(problem.Code), sqlstate.ReasonConsent, "%s", problem.Detail).WithHint("%s",
+			hint)
 		if problem.Called == "" {
-			return told
+			return refusal
 		}
-		return &apiError{problem.Called, told, problem.Report}
+		return &apiError{problem.Called, refusal, problem.Report}
 	}
 	if out == nil {
 		return nil

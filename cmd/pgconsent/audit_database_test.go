@@ -16,11 +16,11 @@ import (
 // else.
 func TestAuditInDatabase(t *testing.T) {
 	tier.All(t)
-	i := recordingIn(t)
+	i := installAudit(t)
 	p, address := i.serving(t)
 	agent := connect(t, i.dsn("chat", address))
 	for range 3 {
-		number(t, agent, "SELECT count(*) FROM memories")
+		queryInt(t, agent, "SELECT count(*) FROM memories")
 	}
 	if err := agent.QueryRow(t.Context(), "SELECT count(*) FROM attic").Scan(new(int)); sqlState(err) != "42501" {
 		t.Fatal(err)
@@ -29,9 +29,9 @@ func TestAuditInDatabase(t *testing.T) {
 		t.Error("there is a folder of records")
 	}
 	user := i.user(t)
-	out, errs, code := call(t, "", "audit", "tail", "-c", i.config, "--subject", user)
+	out, stderr, code := call(t, "", "audit", "tail", "-c", i.config, "--subject", user)
 	if code != exitOK || strings.Count(out, "public.memories") != 3 || strings.Contains(out, user) {
-		t.Errorf("tail: %d\n%s%s", code, out, errs)
+		t.Errorf("tail: %d\n%s%s", code, out, stderr)
 	}
 	follow := launch(t, nil, "audit", "tail", "-c", i.config, "--follow", "-n", "0", "--json")
 	line := make(chan string, 1)
@@ -42,7 +42,7 @@ func TestAuditInDatabase(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("follow prints nothing")
 		}
-		number(t, agent, "SELECT count(*) FROM memories")
+		queryInt(t, agent, "SELECT count(*) FROM memories")
 		looked++
 		select {
 		case text = <-line:
@@ -54,18 +54,18 @@ func TestAuditInDatabase(t *testing.T) {
 	}
 	follow.signal(t, syscall.SIGTERM)
 	go func() { _, _ = follow.out.WriteTo(&strings.Builder{}) }()
-	follow.ended(t)
+	follow.awaitEnd(t)
 
-	if out, errs, code := call(t, "", "audit", "verify", "-c", i.config); code != exitOK ||
+	if out, stderr, code := call(t, "", "audit", "verify", "-c", i.config); code != exitOK ||
 		!strings.Contains(out, "audit chain here of database app: ") || !strings.Contains(out, "records hold") {
-		t.Errorf("verify: %d %s%s", code, out, errs)
+		t.Errorf("verify: %d %s%s", code, out, stderr)
 	}
-	if out, errs, code := call(t, "", "audit", "export", "-c", i.config); code != exitOK || len(lines(t, out)) < 8 {
-		t.Errorf("export: %d %s%s", code, out, errs)
+	if out, stderr, code := call(t, "", "audit", "export", "-c", i.config); code != exitOK || len(lines(t, out)) < 8 {
+		t.Errorf("export: %d %s%s", code, out, stderr)
 	}
 
 	// The person's own rows, who had them, and that it was asked: all from the database.
-	out, errs, code = call(t, "", "dsar", "-c", i.config, "--subject", user, "--json")
+	out, stderr, code = call(t, "", "dsar", "-c", i.config, "--subject", user, "--json")
 	var report struct {
 		Record     struct{ Log string }
 		Retrievals struct{ Exact, Possible int }
@@ -76,15 +76,15 @@ func TestAuditInDatabase(t *testing.T) {
 		}
 	}
 	if err := json.Unmarshal([]byte(out), &report); err != nil || code != exitOK {
-		t.Fatalf("dsar: %d %s%s", code, out, errs)
+		t.Fatalf("dsar: %d %s%s", code, out, stderr)
 	}
 	if report.Retrievals.Exact+report.Retrievals.Possible != 3+looked || len(report.Logs) != 1 ||
 		!report.Logs[0].Intact || report.Record.Log != "chain here-reports of database app" {
 		t.Errorf("dsar: %+v", report)
 	}
-	if out, errs, code := call(t, "", "audit", "verify", "-c", i.config); code != exitOK ||
+	if out, stderr, code := call(t, "", "audit", "verify", "-c", i.config); code != exitOK ||
 		!strings.Contains(out, "reports chain here-reports of database app: 1 records hold") {
-		t.Errorf("verify with a report: %d %s%s", code, out, errs)
+		t.Errorf("verify with a report: %d %s%s", code, out, stderr)
 	}
 
 	// A database that takes no records stops agents, and owners not at all.
@@ -98,7 +98,7 @@ func TestAuditInDatabase(t *testing.T) {
 		if sqlState(err) != "58030" {
 			t.Errorf("locked: %v", err)
 		}
-		number(t, owner, "SELECT count(*) FROM memories")
+		queryInt(t, owner, "SELECT count(*) FROM memories")
 	}
 	if _, err := lock.Exec(t.Context(), "ROLLBACK"); err != nil {
 		t.Fatal(err)
@@ -126,15 +126,15 @@ func TestAuditInDatabase(t *testing.T) {
 	agent.Close(t.Context())
 	owner.Close(t.Context())
 	p.signal(t, syscall.SIGTERM)
-	p.ended(t)
-	if out, errs, code := call(t, "", "audit", "verify", "-c", i.config); code != exitOK {
-		t.Errorf("verify afterwards: %d %s%s", code, out, errs)
+	p.awaitEnd(t)
+	if out, stderr, code := call(t, "", "audit", "verify", "-c", i.config); code != exitOK {
+		t.Errorf("verify afterwards: %d %s%s", code, out, stderr)
 	}
-	if _, errs, code := call(t, "", "migrate", "--down", "-c", i.config); code != exitError || !strings.Contains(errs, "--discard-audit") {
-		t.Errorf("migrate --down: %d %s", code, errs)
+	if _, stderr, code := call(t, "", "migrate", "--down", "-c", i.config); code != exitError || !strings.Contains(stderr, "--discard-audit") {
+		t.Errorf("migrate --down: %d %s", code, stderr)
 	}
-	if out, errs, code := call(t, "", "audit", "forget", "-c", i.config, "--subject", user); code != exitOK {
-		t.Errorf("forget: %d %s%s", code, out, errs)
+	if out, stderr, code := call(t, "", "audit", "forget", "-c", i.config, "--subject", user); code != exitOK {
+		t.Errorf("forget: %d %s%s", code, out, stderr)
 	}
 	if out, _, code := call(t, "", "audit", "verify", "-c", i.config); code != exitOK {
 		t.Errorf("verify of what was forgotten: %d %s", code, out)

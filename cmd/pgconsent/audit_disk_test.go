@@ -22,10 +22,10 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// onDisk keeps the records of an installation, their key and their anchor on a file system that only serve sees.
-func onDisk(t *testing.T) (i *installation, disk string, by []string) {
+// installOnDisk keeps the records of an installation, their key and their anchor on a file system that only serve sees.
+func installOnDisk(t *testing.T) (i *installation, disk string, wrapper []string) {
 	t.Helper()
-	i = recording(t)
+	i = installWithAudit(t)
 	disk = filepath.Join(i.dir(), "disk")
 	if err := os.Mkdir(disk, 0o700); err != nil {
 		t.Fatal(err)
@@ -38,24 +38,24 @@ func onDisk(t *testing.T) (i *installation, disk string, by []string) {
 	if err := os.WriteFile(i.config, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	by = []string{"unshare", "-m", "sh", "-c", `mount -t tmpfs -o size=4m tmpfs ` + disk + ` && exec "$0" "$@"`}
-	if out, err := exec.Command(by[0], append(by[1:], "true")...).CombinedOutput(); err != nil {
+	wrapper = []string{"unshare", "-m", "sh", "-c", `mount -t tmpfs -o size=4m tmpfs ` + disk + ` && exec "$0" "$@"`}
+	if out, err := exec.Command(wrapper[0], append(wrapper[1:], "true")...).CombinedOutput(); err != nil {
 		t.Skipf("no file system can be mounted for one process here: %v %s", err, out)
 	}
-	return i, disk, by
+	return i, disk, wrapper
 }
 
-// asks has two agents ask until they are stopped. A statement that is not answered is refused with this code, in the
-// same session.
-type asks struct {
+// askedCounts counts the statements of two agents, which ask until they are stopped. A statement that is not answered
+// is refused with this code, in the same session.
+type askedCounts struct {
 	answered, refused atomic.Int64
-	of                sync.Map // how many statements were answered, by the client's address
-	stop              func()
+	answersByAddress  sync.Map // how many statements were answered, by the client's address
+	stopAsking        func()
 }
 
-func (i *installation) asking(t *testing.T, address, code string) *asks {
+func (i *installation) startAsking(t *testing.T, address, code string) *askedCounts {
 	t.Helper()
-	a := &asks{}
+	a := &askedCounts{}
 	ctx, cancel := context.WithCancel(t.Context())
 	var agents sync.WaitGroup
 	for range 2 {
@@ -63,8 +63,8 @@ func (i *installation) asking(t *testing.T, address, code string) *asks {
 		agents.Go(func() {
 			answered := 0
 			for ctx.Err() == nil {
-				var found int
-				err := conn.QueryRow(context.Background(), "SELECT count(*) FROM memories").Scan(&found)
+				var count int
+				err := conn.QueryRow(context.Background(), "SELECT count(*) FROM memories").Scan(&count)
 				var e *pgconn.PgError
 				switch {
 				case err == nil:
@@ -78,19 +78,19 @@ func (i *installation) asking(t *testing.T, address, code string) *asks {
 				}
 				time.Sleep(5 * time.Millisecond)
 			}
-			a.of.Store(conn.PgConn().Conn().LocalAddr().String(), answered)
+			a.answersByAddress.Store(conn.PgConn().Conn().LocalAddr().String(), answered)
 		})
 	}
-	a.stop = func() { cancel(); agents.Wait() }
-	t.Cleanup(a.stop)
+	a.stopAsking = func() { cancel(); agents.Wait() }
+	t.Cleanup(a.stopAsking)
 	return a
 }
 
-// more waits until n more statements are answered or refused.
-func more(t *testing.T, what string, of *atomic.Int64, n int64) {
+// awaitMore waits until n more statements are answered or refused.
+func awaitMore(t *testing.T, label string, counter *atomic.Int64, n int64) {
 	t.Helper()
-	want := of.Load() + n
-	waitFor(t, "statements are "+what, func() bool { return of.Load() >= want })
+	want := counter.Load() + n
+	waitFor(t, "statements are "+label, func() bool { return counter.Load() >= want })
 }
 
 // A disk that is full: agents are refused, new ones too, and reports about persons are; owners pass. When there is room
@@ -103,23 +103,23 @@ func TestServeOnAFullDisk(t *testing.T) {
 }
 
 func serveOnAFullDisk(t *testing.T, mode string) {
-	i, disk, by := onDisk(t)
+	i, disk, wrapper := installOnDisk(t)
 	i.setPool(t, mode)
-	p, address := i.servingBy(t, by)
-	seen := fmt.Sprintf("/proc/%d/root%s", p.cmd.Process.Pid, disk)
+	p, address := i.servingBy(t, wrapper)
+	rootPath := fmt.Sprintf("/proc/%d/root%s", p.cmd.Process.Pid, disk)
 	inside := func(args ...string) (string, int) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
 		defer cancel()
 		command := exec.CommandContext(ctx, "nsenter", append([]string{"-t", strconv.Itoa(p.cmd.Process.Pid), "-m", os.Args[0]}, args...)...)
 		command.Env = append(os.Environ(), "PGCONSENT_TEST_MAIN=1")
-		said, _ := command.CombinedOutput()
-		return string(said), command.ProcessState.ExitCode()
+		output, _ := command.CombinedOutput()
+		return string(output), command.ProcessState.ExitCode()
 	}
-	a := i.asking(t, address, "58030")
-	filler := filepath.Join(seen, "filler")
+	a := i.startAsking(t, address, "58030")
+	filler := filepath.Join(rootPath, "filler")
 	for range 2 {
-		more(t, "answered", &a.answered, 20)
+		awaitMore(t, "answered", &a.answered, 20)
 		room := 1 << 23
 		f, err := os.Create(filler)
 		if err != nil {
@@ -131,34 +131,34 @@ func serveOnAFullDisk(t *testing.T, mode string) {
 			}
 		}
 		f.Close()
-		more(t, "refused", &a.refused, 6)
+		awaitMore(t, "refused", &a.refused, 6)
 		if conn, err := pgx.Connect(t.Context(), i.dsn("other", address)); err == nil {
 			conn.Close(t.Context())
 			t.Error("an agent logged in without a record")
 		} else if !strings.Contains(err.Error(), "58030") {
 			t.Errorf("a login is refused with %v", err)
 		}
-		if n := number(t, connect(t, i.dsn("app_owner", address)), "SELECT count(*) FROM memories"); n != 2 {
+		if n := queryInt(t, connect(t, i.dsn("app_owner", address)), "SELECT count(*) FROM memories"); n != 2 {
 			t.Errorf("the owner sees %d memories", n)
 		}
-		if said, code := inside("dsar", "--subject", "nobody", "-c", i.config); code != exitError || !strings.Contains(said, "SQLSTATE 58030") {
-			t.Errorf("a report without a record: %d %s", code, said)
+		if output, code := inside("dsar", "--subject", "nobody", "-c", i.config); code != exitError || !strings.Contains(output, "SQLSTATE 58030") {
+			t.Errorf("a report without a record: %d %s", code, output)
 		}
 		if err := os.Remove(filler); err != nil {
 			t.Fatal(err)
 		}
 	}
-	more(t, "answered", &a.answered, 20)
-	if said, code := inside("dsar", "--subject", "nobody", "-c", i.config); code != exitError ||
-		!strings.Contains(said, "there is no consent of this subject") {
-		t.Errorf("a report when there is room again: %d %s", code, said)
+	awaitMore(t, "answered", &a.answered, 20)
+	if output, code := inside("dsar", "--subject", "nobody", "-c", i.config); code != exitError ||
+		!strings.Contains(output, "there is no consent of this subject") {
+		t.Errorf("a report when there is room again: %d %s", code, output)
 	}
-	a.stop()
-	if said, code := inside("audit", "verify", "-c", i.config); code != exitOK {
-		t.Errorf("audit verify: %d %s", code, said)
+	a.stopAsking()
+	if output, code := inside("audit", "verify", "-c", i.config); code != exitOK {
+		t.Errorf("audit verify: %d %s", code, output)
 	}
 	sessions, decided := map[string]string{}, map[string]int{}
-	if _, err := (audit.VerifyOptions{}).Read(audit.Folder(filepath.Join(seen, "audit")), func(r audit.Record) error {
+	if _, err := (audit.VerifyOptions{}).Read(audit.Folder(filepath.Join(rootPath, "audit")), func(r audit.Record) error {
 		e, err := readAuditRecord(r)
 		switch {
 		case e.Kind == audit.KindSession && e.Event == "open":
@@ -170,7 +170,7 @@ func serveOnAFullDisk(t *testing.T, mode string) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	a.of.Range(func(client, n any) bool {
+	a.answersByAddress.Range(func(client, n any) bool {
 		if decided[client.(string)] < n.(int) {
 			t.Errorf("%s got %d answers, and has %d records", client, n, decided[client.(string)])
 		}

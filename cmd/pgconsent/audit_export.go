@@ -62,8 +62,8 @@ func (x auditExportCmd) Run(s *session) error {
 	out := bufio.NewWriterSize(s.out, 1<<16)
 	export := exporter{recordFilter: recordFilter{x.auditFilter, map[uint64]bool{}}, out: out, after: x.After,
 		ocsf: x.Format == "ocsf", sessionAddresses: map[string]string{}, pendingDecisions: map[uint64]auditRecord{}}
-	err = s.withAuditSource(c, c.Audit, func(from audit.Source) error {
-		report, err := against.Read(from, export.addRecord)
+	err = s.withAuditSource(c, c.Audit, func(source audit.Source) error {
+		report, err := against.Read(source, export.addRecord)
 		for _, t := range report.Removed {
 			if t.Last > x.After {
 				fmt.Fprintf(s.err, "pgconsent: %s\n", t)
@@ -173,11 +173,11 @@ func ocsfActivity(e auditRecord) (int, string) {
 // writeEvent writes a record as an OCSF event. It leaves out query_info, which would need the query's text: records
 // have no text, and the fingerprint stays unmapped.
 func (x *exporter) writeEvent(e auditRecord, r audit.Record) error {
-	of := e
+	decision := e
 	if d, ok := x.pendingDecisions[e.Decision]; ok && e.Kind == audit.KindOutcome {
-		of = d
+		decision = d
 	}
-	activity, name := ocsfActivity(of)
+	activity, name := ocsfActivity(decision)
 	status := 1
 	if e.Verdict == "deny" || e.Outcome != "" && e.Outcome != audit.Done ||
 		e.SQLState != "" && e.SQLState != "00000" || e.Kind == audit.KindRecovery {
@@ -200,7 +200,7 @@ func (x *exporter) writeEvent(e auditRecord, r audit.Record) error {
 			source["port"] = n
 		}
 	}
-	user := map[string]any{"name": firstNonEmpty(of.Agent, of.By, "unknown"), "type_id": 3, "type": "System"}
+	user := map[string]any{"name": firstNonEmpty(decision.Agent, decision.By, "unknown"), "type_id": 3, "type": "System"}
 	switch e.Role {
 	case "subject":
 		user["type_id"], user["type"] = 1, "User"
@@ -211,8 +211,8 @@ func (x *exporter) writeEvent(e auditRecord, r audit.Record) error {
 	if e.Session != "" {
 		actor["session"] = map[string]any{"uid": e.Session}
 	}
-	if of.OnBehalfOf != "" {
-		user["uid_alt"] = of.OnBehalfOf
+	if decision.OnBehalfOf != "" {
+		user["uid_alt"] = decision.OnBehalfOf
 	}
 	event := map[string]any{
 		"category_uid": 6, "category_name": "Application Activity", "class_uid": ocsfClass, "class_name": "Datastore Activity",
@@ -221,7 +221,7 @@ func (x *exporter) writeEvent(e auditRecord, r audit.Record) error {
 		"time": e.Time.UnixMilli(), "severity_id": severity, "severity": map[int]string{1: "Informational", 2: "Low"}[severity],
 		"status_id": status, "status": map[int]string{1: "Success", 2: "Failure"}[status],
 		"actor": actor, "src_endpoint": source,
-		"database": map[string]any{"name": firstNonEmpty(of.Database, "unknown"), "type_id": 1,
+		"database": map[string]any{"name": firstNonEmpty(decision.Database, "unknown"), "type_id": 1,
 			"type": "Relational"}, "type_id": 1, "type": "Database",
 		"metadata": map[string]any{
 			"version": "1.3.0", "product": map[string]any{
@@ -235,8 +235,8 @@ func (x *exporter) writeEvent(e auditRecord, r audit.Record) error {
 	if e.Reason != "" {
 		event["status_detail"] = e.Reason
 	}
-	if len(of.Tables) == 1 {
-		event["table"] = map[string]any{"name": of.Tables[0].Name}
+	if len(decision.Tables) == 1 {
+		event["table"] = map[string]any{"name": decision.Tables[0].Name}
 	}
 	if len(members) > 0 {
 		event["unmapped"] = members

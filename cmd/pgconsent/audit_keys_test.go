@@ -17,7 +17,7 @@ import (
 // Outcomes say which rows of a table were returned, by commitments to their keys, and say so where they cannot tell.
 func TestRecordedKeys(t *testing.T) {
 	tier.All(t)
-	i := recording(t)
+	i := installWithAudit(t)
 	file := filepath.Join(i.dir(), "policy.yaml")
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -77,7 +77,7 @@ func TestRecordedKeys(t *testing.T) {
 	}
 	agent.Close(t.Context())
 	p.signal(t, os.Interrupt)
-	p.ended(t)
+	p.awaitEnd(t)
 
 	key, err := audit.LoadKey(filepath.Join(i.dir(), "audit.key"))
 	if err != nil {

@@ -78,7 +78,7 @@ func TestOCSF(t *testing.T) {
 		if err := schema.Validate(event); err != nil {
 			t.Errorf("%s%v", line, err)
 		}
-		demanded(t, event)
+		checkOCSFMembers(t, event)
 		var e struct {
 			Activity int `json:"activity_id"`
 			Type     int `json:"type_uid"`
@@ -92,15 +92,15 @@ func TestOCSF(t *testing.T) {
 	}
 }
 
-// demanded checks an event against OCSF 1.3 itself. It checks the members that the class, and each object that is
-// there, must have, and those of which one is enough. The schema above says what else pgconsent promises.
-func demanded(t *testing.T, event any) {
+// checkOCSFMembers checks an event against OCSF 1.3 itself. It checks the members that the class, and each object that
+// is there, must have, and those of which one is enough. The schema above says what else pgconsent promises.
+func checkOCSFMembers(t *testing.T, event any) {
 	t.Helper()
-	every := map[string][]string{ // required members, by the object's name; "": of the event
+	requiredMembers := map[string][]string{ // required members, by the object's name; "": of the event
 		"":         {"activity_id", "category_uid", "class_uid", "type_uid", "time", "severity_id", "metadata", "actor", "src_endpoint"},
 		"metadata": {"version", "product"}, "product": {"vendor_name"}, "query_info": {"query_string"}, "database": {"type_id"},
 	}
-	one := map[string][]string{
+	alternativeMembers := map[string][]string{
 		"": {"database", "databucket", "table"}, "actor": {
 			"user", "process", "invoked_by", "session", "app_name", "app_uid"}, "user": {"name", "uid", "account"},
 		"src_endpoint": {"ip", "uid", "name", "hostname", "svc_name", "instance_uid", "interface_uid", "interface_name"},
@@ -108,13 +108,14 @@ func demanded(t *testing.T, event any) {
 	}
 	var look func(name string, o map[string]any)
 	look = func(name string, o map[string]any) {
-		for _, member := range every[name] {
+		for _, member := range requiredMembers[name] {
 			if o[member] == nil {
 				t.Errorf("OCSF asks for %s in %q: %v", member, name, o)
 			}
 		}
-		if of := one[name]; len(of) > 0 && !slices.ContainsFunc(of, func(member string) bool { return o[member] != nil }) {
-			t.Errorf("OCSF asks for one of %v in %q: %v", of, name, o)
+		if alternatives := alternativeMembers[name]; len(alternatives) > 0 && !slices.ContainsFunc(alternatives,
+			func(member string) bool { return o[member] != nil }) {
+			t.Errorf("OCSF asks for one of %v in %q: %v", alternatives, name, o)
 		}
 		for member, value := range o {
 			if inner, ok := value.(map[string]any); ok && member != "unmapped" {

@@ -21,13 +21,13 @@ import (
 // chain.
 func TestServeStartsOnABrokenDisk(t *testing.T) {
 	tier.All(t)
-	i, disk, _ := onDisk(t)
+	i, disk, _ := installOnDisk(t)
 	p, address := i.serving(t)
-	if n := number(t, connect(t, i.dsn("chat", address)), "SELECT count(*) FROM memories"); n == 0 {
+	if n := queryInt(t, connect(t, i.dsn("chat", address)), "SELECT count(*) FROM memories"); n == 0 {
 		t.Fatal("an agent sees nothing")
 	}
 	p.signal(t, syscall.SIGTERM)
-	if code := p.ended(t); code != exitOK {
+	if code := p.awaitEnd(t); code != exitOK {
 		t.Fatalf("serve ended with %d:\n%s", code, p.errs.String())
 	}
 	segment := filepath.Join(disk, "audit", "audit-000001.jsonl")
@@ -39,11 +39,11 @@ func TestServeStartsOnABrokenDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	saved := disk + ".saved"
-	for what, broken := range map[string]struct{ begin, mend, doctor string }{
+	for label, broken := range map[string]struct{ begin, mend, doctor string }{
 		"full":      {"head -c 9000000 /dev/zero > " + disk + "/filler; true", "rm " + disk + "/filler", "the disk of the audit is full"},
 		"read-only": {"mount -o remount,ro " + disk, "mount -o remount,rw " + disk, "records cannot be written to " + disk},
 	} {
-		t.Run(what, func(t *testing.T) {
+		t.Run(label, func(t *testing.T) {
 			mount := fmt.Sprintf(
 				`cp -a %[1]s %[2]s && mount -t tmpfs -o size=2m tmpfs %[1]s && cp -a %[2]s/. %[1]s/ && rm -r %[2]s && { %[3]s; `+
 					`} 2>/dev/null && exec "$0" "$@"`, disk, saved, broken.begin)
@@ -54,10 +54,10 @@ func TestServeStartsOnABrokenDisk(t *testing.T) {
 				defer cancel()
 				command := exec.CommandContext(ctx, "nsenter", append([]string{"-t", strconv.Itoa(p.cmd.Process.Pid), "-m"}, args...)...)
 				command.Env = append(os.Environ(), "PGCONSENT_TEST_MAIN=1")
-				said, _ := command.CombinedOutput()
-				return string(said), command.ProcessState.ExitCode()
+				output, _ := command.CombinedOutput()
+				return string(output), command.ProcessState.ExitCode()
 			}
-			if n := number(t, connect(t, i.dsn("app_owner", address)), "SELECT count(*) FROM memories"); n != 2 {
+			if n := queryInt(t, connect(t, i.dsn("app_owner", address)), "SELECT count(*) FROM memories"); n != 2 {
 				t.Errorf("the owner sees %d memories", n)
 			}
 			login := func() error {
@@ -74,23 +74,23 @@ func TestServeStartsOnABrokenDisk(t *testing.T) {
 			if !strings.Contains(p.errs.String(), "records cannot be written yet") {
 				t.Errorf("the log does not say it:\n%s", p.errs.String())
 			}
-			if said, code := inside(os.Args[0], "doctor", "-c", i.config); code == exitOK || !strings.Contains(said, broken.doctor) {
-				t.Errorf("the doctor: %d %s", code, said)
+			if output, code := inside(os.Args[0], "doctor", "-c", i.config); code == exitOK || !strings.Contains(output, broken.doctor) {
+				t.Errorf("the doctor: %d %s", code, output)
 			}
-			if said, code := inside("sh", "-c", broken.mend); code != 0 {
-				t.Fatalf("%d %s", code, said)
+			if output, code := inside("sh", "-c", broken.mend); code != 0 {
+				t.Fatalf("%d %s", code, output)
 			}
 			// A statement that is refused while the log goes on would be counted in its own record.
 			waitFor(t, "records can be written", func() bool { return strings.Contains(p.errs.String(), "writing works again") })
 			if err := login(); err != nil {
 				t.Errorf("an agent gets %v when records can be written again", err)
 			}
-			said, code := inside(os.Args[0], "audit", "verify", "-c", i.config)
-			if code != exitOK || !strings.Contains(said, "2 times the log continued after a crash, after a failed write") {
-				t.Errorf("audit verify: %d %s", code, said)
+			output, code := inside(os.Args[0], "audit", "verify", "-c", i.config)
+			if code != exitOK || !strings.Contains(output, "2 times the log continued after a crash, after a failed write") {
+				t.Errorf("audit verify: %d %s", code, output)
 			}
 			p.signal(t, syscall.SIGTERM)
-			p.ended(t)
+			p.awaitEnd(t)
 		})
 	}
 }

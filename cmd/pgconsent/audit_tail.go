@@ -44,15 +44,15 @@ func (t auditTailCmd) Run(s *session) error {
 	if err := t.prepare(s, c); err != nil {
 		return err
 	}
-	return serve.AuditSource(s.ctx, c, c.Audit, true, func(from audit.Source) error { return t.printRecords(s, from) })
+	return serve.AuditSource(s.ctx, c, c.Audit, true, func(source audit.Source) error { return t.printRecords(s, source) })
 }
 
 // printRecords prints the newest records, and with --follow also the records that are written later.
-func (t auditTailCmd) printRecords(s *session, from audit.Source) error {
+func (t auditTailCmd) printRecords(s *session, source audit.Source) error {
 	f := recordFilter{t.auditFilter, map[uint64]bool{}}
 	counting := recordFilter{t.auditFilter, map[uint64]bool{}}
 	var lines []tailLine
-	cursor, err := audit.Newest(from, t.Lines, func(r audit.Record) bool {
+	cursor, err := audit.Newest(source, t.Lines, func(r audit.Record) bool {
 		e, err := readAuditRecord(r)
 		return err == nil && e.Kind != audit.KindOutcome && counting.chooses(e)
 	}, func(r audit.Record) error {
@@ -64,7 +64,7 @@ func (t auditTailCmd) printRecords(s *session, from audit.Source) error {
 		return nil
 	})
 	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("there are no records in %s yet", from)
+		return fmt.Errorf("there are no records in %s yet", source)
 	}
 	if err != nil {
 		return err
@@ -124,11 +124,11 @@ func lastLines(lines []tailLine, n int) []tailLine {
 		}
 		if n == 0 {
 			kept := lines[i+1:]
-			first := ^uint64(0)
-			if at := slices.IndexFunc(kept, func(l tailLine) bool { return l.Kind != audit.KindOutcome }); at >= 0 {
-				first = kept[at].Seq
+			firstSeq := ^uint64(0)
+			if index := slices.IndexFunc(kept, func(l tailLine) bool { return l.Kind != audit.KindOutcome }); index >= 0 {
+				firstSeq = kept[index].Seq
 			}
-			return slices.DeleteFunc(kept, func(l tailLine) bool { return l.Kind == audit.KindOutcome && l.Decision < first })
+			return slices.DeleteFunc(kept, func(l tailLine) bool { return l.Kind == audit.KindOutcome && l.Decision < firstSeq })
 		}
 		n--
 	}
@@ -195,15 +195,15 @@ func (p *tailPrinter) addRecord(e auditRecord) {
 		p.addRow(formatLocalTime(e.Time), e.Agent, "", "session "+e.Event, "", "", "",
 			strings.TrimSpace(e.SQLState+" "+e.Reason))
 	case e.Kind == audit.KindCall:
-		about := "everybody"
+		subjects := "everybody"
 		if !e.Everybody {
-			about = p.personsText(e.About)
+			subjects = p.personsText(e.About)
 		}
 		verdict := "allow"
 		if e.Outcome != audit.Done {
 			verdict = e.Outcome
 		}
-		p.addRow(formatLocalTime(e.Time), p.personText(e.By), about, e.Role+": "+e.Operation, "", verdict, "", e.Code)
+		p.addRow(formatLocalTime(e.Time), p.personText(e.By), subjects, e.Role+": "+e.Operation, "", verdict, "", e.Code)
 	case e.Kind == audit.KindObservation:
 		p.addRow(formatLocalTime(e.Time), e.Agent, "", "observed "+e.Tag, "", "", "", "")
 	default:

@@ -19,8 +19,8 @@ import (
 // dir is where the configuration is.
 func (i *installation) dir() string { return filepath.Dir(i.config) }
 
-// recording is install, with an audit in strict mode.
-func recording(t *testing.T) *installation {
+// installWithAudit is install with an audit in strict mode.
+func installWithAudit(t *testing.T) *installation {
 	t.Helper()
 	i := install(t)
 	text, err := os.ReadFile(i.config)
@@ -37,10 +37,10 @@ func recording(t *testing.T) *installation {
 	return i
 }
 
-// recordingIn is recording, with the records in the database.
-func recordingIn(t *testing.T) *installation {
+// installAudit is recording, with the records in the database.
+func installAudit(t *testing.T) *installation {
 	t.Helper()
-	i := recording(t)
+	i := installWithAudit(t)
 	text, err := os.ReadFile(i.config)
 	if err != nil {
 		t.Fatal(err)
@@ -69,27 +69,27 @@ func lines(t *testing.T, text string) []map[string]any {
 // The commands over what a server has recorded.
 func TestAuditCommands(t *testing.T) {
 	tier.All(t)
-	i := recording(t)
+	i := installWithAudit(t)
 	p, address := i.serving(t)
 	agent := connect(t, i.dsn("chat", address))
 	for range 3 {
-		number(t, agent, "SELECT count(*) FROM memories")
+		queryInt(t, agent, "SELECT count(*) FROM memories")
 	}
 	if err := agent.QueryRow(t.Context(), "SELECT count(*) FROM attic").Scan(new(int)); sqlState(err) != "42501" {
 		t.Fatal(err)
 	}
 	records := filepath.Join(i.dir(), "audit")
 
-	out, errs, code := call(t, "", "audit", "tail", "-c", i.config)
+	out, stderr, code := call(t, "", "audit", "tail", "-c", i.config)
 	if code != exitOK || strings.Count(out, "public.memories") != 3 || strings.Count(out, "42501 relation") != 1 ||
 		!strings.Contains(out, "session open") {
-		t.Errorf("tail: %d\n%s%s", code, out, errs)
+		t.Errorf("tail: %d\n%s%s", code, out, stderr)
 	}
 	// A column is where its heading is, in every line.
 	if all := strings.Split(strings.TrimSpace(out), "\n"); len(all) > 1 {
-		at := strings.Index(all[0], "VERDICT")
+		index := strings.Index(all[0], "VERDICT")
 		for _, line := range all[1:] {
-			if verdict := strings.Index(line, "allow"); verdict >= 0 && verdict != at || strings.HasSuffix(line, " ") {
+			if verdict := strings.Index(line, "allow"); verdict >= 0 && verdict != index || strings.HasSuffix(line, " ") {
 				t.Errorf("not in its column:\n%s", out)
 			}
 		}
@@ -103,7 +103,7 @@ func TestAuditCommands(t *testing.T) {
 		"--agent nobody": 0, "--since 1h --verdict allow": 3,
 		"--since 2000-01-01 --verdict allow": 3, "-n 1 --verdict allow": 1, "--subject " + user + " --verdict allow": 3,
 	} {
-		out, errs, code := call(t, "", append([]string{"audit", "tail", "--json", "-c", i.config}, strings.Fields(args)...)...)
+		out, stderr, code := call(t, "", append([]string{"audit", "tail", "--json", "-c", i.config}, strings.Fields(args)...)...)
 		decisions := 0
 		for _, m := range lines(t, out) {
 			if m["kind"] == "decision" {
@@ -111,20 +111,20 @@ func TestAuditCommands(t *testing.T) {
 			}
 		}
 		if code != exitOK || decisions != want {
-			t.Errorf("tail %s: %d, %d decisions, want %d\n%s%s", args, code, decisions, want, out, errs)
+			t.Errorf("tail %s: %d, %d decisions, want %d\n%s%s", args, code, decisions, want, out, stderr)
 		}
 	}
 	for args, want := range map[string]string{
 		"--since tomorrow": "is not a time", "--verdict maybe": "--verdict must be one of", "--lines=-1": "cannot be below 0",
 	} {
-		if _, errs, code := call(t, "", append([]string{"audit", "tail", "-c", i.config},
-			strings.Fields(args)...)...); code != exitUsage || !strings.Contains(errs, want) {
-			t.Errorf("tail %s: %d %s", args, code, errs)
+		if _, stderr, code := call(t, "", append([]string{"audit", "tail", "-c", i.config},
+			strings.Fields(args)...)...); code != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("tail %s: %d %s", args, code, stderr)
 		}
 	}
-	if _, errs, code := call(t, "", "audit", "tail", "-c", i.config, "--subject", "whoever"); code != exitError ||
-		!strings.Contains(errs, "knows no such person") {
-		t.Errorf("tail of an unknown person: %d %s", code, errs)
+	if _, stderr, code := call(t, "", "audit", "tail", "-c", i.config, "--subject", "whoever"); code != exitError ||
+		!strings.Contains(stderr, "knows no such person") {
+		t.Errorf("tail of an unknown person: %d %s", code, stderr)
 	}
 
 	// Following: what is recorded later is printed.
@@ -132,8 +132,8 @@ func TestAuditCommands(t *testing.T) {
 	line := make(chan string, 1)
 	go func() { text, _ := follow.out.ReadString('\n'); line <- text }()
 	// It says nowhere that it follows: what is recorded before it does is not printed.
-	for began, followed := time.Now(), false; !followed; {
-		number(t, agent, "SELECT count(*) FROM memories")
+	for start, followed := time.Now(), false; !followed; {
+		queryInt(t, agent, "SELECT count(*) FROM memories")
 		select {
 		case text := <-line:
 			if m := lines(t, text); m[0]["kind"] != "decision" || m[0]["verdict"] != "allow" {
@@ -141,25 +141,25 @@ func TestAuditCommands(t *testing.T) {
 			}
 			followed = true
 		case <-time.After(500 * time.Millisecond):
-			if time.Since(began) > tier.Patience {
+			if time.Since(start) > tier.Patience {
 				t.Fatal("follow prints nothing")
 			}
 		}
 	}
 	follow.signal(t, syscall.SIGTERM)
 	go func() { _, _ = follow.out.WriteTo(&bytes.Buffer{}) }()
-	follow.ended(t)
+	follow.awaitEnd(t)
 
 	// Verified beside the server, and once it has ended.
 	for round := range 2 {
-		out, errs, code := call(t, "", "audit", "verify", "-c", i.config)
+		out, stderr, code := call(t, "", "audit", "verify", "-c", i.config)
 		if code != exitOK || !strings.Contains(out, "records hold") {
-			t.Fatalf("verify: %d %s%s", code, out, errs)
+			t.Fatalf("verify: %d %s%s", code, out, stderr)
 		}
 		if round == 0 {
 			agent.Close(t.Context())
 			p.signal(t, syscall.SIGTERM)
-			p.ended(t)
+			p.awaitEnd(t)
 		}
 	}
 	out, _, _ = call(t, "", "audit", "verify", "-c", i.config, "--json")
@@ -176,10 +176,10 @@ func TestAuditCommands(t *testing.T) {
 
 	// Export goes on where it was.
 	state := filepath.Join(t.TempDir(), "shipped")
-	first, errs, code := call(t, "", "audit", "export", "-c", i.config, "--resume", state)
+	first, stderr, code := call(t, "", "audit", "export", "-c", i.config, "--resume", state)
 	whole, err := os.ReadFile(filepath.Join(records, "audit-000001.jsonl"))
 	if code != exitOK || err != nil || first != string(whole) {
-		t.Errorf("export: %d %s, %d bytes of %d", code, errs, len(first), len(whole))
+		t.Errorf("export: %d %s, %d bytes of %d", code, stderr, len(first), len(whole))
 	}
 	if again, _, code := call(t, "", "audit", "export", "-c", i.config, "--resume", state); code != exitOK || again != "" {
 		t.Errorf("export again: %d, %d bytes", code, len(again))
@@ -188,9 +188,9 @@ func TestAuditCommands(t *testing.T) {
 		strconv.FormatUint(report.Audit.Last-2, 10)); code != exitOK || strings.Count(rest, "\n") != 2 {
 		t.Errorf("export --after: %d, %q", code, rest)
 	}
-	events, errs, code := call(t, "", "audit", "export", "-c", i.config, "--format", "ocsf")
+	events, stderr, code := call(t, "", "audit", "export", "-c", i.config, "--format", "ocsf")
 	if code != exitOK {
-		t.Fatal(errs)
+		t.Fatal(stderr)
 	}
 	denied := 0
 	for n, e := range lines(t, events) {
@@ -219,8 +219,8 @@ func TestAuditCommands(t *testing.T) {
 	}
 
 	// Somebody cuts the newest records off, and everybody's eyes but the anchor's are satisfied.
-	at := strings.LastIndex(strings.TrimSuffix(string(whole), "\n"), "\n")
-	if err := os.WriteFile(filepath.Join(records, "audit-000001.jsonl"), whole[:at+1], 0o600); err != nil {
+	index := strings.LastIndex(strings.TrimSuffix(string(whole), "\n"), "\n")
+	if err := os.WriteFile(filepath.Join(records, "audit-000001.jsonl"), whole[:index+1], 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out, _, code = call(t, "", "audit", "verify", "-c", i.config)
@@ -242,11 +242,11 @@ func TestAuditCommands(t *testing.T) {
 	}
 
 	// Forgotten: the records are what they were, and nobody is found by them.
-	if out, errs, code := call(t, "", "audit", "forget", "-c", i.config, "--subject", user); code != exitOK {
-		t.Errorf("forget: %d %s%s", code, out, errs)
+	if out, stderr, code := call(t, "", "audit", "forget", "-c", i.config, "--subject", user); code != exitOK {
+		t.Errorf("forget: %d %s%s", code, out, stderr)
 	}
-	if _, errs, code := call(t, "", "audit", "tail", "-c", i.config, "--subject", user); code != exitError || !strings.Contains(errs, "forgotten") {
-		t.Errorf("tail of who was forgotten: %d %s", code, errs)
+	if _, stderr, code := call(t, "", "audit", "tail", "-c", i.config, "--subject", user); code != exitError || !strings.Contains(stderr, "forgotten") {
+		t.Errorf("tail of who was forgotten: %d %s", code, stderr)
 	}
 	if _, _, code := call(t, "", "audit", "forget", "-c", i.config, "--subject", user); code != exitError {
 		t.Errorf("forget twice: %d", code)

@@ -82,12 +82,12 @@ func (v auditVerifyCmd) Run(s *session) error {
 	registries := []registryResult{}
 	if c.Consent != nil {
 		for _, name := range databases {
-			found, err := s.verifyRegistry(c, name)
+			verified, err := s.verifyRegistry(c, name)
 			if err != nil {
 				return fmt.Errorf("database %s: %w", name, err)
 			}
-			sound = sound && len(found.Findings) == 0
-			registries = append(registries, found)
+			sound = sound && len(verified.Findings) == 0
+			registries = append(registries, verified)
 		}
 	}
 	if s.jsonOutput {
@@ -124,8 +124,8 @@ func (s *session) verifyLog(c *config.Config, log config.Audit, elsewhere string
 		out.Folder, out.Database, out.Chain = "", log.Database, log.Chain
 	}
 	var report audit.Report
-	err = s.withAuditSource(c, log, func(from audit.Source) (err error) {
-		report, err = against.Read(from, nil)
+	err = s.withAuditSource(c, log, func(source audit.Source) (err error) {
+		report, err = against.Read(source, nil)
 		return err
 	})
 	out.Records, out.Segments, out.First, out.Last, out.LastHash, out.Anchored = report.Records, report.Segments,
@@ -184,18 +184,19 @@ func (s *session) printVerified(files, reports *auditResult, registries []regist
 		b.WriteString("audit: no records\n")
 	}
 	for i, f := range []*auditResult{files, reports} {
-		what := []string{"audit", "reports"}[i]
+		label := []string{"audit", "reports"}[i]
 		switch {
 		case f == nil:
 			continue
 		case f.Broken != "":
 			fmt.Fprintf(&b,
 				"%s %s: BROKEN: %s\n  keep it as evidence, and compare it with copies and with the database's "+
-					"own log\n", what, f.name, f.Broken)
+					"own log\n", label, f.name, f.Broken)
 		case f.Records == 0:
-			fmt.Fprintf(&b, "%s %s: no records\n", what, f.name)
+			fmt.Fprintf(&b, "%s %s: no records\n", label, f.name)
 		default:
-			fmt.Fprintf(&b, "%s %s: %d records hold, %d to %d; last hash %s\n", what, f.name, f.Records, f.First, f.Last, f.LastHash)
+			fmt.Fprintf(&b, "%s %s: %d records hold, %d to %d; last hash %s\n", label, f.name, f.Records, f.First, f.Last,
+				f.LastHash)
 		}
 		for _, u := range f.Unproved {
 			fmt.Fprintf(&b, "  NOT PROVED: %s\n", u)

@@ -106,15 +106,15 @@ func (b benchCmd) Run(s *session) error {
 			"agent %s logs in by a certificate, which bench does not have", b.As).
 			WithHint("Name an agent with auth: scram or jwt, of the same attributes, with --as.")
 	}
-	ways, err := b.ways(c, agent)
+	targets, err := b.ways(c, agent)
 	if err != nil {
 		return err
 	}
-	statement, err := b.statement(s, ways)
+	statement, err := b.statement(s, targets)
 	if err != nil {
 		return err
 	}
-	plan := bench.Plan{Targets: ways, Statement: statement, Clients: b.Clients, Time: b.Time, Rounds: b.Rounds}
+	plan := bench.Plan{Targets: targets, Statement: statement, Clients: b.Clients, Time: b.Time, Rounds: b.Rounds}
 	for _, p := range b.Protocol {
 		if !slices.Contains(plan.Protocols, bench.Protocol(p)) {
 			plan.Protocols = append(plan.Protocols, bench.Protocol(p))
@@ -122,9 +122,9 @@ func (b benchCmd) Run(s *session) error {
 	}
 	if isTerminal(s.err) {
 		fmt.Fprintf(s.err, "%s\n%d clients, records: %s\n", statement.Text, b.Clients, c.Audit.Mode)
-		plan.Report = func(at bench.Step) {
-			left := time.Duration(at.Of-at.Number+1) * plan.Turn()
-			fmt.Fprintf(s.err, "round %d of %d: %s, %s (%s left)\n", at.Round, b.Rounds, at.Protocol, at.Target,
+		plan.Report = func(step bench.Step) {
+			left := time.Duration(step.Of-step.Number+1) * plan.Turn()
+			fmt.Fprintf(s.err, "round %d of %d: %s, %s (%s left)\n", step.Round, b.Rounds, step.Protocol, step.Target,
 				max(left.Round(time.Second), time.Second))
 		}
 	}
@@ -150,17 +150,17 @@ func (b benchCmd) ways(c *config.Config, agent *config.Agent) ([]bench.Target, e
 	if err != nil {
 		return nil, err
 	}
-	direct, err := pgconn.ParseConfig(dsn)
+	directConfig, err := pgconn.ParseConfig(dsn)
 	if err != nil {
 		return nil, err
 	}
-	ways := []bench.Target{{Name: "direct", Connect: direct}}
+	targets := []bench.Target{{Name: "direct", Connect: directConfig}}
 	if slices.Contains(db.Owners, db.Roles.Migrate) {
-		owner, err := b.proxied(c, db.Roles.Migrate, direct.Password, agent.Database)
+		owner, err := b.proxied(c, db.Roles.Migrate, directConfig.Password, agent.Database)
 		if err != nil {
 			return nil, err
 		}
-		ways = append(ways, bench.Target{Name: "owner", Connect: owner})
+		targets = append(targets, bench.Target{Name: "owner", Connect: owner})
 	}
 	password := os.Getenv("PGPASSWORD")
 	if b.PasswordFile != "" {
@@ -174,17 +174,18 @@ func (b benchCmd) ways(c *config.Config, agent *config.Agent) ([]bench.Target, e
 			WithHint("Set PGPASSWORD, or name a file with --password-file. For a new password: "+
 				"pgconsent agent add %s --password-file FILE", b.As)
 	}
-	to, err := b.proxied(c, b.As, password, agent.Database)
-	return append(ways, bench.Target{Name: "agent", Connect: to}), err
+	proxyConfig, err := b.proxied(c, b.As, password, agent.Database)
+	return append(targets, bench.Target{Name: "agent", Connect: proxyConfig}), err
 }
 
 // proxied returns how a user reaches a database through serve. With TLS serve must show the configured certificate.
 func (b benchCmd) proxied(c *config.Config, user, password, database string) (*pgconn.Config, error) {
-	to, err := pgconn.ParseConfig("host=localhost port=5432 sslmode=disable connect_timeout=10")
+	proxyConfig, err := pgconn.ParseConfig("host=localhost port=5432 sslmode=disable connect_timeout=10")
 	if err != nil {
 		return nil, err
 	}
-	to.User, to.Password, to.Database, to.Fallbacks, to.RuntimeParams = user, password, database, nil, map[string]string{}
+	proxyConfig.User, proxyConfig.Password, proxyConfig.Database, proxyConfig.Fallbacks, proxyConfig.RuntimeParams = user,
+		password, database, nil, map[string]string{}
 	network, address := "tcp", cmp.Or(b.Address, c.Listen.First())
 	if config.IsSocketPath(address) {
 		network = "unix"
@@ -197,16 +198,16 @@ func (b benchCmd) proxied(c *config.Config, user, password, database string) (*p
 			address = net.JoinHostPort("localhost", port)
 		}
 	}
-	dial := to.DialFunc
-	to.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, network, address) }
+	dial := proxyConfig.DialFunc
+	proxyConfig.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, network, address) }
 	// DialFunc does not use the address
-	to.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil }
+	proxyConfig.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil }
 	if c.TLS != nil && network == "tcp" {
-		if to.TLSConfig, err = pinnedTLS(c.TLS.Cert); err != nil {
+		if proxyConfig.TLSConfig, err = pinnedTLS(c.TLS.Cert); err != nil {
 			return nil, err
 		}
 	}
-	return to, nil
+	return proxyConfig, nil
 }
 
 // pinnedTLS returns a TLS configuration that accepts the first certificate of a file, and no other.
@@ -229,9 +230,9 @@ func pinnedTLS(file string) (*tls.Config, error) {
 }
 
 // statement returns the statement to measure, after running it once in every way.
-func (b benchCmd) statement(s *session, ways []bench.Target) (bench.Statement, error) {
+func (b benchCmd) statement(s *session, targets []bench.Target) (bench.Statement, error) {
 	var conns []*pgconn.PgConn
-	for _, w := range ways {
+	for _, w := range targets {
 		conn, err := bench.Connect(s.ctx, w.Connect)
 		if err != nil {
 			return bench.Statement{}, explainBench(fmt.Errorf("%s: %w", w.Name, err))

@@ -21,9 +21,9 @@ func TestBench(t *testing.T) {
 		return append([]string{"bench", "-c", i.config, "--address", address, "--password-file", filepath.Join(i.dir(), "pw"), "--clients", "2",
 			"--time", "50ms", "--rounds", "2"}, args...)
 	}
-	out, errs, code := call(t, "", with("--as", "chat", "--table", "memories", "--json")...)
+	out, stderr, code := call(t, "", with("--as", "chat", "--table", "memories", "--json")...)
 	if code != exitOK {
-		t.Fatal(errs)
+		t.Fatal(stderr)
 	}
 	var got benchJSON
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
@@ -46,18 +46,18 @@ func TestBench(t *testing.T) {
 	// Piped, it is divided by tabs. A query of one's own; a key of two columns.
 	for args, want := range map[string]int{"--query|SELECT count(*) FROM memories|--protocol|prepared": 3,
 		"--table|memory_participants|--protocol|simple|--protocol|extended": 6} {
-		out, errs, code = call(t, "", with(append(strings.Split(args, "|"), "--as", "chat")...)...)
+		out, stderr, code = call(t, "", with(append(strings.Split(args, "|"), "--as", "chat")...)...)
 		rows := strings.Split(strings.TrimSpace(out), "\n")
 		if code != exitOK || len(rows) != want+1 || !strings.HasPrefix(rows[0], "protocol\tway\ttps\tp50 ms\tp99 ms\t/ direct") ||
 			len(strings.Split(rows[1], "\t")) != 8 {
-			t.Errorf("%s: %d %s%s", args, code, out, errs)
+			t.Errorf("%s: %d %s%s", args, code, out, stderr)
 		}
 	}
 
 	for _, c := range []struct {
 		args  string
 		code  int
-		says  string
+		text  string
 		hints string
 	}{
 		{"--as|chat|--query|INSERT INTO notes VALUES (9, '6f1e0000-0000-4000-8000-000000000001')", exitError, "read-only transaction", "only read"},
@@ -71,19 +71,19 @@ func TestBench(t *testing.T) {
 		{"--as|chat|--table|notes|--query|SELECT 1", exitUsage, "--table and --query", ""},
 		{"--as|chat|--table|notes|--address|127.0.0.1:1", exitError, "owner", "Is the server running"},
 	} {
-		_, errs, code := call(t, "", with(strings.Split(c.args, "|")...)...)
-		if code != c.code || !strings.Contains(errs, c.says) || !strings.Contains(errs, c.hints) {
-			t.Errorf("%s: %d %s", c.args, code, errs)
+		_, stderr, code := call(t, "", with(strings.Split(c.args, "|")...)...)
+		if code != c.code || !strings.Contains(stderr, c.text) || !strings.Contains(stderr, c.hints) {
+			t.Errorf("%s: %d %s", c.args, code, stderr)
 		}
 	}
-	if _, errs, code := call(t, "", "bench", "-c", i.config, "--as", "chat", "--table", "notes", "--address", address); code != exitError ||
-		!strings.Contains(errs, "there is no password for agent chat") {
-		t.Errorf("without a password: %d %s", code, errs)
+	if _, stderr, code := call(t, "", "bench", "-c", i.config, "--as", "chat", "--table", "notes", "--address", address); code != exitError ||
+		!strings.Contains(stderr, "there is no password for agent chat") {
+		t.Errorf("without a password: %d %s", code, stderr)
 	}
 	t.Setenv("PGPASSWORD", "wrong")
-	if _, errs, code := call(t, "", "bench", "-c", i.config, "--as", "chat", "--table", "notes", "--address", address); code != exitError ||
-		!strings.Contains(errs, "28P01") {
-		t.Errorf("with a wrong password: %d %s", code, errs)
+	if _, stderr, code := call(t, "", "bench", "-c", i.config, "--as", "chat", "--table", "notes", "--address", address); code != exitError ||
+		!strings.Contains(stderr, "28P01") {
+		t.Errorf("with a wrong password: %d %s", code, stderr)
 	}
 	// The server's counts come with a delay: an answer of this query forces those of its own session only.
 	waitFor(t, "the server counts", func() bool {

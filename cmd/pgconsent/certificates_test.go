@@ -25,29 +25,30 @@ func (i *installation) withCertificates(t *testing.T, agents, server *authority.
 	t.Helper()
 	agents.Write(t, filepath.Join(i.dir(), "agents.crt"))
 	authority.WritePair(t, server.Issue(t, "localhost", authority.ForServer), i.dir(), "server")
-	i.replace(t, "chat: { database: app,", "chat: { database: app, auth: cert,",
+	i.replaceInConfig(t, "chat: { database: app,", "chat: { database: app, auth: cert,",
 		"other: { database: app,", "other: { database: app, auth: cert, cert_name: \"spiffe://example.org/other\",",
 		"http: {", "tls: { cert: server.crt, key: server.key, client_ca: agents.crt }\nhttp: {")
 }
 
-// replace replaces texts of the configuration.
-func (i *installation) replace(t *testing.T, pairs ...string) {
+// replaceInConfig replaces texts of the configuration.
+func (i *installation) replaceInConfig(t *testing.T, pairs ...string) {
 	t.Helper()
 	text, err := os.ReadFile(i.config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := strings.NewReplacer(pairs...).Replace(string(text))
-	if changed == string(text) {
+	changedText := strings.NewReplacer(pairs...).Replace(string(text))
+	if changedText == string(text) {
 		t.Fatalf("the configuration has none of %q", pairs)
 	}
-	if err := os.WriteFile(i.config, []byte(changed), 0o600); err != nil {
+	if err := os.WriteFile(i.config, []byte(changedText), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// showing logs in over TLS with a certificate, or without one for nil.
-func (i *installation) showing(t *testing.T, address, user string, certificate *tls.Certificate, server *authority.Authority) (*pgx.Conn, error) {
+// connectWithCertificate logs in over TLS with a certificate, or without one for nil.
+func (i *installation) connectWithCertificate(t *testing.T, address, user string, certificate *tls.Certificate, server *authority.Authority) (*pgx.Conn,
+	error) {
 	t.Helper()
 	config, err := pgx.ParseConfig(strings.Replace(i.dsn(user, address), "sslmode=disable", "sslmode=require", 1))
 	if err != nil {
@@ -82,20 +83,20 @@ func TestCertificateLogins(t *testing.T) {
 	}
 	uri := func(c *x509.Certificate) { c.URIs = []*url.URL{id} }
 	showing := func(user string, certificate *tls.Certificate) (*pgx.Conn, error) {
-		return i.showing(t, address, user, certificate, server)
+		return i.connectWithCertificate(t, address, user, certificate, server)
 	}
 
 	chat, other := agents.Issue(t, "chat"), agents.Issue(t, "holder", uri)
-	open := map[string]*pgx.Conn{}
+	openConns := map[string]*pgx.Conn{}
 	for user, rows := range map[string]int{"chat": 1, "other": 0} {
 		conn, err := showing(user, map[string]*tls.Certificate{"chat": chat, "other": other}[user])
 		if err != nil {
 			t.Fatalf("%s: %v", user, err)
 		}
-		if n := number(t, conn, "SELECT count(*) FROM memories"); n != rows {
+		if n := queryInt(t, conn, "SELECT count(*) FROM memories"); n != rows {
 			t.Errorf("%s sees %d memories", user, n)
 		}
-		open[user] = conn
+		openConns[user] = conn
 	}
 	for name, c := range map[string]struct {
 		user        string
@@ -118,15 +119,15 @@ func TestCertificateLogins(t *testing.T) {
 	}
 	if conn, err := showing("app_owner", chat); err != nil {
 		t.Errorf("an owner who shows a certificate: %v", err)
-	} else if n := number(t, conn, "SELECT count(*) FROM memories"); n != 2 {
+	} else if n := queryInt(t, conn, "SELECT count(*) FROM memories"); n != 2 {
 		t.Errorf("the owner sees %d memories", n)
 	}
 
 	// A certificate that expires ends the session.
 	var short *pgx.Conn
-	for life := 2 * time.Second; short == nil; life *= 2 {
-		short, err = showing("chat", agents.Issue(t, "chat", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(life) }))
-		if err != nil && life > tier.Patience {
+	for lifetime := 2 * time.Second; short == nil; lifetime *= 2 {
+		short, err = showing("chat", agents.Issue(t, "chat", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(lifetime) }))
+		if err != nil && lifetime > tier.Patience {
 			t.Fatal(err)
 		}
 	}
@@ -140,10 +141,10 @@ func TestCertificateLogins(t *testing.T) {
 	}
 
 	// Another authority counts from SIGHUP on, and a file that is none changes nothing.
-	next := authority.New(t, "agents", nil, day)
-	next.Write(t, filepath.Join(i.dir(), "agents.crt"))
+	nextAuthority := authority.New(t, "agents", nil, day)
+	nextAuthority.Write(t, filepath.Join(i.dir(), "agents.crt"))
 	p.signal(t, syscall.SIGHUP)
-	waitFor(t, "the next authority counts", func() bool { _, err := showing("chat", next.Issue(t, "chat")); return err == nil })
+	waitFor(t, "the next authority counts", func() bool { _, err := showing("chat", nextAuthority.Issue(t, "chat")); return err == nil })
 	if _, err := showing("chat", chat); err == nil {
 		t.Error("a certificate of the authority before lets somebody in")
 	}
@@ -152,26 +153,29 @@ func TestCertificateLogins(t *testing.T) {
 	}
 	p.signal(t, syscall.SIGHUP)
 	waitFor(t, "the file is refused", func() bool { return strings.Contains(p.errs.String(), "tls.client_ca cannot be used") })
-	if _, err := showing("chat", next.Issue(t, "chat")); err != nil {
+	if _, err := showing("chat", nextAuthority.Issue(t, "chat")); err != nil {
 		t.Error(err)
 	}
-	next.Write(t, filepath.Join(i.dir(), "agents.crt"))
-	for user, conn := range open {
+	nextAuthority.Write(t, filepath.Join(i.dir(), "agents.crt"))
+	for user, conn := range openConns {
 		if err := conn.Ping(t.Context()); err != nil {
 			t.Errorf("the session of %s, whose certificate is valid: %v", user, err)
 		}
 	}
 
 	// Another name, and a login that is disabled, end sessions.
-	i.replace(t, "spiffe://example.org/other", "spiffe://example.org/another")
+	i.replaceInConfig(t, "spiffe://example.org/other", "spiffe://example.org/another")
 	p.signal(t, syscall.SIGHUP)
-	waitFor(t, "another name ends the session", func() bool { return open["other"].Ping(t.Context()) != nil })
-	if _, err := showing("other", next.Issue(t, "other", uri)); sqlState(err) != "28P01" {
+	waitFor(t, "another name ends the session", func() bool { return openConns["other"].Ping(t.Context()) != nil })
+	if _, err := showing("other", nextAuthority.Issue(t, "other", uri)); sqlState(err) != "28P01" {
 		t.Errorf("the name before: %v", err)
 	}
-	play(t, i.config, []played{{"agent disable chat", exitOK, ""}})
-	waitFor(t, "disabling ends the session", func() bool { return open["chat"].Ping(t.Context()) != nil })
-	waitFor(t, "a disabled agent is refused", func() bool { _, err := showing("chat", next.Issue(t, "chat")); return sqlState(err) == "28P01" })
-	play(t, i.config, []played{{"agent add chat", exitOK, ""}})
-	waitFor(t, "an agent that is enabled logs in", func() bool { _, err := showing("chat", next.Issue(t, "chat")); return err == nil })
+	runSteps(t, i.config, []commandStep{{"agent disable chat", exitOK, ""}})
+	waitFor(t, "disabling ends the session", func() bool { return openConns["chat"].Ping(t.Context()) != nil })
+	waitFor(t, "a disabled agent is refused", func() bool {
+		_, err := showing("chat", nextAuthority.Issue(t, "chat"))
+		return sqlState(err) == "28P01"
+	})
+	runSteps(t, i.config, []commandStep{{"agent add chat", exitOK, ""}})
+	waitFor(t, "an agent that is enabled logs in", func() bool { _, err := showing("chat", nextAuthority.Issue(t, "chat")); return err == nil })
 }

@@ -64,16 +64,16 @@ func TestCommandsDocumented(t *testing.T) {
 				fmt.Fprintf(&sections, "\n```text\npgconsent %s\n```\n", child.Summary())
 			}
 			blocks := detailBlocks(child.Detail)
-			shown := false
+			isShown := false
 			for _, b := range blocks {
 				if b.example {
 					fmt.Fprintf(&sections, "\n```%s\n%s\n```\n", b.language(), b.text)
-					shown = shown || strings.Contains(b.text, "pgconsent "+name)
+					isShown = isShown || strings.Contains(b.text, "pgconsent "+name)
 				} else {
 					fmt.Fprintf(&sections, "\n%s\n", reflow(b.text, 155))
 				}
 			}
-			if len(child.Children) == 0 && !shown {
+			if len(child.Children) == 0 && !isShown {
 				needed[name] = true
 				fmt.Fprintf(&sections, "\n```sh\n%s\n```\n", otherExamples[name])
 			}
@@ -112,19 +112,19 @@ func TestCommandsDocumented(t *testing.T) {
 		t.Errorf("%s is not what the program's help says; run go test ./cmd/pgconsent -run CommandsDocumented -update", cliPage)
 	}
 
-	found := 0
+	count := 0
 	for _, m := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(want, -1) {
 		for line := range strings.Lines(m[1]) {
 			for _, command := range programCalls(line) {
-				found++
-				if err := parses(command); err != nil && !errors.Is(err, fs.ErrNotExist) { // the files of examples do not exist
+				count++
+				if err := checkParses(command); err != nil && !errors.Is(err, fs.ErrNotExist) { // the files of examples do not exist
 					t.Errorf("%s: %s: %v", cliPage, strings.TrimSpace(line), err)
 				}
 			}
 		}
 	}
-	if found < 60 {
-		t.Errorf("%d examples, there were more", found)
+	if count < 60 {
+		t.Errorf("%d examples, there were more", count)
 	}
 }
 
@@ -194,7 +194,7 @@ func reflow(text string, width int) string {
 func flagTable(node *kong.Node) string {
 	var rows strings.Builder
 	for _, a := range node.Positional {
-		fmt.Fprintf(&rows, "| `%s` | %s |\n", a.Summary(), cell(a.Help))
+		fmt.Fprintf(&rows, "| `%s` | %s |\n", a.Summary(), tableCell(a.Help))
 	}
 	for _, f := range node.Flags {
 		if f.Hidden {
@@ -204,7 +204,7 @@ func flagTable(node *kong.Node) string {
 		if len(f.Envs) > 0 && !strings.Contains(help, "$"+f.Envs[0]) {
 			help += " The environment: `" + strings.Join(f.Envs, "`, `") + "`."
 		}
-		fmt.Fprintf(&rows, "| `%s` | %s |\n", flagName(f), cell(help))
+		fmt.Fprintf(&rows, "| `%s` | %s |\n", flagName(f), tableCell(help))
 	}
 	if rows.Len() == 0 {
 		return ""
@@ -212,7 +212,7 @@ func flagTable(node *kong.Node) string {
 	return "\n| argument or flag | |\n|---|---|\n" + rows.String()
 }
 
-func cell(text string) string { return strings.NewReplacer("|", `\|`, "\n", " ").Replace(text) }
+func tableCell(text string) string { return strings.NewReplacer("|", `\|`, "\n", " ").Replace(text) }
 
 // programCalls are the calls of the program in a line of shell, each as its arguments.
 func programCalls(line string) [][]string {
@@ -257,15 +257,15 @@ func programCalls(line string) [][]string {
 	}
 	ends()
 	for i, c := range calls { // redirections and comments are cut off
-		if at := slices.IndexFunc(c, func(w string) bool { return w != "" && strings.Contains("<>#", w[:1]) }); at >= 0 {
-			calls[i] = c[:at]
+		if index := slices.IndexFunc(c, func(w string) bool { return w != "" && strings.Contains("<>#", w[:1]) }); index >= 0 {
+			calls[i] = c[:index]
 		}
 	}
 	return calls
 }
 
-// parses tells whether the program takes these arguments.
-func parses(args []string) error {
+// checkParses tells whether the program takes these arguments.
+func checkParses(args []string) error {
 	var cli commands
 	parser, err := kong.New(&cli, kong.Name("pgconsent"), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))
 	if err != nil {

@@ -105,12 +105,12 @@ func findCandidates(root *kong.Node, words []string) []candidate {
 				flagBeforeValue = f
 			}
 		default:
-			at := slices.IndexFunc(node.Children, func(n *kong.Node) bool { return n.Name == w })
-			if at < 0 {
+			index := slices.IndexFunc(node.Children, func(n *kong.Node) bool { return n.Name == w })
+			if index < 0 {
 				positional++
 				continue
 			}
-			node, positional = node.Children[at], 0
+			node, positional = node.Children[index], 0
 		}
 	}
 	var candidates []candidate

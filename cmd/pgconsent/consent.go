@@ -145,8 +145,8 @@ func (s *session) makeChange(database string, c consent.Command) error {
 }
 
 // describeConsent describes in a line the state of a consent at a time.
-func describeConsent(c consent.Consent, at time.Time) string {
-	line := string(c.StateAt(at))
+func describeConsent(c consent.Consent, now time.Time) string {
+	line := string(c.StateAt(now))
 	if c.Stream != "" && c.State != consent.Requested {
 		line += " " + string(c.Stream)
 	}
@@ -162,7 +162,7 @@ func describeConsent(c consent.Consent, at time.Time) string {
 	if c.State == consent.Given && !c.ExpiresAt.IsZero() {
 		line += " until " + formatTime(c.ExpiresAt)
 	}
-	if c.IsPendingAt(at) {
+	if c.IsPendingAt(now) {
 		line += "; partnership asked for, to be decided until " + formatTime(c.DueAt)
 	}
 	return line
@@ -190,7 +190,7 @@ type consentJSON struct {
 	Controller string     `json:"controller,omitempty"`
 }
 
-func newConsentJSON(c consent.Consent, at time.Time) consentJSON {
+func newConsentJSON(c consent.Consent, now time.Time) consentJSON {
 	when := func(t time.Time) *time.Time {
 		if t.IsZero() {
 			return nil
@@ -199,11 +199,11 @@ func newConsentJSON(c consent.Consent, at time.Time) consentJSON {
 		return &t
 	}
 	out := consentJSON{
-		Subject: c.Subject, Grantee: c.Grantee, Scope: c.Scope, State: string(c.StateAt(at)), DPV: c.StateAt(at).
-				DPVTerm(), Active: c.IsActiveAt(at),
+		Subject: c.Subject, Grantee: c.Grantee, Scope: c.Scope, State: string(c.StateAt(now)), DPV: c.StateAt(now).
+				DPVTerm(), Active: c.IsActiveAt(now),
 		Categories: c.Categories, Purposes: c.Purposes, GrantedAt: when(c.GivenAt), ExpiresAt: when(c.EndsAt()),
 		Asked: c.RequestedCategories, DueAt: when(c.DueAt),
-		DecayFrom: when(c.DecayFrom), Decay: string(c.DecayStageAt(at)), Controller: c.Controller,
+		DecayFrom: when(c.DecayFrom), Decay: string(c.DecayStageAt(now)), Controller: c.Controller,
 	}
 	if c.Stream != "" {
 		out.Stream = (*string)(&c.Stream)

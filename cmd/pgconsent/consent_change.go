@@ -243,7 +243,7 @@ type consentGuardianRemoveCmd struct{ consentGuardianAddCmd }
 
 func (g consentGuardianRemoveCmd) Run(s *session) error { return g.changeGuardian(s, consent.Dismiss) }
 
-func (g consentGuardianAddCmd) changeGuardian(s *session, do consent.Action) error {
+func (g consentGuardianAddCmd) changeGuardian(s *session, action consent.Action) error {
 	id, err := g.subject()
 	if err != nil {
 		return err
@@ -253,18 +253,18 @@ func (g consentGuardianAddCmd) changeGuardian(s *session, do consent.Action) err
 		return err
 	}
 	defer r.Close()
-	out, err := r.Execute(s.ctx, consent.Command{Do: do, Subject: id, Guardian: g.Guardian,
+	out, err := r.Execute(s.ctx, consent.Command{Do: action, Subject: id, Guardian: g.Guardian,
 		By: consent.Party{Role: consent.RoleController, ID: g.Controller}, Via: "cli",
 		Reason: g.Reason, Evidence: g.Evidence})
 	if err != nil {
 		return err
 	}
 	if s.jsonOutput {
-		return s.printJSON(map[string]any{"subject": id, "guardian": g.Guardian, "speaks": do == consent.Appoint,
+		return s.printJSON(map[string]any{"subject": id, "guardian": g.Guardian, "speaks": action == consent.Appoint,
 			"record": out.RecordNumber})
 	}
 	line := fmt.Sprintf("%s speaks for %s", g.Guardian, id)
-	if do == consent.Dismiss {
+	if action == consent.Dismiss {
 		line = fmt.Sprintf("%s does not speak for %s", g.Guardian, id)
 	}
 	if out.RecordNumber == 0 {

@@ -18,7 +18,7 @@ func TestConsentPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, _ := consenting(t)
+	config, _ := installConsent(t)
 	plain := func(text string) string {
 		var lines []string
 		for line := range strings.Lines(instants.ReplaceAllString(text, "TIME")) {
@@ -31,8 +31,8 @@ func TestConsentPage(t *testing.T) {
 		for _, session := range strings.Split("\n"+block[1], "\n$ pgconsent ")[1:] {
 			line, want, _ := strings.Cut(session, "\n")
 			commands++
-			out, errs, _ := call(t, "", append(fields(strings.ReplaceAll(line, `"`, "'")), "-c", config)...)
-			if got := plain(out + errs); got != plain(strings.TrimSuffix(want, "\n")+"\n") && got != plain(want) {
+			out, stderr, _ := call(t, "", append(fields(strings.ReplaceAll(line, `"`, "'")), "-c", config)...)
+			if got := plain(out + stderr); got != plain(strings.TrimSuffix(want, "\n")+"\n") && got != plain(want) {
 				t.Errorf("pgconsent %s\nprints\n%s\nthe page says\n%s", line, got, plain(want))
 			}
 		}

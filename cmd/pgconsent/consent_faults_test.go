@@ -17,16 +17,16 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// recorded is a command that the program is killed at, for a subject of its own, called %.
-type recorded struct {
-	before  []string // commands
-	command string
-	said    string // its output when it has succeeded
-	stands  string // the output of consent status after it; "": there is none
-	again   string // the output of the same command afterwards, whether the first succeeded or not
+// killableCommand is a command during which the program is killed. % stands for its subject.
+type killableCommand struct {
+	before          []string // commands
+	command         string
+	acknowledgement string // its output when it has succeeded
+	statusAfter     string // the output of consent status after it; "": there is none
+	outputAgain     string // the output of the same command afterwards, whether the first succeeded or not
 }
 
-var killable = []recorded{
+var killableCommands = []killableCommand{
 	{nil, "consent grant % --stream TEMPORARY", "%: given TEMPORARY", "state given stream TEMPORARY", "%: given TEMPORARY"},
 	{[]string{"consent grant % --stream TEMPORARY"}, "consent revoke %", "%: withdrawn", "state withdrawn", "%: withdrawn"},
 	{[]string{"consent grant % --stream TEMPORARY"}, "consent erase % --yes", "erased", "", "ConsentNotFoundError"},
@@ -43,14 +43,14 @@ var killable = []recorded{
 // by halves, and the next call goes on. The anchor is neither ahead of the records nor behind what was acknowledged.
 func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 	tier.All(t)
-	kills, random := tier.Count(len(killable), len(killable), 20*len(killable)), tier.Rand(2)
-	config, db := consenting(t)
+	kills, random := tier.Count(len(killableCommands), len(killableCommands), 20*len(killableCommands)), tier.Rand(2)
+	config, db := installConsent(t)
 	if err := os.WriteFile(filepath.Join(filepath.Dir(config), "policy.yaml"),
 		[]byte("version: 1\ntables: { notes: { rows: [ consent: { subject: person, registry: {} } ], lifecycle: { "+
 			"subject: person } } }\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	play(t, config, []played{{"migrate", exitOK, ""}})
+	runSteps(t, config, []commandStep{{"migrate", exitOK, ""}})
 	conn := db.Connect(t, "postgres")
 	notes := func(of string) (n int) {
 		t.Helper()
@@ -59,17 +59,17 @@ func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 		}
 		return n
 	}
-	began := time.Now()
-	if _, errs, code := finished(t, "consent", "grant", "first", "--stream", "TEMPORARY", "-c", config); code != exitOK {
-		t.Fatal(errs)
+	start := time.Now()
+	if _, stderr, code := runFinished(t, "consent", "grant", "first", "--stream", "TEMPORARY", "-c", config); code != exitOK {
+		t.Fatal(stderr)
 	}
-	took := time.Since(began)
+	elapsed := time.Since(start)
 	killed, acknowledged := 0, 0
 	for i := range kills {
-		subject, r := "subject-"+strconv.Itoa(i), killable[i%len(killable)]
+		subject, r := "subject-"+strconv.Itoa(i), killableCommands[i%len(killableCommands)]
 		of := func(text string) string { return strings.ReplaceAll(text, "%", subject) }
 		for _, command := range r.before {
-			play(t, config, []played{{of(command), exitOK, ""}})
+			runSteps(t, config, []commandStep{{of(command), exitOK, ""}})
 		}
 		if _, err := conn.Exec(t.Context(), "INSERT INTO notes SELECT $1 * 100 + n, $2 FROM generate_series(1, 30) AS n", i, subject); err != nil {
 			t.Fatal(err)
@@ -82,7 +82,7 @@ func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The second half of its time is when it writes.
-		time.Sleep(took/3 + time.Duration(random.Int64N(int64(took*3/2))))
+		time.Sleep(elapsed/3 + time.Duration(random.Int64N(int64(elapsed*3/2))))
 		_ = cmd.Process.Kill()
 		var exit *exec.ExitError
 		switch err := cmd.Wait(); {
@@ -102,35 +102,35 @@ func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 			return left == 0
 		})
 		stands := func() (bool, string) {
-			out, errs, code := call(t, "", "consent", "status", subject, "-c", config)
+			out, stderr, code := call(t, "", "consent", "status", subject, "-c", config)
 			out = strings.Join(strings.Fields(out), " ")
-			return r.stands != "" && code == exitOK && strings.Contains(out, r.stands) ||
-				r.stands == "" && code == exitError && strings.Contains(errs, "ConsentNotFoundError"), out + errs
+			return r.statusAfter != "" && code == exitOK && strings.Contains(out, r.statusAfter) ||
+				r.statusAfter == "" && code == exitError && strings.Contains(stderr, "ConsentNotFoundError"), out + stderr
 		}
-		if said := r.said != "" && strings.Contains(out.String(), of(r.said)); said {
+		if isAcknowledged := r.acknowledgement != "" && strings.Contains(out.String(), of(r.acknowledgement)); isAcknowledged {
 			acknowledged++
-			if there, status := stands(); !there {
+			if isRecorded, status := stands(); !isRecorded {
 				t.Errorf("%s was acknowledged and is not there: %s", of(r.command), status)
 			}
 		}
 		// In either case, sending it again does it once.
-		again, errs, code := call(t, "", append(fields(of(r.command)), "-c", config)...)
-		if code != exitOK && !strings.Contains(errs, of(r.again)) || code == exitOK && !strings.Contains(again, of(r.said)) {
-			t.Errorf("%s, again: %d %s%s", of(r.command), code, again, errs)
+		again, stderr, code := call(t, "", append(fields(of(r.command)), "-c", config)...)
+		if code != exitOK && !strings.Contains(stderr, of(r.outputAgain)) || code == exitOK && !strings.Contains(again, of(r.acknowledgement)) {
+			t.Errorf("%s, again: %d %s%s", of(r.command), code, again, stderr)
 		}
-		if there, status := stands(); !there {
+		if isRecorded, status := stands(); !isRecorded {
 			t.Errorf("after %s: %s", of(r.command), status)
 		}
 		if r.command == "sweep" && notes(subject) != 0 {
 			t.Errorf("%d notes are left of who withdrew", notes(subject))
 		}
-		play(t, config, []played{{"audit verify", exitOK, "records hold"}})
+		runSteps(t, config, []commandStep{{"audit verify", exitOK, "records hold"}})
 	}
 	// A sweep takes what the withdrawals and erasures of all these rounds have left, and nothing else.
-	play(t, config, []played{{"sweep", exitOK, ""}, {"audit verify", exitOK, "records hold"}})
+	runSteps(t, config, []commandStep{{"sweep", exitOK, ""}, {"audit verify", exitOK, "records hold"}})
 	for i := range kills {
 		want := 30
-		if r := killable[i%len(killable)]; r.stands == "state withdrawn" || r.stands == "" {
+		if r := killableCommands[i%len(killableCommands)]; r.statusAfter == "state withdrawn" || r.statusAfter == "" {
 			want = 0
 		}
 		if got := notes("subject-" + strconv.Itoa(i)); got != want {
@@ -144,9 +144,9 @@ func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 // 201.
 func TestErasureLeavesNoTrace(t *testing.T) {
 	tier.All(t)
-	config, db := consenting(t)
+	config, db := installConsent(t)
 	const mark = "PLANTED77"
-	play(t, config, []played{
+	runSteps(t, config, []commandStep{
 		{"consent grant " + mark + "-a --stream TEMPORARY --reason " + mark + "-reason --evidence " + mark + "-evidence", exitOK, "given"},
 		{"consent guardian add " + mark + "-a --guardian " + mark + "-parent", exitOK, ""},
 		{"consent grant " + mark + "-a --grantee " + mark + "-to --scope ctx:" + mark +
@@ -183,13 +183,13 @@ func TestErasureLeavesNoTrace(t *testing.T) {
 	if len(trace()) == 0 {
 		t.Fatal("nothing is found before the erasure: the test proves nothing")
 	}
-	for _, who := range []string{"-a", "-parent", "-to"} {
-		play(t, config, []played{{"consent erase " + mark + who + " --yes", exitOK, "erased"}})
+	for _, suffix := range []string{"-a", "-parent", "-to"} {
+		runSteps(t, config, []commandStep{{"consent erase " + mark + suffix + " --yes", exitOK, "erased"}})
 	}
 	if found := trace(); len(found) > 0 {
 		t.Errorf("%d traces are left:\n%s", len(found), strings.Join(found, "\n"))
 	}
-	play(t, config, []played{
+	runSteps(t, config, []commandStep{
 		{"audit verify", exitOK, "records hold"},
 		{"consent status " + mark + "-a", exitError, "ConsentNotFoundError"},
 	})
@@ -199,7 +199,7 @@ func TestErasureLeavesNoTrace(t *testing.T) {
 // exist, reports may have been made, and the program may have logged. The rows go with the next sweep.
 func TestErasureLeavesNoTraceOfRetrievals(t *testing.T) {
 	tier.All(t)
-	i := reported(t)
+	i := installDSAR(t)
 	const mark = "PLANTED78"
 	i.exec(t, "INSERT INTO interactions VALUES (7, '"+mark+"', 'said by "+mark+"'); INSERT INTO turns VALUES (70, 7, 'in turn "+mark+"')")
 	for name, change := range map[string][]string{
@@ -218,7 +218,7 @@ func TestErasureLeavesNoTraceOfRetrievals(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	play(t, i.config, []played{{"migrate", exitOK, ""}, {"consent grant " + mark + " --stream TEMPORARY --reason " + mark + "-reason", exitOK, "given"}})
+	runSteps(t, i.config, []commandStep{{"migrate", exitOK, ""}, {"consent grant " + mark + " --stream TEMPORARY --reason " + mark + "-reason", exitOK, "given"}})
 	p, address := i.serving(t)
 	agent := connect(t, i.dsn("chat", address))
 	for _, sql := range []string{"SELECT id, said FROM interactions WHERE user_id = '" + mark + "'",
@@ -231,7 +231,7 @@ func TestErasureLeavesNoTraceOfRetrievals(t *testing.T) {
 		}
 	}
 	_ = agent.Close(t.Context())
-	play(t, i.config, []played{{"dsar --subject " + mark, exitOK, "recipient   chat"}})
+	runSteps(t, i.config, []commandStep{{"dsar --subject " + mark, exitOK, "recipient   chat"}})
 	var said strings.Builder // output of commands that do not name the person
 	trace := func() (found []string) {
 		dump, err := exec.Command(filepath.Join(pgtest.Binaries().Dir, "pg_dump"), "-h", pgtest.SocketDir(),
@@ -263,7 +263,7 @@ func TestErasureLeavesNoTraceOfRetrievals(t *testing.T) {
 	if len(trace()) < 3 {
 		t.Fatalf("little is found before the erasure: %q", trace())
 	}
-	play(t, i.config, []played{{"consent erase " + mark + " --yes", exitOK, "erased"}})
+	runSteps(t, i.config, []commandStep{{"consent erase " + mark + " --yes", exitOK, "erased"}})
 	conn := i.db.Connect(t, "postgres")
 	waitFor(t, "the rows go", func() bool {
 		var n int
@@ -275,13 +275,13 @@ func TestErasureLeavesNoTraceOfRetrievals(t *testing.T) {
 		return n == 0
 	})
 	p.signal(t, syscall.SIGTERM)
-	p.ended(t)
+	p.awaitEnd(t)
 	for _, command := range []string{"sweep", "audit tail", "audit verify", "audit export", "doctor"} {
-		out, errs, _ := call(t, "", append(fields(command), "-c", i.config)...)
-		said.WriteString(out + errs)
+		out, stderr, _ := call(t, "", append(fields(command), "-c", i.config)...)
+		said.WriteString(out + stderr)
 	}
 	if found := trace(); len(found) > 0 {
 		t.Errorf("%d traces are left:\n%s", len(found), strings.Join(found, "\n"))
 	}
-	play(t, i.config, []played{{"audit verify", exitOK, "records hold"}})
+	runSteps(t, i.config, []commandStep{{"audit verify", exitOK, "records hold"}})
 }

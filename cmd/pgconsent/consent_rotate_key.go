@@ -45,7 +45,7 @@ func (k consentRotateKeyCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	var all []*registry.Registry
+	var registries []*registry.Registry
 	names := slices.Sorted(maps.Keys(c.Databases))
 	for _, name := range names {
 		r, err := serve.OpenRegistry(c, name)
@@ -53,7 +53,7 @@ func (k consentRotateKeyCmd) Run(s *session) error {
 			return err
 		}
 		defer r.Close()
-		all = append(all, r)
+		registries = append(registries, r)
 	}
 	path := c.Consent.Key
 	file, err := registry.ReadKeyFile(path)
@@ -64,11 +64,11 @@ func (k consentRotateKeyCmd) Run(s *session) error {
 	case k.Add:
 		return k.add(s, path, file)
 	case k.Retire:
-		return k.retireKeys(s, path, file, all)
+		return k.retireKeys(s, path, file, registries)
 	}
-	begins := file.Next == 0 && len(file.Older) == 0
+	isFirst := file.Next == 0 && len(file.Older) == 0
 	if !k.DryRun {
-		if begins {
+		if isFirst {
 			if err := registry.AddKey(path); err != nil {
 				return err
 			}
@@ -84,11 +84,11 @@ func (k consentRotateKeyCmd) Run(s *session) error {
 	switch {
 	case k.DryRun && file.Next != 0:
 		key = file.Next
-	case k.DryRun && begins:
+	case k.DryRun && isFirst:
 		key++
 	}
-	done := []rekeyResult{}
-	for i, r := range all {
+	rekeyed := []rekeyResult{}
+	for i, r := range registries {
 		o, err := r.KeyUseOlderThan(s.ctx, key)
 		if err == nil && !k.DryRun {
 			err = r.Rekey(s.ctx, s.counterProgress(names[i]+": done"))
@@ -96,17 +96,17 @@ func (k consentRotateKeyCmd) Run(s *session) error {
 		if err != nil {
 			return fmt.Errorf("database %s: %w", names[i], err)
 		}
-		done = append(done, rekeyResult{names[i], o})
+		rekeyed = append(rekeyed, rekeyResult{names[i], o})
 	}
 	if s.jsonOutput {
-		return s.printJSON(map[string]any{"key": key, "dry_run": k.DryRun, "databases": done})
+		return s.printJSON(map[string]any{"key": key, "dry_run": k.DryRun, "databases": rekeyed})
 	}
-	for _, d := range done {
-		what := "%s: the keys of %d people are wrapped with key %d, %d records have a code under it\n"
+	for _, d := range rekeyed {
+		label := "%s: the keys of %d people are wrapped with key %d, %d records have a code under it\n"
 		if k.DryRun {
-			what = "%s: the keys of %d people would be wrapped with key %d, %d records would get a code under it\n"
+			label = "%s: the keys of %d people would be wrapped with key %d, %d records would get a code under it\n"
 		}
-		fmt.Fprintf(s.out, what, d.Database, d.People, key, d.Records)
+		fmt.Fprintf(s.out, label, d.Database, d.People, key, d.Records)
 	}
 	if !k.DryRun {
 		fmt.Fprintf(s.out,
@@ -122,9 +122,9 @@ func (k consentRotateKeyCmd) add(s *session, path string, file registry.KeyFile)
 			"the last rotation is not finished: %s still has older keys", path).
 			WithHint("Run pgconsent consent rotate-key, and then pgconsent consent rotate-key --retire.")
 	}
-	next := file.Next
-	if next == 0 {
-		next = file.Newest + 1
+	keyID := file.Next
+	if keyID == 0 {
+		keyID = file.Newest + 1
 	}
 	if !k.DryRun {
 		if err := registry.AddKey(path); err != nil {
@@ -132,22 +132,22 @@ func (k consentRotateKeyCmd) add(s *session, path string, file registry.KeyFile)
 		}
 	}
 	if s.jsonOutput {
-		return s.printJSON(map[string]any{"key": file.Newest, "next": next, "dry_run": k.DryRun})
+		return s.printJSON(map[string]any{"key": file.Newest, "next": keyID, "dry_run": k.DryRun})
 	}
 	if k.DryRun {
-		fmt.Fprintf(s.out, "key %d would be added to %s\n", next, path)
+		fmt.Fprintf(s.out, "key %d would be added to %s\n", keyID, path)
 		return nil
 	}
 	fmt.Fprintf(s.out, "key %d is in %s and is not used yet: copy the file to every machine with a proxy, then "+
-		"run pgconsent consent rotate-key\n", next, path)
+		"run pgconsent consent rotate-key\n", keyID, path)
 	return nil
 }
 
 func (k consentRotateKeyCmd) retireKeys(s *session, path string, file registry.KeyFile,
-	all []*registry.Registry) error {
+	registries []*registry.Registry) error {
 	err := error(nil)
 	if k.DryRun {
-		for _, r := range all {
+		for _, r := range registries {
 			o, e := r.OlderKeyUse(s.ctx)
 			if e != nil {
 				return e
@@ -157,7 +157,7 @@ func (k consentRotateKeyCmd) retireKeys(s *session, path string, file registry.K
 			}
 		}
 	} else {
-		err = registry.Retire(s.ctx, path, all)
+		err = registry.Retire(s.ctx, path, registries)
 	}
 	var inUseError *registry.InUseError
 	if errors.As(err, &inUseError) {
@@ -188,15 +188,15 @@ func (k consentRotateKeyCmd) retireKeys(s *session, path string, file registry.K
 }
 
 // counterProgress returns a callback that shows on a terminal how many things are done.
-func (s *session) counterProgress(what string) func(done, of int) {
+func (s *session) counterProgress(label string) func(done, total int) {
 	if !isTerminal(s.err) {
 		return nil
 	}
-	return func(done, of int) {
+	return func(done, total int) {
 		end := ""
-		if done == of {
+		if done == total {
 			end = "\n"
 		}
-		fmt.Fprintf(s.err, "\r%s %s %s", what, formatDoneOf(done, of), end)
+		fmt.Fprintf(s.err, "\r%s %s %s", label, formatDoneOf(done, total), end)
 	}
 }

@@ -12,9 +12,9 @@ import (
 // The key is changed from the command line, in steps that may come twice.
 func TestConsentRotateKey(t *testing.T) {
 	tier.All(t)
-	config, _ := consenting(t)
+	config, _ := installConsent(t)
 	key := filepath.Join(filepath.Dir(config), "consent.key")
-	play(t, config, []played{
+	runSteps(t, config, []commandStep{
 		{"consent grant ada --stream TEMPORARY", exitOK, "record 1"},
 		{"consent rotate-key --add --retire", exitUsage, "choose one"},
 		{"consent rotate-key --retire", exitOK, "has no older key"},
@@ -25,17 +25,17 @@ func TestConsentRotateKey(t *testing.T) {
 		{"consent grant bob --stream TEMPORARY", exitOK, "record 2"},
 		{"consent rotate-key --dry-run --json", exitOK, `"people":2`},
 	})
-	before, err := os.ReadFile(key)
-	if err != nil || !strings.Contains(string(before), "next 2 ") {
-		t.Fatalf("%s %v", before, err)
+	keysBefore, err := os.ReadFile(key)
+	if err != nil || !strings.Contains(string(keysBefore), "next 2 ") {
+		t.Fatalf("%s %v", keysBefore, err)
 	}
-	play(t, config, []played{
+	runSteps(t, config, []commandStep{
 		{"consent rotate-key", exitOK, "app: the keys of 2 people are wrapped with key 2, 2 records have a code under it"},
 		{"consent rotate-key", exitOK, "app: the keys of 0 people are wrapped with key 2, 0 records have a code under it"},
 		{"consent rotate-key --add", exitError, "the last rotation is not finished"},
 		{"audit verify", exitOK, "2 records hold; anchored up to 2"},
 	})
-	play(t, config, []played{
+	runSteps(t, config, []commandStep{
 		{"consent rotate-key --retire --dry-run", exitOK, "nothing needs key 1: it would be taken out"},
 		{"consent rotate-key --retire", exitOK, "key 1 is not in the key file any more"},
 		{"consent history ada", exitOK, "given TEMPORARY"},

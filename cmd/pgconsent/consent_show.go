@@ -150,12 +150,12 @@ func (h consentHistoryCmd) Run(s *session) error {
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "record\tat\tevent\tconsent after it\tby\treason")
 	for _, rec := range records {
-		by := string(rec.RecordedBy.Role)
+		replacement := string(rec.RecordedBy.Role)
 		if rec.RecordedBy.ID != "" && rec.RecordedBy.ID != rec.Subject {
-			by += " " + rec.RecordedBy.ID
+			replacement += " " + rec.RecordedBy.ID
 		}
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", rec.Number, formatTime(rec.At), rec.Event,
-			describeConsent(rec.Consent, rec.At), by, joinLines(rec.Reason))
+			describeConsent(rec.Consent, rec.At), replacement, joinLines(rec.Reason))
 	}
 	return w.Flush()
 }

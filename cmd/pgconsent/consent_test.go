@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// consenting is a database with a registry, and its configuration.
-func consenting(t *testing.T) (config string, db *pgtest.DB) {
+// installConsent makes a database with a registry, and its configuration.
+func installConsent(t *testing.T) (config string, db *pgtest.DB) {
 	t.Helper()
 	db = pgtest.Database(t)
 	conn := db.Connect(t, "postgres")
@@ -36,39 +36,39 @@ func consenting(t *testing.T) (config string, db *pgtest.DB) {
 		}
 	}
 	for _, agent := range []string{"ada", "chat"} {
-		if _, errs, code := call(t, "", "agent", "add", agent, "-c", config); code != exitOK {
-			t.Fatal(errs)
+		if _, stderr, code := call(t, "", "agent", "add", agent, "-c", config); code != exitOK {
+			t.Fatal(stderr)
 		}
 	}
-	if _, errs, code := call(t, "", "migrate", "-c", config); code != exitOK || !strings.Contains(errs, "keep a copy") {
-		t.Fatal(errs)
+	if _, stderr, code := call(t, "", "migrate", "-c", config); code != exitOK || !strings.Contains(stderr, "keep a copy") {
+		t.Fatal(stderr)
 	}
 	t.Cleanup(func() {
-		if _, errs, code := call(t, "", "migrate", "--down", "--discard-consent", "-c", config); code != exitOK {
-			t.Error(errs)
+		if _, stderr, code := call(t, "", "migrate", "--down", "--discard-consent", "-c", config); code != exitOK {
+			t.Error(stderr)
 		}
 	})
 	return config, db
 }
 
-// played is a command and what it answers.
-type played struct {
+// commandStep is a command with its expected exit code and output.
+type commandStep struct {
 	args string
 	code int
 	out  string // expected in stdout, or in stderr where it fails
 }
 
-func play(t *testing.T, config string, script []played) {
+func runSteps(t *testing.T, config string, script []commandStep) {
 	t.Helper()
 	for _, p := range script {
 		args := append(fields(p.args), "-c", config)
-		out, errs, code := call(t, "", args...)
+		out, stderr, code := call(t, "", args...)
 		text := out
 		if p.code != exitOK {
-			text = errs
+			text = stderr
 		}
 		if code != p.code || !strings.Contains(text, p.out) {
-			t.Errorf("%s\ncode %d, want %d\n%s%s\nwant: %s", p.args, code, p.code, out, errs, p.out)
+			t.Errorf("%s\ncode %d, want %d\n%s%s\nwant: %s", p.args, code, p.code, out, stderr, p.out)
 		}
 	}
 }
@@ -90,8 +90,8 @@ func fields(line string) []string {
 // recorded. seeds/001:188-190.
 func TestAuditVerifyOfTheRegistry(t *testing.T) {
 	tier.All(t)
-	config, db := consenting(t)
-	play(t, config, []played{
+	config, db := installConsent(t)
+	runSteps(t, config, []commandStep{
 		{"audit verify", exitOK, "consent registry of app: 0 records hold; anchored up to 0"},
 		{"consent grant ada --stream TEMPORARY", exitOK, "record 1"},
 		{"consent grant bob --stream TEMPORARY", exitOK, "record 2"},
@@ -122,7 +122,7 @@ func TestAuditVerifyOfTheRegistry(t *testing.T) {
 			t.Errorf("code %d, no %q in\n%s", code, want, out)
 		}
 	}
-	play(t, config, []played{
+	runSteps(t, config, []commandStep{
 		{"consent grant eve --stream TEMPORARY", exitError, "ConsentTamperedError"},
 		{"consent revoke ada", exitOK, "ada: withdrawn"},
 		{"audit verify --json", exitError, ""},
@@ -139,9 +139,9 @@ func TestAuditVerifyOfTheRegistry(t *testing.T) {
 
 // seeds/001:200.
 func TestConsentCommands(t *testing.T) {
-	config, db := consenting(t)
+	config, db := installConsent(t)
 	const odd = `'x"; DROP TABLE notes; {"$ne": 1}'`
-	play(t, config, []played{
+	runSteps(t, config, []commandStep{
 		{"consent status ada", exitError, "ConsentNotFoundError: there is no consent of this subject"},
 		{"consent revoke ada", exitError, "ConsentNotFoundError"},
 		{"consent grant ada", exitUsage, "to what does the subject consent?"},
@@ -198,22 +198,22 @@ func TestConsentCommands(t *testing.T) {
 		{"consent grant '\xff' --stream TEMPORARY", exitUsage, "not UTF-8"},
 		{"migrate --down", exitError, "the database holds consent records"},
 	})
-	out, errs, code := call(t, "", "consent", "history", "dog:bella", "--json", "-c", config)
+	out, stderr, code := call(t, "", "consent", "history", "dog:bella", "--json", "-c", config)
 	var history []struct {
 		Event, Grantee, Scope, Grantor, Via string
 		By                                  struct{ Role, ID string }
 	}
 	if err := json.Unmarshal([]byte(out), &history); err != nil || code != exitOK || len(history) != 4 {
-		t.Fatalf("%v %s %s", err, out, errs)
+		t.Fatalf("%v %s %s", err, out, stderr)
 	}
 	if h := history[1]; h.Event != "given" || h.Grantee != "si:vet" || h.Scope != "ctx:bella_health" ||
 		h.Grantor != "human:sean" || h.By.Role != "guardian" || h.Via != "cli" {
 		t.Errorf("%+v", h)
 	}
-	_, errs, code = call(t, "", "consent", "status", "nobody", "--json", "-c", config)
+	_, stderr, code = call(t, "", "consent", "status", "nobody", "--json", "-c", config)
 	var told struct{ Name, SQLState string }
-	if err := json.Unmarshal([]byte(errs), &told); err != nil || code != exitError || told.Name != "ConsentNotFoundError" || told.SQLState != "PC404" {
-		t.Errorf("%d %s", code, errs)
+	if err := json.Unmarshal([]byte(stderr), &told); err != nil || code != exitError || told.Name != "ConsentNotFoundError" || told.SQLState != "PC404" {
+		t.Errorf("%d %s", code, stderr)
 	}
 	var n int
 	conn := db.Connect(t, "postgres")
@@ -223,14 +223,14 @@ func TestConsentCommands(t *testing.T) {
 	// Keys that cannot be wrapped with a new one are not said to be, and the next call goes on.
 	for _, c := range []struct {
 		alter string
-		then  played
+		then  commandStep
 	}{
-		{"DISABLE TRIGGER pgconsent_refuse", played{"consent rotate-key", exitError, "database app: the consent registry was tampered with"}},
-		{"ENABLE ALWAYS TRIGGER pgconsent_refuse", played{"consent rotate-key", exitOK, "are wrapped with key 2"}},
+		{"DISABLE TRIGGER pgconsent_refuse", commandStep{"consent rotate-key", exitError, "database app: the consent registry was tampered with"}},
+		{"ENABLE ALWAYS TRIGGER pgconsent_refuse", commandStep{"consent rotate-key", exitOK, "are wrapped with key 2"}},
 	} {
 		if _, err := conn.Exec(t.Context(), "ALTER TABLE pgconsent.consent_record "+c.alter); err != nil {
 			t.Fatal(err)
 		}
-		play(t, config, []played{c.then})
+		runSteps(t, config, []commandStep{c.then})
 	}
 }

@@ -134,9 +134,9 @@ func (c contextListCmd) Run(s *session) error {
 	if s.jsonOutput {
 		return s.printJSON(map[string]any{"contexts": list, "current": in})
 	}
-	for _, one := range list {
-		printContext(s, one)
-		if one.Context == in {
+	for _, entry := range list {
+		printContext(s, entry)
+		if entry.Context == in {
 			printItem(s, "", "you are in it")
 		}
 	}
@@ -189,8 +189,8 @@ func (c contextShowCmd) Run(s *session) error {
 		}
 		return s.printJSON(map[string]any{"contexts": list, "current": in})
 	}
-	for _, one := range list {
-		printContext(s, one)
+	for _, entry := range list {
+		printContext(s, entry)
 	}
 	return nil
 }
@@ -234,29 +234,29 @@ func readContexts(path string) (map[string]string, error) {
 }
 
 func (f apiClient) contextKey(s *session) (string, error) {
-	to, err := f.resolve(s)
+	server, err := f.resolve(s)
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256([]byte("pgconsent context\x00" + to.baseURL + "\x00" + to.token))
+	sum := sha256.Sum256([]byte("pgconsent context\x00" + server.baseURL + "\x00" + server.token))
 	return fmt.Sprintf("%x", sum[:16]), nil
 }
 
 // currentContext returns the given context, or else the one that the user entered with "context enter".
-func currentContext(s *session, f apiClient, given string) (string, error) {
-	if given != "" {
-		return given, nil
+func currentContext(s *session, f apiClient, contextName string) (string, error) {
+	if contextName != "" {
+		return contextName, nil
 	}
 	path, err := contextsFile()
 	if err != nil {
 		return "", nil // no place for the file is known, so no context was entered
 	}
-	all, err := readContexts(path)
+	contextNames, err := readContexts(path)
 	if err != nil {
 		return "", err
 	}
-	whose, err := f.contextKey(s)
-	return all[whose], err
+	key, err := f.contextKey(s)
+	return contextNames[key], err
 }
 
 // rememberContext notes which context the user has entered; "": none.
@@ -265,39 +265,39 @@ func rememberContext(s *session, f apiClient, name string) error {
 	if err != nil {
 		return err
 	}
-	whose, err := f.contextKey(s)
+	key, err := f.contextKey(s)
 	if err != nil {
 		return err
 	}
-	all, err := readContexts(path)
+	contextNames, err := readContexts(path)
 	if err != nil {
 		return err
 	}
 	if name == "" {
-		delete(all, whose)
+		delete(contextNames, key)
 	} else {
-		all[whose] = name
+		contextNames[key] = name
 	}
-	text, err := json.MarshalIndent(all, "", "  ")
+	text, err := json.MarshalIndent(contextNames, "", "  ")
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	next, err := os.CreateTemp(filepath.Dir(path), ".contexts-*") // CreateTemp makes the file with mode 0600
+	tempFile, err := os.CreateTemp(filepath.Dir(path), ".contexts-*") // CreateTemp makes the file with mode 0600
 	if err != nil {
 		return err
 	}
-	_, err = next.Write(append(text, '\n'))
-	if e := next.Close(); err == nil {
+	_, err = tempFile.Write(append(text, '\n'))
+	if e := tempFile.Close(); err == nil {
 		err = e
 	}
 	if err == nil {
-		err = os.Rename(next.Name(), path)
+		err = os.Rename(tempFile.Name(), path)
 	}
 	if err != nil {
-		_ = os.Remove(next.Name())
+		_ = os.Remove(tempFile.Name())
 	}
 	return err
 }

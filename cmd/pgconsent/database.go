@@ -86,8 +86,8 @@ func (s *session) withConnection(c *config.Config, db *config.Database, role, se
 	}
 	conn, err := pgx.Connect(s.ctx, dsn)
 	if err != nil {
-		if full := sqlstate.LoginFailedError(role, err); full.Code == sqlstate.TooManyConnections {
-			return full
+		if loginErr := sqlstate.LoginFailedError(role, err); loginErr.Code == sqlstate.TooManyConnections {
+			return loginErr
 		}
 		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream,
 			"cannot log in to the server as %s: %v", role, err).
@@ -125,9 +125,9 @@ func (s *session) compileServedPolicy(t targetDatabase) (compiledPolicy, error) 
 	if err != nil {
 		return compiledPolicy{}, err
 	}
-	served, _ := snap.WithoutColumns(waiting)
-	built, err := t.compile(served)
-	if err != nil && served != snap {
+	servedSnapshot, _ := snap.WithoutColumns(waiting)
+	built, err := t.compile(servedSnapshot)
+	if err != nil && servedSnapshot != snap {
 		return t.compile(snap)
 	}
 	return built, err

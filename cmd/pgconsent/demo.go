@@ -76,7 +76,7 @@ func (d demoCmd) Run(s *session) error {
 		return err
 	}
 	if d.Down {
-		return demo.Remove(s.ctx, d.Postgres, w, func(what string) { fmt.Fprintf(s.err, "demo: %s\n", what) })
+		return demo.Remove(s.ctx, d.Postgres, w, func(label string) { fmt.Fprintf(s.err, "demo: %s\n", label) })
 	}
 	dir := d.Dir
 	if dir == "" {
@@ -91,17 +91,17 @@ func (d demoCmd) Run(s *session) error {
 	}
 	run, err := demo.Start(s.ctx, demo.Config{
 		World: w, Postgres: d.Postgres, Dir: dir, Listen: d.Listen, HTTP: d.HTTP, Log: log,
-		Progress: func(what string) { fmt.Fprintf(s.err, "demo: %s\n", what) },
+		Progress: func(label string) { fmt.Fprintf(s.err, "demo: %s\n", label) },
 	})
 	if err != nil {
 		return err
 	}
-	stopped := false
+	isStopped := false
 	stop := func() error {
-		if stopped {
+		if isStopped {
 			return nil
 		}
-		stopped = true
+		isStopped = true
 		return run.Stop()
 	}
 	defer func() { _ = stop() }() // the first error is reported, not this one
@@ -113,19 +113,19 @@ func (d demoCmd) Run(s *session) error {
 		s.printWelcome(w, run)
 	}
 	if d.Tour != "" {
-		failed := run.Tour(s.ctx, s.out, s.stdoutIsTerminal)
-		if d.Tour == "only" || failed != nil {
-			return errors.Join(failed, stop())
+		tourErr := run.Tour(s.ctx, s.out, s.stdoutIsTerminal)
+		if d.Tour == "only" || tourErr != nil {
+			return errors.Join(tourErr, stop())
 		}
 	}
 	if !s.jsonOutput {
 		fmt.Fprintln(s.err, "demo: serving; Ctrl-C stops it")
 	}
-	failed := run.Wait(s.ctx)
-	if failed == nil && !s.jsonOutput {
+	tourErr := run.Wait(s.ctx)
+	if tourErr == nil && !s.jsonOutput {
 		fmt.Fprintln(s.err, "demo: stopping")
 	}
-	return errors.Join(failed, stop())
+	return errors.Join(tourErr, stop())
 }
 
 func (s *session) printWelcome(w *world.World, run *demo.Running) {

@@ -58,17 +58,17 @@ func (o *output) String() string {
 
 func launch(t *testing.T, env []string, args ...string) *program {
 	t.Helper()
-	return launchBy(t, env, append([]string{os.Args[0]}, args...)...)
+	return launchThrough(t, env, append([]string{os.Args[0]}, args...)...)
 }
 
-// launchBy is launch by a command that becomes the program.
-func launchBy(t *testing.T, env []string, args ...string) *program {
+// launchThrough is launch by a command that becomes the program.
+func launchThrough(t *testing.T, env []string, args ...string) *program {
 	t.Helper()
-	return begin(t, exec.Command(args[0], args[1:]...), env)
+	return startProgram(t, exec.Command(args[0], args[1:]...), env)
 }
 
-// begin starts a command that becomes the program.
-func begin(t *testing.T, cmd *exec.Cmd, env []string) *program {
+// startProgram starts a command that becomes the program.
+func startProgram(t *testing.T, cmd *exec.Cmd, env []string) *program {
 	t.Helper()
 	p := &program{cmd: cmd, errs: &output{}, end: make(chan error, 1)}
 	p.cmd.Env = append(append(os.Environ(), "PGCONSENT_TEST_MAIN=1"), env...)
@@ -89,8 +89,8 @@ func begin(t *testing.T, cmd *exec.Cmd, env []string) *program {
 	return p
 }
 
-// ended waits for the program and returns its exit code.
-func (p *program) ended(t *testing.T) int {
+// awaitEnd waits for the program and returns its exit code.
+func (p *program) awaitEnd(t *testing.T) int {
 	t.Helper()
 	select {
 	case err := <-p.end:
@@ -112,8 +112,8 @@ func (p *program) signal(t *testing.T, s os.Signal) {
 	}
 }
 
-// announced is the line of demo --json.
-type announced struct {
+// announcement is the line of demo --json.
+type announcement struct {
 	World    string            `json:"world"`
 	OwnerDSN string            `json:"owner_dsn"`
 	Agents   map[string]string `json:"agents"`
@@ -121,11 +121,11 @@ type announced struct {
 	Tokens   map[string]string `json:"tokens"`
 }
 
-func (p *program) ready(t *testing.T) (announced, string) {
+func (p *program) ready(t *testing.T) (announcement, string) {
 	t.Helper()
 	line := make(chan string, 1)
 	go func() { text, _ := p.out.ReadString('\n'); line <- text }()
-	var a announced
+	var a announcement
 	select {
 	case text := <-line:
 		d := json.NewDecoder(strings.NewReader(text))
@@ -150,7 +150,7 @@ func connect(t *testing.T, dsn string) *pgx.Conn {
 	return conn
 }
 
-func number(t *testing.T, conn *pgx.Conn, sql string) (n int) {
+func queryInt(t *testing.T, conn *pgx.Conn, sql string) (n int) {
 	t.Helper()
 	if err := conn.QueryRow(context.Background(), sql).Scan(&n); err != nil {
 		t.Fatalf("%s: %v", sql, err)
@@ -181,7 +181,7 @@ func (p *program) server(t *testing.T) int {
 	return pid
 }
 
-func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
+func isAlive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
 // A demo's whole life, and the other commands on the configuration that it writes.
 func TestDemo(t *testing.T) {
@@ -197,22 +197,22 @@ func TestDemo(t *testing.T) {
 	}
 	dir := filepath.Join(base, "d")
 	listen, web := demos.FreeAddress(t), demos.FreeAddress(t)
-	start := func(more ...string) *program {
-		return launch(t, nil, append([]string{"demo", "--dir", dir, "--listen", listen, "--http", web}, more...)...)
+	start := func(extraArgs ...string) *program {
+		return launch(t, nil, append([]string{"demo", "--dir", dir, "--listen", listen, "--http", web}, extraArgs...)...)
 	}
 
 	// A port in use is found before anything is made.
-	taken, err := net.Listen("tcp", listen)
+	occupied, err := net.Listen("tcp", listen)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := start(); p.ended(t) != exitError || !strings.Contains(p.errs.String(), listen+" is in use") || !strings.Contains(p.errs.String(), "lsof") {
+	if p := start(); p.awaitEnd(t) != exitError || !strings.Contains(p.errs.String(), listen+" is in use") || !strings.Contains(p.errs.String(), "lsof") {
 		t.Errorf("port in use: %s", p.errs)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("with its port in use the demo made its folder: %v", err)
 	}
-	taken.Close()
+	occupied.Close()
 
 	demo := start("--json")
 	access, line := demo.ready(t)
@@ -221,25 +221,25 @@ func TestDemo(t *testing.T) {
 		t.Errorf("the line is %s", line)
 	}
 	chat, owner := connect(t, access.Agents["chat"]), connect(t, access.OwnerDSN)
-	if n := number(t, chat, "SELECT count(*) FROM memories"); n != 866 {
+	if n := queryInt(t, chat, "SELECT count(*) FROM memories"); n != 866 {
 		t.Errorf("an agent sees %d memories", n)
 	}
-	if n := number(t, owner, "SELECT count(*) FROM memories"); n != 2505 {
+	if n := queryInt(t, owner, "SELECT count(*) FROM memories"); n != 2505 {
 		t.Errorf("the owner sees %d memories", n)
 	}
-	if n := number(t, connect(t, access.Agents["neighbour"]),
+	if n := queryInt(t, connect(t, access.Agents["neighbour"]),
 		"SELECT count(*) FROM memories WHERE user_id <> '22222222-2222-4222-8222-222222222222'"); n != 0 {
 		t.Errorf("an agent sees %d memories of others", n)
 	}
 	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready", "/metrics": "pgconsent_sessions"} {
-		answer, err := http.Get(access.HTTP + path)
+		response, err := http.Get(access.HTTP + path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		body, _ := io.ReadAll(answer.Body)
-		answer.Body.Close()
-		if answer.StatusCode != 200 || !strings.Contains(string(body), want) {
-			t.Errorf("%s: %d %.80s", path, answer.StatusCode, body)
+		body, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		if response.StatusCode != 200 || !strings.Contains(string(body), want) {
+			t.Errorf("%s: %d %.80s", path, response.StatusCode, body)
 		}
 	}
 	secrets, err := filepath.Glob(filepath.Join(dir, "secrets", "*"))
@@ -251,16 +251,16 @@ func TestDemo(t *testing.T) {
 			t.Errorf("%s: %v %v", path, info.Mode(), err)
 		}
 	}
-	if p := start("--listen", demos.FreeAddress(t), "--http", demos.FreeAddress(t)); p.ended(t) != exitError ||
+	if p := start("--listen", demos.FreeAddress(t), "--http", demos.FreeAddress(t)); p.awaitEnd(t) != exitError ||
 		!strings.Contains(p.errs.String(), "in use by another pgconsent") {
 		t.Errorf("a second demo in the folder: %s", p.errs)
 	}
 
 	config := filepath.Join(dir, "pgconsent.yaml")
-	t.Run("commands", func(t *testing.T) { commandsOn(t, config) })
+	t.Run("commands", func(t *testing.T) { checkCommands(t, config) })
 	t.Run("readme", func(t *testing.T) { readmeSession(t, access) })
-	t.Run("unsafe database", func(t *testing.T) { unsafeDatabase(t, config) })
-	t.Run("serve", func(t *testing.T) { serveOn(t, config, dir) })
+	t.Run("unsafe database", func(t *testing.T) { checkUnsafeDatabase(t, config) })
+	t.Run("serve", func(t *testing.T) { checkServe(t, config, dir) })
 
 	// The demo may have seen the database while it was unsafe.
 	waitFor(t, "agents are served again", func() bool {
@@ -273,8 +273,8 @@ func TestDemo(t *testing.T) {
 
 	// Disabling ends sessions and logins.
 	neighbour := connect(t, access.Agents["neighbour"])
-	if _, errs, code := call(t, "", "agent", "disable", "neighbour", "-c", config); code != exitOK {
-		t.Fatal(errs)
+	if _, stderr, code := call(t, "", "agent", "disable", "neighbour", "-c", config); code != exitOK {
+		t.Fatal(stderr)
 	}
 	waitFor(t, "the disabled agent's session ends", func() bool { return neighbour.Ping(ctx) != nil })
 	if _, err := pgx.Connect(ctx, access.Agents["neighbour"]); sqlState(err) != "28P01" {
@@ -286,10 +286,10 @@ func TestDemo(t *testing.T) {
 	}
 	pid := demo.server(t)
 	demo.signal(t, os.Interrupt)
-	if code := demo.ended(t); code != exitOK {
+	if code := demo.awaitEnd(t); code != exitOK {
 		t.Errorf("after SIGINT the exit code is %d", code)
 	}
-	if alive(pid) {
+	if isAlive(pid) {
 		t.Error("the demo's PostgreSQL lives on")
 	}
 	if err := chat.Ping(ctx); err == nil {
@@ -301,21 +301,21 @@ func TestDemo(t *testing.T) {
 	}
 
 	// Resumed: what was changed is there, and so are the passwords.
-	again := start("--json")
-	if now, _ := again.ready(t); now.OwnerDSN != access.OwnerDSN || now.Agents["neighbour"] != access.Agents["neighbour"] {
+	secondDemo := start("--json")
+	if announcement, _ := secondDemo.ready(t); announcement.OwnerDSN != access.OwnerDSN || announcement.Agents["neighbour"] != access.Agents["neighbour"] {
 		t.Error("the second start has other passwords")
 	}
-	if n := number(t, connect(t, access.Agents["neighbour"]), "SELECT count(*) FROM memories WHERE title = 'kept'"); n != 0 {
+	if n := queryInt(t, connect(t, access.Agents["neighbour"]), "SELECT count(*) FROM memories WHERE title = 'kept'"); n != 0 {
 		t.Errorf("another user's agent sees %d", n)
 	}
-	if n := number(t, connect(t, access.Agents["mcp"]), "SELECT count(*) FROM memories WHERE title = 'kept'"); n != 1 {
+	if n := queryInt(t, connect(t, access.Agents["mcp"]), "SELECT count(*) FROM memories WHERE title = 'kept'"); n != 1 {
 		t.Error("the second start lost a change")
 	}
 
 	// Killed: the next start waits for the orphan, and recovers. An interrupted load starts over.
-	pid = again.server(t)
-	again.signal(t, os.Kill)
-	again.ended(t)
+	pid = secondDemo.server(t)
+	secondDemo.signal(t, os.Kill)
+	secondDemo.awaitEnd(t)
 	if err := os.Remove(filepath.Join(dir, "loaded")); err != nil {
 		t.Fatal(err)
 	}
@@ -324,7 +324,7 @@ func TestDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code := tour.ended(t); code != exitOK {
+	if code := tour.awaitEnd(t); code != exitOK {
 		t.Errorf("the tour's exit code is %d:\n%s", code, text)
 	}
 	for _, want := range []string{"(3 rows)", "(2 rows)", "UPDATE 1", "memory_edges", "SQLSTATE 42501", "HINT:", "Sunrise at the lake"} {
@@ -332,21 +332,21 @@ func TestDemo(t *testing.T) {
 			t.Errorf("the tour does not show %q:\n%s", want, text)
 		}
 	}
-	if alive(pid) || alive(tour.server(t)) {
+	if isAlive(pid) || isAlive(tour.server(t)) {
 		t.Error("a PostgreSQL of the demo lives on")
 	}
 }
 
-func waitFor(t *testing.T, what string, f func() bool) {
+func waitFor(t *testing.T, label string, f func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(tier.Patience); !f(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
+			t.Fatalf("never: %s", label)
 		}
 	}
 }
 
-func commandsOn(t *testing.T, config string) {
+func checkCommands(t *testing.T, config string) {
 	for name, c := range map[string]struct {
 		in   string
 		args []string
@@ -377,9 +377,9 @@ func commandsOn(t *testing.T, config string) {
 		"refusal JSON":      {"", []string{"rewrite", "--as", "chat", "--json", "DELETE FROM people"}, exitError, `"sqlstate":"42501"`, ""},
 		"rewrite no syntax": {"", []string{"rewrite", "--as", "chat", "SELEC 1"}, exitError, "", "42601"},
 	} {
-		out, errs, code := call(t, c.in, append(c.args, "-c", config)...)
-		if code != c.code || !strings.Contains(out, c.out) || !strings.Contains(errs, c.err) {
-			t.Errorf("%s: code %d, want %d\nstdout %s\nstderr %s", name, code, c.code, out, errs)
+		out, stderr, code := call(t, c.in, append(c.args, "-c", config)...)
+		if code != c.code || !strings.Contains(out, c.out) || !strings.Contains(stderr, c.err) {
+			t.Errorf("%s: code %d, want %d\nstdout %s\nstderr %s", name, code, c.code, out, stderr)
 		}
 	}
 }
@@ -401,7 +401,7 @@ func superuser(t *testing.T, config string) *pgx.Conn {
 }
 
 // A database that cannot enforce the policy is named by the doctor and refused by serve.
-func unsafeDatabase(t *testing.T, config string) {
+func checkUnsafeDatabase(t *testing.T, config string) {
 	admin := superuser(t, config)
 	for _, c := range []struct {
 		breaks, repairs string
@@ -413,9 +413,9 @@ func unsafeDatabase(t *testing.T, config string) {
 		if _, err := admin.Exec(context.Background(), c.breaks); err != nil {
 			t.Fatal(err)
 		}
-		out, errs, code := call(t, "", "doctor", "-c", config)
+		out, stderr, code := call(t, "", "doctor", "-c", config)
 		if code != exitError || !strings.Contains(out, "UNSAFE") || !strings.Contains(out, "fix:") {
-			t.Errorf("%s: doctor says %d %s %s", c.breaks, code, out, errs)
+			t.Errorf("%s: doctor says %d %s %s", c.breaks, code, out, stderr)
 		}
 		p := launch(t, []string{"PGCONSENT_LISTEN=127.0.0.1:0", "PGCONSENT_HTTP_LISTEN=off", "PGCONSENT_AUDIT_MODE=off"}, "serve", "-c", config)
 		want := exitError
@@ -426,7 +426,7 @@ func unsafeDatabase(t *testing.T, config string) {
 			})
 			p.signal(t, os.Interrupt)
 		}
-		if code := p.ended(t); code != want || !strings.Contains(p.errs.String(), "cannot enforce the policy") {
+		if code := p.awaitEnd(t); code != want || !strings.Contains(p.errs.String(), "cannot enforce the policy") {
 			t.Errorf("%s: serve ends with %d: %s", c.breaks, code, p.errs)
 		}
 		if _, err := admin.Exec(context.Background(), c.repairs); err != nil {
@@ -435,27 +435,27 @@ func unsafeDatabase(t *testing.T, config string) {
 	}
 }
 
-// serveOn runs a second proxy before the same database, with a configuration of its own.
-func serveOn(t *testing.T, config, dir string) {
+// checkServe runs a second proxy before the same database, with a configuration of its own.
+func checkServe(t *testing.T, config, dir string) {
 	ctx := context.Background()
 	text, err := os.ReadFile(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mine := filepath.Join(dir, "second.yaml")
-	if err := os.WriteFile(mine, text, 0o600); err != nil {
+	configPath := filepath.Join(dir, "second.yaml")
+	if err := os.WriteFile(configPath, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	listen, web := demos.FreeAddress(t), demos.FreeAddress(t)
 	p := launch(t, []string{"PGCONSENT_LISTEN=" + listen, "PGCONSENT_HTTP_LISTEN=" + web,
-		"PGCONSENT_AUDIT_FILE=" + filepath.Join(dir, "audit2")}, "serve", "-c", mine)
+		"PGCONSENT_AUDIT_FILE=" + filepath.Join(dir, "audit2")}, "serve", "-c", configPath)
 	get := func(path string) string {
-		answer, err := http.Get("http://" + web + path)
+		response, err := http.Get("http://" + web + path)
 		if err != nil {
 			return ""
 		}
-		defer answer.Body.Close()
-		body, _ := io.ReadAll(answer.Body)
+		defer response.Body.Close()
+		body, _ := io.ReadAll(response.Body)
 		return string(body)
 	}
 	waitFor(t, "serve is ready", func() bool { return strings.HasPrefix(get("/readyz"), "ready") })
@@ -465,7 +465,7 @@ func serveOn(t *testing.T, config, dir string) {
 	}
 	dsn := "postgres://voice:" + strings.TrimSpace(string(password)) + "@" + listen + "/arcive"
 	voice := connect(t, dsn)
-	if n := number(t, voice, "SELECT count(*) FROM memories"); n != 866 {
+	if n := queryInt(t, voice, "SELECT count(*) FROM memories"); n != 866 {
 		t.Errorf("voice sees %d memories", n)
 	}
 	// The log is JSON when nobody looks, and tells of the start.
@@ -479,7 +479,7 @@ func serveOn(t *testing.T, config, dir string) {
 	}
 
 	// A wrong configuration changes nothing, a right one takes effect.
-	if err := os.WriteFile(mine, []byte("version: 3\n"), 0o600); err != nil {
+	if err := os.WriteFile(configPath, []byte("version: 3\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p.signal(t, syscall.SIGHUP)
@@ -491,14 +491,14 @@ func serveOn(t *testing.T, config, dir string) {
 	if without == string(text) {
 		t.Fatal("the configuration has no agent voice to take out")
 	}
-	if err := os.WriteFile(mine, []byte(without), 0o600); err != nil {
+	if err := os.WriteFile(configPath, []byte(without), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p.signal(t, syscall.SIGHUP)
 	waitFor(t, "the session of an agent that is gone ends", func() bool { return voice.Ping(ctx) != nil })
 
 	p.signal(t, syscall.SIGTERM)
-	if code := p.ended(t); code != exitOK {
+	if code := p.awaitEnd(t); code != exitOK {
 		t.Errorf("after SIGTERM the exit code is %d", code)
 	}
 	if strings.Contains(p.errs.String(), strings.TrimSpace(string(password))) {

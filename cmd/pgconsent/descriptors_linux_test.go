@@ -19,11 +19,11 @@ import (
 // countDescriptors is how many descriptors a process has.
 func countDescriptors(t *testing.T, pid int) int {
 	t.Helper()
-	all, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	descriptors, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(all)
+	return len(descriptors)
 }
 
 // A proxy that has no descriptor left goes on serving the sessions that it has. Clients that come meanwhile wait, or are
@@ -35,31 +35,31 @@ func TestServeWithoutDescriptors(t *testing.T) {
 			i := installWithMarks(t, mode)
 			p, address := i.servingBy(t, []string{"sh", "-c", `ulimit -n 56 && exec "$0" "$@"`})
 			i.crowd(t, address, 3, nil) // A pool has all of its connections then, and keeps them.
-			first := connect(t, i.dsn("chat", address))
+			firstConn := connect(t, i.dsn("chat", address))
 			const more = 60
-			before := 0
+			countBefore := 0
 			waitFor(t, "the crowd has left", func() bool {
 				n := countDescriptors(t, p.cmd.Process.Pid)
-				settled := n == before
-				before = n
-				return settled
+				isSettled := n == countBefore
+				countBefore = n
+				return isSettled
 			})
 			release, crowd := make(chan struct{}), make(chan struct{})
 			go func() { i.crowd(t, address, more, release); close(crowd) }()
 			waitFor(t, "no descriptor is left", func() bool { return strings.Contains(p.errs.String(), "accept failed") })
 			for n := range 20 {
-				var said string
-				if err := first.QueryRow(t.Context(), "SELECT $1 || count(*) FROM memories", fmt.Sprint(n, " ")).Scan(&said); err != nil ||
-					said != fmt.Sprint(n, " 1") {
-					t.Fatalf("a session that was there before was told %q, %v", said, err)
+				var output string
+				if err := firstConn.QueryRow(t.Context(), "SELECT $1 || count(*) FROM memories", fmt.Sprint(n, " ")).Scan(&output); err != nil ||
+					output != fmt.Sprint(n, " 1") {
+					t.Fatalf("a session that was there before was told %q, %v", output, err)
 				}
 				time.Sleep(10 * time.Millisecond)
 			}
 			close(release)
 			<-crowd
-			waitFor(t, "descriptors are closed", func() bool { return countDescriptors(t, p.cmd.Process.Pid) <= before })
+			waitFor(t, "descriptors are closed", func() bool { return countDescriptors(t, p.cmd.Process.Pid) <= countBefore })
 			waitFor(t, "connections to the server are closed", func() bool { return i.countAgentProcesses(t) <= 5 })
-			if n := number(t, first, "SELECT count(*) FROM memories"); n != 1 {
+			if n := queryInt(t, firstConn, "SELECT count(*) FROM memories"); n != 1 {
 				t.Errorf("a session that was there before sees %d memories", n)
 			}
 		})
@@ -122,12 +122,12 @@ func (i *installation) visit(ctx context.Context, address, mark string, stay fun
 	}
 	defer conn.Close(context.Background())
 	for n := range 2 {
-		var said string
-		if err := conn.QueryRow(ctx, "SELECT $1::text", mark).Scan(&said); err != nil {
+		var output string
+		if err := conn.QueryRow(ctx, "SELECT $1::text", mark).Scan(&output); err != nil {
 			return err
 		}
-		if said != mark {
-			return fmt.Errorf("%w: %q", errOther, said)
+		if output != mark {
+			return fmt.Errorf("%w: %q", errOther, output)
 		}
 		if n == 0 {
 			if err := stay(ctx, conn); err != nil {

@@ -60,7 +60,7 @@ func (d doctorCmd) Run(s *session) error {
 		subject := doctor.Target{AgentRole: roles.Agent, ControlRole: roles.Control, ReaderRole: roles.Reader,
 			RowsRole: roles.Rows, Owners: append([]string{}, t.config.Owners...),
 			Policy: built.policy, Snapshot: built.snapshot, Plan: built.plan}
-		found, err := doctor.Examine(s.ctx, t.conn, subject)
+		findings, err := doctor.Examine(s.ctx, t.conn, subject)
 		if err != nil {
 			return err
 		}
@@ -68,30 +68,30 @@ func (d doctorCmd) Run(s *session) error {
 		if err != nil {
 			return err
 		}
-		found = append(found, missing...)
+		findings = append(findings, missing...)
 		failing, err := findFailingCalls(s.ctx, t, built)
 		if err != nil {
 			return err
 		}
-		found = append(found, failing...)
+		findings = append(findings, failing...)
 		worth, err := findWorthMaterializing(s.ctx, t, built)
 		if err != nil {
 			return err
 		}
-		found = append(found, worth...)
-		found = append(found, checkConsent(s.ctx, c, t.name, built.policy.HasLifecycles())...)
-		tried, err := d.tryLogins(s, c, t, subject)
+		findings = append(findings, worth...)
+		findings = append(findings, checkConsent(s.ctx, c, t.name, built.policy.HasLifecycles())...)
+		loginFindings, err := d.tryLogins(s, c, t, subject)
 		if s.ctx.Err() != nil {
 			return s.ctx.Err()
 		}
 		if err != nil {
 			// The findings so far may be the cause of the error.
-			tried = append(tried, doctor.Finding{
+			loginFindings = append(loginFindings, doctor.Finding{
 				ID: "probe", Severity: doctor.Unknown, Problem: "it could not be tried whether the policy is enforced: " + errorText(err),
 				Fix: "Correct the findings above, if there are any; upstream, roles and secrets of the " +
 					"configuration say how pgconsent logs in."})
 		}
-		for _, f := range append(found, tried...) {
+		for _, f := range append(findings, loginFindings...) {
 			reports = append(reports, databaseFinding{t.name, f})
 		}
 		return nil
@@ -143,14 +143,15 @@ func findMissingIndexes(t targetDatabase, built compiledPolicy) ([]doctor.Findin
 	if err != nil {
 		return nil, err
 	}
-	var found []doctor.Finding
+	var findings []doctor.Finding
 	for _, w := range warnings {
-		found = append(found, doctor.Finding{ID: "indexes", Severity: doctor.Warning, Problem: w.Message, Fix: w.Suggestion})
+		findings = append(findings, doctor.Finding{ID: "indexes", Severity: doctor.Warning, Problem: w.Message,
+			Fix: w.Suggestion})
 	}
-	if len(found) == 0 {
-		found = []doctor.Finding{{ID: "indexes", Severity: doctor.OK, Problem: "every lookup of a rule has an index"}}
+	if len(findings) == 0 {
+		findings = []doctor.Finding{{ID: "indexes", Severity: doctor.OK, Problem: "every lookup of a rule has an index"}}
 	}
-	return found, nil
+	return findings, nil
 }
 
 // findFailingCalls reports functions and triggers that fail for agents, as policy check warns: an agent only gets
@@ -171,16 +172,16 @@ func findFailingCalls(ctx context.Context, t targetDatabase, built compiledPolic
 	if err != nil {
 		return nil, err
 	}
-	var found []doctor.Finding
+	var findings []doctor.Finding
 	for _, w := range warnings {
-		found = append(found, doctor.Finding{ID: "calls", Severity: doctor.Warning,
+		findings = append(findings, doctor.Finding{ID: "calls", Severity: doctor.Warning,
 			Problem: fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message), Fix: w.Suggestion})
 	}
-	if len(found) == 0 {
-		found = []doctor.Finding{{ID: "calls", Severity: doctor.OK,
+	if len(findings) == 0 {
+		findings = []doctor.Finding{{ID: "calls", Severity: doctor.OK,
 			Problem: "no function or trigger is known to reach for what agents may not"}}
 	}
-	return found, nil
+	return findings, nil
 }
 
 // findWorthMaterializing reports consent rules on large tables that are worth "materialize: true". With enforcement:
@@ -206,13 +207,13 @@ func findWorthMaterializing(ctx context.Context, t targetDatabase, built compile
 	if err != nil {
 		return nil, err
 	}
-	var found []doctor.Finding
+	var findings []doctor.Finding
 	for _, w := range worth {
-		found = append(found, doctor.Finding{ID: "could_materialize", Severity: doctor.Advice,
+		findings = append(findings, doctor.Finding{ID: "could_materialize", Severity: doctor.Advice,
 			Problem: fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message),
 			Fix:     w.Suggestion + " and run pgconsent migrate (docs/reference/policy-materialize.md says what writers pay)"})
 	}
-	return found, nil
+	return findings, nil
 }
 
 // tryLogins logs in as clients would, and as the agents' role, and reports what fails.
@@ -222,28 +223,28 @@ func (doctorCmd) tryLogins(s *session, c *config.Config, t targetDatabase, subje
 		return nil, err
 	}
 	network, address := c.Upstream.NetworkAddress()
-	found, err := doctor.CheckLogins(s.ctx, doctor.Upstream{
+	findings, err := doctor.CheckLogins(s.ctx, doctor.Upstream{
 		Network: network, Address: address, TLS: secure, Database: t.config.Name}, t.config.Owners, subject)
 	if err != nil {
-		return found, err
+		return findings, err
 	}
 	agent, err := c.ConnString(t.config, t.config.Roles.Agent, t.config.Secrets.Agent)
 	if err != nil {
-		return found, err
+		return findings, err
 	}
 	probed, err := doctor.Probe(s.ctx, t.conn, agent, subject)
-	return append(found, probed...), err
+	return append(findings, probed...), err
 }
 
 func (s *session) printFindings(reports []databaseFinding) {
-	last := ""
+	lastDatabase := ""
 	for _, r := range reports {
-		if r.Database != last && r.Database == "" {
+		if r.Database != lastDatabase && r.Database == "" {
 			fmt.Fprintln(s.out, "all databases")
-		} else if r.Database != last {
+		} else if r.Database != lastDatabase {
 			fmt.Fprintf(s.out, "database %s\n", r.Database)
 		}
-		last = r.Database
+		lastDatabase = r.Database
 		mark, colour := "ok", "32"
 		switch r.Severity {
 		case doctor.Unsafe:

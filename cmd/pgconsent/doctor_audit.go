@@ -56,17 +56,17 @@ func checkAudit(ctx context.Context, c *config.Config) []doctor.Finding {
 		u.checkFreeSpace(c.Audit)
 	}
 	key := u.loadKey()
-	ends, sound := u.checkChain(c.Audit, key, "the audit")
+	chainEnds, sound := u.checkChain(c.Audit, key, "the audit")
 	u.checkChain(c.Audit.ReportsLog(), key, "the log of reports about persons")
 	if reports := c.Audit.ReportsLog().File; c.Audit.Sink != config.SinkDatabase && fileExists(reports) {
 		u.checkFolder(reports)
 	}
 	if sound && len(u.found) == 0 {
-		if ends.Records == 0 {
+		if chainEnds.Records == 0 {
 			u.add(doctor.OK, "", "the audit has no record yet; it can be written")
 		} else {
 			u.add(doctor.OK, "", "the audit can be written, and ends as it was anchored: record %d, of %s",
-				ends.NewestHead.Seq, ends.Newest.UTC().Format(time.RFC3339))
+				chainEnds.NewestHead.Seq, chainEnds.Newest.UTC().Format(time.RFC3339))
 		}
 	}
 	return u.found
@@ -119,14 +119,14 @@ func (u *auditCheck) checkFolder(checkFolder string) {
 
 // checkFreeSpace checks the free space of the disk.
 func (u *auditCheck) checkFreeSpace(a config.Audit) {
-	at := a.File
-	for !fileExists(at) && filepath.Dir(at) != at {
-		at = filepath.Dir(at)
+	place := a.File
+	for !fileExists(place) && filepath.Dir(place) != place {
+		place = filepath.Dir(place)
 	}
 	var disk syscall.Statfs_t
-	if err := syscall.Statfs(at, &disk); err != nil {
+	if err := syscall.Statfs(place, &disk); err != nil {
 		u.add(doctor.Warning, "Run pgconsent doctor as the user that serve runs as.",
-			"it cannot be told how much room %s has: %v", at, err)
+			"it cannot be told how much room %s has: %v", place, err)
 		return
 	}
 	free := int64(disk.Bavail) * int64(disk.Bsize)
@@ -158,10 +158,10 @@ func (u *auditCheck) checkFillRate(a config.Audit, free int64, fix string) {
 	for _, n := range segments {
 		writtenBytes += audit.Folder(a.File).Size(n)
 	}
-	ends, err := audit.ReadEnds(audit.Folder(a.File), audit.Key{}, audit.Head{})
-	span := ends.Newest.Sub(ends.Oldest)
-	_, _, keeps := a.SegmentBounds()
-	if err != nil || span < 24*time.Hour || keeps > 0 && span > keeps {
+	chainEnds, err := audit.ReadEnds(audit.Folder(a.File), audit.Key{}, audit.Head{})
+	span := chainEnds.Newest.Sub(chainEnds.Oldest)
+	_, _, retention := a.SegmentBounds()
+	if err != nil || span < 24*time.Hour || retention > 0 && span > retention {
 		return // if expired records are removed already, the log does not grow any more
 	}
 	if days := float64(free) / (float64(writtenBytes) / span.Hours() * 24); days < freeDays {
@@ -215,9 +215,9 @@ func (u *auditCheck) loadKey() audit.Key {
 }
 
 // checkChain checks the oldest and the newest records of a chain.
-func (u *auditCheck) checkChain(a config.Audit, key audit.Key, what string) (ends audit.Ends, sound bool) {
+func (u *auditCheck) checkChain(a config.Audit, key audit.Key, label string) (chainEnds audit.Ends, sound bool) {
 	const brokenChainFix = "Keep the records as evidence and run pgconsent audit verify, which says where (docs/reference/audit.md)."
-	before := len(u.found)
+	countBefore := len(u.found)
 	anchored, err := audit.ReadAnchor(a.Anchor, key)
 	unanchored := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !unanchored {
@@ -227,47 +227,49 @@ func (u *auditCheck) checkChain(a config.Audit, key audit.Key, what string) (end
 		u.add(doctor.Warning, "chmod 600 "+a.Anchor, "others than the owner can write the anchor %s (mode %04o)",
 			a.Anchor, info.Mode().Perm())
 	}
-	err = serve.AuditSource(u.ctx, u.c, a, false, func(from audit.Source) (err error) {
-		ends, err = audit.ReadEnds(from, key, anchored)
+	err = serve.AuditSource(u.ctx, u.c, a, false, func(source audit.Source) (err error) {
+		chainEnds, err = audit.ReadEnds(source, key, anchored)
 		return err
 	})
 	var broken *audit.ChainError
 	switch {
 	case errors.As(err, &broken):
-		u.add(doctor.Unsafe, brokenChainFix, "%s is not as it was written, and serve does not go on with it: %v", what,
+		u.add(doctor.Unsafe, brokenChainFix, "%s is not as it was written, and serve does not go on with it: %v", label,
 			broken)
-		return ends, false
+		return chainEnds, false
 	case err != nil && a.Sink == config.SinkDatabase && len(u.found) > 0: // the error was reported already
-		return ends, false
+		return chainEnds, false
 	case err != nil:
-		u.add(doctor.Warning, "Run pgconsent doctor as the user that serve runs as.", "%s cannot be read: %s", what, errorText(err))
-		return ends, false
-	case ends.Records == 0:
-		return ends, len(u.found) == before
+		u.add(doctor.Warning, "Run pgconsent doctor as the user that serve runs as.", "%s cannot be read: %s", label,
+			errorText(err))
+		return chainEnds, false
+	case chainEnds.Records == 0:
+		return chainEnds, len(u.found) == countBefore
 	}
 	if key.ID() == "" && !fileExists(a.Key) {
 		u.add(doctor.Unsafe, "Put the key back: serve does not make another one for records that need it.",
-			"the key %s of %s is missing", a.Key, what)
+			"the key %s of %s is missing", a.Key, label)
 	}
 	if unanchored {
 		u.add(doctor.Warning,
 			"Put the anchor back from your copy; serve begins a new one otherwise, and says so in the chain.",
-			"nothing anchors the newest records of %s: nobody could tell if they were cut off", what)
-	} else if ends.NewestHead.Seq > anchored.Seq+maxAnchorLag {
+			"nothing anchors the newest records of %s: nobody could tell if they were cut off", label)
+	} else if chainEnds.NewestHead.Seq > anchored.Seq+maxAnchorLag {
 		u.add(doctor.Warning, "Look into the log of serve, which says why the anchor cannot be written.",
-			"the anchor of %s names record %d, and record %d is the newest: newer ones could be cut off", what,
-			anchored.Seq, ends.NewestHead.Seq)
+			"the anchor of %s names record %d, and record %d is the newest: newer ones could be cut off", label,
+			anchored.Seq, chainEnds.NewestHead.Seq)
 	}
 	// The second segment is younger than every record of the first; serve checks them once an hour, while it writes.
-	if _, _, keeps := a.SegmentBounds(); keeps > 0 {
-		oldest := ends.SecondSegment
+	if _, _, retention := a.SegmentBounds(); retention > 0 {
+		oldest := chainEnds.SecondSegment
 		if a.Sink == config.SinkDatabase {
-			oldest = ends.Oldest
+			oldest = chainEnds.Oldest
 		}
-		if over := ends.Newest.Sub(oldest) - keeps; !oldest.IsZero() && over > 24*time.Hour {
+		if overdue := chainEnds.Newest.Sub(oldest) - retention; !oldest.IsZero() && overdue > 24*time.Hour {
 			u.add(doctor.Warning, "Look into the log of serve, which says why they are not removed.",
-				"%s has records whose time (audit.retention) was over for %s when it was last written", what, over.Round(time.Hour))
+				"%s has records whose time (audit.retention) was over for %s when it was last written", label,
+				overdue.Round(time.Hour))
 		}
 	}
-	return ends, len(u.found) == before
+	return chainEnds, len(u.found) == countBefore
 }

@@ -16,8 +16,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// saysOfAudit compares the doctor's findings about the audit with a list of beginnings, each of which is in one line.
-func saysOfAudit(t *testing.T, file, when string, want ...string) {
+// checkAuditFindings compares the doctor's findings about the audit with a list of beginnings, each of which is in one
+// line.
+func checkAuditFindings(t *testing.T, file, situation string, want ...string) {
 	t.Helper()
 	c, err := config.Load(file)
 	if err != nil {
@@ -27,16 +28,16 @@ func saysOfAudit(t *testing.T, file, when string, want ...string) {
 	for _, f := range checkAudit(t.Context(), c) {
 		lines = append(lines, fmt.Sprintf("%s: %s", f.Severity, f.Problem))
 		if f.Severity != doctor.OK && f.Fix == "" {
-			t.Errorf("%s: no fix for: %s", when, f.Problem)
+			t.Errorf("%s: no fix for: %s", situation, f.Problem)
 		}
 	}
 	for _, w := range want {
 		if !strings.Contains(strings.Join(lines, "\n"), w) {
-			t.Errorf("%s: no %q in\n%s", when, w, strings.Join(lines, "\n"))
+			t.Errorf("%s: no %q in\n%s", situation, w, strings.Join(lines, "\n"))
 		}
 	}
 	if len(lines) != len(want) {
-		t.Errorf("%s: %d lines, want %d:\n%s", when, len(lines), len(want), strings.Join(lines, "\n"))
+		t.Errorf("%s: %d lines, want %d:\n%s", situation, len(lines), len(want), strings.Join(lines, "\n"))
 	}
 }
 
@@ -45,8 +46,8 @@ func saysOfAudit(t *testing.T, file, when string, want ...string) {
 func TestDoctorLooksAtTheAuditsFiles(t *testing.T) {
 	tier.All(t)
 	i := install(t)
-	if out, errs, _ := call(t, "", "doctor", "-c", i.config); !strings.Contains(out, "all databases\n  warning  audit: there is no audit") {
-		t.Errorf("without an audit: %s%s", out, errs)
+	if out, stderr, _ := call(t, "", "doctor", "-c", i.config); !strings.Contains(out, "all databases\n  warning  audit: there is no audit") {
+		t.Errorf("without an audit: %s%s", out, stderr)
 	}
 	text, err := os.ReadFile(i.config)
 	if err != nil {
@@ -60,7 +61,7 @@ func TestDoctorLooksAtTheAuditsFiles(t *testing.T) {
 	}
 	recorded := bytes.Replace(text, []byte(`audit: { mode: "off" }`), []byte("audit: { file: audit/ }"), 1)
 	write(recorded)
-	saysOfAudit(t, i.config, "before the first start", "ok: the audit has no record yet")
+	checkAuditFindings(t, i.config, "before the first start", "ok: the audit has no record yet")
 	folder, anchor, keyFile := filepath.Join(i.dir(), "audit"), filepath.Join(i.dir(), "audit.anchor"), filepath.Join(i.dir(), "audit.key")
 	key, err := audit.EnsureKey(keyFile, audit.Folder(folder))
 	if err != nil {
@@ -82,7 +83,7 @@ func TestDoctorLooksAtTheAuditsFiles(t *testing.T) {
 		}
 	}
 	const right = "ok: the audit can be written, and ends as it was anchored: record 10"
-	saysOfAudit(t, i.config, "records", right)
+	checkAuditFindings(t, i.config, "records", right)
 
 	do := func(f func() error) {
 		t.Helper()
@@ -92,7 +93,7 @@ func TestDoctorLooksAtTheAuditsFiles(t *testing.T) {
 	}
 	segment := filepath.Join(folder, "audit-000010.jsonl")
 	for _, c := range []struct {
-		when       string
+		situation  string
 		begin, end func() error
 		want       []string
 	}{
@@ -110,7 +111,7 @@ func TestDoctorLooksAtTheAuditsFiles(t *testing.T) {
 			func() error { return os.Rename(anchor+".away", anchor) }, []string{"warning: nothing anchors the newest records"}},
 		{"cut off", func() error { return os.Rename(segment, segment+".away") }, func() error { return os.Rename(segment+".away", segment) },
 			[]string{"unsafe: the audit is not as it was written, and serve does not go on with it: "}},
-		{"changed", func() error { return altered(segment, `"allow"`, `"deny"`) }, func() error { return altered(segment, `"deny"`, `"allow"`) },
+		{"changed", func() error { return alterFile(segment, `"allow"`, `"deny"`) }, func() error { return alterFile(segment, `"deny"`, `"allow"`) },
 			[]string{"unsafe: the audit is not as it was written, and serve does not go on with it: "}},
 		{"gone", func() error { return os.Rename(folder, folder+".away") }, func() error { return os.Rename(folder+".away", folder) },
 			[]string{"unsafe: the audit is not as it was written, and serve does not go on with it: "}},
@@ -129,13 +130,13 @@ func TestDoctorLooksAtTheAuditsFiles(t *testing.T) {
 		}, func() error { write(recorded); return nil }, []string{"warning: the disk of the audit has "}},
 	} {
 		do(c.begin)
-		saysOfAudit(t, i.config, c.when, c.want...)
+		checkAuditFindings(t, i.config, c.situation, c.want...)
 		do(c.end)
 	}
-	saysOfAudit(t, i.config, "after all that", right)
+	checkAuditFindings(t, i.config, "after all that", right)
 }
 
-func altered(path, from, to string) error {
+func alterFile(path, from, to string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -146,8 +147,8 @@ func altered(path, from, to string) error {
 // A disk that is full, or may not be written.
 func TestDoctorLooksAtTheAuditsDisk(t *testing.T) {
 	tier.All(t)
-	i, disk, _ := onDisk(t)
-	for _, c := range []struct{ when, mount, want string }{
+	i, disk, _ := installOnDisk(t)
+	for _, c := range []struct{ situation, mount, want string }{
 		{"full", "mount -t tmpfs -o size=512k tmpfs " + disk, "UNSAFE   audit: the disk of the audit is full"},
 		{"little room", "mount -t tmpfs -o size=2m tmpfs " + disk, "ok       audit: "}, // four segments of 64 KiB
 		{"no more files", "mount -t tmpfs -o size=8m,nr_inodes=5 tmpfs " + disk, "UNSAFE   audit: the disk of the audit has room for "},
@@ -157,7 +158,7 @@ func TestDoctorLooksAtTheAuditsDisk(t *testing.T) {
 		cmd := exec.Command("unshare", "-m", "sh", "-c", c.mount+` && exec "$0" "$@"`, os.Args[0], "doctor", "-c", i.config)
 		cmd.Env = append(os.Environ(), "PGCONSENT_TEST_MAIN=1")
 		if out, _ := cmd.CombinedOutput(); !strings.Contains(string(out), c.want) {
-			t.Errorf("%s: no %q in\n%s", c.when, c.want, out)
+			t.Errorf("%s: no %q in\n%s", c.situation, c.want, out)
 		}
 	}
 }
@@ -165,23 +166,23 @@ func TestDoctorLooksAtTheAuditsDisk(t *testing.T) {
 // The doctor has the database take a record, and takes it back.
 func TestDoctorLooksAtTheAuditsDatabase(t *testing.T) {
 	tier.All(t)
-	i := recordingIn(t)
-	saysOfAudit(t, i.config, "before the first start", "ok: the audit has no record yet")
+	i := installAudit(t)
+	checkAuditFindings(t, i.config, "before the first start", "ok: the audit has no record yet")
 	_, address := i.serving(t)
-	number(t, connect(t, i.dsn("chat", address)), "SELECT count(*) FROM memories")
+	queryInt(t, connect(t, i.dsn("chat", address)), "SELECT count(*) FROM memories")
 	const right = "ok: the audit can be written, and ends as it was anchored: record "
-	saysOfAudit(t, i.config, "beside serve", right)
-	if n := number(t, i.db.Connect(t, "postgres"), "SELECT count(*) FROM pgconsent.audit_record WHERE chain <> 'here'"); n != 0 {
+	checkAuditFindings(t, i.config, "beside serve", right)
+	if n := queryInt(t, i.db.Connect(t, "postgres"), "SELECT count(*) FROM pgconsent.audit_record WHERE chain <> 'here'"); n != 0 {
 		t.Errorf("the doctor left %d records", n)
 	}
 	i.exec(t, "ALTER TABLE pgconsent.audit_record DISABLE TRIGGER pgconsent_refuse")
-	saysOfAudit(t, i.config, "a trigger is off", "warning: audit_record: the trigger pgconsent_refuse")
+	checkAuditFindings(t, i.config, "a trigger is off", "warning: audit_record: the trigger pgconsent_refuse")
 	i.exec(t, "ALTER TABLE pgconsent.audit_record ENABLE ALWAYS TRIGGER pgconsent_refuse; REVOKE EXECUTE ON "+
 		"FUNCTION pgconsent.audit_append FROM pgconsent_control")
-	saysOfAudit(t, i.config, "a right is gone", "unsafe: database app takes no record of the audit: ")
+	checkAuditFindings(t, i.config, "a right is gone", "unsafe: database app takes no record of the audit: ")
 	i.exec(t, "GRANT EXECUTE ON FUNCTION pgconsent.audit_append TO pgconsent_control")
 	i.exec(t, "ALTER ROLE pgconsent_control SET default_transaction_read_only = on")
-	saysOfAudit(t, i.config, "read-only", "unsafe: database app takes no record of the audit: ")
+	checkAuditFindings(t, i.config, "read-only", "unsafe: database app takes no record of the audit: ")
 	i.exec(t, "ALTER ROLE pgconsent_control RESET default_transaction_read_only")
 
 	lock, err := i.db.Connect(t, "postgres").Begin(t.Context())
@@ -191,9 +192,9 @@ func TestDoctorLooksAtTheAuditsDatabase(t *testing.T) {
 	if _, err := lock.Exec(t.Context(), "LOCK pgconsent.audit_record IN EXCLUSIVE MODE"); err != nil {
 		t.Fatal(err)
 	}
-	saysOfAudit(t, i.config, "locked", "unsafe: database app takes no record of the audit: pgconsent.audit_record is locked")
+	checkAuditFindings(t, i.config, "locked", "unsafe: database app takes no record of the audit: pgconsent.audit_record is locked")
 	if err := lock.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	saysOfAudit(t, i.config, "after all that", right)
+	checkAuditFindings(t, i.config, "after all that", right)
 }

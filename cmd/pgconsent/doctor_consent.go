@@ -21,79 +21,79 @@ func checkConsent(ctx context.Context, c *config.Config, database string, sweeps
 		return nil
 	}
 	var out []doctor.Finding
-	found := func(severity doctor.Severity, fix, format string, args ...any) {
+	addFinding := func(severity doctor.Severity, fix, format string, args ...any) {
 		out = append(out, doctor.Finding{ID: "consent", Severity: severity, Problem: fmt.Sprintf(format, args...), Fix: fix})
 	}
 	r, err := serve.OpenRegistry(c, database)
 	if err != nil {
-		found(doctor.Unsafe, hintOr(err,
+		addFinding(doctor.Unsafe, hintOr(err,
 			"Run pgconsent migrate, which makes the key of a new registry; restore that of an old one from your copy."),
 			"the consent registry cannot be opened: %s", errorText(err))
 		return out
 	}
 	defer r.Close()
-	seen, err := r.Inspect(ctx)
+	inspection, err := r.Inspect(ctx)
 	if err != nil {
-		found(doctor.Warning, hintOr(err, "Run pgconsent migrate."),
+		addFinding(doctor.Warning, hintOr(err, "Run pgconsent migrate."),
 			"the consent registry could not be looked at: %s", errorText(err))
 		return out
 	}
 	const verify = "Run pgconsent audit verify, which says where; then see docs/reference/consent.md."
-	for _, f := range seen.Findings {
-		found(doctor.Warning, verify, "the consent registry is not what was acknowledged: %s", f)
+	for _, f := range inspection.Findings {
+		addFinding(doctor.Warning, verify, "the consent registry is not what was acknowledged: %s", f)
 	}
-	if seen.Missing != "" {
-		found(doctor.Unsafe,
+	if inspection.Missing != "" {
+		addFinding(doctor.Unsafe,
 			"Put the newest copy of the database in its place, or record again what was withdrawn since; "+
 				"docs/reference/consent.md says how (\"After an older backup\").",
-			"the consent registry is not what was acknowledged: %s; withdrawals may have gone with it", seen.Missing)
+			"the consent registry is not what was acknowledged: %s; withdrawals may have gone with it", inspection.Missing)
 	}
-	if seen.NoAnchor {
-		found(doctor.Warning,
+	if inspection.NoAnchor {
+		addFinding(doctor.Warning,
 			"Restore consent.anchor from your copy; the next change makes one, if every record is right.",
 			"nothing anchors the newest consent records: nobody could tell if they were cut off")
 	}
-	if seen.Behind > 0 {
-		found(doctor.Warning, "Set the clock of the database's server right: until then nobody can grant anything.",
-			"the database's clock is %s behind the last consent record", seen.Behind.Round(time.Second))
+	if inspection.Behind > 0 {
+		addFinding(doctor.Warning, "Set the clock of the database's server right: until then nobody can grant anything.",
+			"the database's clock is %s behind the last consent record", inspection.Behind.Round(time.Second))
 	}
 	if sweeps {
-		checkSweeper(ctx, c, r, found)
+		checkSweeper(ctx, c, r, addFinding)
 	}
 	if len(out) == 0 {
-		found(doctor.OK, "", "the consent registry ends as it was anchored, and nothing waits for the sweeper")
+		addFinding(doctor.OK, "", "the consent registry ends as it was anchored, and nothing waits for the sweeper")
 	}
 	return out
 }
 
 // checkSweeper reports rows with which the sweeper should be done by now.
 func checkSweeper(ctx context.Context, c *config.Config, r *registry.Registry,
-	found func(doctor.Severity, string, string, ...any)) {
+	addFinding func(doctor.Severity, string, string, ...any)) {
 	const run = "pgconsent serve sweeps while it runs: look into its log. pgconsent sweep does it now."
 	n, err := (&sweep.Sweeper{Registry: r}).Counts(ctx)
 	period := c.Consent.SweepInterval()
 	lag := time.Duration(n.LagSeconds * float64(time.Second))
 	switch {
 	case err != nil:
-		found(doctor.Warning, hintOr(err, "Run pgconsent migrate."),
+		addFinding(doctor.Warning, hintOr(err, "Run pgconsent migrate."),
 			"it could not be looked at what waits for the sweeper: %s", errorText(err))
 	case lag > time.Hour:
-		found(doctor.Warning, run,
+		addFinding(doctor.Warning, run,
 			"what was withdrawn, has expired or was erased waits for its deletion for %s; agents do not see it",
 			lag.Round(time.Minute))
 	case n.SweptAt == 0:
-		found(doctor.Warning, run, "the sweeper has never run here")
+		addFinding(doctor.Warning, run, "the sweeper has never run here")
 	case time.Since(time.Unix(int64(n.SweptAt), 0)) > 2*period:
-		found(doctor.Warning, run, "the sweeper ran last at %s, and is to run every %s",
+		addFinding(doctor.Warning, run, "the sweeper ran last at %s, and is to run every %s",
 			time.Unix(int64(n.SweptAt), 0).UTC().Format(time.RFC3339), period)
 	}
 }
 
 // hintOr returns the hint of an error, or the other text if the error has no hint.
-func hintOr(err error, otherwise string) string {
+func hintOr(err error, fallback string) string {
 	var e *sqlstate.Error
 	if errors.As(err, &e) && e.Hint != "" {
 		return e.Hint
 	}
-	return otherwise
+	return fallback
 }

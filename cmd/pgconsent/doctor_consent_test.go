@@ -13,7 +13,7 @@ import (
 // structure, a clock that goes backwards, and a sweeper that has not run.
 func TestDoctorLooksAtTheRegistry(t *testing.T) {
 	tier.All(t)
-	config, db := consenting(t)
+	config, db := installConsent(t)
 	dir := filepath.Dir(config)
 	policy := "version: 1\ntables:\n  notes:\n    rows: [ consent: { subject: person, registry: {} } ]\n    lifecycle: { subject: person }\n"
 	if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(policy), 0o600); err != nil {
@@ -26,9 +26,9 @@ func TestDoctorLooksAtTheRegistry(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	says := func(when string, want ...string) {
+	says := func(situation string, want ...string) {
 		t.Helper()
-		out, errs, _ := call(t, "", "doctor", "-c", config)
+		out, stderr, _ := call(t, "", "doctor", "-c", config)
 		var lines []string
 		for _, line := range strings.Split(out, "\n") {
 			if strings.Contains(line, " consent: ") {
@@ -37,17 +37,17 @@ func TestDoctorLooksAtTheRegistry(t *testing.T) {
 		}
 		for _, w := range want {
 			if !strings.Contains(strings.Join(lines, "\n"), w) {
-				t.Errorf("%s: no %q in\n%s\n%s", when, w, strings.Join(lines, "\n"), errs)
+				t.Errorf("%s: no %q in\n%s\n%s", situation, w, strings.Join(lines, "\n"), stderr)
 			}
 		}
 		if len(lines) != len(want) {
-			t.Errorf("%s: %d lines, want %d:\n%s", when, len(lines), len(want), strings.Join(lines, "\n"))
+			t.Errorf("%s: %d lines, want %d:\n%s", situation, len(lines), len(want), strings.Join(lines, "\n"))
 		}
 	}
-	play(t, config, []played{{"migrate", exitOK, ""}, {"consent grant ada --stream TEMPORARY", exitOK, ""},
+	runSteps(t, config, []commandStep{{"migrate", exitOK, ""}, {"consent grant ada --stream TEMPORARY", exitOK, ""},
 		{"consent grant bob --stream TEMPORARY", exitOK, ""}})
 	says("before a sweep", "the sweeper has never run here")
-	play(t, config, []played{{"sweep", exitOK, ""}})
+	runSteps(t, config, []commandStep{{"sweep", exitOK, ""}})
 	const right = "the consent registry ends as it was anchored, and nothing waits for the sweeper"
 	says("after a sweep", right)
 

@@ -13,11 +13,11 @@ import (
 func TestDoctorAdvisesToMaterialize(t *testing.T) {
 	tier.All(t)
 	i := install(t)
-	advice := func(when string, wanted bool) {
+	advice := func(situation string, wanted bool) {
 		t.Helper()
-		out, errs, _ := call(t, "", "doctor", "-c", i.config)
+		out, stderr, _ := call(t, "", "doctor", "-c", i.config)
 		if strings.Contains(out, "advice   could_materialize: ") != wanted {
-			t.Errorf("%s: there is advice: %t\n%s%s", when, !wanted, out, errs)
+			t.Errorf("%s: there is advice: %t\n%s%s", situation, !wanted, out, stderr)
 		}
 	}
 	i.exec(t, "ALTER TABLE memories ALTER user_id SET (n_distinct = 1); ANALYZE people, memories, memory_participants")
@@ -33,8 +33,8 @@ func TestDoctorAdvisesToMaterialize(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(i.dir(), "policy.yaml"), []byte(kept), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, errs, code := call(t, "", "migrate", "-c", i.config); code != exitOK {
-		t.Fatal(errs)
+	if _, stderr, code := call(t, "", "migrate", "-c", i.config); code != exitOK {
+		t.Fatal(stderr)
 	}
 	advice("kept", false)
 }

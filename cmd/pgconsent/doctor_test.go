@@ -41,15 +41,15 @@ func TestBeheardL_DoctorNamesMissingIndexes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, errs, code := call(t, "", "migrate", "-c", config); code != exitOK {
-		t.Fatal(errs)
+	if _, stderr, code := call(t, "", "migrate", "-c", config); code != exitOK {
+		t.Fatal(stderr)
 	}
 	t.Cleanup(func() {
-		if _, errs, code := call(t, "", "migrate", "--down", "-c", config); code != exitOK {
-			t.Error(errs)
+		if _, stderr, code := call(t, "", "migrate", "--down", "-c", config); code != exitOK {
+			t.Error(stderr)
 		}
 	})
-	t.Run("explain", func(t *testing.T) { explainsContracts(t, config) })
+	t.Run("explain", func(t *testing.T) { checkContractExplanations(t, config) })
 	fixes := []string{
 		`CREATE INDEX CONCURRENTLY ON public."UserEvent" ("vesselId");`,
 		`CREATE INDEX CONCURRENTLY ON public."ConsentedContent" ("consentActive");`,
@@ -57,10 +57,10 @@ func TestBeheardL_DoctorNamesMissingIndexes(t *testing.T) {
 	}
 	told := func(wanted bool) {
 		t.Helper()
-		out, errs, _ := call(t, "", "doctor", "-c", config)
+		out, stderr, _ := call(t, "", "doctor", "-c", config)
 		for _, fix := range fixes {
 			if strings.Contains(out, "fix: "+fix) != wanted {
-				t.Errorf("%s is named: %t; %s%s", fix, !wanted, out, errs)
+				t.Errorf("%s is named: %t; %s%s", fix, !wanted, out, stderr)
 			}
 		}
 		for _, line := range strings.Split(out, "\n") {
@@ -82,9 +82,9 @@ func TestBeheardL_DoctorNamesMissingIndexes(t *testing.T) {
 	told(false)
 }
 
-// explainsContracts: what a statement compiles into is printed, and which contract refuses which access (SYSTEMS.md 3
-// a). The session is in stage 1.
-func explainsContracts(t *testing.T, config string) {
+// checkContractExplanations: what a statement compiles into is printed, and which contract refuses which access
+// (SYSTEMS.md 3 a). The session is in stage 1.
+func checkContractExplanations(t *testing.T, config string) {
 	for _, c := range []struct {
 		sql   string
 		code  int
@@ -100,10 +100,10 @@ func explainsContracts(t *testing.T, config string) {
 		{`SELECT e.id, g.title FROM "UserEvent" e, "GlobalExperiment" g LIMIT 5`, exitError,
 			[]string{`"object":"event"`, `"object":"library","vessel":"global"`, "contract retrieval, stage 1: library is not allowed"}},
 	} {
-		out, errs, code := call(t, "", "explain", "--as", "ana", "--set", "app.current_session_id=ses-1-4", "--json", "-c", config, c.sql)
+		out, stderr, code := call(t, "", "explain", "--as", "ana", "--set", "app.current_session_id=ses-1-4", "--json", "-c", config, c.sql)
 		for _, part := range c.parts {
 			if code != c.code || !strings.Contains(out, part) {
-				t.Errorf("%s: code %d, no %q in %s%s", c.sql, code, part, out, errs)
+				t.Errorf("%s: code %d, no %q in %s%s", c.sql, code, part, out, stderr)
 			}
 		}
 	}
@@ -140,17 +140,17 @@ functions: { titles: {}, headline: {}, fine: {} }
 			t.Fatal(err)
 		}
 	}
-	if _, errs, code := call(t, "", "migrate", "-c", config); code != exitOK {
-		t.Fatal(errs)
+	if _, stderr, code := call(t, "", "migrate", "-c", config); code != exitOK {
+		t.Fatal(stderr)
 	}
 	t.Cleanup(func() {
-		if _, errs, code := call(t, "", "migrate", "--down", "-c", config); code != exitOK {
-			t.Error(errs)
+		if _, stderr, code := call(t, "", "migrate", "--down", "-c", config); code != exitOK {
+			t.Error(stderr)
 		}
 	})
 	told := func() string {
 		t.Helper()
-		out, errs, _ := call(t, "", "doctor", "-c", config)
+		out, stderr, _ := call(t, "", "doctor", "-c", config)
 		var lines []string
 		for _, line := range strings.Split(out, "\n") {
 			if strings.Contains(line, " calls: ") {
@@ -158,7 +158,7 @@ functions: { titles: {}, headline: {}, fine: {} }
 			}
 		}
 		if len(lines) == 0 {
-			t.Fatalf("%s%s", out, errs)
+			t.Fatalf("%s%s", out, stderr)
 		}
 		return strings.Join(lines, "\n")
 	}

@@ -135,30 +135,30 @@ func (d dsarCmd) assembleReport(s *session, c *config.Config, t targetDatabase) 
 	if err != nil {
 		return nil, err
 	}
-	from := serve.AccessSources(c, t.name, d.Audit)
-	from.Conn, from.Policy, from.Progress = t.conn, built.policy, s.readProgress
+	sources := serve.AccessSources(c, t.name, d.Audit)
+	sources.Conn, sources.Policy, sources.Progress = t.conn, built.policy, s.readProgress
 	if c.Consent != nil {
-		if from.Registry, err = serve.OpenRegistry(c, t.name); err != nil {
+		if sources.Registry, err = serve.OpenRegistry(c, t.name); err != nil {
 			return nil, err
 		}
-		defer from.Registry.Close()
+		defer sources.Registry.Close()
 	}
-	return access.MakeReport(s.ctx, from, access.Request{
+	return access.MakeReport(s.ctx, sources, access.Request{
 		Subject: d.Subject, RequestedBy: d.By, Contact: d.Contact, Via: "cli", Format: d.Format, Data: d.Data,
 		Retrievals: d.Retrievals})
 }
 
 // readProgress returns a callback that shows from time to time how much of a folder was read.
-func (s *session) readProgress(what string) func(done, total int64) {
-	begin := time.Now()
-	last := begin
+func (s *session) readProgress(label string) func(done, total int64) {
+	start := time.Now()
+	lastReport := start
 	return func(done, total int64) {
 		now := time.Now()
-		if total == 0 || now.Sub(last) < time.Second {
+		if total == 0 || now.Sub(lastReport) < time.Second {
 			return
 		}
-		last = now
-		fmt.Fprintf(s.err, "reading %s: %d %%\n", what, done*100/total)
+		lastReport = now
+		fmt.Fprintf(s.err, "reading %s: %d %%\n", label, done*100/total)
 	}
 }
 
@@ -233,12 +233,12 @@ func printSummary(out io.Writer, r *dsar.Report) error {
 	for _, t := range r.Data {
 		line("rows", fmt.Sprintf("%d in %s", t.Rows, t.Table))
 	}
-	for _, to := range r.Recipients {
-		text := fmt.Sprintf("%s: %d exact, %d possible", to.Agent, to.Exact.Number, to.Possible.Number)
-		if to.Exact.Last != nil {
-			text += ", last exact " + formatTime(*to.Exact.Last)
-		} else if to.Possible.Last != nil {
-			text += ", last possible " + formatTime(*to.Possible.Last)
+	for _, recipient := range r.Recipients {
+		text := fmt.Sprintf("%s: %d exact, %d possible", recipient.Agent, recipient.Exact.Number, recipient.Possible.Number)
+		if recipient.Exact.Last != nil {
+			text += ", last exact " + formatTime(*recipient.Exact.Last)
+		} else if recipient.Possible.Last != nil {
+			text += ", last possible " + formatTime(*recipient.Possible.Last)
 		}
 		line("recipient", text)
 	}

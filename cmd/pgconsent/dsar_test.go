@@ -34,21 +34,21 @@ tables:
   weather: { rows: [ { open: true } ] }
 `
 
-// reported is a protected database with a registry of consents, and its configuration.
-func reported(t *testing.T) *installation {
+// installDSAR makes a protected database with a registry of consents, and its configuration.
+func installDSAR(t *testing.T) *installation {
 	t.Helper()
-	i := reportedIn(t, pgtest.Database(t))
+	i := installDSARIn(t, pgtest.Database(t))
 	t.Cleanup(func() {
-		if _, errs, code := call(t, "", "migrate", "--down", "--discard-consent", "-c", i.config); code != exitOK {
-			t.Errorf("migrate --down: %s", errs)
+		if _, stderr, code := call(t, "", "migrate", "--down", "--discard-consent", "-c", i.config); code != exitOK {
+			t.Errorf("migrate --down: %s", stderr)
 		}
 		i.exec(t, "DROP OWNED BY app_owner CASCADE; ALTER DATABASE "+i.db.Name+" OWNER TO postgres; DROP ROLE app_owner")
 	})
 	return i
 }
 
-// reportedIn makes it in a database, and leaves it there.
-func reportedIn(t *testing.T, db *pgtest.DB) *installation {
+// installDSARIn makes it in a database, and leaves it there.
+func installDSARIn(t *testing.T, db *pgtest.DB) *installation {
 	t.Helper()
 	i := &installation{db: db}
 	i.exec(t, `CREATE ROLE app_owner LOGIN CREATEROLE PASSWORD 'secret'`)
@@ -71,11 +71,11 @@ consent: { controller: Example GmbH }
 		}
 	}
 	i.config = filepath.Join(dir, "pgconsent.yaml")
-	if _, errs, code := call(t, "", "migrate", "-c", i.config); code != exitOK {
-		t.Fatalf("migrate: %s", errs)
+	if _, stderr, code := call(t, "", "migrate", "-c", i.config); code != exitOK {
+		t.Fatalf("migrate: %s", stderr)
 	}
-	if _, errs, code := call(t, "", "agent", "add", "chat", "--password-file", filepath.Join(dir, "pw"), "-c", i.config); code != exitOK {
-		t.Fatalf("agent add: %s", errs)
+	if _, stderr, code := call(t, "", "agent", "add", "chat", "--password-file", filepath.Join(dir, "pw"), "-c", i.config); code != exitOK {
+		t.Fatalf("agent add: %s", stderr)
 	}
 	return i
 }
@@ -83,19 +83,19 @@ consent: { controller: Example GmbH }
 // seeds/001:141-143, 146, 202.
 func TestDSAR(t *testing.T) {
 	tier.All(t)
-	i := reported(t)
+	i := installDSAR(t)
 	dir := filepath.Dir(i.config)
 	reports := filepath.Join(dir, "audit-reports")
 	const odd = `'x"; DROP TABLE interactions; {"$ne": 1}<script>'`
-	play(t, i.config, []played{
+	runSteps(t, i.config, []commandStep{
 		{"consent grant ada --stream TEMPORARY --reason '<b>help</b>'", exitOK, "given"},
 		{"consent grant bob --stream TEMPORARY", exitOK, "given"},
 		{"consent grant " + odd + " --stream TEMPORARY", exitOK, "given"},
 	})
-	documented(t, i)
+	checkDSARPage(t, i)
 	p, address := i.serving(t)
 	agent := connect(t, i.dsn("chat", address))
-	if n := number(t, agent, "SELECT count(*) FROM (SELECT id, said FROM interactions) AS x"); n != 3 {
+	if n := queryInt(t, agent, "SELECT count(*) FROM (SELECT id, said FROM interactions) AS x"); n != 3 {
 		t.Fatalf("the agent sees %d interactions", n)
 	}
 	for _, sql := range []string{"SELECT id, said FROM interactions WHERE id = 1", "SELECT said FROM turns",
@@ -110,10 +110,10 @@ func TestDSAR(t *testing.T) {
 	}
 	_ = agent.Close(t.Context())
 	p.signal(t, syscall.SIGTERM)
-	p.ended(t)
+	p.awaitEnd(t)
 
 	page := filepath.Join(dir, "ada.html")
-	play(t, i.config, []played{
+	runSteps(t, i.config, []commandStep{
 		{"dsar", exitUsage, "--subject"},
 		{"dsar --subject ada --database other", exitUsage, "there is no database"},
 		{"dsar --subject ada --format pdf", exitUsage, "--format"},
@@ -142,10 +142,10 @@ func TestDSAR(t *testing.T) {
 		t.Errorf("%v is left", left)
 	}
 
-	out, errs, code := call(t, "", "dsar", "--subject", "ada", "--json", "-c", i.config)
+	out, stderr, code := call(t, "", "dsar", "--subject", "ada", "--json", "-c", i.config)
 	var r dsar.Report
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK {
-		t.Fatalf("%v %s %s", err, out, errs)
+		t.Fatalf("%v %s %s", err, out, stderr)
 	}
 	if !r.Active || r.Controller.Name != "Example GmbH" || len(r.History) != 5 || r.Record.Seq == 0 ||
 		r.Record.Registry == 0 || strings.Contains(out, "marker-") || strings.Contains(out, "bob") {
@@ -193,7 +193,7 @@ func TestDSAR(t *testing.T) {
 	}
 
 	// A withdrawal does not take the report away.
-	play(t, i.config, []played{
+	runSteps(t, i.config, []commandStep{
 		{"consent revoke ada", exitOK, "withdrawn"},
 		{"dsar --subject ada", exitOK, "No consent is active: TEMPORARY withdrawn since"},
 	})
@@ -206,21 +206,21 @@ func TestDSAR(t *testing.T) {
 	if err := os.WriteFile(segment, []byte(strings.Replace(string(text), `"agent":"chat"`, `"agent":"chit"`, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, errs, code = call(t, "", "dsar", "--subject", "ada", "-c", i.config)
-	if code != exitError || !strings.Contains(errs, "fails verification") || !strings.Contains(out, "subject") {
-		t.Errorf("%d %s %s", code, out, errs)
+	out, stderr, code = call(t, "", "dsar", "--subject", "ada", "-c", i.config)
+	if code != exitError || !strings.Contains(stderr, "fails verification") || !strings.Contains(out, "subject") {
+		t.Errorf("%d %s %s", code, out, stderr)
 	}
 	// Erased: as if there had never been anybody.
 	i.exec(t, "DELETE FROM turns; DELETE FROM interactions")
 	_, never, _ := call(t, "", "dsar", "--subject", "nobody", "-c", i.config)
-	play(t, i.config, []played{{"consent erase ada --yes", exitOK, "erased"}})
+	runSteps(t, i.config, []commandStep{{"consent erase ada --yes", exitOK, "erased"}})
 	if _, erased, code := call(t, "", "dsar", "--subject", "ada", "-c", i.config); code != exitError || erased != never {
 		t.Errorf("%d %s, but of nobody %s", code, erased, never)
 	}
 }
 
-// documented holds docs/howto/dsar.md to what the command says, and to the policy of this test.
-func documented(t *testing.T, i *installation) {
+// checkDSARPage compares docs/howto/dsar.md with the output of the command, and with the policy of this test.
+func checkDSARPage(t *testing.T, i *installation) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/howto/dsar.md")
 	if err != nil {
@@ -232,12 +232,12 @@ func documented(t *testing.T, i *installation) {
 	_, session, _ := strings.Cut(string(text), "```console\n$ pgconsent ")
 	session, _, _ = strings.Cut(session, "```")
 	command, want, _ := strings.Cut(session, "\n")
-	got, errs, code := call(t, "", append(fields(command), "-c", i.config)...)
+	got, stderr, code := call(t, "", append(fields(command), "-c", i.config)...)
 	same := func(text string) string {
 		text = regexp.MustCompile(`[0-9-]{10} [0-9:]{8} UTC`).ReplaceAllString(text, "TIME")
 		return regexp.MustCompile(` in .*audit-reports`).ReplaceAllString(text, " in audit-reports")
 	}
 	if code != exitOK || same(got) != same(want) {
-		t.Errorf("pgconsent %s\n%s%s\ndocs/howto/dsar.md says\n%s", command, got, errs, want)
+		t.Errorf("pgconsent %s\n%s%s\ndocs/howto/dsar.md says\n%s", command, got, stderr, want)
 	}
 }

@@ -112,10 +112,10 @@ func (e explainCmd) Run(s *session) error {
 // attributes, and those that the database derives from them and from the settings. The given values override the
 // others.
 func attributeValues(ctx context.Context, conn *pgx.Conn, p *policy.Policy, attributes map[string]string,
-	sets []string) (map[string]string, error) {
-	given, claims := map[string]string{}, map[string]string{}
-	for _, set := range sets {
-		name, value, ok := strings.Cut(set, "=")
+	assignments []string) (map[string]string, error) {
+	givenValues, claims := map[string]string{}, map[string]string{}
+	for _, assignment := range assignments {
+		name, value, ok := strings.Cut(assignment, "=")
 		if !ok || name == "" {
 			return nil, usageError{errors.New("--set takes NAME=VALUE")}
 		}
@@ -132,13 +132,13 @@ func attributeValues(ctx context.Context, conn *pgx.Conn, p *policy.Policy, attr
 				return nil, usageError{err}
 			}
 		}
-		given[name] = value
+		givenValues[name] = value
 	}
 	values := map[string]string{}
 	maps.Copy(values, attributes)
 	var live []string
 	for _, a := range p.Attributes() {
-		if _, ok := given[a.Name]; a.IsLive() && !ok {
+		if _, ok := givenValues[a.Name]; a.IsLive() && !ok {
 			live = append(live, a.Name)
 		}
 	}
@@ -160,7 +160,7 @@ func attributeValues(ctx context.Context, conn *pgx.Conn, p *policy.Policy, attr
 			return nil, fmt.Errorf("%w; has pgconsent migrate been run?", err)
 		}
 	}
-	for name, value := range given {
+	for name, value := range givenValues {
 		if delete(values, name); value != "" {
 			values[name] = value
 		}
@@ -171,9 +171,9 @@ func attributeValues(ctx context.Context, conn *pgx.Conn, p *policy.Policy, attr
 // explainStatement decides about a text as a session of the agent would, and collects the reasons for the decision.
 func explainStatement(r *rewrite.Rewriter, p *policy.Policy, text string, values map[string]string) explainJSON {
 	answer := explainJSON{Attributes: values}
-	result, refused := r.Rewrite(text, false)
-	if refused != nil {
-		answer.Refusal = &refusalJSON{string(refused.Code), refused.Message, refused.Hint, refused.Position}
+	result, refusal := r.Rewrite(text, false)
+	if refusal != nil {
+		answer.Refusal = &refusalJSON{string(refusal.Code), refusal.Message, refusal.Hint, refusal.Position}
 		return answer
 	}
 	answer.Functions, answer.Path, answer.PathReason, answer.Above, answer.Signed = result.Functions, result.Path,
@@ -188,10 +188,10 @@ func explainStatement(r *rewrite.Rewriter, p *policy.Policy, text string, values
 			}
 			out.Accesses = append(out.Accesses, access)
 		}
-		decisions, refused := p.ExplainContracts(statement, values)
+		decisions, refusal := p.ExplainContracts(statement, values)
 		out.Contracts = decisions
-		if refused != nil {
-			out.Refusal = &refusalJSON{string(refused.Code), refused.Message, refused.Hint, 0}
+		if refusal != nil {
+			out.Refusal = &refusalJSON{string(refusal.Code), refusal.Message, refusal.Hint, 0}
 			if answer.Refusal == nil {
 				answer.Refusal = out.Refusal
 			}

@@ -85,10 +85,10 @@ func (g generalizeCmd) Run(s *session) error {
 // printFindings prints the findings of the checks.
 func printFindings(s *session, r api.GeneralizeReport) {
 	for _, f := range r.Findings {
-		what := f.Message
+		label := f.Message
 		if f.Text != "" {
-			what = fmt.Sprintf("%q: %s", f.Text, f.Message)
+			label = fmt.Sprintf("%q: %s", f.Text, f.Message)
 		}
-		printItem(s, f.Level, what)
+		printItem(s, f.Level, label)
 	}
 }

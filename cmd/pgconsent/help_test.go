@@ -33,14 +33,14 @@ func TestCompletion(t *testing.T) {
 		"policy test -- --wat":      "",
 		"__comp":                    "",
 	} {
-		out, errs, code := call(t, "", append([]string{completeWord}, strings.Split(words, " ")...)...)
+		out, stderr, code := call(t, "", append([]string{completeWord}, strings.Split(words, " ")...)...)
 		var got []string
 		for line := range strings.Lines(out) {
 			word, _, _ := strings.Cut(line, "\t")
 			got = append(got, word)
 		}
-		if code != exitOK || errs != "" || !strings.HasPrefix(strings.Join(got, " "), want) || want == "" && out != "" {
-			t.Errorf("%q: %d %q %s", words, code, got, errs)
+		if code != exitOK || stderr != "" || !strings.HasPrefix(strings.Join(got, " "), want) || want == "" && out != "" {
+			t.Errorf("%q: %d %q %s", words, code, got, stderr)
 		}
 	}
 }
@@ -72,9 +72,9 @@ func TestCompletionScripts(t *testing.T) {
 			if err != nil {
 				t.Skipf("NOT TESTED: the completion of %s, which is not installed", shell)
 			}
-			script, errs, code := call(t, "", "completion", shell)
+			script, stderr, code := call(t, "", "completion", shell)
 			if code != exitOK || script == "" {
-				t.Fatalf("%d %s", code, errs)
+				t.Fatalf("%d %s", code, stderr)
 			}
 			cmd := exec.CommandContext(t.Context(), program, append(c.args, file(t, "script", script, 0o600))...)
 			cmd.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"), "PGCONSENT_TEST_MAIN=1",
@@ -88,9 +88,9 @@ func TestCompletionScripts(t *testing.T) {
 
 // The manual page has every command, and nothing in it is read as a request that is none.
 func TestManPage(t *testing.T) {
-	page, errs, code := call(t, "", "man")
+	page, stderr, code := call(t, "", "man")
 	if code != exitOK {
-		t.Fatalf("%d %s", code, errs)
+		t.Fatalf("%d %s", code, stderr)
 	}
 	for _, want := range []string{".TH PGCONSENT 1 ", ".SS pgconsent audit tail\n", `.B \-f, \-\-follow`, ".SH EXIT STATUS"} {
 		if !strings.Contains(page, want) {
@@ -123,13 +123,13 @@ func TestManPage(t *testing.T) {
 func TestHelpOfCommand(t *testing.T) {
 	for _, words := range []string{"", "audit", "audit tail", "agent add"} {
 		want, _, _ := call(t, "", append(strings.Fields(words), "--help")...)
-		got, errs, code := call(t, "", append([]string{"help"}, strings.Fields(words)...)...)
-		if code != exitOK || got != want || got == "" || errs != "" {
-			t.Errorf("help %s: %d %s%s", words, code, got, errs)
+		got, stderr, code := call(t, "", append([]string{"help"}, strings.Fields(words)...)...)
+		if code != exitOK || got != want || got == "" || stderr != "" {
+			t.Errorf("help %s: %d %s%s", words, code, got, stderr)
 		}
 	}
-	if _, errs, code := call(t, "", "help", "frobnicate"); code != exitUsage || !strings.Contains(errs, "unexpected argument frobnicate") {
-		t.Errorf("%d %s", code, errs)
+	if _, stderr, code := call(t, "", "help", "frobnicate"); code != exitUsage || !strings.Contains(stderr, "unexpected argument frobnicate") {
+		t.Errorf("%d %s", code, stderr)
 	}
 }
 

@@ -82,7 +82,7 @@ func (c initCmd) Run(s *session) error {
 	if server.HasPassword {
 		files["migrate.pw"] = parsed.Password + "\n"
 	}
-	written, err := writeNewFiles(c.Dir, files)
+	paths, err := writeNewFiles(c.Dir, files)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (c initCmd) Run(s *session) error {
 	if path := filepath.Join(c.Dir, config.DefaultFile); path != config.DefaultFile {
 		flag = " -c " + path
 	}
-	next := []string{
+	nextSteps := []string{
 		"read " + filepath.Join(c.Dir, "policy.yaml") + ": every rule is a guess until you have",
 		"give agents their attributes in " + filepath.Join(c.Dir, config.DefaultFile),
 		"pgconsent policy check" + flag,
@@ -101,14 +101,14 @@ func (c initCmd) Run(s *session) error {
 		"pgconsent serve" + flag,
 	}
 	if s.jsonOutput {
-		return s.printJSON(initResult{written, proposal, next})
+		return s.printJSON(initResult{paths, proposal, nextSteps})
 	}
-	for _, name := range written {
+	for _, name := range paths {
 		fmt.Fprintf(s.out, "wrote %s\n", name)
 	}
 	fmt.Fprintf(s.out, "%s proposed, %s denied: policy.yaml says why\n\nnext:\n",
 		countOf(len(proposal.Tables), "table"), countOf(len(proposal.Denied), "object"))
-	for _, step := range next {
+	for _, step := range nextSteps {
 		fmt.Fprintf(s.out, "  %s\n", step)
 	}
 	return nil
@@ -191,12 +191,12 @@ func proposePolicy(snap *catalog.Snapshot, policies []starter.RowPolicy, databas
 
 // tableOwners returns the roles that own the tables, beginning with the role of the DSN.
 func tableOwners(snap *catalog.Snapshot, p *starter.Proposal, role string) []string {
-	found := map[string]bool{}
+	owners := map[string]bool{}
 	for _, t := range p.Tables {
-		found[t.Relation.Owner] = true
+		owners[t.Relation.Owner] = true
 	}
-	delete(found, role)
-	return append([]string{role}, slices.Sorted(maps.Keys(found))...)
+	delete(owners, role)
+	return append([]string{role}, slices.Sorted(maps.Keys(owners))...)
 }
 
 func newPassword() string {
@@ -206,7 +206,7 @@ func newPassword() string {
 }
 
 // writeNewFiles writes all files or none, and overwrites no file.
-func writeNewFiles(dir string, files map[string]string) (written []string, err error) {
+func writeNewFiles(dir string, files map[string]string) (paths []string, err error) {
 	names := slices.Sorted(maps.Keys(files))
 	for _, name := range names {
 		path := filepath.Join(dir, name)
@@ -221,7 +221,7 @@ func writeNewFiles(dir string, files map[string]string) (written []string, err e
 	}
 	defer func() {
 		if err != nil {
-			for _, path := range written {
+			for _, path := range paths {
 				_ = os.Remove(path)
 			}
 		}
@@ -236,11 +236,11 @@ func writeNewFiles(dir string, files map[string]string) (written []string, err e
 		if err != nil {
 			return nil, err
 		}
-		written = append(written, path)
+		paths = append(paths, path)
 		_, err = f.WriteString(files[name])
 		if err := errors.Join(err, f.Close()); err != nil {
 			return nil, err
 		}
 	}
-	return written, nil
+	return paths, nil
 }

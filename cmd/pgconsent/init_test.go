@@ -73,9 +73,9 @@ func TestInit(t *testing.T) {
 			checkHints(t, conn)
 			dir := filepath.Join(t.TempDir(), "new")
 			args := []string{"init", "--dsn", db.DSN("postgres", ""), "--dir", dir}
-			out, errs, code := call(t, "", args...)
+			out, stderr, code := call(t, "", args...)
 			if code != exitOK || !strings.Contains(out, "next:") {
-				t.Fatalf("init: %s%s", out, errs)
+				t.Fatalf("init: %s%s", out, stderr)
 			}
 			policy, err := os.ReadFile(filepath.Join(dir, "policy.yaml"))
 			if err != nil {
@@ -94,22 +94,22 @@ func TestInit(t *testing.T) {
 			config := filepath.Join(dir, "pgconsent.yaml")
 			text, err := os.ReadFile(config)
 			elsewhere := name == "profiles" || name == "supabase"
-			said := strings.Contains(string(text), "Tables of auth are listed as well")
-			if err != nil || said != elsewhere {
+			isAcknowledged := strings.Contains(string(text), "Tables of auth are listed as well")
+			if err != nil || isAcknowledged != elsewhere {
 				t.Errorf("what the search path does not lead to: %v\n%s", err, text)
 			}
-			if out, errs, code := call(t, "", "policy", "check", "-c", config); code != exitOK {
-				t.Fatalf("policy check: %s%s", out, errs)
+			if out, stderr, code := call(t, "", "policy", "check", "-c", config); code != exitOK {
+				t.Fatalf("policy check: %s%s", out, stderr)
 			}
 			checkAlternatives(t, string(policy), config)
 			defer func() {
-				if _, errs, code := call(t, "", "migrate", "--down", "-c", config); code != exitOK {
-					t.Errorf("migrate --down: %s", errs)
+				if _, stderr, code := call(t, "", "migrate", "--down", "-c", config); code != exitOK {
+					t.Errorf("migrate --down: %s", stderr)
 				}
 			}()
 			for range 2 {
-				if out, errs, code := call(t, "", "migrate", "-c", config); code != exitOK {
-					t.Fatalf("migrate: %s%s", out, errs)
+				if out, stderr, code := call(t, "", "migrate", "-c", config); code != exitOK {
+					t.Fatalf("migrate: %s%s", out, stderr)
 				}
 			}
 			for _, file := range []string{"agent.pw", "control.pw"} {
@@ -117,16 +117,16 @@ func TestInit(t *testing.T) {
 					t.Errorf("%s: %v %v", file, info, err)
 				}
 			}
-			if _, errs, code := call(t, "", args...); code != exitError || !strings.Contains(errs, "nothing is overwritten") {
-				t.Errorf("a second run: %d %s", code, errs)
+			if _, stderr, code := call(t, "", args...); code != exitError || !strings.Contains(stderr, "nothing is overwritten") {
+				t.Errorf("a second run: %d %s", code, stderr)
 			}
-			if after, _ := os.ReadFile(filepath.Join(dir, "policy.yaml")); string(after) != string(policy) {
+			if policyAfter, _ := os.ReadFile(filepath.Join(dir, "policy.yaml")); string(policyAfter) != string(policy) {
 				t.Error("a second run changed the policy")
 			}
-			out, errs, code = call(t, "", "init", "--json", "--dsn", db.DSN("postgres", ""), "--dir", filepath.Join(dir, "again"))
+			out, stderr, code = call(t, "", "init", "--json", "--dsn", db.DSN("postgres", ""), "--dir", filepath.Join(dir, "again"))
 			var b initResult
 			if err := json.Unmarshal([]byte(out), &b); err != nil || code != exitOK || len(b.Files) != 4 || b.Proposal == nil || len(b.Next) == 0 {
-				t.Errorf("as JSON: %v %s%s", err, out, errs)
+				t.Errorf("as JSON: %v %s%s", err, out, stderr)
 			}
 		})
 	}
@@ -143,12 +143,12 @@ func checkHints(t *testing.T, conn *pgx.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	without := map[string]*starter.Table{}
+	tables := map[string]*starter.Table{}
 	for _, table := range starter.Propose(snap, nil, nil).Tables {
-		without[table.Name] = table
+		tables[table.Name] = table
 	}
 	for _, table := range starter.Propose(snap, policies, nil).Tables {
-		before := without[table.Name]
+		before := tables[table.Name]
 		if before == nil || table.IsOpen && !before.IsOpen {
 			t.Errorf("%s shows because of a row policy", table.Name)
 			continue
@@ -180,8 +180,8 @@ func checkAlternatives(t *testing.T, policy, config string) {
 	if err := os.WriteFile(path, []byte(chosen), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, errs, code := call(t, "", "policy", "check", "-c", config); code != exitOK {
-		t.Errorf("with what is written as comments: %s%s\n%s", out, errs, chosen)
+	if out, stderr, code := call(t, "", "policy", "check", "-c", config); code != exitOK {
+		t.Errorf("with what is written as comments: %s%s\n%s", out, stderr, chosen)
 	}
 }
 
@@ -195,9 +195,9 @@ func TestInitReadsNoRow(t *testing.T) {
 	t.Cleanup(func() {
 		_, _ = db.Connect(t, "postgres").Exec(t.Context(), "DROP ROLE init_nobody")
 	})
-	out, errs, code := call(t, "", "init", "--dsn", db.DSN("init_nobody", ""), "--dir", t.TempDir())
+	out, stderr, code := call(t, "", "init", "--dsn", db.DSN("init_nobody", ""), "--dir", t.TempDir())
 	if code != exitOK {
-		t.Errorf("%s%s", out, errs)
+		t.Errorf("%s%s", out, stderr)
 	}
 }
 
@@ -209,9 +209,9 @@ func TestInitUsage(t *testing.T) {
 		"port=x": {exitUsage, "the DSN is not understood"},
 		"host=127.0.0.1 port=1 user=u password=hidden": {exitError, "Is the server running"},
 	} {
-		_, errs, code := call(t, "", "init", "--dsn", dsn, "--dir", t.TempDir())
-		if code != want.code || !strings.Contains(errs, want.err) || strings.Contains(errs, "hidden") {
-			t.Errorf("%s: %d %s", dsn, code, errs)
+		_, stderr, code := call(t, "", "init", "--dsn", dsn, "--dir", t.TempDir())
+		if code != want.code || !strings.Contains(stderr, want.err) || strings.Contains(stderr, "hidden") {
+			t.Errorf("%s: %d %s", dsn, code, stderr)
 		}
 	}
 	if _, _, code := call(t, "", "init"); code != exitUsage {
@@ -260,16 +260,16 @@ tests:
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "new")
-	if _, errs, code := call(t, "", "init", "--dsn", db.DSN("postgres", ""), "--dir", dir); code != exitOK {
-		t.Fatal(errs)
+	if _, stderr, code := call(t, "", "init", "--dsn", db.DSN("postgres", ""), "--dir", dir); code != exitOK {
+		t.Fatal(stderr)
 	}
 	for name, text := range map[string]string{"schema.sql": schema, "data.sql": data, "policy_test.yaml": tests} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	out, errs, code := call(t, "", "policy", "test", "-c", filepath.Join(dir, "pgconsent.yaml"), "--postgres", db.DSN("postgres", ""), dir)
+	out, stderr, code := call(t, "", "policy", "test", "-c", filepath.Join(dir, "pgconsent.yaml"), "--postgres", db.DSN("postgres", ""), dir)
 	if code != exitOK || !strings.Contains(out, "1 of 1 tests passed") {
-		t.Errorf("%s%s", out, errs)
+		t.Errorf("%s%s", out, stderr)
 	}
 }

@@ -21,7 +21,7 @@ var poolModes = []string{"session", "transaction"}
 // setPool has the agents of an installation share connections, or not.
 func (i *installation) setPool(t *testing.T, mode string) {
 	t.Helper()
-	i.edit(t, "owners: [app_owner],", "owners: [app_owner], pool: { mode: "+mode+", size: 3, wait: 2m },")
+	i.editConfig(t, "owners: [app_owner],", "owners: [app_owner], pool: { mode: "+mode+", size: 3, wait: 2m },")
 }
 
 // installWithMarks makes an installation with a table that agents write to.
@@ -35,7 +35,7 @@ func installWithMarks(t *testing.T, mode string) *installation {
 	if err := os.WriteFile(filepath.Join(i.dir(), "policy.yaml"), []byte(policy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	play(t, i.config, []played{{"migrate", exitOK, ""}})
+	runSteps(t, i.config, []commandStep{{"migrate", exitOK, ""}})
 	return i
 }
 
@@ -61,25 +61,25 @@ func TestKilledProxyLosesNoCommit(t *testing.T) {
 			random, acknowledged := tier.Rand(2), map[string]int{}
 			for round := range tier.Count(1, 3, 60) {
 				p, address := i.serving(t)
-				mine := map[string]int{}
+				marksOfRound := map[string]int{}
 				var mu sync.Mutex
 				var clients sync.WaitGroup
 				for c := range 6 {
 					name := fmt.Sprintf("client %d-%d", round, c)
-					clients.Go(func() { i.writeMarks(t, address, name, &mu, mine) })
+					clients.Go(func() { i.writeMarks(t, address, name, &mu, marksOfRound) })
 				}
 				waitFor(t, "agents write", func() bool {
 					mu.Lock()
 					defer mu.Unlock()
-					return len(mine) == 6
+					return len(marksOfRound) == 6
 				})
 				time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
 				if err := p.cmd.Process.Kill(); err != nil {
 					t.Fatal(err)
 				}
-				p.ended(t)
+				p.awaitEnd(t)
 				clients.Wait()
-				for name, n := range mine {
+				for name, n := range marksOfRound {
 					acknowledged[name] = n
 				}
 				waitFor(t, "the server's processes end", func() bool { return i.countAgentProcesses(t) == 0 })
@@ -88,9 +88,9 @@ func TestKilledProxyLosesNoCommit(t *testing.T) {
 			_, address := i.serving(t)
 			conn := connect(t, i.dsn("chat", address))
 			for name, n := range acknowledged {
-				var found int
-				if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM marks WHERE client = $1", name).Scan(&found); err != nil || found < n {
-					t.Errorf("%s finds %d rows, of %d that were acknowledged: %v", name, found, n, err)
+				var count int
+				if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM marks WHERE client = $1", name).Scan(&count); err != nil || count < n {
+					t.Errorf("%s finds %d rows, of %d that were acknowledged: %v", name, count, n, err)
 				}
 			}
 			t.Logf("%d clients, %v", len(acknowledged), acknowledged)
@@ -109,9 +109,9 @@ func (i *installation) writeMarks(t *testing.T, address, name string, mu *sync.M
 	defer conn.Close(ctx)
 	const insert = "INSERT INTO marks VALUES ('6f1e0000-0000-4000-8000-000000000001', $1, $2)"
 	for n := 0; ; n++ {
-		var said string
-		if err := conn.QueryRow(ctx, "SELECT $1::text", name).Scan(&said); err == nil && said != name {
-			t.Errorf("%s was told %q", name, said)
+		var output string
+		if err := conn.QueryRow(ctx, "SELECT $1::text", name).Scan(&output); err == nil && output != name {
+			t.Errorf("%s was told %q", name, output)
 		}
 		tx, err := conn.Begin(ctx)
 		if err != nil {
@@ -140,21 +140,21 @@ func (i *installation) checkMarks(t *testing.T, acknowledged map[string]int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]int{}
+	rowsByMark := map[string]int{}
 	var client string
-	var n, of int
-	if _, err := pgx.ForEachRow(rows, []any{&client, &n, &of}, func() error {
-		if of != 2 {
-			t.Errorf("%s: %d rows of a transaction of 2", client, of)
+	var n, total int
+	if _, err := pgx.ForEachRow(rows, []any{&client, &n, &total}, func() error {
+		if total != 2 {
+			t.Errorf("%s: %d rows of a transaction of 2", client, total)
 		}
-		found[client] += of
+		rowsByMark[client] += total
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
 	for client, n := range acknowledged {
-		if found[client] < n || found[client] > n+2 {
-			t.Errorf("%s: %d rows are there, of %d that were acknowledged", client, found[client], n)
+		if rowsByMark[client] < n || rowsByMark[client] > n+2 {
+			t.Errorf("%s: %d rows are there, of %d that were acknowledged", client, rowsByMark[client], n)
 		}
 	}
 }

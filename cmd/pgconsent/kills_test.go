@@ -22,12 +22,12 @@ const verifyEvery = 50
 func TestKills(t *testing.T) {
 	tier.All(t)
 	kills := tier.Count(2, 6, 200)
-	t.Run("files", func(t *testing.T) { killed(t, recording(t), (kills+1)/2) })
-	t.Run("database", func(t *testing.T) { killed(t, recordingIn(t), kills/2) })
+	t.Run("files", func(t *testing.T) { checkKills(t, installWithAudit(t), (kills+1)/2) })
+	t.Run("database", func(t *testing.T) { checkKills(t, installAudit(t), kills/2) })
 }
 
-// audited is where the records of an installation are, and what they are held to.
-func (i *installation) audited(t *testing.T) (audit.Source, audit.VerifyOptions) {
+// auditSource returns the audit records of an installation, and the options to verify them.
+func (i *installation) auditSource(t *testing.T) (audit.Source, audit.VerifyOptions) {
 	t.Helper()
 	c, err := config.Load(i.config)
 	if err != nil {
@@ -41,16 +41,16 @@ func (i *installation) audited(t *testing.T) (audit.Source, audit.VerifyOptions)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var from audit.Source = audit.Folder(c.Audit.File)
+	var source audit.Source = audit.Folder(c.Audit.File)
 	if c.Audit.Sink == config.SinkDatabase {
-		from = pgchain.NewReader(t.Context(), i.db.Connect(t, "pgconsent_control"), c.Audit.Database, c.Audit.Chain)
+		source = pgchain.NewReader(t.Context(), i.db.Connect(t, "pgconsent_control"), c.Audit.Database, c.Audit.Chain)
 	}
-	return from, audit.VerifyOptions{Key: key, Heads: []audit.Head{head}}
+	return source, audit.VerifyOptions{Key: key, Heads: []audit.Head{head}}
 }
 
-func killed(t *testing.T, i *installation, kills int) {
-	total, began, random := 0, time.Now(), tier.Rand(1)
-	var from audit.Source
+func checkKills(t *testing.T, i *installation, kills int) {
+	total, start, random := 0, time.Now(), tier.Rand(1)
+	var source audit.Source
 	var cursor *audit.Cursor
 	sessions, decided := map[string]string{}, map[string]int{}
 	take := func(r audit.Record) error {
@@ -66,7 +66,7 @@ func killed(t *testing.T, i *installation, kills int) {
 	for round := range kills {
 		clear(decided)
 		p, address := i.serving(t)
-		answered := map[string]int{} // how many statements were answered, by the client's address
+		answersByAddress := map[string]int{} // how many statements were answered, by the client's address
 		var mu sync.Mutex
 		var clients sync.WaitGroup
 		ctx, cancel := context.WithCancel(t.Context())
@@ -79,12 +79,12 @@ func killed(t *testing.T, i *installation, kills int) {
 				defer conn.Close(context.Background())
 				local := conn.PgConn().Conn().LocalAddr().String()
 				for n := 0; ; n++ {
-					var found int
-					if err := conn.QueryRow(ctx, "SELECT count(*) FROM memories").Scan(&found); err != nil {
+					var count int
+					if err := conn.QueryRow(ctx, "SELECT count(*) FROM memories").Scan(&count); err != nil {
 						return
 					}
 					mu.Lock()
-					answered[local]++
+					answersByAddress[local]++
 					mu.Unlock()
 				}
 			})
@@ -94,8 +94,8 @@ func killed(t *testing.T, i *installation, kills int) {
 			mu.Lock()
 			defer mu.Unlock()
 			n := 0
-			for _, of := range answered {
-				n += of
+			for _, total := range answersByAddress {
+				n += total
 			}
 			return n >= 10
 		})
@@ -103,29 +103,29 @@ func killed(t *testing.T, i *installation, kills int) {
 		if err := p.cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		p.ended(t)
+		p.awaitEnd(t)
 		clients.Wait()
 		cancel()
 
 		var err error
 		if cursor == nil {
-			from, _ = i.audited(t)
-			cursor, err = audit.Newest(from, 1<<30, func(audit.Record) bool { return true }, take)
+			source, _ = i.auditSource(t)
+			cursor, err = audit.Newest(source, 1<<30, func(audit.Record) bool { return true }, take)
 		} else {
 			err = cursor.ReadRest(take)
 		}
 		if err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
-		for client, n := range answered {
+		for client, n := range answersByAddress {
 			if decided[client] < n {
 				t.Errorf("round %d: %s got %d answers, and has %d records", round, client, n, decided[client])
 			}
 			total += n
 		}
 		if (round+1)%verifyEvery == 0 || round+1 == kills {
-			whole, against := i.audited(t)
-			if _, err := against.Read(whole, nil); err != nil {
+			source, against := i.auditSource(t)
+			if _, err := against.Read(source, nil); err != nil {
 				t.Fatalf("round %d: %v", round, err)
 			}
 		}
@@ -133,5 +133,5 @@ func killed(t *testing.T, i *installation, kills int) {
 	if total < 10*kills {
 		t.Errorf("only %d answers in %d rounds: the test proves little", total, kills)
 	}
-	t.Logf("%d kills in %s, %d answers, each with its record", kills, time.Since(began).Round(time.Second), total)
+	t.Logf("%d kills in %s, %d answers, each with its record", kills, time.Since(start).Round(time.Second), total)
 }

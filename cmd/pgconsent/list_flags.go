@@ -17,16 +17,16 @@ func expandListFlags(args []string) []string {
 		return args
 	}
 	var out []string
-	flag, first := "", false
+	flag, isFirst := "", false
 	for i, a := range args {
 		if a == "--" {
 			return append(out, args[i:]...)
 		}
 		switch {
 		case slices.Contains(listFlags, a):
-			flag, first = a, true
-		case flag != "" && first: // the first argument after the flag is its value
-			first = false
+			flag, isFirst = a, true
+		case flag != "" && isFirst: // the first argument after the flag is its value
+			isFirst = false
 		case flag != "" && (idPattern.MatchString(a) || a == "*"):
 			out = append(out, flag)
 		default:

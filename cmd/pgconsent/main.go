@@ -170,19 +170,19 @@ var flagsThatMayBeEmpty = []string{"reason", "evidence", "contact", "note", "abs
 // findEmptyFlag returns a flag that was given an empty value, for example by a script with an unset variable. If such a
 // flag counted as left out, an empty grantee would mean everybody, and an empty scope everything.
 func findEmptyFlag(parsed *kong.Context) string {
-	given := map[*kong.Flag]int{}
+	flagCounts := map[*kong.Flag]int{}
 	for _, p := range parsed.Path {
 		if p.Flag == nil || slices.Contains(flagsThatMayBeEmpty, p.Flag.Name) {
 			continue
 		}
-		given[p.Flag]++
+		flagCounts[p.Flag]++
 		switch p.Flag.Target.Kind() {
 		case reflect.String:
 			if p.Flag.Target.String() == "" {
 				return p.Flag.Name
 			}
 		case reflect.Slice: // a list flag that was given has at least one value
-			if p.Flag.Target.Len() < given[p.Flag] {
+			if p.Flag.Target.Len() < flagCounts[p.Flag] {
 				return p.Flag.Name
 			}
 		}

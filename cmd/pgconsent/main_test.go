@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 }
 
 // call runs the program in this process.
-func call(t *testing.T, in string, args ...string) (out, errs string, code int) {
+func call(t *testing.T, in string, args ...string) (out, stderr string, code int) {
 	t.Helper()
 	var o, e bytes.Buffer
 	code = run(args, streams{strings.NewReader(in), &o, &e})
@@ -36,15 +36,15 @@ func file(t *testing.T, name, text string, mode os.FileMode) string {
 	return path
 }
 
-const aConfig = `version: 1
+const minimalConfig = `version: 1
 upstream: { host: 127.0.0.1, port: 1 }
 databases: { app: { policy: policy.yaml, owners: [app_owner] } }
 agents: { chat: { database: app, attributes: { user: x } } }
 `
 
 func TestUsage(t *testing.T) {
-	good := file(t, "c.yaml", aConfig, 0o600)
-	bad := file(t, "bad.yaml", "version: 1\nlisten: nowhere\ndatabses: {}\n", 0o600)
+	goodConfig := file(t, "c.yaml", minimalConfig, 0o600)
+	badConfig := file(t, "bad.yaml", "version: 1\nlisten: nowhere\ndatabses: {}\n", 0o600)
 	policy := file(t, "p.yaml", "version: 1\ntables: { people: { rows: [ { open: true }, { wrong: 1 } ] } }\n", 0o600)
 	for name, c := range map[string]struct {
 		args []string
@@ -67,9 +67,9 @@ func TestUsage(t *testing.T) {
 		"no subcommand":        {[]string{"agent"}, exitUsage, "", `expected one of "add", "list", "disable"`},
 		"unknown flag":         {[]string{"demo", "--tuor"}, exitUsage, "", `did you mean "--tour"?`},
 		"argument missing":     {[]string{"agent", "add"}, exitUsage, "", "pgconsent agent add --help shows"},
-		"flag missing":         {[]string{"rewrite", "SELECT 1", "-c", good}, exitUsage, "", "--as"},
+		"flag missing":         {[]string{"rewrite", "SELECT 1", "-c", goodConfig}, exitUsage, "", "--as"},
 		"an empty value":       {[]string{"privacy", "add", "x", "--subject", "", "--access", "*"}, exitUsage, "", "--subject is empty"},
-		"an empty value, =":    {[]string{"consent", "grant", "ada", "-c", good, "--grantee="}, exitUsage, "", "--grantee is empty"},
+		"an empty value, =":    {[]string{"consent", "grant", "ada", "-c", goodConfig, "--grantee="}, exitUsage, "", "--grantee is empty"},
 		"one value of several": {[]string{"privacy", "add", "x", "--subject", "dog:bella", "--subject",
 			"", "--access", "*"}, exitUsage, "", "--subject is empty"},
 		"flags exclude": {[]string{"migrate", "--dry-run", "--down"}, exitUsage, "", "can't be used together"},
@@ -82,34 +82,34 @@ func TestUsage(t *testing.T) {
 		"no folder":           {[]string{"demo", "--world", "./atlantis"}, exitError, "", "there is no folder"},
 		"tests of nothing":    {[]string{"policy", "test", "atlantis"}, exitUsage, "", "no such file"},
 		"no tests":            {[]string{"policy", "test", "testdata"}, exitUsage, "", "there is no policy_test.yaml"},
-		"why nobody":          {[]string{"why", "-c", good, "--as", "chap", "t", "1"}, exitUsage, "", `no agent "chap"`},
-		"why set":             {[]string{"why", "-c", good, "--as", "chat", "--set", "x", "t", "1"}, exitUsage, "", "--set takes NAME=VALUE"},
-		"diff of three":       {[]string{"policy", "diff", "-c", good, "a", "b", "c"}, exitUsage, "", "takes NEW, or OLD and NEW"},
-		"diff for nobody":     {[]string{"policy", "diff", "-c", good, "a", "--as", "chap"}, exitUsage, "", `no agent "chap"`},
+		"why nobody":          {[]string{"why", "-c", goodConfig, "--as", "chap", "t", "1"}, exitUsage, "", `no agent "chap"`},
+		"why set":             {[]string{"why", "-c", goodConfig, "--as", "chat", "--set", "x", "t", "1"}, exitUsage, "", "--set takes NAME=VALUE"},
+		"diff of three":       {[]string{"policy", "diff", "-c", goodConfig, "a", "b", "c"}, exitUsage, "", "takes NEW, or OLD and NEW"},
+		"diff for nobody":     {[]string{"policy", "diff", "-c", goodConfig, "a", "--as", "chap"}, exitUsage, "", `no agent "chap"`},
 		"no world":            {[]string{"demo", "--world", "atlantis"}, exitError, "", "Worlds: arcive"},
 		"demo on the net":     {[]string{"demo", "--listen", "0.0.0.0:7432"}, exitError, "", "loopback only"},
 		"no configuration":    {[]string{"serve", "-c", "none.yaml"}, exitError, "", "PGCONSENT_CONFIG"},
-		"wrong configuration": {[]string{"serve", "-c", bad}, exitError, "", `bad.yaml:3:1: unknown key "databses" in the configuration`},
+		"wrong configuration": {[]string{"serve", "-c", badConfig}, exitError, "", `bad.yaml:3:1: unknown key "databses" in the configuration`},
 		"error as JSON":       {[]string{"serve", "-c", "none.yaml", "--json"}, exitError, "", `"hint":"Name it with`},
-		"unknown database":    {[]string{"migrate", "-c", good, "--database", "ap"}, exitUsage, "", `no database "ap" in the configuration: it has app`},
-		"unknown agent": {[]string{"rewrite", "-c", good, "--as", "chap", "SELECT 1"}, exitUsage,
+		"unknown database":    {[]string{"migrate", "-c", goodConfig, "--database", "ap"}, exitUsage, "", `no database "ap" in the configuration: it has app`},
+		"unknown agent": {[]string{"rewrite", "-c", goodConfig, "--as", "chap", "SELECT 1"}, exitUsage,
 			"", `no agent "chap" in the configuration: it has chat`},
-		"server down":          {[]string{"doctor", "-c", good}, exitError, "", "Is the server running"},
+		"server down":          {[]string{"doctor", "-c", goodConfig}, exitError, "", "Is the server running"},
 		"policy fine":          {[]string{"policy", "check", "../../examples/worlds/arcive/policy.yaml"}, exitOK, "ok, not compared with a database", ""},
 		"policy wrong":         {[]string{"policy", "check", policy}, exitError, "p.yaml:2:", ""},
 		"policy wrong as JSON": {[]string{"policy", "check", policy, "--json"}, exitError, `"problems":[{`, ""},
-		"agent not listed":     {[]string{"agent", "add", "-c", good, "nobody"}, exitError, "", "List it first"},
-		"agent without login":  {[]string{"agent", "disable", "-c", good, "chat"}, exitError, "", `no login for "chat"`},
+		"agent not listed":     {[]string{"agent", "add", "-c", goodConfig, "nobody"}, exitError, "", "List it first"},
+		"agent without login":  {[]string{"agent", "disable", "-c", goodConfig, "chat"}, exitError, "", `no login for "chat"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, errs, code := call(t, "", c.args...)
-			if code != c.code || !strings.Contains(out, c.out) || !strings.Contains(errs, c.err) {
-				t.Errorf("code %d, want %d\nstdout %s\nwant …%s…\nstderr %s\nwant …%s…", code, c.code, out, c.out, errs, c.err)
+			out, stderr, code := call(t, "", c.args...)
+			if code != c.code || !strings.Contains(out, c.out) || !strings.Contains(stderr, c.err) {
+				t.Errorf("code %d, want %d\nstdout %s\nwant …%s…\nstderr %s\nwant …%s…", code, c.code, out, c.out, stderr, c.err)
 			}
 			if c.code == exitUsage && out != "" {
 				t.Errorf("wrong usage printed on stdout: %s", out)
 			}
-			if strings.Contains(out+errs, "\x1b[") {
+			if strings.Contains(out+stderr, "\x1b[") {
 				t.Error("colours without a terminal")
 			}
 		})
@@ -117,15 +117,15 @@ func TestUsage(t *testing.T) {
 }
 
 func TestConfigFromTheEnvironment(t *testing.T) {
-	t.Setenv("PGCONSENT_CONFIG", file(t, "c.yaml", aConfig, 0o600))
-	if out, errs, code := call(t, "", "agent", "list"); code != exitOK || !strings.Contains(out, "chat") {
-		t.Errorf("%d %s %s", code, out, errs)
+	t.Setenv("PGCONSENT_CONFIG", file(t, "c.yaml", minimalConfig, 0o600))
+	if out, stderr, code := call(t, "", "agent", "list"); code != exitOK || !strings.Contains(out, "chat") {
+		t.Errorf("%d %s %s", code, out, stderr)
 	}
 }
 
 // An agent whose passwords are the tokens of a provider is disabled and enabled like others, and has no password.
 func TestAgentsByToken(t *testing.T) {
-	config := file(t, "c.yaml", strings.Replace(aConfig, "attributes: { user: x } } }", "auth: jwt } }", 1)+
+	config := file(t, "c.yaml", strings.Replace(minimalConfig, "attributes: { user: x } } }", "auth: jwt } }", 1)+
 		"jwt: { issuer: https://id.test, audience: pgconsent, jwks: keys.json }\n", 0o600)
 	for _, step := range []struct {
 		args []string
@@ -140,28 +140,28 @@ func TestAgentsByToken(t *testing.T) {
 		{[]string{"add", "chat"}, exitOK, `postgres://chat@127.0.0.1:7432/app`},
 		{[]string{"list"}, exitOK, `"login":"yes"`},
 	} {
-		out, errs, code := call(t, "", append(append([]string{"agent"}, step.args...), "--json", "-c", config)...)
-		if code != step.code || !strings.Contains(out+errs, step.want) {
-			t.Errorf("agent %v: %d %s %s, want %d %s", step.args, code, out, errs, step.code, step.want)
+		out, stderr, code := call(t, "", append(append([]string{"agent"}, step.args...), "--json", "-c", config)...)
+		if code != step.code || !strings.Contains(out+stderr, step.want) {
+			t.Errorf("agent %v: %d %s %s, want %d %s", step.args, code, out, stderr, step.code, step.want)
 		}
 	}
 }
 
 func TestAgents(t *testing.T) {
-	config := file(t, "c.yaml", aConfig, 0o600)
+	config := file(t, "c.yaml", minimalConfig, 0o600)
 	password := file(t, "pw", "from a file\n", 0o600)
 	list := func(want string) {
 		t.Helper()
 		out, _, code := call(t, "", "agent", "list", "--json", "-c", config)
-		var all []agentInfo
-		if err := json.Unmarshal([]byte(out), &all); err != nil || code != exitOK || len(all) != 1 || all[0] != (agentInfo{"chat", "app", want}) {
+		var agents []agentInfo
+		if err := json.Unmarshal([]byte(out), &agents); err != nil || code != exitOK || len(agents) != 1 || agents[0] != (agentInfo{"chat", "app", want}) {
 			t.Errorf("%d %s, want login %s", code, out, want)
 		}
 	}
 	list("none")
-	out, errs, code := call(t, "", "agent", "add", "chat", "-c", config)
+	out, stderr, code := call(t, "", "agent", "add", "chat", "-c", config)
 	if code != exitOK || !strings.HasPrefix(out, "postgres://chat:") || !strings.HasSuffix(out, "@127.0.0.1:7432/app\n") {
-		t.Errorf("%d %s %s", code, out, errs)
+		t.Errorf("%d %s %s", code, out, stderr)
 	}
 	list("yes")
 	if _, _, code := call(t, "", "agent", "disable", "chat", "-c", config); code != exitOK {

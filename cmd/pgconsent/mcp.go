@@ -16,9 +16,10 @@ to URL/mcp themselves, with "Authorization: Bearer TOKEN".
 }
 
 func (m mcpCmd) Run(s *session) error {
-	to, err := m.resolve(s)
+	server, err := m.resolve(s)
 	if err != nil {
 		return err
 	}
-	return mcp.Bridge{URL: to.baseURL + "/mcp", Token: to.token, HTTP: to.http, Log: s.log}.Run(s.ctx, s.in, s.out)
+	return mcp.Bridge{URL: server.baseURL + "/mcp", Token: server.token, HTTP: server.http, Log: s.log}.Run(s.ctx, s.in,
+		s.out)
 }

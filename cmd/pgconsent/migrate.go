@@ -121,19 +121,19 @@ const serveTimeout = 10 * time.Second
 
 // reportServing prints how many proxies serve the installed policy.
 func (s *session) reportServing(t targetDatabase, hash string) error {
-	serving, all, err := migrations.AwaitServing(s.ctx, t.conn, hash, serveTimeout)
+	serving, proxies, err := migrations.AwaitServing(s.ctx, t.conn, hash, serveTimeout)
 	if err != nil {
 		return err
 	}
 	switch {
-	case all == 0:
+	case proxies == 0:
 		fmt.Fprintf(s.err, "database %s: no proxy is connected\n", t.name)
-	case serving == all:
-		fmt.Fprintf(s.err, "database %s: %d of %d proxies serve it\n", t.name, serving, all)
+	case serving == proxies:
+		fmt.Fprintf(s.err, "database %s: %d of %d proxies serve it\n", t.name, serving, proxies)
 	default:
 		fmt.Fprintf(s.err,
 			"database %s: %d of %d proxies serve it; the others have another policy file, or have not refreshed "+
-				"their catalog yet: their logs tell\n", t.name, serving, all)
+				"their catalog yet: their logs tell\n", t.name, serving, proxies)
 	}
 	return nil
 }
@@ -141,10 +141,10 @@ func (s *session) reportServing(t targetDatabase, hash string) error {
 // fillMaterialized fills in the answers that the policy materializes, and reports how many rows are left. If it is
 // interrupted, the next run continues.
 func (s *session) fillMaterialized(t targetDatabase, built compiledPolicy) error {
-	told := time.Time{}
+	lastReport := time.Time{}
 	return migrations.FillAll(s.ctx, t.conn, built.plan.Fills(), func(f migrations.Fill, left int64) {
-		if left == 0 || time.Since(told) > time.Second {
-			told = time.Now()
+		if left == 0 || time.Since(lastReport) > time.Second {
+			lastReport = time.Now()
 			fmt.Fprintf(s.err, "database %s: materializing the consents of %s: %d rows left\n",
 				t.name, f.Relation, left)
 		}
@@ -172,18 +172,18 @@ type migrateResult struct {
 	Changed  *migrations.Changed `json:"changed,omitempty"`
 }
 
-func (s *session) printMigrateResult(database, what, policy string, changed *migrations.Changed) error {
+func (s *session) printMigrateResult(database, label, policy string, changed *migrations.Changed) error {
 	if s.jsonOutput {
-		return s.printJSON(migrateResult{database, what, policy, changed})
+		return s.printJSON(migrateResult{database, label, policy, changed})
 	}
 	if policy != "" {
-		what += ", policy " + shortVersion(policy)
+		label += ", policy " + shortVersion(policy)
 	}
 	if changed != nil {
-		what += fmt.Sprintf(": %d of %d objects changed, of %d of %d tables", changed.Objects, changed.AllObjects,
+		label += fmt.Sprintf(": %d of %d objects changed, of %d of %d tables", changed.Objects, changed.AllObjects,
 			changed.Tables, changed.AllTables)
 	}
-	_, err := fmt.Fprintf(s.out, "database %s: %s\n", database, what)
+	_, err := fmt.Fprintf(s.out, "database %s: %s\n", database, label)
 	return err
 }
 

@@ -42,8 +42,8 @@ func (r observeReportCmd) Run(s *session) error {
 		since = time.Now().Add(-r.Since)
 	}
 	var report *observe.Report
-	if err := s.withAuditSource(c, c.Audit, func(from audit.Source) (err error) {
-		report, err = observe.Read(from, since)
+	if err := s.withAuditSource(c, c.Audit, func(source audit.Source) (err error) {
+		report, err = observe.Read(source, since)
 		return err
 	}); err != nil {
 		return err
@@ -195,7 +195,8 @@ func (r observeReplayCmd) judgeAudit(s *session, c *config.Config, database stri
 			return err
 		}
 		recall := observe.NewAuditReplay(built.policy, built.snapshot, database)
-		if err := s.withAuditSource(c, c.Audit, func(from audit.Source) error { return recall.Read(from, since) }); err != nil {
+		if err := s.withAuditSource(c, c.Audit,
+			func(source audit.Source) error { return recall.Read(source, since) }); err != nil {
 			return err
 		}
 		if s.jsonOutput {

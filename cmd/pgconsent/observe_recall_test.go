@@ -63,22 +63,22 @@ func TestObserveReplayOfTheAudit(t *testing.T) {
 	}
 	replay := func(want int, args ...string) map[string]observe.StatementClass {
 		t.Helper()
-		out, errs, code := call(t, "", append([]string{"observe", "replay", "--audit", "-c", config, "--json"}, args...)...)
+		out, stderr, code := call(t, "", append([]string{"observe", "replay", "--audit", "-c", config, "--json"}, args...)...)
 		if code != want {
-			t.Fatalf("%v: exit %d\n%s%s", args, code, out, errs)
+			t.Fatalf("%v: exit %d\n%s%s", args, code, out, stderr)
 		}
 		var r observe.AuditReplay
 		if out == "" {
-			t.Fatal(errs)
+			t.Fatal(stderr)
 		}
 		if err := json.Unmarshal([]byte(out), &r); err != nil {
 			t.Fatal(err)
 		}
-		found := map[string]observe.StatementClass{}
+		classes := map[string]observe.StatementClass{}
 		for _, c := range r.Classes {
-			found[c.Fingerprint] = *c
+			classes[c.Fingerprint] = *c
 		}
-		return found
+		return classes
 	}
 	check := func(of string, got map[string]observe.StatementClass, want map[string][2]string) {
 		t.Helper()
@@ -106,8 +106,8 @@ func TestObserveReplayOfTheAudit(t *testing.T) {
 		"":                       {observe.Undecided, "0A000 unsupported"},
 	})
 	// A policy without contracts, which hides a column.
-	plain := filepath.Join(filepath.Dir(config), "plain.yaml")
-	if err := os.WriteFile(plain, []byte(`version: 1
+	plainPolicy := filepath.Join(filepath.Dir(config), "plain.yaml")
+	if err := os.WriteFile(plainPolicy, []byte(`version: 1
 attributes: { user: { type: text, source: credential } }
 tables:
   Session: { rows: open }
@@ -116,7 +116,7 @@ tables:
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got = replay(exitError, "--policy", plain)
+	got = replay(exitError, "--policy", plainPolicy)
 	check("a plain policy", got, map[string][2]string{
 		"counts":            {observe.StaysAllowed, ""},
 		"events in stage 2": {observe.LosesColumns, "no column public.UserEvent.content"},
@@ -124,17 +124,17 @@ tables:
 		"synthesis":         {observe.BecomesAllowed, ""},
 		"":                  {observe.Undecided, ""},
 	})
-	if out, _, code := call(t, "", "observe", "replay", "--audit", "-c", config, "--policy", plain, "--since",
+	if out, _, code := call(t, "", "observe", "replay", "--audit", "-c", config, "--policy", plainPolicy, "--since",
 		"1ns"); code != exitOK || !strings.Contains(out, "no decision") {
 		t.Errorf("since now: %d %s", code, out)
 	}
 	if out, _, _ := call(t, "", "observe", "replay", "--audit", "-c", config, "--policy",
-		plain); !strings.Contains(out, "Records have no texts") || !strings.Contains(out, "1 would be allowed") {
+		plainPolicy); !strings.Contains(out, "Records have no texts") || !strings.Contains(out, "1 would be allowed") {
 		t.Errorf("for people: %s", out)
 	}
 	for _, args := range [][]string{{"--audit", "x.log"}, {"--audit", "--as", "ana"}, {}, {"--since", "1h", "-"}} {
-		if _, errs, code := call(t, "", append([]string{"observe", "replay", "-c", config}, args...)...); code != exitUsage || errs == "" {
-			t.Errorf("%v: exit %d, %s", args, code, errs)
+		if _, stderr, code := call(t, "", append([]string{"observe", "replay", "-c", config}, args...)...); code != exitUsage || stderr == "" {
+			t.Errorf("%v: exit %d, %s", args, code, stderr)
 		}
 	}
 }

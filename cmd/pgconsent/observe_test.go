@@ -47,12 +47,12 @@ audit: { mode: buffered, file: %s }
 			t.Fatal(err)
 		}
 	}
-	if _, errs, code := call(t, "", "migrate", "-c", config); code != exitOK {
-		t.Fatal(errs)
+	if _, stderr, code := call(t, "", "migrate", "-c", config); code != exitOK {
+		t.Fatal(stderr)
 	}
 	t.Cleanup(func() {
-		if _, errs, code := call(t, "", "migrate", "--down", "-c", config); code != exitOK {
-			t.Error(errs)
+		if _, stderr, code := call(t, "", "migrate", "--down", "-c", config); code != exitOK {
+			t.Error(stderr)
 		}
 	})
 	if _, err := db.Connect(t, "postgres").Exec(t.Context(), `UPDATE "Session" SET stage = 2 WHERE id = 'ses-1-4'`); err != nil {
@@ -69,9 +69,9 @@ func TestObserveReplay(t *testing.T) {
 		"2026-11-22 00:00:00 UTC LOG:  statement: SELECT * FROM \"Turn\"\n"
 	replay := func(want int, args ...string) observe.LogReplay {
 		t.Helper()
-		out, errs, code := call(t, log, append([]string{"observe", "replay", "-c", config, "--json", "-"}, args...)...)
-		if code != want || strings.Contains(out+errs, "a literal") {
-			t.Fatalf("%v: exit %d\n%s%s", args, code, out, errs)
+		out, stderr, code := call(t, log, append([]string{"observe", "replay", "-c", config, "--json", "-"}, args...)...)
+		if code != want || strings.Contains(out+stderr, "a literal") {
+			t.Fatalf("%v: exit %d\n%s%s", args, code, out, stderr)
 		}
 		var r observe.LogReplay
 		if err := json.Unmarshal([]byte(out), &r); err != nil {
@@ -82,9 +82,9 @@ func TestObserveReplay(t *testing.T) {
 	if r := replay(exitError); r.Contracts || r.Allowed != 2 || r.Refused != 1 {
 		t.Errorf("nobody's: %+v", r)
 	}
-	out, errs, code := call(t, log, "observe", "replay", "-c", config, "-")
+	out, stderr, code := call(t, log, "observe", "replay", "-c", config, "-")
 	if code != exitError || !strings.Contains(out, "Contracts were not asked") {
-		t.Errorf("%s%s", out, errs)
+		t.Errorf("%s%s", out, stderr)
 	}
 	if r := replay(exitError, "--as", "ana"); !r.Contracts || r.Allowed != 0 ||
 		!strings.Contains(r.Shapes[0].Message+r.Shapes[1].Message+r.Shapes[2].Message, "the session has no") {
@@ -105,21 +105,21 @@ func TestObserveReplay(t *testing.T) {
 	}
 	for _, args := range [][]string{{"--set", "stage=1"}, {"--as", "nobody"}, {"--as", "ana", "--database", "other"},
 		{"--as", "ana", "--set", "stage"}} {
-		if _, errs, code := call(t, log, append([]string{"observe", "replay", "-c", config, "-"}, args...)...); code == exitOK || errs == "" {
-			t.Errorf("%v: exit %d, %s", args, code, errs)
+		if _, stderr, code := call(t, log, append([]string{"observe", "replay", "-c", config, "-"}, args...)...); code == exitOK || stderr == "" {
+			t.Errorf("%v: exit %d, %s", args, code, stderr)
 		}
 	}
-	if out, errs, code := call(t, "2026-11-22 00:00:00 UTC LOG:  statement: SELECT count(*) FROM \"Session\"\n",
+	if out, stderr, code := call(t, "2026-11-22 00:00:00 UTC LOG:  statement: SELECT count(*) FROM \"Session\"\n",
 		"observe", "replay", "-c", config, "-"); code != exitOK {
-		t.Errorf("nothing is refused: exit %d\n%s%s", code, out, errs)
+		t.Errorf("nothing is refused: exit %d\n%s%s", code, out, stderr)
 	}
 }
 
 func TestObserveReport(t *testing.T) {
 	tier.All(t)
 	config, logs := observedWorld(t)
-	if out, errs, code := call(t, "", "observe", "report", "-c", config); code == exitOK && !strings.Contains(out, "Nothing was observed") {
-		t.Errorf("before there is anything: %s%s", out, errs)
+	if out, stderr, code := call(t, "", "observe", "report", "-c", config); code == exitOK && !strings.Contains(out, "Nothing was observed") {
+		t.Errorf("before there is anything: %s%s", out, stderr)
 	}
 	log, err := audit.Open(audit.Config{Mode: audit.Buffered, Dir: logs})
 	if err != nil {
@@ -143,10 +143,10 @@ func TestObserveReport(t *testing.T) {
 		}
 	}
 	close()
-	out, errs, code := call(t, "", "observe", "report", "-c", config)
+	out, stderr, code := call(t, "", "observe", "report", "-c", config)
 	if code != exitOK || !strings.Contains(out, "changes nothing that was seen") ||
 		!strings.Contains(out, "1 not compared: not in the sample") || strings.Contains(out, audit.ComparedSeparately) {
-		t.Errorf("exit %d\n%s%s", code, out, errs)
+		t.Errorf("exit %d\n%s%s", code, out, stderr)
 	}
 	if log, err = audit.Open(audit.Config{Mode: audit.Buffered, Dir: logs}); err != nil {
 		t.Fatal(err)
@@ -155,12 +155,12 @@ func TestObserveReport(t *testing.T) {
 		Rows: 9, SQLState: "42501", Reason: "contract", Contract: "retrieval", SkipReason: "it would be refused"})
 	record("ccc", "public.Session", audit.Observation{Rows: 9, SkipReason: "it has parameters"})
 	close()
-	out, errs, code = call(t, "", "observe", "report", "-c", config)
+	out, stderr, code = call(t, "", "observe", "report", "-c", config)
 	for _, want := range []string{"1 refused (42501 contract retrieval)",
 		"is not known to change anything; not all was compared", "not known; 1 not compared: it has parameters",
 		"it has parameters  1", "changes answers"} {
 		if !strings.Contains(out, want) {
-			t.Errorf("the report lacks %q: exit %d\n%s%s", want, code, out, errs)
+			t.Errorf("the report lacks %q: exit %d\n%s%s", want, code, out, stderr)
 		}
 	}
 	if code != exitError {

@@ -83,7 +83,7 @@ func (operatorListCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	all := []operatorInfo{}
+	operators := []operatorInfo{}
 	for _, name := range slices.Sorted(slices.Values(c.Admin.Users)) {
 		o := operatorInfo{name, "none"}
 		for _, l := range lines {
@@ -94,14 +94,14 @@ func (operatorListCmd) Run(s *session) error {
 				o.Login = "yes"
 			}
 		}
-		all = append(all, o)
+		operators = append(operators, o)
 	}
 	if s.jsonOutput {
-		return s.printJSON(all)
+		return s.printJSON(operators)
 	}
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "operator\tlogin")
-	for _, o := range all {
+	for _, o := range operators {
 		fmt.Fprintf(w, "%s\t%s\n", o.Name, o.Login)
 	}
 	return w.Flush()

@@ -23,7 +23,7 @@ func (i *installation) servingOn(t *testing.T, listen string, sockets ...*os.Fil
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", `LISTEN_PID=$$ exec "$0" "$@"`, os.Args[0], "serve", "-c", i.config, "--log-format", "json", "--drain", "1s")
 	cmd.ExtraFiles = sockets
-	return begin(t, cmd, []string{"LISTEN_FDS=" + string('0'+rune(len(sockets))), "PGCONSENT_LISTEN=" + listen})
+	return startProgram(t, cmd, []string{"LISTEN_FDS=" + string('0'+rune(len(sockets))), "PGCONSENT_LISTEN=" + listen})
 }
 
 // An upgrade refuses no login: while one process ends and the next begins, clients wait in the queue of the socket that
@@ -84,17 +84,17 @@ func TestPassedSockets(t *testing.T) {
 				})
 			}
 			for range 3 {
-				before := logins.Load()
-				waitFor(t, "agents log in", func() bool { return logins.Load() > before+5 || t.Failed() })
+				loginsBefore := logins.Load()
+				waitFor(t, "agents log in", func() bool { return logins.Load() > loginsBefore+5 || t.Failed() })
 				current.signal(t, syscall.SIGTERM)
-				if code := current.ended(t); code != exitOK {
+				if code := current.awaitEnd(t); code != exitOK {
 					t.Errorf("it ends with %d", code)
 				}
 				current = i.servingOn(t, address, socket)
 				upgrades.Add(1)
 			}
-			before := logins.Load()
-			waitFor(t, "agents log in", func() bool { return logins.Load() > before+5 || t.Failed() })
+			loginsBefore := logins.Load()
+			waitFor(t, "agents log in", func() bool { return logins.Load() > loginsBefore+5 || t.Failed() })
 			close(stop)
 			clients.Wait()
 		})
@@ -115,7 +115,7 @@ func TestPassedSocketsOfOthers(t *testing.T) {
 	}
 	defer socket.Close()
 	p := i.servingOn(t, "127.0.0.1:0", socket)
-	if code := p.ended(t); code != exitError || !strings.Contains(p.errs.String(), "does not listen on "+l.Addr().String()) {
+	if code := p.awaitEnd(t); code != exitError || !strings.Contains(p.errs.String(), "does not listen on "+l.Addr().String()) {
 		t.Errorf("it ends with %d", code)
 	}
 }

@@ -68,7 +68,7 @@ func (p policyCheckCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	var found []policyReport
+	var reports []policyReport
 	for _, name := range names {
 		v, err := readPolicy(c.Databases[name].Policy)
 		if err != nil {
@@ -76,22 +76,22 @@ func (p policyCheckCmd) Run(s *session) error {
 		}
 		v.Databases = []string{name}
 		if !p.Offline {
-			known := v
+			report := v
 			err := s.forEachDatabase(c, name, asMigrate, func(t targetDatabase) error { return p.compareWithDatabase(s, t, &v) })
 			switch {
-			case err != nil && len(known.Problems) == 0:
+			case err != nil && len(report.Problems) == 0:
 				return err
 			case err != nil: // errors in the policy itself are reported without a database
-				v = known
+				v = report
 			}
 		}
-		if i := slices.IndexFunc(found, v.equals); i >= 0 {
-			found[i].Databases = append(found[i].Databases, name)
+		if i := slices.IndexFunc(reports, v.equals); i >= 0 {
+			reports[i].Databases = append(reports[i].Databases, name)
 		} else {
-			found = append(found, v)
+			reports = append(reports, v)
 		}
 	}
-	return p.print(s, found)
+	return p.print(s, reports)
 }
 
 // readPolicy checks a policy without a database.
@@ -116,17 +116,18 @@ func (policyCheckCmd) compareWithDatabase(s *session, t targetDatabase, v *polic
 	if err != nil && !errors.As(err, &problems) {
 		return v.addProblems(err)
 	}
-	around, failed := s.readLintContext(t)
-	if failed != nil {
-		return failed
+	lintContext, tourErr := s.readLintContext(t)
+	if tourErr != nil {
+		return tourErr
 	}
 	if err != nil { // one run reports all problems
-		more, warnings := policy.LintRest(doc, built.snapshot, around, problems, policy.WithViews(rewrite.RewriteViewQuery))
+		otherProblems, warnings := policy.LintRest(doc, built.snapshot, lintContext, problems,
+			policy.WithViews(rewrite.RewriteViewQuery))
 		v.Warnings = append(v.Warnings, warnings...)
-		return v.addProblems(append(problems, more...))
+		return v.addProblems(append(problems, otherProblems...))
 	}
 	v.Version = built.policy.Version()
-	warnings, err := policy.Lint(doc, built.snapshot, around, policy.WithViews(rewrite.RewriteViewQuery))
+	warnings, err := policy.Lint(doc, built.snapshot, lintContext, policy.WithViews(rewrite.RewriteViewQuery))
 	v.Warnings = append(v.Warnings, warnings...)
 	if err != nil {
 		return v.addProblems(err)
@@ -150,51 +151,52 @@ func (s *session) compareReadable(t targetDatabase, doc *policy.Document, proble
 	if err != nil {
 		return err
 	}
-	around, err := s.readLintContext(t)
+	lintContext, err := s.readLintContext(t)
 	if err != nil {
 		return err
 	}
-	more, warnings := policy.CheckReadable(doc, snap, around, problems, policy.WithViews(rewrite.RewriteViewQuery))
+	otherProblems, warnings := policy.CheckReadable(doc, snap, lintContext, problems,
+		policy.WithViews(rewrite.RewriteViewQuery))
 	v.Compared, v.Warnings = true, append(v.Warnings, warnings...)
-	return v.addProblems(append(slices.Clone(problems), more...))
+	return v.addProblems(append(slices.Clone(problems), otherProblems...))
 }
 
 // lintPolicy returns warnings about what a policy allows although it is unwise.
 func (s *session) lintPolicy(t targetDatabase, doc *policy.Document, built compiledPolicy) ([]*policy.Error, error) {
-	around, err := s.readLintContext(t)
+	lintContext, err := s.readLintContext(t)
 	if err != nil {
 		return nil, err
 	}
-	return policy.Lint(doc, built.snapshot, around, policy.WithViews(rewrite.RewriteViewQuery))
+	return policy.Lint(doc, built.snapshot, lintContext, policy.WithViews(rewrite.RewriteViewQuery))
 }
 
 // readLintContext returns the facts besides the schema on which warnings about a policy depend.
 func (s *session) readLintContext(t targetDatabase) (policy.LintContext, error) {
-	around := policy.LintContext{Agents: map[string]map[string]string{}, TokenAttributes: map[string][]string{},
+	lintContext := policy.LintContext{Agents: map[string]map[string]string{}, TokenAttributes: map[string][]string{},
 		IsUnknownOperator: rewrite.IsUnknownOperator}
 	for name, a := range t.agentsByName {
 		if a.Database == t.name {
-			around.Agents[name] = a.Attributes
+			lintContext.Agents[name] = a.Attributes
 			if a.Auth == config.AuthToken {
-				around.TokenAttributes[name] = t.tokenAttributes
+				lintContext.TokenAttributes[name] = t.tokenAttributes
 			}
 			if a.ActsFor != nil {
-				around.TokenAttributes[name] = slices.Concat(around.TokenAttributes[name], a.ActsFor.Attributes)
+				lintContext.TokenAttributes[name] = slices.Concat(lintContext.TokenAttributes[name], a.ActsFor.Attributes)
 			}
 		}
 	}
 	var err error
-	if around.Grants, err = pgcatalog.Granted(s.ctx, t.conn, t.config.Roles.Agent); err != nil {
-		return around, err
+	if lintContext.Grants, err = pgcatalog.Granted(s.ctx, t.conn, t.config.Roles.Agent); err != nil {
+		return lintContext, err
 	}
-	if around.FunctionUses, err = pgcatalog.Used(s.ctx, t.conn); err != nil {
-		return around, err
+	if lintContext.FunctionUses, err = pgcatalog.Used(s.ctx, t.conn); err != nil {
+		return lintContext, err
 	}
-	if around.Triggers, err = pgcatalog.Triggers(s.ctx, t.conn); err != nil {
-		return around, err
+	if lintContext.Triggers, err = pgcatalog.Triggers(s.ctx, t.conn); err != nil {
+		return lintContext, err
 	}
-	around.Defaults, err = pgcatalog.Defaults(s.ctx, t.conn)
-	return around, err
+	lintContext.Defaults, err = pgcatalog.Defaults(s.ctx, t.conn)
+	return lintContext, err
 }
 
 // equals tells whether two results would be printed alike.
@@ -220,21 +222,21 @@ func (v *policyReport) addProblems(err error) error {
 	return nil
 }
 
-func (p policyCheckCmd) print(s *session, found []policyReport) error {
-	bad := false
-	for _, v := range found {
-		bad = bad || len(v.Problems) > 0 || p.Strict && len(v.Warnings) > 0
+func (p policyCheckCmd) print(s *session, reports []policyReport) error {
+	hasProblems := false
+	for _, v := range reports {
+		hasProblems = hasProblems || len(v.Problems) > 0 || p.Strict && len(v.Warnings) > 0
 	}
 	if s.jsonOutput {
-		if err := s.printJSON(found); err != nil {
+		if err := s.printJSON(reports); err != nil {
 			return err
 		}
 	} else {
-		for _, v := range found {
+		for _, v := range reports {
 			v.write(s)
 		}
 	}
-	if bad {
+	if hasProblems {
 		return errSilent
 	}
 	return nil
@@ -267,9 +269,9 @@ func (v policyReport) write(s *session) {
 	}
 }
 
-func countOf(n int, what string) string {
+func countOf(n int, label string) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 " + label
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d %ss", n, label)
 }

@@ -91,13 +91,13 @@ func (c policyShowCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	all := []policyJSON{}
+	policies := []policyJSON{}
 	err = s.forEachDatabase(config, c.Database, asMigrate, func(t targetDatabase) error {
 		built, err := s.compile(t)
 		if err != nil {
 			return err
 		}
-		all = append(all, describePolicy(t.name, built))
+		policies = append(policies, describePolicy(t.name, built))
 		return nil
 	})
 	if err != nil {
@@ -105,21 +105,21 @@ func (c policyShowCmd) Run(s *session) error {
 	}
 	if c.Table != "" {
 		found := false
-		for i := range all {
-			all[i].Tables = slices.DeleteFunc(all[i].Tables, func(t tableJSON) bool {
+		for i := range policies {
+			policies[i].Tables = slices.DeleteFunc(policies[i].Tables, func(t tableJSON) bool {
 				_, name, _ := strings.Cut(t.Table, ".")
 				return t.Table != c.Table && name != c.Table
 			})
-			found = found || len(all[i].Tables) > 0
+			found = found || len(policies[i].Tables) > 0
 		}
 		if !found {
 			return fmt.Errorf("the policy lists no table %q", c.Table)
 		}
 	}
 	if s.jsonOutput {
-		return s.printJSON(all)
+		return s.printJSON(policies)
 	}
-	for i, p := range all {
+	for i, p := range policies {
 		if i > 0 {
 			fmt.Fprintln(s.out)
 		}
@@ -146,11 +146,11 @@ func describePolicy(database string, built compiledPolicy) policyJSON {
 	}
 	for _, f := range p.Functions() {
 		for _, o := range f.Overloads {
-			shown := functionJSON{o.Name.String() + "(" + strings.Join(o.ArgTypes, ", ") + ")", map[string]string{}}
+			function := functionJSON{o.Name.String() + "(" + strings.Join(o.ArgTypes, ", ") + ")", map[string]string{}}
 			for _, pin := range f.Pins {
-				shown.Pins[pin.Arg] = policy.ReadableSQL(pin.Value)
+				function.Pins[pin.Arg] = policy.ReadableSQL(pin.Value)
 			}
-			out.Functions = append(out.Functions, shown)
+			out.Functions = append(out.Functions, function)
 		}
 	}
 	for _, c := range p.Contracts() {
@@ -159,7 +159,7 @@ func describePolicy(database string, built compiledPolicy) policyJSON {
 	for _, r := range built.snapshot.Relations() {
 		table := r.Kind == catalog.Table || r.Kind == catalog.PartitionedTable || r.Kind == catalog.MatView ||
 			r.Kind == catalog.ForeignTable
-		if _, listed := p.Table(r.Name); listed || !table || r.IsPartition || r.Extension != "" ||
+		if _, isListed := p.Table(r.Name); isListed || !table || r.IsPartition || r.Extension != "" ||
 			strings.HasPrefix(r.Name.Schema, "pg_") || r.Name.Schema == "information_schema" ||
 			strings.HasPrefix(r.Name.Schema, "pgconsent") {
 			continue
@@ -192,30 +192,30 @@ func describeTable(p *policy.Policy, t *policy.Table) tableJSON {
 		}
 	}
 	if w := t.Write; w != nil {
-		shown := &writeJSON{Commands: []string{}, Stamps: map[string]string{}, LostSight: w.InsertsAreHidden}
+		write := &writeJSON{Commands: []string{}, Stamps: map[string]string{}, LostSight: w.InsertsAreHidden}
 		for _, command := range []string{"INSERT", "UPDATE", "DELETE"} {
 			if w.Allows(command) {
-				shown.Commands = append(shown.Commands, command)
+				write.Commands = append(write.Commands, command)
 			}
 		}
 		for _, s := range w.Stamps {
-			if shown.Stamps[s.Column] = s.Value; s.Attribute != "" {
-				shown.Stamps[s.Column] = "the agent's " + s.Attribute
+			if write.Stamps[s.Column] = s.Value; s.Attribute != "" {
+				write.Stamps[s.Column] = "the agent's " + s.Attribute
 			}
 		}
 		if w.Insert {
-			shown.Insert, shown.NewRows = w.Insertable, policy.ReadableSQL(predicate.Check(w.InsertCheck, t.Relation))
+			write.Insert, write.NewRows = w.Insertable, policy.ReadableSQL(predicate.Check(w.InsertCheck, t.Relation))
 		}
 		if w.Update {
-			shown.Update, shown.Changed = w.Updatable, policy.ReadableSQL(predicate.Check(w.UpdateCheck, t.Relation))
+			write.Update, write.Changed = w.Updatable, policy.ReadableSQL(predicate.Check(w.UpdateCheck, t.Relation))
 		}
 		if w.Update && w.UpdatableRows != nil {
-			shown.UpdatableRows = policy.ReadableSQL(predicate.Check(w.UpdatableRows, t.Relation))
+			write.UpdatableRows = policy.ReadableSQL(predicate.Check(w.UpdatableRows, t.Relation))
 		}
 		if w.Delete && w.DeletableRows != nil {
-			shown.DeletableRows = policy.ReadableSQL(predicate.Check(w.DeletableRows, t.Relation))
+			write.DeletableRows = policy.ReadableSQL(predicate.Check(w.DeletableRows, t.Relation))
 		}
-		out.Write = shown
+		out.Write = write
 	}
 	if a := t.Aggregate; a != nil {
 		out.Aggregate = fmt.Sprintf("in groups of at least %d different %s", a.MinSubjects, a.Subject)

@@ -11,9 +11,9 @@ import (
 func TestOriginsAndWarnings(t *testing.T) {
 	tier.All(t)
 	config, _ := observedWorld(t)
-	out, errs, code := call(t, "", "policy", "show", "-c", config)
+	out, stderr, code := call(t, "", "policy", "show", "-c", config)
 	if code != exitOK {
-		t.Fatal(errs)
+		t.Fatal(stderr)
 	}
 	for _, want := range []string{
 		"session  text: the agent's own setting app.current_session_id, the claim, if it is among\n    SELECT id FROM public.\"Session\" WHERE ",
@@ -26,12 +26,12 @@ func TestOriginsAndWarnings(t *testing.T) {
 			t.Errorf("policy show lacks %q:\n%s", want, out[:min(len(out), 4000)])
 		}
 	}
-	_, errs, code = call(t, "", "migrate", "-c", config)
-	if code != exitOK || !strings.Contains(errs, "warning: ") || !strings.Contains(errs, "policy.yaml:") {
-		t.Errorf("migrate: exit %d, %q", code, errs)
+	_, stderr, code = call(t, "", "migrate", "-c", config)
+	if code != exitOK || !strings.Contains(stderr, "warning: ") || !strings.Contains(stderr, "policy.yaml:") {
+		t.Errorf("migrate: exit %d, %q", code, stderr)
 	}
-	dry, errs, code := call(t, "", "migrate", "--dry-run", "-c", config)
-	if code != exitOK || strings.Contains(dry, "warning: ") || !strings.Contains(errs, "warning: ") {
-		t.Errorf("migrate --dry-run: exit %d, %q", code, errs)
+	dry, stderr, code := call(t, "", "migrate", "--dry-run", "-c", config)
+	if code != exitOK || strings.Contains(dry, "warning: ") || !strings.Contains(stderr, "warning: ") {
+		t.Errorf("migrate --dry-run: exit %d, %q", code, stderr)
 	}
 }

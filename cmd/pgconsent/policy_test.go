@@ -64,9 +64,9 @@ func TestPolicyCheckSaysThingsOnce(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			config := policyFolder(t, c.policy)
-			out, errs, code := call(t, "", "policy", "check", "-c", config)
-			if code != c.code || errs != "" {
-				t.Fatalf("exit code %d: %s%s", code, out, errs)
+			out, stderr, code := call(t, "", "policy", "check", "-c", config)
+			if code != c.code || stderr != "" {
+				t.Fatalf("exit code %d: %s%s", code, out, stderr)
 			}
 			for _, want := range c.out {
 				if n := strings.Count(out, want); n != 1 && want != "warning: " || n == 0 {
@@ -74,14 +74,14 @@ func TestPolicyCheckSaysThingsOnce(t *testing.T) {
 				}
 			}
 			out, _, code = call(t, "", "policy", "check", "--json", "-c", config)
-			var found []policyReport
-			if err := json.Unmarshal([]byte(out), &found); err != nil || code != c.code {
+			var reports []policyReport
+			if err := json.Unmarshal([]byte(out), &reports); err != nil || code != c.code {
 				t.Fatalf("exit code %d, %v: %s", code, err, out)
 			}
-			if len(found) != 1 || strings.Join(found[0].Databases, " ") != "one two" || len(found[0].Problems) != c.problems {
-				t.Errorf("%+v", found)
+			if len(reports) != 1 || strings.Join(reports[0].Databases, " ") != "one two" || len(reports[0].Problems) != c.problems {
+				t.Errorf("%+v", reports)
 			}
-			for _, p := range append(found[0].Problems, found[0].Warnings...) {
+			for _, p := range append(reports[0].Problems, reports[0].Warnings...) {
 				if p.File == "" || p.Line == 0 || p.Column == 0 || p.Message == "" {
 					t.Errorf("%+v", p)
 				}
@@ -100,9 +100,9 @@ func TestPolicyCheckSaysThingsOnce(t *testing.T) {
 func TestPolicyShow(t *testing.T) {
 	config := policyFolder(t, strings.Replace(guardedPolicy, "  notes: { rows: [ { own: { column: user_id, is: user } } ] }",
 		"  notes:\n    rows: [ any: [ own: { column: user_id, is: user }, not: { sql: 'id > 5' } ] ]\n    columns: { id: allow }", 1))
-	out, errs, code := call(t, "", "policy", "show", "--database", "one", "-c", config)
+	out, stderr, code := call(t, "", "policy", "show", "--database", "one", "-c", config)
 	if code != exitOK {
-		t.Fatalf("%s%s", out, errs)
+		t.Fatalf("%s%s", out, stderr)
 	}
 	for _, want := range []string{
 		"user  uuid: the configuration gives each agent one",
@@ -120,12 +120,12 @@ func TestPolicyShow(t *testing.T) {
 		}
 	}
 	out, _, code = call(t, "", "policy", "show", "--json", "people", "-c", config)
-	var all []policyJSON
-	if err := json.Unmarshal([]byte(out), &all); err != nil || code != exitOK || len(all) != 2 ||
-		len(all[0].Tables) != 1 || all[0].Tables[0].SQL == "" || len(all[0].Tables[0].Words) != 3 {
+	var policies []policyJSON
+	if err := json.Unmarshal([]byte(out), &policies); err != nil || code != exitOK || len(policies) != 2 ||
+		len(policies[0].Tables) != 1 || policies[0].Tables[0].SQL == "" || len(policies[0].Tables[0].Words) != 3 {
 		t.Errorf("%d %v %s", code, err, out)
 	}
-	if _, errs, code := call(t, "", "policy", "show", "nothing", "-c", config); code != exitError || !strings.Contains(errs, `lists no table "nothing"`) {
-		t.Errorf("%d %s", code, errs)
+	if _, stderr, code := call(t, "", "policy", "show", "nothing", "-c", config); code != exitError || !strings.Contains(stderr, `lists no table "nothing"`) {
+		t.Errorf("%d %s", code, stderr)
 	}
 }

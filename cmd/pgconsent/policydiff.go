@@ -45,14 +45,14 @@ func (p policyDiffCmd) Run(s *session) error {
 		return usageError{errors.New("--samples is a number of keys")}
 	}
 	values := map[string]string{}
-	given, err := parseSettings(p.Value)
+	compared, err := parseSettings(p.Value)
 	if err != nil {
 		return usageError{errors.New("--value takes NAME=VALUE")}
 	}
-	for _, v := range given {
+	for _, v := range compared {
 		values[v.Name] = v.Value
 	}
-	set, err := parseSettings(p.Set)
+	settings, err := parseSettings(p.Set)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (p policyDiffCmd) Run(s *session) error {
 	revealed := false
 	err = s.forEachDatabase(c, name, asMigrate, func(t targetDatabase) error {
 		report, err := p.comparePolicies(s, t, policydiff.Options{
-			Agents: agents, Values: values, Samples: p.Samples, Progress: s.percentProgress()}, set)
+			Agents: agents, Values: values, Samples: p.Samples, Progress: s.percentProgress()}, settings)
 		if err != nil {
 			return err
 		}
@@ -125,17 +125,17 @@ func (p policyDiffCmd) chosenAgents(c *config.Config, database string) (map[stri
 
 // comparePolicies evaluates both policies on the data of a database.
 func (p policyDiffCmd) comparePolicies(s *session, t targetDatabase, o policydiff.Options,
-	set []why.Setting) (*policydiff.Report, error) {
+	settings []why.Setting) (*policydiff.Report, error) {
 	paths := p.Policies
 	if len(paths) == 1 {
 		paths = []string{t.config.Policy, paths[0]}
 	}
 	var sides [2]policydiff.Side
 	for i, path := range paths {
-		side, config := t, *t.config
+		target, config := t, *t.config
 		config.Policy = path
-		side.config = &config
-		built, err := s.compile(side)
+		target.config = &config
+		built, err := s.compile(target)
 		if err != nil {
 			return nil, err
 		}
@@ -152,7 +152,7 @@ func (p policyDiffCmd) comparePolicies(s *session, t targetDatabase, o policydif
 		}
 		// Attributes that the installed policy derives are used for attributes of the same name in the other policy.
 		for agent, attributes := range o.Agents {
-			if live[agent], err = attributesOf(s.ctx, t.conn, side.Policy, attributes, set); err != nil {
+			if live[agent], err = attributesOf(s.ctx, t.conn, side.Policy, attributes, settings); err != nil {
 				return nil, err
 			}
 		}
@@ -171,26 +171,26 @@ func (p policyDiffCmd) comparePolicies(s *session, t targetDatabase, o policydif
 
 // attributesOf returns the attributes of an agent's session under the installed policy.
 func attributesOf(ctx context.Context, conn *pgx.Conn, p *policy.Policy, credential map[string]string,
-	set []why.Setting) (map[string]string, error) {
+	settings []why.Setting) (map[string]string, error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	return why.AttributeValues(ctx, tx, p, credential, set)
+	return why.AttributeValues(ctx, tx, p, credential, settings)
 }
 
 // percentProgress returns a callback that shows on stderr how far long steps have come, in percent.
-func (s *session) percentProgress() func(what string, part, of int64) {
-	began, told, last := time.Now(), time.Time{}, ""
-	return func(what string, part, of int64) {
-		if what != last {
-			began, last = time.Now(), what
+func (s *session) percentProgress() func(label string, done, total int64) {
+	start, lastReport, lastDatabase := time.Now(), time.Time{}, ""
+	return func(label string, done, total int64) {
+		if label != lastDatabase {
+			start, lastDatabase = time.Now(), label
 		}
-		if s.jsonOutput || time.Since(began) < time.Second || time.Since(told) < time.Second || of == 0 {
+		if s.jsonOutput || time.Since(start) < time.Second || time.Since(lastReport) < time.Second || total == 0 {
 			return
 		}
-		told = time.Now()
-		fmt.Fprintf(s.err, "%s: %d %%\n", what, 100*part/of)
+		lastReport = time.Now()
+		fmt.Fprintf(s.err, "%s: %d %%\n", label, 100*done/total)
 	}
 }

@@ -50,9 +50,9 @@ func (p policyTestCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	say := func(what string) {
+	say := func(label string) {
 		if !s.jsonOutput {
-			fmt.Fprintln(s.err, s.paint("2", what))
+			fmt.Fprintln(s.err, s.paint("2", label))
 		}
 	}
 	var server *policytest.Server
@@ -74,7 +74,7 @@ func (p policyTestCmd) Run(s *session) error {
 		return server.Close(context.WithoutCancel(s.ctx))
 	}
 	defer func() { _ = end() }() // the first error is reported, not this one
-	passed, err := p.runOnce(s, server, files, match)
+	allPassed, err := p.runOnce(s, server, files, match)
 	if p.Watch && (err == nil || s.ctx.Err() == nil) {
 		err = p.runOnChanges(s, server, files, match, err)
 	}
@@ -84,7 +84,7 @@ func (p policyTestCmd) Run(s *session) error {
 		}
 		return err
 	}
-	if !passed && !p.Watch {
+	if !allPassed && !p.Watch {
 		return errSilent
 	}
 	return nil
@@ -152,9 +152,9 @@ func (policyTestCmd) schemaReader(s *session) func(context.Context, string) (pol
 
 // runOnce runs the tests of all files once.
 func (p policyTestCmd) runOnce(s *session, server *policytest.Server, files []string,
-	match *regexp.Regexp) (passed bool,
+	match *regexp.Regexp) (allPassed bool,
 	err error) {
-	passed = true
+	allPassed = true
 	printer := policytest.Printer{Out: s.out, Colours: s.stdoutIsTerminal}
 	o := policytest.Options{Match: match, Dump: p.schemaReader(s)}
 	if !s.jsonOutput {
@@ -169,7 +169,7 @@ func (p policyTestCmd) runOnce(s *session, server *policytest.Server, files []st
 		if !s.jsonOutput {
 			printer.PrintFile(r)
 		}
-		passed = passed && r.HasPassed()
+		allPassed = allPassed && r.HasPassed()
 		reports = append(reports, r)
 	}
 	if p.JUnit != "" {
@@ -182,17 +182,17 @@ func (p policyTestCmd) runOnce(s *session, server *policytest.Server, files []st
 		}
 	}
 	if s.jsonOutput {
-		return passed, s.printJSON(reports)
+		return allPassed, s.printJSON(reports)
 	}
-	return passed, nil
+	return allPassed, nil
 }
 
 // runOnChanges runs the tests again after each change of a file, until the program is interrupted.
 func (p policyTestCmd) runOnChanges(s *session, server *policytest.Server, files []string, match *regexp.Regexp,
-	failed error) error {
+	tourErr error) error {
 	for s.ctx.Err() == nil {
-		if failed != nil {
-			fmt.Fprintln(s.err, s.paint("31", errorText(failed)))
+		if tourErr != nil {
+			fmt.Fprintln(s.err, s.paint("31", errorText(tourErr)))
 		}
 		var watchedFiles []string
 		for _, file := range files {
@@ -205,7 +205,7 @@ func (p policyTestCmd) runOnChanges(s *session, server *policytest.Server, files
 		if err := policytest.Watch(s.ctx, watchedFiles); err != nil || s.ctx.Err() != nil {
 			return err
 		}
-		_, failed = p.runOnce(s, server, files, match)
+		_, tourErr = p.runOnce(s, server, files, match)
 	}
 	return nil
 }

@@ -23,11 +23,11 @@ func TestPolicyTestLeavesNothing(t *testing.T) {
 		"hung up":           func(c *exec.Cmd, _ *os.File) error { return c.Process.Signal(syscall.SIGHUP) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			read, write, err := os.Pipe()
+			reader, write, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer read.Close()
+			defer reader.Close()
 			var errs bytes.Buffer
 			cmd := exec.Command(os.Args[0], "policy", "test", "--postgres", dsn, "../../internal/tool/policytest/testdata/small")
 			cmd.Env = append(os.Environ(), "PGCONSENT_TEST_MAIN=1")
@@ -36,11 +36,11 @@ func TestPolicyTestLeavesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			write.Close()
-			first, err := bufio.NewReader(read).ReadString('\n')
+			first, err := bufio.NewReader(reader).ReadString('\n')
 			if err != nil || !strings.Contains(first, "5 tests of") {
 				t.Errorf("%q %v", first, err)
 			}
-			if err := end(cmd, read); err != nil {
+			if err := end(cmd, reader); err != nil {
 				t.Error(err)
 			}
 			if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exitError {

@@ -94,9 +94,9 @@ func addNonEmpty(body map[string]any, values map[string]string) {
 	}
 }
 
-func printItem(s *session, what, value string) {
+func printItem(s *session, label, value string) {
 	if value != "" {
-		fmt.Fprintf(s.out, "  %-11s %s\n", what, value)
+		fmt.Fprintf(s.out, "  %-11s %s\n", label, value)
 	}
 }
 
@@ -282,11 +282,11 @@ func (p privacyAuditCmd) Run(s *session) error {
 			printItem(s, "does not", v.Entity+", granted to "+v.Grant+": no consent of "+strings.Join(v.Missing, ", "))
 		}
 		for _, e := range row.History {
-			told := e.At.UTC().Format(time.DateTime) + " " + e.Action + " " + strings.Join(e.Grantees, ", ") + " by " + e.By
+			line := e.At.UTC().Format(time.DateTime) + " " + e.Action + " " + strings.Join(e.Grantees, ", ") + " by " + e.By
 			if e.Reason != "" {
-				told += ": " + e.Reason
+				line += ": " + e.Reason
 			}
-			printItem(s, "noted", told)
+			printItem(s, "noted", line)
 		}
 	}
 	return nil
@@ -310,11 +310,11 @@ func describeViewer(v privacy.Viewer) string {
 		out += ": by the policy"
 	}
 	for _, c := range v.Consents {
-		by := c.Grantor
+		replacement := c.Grantor
 		if c.Guardian {
-			by += " for " + c.Subject
+			replacement += " for " + c.Subject
 		}
-		out += "; consent " + c.Record + " of " + by
+		out += "; consent " + c.Record + " of " + replacement
 		if c.Scope != "" {
 			out += ", about " + c.Scope
 		}

@@ -20,7 +20,7 @@ func TestPrivacyPageIsWhatHappens(t *testing.T) {
 	access, _ := demo.ready(t)
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	prompt := regexp.MustCompile(`(?m)^(\w+)\$ pgconsent (.*)\n`)
-	made := regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+	uuid := regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 	for _, name := range []string{"privacy", "generalize"} {
 		page, err := os.ReadFile("../../docs/reference/" + name + ".md")
 		if err != nil {
@@ -34,14 +34,14 @@ func TestPrivacyPageIsWhatHappens(t *testing.T) {
 			t.Fatalf("%s: %d lines", name, len(lines))
 		}
 		for i, m := range lines {
-			who, command, end := session[m[2]:m[3]], session[m[4]:m[5]], len(session)
+			suffix, command, end := session[m[2]:m[3]], session[m[4]:m[5]], len(session)
 			if i+1 < len(lines) {
 				end = lines[i+1][0]
 			}
-			t.Setenv("PGCONSENT_TOKEN", access.Tokens["agent:"+who])
+			t.Setenv("PGCONSENT_TOKEN", access.Tokens["agent:"+suffix])
 			out, _ := commanded(command, access.HTTP)
-			if got, want := made.ReplaceAllString(out, "…"), session[m[1]:end]; got != want {
-				t.Errorf("%s: %s$ pgconsent %s\n%s\nwant\n%s", name, who, command, got, want)
+			if got, want := uuid.ReplaceAllString(out, "…"), session[m[1]:end]; got != want {
+				t.Errorf("%s: %s$ pgconsent %s\n%s\nwant\n%s", name, suffix, command, got, want)
 			}
 		}
 	}
@@ -65,7 +65,7 @@ func commanded(command, url string) (string, int) {
 }
 
 // seedCommands are the commands of seeds/003, with "pgconsent privacy add --kind raw" for "kernle raw".
-func seedCommands(t *testing.T, access announced) {
+func seedCommands(t *testing.T, access announcement) {
 	owner := connect(t, access.OwnerDSN)
 	exec := func(sql string) {
 		t.Helper()
@@ -88,7 +88,7 @@ func seedCommands(t *testing.T, access announced) {
 		`--access human:sean si:bella_agent --consent human:sean --source vet:dr_smith`
 	told(strings.Replace(raw, "vet:dr_smith", "vet:dr_jones", 1), exitError, "PrivacyForbiddenError") // a person who has not consented
 	id, _, _ := strings.Cut(told(raw, exitOK, "  source      vet:dr_smith\n  about       dog:bella\n  granted to  human:sean, si:bella_agent\n"), ",")
-	if n := number(t, owner, `SELECT count(*) FROM raw_entries WHERE id = '`+
+	if n := queryInt(t, owner, `SELECT count(*) FROM raw_entries WHERE id = '`+
 		id+`' AND content = 'Bella has a heart murmur' AND subject_ids::jsonb = '["dog:bella"]' AND consent_grants::jsonb = '["human:sean"]'`); n != 1 {
 		t.Errorf("%d memories %s", n, id)
 	}
@@ -116,7 +116,7 @@ func seedCommands(t *testing.T, access announced) {
 	told(
 		`generalize --source episode:private_health_incident --belief "Heart murmurs in small breeds need exercise monitoring" --access-grants * `+
 			`--abstraction-note `+note, exitOK, "in ash\n  granted to  *\n")
-	if n := number(t, owner,
+	if n := queryInt(t, owner,
 		`SELECT count(*) FROM beliefs b JOIN generalizations g ON g.belief_id = b.id WHERE g.source_id = 'episode:private_health_incident' `+
 			`AND b.access_grants::jsonb = '["*"]' AND g.abstraction_note = '`+strings.Trim(note, `"`)+`'`); n != 1 {
 		t.Errorf("%d beliefs", n)
@@ -125,7 +125,7 @@ func seedCommands(t *testing.T, access announced) {
 
 // Several ids may stand after a flag of ids, and what is no id is the next argument.
 func TestFlagsOfIDsSpread(t *testing.T) {
-	for given, want := range map[string]string{
+	for contextName, want := range map[string]string{
 		"privacy add x --access a:1 b:2 * --reason r": "privacy add x --access a:1 --access b:2 --access * --reason r",
 		"context enter ctx:x --participants a:1 b:2":  "context enter ctx:x --participants a:1 --participants b:2",
 		"privacy add --subject dog:bella text":        "privacy add --subject dog:bella text",
@@ -134,8 +134,8 @@ func TestFlagsOfIDsSpread(t *testing.T) {
 		"generalize --access-grants a:1 * --check":    "generalize --access-grants a:1 --access-grants * --check",
 		"consent grant --subject a:1 b:2":             "consent grant --subject a:1 b:2",
 	} {
-		if got := strings.Join(expandListFlags(strings.Fields(given)), " "); got != want {
-			t.Errorf("%s: %s, want %s", given, got, want)
+		if got := strings.Join(expandListFlags(strings.Fields(contextName)), " "); got != want {
+			t.Errorf("%s: %s, want %s", contextName, got, want)
 		}
 	}
 }

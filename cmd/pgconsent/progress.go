@@ -13,9 +13,9 @@ type progress struct {
 	lastReport time.Time
 }
 
-func (s *session) newProgress(what string) *progress {
+func (s *session) newProgress(label string) *progress {
 	now := time.Now()
-	return &progress{s: s, what: what, started: now, lastReport: now}
+	return &progress{s: s, what: label, started: now, lastReport: now}
 }
 
 // report shows how many of the total bytes are done.

@@ -19,8 +19,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// server runs a cluster of the test's own, at a port of 127.0.0.1; 0 is a free one.
-func server(t *testing.T, dir string, port int) *pgcluster.Cluster {
+// startServer runs a cluster of the test's own, at a port of 127.0.0.1; 0 is a free one.
+func startServer(t *testing.T, dir string, port int) *pgcluster.Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
 	defer cancel()
@@ -33,8 +33,8 @@ func server(t *testing.T, dir string, port int) *pgcluster.Cluster {
 	return c
 }
 
-// folder is one that the server's account can reach.
-func folder(t *testing.T) string {
+// serverFolder makes a folder that the server's account can reach.
+func serverFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "promoted")
 	if err != nil {
@@ -47,34 +47,34 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-func on(c *pgcluster.Cluster, database string) *pgtest.DB {
+func databaseOf(c *pgcluster.Cluster, database string) *pgtest.DB {
 	return &pgtest.DB{Name: database, SocketDir: c.SocketDir, Port: c.Port}
 }
 
 // standby makes a copy of a running cluster that follows it, and runs it.
-func standby(t *testing.T, of *pgcluster.Cluster) *pgcluster.Cluster {
+func standby(t *testing.T, primary *pgcluster.Cluster) *pgcluster.Cluster {
 	t.Helper()
-	dir := folder(t)
+	dir := serverFolder(t)
 	// The folders of a cluster are made by a start, which comes to its end.
-	made := server(t, dir, 0)
-	if err := made.Stop(); err != nil {
+	cluster := startServer(t, dir, 0)
+	if err := cluster.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.RemoveAll(made.DataDir); err != nil {
+	if err := os.RemoveAll(cluster.DataDir); err != nil {
 		t.Fatal(err)
 	}
 	program, _ := pgtest.Client(t, "pg_basebackup")
-	cmd := exec.Command(program, "-D", made.DataDir, "-R", "-c", "fast", "-X", "stream", "-C", "-S", "copy",
-		"-h", of.SocketDir, "-p", fmt.Sprint(of.Port), "-U", "postgres") //nolint:gosec // the test's own
+	cmd := exec.Command(program, "-D", cluster.DataDir, "-R", "-c", "fast", "-X", "stream", "-C", "-S", "copy",
+		"-h", primary.SocketDir, "-p", fmt.Sprint(primary.Port), "-U", "postgres") //nolint:gosec // the test's own
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("pg_basebackup: %v %s", err, out)
 	}
-	info, err := os.Stat(of.DataDir)
+	info, err := os.Stat(primary.DataDir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	owner := info.Sys().(*syscall.Stat_t)
-	if err := filepath.WalkDir(made.DataDir, func(path string, _ fs.DirEntry, err error) error {
+	if err := filepath.WalkDir(cluster.DataDir, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func standby(t *testing.T, of *pgcluster.Cluster) *pgcluster.Cluster {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return server(t, dir, 0)
+	return startServer(t, dir, 0)
 }
 
 // A standby takes over. As long as it is a standby, no agent reads there: a withdrawal would come late. Promoted with
@@ -90,10 +90,10 @@ func standby(t *testing.T, of *pgcluster.Cluster) *pgcluster.Cluster {
 // does the old primary, which does not have the newest records.
 func TestPromotion(t *testing.T) {
 	tier.All(t)
-	old := server(t, folder(t), 0)
-	i := &installation{db: on(old, "postgres")}
+	primary := startServer(t, serverFolder(t), 0)
+	i := &installation{db: databaseOf(primary, "postgres")}
 	i.exec(t, "CREATE DATABASE app")
-	i = reportedIn(t, on(old, "app"))
+	i = installDSARIn(t, databaseOf(primary, "app"))
 	text, err := os.ReadFile(i.config)
 	if err != nil {
 		t.Fatal(err)
@@ -101,76 +101,76 @@ func TestPromotion(t *testing.T) {
 	if err := os.WriteFile(i.config, append(text, "audit: { mode: strict, file: audit/ }\n"...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	play(t, i.config, []played{{"consent grant ada --stream TEMPORARY", exitOK, "given"}, {"consent grant bob --stream TEMPORARY", exitOK, "given"}})
-	point := func(at *pgcluster.Cluster) {
+	runSteps(t, i.config, []commandStep{{"consent grant ada --stream TEMPORARY", exitOK, "given"}, {"consent grant bob --stream TEMPORARY", exitOK, "given"}})
+	point := func(cluster *pgcluster.Cluster) {
 		t.Helper()
 		text, err := os.ReadFile(i.config)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, rest, _ := strings.Cut(string(text), "\ndatabases:")
-		said := fmt.Sprintf("version: 1\nlisten: 127.0.0.1:0\nhttp: { listen: \"off\" }\nupstream: { host: "+
-			"127.0.0.1, port: %d }\ndatabases:%s", at.Port, rest)
-		if err := os.WriteFile(i.config, []byte(said), 0o600); err != nil {
+		output := fmt.Sprintf("version: 1\nlisten: 127.0.0.1:0\nhttp: { listen: \"off\" }\nupstream: { host: "+
+			"127.0.0.1, port: %d }\ndatabases:%s", cluster.Port, rest)
+		if err := os.WriteFile(i.config, []byte(output), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// refused wants serve not to start before a server, and doctor to call it unsafe.
-	refused := func(at *pgcluster.Cluster, says, unsafe string) {
+	refused := func(cluster *pgcluster.Cluster, text, unsafe string) {
 		t.Helper()
-		point(at)
-		for command, want := range map[string]string{"serve": says, "doctor": "UNSAFE   " + unsafe} {
-			out, errs, code := finished(t, command, "-c", i.config)
-			if code != exitError || !strings.Contains(out+errs, want) {
-				t.Errorf("%s does not say %q: %d %s %s", command, want, code, out, errs)
+		point(cluster)
+		for command, want := range map[string]string{"serve": text, "doctor": "UNSAFE   " + unsafe} {
+			out, stderr, code := runFinished(t, command, "-c", i.config)
+			if code != exitError || !strings.Contains(out+stderr, want) {
+				t.Errorf("%s does not say %q: %d %s %s", command, want, code, out, stderr)
 			}
 		}
 	}
 	caughtUp := func(c *pgcluster.Cluster) {
 		t.Helper()
 		var lsn string
-		from := on(old, "app").Connect(t, "postgres")
-		if err := from.QueryRow(t.Context(), "SELECT pg_current_wal_lsn()::text").Scan(&lsn); err != nil {
+		primaryConn := databaseOf(primary, "app").Connect(t, "postgres")
+		if err := primaryConn.QueryRow(t.Context(), "SELECT pg_current_wal_lsn()::text").Scan(&lsn); err != nil {
 			t.Fatal(err)
 		}
-		to := on(c, "app").Connect(t, "postgres")
+		standbyConn := databaseOf(c, "app").Connect(t, "postgres")
 		waitFor(t, "the standby has come so far", func() bool {
-			var there bool
-			return to.QueryRow(t.Context(), "SELECT pg_last_wal_replay_lsn() >= $1::text::pg_lsn", lsn).Scan(&there) == nil && there
+			var isRecorded bool
+			return standbyConn.QueryRow(t.Context(), "SELECT pg_last_wal_replay_lsn() >= $1::text::pg_lsn", lsn).Scan(&isRecorded) == nil && isRecorded
 		})
 	}
 	promote := func(c *pgcluster.Cluster) {
 		t.Helper()
-		(&installation{db: on(c, "app")}).exec(t, "SELECT pg_promote()")
+		(&installation{db: databaseOf(c, "app")}).exec(t, "SELECT pg_promote()")
 	}
-	copied := standby(t, old)
+	standbyCluster := standby(t, primary)
 
-	play(t, i.config, []played{{"consent revoke ada", exitOK, "withdrawn"}})
-	caughtUp(copied)
-	refused(copied, "the server is a standby", "standby: the server is a standby")
-	play(t, i.config, []played{
+	runSteps(t, i.config, []commandStep{{"consent revoke ada", exitOK, "withdrawn"}})
+	caughtUp(standbyCluster)
+	refused(standbyCluster, "the server is a standby", "standby: the server is a standby")
+	runSteps(t, i.config, []commandStep{
 		{"consent grant eve --stream TEMPORARY", exitError, "standby"}, {"consent revoke bob", exitError, "standby"}, {
 			"sweep", exitError, "standby"}, {"migrate", exitError, "recovery"}, {"consent status ada", exitOK, "withdrawn"}, {"audit verify", exitOK, "3 records hold"},
 	})
 
 	// Nothing is lost: the promoted one goes on, with the same anchor and the same audit.
-	promote(copied)
+	promote(standbyCluster)
 	p, address := i.serving(t)
-	waitFor(t, "the promoted one serves", func() bool { n, err := i.reads(t, address, "bob"); return err == nil && n == 1 })
-	if n, err := i.reads(t, address, "ada"); err != nil || n != 0 {
+	waitFor(t, "the promoted one serves", func() bool { n, err := i.countVisible(t, address, "bob"); return err == nil && n == 1 })
+	if n, err := i.countVisible(t, address, "ada"); err != nil || n != 0 {
 		t.Errorf("what was withdrawn before: %d rows %v", n, err)
 	}
-	play(t, i.config, []played{{"consent revoke bob", exitOK, "withdrawn"}, {"sweep", exitOK, ""},
+	runSteps(t, i.config, []commandStep{{"consent revoke bob", exitOK, "withdrawn"}, {"sweep", exitOK, ""},
 		{"audit verify", exitOK, "4 records hold; anchored up to 4"}})
-	if n, err := i.reads(t, address, "bob"); err != nil || n != 0 {
+	if n, err := i.countVisible(t, address, "bob"); err != nil || n != 0 {
 		t.Errorf("what was withdrawn after: %d rows %v", n, err)
 	}
 	p.signal(t, syscall.SIGTERM)
-	p.ended(t)
+	p.awaitEnd(t)
 
 	// The old primary has not heard of the last withdrawal.
-	refused(old, "which was acknowledged, is not in the database", "consent: the consent registry is not what was acknowledged")
-	play(t, i.config, []played{{"consent grant eve --stream TEMPORARY", exitError, "ConsentTamperedError"}})
+	refused(primary, "which was acknowledged, is not in the database", "consent: the consent registry is not what was acknowledged")
+	runSteps(t, i.config, []commandStep{{"consent grant eve --stream TEMPORARY", exitError, "ConsentTamperedError"}})
 	if out, _, code := call(t, "", "audit", "verify", "-c", i.config); code != exitError ||
 		!strings.Contains(out, "the records after 3, up to 4, which was acknowledged, are missing") {
 		t.Errorf("audit verify says %d %s", code, out)
@@ -180,42 +180,42 @@ func TestPromotion(t *testing.T) {
 // A standby that is promoted without the last records that were acknowledged closes its database to agents.
 func TestPromotionThatLoses(t *testing.T) {
 	tier.All(t)
-	old := server(t, folder(t), 0)
-	i := &installation{db: on(old, "postgres")}
+	primary := startServer(t, serverFolder(t), 0)
+	i := &installation{db: databaseOf(primary, "postgres")}
 	i.exec(t, "CREATE DATABASE app")
-	i = reportedIn(t, on(old, "app"))
-	play(t, i.config, []played{{"consent grant ada --stream TEMPORARY", exitOK, "given"}})
-	copied := standby(t, old)
-	on := on(copied, "app")
-	behind := &installation{db: on}
-	follower := on.Connect(t, "postgres")
+	i = installDSARIn(t, databaseOf(primary, "app"))
+	runSteps(t, i.config, []commandStep{{"consent grant ada --stream TEMPORARY", exitOK, "given"}})
+	standbyCluster := standby(t, primary)
+	database := databaseOf(standbyCluster, "app")
+	lagging := &installation{db: database}
+	follower := database.Connect(t, "postgres")
 	waitFor(t, "the standby follows", func() bool {
 		var n int
 		return follower.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'").Scan(&n) == nil && n == 1
 	})
-	behind.exec(t, "ALTER SYSTEM SET primary_conninfo = ''")
-	behind.exec(t, "SELECT pg_reload_conf()")
+	lagging.exec(t, "ALTER SYSTEM SET primary_conninfo = ''")
+	lagging.exec(t, "SELECT pg_reload_conf()")
 	waitFor(t, "the standby follows no more", func() bool {
 		var n int
 		return follower.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_wal_receiver").Scan(&n) == nil && n == 0
 	})
-	play(t, i.config, []played{{"consent revoke ada", exitOK, "withdrawn"}})
+	runSteps(t, i.config, []commandStep{{"consent revoke ada", exitOK, "withdrawn"}})
 	p, address := i.serving(t)
 	agent := connect(t, i.dsn("chat", address))
-	if n := number(t, agent, "SELECT count(*) FROM interactions WHERE user_id = 'ada'"); n != 0 {
+	if n := queryInt(t, agent, "SELECT count(*) FROM interactions WHERE user_id = 'ada'"); n != 0 {
 		t.Errorf("%d rows after a withdrawal", n)
 	}
 	// Under serve the other one comes to the same address.
-	port := old.Port
-	if err := old.StopNow(); err != nil {
+	port := primary.Port
+	if err := primary.StopNow(); err != nil {
 		t.Fatal(err)
 	}
-	behind.exec(t, "SELECT pg_promote()")
-	if err := copied.Stop(); err != nil {
+	lagging.exec(t, "SELECT pg_promote()")
+	if err := standbyCluster.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	server(t, filepath.Dir(filepath.Dir(copied.DataDir)), port)
-	for until := time.Now().Add(5 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+	startServer(t, filepath.Dir(filepath.Dir(standbyCluster.DataDir)), port)
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		config, err := pgx.ParseConfig(i.dsn("chat", address))
 		if err != nil {
 			t.Fatal(err)
@@ -233,10 +233,10 @@ func TestPromotionThatLoses(t *testing.T) {
 	if out, _, code := call(t, "", "doctor", "-c", i.config); code != exitError || !strings.Contains(out, "After an older backup") {
 		t.Errorf("doctor says %d %s", code, out)
 	}
-	play(t, i.config, []played{{"consent revoke ada", exitOK, "withdrawn"}})
-	if said := p.errs.String(); !strings.Contains(said, "which was acknowledged, is not in the database") {
-		t.Errorf("serve says\n%s", said)
+	runSteps(t, i.config, []commandStep{{"consent revoke ada", exitOK, "withdrawn"}})
+	if output := p.errs.String(); !strings.Contains(output, "which was acknowledged, is not in the database") {
+		t.Errorf("serve says\n%s", output)
 	}
 	p.signal(t, syscall.SIGTERM)
-	p.ended(t)
+	p.awaitEnd(t)
 }

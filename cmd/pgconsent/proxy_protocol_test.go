@@ -25,7 +25,7 @@ func TestProxyProtocol(t *testing.T) {
 	i := install(t)
 	server := authority.New(t, "servers", nil, time.Now().Add(24*time.Hour))
 	authority.WritePair(t, server.Issue(t, "localhost", authority.ForServer), i.dir(), "server")
-	i.replace(t, "http: {", "tls: { cert: server.crt, key: server.key }\nproxy_protocol: { from: [127.0.0.0/8] }\nhttp: {",
+	i.replaceInConfig(t, "http: {", "tls: { cert: server.crt, key: server.key }\nproxy_protocol: { from: [127.0.0.0/8] }\nhttp: {",
 		`audit: { mode: "off" }`, "audit: { mode: strict, file: audit }")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -62,7 +62,7 @@ func TestProxyProtocol(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := number(t, conn, "SELECT count(*) FROM memories"); n != 1 {
+	if n := queryInt(t, conn, "SELECT count(*) FROM memories"); n != 1 {
 		t.Errorf("the agent sees %d memories", n)
 	}
 	conn.Close(t.Context())

@@ -13,7 +13,7 @@ import (
 
 // readmeSession plays the session of README.md's first screen with psql, and holds what psql prints against what README
 // says it prints.
-func readmeSession(t *testing.T, access announced) {
+func readmeSession(t *testing.T, access announcement) {
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -55,9 +55,9 @@ func readmeSession(t *testing.T, access announced) {
 		for _, line := range strings.Split(string(out), "\n") {
 			got.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
-		want, have := strings.TrimSpace(s.want), strings.TrimSpace(got.String())
-		if have != want {
-			t.Errorf("%s\nprints\n%s\nREADME.md says\n%s", s.sql, have, want)
+		want, printed := strings.TrimSpace(s.want), strings.TrimSpace(got.String())
+		if printed != want {
+			t.Errorf("%s\nprints\n%s\nREADME.md says\n%s", s.sql, printed, want)
 		}
 	}
 	if _, err := connect(t, access.OwnerDSN).Exec(context.Background(),

@@ -18,7 +18,7 @@ import (
 // which works.
 func TestRestoredUnderServe(t *testing.T) {
 	tier.All(t)
-	i := reported(t)
+	i := installDSAR(t)
 	pgDump, _ := pgtest.Client(t, "pg_dump")
 	pgRestore, _ := pgtest.Client(t, "pg_restore")
 	run := func(program string, args ...string) {
@@ -31,57 +31,57 @@ func TestRestoredUnderServe(t *testing.T) {
 	anchor := filepath.Join(i.dir(), "consent.anchor")
 	p, address := i.serving(t)
 	reads := func(want int) func() bool {
-		return func() bool { n, err := i.reads(t, address, "ada"); return err == nil && n == want }
+		return func() bool { n, err := i.countVisible(t, address, "ada"); return err == nil && n == want }
 	}
-	for _, way := range []string{"into it", "made anew"} {
-		play(t, i.config, []played{{"consent grant ada --stream TEMPORARY", exitOK, "given"}})
-		waitFor(t, way+": the agent reads", reads(2))
+	for _, restoreKind := range []string{"into it", "made anew"} {
+		runSteps(t, i.config, []commandStep{{"consent grant ada --stream TEMPORARY", exitOK, "given"}})
+		waitFor(t, restoreKind+": the agent reads", reads(2))
 		run(pgDump, "-Fc", "-f", file, i.db.DSN("postgres", ""))
 		agent := connect(t, i.dsn("chat", address))
-		play(t, i.config, []played{{"consent revoke ada", exitOK, "withdrawn"}})
-		if n := number(t, agent, "SELECT count(*) FROM interactions WHERE user_id = 'ada'"); n != 0 {
-			t.Errorf("%s: %d rows after a withdrawal", way, n)
+		runSteps(t, i.config, []commandStep{{"consent revoke ada", exitOK, "withdrawn"}})
+		if n := queryInt(t, agent, "SELECT count(*) FROM interactions WHERE user_id = 'ada'"); n != 0 {
+			t.Errorf("%s: %d rows after a withdrawal", restoreKind, n)
 		}
-		if way == "into it" {
+		if restoreKind == "into it" {
 			run(pgRestore, "--clean", "--if-exists", "--single-transaction", "-d", i.db.DSN("postgres", ""), file)
 		} else {
 			i.remake(t)
 			run(pgRestore, "-d", i.db.DSN("postgres", ""), file)
 		}
-		waitFor(t, way+": agents are refused", func() bool { _, err := i.reads(t, address, "ada"); return err != nil })
+		waitFor(t, restoreKind+": agents are refused", func() bool { _, err := i.countVisible(t, address, "ada"); return err != nil })
 		// It stays so, and whoever was there before reads nothing either.
-		for until := time.Now().Add(3 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
-			if n, err := i.reads(t, address, "ada"); err == nil {
-				t.Fatalf("%s: an agent reads %d rows", way, n)
+		for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+			if n, err := i.countVisible(t, address, "ada"); err == nil {
+				t.Fatalf("%s: an agent reads %d rows", restoreKind, n)
 			}
 			var n int
 			if err := agent.QueryRow(t.Context(), "SELECT count(*) FROM interactions WHERE user_id = 'ada'").Scan(&n); err == nil {
-				t.Fatalf("%s: an agent that was there reads %d rows", way, n)
+				t.Fatalf("%s: an agent that was there reads %d rows", restoreKind, n)
 			}
 		}
 		owner := connect(t, i.dsn("app_owner", address))
-		if n := number(t, owner, "SELECT count(*) FROM interactions"); n != 3 {
-			t.Errorf("%s: the owner reads %d rows", way, n)
+		if n := queryInt(t, owner, "SELECT count(*) FROM interactions"); n != 3 {
+			t.Errorf("%s: the owner reads %d rows", restoreKind, n)
 		}
-		play(t, i.config, []played{{"migrate", exitOK, ""}}) // rights on the database are in no dump
+		runSteps(t, i.config, []commandStep{{"migrate", exitOK, ""}}) // rights on the database are in no dump
 		out, _, code := call(t, "", "doctor", "-c", i.config)
 		if code != exitError || !strings.Contains(out, "After an older backup") {
-			t.Errorf("%s: doctor says %d %s", way, code, out)
+			t.Errorf("%s: doctor says %d %s", restoreKind, code, out)
 		}
 		// Serve found the rights first, which are back now.
-		waitFor(t, way+": serve says why", func() bool {
+		waitFor(t, restoreKind+": serve says why", func() bool {
 			return strings.Contains(p.errs.String(), "which was acknowledged, is not in the database")
 		})
 		// As the page says: what was withdrawn is recorded again, and the anchor moved away.
-		play(t, i.config, []played{{"consent grant bob --stream TEMPORARY", exitError, "ConsentTamperedError"}, {"consent revoke ada", exitOK, "withdrawn"}})
-		if err := os.Rename(anchor, anchor+"."+strings.ReplaceAll(way, " ", "-")); err != nil {
+		runSteps(t, i.config, []commandStep{{"consent grant bob --stream TEMPORARY", exitError, "ConsentTamperedError"}, {"consent revoke ada", exitOK, "withdrawn"}})
+		if err := os.Rename(anchor, anchor+"."+strings.ReplaceAll(restoreKind, " ", "-")); err != nil {
 			t.Fatal(err)
 		}
-		play(t, i.config, []played{{"consent grant bob --stream TEMPORARY", exitOK, "given"}})
-		waitFor(t, way+": the agent is served again", reads(0))
+		runSteps(t, i.config, []commandStep{{"consent grant bob --stream TEMPORARY", exitOK, "given"}})
+		waitFor(t, restoreKind+": the agent is served again", reads(0))
 	}
 	p.signal(t, syscall.SIGTERM)
-	p.ended(t)
+	p.awaitEnd(t)
 }
 
 // remake makes the database anew, empty, as it was made.

@@ -57,12 +57,12 @@ type refusalJSON struct {
 }
 
 // readStatement returns the SQL that was given, or reads it from stdin.
-func (s *session) readStatement(given string) (string, error) {
-	if given != "" {
-		return given, nil
+func (s *session) readStatement(givenSQL string) (string, error) {
+	if givenSQL != "" {
+		return givenSQL, nil
 	}
-	read, err := io.ReadAll(s.in)
-	return string(read), err
+	statement, err := io.ReadAll(s.in)
+	return string(statement), err
 }
 
 // newRewriter returns the rewriter that serve would use now.
@@ -100,10 +100,10 @@ func (r rewriteCmd) Run(s *session) error {
 		if err != nil {
 			return err
 		}
-		result, refused := rewriter.Rewrite(text, false)
+		result, refusal := rewriter.Rewrite(text, false)
 		answer := rewriteJSON{Agent: r.As, Database: t.name}
-		if refused != nil {
-			answer.Refusal = &refusalJSON{string(refused.Code), refused.Message, refused.Hint, refused.Position}
+		if refusal != nil {
+			answer.Refusal = &refusalJSON{string(refusal.Code), refusal.Message, refusal.Hint, refusal.Position}
 		} else {
 			answer.Text, answer.NeedsSignature, answer.Tag = result.Text, result.NeedsSignature, result.Tag
 			answer.Accesses, answer.Functions = result.Accesses, result.Functions
@@ -116,13 +116,13 @@ func (r rewriteCmd) Run(s *session) error {
 			if err := s.printJSON(answer); err != nil {
 				return err
 			}
-		case refused != nil:
-			fmt.Fprintf(s.err, "%s  %s\n", s.paint("31", "ERROR:"), refused.Message+" (SQLSTATE "+string(refused.Code)+")")
-			if refused.Hint != "" {
-				fmt.Fprintf(s.err, "HINT:  %s\n", refused.Hint)
+		case refusal != nil:
+			fmt.Fprintf(s.err, "%s  %s\n", s.paint("31", "ERROR:"), refusal.Message+" (SQLSTATE "+string(refusal.Code)+")")
+			if refusal.Hint != "" {
+				fmt.Fprintf(s.err, "HINT:  %s\n", refusal.Hint)
 			}
-			if refused.Position > 0 {
-				fmt.Fprintf(s.err, "at character %d\n", refused.Position)
+			if refusal.Position > 0 {
+				fmt.Fprintf(s.err, "at character %d\n", refusal.Position)
 			}
 		default:
 			fmt.Fprintln(s.out, result.Text)
@@ -130,7 +130,7 @@ func (r rewriteCmd) Run(s *session) error {
 				s.printPath(t, result)
 			}
 		}
-		if refused != nil {
+		if refusal != nil {
 			return errSilent
 		}
 		return nil

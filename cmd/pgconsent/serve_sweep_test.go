@@ -22,7 +22,7 @@ import (
 // seeds/001:158-159.
 func TestTwoServesSweep(t *testing.T) {
 	tier.All(t)
-	config, db := consenting(t)
+	config, db := installConsent(t)
 	dir := filepath.Dir(config)
 	policy := "version: 1\ntables:\n  notes:\n    rows: [ consent: { subject: person, registry: {} } ]\n    lifecycle: { subject: person }\n"
 	text, err := os.ReadFile(config)
@@ -31,11 +31,11 @@ func TestTwoServesSweep(t *testing.T) {
 	}
 	configure := func(name, page string) string {
 		path := filepath.Join(dir, name)
-		said := strings.NewReplacer(fmt.Sprintf("host: %s, port: %d", pgtest.SocketDir(), pgtest.Port()),
+		output := strings.NewReplacer(fmt.Sprintf("host: %s, port: %d", pgtest.SocketDir(), pgtest.Port()),
 			fmt.Sprintf("host: 127.0.0.1, port: %d", pgtest.TCPPort()),
 			"owners: [postgres]", "owners: [app_owner], secrets: { agent: pw, control: pw }",
 			"consent: { ", "listen: 127.0.0.1:0\nhttp: { listen: \""+page+"\" }\naudit: { mode: \"off\" }\nconsent: { sweep_every: 2s, ").Replace(string(text))
-		if err := os.WriteFile(path, []byte(said), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(output), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return path
@@ -60,13 +60,13 @@ func TestTwoServesSweep(t *testing.T) {
 		return n
 	}
 	const subjects, each = 8, 60
-	commands := []played{{"migrate", exitOK, ""}, {"consent grant stays --stream TEMPORARY", exitOK, ""}, {"consent upgrade partner", exitOK, ""},
+	commands := []commandStep{{"migrate", exitOK, ""}, {"consent grant stays --stream TEMPORARY", exitOK, ""}, {"consent upgrade partner", exitOK, ""},
 		{"consent decide partner TASK_COMPLETE --agent chat", exitOK, ""}, {"consent grant quiet --stream ANONYMOUS", exitOK, ""}}
 	for n := range subjects {
-		commands = append(commands, played{fmt.Sprintf("consent grant s%d --stream TEMPORARY", n), exitOK, ""},
-			played{fmt.Sprintf("consent revoke s%d", n), exitOK, ""})
+		commands = append(commands, commandStep{fmt.Sprintf("consent grant s%d --stream TEMPORARY", n), exitOK, ""},
+			commandStep{fmt.Sprintf("consent revoke s%d", n), exitOK, ""})
 	}
-	play(t, config, commands)
+	runSteps(t, config, commands)
 	exec("ALTER ROLE pgconsent_control PASSWORD 'secret'; ALTER ROLE pgconsent_agent PASSWORD 'secret'; CREATE ROLE app_owner LOGIN PASSWORD 'secret'")
 	t.Cleanup(func() {
 		if _, err := db.Connect(t, "postgres").Exec(context.Background(), "DROP ROLE app_owner"); err != nil {
@@ -103,7 +103,7 @@ func TestTwoServesSweep(t *testing.T) {
 	}
 	var got map[string]float64
 	waitFor(t, "the page says what the registry says", func() bool {
-		got = page(t, pages[1])
+		got = readMetrics(t, pages[1])
 		for name, value := range want {
 			if v, ok := got[name]; !ok || v < value-0.01 || v > value+0.01 {
 				return false
@@ -114,11 +114,11 @@ func TestTwoServesSweep(t *testing.T) {
 	if t.Failed() {
 		t.Log(got)
 	}
-	play(t, config, []played{{"audit verify", exitOK, "hold"}})
+	runSteps(t, config, []commandStep{{"audit verify", exitOK, "hold"}})
 }
 
-// page reads /metrics: the values by name and labels.
-func page(t *testing.T, address string) map[string]float64 {
+// readMetrics returns the values of /metrics by name and labels.
+func readMetrics(t *testing.T, address string) map[string]float64 {
 	t.Helper()
 	r, err := http.Get("http://" + address + "/metrics")
 	if err != nil {

@@ -21,9 +21,9 @@ func (i *installation) serving(t *testing.T, args ...string) (*program, string) 
 }
 
 // servingBy is serving by a command that becomes the program.
-func (i *installation) servingBy(t *testing.T, by []string, args ...string) (*program, string) {
+func (i *installation) servingBy(t *testing.T, wrapper []string, args ...string) (*program, string) {
 	t.Helper()
-	p := launchBy(t, nil, append(append(by, os.Args[0], "serve", "-c", i.config, "--log-format", "json"), args...)...)
+	p := launchThrough(t, nil, append(append(wrapper, os.Args[0], "serve", "-c", i.config, "--log-format", "json"), args...)...)
 	return p, p.address(t)
 }
 
@@ -42,8 +42,8 @@ func (p *program) address(t *testing.T) (address string) {
 	return address
 }
 
-// reads is what an agent that logs in now is answered: the number of somebody's rows, or a refusal.
-func (i *installation) reads(t *testing.T, address, who string) (int, error) {
+// countVisible logs an agent in, and returns the number of a person's visible rows, or the refusal.
+func (i *installation) countVisible(t *testing.T, address, suffix string) (int, error) {
 	t.Helper()
 	config, err := pgx.ParseConfig(i.dsn("chat", address))
 	if err != nil {
@@ -56,7 +56,7 @@ func (i *installation) reads(t *testing.T, address, who string) (int, error) {
 	}
 	defer conn.Close(t.Context())
 	var n int
-	err = conn.QueryRow(t.Context(), "SELECT count(*) FROM interactions WHERE user_id = $1", who).Scan(&n)
+	err = conn.QueryRow(t.Context(), "SELECT count(*) FROM interactions WHERE user_id = $1", suffix).Scan(&n)
 	return n, err
 }
 
@@ -72,7 +72,7 @@ func TestDrain(t *testing.T) {
 		name   string
 		drain  string // "1h" is longer than the test waits
 		second syscall.Signal
-		at     string // a text in the log before the second signal
+		place  string // a text in the log before the second signal
 		owner  bool
 		min    time.Duration
 		code   int
@@ -87,28 +87,28 @@ func TestDrain(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p, address := i.serving(t, "--drain", c.drain)
 			agent := connect(t, i.dsn("chat", address))
-			if n := number(t, agent, "SELECT count(*) FROM memories"); n != 1 {
+			if n := queryInt(t, agent, "SELECT count(*) FROM memories"); n != 1 {
 				t.Errorf("the agent sees %d memories", n)
 			}
 			if c.owner {
-				if n := number(t, connect(t, i.dsn("app_owner", address)), "SELECT count(*) FROM memories"); n != 2 {
+				if n := queryInt(t, connect(t, i.dsn("app_owner", address)), "SELECT count(*) FROM memories"); n != 2 {
 					t.Errorf("the owner sees %d memories", n)
 				}
 			}
-			began := time.Now()
+			start := time.Now()
 			p.signal(t, syscall.SIGTERM)
 			if c.second != 0 {
-				waitFor(t, "it drains", func() bool { return strings.Contains(p.errs.String(), c.at) })
+				waitFor(t, "it drains", func() bool { return strings.Contains(p.errs.String(), c.place) })
 				p.signal(t, c.second)
 			}
-			code := p.ended(t)
-			if took := time.Since(began); code != c.code || took < c.min {
-				t.Errorf("code %d after %v, want %d after %v", code, took, c.code, c.min)
+			code := p.awaitEnd(t)
+			if elapsed := time.Since(start); code != c.code || elapsed < c.min {
+				t.Errorf("code %d after %v, want %d after %v", code, elapsed, c.code, c.min)
 			}
 		})
 	}
-	if _, errs, code := call(t, "", "serve", "-c", i.config, "--drain", "0s"); code != exitUsage || !strings.Contains(errs, "--drain must be more than 0") {
-		t.Errorf("--drain 0s: %d %s", code, errs)
+	if _, stderr, code := call(t, "", "serve", "-c", i.config, "--drain", "0s"); code != exitUsage || !strings.Contains(stderr, "--drain must be more than 0") {
+		t.Errorf("--drain 0s: %d %s", code, stderr)
 	}
 	if out, _, _ := call(t, "", "serve", "--help"); !strings.Contains(out, "Default: 10s") {
 		t.Errorf("the help does not tell the default of --drain: %s", out)
@@ -140,7 +140,7 @@ func TestSlowProbe(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := number(t, agent, "SELECT count(*) FROM memories"); n != 1 {
+	if n := queryInt(t, agent, "SELECT count(*) FROM memories"); n != 1 {
 		t.Errorf("the agent sees %d memories", n)
 	}
 	if !strings.Contains(p.errs.String(), `"finding":"probe_timeout"`) ||

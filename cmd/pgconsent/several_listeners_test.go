@@ -24,16 +24,16 @@ func TestSeveralListeners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	passed := l.Addr().String()
+	passedAddress := l.Addr().String()
 	socket, err := l.(*net.TCPListener).File()
 	l.Close()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := i.servingOn(t, "127.0.0.1:0,"+path+","+passed, socket)
+	p := i.servingOn(t, "127.0.0.1:0,"+path+","+passedAddress, socket)
 	socket.Close()
 	addresses := strings.Split(p.address(t), ", ")
-	if len(addresses) != 3 || addresses[1] != path || addresses[2] != passed {
+	if len(addresses) != 3 || addresses[1] != path || addresses[2] != passedAddress {
 		t.Fatalf("serve listens at %q", addresses)
 	}
 	var agents []*pgx.Conn
@@ -51,13 +51,13 @@ func TestSeveralListeners(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", address, err)
 		}
-		if n := number(t, conn, "SELECT count(*) FROM memories"); n != 1 {
+		if n := queryInt(t, conn, "SELECT count(*) FROM memories"); n != 1 {
 			t.Errorf("at %s the agent sees %d memories", address, n)
 		}
 		agents = append(agents, conn)
 	}
 	p.signal(t, syscall.SIGTERM)
-	if code := p.ended(t); code != exitOK {
+	if code := p.awaitEnd(t); code != exitOK {
 		t.Errorf("it ends with %d", code)
 	}
 	for n, conn := range agents {
@@ -84,13 +84,13 @@ func TestSeveralListeners(t *testing.T) {
 func TestOneOfSeveralInUse(t *testing.T) {
 	i := install(t)
 	path := filepath.Join(t.TempDir(), ".s.PGSQL.7432")
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	occupied, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
-	p := launch(t, []string{"PGCONSENT_LISTEN=" + path + "," + taken.Addr().String()}, "serve", "-c", i.config)
-	if code := p.ended(t); code != exitError || !strings.Contains(p.errs.String(), taken.Addr().String()+" is in use") {
+	defer occupied.Close()
+	p := launch(t, []string{"PGCONSENT_LISTEN=" + path + "," + occupied.Addr().String()}, "serve", "-c", i.config)
+	if code := p.awaitEnd(t); code != exitError || !strings.Contains(p.errs.String(), occupied.Addr().String()+" is in use") {
 		t.Errorf("it ends with %d", code)
 	}
 	if _, err := os.Stat(path); !os.IsNotExist(err) {

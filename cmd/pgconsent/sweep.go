@@ -37,13 +37,13 @@ func (c sweepCmd) Run(s *session) error {
 		}
 		names = []string{c.Database}
 	}
-	type one struct {
+	type result struct {
 		Database string `json:"database"`
 		sweep.Report
 		Sent   int `json:"messages_sent"`
 		Unsent int `json:"messages_failed"`
 	}
-	out, failed := []one{}, false
+	out, hasFailed := []result{}, false
 	for _, name := range names {
 		r, err := serve.OpenRegistry(cfg, name)
 		if err != nil {
@@ -51,9 +51,9 @@ func (c sweepCmd) Run(s *session) error {
 		}
 		sweeper := &sweep.Sweeper{Registry: r}
 		if s.stdoutIsTerminal && !s.jsonOutput {
-			sweeper.Progress = func(stage string, done, of int) {
-				if done%100 == 0 || done == of {
-					fmt.Fprintf(s.err, "\r%s: %s %s ", name, stage, formatDoneOf(done, of))
+			sweeper.Progress = func(stage string, done, total int) {
+				if done%100 == 0 || done == total {
+					fmt.Fprintf(s.err, "\r%s: %s %s ", name, stage, formatDoneOf(done, total))
 				}
 			}
 		}
@@ -61,45 +61,45 @@ func (c sweepCmd) Run(s *session) error {
 		if sweeper.Progress != nil {
 			fmt.Fprint(s.err, "\r\x1b[K")
 		}
-		done := one{Database: name, Report: report}
+		result := result{Database: name, Report: report}
 		if err == nil && !c.DryRun {
 			var box *sweep.Outbox
 			if box, err = serve.NewOutbox(cfg, r); err == nil && box != nil {
 				var d sweep.Delivery
 				d, err = box.Deliver(s.ctx)
-				done.Sent, done.Unsent = d.Sent, d.Failed
+				result.Sent, result.Unsent = d.Sent, d.Failed
 			}
 		}
 		r.Close()
 		if err != nil {
 			return err
 		}
-		failed = failed || len(report.Failures) > 0
-		out = append(out, done)
+		hasFailed = hasFailed || len(report.Failures) > 0
+		out = append(out, result)
 	}
 	if s.jsonOutput {
 		if err := s.printJSON(out); err != nil {
 			return err
 		}
 	} else {
-		for _, one := range out {
-			s.printSweep(one.Database, one.Report)
-			if one.Sent+one.Unsent > 0 {
-				fmt.Fprintf(s.out, "  messages: %d delivered, %d to be tried again\n", one.Sent, one.Unsent)
+		for _, result := range out {
+			s.printSweep(result.Database, result.Report)
+			if result.Sent+result.Unsent > 0 {
+				fmt.Fprintf(s.out, "  messages: %d delivered, %d to be tried again\n", result.Sent, result.Unsent)
 			}
 		}
 	}
-	if failed {
+	if hasFailed {
 		return errSilent
 	}
 	return nil
 }
 
-func formatDoneOf(done, of int) string {
-	if of == 0 {
+func formatDoneOf(done, total int) string {
+	if total == 0 {
 		return fmt.Sprint(done)
 	}
-	return fmt.Sprintf("%d of %d", done, of)
+	return fmt.Sprintf("%d of %d", done, total)
 }
 
 // printSweep prints a report for people.

@@ -10,7 +10,7 @@ import (
 
 // The sweeper by command: a dry run changes nothing, a sweep does what it said, and what fails is told with exit code 1.
 func TestSweepCommand(t *testing.T) {
-	config, db := consenting(t)
+	config, db := installConsent(t)
 	policy := "version: 1\ntables:\n  notes:\n    rows: [ consent: { subject: person, registry: {} } ]\n    lifecycle: { subject: person }\n"
 	if err := os.WriteFile(filepath.Join(filepath.Dir(config), "policy.yaml"), []byte(policy), 0o600); err != nil {
 		t.Fatal(err)
@@ -23,7 +23,7 @@ func TestSweepCommand(t *testing.T) {
 		}
 	}
 	exec("INSERT INTO notes VALUES (1, 'ada'), (2, 'ada'), (3, 'bob')")
-	play(t, config, []played{
+	runSteps(t, config, []commandStep{
 		{"migrate", exitOK, ""},
 		{"sweep --dry-run", exitOK, "app: nothing to record, if it were done"},
 		{"consent grant ada --stream TEMPORARY", exitOK, ""},
@@ -63,5 +63,5 @@ func TestSweepCommand(t *testing.T) {
 	if n := count(); n != 1 {
 		t.Errorf("after a sweep there are %d rows", n)
 	}
-	play(t, config, []played{{"consent history ada", exitOK, "deleted"}})
+	runSteps(t, config, []commandStep{{"consent history ada", exitOK, "deleted"}})
 }

@@ -46,20 +46,20 @@ func TestClientsByTLS(t *testing.T) {
 	tier.All(t)
 	i := install(t).withOperators(t, "ops")
 	selfSigned(t, i.dir())
-	i.edit(t, "audit: {", "tls: { cert: server.crt, key: server.key }\naudit: {")
+	i.editConfig(t, "audit: {", "tls: { cert: server.crt, key: server.key }\naudit: {")
 	_, address := i.serving(t)
 	ops := strings.Replace(consoleDSN("ops", address), "sslmode=disable", "sslmode=verify-ca&channel_binding=require&sslrootcert="+
 		filepath.Join(i.dir(), "server.crt"), 1)
-	if out, errs := psql(t, ops, "-At", "-c", "SHOW VERSION", "-c", "PAUSE", "-c", "RESUME"); out != readVersion().String()+"\nPAUSE\nRESUME\n" {
-		t.Errorf("%s%s", out, errs)
+	if out, stderr := psql(t, ops, "-At", "-c", "SHOW VERSION", "-c", "PAUSE", "-c", "RESUME"); out != readVersion().String()+"\nPAUSE\nRESUME\n" {
+		t.Errorf("%s%s", out, stderr)
 	}
 	bench := []string{"bench", "-c", i.config, "--address", address, "--password-file", filepath.Join(i.dir(), "pw"), "--clients", "1",
 		"--time", "20ms", "--rounds", "1", "--protocol", "simple", "--as", "chat", "--table", "memories"}
-	if out, errs, code := call(t, "", bench...); code != exitOK || !strings.Contains(out, "simple\tagent\t") {
-		t.Errorf("bench: %s%s", out, errs)
+	if out, stderr, code := call(t, "", bench...); code != exitOK || !strings.Contains(out, "simple\tagent\t") {
+		t.Errorf("bench: %s%s", out, stderr)
 	}
 	selfSigned(t, i.dir()) // another server's certificate, as if an attacker listened there
-	if _, errs, code := call(t, "", bench...); code != exitError || !strings.Contains(errs, "does not show the certificate of the configuration") {
-		t.Errorf("bench with another certificate: %d %s", code, errs)
+	if _, stderr, code := call(t, "", bench...); code != exitError || !strings.Contains(stderr, "does not show the certificate of the configuration") {
+		t.Errorf("bench with another certificate: %d %s", code, stderr)
 	}
 }

@@ -9,20 +9,20 @@ import (
 )
 
 func TestTokenCommands(t *testing.T) {
-	config := file(t, "c.yaml", strings.Replace(aConfig, "upstream:", "http: { tokens: tokens.yaml }\nupstream:", 1), 0o600)
+	config := file(t, "c.yaml", strings.Replace(minimalConfig, "upstream:", "http: { tokens: tokens.yaml }\nupstream:", 1), 0o600)
 	ok := func(args ...string) string {
 		t.Helper()
-		out, errs, code := call(t, "", append([]string{"--config", config}, args...)...)
+		out, stderr, code := call(t, "", append([]string{"--config", config}, args...)...)
 		if code != exitOK {
-			t.Fatalf("%v: exit code %d: %s", args, code, errs)
+			t.Fatalf("%v: exit code %d: %s", args, code, stderr)
 		}
 		return out
 	}
-	fails := func(code int, says string, args ...string) {
+	checkFailure := func(code int, text string, args ...string) {
 		t.Helper()
-		_, errs, got := call(t, "", append([]string{"--config", config}, args...)...)
-		if got != code || !strings.Contains(errs, says) {
-			t.Errorf("%v: exit code %d, %q; want %d and %q", args, got, errs, code, says)
+		_, stderr, got := call(t, "", append([]string{"--config", config}, args...)...)
+		if got != code || !strings.Contains(stderr, text) {
+			t.Errorf("%v: exit code %d, %q; want %d and %q", args, got, stderr, code, text)
 		}
 	}
 	token := strings.TrimSpace(ok("token", "add", "alice", "--role", "subject", "--subject", "alice"))
@@ -45,13 +45,13 @@ func TestTokenCommands(t *testing.T) {
 	if list := ok("token", "list"); !strings.Contains(list, "revoked") {
 		t.Errorf("list: %s", list)
 	}
-	fails(exitUsage, "role", "token", "add", "x")
-	fails(exitUsage, "must be one of", "token", "add", "x", "--role", "root")
-	fails(exitError, "names its subject", "token", "add", "x", "--role", "subject")
-	fails(exitError, "names its subject", "token", "add", "x", "--role", "admin", "--subject", "alice")
-	fails(exitError, "there is no agent", "token", "add", "x", "--role", "agent", "--agent", "nobody")
-	fails(exitError, "already", "token", "add", "chat", "--role", "admin")
-	fails(exitError, "no token called", "token", "revoke", "nobody")
-	config = file(t, "c.yaml", aConfig, 0o600)
-	fails(exitError, "names no file for tokens", "token", "list")
+	checkFailure(exitUsage, "role", "token", "add", "x")
+	checkFailure(exitUsage, "must be one of", "token", "add", "x", "--role", "root")
+	checkFailure(exitError, "names its subject", "token", "add", "x", "--role", "subject")
+	checkFailure(exitError, "names its subject", "token", "add", "x", "--role", "admin", "--subject", "alice")
+	checkFailure(exitError, "there is no agent", "token", "add", "x", "--role", "agent", "--agent", "nobody")
+	checkFailure(exitError, "already", "token", "add", "chat", "--role", "admin")
+	checkFailure(exitError, "no token called", "token", "revoke", "nobody")
+	config = file(t, "c.yaml", minimalConfig, 0o600)
+	checkFailure(exitError, "names no file for tokens", "token", "list")
 }

@@ -65,18 +65,18 @@ func install(t *testing.T) *installation {
 		" OWNER TO app_owner; ALTER SCHEMA public OWNER TO app_owner; SET ROLE app_owner; "+guardedSchema+"; RESET ROLE")
 	i.config = i.configure(t, i.db.Name)
 	t.Cleanup(func() {
-		if _, errs, code := call(t, "", "migrate", "--down", "--discard-audit", "-c", i.config); code != exitOK {
-			t.Errorf("migrate --down: %s", errs)
+		if _, stderr, code := call(t, "", "migrate", "--down", "--discard-audit", "-c", i.config); code != exitOK {
+			t.Errorf("migrate --down: %s", stderr)
 		}
 		i.exec(t, "DROP OWNED BY app_owner CASCADE; ALTER DATABASE "+i.db.Name+" OWNER TO postgres; DROP ROLE app_owner")
 	})
-	if _, errs, code := call(t, "", "migrate", "-c", i.config); code != exitOK {
-		t.Fatalf("migrate: %s", errs)
+	if _, stderr, code := call(t, "", "migrate", "-c", i.config); code != exitOK {
+		t.Fatalf("migrate: %s", stderr)
 	}
 	for _, agent := range []string{"chat", "other"} {
-		if _, errs, code := call(t, "", "agent", "add", agent, "--password-file",
+		if _, stderr, code := call(t, "", "agent", "add", agent, "--password-file",
 			filepath.Join(filepath.Dir(i.config), "pw"), "-c", i.config); code != exitOK {
-			t.Fatalf("agent add: %s", errs)
+			t.Fatalf("agent add: %s", stderr)
 		}
 	}
 	return i
@@ -121,8 +121,8 @@ func (i *installation) exec(t *testing.T, sql string) {
 	}
 }
 
-// finished runs the program to its end.
-func finished(t *testing.T, args ...string) (out, errs string, code int) {
+// runFinished runs the program to its end.
+func runFinished(t *testing.T, args ...string) (out, stderr string, code int) {
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
 	var o, e bytes.Buffer
@@ -138,9 +138,9 @@ func finished(t *testing.T, args ...string) (out, errs string, code int) {
 }
 
 // withHBA is SQL that puts a line before the others in pg_hba.conf, or takes it away.
-func withHBA(line string, there bool) string {
+func withHBA(line string, isRecorded bool) string {
 	text := `replace(pg_read_file(current_setting('hba_file')), '` + line + `' || chr(10), '')`
-	if there {
+	if isRecorded {
 		text = `'` + line + `' || chr(10) || ` + text
 	}
 	return `DO $$ BEGIN
@@ -150,8 +150,8 @@ func withHBA(line string, there bool) string {
 	END $$`
 }
 
-// ofOneTable are findings about single tables: serve suspends these, and serves the rest.
-var ofOneTable = []string{"rls_off", "force_rls", "foreign_policy", "foreign_restrictive", "agent_write", "drift"}
+// singleTableCases are findings about single tables: serve suspends these, and serves the rest.
+var singleTableCases = []string{"rls_off", "force_rls", "foreign_policy", "foreign_restrictive", "agent_write", "drift"}
 
 // Each row breaks a real database. The doctor must name what is wrong and how to put it right, and serve must not
 // start, or suspend the table.
@@ -210,18 +210,18 @@ func TestUnsafeDatabases(t *testing.T) {
 		}
 		t.Run(c.id, func(t *testing.T) {
 			i.exec(t, c.breaks)
-			refused(t, i.config, c.id, c.fix, c.serve)
+			checkRefused(t, i.config, c.id, c.fix, c.serve)
 			if c.repairs != "" {
 				i.exec(t, c.repairs)
-			} else if _, errs, code := call(t, "", "migrate", "-c", i.config); code != exitOK {
-				t.Errorf("migrate does not repair it: %s", errs)
+			} else if _, stderr, code := call(t, "", "migrate", "-c", i.config); code != exitOK {
+				t.Errorf("migrate does not repair it: %s", stderr)
 			}
 		})
 	}
 	// The rows have put right what they broke: each finding was their own.
-	out, errs, code := finished(t, "doctor", "-c", i.config)
+	out, stderr, code := runFinished(t, "doctor", "-c", i.config)
 	if code != exitOK || strings.Contains(out, "UNSAFE") {
-		t.Errorf("%d\n%s\n%s", code, out, errs)
+		t.Errorf("%d\n%s\n%s", code, out, stderr)
 	}
 
 	t.Run("server_encoding", func(t *testing.T) {
@@ -230,32 +230,32 @@ func TestUnsafeDatabases(t *testing.T) {
 		latin := installation{db: &pgtest.DB{Name: "latin", SocketDir: i.db.SocketDir, Port: i.db.Port}}
 		latin.exec(t, "ALTER SCHEMA public OWNER TO app_owner; SET ROLE app_owner; "+guardedSchema)
 		config := latin.configure(t, "latin")
-		if _, errs, code := call(t, "", "migrate", "-c", config); code != exitOK {
-			t.Fatal(errs)
+		if _, stderr, code := call(t, "", "migrate", "-c", config); code != exitOK {
+			t.Fatal(stderr)
 		}
-		refused(t, config, "server_encoding", "ENCODING 'UTF8'", "")
+		checkRefused(t, config, "server_encoding", "ENCODING 'UTF8'", "")
 	})
 }
 
-// refused runs the doctor, in both of its languages, and serve.
-func refused(t *testing.T, config, id, fix, serve string) {
+// checkRefused runs the doctor, in both of its languages, and serve.
+func checkRefused(t *testing.T, config, id, fix, serve string) {
 	t.Helper()
 	var wait sync.WaitGroup
 	defer wait.Wait()
 	wait.Go(func() {
-		out, errs, code := finished(t, "doctor", "-c", config)
+		out, stderr, code := runFinished(t, "doctor", "-c", config)
 		line, rest, _ := strings.Cut(out[max(0, strings.Index(out, "UNSAFE   "+id+": ")):], "\n")
 		next, _, _ := strings.Cut(rest, "\n")
 		if code != exitError || !strings.Contains(line, id) || !strings.Contains(next, "fix: ") ||
 			!strings.Contains(next, fix) || !strings.Contains(out, "agents are not served") {
-			t.Errorf("doctor: code %d, want UNSAFE %s with …%s…\n%s\n%s", code, id, fix, out, errs)
+			t.Errorf("doctor: code %d, want UNSAFE %s with …%s…\n%s\n%s", code, id, fix, out, stderr)
 		}
 	})
 	wait.Go(func() {
-		out, errs, code := finished(t, "doctor", "--json", "-c", config)
+		out, stderr, code := runFinished(t, "doctor", "--json", "-c", config)
 		var reports []databaseFinding
 		if err := json.Unmarshal([]byte(out), &reports); err != nil {
-			t.Errorf("doctor --json: %v in %s %s", err, out, errs)
+			t.Errorf("doctor --json: %v in %s %s", err, out, stderr)
 		}
 		for _, r := range reports {
 			if r.ID == id && r.Severity == doctor.Unsafe && r.Database == "app" && strings.Contains(r.Fix, fix) && code == exitError {
@@ -267,20 +267,20 @@ func refused(t *testing.T, config, id, fix, serve string) {
 	if serve == "" {
 		serve = id + ": "
 	}
-	if slices.Contains(ofOneTable, id) {
+	if slices.Contains(singleTableCases, id) {
 		p := launch(t, nil, "serve", "-c", config)
 		waitFor(t, "the table is suspended", func() bool {
-			said := p.errs.String()
-			return strings.Contains(said, "are suspended") && strings.Contains(said, serve) && strings.Contains(said, `"serving"`)
+			output := p.errs.String()
+			return strings.Contains(output, "are suspended") && strings.Contains(output, serve) && strings.Contains(output, `"serving"`)
 		})
 		p.signal(t, os.Interrupt)
-		if code := p.ended(t); code != exitOK {
+		if code := p.awaitEnd(t); code != exitOK {
 			t.Errorf("serve ends with %d: %s", code, p.errs)
 		}
 		return
 	}
-	out, errs, code := finished(t, "serve", "-c", config)
-	if code != exitError || out != "" || !strings.Contains(errs, serve) || strings.Contains(errs, `"serving"`) {
-		t.Errorf("serve: code %d, want …%s…\n%s\n%s", code, serve, out, errs)
+	out, stderr, code := runFinished(t, "serve", "-c", config)
+	if code != exitError || out != "" || !strings.Contains(stderr, serve) || strings.Contains(stderr, `"serving"`) {
+		t.Errorf("serve: code %d, want …%s…\n%s\n%s", code, serve, out, stderr)
 	}
 }

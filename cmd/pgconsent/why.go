@@ -42,18 +42,18 @@ func (w whyCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	set, err := parseSettings(w.Set)
+	settings, err := parseSettings(w.Set)
 	if err != nil {
 		return err
 	}
-	attributes, set := ofUser(agent, set)
+	attributes, settings := ofUser(agent, settings)
 	return s.forEachDatabase(c, agent.Database, asMigrate, func(t targetDatabase) error {
 		built, err := s.compileServedPolicy(t)
 		if err != nil {
 			return err
 		}
 		answer, err := why.Explain(s.ctx, t.conn, why.Question{
-			Policy: built.policy, Snapshot: built.snapshot, Agent: w.As, Attributes: attributes, Set: set,
+			Policy: built.policy, Snapshot: built.snapshot, Agent: w.As, Attributes: attributes, Set: settings,
 			Table: w.Table, Key: w.Key,
 			AgentRole: t.config.Roles.Agent,
 			AsAgent: func(ctx context.Context) (*pgx.Conn, error) {
@@ -96,9 +96,9 @@ func findAgent(c *config.Config, name string) (*config.Agent, error) {
 }
 
 // parseSettings parses NAME=VALUE.
-func parseSettings(given []string) ([]why.Setting, error) {
+func parseSettings(settingTexts []string) ([]why.Setting, error) {
 	var out []why.Setting
-	for _, s := range given {
+	for _, s := range settingTexts {
 		name, value, ok := strings.Cut(s, "=")
 		if !ok || name == "" {
 			return nil, usageError{errors.New("--set takes NAME=VALUE")}
@@ -116,11 +116,11 @@ func ofUser(agent *config.Agent, set []why.Setting) (attributes map[string]strin
 	}
 	attributes = map[string]string{}
 	maps.Copy(attributes, agent.Attributes)
-	for _, one := range set {
-		if slices.Contains(agent.ActsFor.Attributes, one.Name) {
-			attributes[one.Name] = one.Value
+	for _, setting := range set {
+		if slices.Contains(agent.ActsFor.Attributes, setting.Name) {
+			attributes[setting.Name] = setting.Value
 		} else {
-			settings = append(settings, one)
+			settings = append(settings, setting)
 		}
 	}
 	return attributes, settings
