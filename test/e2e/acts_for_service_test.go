@@ -16,9 +16,9 @@ import (
 // a header.
 func TestUsersOfAProvider(t *testing.T) {
 	tier.All(t)
-	a := goAbroad(t, "memberintel")
+	a := startRemoteProxy(t, "memberintel")
 	first, foreign := newProvider(t, "first"), newProvider(t, "first")
-	publish(t, a.keys, first)
+	publishKeys(t, a.keys, first)
 	entitled := func(tenant string) (n int) {
 		if err := a.owner.QueryRow(t.Context(), "SELECT count(*) FROM brain_entries WHERE tenant_id IN ('global', $1)", tenant).Scan(&n); err != nil {
 			t.Fatal(err)
@@ -34,7 +34,7 @@ func TestUsersOfAProvider(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := func(token string) (n int) {
+	visibleRows := func(token string) (n int) {
 		if err := pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
 			if token != "" {
 				if _, err := tx.Exec(t.Context(), "SELECT set_config('pgconsent.token', $1, true)", token); err != nil {
@@ -50,16 +50,16 @@ func TestUsersOfAProvider(t *testing.T) {
 	if entitled(user1) == entitled(user2) {
 		t.Fatal("two users have as many rows: the test tells nothing")
 	}
-	nobody := seen("")
+	withoutToken := visibleRows("")
 	for _, tenant := range []string{user1, user2, user1} {
-		if got := seen(userToken(tenant)); got != entitled(tenant) {
+		if got := visibleRows(userToken(tenant)); got != entitled(tenant) {
 			t.Errorf("for %s it sees %d rows, want %d", tenant, got, entitled(tenant))
 		}
-		if got := seen(""); got != nobody || got >= entitled(user1) || got >= entitled(user2) {
+		if got := visibleRows(""); got != withoutToken || got >= entitled(user1) || got >= entitled(user2) {
 			t.Errorf("for nobody it sees %d rows", got)
 		}
 	}
-	wrong := map[string]string{
+	wrongValues := map[string]string{
 		"a foreign key":       foreign.token(map[string]any{"role": nil, "agent": nil}),
 		"another agent's":     first.token(map[string]any{"agent": "robot"}),
 		"to another agent":    first.token(map[string]any{"role": nil, "act": map[string]any{"sub": "robot"}}),
@@ -68,31 +68,31 @@ func TestUsersOfAProvider(t *testing.T) {
 		"of another audience": first.token(map[string]any{"role": nil, "aud": "other"}),
 		"nonsense":            "x.y.z",
 	}
-	for what, token := range wrong {
+	for description, token := range wrongValues {
 		if _, err := conn.Exec(t.Context(), "SET pgconsent.token = '"+token+"'"); codeOf(err) != "28000" || strings.Contains(messageOf(err), token) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: %v", description, err)
 		}
 	}
-	open := func(user string) (*sdk.ClientSession, error) {
+	openSession := func(user string) (*sdk.ClientSession, error) {
 		client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 		return client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: a.http + "/mcp", MaxRetries: -1,
-			HTTPClient: &http.Client{Transport: bearing{token: program, under: a.client.Transport, user: user}}}, nil)
+			HTTPClient: &http.Client{Transport: bearerTransport{token: program, next: a.client.Transport, user: user}}}, nil)
 	}
 	for _, tenant := range []string{user1, user2} {
-		session, err := open(userToken(tenant))
+		session, err := openSession(userToken(tenant))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer session.Close()
-		called, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "query", Arguments: map[string]any{"sql": count}})
-		if err != nil || called.IsError || fmt.Sprint(dig(called.StructuredContent, "rows")) != fmt.Sprintf("[[%d]]", entitled(tenant)) {
-			t.Errorf("over MCP for %s: %v, %v", tenant, called, err)
+		result, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "query", Arguments: map[string]any{"sql": count}})
+		if err != nil || result.IsError || fmt.Sprint(memberAt(result.StructuredContent, "rows")) != fmt.Sprintf("[[%d]]", entitled(tenant)) {
+			t.Errorf("over MCP for %s: %v, %v", tenant, result, err)
 		}
 	}
-	for what, token := range wrong {
-		if session, err := open(token); err == nil {
+	for description, token := range wrongValues {
+		if session, err := openSession(token); err == nil {
 			session.Close()
-			t.Errorf("over MCP %s is taken", what)
+			t.Errorf("over MCP %s is taken", description)
 		}
 	}
 }

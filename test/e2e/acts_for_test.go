@@ -47,23 +47,23 @@ tables:
   chats: { rows: [ own: { column: room, is: room } ] }
 `
 
-// many is a database whose agents act for many users.
-type many struct {
-	db    *pgtest.DB
-	proxy *harness.Proxy
-	kept  string
-	clock atomic.Int64 // when tokens expire, in seconds of the epoch
+// manyUserProxy is a database whose agents act for many users.
+type manyUserProxy struct {
+	db          *pgtest.DB
+	proxy       *harness.Proxy
+	auditFolder string
+	clock       atomic.Int64 // when tokens expire, in seconds of the epoch
 }
 
-// tokenOf is the token of a user, which the test's verifier knows.
-func tokenOf(user int) string { return fmt.Sprintf("secret-token-of-%d", user) }
+// userTokenOf is the token of a user, which the test's verifier knows.
+func userTokenOf(user int) string { return fmt.Sprintf("secret-token-of-%d", user) }
 
-func startMany(t *testing.T, mode harness.Mode, more string, change ...func(*harness.Database)) *many {
+func startManyUsers(t *testing.T, mode harness.Mode, more string, change ...func(*harness.Database)) *manyUserProxy {
 	t.Helper()
-	m := &many{db: pgtest.Database(t), kept: t.TempDir() + "/audit"}
+	m := &manyUserProxy{db: pgtest.Database(t), auditFolder: t.TempDir() + "/audit"}
 	m.clock.Store(time.Now().Add(time.Hour).Unix())
 	harness.Exec(t, m.db, manySetup)
-	d := harness.Database{Name: "many", DB: m.db, SearchPath: []string{"public"}, Policy: manyPolicy + more, Audit: m.kept,
+	d := harness.Database{Name: "many", DB: m.db, SearchPath: []string{"public"}, Policy: manyPolicy + more, Audit: m.auditFolder,
 		VerifyUser: func(_ context.Context, token, _, _ string) (map[string]string, time.Time, error) {
 			user, ok := strings.CutPrefix(token, "secret-token-of-")
 			if !ok {
@@ -85,7 +85,7 @@ func startMany(t *testing.T, mode harness.Mode, more string, change ...func(*har
 	return m
 }
 
-func (m *many) agent(t *testing.T, name string) *pgconn.PgConn {
+func (m *manyUserProxy) agent(t *testing.T, name string) *pgconn.PgConn {
 	t.Helper()
 	return m.proxy.Agent(t, name, "many")
 }
@@ -93,31 +93,31 @@ func (m *many) agent(t *testing.T, name string) *pgconn.PgConn {
 // rowsOf are the notes of a user.
 func rowsOf(user int) string { return fmt.Sprintf("%d\n%d\n%d", 10*user+1, 10*user+2, 10*user+3) }
 
-const theirNotes = "SELECT id FROM notes ORDER BY id"
+const notesOfUser = "SELECT id FROM notes ORDER BY id"
 
 // 50 users on one connection, in every way that says who asks, see exactly their rows; in between nobody does.
 func TestManyRepresentedUsersOnOneConnection(t *testing.T) {
 	t.Parallel()
 	for _, mode := range harness.Modes(harness.Both, harness.Auto, harness.SignedViews, harness.RLS) {
 		t.Run(mode.Name, func(t *testing.T) {
-			m := startMany(t, mode, "")
+			m := startManyUsers(t, mode, "")
 			c := m.agent(t, "backend")
 			trusted := m.agent(t, "trusted")
-			rest := m.agent(t, "rest")
-			if _, err := c.Prepare(t.Context(), "kept", theirNotes, nil); err != nil {
+			otherUsers := m.agent(t, "rest")
+			if _, err := c.Prepare(t.Context(), "kept", notesOfUser, nil); err != nil {
 				t.Fatal(err)
 			}
 			want := func(c *pgconn.PgConn, want, sql string) {
 				t.Helper()
-				if got := told(c, sql); got != want {
+				if got := oneText(c, sql); got != want {
 					t.Errorf("%s: %q, want %q", sql, got, want)
 				}
 			}
 			random := tier.Rand(110)
 			for i := range manyUsers * 2 {
 				user := 1 + (i*17)%manyUsers
-				token := tokenOf(user)
-				want(c, "", theirNotes)
+				token := userTokenOf(user)
+				want(c, "", notesOfUser)
 				want(c, "here", "SELECT name FROM places")
 				want(c, "", "BEGIN")
 				switch i % 5 {
@@ -133,7 +133,7 @@ func TestManyRepresentedUsersOnOneConnection(t *testing.T) {
 						t.Fatalf("set_config: %v", a)
 					}
 				}
-				want(c, rowsOf(user), theirNotes)
+				want(c, rowsOf(user), notesOfUser)
 				want(c, strconv.Itoa(100+user), "SELECT id FROM chats")
 				if r := c.ExecPrepared(t.Context(), "kept", nil, nil, nil).Read(); r.Err != nil || len(r.Rows) != 3 ||
 					string(r.Rows[0][0]) != strconv.Itoa(10*user+1) {
@@ -141,33 +141,33 @@ func TestManyRepresentedUsersOnOneConnection(t *testing.T) {
 				}
 				want(c, "", fmt.Sprintf("SELECT body FROM notes WHERE user_id <> %d OR body NOT LIKE '%% %d'", user, user))
 				want(c, "", []string{"COMMIT", "ROLLBACK"}[random.IntN(2)])
-				want(c, rowsOf(user), "BEGIN; SET LOCAL pgconsent.token = '"+token+"'; "+theirNotes+"; COMMIT")
+				want(c, rowsOf(user), "BEGIN; SET LOCAL pgconsent.token = '"+token+"'; "+notesOfUser+"; COMMIT")
 
-				want(trusted, rowsOf(user), fmt.Sprintf("BEGIN; SET LOCAL pgconsent.\"user\" = %d; %s; COMMIT", user, theirNotes))
-				want(trusted, "", theirNotes)
-				want(rest, "", "BEGIN")
+				want(trusted, rowsOf(user), fmt.Sprintf("BEGIN; SET LOCAL pgconsent.\"user\" = %d; %s; COMMIT", user, notesOfUser))
+				want(trusted, "", notesOfUser)
+				want(otherUsers, "", "BEGIN")
 				claims := fmt.Sprintf(`{"sub": "%d", "role": "authenticated", "team": "blue"}`, user)
-				if a := harness.AskText(rest, "SELECT set_config('request.jwt.claims', $1, true)", claims); a.Code != "" {
+				if a := harness.AskText(otherUsers, "SELECT set_config('request.jwt.claims', $1, true)", claims); a.Code != "" {
 					t.Fatalf("%v", a)
 				}
-				want(rest, rowsOf(user), theirNotes)
-				want(rest, "", "COMMIT")
-				want(rest, "", theirNotes)
+				want(otherUsers, rowsOf(user), notesOfUser)
+				want(otherUsers, "", "COMMIT")
+				want(otherUsers, "", notesOfUser)
 			}
 			// For a session, until the next one.
-			want(c, "", "SET pgconsent.token = '"+tokenOf(7)+"'")
-			want(c, rowsOf(7), theirNotes)
-			want(c, rowsOf(8), "BEGIN; SET LOCAL pgconsent.token = '"+tokenOf(8)+"'; "+theirNotes+"; COMMIT")
-			want(c, rowsOf(7), theirNotes)
-			want(c, "", "SET pgconsent.token = '"+tokenOf(9)+"'")
-			want(c, rowsOf(9), theirNotes)
+			want(c, "", "SET pgconsent.token = '"+userTokenOf(7)+"'")
+			want(c, rowsOf(7), notesOfUser)
+			want(c, rowsOf(8), "BEGIN; SET LOCAL pgconsent.token = '"+userTokenOf(8)+"'; "+notesOfUser+"; COMMIT")
+			want(c, rowsOf(7), notesOfUser)
+			want(c, "", "SET pgconsent.token = '"+userTokenOf(9)+"'")
+			want(c, rowsOf(9), notesOfUser)
 			want(c, "", "SET pgconsent.token = ''")
-			want(c, "", theirNotes)
-			want(c, "9", "SET pgconsent.token = '"+tokenOf(9)+"'; INSERT INTO notes (user_id, body) VALUES (9, 'new') RETURNING user_id")
+			want(c, "", notesOfUser)
+			want(c, "9", "SET pgconsent.token = '"+userTokenOf(9)+"'; INSERT INTO notes (user_id, body) VALUES (9, 'new') RETURNING user_id")
 			want(c, "42501", "INSERT INTO notes (user_id, body) VALUES (8, 'for another')")
 			want(c, "", "DISCARD ALL")
-			want(c, "", theirNotes)
-			want(m.agent(t, "one"), rowsOf(1), theirNotes) // an agent that acts for nobody is not affected
+			want(c, "", notesOfUser)
+			want(m.agent(t, "one"), rowsOf(1), notesOfUser) // an agent that acts for nobody is not affected
 		})
 	}
 }
@@ -175,7 +175,7 @@ func TestManyRepresentedUsersOnOneConnection(t *testing.T) {
 // A small pool for 50 users at once: each request sees the rows of its own user.
 func TestManyRepresentedUsersInAPool(t *testing.T) {
 	t.Parallel()
-	m := startMany(t, harness.Auto, "")
+	m := startManyUsers(t, harness.Auto, "")
 	pool := make(chan *pgx.Conn, 4)
 	for range cap(pool) {
 		c, err := pgx.Connect(t.Context(), m.proxy.DSN("backend", "many"))
@@ -191,16 +191,16 @@ func TestManyRepresentedUsersInAPool(t *testing.T) {
 			for range tier.Count(3, 10, 50) {
 				c := <-pool
 				err := pgx.BeginFunc(t.Context(), c, func(tx pgx.Tx) error {
-					if _, err := tx.Exec(t.Context(), "SELECT set_config('pgconsent.token', $1, true)", tokenOf(user)); err != nil {
+					if _, err := tx.Exec(t.Context(), "SELECT set_config('pgconsent.token', $1, true)", userTokenOf(user)); err != nil {
 						return err
 					}
 					rows, err := tx.Query(t.Context(), "SELECT user_id FROM notes WHERE id > $1", 0)
 					if err != nil {
 						return err
 					}
-					seen, err := pgx.CollectRows(rows, pgx.RowTo[int])
-					if len(seen) != 3 || seen[0] != user || seen[1] != user || seen[2] != user {
-						t.Errorf("user %d sees the rows of %v", user, seen)
+					visibleIDs, err := pgx.CollectRows(rows, pgx.RowTo[int])
+					if len(visibleIDs) != 3 || visibleIDs[0] != user || visibleIDs[1] != user || visibleIDs[2] != user {
+						t.Errorf("user %d sees the rows of %v", user, visibleIDs)
 					}
 					return err
 				})
@@ -221,7 +221,7 @@ func TestManyRepresentedUsersInAPool(t *testing.T) {
 // Ten sessions on two connections to the server: each goes on for its own user, whichever connection it gets.
 func TestRepresentedUsersOnSharedConnections(t *testing.T) {
 	t.Parallel()
-	m := startMany(t, harness.Auto, "", func(d *harness.Database) { d.Pool = &proxy.PoolSettings{Size: 2, Wait: tier.Patience} })
+	m := startManyUsers(t, harness.Auto, "", func(d *harness.Database) { d.Pool = &proxy.PoolSettings{Size: 2, Wait: tier.Patience} })
 	var all sync.WaitGroup
 	for i := range 10 {
 		c := m.agent(t, "backend")
@@ -232,13 +232,13 @@ func TestRepresentedUsersOnSharedConnections(t *testing.T) {
 				switch random.IntN(4) {
 				case 0:
 					user = 1 + random.IntN(manyUsers)
-					told(c, "SET pgconsent.token = '"+tokenOf(user)+"'")
+					oneText(c, "SET pgconsent.token = '"+userTokenOf(user)+"'")
 				case 1:
 					user = 0
-					told(c, []string{"RESET pgconsent.token", "RESET ALL", "DISCARD ALL"}[random.IntN(3)])
+					oneText(c, []string{"RESET pgconsent.token", "RESET ALL", "DISCARD ALL"}[random.IntN(3)])
 				case 2:
 					other := 1 + random.IntN(manyUsers)
-					if got := told(c, "BEGIN; SET LOCAL pgconsent.token = '"+tokenOf(other)+"'; "+theirNotes+"; COMMIT"); got != rowsOf(other) {
+					if got := oneText(c, "BEGIN; SET LOCAL pgconsent.token = '"+userTokenOf(other)+"'; "+notesOfUser+"; COMMIT"); got != rowsOf(other) {
 						t.Errorf("in a transaction for user %d: %q", other, got)
 					}
 				}
@@ -246,7 +246,7 @@ func TestRepresentedUsersOnSharedConnections(t *testing.T) {
 				if user > 0 {
 					want = rowsOf(user)
 				}
-				if got := told(c, theirNotes); got != want {
+				if got := oneText(c, notesOfUser); got != want {
 					t.Errorf("session %d for user %d: %q", i, user, got)
 				}
 			}
@@ -258,51 +258,51 @@ func TestRepresentedUsersOnSharedConnections(t *testing.T) {
 // For whom a session acts follows transactions and savepoints as a setting of PostgreSQL's does.
 func TestRepresentedUserFollowsTransactions(t *testing.T) {
 	t.Parallel()
-	m := startMany(t, harness.Auto, "")
+	m := startManyUsers(t, harness.Auto, "")
 	random := tier.Rand(110)
 	for range tier.Count(6, 40, 400) {
-		agent, plain := m.agent(t, "backend"), harness.ConnectSuperuser(t, m.db)
+		agent, plainConn := m.agent(t, "backend"), harness.ConnectSuperuser(t, m.db)
 		var script []string
 		for range 25 {
 			user := 1 + random.IntN(manyUsers)
-			ours, theirs := "", ""
+			ownText, otherText := "", ""
 			switch n := random.IntN(17); n {
 			case 0, 1:
-				ours = "BEGIN"
+				ownText = "BEGIN"
 			case 2:
-				ours = "COMMIT"
+				ownText = "COMMIT"
 			case 3:
-				ours = "ROLLBACK"
+				ownText = "ROLLBACK"
 			case 4, 5:
-				ours = "SAVEPOINT " + string(rune('a'+random.IntN(2)))
+				ownText = "SAVEPOINT " + string(rune('a'+random.IntN(2)))
 			case 6, 7:
-				ours = "ROLLBACK TO " + string(rune('a'+random.IntN(2)))
+				ownText = "ROLLBACK TO " + string(rune('a'+random.IntN(2)))
 			case 8:
-				ours = "RELEASE " + string(rune('a'+random.IntN(2)))
+				ownText = "RELEASE " + string(rune('a'+random.IntN(2)))
 			case 9:
-				ours, theirs = fmt.Sprintf("SET pgconsent.token = '%s'", tokenOf(user)), fmt.Sprintf("SET app.u = '%d'", user)
+				ownText, otherText = fmt.Sprintf("SET pgconsent.token = '%s'", userTokenOf(user)), fmt.Sprintf("SET app.u = '%d'", user)
 			case 10, 11:
-				ours, theirs = fmt.Sprintf("SET LOCAL pgconsent.token = '%s'", tokenOf(user)), fmt.Sprintf("SET LOCAL app.u = '%d'", user)
+				ownText, otherText = fmt.Sprintf("SET LOCAL pgconsent.token = '%s'", userTokenOf(user)), fmt.Sprintf("SET LOCAL app.u = '%d'", user)
 			case 12:
-				ours, theirs = fmt.Sprintf("SELECT set_config('pgconsent.token', '%s', false)", tokenOf(user)),
+				ownText, otherText = fmt.Sprintf("SELECT set_config('pgconsent.token', '%s', false)", userTokenOf(user)),
 					fmt.Sprintf("SELECT left(set_config('app.u', '%d', false), 0)", user)
 			case 13:
-				ours, theirs = "RESET pgconsent.token", "RESET app.u"
+				ownText, otherText = "RESET pgconsent.token", "RESET app.u"
 			case 14:
-				ours, theirs = "SET LOCAL pgconsent.token TO DEFAULT", "SET LOCAL app.u TO DEFAULT"
+				ownText, otherText = "SET LOCAL pgconsent.token TO DEFAULT", "SET LOCAL app.u TO DEFAULT"
 			case 15:
-				ours = "RESET ALL"
+				ownText = "RESET ALL"
 			case 16:
-				ours = "SELECT 1/0"
+				ownText = "SELECT 1/0"
 			}
-			if theirs == "" {
-				theirs = ours
+			if otherText == "" {
+				otherText = ownText
 			}
-			script = append(script, ours)
-			if got, want := told(agent, ours), told(plain, theirs); got != want {
+			script = append(script, ownText)
+			if got, want := oneText(agent, ownText), oneText(plainConn, otherText); got != want {
 				t.Fatalf("%q: %s, want %s", script, got, want)
 			}
-			got, want := told(agent, "SELECT DISTINCT user_id FROM notes"), told(plain, "SELECT nullif(current_setting('app.u', true), '')")
+			got, want := oneText(agent, "SELECT DISTINCT user_id FROM notes"), oneText(plainConn, "SELECT nullif(current_setting('app.u', true), '')")
 			if want == `\N` {
 				want = ""
 			}
@@ -316,15 +316,15 @@ func TestRepresentedUserFollowsTransactions(t *testing.T) {
 // A wrong request is refused with a clear error, and no row changes; hidden rows are not shown.
 func TestRepresentedUserRefusals(t *testing.T) {
 	t.Parallel()
-	m := startMany(t, harness.Auto, "")
-	token := tokenOf(1)
+	m := startManyUsers(t, harness.Auto, "")
+	token := userTokenOf(1)
 	for _, q := range []struct{ agent, code, sql string }{
 		{"backend", "28000", "SET pgconsent.token = 'forged-thing'"},
 		{"backend", "28000", "SELECT set_config('pgconsent.token', 'forged-thing', true)"},
 		{"backend", "28000", "SET pgconsent.token = 'secret-token-of-x'"}, // the token's user is no integer
 		{"backend", "28000", "SET pgconsent.token = 'secret-token-of-'"},
 		{"backend", "42501", "SET pgconsent.\"user\" = '1'"},
-		{"backend", "", "SET request.jwt.claims = '{\"sub\": \"1\"}'; " + theirNotes}, // the user is not taken from this setting
+		{"backend", "", "SET request.jwt.claims = '{\"sub\": \"1\"}'; " + notesOfUser}, // the user is not taken from this setting
 		{"backend", "42501", "SET pgconsent.acting = '1'"},
 		{"backend", "42501", "SELECT set_config('pgconsent.acting', '1', true)"},
 		{"backend", "42501", "RESET pgconsent.acting"},
@@ -338,12 +338,12 @@ func TestRepresentedUserRefusals(t *testing.T) {
 		{"backend", "0A000", "SELECT length(set_config('pgconsent.token', '" + token + "', true))"},
 		{"backend", "42501", "SELECT set_config('pgconsent.token', '" + token + "', true) FROM notes"},
 		{"backend", "0A000", "SELECT set_config('pgconsent.token', '" + token + "', true) WHERE true"},
-		{"backend", "0A000", "SELECT set_config('pgconsent.token', '" + token + "', true), set_config('pgconsent.token', '" + tokenOf(2) + "', true)"},
+		{"backend", "0A000", "SELECT set_config('pgconsent.token', '" + token + "', true), set_config('pgconsent.token', '" + userTokenOf(2) + "', true)"},
 		{"backend", "0A000", "EXPLAIN (VERBOSE) SELECT set_config('pgconsent.token', '" + token + "', true)"},
 		{"backend", "0A000", "PREPARE p AS SELECT set_config('pgconsent.token', '" + token + "', true)"},
 		{"backend", "0A000", "BEGIN; DECLARE c CURSOR FOR SELECT set_config('pgconsent.token', '" + token + "', true)"},
 		{"backend", "0A000", "BEGIN; DECLARE c CURSOR WITH HOLD FOR SELECT id FROM notes; COMMIT"},
-		{"backend", "0A000", "SET pgconsent.token = '" + token + "'; SELECT id FROM notes; SET pgconsent.token = '" + tokenOf(2) + "'; SELECT id FROM notes"},
+		{"backend", "0A000", "SET pgconsent.token = '" + token + "'; SELECT id FROM notes; SET pgconsent.token = '" + userTokenOf(2) + "'; SELECT id FROM notes"},
 		{"backend", "0A000", "BEGIN; SET LOCAL pgconsent.token = '" + token + "'; COMMIT; SELECT id FROM notes"},
 		{"trusted", "22023", "SET pgconsent.\"user\" = 'x'"},
 		{"trusted", "22023", "SET pgconsent.\"user\" = '01'"},
@@ -363,29 +363,29 @@ func TestRepresentedUserRefusals(t *testing.T) {
 		if strings.Contains(got.String(), "secret") || strings.Contains(got.String(), "forged") {
 			t.Errorf("%s: the error tells of the token: %v", q.sql, got)
 		}
-		told(c, "ROLLBACK")
-		if got := told(c, theirNotes); q.agent != "one" && got != "" {
+		oneText(c, "ROLLBACK")
+		if got := oneText(c, notesOfUser); q.agent != "one" && got != "" {
 			t.Errorf("%s: then %q shows", q.sql, got)
 		}
 	}
 	// A cursor shows the rows of the user for whom it was opened, and of no other.
 	c := m.agent(t, "backend")
 	for _, q := range []struct{ sql, want string }{
-		{"BEGIN", ""}, {"SET LOCAL pgconsent.token = '" + token + "'", ""}, {"DECLARE c CURSOR FOR " + theirNotes, ""}, {"FETCH 1 FROM c", "11"},
-		{"SET LOCAL pgconsent.token = '" + tokenOf(2) + "'", "0A000"}, {"ROLLBACK", ""},
-		{"BEGIN", ""}, {"SET LOCAL pgconsent.token = '" + token + "'", ""}, {"DECLARE c CURSOR FOR " + theirNotes, ""},
+		{"BEGIN", ""}, {"SET LOCAL pgconsent.token = '" + token + "'", ""}, {"DECLARE c CURSOR FOR " + notesOfUser, ""}, {"FETCH 1 FROM c", "11"},
+		{"SET LOCAL pgconsent.token = '" + userTokenOf(2) + "'", "0A000"}, {"ROLLBACK", ""},
+		{"BEGIN", ""}, {"SET LOCAL pgconsent.token = '" + token + "'", ""}, {"DECLARE c CURSOR FOR " + notesOfUser, ""},
 		{"RESET ALL", "0A000"}, {"ROLLBACK", ""},
-		{"BEGIN", ""}, {"SET LOCAL pgconsent.token = '" + token + "'", ""}, {"DECLARE c CURSOR FOR " + theirNotes, ""}, {"CLOSE c", ""},
-		{"SET LOCAL pgconsent.token = '" + tokenOf(2) + "'", ""}, {theirNotes, rowsOf(2)}, {"COMMIT", ""}, {theirNotes, ""},
+		{"BEGIN", ""}, {"SET LOCAL pgconsent.token = '" + token + "'", ""}, {"DECLARE c CURSOR FOR " + notesOfUser, ""}, {"CLOSE c", ""},
+		{"SET LOCAL pgconsent.token = '" + userTokenOf(2) + "'", ""}, {notesOfUser, rowsOf(2)}, {"COMMIT", ""}, {notesOfUser, ""},
 		// Numbers that another user has drawn are not told.
 		{"BEGIN", ""}, {"SET LOCAL pgconsent.token = '" + token + "'", ""}, {"INSERT INTO notes (user_id) VALUES (1)", ""},
-		{"SET LOCAL pgconsent.token = '" + tokenOf(2) + "'", ""}, {"SELECT lastval()", "55000"}, {"ROLLBACK", ""},
+		{"SET LOCAL pgconsent.token = '" + userTokenOf(2) + "'", ""}, {"SELECT lastval()", "55000"}, {"ROLLBACK", ""},
 		{"SELECT currval('notes_id_seq')", "55000"},
 		// Locks are those of the user.
-		{"SET pgconsent.token = '" + token + "'", ""}, {"SELECT pg_try_advisory_lock(7)", "t"}, {"SET pgconsent.token = '" + tokenOf(2) + "'", ""},
+		{"SET pgconsent.token = '" + token + "'", ""}, {"SELECT pg_try_advisory_lock(7)", "t"}, {"SET pgconsent.token = '" + userTokenOf(2) + "'", ""},
 		{"SELECT pg_advisory_unlock(7)", "f"}, {"SET pgconsent.token = '" + token + "'", ""}, {"SELECT pg_advisory_unlock(7)", "t"},
 	} {
-		if got := told(c, q.sql); got != q.want {
+		if got := oneText(c, q.sql); got != q.want {
 			t.Errorf("%s: %q, want %q", q.sql, got, q.want)
 		}
 	}
@@ -399,23 +399,23 @@ func TestRepresentedUserRefusals(t *testing.T) {
 			t.Errorf("%s: %v", sql, a)
 		}
 	}
-	told(c, "RESET ALL")
+	oneText(c, "RESET ALL")
 	// By the name that SQL gives to a statement of the protocol, nobody is set.
 	if _, err := c.Prepare(t.Context(), "who", "SELECT set_config('pgconsent.token', $1, false)", nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, sql := range []string{"EXECUTE who('" + tokenOf(3) + "')", "EXECUTE who('x')"} {
-		if got := told(c, sql); len(got) != 5 {
+	for _, sql := range []string{"EXECUTE who('" + userTokenOf(3) + "')", "EXECUTE who('x')"} {
+		if got := oneText(c, sql); len(got) != 5 {
 			t.Errorf("%s: %q", sql, got)
 		}
 	}
-	if got := told(c, theirNotes); got != "" {
+	if got := oneText(c, notesOfUser); got != "" {
 		t.Errorf("then %q shows", got)
 	}
-	if r := c.ExecPrepared(t.Context(), "who", [][]byte{[]byte(tokenOf(3))}, nil, nil).Read(); r.Err != nil || string(r.Rows[0][0]) != "" {
+	if r := c.ExecPrepared(t.Context(), "who", [][]byte{[]byte(userTokenOf(3))}, nil, nil).Read(); r.Err != nil || string(r.Rows[0][0]) != "" {
 		t.Errorf("%v", r)
 	}
-	if got := told(c, theirNotes); got != rowsOf(3) {
+	if got := oneText(c, notesOfUser); got != rowsOf(3) {
 		t.Errorf("user 3: %q", got)
 	}
 }
@@ -423,7 +423,7 @@ func TestRepresentedUserRefusals(t *testing.T) {
 // Messages that are sent without waiting are for the user that the messages before them set.
 func TestRepresentedUsersInPipelines(t *testing.T) {
 	t.Parallel()
-	m := startMany(t, harness.Auto, "")
+	m := startManyUsers(t, harness.Auto, "")
 	config, err := pgx.ParseConfig(m.proxy.DSN("backend", "many"))
 	if err != nil {
 		t.Fatal(err)
@@ -436,7 +436,7 @@ func TestRepresentedUsersInPipelines(t *testing.T) {
 	for user := 1; user <= 20; user++ {
 		b := &pgx.Batch{}
 		b.Queue("SELECT count(*) FROM notes")
-		b.Queue("SELECT set_config('pgconsent.token', $1, true)", tokenOf(user))
+		b.Queue("SELECT set_config('pgconsent.token', $1, true)", userTokenOf(user))
 		b.Queue("SELECT min(user_id) FROM notes")
 		r := c.SendBatch(t.Context(), b)
 		var n, seen int
@@ -453,26 +453,26 @@ func TestRepresentedUsersInPipelines(t *testing.T) {
 // Once a token has expired nothing is shown by it, in the same transaction neither.
 func TestRepresentedUserOfAnExpiredToken(t *testing.T) {
 	t.Parallel()
-	m := startMany(t, harness.Auto, "")
+	m := startManyUsers(t, harness.Auto, "")
 	c := m.agent(t, "backend")
 	m.clock.Store(time.Now().Add(-time.Minute).Unix())
 	for _, q := range []struct{ sql, want string }{
-		{"SET pgconsent.token = '" + tokenOf(1) + "'", ""}, {theirNotes, "28000"}, {"SELECT 1", "1"}, {"RESET pgconsent.token", ""}, {theirNotes, ""},
+		{"SET pgconsent.token = '" + userTokenOf(1) + "'", ""}, {notesOfUser, "28000"}, {"SELECT 1", "1"}, {"RESET pgconsent.token", ""}, {notesOfUser, ""},
 	} {
-		if got := told(c, q.sql); got != q.want {
+		if got := oneText(c, q.sql); got != q.want {
 			t.Errorf("%s: %q, want %q", q.sql, got, q.want)
 		}
 	}
 	m.clock.Store(time.Now().Add(2 * time.Second).Unix())
-	told(c, "BEGIN; SET LOCAL pgconsent.token = '"+tokenOf(2)+"'")
+	oneText(c, "BEGIN; SET LOCAL pgconsent.token = '"+userTokenOf(2)+"'")
 	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(100 * time.Millisecond) {
-		if got := told(c, theirNotes); got == "28000" {
+		if got := oneText(c, notesOfUser); got == "28000" {
 			break
 		} else if got != rowsOf(2) || time.Now().After(deadline) {
 			t.Fatalf("%q", got)
 		}
 	}
-	if got := told(c, "ROLLBACK"); got != "" {
+	if got := oneText(c, "ROLLBACK"); got != "" {
 		t.Error(got)
 	}
 }
@@ -480,17 +480,17 @@ func TestRepresentedUserOfAnExpiredToken(t *testing.T) {
 // A startup option says who asks, and RESET goes back to that.
 func TestRepresentedUserFromTheStart(t *testing.T) {
 	t.Parallel()
-	m := startMany(t, harness.Auto, "")
+	m := startManyUsers(t, harness.Auto, "")
 	dsn := m.proxy.DSN("backend", "many") + "&options=-c%20pgconsent.token%3D"
-	c := harness.Connect(t, dsn+tokenOf(4))
+	c := harness.Connect(t, dsn+userTokenOf(4))
 	for _, q := range []struct{ sql, want string }{
-		{theirNotes, rowsOf(4)}, {"SET pgconsent.token = '" + tokenOf(5) + "'", ""}, {theirNotes, rowsOf(5)},
-		{"RESET pgconsent.token", ""}, {theirNotes, rowsOf(4)}, {"SET pgconsent.token = ''", ""}, {theirNotes, ""},
-		{"RESET ALL", ""}, {theirNotes, rowsOf(4)}, {"SET pgconsent.token = ''", ""}, {"DISCARD ALL", ""}, {theirNotes, rowsOf(4)},
-		{"BEGIN", ""}, {"SET LOCAL pgconsent.token = '" + tokenOf(6) + "'", ""}, {"RESET ALL", ""}, {theirNotes, rowsOf(4)},
-		{"ROLLBACK", ""}, {theirNotes, rowsOf(4)},
+		{notesOfUser, rowsOf(4)}, {"SET pgconsent.token = '" + userTokenOf(5) + "'", ""}, {notesOfUser, rowsOf(5)},
+		{"RESET pgconsent.token", ""}, {notesOfUser, rowsOf(4)}, {"SET pgconsent.token = ''", ""}, {notesOfUser, ""},
+		{"RESET ALL", ""}, {notesOfUser, rowsOf(4)}, {"SET pgconsent.token = ''", ""}, {"DISCARD ALL", ""}, {notesOfUser, rowsOf(4)},
+		{"BEGIN", ""}, {"SET LOCAL pgconsent.token = '" + userTokenOf(6) + "'", ""}, {"RESET ALL", ""}, {notesOfUser, rowsOf(4)},
+		{"ROLLBACK", ""}, {notesOfUser, rowsOf(4)},
 	} {
-		if got := told(c, q.sql); got != q.want {
+		if got := oneText(c, q.sql); got != q.want {
 			t.Errorf("%s: %q, want %q", q.sql, got, q.want)
 		}
 	}
@@ -505,12 +505,12 @@ func TestRepresentedUserFromTheStart(t *testing.T) {
 func TestRepresentedUserWithANewKey(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
-	m := startMany(t, harness.Auto, "")
+	m := startManyUsers(t, harness.Auto, "")
 	c := m.agent(t, "backend")
-	told(c, "SET pgconsent.token = '"+tokenOf(3)+"'")
+	oneText(c, "SET pgconsent.token = '"+userTokenOf(3)+"'")
 	harness.Exec(t, m.db, "SELECT pgconsent.make_key(); DELETE FROM pgconsent.keys WHERE kid < (SELECT max(kid) FROM pgconsent.keys)")
 	for deadline := time.Now().Add(tier.Patience + time.Minute); ; time.Sleep(500 * time.Millisecond) {
-		switch got := told(c, theirNotes); {
+		switch got := oneText(c, notesOfUser); {
 		case got == rowsOf(3):
 			return
 		case got != "" && len(got) != 5 || time.Now().After(deadline):
@@ -522,26 +522,26 @@ func TestRepresentedUserWithANewKey(t *testing.T) {
 // Records say who asked and on whose behalf, by a reference for each user, and hold no token; rates are each user's own.
 func TestRepresentedUserIsRecordedAndBounded(t *testing.T) {
 	t.Parallel()
-	m := startMany(t, harness.Auto, "limits: { per: user, rows: 9 }\n")
+	m := startManyUsers(t, harness.Auto, "limits: { per: user, rows: 9 }\n")
 	c := m.agent(t, "backend")
 	for user := 1; user <= 5; user++ {
 		for range 3 {
-			told(c, "BEGIN")
-			told(c, "SET LOCAL pgconsent.token = '"+tokenOf(user)+"'")
-			if got := told(c, theirNotes); got != rowsOf(user) {
+			oneText(c, "BEGIN")
+			oneText(c, "SET LOCAL pgconsent.token = '"+userTokenOf(user)+"'")
+			if got := oneText(c, notesOfUser); got != rowsOf(user) {
 				t.Errorf("user %d: %q", user, got)
 			}
-			told(c, "COMMIT")
+			oneText(c, "COMMIT")
 		}
-		told(c, "BEGIN")
-		told(c, "SET LOCAL pgconsent.token = '"+tokenOf(user)+"'")
-		if got := told(c, theirNotes); got != "53400" {
+		oneText(c, "BEGIN")
+		oneText(c, "SET LOCAL pgconsent.token = '"+userTokenOf(user)+"'")
+		if got := oneText(c, notesOfUser); got != "53400" {
 			t.Errorf("user %d has used up its rows: %q", user, got)
 		}
-		told(c, "ROLLBACK")
+		oneText(c, "ROLLBACK")
 	}
 	behalf := map[string]int{}
-	if _, err := audit.Walk(m.kept, func(r audit.Record) error {
+	if _, err := audit.Walk(m.auditFolder, func(r audit.Record) error {
 		var d audit.Decision
 		if err := json.Unmarshal(r.Line, &d); err != nil || len(d.Tables) == 0 {
 			return err
@@ -557,7 +557,7 @@ func TestRepresentedUserIsRecordedAndBounded(t *testing.T) {
 	if len(behalf) != 5 {
 		t.Errorf("records name %d users", len(behalf))
 	}
-	err := filepath.WalkDir(m.kept, func(path string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir(m.auditFolder, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
@@ -575,7 +575,7 @@ func TestRepresentedUserIsRecordedAndBounded(t *testing.T) {
 // The database itself takes a user only for the session for which the proxy has signed it.
 func TestForgedUsersShowNothing(t *testing.T) {
 	t.Parallel()
-	m := startMany(t, harness.Both, "")
+	m := startManyUsers(t, harness.Both, "")
 	control, err := pgx.Connect(t.Context(), m.db.DSN("pgconsent_control", "role-password"))
 	if err != nil {
 		t.Fatal(err)
@@ -591,7 +591,7 @@ func TestForgedUsersShowNothing(t *testing.T) {
 	c := harness.Connect(t, m.db.DSN("pgconsent_agent", "role-password"))
 	sealed := seal.Claims{PID: c.PID(), Expires: time.Now().Add(time.Minute), Profile: "p", RepresentingSession: "s1"}
 	user := seal.RepresentedUser{Session: "s1", Expires: time.Now().Add(time.Hour), Attributes: map[string]string{"user": "3"}}
-	with := func(change func(c *seal.Claims, a *seal.RepresentedUser)) (string, string) {
+	sealWith := func(change func(c *seal.Claims, a *seal.RepresentedUser)) (string, string) {
 		s, a := sealed, user
 		change(&s, &a)
 		return key.Seal(s), key.SealRepresentedUser(a)
@@ -602,38 +602,38 @@ func TestForgedUsersShowNothing(t *testing.T) {
 			seal, signedUser); a.Code != "" {
 			t.Fatal(a)
 		}
-		return told(c, "SELECT id FROM public.notes ORDER BY id")
+		return oneText(c, "SELECT id FROM public.notes ORDER BY id")
 	}
-	good, signedUser := with(func(*seal.Claims, *seal.RepresentedUser) {})
-	if got := show(good, signedUser); got != rowsOf(3) {
+	goodSeal, signedUser := sealWith(func(*seal.Claims, *seal.RepresentedUser) {})
+	if got := show(goodSeal, signedUser); got != rowsOf(3) {
 		t.Fatalf("the right values show %q", got)
 	}
-	forever, lasting := with(func(_ *seal.Claims, a *seal.RepresentedUser) { a.Expires = time.Time{} })
+	forever, lasting := sealWith(func(_ *seal.Claims, a *seal.RepresentedUser) { a.Expires = time.Time{} })
 	if got := show(forever, lasting); got != rowsOf(3) {
 		t.Fatalf("without an end they show %q", got)
 	}
-	_, foreign := with(func(_ *seal.Claims, a *seal.RepresentedUser) { a.Session = "s2" })
-	_, expired := with(func(_ *seal.Claims, a *seal.RepresentedUser) { a.Expires = time.Now().Add(-time.Second) })
-	of := func(change func(c *seal.Claims)) string {
-		s, _ := with(func(c *seal.Claims, _ *seal.RepresentedUser) { change(c) })
+	_, foreign := sealWith(func(_ *seal.Claims, a *seal.RepresentedUser) { a.Session = "s2" })
+	_, expired := sealWith(func(_ *seal.Claims, a *seal.RepresentedUser) { a.Expires = time.Now().Add(-time.Second) })
+	sealedWith := func(change func(c *seal.Claims)) string {
+		s, _ := sealWith(func(c *seal.Claims, _ *seal.RepresentedUser) { change(c) })
 		return s
 	}
 	for name, v := range map[string][2]string{
-		"no user":              {good, ""},
-		"another session's":    {good, foreign},
-		"an expired one":       {good, expired},
-		"altered":              {good, strings.Replace(signedUser, "user=3", "user=4", 1)},
-		"without a code":       {good, strings.Split(signedUser, "#")[0]},
-		"an empty code":        {good, strings.Split(signedUser, "#")[0] + "#"},
-		"of another key":       {good, other.SealRepresentedUser(user)},
-		"of an unknown key":    {good, unknown.SealRepresentedUser(user)},
-		"a seal as the user":   {good, good},
-		"nonsense":             {good, "v1|||||#"},
-		"a long one":           {good, signedUser + strings.Repeat("x", 1<<16)},
-		"a seal that acts not": {of(func(c *seal.Claims) { c.RepresentingSession = "" }), signedUser},
-		"another seal":         {of(func(c *seal.Claims) { c.RepresentingSession = "s2" }), signedUser},
-		"an old seal":          {of(func(c *seal.Claims) { c.Expires = time.Now().Add(-time.Second) }), signedUser},
-		"of another process":   {of(func(c *seal.Claims) { c.PID++ }), signedUser},
+		"no user":              {goodSeal, ""},
+		"another session's":    {goodSeal, foreign},
+		"an expired one":       {goodSeal, expired},
+		"altered":              {goodSeal, strings.Replace(signedUser, "user=3", "user=4", 1)},
+		"without a code":       {goodSeal, strings.Split(signedUser, "#")[0]},
+		"an empty code":        {goodSeal, strings.Split(signedUser, "#")[0] + "#"},
+		"of another key":       {goodSeal, other.SealRepresentedUser(user)},
+		"of an unknown key":    {goodSeal, unknown.SealRepresentedUser(user)},
+		"a seal as the user":   {goodSeal, goodSeal},
+		"nonsense":             {goodSeal, "v1|||||#"},
+		"a long one":           {goodSeal, signedUser + strings.Repeat("x", 1<<16)},
+		"a seal that acts not": {sealedWith(func(c *seal.Claims) { c.RepresentingSession = "" }), signedUser},
+		"another seal":         {sealedWith(func(c *seal.Claims) { c.RepresentingSession = "s2" }), signedUser},
+		"an old seal":          {sealedWith(func(c *seal.Claims) { c.Expires = time.Now().Add(-time.Second) }), signedUser},
+		"of another process":   {sealedWith(func(c *seal.Claims) { c.PID++ }), signedUser},
 		"the user as a seal":   {signedUser, signedUser},
 		"no seal":              {"", signedUser},
 	} {
@@ -642,7 +642,7 @@ func TestForgedUsersShowNothing(t *testing.T) {
 		}
 	}
 	// Attributes of the credential itself are not replaced.
-	if got := show(of(func(c *seal.Claims) { c.Attributes = map[string]string{"user": "1"} }), signedUser); got != rowsOf(1) {
+	if got := show(sealedWith(func(c *seal.Claims) { c.Attributes = map[string]string{"user": "1"} }), signedUser); got != rowsOf(1) {
 		t.Errorf("the credential's own attribute: %q", got)
 	}
 }

@@ -10,7 +10,7 @@ import (
 // server's table of locks.
 func TestAdvisoryLocks(t *testing.T) {
 	in := start(t, options{})
-	one, same, owner := in.agent(t), in.agent(t), in.direct(t)
+	first, second, owner := in.agent(t), in.agent(t), in.direct(t)
 	other := harness.Connect(t, in.dsn("second", agentPassword)) // a session of another user
 	answer := func(a harness.Answer) string {
 		if a.Err != "" {
@@ -19,7 +19,7 @@ func TestAdvisoryLocks(t *testing.T) {
 		return a.Results[len(a.Results)-1].Rows[0]
 	}
 	for _, step := range []struct {
-		who       string
+		user      string
 		sql, want string
 	}{
 		{"owner", "SELECT pg_try_advisory_lock(42)", "t"},
@@ -41,20 +41,20 @@ func TestAdvisoryLocks(t *testing.T) {
 		{"same", "SELECT pg_advisory_lock(164)", ""},
 		{"same", "SELECT pg_try_advisory_lock(NULL)", `\N`},
 	} {
-		conn := one
-		switch step.who {
+		conn := first
+		switch step.user {
 		case "owner":
 			conn = owner
 		case "other":
 			conn = other
 		case "same":
-			conn = same
+			conn = second
 		}
 		if got := answer(harness.Ask(conn, step.sql)); got != step.want {
-			t.Errorf("%s: %s: %s, want %s", step.who, step.sql, got, step.want)
+			t.Errorf("%s: %s: %s, want %s", step.user, step.sql, got, step.want)
 		}
 	}
-	if a := harness.Ask(same, "SELECT pg_advisory_lock(i) FROM generate_series(1, 1000) AS i"); a.Code != "54000" {
+	if a := harness.Ask(second, "SELECT pg_advisory_lock(i) FROM generate_series(1, 1000) AS i"); a.Code != "54000" {
 		t.Errorf("a thousand locks: %s", a)
 	}
 }

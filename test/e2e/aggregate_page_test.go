@@ -28,7 +28,7 @@ func TestAggregatePage(t *testing.T) {
 	harness.Exec(t, db, blocks[0][2]+`
 		INSERT INTO people SELECT n, CASE WHEN n <= 7 THEN 'PARTNERED' ELSE 'ANONYMOUS' END FROM generate_series(1, 20) n;
 		INSERT INTO visits SELECT n, 1 + n % 20, 'north', 'x', '2026-03-01 12:00+00', 10, 'x' FROM generate_series(1, 100) n;`)
-	for _, mode := range harness.Modes(enforced...) {
+	for _, mode := range harness.Modes(enforcedModes...) {
 		proxy := harness.Start(t, mode, harness.Database{Name: "visits", DB: db, Policy: blocks[1][2], SearchPath: []string{"public"}}, nil)
 		agent := proxy.Agent(t, "agent", "visits")
 		for i, want := range map[int]string{2: "", 3: "42501", 4: ""} {
@@ -38,15 +38,15 @@ func TestAggregatePage(t *testing.T) {
 				}
 			}
 		}
-		if got, want := told(agent, "SELECT count(*), sum(minutes) FROM visits"), "100\t1000"; got != want {
+		if got, want := oneText(agent, "SELECT count(*), sum(minutes) FROM visits"), "100\t1000"; got != want {
 			t.Errorf("all visits are %s, not %s", got, want)
 		}
 	}
-	none := "version: 1\nattributes: {}\n" + blocks[5][2]
-	for _, mode := range harness.Modes(enforced...) {
-		proxy := harness.Start(t, mode, harness.Database{Name: "none", DB: db, Policy: none, SearchPath: []string{"public"}}, nil)
+	noAggregates := "version: 1\nattributes: {}\n" + blocks[5][2]
+	for _, mode := range harness.Modes(enforcedModes...) {
+		proxy := harness.Start(t, mode, harness.Database{Name: "none", DB: db, Policy: noAggregates, SearchPath: []string{"public"}}, nil)
 		agent := proxy.Agent(t, "agent", "none")
-		if got, want := told(agent, "SELECT clinic, count(*) FROM visits GROUP BY clinic"), "north\t65"; got != want {
+		if got, want := oneText(agent, "SELECT clinic, count(*) FROM visits GROUP BY clinic"), "north\t65"; got != want {
 			t.Errorf("%s: visits in groups are %s, not %s", mode.Name, got, want)
 		}
 		for _, sql := range []string{"SELECT clinic FROM visits", "SELECT count(*) FROM (SELECT * FROM visits) AS x",

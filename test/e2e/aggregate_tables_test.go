@@ -13,7 +13,7 @@ import (
 func TestAggregatesOverOddTables(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
-	for _, mode := range enforced {
+	for _, mode := range enforcedModes {
 		t.Run(mode.Name, func(t *testing.T) {
 			db := pgtest.Database(t)
 			harness.Exec(t, db, `
@@ -45,7 +45,7 @@ tables:
 `
 			proxy := harness.Start(t, mode, harness.Database{Name: "odd", DB: db, Policy: policy, SearchPath: []string{"public"}}, nil)
 			agent, super := proxy.Agent(t, "agent", "odd"), harness.ConnectSuperuser(t, db)
-			told(super, `CREATE TEMP TABLE counted AS SELECT *, greatest(least("Limit", 30.25), 0.5) AS l,
+			oneText(super, `CREATE TEMP TABLE counted AS SELECT *, greatest(least("Limit", 30.25), 0.5) AS l,
 				CASE WHEN "having" > 100 THEN 100 WHEN "having" < 0 THEN 0 ELSE "having" END AS h FROM "Case Files"."Order" o
 				WHERE open OR (SELECT count(DISTINCT "Who") FROM "Case Files"."Order" p
 					WHERE NOT p.open AND p."group" = o."group" AND date_trunc('month', p."On") = date_trunc('month', o."On") AND p.at::date = o.at::date) >= 4`)
@@ -59,7 +59,7 @@ tables:
 					`SELECT count(*) FROM counted WHERE "group" = 'final'`},
 				{`SELECT count(*) FROM "Case Files"."Order" visible_o`, `SELECT count(*) FROM "Case Files"."Order" WHERE open`},
 			} {
-				if got, want := told(agent, q[0]), told(super, q[1]); got != want {
+				if got, want := oneText(agent, q[0]), oneText(super, q[1]); got != want {
 					t.Errorf("%s:\n%s\nwant\n%s", q[0], got, want)
 				}
 			}
@@ -68,7 +68,7 @@ tables:
 				`SELECT "Case Files"."Order"."group", count(*) FROM "Case Files"."Order" GROUP BY 1`, `SELECT count(*) FROM "Case Files"."Order" GROUP BY "On"`,
 				`SELECT open, count(*) FROM "Case Files"."Order" GROUP BY open`,
 			} {
-				if got := told(agent, sql); got != "42501" {
+				if got := oneText(agent, sql); got != "42501" {
 					t.Errorf("%s: %s", sql, got)
 				}
 			}
@@ -82,21 +82,21 @@ func TestCirisC_WithdrawalCountsAtOnce(t *testing.T) {
 	inModes(t, "", func(t *testing.T, c *ciris) {
 		agent, other := c.agent(t), c.agent(t)
 		const question = `SELECT sum(usage_statistics) FROM interactions WHERE channel_type = 'api'`
-		told(other, `BEGIN ISOLATION LEVEL REPEATABLE READ`)
-		before := told(agent, question)
-		if got := told(other, question); got != before {
+		oneText(other, `BEGIN ISOLATION LEVEL REPEATABLE READ`)
+		before := oneText(agent, question)
+		if got := oneText(other, question); got != before {
 			t.Errorf("two agents are told %s and %s", before, got)
 		}
 		harness.Exec(t, c.db, `UPDATE users SET stream = NULL WHERE stream = 'ANONYMOUS'`)
-		if got := told(other, question); got != "40001" {
+		if got := oneText(other, question); got != "40001" {
 			t.Errorf("an older snapshot answers %s", got)
 		}
-		shown := told(agent, `SELECT sum(usage_statistics) FROM interactions AS visible_i WHERE channel_type = 'api'`)
-		if got := told(agent, question); got == before || got != shown {
+		shown := oneText(agent, `SELECT sum(usage_statistics) FROM interactions AS visible_i WHERE channel_type = 'api'`)
+		if got := oneText(agent, question); got == before || got != shown {
 			t.Errorf("after everybody withdrew the sum is %s, before %s, of the rows that show %s", got, before, shown)
 		}
 		harness.Exec(t, c.db, `UPDATE users SET stream = 'ANONYMOUS' WHERE stream IS NULL`)
-		if got := told(agent, question); got == shown {
+		if got := oneText(agent, question); got == shown {
 			t.Errorf("nobody counts again: %s", got)
 		}
 	})

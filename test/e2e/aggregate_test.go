@@ -48,20 +48,20 @@ tables:
 type event struct {
 	id, person, level int
 	kind              string // "": NULL
-	at                time.Time
+	happenedAt        time.Time
 	amount            int // -1: NULL
 	score             int // the score in thousandths
 	status            string
 }
 
-func (e event) month() string { return e.at.UTC().Format("2006-01") }
+func (e event) month() string { return e.happenedAt.UTC().Format("2006-01") }
 
 func (e event) cell() string { return fmt.Sprint(e.kind, "|", e.level, "|", e.month()) }
 
-func between(n, low, high int) int { return max(low, min(n, high)) }
+func randomBetween(n, low, high int) int { return max(low, min(n, high)) }
 
-// made are random events, so few for each cell that many are too small.
-func made(r *rand.Rand, now time.Time) []event {
+// randomEvents are events made at random, so few for each cell that many are too small.
+func randomEvents(r *rand.Rand, now time.Time) []event {
 	status := map[int]string{}
 	for p := range 30 {
 		status[p+1] = []string{"shown", "counted", "counted", "counted", "refused", ""}[r.IntN(6)]
@@ -69,7 +69,7 @@ func made(r *rand.Rand, now time.Time) []event {
 	out := make([]event, 300)
 	for i := range out {
 		e := event{id: i + 1, person: 1 + r.IntN(30), level: 1 + r.IntN(3), kind: []string{"a", "A", "b", ""}[r.IntN(4)]}
-		e.at = time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC).AddDate(0, -r.IntN(3), 0).Add(time.Duration(r.IntN(28*24)) * time.Hour)
+		e.happenedAt = time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC).AddDate(0, -r.IntN(3), 0).Add(time.Duration(r.IntN(28*24)) * time.Hour)
 		e.amount, e.score = r.IntN(80)-1, r.IntN(4000)-2000
 		if r.IntN(20) == 0 {
 			e.person = 31 // a person who does not exist
@@ -80,8 +80,8 @@ func made(r *rand.Rand, now time.Time) []event {
 	return out
 }
 
-// countable returns the rows that aggregates may be made of.
-func countable(events []event, share int, closed bool, now time.Time) []event {
+// countableEvents returns the rows that aggregates may be made of.
+func countableEvents(events []event, share int, closed bool, now time.Time) []event {
 	hidden := map[string][]event{}
 	var out []event
 	for _, e := range events {
@@ -96,26 +96,26 @@ func countable(events []event, share int, closed bool, now time.Time) []event {
 		rows, amounts, scores := map[int]int{}, map[int]int{}, map[int]int{}
 		for _, e := range cell {
 			rows[e.person]++
-			amounts[e.person] += between(max(e.amount, 0), 0, 50)
-			scores[e.person] += max(between(e.score, -1000, 1500), -between(e.score, -1000, 1500))
+			amounts[e.person] += randomBetween(max(e.amount, 0), 0, 50)
+			scores[e.person] += max(randomBetween(e.score, -1000, 1500), -randomBetween(e.score, -1000, 1500))
 		}
-		enough := len(rows) >= aggregateMinimum
+		isLargeEnough := len(rows) >= aggregateMinimum
 		for _, parts := range []map[int]int{rows, amounts, scores} {
-			most, all := 0, 0
+			largest, all := 0, 0
 			for _, n := range parts {
-				most, all = max(most, n), all+n
+				largest, all = max(largest, n), all+n
 			}
-			enough = enough && (share == 0 || most*100 <= all*share)
+			isLargeEnough = isLargeEnough && (share == 0 || largest*100 <= all*share)
 		}
-		if enough {
+		if isLargeEnough {
 			out = append(out, cell...)
 		}
 	}
 	return out
 }
 
-// cond is a condition; its truth is 1, 0, or -1 for NULL.
-type cond struct {
+// condition is one of SQL; its truth is 1, 0, or -1 for NULL.
+type condition struct {
 	sql  string
 	eval func(e event) int
 }
@@ -127,12 +127,12 @@ func isTrue(b bool) int {
 	return 0
 }
 
-func randomCond(r *rand.Rand, depth int) cond {
+func randomCond(r *rand.Rand, depth int) condition {
 	if depth > 0 {
 		a, b := randomCond(r, depth-1), randomCond(r, depth-1)
 		switch r.IntN(4) {
 		case 0:
-			return cond{"(" + a.sql + " AND " + b.sql + ")", func(e event) int {
+			return condition{"(" + a.sql + " AND " + b.sql + ")", func(e event) int {
 				x, y := a.eval(e), b.eval(e)
 				if x == 0 || y == 0 {
 					return 0
@@ -140,7 +140,7 @@ func randomCond(r *rand.Rand, depth int) cond {
 				return min(x, y)
 			}}
 		case 1:
-			return cond{"(" + a.sql + " OR " + b.sql + ")", func(e event) int {
+			return condition{"(" + a.sql + " OR " + b.sql + ")", func(e event) int {
 				x, y := a.eval(e), b.eval(e)
 				if x == 1 || y == 1 {
 					return 1
@@ -148,7 +148,7 @@ func randomCond(r *rand.Rand, depth int) cond {
 				return min(x, y)
 			}}
 		case 2:
-			return cond{"NOT " + a.sql, func(e event) int {
+			return condition{"NOT " + a.sql, func(e event) int {
 				if x := a.eval(e); x >= 0 {
 					return 1 - x
 				}
@@ -157,7 +157,7 @@ func randomCond(r *rand.Rand, depth int) cond {
 		}
 		return a
 	}
-	known := func(f func(kind string) bool) func(event) int {
+	knownKind := func(f func(kind string) bool) func(event) int {
 		return func(e event) int {
 			if e.kind == "" {
 				return -1
@@ -169,20 +169,20 @@ func randomCond(r *rand.Rand, depth int) cond {
 	k := []string{"a", "A", "b"}[r.IntN(3)]
 	switch r.IntN(7) {
 	case 0:
-		return cond{"kind = '" + k + "'", known(func(kind string) bool { return kind == k })}
+		return condition{"kind = '" + k + "'", knownKind(func(kind string) bool { return kind == k })}
 	case 1:
-		return cond{"lower(ev.kind) IN ('a', 'x')", known(func(kind string) bool { return strings.ToLower(kind) == "a" })}
+		return condition{"lower(ev.kind) IN ('a', 'x')", knownKind(func(kind string) bool { return strings.ToLower(kind) == "a" })}
 	case 2:
-		return cond{"kind IS NULL", func(e event) int { return isTrue(e.kind == "") }}
+		return condition{"kind IS NULL", func(e event) int { return isTrue(e.kind == "") }}
 	case 3:
-		return cond{fmt.Sprintf("ev.level < %d", n), func(e event) int { return isTrue(e.level < n) }}
+		return condition{fmt.Sprintf("ev.level < %d", n), func(e event) int { return isTrue(e.level < n) }}
 	case 4:
-		return cond{fmt.Sprintf("level %% 2 = %d", n%2), func(e event) int { return isTrue(e.level%2 == n%2) }}
+		return condition{fmt.Sprintf("level %% 2 = %d", n%2), func(e event) int { return isTrue(e.level%2 == n%2) }}
 	case 5:
-		return cond{"CASE kind WHEN '" + k + "' THEN level = 1 ELSE true END", func(e event) int { return isTrue(e.kind != k || e.level == 1) }}
+		return condition{"CASE kind WHEN '" + k + "' THEN level = 1 ELSE true END", func(e event) int { return isTrue(e.kind != k || e.level == 1) }}
 	default:
 		month := time.Date(2026, time.Month(1+r.IntN(12)), 1, 0, 0, 0, 0, time.UTC)
-		return cond{"date_trunc('month', at) <= '" + month.Format("2006-01-02") + " 00:00+00'",
+		return condition{"date_trunc('month', at) <= '" + month.Format("2006-01-02") + " 00:00+00'",
 			func(e event) int { return isTrue(e.month() <= month.Format("2006-01")) }}
 	}
 }
@@ -210,22 +210,22 @@ var aggregateKeys = []output{
 	}},
 }
 
-func sums(rows []event) (amounts, n, scores int) {
+func sumColumns(rows []event) (amounts, n, scores int) {
 	for _, e := range rows {
 		if e.amount >= 0 {
 			amounts, n = amounts+min(e.amount, 50), n+1
 		}
-		scores += between(e.score, -1000, 1500)
+		scores += randomBetween(e.score, -1000, 1500)
 	}
 	return amounts, n, scores
 }
 
-func people(rows []event) int {
-	set := map[int]bool{}
+func countPeople(rows []event) int {
+	persons := map[int]bool{}
 	for _, e := range rows {
-		set[e.person] = true
+		persons[e.person] = true
 	}
-	return len(set)
+	return len(persons)
 }
 
 func randomAggregate(r *rand.Rand) output {
@@ -236,7 +236,7 @@ func randomAggregate(r *rand.Rand) output {
 		return output{"count(person)", func(rows []event) string { return fmt.Sprint(len(rows)) }}
 	case 2:
 		return output{"sum(amount)", func(rows []event) string {
-			amounts, n, _ := sums(rows)
+			amounts, n, _ := sumColumns(rows)
 			if n == 0 {
 				return `\N`
 			}
@@ -244,7 +244,7 @@ func randomAggregate(r *rand.Rand) output {
 		}}
 	case 3:
 		return output{"round(avg(ev.amount), 4)", func(rows []event) string {
-			amounts, n, _ := sums(rows)
+			amounts, n, _ := sumColumns(rows)
 			if n == 0 {
 				return `\N`
 			}
@@ -252,13 +252,13 @@ func randomAggregate(r *rand.Rand) output {
 		}}
 	case 4:
 		return output{"sum(score)", func(rows []event) string {
-			_, _, scores := sums(rows)
+			_, _, scores := sumColumns(rows)
 			return new(big.Rat).SetFrac64(int64(scores), 1000).FloatString(6)
 		}}
 	case 5:
 		c := randomCond(r, 1)
 		return output{"count(amount) FILTER (WHERE " + c.sql + ")", func(rows []event) string {
-			_, n, _ := sums(slices.DeleteFunc(slices.Clone(rows), func(e event) bool { return c.eval(e) != 1 }))
+			_, n, _ := sumColumns(slices.DeleteFunc(slices.Clone(rows), func(e event) bool { return c.eval(e) != 1 }))
 			return fmt.Sprint(n)
 		}}
 	default:
@@ -287,17 +287,17 @@ func randomQuestion(r *rand.Rand) (sql string, model func(rows []event) []string
 	}
 	if r.IntN(5) == 0 { // people can be counted in single cells
 		keys = slices.Clone(aggregateKeys[:3])
-		columns = append(columns, output{"count(DISTINCT ev.person)", func(rows []event) string { return fmt.Sprint(people(rows)) }})
+		columns = append(columns, output{"count(DISTINCT ev.person)", func(rows []event) string { return fmt.Sprint(countPeople(rows)) }})
 	}
-	where := cond{"true", func(event) int { return 1 }}
+	where := condition{"true", func(event) int { return 1 }}
 	if r.IntN(3) > 0 {
 		where = randomCond(r, r.IntN(3))
 	}
-	least := 0
+	minimum := 0
 	having := ""
 	if r.IntN(3) == 0 {
-		least = r.IntN(40)
-		having = fmt.Sprintf(" HAVING count(*) >= %d OR false", least)
+		minimum = r.IntN(40)
+		having = fmt.Sprintf(" HAVING count(*) >= %d OR false", minimum)
 	}
 	all := append(slices.Clone(keys), columns...)
 	var list, by []string
@@ -328,7 +328,7 @@ func randomQuestion(r *rand.Rand) (sql string, model func(rows []event) []string
 		}
 		var out []string
 		for _, g := range groups {
-			if people(g) < aggregateMinimum || len(g) < least {
+			if countPeople(g) < aggregateMinimum || len(g) < minimum {
 				continue
 			}
 			var values []string
@@ -356,7 +356,7 @@ func insertEvents(t *testing.T, db *pgtest.DB, events []event) {
 			kind = "NULL"
 		}
 		fmt.Fprintf(&b, "INSERT INTO events VALUES (%d, %d, %s, %d, '%s', %s, %d / 1000.0::float8, "+
-			"'HIDDENMARK%08x');\n", e.id, e.person, kind, e.level, e.at.UTC().Format("2006-01-02 15:04:05+00"), amount, e.score, e.id)
+			"'HIDDENMARK%08x');\n", e.id, e.person, kind, e.level, e.happenedAt.UTC().Format("2006-01-02 15:04:05+00"), amount, e.score, e.id)
 	}
 	for _, p := range slices.Sorted(maps.Keys(status)) {
 		if p != 31 {
@@ -379,15 +379,15 @@ func TestAggregatesAgreeWithTheModel(t *testing.T) {
 	}{{harness.Both, 0, false}, {harness.Auto, 0, true}, {harness.Auto, 60, false}, {harness.Both, 40, true}} {
 		t.Run(fmt.Sprintf("%s share %d closed %t", variant.mode.Name, variant.share, variant.closed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(17, uint64(seed)))
-			events := made(r, now)
+			events := randomEvents(r, now)
 			db := pgtest.Database(t)
 			harness.Exec(t, db, aggregateSchema)
 			insertEvents(t, db, events)
 			proxy := harness.Start(t, variant.mode,
 				harness.Database{Name: "events", DB: db, Policy: aggregatePolicy(variant.share, variant.closed), SearchPath: []string{"public"}}, nil)
 			agent := proxy.Agent(t, "agent", "events")
-			told(agent, "SET timezone = 'UTC'")
-			counted := countable(events, variant.share, variant.closed, now)
+			oneText(agent, "SET timezone = 'UTC'")
+			counted := countableEvents(events, variant.share, variant.closed, now)
 			shown := slices.DeleteFunc(slices.Clone(events), func(e event) bool { return e.status != "shown" })
 			if len(counted) == len(shown) || len(counted) == len(events) {
 				t.Fatalf("%d rows, %d count and %d show: the data tests nothing", len(events), len(counted), len(shown))
@@ -397,7 +397,7 @@ func TestAggregatesAgreeWithTheModel(t *testing.T) {
 			returned := 0
 			for range tier.Count(50, 150, 1000) {
 				sql, model := randomQuestion(r)
-				got, want := told(agent, sql), strings.Join(model(counted), "\n")
+				got, want := oneText(agent, sql), strings.Join(model(counted), "\n")
 				if sortedLines(got) != want {
 					t.Errorf("%s:\n%s\nwant\n%s", sql, sortedLines(got), want)
 				}
@@ -411,7 +411,7 @@ func TestAggregatesAgreeWithTheModel(t *testing.T) {
 			}
 			rearrange(t, r, db, events, counted, variant.share > 0)
 			for _, q := range questions {
-				if got := sortedLines(told(agent, q.sql)); got != q.answer {
+				if got := sortedLines(oneText(agent, q.sql)); got != q.answer {
 					t.Errorf("%s tells what hidden rows of a cell are:\n%s\nwas\n%s", q.sql, got, q.answer)
 				}
 			}
@@ -422,10 +422,10 @@ func TestAggregatesAgreeWithTheModel(t *testing.T) {
 // rearrange changes everything about hidden rows that no aggregate may tell.
 func rearrange(t *testing.T, r *rand.Rand, db *pgtest.DB, events, counted []event, shares bool) {
 	t.Helper()
-	counts := map[int]bool{}
+	countedIDs := map[int]bool{}
 	cells := map[string][]event{}
 	for _, e := range counted {
-		counts[e.id] = true
+		countedIDs[e.id] = true
 		if e.status == "counted" {
 			cells[e.cell()] = append(cells[e.cell()], e)
 		}
@@ -436,7 +436,7 @@ func rearrange(t *testing.T, r *rand.Rand, db *pgtest.DB, events, counted []even
 			continue // the change could give a cell other shares
 		}
 		switch {
-		case counts[e.id] || e.status == "shown":
+		case countedIDs[e.id] || e.status == "shown":
 		case r.IntN(2) == 0:
 			fmt.Fprintf(&b, "DELETE FROM events WHERE id = %d;\n", e.id)
 		default:
@@ -449,19 +449,19 @@ func rearrange(t *testing.T, r *rand.Rand, db *pgtest.DB, events, counted []even
 			if !shares {
 				return r.Perm(len(cell))
 			}
-			same := make([]int, len(cell))
-			for i := range same {
-				same[i] = i
+			samePlaces := make([]int, len(cell))
+			for i := range samePlaces {
+				samePlaces[i] = i
 			}
-			return same
+			return samePlaces
 		}
 		for i, j := range order() {
-			from := cell[j]
-			amount := fmt.Sprint(from.amount)
+			source := cell[j]
+			amount := fmt.Sprint(source.amount)
 			switch {
-			case from.amount < 0:
+			case source.amount < 0:
 				amount = "NULL"
-			case from.amount >= 50:
+			case source.amount >= 50:
 				amount = fmt.Sprint(50 + r.IntN(1_000_000)) // values above the bound count as the bound
 			}
 			fmt.Fprintf(&b,

@@ -41,7 +41,7 @@ func TestReminderIsANotice(t *testing.T) {
 		{Name: "one", Database: "talks", Attributes: map[string]string{"user": "u1"}},
 		{Name: "two", Database: "talks", Attributes: map[string]string{"user": "u2"}},
 	})
-	talk := func(by, user, channel string, n int) {
+	sendMessage := func(by, user, channel string, n int) {
 		t.Helper()
 		for range n {
 			if _, err := tracker.Track(time.Now(), air.Key{Database: "talks", RecordedBy: by, User: user, Channel: channel},
@@ -50,13 +50,13 @@ func TestReminderIsANotice(t *testing.T) {
 			}
 		}
 	}
-	here, there, other, unnamed := harness.Connect(t, proxy.DSN("one", "talks")), harness.Connect(t,
+	sameChannel, otherChannel, other, unnamed := harness.Connect(t, proxy.DSN("one", "talks")), harness.Connect(t,
 		proxy.DSN("one", "talks")), harness.Connect(t, proxy.DSN("two", "talks")), harness.Connect(t, proxy.DSN("one", "talks"))
-	wantCode(t, here, "SET pgconsent.channel = 'api_1'", "")
-	wantCode(t, there, "SET pgconsent.channel = 'api_2'", "")
+	wantCode(t, sameChannel, "SET pgconsent.channel = 'api_1'", "")
+	wantCode(t, otherChannel, "SET pgconsent.channel = 'api_2'", "")
 	wantCode(t, other, "SET pgconsent.channel = 'api_3'", "")
 	wantCode(t, other, "SET pgconsent.channel = 'api_1'", "42501") // the user may not name this channel
-	all := []*pgconn.PgConn{here, there, other, unnamed}
+	all := []*pgconn.PgConn{sameChannel, otherChannel, other, unnamed}
 	want := func(c *pgconn.PgConn, sql, code string, notices ...string) {
 		t.Helper()
 		if got := wantCode(t, c, sql, code).Notices; fmt.Sprint(got) != fmt.Sprint(notices) {
@@ -66,30 +66,30 @@ func TestReminderIsANotice(t *testing.T) {
 	for _, c := range all {
 		want(c, "SELECT id FROM channels", "")
 	}
-	talk("", "u1", "api_1", 2)
-	talk("", "u2", "api_1", 3) // another user's session in that channel
+	sendMessage("", "u1", "api_1", 2)
+	sendMessage("", "u2", "api_1", 3) // another user's session in that channel
 	for _, c := range all {
 		want(c, "SELECT id FROM channels", "")
 	}
-	talk("", "u1", "api_1", 1)
+	sendMessage("", "u1", "api_1", 1)
 	const notice = "NOTICE 00000 rest, 3 "
 	for _, c := range all[1:] {
 		want(c, "SELECT id FROM channels", "")
 	}
-	want(here, "SELECT id FROM channels", "", notice)
+	want(sameChannel, "SELECT id FROM channels", "", notice)
 	for range 3 {
-		want(here, "SELECT id FROM channels", "")
+		want(sameChannel, "SELECT id FROM channels", "")
 	}
-	talk("", "u1", "api_1", 5)
-	want(here, "SELECT id FROM channels", "")
+	sendMessage("", "u1", "api_1", 5)
+	want(sameChannel, "SELECT id FROM channels", "")
 
 	// The agent's own interactions are recorded for itself, and their notices go to it alone; after a refused statement
 	// as after any other.
-	talk("one", "u1", "api_2", 3)
+	sendMessage("one", "u1", "api_2", 3)
 	want(other, "SELECT id FROM channels", "")
-	want(there, "SELECT * FROM nothing", "42501", notice)
-	talk("two", "u1", "api_1", 3)
-	want(here, "SELECT id FROM channels", "")
+	want(otherChannel, "SELECT * FROM nothing", "42501", notice)
+	sendMessage("two", "u1", "api_1", 3)
+	want(sameChannel, "SELECT id FROM channels", "")
 
 	// In a transaction, and by the extended protocol; and a connection that comes later has it as well.
 	cfg, err := pgx.ParseConfig(proxy.DSN("one", "talks") + "&options=-c%20pgconsent.channel%3Dapi_1")

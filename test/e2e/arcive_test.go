@@ -28,12 +28,12 @@ const (
 	lakeBen   = "d0000000-0000-4000-8000-000000000004"
 )
 
-// visible is the rule in one expression over memories m.
-const visible = `m.user_id = '` + user1 + `' AND NOT EXISTS (SELECT FROM memory_participants p WHERE p.memory_id = m.id
+// visibleMemories is the rule in one expression over memories m.
+const visibleMemories = `m.user_id = '` + user1 + `' AND NOT EXISTS (SELECT FROM memory_participants p WHERE p.memory_id = m.id
 	AND coalesce((SELECT q.consent_status FROM people q WHERE q.id = p.person_id), '') <> 'granted')`
 
-// truth asks the superuser for a list.
-func truth(t testing.TB, in *instance, sql string) []string {
+// superuserList asks the superuser for a list.
+func superuserList(t testing.TB, in *instance, sql string) []string {
 	t.Helper()
 	rows, err := in.db.Connect(t, "postgres").Query(context.Background(), sql)
 	if err != nil {
@@ -46,24 +46,24 @@ func truth(t testing.TB, in *instance, sql string) []string {
 	return list
 }
 
-func same(t testing.TB, what string, got, want []string) {
+func wantSameRows(t testing.TB, description string, got, want []string) {
 	t.Helper()
 	got, want = slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))
 	if !slices.Equal(got, want) {
-		t.Errorf("%s: %d rows, want %d", what, len(got), len(want))
+		t.Errorf("%s: %d rows, want %d", description, len(got), len(want))
 	}
 }
 
 // seeds/000:9-13, 46.
 func TestArciveA_AMemoryWithAnyUnconsentedParticipantDoesNotExist(t *testing.T) {
-	in := reading(t, options{})
-	want := truth(t, in, `SELECT m.id::text FROM memories m WHERE `+visible)
-	hidden := truth(t, in, `SELECT m.id::text FROM memories m WHERE NOT (`+visible+`) AND m.user_id = '`+user1+`' ORDER BY 1`)
+	in := startForReading(t, options{})
+	want := superuserList(t, in, `SELECT m.id::text FROM memories m WHERE `+visibleMemories)
+	hidden := superuserList(t, in, `SELECT m.id::text FROM memories m WHERE NOT (`+visibleMemories+`) AND m.user_id = '`+user1+`' ORDER BY 1`)
 	if len(hidden) < 100 || len(want) < 100 {
 		t.Fatalf("%d visible and %d hidden memories prove little", len(want), len(hidden))
 	}
 	// Some who were there have granted, and some have not.
-	mixed := truth(t, in, `SELECT m.id::text FROM memories m WHERE m.user_id = '`+user1+`'
+	mixed := superuserList(t, in, `SELECT m.id::text FROM memories m WHERE m.user_id = '`+user1+`'
 		AND EXISTS (SELECT FROM memory_participants p JOIN people q ON q.id = p.person_id WHERE p.memory_id = m.id AND q.consent_status = 'granted')
 		AND EXISTS (SELECT FROM memory_participants p JOIN people q ON q.id = p.person_id
 			WHERE p.memory_id = m.id AND q.consent_status IN ('pending', 'revoked')) ORDER BY 1`)
@@ -72,38 +72,38 @@ func TestArciveA_AMemoryWithAnyUnconsentedParticipantDoesNotExist(t *testing.T) 
 	}
 	clients(t, in, func(t *testing.T, agent, _ client) {
 		got, _ := agent.rows(`SELECT id::text FROM memories`)
-		same(t, "rows", got, want)
-		if n := one(t, agent, `SELECT count(*)::text FROM memories`); n != one(t, agent, `SELECT '`+itoa(len(want))+`'`) {
+		wantSameRows(t, "rows", got, want)
+		if n := oneValue(t, agent, `SELECT count(*)::text FROM memories`); n != oneValue(t, agent, `SELECT '`+itoa(len(want))+`'`) {
 			t.Errorf("count %s, want %d", n, len(want))
 		}
 		got, _ = agent.rows(
 			`SELECT DISTINCT m.id::text FROM memories m JOIN memory_participants p ON p.memory_id = m.id JOIN people q ON q.id = p.person_id`)
-		same(t, "join", got, truth(t, in, `SELECT m.id::text FROM memories m WHERE `+
-			visible+` AND EXISTS (SELECT FROM memory_participants p JOIN people q ON q.id = p.person_id AND q.user_id = m.user_id WHERE p.memory_id = m.id)`))
+		wantSameRows(t, "join", got, superuserList(t, in, `SELECT m.id::text FROM memories m WHERE `+
+			visibleMemories+` AND EXISTS (SELECT FROM memory_participants p JOIN people q ON q.id = p.person_id AND q.user_id = m.user_id WHERE p.memory_id = m.id)`))
 		for _, id := range []string{hidden[0], hidden[len(hidden)/2], mixed[0], mixed[len(mixed)/2], lakeBen} {
 			if got, code := agent.rows(`SELECT title FROM memories WHERE id = '` + id + `'`); len(got) != 0 || code != "" {
 				t.Errorf("hidden memory by key: %d rows, SQLSTATE %q", len(got), code)
 			}
-			if one(t, agent, `SELECT EXISTS (SELECT 1 FROM memories WHERE id = '`+id+`')::text`) != "false" {
+			if oneValue(t, agent, `SELECT EXISTS (SELECT 1 FROM memories WHERE id = '`+id+`')::text`) != "false" {
 				t.Error("EXISTS tells of a hidden memory")
 			}
 		}
-		done(t, agent, `BEGIN`)
-		done(t, agent, `DECLARE a SCROLL CURSOR FOR SELECT id::text FROM memories`)
+		wantDone(t, agent, `BEGIN`)
+		wantDone(t, agent, `DECLARE a SCROLL CURSOR FOR SELECT id::text FROM memories`)
 		got, _ = agent.rows(`FETCH ALL FROM a`)
-		same(t, "a cursor", got, want)
-		done(t, agent, `ROLLBACK`)
+		wantSameRows(t, "a cursor", got, want)
+		wantDone(t, agent, `ROLLBACK`)
 		got, _ = agent.rows(`SELECT id::text FROM memories WHERE to_tsvector('english', title || ' ' || body) @@ to_tsquery('english', 'lake')`)
-		same(t, "full text", got, truth(t, in,
-			`SELECT m.id::text FROM memories m WHERE to_tsvector('english', title || ' ' || body) @@ to_tsquery('english', 'lake') AND `+visible))
+		wantSameRows(t, "full text", got, superuserList(t, in,
+			`SELECT m.id::text FROM memories m WHERE to_tsvector('english', title || ' ' || body) @@ to_tsquery('english', 'lake') AND `+visibleMemories))
 		got, _ = agent.rows(
 			`SELECT id::text FROM memories ORDER BY embedding <-> (SELECT embedding FROM memories WHERE id = '` + lakeAlone + `'), id LIMIT 20`)
-		wantK := truth(t, in, `SELECT m.id::text FROM memories m WHERE `+
-			visible+` ORDER BY embedding <-> (SELECT embedding FROM memories WHERE id = '`+lakeAlone+`'), m.id LIMIT 20`)
+		wantK := superuserList(t, in, `SELECT m.id::text FROM memories m WHERE `+
+			visibleMemories+` ORDER BY embedding <-> (SELECT embedding FROM memories WHERE id = '`+lakeAlone+`'), m.id LIMIT 20`)
 		if !slices.Equal(got, wantK) {
 			t.Errorf("vector top 20: got %v, want %v", got, wantK)
 		}
-		if max := one(t, agent, `SELECT max((metadata->>'stars')::int)::text FROM memories`); max != "5" {
+		if max := oneValue(t, agent, `SELECT max((metadata->>'stars')::int)::text FROM memories`); max != "5" {
 			t.Errorf("max(stars) = %s: an aggregate saw hidden rows", max)
 		}
 		// The hidden rows' numbers would make this cast raise.
@@ -114,11 +114,11 @@ func TestArciveA_AMemoryWithAnyUnconsentedParticipantDoesNotExist(t *testing.T) 
 			t.Errorf("a division tells of hidden rows: SQLSTATE %s", code)
 		}
 	})
-	copied, err := exec.Command("psql", "-X", "-c", `COPY memories (id) TO STDOUT`, in.dsn("caregiver", agentPassword)).Output()
+	copyOutput, err := exec.Command("psql", "-X", "-c", `COPY memories (id) TO STDOUT`, in.dsn("caregiver", agentPassword)).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "COPY TO STDOUT", strings.Fields(string(copied)), want)
+	wantSameRows(t, "COPY TO STDOUT", strings.Fields(string(copyOutput)), want)
 	in.noMarker(t)
 }
 
@@ -141,55 +141,55 @@ func TestArciveA_NullUnknownAndDanglingStatusHide(t *testing.T) {
 			('00000000-0000-4000-8000-0000000000e5', '` + alice + `', 'x')`})
 	clients(t, in, func(t *testing.T, agent, _ client) {
 		got, _ := agent.rows(`SELECT id::text FROM memories WHERE id::text LIKE '00000000-0000-4000-8000-0000000000e%'`)
-		same(t, "memories with odd statuses", got, []string{"00000000-0000-4000-8000-0000000000e5"})
+		wantSameRows(t, "memories with odd statuses", got, []string{"00000000-0000-4000-8000-0000000000e5"})
 	})
 	in.noMarker(t)
 }
 
 func TestArciveB_MemoriesWithoutParticipantsShowAndForeignOnesNever(t *testing.T) {
-	in := reading(t, options{})
-	alone := truth(t, in, `SELECT id::text FROM memories m WHERE user_id = '`+user1+
+	in := startForReading(t, options{})
+	withoutParticipants := superuserList(t, in, `SELECT id::text FROM memories m WHERE user_id = '`+user1+
 		`' AND NOT EXISTS (SELECT FROM memory_participants p WHERE p.memory_id = m.id)`)
-	if len(alone) == 0 {
+	if len(withoutParticipants) == 0 {
 		t.Fatal("the world has no memory without participants")
 	}
 	clients(t, in, func(t *testing.T, agent, _ client) {
 		got, _ := agent.rows(`SELECT m.id::text FROM memories m WHERE NOT EXISTS (SELECT 1 FROM memory_participants p WHERE p.memory_id = m.id)`)
-		for _, id := range alone {
+		for _, id := range withoutParticipants {
 			if !slices.Contains(got, id) {
 				t.Errorf("memory %s has no participants and is not shown", id)
 			}
 		}
-		if n := one(t, agent, `SELECT count(*)::text FROM memories WHERE user_id <> '`+user1+`'`); n != "0" {
+		if n := oneValue(t, agent, `SELECT count(*)::text FROM memories WHERE user_id <> '`+user1+`'`); n != "0" {
 			t.Errorf("%s memories of other users", n)
 		}
 	})
 	second := &pgxClient{t: t, conn: in.pgx(t, "second")}
 	got, _ := second.rows(`SELECT DISTINCT user_id::text FROM memories`)
-	same(t, "users whose memories the second user's agent sees", got, []string{user2})
+	wantSameRows(t, "users whose memories the second user's agent sees", got, []string{user2})
 }
 
 // seeds/000:49, 53.
 func TestArciveC_PeopleParticipantsAndEdges(t *testing.T) {
-	in := reading(t, options{})
-	people := truth(t, in, `SELECT id::text FROM people WHERE user_id = '`+user1+`' AND consent_status = 'granted'`)
-	links := truth(t, in, `SELECT p.memory_id::text || p.person_id FROM memory_participants p JOIN memories m ON m.id = p.memory_id
-		JOIN people q ON q.id = p.person_id AND q.user_id = '`+user1+`' AND q.consent_status = 'granted' WHERE `+strings.ReplaceAll(visible,
+	in := startForReading(t, options{})
+	people := superuserList(t, in, `SELECT id::text FROM people WHERE user_id = '`+user1+`' AND consent_status = 'granted'`)
+	links := superuserList(t, in, `SELECT p.memory_id::text || p.person_id FROM memory_participants p JOIN memories m ON m.id = p.memory_id
+		JOIN people q ON q.id = p.person_id AND q.user_id = '`+user1+`' AND q.consent_status = 'granted' WHERE `+strings.ReplaceAll(visibleMemories,
 		"memory_participants p WHERE p.", "memory_participants p WHERE p."))
 	clients(t, in, func(t *testing.T, agent, _ client) {
 		got, _ := agent.rows(`SELECT id::text FROM people`)
-		same(t, "people", got, people)
+		wantSameRows(t, "people", got, people)
 		got, _ = agent.rows(`SELECT memory_id::text || person_id FROM memory_participants`)
-		same(t, "participants", got, links)
+		wantSameRows(t, "participants", got, links)
 		got, _ = agent.rows(
 			`SELECT memory_id::text FROM memory_participants WHERE memory_id NOT IN (SELECT id FROM memories) OR person_id NOT IN (SELECT id FROM people)`)
-		same(t, "participants that name hidden rows", got, nil)
+		wantSameRows(t, "participants that name hidden rows", got, nil)
 		for _, sql := range []string{
 			`SELECT * FROM memory_edges`, `SELECT count(*) FROM public.memory_edges`, `TABLE memory_edges`, `COPY memory_edges TO STDOUT`,
 			`SELECT 1 FROM memories m WHERE EXISTS (SELECT 1 FROM memory_edges e WHERE e.from_id = m.id)`,
 			`WITH e AS (SELECT * FROM memory_edges) SELECT * FROM e`,
 		} {
-			refused(t, agent, sql, "42501")
+			wantRefused(t, agent, sql, "42501")
 		}
 	})
 	in.noMarker(t)
@@ -197,11 +197,11 @@ func TestArciveC_PeopleParticipantsAndEdges(t *testing.T) {
 
 // seeds/000:26-29, 39.
 func TestArciveD_RespectConsentIsPinned(t *testing.T) {
-	in := reading(t, options{})
+	in := startForReading(t, options{})
 	const probe = `(SELECT embedding FROM memories WHERE id = '` + lakeAlone + `')`
-	want := truth(t, in, `SELECT m.id::text FROM memories m WHERE `+visible)
+	want := superuserList(t, in, `SELECT m.id::text FROM memories m WHERE `+visibleMemories)
 	clients(t, in, func(t *testing.T, agent, _ client) {
-		for _, call := range []string{
+		for _, functionCall := range []string{
 			`search_memories_semantic('lake', 100000)`,
 			`search_memories_semantic('lake', 100000, true)`,
 			`search_memories_semantic('lake', 100000, false)`,
@@ -217,14 +217,14 @@ func TestArciveD_RespectConsentIsPinned(t *testing.T) {
 			`match_memories(` + probe + `, 100000, respect_consent => false)`,
 			`match_memories(match_count => 100000, query_embedding => ` + probe + `)`,
 		} {
-			got, code := agent.rows(`SELECT id::text FROM ` + call)
+			got, code := agent.rows(`SELECT id::text FROM ` + functionCall)
 			if code != "" {
-				t.Errorf("%s: SQLSTATE %s", call, code)
+				t.Errorf("%s: SQLSTATE %s", functionCall, code)
 				continue
 			}
-			same(t, call, got, want)
+			wantSameRows(t, functionCall, got, want)
 		}
-		if n := one(t, agent, `SELECT count(*)::text FROM (SELECT (search_memories_semantic('lake', 100000, false)).id) s`); n != itoa(len(want)) {
+		if n := oneValue(t, agent, `SELECT count(*)::text FROM (SELECT (search_memories_semantic('lake', 100000, false)).id) s`); n != itoa(len(want)) {
 			t.Errorf("in the select list: %s rows, want %d", n, len(want))
 		}
 	})
@@ -239,62 +239,62 @@ func TestArciveE_NewPeopleArePending(t *testing.T) {
 			newcomer = "00000000-0000-4000-8000-00000000ee01"
 			sql      = `SELECT count(*)::text FROM memories WHERE id = '` + lakeAlone + `'`
 		)
-		if one(t, agent, sql) != "1" {
+		if oneValue(t, agent, sql) != "1" {
 			t.Fatal("the memory is not visible to begin with")
 		}
-		done(t, owner, `INSERT INTO people (id, user_id, name) VALUES ('`+newcomer+`', '`+user1+`', 'HIDDENMARK unknown speaker')`)
-		done(t, owner, `INSERT INTO memory_participants VALUES ('`+lakeAlone+`', '`+newcomer+`', 'HIDDENMARK')`)
-		if one(t, agent, sql) != "0" {
+		wantDone(t, owner, `INSERT INTO people (id, user_id, name) VALUES ('`+newcomer+`', '`+user1+`', 'HIDDENMARK unknown speaker')`)
+		wantDone(t, owner, `INSERT INTO memory_participants VALUES ('`+lakeAlone+`', '`+newcomer+`', 'HIDDENMARK')`)
+		if oneValue(t, agent, sql) != "0" {
 			t.Error("a memory that mentions a new person is still visible")
 		}
-		done(t, owner, `UPDATE memory_participants SET role = 'present' WHERE person_id = '`+newcomer+`'`)
-		done(t, owner, `UPDATE people SET consent_status = 'granted', name = 'known speaker' WHERE id = '`+newcomer+`'`)
-		if one(t, agent, sql) != "1" {
+		wantDone(t, owner, `UPDATE memory_participants SET role = 'present' WHERE person_id = '`+newcomer+`'`)
+		wantDone(t, owner, `UPDATE people SET consent_status = 'granted', name = 'known speaker' WHERE id = '`+newcomer+`'`)
+		if oneValue(t, agent, sql) != "1" {
 			t.Error("granting did not bring the memory back")
 		}
-		done(t, owner, `DELETE FROM memory_participants WHERE person_id = '`+newcomer+`'`)
-		done(t, owner, `DELETE FROM people WHERE id = '`+newcomer+`'`)
-		done(t, owner, `INSERT INTO people (id, user_id, name, is_self) VALUES ('`+newcomer+`', '`+user1+`', 'self', true)`)
-		if one(t, agent, `SELECT consent_status FROM people WHERE id = '`+newcomer+`'`) != "granted" {
+		wantDone(t, owner, `DELETE FROM memory_participants WHERE person_id = '`+newcomer+`'`)
+		wantDone(t, owner, `DELETE FROM people WHERE id = '`+newcomer+`'`)
+		wantDone(t, owner, `INSERT INTO people (id, user_id, name, is_self) VALUES ('`+newcomer+`', '`+user1+`', 'self', true)`)
+		if oneValue(t, agent, `SELECT consent_status FROM people WHERE id = '`+newcomer+`'`) != "granted" {
 			t.Error("an is_self person was not granted at creation")
 		}
-		done(t, owner, `DELETE FROM people WHERE id = '`+newcomer+`'`)
-		mentioned(t, agent, owner)
+		wantDone(t, owner, `DELETE FROM people WHERE id = '`+newcomer+`'`)
+		checkMentions(t, agent, owner)
 	})
 	in.noMarker(t)
 }
 
-// mentioned: the owner decides whom a memory mentions, and a change counts at the next statement. A voice may turn out
-// to be another person's, two people may be one, somebody was not there (seeds/000:53).
-func mentioned(t *testing.T, agent, owner client) {
+// checkMentions: the owner decides whom a memory mentions, and a change counts at the next statement. A voice may turn
+// out to be another person's, two people may be one, somebody was not there (seeds/000:53).
+func checkMentions(t *testing.T, agent, owner client) {
 	t.Helper()
 	const (
 		speaker = "00000000-0000-4000-8000-00000000ee02"
 		sql     = `SELECT count(*)::text FROM memories WHERE id = '` + lakeAlone + `'`
 	)
-	shows := func(what, want string) {
+	wantShown := func(description, want string) {
 		t.Helper()
-		if got := one(t, agent, sql); got != want {
-			t.Errorf("%s: %s memories", what, got)
+		if got := oneValue(t, agent, sql); got != want {
+			t.Errorf("%s: %s memories", description, got)
 		}
 	}
-	mention := func(from, to string) {
-		done(t, owner, `UPDATE memory_participants SET person_id = '`+to+`' WHERE memory_id = '`+lakeAlone+`' AND person_id = '`+from+`'`)
+	addMention := func(from, to string) {
+		wantDone(t, owner, `UPDATE memory_participants SET person_id = '`+to+`' WHERE memory_id = '`+lakeAlone+`' AND person_id = '`+from+`'`)
 	}
-	done(t, owner, `INSERT INTO memory_participants VALUES ('`+lakeAlone+`', '`+alice+`', 'present')`)
-	shows("with Alice", "1")
-	done(t, owner, `INSERT INTO people (id, user_id, name) VALUES ('`+speaker+`', '`+user1+`', 'HIDDENMARK Unknown speaker')`)
-	mention(alice, speaker)
-	shows("it was not Alice who spoke", "0")
-	mention(speaker, ben)
-	shows("it was Ben", "0")
-	mention(ben, alice)
-	shows("Ben and Alice are one", "1")
-	mention(alice, speaker)
-	done(t, owner, `DELETE FROM people WHERE id = '`+speaker+`'`)
-	shows("nobody knows any more who spoke", "0")
-	done(t, owner, `DELETE FROM memory_participants WHERE memory_id = '`+lakeAlone+`' AND person_id = '`+speaker+`'`)
-	shows("nobody else was there", "1")
+	wantDone(t, owner, `INSERT INTO memory_participants VALUES ('`+lakeAlone+`', '`+alice+`', 'present')`)
+	wantShown("with Alice", "1")
+	wantDone(t, owner, `INSERT INTO people (id, user_id, name) VALUES ('`+speaker+`', '`+user1+`', 'HIDDENMARK Unknown speaker')`)
+	addMention(alice, speaker)
+	wantShown("it was not Alice who spoke", "0")
+	addMention(speaker, ben)
+	wantShown("it was Ben", "0")
+	addMention(ben, alice)
+	wantShown("Ben and Alice are one", "1")
+	addMention(alice, speaker)
+	wantDone(t, owner, `DELETE FROM people WHERE id = '`+speaker+`'`)
+	wantShown("nobody knows any more who spoke", "0")
+	wantDone(t, owner, `DELETE FROM memory_participants WHERE memory_id = '`+lakeAlone+`' AND person_id = '`+speaker+`'`)
+	wantShown("nobody else was there", "1")
 }
 
 // seeds/000:47.
@@ -303,29 +303,29 @@ func TestArciveF_GrantAndRevokeActOnTheNextStatement(t *testing.T) {
 	clients(t, in, func(t *testing.T, agent, owner client) {
 		const sql = `SELECT count(*)::text FROM memories WHERE id = '` + lakeAlice + `'`
 		for range 3 {
-			if one(t, agent, sql) != "1" {
+			if oneValue(t, agent, sql) != "1" {
 				t.Fatal("the memory with Alice is not visible")
 			}
-			done(t, owner, `UPDATE people SET consent_status = 'revoked' WHERE id = '`+alice+`'`)
-			if one(t, agent, sql) != "0" {
+			wantDone(t, owner, `UPDATE people SET consent_status = 'revoked' WHERE id = '`+alice+`'`)
+			if oneValue(t, agent, sql) != "0" {
 				t.Error("the memory is visible after Alice withdrew")
 			}
-			if one(t, agent, `SELECT count(*)::text FROM people WHERE id = '`+alice+`'`) != "0" {
+			if oneValue(t, agent, `SELECT count(*)::text FROM people WHERE id = '`+alice+`'`) != "0" {
 				t.Error("Alice is visible after she withdrew")
 			}
-			done(t, owner, `UPDATE people SET consent_status = 'granted' WHERE id = '`+alice+`'`)
+			wantDone(t, owner, `UPDATE people SET consent_status = 'granted' WHERE id = '`+alice+`'`)
 		}
 		// Inside a transaction, too: every statement has its own snapshot.
-		done(t, agent, `BEGIN`)
-		if one(t, agent, sql) != "1" {
+		wantDone(t, agent, `BEGIN`)
+		if oneValue(t, agent, sql) != "1" {
 			t.Error("not visible in the transaction")
 		}
-		done(t, owner, `UPDATE people SET consent_status = 'pending' WHERE id = '`+alice+`'`)
-		if one(t, agent, sql) != "0" {
+		wantDone(t, owner, `UPDATE people SET consent_status = 'pending' WHERE id = '`+alice+`'`)
+		if oneValue(t, agent, sql) != "0" {
 			t.Error("visible in the transaction after Alice withdrew")
 		}
-		done(t, agent, `COMMIT`)
-		done(t, owner, `UPDATE people SET consent_status = 'granted' WHERE id = '`+alice+`'`)
+		wantDone(t, agent, `COMMIT`)
+		wantDone(t, owner, `UPDATE people SET consent_status = 'granted' WHERE id = '`+alice+`'`)
 	})
 }
 
@@ -334,30 +334,30 @@ func TestArciveG_TheOwnerIsUnaffected(t *testing.T) {
 	in := start(t, options{})
 	clients(t, in, func(t *testing.T, _, owner client) {
 		for _, table := range []string{"people", "memories", "memory_participants", "memory_edges"} {
-			want := truth(t, in, `SELECT count(*)::text FROM `+table)
-			if got := one(t, owner, `SELECT count(*)::text FROM `+table); got != want[0] {
+			want := superuserList(t, in, `SELECT count(*)::text FROM `+table)
+			if got := oneValue(t, owner, `SELECT count(*)::text FROM `+table); got != want[0] {
 				t.Errorf("the owner sees %s rows of %s, the superuser %s", got, table, want[0])
 			}
 		}
 		// A job: edges from the ungated function; and a delete that cascades over hidden rows.
-		done(t, owner, `BEGIN`)
-		done(t, owner, `INSERT INTO memory_edges SELECT '`+lakeAlone+
+		wantDone(t, owner, `BEGIN`)
+		wantDone(t, owner, `INSERT INTO memory_edges SELECT '`+lakeAlone+
 			`', id, 1 FROM match_memories((SELECT embedding FROM memories WHERE id = '`+lakeBen+`'), 5) WHERE id <> '`+lakeAlone+`' ON CONFLICT DO NOTHING`)
-		done(t, owner, `DELETE FROM memories WHERE id = '`+lakeBen+`'`)
-		if one(t, owner, `SELECT count(*)::text FROM memory_participants WHERE memory_id = '`+lakeBen+`'`) != "0" {
+		wantDone(t, owner, `DELETE FROM memories WHERE id = '`+lakeBen+`'`)
+		if oneValue(t, owner, `SELECT count(*)::text FROM memory_participants WHERE memory_id = '`+lakeBen+`'`) != "0" {
 			t.Error("the delete did not cascade")
 		}
-		done(t, owner, `ROLLBACK`)
+		wantDone(t, owner, `ROLLBACK`)
 	})
 }
 
 // seeds/000:26-29, 39, 40-41.
 func TestArciveI_TheOwnersCallsKeepTheirMeaning(t *testing.T) {
-	in := reading(t, options{})
+	in := startForReading(t, options{})
 	clients(t, in, func(t *testing.T, _, owner client) {
 		const probe = `(SELECT embedding FROM memories WHERE id = '` + lakeAlone + `')`
-		all := one(t, owner, `SELECT count(*)::text FROM memories`)
-		for call, want := range map[string]string{
+		all := oneValue(t, owner, `SELECT count(*)::text FROM memories`)
+		for functionCall, want := range map[string]string{
 			`search_memories_semantic('lake', 100000)`:                          all,
 			`search_memories_semantic('lake', 100000, false)`:                   all,
 			`search_memories_semantic('lake', 100000, respect_consent => true)`: gatedForOwner(t, in),
@@ -365,8 +365,8 @@ func TestArciveI_TheOwnersCallsKeepTheirMeaning(t *testing.T) {
 			`match_memories(` + probe + `, 100000, false)`:                      all,
 			`match_memories(` + probe + `, 100000, true)`:                       gatedForOwner(t, in),
 		} {
-			if got := one(t, owner, `SELECT count(*)::text FROM `+call); got != want {
-				t.Errorf("%s: %s rows, want %s", call, got, want)
+			if got := oneValue(t, owner, `SELECT count(*)::text FROM `+functionCall); got != want {
+				t.Errorf("%s: %s rows, want %s", functionCall, got, want)
 			}
 		}
 	})
@@ -381,7 +381,7 @@ func TestArciveJ_EveryAgentIsAnsweredAlike(t *testing.T) {
 	for _, agent := range arciveAgents {
 		connections[agent] = harness.Connect(t, in.dsn(agent, agentPassword))
 	}
-	asked := 0
+	questions := 0
 	for _, sql := range []string{
 		`SELECT * FROM memories ORDER BY id`, `SELECT * FROM people ORDER BY id`,
 		`SELECT * FROM memory_participants ORDER BY 1, 2`, `SELECT * FROM memory_edges`, `SELECT count(*), max(occurred_at) FROM memories`,
@@ -393,7 +393,7 @@ func TestArciveJ_EveryAgentIsAnsweredAlike(t *testing.T) {
 			`'), 20, false)`, `SELECT title FROM memories WHERE id = '` + lakeBen + `'`,
 		`UPDATE people SET consent_status = 'granted'`, `SELECT body::int FROM memories`, `EXPLAIN SELECT 1 FROM memories`,
 	} {
-		asked++
+		questions++
 		want := harness.Ask(connections["caregiver"], sql).String()
 		for _, agent := range arciveAgents {
 			if got := harness.Ask(connections[agent], sql).String(); got != want {
@@ -403,20 +403,20 @@ func TestArciveJ_EveryAgentIsAnsweredAlike(t *testing.T) {
 	}
 	in.noMarker(t)
 	// Each attempt of each of them is in the audit, allowed or not.
-	kept := attempts(t, in.audit)
+	decisions := countDecisions(t, in.audit)
 	for _, agent := range arciveAgents {
-		want := asked
+		want := questions
 		if agent == "caregiver" {
 			want *= 2
 		}
-		if k := kept[agent]; k["allow"]+k["deny"] != want || k["deny"] == 0 || k["allow"] <= k["deny"] {
+		if k := decisions[agent]; k["allow"]+k["deny"] != want || k["deny"] == 0 || k["allow"] <= k["deny"] {
 			t.Errorf("of %d attempts of %s the audit has %v", want, agent, k)
 		}
 	}
 }
 
-// attempts counts the decisions of an audit, by agent and verdict.
-func attempts(t testing.TB, folder string) map[string]map[string]int {
+// countDecisions counts the decisions of an audit, by agent and verdict.
+func countDecisions(t testing.TB, folder string) map[string]map[string]int {
 	t.Helper()
 	out := map[string]map[string]int{}
 	if _, err := audit.Walk(folder, func(r audit.Record) error {
@@ -441,7 +441,7 @@ func attempts(t testing.TB, folder string) map[string]map[string]int {
 // gatedForOwner counts the memories of all users whose participants have all granted.
 func gatedForOwner(t testing.TB, in *instance) string {
 	t.Helper()
-	return truth(t, in, `SELECT count(*)::text FROM memories m WHERE `+strings.ReplaceAll(visible, `m.user_id = '`+user1+`' AND `, ""))[0]
+	return superuserList(t, in, `SELECT count(*)::text FROM memories m WHERE `+strings.ReplaceAll(visibleMemories, `m.user_id = '`+user1+`' AND `, ""))[0]
 }
 
 // A person whom the agent cannot see still hides the memory: the trap of a predicate that runs with the agent's rights.
@@ -449,12 +449,12 @@ func gatedForOwner(t testing.TB, in *instance) string {
 func TestAnInvisiblePersonStillHidesTheMemory(t *testing.T) {
 	for name, o := range map[string]options{"both": {}, "rls": {mode: modeRLS}, "injected": {mode: modeInjected, rowSecurity: withoutPolicies}} {
 		t.Run(name, func(t *testing.T) {
-			in := reading(t, o)
+			in := startForReading(t, o)
 			agent := &pgxClient{t: t, conn: in.pgx(t, "caregiver")}
-			if n := one(t, agent, `SELECT count(*)::text FROM people WHERE id = '`+ben+`'`); n != "0" {
+			if n := oneValue(t, agent, `SELECT count(*)::text FROM people WHERE id = '`+ben+`'`); n != "0" {
 				t.Fatal("Ben is visible")
 			}
-			if n := one(t, agent, `SELECT count(*)::text FROM memories WHERE id = '`+lakeBen+`'`); n != "0" {
+			if n := oneValue(t, agent, `SELECT count(*)::text FROM memories WHERE id = '`+lakeBen+`'`); n != "0" {
 				t.Error("a memory with Ben is visible, since the agent cannot see that he refused")
 			}
 			in.noMarker(t)
@@ -471,19 +471,19 @@ func TestTheCustomersOwnRolesAndPolicies(t *testing.T) {
 		ALTER TABLE people ENABLE ROW LEVEL SECURITY;
 		CREATE POLICY everybody ON people USING (true)`})
 	agent := &pgxClient{t: t, conn: in.pgx(t, "caregiver")}
-	want := truth(t, in, `SELECT m.id::text FROM memories m WHERE `+visible)
+	want := superuserList(t, in, `SELECT m.id::text FROM memories m WHERE `+visibleMemories)
 	got, _ := agent.rows(`SELECT id::text FROM memories`)
-	same(t, "memories beside an older permissive policy", got, want)
+	wantSameRows(t, "memories beside an older permissive policy", got, want)
 	got, _ = agent.rows(`SELECT id::text FROM people`)
-	same(t, "people beside an older permissive policy", got,
-		truth(t, in, `SELECT id::text FROM people WHERE user_id = '`+user1+`' AND consent_status = 'granted'`))
+	wantSameRows(t, "people beside an older permissive policy", got,
+		superuserList(t, in, `SELECT id::text FROM people WHERE user_id = '`+user1+`' AND consent_status = 'granted'`))
 	application := in.db.Connect(t, "application")
 	for _, table := range []string{"people", "memories", "memory_participants"} {
 		var n string
 		if err := application.QueryRow(context.Background(), `SELECT count(*)::text FROM `+table).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
-		if want := truth(t, in, `SELECT count(*)::text FROM `+table)[0]; n != want {
+		if want := superuserList(t, in, `SELECT count(*)::text FROM `+table)[0]; n != want {
 			t.Errorf("an ordinary role sees %s of %s rows of %s", n, want, table)
 		}
 	}

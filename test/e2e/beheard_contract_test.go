@@ -174,7 +174,7 @@ func TestBeheardA_StageContracts(t *testing.T) {
 		t.Run(fmt.Sprintf("stage %s, %s (line %d)", c.stage, c.name, c.line), func(t *testing.T) {
 			b.stage(t, c.stage)
 			b.nextTurn(t)
-			if told(harness.ConnectSuperuser(t, b.db), c.sql) == "" {
+			if oneText(harness.ConnectSuperuser(t, b.db), c.sql) == "" {
 				t.Errorf("%s: the owner finds nothing either", c.sql)
 			}
 			b.want(t, c.sql, "")
@@ -219,15 +219,15 @@ func TestBeheardA_NothingElse(t *testing.T) {
 				if stage == 1 {
 					b.nextTurn(t)
 				}
-				allowed := strings.Contains(may, source) || source == "m" && strings.Contains(may, "s") // a key column is part of the structured reads
+				wasAllowed := strings.Contains(may, source) || source == "m" && strings.Contains(may, "s") // a key column is part of the structured reads
 				rows, got := b.found(t, sql)
-				if allowed && got == "" && rows != 1 {
+				if wasAllowed && got == "" && rows != 1 {
 					t.Errorf("stage %d, %s from %s: %d rows, want one", stage, o.object, source, rows)
 				}
-				if stage == 1 && allowed && strings.Contains(got, "contract intent, intent emotional_validation: "+o.object) {
+				if stage == 1 && wasAllowed && strings.Contains(got, "contract intent, intent emotional_validation: "+o.object) {
 					got = "" // the contract allows it; the plan minimal allows the user's own content
 				}
-				if allowed != (got == "") || !allowed && !strings.Contains(got, "SQLSTATE 42501") {
+				if wasAllowed != (got == "") || !wasAllowed && !strings.Contains(got, "SQLSTATE 42501") {
 					t.Errorf("stage %d, %s from %s: %q", stage, o.object, source, got)
 				}
 			}
@@ -256,7 +256,7 @@ func TestBeheardD_Likeness(t *testing.T) {
 	b := startBeheard(t)
 	b.needsTrigrams(t)
 	distance := "cube_distance"
-	if told(harness.ConnectSuperuser(t, b.db), "SELECT count(*) FROM pg_extension WHERE extname = 'vector'") == "1" {
+	if oneText(harness.ConnectSuperuser(t, b.db), "SELECT count(*) FROM pg_extension WHERE extname = 'vector'") == "1" {
 		distance = "l2_distance"
 	}
 	b.stage(t, "4")
@@ -312,7 +312,7 @@ func TestBeheardF_Plan(t *testing.T) {
 		`INSERT INTO "Turn" (id, "sessionId", "userId", message) VALUES ('x', 'ses-1-4', 'user-ana', 'x')`,
 	} {
 		b.want(t, sql, "42501")
-		if got := told(planner, sql); got != "42501" {
+		if got := oneText(planner, sql); got != "42501" {
 			t.Errorf("the planner: %s: %q", sql, got)
 		}
 	}
@@ -368,13 +368,13 @@ func TestBeheardG_Intents(t *testing.T) {
 // SYSTEMS.md 3 h: every attempt is in the trail.
 // seeds/002:423.
 func TestBeheardH_Audit(t *testing.T) {
-	kept := t.TempDir() + "/audit"
-	b := startBeheard(t, func(d *harness.Database) { d.Audit = kept })
+	auditFolder := t.TempDir() + "/audit"
+	b := startBeheard(t, func(d *harness.Database) { d.Audit = auditFolder })
 	b.stage(t, "4")
 	b.want(t, `SELECT count(*) FROM "Agreement" WHERE description <> ''`, "3")
 	b.denied(t, `SELECT content FROM "UserEvent"`, "contract retrieval")
-	allowed, denied, rows := false, false, map[uint64]int64{}
-	if _, err := audit.Walk(kept, func(r audit.Record) error {
+	wasAllowed, wasDenied, rows := false, false, map[uint64]int64{}
+	if _, err := audit.Walk(auditFolder, func(r audit.Record) error {
 		var d audit.Decision
 		var o audit.Outcome
 		if err := json.Unmarshal(r.Line, &d); err != nil {
@@ -393,15 +393,15 @@ func TestBeheardH_Audit(t *testing.T) {
 			if c.Name != "retrieval" || c.Value != "4" || !facts || len(d.Tables) != 1 || d.Tables[0].Source != "structured" {
 				continue
 			}
-			allowed = allowed || c.Verdict == "allow" && d.Verdict == "allow" && d.Tables[0].Name == "public.Agreement"
-			denied = denied || c.Verdict == "deny" && d.Verdict == "deny" && d.SQLState == "42501" && d.Tables[0].Name == "public.UserEvent"
+			wasAllowed = wasAllowed || c.Verdict == "allow" && d.Verdict == "allow" && d.Tables[0].Name == "public.Agreement"
+			wasDenied = wasDenied || c.Verdict == "deny" && d.Verdict == "deny" && d.SQLState == "42501" && d.Tables[0].Name == "public.UserEvent"
 		}
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if !allowed || !denied || len(rows) == 0 {
-		t.Errorf("the trail lacks an attempt: allowed %t, denied %t, %d outcomes", allowed, denied, len(rows))
+	if !wasAllowed || !wasDenied || len(rows) == 0 {
+		t.Errorf("the trail lacks an attempt: allowed %t, denied %t, %d outcomes", wasAllowed, wasDenied, len(rows))
 	}
 }
 

@@ -29,7 +29,7 @@ func TestBeheardG_RowsPerTurn(t *testing.T) {
 	events := func(n int) string { return fmt.Sprintf(`SELECT id FROM "UserEvent" ORDER BY id LIMIT %d`, n) }
 	rows := func(c *pgconn.PgConn, sql string, want int) {
 		t.Helper()
-		if got := told(c, sql); len(strings.Fields(got)) != want {
+		if got := oneText(c, sql); len(strings.Fields(got)) != want {
 			t.Errorf("%s: %q, want %d rows", sql, got, want)
 		}
 	}
@@ -43,7 +43,7 @@ func TestBeheardG_RowsPerTurn(t *testing.T) {
 	if got := b.answer(t, events(0)+"; "+`SELECT 1`); got != "" {
 		t.Errorf("what returns no row of the contract: %s", got)
 	}
-	if got := told(b.as(t, "ben", "ses-1-4"), events(5)); strings.Count(got, "\n") != 4 {
+	if got := oneText(b.as(t, "ben", "ses-1-4"), events(5)); strings.Count(got, "\n") != 4 {
 		t.Errorf("ben has a turn of his own: %s", got)
 	}
 

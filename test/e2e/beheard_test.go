@@ -59,7 +59,7 @@ func startBeheardIn(t *testing.T, mode harness.Mode, more ...func(*harness.Datab
 func (b *beheard) as(t *testing.T, agent, session string) *pgconn.PgConn {
 	t.Helper()
 	c := b.proxy.Agent(t, agent, "beheard")
-	if got := told(c, "SET app.current_session_id = '"+session+"'"); got != "" {
+	if got := oneText(c, "SET app.current_session_id = '"+session+"'"); got != "" {
 		t.Fatalf("%s in %s: %s", agent, session, got)
 	}
 	return c
@@ -75,7 +75,7 @@ func (b *beheard) stage(t *testing.T, stage string) {
 
 func (b *beheard) want(t *testing.T, sql, want string) {
 	t.Helper()
-	if got := told(b.agent, sql); got != want {
+	if got := oneText(b.agent, sql); got != want {
 		t.Errorf("%s: got %q, want %q", sql, got, want)
 	}
 }
@@ -84,8 +84,8 @@ func (b *beheard) want(t *testing.T, sql, want string) {
 // not all.
 func (b *beheard) seen(t *testing.T, table, rule string) {
 	t.Helper()
-	want := told(harness.ConnectSuperuser(t, b.db), `SELECT count(*) FROM "`+table+`" AS x WHERE `+rule)
-	if all := told(harness.ConnectSuperuser(t, b.db), `SELECT count(*) FROM "`+table+`"`); want == "0" || want == all {
+	want := oneText(harness.ConnectSuperuser(t, b.db), `SELECT count(*) FROM "`+table+`" AS x WHERE `+rule)
+	if all := oneText(harness.ConnectSuperuser(t, b.db), `SELECT count(*) FROM "`+table+`"`); want == "0" || want == all {
 		t.Errorf("%s: the owner finds %s of %s rows by %s: the test says little", table, want, all, rule)
 	}
 	b.want(t, `SELECT count(*) FROM "`+table+`"`, want)
@@ -110,7 +110,7 @@ func TestBeheardB_StageFromTheDatabase(t *testing.T) {
 	b.now(t, `UPDATE "Turn" SET "sealedAt" = now() WHERE "sessionId" = 'ses-1-4' AND "userId" = 'user-ana'`)
 	b.want(t, content, "42501") // no turn is open, so the attributes have no values
 	other := b.proxy.Agent(t, "ana", "beheard")
-	if got := told(other, content); got != "42501" {
+	if got := oneText(other, content); got != "42501" {
 		t.Errorf("without a session: %s", got)
 	}
 	b.proxy.Tap().RequireNoMarker(t)
@@ -121,7 +121,7 @@ func TestBeheardB_StageFromTheDatabase(t *testing.T) {
 func TestBeheardC_OwnVessel(t *testing.T) {
 	b := startBeheard(t)
 	for _, value := range []string{"ses-3-4", "ses-1-3", "nothing", ""} { // another person's session, a completed one, a missing one
-		if want := map[bool]string{true: "", false: "42501"}[value == ""]; told(b.proxy.Agent(t, "ana", "beheard"),
+		if want := map[bool]string{true: "", false: "42501"}[value == ""]; oneText(b.proxy.Agent(t, "ana", "beheard"),
 			"SET app.current_session_id = '"+value+"'") != want {
 			t.Errorf("session %q: want %q", value, want)
 		}
@@ -135,24 +135,25 @@ func TestBeheardC_OwnVessel(t *testing.T) {
 	b.want(t, `SELECT count(*) FROM "UserEvent" AS e JOIN "UserVessel" AS v ON v.id = e."vesselId" WHERE v."userId" <> 'user-ana'`, "0")
 	// A search by likeness returns candidates: none of the partner's moments, which are nearest, is among them.
 	super := harness.ConnectSuperuser(t, b.db)
-	near := ` ORDER BY x.embedding <-> '` + told(super,
+	nearestOrder := ` ORDER BY x.embedding <-> '` + oneText(super,
 		`SELECT embedding FROM "UserEvent" WHERE "vesselId" = 'uv-ses-1-4-user-ben' ORDER BY id LIMIT 1`) + `', x.id LIMIT 10`
-	candidates, facts := told(super, `SELECT x.id FROM "UserEvent" AS x`+near), told(super, `SELECT x.id FROM "UserEvent" AS x WHERE `+ownVessels+near)
-	if !strings.Contains(candidates, "user-ben") || len(lines(facts)) != 10 {
+	candidates, facts := oneText(super, `SELECT x.id FROM "UserEvent" AS x`+nearestOrder),
+		oneText(super, `SELECT x.id FROM "UserEvent" AS x WHERE `+ownVessels+nearestOrder)
+	if !strings.Contains(candidates, "user-ben") || len(splitLines(facts)) != 10 {
 		t.Errorf("nearest of all are %q, of one's own %q", candidates, facts)
 	}
-	b.want(t, `SELECT x.id FROM "UserEvent" AS x`+near, facts)
+	b.want(t, `SELECT x.id FROM "UserEvent" AS x`+nearestOrder, facts)
 	for _, stage := range []string{"1", "2", "3"} {
 		b.stage(t, stage)
 		for _, sql := range []string{`SELECT name FROM "Need" LIMIT 5`,
 			`SELECT content FROM "UserEvent" ORDER BY "createdAt" DESC LIMIT 5`, `SELECT content::int FROM "UserEvent" LIMIT 5`} {
-			told(b.agent, sql)
+			oneText(b.agent, sql)
 		}
 	}
 	b.proxy.Tap().RequireNoMarker(t)
 	elsewhere := b.as(t, "ana", "ses-2-4") // another session of the same person, with another partner
 	b.now(t, `UPDATE "Session" SET stage = 2 WHERE id = 'ses-2-4'`)
-	if got := told(elsewhere, `SELECT count(*) FROM "UserEvent"`); got != "20" {
+	if got := oneText(elsewhere, `SELECT count(*) FROM "UserEvent"`); got != "20" {
 		t.Errorf("in the other relationship: %s events", got)
 	}
 }
@@ -166,7 +167,7 @@ func TestBeheardE_ActiveConsent(t *testing.T) {
 	b.want(t, contents, "content-1-1\ncontent-1-3")
 	// By likeness to the one that is going to be withdrawn, too.
 	nearest := `SELECT id FROM "ConsentedContent" ORDER BY embedding <-> '` +
-		told(harness.ConnectSuperuser(t, b.db), `SELECT embedding FROM "ConsentedContent" WHERE id = 'content-1-1'`) + `', id LIMIT 10`
+		oneText(harness.ConnectSuperuser(t, b.db), `SELECT embedding FROM "ConsentedContent" WHERE id = 'content-1-1'`) + `', id LIMIT 10`
 	for _, change := range [][2]string{
 		{`UPDATE "ConsentRecord" SET "revokedAt" = now() WHERE id = 'rec-content-1-1'`,
 			`UPDATE "ConsentRecord" SET "revokedAt" = NULL WHERE id = 'rec-content-1-1'`},
@@ -206,7 +207,7 @@ func TestBeheardF_Synthesis(t *testing.T) {
 		// Not even a plan that names it.
 		b.now(t, `UPDATE "Turn" SET plan = 'synthesis:structured,synthesis:metadata', phase = '`+
 			c.phase+`' WHERE "sessionId" = 'ses-1-4' AND "sealedAt" IS NULL`)
-		if got := told(planner, synthesis); got != c.want {
+		if got := oneText(planner, synthesis); got != c.want {
 			t.Errorf("planner, stage %s, %s: %s", c.stage, c.phase, got)
 		}
 		b.want(t, synthesis, "42501")
@@ -242,7 +243,7 @@ func TestBeheardH_LiveAttributes(t *testing.T) {
 		return text
 	}
 	text := read()
-	for end := time.Now().Add(tier.Patience); !strings.Contains(text, `"event":"close"`) && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(tier.Patience); !strings.Contains(text, `"event":"close"`) && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		text = read()
 	}
 	type record struct {
@@ -253,7 +254,7 @@ func TestBeheardH_LiveAttributes(t *testing.T) {
 	}
 	rows := map[float64]float64{}
 	var decisions []record
-	for _, line := range lines(strings.TrimSpace(text)) {
+	for _, line := range splitLines(strings.TrimSpace(text)) {
 		var r record
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatal(err)
@@ -296,7 +297,7 @@ func TestBeheardI_Conditions(t *testing.T) {
 	b.want(t, `SELECT count(*) FROM "Session"`, "5")
 	b.seen(t, "SessionOutcome", `"sessionId" LIKE 'ses-1-%'`)
 	solo := b.as(t, "ana", "ses-1-solo")
-	if got := told(solo, `SELECT count(*) FROM "Session"`); got != "42501" {
+	if got := oneText(solo, `SELECT count(*) FROM "Session"`); got != "42501" {
 		t.Errorf("alone in a session: %s", got)
 	}
 	for _, change := range [][3]string{
@@ -338,7 +339,7 @@ func TestBeheardJ_SharedRows(t *testing.T) {
 		AND EXISTS (SELECT FROM "ConsentRecord" r WHERE r.id = x."consentRecordId" AND r.decision = 'GRANTED' AND r."revokedAt" IS NULL)`)
 	b.proxy.Tap().RequireNoMarker(t)
 	ben := b.as(t, "ben", "ses-1-4")
-	if got := told(ben, `SELECT id FROM "ConsentedContent" ORDER BY id`); got != "content-1-2\ncontent-1-4" {
+	if got := oneText(ben, `SELECT id FROM "ConsentedContent" ORDER BY id`); got != "content-1-2\ncontent-1-4" {
 		t.Errorf("ben: %s", got)
 	}
 }
@@ -350,21 +351,21 @@ func TestBeheardK_Library(t *testing.T) {
 	b.stage(t, "4")
 	b.want(t, `SELECT count(*) FROM "GlobalExperiment" WHERE embedding IS NOT NULL`, "42501") // vector only
 	const nearest = `SELECT id FROM "GlobalExperiment" ORDER BY embedding <-> (SELECT embedding FROM "GlobalExperiment" WHERE id = 'lib-41') LIMIT 60`
-	if got := len(lines(told(b.agent, nearest))); got != 50 {
-		t.Errorf("%d rows of the library, want 50: %s", got, told(b.agent, nearest))
+	if got := len(splitLines(oneText(b.agent, nearest))); got != 50 {
+		t.Errorf("%d rows of the library, want 50: %s", got, oneText(b.agent, nearest))
 	}
 	for _, change := range []string{
 		`"optInActive" = false`, `"optInActive" = NULL`, `"anonymizedAt" = NULL`, `origin = 'imported'`,
 		`"embeddedAt" = NULL`, `"embeddedAt" = "anonymizedAt" - interval '1 second'`, // the embedding is still that of the user's own words
 	} {
 		b.now(t, `UPDATE "GlobalExperiment" SET `+change+` WHERE id = 'lib-42'`)
-		if got := told(b.agent, nearest); len(lines(got)) != 49 || strings.Contains(got, "lib-42") {
-			t.Errorf("%s: %d rows, want 49", change, len(lines(got)))
+		if got := oneText(b.agent, nearest); len(splitLines(got)) != 49 || strings.Contains(got, "lib-42") {
+			t.Errorf("%s: %d rows, want 49", change, len(splitLines(got)))
 		}
 		b.now(t,
 			`UPDATE "GlobalExperiment" SET origin = 'contributed', "optInActive" = true, "anonymizedAt" = '2025-04-01', "embeddedAt" = '2025-04-02' WHERE id = 'lib-42'`)
-		if got := told(b.agent, nearest); len(lines(got)) != 50 || !strings.Contains(got, "lib-42") {
-			t.Errorf("after %s was put right: %d rows, want 50", change, len(lines(got)))
+		if got := oneText(b.agent, nearest); len(splitLines(got)) != 50 || !strings.Contains(got, "lib-42") {
+			t.Errorf("after %s was put right: %d rows, want 50", change, len(splitLines(got)))
 		}
 	}
 	for _, sql := range []string{
@@ -381,38 +382,38 @@ func TestBeheardM_TheSeedsSQL(t *testing.T) {
 	b := startBeheard(t)
 	b.want(t, "SET app.actor_id = 'user-ana'", "")
 	// The rows of the session at hand, and the few of a turn in which the intent is to stay present.
-	embedding, far := "(0,0,0,0,0,0,0,0)", "1.3" // a vector of the extension cube, whose distances differ
-	if told(harness.ConnectSuperuser(t, b.db), "SELECT count(*) FROM pg_extension WHERE extname = 'vector'") == "1" {
-		embedding, far = "[1,0,0,0,0,0,0,0]", "2.1"
+	embedding, distance := "(0,0,0,0,0,0,0,0)", "1.3" // a vector of the extension cube, whose distances differ
+	if oneText(harness.ConnectSuperuser(t, b.db), "SELECT count(*) FROM pg_extension WHERE extname = 'vector'") == "1" {
+		embedding, distance = "[1,0,0,0,0,0,0,0]", "2.1"
 	}
 	similar := `SELECT ue.* FROM "UserEvent" ue
 JOIN "UserVessel" uv ON ue."vesselId" = uv.id
 WHERE uv."userId" = current_setting('app.actor_id', true)
   AND uv."sessionId" = current_setting('app.current_session_id', true)
-  AND ue.embedding <=> '` + embedding + `' < ` + far
+  AND ue.embedding <=> '` + embedding + `' < ` + distance
 	b.stage(t, "2")
-	if got := len(lines(told(b.agent, similar))); got != 5 {
-		t.Errorf("similar moments: %d, want 5: %s", got, told(b.agent, similar))
+	if got := len(splitLines(oneText(b.agent, similar))); got != 5 {
+		t.Errorf("similar moments: %d, want 5: %s", got, oneText(b.agent, similar))
 	}
 	// With the threshold as it is written, and the embedding as a parameter: of one of these moments.
 	super := harness.ConnectSuperuser(t, b.db)
-	said := told(super, `SELECT embedding FROM "UserEvent" WHERE "vesselId" = 'uv-ses-1-4-user-ana' ORDER BY id LIMIT 1`)
-	asked := strings.Replace(similar, "'"+embedding+"' < "+far, "$1 < 0.3", 1)
-	want := told(super, `SELECT id FROM "UserEvent" WHERE "vesselId" = 'uv-ses-1-4-user-ana' AND embedding <=> '`+said+`' < 0.3 ORDER BY id`)
-	if got := firsts(harness.AskExtended(b.agent, asked, []byte(said))); want == "" || got != want {
+	text := oneText(super, `SELECT embedding FROM "UserEvent" WHERE "vesselId" = 'uv-ses-1-4-user-ana' ORDER BY id LIMIT 1`)
+	parameterized := strings.Replace(similar, "'"+embedding+"' < "+distance, "$1 < 0.3", 1)
+	want := oneText(super, `SELECT id FROM "UserEvent" WHERE "vesselId" = 'uv-ses-1-4-user-ana' AND embedding <=> '`+text+`' < 0.3 ORDER BY id`)
+	if got := firstValues(harness.AskExtended(b.agent, parameterized, []byte(text))); want == "" || got != want {
 		t.Errorf("similar moments below 0.3: %q, want %q", got, want)
 	}
 	// "FORBIDDEN: Any query touching partner's data": the same for the partner returns no rows.
 	partners := strings.Replace(similar, "current_setting('app.actor_id', true)", "'user-ben'", 1)
 	b.want(t, partners, "")
-	if theirs := strings.Replace(partners, "current_setting('app.current_session_id', true)", "'ses-1-4'", 1); len(lines(told(super, theirs))) != 5 {
-		t.Errorf("the owner finds %q of the partner's", told(super, theirs))
+	if otherText := strings.Replace(partners, "current_setting('app.current_session_id', true)", "'ses-1-4'", 1); len(splitLines(oneText(super, otherText))) != 5 {
+		t.Errorf("the owner finds %q of the partner's", oneText(super, otherText))
 	}
 	// In stage 1 the intent is to stay present: five rows a turn, and the statement must have that limit.
 	b.stage(t, "1")
 	b.denied(t, similar, "at most 5 rows, as they are")
-	if got := len(lines(told(b.agent, similar+" LIMIT 5"))); got != 5 {
-		t.Errorf("similar moments, in stage 1: %d, want 5: %s", got, told(b.agent, similar+" LIMIT 5"))
+	if got := len(splitLines(oneText(b.agent, similar+" LIMIT 5"))); got != 5 {
+		t.Errorf("similar moments, in stage 1: %d, want 5: %s", got, oneText(b.agent, similar+" LIMIT 5"))
 	}
 	b.stage(t, "2")
 	const consented = `SELECT cc.id, cc."transformedContent"
@@ -423,11 +424,11 @@ WHERE cc."sharedVesselId" = $1
   AND cr.decision = 'GRANTED'
   AND cr."revokedAt" IS NULL
   AND cc."consentActive" = true`
-	if got := sortedLines(firsts(harness.AskExtended(b.agent, consented, []byte("sv-1"), []byte("user-ben")))); got != "content-1-1\ncontent-1-3" {
+	if got := sortedLines(firstValues(harness.AskExtended(b.agent, consented, []byte("sv-1"), []byte("user-ben")))); got != "content-1-1\ncontent-1-3" {
 		t.Errorf("consented content: %q", got)
 	}
 	b.now(t, `UPDATE "ConsentRecord" SET "revokedAt" = now() WHERE id = 'rec-content-1-1'`)
-	if got := firsts(harness.AskExtended(b.agent, consented, []byte("sv-1"), []byte("user-ben"))); got != "content-1-3" {
+	if got := firstValues(harness.AskExtended(b.agent, consented, []byte("sv-1"), []byte("user-ben"))); got != "content-1-3" {
 		t.Errorf("consented content, of which one was revoked: %q", got)
 	}
 	b.stage(t, "4")
@@ -437,8 +438,9 @@ WHERE a."sharedVesselId" = $1
   AND a."agreedByA" = true
   AND a."agreedByB" = true
 ORDER BY a."agreedAt" DESC`, []byte("sv-1"))
-	if got, want := firsts(a), told(super,
-		`SELECT id FROM "Agreement" WHERE "sharedVesselId" = 'sv-1' AND "agreedByA" AND "agreedByB" ORDER BY "agreedAt" DESC`); len(lines(want)) != 3 || got != want {
+	if got, want := firstValues(a), oneText(super,
+		`SELECT id FROM "Agreement" WHERE "sharedVesselId" = 'sv-1' AND "agreedByA" AND "agreedByB" ORDER BY "agreedAt" DESC`); len(splitLines(want)) != 3 ||
+		got != want {
 		t.Errorf("agreements: %q, want %q", got, want)
 	}
 	for _, sql := range []string{`SELECT "userId" FROM "UserVessel"`, `SELECT id, decision FROM "ConsentRecord"`} {
@@ -447,8 +449,8 @@ ORDER BY a."agreedAt" DESC`, []byte("sv-1"))
 	b.proxy.Tap().RequireNoMarker(t)
 }
 
-// firsts are the first values of the rows of an answer, or its SQLSTATE.
-func firsts(a harness.Answer) string {
+// firstValues are the first values of the rows of an answer, or its SQLSTATE.
+func firstValues(a harness.Answer) string {
 	if a.Code != "" || len(a.Results) != 1 {
 		return a.Code
 	}
@@ -460,7 +462,7 @@ func firsts(a harness.Answer) string {
 	return strings.Join(out, "\n")
 }
 
-func lines(s string) []string {
+func splitLines(s string) []string {
 	if s == "" {
 		return nil
 	}

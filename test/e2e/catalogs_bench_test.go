@@ -40,7 +40,7 @@ func BenchmarkCatalogs(b *testing.B) {
 	if err != nil || code != "" {
 		b.Fatal(err, code)
 	}
-	var all []sent
+	var all []clientStatement
 	for _, file := range files {
 		all = append(all, clientStatements(b, file, oids[0])...)
 	}
@@ -49,13 +49,13 @@ func BenchmarkCatalogs(b *testing.B) {
 	for b.Loop() {
 		for _, s := range all {
 			t := time.Now()
-			_, _, err := answered(b, agent, s, oids[0])
-			took := time.Since(t)
+			_, _, err := answerShape(b, agent, s, oids[0])
+			duration := time.Since(t)
 			t = time.Now()
-			if _, _, _ = answered(b, owner, s, oids[0]); err != nil {
+			if _, _, _ = answerShape(b, owner, s, oids[0]); err != nil {
 				continue
 			}
-			asked, direct, longest = asked+took, direct+time.Since(t), max(longest, took)
+			asked, direct, longest = asked+duration, direct+time.Since(t), max(longest, duration)
 		}
 	}
 	b.ReportMetric(float64(asked)/float64(direct), "agent/owner")

@@ -41,7 +41,7 @@ func TestChannels(t *testing.T) {
 			t.Fatal(a.Err)
 		}
 	}
-	hear := func() string {
+	nextNotice := func() string {
 		n, err := agent.WaitForNotification(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -49,13 +49,13 @@ func TestChannels(t *testing.T) {
 		own := map[bool]string{true: " of mine"}[n.PID == agent.PgConn().PID()]
 		return n.Channel + ": " + n.Payload + own
 	}
-	if got := hear(); got != "news: from the owner" {
+	if got := nextNotice(); got != "news: from the owner" {
 		t.Errorf("heard %q", got)
 	}
 	if got := exec("SELECT pg_notify($1, $2)", "Jobs", "mine"); got != "" {
 		t.Errorf("a parameter that is a channel: %q", got)
 	}
-	if got := hear(); got != "Jobs: mine of mine" {
+	if got := nextNotice(); got != "Jobs: mine of mine" {
 		t.Errorf("heard %q", got)
 	}
 	// An undone NOTIFY is not sent, and an unlistened channel is not heard.
@@ -64,7 +64,7 @@ func TestChannels(t *testing.T) {
 			t.Errorf("%s: %q", sql, got)
 		}
 	}
-	if got := hear(); got != "Jobs: last of mine" {
+	if got := nextNotice(); got != "Jobs: last of mine" {
 		t.Errorf("heard %q", got)
 	}
 	soon, stop := context.WithTimeout(ctx, 100*time.Millisecond)

@@ -20,8 +20,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// governed is the world ciris by its policy on the registry, without a record at first.
-type governed struct {
+// governedWorld is the world ciris by its policy on the registry, without a record at first.
+type governedWorld struct {
 	*testing.T
 	db       *pgtest.DB
 	proxy    *harness.Proxy
@@ -32,7 +32,7 @@ type governed struct {
 
 const everyCategory = "{ESSENTIAL,BEHAVIORAL,IMPROVEMENT,STATISTICAL}"
 
-func govern(t *testing.T, mode harness.Mode, s consent.Settings) *governed {
+func startGoverned(t *testing.T, mode harness.Mode, s consent.Settings) *governedWorld {
 	t.Helper()
 	w, err := world.Open("ciris")
 	if err != nil {
@@ -45,14 +45,14 @@ func govern(t *testing.T, mode harness.Mode, s consent.Settings) *governed {
 	db := pgtest.Template(t, "ciris", func(ctx context.Context, conn *pgx.Conn) error { return w.Load(ctx, conn, nil) })
 	d := harness.Database{Name: "ciris", DB: db, Policy: string(policy), SearchPath: []string{"public"}}
 	harness.Install(t, d, mode)
-	g := &governed{T: t, db: db, registry: openRegistry(t, db, s), super: harness.ConnectSuperuser(t, db),
+	g := &governedWorld{T: t, db: db, registry: openRegistry(t, db, s), super: harness.ConnectSuperuser(t, db),
 		proxy: harness.Serve(t, mode, []harness.Database{d}, []harness.Agent{
 			{Name: "agent", Database: "ciris", Attributes: map[string]string{"categories": everyCategory}},
 			{Name: "companion", Database: "ciris", Attributes: map[string]string{"categories": "{ESSENTIAL}"}},
 			{Name: "analyst", Database: "ciris", Attributes: map[string]string{"categories": "{STATISTICAL}"}},
 			{Name: "idle", Database: "ciris", Attributes: map[string]string{"categories": "{}"}},
 		})}
-	g.users = strings.Split(told(g.super,
+	g.users = strings.Split(oneText(g.super,
 		"SELECT user_id FROM interactions WHERE user_id LIKE 'user-%' GROUP BY 1 HAVING count(*) > 10 ORDER BY 1 LIMIT 20"), "\n")
 	return g
 }
@@ -80,7 +80,7 @@ func openRegistry(t testing.TB, db *pgtest.DB, s consent.Settings) *registry.Reg
 	return r
 }
 
-func (g *governed) do(c consent.Command) {
+func (g *governedWorld) do(c consent.Command) {
 	g.Helper()
 	if c.By == (consent.Party{}) {
 		c.By = consent.Party{Role: consent.RoleSubject, ID: c.Subject}
@@ -90,71 +90,71 @@ func (g *governed) do(c consent.Command) {
 	}
 }
 
-func (g *governed) temporary(user string) {
+func (g *governedWorld) temporary(user string) {
 	g.Helper()
 	g.do(consent.Command{Do: consent.Interact, Subject: user, By: consent.Party{Role: consent.RoleApplication, ID: "app"}})
 }
 
-func (g *governed) partner(user string, categories ...string) {
+func (g *governedWorld) partner(user string, categories ...string) {
 	g.Helper()
 	g.do(consent.Command{Do: consent.Upgrade, Subject: user, Categories: categories, Reason: "for long"})
 	g.do(consent.Command{Do: consent.DecidePartnership, Subject: user, Decision: consent.TaskComplete,
 		By: consent.Party{Role: consent.RoleAgent, ID: "agent"}})
 }
 
-func (g *governed) degrade(user string, to consent.Stream) {
+func (g *governedWorld) degrade(user string, to consent.Stream) {
 	g.Helper()
 	g.do(consent.Command{Do: consent.Degrade, Subject: user, Stream: to})
 }
 
 // ago moves what a record says of times into the past, as the owner of the schema can.
-func (g *governed) ago(user string, days int, seconds int) {
+func (g *governedWorld) ago(user string, days int, seconds int) {
 	g.Helper()
-	told := told(g.super, fmt.Sprintf(
+	text := oneText(g.super, fmt.Sprintf(
 		`UPDATE pgconsent.consent_current SET decay_from = statement_timestamp() - interval '%d hours' - interval '%d seconds' `+
 			`WHERE subject = '%s' AND decay_from IS NOT NULL RETURNING 1`, days*24, seconds, user))
-	if told != "1" {
-		g.Fatalf("nothing decays of %s: %s", user, told)
+	if text != "1" {
+		g.Fatalf("nothing decays of %s: %s", user, text)
 	}
 	g.Exec(`UPDATE interactions SET occurred_at = '2026-01-02' WHERE user_id = '` + user + `'`)
 }
 
 // clock moves the registry's clock.
-func (g *governed) clock(by string) {
+func (g *governedWorld) clock(by string) {
 	g.Helper()
 	g.Exec("CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS pg_catalog.timestamptz LANGUAGE sql " +
 		"VOLATILE PARALLEL SAFE RETURN pg_catalog.clock_timestamp() " + by)
 }
 
 // settle waits until the proxy has looked at the changed catalog.
-func (g *governed) settle(c *pgconn.PgConn) {
+func (g *governedWorld) settle(c *pgconn.PgConn) {
 	g.Helper()
-	for until := time.Now().Add(tier.Patience); told(c, "SELECT count(*) FROM users WHERE false") != "0"; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(until) {
+	for deadline := time.Now().Add(tier.Patience); oneText(c, "SELECT count(*) FROM users WHERE false") != "0"; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
 			g.Fatal("the catalog does not settle")
 		}
 	}
 }
 
-func (g *governed) Exec(sql string) { g.Helper(); harness.Exec(g.T, g.db, sql) }
+func (g *governedWorld) Exec(sql string) { g.Helper(); harness.Exec(g.T, g.db, sql) }
 
-func (g *governed) rows(c *pgconn.PgConn, user string) string {
-	return told(c, fmt.Sprintf(`SELECT count(*) > 0 FROM interactions AS visible_i JOIN (VALUES %s) v (id) USING (id)`, g.ids(user)))
+func (g *governedWorld) rows(c *pgconn.PgConn, user string) string {
+	return oneText(c, fmt.Sprintf(`SELECT count(*) > 0 FROM interactions AS visible_i JOIN (VALUES %s) v (id) USING (id)`, g.ids(user)))
 }
 
 // ids are the keys of a user's interactions, which agents may know.
-func (g *governed) ids(user string) string {
-	return told(g.super, fmt.Sprintf(
+func (g *governedWorld) ids(user string) string {
+	return oneText(g.super, fmt.Sprintf(
 		`SELECT string_agg('(' || id || ')', ', ') FROM (SELECT id FROM interactions WHERE user_id = '%s' ORDER BY 1 LIMIT 5) AS i`, user))
 }
 
 // shows asks which columns have values in a user's rows.
-func (g *governed) shows(c *pgconn.PgConn, user string) string {
+func (g *governedWorld) shows(c *pgconn.PgConn, user string) string {
 	g.Helper()
 	var out []string
 	for _, column := range []string{"user_id", "channel_id", "communication_context", "communication_style",
 		"interaction_frequency", "feature_usage", "performance_metrics", "usage_statistics", "trend_analysis"} {
-		if told(c, fmt.Sprintf(
+		if oneText(c, fmt.Sprintf(
 			`SELECT count(%s) > 0 FROM interactions AS visible_i JOIN (VALUES %s) v (id) USING (id)`, column, g.ids(user))) == "t" {
 			out = append(out, column)
 		}
@@ -162,16 +162,16 @@ func (g *governed) shows(c *pgconn.PgConn, user string) string {
 	return strings.Join(out, " ")
 }
 
-func (g *governed) want(what, got, want string) {
+func (g *governedWorld) want(description, got, want string) {
 	g.Helper()
 	if got != want {
-		g.Errorf("%s: %q, want %q", what, got, want)
+		g.Errorf("%s: %q, want %q", description, got, want)
 	}
 }
 
-func governedInModes(t *testing.T, s consent.Settings, test func(g *governed)) {
-	for _, mode := range harness.Modes(enforced...) {
-		t.Run(mode.Name, func(t *testing.T) { test(govern(t, mode, s)) })
+func governedInModes(t *testing.T, s consent.Settings, test func(g *governedWorld)) {
+	for _, mode := range harness.Modes(enforcedModes...) {
+		t.Run(mode.Name, func(t *testing.T) { test(startGoverned(t, mode, s)) })
 	}
 }
 
@@ -185,25 +185,25 @@ const (
 // only"; nothing shows of whom there is no record, and a user's first interaction makes one. seeds/001:23-28, 30-35,
 // 43-62.
 func TestCirisA_StreamsShowTheirCategories(t *testing.T) {
-	governedInModes(t, consent.Settings{}, func(g *governed) {
+	governedInModes(t, consent.Settings{}, func(g *governedWorld) {
 		agent, user := g.proxy.Agent(g, "agent", "ciris"), g.users[0]
-		g.want("without a record", told(agent, "SELECT (SELECT count(*) FROM users), count(*) FROM interactions AS visible_i"), "0\t0")
+		g.want("without a record", oneText(agent, "SELECT (SELECT count(*) FROM users), count(*) FROM interactions AS visible_i"), "0\t0")
 		g.temporary(user)
 		g.want("TEMPORARY", g.shows(agent, user), essential)
-		g.want("its user", told(agent, "SELECT user_id FROM users"), user)
+		g.want("its user", oneText(agent, "SELECT user_id FROM users"), user)
 		g.partner(user)
 		g.want("PARTNERED", g.shows(agent, user), essential+behavioral+improvement)
 		g.do(consent.Command{Do: consent.Grant, Subject: g.users[1], Stream: consent.Anonymous})
 		g.want("ANONYMOUS", g.shows(agent, g.users[1]), "")
 		g.want("a stream that nobody knows",
-			told(g.super, "UPDATE pgconsent.consent_current SET stream = 'OTHER' WHERE subject = '"+user+"'")+g.shows(agent, user), "")
+			oneText(g.super, "UPDATE pgconsent.consent_current SET stream = 'OTHER' WHERE subject = '"+user+"'")+g.shows(agent, user), "")
 	})
 }
 
 // With REQUIRE_EXPLICIT_CONSENT a first interaction gives nothing, and nothing shows.
 // seeds/001:230-233.
 func TestCirisA_ExplicitConsent(t *testing.T) {
-	g := govern(t, harness.Auto, consent.Settings{RequireExplicit: true})
+	g := startGoverned(t, harness.Auto, consent.Settings{RequireExplicit: true})
 	agent := g.proxy.Agent(t, "agent", "ciris")
 	if _, err := g.registry.Execute(context.Background(),
 		consent.Command{Do: consent.Interact, Subject: g.users[0], By: consent.Party{Role: consent.RoleApplication, ID: "app"}}); err != nil {
@@ -216,7 +216,7 @@ func TestCirisA_ExplicitConsent(t *testing.T) {
 // A grant may list fewer, and none implies another.
 // seeds/001:43-62.
 func TestCirisB_PurposesAndCategories(t *testing.T) {
-	governedInModes(t, consent.Settings{}, func(g *governed) {
+	governedInModes(t, consent.Settings{}, func(g *governedWorld) {
 		agent, companion, analyst, idle := g.proxy.Agent(g, "agent", "ciris"), g.proxy.Agent(g, "companion",
 			"ciris"), g.proxy.Agent(g, "analyst", "ciris"), g.proxy.Agent(g, "idle", "ciris")
 		user, fewer, behavior := g.users[0], g.users[1], g.users[2]
@@ -230,9 +230,9 @@ func TestCirisB_PurposesAndCategories(t *testing.T) {
 		g.want("for STATISTICAL", g.rows(analyst, user), "f")
 		g.want("for nothing", g.rows(idle, user), "f")
 		// A condition on a value that does not show is a condition on NULL.
-		g.want("asked for by its value", told(companion,
+		g.want("asked for by its value", oneText(companion,
 			`SELECT count(*) FROM interactions AS visible_i WHERE communication_style IS NOT NULL OR interaction_frequency > 0`), "0")
-		g.want("an error of its value", told(companion,
+		g.want("an error of its value", oneText(companion,
 			`SELECT count(*) FROM interactions AS visible_i WHERE 1 / (interaction_frequency - interaction_frequency) > 0`), "0")
 	})
 }
@@ -240,23 +240,23 @@ func TestCirisB_PurposesAndCategories(t *testing.T) {
 // An expired record hides at its instant, before any sweep: "14 days auto-expiry".
 // seeds/001:23-28.
 func TestCirisB_ExpiryActsByItself(t *testing.T) {
-	governedInModes(t, consent.Settings{}, func(g *governed) {
+	governedInModes(t, consent.Settings{}, func(g *governedWorld) {
 		agent, user := g.proxy.Agent(g, "agent", "ciris"), g.users[0]
 		g.temporary(user)
 		g.want("before", g.rows(agent, user), "t")
-		g.want("14 days", told(g.super, "SELECT expires_at - given_at FROM pgconsent.consent_current"), "14 days")
+		g.want("14 days", oneText(g.super, "SELECT expires_at - given_at FROM pgconsent.consent_current"), "14 days")
 		for _, c := range [][2]string{{"1 hour", "t"}, {"0", "f"}, {"-1 microseconds", "f"}, {"-90 days", "f"}} {
 			g.Exec("UPDATE pgconsent.consent_current SET expires_at = statement_timestamp() + interval '" + c[0] + "'")
 			g.want("expires in "+c[0], g.rows(agent, user), c[1])
 		}
-		g.want("it is given still", told(g.super, "SELECT state FROM pgconsent.consent_current"), "given")
+		g.want("it is given still", oneText(g.super, "SELECT state FROM pgconsent.consent_current"), "given")
 		// It expires within a statement's reach: the rows are there, and with no change of anything they are not.
-		was, until := "", time.Now().Add(tier.Patience)
-		for reach := time.Second; was != "t" && time.Now().Before(until); reach *= 2 { // a busy machine asks too late
+		was, deadline := "", time.Now().Add(tier.Patience)
+		for reach := time.Second; was != "t" && time.Now().Before(deadline); reach *= 2 { // a busy machine asks too late
 			g.Exec(fmt.Sprintf("UPDATE pgconsent.consent_current SET expires_at = clock_timestamp() + interval '%f seconds'", reach.Seconds()))
 			was = g.rows(agent, user)
 		}
-		for g.rows(agent, user) == "t" && time.Now().Before(until) {
+		for g.rows(agent, user) == "t" && time.Now().Before(deadline) {
 			time.Sleep(20 * time.Millisecond)
 		}
 		g.want("before and after it", was+g.rows(agent, user), "tf")
@@ -266,7 +266,7 @@ func TestCirisB_ExpiryActsByItself(t *testing.T) {
 // For ANONYMOUS subjects rows are in no row, and count in groups of five: "Aggregated statistics, no PII".
 // seeds/001:37-41.
 func TestCirisC_AnonymousByTheRegistry(t *testing.T) {
-	governedInModes(t, consent.Settings{NoDecay: true}, func(g *governed) {
+	governedInModes(t, consent.Settings{NoDecay: true}, func(g *governedWorld) {
 		agent, companion := g.proxy.Agent(g, "agent", "ciris"), g.proxy.Agent(g, "companion", "ciris")
 		g.Exec("UPDATE interactions SET channel_type = 'api', trend_analysis = 'steady', occurred_at = " +
 			"'2026-03-05 12:00+00', usage_statistics = 10, interaction_frequency = 7")
@@ -277,24 +277,24 @@ func TestCirisC_AnonymousByTheRegistry(t *testing.T) {
 			g.want("ANONYMOUS at once", g.rows(agent, user), "f")
 			want := "0" // an aggregate of no group has no row
 			if i == 4 {
-				want = told(g.super, "SELECT count(*) FROM interactions WHERE user_id = ANY ('{"+strings.Join(g.users[:5], ",")+"}')")
+				want = oneText(g.super, "SELECT count(*) FROM interactions WHERE user_id = ANY ('{"+strings.Join(g.users[:5], ",")+"}')")
 			}
-			got := told(agent, "SELECT count(*) FROM interactions")
+			got := oneText(agent, "SELECT count(*) FROM interactions")
 			if got == "" {
 				got = "0"
 			}
 			g.want(fmt.Sprintf("%d users in groups", i+1), got, want)
 		}
-		g.want("their statistics", told(agent,
+		g.want("their statistics", oneText(agent,
 			"SELECT sum(usage_statistics) = 10 * count(*), count(interaction_frequency) FROM interactions GROUP BY trend_analysis"), "t\t0")
-		g.want("an agent that is not for statistics", told(companion, "SELECT count(*) FROM interactions"), "")
-		g.want("one by one", told(agent, "SELECT user_id, count(*) FROM interactions GROUP BY user_id"), "42501")
+		g.want("an agent that is not for statistics", oneText(companion, "SELECT count(*) FROM interactions"), "")
+		g.want("one by one", oneText(agent, "SELECT user_id, count(*) FROM interactions GROUP BY user_id"), "42501")
 		// A new partnership begins anew, and what was anonymous stays so.
 		g.partner(g.users[0])
 		g.want("what was anonymous", g.rows(agent, g.users[0]), "f")
 		g.Exec("INSERT INTO interactions (id, user_id, channel_id, channel_type, occurred_at) SELECT 900001, '" +
 			g.users[0] + "', 'api_9', 'api', statement_timestamp()")
-		g.want("what is new", told(agent, "SELECT id, channel_id FROM interactions WHERE id = 900001"), "900001\tapi_9")
+		g.want("what is new", oneText(agent, "SELECT id, channel_id FROM interactions WHERE id = 900001"), "900001\tapi_9")
 	})
 }
 
@@ -302,44 +302,44 @@ func TestCirisC_AnonymousByTheRegistry(t *testing.T) {
 // nothing and has the same deadline, and all of it counts at the next statement. Downgrades are the user's alone.
 // seeds/001:30-35, 69-78, 81-85, 218-221.
 func TestCirisD_PartnershipNeedsBoth(t *testing.T) {
-	g := govern(t, harness.Auto, consent.Settings{})
+	g := startGoverned(t, harness.Auto, consent.Settings{})
 	agent := g.proxy.Agent(t, "agent", "ciris")
 	deciding := consent.Party{Role: consent.RoleAgent, ID: "agent"}
-	fails := func(what string, c consent.Command, want any) {
+	wantError := func(description string, c consent.Command, want any) {
 		t.Helper()
 		if _, err := g.registry.Execute(t.Context(), c); !errors.As(err, want) {
-			t.Errorf("%s: %v, want %T", what, err, want)
+			t.Errorf("%s: %v, want %T", description, err, want)
 		}
 	}
 	decide := func(user, decision string) {
 		g.do(consent.Command{Do: consent.DecidePartnership, Subject: user, Decision: consent.Decision(decision), By: deciding})
 	}
-	asks := func(user string) { g.do(consent.Command{Do: consent.Upgrade, Subject: user, Reason: "for long"}) }
-	approved, rejected, late, never := g.users[0], g.users[1], g.users[2], g.users[3]
-	fails("nobody has consented", consent.Command{
+	requestUpgrade := func(user string) { g.do(consent.Command{Do: consent.Upgrade, Subject: user, Reason: "for long"}) }
+	approved, rejected, expired, never := g.users[0], g.users[1], g.users[2], g.users[3]
+	wantError("nobody has consented", consent.Command{
 		Do: consent.Degrade, Stream: consent.Temporary, Subject: never, By: consent.Party{
 			Role: consent.RoleSubject, ID: never}}, new(*consent.NotFoundError))
-	for _, user := range []string{approved, rejected, late} {
+	for _, user := range []string{approved, rejected, expired} {
 		g.temporary(user)
-		asks(user)
+		requestUpgrade(user)
 		g.want("asked for", g.shows(agent, user), essential)
 	}
-	fails("who asks decides", consent.Command{Do: consent.DecidePartnership, Subject: approved,
+	wantError("who asks decides", consent.Command{Do: consent.DecidePartnership, Subject: approved,
 		Decision: consent.TaskComplete, By: consent.Party{Role: consent.RoleSubject, ID: approved}}, new(*consent.ForbiddenError))
-	fails("who decides asks", consent.Command{Do: consent.Upgrade, Subject: approved, By: deciding}, new(*consent.ForbiddenError))
+	wantError("who decides asks", consent.Command{Do: consent.Upgrade, Subject: approved, By: deciding}, new(*consent.ForbiddenError))
 
-	due := told(g.super, "SELECT due_at FROM pgconsent.consent_current WHERE subject = '"+approved+"'")
+	due := oneText(g.super, "SELECT due_at FROM pgconsent.consent_current WHERE subject = '"+approved+"'")
 	decide(approved, "DEFER")
 	g.want("DEFER", g.shows(agent, approved), essential)
-	g.want("the deadline", told(g.super, "SELECT due_at FROM pgconsent.consent_current WHERE subject = '"+approved+"'"), due)
-	g.want("48 hours", told(g.super,
+	g.want("the deadline", oneText(g.super, "SELECT due_at FROM pgconsent.consent_current WHERE subject = '"+approved+"'"), due)
+	g.want("48 hours", oneText(g.super,
 		"SELECT DISTINCT due_at - recorded_at FROM pgconsent.consent_record WHERE due_at IS NOT NULL AND event = 'requested'"), "2 days")
 	decide(approved, "TASK_COMPLETE")
 	g.want("TASK_COMPLETE", g.shows(agent, approved), essential+behavioral+improvement)
 	decide(rejected, "REJECT")
 	g.want("REJECT", g.shows(agent, rejected), essential)
 
-	fails("TEMPORARY to PARTNERED by a grant of one's own",
+	wantError("TEMPORARY to PARTNERED by a grant of one's own",
 		consent.Command{Do: consent.Degrade, Stream: consent.Partnered, Subject: rejected,
 			By: consent.Party{Role: consent.RoleSubject, ID: rejected}}, new(*consent.ValidationError))
 	g.degrade(approved, consent.Temporary)
@@ -347,61 +347,61 @@ func TestCirisD_PartnershipNeedsBoth(t *testing.T) {
 	g.degrade(rejected, consent.Anonymous)
 	g.Exec("INSERT INTO interactions (id, user_id, channel_id, channel_type, occurred_at) SELECT 900005, '" +
 		rejected + "', 'api_9', 'api', statement_timestamp()")
-	g.want("TEMPORARY to ANONYMOUS", told(agent, "SELECT count(*) FROM interactions AS visible_i WHERE id = 900005"), "0")
+	g.want("TEMPORARY to ANONYMOUS", oneText(agent, "SELECT count(*) FROM interactions AS visible_i WHERE id = 900005"), "0")
 
 	g.clock("+ interval '48 hours'")
 	g.settle(agent)
-	fails("decided after 48 hours", consent.Command{
-		Do: consent.DecidePartnership, Subject: late, Decision: consent.TaskComplete, By: deciding}, new(*consent.ExpiredError))
-	g.want("lapsed", g.shows(agent, late), essential)
+	wantError("decided after 48 hours", consent.Command{
+		Do: consent.DecidePartnership, Subject: expired, Decision: consent.TaskComplete, By: deciding}, new(*consent.ExpiredError))
+	g.want("lapsed", g.shows(agent, expired), essential)
 	g.proxy.Tap().RequireNoMarker(t)
 }
 
 // Withdrawal counts at the next statement of an open connection, prepared statements included. Cursors and REPEATABLE
 // READ that are older end with 40001. To TEMPORARY the other categories go at once. seeds/001:81-85, 116-119, 213-216.
 func TestCirisE_WithdrawalAndDowngrade(t *testing.T) {
-	governedInModes(t, consent.Settings{}, func(g *governed) {
+	governedInModes(t, consent.Settings{}, func(g *governedWorld) {
 		user, other := g.users[0], g.users[1]
 		g.partner(user)
 		g.partner(other)
 		agent, cursor, snapshot := g.proxy.Agent(g, "agent", "ciris"), g.proxy.Agent(g, "agent", "ciris"), g.proxy.Agent(g, "agent", "ciris")
 		query := "SELECT count(*) FROM interactions AS visible_i WHERE user_id = '" + user + "' AND communication_style IS NOT NULL"
-		all := told(g.super, "SELECT count(*) FROM interactions WHERE user_id = '"+user+"'")
+		all := oneText(g.super, "SELECT count(*) FROM interactions WHERE user_id = '"+user+"'")
 		if _, err := agent.Prepare(context.Background(), "p", query, nil); err != nil {
 			g.Fatal(err)
 		}
-		told(agent, "PREPARE q AS "+query)
+		oneText(agent, "PREPARE q AS "+query)
 		prepared := func() string {
 			r := agent.ExecPrepared(context.Background(), "p", nil, nil, nil).Read()
 			if r.Err != nil {
 				return r.Err.Error()
 			}
-			return string(r.Rows[0][0]) + " " + told(agent, "EXECUTE q")
+			return string(r.Rows[0][0]) + " " + oneText(agent, "EXECUTE q")
 		}
 		g.want("prepared", prepared(), all+" "+all)
-		told(cursor, "BEGIN; DECLARE c CURSOR WITH HOLD FOR SELECT id, communication_style FROM interactions")
-		g.want("a cursor", fmt.Sprint(strings.Count(told(cursor, "FETCH 1 FROM c"), "\n")), "0")
-		told(snapshot, "BEGIN ISOLATION LEVEL REPEATABLE READ")
-		told(snapshot, query)
+		oneText(cursor, "BEGIN; DECLARE c CURSOR WITH HOLD FOR SELECT id, communication_style FROM interactions")
+		g.want("a cursor", fmt.Sprint(strings.Count(oneText(cursor, "FETCH 1 FROM c"), "\n")), "0")
+		oneText(snapshot, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+		oneText(snapshot, query)
 		g.degrade(user, consent.Temporary)
 		g.want("prepared, after the downgrade", prepared(), "0 0")
-		g.want("the cursor", told(cursor, "FETCH 1 FROM c"), "40001")
-		g.want("the snapshot", told(snapshot, query), "40001")
-		told(cursor, "ROLLBACK")
-		told(snapshot, "ROLLBACK")
+		g.want("the cursor", oneText(cursor, "FETCH 1 FROM c"), "40001")
+		g.want("the snapshot", oneText(snapshot, query), "40001")
+		oneText(cursor, "ROLLBACK")
+		oneText(snapshot, "ROLLBACK")
 		g.want("what is left", g.shows(agent, user), "user_id channel_id")
 		g.want("others keep theirs", g.shows(agent, other), essential+behavioral+improvement)
 
-		told(snapshot, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+		oneText(snapshot, "BEGIN ISOLATION LEVEL REPEATABLE READ")
 		g.want("before", g.rows(snapshot, user), "t")
 		g.do(consent.Command{Do: consent.Revoke, Subject: user})
-		g.want("withdrawn", g.rows(agent, user)+told(agent, "SELECT count(*) FROM users WHERE user_id = '"+user+"'"), "f0")
-		g.want("the snapshot", told(snapshot, "SELECT 1 FROM users"), "40001")
-		told(snapshot, "ROLLBACK")
+		g.want("withdrawn", g.rows(agent, user)+oneText(agent, "SELECT count(*) FROM users WHERE user_id = '"+user+"'"), "f0")
+		g.want("the snapshot", oneText(snapshot, "SELECT 1 FROM users"), "40001")
+		oneText(snapshot, "ROLLBACK")
 		g.do(consent.Command{Do: consent.Grant, Subject: user, Stream: consent.Temporary})
 		g.want("a new consent revives nothing", g.rows(agent, user), "f")
 		// A renewal takes nothing from anybody, and ends nothing.
-		told(snapshot, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+		oneText(snapshot, "BEGIN ISOLATION LEVEL REPEATABLE READ")
 		g.want("of another", g.rows(snapshot, other), "t")
 		g.temporary(user)
 		g.want("after a renewal", g.rows(snapshot, other), "t")
@@ -411,8 +411,8 @@ func TestCirisE_WithdrawalAndDowngrade(t *testing.T) {
 		g.do(consent.Command{Do: consent.Upgrade, Subject: g.users[3]})
 		g.want("after a first question", g.rows(snapshot, other), "t")
 		g.do(consent.Command{Do: consent.Refuse, Subject: g.users[4]})
-		g.want("after a first no", told(snapshot, "SELECT 1 FROM users"), "40001")
-		told(snapshot, "ROLLBACK")
+		g.want("after a first no", oneText(snapshot, "SELECT 1 FROM users"), "40001")
+		oneText(snapshot, "ROLLBACK")
 		g.proxy.Tap().RequireNoMarker(g)
 	})
 }
@@ -421,7 +421,7 @@ func TestCirisE_WithdrawalAndDowngrade(t *testing.T) {
 // aggregates only, from 61 to 89 identity is gone, and from 90 the row is anonymous. A new partnership stops the
 // countdown. seeds/001:163-168, 425.
 func TestCirisE_DecayByFullDays(t *testing.T) {
-	governedInModes(t, consent.Settings{}, func(g *governed) {
+	governedInModes(t, consent.Settings{}, func(g *governedWorld) {
 		agent, user, later := g.proxy.Agent(g, "agent", "ciris"), g.users[0], g.users[1]
 		g.clock("- interval '40 days'") // records are in the order of time: the oldest first
 		g.partner(later)
@@ -446,9 +446,9 @@ func TestCirisE_DecayByFullDays(t *testing.T) {
 			g.want("the row", g.rows(agent, user), "t")
 		}
 		g.ago(user, 60, 86_390)
-		g.want("the user, day 60", told(agent, "SELECT count(*) FROM users WHERE user_id = '"+user+"'"), "1")
+		g.want("the user, day 60", oneText(agent, "SELECT count(*) FROM users WHERE user_id = '"+user+"'"), "1")
 		g.ago(user, 61, 0)
-		g.want("the user, day 61", told(agent, "SELECT count(*) FROM users WHERE user_id = '"+user+"'"), "0")
+		g.want("the user, day 61", oneText(agent, "SELECT count(*) FROM users WHERE user_id = '"+user+"'"), "0")
 		g.ago(user, 89, 86_390)
 		g.want("day 89", g.rows(agent, user), "t")
 		g.ago(user, 90, 0)
@@ -457,24 +457,24 @@ func TestCirisE_DecayByFullDays(t *testing.T) {
 		g.ago(user, 1, 0)
 		g.Exec("INSERT INTO interactions (id, user_id, channel_id, channel_type, occurred_at) SELECT 900002, '" +
 			user + "', 'api_9', 'api', statement_timestamp()")
-		g.want("a new row", told(agent, "SELECT count(*) FROM interactions AS visible_i WHERE id = 900002"), "0")
+		g.want("a new row", oneText(agent, "SELECT count(*) FROM interactions AS visible_i WHERE id = 900002"), "0")
 		// A new partnership stops it: what was removed stays removed.
 		g.Exec("UPDATE interactions SET occurred_at = '2026-01-02' WHERE user_id = '" + later + "'")
 		g.want("before a new partnership", g.shows(agent, later), "user_id channel_id")
 		g.partner(later)
 		g.Exec("INSERT INTO interactions (id, user_id, channel_id, channel_type, occurred_at) SELECT 900003, '" +
 			later + "', 'api_9', 'api', statement_timestamp()")
-		g.want("the countdown", told(g.super,
+		g.want("the countdown", oneText(g.super,
 			"SELECT decay_from IS NULL, decayed_days FROM pgconsent.consent_current WHERE subject = '"+later+"'"), "t\t40")
 		g.want("after a new partnership", g.shows(agent, later), "user_id channel_id")
-		g.want("a new row", told(agent, "SELECT channel_id FROM interactions WHERE id = 900003"), "api_9")
+		g.want("a new row", oneText(agent, "SELECT channel_id FROM interactions WHERE id = 900003"), "api_9")
 	})
 }
 
 // "Days 31-60: Behavioral data aggregated": what does not show any more counts in groups of five.
 // seeds/001:163-168.
 func TestCirisE_DecayCountsInGroups(t *testing.T) {
-	governedInModes(t, consent.Settings{}, func(g *governed) {
+	governedInModes(t, consent.Settings{}, func(g *governedWorld) {
 		agent := g.proxy.Agent(g, "agent", "ciris")
 		g.Exec("UPDATE interactions SET channel_type = 'api', trend_analysis = 'steady', interaction_frequency = 7")
 		for _, user := range g.users[:5] {
@@ -483,23 +483,23 @@ func TestCirisE_DecayCountsInGroups(t *testing.T) {
 			g.ago(user, 45, 0)
 		}
 		sum := "SELECT sum(interaction_frequency) FROM interactions"
-		want := told(g.super, sum+" WHERE user_id = ANY ('{"+strings.Join(g.users[:5], ",")+"}')")
-		g.want("one by one", told(agent, "SELECT count(interaction_frequency) FROM interactions AS visible_i"), "0")
-		g.want("in groups, day 45", told(agent, sum), want)
+		want := oneText(g.super, sum+" WHERE user_id = ANY ('{"+strings.Join(g.users[:5], ",")+"}')")
+		g.want("one by one", oneText(agent, "SELECT count(interaction_frequency) FROM interactions AS visible_i"), "0")
+		g.want("in groups, day 45", oneText(agent, sum), want)
 		g.ago(g.users[0], 61, 0)
-		g.want("four of them, and one at day 61", told(agent, "SELECT count(interaction_frequency) FROM interactions"), "")
+		g.want("four of them, and one at day 61", oneText(agent, "SELECT count(interaction_frequency) FROM interactions"), "")
 		g.partner(g.users[5])
-		g.want("a partner's own", told(agent,
+		g.want("a partner's own", oneText(agent,
 			"SELECT count(*) = count(interaction_frequency) FROM interactions AS visible_i WHERE user_id = '"+g.users[5]+"'"), "t")
 	})
 }
 
 // Nothing an agent sends renews a consent, or says anything to the registry.
 func TestCirisN_AgentsRenewNothing(t *testing.T) {
-	governedInModes(t, consent.Settings{}, func(g *governed) {
+	governedInModes(t, consent.Settings{}, func(g *governedWorld) {
 		agent, user := g.proxy.Agent(g, "agent", "ciris"), g.users[0]
 		g.temporary(user)
-		before := told(g.super, "SELECT number, expires_at FROM pgconsent.consent_current")
+		before := oneText(g.super, "SELECT number, expires_at FROM pgconsent.consent_current")
 		for _, sql := range []string{
 			"SELECT count(*) FROM users", "UPDATE users SET granted_at = now()",
 			"INSERT INTO interactions (id, user_id, channel_id, channel_type, occurred_at) VALUES (900003, '" + user + "', 'a', 'api', now())",
@@ -507,10 +507,10 @@ func TestCirisN_AgentsRenewNothing(t *testing.T) {
 			"SELECT * FROM pgconsent_signed.pgconsent_consent_current",
 			"SELECT * FROM pgconsent.h_pgconsent_consent_current", "TABLE pgconsent_rows.public_interactions",
 		} {
-			if got := told(agent, sql); strings.HasPrefix(sql, "SELECT count") == (len(got) == 5) {
+			if got := oneText(agent, sql); strings.HasPrefix(sql, "SELECT count") == (len(got) == 5) {
 				g.Errorf("%s: %s", sql, got)
 			}
 		}
-		g.want("the record", told(g.super, "SELECT number, expires_at FROM pgconsent.consent_current"), before)
+		g.want("the record", oneText(g.super, "SELECT number, expires_at FROM pgconsent.consent_current"), before)
 	})
 }

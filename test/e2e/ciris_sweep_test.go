@@ -11,49 +11,49 @@ import (
 	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
-func (g *governed) sweep() sweep.Report {
+func (g *governedWorld) sweep() sweep.Report {
 	g.Helper()
-	out, err := (&sweep.Sweeper{Registry: g.registry}).Run(context.Background(), false)
-	if err != nil || len(out.Failures) > 0 {
-		g.Fatalf("%+v %v", out, err)
+	report, err := (&sweep.Sweeper{Registry: g.registry}).Run(context.Background(), false)
+	if err != nil || len(report.Failures) > 0 {
+		g.Fatalf("%+v %v", report, err)
 	}
-	return out
+	return report
 }
 
-func (g *governed) stored(user, what string) string {
+func (g *governedWorld) stored(user, description string) string {
 	g.Helper()
-	return told(g.super, "SELECT "+what+" FROM interactions WHERE user_id = '"+user+"'")
+	return oneText(g.super, "SELECT "+description+" FROM interactions WHERE user_id = '"+user+"'")
 }
 
 // TEMPORARY: "Full deletion after expiry", "Nodes past expiry are deleted"; erasure and the
 // user's wish: "Immediate Deletion". Nobody else's rows go, and a new interaction revives nothing.
 // seeds/001:23-28, 160, 170-174.
 func TestCirisF_TheSweeperDeletes(t *testing.T) {
-	g := govern(t, harness.Auto, consent.Settings{})
+	g := startGoverned(t, harness.Auto, consent.Settings{})
 	agent := g.proxy.Agent(g, "agent", "ciris")
-	expired, revoked, erased, stays := g.users[0], g.users[1], g.users[2], g.users[3]
+	expired, revoked, erased, active := g.users[0], g.users[1], g.users[2], g.users[3]
 	g.clock("- interval '20 days'")
 	g.temporary(expired)
 	g.clock("")
 	g.settle(agent)
-	for _, user := range []string{revoked, erased, stays} {
+	for _, user := range []string{revoked, erased, active} {
 		g.temporary(user)
 	}
 	g.do(consent.Command{Do: consent.Revoke, Subject: revoked})
 	g.do(consent.Command{Do: consent.Erase, Subject: erased})
-	g.Exec("UPDATE interactions SET occurred_at = now() - interval '8 days' WHERE user_id IN ('" + expired + "', '" + stays + "')")
-	before := told(agent, "SELECT * FROM interactions ORDER BY id")
+	g.Exec("UPDATE interactions SET occurred_at = now() - interval '8 days' WHERE user_id IN ('" + expired + "', '" + active + "')")
+	before := oneText(agent, "SELECT * FROM interactions ORDER BY id")
 	g.temporary(expired) // a user with a new consent
-	g.want("after an expiry", told(agent, "SELECT * FROM interactions ORDER BY id"), before)
+	g.want("after an expiry", oneText(agent, "SELECT * FROM interactions ORDER BY id"), before)
 	g.Exec("UPDATE interactions SET occurred_at = now() - interval '8 days' WHERE user_id = '" + expired + "'")
 	g.Exec("UPDATE interactions SET occurred_at = now() - interval '8 hours' WHERE id = (SELECT min(id) FROM " +
 		"interactions WHERE user_id = '" + expired + "')")
-	before = told(agent, "SELECT * FROM interactions ORDER BY id")
-	out := g.sweep()
-	g.want("what agents see", told(agent, "SELECT * FROM interactions ORDER BY id"), before)
+	before = oneText(agent, "SELECT * FROM interactions ORDER BY id")
+	report := g.sweep()
+	g.want("what agents see", oneText(agent, "SELECT * FROM interactions ORDER BY id"), before)
 	g.want("withdrawn", g.stored(revoked, "count(*)")+g.stored(erased, "count(*)"), "00")
-	if out.Tables[0].Deleted == 0 || g.stored(stays, "count(*) > 0") != "t" {
-		g.Errorf("%+v", out)
+	if report.Tables[0].Deleted == 0 || g.stored(active, "count(*) > 0") != "t" {
+		g.Errorf("%+v", report)
 	}
 	g.want("of the consent that ended, and of the new one", g.stored(expired, "count(*), min(occurred_at) > now() - interval '1 day'"), "1\tt")
 	g.proxy.Tap().RequireNoMarker(g)
@@ -63,7 +63,7 @@ func TestCirisF_TheSweeperDeletes(t *testing.T) {
 // are answered is the same before and after a sweep, one by one and in groups.
 // seeds/001:163-168.
 func TestCirisE_TheSweeperAnonymises(t *testing.T) {
-	g := govern(t, harness.Auto, consent.Settings{})
+	g := startGoverned(t, harness.Auto, consent.Settings{})
 	agent := g.proxy.Agent(g, "agent", "ciris")
 	days := []int{90, 89, 61, 60, 31, 30}
 	g.clock("- interval '2400 hours'")
@@ -86,7 +86,7 @@ func TestCirisE_TheSweeperAnonymises(t *testing.T) {
 		"SELECT sum(interaction_frequency) FROM interactions"}
 	ask := func() (out string) {
 		for _, q := range questions {
-			out += told(agent, q) + "\n"
+			out += oneText(agent, q) + "\n"
 		}
 		return out
 	}
@@ -95,18 +95,18 @@ func TestCirisE_TheSweeperAnonymises(t *testing.T) {
 	g.want("what agents are answered", ask(), before)
 	const what = "count(*), count(user_identification), count(communication_context), count(communication_style), " +
 		"count(*) FILTER (WHERE channel_id LIKE 'anonymous-%'), count(usage_statistics)"
-	gone := func(n string) string { return n + "\t0\t0\t0\t" + n + "\t" + n }
-	whole := func(n string) string { return n + "\t" + n + "\t" + n + "\t" + n + "\t0\t" + n }
-	for i, want := range []string{"0\t0\t0\t0\t0\t0", gone(n[1]), gone(n[2]), whole(n[3]), whole(n[4]), whole(n[5])} {
+	swept := func(n string) string { return n + "\t0\t0\t0\t" + n + "\t" + n }
+	unswept := func(n string) string { return n + "\t" + n + "\t" + n + "\t" + n + "\t0\t" + n }
+	for i, want := range []string{"0\t0\t0\t0\t0\t0", swept(n[1]), swept(n[2]), unswept(n[3]), unswept(n[4]), unswept(n[5])} {
 		g.want(fmt.Sprintf("in the table, day %d", days[i]), g.stored(g.users[i], what), want)
 	}
-	g.want("nobody's", told(g.super,
+	g.want("nobody's", oneText(g.super,
 		"SELECT count(*), count(DISTINCT user_id), bool_and(anonymised), max(occurred_at) = '2026-01-01+00' FROM "+
 			"interactions WHERE user_id LIKE 'anonymous-%'"), n[0]+"\t1\tt\tt")
-	g.want("names of users", told(g.super,
+	g.want("names of users", oneText(g.super,
 		fmt.Sprintf("SELECT count(*), count(name) FROM users WHERE user_id IN ('%s', '%s', '%s')", g.users[0], g.users[1], g.users[2])), "0\t0")
-	if out := g.sweep(); len(out.Tables) > 0 {
-		g.Errorf("once more: %+v", out.Tables)
+	if report := g.sweep(); len(report.Tables) > 0 {
+		g.Errorf("once more: %+v", report.Tables)
 	}
 	g.proxy.Tap().RequireNoMarker(g)
 }
@@ -114,19 +114,19 @@ func TestCirisE_TheSweeperAnonymises(t *testing.T) {
 // Without ENABLE_DECAY_PROTOCOL all of it is at once, and a table that is swept counts as it did.
 // seeds/001:230-233.
 func TestCirisE_TheSweeperAnonymisesAtOnce(t *testing.T) {
-	g := govern(t, harness.Auto, consent.Settings{NoDecay: true})
+	g := startGoverned(t, harness.Auto, consent.Settings{NoDecay: true})
 	agent := g.proxy.Agent(g, "agent", "ciris")
 	for _, user := range g.users[:8] {
 		g.partner(user)
 		g.degrade(user, consent.Anonymous)
 	}
 	const groups = "SELECT channel_type, count(*), sum(usage_statistics) FROM interactions GROUP BY 1 ORDER BY 1"
-	before := told(agent, groups)
-	g.want("one by one", told(agent, "SELECT count(*) FROM interactions AS visible_i"), "0")
+	before := oneText(agent, groups)
+	g.want("one by one", oneText(agent, "SELECT count(*) FROM interactions AS visible_i"), "0")
 	g.sweep()
-	g.want("in groups", told(agent, groups), before)
-	g.want("of somebody", told(g.super, "SELECT count(*) FROM interactions WHERE user_id IN ('"+strings.Join(g.users[:8], "', '")+"')"), "0")
-	g.want("nobody's", told(g.super, "SELECT count(DISTINCT user_id), count(user_identification) FROM interactions WHERE anonymised"), "8\t0")
+	g.want("in groups", oneText(agent, groups), before)
+	g.want("of somebody", oneText(g.super, "SELECT count(*) FROM interactions WHERE user_id IN ('"+strings.Join(g.users[:8], "', '")+"')"), "0")
+	g.want("nobody's", oneText(g.super, "SELECT count(DISTINCT user_id), count(user_identification) FROM interactions WHERE anonymised"), "8\t0")
 	if !strings.Contains(before, "api") {
 		g.Errorf("no group counts: %s", before)
 	}

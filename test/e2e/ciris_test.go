@@ -38,8 +38,8 @@ func startCiris(t testing.TB, mode harness.Mode, change string) *ciris {
 
 func (c *ciris) agent(t *testing.T) *pgconn.PgConn { return c.proxy.Agent(t, "agent", "ciris") }
 
-// told is what a statement returns as text, or its SQLSTATE.
-func told(c *pgconn.PgConn, sql string) string {
+// oneText is what a statement returns as text, or its SQLSTATE.
+func oneText(c *pgconn.PgConn, sql string) string {
 	a := harness.Ask(c, sql)
 	if a.Code != "" {
 		return a.Code
@@ -51,12 +51,12 @@ func told(c *pgconn.PgConn, sql string) string {
 	return strings.Join(rows, "\n")
 }
 
-var enforced = []harness.Mode{harness.Both, harness.Auto}
+var enforcedModes = []harness.Mode{harness.Both, harness.Auto}
 
 // readInModes runs a test that changes nothing, in each mode on a world that such tests share. The tap is each test's
 // own.
 func readInModes(t *testing.T, test func(t *testing.T, c *ciris)) {
-	for _, mode := range harness.Modes(enforced...) {
+	for _, mode := range harness.Modes(enforcedModes...) {
 		t.Run(mode.Name, func(t *testing.T) {
 			shared := harness.Shared(t, "ciris, "+mode.Name, func(t testing.TB) (*ciris, *pgtest.DB) {
 				c := startCiris(t, mode, "")
@@ -68,7 +68,7 @@ func readInModes(t *testing.T, test func(t *testing.T, c *ciris)) {
 }
 
 func inModes(t *testing.T, change string, test func(t *testing.T, c *ciris)) {
-	for _, mode := range harness.Modes(enforced...) {
+	for _, mode := range harness.Modes(enforcedModes...) {
 		t.Run(mode.Name, func(t *testing.T) { test(t, startCiris(t, mode, change)) })
 	}
 }
@@ -90,9 +90,9 @@ const cirisCounted = `CREATE TEMP TABLE counted AS
 func TestCirisC_AnonymousUsersCountInGroups(t *testing.T) {
 	readInModes(t, func(t *testing.T, c *ciris) {
 		agent, super := c.agent(t), harness.ConnectSuperuser(t, c.db)
-		told(agent, "SET timezone = 'UTC'")
-		told(super, "SET timezone = 'UTC'")
-		told(super, cirisCounted)
+		oneText(agent, "SET timezone = 'UTC'")
+		oneText(super, "SET timezone = 'UTC'")
+		oneText(super, cirisCounted)
 		for _, q := range [][2]string{
 			{`SELECT count(*) FROM interactions`, `SELECT count(*) FROM counted`},
 			{`SELECT count(user_id), sum(usage_statistics), round(avg(performance_benchmarks), 3) FROM public.interactions AS i`,
@@ -122,11 +122,11 @@ func TestCirisC_AnonymousUsersCountInGroups(t *testing.T) {
 					`FROM counted GROUP BY channel_type ORDER BY x OFFSET 1`},
 			{`SELECT date_trunc('year', occurred_at) = '2026-01-01 00:00+00', count(*) FROM interactions GROUP BY 1`, `SELECT true, count(*) FROM counted`},
 		} {
-			if got, want := told(agent, q[0]), told(super, q[1]); got != want {
+			if got, want := oneText(agent, q[0]), oneText(super, q[1]); got != want {
 				t.Errorf("%s:\n%s\nwant\n%s", q[0], got, want)
 			}
 		}
-		if a, b := told(agent, `SELECT count(*) FROM interactions`), told(agent, `SELECT count(*) FROM interactions AS visible_i`); a == b {
+		if a, b := oneText(agent, `SELECT count(*) FROM interactions`), oneText(agent, `SELECT count(*) FROM interactions AS visible_i`); a == b {
 			t.Errorf("anonymous users do not count: %s", a)
 		}
 		c.proxy.Tap().RequireNoMarker(t)
@@ -158,7 +158,7 @@ func TestCirisC_AnonymousRowsNeverShowOneByOne(t *testing.T) {
 			{`BEGIN; DECLARE c CURSOR FOR SELECT id FROM interactions ORDER BY id; FETCH ALL FROM c; COMMIT`,
 				`SELECT id FROM interactions` + visible + ` ORDER BY id`},
 		} {
-			want, got := told(super, q[1]), told(agent, q[0])
+			want, got := oneText(super, q[1]), oneText(agent, q[0])
 			if !strings.Contains(q[0], "ORDER BY") {
 				want, got = sortedLines(want), sortedLines(got)
 			}
@@ -318,15 +318,15 @@ func TestCirisC_SmallGroupsAreInNoAnswer(t *testing.T) {
 		agent := c.agent(t)
 		const visible = ` FROM interactions AS visible_interactions`
 		// Four anonymous users are on cli: whoever is counted there shows.
-		for _, what := range []string{`count(*)`, `sum(usage_statistics)`, `avg(performance_benchmarks)`} {
-			total := told(agent, `SELECT `+what+` FROM interactions WHERE channel_type = 'cli'`)
-			if got := told(agent, `SELECT `+what+visible+` WHERE channel_type = 'cli'`); got != total {
-				t.Errorf("%s on cli is %s, of the rows that show %s", what, total, got)
+		for _, description := range []string{`count(*)`, `sum(usage_statistics)`, `avg(performance_benchmarks)`} {
+			total := oneText(agent, `SELECT `+description+` FROM interactions WHERE channel_type = 'cli'`)
+			if got := oneText(agent, `SELECT `+description+visible+` WHERE channel_type = 'cli'`); got != total {
+				t.Errorf("%s on cli is %s, of the rows that show %s", description, total, got)
 			}
 		}
 		number := func(sql string) (n int) {
 			t.Helper()
-			if _, err := fmt.Sscan(told(agent, sql), &n); err != nil {
+			if _, err := fmt.Sscan(oneText(agent, sql), &n); err != nil {
 				t.Fatalf("%s: %v", sql, err)
 			}
 			return n
@@ -335,26 +335,26 @@ func TestCirisC_SmallGroupsAreInNoAnswer(t *testing.T) {
 		all := number(`SELECT count(*) FROM interactions`)
 		for _, set := range []string{`channel_type = 'cli'`, `channel_type = 'cli' AND trend_analysis = 'rising'`,
 			`channel_type <> 'discord'`, `date_trunc('month', occurred_at) = '2026-06-01 00:00+00'`} {
-			with, without := number(`SELECT count(*) FROM interactions WHERE `+set), number(`SELECT count(*) FROM interactions WHERE NOT (`+set+`)`)
-			if with+without != all {
-				t.Errorf("%s: %d and %d are not %d", set, with, without, all)
+			countWith, countWithout := number(`SELECT count(*) FROM interactions WHERE `+set), number(`SELECT count(*) FROM interactions WHERE NOT (`+set+`)`)
+			if countWith+countWithout != all {
+				t.Errorf("%s: %d and %d are not %d", set, countWith, countWithout, all)
 			}
 			tracker := number(`SELECT count(*) FROM interactions WHERE `+set+` OR trend_analysis = 'steady'`) +
 				number(`SELECT count(*) FROM interactions WHERE `+set+` OR NOT trend_analysis = 'steady'`) - all
-			if tracker != with {
-				t.Errorf("%s: the tracker finds %d, the question %d", set, tracker, with)
+			if tracker != countWith {
+				t.Errorf("%s: the tracker finds %d, the question %d", set, tracker, countWith)
 			}
 		}
 		// Parameters, prepared and asked again.
 		for _, want := range []string{"api", "cli", "api"} {
 			a := harness.AskExtended(agent,
 				`SELECT count(*) FROM interactions WHERE channel_type = $1 GROUP BY channel_type LIMIT $2`, []byte(want), []byte("10"))
-			if got := told(agent, `SELECT count(*) FROM interactions WHERE channel_type = '`+want+
+			if got := oneText(agent, `SELECT count(*) FROM interactions WHERE channel_type = '`+want+
 				`'`); len(a.Results) != 1 || len(a.Results[0].Rows) != 1 || a.Results[0].Rows[0] != got {
 				t.Errorf("with a parameter %s is %+v, else %s", want, a, got)
 			}
 		}
-		if got := told(agent, `SELECT count(*) FROM interactions WHERE channel_type = 'nowhere'`); got != "" {
+		if got := oneText(agent, `SELECT count(*) FROM interactions WHERE channel_type = 'nowhere'`); got != "" {
 			t.Errorf("an empty group is returned: %s", got)
 		}
 		// Errors are those of cells that count: no expression runs on a row of another.
@@ -363,19 +363,19 @@ func TestCirisC_SmallGroupsAreInNoAnswer(t *testing.T) {
 			`CASE WHEN channel_type LIKE 'sec%' THEN channel_type ELSE '1' END::int = 1`,
 			`CASE WHEN upper(channel_type) = 'SECRET' THEN sqrt(-1 * length(channel_type)) ELSE 1 END = 1`,
 		} {
-			if got := told(agent, `SELECT count(*) FROM interactions WHERE `+condition); got != fmt.Sprint(all) {
+			if got := oneText(agent, `SELECT count(*) FROM interactions WHERE `+condition); got != fmt.Sprint(all) {
 				t.Errorf("%s: %s, not %d", condition, got, all)
 			}
-			if got := told(agent, `SELECT count(*) FILTER (WHERE `+condition+`) FROM interactions GROUP BY `+condition); got != fmt.Sprint(all) {
+			if got := oneText(agent, `SELECT count(*) FILTER (WHERE `+condition+`) FROM interactions GROUP BY `+condition); got != fmt.Sprint(all) {
 				t.Errorf("grouped by %s: %s, not %d", condition, got, all)
 			}
 		}
-		if got := told(agent, `SELECT count(*) FROM interactions WHERE 1 / CASE channel_type WHEN 'api' THEN 0 ELSE 1 END = 1`); got != "22012" {
+		if got := oneText(agent, `SELECT count(*) FROM interactions WHERE 1 / CASE channel_type WHEN 'api' THEN 0 ELSE 1 END = 1`); got != "22012" {
 			t.Errorf("a division that fails where rows count: %s", got)
 		}
 		for _, sql := range []string{`SELECT channel_type FROM interactions GROUP BY 1`,
 			`SELECT lower(channel_type), count(*) FROM interactions GROUP BY CUBE (1)`} {
-			if got := told(agent, sql); strings.Contains(got, "secret") {
+			if got := oneText(agent, sql); strings.Contains(got, "secret") {
 				t.Errorf("%s names a group of four: %s", sql, got)
 			}
 		}

@@ -14,7 +14,7 @@ func TestClaimsOfWhatRunsByName(t *testing.T) {
 		c := b.as(t, "ana", "ses-2-4")
 		got := ""
 		for _, text := range texts {
-			if got = told(c, text); len(got) == 5 {
+			if got = oneText(c, text); len(got) == 5 {
 				break
 			}
 		}

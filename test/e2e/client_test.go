@@ -56,12 +56,12 @@ func (c *pgxClient) rows(sql string) ([]string, string) {
 		if err != nil {
 			return nil, codeOf(err)
 		}
-		list = append(list, text(values[0]))
+		list = append(list, valueText(values[0]))
 	}
 	return list, codeOf(r.Err())
 }
 
-func text(v any) string {
+func valueText(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
@@ -151,8 +151,8 @@ func (c *psql) rows(sql string) ([]string, string) {
 	return nil, ""
 }
 
-// one is the only value of the answer.
-func one(t testing.TB, c client, sql string) string {
+// oneValue is the only value of the answer.
+func oneValue(t testing.TB, c client, sql string) string {
 	t.Helper()
 	values, code := c.rows(sql)
 	if code != "" {
@@ -164,16 +164,16 @@ func one(t testing.TB, c client, sql string) string {
 	return values[0]
 }
 
-// refused asserts the SQLSTATE of a refusal.
-func refused(t testing.TB, c client, sql, want string) {
+// wantRefused asserts the SQLSTATE of a refusal.
+func wantRefused(t testing.TB, c client, sql, want string) {
 	t.Helper()
 	if values, code := c.rows(sql); code != want {
 		t.Errorf("%s: SQLSTATE %q and %d rows, want %s", harness.OneLine(sql), code, len(values), want)
 	}
 }
 
-// done runs a statement that must succeed.
-func done(t testing.TB, c client, sql string) {
+// wantDone runs a statement that must succeed.
+func wantDone(t testing.TB, c client, sql string) {
 	t.Helper()
 	if _, code := c.rows(sql); code != "" {
 		t.Fatalf("%s: SQLSTATE %s", harness.OneLine(sql), code)

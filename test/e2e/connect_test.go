@@ -17,8 +17,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// said is what a statement answers, or refuses.
-func said(t testing.TB, conn *pgx.Conn, sql string) []string {
+// queryTexts is what a statement answers, or refuses.
+func queryTexts(t testing.TB, conn *pgx.Conn, sql string) []string {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
 	if err != nil {
@@ -46,7 +46,7 @@ func TestConnectionOfAFace(t *testing.T) {
 	service := r.Service()
 	for _, agent := range r.Access.Agents {
 		caller := identity.Caller{Name: "test", Role: identity.Agent, Agent: agent.Name, Database: "ciris"}
-		inside, err := service.Connect(t.Context(), caller)
+		serviceConn, err := service.Connect(t.Context(), caller)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,19 +62,19 @@ func TestConnectionOfAFace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, err := pgx.CollectRows(tables, pgx.RowTo[string])
-		if err != nil || len(found) == 0 {
-			t.Fatalf("%d tables, %v", len(found), err)
+		tableNames, err := pgx.CollectRows(tables, pgx.RowTo[string])
+		if err != nil || len(tableNames) == 0 {
+			t.Fatalf("%d tables, %v", len(tableNames), err)
 		}
-		for _, sql := range found {
+		for _, sql := range tableNames {
 			statements = append(statements, sql, "SELECT count(*) FROM ("+sql+") s", "DELETE FROM "+sql[len("SELECT * FROM "):])
 		}
 		for _, sql := range statements {
-			if diff := cmp.Diff(said(t, outside, sql), said(t, inside, sql)); diff != "" {
+			if diff := cmp.Diff(queryTexts(t, outside, sql), queryTexts(t, serviceConn, sql)); diff != "" {
 				t.Errorf("%s: %s (-client +face): %s", agent.Name, sql, diff)
 			}
 		}
-		inside.Close(t.Context())
+		serviceConn.Close(t.Context())
 		outside.Close(t.Context())
 	}
 	agent := r.Access.Agents[0].Name

@@ -69,15 +69,15 @@ func TestContracts(t *testing.T) {
 			in := start(t, o)
 			agent := in.agent(t)
 			ctx := t.Context()
-			stage := func(n string) { super(t, in.db, "UPDATE mediation.session SET stage = "+n+" WHERE id = 1") }
-			plan := func(p string) { super(t, in.db, "UPDATE mediation.turn SET plan = '"+p+"'") }
+			stage := func(n string) { runAsSuperuser(t, in.db, "UPDATE mediation.session SET stage = "+n+" WHERE id = 1") }
+			plan := func(p string) { runAsSuperuser(t, in.db, "UPDATE mediation.turn SET plan = '"+p+"'") }
 			want := func(sql, want string) {
 				t.Helper()
 				if got := firstColumn(t, agent, sql); got != want {
 					t.Errorf("%s: got %s, want %s", sql, got, want)
 				}
 			}
-			denied := func(sql, message string) {
+			wantDenied := func(sql, message string) {
 				t.Helper()
 				if got := firstColumn(t, agent, sql); !strings.Contains(got, message) || !strings.Contains(got, "SQLSTATE 42501") {
 					t.Errorf("%s: got %s, want %s", sql, got, message)
@@ -87,49 +87,49 @@ func TestContracts(t *testing.T) {
 			const nearest = "SELECT id FROM mediation.event ORDER BY embedding <-> '(4)'::cube LIMIT 1"
 			const agreed = "SELECT description FROM mediation.agreement ORDER BY id LIMIT 1"
 
-			denied(bodies, "the session has no stage")
+			wantDenied(bodies, "the session has no stage")
 			want("SET app.session = 1", "")
 			want(bodies, "own 0 own 2")
-			denied(nearest, "contract turn: event is not in the plan; this statement would search it by likeness (vector)")
+			wantDenied(nearest, "contract turn: event is not in the plan; this statement would search it by likeness (vector)")
 			plan("event:structured,event:vector,agreement:structured")
 			want(nearest, "4")
-			denied(agreed, "contract retrieval, stage 1: agreement is not allowed")
-			denied("SELECT count(*) FROM mediation.agreement", "contract retrieval, stage 1: agreement is not allowed")
-			denied(bodies+"; "+agreed, "agreement is not allowed")
+			wantDenied(agreed, "contract retrieval, stage 1: agreement is not allowed")
+			wantDenied("SELECT count(*) FROM mediation.agreement", "contract retrieval, stage 1: agreement is not allowed")
+			wantDenied(bodies+"; "+agreed, "agreement is not allowed")
 
 			// Prepared before, on the wire and in SQL; a cursor; COPY.
 			if _, err := agent.Prepare(ctx, "wire", bodies, nil); err != nil {
 				t.Fatal(err)
 			}
 			want("PREPARE sql AS "+nearest, "")
-			run := func() string {
+			askAgain := func() string {
 				r := agent.ExecPrepared(ctx, "wire", nil, nil, nil).Read()
 				if r.Err != nil {
 					return r.Err.Error()
 				}
 				return string(r.Rows[0][0])
 			}
-			if got := run(); got != "own 0" {
+			if got := askAgain(); got != "own 0" {
 				t.Errorf("EXECUTE of the wire: %s", got)
 			}
 			want("EXECUTE sql", "4")
 			stage("2")
-			if got := run(); got != "own 0" {
+			if got := askAgain(); got != "own 0" {
 				t.Errorf("EXECUTE of the wire: %s", got)
 			}
-			denied("EXECUTE sql", "contract retrieval, stage 2: event is not allowed; this statement would search it by likeness (vector)")
+			wantDenied("EXECUTE sql", "contract retrieval, stage 2: event is not allowed; this statement would search it by likeness (vector)")
 			want(agreed, "we agreed 0")
-			denied("SELECT body FROM mediation.event UNION ALL SELECT description FROM mediation.agreement", "may not be in one statement")
-			denied("SELECT id FROM mediation.agreement ORDER BY similarity(description, 'x') LIMIT 1", "search it by likeness (vector)")
+			wantDenied("SELECT body FROM mediation.event UNION ALL SELECT description FROM mediation.agreement", "may not be in one statement")
+			wantDenied("SELECT id FROM mediation.agreement ORDER BY similarity(description, 'x') LIMIT 1", "search it by likeness (vector)")
 			stage("3")
-			if got := run(); !strings.Contains(got, "contract retrieval, stage 3: event is not allowed") {
+			if got := askAgain(); !strings.Contains(got, "contract retrieval, stage 3: event is not allowed") {
 				t.Errorf("EXECUTE of the wire: %s", got)
 			}
-			denied(bodies, "contract retrieval, stage 3: event is not allowed")
-			denied("COPY mediation.event (body) TO STDOUT", "contract retrieval, stage 3: event is not allowed")
-			denied("COPY (SELECT body FROM mediation.event) TO STDOUT", "contract retrieval, stage 3: event is not allowed")
-			denied("SELECT body FROM mediation.event_view", "contract retrieval, stage 3: event (through mediation.event_view) is not allowed")
-			denied("DECLARE c CURSOR WITH HOLD FOR SELECT body FROM mediation.event", "contract retrieval, stage 3: event is not allowed")
+			wantDenied(bodies, "contract retrieval, stage 3: event is not allowed")
+			wantDenied("COPY mediation.event (body) TO STDOUT", "contract retrieval, stage 3: event is not allowed")
+			wantDenied("COPY (SELECT body FROM mediation.event) TO STDOUT", "contract retrieval, stage 3: event is not allowed")
+			wantDenied("SELECT body FROM mediation.event_view", "contract retrieval, stage 3: event (through mediation.event_view) is not allowed")
+			wantDenied("DECLARE c CURSOR WITH HOLD FOR SELECT body FROM mediation.event", "contract retrieval, stage 3: event is not allowed")
 			if _, err := agent.Prepare(ctx, "late", bodies, nil); err == nil || !strings.Contains(err.Error(), "contract retrieval, stage 3") {
 				t.Errorf("Parse: %v", err)
 			}
@@ -139,13 +139,13 @@ func TestContracts(t *testing.T) {
 			want("SELECT count(*) FROM mediation.liar()", "10")
 			plan("agreement:structured")
 			want("SELECT count(*) FROM mediation.liar()", "0")
-			denied(bodies, "contract turn: event is not in the plan")
+			wantDenied(bodies, "contract turn: event is not in the plan")
 			plan("event:structured")
 			want(bodies, "own 0 own 2")
-			super(t, in.db, "UPDATE mediation.turn SET sealed_at = now()")
-			denied(bodies, "contract turn: there is no plan")
+			runAsSuperuser(t, in.db, "UPDATE mediation.turn SET sealed_at = now()")
+			wantDenied(bodies, "contract turn: there is no plan")
 			want("SELECT count(*) FROM mediation.liar()", "0")
-			super(t, in.db, "UPDATE mediation.turn SET sealed_at = NULL")
+			runAsSuperuser(t, in.db, "UPDATE mediation.turn SET sealed_at = NULL")
 
 			// Statements that are open when the stage changes.
 			want("BEGIN", "")
@@ -157,9 +157,9 @@ func TestContracts(t *testing.T) {
 			}
 			want("ROLLBACK", "")
 			stage("7")
-			denied(agreed, "contract retrieval, stage 7: nothing is allowed")
+			wantDenied(agreed, "contract retrieval, stage 7: nothing is allowed")
 			stage("NULL")
-			denied(agreed, "contract retrieval allows nothing: the session has no stage")
+			wantDenied(agreed, "contract retrieval allows nothing: the session has no stage")
 			in.noMarker(t)
 			contractAudit(t, in, agent)
 		})
@@ -170,7 +170,7 @@ func TestContracts(t *testing.T) {
 func contractAudit(t *testing.T, in *instance, agent *pgconn.PgConn) {
 	t.Helper()
 	type contract struct{ Name, By, Value, Verdict string }
-	found := map[contract]int{}
+	counts := map[contract]int{}
 	vectors := 0
 	if _, err := audit.Walk(in.audit, func(r audit.Record) error {
 		if r.Kind != "decision" {
@@ -186,7 +186,7 @@ func contractAudit(t *testing.T, in *instance, agent *pgconn.PgConn) {
 			return err
 		}
 		for _, c := range d.Contracts {
-			found[c]++
+			counts[c]++
 			if c.Verdict == "deny" && (d.Verdict != "deny" || d.Reason != "contract" || len(d.Tables) == 0) {
 				t.Errorf("a record of a refusal by contract: %+v", d)
 			}
@@ -204,7 +204,7 @@ func contractAudit(t *testing.T, in *instance, agent *pgconn.PgConn) {
 		{"retrieval", "stage", "1", "allow"}, {"retrieval", "stage", "1", "deny"}, {"retrieval", "stage", "2", "deny"}, {"retrieval", "stage", "3", "deny"},
 		{"retrieval", "stage", "7", "deny"}, {"retrieval", "stage", "", "deny"}, {"turn", "", "", "deny"}, {"turn", "", "", "allow"},
 	} {
-		if found[c] == 0 {
+		if counts[c] == 0 {
 			t.Errorf("no record of %+v", c)
 		}
 	}

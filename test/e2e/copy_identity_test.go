@@ -33,12 +33,12 @@ tables:
 // given values, and numbers of the sequence where they are left out.
 func TestCopyIntoIdentityColumns(t *testing.T) {
 	t.Parallel()
-	db, plain := pgtest.Database(t), pgtest.Database(t)
+	db, plainDB := pgtest.Database(t), pgtest.Database(t)
 	harness.Exec(t, db, numberedSchema)
-	harness.Exec(t, plain, numberedSchema)
+	harness.Exec(t, plainDB, numberedSchema)
 	proxy := harness.Start(t, harness.Auto, harness.Database{Name: "numbered", DB: db, SearchPath: []string{"public"}, Policy: numberedPolicy},
 		map[string]string{"user": "1"})
-	agent, super, owner := proxy.Agent(t, "agent", "numbered"), harness.ConnectSuperuser(t, db), harness.ConnectSuperuser(t, plain)
+	agent, super, owner := proxy.Agent(t, "agent", "numbered"), harness.ConnectSuperuser(t, db), harness.ConnectSuperuser(t, plainDB)
 	copyIn := func(c *pgconn.PgConn, sql, rows string) string {
 		tag, err := c.CopyFrom(t.Context(), strings.NewReader(rows), sql)
 		if err != nil {
@@ -71,7 +71,7 @@ func TestCopyIntoIdentityColumns(t *testing.T) {
 	}
 	for _, table := range []string{"notes", `"Odd one"`, "narrowed", "unnamed", "open"} {
 		const order = " ORDER BY 1"
-		if got, want := told(super, "TABLE "+table+order), told(owner, "TABLE "+table+order); got != want {
+		if got, want := oneText(super, "TABLE "+table+order), oneText(owner, "TABLE "+table+order); got != want {
 			t.Errorf("%s:\n%s\nwant\n%s", table, got, want)
 		}
 	}
@@ -86,7 +86,7 @@ func TestCopyIntoIdentityColumns(t *testing.T) {
 	}
 	// The owner may drop what the defaults of a COPY draw from.
 	for _, sql := range []string{"ALTER TABLE notes ALTER n DROP IDENTITY", "ALTER TABLE notes ALTER id DROP IDENTITY"} {
-		if got := told(super, sql); got != "" {
+		if got := oneText(super, sql); got != "" {
 			t.Errorf("%s: %s", sql, got)
 		}
 	}

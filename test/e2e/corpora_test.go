@@ -15,27 +15,27 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// sent is a statement as a client sends it.
-type sent struct {
+// clientStatement is a statement as a client sends it.
+type clientStatement struct {
 	line   int
 	parsed bool // sent by Parse; else by Query
 	sql    string
 }
 
 // clientStatements reads a file of testdata/clients.
-func clientStatements(t testing.TB, file, oid string) []sent {
+func clientStatements(t testing.TB, file, oid string) []clientStatement {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out []sent
+	var out []clientStatement
 	n := 0
 	for line := range strings.Lines(string(text)) {
 		n++
 		switch {
 		case line == "--Q\n" || line == "--P\n":
-			out = append(out, sent{line: n + 1, parsed: line == "--P\n"})
+			out = append(out, clientStatement{line: n + 1, parsed: line == "--P\n"})
 		case len(out) > 0:
 			out[len(out)-1].sql += strings.ReplaceAll(line, "{oid}", oid)
 		}
@@ -49,9 +49,9 @@ func clientStatements(t testing.TB, file, oid string) []sent {
 	return out
 }
 
-// answered is what came of a statement: the names and types of the columns of each result, the numbers of rows, or the
-// error.
-func answered(t testing.TB, c *pgconn.PgConn, s sent, oid string) (shape string, rows int, err error) {
+// answerShape is what came of a statement: the names and types of the columns of each result, the numbers of rows, or
+// the error.
+func answerShape(t testing.TB, c *pgconn.PgConn, s clientStatement, oid string) (shape string, rows int, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
@@ -77,7 +77,7 @@ func answered(t testing.TB, c *pgconn.PgConn, s sent, oid string) (shape string,
 	}
 	parameters := make([][]byte, len(d.ParamOIDs))
 	for i, p := range d.ParamOIDs {
-		parameters[i] = plausible(p, oid)
+		parameters[i] = plausibleValue(p, oid)
 	}
 	r := c.ExecPrepared(ctx, "", parameters, nil, nil)
 	describe(r)
@@ -85,8 +85,8 @@ func answered(t testing.TB, c *pgconn.PgConn, s sent, oid string) (shape string,
 	return shape, rows, err
 }
 
-// plausible is a value for a parameter of that type.
-func plausible(typ uint32, oid string) []byte {
+// plausibleValue is a value for a parameter of that type.
+func plausibleValue(typ uint32, oid string) []byte {
 	switch typ {
 	case 16:
 		return []byte("true")
@@ -110,7 +110,7 @@ func TestStatementsOfClients(t *testing.T) {
 	if err != nil || len(files) < 7 {
 		t.Fatalf("%v %v", files, err)
 	}
-	in := reading(t, options{})
+	in := startForReading(t, options{})
 	oids, code := (&pgxClient{t: t, conn: in.ownerConn(t)}).rows("SELECT 'memories'::regclass::oid")
 	if code != "" {
 		t.Fatal(code)
@@ -121,10 +121,10 @@ func TestStatementsOfClients(t *testing.T) {
 		}
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".sql"), func(t *testing.T) {
 			agent, owner := in.agent(t), harness.Connect(t, in.ownerDSN())
-			told, knows := 0, 0
+			answered, knows := 0, 0
 			for _, s := range clientStatements(t, file, oids[0]) {
-				wantShape, wantRows, wantErr := answered(t, owner, s, oids[0])
-				shape, rows, err := answered(t, agent, s, oids[0])
+				wantShape, wantRows, wantErr := answerShape(t, owner, s, oids[0])
+				shape, rows, err := answerShape(t, agent, s, oids[0])
 				if err != nil && codeOf(err) != codeOf(wantErr) {
 					t.Errorf("%s:%d: %v (%s)\n%.300s", file, s.line, err, hintOf(err), s.sql)
 					continue
@@ -137,13 +137,13 @@ func TestStatementsOfClients(t *testing.T) {
 					knows++
 				}
 				if rows > 0 {
-					told++
+					answered++
 				}
 			}
-			if told*4 < knows*3 {
-				t.Errorf("the agent got rows from %d statements, the owner from %d", told, knows)
+			if answered*4 < knows*3 {
+				t.Errorf("the agent got rows from %d statements, the owner from %d", answered, knows)
 			}
-			t.Logf("the agent got rows from %d statements, the owner from %d", told, knows)
+			t.Logf("the agent got rows from %d statements, the owner from %d", answered, knows)
 		})
 	}
 	in.noMarker(t)

@@ -14,9 +14,9 @@ type query struct {
 	note string // the comment line after the name, such as "needs: vector"
 }
 
-// corpus reads rewrite/testdata/corpus.sql: blocks that start with a line "-- name" and end with a semicolon at a
-// line's end.
-func corpus(t testing.TB) []query {
+// corpusQueries reads rewrite/testdata/corpus.sql: blocks that start with a line "-- name" and end with a semicolon at
+// a line's end.
+func corpusQueries(t testing.TB) []query {
 	t.Helper()
 	f, err := os.Open("../../rewrite/testdata/corpus.sql")
 	if err != nil {
@@ -54,8 +54,8 @@ func corpus(t testing.TB) []query {
 	return list
 }
 
-// hostile reads testdata/hostile.sql: one statement a line.
-func hostile(t testing.TB) []string {
+// hostileStatements reads testdata/hostile.sql: one statement a line.
+func hostileStatements(t testing.TB) []string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/hostile.sql")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // What the owner's DDL opens to PUBLIC is not visible to an agent that asks at once, whichever way the DDL came. The
 // statement is decided under the new catalog, or refused so that the client tries again.
 func TestDDLIsNoticedBeforeTheNextStatement(t *testing.T) {
-	in := start(t, options{refresh: quick})
+	in := start(t, options{refresh: quickRefresh})
 	agent := in.agent(t)
 	owners := map[string]*pgconn.PgConn{"direct": in.direct(t), "relayed": in.ownerConn(t).PgConn()}
 	exec := func(c *pgconn.PgConn, sql string) {
@@ -44,11 +44,11 @@ func TestDDLIsNoticedBeforeTheNextStatement(t *testing.T) {
 		}
 		return b.String(), code
 	}
-	again := 0
+	attempts := 0
 	persist := func(sql string) (text, code string) { // retries, as a client does
 		t.Helper()
-		for began := time.Now(); ; again++ {
-			if text, code = ask(sql); code != "40001" || time.Since(began) > tier.Patience {
+		for start := time.Now(); ; attempts++ {
+			if text, code = ask(sql); code != "40001" || time.Since(start) > tier.Patience {
 				return text, code
 			}
 			time.Sleep(5 * time.Millisecond)
@@ -63,7 +63,7 @@ func TestDDLIsNoticedBeforeTheNextStatement(t *testing.T) {
 				t.Errorf("%s: %q, SQLSTATE %s", name, text, code)
 			}
 			if code == "40001" {
-				again++
+				attempts++
 			}
 			text, code = persist("SELECT count(*) > 0 FROM memories")
 			if text != "t" {
@@ -71,7 +71,7 @@ func TestDDLIsNoticedBeforeTheNextStatement(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("20 statements were to be tried again %d times", again)
+	t.Logf("20 statements were to be tried again %d times", attempts)
 
 	// A transaction that is open goes on until its next statement, and beside what concerns nobody beyond it.
 	if _, code := ask("BEGIN; SELECT count(*) FROM memories"); code != "" {

@@ -9,7 +9,7 @@ import (
 
 // psycopg deallocates over SQL what it prepared on the wire. The session's own prepared statement must not suffer.
 func TestDeallocateOfWireStatements(t *testing.T) {
-	in := reading(t, options{})
+	in := startForReading(t, options{})
 	c := in.agent(t)
 	ctx := context.Background()
 	const sql = `SELECT count(*) FROM memories WHERE title LIKE $1`

@@ -159,7 +159,7 @@ func TestDerivedFreshness(t *testing.T) {
 		if got := firstColumn(t, other, all); got != "13|13|123" {
 			t.Fatalf("%s: before: %s", step.does, got)
 		}
-		super(t, in.db, step.does)
+		runAsSuperuser(t, in.db, step.does)
 		if got := firstColumn(t, agent, all); got != step.want {
 			t.Errorf("%s: got %s, want %s", step.does, got, step.want)
 		}
@@ -167,12 +167,12 @@ func TestDerivedFreshness(t *testing.T) {
 			t.Errorf("%s: an older snapshot goes on: %s", step.does, a)
 		}
 		harness.Ask(other, "ROLLBACK")
-		super(t, in.db, step.undoes)
+		runAsSuperuser(t, in.db, step.undoes)
 		if got := firstColumn(t, agent, all); got != "13|13|123" {
 			t.Errorf("%s: got %s", step.undoes, got)
 		}
 	}
-	super(t, in.db, "DELETE FROM notes WHERE id = '"+derivedN+"3'")
+	runAsSuperuser(t, in.db, "DELETE FROM notes WHERE id = '"+derivedN+"3'")
 	if got := firstColumn(t, agent, all); got != "1|3|123" {
 		t.Errorf("a source is gone: %s", got)
 	}
@@ -187,14 +187,14 @@ func TestDerivedWrites(t *testing.T) {
 		t.Fatal(a)
 	}
 	refused := map[string]bool{}
-	for what, sources := range map[string]string{
+	for description, sources := range map[string]string{
 		"a hidden one": "ARRAY['" + derivedN + "2']::uuid[]", "one of another user, who has agreed": "ARRAY['" +
 			derivedN + "3']::uuid[]", "one that is not there": "ARRAY['" + derivedN + "7']::uuid[]",
 		"one of each": "ARRAY['" + derivedN + "1', '" + derivedN + "3']::uuid[]", "nobody": "ARRAY[NULL]::uuid[]",
 	} {
 		a := harness.Ask(agent, "INSERT INTO drafts (body, sources) VALUES ('x', "+sources+")")
 		if !strings.Contains(a.Err, "42501") {
-			t.Errorf("%s: %s", what, a)
+			t.Errorf("%s: %s", description, a)
 		}
 		refused[a.Err] = true
 	}
@@ -215,7 +215,7 @@ func TestDerivedWrites(t *testing.T) {
 	if a := harness.Ask(agent, "UPDATE drafts SET body = 'better'"); a.Err != "" {
 		t.Error(a)
 	}
-	super(t, in.db, "UPDATE persons SET consent = 'refused' WHERE id = '"+derivedP+"1'")
+	runAsSuperuser(t, in.db, "UPDATE persons SET consent = 'refused' WHERE id = '"+derivedP+"1'")
 	if got := firstColumn(t, agent, "UPDATE drafts SET body = 'late' RETURNING body"); got != "" {
 		t.Errorf("a draft whose source is hidden was updated: %s", got)
 	}

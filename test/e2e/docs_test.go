@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// pages are the Markdown files of the repository, by their path in it.
-func pages(t *testing.T) map[string]string {
+// readPages are the Markdown files of the repository, by their path in it.
+func readPages(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	root := os.DirFS("../..")
@@ -40,19 +40,19 @@ func pages(t *testing.T) map[string]string {
 }
 
 var (
-	fenced    = regexp.MustCompile("(?ms)^```.*?^```[ \t]*$")
-	inlined   = regexp.MustCompile("`[^`\n]*`")
-	linked    = regexp.MustCompile(`\]\(([^()\s]+)\)`)
-	headings  = regexp.MustCompile(`(?m)^#{1,6} +(.*)$`)
-	linkTexts = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	fencedBlock  = regexp.MustCompile("(?ms)^```.*?^```[ \t]*$")
+	inlineCode   = regexp.MustCompile("`[^`\n]*`")
+	markdownLink = regexp.MustCompile(`\]\(([^()\s]+)\)`)
+	headingLine  = regexp.MustCompile(`(?m)^#{1,6} +(.*)$`)
+	linkText     = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 )
 
-// anchors are those that a forge makes of a page's headings.
-func anchors(text string) map[string]bool {
+// headingAnchors are those that a forge makes of a page's headings.
+func headingAnchors(text string) map[string]bool {
 	all, seen := map[string]bool{}, map[string]int{}
-	for _, m := range headings.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+	for _, m := range headingLine.FindAllStringSubmatch(fencedBlock.ReplaceAllString(text, ""), -1) {
 		var b strings.Builder
-		for _, r := range strings.ToLower(linkTexts.ReplaceAllString(m[1], "$1")) {
+		for _, r := range strings.ToLower(linkText.ReplaceAllString(m[1], "$1")) {
 			switch {
 			case r == ' ':
 				b.WriteByte('-')
@@ -72,10 +72,10 @@ func anchors(text string) map[string]bool {
 
 // Every link of a page leads to a file or a heading that is there.
 func TestDocsLinksResolve(t *testing.T) {
-	all, links := pages(t), 0
+	all, links := readPages(t), 0
 	for name, text := range all {
-		text = inlined.ReplaceAllStringFunc(fenced.ReplaceAllString(text, ""), func(s string) string { return strings.Repeat("x", len(s)) })
-		for _, m := range linked.FindAllStringSubmatch(text, -1) {
+		text = inlineCode.ReplaceAllStringFunc(fencedBlock.ReplaceAllString(text, ""), func(s string) string { return strings.Repeat("x", len(s)) })
+		for _, m := range markdownLink.FindAllStringSubmatch(text, -1) {
 			target, anchor, _ := strings.Cut(m[1], "#")
 			if strings.Contains(target, ":") { // a link to another host
 				continue
@@ -93,7 +93,7 @@ func TestDocsLinksResolve(t *testing.T) {
 				continue
 			}
 			page, ok := all[file]
-			if !ok || !anchors(page)[anchor] {
+			if !ok || !headingAnchors(page)[anchor] {
 				t.Errorf("%s: %s has no heading #%s", name, file, anchor)
 			}
 		}
@@ -106,40 +106,40 @@ func TestDocsLinksResolve(t *testing.T) {
 // widestLine is the longest line of a page, tables aside.
 const widestLine = 200
 
-// stillWide are pages with longer lines. None comes to this list.
-var stillWide = map[string]bool{
+// wideLineFiles are pages with longer lines. None comes to this list.
+var wideLineFiles = map[string]bool{
 	"docs/explanation/performance.md": true,
 }
 
 // Pages can be read, and compared, without scrolling sideways.
 func TestDocsLinesAreShort(t *testing.T) {
-	for name, text := range pages(t) {
-		n, wide := 0, 0
+	for name, text := range readPages(t) {
+		n, wideLines := 0, 0
 		for line := range strings.Lines(text) {
 			n++
 			if utf8.RuneCountInString(strings.TrimRight(line, "\n")) <= widestLine || strings.HasPrefix(strings.TrimSpace(line), "|") {
 				continue
 			}
-			if wide++; !stillWide[name] {
+			if wideLines++; !wideLineFiles[name] {
 				t.Errorf("%s:%d is longer than %d columns", name, n, widestLine)
 			}
 		}
-		if wide == 0 && stillWide[name] {
-			t.Logf("%s has no line longer than %d columns any more: take it out of stillWide", name, widestLine)
+		if wideLines == 0 && wideLineFiles[name] {
+			t.Logf("%s has no line longer than %d columns any more: take it out of wideLineFiles", name, widestLine)
 		}
 	}
-	for name := range stillWide {
+	for name := range wideLineFiles {
 		if _, err := os.Stat(path.Join("../..", name)); err != nil {
-			t.Errorf("%s is in stillWide and is no page", name)
+			t.Errorf("%s is in wideLineFiles and is no page", name)
 		}
 	}
 }
 
 // The files, folders and tests that the pages for developers name are there.
 func TestDevelopmentPagesNameWhatExists(t *testing.T) {
-	all := pages(t)
+	all := readPages(t)
 	tests := declaredTests(t)
-	named := regexp.MustCompile("`([^`\n]+)`")
+	quotedName := regexp.MustCompile("`([^`\n]+)`")
 	file := regexp.MustCompile(`^(?:cmd|deploy|docs|examples|internal|migrations|policy|proxy|rewrite|rls|scripts|test)(?:/[\w.*-]+)+$`)
 	function := regexp.MustCompile(`^Test[A-Z]\w+$`)
 	files := 0
@@ -148,11 +148,11 @@ func TestDevelopmentPagesNameWhatExists(t *testing.T) {
 			name == "docs/development/requirements.md" {
 			continue
 		}
-		for _, m := range named.FindAllStringSubmatch(text, -1) {
+		for _, m := range quotedName.FindAllStringSubmatch(text, -1) {
 			switch {
 			case file.MatchString(m[1]):
 				files++
-				if found, err := fs.Glob(os.DirFS("../.."), m[1]); err != nil || len(found) == 0 {
+				if tableNames, err := fs.Glob(os.DirFS("../.."), m[1]); err != nil || len(tableNames) == 0 {
 					t.Errorf("%s names %s, which is not there", name, m[1])
 				}
 			case function.MatchString(m[1]) && !tests[m[1]]:

@@ -45,7 +45,7 @@ tables:
 				"SELECT id, consent FROM writers":          "1\tgranted",
 				"SELECT count(*) FROM letters l JOIN writers w ON w.id = l.writer WHERE l.body LIKE '%o%'": "1",
 			} {
-				if got := told(c, sql); got != want {
+				if got := oneText(c, sql); got != want {
 					t.Errorf("%s: %q, want %q", sql, got, want)
 				}
 			}

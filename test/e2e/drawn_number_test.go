@@ -33,7 +33,7 @@ tables:
 `}, map[string]string{"user": "1"})
 	ask := func(c *pgconn.PgConn, sql, want string) {
 		t.Helper()
-		if got := told(c, sql); got != want {
+		if got := oneText(c, sql); got != want {
 			t.Errorf("%s: %s, want %s", sql, got, want)
 		}
 	}

@@ -27,15 +27,15 @@ type encodings struct {
 }
 
 func withEncodings(t *testing.T) encodings {
-	db, plain := pgtest.Database(t), pgtest.Database(t)
+	db, plainDB := pgtest.Database(t), pgtest.Database(t)
 	harness.Exec(t, db, encodedSchema+"INSERT INTO notes VALUES (6, 2, 'Москва')")
-	harness.Exec(t, plain, encodedSchema)
+	harness.Exec(t, plainDB, encodedSchema)
 	proxy := harness.Start(t, harness.Auto, harness.Database{Name: "encoded", DB: db, SearchPath: []string{"public"}, Policy: `version: 1
 attributes: { user: { type: integer, source: credential } }
 tables: { notes: { rows: [ own: { column: user_id, is: user } ], write: { commands: [insert, delete], columns: [id, user_id, body], accept: [conflicts] } } }
 `}, map[string]string{"user": "1"})
-	return encodings{proxy.Agent(t, "agent", "encoded"), harness.ConnectSuperuser(t, plain), proxy.DSN("agent", "encoded"),
-		fmt.Sprintf("host=%s port=%d user=postgres dbname=%s", plain.SocketDir, plain.Port, plain.Name)}
+	return encodings{proxy.Agent(t, "agent", "encoded"), harness.ConnectSuperuser(t, plainDB), proxy.DSN("agent", "encoded"),
+		fmt.Sprintf("host=%s port=%d user=postgres dbname=%s", plainDB.SocketDir, plainDB.Port, plainDB.Name)}
 }
 
 // Programs of libpq that name no encoding, or SQL_ASCII, read and write texts of UTF8 as on PostgreSQL.
@@ -43,7 +43,7 @@ func TestTextsOfUTF8WithoutAnEncoding(t *testing.T) {
 	t.Parallel()
 	e := withEncodings(t)
 	psql, _ := pgtest.Client(t, "psql")
-	say := func(dsn string, env []string) string {
+	runPsql := func(dsn string, env []string) string {
 		file := filepath.Join(t.TempDir(), "rows")
 		cmd := exec.CommandContext(t.Context(), psql, "-X", "-A", "-q", dsn)
 		cmd.Env = slices.Concat(slices.DeleteFunc(os.Environ(), func(s string) bool {
@@ -66,15 +66,15 @@ SELECT body FROM notes WHERE body = 'Größe';
 SET NAMES 'sql-ascii';
 DELETE FROM notes WHERE id = 10 RETURNING body;
 `)
-		out, err := cmd.CombinedOutput()
+		output, err := cmd.CombinedOutput()
 		if err != nil {
-			t.Fatalf("%v\n%s", err, out)
+			t.Fatalf("%v\n%s", err, output)
 		}
 		rows, _ := os.ReadFile(file)
-		return string(out) + string(rows)
+		return string(output) + string(rows)
 	}
 	for _, env := range [][]string{{"LC_ALL=C"}, {"LC_ALL=C", "PGCLIENTENCODING=SQL_ASCII"}, {"LC_ALL=C.UTF-8"}, {"LC_ALL=C", "PGCLIENTENCODING=sqlascii"}} {
-		got, want := say(e.through, env), say(e.direct, env)
+		got, want := runPsql(e.through, env), runPsql(e.direct, env)
 		if got != want || !strings.Contains(got, "5 €") || strings.Contains(got, "Москва") {
 			t.Errorf("%v:\n%s\nwant\n%s", env, got, want)
 		}
@@ -100,7 +100,7 @@ func TestOtherEncodingsAreRefused(t *testing.T) {
 			t.Errorf("SET to %s: %s", encoding, a.Err)
 		}
 	}
-	if got := told(e.agent, "SHOW client_encoding"); got != "UTF8" {
+	if got := oneText(e.agent, "SHOW client_encoding"); got != "UTF8" {
 		t.Errorf("client_encoding is %s", got)
 	}
 }
@@ -145,7 +145,7 @@ func TestCopyInOtherEncodings(t *testing.T) {
 		}
 	}
 	const rows = "SELECT * FROM notes WHERE id >= 20 ORDER BY id"
-	if got, want := told(e.agent, rows), told(e.owner, rows); got != want || !strings.Contains(got, "ソソ") {
+	if got, want := oneText(e.agent, rows), oneText(e.owner, rows); got != want || !strings.Contains(got, "ソソ") {
 		t.Errorf("the rows that came:\n%s\nwant\n%s", got, want)
 	}
 }

@@ -46,17 +46,17 @@ func errorOf(t *testing.T, c *pgconn.PgConn, sql string, extended bool) string {
 		pg.File + pg.Routine + pg.InternalQuery; rest != "" {
 		t.Errorf("%s: %q", sql, rest)
 	}
-	place := ""
+	position := ""
 	if p := int(pg.Position); p > 0 && p <= len([]rune(sql)) {
-		place, _, _ = strings.Cut(string([]rune(sql)[p-1:])+" ", " ")
+		position, _, _ = strings.Cut(string([]rune(sql)[p-1:])+" ", " ")
 	}
-	return strings.TrimRight(fmt.Sprintf("%s %s|%s|%s|at %s", pg.Code, pg.Message, pg.Detail, pg.Hint, place), " ")
+	return strings.TrimRight(fmt.Sprintf("%s %s|%s|%s|at %s", pg.Code, pg.Message, pg.Detail, pg.Hint, position), " ")
 }
 
 // PostgreSQL's words about the agent's own text and values, with the place in that text, in every mode.
 func TestErrorsHelp(t *testing.T) {
 	for _, mode := range []rewrite.Mode{rewrite.InjectedMode, rewrite.RowSecurityMode} {
-		in := reading(t, options{mode: mode})
+		in := startForReading(t, options{mode: mode})
 		agent := in.agent(t)
 		for sql, want := range map[string]string{
 			"SELECT * FROM people WHERE nam = 'x'":    `42703 column "nam" does not exist||Perhaps you meant to reference the column "people.name".|at nam`,

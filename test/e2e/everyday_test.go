@@ -39,28 +39,28 @@ func TestEverydayStatements(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Database(t)
 	harness.Exec(t, db, everydaySchema)
-	for _, mode := range harness.Modes(enforced...) {
+	for _, mode := range harness.Modes(enforcedModes...) {
 		t.Run(mode.Name, func(t *testing.T) {
 			proxy := harness.Start(t, mode, harness.Database{Name: "sales", DB: db, Policy: everydayPolicy, SearchPath: []string{"public"}},
 				map[string]string{"user": "1"})
 			agent, super := proxy.Agent(t, "agent", "sales"), harness.ConnectSuperuser(t, db)
 			// within answers the last of some statements in a transaction that is rolled back. Roles that other tests make
 			// end a transaction that has read.
-			within := func(statements ...string) (last harness.Answer) {
+			inTransaction := func(statements ...string) (lastAnswer harness.Answer) {
 				for range 10 {
 					harness.Ask(agent, "BEGIN")
-					again := false
+					isSecondRun := false
 					for _, sql := range statements {
-						last = harness.Ask(agent, sql)
-						again = again || last.Code == "40001"
+						lastAnswer = harness.Ask(agent, sql)
+						isSecondRun = isSecondRun || lastAnswer.Code == "40001"
 					}
-					if harness.Ask(agent, "ROLLBACK"); !again {
+					if harness.Ask(agent, "ROLLBACK"); !isSecondRun {
 						break
 					}
 				}
-				return last
+				return lastAnswer
 			}
-			shown := func(a harness.Answer) string {
+			answerText := func(a harness.Answer) string {
 				if a.Err != "" {
 					return a.Code
 				}
@@ -81,7 +81,7 @@ func TestEverydayStatements(t *testing.T) {
 				"INSERT INTO sales (owner, seller, state) SELECT 1, 'me', 'x' FROM members":                   {kept, state},
 				"SET LOCAL client_min_messages = warning; INSERT INTO sales (owner, seller) VALUES (1, 'me')": nil,
 			} {
-				a := within(sql)
+				a := inTransaction(sql)
 				var got []string
 				for _, n := range a.Notices {
 					got = append(got, strings.TrimSpace(n[strings.Index(n, "column "):]))
@@ -90,16 +90,16 @@ func TestEverydayStatements(t *testing.T) {
 					t.Errorf("%s: %q %s", sql, a.Notices, a.Err)
 				}
 			}
-			if got := shown(within("INSERT INTO sales (owner, seller) VALUES (2, 'me') RETURNING seller, state")); got != "agent\tdraft" {
+			if got := answerText(inTransaction("INSERT INTO sales (owner, seller) VALUES (2, 'me') RETURNING seller, state")); got != "agent\tdraft" {
 				t.Errorf("a new row has %s", got)
 			}
 
 			// Each command has a rule of its own.
-			changed := "WITH u AS (UPDATE sales SET price = price RETURNING owner) SELECT DISTINCT owner FROM u"
+			update := "WITH u AS (UPDATE sales SET price = price RETURNING owner) SELECT DISTINCT owner FROM u"
 			deleted := "WITH d AS (DELETE FROM sales RETURNING owner, state) SELECT DISTINCT owner, state FROM d"
-			for sql, want := range map[string]string{"SELECT DISTINCT owner FROM sales ORDER BY 1": "1|2", changed: "1", deleted: "1\tdraft",
+			for sql, want := range map[string]string{"SELECT DISTINCT owner FROM sales ORDER BY 1": "1|2", update: "1", deleted: "1\tdraft",
 				"SELECT DISTINCT owner FROM (SELECT owner FROM sales FOR UPDATE) AS s": "1"} {
-				if got := shown(within("INSERT INTO sales (owner) VALUES (1)", sql)); got != want {
+				if got := answerText(inTransaction("INSERT INTO sales (owner) VALUES (1)", sql)); got != want {
 					t.Errorf("%s: %s", sql, got)
 				}
 			}
@@ -112,7 +112,7 @@ func TestEverydayStatements(t *testing.T) {
 					"AND m.id = 1 + (SELECT 0 / 1)",
 			} {
 				// a hardened plan's settings stay in force for the transaction
-				got, want := shown(within("INSERT INTO sales (owner) VALUES (1)", sql)), told(super, strings.Replace(sql, "WHERE", "WHERE owner < 3 AND", 1))
+				got, want := answerText(inTransaction("INSERT INTO sales (owner) VALUES (1)", sql)), oneText(super, strings.Replace(sql, "WHERE", "WHERE owner < 3 AND", 1))
 				if got != want || got == "" {
 					t.Errorf("%s: %s, by hand %s", sql, got, want)
 				}
@@ -122,8 +122,8 @@ func TestEverydayStatements(t *testing.T) {
 			for _, condition := range []string{"made >= now() - interval '7 days'", "made BETWEEN now() - interval '3 days' AND CURRENT_TIMESTAMP",
 				"(made < date_trunc('week', CURRENT_DATE) - interval '1 week' OR made > now() - interval '1 hour') AND product = 3"} {
 				sql := "SELECT count(*), max(id) FROM sales WHERE id <= 2000 AND " + condition
-				want := told(super, strings.Replace(sql, "WHERE", "WHERE owner < 3 AND", 1))
-				if got := shown(within(strings.Replace(sql, "WHERE", "WHERE owner < 3 AND", 1))); got != want {
+				want := oneText(super, strings.Replace(sql, "WHERE", "WHERE owner < 3 AND", 1))
+				if got := answerText(inTransaction(strings.Replace(sql, "WHERE", "WHERE owner < 3 AND", 1))); got != want {
 					t.Errorf("%s: %s, by hand %s", sql, got, want)
 				}
 			}

@@ -45,8 +45,8 @@ func TestExplanationsLinesAreShort(t *testing.T) {
 // The index of decisions has each page with its number, its title and the decisions that changed it; each page is at most a page.
 func TestDecisionsAreListed(t *testing.T) {
 	title := regexp.MustCompile(`^# (\d+)\. (.+)\n`)
-	changed := regexp.MustCompile(`\n\*(?:Superseded|Changed|Extended) by (?s:.*?)\*\n`)
-	cited := regexp.MustCompile(`\[\d+\]\(\d{4}[^)]*\.md\)`)
+	changeNote := regexp.MustCompile(`\n\*(?:Superseded|Changed|Extended) by (?s:.*?)\*\n`)
+	citation := regexp.MustCompile(`\[\d+\]\(\d{4}[^)]*\.md\)`)
 	pages := explanations(t)
 	index := pages["docs/decisions/README.md"]
 	for page, text := range pages {
@@ -66,7 +66,7 @@ func TestDecisionsAreListed(t *testing.T) {
 			continue
 		}
 		status, _, _ := strings.Cut(index[at+len(row):], "\n")
-		for _, by := range cited.FindAllString(changed.FindString(text), -1) {
+		for _, by := range citation.FindAllString(changeNote.FindString(text), -1) {
 			if !strings.Contains(status, by) {
 				t.Errorf("docs/decisions/README.md does not say that %s is changed by %s", name, by)
 			}
@@ -90,13 +90,13 @@ func pageNames(pages map[string]string) (out []string) {
 // The pages that the program names exist, with the headings that it quotes.
 func TestProgramNamesExplanations(t *testing.T) {
 	pages := explanations(t)
-	cited := regexp.MustCompile(`(docs/(?:explanation|decisions)/[\w/-]+\.md)(?:, \\"([^"\\]+)\\")?`)
+	citation := regexp.MustCompile(`(docs/(?:explanation|decisions)/[\w/-]+\.md)(?:, \\"([^"\\]+)\\")?`)
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		for _, m := range cited.FindAllStringSubmatch(string(text), -1) {
+		for _, m := range citation.FindAllStringSubmatch(string(text), -1) {
 			switch page, ok := pages[m[1]]; {
 			case !ok:
 				t.Errorf("%s names %s, which is not there", path, m[1])

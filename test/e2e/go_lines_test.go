@@ -15,8 +15,8 @@ const (
 	widestTest = 160
 )
 
-// tagged is the end of a line with a struct's tag, which cannot be broken.
-var tagged = regexp.MustCompile("`\\w+:\"[^`]*\"`$")
+// taggedLine is the end of a line with a struct's tag, which cannot be broken.
+var taggedLine = regexp.MustCompile("`\\w+:\"[^`]*\"`$")
 
 // Code can be read, and compared, without scrolling sideways. A tab counts as one column.
 func TestGoLinesAreShort(t *testing.T) {
@@ -34,7 +34,7 @@ func TestGoLinesAreShort(t *testing.T) {
 		for line := range strings.Lines(string(text)) {
 			n++
 			line = strings.TrimRight(line, "\r\n")
-			if utf8.RuneCountInString(line) > widest && !tagged.MatchString(line) {
+			if utf8.RuneCountInString(line) > widest && !taggedLine.MatchString(line) {
 				t.Errorf("%s:%d is longer than %d columns", name, n, widest)
 			}
 		}

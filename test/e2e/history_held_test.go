@@ -16,51 +16,51 @@ import (
 // result of a statement that is run by name or fetched, and handed out row by row. Another is a portal that was bound
 // and not synced.
 
-// partly runs a statement as a portal, reads one row of it and leaves it open; each call reads on. sync: each message
-// group ends with Sync, in a transaction; otherwise with Flush alone.
-func partly(begin, text string, sync bool, first uint32) func(testing.TB, *pgconn.PgConn) reader {
+// readInParts runs a statement as a portal, reads one row of it and leaves it open; each call reads on. sync: each
+// message group ends with Sync, in a transaction; otherwise with Flush alone.
+func readInParts(begin, text string, sync bool, first uint32) func(testing.TB, *pgconn.PgConn) reader {
 	return func(t testing.TB, c *pgconn.PgConn) reader {
-		ctx, front := context.Background(), c.Frontend()
+		ctx, frontend := context.Background(), c.Frontend()
 		for _, sql := range []string{begin, "BEGIN"} {
 			if a := harness.Ask(c, sql); a.Err != "" && sql != "" {
 				return func() (bool, error) { return false, fmt.Errorf("%s", a.Err) }
 			}
 		}
 		// group sends messages, and reads until the last of them is answered.
-		group := func(until func(pgproto3.BackendMessage) bool, messages ...pgproto3.FrontendMessage) (shown bool, err error) {
+		group := func(until func(pgproto3.BackendMessage) bool, messages ...pgproto3.FrontendMessage) (isShown bool, err error) {
 			for _, m := range messages {
-				front.Send(m)
+				frontend.Send(m)
 			}
 			if sync {
-				front.Send(&pgproto3.Sync{})
+				frontend.Send(&pgproto3.Sync{})
 			} else {
-				front.Send(&pgproto3.Flush{})
+				frontend.Send(&pgproto3.Flush{})
 			}
-			if err := front.Flush(); err != nil {
+			if err := frontend.Flush(); err != nil {
 				return false, err
 			}
 			for {
 				m, readErr := c.ReceiveMessage(ctx)
 				if readErr != nil {
-					return shown, readErr
+					return isShown, readErr
 				}
 				switch m := m.(type) {
 				case *pgproto3.DataRow:
-					shown = true
+					isShown = true
 				case *pgproto3.ErrorResponse:
 					err = fmt.Errorf("ERROR %s: %s", m.Code, m.Message)
 					if !sync {
-						front.Send(&pgproto3.Sync{})
-						if e := front.Flush(); e != nil {
-							return shown, e
+						frontend.Send(&pgproto3.Sync{})
+						if e := frontend.Flush(); e != nil {
+							return isShown, e
 						}
 						sync = true // from now on this reader gets errors
 					}
 				case *pgproto3.ReadyForQuery:
-					return shown, err
+					return isShown, err
 				}
 				if !sync && until(m) {
-					return shown, err
+					return isShown, err
 				}
 			}
 		}
@@ -83,23 +83,23 @@ func partly(begin, text string, sync bool, first uint32) func(testing.TB, *pgcon
 	}
 }
 
-// held are ways that end with 40001, since they would read what is older than the withdrawal.
-var held = map[string]bool{}
+// waysThatFail are ways that end with 40001, since they would read what is older than the withdrawal.
+var waysThatFail = map[string]bool{}
 
 func init() {
-	for name, way := range map[string]func(testing.TB, *pgconn.PgConn) reader{
-		"fetched in parts":   partly("DECLARE hw CURSOR WITH HOLD FOR "+historyQuery, "FETCH 100 FROM hw", true, 1),
-		"executed in parts":  partly("PREPARE hx AS "+historyQuery, "EXECUTE hx", true, 1),
-		"unsynced portal":    partly("", historyQuery, false, 1),
-		"unsynced and bound": partly("", historyQuery, false, 0),
-		"unsynced fetch":     partly("DECLARE hw CURSOR WITH HOLD FOR "+historyQuery, "FETCH 100 FROM hw", false, 1),
-		"unsynced execute":   partly("PREPARE hx AS "+historyQuery, "EXECUTE hx", false, 1),
-		"savepoint": simply("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1; SAVEPOINT s; DECLARE h SCROLL CURSOR FOR "+historyQuery+"; SAVEPOINT u",
+	for name, readerOf := range map[string]func(testing.TB, *pgconn.PgConn) reader{
+		"fetched in parts":   readInParts("DECLARE hw CURSOR WITH HOLD FOR "+historyQuery, "FETCH 100 FROM hw", true, 1),
+		"executed in parts":  readInParts("PREPARE hx AS "+historyQuery, "EXECUTE hx", true, 1),
+		"unsynced portal":    readInParts("", historyQuery, false, 1),
+		"unsynced and bound": readInParts("", historyQuery, false, 0),
+		"unsynced fetch":     readInParts("DECLARE hw CURSOR WITH HOLD FOR "+historyQuery, "FETCH 100 FROM hw", false, 1),
+		"unsynced execute":   readInParts("PREPARE hx AS "+historyQuery, "EXECUTE hx", false, 1),
+		"savepoint": readSimply("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1; SAVEPOINT s; DECLARE h SCROLL CURSOR FOR "+historyQuery+"; SAVEPOINT u",
 			"ROLLBACK TO s; "+historyQuery+" LIMIT 1"),
-		"deferrable":    simply("BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE; SELECT count(*) FROM memories", historyQuery+" LIMIT 1"),
-		"binary cursor": simply("BEGIN; DECLARE h BINARY INSENSITIVE SCROLL CURSOR FOR "+historyQuery, "FETCH LAST FROM h"),
+		"deferrable":    readSimply("BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE; SELECT count(*) FROM memories", historyQuery+" LIMIT 1"),
+		"binary cursor": readSimply("BEGIN; DECLARE h BINARY INSENSITIVE SCROLL CURSOR FOR "+historyQuery, "FETCH LAST FROM h"),
 	} {
-		ways[name], held[name] = way, true
+		readingWays[name], waysThatFail[name] = readerOf, true
 	}
 }
 

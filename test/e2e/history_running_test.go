@@ -22,10 +22,10 @@ func TestARunningStatementFinishes(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := in.agent(t)
-		front := c.Frontend()
+		frontend := c.Frontend()
 		send := func(sql string) {
-			front.Send(&pgproto3.Query{String: sql})
-			if err := front.Flush(); err != nil {
+			frontend.Send(&pgproto3.Query{String: sql})
+			if err := frontend.Flush(); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -31,22 +31,22 @@ const (
 )
 
 // reader reads in one way: each call sends one statement, and tells whether the memory was shown.
-type reader func() (shown bool, err error)
+type reader func() (isShown bool, err error)
 
-// ways are the ways of reading; begin prepares what is to be read later.
-var ways = map[string]func(t testing.TB, c *pgconn.PgConn) reader{
-	"simple":       simply("", historyQuery+" LIMIT 1"),
-	"transaction":  simply("BEGIN", historyQuery+" LIMIT 1"),
-	"copy":         simply("", "COPY (SELECT id FROM memories WHERE id = '"+historyID+"') TO STDOUT"),
-	"sql prepared": simply("PREPARE h AS "+historyQuery+" LIMIT 1", "EXECUTE h"),
-	"cursor":       simply("BEGIN; DECLARE h SCROLL CURSOR FOR "+historyQuery, "FETCH FIRST FROM h"),
-	"forward":      simply("BEGIN; DECLARE h NO SCROLL CURSOR FOR "+historyQuery, "FETCH 1 FROM h"),
-	"with hold":    simply("DECLARE h SCROLL CURSOR WITH HOLD FOR "+historyQuery, "FETCH ABSOLUTE 3 FROM h"),
-	"held":         simply("BEGIN; DECLARE h SCROLL CURSOR WITH HOLD FOR "+historyQuery+"; COMMIT", "FETCH FIRST FROM h"),
-	"repeatable":   simply("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1", historyQuery+" LIMIT 1"),
-	"serializable": simply("BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY; SELECT 1", historyQuery+" LIMIT 1"),
-	"by setting":   after("SET default_transaction_isolation = 'repeatable read'", simply("BEGIN; SELECT 1", historyQuery+" LIMIT 1")),
-	"read earlier": simply("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM people", historyQuery+" LIMIT 1"),
+// readingWays are the ways of reading; begin prepares what is to be read later.
+var readingWays = map[string]func(t testing.TB, c *pgconn.PgConn) reader{
+	"simple":       readSimply("", historyQuery+" LIMIT 1"),
+	"transaction":  readSimply("BEGIN", historyQuery+" LIMIT 1"),
+	"copy":         readSimply("", "COPY (SELECT id FROM memories WHERE id = '"+historyID+"') TO STDOUT"),
+	"sql prepared": readSimply("PREPARE h AS "+historyQuery+" LIMIT 1", "EXECUTE h"),
+	"cursor":       readSimply("BEGIN; DECLARE h SCROLL CURSOR FOR "+historyQuery, "FETCH FIRST FROM h"),
+	"forward":      readSimply("BEGIN; DECLARE h NO SCROLL CURSOR FOR "+historyQuery, "FETCH 1 FROM h"),
+	"with hold":    readSimply("DECLARE h SCROLL CURSOR WITH HOLD FOR "+historyQuery, "FETCH ABSOLUTE 3 FROM h"),
+	"held":         readSimply("BEGIN; DECLARE h SCROLL CURSOR WITH HOLD FOR "+historyQuery+"; COMMIT", "FETCH FIRST FROM h"),
+	"repeatable":   readSimply("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1", historyQuery+" LIMIT 1"),
+	"serializable": readSimply("BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY; SELECT 1", historyQuery+" LIMIT 1"),
+	"by setting":   readAfter("SET default_transaction_isolation = 'repeatable read'", readSimply("BEGIN; SELECT 1", historyQuery+" LIMIT 1")),
+	"read earlier": readSimply("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM people", historyQuery+" LIMIT 1"),
 	"extended": func(t testing.TB, c *pgconn.PgConn) reader {
 		return func() (bool, error) {
 			r := c.ExecParams(context.Background(), historyQuery+" LIMIT $1", [][]byte{[]byte("1")}, nil, nil, nil).Read()
@@ -62,11 +62,11 @@ var ways = map[string]func(t testing.TB, c *pgconn.PgConn) reader{
 			return len(r.Rows) > 0, r.Err
 		}
 	},
-	"portal": suspended(true),
-	"bound":  suspended(false),
+	"portal": readSuspended(true),
+	"bound":  readSuspended(false),
 }
 
-func simply(begin, read string) func(testing.TB, *pgconn.PgConn) reader {
+func readSimply(begin, read string) func(testing.TB, *pgconn.PgConn) reader {
 	return func(t testing.TB, c *pgconn.PgConn) reader {
 		if begin != "" {
 			if a := harness.Ask(c, begin); a.Err != "" {
@@ -75,69 +75,69 @@ func simply(begin, read string) func(testing.TB, *pgconn.PgConn) reader {
 		}
 		return func() (bool, error) {
 			a := harness.Ask(c, read)
-			shown := false
+			isShown := false
 			for _, r := range a.Results {
-				shown = shown || len(r.Rows) > 0
+				isShown = isShown || len(r.Rows) > 0
 			}
 			if strings.HasPrefix(read, "COPY") && a.Err == "" {
-				shown = len(a.Results) == 1 && a.Results[0].Tag == "COPY 1"
+				isShown = len(a.Results) == 1 && a.Results[0].Tag == "COPY 1"
 			}
 			if a.Err != "" {
-				return shown, fmt.Errorf("%s", a.Err)
+				return isShown, fmt.Errorf("%s", a.Err)
 			}
-			return shown, nil
+			return isShown, nil
 		}
 	}
 }
 
-// after sends something first in a message of its own, whose transaction is another one.
-func after(first string, way func(testing.TB, *pgconn.PgConn) reader) func(testing.TB, *pgconn.PgConn) reader {
+// readAfter sends something first in a message of its own, whose transaction is another one.
+func readAfter(first string, readerOf func(testing.TB, *pgconn.PgConn) reader) func(testing.TB, *pgconn.PgConn) reader {
 	return func(t testing.TB, c *pgconn.PgConn) reader {
 		if a := harness.Ask(c, first); a.Err != "" {
 			return func() (bool, error) { return false, fmt.Errorf("%s", a.Err) }
 		}
-		return way(t, c)
+		return readerOf(t, c)
 	}
 }
 
-// suspended reads a portal row by row; executed tells whether the first row is read with the Bind.
-func suspended(executed bool) func(testing.TB, *pgconn.PgConn) reader {
+// readSuspended reads a portal row by row; executed tells whether the first row is read with the Bind.
+func readSuspended(executed bool) func(testing.TB, *pgconn.PgConn) reader {
 	return func(t testing.TB, c *pgconn.PgConn) reader {
 		ctx := context.Background()
 		if _, err := c.Exec(ctx, "BEGIN").ReadAll(); err != nil {
 			t.Fatal(err)
 		}
-		front := c.Frontend()
-		round := func() (shown bool, err error) {
-			front.Send(&pgproto3.Sync{})
-			if err := front.Flush(); err != nil {
+		frontend := c.Frontend()
+		round := func() (isShown bool, err error) {
+			frontend.Send(&pgproto3.Sync{})
+			if err := frontend.Flush(); err != nil {
 				return false, err
 			}
 			for {
 				m, readErr := c.ReceiveMessage(ctx)
 				if readErr != nil {
-					return shown, readErr
+					return isShown, readErr
 				}
 				switch m := m.(type) {
 				case *pgproto3.DataRow:
-					shown = true
+					isShown = true
 				case *pgproto3.ErrorResponse:
 					err = fmt.Errorf("ERROR %s: %s", m.Code, m.Message)
 				case *pgproto3.ReadyForQuery:
-					return shown, err
+					return isShown, err
 				}
 			}
 		}
-		front.Send(&pgproto3.Parse{Query: historyQuery})
-		front.Send(&pgproto3.Bind{DestinationPortal: "hp"})
+		frontend.Send(&pgproto3.Parse{Query: historyQuery})
+		frontend.Send(&pgproto3.Bind{DestinationPortal: "hp"})
 		if executed {
-			front.Send(&pgproto3.Execute{Portal: "hp", MaxRows: 1})
+			frontend.Send(&pgproto3.Execute{Portal: "hp", MaxRows: 1})
 		}
 		if _, err := round(); err != nil {
 			return func() (bool, error) { return false, err }
 		}
 		return func() (bool, error) {
-			front.Send(&pgproto3.Execute{Portal: "hp", MaxRows: 1})
+			frontend.Send(&pgproto3.Execute{Portal: "hp", MaxRows: 1})
 			return round()
 		}
 	}
@@ -150,14 +150,14 @@ func TestHistory(t *testing.T) {
 	t.Logf("%d trials, seed %d", trials, seed)
 	first := start(t, options{after: historySetup})
 	second := serveOn(t, first.db, options{})
-	total, late := 0, 0
-	for name := range ways {
-		late += histories(t, first, second, name, trials, seed, &total, byStatus(t, first, second))
+	total, lateReads := 0, 0
+	for name := range readingWays {
+		lateReads += compareHistories(t, first, second, name, trials, seed, &total, changeByStatus(t, first, second))
 	}
-	if late > 0 {
-		t.Errorf("%d late disclosures", late)
+	if lateReads > 0 {
+		t.Errorf("%d late disclosures", lateReads)
 	}
-	t.Logf("%d histories, %d late", total, late)
+	t.Logf("%d histories, %d late", total, lateReads)
 }
 
 // TestHistoryOfTheRegistry plays the same ways where the consent is a record of the registry.
@@ -169,9 +169,9 @@ func TestHistoryOfTheRegistry(t *testing.T) {
 	first := start(t, options{after: historySetup, policy: registryHistory})
 	second := serveOn(t, first.db, options{policy: registryHistory})
 	r := openRegistry(t, first.db, consent.Settings{})
-	total, late := 0, 0
-	for name := range ways {
-		late += histories(t, first, second, name, trials, seed, &total, func(_ int, granted bool) error {
+	total, lateReads := 0, 0
+	for name := range readingWays {
+		lateReads += compareHistories(t, first, second, name, trials, seed, &total, func(_ int, granted bool) error {
 			c := consent.Command{Do: consent.Revoke, Subject: historyPerson, By: consent.Party{Role: consent.RoleSubject, ID: historyPerson}}
 			if granted {
 				c.Do = consent.Grant
@@ -180,10 +180,10 @@ func TestHistoryOfTheRegistry(t *testing.T) {
 			return err
 		})
 	}
-	if late > 0 {
-		t.Errorf("%d late disclosures", late)
+	if lateReads > 0 {
+		t.Errorf("%d late disclosures", lateReads)
 	}
-	t.Logf("%d histories, %d late", total, late)
+	t.Logf("%d histories, %d late", total, lateReads)
 }
 
 // registryHistory is a policy by which the memory depends on the registry.
@@ -194,8 +194,8 @@ tables:
   memories: { rows: [ own: { column: user_id, is: user }, consent: { every: [ memory_participants: { memory_id: id } ], subject: person_id, registry: {} } ] }
 `
 
-// byStatus changes the consent as one of two owners.
-func byStatus(t *testing.T, first, second *instance) func(o int, granted bool) error {
+// changeByStatus changes the consent as one of two owners.
+func changeByStatus(t *testing.T, first, second *instance) func(o int, granted bool) error {
 	owners := []*pgx.Conn{first.ownerConn(t), second.ownerConn(t)}
 	return func(o int, granted bool) error {
 		status := "refused"
@@ -213,16 +213,16 @@ func TestHistoryCanFail(t *testing.T) {
 	in := start(t, options{after: historySetup + `; DROP TRIGGER zz_pgconsent_change_update ON people`})
 	for _, name := range []string{"cursor", "with hold", "repeatable", "portal", "past an error", "without begin", "characteristics", "by setting"} {
 		total := 0
-		if histories(t, in, in, name, 8, 1, &total, byStatus(t, in, in)) == 0 {
+		if compareHistories(t, in, in, name, 8, 1, &total, changeByStatus(t, in, in)) == 0 {
 			t.Errorf("%s: nothing is noticed without the triggers", name)
 		}
 	}
 }
 
-// histories plays some of one way and returns how many of them showed the memory too late.
-func histories(t *testing.T, first, second *instance, name string, trials int, seed uint64, total *int,
-	change func(o int, granted bool) error) (late int) {
-	way := ways[name]
+// compareHistories plays some histories of one way of reading. It returns how many of them showed the memory too late.
+func compareHistories(t *testing.T, first, second *instance, name string, trials int, seed uint64, total *int,
+	change func(o int, granted bool) error) (lateReads int) {
+	readerOf := readingWays[name]
 	r := rand.New(rand.NewPCG(seed, 1))
 	refused, hidden := 0, 0
 	conns := []*pgconn.PgConn{first.agent(t), second.agent(t)}
@@ -234,7 +234,7 @@ func histories(t *testing.T, first, second *instance, name string, trials int, s
 			}
 		}
 		consents(true)
-		read := way(t, c)
+		read := readerOf(t, c)
 		before, err := read()
 		if !before || err != nil {
 			t.Fatalf("%s: not shown while it is granted: %v", name, err)
@@ -246,28 +246,28 @@ func histories(t *testing.T, first, second *instance, name string, trials int, s
 			consents(false)
 			acknowledged <- time.Now()
 		}()
-		for over := false; !over; {
+		for isOver := false; !isOver; {
 			var at time.Time
 			select {
 			case at = <-acknowledged:
-				over = true
+				isOver = true
 			default:
 			}
 			saw, err := read()
 			switch {
-			case over && saw:
-				late++
+			case isOver && saw:
+				lateReads++
 				t.Logf("%s, trial %d of seed %d: shown %s after the withdrawal was acknowledged", name, i, seed, time.Since(at))
-			case over && err != nil && strings.Contains(err.Error(), "40001"):
+			case isOver && err != nil && strings.Contains(err.Error(), "40001"):
 				refused++
-			case over && err == nil:
+			case isOver && err == nil:
 				hidden++
 			case err != nil && strings.Contains(err.Error(), "40001"):
 				// The withdrawal was committed, and is about to be acknowledged.
 				<-acknowledged
-				over = true
+				isOver = true
 				refused++
-			case err != nil && !over && strings.Contains(err.Error(), "25P02"):
+			case err != nil && !isOver && strings.Contains(err.Error(), "25P02"):
 			case err != nil:
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -276,15 +276,15 @@ func histories(t *testing.T, first, second *instance, name string, trials int, s
 			t.Fatal(a.Err)
 		}
 		if *total++; trials > 100 && *total%100 == 0 {
-			t.Logf("%d of %d histories, %d late", *total, trials*len(ways), late)
+			t.Logf("%d of %d histories, %d late", *total, trials*len(readingWays), lateReads)
 		}
 	}
-	snapshots := held[name] || strings.Contains(
+	snapshots := waysThatFail[name] || strings.Contains(
 		" cursor forward with hold held repeatable serializable by setting read earlier portal bound ", " "+name+" ")
-	if !either[name] && (snapshots && refused+late < trials || !snapshots && refused > 0) {
+	if !waysThatMayShowNothing[name] && (snapshots && refused+lateReads < trials || !snapshots && refused > 0) {
 		t.Errorf("%s: %d refused, %d hidden", name, refused, hidden)
 	}
 	harness.Ask(conns[0], "RESET default_transaction_isolation")
 	harness.Ask(conns[1], "RESET default_transaction_isolation")
-	return late
+	return lateReads
 }

@@ -32,7 +32,7 @@ func TestBlocksOfHowTos(t *testing.T) {
 	}
 	policies, configurations, texts := 0, 0, 0
 	for _, page := range pages {
-		for _, b := range blocks(t, page) {
+		for _, b := range codeBlocks(t, page) {
 			var err error
 			switch {
 			case b.kind == "json":
@@ -44,10 +44,10 @@ func TestBlocksOfHowTos(t *testing.T) {
 				continue // package policytest tests these files
 			case strings.Contains("\n"+b.text, "\ntables:"):
 				policies++
-				_, err = policy.Parse("policy.yaml", []byte(versioned(b.text)))
+				_, err = policy.Parse("policy.yaml", []byte(withVersion(b.text)))
 			default:
 				configurations++
-				err = configured(t, b.text)
+				err = checkConfiguration(t, b.text)
 			}
 			if err != nil {
 				t.Errorf("%s:%d: %v", page, b.line, err)
@@ -59,43 +59,43 @@ func TestBlocksOfHowTos(t *testing.T) {
 	}
 }
 
-// block is what stands between fences, without the blanks of a list's item around it.
-type block struct {
+// codeBlock is what stands between fences, without the blanks of a list's item around it.
+type codeBlock struct {
 	kind, text string
 	line       int
 }
 
-func blocks(t *testing.T, page string) (out []block) {
+func codeBlocks(t *testing.T, page string) (out []codeBlock) {
 	t.Helper()
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	inside, indent := false, ""
+	isInBlock, indent := false, ""
 	for i, line := range strings.Split(string(text), "\n") {
 		rest := strings.TrimLeft(line, " ")
 		switch kind, fence := strings.CutPrefix(rest, "```"); {
-		case fence && inside:
-			inside = false
+		case fence && isInBlock:
+			isInBlock = false
 		case fence:
-			inside, indent = true, line[:len(line)-len(rest)]
-			out = append(out, block{kind: kind, line: i + 1})
-		case inside:
+			isInBlock, indent = true, line[:len(line)-len(rest)]
+			out = append(out, codeBlock{kind: kind, line: i + 1})
+		case isInBlock:
 			out[len(out)-1].text += strings.TrimPrefix(line, indent) + "\n"
 		}
 	}
 	return out
 }
 
-func versioned(text string) string {
+func withVersion(text string) string {
 	if strings.HasPrefix(text, "version:") || strings.Contains(text, "\nversion:") {
 		return text
 	}
 	return "version: 1\n" + text
 }
 
-// configured takes keys of a configuration, and others for those that are left out.
-func configured(t *testing.T, text string) error {
+// checkConfiguration takes keys of a configuration, and others for those that are left out.
+func checkConfiguration(t *testing.T, text string) error {
 	t.Helper()
 	for _, other := range []string{
 		"databases: { app: { policy: policy.yaml, owners: [app_owner] }, " +
@@ -108,7 +108,7 @@ func configured(t *testing.T, text string) error {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "pgconsent.yaml")
-	if err := os.WriteFile(path, []byte(versioned(text)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(withVersion(text)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, err := config.Load(path)
@@ -119,7 +119,7 @@ func configured(t *testing.T, text string) error {
 // asks for.
 func TestSupabasePage(t *testing.T) {
 	var sql, policies []string
-	for _, b := range blocks(t, "../../docs/howto/supabase.md") {
+	for _, b := range codeBlocks(t, "../../docs/howto/supabase.md") {
 		switch {
 		case b.kind == "sql":
 			sql = append(sql, b.text)

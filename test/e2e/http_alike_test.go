@@ -38,8 +38,8 @@ func (f *httpFace) alike() {
 	const person = "human:student_123" // a person who is in no store of the caller
 	f.want(f.call("subject:"+person, "POST", "/v1/consent/grant", map[string]any{"stream": "TEMPORARY"}), 200, "")
 	f.want(f.call("system", "POST", "/v1/air/interactions", map[string]any{"user_id": person, "channel_id": "alike", "channel_type": "api"}), 200, "")
-	l := &likeness{
-		maker: &maker{httpFace: f, rnd: rand.New(rand.NewPCG(9, 9))}, client: &http.Client{Timeout: tier.Patience}, log: logStatements(f.t, database),
+	l := &twinComparison{
+		requestMaker: &requestMaker{httpFace: f, rnd: rand.New(rand.NewPCG(9, 9))}, client: &http.Client{Timeout: tier.Patience}, log: logStatements(f.t, database),
 		named: map[string]string{
 			"user_id": person, "subject": person, "grantor": person, "id": memory, "source": memory, "told_from": memory,
 			"store": "student_123", "context": "ctx:student_123_academic",
@@ -47,12 +47,12 @@ func (f *httpFace) alike() {
 		fixed: map[string]any{"channel_id": "alike"},
 	}
 	defer l.client.CloseIdleConnections()
-	for _, who := range []string{"subject:si:mallory", "agent:mallory", "operator"} { // callers without any relation to these ids
+	for _, user := range []string{"subject:si:mallory", "agent:mallory", "operator"} { // callers without any relation to these ids
 		paths := f.document["paths"].(map[string]any)
 		for _, path := range slices.Sorted(maps.Keys(paths)) {
 			methods := paths[path].(map[string]any)
 			for _, method := range slices.Sorted(maps.Keys(methods)) {
-				l.operation(who, method, path, methods[method].(map[string]any))
+				l.operation(user, method, path, methods[method].(map[string]any))
 			}
 		}
 	}
@@ -60,8 +60,8 @@ func (f *httpFace) alike() {
 		f.t.Errorf("only %d members of operations name somebody", l.asked)
 	}
 	l.asked = 0
-	for _, who := range []string{"subject:si:mallory", "agent:mallory"} {
-		l.tools(who)
+	for _, user := range []string{"subject:si:mallory", "agent:mallory"} {
+		l.tools(user)
 	}
 	if l.asked < 20 {
 		f.t.Errorf("only %d arguments of tools name somebody", l.asked)
@@ -71,9 +71,9 @@ func (f *httpFace) alike() {
 	}
 }
 
-// likeness asks about two ids and compares.
-type likeness struct {
-	*maker
+// twinComparison asks about two ids and compares.
+type twinComparison struct {
+	*requestMaker
 	client *http.Client
 	log    *statementLog
 	named  map[string]string // existing ids, by the name of the member that takes them
@@ -82,17 +82,17 @@ type likeness struct {
 	stated int // statements that were compared
 }
 
-func (l *likeness) operation(who, method, path string, o map[string]any) {
-	schema := l.schema(dig(o, "requestBody", "content", "application/json", "schema"))
+func (l *twinComparison) operation(user, method, path string, o map[string]any) {
+	schema := l.schema(memberAt(o, "requestBody", "content", "application/json", "schema"))
 	query := map[string]bool{}
 	parameters, _ := o["parameters"].([]any)
 	for _, p := range parameters {
-		if dig(p, "in") == "query" {
-			query[dig(p, "name").(string)] = true
+		if memberAt(p, "in") == "query" {
+			query[memberAt(p, "name").(string)] = true
 		}
 	}
 	l.members(schema, query, func(name string, body map[string]any) {
-		l.compare(method+" "+path+" as "+who, name, func(value string) string {
+		l.compare(method+" "+path+" as "+user, name, func(value string) string {
 			q := url.Values{}
 			for member := range query {
 				if fixed, ok := l.fixed[member]; ok {
@@ -112,14 +112,14 @@ func (l *likeness) operation(who, method, path string, o map[string]any) {
 			if schema != nil {
 				sent = body
 			}
-			return l.ask(who, strings.ToUpper(method), target, sent, http.Header{})
+			return l.ask(user, strings.ToUpper(method), target, sent, http.Header{})
 		})
 	})
 }
 
-// members calls with each member of a schema, and each parameter of a query, that names somebody. The other members are
-// those that are required.
-func (l *likeness) members(schema map[string]any, query map[string]bool, each func(name string, body map[string]any)) {
+// members compares the answers for each member of a schema and each parameter of a query that names somebody. The other
+// members are those that are required.
+func (l *twinComparison) members(schema map[string]any, query map[string]bool, compareMember func(name string, body map[string]any)) {
 	properties, _ := schema["properties"].(map[string]any)
 	names := slices.Collect(maps.Keys(query))
 	names = slices.AppendSeq(names, maps.Keys(properties))
@@ -139,16 +139,16 @@ func (l *likeness) members(schema map[string]any, query map[string]bool, each fu
 				body[member] = fixed
 			}
 		}
-		each(name, body)
+		compareMember(name, body)
 	}
 }
 
-func (l *likeness) tools(who string) {
+func (l *twinComparison) tools(user string) {
 	header := http.Header{"Accept": {"application/json, text/event-stream"}}
 	number := 0
 	send := func(method string, parameters any) string {
 		number++
-		return l.ask(who, "POST", "/mcp", map[string]any{"jsonrpc": "2.0", "id": number, "method": method, "params": parameters}, header)
+		return l.ask(user, "POST", "/mcp", map[string]any{"jsonrpc": "2.0", "id": number, "method": method, "params": parameters}, header)
 	}
 	answer := send("initialize", map[string]any{"protocolVersion": "2025-11-25", "capabilities": map[string]any{},
 		"clientInfo": map[string]any{"name": "alike", "version": "1"}})
@@ -158,7 +158,7 @@ func (l *likeness) tools(who string) {
 		l.t.Fatalf("no session in %s", answer)
 	}
 	header.Set("Mcp-Session-Id", session)
-	l.ask(who, "POST", "/mcp", map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"}, header)
+	l.ask(user, "POST", "/mcp", map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"}, header)
 	var list struct {
 		Result struct {
 			Tools []struct {
@@ -173,7 +173,7 @@ func (l *likeness) tools(who string) {
 	}
 	for _, tool := range list.Result.Tools {
 		l.members(tool.InputSchema, nil, func(name string, arguments map[string]any) {
-			l.compare("the tool "+tool.Name+" as "+who, name, func(value string) string {
+			l.compare("the tool "+tool.Name+" as "+user, name, func(value string) string {
 				arguments[name], number = value, 100
 				return send("tools/call", map[string]any{"name": tool.Name, "arguments": arguments})
 			})
@@ -181,37 +181,37 @@ func (l *likeness) tools(who string) {
 	}
 }
 
-// madeID is an id that the API makes.
-var madeID = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+// generatedID is an id that the API makes.
+var generatedID = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 // compare asks about one that there is and one that there is not. Before a difference in the server's statements is
 // reported, they are compared again: another part of the process may have sent some.
-func (l *likeness) compare(what, name string, ask func(value string) string) {
+func (l *twinComparison) compare(description, name string, ask func(value string) string) {
 	l.t.Helper()
-	there := l.named[name]
-	absent := there[:len(there)-3] + "~zz" // a missing id of the same length and kind
+	twinName := l.named[name]
+	absent := twinName[:len(twinName)-3] + "~zz" // a missing id of the same length and kind
 	var answers, statements [2]string
 	for range 3 {
-		for i, value := range []string{there, absent} {
+		for i, value := range []string{twinName, absent} {
 			l.log.taken()
-			answers[i] = madeID.ReplaceAllString(strings.ReplaceAll(ask(value), value, "ID"), "NEW")
-			taken := l.log.taken()
-			l.stated += len(taken)
-			statements[i] = strings.NewReplacer(there, "ID", absent, "ID").Replace(strings.Join(taken, "\n"))
+			answers[i] = generatedID.ReplaceAllString(strings.ReplaceAll(ask(value), value, "ID"), "NEW")
+			logged := l.log.taken()
+			l.stated += len(logged)
+			statements[i] = strings.NewReplacer(twinName, "ID", absent, "ID").Replace(strings.Join(logged, "\n"))
 		}
 		if answers[0] != answers[1] {
-			l.t.Errorf("%s tells which %s there is: %s\n%s", what, name, answers[0], answers[1])
+			l.t.Errorf("%s tells which %s there is: %s\n%s", description, name, answers[0], answers[1])
 			return
 		}
 		if statements[0] == statements[1] {
 			return
 		}
 	}
-	l.t.Errorf("%s asks the database more about one %s than about the other:\n%s\n\n%s", what, name, statements[0], statements[1])
+	l.t.Errorf("%s asks the database more about one %s than about the other:\n%s\n\n%s", description, name, statements[0], statements[1])
 }
 
 // ask is an answer: the status, headers but the date, body.
-func (l *likeness) ask(who, method, target string, body any, header http.Header) string {
+func (l *twinComparison) ask(user, method, target string, body any, header http.Header) string {
 	l.t.Helper()
 	var text []byte
 	if body != nil {
@@ -226,7 +226,7 @@ func (l *likeness) ask(who, method, target string, body any, header http.Header)
 			l.t.Fatal(err)
 		}
 		r.Header = header.Clone()
-		r.Header.Set("Authorization", "Bearer "+l.token(who))
+		r.Header.Set("Authorization", "Bearer "+l.token(user))
 		if body != nil {
 			r.Header.Set("Content-Type", "application/json")
 		}

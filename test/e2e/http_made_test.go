@@ -20,8 +20,8 @@ import (
 // Requests made from the document that the API serves: for each operation such as it has them, and such as it has not.
 // Nothing here knows an operation by its name.
 
-// request is a request, and what may be answered to it.
-type request struct {
+// madeRequest is one to the API, and what may be answered to it.
+type madeRequest struct {
 	what   string
 	method string
 	path   string
@@ -32,9 +32,9 @@ type request struct {
 	want   []int // the expected statuses; nil: any status of the document
 }
 
-// maker makes requests and looks at the answers. A token is used in turn with others of its role: each has a rate of
-// its own.
-type maker struct {
+// requestMaker makes requests and looks at the answers. A token is used in turn with others of its role: each has a
+// rate of its own.
+type requestMaker struct {
 	*httpFace
 	rnd        *rand.Rand
 	tokens     map[string][]string // by role
@@ -45,17 +45,17 @@ type maker struct {
 	client     *http.Client
 }
 
-// planted is in what is sent; as it is written it must come back in no answer.
-const planted = `<script>alert("pl4nted")</script>`
+// plantedText is in what is sent; as it is written it must come back in no answer.
+const plantedText = `<script>alert("pl4nted")</script>`
 
 // requests sends what can be made for each operation.
 func (f *httpFace) requests() {
-	m := &maker{httpFace: f, rnd: rand.New(rand.NewPCG(6, 2026)), tokens: map[string][]string{}, turn: map[string]int{}}
-	began := time.Now()
+	m := &requestMaker{httpFace: f, rnd: rand.New(rand.NewPCG(6, 2026)), tokens: map[string][]string{}, turn: map[string]int{}}
+	start := time.Now()
 	m.client = &http.Client{Timeout: tier.Patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	defer m.client.CloseIdleConnections()
-	for who, token := range f.run.Access.Tokens {
-		role, _, _ := strings.Cut(who, ":")
+	for user, token := range f.run.Access.Tokens {
+		role, _, _ := strings.Cut(user, ":")
 		m.tokens[role] = append(m.tokens[role], token)
 	}
 	for _, all := range m.tokens {
@@ -73,19 +73,19 @@ func (f *httpFace) requests() {
 	if m.sent < tier.Count(700, 700, 1200) {
 		f.t.Errorf("only %d requests were made", m.sent)
 	}
-	f.t.Logf("%d requests, %v of %v waited", m.sent, m.waited, time.Since(began))
+	f.t.Logf("%d requests, %v of %v waited", m.sent, m.waited, time.Since(start))
 	f.want(f.call("operator", "GET", "/v1/audit?limit=1", nil), 200, "") // the server still answers
 }
 
-// may are the roles of an operation, as its description says.
-func may(operation map[string]any) []string {
+// allowedRoles are the roles of an operation, as its description says.
+func allowedRoles(operation map[string]any) []string {
 	_, list, _ := strings.Cut(operation["description"].(string), "Roles: ")
 	return strings.Split(strings.TrimSuffix(list, "."), ", ")
 }
 
-func (m *maker) operation(method, path string, o map[string]any) {
-	roles := may(o)
-	schema := m.schema(dig(o, "requestBody", "content", "application/json", "schema"))
+func (m *requestMaker) operation(method, path string, o map[string]any) {
+	roles := allowedRoles(o)
+	schema := m.schema(memberAt(o, "requestBody", "content", "application/json", "schema"))
 	text := func() []byte {
 		if schema == nil {
 			return nil
@@ -96,8 +96,8 @@ func (m *maker) operation(method, path string, o map[string]any) {
 		}
 		return b
 	}
-	base := func(what string) request {
-		r := request{what: what, method: method, path: path, query: m.query(o), header: http.Header{}}
+	base := func(description string) madeRequest {
+		r := madeRequest{what: description, method: method, path: path, query: m.query(o), header: http.Header{}}
 		if schema != nil {
 			r.body = bytes.NewReader(text())
 			r.header.Set("Content-Type", "application/json")
@@ -123,18 +123,18 @@ func (m *maker) operation(method, path string, o map[string]any) {
 		got, ok := m.send(roles[0], r)
 		r.method, r.want = http.MethodHead, []int{got.Status}
 		m.turn[roles[0]]-- // use the same token again
-		if head, same := m.send(roles[0], r); ok &&
-			same && (head.Text != "" || head.Header.Get("Content-Type") != got.Header.Get("Content-Type") ||
-			head.Header.Get("Cache-Control") != got.Header.Get("Cache-Control")) {
-			m.t.Errorf("HEAD %s: %d %v %q", path, head.Status, head.Header, head.Text)
+		if headAnswer, isSent := m.send(roles[0], r); ok &&
+			isSent && (headAnswer.Text != "" || headAnswer.Header.Get("Content-Type") != got.Header.Get("Content-Type") ||
+			headAnswer.Header.Get("Cache-Control") != got.Header.Get("Cache-Control")) {
+			m.t.Errorf("HEAD %s: %d %v %q", path, headAnswer.Status, headAnswer.Header, headAnswer.Text)
 		}
 	}
-	nobody := base("by nobody")
-	nobody.want = []int{401}
-	m.send("", nobody)
+	anonymous := base("by nobody")
+	anonymous.want = []int{401}
+	m.send("", anonymous)
 	role := roles[0]
-	with := func(what string, change func(*request), want ...int) {
-		r := base(what)
+	change := func(description string, change func(*madeRequest), want ...int) {
+		r := base(description)
 		change(&r)
 		r.wrong, r.want = true, want
 		m.send(role, r)
@@ -142,42 +142,42 @@ func (m *maker) operation(method, path string, o map[string]any) {
 	// Parameters.
 	parameters, _ := o["parameters"].([]any)
 	for _, p := range parameters {
-		name, in, s := dig(p, "name").(string), dig(p, "in").(string), m.schema(dig(p, "schema"))
+		name, in, s := memberAt(p, "name").(string), memberAt(p, "in").(string), m.schema(memberAt(p, "schema"))
 		if in == "header" {
-			with("a long header "+name, func(r *request) { r.header.Set(name, strings.Repeat("k", 5000)) }, 422)
-			with("a header twice: "+name, func(r *request) { r.header[name] = []string{"a", "b"} }, 400)
-			with("a header that is not UTF-8: "+name, func(r *request) { r.header.Set(name, "k\xff") }, 400)
+			change("a long header "+name, func(r *madeRequest) { r.header.Set(name, strings.Repeat("k", 5000)) }, 422)
+			change("a header twice: "+name, func(r *madeRequest) { r.header[name] = []string{"a", "b"} }, 400)
+			change("a header that is not UTF-8: "+name, func(r *madeRequest) { r.header.Set(name, "k\xff") }, 400)
 			continue
 		}
-		for what, value := range m.wrongTexts(s) {
-			with(what+" in "+name, func(r *request) { r.query = changed(r.query, name, value) }, 400, 422)
+		for description, value := range m.wrongTexts(s) {
+			change(description+" in "+name, func(r *madeRequest) { r.query = withQueryValue(r.query, name, value) }, 400, 422)
 		}
-		with(name+" twice", func(r *request) { r.query = name + "=1&" + name + "=1" }, 400)
-		with(name+" badly escaped", func(r *request) { r.query = name + "=%zz" }, 400)
-		with(name+" not UTF-8", func(r *request) { r.query = name + "=%ff%fe" }, 400)
-		with(name+" of 10 KB", func(r *request) { r.query = name + "=" + strings.Repeat("x", 10<<10) }, 414)
-		if dig(p, "required") == true {
-			with("without "+name, func(r *request) { r.query = changed(r.query, name, "") }, 422)
+		change(name+" twice", func(r *madeRequest) { r.query = name + "=1&" + name + "=1" }, 400)
+		change(name+" badly escaped", func(r *madeRequest) { r.query = name + "=%zz" }, 400)
+		change(name+" not UTF-8", func(r *madeRequest) { r.query = name + "=%ff%fe" }, 400)
+		change(name+" of 10 KB", func(r *madeRequest) { r.query = name + "=" + strings.Repeat("x", 10<<10) }, 414)
+		if memberAt(p, "required") == true {
+			change("without "+name, func(r *madeRequest) { r.query = withQueryValue(r.query, name, "") }, 422)
 		}
 	}
-	with("an unknown parameter", func(r *request) { r.query = changed(r.query, "pl4nted", planted) }, 422)
-	with("a broken query", func(r *request) { r.query = "a;b=%" }, 400)
-	with("a query of 10 KB", func(r *request) { r.query = "pl4nted=" + strings.Repeat("x", 10<<10) }, 414)
+	change("an unknown parameter", func(r *madeRequest) { r.query = withQueryValue(r.query, "pl4nted", plantedText) }, 422)
+	change("a broken query", func(r *madeRequest) { r.query = "a;b=%" }, 400)
+	change("a query of 10 KB", func(r *madeRequest) { r.query = "pl4nted=" + strings.Repeat("x", 10<<10) }, 414)
 	// Headers that other software heeds.
 	for name, value := range m.some(map[string]string{
-		"X-Http-Method-Override": "DELETE", "X-Forwarded-For": planted, "X-Original-Url": "/v1/audit",
+		"X-Http-Method-Override": "DELETE", "X-Forwarded-For": plantedText, "X-Original-Url": "/v1/audit",
 		"Accept": "text/html", "Accept-Encoding": "gzip, br", "Accept-Charset": "utf-16",
 		"Range": "bytes=0-1", "If-None-Match": "*", "If-Modified-Since": "Mon, 01 Jan 2035 00:00:00 GMT",
-		"Origin": "https://evil.test", "Cookie": "pgconsent=" + planted,
+		"Origin": "https://evil.test", "Cookie": "pgconsent=" + plantedText,
 		"X-Odd": strings.Repeat("y", 20<<10), "Te": "trailers", "Upgrade": "h2c", "Prefer": "respond-async",
-		"Content-Language": planted, "Expect": "100-continue",
+		"Content-Language": plantedText, "Expect": "100-continue",
 	}) {
 		r := base("the header " + name)
 		r.header.Set(name, value)
 		m.send(role, r)
 	}
-	with("a header that is not UTF-8", func(r *request) { r.header.Set("X-Odd", "\xff") }, 400)
-	for _, authorization := range []string{"", "Bearer", "Bearer ", "Basic YTpi", "Bearer " + planted,
+	change("a header that is not UTF-8", func(r *madeRequest) { r.header.Set("X-Odd", "\xff") }, 400)
+	for _, authorization := range []string{"", "Bearer", "Bearer ", "Basic YTpi", "Bearer " + plantedText,
 		"Bearer " + strings.Repeat("x", 20<<10), "Bearer a.b.c", "Bearer eyJhbGciOiJub25lIn0.e30.", "bearer\t\x7f"} {
 		r := base("with the authorization " + authorization[:min(len(authorization), 20)])
 		if r.header.Set("Authorization", authorization); authorization == "" {
@@ -189,78 +189,81 @@ func (m *maker) operation(method, path string, o map[string]any) {
 		m.send("", r)
 	}
 	// Bodies.
-	whole := func(what, body string, want ...int) {
-		with(what, func(r *request) { r.body = strings.NewReader(body); r.header.Set("Content-Type", "application/json") }, want...)
+	sendBody := func(description, body string, want ...int) {
+		change(description, func(r *madeRequest) {
+			r.body = strings.NewReader(body)
+			r.header.Set("Content-Type", "application/json")
+		}, want...)
 	}
 	if schema == nil {
 		if method == http.MethodGet {
-			whole("a body where there is none", `{}`, 400)
+			sendBody("a body where there is none", `{}`, 400)
 			return
 		}
-		whole("a body where there is none, of 64 KB", `{"a":"`+strings.Repeat("x", 64<<10)+`"}`, 413)
-		with("a body where there is none, of no kind", func(r *request) { r.body = strings.NewReader("a") }, 415)
+		sendBody("a body where there is none, of 64 KB", `{"a":"`+strings.Repeat("x", 64<<10)+`"}`, 413)
+		change("a body where there is none, of no kind", func(r *madeRequest) { r.body = strings.NewReader("a") }, 415)
 		return
 	}
-	wrong := m.wrongValues(schema)
-	for i, what := range slices.Sorted(maps.Keys(wrong)) {
+	wrongValues := m.wrongValues(schema)
+	for i, description := range slices.Sorted(maps.Keys(wrongValues)) {
 		if !tier.Turn(i+m.operations, 2) {
 			continue
 		}
-		value := wrong[what]
+		value := wrongValues[description]
 		b, err := json.Marshal(value)
 		if err != nil {
 			m.t.Fatal(err)
 		}
-		whole(what, string(b), 422)
+		sendBody(description, string(b), 422)
 	}
-	some := string(text())
+	sample := string(text())
 	properties, _ := schema["properties"].(map[string]any)
 	first := slices.Sorted(maps.Keys(properties))[0]
-	whole("a name twice", `{"`+first+`":null,"`+first+`":null}`, 400)
-	whole("a name twice, escaped", fmt.Sprintf(`{"%s":1,"\u%04x%s":1}`, first, first[0], first[1:]), 400)
-	whole("a name of another case", `{"`+strings.ToUpper(first)+`":"x"}`, 422)
-	whole("not UTF-8", `{"`+first+"\":\"\xff\xfe\"}", 400)
-	whole("a name that is not UTF-8", "{\"\xc3\x28\":1}", 400)
-	whole("half a surrogate", `{"`+first+`":"\udc00"}`, 400)
-	whole("cut", some[:max(len(some)-1, 1)], 400)
-	whole("something behind it", some+"x", 400)
-	two := 400
-	if 2*len(some) > 64<<10 {
-		two = 413
+	sendBody("a name twice", `{"`+first+`":null,"`+first+`":null}`, 400)
+	sendBody("a name twice, escaped", fmt.Sprintf(`{"%s":1,"\u%04x%s":1}`, first, first[0], first[1:]), 400)
+	sendBody("a name of another case", `{"`+strings.ToUpper(first)+`":"x"}`, 422)
+	sendBody("not UTF-8", `{"`+first+"\":\"\xff\xfe\"}", 400)
+	sendBody("a name that is not UTF-8", "{\"\xc3\x28\":1}", 400)
+	sendBody("half a surrogate", `{"`+first+`":"\udc00"}`, 400)
+	sendBody("cut", sample[:max(len(sample)-1, 1)], 400)
+	sendBody("something behind it", sample+"x", 400)
+	doubledStatus := 400
+	if 2*len(sample) > 64<<10 {
+		doubledStatus = 413
 	}
-	whole("two values", some+some, two)
-	whole("a BOM", "\ufeff"+some, 400)
-	whole("comments", "/* */"+some, 400)
-	whole("NaN", `{"`+first+`":NaN}`, 400)
-	whole("deep arrays", strings.Repeat("[", 10_000)+strings.Repeat("]", 10_000), 400)
-	whole("deep objects", strings.Repeat(`{"`+first+`":`, 33)+"1"+strings.Repeat("}", 33), 400)
-	whole("a huge number", `{"`+first+`":1e999999}`, 400, 422)
-	whole("a long number", `{"`+first+`":`+strings.Repeat("9", 10_000)+`}`, 400, 422)
-	whole("prototype", `{"__proto__":{"role":"admin"}}`, 422)
-	whole("a value that is marked up", `{"pl4nted":`+strconv.Quote(planted)+`}`, 422)
-	whole("a name that is marked up", `{`+strconv.Quote(planted)+`:1}`, 422)
-	whole("64 KB and a byte", `{"`+first+`":"`+strings.Repeat("x", 64<<10)+`"}`, 413)
+	sendBody("two values", sample+sample, doubledStatus)
+	sendBody("a BOM", "\ufeff"+sample, 400)
+	sendBody("comments", "/* */"+sample, 400)
+	sendBody("NaN", `{"`+first+`":NaN}`, 400)
+	sendBody("deep arrays", strings.Repeat("[", 10_000)+strings.Repeat("]", 10_000), 400)
+	sendBody("deep objects", strings.Repeat(`{"`+first+`":`, 33)+"1"+strings.Repeat("}", 33), 400)
+	sendBody("a huge number", `{"`+first+`":1e999999}`, 400, 422)
+	sendBody("a long number", `{"`+first+`":`+strings.Repeat("9", 10_000)+`}`, 400, 422)
+	sendBody("prototype", `{"__proto__":{"role":"admin"}}`, 422)
+	sendBody("a value that is marked up", `{"pl4nted":`+strconv.Quote(plantedText)+`}`, 422)
+	sendBody("a name that is marked up", `{`+strconv.Quote(plantedText)+`:1}`, 422)
+	sendBody("64 KB and a byte", `{"`+first+`":"`+strings.Repeat("x", 64<<10)+`"}`, 413)
 	for _, kind := range []string{"text/plain", "application/xml", "application/x-www-form-urlencoded",
 		"multipart/form-data; boundary=x", "application/json; charset=utf-16", "application/jsonx", "application/",
-		planted, "", "application/json, text/plain"} {
-		with("the content type "+kind, func(r *request) { r.header.Set("Content-Type", kind) }, 415)
+		plantedText, "", "application/json, text/plain"} {
+		change("the content type "+kind, func(r *madeRequest) { r.header.Set("Content-Type", kind) }, 415)
 	}
-	with("no content type", func(r *request) { r.header.Del("Content-Type") }, 415)
-	with("an encoded body", func(r *request) { r.header.Set("Content-Encoding", "gzip") }, 415)
-	if dig(o, "requestBody", "required") == true {
-		with("no body", func(r *request) { r.body = nil }, 400, 422)
+	change("no content type", func(r *madeRequest) { r.header.Del("Content-Type") }, 415)
+	change("an encoded body", func(r *madeRequest) { r.header.Set("Content-Encoding", "gzip") }, 415)
+	if memberAt(o, "requestBody", "required") == true {
+		change("no body", func(r *madeRequest) { r.body = nil }, 400, 422)
 	}
 	if m.operations++; m.operations%4 != 0 {
 		return
 	}
-	whole("10 MB", `{"`+first+`":"`+strings.Repeat("x", 10<<20)+`"}`, 413)
-	with("10 MB of no known length", func(r *request) {
+	sendBody("10 MB", `{"`+first+`":"`+strings.Repeat("x", 10<<20)+`"}`, 413)
+	change("10 MB of no known length", func(r *madeRequest) {
 		r.body = io.MultiReader(strings.NewReader(`{"`+first+`":"`), strings.NewReader(strings.Repeat("x", 10<<20)))
 	}, 413)
 }
 
 // some are a third of all, for each operation others.
-func (m *maker) some(all map[string]string) map[string]string {
+func (m *requestMaker) some(all map[string]string) map[string]string {
 	out := map[string]string{}
 	for i, name := range slices.Sorted(maps.Keys(all)) {
 		if (i+m.sent)%3 == 0 {
@@ -271,15 +274,15 @@ func (m *maker) some(all map[string]string) map[string]string {
 }
 
 // others are the methods that a path does not have.
-func (m *maker) others(path string, methods map[string]any) {
+func (m *requestMaker) others(path string, methods map[string]any) {
 	for _, method := range []string{"GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "QUERY", "PROPFIND", "X"} {
-		if _, there := methods[strings.ToLower(method)]; there {
+		if _, exists := methods[strings.ToLower(method)]; exists {
 			continue
 		}
 		a, ok := m.send([]string{"admin", "agent", "subject", "operator"}[m.sent%4],
-			request{what: "another method", method: method, path: path, header: http.Header{}, want: []int{405}})
-		for has := range withHead(methods) {
-			if allow := ", " + a.Header.Get("Allow") + ","; ok && !strings.Contains(allow, " "+strings.ToUpper(has)+",") {
+			madeRequest{what: "another method", method: method, path: path, header: http.Header{}, want: []int{405}})
+		for otherMethod := range withHead(methods) {
+			if allow := ", " + a.Header.Get("Allow") + ","; ok && !strings.Contains(allow, " "+strings.ToUpper(otherMethod)+",") {
 				m.t.Errorf("%s %s: Allow: %s", method, path, allow)
 			}
 		}
@@ -289,30 +292,30 @@ func (m *maker) others(path string, methods map[string]any) {
 // withHead are methods with HEAD where there is GET: what answers one answers the other (RFC 9110, 9.3.2).
 func withHead(methods map[string]any) map[string]any {
 	out := maps.Clone(methods)
-	if _, get := methods["get"]; get {
+	if _, hasGet := methods["get"]; hasGet {
 		out["head"] = nil
 	}
 	return out
 }
 
 // nowhere are paths that are no operation's.
-func (m *maker) nowhere() {
+func (m *requestMaker) nowhere() {
 	for _, path := range []string{
 		"/", "/v1", "/v1/", "/v2/consent/status", "//v1/consent/status", "/v1//consent/status",
 		"/v1/./consent/status", "/v1/../v1/consent/status", "/v1/consent/../../metrics", "/..", "/v1/consent/status/",
 		"/v1/consent%2fstatus", "/v1/consent/status%00", "/v1/consent/status%20", "/v1/%2e%2e/%2e%2e/etc/passwd",
 		"/v1/consent/status;x=1", "/V1/CONSENT/STATUS", "/v1/" + strings.Repeat("x", 5000),
-		"/v1/" + url.PathEscape(planted), "/v1/%ff%fe", "/v1/\u202e", "/openapi.yaml",
+		"/v1/" + url.PathEscape(plantedText), "/v1/%ff%fe", "/v1/\u202e", "/openapi.yaml",
 		"/docs", "/.well-known/openid-configuration", "/debug/pprof/", "/v1/consent/status\\..",
 	} {
 		for role, want := range map[string]int{"admin": 404, "": 401} {
-			m.send(role, request{what: "nowhere", method: "GET", path: path, header: http.Header{}, want: []int{want}})
+			m.send(role, madeRequest{what: "nowhere", method: "GET", path: path, header: http.Header{}, want: []int{want}})
 		}
 	}
 }
 
 // send sends a request as somebody of a role, and holds the answer against the document.
-func (m *maker) send(role string, r request) (httpAnswer, bool) {
+func (m *requestMaker) send(role string, r madeRequest) (httpAnswer, bool) {
 	m.t.Helper()
 	target := m.run.Access.HTTP + r.path
 	if r.query != "" {
@@ -332,17 +335,17 @@ func (m *maker) send(role string, r request) (httpAnswer, bool) {
 				reader = io.MultiReader(reader) // hides the length of the body
 			}
 		}
-		asked, err := http.NewRequest(r.method, target, reader)
+		httpRequest, err := http.NewRequest(r.method, target, reader)
 		if err != nil {
 			return httpAnswer{}, false // no HTTP client can send it
 		}
-		asked.Header = r.header.Clone()
+		httpRequest.Header = r.header.Clone()
 		if all := m.tokens[role]; len(all) > 0 {
 			m.turn[role]++
-			asked.Header.Set("Authorization", "Bearer "+all[m.turn[role]%len(all)])
+			httpRequest.Header.Set("Authorization", "Bearer "+all[m.turn[role]%len(all)])
 		}
 		m.sent++
-		response, err := m.client.Do(asked)
+		response, err := m.client.Do(httpRequest)
 		if err != nil {
 			if len(body) > 1<<20 || strings.Contains(err.Error(), "invalid header") { // the server closed the connection meanwhile, or no HTTP client can send it
 				return httpAnswer{}, false
@@ -376,7 +379,7 @@ func (m *maker) send(role string, r request) (httpAnswer, bool) {
 }
 
 // look holds an answer against what was asked.
-func (m *maker) look(r request, a httpAnswer) {
+func (m *requestMaker) look(r madeRequest, a httpAnswer) {
 	m.t.Helper()
 	fail := func(why string) {
 		m.t.Errorf("%s %s, %s: %s: %d %.600s", r.method, r.path, r.what, why, a.Status, a.Text)
@@ -397,9 +400,9 @@ func (m *maker) look(r request, a httpAnswer) {
 	if a.Header.Get("X-Content-Type-Options") != "nosniff" {
 		fail("a browser may guess what it is")
 	}
-	for _, told := range []string{planted, "goroutine ", ".go:", "runtime error", "panic", "pgconsent/", "SELECT ", "/root/", "/tmp/", "pgx", "socket"} {
-		if strings.Contains(a.Text, told) {
-			fail("it has " + told)
+	for _, text := range []string{plantedText, "goroutine ", ".go:", "runtime error", "panic", "pgconsent/", "SELECT ", "/root/", "/tmp/", "pgx", "socket"} {
+		if strings.Contains(a.Text, text) {
+			fail("it has " + text)
 		}
 	}
 	for _, values := range a.Header {
@@ -415,19 +418,19 @@ func (m *maker) look(r request, a httpAnswer) {
 }
 
 // schema follows references.
-func (m *maker) schema(s any) map[string]any {
+func (m *requestMaker) schema(s any) map[string]any {
 	found, _ := s.(map[string]any)
 	for {
 		ref, ok := found["$ref"].(string)
 		if !ok {
 			return found
 		}
-		found, _ = dig(m.document, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...).(map[string]any)
+		found, _ = memberAt(m.document, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...).(map[string]any)
 	}
 }
 
-// kindOf is a schema's type, null aside.
-func kindOf(s map[string]any) string {
+// schemaType is a schema's type, null aside.
+func schemaType(s map[string]any) string {
 	switch t := s["type"].(type) {
 	case string:
 		return t
@@ -438,12 +441,12 @@ func kindOf(s map[string]any) string {
 }
 
 // valid makes a value that a schema has.
-func (m *maker) valid(s map[string]any) any {
+func (m *requestMaker) valid(s map[string]any) any {
 	s = m.schema(s)
 	if all, ok := s["enum"].([]any); ok {
 		return all[m.rnd.IntN(len(all))]
 	}
-	switch kindOf(s) {
+	switch schemaType(s) {
 	case "object":
 		out := map[string]any{}
 		properties, _ := s["properties"].(map[string]any)
@@ -482,7 +485,7 @@ func (m *maker) valid(s map[string]any) any {
 }
 
 // has asks whether a schema has the value.
-func (m *maker) has(s map[string]any, value any) bool {
+func (m *requestMaker) has(s map[string]any, value any) bool {
 	text, err := json.Marshal(s)
 	if err != nil {
 		m.t.Fatal(err)
@@ -490,7 +493,7 @@ func (m *maker) has(s map[string]any, value any) bool {
 	return m.compiled(string(text)).Validate(value) == nil
 }
 
-func numberOf(s map[string]any, name string, otherwise float64) float64 {
+func numberOf(s map[string]any, name string, fallback float64) float64 {
 	switch n := s[name].(type) {
 	case float64:
 		return n
@@ -498,23 +501,23 @@ func numberOf(s map[string]any, name string, otherwise float64) float64 {
 		f, _ := n.Float64()
 		return f
 	}
-	return otherwise
+	return fallback
 }
 
 // query is one that an operation has.
-func (m *maker) query(o map[string]any) string {
+func (m *requestMaker) query(o map[string]any) string {
 	q := url.Values{}
 	parameters, _ := o["parameters"].([]any)
 	for _, p := range parameters {
-		if dig(p, "in") == "query" && (dig(p, "required") == true || m.rnd.IntN(3) == 0) {
-			q.Set(dig(p, "name").(string), fmt.Sprint(m.valid(m.schema(dig(p, "schema")))))
+		if memberAt(p, "in") == "query" && (memberAt(p, "required") == true || m.rnd.IntN(3) == 0) {
+			q.Set(memberAt(p, "name").(string), fmt.Sprint(m.valid(m.schema(memberAt(p, "schema")))))
 		}
 	}
 	return q.Encode()
 }
 
-// changed is a query with another value; "" takes it out.
-func changed(query, name, value string) string {
+// withQueryValue is a query with another value; "" takes it out.
+func withQueryValue(query, name, value string) string {
 	q, _ := url.ParseQuery(query)
 	if q.Del(name); value != "" {
 		q.Set(name, value)
@@ -523,9 +526,9 @@ func changed(query, name, value string) string {
 }
 
 // wrongTexts are texts that a parameter does not take.
-func (m *maker) wrongTexts(s map[string]any) map[string]string {
+func (m *requestMaker) wrongTexts(s map[string]any) map[string]string {
 	out := map[string]string{}
-	switch kindOf(s) {
+	switch schemaType(s) {
 	case "integer", "number":
 		out["a word"], out["a fraction"], out["a huge number"], out["hexadecimal"], out["a space"] = "many", "1.5", strings.Repeat("9", 40), "0x10", " 1"
 	case "boolean":
@@ -548,43 +551,43 @@ func (m *maker) wrongTexts(s map[string]any) map[string]string {
 }
 
 // wrongValues are bodies that a schema has not, by what is wrong.
-func (m *maker) wrongValues(s map[string]any) map[string]any {
+func (m *requestMaker) wrongValues(s map[string]any) map[string]any {
 	out := map[string]any{"null": nil, "a list": []any{}, "a text": "x", "a number": 1, "true": true}
 	properties, _ := s["properties"].(map[string]any)
 	required, _ := s["required"].([]any)
-	put := func(what, name string, value any) {
+	addWrongValue := func(description, name string, value any) {
 		body := m.valid(s).(map[string]any)
 		body[name] = value
-		out[what+" for "+name] = body
+		out[description+" for "+name] = body
 	}
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		member := m.schema(properties[name])
-		for what, value := range map[string]any{
-			"null": nil, "a text": planted, "a number": 7, "a fraction": 0.5, "true": true, "a list": []any{},
+		for description, value := range map[string]any{
+			"null": nil, "a text": plantedText, "a number": 7, "a fraction": 0.5, "true": true, "a list": []any{},
 			"a list of lists": []any{[]any{}}, "an object": map[string]any{"a": 1}, "a list of null": []any{nil},
 			"a NUL": "a\x00b", "1e308": 1e308,
 		} {
 			if !m.has(member, value) {
-				put(what, name, value)
+				addWrongValue(description, name, value)
 			}
 		}
-		if most := numberOf(member, "maxLength", 0); most > 0 {
-			put("too long a text", name, strings.Repeat("y", int(most)+1))
+		if maximum := numberOf(member, "maxLength", 0); maximum > 0 {
+			addWrongValue("too long a text", name, strings.Repeat("y", int(maximum)+1))
 		}
 		if numberOf(member, "minLength", 0) > 0 {
-			put("an empty text", name, "")
+			addWrongValue("an empty text", name, "")
 		}
-		if most, ok := member["maximum"]; ok {
-			put("more than "+fmt.Sprint(most), name, int64(numberOf(member, "maximum", 0))+1)
+		if maximum, ok := member["maximum"]; ok {
+			addWrongValue("more than "+fmt.Sprint(maximum), name, int64(numberOf(member, "maximum", 0))+1)
 		}
-		if least, ok := member["minimum"]; ok {
-			put("less than "+fmt.Sprint(least), name, int64(numberOf(member, "minimum", 0))-1)
+		if minimum, ok := member["minimum"]; ok {
+			addWrongValue("less than "+fmt.Sprint(minimum), name, int64(numberOf(member, "minimum", 0))-1)
 		}
-		if most := int(numberOf(member, "maxItems", 0)); most > 0 {
-			put("too long a list", name, slices.Repeat([]any{"x"}, most+1))
+		if largest := int(numberOf(member, "maxItems", 0)); largest > 0 {
+			addWrongValue("too long a list", name, slices.Repeat([]any{"x"}, largest+1))
 		}
 		if numberOf(member, "minItems", 0) > 0 {
-			put("an empty list", name, []any{})
+			addWrongValue("an empty list", name, []any{})
 		}
 		if slices.Contains(required, any(name)) {
 			body := m.valid(s).(map[string]any)
@@ -592,6 +595,6 @@ func (m *maker) wrongValues(s map[string]any) map[string]any {
 			out["without "+name] = body
 		}
 	}
-	put("something unknown", "pl4nted", planted)
+	addWrongValue("something unknown", "pl4nted", plantedText)
 	return out
 }

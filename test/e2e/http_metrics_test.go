@@ -15,22 +15,22 @@ import (
 func (f *httpFace) metrics() {
 	const person = "human:mira"
 	callers := []struct {
-		who, header string
-		may         bool
+		user, header string
+		may          bool
 	}{
 		{"", "", true}, {"operator", "", true}, {"operator", "X-Forwarded-For", true},
 		{"agent:mallory", "", false}, {"subject:" + person, "", false}, {"admin", "", false}, {
 			"", "X-Forwarded-For", false}, {"", "Forwarded", false}, {"", "X-Real-Ip", false}, {"", "Via", false},
 		{"agent:mallory", "Cf-Connecting-Ip", false},
 	}
-	ask := func() (told []string) {
+	ask := func() (texts []string) {
 		for _, c := range callers {
 			request, err := http.NewRequest("GET", f.run.Access.HTTP+"/metrics", nil)
 			if err != nil {
 				f.t.Fatal(err)
 			}
-			if c.who != "" {
-				request.Header.Set("Authorization", "Bearer "+f.token(c.who))
+			if c.user != "" {
+				request.Header.Set("Authorization", "Bearer "+f.token(c.user))
 			}
 			if c.header != "" {
 				request.Header.Set(c.header, "203.0.113.7")
@@ -51,11 +51,11 @@ func (f *httpFace) metrics() {
 				}
 			}
 			if want := map[bool]int{true: 200, false: 401}[c.may]; response.StatusCode != want || (line != "") != c.may {
-				f.t.Errorf("/metrics for %q by %q: %d %q, want %d", c.who, c.header, response.StatusCode, line, want)
+				f.t.Errorf("/metrics for %q by %q: %d %q, want %d", c.user, c.header, response.StatusCode, line, want)
 			}
-			told = append(told, line)
+			texts = append(texts, line)
 		}
-		return told
+		return texts
 	}
 	before := ask()
 	f.want(f.call("subject:"+person, "POST", "/v1/consent/grant", map[string]any{"stream": "TEMPORARY"}), 200, "")

@@ -14,15 +14,15 @@ import (
 func (f *httpFace) pending() {
 	ids := f.subjects()
 	id := ids["TEMPORARY"][len(ids["TEMPORARY"])-1]
-	me := "subject:" + id
-	f.want(f.call(me, "POST", "/v1/consent/upgrade", map[string]any{"reason": "we work together"}, "Idempotency-Key", "asks"), 202, "")
+	caller := "subject:" + id
+	f.want(f.call(caller, "POST", "/v1/consent/upgrade", map[string]any{"reason": "we work together"}, "Idempotency-Key", "asks"), 202, "")
 	for _, path := range []string{"/v1/consent/status", "/v1/consent/grants"} {
-		if a := f.want(f.call(me, "GET", path, nil), 200, ""); !strings.Contains(a.Text, `"task":{"id":"partnership-`) {
+		if a := f.want(f.call(caller, "GET", path, nil), 200, ""); !strings.Contains(a.Text, `"task":{"id":"partnership-`) {
 			f.t.Errorf("%s while a partnership is asked for: %s", path, a.Text)
 		}
 	}
 	f.want(f.call("agent:assistant", "POST", "/v1/consent/decide", map[string]any{"user_id": id, "decision": "REJECT"}), 200, "")
-	if a := f.want(f.call(me, "POST", "/v1/consent/upgrade", map[string]any{"reason": "we work together"},
+	if a := f.want(f.call(caller, "POST", "/v1/consent/upgrade", map[string]any{"reason": "we work together"},
 		"Idempotency-Key", "asks"), 202, ""); a.Body["repeated"] != true {
 		f.t.Errorf("asked again with the key, after the decision: %s", a.Text)
 	}
@@ -39,9 +39,9 @@ func (f *httpFace) pending() {
 // remembered are answers about memories that say more than most.
 func (f *httpFace) remembered() {
 	type body = map[string]any
-	told := f.want(f.call("agent:ash", "POST", "/v1/memories",
+	created := f.want(f.call("agent:ash", "POST", "/v1/memories",
 		body{"kind": "episode", "content": "Rex says it again", "source_entity": "si:rex", "told_from": "episode:1009"}), 201, "")
-	f.want(f.call("agent:ash", "POST", "/v1/privacy/grant", body{"id": told.str("id"), "who": []string{"si:bella_agent"}}), 200, "")
+	f.want(f.call("agent:ash", "POST", "/v1/privacy/grant", body{"id": created.str("id"), "who": []string{"si:bella_agent"}}), 200, "")
 	f.want(f.call("agent:sean", "POST", "/v1/privacy/consents", body{"grantor": "dog:bella", "grantee": "si:new_vet", "scope": "episode:1002"}), 201, "")
 	f.want(f.call("agent:ash", "POST", "/v1/privacy/grant",
 		body{"id": "episode:1002", "who": []string{"si:new_vet"}, "reason": "the vet has moved"}), 200, "")
@@ -81,13 +81,13 @@ func (f *httpFace) saw(schema any, name string, value any) {
 	s, name := f.resolved(schema, name)
 	switch v := value.(type) {
 	case []any:
-		for _, one := range v {
-			f.saw(s["items"], name+"[]", one)
+		for _, element := range v {
+			f.saw(s["items"], name+"[]", element)
 		}
 	case map[string]any:
-		for member, one := range v {
+		for member, element := range v {
 			f.members[name+"."+member] = true
-			f.saw(dig(s, "properties", member), name+"."+member, one)
+			f.saw(memberAt(s, "properties", member), name+"."+member, element)
 		}
 	}
 }
@@ -101,20 +101,20 @@ func (f *httpFace) resolved(schema any, name string) (map[string]any, string) {
 			return found, name
 		}
 		parts := strings.Split(strings.TrimPrefix(ref, "#/"), "/")
-		found, _ = dig(f.document, parts...).(map[string]any)
+		found, _ = memberAt(f.document, parts...).(map[string]any)
 		name = parts[len(parts)-1]
 	}
 }
 
 // unseen are the members below a schema of answers that no answer had.
-func (f *httpFace) unseen(schema any, name string, done map[string]bool) (out []string) {
+func (f *httpFace) unseen(schema any, name string, visited map[string]bool) (out []string) {
 	s, name := f.resolved(schema, name)
-	if done[name] {
+	if visited[name] {
 		return nil
 	}
-	done[name] = true
+	visited[name] = true
 	if items, ok := s["items"]; ok {
-		out = append(out, f.unseen(items, name+"[]", done)...)
+		out = append(out, f.unseen(items, name+"[]", visited)...)
 	}
 	properties, _ := s["properties"].(map[string]any)
 	for _, member := range slices.Sorted(maps.Keys(properties)) {
@@ -122,7 +122,7 @@ func (f *httpFace) unseen(schema any, name string, done map[string]bool) (out []
 			out = append(out, name+"."+member)
 			continue
 		}
-		out = append(out, f.unseen(properties[member], name+"."+member, done)...)
+		out = append(out, f.unseen(properties[member], name+"."+member, visited)...)
 	}
 	return out
 }
@@ -130,13 +130,13 @@ func (f *httpFace) unseen(schema any, name string, done map[string]bool) (out []
 // everyAnswer: each success of the document was answered, and each refusal that any operation can be made to give. Each
 // member of an answer was in at least one.
 func (f *httpFace) everyAnswer() {
-	done, anywhere := map[string]bool{}, map[string]bool{}
+	visited, anywhere := map[string]bool{}, map[string]bool{}
 	for answer := range f.answered {
 		anywhere[answer[strings.LastIndex(answer, " ")+1:]] = true
 	}
 	for path, methods := range f.document["paths"].(map[string]any) {
 		for method, operation := range methods.(map[string]any) {
-			for status, response := range dig(operation, "responses").(map[string]any) {
+			for status, response := range memberAt(operation, "responses").(map[string]any) {
 				switch {
 				case status >= "500": // no request can cause them
 				case slices.Contains([]string{"404", "409", "410", "429"}, status): // these have the same form for every operation
@@ -146,8 +146,8 @@ func (f *httpFace) everyAnswer() {
 				case !f.answered[method+" "+path+" "+status]:
 					f.t.Errorf("%s %s was never answered with %s", method, path, status)
 				}
-				for _, content := range dig(response, "content").(map[string]any) {
-					for _, member := range f.unseen(dig(content, "schema"), method+" "+path, done) {
+				for _, content := range memberAt(response, "content").(map[string]any) {
+					for _, member := range f.unseen(memberAt(content, "schema"), method+" "+path, visited) {
 						if member != "ConsentEvent.task" { // a member of the status, which an event lacks
 							f.t.Errorf("%s was in no answer", member)
 						}

@@ -70,21 +70,21 @@ func openFace(t *testing.T, r *demo.Running) *httpFace {
 	return f
 }
 
-func (f *httpFace) token(who string) string {
+func (f *httpFace) token(user string) string {
 	f.t.Helper()
-	token, ok := f.run.Access.Tokens[who]
+	token, ok := f.run.Access.Tokens[user]
 	if !ok {
-		f.t.Fatalf("there is no token for %s", who)
+		f.t.Fatalf("there is no token for %s", user)
 	}
 	return token
 }
 
 // call calls as somebody of the demo; body is JSON, or text that is sent as it is.
-func (f *httpFace) call(who, method, path string, body any, header ...string) httpAnswer {
+func (f *httpFace) call(user, method, path string, body any, header ...string) httpAnswer {
 	f.t.Helper()
 	token := ""
-	if who != "" {
-		token = "Bearer " + f.token(who)
+	if user != "" {
+		token = "Bearer " + f.token(user)
 	}
 	return f.send(token, method, path, body, header...)
 }
@@ -97,11 +97,11 @@ func (f *httpFace) send(authorization, method, path string, body any, header ...
 	case string:
 		text = strings.NewReader(b)
 	default:
-		written, err := json.Marshal(b)
+		encoded, err := json.Marshal(b)
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		text = bytes.NewReader(written)
+		text = bytes.NewReader(encoded)
 	}
 	request, err := http.NewRequest(method, f.run.Access.HTTP+path, text)
 	if err != nil {
@@ -140,7 +140,7 @@ func (f *httpFace) compare(method, path string, a httpAnswer) {
 	if a.Status >= 400 && (a.Header.Get("Content-Type") != "application/problem+json" || len(a.str("code")) != 5) {
 		f.t.Errorf("%s %s: %d is no problem: %s", method, path, a.Status, a.Text)
 	}
-	operation, ok := dig(f.document, "paths", path, strings.ToLower(method)).(map[string]any)
+	operation, ok := memberAt(f.document, "paths", path, strings.ToLower(method)).(map[string]any)
 	if !ok {
 		if a.Status != 404 && a.Status != 405 && a.Status != 401 {
 			f.t.Errorf("%s %s is not in the document, and answers %d", method, path, a.Status)
@@ -148,7 +148,7 @@ func (f *httpFace) compare(method, path string, a httpAnswer) {
 		return
 	}
 	kind := a.Header.Get("Content-Type")
-	if dig(operation, "responses", fmt.Sprint(a.Status), "content", kind, "schema") == nil {
+	if memberAt(operation, "responses", fmt.Sprint(a.Status), "content", kind, "schema") == nil {
 		f.t.Errorf("%s %s: %d with %s is not in the document", method, path, a.Status, kind)
 		return
 	}
@@ -169,14 +169,14 @@ func (f *httpFace) compare(method, path string, a httpAnswer) {
 		f.called[strings.ToLower(method)+" "+path] = true
 	}
 	f.answered[fmt.Sprint(strings.ToLower(method), " ", path, " ", a.Status)] = true
-	f.saw(dig(operation, "responses", fmt.Sprint(a.Status), "content", kind, "schema"), "", value)
+	f.saw(memberAt(operation, "responses", fmt.Sprint(a.Status), "content", kind, "schema"), "", value)
 }
 
 // compiled is a schema of its own text.
 func (f *httpFace) compiled(text string) *jsonschema.Schema {
 	f.t.Helper()
-	if known, ok := f.schemas[text]; ok {
-		return known
+	if compiled, ok := f.schemas[text]; ok {
+		return compiled
 	}
 	compiler := jsonschema.NewCompiler()
 	parsed, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
@@ -186,18 +186,18 @@ func (f *httpFace) compiled(text string) *jsonschema.Schema {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	made, err := compiler.Compile("schema.json")
+	schema, err := compiler.Compile("schema.json")
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	if f.schemas == nil {
 		f.schemas = map[string]*jsonschema.Schema{}
 	}
-	f.schemas[text] = made
-	return made
+	f.schemas[text] = schema
+	return schema
 }
 
-func dig(in any, keys ...string) any {
+func memberAt(in any, keys ...string) any {
 	for _, k := range keys {
 		m, ok := in.(map[string]any)
 		if !ok {
@@ -220,9 +220,9 @@ func (f *httpFace) want(a httpAnswer, status int, code string) httpAnswer {
 // subjects are the persons with tokens, by the stream that the demo has recorded for them.
 func (f *httpFace) subjects() map[string][]string {
 	out := map[string][]string{}
-	for who := range f.run.Access.Tokens {
-		if id, ok := strings.CutPrefix(who, "subject:"); ok {
-			a := f.call(who, "GET", "/v1/consent/status", nil)
+	for user := range f.run.Access.Tokens {
+		if id, ok := strings.CutPrefix(user, "subject:"); ok {
+			a := f.call(user, "GET", "/v1/consent/status", nil)
 			out[a.str("stream")] = append(out[a.str("stream")], id)
 		}
 	}
@@ -277,8 +277,8 @@ func (f *httpFace) roles() {
 	if len(ids["TEMPORARY"]) < 2 || len(ids["PARTNERED"]) < 2 || len(ids["ANONYMOUS"]) < 1 || len(ids[""]) < 1 {
 		f.t.Fatalf("the demo's subjects are %v", ids)
 	}
-	mine, other := ids["TEMPORARY"][0], ids["TEMPORARY"][1]
-	me := "subject:" + mine
+	userID, other := ids["TEMPORARY"][0], ids["TEMPORARY"][1]
+	caller := "subject:" + userID
 	// Another user: the same bytes whether there is one or not.
 	for _, operation := range []struct {
 		method, path string
@@ -299,7 +299,7 @@ func (f *httpFace) roles() {
 				operation.body["user_id"] = id
 				body = operation.body
 			}
-			texts = append(texts, f.want(f.call(me, operation.method, path, body), 403, "42501").Text)
+			texts = append(texts, f.want(f.call(caller, operation.method, path, body), 403, "42501").Text)
 			// An admin reads and changes nothing, an operator has no business with consents.
 			if operation.method == "POST" {
 				f.want(f.call("admin", operation.method, path, body), 403, "42501")
@@ -311,8 +311,8 @@ func (f *httpFace) roles() {
 			f.t.Errorf("%s tells who exists: %s %s", operation.path, texts[0], texts[1])
 		}
 	}
-	if f.want(f.call(me, "GET", "/v1/consent/status", nil), 200,
-		"").Text != f.want(f.call("admin", "GET", "/v1/consent/status?user_id="+mine, nil), 200, "").Text {
+	if f.want(f.call(caller, "GET", "/v1/consent/status", nil), 200,
+		"").Text != f.want(f.call("admin", "GET", "/v1/consent/status?user_id="+userID, nil), 200, "").Text {
 		f.t.Error("an admin sees another status")
 	}
 	f.want(f.call("admin", "GET", "/v1/consent/status?user_id=nobody", nil), 404, "ConsentNotFoundError")
@@ -322,30 +322,30 @@ func (f *httpFace) roles() {
 	if registry := f.run.Service().Registry("ciris"); registry == nil {
 		f.t.Fatal("the service has no registry")
 	} else if _, err := registry.Execute(f.t.Context(), consent.Command{
-		Do: consent.Appoint, Subject: other, Guardian: mine, By: consent.Party{Role: consent.RoleController, ID: "office"}}); err != nil {
+		Do: consent.Appoint, Subject: other, Guardian: userID, By: consent.Party{Role: consent.RoleController, ID: "office"}}); err != nil {
 		f.t.Fatal(err)
 	}
-	f.want(f.call(me, "POST", "/v1/consent/grant", map[string]any{"user_id": other, "stream": "TEMPORARY"}, "Idempotency-Key", "guard"), 200, "")
-	f.want(f.call(me, "GET", "/v1/consent/status?user_id="+other, nil), 403, "42501")
+	f.want(f.call(caller, "POST", "/v1/consent/grant", map[string]any{"user_id": other, "stream": "TEMPORARY"}, "Idempotency-Key", "guard"), 200, "")
+	f.want(f.call(caller, "GET", "/v1/consent/status?user_id="+other, nil), 403, "42501")
 	// The keys of others tell nothing.
 	f.want(f.call("subject:"+ids["PARTNERED"][0], "POST", "/v1/consent/grant",
 		map[string]any{"user_id": other, "stream": "TEMPORARY"}, "Idempotency-Key", "guard"), 403, "42501")
 	// The audit is for admins only, expiry the system's alone.
-	for _, who := range []string{me, "system", "operator", "agent:assistant"} {
-		f.want(f.call(who, "GET", "/v1/consent/audit", nil), 403, "42501")
-		f.want(f.call(who, "GET", "/v1/consent/audit?user_id="+mine, nil), 403, "42501")
+	for _, user := range []string{caller, "system", "operator", "agent:assistant"} {
+		f.want(f.call(user, "GET", "/v1/consent/audit", nil), 403, "42501")
+		f.want(f.call(user, "GET", "/v1/consent/audit?user_id="+userID, nil), 403, "42501")
 	}
-	for _, who := range []string{me, "admin", "operator", "agent:assistant"} {
-		f.want(f.call(who, "POST", "/v1/consent/expire", map[string]any{"user_id": mine}), 403, "42501")
+	for _, user := range []string{caller, "admin", "operator", "agent:assistant"} {
+		f.want(f.call(user, "POST", "/v1/consent/expire", map[string]any{"user_id": userID}), 403, "42501")
 	}
-	f.want(f.call("system", "POST", "/v1/consent/expire", map[string]any{"user_id": mine}), 422, "ConsentValidationError")
-	f.want(f.call("system", "POST", "/v1/consent/grant", map[string]any{"user_id": mine, "stream": "TEMPORARY"}), 403, "42501")
-	for _, who := range []string{me, "admin", "system", "operator"} {
-		f.want(f.call(who, "POST", "/v1/consent/decide", map[string]any{"user_id": mine, "decision": "TASK_COMPLETE"}), 403, "42501")
+	f.want(f.call("system", "POST", "/v1/consent/expire", map[string]any{"user_id": userID}), 422, "ConsentValidationError")
+	f.want(f.call("system", "POST", "/v1/consent/grant", map[string]any{"user_id": userID, "stream": "TEMPORARY"}), 403, "42501")
+	for _, user := range []string{caller, "admin", "system", "operator"} {
+		f.want(f.call(user, "POST", "/v1/consent/decide", map[string]any{"user_id": userID, "decision": "TASK_COMPLETE"}), 403, "42501")
 	}
 	// A caller without a token learns nothing, not even which paths exist.
 	first := f.send("", "GET", "/v1/consent/status", nil)
-	for _, authorization := range []string{"", "Bearer", "Bearer x", "Basic eDp5", "Bearer " + f.token(me) + "x", "bearer  "} {
+	for _, authorization := range []string{"", "Bearer", "Bearer x", "Basic eDp5", "Bearer " + f.token(caller) + "x", "bearer  "} {
 		for _, path := range []string{"/v1/consent/status", "/v1/consent/audit", "/v1/nothing", "/v1/"} {
 			if got := f.want(f.send(authorization, "GET", path, nil), 401, "28000"); got.Text != first.Text || got.Header.Get("WWW-Authenticate") == "" {
 				f.t.Errorf("%q at %s: %s", authorization, path, got.Text)
@@ -358,15 +358,15 @@ func (f *httpFace) roles() {
 func (f *httpFace) relationship() {
 	ids := f.subjects()
 	id := ids["TEMPORARY"][0]
-	me := "subject:" + id
-	before := f.call(me, "GET", "/v1/consent/status", nil)
+	caller := "subject:" + id
+	before := f.call(caller, "GET", "/v1/consent/status", nil)
 	if before.Body["expires_at"] == nil || before.str("user_id") != id || fmt.Sprint(before.Body["categories"]) != "[ESSENTIAL]" {
 		f.t.Errorf("a TEMPORARY: %s", before.Text)
 	}
 	// seeds/001:91-101: the members, and instants as they are written there; 14 days from a grant on.
-	fresh := f.want(f.call("subject:"+ids["TEMPORARY"][1], "POST", "/v1/consent/grant",
+	renewed := f.want(f.call("subject:"+ids["TEMPORARY"][1], "POST", "/v1/consent/grant",
 		map[string]any{"user_id": ids["TEMPORARY"][1], "stream": "TEMPORARY", "categories": []string{"ESSENTIAL"}}), 200, "")
-	for name, a := range map[string]httpAnswer{"of the demo": before, "granted": fresh} {
+	for name, a := range map[string]httpAnswer{"of the demo": before, "granted": renewed} {
 		var at [3]time.Time
 		for i, member := range []string{"granted_at", "expires_at", "last_modified"} {
 			var err error
@@ -378,73 +378,73 @@ func (f *httpFace) relationship() {
 			f.t.Errorf("a TEMPORARY consent that was renewed at %v lasts to %v", at[2], at[1])
 		}
 	}
-	ask := map[string]any{"user_id": id, "stream": "PARTNERED", "categories": []string{"ESSENTIAL", "BEHAVIORAL"}, "reason": "User requested upgrade"}
-	asked := f.want(f.call(me, "POST", "/v1/consent/grant", ask, "Idempotency-Key", "first"), 202, "")
-	task, _ := asked.Body["task"].(map[string]any)
-	if asked.str("stream") != "TEMPORARY" || task["status"] != "pending" || task["due_at"] == nil {
-		f.t.Errorf("asked: %s", asked.Text)
+	grantBody := map[string]any{"user_id": id, "stream": "PARTNERED", "categories": []string{"ESSENTIAL", "BEHAVIORAL"}, "reason": "User requested upgrade"}
+	granted := f.want(f.call(caller, "POST", "/v1/consent/grant", grantBody, "Idempotency-Key", "first"), 202, "")
+	task, _ := granted.Body["task"].(map[string]any)
+	if granted.str("stream") != "TEMPORARY" || task["status"] != "pending" || task["due_at"] == nil {
+		f.t.Errorf("asked: %s", granted.Text)
 	}
-	again := f.want(f.call(me, "POST", "/v1/consent/grant", ask, "Idempotency-Key", "first"), 202, "")
-	if again.Body["repeated"] != true || again.Body["record"] != asked.Body["record"] {
-		f.t.Errorf("asked again: %s", again.Text)
+	repeated := f.want(f.call(caller, "POST", "/v1/consent/grant", grantBody, "Idempotency-Key", "first"), 202, "")
+	if repeated.Body["repeated"] != true || repeated.Body["record"] != granted.Body["record"] {
+		f.t.Errorf("asked again: %s", repeated.Text)
 	}
-	f.want(f.call(me, "POST", "/v1/consent/grant", map[string]any{"stream": "TEMPORARY"}, "Idempotency-Key", "first"), 409, "ConsentConflictError")
-	f.want(f.call(me, "POST", "/v1/consent/upgrade", map[string]any{"categories": []string{"ESSENTIAL", "BEHAVIORAL"}}), 202, "")
+	f.want(f.call(caller, "POST", "/v1/consent/grant", map[string]any{"stream": "TEMPORARY"}, "Idempotency-Key", "first"), 409, "ConsentConflictError")
+	f.want(f.call(caller, "POST", "/v1/consent/upgrade", map[string]any{"categories": []string{"ESSENTIAL", "BEHAVIORAL"}}), 202, "")
 	pending := f.want(f.call("agent:assistant", "GET", "/v1/consent/pending", nil), 200, "")
 	if !strings.Contains(pending.Text, fmt.Sprint(task["id"])) {
 		f.t.Errorf("pending: %s", pending.Text)
 	}
 	f.want(f.call("admin", "GET", "/v1/consent/pending", nil), 200, "")
-	f.want(f.call(me, "GET", "/v1/consent/pending", nil), 403, "42501")
+	f.want(f.call(caller, "GET", "/v1/consent/pending", nil), 403, "42501")
 	f.want(f.call("agent:assistant", "POST", "/v1/consent/decide", map[string]any{"user_id": id, "decision": "MAYBE"}), 422, "ConsentValidationError")
 	f.want(f.call("agent:assistant", "POST", "/v1/consent/decide",
 		map[string]any{"user_id": "nobody", "decision": "REJECT"}), 404, "ConsentNotFoundError")
 	f.want(f.call("agent:assistant", "POST", "/v1/consent/decide", map[string]any{"user_id": id, "decision": "DEFER"}), 200, "")
-	done := f.want(f.call("agent:assistant", "POST", "/v1/consent/decide",
+	decision := f.want(f.call("agent:assistant", "POST", "/v1/consent/decide",
 		map[string]any{"user_id": id, "decision": "TASK_COMPLETE", "reason": "agreed"}), 200, "")
-	if done.str("stream") != "PARTNERED" || done.Body["expires_at"] != nil || fmt.Sprint(done.Body["categories"]) != "[BEHAVIORAL ESSENTIAL]" {
-		f.t.Errorf("decided: %s", done.Text)
+	if decision.str("stream") != "PARTNERED" || decision.Body["expires_at"] != nil || fmt.Sprint(decision.Body["categories"]) != "[BEHAVIORAL ESSENTIAL]" {
+		f.t.Errorf("decided: %s", decision.Text)
 	}
-	f.want(f.call(me, "POST", "/v1/consent/grant",
+	f.want(f.call(caller, "POST", "/v1/consent/grant",
 		map[string]any{"stream": "PARTNERED", "categories": []string{"STATISTICAL"}}), 422, "ConsentValidationError")
-	f.want(f.call(me, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "PARTNERED"}), 422, "ConsentValidationError")
-	f.want(f.call(me, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "TEMPORARY"}), 200, "")
-	anonymous := f.want(f.call(me, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "ANONYMOUS"}), 200, "")
+	f.want(f.call(caller, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "PARTNERED"}), 422, "ConsentValidationError")
+	f.want(f.call(caller, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "TEMPORARY"}), 200, "")
+	anonymous := f.want(f.call(caller, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "ANONYMOUS"}), 200, "")
 	if anonymous.Body["expires_at"] != nil || anonymous.str("decay") != "kept" {
 		f.t.Errorf("anonymous: %s", anonymous.Text)
 	}
-	f.want(f.call(me, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "TEMPORARY"}), 422, "ConsentValidationError")
-	f.want(f.call(me, "POST", "/v1/consent/grant",
+	f.want(f.call(caller, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "TEMPORARY"}), 422, "ConsentValidationError")
+	f.want(f.call(caller, "POST", "/v1/consent/grant",
 		map[string]any{"grantee": "clinic", "scope": "ctx:health", "purposes": []string{"care"}, "duration_days": 30, "evidence": "form 12"}), 200, "")
-	revoked := f.want(f.call(me, "POST", "/v1/consent/revoke", nil), 200, "")
-	if revoked.str("state") != "withdrawn" || fmt.Sprint(revoked.Body["categories"]) != "[]" {
-		f.t.Errorf("revoked: %s", revoked.Text)
+	revocation := f.want(f.call(caller, "POST", "/v1/consent/revoke", nil), 200, "")
+	if revocation.str("state") != "withdrawn" || fmt.Sprint(revocation.Body["categories"]) != "[]" {
+		f.t.Errorf("revoked: %s", revocation.Text)
 	}
-	if twice := f.want(f.call(me, "POST", "/v1/consent/revoke", map[string]any{"user_id": id}), 200, ""); twice.Body["record"] != float64(0) {
+	if twice := f.want(f.call(caller, "POST", "/v1/consent/revoke", map[string]any{"user_id": id}), 200, ""); twice.Body["record"] != float64(0) {
 		f.t.Errorf("revoked twice: %s", twice.Text)
 	}
-	if now := f.want(f.call(me, "GET", "/v1/consent/status", nil), 200, ""); now.Body["active"] != false {
-		f.t.Errorf("status after it: %s", now.Text)
+	if status := f.want(f.call(caller, "GET", "/v1/consent/status", nil), 200, ""); status.Body["active"] != false {
+		f.t.Errorf("status after it: %s", status.Text)
 	}
-	if all := f.want(f.call(me, "GET", "/v1/consent/grants", nil), 200, ""); len(all.Body["consents"].([]any)) != 2 {
+	if all := f.want(f.call(caller, "GET", "/v1/consent/grants", nil), 200, ""); len(all.Body["consents"].([]any)) != 2 {
 		f.t.Errorf("grants: %s", all.Text)
 	}
 	// An interaction does not override it.
 	if still := f.want(f.call("system", "POST", "/v1/consent/interactions", map[string]any{"user_id": id}), 200, ""); still.str("state") != "withdrawn" {
 		f.t.Errorf("an interaction after it: %s", still.Text)
 	}
-	if fresh := f.want(f.call("system", "POST", "/v1/consent/interactions",
-		map[string]any{"user_id": "somebody new"}), 200, ""); fresh.str("stream") != "TEMPORARY" {
-		f.t.Errorf("a first interaction: %s", fresh.Text)
+	if renewed := f.want(f.call("system", "POST", "/v1/consent/interactions",
+		map[string]any{"user_id": "somebody new"}), 200, ""); renewed.str("stream") != "TEMPORARY" {
+		f.t.Errorf("a first interaction: %s", renewed.Text)
 	}
 	f.want(f.call("subject:"+ids[""][0], "POST", "/v1/consent/refuse", nil), 200, "")
 
 	// The records, in pages: of one person, and of all.
-	f.want(f.call(me, "GET", "/v1/consent/history", nil), 200, "")
-	for _, of := range []string{"user_id=" + strings.ReplaceAll(id, " ", "%20") + "&", ""} {
+	f.want(f.call(caller, "GET", "/v1/consent/history", nil), 200, "")
+	for _, query := range []string{"user_id=" + strings.ReplaceAll(id, " ", "%20") + "&", ""} {
 		var seen []float64
 		for after := 0.0; ; {
-			page := f.want(f.call("admin", "GET", fmt.Sprintf("/v1/consent/audit?%slimit=200&after=%.0f", of, after), nil), 200, "")
+			page := f.want(f.call("admin", "GET", fmt.Sprintf("/v1/consent/audit?%slimit=200&after=%.0f", query, after), nil), 200, "")
 			for _, e := range page.Body["events"].([]any) {
 				seen = append(seen, e.(map[string]any)["record"].(float64))
 			}
@@ -455,8 +455,8 @@ func (f *httpFace) relationship() {
 			after = next
 		}
 		if !slices.IsSorted(seen) || len(slices.Compact(slices.Clone(seen))) != len(seen) ||
-			of == "" && seen[len(seen)-1] != float64(len(seen)) || of != "" && len(seen) < 8 {
-			f.t.Errorf("audit of %q: %d records", of, len(seen))
+			query == "" && seen[len(seen)-1] != float64(len(seen)) || query != "" && len(seen) < 8 {
+			f.t.Errorf("audit of %q: %d records", query, len(seen))
 		}
 	}
 	erased := f.want(f.call("system", "POST", "/v1/consent/erase", map[string]any{"user_id": "somebody new"}), 200, "")
@@ -464,9 +464,9 @@ func (f *httpFace) relationship() {
 		f.t.Error(erased.Text)
 	}
 	f.want(f.call("admin", "GET", "/v1/consent/status?user_id=somebody%20new", nil), 404, "ConsentNotFoundError")
-	if last := f.call("admin", "GET", fmt.Sprintf("/v1/consent/audit?after=%.0f", erased.Body["record"].(float64)-1),
-		nil); strings.Contains(last.Text, "somebody new") || !strings.Contains(last.Text, `"erased":true`) {
-		f.t.Errorf("the audit of an erasure: %s", last.Text)
+	if lastAnswer := f.call("admin", "GET", fmt.Sprintf("/v1/consent/audit?after=%.0f", erased.Body["record"].(float64)-1),
+		nil); strings.Contains(lastAnswer.Text, "somebody new") || !strings.Contains(lastAnswer.Text, `"erased":true`) {
+		f.t.Errorf("the audit of an erasure: %s", lastAnswer.Text)
 	}
 }
 
@@ -474,7 +474,7 @@ func (f *httpFace) relationship() {
 // is the last.
 func (f *httpFace) expiry() {
 	id := f.subjects()["TEMPORARY"][0]
-	me := "subject:" + id
+	caller := "subject:" + id
 	owner, err := pgx.Connect(f.t.Context(), f.run.Access.OwnerDSN)
 	if err != nil {
 		f.t.Fatal(err)
@@ -488,40 +488,40 @@ func (f *httpFace) expiry() {
 		}
 	}
 	move("15 days")
-	a := f.want(f.call(me, "GET", "/v1/consent/status", nil), 410, "ConsentExpiredError")
-	if dig(a.Body, "consent", "state") != "expired" || dig(a.Body, "consent", "active") != false {
+	a := f.want(f.call(caller, "GET", "/v1/consent/status", nil), 410, "ConsentExpiredError")
+	if memberAt(a.Body, "consent", "state") != "expired" || memberAt(a.Body, "consent", "active") != false {
 		f.t.Error(a.Text)
 	}
-	f.want(f.call(me, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "ANONYMOUS"}), 410, "ConsentExpiredError")
-	if done := f.want(f.call("system", "POST", "/v1/consent/expire", map[string]any{"user_id": id}), 200, ""); done.str("state") != "expired" {
-		f.t.Error(done.Text)
+	f.want(f.call(caller, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "ANONYMOUS"}), 410, "ConsentExpiredError")
+	if decision := f.want(f.call("system", "POST", "/v1/consent/expire", map[string]any{"user_id": id}), 200, ""); decision.str("state") != "expired" {
+		f.t.Error(decision.Text)
 	}
-	f.want(f.call(me, "GET", "/v1/consent/status", nil), 410, "ConsentExpiredError")
-	f.want(f.call(me, "POST", "/v1/consent/upgrade", nil), 202, "")
+	f.want(f.call(caller, "GET", "/v1/consent/status", nil), 410, "ConsentExpiredError")
+	f.want(f.call(caller, "POST", "/v1/consent/upgrade", nil), 202, "")
 	move("20 days")
 	f.want(f.call("agent:assistant", "POST", "/v1/consent/decide",
 		map[string]any{"user_id": id, "decision": "TASK_COMPLETE"}), 410, "ConsentExpiredError")
 	// A clock that goes back grants nothing, and takes away all the same.
 	move("0")
-	f.want(f.call(me, "POST", "/v1/consent/grant", map[string]any{"stream": "TEMPORARY"}), 503, "ConsentClockError")
-	f.want(f.call(me, "POST", "/v1/consent/revoke", nil), 200, "")
+	f.want(f.call(caller, "POST", "/v1/consent/grant", map[string]any{"stream": "TEMPORARY"}), 503, "ConsentClockError")
+	f.want(f.call(caller, "POST", "/v1/consent/revoke", nil), 200, "")
 }
 
 // The uses of data, for the person and for guardians.
 func (f *httpFace) reports() {
 	id := f.subjects()["PARTNERED"][0]
-	me := "subject:" + id
-	report := f.want(f.call(me, "GET", "/v1/dsar", nil), 200, "")
+	caller := "subject:" + id
+	report := f.want(f.call(caller, "GET", "/v1/dsar", nil), 200, "")
 	if !strings.Contains(report.Text, id) {
 		f.t.Errorf("the report is not of %s: %.300s", id, report.Text)
 	}
 	f.want(f.call("admin", "GET", "/v1/dsar?user_id="+id, nil), 200, "")
 	f.want(f.call("admin", "GET", "/v1/dsar?user_id=nobody", nil), 404, "ConsentNotFoundError")
 	for _, other := range []string{f.subjects()["TEMPORARY"][0], "nobody"} {
-		f.want(f.call(me, "GET", "/v1/dsar?user_id="+other, nil), 403, "42501")
+		f.want(f.call(caller, "GET", "/v1/dsar?user_id="+other, nil), 403, "42501")
 	}
-	for _, who := range []string{"system", "operator", "agent:assistant"} {
-		f.want(f.call(who, "GET", "/v1/dsar?user_id="+id, nil), 403, "42501")
+	for _, user := range []string{"system", "operator", "agent:assistant"} {
+		f.want(f.call(user, "GET", "/v1/dsar?user_id="+id, nil), 403, "42501")
 	}
 	agent, err := pgx.Connect(f.t.Context(), f.run.Access.Agents[0].DSN)
 	if err != nil {
@@ -529,10 +529,11 @@ func (f *httpFace) reports() {
 	}
 	defer agent.Close(context.Background())
 	for range 3 {
-		said(f.t, agent, "SELECT count(*) FROM interactions")
+		queryTexts(f.t, agent, "SELECT count(*) FROM interactions")
 	}
 	first := f.want(f.call("operator", "GET", "/v1/audit?limit=2", nil), 200, "")
-	for until := time.Now().Add(tier.Patience); len(first.Body["outcomes"].([]any)) < 2 && time.Now().Before(until); { // the last outcome comes a little later
+	for deadline := time.Now().Add(tier.Patience); len(first.Body["outcomes"].([]any)) < 2 &&
+		time.Now().Before(deadline); { // the last outcome comes a little later
 		time.Sleep(20 * time.Millisecond)
 		first = f.want(f.call("operator", "GET", "/v1/audit?limit=2", nil), 200, "")
 	}
@@ -541,12 +542,12 @@ func (f *httpFace) reports() {
 	seqs := []float64{}
 	for _, page := range []httpAnswer{first, second} {
 		for _, d := range page.Body["decisions"].([]any) {
-			seqs = append(seqs, dig(d, "seq").(float64))
+			seqs = append(seqs, memberAt(d, "seq").(float64))
 		}
 	}
 	for i, page := range []httpAnswer{first, second} {
 		for n, o := range page.Body["outcomes"].([]any) {
-			if dig(o, "decision") != seqs[2*i+n] || dig(o, "rows") != 1.0 || dig(o, "sqlstate") != "00000" {
+			if memberAt(o, "decision") != seqs[2*i+n] || memberAt(o, "rows") != 1.0 || memberAt(o, "sqlstate") != "00000" {
 				f.t.Errorf("the outcome of %v is %v", seqs[2*i+n], o)
 			}
 		}
@@ -557,15 +558,15 @@ func (f *httpFace) reports() {
 	if len(seqs) != 3 || seqs[0] <= seqs[1] || seqs[1] <= seqs[2] {
 		f.t.Errorf("decisions %v", seqs)
 	}
-	for _, who := range []string{me, "system", "agent:assistant"} {
-		f.want(f.call(who, "GET", "/v1/audit", nil), 403, "42501")
+	for _, user := range []string{caller, "system", "agent:assistant"} {
+		f.want(f.call(user, "GET", "/v1/audit", nil), 403, "42501")
 	}
 }
 
 // Bad input is a typed error, and changes nothing.
 func (f *httpFace) badInput() {
 	id := f.subjects()["PARTNERED"][0]
-	me := "subject:" + id
+	caller := "subject:" + id
 	before := f.call("admin", "GET", "/v1/consent/audit?user_id="+id, nil).Text
 	const grant = "/v1/consent/grant"
 	for name, c := range map[string]struct {
@@ -612,7 +613,7 @@ func (f *httpFace) badInput() {
 		if c.body == "" {
 			c.status = 0
 		}
-		a := f.call(me, "POST", grant, c.body, c.header...)
+		a := f.call(caller, "POST", grant, c.body, c.header...)
 		if c.status == 0 { // nothing was sent
 			if a.Status < 400 || a.Status >= 500 {
 				f.t.Errorf("%s: %d %s", name, a.Status, a.Text)
@@ -630,13 +631,13 @@ func (f *httpFace) badInput() {
 			9<<10): 414, "/v1/consent/history?limit=0": 422, "/v1/consent/history?limit=many": 422, "/v1/consent/history?after=-1": 422,
 		"/v1/consent": 404, "/v1/": 404, "/v1/consent/status/": 404, "/v1/consent/../consent/statu": 404,
 	} {
-		if a := f.call(me, "GET", path, nil); a.Status != want {
+		if a := f.call(caller, "GET", path, nil); a.Status != want {
 			f.t.Errorf("%.60s: %d %s, want %d", path, a.Status, a.Text, want)
 		}
 	}
-	f.want(f.call(me, "GET", "/v1/consent/status", `{}`), 400, "08P01")
+	f.want(f.call(caller, "GET", "/v1/consent/status", `{}`), 400, "08P01")
 	for _, method := range []string{"PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"} {
-		if a := f.call(me, method, grant, nil); a.Status != 405 || a.Header.Get("Allow") != "POST" {
+		if a := f.call(caller, method, grant, nil); a.Status != 405 || a.Header.Get("Allow") != "POST" {
 			f.t.Errorf("%s: %d %v", method, a.Status, a.Header)
 		}
 	}

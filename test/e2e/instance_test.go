@@ -53,8 +53,8 @@ type options struct {
 	rounds     int               // the iterations of the agents' passwords: some drivers want 4096
 }
 
-// quick is for tests that wait until a look at the catalogs has found something.
-const quick = 200 * time.Millisecond
+// quickRefresh is for tests that wait until a look at the catalogs has found something.
+const quickRefresh = 200 * time.Millisecond
 
 // instance is a database with the arcive world, migrated, behind a proxy of its own.
 type instance struct {
@@ -103,8 +103,8 @@ func policyFile(t testing.TB, text string) string {
 	return file
 }
 
-// arcive is the world's database with a policy, as the harness is told of it.
-func arcive(t testing.TB, db *pgtest.DB, file, setup string) harness.Database {
+// arciveDatabase is the world's database with a policy, as the harness is told of it.
+func arciveDatabase(t testing.TB, db *pgtest.DB, file, setup string) harness.Database {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -119,9 +119,9 @@ func start(t testing.TB, o options) *instance {
 	return serveOn(t, pgtest.Template(t, "arcive", loadArcive), o)
 }
 
-// reading is an instance shared by tests that change nothing in it, and do not read the whole audit. It has the world's
-// policy, and the mode and row security of o. The tap is each test's own.
-func reading(t testing.TB, o options) *instance {
+// startForReading returns an instance shared by tests that change nothing in it, and do not read the whole audit. It
+// has the world's policy, and the mode and row security of o. The tap is each test's own.
+func startForReading(t testing.TB, o options) *instance {
 	t.Helper()
 	o = options{mode: o.mode, rowSecurity: o.rowSecurity}
 	shared := *harness.Shared(t, fmt.Sprintf("arcive, mode %d, row security %d", o.mode, o.rowSecurity), func(t testing.TB) (*instance, *pgtest.DB) {
@@ -137,9 +137,9 @@ func reading(t testing.TB, o options) *instance {
 func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 	t.Helper()
 	file := policyFile(t, o.policy)
-	harness.Install(t, arcive(t, db, file, o.setup), harness.Mode{Rewrite: o.mode, RowSecurity: o.rowSecurity})
+	harness.Install(t, arciveDatabase(t, db, file, o.setup), harness.Mode{Rewrite: o.mode, RowSecurity: o.rowSecurity})
 	if o.after != "" {
-		super(t, db, o.after)
+		runAsSuperuser(t, db, o.after)
 	}
 	in := &instance{db: db, audit: filepath.Join(t.TempDir(), "audit")}
 	log, err := audit.Open(audit.Config{Mode: audit.Strict, Dir: in.audit, Deadline: tier.Patience})
@@ -238,8 +238,8 @@ func (r *testRouter) Route(user, database string) proxy.Route {
 	}
 }
 
-// super runs SQL as the superuser, past all enforcement.
-func super(t testing.TB, db *pgtest.DB, sql string) {
+// runAsSuperuser runs SQL as the superuser, past all enforcement.
+func runAsSuperuser(t testing.TB, db *pgtest.DB, sql string) {
 	t.Helper()
 	if _, err := db.Connect(t, "postgres").Exec(context.Background(), sql); err != nil {
 		t.Fatalf("%s: %v", harness.OneLine(sql), err)

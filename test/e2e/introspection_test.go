@@ -89,11 +89,11 @@ func TestWhatSqlxAsksOfAStatement(t *testing.T) {
 			`SELECT typname, typtype, typcategory, typrelid, typelem, typbasetype FROM pg_catalog.pg_type WHERE oid = ` +
 				fmt.Sprint(d.ParamOIDs[0]): "text\tb\tS\t0\t0\t0",
 		} {
-			if got := told(session, sql); got != want {
+			if got := oneText(session, sql); got != want {
 				t.Errorf("%s: %s, want %s", sql, got, want)
 			}
 		}
-		plan := told(session, "EXPLAIN (VERBOSE, FORMAT JSON) EXECUTE sqlx_s_1(NULL)")
+		plan := oneText(session, "EXPLAIN (VERBOSE, FORMAT JSON) EXECUTE sqlx_s_1(NULL)")
 		var plans []struct{ Plan map[string]any }
 		if err := json.Unmarshal([]byte(plan), &plans); err != nil || len(plans) != 1 || plans[0].Plan["Node Type"] == nil {
 			t.Errorf("the plan is %s (%v)", plan, err)

@@ -33,11 +33,11 @@ func TestKernleD_WhatAnotherSITellsIsNoWiderThanItsChain(t *testing.T) {
 	for _, table := range kernleTables() {
 		list := func(ids ...string) string { return kernleList(table, ids...) }
 		// write makes a memory that the owner of the database writes: of rex, who tells, or of somebody who told rex.
-		write := func(id, stack, source, told string, grants ...string) {
+		write := func(id, stack, source, text string, grants ...string) {
 			t.Helper()
 			k.do(super, fmt.Sprintf(
 				"INSERT INTO %s (id, stack_id, content, source_entity, told_from, access_grants) VALUES ('%s', "+
-					"'%s', 'x', nullif('%s', ''), nullif('%s', ''), %s)", table, id, stack, source, told, list(grants...)))
+					"'%s', 'x', nullif('%s', ''), nullif('%s', ''), %s)", table, id, stack, source, text, list(grants...)))
 		}
 		write("rex:1", "rex", "", "", "si:ash", "si:bella_agent", "human:sean")
 		write("mal:1", "mallory", "", "", "si:rex", "si:ash", "human:sean", "si:rex_2")
@@ -50,7 +50,7 @@ func TestKernleD_WhatAnotherSITellsIsNoWiderThanItsChain(t *testing.T) {
 		ash, bella, sean := k.as("ash", ""), k.as("bella", ""), k.as("sean", "")
 
 		n := 0
-		tell := func(c *pgconn.PgConn, code, from string, more ...string) []string {
+		insertTold := func(c *pgconn.PgConn, code, from string, more ...string) []string {
 			t.Helper()
 			n++
 			content := fmt.Sprintf("told %s %d", table, n)
@@ -69,50 +69,50 @@ func TestKernleD_WhatAnotherSITellsIsNoWiderThanItsChain(t *testing.T) {
 			all := k.memories(table)
 			return all[slices.IndexFunc(all, func(m memory) bool { return m.id == id[0] })].grants
 		}
-		is := func(got []string, want ...string) {
+		wantSame := func(got []string, want ...string) {
 			t.Helper()
 			if !slices.Equal(got, want) {
 				t.Errorf("%s: granted to %v, want %v", table, got, want)
 			}
 		}
-		nobody := []string{}
-		is(tell(ash, "", "rex:1"), "si:ash", "si:bella_agent", "human:sean") // the list of the one memory that it was told from
-		is(tell(ash, "", "rex:2"), "si:ash", "human:sean")                   // the intersection of two
-		is(tell(ash, "", "rex:all"), "*")
-		is(tell(ash, "", "rex:all", "human:guest"), "human:guest") // narrower than everybody
-		is(tell(ash, "", "rex:1", "human:sean"), "human:sean")
-		is(tell(ash, "", "rex:1", nobody...))
-		tell(ash, "42501", "rex:1", "human:sean", "si:rex")
-		tell(ash, "42501", "rex:1", "*")
-		tell(ash, "42501", "rex:2", "si:bella_agent")
+		noIDs := []string{}
+		wantSame(insertTold(ash, "", "rex:1"), "si:ash", "si:bella_agent", "human:sean") // the list of the one memory that it was told from
+		wantSame(insertTold(ash, "", "rex:2"), "si:ash", "human:sean")                   // the intersection of two
+		wantSame(insertTold(ash, "", "rex:all"), "*")
+		wantSame(insertTold(ash, "", "rex:all", "human:guest"), "human:guest") // narrower than everybody
+		wantSame(insertTold(ash, "", "rex:1", "human:sean"), "human:sean")
+		wantSame(insertTold(ash, "", "rex:1", noIDs...))
+		insertTold(ash, "42501", "rex:1", "human:sean", "si:rex")
+		insertTold(ash, "42501", "rex:1", "*")
+		insertTold(ash, "42501", "rex:2", "si:bella_agent")
 		// Hidden, not there, of a chain that is broken: nobody, and all alike.
 		for _, from := range []string{"rex:mine", "rex:nowhere", "rex:none", "rex:round", ""} {
-			is(tell(ash, "", from))
-			tell(ash, "42501", from, "si:bella_agent")
+			wantSame(insertTold(ash, "", from))
+			insertTold(ash, "42501", from, "si:bella_agent")
 		}
 		// In a context: its list, as far as the chain goes.
-		is(tell(k.as("ash", "ctx:bella_health"), "", "rex:1"), "human:sean", "si:bella_agent")
-		is(tell(k.as("ash", "ctx:bella_health"), "", "rex:2"), "human:sean")
-		tell(k.as("ash", "ctx:bella_health"), "42501", "rex:2", "ctx:bella_health")
+		wantSame(insertTold(k.as("ash", "ctx:bella_health"), "", "rex:1"), "human:sean", "si:bella_agent")
+		wantSame(insertTold(k.as("ash", "ctx:bella_health"), "", "rex:2"), "human:sean")
+		insertTold(k.as("ash", "ctx:bella_health"), "42501", "rex:2", "ctx:bella_health")
 		// An agent that tells another stack about a memory it does not see tells nothing.
-		tell(k.as("bella", "ctx:bella_health"), "42501", "rex:nowhere")
-		tell(k.as("bella", "ctx:bella_health"), "42501", "mal:1")
+		insertTold(k.as("bella", "ctx:bella_health"), "42501", "rex:nowhere")
+		insertTold(k.as("bella", "ctx:bella_health"), "42501", "mal:1")
 
 		// A memory that is shown to fewer is shown to fewer all along the chain at once, whatever lists say.
 		write("ash:1", "ash", "si:rex", "rex:2", "si:bella_agent", "human:sean")
-		has := func(c *pgconn.PgConn, id string) bool {
+		hasMemory := func(c *pgconn.PgConn, id string) bool {
 			t.Helper()
 			return len(k.list(c, "SELECT id FROM "+table+" WHERE id = '"+id+"'")) == 1
 		}
-		if has(bella, "ash:1") || !has(sean, "ash:1") || !has(ash, "ash:1") || has(bella, "rex:2") {
+		if hasMemory(bella, "ash:1") || !hasMemory(sean, "ash:1") || !hasMemory(ash, "ash:1") || hasMemory(bella, "rex:2") {
 			t.Errorf("%s: shows to bella, whom mallory did not grant it, or not to sean or its owner", table)
 		}
 		k.do(super, "UPDATE "+table+" SET access_grants = "+list("si:rex", "si:ash")+" WHERE id = 'mal:1'")
-		if has(sean, "ash:1") || has(sean, "rex:2") || !has(ash, "ash:1") {
+		if hasMemory(sean, "ash:1") || hasMemory(sean, "rex:2") || !hasMemory(ash, "ash:1") {
 			t.Errorf("%s: shows to sean, whom mallory grants it no more, or not to its owner", table)
 		}
 		k.do(super, "UPDATE "+table+" SET access_grants = "+list("si:rex", "human:sean")+" WHERE id = 'mal:1'")
-		if !has(sean, "ash:1") {
+		if !hasMemory(sean, "ash:1") {
 			t.Errorf("%s: does not come back", table)
 		}
 		// And told memories cannot be led elsewhere, nor given more.

@@ -25,7 +25,7 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	ctx := context.Background()
 	super := harness.ConnectSuperuser(t, k.db)
 	const belief = "Heart murmurs in small breeds need exercise monitoring"
-	seed := privacy.Generalization{Source: "episode:private_health_incident", Belief: belief, Access: ids("*"),
+	seed := privacy.Generalization{Source: "episode:private_health_incident", Belief: belief, Access: withIDs("*"),
 		Note: "Generalized from direct care experience. No identifying details — applies to breed, not individual."}
 	state := func() string {
 		var out []string
@@ -35,10 +35,10 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 		}
 		return strings.Join(out, "\n")
 	}
-	untouched := func(what, before string) {
+	untouched := func(description, before string) {
 		t.Helper()
 		if state() != before {
-			t.Errorf("%s: something was made or changed", what)
+			t.Errorf("%s: something was made or changed", description)
 		}
 	}
 
@@ -46,9 +46,9 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	before := state()
 	check := seed
 	check.OnlyJudge = true
-	judged := must[*privacy.Generalized](t, "a check")(d.DrawBelief(ctx, agentCaller("ash"), check))
-	if judged.Memory != nil || judged.Report.Verdict == generalize.Blocked {
-		t.Errorf("judged %+v", judged)
+	checked := mustSucceed[*privacy.Generalized](t, "a check")(d.DrawBelief(ctx, agentCaller("ash"), check))
+	if checked.Memory != nil || checked.Report.Verdict == generalize.Blocked {
+		t.Errorf("judged %+v", checked)
 	}
 	untouched("a check", before)
 
@@ -61,11 +61,11 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 		"the world's alias": "B-e-l-l-i-s-s-i-m-a needs monitoring", "who told it": "Dr. Smith recommends monitoring",
 		"the source's id": "see episode:private_health_incident",
 	}
-	for i, what := range slices.Sorted(maps.Keys(names)) {
+	for i, description := range slices.Sorted(maps.Keys(names)) {
 		if !tier.Turn(i, 1) { // package generalize tests each case
 			continue
 		}
-		text := names[what]
+		text := names[description]
 		for _, inNote := range []bool{false, true} {
 			if inNote && tier.Quick() {
 				continue
@@ -76,21 +76,21 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 			}
 			g.Accept = true // accepts possible names, not certain ones
 			_, err := d.DrawBelief(ctx, agentCaller("ash"), g)
-			fails(t, what, err, privacy.Blocked)
+			wantError(t, description, err, privacy.Blocked)
 			var blocked *privacy.BlockedError
 			if !errors.As(err, &blocked) || blocked.Report.Verdict != generalize.Blocked || strings.Contains(err.Error(), text) {
-				t.Errorf("%s: %v", what, err)
+				t.Errorf("%s: %v", description, err)
 			}
 		}
 	}
 	untouched("names", before)
 
 	// The seed's line. A memory that the caller may not see (mallory's alias) counts for nothing.
-	made := must[*privacy.Generalized](t, "the seed's line")(d.DrawBelief(ctx, agentCaller("ash"), seed))
-	m := made.Memory
-	if m == nil || made.Repeated || m.Kind != "belief" || m.Store != "ash" || m.Source != "" ||
-		len(m.Subjects) != 0 || !slices.Equal(m.Access, ids("*")) {
-		t.Fatalf("made %+v", made)
+	generalized := mustSucceed[*privacy.Generalized](t, "the seed's line")(d.DrawBelief(ctx, agentCaller("ash"), seed))
+	m := generalized.Memory
+	if m == nil || generalized.Repeated || m.Kind != "belief" || m.Store != "ash" || m.Source != "" ||
+		len(m.Subjects) != 0 || !slices.Equal(m.Access, withIDs("*")) {
+		t.Fatalf("made %+v", generalized)
 	}
 	if got := harness.Ask(super, "SELECT belief_id, source_kind, source_id, abstraction_note FROM generalizations").
 		Results[0].Rows; len(got) != 1 || !strings.Contains(got[0], m.ID) ||
@@ -102,13 +102,13 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 		t.Errorf("the source is %q", got)
 	}
 	// Everybody sees the belief; nobody but the owner the source, the aliases and the link.
-	for _, who := range []string{"bella", "rex", "sean", "vet", "mallory", "ashley", "ash_as_guest"} {
-		c := k.as(who, "")
+	for _, user := range []string{"bella", "rex", "sean", "vet", "mallory", "ashley", "ash_as_guest"} {
+		c := k.as(user, "")
 		if got := k.list(c, "SELECT content FROM beliefs WHERE id = '"+m.ID+"'"); len(got) != 1 {
-			t.Errorf("%s sees %v of the belief", who, got)
+			t.Errorf("%s sees %v of the belief", user, got)
 		}
 		if got := k.list(c, "SELECT id FROM episodes WHERE id = '"+seed.Source+"'"); len(got) != 0 {
-			t.Errorf("%s sees the source", who)
+			t.Errorf("%s sees the source", user)
 		}
 		for _, sql := range []string{
 			"SELECT id FROM generalizations", "SELECT source_id FROM generalizations WHERE belief_id = '" + m.ID +
@@ -119,7 +119,7 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 			"WITH g AS (SELECT * FROM generalizations) SELECT id FROM g UNION SELECT id FROM g", "SELECT id FROM generalizations ORDER BY 1 FOR SHARE",
 		} {
 			if a := harness.Ask(c, sql); a.Code == "" && len(a.Results[0].Rows) > 0 {
-				t.Errorf("%s: %s: %v", who, sql, a.Results[0].Rows)
+				t.Errorf("%s: %s: %v", user, sql, a.Results[0].Rows)
 			}
 		}
 		for _, sql := range []string{
@@ -128,19 +128,19 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 			"COPY generalizations TO STDOUT", "TRUNCATE generalizations",
 		} {
 			if a := harness.Ask(c, sql); a.Code == "" && a.Results[0].Tag != "DELETE 0" && a.Results[0].Tag != "COPY 0" {
-				t.Errorf("%s: %s: %s", who, sql, a)
+				t.Errorf("%s: %s: %s", user, sql, a)
 			}
 		}
 		harness.Close(c)
 	}
-	if got := k.list(k.as("ash", ""), "SELECT source_id FROM generalizations"); !slices.Equal(got, ids(seed.Source)) {
+	if got := k.list(k.as("ash", ""), "SELECT source_id FROM generalizations"); !slices.Equal(got, withIDs(seed.Source)) {
 		t.Errorf("the owner sees %v", got)
 	}
 
 	// Twice is once, also at the same time; other grants are another belief.
-	again := must[*privacy.Generalized](t, "again")(d.DrawBelief(ctx, agentCaller("ash"), seed))
-	if !again.Repeated || again.Memory.ID != m.ID {
-		t.Errorf("again %+v", again)
+	repeated := mustSucceed[*privacy.Generalized](t, "again")(d.DrawBelief(ctx, agentCaller("ash"), seed))
+	if !repeated.Repeated || repeated.Memory.ID != m.ID {
+		t.Errorf("again %+v", repeated)
 	}
 	// A memory of another kind with the same id is another memory.
 	if a := harness.Ask(super,
@@ -150,9 +150,9 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	}
 	note := seed
 	note.Kind = "note"
-	if out := must[*privacy.Generalized](t, "of a note")(d.DrawBelief(ctx, agentCaller("ash"), note)); out.Repeated ||
-		out.Memory.ID == m.ID {
-		t.Errorf("of a note with the same id: %+v", out)
+	if generalized := mustSucceed[*privacy.Generalized](t, "of a note")(d.DrawBelief(ctx, agentCaller("ash"), note)); generalized.Repeated ||
+		generalized.Memory.ID == m.ID {
+		t.Errorf("of a note with the same id: %+v", generalized)
 	}
 	other := seed
 	other.Belief = "Small breeds need exercise monitoring"
@@ -167,46 +167,46 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	wait.Wait()
 	if got := harness.Ask(super,
 		"SELECT count(*) FROM beliefs b JOIN generalizations g ON g.belief_id = b.id WHERE content = '"+other.Belief+
-			"'").Results[0].Rows; !slices.Equal(got, ids("1")) {
+			"'").Results[0].Rows; !slices.Equal(got, withIDs("1")) {
 		t.Errorf("at once: %v", got)
 	}
-	narrow := seed
-	narrow.Access = ids()
-	if out := must[*privacy.Generalized](t, "for nobody")(d.DrawBelief(ctx, agentCaller("ash"), narrow)); out.Repeated ||
-		len(out.Memory.Access) != 0 {
-		t.Errorf("for nobody: %+v", out)
+	narrowed := seed
+	narrowed.Access = withIDs()
+	if generalized := mustSucceed[*privacy.Generalized](t, "for nobody")(d.DrawBelief(ctx, agentCaller("ash"), narrowed)); generalized.Repeated ||
+		len(generalized.Memory.Access) != 0 {
+		t.Errorf("for nobody: %+v", generalized)
 	}
 	// Details are warned of, and the belief is made: the caller judges.
 	warned := seed
 	warned.Belief = "Heart murmurs that are found on a Tuesday need monitoring"
-	if out := must[*privacy.Generalized](t, "a date")(
-		d.DrawBelief(ctx, agentCaller("ash"), warned)); out.Memory == nil || out.Report.Verdict != generalize.Warned {
-		t.Errorf("a date: %+v", out)
+	if generalized := mustSucceed[*privacy.Generalized](t, "a date")(
+		d.DrawBelief(ctx, agentCaller("ash"), warned)); generalized.Memory == nil || generalized.Report.Verdict != generalize.Warned {
+		t.Errorf("a date: %+v", generalized)
 	}
 	// Possible names are for the caller to decide.
 	unsure := seed
 	unsure.Belief = "Belladonna is no food"
-	if report := must[*privacy.Generalized](t,
+	if report := mustSucceed[*privacy.Generalized](t,
 		"unsure")(d.DrawBelief(ctx, agentCaller("ash"),
 		privacy.Generalization{Source: seed.Source, Belief: unsure.Belief,
 			OnlyJudge: true})).Report; report.Verdict != generalize.Warned {
 		t.Errorf("unsure: %+v", report)
 	}
 	_, err := d.DrawBelief(ctx, agentCaller("ash"), unsure)
-	fails(t, "unsure", err, privacy.Blocked)
+	wantError(t, "unsure", err, privacy.Blocked)
 	unsure.Accept = true
-	must[*privacy.Generalized](t, "accepted")(d.DrawBelief(ctx, agentCaller("ash"), unsure))
+	mustSucceed[*privacy.Generalized](t, "accepted")(d.DrawBelief(ctx, agentCaller("ash"), unsure))
 
 	before = state()
 	// A memory that somebody does not see does not exist, also for a check.
 	var answers []string
-	for _, who := range []string{"rex", "mallory", "bella", "ash_as_guest", "sean"} {
+	for _, user := range []string{"rex", "mallory", "bella", "ash_as_guest", "sean"} {
 		for _, source := range []string{seed.Source, "episode:none", "none", "belief:none"} {
 			for _, checks := range []bool{false, true} {
 				g := seed
 				g.Source, g.OnlyJudge = source, checks
-				_, err := d.DrawBelief(ctx, agentCaller(who), g)
-				fails(t, who+" of "+source, err, privacy.NotFound)
+				_, err := d.DrawBelief(ctx, agentCaller(user), g)
+				wantError(t, user+" of "+source, err, privacy.NotFound)
 				answers = append(answers, err.Error())
 			}
 		}
@@ -214,10 +214,10 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	if slices.Sort(answers); len(slices.Compact(answers)) != 1 {
 		t.Errorf("the answers differ: %v", answers)
 	}
-	for what, c := range map[string]struct {
-		as   string
-		g    privacy.Generalization
-		name string
+	for description, c := range map[string]struct {
+		caller string
+		g      privacy.Generalization
+		name   string
 	}{
 		"one sees it, in another's store": {"bella", privacy.Generalization{Source: "episode:1004", Belief: "Dogs rest"}, privacy.Forbidden},
 		"nothing is learned":              {"ash", privacy.Generalization{Source: seed.Source, Belief: "\u2003"}, privacy.Validation},
@@ -227,24 +227,24 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 		"a NUL":                           {"ash", privacy.Generalization{Source: seed.Source, Belief: "a\x00"}, privacy.Validation},
 		"much":                            {"ash", privacy.Generalization{Source: seed.Source, Belief: strings.Repeat("a ", 8193)}, privacy.Validation},
 		"a source like SQL":               {"ash", privacy.Generalization{Source: "x' OR ''='", Belief: "a"}, privacy.Validation},
-		"a grant like JSON":               {"ash", privacy.Generalization{Source: seed.Source, Belief: "a", Access: ids(`["*"]`)}, privacy.Validation},
+		"a grant like JSON":               {"ash", privacy.Generalization{Source: seed.Source, Belief: "a", Access: withIDs(`["*"]`)}, privacy.Validation},
 		"no kind":                         {"ash", privacy.Generalization{Source: seed.Source, Kind: "stacks", Belief: "a"}, privacy.Validation},
 		"about nobody knows whom":         {"ash", privacy.Generalization{Source: "episode:bad_1", Belief: "Dogs rest"}, privacy.Conflict},
 		"a broken list of subjects":       {"ash", privacy.Generalization{Source: "episode:bad_6", Belief: "Dogs rest"}, privacy.Conflict},
 		"a context of others":             {"ash", privacy.Generalization{Source: seed.Source, Belief: "Dogs rest", Context: "ctx:none"}, privacy.NotFound},
 	} {
-		_, err := d.DrawBelief(ctx, agentCaller(c.as), c.g)
-		fails(t, what, err, c.name)
+		_, err := d.DrawBelief(ctx, agentCaller(c.caller), c.g)
+		wantError(t, description, err, c.name)
 	}
 	_, err = d.DrawBelief(ctx, identity.Caller{Role: identity.Subject, Subject: "human:sean"}, seed)
-	fails(t, "a subject's token", err, privacy.Forbidden)
+	wantError(t, "a subject's token", err, privacy.Forbidden)
 	untouched("refusals", before)
 	// Every form of a list.
 	for _, kind := range []string{"episode_array", "episode_jsonb"} {
 		g := privacy.Generalization{Source: "episode:1001", Kind: kind, Belief: "Bella rests"}
 		_, err := d.DrawBelief(ctx, agentCaller("ash"), g)
-		fails(t, kind, err, privacy.Blocked)
+		wantError(t, kind, err, privacy.Blocked)
 		g.Belief = "Resting helps " + kind
-		must[*privacy.Generalized](t, kind)(d.DrawBelief(ctx, agentCaller("ash"), g))
+		mustSucceed[*privacy.Generalized](t, kind)(d.DrawBelief(ctx, agentCaller("ash"), g))
 	}
 }

@@ -37,7 +37,7 @@ func (k *kernle) service(compiled *policy.Policy) *privacy.Service {
 	for _, a := range w.Agents {
 		logins[a.Name] = a.Attributes
 	}
-	as := func(role string) func(context.Context) (*pgx.Conn, error) {
+	connectAs := func(role string) func(context.Context) (*pgx.Conn, error) {
 		return func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, k.db.DSN(role, rolePassword)) }
 	}
 	return &privacy.Service{
@@ -45,7 +45,8 @@ func (k *kernle) service(compiled *policy.Policy) *privacy.Service {
 		ConnectCaller: func(ctx context.Context, c identity.Caller) (*pgx.Conn, error) {
 			return pgx.Connect(ctx, k.proxy.DSN(c.Agent, "kernle"))
 		},
-		AgentAttributes: func() map[string]map[string]string { return logins }, ConnectControl: as("pgconsent_control"), ConnectAgentRole: as("pgconsent_agent"),
+		AgentAttributes: func() map[string]map[string]string { return logins }, ConnectControl: connectAs("pgconsent_control"),
+		ConnectAgentRole: connectAs("pgconsent_agent"),
 	}
 }
 
@@ -75,34 +76,34 @@ func agentCaller(name string) identity.Caller {
 	return identity.Caller{Name: "token of " + name, Role: identity.Agent, Agent: name, Database: "kernle"}
 }
 
-// fails expects an error by name.
-func fails(t *testing.T, what string, err error, name string) {
+// wantError expects an error by name.
+func wantError(t *testing.T, description string, err error, name string) {
 	t.Helper()
 	var named *privacy.Error
 	if !errors.As(err, &named) || named.Name() != name {
-		t.Errorf("%s: %v, want %s", what, err, name)
+		t.Errorf("%s: %v, want %s", description, err, name)
 		return
 	}
 	var state *sqlstate.Error
 	if !errors.As(err, &state) || state.Hint == "" {
-		t.Errorf("%s: %v has no hint", what, err)
+		t.Errorf("%s: %v has no hint", description, err)
 	}
 	if strings.Contains(err.Error(), "HIDDENMARK") {
-		t.Errorf("%s: %v", what, err)
+		t.Errorf("%s: %v", description, err)
 	}
 }
 
-func must[T any](t *testing.T, what string) func(T, error) T {
+func mustSucceed[T any](t *testing.T, description string) func(T, error) T {
 	return func(out T, err error) T {
 		t.Helper()
 		if err != nil {
-			t.Fatalf("%s: %v", what, err)
+			t.Fatalf("%s: %v", description, err)
 		}
 		return out
 	}
 }
 
-func ids(list ...string) []string { return append([]string{}, list...) }
+func withIDs(list ...string) []string { return append([]string{}, list...) }
 
 // `privacy add`, MCP's memory_*.
 // seeds/003:37-44, 107-113.
@@ -110,61 +111,62 @@ func TestKernleH_MemoriesAreMadeWithTheirPrivacy(t *testing.T) {
 	k, d := startPrivacy(t,
 		`INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:h1', 'ash', 'human:sean', 'si:new_vet', '*')`)
 	ctx := context.Background()
-	made := must[*privacy.Memory](t, "the seed's line")(d.AddMemory(ctx, agentCaller("ash"), privacy.NewMemory{
-		Kind: "raw", Content: "Bella has a heart murmur", Subjects: ids("dog:bella"), Access: ids("human:sean",
-			"si:bella_agent"), Consent: ids("human:sean"), Source: "vet:dr_smith"}))
-	if made.Store != "ash" || made.Source != "vet:dr_smith" ||
-		!slices.Equal(made.Access, ids("human:sean", "si:bella_agent")) ||
-		!slices.Equal(made.Consent, ids("human:sean")) || !slices.Equal(made.Subjects, ids("dog:bella")) {
-		t.Errorf("made %+v", made)
+	memory := mustSucceed[*privacy.Memory](t, "the seed's line")(d.AddMemory(ctx, agentCaller("ash"), privacy.NewMemory{
+		Kind: "raw", Content: "Bella has a heart murmur", Subjects: withIDs("dog:bella"), Access: withIDs("human:sean",
+			"si:bella_agent"), Consent: withIDs("human:sean"), Source: "vet:dr_smith"}))
+	if memory.Store != "ash" || memory.Source != "vet:dr_smith" ||
+		!slices.Equal(memory.Access, withIDs("human:sean", "si:bella_agent")) ||
+		!slices.Equal(memory.Consent, withIDs("human:sean")) || !slices.Equal(memory.Subjects, withIDs("dog:bella")) {
+		t.Errorf("made %+v", memory)
 	}
-	if got := k.list(k.as("sean", ""), "SELECT content FROM raw_entries WHERE id = '"+made.ID+"'"); len(got) != 1 {
+	if got := k.list(k.as("sean", ""), "SELECT content FROM raw_entries WHERE id = '"+memory.ID+"'"); len(got) != 1 {
 		t.Errorf("human:sean sees %v of it", got)
 	}
-	if got := k.list(k.as("rex", ""), "SELECT content FROM raw_entries WHERE id = '"+made.ID+"'"); len(got) != 0 {
+	if got := k.list(k.as("rex", ""), "SELECT content FROM raw_entries WHERE id = '"+memory.ID+"'"); len(got) != 0 {
 		t.Errorf("si:rex sees %v of it", got)
 	}
 	// The ids of the text, as they are.
-	named := ids("human:sean", "human:kid_123", "si:ash", "si:my-project", "dog:bella")
-	made = must[*privacy.Memory](t, "ids")(d.AddMemory(ctx, agentCaller("ash"), privacy.NewMemory{Kind: "note", Content: "of everybody", Subjects: named}))
-	if !slices.Equal(made.Subjects, named) || len(made.Access) != 0 {
-		t.Errorf("made %+v", made)
+	subjectIDs := withIDs("human:sean", "human:kid_123", "si:ash", "si:my-project", "dog:bella")
+	memory = mustSucceed[*privacy.Memory](t, "ids")(d.AddMemory(ctx, agentCaller("ash"),
+		privacy.NewMemory{Kind: "note", Content: "of everybody", Subjects: subjectIDs}))
+	if !slices.Equal(memory.Subjects, subjectIDs) || len(memory.Access) != 0 {
+		t.Errorf("made %+v", memory)
 	}
 	// Every form of a list.
 	for _, kind := range []string{"episode", "episode_array", "episode_jsonb", "belief", "note"} {
-		made := must[*privacy.Memory](t, kind)(d.AddMemory(ctx, agentCaller("ash"),
+		memory := mustSucceed[*privacy.Memory](t, kind)(d.AddMemory(ctx, agentCaller("ash"),
 			privacy.NewMemory{Kind: kind, Content: "in a context", Context: "ctx:bella_health"}))
-		if !slices.Equal(made.Access, ids("human:sean", "si:bella_agent", "ctx:bella_health")) {
-			t.Errorf("%s: inherits %v", kind, made.Access)
+		if !slices.Equal(memory.Access, withIDs("human:sean", "si:bella_agent", "ctx:bella_health")) {
+			t.Errorf("%s: inherits %v", kind, memory.Access)
 		}
-		made = must[*privacy.Memory](t, kind)(d.AddMemory(ctx, agentCaller("ash"),
-			privacy.NewMemory{Kind: kind, Content: "narrower", Context: "ctx:bella_health", Access: ids()}))
-		if len(made.Access) != 0 {
-			t.Errorf("%s: %v, and nobody was asked for", kind, made.Access)
+		memory = mustSucceed[*privacy.Memory](t, kind)(d.AddMemory(ctx, agentCaller("ash"),
+			privacy.NewMemory{Kind: kind, Content: "narrower", Context: "ctx:bella_health", Access: withIDs()}))
+		if len(memory.Access) != 0 {
+			t.Errorf("%s: %v, and nobody was asked for", kind, memory.Access)
 		}
 		// A participant writes into the context's store, and is the source.
-		made = must[*privacy.Memory](t, kind)(d.AddMemory(ctx, agentCaller("bella"),
+		memory = mustSucceed[*privacy.Memory](t, kind)(d.AddMemory(ctx, agentCaller("bella"),
 			privacy.NewMemory{Kind: kind, Content: "told by a participant", Context: "ctx:bella_health", Source: "human:sean"}))
-		if made.Source != "si:bella_agent" || made.Store != "ash" {
-			t.Errorf("%s: %+v", kind, made)
+		if memory.Source != "si:bella_agent" || memory.Store != "ash" {
+			t.Errorf("%s: %+v", kind, memory)
 		}
 	}
 	// Line 65: what another SI has told, from which memory of it; bella sees that one, and sean does not.
-	made = must[*privacy.Memory](t, "told")(d.AddMemory(ctx, agentCaller("ash"),
+	memory = mustSucceed[*privacy.Memory](t, "told")(d.AddMemory(ctx, agentCaller("ash"),
 		privacy.NewMemory{Content: "Rex says so", Source: "si:rex", ToldFrom: "episode:1009"}))
-	if made.ToldFrom != "episode:1009" || !slices.Equal(made.Access, ids("si:ash", "si:bella_agent")) {
-		t.Errorf("told: %+v", made)
+	if memory.ToldFrom != "episode:1009" || !slices.Equal(memory.Access, withIDs("si:ash", "si:bella_agent")) {
+		t.Errorf("told: %+v", memory)
 	}
 	_, err := d.AddMemory(ctx, agentCaller("ash"),
-		privacy.NewMemory{Content: "Rex says so", Source: "si:rex", ToldFrom: "episode:1009", Access: ids("human:sean")})
-	fails(t, "told to one more", err, "PrivacyForbiddenError")
-	for what, c := range map[string]struct {
-		as   string
-		n    privacy.NewMemory
-		name string
+		privacy.NewMemory{Content: "Rex says so", Source: "si:rex", ToldFrom: "episode:1009", Access: withIDs("human:sean")})
+	wantError(t, "told to one more", err, "PrivacyForbiddenError")
+	for description, c := range map[string]struct {
+		caller string
+		n      privacy.NewMemory
+		name   string
 	}{
-		"wider without consent":     {"ash", privacy.NewMemory{Content: "x", Subjects: ids("human:kid_123"), Access: ids("*")}, privacy.Forbidden},
-		"another SI told it":        {"ash", privacy.NewMemory{Content: "x", Source: "si:rex", Access: ids("human:sean")}, privacy.Forbidden},
+		"wider without consent":     {"ash", privacy.NewMemory{Content: "x", Subjects: withIDs("human:kid_123"), Access: withIDs("*")}, privacy.Forbidden},
+		"another SI told it":        {"ash", privacy.NewMemory{Content: "x", Source: "si:rex", Access: withIDs("human:sean")}, privacy.Forbidden},
 		"somebody else's store":     {"ashley", privacy.NewMemory{Content: "x", Store: "ash"}, privacy.Forbidden},
 		"no store":                  {"ashley", privacy.NewMemory{Content: "x"}, privacy.Validation},
 		"a context of others":       {"ashley", privacy.NewMemory{Content: "x", Context: "ctx:bella_health"}, privacy.NotFound},
@@ -174,20 +176,20 @@ func TestKernleH_MemoriesAreMadeWithTheirPrivacy(t *testing.T) {
 		"a NUL":                     {"ash", privacy.NewMemory{Content: "x\x00"}, privacy.Validation},
 		"content, not UTF-8":        {"ash", privacy.NewMemory{Content: "\xff"}, privacy.Validation},
 		"much content":              {"ash", privacy.NewMemory{Content: strings.Repeat("x", 65537)}, privacy.Validation},
-		"a subject like JSON":       {"ash", privacy.NewMemory{Content: "x", Subjects: ids(`["human:sean"]`)}, privacy.Validation},
-		"a subject like SQL":        {"ash", privacy.NewMemory{Content: "x", Subjects: ids("human:sean';DROP")}, privacy.Validation},
-		"a subject, not UTF-8":      {"ash", privacy.NewMemory{Content: "x", Subjects: ids("human:\xffsean")}, privacy.Validation},
-		"a subject, zero width":     {"ash", privacy.NewMemory{Content: "x", Subjects: ids("human:se\u200ban")}, privacy.Validation},
-		"an empty subject":          {"ash", privacy.NewMemory{Content: "x", Subjects: ids("")}, privacy.Validation},
+		"a subject like JSON":       {"ash", privacy.NewMemory{Content: "x", Subjects: withIDs(`["human:sean"]`)}, privacy.Validation},
+		"a subject like SQL":        {"ash", privacy.NewMemory{Content: "x", Subjects: withIDs("human:sean';DROP")}, privacy.Validation},
+		"a subject, not UTF-8":      {"ash", privacy.NewMemory{Content: "x", Subjects: withIDs("human:\xffsean")}, privacy.Validation},
+		"a subject, zero width":     {"ash", privacy.NewMemory{Content: "x", Subjects: withIDs("human:se\u200ban")}, privacy.Validation},
+		"an empty subject":          {"ash", privacy.NewMemory{Content: "x", Subjects: withIDs("")}, privacy.Validation},
 		"many subjects":             {"ash", privacy.NewMemory{Content: "x", Subjects: make([]string, 257)}, privacy.Validation},
 		"a context like SQL":        {"ash", privacy.NewMemory{Content: "x", Context: "ctx:x' OR true"}, privacy.Validation},
 		"a reason of several lines": {"ash", privacy.NewMemory{Content: "x", Reason: "a\nb"}, privacy.Validation},
 	} {
-		_, err := d.AddMemory(ctx, agentCaller(c.as), c.n)
-		fails(t, what, err, c.name)
+		_, err := d.AddMemory(ctx, agentCaller(c.caller), c.n)
+		wantError(t, description, err, c.name)
 	}
 	_, err = d.AddMemory(ctx, identity.Caller{Role: identity.Subject, Subject: "human:sean"}, privacy.NewMemory{Content: "x"})
-	fails(t, "a subject's token", err, privacy.Forbidden)
+	wantError(t, "a subject's token", err, privacy.Forbidden)
 	k.proxy.Tap().RequireNoMarker(t)
 }
 
@@ -198,76 +200,76 @@ func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
 		`INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:i1', 'ash', 'human:sean', 'si:new_vet', '*'), `+
 			`('consent:i2', 'ash', 'vet:dr_smith', 'si:new_vet', '*')`)
 	ctx := context.Background()
-	began := time.Now().Add(-time.Minute)
+	start := time.Now().Add(-time.Minute)
 	for _, kind := range []string{"episode", "episode_array", "episode_jsonb"} {
-		grant := privacy.GrantChange{ID: "episode:1001", Kind: kind, Grantees: ids("si:new_vet"), Consent: ids("human:sean"),
+		grant := privacy.GrantChange{ID: "episode:1001", Kind: kind, Grantees: withIDs("si:new_vet"), Consent: withIDs("human:sean"),
 			Reason: "the vet has moved"}
-		out := must[*privacy.GrantResult](t, "grant")(d.Grant(ctx, agentCaller("ash"), grant))
-		if !slices.Equal(out.Granted, ids("si:new_vet")) || !slices.Contains(out.Access, "si:new_vet") || !slices.Contains(out.Consent, "human:sean") {
-			t.Errorf("%s: %+v", kind, out)
+		result := mustSucceed[*privacy.GrantResult](t, "grant")(d.Grant(ctx, agentCaller("ash"), grant))
+		if !slices.Equal(result.Granted, withIDs("si:new_vet")) || !slices.Contains(result.Access, "si:new_vet") || !slices.Contains(result.Consent, "human:sean") {
+			t.Errorf("%s: %+v", kind, result)
 		}
-		again := must[*privacy.GrantResult](t, "grant again")(d.Grant(ctx, agentCaller("ash"), grant))
-		if len(again.Granted) != 0 || !slices.Equal(again.Access, out.Access) {
-			t.Errorf("%s: once more: %+v", kind, again)
+		repeated := mustSucceed[*privacy.GrantResult](t, "grant again")(d.Grant(ctx, agentCaller("ash"), grant))
+		if len(repeated.Granted) != 0 || !slices.Equal(repeated.Access, result.Access) {
+			t.Errorf("%s: once more: %+v", kind, repeated)
 		}
-		revoked := must[*privacy.GrantResult](t, "revoke")(
-			d.Revoke(ctx, agentCaller("ash"), privacy.GrantChange{ID: "episode:1001", Kind: kind, Grantees: ids("si:new_vet"),
+		revoked := mustSucceed[*privacy.GrantResult](t, "revoke")(
+			d.Revoke(ctx, agentCaller("ash"), privacy.GrantChange{ID: "episode:1001", Kind: kind, Grantees: withIDs("si:new_vet"),
 				Reason: "moved back"}))
-		if !slices.Equal(revoked.Revoked, ids("si:new_vet")) || slices.Contains(revoked.Access, "si:new_vet") {
+		if !slices.Equal(revoked.Revoked, withIDs("si:new_vet")) || slices.Contains(revoked.Access, "si:new_vet") {
 			t.Errorf("%s: %+v", kind, revoked)
 		}
-		report := must[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "episode:1001", Kind: kind}))
+		report := mustSucceed[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "episode:1001", Kind: kind}))
 		h := report.Rows[0].History
 		if len(h) != 2 || h[0].Action != "grant" || h[0].Reason != "the vet has moved" || h[0].By != "si:ash" ||
-			!slices.Equal(h[0].Grantees, ids("si:new_vet")) || h[0].At.Before(began) || h[1].Action != "revoke" || h[1].Reason != "moved back" {
+			!slices.Equal(h[0].Grantees, withIDs("si:new_vet")) || h[0].At.Before(start) || h[1].Action != "revoke" || h[1].Reason != "moved back" {
 			t.Errorf("%s: noted %+v", kind, h)
 		}
 		// Changes by SQL are noted as well, and those of the owner of the database.
 		k.do(k.as("ash", ""), "UPDATE "+map[string]string{
 			"episode": "episodes", "episode_array": "episodes_array", "episode_jsonb": "episodes_jsonb"}[kind]+" SET access_grants = "+
 			map[string]string{"episode": `'[]'`, "episode_array": "'{}'", "episode_jsonb": "'[]'"}[kind]+" WHERE id = 'episode:1001'")
-		report = must[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("sean"), privacy.AuditQuestion{ID: "episode:1001", Kind: kind}))
+		report = mustSucceed[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("sean"), privacy.AuditQuestion{ID: "episode:1001", Kind: kind}))
 		if h := report.Rows[0].History; len(h) != 3 || h[2].Action != "revoke" || len(h[2].Grantees) != 3 || h[2].By != "si:ash" {
 			t.Errorf("%s: noted %+v", kind, h)
 		}
 	}
 	super := harness.ConnectSuperuser(t, k.db)
 	k.do(super, `UPDATE notes SET access_grants = '["*"]' WHERE id = 'note:1003'`)
-	report := must[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "note:1003"}))
+	report := mustSucceed[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "note:1003"}))
 	if h := report.Rows[0].History; len(h) != 1 || h[0].Action != "grant" || h[0].By != "postgres" {
 		t.Errorf("by the owner: %+v", h)
 	}
 	// A person who is forgotten in the audit is forgotten here.
 	k.do(super, "SELECT pgconsent.audit_forget('si:new_vet')")
-	report = must[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "episode:1001"}))
+	report = mustSucceed[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "episode:1001"}))
 	if h := report.Rows[0].History; h[0].Grantees[0] != "(forgotten)" {
 		t.Errorf("forgotten: %+v", h)
 	}
-	for what, c := range map[string]struct {
-		as     string
+	for description, c := range map[string]struct {
+		caller string
 		change privacy.GrantChange
 		name   string
 	}{
-		"without consent": {"ash", privacy.GrantChange{ID: "episode:1005", Grantees: ids("si:new_vet")},
+		"without consent": {"ash", privacy.GrantChange{ID: "episode:1005", Grantees: withIDs("si:new_vet")},
 			privacy.Forbidden},
-		"one that is hidden": {"bella", privacy.GrantChange{ID: "episode:1003", Grantees: ids("si:bella_agent")},
+		"one that is hidden": {"bella", privacy.GrantChange{ID: "episode:1003", Grantees: withIDs("si:bella_agent")},
 			privacy.NotFound},
-		"one that is not": {"bella", privacy.GrantChange{ID: "episode:none", Grantees: ids("si:bella_agent")},
+		"one that is not": {"bella", privacy.GrantChange{ID: "episode:none", Grantees: withIDs("si:bella_agent")},
 			privacy.NotFound},
-		"somebody else's": {"bella", privacy.GrantChange{ID: "episode:1004", Grantees: ids("si:rex")},
+		"somebody else's": {"bella", privacy.GrantChange{ID: "episode:1004", Grantees: withIDs("si:rex")},
 			privacy.Forbidden},
 		"nobody":         {"ash", privacy.GrantChange{ID: "episode:1001"}, privacy.Validation},
-		"an id like SQL": {"ash", privacy.GrantChange{ID: "x' OR ''='", Grantees: ids("si:rex")}, privacy.Validation},
-		"who, like JSON": {"ash", privacy.GrantChange{ID: "episode:1001", Grantees: ids(`{"*":1}`)},
+		"an id like SQL": {"ash", privacy.GrantChange{ID: "x' OR ''='", Grantees: withIDs("si:rex")}, privacy.Validation},
+		"who, like JSON": {"ash", privacy.GrantChange{ID: "episode:1001", Grantees: withIDs(`{"*":1}`)},
 			privacy.Validation},
-		"a list that is broken": {"ash", privacy.GrantChange{ID: "episode:bad_12", Grantees: ids("si:rex")},
+		"a list that is broken": {"ash", privacy.GrantChange{ID: "episode:bad_12", Grantees: withIDs("si:rex")},
 			privacy.Conflict},
 	} {
-		_, err := d.Grant(ctx, agentCaller(c.as), c.change)
-		fails(t, what, err, c.name)
+		_, err := d.Grant(ctx, agentCaller(c.caller), c.change)
+		wantError(t, description, err, c.name)
 	}
-	_, err := d.Revoke(ctx, agentCaller("rex"), privacy.GrantChange{ID: "episode:1001", Grantees: ids("human:sean")})
-	fails(t, "a stranger revokes", err, privacy.NotFound)
+	_, err := d.Revoke(ctx, agentCaller("rex"), privacy.GrantChange{ID: "episode:1001", Grantees: withIDs("human:sean")})
+	wantError(t, "a stranger revokes", err, privacy.NotFound)
 	// Agents can neither read nor write what is noted.
 	for _, sql := range []string{"SELECT * FROM pgconsent.privacy_event",
 		"SELECT pgconsent.privacy_note('grant', 'x', 'y', 'z', '{}', 'si:ash')", "SELECT * FROM pgconsent.privacy_rows('si:ash', NULL, NULL, NULL, 10)"} {
@@ -283,74 +285,76 @@ func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
 func TestKernleC_ContextsAreMadeAndJoinedByTheirOwners(t *testing.T) {
 	k, d := startPrivacy(t)
 	ctx := context.Background()
-	enter := func(as string, e privacy.ContextRequest) (*privacy.EnteredContext, error) {
-		return d.EnterContext(ctx, agentCaller(as), e)
+	enterContext := func(caller string, e privacy.ContextRequest) (*privacy.EnteredContext, error) {
+		return d.EnterContext(ctx, agentCaller(caller), e)
 	}
 
-	out := must[*privacy.EnteredContext](t, "the seed's line")(
-		enter("ash", privacy.ContextRequest{Context: "ctx:bella_health", Participants: ids("human:sean", "si:bella_agent"), Role: "care_agent"}))
-	if out.Made || len(out.Added) > 0 || !slices.Equal(out.Access,
-		ids("human:sean", "si:bella_agent", "ctx:bella_health")) || out.RoleHeld == nil || *out.RoleHeld ||
-		out.Setting != "SET pgconsent.context = 'ctx:bella_health'" {
-		t.Errorf("entered %+v", out)
+	entered := mustSucceed[*privacy.EnteredContext](t, "the seed's line")(
+		enterContext("ash", privacy.ContextRequest{Context: "ctx:bella_health", Participants: withIDs("human:sean", "si:bella_agent"), Role: "care_agent"}))
+	if entered.Made || len(entered.Added) > 0 || !slices.Equal(entered.Access,
+		withIDs("human:sean", "si:bella_agent", "ctx:bella_health")) || entered.RoleHeld == nil || *entered.RoleHeld ||
+		entered.Setting != "SET pgconsent.context = 'ctx:bella_health'" {
+		t.Errorf("entered %+v", entered)
 	}
-	out = must[*privacy.EnteredContext](t, "one's own role")(enter("tutor_b", privacy.ContextRequest{Context: "ctx:student_123_academic", Role: "role:tutor"}))
-	if out.RoleHeld == nil || !*out.RoleHeld || out.Owner {
-		t.Errorf("entered %+v", out)
+	entered = mustSucceed[*privacy.EnteredContext](t, "one's own role")(enterContext("tutor_b",
+		privacy.ContextRequest{Context: "ctx:student_123_academic", Role: "role:tutor"}))
+	if entered.RoleHeld == nil || !*entered.RoleHeld || entered.Owner {
+		t.Errorf("entered %+v", entered)
 	}
 	// A new one, by the owner of a store.
-	out = must[*privacy.EnteredContext](t, "a new context")(
-		enter("ash", privacy.ContextRequest{Context: "ctx:kid_school", Participants: ids("human:mira"), Reason: "school begins"}))
-	if !out.Made || !slices.Equal(out.Access, ids("human:mira", "ctx:kid_school")) {
-		t.Errorf("made %+v", out)
+	entered = mustSucceed[*privacy.EnteredContext](t, "a new context")(
+		enterContext("ash", privacy.ContextRequest{Context: "ctx:kid_school", Participants: withIDs("human:mira"), Reason: "school begins"}))
+	if !entered.Made || !slices.Equal(entered.Access, withIDs("human:mira", "ctx:kid_school")) {
+		t.Errorf("made %+v", entered)
 	}
-	made := must[*privacy.Memory](t, "in it")(d.AddMemory(ctx, agentCaller("ash"), privacy.NewMemory{Content: "first day", Context: "ctx:kid_school"}))
-	if !slices.Equal(made.Access, ids("human:mira", "ctx:kid_school")) {
-		t.Errorf("inherits %v", made.Access)
+	memory := mustSucceed[*privacy.Memory](t, "in it")(d.AddMemory(ctx, agentCaller("ash"), privacy.NewMemory{Content: "first day", Context: "ctx:kid_school"}))
+	if !slices.Equal(memory.Access, withIDs("human:mira", "ctx:kid_school")) {
+		t.Errorf("inherits %v", memory.Access)
 	}
-	out = must[*privacy.EnteredContext](t, "one more")(enter("ash", privacy.ContextRequest{Context: "ctx:kid_school", Participants: ids("human:mira", "si:rex")}))
-	if !slices.Equal(out.Added, ids("si:rex")) {
-		t.Errorf("added %v", out.Added)
+	entered = mustSucceed[*privacy.EnteredContext](t, "one more")(enterContext("ash", privacy.ContextRequest{Context: "ctx:kid_school",
+		Participants: withIDs("human:mira", "si:rex")}))
+	if !slices.Equal(entered.Added, withIDs("si:rex")) {
+		t.Errorf("added %v", entered.Added)
 	}
-	if got := must[*privacy.EnteredContext](t, "who was added")(
-		enter("rex", privacy.ContextRequest{Context: "ctx:kid_school", Participants: ids("si:rex")})); got.Owner || len(got.Added) != 0 {
+	if got := mustSucceed[*privacy.EnteredContext](t, "who was added")(
+		enterContext("rex", privacy.ContextRequest{Context: "ctx:kid_school", Participants: withIDs("si:rex")})); got.Owner || len(got.Added) != 0 {
 		t.Errorf("entered %+v", got)
 	}
 	// --participants adds nobody, unless the owner asks.
-	_, err := enter("rex", privacy.ContextRequest{Context: "ctx:kid_school", Participants: ids("si:mallory")})
-	fails(t, "a participant adds", err, privacy.Forbidden)
+	_, err := enterContext("rex", privacy.ContextRequest{Context: "ctx:kid_school", Participants: withIDs("si:mallory")})
+	wantError(t, "a participant adds", err, privacy.Forbidden)
 	for _, name := range []string{"ctx:kid_school", "ctx:none", "ctx:broken"} {
-		_, err := enter("mallory", privacy.ContextRequest{Context: name, Store: "ash", Participants: ids("si:mallory")})
-		fails(t, "somebody else's "+name, err, privacy.NotFound)
-		_, err = enter("ashley", privacy.ContextRequest{Context: name})
-		fails(t, "a stranger: "+name, err, privacy.NotFound)
+		_, err := enterContext("mallory", privacy.ContextRequest{Context: name, Store: "ash", Participants: withIDs("si:mallory")})
+		wantError(t, "somebody else's "+name, err, privacy.NotFound)
+		_, err = enterContext("ashley", privacy.ContextRequest{Context: name})
+		wantError(t, "a stranger: "+name, err, privacy.NotFound)
 	}
 	if got := harness.Ask(harness.ConnectSuperuser(t, k.db),
-		"SELECT participants FROM privacy_contexts WHERE context_id = 'ctx:kid_school'").Results[0].Rows; !slices.Equal(got, ids(`["human:mira", "si:rex"]`)) &&
-		!slices.Equal(got, ids(`["human:mira","si:rex"]`)) {
+		"SELECT participants FROM privacy_contexts WHERE context_id = 'ctx:kid_school'").Results[0].Rows; !slices.Equal(got, withIDs(`["human:mira", "si:rex"]`)) &&
+		!slices.Equal(got, withIDs(`["human:mira","si:rex"]`)) {
 		t.Errorf("participants %v", got)
 	}
 	// A second one of the name is not made.
 	_, err = d.MakeContext(ctx, agentCaller("ash"), privacy.ContextRequest{Context: "ctx:kid_school"})
-	fails(t, "made twice", err, privacy.Conflict)
+	wantError(t, "made twice", err, privacy.Conflict)
 	// A name that somebody else's store has is free, and tells nothing.
-	out = must[*privacy.EnteredContext](t, "mallory's own")(enter("mallory", privacy.ContextRequest{Context: "ctx:kid_school"}))
-	if !out.Made || out.Store != "mallory" {
-		t.Errorf("made %+v", out)
+	entered = mustSucceed[*privacy.EnteredContext](t, "mallory's own")(enterContext("mallory", privacy.ContextRequest{Context: "ctx:kid_school"}))
+	if !entered.Made || entered.Store != "mallory" {
+		t.Errorf("made %+v", entered)
 	}
-	list := must[[]privacy.Context](t, "list")(d.Contexts(ctx, agentCaller("bella")))
+	list := mustSucceed[[]privacy.Context](t, "list")(d.Contexts(ctx, agentCaller("bella")))
 	var names []string
 	for _, c := range list {
 		names = append(names, c.Name)
 	}
-	if !slices.Equal(names, ids("ctx:bella_health", "ctx:dog_park")) {
+	if !slices.Equal(names, withIDs("ctx:bella_health", "ctx:dog_park")) {
 		t.Errorf("si:bella_agent is told of %v", names)
 	}
 	_, err = d.ContextsNamed(ctx, agentCaller("bella"), "ctx:kid_school")
-	fails(t, "show", err, privacy.NotFound)
+	wantError(t, "show", err, privacy.NotFound)
 	for _, name := range []string{"", "ctx:a b", `ctx:"x"`, "ctx:x;", "ctx:\xff", strings.Repeat("x", 257)} {
-		_, err := enter("ash", privacy.ContextRequest{Context: name})
-		fails(t, name, err, privacy.Validation)
+		_, err := enterContext("ash", privacy.ContextRequest{Context: name})
+		wantError(t, name, err, privacy.Validation)
 	}
 	k.proxy.Tap().RequireNoMarker(t)
 }
@@ -360,76 +364,78 @@ func TestKernleC_ContextsAreMadeAndJoinedByTheirOwners(t *testing.T) {
 func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 	k, d := startPrivacy(t)
 	ctx := context.Background()
-	sees := func() bool {
+	seesMemory := func() bool {
 		return len(k.list(k.as("bella", ""), "SELECT id FROM episodes WHERE id = 'episode:1005'")) == 1
 	}
-	give := privacy.ConsentRequest{Grantor: "human:parent_456", Grantee: "si:reading_specialist", Scope: "ctx:student_123_academic"}
-	out := must[*privacy.Consent](t, "the seed's line")(d.RecordConsent(ctx, agentCaller("parent"), give))
-	if out.Grantor != "human:parent_456" || out.Store != "student_123" || !out.Repeated || out.ID != "consent:6" {
-		t.Errorf("%+v", out)
+	consentRequest := privacy.ConsentRequest{Grantor: "human:parent_456", Grantee: "si:reading_specialist", Scope: "ctx:student_123_academic"}
+	consent := mustSucceed[*privacy.Consent](t, "the seed's line")(d.RecordConsent(ctx, agentCaller("parent"), consentRequest))
+	if consent.Grantor != "human:parent_456" || consent.Store != "student_123" || !consent.Repeated || consent.ID != "consent:6" {
+		t.Errorf("%+v", consent)
 	}
-	for _, as := range []string{"ash", "tutor_a", "mallory", "bella", "specialist"} { // not even for the owner
-		_, err := d.RecordConsent(ctx, agentCaller(as), give)
-		fails(t, as, err, privacy.Forbidden)
-		_, err = d.RecordConsent(ctx, agentCaller(as), privacy.ConsentRequest{Grantor: "human:kid_123", Grantee: "si:bella_agent", Store: "ash"})
-		fails(t, as, err, privacy.Forbidden)
+	for _, caller := range []string{"ash", "tutor_a", "mallory", "bella", "specialist"} { // not even for the owner
+		_, err := d.RecordConsent(ctx, agentCaller(caller), consentRequest)
+		wantError(t, caller, err, privacy.Forbidden)
+		_, err = d.RecordConsent(ctx, agentCaller(caller), privacy.ConsentRequest{Grantor: "human:kid_123", Grantee: "si:bella_agent", Store: "ash"})
+		wantError(t, caller, err, privacy.Forbidden)
 	}
 	// mallory calls herself a guardian in a stack of her own: nothing follows for others.
-	if sees() {
+	if seesMemory() {
 		t.Fatal("without consent")
 	}
 	// consent_grants is evidence, and counts for nothing alone.
 	k.do(harness.ConnectSuperuser(t, k.db), `UPDATE episodes SET consent_grants = '["human:mira", "human:kid_123"]' WHERE id = 'episode:1005'`)
-	if sees() {
+	if seesMemory() {
 		t.Error("by evidence alone")
 	}
 	// A guardian, for its ward: mira has no agent here, so sean for bella.
-	out = must[*privacy.Consent](t, "a guardian")(
+	consent = mustSucceed[*privacy.Consent](t, "a guardian")(
 		d.RecordConsent(ctx, agentCaller("sean"),
 			privacy.ConsentRequest{Grantor: "dog:bella", Grantee: "human:guest", Scope: "episode:1002", Reason: "for the insurance"}))
-	if out.Grantor != "human:sean" || out.OnBehalfOf != "dog:bella" || out.Store != "ash" || out.Repeated {
-		t.Errorf("%+v", out)
+	if consent.Grantor != "human:sean" || consent.OnBehalfOf != "dog:bella" || consent.Store != "ash" || consent.Repeated {
+		t.Errorf("%+v", consent)
 	}
 	guest := func() bool {
 		return len(k.list(k.as("ash_as_guest", ""), "SELECT id FROM episodes WHERE id = 'episode:1002'")) == 1
 	}
 	// about bella, told by ash itself
-	must[*privacy.GrantResult](t, "with consent")(d.Grant(ctx, agentCaller("ash"),
-		privacy.GrantChange{ID: "episode:1002", Grantees: ids("human:guest")}))
+	mustSucceed[*privacy.GrantResult](t, "with consent")(d.Grant(ctx, agentCaller("ash"),
+		privacy.GrantChange{ID: "episode:1002", Grantees: withIDs("human:guest")}))
 	if !guest() {
 		t.Error("a guardian's consent and a grant show nothing")
 	}
-	revoked := must[[]privacy.Consent](t, "withdraw")(d.WithdrawConsent(ctx, agentCaller("sean"), privacy.ConsentRequest{ID: out.ID, Reason: "settled"}))
+	revoked := mustSucceed[[]privacy.Consent](t, "withdraw")(d.WithdrawConsent(ctx, agentCaller("sean"),
+		privacy.ConsentRequest{ID: consent.ID, Reason: "settled"}))
 	if len(revoked) != 1 || !revoked[0].Revoked || revoked[0].Repeated {
 		t.Errorf("%+v", revoked)
 	}
 	if guest() {
 		t.Error("a withdrawn consent shows")
 	}
-	again := must[[]privacy.Consent](t, "withdraw again")(d.WithdrawConsent(ctx, agentCaller("sean"), privacy.ConsentRequest{ID: out.ID}))
-	if len(again) != 1 || !again[0].Repeated {
-		t.Errorf("%+v", again)
+	repeated := mustSucceed[[]privacy.Consent](t, "withdraw again")(d.WithdrawConsent(ctx, agentCaller("sean"), privacy.ConsentRequest{ID: consent.ID}))
+	if len(repeated) != 1 || !repeated[0].Repeated {
+		t.Errorf("%+v", repeated)
 	}
-	for _, as := range []string{"bella", "ash", "mallory"} {
-		_, err := d.WithdrawConsent(ctx, agentCaller(as), privacy.ConsentRequest{ID: "consent:1"})
+	for _, caller := range []string{"bella", "ash", "mallory"} {
+		_, err := d.WithdrawConsent(ctx, agentCaller(caller), privacy.ConsentRequest{ID: "consent:1"})
 		if err == nil {
-			t.Errorf("%s has withdrawn human:sean's consent", as)
+			t.Errorf("%s has withdrawn human:sean's consent", caller)
 		}
 	}
 	// A guardian withdraws what its ward has given.
 	k.do(harness.ConnectSuperuser(t, k.db),
 		"INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:ward', 'ash', 'dog:bella', 'human:guest', '*')")
-	must[[]privacy.Consent](t, "a ward's")(d.WithdrawConsent(ctx, agentCaller("sean"), privacy.ConsentRequest{Grantor: "dog:bella", Grantee: "human:guest"}))
+	mustSucceed[[]privacy.Consent](t, "a ward's")(d.WithdrawConsent(ctx, agentCaller("sean"),
+		privacy.ConsentRequest{Grantor: "dog:bella", Grantee: "human:guest"}))
 	if guest() {
 		t.Error("what was withdrawn for a ward shows")
 	}
-	for what, g := range map[string]privacy.ConsentRequest{
+	for description, g := range map[string]privacy.ConsentRequest{
 		"no grantee": {}, "like SQL": {Grantee: "x' --"}, "like JSON": {Grantee: "*", Scope: `["*"]`}, "not UTF-8": {Grantee: "\xff"}} {
 		_, err := d.RecordConsent(ctx, agentCaller("sean"), g)
-		fails(t, what, err, privacy.Validation)
+		wantError(t, description, err, privacy.Validation)
 	}
 	_, err := d.WithdrawConsent(ctx, agentCaller("sean"), privacy.ConsentRequest{Grantee: "si:nobody"})
-	fails(t, "nothing to withdraw", err, privacy.NotFound)
+	wantError(t, "nothing to withdraw", err, privacy.NotFound)
 	events := harness.Ask(harness.ConnectSuperuser(t, k.db),
 		"SELECT did, reason FROM pgconsent.privacy_event WHERE relation = 'public.consent_records' ORDER BY number").Results[0].Rows
 	if len(events) < 2 || !strings.Contains(strings.Join(events, " "), "for the insurance") || !strings.Contains(strings.Join(events, " "), "settled") {
@@ -443,7 +449,7 @@ func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 	k, d := startPrivacy(t)
 	ctx := context.Background()
-	report := must[*privacy.AuditReport](t, "by the owner")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "episode:1001"}))
+	report := mustSucceed[*privacy.AuditReport](t, "by the owner")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "episode:1001"}))
 	if len(report.Rows) != 1 {
 		t.Fatalf("%+v", report)
 	}
@@ -459,7 +465,7 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 	bella, sean, ash := viewer(row, "si:bella_agent"), viewer(row, "human:sean"), viewer(row, "si:ash")
 	if ash == nil || ash.Through != "owner" || bella == nil || bella.Grant != "si:bella_agent" ||
 		len(bella.Consents) != 1 || bella.Consents[0].Record != "consent:1" || !bella.Consents[0].Guardian || bella.Consents[0].Subject != "dog:bella" ||
-		sean == nil || !slices.Equal(sean.Agents, ids("sean")) || viewer(row, "si:rex") != nil || viewer(row, "*") != nil {
+		sean == nil || !slices.Equal(sean.Agents, withIDs("sean")) || viewer(row, "si:rex") != nil || viewer(row, "*") != nil {
 		t.Errorf("%+v", row)
 	}
 	// More than one answer has, one after the other: each memory once.
@@ -467,28 +473,28 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 		`INSERT INTO notes (id, stack_id, content, subject_ids) SELECT 'note:page' || i, 'ash', 'x', '["dog:page"]' FROM generate_series(1, 450) AS i`); a.Err != "" {
 		t.Fatal(a)
 	}
-	pages, met := 0, map[string]bool{}
+	pages, seenViewers := 0, map[string]bool{}
 	for after := ""; pages == 0 || after != ""; pages++ {
-		page := must[*privacy.AuditReport](t, "a page")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{Subject: "dog:page", After: after}))
+		page := mustSucceed[*privacy.AuditReport](t, "a page")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{Subject: "dog:page", After: after}))
 		for _, row := range page.Rows {
-			met[row.Kind+" "+row.ID] = true
+			seenViewers[row.Kind+" "+row.ID] = true
 		}
 		after = page.Next
 		if after != "" {
 			// Somebody else's place is no key to it.
-			if out := must[*privacy.AuditReport](t,
-				"mallory")(d.Audit(ctx, agentCaller("mallory"), privacy.AuditQuestion{Subject: "dog:page", After: after})); len(out.Rows) != 0 || out.Next != "" {
-				t.Errorf("mallory is told %+v", out)
+			if report := mustSucceed[*privacy.AuditReport](t,
+				"mallory")(d.Audit(ctx, agentCaller("mallory"), privacy.AuditQuestion{Subject: "dog:page", After: after})); len(report.Rows) != 0 || report.Next != "" {
+				t.Errorf("mallory is told %+v", report)
 			}
 		}
 	}
-	if pages != 3 || len(met) != 450 {
-		t.Errorf("%d memories in %d answers", len(met), pages)
+	if pages != 3 || len(seenViewers) != 450 {
+		t.Errorf("%d memories in %d answers", len(seenViewers), pages)
 	}
 	_, err := d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{Subject: "dog:page", After: "x"})
-	fails(t, "a place that is none", err, privacy.Validation)
+	wantError(t, "a place that is none", err, privacy.Validation)
 	// It agrees with what each agent sees, of everything about a subject, in each form of a list.
-	report = must[*privacy.AuditReport](t, "about a subject")(d.Audit(ctx, agentCaller("sean"), privacy.AuditQuestion{Subject: "dog:bella"}))
+	report = mustSucceed[*privacy.AuditReport](t, "about a subject")(d.Audit(ctx, agentCaller("sean"), privacy.AuditQuestion{Subject: "dog:bella"}))
 	if len(report.Rows) < 50 {
 		t.Errorf("%d memories prove little", len(report.Rows))
 	}
@@ -498,13 +504,13 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	everything := map[string]map[string]bool{}
+	allEntries := map[string]map[string]bool{}
 	for _, a := range w.Agents {
-		everything[a.Name] = map[string]bool{}
+		allEntries[a.Name] = map[string]bool{}
 		c := k.as(a.Name, "")
 		for kind, table := range tables {
 			for _, id := range k.list(c, "SELECT id FROM "+table) {
-				everything[a.Name][kind+" "+id] = true
+				allEntries[a.Name][kind+" "+id] = true
 			}
 		}
 		harness.Close(c)
@@ -522,36 +528,36 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 			}
 		}
 		for _, a := range w.Agents {
-			if told[a.Name] != everything[a.Name][row.Kind+" "+row.ID] {
+			if told[a.Name] != allEntries[a.Name][row.Kind+" "+row.ID] {
 				t.Errorf("%s %s: the report says %v of %s, whose SQL says %v", row.Kind, row.ID, told[a.Name], a.Name, !told[a.Name])
 			}
 		}
 	}
 	// In a context.
-	report = must[*privacy.AuditReport](t, "a context's")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "episode:1002"}))
+	report = mustSucceed[*privacy.AuditReport](t, "a context's")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "episode:1002"}))
 	if v := viewer(report.Rows[0], "si:bella_agent"); v == nil || v.Context != "ctx:bella_health" || v.Grant != "ctx:bella_health" {
 		t.Errorf("%+v", report.Rows[0])
 	}
 	// Granted, and not seen, since consent is missing.
-	report = must[*privacy.AuditReport](t, "without consent")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "episode:1005"}))
-	if w := report.Rows[0].WithoutConsent; len(w) == 0 || !slices.Equal(w[0].Missing, ids("human:kid_123")) {
+	report = mustSucceed[*privacy.AuditReport](t, "without consent")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "episode:1005"}))
+	if w := report.Rows[0].WithoutConsent; len(w) == 0 || !slices.Equal(w[0].Missing, withIDs("human:kid_123")) {
 		t.Errorf("%+v", report.Rows[0])
 	}
 	// Everybody.
-	report = must[*privacy.AuditReport](t, "public")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "episode:1004"}))
+	report = mustSucceed[*privacy.AuditReport](t, "public")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "episode:1004"}))
 	if viewer(report.Rows[0], "*") == nil {
 		t.Errorf("%+v", report.Rows[0])
 	}
 	// The subject's own token, and strangers: uniformly nothing.
-	must[*privacy.AuditReport](t, "the subject")(d.Audit(ctx,
+	mustSucceed[*privacy.AuditReport](t, "the subject")(d.Audit(ctx,
 		identity.Caller{Role: identity.Subject, Subject: "dog:bella"}, privacy.AuditQuestion{Subject: "dog:bella"}))
 	var answers []string
-	for what, c := range map[string]identity.Caller{
+	for description, c := range map[string]identity.Caller{
 		"an agent that sees it": agentCaller("bella"), "a stranger": agentCaller("rex"),
 		"mallory, who is a guardian elsewhere": agentCaller("mallory"), "another subject": {Role: identity.Subject, Subject: "human:mira"}} {
 		for _, q := range []privacy.AuditQuestion{{ID: "episode:1001"}, {ID: "episode:none"}, {Subject: "human:student_123"}, {Subject: "human:nobody"}} {
 			_, err := d.Audit(ctx, c, q)
-			fails(t, what, err, privacy.NotFound)
+			wantError(t, description, err, privacy.NotFound)
 			answers = append(answers, err.Error())
 		}
 	}
@@ -559,11 +565,11 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 		t.Errorf("the answers differ: %v", answers)
 	}
 	_, err = d.Audit(ctx, identity.Caller{Role: identity.Admin}, privacy.AuditQuestion{Subject: "dog:bella"})
-	fails(t, "an admin", err, privacy.Forbidden)
-	for what, q := range map[string]privacy.AuditQuestion{
+	wantError(t, "an admin", err, privacy.Forbidden)
+	for description, q := range map[string]privacy.AuditQuestion{
 		"nothing": {}, "both": {Subject: "a", ID: "b"}, "like SQL": {Subject: "a' OR true"}, "no kind": {ID: "x", Kind: "stacks"}} {
 		_, err := d.Audit(ctx, agentCaller("ash"), q)
-		fails(t, what, err, privacy.Validation)
+		wantError(t, description, err, privacy.Validation)
 	}
 	k.proxy.Tap().RequireNoMarker(t)
 }
@@ -577,15 +583,15 @@ func TestKernleD_CopyAndExecuteInheritAsInsertDoes(t *testing.T) {
 		empty := map[string]string{"episodes": "[]", "episodes_array": "{}", "episodes_jsonb": "[]"}[table]
 		inherited := map[string]string{"episodes": `["human:sean", "si:bella_agent", "ctx:bella_health"]`,
 			"episodes_array": "{human:sean,si:bella_agent,ctx:bella_health}", "episodes_jsonb": `["human:sean", "si:bella_agent", "ctx:bella_health"]`}[table]
-		is := func(content, want string) {
+		wantGrants := func(content, want string) {
 			t.Helper()
 			if got := harness.Ask(super, "SELECT access_grants::text FROM "+table+" WHERE content = '"+content+"'").
-				Results[0].Rows; !slices.Equal(got, ids(want)) {
+				Results[0].Rows; !slices.Equal(got, withIDs(want)) {
 				t.Errorf("%s: %s is granted to %q, want %q", table, content, got, want)
 			}
 		}
 		c := k.as("ash", "ctx:bella_health")
-		copied := func(columns, data, code string) {
+		copyRow := func(columns, data, code string) {
 			t.Helper()
 			_, err := c.CopyFrom(ctx, strings.NewReader(data), "COPY "+table+" ("+columns+") FROM STDIN")
 			var pg *pgconn.PgError
@@ -593,13 +599,13 @@ func TestKernleD_CopyAndExecuteInheritAsInsertDoes(t *testing.T) {
 				t.Errorf("%s: COPY: %v, want %q", table, err, code)
 			}
 		}
-		copied("stack_id, content", "ash\tcopied one\nash\tcopied two\n", "")
-		is("copied one", inherited)
-		is("copied two", inherited)
-		copied("stack_id, content, access_grants", "ash\tcopied none\t"+empty+"\n", "")
-		is("copied none", empty)
-		copied("stack_id, content, access_grants", "ash\tcopied null\t\\N\n", "22023")
-		copied("stack_id, content, subject_ids, access_grants",
+		copyRow("stack_id, content", "ash\tcopied one\nash\tcopied two\n", "")
+		wantGrants("copied one", inherited)
+		wantGrants("copied two", inherited)
+		copyRow("stack_id, content, access_grants", "ash\tcopied none\t"+empty+"\n", "")
+		wantGrants("copied none", empty)
+		copyRow("stack_id, content, access_grants", "ash\tcopied null\t\\N\n", "22023")
+		copyRow("stack_id, content, subject_ids, access_grants",
 			"ash\tcopied wide\t"+map[string]string{
 				"episodes": `["dog:bella"]`, "episodes_array": "{dog:bella}",
 				"episodes_jsonb": `["dog:bella"]`}[table]+"\t"+
@@ -611,22 +617,22 @@ func TestKernleD_CopyAndExecuteInheritAsInsertDoes(t *testing.T) {
 			map[string]string{"episodes": "text", "episodes_array": "text[]", "episodes_jsonb": "jsonb"}[table]+")")
 		k.do(c, `PREPARE "Left ""out" (text) AS INSERT INTO `+table+" (stack_id, content) VALUES ('ash', $1)")
 		k.do(c, "EXECUTE short('executed')")
-		is("executed", inherited)
+		wantGrants("executed", inherited)
 		k.do(c, "/* a comment */ execute short('commented')")
-		is("commented", inherited)
+		wantGrants("commented", inherited)
 		k.do(c, `EXECUTE "Left ""out"('quoted')`)
-		is("quoted", inherited)
+		wantGrants("quoted", inherited)
 		k.do(c, `EXECUTE "Odd ""name"('given none', '`+empty+`')`)
-		is("given none", empty)
+		wantGrants("given none", empty)
 		// Outside of the context there is nothing to inherit.
 		k.do(c, "RESET pgconsent.context")
 		k.do(c, "EXECUTE short('outside')")
-		is("outside", empty)
+		wantGrants("outside", empty)
 		k.do(c, "SET pgconsent.context = 'ctx:bella_health'")
 		// An INSERT of the value that stands for a list that was left out leaves it out, and gains nothing.
 		k.do(c, "INSERT INTO "+table+" (stack_id, content, access_grants) VALUES ('ash', 'by the word', "+
 			map[string]string{"episodes": `'"pgconsent:left"'`, "episodes_array": "'[7432:7432]={NULL}'", "episodes_jsonb": `'"pgconsent:left"'`}[table]+")")
-		is("by the word", inherited)
+		wantGrants("by the word", inherited)
 		k.do(super, "DELETE FROM "+table+
 			" WHERE content IN ('copied one', 'copied two', 'executed', 'commented', 'quoted', 'given none', "+
 			"'outside', 'by the word', 'copied none', 'copied wide')")
@@ -649,21 +655,21 @@ func TestTheGranteeHoldsNothing(t *testing.T) {
 			t.Errorf("%s: %+v", lock, a)
 		}
 	}
-	for _, held := range []string{
+	for _, statement := range []string{
 		"UPDATE consent_records SET revoked_at = NULL", "UPDATE consent_records SET revoked_at = revoked_at WHERE grantor = 'human:parent_456'",
 	} {
 		_ = harness.Ask(grantee, "ROLLBACK")
 		if a := harness.Ask(grantee, "BEGIN; SAVEPOINT s"); a.Err != "" {
 			t.Fatal(a.Err)
 		}
-		_ = harness.Ask(grantee, held)
+		_ = harness.Ask(grantee, statement)
 		if a := harness.Ask(grantee, "ROLLBACK TO s"); a.Err != "" {
 			t.Fatal(a.Err)
 		}
 		grantor := k.proxy.Agent(t, "parent", "kernle")
 		if a := harness.Ask(grantor,
 			"SET lock_timeout = '180s'; BEGIN; UPDATE consent_records SET revoked_at = now() WHERE grantor = 'human:parent_456'; ROLLBACK"); a.Err != "" {
-			t.Errorf("after %q the grantor cannot withdraw: %s", held, a.Err)
+			t.Errorf("after %q the grantor cannot withdraw: %s", statement, a.Err)
 		}
 	}
 }
@@ -684,11 +690,11 @@ func TestKernleH_AStrangersQuestionTakesAsMuch(t *testing.T) {
 		if a.Err != "" {
 			t.Fatal(a)
 		}
-		found := hits.FindStringSubmatch(strings.Join(a.Results[0].Rows, "\n"))
-		if found == nil {
+		tableNames := hits.FindStringSubmatch(strings.Join(a.Results[0].Rows, "\n"))
+		if tableNames == nil {
 			t.Fatalf("no work is told: %v", a.Results[0].Rows)
 		}
-		n, err := strconv.Atoi(found[1])
+		n, err := strconv.Atoi(tableNames[1])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -697,23 +703,23 @@ func TestKernleH_AStrangersQuestionTakesAsMuch(t *testing.T) {
 	// The least work of several questions counts, about somebody and about nobody in turn. Much DDL in another database of
 	// the server makes a session read the catalogs again (SICleanupQueue of sinvaladt.c): that question reads a thousand
 	// pages more.
-	least := func(caller string) (there, absent int) {
+	fewestReads := func(caller string) (existing, absent int) {
 		t.Helper()
-		there, absent = math.MaxInt, math.MaxInt
+		existing, absent = math.MaxInt, math.MaxInt
 		for range 8 {
-			there, absent = min(there, work(caller, "human:kid_123")), min(absent, work(caller, "human:nobody_1"))
+			existing, absent = min(existing, work(caller, "human:kid_123")), min(absent, work(caller, "human:nobody_1"))
 		}
-		return there, absent
+		return existing, absent
 	}
 	for _, caller := range []string{"si:rex", "human:guest", "human:sean"} {
-		if there, absent := least(caller); there != absent {
-			t.Errorf("%s: %d pages are read about somebody, %d about nobody", caller, there, absent)
+		if existing, absent := fewestReads(caller); existing != absent {
+			t.Errorf("%s: %d pages are read about somebody, %d about nobody", caller, existing, absent)
 		}
 	}
 	// For those who may know there is more to do.
 	for _, caller := range []string{"human:mira", "si:ash", "human:kid_123"} {
-		if there, absent := least(caller); there <= absent {
-			t.Errorf("%s: %d pages are read about somebody, %d about nobody: the measure says nothing", caller, there, absent)
+		if existing, absent := fewestReads(caller); existing <= absent {
+			t.Errorf("%s: %d pages are read about somebody, %d about nobody: the measure says nothing", caller, existing, absent)
 		}
 	}
 }
@@ -735,22 +741,22 @@ func TestKernleH_ARowThatIsHeldIsSaidToBe(t *testing.T) {
 			t.Fatalf("%s: %v", sql, err)
 		}
 	}
-	for what, change := range map[string]func() error{
+	for description, change := range map[string]func() error{
 		"revoked": func() error {
 			_, err := service.Revoke(ctx, agentCaller("ash"),
-				privacy.GrantChange{ID: "episode:1002", Grantees: ids("ctx:bella_health")})
+				privacy.GrantChange{ID: "episode:1002", Grantees: withIDs("ctx:bella_health")})
 			return err
 		},
 		"granted": func() error {
 			_, err := service.Grant(ctx, agentCaller("ash"),
-				privacy.GrantChange{ID: "episode:1002", Grantees: ids("si:bella_agent"), Reason: "so it is"})
+				privacy.GrantChange{ID: "episode:1002", Grantees: withIDs("si:bella_agent"), Reason: "so it is"})
 			return err
 		},
 	} {
 		err := change()
-		fails(t, what, err, privacy.Busy)
+		wantError(t, description, err, privacy.Busy)
 		if state, ok := errors.AsType[*sqlstate.Error](err); !ok || state.Code != "55P03" {
-			t.Errorf("%s: %v, want SQLSTATE 55P03", what, err)
+			t.Errorf("%s: %v, want SQLSTATE 55P03", description, err)
 		}
 	}
 	if _, err := service.WithdrawConsent(ctx, agentCaller("sean"), privacy.ConsentRequest{Grantee: "si:bella_agent"}); err != nil {
@@ -760,9 +766,9 @@ func TestKernleH_ARowThatIsHeldIsSaidToBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	service.LockTimeout = 0
-	out, err := service.Revoke(ctx, agentCaller("ash"),
-		privacy.GrantChange{ID: "episode:1002", Grantees: ids("ctx:bella_health")})
-	if err != nil || !slices.Equal(out.Revoked, ids("ctx:bella_health")) {
-		t.Errorf("%+v, %v", out, err)
+	result, err := service.Revoke(ctx, agentCaller("ash"),
+		privacy.GrantChange{ID: "episode:1002", Grantees: withIDs("ctx:bella_health")})
+	if err != nil || !slices.Equal(result.Revoked, withIDs("ctx:bella_health")) {
+		t.Errorf("%+v, %v", result, err)
 	}
 }

@@ -197,7 +197,7 @@ type entity struct {
 func (k *kernle) visible(table string, e entity) []string {
 	k.Helper()
 	conn := k.db.Connect(k, "postgres")
-	yes := func(sql string, args ...any) bool {
+	isTrue := func(sql string, args ...any) bool {
 		var ok bool
 		if err := conn.QueryRow(context.Background(), "SELECT EXISTS ("+sql+")", args...).Scan(&ok); err != nil {
 			k.Fatal(err)
@@ -209,12 +209,12 @@ func (k *kernle) visible(table string, e entity) []string {
 	all := k.memories(table)
 	var shows func(m memory, before ...string) bool // line 65: and everything that it was told from, without a circle
 	shows = func(m memory, before ...string) bool {
-		if yes("SELECT FROM stacks WHERE id = $1 AND owner = $2", m.stack, e.user) {
+		if isTrue("SELECT FROM stacks WHERE id = $1 AND owner = $2", m.stack, e.user) {
 			return true
 		}
 		granted := slices.ContainsFunc(m.grants, func(g string) bool {
 			return g == "*" || slices.Contains(me, g) || e.context != "" && g == e.context &&
-				yes("SELECT FROM privacy_contexts WHERE stack_id = $1 AND context_id = $2 AND participants LIKE "+
+				isTrue("SELECT FROM privacy_contexts WHERE stack_id = $1 AND context_id = $2 AND participants LIKE "+
 					"'[%' AND participants::jsonb ?| $3", m.stack, e.context, me)
 		})
 		if !granted || m.broken {
@@ -226,7 +226,7 @@ func (k *kernle) visible(table string, e entity) []string {
 			}
 			key := fmt.Sprint(m.stack, s, m.id, m.grants)
 			if _, ok := asked[key]; !ok {
-				asked[key] = yes(`SELECT FROM consent_records r WHERE r.stack_id = $1 AND revoked_at IS NULL AND (grantee = '*' OR grantee = ANY ($3))
+				asked[key] = isTrue(`SELECT FROM consent_records r WHERE r.stack_id = $1 AND revoked_at IS NULL AND (grantee = '*' OR grantee = ANY ($3))
 					AND (scope = '*' OR scope = $4 OR scope = ANY ($5))
 					AND (grantor = $2 OR grantor IN (SELECT guardian FROM guardians g WHERE g.stack_id = $1 AND g.subject = $2))`, m.stack, s, me, m.id, m.grants)
 			}
@@ -251,12 +251,12 @@ func (k *kernle) sees(c *pgconn.PgConn, table string, e entity) []string {
 	k.Helper()
 	got, want := k.list(c, "SELECT id FROM "+table), k.visible(table, e)
 	if !slices.Equal(got, want) {
-		k.Errorf("%s as %v: sees %d memories, want %d\nmore: %v\nless: %v", table, e, len(got), len(want), without(got, want), without(want, got))
+		k.Errorf("%s as %v: sees %d memories, want %d\nmore: %v\nless: %v", table, e, len(got), len(want), withoutElements(got, want), withoutElements(want, got))
 	}
 	return got
 }
 
-func without(a, b []string) []string {
+func withoutElements(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(x string) bool { return slices.Contains(b, x) })
 }
 
@@ -265,9 +265,9 @@ func without(a, b []string) []string {
 func TestKernleA_GrantsShowAndTheOwnerSeesItsOwn(t *testing.T) {
 	k := startKernle(t)
 	for i, table := range append(kernleTables(), "beliefs", "notes", "raw_entries") {
-		seen := k.sees(k.as("bella", ""), table, entity{user: "si:bella_agent"})
-		if len(seen) < 10 {
-			t.Errorf("%s: %d memories prove little", table, len(seen))
+		visibleIDs := k.sees(k.as("bella", ""), table, entity{user: "si:bella_agent"})
+		if len(visibleIDs) < 10 {
+			t.Errorf("%s: %d memories prove little", table, len(visibleIDs))
 		}
 		for j, e := range []struct{ name, user, role string }{
 			{"ash", "si:ash", ""}, {"ashley", "si:ashley", ""}, {"sean", "human:sean", ""}, {
@@ -278,12 +278,12 @@ func TestKernleA_GrantsShowAndTheOwnerSeesItsOwn(t *testing.T) {
 			if !tier.Turn(i+j, 1) {
 				continue
 			}
-			who := entity{user: e.user}
+			entity := entity{user: e.user}
 			if e.role != "" {
-				who.roles = []string{e.role}
+				entity.roles = []string{e.role}
 			}
 			c := k.as(e.name, "")
-			k.sees(c, table, who)
+			k.sees(c, table, entity)
 			harness.Close(c)
 		}
 	}
@@ -315,7 +315,7 @@ func (k *kernle) scopes() {
 			}
 			k.do(super, "INSERT INTO "+table+" (id, stack_id, content, access_grants) VALUES ('"+m.id+"', '"+m.stack+"', 'x', "+grants+")")
 		}
-		for _, c := range []struct{ as, in, of, sees string }{
+		for _, c := range []struct{ caller, in, query, sees string }{
 			{"ash", "", "scope", "context entity public self"}, {"sean", "", "scope", "entity public"}, {
 				"sean", "ctx:bella_health", "scope", "context entity public"},
 			{"bella", "", "scope", "public"}, {"bella", "ctx:bella_health", "scope", "context public"}, {
@@ -326,10 +326,10 @@ func (k *kernle) scopes() {
 			{"tutor_a", "", "load", "context entity group longer private public shorter"},
 			{"parent", "ctx:student_123_academic", "load", "context public"}, {"specialist", "", "load", "public"}, {"ash", "", "load", "public"},
 		} {
-			conn := k.as(c.as, c.in)
-			got := strings.ReplaceAll(strings.Join(k.list(conn, "SELECT id FROM "+table+" WHERE id LIKE '"+c.of+":%'"), " "), c.of+":", "")
+			conn := k.as(c.caller, c.in)
+			got := strings.ReplaceAll(strings.Join(k.list(conn, "SELECT id FROM "+table+" WHERE id LIKE '"+c.query+":%'"), " "), c.query+":", "")
 			if got != c.sees {
-				k.Errorf("%s: %s in %q sees %q, want %q", table, c.as, c.in, got, c.sees)
+				k.Errorf("%s: %s in %q sees %q, want %q", table, c.caller, c.in, got, c.sees)
 			}
 			harness.Close(conn)
 		}
@@ -367,14 +367,14 @@ func TestKernleB_EverySubjectMustConsent(t *testing.T) {
 	owner := harness.ConnectSuperuser(t, k.db)
 	for _, table := range kernleTables() {
 		bella, sean, vet, ashley := k.as("bella", ""), k.as("sean", ""), k.as("vet", ""), k.as("ashley", "")
-		has := func(c *pgconn.PgConn, id string) bool {
+		hasMemory := func(c *pgconn.PgConn, id string) bool {
 			t.Helper()
 			return len(k.list(c, "SELECT id FROM "+table+" WHERE id = '"+id+"'")) == 1
 		}
-		if has(bella, "episode:1005") || has(ashley, "episode:1005") || !has(k.as("ash", ""), "episode:1005") {
+		if hasMemory(bella, "episode:1005") || hasMemory(ashley, "episode:1005") || !hasMemory(k.as("ash", ""), "episode:1005") {
 			t.Errorf("%s: * without consent shows, or not to its owner", table)
 		}
-		if !has(bella, "episode:1001") || !has(sean, "episode:1001") || has(vet, "episode:1001") {
+		if !hasMemory(bella, "episode:1001") || !hasMemory(sean, "episode:1001") || hasMemory(vet, "episode:1001") {
 			t.Errorf("%s: with the guardian's consent to bella and sean, and none of the grants to a role", table)
 		}
 		// Consent by the subject itself, by a guardian, to one, to all; about everything, a context, one memory.
@@ -392,11 +392,11 @@ func TestKernleB_EverySubjectMustConsent(t *testing.T) {
 			k.do(owner, fmt.Sprintf(
 				"INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('%s', 'ash', '%s', "+
 					"'%s', '%s')", id, record.grantor, record.grantee, record.scope))
-			if has(bella, "episode:1005") != record.shows {
+			if hasMemory(bella, "episode:1005") != record.shows {
 				t.Errorf("%s: %v: shows is %v", table, record, !record.shows)
 			}
 			k.do(owner, "UPDATE consent_records SET revoked_at = now() WHERE id = '"+id+"'")
-			if has(bella, "episode:1005") {
+			if hasMemory(bella, "episode:1005") {
 				t.Errorf("%s: %v: shows after it was revoked", table, record)
 			}
 			k.do(owner, "DELETE FROM consent_records WHERE id = '"+id+"'")
@@ -426,11 +426,11 @@ func TestKernleB_EverySubjectMustConsent(t *testing.T) {
 func TestKernleC_ContextsAreEnteredByTheirParticipants(t *testing.T) {
 	k := startKernle(t)
 	for _, table := range kernleTables() {
-		plain := k.sees(k.as("bella", ""), table, entity{user: "si:bella_agent"})
+		plainRows := k.sees(k.as("bella", ""), table, entity{user: "si:bella_agent"})
 		health := k.sees(k.as("bella", "ctx:bella_health"), table, entity{user: "si:bella_agent", context: "ctx:bella_health"})
 		park := k.sees(k.as("bella", "ctx:dog_park"), table, entity{user: "si:bella_agent", context: "ctx:dog_park"})
-		if len(without(health, plain)) < 3 || len(without(park, plain)) < 3 || len(without(health, park)) < 3 {
-			t.Errorf("%s: %d, %d and %d memories: contexts show little", table, len(plain), len(health), len(park))
+		if len(withoutElements(health, plainRows)) < 3 || len(withoutElements(park, plainRows)) < 3 || len(withoutElements(health, park)) < 3 {
+			t.Errorf("%s: %d, %d and %d memories: contexts show little", table, len(plainRows), len(health), len(park))
 		}
 		// Not a participant; one whose participants are no list; one that is not there; one that is like it. Nothing is
 		// entered.
@@ -452,8 +452,8 @@ func TestKernleC_ContextsAreEnteredByTheirParticipants(t *testing.T) {
 		k.do(c, "SET pgconsent.context = 'ctx:bella_health'")
 		super := harness.ConnectSuperuser(t, k.db)
 		k.do(super, `UPDATE privacy_contexts SET participants = '["human:sean"]' WHERE id = 'context:1'`)
-		if got := k.list(c, "SELECT id FROM "+table); !slices.Equal(got, plain) {
-			t.Errorf("%s: no participant any more, and sees %v", table, without(got, plain))
+		if got := k.list(c, "SELECT id FROM "+table); !slices.Equal(got, plainRows) {
+			t.Errorf("%s: no participant any more, and sees %v", table, withoutElements(got, plainRows))
 		}
 		k.do(super, `UPDATE privacy_contexts SET participants = '["human:sean", "si:bella_agent"]' WHERE id = 'context:1'`)
 		k.sees(k.as("tutor_b", "ctx:student_123_academic"), table,
@@ -500,7 +500,7 @@ func TestKernleD_NewMemoriesInheritAndAreNotWider(t *testing.T) {
 			}
 			return nil, ""
 		}
-		is := func(grants []string, source, wantSource string, want ...string) {
+		wantGrants := func(grants []string, source, wantSource string, want ...string) {
 			t.Helper()
 			if !slices.Equal(grants, want) || source != wantSource {
 				t.Errorf("%s: granted to %v by %q, want %v by %q", table, grants, source, want, wantSource)
@@ -510,44 +510,44 @@ func TestKernleD_NewMemoriesInheritAndAreNotWider(t *testing.T) {
 		sean, bella := k.as("sean", ""), k.as("bella", "ctx:bella_health")
 
 		grants, source := insert(health, "", nil) // seeds/003:54-55: default_access_grants
-		is(grants, source, "", "human:sean", "si:bella_agent", "ctx:bella_health")
+		wantGrants(grants, source, "", "human:sean", "si:bella_agent", "ctx:bella_health")
 		grants, source = insert(park, "", nil) // else its participants and itself
-		is(grants, source, "", "si:bella_agent", "si:rex", "ctx:dog_park")
+		wantGrants(grants, source, "", "si:bella_agent", "si:rex", "ctx:dog_park")
 		grants, source = insert(health, "", map[string]string{"access_grants": list("human:sean")}) // an explicit narrower grant is kept
-		is(grants, source, "", "human:sean")
+		wantGrants(grants, source, "", "human:sean")
 		grants, source = insert(health, "", map[string]string{"access_grants": list()})
-		is(grants, source, "")
+		wantGrants(grants, source, "")
 		// wider, without consent
 		insert(health, "42501", map[string]string{"access_grants": list("human:sean", "si:mallory"), "subject_ids": list("dog:bella")})
 		grants, source = insert(ash, "", nil) // source null
-		is(grants, source, "")
+		wantGrants(grants, source, "")
 		grants, source = insert(ash, "", map[string]string{"source_entity": "'human:sean'"}) // seeds/003:64: a human
-		is(grants, source, "human:sean", "human:sean")
+		wantGrants(grants, source, "human:sean", "human:sean")
 		grants, source = insert(ash, "", map[string]string{"source_entity": "'si:rex'"}) // seeds/003:65: another SI
-		is(grants, source, "si:rex")
+		wantGrants(grants, source, "si:rex")
 		insert(ash, "42501", map[string]string{"source_entity": "'si:rex'", "access_grants": list("si:bella_agent")})
 		insert(ash, "42501", map[string]string{"source_entity": "'human:sean'", "access_grants": list("human:sean", "si:bella_agent_3")})
 		// all have consented
 		grants, source = insert(ash, "", map[string]string{
 			"source_entity": "'human:sean'", "access_grants": list("si:new_vet"), "subject_ids": list("dog:bella", "human:kid_123")})
-		is(grants, source, "human:sean", "si:new_vet")
+		wantGrants(grants, source, "human:sean", "si:new_vet")
 		insert(ash, "42501", map[string]string{"access_grants": list("si:new_vet"), "subject_ids": list("dog:bella", "human:mira")}) // one has not consented
 		// about nobody, seen by itself
 		grants, source = insert(ash, "", map[string]string{"access_grants": list("*")})
-		is(grants, source, "", "*")
+		wantGrants(grants, source, "", "*")
 		// The defaults of all four fields.
 		k.do(ash, "INSERT INTO "+table+" (stack_id, content) VALUES ('ash', 'as the defaults say')")
-		none := strings.Trim(kernleList(table), "'")
+		noAggregates := strings.Trim(kernleList(table), "'")
 		if got := harness.Ask(super, "SELECT source_entity, subject_ids, access_grants, consent_grants FROM "+
-			table+" WHERE content = 'as the defaults say'").Results[0].Rows; !slices.Equal(got, []string{`\N` + strings.Repeat("\t"+none, 3)}) {
+			table+" WHERE content = 'as the defaults say'").Results[0].Rows; !slices.Equal(got, []string{`\N` + strings.Repeat("\t"+noAggregates, 3)}) {
 			t.Errorf("%s: the defaults are %q", table, got)
 		}
 
 		// Anybody else is the source, whatever it says.
 		grants, source = insert(sean, "", map[string]string{"source_entity": "'si:ash'"})
-		is(grants, source, "human:sean", "human:sean")
+		wantGrants(grants, source, "human:sean", "human:sean")
 		grants, source = insert(bella, "", nil)
-		is(grants, source, "si:bella_agent", "human:sean", "si:bella_agent", "ctx:bella_health")
+		wantGrants(grants, source, "si:bella_agent", "human:sean", "si:bella_agent", "ctx:bella_health")
 		insert(sean, "42501", map[string]string{"access_grants": list("human:sean", "*")})
 		insert(k.as("ashley", ""), "42501", nil)                  // an SI without any relation to the stack
 		insert(k.as("mallory", "ctx:bella_health"), "42501", nil) // an SI without any relation to the context
@@ -577,18 +577,18 @@ func TestKernleE_UpdatesDoNotWiden(t *testing.T) {
 		}
 		ash, bella, health := k.as("ash", ""), k.as("bella", ""), k.as("bella", "ctx:bella_health")
 		before := grants()
-		set := func(to string) string {
+		updateGrants := func(to string) string {
 			return "UPDATE " + table + " SET access_grants = " + to + " WHERE id = 'episode:1001'"
 		}
-		k.refused(ash, set(list("human:sean", "si:bella_agent", "ctx:bella_health", "si:mallory")), "42501")
-		k.refused(ash, set(list("*")), "42501")
-		k.refused(ash, set(list("human:sea")), "42501")
+		k.refused(ash, updateGrants(list("human:sean", "si:bella_agent", "ctx:bella_health", "si:mallory")), "42501")
+		k.refused(ash, updateGrants(list("*")), "42501")
+		k.refused(ash, updateGrants(list("human:sea")), "42501")
 		if grants() != before {
 			t.Errorf("%s: %s became %s", table, before, grants())
 		}
-		k.do(ash, set(list("human:sean", "si:bella_agent", "ctx:bella_health", "si:new_vet"))) // dog:bella's guardian and the source have consented
-		k.do(ash, set(list("si:bella_agent", "si:new_vet")))                                   // element by element
-		k.refused(ash, set(list("si:bella_agent", "human:sean", "si:rex")), "42501")
+		k.do(ash, updateGrants(list("human:sean", "si:bella_agent", "ctx:bella_health", "si:new_vet"))) // dog:bella's guardian and the source have consented
+		k.do(ash, updateGrants(list("si:bella_agent", "si:new_vet")))                                   // element by element
+		k.refused(ash, updateGrants(list("si:bella_agent", "human:sean", "si:rex")), "42501")
 		for _, column := range []string{"stack_id", "source_entity", "id"} {
 			k.refused(ash, "UPDATE "+table+" SET "+column+" = 'x' WHERE id = 'episode:1001'", "42501")
 		}
@@ -603,7 +603,7 @@ func TestKernleE_UpdatesDoNotWiden(t *testing.T) {
 		if got := harness.Ask(super, "SELECT count(*) FROM "+table+" WHERE content = 'x'").Results[0].Rows[0]; got != "0" {
 			t.Errorf("%s: %s memories were changed", table, got)
 		}
-		k.do(ash, set(list()))
+		k.do(ash, updateGrants(list()))
 	}
 	k.proxy.Tap().RequireNoMarker(t)
 }
@@ -614,9 +614,9 @@ func TestKernleF_NoRootAccess(t *testing.T) {
 	k := readKernle(t, harness.Both)
 	for _, table := range kernleTables() {
 		guest := k.sees(k.as("ash_as_guest", ""), table, entity{user: "human:guest"})
-		own := k.sees(k.as("ash", ""), table, entity{user: "si:ash"})
-		if len(guest) == 0 || len(own) < 5*len(guest) || slices.Contains(guest, "episode:1003") || !slices.Contains(own, "episode:1003") {
-			t.Errorf("%s: %d as a guest, %d as itself", table, len(guest), len(own))
+		ownRows := k.sees(k.as("ash", ""), table, entity{user: "si:ash"})
+		if len(guest) == 0 || len(ownRows) < 5*len(guest) || slices.Contains(guest, "episode:1003") || !slices.Contains(ownRows, "episode:1003") {
+			t.Errorf("%s: %d as a guest, %d as itself", table, len(guest), len(ownRows))
 		}
 	}
 }
@@ -649,11 +649,11 @@ func TestKernleJ_MalformedListsGrantNothing(t *testing.T) {
 		if count() != before {
 			t.Errorf("%s: rows were written", table)
 		}
-		if bad := k.list(bella, "SELECT id FROM "+table+" WHERE id LIKE 'episode:bad%'"); len(bad) > 0 {
-			t.Errorf("%s: %v", table, bad)
+		if malformed := k.list(bella, "SELECT id FROM "+table+" WHERE id LIKE 'episode:bad%'"); len(malformed) > 0 {
+			t.Errorf("%s: %v", table, malformed)
 		}
-		if bad := k.list(ash, "SELECT id FROM "+table+" WHERE id LIKE 'episode:bad%'"); len(bad) < 5 {
-			t.Errorf("%s: the owner sees %v", table, bad)
+		if malformed := k.list(ash, "SELECT id FROM "+table+" WHERE id LIKE 'episode:bad%'"); len(malformed) < 5 {
+			t.Errorf("%s: the owner sees %v", table, malformed)
 		}
 	}
 	k.proxy.Tap().RequireNoMarker(t)

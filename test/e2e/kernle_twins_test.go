@@ -60,8 +60,8 @@ INSERT INTO privacy_contexts (id, stack_id, context_id, participants) SELECT 'co
   'ctx:a' || n, '["human:sean"]' FROM generate_series(1, 1200) n`
 
 var (
-	idsOfTwins  = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
-	timeOfTwins = regexp.MustCompile(`20\d\d-\d\d-\d\d[T ][0-9:.]+Z?`)
+	generatedIDs = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+	timestamps   = regexp.MustCompile(`20\d\d-\d\d-\d\d[T ][0-9:.]+Z?`)
 )
 
 // The operations of package privacy, and their statements, answer a caller by what the caller may know. The answers of
@@ -77,18 +77,18 @@ func TestKernleH_TwinsAnswerAlike(t *testing.T) {
 		}
 		k, service := startPrivacy(t, setup...)
 		if i == 0 { // changes by others are noted, too
-			must[*privacy.Consent](t, "a consent")(
+			mustSucceed[*privacy.Consent](t, "a consent")(
 				service.RecordConsent(t.Context(), agentCaller("tutor_a"), privacy.ConsentRequest{Grantee: "human:other", Store: "student_123", Reason: "HIDDENMARK"}))
-			must[*privacy.GrantResult](t, "a grant")(
+			mustSucceed[*privacy.GrantResult](t, "a grant")(
 				service.Revoke(t.Context(), agentCaller("ash"),
-					privacy.GrantChange{ID: "episode:1001", Grantees: ids("human:sean"), Reason: "HIDDENMARK"}))
+					privacy.GrantChange{ID: "episode:1001", Grantees: withIDs("human:sean"), Reason: "HIDDENMARK"}))
 		}
-		asked := 0
-		ask := func(step string, do func() (any, error)) {
-			if asked++; !tier.Turn(asked-1, 4) {
+		questions := 0
+		ask := func(step string, call func() (any, error)) {
+			if questions++; !tier.Turn(questions-1, 4) {
 				return
 			}
-			answer, err := do()
+			answer, err := call()
 			text, _ := json.Marshal(answer)
 			if err != nil {
 				var named *privacy.Error
@@ -102,11 +102,11 @@ func TestKernleH_TwinsAnswerAlike(t *testing.T) {
 			if i == 0 {
 				steps = append(steps, step)
 			}
-			answers[i] = append(answers[i], timeOfTwins.ReplaceAllString(idsOfTwins.ReplaceAllString(string(text), "NEW"), "TIME"))
+			answers[i] = append(answers[i], timestamps.ReplaceAllString(generatedIDs.ReplaceAllString(string(text), "NEW"), "TIME"))
 		}
 		for _, caller := range []identity.Caller{
 			{Name: "token", Role: identity.Subject, Subject: "si:mallory", Database: "kernle"}, agentCaller("mallory"), agentCaller("ashley")} {
-			twinsAsk(t, service, caller, ask)
+			askAllServices(t, service, caller, ask)
 		}
 		for _, name := range []string{"mallory", "ashley"} {
 			c := k.proxy.Agent(t, name, "kernle")
@@ -142,81 +142,81 @@ var twinsSQL = []string{
 	"INSERT INTO episodes (stack_id, content, told_from) VALUES ('mallory', 'x', 'episode:h7') RETURNING access_grants",
 }
 
-// twinsAsk asks everything by names that there are in one twin, and are not in the other.
-func twinsAsk(t *testing.T, service *privacy.Service, caller identity.Caller, ask func(step string, do func() (any, error))) {
+// askAllServices asks everything by names that there are in one twin, and are not in the other.
+func askAllServices(t *testing.T, service *privacy.Service, caller identity.Caller, ask func(step string, call func() (any, error))) {
 	t.Helper()
 	ctx := t.Context()
-	who := caller.Agent + caller.Subject
+	user := caller.Agent + caller.Subject
 	for _, subject := range []string{"human:zed", "dog:bella", "human:sean", "si:mallory", "human:other", "human:hown"} {
 		for _, after := range []string{"", `["","",""]`, `["ash","episode","episode:h1"]`, `["zzzz","z","z"]`} {
-			ask(who+" audits "+subject+after, func() (any, error) {
+			ask(user+" audits "+subject+after, func() (any, error) {
 				return service.Audit(ctx, caller, privacy.AuditQuestion{Subject: subject, After: base64.RawURLEncoding.EncodeToString([]byte(after)), Most: 3})
 			})
 		}
 	}
 	for _, id := range []string{"episode:h1", "episode:h5", "episode:mine", "belief:h1", "zzz", "episode:none"} {
 		for _, kind := range []string{"", "note", "episode_array"} {
-			ask(who+" audits "+id+" "+kind, func() (any, error) { return service.Audit(ctx, caller, privacy.AuditQuestion{ID: id, Kind: kind}) })
+			ask(user+" audits "+id+" "+kind, func() (any, error) { return service.Audit(ctx, caller, privacy.AuditQuestion{ID: id, Kind: kind}) })
 		}
 	}
-	ask(who+" whom", func() (any, error) {
-		whom, more, err := service.AuditableSubjects(ctx, caller, 5)
-		return fmt.Sprint(whom, more), err
+	ask(user+" whom", func() (any, error) {
+		subjects, more, err := service.AuditableSubjects(ctx, caller, 5)
+		return fmt.Sprint(subjects, more), err
 	})
-	ask(who+" drawn", func() (any, error) { return service.ListDerivedBeliefs(ctx, caller, "") })
+	ask(user+" drawn", func() (any, error) { return service.ListDerivedBeliefs(ctx, caller, "") })
 	if caller.Role != identity.Agent {
 		return
 	}
 	for _, name := range []string{"ctx:secret", "ctx:zz", "ctx:bella_health", "ctx:mine", "ctx:a7"} {
-		ask(who+" looks at "+name, func() (any, error) { return service.ContextsNamed(ctx, caller, name) })
+		ask(user+" looks at "+name, func() (any, error) { return service.ContextsNamed(ctx, caller, name) })
 		for _, e := range []privacy.ContextRequest{{Context: name}, {Context: name, Store: "rex"},
-			{Context: name, Participants: ids("human:zed")}, {Context: name, Access: ids("*")}} {
-			ask(fmt.Sprint(who, " enters ", e), func() (any, error) { return service.EnterContext(ctx, caller, e) })
+			{Context: name, Participants: withIDs("human:zed")}, {Context: name, Access: withIDs("*")}} {
+			ask(fmt.Sprint(user, " enters ", e), func() (any, error) { return service.EnterContext(ctx, caller, e) })
 		}
-		ask(who+" adds in "+name, func() (any, error) {
-			return service.AddMemory(ctx, caller, privacy.NewMemory{Content: "x", Context: name, Subjects: ids("human:zed")})
+		ask(user+" adds in "+name, func() (any, error) {
+			return service.AddMemory(ctx, caller, privacy.NewMemory{Content: "x", Context: name, Subjects: withIDs("human:zed")})
 		})
-		ask(who+" consents about "+name, func() (any, error) {
+		ask(user+" consents about "+name, func() (any, error) {
 			return service.RecordConsent(ctx, caller, privacy.ConsentRequest{Grantee: "human:other", Scope: name})
 		})
-		ask(who+" withdraws about "+name, func() (any, error) {
+		ask(user+" withdraws about "+name, func() (any, error) {
 			return service.WithdrawConsent(ctx, caller, privacy.ConsentRequest{Grantee: "human:other", Scope: name})
 		})
 	}
 	for _, store := range []string{"ash", "hstore", "nostore", "zstore", "none"} {
-		ask(who+" adds to "+store, func() (any, error) {
+		ask(user+" adds to "+store, func() (any, error) {
 			return service.AddMemory(ctx, caller, privacy.NewMemory{Content: "x", Store: store})
 		})
 		for _, g := range []privacy.ConsentRequest{{Grantee: "human:other", Store: store}, {Grantee: "human:other", Store: store, Grantor: "human:zed"}} {
-			ask(fmt.Sprint(who, " consents ", g), func() (any, error) { return service.RecordConsent(ctx, caller, g) })
-			ask(fmt.Sprint(who, " withdraws ", g), func() (any, error) { return service.WithdrawConsent(ctx, caller, g) })
+			ask(fmt.Sprint(user, " consents ", g), func() (any, error) { return service.RecordConsent(ctx, caller, g) })
+			ask(fmt.Sprint(user, " withdraws ", g), func() (any, error) { return service.WithdrawConsent(ctx, caller, g) })
 		}
 	}
 	for _, id := range []string{"consent:h1", "consent:h5", "consent:none"} {
-		ask(who+" withdraws "+id, func() (any, error) { return service.WithdrawConsent(ctx, caller, privacy.ConsentRequest{ID: id}) })
+		ask(user+" withdraws "+id, func() (any, error) { return service.WithdrawConsent(ctx, caller, privacy.ConsentRequest{ID: id}) })
 	}
 	for _, id := range []string{"episode:mine", "episode:h1", "episode:h3", "episode:h5", "zzz", "episode:none"} {
 		for _, kind := range []string{"", "note", "belief"} {
-			ask(who+" grants "+id+" "+kind, func() (any, error) {
-				return service.Grant(ctx, caller, privacy.GrantChange{ID: id, Kind: kind, Grantees: ids("human:other")})
+			ask(user+" grants "+id+" "+kind, func() (any, error) {
+				return service.Grant(ctx, caller, privacy.GrantChange{ID: id, Kind: kind, Grantees: withIDs("human:other")})
 			})
 		}
-		ask(who+" revokes "+id, func() (any, error) {
-			return service.Revoke(ctx, caller, privacy.GrantChange{ID: id, Grantees: ids("human:other")})
+		ask(user+" revokes "+id, func() (any, error) {
+			return service.Revoke(ctx, caller, privacy.GrantChange{ID: id, Grantees: withIDs("human:other")})
 		})
-		for _, access := range [][]string{nil, ids("*"), ids("si:mallory")} {
-			ask(fmt.Sprint(who, " is told ", id, access), func() (any, error) {
+		for _, access := range [][]string{nil, withIDs("*"), withIDs("si:mallory")} {
+			ask(fmt.Sprint(user, " is told ", id, access), func() (any, error) {
 				return service.AddMemory(ctx, caller, privacy.NewMemory{Content: "told", ToldFrom: id, Access: access, Source: "si:rex"})
 			})
 		}
 		for _, belief := range []string{"Walks help", "Zeddy likes it", "Rosenheim is nice"} {
-			ask(who+" generalizes "+id+" "+belief, func() (any, error) {
+			ask(user+" generalizes "+id+" "+belief, func() (any, error) {
 				return service.DrawBelief(ctx, caller, privacy.Generalization{Source: id, Belief: belief, Accept: true,
-					Access: ids("*")})
+					Access: withIDs("*")})
 			})
 		}
 	}
-	ask(who+" contexts", func() (any, error) {
+	ask(user+" contexts", func() (any, error) {
 		contexts, err := service.Contexts(ctx, caller)
 		return len(contexts), err
 	})

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-const module = "github.com/pgconsent/pgconsent/"
+const modulePath = "github.com/pgconsent/pgconsent/"
 
 // rank is the table of docs/development/layout.md: a package may import those of its list only; "*" is any package.
 func layoutTable(t *testing.T) map[string][]string {
@@ -79,20 +79,20 @@ func TestImportsFollowTheLayout(t *testing.T) {
 			if strings.HasPrefix(name, "github.com/pganalyze/") && pkg != "internal/sql/sqltext" && pkg != "rewrite" {
 				t.Errorf("%s imports the SQL parser", file)
 			}
-			ours, ok := strings.CutPrefix(name, module)
+			ownText, ok := strings.CutPrefix(name, modulePath)
 			if !ok {
 				continue
 			}
-			if ours == "internal/dev/pgtest" && !strings.HasPrefix(pkg, "test/") {
+			if ownText == "internal/dev/pgtest" && !strings.HasPrefix(pkg, "test/") {
 				t.Errorf("%s imports pgtest outside a test", file)
 			}
-			if strings.HasPrefix(ours, "test/") && !strings.HasPrefix(pkg, "test/") {
-				t.Errorf("%s imports %s, which is for tests", file, ours)
+			if strings.HasPrefix(ownText, "test/") && !strings.HasPrefix(pkg, "test/") {
+				t.Errorf("%s imports %s, which is for tests", file, ownText)
 			}
-			if slices.Contains(allowed, "*") || slices.Contains(allowed, ours) {
+			if slices.Contains(allowed, "*") || slices.Contains(allowed, ownText) {
 				continue
 			}
-			t.Errorf("%s imports %s, which docs/development/layout.md does not allow", file, ours)
+			t.Errorf("%s imports %s, which docs/development/layout.md does not allow", file, ownText)
 		}
 		return nil
 	})

@@ -19,10 +19,10 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// limited serves the memberintel world under limits.
-func limited(t *testing.T, limits string) *harness.Proxy {
+// startLimited serves the memberintel world under limits.
+func startLimited(t *testing.T, limits string) *harness.Proxy {
 	t.Helper()
-	d := harness.Database{Name: "brain", DB: brain(t), Policy: unlimited(t), SearchPath: []string{"public"}}
+	d := harness.Database{Name: "brain", DB: brainDatabase(t), Policy: unlimitedPolicy(t), SearchPath: []string{"public"}}
 	d.Policy = strings.Replace(d.Policy, "\ntables:", "\nlimits: "+limits+"\ntables:", 1)
 	harness.Install(t, d, harness.Both)
 	return harness.Serve(t, harness.Both, []harness.Database{d}, []harness.Agent{
@@ -41,38 +41,38 @@ func wantCode(t *testing.T, c *pgconn.PgConn, sql, code string) harness.Answer {
 	return got
 }
 
-const exhausted = "53400"
+const limitExhausted = "53400"
 
 func TestLimitStatementsPerMinute(t *testing.T) {
 	tier.All(t)
-	proxy := limited(t, "{ statements: 5 }")
+	proxy := startLimited(t, "{ statements: 5 }")
 	advisor := proxy.Agent(t, "advisor", "brain")
 	wantCode(t, advisor, "BEGIN", "")
 	for range 3 {
 		wantCode(t, advisor, "SELECT 1", "")
 	}
 	wantCode(t, advisor, "SELECT 1; SELECT 2", "")
-	got := wantCode(t, advisor, "SELECT 1", exhausted)
+	got := wantCode(t, advisor, "SELECT 1", limitExhausted)
 	const says = "the policy allows 5 per minute and agent, which come back evenly, and 5 at once"
 	if !strings.Contains(got.Err, says) || !strings.Contains(got.Err, "Try again in ") {
 		t.Errorf("the error does not say what to do: %s", got.Err)
 	}
 	// The transaction has failed as after any error, and can be ended; another session of the agent is at the limit, too.
 	wantCode(t, advisor, "ROLLBACK", "")
-	wantCode(t, proxy.Agent(t, "advisor", "brain"), "SELECT 1", exhausted)
+	wantCode(t, proxy.Agent(t, "advisor", "brain"), "SELECT 1", limitExhausted)
 	// Another agent is not. Statements that are refused count.
 	ui := proxy.Agent(t, "member_ui", "brain")
 	for range 5 {
 		wantCode(t, ui, "SELECT * FROM nothing", "42501")
 	}
-	wantCode(t, ui, "SELECT 1", exhausted)
+	wantCode(t, ui, "SELECT 1", limitExhausted)
 	wantCode(t, ui, "SELECT * FROM nothing", "42501")
 }
 
 // A pipeline goes on after the refused execution as after an error.
 func TestLimitInAPipeline(t *testing.T) {
 	tier.All(t)
-	proxy := limited(t, "{ statements: 2 }")
+	proxy := startLimited(t, "{ statements: 2 }")
 	conn, err := pgx.Connect(context.Background(), proxy.DSN("advisor", "brain"))
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestLimitInAPipeline(t *testing.T) {
 		_, err := results.Exec()
 		codes = append(codes, codeOf(err))
 	}
-	if err := results.Close(); codeOf(err) != exhausted || codes[0] != "" || codes[1] != "" || codes[2] != exhausted {
+	if err := results.Close(); codeOf(err) != limitExhausted || codes[0] != "" || codes[1] != "" || codes[2] != limitExhausted {
 		t.Errorf("%v, then %v", codes, err)
 	}
 	if _, err := conn.Exec(context.Background(), "ROLLBACK"); err != nil {
@@ -102,17 +102,17 @@ func TestLimitByKeyCountsMisses(t *testing.T) {
 	fetch := func(id string) string { return "SELECT content FROM brain_entries WHERE id = '" + id + "'" }
 	var transcripts []string
 	for _, id := range []string{brainOwn, brainForeign, brainAbsent} {
-		proxy := limited(t, "{ per: user, by_key: 3 }")
+		proxy := startLimited(t, "{ per: user, by_key: 3 }")
 		advisor, ui := proxy.Agent(t, "advisor", "brain"), proxy.Agent(t, "member_ui", "brain")
 		wantCode(t, advisor, fetch(id), "")
 		wantCode(t, ui, "PREPARE p (uuid) AS SELECT content FROM brain_entries WHERE id = $1", "")
 		wantCode(t, ui, "EXECUTE p ('"+id+"')", "")
 		wantCode(t, advisor, "SELECT title FROM brain_entries WHERE id = '"+id+"'", "") // it reads no column by key
 		wantCode(t, advisor, strings.Replace(fetch(id), "content", "count(content)", 1)+" UNION ALL "+
-			strings.Replace(fetch(id), "content", "count(content)", 1), exhausted)
+			strings.Replace(fetch(id), "content", "count(content)", 1), limitExhausted)
 		wantCode(t, advisor, fetch(id), "")
-		got := wantCode(t, advisor, fetch(id), exhausted)
-		wantCode(t, ui, "EXECUTE p ('"+id+"')", exhausted)
+		got := wantCode(t, advisor, fetch(id), limitExhausted)
+		wantCode(t, ui, "EXECUTE p ('"+id+"')", limitExhausted)
 		wantCode(t, advisor, "SELECT count(*) FROM brain_entries", "")
 		transcripts = append(transcripts, got.SortedString())
 		wantCode(t, proxy.Agent(t, "coach", "brain"), fetch(id), "") // another user
@@ -125,40 +125,40 @@ func TestLimitByKeyCountsMisses(t *testing.T) {
 // A cursor's rows are counted where they are fetched.
 func TestLimitByKeyOfCursors(t *testing.T) {
 	tier.All(t)
-	proxy := limited(t, "{ by_key: 1 }")
+	proxy := startLimited(t, "{ by_key: 1 }")
 	advisor := proxy.Agent(t, "advisor", "brain")
 	wantCode(t, advisor, "BEGIN", "")
 	for i := range 3 {
 		wantCode(t, advisor, fmt.Sprintf("DECLARE c%d CURSOR FOR SELECT content FROM brain_entries WHERE id = '%s'", i, brainOwn), "")
 	}
 	wantCode(t, advisor, "FETCH c0", "")
-	wantCode(t, advisor, "FETCH c1", exhausted)
+	wantCode(t, advisor, "FETCH c1", limitExhausted)
 }
 
 // A result that is too large ends with an error, and the session goes on.
 func TestLimitOfResults(t *testing.T) {
 	tier.All(t)
-	proxy := limited(t, "{ result_rows: 100, result_bytes: 20KiB }")
+	proxy := startLimited(t, "{ result_rows: 100, result_bytes: 20KiB }")
 	advisor := proxy.Agent(t, "advisor", "brain")
 	for range 3 {
-		if got := wantCode(t, advisor, "SELECT id FROM brain_entries", exhausted); !strings.Contains(got.Err,
+		if got := wantCode(t, advisor, "SELECT id FROM brain_entries", limitExhausted); !strings.Contains(got.Err,
 			"100 rows") || len(got.Results[0].Rows) != 100 {
 			t.Errorf("%d rows: %s", len(got.Results[0].Rows), got.Err)
 		}
 		wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 100", "")
 		if got := wantCode(t, advisor, "SELECT id, repeat('x', 1000) FROM brain_entries",
-			exhausted); !strings.Contains(got.Err, "20480 bytes") || len(got.Results[0].Rows) >= 20 {
+			limitExhausted); !strings.Contains(got.Err, "20480 bytes") || len(got.Results[0].Rows) >= 20 {
 			t.Errorf("%d rows: %s", len(got.Results[0].Rows), got.Err)
 		}
 		// The rest of the message is not answered.
-		if got := wantCode(t, advisor, "SELECT id FROM brain_entries; SELECT 1", exhausted); len(got.Results) != 1 {
+		if got := wantCode(t, advisor, "SELECT id FROM brain_entries; SELECT 1", limitExhausted); len(got.Results) != 1 {
 			t.Errorf("%d results", len(got.Results))
 		}
 		// One row too many may be the last one: the server has ended the statement by itself.
-		wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 101", exhausted)
+		wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 101", limitExhausted)
 		wantCode(t, advisor, "SELECT 1", "")
 		wantCode(t, advisor, "BEGIN", "")
-		wantCode(t, advisor, "SELECT b.id FROM brain_entries b, generate_series(1, 100000)", exhausted)
+		wantCode(t, advisor, "SELECT b.id FROM brain_entries b, generate_series(1, 100000)", limitExhausted)
 		if advisor.TxStatus() != 'E' {
 			t.Errorf("the transaction's status is %c", advisor.TxStatus())
 		}
@@ -167,7 +167,7 @@ func TestLimitOfResults(t *testing.T) {
 	}
 	var data strings.Builder
 	_, err := advisor.CopyTo(context.Background(), &data, "COPY (SELECT id FROM brain_entries) TO STDOUT")
-	if codeOf(err) != exhausted || strings.Count(data.String(), "\n") != 100 {
+	if codeOf(err) != limitExhausted || strings.Count(data.String(), "\n") != 100 {
 		t.Errorf("COPY gives %d rows and %v", strings.Count(data.String(), "\n"), err)
 	}
 	wantCode(t, advisor, "SELECT 1", "")
@@ -187,7 +187,7 @@ func TestLimitOfResults(t *testing.T) {
 			if _, err := results.Exec(); err != nil {
 				t.Error(err)
 			}
-			if tag, err := results.Exec(); codeOf(err) != exhausted {
+			if tag, err := results.Exec(); codeOf(err) != limitExhausted {
 				t.Errorf("%s: %v %v", sql, tag, err)
 			}
 			if _, err := results.Exec(); err == nil {
@@ -208,15 +208,15 @@ func TestLimitOfResults(t *testing.T) {
 // that a statement passes over do not count.
 func TestLimitRowsPerMinute(t *testing.T) {
 	tier.All(t)
-	proxy := limited(t, "{ rows: 50 }")
+	proxy := startLimited(t, "{ rows: 50 }")
 	advisor := proxy.Agent(t, "advisor", "brain")
 	wantCode(t, advisor, "SELECT count(*), max(title) FROM brain_entries", "")
 	wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 30", "")
-	if got := wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 30", exhausted); len(got.Results) != 1 ||
+	if got := wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 30", limitExhausted); len(got.Results) != 1 ||
 		len(got.Results[0].Rows) < 19 || len(got.Results[0].Rows) > 24 {
 		t.Errorf("%s", got.SortedString())
 	}
-	got := wantCode(t, proxy.Agent(t, "advisor", "brain"), "SELECT id FROM brain_entries LIMIT 30", exhausted)
+	got := wantCode(t, proxy.Agent(t, "advisor", "brain"), "SELECT id FROM brain_entries LIMIT 30", limitExhausted)
 	if len(got.Results) > 0 && len(got.Results[0].Rows) > 5 {
 		t.Errorf("%s", got.SortedString())
 	}
@@ -224,28 +224,28 @@ func TestLimitRowsPerMinute(t *testing.T) {
 
 func TestLimitOfTime(t *testing.T) {
 	tier.All(t)
-	proxy := limited(t, "{ statement_timeout: 2s }")
+	proxy := startLimited(t, "{ statement_timeout: 2s }")
 	advisor := proxy.Agent(t, "advisor", "brain")
-	shows := func(want string) {
+	wantShown := func(want string) {
 		t.Helper()
 		if got := wantCode(t, advisor, "SHOW statement_timeout", ""); got.Results[0].Rows[0] != want {
 			t.Errorf("statement_timeout is %s, want %s", got.Results[0].Rows[0], want)
 		}
 	}
-	shows("2s")
+	wantShown("2s")
 	for _, value := range []string{"0", "'0'", "3s", "'3s'", "2001", "-1", "'1h'", "'0.4ms'", "'100us'", "'1min'"} {
 		if got := harness.Ask(advisor, "SET statement_timeout = "+value); got.Code == "" {
 			t.Errorf("SET statement_timeout = %s is allowed", value)
 		}
 	}
 	wantCode(t, advisor, "SET statement_timeout = 500", "")
-	shows("500ms")
+	wantShown("500ms")
 	wantCode(t, advisor, "RESET statement_timeout", "")
-	shows("2s")
+	wantShown("2s")
 	wantCode(t, advisor, "SET statement_timeout = '1.5s'; SET statement_timeout TO DEFAULT", "")
-	shows("2s")
+	wantShown("2s")
 	wantCode(t, advisor, "DISCARD ALL", "")
-	shows("2s")
+	wantShown("2s")
 	wantCode(t, advisor, "SET LOCAL statement_timeout = 0", "22023")
 	wantCode(t, advisor, "SELECT set_config('statement_timeout', '0', false)", "42501")
 	wantCode(t, advisor, "SET statement_timeout = 100; SELECT count(*) FROM generate_series(1, 100000000)", "57014")
@@ -274,9 +274,9 @@ func TestLimitOfTime(t *testing.T) {
 // A transaction ends when it has lasted too long, whoever waits for whom, and others have what it held.
 func TestTransactionTimeout(t *testing.T) {
 	tier.All(t)
-	db, proxy := marks(t, "{ transaction_timeout: 2s }")
+	db, proxy := startMarks(t, "{ transaction_timeout: 2s }")
 	owner := db.Connect(t, "postgres")
-	for name, hold := range map[string]func(*pgconn.PgConn){
+	for name, keepOpen := range map[string]func(*pgconn.PgConn){
 		"between statements": func(c *pgconn.PgConn) { harness.Ask(c, "BEGIN; UPDATE marks SET n = 7") },
 		"failed":             func(c *pgconn.PgConn) { harness.Ask(c, "BEGIN; UPDATE marks SET n = 7; SELECT 1 / 0") },
 		"without Sync": func(c *pgconn.PgConn) {
@@ -292,23 +292,23 @@ func TestTransactionTimeout(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			agent := proxy.Agent(t, "agent", "d")
-			held := make(chan struct{})
+			isHeld := make(chan struct{})
 			go func() {
-				defer close(held)
-				hold(agent)
+				defer close(isHeld)
+				keepOpen(agent)
 			}()
-			began := time.Now()
-			for ended := false; !ended; { // the proxy ends it by closing the connection to the server
-				if time.Since(began) > tier.Patience {
+			start := time.Now()
+			for hasEnded := false; !hasEnded; { // the proxy ends it by closing the connection to the server
+				if time.Since(start) > tier.Patience {
 					t.Fatal("the session goes on")
 				}
 				if err := owner.QueryRow(t.Context(),
-					"SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'pgconsent_agent' AND datname = current_database())").Scan(&ended); err != nil {
+					"SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'pgconsent_agent' AND datname = current_database())").Scan(&hasEnded); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(10 * time.Millisecond)
 			}
-			<-held
+			<-isHeld
 			if got := harness.Ask(agent, "SELECT 1"); got.Code == "" {
 				t.Error("the session goes on")
 			}
@@ -319,7 +319,7 @@ func TestTransactionTimeout(t *testing.T) {
 			if err := owner.QueryRow(t.Context(), "UPDATE marks SET n = 0 WHERE id = 1 RETURNING n").Scan(&n); err != nil {
 				t.Error(err)
 			}
-			if sevens := values(t, db, "SELECT count(*)::text FROM marks WHERE n >= 7"); sevens[0] != "0" {
+			if sevens := firstColumnValues(t, db, "SELECT count(*)::text FROM marks WHERE n >= 7"); sevens[0] != "0" {
 				t.Errorf("%s rows were written", sevens[0])
 			}
 		})
@@ -331,8 +331,8 @@ func TestTransactionTimeout(t *testing.T) {
 	}
 }
 
-// marks serves a table that agents write, with the limits.
-func marks(t *testing.T, limits string) (*pgtest.DB, *harness.Proxy) {
+// startMarks serves a table that agents write, with the limits.
+func startMarks(t *testing.T, limits string) (*pgtest.DB, *harness.Proxy) {
 	t.Helper()
 	db := pgtest.Database(t)
 	harness.Exec(t, db, "CREATE TABLE marks (id integer NOT NULL, owner text, n integer DEFAULT 0); INSERT INTO "+
@@ -350,9 +350,9 @@ tables:
 // A write that returns more than it may is taken back, in whatever it stands, and what stands with it.
 func TestLimitOfResultsTakesWritesBack(t *testing.T) {
 	tier.All(t)
-	db, proxy := marks(t, "{ result_rows: 5 }")
+	db, proxy := startMarks(t, "{ result_rows: 5 }")
 	agent := proxy.Agent(t, "agent", "d")
-	sum := func() string { return values(t, db, "SELECT count(*)::text || ' ' || sum(n) FROM marks")[0] }
+	sum := func() string { return firstColumnValues(t, db, "SELECT count(*)::text || ' ' || sum(n) FROM marks")[0] }
 	for _, sql := range []string{
 		"UPDATE marks SET n = n + 1 RETURNING id",
 		"DELETE FROM marks RETURNING id",
@@ -366,7 +366,7 @@ func TestLimitOfResultsTakesWritesBack(t *testing.T) {
 		"BEGIN; UPDATE marks SET n = n + 1; SELECT id FROM marks; COMMIT",
 		"PREPARE p AS UPDATE marks SET n = n + 1 RETURNING id; EXECUTE p",
 	} {
-		wantCode(t, agent, sql, exhausted)
+		wantCode(t, agent, sql, limitExhausted)
 		if status := agent.TxStatus(); status == 'E' {
 			wantCode(t, agent, "ROLLBACK", "")
 		} else if status != 'I' {
@@ -376,7 +376,7 @@ func TestLimitOfResultsTakesWritesBack(t *testing.T) {
 			t.Fatalf("%s: it is written: %s", sql, got)
 		}
 		result := agent.ExecParams(context.Background(), sql, nil, nil, nil, nil).Read()
-		if want := exhausted; !strings.Contains(sql, ";") && codeOf(result.Err) != want {
+		if want := limitExhausted; !strings.Contains(sql, ";") && codeOf(result.Err) != want {
 			t.Errorf("%s, extended: %v", sql, result.Err)
 		}
 		if got := sum(); got != "50 0" {
@@ -384,7 +384,7 @@ func TestLimitOfResultsTakesWritesBack(t *testing.T) {
 		}
 	}
 	// Changes committed before stay.
-	wantCode(t, agent, "UPDATE marks SET n = n + 1 WHERE id = 1; COMMIT; SELECT id FROM marks", exhausted)
+	wantCode(t, agent, "UPDATE marks SET n = n + 1 WHERE id = 1; COMMIT; SELECT id FROM marks", limitExhausted)
 	wantCode(t, agent, "UPDATE marks SET n = n + 1 WHERE id = 1 RETURNING id; SELECT n FROM marks WHERE id = 1", "")
 	if got := sum(); got != "50 2" {
 		t.Errorf("%s", got)
@@ -394,21 +394,21 @@ func TestLimitOfResultsTakesWritesBack(t *testing.T) {
 // Messages after an execution whose result is ended do not run: no COMMIT, no write.
 func TestLimitHoldsBackWhatIsBehind(t *testing.T) {
 	tier.All(t)
-	db, proxy := marks(t, "{ result_rows: 5 }")
+	db, proxy := startMarks(t, "{ result_rows: 5 }")
 	ctx := context.Background()
-	written := func() string {
-		return values(t, db, "SELECT coalesce(string_agg(id::text, ' '), '') FROM marks WHERE id > 50")[0]
+	writtenRows := func() string {
+		return firstColumnValues(t, db, "SELECT coalesce(string_agg(id::text, ' '), '') FROM marks WHERE id > 50")[0]
 	}
 	conn, err := pgx.Connect(ctx, proxy.DSN("agent", "d"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(ctx)
-	for _, long := range []string{"SELECT id FROM marks", "SELECT id FROM marks LIMIT 6", "SELECT a.id FROM marks a, marks b, marks c"} {
+	for _, statement := range []string{"SELECT id FROM marks", "SELECT id FROM marks LIMIT 6", "SELECT a.id FROM marks a, marks b, marks c"} {
 		p := conn.PgConn().StartPipeline(ctx)
 		p.SendQueryParams("BEGIN", nil, nil, nil, nil)
 		p.SendQueryParams("INSERT INTO marks (id) VALUES (51)", nil, nil, nil, nil)
-		p.SendQueryParams(long, nil, nil, nil, nil)
+		p.SendQueryParams(statement, nil, nil, nil, nil)
 		p.SendQueryParams("COMMIT", nil, nil, nil, nil)
 		p.SendPipelineSync()
 		p.SendQueryParams("INSERT INTO marks (id) VALUES (52)", nil, nil, nil, nil)
@@ -418,7 +418,7 @@ func TestLimitHoldsBackWhatIsBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 		var codes []string
-		for syncs, turns := 0, 0; syncs < 2 && turns < 20; turns++ {
+		for syncs, rounds := 0, 0; syncs < 2 && rounds < 20; rounds++ {
 			r, err := p.GetResults()
 			if _, ok := r.(*pgconn.PipelineSync); ok {
 				syncs++
@@ -432,50 +432,50 @@ func TestLimitHoldsBackWhatIsBehind(t *testing.T) {
 			}
 		}
 		p.Close()
-		if got := strings.Join(codes, " "); !strings.HasPrefix(got, exhausted+" E 25P02 E") {
-			t.Errorf("%s: %s", long, got)
+		if got := strings.Join(codes, " "); !strings.HasPrefix(got, limitExhausted+" E 25P02 E") {
+			t.Errorf("%s: %s", statement, got)
 		}
 		if _, err := conn.Exec(ctx, "ROLLBACK"); err != nil {
 			t.Fatal(err)
 		}
-		if got := written(); got != "" {
-			t.Fatalf("%s: %s is written", long, got)
+		if got := writtenRows(); got != "" {
+			t.Fatalf("%s: %s is written", statement, got)
 		}
 		// One group is one transaction.
 		var b pgx.Batch
 		b.Queue("INSERT INTO marks (id) VALUES (53)")
-		b.Queue(long)
+		b.Queue(statement)
 		b.Queue("INSERT INTO marks (id) VALUES (54)")
-		if err := conn.SendBatch(ctx, &b).Close(); codeOf(err) != exhausted {
-			t.Errorf("%s: %v", long, err)
+		if err := conn.SendBatch(ctx, &b).Close(); codeOf(err) != limitExhausted {
+			t.Errorf("%s: %v", statement, err)
 		}
-		if got := written(); got != "" {
-			t.Fatalf("%s: %s is written", long, got)
+		if got := writtenRows(); got != "" {
+			t.Fatalf("%s: %s is written", statement, got)
 		}
 	}
 	// psql, which sends each -c as one Query.
 	cmd := exec.Command("psql", "-X", "-q", proxy.DSN("agent", "d"), "-c",
 		"BEGIN; INSERT INTO marks (id) VALUES (55); SELECT id FROM marks; COMMIT", "-c", "SELECT 'alive'")
-	out, _ := cmd.CombinedOutput()
-	if got := string(out); !strings.Contains(got, "larger than the policy allows") || written() != "" {
-		t.Errorf("psql: %s, written %q", got, written())
+	output, _ := cmd.CombinedOutput()
+	if got := string(output); !strings.Contains(got, "larger than the policy allows") || writtenRows() != "" {
+		t.Errorf("psql: %s, written %q", got, writtenRows())
 	}
 }
 
 // A cursor that a limit met while it was read cannot be read on, as after any error in it.
 func TestLimitInACursor(t *testing.T) {
 	tier.All(t)
-	_, proxy := marks(t, "{ result_rows: 5 }")
+	_, proxy := startMarks(t, "{ result_rows: 5 }")
 	agent := proxy.Agent(t, "agent", "d")
 	wantCode(t, agent, "DECLARE h CURSOR WITH HOLD FOR SELECT id FROM marks ORDER BY id", "")
 	wantCode(t, agent, "FETCH 5 FROM h", "")
-	wantCode(t, agent, "FETCH ALL FROM h", exhausted)
+	wantCode(t, agent, "FETCH ALL FROM h", limitExhausted)
 	wantCode(t, agent, "FETCH 1 FROM h", "55000")
 	wantCode(t, agent, "CLOSE h", "")
 	wantCode(t, agent, "BEGIN", "")
 	wantCode(t, agent, "DECLARE c CURSOR FOR SELECT id FROM marks ORDER BY id", "")
 	wantCode(t, agent, "SAVEPOINT s", "")
-	wantCode(t, agent, "FETCH ALL FROM c", exhausted)
+	wantCode(t, agent, "FETCH ALL FROM c", limitExhausted)
 	wantCode(t, agent, "FETCH 1 FROM c", "25P02")
 	wantCode(t, agent, "ROLLBACK TO s", "")
 	wantCode(t, agent, "FETCH 1 FROM c", "55000")
@@ -485,8 +485,8 @@ func TestLimitInACursor(t *testing.T) {
 // Sessions that run at once share what is left of a minute: together they are shown no more than it has.
 func TestLimitRowsOfParallelSessions(t *testing.T) {
 	tier.All(t)
-	_, proxy := marks(t, "{ rows: 600 }")
-	began := time.Now()
+	_, proxy := startMarks(t, "{ rows: 600 }")
+	start := time.Now()
 	var shown atomic.Int64
 	var sessions sync.WaitGroup
 	for range 8 {
@@ -500,16 +500,16 @@ func TestLimitRowsOfParallelSessions(t *testing.T) {
 		})
 	}
 	sessions.Wait()
-	if most := 600 + 10*int64(time.Since(began)/time.Second+1); shown.Load() < 600 || shown.Load() > most {
-		t.Errorf("%d rows were shown, where there were %d at most", shown.Load(), most)
+	if allowedRows := 600 + 10*int64(time.Since(start)/time.Second+1); shown.Load() < 600 || shown.Load() > allowedRows {
+		t.Errorf("%d rows were shown, where there were %d at most", shown.Load(), allowedRows)
 	}
 	// Rows that a statement does not return are given back to the limit, and one that returns none needs none.
-	_, proxy = marks(t, "{ rows: 60 }")
+	_, proxy = startMarks(t, "{ rows: 60 }")
 	agent := proxy.Agent(t, "agent", "d")
 	for range 100 {
 		wantCode(t, agent, "SELECT id FROM marks WHERE false", "")
 	}
 	wantCode(t, agent, "SELECT id FROM marks", "")
-	wantCode(t, agent, "SELECT id FROM marks", exhausted)
+	wantCode(t, agent, "SELECT id FROM marks", limitExhausted)
 	wantCode(t, agent, "UPDATE marks SET n = 0 WHERE id = 1", "")
 }

@@ -24,7 +24,7 @@ func TestRecordsHaveLiveAttributes(t *testing.T) {
 	}
 	var texts, want []string
 	for _, stage := range []string{"1", "3", "2"} {
-		super(t, in.db, `UPDATE talk."Session" SET stage = `+stage+` WHERE id = '`+sessionA+`'`)
+		runAsSuperuser(t, in.db, `UPDATE talk."Session" SET stage = `+stage+` WHERE id = '`+sessionA+`'`)
 		for sql, code := range map[string]string{
 			"SELECT id FROM talk.item": "", "EXECUTE mine": "", "SELECT 1/0": "22012", // statements that run
 			"SELECT * FROM talk.nothing": "42501", "SELECT pg_read_file('x')": "42501", "SELECT id FROM": "42601", // statements refused for their text

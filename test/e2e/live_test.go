@@ -82,7 +82,7 @@ func TestLiveAttributes(t *testing.T) {
 					t.Errorf("%s: got %s, want %s", sql, got, want)
 				}
 			}
-			denied := func(sql string) {
+			wantDenied := func(sql string) {
 				t.Helper()
 				if got := firstColumn(t, agent, sql); !strings.Contains(got, `cannot be set to this value by this agent (SQLSTATE 42501)`) {
 					t.Errorf("%s: got %s, want 42501", sql, got)
@@ -95,20 +95,20 @@ func TestLiveAttributes(t *testing.T) {
 			want("SHOW app.current_session_id", sessionA)
 			want("SELECT count(*) FROM talk.item AS i WHERE i.session = current_setting('app.current_session_id', true)::uuid", "2")
 			for _, other := range []string{sessionC, "00000000-0000-4000-8000-00000000000d", "00000000-0000-4000-8000-0000000000ff", "x", "' OR true --"} {
-				denied("SET app.current_session_id = '" + strings.ReplaceAll(other, "'", "''") + "'")
+				wantDenied("SET app.current_session_id = '" + strings.ReplaceAll(other, "'", "''") + "'")
 			}
 			want(items, "0 1")
-			denied("SET app.actor_id = '" + user2 + "'")
+			wantDenied("SET app.actor_id = '" + user2 + "'")
 			want("SET app.actor_id = '"+user1+"'", "")
 			want("SET app.actor_id = '"+strings.ToUpper(user1)+"'", "")
-			denied("SET pgconsent.mode = 'long'")
+			wantDenied("SET pgconsent.mode = 'long'")
 			want("SET pgconsent.mode = 'it''s'", "")
 
-			super(t, in.db, `UPDATE talk."Session" SET stage = 3 WHERE id = '`+sessionA+`'`)
+			runAsSuperuser(t, in.db, `UPDATE talk."Session" SET stage = 3 WHERE id = '`+sessionA+`'`)
 			want(items, "0 1 2 3")
-			super(t, in.db, `UPDATE talk."Session" SET stage = NULL WHERE id = '`+sessionA+`'`)
+			runAsSuperuser(t, in.db, `UPDATE talk."Session" SET stage = NULL WHERE id = '`+sessionA+`'`)
 			want(items, "")
-			super(t, in.db, `UPDATE talk."Session" SET stage = 1 WHERE id = '`+sessionA+`'`)
+			runAsSuperuser(t, in.db, `UPDATE talk."Session" SET stage = 1 WHERE id = '`+sessionA+`'`)
 
 			want("BEGIN", "")
 			want("SET LOCAL app.current_session_id = '"+sessionB+"'", "")
@@ -122,9 +122,9 @@ func TestLiveAttributes(t *testing.T) {
 			want(items, "")
 			want("SET app.current_session_id = '"+strings.ToUpper(sessionB)+"'", "")
 			want(items, "5 6 7")
-			super(t, in.db, `UPDATE talk."Session" SET status = 'OVER' WHERE id = '`+sessionB+`'`)
+			runAsSuperuser(t, in.db, `UPDATE talk."Session" SET status = 'OVER' WHERE id = '`+sessionB+`'`)
 			want(items, "")
-			super(t, in.db, `UPDATE talk."Session" SET status = 'ACTIVE' WHERE id = '`+sessionB+`'`)
+			runAsSuperuser(t, in.db, `UPDATE talk."Session" SET status = 'ACTIVE' WHERE id = '`+sessionB+`'`)
 			want(items, "5 6 7")
 			want("RESET ALL", "")
 			want(items, "")
@@ -169,7 +169,7 @@ func TestLiveFreshness(t *testing.T) {
 		t.Fatal(err)
 	}
 	stage := func(n string) {
-		super(t, in.db, `UPDATE talk."Session" SET stage = `+n+` WHERE id = '`+sessionA+`'`)
+		runAsSuperuser(t, in.db, `UPDATE talk."Session" SET stage = `+n+` WHERE id = '`+sessionA+`'`)
 	}
 	count := func(args ...any) (n int) {
 		t.Helper()
@@ -220,7 +220,7 @@ func TestLiveClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	pick := func(from ...string) string { return from[rnd.IntN(len(from))] }
+	pick := func(choices ...string) string { return choices[rnd.IntN(len(choices))] }
 	var servers []string
 	ask := func(mode pgx.QueryExecMode) {
 		var session, mine *string

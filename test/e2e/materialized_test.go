@@ -47,11 +47,11 @@ func TestMaterialized(t *testing.T) {
 			in := start(t, o)
 			agent, super := in.agent(t), in.db.Connect(t, "postgres")
 			const all = `SELECT id FROM notes ORDER BY id`
-			shows := func(when, want string) {
+			wantShown := func(moment, want string) {
 				t.Helper()
 				for _, sql := range []string{all, `SELECT id FROM notes WHERE body ~ '.' ORDER BY id`, `/*pgconsent:use_hash*/` + all} {
 					if got := firstColumn(t, agent, sql); got != want {
-						t.Errorf("%s: %s: got %s, want %s", when, sql, got, want)
+						t.Errorf("%s: %s: got %s, want %s", moment, sql, got, want)
 					}
 				}
 			}
@@ -61,20 +61,20 @@ func TestMaterialized(t *testing.T) {
 					t.Fatalf("%s: %v", sql, err)
 				}
 			}
-			ready := func() (is bool) {
+			ready := func() (isReady bool) {
 				t.Helper()
-				if err := super.QueryRow(ctx, "SELECT ready FROM pgconsent.materialized").Scan(&is); err != nil {
+				if err := super.QueryRow(ctx, "SELECT ready FROM pgconsent.materialized").Scan(&isReady); err != nil {
 					t.Fatal(err)
 				}
-				return is
+				return isReady
 			}
 			fills := fillsOf(t, super, materializedRules)
-			shows("before it is filled in", "1 3 5")
-			told := 0
-			if err := migrations.FillAll(ctx, super, fills, func(migrations.Fill, int64) { told++ }); err != nil || told < 2 || !ready() {
-				t.Fatalf("%v, told %d times", err, told)
+			wantShown("before it is filled in", "1 3 5")
+			answered := 0
+			if err := migrations.FillAll(ctx, super, fills, func(migrations.Fill, int64) { answered++ }); err != nil || answered < 2 || !ready() {
+				t.Fatalf("%v, told %d times", err, answered)
 			}
-			shows("filled in", "1 3 5")
+			wantShown("filled in", "1 3 5")
 			for _, step := range []struct{ sql, want string }{
 				{"UPDATE persons SET consent = 'refused' WHERE id = 1", "3 5"}, {
 					"UPDATE persons SET consent = 'granted'", "1 2 3 5 7"}, {"UPDATE persons SET consent = NULL WHERE id = 2", "1 3 5"},
@@ -89,32 +89,32 @@ func TestMaterialized(t *testing.T) {
 				if _, err := super.PgConn().Exec(ctx, step.sql).ReadAll(); err != nil {
 					t.Fatalf("%s: %v", step.sql, err)
 				}
-				shows(step.sql, step.want)
+				wantShown(step.sql, step.want)
 			}
 			if !ready() {
 				t.Error("what is kept does not count any more")
 			}
 			run("UPDATE persons SET until = clock_timestamp() + interval '8 seconds' WHERE id = 3")
-			shows("before the instant", "1 3 7 8")
+			wantShown("before the instant", "1 3 7 8")
 			run("SELECT pg_sleep(8.1)")
-			shows("after the instant", "1 7")
+			wantShown("after the instant", "1 7")
 
 			if _, err := super.PgConn().Exec(ctx,
 				"BEGIN ISOLATION LEVEL REPEATABLE READ; UPDATE persons SET consent = 'refused' WHERE id = 1; COMMIT").ReadAll(); err != nil {
 				t.Fatal(err)
 			}
-			shows("after a change that could not be settled", "")
+			wantShown("after a change that could not be settled", "")
 			if ready() {
 				t.Error("what is kept counts although it was not settled")
 			}
 			run("UPDATE persons SET consent = 'granted' WHERE id = 1")
-			shows("meanwhile", "1 7")
+			wantShown("meanwhile", "1 7")
 			if err := migrations.FillAll(ctx, super, fills, func(migrations.Fill, int64) {}); err != nil || !ready() {
 				t.Fatal(err)
 			}
-			shows("filled in anew", "1 7")
+			wantShown("filled in anew", "1 7")
 			run("TRUNCATE note_persons")
-			shows("nobody is linked", "1 2 3 4 5 6 7 8")
+			wantShown("nobody is linked", "1 2 3 4 5 6 7 8")
 		})
 	}
 }

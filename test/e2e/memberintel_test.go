@@ -40,8 +40,8 @@ func brainPolicy(t testing.TB) string {
 	return string(b)
 }
 
-// unlimited is the world's policy without its limits, for tests that send more than a user would.
-func unlimited(t testing.TB) string {
+// unlimitedPolicy is the world's policy without its limits, for tests that send more than a user would.
+func unlimitedPolicy(t testing.TB) string {
 	t.Helper()
 	before, rest, ok := strings.Cut(brainPolicy(t), "limits:")
 	_, after, _ := strings.Cut(rest, "tables:")
@@ -51,8 +51,8 @@ func unlimited(t testing.TB) string {
 	return before + "tables:" + after
 }
 
-// brain is a database with the world.
-func brain(t testing.TB) *pgtest.DB {
+// brainDatabase is a database with the world.
+func brainDatabase(t testing.TB) *pgtest.DB {
 	t.Helper()
 	return pgtest.Template(t, "memberintel", func(ctx context.Context, conn *pgx.Conn) error {
 		w, err := world.Open("memberintel")
@@ -67,13 +67,13 @@ func brain(t testing.TB) *pgtest.DB {
 // Hidden rows are gone, and of metadata all but the strings of the listed keys. withContent: content is there.
 func brainCopy(t testing.TB, withContent bool) *pgconn.PgConn {
 	t.Helper()
-	db := brain(t)
-	super(t, db, `DELETE FROM brain_entries WHERE `+brainVisible+` IS NOT TRUE;
+	db := brainDatabase(t)
+	runAsSuperuser(t, db, `DELETE FROM brain_entries WHERE `+brainVisible+` IS NOT TRUE;
 		UPDATE brain_entries SET metadata = CASE WHEN jsonb_typeof(metadata) = 'object' THEN (
 			SELECT coalesce(jsonb_object_agg(k, CASE WHEN jsonb_typeof(v) = 'string' THEN v ELSE 'null' END), '{}') FROM jsonb_each(metadata) e(k, v)
 			WHERE k IN ('title', 'url', 'summary', 'category', 'last_reviewed')) END`)
 	if !withContent {
-		super(t, db, "ALTER TABLE brain_entries DROP COLUMN content")
+		runAsSuperuser(t, db, "ALTER TABLE brain_entries DROP COLUMN content")
 	}
 	return harness.Connect(t, db.DSN("postgres", ""))
 }
@@ -81,7 +81,7 @@ func brainCopy(t testing.TB, withContent bool) *pgconn.PgConn {
 // brainProxy serves the world's agents.
 func brainProxy(t testing.TB, mode harness.Mode) (*pgtest.DB, *harness.Proxy) {
 	t.Helper()
-	d := harness.Database{Name: "brain", DB: brain(t), Policy: unlimited(t), SearchPath: []string{"public"}}
+	d := harness.Database{Name: "brain", DB: brainDatabase(t), Policy: unlimitedPolicy(t), SearchPath: []string{"public"}}
 	harness.Install(t, d, mode)
 	return d.DB, harness.Serve(t, mode, []harness.Database{d}, []harness.Agent{
 		{Name: "advisor", Database: "brain", Attributes: map[string]string{"user": user1}},
@@ -110,8 +110,8 @@ var brainModes = []harness.Mode{harness.Both, harness.RLS, harness.InjectedOnly,
 func TestMemberintelA_EverythingElseIsAsIfAbsent(t *testing.T) {
 	db, proxy := readBrain(t, harness.Both)
 	advisor := proxy.Agent(t, "advisor", "brain")
-	hidden := values(t, db, `SELECT id::text FROM brain_entries WHERE `+brainVisible+` IS NOT TRUE ORDER BY id`)
-	shown := values(t, db, `SELECT id::text FROM brain_entries WHERE `+brainVisible+` ORDER BY id`)
+	hidden := firstColumnValues(t, db, `SELECT id::text FROM brain_entries WHERE `+brainVisible+` IS NOT TRUE ORDER BY id`)
+	shown := firstColumnValues(t, db, `SELECT id::text FROM brain_entries WHERE `+brainVisible+` ORDER BY id`)
 	if len(hidden) < 300 || len(shown) < 700 {
 		t.Fatalf("%d hidden and %d visible entries prove little", len(hidden), len(shown))
 	}
@@ -149,8 +149,8 @@ func TestMemberintelA_EverythingElseIsAsIfAbsent(t *testing.T) {
 	}
 }
 
-// values asks the superuser for a list.
-func values(t testing.TB, db *pgtest.DB, sql string) []string {
+// firstColumnValues asks the superuser for a list.
+func firstColumnValues(t testing.TB, db *pgtest.DB, sql string) []string {
 	t.Helper()
 	rows, err := db.Connect(t, "postgres").Query(context.Background(), sql)
 	if err != nil {
@@ -197,7 +197,7 @@ func TestMemberintelB_MetadataIsAnAllowlist(t *testing.T) {
 				`{"title": null, "last_reviewed": "2026-05-01"}`:  `{"title": null, "last_reviewed": "2026-05-01"}`,
 				`["HIDDENMARK"]`: `\N`, `"HIDDENMARK"`: `\N`, `770001`: `\N`, `null`: `\N`,
 			} {
-				super(t, db, `UPDATE brain_entries SET metadata = '`+stored+`' WHERE id = '`+brainGlobal+`'`)
+				runAsSuperuser(t, db, `UPDATE brain_entries SET metadata = '`+stored+`' WHERE id = '`+brainGlobal+`'`)
 				if got := answer("SELECT metadata" + entry); got != want {
 					t.Errorf("%s comes out as %s, want %s", stored, got, want)
 				}
@@ -213,7 +213,7 @@ func TestMemberintelB_MetadataIsAnAllowlist(t *testing.T) {
 // Points b and c over the whole of SQL. Answers equal those of a copy without the hidden rows, the hidden keys and,
 // except where an entry is fetched by its id, content. seeds/004:21-25, 46-48, 82-84.
 func TestMemberintelC_ContentExistsByKeyOnly(t *testing.T) {
-	without, with := brainCopy(t, false), brainCopy(t, true)
+	withoutContent, withContent := brainCopy(t, false), brainCopy(t, true)
 	for _, mode := range harness.Modes(brainModes...) {
 		t.Run(mode.Name, func(t *testing.T) {
 			_, proxy := readBrain(t, mode)
@@ -228,15 +228,15 @@ func TestMemberintelC_ContentExistsByKeyOnly(t *testing.T) {
 				}
 			}
 			for _, sql := range brainLists {
-				compare(sql, without)
+				compare(sql, withoutContent)
 			}
 			proxy.Tap().RequireNoMarker(t)
 			for _, sql := range brainFetches {
-				compare(strings.ReplaceAll(sql, "ID", brainOwn), with)
+				compare(strings.ReplaceAll(sql, "ID", brainOwn), withContent)
 			}
-			for sql, meant := range brainMixed {
-				sql, meant = strings.ReplaceAll(sql, "ID", brainOwn), strings.ReplaceAll(meant, "ID", brainOwn)
-				if want, got := harness.Ask(with, meant), harness.Ask(agent, sql); want.Code != "" || got.SortedString() != want.SortedString() {
+			for sql, intended := range brainMixed {
+				sql, intended = strings.ReplaceAll(sql, "ID", brainOwn), strings.ReplaceAll(intended, "ID", brainOwn)
+				if want, got := harness.Ask(withContent, intended), harness.Ask(agent, sql); want.Code != "" || got.SortedString() != want.SortedString() {
 					t.Errorf("%s\nagent:\n%s\ncopy:\n%s", sql, harness.Truncate(got.SortedString()), harness.Truncate(want.SortedString()))
 				}
 			}
@@ -408,7 +408,7 @@ var brainAttacks = []string{
 // Point c: a condition of the agent's does not run on a row whose key it did not name, whatever the plan.
 func TestMemberintelC_NoExpressionRunsOnOtherContent(t *testing.T) {
 	db, proxy := brainProxy(t, harness.Both)
-	super(t, db, "UPDATE brain_entries SET content = '1' WHERE id = '"+brainOwn+"'")
+	runAsSuperuser(t, db, "UPDATE brain_entries SET content = '1' WHERE id = '"+brainOwn+"'")
 	agent := proxy.Agent(t, "advisor", "brain")
 	for _, sql := range []string{
 		"SELECT content FROM brain_entries WHERE content::int = 1 AND id = '" + brainOwn + "'",
@@ -432,8 +432,8 @@ func TestMemberintelC_FetchesWithParameters(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	for _, id := range values(t, db, `SELECT id::text FROM brain_entries WHERE collection IN ('soul', 'bible') ORDER BY id`) {
-		want := values(t, db, `SELECT content FROM brain_entries WHERE id = '`+id+`' AND `+brainVisible)
+	for _, id := range firstColumnValues(t, db, `SELECT id::text FROM brain_entries WHERE collection IN ('soul', 'bible') ORDER BY id`) {
+		want := firstColumnValues(t, db, `SELECT content FROM brain_entries WHERE id = '`+id+`' AND `+brainVisible)
 		for _, sql := range []string{`SELECT content FROM brain_entries WHERE id = $1`,
 			`SELECT content FROM brain_entries b WHERE b.id = $1::uuid`, `SELECT content FROM brain_entries WHERE id IN ($1)`} {
 			rows, err := conn.Query(context.Background(), sql, id)
@@ -477,7 +477,7 @@ func TestMemberintelC_DenialsTeach(t *testing.T) {
 // no row count as well.
 // seeds/004:127-128.
 func TestMemberintelC_ScrapingStops(t *testing.T) {
-	d := harness.Database{Name: "brain", DB: brain(t), Policy: brainPolicy(t), SearchPath: []string{"public"},
+	d := harness.Database{Name: "brain", DB: brainDatabase(t), Policy: brainPolicy(t), SearchPath: []string{"public"},
 		Audit: filepath.Join(t.TempDir(), "audit")}
 	harness.Install(t, d, harness.Both)
 	proxy := harness.Serve(t, harness.Both, []harness.Database{d}, []harness.Agent{
@@ -485,14 +485,14 @@ func TestMemberintelC_ScrapingStops(t *testing.T) {
 		{Name: "member_ui", Database: "brain", Attributes: map[string]string{"user": user1}},
 		{Name: "coach", Database: "brain", Attributes: map[string]string{"user": user2}},
 	})
-	ids := values(t, d.DB, `SELECT id::text FROM brain_entries ORDER BY id`)
+	ids := firstColumnValues(t, d.DB, `SELECT id::text FROM brain_entries ORDER BY id`)
 	sessions := []*pgconn.PgConn{proxy.Agent(t, "advisor", "brain"), proxy.Agent(t, "member_ui", "brain"), proxy.Agent(t, "advisor", "brain")}
 	fetched := 0
 	for i, id := range ids {
 		got := harness.Ask(sessions[i%len(sessions)], `SELECT content FROM brain_entries WHERE id = '`+id+`'`)
 		if got.Code != "" {
 			const says = "60 per minute and user, which come back evenly, and 60 at once"
-			if got.Code != exhausted || !strings.Contains(got.Err, says) || !strings.Contains(got.Err, "Try again in") {
+			if got.Code != limitExhausted || !strings.Contains(got.Err, says) || !strings.Contains(got.Err, "Try again in") {
 				t.Errorf("the error is %s", got.Err)
 			}
 			break
@@ -509,13 +509,13 @@ func TestMemberintelC_ScrapingStops(t *testing.T) {
 		t.Errorf("another user is refused: %s", got.Err)
 	}
 	// Each attempt is in the audit, the one too many as well: by two agents, and then a list.
-	kept := attempts(t, d.Audit)
+	decisions := countDecisions(t, d.Audit)
 	total := 0
 	for _, agent := range []string{"advisor", "member_ui"} {
-		total += kept[agent]["allow"] + kept[agent]["deny"]
+		total += decisions[agent]["allow"] + decisions[agent]["deny"]
 	}
-	if total != fetched+2 || kept["coach"]["allow"] != 1 {
-		t.Errorf("of %d attempts the audit has %v", fetched+3, kept)
+	if total != fetched+2 || decisions["coach"]["allow"] != 1 {
+		t.Errorf("of %d attempts the audit has %v", fetched+3, decisions)
 	}
 }
 
@@ -523,7 +523,7 @@ func TestMemberintelC_ScrapingStops(t *testing.T) {
 // seeds/004:63, 88-89.
 func TestMemberintelD_ReadOnly(t *testing.T) {
 	db, proxy := readBrain(t, harness.Both)
-	before := values(t, db, `SELECT md5(string_agg(b::text, '' ORDER BY id)) FROM brain_entries b`)
+	before := firstColumnValues(t, db, `SELECT md5(string_agg(b::text, '' ORDER BY id)) FROM brain_entries b`)
 	agent := proxy.Agent(t, "advisor", "brain")
 	for _, sql := range []string{
 		`INSERT INTO brain_entries (id, collection) VALUES (gen_random_uuid(), 'x')`,
@@ -541,7 +541,7 @@ func TestMemberintelD_ReadOnly(t *testing.T) {
 			t.Errorf("%s is answered", sql)
 		}
 	}
-	if after := values(t, db, `SELECT md5(string_agg(b::text, '' ORDER BY id)) FROM brain_entries b`); after[0] != before[0] {
+	if after := firstColumnValues(t, db, `SELECT md5(string_agg(b::text, '' ORDER BY id)) FROM brain_entries b`); after[0] != before[0] {
 		t.Error("an entry has changed")
 	}
 }
@@ -550,7 +550,7 @@ func TestMemberintelD_ReadOnly(t *testing.T) {
 // seeds/004:26-33, 65-67, 69-76, 88-89, 103-105, 112-114, 147-151.
 func TestMemberintelF_PlantedKeysReachNoByte(t *testing.T) {
 	db, proxy := readBrain(t, harness.Both)
-	planted := values(t, db, `SELECT count(*)::text FROM brain_entries WHERE `+brainVisible+
+	planted := firstColumnValues(t, db, `SELECT count(*)::text FROM brain_entries WHERE `+brainVisible+
 		` AND metadata ->> 'author' ~ 'HIDDENMARK' AND metadata ->> 'path' ~ 'HIDDENMARK'`)
 	if planted[0] == "0" {
 		t.Fatal("nothing is planted")
@@ -570,7 +570,7 @@ func TestMemberintelF_PlantedKeysReachNoByte(t *testing.T) {
 	if got.Code != "" || got.Results[0].Rows[0] != "t" {
 		t.Errorf("no value that is no string came out as null: %s", got.SortedString())
 	}
-	columns := values(t, db,
+	columns := firstColumnValues(t, db,
 		`SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum) FROM pg_attribute `+
 			`WHERE attrelid = 'brain_entries'::regclass AND attnum > 0`)
 	if columns[0] != "id uuid, tenant_id text, collection text, title text, category text, last_reviewed date, metadata jsonb, content text" {

@@ -18,7 +18,7 @@ import (
 // Meanwhile statements about all tables are answered, those about the changed tables too.
 func TestMigrateRefusesNobody(t *testing.T) {
 	mode := harness.Auto
-	d, proxy := behind(t, mode, "; CREATE SEQUENCE rounds")
+	d, proxy := startBehind(t, mode, "; CREATE SEQUENCE rounds")
 	// The rule of letters has another form in each, and shows the same row.
 	policies := []string{
 		strings.Replace(growingPolicy, "columns: { id: allow, subject: allow, owner: allow }",
@@ -62,8 +62,8 @@ func TestMigrateRefusesNobody(t *testing.T) {
 		proxy.WritePolicy(t, "app", d.Policy)
 		harness.Migrate(t, d, mode)
 		before := answers.Load()
-		for end := time.Now().Add(tier.Patience); answers.Load() < before+30 && !t.Failed(); time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(end) {
+		for deadline := time.Now().Add(tier.Patience); answers.Load() < before+30 && !t.Failed(); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
 				t.Fatal("no statement is answered any more")
 			}
 		}

@@ -19,7 +19,7 @@ const (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-func number(t testing.TB, s string) uint32 {
+func parseNumber(t testing.TB, s string) uint32 {
 	t.Helper()
 	n, err := strconv.ParseUint(s, 10, 32)
 	if err != nil {
@@ -40,7 +40,7 @@ func TestControlsSeeMissingLayers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := start(t, o)
 			agent := in.agent(t)
-			for _, q := range corpus(t) {
+			for _, q := range corpusQueries(t) {
 				harness.Ask(agent, q.sql)
 				if found, _ := in.tap.MarkerHits(); len(found) > 0 {
 					return

@@ -27,18 +27,18 @@ var otherMeanings = []string{"doors", "desk", "atDesk", "TestDesk", "deskPolicy"
 
 // TestNamesArePlain: no name that the program or a test declares has a word of the old vocabulary.
 func TestNamesArePlain(t *testing.T) {
-	part := regexp.MustCompile(`[A-Z]+(?:[a-z]+|$)|[a-z]+|[A-Z]+`)
+	namePart := regexp.MustCompile(`[A-Z]+(?:[a-z]+|$)|[a-z]+|[A-Z]+`)
 	for _, file := range goFiles(t) {
-		set := token.NewFileSet()
-		tree, err := parser.ParseFile(set, "../../"+file, nil, parser.SkipObjectResolution)
+		fileSet := token.NewFileSet()
+		tree, err := parser.ParseFile(fileSet, "../../"+file, nil, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
 		declared := func(names ...*ast.Ident) {
 			for _, id := range names {
-				for _, word := range part.FindAllString(id.Name, -1) {
-					if say := oldWords[strings.ToLower(word)]; say != "" && !slices.Contains(otherMeanings, id.Name) {
-						t.Errorf("%s:%d: %s: say %q instead of %q", file, set.Position(id.Pos()).Line, id.Name, say, word)
+				for _, word := range namePart.FindAllString(id.Name, -1) {
+					if plainWord := oldWords[strings.ToLower(word)]; plainWord != "" && !slices.Contains(otherMeanings, id.Name) {
+						t.Errorf("%s:%d: %s: say %q instead of %q", file, fileSet.Position(id.Pos()).Line, id.Name, plainWord, word)
 					}
 				}
 			}
@@ -77,7 +77,7 @@ func TestSQLNamesArePlain(t *testing.T) {
 	ours := regexp.MustCompile(`\bpgconsent\w*\."?(\w+)|/\*pgconsent:(\w+)`)
 	schema := regexp.MustCompile(`pgconsent_([a-z]+)`)
 	names := 0
-	for pattern, whole := range map[string]bool{
+	for pattern, isWhole := range map[string]bool{
 		"migrations/sql/*.sql": true, "rls/*.go": true, "rewrite/*.go": true, "internal/*/*.go": true, "internal/*/*/*.go": true,
 		"test/written/testdata/*.txt": false, "rewrite/testdata/*/*.txt": false,
 	} {
@@ -93,14 +93,14 @@ func TestSQLNamesArePlain(t *testing.T) {
 			check := func(name string, words []string) {
 				names++
 				for _, word := range words {
-					if say := oldSQLWords[strings.ToLower(word)]; say != "" {
-						t.Errorf("%s: %s: say %q instead of %q", file, name, say, word)
+					if plainWord := oldSQLWords[strings.ToLower(word)]; plainWord != "" {
+						t.Errorf("%s: %s: say %q instead of %q", file, name, plainWord, word)
 					}
 				}
 			}
 			for _, m := range ours.FindAllStringSubmatch(string(text), -1) {
 				words := strings.Split(m[1]+m[2], "_")
-				if !whole {
+				if !isWhole {
 					words = words[:1]
 				}
 				check(m[0], words)

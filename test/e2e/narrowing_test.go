@@ -50,8 +50,8 @@ UPDATE memories SET metadata = '["HIDDENMARK"]' WHERE metadata IS NULL;
 func narrowedCopy(t testing.TB) *pgtest.DB {
 	t.Helper()
 	db := filteredCopy(t)
-	super(t, db, markHidden)
-	super(t, db, `
+	runAsSuperuser(t, db, markHidden)
+	runAsSuperuser(t, db, `
 		UPDATE memories SET body = substr(body, 1, 30), occurred_at = to_timestamp(86400 * floor(extract(epoch FROM occurred_at) / 86400)),
 			metadata = CASE WHEN metadata IS NOT NULL AND metadata <> '["HIDDENMARK"]'
 				THEN jsonb_strip_nulls(jsonb_build_object('mood', metadata -> 'mood', 'stars', metadata -> 'stars')) || '{"place": null}' END;
@@ -67,9 +67,9 @@ func narrowedCopy(t testing.TB) *pgtest.DB {
 // for each of the enforcement layers alone.
 func TestNarrowedAnswersEqualThoseOfANarrowedCopy(t *testing.T) {
 	tier.All(t)
-	copied := narrowedCopy(t)
+	copyDB := narrowedCopy(t)
 	var statements []string
-	for _, q := range corpus(t) {
+	for _, q := range corpusQueries(t) {
 		if !strings.Contains(q.note, "needs: vector") && !strings.Contains(q.sql, "tableoid") { // no view has these
 			statements = append(statements, q.sql)
 		}
@@ -88,7 +88,7 @@ func TestNarrowedAnswersEqualThoseOfANarrowedCopy(t *testing.T) {
 			}
 			o.policy, o.setup = narrowPolicy, markHidden
 			in := start(t, o)
-			agent, narrowed := in.agent(t), harness.Connect(t, copied.DSN("postgres", ""))
+			agent, narrowed := in.agent(t), harness.Connect(t, copyDB.DSN("postgres", ""))
 			answered, sensitive, failed := 0, 0, 0
 			unfiltered := in.direct(t)
 			for _, sql := range statements {

@@ -15,8 +15,8 @@ import (
 	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
-// searched has 50,000 vectors of five members: 78 %, 7 %, 1 %, 0.01 % and the rest.
-const searched = `
+// searchedSchema has 50,000 vectors of five members: 78 %, 7 %, 1 %, 0.01 % and the rest.
+const searchedSchema = `
 CREATE EXTENSION vector;
 CREATE TABLE notes (id int PRIMARY KEY, member int NOT NULL, kind text, emb vector(12) NOT NULL);
 SELECT setseed(0.42);
@@ -28,7 +28,7 @@ DO $$ BEGIN CREATE ROLE nearest_owner LOGIN; EXCEPTION WHEN duplicate_object THE
 ALTER TABLE notes OWNER TO nearest_owner;
 ANALYZE notes`
 
-const searchedPolicy = `
+const searchPolicy = `
 version: 1
 attributes: { member: { type: bigint, source: credential } }
 tables: { notes: { rows: [ { own: { column: member, is: member } } ] } }
@@ -37,9 +37,9 @@ tables: { notes: { rows: [ { own: { column: member, is: member } } ] } }
 // A search for the nearest k rows returns min(k, visible) of them however few are visible. They are those of an exact
 // search on the visible rows alone, or nearly those where the policy accepts an approximate index.
 func TestNearestRowsAreFilledFromVisibleOnes(t *testing.T) {
-	db, super := vectors(t)
+	db, super := vectorDatabase(t)
 	ctx := context.Background()
-	if _, err := super.PgConn().Exec(ctx, searched).ReadAll(); err != nil {
+	if _, err := super.PgConn().Exec(ctx, searchedSchema).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	members := map[string]string{"most": "1", "few": "2", "one_percent": "3", "five": "4"}
@@ -48,41 +48,41 @@ func TestNearestRowsAreFilledFromVisibleOnes(t *testing.T) {
 		agents = append(agents, harness.Agent{Name: name, Database: "notes", Attributes: map[string]string{"member": member}})
 	}
 	for i, mode := range []harness.Mode{harness.Auto, harness.Both, harness.Auto, harness.Both} {
-		behind, least := harness.Database{Name: "notes", DB: db, Policy: searchedPolicy, SearchPath: []string{"public"}}, 1.0
+		behind, leastShare := harness.Database{Name: "notes", DB: db, Policy: searchPolicy, SearchPath: []string{"public"}}, 1.0
 		if i >= 2 {
-			behind.Policy, least = strings.Replace(searchedPolicy, "rows:", "approximate: accept, rows:", 1), 0.99
+			behind.Policy, leastShare = strings.Replace(searchPolicy, "rows:", "approximate: accept, rows:", 1), 0.99
 		}
 		harness.Install(t, behind, mode)
 		proxy := harness.Serve(t, mode, []harness.Database{behind}, agents)
 		for name, member := range members {
 			agent := proxy.Agent(t, name, "notes")
-			found, wanted, queries := 0, 0, 20
+			foundRows, wanted, queries := 0, 0, 20
 			for q := range queries {
 				at := vectorAt(t, super, q*2300+11)
 				where, args := "", "LIMIT 10"
 				if q%4 == 3 {
 					where = " WHERE kind = 'k1'"
 				}
-				exact := column(t, super.PgConn(),
+				exact := columnValues(t, super.PgConn(),
 					fmt.Sprintf("SELECT id FROM (SELECT * FROM notes WHERE member = %s OFFSET 0) AS n%s ORDER BY emb <-> '%s' LIMIT 10", member, where, at))
 				sql := fmt.Sprintf("SELECT id FROM notes%s ORDER BY emb <-> '%s' %s", where, at, args)
 				if q%2 == 1 {
 					sql = fmt.Sprintf("SELECT id, emb <-> '%s' AS distance FROM notes AS n%s ORDER BY distance %s;", at, where, args)
 				}
-				got := column(t, agent, sql)
+				got := columnValues(t, agent, sql)
 				if len(got) != len(exact) {
 					t.Errorf("%s, %s: %d rows of %d: %s", mode.Name, name, len(got), len(exact), sql)
 				}
 				wanted += len(exact)
 				for _, id := range got {
 					if slices.Contains(exact, id) {
-						found++
+						foundRows++
 					}
 				}
 			}
-			recall := float64(found) / float64(max(wanted, 1))
-			t.Logf("%s, %s: recall %.3f of %d rows, at least %.2f", mode.Name, name, recall, wanted, least)
-			if recall < least || wanted == 0 {
+			recall := float64(foundRows) / float64(max(wanted, 1))
+			t.Logf("%s, %s: recall %.3f of %d rows, at least %.2f", mode.Name, name, recall, wanted, leastShare)
+			if recall < leastShare || wanted == 0 {
 				t.Errorf("%s, %s: recall %.3f", mode.Name, name, recall)
 			}
 		}
@@ -99,7 +99,7 @@ func TestNearestRowsAreFilledFromVisibleOnes(t *testing.T) {
 			[][]byte{[]byte(at), nil}, nil, nil, nil).Read(); result.Err != nil || len(result.Rows) != 5 {
 			t.Errorf("LIMIT NULL: %d rows, %v", len(result.Rows), result.Err)
 		}
-		if got := column(t, agent, fmt.Sprintf("SELECT id FROM notes ORDER BY emb <-> '%s' LIMIT 10 OFFSET 2", at)); len(got) != 3 {
+		if got := columnValues(t, agent, fmt.Sprintf("SELECT id FROM notes ORDER BY emb <-> '%s' LIMIT 10 OFFSET 2", at)); len(got) != 3 {
 			t.Errorf("OFFSET 2: %d rows", len(got))
 		}
 		_, err := agent.Exec(ctx, "/* é */ SELECT missing FROM notes ORDER BY emb <-> '[1]' LIMIT 1").ReadAll()
@@ -112,8 +112,8 @@ func TestNearestRowsAreFilledFromVisibleOnes(t *testing.T) {
 // Windows and aggregates go over every row that a search looks at and say so in the rows that come back. They are of
 // the visible rows, not of those that an index has found before it gave up among hidden ones.
 func TestSearchesTellOfAllVisibleRows(t *testing.T) {
-	db, super := vectors(t)
-	if _, err := super.PgConn().Exec(context.Background(), searched).ReadAll(); err != nil {
+	db, super := vectorDatabase(t)
+	if _, err := super.PgConn().Exec(context.Background(), searchedSchema).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	for _, setting := range []string{"enable_hashagg", "enable_seqscan", "enable_sort"} { // plans as for a larger table
@@ -124,7 +124,7 @@ func TestSearchesTellOfAllVisibleRows(t *testing.T) {
 	}
 	for _, mode := range harness.Modes(harness.Auto, harness.Both) {
 		behind := harness.Database{Name: "notes", DB: db,
-			Policy: strings.Replace(searchedPolicy, "rows:", "approximate: accept, rows:", 1), SearchPath: []string{"public"}}
+			Policy: strings.Replace(searchPolicy, "rows:", "approximate: accept, rows:", 1), SearchPath: []string{"public"}}
 		harness.Install(t, behind, mode)
 		proxy := harness.Serve(t, mode, []harness.Database{behind},
 			[]harness.Agent{{Name: "few", Database: "notes", Attributes: map[string]string{"member": "2"}}})
@@ -152,16 +152,16 @@ func TestSearchesTellOfAllVisibleRows(t *testing.T) {
 			if list == "count(*)" {
 				sql = fmt.Sprintf("SELECT count(*) FROM (SELECT id FROM %[2]s AS n GROUP BY emb <-> '%[1]s', id LIMIT 3000) AS x", at, "%s")
 			}
-			want := column(t, super.PgConn(), fmt.Sprintf(sql, "(SELECT * FROM notes WHERE member = 2 OFFSET 0)"))
-			if got := column(t, agent, fmt.Sprintf(sql, "notes")); !slices.Equal(got, want) {
+			want := columnValues(t, super.PgConn(), fmt.Sprintf(sql, "(SELECT * FROM notes WHERE member = 2 OFFSET 0)"))
+			if got := columnValues(t, agent, fmt.Sprintf(sql, "notes")); !slices.Equal(got, want) {
 				t.Errorf("%s: %.200v, on the visible rows %.200v: %s", mode.Name, got, want, fmt.Sprintf(sql, "notes"))
 			}
 		}
 	}
 }
 
-// vectors is a database that may have pgvector.
-func vectors(t *testing.T) (*pgtest.DB, *pgx.Conn) {
+// vectorDatabase is a database that may have pgvector.
+func vectorDatabase(t *testing.T) (*pgtest.DB, *pgx.Conn) {
 	t.Helper()
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")
@@ -186,8 +186,8 @@ INSERT INTO notes SELECT 10000 + i, 2, 'k1', ARRAY(SELECT (%s)::real FROM genera
 FROM generate_series(1, 3000) AS i;
 CREATE INDEX ON notes USING hnsw (emb vector_l2_ops); CREATE INDEX ON notes USING ivfflat (emb vector_l2_ops) WITH (lists = 40);
 DO $$ BEGIN CREATE ROLE nearest_owner LOGIN; EXCEPTION WHEN duplicate_object THEN END $$; ALTER TABLE notes OWNER TO nearest_owner; ANALYZE notes`
-	one, super := vectors(t)
-	two, other := vectors(t)
+	firstDB, super := vectorDatabase(t)
+	secondDB, other := vectorDatabase(t)
 	for i, conn := range []*pgx.Conn{super, other} {
 		where := []string{"0.5 + random() * 0.001", "5 + random()"}[i]
 		if _, err := conn.PgConn().Exec(ctx, fmt.Sprintf(table, where)).ReadAll(); err != nil {
@@ -195,13 +195,13 @@ DO $$ BEGIN CREATE ROLE nearest_owner LOGIN; EXCEPTION WHEN duplicate_object THE
 		}
 	}
 	for _, accepted := range []bool{false, true} {
-		text := searchedPolicy
+		text := searchPolicy
 		if accepted {
 			text = strings.Replace(text, "rows:", "approximate: accept, rows:", 1)
 		}
 		for _, mode := range harness.Modes(harness.Auto, harness.Both) {
 			var agents [2]*pgconn.PgConn
-			for i, db := range []*pgtest.DB{one, two} {
+			for i, db := range []*pgtest.DB{firstDB, secondDB} {
 				behind := harness.Database{Name: "notes", DB: db, Policy: text, SearchPath: []string{"public"}}
 				harness.Install(t, behind, mode)
 				agents[i] = harness.Serve(t, mode, []harness.Database{behind},
@@ -223,7 +223,7 @@ DO $$ BEGIN CREATE ROLE nearest_owner LOGIN; EXCEPTION WHEN duplicate_object THE
 			} {
 				for _, at := range []string{"[.5,.5,.5,.5,.5,.5,.5,.5]", "[.5,.5,.5,.5,.4,.5,.5,.6]", "[5,5,5,5,5,5,5,5]", "[.1,.9,.1,.9,.1,.9,.1,.9]"} {
 					sql := fmt.Sprintf(search, at)
-					if a, b := column(t, agents[0], sql), column(t, agents[1], sql); !slices.Equal(a, b) || len(a) == 0 {
+					if a, b := columnValues(t, agents[0], sql), columnValues(t, agents[1], sql); !slices.Equal(a, b) || len(a) == 0 {
 						if differ++; !accepted {
 							t.Errorf("%s: %s\n%v\n%v", mode.Name, sql, a, b)
 						}
@@ -240,7 +240,7 @@ DO $$ BEGIN CREATE ROLE nearest_owner LOGIN; EXCEPTION WHEN duplicate_object THE
 // An index fails on a vector of other dimensions once it has a row. Where what is visible is in no index, that would tell
 // that hidden rows are: what is null, and what a condition leaves out.
 func TestSearchesFailOverVisibleRowsOnly(t *testing.T) {
-	db, super := vectors(t)
+	db, super := vectorDatabase(t)
 	ctx := context.Background()
 	const table = `CREATE TABLE %[1]s (id int PRIMARY KEY, member int NOT NULL, kind text, emb vector(3), other vector(3));
 INSERT INTO %[1]s SELECT i, 1, 'visible', NULL, NULL FROM generate_series(1, 20) AS i; CREATE INDEX ON %[1]s USING hnsw (emb vector_l2_ops);
@@ -258,7 +258,7 @@ CREATE INDEX ON %[1]s USING hnsw ((emb::halfvec(3)) halfvec_cosine_ops); ALTER T
 	}
 	for _, mode := range harness.Modes(harness.Auto, harness.Both) {
 		behind := harness.Database{Name: "notes", DB: db, SearchPath: []string{"public"},
-			Policy: strings.Replace(searchedPolicy, "tables: { notes: { rows: [ { own: { column: member, is: member } } ] } }",
+			Policy: strings.Replace(searchPolicy, "tables: { notes: { rows: [ { own: { column: member, is: member } } ] } }",
 				"tables:\n  empty: { rows: [ { own: { column: member, is: member } } ] }\n  filled: { rows: [ { own: { column: member, is: member } } ] }", 1)}
 		harness.Install(t, behind, mode)
 		agent := harness.Serve(t, mode, []harness.Database{behind},
@@ -295,8 +295,8 @@ func vectorAt(t *testing.T, conn *pgx.Conn, id int) string {
 	return v
 }
 
-// column returns the first column of a query's rows.
-func column(t *testing.T, conn *pgconn.PgConn, sql string) []string {
+// columnValues returns the first column of a query's rows.
+func columnValues(t *testing.T, conn *pgconn.PgConn, sql string) []string {
 	t.Helper()
 	results, err := conn.Exec(context.Background(), sql).ReadAll()
 	if err != nil {

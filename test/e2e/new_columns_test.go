@@ -30,14 +30,14 @@ tables:
   letters: { rows: [ { own: { column: owner, is: user } } ], columns: { id: allow, subject: allow, owner: allow } }
   events: { rows: [ { own: { column: owner, is: user } } ] }
 `
-	grow = `ALTER TABLE people ADD COLUMN note text DEFAULT 'NEWCOLUMN', ADD COLUMN made timestamptz NOT NULL DEFAULT now(),
+	addColumns = `ALTER TABLE people ADD COLUMN note text DEFAULT 'NEWCOLUMN', ADD COLUMN made timestamptz NOT NULL DEFAULT now(),
   ADD COLUMN team int REFERENCES orgs (id), ADD COLUMN tags text[] NOT NULL DEFAULT '{}';
 ALTER TABLE letters ADD COLUMN stamp text DEFAULT 'NEWCOLUMN'; ALTER TABLE events ADD COLUMN place text DEFAULT 'NEWCOLUMN';
 ALTER TABLE orgs ADD COLUMN note text DEFAULT 'NEWCOLUMN'; CREATE INDEX ON people (note);`
 )
 
-// grown are statements that are answered as if the tables had no column since pgconsent migrate.
-var grown = []string{
+// grownStatements are statements that are answered as if the tables had no column since pgconsent migrate.
+var grownStatements = []string{
 	"SELECT * FROM people", "SELECT p.* FROM people p JOIN orgs o ON o.id = p.org",
 	"SELECT * FROM people p JOIN orgs o ON o.id = p.org ORDER BY p.id",
 	"TABLE people", "SELECT * FROM people AS p (a, b) WHERE a = 1", "SELECT * FROM public.people",
@@ -81,8 +81,9 @@ var grown = []string{
 	"SELECT adnum FROM pg_attrdef WHERE adrelid = 'people'::regclass", "SELECT col_description('people'::regclass, 5)",
 }
 
-// ungrown are statements that would read a column that the policy does not know yet. They are refused, with a hint.
-var ungrown = []string{
+// ungrownStatements are statements that would read a column that the policy does not know yet. They are refused, with a
+// hint.
+var ungrownStatements = []string{
 	"SELECT NULL::people", "UPDATE people SET note = 'x' WHERE id = 1", "UPDATE people SET name = note WHERE id = 1",
 	"INSERT INTO people (id, note) VALUES (40, 'x')",
 	"INSERT INTO people VALUES (41, 'x', 'me', 1, 'y')", "INSERT INTO people SELECT * FROM people",
@@ -98,36 +99,36 @@ var ungrown = []string{
 func TestANewColumnIsNoOutage(t *testing.T) {
 	for _, mode := range harness.Modes(harness.Auto, harness.Both, harness.RLS, harness.SignedViews) {
 		t.Run(mode.Name, func(t *testing.T) {
-			grows, proxy := behind(t, mode, "")
-			_, as := behind(t, mode, "")
-			harness.Exec(t, grows.DB, grow)
-			same := func(p *harness.Proxy, every int) {
+			grows, proxy := startBehind(t, mode, "")
+			_, reference := startBehind(t, mode, "")
+			harness.Exec(t, grows.DB, addColumns)
+			wantSame := func(p *harness.Proxy, everyNth int) {
 				t.Helper()
-				for i, sql := range grown {
-					if i%every == 0 {
-						answersAs(t, p, as, sql)
+				for i, sql := range grownStatements {
+					if i%everyNth == 0 {
+						wantSameAnswer(t, p, reference, sql)
 					}
 				}
-				for i, sql := range ungrown {
-					if i%every != 0 {
+				for i, sql := range ungrownStatements {
+					if i%everyNth != 0 {
 						continue
 					}
-					a := persist(t, p, sql)
+					a := askUntilAnswered(t, p, sql)
 					if text := a.String(); strings.Contains(text, "NEWCOLUMN") || !strings.Contains(text, "ERROR") && !a.Refused() {
 						t.Errorf("%s: %s", sql, text)
 					}
 				}
 			}
-			same(proxy, tier.Count(2, 2, 1))
+			wantSame(proxy, tier.Count(2, 2, 1))
 			agents := []harness.Agent{{Name: "agent", Database: "app", Attributes: map[string]string{"user": "me"}}}
 			another := harness.Serve(t, mode, []harness.Database{grows}, agents)
-			same(another, tier.Count(5, 3, 1))
+			wantSame(another, tier.Count(5, 3, 1))
 			harness.Migrate(t, grows, mode)
 			for _, p := range []*harness.Proxy{proxy, another} {
-				for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-					if a := persist(t, p, "SELECT note FROM people WHERE id = 1"); strings.Contains(a.String(), "NEWCOLUMN") {
+				for start := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+					if a := askUntilAnswered(t, p, "SELECT note FROM people WHERE id = 1"); strings.Contains(a.String(), "NEWCOLUMN") {
 						break
-					} else if time.Since(began) > tier.Patience {
+					} else if time.Since(start) > tier.Patience {
 						t.Fatalf("after migrate: %s", a)
 					}
 				}
@@ -142,9 +143,9 @@ func TestADroppedColumnIsNoOutage(t *testing.T) {
 	const drop = "ALTER TABLE people DROP COLUMN name CASCADE; ALTER TABLE orgs DROP COLUMN title; ALTER TABLE events DROP COLUMN what CASCADE;"
 	for _, mode := range harness.Modes(harness.Auto, harness.Both, harness.RLS, harness.SignedViews) {
 		t.Run(mode.Name, func(t *testing.T) {
-			narrow := strings.NewReplacer("[id, name, owner, org]", "[id, owner, org]", "views: { named: {} }\n", "")
-			shrinks, proxy := behind(t, mode, "DROP VIEW named", narrow)
-			_, as := behind(t, mode, "DROP VIEW named; "+drop, narrow)
+			withoutColumn := strings.NewReplacer("[id, name, owner, org]", "[id, owner, org]", "views: { named: {} }\n", "")
+			shrinks, proxy := startBehind(t, mode, "DROP VIEW named", withoutColumn)
+			_, reference := startBehind(t, mode, "DROP VIEW named; "+drop, withoutColumn)
 			harness.Exec(t, shrinks.DB, drop)
 			for _, sql := range []string{
 				"SELECT * FROM people", "SELECT p.*, o.* FROM people p JOIN orgs o ON o.id = p.org",
@@ -155,14 +156,14 @@ func TestADroppedColumnIsNoOutage(t *testing.T) {
 				"UPDATE people SET org = 2 WHERE id = 1 RETURNING *",
 				"SELECT attname FROM pg_attribute WHERE attrelid = 'people'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
 			} {
-				answersAs(t, proxy, as, sql)
+				wantSameAnswer(t, proxy, reference, sql)
 			}
 		})
 	}
 }
 
-// behind serves the schema, after more SQL, under its policy.
-func behind(t *testing.T, mode harness.Mode, more string, policy ...*strings.Replacer) (harness.Database, *harness.Proxy) {
+// startBehind serves the schema, after more SQL, under its policy.
+func startBehind(t *testing.T, mode harness.Mode, more string, policy ...*strings.Replacer) (harness.Database, *harness.Proxy) {
 	t.Helper()
 	db := pgtest.Database(t)
 	harness.Exec(t, db, growingSchema+more)
@@ -173,20 +174,21 @@ func behind(t *testing.T, mode harness.Mode, more string, policy ...*strings.Rep
 	return d, harness.Start(t, mode, d, map[string]string{"user": "me"})
 }
 
-func answersAs(t *testing.T, p, as *harness.Proxy, sql string) {
+func wantSameAnswer(t *testing.T, p, reference *harness.Proxy, sql string) {
 	t.Helper()
-	if got, want := persist(t, p, sql).SortedString(), persist(t, as, sql).SortedString(); got != want {
+	if got, want := askUntilAnswered(t, p, sql).SortedString(), askUntilAnswered(t, reference, sql).SortedString(); got != want {
 		t.Errorf("%s\nchanged:\n%s\nwithout:\n%s", sql, harness.Truncate(got), harness.Truncate(want))
 	}
 }
 
-// persist asks on a connection of its own, takes back what is written, and asks again as long as the database changes.
-func persist(t *testing.T, p *harness.Proxy, sql string) (answer harness.Answer) {
+// askUntilAnswered asks on a connection of its own, takes back what is written, and asks again as long as the database
+// changes.
+func askUntilAnswered(t *testing.T, p *harness.Proxy, sql string) (answer harness.Answer) {
 	t.Helper()
-	whole := strings.HasPrefix(sql, "BEGIN") || strings.HasPrefix(sql, "PREPARE")
-	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+	isWhole := strings.HasPrefix(sql, "BEGIN") || strings.HasPrefix(sql, "PREPARE")
+	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		c := p.Agent(t, "agent", "app")
-		if !whole && !strings.HasPrefix(sql, "COPY") {
+		if !isWhole && !strings.HasPrefix(sql, "COPY") {
 			if a := harness.Ask(c, "BEGIN"); a.Refused() {
 				t.Fatal(a)
 			}
@@ -197,7 +199,7 @@ func persist(t *testing.T, p *harness.Proxy, sql string) (answer harness.Answer)
 			answer = harness.Ask(c, sql)
 		}
 		harness.Close(c)
-		if !strings.Contains(answer.String(), "40001") || time.Since(began) > tier.Patience {
+		if !strings.Contains(answer.String(), "40001") || time.Since(start) > tier.Patience {
 			return answer
 		}
 	}

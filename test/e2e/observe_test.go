@@ -42,19 +42,19 @@ func TestObserve(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := strings.Replace(observedPolicy, "  memory_edges: { rows: [ { visible: { memories: { id: from_memory_id } } } ] }\n", "", 1)
 			in := start(t, options{policy: file, mode: mode})
-			enforced := reading(t, options{mode: mode})
+			enforced := startForReading(t, options{mode: mode})
 			agent, other, owner := in.agent(t), enforced.agent(t), in.direct(t)
-			same := func(sql string) {
+			wantSame := func(sql string) {
 				t.Helper()
 				if got, want := harness.Ask(agent, sql).String(), harness.Ask(owner, sql).String(); got != want {
 					t.Errorf("%s: observed tables are not open:\n%s\nwant\n%s", sql, harness.Truncate(got), harness.Truncate(want))
 				}
 			}
 			// An observed table is open.
-			same("SELECT * FROM people ORDER BY id")
-			same("SELECT count(*) FROM memory_participants")
-			same("SELECT consent_status, count(*) FROM people GROUP BY 1 ORDER BY 1")
-			same("SELECT p.name, count(*) FROM people p JOIN memory_participants m ON m.person_id = p.id GROUP BY 1 ORDER BY 1")
+			wantSame("SELECT * FROM people ORDER BY id")
+			wantSame("SELECT count(*) FROM memory_participants")
+			wantSame("SELECT consent_status, count(*) FROM people GROUP BY 1 ORDER BY 1")
+			wantSame("SELECT p.name, count(*) FROM people p JOIN memory_participants m ON m.person_id = p.id GROUP BY 1 ORDER BY 1")
 			// Enforced rules act as without observation.
 			for _, sql := range []string{
 				"SELECT id, title FROM memories ORDER BY id", "SELECT count(*) FROM memories",
@@ -78,9 +78,9 @@ func TestObserve(t *testing.T) {
 			harness.Ask(agent, "SELECT p.name FROM people p, memory_participants q WHERE q.person_id = p.id AND p.name = '1 secret literal'")
 
 			var report *observe.Report
-			find := func(tables string, fits func(*observe.Statement) bool) *observe.Statement {
+			find := func(tables string, matches func(*observe.Statement) bool) *observe.Statement {
 				for _, s := range report.Statements {
-					if strings.Join(s.Tables, " ") == tables && fits(s) {
+					if strings.Join(s.Tables, " ") == tables && matches(s) {
 						return s
 					}
 				}
@@ -146,7 +146,7 @@ tables:
   people: { rows: [ { own: { column: user_id, is: user } }, { status: { column: consent_status, is: granted } } ] }
   memory_participants: { observe: false, rows: [ { visible: { memories: { id: memory_id } } }, { visible: { people: { id: person_id } } } ] }
 `
-	in, enforced := start(t, options{policy: policy}), reading(t, options{})
+	in, enforced := start(t, options{policy: policy}), startForReading(t, options{})
 	agent, other, owner := in.agent(t), enforced.agent(t), in.direct(t)
 	number := func(a harness.Answer) string { return a.Results[0].Rows[0] }
 	if got, want := number(harness.Ask(agent, "SELECT count(*) FROM memory_participants")),
@@ -190,7 +190,7 @@ tables:
 
 // Statements of a log are judged by a candidate that is not in force, and nothing of their literals is printed.
 func TestReplay(t *testing.T) {
-	in := reading(t, options{})
+	in := startForReading(t, options{})
 	snap, err := pgcatalog.Load(t.Context(), in.db.Connect(t, "pgconsent_control"), []string{"public"})
 	if err != nil {
 		t.Fatal(err)
@@ -240,14 +240,14 @@ func TestReplay(t *testing.T) {
 // Observed rules use the session's claims: rules over attributes that the database derives are compared as well.
 func TestObservedClaims(t *testing.T) {
 	tier.All(t)
-	kept := t.TempDir() + "/audit"
+	auditFolder := t.TempDir() + "/audit"
 	b := startBeheard(t, func(d *harness.Database) {
-		d.Policy, d.Audit = strings.Replace(d.Policy, "version: 1", "version: 1\nmode: observe", 1), kept
+		d.Policy, d.Audit = strings.Replace(d.Policy, "version: 1", "version: 1\nmode: observe", 1), auditFolder
 	})
 	b.stage(t, "2")
-	told(b.agent, `SELECT status FROM "Relationship" WHERE id = 'rel-1'`)
-	told(b.agent, `SELECT content FROM "UserEvent"`)
-	told(b.agent, `SELECT description FROM "Agreement" ORDER BY description <-> 'phones' LIMIT 1`)
+	oneText(b.agent, `SELECT status FROM "Relationship" WHERE id = 'rel-1'`)
+	oneText(b.agent, `SELECT content FROM "UserEvent"`)
+	oneText(b.agent, `SELECT description FROM "Agreement" ORDER BY description <-> 'phones' LIMIT 1`)
 	var report *observe.Report
 	find := func(table string) *observe.Statement {
 		for _, s := range report.Statements {
@@ -259,7 +259,7 @@ func TestObservedClaims(t *testing.T) {
 	}
 	for deadline := time.Now().Add(tier.Patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		var err error
-		if report, err = observe.Read(audit.Folder(kept), time.Time{}); err != nil {
+		if report, err = observe.Read(audit.Folder(auditFolder), time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		if find("Relationship").Compared > 0 && find("UserEvent").Compared > 0 && len(find("Agreement").Refusals) > 0 {
@@ -269,7 +269,7 @@ func TestObservedClaims(t *testing.T) {
 	if s := find("Relationship"); s.Compared != 1 || s.Differs != 0 {
 		t.Errorf("a row that shows in this session: %+v", s)
 	}
-	own := told(harness.ConnectSuperuser(t, b.db), `SELECT count(*) FROM "UserEvent" WHERE `+ownVessels)
+	own := oneText(harness.ConnectSuperuser(t, b.db), `SELECT count(*) FROM "UserEvent" WHERE `+ownVessels)
 	if s := find("UserEvent"); s.Compared != 1 || s.Differs != 1 || strconv.FormatInt(s.Rows-s.RowsLost, 10) != own {
 		t.Errorf("%s events are ana's: %+v", own, s)
 	}

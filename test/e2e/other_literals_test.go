@@ -86,11 +86,11 @@ func textWithLiterals(random *rand.Rand) string {
 	}
 	for i := range 1 + random.IntN(2) {
 		// About one of four kinds leads to an error.
-		which := random.IntN(6)
+		kind := random.IntN(6)
 		if random.IntN(4) == 0 {
-			which = random.IntN(len(conditions))
+			kind = random.IntN(len(conditions))
 		}
-		text += []string{" WHERE ", " AND "}[i] + conditions[which]()
+		text += []string{" WHERE ", " AND "}[i] + conditions[kind]()
 	}
 	if random.IntN(4) == 0 {
 		text += fmt.Sprintf(" LIMIT %d", 1000+n()%2)

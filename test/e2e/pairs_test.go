@@ -16,13 +16,13 @@ func TestTwinsAnswerAlike(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := start(t, options{})
+	firstTwin := start(t, options{})
 	twinDB := pgtest.Template(t, "arcive", loadArcive)
-	super(t, twinDB, string(disturb))
-	two := serveOn(t, twinDB, options{})
+	runAsSuperuser(t, twinDB, string(disturb))
+	secondTwin := serveOn(t, twinDB, options{})
 
-	statements := hostile(t)
-	for _, q := range corpus(t) {
+	statements := hostileStatements(t)
+	for _, q := range corpusQueries(t) {
 		statements = append(statements, q.sql)
 	}
 	for i, sql := range statements {
@@ -30,13 +30,13 @@ func TestTwinsAnswerAlike(t *testing.T) {
 			continue
 		}
 		// A connection each: a statement may end the session, and what one leaves behind must not hide the next.
-		a, b := askOnce(t, one, sql), askOnce(t, two, sql)
+		a, b := askOnce(t, firstTwin, sql), askOnce(t, secondTwin, sql)
 		if a.SortedString() != b.SortedString() {
 			t.Errorf("%s\none:\n%s\ntwin:\n%s", harness.OneLine(sql), harness.Truncate(a.SortedString()), harness.Truncate(b.SortedString()))
 		}
 	}
-	one.noMarker(t)
-	two.noMarker(t)
+	firstTwin.noMarker(t)
+	secondTwin.noMarker(t)
 }
 
 // askOnce asks on a connection of its own.
@@ -55,12 +55,12 @@ func TestTwinsDifferForTheOwner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := pgtest.Template(t, "arcive", loadArcive)
-	two := pgtest.Template(t, "arcive", loadArcive)
-	super(t, two, string(disturb))
-	a, b := harness.Connect(t, one.DSN("postgres", "")), harness.Connect(t, two.DSN("postgres", ""))
+	firstDB := pgtest.Template(t, "arcive", loadArcive)
+	secondDB := pgtest.Template(t, "arcive", loadArcive)
+	runAsSuperuser(t, secondDB, string(disturb))
+	a, b := harness.Connect(t, firstDB.DSN("postgres", "")), harness.Connect(t, secondDB.DSN("postgres", ""))
 	differ := 0
-	for _, q := range corpus(t) {
+	for _, q := range corpusQueries(t) {
 		if harness.Ask(a, q.sql).SortedString() != harness.Ask(b, q.sql).SortedString() {
 			differ++
 		}
@@ -73,21 +73,21 @@ func TestTwinsDifferForTheOwner(t *testing.T) {
 // A third database has no hidden rows at all: what counts, measures or remembers rows does not tell it apart either.
 func TestTwinWithoutHiddenRows(t *testing.T) {
 	tier.All(t)
-	one := start(t, options{})
+	firstTwin := start(t, options{})
 	emptied := pgtest.Template(t, "arcive", loadArcive)
-	super(t, emptied, filterSQL(t))
-	super(t, emptied, "VACUUM FULL")
-	super(t, emptied, "ANALYZE")
-	two := serveOn(t, emptied, options{})
-	for i, sql := range hostile(t) {
+	runAsSuperuser(t, emptied, filterSQL(t))
+	runAsSuperuser(t, emptied, "VACUUM FULL")
+	runAsSuperuser(t, emptied, "ANALYZE")
+	secondTwin := serveOn(t, emptied, options{})
+	for i, sql := range hostileStatements(t) {
 		if !tier.Turn(i, 2) {
 			continue
 		}
-		a, b := askOnce(t, one, sql), askOnce(t, two, sql)
+		a, b := askOnce(t, firstTwin, sql), askOnce(t, secondTwin, sql)
 		if a.SortedString() != b.SortedString() {
 			t.Errorf("%s\none:\n%s\nwithout hidden rows:\n%s", harness.OneLine(sql), harness.Truncate(a.SortedString()), harness.Truncate(b.SortedString()))
 		}
 	}
-	one.noMarker(t)
-	two.noMarker(t)
+	firstTwin.noMarker(t)
+	secondTwin.noMarker(t)
 }

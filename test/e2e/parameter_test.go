@@ -16,7 +16,7 @@ func TestDeclaredParameterTypes(t *testing.T) {
 		CREATE TYPE public.gauge AS (n integer); CREATE FUNCTION public.gauged(public.gauge) RETURNS text LANGUAGE sql AS 'SELECT (1 / $1.n)::text';
 		CREATE CAST (public.gauge AS text) WITH FUNCTION public.gauged(public.gauge)`})
 	oid := func(name string) uint32 {
-		return number(t, truth(t, in, `SELECT oid::text FROM pg_type WHERE typname = '`+name+`'`)[0])
+		return parseNumber(t, superuserList(t, in, `SELECT oid::text FROM pg_type WHERE typname = '`+name+`'`)[0])
 	}
 	c := in.agent(t)
 	for oid, want := range map[uint32]string{
@@ -44,7 +44,7 @@ func TestDeclaredParameterTypes(t *testing.T) {
 // Settings are set by parameters as by literals, and by no way past the values: neither as another type nor by EXECUTE.
 func TestSettingsByParameters(t *testing.T) {
 	c := start(t, options{}).agent(t)
-	shown := func(a harness.Answer) string {
+	answerText := func(a harness.Answer) string {
 		if a.Err != "" || len(a.Results) != 1 || len(a.Results[0].Rows) != 1 {
 			return a.Code + " " + a.Err
 		}
@@ -52,11 +52,11 @@ func TestSettingsByParameters(t *testing.T) {
 	}
 	const set = "SELECT set_config($1, $2, $3)"
 	for _, args := range [][]string{{"TimeZone", "Asia/Tokyo", "false"}, {"search_path", "public", "true"}} {
-		if got := shown(harness.AskExtended(c, set, asBytes(args)...)); got != args[1] {
+		if got := answerText(harness.AskExtended(c, set, asBytes(args)...)); got != args[1] {
 			t.Errorf("set_config of %v: %s", args, got)
 		}
 	}
-	if got := shown(harness.Ask(c, "SHOW TimeZone")); got != "Asia/Tokyo" {
+	if got := answerText(harness.Ask(c, "SHOW TimeZone")); got != "Asia/Tokyo" {
 		t.Errorf("the time zone is %s", got)
 	}
 	for _, args := range [][]string{{"row_security", "off", "f"}, {"role", "postgres", "t"}, {"pgconsent.seal", "x", "f"}} {
@@ -75,7 +75,7 @@ func TestSettingsByParameters(t *testing.T) {
 			t.Errorf("a parameter of the type with OID %d: %v", oid, err)
 		}
 	}
-	if got := shown(harness.Ask(c, "SHOW row_security")); got != "on" {
+	if got := answerText(harness.Ask(c, "SHOW row_security")); got != "on" {
 		t.Errorf("row security is %s", got)
 	}
 }

@@ -46,9 +46,9 @@ var partitionStatements = []string{
 // Partitions and inheritance children answer as on a database without the hidden rows, by name and through their parents.
 func TestPartitionsAnswerAsOnTheFilteredCopy(t *testing.T) {
 	tier.All(t)
-	copied := pgtest.Template(t, "arcive", loadArcive)
-	super(t, copied, partitionSetup)
-	super(t, copied, "DELETE FROM journal WHERE user_id <> '"+user1+"'; DELETE FROM papers WHERE user_id <> '"+user1+"'")
+	copyDB := pgtest.Template(t, "arcive", loadArcive)
+	runAsSuperuser(t, copyDB, partitionSetup)
+	runAsSuperuser(t, copyDB, "DELETE FROM journal WHERE user_id <> '"+user1+"'; DELETE FROM papers WHERE user_id <> '"+user1+"'")
 	rules := "  journal: { rows: [ { own: { column: user_id, is: user } } ] }\n  papers: { rows: [ { own: { column: user_id, is: user } } ] }\n"
 	for name, o := range map[string]options{"both": {}, "row security alone": {mode: modeRLS},
 		"predicates alone": {mode: modeInjected, rowSecurity: withoutPolicies}} {
@@ -56,7 +56,7 @@ func TestPartitionsAnswerAsOnTheFilteredCopy(t *testing.T) {
 			o.setup = partitionSetup
 			o.policy = arcivePolicy[:len(arcivePolicy)-len(arciveFunctions)] + rules + arciveFunctions
 			in := start(t, o)
-			agent, filtered := in.agent(t), harness.Connect(t, copied.DSN("postgres", ""))
+			agent, filtered := in.agent(t), harness.Connect(t, copyDB.DSN("postgres", ""))
 			compared := 0
 			for _, sql := range partitionStatements {
 				want, got := harness.Ask(filtered, sql), harness.Ask(agent, sql)

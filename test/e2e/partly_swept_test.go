@@ -30,33 +30,33 @@ CREATE TABLE %T (id bigserial PRIMARY KEY, who %U, at timestamptz NOT NULL DEFAU
       measures: { n: { between: [0, 9] } }
     lifecycle: { subject: who, at: at, columns: { who: { becomes: hash }, anonymous: { becomes: { value: true } } } }`
 	tables := []string{"texts", "short", "uuids"}
-	each := func(text string) (out string) {
+	countEach := func(text string) (out string) {
 		for i, kind := range []string{"text", "varchar(42)", "uuid"} {
 			out += strings.NewReplacer("%T", tables[i], "%U", kind).Replace(text)
 		}
 		return out
 	}
 	person := func(n string) string { return "6f1e0000-0000-4000-8000-00000000000" + n }
-	for _, mode := range append(slices.Clone(enforced), harness.InjectedOnly) {
+	for _, mode := range append(slices.Clone(enforcedModes), harness.InjectedOnly) {
 		t.Run(mode.Name, func(t *testing.T) {
 			db := pgtest.Database(t)
-			harness.Exec(t, db, each(table))
-			d := harness.Database{Name: "app", DB: db, Policy: "version: 1\nattributes: {}\ntables:" + each(rules), SearchPath: []string{"public"}}
+			harness.Exec(t, db, countEach(table))
+			d := harness.Database{Name: "app", DB: db, Policy: "version: 1\nattributes: {}\ntables:" + countEach(rules), SearchPath: []string{"public"}}
 			harness.Install(t, d, mode)
-			g := &governed{T: t, db: db, registry: openRegistry(t, db, consent.Settings{NoDecay: true}), super: harness.ConnectSuperuser(t, db)}
+			g := &governedWorld{T: t, db: db, registry: openRegistry(t, db, consent.Settings{NoDecay: true}), super: harness.ConnectSuperuser(t, db)}
 			agent := harness.Serve(t, mode, []harness.Database{d}, []harness.Agent{{Name: "agent", Database: "app"}}).Agent(t, "agent", "app")
 			row := func(channel string, people ...string) {
 				for _, p := range people {
-					g.Exec(each("INSERT INTO %T (who, channel) VALUES ('" + person(p) + "', '" + channel + "');"))
+					g.Exec(countEach("INSERT INTO %T (who, channel) VALUES ('" + person(p) + "', '" + channel + "');"))
 				}
 			}
-			say := func(what, channel, want string) {
+			wantMessage := func(description, channel, want string) {
 				t.Helper()
 				for _, name := range tables {
-					g.want(what+": "+name, told(agent,
+					g.want(description+": "+name, oneText(agent,
 						"SELECT channel, count(*), count(DISTINCT who), sum(n) FROM "+name+" WHERE channel = '"+channel+"' GROUP BY channel"), want)
-					g.want(what+", one by one: "+name,
-						told(agent, "SELECT count(*) FROM "+name+" AS visible_x WHERE anonymous OR channel = '"+channel+"' AND channel <> 'web'"), "0")
+					g.want(description+", one by one: "+name,
+						oneText(agent, "SELECT count(*) FROM "+name+" AS visible_x WHERE anonymous OR channel = '"+channel+"' AND channel <> 'web'"), "0")
 				}
 			}
 			for _, p := range []string{"1", "2", "3", "4"} {
@@ -67,26 +67,26 @@ CREATE TABLE %T (id bigserial PRIMARY KEY, who %U, at timestamptz NOT NULL DEFAU
 			for _, p := range []string{"1", "2", "3", "4"} {
 				g.degrade(person(p), consent.Anonymous)
 			}
-			say("two people", "api", "")
+			wantMessage("two people", "api", "")
 			g.sweep()
 			row("api", "1", "2")
-			say("two people, swept in part", "api", "")
+			wantMessage("two people, swept in part", "api", "")
 			row("api", "3")
-			say("three people", "api", "api\t5\t3\t5")
+			wantMessage("three people", "api", "api\t5\t3\t5")
 			g.sweep()
-			say("all swept", "api", "api\t5\t3\t5")
+			wantMessage("all swept", "api", "api\t5\t3\t5")
 			// A third of the cell is somebody's: with another row it is two fifths, then one half.
 			row("api", "3")
-			say("shares", "api", "api\t6\t3\t6")
+			wantMessage("shares", "api", "api\t6\t3\t6")
 			row("api", "3")
-			say("somebody has most of it", "api", "")
+			wantMessage("somebody has most of it", "api", "")
 			// A person is back, with visible rows, and is one of the three people in the cell.
 			g.partner(person("4"))
 			row("web", "4")
 			for _, name := range tables {
 				g.want("one who shows again: "+name,
-					told(agent, "SELECT channel, count(*), count(DISTINCT who) FROM "+name+" WHERE channel = 'web' GROUP BY channel"), "web\t4\t3")
-				g.want("whom rows show: "+name, told(agent, "SELECT who FROM (SELECT * FROM "+name+") AS x"), person("4"))
+					oneText(agent, "SELECT channel, count(*), count(DISTINCT who) FROM "+name+" WHERE channel = 'web' GROUP BY channel"), "web\t4\t3")
+				g.want("whom rows show: "+name, oneText(agent, "SELECT who FROM (SELECT * FROM "+name+") AS x"), person("4"))
 			}
 		})
 	}

@@ -87,9 +87,9 @@ func startSession(t *testing.T) *session {
 	}
 	programs, built := t.TempDir(), make(chan error, 1)
 	go func() {
-		out, err := exec.Command("go", "build", "-o", programs, "../../cmd/pgconsent").CombinedOutput()
+		output, err := exec.Command("go", "build", "-o", programs, "../../cmd/pgconsent").CombinedOutput()
 		if err != nil {
-			err = fmt.Errorf("go build: %w\n%s", err, out)
+			err = fmt.Errorf("go build: %w\n%s", err, output)
 		}
 		built <- err
 	}()
@@ -176,13 +176,13 @@ func (s *session) change(at string, block []string) {
 	if err != nil {
 		s.t.Fatalf("%s: %v", at, err)
 	}
-	changed := string(text)
+	update := string(text)
 	var before, after string
 	apply := func() {
-		if n := strings.Count("\n"+changed, "\n"+before); n != 1 {
-			s.t.Fatalf("%s: %s has %d places for\n%s\nin\n%s", at, name, n, before, changed)
+		if n := strings.Count("\n"+update, "\n"+before); n != 1 {
+			s.t.Fatalf("%s: %s has %d places for\n%s\nin\n%s", at, name, n, before, update)
 		}
-		changed = strings.Replace("\n"+changed, "\n"+before, "\n"+after, 1)[1:]
+		update = strings.Replace("\n"+update, "\n"+before, "\n"+after, 1)[1:]
 	}
 	for _, line := range block[2:] {
 		switch {
@@ -199,7 +199,7 @@ func (s *session) change(at string, block []string) {
 		}
 	}
 	apply()
-	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(update), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -217,8 +217,8 @@ func (s *session) typeIn(at string, block []string) int {
 	}
 	for i, command := range commands {
 		got := s.run(command)
-		pattern := strings.ReplaceAll(regexp.QuoteMeta(trimmed(wants[i])), "…", ".*?")
-		if !regexp.MustCompile(`(?s)^` + pattern + `$`).MatchString(trimmed(got)) {
+		pattern := strings.ReplaceAll(regexp.QuoteMeta(trimmedLines(wants[i])), "…", ".*?")
+		if !regexp.MustCompile(`(?s)^` + pattern + `$`).MatchString(trimmedLines(got)) {
 			s.t.Errorf("%s: $ %s\nprints\n%s\nand the page says\n%s", at, command, got, wants[i])
 		}
 	}
@@ -245,8 +245,8 @@ func (s *session) run(command string) string {
 	}
 }
 
-// trimmed is a text without blanks at the ends of lines, and without empty lines at its beginning and end.
-func trimmed(text string) string {
+// trimmedLines is a text without blanks at the ends of lines, and without empty lines at its beginning and end.
+func trimmedLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimRight(line, " ")

@@ -379,7 +379,7 @@ func TestSettingsOfARequest(t *testing.T) {
 			"current_setting('role'), current_setting('search_path'), count(*) FROM notes"
 		want := func(c *pgconn.PgConn, want, sql string) {
 			t.Helper()
-			if got := told(c, sql); got != want {
+			if got := oneText(c, sql); got != want {
 				t.Errorf("%s: %q, want %q", sql, got, want)
 			}
 		}

@@ -14,19 +14,19 @@ import (
 	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
-const programs = "testdata/clients/programs"
+const programsFolder = "testdata/clients/programs"
 
-// missing skips a test whose client is not installed, loudly; where REQUIRE_CLIENTS is set it fails.
-func missing(t *testing.T, what string) {
+// skipMissing skips a test whose client is not installed, loudly; where REQUIRE_CLIENTS is set it fails.
+func skipMissing(t *testing.T, client string) {
 	t.Helper()
 	if os.Getenv("REQUIRE_CLIENTS") != "" {
-		t.Fatalf("%s is not installed", what)
+		t.Fatalf("%s is not installed", client)
 	}
-	t.Skipf("NOT TESTED: %s is not installed", what)
+	t.Skipf("NOT TESTED: %s is not installed", client)
 }
 
-// run runs a program, which prints a line for each thing it tries: "ok …" or "failed …", and "done" at its end.
-func run(t *testing.T, cmd *exec.Cmd) {
+// runCommand runs a program, which prints a line for each thing it tries: "ok …" or "failed …", and "done" at its end.
+func runCommand(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -62,7 +62,7 @@ func TestPrograms(t *testing.T) {
 	in.python(ctx, t, "django", "django_.py", "django, psycopg2")
 	in.python(ctx, t, "psycopg", "psycopg_.py", "psycopg, psycopg2")
 	in.python(ctx, t, "asyncpg", "asyncpg_.py", "asyncpg, peewee")
-	for _, settings := range some(t, "", "Protocol=7.4-2;UseDeclareFetch=1;Fetch=5",
+	for _, settings := range someSettings(t, "", "Protocol=7.4-2;UseDeclareFetch=1;Fetch=5",
 		"Protocol=7.4-1;UpdatableCursors=1", "UseServerSidePrepare=0;BoolsAsChar=0", "ShowSystemTables=1;ShowOidColumn=1;RowVersioning=1;FakeOidIndex=1") {
 		in.python(ctx, t, "odbc "+settings, "odbc_.py", "pyodbc; assert 'PostgreSQL Unicode' in pyodbc.drivers()", settings)
 	}
@@ -70,41 +70,41 @@ func TestPrograms(t *testing.T) {
 		const jar = "/usr/share/java/postgresql.jar"
 		java, err := exec.LookPath("java")
 		if err != nil {
-			missing(t, "java")
+			skipMissing(t, "java")
 		}
 		javac, err := exec.LookPath("javac")
 		if err != nil {
-			missing(t, "javac")
+			skipMissing(t, "javac")
 		}
 		if _, err := os.Stat(jar); err != nil {
-			missing(t, jar)
+			skipMissing(t, jar)
 		}
 		classes := t.TempDir()
-		if out, err := exec.CommandContext(ctx, javac, "-cp", jar, "-d", classes, filepath.Join(programs, "Jdbc.java")).CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
+		if output, err := exec.CommandContext(ctx, javac, "-cp", jar, "-d", classes, filepath.Join(programsFolder, "Jdbc.java")).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, output)
 		}
-		for _, settings := range some(t, "", "preferQueryMode=simple", "prepareThreshold=-1 binaryTransfer=true", "autosave=always defaultRowFetchSize=5",
+		for _, settings := range someSettings(t, "", "preferQueryMode=simple", "prepareThreshold=-1 binaryTransfer=true", "autosave=always defaultRowFetchSize=5",
 			"preferQueryMode=extendedCacheEverything currentSchema=public options=-c\\ statement_timeout=60000") {
 			t.Run(settings, func(t *testing.T) {
 				args := []string{"-cp", classes + ":" + jar, "Jdbc", "jdbc:postgresql://" + in.tap.Addr() + "/arcive", "caregiver", agentPassword}
 				for s := range strings.FieldsSeq(strings.ReplaceAll(settings, `-c\ `, "-c\x01")) {
 					args = append(args, strings.ReplaceAll(s, "\x01", " "))
 				}
-				run(t, exec.CommandContext(ctx, java, args...))
+				runCommand(t, exec.CommandContext(ctx, java, args...))
 			})
 		}
 	})
 	t.Run("node", func(t *testing.T) {
 		node, err := exec.LookPath("node")
 		if err != nil {
-			missing(t, "node")
+			skipMissing(t, "node")
 		}
-		cmd := exec.CommandContext(ctx, node, filepath.Join(programs, "node_.cjs"), dsn)
+		cmd := exec.CommandContext(ctx, node, filepath.Join(programsFolder, "node_.cjs"), dsn)
 		cmd.Env = append(os.Environ(), "NODE_PATH="+os.Getenv("PGCONSENT_NODE_MODULES"))
-		if out, err := exec.CommandContext(ctx, node, "-e", "require('pg')").CombinedOutput(); err != nil && os.Getenv("PGCONSENT_NODE_MODULES") == "" {
-			missing(t, "npm package pg (set PGCONSENT_NODE_MODULES): "+harness.OneLine(string(out))[:40])
+		if output, err := exec.CommandContext(ctx, node, "-e", "require('pg')").CombinedOutput(); err != nil && os.Getenv("PGCONSENT_NODE_MODULES") == "" {
+			skipMissing(t, "npm package pg (set PGCONSENT_NODE_MODULES): "+harness.OneLine(string(output))[:40])
 		}
-		run(t, cmd)
+		runCommand(t, cmd)
 	})
 	host, port, err := net.SplitHostPort(in.tap.Addr())
 	if err != nil {
@@ -115,23 +115,23 @@ func TestPrograms(t *testing.T) {
 	in.script(ctx, t, "perl_.pl", []string{"perl", "-e", "use DBI; use DBD::Pg"}, parts...)
 	in.script(ctx, t, "php_.php", []string{"php", "-r", "exit(extension_loaded('pgsql') && extension_loaded('pdo_pgsql') ? 0 : 1);"}, parts...)
 	if _, searched := in.tap.MarkerHits(); searched == 0 {
-		missing(t, "what any of these programs needs")
+		skipMissing(t, "what any of these programs needs")
 	}
 	in.noMarker(t)
 }
 
-// script runs a program in its language. The command has tells whether the machine has what the program needs.
-func (in *instance) script(ctx context.Context, t *testing.T, file string, has []string, args ...string) {
-	t.Run(has[0], func(t *testing.T) {
-		if exec.CommandContext(ctx, has[0], has[1:]...).Run() != nil {
-			missing(t, has[0]+", or what "+file+" needs,")
+// script runs a program in its language. checkCommand tells whether the machine has what the program needs.
+func (in *instance) script(ctx context.Context, t *testing.T, file string, checkCommand []string, args ...string) {
+	t.Run(checkCommand[0], func(t *testing.T) {
+		if exec.CommandContext(ctx, checkCommand[0], checkCommand[1:]...).Run() != nil {
+			skipMissing(t, checkCommand[0]+", or what "+file+" needs,")
 		}
-		run(t, exec.CommandContext(ctx, has[0], append([]string{filepath.Join(programs, file)}, args...)...))
+		runCommand(t, exec.CommandContext(ctx, checkCommand[0], append([]string{filepath.Join(programsFolder, file)}, args...)...))
 	})
 }
 
-// some are the first two settings, or with REQUIRE_CLIENTS all of them.
-func some(t *testing.T, settings ...string) []string {
+// someSettings are the first two settings, or with REQUIRE_CLIENTS all of them.
+func someSettings(t *testing.T, settings ...string) []string {
 	t.Helper()
 	if os.Getenv("REQUIRE_CLIENTS") == "" {
 		return settings[:2]
@@ -146,45 +146,45 @@ func (in *instance) python(ctx context.Context, t *testing.T, name, file, module
 		for _, python := range []string{"/usr/bin/python3", "python3"} {
 			if exec.CommandContext(ctx, python, "-c", "import "+modules).Run() == nil {
 				cmd := exec.CommandContext(ctx, python, append([]string{file, in.dsn("caregiver", agentPassword)}, args...)...)
-				cmd.Dir = programs
+				cmd.Dir = programsFolder
 				cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore")
-				run(t, cmd)
+				runCommand(t, cmd)
 				return
 			}
 		}
-		missing(t, "Python's "+modules)
+		skipMissing(t, "Python's "+modules)
 	})
 }
 
 // Programs with one pool for 50 users see the rows of each user in its transactions, and none outside of these.
 func TestProgramsForManyUsers(t *testing.T) {
-	m := startMany(t, harness.Auto, "")
+	m := startManyUsers(t, harness.Auto, "")
 	dsn := m.proxy.DSN("backend", "many")
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
 	t.Run("python", func(t *testing.T) {
 		const python, modules = "/usr/bin/python3", "sqlalchemy, psycopg2, psycopg, psycopg_pool"
 		if exec.CommandContext(ctx, python, "-c", "import "+modules).Run() != nil {
-			missing(t, "Python's "+modules)
+			skipMissing(t, "Python's "+modules)
 		}
 		cmd := exec.CommandContext(ctx, python, "many_users.py", dsn)
-		cmd.Dir = programs
+		cmd.Dir = programsFolder
 		cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore")
-		run(t, cmd)
+		runCommand(t, cmd)
 	})
 	t.Run("node", func(t *testing.T) {
 		node, err := exec.LookPath("node")
 		if err != nil {
-			missing(t, "node")
+			skipMissing(t, "node")
 		}
 		env := append(os.Environ(), "NODE_PATH="+os.Getenv("PGCONSENT_NODE_MODULES"))
-		has := exec.CommandContext(ctx, node, "-e", "require('pg')")
-		has.Env = env
-		if has.Run() != nil {
-			missing(t, "npm package pg (set PGCONSENT_NODE_MODULES)")
+		check := exec.CommandContext(ctx, node, "-e", "require('pg')")
+		check.Env = env
+		if check.Run() != nil {
+			skipMissing(t, "npm package pg (set PGCONSENT_NODE_MODULES)")
 		}
-		cmd := exec.CommandContext(ctx, node, filepath.Join(programs, "many_users.cjs"), dsn)
+		cmd := exec.CommandContext(ctx, node, filepath.Join(programsFolder, "many_users.cjs"), dsn)
 		cmd.Env = env
-		run(t, cmd)
+		runCommand(t, cmd)
 	})
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// meta runs commands in one psql session of the default agent and returns what each printed.
-func meta(t *testing.T, in *instance, commands []string) []string {
+// psqlOutputs runs commands in one psql session of the default agent and returns what each printed.
+func psqlOutputs(t *testing.T, in *instance, commands []string) []string {
 	t.Helper()
-	psql, same := pgtest.Client(t, "psql")
-	if !same {
+	psql, isSent := pgtest.Client(t, "psql")
+	if !isSent {
 		t.Skip("this psql is of another version than the server, whose catalogs it may not know")
 	}
 	const end = "--next--"
@@ -27,19 +27,19 @@ func meta(t *testing.T, in *instance, commands []string) []string {
 	cmd := exec.CommandContext(ctx, psql, "-X", "-A", in.dsn("caregiver", agentPassword))
 	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "PSQLRC=/dev/null", "PAGER=")
 	cmd.Stdin = strings.NewReader(strings.Join(commands, "\n\\echo "+end+"\n") + "\n\\echo " + end + "\n")
-	out, err := cmd.CombinedOutput()
+	output, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("psql: %v\n%s", err, out)
+		t.Fatalf("psql: %v\n%s", err, output)
 	}
-	parts := strings.Split(string(out), end+"\n")
+	parts := strings.Split(string(output), end+"\n")
 	if len(parts) != len(commands)+1 {
-		t.Fatalf("%d commands gave %d answers:\n%.2000s", len(commands), len(parts)-1, out)
+		t.Fatalf("%d commands gave %d answers:\n%.2000s", len(commands), len(parts)-1, output)
 	}
 	return parts[:len(commands)]
 }
 
-// failed tells whether psql printed an error.
-func failed(answer string) bool {
+// isFailed tells whether psql printed an error.
+func isFailed(answer string) bool {
 	for line := range strings.Lines(answer) {
 		if strings.HasPrefix(line, "ERROR:") || strings.HasPrefix(line, "FATAL:") || strings.HasPrefix(line, "HINT:") {
 			return true
@@ -61,8 +61,8 @@ func TestBackslashCommandsOfPsql(t *testing.T) {
 		CREATE SEQUENCE hidden_sequence; COMMENT ON TABLE memories IS 'HIDDENMARK'; CREATE PUBLICATION hidden_publication;
 		CREATE FUNCTION hidden_function() RETURNS int LANGUAGE sql AS 'SELECT 1';
 		CREATE TYPE mood AS ENUM ('sad', 'glad'); CREATE DOMAIN short AS text CHECK (length(value) < 5)`})
-	for i, answer := range meta(t, in, commands) {
-		if failed(answer) {
+	for i, answer := range psqlOutputs(t, in, commands) {
+		if isFailed(answer) {
 			t.Errorf("%s:\n%.600s", commands[i], answer)
 		}
 		for _, hidden := range []string{"hidden_", "pgconsent_signed", "pgconsent_catalog", "pgconsent_rows."} {
@@ -89,7 +89,7 @@ func TestBackslashCommandsOfPsql(t *testing.T) {
 		`\conninfo`:               `as user "caregiver"`,
 		`\dp people`:              "public|people|table|",
 	} {
-		if got := meta(t, in, []string{command})[0]; !strings.Contains(got, want) {
+		if got := psqlOutputs(t, in, []string{command})[0]; !strings.Contains(got, want) {
 			t.Errorf("%s: want %q in\n%.800s", command, want, got)
 		}
 	}
@@ -99,14 +99,14 @@ func TestBackslashCommandsOfPsql(t *testing.T) {
 // psql's commands beyond SQL: copying to the client's files works, writes are refused with a hint, and the session goes
 // on.
 func TestPsqlBesidesSQL(t *testing.T) {
-	in := reading(t, options{})
+	in := startForReading(t, options{})
 	file := filepath.Join(t.TempDir(), "out.csv")
-	bad := filepath.Join(t.TempDir(), "bad.tsv")
-	if err := os.WriteFile(bad, []byte("a\tb\t2024-01-01\nc\td\tsoon\n"), 0o600); err != nil {
+	badFile := filepath.Join(t.TempDir(), "bad.tsv")
+	if err := os.WriteFile(badFile, []byte("a\tb\t2024-01-01\nc\td\tsoon\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	answers := meta(t, in, []string{
-		`\copy memories (title, body, occurred_at) from '` + bad + `'`,
+	answers := psqlOutputs(t, in, []string{
+		`\copy memories (title, body, occurred_at) from '` + badFile + `'`,
 		`\copy memories to '` + file + `' csv header`,
 		`\copy (select name from people order by 1 limit 1) to stdout`,
 		`\copy people from '/dev/null'`,

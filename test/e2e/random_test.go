@@ -17,7 +17,7 @@ func TestRandomSelectsEqualTheFilteredCopy(t *testing.T) {
 	tier.All(t)
 	n, seed := tier.Count(40, 150, 10_000), tier.Seed()
 	t.Logf("%d statements, seed %d", n, seed)
-	in := reading(t, options{})
+	in := startForReading(t, options{})
 	agent, filtered, unfiltered := in.agent(t), harness.Connect(t, filteredCopy(t).DSN("postgres", "")), in.direct(t)
 	answered, sensitive, failed := 0, 0, 0
 	for i := range n {
@@ -65,29 +65,29 @@ type generator struct {
 // source is a FROM item: its text without alias and its columns by kind.
 type source struct {
 	text    string
-	columns []typed
+	columns []typedColumn
 	key     []string // columns that give a total order
 }
 
-type typed struct{ name, kind string }
+type typedColumn struct{ name, kind string }
 
 var tables = []source{
-	{"memories", []typed{{"id", "uuid"}, {"user_id", "uuid"}, {"title", "text"}, {"body", "text"},
+	{"memories", []typedColumn{{"id", "uuid"}, {"user_id", "uuid"}, {"title", "text"}, {"body", "text"},
 		{"metadata", "jsonb"}, {"occurred_at", "time"}}, []string{"id"}},
-	{"public.people", []typed{{"id", "uuid"}, {"user_id", "uuid"}, {"name", "text"}, {"is_self", "bool"},
+	{"public.people", []typedColumn{{"id", "uuid"}, {"user_id", "uuid"}, {"name", "text"}, {"is_self", "bool"},
 		{"consent_status", "text"}, {"created_at", "time"}}, []string{"id"}},
-	{"memory_participants", []typed{{"memory_id", "uuid"}, {"person_id", "uuid"}, {"role", "text"}}, []string{"memory_id", "person_id"}},
+	{"memory_participants", []typedColumn{{"memory_id", "uuid"}, {"person_id", "uuid"}, {"role", "text"}}, []string{"memory_id", "person_id"}},
 }
 
-func pick[T any](g *generator, list ...T) T { return list[g.IntN(len(list))] }
+func pickOne[T any](g *generator, list ...T) T { return list[g.IntN(len(list))] }
 
 func (g *generator) alias() string {
 	g.aliases++
-	return pick(g, "t", "x", "r", "memories", "people") + strconv.Itoa(g.aliases)
+	return pickOne(g, "t", "x", "r", "memories", "people") + strconv.Itoa(g.aliases)
 }
 
-// item is a FROM item in scope.
-type item struct {
+// fromItem is a FROM item in scope.
+type fromItem struct {
 	alias string
 	source
 }
@@ -95,14 +95,14 @@ type item struct {
 func (g *generator) source(depth int) source {
 	switch n := g.IntN(10); {
 	case n == 0 && len(g.ctes) > 0:
-		return pick(g, g.ctes...)
+		return pickOne(g, g.ctes...)
 	case n <= 1 && depth > 0:
-		inner := pick(g, tables...)
+		inner := pickOne(g, tables...)
 		a := g.alias()
-		text := fmt.Sprintf("(SELECT * FROM %s AS %s WHERE %s)", inner.text, a, g.condition([]item{{a, inner}}, depth-1))
+		text := fmt.Sprintf("(SELECT * FROM %s AS %s WHERE %s)", inner.text, a, g.condition([]fromItem{{a, inner}}, depth-1))
 		return source{text, inner.columns, inner.key}
 	default:
-		return pick(g, tables...)
+		return pickOne(g, tables...)
 	}
 }
 
@@ -110,29 +110,29 @@ func (g *generator) source(depth int) source {
 func (g *generator) statement() string {
 	var b strings.Builder
 	if g.IntN(4) == 0 {
-		inner := pick(g, tables...)
-		name := pick(g, "memories", "people", "c", "memory_participants")
-		b.WriteString("WITH " + name + " AS " + pick(g, "", "MATERIALIZED ", "NOT MATERIALIZED ") +
-			"(SELECT * FROM " + qualified(inner.text) + " AS i WHERE " + g.condition([]item{{"i", inner}}, 1) + ") ")
+		inner := pickOne(g, tables...)
+		name := pickOne(g, "memories", "people", "c", "memory_participants")
+		b.WriteString("WITH " + name + " AS " + pickOne(g, "", "MATERIALIZED ", "NOT MATERIALIZED ") +
+			"(SELECT * FROM " + qualifiedName(inner.text) + " AS i WHERE " + g.condition([]fromItem{{"i", inner}}, 1) + ") ")
 		g.ctes = []source{{name, inner.columns, inner.key}}
 		// The tables of that name are out of sight, and so are columns of theirs.
 		b.WriteString(g.query(name))
 		return b.String()
 	}
 	if g.IntN(6) == 0 {
-		b.WriteString(g.ids() + pick(g, " UNION ", " UNION ALL ", " EXCEPT ", " INTERSECT ", " EXCEPT ALL ") + g.ids())
+		b.WriteString(g.ids() + pickOne(g, " UNION ", " UNION ALL ", " EXCEPT ", " INTERSECT ", " EXCEPT ALL ") + g.ids())
 		return b.String()
 	}
 	return g.query("")
 }
 
-func qualified(table string) string { return "public." + strings.TrimPrefix(table, "public.") }
+func qualifiedName(table string) string { return "public." + strings.TrimPrefix(table, "public.") }
 
 // ids selects one column of type uuid.
 func (g *generator) ids() string {
-	s := pick(g, tables...)
+	s := pickOne(g, tables...)
 	a := g.alias()
-	return fmt.Sprintf("SELECT %s.%s FROM %s AS %s WHERE %s", a, g.column(s, "uuid"), s.text, a, g.condition([]item{{a, s}}, 1))
+	return fmt.Sprintf("SELECT %s.%s FROM %s AS %s WHERE %s", a, g.column(s, "uuid"), s.text, a, g.condition([]fromItem{{a, s}}, 1))
 }
 
 func (g *generator) column(s source, kind string) string {
@@ -142,12 +142,12 @@ func (g *generator) column(s source, kind string) string {
 			names = append(names, c.name)
 		}
 	}
-	return pick(g, names...)
+	return pickOne(g, names...)
 }
 
 // query reads one to three items. hidden is a name that a WITH query took.
 func (g *generator) query(hidden string) string {
-	var items []item
+	var items []fromItem
 	var from strings.Builder
 	for i := range 1 + g.IntN(3) {
 		s := g.source(2)
@@ -157,16 +157,16 @@ func (g *generator) query(hidden string) string {
 		if hidden != "" && s.text == hidden {
 			s = g.ctes[0]
 		}
-		it := item{g.alias(), s}
+		item := fromItem{g.alias(), s}
 		if i == 0 {
-			from.WriteString(s.text + " AS " + it.alias)
-			items = append(items, it)
+			from.WriteString(s.text + " AS " + item.alias)
+			items = append(items, item)
 			continue
 		}
 		other := items[g.IntN(len(items))]
-		join := pick(g, "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
-		fmt.Fprintf(&from, " %s %s AS %s ON %s.%s = %s.%s", join, s.text, it.alias, it.alias, g.link(s), other.alias, g.link(other.source))
-		items = append(items, it)
+		join := pickOne(g, "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
+		fmt.Fprintf(&from, " %s %s AS %s ON %s.%s = %s.%s", join, s.text, item.alias, item.alias, g.link(s), other.alias, g.link(other.source))
+		items = append(items, item)
 	}
 	where := ""
 	if g.IntN(4) > 0 {
@@ -178,7 +178,7 @@ func (g *generator) query(hidden string) string {
 	case 1: // groups
 		by := g.expression(items)
 		return fmt.Sprintf("SELECT %s AS k, %s FROM %s%s GROUP BY %s%s", by, g.aggregates(items), from.String(),
-			where, pick(g, "1", by), pick(g, "", " HAVING count(*) > 1"))
+			where, pickOne(g, "1", by), pickOne(g, "", " HAVING count(*) > 1"))
 	case 2: // grouped by the key of the one table
 		if len(items) == 1 && len(items[0].key) == 1 && hidden == "" && !strings.HasPrefix(items[0].text, "(") {
 			a := items[0].alias
@@ -187,16 +187,16 @@ func (g *generator) query(hidden string) string {
 		return fmt.Sprintf("SELECT DISTINCT %s, %s FROM %s%s", g.expression(items), g.expression(items), from.String(), where)
 	case 3: // windows and whole rows
 		var order []string
-		for _, it := range items {
-			for _, k := range it.key {
-				order = append(order, it.alias+"."+k)
+		for _, item := range items {
+			for _, k := range item.key {
+				order = append(order, item.alias+"."+k)
 			}
 		}
 		by := strings.Join(order, ", ")
 		return fmt.Sprintf("SELECT %s, row_number() OVER (ORDER BY %s), count(*) OVER (PARTITION BY %s), %s FROM %s%s ORDER BY %s LIMIT %d",
-			g.expression(items), by, g.expression(items), pick(g, items[0].alias, "to_jsonb("+items[0].alias+")", "1"), from.String(), where, by, 1+g.IntN(50))
+			g.expression(items), by, g.expression(items), pickOne(g, items[0].alias, "to_jsonb("+items[0].alias+")", "1"), from.String(), where, by, 1+g.IntN(50))
 	default:
-		list := pick(g, "*", items[0].alias+".*", g.expression(items)+" AS a, "+g.expression(items)+" AS b")
+		list := pickOne(g, "*", items[0].alias+".*", g.expression(items)+" AS a, "+g.expression(items)+" AS b")
 		if len(items) == 3 {
 			list = g.expression(items) + ", " + g.expression(items)
 		}
@@ -207,14 +207,14 @@ func (g *generator) query(hidden string) string {
 // link is a column that joins can use without multiplying everything by everything.
 func (g *generator) link(s source) string {
 	if len(s.key) == 2 {
-		return pick(g, s.key...)
+		return pickOne(g, s.key...)
 	}
 	return "id"
 }
 
-func (g *generator) aggregates(items []item) string {
+func (g *generator) aggregates(items []fromItem) string {
 	e := g.expression(items)
-	return pick(g,
+	return pickOne(g,
 		"count(*), count("+e+")",
 		"count(DISTINCT "+e+")",
 		"min(("+e+")::text), max(("+e+")::text)",
@@ -226,67 +226,67 @@ func (g *generator) aggregates(items []item) string {
 }
 
 // expression is a scalar that cannot fail.
-func (g *generator) expression(items []item) string {
-	it := items[g.IntN(len(items))]
-	c := it.columns[g.IntN(len(it.columns))]
-	name := it.alias + "." + c.name
+func (g *generator) expression(items []fromItem) string {
+	item := items[g.IntN(len(items))]
+	c := item.columns[g.IntN(len(item.columns))]
+	name := item.alias + "." + c.name
 	switch c.kind {
 	case "text":
-		return pick(g, name, "upper("+name+")", "length("+name+")", "substr("+name+", 1, 4)", name+" || '!'", "coalesce("+name+", '-')")
+		return pickOne(g, name, "upper("+name+")", "length("+name+")", "substr("+name+", 1, 4)", name+" || '!'", "coalesce("+name+", '-')")
 	case "jsonb":
-		return pick(g, name+" ->> 'mood'", name+" -> 'stars'", "jsonb_typeof("+name+")", "("+name+" ->> 'stars')::int")
+		return pickOne(g, name+" ->> 'mood'", name+" -> 'stars'", "jsonb_typeof("+name+")", "("+name+" ->> 'stars')::int")
 	case "time":
-		return pick(g, name, "date_trunc('month', "+name+")", "extract(year FROM "+name+")")
+		return pickOne(g, name, "date_trunc('month', "+name+")", "extract(year FROM "+name+")")
 	case "bool":
-		return pick(g, name, "NOT "+name, "CASE WHEN "+name+" THEN 'self' ELSE 'other' END")
+		return pickOne(g, name, "NOT "+name, "CASE WHEN "+name+" THEN 'self' ELSE 'other' END")
 	default:
-		return pick(g, name, name+"::text", "nullif("+name+", "+name+")")
+		return pickOne(g, name, name+"::text", "nullif("+name+", "+name+")")
 	}
 }
 
 // condition is a boolean, with sub-queries up to depth.
-func (g *generator) condition(items []item, depth int) string {
-	it := items[g.IntN(len(items))]
-	a := it.alias
+func (g *generator) condition(items []fromItem, depth int) string {
+	item := items[g.IntN(len(items))]
+	a := item.alias
 	if depth > 0 {
-		inner := pick(g, tables...)
+		inner := pickOne(g, tables...)
 		// A WITH query may have taken the name.
-		inner.text = qualified(inner.text)
+		inner.text = qualifiedName(inner.text)
 		i := g.alias()
-		in := []item{{i, inner}}
+		in := []fromItem{{i, inner}}
 		switch g.IntN(8) {
 		case 0:
-			return fmt.Sprintf("%s.%s %s (SELECT %s.%s FROM %s AS %s WHERE %s)", a, g.column(it.source, "uuid"),
-				pick(g, "IN", "NOT IN", "= ANY"), i, g.link(inner), inner.text, i, g.condition(in, depth-1))
+			return fmt.Sprintf("%s.%s %s (SELECT %s.%s FROM %s AS %s WHERE %s)", a, g.column(item.source, "uuid"),
+				pickOne(g, "IN", "NOT IN", "= ANY"), i, g.link(inner), inner.text, i, g.condition(in, depth-1))
 		case 1:
-			return fmt.Sprintf("%sEXISTS (SELECT 1 FROM %s AS %s WHERE %s.%s = %s.%s AND %s)", pick(g, "", "NOT "),
-				inner.text, i, i, g.link(inner), a, g.column(it.source, "uuid"), g.condition(in, depth-1))
+			return fmt.Sprintf("%sEXISTS (SELECT 1 FROM %s AS %s WHERE %s.%s = %s.%s AND %s)", pickOne(g, "", "NOT "),
+				inner.text, i, i, g.link(inner), a, g.column(item.source, "uuid"), g.condition(in, depth-1))
 		case 2:
 			return fmt.Sprintf("(SELECT count(*) FROM %s AS %s WHERE %s.%s = %s.%s) %s %d", inner.text, i, i,
-				g.link(inner), a, g.link(it.source), pick(g, "=", ">", "<="), g.IntN(3))
+				g.link(inner), a, g.link(item.source), pickOne(g, "=", ">", "<="), g.IntN(3))
 		case 3:
-			return "(" + g.condition(items, depth-1) + pick(g, " AND ", " OR ") + g.condition(items, depth-1) + ")"
+			return "(" + g.condition(items, depth-1) + pickOne(g, " AND ", " OR ") + g.condition(items, depth-1) + ")"
 		case 4:
 			return "NOT (" + g.condition(items, depth-1) + ")"
 		case 5:
-			return "(" + g.condition(items, depth-1) + ") IS " + pick(g, "TRUE", "NOT TRUE", "UNKNOWN", "NOT NULL", "DISTINCT FROM true")
+			return "(" + g.condition(items, depth-1) + ") IS " + pickOne(g, "TRUE", "NOT TRUE", "UNKNOWN", "NOT NULL", "DISTINCT FROM true")
 		}
 	}
-	c := it.columns[g.IntN(len(it.columns))]
+	c := item.columns[g.IntN(len(item.columns))]
 	name := a + "." + c.name
 	switch c.kind {
 	case "text":
-		return pick(g, name+" LIKE '%a%'", name+" ILIKE 'b%'", name+" > 'm'", name+" IS NULL",
+		return pickOne(g, name+" LIKE '%a%'", name+" ILIKE 'b%'", name+" > 'm'", name+" IS NULL",
 			"length("+name+") % 3 = 0", name+" ~ '[0-9]'", "("+name+" = 'granted' OR true)::bool",
 			"to_tsvector('english', "+name+") @@ plainto_tsquery('walk')", name+" IN ('granted', 'present', 'x')")
 	case "jsonb":
-		return pick(g, name+" @> '{\"mood\": \"calm\"}'", name+" ? 'tags'", "("+name+" ->> 'stars')::int > 2",
+		return pickOne(g, name+" @> '{\"mood\": \"calm\"}'", name+" ? 'tags'", "("+name+" ->> 'stars')::int > 2",
 			name+" IS NULL", "jsonb_path_exists("+name+", '$.stars ? (@ > 3)')")
 	case "time":
-		return pick(g, name+" > '2024-01-01'", name+" BETWEEN '2023-01-01' AND '2024-06-01'", "extract(dow FROM "+name+") IN (0, 6)")
+		return pickOne(g, name+" > '2024-01-01'", name+" BETWEEN '2023-01-01' AND '2024-06-01'", "extract(dow FROM "+name+") IN (0, 6)")
 	case "bool":
-		return pick(g, name, name+" IS NOT TRUE", "coalesce("+name+", true)")
+		return pickOne(g, name, name+" IS NOT TRUE", "coalesce("+name+", true)")
 	default:
-		return pick(g, name+"::text < '8'", name+" IS NOT NULL", name+" = '"+user1+"'", name+" <> '"+user1+"'", "md5("+name+"::text) > '4'")
+		return pickOne(g, name+"::text < '8'", name+" IS NOT NULL", name+" = '"+user1+"'", name+" <> '"+user1+"'", "md5("+name+"::text) > '4'")
 	}
 }

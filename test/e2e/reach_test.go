@@ -13,15 +13,15 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// reach is a change by an agent that affects other people's rows where the table itself does not say so. Causes are
-// keys over computed values, keys of partitions, and rows that a foreign key changes along.
-var reach = []struct {
-	name   string
-	setup  string // DDL; the agent, ann, writes the table t
-	others string // hidden rows of bob
-	write  string
-	more   string // other tables of the policy
-	asks   string // a write that tells whether the rows exist; "": none does, and the policy loads
+// reachingChanges are changes by an agent that affect other people's rows where the table itself does not say so.
+// Causes are keys over computed values, keys of partitions, and rows that a foreign key changes along.
+var reachingChanges = []struct {
+	name         string
+	setup        string // DDL; the agent, ann, writes the table t
+	hiddenRows   string // hidden rows of bob
+	write        string
+	otherTables  string // other tables of the policy
+	tellingWrite string // a write that tells whether the rows exist; "": none does, and the policy loads
 }{
 	{"a unique key over a computed column",
 		`CREATE TABLE t (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text, title text, slug text GENERATED ALWAYS AS (lower(title)) STORED UNIQUE)`,
@@ -212,7 +212,7 @@ var reach = []struct {
 func TestChangesThatReachHiddenRows(t *testing.T) {
 	db := pgtest.Database(t)
 	setup := "CREATE EXTENSION btree_gist;"
-	for i, c := range reach {
+	for i, c := range reachingChanges {
 		setup += fmt.Sprintf("CREATE SCHEMA c%d; SET search_path = c%d, public; %s;", i, i, c.setup)
 	}
 	harness.Exec(t, db, setup)
@@ -220,22 +220,22 @@ func TestChangesThatReachHiddenRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, c := range reach {
+	for i, c := range reachingChanges {
 		t.Run(c.name, func(t *testing.T) {
 			compile := func(write string) error {
-				_, err := policy.Compile(reachPolicy(t, fmt.Sprintf("c%d.", i), write, c.more), snap)
+				_, err := policy.Compile(reachPolicy(t, fmt.Sprintf("c%d.", i), write, c.otherTables), snap)
 				return err
 			}
 			err := compile(c.write)
-			tells := err != nil && (strings.Contains(err.Error(), "would tell") || strings.Contains(err.Error(), "has a foreign key of its own"))
-			if tells != (c.asks != "") || err != nil && !tells {
+			wouldTell := err != nil && (strings.Contains(err.Error(), "would tell") || strings.Contains(err.Error(), "has a foreign key of its own"))
+			if wouldTell != (c.tellingWrite != "") || err != nil && !wouldTell {
 				t.Errorf("%v", err)
 			}
 			if err != nil && strings.Contains(c.setup, "ON UPDATE CASCADE") &&
 				strings.Contains(err.Error(), "what changes") && strings.Contains(err.Error(), "let the foreign key cascade") {
 				t.Errorf("a key that cascades is to cascade: %v", err)
 			}
-			if err := compile(accepting(c.write)); err != nil {
+			if err := compile(acceptedWrite(c.write)); err != nil {
 				t.Errorf("accepted: %v", err)
 			}
 		})
@@ -273,8 +273,8 @@ func TestComputedReferences(t *testing.T) {
 func TestWhatIsAcceptedTells(t *testing.T) {
 	tier.All(t)
 	accepted := 0
-	for _, c := range reach {
-		if c.asks == "" {
+	for _, c := range reachingChanges {
+		if c.tellingWrite == "" {
 			continue
 		}
 		if accepted++; !tier.Turn(accepted-1, 4) {
@@ -286,31 +286,31 @@ func TestWhatIsAcceptedTells(t *testing.T) {
 				db := pgtest.Database(t)
 				harness.Exec(t, db, "CREATE EXTENSION btree_gist;"+c.setup)
 				if i == 1 {
-					harness.Exec(t, db, c.others)
+					harness.Exec(t, db, c.hiddenRows)
 				}
-				doc := reachText("", accepting(c.write), c.more)
+				doc := reachText("", acceptedWrite(c.write), c.otherTables)
 				agent := harness.Start(t, harness.Both,
 					harness.Database{Name: "d", DB: db, Policy: doc, SearchPath: []string{"public"}}, map[string]string{"who": "ann"}).Agent(t, "agent", "d")
-				got[i] = harness.Ask(agent, c.asks).SortedString()
+				got[i] = harness.Ask(agent, c.tellingWrite).SortedString()
 				harness.Close(agent)
 			}
 			if got[0] == got[1] {
-				t.Errorf("%s tells nothing: %s", c.asks, got[0])
+				t.Errorf("%s tells nothing: %s", c.tellingWrite, got[0])
 			}
 		})
 	}
 }
 
-// accepting adds to what a policy accepts what the changes here would ask for.
-func accepting(write string) string {
+// acceptedWrite adds to what a policy accepts what the changes here would ask for.
+func acceptedWrite(write string) string {
 	write, _, _ = strings.Cut(write, ", accept:")
 	return write + ", accept: [conflicts, references, sequences]"
 }
 
 func reachText(schema, write, more string) string {
 	if more != "" {
-		name, rows, own := strings.Cut(more, ":")
-		if !own {
+		name, rows, isOwn := strings.Cut(more, ":")
+		if !isOwn {
 			rows = " { rows: [ own: { column: owner, is: who } ] }"
 		}
 		more = "  " + schema + name + ":" + rows + "\n"

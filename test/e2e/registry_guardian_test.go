@@ -15,7 +15,7 @@ import (
 // to whom and about what. A consent of somebody who is not a guardian yet, or not any more, shows nothing.
 func TestGuardiansConsentByTheRegistry(t *testing.T) {
 	tier.All(t)
-	for _, mode := range harness.Modes(enforced...) {
+	for _, mode := range harness.Modes(enforcedModes...) {
 		t.Run(mode.Name, func(t *testing.T) {
 			db := pgtest.Database(t)
 			harness.Exec(t, db,
@@ -26,13 +26,13 @@ tables:
   visits: { rows: [ consent: { subject: who, registry: { grantee: [me], scope: { row: id }, purpose: care } } ] }
 `, SearchPath: []string{"public"}}
 			harness.Install(t, d, mode)
-			g := &governed{T: t, db: db, registry: openRegistry(t, db, consent.Settings{})}
+			g := &governedWorld{T: t, db: db, registry: openRegistry(t, db, consent.Settings{})}
 			proxy := harness.Serve(t, mode, []harness.Database{d}, []harness.Agent{
 				{Name: "vet", Database: "app", Attributes: map[string]string{"me": "si:vet"}}, {
 					Name: "shop", Database: "app", Attributes: map[string]string{"me": "si:shop"}},
 			})
 			vet, shop, held := proxy.Agent(t, "vet", "app"), proxy.Agent(t, "shop", "app"), proxy.Agent(t, "vet", "app")
-			shows := func(what, toVet, toShop string) {
+			wantShown := func(description, toVet, toShop string) {
 				t.Helper()
 				const query = "SELECT string_agg(id::text, ' ' ORDER BY id) FROM visits"
 				if toVet == "" {
@@ -41,61 +41,61 @@ tables:
 				if toShop == "" {
 					toShop = `\N`
 				}
-				g.want(what+", to the vet", told(vet, query), toVet)
-				g.want(what+", to the shop", told(shop, query), toShop)
+				g.want(description+", to the vet", oneText(vet, query), toVet)
+				g.want(description+", to the shop", oneText(shop, query), toShop)
 			}
 			controller := consent.Party{Role: consent.RoleController, ID: "office"}
-			by := func(guardian string, do consent.Action, grantee, scope string) consent.Command {
-				return consent.Command{Do: do, Subject: "dog:bella", Grantee: grantee, Scope: scope,
+			consentBy := func(guardian string, action consent.Action, grantee, scope string) consent.Command {
+				return consent.Command{Do: action, Subject: "dog:bella", Grantee: grantee, Scope: scope,
 					Purposes: []string{"care"}, By: consent.Party{Role: consent.RoleGuardian, ID: guardian}}
 			}
-			refused := func(what string, c consent.Command) {
+			wantRefused := func(description string, c consent.Command) {
 				t.Helper()
 				var forbidden *consent.ForbiddenError
 				if _, err := g.registry.Execute(context.Background(), c); !errors.As(err, &forbidden) {
-					t.Errorf("%s: %v", what, err)
+					t.Errorf("%s: %v", description, err)
 				}
 			}
-			guards := func(do consent.Action, subject, guardian string) {
+			guards := func(action consent.Action, subject, guardian string) {
 				t.Helper()
-				g.do(consent.Command{Do: do, Subject: subject, Guardian: guardian, By: controller})
+				g.do(consent.Command{Do: action, Subject: subject, Guardian: guardian, By: controller})
 			}
 
-			shows("nobody has consented", "", "")
-			refused("who is not appointed yet", by("human:sean", consent.Grant, "si:vet", ""))
+			wantShown("nobody has consented", "", "")
+			wantRefused("who is not appointed yet", consentBy("human:sean", consent.Grant, "si:vet", ""))
 			guards(consent.Appoint, "dog:rex", "human:sean")
-			refused("who guards another", by("human:sean", consent.Grant, "si:vet", ""))
-			shows("of whom nobody speaks for", "", "")
+			wantRefused("who guards another", consentBy("human:sean", consent.Grant, "si:vet", ""))
+			wantShown("of whom nobody speaks for", "", "")
 
 			guards(consent.Appoint, "dog:bella", "human:sean")
-			shows("an appointment is no consent", "", "")
-			g.do(by("human:sean", consent.Grant, "si:vet", ""))
-			shows("the guardian has consented", "1 2", "")
-			g.do(by("human:sean", consent.Grant, "si:shop", "row:visits:2"))
-			shows("to another, about one row", "1 2", "2")
+			wantShown("an appointment is no consent", "", "")
+			g.do(consentBy("human:sean", consent.Grant, "si:vet", ""))
+			wantShown("the guardian has consented", "1 2", "")
+			g.do(consentBy("human:sean", consent.Grant, "si:shop", "row:visits:2"))
+			wantShown("to another, about one row", "1 2", "2")
 
-			told(held, "BEGIN; DECLARE c CURSOR FOR SELECT id FROM visits")
-			g.want("a cursor", told(held, "FETCH 1 FROM c"), "1")
-			g.do(by("human:sean", consent.Revoke, "si:vet", ""))
-			g.want("the cursor", told(held, "FETCH 1 FROM c"), "40001")
-			shows("the guardian has withdrawn", "", "2")
-			g.do(by("human:sean", consent.Grant, "si:vet", ""))
+			oneText(held, "BEGIN; DECLARE c CURSOR FOR SELECT id FROM visits")
+			g.want("a cursor", oneText(held, "FETCH 1 FROM c"), "1")
+			g.do(consentBy("human:sean", consent.Revoke, "si:vet", ""))
+			g.want("the cursor", oneText(held, "FETCH 1 FROM c"), "40001")
+			wantShown("the guardian has withdrawn", "", "2")
+			g.do(consentBy("human:sean", consent.Grant, "si:vet", ""))
 
 			// Consents that he gave stay; new ones count neither as given nor as refused.
 			guards(consent.Dismiss, "dog:bella", "human:sean")
-			shows("the guardian is dismissed", "1 2", "2")
-			refused("a yes of who was dismissed", by("human:sean", consent.Grant, "si:shop", ""))
-			refused("a no of who was dismissed", by("human:sean", consent.Revoke, "si:vet", ""))
-			shows("after that", "1 2", "2")
+			wantShown("the guardian is dismissed", "1 2", "2")
+			wantRefused("a yes of who was dismissed", consentBy("human:sean", consent.Grant, "si:shop", ""))
+			wantRefused("a no of who was dismissed", consentBy("human:sean", consent.Revoke, "si:vet", ""))
+			wantShown("after that", "1 2", "2")
 			guards(consent.Appoint, "dog:bella", "human:mira")
-			g.do(by("human:mira", consent.Revoke, "si:vet", ""))
-			shows("another guardian has withdrawn", "", "2")
+			g.do(consentBy("human:mira", consent.Revoke, "si:vet", ""))
+			wantShown("another guardian has withdrawn", "", "2")
 
 			// An erased person speaks for nobody, and the consents given for the ward stay.
-			g.do(by("human:mira", consent.Grant, "si:vet", ""))
+			g.do(consentBy("human:mira", consent.Grant, "si:vet", ""))
 			g.do(consent.Command{Do: consent.Erase, Subject: "human:mira", By: controller})
-			shows("the guardian is erased", "1 2", "2")
-			refused("who was erased", by("human:mira", consent.Grant, "si:vet", ""))
+			wantShown("the guardian is erased", "1 2", "2")
+			wantRefused("who was erased", consentBy("human:mira", consent.Grant, "si:vet", ""))
 			if report, err := g.registry.Verify(t.Context()); err != nil || len(report.Findings) > 0 {
 				t.Errorf("%v %v", report.Findings, err)
 			}

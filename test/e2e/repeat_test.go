@@ -27,7 +27,7 @@ func TestNobodySeesARetryThatTheProxyMakes(t *testing.T) {
 	if _, err := agent.Prepare(ctx, "counts", counts, nil); err != nil {
 		t.Fatal(err)
 	}
-	refused := func(how string, err error) {
+	wantRetryRefused := func(how string, err error) {
 		t.Helper()
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) {
@@ -36,19 +36,19 @@ func TestNobodySeesARetryThatTheProxyMakes(t *testing.T) {
 			t.Fatalf("%s: %v", how, err)
 		}
 	}
-	there := false
+	exists := false
 	changes := func() {
 		t.Helper()
 		ddl := "CREATE INDEX again ON public.memories (title)"
-		if there {
+		if exists {
 			ddl = "DROP INDEX public.again"
 		}
 		if _, err := owner.Exec(ctx, ddl).ReadAll(); err != nil {
 			t.Fatal(err)
 		}
-		there = !there
+		exists = !exists
 	}
-	fresh, rounds := 0, tier.Count(1, 4, 20)
+	newConnections, rounds := 0, tier.Count(1, 4, 20)
 	for range rounds {
 		for how, ask := range map[string]func() error{
 			"a Query": func() error {
@@ -60,10 +60,10 @@ func TestNobodySeesARetryThatTheProxyMakes(t *testing.T) {
 			"a statement without a name": func() error { return agent.ExecParams(ctx, counts, nil, nil, nil, nil).Read().Err },
 			"a prepared statement":       func() error { return agent.ExecPrepared(ctx, "counts", nil, nil, nil).Read().Err },
 			"a Parse in the same group": func() error {
-				fresh++
+				newConnections++
 				p := agent.StartPipeline(ctx)
-				p.SendPrepare(fmt.Sprint("fresh", fresh), counts, nil)
-				p.SendQueryPrepared(fmt.Sprint("fresh", fresh), nil, nil, nil)
+				p.SendPrepare(fmt.Sprint("fresh", newConnections), counts, nil)
+				p.SendQueryPrepared(fmt.Sprint("fresh", newConnections), nil, nil, nil)
 				if err := p.Sync(); err != nil {
 					return err
 				}
@@ -74,7 +74,7 @@ func TestNobodySeesARetryThatTheProxyMakes(t *testing.T) {
 						_, err = reader.Close()
 					}
 					failed = errors.Join(failed, err)
-					if _, end := results.(*pgconn.PipelineSync); end || err != nil {
+					if _, isEnd := results.(*pgconn.PipelineSync); isEnd || err != nil {
 						return errors.Join(failed, p.Close())
 					}
 				}
@@ -84,10 +84,10 @@ func TestNobodySeesARetryThatTheProxyMakes(t *testing.T) {
 				changes()
 				got := harness.Ask(agent, counts)
 				level := harness.Ask(agent, "SHOW transaction_isolation")
-				end := harness.Ask(agent, "COMMIT")
-				if begun.Code+got.Code+end.Code != "" || got.SortedString() != want ||
+				commitAnswer := harness.Ask(agent, "COMMIT")
+				if begun.Code+got.Code+commitAnswer.Code != "" || got.SortedString() != want ||
 					!strings.Contains(level.String(), "repeatable read") {
-					t.Errorf("%s\n%s\n%s\n%s", begun, got, level, end)
+					t.Errorf("%s\n%s\n%s\n%s", begun, got, level, commitAnswer)
 				}
 				return nil
 			},
@@ -104,7 +104,7 @@ func TestNobodySeesARetryThatTheProxyMakes(t *testing.T) {
 					if reader, ok := results.(*pgconn.ResultReader); ok {
 						_, err = reader.Close()
 					}
-					if _, end := results.(*pgconn.PipelineSync); end {
+					if _, isEnd := results.(*pgconn.PipelineSync); isEnd {
 						break
 					}
 				}
@@ -121,11 +121,11 @@ func TestNobodySeesARetryThatTheProxyMakes(t *testing.T) {
 		} {
 			for range 2 {
 				changes()
-				refused(how, ask())
+				wantRetryRefused(how, ask())
 			}
 		}
 	}
-	if got := values(t, in.db, "SELECT count(*)::text FROM people WHERE name = 'Again'"); got[0] != strconv.Itoa(2*rounds) {
+	if got := firstColumnValues(t, in.db, "SELECT count(*)::text FROM people WHERE name = 'Again'"); got[0] != strconv.Itoa(2*rounds) {
 		t.Errorf("%s rows were written, want %d", got[0], 2*rounds)
 	}
 	// A transaction that has read gets the error.

@@ -50,7 +50,7 @@ func TestRequirementsNameTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	seed, next, seen := "", 0, map[string]bool{}
-	end := func() {
+	endSection := func() {
 		if seed != "" && next != seedLines[seed]+1 {
 			t.Errorf("%s: ends before line %d of %d", seed, next, seedLines[seed])
 		}
@@ -62,7 +62,7 @@ func TestRequirementsNameTests(t *testing.T) {
 			}
 		}
 		if m := seedHeading.FindStringSubmatch(line); m != nil {
-			end()
+			endSection()
 			seed, next, seen[m[1]] = m[1], 1, true
 		}
 		m := seedRow.FindStringSubmatch(line)
@@ -87,7 +87,7 @@ func TestRequirementsNameTests(t *testing.T) {
 			}
 		}
 	}
-	end()
+	endSection()
 	if len(seen) != len(seedLines) {
 		t.Errorf("texts %v", seen)
 	}

@@ -24,7 +24,7 @@ func TestSectionsOfPages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		whole, err := w.File("policy.yaml")
+		content, err := w.File("policy.yaml")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +34,7 @@ func TestSectionsOfPages(t *testing.T) {
 			t.Fatal(err)
 		}
 		section := regexp.MustCompile(`(?m)^` + page + `:\n(?:(?:[ #].*)?\n)+`)
-		if len(section.FindAll(whole, -1)) != 1 {
+		if len(section.FindAll(content, -1)) != 1 {
 			t.Fatalf("the policy of %s has no section %s", name, page)
 		}
 		blocks := 0
@@ -44,7 +44,7 @@ func TestSectionsOfPages(t *testing.T) {
 				continue
 			}
 			blocks++
-			doc, err := policy.Parse(page+".md", section.ReplaceAllLiteral(whole, []byte(b[1])))
+			doc, err := policy.Parse(page+".md", section.ReplaceAllLiteral(content, []byte(b[1])))
 			if err == nil {
 				_, err = policy.Compile(doc, snap, policy.WithViews(rewrite.RewriteViewQuery))
 			}

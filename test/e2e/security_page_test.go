@@ -45,10 +45,10 @@ func TestSecurityPageNamesTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	pages := securityPages(t)
-	named := map[string]bool{}
+	namedTests := map[string]bool{}
 	for page, text := range pages {
 		for _, m := range regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllStringSubmatch(text, -1) {
-			named[m[1]] = true
+			namedTests[m[1]] = true
 			if !tests[m[1]] {
 				t.Errorf("%s names %s, which does not exist", page, m[1])
 			}
@@ -57,14 +57,14 @@ func TestSecurityPageNamesTests(t *testing.T) {
 			t.Errorf("security.md does not link to attacks/%s", page)
 		}
 	}
-	if len(named) < 330 {
-		t.Errorf("the pages name %d tests", len(named))
+	if len(namedTests) < 330 {
+		t.Errorf("the pages name %d tests", len(namedTests))
 	}
 }
 
 // No attack that was known is forgotten: each page lists at least as many as it did, each with its test.
 func TestSecurityPagesListAttacks(t *testing.T) {
-	least := map[string]int{
+	minimums := map[string]int{
 		"catalogs-and-messages.md": 15, "columns-and-views.md": 17, "database.md": 13, "hidden-row-errors.md": 29,
 		"known-elsewhere.md": 34, "protocol-and-process.md": 20, "signed-path.md": 28, "superuser.md": 10,
 		"testing.md": 12, "text-and-names.md": 22, "time-and-snapshots.md": 12, "writes.md": 23,
@@ -72,11 +72,11 @@ func TestSecurityPagesListAttacks(t *testing.T) {
 	tested := regexp.MustCompile("`(?:Test|Fuzz)\\w+`|Twins")
 	pages := securityPages(t)
 	for page := range pages {
-		if _, counted := least[page]; !counted && page != "security.md" {
+		if _, counted := minimums[page]; !counted && page != "security.md" {
 			t.Errorf("attacks/%s: how many attacks it lists at least is not said here", page)
 		}
 	}
-	for page, n := range least {
+	for page, n := range minimums {
 		attacks := 0
 		lines := strings.Split(pages[page], "\n")
 		for i, line := range lines {

@@ -39,7 +39,7 @@ tables:
 		"SELECT sequencename FROM pg_sequences ORDER BY 1",
 		"SELECT seqrelid::regclass::text FROM pg_sequence ORDER BY 1",
 	} {
-		if got := told(agent, sql); got != shown {
+		if got := oneText(agent, sql); got != shown {
 			t.Errorf("%s:\n%s", sql, got)
 		}
 	}
@@ -54,8 +54,8 @@ tables:
 			"WHERE c.relname IN " + in + " AND d.classid = 'pg_class'::regclass AND d.refclassid = d.classid ORDER BY 1",
 		"SELECT to_regclass('notes_id_seq'), pg_get_serial_sequence('notes', 'id'), pg_get_serial_sequence('notes', 'n')",
 	} {
-		got := told(agent, sql)
-		if want := told(super, strings.ReplaceAll(sql, "FROM pg_catalog.", "FROM ")); got != want || got == "" {
+		got := oneText(agent, sql)
+		if want := oneText(super, strings.ReplaceAll(sql, "FROM pg_catalog.", "FROM ")); got != want || got == "" {
 			t.Errorf("%s:\n%s\nwant\n%s", sql, got, want)
 		}
 	}
@@ -70,35 +70,35 @@ tables:
 			"narrowed_id_seq\nnotes_id_seq",
 		"SELECT count(*) FROM information_schema.tables WHERE table_name LIKE '%_seq' OR table_name = 'elsewhere'": "0",
 	} {
-		if got := told(agent, sql); got != want {
+		if got := oneText(agent, sql); got != want {
 			t.Errorf("%s: %s, want %s", sql, got, want)
 		}
 	}
 
 	t.Run("psql", func(t *testing.T) {
-		psql, same := pgtest.Client(t, "psql")
-		if !same {
+		psql, isSent := pgtest.Client(t, "psql")
+		if !isSent {
 			t.Skip("this psql is of another version than the server, whose catalogs it may not know")
 		}
-		say := func(dsn string, commands ...string) string {
+		runPsql := func(dsn string, commands ...string) string {
 			cmd := exec.CommandContext(t.Context(), psql, "-X", "-A", dsn)
 			cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "PSQLRC=/dev/null", "PAGER=")
 			cmd.Stdin = strings.NewReader(strings.Join(commands, "\n"))
-			out, err := cmd.CombinedOutput()
+			output, err := cmd.CombinedOutput()
 			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
+				t.Fatalf("%v\n%s", err, output)
 			}
-			return string(out)
+			return string(output)
 		}
-		direct := fmt.Sprintf("host=%s port=%d user=postgres dbname=%s", db.SocketDir, db.Port, db.Name)
-		through := proxy.DSN("agent", "sequences")
+		directDSN := fmt.Sprintf("host=%s port=%d user=postgres dbname=%s", db.SocketDir, db.Port, db.Name)
+		proxyDSN := proxy.DSN("agent", "sequences")
 		for _, command := range []string{`\d notes_id_seq`, `\d notes_n_seq`, `\d narrowed_id_seq`, `\d elsewhere`, `\ds notes*`} {
-			got, want := say(through, command), say(direct, command)
+			got, want := runPsql(proxyDSN, command), runPsql(directDSN, command)
 			if got != want || !strings.Contains(got, "notes") && !strings.Contains(got, "seq") {
 				t.Errorf("%s:\n%s\nwant\n%s", command, got, want)
 			}
 		}
-		if got := say(through, `\ds`); strings.Count(got, "|sequence|") != 5 || strings.Contains(got, "hidden") || strings.Contains(got, "other") {
+		if got := runPsql(proxyDSN, `\ds`); strings.Count(got, "|sequence|") != 5 || strings.Contains(got, "hidden") || strings.Contains(got, "other") {
 			t.Errorf("\\ds:\n%s", got)
 		}
 	})

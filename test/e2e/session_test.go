@@ -21,7 +21,7 @@ func TestPrepareInSQL(t *testing.T) {
 	in := start(t, options{})
 	c := in.agent(t)
 	ctx := context.Background()
-	want := truth(t, in, `SELECT m.id::text FROM memories m WHERE `+visible)
+	want := superuserList(t, in, `SELECT m.id::text FROM memories m WHERE `+visibleMemories)
 	rows := func(a harness.Answer) []string {
 		if a.Err != "" || len(a.Results) == 0 {
 			t.Fatal(a.Err)
@@ -31,7 +31,7 @@ func TestPrepareInSQL(t *testing.T) {
 	if a := harness.Ask(c, `PREPARE mine (text) AS SELECT id FROM memories WHERE title LIKE $1`); a.Err != "" {
 		t.Fatal(a.Err)
 	}
-	same(t, "EXECUTE", rows(harness.Ask(c, `EXECUTE mine ('%')`)), want)
+	wantSameRows(t, "EXECUTE", rows(harness.Ask(c, `EXECUTE mine ('%')`)), want)
 	r := c.ExecPrepared(ctx, "mine", [][]byte{[]byte("%")}, nil, nil).Read()
 	if r.Err != nil {
 		t.Fatal(r.Err)
@@ -40,22 +40,22 @@ func TestPrepareInSQL(t *testing.T) {
 	for _, row := range r.Rows {
 		got = append(got, string(row[0]))
 	}
-	same(t, "Bind of it", got, want)
+	wantSameRows(t, "Bind of it", got, want)
 
 	// A statement prepared by the wire is signed, and so is its EXECUTE.
 	if _, err := c.Prepare(ctx, "wired", `SELECT id FROM memories WHERE title LIKE $1`, nil); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "EXECUTE of a statement of the wire", rows(harness.Ask(c, `EXECUTE wired ('%')`)), want)
+	wantSameRows(t, "EXECUTE of a statement of the wire", rows(harness.Ask(c, `EXECUTE wired ('%')`)), want)
 
 	// A withdrawal acts on the next use.
-	super(t, in.db, `UPDATE people SET consent_status = 'refused' WHERE id = '`+alice+`'`)
-	fewer := truth(t, in, `SELECT m.id::text FROM memories m WHERE `+visible)
+	runAsSuperuser(t, in.db, `UPDATE people SET consent_status = 'refused' WHERE id = '`+alice+`'`)
+	fewer := superuserList(t, in, `SELECT m.id::text FROM memories m WHERE `+visibleMemories)
 	if len(fewer) == len(want) || slices.Contains(fewer, lakeAlice) {
 		t.Fatal("nothing was withdrawn")
 	}
 	for _, sql := range []string{`EXECUTE mine ('%')`, `EXECUTE wired ('%')`} {
-		same(t, sql+" after a withdrawal", rows(harness.Ask(c, sql)), fewer)
+		wantSameRows(t, sql+" after a withdrawal", rows(harness.Ask(c, sql)), fewer)
 	}
 
 	for sql, code := range map[string]string{
@@ -83,15 +83,15 @@ func TestPrepareInSQL(t *testing.T) {
 
 // The schema changes under statements that SQL has prepared: they are right, or refused as drivers expect.
 func TestPreparedInSQLUnderOldVersions(t *testing.T) {
-	in := start(t, options{refresh: quick})
+	in := start(t, options{refresh: quickRefresh})
 	c := in.agent(t)
 	if a := harness.Ask(c, `PREPARE mine AS SELECT count(*) FROM memories; PREPARE titled AS SELECT count(title) FROM memories`); a.Err != "" {
 		t.Fatal(a.Err)
 	}
 	before := harness.Ask(c, `EXECUTE mine`)
-	super(t, in.db, `CREATE TABLE unrelated (id int)`)
+	runAsSuperuser(t, in.db, `CREATE TABLE unrelated (id int)`)
 	waitFor(t, "the new catalog", func() bool { return harness.Ask(c, `EXECUTE mine`).String() == before.String() })
-	super(t, in.db, `ALTER TABLE memories RENAME COLUMN title TO headline`)
+	runAsSuperuser(t, in.db, `ALTER TABLE memories RENAME COLUMN title TO headline`)
 	waitFor(t, "an error", func() bool { return harness.Ask(c, `EXECUTE titled`).Code != "" })
 	if a := harness.Ask(c, `EXECUTE mine`); a.String() != before.String() && a.Code == "" {
 		t.Errorf("another answer than before: %s", a)
@@ -100,7 +100,7 @@ func TestPreparedInSQLUnderOldVersions(t *testing.T) {
 
 // Pools reset connections: settings and names are gone, the identity is not.
 func TestResets(t *testing.T) {
-	in := reading(t, options{})
+	in := startForReading(t, options{})
 	c := in.agent(t)
 	ctx := context.Background()
 	const count = `SELECT count(*) FROM memories`
@@ -128,13 +128,13 @@ func TestResets(t *testing.T) {
 			strings.Contains(strings.ToUpper(reset), "DISCARD ALL"); strings.Contains(zone.String(), "Tokyo") == settings {
 			t.Errorf("after %s: %s", reset, zone)
 		}
-		gone := strings.Contains(strings.ToUpper(reset), "DISCARD ALL") || strings.Contains(reset, "DEALLOCATE ALL")
+		isReset := strings.Contains(strings.ToUpper(reset), "DISCARD ALL") || strings.Contains(reset, "DEALLOCATE ALL")
 		for _, name := range []string{"kept", "wire"} {
 			a := harness.Ask(c, `EXECUTE `+name)
-			if gone != (a.Code == "26000") || !gone && a.String() != want {
+			if isReset != (a.Code == "26000") || !isReset && a.String() != want {
 				t.Errorf("%s after %s: %s", name, reset, a)
 			}
-			if !gone {
+			if !isReset {
 				harness.Ask(c, `DEALLOCATE `+name)
 			}
 		}
@@ -200,17 +200,17 @@ func TestResets(t *testing.T) {
 	}
 	for _, reset := range []string{`RESET ALL`, `DISCARD ALL`} {
 		harness.Ask(c, `SET TimeZone = 'Asia/Tokyo'`)
-		answered := inOneGroup(t, c, reset, count, `SHOW TimeZone`)
-		if len(answered) != 3 || answered[0] != reset && answered[0] != "RESET" || !strings.Contains(want, "\n"+answered[1]+"\n") || answered[2] != "UTC" {
-			t.Errorf("behind %s in a pipeline: %v", reset, answered)
+		answers := inOneGroup(t, c, reset, count, `SHOW TimeZone`)
+		if len(answers) != 3 || answers[0] != reset && answers[0] != "RESET" || !strings.Contains(want, "\n"+answers[1]+"\n") || answers[2] != "UTC" {
+			t.Errorf("behind %s in a pipeline: %v", reset, answers)
 		}
 	}
 	if _, err := c.Prepare(ctx, "wire", count, nil); err != nil {
 		t.Fatal(err)
 	}
-	if answered := inOneGroup(t, c, `BEGIN`, count, `COMMIT`, `DISCARD ALL`, `EXECUTE wire`, count); len(answered) != 5 ||
-		answered[3] != "DISCARD ALL" || answered[4] != "26000" {
-		t.Errorf("behind COMMIT and DISCARD ALL in a pipeline: %v", answered)
+	if answers := inOneGroup(t, c, `BEGIN`, count, `COMMIT`, `DISCARD ALL`, `EXECUTE wire`, count); len(answers) != 5 ||
+		answers[3] != "DISCARD ALL" || answers[4] != "26000" {
+		t.Errorf("behind COMMIT and DISCARD ALL in a pipeline: %v", answers)
 	}
 	if got := harness.Ask(c, count).String(); got != want {
 		t.Errorf("at the end: %s", got)
@@ -220,7 +220,7 @@ func TestResets(t *testing.T) {
 
 // inOneGroup sends statements with one Sync after them. It returns the first value of each or its command tag, up to
 // the first error, whose SQLSTATE it returns.
-func inOneGroup(t *testing.T, c *pgconn.PgConn, statements ...string) (answered []string) {
+func inOneGroup(t *testing.T, c *pgconn.PgConn, statements ...string) (answers []string) {
 	t.Helper()
 	p := c.StartPipeline(context.Background())
 	for _, sql := range statements {
@@ -234,7 +234,7 @@ func inOneGroup(t *testing.T, c *pgconn.PgConn, statements ...string) (answered 
 		var server *pgconn.PgError
 		switch rr, isResult := r.(*pgconn.ResultReader); {
 		case errors.As(err, &server):
-			answered = append(answered, server.Code)
+			answers = append(answers, server.Code)
 		case err != nil:
 			t.Fatal(err)
 		case isResult:
@@ -243,17 +243,17 @@ func inOneGroup(t *testing.T, c *pgconn.PgConn, statements ...string) (answered 
 				if errors.As(read.Err, &server) {
 					answer = server.Code
 				}
-				answered = append(answered, answer)
+				answers = append(answers, answer)
 			} else if len(read.Rows) > 0 {
-				answered = append(answered, string(read.Rows[0][0]))
+				answers = append(answers, string(read.Rows[0][0]))
 			} else {
-				answered = append(answered, answer)
+				answers = append(answers, answer)
 			}
 		default: // the Sync
 			if err := p.Close(); err != nil {
 				t.Fatal(err)
 			}
-			return answered
+			return answers
 		}
 	}
 }
@@ -261,7 +261,7 @@ func inOneGroup(t *testing.T, c *pgconn.PgConn, statements ...string) (answered 
 // A new key: sessions go on, and the old key is gone when no seal is left that it verifies.
 func TestRotateKey(t *testing.T) {
 	tier.All(t)
-	in := start(t, options{refresh: quick})
+	in := start(t, options{refresh: quickRefresh})
 	c := in.agent(t)
 	const count = `SELECT count(*) FROM memories`
 	want := harness.Ask(c, count).String()
@@ -271,7 +271,7 @@ func TestRotateKey(t *testing.T) {
 		t.Fatal(kid, err)
 	}
 	keys := func() string {
-		return strings.Join(truth(t, in, `SELECT kid::text FROM pgconsent.keys ORDER BY 1`), ",")
+		return strings.Join(superuserList(t, in, `SELECT kid::text FROM pgconsent.keys ORDER BY 1`), ",")
 	}
 	for range 10 {
 		if got := harness.Ask(c, count).String(); got != want {
@@ -282,7 +282,7 @@ func TestRotateKey(t *testing.T) {
 	if keys() != "1,2" {
 		t.Errorf("keys %s", keys())
 	}
-	super(t, in.db, `UPDATE pgconsent.keys SET made_at = made_at - interval '3 minutes'`)
+	runAsSuperuser(t, in.db, `UPDATE pgconsent.keys SET made_at = made_at - interval '3 minutes'`)
 	waitFor(t, "the old key is gone", func() bool { return keys() == "2" })
 	if got := harness.Ask(in.agent(t), count).String(); got != want {
 		t.Errorf("a new session: %s", got)
@@ -290,11 +290,11 @@ func TestRotateKey(t *testing.T) {
 }
 
 // waitFor waits until f says yes.
-func waitFor(t testing.TB, what string, f func() bool) {
+func waitFor(t testing.TB, description string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(tier.Patience); !f(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
+	for deadline := time.Now().Add(tier.Patience); !f(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", description)
 		}
 	}
 }

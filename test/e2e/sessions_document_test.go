@@ -64,13 +64,13 @@ func TestSessionsOfThePages(t *testing.T) {
 		script := prepared + "\n"
 		var commands, wants []string
 		for _, line := range strings.Split(block(section(page.name, page.heading), "console"), "\n") {
-			last := len(commands) - 1
+			lastIndex := len(commands) - 1
 			if command, ok := strings.CutPrefix(line, "$ "); ok {
 				commands, wants = append(commands, command), append(wants, "")
-			} else if last >= 0 && (strings.HasSuffix(commands[last], "\\") || strings.Count(commands[last], "'")%2 == 1) {
-				commands[last] += "\n" + line
-			} else if last >= 0 {
-				wants[last] += line + "\n"
+			} else if lastIndex >= 0 && (strings.HasSuffix(commands[lastIndex], "\\") || strings.Count(commands[lastIndex], "'")%2 == 1) {
+				commands[lastIndex] += "\n" + line
+			} else if lastIndex >= 0 {
+				wants[lastIndex] += line + "\n"
 			}
 		}
 		for i, command := range commands {
@@ -81,11 +81,11 @@ func TestSessionsOfThePages(t *testing.T) {
 		}
 		c := exec.CommandContext(t.Context(), "bash", "-c", "exec 2>&1\n"+script)
 		c.Dir = dir
-		out, err := c.CombinedOutput()
+		output, err := c.CombinedOutput()
 		if err != nil {
-			t.Fatalf("docs/reference/%s: %v\n%s", page.name, err, out)
+			t.Fatalf("docs/reference/%s: %v\n%s", page.name, err, output)
 		}
-		rest := string(out)
+		rest := string(output)
 		for i, command := range commands {
 			got, after, ok := strings.Cut(rest, fmt.Sprintf("\n@@%d@@\n", i+1))
 			if !ok {

@@ -31,14 +31,14 @@ INSERT INTO memory_participants SELECT 'eeeeeeee-0000-4000-8000-000000000001', i
 UPDATE people SET nick = 'x' WHERE name = 'HIDDENMARK twin';
 CREATE FUNCTION noisy(t text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN RAISE NOTICE 'saw %', t; RETURN true; END $$;`
 
-// forced is a connection as the agent's role past the proxy whose texts are signed without a leak check. It acts like a
-// build of pgconsent that signs everything.
-type forced struct {
+// forcedSession is a connection as the agent's role past the proxy whose texts are signed without a leak check. It acts
+// like a build of pgconsent that signs everything.
+type forcedSession struct {
 	conn *pgconn.PgConn
 	key  seal.Key
 }
 
-func (in *instance) forced(t *testing.T) *forced {
+func (in *instance) forced(t *testing.T) *forcedSession {
 	t.Helper()
 	super, err := pgx.Connect(context.Background(), in.db.DSN("postgres", ""))
 	if err != nil {
@@ -49,7 +49,7 @@ func (in *instance) forced(t *testing.T) *forced {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &forced{harness.Connect(t, in.db.DSN("pgconsent_agent", rolePassword)), ring.Newest()}
+	f := &forcedSession{harness.Connect(t, in.db.DSN("pgconsent_agent", rolePassword)), ring.Newest()}
 	f.seal(t)
 	if a := harness.Ask(f.conn, "SET plan_cache_mode = force_generic_plan"); a.Code != "" {
 		t.Fatal(a)
@@ -57,7 +57,7 @@ func (in *instance) forced(t *testing.T) *forced {
 	return f
 }
 
-func (f *forced) seal(t *testing.T) {
+func (f *forcedSession) seal(t *testing.T) {
 	value := f.key.Seal(seal.Claims{Nonce: 1, PID: f.conn.PID(), Expires: time.Now().Add(seal.SealLifetime), Profile: "p",
 		Attributes: map[string]string{"user": user1}})
 	if r := f.conn.ExecParams(context.Background(), "SELECT set_config('pgconsent.seal', $1, false)",
@@ -71,7 +71,7 @@ var signedViewNames = strings.NewReplacer(
 	"FROM memories", "FROM pgconsent_signed.visible_public_memories AS memories", "FROM people", "FROM pgconsent_signed.visible_public_people AS people",
 	"JOIN people", "JOIN pgconsent_signed.visible_public_people AS people")
 
-func (f *forced) ask(t *testing.T, sql string, args ...string) harness.Answer {
+func (f *forcedSession) ask(t *testing.T, sql string, args ...string) harness.Answer {
 	t.Helper()
 	text := f.key.Sign("p", signedViewNames.Replace(sql))
 	if len(args) == 0 {
@@ -83,9 +83,9 @@ func (f *forced) ask(t *testing.T, sql string, args ...string) harness.Answer {
 // Signed views give the rows that row security and rewriting give, for every statement of the corpus, and many read them.
 func TestPathsAgree(t *testing.T) {
 	tier.All(t)
-	both, signed := reading(t, options{}), start(t, options{mode: rewrite.AlwaysSignedMode})
-	a, b := both.agent(t), signed.agent(t)
-	for _, q := range corpus(t) {
+	bothPaths, signed := startForReading(t, options{}), start(t, options{mode: rewrite.AlwaysSignedMode})
+	a, b := bothPaths.agent(t), signed.agent(t)
+	for _, q := range corpusQueries(t) {
 		if strings.Contains(q.note, "needs: vector") {
 			continue
 		}
@@ -97,7 +97,7 @@ func TestPathsAgree(t *testing.T) {
 	if n := signed.byPath(t)["signed"]; n < 50 {
 		t.Errorf("only %d statements took the signed path", n)
 	}
-	both.noMarker(t)
+	bothPaths.noMarker(t)
 	signed.noMarker(t)
 }
 
@@ -107,12 +107,12 @@ func TestCollationsDoNotMeet(t *testing.T) {
 	tier.All(t)
 	in := start(t, options{setup: signedWorld})
 	direct, agent := in.forced(t).conn, in.agent(t)
-	for _, form := range []string{
+	for _, condition := range []string{
 		`SELECT 1 FROM (SELECT title, title COLLATE "C" AS a, body COLLATE "POSIX" AS b FROM public.memories) x ` +
 			`WHERE CASE WHEN title = '%s' THEN a > b ELSE false END`,
 		`SELECT 1 FROM public.memories WHERE CASE WHEN title = '%s' THEN mark > (SELECT max(nick) FROM public.people) ELSE false END`,
 	} {
-		hidden, absent := strings.ReplaceAll(form, "%s", "HIDDENMARK twin"), strings.ReplaceAll(form, "%s", "HIDDENMARK tween")
+		hidden, absent := strings.ReplaceAll(condition, "%s", "HIDDENMARK twin"), strings.ReplaceAll(condition, "%s", "HIDDENMARK tween")
 		if a, b := harness.Ask(direct, hidden), harness.Ask(direct, absent); a.Code != "42P22" || b.Code != "" {
 			t.Errorf("row security alone does not tell: the test proves nothing\n%s%s", a, b)
 		}
@@ -189,16 +189,16 @@ func TestNeighboursOfTheLeakSafeList(t *testing.T) {
 			"SELECT count(*) FROM memories WHERE title = 'HIDDENMARK twin' AND set_config('x.y', body, false) IS NOT NULL", "effect", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			told := f.ask(t, c.sql, c.args...)
+			answer := f.ask(t, c.sql, c.args...)
 			switch {
 			case c.code == "effect":
 				if got := harness.Ask(f.conn, "SELECT length(current_setting('x.y', true))"); got.Results[0].Rows[0] != "3000" {
-					t.Errorf("the neighbour does not act on the hidden row: %s%s", told, got)
+					t.Errorf("the neighbour does not act on the hidden row: %s%s", answer, got)
 				}
-			case c.code != "" && told.Code != c.code:
-				t.Errorf("the neighbour tells nothing: the test proves nothing\n%s", harness.Truncate(told.String()))
-			case c.code == "" && len(told.Notices) == 0:
-				t.Errorf("the neighbour prints nothing: the test proves nothing\n%s", harness.Truncate(told.String()))
+			case c.code != "" && answer.Code != c.code:
+				t.Errorf("the neighbour tells nothing: the test proves nothing\n%s", harness.Truncate(answer.String()))
+			case c.code == "" && len(answer.Notices) == 0:
+				t.Errorf("the neighbour prints nothing: the test proves nothing\n%s", harness.Truncate(answer.String()))
 			}
 			before := in.byPath(t)["signed"]
 			var got harness.Answer
@@ -224,15 +224,15 @@ func TestNeighboursOfTheLeakSafeList(t *testing.T) {
 func TestIndexedVectorsTellNothing(t *testing.T) {
 	tier.All(t)
 	const index = "CREATE INDEX ON memories USING gin (to_tsvector('english', title || ' ' || coalesce(body, '')))"
-	indexed, plain := start(t, options{mode: rewrite.AlwaysSignedMode, setup: signedWorld + index}),
+	indexed, plainTwin := start(t, options{mode: rewrite.AlwaysSignedMode, setup: signedWorld + index}),
 		start(t, options{setup: signedWorld})
-	f, agent, both := indexed.forced(t), indexed.agent(t), plain.agent(t)
+	f, agent, both := indexed.forced(t), indexed.agent(t), plainTwin.agent(t)
 	if a := harness.Ask(f.conn, "SET enable_bitmapscan = off"); a.Code != "" { // each row is read
 		t.Fatal(a)
 	}
 	const vector = "to_tsvector('english', title || ' ' || coalesce(body, ''))"
-	if told := f.ask(t, "SELECT count(*) FROM memories WHERE "+vector+" @@ plainto_tsquery('english', 'twin')"); len(told.Notices) == 0 {
-		t.Errorf("the server says nothing: the test proves nothing\n%s", told)
+	if answer := f.ask(t, "SELECT count(*) FROM memories WHERE "+vector+" @@ plainto_tsquery('english', 'twin')"); len(answer.Notices) == 0 {
+		t.Errorf("the server says nothing: the test proves nothing\n%s", answer)
 	}
 	for _, sql := range []string{
 		"SELECT title FROM memories WHERE " + vector + " @@ plainto_tsquery('english', 'twin')",

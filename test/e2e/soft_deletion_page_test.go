@@ -25,7 +25,7 @@ func TestSoftDeletionPage(t *testing.T) {
 	if !ok || len(blocks) < 2 {
 		t.Fatalf("the section has %d blocks", len(blocks))
 	}
-	for _, mode := range harness.Modes(enforced...) {
+	for _, mode := range harness.Modes(enforcedModes...) {
 		db := pgtest.Database(t)
 		harness.Exec(t, db, blocks[0][1]+`
 			INSERT INTO entries (author, title) VALUES ('mine', 'one'), ('mine', 'two'), ('yours', 'one'), ('yours', 'three');`)
@@ -38,11 +38,11 @@ func TestSoftDeletionPage(t *testing.T) {
 		if a := harness.Ask(agent, "DELETE FROM entries WHERE title = 'one'"); a.Err != "" {
 			t.Errorf("%s: DELETE: %s", mode.Name, a.Err)
 		}
-		if got := told(agent, "SELECT string_agg(title, ' ' ORDER BY title) FROM entries"); got != "two" {
+		if got := oneText(agent, "SELECT string_agg(title, ' ' ORDER BY title) FROM entries"); got != "two" {
 			t.Errorf("%s: what is left shows as %q", mode.Name, got)
 		}
 		owner := harness.Connect(t, db.DSN("postgres", ""))
-		if got := told(owner,
+		if got := oneText(owner,
 			"SELECT string_agg(author || ' ' || title || ' ' || (deleted_at IS NOT NULL), ', ' ORDER BY author, "+
 				"title) FROM entries"); got != "mine one true, mine two false, yours one false, yours three false" {
 			t.Errorf("%s: the table holds %s", mode.Name, got)

@@ -21,16 +21,16 @@ import (
 // seeds/004:50-54, 55-58, 59-62, 63, 82-84, 100, 129-131.
 func TestSources(t *testing.T) {
 	tier.All(t)
-	run := demos.StartDemo(t, "memberintel")
+	demoRun := demos.StartDemo(t, "memberintel")
 	const path, entry = "/api/v1/brain/sources/", "b0000000-0000-4000-8000-00000000000"
-	get := func(who, path string) (int, http.Header, string) {
+	getPage := func(user, path string) (int, http.Header, string) {
 		t.Helper()
-		request, err := http.NewRequest(http.MethodGet, run.Access.HTTP+path, nil)
+		request, err := http.NewRequest(http.MethodGet, demoRun.Access.HTTP+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if who != "" {
-			request.Header.Set("Authorization", "Bearer "+run.Access.Tokens[who])
+		if user != "" {
+			request.Header.Set("Authorization", "Bearer "+demoRun.Access.Tokens[user])
 		}
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
@@ -41,7 +41,7 @@ func TestSources(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if who == "agent:advisor" && strings.Contains(string(body)+fmt.Sprint(response.Header), "HIDDENMARK") { // the other user's rows have the marker
+		if user == "agent:advisor" && strings.Contains(string(body)+fmt.Sprint(response.Header), "HIDDENMARK") { // the other user's rows have the marker
 			t.Errorf("%s gets what is hidden: %s", path, body)
 		}
 		return response.StatusCode, response.Header, string(body)
@@ -49,7 +49,7 @@ func TestSources(t *testing.T) {
 
 	// seeds/004:59 exactly these members; :60 the body without its first line; SYSTEMS 5e.
 	for _, at := range []string{path, "/v1/sources/"} {
-		status, header, text := get("agent:advisor", at+entry+"1")
+		status, header, text := getPage("agent:advisor", at+entry+"1")
 		want := `{"id":"` + entry + `1","collection":"playbooks","title":"The first thirty days","category":"onboarding","last_reviewed":"2026-05-01",` +
 			`"body":"Write to a new member on the first day, the third and the tenth. BODYMARK0001\nAsk one question in each letter. BODYMARK0001"}` + "\n"
 		if status != 200 || text != want || header.Get("Cache-Control") != "private" || header.Get("Content-Type") != "application/json" {
@@ -58,16 +58,16 @@ func TestSources(t *testing.T) {
 	}
 	// seeds/004:55-58 one's own, and 404 for everything else, in the same bytes, headers too: another tenant's row,
 	// none, and no id.
-	if status, _, text := get("agent:advisor", path+entry+"2"); status != 200 || !strings.Contains(text, "BODYMARK0002") {
+	if status, _, text := getPage("agent:advisor", path+entry+"2"); status != 200 || !strings.Contains(text, "BODYMARK0002") {
 		t.Errorf("%d %s", status, text)
 	}
-	if status, _, text := get("agent:coach", path+entry+"3"); status != 200 || strings.Contains(text, `"null"`) {
+	if status, _, text := getPage("agent:coach", path+entry+"3"); status != 200 || strings.Contains(text, `"null"`) {
 		t.Errorf("%d %s", status, text)
 	}
 	var first string
 	for _, id := range []string{entry + "3", "99999999-9999-4999-8999-999999999999", "x", "", "..%2f", "%ff",
 		"1/2", entry + "1%00", strings.Repeat("a", 3000), entry + "1x", "'or'1'='1", "00000000-0000-0000-0000-000000000000"} {
-		status, header, text := get("agent:advisor", path+id)
+		status, header, text := getPage("agent:advisor", path+id)
 		header.Del("Date")
 		got := fmt.Sprint(status, header, text)
 		if first == "" {
@@ -79,28 +79,28 @@ func TestSources(t *testing.T) {
 	}
 	// 401 without a token, before anything is looked at; other roles have no rows.
 	for _, id := range []string{entry + "1", entry + "3", "x"} {
-		if status, _, _ := get("", path+id); status != 401 {
+		if status, _, _ := getPage("", path+id); status != 401 {
 			t.Errorf("%q without a token: %d", id, status)
 		}
-		if status, _, _ := get("admin", path+id); status != 403 {
+		if status, _, _ := getPage("admin", path+id); status != 403 {
 			t.Errorf("%q for an admin: %d", id, status)
 		}
 	}
-	if status, _, _ := get("agent:advisor", "/api/v1/brain/other"); status != 404 {
+	if status, _, _ := getPage("agent:advisor", "/api/v1/brain/other"); status != 404 {
 		t.Error(status)
 	}
 
 	// A value that is no string is null, never a text of it: seeds/004:61, SYSTEMS 5b.
 	for _, field := range []string{"title", "category", "last_reviewed"} {
 		nulls := 0
-		for _, id := range cells(t, run,
+		for _, id := range oneColumn(t, demoRun,
 			"SELECT id FROM brain_entries WHERE tenant_id = 'global' AND (metadata IS NULL OR "+
 				"jsonb_typeof(metadata) <> 'object' OR jsonb_typeof(metadata->'"+field+"') <> 'string') ORDER BY md5(id::text) LIMIT 6") {
-			status, _, text := get("agent:coach", path+id)
+			status, _, text := getPage("agent:coach", path+id)
 			var body map[string]any
-			value, there := any(nil), false
+			value, exists := any(nil), false
 			err := json.Unmarshal([]byte(text), &body)
-			if value, there = body[field]; status != 200 || err != nil || value != nil || !there ||
+			if value, exists = body[field]; status != 200 || err != nil || value != nil || !exists ||
 				strings.Contains(text, `"None"`) || strings.Contains(text, `"null"`) {
 				t.Errorf("%s: %d %s", field, status, text)
 				continue
@@ -116,14 +116,14 @@ func TestSources(t *testing.T) {
 	}
 
 	// seeds/004:60: what is left without the title, if that is anything.
-	owner := harness.Connect(t, run.Access.OwnerDSN)
+	owner := harness.Connect(t, demoRun.Access.OwnerDSN)
 	for stored, want := range map[string]string{
 		`E'# A title\n\nOne line.\n\n# Another\nand more\n'`: "One line.\n\n# Another\nand more\n",
 		`E'# A title\r\n\r\nOne line.'`:                      "One line.", `E'# A title\n  indented'`: "  indented",
 		`'# A title'`: "", `E'# A title\n'`: "", `''`: "", `NULL`: "",
 	} {
 		harness.Ask(owner, "UPDATE brain_entries SET content = "+stored+" WHERE id = '"+entry+"1'")
-		status, _, text := get("agent:coach", path+entry+"1")
+		status, _, text := getPage("agent:coach", path+entry+"1")
 		var body struct{ Body *string }
 		if err := json.Unmarshal([]byte(text), &body); status != 200 || err != nil || body.Body == nil || *body.Body != want {
 			t.Errorf("%s: %d %s", stored, status, text)
@@ -131,13 +131,13 @@ func TestSources(t *testing.T) {
 	}
 
 	// seeds/004:63: it is read, and nothing else.
-	before := cells(t, run, "SELECT md5(string_agg(b::text, '' ORDER BY id)) FROM brain_entries b")
+	before := oneColumn(t, demoRun, "SELECT md5(string_agg(b::text, '' ORDER BY id)) FROM brain_entries b")
 	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
-		request, err := http.NewRequest(method, run.Access.HTTP+path+entry+"1", strings.NewReader(`{"title":"x"}`))
+		request, err := http.NewRequest(method, demoRun.Access.HTTP+path+entry+"1", strings.NewReader(`{"title":"x"}`))
 		if err != nil {
 			t.Fatal(err)
 		}
-		request.Header.Set("Authorization", "Bearer "+run.Access.Tokens["agent:advisor"])
+		request.Header.Set("Authorization", "Bearer "+demoRun.Access.Tokens["agent:advisor"])
 		request.Header.Set("Content-Type", "application/json")
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
@@ -148,42 +148,42 @@ func TestSources(t *testing.T) {
 			t.Errorf("%s: %d %v", method, response.StatusCode, response.Header)
 		}
 	}
-	if after := cells(t, run, "SELECT md5(string_agg(b::text, '' ORDER BY id)) FROM brain_entries b"); after[0] != before[0] {
+	if after := oneColumn(t, demoRun, "SELECT md5(string_agg(b::text, '' ORDER BY id)) FROM brain_entries b"); after[0] != before[0] {
 		t.Error("an entry has changed")
 	}
 
 	// SQL and HTTP use up one limit, misses counted: 429, and when to come again. SYSTEMS 5c.
-	c := harness.Connect(t, dsnOf(run, "member_ui"))
+	c := harness.Connect(t, dsnOf(demoRun, "member_ui"))
 	// The allowance comes back by the second: on a slow machine a round may find one that has just done so.
 	var status, wait int
 	for round := 0; round < 20 && status != 429; round++ {
 		spent := false
 		for i := 0; i < 200 && !spent; i++ {
-			spent = harness.Ask(c, fmt.Sprintf("SELECT content FROM brain_entries WHERE id = '99999999-9999-4999-8999-0000000000%02d'", i)).Code == exhausted
+			spent = harness.Ask(c, fmt.Sprintf("SELECT content FROM brain_entries WHERE id = '99999999-9999-4999-8999-0000000000%02d'", i)).Code == limitExhausted
 		}
 		if !spent {
 			t.Fatal("200 entries by their keys do not use up the limit")
 		}
 		var header http.Header
-		status, header, _ = get("agent:advisor", path+entry+"1")
+		status, header, _ = getPage("agent:advisor", path+entry+"1")
 		wait, _ = strconv.Atoi(header.Get("Retry-After"))
 	}
 	if status != 429 || wait < 1 {
 		t.Errorf("what SQL has used up, HTTP has: %d, Retry-After %d", status, wait)
 	}
-	if status, _, _ := get("agent:coach", path+entry+"3"); status != 200 {
+	if status, _, _ := getPage("agent:coach", path+entry+"3"); status != 200 {
 		t.Errorf("another user has %d", status)
 	}
 }
 
-// cells is one column as the owner sees it.
-func cells(t *testing.T, run *demo.Running, sql string) []string {
+// oneColumn is one column as the owner sees it.
+func oneColumn(t *testing.T, demoRun *demo.Running, sql string) []string {
 	t.Helper()
-	return harness.Ask(harness.Connect(t, run.Access.OwnerDSN), sql).Results[0].Rows
+	return harness.Ask(harness.Connect(t, demoRun.Access.OwnerDSN), sql).Results[0].Rows
 }
 
-func dsnOf(run *demo.Running, agent string) string {
-	for _, a := range run.Access.Agents {
+func dsnOf(demoRun *demo.Running, agent string) string {
+	for _, a := range demoRun.Access.Agents {
 		if a.Name == agent {
 			return a.DSN
 		}

@@ -33,7 +33,7 @@ var byTheClock = []string{"pgconsent asker", "pgconsent sweep", "pgconsent liste
 // logStatements has the server log every statement until the test ends.
 func logStatements(t testing.TB, database string) *statementLog {
 	t.Helper()
-	set := func(commands ...string) {
+	alterSettings := func(commands ...string) {
 		conn, err := pgx.Connect(context.Background(),
 			fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres application_name='statement log'", pgtest.SocketDir(), pgtest.Port()))
 		if err != nil {
@@ -53,10 +53,10 @@ func logStatements(t testing.TB, database string) *statementLog {
 	if _, err := file.Seek(0, io.SeekEnd); err != nil {
 		t.Fatal(err)
 	}
-	set("ALTER SYSTEM SET log_statement = 'all'", "ALTER SYSTEM SET log_line_prefix = '|%d|%a|'")
+	alterSettings("ALTER SYSTEM SET log_statement = 'all'", "ALTER SYSTEM SET log_line_prefix = '|%d|%a|'")
 	t.Cleanup(func() {
 		file.Close()
-		set("ALTER SYSTEM RESET log_statement", "ALTER SYSTEM RESET log_line_prefix")
+		alterSettings("ALTER SYSTEM RESET log_statement", "ALTER SYSTEM RESET log_line_prefix")
 	})
 	return &statementLog{t: t, database: database, file: file}
 }

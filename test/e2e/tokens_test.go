@@ -58,8 +58,8 @@ func newProvider(t testing.TB, name string) *provider {
 	return &provider{t, name, key}
 }
 
-// publish writes the keys of an identity provider.
-func publish(t testing.TB, path string, all ...*provider) {
+// publishKeys writes the keys of an identity provider.
+func publishKeys(t testing.TB, path string, all ...*provider) {
 	t.Helper()
 	set := jwk.NewSet()
 	for _, p := range all {
@@ -135,8 +135,8 @@ func selfSigned(t testing.TB, dir string) (cert, key string, pool *x509.CertPool
 	return cert, key, pool
 }
 
-// abroad is a service that other machines could reach, and that takes the tokens of a provider.
-type abroad struct {
+// remoteProxy is a service that other machines could reach, and that takes the tokens of a provider.
+type remoteProxy struct {
 	testing.TB
 	config *config.Config
 	ca     string
@@ -148,37 +148,37 @@ type abroad struct {
 	owner  *pgx.Conn
 }
 
-// goAbroad starts the database of a demo again, reachable.
-func goAbroad(t *testing.T, name string) *abroad {
+// startRemoteProxy starts the database of a demo again, reachable.
+func startRemoteProxy(t *testing.T, name string) *remoteProxy {
 	t.Helper()
 	r := demos.StartDemo(t, name)
 	path := filepath.Join(r.Dir, "pgconsent.yaml")
-	written, err := os.ReadFile(path)
+	encoded, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := regexp.MustCompile(`(?m)^(\s*listen:) .*$`).ReplaceAllString(string(written), "$1 0.0.0.0:0")
+	text := regexp.MustCompile(`(?m)^(\s*listen:) .*$`).ReplaceAllString(string(encoded), "$1 0.0.0.0:0")
 	text = strings.Replace(text, "\nagents:\n", "\nagents:\n  robot: { database: "+name+", auth: jwt }\n  other: { database: "+name+", auth: jwt }\n"+
 		"  backend: { database: "+name+", auth: jwt, acts_for: { attributes: [user], by: jwt, claims: { user: tenant } } }\n", 1)
-	a := &abroad{TB: t, keys: filepath.Join(r.Dir, "jwks.json")}
+	a := &remoteProxy{TB: t, keys: filepath.Join(r.Dir, "jwks.json")}
 	text += "jwt: { issuer: https://id.test, audience: pgconsent, jwks: " + a.keys +
 		", skew: 0s, roles: [subject, agent, operator], claims: { attributes: { user: tenant } } }\n"
-	open := filepath.Join(r.Dir, "abroad.yaml")
+	configFile := filepath.Join(r.Dir, "abroad.yaml")
 	write := func(text string) {
-		if err := os.WriteFile(open, []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(configFile, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// Without TLS nothing of it is served to other machines.
 	write(text)
-	if _, err := config.Load(open); err == nil ||
+	if _, err := config.Load(configFile); err == nil ||
 		!strings.Contains(err.Error(), "without tls pgconsent listens on loopback") ||
 		!strings.Contains(err.Error(), "without tls http listens on loopback") {
 		t.Fatalf("off loopback without TLS: %v", err)
 	}
 	cert, key, pool := selfSigned(t, r.Dir)
 	write(text + "tls: { cert: " + cert + ", key: " + key + " }\n")
-	if a.config, err = config.Load(open); err != nil {
+	if a.config, err = config.Load(configFile); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Stop(); err != nil {
@@ -221,7 +221,7 @@ func goAbroad(t *testing.T, name string) *abroad {
 }
 
 // connect logs in with a password.
-func (a *abroad) connect(agent, password string) (*pgx.Conn, error) {
+func (a *remoteProxy) connect(agent, password string) (*pgx.Conn, error) {
 	a.Helper()
 	c, err := pgx.ParseConfig(strings.Replace(a.sql, "hostaddr=127.0.0.1 ", "", 1))
 	if err != nil {
@@ -237,7 +237,7 @@ func (a *abroad) connect(agent, password string) (*pgx.Conn, error) {
 }
 
 // call calls with a bearer token.
-func (a *abroad) call(method, path, token string, body ...string) (*http.Response, string) {
+func (a *remoteProxy) call(method, path, token string, body ...string) (*http.Response, string) {
 	a.Helper()
 	request, err := http.NewRequest(method, a.http+path, strings.NewReader(strings.Join(body, "")))
 	if err != nil {
@@ -261,21 +261,21 @@ func (a *abroad) call(method, path, token string, body ...string) (*http.Respons
 	return response, string(text)
 }
 
-// bearing is a client's transport with a token.
-type bearing struct {
+// bearerTransport is a client's transport with a token.
+type bearerTransport struct {
 	token string
-	under http.RoundTripper
+	next  http.RoundTripper
 	user  string // the token of the user for whom it calls; "": it calls for itself
 }
 
 // RoundTrip implements http.RoundTripper.
-func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b bearerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+b.token)
 	if b.user != "" {
 		r.Header.Set("Pgconsent-Token", b.user)
 	}
-	return b.under.RoundTrip(r)
+	return b.next.RoundTrip(r)
 }
 
 // messageOf is what a server says is wrong.
@@ -291,9 +291,9 @@ func messageOf(err error) string {
 // else gets in, and nothing of it goes over the network in plain text.
 func TestTokensOfAProvider(t *testing.T) {
 	tier.All(t)
-	a := goAbroad(t, "memberintel")
+	a := startRemoteProxy(t, "memberintel")
 	first, second, foreign := newProvider(t, "first"), newProvider(t, "second"), newProvider(t, "first")
-	publish(t, a.keys, first)
+	publishKeys(t, a.keys, first)
 	entitled := func(tenant string) (n int) {
 		if err := a.owner.QueryRow(t.Context(), "SELECT count(*) FROM brain_entries WHERE tenant_id IN ('global', $1)", tenant).Scan(&n); err != nil {
 			t.Fatal(err)
@@ -301,7 +301,7 @@ func TestTokensOfAProvider(t *testing.T) {
 		return n
 	}
 	const count = "SELECT count(*) FROM brain_entries"
-	seen := func(conn *pgx.Conn) (n int) {
+	visibleRows := func(conn *pgx.Conn) (n int) {
 		if err := conn.QueryRow(t.Context(), count).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
@@ -317,13 +317,13 @@ func TestTokensOfAProvider(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := seen(conn); got != entitled(tenant) {
+		if got := visibleRows(conn); got != entitled(tenant) {
 			t.Errorf("%s sees %d rows, want %d", tenant, got, entitled(tenant))
 		}
 		command := exec.Command("psql", "-XAtqc", count, a.sql+" user=robot")
 		command.Env = append(os.Environ(), "PGPASSWORD="+first.token(map[string]any{"tenant": tenant}))
-		if out, err := command.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != fmt.Sprint(entitled(tenant)) {
-			t.Errorf("psql as %s: %s, %v", tenant, out, err)
+		if output, err := command.CombinedOutput(); err != nil || strings.TrimSpace(string(output)) != fmt.Sprint(entitled(tenant)) {
+			t.Errorf("psql as %s: %s, %v", tenant, output, err)
 		}
 	}
 
@@ -335,27 +335,27 @@ func TestTokensOfAProvider(t *testing.T) {
 		}
 		return token
 	}
-	if conn, err := a.connect("robot", padded(8<<10-3)); err != nil || seen(conn) != entitled(user1) {
+	if conn, err := a.connect("robot", padded(8<<10-3)); err != nil || visibleRows(conn) != entitled(user1) {
 		t.Errorf("a token of 8 KiB: %v", err)
 	}
 	for _, size := range []int{9 << 10, 20 << 10, 60 << 10} {
-		long := padded(size)
-		if _, err := a.connect("robot", long); codeOf(err) != "28P01" ||
+		statement := padded(size)
+		if _, err := a.connect("robot", statement); codeOf(err) != "28P01" ||
 			!strings.Contains(messageOf(err), "may have 8 KiB: have the provider put fewer claims into it") {
-			t.Errorf("a token of %d bytes: %v", len(long), err)
+			t.Errorf("a token of %d bytes: %v", len(statement), err)
 		}
 		command := exec.Command("psql", "-XAtqc", count, a.sql+" user=robot")
-		command.Env = append(os.Environ(), "PGPASSWORD="+long)
-		if out, err := command.CombinedOutput(); err == nil || !strings.Contains(string(out), "may have 8 KiB") {
-			t.Errorf("psql with a token of %d bytes: %s", len(long), out)
+		command.Env = append(os.Environ(), "PGPASSWORD="+statement)
+		if output, err := command.CombinedOutput(); err == nil || !strings.Contains(string(output), "may have 8 KiB") {
+			t.Errorf("psql with a token of %d bytes: %s", len(statement), output)
 		}
 	}
 
 	// Every other token is a wrong password.
 	now := time.Now().Unix()
 	unsigned := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none","kid":"first"}`)) + "." + strings.Split(first.token(nil), ".")[1] + "."
-	_, wrong := a.connect("advisor", "no password")
-	ordinary := codeOf(wrong) + " " + strings.ReplaceAll(messageOf(wrong), "advisor", "robot")
+	_, wrongPassword := a.connect("advisor", "no password")
+	ordinary := codeOf(wrongPassword) + " " + strings.ReplaceAll(messageOf(wrongPassword), "advisor", "robot")
 	refused := map[string]string{
 		"expired": first.token(map[string]any{"exp": now - 5}),
 		"not yet": first.token(map[string]any{"nbf": now + 600}), "no expiry": first.token(map[string]any{"exp": nil}),
@@ -366,22 +366,22 @@ func TestTokensOfAProvider(t *testing.T) {
 		"a subject's":            first.token(map[string]any{"role": "subject"}),
 		"a role it may not give": first.token(map[string]any{"role": "admin"}), "nothing": "-",
 	}
-	for what, token := range refused {
+	for description, token := range refused {
 		_, err := a.connect("robot", token)
 		if got := codeOf(err) + " " + messageOf(err); got != ordinary {
-			t.Errorf("%s: %s, want %s", what, got, ordinary)
+			t.Errorf("%s: %s, want %s", description, got, ordinary)
 		}
-		if what == "another agent's" || what == "a subject's" {
+		if description == "another agent's" || description == "a subject's" {
 			continue // a service token for a user, over HTTP
 		}
 		if response, _ := a.call("GET", "/v1/consent/status", token); response.StatusCode != 401 {
-			t.Errorf("%s: HTTP %d", what, response.StatusCode)
+			t.Errorf("%s: HTTP %d", description, response.StatusCode)
 		}
 	}
 	if _, err := a.connect("robot", first.token(map[string]any{"tenant": nil})); codeOf(err) != "28000" {
 		t.Errorf("a token without the claim: %v", err)
 	}
-	if conn, err := a.connect("robot", first.token(map[string]any{"tenant": []string{user1, user2}})); err == nil && seen(conn) != entitled("nobody") {
+	if conn, err := a.connect("robot", first.token(map[string]any{"tenant": []string{user1, user2}})); err == nil && visibleRows(conn) != entitled("nobody") {
 		t.Error("a list of tenants is a tenant")
 	}
 
@@ -404,8 +404,8 @@ func TestTokensOfAProvider(t *testing.T) {
 
 	// A session ends with its token.
 	for lasts := time.Duration(4); ; lasts *= 3 { // until a machine is quick enough to begin
-		until := time.Now().Add(lasts * time.Second)
-		conn, err := a.connect("robot", first.token(map[string]any{"exp": until.Unix()}))
+		deadline := time.Now().Add(lasts * time.Second)
+		conn, err := a.connect("robot", first.token(map[string]any{"exp": deadline.Unix()}))
 		if err == nil {
 			_, err = conn.Exec(t.Context(), count)
 		}
@@ -417,30 +417,30 @@ func TestTokensOfAProvider(t *testing.T) {
 		}
 		for err == nil {
 			time.Sleep(100 * time.Millisecond)
-			if _, err = conn.Exec(t.Context(), count); err == nil && time.Since(until) > tier.Patience {
+			if _, err = conn.Exec(t.Context(), count); err == nil && time.Since(deadline) > tier.Patience {
 				t.Fatal("a session outlives its token")
 			}
 		}
-		if at := time.Now(); at.Before(until.Truncate(time.Second)) || codeOf(err) != "57P01" && !conn.IsClosed() {
-			t.Errorf("the session ended at %v, the token at %v: %v", at, until, err)
+		if at := time.Now(); at.Before(deadline.Truncate(time.Second)) || codeOf(err) != "57P01" && !conn.IsClosed() {
+			t.Errorf("the session ended at %v, the token at %v: %v", at, deadline, err)
 		}
 		break
 	}
 
 	// The same token over HTTP.
-	mine, others := first.token(nil), first.token(map[string]any{"tenant": user2})
+	userID, others := first.token(nil), first.token(map[string]any{"tenant": user2})
 	var id string
 	if err := a.owner.QueryRow(t.Context(), "SELECT id FROM brain_entries WHERE tenant_id = $1 LIMIT 1", user1).Scan(&id); err != nil {
 		t.Fatal(err)
 	}
 	const sources = "/api/v1/brain/sources/"
-	if response, text := a.call("GET", sources+id, mine); response.StatusCode != 200 || response.Header.Get("Strict-Transport-Security") != "" {
+	if response, text := a.call("GET", sources+id, userID); response.StatusCode != 200 || response.Header.Get("Strict-Transport-Security") != "" {
 		t.Errorf("a source: %d %s", response.StatusCode, text)
 	}
 	hidden, text := a.call("GET", sources+id, others)
-	absent, none := a.call("GET", sources+"00000000-0000-4000-8000-000000000000", others)
-	if hidden.StatusCode != 404 || absent.StatusCode != 404 || text != none {
-		t.Errorf("another's source: %d %s, %d %s", hidden.StatusCode, text, absent.StatusCode, none)
+	absent, noAggregates := a.call("GET", sources+"00000000-0000-4000-8000-000000000000", others)
+	if hidden.StatusCode != 404 || absent.StatusCode != 404 || text != noAggregates {
+		t.Errorf("another's source: %d %s, %d %s", hidden.StatusCode, text, absent.StatusCode, noAggregates)
 	}
 	// A user's token, and what the user's agent learns of it.
 	if response, text := a.call("POST", "/v1/consent/grant",
@@ -451,23 +451,23 @@ func TestTokensOfAProvider(t *testing.T) {
 	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	session, err := client.Connect(t.Context(),
 		&sdk.StreamableClientTransport{Endpoint: a.http + "/mcp",
-			HTTPClient: &http.Client{Transport: bearing{token: others, under: a.client.Transport}}, MaxRetries: -1}, nil)
+			HTTPClient: &http.Client{Transport: bearerTransport{token: others, next: a.client.Transport}}, MaxRetries: -1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer session.Close()
-	called, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "query", Arguments: map[string]any{"sql": count}})
-	if err != nil || called.IsError || dig(called.StructuredContent, "rows") == nil ||
-		fmt.Sprint(dig(called.StructuredContent, "rows")) != fmt.Sprintf("[[%d]]", entitled(user2)) {
-		t.Errorf("over MCP: %v, %v", called, err)
+	result, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "query", Arguments: map[string]any{"sql": count}})
+	if err != nil || result.IsError || memberAt(result.StructuredContent, "rows") == nil ||
+		fmt.Sprint(memberAt(result.StructuredContent, "rows")) != fmt.Sprintf("[[%d]]", entitled(user2)) {
+		t.Errorf("over MCP: %v, %v", result, err)
 	}
-	called, err = session.CallTool(t.Context(), &sdk.CallToolParams{Name: "consent_status", Arguments: map[string]any{}})
-	if err != nil || called.IsError || dig(called.StructuredContent, "user_id") != user2 {
-		t.Errorf("the consents of the token's own user: %v, %v", called, err)
+	result, err = session.CallTool(t.Context(), &sdk.CallToolParams{Name: "consent_status", Arguments: map[string]any{}})
+	if err != nil || result.IsError || memberAt(result.StructuredContent, "user_id") != user2 {
+		t.Errorf("the consents of the token's own user: %v, %v", result, err)
 	}
-	called, err = session.CallTool(t.Context(), &sdk.CallToolParams{Name: "consent_status", Arguments: map[string]any{"user_id": user1}})
-	if err != nil || !called.IsError {
-		t.Errorf("the consents of another user: %v, %v", called, err)
+	result, err = session.CallTool(t.Context(), &sdk.CallToolParams{Name: "consent_status", Arguments: map[string]any{"user_id": user1}})
+	if err != nil || !result.IsError {
+		t.Errorf("the consents of another user: %v, %v", result, err)
 	}
 
 	// The services, to other machines.
@@ -476,8 +476,8 @@ func TestTokensOfAProvider(t *testing.T) {
 		t.Errorf("the console: %d %v %.200s", response.StatusCode, response.Header, text)
 	}
 	for path, want := range map[string]map[string]int{
-		"/metrics": {"": 401, mine: 401, first.token(map[string]any{"role": "operator"}): 200}, "/healthz": {
-			"": 200}, "/openapi.json": {"": 200}, "/v1/consent/pending": {"": 401, mine: 200},
+		"/metrics": {"": 401, userID: 401, first.token(map[string]any{"role": "operator"}): 200}, "/healthz": {
+			"": 200}, "/openapi.json": {"": 200}, "/v1/consent/pending": {"": 401, userID: 200},
 	} {
 		for token, status := range want {
 			if response, text := a.call("GET", path, token); response.StatusCode != status {
@@ -494,11 +494,11 @@ func TestTokensOfAProvider(t *testing.T) {
 	}
 
 	// The provider changes its key: new tokens are taken at once, old ones no more.
-	open, err := a.connect("robot", first.token(nil))
+	openConn, err := a.connect("robot", first.token(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	publish(t, a.keys, second)
+	publishKeys(t, a.keys, second)
 	if _, err := a.connect("robot", second.token(nil)); err != nil {
 		t.Errorf("a token of the new key: %v", err)
 	}
@@ -511,14 +511,14 @@ func TestTokensOfAProvider(t *testing.T) {
 			break
 		}
 	}
-	seen(open) // a session that is open stays until its token expires
+	visibleRows(openConn) // a session that is open stays until its token expires
 
 	// The agent is disabled, whatever its tokens say.
 	if err := config.DisableWithoutPassword(a.config.Credentials, "robot", config.AuthToken); err != nil {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(100 * time.Millisecond) {
-		if _, err := open.Exec(t.Context(), "SELECT 1"); err != nil {
+		if _, err := openConn.Exec(t.Context(), "SELECT 1"); err != nil {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -534,7 +534,7 @@ func TestTokensOfAProvider(t *testing.T) {
 	if conn, err := a.connect("other", second.token(map[string]any{"agent": "other"})); err != nil {
 		t.Error(err)
 	} else {
-		seen(conn)
+		visibleRows(conn)
 	}
 	if err := config.EnableWithoutPassword(a.config.Credentials, "robot"); err != nil {
 		t.Fatal(err)

@@ -28,13 +28,13 @@ type secondOpinion struct {
 	tree strings.Builder
 }
 
-// touched are the objects of a tree, by name.
-type touched map[string]bool
+// touchedRelations are the objects of a tree, by name.
+type touchedRelations map[string]bool
 
 var (
-	relid     = regexp.MustCompile(`:relid (\d+)`)
-	aggregate = regexp.MustCompile(`:(?:aggfnoid|winfnoid) (\d+)`)
-	call      = regexp.MustCompile(`:funcid (\d+) :funcresulttype \d+ :funcretset \S+ :funcvariadic \S+ :funcformat 0 `)
+	relationID    = regexp.MustCompile(`:relid (\d+)`)
+	aggregateCall = regexp.MustCompile(`:(?:aggfnoid|winfnoid) (\d+)`)
+	functionCall  = regexp.MustCompile(`:funcid (\d+) :funcresulttype \d+ :funcretset \S+ :funcvariadic \S+ :funcformat 0 `)
 )
 
 func newSecondOpinion(t testing.TB, db *pgtest.DB) *secondOpinion {
@@ -68,7 +68,7 @@ func newSecondOpinion(t testing.TB, db *pgtest.DB) *secondOpinion {
 	return s
 }
 
-func (s *secondOpinion) of(t testing.TB, sql string) (touched, error) {
+func (s *secondOpinion) of(t testing.TB, sql string) (touchedRelations, error) {
 	t.Helper()
 	s.mu.Lock()
 	s.tree.Reset()
@@ -83,13 +83,13 @@ func (s *secondOpinion) of(t testing.TB, sql string) (touched, error) {
 	if tree == "" {
 		return nil, fmt.Errorf("no tree was printed")
 	}
-	set := touched{}
-	for _, m := range relid.FindAllStringSubmatch(tree, -1) {
+	set := touchedRelations{}
+	for _, m := range relationID.FindAllStringSubmatch(tree, -1) {
 		if m[1] != "0" { // PostgreSQL 16 writes 0 for an item that is no relation
 			set["rel "+s.names["rel "+m[1]]] = true
 		}
 	}
-	for _, expr := range []*regexp.Regexp{aggregate, call} {
+	for _, expr := range []*regexp.Regexp{aggregateCall, functionCall} {
 		for _, m := range expr.FindAllStringSubmatch(tree, -1) {
 			set["func "+s.names["func "+m[1]]] = true
 		}
@@ -101,12 +101,12 @@ func (s *secondOpinion) of(t testing.TB, sql string) (touched, error) {
 func TestTouchedObjectsAreTheServers(t *testing.T) {
 	tier.All(t)
 	db := pgtest.Template(t, "arcive", loadArcive)
-	m := harness.Migrate(t, arcive(t, db, policyFile(t, ""), ""), harness.Both)
+	m := harness.Migrate(t, arciveDatabase(t, db, policyFile(t, ""), ""), harness.Both)
 	opinion := newSecondOpinion(t, db)
 	for _, mode := range []rewrite.Mode{rewrite.InjectedMode, rewrite.RowSecurityMode} {
 		rewriter := rewrite.New(m.Snapshot, m.Policy, mode)
 		compared := 0
-		for _, q := range corpus(t) {
+		for _, q := range corpusQueries(t) {
 			res, refusal := rewriter.Rewrite(q.sql, true)
 			if refusal != nil || res.Tag != "SELECT" {
 				continue
@@ -117,7 +117,7 @@ func TestTouchedObjectsAreTheServers(t *testing.T) {
 				continue
 			}
 			compared++
-			compare(t, q, res, server, opinion, m.Policy)
+			compareTouched(t, q, res, server, opinion, m.Policy)
 		}
 		if compared < 100 {
 			t.Errorf("mode %v: only %d statements were compared", mode, compared)
@@ -125,9 +125,9 @@ func TestTouchedObjectsAreTheServers(t *testing.T) {
 	}
 }
 
-func compare(t *testing.T, q query, res *rewrite.Result, server touched, opinion *secondOpinion, pol *policy.Policy) {
+func compareTouched(t *testing.T, q query, res *rewrite.Result, server touchedRelations, opinion *secondOpinion, pol *policy.Policy) {
 	t.Helper()
-	mine := touched{}
+	mine := touchedRelations{}
 	for _, a := range res.Accesses {
 		if a.Source == "function" {
 			continue
@@ -139,11 +139,11 @@ func compare(t *testing.T, q query, res *rewrite.Result, server touched, opinion
 		}
 		mine["rel "+name.String()] = true
 		if isShadow { // reads inside the view are not compared
-			inside, err := opinion.of(t, fmt.Sprintf(`SELECT * FROM %q.%q`, name.Schema, name.Name))
+			viewTouched, err := opinion.of(t, fmt.Sprintf(`SELECT * FROM %q.%q`, name.Schema, name.Name))
 			if err != nil {
 				t.Fatal(err)
 			}
-			for object := range inside {
+			for object := range viewTouched {
 				if object != "rel "+name.String() {
 					delete(server, object)
 				}
@@ -173,7 +173,7 @@ func compare(t *testing.T, q query, res *rewrite.Result, server touched, opinion
 }
 
 // madeByServer are calls that PostgreSQL itself makes of SEARCH and CYCLE clauses (rewriteSearchCycle.c).
-var madeByServer = touched{"func pg_catalog.int8inc": true, "func pg_catalog.array_cat": true}
+var madeByServer = touchedRelations{"func pg_catalog.int8inc": true, "func pg_catalog.array_cat": true}
 
 // isLookupTable tells whether a table may be read behind a signed view, by the predicates.
 func isLookupTable(pol *policy.Policy, name string) bool {

@@ -44,16 +44,16 @@ func TestTroubleshootingQuotesTheCode(t *testing.T) {
 // among the refused statements.
 func TestTroubleshootingIsComplete(t *testing.T) {
 	s := readSources(t)
-	said := map[string]bool{}
+	documented := map[string]bool{}
 	for _, m := range quotedMessages(t) {
-		said[m.text] = true
+		documented[m.text] = true
 	}
-	refused, err := os.ReadFile("../../docs/reference/refused-statements.md")
+	refusedPage, err := os.ReadFile("../../docs/reference/refused-statements.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range s.told {
-		if !said[m] && !strings.Contains(placeholders(string(refused)), m) {
+		if !documented[m] && !strings.Contains(placeholders(string(refusedPage)), m) {
 			t.Errorf("%s does not have %q", troubleshooting, m)
 		}
 	}
@@ -73,22 +73,22 @@ func TestErrorsPageHasOwnSQLSTATEs(t *testing.T) {
 	if !ok || !ok2 {
 		t.Fatal("docs/reference/errors.md has no such section")
 	}
-	listed := map[string]bool{}
+	listedCodes := map[string]bool{}
 	for row := range strings.Lines(section) {
 		if cells := strings.Split(row, "|"); len(cells) > 2 {
 			for _, code := range regexp.MustCompile(`\b[0-9A-Z]{5}\b`).FindAllString(cells[1], -1) {
-				listed[code] = true
+				listedCodes[code] = true
 			}
 		}
 	}
 	sent := readSources(t).sent
 	maps.DeleteFunc(sent, func(code string, _ bool) bool { return !regexp.MustCompile(`^[0-9A-Z]{5}$`).MatchString(code) }) // a word
 	for code := range sent {
-		if !listed[code] {
+		if !listedCodes[code] {
 			t.Errorf("docs/reference/errors.md does not have %s, which is sent", code)
 		}
 	}
-	for code := range listed {
+	for code := range listedCodes {
 		if !sent[code] {
 			t.Errorf("docs/reference/errors.md has %s, which nothing sends", code)
 		}
@@ -106,28 +106,28 @@ func TestTroubleshootingHasFindings(t *testing.T) {
 	if !ok || !ok2 {
 		t.Fatalf("%s has no table of findings", troubleshooting)
 	}
-	listed := map[string]bool{}
+	listedCodes := map[string]bool{}
 	for row := range strings.Lines(table) {
 		if cells := strings.Split(row, "|"); len(cells) > 2 {
 			for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(cells[1], -1) {
-				listed[m[1]] = true
+				listedCodes[m[1]] = true
 			}
 		}
 	}
 	s := readSources(t)
-	known := func(id string) bool { return s.findings[id] || s.findings[strings.Trim(id, "_")] }
-	for id := range listed {
-		if !known(id) {
+	isKnown := func(id string) bool { return s.findings[id] || s.findings[strings.Trim(id, "_")] }
+	for id := range listedCodes {
+		if !isKnown(id) {
 			t.Errorf("%s has the finding %s, which no check makes", troubleshooting, id)
 		}
 	}
 	for id := range s.findings {
-		if !listed[id] && !listed["_"+id] && !s.held[id] {
+		if !listedCodes[id] && !listedCodes["_"+id] && !s.held[id] {
 			t.Errorf("%s does not have the finding %s", troubleshooting, id)
 		}
 	}
-	if len(listed) < 60 {
-		t.Errorf("%d findings, there were more", len(listed))
+	if len(listedCodes) < 60 {
+		t.Errorf("%d findings, there were more", len(listedCodes))
 	}
 }
 
@@ -185,10 +185,10 @@ func placeholders(text string) string {
 
 // answering are the packages whose errors agents get, logging those whose log is that of serve.
 var (
-	answering = []string{"proxy", "rewrite", "policy", "internal/enforce", "internal/sql/sqltext"}
-	logging   = []string{"proxy", "internal/enforce", "internal/record/audit", "internal/run/serve", "internal/run/config", "internal/registry/sweep",
+	answeringCalls = []string{"proxy", "rewrite", "policy", "internal/enforce", "internal/sql/sqltext"}
+	loggingCalls   = []string{"proxy", "internal/enforce", "internal/record/audit", "internal/run/serve", "internal/run/config", "internal/registry/sweep",
 		"internal/services/api", "internal/services/console", "internal/services/mcp", "internal/services/identity"}
-	refusing = []string{"denied", "suspendedError"} // functions that take the text of a message
+	refusingCalls = []string{"denied", "suspendedError"} // functions that take the text of a message
 )
 
 func readSources(t *testing.T) sources {
@@ -229,7 +229,7 @@ func readSources(t *testing.T) sources {
 			if spec, ok := n.(*ast.ValueSpec); ok {
 				for i, name := range spec.Names {
 					if i < len(spec.Values) {
-						value, ok := literal(spec.Values[i])
+						value, ok := literalText(spec.Values[i])
 						if ok && len(value) == 5 {
 							constants[name.Name] = value
 						}
@@ -247,7 +247,7 @@ func readSources(t *testing.T) sources {
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.BasicLit, *ast.BinaryExpr:
-				if value, ok := literal(n.(ast.Expr)); ok {
+				if value, ok := literalText(n.(ast.Expr)); ok {
 					s.literals = append(s.literals, placeholders(value))
 				}
 			case *ast.CompositeLit:
@@ -257,7 +257,7 @@ func readSources(t *testing.T) sources {
 					s.sent[constants[n.Sel.Name]] = true
 				}
 			case *ast.ValueSpec: // a SQLSTATE that a package declares
-				if last(n.Type) == "Code" && dir != "internal/sql/sqlstate" {
+				if lastName(n.Type) == "Code" && dir != "internal/sql/sqlstate" {
 					for _, name := range n.Names {
 						s.sent[constants[name.Name]] = true
 					}
@@ -275,7 +275,7 @@ func readSources(t *testing.T) sources {
 
 // call notes an error that is made, or a line that is logged.
 func (s *sources) call(dir string, c *ast.CallExpr, constants map[string]string) {
-	name, of := "", ""
+	name, query := "", ""
 	switch f := c.Fun.(type) {
 	case *ast.Ident:
 		name = f.Name
@@ -283,35 +283,35 @@ func (s *sources) call(dir string, c *ast.CallExpr, constants map[string]string)
 		name = f.Sel.Name
 		switch x := f.X.(type) {
 		case *ast.Ident:
-			of = x.Name
+			query = x.Name
 		case *ast.SelectorExpr:
-			of = x.Sel.Name
+			query = x.Sel.Name
 		}
 	}
 	levels := map[string]string{"Error": "ERROR", "Warn": "WARN", "Info": "INFO", "Debug": "DEBUG"}
 	switch {
-	case of == "sqlstate" && name == "New" && len(c.Args) > 2:
-		message, ok := literal(c.Args[2])
+	case query == "sqlstate" && name == "New" && len(c.Args) > 2:
+		message, ok := literalText(c.Args[2])
 		if message = placeholders(message); !ok || strings.Trim(message, "… ") == "" {
 			return
 		}
-		if code := constants[last(c.Args[0])]; code != "" {
+		if code := constants[lastName(c.Args[0])]; code != "" {
 			s.codes[message] = append(s.codes[message], code)
 		}
-		if slices.Contains(answering, dir) {
+		if slices.Contains(answeringCalls, dir) {
 			s.told = append(s.told, message)
 		}
-	case slices.Contains(refusing, name) && slices.Contains(answering, dir) && len(c.Args) > 0:
-		if message, ok := literal(c.Args[0]); ok {
+	case slices.Contains(refusingCalls, name) && slices.Contains(answeringCalls, dir) && len(c.Args) > 0:
+		if message, ok := literalText(c.Args[0]); ok {
 			s.told = append(s.told, placeholders(message))
 		}
-	case strings.EqualFold(of, "log") && levels[name] != "" && len(c.Args) > 0:
-		message, ok := literal(c.Args[0])
+	case strings.EqualFold(query, "log") && levels[name] != "" && len(c.Args) > 0:
+		message, ok := literalText(c.Args[0])
 		if !ok || message == "" {
 			return
 		}
 		s.levels[message] = append(s.levels[message], levels[name])
-		if slices.Contains(logging, dir) && (name == "Error" || name == "Warn") {
+		if slices.Contains(loggingCalls, dir) && (name == "Error" || name == "Warn") {
 			s.told = append(s.told, message)
 		}
 	}
@@ -326,13 +326,13 @@ func (s *sources) finding(dir string, c *ast.CompositeLit) {
 	for _, e := range c.Elts {
 		value := e
 		if kv, ok := e.(*ast.KeyValueExpr); ok {
-			if last(kv.Key) != "ID" {
+			if lastName(kv.Key) != "ID" {
 				continue
 			}
 			value = kv.Value
 		}
-		id, ok := literal(value)
-		if name, is := value.(*ast.Ident); is {
+		id, ok := literalText(value)
+		if name, isReady := value.(*ast.Ident); isReady {
 			id, ok = s.ids[name.Name]
 		}
 		id = strings.TrimPrefix(id, "…_")
@@ -343,7 +343,7 @@ func (s *sources) finding(dir string, c *ast.CompositeLit) {
 			if kv, ok := e.(*ast.KeyValueExpr); ok {
 				e = kv.Value
 			}
-			return slices.Contains([]string{"Unsafe", "Unknown", "NoSignedPath", "Warning", "Hardening", "Advice", "severity"}, last(e))
+			return slices.Contains([]string{"Unsafe", "Unknown", "NoSignedPath", "Warning", "Hardening", "Advice", "severity"}, lastName(e))
 		})
 		switch {
 		case severity:
@@ -354,8 +354,8 @@ func (s *sources) finding(dir string, c *ast.CompositeLit) {
 	}
 }
 
-// last is the last name of an expression.
-func last(e ast.Expr) string {
+// lastName is the last name of an expression.
+func lastName(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
 		return e.Name
@@ -365,8 +365,8 @@ func last(e ast.Expr) string {
 	return ""
 }
 
-// literal is the text of a literal, or several with a + between them; of what is no literal there it has ….
-func literal(e ast.Expr) (string, bool) {
+// literalText is the text of a literal, or several with a + between them; of what is no literal there it has ….
+func literalText(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
 		if e.Kind != token.STRING {
@@ -378,8 +378,8 @@ func literal(e ast.Expr) (string, bool) {
 		if e.Op != token.ADD {
 			return "", false
 		}
-		left, ok := literal(e.X)
-		right, ok2 := literal(e.Y)
+		left, ok := literalText(e.X)
+		right, ok2 := literalText(e.Y)
 		switch {
 		case ok && ok2:
 			return left + right, true

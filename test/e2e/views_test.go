@@ -41,15 +41,15 @@ var viewStatements = []string{
 // A listed view answers as on a copy from which the hidden rows were deleted, under each enforcement layer alone.
 func TestViewsAnswerAsOnTheFilteredCopy(t *testing.T) {
 	tier.All(t)
-	copied := filteredCopy(t)
-	super(t, copied, viewSetup)
+	copyDB := filteredCopy(t)
+	runAsSuperuser(t, copyDB, viewSetup)
 	for name, o := range map[string]options{
 		"both": {}, "row security alone": {mode: modeRLS}, "the views' predicates alone": {mode: modeInjected, rowSecurity: withoutPolicies},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o.policy, o.setup = viewsPolicy, viewSetup
 			in := start(t, o)
-			agent, filtered, unfiltered := in.agent(t), harness.Connect(t, copied.DSN("postgres", "")), in.direct(t)
+			agent, filtered, unfiltered := in.agent(t), harness.Connect(t, copyDB.DSN("postgres", "")), in.direct(t)
 			sensitive := 0
 			for _, sql := range viewStatements {
 				want, got := harness.Ask(filtered, sql), harness.Ask(agent, sql)

@@ -30,7 +30,7 @@ functions: { counted: {} }
 `
 )
 
-func waits(t *testing.T, mode harness.Mode) (*pgtest.DB, *harness.Proxy) {
+func startWaiting(t *testing.T, mode harness.Mode) (*pgtest.DB, *harness.Proxy) {
 	t.Helper()
 	db := pgtest.Database(t)
 	harness.Exec(t, db, waitingSchema)
@@ -43,7 +43,7 @@ func waits(t *testing.T, mode harness.Mode) (*pgtest.DB, *harness.Proxy) {
 // the statement ends with 40001; else it is answered.
 func TestWhatHasWaitedShowsNothingWithdrawn(t *testing.T) {
 	for _, mode := range harness.Modes(harness.Auto, harness.Both, harness.RLS) {
-		db, proxy := waits(t, mode)
+		db, proxy := startWaiting(t, mode)
 		owner, other := harness.ConnectSuperuser(t, db), harness.ConnectSuperuser(t, db)
 		for _, c := range []struct {
 			sql   string
@@ -94,7 +94,7 @@ func TestWhatHasWaitedShowsNothingWithdrawn(t *testing.T) {
 // TestFrozenRowsHaveNotMoved: a row that was frozen keeps the number of who wrote it, which comes again, and is no row
 // that has moved.
 func TestFrozenRowsHaveNotMoved(t *testing.T) {
-	db, _ := waits(t, harness.Auto)
+	db, _ := startWaiting(t, harness.Auto)
 	super := harness.ConnectSuperuser(t, db)
 	for _, ahead := range []string{"-5", "-2000000000", "-2147483653", "-3000000000", "500000000"} {
 		got := harness.Ask(super, `SELECT bool_and(pgconsent_signed.row_is_current(((pg_snapshot_xmax(pg_current_snapshot())::text::bigint + `+ahead+
@@ -109,7 +109,7 @@ func TestFrozenRowsHaveNotMoved(t *testing.T) {
 // decided. The statement does not call the new one, even if no table in its text has a row policy that asks.
 func TestAReplacedFunctionIsNotCalled(t *testing.T) {
 	for _, mode := range harness.Modes(harness.Auto, harness.Both, harness.RLS) {
-		db, proxy := waits(t, mode)
+		db, proxy := startWaiting(t, mode)
 		harness.Exec(t, db, "UPDATE people SET consent = 'withdrawn' WHERE id = 1")
 		const call = "SELECT counted()"
 		agent := proxy.Agent(t, "agent", "app")
@@ -136,11 +136,11 @@ func TestAReplacedFunctionIsNotCalled(t *testing.T) {
 			if got := ask(); got.Code == "" {
 				t.Errorf("%s, %s: %s", mode.Name, how, got)
 			}
-			for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+			for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 				got := harness.Ask(agent, call)
 				if got.Code == "55000" && strings.Contains(got.String(), "public.counted is suspended") {
 					break
-				} else if time.Since(began) > tier.Patience {
+				} else if time.Since(start) > tier.Patience {
 					t.Fatalf("%s: %s", mode.Name, got)
 				}
 			}
@@ -148,10 +148,10 @@ func TestAReplacedFunctionIsNotCalled(t *testing.T) {
 				t.Errorf("%s: a table beside it: %s", mode.Name, got)
 			}
 			harness.Exec(t, db, "ALTER FUNCTION counted() SECURITY INVOKER")
-			for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+			for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 				if got := harness.Ask(agent, call); got.Code == "" {
 					break
-				} else if time.Since(began) > tier.Patience {
+				} else if time.Since(start) > tier.Patience {
 					t.Fatalf("%s: %s is not served again: %s", mode.Name, how, got)
 				}
 			}

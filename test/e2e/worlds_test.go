@@ -18,27 +18,27 @@ import (
 func TestKernleCountsAlikeOnBothPaths(t *testing.T) {
 	tier.All(t)
 	counts := map[string][]string{}
-	for _, mode := range enforced {
+	for _, mode := range enforcedModes {
 		k := readKernle(t, mode)
-		for _, who := range []struct{ name, in string }{
+		for _, session := range []struct{ name, in string }{
 			{"bella", ""}, {"bella", "ctx:bella_health"}, {"bella", "ctx:dog_park"}, {"ash", ""}, {
 				"ash_as_guest", ""}, {"ashley", ""}, {"sean", ""}, {"vet", ""}, {"tutor_b", "ctx:student_123_academic"}, {"mallory", "ctx:bella_health"},
 		} {
-			c := k.as(who.name, who.in)
+			c := k.as(session.name, session.in)
 			for _, table := range []string{"episodes", "beliefs", "notes", "raw_entries", "episodes_array",
 				"episodes_jsonb", "privacy_contexts", "consent_records", "guardians", "stacks", "aliases", "generalizations"} {
-				counts[mode.Name] = append(counts[mode.Name], who.name+" "+who.in+" "+table+" "+harness.Ask(c, "SELECT * FROM "+table).SortedString())
+				counts[mode.Name] = append(counts[mode.Name], session.name+" "+session.in+" "+table+" "+harness.Ask(c, "SELECT * FROM "+table).SortedString())
 			}
 			harness.Close(c)
 		}
 	}
-	alike(t, counts)
+	wantAlikeCounts(t, counts)
 }
 
 func TestBeheardCountsAlikeOnBothPaths(t *testing.T) {
 	tier.All(t)
 	counts := map[string][]string{}
-	for _, mode := range enforced {
+	for _, mode := range enforcedModes {
 		b := startBeheardIn(t, mode)
 		agents := map[string]*pgconn.PgConn{"ana": b.agent, "ben": b.as(t, "ben", "ses-1-4"), "planner": b.as(t, "planner", "ses-1-4")}
 		for _, stage := range []string{"0", "1", "2", "3", "4"} {
@@ -49,30 +49,30 @@ func TestBeheardCountsAlikeOnBothPaths(t *testing.T) {
 					"MicroExperiment", "GlobalExperiment", "AISynthesis", "UserVessel", "Turn"} {
 					counts[mode.Name] = append(counts[mode.Name],
 						"stage "+stage+" "+name+" "+table+" "+
-							told(agents[name], `SELECT id FROM "`+table+`" ORDER BY id LIMIT 5`), told(agents[name], `SELECT count(*) FROM "`+table+`"`))
+							oneText(agents[name], `SELECT id FROM "`+table+`" ORDER BY id LIMIT 5`), oneText(agents[name], `SELECT count(*) FROM "`+table+`"`))
 				}
 			}
 		}
 		b.proxy.Tap().RequireNoMarker(t)
 	}
-	alike(t, counts)
+	wantAlikeCounts(t, counts)
 }
 
-// alike compares what was counted in each mode, which must not be refusals alone.
-func alike(t *testing.T, counts map[string][]string) {
+// wantAlikeCounts compares what was counted in each mode, which must not be refusals alone.
+func wantAlikeCounts(t *testing.T, counts map[string][]string) {
 	t.Helper()
-	one, other := counts[enforced[0].Name], counts[enforced[1].Name]
+	firstCounts, otherCounts := counts[enforcedModes[0].Name], counts[enforcedModes[1].Name]
 	answered := 0
-	for i := range one {
-		if one[i] != other[i] {
-			t.Errorf("%s: %s\n%s: %s", enforced[0].Name, harness.Truncate(one[i]), enforced[1].Name, harness.Truncate(other[i]))
+	for i := range firstCounts {
+		if firstCounts[i] != otherCounts[i] {
+			t.Errorf("%s: %s\n%s: %s", enforcedModes[0].Name, harness.Truncate(firstCounts[i]), enforcedModes[1].Name, harness.Truncate(otherCounts[i]))
 		}
-		if !strings.Contains(one[i], "42501") {
+		if !strings.Contains(firstCounts[i], "42501") {
 			answered++
 		}
 	}
-	if len(one) != len(other) || answered < 50 {
-		t.Errorf("%d and %d answers, %d of them rows: they say little", len(one), len(other), answered)
+	if len(firstCounts) != len(otherCounts) || answered < 50 {
+		t.Errorf("%d and %d answers, %d of them rows: they say little", len(firstCounts), len(otherCounts), answered)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestKernleContextIsEnteredAndLeft(t *testing.T) {
 	for in, dsn := range map[string]string{"0": k.proxy.DSN("bella", "kernle"), "1": options("ctx:bella_health")} {
 		c := harness.Connect(t, dsn)
 		for i, step := range steps(in) {
-			if got := told(c, step[0]); got != step[1] {
+			if got := oneText(c, step[0]); got != step[1] {
 				t.Errorf("connected with %s, step %d, %s: got %q, want %q", in, i, step[0], got, step[1])
 			}
 		}
@@ -113,9 +113,9 @@ func TestKernleContextIsEnteredAndLeft(t *testing.T) {
 			team, "SET pgconsent.context = ''", team} {
 			args = append(args, "-c", sql)
 		}
-		out, err := exec.CommandContext(t.Context(), psql, args...).CombinedOutput()
-		if err != nil || !slices.Equal(strings.Fields(string(out)), []string{"1", "0", "1", "0"}) {
-			t.Errorf("%v\n%s", err, out)
+		output, err := exec.CommandContext(t.Context(), psql, args...).CombinedOutput()
+		if err != nil || !slices.Equal(strings.Fields(string(output)), []string{"1", "0", "1", "0"}) {
+			t.Errorf("%v\n%s", err, output)
 		}
 	})
 	t.Run("psycopg", func(t *testing.T) {
@@ -137,13 +137,13 @@ print(*out)`
 			if exec.CommandContext(t.Context(), python, "-c", "import psycopg").Run() != nil {
 				continue
 			}
-			out, err := exec.CommandContext(t.Context(), python, "-c", program, k.proxy.DSN("bella", "kernle")).CombinedOutput()
-			if err != nil || strings.TrimSpace(string(out)) != "0 1 0 0 1 0 1" {
-				t.Errorf("%v\n%s", err, out)
+			output, err := exec.CommandContext(t.Context(), python, "-c", program, k.proxy.DSN("bella", "kernle")).CombinedOutput()
+			if err != nil || strings.TrimSpace(string(output)) != "0 1 0 0 1 0 1" {
+				t.Errorf("%v\n%s", err, output)
 			}
 			return
 		}
-		missing(t, "Python's psycopg")
+		skipMissing(t, "Python's psycopg")
 	})
 	k.proxy.Tap().RequireNoMarker(t)
 }
@@ -181,7 +181,7 @@ INSERT INTO generalizations (id, stack_id, belief_id, source_id) VALUES ('genera
 // whatever she sends.
 func TestKernleTwinsAnswerAlike(t *testing.T) {
 	tier.All(t)
-	one, two := startKernle(t), startKernle(t, disturbKernle)
+	firstTwin, secondTwin := startKernle(t), startKernle(t, disturbKernle)
 	statements := []string{
 		"SELECT * FROM %s ORDER BY id", "SELECT count(*), max(content), min(created_at) FROM %s",
 		"SELECT string_agg(content, ',' ORDER BY id) FROM %s", "SELECT stack_id, count(*) FROM %s GROUP BY 1 ORDER BY 1",
@@ -207,9 +207,9 @@ func TestKernleTwinsAnswerAlike(t *testing.T) {
 			tables = kernleTables()[:1]
 		}
 		for _, table := range tables {
-			for _, form := range statements {
-				sql := strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(form, "%[1]s", table), "%s", table), "%%", "%")
-				a, b := one.asked(sql, in), two.asked(sql, in)
+			for _, condition := range statements {
+				sql := strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(condition, "%[1]s", table), "%s", table), "%%", "%")
+				a, b := firstTwin.asked(sql, in), secondTwin.asked(sql, in)
 				if a != b {
 					t.Errorf("%s in %q\none:\n%s\ntwin:\n%s", sql, in, harness.Truncate(a), harness.Truncate(b))
 				}
@@ -223,7 +223,7 @@ func TestKernleTwinsAnswerAlike(t *testing.T) {
 			"INSERT INTO generalizations (stack_id, belief_id, source_id) VALUES ('ash', 'belief:1004', 'episode:1001')", "DELETE FROM aliases",
 			"SET pgconsent.context = 'ctx:none'", "SET pgconsent.context = 'ctx:student_123_academic'",
 			"SET pgconsent.context = 'ctx:broken'", "INSERT INTO consent_records (id, stack_id, grantee, scope) VALUES ('consent:HIDDEN', 'ash', 'x', '*')"} {
-			if a, b := one.asked(sql, in), two.asked(sql, in); a != b {
+			if a, b := firstTwin.asked(sql, in), secondTwin.asked(sql, in); a != b {
 				t.Errorf("%s in %q\none:\n%s\ntwin:\n%s", sql, in, a, b)
 			}
 		}
@@ -231,12 +231,12 @@ func TestKernleTwinsAnswerAlike(t *testing.T) {
 	// The control: without protection they differ.
 	for _, table := range []string{"episodes", "privacy_contexts", "consent_records", "guardians", "stacks", "aliases", "generalizations"} {
 		sql := "SELECT * FROM " + table
-		if harness.Ask(harness.ConnectSuperuser(t, one.db), sql).SortedString() == harness.Ask(harness.ConnectSuperuser(t, two.db), sql).SortedString() {
+		if harness.Ask(harness.ConnectSuperuser(t, firstTwin.db), sql).SortedString() == harness.Ask(harness.ConnectSuperuser(t, secondTwin.db), sql).SortedString() {
 			t.Errorf("%s is the same in both, which proves nothing", table)
 		}
 	}
-	one.proxy.Tap().RequireNoMarker(t)
-	two.proxy.Tap().RequireNoMarker(t)
+	firstTwin.proxy.Tap().RequireNoMarker(t)
+	secondTwin.proxy.Tap().RequireNoMarker(t)
 }
 
 // asked is the transcript of a statement in a transaction of bella's that is rolled back.

@@ -44,8 +44,8 @@ const writtenState = `SELECT title, body, qty, shelf, tags, dim, note, made, lou
 SELECT * FROM slots ORDER BY name; SELECT * FROM words ORDER BY word; SELECT idea FROM ideas ORDER BY idea; SELECT what FROM counted ORDER BY what;
 SELECT name, born, level, note FROM cards ORDER BY name, level, note; SELECT * FROM shelves ORDER BY id`
 
-// tried runs a statement in a transaction that is rolled back, and returns what it answered and left behind.
-func tried(t testing.TB, c *pgconn.PgConn, sql string) (harness.Answer, string) {
+// tryWrite runs a statement in a transaction that is rolled back, and returns what it answered and left behind.
+func tryWrite(t testing.TB, c *pgconn.PgConn, sql string) (harness.Answer, string) {
 	t.Helper()
 	harness.Ask(c, "BEGIN")
 	a := harness.Ask(c, sql)
@@ -62,15 +62,15 @@ func tried(t testing.TB, c *pgconn.PgConn, sql string) (harness.Answer, string) 
 func TestWritesEqualThoseOnAFilteredCopy(t *testing.T) {
 	tier.All(t)
 	in := startWrites(t, options{})
-	copied := pgtest.Template(t, "arcive", loadArcive)
-	super(t, copied, writesFile(t, "schema.sql"))
-	super(t, copied, writesFile(t, "filter.sql"))
-	agent, filtered, unfiltered := in.agent(t), harness.Connect(t, copied.DSN("postgres", "")), in.direct(t)
+	copyDB := pgtest.Template(t, "arcive", loadArcive)
+	runAsSuperuser(t, copyDB, writesFile(t, "schema.sql"))
+	runAsSuperuser(t, copyDB, writesFile(t, "filter.sql"))
+	agent, filtered, unfiltered := in.agent(t), harness.Connect(t, copyDB.DSN("postgres", "")), in.direct(t)
 	sensitive := 0
 	statements := writesLines(t, "statements.sql")
 	for _, sql := range statements {
-		want, wantState := tried(t, filtered, sql)
-		got, gotState := tried(t, agent, sql)
+		want, wantState := tryWrite(t, filtered, sql)
+		got, gotState := tryWrite(t, agent, sql)
 		got.Notices = slices.DeleteFunc(got.Notices, func(n string) bool { return strings.Contains(n, "is set by the policy") })
 		if got.Code != want.Code || want.Code == "" && got.SortedString() != want.SortedString() {
 			t.Errorf("%s\nagent:\n%s\nfiltered copy:\n%s", sql, harness.Truncate(got.SortedString()), harness.Truncate(want.SortedString()))
@@ -78,16 +78,16 @@ func TestWritesEqualThoseOnAFilteredCopy(t *testing.T) {
 		if gotState != wantState {
 			t.Errorf("%s left\nagent:\n%s\nfiltered copy:\n%s", sql, harness.Truncate(gotState), harness.Truncate(wantState))
 		}
-		if all, allState := tried(t, unfiltered, sql); all.SortedString() != want.SortedString() || allState != wantState {
+		if all, allState := tryWrite(t, unfiltered, sql); all.SortedString() != want.SortedString() || allState != wantState {
 			sensitive++
 		}
 	}
 	if sensitive*3 < len(statements)*2 {
 		t.Errorf("%d of %d statements are sensitive to hidden rows, want two thirds", sensitive, len(statements))
 	}
-	if left := harness.Ask(unfiltered,
-		"SELECT count(*) FROM items WHERE title LIKE 'HIDDENMARK%'; SELECT count(*) FROM item_log"); left.Results[0].Rows[0] != "3" {
-		t.Errorf("hidden rows were touched: %s", left)
+	if leftRows := harness.Ask(unfiltered,
+		"SELECT count(*) FROM items WHERE title LIKE 'HIDDENMARK%'; SELECT count(*) FROM item_log"); leftRows.Results[0].Rows[0] != "3" {
+		t.Errorf("hidden rows were touched: %s", leftRows)
 	}
 	in.noMarker(t)
 }
@@ -96,24 +96,24 @@ func TestWritesEqualThoseOnAFilteredCopy(t *testing.T) {
 // refused.
 func TestWritesInEveryMode(t *testing.T) {
 	tier.All(t)
-	both, rowSecurity := startWrites(t, options{}), startWrites(t, options{mode: modeRLS})
+	bothPaths, rowSecurity := startWrites(t, options{}), startWrites(t, options{mode: modeRLS})
 	auto, signed := startWrites(t, options{mode: rewrite.AutoMode}),
 		startWrites(t, options{mode: rewrite.AlwaysSignedMode})
 	injected := startWrites(t, options{mode: modeInjected, rowSecurity: withoutPolicies})
-	a, c := both.agent(t), injected.agent(t)
+	a, c := bothPaths.agent(t), injected.agent(t)
 	others := map[string]*pgconn.PgConn{"row security alone": rowSecurity.agent(t), "auto": auto.agent(t), "the signed": signed.agent(t)}
 	for _, sql := range append(writesLines(t, "statements.sql"), writesLines(t, "hostile.sql")...) {
-		want, wantState := tried(t, a, sql)
+		want, wantState := tryWrite(t, a, sql)
 		for mode, conn := range others {
-			if got, gotState := tried(t, conn, sql); got.SortedString() != want.SortedString() || gotState != wantState {
+			if got, gotState := tryWrite(t, conn, sql); got.SortedString() != want.SortedString() || gotState != wantState {
 				t.Errorf("%s\nboth:\n%s\n%s:\n%s", sql, harness.Truncate(want.SortedString()), mode, harness.Truncate(got.SortedString()))
 			}
 		}
-		if got, _ := tried(t, c, sql); got.Code == "" && !strings.HasPrefix(sql, "SELECT") {
+		if got, _ := tryWrite(t, c, sql); got.Code == "" && !strings.HasPrefix(sql, "SELECT") {
 			t.Errorf("%s: answered by injected predicates alone:\n%s", sql, got)
 		}
 	}
-	for _, in := range []*instance{both, rowSecurity, auto, signed, injected} {
+	for _, in := range []*instance{bothPaths, rowSecurity, auto, signed, injected} {
 		in.noMarker(t)
 	}
 }
@@ -121,33 +121,33 @@ func TestWritesInEveryMode(t *testing.T) {
 // Twins that differ in hidden rows give equal transcripts, whatever is sent, and so does what is left behind.
 func TestWritingTwinsAnswerAlike(t *testing.T) {
 	tier.All(t)
-	one, two := startWrites(t, options{}), startWrites(t, options{}, writesFile(t, "disturb.sql"))
-	a, b := one.agent(t), two.agent(t)
+	firstTwin, secondTwin := startWrites(t, options{}), startWrites(t, options{}, writesFile(t, "disturb.sql"))
+	a, b := firstTwin.agent(t), secondTwin.agent(t)
 	for _, sql := range append(writesLines(t, "hostile.sql"), writesLines(t, "statements.sql")...) {
-		x, left := tried(t, a, sql)
-		y, right := tried(t, b, sql)
+		x, left := tryWrite(t, a, sql)
+		y, right := tryWrite(t, b, sql)
 		if x.SortedString() != y.SortedString() || left != right {
 			t.Errorf("%s\none:\n%s\ntwin:\n%s", sql, harness.Truncate(x.SortedString()+left), harness.Truncate(y.SortedString()+right))
 		}
 	}
-	one.noMarker(t)
-	two.noMarker(t)
+	firstTwin.noMarker(t)
+	secondTwin.noMarker(t)
 }
 
 // Past the protection the twins differ, and markers show: else the test above proves nothing.
 func TestWritingTwinsDifferForTheOwner(t *testing.T) {
-	one, two := pgtest.Template(t, "arcive", loadArcive), pgtest.Template(t, "arcive", loadArcive)
-	super(t, one, writesFile(t, "schema.sql"))
-	super(t, two, writesFile(t, "schema.sql")+writesFile(t, "disturb.sql"))
-	a, b := harness.Connect(t, one.DSN("postgres", "")), harness.Connect(t, two.DSN("postgres", ""))
+	firstDB, secondDB := pgtest.Template(t, "arcive", loadArcive), pgtest.Template(t, "arcive", loadArcive)
+	runAsSuperuser(t, firstDB, writesFile(t, "schema.sql"))
+	runAsSuperuser(t, secondDB, writesFile(t, "schema.sql")+writesFile(t, "disturb.sql"))
+	a, b := harness.Connect(t, firstDB.DSN("postgres", "")), harness.Connect(t, secondDB.DSN("postgres", ""))
 	const enough = 50
 	differ := 0
 	for _, sql := range append(writesLines(t, "hostile.sql"), writesLines(t, "statements.sql")...) {
 		if differ == enough {
 			break
 		}
-		x, left := tried(t, a, sql)
-		y, right := tried(t, b, sql)
+		x, left := tryWrite(t, a, sql)
+		y, right := tryWrite(t, b, sql)
 		if x.SortedString() != y.SortedString() || left != right {
 			differ++
 		}
@@ -191,42 +191,42 @@ func TestWritesInTransactions(t *testing.T) {
 	clients(t, in, func(t *testing.T, agent, owner client) {
 		count := func(want string) {
 			t.Helper()
-			if got := one(t, owner, `SELECT count(*)::text FROM slots WHERE name LIKE 'tx%'`); got != want {
+			if got := oneValue(t, owner, `SELECT count(*)::text FROM slots WHERE name LIKE 'tx%'`); got != want {
 				t.Errorf("%s rows, want %s", got, want)
 			}
 		}
-		done(t, agent, `INSERT INTO slots (name) VALUES ('tx1')`)
+		wantDone(t, agent, `INSERT INTO slots (name) VALUES ('tx1')`)
 		count("1")
-		done(t, agent, "BEGIN")
-		done(t, agent, `INSERT INTO slots (name) VALUES ('tx2')`)
+		wantDone(t, agent, "BEGIN")
+		wantDone(t, agent, `INSERT INTO slots (name) VALUES ('tx2')`)
 		count("1")
-		done(t, agent, "SAVEPOINT a")
+		wantDone(t, agent, "SAVEPOINT a")
 		if _, code := agent.rows(`INSERT INTO slots (name) VALUES ('tx2')`); code != "23505" {
 			t.Errorf("a key twice: %s", code)
 		}
 		if _, code := agent.rows(`INSERT INTO slots (name) VALUES ('tx3')`); code != "25P02" {
 			t.Errorf("in a failed transaction: %s", code)
 		}
-		done(t, agent, "ROLLBACK TO a")
-		done(t, agent, `UPDATE slots SET name = 'tx4' WHERE name = 'tx2'`)
-		done(t, agent, "COMMIT")
+		wantDone(t, agent, "ROLLBACK TO a")
+		wantDone(t, agent, `UPDATE slots SET name = 'tx4' WHERE name = 'tx2'`)
+		wantDone(t, agent, "COMMIT")
 		count("2")
-		done(t, agent, "BEGIN")
+		wantDone(t, agent, "BEGIN")
 		if _, code := agent.rows(`UPDATE slots SET user_id = '` + user2 + `'`); code != "42501" {
 			t.Errorf("a refusal: %s", code)
 		}
 		if _, code := agent.rows(`DELETE FROM slots`); code != "25P02" {
 			t.Errorf("after a refusal: %s", code)
 		}
-		done(t, agent, "ROLLBACK")
+		wantDone(t, agent, "ROLLBACK")
 		count("2")
-		done(t, agent, `DELETE FROM slots WHERE name LIKE 'tx%'`)
+		wantDone(t, agent, `DELETE FROM slots WHERE name LIKE 'tx%'`)
 		count("0")
-		done(t, agent, `BEGIN READ ONLY`)
+		wantDone(t, agent, `BEGIN READ ONLY`)
 		if _, code := agent.rows(`DELETE FROM slots`); code != "25006" {
 			t.Errorf("read only: %s", code)
 		}
-		done(t, agent, "ROLLBACK")
+		wantDone(t, agent, "ROLLBACK")
 	})
 	in.noMarker(t)
 }
@@ -349,9 +349,9 @@ EXECUTE nested (400);
 DELETE FROM odd_slots WHERE a = 'nested';
 DELETE FROM over_ruled;
 `)
-	out, err := cmd.CombinedOutput()
+	output, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("%v: %s", err, output)
 	}
 	for _, want := range []string{
 		"UPDATE 1\n", "ERROR:  the row collides with another one\n", "ERROR:  the new row is not one that you may write\n",
@@ -360,8 +360,8 @@ DELETE FROM over_ruled;
 		"DELETE 1\nnested|2\nINSERT 0 1\nINSERT 0 0\nPREPARE\n4\nUPDATE 1\nERROR:  the new row is not one that " +
 			"you may write\n", "agents do not write through this view",
 	} {
-		if !strings.Contains(string(out), want) {
-			t.Errorf("no %q in\n%s", want, out)
+		if !strings.Contains(string(output), want) {
+			t.Errorf("no %q in\n%s", want, output)
 		}
 	}
 	in.noMarker(t)
@@ -378,26 +378,26 @@ func TestArciveE_PeopleThatAgentsCreateArePending(t *testing.T) {
 			`INSERT INTO people (name, user_id, consent_status) VALUES ('HIDDENMARK made', '` + user2 + `', 'granted')`,
 			`INSERT INTO people (id, name, is_self, consent_status) VALUES (DEFAULT, 'HIDDENMARK made', DEFAULT, 'granted')`,
 		} {
-			done(t, agent, sql)
-			if got := one(t, owner,
+			wantDone(t, agent, sql)
+			if got := oneValue(t, owner,
 				`SELECT count(*)::text || string_agg(DISTINCT user_id::text || consent_status || is_self, '') FROM people `+
 					`WHERE name = 'HIDDENMARK made'`); got != itoa(i+1)+user1+"pendingfalse" {
 				t.Errorf("%s: %s", sql, got)
 			}
 		}
-		if got := one(t, agent, `SELECT count(*)::text FROM people WHERE name LIKE '%made'`); got != "0" {
+		if got := oneValue(t, agent, `SELECT count(*)::text FROM people WHERE name LIKE '%made'`); got != "0" {
 			t.Errorf("the agent sees %s of the people it made", got)
 		}
 		if _, code := agent.rows(`INSERT INTO people (name) VALUES ('x') RETURNING id`); code != "42501" {
 			t.Errorf("RETURNING: %s", code)
 		}
 		// Mentioned by the owner, such a person hides the memory until the owner grants.
-		done(t, owner, `INSERT INTO memory_participants SELECT '`+lakeAlone+`', id, 'HIDDENMARK' FROM people WHERE name = 'HIDDENMARK made' LIMIT 1`)
-		if got := one(t, agent, `SELECT count(*)::text FROM memories WHERE id = '`+lakeAlone+`'`); got != "0" {
+		wantDone(t, owner, `INSERT INTO memory_participants SELECT '`+lakeAlone+`', id, 'HIDDENMARK' FROM people WHERE name = 'HIDDENMARK made' LIMIT 1`)
+		if got := oneValue(t, agent, `SELECT count(*)::text FROM memories WHERE id = '`+lakeAlone+`'`); got != "0" {
 			t.Error("a memory that mentions a pending person is visible")
 		}
-		done(t, owner, `DELETE FROM memory_participants USING people q WHERE q.id = person_id AND q.name = 'HIDDENMARK made'`)
-		done(t, owner, `DELETE FROM people WHERE name = 'HIDDENMARK made'`)
+		wantDone(t, owner, `DELETE FROM memory_participants USING people q WHERE q.id = person_id AND q.name = 'HIDDENMARK made'`)
+		wantDone(t, owner, `DELETE FROM people WHERE name = 'HIDDENMARK made'`)
 	})
 	in.noMarker(t)
 }
@@ -407,7 +407,7 @@ func TestArciveH_AgentsConsentForNobody(t *testing.T) {
 	in := start(t, options{})
 	const everything = `SELECT md5(string_agg(x, ',' ORDER BY x)) FROM (SELECT p::text FROM people p UNION ALL SELECT p::text FROM memory_participants p
 		UNION ALL SELECT m::text FROM memories m UNION ALL SELECT e::text FROM memory_edges e) AS t (x)`
-	before := truth(t, in, everything)[0]
+	before := superuserList(t, in, everything)[0]
 	clients(t, in, func(t *testing.T, agent, _ client) {
 		for _, sql := range []string{
 			`UPDATE people SET consent_status = 'granted' WHERE id = '` + ben + `'`,
@@ -436,7 +436,7 @@ func TestArciveH_AgentsConsentForNobody(t *testing.T) {
 			}
 		}
 	})
-	if after := truth(t, in, everything)[0]; after != before {
+	if after := superuserList(t, in, everything)[0]; after != before {
 		t.Error("something changed")
 	}
 	in.noMarker(t)
@@ -445,20 +445,20 @@ func TestArciveH_AgentsConsentForNobody(t *testing.T) {
 func TestArciveH_AgentsWriteMemoriesDown(t *testing.T) {
 	in := start(t, options{})
 	clients(t, in, func(t *testing.T, agent, owner client) {
-		id := one(t, agent,
+		id := oneValue(t, agent,
 			`INSERT INTO memories (title, body, metadata, user_id) VALUES ('noted', 'by the agent', '{"mood": "calm"}', '`+user2+`') RETURNING id::text`)
-		if got := one(t, owner, `SELECT user_id::text || title FROM memories WHERE id = '`+id+`'`); got != user1+"noted" {
+		if got := oneValue(t, owner, `SELECT user_id::text || title FROM memories WHERE id = '`+id+`'`); got != user1+"noted" {
 			t.Error(got)
 		}
-		if got := one(t, agent, `SELECT title FROM memories WHERE id = '`+id+`'`); got != "noted" {
+		if got := oneValue(t, agent, `SELECT title FROM memories WHERE id = '`+id+`'`); got != "noted" {
 			t.Error(got)
 		}
 		// Once the owner says whom it mentions, it is under that person's consent.
-		done(t, owner, `INSERT INTO memory_participants VALUES ('`+id+`', '`+ben+`', 'HIDDENMARK')`)
-		if got := one(t, agent, `SELECT count(*)::text FROM memories WHERE id = '`+id+`'`); got != "0" {
+		wantDone(t, owner, `INSERT INTO memory_participants VALUES ('`+id+`', '`+ben+`', 'HIDDENMARK')`)
+		if got := oneValue(t, agent, `SELECT count(*)::text FROM memories WHERE id = '`+id+`'`); got != "0" {
 			t.Error("the memory is visible although Ben refused")
 		}
-		done(t, owner, `DELETE FROM memories WHERE id = '`+id+`'`)
+		wantDone(t, owner, `DELETE FROM memories WHERE id = '`+id+`'`)
 	})
 	in.noMarker(t)
 }
@@ -545,15 +545,15 @@ func TestCopyFrom(t *testing.T) {
 	if n, err := agent.CopyFrom(ctx, pgx.Identifier{"ideas"}, []string{"idea"}, pgx.CopyFromRows([][]any{{"copied"}})); err != nil || n != 1 {
 		t.Errorf("rows that are not seen: %d, %v", n, err)
 	}
-	for option, since := range map[string]int{`DEFAULT '@'`: 16, `ON_ERROR stop`: 17} { // the PostgreSQL versions that introduced these options
+	for option, version := range map[string]int{`DEFAULT '@'`: 16, `ON_ERROR stop`: 17} { // the PostgreSQL versions that introduced these options
 		tag, err := agent.PgConn().CopyFrom(ctx, strings.NewReader("d1\t1\t@\n"), "COPY items (title, qty, body) FROM STDIN ("+option+")")
-		if pgtest.Binaries().Major < since {
+		if pgtest.Binaries().Major < version {
 			if codeOf(err) != "42601" {
 				t.Errorf("%s: %v", option, err)
 			}
 			continue
 		}
-		want := map[int]string{16: "none", 17: "@"}[since]
+		want := map[int]string{16: "none", 17: "@"}[version]
 		var body string
 		if scanErr := ownerConn.QueryRow(ctx, "DELETE FROM items WHERE title = 'd1' RETURNING body").
 			Scan(&body); err != nil || scanErr != nil || tag.RowsAffected() != 1 || body != want {
@@ -582,18 +582,18 @@ SELECT count(*) FROM words WHERE word LIKE 'w_';
 COPY items (title) FROM '/etc/passwd';
 COPY items FROM STDIN;
 `)
-	out, err := cmd.CombinedOutput()
+	output, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("%v: %s", err, output)
 	}
 	for _, want := range []string{"COPY 2\nCOPY 1\n2\nROLLBACK\nCOPY 2\n",
 		`invalid input syntax for type integer: "five"`, "\n2\n", "Name the columns", "not available to agents"} {
-		if !strings.Contains(string(out), want) {
-			t.Errorf("no %q in\n%s", want, out)
+		if !strings.Contains(string(output), want) {
+			t.Errorf("no %q in\n%s", want, output)
 		}
 	}
-	if strings.Contains(string(out), "in_public") {
-		t.Errorf("the view shows:\n%s", out)
+	if strings.Contains(string(output), "in_public") {
+		t.Errorf("the view shows:\n%s", output)
 	}
 	in.noMarker(t)
 }
@@ -602,27 +602,27 @@ COPY items FROM STDIN;
 func TestCurrentOf(t *testing.T) {
 	in := startWrites(t, options{})
 	clients(t, in, func(t *testing.T, agent, owner client) {
-		done(t, agent, "BEGIN")
-		done(t, agent, "DECLARE c CURSOR FOR SELECT title FROM items ORDER BY title FOR UPDATE")
-		if got := one(t, agent, "FETCH c"); got != "apple" {
+		wantDone(t, agent, "BEGIN")
+		wantDone(t, agent, "DECLARE c CURSOR FOR SELECT title FROM items ORDER BY title FOR UPDATE")
+		if got := oneValue(t, agent, "FETCH c"); got != "apple" {
 			t.Errorf("the first row is %s", got)
 		}
-		if got := one(t, agent, "UPDATE items SET qty = 77 WHERE CURRENT OF c RETURNING title"); got != "apple" {
+		if got := oneValue(t, agent, "UPDATE items SET qty = 77 WHERE CURRENT OF c RETURNING title"); got != "apple" {
 			t.Errorf("updated %s", got)
 		}
-		if got := one(t, agent, "FETCH c"); got != "bread" {
+		if got := oneValue(t, agent, "FETCH c"); got != "bread" {
 			t.Errorf("the second row is %s", got)
 		}
-		if got := one(t, agent, "DELETE FROM items WHERE CURRENT OF c RETURNING title"); got != "bread" {
+		if got := oneValue(t, agent, "DELETE FROM items WHERE CURRENT OF c RETURNING title"); got != "bread" {
 			t.Errorf("deleted %s", got)
 		}
-		if got := one(t, agent, "SELECT string_agg(title || qty, ',' ORDER BY title) FROM items"); got != "apple77,cheese0,dates7" {
+		if got := oneValue(t, agent, "SELECT string_agg(title || qty, ',' ORDER BY title) FROM items"); got != "apple77,cheese0,dates7" {
 			t.Errorf("left %s", got)
 		}
 		if _, code := agent.rows("UPDATE items SET state = 'x' WHERE CURRENT OF c"); code != "42501" {
 			t.Errorf("a column that is not writable: %s", code)
 		}
-		done(t, agent, "ROLLBACK")
+		wantDone(t, agent, "ROLLBACK")
 		if _, code := agent.rows("UPDATE items SET qty = 1 WHERE CURRENT OF c"); code != "34000" {
 			t.Errorf("without a cursor: %s", code)
 		}
