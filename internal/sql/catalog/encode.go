@@ -23,7 +23,10 @@ type encodedSnapshot struct {
 // Encode returns a snapshot as bytes. [Decode] turns them back into a snapshot that gives the same answers.
 func (s *Snapshot) Encode() ([]byte, error) {
 	var out bytes.Buffer
-	zip := gzip.NewWriter(&out)
+	zip, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	if err != nil {
+		return nil, fmt.Errorf("encode the catalogs: %w", err)
+	}
 	if err := json.NewEncoder(zip).Encode(encodedSnapshot{specFormat, s.spec}); err != nil {
 		return nil, fmt.Errorf("encode the catalogs: %w", err)
 	}
