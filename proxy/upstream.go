@@ -5,10 +5,10 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net"
-	"strconv"
 	"strings"
 	"time"
 
@@ -31,8 +31,12 @@ const maxServerLogin = 1 << 20
 // which a process keeps free memory at the end of its heap. This lasts as long as the process (M_MMAP_THRESHOLD in
 // mallopt(3)). Before that it returns the memory of each plan to the kernel, and asks for it again with the next
 // statement.
+//
+// The text is repeated in pieces of a kilobyte, since repeat() copies piece by piece: by single letters, 4 MiB take the
+// server ten times as long.
 func heapQuery(bytes int) string {
-	return "SELECT pg_catalog.octet_length(pg_catalog.repeat('x', " + strconv.Itoa(bytes) + "))"
+	const piece = 1024
+	return fmt.Sprintf("SELECT pg_catalog.octet_length(pg_catalog.repeat(pg_catalog.repeat('x', %d), %d))", piece, (bytes+piece-1)/piece)
 }
 
 // startTimeQuery identifies the server: one that was restarted, or another one at the same address, has another start
