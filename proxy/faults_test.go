@@ -327,7 +327,7 @@ func (f *faultyProxy) checkRows(t *testing.T) {
 // TestCutAtEveryByte: a connection may end at any byte, on either side of the proxy, in either direction. Other
 // sessions still get their own answers, and nothing of the ended session is left.
 func TestCutAtEveryByte(t *testing.T) {
-	const every = 96 // one of so many byte positions is tried in the whole run
+	const every = 192 // one of so many byte positions is tried in the whole run
 	for _, mode := range []string{"session", "transaction", ownersSession} {
 		t.Run(mode, func(t *testing.T) {
 			f := startFaultyProxy(t, faultModes[mode])

@@ -205,7 +205,7 @@ func TestUnsafeDatabases(t *testing.T) {
 		{"key_readable", "GRANT EXECUTE ON FUNCTION pgconsent.seal_key() TO PUBLIC",
 			"REVOKE EXECUTE ON FUNCTION pgconsent.seal_key() FROM PUBLIC", "REVOKE ALL ON FUNCTION pgconsent.seal_key()", ""},
 	} {
-		if !tier.Turn(n, 4) { // the tests of package doctor try each of them
+		if !tier.Turn(n, 8) { // the tests of package doctor try each of them
 			continue
 		}
 		t.Run(c.id, func(t *testing.T) {

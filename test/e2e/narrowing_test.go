@@ -83,15 +83,15 @@ func TestNarrowedAnswersEqualThoseOfANarrowedCopy(t *testing.T) {
 		"both": {}, "row security alone": {mode: modeRLS}, "the view's predicate alone": {mode: modeInjected, rowSecurity: withoutPolicies},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name != "both" {
-				tier.All(t)
-			}
 			o.policy, o.setup = narrowPolicy, markHidden
 			in := start(t, o)
 			agent, narrowed := in.agent(t), harness.Connect(t, copyDB.DSN("postgres", ""))
 			answered, sensitive, failed := 0, 0, 0
 			unfiltered := in.direct(t)
-			for _, sql := range statements {
+			for i, sql := range statements {
+				if name != "both" && !tier.Turn(i, 4) {
+					continue
+				}
 				want, got := harness.Ask(narrowed, sql), harness.Ask(agent, sql)
 				switch {
 				case strings.Contains(sql, "match_memories") || strings.Contains(sql, "search_memories"):
@@ -117,7 +117,7 @@ func TestNarrowedAnswersEqualThoseOfANarrowedCopy(t *testing.T) {
 				}
 			}
 			t.Logf("%d statements, %d answered, %d of them sensitive, %d failed on both sides", len(statements), answered, sensitive, failed)
-			if answered < 120 || name == "both" && sensitive*2 < answered {
+			if answered < 40 || name == "both" && (answered < 120 || sensitive*2 < answered) {
 				t.Error("too little was compared")
 			}
 			in.noMarker(t)

@@ -44,7 +44,7 @@ func TestRandomMessages(t *testing.T) {
 	if tier.Quick() {
 		settings = allSettings[:2]
 	}
-	t.Log(Run(t, Config{Sequences: tier.Count(10, 80, 10_000), Seed: s, Length: 40, Settings: settings}))
+	t.Log(Run(t, Config{Sequences: tier.Count(10, 40, 10_000), Seed: s, Length: 40, Settings: settings}))
 }
 
 // Leaks that were found once stay closed.

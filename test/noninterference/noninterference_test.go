@@ -27,7 +27,7 @@ func TestNoninterference(t *testing.T) {
 		t.Log(Run(t, Config{Cases: *cases, Seed: from(t), Modes: modes, Save: *save, Progress: os.Stderr}))
 		return
 	}
-	cfg := Config{Cases: tier.Count(40, 480, 10_000), Seed: from(t), Modes: modes}
+	cfg := Config{Cases: tier.Count(40, 240, 10_000), Seed: from(t), Modes: modes}
 	if tier.Quick() {
 		cfg.PerTable = 1 // so that each mode has its turn
 	}

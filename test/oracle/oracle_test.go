@@ -26,7 +26,7 @@ func TestAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
 	case tier.Quick():
 		options.Schemas, options.EveryNth, options.EveryNthInOtherModes = quickly, 4, 3
 	case !tier.IsNightly():
-		options.EveryNth, options.EveryNthInOtherModes = 8, 3
+		options.EveryNth, options.EveryNthInOtherModes = 16, 3
 	}
 	r := Run(t, options)
 	t.Log(r)

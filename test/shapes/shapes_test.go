@@ -124,7 +124,7 @@ func TestShapesAnswerAsTheFilteredCopy(t *testing.T) {
 		agent := proxy.Agent(t, "agent", s.Name)
 		answered, refused, failed, sensitive := 0, 0, 0, 0
 		for i, sql := range every() {
-			if !tier.Turn(i, 6) {
+			if !tier.Turn(i, 12) {
 				continue
 			}
 			want, tells := truth(sql)

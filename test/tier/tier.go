@@ -34,7 +34,7 @@ const (
 const Patience = 3 * time.Minute
 
 // quickDivisor is by how much the quick run shortens a list of cases.
-const quickDivisor = 4
+const quickDivisor = 2
 
 // All skips the test in the quick run.
 func All(t testing.TB) {
@@ -80,7 +80,7 @@ func Seed() uint64 { return numberFromEnv("PGCONSENT_SEED", 1, 64) }
 // Rand returns random numbers from the seed. Tests and goroutines that run at the same time take different streams.
 func Rand(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(Seed(), stream)) }
 
-// Turn tells whether the i-th case of a list runs. make test-all runs one of n cases. The quick run takes a quarter of
+// Turn tells whether the i-th case of a list runs. make test-all runs one of n cases. The quick run takes half of
 // these, and the nightly run all. The first case always runs.
 func Turn(i, n int) bool {
 	switch {

@@ -220,7 +220,7 @@ func TestConsentByRegistry(t *testing.T) {
 		}
 		before := r.shown
 		first := true
-		for range 3 {
+		for range tier.Count(1, 2, 3) {
 			s.registry = s.records(24, people, []string{"*", "*", "*", "si:ash", "ctx:a"},
 				[]string{"*", "*", "*", "table:" + s.name + ".memories", "table:" + s.name + ".memories",
 					"table:" + s.name + ".memories", "table:other", "row:1", "row:" + s.name + ".memories:1", "row:" +

@@ -34,7 +34,7 @@ var schemaCallers = 8
 // under row security as the agent's own role, in either form of sublinks, under the injected condition and that of
 // signed views, exactly if predicate.Eval says so. "make triples N=1000000" runs more.
 func TestTriples(t *testing.T) {
-	wanted, seed := tier.Count(2_000, 20_000, 1_000_000), tier.Seed()
+	wanted, seed := tier.Count(2_000, 10_000, 1_000_000), tier.Seed()
 	if tier.IsNightly() {
 		schemaCallers = 30
 	}

@@ -272,7 +272,7 @@ func TestUnsafeDatabases(t *testing.T) {
 		{"key_readable", "GRANT EXECUTE ON FUNCTION pgconsent.seal_key() TO PUBLIC", ""},
 		{"key_readable", "GRANT SELECT ON pgconsent.keys TO pgconsent_agent", ""},
 	} {
-		if !tier.Turn(i, 1) || tier.Quick() && i%8 != 0 {
+		if !tier.Turn(i, 2) || tier.Quick() && i%8 != 0 {
 			continue
 		}
 		t.Run(tc.want, func(t *testing.T) {
@@ -376,7 +376,7 @@ func TestWarnings(t *testing.T) {
 			"sql AS 'SELECT NULL::point'; CREATE CAST (text AS point) WITH FUNCTION attic.f(text) AS IMPLICIT",
 	}
 	for i, want := range slices.Sorted(maps.Keys(all)) {
-		if !tier.Turn(i, 1) {
+		if !tier.Turn(i, 2) {
 			continue
 		}
 		sql := all[want]
