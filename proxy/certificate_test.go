@@ -80,8 +80,8 @@ func TestCertificates(t *testing.T) {
 	if err := conn.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if info := p.lastDecider().info; !info.Until.Equal(agentCertificate.Leaf.NotAfter) || !info.ByCertificate {
-		t.Errorf("the session ends at %v, and the certificate at %v", info.Until, agentCertificate.Leaf.NotAfter)
+	if info := p.lastDecider().info; !info.ExpiresAt.Equal(agentCertificate.Leaf.NotAfter) || !info.ExpiresWithCertificate {
+		t.Errorf("the session ends at %v, and the certificate at %v", info.ExpiresAt, agentCertificate.Leaf.NotAfter)
 	}
 	sessions := len(p.deciders)
 
@@ -153,7 +153,7 @@ func TestCertificateOfAnAgentWithAPassword(t *testing.T) {
 		if _, err := p.connectWithCertificate(t, certificate, agentName, agentPassword); err != nil {
 			t.Error(err)
 		}
-		if expiry := p.lastDecider().info.Until; !expiry.IsZero() {
+		if expiry := p.lastDecider().info.ExpiresAt; !expiry.IsZero() {
 			t.Errorf("the session ends at %v", expiry)
 		}
 	}
@@ -169,7 +169,7 @@ func TestChainOfCertificates(t *testing.T) {
 	if _, err := p.connectWithCertificate(t, agentCertificate, agentName, ""); err != nil {
 		t.Fatal(err)
 	}
-	if got := p.lastDecider().info.Until; !got.Equal(intermediate.Certificate.NotAfter) {
+	if got := p.lastDecider().info.ExpiresAt; !got.Equal(intermediate.Certificate.NotAfter) {
 		t.Errorf("the session ends at %v, and the authority between at %v", got, intermediate.Certificate.NotAfter)
 	}
 }

@@ -85,7 +85,7 @@ func TestEnforcementIsToldEverything(t *testing.T) {
 		}
 	}
 	if info.Agent != id.Agent || info.Database != id.Database || info.RemoteAddr != id.Remote ||
-		!maps.Equal(info.TokenAttributes, id.Claims) || !info.Until.Equal(id.Until) || info.Lists != id.Lists ||
+		!maps.Equal(info.TokenAttributes, id.Claims) || !info.ExpiresAt.Equal(id.Until) || info.HidesKeyOnlyColumns != id.Lists ||
 		info.BackendPID != p.lastDecider().backend.PID || info.Settings["application_name"] != "told" {
 		t.Errorf("it is told %+v of %+v", info, id)
 	}

@@ -102,19 +102,19 @@ func (c *conn) openSession(st *startup, route Route, connector *connector, serve
 	}
 	var s *session
 	decider, err := route.Open(c.ctx, SessionInfo{
-		ID:              c.id,
-		Agent:           st.user,
-		Database:        st.database,
-		RemoteAddr:      c.remote(),
-		BackendPID:      server.pid,
-		Server:          server.serverStarted,
-		Settings:        settings,
-		Claims:          func() verdict.Claims { return s.requests.claims() },
-		TokenAttributes: c.token.Attributes,
-		Until:           c.token.Until,
-		ByCertificate:   c.byCertificate,
-		Lists:           c.identity != nil && c.identity.Lists,
-		OnRevoke:        c.revoke,
+		ID:                     c.id,
+		Agent:                  st.user,
+		Database:               st.database,
+		RemoteAddr:             c.remote(),
+		BackendPID:             server.pid,
+		Server:                 server.serverStarted,
+		Settings:               settings,
+		Claims:                 func() verdict.Claims { return s.requests.claims() },
+		TokenAttributes:        c.token.Attributes,
+		ExpiresAt:              c.token.Until,
+		ExpiresWithCertificate: c.byCertificate,
+		HidesKeyOnlyColumns:    c.identity != nil && c.identity.Lists,
+		OnRevoke:               c.revoke,
 	})
 	if err != nil {
 		return nil, sqlstate.From(err)

@@ -41,7 +41,7 @@ func TestTokenAsPassword(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info := p.lastDecider().info; info.TokenAttributes["user"] != "u1" || !info.Until.Equal(expiry) {
+	if info := p.lastDecider().info; info.TokenAttributes["user"] != "u1" || !info.ExpiresAt.Equal(expiry) {
 		t.Errorf("enforcement was told %+v", info)
 	}
 	conn.Close(t.Context())

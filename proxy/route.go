@@ -122,10 +122,10 @@ type SessionInfo struct {
 	Settings map[string]string
 	Claims   func() verdict.Claims
 
-	TokenAttributes map[string]string // attributes that the agent's token gave; nil without one
-	Until           time.Time         // when the token or certificate expires, and the session with it; zero: never
-	ByCertificate   bool              // Until is when a certificate expires
-	Lists           bool              // the value of [Identity.Lists]
+	TokenAttributes        map[string]string // attributes that the agent's token gave; nil without one
+	ExpiresAt              time.Time         // when the token or certificate expires, and the session with it; zero: never
+	ExpiresWithCertificate bool              // Until is when a certificate expires
+	HidesKeyOnlyColumns    bool              // the value of [Identity.Lists]
 
 	// OnRevoke ends the session with this error; it returns at once, may be called from any goroutine, and does
 	// nothing when the session is over.

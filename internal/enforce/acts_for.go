@@ -61,8 +61,8 @@ func (a *ActsFor) check(p *policy.Policy) error {
 	return errors.Join(wrong...)
 }
 
-// trustedAttributes returns the attributes of the user in a setting that is believed.
-func (a *ActsFor) trustedAttributes(value string) (map[string]string, *sqlstate.Error) {
+// parseTrustedUser returns the attributes of the user in a setting that is believed.
+func (a *ActsFor) parseTrustedUser(value string) (map[string]string, *sqlstate.Error) {
 	if a.Claims == nil {
 		return map[string]string{a.Attributes[0]: value}, nil
 	}

@@ -19,24 +19,24 @@ import (
 
 // shapeKey has all that what is known of a shape depends on.
 type shapeKey struct {
-	shape   string // see [sqltext.Shape]
-	epoch   uint64
-	signing bool
-	lists   bool
+	shape               string // see [sqltext.Shape]
+	epoch               uint64
+	canSign             bool
+	hidesKeyOnlyColumns bool
 }
 
-// shapeOfTexts is what is known of the texts of one shape.
-type shapeOfTexts struct {
-	bindable []rewrite.BindableLiteral // the literals in whose place parameters stand
-	path     verdict.Path              // the path of the text that came first
-	first    uint64                    // a hash of that text
-	varies   atomic.Bool               // another text of the shape has come
-	unusable atomic.Bool               // the texts are decided as they are
+// textShape is what is known of the texts of one shape.
+type textShape struct {
+	bindable      []rewrite.BindableLiteral // the literals in whose place parameters stand
+	firstPath     verdict.Path              // the path of the text that came first
+	firstTextHash uint64                    // a hash of that text
+	hasOtherTexts atomic.Bool               // another text of the shape has come
+	unusable      atomic.Bool               // the texts are decided as they are
 }
 
-// shapes has what is known of the shapes of texts, within a number of bytes.
-type shapes struct {
-	knownShapes *otter.Cache[shapeKey, *shapeOfTexts]
+// shapeCache has what is known of the shapes of texts, within a number of bytes.
+type shapeCache struct {
+	knownShapes *otter.Cache[shapeKey, *textShape]
 }
 
 // maxBoundText is how long a text with parameters may be, in bytes: the proxy keeps no long ones prepared.
@@ -45,20 +45,20 @@ const maxBoundText = 32 << 10
 // shapeOverhead is how many bytes a shape takes besides its text.
 const shapeOverhead = 256
 
-func newShapes(bytes uint64) (*shapes, error) {
-	known, err := otter.New(&otter.Options[shapeKey, *shapeOfTexts]{
+func newShapeCache(bytes uint64) (*shapeCache, error) {
+	known, err := otter.New(&otter.Options[shapeKey, *textShape]{
 		MaximumWeight: bytes,
-		Weigher:       func(k shapeKey, _ *shapeOfTexts) uint32 { return uint32(shapeOverhead + len(k.shape)) },
+		Weigher:       func(k shapeKey, _ *textShape) uint32 { return uint32(shapeOverhead + len(k.shape)) },
 	})
-	return &shapes{knownShapes: known}, err
+	return &shapeCache{knownShapes: known}, err
 }
 
-func (c *shapes) close() {
+func (c *shapeCache) close() {
 	c.knownShapes.InvalidateAll()
 	c.knownShapes.StopAllGoroutines()
 }
 
-var textSeed = maphash.MakeSeed()
+var textHashSeed = maphash.MakeSeed()
 
 // boundVerdict returns a verdict on the text of a Query that sessions of equal rights share. It is on the text with
 // parameters where both texts are known to mean the same, and otherwise on the text itself.
@@ -67,38 +67,38 @@ func (s *session) boundVerdict(st *state, text string) *verdict.Verdict {
 	if shape == "" || s.mayNameUser(text) {
 		return s.sharedVerdict(st, text, verdict.Simple)
 	}
-	key := shapeKey{shape: shape, epoch: st.epoch, signing: s.signs(st), lists: s.info.Lists}
-	known, ok := s.e.shapes.knownShapes.GetIfPresent(key)
+	key := shapeKey{shape: shape, epoch: st.epoch, canSign: s.canSign(st), hidesKeyOnlyColumns: s.info.HidesKeyOnlyColumns}
+	known, ok := s.enforcer.shapeCache.knownShapes.GetIfPresent(key)
 	if ok && known.isUsable(text) {
-		if v := s.bind(st, known, text, literals); v != nil {
+		if v := s.bindLiterals(st, known, text, literals); v != nil {
 			return v
 		}
 	}
 	v := s.sharedVerdict(st, text, verdict.Simple)
 	if !ok {
-		known = &shapeOfTexts{path: v.Path, first: maphash.String(textSeed, text)}
+		known = &textShape{firstPath: v.Path, firstTextHash: maphash.String(textHashSeed, text)}
 		if j := v.Detail.(*judgement); v.Allowed() {
 			known.bindable = j.bindable
 		}
 		known.unusable.Store(len(known.bindable) == 0)
-		s.e.shapes.knownShapes.Set(key, known)
+		s.enforcer.shapeCache.knownShapes.Set(key, known)
 	}
 	return v
 }
 
 // isUsable tells whether a text is to be sent with parameters: another of its shape has come before.
-func (k *shapeOfTexts) isUsable(text string) bool {
+func (k *textShape) isUsable(text string) bool {
 	if k.unusable.Load() {
 		return false
 	}
-	if !k.varies.Load() && maphash.String(textSeed, text) != k.first {
-		k.varies.Store(true)
+	if !k.hasOtherTexts.Load() && maphash.String(textHashSeed, text) != k.firstTextHash {
+		k.hasOtherTexts.Store(true)
 	}
-	return k.varies.Load()
+	return k.hasOtherTexts.Load()
 }
 
-// bind returns the verdict on a text with parameters in place of its bindable literals, or nil.
-func (s *session) bind(st *state, known *shapeOfTexts, text string, literals []sqltext.Literal) *verdict.Verdict {
+// bindLiterals returns the verdict on a text with parameters in place of its bindable literals, or nil.
+func (s *session) bindLiterals(st *state, known *textShape, text string, literals []sqltext.Literal) *verdict.Verdict {
 	values := make([][]byte, 0, len(known.bindable))
 	bound := make([]byte, 0, len(text)+8)
 	copied := 0
@@ -113,8 +113,8 @@ func (s *session) bind(st *state, known *shapeOfTexts, text string, literals []s
 		bound = strconv.AppendInt(bound, int64(i+1), 10)
 		copied = l.End
 	}
-	v := s.decide(st, string(append(bound, text[copied:]...)), verdict.Bindable, s.signs(st))
-	if !isBound(v, known.path) {
+	v := s.decide(st, string(append(bound, text[copied:]...)), verdict.Bindable, s.canSign(st))
+	if !canBindLiterals(v, known.firstPath) {
 		known.unusable.Store(true)
 		return nil
 	}
@@ -124,9 +124,9 @@ func (s *session) bind(st *state, known *shapeOfTexts, text string, literals []s
 	return &own
 }
 
-// isBound tells whether a verdict is on a statement that can run with parameters wherever it could with literals: one
-// query on the same path, whose text depends on no type or form of a parameter.
-func isBound(v *verdict.Verdict, path verdict.Path) bool {
+// canBindLiterals tells whether a verdict is on a statement that can run with parameters wherever it could with
+// literals: one query on the same path, whose text depends on no type or form of a parameter.
+func canBindLiterals(v *verdict.Verdict, path verdict.Path) bool {
 	return v.Allowed() && v.Path == path && v.Runnable() && len(v.Text) <= maxBoundText && len(v.Effects) == 1 && !v.Effects[0].Writes &&
 		len(v.Forms) == 0 && !v.NeedsValueCheck && !v.CallsSetConfig && !v.HardenBeforeParse && !v.HasHardenedPlan() &&
 		!v.Detail.(*judgement).sessionOnly && v.Detail.(*judgement).observedDecision == nil

@@ -10,17 +10,17 @@ import (
 
 // cacheKey has all that a verdict depends on. The epoch stands for the database, policy, catalog, key and profile.
 type cacheKey struct {
-	text        string
-	protocol    verdict.Protocol
-	epoch       uint64
-	signing     bool
-	listsOnly   bool
-	userSetting string // the setting that says for whom the session acts, if the text may name it; else ""
+	text                string
+	protocol            verdict.Protocol
+	epoch               uint64
+	canSign             bool
+	hidesKeyOnlyColumns bool
+	userSetting         string // the setting that says for whom the session acts, if the text may name it; else ""
 }
 
-// cache keeps verdicts, refusals too, within a number of bytes. It prefers to keep texts that are sent often, so an
-// agent whose texts are always new does not evict the texts of others.
-type cache struct {
+// verdictCache keeps verdicts, refusals too, within a number of bytes. It prefers to keep texts that are sent often, so
+// an agent whose texts are always new does not evict the texts of others.
+type verdictCache struct {
 	verdicts   *otter.Cache[cacheKey, *verdict.Verdict]
 	maxEntries int
 }
@@ -28,12 +28,12 @@ type cache struct {
 // verdictOverhead is how many bytes a verdict takes besides its texts and accesses, as measured and rounded up.
 const verdictOverhead = 1024
 
-func newCache(bytes uint64) (*cache, error) {
+func newVerdictCache(bytes uint64) (*verdictCache, error) {
 	verdicts, err := otter.New(&otter.Options[cacheKey, *verdict.Verdict]{
 		MaximumWeight: bytes,
 		Weigher:       entryBytes,
 	})
-	return &cache{verdicts: verdicts, maxEntries: int(min(bytes/64, math.MaxInt32))}, err
+	return &verdictCache{verdicts: verdicts, maxEntries: int(min(bytes/64, math.MaxInt32))}, err
 }
 
 // entryBytes returns how many bytes an entry of the cache takes.
@@ -53,19 +53,19 @@ func entryBytes(k cacheKey, v *verdict.Verdict) uint32 {
 	return uint32(min(w, math.MaxUint32))
 }
 
-func (c *cache) get(k cacheKey) (*verdict.Verdict, bool) { return c.verdicts.GetIfPresent(k) }
+func (c *verdictCache) get(k cacheKey) (*verdict.Verdict, bool) { return c.verdicts.GetIfPresent(k) }
 
-func (c *cache) put(k cacheKey, v *verdict.Verdict) {
+func (c *verdictCache) put(k cacheKey, v *verdict.Verdict) {
 	if len(k.text) <= c.maxEntries {
 		c.verdicts.Set(k, v)
 	}
 }
 
-func (c *cache) size() (entries int, bytes uint64) {
+func (c *verdictCache) size() (entries int, bytes uint64) {
 	return c.verdicts.EstimatedSize(), c.verdicts.WeightedSize()
 }
 
-func (c *cache) close() {
+func (c *verdictCache) close() {
 	c.verdicts.InvalidateAll()
 	c.verdicts.StopAllGoroutines()
 }

@@ -25,14 +25,14 @@ tables:
   people: { rows: [ { own: { column: user_id, is: user } } ] }
 `
 	w := start(t, func(w *world) {
-		w.cfg.Mode = rewrite.InjectedMode
+		w.cfg.RewriteMode = rewrite.InjectedMode
 		w.write(keyed)
 		if err := installWith(context.Background(), w.dba, keyed, rls.Options{}); err != nil {
 			t.Fatal(err)
 		}
 	})
 	s := w.client("caregiver").Decider.(*session)
-	v, refused := s.currentView()
+	v, refused := s.currentServingState()
 	if refused != nil {
 		t.Fatal(refused)
 	}
@@ -61,10 +61,10 @@ tables:
 	}
 	differ := map[string]bool{}
 	for seed := range uint64(6) {
-		w.cache.verdicts.InvalidateAll()
+		w.verdictCache.verdicts.InvalidateAll()
 		rand.New(rand.NewPCG(seed, 1)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		for _, a := range all {
-			s.info.Lists = a.lists
+			s.info.HidesKeyOnlyColumns = a.lists
 			notReloaded := told(s.decide(v.state, a.text, a.p, a.signing))
 			anew := told(s.rewriteText(v.state, a.text, a.p, a.signing))
 			if notReloaded != anew {

@@ -82,17 +82,18 @@ func (e *Enforcer) replaceIDs(ctx context.Context, c *audit.Call) error {
 
 // lookUpReferences finds the references of the names in make and look; the names in make get a reference if they have
 // none.
-func lookUpReferences(ctx context.Context, conn *pgx.Conn, make, look []string, into map[string]string) error {
+func lookUpReferences(ctx context.Context, conn *pgx.Conn, namesToMake, namesToFind []string,
+	references map[string]string) error {
 	rows, err := conn.Query(ctx, `SELECT a.name, pgconsent.audit_ref(a.name)::pg_catalog.text
 FROM pg_catalog.unnest($1::pg_catalog.text[]) AS a (name)
 UNION ALL SELECT s.subject, s.ref::pg_catalog.text FROM pgconsent.audit_subject AS s
-  WHERE s.subject = ANY ($2::pg_catalog.text[])`, make, look)
+  WHERE s.subject = ANY ($2::pg_catalog.text[])`, namesToMake, namesToFind)
 	if err != nil {
 		return err
 	}
 	var name, ref string
 	_, err = pgx.ForEachRow(rows, []any{&name, &ref}, func() error {
-		into[name] = referencePrefix + ref
+		references[name] = referencePrefix + ref
 		return nil
 	})
 	return err

@@ -27,7 +27,7 @@ func (d *database) readCatalogs(ctx context.Context, o *probeResult, writes int6
 	}
 	o.catalogsRead = true
 	now := fingerprints{fingerprint: d.catalogs.Version(), agentChanges: before.agentChanges, server: o.server,
-		readerChanges: d.reader.Changes(), catalogVersion: o.catalogVersion, writes: writes, at: time.Now()}
+		readerChanges: d.reader.Changes(), catalogVersion: o.catalogVersion, writeCount: writes, readAt: time.Now()}
 	concern, err := d.mayConcernAgents(ctx, o.tracksDDL, before, &now)
 	if err != nil {
 		return err
@@ -115,10 +115,11 @@ func (d *database) tryReadSnapshot(ctx context.Context) (*catalog.Snapshot, erro
 	return snap, failed
 }
 
-// settledCatalogs returns the catalogs, but for columns that wait for pgconsent migrate; grown are tables of which none
-// can be left out. They have settled if nothing that concerns agents changed while they were read.
-func (d *database) settledCatalogs(ctx context.Context, o probeResult) (snap *catalog.Snapshot, grown []catalog.Name,
-	settled bool, err error) {
+// unchangedCatalogs returns the catalogs, but for columns that wait for pgconsent migrate; grown are tables of which
+// none can be left out. They have settled if nothing that concerns agents changed while they were read.
+func (d *database) unchangedCatalogs(ctx context.Context, o probeResult) (snap *catalog.Snapshot,
+	tablesWithNewColumns []catalog.Name,
+	unchanged bool, err error) {
 	if !o.catalogsRead { // the known catalogs were taken for current
 		if err := d.readSnapshot(ctx); err != nil {
 			return nil, nil, false, err
@@ -133,21 +134,21 @@ func (d *database) settledCatalogs(ctx context.Context, o probeResult) (snap *ca
 		if err != nil {
 			return nil, nil, false, fmt.Errorf("catalog: %w", err)
 		}
-		settled = told && version == o.catalogVersion
+		unchanged = told && version == o.catalogVersion
 	}
-	if !settled {
-		if settled, err = d.readUntilSettled(ctx); err != nil {
+	if !unchanged {
+		if unchanged, err = d.readUntilUnchanged(ctx); err != nil {
 			return nil, nil, false, err
 		}
 	}
 	d.catalogsReadAt = time.Now()
-	snap, grown = d.catalogs.WithoutColumns(waiting)
-	return snap, grown, settled, nil
+	snap, tablesWithNewColumns = d.catalogs.WithoutColumns(waiting)
+	return snap, tablesWithNewColumns, unchanged, nil
 }
 
-// readUntilSettled reads the catalogs again, and tells whether they are as before, or have changed only in what
+// readUntilUnchanged reads the catalogs again, and tells whether they are as before, or have changed only in what
 // concerns no agent.
-func (d *database) readUntilSettled(ctx context.Context) (bool, error) {
+func (d *database) readUntilUnchanged(ctx context.Context) (bool, error) {
 	before := d.catalogs
 	if err := d.readSnapshot(ctx); err != nil || d.catalogs.Version() == before.Version() {
 		return err == nil, err

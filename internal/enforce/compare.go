@@ -76,7 +76,7 @@ func (d *database) runComparisons(ctx context.Context) {
 		case job := <-d.comparisons.queue:
 			var err error
 			if conn == nil || conn.IsClosed() {
-				if conn, err = d.agentConn(ctx); err != nil {
+				if conn, err = d.connectAsAgentRole(ctx); err != nil {
 					conn = nil
 				}
 			}
@@ -87,20 +87,20 @@ func (d *database) runComparisons(ctx context.Context) {
 			r.Session, r.Rows, r.SkipReason = "", 0, ""
 			if err != nil {
 				r.SkipReason = audit.ComparisonFailed
-				d.e.cfg.Log.Debug("a comparison failed", "database", d.cfg.Name, "fingerprint", r.Fingerprint)
+				d.enforcer.cfg.Log.Debug("a comparison failed", "database", d.cfg.Name, "fingerprint", r.Fingerprint)
 			}
 			if ctx.Err() == nil {
-				d.e.cfg.Audit.Observation(r)
+				d.enforcer.cfg.Audit.Observation(r)
 			}
 		}
 	}
 }
 
-// agentConn connects as sessions of agents do.
-func (d *database) agentConn(ctx context.Context) (*pgx.Conn, error) {
+// connectAsAgentRole connects as sessions of agents do.
+func (d *database) connectAsAgentRole(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, compareTimeout)
 	defer cancel()
-	config, err := pgx.ParseConfig(d.cfg.Agent)
+	config, err := pgx.ParseConfig(d.cfg.AgentConnection)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (d *database) compare(ctx context.Context, conn *pgx.Conn, job comparison) 
 	}
 	var nonce [4]byte
 	_, _ = rand.Read(nonce[:]) // rand.Read never returns an error.
-	value := v.state.key.Seal(seal.Claims{
+	value := v.state.sealKey.Seal(seal.Claims{
 		Nonce: binary.BigEndian.Uint32(nonce[:]), PID: conn.PgConn().PID(),
 		Expires: time.Now().Add(v.clockOffset + seal.SealLifetime),
 		Profile: v.state.profile, Attributes: job.attributes, Catalog: strconv.FormatInt(v.catalogVersion, 10),

@@ -125,7 +125,7 @@ func TestContractsOfANewPolicy(t *testing.T) {
 	tier.All(t)
 	changed := strings.Replace(contracted, "marker-1: { allow: { memory: structured } }", "marker-1: { allow: { person: structured } }", 1)
 	w := start(t, func(w *world) {
-		w.cfg.Mode = rewrite.AutoMode // by row security a text stays as it is
+		w.cfg.RewriteMode = rewrite.AutoMode // by row security a text stays as it is
 		w.write(contracted)
 		a := agent("one", ann)
 		a.Attributes["stage"] = "marker-1"

@@ -4,7 +4,7 @@ import "github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 
 // EndSession ends an open session with this error, and records it: statements that have no answer yet are refused. It
 // returns false if no session of an agent has this id, or if that session is ending already.
-func (e *Enforcer) EndSession(id string, why *sqlstate.Error) bool {
+func (e *Enforcer) EndSession(id string, reason *sqlstate.Error) bool {
 	e.mu.Lock()
 	var found *session
 	for s := range e.sessions {
@@ -16,6 +16,6 @@ func (e *Enforcer) EndSession(id string, why *sqlstate.Error) bool {
 	if found == nil {
 		return false
 	}
-	found.revoke(why)
+	found.revoke(reason)
 	return true
 }

@@ -21,7 +21,7 @@
 //		Credential:   access.Credential,
 //		CheckSetting: access.CheckSetting,
 //		Open: func(ctx context.Context, info proxy.SessionInfo) (verdict.Decider, error) {
-//			return access.Open(ctx, enforce.SessionInfo(info))
+//			return access.OpenSession(ctx, enforce.SessionInfo(info))
 //		},
 //	}
 package enforce
@@ -67,11 +67,12 @@ type Config struct {
 	// gives and when it expires. The error has nothing of the token. Nil: no tokens are accepted.
 	VerifyUser func(ctx context.Context, token, agent, database string) (attributes map[string]string, until time.Time, err error)
 
-	Refresh    time.Duration // time between two probes of a database; 0: 2 s
-	CacheBytes uint64        // size of the cache of verdicts in bytes, and an eighth more for shapes; 0: 64 MiB
+	ProbeInterval time.Duration // time between two probes of a database; 0: 2 s
+	CacheBytes    uint64        // size of the cache of verdicts in bytes, and an eighth more for shapes; 0: 64 MiB
 
-	Mode        rewrite.Mode // how rules are added to statements; other modes than the configuration allows are for tests
-	RowSecurity rls.Mode     // rls.Enforce, except in tests
+	// how rules are added to statements; other modes than the configuration allows are for tests
+	RewriteMode     rewrite.Mode
+	RowSecurityMode rls.Mode // rls.Enforce, except in tests
 
 	// StaleAfter is how long agents are served by the result of a probe while no later one succeeds; 0: 60 s. There is
 	// no such limit while a probe is under way and the database tracks DDL: each statement then compares the version of
@@ -81,13 +82,13 @@ type Config struct {
 
 // Database is one database that agents may use.
 type Database struct {
-	Name       string   // the name by which clients ask for the database
-	Policy     string   // path of the policy's file or folder
-	Control    string   // connection string of the control role
-	SearchPath []string // search path of agents' sessions, without pg_catalog
+	Name              string   // the name by which clients ask for the database
+	PolicyPath        string   // path of the policy's file or folder
+	ControlConnection string   // connection string of the control role
+	SearchPath        []string // search path of agents' sessions, without pg_catalog
 
 	// connection string of the agent role, for comparisons of observed statements; "": no comparisons are made
-	Agent string
+	AgentConnection string
 
 	// names of roles; "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
 	AgentRole, ControlRole, ReaderRole, RowsRole string
@@ -118,15 +119,15 @@ const (
 
 // Enforcer decides for all agents of one process.
 type Enforcer struct {
-	room atomic.Int64 // how many connections of ordinary roles the server allows; 0: not known yet
+	connectionLimit atomic.Int64 // how many connections of ordinary roles the server allows; 0: not known yet
 
-	cfg       Config
-	databases map[string]*database
-	cache     *cache
-	shapes    *shapes
-	limiters  *rateLimiters
-	quotas    *quotas
-	epochs    atomic.Uint64 // numbers the states of all databases
+	cfg          Config
+	databases    map[string]*database
+	verdictCache *verdictCache
+	shapeCache   *shapeCache
+	limiters     *rateLimiters
+	quotas       *quotas
+	epochCounter atomic.Uint64 // numbers the states of all databases
 
 	mu       sync.Mutex
 	agents   map[string]Agent
@@ -134,8 +135,8 @@ type Enforcer struct {
 
 	denials denials
 
-	stop context.CancelFunc
-	wait sync.WaitGroup
+	stop       context.CancelFunc
+	goroutines sync.WaitGroup
 }
 
 // New loads every policy, probes every database and starts to watch them. It fails for a policy that does not load, and
@@ -151,8 +152,8 @@ func New(ctx context.Context, cfg Config) (*Enforcer, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	if cfg.Refresh == 0 {
-		cfg.Refresh = 2 * time.Second
+	if cfg.ProbeInterval == 0 {
+		cfg.ProbeInterval = 2 * time.Second
 	}
 	if cfg.StaleAfter == 0 {
 		cfg.StaleAfter = staleAfter
@@ -162,14 +163,14 @@ func New(ctx context.Context, cfg Config) (*Enforcer, error) {
 	}
 	e := &Enforcer{
 		cfg: cfg, databases: map[string]*database{}, sessions: map[*session]struct{}{}, agents: map[string]Agent{},
-		limiters: newLimiters(),
+		limiters: newRateLimiters(),
 		quotas:   newQuotas(),
 	}
 	var err error
-	if e.cache, err = newCache(cfg.CacheBytes); err != nil {
+	if e.verdictCache, err = newVerdictCache(cfg.CacheBytes); err != nil {
 		return nil, err
 	}
-	if e.shapes, err = newShapes(cfg.CacheBytes / 8); err != nil {
+	if e.shapeCache, err = newShapeCache(cfg.CacheBytes / 8); err != nil {
 		return nil, err
 	}
 	var failed []error
@@ -195,10 +196,10 @@ func New(ctx context.Context, cfg Config) (*Enforcer, error) {
 	watch, stop := context.WithCancel(context.Background())
 	e.stop = stop
 	for _, d := range e.databases {
-		e.wait.Go(func() { d.watch(watch) })
-		e.wait.Go(func() { d.listen(watch) })
+		e.goroutines.Go(func() { d.watch(watch) })
+		e.goroutines.Go(func() { d.listen(watch) })
 		if d.comparisons.queue != nil {
-			e.wait.Go(func() { d.runComparisons(watch) })
+			e.goroutines.Go(func() { d.runComparisons(watch) })
 		}
 	}
 	return e, nil
@@ -207,10 +208,10 @@ func New(ctx context.Context, cfg Config) (*Enforcer, error) {
 // Close stops watching. The proxy ends the sessions; their statements are refused once the last probe is too old.
 func (e *Enforcer) Close() {
 	e.stop()
-	e.wait.Wait()
+	e.goroutines.Wait()
 	e.closeConnections()
-	e.cache.close()
-	e.shapes.close()
+	e.verdictCache.close()
+	e.shapeCache.close()
 }
 
 func (e *Enforcer) closeConnections() {
@@ -247,10 +248,10 @@ func (e *Enforcer) Degraded() []string {
 		if refused != nil {
 			continue
 		}
-		if u := v.state.suspension; !u.none() {
+		if u := v.state.suspension; !u.isEmpty() {
 			out = append(out, fmt.Sprintf("database %s: suspended: %s (changed, or not protected: %s)", name,
-				sortedNames(slices.Concat(slices.Collect(maps.Keys(u.relations)), u.replacedFunctions)),
-				sortedNames(slices.Concat(u.alteredRelations, u.unsafe, u.replacedFunctions))))
+				joinSortedNames(slices.Concat(slices.Collect(maps.Keys(u.relations)), u.replacedFunctions)),
+				joinSortedNames(slices.Concat(u.alteredRelations, u.unsafeRelations, u.replacedFunctions))))
 		}
 		if v.signedPathOffReason != "" {
 			out = append(out, fmt.Sprintf("database %s: the signed path is shut: %s", name, v.signedPathOffReason))
@@ -259,8 +260,8 @@ func (e *Enforcer) Degraded() []string {
 	return out
 }
 
-// sortedNames returns a list of names in alphabetical order, each once.
-func sortedNames(names []catalog.Name) string {
+// joinSortedNames returns a list of names in alphabetical order, each once.
+func joinSortedNames(names []catalog.Name) string {
 	out := make([]string, len(names))
 	for i, n := range names {
 		out[i] = n.String()

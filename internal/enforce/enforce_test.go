@@ -123,11 +123,11 @@ func prepare(t testing.TB, change func(*world)) *world {
 	w.dba = w.db.Connect(t, "postgres")
 	w.write(rules)
 	w.cfg = Config{
-		Databases: []Database{{Name: "memories", Policy: w.policy, Control: w.db.DSN("pgconsent_control", ""), SearchPath: []string{"public"}}},
-		Agents:    []Agent{agent("caregiver", ann), agent("other", bob)},
-		Metrics:   metrics.New(prometheus.NewRegistry()),
-		Log:       slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Refresh:   20 * time.Millisecond,
+		Databases:     []Database{{Name: "memories", PolicyPath: w.policy, ControlConnection: w.db.DSN("pgconsent_control", ""), SearchPath: []string{"public"}}},
+		Agents:        []Agent{agent("caregiver", ann), agent("other", bob)},
+		Metrics:       metrics.New(prometheus.NewRegistry()),
+		Log:           slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		ProbeInterval: 20 * time.Millisecond,
 	}
 	if change != nil {
 		change(w)
@@ -202,10 +202,10 @@ func (w *world) open(name string) (*client, error) {
 	w.t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	c := &client{w: w, server: conn.PgConn(), revoked: make(chan *sqlstate.Error, 1)}
 	var server string
-	if err := conn.QueryRow(w.t.Context(), "SELECT "+serverStarted).Scan(&server); err != nil {
+	if err := conn.QueryRow(w.t.Context(), "SELECT "+serverStartSQL).Scan(&server); err != nil {
 		w.t.Fatal(err)
 	}
-	c.Decider, err = access.Open(w.t.Context(), SessionInfo{
+	c.Decider, err = access.OpenSession(w.t.Context(), SessionInfo{
 		ID: name + "-1", Agent: name, Database: "memories", RemoteAddr: "test", BackendPID: c.server.PID(), Server: server,
 		OnRevoke: func(err *sqlstate.Error) { c.revoked <- err },
 	})
@@ -570,7 +570,7 @@ func TestCheckRefuses(t *testing.T) {
 func TestCheckThatMeetsALock(t *testing.T) {
 	var locked syncFlag
 	w := start(t, func(w *world) {
-		w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour
+		w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour
 		w.cfg.Check = func(context.Context, *pgx.Conn, Target) error {
 			if locked.get() {
 				return fmt.Errorf("a probe: %w", &pgconn.PgError{Code: "55P03", Message: "canceling statement due to lock timeout"})
@@ -610,7 +610,7 @@ func TestCheckThatMeetsALock(t *testing.T) {
 // and reads again.
 func TestReadingCatalogsGivesInToDDL(t *testing.T) {
 	tier.All(t)
-	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
+	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.db0(t).stopListening(t)
 	w.exec("CREATE TABLE public.held (id int); CREATE VIEW public.over_held AS SELECT id FROM public.held")
 	owner := w.db.Connect(t, "postgres")
@@ -680,7 +680,7 @@ func TestReload(t *testing.T) {
 
 // A policy that was written and installed since the last look at its file is read by the look that finds it installed.
 func TestWrittenAndMigratedSinceTheLastLook(t *testing.T) {
-	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
+	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.db0(t).stopListening(t)
 	c := w.client("caregiver")
 	w.write(wider)
@@ -820,7 +820,7 @@ func TestDatabaseLost(t *testing.T) {
 func TestStartWithoutDatabase(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "socket")
 	w := start(t, func(w *world) {
-		w.cfg.Databases[0].Control = fmt.Sprintf("host=%s port=%d user=pgconsent_control dbname=%s", link, w.db.Port, w.db.Name)
+		w.cfg.Databases[0].ControlConnection = fmt.Sprintf("host=%s port=%d user=pgconsent_control dbname=%s", link, w.db.Port, w.db.Name)
 	})
 	if w.Ready() == nil {
 		t.Error("ready without a database")
@@ -829,7 +829,7 @@ func TestStartWithoutDatabase(t *testing.T) {
 	if !ok {
 		t.Fatal("no agent")
 	}
-	_, err := access.Open(t.Context(), SessionInfo{ID: "s", Agent: "caregiver", Database: "memories"})
+	_, err := access.OpenSession(t.Context(), SessionInfo{ID: "s", Agent: "caregiver", Database: "memories"})
 	var e *sqlstate.Error
 	if !errors.As(err, &e) || e.Code != sqlstate.CannotConnectNow {
 		t.Errorf("Open: %v", err)
@@ -854,13 +854,13 @@ func TestNewRefuses(t *testing.T) {
 		"no audit":       {func(c *Config) { c.Audit = nil }, "audit"},
 		"no database":    {func(c *Config) { c.Databases = nil }, "no database"},
 		"a name twice":   {func(c *Config) { c.Databases = append(c.Databases, c.Databases[0]) }, "twice"},
-		"no policy":      {func(c *Config) { c.Databases[0].Policy = "/nowhere" }, "nowhere"},
-		"bad connection": {func(c *Config) { c.Databases[0].Control = "port=x" }, "control connection"},
+		"no policy":      {func(c *Config) { c.Databases[0].PolicyPath = "/nowhere" }, "nowhere"},
+		"bad connection": {func(c *Config) { c.Databases[0].ControlConnection = "port=x" }, "control connection"},
 		"no such database": {func(c *Config) {
-			c.Databases[0].Control = strings.Replace(c.Databases[0].Control, "/test", "/nosuch_test", 1) + "&dbname=nosuch"
+			c.Databases[0].ControlConnection = strings.Replace(c.Databases[0].ControlConnection, "/test", "/nosuch_test", 1) + "&dbname=nosuch"
 		}, "nosuch"},
 		"wrong role": {func(c *Config) {
-			c.Databases[0].Control = strings.Replace(c.Databases[0].Control, "pgconsent_control", "pgconsent_agent", 1)
+			c.Databases[0].ControlConnection = strings.Replace(c.Databases[0].ControlConnection, "pgconsent_control", "pgconsent_agent", 1)
 		}, "permission denied"},
 		"unsafe": {func(c *Config) {
 			c.Check = func(context.Context, *pgx.Conn, Target) error { return errors.New("the wall is down") }
@@ -883,7 +883,7 @@ func TestNewRefuses(t *testing.T) {
 
 // The clock of the seal is the database's.
 func TestSealUsesTheDatabasesClock(t *testing.T) {
-	w := start(t, func(w *world) { w.cfg.Refresh = time.Hour })
+	w := start(t, func(w *world) { w.cfg.ProbeInterval = time.Hour })
 	c := w.client("caregiver")
 	d := w.databases["memories"]
 	d.stopListening(t)
@@ -958,8 +958,8 @@ func TestCacheIsBounded(t *testing.T) {
 		})
 	}
 	group.Wait()
-	w.cache.verdicts.CleanUp()
-	entries, size := w.cache.size()
+	w.verdictCache.verdicts.CleanUp()
+	entries, size := w.verdictCache.size()
 	if size > limit || entries == 0 {
 		t.Errorf("%d entries of %d bytes, the limit is %d", entries, size, limit)
 	}
@@ -1022,7 +1022,7 @@ func TestSessionsAreCounted(t *testing.T) {
 
 // What an execution costs besides the writing of its records.
 func BenchmarkRecord(b *testing.B) {
-	w := start(b, func(w *world) { w.cfg.Audit, w.cfg.Refresh = unwritten(b), time.Second })
+	w := start(b, func(w *world) { w.cfg.Audit, w.cfg.ProbeInterval = unwritten(b), time.Second })
 	c := w.client("caregiver")
 	v := c.Decide(b.Context(), titles, verdict.Extended)
 	b.ReportAllocs()
@@ -1046,7 +1046,7 @@ func unwritten(b *testing.B) *audit.Log {
 }
 
 func BenchmarkDecide(b *testing.B) {
-	w := start(b, func(w *world) { w.cfg.Refresh = time.Second })
+	w := start(b, func(w *world) { w.cfg.ProbeInterval = time.Second })
 	c := w.client("caregiver")
 	b.Run("hit", func(b *testing.B) {
 		for b.Loop() {

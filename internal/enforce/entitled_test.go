@@ -22,7 +22,7 @@ import (
 // another number of sessions.
 func TestWhateverChangesOfAnAgentEndsItsSessions(t *testing.T) {
 	began := Agent{
-		Name: "a", Database: "d", Credential: &scram.StoredCredentials{}, Token: true,
+		Name: "a", Database: "d", Credential: &scram.StoredCredentials{}, LogsInByToken: true,
 		Attributes: map[string]string{"user": ann}, Claims: map[string]string{"user": "sub"},
 		ActsFor: &ActsFor{Attributes: []string{"room"}, ByToken: true, Setting: TokenSetting},
 	}
@@ -32,8 +32,8 @@ func TestWhateverChangesOfAnAgentEndsItsSessions(t *testing.T) {
 		switch f := reflect.ValueOf(&now).Elem().Field(i); field {
 		case "Name":
 			continue // it is another agent then
-		case "Sessions": // as PostgreSQL's CONNECTION LIMIT, it counts for the sessions that begin
-			now.Sessions, stays = 9, true
+		case "MaxSessions": // as PostgreSQL's CONNECTION LIMIT, it counts for the sessions that begin
+			now.MaxSessions, stays = 9, true
 		case "Credential":
 			now.Credential, stays = &scram.StoredCredentials{KeyFactors: scram.KeyFactors{Iters: 9}}, true
 		case "ActsFor":
@@ -41,7 +41,7 @@ func TestWhateverChangesOfAnAgentEndsItsSessions(t *testing.T) {
 				{Attributes: []string{"room"}, Setting: TokenSetting}, {Attributes: []string{"room"}, ByToken: true, Setting: "app.room"},
 				{Attributes: []string{"room"}, ByToken: true, Setting: TokenSetting, Claims: map[string]string{"room": "sub"}}} {
 				now.ActsFor = change
-				if mayContinue(map[string]Agent{"a": now}, began) {
+				if isUnchangedAgent(map[string]Agent{"a": now}, began) {
 					t.Errorf("%s changes to %v, and sessions go on", field, change)
 				}
 			}
@@ -57,7 +57,7 @@ func TestWhateverChangesOfAnAgentEndsItsSessions(t *testing.T) {
 					nil, {"user": "other"}, {"other": ann}, {"user": f.MapIndex(reflect.ValueOf("user")).String(), "more": "x"}} {
 					now.Attributes, now.Claims = began.Attributes, began.Claims
 					f.Set(reflect.ValueOf(maps.Clone(change)))
-					if mayContinue(map[string]Agent{"a": now}, began) {
+					if isUnchangedAgent(map[string]Agent{"a": now}, began) {
 						t.Errorf("%s changes to %v, and sessions go on", field, change)
 					}
 				}
@@ -66,13 +66,13 @@ func TestWhateverChangesOfAnAgentEndsItsSessions(t *testing.T) {
 				t.Errorf("%s: say what a change of it does to sessions", field)
 			}
 		}
-		if mayContinue(map[string]Agent{"a": now}, began) != stays {
+		if isUnchangedAgent(map[string]Agent{"a": now}, began) != stays {
 			t.Errorf("%s changes, and sessions go on: %v", field, !stays)
 		}
 	}
 	unreached := began
-	unreached.Credential, unreached.Token = nil, false
-	if mayContinue(map[string]Agent{"a": unreached}, unreached) || mayContinue(nil, began) {
+	unreached.Credential, unreached.LogsInByToken = nil, false
+	if isUnchangedAgent(map[string]Agent{"a": unreached}, unreached) || isUnchangedAgent(nil, began) {
 		t.Error("sessions of agents that cannot log in go on")
 	}
 }
@@ -89,7 +89,7 @@ func (w *world) token(name string, change func(*SessionInfo)) (*client, error) {
 		Server: w.databases["memories"].servingState.Load().server, OnRevoke: func(err *sqlstate.Error) { c.revoked <- err }}
 	change(&info)
 	var err error
-	if c.Decider, err = access.Open(w.t.Context(), info); err == nil {
+	if c.Decider, err = access.OpenSession(w.t.Context(), info); err == nil {
 		w.t.Cleanup(c.Close)
 	}
 	return c, err
@@ -100,9 +100,9 @@ func (w *world) token(name string, change func(*SessionInfo)) (*client, error) {
 func TestWhatTokensGive(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) {
-		w.cfg.Agents = append(w.cfg.Agents, Agent{Name: "bare", Database: "memories", Token: true},
+		w.cfg.Agents = append(w.cfg.Agents, Agent{Name: "bare", Database: "memories", LogsInByToken: true},
 			Agent{Name: "empty", Database: "memories", Credential: &scram.StoredCredentials{}}, Agent{
-				Name: "given", Database: "memories", Token: true, Attributes: map[string]string{"user": ann}})
+				Name: "given", Database: "memories", LogsInByToken: true, Attributes: map[string]string{"user": ann}})
 	})
 	for name, c := range map[string]struct {
 		agent   string
@@ -121,7 +121,7 @@ func TestWhatTokensGive(t *testing.T) {
 		"what is over":                       {"bare", map[string]string{"user": ann}, -time.Second, false},
 		"to who needs nothing, and over":     {"given", nil, -time.Second, false},
 	} {
-		opened, err := w.token(c.agent, func(i *SessionInfo) { i.TokenAttributes, i.Until = c.granted, time.Now().Add(c.until) })
+		opened, err := w.token(c.agent, func(i *SessionInfo) { i.TokenAttributes, i.ExpiresAt = c.granted, time.Now().Add(c.until) })
 		var e *sqlstate.Error
 		switch {
 		case c.ok != (err == nil), !c.ok && (!errors.As(err, &e) || e.Code != sqlstate.InvalidAuthorization):
@@ -131,7 +131,7 @@ func TestWhatTokensGive(t *testing.T) {
 		}
 	}
 	c, err := w.token("bare", func(i *SessionInfo) {
-		i.TokenAttributes, i.Until = map[string]string{"user": ann}, time.Now().Add(5*time.Second)
+		i.TokenAttributes, i.ExpiresAt = map[string]string{"user": ann}, time.Now().Add(5*time.Second)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -160,10 +160,10 @@ func TestWorkedOutAttributesAreNobodysToGive(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, attributes := range []map[string]string{{"user": ann}, {"user": ann, "mode": "brief"}} {
-		if _, err := identify(p, Agent{Attributes: attributes}); (err == nil) != (len(attributes) == 1) {
+		if _, err := agentAttributes(p, Agent{Attributes: attributes}); (err == nil) != (len(attributes) == 1) {
 			t.Errorf("%v: %v", attributes, err)
 		}
-		if _, err := identify(p, Agent{Token: true, Claims: map[string]string{"mode": "m"}, Attributes: attributes}); err == nil {
+		if _, err := agentAttributes(p, Agent{LogsInByToken: true, Claims: map[string]string{"mode": "m"}, Attributes: attributes}); err == nil {
 			t.Errorf("a claim gives an attribute that the database works out")
 		}
 	}
@@ -182,7 +182,7 @@ func TestWhatChangesDuringALogin(t *testing.T) {
 		"the server is another": func(w *world) { w.another() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := start(t, func(w *world) { w.cfg.Refresh = time.Hour })
+			w := start(t, func(w *world) { w.cfg.ProbeInterval = time.Hour })
 			w.databases["memories"].stopListening(t)
 			blocker := w.db.Connect(t, "postgres")
 			tx, err := blocker.Begin(t.Context())
@@ -226,7 +226,7 @@ func TestWhatChangesDuringALogin(t *testing.T) {
 // A connection whose statements may take as long as the policy of before let them does not become a session under
 // another policy.
 func TestTimeoutOfANewPolicy(t *testing.T) {
-	w := start(t, func(w *world) { w.cfg.Refresh = time.Hour })
+	w := start(t, func(w *world) { w.cfg.ProbeInterval = time.Hour })
 	limits := []string{"", "limits: { statement_timeout: 5s }\n", "limits: { statement_timeout: 20s }\n"}
 	put := func(of string) {
 		t.Helper()
@@ -252,7 +252,7 @@ func TestTimeoutOfANewPolicy(t *testing.T) {
 				}
 			}
 			put(after)
-			d, err := access.Open(t.Context(), SessionInfo{ID: "s", Agent: "caregiver", Database: "memories", Server: server})
+			d, err := access.OpenSession(t.Context(), SessionInfo{ID: "s", Agent: "caregiver", Database: "memories", Server: server})
 			if (err == nil) != (before == after) {
 				t.Errorf("from %q to %q: %v", before, after, err)
 			}

@@ -17,7 +17,7 @@ func TestHowLongFingerprintsAreKept(t *testing.T) {
 		{7, 101, time.Second, true}, {7, 101, 6 * time.Second, false}, {7, 0, 6 * time.Second, false},
 		{8, 100, 0, false}, {8, 101, 0, false},
 	} {
-		f := fingerprints{catalogVersion: 7, writes: 100, at: time.Now().Add(-c.age)}
+		f := fingerprints{catalogVersion: 7, writeCount: 100, readAt: time.Now().Add(-c.age)}
 		if kept := f.areCurrent(c.version, c.writes); kept != c.kept {
 			t.Errorf("%+v: kept %t", c, kept)
 		}

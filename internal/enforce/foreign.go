@@ -13,9 +13,9 @@ import (
 // foreignRelations are the relations whose rows come from other servers, and functions that may read such a relation
 // without the text naming it.
 type foreignRelations struct {
-	all       bool // a rule of an attribute reads a foreign relation
-	relations map[catalog.Name]bool
-	functions map[string]bool
+	inAttributeRule bool // a rule of an attribute reads a foreign relation
+	relations       map[catalog.Name]bool
+	functions       map[string]bool
 }
 
 func newForeignRelations(snap *catalog.Snapshot, p *policy.Policy, plan *rls.Plan) foreignRelations {
@@ -28,17 +28,17 @@ func newForeignRelations(snap *catalog.Snapshot, p *policy.Policy, plan *rls.Pla
 	if len(out.relations) == 0 {
 		return out
 	}
-	out.all = slices.ContainsFunc(plan.LookupTables(), func(n catalog.Name) bool { return out.relations[n] })
+	out.inAttributeRule = slices.ContainsFunc(plan.LookupTables(), func(n catalog.Name) bool { return out.relations[n] })
 	for _, v := range p.Views() {
 		if slices.ContainsFunc(v.Tables, func(n catalog.Name) bool { return out.relations[n] }) {
 			out.relations[v.Relation.Name] = true
 		}
 	}
 	listed := slices.ContainsFunc(p.Tables(), func(t *policy.Table) bool { return out.relations[t.Relation.Name] })
-	if !listed && !out.all { // A function may read relations that no rule is about.
+	if !listed && !out.inAttributeRule { // A function may read relations that no rule is about.
 		return out
 	}
-	out.functions = mayRead(p)
+	out.functions = tableReadingFunctions(p)
 	return out
 }
 
@@ -63,9 +63,9 @@ func (f foreignRelations) countReads(res *rewrite.Result) (n int) {
 	}
 	calls := slices.ContainsFunc(res.Functions, func(name string) bool { return f.functions[name] })
 	for i, e := range res.Effects {
-		reads := calls && !isQuick(e) && e.Kind != verdict.EndsTx
+		reads := calls && !runsWithoutSnapshot(e) && e.Kind != verdict.EndsTx
 		for _, a := range res.Statements[i].Accesses {
-			reads = reads || f.all || f.relations[a.Relation]
+			reads = reads || f.inAttributeRule || f.relations[a.Relation]
 		}
 		switch {
 		case !reads:

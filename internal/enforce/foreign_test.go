@@ -37,7 +37,7 @@ func TestWhichStatementsAskForeignServers(t *testing.T) {
 		"one":                    {f, res("", near, far), 1},
 		"two":                    {f, res("", far, near, far), 2},
 		"a function":             {f, res("public.says", near, near), 2},
-		"an attribute":           {foreignRelations{all: true, relations: f.relations}, res("", near, near), 2},
+		"an attribute":           {foreignRelations{inAttributeRule: true, relations: f.relations}, res("", near, near), 2},
 		"without foreign tables": {foreignRelations{}, res("public.says", far), 0},
 		"PREPARE":                {f, prepares, 0},
 	} {

@@ -15,15 +15,15 @@ const (
 	// maxSnapshotAge is how long a transaction or cursor may keep one snapshot. The database keeps records of changes for
 	// an hour.
 	maxSnapshotAge = 50 * time.Minute
-	// maxTimedAge is the limit for results that wait in a portal, where time alone can hide a row. The server may have
-	// computed the row before it expired.
-	maxTimedAge = 5 * time.Second
+	// maxTimeDependentAge is the limit for results that wait in a portal, where time alone can hide a row. The server may
+	// have computed the row before it expired.
+	maxTimeDependentAge = 5 * time.Second
 	// controlTimeout limits one query on a connection of the pool.
 	controlTimeout = 3 * time.Second
 	// maxControlConns is how many connections the pool has.
 	maxControlConns = 4
-	// pruneEvery is the time between two prunings of changes.
-	pruneEvery = 10 * time.Minute
+	// pruneInterval is the time between two prunings of changes.
+	pruneInterval = 10 * time.Minute
 )
 
 // controlPool is a pool of control connections for short queries: snapshots, live attributes, audit references. The
@@ -89,7 +89,7 @@ func (a *controlPool) close() {
 
 // Snapshot takes a snapshot of the database as it is now.
 func (s *session) Snapshot(ctx context.Context) (verdict.Snapshot, *sqlstate.Error) {
-	now, refused := s.currentView()
+	now, refused := s.currentServingState()
 	if refused != nil {
 		return verdict.Snapshot{}, refused
 	}
@@ -101,7 +101,7 @@ func (s *session) Snapshot(ctx context.Context) (verdict.Snapshot, *sqlstate.Err
 	shot := verdict.Snapshot{Rules: now.state.rulesVersion(), Taken: time.Now()}
 	var server string
 	err := s.db.controlPool.run(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
-		return conn.QueryRow(ctx, "SELECT pg_catalog.pg_current_snapshot()::pg_catalog.text, "+serverStarted).
+		return conn.QueryRow(ctx, "SELECT pg_catalog.pg_current_snapshot()::pg_catalog.text, "+serverStartSQL).
 			Scan(&shot.Value, &server)
 	})
 	switch {
@@ -115,21 +115,21 @@ func (s *session) Snapshot(ctx context.Context) (verdict.Snapshot, *sqlstate.Err
 
 // CheckSnapshot reports, as an error, that rows of that snapshot may no longer be shown.
 func (s *session) CheckSnapshot(ctx context.Context, since verdict.Snapshot, portal bool) *sqlstate.Error {
-	now, refused := s.currentView()
+	now, refused := s.currentServingState()
 	if refused != nil {
 		return refused
 	}
 	age := time.Since(since.Taken)
 	switch {
-	case now.state.rulesVersion() != since.Rules, age > maxSnapshotAge, portal && now.state.timeCanHide &&
-		age > maxTimedAge:
+	case now.state.rulesVersion() != since.Rules, age > maxSnapshotAge, portal && now.state.timeHidesRows &&
+		age > maxTimeDependentAge:
 		return consentChangedRefusal()
 	}
 	var is bool
 	var server string
 	err := s.db.controlPool.run(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, "SELECT pgconsent.changed_since($1::pg_catalog.text::pg_catalog.pg_snapshot), "+
-			serverStarted, since.Value).Scan(&is, &server)
+			serverStartSQL, since.Value).Scan(&is, &server)
 	})
 	switch {
 	case err != nil:
@@ -142,7 +142,7 @@ func (s *session) CheckSnapshot(ctx context.Context, since verdict.Snapshot, por
 
 // CheckCatalogs asks the database itself: the next probe may be two seconds away.
 func (s *session) CheckCatalogs(ctx context.Context, v *verdict.Verdict) *sqlstate.Error {
-	now, refused := s.currentView()
+	now, refused := s.currentServingState()
 	switch {
 	case refused != nil:
 		return refused
@@ -154,7 +154,7 @@ func (s *session) CheckCatalogs(ctx context.Context, v *verdict.Verdict) *sqlsta
 	var version int64
 	var server string
 	err := s.db.controlPool.run(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
-		return conn.QueryRow(ctx, "SELECT pgconsent.catalog_version(), "+serverStarted).Scan(&version, &server)
+		return conn.QueryRow(ctx, "SELECT pgconsent.catalog_version(), "+serverStartSQL).Scan(&version, &server)
 	})
 	switch {
 	case err != nil:
@@ -188,14 +188,14 @@ func consentChangedRefusal() *sqlstate.Error {
 func (d *database) prune(ctx context.Context, seen probeResult) {
 	if seen.keys.Len() > 1 {
 		if _, err := d.conn.Exec(ctx, "SELECT pgconsent.prune_keys()"); err != nil {
-			d.e.cfg.Log.Debug("keys are not pruned", "database", d.cfg.Name, "error", err)
+			d.enforcer.cfg.Log.Debug("keys are not pruned", "database", d.cfg.Name, "error", err)
 		}
 	}
-	if time.Since(d.prunedAt) < pruneEvery {
+	if time.Since(d.prunedAt) < pruneInterval {
 		return
 	}
 	d.prunedAt = time.Now()
 	if _, err := d.conn.Exec(ctx, "SELECT pgconsent.prune_changes(), pgconsent.add_catalog_changes()"); err != nil {
-		d.e.cfg.Log.Debug("changes are not pruned", "database", d.cfg.Name, "error", err)
+		d.enforcer.cfg.Log.Debug("changes are not pruned", "database", d.cfg.Name, "error", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // changed, by the same rules, on the same server, within the time that changes are kept; and no time passed that hides
 // by itself.
 func TestWhatWasSeenMayBeShown(t *testing.T) {
-	w := start(t, func(w *world) { w.cfg.Refresh = time.Hour })
+	w := start(t, func(w *world) { w.cfg.ProbeInterval = time.Hour })
 	d := w.databases["memories"]
 	d.stopListening(t)
 	s := w.client("caregiver").Decider.(*session)
@@ -47,15 +47,15 @@ func TestWhatWasSeenMayBeShown(t *testing.T) {
 		"an hour went by":                  {since: func(v *verdict.Snapshot) { v.Taken = v.Taken.Add(-maxSnapshotAge - time.Second) }},
 		"half an hour went by":             {since: func(v *verdict.Snapshot) { v.Taken = v.Taken.Add(-maxSnapshotAge / 2) }, fresh: true},
 		"time, which hides": {
-			change: with(func(s *state) { s.timeCanHide = true }), since: func(v *verdict.Snapshot) {
-				v.Taken = v.Taken.Add(-maxTimedAge - time.Second)
+			change: with(func(s *state) { s.timeHidesRows = true }), since: func(v *verdict.Snapshot) {
+				v.Taken = v.Taken.Add(-maxTimeDependentAge - time.Second)
 			}, portal: true},
 		"time, which hides what nobody holds": {
-			change: with(func(s *state) { s.timeCanHide = true }), since: func(v *verdict.Snapshot) {
-				v.Taken = v.Taken.Add(-maxTimedAge - time.Second)
+			change: with(func(s *state) { s.timeHidesRows = true }), since: func(v *verdict.Snapshot) {
+				v.Taken = v.Taken.Add(-maxTimeDependentAge - time.Second)
 			}, fresh: true},
 		"time, which hides nothing": {
-			since: func(v *verdict.Snapshot) { v.Taken = v.Taken.Add(-maxTimedAge - time.Second) }, portal: true, fresh: true},
+			since: func(v *verdict.Snapshot) { v.Taken = v.Taken.Add(-maxTimeDependentAge - time.Second) }, portal: true, fresh: true},
 		"that a table's changes are not told":  {change: with(func(s *state) { s.untrackedTable = "public.memories" }), moment: true, fresh: true},
 		"that the database is not looked at":   {change: func() { v := *d.servingState.Load(); v.verified = time.Time{}; d.servingState.Store(&v) }, moment: true},
 		"that the database is not vouched for": {change: func() { d.servingState.Store(&servingState{refusal: notServedRefusal(nil)}) }, moment: true},

@@ -22,17 +22,17 @@ import (
 
 // Agent is a login of the configuration, with its credential and its attributes.
 type Agent struct {
-	Name       string
-	Database   string
-	Credential *scram.StoredCredentials // nil: the agent cannot log in by a password
-	Token      bool                     // the agent logs in by a token, whose claims also give attributes
+	Name          string
+	Database      string
+	Credential    *scram.StoredCredentials // nil: the agent cannot log in by a password
+	LogsInByToken bool                     // the agent logs in by a token, whose claims also give attributes
 	// the name that the certificate must have by which the agent logs in, as the proxy writes it; "": it logs in otherwise
-	Certificate string
-	Attributes  map[string]string // the attributes that the credential gives
-	Claims      map[string]string // the name of a token's claim that gives an attribute, by attribute
-	ActsFor     *ActsFor          // for whom the agent's sessions may act; nil: for nobody
+	CertificateName string
+	Attributes      map[string]string // the attributes that the credential gives
+	Claims          map[string]string // the name of a token's claim that gives an attribute, by attribute
+	ActsFor         *ActsFor          // for whom the agent's sessions may act; nil: for nobody
 	// how many sessions the agent may have at a time; 0: as many as the server has room for
-	Sessions int
+	MaxSessions int
 }
 
 // SessionInfo is what the proxy knows of a session that starts. It has the fields of proxy.SessionInfo, so that Go
@@ -48,18 +48,18 @@ type SessionInfo struct {
 	Settings map[string]string     // settings of the startup message, by their names in lower case
 	Claims   func() verdict.Claims // the current values of the settings that the policy maps to attributes
 
-	TokenAttributes map[string]string // attributes that the agent's token gave; nil without one
-	Until           time.Time         // when the token or certificate expires, and the session with it; zero: never
-	ByCertificate   bool              // Until is when a certificate expires
-	Lists           bool              // the session does not see columns that exist by key only
+	TokenAttributes        map[string]string // attributes that the agent's token gave; nil without one
+	ExpiresAt              time.Time         // when the token or certificate expires, and the session with it; zero: never
+	ExpiresWithCertificate bool              // Until is when a certificate expires
+	HidesKeyOnlyColumns    bool              // the session does not see columns that exist by key only
 
 	// OnRevoke ends the session with this error; it returns at once and may be called from any goroutine.
 	OnRevoke func(*sqlstate.Error)
 }
 
-// expires names what a session lives no longer than.
-func (i SessionInfo) expires() string {
-	if i.ByCertificate {
+// expiringCredential names what a session lives no longer than.
+func (i SessionInfo) expiringCredential() string {
+	if i.ExpiresWithCertificate {
 		return "certificate"
 	}
 	return "token"
@@ -67,19 +67,19 @@ func (i SessionInfo) expires() string {
 
 // AgentAccess is how an agent's connection is to be treated.
 type AgentAccess struct {
-	Credential *scram.StoredCredentials
-	Token      bool // the agent logs in by a token instead of a password
+	Credential    *scram.StoredCredentials
+	LogsInByToken bool // the agent logs in by a token instead of a password
 	// the name that the certificate must have by which the agent logs in instead; "": it logs in otherwise
-	Certificate string
-	Sessions    int // how many sessions the agent may have at a time; 0: as many as there is room for
+	CertificateName string
+	MaxSessions     int // how many sessions the agent may have at a time; 0: as many as there is room for
 	// settings that the startup packet fixes: a role can change its own defaults, but not these
 	Params map[string]string
 
 	// CheckSetting judges a setting of the client's startup packet; where is "startup" or "options".
 	CheckSetting func(name, value, where string) (normalised string, keep bool, err *sqlstate.Error)
 
-	// Open begins a session, after authentication. The error is a *sqlstate.Error.
-	Open func(ctx context.Context, info SessionInfo) (verdict.Decider, error)
+	// OpenSession begins a session, after authentication. The error is a *sqlstate.Error.
+	OpenSession func(ctx context.Context, info SessionInfo) (verdict.Decider, error)
 }
 
 // Agent returns how to treat this user on this database, and false if it is no agent there or cannot log in.
@@ -97,11 +97,11 @@ func (e *Enforcer) Agent(user, database string) (AgentAccess, bool) {
 		params[statementTimeout] = strconv.FormatInt(timeout.Milliseconds(), 10)
 	}
 	return AgentAccess{
-		Credential:  a.Credential,
-		Token:       a.Token,
-		Certificate: a.Certificate,
-		Sessions:    a.Sessions,
-		Params:      params,
+		Credential:      a.Credential,
+		LogsInByToken:   a.LogsInByToken,
+		CertificateName: a.CertificateName,
+		MaxSessions:     a.MaxSessions,
+		Params:          params,
 		CheckSetting: func(name, value, where string) (string, bool, *sqlstate.Error) {
 			if a.ActsFor != nil && strings.EqualFold(name, a.ActsFor.Setting) {
 				startup[a.ActsFor.Setting] = value
@@ -120,7 +120,7 @@ func (e *Enforcer) Agent(user, database string) (AgentAccess, bool) {
 			}
 			return normalised, keep, err
 		},
-		Open: func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
+		OpenSession: func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
 			if d.timeout() != timeout {
 				return nil, sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale,
 					"the policy has changed while this session began").
@@ -193,7 +193,7 @@ func (e *Enforcer) SetAgents(agents []Agent) {
 		}
 		if v, refused := d.current(); refused == nil {
 			e.logClaimError(a, v.state.policy)
-			if _, err := identify(v.state.policy, a); err != nil && !a.Token {
+			if _, err := agentAttributes(v.state.policy, a); err != nil && !a.LogsInByToken {
 				e.cfg.Log.Error("agent refused until its attributes are put right in the configuration", "agent",
 					a.Name, "database", a.Database, "error", err)
 			}
@@ -203,7 +203,7 @@ func (e *Enforcer) SetAgents(agents []Agent) {
 	e.agents = next
 	var ended []*session
 	for s := range e.sessions {
-		if !mayContinue(next, s.agent) {
+		if !isUnchangedAgent(next, s.agent) {
 			ended = append(ended, s)
 		}
 	}
@@ -214,14 +214,18 @@ func (e *Enforcer) SetAgents(agents []Agent) {
 	}
 }
 
-// mayContinue reports whether a session that began for an agent may continue under this configuration of agents.
-func mayContinue(agents map[string]Agent, began Agent) bool {
-	now, ok := agents[began.Name]
-	return ok && now.canLogIn() && now.Token == began.Token && now.Certificate == began.Certificate && now.Database == began.Database &&
-		maps.Equal(now.Attributes, began.Attributes) && maps.Equal(now.Claims, began.Claims) && now.ActsFor.equal(began.ActsFor)
+// isUnchangedAgent reports whether a session that began for an agent may continue under this configuration of agents.
+func isUnchangedAgent(agents map[string]Agent, atStart Agent) bool {
+	now, ok := agents[atStart.Name]
+	return ok && now.canLogIn() && now.LogsInByToken == atStart.LogsInByToken &&
+		now.CertificateName == atStart.CertificateName && now.Database == atStart.Database &&
+		maps.Equal(now.Attributes, atStart.Attributes) && maps.Equal(now.Claims, atStart.Claims) &&
+		now.ActsFor.equal(atStart.ActsFor)
 }
 
-func (a Agent) canLogIn() bool { return a.Credential != nil || a.Token || a.Certificate != "" }
+func (a Agent) canLogIn() bool {
+	return a.Credential != nil || a.LogsInByToken || a.CertificateName != ""
+}
 
 // withTokenAttributes returns the agent with the attributes of its token added. A token may not give an attribute that
 // the configuration gives.
@@ -231,7 +235,7 @@ func (a Agent) withTokenAttributes(granted map[string]string) (Agent, error) {
 	if len(all) == 0 {
 		return a, nil
 	}
-	if !a.Token {
+	if !a.LogsInByToken {
 		return a, errors.New("a token gives attributes to an agent without auth: jwt")
 	}
 	for name, value := range a.Attributes {
@@ -244,9 +248,9 @@ func (a Agent) withTokenAttributes(granted map[string]string) (Agent, error) {
 	return a, nil
 }
 
-// identify returns the attributes of an agent's sessions, or an error that says what is wrong with them. The error
-// contains no value.
-func identify(p *policy.Policy, a Agent) (map[string]string, error) {
+// agentAttributes returns the attributes of an agent's sessions, or an error that says what is wrong with them. The
+// error contains no value.
+func agentAttributes(p *policy.Policy, a Agent) (map[string]string, error) {
 	if err := a.checkTokenClaims(p); err != nil {
 		return nil, err
 	}
@@ -299,27 +303,27 @@ func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInf
 		e.cfg.Audit.Session(record)
 		return nil, err
 	}
-	if !ok || !mayContinue(map[string]Agent{agent.Name: agent}, agent) || agent.Database != d.cfg.Name {
+	if !ok || !isUnchangedAgent(map[string]Agent{agent.Name: agent}, agent) || agent.Database != d.cfg.Name {
 		return refuse(identityRefusal(errors.New("the agent was disabled while it logged in")))
 	}
-	v, refused := d.viewForServer(ctx, info.Server)
+	v, refused := d.servingStateForServer(ctx, info.Server)
 	if refused != nil {
 		return refuse(refused)
 	}
 	whole, err := agent.withTokenAttributes(info.TokenAttributes)
 	var attributes map[string]string
 	if err == nil {
-		attributes, err = identify(v.state.policy, whole)
+		attributes, err = agentAttributes(v.state.policy, whole)
 	}
-	if err == nil && !info.Until.IsZero() && !time.Now().Before(info.Until) {
-		err = fmt.Errorf("the %s expired while the agent logged in", info.expires())
+	if err == nil && !info.ExpiresAt.IsZero() && !time.Now().Before(info.ExpiresAt) {
+		err = fmt.Errorf("the %s expired while the agent logged in", info.expiringCredential())
 	}
 	if err != nil {
 		e.cfg.Log.Error("agent refused: put its attributes right in the configuration", "agent", agent.Name,
 			"database", d.cfg.Name, "error", err)
 		return refuse(identityRefusal(err))
 	}
-	s := &session{e: e, db: d, info: info, agent: agent, attributes: attributes, references: map[string]string{},
+	s := &session{enforcer: e, db: d, info: info, agent: agent, attributes: attributes, references: map[string]string{},
 		openedAt: time.Now()}
 	if err := s.initRepresentedUser(ctx, v.state, startup); err != nil {
 		return refuse(err)
@@ -335,11 +339,11 @@ func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInf
 	if err := s.checkStartupClaims(ctx, v.state); err != nil {
 		return refuse(err)
 	}
-	s.setReminderKey(v.state.policy, s.attributesWith(user))
+	s.setReminderKey(v.state.policy, s.mergeUserAttributes(user))
 	e.mu.Lock()
 	// The agents may have changed since they were read above. Either whoever changed them finds this session registered,
 	// or this check finds the change.
-	still := mayContinue(e.agents, agent)
+	still := isUnchangedAgent(e.agents, agent)
 	if still {
 		e.sessions[s] = struct{}{}
 	}
@@ -348,20 +352,20 @@ func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInf
 		return refuse(identityRefusal(errors.New("the agent was disabled while it logged in")))
 	}
 	if now, refused := d.current(); refused == nil && now.state != v.state {
-		e.reidentify(d, now.state)
+		e.recheckIdentities(d, now.state)
 	}
 	e.endSessionsOnOtherServers(d)
-	if !info.Until.IsZero() {
-		s.expiry = time.AfterFunc(time.Until(info.Until), func() {
+	if !info.ExpiresAt.IsZero() {
+		s.expiry = time.AfterFunc(time.Until(info.ExpiresAt), func() {
 			s.revoke(sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonIdentity,
-				"the %s of this session has expired", info.expires()).WithHint("Connect again with a new one."))
+				"the %s of this session has expired", info.expiringCredential()).WithHint("Connect again with a new one."))
 		})
 	}
 	return s, nil
 }
 
-// reidentify ends the sessions whose agents have no valid attributes under a new state.
-func (e *Enforcer) reidentify(d *database, st *state) {
+// recheckIdentities ends the sessions whose agents have no valid attributes under a new state.
+func (e *Enforcer) recheckIdentities(d *database, st *state) {
 	e.mu.Lock()
 	var ended []*session
 	for s := range e.sessions {
@@ -371,7 +375,7 @@ func (e *Enforcer) reidentify(d *database, st *state) {
 		whole, err := s.agent.withTokenAttributes(s.info.TokenAttributes)
 		var attributes map[string]string
 		if err == nil {
-			attributes, err = identify(st.policy, whole)
+			attributes, err = agentAttributes(st.policy, whole)
 		}
 		if err != nil || !maps.Equal(attributes, s.attributes) {
 			ended = append(ended, s)

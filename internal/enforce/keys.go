@@ -18,15 +18,15 @@ import (
 // maxKeys is how many rows of a table one outcome lists.
 const maxKeys = 1000
 
-// partOfKeys says which part of a table's primary key a column is.
-type partOfKeys struct {
+// keyColumn says which part of a table's primary key a column is.
+type keyColumn struct {
 	table     string
-	part      int
+	position  int
 	keyLength int // number of columns of the key
 }
 
 // keyColumns has the columns of keys, by the OID of the relation and the number of the column.
-type keyColumns map[uint32]map[uint16]partOfKeys
+type keyColumns map[uint32]map[uint16]keyColumn
 
 // keyRecordedTables returns the tables of a text for which the keys of returned rows are recorded. single is true if
 // there is one such table, and each row of the result is a row of it.
@@ -50,19 +50,19 @@ type returnedKeys struct {
 	singleTable bool
 	columns     keyColumns
 
-	rowCount        int64 // number of rows that were returned
-	description     []byte
-	formats         []int16
-	haveDescription bool
-	positions       map[string][]int // the positions of each table's key columns in a row
-	types           []uint32
-	binary          []bool
-	commitments     map[string][]string
-	incomplete      map[string]bool
+	rowCount     int64 // number of rows that were returned
+	description  []byte
+	formats      []int16
+	isDescribed  bool
+	positions    map[string][]int // the positions of each table's key columns in a row
+	types        []uint32
+	binaryFormat []bool
+	commitments  map[string][]string
+	incomplete   map[string]bool
 }
 
 // newReturnedKeys returns nil for an execution whose rows need no record.
-func (s *session) newReturnedKeys(v *verdict.Verdict, runs []*verdict.Verdict) *returnedKeys {
+func (s *session) newReturnedKeys(v *verdict.Verdict, executed []*verdict.Verdict) *returnedKeys {
 	var tables []string
 	single := false
 	reads := func(v *verdict.Verdict) {
@@ -75,10 +75,10 @@ func (s *session) newReturnedKeys(v *verdict.Verdict, runs []*verdict.Verdict) *
 				tables = append(tables, t)
 			}
 		}
-		single = j.singleTable && len(runs) == 0
+		single = j.singleTable && len(executed) == 0
 	}
 	reads(v)
-	for _, run := range runs {
+	for _, run := range executed {
 		reads(run)
 	}
 	if len(tables) == 0 {
@@ -104,10 +104,10 @@ func (t *execution) Row(description []byte, formats []int16, row []byte) {
 
 func (r *returnedKeys) addRow(description []byte, formats []int16, row []byte) {
 	r.rowCount++
-	if !r.haveDescription || len(description) != len(r.description) || len(description) > 0 &&
+	if !r.isDescribed || len(description) != len(r.description) || len(description) > 0 &&
 		&description[0] != &r.description[0] {
-		r.haveDescription, r.description, r.formats = true, description, formats
-		r.findKeys()
+		r.isDescribed, r.description, r.formats = true, description, formats
+		r.locateKeyColumns()
 	}
 	values, ok := dataRowValues(row)
 	for _, table := range r.tables {
@@ -124,13 +124,13 @@ func (r *returnedKeys) addRow(description []byte, formats []int16, row []byte) {
 				whole = false
 				break
 			}
-			if key[i], whole = asText(values[at], r.types[at], r.binary[at]); !whole {
+			if key[i], whole = valueAsText(values[at], r.types[at], r.binaryFormat[at]); !whole {
 				break
 			}
 		}
 		commitment := ""
 		if whole {
-			commitment = r.session.e.cfg.Audit.Key().Commit(r.session.info.ID, table, key...)
+			commitment = r.session.enforcer.cfg.Audit.Key().Commit(r.session.info.ID, table, key...)
 		}
 		switch {
 		case commitment == "":
@@ -141,9 +141,9 @@ func (r *returnedKeys) addRow(description []byte, formats []int16, row []byte) {
 	}
 }
 
-// findKeys finds the columns of keys in a RowDescription.
-func (r *returnedKeys) findKeys() {
-	r.positions, r.types, r.binary = map[string][]int{}, nil, nil
+// locateKeyColumns finds the columns of keys in a RowDescription.
+func (r *returnedKeys) locateKeyColumns() {
+	r.positions, r.types, r.binaryFormat = map[string][]int{}, nil, nil
 	b := r.description
 	if len(b) < 2 {
 		return
@@ -171,7 +171,7 @@ func (r *returnedKeys) findKeys() {
 				format = r.formats[i]
 			}
 		}
-		r.binary = append(r.binary, format == 1)
+		r.binaryFormat = append(r.binaryFormat, format == 1)
 		b = field[18:]
 		part, ok := r.columns[oid][number]
 		if !ok {
@@ -180,10 +180,10 @@ func (r *returnedKeys) findKeys() {
 		if found[part.table] == nil {
 			found[part.table] = map[int]int{}
 		}
-		if _, again := found[part.table][part.part]; again {
+		if _, again := found[part.table][part.position]; again {
 			twice[part.table] = true // The parts may be of two rows.
 		}
-		found[part.table][part.part] = i
+		found[part.table][part.position] = i
 		if len(found[part.table]) == part.keyLength {
 			places := make([]int, part.keyLength)
 			for p, at := range found[part.table] {
@@ -223,8 +223,8 @@ func dataRowValues(row []byte) ([][]byte, bool) {
 	return out, true
 }
 
-// asText returns a value as PostgreSQL prints it, and false for a type whose binary form is not known here.
-func asText(value []byte, oid uint32, isBinary bool) (string, bool) {
+// valueAsText returns a value as PostgreSQL prints it, and false for a type whose binary form is not known here.
+func valueAsText(value []byte, oid uint32, isBinary bool) (string, bool) {
 	if !isBinary {
 		return string(value), true
 	}

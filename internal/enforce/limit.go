@@ -12,7 +12,7 @@ import (
 // sessionLimit is a limit of the policy and the counter that it is compared with; sessions may share the counter.
 type sessionLimit struct {
 	policy.Limit
-	count *rateCount
+	buckets *rateBuckets
 }
 
 // limits returns the limits of this session under a policy, while it acts for a user with these attributes.
@@ -32,7 +32,7 @@ func (s *session) limits(p *policy.Policy, user map[string]string) []sessionLimi
 				value = of
 			}
 		}
-		out = append(out, sessionLimit{l, s.e.limiters.count(rateKey{s.db.cfg.Name, l.RateAttribute, value})})
+		out = append(out, sessionLimit{l, s.enforcer.limiters.bucketsFor(rateKey{s.db.cfg.Name, l.RateAttribute, value})})
 	}
 	if user == nil {
 		s.cachedLimits.Store(&policyLimits{p, out})
@@ -54,13 +54,13 @@ type executionCost struct {
 // executionCostOf adds up the statements of a text, and the keys of the statements that run now: PREPARE and DECLARE
 // name a query that runs later. COMMIT, CLOSE and the like are not counted, so that an agent at its limit can still end
 // transactions and cursors.
-func executionCostOf(v *verdict.Verdict, runs []*verdict.Verdict) executionCost {
+func executionCostOf(v *verdict.Verdict, executed []*verdict.Verdict) executionCost {
 	var out executionCost
 	j, ok := v.Detail.(*judgement)
 	if !ok || !v.Allowed() {
 		return executionCost{statements: 1}
 	}
-	out.mayReturnRows = mayReturnRows(v, runs)
+	out.mayReturnRows = mayReturnRows(v, executed)
 	for i, e := range v.Effects {
 		switch e.Kind {
 		case verdict.BeginsTx, verdict.EndsTx, verdict.Deallocates, verdict.Closes, verdict.ResetsSettings, verdict.Discards:
@@ -76,7 +76,7 @@ func executionCostOf(v *verdict.Verdict, runs []*verdict.Verdict) executionCost 
 			}
 		}
 	}
-	for _, run := range runs {
+	for _, run := range executed {
 		if of, ok := run.Detail.(*judgement); ok && of.preparedBy > 0 && of.preparedBy <= len(of.keyCounts) {
 			out.keys += of.keyCounts[of.preparedBy-1]
 		} else if ok {
@@ -89,9 +89,9 @@ func executionCostOf(v *verdict.Verdict, runs []*verdict.Verdict) executionCost 
 }
 
 // mayReturnRows reports whether an execution may send rows.
-func mayReturnRows(v *verdict.Verdict, runs []*verdict.Verdict) bool {
+func mayReturnRows(v *verdict.Verdict, executed []*verdict.Verdict) bool {
 	named := false // A statement that it runs by name may send rows.
-	for _, run := range runs {
+	for _, run := range executed {
 		for _, e := range run.Effects {
 			named = named || e.Returns
 		}
@@ -113,12 +113,12 @@ func mayReturnRows(v *verdict.Verdict, runs []*verdict.Verdict) bool {
 
 // charge takes the cost of an execution from the rates, or refuses it. Rows are reserved: unused ones are
 // given back when the execution is over.
-func (s *session) charge(limits []sessionLimit, d executionCost) (reserved int64, refused *sqlstate.Error) {
+func (s *session) charge(limits []sessionLimit, cost executionCost) (reserved int64, refused *sqlstate.Error) {
 	if len(limits) == 0 {
 		return 0, nil
 	}
-	now := s.e.limiters.now()
-	if d.mayReturnRows && limitsRowRate(limits) {
+	now := s.enforcer.limiters.now()
+	if cost.mayReturnRows && limitsRowRate(limits) {
 		var short *sessionLimit
 		var wait time.Duration
 		if reserved, short, wait = takeFromRates(limits, now); short != nil {
@@ -126,14 +126,14 @@ func (s *session) charge(limits []sessionLimit, d executionCost) (reserved int64
 		}
 	}
 	for _, l := range limits {
-		if l.Statements > 0 && d.statements > 0 {
-			if ok, wait := l.count.statements.take(d.statements, l.Statements, now); !ok {
-				return reserved, s.rateExceededRefusal(l, "statements", "statements", d.statements, l.Statements, wait)
+		if l.Statements > 0 && cost.statements > 0 {
+			if ok, wait := l.buckets.statements.take(cost.statements, l.Statements, now); !ok {
+				return reserved, s.rateExceededRefusal(l, "statements", "statements", cost.statements, l.Statements, wait)
 			}
 		}
-		if l.ByKey > 0 && d.keys > 0 {
-			if ok, wait := l.count.byKey.take(d.keys, l.ByKey, now); !ok {
-				return reserved, s.rateExceededRefusal(l, "by_key", "rows fetched by key", d.keys, l.ByKey, wait)
+		if l.ByKey > 0 && cost.keys > 0 {
+			if ok, wait := l.buckets.keyLookups.take(cost.keys, l.ByKey, now); !ok {
+				return reserved, s.rateExceededRefusal(l, "by_key", "rows fetched by key", cost.keys, l.ByKey, wait)
 			}
 		}
 	}
@@ -155,7 +155,7 @@ func limitsRowRate(limits []sessionLimit) bool {
 const maxReservedRows = 256
 
 // takeFromRates takes some rows of every rate, or returns the rate that has no rows left and how long to wait for some.
-func takeFromRates(limits []sessionLimit, now time.Time) (n int64, short *sessionLimit, wait time.Duration) {
+func takeFromRates(limits []sessionLimit, now time.Time) (n int64, exhausted *sessionLimit, wait time.Duration) {
 	n = maxReservedRows
 	for _, l := range limits {
 		if l.Rows > 0 {
@@ -166,7 +166,7 @@ func takeFromRates(limits []sessionLimit, now time.Time) (n int64, short *sessio
 		if l.Rows == 0 {
 			continue
 		}
-		got, wait := l.count.rows.reserve(n, l.Rows, now)
+		got, wait := l.buckets.rows.reserve(n, l.Rows, now)
 		if got < n {
 			returnToRates(limits[:i], n-got, n-got, now)
 			n = got
@@ -182,7 +182,7 @@ func takeFromRates(limits []sessionLimit, now time.Time) (n int64, short *sessio
 func (s *session) chargeRefused(limits []sessionLimit) {
 	for _, l := range limits {
 		if l.Statements > 0 {
-			l.count.statements.take(1, l.Statements, s.e.limiters.now())
+			l.buckets.statements.take(1, l.Statements, s.enforcer.limiters.now())
 		}
 	}
 }
@@ -190,16 +190,17 @@ func (s *session) chargeRefused(limits []sessionLimit) {
 // rateExceededRefusal is the refusal of an execution that would exceed a rate.
 func (s *session) rateExceededRefusal(l sessionLimit, limit, what string, asked, perMin int,
 	wait time.Duration) *sqlstate.Error {
-	s.e.cfg.Metrics.CountLimited(limit)
+	s.enforcer.cfg.Metrics.CountLimited(limit)
 	err := sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit,
-		"too many %s: the policy allows %d per minute and %s, which come back evenly, and %d at once", what, perMin, l.perName(), perMin)
+		"too many %s: the policy allows %d per minute and %s, which come back evenly, and %d at once", what, perMin,
+		l.scopeText(), perMin)
 	if asked > perMin {
 		return err.WithHint("This asks for %d at once: ask for less at a time.", asked)
 	}
 	return err.WithHint("Try again in %d seconds.", max(1, int(wait/time.Second)))
 }
 
-func (l sessionLimit) perName() string {
+func (l sessionLimit) scopeText() string {
 	if l.RateAttribute == "" {
 		return "agent"
 	}
@@ -251,7 +252,7 @@ func (t *execution) moreRows() int64 {
 		t.unusedRows = 0
 		return n
 	}
-	n, short, wait := takeFromRates(t.limits, t.session.e.limiters.now())
+	n, short, wait := takeFromRates(t.limits, t.session.enforcer.limiters.now())
 	t.reservedRows += n
 	t.exhaustedRate, t.retryAfter = short, wait
 	return n
@@ -259,7 +260,7 @@ func (t *execution) moreRows() int64 {
 
 // resultTooLargeError is the error that ends a result larger than the policy allows.
 func (s *session) resultTooLargeError(limit, most string) *sqlstate.Error {
-	s.e.cfg.Metrics.CountLimited(limit)
+	s.enforcer.cfg.Metrics.CountLimited(limit)
 	return sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "the result is larger than the policy allows: %s", most).
 		WithHint("Ask for less: fewer columns, a narrower WHERE, or LIMIT and one page after the other.")
 }
@@ -268,7 +269,7 @@ func (s *session) resultTooLargeError(limit, most string) *sqlstate.Error {
 func returnToRates(limits []sessionLimit, reserved, unused int64, now time.Time) {
 	for _, l := range limits {
 		if l.Rows > 0 && reserved > 0 {
-			l.count.rows.settle(reserved, unused, now)
+			l.buckets.rows.settle(reserved, unused, now)
 		}
 	}
 }

@@ -100,7 +100,7 @@ tables:
 	met := map[string]int{}
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		w.limiters.counts = map[rateKey]*rateCount{}
+		w.limiters.buckets = map[rateKey]*rateBuckets{}
 		some := func(n int) int { return []int{0, 1 + r.IntN(n), n, 3 * n}[r.IntN(4)] }
 		drawn := func() bounds { return bounds{some(6), some(9), some(6), some(4), 1 + some(60)} } // no limit says nothing
 		var perAgent, perUser bounds

@@ -20,8 +20,8 @@ import (
 // allowed at all are queried here, on a control connection, before the statement goes upstream. That is done for every
 // message, since the value may change at any time.
 
-// liveTimeout limits the query for live attributes.
-const liveTimeout = 2 * time.Second
+// liveAttributeTimeout limits the query for live attributes.
+const liveAttributeTimeout = 2 * time.Second
 
 // neededLiveAttributes returns the live attributes that the proxy needs for each statement: the attributes that
 // contracts use, that audit records have, or that name the user or channel of reminders.
@@ -74,7 +74,7 @@ func (s *session) queryLiveAttributes(ctx context.Context, names []string, own, 
 	if len(names) == 0 {
 		return values, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
+	ctx, cancel := context.WithTimeout(ctx, liveAttributeTimeout)
 	defer cancel()
 	err := s.db.controlPool.run(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
 		clear(values)
@@ -114,9 +114,9 @@ func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Ve
 			refused = s.ensureUserReferences(ctx, st.policy, user.attributes)
 		}
 		if refused != nil && v.Allowed() {
-			return refusalOfAllowed(v, p, refused)
+			return refuseAllowed(v, p, refused)
 		}
-		v, own = withRepresentedUser(v, user), s.attributesWith(user.attributes)
+		v, own = withRepresentedUser(v, user), s.mergeUserAttributes(user.attributes)
 		j = v.Detail.(*judgement)
 	}
 	if !ok || len(st.neededLiveAttributes) == 0 && !claiming && !st.policy.HasContracts() {
@@ -129,10 +129,10 @@ func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Ve
 	}
 	values, err := s.queryLiveAttributes(ctx, st.neededLiveAttributes, own, known)
 	if err != nil {
-		return refusalOfAllowed(v, p, unavailableRefusal(err))
+		return refuseAllowed(v, p, unavailableRefusal(err))
 	}
 	if err := s.ensureReferences(ctx, identifyingValues(st.policy, values)); err != nil {
-		return refusalOfAllowed(v, p, err)
+		return refuseAllowed(v, p, err)
 	}
 	if !v.Allowed() {
 		return s.withAuditDetails(v, st, values, nil, nil)
@@ -157,10 +157,10 @@ func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Ve
 	}
 	judged := st.withObservedContracts(s.withAuditDetails(v, st, values, contracts, quotas), whole)
 	if err := s.checkClaims(ctx, st, v.Effects, own, now); err != nil {
-		return refusalOfAllowed(judged, p, err)
+		return refuseAllowed(judged, p, err)
 	}
 	if denied != nil {
-		return refusalOfAllowed(judged, p, denied)
+		return refuseAllowed(judged, p, denied)
 	}
 	return judged
 }
@@ -211,8 +211,8 @@ func (s *session) withAuditDetails(v *verdict.Verdict, st *state, values map[str
 	return v
 }
 
-// refusalOfAllowed refuses a text that the rewriter allowed: its record has the same details of the statement.
-func refusalOfAllowed(v *verdict.Verdict, p verdict.Protocol, err *sqlstate.Error) *verdict.Verdict {
+// refuseAllowed refuses a text that the rewriter allowed: its record has the same details of the statement.
+func refuseAllowed(v *verdict.Verdict, p verdict.Protocol, err *sqlstate.Error) *verdict.Verdict {
 	out := refusalVerdict(v.Original, p, v.Versions, err)
 	j, was := out.Detail.(*judgement), v.Detail.(*judgement)
 	j.liveAttributes, j.rightsEpoch, j.record.Contracts = was.liveAttributes, was.rightsEpoch, was.record.Contracts
@@ -280,7 +280,7 @@ func (s *session) checkStartupClaims(ctx context.Context, st *state) *sqlstate.E
 	}
 	for _, setting := range slices.Sorted(maps.Keys(settings)) {
 		if value, ok := claimed[settings[setting]]; ok {
-			own := s.attributesWith(parseRepresentedUser(s.representedUser.initialValue).attributes)
+			own := s.mergeUserAttributes(parseRepresentedUser(s.representedUser.initialValue).attributes)
 			if err := s.checkClaim(ctx, setting, settings[setting], value, own, claimed); err != nil {
 				return err
 			}

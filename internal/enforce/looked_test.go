@@ -17,7 +17,7 @@ import (
 func TestWhatIsLookedAtAgain(t *testing.T) {
 	asked := 0
 	w := start(t, func(w *world) {
-		w.cfg.Refresh = time.Hour
+		w.cfg.ProbeInterval = time.Hour
 		w.cfg.Check = func(context.Context, *pgx.Conn, Target) error { asked++; return nil }
 	})
 	d := w.databases["memories"]
@@ -60,12 +60,12 @@ func TestWhatIsLookedAtAgain(t *testing.T) {
 		t.Error(err)
 	}
 	d.mu.Unlock()
-	if _, refused := d.viewForServer(t.Context(), "another"); refused == nil {
+	if _, refused := d.servingStateForServer(t.Context(), "another"); refused == nil {
 		t.Error("a server that was not looked at is known")
 	}
 	d.mu.Lock()
 	server := d.servingState.Load().server
-	if _, refused := d.viewForServer(t.Context(), server); refused != nil {
+	if _, refused := d.servingStateForServer(t.Context(), server); refused != nil {
 		t.Error(refused)
 	}
 }
@@ -90,7 +90,7 @@ tables:
 	const room, seat = "pgconsent.room", "pgconsent.seat"
 	access, _ := w.Agent("caregiver", "memories")
 	open := func(settings map[string]string) (*session, error) {
-		d, err := access.Open(t.Context(), SessionInfo{
+		d, err := access.OpenSession(t.Context(), SessionInfo{
 			ID: "s", Agent: "caregiver", Database: "memories", Server: w.databases["memories"].servingState.Load().server, Settings: settings})
 		if err != nil {
 			return nil, err
@@ -160,7 +160,7 @@ func TestRowsOfTwoMentions(t *testing.T) {
 	}{{[]uint16{1, 2}, 2}, {[]uint16{2, 1}, 2}, {[]uint16{3, 1, 2}, 2}, {[]uint16{1}, 0}, {[]uint16{1, 3}, 0}, {
 		[]uint16{1, 1}, 0}, {[]uint16{1, 2, 1}, 0}, {[]uint16{1, 2, 1, 2}, 0}, {[]uint16{1, 1, 2}, 0}} {
 		r := &returnedKeys{tables: []string{"public.t"}, columns: columns, description: description(c.of...)}
-		r.findKeys()
+		r.locateKeyColumns()
 		if got := len(r.positions["public.t"]); got != c.places {
 			t.Errorf("columns %v: a key of %d parts, want %d", c.of, got, c.places)
 		}

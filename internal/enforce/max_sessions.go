@@ -4,7 +4,7 @@ package enforce
 // ordinary roles stays free, at least 5 and at most 50: the server's owner and pgconsent itself need some. The result
 // is 0 until a probe has read the server's settings.
 func (e *Enforcer) MaxSessions() int {
-	room := int(e.room.Load())
+	room := int(e.connectionLimit.Load())
 	if room <= 0 {
 		return 0
 	}

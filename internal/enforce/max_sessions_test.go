@@ -6,7 +6,7 @@ import "testing"
 func TestRoom(t *testing.T) {
 	var e Enforcer
 	for room, want := range map[int64]int{0: 0, 3: 1, 17: 12, 97: 78, 1000: 950} {
-		e.room.Store(room)
+		e.connectionLimit.Store(room)
 		if got := e.MaxSessions(); got != want {
 			t.Errorf("room for %d: agents may have %d sessions, want %d", room, got, want)
 		}

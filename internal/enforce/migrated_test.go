@@ -39,7 +39,7 @@ func TestWhatMigrateInstallsIsServed(t *testing.T) {
 				}
 				w = start(t, func(made *world) {
 					w = made
-					w.cfg.Mode, w.cfg.Refresh, w.cfg.StaleAfter = mode, time.Hour, time.Hour
+					w.cfg.RewriteMode, w.cfg.ProbeInterval, w.cfg.StaleAfter = mode, time.Hour, time.Hour
 					migrate()
 				})
 				another, err := New(t.Context(), w.cfg)
@@ -95,7 +95,7 @@ func TestChangesThatNoSnapshotHasAreChecked(t *testing.T) {
 		t.Run(map[bool]string{true: "DDL is reported", false: "DDL is not reported"}[tracked], func(t *testing.T) {
 			asked := 0
 			w := start(t, func(w *world) {
-				w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour
+				w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour
 				w.cfg.Check = func(context.Context, *pgx.Conn, Target) error { asked++; return nil }
 				if !tracked {
 					w.exec(dropEventTriggers)
@@ -106,7 +106,7 @@ func TestChangesThatNoSnapshotHasAreChecked(t *testing.T) {
 			look := func(what string, want bool) {
 				t.Helper()
 				d.mu.Lock()
-				d.checkedAt, d.lastFingerprints.at = time.Now(), time.Time{} // only a change makes it ask; catalogs are read
+				d.checkedAt, d.lastFingerprints.readAt = time.Now(), time.Time{} // only a change makes it ask; catalogs are read
 				d.mu.Unlock()
 				before := asked
 				if err := d.refresh(t.Context()); err != nil {

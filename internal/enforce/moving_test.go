@@ -73,7 +73,7 @@ var nobodys = []string{
 // TestNobodyNoticesWhatNoPolicySpeaksOf: while others' objects are made, altered, emptied and dropped without a
 // pause, agents are served under the seal that they have, and what does concern them is seen.
 func TestNobodyNoticesWhatNoPolicySpeaksOf(t *testing.T) {
-	w := start(t, func(w *world) { w.cfg.Refresh = 50 * time.Millisecond })
+	w := start(t, func(w *world) { w.cfg.ProbeInterval = 50 * time.Millisecond })
 	d := w.databases["memories"]
 	version := func() (n int64) {
 		t.Helper()
@@ -110,7 +110,7 @@ func TestNobodyNoticesWhatNoPolicySpeaksOf(t *testing.T) {
 		t.Error("a seal is stale by what concerns nobody")
 	}
 	w.exec("ALTER TABLE public.people RENAME consent_status TO agreed")
-	eventually(t, "a table that is suspended", func() bool { v, refused := d.current(); return refused == nil && !v.state.suspension.none() })
+	eventually(t, "a table that is suspended", func() bool { v, refused := d.current(); return refused == nil && !v.state.suspension.isEmpty() })
 	if strings.Contains(w.log.String(), "cannot be reached") {
 		t.Error("the log says that the database cannot be reached")
 	}
@@ -119,7 +119,7 @@ func TestNobodyNoticesWhatNoPolicySpeaksOf(t *testing.T) {
 // TestWhatConcernsAgentsIsNoted: whatever may change what a statement of an agent means is noted by the transaction
 // that does it.
 func TestWhatConcernsAgentsIsNoted(t *testing.T) {
-	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
+	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.db0(t).stopListening(t)
 	w.exec("CREATE SCHEMA elsewhere; CREATE TABLE elsewhere.part (LIKE public.memories)")
 	for _, sql := range []string{
@@ -181,7 +181,7 @@ func TestWhatConcernsAgentsIsNoted(t *testing.T) {
 func TestWhatIsUnsafeRefusesAlsoWhileCatalogsMove(t *testing.T) {
 	var unsafe atomic.Bool
 	w := start(t, func(w *world) {
-		w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour
+		w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour
 		w.cfg.Check = func(context.Context, *pgx.Conn, Target) error {
 			if unsafe.Load() {
 				return errors.New("row security is off")
@@ -214,14 +214,14 @@ func TestWhatIsUnsafeRefusesAlsoWhileCatalogsMove(t *testing.T) {
 // TestWhatVanishesWhileItIsReadRefusesNobody: catalogs that are read again for what concerns nobody, and of which a
 // part is gone meanwhile, leave the state in force as it is.
 func TestWhatVanishesWhileItIsReadRefusesNobody(t *testing.T) {
-	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
+	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	d := w.db0(t)
 	d.stopListening(t)
 	calm := storm(t, w, "CREATE TABLE elsewhere.made (id serial PRIMARY KEY, note text DEFAULT 'x' CHECK (note <> ''))", "DROP TABLE elsewhere.made")
 	defer calm()
 	for range tier.Count(10, 40, 400) {
 		d.mu.Lock()
-		d.catalogsReadAt, d.lastFingerprints.at = time.Time{}, time.Time{} // as if the time to read all had come
+		d.catalogsReadAt, d.lastFingerprints.readAt = time.Time{}, time.Time{} // as if the time to read all had come
 		d.mu.Unlock()
 		if err := d.refresh(t.Context()); err != nil {
 			t.Fatal(err)

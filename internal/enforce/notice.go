@@ -17,11 +17,11 @@ const (
 	catalogChannel = "pgconsent_catalog"
 	// consentChannel is the channel that the registry's trigger notifies.
 	consentChannel = "pgconsent_consent"
-	// probeWait limits how long a statement waits for a probe after DDL. The database refuses a statement that was decided
-	// before that probe: waiting saves the client from having to try again.
-	probeWait = time.Second
-	// listenRetry is the time between two attempts to listen.
-	listenRetry = 2 * time.Second
+	// maxProbeWait limits how long a statement waits for a probe after DDL. The database refuses a statement that was
+	// decided before that probe: waiting saves the client from having to try again.
+	maxProbeWait = time.Second
+	// listenRetryDelay is the time between two attempts to listen.
+	listenRetryDelay = 2 * time.Second
 )
 
 // listen requests a probe whenever the database notifies it of DDL, until ctx ends. If it cannot listen, only the
@@ -31,7 +31,7 @@ func (d *database) listen(ctx context.Context) {
 		_ = d.listenOnce(ctx) // After an error the periodic probes go on.
 		select {
 		case <-ctx.Done():
-		case <-time.After(listenRetry):
+		case <-time.After(listenRetryDelay):
 		}
 	}
 }
@@ -92,8 +92,8 @@ func (d *database) requestProbe() {
 	}
 }
 
-// probeDone lets the statements go on that have waited for this probe, which began after it was requested.
-func (d *database) probeDone(asked *chan struct{}) {
+// finishProbe lets the statements go on that have waited for this probe, which began after it was requested.
+func (d *database) finishProbe(asked *chan struct{}) {
 	if asked != nil && d.pendingProbe.CompareAndSwap(asked, nil) {
 		close(*asked)
 	}
@@ -105,7 +105,7 @@ func (d *database) waitForProbe(ctx context.Context) {
 	if asked == nil {
 		return
 	}
-	timeout := time.NewTimer(probeWait)
+	timeout := time.NewTimer(maxProbeWait)
 	defer timeout.Stop()
 	select {
 	case <-*asked:
@@ -116,28 +116,28 @@ func (d *database) waitForProbe(ctx context.Context) {
 
 // catalogVersion reads how many transactions have changed the part of the catalogs that concerns agents, as counted
 // by event triggers, and whether these triggers exist.
-func catalogVersion(ctx context.Context, conn *pgx.Conn) (version int64, told bool, err error) {
+func catalogVersion(ctx context.Context, conn *pgx.Conn) (version int64, known bool, err error) {
 	err = conn.QueryRow(ctx, `SELECT pgconsent.catalog_version(),
 		pg_catalog.count(*) OPERATOR(pg_catalog.>=) 2 FROM pg_catalog.pg_event_trigger AS t
 		WHERE t.evtfoid OPERATOR(pg_catalog.=) pg_catalog.to_regprocedure('pgconsent.catalog_changed()')
-		AND t.evtenabled IN ('O', 'A')`).Scan(&version, &told)
+		AND t.evtenabled IN ('O', 'A')`).Scan(&version, &known)
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == "3F000" || pg.Code == "42883") {
 		return 0, false, migrations.ErrNotInstalled
 	}
-	return version, told, err
+	return version, known, err
 }
 
 // catalogOrClockMoved reports whether the version of the catalogs, or the database's clock, is known to be another one
 // now. It returns false while neither is known: a seal is not renewed for that.
 func (d *database) catalogOrClockMoved(version int64, offset time.Duration) bool {
 	v := d.servingState.Load()
-	return v != nil && v.refusal == nil && (v.catalogVersion != version || v.clockMoved(offset))
+	return v != nil && v.refusal == nil && (v.catalogVersion != version || v.hasClockMoved(offset))
 }
 
-// clockMoved reports whether the database's clock or the proxy's was moved between this view's probe and a probe
+// hasClockMoved reports whether the database's clock or the proxy's was moved between this view's probe and a probe
 // that found their difference to be offset.
-func (v *servingState) clockMoved(offset time.Duration) bool {
+func (v *servingState) hasClockMoved(offset time.Duration) bool {
 	return (v.clockOffset - offset).Abs() > clockSlack
 }
 

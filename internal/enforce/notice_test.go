@@ -15,7 +15,7 @@ import (
 // What was decided before DDL was committed is not answered after it, whether or not anybody has noticed: the database
 // refuses it, and does so whatever rows there are.
 func TestNothingIsAnsweredUnderAnOlderCatalog(t *testing.T) {
-	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
+	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.db0(t).stopListening(t)
 	c := w.client("caregiver")
 	before := c.Decide(t.Context(), titles, verdict.Simple)
@@ -63,7 +63,7 @@ func TestNothingIsAnsweredUnderAnOlderCatalog(t *testing.T) {
 
 // A plan that the server keeps is made anew where what it reads is altered; else it means what it meant.
 func TestMaterializedPlansUnderAnOlderCatalog(t *testing.T) {
-	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
+	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.db0(t).stopListening(t)
 	c := w.client("caregiver")
 	v := c.Decide(t.Context(), titles, verdict.Extended)
@@ -85,7 +85,7 @@ func TestMaterializedPlansUnderAnOlderCatalog(t *testing.T) {
 
 // The database tells of DDL, so that a look comes at once; statements wait for it.
 func TestDDLIsToldOf(t *testing.T) {
-	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
+	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	d := w.db0(t)
 	eventually(t, "listening", func() bool {
 		var n int
@@ -106,7 +106,7 @@ func TestDDLIsToldOf(t *testing.T) {
 // What is told while nobody listens is looked at when somebody does again.
 func TestDDLThatNobodyHeardOf(t *testing.T) {
 	tier.All(t)
-	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
+	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	d := w.db0(t)
 	const listening = " FROM pg_stat_activity WHERE application_name = 'pgconsent listener' AND query LIKE " +
 		"'LISTEN%' AND state = 'idle' AND datname = current_database()"
@@ -125,7 +125,7 @@ func TestDDLThatNobodyHeardOf(t *testing.T) {
 
 // Many rows are added up, and the version stays.
 func TestCatalogChangesAreAddedUp(t *testing.T) {
-	w := start(t, func(w *world) { w.cfg.Refresh = time.Hour })
+	w := start(t, func(w *world) { w.cfg.ProbeInterval = time.Hour })
 	version := func() (v, rows int) {
 		t.Helper()
 		if err := w.dba.QueryRow(t.Context(),
@@ -149,7 +149,7 @@ func TestCatalogChangesAreAddedUp(t *testing.T) {
 
 // DDL goes on where it cannot be noted.
 func TestDDLNeverFailsForUs(t *testing.T) {
-	w := start(t, func(w *world) { w.cfg.Refresh = time.Hour })
+	w := start(t, func(w *world) { w.cfg.ProbeInterval = time.Hour })
 	w.exec("ALTER TABLE pgconsent.catalog_change ADD CONSTRAINT no CHECK (false) NOT VALID")
 	w.exec("CREATE INDEX another ON public.memories (id)")
 	w.exec("DROP INDEX public.another")
@@ -163,13 +163,13 @@ func (w *world) db0(t *testing.T) *database {
 // stopListening leaves the database with what it notices by itself.
 func (d *database) stopListening(t *testing.T) {
 	t.Helper()
-	d.e.stop()
-	d.e.wait.Wait()
+	d.enforcer.stop()
+	d.enforcer.goroutines.Wait()
 }
 
 // A rule of the owner's that answers in a statement's place is planned with the table that the statement names.
 func TestRulesUnderAnOlderCatalog(t *testing.T) {
-	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
+	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.db0(t).stopListening(t)
 	w.exec("GRANT INSERT, UPDATE, DELETE ON public.memories TO pgconsent_agent")
 	for _, q := range []struct{ rule, sql string }{
@@ -199,7 +199,7 @@ func TestRulesUnderAnOlderCatalog(t *testing.T) {
 func TestClocksThatWereMoved(t *testing.T) {
 	for name, jump := range map[string]time.Duration{"forward": time.Hour, "back": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
-			w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
+			w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 			d := w.db0(t)
 			d.stopListening(t)
 			c, other := w.client("caregiver"), w.client("caregiver")

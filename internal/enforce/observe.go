@@ -86,9 +86,9 @@ func appendNew(list []string, s string) []string {
 // comparedTexts has two queries that count the rows of a statement: as it runs, and as the policy would change it.
 type comparedTexts struct{ plain, filtered string }
 
-// countAndHash is a query that counts the rows of a query and adds up a hash of each. Equal sums mean, as far as 64
-// bits tell, the same rows. No row leaves the database.
-const countAndHash = `SELECT pg_catalog.count(*),
+// countAndHashQuery is a query that counts the rows of a query and adds up a hash of each. Equal sums mean, as far as
+// 64 bits tell, the same rows. No row leaves the database.
+const countAndHashQuery = `SELECT pg_catalog.count(*),
 		COALESCE(pg_catalog.sum(pg_catalog.hashtextextended(pgconsent_q::pg_catalog.text, 0)), 0)::pg_catalog.text FROM (`
 
 // comparedTexts makes the two texts to compare, or returns the reason why there are none.
@@ -122,9 +122,9 @@ func (st *state) comparedTexts(text string, res *rewrite.Result) (*comparedTexts
 // countingQuery makes a query that counts the rows of a text, and signs it where the text needs a signature.
 func (st *state) countingQuery(res *rewrite.Result) string {
 	inner := strings.TrimRight(strings.TrimSpace(res.Text), "; \t\r\n")
-	text := countAndHash + "\n" + inner + "\n) AS pgconsent_q"
+	text := countAndHashQuery + "\n" + inner + "\n) AS pgconsent_q"
 	if res.NeedsSignature {
-		return st.key.Sign(st.profile, text)
+		return st.sealKey.Sign(st.profile, text)
 	}
 	return text
 }
@@ -163,7 +163,7 @@ func (s *session) recordObserved(o *observedDecision, attributes, claims map[str
 	default:
 		r.SkipReason = "not in the sample"
 	}
-	s.e.cfg.Audit.Observation(r)
+	s.enforcer.cfg.Audit.Observation(r)
 }
 
 // warnUnprotected logs a warning that names the tables which are only observed. The caller holds mu.
@@ -172,9 +172,9 @@ func (d *database) warnUnprotected(s *state) {
 	for _, t := range s.policy.Observed() {
 		names = append(names, t.Relation.Name.String())
 	}
-	d.e.cfg.Metrics.SetObserved(d.cfg.Name, len(names))
+	d.enforcer.cfg.Metrics.SetObserved(d.cfg.Name, len(names))
 	if len(names) > 0 {
-		d.e.cfg.Log.Warn("these tables are NOT PROTECTED: the policy only observes them, and agents read every row",
+		d.enforcer.cfg.Log.Warn("these tables are NOT PROTECTED: the policy only observes them, and agents read every row",
 			"database", d.cfg.Name, "tables", strings.Join(names, ", "))
 	}
 }

@@ -9,27 +9,27 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// timeDependent are the relations in which time alone can hide a row. Rules compare with statement_timestamp(), which
-// is the same for all statements of a Query. A later statement would still show a row that expired while the first ran.
-// It also has the functions that may read such a relation without the text naming it.
-type timeDependent struct {
-	all       bool // a rule of an attribute compares with the time
-	relations map[catalog.Name]bool
-	functions map[string]bool
+// timeDependentRelations are the relations in which time alone can hide a row. Rules compare with
+// statement_timestamp(), which is the same for all statements of a Query. A later statement would still show a row that
+// expired while the first ran. It also has the functions that may read such a relation without the text naming it.
+type timeDependentRelations struct {
+	inAttributeRule bool // a rule of an attribute compares with the time
+	relations       map[catalog.Name]bool
+	functions       map[string]bool
 }
 
-func newTimeDependent(p *policy.Policy, plan *rls.Plan) timeDependent {
-	out := timeDependent{relations: map[catalog.Name]bool{}}
+func newTimeDependent(p *policy.Policy, plan *rls.Plan) timeDependentRelations {
+	out := timeDependentRelations{relations: map[catalog.Name]bool{}}
 	if !plan.TimeCanHide() {
 		return out
 	}
-	out.all = true
+	out.inAttributeRule = true
 	for _, t := range p.Tables() {
 		if predicate.TimeCanHide(t.VisibilityRules()) {
-			out.relations[t.Relation.Name], out.all = true, false
+			out.relations[t.Relation.Name], out.inAttributeRule = true, false
 		}
 	}
-	out.all = out.all || plan.TimeCanChangeAttributes()
+	out.inAttributeRule = out.inAttributeRule || plan.TimeCanChangeAttributes()
 	for _, c := range p.Children() {
 		if predicate.TimeCanHide(c.Rows) {
 			out.relations[c.Relation.Name] = true
@@ -42,17 +42,17 @@ func newTimeDependent(p *policy.Policy, plan *rls.Plan) timeDependent {
 			}
 		}
 	}
-	out.functions = mayRead(p)
+	out.functions = tableReadingFunctions(p)
 	return out
 }
 
 // needsSeparateMessages reports whether a statement of a text reads such a relation and follows a statement that may
 // take long. EXECUTE and FETCH count as a statement that does both, whatever they run.
-func (c timeDependent) needsSeparateMessages(res *rewrite.Result) bool {
-	if len(res.Effects) < 2 || !c.all && len(c.relations) == 0 {
+func (c timeDependentRelations) needsSeparateMessages(res *rewrite.Result) bool {
+	if len(res.Effects) < 2 || !c.inAttributeRule && len(c.relations) == 0 {
 		return false
 	}
-	calls := c.all
+	calls := c.inAttributeRule
 	for _, f := range res.Functions {
 		calls = calls || c.functions[f]
 	}
@@ -61,12 +61,12 @@ func (c timeDependent) needsSeparateMessages(res *rewrite.Result) bool {
 		if long && (calls || e.Kind == verdict.Executes || e.Kind == verdict.Fetches || c.isReadBy(res.Statements[i])) {
 			return true
 		}
-		long = long || !isQuick(e)
+		long = long || !runsWithoutSnapshot(e)
 	}
 	return false
 }
 
-func (c timeDependent) isReadBy(s policy.Statement) bool {
+func (c timeDependentRelations) isReadBy(s policy.Statement) bool {
 	for _, a := range s.Accesses {
 		if c.relations[a.Relation] {
 			return true
@@ -75,9 +75,9 @@ func (c timeDependent) isReadBy(s policy.Statement) bool {
 	return false
 }
 
-// isQuick reports whether a statement takes so little time that it does not matter. COMMIT may take long: it reads
-// cursors WITH HOLD to their end and checks deferred constraints.
-func isQuick(e verdict.Effect) bool {
+// runsWithoutSnapshot reports whether a statement takes so little time that it does not matter. COMMIT may take long:
+// it reads cursors WITH HOLD to their end and checks deferred constraints.
+func runsWithoutSnapshot(e verdict.Effect) bool {
 	switch e.Kind {
 	case verdict.BeginsTx, verdict.Saves, verdict.Releases, verdict.RollsBackTo, verdict.ChangesGUC, verdict.Deallocates,
 		verdict.Closes:

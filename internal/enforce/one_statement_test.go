@@ -48,14 +48,14 @@ func TestWhichStatementsBeginApart(t *testing.T) {
 			res.Effects = append(res.Effects, s.effect)
 			res.Statements = append(res.Statements, policy.Statement{Accesses: []policy.Access{access}})
 		}
-		goes := timeDependent{relations: map[catalog.Name]bool{timed: true}, functions: map[string]bool{"public.says": true}}
+		goes := timeDependentRelations{relations: map[catalog.Name]bool{timed: true}, functions: map[string]bool{"public.says": true}}
 		if got := goes.needsSeparateMessages(res); got != c.apart {
 			t.Errorf("%s: %v", name, got)
 		}
-		if (timeDependent{}).needsSeparateMessages(res) {
+		if (timeDependentRelations{}).needsSeparateMessages(res) {
 			t.Errorf("%s: without a clock", name)
 		}
-		if got := (timeDependent{all: true}).needsSeparateMessages(res); c.apart && !got {
+		if got := (timeDependentRelations{inAttributeRule: true}).needsSeparateMessages(res); c.apart && !got {
 			t.Errorf("%s: not where an attribute goes by the time", name)
 		}
 	}

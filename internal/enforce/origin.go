@@ -103,9 +103,9 @@ func (d *database) setOrigins() {
 			}
 			if part := slices.Index(t.Relation.PrimaryKey, name); part >= 0 {
 				if keys[view] == nil {
-					keys[view] = map[uint16]partOfKeys{}
+					keys[view] = map[uint16]keyColumn{}
 				}
-				keys[view][uint16(number)] = partOfKeys{of.String(), part, len(t.Relation.PrimaryKey)}
+				keys[view][uint16(number)] = keyColumn{of.String(), part, len(t.Relation.PrimaryKey)}
 			}
 		}
 	}

@@ -33,7 +33,7 @@ func (e *Enforcer) OpenSessions() []OpenSession {
 	for s := range e.sessions {
 		l := OpenSession{ID: s.info.ID, Agent: s.agent.Name, Database: s.db.cfg.Name, Remote: s.info.RemoteAddr,
 			Since:    s.openedAt,
-			Executed: s.executed.Load(), Denied: s.denied.Load()}
+			Executed: s.executedCount.Load(), Denied: s.deniedCount.Load()}
 		if at := s.lastExecution.Load(); at != 0 {
 			l.Last = time.Unix(0, at)
 		}
@@ -56,39 +56,39 @@ const maxDenials = 200
 
 // denials is a ring of the newest denials.
 type denials struct {
-	mu   sync.Mutex
-	ring [maxDenials]Denial
-	n    uint64 // how many denials there were
+	mu     sync.Mutex
+	newest [maxDenials]Denial
+	total  uint64 // how many denials there were
 }
 
 func (d *denials) add(one Denial) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.ring[d.n%maxDenials] = one
-	d.n++
+	d.newest[d.total%maxDenials] = one
+	d.total++
 }
 
 // Denials returns the statements refused last, the newest first, and how many were refused since the start of the
 // process.
-func (e *Enforcer) Denials() (list []Denial, all uint64) {
+func (e *Enforcer) Denials() (list []Denial, total uint64) {
 	d := &e.denials
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for i := range min(d.n, maxDenials) {
-		list = append(list, d.ring[(d.n-1-i)%maxDenials])
+	for i := range min(d.total, maxDenials) {
+		list = append(list, d.newest[(d.total-1-i)%maxDenials])
 	}
-	return list, d.n
+	return list, d.total
 }
 
 // countExecution counts an execution, and remembers a denial, for the operator.
 func (s *session) countExecution(r audit.Decision, allowed bool) {
 	now := time.Now()
 	s.lastExecution.Store(now.UnixNano())
-	s.executed.Add(1)
+	s.executedCount.Add(1)
 	if allowed {
 		return
 	}
-	s.denied.Add(1)
+	s.deniedCount.Add(1)
 	d := Denial{At: now, Session: r.Session, Agent: r.Agent, Database: r.Database, Tag: r.Tag,
 		Fingerprint: r.Fingerprint, SQLState: r.SQLState,
 		Reason: r.Reason, Policy: r.Policy}
@@ -97,7 +97,7 @@ func (s *session) countExecution(r audit.Decision, allowed bool) {
 			d.Tables = append(d.Tables, t.Name)
 		}
 	}
-	s.e.denials.add(d)
+	s.enforcer.denials.add(d)
 }
 
 // DatabaseStatus is what an operator sees of one database.

@@ -51,28 +51,28 @@ type reservation struct {
 
 // reserve reserves the rows of a quota that a statement may return. If fewer rows are left, it reserves what is left if
 // partly is set and anything is left.
-func (q *quotas) reserve(key quotaKey, asked *policy.Quota, partly bool) (*reservation, *sqlstate.Error) {
+func (q *quotas) reserve(key quotaKey, quota *policy.Quota, allowPart bool) (*reservation, *sqlstate.Error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t := q.counts[key]
 	if t == nil {
 		if len(q.counts) >= maxQuotas && !q.dropUnused() {
-			return nil, asked.ExceededRefusal(0)
+			return nil, quota.ExceededRefusal(0)
 		}
 		t = &quotaCount{}
 		q.counts[key] = t
 	}
 	t.lastUsed = q.now()
-	rows, left := asked.Limit, asked.MaxRows-t.rows
+	rows, left := quota.Limit, quota.MaxRows-t.rows
 	if rows > left {
-		if !partly || left <= 0 {
-			return nil, asked.ExceededRefusal(left)
+		if !allowPart || left <= 0 {
+			return nil, quota.ExceededRefusal(left)
 		}
 		rows = left
 	}
 	t.rows += rows
 	t.unsettledExecutions++
-	return &reservation{q, asked, t, rows}, nil
+	return &reservation{q, quota, t, rows}, nil
 }
 
 // settle gives back the rows that were not returned.
@@ -84,20 +84,20 @@ func (r *reservation) settle(returned int64) {
 }
 
 // dropUnused removes counts that were not used for long. The caller holds the lock.
-func (q *quotas) dropUnused() (some bool) {
+func (q *quotas) dropUnused() (dropped bool) {
 	before := q.now().Add(-quotaRetention)
 	for k, t := range q.counts {
 		if t.unsettledExecutions == 0 && t.lastUsed.Before(before) {
 			delete(q.counts, k)
-			some = true
+			dropped = true
 		}
 	}
-	return some
+	return dropped
 }
 
 // quotasOf returns the quotas that limit an execution. They are the quotas of the statements of its text that run now,
 // and of what these run by name: prepared statements and cursors.
-func quotasOf(v *verdict.Verdict, runs []*verdict.Verdict) []*policy.Quota {
+func quotasOf(v *verdict.Verdict, executed []*verdict.Verdict) []*policy.Quota {
 	var out []*policy.Quota
 	if j, ok := v.Detail.(*judgement); ok {
 		for i, e := range v.Effects {
@@ -112,7 +112,7 @@ func quotasOf(v *verdict.Verdict, runs []*verdict.Verdict) []*policy.Quota {
 			}
 		}
 	}
-	for _, run := range runs {
+	for _, run := range executed {
 		if j, ok := run.Detail.(*judgement); ok && j.preparedBy > 0 && j.preparedBy <= len(j.quotas) {
 			out = append(out, j.quotas[j.preparedBy-1]...)
 		} else if ok {
@@ -133,7 +133,8 @@ func mayReturnPart(v *verdict.Verdict) bool {
 func (s *session) reserve(v *verdict.Verdict, asked []*policy.Quota) ([]*reservation, *policy.Quota, *sqlstate.Error) {
 	var out []*reservation
 	for _, q := range asked {
-		r, err := s.e.quotas.reserve(quotaKey{s.db.cfg.Name, s.agent.Name, q.Contract, q.Per, q.Value}, q, mayReturnPart(v))
+		r, err := s.enforcer.quotas.reserve(quotaKey{s.db.cfg.Name, s.agent.Name, q.Contract, q.Per, q.Value}, q,
+			mayReturnPart(v))
 		if err != nil {
 			settleAll(out, 0)
 			return nil, q, err

@@ -8,47 +8,47 @@ import (
 
 // rateLimiters are the counters of rates, for all sessions of this process.
 type rateLimiters struct {
-	mu     sync.Mutex
-	counts map[rateKey]*rateCount
-	now    func() time.Time // clock, which tests replace
+	mu      sync.Mutex
+	buckets map[rateKey]*rateBuckets
+	now     func() time.Time // clock, which tests replace
 }
 
 // rateKey identifies a counter: executions with the same key share it.
 type rateKey struct{ database, per, value string }
 
-// rateCount has what one agent, or one value of an attribute, has left of its rates.
-type rateCount struct {
-	statements, rows, byKey tokenBucket
+// rateBuckets has what one agent, or one value of an attribute, has left of its rates.
+type rateBuckets struct {
+	statements, rows, keyLookups tokenBucket
 }
 
-// maxCounts bounds how many counters are kept: beyond it, counters that are full are removed.
-const maxCounts = 100_000
+// maxRates bounds how many counters are kept: beyond it, counters that are full are removed.
+const maxRates = 100_000
 
-func newLimiters() *rateLimiters {
-	return &rateLimiters{counts: map[rateKey]*rateCount{}, now: time.Now}
+func newRateLimiters() *rateLimiters {
+	return &rateLimiters{buckets: map[rateKey]*rateBuckets{}, now: time.Now}
 }
 
-// count returns the counter of a key, and makes it if there is none.
-func (l *rateLimiters) count(k rateKey) *rateCount {
+// bucketsFor returns the counter of a key, and makes it if there is none.
+func (l *rateLimiters) bucketsFor(k rateKey) *rateBuckets {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := l.counts[k]
+	c := l.buckets[k]
 	if c == nil {
-		if len(l.counts) >= maxCounts {
-			l.dropFull()
+		if len(l.buckets) >= maxRates {
+			l.dropFullBuckets()
 		}
-		c = &rateCount{}
-		l.counts[k] = c
+		c = &rateBuckets{}
+		l.buckets[k] = c
 	}
 	return c
 }
 
-// dropFull drops the counters that used nothing for a minute: a new counter would have the same tokens left.
-func (l *rateLimiters) dropFull() {
+// dropFullBuckets drops the counters that used nothing for a minute: a new counter would have the same tokens left.
+func (l *rateLimiters) dropFullBuckets() {
 	now := l.now()
-	for k, c := range l.counts {
-		if c.statements.isFull(now) && c.rows.isFull(now) && c.byKey.isFull(now) {
-			delete(l.counts, k)
+	for k, c := range l.buckets {
+		if c.statements.isFull(now) && c.rows.isFull(now) && c.keyLookups.isFull(now) {
+			delete(l.buckets, k)
 		}
 	}
 }
@@ -100,17 +100,17 @@ func (b *tokenBucket) take(n, perMin int, now time.Time) (ok bool, wait time.Dur
 }
 
 // reserve takes up to n tokens, which the caller is to settle. If there are no tokens, it returns how long to wait.
-func (b *tokenBucket) reserve(n int64, perMin int, now time.Time) (got int64, wait time.Duration) {
+func (b *tokenBucket) reserve(n int64, perMin int, now time.Time) (granted int64, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.refill(perMin, now)
 	if b.tokens < 1 {
 		return 0, waitFor(1-b.tokens, perMin)
 	}
-	got = min(n, int64(b.tokens))
-	b.tokens -= float64(got)
-	b.unsettledRows += got
-	return got, 0
+	granted = min(n, int64(b.tokens))
+	b.tokens -= float64(granted)
+	b.unsettledRows += granted
+	return granted, 0
 }
 
 // settle ends a reservation and gives back its unused part.

@@ -15,8 +15,8 @@ import (
 func TestReservations(t *testing.T) {
 	now := time.Now()
 	for _, perMin := range []int{1, 50, 10_000} {
-		limits := []sessionLimit{{policy.Limit{Rows: perMin}, &rateCount{}}, {policy.Limit{Statements: 5}, &rateCount{}},
-			{policy.Limit{Rows: perMin / 2 * 3}, &rateCount{}}}
+		limits := []sessionLimit{{policy.Limit{Rows: perMin}, &rateBuckets{}}, {policy.Limit{Statements: 5}, &rateBuckets{}},
+			{policy.Limit{Rows: perMin / 2 * 3}, &rateBuckets{}}}
 		if perMin == 1 {
 			limits = limits[:2]
 		}
@@ -55,8 +55,8 @@ func TestReservations(t *testing.T) {
 		if used != int64(perMin) {
 			t.Errorf("%d rows were used of %d", used, perMin)
 		}
-		if n, _, _ := takeFromRates(limits, now.Add(time.Minute)); n < 1 || limits[0].count.rows.isFull(now.Add(time.Minute)) {
-			t.Errorf("%d rows a minute later, and the count is forgotten: %t", n, limits[0].count.rows.isFull(now.Add(time.Minute)))
+		if n, _, _ := takeFromRates(limits, now.Add(time.Minute)); n < 1 || limits[0].buckets.rows.isFull(now.Add(time.Minute)) {
+			t.Errorf("%d rows a minute later, and the count is forgotten: %t", n, limits[0].buckets.rows.isFull(now.Add(time.Minute)))
 		}
 	}
 }
@@ -88,33 +88,33 @@ func TestRatesChange(t *testing.T) {
 // TestOnlyWhatIsFullIsForgotten: where there is no room for more counts, those are dropped that a new one would be the
 // same as, and no others.
 func TestOnlyWhatIsFullIsForgotten(t *testing.T) {
-	l := newLimiters()
+	l := newRateLimiters()
 	now := time.Now()
 	l.now = func() time.Time { return now }
-	use := []func(*rateCount){
-		func(*rateCount) {},
-		func(c *rateCount) { c.statements.take(1, 10, now) },
-		func(c *rateCount) { c.byKey.take(1, 10, now) },
-		func(c *rateCount) { c.rows.reserve(1, 10, now) },
-		func(c *rateCount) { c.rows.reserve(1, 10, now.Add(-time.Hour)) }, // full again, and not settled
+	use := []func(*rateBuckets){
+		func(*rateBuckets) {},
+		func(c *rateBuckets) { c.statements.take(1, 10, now) },
+		func(c *rateBuckets) { c.keyLookups.take(1, 10, now) },
+		func(c *rateBuckets) { c.rows.reserve(1, 10, now) },
+		func(c *rateBuckets) { c.rows.reserve(1, 10, now.Add(-time.Hour)) }, // full again, and not settled
 	}
 	for n := range 1 << len(use) {
-		c := l.count(rateKey{value: strconv.Itoa(n)})
+		c := l.bucketsFor(rateKey{value: strconv.Itoa(n)})
 		for i, f := range use {
 			if n&(1<<i) != 0 {
 				f(c)
 			}
 		}
 	}
-	l.dropFull()
+	l.dropFullBuckets()
 	for n := range 1 << len(use) {
-		if _, notReloaded := l.counts[rateKey{value: strconv.Itoa(n)}]; notReloaded != (n > 1) {
+		if _, notReloaded := l.buckets[rateKey{value: strconv.Itoa(n)}]; notReloaded != (n > 1) {
 			t.Errorf("the count with uses %05b is kept: %t", n, notReloaded)
 		}
 	}
 	now = now.Add(time.Minute)
-	l.dropFull()
-	for k, c := range l.counts {
+	l.dropFullBuckets()
+	for k, c := range l.buckets {
 		if c.rows.unsettledRows == 0 {
 			t.Errorf("count %s is kept, and nothing of it is in use", k.value)
 		}

@@ -110,7 +110,7 @@ func TestWhatStatementsReadInTheEnd(t *testing.T) {
 			if got := reads.countReads(res) > 0; got != is(c.foreign) {
 				t.Errorf("%s: %s asks a foreign server: %t", name, of, got)
 			}
-			if got := unnoticed.readBy(res); (got != "") != is(c.untracked) {
+			if got := unnoticed.untrackedReadOf(res); (got != "") != is(c.untracked) {
 				t.Errorf("%s: %s reads what nobody tells of: %q", name, of, got)
 			}
 		}

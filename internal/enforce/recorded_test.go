@@ -117,7 +117,7 @@ func TestNoReferenceNoSession(t *testing.T) {
 
 // A record names the epoch of consent that its statement saw.
 func TestEpoch(t *testing.T) {
-	w := start(t, func(w *world) { w.cfg.Refresh = time.Hour }) // so that only the notification tells
+	w := start(t, func(w *world) { w.cfg.ProbeInterval = time.Hour }) // so that only the notification tells
 	c := w.client("caregiver")
 	c.want("SELECT title FROM memories WHERE id = 1", "lake")
 	w.exec("INSERT INTO pgconsent.subject VALUES (gen_random_uuid(), 'somebody', '\\x00')")

@@ -26,7 +26,7 @@ import (
 
 // database is one database and what enforcement knows of it.
 type database struct {
-	e            *Enforcer
+	enforcer     *Enforcer
 	cfg          Database
 	servingState atomic.Pointer[servingState] // what every session reads
 	probing      atomic.Bool                  // a probe is under way, on a connection to a server whose machine answers
@@ -63,7 +63,7 @@ type policyDocuments struct {
 	policyFiles     *policy.Watch    // the files of the policy as they were when the policy was last read
 	pendingDocument *policy.Document // the policy that waits for pgconsent migrate; nil: none does
 	// the newest policy, if it did not fit the catalogs known then: it may name objects that were made later
-	misfitPolicy *policy.Document
+	unfittingPolicy *policy.Document
 }
 
 // lastReads are the results of earlier probes of a database, and when each part was read last.
@@ -101,8 +101,8 @@ type fingerprints struct {
 	agentHash      string // the database's hash of what concerns agents; "": not asked for
 	readerChanges  int64  // the changes that the reader had counted, or unknownChanges
 	catalogVersion int64  // the version of the catalogs before they were read
-	writes         int64  // the number of writes to the catalogs, read before the catalogs
-	at             time.Time
+	writeCount     int64  // the number of writes to the catalogs, read before the catalogs
+	readAt         time.Time
 }
 
 // unknownChanges are the changes that the reader had counted on an earlier connection.
@@ -111,10 +111,10 @@ const unknownChanges = -1
 // areCurrent reports whether the fingerprints still count as those of the current catalogs.
 func (f fingerprints) areCurrent(catalogVersion, writes int64) bool {
 	interval := fingerprintInterval
-	if writes != f.writes {
+	if writes != f.writeCount {
 		interval = fingerprintIntervalOfWrite
 	}
-	return catalogVersion == f.catalogVersion && time.Since(f.at) < interval
+	return catalogVersion == f.catalogVersion && time.Since(f.readAt) < interval
 }
 
 // How long the catalogs are taken to be unchanged while the database reports no DDL. It is a minute while its
@@ -147,11 +147,11 @@ func newDatabase(e *Enforcer, c Database) (*database, error) {
 			*role = name
 		}
 	}
-	doc, files, err := policy.LoadWatched(c.Policy)
+	doc, files, err := policy.LoadWatched(c.PolicyPath)
 	if err != nil {
 		return nil, err
 	}
-	control, err := pgx.ParseConfig(c.Control)
+	control, err := pgx.ParseConfig(c.ControlConnection)
 	if err != nil {
 		return nil, fmt.Errorf("database %s: control connection: %w", c.Name, err)
 	}
@@ -162,11 +162,11 @@ func newDatabase(e *Enforcer, c Database) (*database, error) {
 	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: keepAliveTimeout / 3, Interval: keepAliveTimeout / 3, Count: 2}}
 	control.DialFunc = dialer.DialContext
-	d := &database{e: e, cfg: c, control: control, controlPool: newControlPool(),
+	d := &database{enforcer: e, cfg: c, control: control, controlPool: newControlPool(),
 		policyDocuments: policyDocuments{document: doc, policyFiles: files},
 		lastReads:       lastReads{reader: pgcatalog.NewReader(c.SearchPath)}, probeRequests: make(chan struct{}, 1)}
 	d.comparisons.lastCompared = map[string]time.Time{}
-	if c.Agent != "" {
+	if c.AgentConnection != "" {
 		d.comparisons.queue = make(chan comparison, maxComparisons)
 	}
 	return d, nil
@@ -181,7 +181,7 @@ const (
 
 // watch probes the database again and again until ctx ends.
 func (d *database) watch(ctx context.Context) {
-	tick := time.NewTicker(d.e.cfg.Refresh)
+	tick := time.NewTicker(d.enforcer.cfg.ProbeInterval)
 	defer tick.Stop()
 	var again <-chan time.Time
 	failed := 0
@@ -198,7 +198,7 @@ func (d *database) watch(ctx context.Context) {
 		again = nil
 		if failed++; err == nil {
 			failed = 0
-		} else if failed <= quickRetries && d.e.cfg.Refresh > retryDelay {
+		} else if failed <= quickRetries && d.enforcer.cfg.ProbeInterval > retryDelay {
 			again = time.After(retryDelay)
 		}
 	}
@@ -210,7 +210,7 @@ func (d *database) refresh(ctx context.Context) error {
 	defer d.mu.Unlock()
 	defer d.probing.Store(false)
 	asked := d.pendingProbe.Load()
-	defer d.probeDone(asked)
+	defer d.finishProbe(asked)
 	began := time.Now()
 	seen, err := d.probe(ctx)
 	if err == nil {
@@ -231,7 +231,7 @@ func (d *database) refresh(ctx context.Context) error {
 		case unsafe != nil && !errors.As(unsafe, &pg):
 			err = unsafe
 		case unsafe == nil && now != d.state:
-			d.install(now, d.document, d.lastProbe)
+			d.activate(now, d.document, d.lastProbe)
 			if v != nil && v.refusal == nil {
 				with := *v
 				with.state = now
@@ -248,7 +248,7 @@ func (d *database) refresh(ctx context.Context) error {
 	if err == nil {
 		d.setOrigins()
 		d.switchSignedPath()
-		err = d.announceServing(ctx)
+		err = d.announceServedPolicy(ctx)
 	}
 	if err != nil && d.conn != nil && !errors.Is(err, errCatalogsChanging) {
 		// The next probe begins with a new connection: a connection may outlive the role as which it logged in, and the
@@ -259,8 +259,9 @@ func (d *database) refresh(ctx context.Context) error {
 	return err
 }
 
-// announceServing says in pg_stat_activity which database half is served, for pgconsent migrate. The caller holds mu.
-func (d *database) announceServing(ctx context.Context) error {
+// announceServedPolicy says in pg_stat_activity which database half is served, for pgconsent migrate. The caller holds
+// mu.
+func (d *database) announceServedPolicy(ctx context.Context) error {
 	name := migrations.ServingName(d.state.plan.Hash())
 	if name == d.announcedName {
 		return nil
@@ -273,8 +274,8 @@ func (d *database) announceServing(ctx context.Context) error {
 }
 
 // publishResult makes the result of a refresh known to the sessions. The caller holds mu.
-func (d *database) publishResult(began time.Time, seen probeResult, err error) {
-	m, log := d.e.cfg.Metrics, d.e.cfg.Log.With("database", d.cfg.Name)
+func (d *database) publishResult(startedAt time.Time, result probeResult, err error) {
+	m, log := d.enforcer.cfg.Metrics, d.enforcer.cfg.Log.With("database", d.cfg.Name)
 	m.CountRefresh(d.cfg.Name, err == nil)
 	unreached, moving := err != nil && unreachableError(err), errors.Is(err, errCatalogsChanging)
 	m.UpstreamUp(d.cfg.Name, !unreached)
@@ -284,20 +285,21 @@ func (d *database) publishResult(began time.Time, seen probeResult, err error) {
 			log.Info("agents are served again")
 		}
 		d.lastFailure = ""
-		if v := d.servingState.Load(); v != nil && v.refusal == nil && v.clockMoved(seen.clockOffset) {
+		if v := d.servingState.Load(); v != nil && v.refusal == nil && v.hasClockMoved(result.clockOffset) {
 			log.Warn("a clock was moved, the database's or this machine's: all sessions are sealed anew", "by",
-				(seen.clockOffset - v.clockOffset).Round(time.Second).String())
+				(result.clockOffset - v.clockOffset).Round(time.Second).String())
 		}
-		if seen.tracksDDL { // What was true when the probe began is still true; otherwise the database would refuse the statement.
-			began = time.Now()
+		// What was true when the probe began is still true; otherwise the database would refuse the statement.
+		if result.tracksDDL {
+			startedAt = time.Now()
 		}
 		d.servingState.Store(&servingState{
-			state: d.state, verified: began, tracksDDL: seen.tracksDDL, clockOffset: seen.clockOffset,
-			catalogVersion: seen.catalogVersion, server: seen.server,
+			state: d.state, verified: startedAt, tracksDDL: result.tracksDDL, clockOffset: result.clockOffset,
+			catalogVersion: result.catalogVersion, server: result.server,
 			signedPathOffReason: d.signedPathOffReason,
 		})
-		m.SetSignedPath(d.cfg.Name, d.e.cfg.Mode.UsesSignedPath() && !d.signedPathOff)
-		d.e.endSessionsOnOtherServers(d)
+		m.SetSignedPath(d.cfg.Name, d.enforcer.cfg.RewriteMode.UsesSignedPath() && !d.signedPathOff)
+		d.enforcer.endSessionsOnOtherServers(d)
 		m.PolicyActive(d.cfg.Name, d.state.versions.Policy, d.state.versions.Catalog)
 	case unreached || moving:
 		// No error proves that the state is wrong, so that it stays active while the last probe is recent enough.
@@ -334,16 +336,16 @@ func (d *database) probe(ctx context.Context) (probeResult, error) {
 		}
 		// The connection may be to another server: everything is checked again.
 		d.conn, d.checkedAt, d.announcedName = conn, time.Time{}, ""
-		d.lastFingerprints.at, d.lastFingerprints.readerChanges = time.Time{}, unknownChanges
+		d.lastFingerprints.readAt, d.lastFingerprints.readerChanges = time.Time{}, unknownChanges
 		d.reader.Forget()
 	}
 	d.probing.Store(true)
 	var err error
 	var room int
-	if o.clockOffset, o.server, room, err = serverNow(ctx, d.conn); err != nil {
+	if o.clockOffset, o.server, room, err = readServerClock(ctx, d.conn); err != nil {
 		return o, err
 	}
-	d.e.room.Store(int64(room))
+	d.enforcer.connectionLimit.Store(int64(room))
 	if o.catalogVersion, o.tracksDDL, err = catalogVersion(ctx, d.conn); err != nil {
 		return o, err
 	}
@@ -363,13 +365,13 @@ func (d *database) probe(ctx context.Context) (probeResult, error) {
 	return o, d.readCatalogs(ctx, &o, writes)
 }
 
-// serverNow returns the database's clock minus the proxy's, by which seals expire, when the server was started, and for
-// how many connections of ordinary roles it has room.
-func serverNow(ctx context.Context, conn *pgx.Conn) (offset time.Duration, server string, room int, err error) {
+// readServerClock returns the database's clock minus the proxy's, by which seals expire, when the server was started,
+// and for how many connections of ordinary roles it has room.
+func readServerClock(ctx context.Context, conn *pgx.Conn) (offset time.Duration, server string, room int, err error) {
 	before := time.Now()
 	var theirs time.Time
 	// Servers before PostgreSQL 16 have no reserved_connections.
-	if err := conn.QueryRow(ctx, `SELECT pg_catalog.clock_timestamp(), `+serverStarted+`,
+	if err := conn.QueryRow(ctx, `SELECT pg_catalog.clock_timestamp(), `+serverStartSQL+`,
 		pg_catalog.current_setting('max_connections')::pg_catalog.int4
 		OPERATOR(pg_catalog.-) pg_catalog.current_setting('superuser_reserved_connections')::pg_catalog.int4
 		OPERATOR(pg_catalog.-) COALESCE(pg_catalog.current_setting('reserved_connections', true)::pg_catalog.int4, 0)`).
@@ -401,15 +403,15 @@ func (d *database) updateState(ctx context.Context, o probeResult) error {
 			return err
 		}
 		if now != s {
-			d.install(now, d.document, o)
+			d.activate(now, d.document, o)
 			s = now
 		}
 	}
-	if !sameKey(o.keys.Newest(), s.key) {
+	if !sameKey(o.keys.Newest(), s.sealKey) {
 		before := s
 		s = d.newState(compiledPolicy{s.policy, s.plan}, s.snapshot, o.keys)
 		s.suspension = before.suspension
-		d.install(s, d.document, o)
+		d.activate(s, d.document, o)
 	}
 	return nil
 }
@@ -419,13 +421,13 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 	s := d.state
 	before := d.stateWhileChanging
 	d.stateWhileChanging = nil
-	snap, grown, settled, err := d.settledCatalogs(ctx, o)
+	snap, grown, settled, err := d.unchangedCatalogs(ctx, o)
 	if err != nil {
 		return err
 	}
 	doc := d.document
 	c, err := d.compile(doc, snap)
-	d.retryMisfitPolicy(snap)
+	d.retryUnfittingPolicy(snap)
 	if d.pendingDocument != nil {
 		// pgconsent migrate may have installed the policy that waits.
 		if waiting, errNext := d.compile(d.pendingDocument, snap); errNext == nil && waiting.plan.Hash() == o.installedPolicy.Hash {
@@ -453,7 +455,7 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 		doc = d.document
 	}
 	if doc != d.document {
-		d.e.cfg.Log.Info("the policy that waited for pgconsent migrate is in force", "database", d.cfg.Name,
+		d.enforcer.cfg.Log.Info("the policy that waited for pgconsent migrate is in force", "database", d.cfg.Name,
 			"policy", c.policy.Version())
 	}
 	made := rest
@@ -480,17 +482,18 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 		made = s // The cached verdicts stay valid.
 	} else {
 		for _, w := range made.policy.WithheldWrites() {
-			d.e.cfg.Log.Warn("the policy lets agents write what they are not given", "database", d.cfg.Name, "why", w.Error())
+			d.enforcer.cfg.Log.Warn("the policy lets agents write what they are not given", "database", d.cfg.Name, "why",
+				w.Error())
 		}
 		for _, w := range made.policy.WriteDisclosures() {
-			d.e.cfg.Log.Warn("what the policy lets agents write tells them of rows that they do not see", "database",
+			d.enforcer.cfg.Log.Warn("what the policy lets agents write tells them of rows that they do not see", "database",
 				d.cfg.Name, "why", w.Error())
 		}
 	}
 	if made, err = d.checkAndSuspend(ctx, made); err != nil {
 		return err
 	}
-	d.install(made, doc, o)
+	d.activate(made, doc, o)
 	if rest == nil && settled {
 		d.storeCatalogs(ctx, made)
 	}
@@ -510,22 +513,22 @@ func (d *database) mustReadCatalogs(o probeResult) bool {
 		return false
 	}
 	v := d.servingState.Load()
-	return d.pendingDocument != nil || d.misfitPolicy != nil || v == nil || v.refusal != nil ||
+	return d.pendingDocument != nil || d.unfittingPolicy != nil || v == nil || v.refusal != nil ||
 		time.Since(d.catalogsReadAt) > rereadInterval
 }
 
-// retryMisfitPolicy makes a policy wait for pgconsent migrate that fits the catalogs only now. The caller holds mu.
-func (d *database) retryMisfitPolicy(snap *catalog.Snapshot) {
-	if d.misfitPolicy == nil {
+// retryUnfittingPolicy makes a policy wait for pgconsent migrate that fits the catalogs only now. The caller holds mu.
+func (d *database) retryUnfittingPolicy(snap *catalog.Snapshot) {
+	if d.unfittingPolicy == nil {
 		return
 	}
-	c, err := d.compile(d.misfitPolicy, snap)
+	c, err := d.compile(d.unfittingPolicy, snap)
 	if err != nil {
 		return
 	}
-	d.pendingDocument, d.misfitPolicy = d.misfitPolicy, nil
-	d.e.cfg.Metrics.PolicyPending(d.cfg.Name, true)
-	d.e.cfg.Log.Warn("policy_pending: the new policy fits the catalogs now; the old one stays in force until "+
+	d.pendingDocument, d.unfittingPolicy = d.unfittingPolicy, nil
+	d.enforcer.cfg.Metrics.PolicyPending(d.cfg.Name, true)
+	d.enforcer.cfg.Log.Warn("policy_pending: the new policy fits the catalogs now; the old one stays in force until "+
 		"pgconsent migrate has installed the new one", "database", d.cfg.Name, "pending", c.policy.Version())
 }
 
@@ -561,37 +564,37 @@ func (d *database) compile(doc *policy.Document, snap *catalog.Snapshot) (compil
 	}
 	return compiledPolicy{p, rls.Generate(p, snap, rls.Options{
 		AgentRole: d.cfg.AgentRole, ControlRole: d.cfg.ControlRole, ReaderRole: d.cfg.ReaderRole,
-		RowsRole: d.cfg.RowsRole, Mode: d.e.cfg.RowSecurity,
-		SignedViews: d.e.cfg.Mode.UsesSignedPath(),
+		RowsRole: d.cfg.RowsRole, Mode: d.enforcer.cfg.RowSecurityMode,
+		SignedViews: d.enforcer.cfg.RewriteMode.UsesSignedPath(),
 	})}, nil
 }
 
 func (d *database) newState(c compiledPolicy, snap *catalog.Snapshot, keys *seal.Keyring) *state {
-	epoch := d.e.epochs.Add(1)
+	epoch := d.enforcer.epochCounter.Add(1)
 	s := &state{
-		epoch: epoch, rightsEpoch: epoch, policy: c.policy, snapshot: snap, plan: c.plan, key: keys.Newest(),
-		activeRewriter: rewrite.New(snap, c.policy, d.e.cfg.Mode).WithSignedViews(func(view catalog.Name) bool {
+		epoch: epoch, rightsEpoch: epoch, policy: c.policy, snapshot: snap, plan: c.plan, sealKey: keys.Newest(),
+		activeRewriter: rewrite.New(snap, c.policy, d.enforcer.cfg.RewriteMode).WithSignedViews(func(view catalog.Name) bool {
 			_, there := snap.Relation(view)
 			return there
 		}),
 		profile: profileName(d.cfg, c.policy, c.plan),
 	}
 	s.unsignedRewriter, s.signingRewriter = s.activeRewriter, s.activeRewriter
-	if d.e.cfg.Mode == rewrite.InjectedMode || d.e.cfg.Mode.UsesSignedPath() {
+	if d.enforcer.cfg.RewriteMode == rewrite.InjectedMode || d.enforcer.cfg.RewriteMode.UsesSignedPath() {
 		s.unsignedRewriter = rewrite.New(snap, c.policy, rewrite.RowSecurityMode)
 	}
 	s.neededLiveAttributes = neededLiveAttributes(c.policy)
 	s.observedPolicy = s.newObservedPolicy()
-	s.untrackedTable, s.timeCanHide = c.plan.UntrackedAttributeTable(), c.plan.TimeCanHide()
+	s.untrackedTable, s.timeHidesRows = c.plan.UntrackedAttributeTable(), c.plan.TimeCanHide()
 	s.untrackedRelations, s.timeDependent = newUntrackedRelations(c.policy, c.plan), newTimeDependent(c.policy, c.plan)
-	s.foreign = newForeignRelations(snap, c.policy, c.plan)
+	s.foreignRelations = newForeignRelations(snap, c.policy, c.plan)
 	s.versions.Policy, s.versions.Catalog = c.policy.Version(), snap.Version()
 	return s
 }
 
-func (d *database) check(ctx context.Context, s *state) error {
-	if d.e.cfg.Check != nil {
-		err := d.e.cfg.Check(ctx, d.conn, Target{d.cfg, s.policy, s.snapshot, s.plan})
+func (d *database) runChecks(ctx context.Context, s *state) error {
+	if d.enforcer.cfg.Check != nil {
+		err := d.enforcer.cfg.Check(ctx, d.conn, Target{d.cfg, s.policy, s.snapshot, s.plan})
 		var (
 			off    SignedPathOff
 			unsafe UnsafeTables
@@ -609,21 +612,21 @@ func (d *database) check(ctx context.Context, s *state) error {
 		case err != nil && !errors.As(err, &off):
 			return err
 		}
-		if d.signedPathOff, d.signedPathOffReason = err != nil, off.Why; d.signedPathOff {
-			d.e.cfg.Log.Error("the signed path is off: every statement takes the row security path", "database",
-				d.cfg.Name, "reason", off.Why)
+		if d.signedPathOff, d.signedPathOffReason = err != nil, off.Reason; d.signedPathOff {
+			d.enforcer.cfg.Log.Error("the signed path is off: every statement takes the row security path", "database",
+				d.cfg.Name, "reason", off.Reason)
 		}
 	}
 	d.checkedAt = time.Now()
 	return nil
 }
 
-// install makes a state the one that the next publishResult activates. Sessions whose attributes are not valid under it
-// end.
-func (d *database) install(s *state, doc *policy.Document, o probeResult) {
+// activate makes a state the one that the next publishResult activates. Sessions whose attributes are not valid under
+// it end.
+func (d *database) activate(s *state, doc *policy.Document, o probeResult) {
 	if doc != d.document {
-		d.document, d.pendingDocument, d.misfitPolicy = doc, nil, nil
-		d.e.cfg.Metrics.PolicyPending(d.cfg.Name, false)
+		d.document, d.pendingDocument, d.unfittingPolicy = doc, nil, nil
+		d.enforcer.cfg.Metrics.PolicyPending(d.cfg.Name, false)
 	}
 	var before suspension
 	if d.state != nil {
@@ -632,8 +635,8 @@ func (d *database) install(s *state, doc *policy.Document, o probeResult) {
 	d.logSuspension(before, s.suspension)
 	d.state, d.lastProbe = s, o
 	d.warnUnprotected(s)
-	d.e.logUnusableClaims(d, s.policy)
-	d.e.reidentify(d, s)
+	d.enforcer.logUnusableClaims(d, s.policy)
+	d.enforcer.recheckIdentities(d, s)
 }
 
 // disconnect closes all control connections.

@@ -14,12 +14,12 @@ import (
 func (d *database) reload() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	m, log := d.e.cfg.Metrics, d.e.cfg.Log.With("database", d.cfg.Name)
+	m, log := d.enforcer.cfg.Metrics, d.enforcer.cfg.Log.With("database", d.cfg.Name)
 	notReloaded := func(err error) error {
 		log.Error("the policy was not reloaded; the old one stays in force", "error", err)
 		return err
 	}
-	doc, watch, err := policy.LoadWatched(d.cfg.Policy)
+	doc, watch, err := policy.LoadWatched(d.cfg.PolicyPath)
 	d.policyFiles = watch
 	if err != nil {
 		return notReloaded(err)
@@ -28,20 +28,20 @@ func (d *database) reload() error {
 		d.document = doc
 		return nil
 	}
-	if !d.state.suspension.none() {
-		d.misfitPolicy = doc // The policy may fit the catalogs as they are now.
+	if !d.state.suspension.isEmpty() {
+		d.unfittingPolicy = doc // The policy may fit the catalogs as they are now.
 		return notReloaded(errors.New(
 			"tables are suspended until pgconsent migrate has run: a new policy is taken over by it, or after it"))
 	}
 	c, err := d.compile(doc, d.state.snapshot)
 	if err != nil {
-		d.misfitPolicy = doc
+		d.unfittingPolicy = doc
 		if grown := tablesWithWaitingColumns(d.state.snapshot); grown != "" {
 			err = fmt.Errorf("%w; columns of %s are not known before pgconsent migrate has run", err, grown)
 		}
 		return notReloaded(err)
 	}
-	d.misfitPolicy = nil
+	d.unfittingPolicy = nil
 	if c.plan.Hash() != d.lastProbe.installedPolicy.Hash {
 		d.pendingDocument = doc
 		m.PolicyPending(d.cfg.Name, true)
@@ -58,7 +58,7 @@ func (d *database) reload() error {
 	if err := d.verify(s); err != nil {
 		return notReloaded(err)
 	}
-	d.install(s, doc, d.lastProbe)
+	d.activate(s, doc, d.lastProbe)
 	d.switchSignedPath()
 	if v := d.servingState.Load(); v.state != nil {
 		d.servingState.Store(&servingState{state: d.state, verified: v.verified, clockOffset: v.clockOffset,
@@ -78,7 +78,7 @@ func tablesWithWaitingColumns(snap *catalog.Snapshot) string {
 			grown = append(grown, r.Name)
 		}
 	}
-	return sortedNames(grown)
+	return joinSortedNames(grown)
 }
 
 // reloadIfChanged reloads the policy when its files have changed, and not again since the last refresh.
@@ -87,7 +87,7 @@ func (d *database) reloadIfChanged() {
 	changed := d.policyFiles != nil && d.policyFiles.HasChanged()
 	d.mu.Unlock()
 	if changed {
-		d.e.cfg.Log.Info("the files of the policy have changed", "database", d.cfg.Name)
+		d.enforcer.cfg.Log.Info("the files of the policy have changed", "database", d.cfg.Name)
 		_ = d.reload() // The error is logged; the old policy stays if the new one is wrong.
 	}
 }
@@ -96,7 +96,7 @@ func (d *database) reloadIfChanged() {
 // run pgconsent migrate since the last refresh. It returns false if the files are not the installed policy. The caller
 // holds mu.
 func (d *database) readNewerFiles(snap *catalog.Snapshot, o probeResult) (*policy.Document, compiledPolicy, bool) {
-	doc, watch, err := policy.LoadWatched(d.cfg.Policy)
+	doc, watch, err := policy.LoadWatched(d.cfg.PolicyPath)
 	if err != nil {
 		return nil, compiledPolicy{}, false
 	}
@@ -114,7 +114,7 @@ func (d *database) verify(s *state) error {
 	ctx, cancel := context.WithTimeout(context.Background(), reloadTimeout)
 	defer cancel()
 	defer d.probing.Store(false)
-	d.lastFingerprints.at = time.Time{}
+	d.lastFingerprints.readAt = time.Time{}
 	seen, err := d.probe(ctx)
 	if err != nil {
 		return err
@@ -122,5 +122,5 @@ func (d *database) verify(s *state) error {
 	if seen.agentChanges != d.lastProbe.agentChanges || seen.installedPolicy != d.lastProbe.installedPolicy {
 		return errors.New("the database is changing: reload the policy again in a few seconds")
 	}
-	return d.check(ctx, s)
+	return d.runChecks(ctx, s)
 }

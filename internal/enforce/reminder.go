@@ -17,7 +17,7 @@ type reminder struct {
 	seenReminders uint64  // the tracker's number of reminders when this key was checked last
 	unchecked     bool    // this key was not checked yet
 	// the sessions of interactions whose reminder the client has got, with their beginnings
-	reminded map[air.Key]time.Time
+	remindedKeys map[air.Key]time.Time
 }
 
 // isReminderAttribute reports whether an attribute is the user or the channel of a session.
@@ -28,7 +28,7 @@ func isReminderAttribute(p *policy.Policy, attribute string) bool {
 
 // setReminderKey sets the user and the channel that the session names by these attributes.
 func (s *session) setReminderKey(p *policy.Policy, attributes map[string]string) {
-	if s.e.cfg.Reminders == nil {
+	if s.enforcer.cfg.Reminders == nil {
 		return
 	}
 	key, ok := air.Key{Database: s.db.cfg.Name}, false
@@ -47,7 +47,7 @@ func (s *session) setReminderKey(p *policy.Policy, attributes map[string]string)
 // NextNotice returns the reminder of the session's user in its channel, once for a connection. It is the reminder for
 // interactions that the application and the user record, or for those that this agent records.
 func (s *session) NextNotice() string {
-	r, tracker := &s.reminder, s.e.cfg.Reminders
+	r, tracker := &s.reminder, s.enforcer.cfg.Reminders
 	if tracker == nil {
 		return ""
 	}
@@ -62,18 +62,18 @@ func (s *session) NextNotice() string {
 		key := r.key
 		key.RecordedBy = by
 		text, began := tracker.ReminderOfSession(time.Now(), key)
-		if text == "" || r.reminded[key].Equal(began) {
+		if text == "" || r.remindedKeys[key].Equal(began) {
 			continue
 		}
-		if r.reminded == nil || len(r.reminded) >= maxRemembered {
-			r.reminded = map[air.Key]time.Time{}
+		if r.remindedKeys == nil || len(r.remindedKeys) >= maxRemindedKeys {
+			r.remindedKeys = map[air.Key]time.Time{}
 		}
-		r.reminded[key] = began
+		r.remindedKeys[key] = began
 		r.unchecked = true // The other reminder may be due as well.
 		return text
 	}
 	return ""
 }
 
-// maxRemembered is how many reminders a connection remembers: it may name one channel after the other.
-const maxRemembered = 64
+// maxRemindedKeys is how many reminders a connection remembers: it may name one channel after the other.
+const maxRemindedKeys = 64

@@ -56,20 +56,20 @@ func (s *session) signedUserValue(ctx context.Context, st *state, value string) 
 	if how.ByToken {
 		a.Attributes, a.Expires, refused = s.userOfToken(ctx, value)
 	} else {
-		a.Attributes, refused = how.trustedAttributes(value)
+		a.Attributes, refused = how.parseTrustedUser(value)
 	}
 	if refused != nil {
 		return "", refused
 	}
 	if err := how.checkUser(st.policy, a.Attributes, s.attributes); err != nil {
-		s.e.cfg.Log.Info("a user was refused for whom a session was to act", "agent", s.agent.Name, "database",
+		s.enforcer.cfg.Log.Info("a user was refused for whom a session was to act", "agent", s.agent.Name, "database",
 			s.db.cfg.Name, "error", err)
 		return "", representedUserError(how, err)
 	}
 	if !a.Expires.IsZero() {
 		a.Expires = a.Expires.Add(s.clockOffset() + expiryGrace)
 	}
-	return st.key.SealRepresentedUser(a), nil
+	return st.sealKey.SealRepresentedUser(a), nil
 }
 
 // expiryGrace is how long the database still accepts a transaction that begins after a token has expired. The proxy
@@ -86,7 +86,7 @@ func (s *session) clockOffset() time.Duration {
 
 // userOfToken returns the attributes that a token gives, and its expiry.
 func (s *session) userOfToken(ctx context.Context, token string) (map[string]string, time.Time, *sqlstate.Error) {
-	verify := s.e.cfg.VerifyUser
+	verify := s.enforcer.cfg.VerifyUser
 	if verify == nil {
 		return nil, time.Time{}, userTokenError(errors.New("no tokens are accepted"))
 	}
@@ -97,7 +97,8 @@ func (s *session) userOfToken(ctx context.Context, token string) (map[string]str
 		err = errors.New("the token does not expire")
 	}
 	if err != nil {
-		s.e.cfg.Log.Info("a token was refused by which a session was to act for a user", "agent", s.agent.Name, "database",
+		s.enforcer.cfg.Log.Info("a token was refused by which a session was to act for a user", "agent", s.agent.Name,
+			"database",
 			s.db.cfg.Name, "error", err)
 		return nil, time.Time{}, userTokenError(err)
 	}
@@ -146,13 +147,13 @@ func (s *session) resignedUserValue() *string {
 		return nil
 	}
 	if a, ok := seal.ParseRepresentedUser(value); ok {
-		value = s.sealedBy.SealRepresentedUser(a)
+		value = s.sealKey.SealRepresentedUser(a)
 	}
 	return &value
 }
 
-// attributesWith returns the session's attributes and those of the user for whom it acts.
-func (s *session) attributesWith(user map[string]string) map[string]string {
+// mergeUserAttributes returns the session's attributes and those of the user for whom it acts.
+func (s *session) mergeUserAttributes(user map[string]string) map[string]string {
 	if len(user) == 0 {
 		return s.attributes
 	}
@@ -172,7 +173,7 @@ func (s *session) ensureUserReferences(ctx context.Context, p *policy.Policy, us
 	if len(s.references) >= maxReferences {
 		clear(s.references)
 	}
-	return s.ensureReferences(ctx, identifyingValues(p, s.attributesWith(user)))
+	return s.ensureReferences(ctx, identifyingValues(p, s.mergeUserAttributes(user)))
 }
 
 // currentUserValue returns the signed value for which the session acts now; known is false where that is not certain.
@@ -290,7 +291,7 @@ func withRepresentedUser(v *verdict.Verdict, a representedUser) *verdict.Verdict
 func (s *session) bindRepresentedUser(v *verdict.Verdict, j *judgement, values [][]byte) (*verdict.Verdict,
 	*sqlstate.Error) {
 	i := int(j.representedUserParameter.Number) - 1
-	now, refused := s.currentView()
+	now, refused := s.currentServingState()
 	switch {
 	case refused != nil:
 		return nil, refused

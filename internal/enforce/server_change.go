@@ -10,11 +10,12 @@ import (
 // primary comes back. A probe is valid for its server only: a session on another server begins after that server was
 // probed, and the sessions on the old server end.
 
-// serverStarted is an SQL expression for when the server was started, which tells servers apart.
-const serverStarted = "EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.text"
+// serverStartSQL is an SQL expression for when the server was started, which tells servers apart.
+const serverStartSQL = "EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.text"
 
-// viewForServer returns the current view for a session on this server, which it probes first if that was not done yet.
-func (d *database) viewForServer(ctx context.Context, server string) (*servingState, *sqlstate.Error) {
+// servingStateForServer returns the current view for a session on this server, which it probes first if that was not
+// done yet.
+func (d *database) servingStateForServer(ctx context.Context, server string) (*servingState, *sqlstate.Error) {
 	v, refused := d.current()
 	if refused != nil || v.server == server {
 		return v, refused

@@ -26,7 +26,7 @@ import (
 
 // session is the session of one agent's connection, for which it decides.
 type session struct {
-	e            *Enforcer
+	enforcer     *Enforcer
 	db           *database
 	info         SessionInfo
 	agent        Agent // the agent as it was configured when the session began
@@ -35,9 +35,9 @@ type session struct {
 	revocation   atomic.Pointer[sqlstate.Error]
 	cachedLimits atomic.Pointer[policyLimits]
 
-	openedAt         time.Time
-	lastExecution    atomic.Int64 // when the last execution began, in nanoseconds since 1970
-	executed, denied atomic.Uint64
+	openedAt                   time.Time
+	lastExecution              atomic.Int64 // when the last execution began, in nanoseconds since 1970
+	executedCount, deniedCount atomic.Uint64
 
 	// The following fields have what audit records say of the session: the references by the values that they replace, and
 	// the credential's attributes as auditAttributesPolicy has them recorded.
@@ -50,8 +50,8 @@ type session struct {
 
 	// The following fields are those with which the last seal was made: the database verifies a signature with the seal's
 	// key and profile.
-	sealedBy seal.Key
-	profile  string
+	sealKey seal.Key
+	profile string
 }
 
 var (
@@ -66,8 +66,9 @@ type judgement struct {
 	preparedBy     int    // number, from 1, of the statement that prepares this query; 0: this is the whole text
 	withoutSigning bool   // the text was decided for the row security path only
 
-	mayDeclare func(types []uint32) bool // judges the types of parameters; nil: the text sets no condition on them
-	mayCast    func(snap *catalog.Snapshot, parameter uint32) *sqlstate.Error
+	// judges the types of parameters; nil: the text sets no condition on them
+	acceptsParameterTypes func(types []uint32) bool
+	parameterTypeRefusal  func(snap *catalog.Snapshot, parameter uint32) *sqlstate.Error
 	// judges the values that a Bind gives to parameters; nil: the verdict needs no such check, see NeedsValueCheck
 	checkValues        func(values [][]byte, isOwnRole func(name string) bool) *sqlstate.Error
 	hardenedByDeclare  bool // the text has a hardened plan because a Parse declared types for its parameters
@@ -95,18 +96,18 @@ type judgement struct {
 // Seal makes a new seal, valid by the database's clock.
 func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
 	s.db.waitForProbe(ctx)
-	v, err := s.currentView()
+	v, err := s.currentServingState()
 	if err != nil {
-		s.e.cfg.Metrics.SealRenewed(false)
+		s.enforcer.cfg.Metrics.SealRenewed(false)
 		return verdict.Seal{}, err
 	}
 	var nonce [4]byte
 	_, _ = rand.Read(nonce[:]) // rand.Read never returns an error.
 	now := time.Now()
-	s.sealedBy, s.profile = v.state.key, v.state.profile
-	identity := &sealedIdentity{key: s.sealedBy, profile: s.profile, attributes: s.attributes,
+	s.sealKey, s.profile = v.state.sealKey, v.state.profile
+	identity := &sealedIdentity{key: s.sealKey, profile: s.profile, attributes: s.attributes,
 		representsUsers: s.representedUser.sessionID != ""}
-	value := s.sealedBy.Seal(seal.Claims{
+	value := s.sealKey.Seal(seal.Claims{
 		Nonce:               binary.BigEndian.Uint32(nonce[:]),
 		PID:                 b.PID,
 		Expires:             now.Add(v.clockOffset + seal.SealLifetime),
@@ -116,7 +117,7 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 		Alone:               true,
 		Catalog:             strconv.FormatInt(v.catalogVersion, 10),
 	})
-	s.e.cfg.Metrics.SealRenewed(true)
+	s.enforcer.cfg.Metrics.SealRenewed(true)
 	var late atomic.Bool // the database's clock is to be read again
 	return verdict.Seal{Setting: seal.Setting, Value: value, RepresentedUser: s.resignedUserValue(),
 		RenewAfter: now.Add(seal.SealLifetime / 2),
@@ -143,17 +144,17 @@ type sealedIdentity struct {
 // its own, since its server process has values of its own.
 func (s *session) CanShareSeal(x verdict.Seal) bool {
 	of, ok := x.Identity.(*sealedIdentity)
-	v, refused := s.currentView()
-	if !ok || refused != nil || !sameKey(of.key, v.state.key) || of.profile != v.state.profile ||
+	v, refused := s.currentServingState()
+	if !ok || refused != nil || !sameKey(of.key, v.state.sealKey) || of.profile != v.state.profile ||
 		!maps.Equal(of.attributes, s.attributes) || of.representsUsers || s.representedUser.sessionID != "" {
 		return false
 	}
-	s.sealedBy, s.profile = of.key, of.profile
+	s.sealKey, s.profile = of.key, of.profile
 	return true
 }
 
-// currentView returns the current view of the database, or the refusal of everything that this session sends.
-func (s *session) currentView() (*servingState, *sqlstate.Error) {
+// currentServingState returns the current view of the database, or the refusal of everything that this session sends.
+func (s *session) currentServingState() (*servingState, *sqlstate.Error) {
 	if err := s.revocation.Load(); err != nil {
 		return nil, err
 	}
@@ -163,7 +164,7 @@ func (s *session) currentView() (*servingState, *sqlstate.Error) {
 // Decide judges a text by the active state.
 func (s *session) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
 	s.db.waitForProbe(ctx)
-	v, refused := s.currentView()
+	v, refused := s.currentServingState()
 	if refused != nil {
 		return refusalVerdict(text, p, verdict.Versions{}, refused)
 	}
@@ -177,39 +178,40 @@ func (s *session) Decide(ctx context.Context, text string, p verdict.Protocol) *
 func (s *session) sharedVerdict(st *state, text string, p verdict.Protocol) *verdict.Verdict {
 	// The database verifies a signature by the seal's profile and key. Where these are not the state's (both changed a
 	// moment ago), statements take the row security path until the seal is renewed.
-	return s.decide(st, text, p, s.signs(st))
+	return s.decide(st, text, p, s.canSign(st))
 }
 
-// signs reports whether the database verifies signatures of the state for this session.
-func (s *session) signs(st *state) bool {
-	return s.profile == st.profile && sameKey(s.sealedBy, st.key)
+// canSign reports whether the database verifies signatures of the state for this session.
+func (s *session) canSign(st *state) bool {
+	return s.profile == st.profile && sameKey(s.sealKey, st.sealKey)
 }
 
 // decide judges a text, or takes the verdict from the cache. Unless signing is true, the text takes the row security
 // path.
 func (s *session) decide(st *state, text string, p verdict.Protocol, signing bool) *verdict.Verdict {
-	key := cacheKey{text: text, protocol: p, epoch: st.epoch, signing: signing, listsOnly: s.info.Lists}
+	key := cacheKey{text: text, protocol: p, epoch: st.epoch, canSign: signing,
+		hidesKeyOnlyColumns: s.info.HidesKeyOnlyColumns}
 	if s.mayNameUser(text) {
 		key.userSetting = s.agent.ActsFor.Setting
 	}
-	if found, ok := s.e.cache.get(key); ok {
-		s.e.cfg.Metrics.CacheHit()
+	if found, ok := s.enforcer.verdictCache.get(key); ok {
+		s.enforcer.cfg.Metrics.CacheHit()
 		return found
 	}
 	began := time.Now()
 	judged := s.rewriteText(st, text, p, signing)
 	if !judged.Detail.(*judgement).sessionOnly {
-		s.e.cache.put(key, judged)
+		s.enforcer.verdictCache.put(key, judged)
 	}
-	s.e.cfg.Metrics.CacheMiss(time.Since(began))
-	s.e.cfg.Metrics.CacheSize(s.e.cache.size())
+	s.enforcer.cfg.Metrics.CacheMiss(time.Since(began))
+	s.enforcer.cfg.Metrics.CacheSize(s.enforcer.verdictCache.size())
 	return judged
 }
 
 // Declare checks the types that a Parse declares for its parameters by the rules for type names in a text. A text of
 // the signed path takes the row security path if it is not leak-safe with these types.
 func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
-	now, refused := s.currentView()
+	now, refused := s.currentServingState()
 	if refused != nil {
 		return refusalVerdict(v.Original, verdict.Extended, v.Versions, refused)
 	}
@@ -222,8 +224,8 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 		declared, odd, brings = true, odd || !rewrite.IsPlainParameterType(oid), brings ||
 			now.state.snapshot.TypeRunsUserCode(oid)
 		err := rewrite.CheckType(now.state.snapshot, oid)
-		if err == nil && ok && j.mayCast != nil {
-			err = j.mayCast(now.state.snapshot, oid)
+		if err == nil && ok && j.parameterTypeRefusal != nil {
+			err = j.parameterTypeRefusal(now.state.snapshot, oid)
 		}
 		if err != nil {
 			return refusalVerdict(v.Original, verdict.Extended, v.Versions, err)
@@ -232,7 +234,8 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 	// It is decided again without the signed path in two cases. The types that the client declares are perhaps not those
 	// that the signed path, or an index search on the other path, needs. Or a type brings functions of other roles, which
 	// must not see a signed text.
-	if ok && v.Allowed() && (j.mayDeclare != nil && !j.mayDeclare(types) || brings && j.record.Signed) {
+	if ok && v.Allowed() && (j.acceptsParameterTypes != nil && !j.acceptsParameterTypes(types) || brings &&
+		j.record.Signed) {
 		plain := *s.decideForSession(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false),
 			verdict.Extended)
 		// ExpectsForms stays as if only the sizes of tables had decided against the signed path.
@@ -248,7 +251,7 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 
 // ByRowSecurity judges the text of v again for the row security path.
 func (s *session) ByRowSecurity(ctx context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
-	now, refused := s.currentView()
+	now, refused := s.currentServingState()
 	if refused != nil {
 		return refusalVerdict(v.Original, verdict.Extended, v.Versions, refused)
 	}
@@ -288,7 +291,7 @@ func (s *session) isOwnRole(name string) bool {
 
 // AllowsChannel reports whether the active policy lists a channel.
 func (s *session) AllowsChannel(channel string) bool {
-	v, refused := s.currentView()
+	v, refused := s.currentServingState()
 	return refused == nil && v.state.policy.HasChannel(channel)
 }
 
@@ -307,19 +310,19 @@ func withHardenedPlan(v *verdict.Verdict) *verdict.Verdict {
 }
 
 // rewriteText decides and rewrites a text. A panic in the rewriter becomes a refusal.
-func (s *session) rewriteText(st *state, text string, p verdict.Protocol, signing bool) (judged *verdict.Verdict) {
+func (s *session) rewriteText(st *state, text string, p verdict.Protocol, signing bool) (decided *verdict.Verdict) {
 	defer func() {
 		if r := recover(); r != nil {
-			s.e.cfg.Log.Error("defect while judging a statement; it was refused", "panic", fmt.Sprintf("%T", r),
+			s.enforcer.cfg.Log.Error("defect while judging a statement; it was refused", "panic", fmt.Sprintf("%T", r),
 				"stack", string(debug.Stack()))
-			judged = refusalVerdict(text, p, st.versions, sqlstate.From(fmt.Errorf("panic of type %T", r)))
+			decided = refusalVerdict(text, p, st.versions, sqlstate.From(fmt.Errorf("panic of type %T", r)))
 		}
 	}()
 	rewriter := st.unsignedRewriter
 	if signing {
 		rewriter = st.activeRewriter
 	}
-	if s.info.Lists {
+	if s.info.HidesKeyOnlyColumns {
 		rewriter = rewriter.ListsOnly()
 	}
 	ofSession := false
@@ -341,16 +344,16 @@ func (s *session) rewriteText(st *state, text string, p verdict.Protocol, signin
 		err = st.suspension.refusal(st.policy, res)
 	}
 	if err != nil {
-		judged = refusalVerdict(text, p, st.versions, err)
-		j := judged.Detail.(*judgement)
+		decided = refusalVerdict(text, p, st.versions, err)
+		j := decided.Detail.(*judgement)
 		j.rightsEpoch, j.sessionOnly = st.rightsEpoch, ofSession
 		if res != nil {
 			copyResult(j, res)
 		}
-		return judged
+		return decided
 	}
-	j := &judgement{rightsEpoch: st.rightsEpoch, withoutSigning: !signing, mayDeclare: res.MayDeclare,
-		mayCast: res.ParameterTypeRefusal, checkValues: res.CheckValues,
+	j := &judgement{rightsEpoch: st.rightsEpoch, withoutSigning: !signing, acceptsParameterTypes: res.MayDeclare,
+		parameterTypeRefusal: res.ParameterTypeRefusal, checkValues: res.CheckValues,
 		representedUserParameter: res.RepresentedUserParameter, sessionOnly: ofSession,
 		hardenedIfDeclared: res.HardenedIfDeclared, bindable: res.Bindable, record: audit.Decision{
 			Protocol: protocolName(p), Verdict: metrics.Allow, Path: string(res.Path),
@@ -363,35 +366,36 @@ func (s *session) rewriteText(st *state, text string, p verdict.Protocol, signin
 	if !ofSession {
 		j.observedDecision = st.decideObserved(text, p, res)
 	}
-	judged = &verdict.Verdict{
+	decided = &verdict.Verdict{
 		Original: text, Text: res.Text, Rewritten: res.Rewritten, Versions: st.versions, Rights: st.rightsEpoch, Detail: j,
-		RecordsKeys:       len(j.keyRecordedTables) > 0,
-		UntrackedRelation: st.untrackedRelations.readBy(res), OneStatementPerMessage: st.timeDependent.needsSeparateMessages(res),
-		Unguarded: isUnguarded(st.policy, res),
+		RecordsKeys:            len(j.keyRecordedTables) > 0,
+		UntrackedRelation:      st.untrackedRelations.untrackedReadOf(res),
+		OneStatementPerMessage: st.timeDependent.needsSeparateMessages(res),
+		Unguarded:              isUnguarded(st.policy, res),
 	}
-	judged.ForeignReads = st.foreign.countReads(res)
-	judged.MayLeaveState, judged.KeepsSessionState = j.hasSideEffects, keepsSessionState(res)
+	decided.ForeignReads = st.foreignRelations.countReads(res)
+	decided.MayLeaveState, decided.KeepsSessionState = j.hasSideEffects, keepsSessionState(res)
 	if len(res.Effects) > 1 {
-		judged.Parts = sync.OnceValue(func() []verdict.Part { return splitStatements(res.Text) })
+		decided.Parts = sync.OnceValue(func() []verdict.Part { return splitStatements(res.Text) })
 	}
 	if res.NeedsSignature {
-		judged.Text = st.key.Sign(st.profile, res.Text)
+		decided.Text = st.sealKey.Sign(st.profile, res.Text)
 		if p == verdict.Simple {
-			judged.HardenedText = st.key.Sign(st.profile, verdict.WithHardenedPlan(res.Text))
+			decided.HardenedText = st.sealKey.Sign(st.profile, verdict.WithHardenedPlan(res.Text))
 		}
-		judged.Position = func(at int) int {
+		decided.Position = func(at int) int {
 			if at <= seal.SignatureLen {
 				return 0
 			}
 			return res.Position(at - seal.SignatureLen)
 		}
 	}
-	completePrepared(judged)
-	return judged
+	addPreparedText(decided)
+	return decided
 }
 
-// completePrepared completes the verdicts on queries that the text prepares.
-func completePrepared(v *verdict.Verdict) {
+// addPreparedText completes the verdicts on queries that the text prepares.
+func addPreparedText(v *verdict.Verdict) {
 	whole := v.Detail.(*judgement)
 	for i, e := range v.Effects {
 		if e.Body == nil {
@@ -439,7 +443,7 @@ func protocolName(p verdict.Protocol) string {
 // Recheck judges a text again that was judged under a state which is no longer active.
 func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verdict {
 	s.db.waitForProbe(ctx)
-	now, refused := s.currentView()
+	now, refused := s.currentServingState()
 	j, ok := v.Detail.(*judgement)
 	p := verdict.Extended
 	if ok && j.record.Protocol == protocolName(verdict.Simple) {
@@ -488,7 +492,7 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 }
 
 // Record writes the decision on one execution into the audit.
-func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.Ticket {
+func (s *session) Record(v *verdict.Verdict, executed ...*verdict.Verdict) verdict.Ticket {
 	var r audit.Decision
 	if j, ok := v.Detail.(*judgement); ok {
 		r = j.record
@@ -510,7 +514,7 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 	}
 	identity := s.currentAuditAttributes(live)
 	known := v.Detail != nil || !v.Allowed()
-	for _, run := range runs {
+	for _, run := range executed {
 		j, ok := run.Detail.(*judgement)
 		if !ok {
 			known = false
@@ -528,30 +532,31 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 	r.Session, r.Agent, r.AccessedBy, r.Database, r.Epoch = s.info.ID, s.agent.Name, s.agent.Name, s.db.cfg.Name,
 		s.db.epoch.Load()
 	r.Attributes, r.OnBehalfOf, r.Purpose = identity.attributes, identity.onBehalfOf, identity.purpose
-	t := &execution{session: s, known: known, mayReturnRows: mayReturnRows(v, runs), hasSideEffects: anySideEffects(v, runs),
-		keys: s.newReturnedKeys(v, runs)}
-	if now, refused := s.currentView(); refused == nil {
+	t := &execution{session: s, hasJudgement: known, mayReturnRows: mayReturnRows(v, executed),
+		hasSideEffects: anySideEffects(v, executed),
+		keys:           s.newReturnedKeys(v, executed)}
+	if now, refused := s.currentServingState(); refused == nil {
 		t.limits = s.limits(now.state.policy, actor)
 		if r.Verdict != metrics.Allow {
 			s.chargeRefused(t.limits)
-		} else if t.reservedRows, t.limitRefusal = s.charge(t.limits, executionCostOf(v, runs)); t.limitRefusal != nil {
+		} else if t.reservedRows, t.limitRefusal = s.charge(t.limits, executionCostOf(v, executed)); t.limitRefusal != nil {
 			r.Verdict, r.SQLState, r.Reason = metrics.Deny, string(t.limitRefusal.Code), string(t.limitRefusal.Reason)
 		}
 	}
 	t.unusedRows = t.reservedRows
-	if asked := quotasOf(v, runs); len(asked) > 0 && r.Verdict == metrics.Allow {
+	if asked := quotasOf(v, executed); len(asked) > 0 && r.Verdict == metrics.Allow {
 		var over *policy.Quota
 		if t.reservations, over, t.limitRefusal = s.reserve(v, asked); t.limitRefusal != nil {
 			r.Verdict, r.SQLState, r.Reason = metrics.Deny, string(t.limitRefusal.Code), string(t.limitRefusal.Reason)
 			r.Contracts = withDenial(r.Contracts, over)
 		}
 	}
-	s.e.cfg.Metrics.CountStatement(r.Verdict, r.Reason, r.Tag)
+	s.enforcer.cfg.Metrics.CountStatement(r.Verdict, r.Reason, r.Tag)
 	s.countExecution(r, r.Verdict == metrics.Allow)
-	t.record = s.e.cfg.Audit.Decision(r)
-	t.attributes = s.attributesWith(actor)
+	t.record = s.enforcer.cfg.Audit.Decision(r)
+	t.attributes = s.mergeUserAttributes(actor)
 	t.noteObserved(v)
-	for _, run := range runs {
+	for _, run := range executed {
 		t.noteObserved(run)
 	}
 	return t
@@ -564,17 +569,17 @@ func (t *execution) noteObserved(v *verdict.Verdict) {
 		return
 	}
 	t.observedDecision = j.observedDecision
-	if now, refused := t.session.currentView(); refused == nil && j.observedDecision.texts != nil {
+	if now, refused := t.session.currentServingState(); refused == nil && j.observedDecision.texts != nil {
 		t.claims = t.session.claimedSettings(now.state.policy)
 	}
 }
 
 // execution is one execution of a statement whose decision was recorded.
 type execution struct {
-	session *session
-	record  *audit.Ticket
-	known   bool          // package enforce made the verdict
-	keys    *returnedKeys // keys of the returned rows; nil: the rows need no record
+	session      *session
+	record       *audit.Ticket
+	hasJudgement bool          // package enforce made the verdict
+	keys         *returnedKeys // keys of the returned rows; nil: the rows need no record
 
 	mayReturnRows  bool // the execution may send rows
 	hasSideEffects bool // the execution may do more than send rows
@@ -599,7 +604,7 @@ func (t *execution) Release() *sqlstate.Error {
 	if err := t.session.revocation.Load(); err != nil {
 		return err
 	}
-	if !t.known {
+	if !t.hasJudgement {
 		return sqlstate.From(fmt.Errorf("a verdict that enforcement did not make"))
 	}
 	return t.limitRefusal
@@ -623,7 +628,7 @@ func (t *execution) RowsReturned(rows int64) {
 		if len(t.limits) == 0 {
 			return
 		}
-		returnToRates(t.limits, t.reservedRows, max(0, t.reservedRows-rows), t.session.e.limiters.now())
+		returnToRates(t.limits, t.reservedRows, max(0, t.reservedRows-rows), t.session.enforcer.limiters.now())
 	})
 }
 
@@ -639,9 +644,9 @@ func (s *session) revoke(err *sqlstate.Error) {
 	if !s.revocation.CompareAndSwap(nil, err) {
 		return
 	}
-	s.e.cfg.Metrics.CountRevoked()
-	s.e.cfg.Log.Info("session ended", "session", s.info.ID, "agent", s.agent.Name, "reason", err.Message)
-	s.e.cfg.Audit.Session(audit.Session{
+	s.enforcer.cfg.Metrics.CountRevoked()
+	s.enforcer.cfg.Log.Info("session ended", "session", s.info.ID, "agent", s.agent.Name, "reason", err.Message)
+	s.enforcer.cfg.Audit.Session(audit.Session{
 		Session: s.info.ID, Agent: s.agent.Name, Database: s.db.cfg.Name, Remote: s.info.RemoteAddr,
 		Event: "revoked", SQLState: string(err.Code), Reason: string(err.Reason),
 	})
@@ -660,7 +665,7 @@ func (s *session) TransactionTimeout() time.Duration {
 
 // TimeoutPassed implements [verdict.TransactionLimiter].
 func (s *session) TimeoutPassed() {
-	s.e.cfg.Metrics.CountLimited("transaction_timeout")
+	s.enforcer.cfg.Metrics.CountLimited("transaction_timeout")
 	s.revoke(sqlstate.New(sqlstate.TransactionTimeout, sqlstate.ReasonLimit, "the transaction has lasted too long").
 		WithHint("The policy says how long a transaction may last. What it had not committed is rolled back; a " +
 			"COMMIT that was under way may have taken effect. Connect again, commit between steps, and end " +
@@ -672,10 +677,10 @@ func (s *session) Close() {
 	if s.expiry != nil {
 		s.expiry.Stop()
 	}
-	s.e.mu.Lock()
-	delete(s.e.sessions, s)
-	s.e.mu.Unlock()
-	s.e.cfg.Audit.Session(audit.Session{
+	s.enforcer.mu.Lock()
+	delete(s.enforcer.sessions, s)
+	s.enforcer.mu.Unlock()
+	s.enforcer.cfg.Audit.Session(audit.Session{
 		Session: s.info.ID, Agent: s.agent.Name, Database: s.db.cfg.Name, Remote: s.info.RemoteAddr, Event: "close",
 	})
 }

@@ -47,11 +47,11 @@ func hasSideEffects(snap *catalog.Snapshot, res *rewrite.Result) bool {
 
 // anySideEffects reports whether an execution has side effects, including side effects of the statements that it runs
 // by name.
-func anySideEffects(v *verdict.Verdict, runs []*verdict.Verdict) bool {
+func anySideEffects(v *verdict.Verdict, executed []*verdict.Verdict) bool {
 	if j, ok := v.Detail.(*judgement); !ok || j.hasSideEffects {
 		return true
 	}
-	for _, run := range runs {
+	for _, run := range executed {
 		if j, ok := run.Detail.(*judgement); !ok || j.hasSideEffects {
 			return true
 		}

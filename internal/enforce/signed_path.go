@@ -2,9 +2,9 @@ package enforce
 
 // SignedPathOff is the error of [Config.Check] if row security is safe and the signed path is not. Agents are served,
 // and every statement takes the row security path.
-type SignedPathOff struct{ Why string }
+type SignedPathOff struct{ Reason string }
 
-func (g SignedPathOff) Error() string { return "the signed path is off: " + g.Why }
+func (g SignedPathOff) Error() string { return "the signed path is off: " + g.Reason }
 
 // switchSignedPath turns the signed path of the state on or off, as the last check found it. The caller holds mu.
 func (d *database) switchSignedPath() {
@@ -17,7 +17,7 @@ func (d *database) switchSignedPath() {
 		return
 	}
 	changed := *s
-	changed.epoch = d.e.epochs.Add(1)
+	changed.epoch = d.enforcer.epochCounter.Add(1)
 	changed.rightsEpoch, changed.activeRewriter = changed.epoch, signing
 	d.state = &changed
 }
@@ -26,10 +26,10 @@ func (d *database) switchSignedPath() {
 // that depend on them; agents can use the other tables.
 type UnsafeTables struct {
 	Relations []uint32 // OIDs of the tables
-	Why       error
+	Cause     error
 }
 
-func (u UnsafeTables) Error() string { return u.Why.Error() }
+func (u UnsafeTables) Error() string { return u.Cause.Error() }
 
 // Unwrap returns the error that says what is unsafe.
-func (u UnsafeTables) Unwrap() error { return u.Why }
+func (u UnsafeTables) Unwrap() error { return u.Cause }

@@ -19,7 +19,7 @@ import (
 func TestSignedPathShuts(t *testing.T) {
 	var off syncFlag
 	w := start(t, func(w *world) {
-		w.cfg.Mode = rewrite.AlwaysSignedMode
+		w.cfg.RewriteMode = rewrite.AlwaysSignedMode
 		if err := installWith(context.Background(), w.dba, rules, rls.Options{SignedViews: true}); err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func TestSignedPathStaysOff(t *testing.T) {
 	tier.All(t)
 	var off syncFlag
 	w := start(t, func(w *world) {
-		w.cfg.Mode, w.cfg.Refresh = rewrite.AlwaysSignedMode, time.Hour
+		w.cfg.RewriteMode, w.cfg.ProbeInterval = rewrite.AlwaysSignedMode, time.Hour
 		if err := installWith(context.Background(), w.dba, rules, rls.Options{SignedViews: true}); err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func TestSignedPathStaysOff(t *testing.T) {
 func TestDeclaredTypesAndTheSignedPath(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) {
-		w.cfg.Mode = rewrite.AlwaysSignedMode
+		w.cfg.RewriteMode = rewrite.AlwaysSignedMode
 		if err := installWith(context.Background(), w.dba, rules, rls.Options{SignedViews: true}); err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +158,7 @@ func TestDeclaredTypesAndTheSignedPath(t *testing.T) {
 func TestDeclaredTypesAtAnyPlace(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) {
-		w.cfg.Mode = rewrite.AlwaysSignedMode
+		w.cfg.RewriteMode = rewrite.AlwaysSignedMode
 		if err := installWith(context.Background(), w.dba, rules, rls.Options{SignedViews: true}); err != nil {
 			t.Fatal(err)
 		}
@@ -250,7 +250,7 @@ func TestDeclaredTypesAreCastByNobodyElse(t *testing.T) {
 func TestPlainVerdictsStayPlain(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) {
-		w.cfg.Mode = rewrite.AlwaysSignedMode
+		w.cfg.RewriteMode = rewrite.AlwaysSignedMode
 		if err := installWith(context.Background(), w.dba, rules, rls.Options{SignedViews: true}); err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 func TestLooksTakeAsLongAsTheyTake(t *testing.T) {
 	for name, told := range map[string]bool{"with event triggers": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
-			w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = 50*time.Millisecond, 500*time.Millisecond })
+			w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = 50*time.Millisecond, 500*time.Millisecond })
 			d := w.db0(t)
 			if !told {
 				w.exec("ALTER EVENT TRIGGER zz_pgconsent_ddl DISABLE; ALTER EVENT TRIGGER zz_pgconsent_drop DISABLE")

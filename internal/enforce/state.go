@@ -31,18 +31,18 @@ type state struct {
 	// rewriter that never makes texts of the signed path: for sessions with a seal of another profile or key
 	unsignedRewriter *rewrite.Rewriter
 	observedPolicy   *observedPolicy // what the policy would do to tables that it only observes; nil: there are none
-	key              seal.Key
+	sealKey          seal.Key
 	profile          string
 	versions         verdict.Versions
 
-	neededLiveAttributes []string           // the live attributes that each statement is judged or recorded with
-	untrackedTable       string             // a table of attributes without change triggers; "": none
-	untrackedRelations   untrackedRelations // other relations whose changes no trigger records
-	timeCanHide          bool               // time alone can hide a row of some relation
-	timeDependent        timeDependent      // the relations in which time alone can hide a row
-	foreign              foreignRelations   // the relations that are read from other servers
-	suspension           suspension         // the tables and functions that are suspended
-	sizes                catalog.Sizes      // the sizes of the tables that predicates read; nil: not known yet
+	neededLiveAttributes []string               // the live attributes that each statement is judged or recorded with
+	untrackedTable       string                 // a table of attributes without change triggers; "": none
+	untrackedRelations   untrackedRelations     // other relations whose changes no trigger records
+	timeHidesRows        bool                   // time alone can hide a row of some relation
+	timeDependent        timeDependentRelations // the relations in which time alone can hide a row
+	foreignRelations     foreignRelations       // the relations that are read from other servers
+	suspension           suspension             // the tables and functions that are suspended
+	sizes                catalog.Sizes          // the sizes of the tables that predicates read; nil: not known yet
 }
 
 // rulesVersion returns a name for the rules that decide which rows are shown. Transactions and cursors that began under
@@ -52,7 +52,7 @@ func (s *state) rulesVersion() string { return s.plan.Hash() + s.suspension.Stri
 // equal reports whether two states allow the same statements.
 func (s *state) equal(o *state) bool {
 	return s.versions == o.versions && s.suspension.equal(o.suspension.suspensionCauses) && s.profile == o.profile &&
-		s.plan.Hash() == o.plan.Hash() && sameKey(s.key, o.key)
+		s.plan.Hash() == o.plan.Hash() && sameKey(s.sealKey, o.sealKey)
 }
 
 func sameKey(a, b seal.Key) bool { return a.ID == b.ID && bytes.Equal(a.Secret, b.Secret) }
@@ -77,7 +77,7 @@ func (d *database) current() (*servingState, *sqlstate.Error) {
 		return nil, notServedRefusal(errors.New("the database has not been looked at yet"))
 	case v.refusal != nil:
 		return nil, v.refusal
-	case v.isStale(d.e.cfg.StaleAfter) && !(v.tracksDDL && d.probing.Load()):
+	case v.isStale(d.enforcer.cfg.StaleAfter) && !(v.tracksDDL && d.probing.Load()):
 		return nil, unavailableRefusal(nil)
 	default:
 		return v, nil

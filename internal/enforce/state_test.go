@@ -33,8 +33,8 @@ func TestStatesAreToldApart(t *testing.T) {
 		"catalog":                      func(s *state) { s.versions.Catalog += "x" },
 		"profile":                      func(s *state) { s.profile += "x" },
 		"plan":                         func(s *state) { s.plan = plan },
-		"number of the key":            func(s *state) { s.key.ID++ },
-		"key":                          func(s *state) { s.key.Secret = append([]byte{s.key.Secret[0] + 1}, s.key.Secret[1:]...) },
+		"number of the key":            func(s *state) { s.sealKey.ID++ },
+		"key":                          func(s *state) { s.sealKey.Secret = append([]byte{s.sealKey.Secret[0] + 1}, s.sealKey.Secret[1:]...) },
 		"nothing (and so it is equal)": func(*state) {},
 	} {
 		other := *v.state
@@ -43,7 +43,7 @@ func TestStatesAreToldApart(t *testing.T) {
 			t.Errorf("another %s: equal %v", name, v.state.equal(&other))
 		}
 		if name == "key" || name == "number of the key" {
-			if sameKey(v.state.key, other.key) {
+			if sameKey(v.state.sealKey, other.sealKey) {
 				t.Errorf("another %s is the same key", name)
 			}
 		}

@@ -14,11 +14,11 @@ import (
 // after the schema has changed compares with them to find which tables changed. A running proxy does not need them, so
 // an error is only logged. The caller holds mu.
 func (d *database) storeCatalogs(ctx context.Context, s *state) {
-	if !s.suspension.none() || d.storedVersions == s.versions {
+	if !s.suspension.isEmpty() || d.storedVersions == s.versions {
 		return
 	}
 	if err := d.insertCatalogs(ctx, s); err != nil {
-		d.e.cfg.Log.Warn("the catalogs are not remembered: a proxy that starts after the next change of them may refuse "+
+		d.enforcer.cfg.Log.Warn("the catalogs are not remembered: a proxy that starts after the next change of them may refuse "+
 			"all agents until pgconsent migrate", "database", d.cfg.Name, "error", err)
 	}
 	d.storedVersions = s.versions
@@ -53,7 +53,7 @@ func (d *database) stateFromStoredCatalogs(ctx context.Context, o probeResult) (
 	}
 	snap, err := catalog.Decode(data)
 	if err != nil {
-		d.e.cfg.Log.Warn("the catalogs that were remembered cannot be read", "database", d.cfg.Name, "error", err)
+		d.enforcer.cfg.Log.Warn("the catalogs that were remembered cannot be read", "database", d.cfg.Name, "error", err)
 		return nil, nil
 	}
 	c, err := d.compile(d.document, snap)

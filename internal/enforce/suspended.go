@@ -21,48 +21,48 @@ import (
 // served. The zero value suspends nothing.
 type suspension struct {
 	suspensionCauses
-	relations map[catalog.Name]bool // the altered and unsafe relations, and relations whose rules or views read them
-	writes    map[catalog.Name]bool // relations that a chain of foreign keys connects with suspended ones
-	functions map[string]bool       // functions that may read a suspended relation
+	relations   map[catalog.Name]bool // the altered and unsafe relations, and relations whose rules or views read them
+	notWritable map[catalog.Name]bool // relations that a chain of foreign keys connects with suspended ones
+	functions   map[string]bool       // functions that may read a suspended relation
 }
 
 // suspensionCauses are the relations and functions that are suspended because they have changed or are unsafe, not
 // because they depend on others.
 type suspensionCauses struct {
 	// relations that have changed in the catalogs, and relations that Check finds unsafe
-	alteredRelations, unsafe []catalog.Name
-	replacedFunctions        []catalog.Name // functions on which no object of the database depends
+	alteredRelations, unsafeRelations []catalog.Name
+	replacedFunctions                 []catalog.Name // functions on which no object of the database depends
 }
 
-// none reports whether there is no cause.
-func (r suspensionCauses) none() bool {
-	return len(r.alteredRelations) == 0 && len(r.unsafe) == 0 && len(r.replacedFunctions) == 0
+// isEmpty reports whether there is no cause.
+func (r suspensionCauses) isEmpty() bool {
+	return len(r.alteredRelations) == 0 && len(r.unsafeRelations) == 0 && len(r.replacedFunctions) == 0
 }
 
 // equal reports whether two sets of causes are the same.
 func (r suspensionCauses) equal(o suspensionCauses) bool {
-	return slices.Equal(r.alteredRelations, o.alteredRelations) && slices.Equal(r.unsafe, o.unsafe) &&
+	return slices.Equal(r.alteredRelations, o.alteredRelations) && slices.Equal(r.unsafeRelations, o.unsafeRelations) &&
 		slices.Equal(r.replacedFunctions, o.replacedFunctions)
 }
 
 // String returns a name of the causes: transactions and cursors that began under other causes end.
 func (r suspensionCauses) String() string {
-	return fmt.Sprint(r.alteredRelations, r.unsafe, r.replacedFunctions)
+	return fmt.Sprint(r.alteredRelations, r.unsafeRelations, r.replacedFunctions)
 }
 
 // newSuspension finds what depends on relations that have changed, or are not safe. It returns false if every relation
 // does, since attributes of agents are computed from one of them.
-func newSuspension(p *policy.Policy, snap *catalog.Snapshot, of suspensionCauses) (suspension, bool) {
-	u := suspension{suspensionCauses: of, functions: map[string]bool{}, relations: map[catalog.Name]bool{},
-		writes: map[catalog.Name]bool{}}
-	if len(u.alteredRelations)+len(u.unsafe) > 0 {
-		u.functions = mayRead(p)
+func newSuspension(p *policy.Policy, snap *catalog.Snapshot, causes suspensionCauses) (suspension, bool) {
+	u := suspension{suspensionCauses: causes, functions: map[string]bool{}, relations: map[catalog.Name]bool{},
+		notWritable: map[catalog.Name]bool{}}
+	if len(u.alteredRelations)+len(u.unsafeRelations) > 0 {
+		u.functions = tableReadingFunctions(p)
 	}
 	names := map[string]bool{}
-	for _, name := range slices.Concat(u.alteredRelations, u.unsafe) {
+	for _, name := range slices.Concat(u.alteredRelations, u.unsafeRelations) {
 		u.relations[name], names[name.Name] = true, true
 	}
-	if len(u.unsafe) > 0 { // A view calls functions, which may read a table that is not protected.
+	if len(u.unsafeRelations) > 0 { // A view calls functions, which may read a table that is not protected.
 		for _, v := range p.Views() {
 			u.relations[v.Relation.Name] = true
 		}
@@ -111,14 +111,14 @@ func (u suspension) addDependents(p *policy.Policy, snap *catalog.Snapshot, name
 // addForeignKeyPartners adds to writes the relations that foreign keys connect with the suspended relations, in either
 // direction.
 func (u suspension) addForeignKeyPartners(snap *catalog.Snapshot) {
-	reached := func(name catalog.Name) bool { return u.relations[name] || u.writes[name] }
+	reached := func(name catalog.Name) bool { return u.relations[name] || u.notWritable[name] }
 	for more := true; more; {
 		more = false
 		for _, r := range snap.Relations() {
 			for _, k := range r.ForeignKeys {
 				for _, pair := range [][2]catalog.Name{{r.Name, k.Target}, {k.Target, r.Name}} {
 					if reached(pair[0]) && !reached(pair[1]) {
-						u.writes[pair[1]], more = true, true
+						u.notWritable[pair[1]], more = true, true
 					}
 				}
 			}
@@ -129,7 +129,7 @@ func (u suspension) addForeignKeyPartners(snap *catalog.Snapshot) {
 // refusal returns the refusal of a text that uses a suspended relation or function. A write is refused as well where
 // a trigger may read a relation that is not protected.
 func (u suspension) refusal(p *policy.Policy, res *rewrite.Result) *sqlstate.Error {
-	if u.none() {
+	if u.isEmpty() {
 		return nil
 	}
 	for _, a := range res.Accesses {
@@ -137,14 +137,14 @@ func (u suspension) refusal(p *policy.Policy, res *rewrite.Result) *sqlstate.Err
 		switch {
 		case slices.Contains(u.alteredRelations, name):
 			return suspendedError("%s is suspended: its definition has changed since pgconsent migrate", name)
-		case slices.Contains(u.unsafe, name):
+		case slices.Contains(u.unsafeRelations, name):
 			return suspendedError(
 				"%s is suspended: its row security, policies or rights are not as pgconsent migrate left them", name)
 		case u.relations[name]:
 			return suspendedError("%s is suspended: it may depend on %s", name, u.cause(p))
-		case a.Written && u.writes[name]:
+		case a.Written && u.notWritable[name]:
 			return suspendedError("%s takes no writes: a foreign key connects it with %s", name, u.cause(p))
-		case a.Written && len(u.unsafe) > 0:
+		case a.Written && len(u.unsafeRelations) > 0:
 			return suspendedError("%s takes no writes: a trigger of it may read %s", name, u.cause(p))
 		}
 	}
@@ -163,7 +163,7 @@ func (u suspension) refusal(p *policy.Policy, res *rewrite.Result) *sqlstate.Err
 // list.
 func (u suspension) cause(p *policy.Policy) string {
 	var names []string
-	for _, name := range slices.Concat(u.alteredRelations, u.unsafe) {
+	for _, name := range slices.Concat(u.alteredRelations, u.unsafeRelations) {
 		if _, is := p.Table(name); is && !slices.Contains(names, name.String()) {
 			names = append(names, name.String())
 		}
@@ -214,7 +214,7 @@ func (d *database) suspendChanged(ctx context.Context, snap *catalog.Snapshot, o
 		}
 	}
 	rest := *s
-	rest.key = o.keys.Newest()
+	rest.sealKey = o.keys.Newest()
 	return d.withSuspension(&rest, suspensionCauses{alteredRelations: found.Relations, replacedFunctions: replaced}), nil
 }
 
@@ -252,22 +252,22 @@ func (d *database) usedInDatabase(ctx context.Context, of catalog.Differences, s
 
 // withSuspension returns the state with these causes, and the relations that depend on them, suspended. It returns nil
 // if that is every relation.
-func (d *database) withSuspension(s *state, of suspensionCauses) *state {
+func (d *database) withSuspension(s *state, causes suspensionCauses) *state {
 	u, some := suspension{}, true
-	if !of.none() {
-		u, some = newSuspension(s.policy, s.snapshot, of)
+	if !causes.isEmpty() {
+		u, some = newSuspension(s.policy, s.snapshot, causes)
 	}
 	if !some {
 		return nil
 	}
-	s.epoch = d.e.epochs.Add(1)
+	s.epoch = d.enforcer.epochCounter.Add(1)
 	s.rightsEpoch, s.suspension = s.epoch, u
 	return s
 }
 
 // checkAndSuspend returns the state with the tables suspended that Check finds unsafe. The caller holds mu.
 func (d *database) checkAndSuspend(ctx context.Context, s *state) (*state, error) {
-	err := d.check(ctx, s)
+	err := d.runChecks(ctx, s)
 	var unsafe UnsafeTables
 	if err != nil && !errors.As(err, &unsafe) {
 		return nil, err
@@ -284,7 +284,7 @@ func (d *database) checkAndSuspend(ctx context.Context, s *state) (*state, error
 	switch {
 	case err != nil && !known:
 		return nil, err
-	case slices.Equal(names, s.suspension.unsafe):
+	case slices.Equal(names, s.suspension.unsafeRelations):
 		return s, nil
 	}
 	other := *s
@@ -292,14 +292,14 @@ func (d *database) checkAndSuspend(ctx context.Context, s *state) (*state, error
 		return nil, err
 	}
 	if err != nil {
-		d.e.cfg.Log.Error("tables are not safe", "database", d.cfg.Name, "error", err)
+		d.enforcer.cfg.Log.Error("tables are not safe", "database", d.cfg.Name, "error", err)
 	}
 	return s, nil
 }
 
 // logSuspension logs which tables were suspended, and which are served again.
 func (d *database) logSuspension(before, now suspension) {
-	d.e.cfg.Metrics.SetSuspended(d.cfg.Name, len(now.relations))
+	d.enforcer.cfg.Metrics.SetSuspended(d.cfg.Name, len(now.relations))
 	if before.equal(now.suspensionCauses) {
 		return
 	}
@@ -310,14 +310,14 @@ func (d *database) logSuspension(before, now suspension) {
 		slices.Sort(out)
 		return out
 	}
-	log := d.e.cfg.Log.With("database", d.cfg.Name)
-	if now.none() {
+	log := d.enforcer.cfg.Log.With("database", d.cfg.Name)
+	if now.isEmpty() {
 		log.Info("what was suspended is served again", "tables", names(slices.Collect(maps.Keys(before.relations))),
 			"functions", names(before.replacedFunctions))
 		return
 	}
 	log.Error("tables or functions are suspended: statements about them are refused, others are answered. Run "+
 		"pgconsent migrate, or undo the change",
-		"altered", names(now.alteredRelations), "unsafe", names(now.unsafe), "tables",
+		"altered", names(now.alteredRelations), "unsafe", names(now.unsafeRelations), "tables",
 		names(slices.Collect(maps.Keys(now.relations))), "functions", names(now.replacedFunctions))
 }

@@ -45,21 +45,21 @@ func (e *Enforcer) SuspendedObjects() []SuspendedObject {
 
 // objects returns what is suspended, ordered by name: relations first, then functions.
 func (u suspension) objects(database string) []SuspendedObject {
-	if u.none() {
+	if u.isEmpty() {
 		return nil
 	}
 	remedy := remedyChanged
-	if len(u.unsafe) > 0 {
+	if len(u.unsafeRelations) > 0 {
 		remedy = remedyUnsafe
 	}
-	causes := sortedNames(slices.Concat(u.alteredRelations, u.unsafe))
+	causes := joinSortedNames(slices.Concat(u.alteredRelations, u.unsafeRelations))
 	var relations, functions []SuspendedObject
 	for name := range u.relations {
 		o := SuspendedObject{Database: database, Kind: "relation", Name: name.String()}
 		switch {
 		case slices.Contains(u.alteredRelations, name):
 			o.Cause, o.Remedy = "its definition has changed since pgconsent migrate", remedyChanged
-		case slices.Contains(u.unsafe, name):
+		case slices.Contains(u.unsafeRelations, name):
 			o.Cause = "its row security, policies or rights are not as pgconsent migrate left them"
 			o.Remedy = remedyUnsafe
 		default:
@@ -67,7 +67,7 @@ func (u suspension) objects(database string) []SuspendedObject {
 		}
 		relations = append(relations, o)
 	}
-	for name := range u.writes {
+	for name := range u.notWritable {
 		relations = append(relations, SuspendedObject{Database: database, Kind: "relation", Name: name.String(),
 			Cause: "it takes no writes: a foreign key connects it with " + causes, Remedy: remedy})
 	}

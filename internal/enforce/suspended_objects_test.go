@@ -15,11 +15,11 @@ func TestSuspendedObjects(t *testing.T) {
 		t.Errorf("nothing is suspended: %+v", got)
 	}
 	u := suspension{
-		suspensionCauses: suspensionCauses{alteredRelations: []catalog.Name{name("people")}, unsafe: []catalog.Name{name("notes")},
+		suspensionCauses: suspensionCauses{alteredRelations: []catalog.Name{name("people")}, unsafeRelations: []catalog.Name{name("notes")},
 			replacedFunctions: []catalog.Name{name("count_notes")}},
-		relations: map[catalog.Name]bool{name("people"): true, name("notes"): true, name("memories"): true},
-		writes:    map[catalog.Name]bool{name("visits"): true},
-		functions: map[string]bool{"public.count_notes": true, "public.titles": true},
+		relations:   map[catalog.Name]bool{name("people"): true, name("notes"): true, name("memories"): true},
+		notWritable: map[catalog.Name]bool{name("visits"): true},
+		functions:   map[string]bool{"public.count_notes": true, "public.titles": true},
 	}
 	const unsafe = "Run pgconsent doctor, which says what differs; pgconsent migrate puts it right."
 	const changed = "Run pgconsent migrate, or undo the change."

@@ -20,7 +20,7 @@ import (
 func withSignedViews(t *testing.T) *world {
 	t.Helper()
 	return start(t, func(w *world) {
-		w.cfg.Mode = rewrite.AutoMode
+		w.cfg.RewriteMode = rewrite.AutoMode
 		if err := installWith(context.Background(), w.dba, rules, rls.Options{SignedViews: true}); err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestWhatIsAlteredIsSuspendedByItself(t *testing.T) {
 			w.exec(change.alter)
 			eventually(t, "suspended", func() bool {
 				v, refused := d.current()
-				return refused == nil && !v.state.suspension.none()
+				return refused == nil && !v.state.suspension.isEmpty()
 			})
 			if err := w.Ready(); err != nil {
 				t.Errorf("not ready: %v", err)
@@ -81,7 +81,7 @@ func TestWhatIsAlteredIsSuspendedByItself(t *testing.T) {
 				t.Error("the policy is reloaded over what is suspended")
 			}
 			w.exec(change.undo)
-			eventually(t, "served again", func() bool { v, refused := d.current(); return refused == nil && v.state.suspension.none() })
+			eventually(t, "served again", func() bool { v, refused := d.current(); return refused == nil && v.state.suspension.isEmpty() })
 			c.seal()
 			c.want(titles, "lake", "sea")
 			c.want(people, "Eve")
@@ -123,7 +123,7 @@ func TestAStartWhileTheSchemaDoesNotFit(t *testing.T) {
 	c.want("SELECT name FROM people", "Eve")
 	w.exec("ALTER TABLE public.memories DROP COLUMN more")
 	d := w.db0(t)
-	eventually(t, "served again", func() bool { v, refused := d.current(); return refused == nil && v.state.suspension.none() })
+	eventually(t, "served again", func() bool { v, refused := d.current(); return refused == nil && v.state.suspension.isEmpty() })
 	c.seal()
 	c.want(titles, "lake", "sea")
 
@@ -169,7 +169,7 @@ functions: { calm: { reads: nothing }, fixed: { reads: nothing } }
 					CREATE FUNCTION calm() RETURNS int LANGUAGE sql STABLE RETURN 1;
 					CREATE FUNCTION fixed() RETURNS int LANGUAGE sql IMMUTABLE RETURN 1`)
 				w.write(calling)
-				w.cfg.Mode = rewrite.AutoMode
+				w.cfg.RewriteMode = rewrite.AutoMode
 				if err := installWith(t.Context(), w.dba, calling, rls.Options{SignedViews: true}); err != nil {
 					t.Fatal(err)
 				}
@@ -187,7 +187,7 @@ functions: { calm: { reads: nothing }, fixed: { reads: nothing } }
 			d := w.db0(t)
 			eventually(t, "noticed", func() bool {
 				v, refused := d.current()
-				return refused != nil || !v.state.suspension.none()
+				return refused != nil || !v.state.suspension.isEmpty()
 			})
 			if _, refused := d.current(); (refused != nil) != (len(c.suspended) == len(all)) {
 				t.Fatalf("everybody is refused: %v", refused)
@@ -215,7 +215,7 @@ func TestWhatConcernsAllIsNotSuspended(t *testing.T) {
 		"public.title(public.people) RETURNS text LANGUAGE sql AS 'SELECT 1'")
 	eventually(t, "refused", func() bool { _, refused := d.current(); return refused != nil })
 	w.exec("DROP FUNCTION public.title(public.people)")
-	eventually(t, "suspended", func() bool { v, refused := d.current(); return refused == nil && !v.state.suspension.none() })
+	eventually(t, "suspended", func() bool { v, refused := d.current(); return refused == nil && !v.state.suspension.isEmpty() })
 	w.exec("UPDATE pgconsent.installed SET hash = 'x' || hash")
 	eventually(t, "refused", func() bool { _, refused := d.current(); return refused != nil })
 }
@@ -231,7 +231,7 @@ func TestWhatIsUnsafeIsSuspendedByItself(t *testing.T) {
 		}
 		w.cfg.Check = func(context.Context, *pgx.Conn, Target) error {
 			if unsafe.get() {
-				return UnsafeTables{Relations: []uint32{oid}, Why: errors.New("row security is off")}
+				return UnsafeTables{Relations: []uint32{oid}, Cause: errors.New("row security is off")}
 			}
 			return nil
 		}
@@ -245,7 +245,7 @@ func TestWhatIsUnsafeIsSuspendedByItself(t *testing.T) {
 		}
 		unsafe.set(!serves)
 		w.exec("CREATE INDEX ON public.people (name)") // Check is asked at once
-		eventually(t, "what Check says", func() bool { return w.db0(t).servingState.Load().state.suspension.none() == serves })
+		eventually(t, "what Check says", func() bool { return w.db0(t).servingState.Load().state.suspension.isEmpty() == serves })
 		if err := w.Ready(); err != nil {
 			t.Error(err)
 		}
@@ -311,7 +311,7 @@ functions: { calm: { reads: nothing }, fixed: { reads: nothing } }
 				return newSuspension(st.policy, st.snapshot, suspensionCauses{alteredRelations: notes})
 			},
 			"unprotected": func() (suspension, bool) {
-				return newSuspension(st.policy, st.snapshot, suspensionCauses{unsafe: notes})
+				return newSuspension(st.policy, st.snapshot, suspensionCauses{unsafeRelations: notes})
 			},
 		} {
 			u, some := u()

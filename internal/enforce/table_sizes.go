@@ -51,7 +51,7 @@ func (d *database) readSizes(ctx context.Context) error {
 		return nil
 	}
 	sized := *s
-	sized.epoch, sized.sizes = d.e.epochs.Add(1), sizes.sizes
+	sized.epoch, sized.sizes = d.enforcer.epochCounter.Add(1), sizes.sizes
 	sized.signingRewriter, sized.unsignedRewriter = s.signingRewriter.WithSizes(sizes.sizes), s.unsignedRewriter.WithSizes(sizes.sizes)
 	sized.activeRewriter = sized.signingRewriter
 	d.state = &sized

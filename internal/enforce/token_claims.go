@@ -12,7 +12,7 @@ import (
 // checkTokenClaims checks which attributes an agent's token claims are configured to give. An attribute that the policy
 // does not declare would be ignored, and nobody would see that it is misspelt. The operator reads the error.
 func (a Agent) checkTokenClaims(p *policy.Policy) error {
-	if !a.Token {
+	if !a.LogsInByToken {
 		return nil
 	}
 	var wrong []error

@@ -38,7 +38,7 @@ func TestClaimsThatNoPolicyDeclares(t *testing.T) {
 			`jwt.claims.attributes: the claim "room" is to be attribute "room", whose source is set in the policy of database "app": ` +
 				`take it out, or declare it with source: credential`},
 	} {
-		a := Agent{Name: "robot", Database: "app", Token: true, Claims: c.claims, Attributes: map[string]string{"user": "ada"}}
+		a := Agent{Name: "robot", Database: "app", LogsInByToken: true, Claims: c.claims, Attributes: map[string]string{"user": "ada"}}
 		got := ""
 		if err := a.checkTokenClaims(p); err != nil {
 			got = err.Error()
@@ -46,10 +46,10 @@ func TestClaimsThatNoPolicyDeclares(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%v: %q, want %q", c.claims, got, c.want)
 		}
-		if _, err := identify(p, a); (err != nil) != (c.want != "") {
+		if _, err := agentAttributes(p, a); (err != nil) != (c.want != "") {
 			t.Errorf("%v: identified: %v", c.claims, err)
 		}
-		if a.Token = false; a.checkTokenClaims(p) != nil {
+		if a.LogsInByToken = false; a.checkTokenClaims(p) != nil {
 			t.Errorf("%v: an agent with a password has no claims", c.claims)
 		}
 	}

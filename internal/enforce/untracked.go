@@ -21,13 +21,13 @@ type untrackedRelations struct {
 func newUntrackedRelations(p *policy.Policy, plan *rls.Plan) untrackedRelations {
 	out := untrackedRelations{relations: plan.UntrackedRelations()}
 	if len(out.relations) > 0 {
-		out.functions = mayRead(p)
+		out.functions = tableReadingFunctions(p)
 	}
 	return out
 }
 
-// mayRead returns the functions of a policy that may read tables which the text does not name.
-func mayRead(p *policy.Policy) map[string]bool {
+// tableReadingFunctions returns the functions of a policy that may read tables which the text does not name.
+func tableReadingFunctions(p *policy.Policy) map[string]bool {
 	out := map[string]bool{}
 	for _, f := range p.Functions() {
 		for _, o := range f.Overloads {
@@ -51,8 +51,8 @@ func isUnguarded(p *policy.Policy, res *rewrite.Result) bool {
 		func(name string) bool { return !strings.HasPrefix(name, "pg_catalog.") })
 }
 
-// readBy returns the name of such a relation that a text reads, or of a function that may read one, or "".
-func (u untrackedRelations) readBy(res *rewrite.Result) string {
+// untrackedReadOf returns the name of such a relation that a text reads, or of a function that may read one, or "".
+func (u untrackedRelations) untrackedReadOf(res *rewrite.Result) string {
 	for _, a := range res.Accesses {
 		if u.relations[a.Relation] {
 			return a.Relation.String()

@@ -34,10 +34,10 @@ func TestUnnoticedAmongOthers(t *testing.T) {
 				functions.Accesses = append(functions.Accesses, access)
 				functions.Functions = append(functions.Functions, function)
 			}
-			if got := u.readBy(relations); (got == "public.loose") != (at >= 0) || at < 0 && got != "" {
+			if got := u.untrackedReadOf(relations); (got == "public.loose") != (at >= 0) || at < 0 && got != "" {
 				t.Errorf("relation %d of %d: %q", at, n+1, got)
 			}
-			if got := u.readBy(functions); (got == "public.reads") != (at >= 0) || at < 0 && got != "" {
+			if got := u.untrackedReadOf(functions); (got == "public.reads") != (at >= 0) || at < 0 && got != "" {
 				t.Errorf("function %d of %d: %q", at, n+1, got)
 			}
 		}
@@ -65,7 +65,7 @@ func TestWhatMayReadUnsaid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := mayRead(p)["public.f"], strings.Trim(overloads, "i") != ""; got != want {
+		if got, want := tableReadingFunctions(p)["public.f"], strings.Trim(overloads, "i") != ""; got != want {
 			t.Errorf("of overloads %s: %t", overloads, got)
 		}
 	}

@@ -152,11 +152,11 @@ func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 	}
 	enforcer, err := enforce.New(context.Background(), enforce.Config{
 		Databases: []enforce.Database{{
-			Name: "arcive", Policy: file, SearchPath: []string{"public"},
-			Control: db.DSN("pgconsent_control", rolePassword), Agent: db.DSN("pgconsent_agent", rolePassword),
+			Name: "arcive", PolicyPath: file, SearchPath: []string{"public"},
+			ControlConnection: db.DSN("pgconsent_control", rolePassword), AgentConnection: db.DSN("pgconsent_agent", rolePassword),
 		}},
 		Agents: agentsOf(t, o),
-		Audit:  log, Log: logger, Mode: o.mode, RowSecurity: o.rowSecurity, Refresh: cmp.Or(o.refresh, 5*time.Second),
+		Audit:  log, Log: logger, RewriteMode: o.mode, RowSecurityMode: o.rowSecurity, ProbeInterval: cmp.Or(o.refresh, 5*time.Second),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -233,7 +233,7 @@ func (r *testRouter) Route(user, database string) proxy.Route {
 	return proxy.Route{
 		Kind: proxy.Agent, Upstream: upstream, Credential: access.Credential, CheckSetting: access.CheckSetting, Pool: r.pool,
 		Open: func(ctx context.Context, info proxy.SessionInfo) (verdict.Decider, error) {
-			return access.Open(ctx, enforce.SessionInfo(info))
+			return access.OpenSession(ctx, enforce.SessionInfo(info))
 		},
 	}
 }

@@ -341,11 +341,11 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 		t.Fatal(err)
 	}
 	pool := PoolFor(t)
-	cfg := enforce.Config{Audit: log, Log: logger, Mode: mode.Rewrite, RowSecurity: mode.RowSecurity, Refresh: 5 * time.Second}
+	cfg := enforce.Config{Audit: log, Log: logger, RewriteMode: mode.Rewrite, RowSecurityMode: mode.RowSecurity, ProbeInterval: 5 * time.Second}
 	if len(databases) > 0 {
 		cfg.Reminders, cfg.VerifyUser = databases[0].AIR, databases[0].VerifyUser
 		pool = cmp.Or(databases[0].Pool, pool)
-		cfg.Refresh = cmp.Or(databases[0].Refresh, cfg.Refresh)
+		cfg.ProbeInterval = cmp.Or(databases[0].Refresh, cfg.ProbeInterval)
 	}
 	router, files := &router{databases: map[string]*pgtest.DB{}, pool: pool}, map[string]string{}
 	if len(databases) > 0 {
@@ -358,8 +358,8 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 		}
 		router.databases[d.Name], files[d.Name] = d.DB, file
 		cfg.Databases = append(cfg.Databases, enforce.Database{
-			Name: d.Name, Policy: file, SearchPath: d.SearchPath, Control: d.DB.DSN("pgconsent_control", rolePassword),
-			Agent: d.DB.DSN("pgconsent_agent", rolePassword),
+			Name: d.Name, PolicyPath: file, SearchPath: d.SearchPath, ControlConnection: d.DB.DSN("pgconsent_control", rolePassword),
+			AgentConnection: d.DB.DSN("pgconsent_agent", rolePassword),
 		})
 	}
 	for _, a := range agents {
@@ -464,7 +464,7 @@ func (r *router) Route(user, database string) proxy.Route {
 			StatementCache: proxy.DefaultStatementCache, CacheEagerly: true, Settings: rewrite.SettingsOfAgents(),
 		},
 		Open: func(ctx context.Context, info proxy.SessionInfo) (verdict.Decider, error) {
-			return access.Open(ctx, enforce.SessionInfo(info))
+			return access.OpenSession(ctx, enforce.SessionInfo(info))
 		},
 	}
 }

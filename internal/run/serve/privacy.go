@@ -32,7 +32,7 @@ func (s *Service) privacyService(c *config.Config, name string) (*privacy.Servic
 	}
 	for _, t := range found {
 		if t.Name == name {
-			service.ConnectControl, service.ConnectAgentRole = newConnector(t.Control), newConnector(t.Agent)
+			service.ConnectControl, service.ConnectAgentRole = newConnector(t.ControlConnection), newConnector(t.AgentConnection)
 		}
 	}
 	return service, nil

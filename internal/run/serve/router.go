@@ -72,7 +72,7 @@ func (r *router) Route(user, database string) proxy.Route {
 		to := db.agent
 		to.Params = access.Params
 		var password func(context.Context, string) (proxy.TokenGrant, error)
-		if access.Token {
+		if access.LogsInByToken {
 			password = func(ctx context.Context, token string) (proxy.TokenGrant, error) {
 				if r.tokens == nil {
 					return proxy.TokenGrant{}, errors.New("no tokens are accepted")
@@ -82,16 +82,16 @@ func (r *router) Route(user, database string) proxy.Route {
 			}
 		}
 		credential := access.Credential
-		if access.Certificate != "" {
+		if access.CertificateName != "" {
 			credential = r.mockCredential(user) // No password gets the agent in.
 		}
 		return proxy.Route{
 			Kind: proxy.Agent, Upstream: to, Credential: credential, Password: password,
-			Certificate: certificateCheck(access.Certificate),
-			Sessions:    access.Sessions, Pool: r.poolOf(user), CheckSetting: access.CheckSetting,
+			Certificate: certificateCheck(access.CertificateName),
+			Sessions:    access.MaxSessions, Pool: r.poolOf(user), CheckSetting: access.CheckSetting,
 			Paused: r.operators.pauses[database].resumed,
 			Open: func(ctx context.Context, info proxy.SessionInfo) (verdict.Decider, error) {
-				return access.Open(ctx, enforce.SessionInfo(info))
+				return access.OpenSession(ctx, enforce.SessionInfo(info))
 			},
 		}
 	}

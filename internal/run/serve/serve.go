@@ -195,7 +195,7 @@ func (s *Service) startEnforcement(ctx context.Context, c *config.Config) error 
 	}
 	s.enforcer, err = enforce.New(ctx, enforce.Config{
 		Databases: databases, Agents: s.agents(c), Audit: s.audit, Metrics: s.metrics, Log: s.log, Reminders: s.reminders,
-		Check: verifiers.verify, Mode: mode, VerifyUser: s.verifyUser(),
+		Check: verifiers.verify, RewriteMode: mode, VerifyUser: s.verifyUser(),
 		StaleAfter: c.StaleTime(),
 	})
 	if err != nil {
@@ -349,16 +349,16 @@ func (s *Service) agents(c *config.Config) []enforce.Agent {
 	var out []enforce.Agent
 	for _, name := range sortedKeys(c.Agents) {
 		a := enforce.Agent{Name: name, Database: c.Agents[name].Database, Attributes: c.Agents[name].Attributes,
-			Sessions: c.Agents[name].Limits.Sessions, ActsFor: actsFor(c.Agents[name].ActsFor)}
+			MaxSessions: c.Agents[name].Limits.Sessions, ActsFor: actsFor(c.Agents[name].ActsFor)}
 		switch c.Agents[name].Auth {
 		case config.AuthToken:
-			a.Token = !s.credentials.IsDisabled(name)
+			a.LogsInByToken = !s.credentials.IsDisabled(name)
 			if c.JWT != nil {
 				a.Claims = c.JWT.Claims.Attributes
 			}
 		case config.AuthCertificate:
 			if !s.credentials.IsDisabled(name) {
-				a.Certificate = wantedCertificateName(name, c.Agents[name].CertName)
+				a.CertificateName = wantedCertificateName(name, c.Agents[name].CertName)
 			}
 		default:
 			if v, ok := s.credentials.Lookup(name); ok {
@@ -403,7 +403,7 @@ func targets(c *config.Config) ([]enforce.Database, error) {
 			return nil, err
 		}
 		out = append(out, enforce.Database{
-			Name: name, Policy: db.Policy, Control: control, Agent: agent, SearchPath: db.SearchPath,
+			Name: name, PolicyPath: db.Policy, ControlConnection: control, AgentConnection: agent, SearchPath: db.SearchPath,
 			AgentRole: db.Roles.Agent, ControlRole: db.Roles.Control, ReaderRole: db.Roles.Reader, RowsRole: db.Roles.Rows,
 		})
 	}

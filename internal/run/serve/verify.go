@@ -87,7 +87,7 @@ func (all verifiers) verify(ctx context.Context, conn *pgx.Conn, t enforce.Targe
 	v.storeFindings(err)
 	var unsafe *doctor.UnsafeTables
 	if errors.As(err, &unsafe) {
-		return enforce.UnsafeTables{Relations: unsafe.Relations, Why: err}
+		return enforce.UnsafeTables{Relations: unsafe.Relations, Cause: err}
 	}
 	return err
 }
@@ -219,7 +219,7 @@ func (s *signedPath) setSignedPath(hash string, passed map[string]bool, found []
 // finished.
 func (v *verifier) signedPathError() error {
 	if v.signedPath.closedReason != "" {
-		return enforce.SignedPathOff{Why: v.signedPath.closedReason}
+		return enforce.SignedPathOff{Reason: v.signedPath.closedReason}
 	}
 	return nil
 }

@@ -294,8 +294,10 @@ func (b *template) openCopy(ctx context.Context, login credential, log *slog.Log
 	if control == "" {
 		control, agent = migrations.DefaultControlRole, migrations.DefaultAgentRole
 	}
-	cfg := enforce.Config{Audit: d.audit, Log: log, Mode: mode, Refresh: 250 * time.Millisecond, CacheBytes: 4 << 20,
-		Databases: []enforce.Database{{Name: d.name, Policy: b.file.Policy, Control: b.server.dsnFor(d.name, control),
+	cfg := enforce.Config{Audit: d.audit, Log: log, RewriteMode: mode, ProbeInterval: 250 * time.Millisecond,
+		CacheBytes: 4 << 20,
+		Databases: []enforce.Database{{Name: d.name, PolicyPath: b.file.Policy, ControlConnection: b.server.dsnFor(d.name,
+			control),
 			SearchPath: b.file.SearchPath,
 			AgentRole:  r.AgentRole, ControlRole: r.ControlRole, ReaderRole: r.ReaderRole, RowsRole: r.RowsRole}}}
 	for _, c := range b.file.Callers {
@@ -368,7 +370,7 @@ func (r router) Route(user, database string) proxy.Route {
 	to.Params = access.Params
 	return proxy.Route{Kind: proxy.Agent, Upstream: to, Credential: access.Credential, CheckSetting: access.CheckSetting,
 		Open: func(ctx context.Context, info proxy.SessionInfo) (verdict.Decider, error) {
-			return access.Open(ctx, enforce.SessionInfo(info))
+			return access.OpenSession(ctx, enforce.SessionInfo(info))
 		}}
 }
 
