@@ -74,7 +74,7 @@ func TestAnswersOutOfTurn(t *testing.T) {
 // other server message ends the session before a byte of it is relayed, because nobody would know which request it
 // answers.
 func TestEachMessageHasItsAnswers(t *testing.T) {
-	copying := &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{Kind: verdict.CopiesIn}}}}
+	copying := &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{Kind: verdict.EffectCopyIn}}}}
 	asides := "ENSAZ" // these types have other rules
 	passedMessages := 0
 	kinds := map[string]struct {

@@ -50,7 +50,7 @@ func benchmarkStatement(b *testing.B, messages []pgx3.FrontendMessage, backend [
 		b.Fatal(err)
 	}
 	c := newConn(server, discardConn{})
-	v := &verdict.Verdict{Original: "SELECT 1", Text: "SELECT 1", Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{Reads: true, Returns: true}}}}
+	v := &verdict.Verdict{Original: "SELECT 1", Text: "SELECT 1", Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{ReadsRows: true, ReturnsRows: true}}}}
 	s := &session{conn: c, decider: &constantDecider{verdict: v}, ledger: newLedger()}
 	r := newRequests(s)
 	r.seal.RenewAfter, r.seal.Expires = time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)

@@ -22,7 +22,8 @@ func (r *requests) beginGroup() {
 // mayCache tells whether the statement of a text may be one that is kept prepared: one that PostgreSQL plans.
 func (r *requests) mayCache(v *verdict.Verdict) bool {
 	return r.group.usesCache && !r.settingsChanged && !r.planHardened && len(v.Effects) == 1 &&
-		v.Effects[0].Kind == verdict.NoEffect && (v.Effects[0].Reads || v.Effects[0].Writes) && !v.HasHardenedPlan() &&
+		v.Effects[0].Kind == verdict.EffectNone && (v.Effects[0].ReadsRows || v.Effects[0].WritesRows) &&
+		!v.HasHardenedPlan() &&
 		!v.HardenBeforeParse && !v.CallsSetConfig
 }
 
@@ -154,7 +155,8 @@ func (r *requests) queryProtocol() verdict.Protocol {
 // cachedQuery is the messages for a Query of one SELECT by a statement that is kept prepared; nil where there is none.
 func (r *requests) cachedQuery(e *queryEntry) []byte {
 	v := e.verdict
-	if !r.group.isSingleQuery || !r.mayCache(v) || !v.Runnable() || v.Effects[0].Writes || v.Values == nil && hasParameters(v.Text) {
+	if !r.group.isSingleQuery || !r.mayCache(v) || !v.Runnable() || v.Effects[0].WritesRows || v.Values == nil &&
+		hasParameters(v.Text) {
 		return nil
 	}
 	s, isNew, leftovers := r.ledger.findCached(v, noParameterTypes, noGroup, v.Values != nil)

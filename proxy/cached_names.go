@@ -63,7 +63,7 @@ func (l *ledger) isFree(name string) bool {
 func (r *requests) namedInSQL(v *verdict.Verdict) (namedStatements map[string]*statement, err error) {
 	for _, e := range v.Effects {
 		switch e.Kind {
-		case verdict.Executes, verdict.Explains, verdict.Deallocates, verdict.Prepares:
+		case verdict.EffectExecute, verdict.EffectExplain, verdict.EffectDeallocate, verdict.EffectPrepare:
 		default:
 			continue
 		}
@@ -91,7 +91,7 @@ const placeholderText = "SELECT"
 // changed it does not run: SQL that would run it is refused.
 func (r *requests) textForSQL(st *statement) string {
 	v := r.decider.Recheck(r.ctx, st.verdict) // the message that runs the statement records a refusal
-	if !v.Allowed() || v.Text != st.verdict.Text || v.Rights < r.seal.Rights {
+	if !v.Allowed() || v.Text != st.verdict.Text || v.RightsEpoch < r.seal.RightsEpoch {
 		return placeholderText
 	}
 	return v.PreparedText()

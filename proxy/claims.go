@@ -38,7 +38,7 @@ func (c *claims) begin(settings map[string]string) {
 
 func (c *claims) setValue(name string, claim *verdict.Claim) {
 	value, exists := claim.Value, true
-	if claim.Reset {
+	if claim.IsReset {
 		value, exists = c.initial[name]
 	}
 	with := func(m map[string]string) map[string]string {
@@ -53,7 +53,7 @@ func (c *claims) setValue(name string, claim *verdict.Claim) {
 		return m
 	}
 	c.current = with(c.current)
-	if !claim.Local {
+	if !claim.IsLocal {
 		c.onCommit = with(c.onCommit)
 	}
 	c.pending = true
@@ -107,24 +107,25 @@ func (c *claims) rollbackTo(savepoint string) {
 // apply takes the effect of a statement that has completed.
 func (c *claims) apply(e verdict.Effect) {
 	switch e.Kind {
-	case verdict.ChangesGUC, verdict.NoEffect:
+	case verdict.EffectSet, verdict.EffectNone:
 		if e.Claim != nil {
 			c.setValue(e.Name, e.Claim)
 		}
-	case verdict.ResetsSettings:
+	case verdict.EffectResetAll:
 		c.reset()
-	case verdict.Discards: // PostgreSQL commits DISCARD ALL as it completes: no error behind it in a pipeline undoes it.
+	// PostgreSQL commits DISCARD ALL as it completes: no error behind it in a pipeline undoes it.
+	case verdict.EffectDiscard:
 		c.reset()
 		c.endTx(false)
 		c.ended = true
-	case verdict.EndsTx:
+	case verdict.EffectEnd:
 		c.endTx(e.IsRollback)
 		c.ended = true
-	case verdict.Saves:
+	case verdict.EffectSavepoint:
 		c.savepoint(e.Name)
-	case verdict.Releases:
+	case verdict.EffectRelease:
 		c.release(e.Name)
-	case verdict.RollsBackTo:
+	case verdict.EffectRollbackTo:
 		c.rollbackTo(e.Name)
 	}
 }
@@ -145,13 +146,13 @@ func (c *claims) mayChange(e entry, inTx bool) bool {
 	}
 	for _, effect := range x.verdict.Effects {
 		switch effect.Kind {
-		case verdict.ChangesGUC, verdict.NoEffect:
+		case verdict.EffectSet, verdict.EffectNone:
 			if effect.Claim != nil {
 				return true
 			}
-		case verdict.ResetsSettings, verdict.Discards:
+		case verdict.EffectResetAll, verdict.EffectDiscard:
 			return true
-		case verdict.EndsTx, verdict.Saves, verdict.Releases, verdict.RollsBackTo:
+		case verdict.EffectEnd, verdict.EffectSavepoint, verdict.EffectRelease, verdict.EffectRollbackTo:
 			if c.pending {
 				return true
 			}

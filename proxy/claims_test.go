@@ -78,9 +78,9 @@ func TestClaimsAreTheServers(t *testing.T) {
 // text. Until it is answered, nothing is decided by the value before.
 func TestWhatChangesClaims(t *testing.T) {
 	changed := map[verdict.EffectKind]bool{}
-	for kind := verdict.NoEffect; kind <= verdict.Discards; kind++ {
+	for kind := verdict.EffectNone; kind <= verdict.EffectDiscard; kind++ {
 		for _, name := range []string{"", "app.a", "app.b", "s", "u", "missing"} {
-			for _, claim := range []*verdict.Claim{nil, {Value: "9"}, {Value: "9", Local: true}, {Reset: true}} {
+			for _, claim := range []*verdict.Claim{nil, {Value: "9"}, {Value: "9", IsLocal: true}, {IsReset: true}} {
 				for _, undoes := range []bool{false, true} {
 					c := &claims{}
 					c.begin(map[string]string{"app.a": "0"})
@@ -88,7 +88,7 @@ func TestWhatChangesClaims(t *testing.T) {
 					c.endTx(false)
 					c.setValue("app.a", &verdict.Claim{Value: "2"})
 					c.savepoint("s")
-					c.setValue("app.a", &verdict.Claim{Value: "3", Local: true})
+					c.setValue("app.a", &verdict.Claim{Value: "3", IsLocal: true})
 					c.savepoint("u")
 					c.setValue("app.b", &verdict.Claim{Value: "4"})
 					e := verdict.Effect{Kind: kind, Name: name, Claim: claim, IsRollback: undoes}
@@ -100,8 +100,8 @@ func TestWhatChangesClaims(t *testing.T) {
 						continue
 					}
 					changed[kind] = true
-					for i, text := range [][]verdict.Effect{{e, {}}, {{}, e, {}}, {e, {}, {}}, {{}, {}, e, {Kind: verdict.Executes}}} {
-						if !verdict.ClaimsChangeWithin(text) && kind != verdict.Releases { // RELEASE of a missing savepoint fails
+					for i, text := range [][]verdict.Effect{{e, {}}, {{}, e, {}}, {e, {}, {}}, {{}, {}, e, {Kind: verdict.EffectExecute}}} {
+						if !verdict.ClaimsChangeWithin(text) && kind != verdict.EffectRelease { // RELEASE of a missing savepoint fails
 							t.Errorf("%v behind %d others: what is claimed changes, and nobody is told", e, i)
 						}
 					}
@@ -285,15 +285,15 @@ func (c *claimRecorder) Decide(ctx context.Context, text string, p verdict.Proto
 		case words[0] == "SAVEPOINT", words[0] == "RELEASE", strings.HasPrefix(strings.TrimSpace(t), "ROLLBACK TO"):
 			e.Name = words[len(words)-1]
 			if words[0] == "RELEASE" {
-				e.Kind = verdict.Releases
+				e.Kind = verdict.EffectRelease
 			}
 		case words[0] == "ROLLBACK":
 			e.IsRollback = true
 		case words[0] == "SET" && strings.HasPrefix(words[len(words)-3], "app."):
-			e.Kind, e.Name = verdict.ChangesGUC, words[len(words)-3]
-			e.Claim = &verdict.Claim{Value: strings.Trim(words[len(words)-1], "'"), Local: words[1] == "LOCAL"}
+			e.Kind, e.Name = verdict.EffectSet, words[len(words)-3]
+			e.Claim = &verdict.Claim{Value: strings.Trim(words[len(words)-1], "'"), IsLocal: words[1] == "LOCAL"}
 		case words[0] == "RESET" && words[1] != "ALL":
-			e.Kind, e.Name, e.Claim = verdict.ChangesGUC, words[1], &verdict.Claim{Reset: true}
+			e.Kind, e.Name, e.Claim = verdict.EffectSet, words[1], &verdict.Claim{IsReset: true}
 		}
 	}
 	c.noteClaims(v)

@@ -20,7 +20,7 @@ const maxCopyData = 1<<30 - 2
 
 // hasCopyIn reports whether an execution asks the client for rows.
 func hasCopyIn(v *verdict.Verdict) bool {
-	return slices.ContainsFunc(v.Effects, func(e verdict.Effect) bool { return e.Kind == verdict.CopiesIn })
+	return slices.ContainsFunc(v.Effects, func(e verdict.Effect) bool { return e.Kind == verdict.EffectCopyIn })
 }
 
 // startCopy sends the COPY FROM STDIN that is staged and relays the client's rows to the server.

@@ -80,7 +80,7 @@ func TestEnforcementIsToldEverything(t *testing.T) {
 	defer conn.Close(t.Context())
 	info := p.lastDecider().info
 	for i, received := 0, reflect.ValueOf(info); i < received.NumField(); i++ {
-		if name := received.Type().Field(i).Name; received.Field(i).IsZero() != (name == "ByCertificate") { // There is none within the process.
+		if name := received.Type().Field(i).Name; received.Field(i).IsZero() != (name == "ExpiresWithCertificate") { // There is none within the process.
 			t.Errorf("it is not told %s", name)
 		}
 	}

@@ -171,7 +171,7 @@ func (x *execution) raises(code sqlstate.Code, message string) bool {
 // copiesIn reports whether the statement that runs now is the client's COPY FROM STDIN.
 func (x *execution) copiesIn() bool {
 	return !x.fromProxy && x.verdict != nil && x.completedStatements < len(x.verdict.Effects) &&
-		x.verdict.Effects[x.completedStatements].Kind == verdict.CopiesIn
+		x.verdict.Effects[x.completedStatements].Kind == verdict.EffectCopyIn
 }
 
 // recordOutcome writes the outcome of an execution, or of a message that was refused, into the audit.

@@ -234,7 +234,7 @@ func TestNothingElsePasses(t *testing.T) {
 			body = body[:rng.IntN(len(body)+1)]
 		}
 		f := parseFields(body)
-		copying := &verdict.Verdict{Rewritten: verdict.Rewritten{Position: v.Position, Effects: []verdict.Effect{{}, {Kind: verdict.CopiesIn}}}}
+		copying := &verdict.Verdict{Rewritten: verdict.Rewritten{Position: v.Position, Effects: []verdict.Effect{{}, {Kind: verdict.EffectCopyIn}}}}
 		answered := []*queryEntry{nil, {}, newQueryEntry(v), newQueryEntry(v), newQueryEntry(copying), newQueryEntry(copying), newQueryEntry(copying)}
 		index := rng.IntN(len(answered))
 		var e entry

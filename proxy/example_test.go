@@ -20,17 +20,17 @@ func (d oneTextDecider) Decide(_ context.Context, text string, _ verdict.Protoco
 		return v
 	}
 	v.Text = text // it is sent as it is; a decider may rewrite it
-	v.Effects = []verdict.Effect{{Reads: true, Returns: true}}
+	v.Effects = []verdict.Effect{{ReadsRows: true, ReturnsRows: true}}
 	return v
 }
 
 // Nothing changes while a session lasts: what was allowed stays allowed, and no snapshot grows old.
 
 func (oneTextDecider) Recheck(_ context.Context, v *verdict.Verdict) *verdict.Verdict { return v }
-func (oneTextDecider) Declare(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict {
+func (oneTextDecider) DeclareParameters(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict {
 	return v
 }
-func (oneTextDecider) ByRowSecurity(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict {
+func (oneTextDecider) UseRowSecurity(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict {
 	return v
 }
 func (oneTextDecider) CheckValues(v *verdict.Verdict, _ [][]byte) *verdict.Verdict     { return v }

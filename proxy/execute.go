@@ -93,7 +93,7 @@ func (r *requests) stageExecute(e *executeEntry, p *portal, v *verdict.Verdict, 
 	e.verdict, e.ticket = v, r.decider.Record(v, n.namedVerdicts...)
 	e.setNames(n)
 	e.portals, e.formats = n.fetchedPortals, p.formats
-	if len(v.Effects) == 0 || v.Effects[0].Kind != verdict.Fetches {
+	if len(v.Effects) == 0 || v.Effects[0].Kind != verdict.EffectFetch {
 		e.portals = []*portal{p}
 	}
 	e.holdRequests, e.isFirstInGroup = r.ledger.holdRequests(), r.group.executes == 0
@@ -111,6 +111,6 @@ func (r *requests) stageExecute(e *executeEntry, p *portal, v *verdict.Verdict, 
 	}
 	r.group.executes++
 	r.group.dropsSeal = n.dropsSeal
-	r.group.lastExecuteEndsTx = n.dropsSeal || len(v.Effects) > 0 && v.Effects[len(v.Effects)-1].Kind == verdict.EndsTx
+	r.group.lastExecuteEndsTx = n.dropsSeal || len(v.Effects) > 0 && v.Effects[len(v.Effects)-1].Kind == verdict.EffectEnd
 	r.group.endsTx = r.group.lastExecuteEndsTx
 }

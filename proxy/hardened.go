@@ -37,7 +37,7 @@ func hardenedStatements(v *verdict.Verdict, runs []*verdict.Verdict) (hardened [
 	}
 	hardened = make([]bool, len(v.Effects))
 	for i, e := range v.Effects {
-		hardened[i] = e.HardenedPlan != verdict.NotHardened || byName && e.Kind == verdict.Executes
+		hardened[i] = e.HardenedPlan != verdict.NotHardened || byName && e.Kind == verdict.EffectExecute
 		anyHardened = anyHardened || hardened[i]
 	}
 	return hardened, anyHardened
@@ -158,7 +158,7 @@ func (r *requests) stageProxyMessage(e entry, name string, b []byte) {
 // failsOutsideTx reports whether a Query fails because no transaction is open. The settings of a hardened plan would
 // make it a block of several statements, in which it would succeed.
 func (r *requests) failsOutsideTx(v *verdict.Verdict) (bool, error) {
-	if len(v.Effects) != 1 || v.Effects[0].Kind != verdict.Declares || v.Effects[0].WithHold ||
+	if len(v.Effects) != 1 || v.Effects[0].Kind != verdict.EffectDeclare || v.Effects[0].WithHold ||
 		v.Effects[0].HardenedPlan == verdict.NotHardened || r.group.executes > 0 {
 		return false, nil
 	}

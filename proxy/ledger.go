@@ -183,27 +183,27 @@ func (l *ledger) statementCompleted(x *execution, i int) (isTooLate bool) {
 	defer l.mu.Unlock()
 	l.claims.apply(effects[i])
 	switch effects[i].Kind {
-	case verdict.EndsTx:
+	case verdict.EffectEnd:
 		l.dropPortals(false)
 		return i+1 < len(effects) && time.Now().After(l.seal.expires) || l.beginsAfterSealExpiry(l.queue.waiting()[1:])
-	case verdict.Deallocates:
+	case verdict.EffectDeallocate:
 		l.deallocate(effects[i].Name)
-	case verdict.Prepares:
+	case verdict.EffectPrepare:
 		l.confirmPrepared(x, i)
-	case verdict.Declares:
+	case verdict.EffectDeclare:
 		l.confirmDeclared(x, i)
-	case verdict.Closes:
+	case verdict.EffectClose:
 		l.closePortal(effects[i].Name)
-	case verdict.Listens:
+	case verdict.EffectListen:
 		if l.channels == nil {
 			l.channels = map[string]bool{}
 		}
 		l.channels[effects[i].Name] = true
-	case verdict.ResetsSettings:
+	case verdict.EffectResetAll:
 		if !slices.ContainsFunc(effects, holdsByDefault) {
 			l.snapshotHolds.reset = x
 		}
-	case verdict.Discards:
+	case verdict.EffectDiscard:
 		l.deallocate("")
 		l.dropPortals(true)
 		l.snapshotHolds.reset = x

@@ -51,7 +51,7 @@ func (l *resultLimit) exceededBy(length int) (bound verdict.ExceededBound, isSet
 	case l.MoreRows != nil && l.grantedRows == 0:
 		if l.grantedRows = l.MoreRows(); l.grantedRows <= 0 {
 			l.grantedRows = 0
-			return verdict.RateSpent, true
+			return verdict.RateExhausted, true
 		}
 	}
 	return 0, false
@@ -149,7 +149,7 @@ func (l *ledger) failPortal(x *execution) {
 	defer l.mu.Unlock()
 	n := 0
 	for _, effect := range x.verdict.Effects[:min(x.completedStatements, len(x.verdict.Effects))] {
-		if effect.Kind == verdict.Fetches {
+		if effect.Kind == verdict.EffectFetch {
 			n++
 		}
 	}

@@ -289,7 +289,7 @@ func TestNoResultIsLongerThanItsBound(t *testing.T) {
 				case now.bytes > 0 && (shownRows+1)*(variant.length+int64(size)) > now.bytes:
 					want = fmt.Sprint("excess ", int(verdict.TooManyBytes))
 				case now.chunks != nil && shownRows == rate:
-					want = fmt.Sprint("excess ", int(verdict.RateSpent))
+					want = fmt.Sprint("excess ", int(verdict.RateExhausted))
 				}
 				if want != "" {
 					break
@@ -349,7 +349,7 @@ func TestNoResultIsLongerThanItsBound(t *testing.T) {
 		}
 	}
 	t.Log(outcomes)
-	for _, bound := range []verdict.ExceededBound{verdict.TooManyRows, verdict.TooManyBytes, verdict.RateSpent} {
+	for _, bound := range []verdict.ExceededBound{verdict.TooManyRows, verdict.TooManyBytes, verdict.RateExhausted} {
 		if outcomes[fmt.Sprint("excess ", int(bound))] == 0 {
 			t.Errorf("nothing was ended by %d", bound)
 		}

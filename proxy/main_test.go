@@ -77,7 +77,7 @@ func (j *fakeDecider) CanShareSeal(s verdict.Seal) bool { return s.Identity == j
 func (j *fakeDecider) userAttribute() any { return j.info.TokenAttributes["user"] }
 
 func (j *fakeDecider) Decide(_ context.Context, text string, _ verdict.Protocol) *verdict.Verdict {
-	v := &verdict.Verdict{Original: text, Detail: text, Unguarded: strings.Contains(text, "of_the_owner")}
+	v := &verdict.Verdict{Original: text, EnforcerDetail: text, CallsUncheckedFunctions: strings.Contains(text, "of_the_owner")}
 	switch {
 	case strings.Contains(text, "panicking"):
 		panic(text)
@@ -95,42 +95,42 @@ func (j *fakeDecider) Decide(_ context.Context, text string, _ verdict.Protocol)
 			var e verdict.Effect
 			switch upper := strings.ToUpper(strings.TrimSpace(t)); {
 			case upper == "COMMIT", upper == "ROLLBACK":
-				e.Kind = verdict.EndsTx
+				e.Kind = verdict.EffectEnd
 			case strings.HasPrefix(upper, "SAVEPOINT "):
-				e.Kind = verdict.Saves
+				e.Kind = verdict.EffectSavepoint
 			case strings.HasPrefix(upper, "ROLLBACK TO "):
-				e.Kind = verdict.RollsBackTo
+				e.Kind = verdict.EffectRollbackTo
 			case upper == "BEGIN":
-				e.Kind = verdict.BeginsTx
+				e.Kind = verdict.EffectBegin
 			case upper == "DEALLOCATE ALL":
-				e.Kind = verdict.Deallocates
+				e.Kind = verdict.EffectDeallocate
 			case strings.HasPrefix(upper, "DEALLOCATE "):
-				e.Kind, e.Name = verdict.Deallocates, strings.TrimSpace(t)[len("DEALLOCATE "):]
+				e.Kind, e.Name = verdict.EffectDeallocate, strings.TrimSpace(t)[len("DEALLOCATE "):]
 				t = `DEALLOCATE "` + verdict.UpstreamName(e.Name) + `"`
 			case strings.HasPrefix(upper, "PREPARE "):
 				name, rest, _ := strings.Cut(strings.TrimSpace(t)[len("PREPARE "):], " ")
-				e.Kind, e.Name = verdict.Prepares, name
+				e.Kind, e.Name = verdict.EffectPrepare, name
 				e.Body = &verdict.Verdict{Original: text, Text: text,
-					Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{Reads: true}}, Position: v.Position}, Detail: text}
+					Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{ReadsRows: true}}, Position: v.Position}, EnforcerDetail: text}
 				grown = len(verdict.UpstreamName(name)) + 2 - len(name)
 				t = `PREPARE "` + verdict.UpstreamName(name) + `" ` + rest
 			case strings.HasPrefix(upper, "EXECUTE "):
 				name, rest, _ := strings.Cut(strings.TrimSpace(t)[len("EXECUTE "):], " ")
-				e.Kind, e.Name = verdict.Executes, name
+				e.Kind, e.Name = verdict.EffectExecute, name
 				grown = len(verdict.UpstreamName(name)) + 2 - len(name)
 				t = `EXECUTE "` + verdict.UpstreamName(name) + `" ` + rest
 			case strings.HasPrefix(upper, "DECLARE "):
 				name, rest, _ := strings.Cut(strings.TrimSpace(t)[len("DECLARE "):], " ")
-				e.Kind, e.Name, e.WithHold, e.Binary = verdict.Declares, name, strings.Contains(upper,
+				e.Kind, e.Name, e.WithHold, e.Binary = verdict.EffectDeclare, name, strings.Contains(upper,
 					"WITH HOLD"), strings.HasPrefix(strings.ToUpper(rest), "BINARY")
 				e.Body = &verdict.Verdict{Original: text, Text: text,
-					Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{Reads: true}}, Position: v.Position}, Detail: text}
+					Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{ReadsRows: true}}, Position: v.Position}, EnforcerDetail: text}
 				grown = len(verdict.UpstreamName(name)) + 2 - len(name)
 				t = `DECLARE "` + verdict.UpstreamName(name) + `" ` + rest
 			case strings.HasPrefix(upper, "FETCH "), strings.HasPrefix(upper, "MOVE "), strings.HasPrefix(upper, "CLOSE "):
-				e.Kind = verdict.Fetches
+				e.Kind = verdict.EffectFetch
 				if strings.HasPrefix(upper, "CLOSE") {
-					e.Kind = verdict.Closes
+					e.Kind = verdict.EffectClose
 				}
 				if upper == "CLOSE ALL" {
 					break
@@ -139,36 +139,36 @@ func (j *fakeDecider) Decide(_ context.Context, text string, _ verdict.Protocol)
 				e.Name = t[i+1:]
 				t = t[:i+1] + `"` + verdict.UpstreamName(e.Name) + `"`
 			case strings.Contains(upper, "REPEATABLE READ"):
-				e.SnapshotHold = verdict.TransactionHoldsSnapshot
+				e.SnapshotHold = verdict.HoldForTransaction
 				if strings.HasPrefix(upper, "BEGIN") {
-					e.Kind = verdict.BeginsTx
-				} else if e.Kind = verdict.ChangesGUC; strings.Contains(upper, "DEFAULT") {
-					e.SnapshotHold = verdict.SessionHoldsSnapshot
+					e.Kind = verdict.EffectBegin
+				} else if e.Kind = verdict.EffectSet; strings.Contains(upper, "DEFAULT") {
+					e.SnapshotHold = verdict.HoldForSession
 				}
 			case strings.HasPrefix(upper, "SET "), strings.HasPrefix(upper, "RESET ") && upper != "RESET ALL":
 				words := strings.Fields(strings.ToLower(t))
-				e.Kind, e.Name = verdict.ChangesGUC, words[1]
+				e.Kind, e.Name = verdict.EffectSet, words[1]
 				if e.Name == "local" || e.Name == "session" {
 					e.Name = words[2]
 				}
 			case upper == "RESET ALL":
-				e.Kind, e.Reads, e.CommandTag, t = verdict.ResetsSettings, true, "RESET", verdict.ResetSettings
+				e.Kind, e.ReadsRows, e.CommandTag, t = verdict.EffectResetAll, true, "RESET", verdict.ResetSettings
 			case strings.HasPrefix(upper, "LISTEN "):
-				e.Kind, e.Name = verdict.Listens, strings.TrimSpace(t)[len("LISTEN "):]
+				e.Kind, e.Name = verdict.EffectListen, strings.TrimSpace(t)[len("LISTEN "):]
 			case upper == "DISCARD ALL":
-				e.Kind = verdict.Discards
+				e.Kind = verdict.EffectDiscard
 			case strings.HasPrefix(upper, "COPY") && strings.Contains(upper, "FROM STDIN"):
-				e.Kind, e.Writes = verdict.CopiesIn, true
+				e.Kind, e.WritesRows = verdict.EffectCopyIn, true
 			case strings.HasPrefix(upper, "INSERT "), strings.HasPrefix(upper, "UPDATE "), strings.HasPrefix(upper, "WITH X AS (DELETE "):
-				e.Reads, e.Writes = true, true
+				e.ReadsRows, e.WritesRows = true, true
 			case strings.HasPrefix(upper, "SELECT"), strings.HasPrefix(upper, "COPY"):
-				e.Reads = true
+				e.ReadsRows = true
 			}
 			texts = append(texts, t)
 			v.KeepsSessionState = v.KeepsSessionState || strings.Contains(t, "pg_advisory_lock") || strings.Contains(t, "setseed")
 			v.CallsSetConfig = v.CallsSetConfig || strings.Contains(t, "set_config")
 			if strings.TrimSpace(t) != "" {
-				e.Returns = true
+				e.ReturnsRows = true
 				v.Effects = append(v.Effects, e)
 				parts = append(parts, verdict.Part{Text: t, Offset: offset})
 			}
@@ -190,25 +190,25 @@ func (j *fakeDecider) Decide(_ context.Context, text string, _ verdict.Protocol)
 // withHardenedPlan has a statement given a hardened plan, if it is planned.
 func withHardenedPlan(e *verdict.Effect, text string) {
 	switch e.Kind {
-	case verdict.NoEffect:
+	case verdict.EffectNone:
 		switch upper := strings.TrimSpace(strings.ToUpper(text)); {
 		case strings.HasPrefix(upper, "COPY"):
 			e.HardenedPlan = verdict.HardenedAtExecute
 		case strings.Contains(upper, "SELECT"), strings.HasPrefix(upper, "INSERT"):
 			e.HardenedPlan = verdict.HardenedAtBind
 		}
-	case verdict.Declares, verdict.CopiesIn:
+	case verdict.EffectDeclare, verdict.EffectCopyIn:
 		e.HardenedPlan = verdict.HardenedAtExecute
-	case verdict.Prepares:
+	case verdict.EffectPrepare:
 		e.Body.Effects[0].HardenedPlan = verdict.HardenedAtBind
 	}
 }
 
-func (j *fakeDecider) Declare(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict {
+func (j *fakeDecider) DeclareParameters(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict {
 	return v
 }
 
-func (j *fakeDecider) ByRowSecurity(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict {
+func (j *fakeDecider) UseRowSecurity(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict {
 	return v
 }
 
@@ -238,7 +238,7 @@ func (j *fakeDecider) Snapshot(context.Context) (verdict.Snapshot, *sqlstate.Err
 	if j.isStateUnknown.Load() {
 		return verdict.Snapshot{}, sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "lost")
 	}
-	return verdict.Snapshot{Value: fmt.Sprint(j.consentChanges.Load()), Rules: fmt.Sprint(n)}, nil
+	return verdict.Snapshot{Value: fmt.Sprint(j.consentChanges.Load()), RulesVersion: fmt.Sprint(n)}, nil
 }
 
 func (j *fakeDecider) CheckSnapshot(_ context.Context, snapshot verdict.Snapshot, portal bool) *sqlstate.Error {

@@ -25,7 +25,7 @@ func TestValuesOfABind(t *testing.T) {
 		}
 		return append(b, 0, 1, 0, 1)
 	}
-	v := &verdict.Verdict{Rewritten: verdict.Rewritten{Forms: map[int32]verdict.Form{2: verdict.Pattern, 3: verdict.SearchWords}}}
+	v := &verdict.Verdict{Rewritten: verdict.Rewritten{Forms: map[int32]verdict.ValueForm{2: verdict.Pattern, 3: verdict.SearchWords}}}
 	for _, c := range []struct {
 		rest          []byte
 		valuesFit, ok bool

@@ -51,7 +51,7 @@ func (r *requests) parse(body []byte) error {
 	}
 	v := r.decider.Decide(r.ctx, text, verdict.Extended)
 	if declared := parameterTypes(types); v.Allowed() && len(declared) > 0 {
-		v = r.decider.Declare(r.ctx, v, declared)
+		v = r.decider.DeclareParameters(r.ctx, v, declared)
 	}
 	if isUnusable(v) {
 		r.invalid(&describeEntry{object: 'S'})

@@ -283,15 +283,15 @@ func (r *requests) noteLeftovers(v *verdict.Verdict, runs []*verdict.Verdict) {
 	for _, executed := range append(runs[:len(runs):len(runs)], v) {
 		for _, e := range executed.Effects {
 			switch e.Kind {
-			case verdict.ChangesGUC, verdict.ResetsSettings, verdict.Discards:
+			case verdict.EffectSet, verdict.EffectResetAll, verdict.EffectDiscard:
 				r.pooling.noteSetting(e.Name)
-			case verdict.Prepares:
+			case verdict.EffectPrepare:
 				r.ledger.keepConnection()
 			}
 			if e.Claim != nil {
 				r.pooling.noteSetting(e.Name)
 			}
-			r.connection.needsReset = r.connection.needsReset || e.Writes || e.Kind == verdict.CopiesIn
+			r.connection.needsReset = r.connection.needsReset || e.WritesRows || e.Kind == verdict.EffectCopyIn
 		}
 		r.pooling.settingsTouched = r.pooling.settingsTouched || executed.CallsSetConfig
 		r.connection.needsReset = r.connection.needsReset || executed.MayLeaveState

@@ -64,29 +64,29 @@ func (r *requests) resolveNames(v *verdict.Verdict, group uint64) (n nameUses, r
 // resolve handles the i-th effect of the text.
 func (n *nameResolver) resolve(i int, e verdict.Effect) (refusal *sqlstate.Error, err error) {
 	switch e.Kind {
-	case verdict.Prepares:
+	case verdict.EffectPrepare:
 		return n.prepare(i, e), nil
-	case verdict.Deallocates:
+	case verdict.EffectDeallocate:
 		n.deallocate(e.Name)
-	case verdict.Executes:
+	case verdict.EffectExecute:
 		return n.execute(e.Name)
-	case verdict.Explains:
+	case verdict.EffectExplain:
 		st, err := n.statement(e.Name)
 		if st == nil && err == nil {
 			return noStatementError(e.Name), nil
 		}
 		return nil, err
-	case verdict.Declares:
+	case verdict.EffectDeclare:
 		return n.declare(i, e), nil
-	case verdict.Fetches:
+	case verdict.EffectFetch:
 		return n.fetch(e.Name)
-	case verdict.ChangesGUC, verdict.NoEffect:
+	case verdict.EffectSet, verdict.EffectNone:
 		if e.Claim != nil {
 			return n.changeClaim(e.Name, e.Claim.NamesRepresentedUser)
 		}
-	case verdict.ResetsSettings:
+	case verdict.EffectResetAll:
 		return n.changeClaim("all", e.Claim != nil && e.Claim.NamesRepresentedUser)
-	case verdict.Discards:
+	case verdict.EffectDiscard:
 		return n.dropSeal()
 	}
 	return nil, nil

@@ -369,11 +369,11 @@ func (j *fakeDecider) recordedTexts() []string {
 // typeRefuser is a fakeDecider that refuses what declares one type, wherever.
 type typeRefuser struct{ *fakeDecider }
 
-func (y *typeRefuser) Declare(_ context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
+func (y *typeRefuser) DeclareParameters(_ context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
 	if !slices.Contains(types, 28) {
 		return v
 	}
-	return &verdict.Verdict{Original: v.Original, Detail: v.Detail,
+	return &verdict.Verdict{Original: v.Original, EnforcerDetail: v.EnforcerDetail,
 		Refusal: sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "not this type")}
 }
 

@@ -305,10 +305,11 @@ func hasOnly(v *verdict.Verdict, kinds ...verdict.EffectKind) bool {
 
 // isTxControl tells whether a text only begins or ends transactions, or changes settings: it takes no snapshot.
 func isTxControl(v *verdict.Verdict) bool {
-	return hasOnly(v, verdict.BeginsTx, verdict.EndsTx, verdict.ChangesGUC)
+	return hasOnly(v, verdict.EffectBegin, verdict.EffectEnd, verdict.EffectSet)
 }
 
 // onlyControlsSession tells whether a text only controls the session: it shows no rows.
 func onlyControlsSession(v *verdict.Verdict) bool {
-	return hasOnly(v, verdict.BeginsTx, verdict.EndsTx, verdict.ChangesGUC, verdict.Deallocates, verdict.Closes)
+	return hasOnly(v, verdict.EffectBegin, verdict.EffectEnd, verdict.EffectSet, verdict.EffectDeallocate,
+		verdict.EffectClose)
 }

@@ -67,7 +67,7 @@ func (r *requests) resumeGroup() (bool, error) {
 // discardsBehindEnd tells whether a Bind or Query of v is to begin a transaction in which DISCARD ALL can run. It can
 // if the last Execute of the group has ended the one before.
 func (r *requests) discardsBehindEnd(v *verdict.Verdict) bool {
-	return r.group.lastExecuteEndsTx && len(v.Effects) == 1 && v.Effects[0].Kind == verdict.Discards
+	return r.group.lastExecuteEndsTx && len(v.Effects) == 1 && v.Effects[0].Kind == verdict.EffectDiscard
 }
 
 // waitAnswered waits for the answers to all messages, none of which the server keeps back. It tells whether the server

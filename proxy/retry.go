@@ -112,12 +112,12 @@ func (r *retryState) noteSending(entries []entry) {
 }
 
 func (r *retryState) addVerdict(v *verdict.Verdict) {
-	isBegin := len(v.Effects) == 1 && v.Effects[0].Kind == verdict.BeginsTx
+	isBegin := len(v.Effects) == 1 && v.Effects[0].Kind == verdict.EffectBegin
 	switch {
 	case isBegin && !r.beginsTx && r.openingVerdict == nil:
 		r.beginsTx, r.beginVerdict = true, v
 	case isBegin && r.beginVerdict == v: // The entry is the Bind or the Execute of that statement.
-	case hasOnly(v, verdict.NoEffect, verdict.Executes) && len(v.Effects) <= 1:
+	case hasOnly(v, verdict.EffectNone, verdict.EffectExecute) && len(v.Effects) <= 1:
 		r.beginVerdict = nil
 	default:
 		r.beginVerdict, r.isPossible = nil, false

@@ -109,7 +109,7 @@ func columnsHint(v *verdict.Verdict) string {
 		if len(columns) > namedColumns {
 			columns, ellipsis = columns[:namedColumns], ", …"
 		}
-		viewText := r.Client + ": " + strings.Join(columns, ", ") + ellipsis
+		viewText := r.ClientName + ": " + strings.Join(columns, ", ") + ellipsis
 		if !slices.Contains(parts, viewText) && len(parts) < 3 {
 			parts = append(parts, viewText)
 		}
@@ -155,7 +155,7 @@ func (f *errorFields) quotesOthers(e entry, code sqlstate.Code) bool {
 }
 
 func writes(v *verdict.Verdict) bool {
-	return slices.ContainsFunc(v.Effects, func(effect verdict.Effect) bool { return effect.Writes })
+	return slices.ContainsFunc(v.Effects, func(effect verdict.Effect) bool { return effect.WritesRows })
 }
 
 // hasOtherQuotes reports whether a field has something in quotes that a text does not have.
@@ -194,7 +194,7 @@ func (f *errorFields) restoreNames(v *verdict.Verdict) {
 	qualified := strings.Contains(original, "pg_catalog")
 	for _, field := range []*string{&f.message, &f.detail, &f.hint} {
 		for _, r := range v.Renamed {
-			*field = strings.ReplaceAll(*field, r.Server, r.Client)
+			*field = strings.ReplaceAll(*field, r.ServerName, r.ClientName)
 			for _, kind := range []string{"relation", "table", "view"} {
 				*field = strings.ReplaceAll(*field, kind+` "`+r.View+`"`, kind+` "`+r.Relation+`"`)
 			}
@@ -232,8 +232,9 @@ func clientNames(e entry, code sqlstate.Code, message string) string {
 	}
 	for _, effect := range x.verdict.Effects {
 		switch effect.Kind {
-		case verdict.NoEffect, verdict.Prepares, verdict.Executes, verdict.Deallocates, verdict.Declares,
-			verdict.Fetches, verdict.Closes:
+		case verdict.EffectNone, verdict.EffectPrepare, verdict.EffectExecute, verdict.EffectDeallocate,
+			verdict.EffectDeclare,
+			verdict.EffectFetch, verdict.EffectClose:
 			message = clientName(message, effect.Name)
 		}
 	}

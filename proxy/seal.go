@@ -226,7 +226,8 @@ func (r *requests) refuseOutdated(end int) {
 			continue
 		}
 		b := e.base()
-		if b.refusal != nil || b.verdict == nil || b.verdict.Rights >= r.seal.Rights || onlyControlsSession(b.verdict) {
+		if b.refusal != nil || b.verdict == nil || b.verdict.RightsEpoch >= r.seal.RightsEpoch ||
+			onlyControlsSession(b.verdict) {
 			continue
 		}
 		replaceByRefusal(e, r.unrecordedRefusal(decidedBeforeError()))
@@ -242,7 +243,7 @@ func (r *requests) refuseOutdated(end int) {
 // begins one in its middle.
 func beginsNextTransaction(effects []verdict.Effect) bool {
 	for i, e := range effects {
-		if e.Kind == verdict.EndsTx && i+1 < len(effects) {
+		if e.Kind == verdict.EffectEnd && i+1 < len(effects) {
 			return true
 		}
 	}

@@ -27,7 +27,7 @@ var settingsThatPlansIgnore = map[string]bool{
 // runs by name. The effects are on settings and on the names of prepared statements.
 func (r *requests) noteEffects(v *verdict.Verdict, runs []*verdict.Verdict, group uint64) {
 	for _, e := range v.Effects {
-		if e.Kind == verdict.Deallocates || e.Kind == verdict.Discards {
+		if e.Kind == verdict.EffectDeallocate || e.Kind == verdict.EffectDiscard {
 			r.noteClose(e.Name, true, group)
 			if e.Name == "" {
 				r.ledger.dropAllCached()
@@ -45,9 +45,9 @@ func (r *requests) noteEffects(v *verdict.Verdict, runs []*verdict.Verdict, grou
 func changesSettings(v *verdict.Verdict) bool {
 	return v.CallsSetConfig || slices.ContainsFunc(v.Effects, func(e verdict.Effect) bool {
 		switch e.Kind {
-		case verdict.ChangesGUC:
+		case verdict.EffectSet:
 			return !settingsThatPlansIgnore[e.Name] && !strings.Contains(e.Name, ".")
-		case verdict.ResetsSettings, verdict.Discards:
+		case verdict.EffectResetAll, verdict.EffectDiscard:
 			return true
 		}
 		return false

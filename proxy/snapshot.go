@@ -40,7 +40,7 @@ type snapshotHolds struct {
 	reset     *execution // execution that has reset all settings, in the transaction that is in progress
 }
 
-func holdsByDefault(e verdict.Effect) bool { return e.SnapshotHold == verdict.SessionHoldsSnapshot }
+func holdsByDefault(e verdict.Effect) bool { return e.SnapshotHold == verdict.HoldForSession }
 
 // ready applies a ReadyForQuery.
 func (h *snapshotHolds) ready(status byte) {
@@ -72,9 +72,9 @@ func (s *snapshotState) begin(staged bool) {
 func (s *snapshotState) noteHolds(v *verdict.Verdict) {
 	for _, e := range v.Effects {
 		switch e.SnapshotHold {
-		case verdict.TransactionHoldsSnapshot:
+		case verdict.HoldForTransaction:
 			s.mayBeHeld = true
-		case verdict.SessionHoldsSnapshot:
+		case verdict.HoldForSession:
 			s.mayBeHeld = true
 			s.ledger.holdByDefault()
 		}

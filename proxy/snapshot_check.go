@@ -119,14 +119,14 @@ func unguardedVerdict(e entry) *verdict.Verdict {
 	if _, isBind := e.(*bindEntry); x == nil && !isBind {
 		return nil
 	}
-	if v := e.base().verdict; v != nil && v.Unguarded {
+	if v := e.base().verdict; v != nil && v.CallsUncheckedFunctions {
 		return v
 	}
 	if x == nil {
 		return nil
 	}
 	for _, v := range x.namedVerdicts {
-		if v.Unguarded {
+		if v.CallsUncheckedFunctions {
 			return v
 		}
 	}

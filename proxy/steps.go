@@ -82,7 +82,7 @@ func (e *queryEntry) startSteps(parts []verdict.Part, block bool) {
 // controlsTx reports whether a statement controls a transaction.
 func controlsTx(effect verdict.Effect) bool {
 	switch effect.Kind {
-	case verdict.BeginsTx, verdict.EndsTx, verdict.Saves, verdict.Releases, verdict.RollsBackTo:
+	case verdict.EffectBegin, verdict.EffectEnd, verdict.EffectSavepoint, verdict.EffectRelease, verdict.EffectRollbackTo:
 		return true
 	}
 	return false
@@ -97,7 +97,7 @@ func (e *queryEntry) binaryFetches() []bool {
 	out := make([]bool, len(e.verdict.Effects))
 	portals := e.portals
 	for i, effect := range e.verdict.Effects {
-		if effect.Kind == verdict.Fetches {
+		if effect.Kind == verdict.EffectFetch {
 			out[i], portals = portals[0].fetchedInBinary, portals[1:]
 		}
 	}

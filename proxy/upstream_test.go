@@ -118,7 +118,7 @@ func (m *randomDecider) Seal(context.Context, verdict.Backend) (verdict.Seal, er
 	}
 	now := time.Now()
 	return verdict.Seal{Setting: settingSeal, Value: fmt.Sprint("rights ", m.watch.rights), RenewAfter: now,
-		Expires: now.Add(time.Minute), Rights: m.watch.rights}, nil
+		Expires: now.Add(time.Minute), RightsEpoch: m.watch.rights}, nil
 }
 
 func (m *randomDecider) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
@@ -132,15 +132,15 @@ func (m *randomDecider) Decide(ctx context.Context, text string, p verdict.Proto
 	m.watch.textNumbers[sent] = id
 	m.prefix = fmt.Sprintf("/*id %06d*/", id)
 	v := m.fakeDecider.Decide(ctx, text, p)
-	v.Rights, v.Detail = m.watch.rights, id
+	v.RightsEpoch, v.EnforcerDetail = m.watch.rights, id
 	if isEndText(text) {
-		v.Rights = math.MaxUint64
+		v.RightsEpoch = math.MaxUint64
 	}
 	if isRepeated {
-		m.watch.decisions[id].rights = v.Rights
+		m.watch.decisions[id].rights = v.RightsEpoch
 		return v
 	}
-	m.watch.decisions[id] = &allowedText{text: text, rights: v.Rights, isSimpleQuery: p != verdict.Extended}
+	m.watch.decisions[id] = &allowedText{text: text, rights: v.RightsEpoch, isSimpleQuery: p != verdict.Extended}
 	if m.random.IntN(12) == 0 && !isEndText(text) {
 		v.Refusal = sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation, "refused")
 	}
@@ -165,8 +165,8 @@ func (m *randomDecider) Recheck(_ context.Context, v *verdict.Verdict) *verdict.
 		return &again
 	}
 	m.watch.agreedRechecks++
-	again.Rights = m.watch.rights
-	if id, ok := v.Detail.(int); ok {
+	again.RightsEpoch = m.watch.rights
+	if id, ok := v.EnforcerDetail.(int); ok {
 		m.watch.decisions[id].rights = m.watch.rights
 	}
 	return &again
@@ -191,7 +191,7 @@ func (t *randomTicket) Release() *sqlstate.Error {
 		return sqlstate.New(sqlstate.IOError, sqlstate.ReasonAudit, "not recorded")
 	}
 	w.releasedRecords++
-	if id, ok := t.verdict.Detail.(int); ok && w.decisions[id] != nil {
+	if id, ok := t.verdict.EnforcerDetail.(int); ok && w.decisions[id] != nil {
 		w.decisions[id].releasedRecords++
 	}
 	return nil

@@ -13,7 +13,7 @@ func (w *walker) listenStmt(s *sqltext.ListenStmt) verdict.Effect {
 	if !w.pol.HasChannel(s.Conditionname) {
 		w.refuse(refusalOf("ListenStmt"))
 	}
-	return verdict.Effect{Kind: verdict.Listens, Name: s.Conditionname}
+	return verdict.Effect{Kind: verdict.EffectListen, Name: s.Conditionname}
 }
 
 // notifyStmt visits NOTIFY.

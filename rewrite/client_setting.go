@@ -120,7 +120,7 @@ func (w *walker) replaceConstant(n *sqltext.Node, value, text string) bool {
 
 // clientSet replaces SET and RESET of a setting that only clients read.
 func (w *walker) clientSet(v *sqltext.VariableSetStmt, own string, raw *sqltext.RawStmt) verdict.Effect {
-	effect := verdict.Effect{Kind: verdict.ChangesGUC, Name: own}
+	effect := verdict.Effect{Kind: verdict.EffectSet, Name: own}
 	first, last := w.firstToken(raw), w.lastToken(raw)
 	if !strings.Contains(strings.ToLower(w.source.Text[first:last.End]), own[strings.LastIndexByte(own, '.')+1:]) {
 		w.refuse(notSettableError(v.Name))

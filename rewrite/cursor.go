@@ -16,7 +16,7 @@ const (
 func (w *walker) declareCursorStmt(d *sqltext.DeclareCursorStmt, raw *sqltext.RawStmt) verdict.Effect {
 	w.countNode("DeclareCursorStmt")
 	w.runsLater = true
-	effect := verdict.Effect{Kind: verdict.Declares, Name: d.Portalname, WithHold: d.Options&cursorHold != 0,
+	effect := verdict.Effect{Kind: verdict.EffectDeclare, Name: d.Portalname, WithHold: d.Options&cursorHold != 0,
 		Binary: d.Options&cursorBinary != 0}
 	w.renameStatement(w.tokenOf(raw, 1), "DeclareCursorStmt", d.Portalname,
 		func(upstream string) { d.Portalname = upstream })
@@ -26,14 +26,15 @@ func (w *walker) declareCursorStmt(d *sqltext.DeclareCursorStmt, raw *sqltext.Ra
 		return effect
 	}
 	w.selectStmt(query, nil)
-	effect.Tag, effect.Body = "SELECT", &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{Reads: true}}}}
+	effect.BodyTag = "SELECT"
+	effect.Body = &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{ReadsRows: true}}}}
 	return effect
 }
 
 // fetchStmt visits FETCH and MOVE.
 func (w *walker) fetchStmt(f *sqltext.FetchStmt, raw *sqltext.RawStmt) verdict.Effect {
 	w.countNode("FetchStmt")
-	effect := verdict.Effect{Kind: verdict.Fetches, Name: f.Portalname}
+	effect := verdict.Effect{Kind: verdict.EffectFetch, Name: f.Portalname}
 	w.renameStatement(w.lastToken(raw), "FetchStmt", f.Portalname, func(upstream string) { f.Portalname = upstream })
 	return effect
 }
@@ -41,7 +42,7 @@ func (w *walker) fetchStmt(f *sqltext.FetchStmt, raw *sqltext.RawStmt) verdict.E
 // closePortalStmt visits CLOSE name and CLOSE ALL.
 func (w *walker) closePortalStmt(c *sqltext.ClosePortalStmt, raw *sqltext.RawStmt) verdict.Effect {
 	w.countNode("ClosePortalStmt")
-	effect := verdict.Effect{Kind: verdict.Closes, Name: c.Portalname}
+	effect := verdict.Effect{Kind: verdict.EffectClose, Name: c.Portalname}
 	if c.Portalname != "" {
 		w.renameStatement(w.lastToken(raw), "ClosePortalStmt", c.Portalname,
 			func(upstream string) { c.Portalname = upstream })

@@ -9,7 +9,7 @@ import (
 // server knows by names of the proxy's own.
 func (w *walker) deallocateStmt(d *sqltext.DeallocateStmt, raw *sqltext.RawStmt) verdict.Effect {
 	w.countNode("DeallocateStmt")
-	effect := verdict.Effect{Kind: verdict.Deallocates, Name: d.Name}
+	effect := verdict.Effect{Kind: verdict.EffectDeallocate, Name: d.Name}
 	if d.Name == "" { // the statement is DEALLOCATE ALL
 		return effect
 	}

@@ -59,7 +59,7 @@ func RewriteViewQuery(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Re
 		return "", false, fmt.Errorf("%s (%s)", refusal.Message, refusal.Hint)
 	case result.NeedsSignature:
 		return "", false, fmt.Errorf("it would need a signature")
-	case len(result.Effects) != 1 || !result.Effects[0].Reads:
+	case len(result.Effects) != 1 || !result.Effects[0].ReadsRows:
 		return "", false, fmt.Errorf("it is no query")
 	}
 	return result.Text, result.lacksPredicate, nil

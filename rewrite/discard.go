@@ -11,7 +11,7 @@ func (w *walker) discardStmt(d *sqltext.DiscardStmt) verdict.Effect {
 	w.countNode("DiscardStmt")
 	switch d.Target {
 	case sqltext.DISCARD_ALL:
-		return verdict.Effect{Kind: verdict.Discards}
+		return verdict.Effect{Kind: verdict.EffectDiscard}
 	case sqltext.DISCARD_PLANS, sqltext.DISCARD_SEQUENCES, sqltext.DISCARD_TEMP:
 		return verdict.Effect{}
 	}
@@ -32,9 +32,9 @@ func checkDiscards(effects []verdict.Effect) *sqlstate.Error {
 	transaction := false
 	for i, e := range effects {
 		switch e.Kind {
-		case verdict.BeginsTx, verdict.EndsTx:
+		case verdict.EffectBegin, verdict.EffectEnd:
 			transaction = true
-		case verdict.Discards:
+		case verdict.EffectDiscard:
 			if transaction || i+1 < len(effects) {
 				return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonSetting,
 					"DISCARD ALL must stand at the end of a message, outside transactions").

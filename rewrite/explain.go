@@ -112,7 +112,7 @@ func (r *Rewriter) checkExplained(text string, query *sqltext.Node, version int3
 		return verdict.Effect{}, refusal
 	}
 	if e := query.GetExecuteStmt(); e != nil {
-		return verdict.Effect{Kind: verdict.Explains, Name: result.Effects[0].Name}, nil
+		return verdict.Effect{Kind: verdict.EffectExplain, Name: result.Effects[0].Name}, nil
 	}
 	return verdict.Effect{}, nil
 }

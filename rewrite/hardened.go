@@ -301,7 +301,7 @@ func (w *walker) setHardening(tree *sqltext.ParseResult, result *Result) {
 			result.HardenedReason = reason
 		}
 		e := &result.Effects[i]
-		if e.Kind == verdict.Prepares {
+		if e.Kind == verdict.EffectPrepare {
 			if w.valuesRunUserCode() { // PREPARE parses the query that it prepares
 				e.HardenedPlan = verdict.HardenedAtExecute
 			}

@@ -24,8 +24,8 @@ type leakChecker struct {
 	typesToQualify []*sqltext.TypeName // the types whose schema must be written in a text on the signed path
 	// the kinds of type that a client must declare for the parameters, if it declares any
 	paramKinds     map[int32]kind
-	paramForms     map[int32]verdict.Form // the forms that the values of parameters must have
-	dependsOnForms bool                   // the text is leak-safe only if the values of parameters have these forms
+	paramForms     map[int32]verdict.ValueForm // the forms that the values of parameters must have
+	dependsOnForms bool                        // the text is leak-safe only if the values of parameters have these forms
 	// the types to which the text casts parameters, and which a client must declare for them
 	paramCasts map[int32]uint32
 	// the types of the operands beside each parameter, by OID, from which PostgreSQL may infer the parameter's type; 0:
@@ -111,7 +111,7 @@ func (v *leakChecker) reject(format string, args ...any) bool {
 
 func (w *walker) newLeakChecker() *leakChecker {
 	return &leakChecker{walker: w, references: map[*sqltext.RangeVar]*reference{}, paramKinds: map[int32]kind{},
-		paramForms: map[int32]verdict.Form{}, paramCasts: map[int32]uint32{}, paramNeighbours: map[int32][]uint32{},
+		paramForms: map[int32]verdict.ValueForm{}, paramCasts: map[int32]uint32{}, paramNeighbours: map[int32][]uint32{},
 		orderedWindows: map[string]bool{}}
 }
 

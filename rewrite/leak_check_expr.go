@@ -30,7 +30,7 @@ func (v *leakChecker) requireBoolean(e value) value {
 }
 
 // requireForm notes which form the value of a parameter, a text, must have.
-func (v *leakChecker) requireForm(number int32, form verdict.Form) {
+func (v *leakChecker) requireForm(number int32, form verdict.ValueForm) {
 	v.useParam(number, kindText)
 	v.paramForms[number] |= form
 }
@@ -309,7 +309,7 @@ func (v *leakChecker) lookUpLeakSafe(what, name string, operands []value) (kind,
 				if operands[i].kind != kindParam {
 					continue
 				}
-				if form, isOfKind := map[kind]verdict.Form{
+				if form, isOfKind := map[kind]verdict.ValueForm{
 					"pattern": verdict.Pattern, "short": verdict.SearchWords, "expression": verdict.RegularExpression,
 					"query": verdict.TextQuery}[wanted[i]]; isOfKind {
 					v.requireForm(operands[i].param, form)

@@ -172,12 +172,12 @@ func (v value) fits(wanted kind) bool {
 		return v.isStringLiteral() || v.kind == kindConfiguration
 	case "short":
 		return v.kind == kindParam ||
-			v.isStringLiteral() && verdict.SearchWords.Holds([]byte(v.text)) && len(v.text) <= maxShortText
+			v.isStringLiteral() && verdict.SearchWords.Matches([]byte(v.text)) && len(v.text) <= maxShortText
 	case "brief":
 		return v.isStringLiteral() && len(v.text) <= maxShortText
 	case "shallow":
 		return v.kind == kindParam || v.constant && (v.kind == kindString || v.kind == "jsonb") &&
-			verdict.ShallowJSON.Holds([]byte(v.text))
+			verdict.ShallowJSON.Matches([]byte(v.text))
 	case "field":
 		return v.kind == kindString && slices.Contains(timeFields, v.text)
 	case "datefield":

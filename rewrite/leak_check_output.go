@@ -67,7 +67,7 @@ type leakCheckState struct {
 	sumMayOverflow, leaky, indexSearch bool
 	typeCount, starCount               int
 	paramKinds                         map[int32]kind
-	paramForms                         map[int32]verdict.Form
+	paramForms                         map[int32]verdict.ValueForm
 	paramCasts                         map[int32]uint32
 	paramNeighbours                    map[int32][]uint32
 }

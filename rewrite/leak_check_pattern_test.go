@@ -13,7 +13,7 @@ import (
 func TestPatternsOfParts(t *testing.T) {
 	r := rewriter(t, AlwaysSignedMode)
 	const whole, piece = verdict.Pattern, verdict.PatternPart
-	type forms = map[int32]verdict.Form
+	type forms = map[int32]verdict.ValueForm
 	for pattern, want := range map[string]forms{ // the forms of parameters; nil: the text does not take the signed path
 		"$1":                                  {1: whole},
 		"$1 || ''":                            {1: whole},

@@ -63,15 +63,15 @@ func TestWhatKeepsItsSnapshotIsTheServers(t *testing.T) {
 			switch {
 			case keeps(always):
 				sessions++
-				if !normalized(verdict.SessionHoldsSnapshot) {
+				if !normalized(verdict.HoldForSession) {
 					t.Errorf("%s: every transaction keeps its snapshot, and nothing says so", sql)
 				}
 			case keeps(isolation):
 				notInjected++
-				if !normalized(verdict.TransactionHoldsSnapshot) && !normalized(verdict.SessionHoldsSnapshot) {
+				if !normalized(verdict.HoldForTransaction) && !normalized(verdict.HoldForSession) {
 					t.Errorf("%s: it keeps its snapshot, and nothing says so", sql)
 				}
-			case strings.HasPrefix(strings.ToLower(of), "read") && (normalized(verdict.TransactionHoldsSnapshot) || normalized(verdict.SessionHoldsSnapshot)):
+			case strings.HasPrefix(strings.ToLower(of), "read") && (normalized(verdict.HoldForTransaction) || normalized(verdict.HoldForSession)):
 				t.Errorf("%s is said to keep a snapshot", sql)
 			}
 		}
@@ -117,7 +117,7 @@ func TestWhatSetsAClaimSaysSo(t *testing.T) {
 			}
 		}
 		claims := slices.ContainsFunc(result.Effects, func(e verdict.Effect) bool {
-			return e.Claim != nil && e.Name == "app.mode" && (e.Claim.Value == is || e.Claim.Reset)
+			return e.Claim != nil && e.Name == "app.mode" && (e.Claim.Value == is || e.Claim.IsReset)
 		})
 		if is != "before" {
 			setCount++

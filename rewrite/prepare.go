@@ -12,7 +12,7 @@ import (
 func (w *walker) prepareStmt(p *sqltext.PrepareStmt, raw *sqltext.RawStmt) verdict.Effect {
 	w.countNode("PrepareStmt")
 	w.runsLater = true
-	effect := verdict.Effect{Kind: verdict.Prepares, Name: p.Name}
+	effect := verdict.Effect{Kind: verdict.EffectPrepare, Name: p.Name}
 	w.renameStatement(w.tokenOf(raw, 1), "PrepareStmt", p.Name, func(upstream string) { p.Name = upstream })
 	for _, n := range p.Argtypes {
 		t := n.GetTypeName()
@@ -22,7 +22,7 @@ func (w *walker) prepareStmt(p *sqltext.PrepareStmt, raw *sqltext.RawStmt) verdi
 		}
 		w.visitTypeName(t)
 	}
-	effect.Tag, effect.Body = w.preparedQuery(p.Query)
+	effect.BodyTag, effect.Body = w.preparedQuery(p.Query)
 	return effect
 }
 
@@ -33,7 +33,7 @@ func (w *walker) preparedQuery(n *sqltext.Node) (tag string, body *verdict.Verdi
 	} else {
 		w.visitQuery(n, nil)
 	}
-	return tagOfStatement(n), &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{Reads: true}}}}
+	return tagOfStatement(n), &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{ReadsRows: true}}}}
 }
 
 // executeStmt visits EXECUTE name (expressions). The prepared statement was decided when it was prepared. Each time it
@@ -44,7 +44,7 @@ func (w *walker) executeStmt(e *sqltext.ExecuteStmt, raw *sqltext.RawStmt) verdi
 	w.scope = newScope(nil)
 	w.renameStatement(w.tokenOf(raw, 1), "ExecuteStmt", e.Name, func(upstream string) { e.Name = upstream })
 	w.exprs(e.Params)
-	return verdict.Effect{Kind: verdict.Executes, Name: e.Name}
+	return verdict.Effect{Kind: verdict.EffectExecute, Name: e.Name}
 }
 
 // renameStatement replaces the client's name of a prepared statement with the server's name.

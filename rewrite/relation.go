@@ -350,14 +350,14 @@ func (w *walker) substituteView(ref *reference, view catalog.Name) {
 
 // renamedViews returns the names by which the server's messages call the views of pgconsent, and the names by which the
 // client knows the relations.
-func (w *walker) renamedViews() []verdict.Renamed {
-	out := make([]verdict.Renamed, 0, len(w.relationOfView))
+func (w *walker) renamedViews() []verdict.RenamedRelation {
+	out := make([]verdict.RenamedRelation, 0, len(w.relationOfView))
 	for view, relation := range w.relationOfView {
 		client := relation.SQL()
 		if relation.Schema == "pg_catalog" || slices.Contains(w.snap.SearchPath(), relation.Schema) {
 			client = catalog.QuoteIdent(relation.Name)
 		}
-		r := verdict.Renamed{Server: view.SQL(), Client: client, View: view.Name, Relation: relation.Name}
+		r := verdict.RenamedRelation{ServerName: view.SQL(), ClientName: client, View: view.Name, Relation: relation.Name}
 		if table, isListed := w.pol.Table(relation); isListed && table.Columns != nil {
 			for _, c := range table.Columns.Columns {
 				r.Columns = append(r.Columns, catalog.QuoteIdent(c.Name))
@@ -365,8 +365,8 @@ func (w *walker) renamedViews() []verdict.Renamed {
 		}
 		out = append(out, r)
 	}
-	slices.SortFunc(out, func(a, b verdict.Renamed) int {
-		return cmp.Or(len(b.Server)-len(a.Server), strings.Compare(a.Server, b.Server))
+	slices.SortFunc(out, func(a, b verdict.RenamedRelation) int {
+		return cmp.Or(len(b.ServerName)-len(a.ServerName), strings.Compare(a.ServerName, b.ServerName))
 	})
 	return out
 }

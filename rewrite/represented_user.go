@@ -45,7 +45,7 @@ func (w *walker) isRepresentedUserSetting(name string) bool {
 
 // setRepresentedUser replaces SET and RESET of the setting that says for whom the session acts.
 func (w *walker) setRepresentedUser(v *sqltext.VariableSetStmt, raw *sqltext.RawStmt) verdict.Effect {
-	effect := verdict.Effect{Kind: verdict.ChangesGUC, Name: w.representedUser.Setting}
+	effect := verdict.Effect{Kind: verdict.EffectSet, Name: w.representedUser.Setting}
 	signedUser := ""
 	switch v.Kind {
 	case sqltext.VAR_SET_VALUE:
@@ -59,13 +59,13 @@ func (w *walker) setRepresentedUser(v *sqltext.VariableSetStmt, raw *sqltext.Raw
 			w.refuse(refusal)
 			return effect
 		}
-		effect.Claim = &verdict.Claim{Value: signedUser, Local: v.IsLocal, NamesRepresentedUser: true}
+		effect.Claim = &verdict.Claim{Value: signedUser, IsLocal: v.IsLocal, NamesRepresentedUser: true}
 	case sqltext.VAR_SET_DEFAULT, sqltext.VAR_RESET:
 		if v.Kind == sqltext.VAR_RESET {
 			effect.CommandTag = "RESET"
 		}
 		signedUser = w.representedUser.Initial()
-		effect.Claim = &verdict.Claim{Reset: true, Local: v.IsLocal, NamesRepresentedUser: true}
+		effect.Claim = &verdict.Claim{IsReset: true, IsLocal: v.IsLocal, NamesRepresentedUser: true}
 	default:
 		w.refuse(refusalOf("VariableSetStmt"))
 		return effect
@@ -92,9 +92,9 @@ func (w *walker) setConfigRepresentedUser(f *sqltext.FuncCall, value settingArgu
 		w.userClaimOfSelect != nil {
 		return false, representedUserCallError(w.representedUser.Setting)
 	}
-	w.userClaimOfSelect = &verdict.Claim{Local: local.GetBoolval().GetBoolval(), NamesRepresentedUser: true}
+	w.userClaimOfSelect = &verdict.Claim{IsLocal: local.GetBoolval().GetBoolval(), NamesRepresentedUser: true}
 	if value.parameter != 0 {
-		w.representedUserParameter = RepresentedUserParameter{Number: value.parameter, Local: w.userClaimOfSelect.Local}
+		w.representedUserParameter = RepresentedUserParameter{Number: value.parameter, Local: w.userClaimOfSelect.IsLocal}
 		return true, nil
 	}
 	signedUser, refusal := w.representedUser.Replace(value.text)

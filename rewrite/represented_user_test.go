@@ -46,7 +46,7 @@ func TestRepresentedUserSettingIsReplaced(t *testing.T) {
 		res, refusal := r.Rewrite("SELECT set_config('pgconsent.token', $1, false)", true)
 		if refusal != nil || res.Text != "SELECT pgconsent_signed.set_config('pgconsent.token', $1, false)" ||
 			res.RepresentedUserParameter != (RepresentedUserParameter{Number: 1}) || !res.NeedsValueCheck || !res.ExpectsForms ||
-			res.Effects[0].Claim == nil || !res.Effects[0].Claim.NamesRepresentedUser || res.Effects[0].Kind != verdict.NoEffect {
+			res.Effects[0].Claim == nil || !res.Effects[0].Claim.NamesRepresentedUser || res.Effects[0].Kind != verdict.EffectNone {
 			t.Errorf("a parameter: %v, %+v", refusal, res)
 		}
 		reset, refusal := r.Rewrite("RESET ALL", false)

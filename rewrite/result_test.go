@@ -86,7 +86,7 @@ func oneLine(accesses []policy.Access) string {
 
 func TestTagsAndEffects(t *testing.T) {
 	r := rewriter(t, InjectedMode)
-	reads := verdict.Effect{Reads: true, Returns: true}
+	reads := verdict.Effect{ReadsRows: true, ReturnsRows: true}
 	stamped := []verdict.Notice{{Code: "00000",
 		Message: `column "user_id" of relation "drafts" is set by the policy; the value that was sent is not kept`}}
 	reading := &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{reads}}}
@@ -99,50 +99,50 @@ func TestTagsAndEffects(t *testing.T) {
 		{"SELECT 1", "SELECT", []verdict.Effect{reads}},
 		{"VALUES (1)", "SELECT", []verdict.Effect{reads}},
 		{"COPY people TO STDOUT", "COPY", []verdict.Effect{reads}},
-		{"BEGIN", "BEGIN", []verdict.Effect{{Kind: verdict.BeginsTx}}},
-		{"START TRANSACTION READ ONLY", "BEGIN", []verdict.Effect{{Kind: verdict.BeginsTx}}},
-		{"END", "COMMIT", []verdict.Effect{{Kind: verdict.EndsTx}}},
-		{"ABORT", "ROLLBACK", []verdict.Effect{{Kind: verdict.EndsTx, IsRollback: true}}},
-		{"SAVEPOINT a", "SAVEPOINT", []verdict.Effect{{Kind: verdict.Saves, Name: "a"}}},
-		{"ROLLBACK TO a", "ROLLBACK", []verdict.Effect{{Kind: verdict.RollsBackTo, Name: "a"}}},
-		{"RELEASE a", "RELEASE", []verdict.Effect{{Kind: verdict.Releases, Name: "a"}}},
-		{"SET TimeZone = 'UTC'", "SET", []verdict.Effect{{Kind: verdict.ChangesGUC, Name: "timezone"}}},
-		{"RESET datestyle", "RESET", []verdict.Effect{{Kind: verdict.ChangesGUC, Name: "datestyle"}}},
-		{"SHOW datestyle", "SHOW", []verdict.Effect{{Returns: true}}},
+		{"BEGIN", "BEGIN", []verdict.Effect{{Kind: verdict.EffectBegin}}},
+		{"START TRANSACTION READ ONLY", "BEGIN", []verdict.Effect{{Kind: verdict.EffectBegin}}},
+		{"END", "COMMIT", []verdict.Effect{{Kind: verdict.EffectEnd}}},
+		{"ABORT", "ROLLBACK", []verdict.Effect{{Kind: verdict.EffectEnd, IsRollback: true}}},
+		{"SAVEPOINT a", "SAVEPOINT", []verdict.Effect{{Kind: verdict.EffectSavepoint, Name: "a"}}},
+		{"ROLLBACK TO a", "ROLLBACK", []verdict.Effect{{Kind: verdict.EffectRollbackTo, Name: "a"}}},
+		{"RELEASE a", "RELEASE", []verdict.Effect{{Kind: verdict.EffectRelease, Name: "a"}}},
+		{"SET TimeZone = 'UTC'", "SET", []verdict.Effect{{Kind: verdict.EffectSet, Name: "timezone"}}},
+		{"RESET datestyle", "RESET", []verdict.Effect{{Kind: verdict.EffectSet, Name: "datestyle"}}},
+		{"SHOW datestyle", "SHOW", []verdict.Effect{{ReturnsRows: true}}},
 		{"INSERT INTO drafts (title) VALUES ('a')", "INSERT",
-			[]verdict.Effect{{Reads: true, Writes: true, Notices: stamped, HardenedPlan: verdict.HardenedAtBind}}},
+			[]verdict.Effect{{ReadsRows: true, WritesRows: true, Notices: stamped, HardenedPlan: verdict.HardenedAtBind}}},
 		{"DELETE FROM drafts WHERE CURRENT OF c RETURNING id", "DELETE",
-			[]verdict.Effect{{Reads: true, Writes: true, Returns: true, Name: "c", HardenedPlan: verdict.HardenedAtBind}}},
+			[]verdict.Effect{{ReadsRows: true, WritesRows: true, ReturnsRows: true, Name: "c", HardenedPlan: verdict.HardenedAtBind}}},
 		{"WITH d AS (UPDATE drafts SET title = 'a') SELECT 1", "SELECT",
-			[]verdict.Effect{{Reads: true, Writes: true, Returns: true, HardenedPlan: verdict.HardenedAtBind}}},
+			[]verdict.Effect{{ReadsRows: true, WritesRows: true, ReturnsRows: true, HardenedPlan: verdict.HardenedAtBind}}},
 		{"COPY drafts (title) FROM STDIN", "COPY",
-			[]verdict.Effect{{Kind: verdict.CopiesIn, Writes: true, Notices: stamped, HardenedPlan: verdict.HardenedAtExecute}}},
-		{"COPY (DELETE FROM drafts RETURNING id) TO STDOUT", "COPY", []verdict.Effect{{Reads: true, Writes: true, Returns: true}}},
+			[]verdict.Effect{{Kind: verdict.EffectCopyIn, WritesRows: true, Notices: stamped, HardenedPlan: verdict.HardenedAtExecute}}},
+		{"COPY (DELETE FROM drafts RETURNING id) TO STDOUT", "COPY", []verdict.Effect{{ReadsRows: true, WritesRows: true, ReturnsRows: true}}},
 		{"PREPARE p AS SELECT 1", "PREPARE", []verdict.Effect{
-			{Kind: verdict.Prepares, Name: "p", Tag: "SELECT", Body: reading}}},
+			{Kind: verdict.EffectPrepare, Name: "p", BodyTag: "SELECT", Body: reading}}},
 		{"PREPARE p AS DELETE FROM drafts", "PREPARE",
-			[]verdict.Effect{{Kind: verdict.Prepares, Name: "p", Tag: "DELETE",
-				Body: &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{Reads: true, Writes: true}}}}}}},
-		{"EXECUTE p (1)", "EXECUTE", []verdict.Effect{{Kind: verdict.Executes, Name: "p", Returns: true}}},
-		{"DEALLOCATE PREPARE p", "DEALLOCATE", []verdict.Effect{{Kind: verdict.Deallocates, Name: "p"}}},
-		{"DEALLOCATE ALL", "DEALLOCATE", []verdict.Effect{{Kind: verdict.Deallocates}}},
+			[]verdict.Effect{{Kind: verdict.EffectPrepare, Name: "p", BodyTag: "DELETE",
+				Body: &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{ReadsRows: true, WritesRows: true}}}}}}},
+		{"EXECUTE p (1)", "EXECUTE", []verdict.Effect{{Kind: verdict.EffectExecute, Name: "p", ReturnsRows: true}}},
+		{"DEALLOCATE PREPARE p", "DEALLOCATE", []verdict.Effect{{Kind: verdict.EffectDeallocate, Name: "p"}}},
+		{"DEALLOCATE ALL", "DEALLOCATE", []verdict.Effect{{Kind: verdict.EffectDeallocate}}},
 		{"DECLARE c BINARY CURSOR FOR SELECT 1", "DECLARE",
-			[]verdict.Effect{{Kind: verdict.Declares, Name: "c", Binary: true, Tag: "SELECT", Body: reading}}},
+			[]verdict.Effect{{Kind: verdict.EffectDeclare, Name: "c", Binary: true, BodyTag: "SELECT", Body: reading}}},
 		{"DECLARE c CURSOR WITH HOLD FOR SELECT 1", "DECLARE",
-			[]verdict.Effect{{Kind: verdict.Declares, Name: "c", WithHold: true, Tag: "SELECT", Body: reading}}},
+			[]verdict.Effect{{Kind: verdict.EffectDeclare, Name: "c", WithHold: true, BodyTag: "SELECT", Body: reading}}},
 		{"DECLARE c CURSOR FOR SELECT 1", "DECLARE",
-			[]verdict.Effect{{Kind: verdict.Declares, Name: "c", Tag: "SELECT", Body: reading}}},
-		{"FETCH 3 FROM c", "FETCH", []verdict.Effect{{Kind: verdict.Fetches, Name: "c", Returns: true}}},
-		{"MOVE c", "MOVE", []verdict.Effect{{Kind: verdict.Fetches, Name: "c"}}},
-		{"CLOSE c", "CLOSE", []verdict.Effect{{Kind: verdict.Closes, Name: "c"}}},
-		{"CLOSE ALL", "CLOSE", []verdict.Effect{{Kind: verdict.Closes}}},
-		{"DISCARD ALL", "DISCARD", []verdict.Effect{{Kind: verdict.Discards}}},
-		{"RESET ALL", "RESET", []verdict.Effect{{Kind: verdict.ResetsSettings, Reads: true, CommandTag: "RESET"}}},
-		{"BEGIN ISOLATION LEVEL SERIALIZABLE", "BEGIN", []verdict.Effect{{Kind: verdict.BeginsTx, SnapshotHold: verdict.TransactionHoldsSnapshot}}},
-		{"DELETE FROM drafts; SELECT 1; SELECT 2", "multi", []verdict.Effect{{Reads: true, Writes: true}, reads, reads}},
+			[]verdict.Effect{{Kind: verdict.EffectDeclare, Name: "c", BodyTag: "SELECT", Body: reading}}},
+		{"FETCH 3 FROM c", "FETCH", []verdict.Effect{{Kind: verdict.EffectFetch, Name: "c", ReturnsRows: true}}},
+		{"MOVE c", "MOVE", []verdict.Effect{{Kind: verdict.EffectFetch, Name: "c"}}},
+		{"CLOSE c", "CLOSE", []verdict.Effect{{Kind: verdict.EffectClose, Name: "c"}}},
+		{"CLOSE ALL", "CLOSE", []verdict.Effect{{Kind: verdict.EffectClose}}},
+		{"DISCARD ALL", "DISCARD", []verdict.Effect{{Kind: verdict.EffectDiscard}}},
+		{"RESET ALL", "RESET", []verdict.Effect{{Kind: verdict.EffectResetAll, ReadsRows: true, CommandTag: "RESET"}}},
+		{"BEGIN ISOLATION LEVEL SERIALIZABLE", "BEGIN", []verdict.Effect{{Kind: verdict.EffectBegin, SnapshotHold: verdict.HoldForTransaction}}},
+		{"DELETE FROM drafts; SELECT 1; SELECT 2", "multi", []verdict.Effect{{ReadsRows: true, WritesRows: true}, reads, reads}},
 		{"DELETE FROM drafts WHERE CURRENT OF c; DELETE FROM drafts", "multi",
-			[]verdict.Effect{{Reads: true, Writes: true, Name: "c", HardenedPlan: verdict.HardenedAtBind}, {Reads: true, Writes: true}}},
-		{"BEGIN; SELECT 1; COMMIT", "multi", []verdict.Effect{{Kind: verdict.BeginsTx}, reads, {Kind: verdict.EndsTx}}},
+			[]verdict.Effect{{ReadsRows: true, WritesRows: true, Name: "c", HardenedPlan: verdict.HardenedAtBind}, {ReadsRows: true, WritesRows: true}}},
+		{"BEGIN; SELECT 1; COMMIT", "multi", []verdict.Effect{{Kind: verdict.EffectBegin}, reads, {Kind: verdict.EffectEnd}}},
 	} {
 		result, refusal := r.Rewrite(c.sql, false)
 		if refusal != nil {
@@ -171,8 +171,8 @@ func TestTagsAndEffects(t *testing.T) {
 			continue
 		}
 		for i, e := range result.Effects {
-			if i < len(returns) && e.Returns != returns[i] || e.Body != nil && !e.Body.Effects[0].Returns {
-				t.Errorf("%s: statement %d returns rows: %t", sql, i, e.Returns)
+			if i < len(returns) && e.ReturnsRows != returns[i] || e.Body != nil && !e.Body.Effects[0].ReturnsRows {
+				t.Errorf("%s: statement %d returns rows: %t", sql, i, e.ReturnsRows)
 			}
 		}
 	}

@@ -21,7 +21,7 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt, raw *sqltext.RawStm
 			return w.clientSet(v, own, raw)
 		}
 	}
-	effect := verdict.Effect{Kind: verdict.ChangesGUC, Name: strings.ToLower(v.Name)}
+	effect := verdict.Effect{Kind: verdict.EffectSet, Name: strings.ToLower(v.Name)}
 	switch v.Kind {
 	case sqltext.VAR_SET_VALUE:
 		value, ok := w.settingValue(v.Args, isListSetting(v.Name))
@@ -53,30 +53,30 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt, raw *sqltext.RawStm
 			w.refuse(refusal)
 		}
 		effect.SnapshotHold = snapshotHoldAfter(effect.Name, value)
-		effect.Claim = w.claimOf(effect.Name, &verdict.Claim{Value: value, Local: v.IsLocal})
+		effect.Claim = w.claimOf(effect.Name, &verdict.Claim{Value: value, IsLocal: v.IsLocal})
 	case sqltext.VAR_SET_DEFAULT, sqltext.VAR_RESET:
 		// The setting returns to the value with which the connection began, which pgconsent has set.
 		if refusal := checkReset(v.Name, w.claims); refusal != nil {
 			w.refuse(refusal)
 		}
-		effect.Claim = w.claimOf(effect.Name, &verdict.Claim{Reset: true, Local: v.IsLocal})
+		effect.Claim = w.claimOf(effect.Name, &verdict.Claim{IsReset: true, IsLocal: v.IsLocal})
 	case sqltext.VAR_SET_MULTI:
 		switch v.Name {
 		case "TRANSACTION", "SESSION CHARACTERISTICS":
 			effect.Name = "transaction"
 			effect.SnapshotHold = w.checkTransactionModes(v.Args)
-			if effect.SnapshotHold != verdict.HoldsNoSnapshot && v.Name != "TRANSACTION" {
-				effect.SnapshotHold = verdict.SessionHoldsSnapshot
+			if effect.SnapshotHold != verdict.NoSnapshotHold && v.Name != "TRANSACTION" {
+				effect.SnapshotHold = verdict.HoldForSession
 			}
 		default:
 			w.refuse(refusalOf("VariableSetStmt(TRANSACTION SNAPSHOT)"))
 		}
 	case sqltext.VAR_RESET_ALL:
-		effect.Kind, effect.Reads, effect.CommandTag = verdict.ResetsSettings, true, "RESET"
+		effect.Kind, effect.ReadsRows, effect.CommandTag = verdict.EffectResetAll, true, "RESET"
 		first, last := w.firstToken(raw), w.lastToken(raw)
 		reset := verdict.ResetSettings
 		if w.representedUser != nil {
-			effect.Claim = &verdict.Claim{Reset: true, NamesRepresentedUser: true}
+			effect.Claim = &verdict.Claim{IsReset: true, NamesRepresentedUser: true}
 			if userRewriter := w.representedUser.Initial(); userRewriter != "" {
 				reset = verdict.ResetSettingsWithUser(userRewriter)
 			}
@@ -118,13 +118,13 @@ func (w *walker) claimOf(name string, c *verdict.Claim) *verdict.Claim {
 func snapshotHoldAfter(name, value string) verdict.SnapshotHold {
 	switch {
 	case !holdsSnapshot(value):
-		return verdict.HoldsNoSnapshot
+		return verdict.NoSnapshotHold
 	case name == "transaction_isolation":
-		return verdict.TransactionHoldsSnapshot
+		return verdict.HoldForTransaction
 	case name == "default_transaction_isolation":
-		return verdict.SessionHoldsSnapshot
+		return verdict.HoldForSession
 	}
-	return verdict.HoldsNoSnapshot
+	return verdict.NoSnapshotHold
 }
 
 // settingValue returns the value of a SET as the server will see it: PostgreSQL joins the items of a list with commas.

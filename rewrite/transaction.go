@@ -19,17 +19,17 @@ func (w *walker) transactionStmt(t *sqltext.TransactionStmt) verdict.Effect {
 	hold := w.checkTransactionModes(t.Options)
 	switch t.Kind {
 	case sqltext.TRANS_STMT_BEGIN, sqltext.TRANS_STMT_START:
-		return verdict.Effect{Kind: verdict.BeginsTx, SnapshotHold: hold}
+		return verdict.Effect{Kind: verdict.EffectBegin, SnapshotHold: hold}
 	case sqltext.TRANS_STMT_COMMIT:
-		return verdict.Effect{Kind: verdict.EndsTx}
+		return verdict.Effect{Kind: verdict.EffectEnd}
 	case sqltext.TRANS_STMT_ROLLBACK:
-		return verdict.Effect{Kind: verdict.EndsTx, IsRollback: true}
+		return verdict.Effect{Kind: verdict.EffectEnd, IsRollback: true}
 	case sqltext.TRANS_STMT_SAVEPOINT:
-		return verdict.Effect{Kind: verdict.Saves, Name: t.SavepointName}
+		return verdict.Effect{Kind: verdict.EffectSavepoint, Name: t.SavepointName}
 	case sqltext.TRANS_STMT_RELEASE:
-		return verdict.Effect{Kind: verdict.Releases, Name: t.SavepointName}
+		return verdict.Effect{Kind: verdict.EffectRelease, Name: t.SavepointName}
 	case sqltext.TRANS_STMT_ROLLBACK_TO:
-		return verdict.Effect{Kind: verdict.RollsBackTo, Name: t.SavepointName}
+		return verdict.Effect{Kind: verdict.EffectRollbackTo, Name: t.SavepointName}
 	case sqltext.TRANS_STMT_PREPARE, sqltext.TRANS_STMT_COMMIT_PREPARED, sqltext.TRANS_STMT_ROLLBACK_PREPARED:
 		w.refuse(refusalOf("TransactionStmt.gid"))
 	default:
@@ -45,7 +45,7 @@ func (w *walker) checkTransactionModes(options []*sqltext.Node) (hold verdict.Sn
 		d := n.GetDefElem()
 		if d == nil || d.Defnamespace != "" {
 			w.refuse(refusalOf("TransactionStmt.options"))
-			return verdict.HoldsNoSnapshot
+			return verdict.NoSnapshotHold
 		}
 		w.countNode("DefElem")
 		w.countNode("A_Const")
@@ -55,7 +55,7 @@ func (w *walker) checkTransactionModes(options []*sqltext.Node) (hold verdict.Sn
 			switch level := c.GetSval().GetSval(); {
 			case isReadCommitted(level):
 			case holdsSnapshot(level):
-				hold = verdict.TransactionHoldsSnapshot
+				hold = verdict.HoldForTransaction
 			default:
 				w.refuseAt(refusalOf("TransactionStmt.options"), d.Location)
 			}

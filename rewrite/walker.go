@@ -119,21 +119,21 @@ func (w *walker) visitStatement(raw *sqltext.RawStmt) verdict.Effect {
 		w.plainSelect = n.SelectStmt
 		claimBefore := w.userClaimOfSelect
 		w.selectStmt(n.SelectStmt, nil)
-		effect.Reads = true
+		effect.ReadsRows = true
 		if w.userClaimOfSelect != claimBefore {
 			effect.Name, effect.Claim = w.representedUser.Setting, w.userClaimOfSelect
 		}
 	case *sqltext.Node_InsertStmt, *sqltext.Node_UpdateStmt, *sqltext.Node_DeleteStmt:
 		w.visitQuery(raw.GetStmt(), nil)
-		effect.Reads = true
+		effect.ReadsRows = true
 	case *sqltext.Node_MergeStmt:
 		w.mergeStmt(n.MergeStmt)
-		effect.Reads = true
+		effect.ReadsRows = true
 	case *sqltext.Node_CopyStmt:
 		w.copyStmt(n.CopyStmt)
-		effect.Reads = !n.CopyStmt.IsFrom
+		effect.ReadsRows = !n.CopyStmt.IsFrom
 		if n.CopyStmt.IsFrom {
-			effect.Kind = verdict.CopiesIn
+			effect.Kind = verdict.EffectCopyIn
 		}
 	case *sqltext.Node_TransactionStmt:
 		effect = w.transactionStmt(n.TransactionStmt)
@@ -172,14 +172,14 @@ func (w *walker) visitStatement(raw *sqltext.RawStmt) verdict.Effect {
 		w.checkSystemColumns()
 		w.keepRelationsOfWrites()
 	}
-	effect.Returns = mayReturnRows(raw.GetStmt())
+	effect.ReturnsRows = mayReturnRows(raw.GetStmt())
 	if effect.Body != nil {
-		effect.Body.Effects[0].Writes = w.writesRows
-		effect.Body.Effects[0].Returns = effect.Returns
+		effect.Body.Effects[0].WritesRows = w.writesRows
+		effect.Body.Effects[0].ReturnsRows = effect.ReturnsRows
 		effect.Body.Effects[0].Notices = w.notices
-		effect.Returns = false
+		effect.ReturnsRows = false
 	} else {
-		effect.Writes = w.writesRows
+		effect.WritesRows = w.writesRows
 		effect.Notices = append(effect.Notices, w.notices...)
 		if w.currentOfCursor != "" {
 			effect.Name = w.currentOfCursor

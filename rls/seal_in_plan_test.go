@@ -38,7 +38,7 @@ func (w *world) prepare(conn *pgx.Conn, statements map[string]string) (want func
 // alone are the claims of a session that has its server process for itself.
 func alone(conn *pgx.Conn, user string) seal.Claims {
 	c := claims(conn, user)
-	c.Alone = true
+	c.OwnProcess = true
 	return c
 }
 

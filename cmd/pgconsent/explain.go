@@ -145,7 +145,7 @@ func attributeValues(ctx context.Context, conn *pgx.Conn, p *policy.Policy, attr
 	if len(live) > 0 {
 		rows, err := conn.Query(ctx,
 			"SELECT a.name, pgconsent.live(a.name, $2, $3) FROM pg_catalog.unnest($1::pg_catalog.text[]) AS a (name)",
-			live, seal.Fields(attributes), seal.Fields(claims))
+			live, seal.AttributeFields(attributes), seal.AttributeFields(claims))
 		if err != nil {
 			return nil, err
 		}

@@ -77,7 +77,7 @@ func (s *session) boundVerdict(st *state, text string) *verdict.Verdict {
 	v := s.sharedVerdict(st, text, verdict.Simple)
 	if !ok {
 		known = &textShape{firstPath: v.Path, firstTextHash: maphash.String(textHashSeed, text)}
-		if j := v.Detail.(*judgement); v.Allowed() {
+		if j := v.EnforcerDetail.(*judgement); v.Allowed() {
 			known.bindable = j.bindable
 		}
 		known.unusable.Store(len(known.bindable) == 0)
@@ -127,9 +127,10 @@ func (s *session) bindLiterals(st *state, known *textShape, text string, literal
 // canBindLiterals tells whether a verdict is on a statement that can run with parameters wherever it could with
 // literals: one query on the same path, whose text depends on no type or form of a parameter.
 func canBindLiterals(v *verdict.Verdict, path verdict.Path) bool {
-	return v.Allowed() && v.Path == path && v.Runnable() && len(v.Text) <= maxBoundText && len(v.Effects) == 1 && !v.Effects[0].Writes &&
+	return v.Allowed() && v.Path == path && v.Runnable() && len(v.Text) <= maxBoundText && len(v.Effects) == 1 &&
+		!v.Effects[0].WritesRows &&
 		len(v.Forms) == 0 && !v.NeedsValueCheck && !v.CallsSetConfig && !v.HardenBeforeParse && !v.HasHardenedPlan() &&
-		!v.Detail.(*judgement).sessionOnly && v.Detail.(*judgement).observedDecision == nil
+		!v.EnforcerDetail.(*judgement).sessionOnly && v.EnforcerDetail.(*judgement).observedDecision == nil
 }
 
 // positionBefore turns a position in the text with parameters into one in the text with literals.

@@ -39,7 +39,7 @@ func newVerdictCache(bytes uint64) (*verdictCache, error) {
 // entryBytes returns how many bytes an entry of the cache takes.
 func entryBytes(k cacheKey, v *verdict.Verdict) uint32 {
 	w := verdictOverhead + len(k.text) + len(v.Text)
-	if j, ok := v.Detail.(*judgement); ok {
+	if j, ok := v.EnforcerDetail.(*judgement); ok {
 		for _, t := range j.record.Tables {
 			w += 64 + len(t.Name)
 			for _, c := range t.Columns {

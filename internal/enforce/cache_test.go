@@ -55,7 +55,7 @@ tables:
 		}
 	}
 	told := func(v *verdict.Verdict) string {
-		j := v.Detail.(*judgement)
+		j := v.EnforcerDetail.(*judgement)
 		return fmt.Sprintf("%q %v %s %s %v %d parts, plain %v, %v", v.Text, v.Refusal, v.Path, j.record.Protocol,
 			v.Versions, len(v.Effects), j.withoutSigning, j.record.Signed)
 	}

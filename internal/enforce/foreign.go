@@ -63,13 +63,13 @@ func (f foreignRelations) countReads(res *rewrite.Result) (n int) {
 	}
 	calls := slices.ContainsFunc(res.Functions, func(name string) bool { return f.functions[name] })
 	for i, e := range res.Effects {
-		reads := calls && !runsWithoutSnapshot(e) && e.Kind != verdict.EndsTx
+		reads := calls && !runsWithoutSnapshot(e) && e.Kind != verdict.EffectEnd
 		for _, a := range res.Statements[i].Accesses {
 			reads = reads || f.inAttributeRule || f.relations[a.Relation]
 		}
 		switch {
 		case !reads:
-		case e.Kind == verdict.Prepares:
+		case e.Kind == verdict.EffectPrepare:
 			e.Body.ForeignReads = 1
 		default:
 			n++

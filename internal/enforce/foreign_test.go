@@ -16,18 +16,18 @@ func TestWhichStatementsAskForeignServers(t *testing.T) {
 	body := &verdict.Verdict{}
 	res := func(calls string, tables ...catalog.Name) *rewrite.Result {
 		out := &rewrite.Result{Functions: []string{"pg_catalog.count", calls},
-			Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{Kind: verdict.BeginsTx}}}, Statements: []policy.Statement{{}}}
+			Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{Kind: verdict.EffectBegin}}}, Statements: []policy.Statement{{}}}
 		for _, name := range tables {
 			access := policy.Access{}
 			access.Relation = name
-			out.Effects = append(out.Effects, verdict.Effect{Reads: true})
+			out.Effects = append(out.Effects, verdict.Effect{ReadsRows: true})
 			out.Statements = append(out.Statements, policy.Statement{Accesses: []policy.Access{access}})
 		}
-		out.Effects, out.Statements = append(out.Effects, verdict.Effect{Kind: verdict.EndsTx}), append(out.Statements, policy.Statement{})
+		out.Effects, out.Statements = append(out.Effects, verdict.Effect{Kind: verdict.EffectEnd}), append(out.Statements, policy.Statement{})
 		return out
 	}
 	prepares := res("", far, near)
-	prepares.Effects[1] = verdict.Effect{Kind: verdict.Prepares, Body: body}
+	prepares.Effects[1] = verdict.Effect{Kind: verdict.EffectPrepare, Body: body}
 	for name, c := range map[string]struct {
 		f    foreignRelations
 		res  *rewrite.Result

@@ -98,7 +98,7 @@ func (s *session) Snapshot(ctx context.Context) (verdict.Snapshot, *sqlstate.Err
 			"cursors, row limits and transactions that keep a snapshot are not available to agents in this database").
 			WithHint("Changes of %s cannot be noticed in time. Read in READ COMMITTED, each result to its end.", table)
 	}
-	shot := verdict.Snapshot{Rules: now.state.rulesVersion(), Taken: time.Now()}
+	shot := verdict.Snapshot{RulesVersion: now.state.rulesVersion(), TakenAt: time.Now()}
 	var server string
 	err := s.db.controlPool.run(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, "SELECT pg_catalog.pg_current_snapshot()::pg_catalog.text, "+serverStartSQL).
@@ -119,9 +119,9 @@ func (s *session) CheckSnapshot(ctx context.Context, since verdict.Snapshot, por
 	if refused != nil {
 		return refused
 	}
-	age := time.Since(since.Taken)
+	age := time.Since(since.TakenAt)
 	switch {
-	case now.state.rulesVersion() != since.Rules, age > maxSnapshotAge, portal && now.state.timeHidesRows &&
+	case now.state.rulesVersion() != since.RulesVersion, age > maxSnapshotAge, portal && now.state.timeHidesRows &&
 		age > maxTimeDependentAge:
 		return consentChangedRefusal()
 	}

@@ -42,20 +42,20 @@ func TestWhatWasSeenMayBeShown(t *testing.T) {
 		}},
 		"somebody's consent, for a portal": {change: func() { w.exec("DELETE FROM memory_participants WHERE memory_id = 2") }, portal: true},
 		"the rules":                        {change: with(func(s *state) { s.plan = &rls.Plan{} })},
-		"the rules, as they were":          {since: func(v *verdict.Snapshot) { v.Rules += "x" }},
+		"the rules, as they were":          {since: func(v *verdict.Snapshot) { v.RulesVersion += "x" }},
 		"the server":                       {change: func() { s.info.Server += "1" }, moment: true},
-		"an hour went by":                  {since: func(v *verdict.Snapshot) { v.Taken = v.Taken.Add(-maxSnapshotAge - time.Second) }},
-		"half an hour went by":             {since: func(v *verdict.Snapshot) { v.Taken = v.Taken.Add(-maxSnapshotAge / 2) }, fresh: true},
+		"an hour went by":                  {since: func(v *verdict.Snapshot) { v.TakenAt = v.TakenAt.Add(-maxSnapshotAge - time.Second) }},
+		"half an hour went by":             {since: func(v *verdict.Snapshot) { v.TakenAt = v.TakenAt.Add(-maxSnapshotAge / 2) }, fresh: true},
 		"time, which hides": {
 			change: with(func(s *state) { s.timeHidesRows = true }), since: func(v *verdict.Snapshot) {
-				v.Taken = v.Taken.Add(-maxTimeDependentAge - time.Second)
+				v.TakenAt = v.TakenAt.Add(-maxTimeDependentAge - time.Second)
 			}, portal: true},
 		"time, which hides what nobody holds": {
 			change: with(func(s *state) { s.timeHidesRows = true }), since: func(v *verdict.Snapshot) {
-				v.Taken = v.Taken.Add(-maxTimeDependentAge - time.Second)
+				v.TakenAt = v.TakenAt.Add(-maxTimeDependentAge - time.Second)
 			}, fresh: true},
 		"time, which hides nothing": {
-			since: func(v *verdict.Snapshot) { v.Taken = v.Taken.Add(-maxTimeDependentAge - time.Second) }, portal: true, fresh: true},
+			since: func(v *verdict.Snapshot) { v.TakenAt = v.TakenAt.Add(-maxTimeDependentAge - time.Second) }, portal: true, fresh: true},
 		"that a table's changes are not told":  {change: with(func(s *state) { s.untrackedTable = "public.memories" }), moment: true, fresh: true},
 		"that the database is not looked at":   {change: func() { v := *d.servingState.Load(); v.verified = time.Time{}; d.servingState.Store(&v) }, moment: true},
 		"that the database is not vouched for": {change: func() { d.servingState.Store(&servingState{refusal: notServedRefusal(nil)}) }, moment: true},

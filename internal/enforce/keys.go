@@ -66,7 +66,7 @@ func (s *session) newReturnedKeys(v *verdict.Verdict, executed []*verdict.Verdic
 	var tables []string
 	single := false
 	reads := func(v *verdict.Verdict) {
-		j, ok := v.Detail.(*judgement)
+		j, ok := v.EnforcerDetail.(*judgement)
 		if !ok || !v.Allowed() {
 			return
 		}

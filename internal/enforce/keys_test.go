@@ -130,7 +130,7 @@ tables:
 		if !v.Allowed() {
 			t.Fatalf("%s: %v", text, v.Refusal)
 		}
-		if got := v.Detail.(*judgement).singleTable; got != want {
+		if got := v.EnforcerDetail.(*judgement).singleTable; got != want {
 			t.Errorf("%s: each row that was read is returned: %t", text, got)
 		}
 	}

@@ -56,15 +56,16 @@ type executionCost struct {
 // transactions and cursors.
 func executionCostOf(v *verdict.Verdict, executed []*verdict.Verdict) executionCost {
 	var out executionCost
-	j, ok := v.Detail.(*judgement)
+	j, ok := v.EnforcerDetail.(*judgement)
 	if !ok || !v.Allowed() {
 		return executionCost{statements: 1}
 	}
 	out.mayReturnRows = mayReturnRows(v, executed)
 	for i, e := range v.Effects {
 		switch e.Kind {
-		case verdict.BeginsTx, verdict.EndsTx, verdict.Deallocates, verdict.Closes, verdict.ResetsSettings, verdict.Discards:
-		case verdict.Prepares, verdict.Declares:
+		case verdict.EffectBegin, verdict.EffectEnd, verdict.EffectDeallocate, verdict.EffectClose, verdict.EffectResetAll,
+			verdict.EffectDiscard:
+		case verdict.EffectPrepare, verdict.EffectDeclare:
 			out.statements++
 		default:
 			out.statements++
@@ -77,7 +78,7 @@ func executionCostOf(v *verdict.Verdict, executed []*verdict.Verdict) executionC
 		}
 	}
 	for _, run := range executed {
-		if of, ok := run.Detail.(*judgement); ok && of.preparedBy > 0 && of.preparedBy <= len(of.keyCounts) {
+		if of, ok := run.EnforcerDetail.(*judgement); ok && of.preparedBy > 0 && of.preparedBy <= len(of.keyCounts) {
 			out.keys += of.keyCounts[of.preparedBy-1]
 		} else if ok {
 			for _, n := range of.keyCounts {
@@ -93,17 +94,17 @@ func mayReturnRows(v *verdict.Verdict, executed []*verdict.Verdict) bool {
 	named := false // A statement that it runs by name may send rows.
 	for _, run := range executed {
 		for _, e := range run.Effects {
-			named = named || e.Returns
+			named = named || e.ReturnsRows
 		}
 	}
 	for _, e := range v.Effects {
 		switch e.Kind {
-		case verdict.Executes, verdict.Fetches:
-			if e.Returns && named {
+		case verdict.EffectExecute, verdict.EffectFetch:
+			if e.ReturnsRows && named {
 				return true
 			}
 		default:
-			if e.Returns {
+			if e.ReturnsRows {
 				return true
 			}
 		}
@@ -235,7 +236,7 @@ func (t *execution) resultBound() verdict.ResultBound {
 	}
 	b.Exceeded = func(by verdict.ExceededBound) *sqlstate.Error {
 		switch {
-		case by == verdict.RateSpent && t.exhaustedRate != nil:
+		case by == verdict.RateExhausted && t.exhaustedRate != nil:
 			return t.session.rateExceededRefusal(*t.exhaustedRate, "rows", "rows", 1, t.exhaustedRate.Rows, t.retryAfter)
 		case by == verdict.TooManyRows && rowLimit != nil:
 			return t.session.resultTooLargeError("result_rows", fmt.Sprintf("%d rows", rowLimit.ResultRows))

@@ -236,7 +236,7 @@ tables:
 						ended = verdict.TooManyBytes
 					case bound.MoreRows != nil && granted == 0:
 						if granted = int(bound.MoreRows()); granted <= 0 {
-							ended = verdict.RateSpent
+							ended = verdict.RateExhausted
 						}
 					}
 					if ended < 0 {

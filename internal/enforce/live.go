@@ -80,7 +80,7 @@ func (s *session) queryLiveAttributes(ctx context.Context, names []string, own, 
 		clear(values)
 		rows, err := conn.Query(ctx,
 			"SELECT a.name, pgconsent.live(a.name, $2, $3) FROM pg_catalog.unnest($1::pg_catalog.text[]) AS a (name)",
-			names, seal.Fields(own), seal.Fields(claims))
+			names, seal.AttributeFields(own), seal.AttributeFields(claims))
 		if err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (s *session) queryLiveAttributes(ctx context.Context, names []string, own, 
 // the session's own, with the attributes for the record. It returns v itself if the policy needs no such check.
 func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Verdict,
 	p verdict.Protocol) *verdict.Verdict {
-	j, ok := v.Detail.(*judgement)
+	j, ok := v.EnforcerDetail.(*judgement)
 	claiming := v.Allowed() && changesClaims(v.Effects)
 	own := s.attributes
 	if s.agent.ActsFor != nil && ok {
@@ -117,7 +117,7 @@ func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Ve
 			return refuseAllowed(v, p, refused)
 		}
 		v, own = withRepresentedUser(v, user), s.mergeUserAttributes(user.attributes)
-		j = v.Detail.(*judgement)
+		j = v.EnforcerDetail.(*judgement)
 	}
 	if !ok || len(st.neededLiveAttributes) == 0 && !claiming && !st.policy.HasContracts() {
 		return v
@@ -196,9 +196,9 @@ func (s *session) withAuditDetails(v *verdict.Verdict, st *state, values map[str
 		return v
 	}
 	with := func(v *verdict.Verdict) *verdict.Verdict {
-		own, j := *v, *v.Detail.(*judgement)
+		own, j := *v, *v.EnforcerDetail.(*judgement)
 		j.liveAttributes, j.record.Contracts, j.quotas = recorded, contracts, quotas
-		own.Detail = &j
+		own.EnforcerDetail = &j
 		return &own
 	}
 	v = with(v)
@@ -214,7 +214,7 @@ func (s *session) withAuditDetails(v *verdict.Verdict, st *state, values map[str
 // refuseAllowed refuses a text that the rewriter allowed: its record has the same details of the statement.
 func refuseAllowed(v *verdict.Verdict, p verdict.Protocol, err *sqlstate.Error) *verdict.Verdict {
 	out := refusalVerdict(v.Original, p, v.Versions, err)
-	j, was := out.Detail.(*judgement), v.Detail.(*judgement)
+	j, was := out.EnforcerDetail.(*judgement), v.EnforcerDetail.(*judgement)
 	j.liveAttributes, j.rightsEpoch, j.record.Contracts = was.liveAttributes, was.rightsEpoch, was.record.Contracts
 	j.userAttributes = was.userAttributes
 	j.record.Tag, j.record.Fingerprint, j.record.Tables, j.record.Functions = was.record.Tag, was.record.Fingerprint,
@@ -237,7 +237,7 @@ func (s *session) checkClaims(ctx context.Context, st *state, effects []verdict.
 	settings := st.policy.Settings()
 	now = maps.Clone(now)
 	for _, e := range effects {
-		if e.Claim == nil || e.Claim.Reset || e.Claim.NamesRepresentedUser {
+		if e.Claim == nil || e.Claim.IsReset || e.Claim.NamesRepresentedUser {
 			continue
 		}
 		if err := s.checkClaim(ctx, e.Name, settings[e.Name], e.Claim.Value, own, now); err != nil {

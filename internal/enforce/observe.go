@@ -94,8 +94,8 @@ const countAndHashQuery = `SELECT pg_catalog.count(*),
 // comparedTexts makes the two texts to compare, or returns the reason why there are none.
 func (st *state) comparedTexts(text string, res *rewrite.Result) (*comparedTexts, string) {
 	switch {
-	case len(res.Effects) != 1 || !res.Effects[0].Reads || res.Effects[0].Kind != verdict.NoEffect ||
-		res.Effects[0].Writes || res.Tag != "SELECT":
+	case len(res.Effects) != 1 || !res.Effects[0].ReadsRows || res.Effects[0].Kind != verdict.EffectNone ||
+		res.Effects[0].WritesRows || res.Tag != "SELECT":
 		return nil, "only a single SELECT is compared"
 	// A dollar may begin a parameter. A dollar in a literal merely costs this comparison.
 	case strings.Contains(text, "$"):
@@ -182,7 +182,7 @@ func (d *database) warnUnprotected(s *state) {
 // withObservedContracts adds what contracts over observed tables would have decided. Contracts over enforced tables
 // have decided already.
 func (st *state) withObservedContracts(v *verdict.Verdict, values map[string]string) *verdict.Verdict {
-	j := v.Detail.(*judgement)
+	j := v.EnforcerDetail.(*judgement)
 	if st.observedPolicy == nil || j.observedDecision == nil || j.observedDecision.record.SQLState != "" {
 		return v
 	}
@@ -194,7 +194,7 @@ func (st *state) withObservedContracts(v *verdict.Verdict, values map[string]str
 			}
 			would.record.SQLState, would.record.Reason, would.record.SkipReason, would.texts = string(err.Code),
 				string(err.Reason), "it would be refused", nil
-			own.observedDecision, judged.Detail = &would, &own
+			own.observedDecision, judged.EnforcerDetail = &would, &own
 			return &judged
 		}
 	}

@@ -58,7 +58,8 @@ func (c timeDependentRelations) needsSeparateMessages(res *rewrite.Result) bool 
 	}
 	long := false
 	for i, e := range res.Effects {
-		if long && (calls || e.Kind == verdict.Executes || e.Kind == verdict.Fetches || c.isReadBy(res.Statements[i])) {
+		if long && (calls || e.Kind == verdict.EffectExecute || e.Kind == verdict.EffectFetch ||
+			c.isReadBy(res.Statements[i])) {
 			return true
 		}
 		long = long || !runsWithoutSnapshot(e)
@@ -79,10 +80,11 @@ func (c timeDependentRelations) isReadBy(s policy.Statement) bool {
 // it reads cursors WITH HOLD to their end and checks deferred constraints.
 func runsWithoutSnapshot(e verdict.Effect) bool {
 	switch e.Kind {
-	case verdict.BeginsTx, verdict.Saves, verdict.Releases, verdict.RollsBackTo, verdict.ChangesGUC, verdict.Deallocates,
-		verdict.Closes:
+	case verdict.EffectBegin, verdict.EffectSavepoint, verdict.EffectRelease, verdict.EffectRollbackTo,
+		verdict.EffectSet, verdict.EffectDeallocate,
+		verdict.EffectClose:
 		return true
-	case verdict.EndsTx:
+	case verdict.EffectEnd:
 		return e.IsRollback
 	}
 	return false

@@ -16,9 +16,9 @@ func TestWhichStatementsBeginApart(t *testing.T) {
 		effect verdict.Effect
 		reads  catalog.Name
 	}
-	reads := func(n catalog.Name) one { return one{verdict.Effect{Reads: true}, n} }
+	reads := func(n catalog.Name) one { return one{verdict.Effect{ReadsRows: true}, n} }
 	does := func(k verdict.EffectKind) one { return one{effect: verdict.Effect{Kind: k}} }
-	rollback := one{effect: verdict.Effect{Kind: verdict.EndsTx, IsRollback: true}}
+	rollback := one{effect: verdict.Effect{Kind: verdict.EffectEnd, IsRollback: true}}
 	for name, c := range map[string]struct {
 		statements []one
 		calls      string
@@ -29,15 +29,15 @@ func TestWhichStatementsBeginApart(t *testing.T) {
 		"behind itself": {[]one{reads(timed), reads(timed)}, "", true},
 		"in front":      {[]one{reads(timed), reads(plain)}, "", false},
 		"others":        {[]one{reads(plain), reads(plain)}, "", false},
-		"in a block": {[]one{does(verdict.BeginsTx), does(verdict.ChangesGUC), does(verdict.Saves),
-			reads(timed), does(verdict.EndsTx)}, "", false},
-		"behind a block": {[]one{does(verdict.EndsTx), reads(timed)}, "", true},
-		"behind ROLLBACK": {[]one{rollback, does(verdict.Closes), does(verdict.Deallocates),
-			does(verdict.RollsBackTo), does(verdict.Releases), reads(timed)}, "", false},
-		"behind SHOW or EXPLAIN":     {[]one{does(verdict.NoEffect), reads(timed)}, "", true},
-		"behind COPY FROM":           {[]one{does(verdict.CopiesIn), does(verdict.BeginsTx), reads(timed)}, "", true},
-		"EXECUTE":                    {[]one{reads(plain), does(verdict.Executes)}, "", true},
-		"FETCH":                      {[]one{does(verdict.Declares), does(verdict.Fetches)}, "", true},
+		"in a block": {[]one{does(verdict.EffectBegin), does(verdict.EffectSet), does(verdict.EffectSavepoint),
+			reads(timed), does(verdict.EffectEnd)}, "", false},
+		"behind a block": {[]one{does(verdict.EffectEnd), reads(timed)}, "", true},
+		"behind ROLLBACK": {[]one{rollback, does(verdict.EffectClose), does(verdict.EffectDeallocate),
+			does(verdict.EffectRollbackTo), does(verdict.EffectRelease), reads(timed)}, "", false},
+		"behind SHOW or EXPLAIN":     {[]one{does(verdict.EffectNone), reads(timed)}, "", true},
+		"behind COPY FROM":           {[]one{does(verdict.EffectCopyIn), does(verdict.EffectBegin), reads(timed)}, "", true},
+		"EXECUTE":                    {[]one{reads(plain), does(verdict.EffectExecute)}, "", true},
+		"FETCH":                      {[]one{does(verdict.EffectDeclare), does(verdict.EffectFetch)}, "", true},
 		"a function":                 {[]one{reads(plain), reads(plain)}, "public.says", true},
 		"a function of PostgreSQL's": {[]one{reads(plain), reads(plain)}, "pg_catalog.says", false},
 	} {

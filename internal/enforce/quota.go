@@ -99,9 +99,9 @@ func (q *quotas) dropUnused() (dropped bool) {
 // and of what these run by name: prepared statements and cursors.
 func quotasOf(v *verdict.Verdict, executed []*verdict.Verdict) []*policy.Quota {
 	var out []*policy.Quota
-	if j, ok := v.Detail.(*judgement); ok {
+	if j, ok := v.EnforcerDetail.(*judgement); ok {
 		for i, e := range v.Effects {
-			if e.Kind == verdict.Prepares || e.Kind == verdict.Declares {
+			if e.Kind == verdict.EffectPrepare || e.Kind == verdict.EffectDeclare {
 				continue
 			}
 			if j.preparedBy > 0 {
@@ -113,7 +113,7 @@ func quotasOf(v *verdict.Verdict, executed []*verdict.Verdict) []*policy.Quota {
 		}
 	}
 	for _, run := range executed {
-		if j, ok := run.Detail.(*judgement); ok && j.preparedBy > 0 && j.preparedBy <= len(j.quotas) {
+		if j, ok := run.EnforcerDetail.(*judgement); ok && j.preparedBy > 0 && j.preparedBy <= len(j.quotas) {
 			out = append(out, j.quotas[j.preparedBy-1]...)
 		} else if ok {
 			for _, each := range j.quotas {
@@ -126,7 +126,8 @@ func quotasOf(v *verdict.Verdict, executed []*verdict.Verdict) []*policy.Quota {
 
 // mayReturnPart reports whether an execution may return a part of a result: FETCH, and Execute with a limit of rows.
 func mayReturnPart(v *verdict.Verdict) bool {
-	return v.PartialResult || slices.ContainsFunc(v.Effects, func(e verdict.Effect) bool { return e.Kind == verdict.Fetches })
+	return v.PartialResult || slices.ContainsFunc(v.Effects,
+		func(e verdict.Effect) bool { return e.Kind == verdict.EffectFetch })
 }
 
 // reserve reserves the rows that an execution may return, for each of its quotas, or none.

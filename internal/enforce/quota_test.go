@@ -125,8 +125,8 @@ func TestQuotasCountTogether(t *testing.T) {
 			if !v.Allowed() {
 				t.Fatal(v.Refusal)
 			}
-			own, j := *v, *v.Detail.(*judgement)
-			j.quotas, own.Detail = [][]*policy.Quota{asked}, &j
+			own, j := *v, *v.EnforcerDetail.(*judgement)
+			j.quotas, own.EnforcerDetail = [][]*policy.Quota{asked}, &j
 			return &own
 		}
 		var ticket verdict.Ticket

@@ -225,14 +225,15 @@ func (s *session) userOfVerdict(v *verdict.Verdict) (representedUser, *sqlstate.
 		switch {
 		case e.Claim != nil && e.Claim.NamesRepresentedUser:
 			value, known = e.Claim.Value, true
-			if e.Claim.Reset {
+			if e.Claim.IsReset {
 				value = s.representedUser.initialValue
 			}
 			continue
-		case e.Kind == verdict.EndsTx, e.Kind == verdict.RollsBackTo, e.Kind == verdict.ResetsSettings, e.Kind == verdict.Discards:
+		case e.Kind == verdict.EffectEnd, e.Kind == verdict.EffectRollbackTo, e.Kind == verdict.EffectResetAll,
+			e.Kind == verdict.EffectDiscard:
 			known = known && i+1 == len(v.Effects)
 			continue
-		case e.Kind == verdict.Declares && e.WithHold:
+		case e.Kind == verdict.EffectDeclare && e.WithHold:
 			return representedUser{}, heldCursorError()
 		case !readsRows(v, i):
 			continue
@@ -256,12 +257,12 @@ func (s *session) userOfVerdict(v *verdict.Verdict) (representedUser, *sqlstate.
 
 // readsRows reports whether the i-th statement of a text may show or change rows by the user for whom the session acts.
 func readsRows(v *verdict.Verdict, i int) bool {
-	j, ok := v.Detail.(*judgement)
+	j, ok := v.EnforcerDetail.(*judgement)
 	switch e := v.Effects[i]; e.Kind {
-	case verdict.Executes, verdict.Fetches, verdict.CopiesIn:
+	case verdict.EffectExecute, verdict.EffectFetch, verdict.EffectCopyIn:
 		return true
-	case verdict.NoEffect:
-		if !e.Reads && !e.Writes {
+	case verdict.EffectNone:
+		if !e.ReadsRows && !e.WritesRows {
 			return false
 		}
 	default:
@@ -273,9 +274,9 @@ func readsRows(v *verdict.Verdict, i int) bool {
 
 // withRepresentedUser returns the verdict of a session that acts for a user, whom its record names.
 func withRepresentedUser(v *verdict.Verdict, a representedUser) *verdict.Verdict {
-	own, j := *v, *v.Detail.(*judgement)
+	own, j := *v, *v.EnforcerDetail.(*judgement)
 	j.userAttributes = a.attributes
-	own.Detail = &j
+	own.EnforcerDetail = &j
 	if slices.ContainsFunc(own.Effects, func(e verdict.Effect) bool { return e.Body != nil }) {
 		own.Effects = slices.Clone(own.Effects)
 		for i, e := range own.Effects {
@@ -309,7 +310,7 @@ func (s *session) bindRepresentedUser(v *verdict.Verdict, j *judgement, values [
 	out.Effects = slices.Clone(v.Effects)
 	for i, e := range out.Effects {
 		if e.Claim != nil && e.Claim.NamesRepresentedUser {
-			out.Effects[i].Claim = &verdict.Claim{Value: signedUser, Local: j.representedUserParameter.Local,
+			out.Effects[i].Claim = &verdict.Claim{Value: signedUser, IsLocal: j.representedUserParameter.Local,
 				NamesRepresentedUser: true}
 		}
 	}

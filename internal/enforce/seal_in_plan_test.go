@@ -11,7 +11,7 @@ import (
 func TestSealGoesIntoPlans(t *testing.T) {
 	w := start(t, nil)
 	c := w.client("caregiver")
-	v := c.ByRowSecurity(t.Context(), c.Decide(t.Context(), titles, verdict.Extended), nil)
+	v := c.UseRowSecurity(t.Context(), c.Decide(t.Context(), titles, verdict.Extended), nil)
 	if !v.Allowed() || v.PreparedText() != v.Text+verdict.PreparedMark {
 		t.Fatalf("%v: %s", v.Refusal, v.PreparedText())
 	}

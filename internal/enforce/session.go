@@ -114,15 +114,15 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 		Profile:             s.profile,
 		Attributes:          s.attributes,
 		RepresentingSession: s.representedUser.sessionID,
-		Alone:               true,
+		OwnProcess:          true,
 		Catalog:             strconv.FormatInt(v.catalogVersion, 10),
 	})
 	s.enforcer.cfg.Metrics.SealRenewed(true)
 	var late atomic.Bool // the database's clock is to be read again
 	return verdict.Seal{Setting: seal.Setting, Value: value, RepresentedUser: s.resignedUserValue(),
-		RenewAfter: now.Add(seal.SealLifetime / 2),
-		Expires:    now.Add(seal.SealLifetime * 11 / 12),
-		Rights:     v.state.rightsEpoch, IsStale: func() bool {
+		RenewAfter:  now.Add(seal.SealLifetime / 2),
+		Expires:     now.Add(seal.SealLifetime * 11 / 12),
+		RightsEpoch: v.state.rightsEpoch, IsStale: func() bool {
 			return late.Load() || s.db.catalogOrClockMoved(v.catalogVersion, v.clockOffset)
 		},
 		ReportExpired: func() {
@@ -200,7 +200,7 @@ func (s *session) decide(st *state, text string, p verdict.Protocol, signing boo
 	}
 	began := time.Now()
 	judged := s.rewriteText(st, text, p, signing)
-	if !judged.Detail.(*judgement).sessionOnly {
+	if !judged.EnforcerDetail.(*judgement).sessionOnly {
 		s.enforcer.verdictCache.put(key, judged)
 	}
 	s.enforcer.cfg.Metrics.CacheMiss(time.Since(began))
@@ -208,14 +208,14 @@ func (s *session) decide(st *state, text string, p verdict.Protocol, signing boo
 	return judged
 }
 
-// Declare checks the types that a Parse declares for its parameters by the rules for type names in a text. A text of
-// the signed path takes the row security path if it is not leak-safe with these types.
-func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
+// DeclareParameters checks the types that a Parse declares for its parameters by the rules for type names in a text. A
+// text of the signed path takes the row security path if it is not leak-safe with these types.
+func (s *session) DeclareParameters(ctx context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
 	now, refused := s.currentServingState()
 	if refused != nil {
 		return refusalVerdict(v.Original, verdict.Extended, v.Versions, refused)
 	}
-	j, ok := v.Detail.(*judgement)
+	j, ok := v.EnforcerDetail.(*judgement)
 	declared, odd, brings := false, false, false
 	for _, oid := range types {
 		if oid == 0 {
@@ -241,7 +241,7 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 		// ExpectsForms stays as if only the sizes of tables had decided against the signed path.
 		plain.ExpectsForms = v.ExpectsForms
 		v = &plain
-		j, ok = v.Detail.(*judgement)
+		j, ok = v.EnforcerDetail.(*judgement)
 	}
 	if ok && v.Allowed() && (declared && j.hardenedIfDeclared || odd && v.Path != verdict.PathSigned) {
 		return withHardenedPlan(v)
@@ -249,8 +249,8 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 	return v
 }
 
-// ByRowSecurity judges the text of v again for the row security path.
-func (s *session) ByRowSecurity(ctx context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
+// UseRowSecurity judges the text of v again for the row security path.
+func (s *session) UseRowSecurity(ctx context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
 	now, refused := s.currentServingState()
 	if refused != nil {
 		return refusalVerdict(v.Original, verdict.Extended, v.Versions, refused)
@@ -259,12 +259,12 @@ func (s *session) ByRowSecurity(ctx context.Context, v *verdict.Verdict, types [
 	if !plain.Allowed() || len(types) == 0 {
 		return plain
 	}
-	return s.Declare(ctx, plain, types)
+	return s.DeclareParameters(ctx, plain, types)
 }
 
 // CheckValues judges the values of the parameters of v.
 func (s *session) CheckValues(v *verdict.Verdict, values [][]byte) *verdict.Verdict {
-	j, ok := v.Detail.(*judgement)
+	j, ok := v.EnforcerDetail.(*judgement)
 	if !ok || j.checkValues == nil && j.representedUserParameter.Number == 0 {
 		return refusalVerdict(v.Original, verdict.Extended, v.Versions, sqlstate.From(errors.New("nothing checks the values of parameters")))
 	}
@@ -279,7 +279,7 @@ func (s *session) CheckValues(v *verdict.Verdict, values [][]byte) *verdict.Verd
 		return v
 	}
 	refused := refusalVerdict(original, verdict.Extended, versions, err)
-	r := &refused.Detail.(*judgement).record
+	r := &refused.EnforcerDetail.(*judgement).record
 	r.Tag, r.Fingerprint, r.Functions = j.record.Tag, j.record.Fingerprint, j.record.Functions
 	return refused
 }
@@ -298,9 +298,9 @@ func (s *session) AllowsChannel(channel string) bool {
 // withHardenedPlan returns the verdict on a statement with declared parameter types: the server may have to convert the
 // parameters, and the conversion may raise an error.
 func withHardenedPlan(v *verdict.Verdict) *verdict.Verdict {
-	out, j := *v, *v.Detail.(*judgement)
+	out, j := *v, *v.EnforcerDetail.(*judgement)
 	j.hardenedByDeclare = true
-	out.Detail, out.Effects = &j, slices.Clone(v.Effects)
+	out.EnforcerDetail, out.Effects = &j, slices.Clone(v.Effects)
 	for i := range out.Effects {
 		if out.Effects[i].HardenedPlan == verdict.NotHardened {
 			out.Effects[i].HardenedPlan = verdict.HardenedAtBind
@@ -345,7 +345,7 @@ func (s *session) rewriteText(st *state, text string, p verdict.Protocol, signin
 	}
 	if err != nil {
 		decided = refusalVerdict(text, p, st.versions, err)
-		j := decided.Detail.(*judgement)
+		j := decided.EnforcerDetail.(*judgement)
 		j.rightsEpoch, j.sessionOnly = st.rightsEpoch, ofSession
 		if res != nil {
 			copyResult(j, res)
@@ -367,11 +367,12 @@ func (s *session) rewriteText(st *state, text string, p verdict.Protocol, signin
 		j.observedDecision = st.decideObserved(text, p, res)
 	}
 	decided = &verdict.Verdict{
-		Original: text, Text: res.Text, Rewritten: res.Rewritten, Versions: st.versions, Rights: st.rightsEpoch, Detail: j,
-		RecordsKeys:            len(j.keyRecordedTables) > 0,
-		UntrackedRelation:      st.untrackedRelations.untrackedReadOf(res),
-		OneStatementPerMessage: st.timeDependent.needsSeparateMessages(res),
-		Unguarded:              isUnguarded(st.policy, res),
+		Original: text, Text: res.Text, Rewritten: res.Rewritten, Versions: st.versions, RightsEpoch: st.rightsEpoch,
+		EnforcerDetail:          j,
+		RecordsKeys:             len(j.keyRecordedTables) > 0,
+		UntrackedRelation:       st.untrackedRelations.untrackedReadOf(res),
+		OneStatementPerMessage:  st.timeDependent.needsSeparateMessages(res),
+		CallsUncheckedFunctions: isUnguarded(st.policy, res),
 	}
 	decided.ForeignReads = st.foreignRelations.countReads(res)
 	decided.MayLeaveState, decided.KeepsSessionState = j.hasSideEffects, keepsSessionState(res)
@@ -396,7 +397,7 @@ func (s *session) rewriteText(st *state, text string, p verdict.Protocol, signin
 
 // addPreparedText completes the verdicts on queries that the text prepares.
 func addPreparedText(v *verdict.Verdict) {
-	whole := v.Detail.(*judgement)
+	whole := v.EnforcerDetail.(*judgement)
 	for i, e := range v.Effects {
 		if e.Body == nil {
 			continue
@@ -404,8 +405,8 @@ func addPreparedText(v *verdict.Verdict) {
 		body, j := *v, *whole
 		body.Effects, body.Parts = e.Body.Effects, nil
 		body.OneStatementPerMessage, body.ForeignReads = false, e.Body.ForeignReads
-		j.preparedBy, j.record.Tag, j.record.Signed = i+1, e.Tag, false
-		body.Detail = &j
+		j.preparedBy, j.record.Tag, j.record.Signed = i+1, e.BodyTag, false
+		body.EnforcerDetail = &j
 		v.Effects[i].Body = &body
 	}
 }
@@ -415,7 +416,7 @@ func refusalVerdict(text string, p verdict.Protocol, versions verdict.Versions, 
 	return &verdict.Verdict{
 		Original: text, Refusal: err, Versions: versions,
 		Rewritten: verdict.Rewritten{Path: verdict.PathRowSecurity, Position: func(int) int { return 0 }},
-		Detail: &judgement{record: audit.Decision{
+		EnforcerDetail: &judgement{record: audit.Decision{
 			Protocol: protocolName(p), Tag: "unknown", Verdict: metrics.Deny, SQLState: string(err.Code), Reason: string(err.Reason),
 			Policy: versions.Policy, Catalog: versions.Catalog,
 		}},
@@ -444,7 +445,7 @@ func protocolName(p verdict.Protocol) string {
 func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verdict {
 	s.db.waitForProbe(ctx)
 	now, refused := s.currentServingState()
-	j, ok := v.Detail.(*judgement)
+	j, ok := v.EnforcerDetail.(*judgement)
 	p := verdict.Extended
 	if ok && j.record.Protocol == protocolName(verdict.Simple) {
 		p = verdict.Simple
@@ -485,7 +486,7 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 		sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStale, "cached plan must not change result type").
 			WithHint("The policy or the schema changed since the statement was prepared: prepare it again."))
 	if ok {
-		r := &stale.Detail.(*judgement).record
+		r := &stale.EnforcerDetail.(*judgement).record
 		r.Tag, r.Fingerprint, r.Tables, r.Functions = j.record.Tag, j.record.Fingerprint, j.record.Tables, j.record.Functions
 	}
 	return stale
@@ -494,17 +495,17 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 // Record writes the decision on one execution into the audit.
 func (s *session) Record(v *verdict.Verdict, executed ...*verdict.Verdict) verdict.Ticket {
 	var r audit.Decision
-	if j, ok := v.Detail.(*judgement); ok {
+	if j, ok := v.EnforcerDetail.(*judgement); ok {
 		r = j.record
 	} else {
 		r = audit.Decision{Tag: "unknown", Verdict: metrics.Deny}
 	}
 	var live map[string]string
-	if j, ok := v.Detail.(*judgement); ok {
+	if j, ok := v.EnforcerDetail.(*judgement); ok {
 		live = j.liveAttributes
 	}
 	var actor map[string]string
-	if j, ok := v.Detail.(*judgement); ok && j.userAttributes != nil {
+	if j, ok := v.EnforcerDetail.(*judgement); ok && j.userAttributes != nil {
 		actor = j.userAttributes
 		live = maps.Clone(live)
 		if live == nil {
@@ -513,9 +514,9 @@ func (s *session) Record(v *verdict.Verdict, executed ...*verdict.Verdict) verdi
 		maps.Copy(live, actor)
 	}
 	identity := s.currentAuditAttributes(live)
-	known := v.Detail != nil || !v.Allowed()
+	known := v.EnforcerDetail != nil || !v.Allowed()
 	for _, run := range executed {
-		j, ok := run.Detail.(*judgement)
+		j, ok := run.EnforcerDetail.(*judgement)
 		if !ok {
 			known = false
 			continue
@@ -564,7 +565,7 @@ func (s *session) Record(v *verdict.Verdict, executed ...*verdict.Verdict) verdi
 
 // noteObserved notes what the policy would have done to the statement that runs.
 func (t *execution) noteObserved(v *verdict.Verdict) {
-	j, ok := v.Detail.(*judgement)
+	j, ok := v.EnforcerDetail.(*judgement)
 	if !ok || j.observedDecision == nil {
 		return
 	}

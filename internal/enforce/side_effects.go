@@ -14,7 +14,7 @@ import (
 // rolls back. It returns true if the proxy is not sure.
 func hasSideEffects(snap *catalog.Snapshot, res *rewrite.Result) bool {
 	for _, e := range res.Effects {
-		if e.Writes || e.Body != nil && e.Body.Effects[0].Writes {
+		if e.WritesRows || e.Body != nil && e.Body.Effects[0].WritesRows {
 			return true
 		}
 	}
@@ -48,11 +48,11 @@ func hasSideEffects(snap *catalog.Snapshot, res *rewrite.Result) bool {
 // anySideEffects reports whether an execution has side effects, including side effects of the statements that it runs
 // by name.
 func anySideEffects(v *verdict.Verdict, executed []*verdict.Verdict) bool {
-	if j, ok := v.Detail.(*judgement); !ok || j.hasSideEffects {
+	if j, ok := v.EnforcerDetail.(*judgement); !ok || j.hasSideEffects {
 		return true
 	}
 	for _, run := range executed {
-		if j, ok := run.Detail.(*judgement); !ok || j.hasSideEffects {
+		if j, ok := run.EnforcerDetail.(*judgement); !ok || j.hasSideEffects {
 			return true
 		}
 	}

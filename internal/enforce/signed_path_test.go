@@ -142,7 +142,7 @@ func TestDeclaredTypesAndTheSignedPath(t *testing.T) {
 			t.Fatalf("%s: %v", q.sql, v.Refusal)
 		}
 		if len(q.types) > 0 {
-			v = c.Declare(t.Context(), v, q.types)
+			v = c.DeclareParameters(t.Context(), v, q.types)
 		}
 		if !v.Allowed() || v.Path != q.path {
 			t.Errorf("%s with %v: path %s, want %s (%v)", q.sql, q.types, v.Path, q.path, v.Refusal)
@@ -174,12 +174,12 @@ func TestDeclaredTypesAtAnyPlace(t *testing.T) {
 				for n := at + 1; n <= 4; n++ {
 					types := slices.Repeat([]uint32{others}, n)
 					v := c.Decide(t.Context(), sql, verdict.Extended)
-					if now := c.Declare(t.Context(), v, types); !now.Allowed() || v.Path != path || now.Path != path {
+					if now := c.DeclareParameters(t.Context(), v, types); !now.Allowed() || v.Path != path || now.Path != path {
 						t.Fatalf("%s with %v: path %s, %v", sql, types, now.Path, now.Refusal)
 					}
 					for _, odd := range []uint32{xid8, nothing, xid, numeric} {
 						types[at] = odd
-						now := c.Declare(t.Context(), v, types)
+						now := c.DeclareParameters(t.Context(), v, types)
 						if now.Allowed() != (odd == numeric || odd == xid) || now.Allowed() && now.Path != verdict.PathRowSecurity {
 							t.Errorf("%s (path %s) with %v: path %s, %v", sql, path, types, now.Path, now.Refusal)
 						}
@@ -205,11 +205,11 @@ func TestDeclaredTypesGetHardenedPlans(t *testing.T) {
 	} {
 		v := c.Decide(t.Context(), sql, verdict.Extended)
 		for _, types := range [][]uint32{nil, {0}} {
-			if now := c.Declare(t.Context(), v, types); !now.Allowed() || now.HasHardenedPlan() != want[0] {
+			if now := c.DeclareParameters(t.Context(), v, types); !now.Allowed() || now.HasHardenedPlan() != want[0] {
 				t.Errorf("%s with %v: %t %v", sql, types, now.HasHardenedPlan(), now.Refusal)
 			}
 		}
-		declared := c.Declare(t.Context(), v, []uint32{text})
+		declared := c.DeclareParameters(t.Context(), v, []uint32{text})
 		again := c.Recheck(t.Context(), declared)
 		if !declared.Allowed() || declared.HasHardenedPlan() != want[1] || again.HasHardenedPlan() != want[1] || v.HasHardenedPlan() != want[0] {
 			t.Errorf("%s declared: %t, again %t; without %t; %v", sql, declared.HasHardenedPlan(), again.HasHardenedPlan(), v.HasHardenedPlan(), declared.Refusal)
@@ -240,7 +240,7 @@ func TestDeclaredTypesAreCastByNobodyElse(t *testing.T) {
 	c := w.client("caregiver")
 	for sql, may := range map[string]bool{"SELECT $1::text": true, "SELECT $1::int": false} {
 		v := c.Decide(t.Context(), sql, verdict.Extended)
-		if now := c.Declare(t.Context(), v, []uint32{gauge}); !v.Allowed() || now.Allowed() != may {
+		if now := c.DeclareParameters(t.Context(), v, []uint32{gauge}); !v.Allowed() || now.Allowed() != may {
 			t.Errorf("%s of a gauge: %v", sql, now.Refusal)
 		}
 	}
@@ -257,7 +257,7 @@ func TestPlainVerdictsStayPlain(t *testing.T) {
 	})
 	c := w.client("caregiver")
 	v := c.Decide(t.Context(), titles, verdict.Extended)
-	plain := c.ByRowSecurity(t.Context(), v, nil)
+	plain := c.UseRowSecurity(t.Context(), v, nil)
 	if v.Path != verdict.PathSigned || plain.Path != verdict.PathRowSecurity {
 		t.Fatalf("%s takes the path %v, %v when plain", titles, v.Path, plain.Path)
 	}

@@ -240,9 +240,9 @@ func (r *triples) attributes(pol *policy.Policy, w predicate.World, claims map[s
 	r.Helper()
 	given := []string{}
 	for name, value := range claims {
-		given = append(given, seal.Field(name, value))
+		given = append(given, seal.AttributeField(name, value))
 	}
-	sealed := seal.Fields(w.Attributes) // more than the credential says, and no claim among it counts
+	sealed := seal.AttributeFields(w.Attributes) // more than the credential says, and no claim among it counts
 	for _, l := range pol.LiveAttributes() {
 		want, there := w.Attributes[l.Name]
 		var own, asked *string

@@ -29,7 +29,8 @@ func (k Key) SealRepresentedUser(a RepresentedUser) string {
 	if !a.Expires.IsZero() {
 		expires = strconv.FormatInt(a.Expires.Unix(), 10)
 	}
-	fields := append([]string{version, strconv.Itoa(k.ID), escape(a.Session), expires}, Fields(a.Attributes)...)
+	fields := append([]string{formatVersion, strconv.Itoa(k.ID), escapeSeparators(a.Session), expires},
+		AttributeFields(a.Attributes)...)
 	payload := strings.Join(fields, "|")
 	return payload + "#" + k.hmacHex("act|"+payload)
 }
@@ -38,7 +39,7 @@ func (k Key) SealRepresentedUser(a RepresentedUser) string {
 func ParseRepresentedUser(value string) (a RepresentedUser, ok bool) {
 	payload, _, ok := strings.Cut(value, "#")
 	fields := strings.Split(payload, "|")
-	if !ok || len(fields) < 4 || fields[0] != version {
+	if !ok || len(fields) < 4 || fields[0] != formatVersion {
 		return RepresentedUser{}, false
 	}
 	a.Session, a.Attributes = separatorUnescaper.Replace(fields[2]), map[string]string{}

@@ -36,9 +36,9 @@ const (
 	// SignatureLen is the length of the comment that [Key.Sign] puts in front of a text, in bytes and characters.
 	SignatureLen = len(signatureStart) + 2*sha256.Size + len(signatureEnd)
 
-	version = "v1"
+	formatVersion = "v1"
 	// the name of the field of a session that is alone, which has a dot, as no attribute's name has
-	aloneField = "pgconsent.alone"
+	ownProcessField = "pgconsent.alone"
 	// the name of the field for the session that may act for others, which has a dot, too
 	representingSessionField = "pgconsent.acts"
 	// the name of the field for the catalog's version, which has a dot, too
@@ -64,9 +64,9 @@ type Claims struct {
 	// RepresentingSession names the session where it may act for others: an [RepresentedUser] of this session counts under
 	// the seal. "": it may not.
 	RepresentingSession string
-	// Alone tells that the server process serves no other session with the plans that it has made: plans that are kept may
-	// hold the verified seal.
-	Alone bool
+	// OwnProcess tells that the server process serves no other session with the plans that it has made: plans that are
+	// kept may hold the verified seal.
+	OwnProcess bool
 	// the version of the catalogs under which the session's statements are decided; "": it is left out, and the database
 	// does not compare it
 	Catalog string
@@ -75,51 +75,53 @@ type Claims struct {
 // Seal returns the seal with these claims, as the value of the setting. It is secret and must never be logged.
 func (k Key) Seal(c Claims) string {
 	var b strings.Builder
-	b.WriteString(version)
+	b.WriteString(formatVersion)
 	for _, field := range []string{
 		strconv.Itoa(k.ID),
 		strconv.FormatUint(uint64(c.Nonce), 10),
 		strconv.FormatUint(uint64(c.PID), 10),
 		strconv.FormatInt(c.Expires.Unix(), 10),
-		escape(c.Profile),
+		escapeSeparators(c.Profile),
 	} {
 		b.WriteByte('|')
 		b.WriteString(field)
 	}
-	for _, field := range Fields(c.Attributes) {
+	for _, field := range AttributeFields(c.Attributes) {
 		b.WriteByte('|')
 		b.WriteString(field)
 	}
 	if c.RepresentingSession != "" {
-		b.WriteString("|" + representingSessionField + "=" + escape(c.RepresentingSession))
+		b.WriteString("|" + representingSessionField + "=" + escapeSeparators(c.RepresentingSession))
 	}
-	if c.Alone {
-		b.WriteString("|" + aloneField + "=1")
+	if c.OwnProcess {
+		b.WriteString("|" + ownProcessField + "=1")
 	}
 	if c.Catalog != "" { // the last field, as current_catalog reads it
-		b.WriteString("|" + catalogField + "=" + escape(c.Catalog))
+		b.WriteString("|" + catalogField + "=" + escapeSeparators(c.Catalog))
 	}
 	payload := b.String()
 	return payload + "#" + k.hmacHex("seal|"+payload)
 }
 
-// Fields returns the attributes in the form that they have in a seal, in order. Some functions of the database take
-// these fields from the control role in place of a seal.
-func Fields(attributes map[string]string) []string {
+// AttributeFields returns the attributes in the form that they have in a seal, in order. Some functions of the database
+// take these fields from the control role in place of a seal.
+func AttributeFields(attributes map[string]string) []string {
 	out := []string{}
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
-		out = append(out, Field(name, attributes[name]))
+		out = append(out, AttributeField(name, attributes[name]))
 	}
 	return out
 }
 
-// Field returns one attribute in the form that it has in a seal.
-func Field(name, value string) string { return escape(name) + "=" + escape(value) }
+// AttributeField returns one attribute in the form that it has in a seal.
+func AttributeField(name, value string) string {
+	return escapeSeparators(name) + "=" + escapeSeparators(value)
+}
 
 // Sign returns the text with its signature in front. The database accepts the signature only in a session whose seal
 // has the same profile.
 func (k Key) Sign(profile, text string) string {
-	return signatureStart + k.hmacHex("stmt|"+escape(profile)+"|"+text) + signatureEnd + text
+	return signatureStart + k.hmacHex("stmt|"+escapeSeparators(profile)+"|"+text) + signatureEnd + text
 }
 
 func (k Key) hmacHex(message string) string {
@@ -128,7 +130,7 @@ func (k Key) hmacHex(message string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// escape replaces the characters in a value that would be read as separators of the seal.
-func escape(value string) string { return separatorEscaper.Replace(value) }
+// escapeSeparators replaces the characters in a value that would be read as separators of the seal.
+func escapeSeparators(value string) string { return separatorEscaper.Replace(value) }
 
 var separatorEscaper = strings.NewReplacer("%", "%25", "|", "%7C", "#", "%23", "=", "%3D")

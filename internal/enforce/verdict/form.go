@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Form is a condition that a text of the signed path sets on the value of a parameter. With another value an expression
-// could raise an error on a hidden row.
-type Form uint8
+// ValueForm is a condition that a text of the signed path sets on the value of a parameter. With another value an
+// expression could raise an error on a hidden row.
+type ValueForm uint8
 
 // The forms of values.
 const (
-	PatternPart       Form                             = 1 << iota // a part of a LIKE pattern: short, with few wildcards
+	PatternPart       ValueForm                        = 1 << iota // a part of a LIKE pattern: short, with few wildcards
 	noTrailingEscape                                               // the value does not end in LIKE's escape character
 	SearchWords                                                    // a text search with few and short words and few dashes
 	ShallowJSON                                                    // the value is a JSON document with few levels
@@ -34,8 +34,8 @@ const (
 	maxLevels       = 200
 )
 
-// Holds reports whether a value, in UTF-8, has the form. NULL is nil, and has every form.
-func (f Form) Holds(value []byte) bool {
+// Matches reports whether a value, in UTF-8, has the form. NULL is nil, and has every form.
+func (f ValueForm) Matches(value []byte) bool {
 	switch {
 	case f&noTrailingEscape != 0 && bytes.HasSuffix(value, []byte(`\`)),
 		f&PatternPart != 0 && (len(value) > maxPatternBytes || bytes.Count(value, []byte("%")) > maxWildcards),
@@ -61,7 +61,7 @@ func isWholeNumber(value []byte) bool {
 // ParametersFit reports whether the values of the parameters, from $1 on, have the forms that the text requires.
 func (v *Verdict) ParametersFit(values [][]byte) bool {
 	for number, form := range v.Forms {
-		if i := int(number) - 1; i < len(values) && !form.Holds(values[i]) {
+		if i := int(number) - 1; i < len(values) && !form.Matches(values[i]) {
 			return false
 		}
 	}

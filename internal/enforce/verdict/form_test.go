@@ -13,11 +13,11 @@ func TestNaturalNumbers(t *testing.T) {
 		"": false, "-1": false, "-123": false, " -5 ": false, "\t-5\n": false, "+5": false, " 20 ": false, "1e3": false, "2.5": false, "0x10": false,
 		"\xff\xff\xff\xff": false, "\xff\xff": false, "\xff\xff\xff\xff\xff\xff\xff\xfe": false, "\x00": false, "\x00\x00\x01": false,
 	} {
-		if NonNegative.Holds([]byte(value)) != want {
+		if NonNegative.Matches([]byte(value)) != want {
 			t.Errorf("%q: %t, want %t", value, !want, want)
 		}
 	}
-	if !NonNegative.Holds(nil) {
+	if !NonNegative.Matches(nil) {
 		t.Error("NULL is no limit")
 	}
 }
@@ -26,7 +26,7 @@ func TestNaturalNumbers(t *testing.T) {
 func TestFormsTogether(t *testing.T) {
 	levels := func(n int) string { return strings.Repeat("[", n) + strings.Repeat(`{"a":`, n) }
 	alone := []struct {
-		form          Form
+		form          ValueForm
 		good, refused string
 	}{
 		{PatternPart, strings.Repeat("%", maxWildcards), strings.Repeat("%", maxWildcards+1)},
@@ -38,11 +38,11 @@ func TestFormsTogether(t *testing.T) {
 		{NonNegative, "20", "-20"},
 	}
 	for _, a := range alone {
-		if !a.form.Holds([]byte(a.good)) {
+		if !a.form.Matches([]byte(a.good)) {
 			t.Errorf("%08b: %.40q is refused", a.form, a.good)
 		}
 		for _, b := range alone {
-			if (a.form | b.form).Holds([]byte(a.refused)) {
+			if (a.form | b.form).Matches([]byte(a.refused)) {
 				t.Errorf("%08b beside %08b: %.40q passes", a.form, b.form, a.refused)
 			}
 		}

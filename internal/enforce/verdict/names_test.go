@@ -46,18 +46,18 @@ func TestLongNamesAreToldApart(t *testing.T) {
 
 // SQL runs by name what is one query, or nothing: whatever else a text does, it goes unnoticed there.
 func TestRunnable(t *testing.T) {
-	for kind := verdict.NoEffect; kind <= verdict.Discards; kind++ {
+	for kind := verdict.EffectNone; kind <= verdict.EffectDiscard; kind++ {
 		for _, reads := range []bool{false, true} {
 			for n := range 4 {
 				for at := range max(n, 1) {
 					v := &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: make([]verdict.Effect, n)}}
 					for i := range v.Effects {
-						v.Effects[i].Reads = true
+						v.Effects[i].ReadsRows = true
 					}
 					if n > 0 {
-						v.Effects[at] = verdict.Effect{Kind: kind, Reads: reads}
+						v.Effects[at] = verdict.Effect{Kind: kind, ReadsRows: reads}
 					}
-					if want := n == 0 || n == 1 && kind == verdict.NoEffect && reads; v.Runnable() != want {
+					if want := n == 0 || n == 1 && kind == verdict.EffectNone && reads; v.Runnable() != want {
 						t.Errorf("%v: %t", v.Effects, !want)
 					}
 				}

@@ -11,7 +11,7 @@ const PreparedMark = "/*pgconsent:prepared*/"
 // that a position in an error can point at. Where the text ends in a comment that ends with its line, the mark becomes
 // part of that.
 func (v *Verdict) PreparedText() string {
-	if v.Path != PathRowSecurity || len(v.Effects) != 1 || v.Effects[0].Kind != NoEffect || v.HasHardenedPlan() ||
+	if v.Path != PathRowSecurity || len(v.Effects) != 1 || v.Effects[0].Kind != EffectNone || v.HasHardenedPlan() ||
 		strings.HasPrefix(v.Text, "/*pgconsent:v1:") {
 		return v.Text
 	}

@@ -4,7 +4,7 @@ import "testing"
 
 // The mark is put on what the server may keep a plan of, and a signed text stays as it was signed.
 func TestPreparedText(t *testing.T) {
-	reads, writes, sets := []Effect{{Reads: true}}, []Effect{{Reads: true, Writes: true}}, []Effect{{Kind: ChangesGUC}}
+	reads, writes, sets := []Effect{{ReadsRows: true}}, []Effect{{ReadsRows: true, WritesRows: true}}, []Effect{{Kind: EffectSet}}
 	signed := "/*pgconsent:v1:00*/SELECT 1"
 	for name, c := range map[string]struct {
 		v      Verdict
@@ -17,7 +17,7 @@ func TestPreparedText(t *testing.T) {
 		"a setting":      {Verdict{Text: "SET x = 1", Rewritten: Rewritten{Path: PathRowSecurity, Effects: sets}}, false},
 		"empty":          {Verdict{Rewritten: Rewritten{Path: PathRowSecurity}}, false},
 		"hardened": {Verdict{Text: "SELECT 1", Rewritten: Rewritten{Path: PathRowSecurity,
-			Effects: []Effect{{Reads: true, HardenedPlan: HardenedAtBind}}}}, false},
+			Effects: []Effect{{ReadsRows: true, HardenedPlan: HardenedAtBind}}}}, false},
 	} {
 		want := c.v.Text
 		if c.marked {

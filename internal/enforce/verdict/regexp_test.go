@@ -30,7 +30,8 @@ func TestPlainExpression(t *testing.T) {
 			t.Errorf("%.60q: %v", text, got)
 		}
 	}
-	if !RegularExpression.Holds(nil) || RegularExpression.Holds([]byte("(")) || !RegularExpression.Holds([]byte("a")) || RegularExpression.Holds([]byte{}) {
+	if !RegularExpression.Matches(nil) || RegularExpression.Matches([]byte("(")) || !RegularExpression.Matches([]byte("a")) ||
+		RegularExpression.Matches([]byte{}) {
 		t.Error("the form of a parameter is another")
 	}
 }

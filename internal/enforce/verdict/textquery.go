@@ -72,20 +72,20 @@ func (q *textQueryParser) operand(nested int) bool {
 		}
 		q.rest = q.rest[1:]
 	}
-	q.spaces()
+	q.skipSpaces()
 	return true
 }
 
 // skip reads a given text, and spaces around it.
-func (q *textQueryParser) skip(what string) bool {
-	q.spaces()
-	rest, ok := strings.CutPrefix(q.rest, what)
+func (q *textQueryParser) skip(prefix string) bool {
+	q.skipSpaces()
+	rest, ok := strings.CutPrefix(q.rest, prefix)
 	if ok {
 		q.rest = rest
-		q.spaces()
+		q.skipSpaces()
 	}
 	return ok
 }
 
-// spaces skips spaces.
-func (q *textQueryParser) spaces() { q.rest = strings.TrimLeft(q.rest, " ") }
+// skipSpaces skips spaces.
+func (q *textQueryParser) skipSpaces() { q.rest = strings.TrimLeft(q.rest, " ") }

@@ -27,7 +27,7 @@ func TestPlainTextQuery(t *testing.T) {
 			t.Errorf("%.60q: %v", text, got)
 		}
 	}
-	if !TextQuery.Holds(nil) || TextQuery.Holds([]byte("a b")) || !TextQuery.Holds([]byte("a|b")) || TextQuery.Holds([]byte{}) {
+	if !TextQuery.Matches(nil) || TextQuery.Matches([]byte("a b")) || !TextQuery.Matches([]byte("a|b")) || TextQuery.Matches([]byte{}) {
 		t.Error("the form of a parameter is another")
 	}
 }

@@ -25,13 +25,13 @@ type Decider interface {
 	// fails: an error becomes a refusal.
 	Decide(ctx context.Context, text string, p Protocol) *Verdict
 
-	// Declare judges the types that a Parse declares for its parameters, by OID; 0 leaves one to the server. It returns v
-	// itself, which was allowed, or a refusal.
-	Declare(ctx context.Context, v *Verdict, types []uint32) *Verdict
+	// DeclareParameters judges the types that a Parse declares for its parameters, by OID; 0 leaves one to the server. It
+	// returns v itself, which was allowed, or a refusal.
+	DeclareParameters(ctx context.Context, v *Verdict, types []uint32) *Verdict
 
-	// ByRowSecurity judges v's text again for the row security path, whatever the values of its parameters are. types are
+	// UseRowSecurity judges v's text again for the row security path, whatever the values of its parameters are. types are
 	// the types that Declare was called with.
-	ByRowSecurity(ctx context.Context, v *Verdict, types []uint32) *Verdict
+	UseRowSecurity(ctx context.Context, v *Verdict, types []uint32) *Verdict
 
 	// CheckValues judges the values that a Bind gives to the parameters of v, from $1 on; NULL is nil. It returns v
 	// itself, which was allowed, a verdict with the same Text and with Values, or a refusal. It is called where
@@ -110,7 +110,7 @@ type ExceededBound int
 const (
 	TooManyRows ExceededBound = iota
 	TooManyBytes
-	RateSpent // [ResultBound.MoreRows] had no more rows
+	RateExhausted // [ResultBound.MoreRows] had no more rows
 )
 
 // Outcome is the result of an execution.
@@ -132,7 +132,7 @@ type Seal struct {
 	RenewAfter      time.Time // after this time the seal is renewed before the next transaction, by the proxy's clock
 	Expires         time.Time // no transaction that starts after this time may be answered, by the proxy's clock
 
-	Rights uint64 // verdicts with a lower number must not run under this seal; see [Verdict]
+	RightsEpoch uint64 // verdicts with a lower number must not run under this seal; see [Verdict]
 	// reports whether to renew the seal before the next transaction, whatever the time; nil: never
 	IsStale func() bool
 	// to be called when the database has found the seal expired, which makes IsStale true; nil: not to be called
@@ -188,7 +188,7 @@ type Verdict struct {
 	// Parts is nil if there is one statement, and returns nil if the text cannot be divided.
 	Parts func() []Part
 
-	Rights uint64 // the number of the rights under which the decision was made; later rights have higher numbers
+	RightsEpoch uint64 // the number of the rights under which the decision was made; later rights have higher numbers
 
 	// PartialResult tells that an execution may take a part of the result: of a portal, whose other parts later executions
 	// return.
@@ -199,9 +199,9 @@ type Verdict struct {
 	// none.
 	UntrackedRelation string
 
-	// Unguarded tells that the statement calls functions of the owner and reads no table of the policy. Then nothing in
-	// the database checks that the functions are unchanged since the decision; see [Decider.Unchanged].
-	Unguarded bool
+	// CallsUncheckedFunctions tells that the statement calls functions of the owner and reads no table of the policy. Then
+	// nothing in the database checks that the functions are unchanged since the decision; see [Decider.Unchanged].
+	CallsUncheckedFunctions bool
 
 	// OneStatementPerMessage tells that each statement of the text must be sent in a message of its own. One of them may
 	// show a row that expires while the statements before it run.
@@ -225,8 +225,8 @@ type Verdict struct {
 	// Query they are the values of literals in whose place Text has parameters; nil: it has none.
 	Values [][]byte
 
-	// Detail is what package enforce records of the statement.
-	Detail any
+	// EnforcerDetail is what package enforce records of the statement.
+	EnforcerDetail any
 }
 
 // Rewritten is what a rewriter says about a text that it made.
@@ -235,8 +235,8 @@ type Rewritten struct {
 	Effects []Effect // the effects of the statements in the text, in order
 
 	// Forms are the forms that Text requires of parameters, by their numbers. For other values see
-	// [Decider.ByRowSecurity].
-	Forms map[int32]Form
+	// [Decider.UseRowSecurity].
+	Forms map[int32]ValueForm
 
 	// ExpectsForms tells that Text requires forms, or would on the signed path, which depends on the sizes of tables. Such
 	// a statement must not run by EXECUTE, whose values the server computes and the proxy does not see.
@@ -251,7 +251,7 @@ type Rewritten struct {
 	Position func(int) int
 
 	// RenamedRelations are the relations that have other names in Text than in Original, longest name first.
-	Renamed []Renamed
+	Renamed []RenamedRelation
 
 	// HardenBeforeParse tells that functions of other roles may run as the server parses the text, to convert its
 	// constants. The settings of a hardened plan must apply from then on.
@@ -267,13 +267,13 @@ type Part struct {
 	Offset int // number of characters of the whole text before the part
 }
 
-// Renamed is a relation under two names: the name in the server's messages, and the name that the client used.
+// RenamedRelation is a relation under two names: the name in the server's messages, and the name that the client used.
 // View and Relation are these names without a schema, as in messages about written rows. Columns are the columns that
 // agents see, if the table hides some.
-type Renamed struct {
-	Server, Client string
-	View, Relation string
-	Columns        []string
+type RenamedRelation struct {
+	ServerName, ClientName string
+	View, Relation         string
+	Columns                []string
 }
 
 // Allowed reports whether the text may be sent upstream.
@@ -281,12 +281,12 @@ func (v *Verdict) Allowed() bool { return v.Refusal == nil }
 
 // Effect is what a statement does to the session, applied when its CommandComplete arrives.
 type Effect struct {
-	Kind   EffectKind
-	Name   string // name of the setting, or the client's name of the prepared statement or cursor; "": all of them
-	Reads  bool   // the statement reads rows: SELECT, COPY TO, or a statement that also writes
-	Writes bool   // the statement changes rows, or its WITH queries do
+	Kind       EffectKind
+	Name       string // name of the setting, or the client's name of the prepared statement or cursor; "": all of them
+	ReadsRows  bool   // the statement reads rows: SELECT, COPY TO, or a statement that also writes
+	WritesRows bool   // the statement changes rows, or its WITH queries do
 
-	Returns bool // the statement may send rows; if it runs others by name, these may
+	ReturnsRows bool // the statement may send rows; if it runs others by name, these may
 
 	// CommandTag is the command tag that the client gets. If it is empty, the client gets the server's.
 	CommandTag string
@@ -298,7 +298,7 @@ type Effect struct {
 	// Body is the verdict on the query that PREPARE or DECLARE names, with Effects of its own. Recheck accepts it like any
 	// other verdict; its Text is that of the whole message.
 	Body     *Verdict
-	Tag      string // the command tag of the query in Body
+	BodyTag  string // the command tag of the query in Body
 	WithHold bool   // the cursor of DECLARE outlives its transaction (WITH HOLD)
 	Binary   bool   // the cursor of DECLARE is BINARY: a Query that fetches from it gets binary values
 
@@ -309,7 +309,7 @@ type Effect struct {
 	// Claim is the claim that the statement changes, if the policy maps the setting Name to an attribute, or the setting
 	// says for whom the session acts: by SET, RESET and RESET ALL, or by a SELECT of set_config.
 	Claim      *Claim
-	IsRollback bool // the effect EndsTx comes from a ROLLBACK
+	IsRollback bool // the effect EffectEnd comes from a ROLLBACK
 }
 
 // Notice is a notice in PostgreSQL's words.
@@ -321,8 +321,8 @@ type Notice struct {
 // Claim is the new value of a setting that the policy maps to an attribute.
 type Claim struct {
 	Value                string // value of the setting, which is not logged
-	Reset                bool   // the setting returns to the value that the connection began with
-	Local                bool   // the value applies until the transaction ends
+	IsReset              bool   // the setting returns to the value that the connection began with
+	IsLocal              bool   // the value applies until the transaction ends
 	NamesRepresentedUser bool   // the value says for whom the session acts, as [RepresentedUserSetting] does
 }
 
@@ -346,7 +346,7 @@ func ClaimsChangeWithin(effects []Effect) bool {
 			break
 		}
 		switch e.Kind {
-		case EndsTx, RollsBackTo, ResetsSettings, Discards:
+		case EffectEnd, EffectRollbackTo, EffectResetAll, EffectDiscard:
 			return true
 		}
 		if e.Claim != nil {
@@ -361,25 +361,25 @@ type EffectKind int
 
 // The effects that statements can have on a session.
 const (
-	NoEffect       EffectKind = iota
-	BeginsTx                  // the effect of BEGIN and START TRANSACTION
-	EndsTx                    // the effect of COMMIT and ROLLBACK
-	Saves                     // the effect of SAVEPOINT
-	Releases                  // the effect of RELEASE SAVEPOINT
-	RollsBackTo               // the effect of ROLLBACK TO SAVEPOINT
-	ChangesGUC                // the effect of SET and RESET
-	Deallocates               // the effect of DEALLOCATE
-	Prepares                  // the effect of PREPARE
-	Declares                  // the effect of DECLARE
-	Fetches                   // the effect of FETCH and MOVE: they do what the query of the cursor does
-	Closes                    // the effect of CLOSE
-	Executes                  // the effect of EXECUTE: it does what the statement of that name does
-	ResetsSettings            // the effect of RESET ALL, which leaves the session's seal: see [ResetSettings]
-	CopiesIn                  // the effect of COPY FROM STDIN: rows come from the client
-	Listens                   // the effect of LISTEN to a channel of this name: notifications of it are for the client
-	Explains                  // the effect of EXPLAIN EXECUTE: the statement of that name must exist
+	EffectNone       EffectKind = iota
+	EffectBegin                 // the effect of BEGIN and START TRANSACTION
+	EffectEnd                   // the effect of COMMIT and ROLLBACK
+	EffectSavepoint             // the effect of SAVEPOINT
+	EffectRelease               // the effect of RELEASE SAVEPOINT
+	EffectRollbackTo            // the effect of ROLLBACK TO SAVEPOINT
+	EffectSet                   // the effect of SET and RESET
+	EffectDeallocate            // the effect of DEALLOCATE
+	EffectPrepare               // the effect of PREPARE
+	EffectDeclare               // the effect of DECLARE
+	EffectFetch                 // the effect of FETCH and MOVE: they do what the query of the cursor does
+	EffectClose                 // the effect of CLOSE
+	EffectExecute               // the effect of EXECUTE: it does what the statement of that name does
+	EffectResetAll              // the effect of RESET ALL, which leaves the session's seal: see [ResetSettings]
+	EffectCopyIn                // the effect of COPY FROM STDIN: rows come from the client
+	EffectListen                // the effect of LISTEN to a channel of this name: notifications of it are for the client
+	EffectExplain               // the effect of EXPLAIN EXECUTE: the statement of that name must exist
 	// the effect of DISCARD ALL: it removes the seal, all settings, prepared statements and portals
-	Discards
+	EffectDiscard
 )
 
 // SnapshotHold says what keeps one snapshot for more than a statement.
@@ -387,32 +387,32 @@ type SnapshotHold int
 
 // What can keep a snapshot.
 const (
-	HoldsNoSnapshot          SnapshotHold = iota
-	TransactionHoldsSnapshot              // the current transaction holds its snapshot
+	NoSnapshotHold     SnapshotHold = iota
+	HoldForTransaction              // the current transaction holds its snapshot
 	// every transaction of the session that does not say otherwise holds its snapshot
-	SessionHoldsSnapshot
+	HoldForSession
 )
 
 // Snapshot is a moment in the life of the database, taken by [Decider.Snapshot].
 type Snapshot struct {
-	Value string    // the snapshot as the database writes it
-	Rules string    // version of the rules that decide who sees a row
-	Taken time.Time // when the snapshot was taken, by the proxy's clock
+	Value        string    // the snapshot as the database writes it
+	RulesVersion string    // version of the rules that decide who sees a row
+	TakenAt      time.Time // when the snapshot was taken, by the proxy's clock
 }
 
 // Runnable reports whether v is a query, or empty, which SQL may run by name. EXECUTE can name any statement that was
 // prepared by Parse; the proxy would then not notice what it does to the session.
 func (v *Verdict) Runnable() bool {
-	return len(v.Effects) == 0 || len(v.Effects) == 1 && v.Effects[0].Kind == NoEffect && v.Effects[0].Reads
+	return len(v.Effects) == 0 || len(v.Effects) == 1 && v.Effects[0].Kind == EffectNone && v.Effects[0].ReadsRows
 }
 
 // The names of statements and portals on the server. No client's name is [SealStatement].
 const (
 	SealStatement = "pgconsent_seal" // the name of the proxy's own statement that sets the seal
 
-	namePrefix = "c:"
-	hashPrefix = "h:"
-	maxName    = 60 // longest name in bytes; PostgreSQL compares the first 63 bytes
+	namePrefix   = "c:"
+	hashPrefix   = "h:"
+	maxNameBytes = 60 // longest name in bytes; PostgreSQL compares the first 63 bytes
 )
 
 // UpstreamName is the server's name of a client's prepared statement or portal: SQL that names one must use this name,
@@ -421,7 +421,7 @@ func UpstreamName(name string) string {
 	switch {
 	case name == "":
 		return ""
-	case len(name) > maxName:
+	case len(name) > maxNameBytes:
 		sum := sha256.Sum256([]byte(name))
 		return hashPrefix + hex.EncodeToString(sum[:24])
 	default:
