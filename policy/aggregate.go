@@ -73,7 +73,7 @@ var truncationUnits = map[string][]string{
 
 // describe writes all that the aggregate says as one text, which differs for different aggregates.
 func (a *Aggregate) describe(r *catalog.Relation) string {
-	out := fmt.Sprintf("%q %q %d %d", predicate.Policy(a.Rows, r), a.Subject, a.MinSubjects, a.MaxSharePercent)
+	out := fmt.Sprintf("%q %q %d %d", predicate.RowPolicySQL(a.Rows, r), a.Subject, a.MinSubjects, a.MaxSharePercent)
 	for _, d := range a.Dimensions {
 		out += fmt.Sprintf(" %q %q %t", d.Column, d.Unit, d.OnlyPastPeriods)
 	}

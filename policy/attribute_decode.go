@@ -213,11 +213,11 @@ func (d *attributeDecoder) checkSource(n *node, decl *attributeDecl) {
 	case sourceSet:
 		d.requireFields(n, label, "within")
 		if decl.Setting == "" && decl.setting == nil {
-			decl.Setting = predicate.Schema + "." + decl.Name
+			decl.Setting = predicate.OwnSchema + "." + decl.Name
 			decl.setting = &decl.place
 		}
 		if slices.Contains(pgconsentSettings, decl.Setting) ||
-			decl.Setting != predicate.Schema+"."+decl.Name && strings.HasPrefix(decl.Setting, predicate.Schema+".") {
+			decl.Setting != predicate.OwnSchema+"."+decl.Name && strings.HasPrefix(decl.Setting, predicate.OwnSchema+".") {
 			d.fail(*decl.setting, "write setting: app."+decl.Name, "the setting %s is pgconsent's own", decl.Setting)
 		}
 	case sourceQuery:

@@ -55,13 +55,13 @@ func (c *attributeCompiler) compileLive(decl *attributeDecl, out *predicate.Live
 				c.fail(g.place, "declare both with one type", "the attribute %s is a %s and %s a %s", decl.Name,
 					decl.Type, a.Name, a.Type)
 			}
-			out.Equals = append(out.Equals, predicate.Attr{Name: a.Name, Type: a.SQLType(), Optional: a.Optional})
+			out.MustEqual = append(out.MustEqual, predicate.Attribute{Name: a.Name, Type: a.SQLType(), Optional: a.Optional})
 		}
 		for _, v := range decl.within.values {
 			if err := decl.Attribute.Check(v.Value); err != nil {
 				c.fail(v.Place, "write it as PostgreSQL does", "%s", err)
 			}
-			out.Values = append(out.Values, v.Value)
+			out.AllowedValues = append(out.AllowedValues, v.Value)
 		}
 	case decl.lookup != nil:
 		c.compileLookup(decl, decl.lookup, out)
@@ -84,7 +84,7 @@ func (c *attributeCompiler) compileLookup(decl *attributeDecl, q *lookupDecl, ou
 	var rows predicate.All
 	if decl.Setting != "" {
 		claim := predicate.Own{Column: q.column, Attribute: predicate.ClaimedValue, Type: decl.SQLType(),
-			AsText: c.isEnum(column)}
+			ComparesText: c.isEnum(column)}
 		if isBlankPadded(column.Type) {
 			claim.Type = "pg_catalog.bpchar"
 		}
@@ -207,17 +207,18 @@ func (p *Policy) AttributeOrigin(name string) string {
 			sql := "SELECT " + catalog.QuoteIdent(l.Column) + " FROM " + l.Table.Name.SQL()
 			if l.Rows != nil {
 				// The SQL compares with the claimed value, which has no attribute's name.
-				sql += " WHERE " + strings.ReplaceAll(ReadableSQL(predicate.Check(l.Rows, l.Table)), "(SELECT attr(''))", "claim")
+				sql += " WHERE " + strings.ReplaceAll(ReadableSQL(predicate.CheckSQL(l.Rows, l.Table)), "(SELECT attr(''))",
+					"claim")
 			}
 			return sql
-		case len(l.Equals) > 0:
+		case len(l.MustEqual) > 0:
 			var ids []string
-			for _, a := range l.Equals {
+			for _, a := range l.MustEqual {
 				ids = append(ids, "attribute('"+a.Name+"')")
 			}
 			return strings.Join(ids, ", or ")
-		case len(l.Values) > 0:
-			return "'" + strings.Join(l.Values, "', '") + "'"
+		case len(l.AllowedValues) > 0:
+			return "'" + strings.Join(l.AllowedValues, "', '") + "'"
 		default:
 			return strings.Join(strings.Fields(p.attributeExpressions[name]), " ")
 		}

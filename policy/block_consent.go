@@ -65,7 +65,7 @@ func (d *blockDecoder) decodeConsent(position place, n *node) block {
 
 // compileStatusConsent compiles a consent block with a status column of the subjects.
 func (c *ruleCompiler) compileStatusConsent(b consentBlock, row *catalog.Relation) predicate.Node {
-	out := predicate.Consent{Status: b.status, Is: b.requiredWord}
+	out := predicate.Consent{StatusColumn: b.status, AgreedStatus: b.requiredWord}
 	source := row
 	for i, link := range b.subjectLinks {
 		target := c.followLink(link, source)
@@ -76,13 +76,13 @@ func (c *ruleCompiler) compileStatusConsent(b consentBlock, row *catalog.Relatio
 			out.FirstRequired = true
 		}
 		out.Steps = append(out.Steps, predicate.Step{
-			Relation: target, Column: link.pairs[0].Column, From: link.pairs[0].From, MorePairs: link.otherPairs()})
+			Relation: target, Column: link.pairs[0].Column, FromColumn: link.pairs[0].FromColumn, MorePairs: link.otherPairs()})
 		source = target
 	}
 	if len(out.Steps) == 0 {
 		return predicate.Any{}
 	}
-	out.TypeName = c.checkStatusColumn(b.statusAt.OrElse(b.place), b.requiredWordAt.OrElse(b.place), source, b.status,
+	out.StatusType = c.checkStatusColumn(b.statusAt.OrElse(b.place), b.requiredWordAt.OrElse(b.place), source, b.status,
 		b.requiredWord)
 	c.compileConsentExpiry(b, source, &out)
 	c.materializeConsent(b, row, &out)
@@ -103,5 +103,5 @@ func (c *ruleCompiler) compileConsentExpiry(b consentBlock, subjects *catalog.Re
 			subjects.Name, column.Name, column.Type)
 		return
 	}
-	out.Expires = column.Name
+	out.ExpiryColumn = column.Name
 }

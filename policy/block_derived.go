@@ -83,7 +83,7 @@ func (c *ruleCompiler) compileDerived(b derivedBlock, row *catalog.Relation, inh
 	if !ok {
 		return predicate.Any{}
 	}
-	source, errorsBefore := origin.Table(), len(c.errs)
+	source, errorsBefore := origin.SourceTable(), len(c.errs)
 	position := b.ofAt.OrElse(b.place)
 	if len(b.from) > 0 {
 		position = b.from[len(b.from)-1].place
@@ -178,7 +178,7 @@ func (c *ruleCompiler) inheritedRule(position place, source *policyTable, row *c
 			switch {
 			case !ok:
 				rows = append(rows, predicate.Any{})
-			case origin.Table().Name == name:
+			case origin.SourceTable().Name == name:
 				ownOrigins = append(ownOrigins, origin)
 			default:
 				rows = append(rows, c.compileDerived(b, source.relation, inheritsAll && b.inherit == inheritEverything))
@@ -210,7 +210,7 @@ func (c *ruleCompiler) inheritedVisible(b visibleBlock, row *catalog.Relation) p
 		if rows == nil {
 			rows = predicate.All{predicate.Open{}}
 		}
-		return predicate.Visible{Relation: target, Column: firstPair.Column, From: firstPair.From,
+		return predicate.Visible{Relation: target, Column: firstPair.Column, FromColumn: firstPair.FromColumn,
 			MorePairs: b.link.otherPairs(),
 			Rows:      rows}
 	}
@@ -222,7 +222,7 @@ func (c *ruleCompiler) inheritedVisible(b visibleBlock, row *catalog.Relation) p
 	if condition := c.compileWhere(b.where, target); condition != nil {
 		rows = append(predicate.All{condition}, rows...)
 	}
-	return predicate.Visible{Relation: target, Column: firstPair.Column, From: firstPair.From,
+	return predicate.Visible{Relation: target, Column: firstPair.Column, FromColumn: firstPair.FromColumn,
 		MorePairs: b.link.otherPairs(),
 		Rows:      conditionsOr(rows, predicate.All{predicate.Open{}})}
 }

@@ -223,7 +223,7 @@ func TestDerivations(t *testing.T) {
 		versions[p.Version()] = block
 		derivations := p.Derivations()
 		if len(derivations) != 1 || derivations[0].Table.Name.Name != "summaries" ||
-			derivations[0].Origin.Table().Name.Name != "memories" || derivations[0].DeleteWithSource == strings.Contains(block, "keep") {
+			derivations[0].Origin.SourceTable().Name.Name != "memories" || derivations[0].DeleteWithSource == strings.Contains(block, "keep") {
 			t.Errorf("%s: %+v", block, derivations)
 		}
 	}

@@ -42,7 +42,7 @@ func (c *ruleCompiler) compileGrant(b grantBlock, row *catalog.Relation) predica
 			"%s.%s is a %s", row.Name, column.Name, column.Type)
 		return predicate.Any{}
 	}
-	out := predicate.Grant{Column: b.column, Form: list.Form, Cast: list.Cast, EverybodyWord: b.everybodyWord}
+	out := predicate.Grant{Column: b.column, Form: list.Form, NeedsCast: list.NeedsCast, EverybodyWord: b.everybodyWord}
 	text := out.Form != predicate.GrantUUID && out.Form != predicate.GrantInteger
 	if b.everybodyWord != "" && !text {
 		c.fail(b.everybodyWordAt, "", "%s.%s is a %s: it cannot hold a word for everybody", row.Name, column.Name, column.Type)
@@ -58,7 +58,7 @@ func (c *ruleCompiler) compileGrant(b grantBlock, row *catalog.Relation) predica
 				row.Name, column.Name, column.Type, attribute.Name, attribute.Type)
 		}
 		out.Grantees = append(out.Grantees, predicate.Grantee{
-			Attribute: attribute.Name, List: attribute.IsList(), Optional: attribute.Optional})
+			Attribute: attribute.Name, IsList: attribute.IsList(), Optional: attribute.Optional})
 	}
 	return out
 }

@@ -60,7 +60,7 @@ func (c *ruleCompiler) ambiguousLinkColumn(row *catalog.Relation, steps []predic
 			for _, end := range []struct {
 				relation *catalog.Relation
 				column   string
-			}{{previous, p.From}, {s.Relation, p.Column}} {
+			}{{previous, p.FromColumn}, {s.Relation, p.Column}} {
 				column := end.relation.Column(end.column)
 				if family := typeFamily(column.Type); family == "" || family == "date" || column.Nondeterministic {
 					return end.relation.Name.String() + "." + column.Name

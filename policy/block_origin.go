@@ -27,7 +27,7 @@ func (c *ruleCompiler) compileOrigin(b derivedBlock, row *catalog.Relation) (pre
 			return out, false
 		}
 		out.Steps = append(out.Steps, predicate.Step{
-			Relation: target, Column: link.pairs[0].Column, From: link.pairs[0].From, MorePairs: link.otherPairs()})
+			Relation: target, Column: link.pairs[0].Column, FromColumn: link.pairs[0].FromColumn, MorePairs: link.otherPairs()})
 		source = target
 	}
 	if len(b.from) == 0 {
@@ -36,7 +36,7 @@ func (c *ruleCompiler) compileOrigin(b derivedBlock, row *catalog.Relation) (pre
 		}
 	}
 	if len(b.unless) > 0 {
-		out.Unless = c.originException(b.unless, row)
+		out.ExceptIf = c.originException(b.unless, row)
 	}
 	return out, len(c.errs) == errorsBefore
 }

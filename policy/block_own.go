@@ -73,7 +73,7 @@ func (c *ruleCompiler) tenantNode(b tenantBlock, row *catalog.Relation) predicat
 		c.fail(b.sharedAt, "write it as PostgreSQL does", "%s.%s cannot be compared with this value: it is not a %s",
 			row.Name, b.column, element.Type)
 	}
-	return predicate.Tenant{Own: *comparison, Shared: b.sharedValue, SharedNull: b.sharedNull}
+	return predicate.Tenant{Own: *comparison, SharedValue: b.sharedValue, SharedNull: b.sharedNull}
 }
 
 // compareWithAttribute checks that a column compares with the attribute that it must equal; nil after an error.
@@ -84,13 +84,13 @@ func (c *ruleCompiler) compareWithAttribute(b ownBlock, row *catalog.Relation) *
 		return nil
 	}
 	out := &predicate.Own{Column: b.column, Attribute: b.attribute, Type: attribute.SQLType(),
-		AsText: c.isEnum(column) && attribute.elementType() == "text", Optional: attribute.Optional}
+		ComparesText: c.isEnum(column) && attribute.elementType() == "text", Optional: attribute.Optional}
 	baseType := c.comparedType(column)
 	padded := isBlankPadded(baseType) && attribute.elementType() == "text"
 	if padded {
 		out.Type = strings.Replace(out.Type, "pg_catalog.text", "pg_catalog.bpchar", 1)
 	}
-	if f := typeFamily(baseType); !out.AsText && !padded && (f == "" || f != typeFamily(attribute.elementType())) {
+	if f := typeFamily(baseType); !out.ComparesText && !padded && (f == "" || f != typeFamily(attribute.elementType())) {
 		suggestion := "declare the attribute with the column's type"
 		if f == "" {
 			suggestion = "own and tenant compare uuid, integer, text, varchar, char and enum columns, and domains over all but enums"

@@ -34,10 +34,10 @@ func (c *ruleCompiler) compileSubjects(b consentBlock, row *catalog.Relation) (p
 			return out, nil, "", false
 		}
 		if i == 0 && link.coversKey(target.PrimaryKey) {
-			out.Required = true
+			out.FirstRequired = true
 		}
 		out.Steps = append(out.Steps, predicate.Step{
-			Relation: target, Column: link.pairs[0].Column, From: link.pairs[0].From, MorePairs: link.otherPairs()})
+			Relation: target, Column: link.pairs[0].Column, FromColumn: link.pairs[0].FromColumn, MorePairs: link.otherPairs()})
 		source = target
 	}
 	subjects, elements := c.findSubjects(decl, source)
@@ -87,7 +87,7 @@ func (c *ruleCompiler) compileRecord(decl *recordDecl, row *catalog.Relation, su
 	if r == nil {
 		return predicate.Record{}
 	}
-	out := predicate.Record{Relation: r, Grantor: decl.grantor, Match: decl.match}
+	out := predicate.Record{Relation: r, GrantorColumn: decl.grantor, MatchedColumns: decl.match}
 	c.checkIDColumn(decl.place, r, decl.grantor, subject, elements)
 	for _, p := range decl.match {
 		c.checkPair(decl.matchAt, r, row, p)
@@ -96,7 +96,7 @@ func (c *ruleCompiler) compileRecord(decl *recordDecl, row *catalog.Relation, su
 	g := decl.grantee
 	if column := c.findRuleColumn(g.place, r, g.column); column != nil {
 		if g.element {
-			out.Element = g.column
+			out.ElementColumn = g.column
 			if !c.inListCondition {
 				c.fail(g.place, "write to: [attributes that are ids of the caller]",
 					"there is no element here: only wider, under write, judges the elements of a list")
@@ -141,8 +141,9 @@ func (c *ruleCompiler) compileGuardians(decl *guardiansDecl, grantor *catalog.Co
 	}
 	c.checkIDColumn(decl.place, r, decl.subject, subject, elements)
 	c.checkIDColumn(decl.place, r, decl.guardian, grantor, typeFamily(grantor.Type))
-	return &predicate.Guardians{Relation: r, Subject: decl.subject, Guardian: decl.guardian, Match: decl.match,
-		Rows: c.compileWhere(decl.where, r)}
+	return &predicate.Guardians{Relation: r, SubjectColumn: decl.subject, GuardianColumn: decl.guardian,
+		MatchedColumns: decl.match,
+		Rows:           c.compileWhere(decl.where, r)}
 }
 
 func (c *ruleCompiler) compileScope(decl *scopeDecl, r, row *catalog.Relation) *predicate.Scope {
@@ -155,7 +156,7 @@ func (c *ruleCompiler) compileScope(decl *scopeDecl, r, row *catalog.Relation) *
 		c.fail(decl.place, "", "%s.%s is a %s: it cannot hold a word for every row", r.Name, column.Name, column.Type)
 	}
 	for _, w := range decl.wordColumns {
-		if c.checkPair(w.place, r, row, predicate.ColumnPair{Column: decl.column, From: w.text}) {
+		if c.checkPair(w.place, r, row, predicate.ColumnPair{Column: decl.column, FromColumn: w.text}) {
 			out.WordColumns = append(out.WordColumns, w.text)
 		}
 	}

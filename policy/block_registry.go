@@ -98,9 +98,9 @@ func (c *ruleCompiler) compileRegistered(b consentBlock, row *catalog.Relation) 
 		return predicate.RegistryConsent{}, false
 	}
 	consent.ExceptCallers = c.findIDAttributes(b.records.exceptCallers, subject.relation, subject.column, elements)
-	out := predicate.RegistryConsent{Subjects: consent, Tables: []string{row.Name.String()}, Key: decl.key,
-		Since: decl.since,
-		Days:  decl.lessThanDays, Grouped: c.inGroupRule,
+	out := predicate.RegistryConsent{Subjects: consent, Tables: []string{row.Name.String()}, KeyColumn: decl.key,
+		DataTimeColumn: decl.since,
+		DecayDays:      decl.lessThanDays, CountsInGroups: c.inGroupRule,
 		SessionCategories: c.findWordAttributes(decl.sessionCategories),
 		SessionPurposes:   c.findWordAttributes(decl.sessionPurposes),
 		Grantees:          c.findWordAttributes(decl.grantees), Contexts: c.findWordAttributes(decl.contexts)}

@@ -61,19 +61,20 @@ func (c *ruleCompiler) sharedNode(b sharedBlock, row *catalog.Relation) predicat
 		typeName := c.checkStatusColumn(b.grantedStatus.columnAt.OrElse(b.grantedStatus.place),
 			b.grantedStatus.requiredWordAt.OrElse(b.grantedStatus.place),
 			record, b.grantedStatus.column, b.grantedStatus.requiredWord)
-		rows := predicate.All{predicate.Status{Column: b.grantedStatus.column, Is: b.grantedStatus.requiredWord,
-			TypeName: typeName}}
+		rows := predicate.All{predicate.Status{Column: b.grantedStatus.column, Value: b.grantedStatus.requiredWord,
+			ColumnType: typeName}}
 		if b.revokedColumn != "" {
 			rows = append(rows, c.notRevokedNode(b, record))
 		}
-		out = append(out, predicate.Visible{Relation: record, Column: link.pairs[0].Column, From: link.pairs[0].From,
-			MorePairs: link.otherPairs(), Rows: rows})
+		out = append(out, predicate.Visible{Relation: record, Column: link.pairs[0].Column,
+			FromColumn: link.pairs[0].FromColumn,
+			MorePairs:  link.otherPairs(), Rows: rows})
 	}
 	if b.active != "" {
 		if column := c.findRuleColumn(b.activeAt, row, b.active); column != nil && column.Type != "boolean" {
 			c.fail(b.activeAt, "name a boolean column of "+row.Name.String(), "%s.%s is a %s", row.Name, b.active, column.Type)
 		}
-		out = append(out, predicate.Status{Column: b.active, Is: "true", TypeName: "boolean"})
+		out = append(out, predicate.Status{Column: b.active, Value: "true", ColumnType: "boolean"})
 	}
 	return out
 }
@@ -85,7 +86,7 @@ func (c *ruleCompiler) notRevokedNode(b sharedBlock, record *catalog.Relation) p
 		return predicate.Any{}
 	}
 	if column.Type == "boolean" {
-		return predicate.Status{Column: b.revokedColumn, Is: "false", TypeName: "boolean"}
+		return predicate.Status{Column: b.revokedColumn, Value: "false", ColumnType: "boolean"}
 	}
 	e, ok := c.expressionColumn(column)
 	if !ok {

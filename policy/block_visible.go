@@ -42,7 +42,7 @@ func (d *blockDecoder) decodeLink(n *node, label string) linkDecl {
 		if valueNode.Kind != yamlfile.Scalar || valueNode.Value == "" {
 			d.fail(valueNode.Place, shape, "a column is a single name")
 		}
-		out.pairs = append(out.pairs, predicate.ColumnPair{Column: n.Values[0].Keys[i], From: valueNode.Value})
+		out.pairs = append(out.pairs, predicate.ColumnPair{Column: n.Values[0].Keys[i], FromColumn: valueNode.Value})
 		out.pairsAt = append(out.pairsAt, n.Values[0].KeyAt[i])
 	}
 	return out
@@ -60,7 +60,7 @@ func (c *ruleCompiler) compileVisible(b visibleBlock, row *catalog.Relation) pre
 	}
 	firstPair := b.link.pairs[0]
 	if b.rows != nil {
-		return predicate.Visible{Relation: target, Column: firstPair.Column, From: firstPair.From,
+		return predicate.Visible{Relation: target, Column: firstPair.Column, FromColumn: firstPair.FromColumn,
 			MorePairs: b.link.otherPairs(),
 			Rows:      c.compileWhereOfKey("rows", b.rows, target)}
 	}
@@ -82,7 +82,7 @@ func (c *ruleCompiler) compileVisible(b visibleBlock, row *catalog.Relation) pre
 	if condition := c.compileWhere(b.where, target); condition != nil {
 		rows = predicate.All{condition, rows}
 	}
-	return predicate.Visible{Relation: target, Column: firstPair.Column, From: firstPair.From,
+	return predicate.Visible{Relation: target, Column: firstPair.Column, FromColumn: firstPair.FromColumn,
 		MorePairs: b.link.otherPairs(),
 		Rows:      rows}
 }

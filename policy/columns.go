@@ -39,7 +39,7 @@ func (s VisibleColumn) describeConditions(r *catalog.Relation) string {
 	if s.Condition == nil {
 		return ""
 	}
-	return fmt.Sprintf(" %q %q", predicate.Check(s.Condition, r), predicate.Check(s.GroupCondition, r))
+	return fmt.Sprintf(" %q %q", predicate.CheckSQL(s.Condition, r), predicate.CheckSQL(s.GroupCondition, r))
 }
 
 // ConditionalColumn returns the named column if its values show only under a condition.
@@ -127,8 +127,8 @@ func (c VisibleColumn) Describe() string {
 			out += ", "
 		}
 		out += "where the subject consents to " + strings.Join(n.Categories, " and ") + ", else null"
-		if n.Days < predicate.Forever {
-			out += fmt.Sprintf("; to day %d of a countdown", n.Days-1)
+		if n.DecayDays < predicate.NeverDecays {
+			out += fmt.Sprintf("; to day %d of a countdown", n.DecayDays-1)
 		}
 	}
 	return out

@@ -74,17 +74,17 @@ func (c *columnCompiler) columnCondition(d columnDecl, consent *predicate.Regist
 	for _, w := range d.category.words {
 		columnConsent.Categories = append(slices.Clone(columnConsent.Categories), w.text)
 	}
-	if d.category.lastDay > 0 && columnConsent.Since == "" {
+	if d.category.lastDay > 0 && columnConsent.DataTimeColumn == "" {
 		c.fail(d.category.untilAt, "write since: the column with the row's time, in consent of the table",
 			"until needs to know how old a row is")
 	}
-	columnConsent.Days = predicate.Forever
+	columnConsent.DecayDays = predicate.NeverDecays
 	group := columnConsent
-	group.Grouped, group.Streams = true, nil
+	group.CountsInGroups, group.Streams = true, nil
 	if d.category.lastDay > 0 {
 		// Days is the first day without the column, and the column still shows on the last day
-		columnConsent.Days = d.category.lastDay + 1
-		group.Days = max(d.category.lastDay, d.category.lastGroupDay) + 1
+		columnConsent.DecayDays = d.category.lastDay + 1
+		group.DecayDays = max(d.category.lastDay, d.category.lastGroupDay) + 1
 	}
 	return columnConsent, group
 }

@@ -198,7 +198,7 @@ func (d *decoder) decodePairs(n *node, label string) []predicate.ColumnPair {
 			d.fail(valueNode.Place, "write { its column: the column of the row that it equals }", "a column is a single name")
 			continue
 		}
-		out = append(out, predicate.ColumnPair{Column: n.Keys[i], From: valueNode.Value})
+		out = append(out, predicate.ColumnPair{Column: n.Keys[i], FromColumn: valueNode.Value})
 	}
 	return out
 }

@@ -21,7 +21,7 @@ func (p *Policy) meaningHash() string {
 			fmt.Fprintf(h, " recorded %q\n", a.Audit)
 		}
 	}
-	fmt.Fprintf(h, "live %q\n", predicate.LiveBody(p.live))
+	fmt.Fprintf(h, "live %q\n", predicate.LiveFunctionBody(p.live))
 	for _, l := range p.limits {
 		fmt.Fprintf(h, "limit %s\n", l.describe())
 	}
@@ -65,8 +65,9 @@ func (p *Policy) meaningHash() string {
 		fmt.Fprintf(h, "channel %q\n", channel)
 	}
 	for _, d := range p.derivations {
-		from, where := d.Origin.ProductsSQL(d.Table, "made", "source")
-		fmt.Fprintf(h, "derived %q %q %q %q %t\n", d.Table.Name.String(), d.Origin.Table().Name.String(), from, where, d.DeleteWithSource)
+		from, where := d.Origin.DerivedRowsSQL(d.Table, "made", "source")
+		fmt.Fprintf(h, "derived %q %q %q %q %t\n", d.Table.Name.String(), d.Origin.SourceTable().Name.String(), from, where,
+			d.DeleteWithSource)
 	}
 	p.describeContracts(h)
 	p.privacy.describe(h)
@@ -75,7 +76,8 @@ func (p *Policy) meaningHash() string {
 }
 
 func (t *Table) describe(h io.Writer) {
-	fmt.Fprintf(h, "table %q %q %q\n", t.Relation.Name.Schema, t.Relation.Name.Name, predicate.Policy(t.Rows, t.Relation))
+	fmt.Fprintf(h, "table %q %q %q\n", t.Relation.Name.Schema, t.Relation.Name.Name, predicate.RowPolicySQL(t.Rows,
+		t.Relation))
 	if t.Write != nil {
 		fmt.Fprintf(h, " write %s\n", t.Write.describe(t.Relation))
 	}

@@ -61,7 +61,7 @@ func attributeColumns(rows predicate.Node) []string {
 		case predicate.Own:
 			out = append(out, part.Column)
 		case predicate.Tenant:
-			if part.Shared == "" && !part.SharedNull {
+			if part.SharedValue == "" && !part.SharedNull {
 				out = append(out, part.Column)
 			}
 		}
@@ -104,8 +104,8 @@ func constantColumnsOf(e predicate.Expr) []string {
 		return of(e.Expr)
 	case predicate.IsTest:
 		return of(e.Operand)
-	case predicate.Compare:
-		if _, constant := e.Right.(predicate.Const); constant && e.Op == "=" {
+	case predicate.Comparison:
+		if _, constant := e.Right.(predicate.Constant); constant && e.Op == "=" {
 			return of(e.Left)
 		}
 	}

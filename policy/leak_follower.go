@@ -208,15 +208,16 @@ func leadsTo(n predicate.Visible, t *policyTable, key catalog.ForeignKey, only b
 	if n.Relation.Name != t.relation.Name {
 		return false
 	}
-	pairs := append([]predicate.ColumnPair{{Column: n.Column, From: n.From}}, n.MorePairs...)
+	pairs := append([]predicate.ColumnPair{{Column: n.Column, FromColumn: n.FromColumn}}, n.MorePairs...)
 	for _, pair := range pairs {
-		i := slices.Index(key.Columns, pair.From)
+		i := slices.Index(key.Columns, pair.FromColumn)
 		if i < 0 || key.TargetColumns[i] != pair.Column {
 			return false
 		}
 	}
 	return !only || len(pairs) == len(key.Columns) ||
-		predicate.Step{Relation: n.Relation, Column: n.Column, From: n.From, MorePairs: n.MorePairs}.LeadsToAtMostOne()
+		predicate.Step{Relation: n.Relation, Column: n.Column, FromColumn: n.FromColumn,
+			MorePairs: n.MorePairs}.LeadsToAtMostOne()
 }
 
 // partThroughKey translates a part of the rule of a row into a condition on the row to which a foreign key refers. This
@@ -250,9 +251,9 @@ func partThroughKey(part predicate.Node, referrer referringKey, target *catalog.
 		n.Column = targetOf[n.Column]
 		return n
 	case predicate.Visible:
-		n.From, n.MorePairs = targetOf[n.From], slices.Clone(n.MorePairs)
+		n.FromColumn, n.MorePairs = targetOf[n.FromColumn], slices.Clone(n.MorePairs)
 		for i, pair := range n.MorePairs {
-			n.MorePairs[i].From = targetOf[pair.From]
+			n.MorePairs[i].FromColumn = targetOf[pair.FromColumn]
 		}
 		return n
 	}

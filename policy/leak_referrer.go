@@ -111,7 +111,7 @@ func (c *referrerLeaks) areAllReferrersVisible(source *catalog.Relation, key cat
 		return true
 	case predicate.Visible:
 		return rows.Relation.Name == key.Target && reflect.DeepEqual(rows.Rows, c.tables[key.Target].rows) &&
-			len(rows.MorePairs) == 0 && slices.Equal(key.Columns, []string{rows.From}) &&
+			len(rows.MorePairs) == 0 && slices.Equal(key.Columns, []string{rows.FromColumn}) &&
 			slices.Equal(key.TargetColumns, []string{rows.Column})
 	}
 	return false

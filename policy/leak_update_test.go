@@ -109,13 +109,13 @@ func trueText(n predicate.Node) string {
 	case predicate.Own:
 		return n.Column + " is the " + n.Attribute
 	case predicate.Status:
-		return n.Column + " is " + n.Is
+		return n.Column + " is " + n.Value
 	case predicate.Visible:
-		return n.From + " shows"
+		return n.FromColumn + " shows"
 	case predicate.Reference:
-		out := strings.Join(n.From, ", ") + " leads to a row of " + n.Relation.Name.Name + " where " + trueText(n.Rows)
+		out := strings.Join(n.FromColumns, ", ") + " leads to a row of " + n.Relation.Name.Name + " where " + trueText(n.Rows)
 		if n.RowBefore.Relation != nil {
-			out += ", or as it did of the same " + strings.Join(append([]string{n.RowBefore.From},
+			out += ", or as it did of the same " + strings.Join(append([]string{n.RowBefore.FromColumn},
 				froms(n.RowBefore.MorePairs)...), ", ")
 		}
 		return "[" + out + "]"
@@ -126,7 +126,7 @@ func trueText(n predicate.Node) string {
 func froms(pairs []predicate.ColumnPair) []string {
 	var out []string
 	for _, p := range pairs {
-		out = append(out, p.From)
+		out = append(out, p.FromColumn)
 	}
 	return out
 }

@@ -16,7 +16,7 @@ type Lifecycle struct {
 	TimeColumn string            // the column with the time of the row; "": rows have no age
 	Anonymise  bool              // rows stay and become anonymous, as Columns says; false: rows are deleted
 	Columns    []LifecycleColumn // the columns that change, in the order of the table
-	// HiddenFromDay is the first full day of a countdown on which the rule hides every row; [predicate.Forever]: none.
+	// HiddenFromDay is the first full day of a countdown on which the rule hides every row; [predicate.NeverDecays]: none.
 	HiddenFromDay int
 }
 
@@ -37,17 +37,17 @@ func (l *Lifecycle) hidesEnded(n predicate.Node) bool { _, ok := l.hiddenFrom(n)
 func (l *Lifecycle) hiddenFrom(n predicate.Node) (days int, ok bool) {
 	switch n := n.(type) {
 	case predicate.RegistryConsent:
-		days = n.Days
-		if n.Since == "" {
-			days = predicate.Forever
-			if !n.Grouped {
+		days = n.DecayDays
+		if n.DataTimeColumn == "" {
+			days = predicate.NeverDecays
+			if !n.CountsInGroups {
 				days = 0 // only rows of TEMPORARY and PARTNERED subjects are visible
 			}
 		}
 		return days, n.Subjects.Subject == l.Subject && len(n.Subjects.Steps) == 0 && len(n.Subjects.ExceptCallers) == 0 &&
-			(l.TimeColumn == "" || n.Since == l.TimeColumn)
+			(l.TimeColumn == "" || n.DataTimeColumn == l.TimeColumn)
 	case predicate.All:
-		days = predicate.Forever
+		days = predicate.NeverDecays
 		for _, part := range n {
 			if d, hides := l.hiddenFrom(part); hides {
 				days, ok = min(days, d), true
@@ -58,13 +58,13 @@ func (l *Lifecycle) hiddenFrom(n predicate.Node) (days int, ok bool) {
 		for _, part := range n {
 			d, hides := l.hiddenFrom(part)
 			if !hides {
-				return predicate.Forever, false
+				return predicate.NeverDecays, false
 			}
 			days = max(days, d)
 		}
 		return days, true
 	default:
-		return predicate.Forever, false
+		return predicate.NeverDecays, false
 	}
 }
 
@@ -82,7 +82,7 @@ func (l *Lifecycle) columnHiddenFrom(t *Table, becomes VisibleColumn) (day int, 
 	}
 	if t.Columns == nil {
 		if grouped {
-			return predicate.Forever, "counts in groups"
+			return predicate.NeverDecays, "counts in groups"
 		}
 		return rows, "shows"
 	}
@@ -100,15 +100,16 @@ func (l *Lifecycle) columnHiddenFrom(t *Table, becomes VisibleColumn) (day int, 
 		day = 0
 	}
 	if conditional {
-		if n, ok := shown.Condition.(predicate.RegistryConsent); ok && n.Subjects.Subject == l.Subject && n.Since == l.TimeColumn {
-			day = min(day, n.Days)
+		if n, ok := shown.Condition.(predicate.RegistryConsent); ok && n.Subjects.Subject == l.Subject &&
+			n.DataTimeColumn == l.TimeColumn {
+			day = min(day, n.DecayDays)
 		}
 	}
 	if grouped {
-		counts := predicate.Forever
+		counts := predicate.NeverDecays
 		if n, ok := shown.GroupCondition.(predicate.RegistryConsent); ok && conditional && n.Subjects.Subject == l.Subject &&
-			n.Since == l.TimeColumn {
-			counts = n.Days
+			n.DataTimeColumn == l.TimeColumn {
+			counts = n.DecayDays
 		}
 		if counts > day {
 			day, where = counts, "counts in groups"

@@ -30,7 +30,7 @@ func (c *lifecycleCompiler) findCascades(p *Policy) []Cascade {
 	var all []Cascade
 	for i, d := range p.derivations {
 		if d.DeleteWithSource {
-			all = append(all, Cascade{Source: d.Origin.Table(), Table: d.Table, Origin: &p.derivations[i].Origin})
+			all = append(all, Cascade{Source: d.Origin.SourceTable(), Table: d.Table, Origin: &p.derivations[i].Origin})
 		}
 	}
 	if len(all) == 0 {
@@ -73,7 +73,7 @@ func (c *lifecycleCompiler) findCascades(p *Policy) []Cascade {
 		t := c.tables[name]
 		for _, b := range derivedBlocks(t.decl.rows) {
 			origin, ok := c.rules.compileOrigin(b, t.relation)
-			if ok && b.onErase == "erase" && reachable[origin.Table().Name] {
+			if ok && b.onErase == "erase" && reachable[origin.SourceTable().Name] {
 				c.checkErased(b, t, origin)
 			}
 		}
@@ -92,7 +92,7 @@ func (c *lifecycleCompiler) checkErased(b derivedBlock, t *policyTable, origin p
 		c.fail(b.place, "write derived in the list of rows itself, or on_erase: keep",
 			"agents may see rows of %s after what they were made from has gone: derived is one way beside "+
 				"another, and what goes is hidden first", r.Name)
-	case origin.Unless != nil && len(predicate.AttributesOf(origin.Unless)) > 0:
+	case origin.ExceptIf != nil && len(predicate.AttributesOf(origin.ExceptIf)) > 0:
 		c.fail(b.place, "say unless by the row's own columns, or write on_erase: keep",
 			"whether a row of %s was made from others depends on who asks: nobody asks when its sources go", r.Name)
 	}

@@ -176,7 +176,7 @@ func (c *lifecycleCompiler) compileColumn(d lifecycleColumnDecl, l *Lifecycle, t
 	if day, where := l.columnHiddenFrom(t, out.VisibleColumn); day > d.afterDays+1 {
 		suggestion := fmt.Sprintf(
 			"write until: { decay: %d days } at the column, or decay: { less_than: %d days } in the rule", d.afterDays, d.afterDays+1)
-		if day < predicate.Forever {
+		if day < predicate.NeverDecays {
 			suggestion = fmt.Sprintf("write after: %d days", day-1)
 		}
 		c.fail(d.place, suggestion, "%s.%s %s after the day on which it goes: what goes is hidden first", r.Name, d.Name, where)

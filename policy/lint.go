@@ -104,7 +104,7 @@ func (l *linter) recompileBlock(b block, row *catalog.Relation) predicate.Node {
 
 // meaningText returns a text that is equal for blocks with the same meaning.
 func (l *linter) meaningText(b block, row *catalog.Relation) string {
-	return predicate.Check(l.recompileBlock(b, row), row)
+	return predicate.CheckSQL(l.recompileBlock(b, row), row)
 }
 
 // whyTableHidden returns why no row of a table ever shows; nil: some may show.

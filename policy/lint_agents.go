@@ -156,17 +156,17 @@ func comparedAttributes(e predicate.Expr) [][2]string {
 		return comparisonsIn(e)
 	case predicate.Or:
 		return comparisonsIn(e)
-	case predicate.Compare:
+	case predicate.Comparison:
 		for _, pair := range [][2]predicate.Expr{{e.Left, e.Right}, {e.Right, e.Left}} {
-			a, ok := pair[0].(predicate.Attr)
-			value, constant := pair[1].(predicate.Const)
+			a, ok := pair[0].(predicate.Attribute)
+			value, constant := pair[1].(predicate.Constant)
 			if ok && constant && e.Op == "=" {
 				return [][2]string{{a.Name, value.Value}}
 			}
 		}
 	case predicate.AnyOf:
-		a, ok := e.List.(predicate.Attr)
-		value, constant := e.Left.(predicate.Const)
+		a, ok := e.List.(predicate.Attribute)
+		value, constant := e.Left.(predicate.Constant)
 		if ok && constant {
 			return [][2]string{{a.Name, strings.TrimSpace(value.Value)}}
 		}

@@ -12,7 +12,7 @@ import (
 func (l *linter) checkInherit(t *policyTable) {
 	for _, b := range derivedBlocks(t.decl.rows) {
 		origin, ok := l.rules.compileOrigin(b, t.relation)
-		source, isList := l.policy.Table(origin.Table().Name)
+		source, isList := l.policy.Table(origin.SourceTable().Name)
 		if b.inherit != "" || !ok || !isList || source.Relation.Name == t.relation.Name {
 			continue
 		}

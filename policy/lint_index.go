@@ -91,9 +91,9 @@ func (l *linter) checkRuleIndex(rows block, r *catalog.Relation) {
 
 // linkFromColumns returns the row's own columns from which a link starts.
 func linkFromColumns(n predicate.Visible) []string {
-	out := []string{n.From}
+	out := []string{n.FromColumn}
 	for _, pair := range n.MorePairs {
-		out = append(out, pair.From)
+		out = append(out, pair.FromColumn)
 	}
 	return out
 }
@@ -125,9 +125,9 @@ func (l *linter) checkLinkIndexes(b block, row *catalog.Relation) {
 				l.checkBTree(b.subjectLinks[i].place, step.Relation, nil, stepColumns(step)...)
 			}
 			record := b.records.record
-			l.checkIDIndex(record.place, n.Record.Relation, n.Record.Rows, n.Record.Grantor, n.Record.Match)
+			l.checkIDIndex(record.place, n.Record.Relation, n.Record.Rows, n.Record.GrantorColumn, n.Record.MatchedColumns)
 			if g := n.Record.Guardians; g != nil {
-				l.checkIDIndex(record.guardians.place, g.Relation, g.Rows, g.Subject, g.Match)
+				l.checkIDIndex(record.guardians.place, g.Relation, g.Rows, g.SubjectColumn, g.MatchedColumns)
 			}
 		}
 	case derivedBlock:
@@ -136,7 +136,7 @@ func (l *linter) checkLinkIndexes(b block, row *catalog.Relation) {
 				l.checkBTree(b.from[i].place, step.Relation, nil, stepColumns(step)...)
 			}
 			for _, part := range b.where {
-				l.checkLinkIndexes(part, n.Table())
+				l.checkLinkIndexes(part, n.SourceTable())
 			}
 		}
 	case visibleBlock:
@@ -234,13 +234,13 @@ func implies(r *catalog.Relation, condition predicate.Node, where string) bool {
 	case predicate.Status:
 		name := catalog.QuoteIdent(n.Column)
 		if c := r.Column(n.Column); c != nil && c.Type == "boolean" {
-			if n.Is == "true" {
+			if n.Value == "true" {
 				return where == name || where == "("+name+" = true)" || where == "("+name+" IS TRUE)"
 			}
 			return where == "(NOT "+name+")" || where == "("+name+" = false)" || where == "("+name+" IS FALSE)"
 		}
 		for _, column := range []string{name, "(" + name + ")::text"} {
-			rest, ok := strings.CutPrefix(where, "("+column+" = "+catalog.QuoteLiteral(n.Is)+"::")
+			rest, ok := strings.CutPrefix(where, "("+column+" = "+catalog.QuoteLiteral(n.Value)+"::")
 			if kind, closed := strings.CutSuffix(rest, ")"); ok && closed && !strings.ContainsAny(kind, "()'=") {
 				return true
 			}
@@ -257,7 +257,7 @@ func expressionImplies(e predicate.Expr, where string) bool {
 		return slices.ContainsFunc(e, func(part predicate.Expr) bool { return expressionImplies(part, where) })
 	case predicate.IsTest:
 		column, ok := e.Operand.(predicate.Column)
-		return ok && e.Is == "NULL" && where == "("+catalog.QuoteIdent(column.Name)+" IS NULL)"
+		return ok && e.Keyword == "NULL" && where == "("+catalog.QuoteIdent(column.Name)+" IS NULL)"
 	}
 	return false
 }

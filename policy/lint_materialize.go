@@ -113,7 +113,7 @@ func (b consentBlock) withMaterialize() string {
 	for _, link := range b.subjectLinks {
 		var pairs []string
 		for _, pair := range link.pairs {
-			pairs = append(pairs, yamlWord(pair.Column)+": "+yamlWord(pair.From))
+			pairs = append(pairs, yamlWord(pair.Column)+": "+yamlWord(pair.FromColumn))
 		}
 		linkTexts = append(linkTexts, fmt.Sprintf("%s: { %s }", yamlWord(link.table), strings.Join(pairs, ", ")))
 	}

@@ -57,7 +57,8 @@ func (l *linter) whyNever(b block, row *catalog.Relation) *neverReason {
 			return w
 		}
 		if n, ok := l.recompileBlock(b, row).(predicate.Consent); ok && n.FirstRequired {
-			if w := l.whyNeverWord(b.requiredWordAt, n.Steps[len(n.Steps)-1].Relation, n.Status, n.Is); w != nil {
+			if w := l.whyNeverWord(b.requiredWordAt, n.Steps[len(n.Steps)-1].Relation, n.StatusColumn,
+				n.AgreedStatus); w != nil {
 				return w
 			}
 		}
@@ -117,18 +118,18 @@ func expressionFacts(position place, e predicate.Expr) []columnFact {
 			out = append(out, expressionFacts(position, part)...)
 		}
 		return out
-	case predicate.Compare:
+	case predicate.Comparison:
 		column, ok := e.Left.(predicate.Column)
-		value, constant := e.Right.(predicate.Const)
+		value, constant := e.Right.(predicate.Constant)
 		if !ok || !constant {
 			column, ok = e.Right.(predicate.Column)
-			value, constant = e.Left.(predicate.Const)
+			value, constant = e.Left.(predicate.Constant)
 		}
 		if ok && constant && column.Kind == predicate.Text && (e.Op == "=" || e.Op == "<>") {
 			return []columnFact{{place: position, column: column.Name, word: value.Value, isNegated: e.Op == "<>"}}
 		}
 	case predicate.IsTest:
-		if column, ok := e.Operand.(predicate.Column); ok && e.Is == "NULL" {
+		if column, ok := e.Operand.(predicate.Column); ok && e.Keyword == "NULL" {
 			return []columnFact{{place: position, column: column.Name, isNull: true}}
 		}
 	}

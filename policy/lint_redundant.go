@@ -122,7 +122,7 @@ func (l *linter) checkSubjects(b consentBlock, row *catalog.Relation) {
 	if !ok || n.FirstRequired || len(n.Steps) == 0 {
 		return
 	}
-	if w := l.whyNeverWord(b.requiredWordAt, n.Steps[len(n.Steps)-1].Relation, n.Status, n.Is); w != nil {
+	if w := l.whyNeverWord(b.requiredWordAt, n.Steps[len(n.Steps)-1].Relation, n.StatusColumn, n.AgreedStatus); w != nil {
 		l.warn(w.place, "", "only rows without anybody to ask show: %s", w.text)
 	}
 }

@@ -102,20 +102,20 @@ functions: { match: { pin: { respect: true } }, app.twice: {} }
 	comparison := predicate.Own{Column: "user_id", Attribute: "user", Type: "pg_catalog.uuid"}
 	memories := predicate.All{comparison, predicate.Consent{
 		Steps: []predicate.Step{
-			{Relation: rel("public", "memory_participants"), Column: "memory_id", From: "id"}, {
-				Relation: rel("public", "people"), Column: "id", From: "person_id"},
+			{Relation: rel("public", "memory_participants"), Column: "memory_id", FromColumn: "id"}, {
+				Relation: rel("public", "people"), Column: "id", FromColumn: "person_id"},
 		},
-		Status: "consent_status", Is: "granted",
+		StatusColumn: "consent_status", AgreedStatus: "granted",
 	}}
 	want := map[string]predicate.Node{
 		"app.people":      predicate.Open{},
 		"public.memories": memories,
-		"public.people":   predicate.Any{comparison, predicate.Status{Column: "granted", Is: "true", TypeName: "boolean"}},
+		"public.people":   predicate.Any{comparison, predicate.Status{Column: "granted", Value: "true", ColumnType: "boolean"}},
 		"public.memory_participants": predicate.All{
-			predicate.Visible{Relation: rel("public", "memories"), Column: "id", From: "memory_id", Rows: memories},
+			predicate.Visible{Relation: rel("public", "memories"), Column: "id", FromColumn: "memory_id", Rows: memories},
 			predicate.Consent{Steps: []predicate.Step{
-				{Relation: rel("public", "people"), Column: "id", From: "person_id"}}, FirstRequired: true,
-				Status: "consent_status", Is: "granted"},
+				{Relation: rel("public", "people"), Column: "id", FromColumn: "person_id"}}, FirstRequired: true,
+				StatusColumn: "consent_status", AgreedStatus: "granted"},
 		},
 	}
 	got := map[string]predicate.Node{}
@@ -400,23 +400,23 @@ func TestOwnColumns(t *testing.T) {
 	for rule, want := range map[string]predicate.Node{
 		"own: { column: user_id, is: teams }": own("user_id", "teams", "pg_catalog.uuid[]"),
 		"own: { column: mood, is: words }": predicate.Own{
-			Column: "mood", Attribute: "words", Type: "pg_catalog.text[]", AsText: true},
+			Column: "mood", Attribute: "words", Type: "pg_catalog.text[]", ComparesText: true},
 		"tenant: { column: n, is: n }":               own("n", "n", "pg_catalog.int4"),
-		"tenant: { column: n, is: n, shared: 0 }":    predicate.Tenant{Own: own("n", "n", "pg_catalog.int4"), Shared: "0"},
+		"tenant: { column: n, is: n, shared: 0 }":    predicate.Tenant{Own: own("n", "n", "pg_catalog.int4"), SharedValue: "0"},
 		"tenant: { column: n, is: n, shared: null }": predicate.Tenant{Own: own("n", "n", "pg_catalog.int4"), SharedNull: true},
 		"grant: { column: tags, to: [user, words], all: '*' }": predicate.Grant{
 			Column: "tags", EverybodyWord: "*", Grantees: []predicate.Grantee{{Attribute: "user"},
-				{Attribute: "words", List: true}}},
+				{Attribute: "words", IsList: true}}},
 		"grant: { column: labels, to: words }": predicate.Grant{
-			Column: "labels", Cast: true, Grantees: []predicate.Grantee{{Attribute: "words", List: true}}},
+			Column: "labels", NeedsCast: true, Grantees: []predicate.Grantee{{Attribute: "words", IsList: true}}},
 		"grant: { column: numbers, to: n }": predicate.Grant{
-			Column: "numbers", Form: predicate.GrantInteger, Cast: true, Grantees: []predicate.Grantee{{Attribute: "n"}}},
+			Column: "numbers", Form: predicate.GrantInteger, NeedsCast: true, Grantees: []predicate.Grantee{{Attribute: "n"}}},
 		"grant: { column: doc, to: user }": predicate.Grant{
 			Column: "doc", Form: predicate.GrantJSONB, Grantees: []predicate.Grantee{{Attribute: "user"}}},
 		"grant: { column: body, to: user }": predicate.Grant{
 			Column: "body", Form: predicate.GrantJSON, Grantees: []predicate.Grantee{{Attribute: "user"}}},
 		"not: { any: [ { status: { column: mood, is: bad } }, { not: open } ] }": predicate.Not{
-			Node: predicate.Any{predicate.Status{Column: "mood", Is: "bad", TypeName: "public.mood"},
+			Node: predicate.Any{predicate.Status{Column: "mood", Value: "bad", ColumnType: "public.mood"},
 				predicate.Not{Node: predicate.Open{}}}},
 	} {
 		p, err := compile(head + "tables: { memories: { rows: [ { " + rule + " } ] } }")
@@ -466,7 +466,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, table := range p.Tables() {
-			if predicate.Policy(table.Rows, table.Relation) == "" {
+			if predicate.RowPolicySQL(table.Rows, table.Relation) == "" {
 				t.Error("an empty predicate")
 			}
 		}

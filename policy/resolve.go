@@ -82,7 +82,7 @@ func (c *resolver) findTable(position place, writtenName string) *catalog.Relati
 
 func isSystemSchema(schema string) bool {
 	return schema == "pg_catalog" || schema == "information_schema" || strings.HasPrefix(schema, "pg_") ||
-		schema == predicate.Schema || schema == predicate.SignedSchema || schema == predicate.RowsSchema ||
+		schema == predicate.OwnSchema || schema == predicate.SignedSchema || schema == predicate.RowsSchema ||
 		schema == catalog.ShadowSchema
 }
 

@@ -24,11 +24,11 @@ func listOfIDs(column *catalog.Column) (list predicate.List, elements string, ok
 	case element == column.Type:
 		return list, "", false
 	case typeFamily(element) == "text":
-		list.Form, list.Cast = predicate.GrantText, element != "text"
+		list.Form, list.NeedsCast = predicate.GrantText, element != "text"
 	case typeFamily(element) == "uuid":
 		list.Form = predicate.GrantUUID
 	case typeFamily(element) == "integer":
-		list.Form, list.Cast = predicate.GrantInteger, element != "bigint"
+		list.Form, list.NeedsCast = predicate.GrantInteger, element != "bigint"
 	default:
 		return list, "", false
 	}
@@ -101,7 +101,7 @@ func (c *resolver) findIDAttributes(grantees []attributeRef, r *catalog.Relation
 				r.Name, column.Name, column.Type, attribute.Name, attribute.Type)
 			continue
 		}
-		out = append(out, predicate.Grantee{Attribute: attribute.Name, List: attribute.IsList(),
+		out = append(out, predicate.Grantee{Attribute: attribute.Name, IsList: attribute.IsList(),
 			Optional: attribute.Optional})
 	}
 	return out
@@ -119,7 +119,7 @@ func (c *resolver) findWordAttributes(grantees []attributeRef) []predicate.Grant
 			c.fail(grantee.place, "declare it as text or text[]", "the attribute %s is a %s", attribute.Name, attribute.Type)
 			continue
 		}
-		out = append(out, predicate.Grantee{Attribute: attribute.Name, List: attribute.IsList(),
+		out = append(out, predicate.Grantee{Attribute: attribute.Name, IsList: attribute.IsList(),
 			Optional: attribute.Optional})
 	}
 	return out

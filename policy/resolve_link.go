@@ -48,13 +48,13 @@ func (c *resolver) followLink(l linkDecl, row *catalog.Relation) *catalog.Relati
 
 // checkPair tells whether the two columns of a pair can be compared, and reports an error if they cannot.
 func (c *resolver) checkPair(position place, target, row *catalog.Relation, p predicate.ColumnPair) bool {
-	if target.Column(p.Column) == nil && row.Column(p.From) == nil && target.Column(p.From) != nil &&
+	if target.Column(p.Column) == nil && row.Column(p.FromColumn) == nil && target.Column(p.FromColumn) != nil &&
 		row.Column(p.Column) != nil {
-		c.fail(position, fmt.Sprintf("write { %s: %s }", p.From, p.Column),
+		c.fail(position, fmt.Sprintf("write { %s: %s }", p.FromColumn, p.Column),
 			"the pair is the other way round: first the column of %s, then the one of %s that it equals", target.Name, row.Name)
 		return false
 	}
-	targetColumn, rowColumn := c.findRuleColumn(position, target, p.Column), c.findRuleColumn(position, row, p.From)
+	targetColumn, rowColumn := c.findRuleColumn(position, target, p.Column), c.findRuleColumn(position, row, p.FromColumn)
 	switch {
 	case targetColumn == nil || rowColumn == nil:
 	case c.linkClass(targetColumn) == "" || c.linkClass(targetColumn) != c.linkClass(rowColumn):

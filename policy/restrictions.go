@@ -50,7 +50,7 @@ func (p *Policy) Restrictions() map[string]map[string]string {
 		if t.Aggregate != nil {
 			descriptions := t.Aggregate.describeParts()
 			descriptions[""] = t.Aggregate.describe(t.Relation)
-			descriptions["which rows count"] = predicate.Policy(t.Aggregate.Rows, t.Relation)
+			descriptions["which rows count"] = predicate.RowPolicySQL(t.Aggregate.Rows, t.Relation)
 			out["aggregate of "+t.Relation.Name.String()] = descriptions
 		}
 		if t.Columns != nil && t.Columns.ByKey != nil {

@@ -51,7 +51,7 @@ func (c *ruleCompiler) compileBlock(b block, row *catalog.Relation) (node predic
 	case statusBlock:
 		family := c.checkStatusColumn(b.columnAt.OrElse(b.place), b.requiredWordAt.OrElse(b.place), row, b.column,
 			b.requiredWord)
-		return predicate.Status{Column: b.column, Is: b.requiredWord, TypeName: family}
+		return predicate.Status{Column: b.column, Value: b.requiredWord, ColumnType: family}
 	case consentBlock:
 		if b.records != nil && b.records.registry != nil {
 			return c.compileRegistryConsent(b, row)

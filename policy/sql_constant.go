@@ -15,8 +15,8 @@ var (
 	decimalConst = regexp.MustCompile(`^-?[0-9]{1,18}\.[0-9]{1,12}$`)
 )
 
-func numberConst(text string) (predicate.Const, bool) {
-	c := predicate.Const{Value: text, Kind: predicate.Number, Type: "pg_catalog.int8"}
+func numberConst(text string) (predicate.Constant, bool) {
+	c := predicate.Constant{Value: text, Kind: predicate.Number, Type: "pg_catalog.int8"}
 	if decimalConst.MatchString(text) {
 		c.Type = "pg_catalog.numeric"
 		return c, true
@@ -27,8 +27,8 @@ func numberConst(text string) (predicate.Const, bool) {
 // typedConst gives a string constant the type of its kind. It accepts only values that mean the same under all settings
 // of a session: a timestamp with time zone must name its zone. The second result says how to write the value; "": it is
 // right.
-func typedConst(value string, kind predicate.Kind) (predicate.Const, string) {
-	c := predicate.Const{Value: value, Kind: kind}
+func typedConst(value string, kind predicate.Kind) (predicate.Constant, string) {
+	c := predicate.Constant{Value: value, Kind: kind}
 	stamp := func(layouts ...string) bool {
 		return slices.ContainsFunc(layouts, func(layout string) bool {
 			t, err := time.Parse(layout, value)
@@ -105,7 +105,7 @@ func (x *sqlExpression) compileCast(n *sqltext.TypeCast) (operand, bool) {
 	if isKnown && o.kind == kind {
 		return o, true
 	}
-	if _, isConst := o.Expr.(predicate.Const); isConst && isKnown {
+	if _, isConst := o.Expr.(predicate.Constant); isConst && isKnown {
 		return x.convert(o, kind)
 	}
 	column, isColumn := o.Expr.(predicate.Column)

@@ -178,10 +178,10 @@ func (x *sqlExpression) compileConstant(n *sqltext.A_Const) (operand, bool) {
 	case *sqltext.A_Const_Fval:
 		return x.compileNumber(v.Fval.Fval, n.Location)
 	case *sqltext.A_Const_Boolval:
-		return operand{predicate.Const{Value: strconv.FormatBool(v.Boolval.Boolval), Kind: predicate.Bool,
+		return operand{predicate.Constant{Value: strconv.FormatBool(v.Boolval.Boolval), Kind: predicate.Bool,
 			Type: "pg_catalog.bool"}, predicate.Bool, n.Location}, true
 	case *sqltext.A_Const_Sval:
-		return operand{predicate.Const{Value: v.Sval.Sval}, "", n.Location}, true
+		return operand{predicate.Constant{Value: v.Sval.Sval}, "", n.Location}, true
 	default:
 		return x.fail(n.Location, "", "bit strings are not part of sql expressions")
 	}
@@ -217,7 +217,7 @@ func (x *sqlExpression) compileLogic(n *sqltext.BoolExpr) (operand, bool) {
 	return operand{out, predicate.Bool, n.Location}, true
 }
 
-func isNull(e predicate.Expr) predicate.Expr { return predicate.IsTest{Operand: e, Is: "NULL"} }
+func isNull(e predicate.Expr) predicate.Expr { return predicate.IsTest{Operand: e, Keyword: "NULL"} }
 
 func (x *sqlExpression) compileNullTest(n *sqltext.NullTest) (operand, bool) {
 	o, ok := x.compileNullTestOperand(n.Arg)
@@ -254,7 +254,7 @@ func (x *sqlExpression) compileBooleanTest(n *sqltext.BooleanTest) (operand, boo
 	if !ok {
 		return operand{}, false
 	}
-	test := func(word string) predicate.Expr { return predicate.IsTest{Operand: c, Is: word} }
+	test := func(word string) predicate.Expr { return predicate.IsTest{Operand: c, Keyword: word} }
 	var out predicate.Expr
 	switch n.Booltesttype {
 	case sqltext.IS_TRUE:
@@ -278,11 +278,11 @@ func (x *sqlExpression) compileBooleanTest(n *sqltext.BooleanTest) (operand, boo
 func (x *sqlExpression) compileValueFunction(n *sqltext.SQLValueFunction) (operand, bool) {
 	switch n.Op {
 	case sqltext.SVFOP_CURRENT_TIMESTAMP:
-		return operand{predicate.Clock{Kind: predicate.TimestampTZ}, predicate.TimestampTZ, n.Location}, true
+		return operand{predicate.ClockTime{Kind: predicate.TimestampTZ}, predicate.TimestampTZ, n.Location}, true
 	case sqltext.SVFOP_CURRENT_DATE:
-		return operand{predicate.Clock{Kind: predicate.Date}, predicate.Date, n.Location}, true
+		return operand{predicate.ClockTime{Kind: predicate.Date}, predicate.Date, n.Location}, true
 	case sqltext.SVFOP_LOCALTIMESTAMP:
-		return operand{predicate.Clock{Kind: predicate.Timestamp}, predicate.Timestamp, n.Location}, true
+		return operand{predicate.ClockTime{Kind: predicate.Timestamp}, predicate.Timestamp, n.Location}, true
 	default:
 		return x.fail(n.Location, "write attribute('name') for who is calling, now() for the time",
 			"this is not part of sql expressions")
@@ -294,9 +294,10 @@ func (x *sqlExpression) compileCoalesce(n *sqltext.CoalesceExpr) (operand, bool)
 	if !ok {
 		return operand{}, false
 	}
-	out := predicate.Case{Else: parts[len(parts)-1], Bytes: mixesTextColumns(kind, parts...)}
+	out := predicate.Case{ElseValue: parts[len(parts)-1], ByBytes: mixesTextColumns(kind, parts...)}
 	for _, part := range parts[:len(parts)-1] {
-		out.When = append(out.When, predicate.When{If: predicate.Negation{Expr: isNull(part)}, Then: part})
+		out.Branches = append(out.Branches, predicate.CaseBranch{Condition: predicate.Negation{Expr: isNull(part)},
+			Result: part})
 	}
 	return operand{out, kind, n.Location}, true
 }
@@ -316,7 +317,7 @@ func (x *sqlExpression) compileCase(n *sqltext.CaseExpr) (operand, bool) {
 		if !ok {
 			return operand{}, false
 		}
-		out.When = append(out.When, predicate.When{If: condition.Expr})
+		out.Branches = append(out.Branches, predicate.CaseBranch{Condition: condition.Expr})
 		results = append(results, whenClause.Result)
 	}
 	if n.Defresult != nil {
@@ -326,13 +327,13 @@ func (x *sqlExpression) compileCase(n *sqltext.CaseExpr) (operand, bool) {
 	if !ok {
 		return operand{}, false
 	}
-	for i := range out.When {
-		out.When[i].Then = parts[i]
+	for i := range out.Branches {
+		out.Branches[i].Result = parts[i]
 	}
 	if n.Defresult != nil {
-		out.Else = parts[len(parts)-1]
+		out.ElseValue = parts[len(parts)-1]
 	}
-	out.Bytes = mixesTextColumns(kind, parts...)
+	out.ByBytes = mixesTextColumns(kind, parts...)
 	return operand{out, kind, n.Location}, true
 }
 
@@ -386,7 +387,7 @@ func (x *sqlExpression) convert(o operand, kind predicate.Kind) (operand, bool) 
 	if o.kind == kind {
 		return o, true
 	}
-	c, isConst := o.Expr.(predicate.Const)
+	c, isConst := o.Expr.(predicate.Constant)
 	switch {
 	case o.kind == "" && !isConst:
 		return operand{o.Expr, kind, o.at}, true // the operand is NULL
@@ -400,7 +401,7 @@ func (x *sqlExpression) convert(o operand, kind predicate.Kind) (operand, bool) 
 		c.Kind, c.Type = predicate.Float, "pg_catalog.float8"
 		return operand{c, kind, o.at}, true
 	}
-	if clock, ok := o.Expr.(predicate.Clock); ok &&
+	if clock, ok := o.Expr.(predicate.ClockTime); ok &&
 		(kind == predicate.Date || kind == predicate.Timestamp || kind == predicate.TimestampTZ) {
 		clock.Kind = kind
 		return operand{clock, kind, o.at}, true

@@ -22,7 +22,7 @@ func (x *sqlExpression) compileCall(n *sqltext.FuncCall) (operand, bool) {
 		return x.compileAttributeCall(n)
 	case "now", "statement_timestamp", "transaction_timestamp":
 		if len(n.Args) == 0 {
-			return operand{predicate.Clock{Kind: predicate.TimestampTZ}, predicate.TimestampTZ, n.Location}, true
+			return operand{predicate.ClockTime{Kind: predicate.TimestampTZ}, predicate.TimestampTZ, n.Location}, true
 		}
 		return x.fail(n.Location, "", "%s takes no argument", name)
 	case "cardinality":
@@ -52,7 +52,7 @@ func (x *sqlExpression) compileAttributeCall(n *sqltext.FuncCall) (operand, bool
 	}
 	kind := map[string]predicate.Kind{"text": predicate.Text, "uuid": predicate.UUID,
 		"integer": predicate.Number}[typeFamily(attribute.elementType())]
-	out := predicate.Attr{Name: attribute.Name, Type: attribute.SQLType(), Optional: attribute.Optional}
+	out := predicate.Attribute{Name: attribute.Name, Type: attribute.SQLType(), Optional: attribute.Optional}
 	if attribute.IsList() {
 		kind = kind.List()
 		if attribute.elementType() == "integer" {
@@ -85,7 +85,7 @@ func (x *sqlExpression) compileFunction(name string, nodes []*sqltext.Node, loca
 		return x.fail(location, closest(name, sortedKeys(predicate.Functions)),
 			"%s is not a function that sql expressions may call", name)
 	}
-	if len(nodes) > len(f.Args) || len(nodes) < len(f.Args)-f.Optional {
+	if len(nodes) > len(f.Args) || len(nodes) < len(f.Args)-f.TrailingOptional {
 		return x.fail(location, "", "%s takes %d arguments", name, len(f.Args))
 	}
 	out := predicate.Call{Name: name}
@@ -97,8 +97,8 @@ func (x *sqlExpression) compileFunction(name string, nodes []*sqltext.Node, loca
 		if arg, ok = x.convert(arg, f.Args[i]); !ok {
 			return operand{}, false
 		}
-		if i >= len(f.Args)-f.Constants {
-			c, isConst := arg.Expr.(predicate.Const)
+		if i >= len(f.Args)-f.TrailingConstants {
+			c, isConst := arg.Expr.(predicate.Constant)
 			if isConst && arg.kind == predicate.Number {
 				c.Type = "pg_catalog.int4"
 				isConst = len(strings.TrimPrefix(c.Value, "-")) <= 4 && !strings.Contains(c.Value, ".")

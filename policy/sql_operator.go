@@ -77,7 +77,7 @@ func (x *sqlExpression) compileSign(op string, n *sqltext.A_Expr) (operand, bool
 	if !ok {
 		return o, false
 	}
-	if c, isConst := o.Expr.(predicate.Const); isConst && o.kind == predicate.Number && op == "-" &&
+	if c, isConst := o.Expr.(predicate.Constant); isConst && o.kind == predicate.Number && op == "-" &&
 		!strings.HasPrefix(c.Value, "-") {
 		return x.compileNumber("-"+c.Value, n.Location)
 	}
@@ -98,8 +98,8 @@ func (x *sqlExpression) compilePair(left, right *sqltext.Node) (a, b operand, ok
 		}
 	}
 	kind := b.kind
-	_, clock := b.Expr.(predicate.Clock)
-	_, number := b.Expr.(predicate.Const)
+	_, clock := b.Expr.(predicate.ClockTime)
+	_, number := b.Expr.(predicate.Constant)
 	if kind == "" || (clock || number) && a.kind != "" {
 		kind = a.kind
 	}
@@ -122,7 +122,8 @@ func (x *sqlExpression) compileComparison(op string, left, right *sqltext.Node, 
 	if a.kind == predicate.JSONB || a.kind != a.kind.Element() {
 		return x.fail(location, "write doc ->> 'key', or value = ANY (list)", "%s values are not compared whole", a.kind)
 	}
-	return operand{predicate.Compare{Op: op, Left: a.Expr, Right: b.Expr, Bytes: mixesTextColumns(a.kind, a.Expr, b.Expr)},
+	return operand{predicate.Comparison{Op: op, Left: a.Expr, Right: b.Expr, ByBytes: mixesTextColumns(a.kind, a.Expr,
+		b.Expr)},
 		predicate.Bool, location}, true
 }
 
@@ -132,13 +133,13 @@ func (x *sqlExpression) compileDistinct(n *sqltext.A_Expr) (operand, bool) {
 	if !ok {
 		return operand{}, false
 	}
-	c := equal.Expr.(predicate.Compare)
+	c := equal.Expr.(predicate.Comparison)
 	var out predicate.Expr = predicate.Case{
-		When: []predicate.When{
-			{If: isNull(c.Left), Then: predicate.Negation{Expr: isNull(c.Right)}},
-			{If: isNull(c.Right), Then: predicate.Negation{Expr: isNull(c.Left)}},
+		Branches: []predicate.CaseBranch{
+			{Condition: isNull(c.Left), Result: predicate.Negation{Expr: isNull(c.Right)}},
+			{Condition: isNull(c.Right), Result: predicate.Negation{Expr: isNull(c.Left)}},
 		},
-		Else: predicate.Negation{Expr: c},
+		ElseValue: predicate.Negation{Expr: c},
 	}
 	if n.Kind == sqltext.AEXPR_NOT_DISTINCT {
 		out = predicate.Negation{Expr: out}
@@ -151,10 +152,11 @@ func (x *sqlExpression) compileNullIf(n *sqltext.A_Expr) (operand, bool) {
 	if !ok {
 		return operand{}, false
 	}
-	c := equal.Expr.(predicate.Compare)
+	c := equal.Expr.(predicate.Comparison)
 	a, _, _ := x.compilePair(n.Lexpr, n.Rexpr)
-	differ := predicate.Negation{Expr: predicate.IsTest{Operand: c, Is: "TRUE"}}
-	return operand{predicate.Case{When: []predicate.When{{If: differ, Then: c.Left}}}, a.kind, n.Location}, true
+	differ := predicate.Negation{Expr: predicate.IsTest{Operand: c, Keyword: "TRUE"}}
+	return operand{predicate.Case{Branches: []predicate.CaseBranch{{Condition: differ, Result: c.Left}}}, a.kind,
+		n.Location}, true
 }
 
 // compileIn compiles IN. If all values are constants, it becomes one comparison with a list.
@@ -171,9 +173,9 @@ func (x *sqlExpression) compileIn(n *sqltext.A_Expr, negated bool) (operand, boo
 		if !ok {
 			return operand{}, false
 		}
-		c := equal.Expr.(predicate.Compare)
+		c := equal.Expr.(predicate.Comparison)
 		comparisons = append(comparisons, c)
-		if _, isConst := c.Right.(predicate.Const); isConst {
+		if _, isConst := c.Right.(predicate.Constant); isConst {
 			constants = append(constants, c.Right)
 			out = predicate.AnyOf{Left: c.Left, List: constants}
 		}
@@ -203,7 +205,8 @@ func (x *sqlExpression) compileAnyOf(n *sqltext.A_Expr, negated bool) (operand, 
 	if a, ok = x.convert(a, list.kind.Element()); !ok {
 		return operand{}, false
 	}
-	var out predicate.Expr = predicate.AnyOf{Left: a.Expr, List: list.Expr, Bytes: mixesTextColumns(a.kind, a.Expr, list.Expr)}
+	var out predicate.Expr = predicate.AnyOf{Left: a.Expr, List: list.Expr, ByBytes: mixesTextColumns(a.kind, a.Expr,
+		list.Expr)}
 	if negated {
 		out = predicate.Negation{Expr: out}
 	}
@@ -218,7 +221,8 @@ func (x *sqlExpression) compileOverlap(op string, n *sqltext.A_Expr) (operand, b
 	if a.kind == a.kind.Element() {
 		return x.fail(n.Location, "", "%s compares lists", op)
 	}
-	return operand{predicate.Overlap{Op: op, Left: a.Expr, Right: b.Expr, Bytes: mixesTextColumns(a.kind, a.Expr, b.Expr)},
+	return operand{predicate.Overlap{Op: op, Left: a.Expr, Right: b.Expr, ByBytes: mixesTextColumns(a.kind, a.Expr,
+		b.Expr)},
 		predicate.Bool, n.Location}, true
 }
 
@@ -278,7 +282,7 @@ func (x *sqlExpression) compileShift(op string, n *sqltext.A_Expr) (operand, boo
 	if !ok {
 		return o, false
 	}
-	clock, isClock := o.Expr.(predicate.Clock)
+	clock, isClock := o.Expr.(predicate.ClockTime)
 	if !isClock || clock.Kind == predicate.Date || clock.Interval != (predicate.Interval{}) {
 		return x.fail(n.Location, suggestion, "arithmetic is not part of sql expressions: it could overflow")
 	}

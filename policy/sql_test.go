@@ -127,7 +127,7 @@ func TestExpressions(t *testing.T) {
 			continue
 		}
 		table := p.Tables()[0]
-		got := predicate.Policy(table.Rows, table.Relation)
+		got := predicate.RowPolicySQL(table.Rows, table.Relation)
 		if i := strings.Index(got, " IS NOT NULL AND "); i >= 0 && strings.HasPrefix(got, "(SELECT") {
 			got = got[i+len(" IS NOT NULL AND "):]
 		}

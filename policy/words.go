@@ -54,20 +54,20 @@ func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 		switch {
 		case n.SharedNull:
 			return ownConditionText(n.Own) + ", or NULL, which is everybody's"
-		case n.Shared != "":
-			return ownConditionText(n.Own) + fmt.Sprintf(", or %q, which is everybody's", n.Shared)
+		case n.SharedValue != "":
+			return ownConditionText(n.Own) + fmt.Sprintf(", or %q, which is everybody's", n.SharedValue)
 		}
 		return ownConditionText(n.Own)
 	case predicate.Status:
-		return fmt.Sprintf("%s is %q", n.Column, n.Is)
+		return fmt.Sprintf("%s is %q", n.Column, n.Value)
 	case predicate.Grant:
 		return fmt.Sprintf("%s lists %s", n.Column, granteeText(n))
 	case predicate.SQL:
 		return "the condition " + conditionText(n, row)
 	case predicate.Consent:
-		text := fmt.Sprintf("everybody reached by %s has %s = %q", linkText(n.Steps), n.Status, n.Is)
-		if n.Expires != "" {
-			text += ", and " + n.Expires + " is not over"
+		text := fmt.Sprintf("everybody reached by %s has %s = %q", linkText(n.Steps), n.StatusColumn, n.AgreedStatus)
+		if n.ExpiryColumn != "" {
+			text += ", and " + n.ExpiryColumn + " is not over"
 		}
 		return text + noSubjectText(n.FirstRequired)
 	case predicate.RecordedConsent:
@@ -78,19 +78,20 @@ func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 		if len(n.Steps) == 0 {
 			text = fmt.Sprintf("every row of %s that %s lists", n.Source.Name, n.List.Column)
 		}
-		text += ", is there, and for it " + p.inWords(n.Rows, n.Table())
+		text += ", is there, and for it " + p.inWords(n.Rows, n.SourceTable())
 		if len(n.SourceOrigins) > 0 {
 			text += ", and so on for what that was made from"
 		}
-		if n.Unless != nil {
-			text += ", unless " + p.inWords(n.Unless, row)
+		if n.ExceptIf != nil {
+			text += ", unless " + p.inWords(n.ExceptIf, row)
 		}
 		return text
 	case predicate.RegistryConsent:
 		return subjectsText(n.Subjects, "consents by the registry"+registryText(n))
 	case predicate.Visible:
-		steps := []predicate.Step{{Relation: n.Relation, Column: n.Column, From: n.From, MorePairs: n.MorePairs}}
-		if t, ok := p.Table(n.Relation.Name); ok && predicate.Check(t.Rows, t.Relation) == predicate.Check(n.Rows, n.Relation) {
+		steps := []predicate.Step{{Relation: n.Relation, Column: n.Column, FromColumn: n.FromColumn, MorePairs: n.MorePairs}}
+		if t, ok := p.Table(n.Relation.Name); ok && predicate.CheckSQL(t.Rows, t.Relation) == predicate.CheckSQL(n.Rows,
+			n.Relation) {
 			return "a row shows of " + linkText(steps)
 		}
 		return "there is a row of " + linkText(steps) + " for which " + p.inWords(n.Rows, n.Relation)
@@ -152,8 +153,8 @@ func registryText(n predicate.RegistryConsent) string {
 		out = append(out, "given to everybody or the agent's "+attributeNames(n.Grantees))
 	}
 	scopes := []string{"everything", "table:" + n.Tables[0]}
-	if n.Key != "" {
-		scopes = append(scopes, "row:"+n.Tables[0]+":<"+n.Key+">")
+	if n.KeyColumn != "" {
+		scopes = append(scopes, "row:"+n.Tables[0]+":<"+n.KeyColumn+">")
 	}
 	if len(n.Contexts) > 0 {
 		scopes = append(scopes, "ctx:<"+attributeNames(n.Contexts)+">")
@@ -161,11 +162,11 @@ func registryText(n predicate.RegistryConsent) string {
 	if len(scopes) > 2 {
 		out = append(out, "about "+strings.Join(scopes, " or "))
 	}
-	if n.Since != "" {
-		out = append(out, "for rows of the time "+n.Since)
+	if n.DataTimeColumn != "" {
+		out = append(out, "for rows of the time "+n.DataTimeColumn)
 	}
-	if n.Since != "" && n.Days > 0 && n.Days < predicate.Forever {
-		out = append(out, fmt.Sprintf("or had consented until a countdown began, fewer than %d full days ago", n.Days))
+	if n.DataTimeColumn != "" && n.DecayDays > 0 && n.DecayDays < predicate.NeverDecays {
+		out = append(out, fmt.Sprintf("or had consented until a countdown began, fewer than %d full days ago", n.DecayDays))
 	}
 	if len(out) == 0 {
 		return ""
@@ -183,7 +184,7 @@ func attributeNames(grantees []predicate.Grantee) string {
 
 // conditionText returns the SQL of a node, without the test for a sealed session.
 func conditionText(n predicate.Node, row *catalog.Relation) string {
-	return strings.TrimPrefix(ReadableSQL(predicate.Check(n, row)), "(SELECT sealed()) AND ")
+	return strings.TrimPrefix(ReadableSQL(predicate.CheckSQL(n, row)), "(SELECT sealed()) AND ")
 }
 
 func ownConditionText(n predicate.Own) string {
@@ -196,7 +197,7 @@ func ownConditionText(n predicate.Own) string {
 func granteeText(n predicate.Grant) string {
 	var who []string
 	for _, grantee := range n.Grantees {
-		if grantee.List {
+		if grantee.IsList {
 			who = append(who, "one of the agent's "+grantee.Attribute)
 		} else {
 			who = append(who, "the agent's "+grantee.Attribute)
@@ -215,9 +216,9 @@ func granteeText(n predicate.Grant) string {
 func linkText(steps []predicate.Step) string {
 	var out []string
 	for _, s := range steps {
-		pairs := []string{s.Column + " = " + s.From}
+		pairs := []string{s.Column + " = " + s.FromColumn}
 		for _, p := range s.MorePairs {
-			pairs = append(pairs, p.Column+" = "+p.From)
+			pairs = append(pairs, p.Column+" = "+p.FromColumn)
 		}
 		out = append(out, fmt.Sprintf("%s (%s)", s.Relation.Name, strings.Join(pairs, ", ")))
 	}

@@ -68,18 +68,18 @@ func (w *Write) describe(r *catalog.Relation) string {
 		strconv.FormatBool(w.Insert), strconv.FormatBool(w.Update), strconv.FormatBool(w.Delete),
 		strconv.FormatBool(w.InsertsAreHidden),
 		strconv.Quote(strings.Join(w.Insertable, "\x00")), strconv.Quote(strings.Join(w.Updatable, "\x00")),
-		predicate.Check(w.InsertCheck, r), predicate.Check(w.UpdateCheck, r),
+		predicate.CheckSQL(w.InsertCheck, r), predicate.CheckSQL(w.UpdateCheck, r),
 	}
 	for _, s := range w.Stamps {
 		parts = append(parts, strconv.Quote(s.Column), strconv.Quote(s.Attribute), strconv.Quote(s.Value))
 		if s.Unless != nil {
-			parts = append(parts, predicate.Check(s.Unless, r))
+			parts = append(parts, predicate.CheckSQL(s.Unless, r))
 		}
 	}
 	parts = append(parts, describeBounds(w.Lists))
 	for command, rows := range []predicate.Node{w.UpdatableRows, w.DeletableRows} {
 		if rows != nil {
-			parts = append(parts, strconv.Itoa(command), predicate.Check(rows, r))
+			parts = append(parts, strconv.Itoa(command), predicate.CheckSQL(rows, r))
 		}
 	}
 	return strings.Join(parts, " ")

@@ -289,7 +289,7 @@ func dependsOnMoreThanRow(n predicate.Node) bool {
 // stamp.
 func stampConditions(list []Stamp) (stamps predicate.All, overruled []string) {
 	for _, s := range list {
-		var condition predicate.Node = predicate.Status{Column: s.Column, Is: s.Value}
+		var condition predicate.Node = predicate.Status{Column: s.Column, Value: s.Value}
 		if s.Attribute != "" {
 			condition = predicate.Own{Column: s.Column, Attribute: s.Attribute, Type: s.Type}
 		}
@@ -317,7 +317,7 @@ func contradictsStamps(n predicate.Node, stamps predicate.All) bool {
 	status, ok := n.(predicate.Status)
 	return ok && slices.ContainsFunc(stamps, func(s predicate.Node) bool {
 		stamp, fixed := s.(predicate.Status) // a stamp with the key unless has an Any as its condition
-		return fixed && stamp.Column == status.Column && stamp.Is != status.Is
+		return fixed && stamp.Column == status.Column && stamp.Value != status.Value
 	})
 }
 
@@ -339,7 +339,7 @@ func (c *writeCompiler) requireVisibleSources(n predicate.Node) predicate.Node {
 		return out
 	case predicate.Derived:
 		rows := predicate.Node(predicate.Any{})
-		if source := c.tables[n.Table().Name]; source != nil {
+		if source := c.tables[n.SourceTable().Name]; source != nil {
 			rows = predicate.All{source.rows, n.Rows}
 		}
 		return predicate.Derived{Origin: n.Origin, Rows: rows}

@@ -19,7 +19,7 @@ func (c *writeCompiler) checkForeignKeys(out *Write, decl *writeDecl, t *policyT
 		if _, isOpen := target.rows.(predicate.Open); isOpen {
 			continue
 		}
-		node := predicate.Reference{Relation: target.relation, Columns: key.TargetColumns, From: key.Columns,
+		node := predicate.Reference{Relation: target.relation, Columns: key.TargetColumns, FromColumns: key.Columns,
 			Rows: target.rows}
 		if haveCommonElement(withSources(t.relation, key.Columns), sendable) {
 			insert = append(insert, node)
@@ -57,9 +57,9 @@ func (c *writeCompiler) linkToRowBefore(out *Write, t *policyTable) predicate.St
 		slices.ContainsFunc(r.PrimaryKey, func(name string) bool { return c.linkClass(r.Column(name)) == "" }) {
 		return predicate.Step{}
 	}
-	step := predicate.Step{Relation: r, Column: r.PrimaryKey[0], From: r.PrimaryKey[0]}
+	step := predicate.Step{Relation: r, Column: r.PrimaryKey[0], FromColumn: r.PrimaryKey[0]}
 	for _, name := range r.PrimaryKey[1:] {
-		step.MorePairs = append(step.MorePairs, predicate.ColumnPair{Column: name, From: name})
+		step.MorePairs = append(step.MorePairs, predicate.ColumnPair{Column: name, FromColumn: name})
 	}
 	if !step.LeadsToAtMostOne() {
 		return predicate.Step{}

@@ -118,13 +118,13 @@ func (c *writeCompiler) compileListBounds(decl *writeDecl, r *catalog.Relation) 
 		if !ok {
 			continue
 		}
-		b := predicate.ListBound{List: list, Type: r.Column(l.column).Type, OnlyNarrowing: l.onlyNarrowing}
+		b := predicate.ListBound{List: list, Type: r.Column(l.column).Type, MayOnlyRemove: l.onlyNarrowing}
 		if l.hasFrom {
-			b.From = []predicate.ListSource{}
+			b.PermittedIDs = []predicate.ListSource{}
 		}
 		for _, s := range l.from {
 			if source, ok := c.compileBoundSource(s, r, r.Column(l.column), elements); ok {
-				b.From = append(b.From, source)
+				b.PermittedIDs = append(b.PermittedIDs, source)
 			}
 		}
 		if l.widerRows != nil {
@@ -166,7 +166,7 @@ func (c *writeCompiler) compileListChain(decl *chainDecl, r *catalog.Relation) *
 func (c *writeCompiler) compileBoundSource(s sourceDecl, row *catalog.Relation, target *catalog.Column,
 	elements string) (predicate.ListSource, bool) {
 	errorsBefore := len(c.errs)
-	out := predicate.ListSource{Match: s.match}
+	out := predicate.ListSource{MatchedColumns: s.match}
 	source := row
 	if s.table != "" {
 		if source = c.findTable(s.place, s.table); source == nil {
@@ -176,7 +176,7 @@ func (c *writeCompiler) compileBoundSource(s sourceDecl, row *catalog.Relation, 
 		for _, p := range s.match {
 			c.checkPair(s.place, source, row, p)
 		}
-		out.Where = c.rules.compileWhere(s.where, source)
+		out.RowCondition = c.rules.compileWhere(s.where, source)
 	}
 	for _, w := range s.listColumns {
 		if list, name, ok := c.findIDList(w.place, source, w.text); ok {
@@ -199,7 +199,7 @@ func (c *writeCompiler) compileBoundSource(s sourceDecl, row *catalog.Relation, 
 		}
 	}
 	if s.when != nil {
-		out.When = c.rules.compileCondition(s.when, row)
+		out.AppliesIf = c.rules.compileCondition(s.when, row)
 	}
 	return out, len(c.errs) == errorsBefore
 }
@@ -208,8 +208,8 @@ func (c *writeCompiler) compileBoundSource(s sourceDecl, row *catalog.Relation, 
 func describeBounds(bounds []predicate.ListBound) string {
 	var parts []string
 	for _, b := range bounds {
-		parts = append(parts, strconv.Quote(b.Column), strconv.FormatBool(b.From != nil),
-			strconv.FormatBool(b.OnlyNarrowing), b.DefaultListSQL(), b.ExceedsSQL("NULL", false))
+		parts = append(parts, strconv.Quote(b.Column), strconv.FormatBool(b.PermittedIDs != nil),
+			strconv.FormatBool(b.MayOnlyRemove), b.DefaultListSQL(), b.ExceedsSQL("NULL", false))
 		if b.Chain != nil {
 			parts = append(parts, "chain", b.ChainIntersectionSQL())
 		}

@@ -109,7 +109,7 @@ func (c *originCompiler) checkLinks(t *Table, o predicate.Origin, writes map[cat
 		c.refuseReusedKey(position, t, nil, o.Source, predicate.Step{Relation: o.Source, Column: o.Key},
 			writes[o.Source.Name])
 	}
-	if o.Unless != nil && len(o.Steps) > 0 {
+	if o.ExceptIf != nil && len(o.Steps) > 0 {
 		c.checkForgottenSources(position, t, o, writes)
 	}
 }
@@ -160,7 +160,8 @@ func (c *originCompiler) refuseForeignLinks(t *Table, r *catalog.Relation, step 
 	}
 	for _, part := range predicate.Conjuncts(link.rows) {
 		if n, ok := part.(predicate.Visible); ok && n.Relation.Name == t.Relation.Name && len(n.MorePairs) == 0 &&
-			slices.Equal(step.TargetColumns(), []string{n.From}) && slices.Equal(step.StartColumns(), []string{n.Column}) &&
+			slices.Equal(step.TargetColumns(), []string{n.FromColumn}) && slices.Equal(step.StartColumns(),
+			[]string{n.Column}) &&
 			predicate.Implies(n.Rows, t.Rows) {
 			return
 		}
@@ -210,7 +211,7 @@ func (c *originCompiler) warnLinkCascades(position place, r *catalog.Relation, t
 // may hold then.
 func (c *originCompiler) checkForgottenSources(position place, t *Table, o predicate.Origin,
 	writes map[catalog.Name]*Write) {
-	columns, _ := predicate.RowColumns(o.Unless)
+	columns, _ := predicate.RowColumns(o.ExceptIf)
 	for _, key := range t.Relation.ForeignKeys {
 		if (key.OnDelete == catalog.SetNull || key.OnDelete == catalog.SetDefault) && haveCommonElement(key.Columns, columns) &&
 			haveCommonElement(key.Columns, o.Steps[0].StartColumns()) {

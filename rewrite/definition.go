@@ -43,7 +43,7 @@ func RewriteViewQuery(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Re
 	if copyKind == policy.FilteredCopy {
 		for _, t := range tables {
 			if f := r.fragments[t.Relation.Name]; !f.isView() && !f.showsAllRows {
-				f.setSubquery(t, "(CASE WHEN "+predicate.Policy(t.Rows, t.Relation)+" THEN true END) IS NOT NULL",
+				f.setSubquery(t, "(CASE WHEN "+predicate.RowPolicySQL(t.Rows, t.Relation)+" THEN true END) IS NOT NULL",
 					catalog.QuoteIdent(t.Relation.Name.Name))
 				f.needsSignature = false // the predicate reads the same views as row policies, which need no signature
 			}

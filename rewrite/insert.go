@@ -114,7 +114,7 @@ func (w *walker) checkInsertColumns(t *writeTarget, s *sqltext.InsertStmt, sourc
 func (w *walker) noteOmitted(t *writeTarget, cols []*sqltext.Node, source *sqltext.SelectStmt, width int,
 	isKnown bool) {
 	for _, b := range t.table.Write.Lists {
-		if b.From == nil {
+		if b.PermittedIDs == nil {
 			continue
 		}
 		i := slices.IndexFunc(cols, func(n *sqltext.Node) bool { return n.GetResTarget().GetName() == b.Column })
@@ -123,7 +123,7 @@ func (w *walker) noteOmitted(t *writeTarget, cols []*sqltext.Node, source *sqlte
 			i = slices.IndexFunc(t.ref.relation.Columns, func(c catalog.Column) bool { return c.Name == b.Column })
 			given = !isKnown || i < width
 		}
-		omittedMark := predicate.OmittedMark(t.ref.name, b.Column)
+		omittedMark := predicate.OmittedColumnComment(t.ref.name, b.Column)
 		if isOmitted, isSeen := w.omittedColumns[omittedMark]; !isSeen || isOmitted {
 			w.omittedColumns[omittedMark] = !given
 		}

@@ -209,7 +209,7 @@ func TestOnlyListedColumns(t *testing.T) {
 // The policy fills a list in where an INSERT of the text leaves it out, in any way to write that.
 func TestListsThatAreLeftOut(t *testing.T) {
 	r := things(t)("INSERT", "UPDATE", "DELETE")
-	omittedMark := predicate.OmittedMark(catalog.Name{Schema: "public", Name: "things"}, "tags")
+	omittedMark := predicate.OmittedColumnComment(catalog.Name{Schema: "public", Name: "things"}, "tags")
 	for sql, isOmitted := range map[string]bool{
 		"INSERT INTO things (title) VALUES ('a')":                                                                    true,
 		"INSERT INTO things (title, tags) VALUES ('a', DEFAULT)":                                                     true,

@@ -21,8 +21,8 @@ var (
 		PrimaryKey: []string{"id"},
 	}
 	canaryRule = predicate.Consent{
-		Steps: []predicate.Step{{Relation: canary, Column: "id", From: "id"}}, FirstRequired: true,
-		Status: "consent", Is: "granted",
+		Steps: []predicate.Step{{Relation: canary, Column: "id", FromColumn: "id"}}, FirstRequired: true,
+		StatusColumn: "consent", AgreedStatus: "granted",
 	}
 )
 
@@ -44,7 +44,7 @@ func (f canaryFeature) objects() []Object {
 	o.create(fmt.Sprintf("CREATE POLICY %s ON %s AS PERMISSIVE FOR SELECT TO %s USING (true)", openPolicy,
 		CanaryTable(), f.agent))
 	o.create(fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR SELECT TO %s USING (%s)", selectPolicy,
-		CanaryTable(), f.agent, predicate.Policy(canaryRule, canary)))
+		CanaryTable(), f.agent, predicate.RowPolicySQL(canaryRule, canary)))
 	o.grant(rightsOn("TABLE", listOf(CanaryTable()), listOf(f.agent), "", "SELECT"))
 	if len(f.signedTables) > 0 {
 		rows, _ := predicate.SignedViewCondition(canaryRule, canary, signedAlias)

@@ -132,9 +132,9 @@ func (f *planFacts) ruleCondition(t *policy.Table) string { return f.condition(t
 
 func (f *planFacts) condition(rows predicate.Node, r *catalog.Relation) string {
 	if f.mode == SealOnly {
-		return predicate.SealInPlan("(SELECT pgconsent_signed.sealed())")
+		return predicate.WithSealInPlan("(SELECT pgconsent_signed.sealed())")
 	}
-	return predicate.SealInPlan(predicate.Policy(rows, r))
+	return predicate.WithSealInPlan(predicate.RowPolicySQL(rows, r))
 }
 
 // catalogIsCurrent is the SQL of a call that returns true. While a statement is planned that was decided before the

@@ -138,7 +138,7 @@ func (f controlRights) objects() []Object {
 		return rightsOn(kind, objects, listOf(f.control), why, right)
 	}
 	o := rightsObject("the control role", slices.Concat([]migrations.Grant{
-		give("SCHEMA", "USAGE", "The proxy reads keys and versions.", predicate.Schema),
+		give("SCHEMA", "USAGE", "The proxy reads keys and versions.", predicate.OwnSchema),
 		give("FUNCTION", "EXECUTE", "The proxy seals with the newest key.", "pgconsent.seal_key()"),
 		give("FUNCTION", "EXECUTE", "The proxy hints, by the sizes of tables, how row policies are to be evaluated.",
 			"pgconsent.distinct_values(pg_catalog.oid[])"),

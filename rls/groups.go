@@ -113,7 +113,7 @@ func newGroupQuery(t *policy.Table) *groupQuery {
 		// five people could be the value of one of them.
 		if s, needs := t.ConditionalColumn(m.Column); needs {
 			condition := fmt.Sprintf("%sneeds%d", innerPrefix, i)
-			q.groupValues = append(q.groupValues, "("+predicate.Check(s.GroupCondition, t.Relation)+") IS TRUE AS "+condition)
+			q.groupValues = append(q.groupValues, "("+predicate.CheckSQL(s.GroupCondition, t.Relation)+") IS TRUE AS "+condition)
 			q.cell, q.conditions = append(q.cell, condition), append(q.conditions, condition)
 		}
 	}
@@ -128,18 +128,18 @@ func (q *groupQuery) add(column, name, value string) {
 		q.visibleValues, q.groupValues = append(q.visibleValues, value+" AS "+name), append(q.groupValues, value+" AS "+name)
 		return
 	}
-	when := predicate.Check(s.Condition, q.table.Relation)
+	when := predicate.CheckSQL(s.Condition, q.table.Relation)
 	q.visibleValues = append(q.visibleValues, "CASE WHEN "+when+" THEN "+value+" END AS "+name)
 	q.partlyHidden = append(q.partlyHidden, "("+when+") IS NOT TRUE")
-	q.groupValues = append(q.groupValues, "CASE WHEN "+predicate.Check(s.GroupCondition,
+	q.groupValues = append(q.groupValues, "CASE WHEN "+predicate.CheckSQL(s.GroupCondition,
 		q.table.Relation)+" THEN "+value+" END AS "+name)
 }
 
 // rowConditions returns the condition on visible rows, and the conditions on rows that count in groups only.
 func (q *groupQuery) rowConditions() (shown string, counts []string) {
 	a := q.table.Aggregate
-	visible := predicate.Policy(q.table.Rows, q.table.Relation)
-	grouped := "(" + predicate.Policy(a.Rows, q.table.Relation) + ")"
+	visible := predicate.RowPolicySQL(q.table.Rows, q.table.Relation)
+	grouped := "(" + predicate.RowPolicySQL(a.Rows, q.table.Relation) + ")"
 	hides := "(" + visible + ") IS NOT TRUE"
 	shown = "(" + visible + ")"
 	if len(q.partlyHidden) > 0 {

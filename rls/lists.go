@@ -44,7 +44,7 @@ func triggerConditions(w *policy.Write) predicate.All {
 		}
 	}
 	for _, b := range w.Lists {
-		out = append(out, b.Nodes()...)
+		out = append(out, b.Conditions()...)
 	}
 	return out
 }
@@ -56,7 +56,7 @@ func (f writePolicies) listTriggers() []Object {
 	if !hasListTrigger(w) {
 		return nil
 	}
-	table, name := f.Relation.Name.SQL(), predicate.ListFunction(f.Relation.Name).SQL()
+	table, name := f.Relation.Name.SQL(), predicate.ListBoundFunction(f.Relation.Name).SQL()
 	o := newObject("trigger "+listTrigger+" on "+f.Relation.Name.String(),
 		"Lists of ids that agents write are lists, and no wider than the policy lets them be; some "+
 			"columns are stamped unless the new row is allowed to say otherwise. Rows of other roles are left alone.",
@@ -81,7 +81,7 @@ func (f writePolicies) listTriggers() []Object {
 	if w.Update {
 		events = append(events, "UPDATE")
 	}
-	o.grant(rightsOn("SCHEMA", listOf(predicate.Schema), listOf(f.reader), "", "USAGE"))
+	o.grant(rightsOn("SCHEMA", listOf(predicate.OwnSchema), listOf(f.reader), "", "USAGE"))
 	o.grant(rightsOn("FUNCTION", []string{
 		"pgconsent_signed.attr(pg_catalog.text)", "pgconsent_signed.sealed()",
 		"pgconsent_signed.json_grants(pg_catalog.text, pg_catalog.text[])", "pgconsent_signed.json_ids(pg_catalog.text)",
@@ -117,10 +117,10 @@ func (f writePolicies) writeInsertedList(insert *strings.Builder, b predicate.Li
 	if b.Chain != nil {
 		fmt.Fprintf(insert, "    told := (%s)::pg_catalog.text;\n", b.ChainIntersectionSQL())
 	}
-	if b.From != nil {
+	if b.PermittedIDs != nil {
 		given := textCast(b.DefaultListSQL())
 		if b.Chain != nil {
-			given = textCast(b.CutToChainSQL(b.DefaultListSQL(), arrayAllowedByChain(b)))
+			given = textCast(b.LimitToChainSQL(b.DefaultListSQL(), arrayAllowedByChain(b)))
 		}
 		fmt.Fprintf(insert,
 			"    allowed := %s;\n    IF %s OR COALESCE(pg_catalog.cardinality(%s), 0) OPERATOR(pg_catalog.=) "+
@@ -130,7 +130,7 @@ func (f writePolicies) writeInsertedList(insert *strings.Builder, b predicate.Li
 			b.ColumnValueSQL(allowedArray(b)))
 	}
 	fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.IsMalformedSQL(), raiseStatement(malformedListError, "22023"))
-	if b.From != nil {
+	if b.PermittedIDs != nil {
 		fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.ExceedsSQL(allowedArray(b), true),
 			raiseStatement(widerListError, "42501"))
 	}
@@ -147,7 +147,7 @@ func writeChangedList(update *strings.Builder, b predicate.ListBound) {
 	fmt.Fprintf(update, "    IF %s THEN\n      IF %s THEN %s END IF;\n", rowDiffersCondition([]string{b.Column}),
 		b.IsMalformedSQL(),
 		raiseStatement(malformedListError, "22023"))
-	if b.OnlyNarrowing {
+	if b.MayOnlyRemove {
 		fmt.Fprintf(update, "      allowed := %s;\n      IF %s THEN %s END IF;\n", textCast(before),
 			b.ExceedsSQL(allowedArray(b), false), raiseStatement(widerListError, "42501"))
 	}

@@ -27,9 +27,9 @@ func (f liveAttributes) objects() []Object {
 	o.create(fmt.Sprintf("CREATE FUNCTION %s(name pg_catalog.text, claims pg_catalog.text[], settings pg_catalog.text[]) "+
 		`RETURNS pg_catalog.text
 LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $pgconsent_live$
-%s $pgconsent_live$`, predicate.LiveFunction, predicate.LiveBody(lives)))
+%s $pgconsent_live$`, predicate.LiveFunction, predicate.LiveFunctionBody(lives)))
 	o.create("REVOKE ALL ON FUNCTION " + liveSignature + " FROM PUBLIC")
-	o.grant(rightsOn("SCHEMA", listOf(predicate.Schema), listOf(f.reader), "", "USAGE"))
+	o.grant(rightsOn("SCHEMA", listOf(predicate.OwnSchema), listOf(f.reader), "", "USAGE"))
 	o.grant(rightsOn("FUNCTION", []string{
 		"pgconsent.claim(pg_catalog.text, pg_catalog.text[])",
 		"pgconsent_signed.json_grants(pg_catalog.text, pg_catalog.text[])",

@@ -42,7 +42,7 @@ func conditionalValue(when predicate.Node, r *catalog.Relation, c policy.Visible
 	if strings.Contains(c.Type, "(") && c.Mask != policy.Step {
 		cast = "::" + c.Type
 	}
-	return "(CASE WHEN " + predicate.Check(when, r) + " THEN " + value + " END)" + cast
+	return "(CASE WHEN " + predicate.CheckSQL(when, r) + " THEN " + value + " END)" + cast
 }
 
 // truncateMask returns the expression of the mask Truncate. It is NULL before the year 1 and after 9999, where

@@ -87,7 +87,7 @@ func (m materializedConsent) openUntil() string {
 			if i == 0 {
 				before = "t"
 			}
-			on = append(on, alias+"."+catalog.QuoteIdent(p.Column)+" = "+before+"."+catalog.QuoteIdent(p.From))
+			on = append(on, alias+"."+catalog.QuoteIdent(p.Column)+" = "+before+"."+catalog.QuoteIdent(p.FromColumn))
 		}
 		if i == 0 {
 			from, last = s.Relation.Name.SQL()+" AS s1 WHERETHIS", strings.Join(on, " AND ")
@@ -98,8 +98,8 @@ func (m materializedConsent) openUntil() string {
 	}
 	end := "s" + strconv.Itoa(len(m.steps)) + "."
 	agreed := "'infinity'"
-	if m.Expires != "" {
-		agreed = "COALESCE(" + end + catalog.QuoteIdent(m.Expires) + ", 'infinity')"
+	if m.ExpiryColumn != "" {
+		agreed = "COALESCE(" + end + catalog.QuoteIdent(m.ExpiryColumn) + ", 'infinity')"
 	}
 	none := "infinity"
 	if m.FirstRequired {
@@ -107,7 +107,8 @@ func (m materializedConsent) openUntil() string {
 	}
 	return fmt.Sprintf("CASE WHEN %s THEN COALESCE((SELECT min(CASE WHEN %s::text = %s THEN %s ELSE '-infinity' "+
 		"END::timestamptz) FROM %s), '%s'::timestamptz) ELSE '-infinity'::timestamptz END",
-		allNotNull("t", m.steps[0].StartColumns()), end+catalog.QuoteIdent(m.Status), catalog.QuoteLiteral(m.Is), agreed,
+		allNotNull("t", m.steps[0].StartColumns()), end+catalog.QuoteIdent(m.StatusColumn),
+		catalog.QuoteLiteral(m.AgreedStatus), agreed,
 		strings.Replace(from, "WHERETHIS", "WHERE "+last, 1), none)
 }
 
@@ -240,7 +241,7 @@ func (f materializations) makeTable(m materializedConsent, o *objectBuilder) {
 	o.grant(rightsOn("FUNCTION", listOf(predicate.MaterializedReady+"(pg_catalog.text)"), callers, "", "EXECUTE"))
 	o.create(fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE %s TO %s", m.table(), f.reader))
 	o.grant(rightsOn("TABLE", listOf("pgconsent.materialized_change"), listOf(f.reader), "", "SELECT"))
-	o.grant(rightsOn("SCHEMA", listOf(predicate.Schema), listOf(f.reader), "", "USAGE"))
+	o.grant(rightsOn("SCHEMA", listOf(predicate.OwnSchema), listOf(f.reader), "", "USAGE"))
 }
 
 // makeFunctions adds the function that settles the changes of a transaction, and the function that compares stored
@@ -273,9 +274,9 @@ func (m materializedConsent) makeTriggers(step int, o *objectBuilder) {
 	if step < len(m.steps) {
 		watched = append(watched, m.steps[step].StartColumns()...)
 	} else {
-		watched = append(watched, m.Status)
-		if m.Expires != "" {
-			watched = append(watched, m.Expires)
+		watched = append(watched, m.StatusColumn)
+		if m.ExpiryColumn != "" {
+			watched = append(watched, m.ExpiryColumn)
 		}
 	}
 	function := m.noteFunction(step)

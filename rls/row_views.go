@@ -87,7 +87,7 @@ func (f rowViews) views(t *policy.Table) Object {
 
 // ruleWithoutRowSecurity returns the condition for a relation that cannot have row security.
 func ruleWithoutRowSecurity(t *policy.Table) string {
-	rule := predicate.Policy(t.Rows, t.Relation)
+	rule := predicate.RowPolicySQL(t.Rows, t.Relation)
 	condition := "\nWHERE " + catalogIsCurrent + " AND (" + rule + ")"
 	if hasSubSelects(rule) {
 		// PostgreSQL evaluates a leak-proof condition before the barrier, the cheaper one first, together with the
@@ -110,7 +110,7 @@ func (f *planFacts) rowQuery(t *policy.Table, columns []policy.VisibleColumn) st
 
 // ruleInView returns the predicate as it is written in a view that relies on row security as well.
 func (f *planFacts) ruleInView(t *policy.Table) string {
-	return "\nWHERE (CASE WHEN " + predicate.Policy(t.Rows, t.Relation) + " THEN true END) IS NOT NULL"
+	return "\nWHERE (CASE WHEN " + predicate.RowPolicySQL(t.Rows, t.Relation) + " THEN true END) IS NOT NULL"
 }
 
 // hasSubSelects tells whether a rule has sub-selects besides those for the caller's seal and attributes. Only such

@@ -126,7 +126,7 @@ func TestNoMaskShowsWithoutItsCondition(t *testing.T) {
 	for _, met := range [][]string{{"1", "3"}, {"2", "4", "5"}} {
 		var when predicate.Any
 		for _, id := range met {
-			when = append(when, predicate.Status{Column: "id", Is: id})
+			when = append(when, predicate.Status{Column: "id", Value: id})
 		}
 		w := conditional(when)
 		odd, _ := w.pol.Table(catalog.Name{Schema: "public", Name: "odd"})

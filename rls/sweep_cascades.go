@@ -77,7 +77,7 @@ func (k *cascades) hasDerivedRowCondition(r *catalog.Relation) string {
 	var ways []string
 	for _, e := range k.all {
 		if e.Origin != nil && e.Source.Name == r.Name {
-			from, where := e.Origin.ProductsSQL(e.Table, "made", "t")
+			from, where := e.Origin.DerivedRowsSQL(e.Table, "made", "t")
 			ways = append(ways, "EXISTS (SELECT FROM "+strings.Join(from, " CROSS JOIN ")+" WHERE "+where+")")
 		}
 	}
@@ -106,15 +106,16 @@ func (k *cascades) dependentRows(carried string) string {
 		with := fmt.Sprintf("g JOIN %s AS s ON g.n OPERATOR(pg_catalog.=) %d AND s.tableoid "+
 			"OPERATOR(pg_catalog.=) g.o AND s.ctid OPERATOR(pg_catalog.=) g.i", e.Source.Name.SQL(), n)
 		if e.Origin != nil {
-			from, where := e.Origin.ProductsSQL(e.Table, "t", "s")
+			from, where := e.Origin.DerivedRowsSQL(e.Table, "t", "s")
 			out = append(out, fmt.Sprintf(
 				"SELECT %s%d, t.tableoid, t.ctid, true, %s FROM %s CROSS JOIN %s\n        WHERE %s", carried,
 				k.tableNumbers[e.Table.Name], gone, with, strings.Join(from, " CROSS JOIN "), where))
 			continue
 		}
-		step := predicate.Step{Relation: e.Table, Column: e.Key.Columns[0], From: e.Key.TargetColumns[0]}
+		step := predicate.Step{Relation: e.Table, Column: e.Key.Columns[0], FromColumn: e.Key.TargetColumns[0]}
 		for i := range e.Key.Columns[1:] {
-			step.MorePairs = append(step.MorePairs, predicate.ColumnPair{Column: e.Key.Columns[i+1], From: e.Key.TargetColumns[i+1]})
+			step.MorePairs = append(step.MorePairs, predicate.ColumnPair{Column: e.Key.Columns[i+1],
+				FromColumn: e.Key.TargetColumns[i+1]})
 		}
 		out = append(out, fmt.Sprintf(
 			"SELECT %s%d, t.tableoid, t.ctid, false, %s FROM %s CROSS JOIN %s AS t\n        WHERE g.gone AND %s",
@@ -289,7 +290,7 @@ func (s tableSweep) derivedRowsAreDueCondition() string {
 	}
 	var where string
 	switch {
-	case s.HiddenFromDay < predicate.Forever:
+	case s.HiddenFromDay < predicate.NeverDecays:
 		where = s.isPastDay(last, nil)
 	case s.Anonymise:
 		where = s.consentHasEnded()

@@ -34,13 +34,14 @@ func (f writePolicies) objects() []Object {
 	var checks [3][]predicate.Node
 	if f.mode == Enforce {
 		if w.Allows("INSERT") {
-			insert = fmt.Sprintf("WITH CHECK (%s)", predicate.Check(w.InsertCheck, f.Relation))
+			insert = fmt.Sprintf("WITH CHECK (%s)", predicate.CheckSQL(w.InsertCheck, f.Relation))
 			whyInsert = "What a new row of an agent's must be, after all triggers have had it."
 			checks[0] = []predicate.Node{w.InsertCheck}
 		}
 		if w.Allows("UPDATE") {
 			rows := withinRows(enforced, w.UpdatableRows)
-			update = fmt.Sprintf("USING (%s) WITH CHECK (%s)", f.condition(rows, f.Relation), predicate.Check(w.UpdateCheck, f.Relation))
+			update = fmt.Sprintf("USING (%s) WITH CHECK (%s)", f.condition(rows, f.Relation), predicate.CheckSQL(w.UpdateCheck,
+				f.Relation))
 			whyUpdate = "Agents change rows that they see, into rows that they see."
 			if w.UpdatableRows != nil {
 				whyUpdate = "Agents change some of the rows that they see, into such rows."
@@ -157,7 +158,7 @@ func (f writePolicies) stampTriggers() []Object {
 	if !f.Write.Insert || len(stamps) == 0 {
 		return nil
 	}
-	table, name := f.Relation.Name.SQL(), predicate.StampFunction(f.Relation.Name).SQL()
+	table, name := f.Relation.Name.SQL(), predicate.ChangeStampFunction(f.Relation.Name).SQL()
 	o := newObject("trigger "+stampTrigger+" on "+f.Relation.Name.String(),
 		"Columns that agents do not choose. Rows of other roles are left alone.", f.Relation)
 	var body, notices strings.Builder
@@ -251,7 +252,7 @@ END $pgconsent$`, function, target.SQL(), strings.Join(quoteAll(f.Write.Insertab
 // fills the list in.
 func omittedDefault(w *policy.Write, column string) string {
 	for _, b := range w.Lists {
-		if b.Column == column && b.From != nil {
+		if b.Column == column && b.PermittedIDs != nil {
 			return b.OmittedDefault()
 		}
 	}

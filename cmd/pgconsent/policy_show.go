@@ -171,14 +171,14 @@ func describePolicy(database string, built compiledPolicy) policyJSON {
 
 func describeTable(p *policy.Policy, t *policy.Table) tableJSON {
 	out := tableJSON{Table: t.Relation.Name.String(), Kind: "table", Words: p.RuleInWords(t),
-		SQL: policy.ReadableSQL(predicate.Check(t.Rows, t.Relation))}
+		SQL: policy.ReadableSQL(predicate.CheckSQL(t.Rows, t.Relation))}
 	if t.LacksRowSecurity() {
 		out.Kind = "stored rows, read through a view"
 	}
 	if t.Observed != nil {
 		out.Observed = true
 		t = t.Observed // show the table as it would be enforced
-		out.SQL = policy.ReadableSQL(predicate.Check(t.Rows, t.Relation))
+		out.SQL = policy.ReadableSQL(predicate.CheckSQL(t.Rows, t.Relation))
 	}
 	if t.Columns != nil {
 		out.Columns = []columnJSON{}
@@ -204,16 +204,16 @@ func describeTable(p *policy.Policy, t *policy.Table) tableJSON {
 			}
 		}
 		if w.Insert {
-			write.Insert, write.NewRows = w.Insertable, policy.ReadableSQL(predicate.Check(w.InsertCheck, t.Relation))
+			write.Insert, write.NewRows = w.Insertable, policy.ReadableSQL(predicate.CheckSQL(w.InsertCheck, t.Relation))
 		}
 		if w.Update {
-			write.Update, write.Changed = w.Updatable, policy.ReadableSQL(predicate.Check(w.UpdateCheck, t.Relation))
+			write.Update, write.Changed = w.Updatable, policy.ReadableSQL(predicate.CheckSQL(w.UpdateCheck, t.Relation))
 		}
 		if w.Update && w.UpdatableRows != nil {
-			write.UpdatableRows = policy.ReadableSQL(predicate.Check(w.UpdatableRows, t.Relation))
+			write.UpdatableRows = policy.ReadableSQL(predicate.CheckSQL(w.UpdatableRows, t.Relation))
 		}
 		if w.Delete && w.DeletableRows != nil {
-			write.DeletableRows = policy.ReadableSQL(predicate.Check(w.DeletableRows, t.Relation))
+			write.DeletableRows = policy.ReadableSQL(predicate.CheckSQL(w.DeletableRows, t.Relation))
 		}
 		out.Write = write
 	}

@@ -174,12 +174,12 @@ func forms(m *instance.Migrated) []string {
 			say("inject %s %d, signed %v: %s", name, i, signed, sql)
 			say("direct %s %d: %s", name, i, predicate.DirectCondition(n, "t",
 				map[string]string{"user": "it's one", "tenant": "t1", "me": "1"}))
-			numbered := predicate.Parameters{First: 3}
-			say("numbered %s %d: %s %q", name, i, numbered.Condition(n, "t"), numbered.Names)
+			numbered := predicate.Parameters{FirstNumber: 3}
+			say("numbered %s %d: %s %q", name, i, numbered.Condition(n, "t"), numbered.AttributeNames)
 			if flat, ok := predicate.SignedViewCondition(n, t.Relation, "t"); ok {
 				say("flat %s %d, signed view %v: %s", name, i, predicate.HasSignedView(n, t.Relation), flat)
 			}
-			say("check %s %d: %s", name, i, predicate.Check(n, t.Relation))
+			say("check %s %d: %s", name, i, predicate.CheckSQL(n, t.Relation))
 			columns, known := predicate.RowColumns(n)
 			say("about %s %d: attributes %q, columns %q (%v), timed %v, grows %q, empty %q, sets %q, reads %q",
 				name, i, predicate.AttributesOf(n), columns, known,
@@ -209,9 +209,9 @@ func forms(m *instance.Migrated) []string {
 	say("changes: what is not watched %q, unnoticed %q, timed %v, signed views %v, about %q", m.Plan.UntrackedAttributeTable(), unnoticed,
 		m.Plan.TimeCanHide(), m.Plan.HasSignedViews(), names(rls.PredicateTables(m.Policy)))
 	for _, d := range m.Policy.Derivations() {
-		from, where := d.Origin.ProductsSQL(d.Table, "made", "source")
+		from, where := d.Origin.DerivedRowsSQL(d.Table, "made", "source")
 		say("products of %s: %q where %s", d.Table.Name, from, where)
-		say("made %s: %s", d.Table.Name, d.Origin.MadeFromCondition("made", "source"))
+		say("made %s: %s", d.Table.Name, d.Origin.DerivedFromCondition("made", "source"))
 	}
 	return out
 }

@@ -109,42 +109,43 @@ func (b *bench) tree(t *rapid.T, depth int, table string) predicate.Node {
 		return predicate.Own{Column: "owner", Attribute: rapid.SampledFrom([]string{"user", "other"}).Draw(t, "attribute"), Type: "pg_catalog.int8"}
 	case "status":
 		if table == "parents" {
-			return predicate.Status{Column: "status", Is: "granted"}
+			return predicate.Status{Column: "status", Value: "granted"}
 		}
-		return predicate.Status{Column: "state", Is: "open"}
+		return predicate.Status{Column: "state", Value: "open"}
 	case "links":
-		first := predicate.Step{Relation: b.relation("links"), Column: "item", From: "id"}
+		first := predicate.Step{Relation: b.relation("links"), Column: "item", FromColumn: "id"}
 		if table == "parents" {
-			first = predicate.Step{Relation: b.relation("parent_links"), Column: "parent", From: "id"}
+			first = predicate.Step{Relation: b.relation("parent_links"), Column: "parent", FromColumn: "id"}
 		}
 		return predicate.Consent{
-			Steps:  []predicate.Step{first, {Relation: b.relation("subjects"), Column: "id", From: "subject"}},
-			Status: "status", Is: "granted",
+			Steps:        []predicate.Step{first, {Relation: b.relation("subjects"), Column: "id", FromColumn: "subject"}},
+			StatusColumn: "status", AgreedStatus: "granted",
 		}
 	case "roles":
 		from := rapid.SampledFrom([]string{"id", "parent"}).Draw(t, "from") // the second may be NULL
-		return predicate.Consent{Steps: []predicate.Step{{Relation: b.relation("links"), Column: "item", From: from}}, Status: "role", Is: "granted"}
+		return predicate.Consent{Steps: []predicate.Step{{Relation: b.relation("links"), Column: "item", FromColumn: from}}, StatusColumn: "role",
+			AgreedStatus: "granted"}
 	case "reference":
 		return predicate.Consent{
-			Steps: []predicate.Step{{Relation: b.relation("subjects"), Column: "id", From: "subject"}}, FirstRequired: true,
-			Status: "status", Is: "granted",
+			Steps: []predicate.Step{{Relation: b.relation("subjects"), Column: "id", FromColumn: "subject"}}, FirstRequired: true,
+			StatusColumn: "status", AgreedStatus: "granted",
 		}
 	case "visible":
-		return predicate.Visible{Relation: b.relation("parents"), Column: "id", From: "parent", Rows: b.tree(t, depth-1, "parents")}
+		return predicate.Visible{Relation: b.relation("parents"), Column: "id", FromColumn: "parent", Rows: b.tree(t, depth-1, "parents")}
 	case "pairs": // two columns that may be NULL
-		return predicate.Visible{Relation: b.relation("parents"), Column: "id", From: "parent",
-			MorePairs: []predicate.ColumnPair{{Column: "owner", From: "owner"}}, Rows: b.tree(t, depth-1, "parents")}
+		return predicate.Visible{Relation: b.relation("parents"), Column: "id", FromColumn: "parent",
+			MorePairs: []predicate.ColumnPair{{Column: "owner", FromColumn: "owner"}}, Rows: b.tree(t, depth-1, "parents")}
 	case "role pairs":
 		return predicate.Consent{
-			Steps: []predicate.Step{{Relation: b.relation("links"), Column: "item", From: "parent",
-				MorePairs: []predicate.ColumnPair{{Column: "subject", From: "subject"}}}},
-			FirstRequired: rapid.Bool().Draw(t, "required"), Status: "role", Is: "granted"}
+			Steps: []predicate.Step{{Relation: b.relation("links"), Column: "item", FromColumn: "parent",
+				MorePairs: []predicate.ColumnPair{{Column: "subject", FromColumn: "subject"}}}},
+			FirstRequired: rapid.Bool().Draw(t, "required"), StatusColumn: "role", AgreedStatus: "granted"}
 	case "alike": // another row of the same table, or this one
 		rows := []predicate.Node{
 			predicate.Own{Column: "owner", Attribute: rapid.SampledFrom([]string{"user", "other"}).Draw(t, "attribute"), Type: "pg_catalog.int8"},
-			predicate.Status{Column: "state", Is: "open"},
+			predicate.Status{Column: "state", Value: "open"},
 		}
-		return predicate.Visible{Relation: b.relation("items"), Column: "parent", From: "parent",
+		return predicate.Visible{Relation: b.relation("items"), Column: "parent", FromColumn: "parent",
 			Rows: rapid.SampledFrom([]predicate.Node{rows[0], rows[1], predicate.All(rows), predicate.Any(rows)}).Draw(t, "rows")}
 	case "all":
 		return predicate.All(parts())
@@ -249,7 +250,7 @@ func TestFormsAgree(t *testing.T) {
 		slices.Sort(model)
 		want := strings.Join(model, ",")
 
-		policySQL := predicate.Policy(n, items)
+		policySQL := predicate.RowPolicySQL(n, items)
 		for _, hint := range []string{"", predicate.UseHashHint, predicate.UseIndexHint} { // which choose the two forms of sublinks
 			if got := b.ids(hint + "SELECT id FROM public.items WHERE " + policySQL); got != want {
 				t.Fatalf("policy form%s: got %q, the model says %q\n%s", hint, got, want, policySQL)
@@ -284,9 +285,9 @@ func TestSQL(t *testing.T) {
 	b := newBench(t)
 	consent := predicate.Consent{
 		Steps: []predicate.Step{
-			{Relation: b.relation("links"), Column: "item", From: "id"}, {Relation: b.relation("subjects"), Column: "id", From: "subject"},
+			{Relation: b.relation("links"), Column: "item", FromColumn: "id"}, {Relation: b.relation("subjects"), Column: "id", FromColumn: "subject"},
 		},
-		Status: "status", Is: "granted",
+		StatusColumn: "status", AgreedStatus: "granted",
 	}
 	n := predicate.All{predicate.Own{Column: "owner", Attribute: "user", Type: "pg_catalog.int8"}, consent}
 	const owner = `items.owner OPERATOR(pg_catalog.=) (SELECT pgconsent_signed.attr('user'))::pg_catalog.int8`
@@ -298,7 +299,7 @@ func TestSQL(t *testing.T) {
 		` ELSE NOT EXISTS (SELECT 1 FROM pgconsent.h_public_links AS r1 ` +
 		`LEFT JOIN LATERAL (SELECT r2.status FROM pgconsent.h_public_subjects AS r2 WHERE r2.id OPERATOR(pg_catalog.=) r1.subject OFFSET 0) AS r2 ON true` +
 		` WHERE r1.item OPERATOR(pg_catalog.=) items.id AND (r2.status::pg_catalog.text OPERATOR(pg_catalog.=) 'granted'::pg_catalog.text) IS NOT TRUE OFFSET 0) END)`
-	if got := predicate.Policy(n, b.relation("items")); got != wantPolicy {
+	if got := predicate.RowPolicySQL(n, b.relation("items")); got != wantPolicy {
 		t.Errorf("policy form:\n got %s\nwant %s", got, wantPolicy)
 	}
 	const wantInject = `(CASE WHEN (r.owner OPERATOR(pg_catalog.=) (SELECT pgconsent_signed.attr('user'))::pg_catalog.int8 AND (r.id IS NOT NULL` +
@@ -312,7 +313,7 @@ func TestSQL(t *testing.T) {
 	if got, signed := predicate.InjectedCondition(predicate.Open{}, "r"); got != "true" || signed {
 		t.Errorf("open: %q, %v", got, signed)
 	}
-	if got := predicate.Policy(predicate.Open{}, b.relation("items")); got != "(SELECT pgconsent_signed.sealed())" {
+	if got := predicate.RowPolicySQL(predicate.Open{}, b.relation("items")); got != "(SELECT pgconsent_signed.sealed())" {
 		t.Errorf("open: %q", got)
 	}
 }
@@ -332,7 +333,7 @@ func TestLookupViewNames(t *testing.T) {
 		for _, derived := range []catalog.Name{predicate.LookupView(n), predicate.SignedLookupView(n), predicate.SignedView(n),
 			predicate.EmptyFunction(n), predicate.GroupView(n), predicate.RowView(n), predicate.FilteredRowView(n),
 			predicate.KeyedView(n, false), predicate.KeyedView(n,
-				true), predicate.CopyView(n), predicate.StampFunction(n), predicate.PrivacyFunction(n), predicate.CopyFunction(n)} {
+				true), predicate.CopyView(n), predicate.ChangeStampFunction(n), predicate.PrivacyFunction(n), predicate.CopyFunction(n)} {
 			if len(derived.Name) > 63 || seen[derived.String()] {
 				t.Errorf("%s gives %s", n, derived)
 			}

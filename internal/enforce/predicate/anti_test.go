@@ -41,11 +41,11 @@ func TestOneThatAgreesIsEnoughByKeyOnly(t *testing.T) {
 		"an index beside it": {func(r *catalog.Relation) { r.Indexes[0].Columns = []string{"part"} }, false},
 	} {
 		n := predicate.Consent{
-			Steps:  []predicate.Step{{Relation: links, Column: "item", From: "id"}, {Relation: subjects(c.change), Column: "id", From: "subject"}},
-			Status: "status", Is: "granted",
+			Steps:        []predicate.Step{{Relation: links, Column: "item", FromColumn: "id"}, {Relation: subjects(c.change), Column: "id", FromColumn: "subject"}},
+			StatusColumn: "status", AgreedStatus: "granted",
 		}
 		flat, _ := predicate.SignedViewCondition(n, items, "t")
-		for _, sql := range []string{flat, predicate.Policy(n, items)} {
+		for _, sql := range []string{flat, predicate.RowPolicySQL(n, items)} {
 			if all := strings.Contains(sql, " LEFT JOIN (SELECT "); all == c.one {
 				t.Errorf("%s: %s", name, sql)
 			}

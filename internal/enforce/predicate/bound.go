@@ -14,11 +14,11 @@ type ListBound struct {
 	List
 	Type string // the type of the list's column
 
-	// From are the lists of permitted ids; the first one that is not empty counts. It is also the list that a new row gets
-	// if the agent leaves the column out. Nil: a new row may have any ids.
-	From []ListSource
+	// PermittedIDs are the lists of permitted ids; the first one that is not empty counts. It is also the list that a new
+	// row gets if the agent leaves the column out. Nil: a new row may have any ids.
+	PermittedIDs []ListSource
 
-	OnlyNarrowing  bool // an UPDATE may only remove ids from the list
+	MayOnlyRemove  bool // an UPDATE may only remove ids from the list
 	WiderCondition Node // the condition on the row under which an UPDATE may add an id; nil: it may add none
 
 	Chain *ListChain // the rows to which the row refers, whose lists bound its list as well; nil: rows refer to no others
@@ -26,24 +26,24 @@ type ListBound struct {
 
 // ListSource is a list of permitted ids: those in columns of the row, or of the single row of Relation that matches.
 type ListSource struct {
-	When      Node // the condition on the new row under which the source applies; nil: always
-	Relation  *catalog.Relation
-	Match     []ColumnPair
-	Where     Node // a condition on the row of Relation; nil: any row counts
-	Columns   []List
-	SingleIDs []bool // for each of Columns, whether it holds a single id and not a list
+	AppliesIf      Node // the condition on the new row under which the source applies; nil: always
+	Relation       *catalog.Relation
+	MatchedColumns []ColumnPair
+	RowCondition   Node // a condition on the row of Relation; nil: any row counts
+	Columns        []List
+	SingleIDs      []bool // for each of Columns, whether it holds a single id and not a list
 }
 
-// Nodes returns the conditions that a bound reads, as parts of a predicate on the row, so that lookup views are made
-// for their tables.
-func (b ListBound) Nodes() []Node {
+// Conditions returns the conditions that a bound reads, as parts of a predicate on the row, so that lookup views are
+// made for their tables.
+func (b ListBound) Conditions() []Node {
 	var out []Node
 	if b.WiderCondition != nil {
 		out = append(out, b.WiderCondition)
 	}
-	for _, s := range b.From {
-		if s.When != nil {
-			out = append(out, s.When)
+	for _, s := range b.PermittedIDs {
+		if s.AppliesIf != nil {
+			out = append(out, s.AppliesIf)
 		}
 		if s.Relation != nil {
 			out = append(out, listSourceNode{s})
@@ -63,7 +63,7 @@ func (listSourceNode) node() {}
 
 func (s ListSource) columns() []string {
 	var out []string
-	for _, p := range s.Match {
+	for _, p := range s.MatchedColumns {
 		out = append(out, p.Column)
 	}
 	for _, l := range s.Columns {
@@ -95,8 +95,8 @@ func (b ListBound) ArrayType() string { return b.Form.element() + "[]" }
 
 // DefaultListSQL returns the expression of the list that a new row gets if the agent leaves it out, as an array.
 func (b ListBound) DefaultListSQL() string {
-	parts := make([]string, 0, len(b.From)+1)
-	for _, s := range b.From {
+	parts := make([]string, 0, len(b.PermittedIDs)+1)
+	for _, s := range b.PermittedIDs {
 		parts = append(parts, s.idsSQL(b.ArrayType()))
 	}
 	return "COALESCE(" + strings.Join(append(parts, "'{}'::"+b.ArrayType()), ",\n    ") + ")"
@@ -116,15 +116,16 @@ func (b ListBound) ColumnValueSQL(array string) string {
 // ExceedsSQL returns the condition that some element of the new row's list is neither in allowed nor permitted by
 // WiderCondition. If the row refers to another row along the chain (the trigger's variable told), the word for
 // everybody in allowed permits any element.
-func (b ListBound) ExceedsSQL(allowed string, chained bool) string {
-	w := predicateWriter{forRowPolicy: true, sublinkForm: probeForm, prefix: prefixFor(strings.ToLower(newRow)), element: "e.id"}
+func (b ListBound) ExceedsSQL(allowed string, refersToRow bool) string {
+	w := predicateWriter{forRowPolicy: true, sublinks: probeForm, prefix: aliasPrefixFor(strings.ToLower(newRow)),
+		element: "e.id"}
 	more := ""
 	if b.WiderCondition != nil {
 		more = " AND (" + strings.Join(append(guardConditions(attributesToGuard(b.WiderCondition)),
 			w.nodeSQL(b.WiderCondition, newRow)),
 			" AND ") + ") IS NOT TRUE"
 	}
-	if chained && b.Chain != nil && b.Chain.EverybodyWord != "" {
+	if refersToRow && b.Chain != nil && b.Chain.EverybodyWord != "" {
 		more += " AND (told IS NOT NULL AND " + oneOfSQL(b.everybodySQL(), allowed) + ") IS NOT TRUE"
 	}
 	return "EXISTS (SELECT 1 FROM pg_catalog.unnest(" + b.arraySQL(newRow) + ") AS e (id) WHERE (" +
@@ -133,7 +134,7 @@ func (b ListBound) ExceedsSQL(allowed string, chained bool) string {
 
 // idsSQL returns the expression of the source's ids. Its value is NULL if the source does not apply, or has no ids.
 func (s ListSource) idsSQL(array string) string {
-	w := predicateWriter{forRowPolicy: true, sublinkForm: probeForm, prefix: "s"}
+	w := predicateWriter{forRowPolicy: true, sublinks: probeForm, prefix: "s"}
 	row := newRow
 	if s.Relation != nil {
 		row = "t"
@@ -148,9 +149,9 @@ func (s ListSource) idsSQL(array string) string {
 	}
 	out := "(" + strings.Join(lists, " OPERATOR(pg_catalog.||) ") + ")"
 	if s.Relation != nil {
-		where := pairConditions(s.Match, row, newRow)
-		if s.Where != nil {
-			where = append(append(guardConditions(attributesToGuard(s.Where)), where...), w.nodeSQL(s.Where, row))
+		where := pairConditions(s.MatchedColumns, row, newRow)
+		if s.RowCondition != nil {
+			where = append(append(guardConditions(attributesToGuard(s.RowCondition)), where...), w.nodeSQL(s.RowCondition, row))
 		}
 		if len(where) == 0 {
 			where = []string{"true"}
@@ -160,8 +161,9 @@ func (s ListSource) idsSQL(array string) string {
 			LookupView(s.Relation.Name).SQL() + " AS " + row +
 			" WHERE " + strings.Join(where, " AND ") + ") AS q WHERE q.n OPERATOR(pg_catalog.=) 1)"
 	}
-	if s.When != nil {
-		out = "CASE WHEN " + strings.Join(append(guardConditions(attributesToGuard(s.When)), w.nodeSQL(s.When, newRow)),
+	if s.AppliesIf != nil {
+		out = "CASE WHEN " + strings.Join(append(guardConditions(attributesToGuard(s.AppliesIf)), w.nodeSQL(s.AppliesIf,
+			newRow)),
 			" AND ") +
 			" THEN " + out + " END"
 	}
@@ -170,18 +172,18 @@ func (s ListSource) idsSQL(array string) string {
 
 // NewRowCondition returns n as a SQL condition on the new row of a trigger that runs as the reader.
 func NewRowCondition(n Node) string {
-	w := predicateWriter{forRowPolicy: true, sublinkForm: probeForm, prefix: "r"}
+	w := predicateWriter{forRowPolicy: true, sublinks: probeForm, prefix: "r"}
 	return strings.Join(append(guardConditions(attributesToGuard(n)), w.nodeSQL(n, newRow)), " AND ")
 }
 
-// OmittedMark returns the comment that goes in front of a statement whose INSERTs into a table all leave a column out.
-// The trigger that fills the column in could not know this otherwise, since it sees the column's default. Security does
-// not depend on the comment: the agent may write the filled-in list itself.
-func OmittedMark(table catalog.Name, column string) string {
-	return "/*" + omittedMarkText(table, column) + "*/"
+// OmittedColumnComment returns the comment that goes in front of a statement whose INSERTs into a table all leave a
+// column out. The trigger that fills the column in could not know this otherwise, since it sees the column's default.
+// Security does not depend on the comment: the agent may write the filled-in list itself.
+func OmittedColumnComment(table catalog.Name, column string) string {
+	return "/*" + omittedColumnText(table, column) + "*/"
 }
 
-func omittedMarkText(table catalog.Name, column string) string {
+func omittedColumnText(table catalog.Name, column string) string {
 	sum := sha256.Sum256([]byte(table.Schema + "\x00" + table.Name + "\x00" + column))
 	return "pgconsent:left " + hex.EncodeToString(sum[:8])
 }
@@ -189,21 +191,21 @@ func omittedMarkText(table catalog.Name, column string) string {
 // IsColumnOmittedSQL returns the trigger's condition that the mark is there: in the running text, or in the text of the
 // prepared statement that it executes, which it finds by the proxy's name for the statement.
 func IsColumnOmittedSQL(table catalog.Name, column string) string {
-	mark := catalog.QuoteLiteral(omittedMarkText(table, column))
+	mark := catalog.QuoteLiteral(omittedColumnText(table, column))
 	in := func(text string) string {
 		return "pg_catalog.strpos(pg_catalog.substr(" + text + ", 1, 2000), " + mark + ") OPERATOR(pg_catalog.>) 0"
 	}
 	return "(" + in("pg_catalog.current_query()") +
 		" OR EXISTS (SELECT FROM pg_catalog.pg_prepared_statements AS q WHERE q.from_sql AND q.name " +
-		"OPERATOR(pg_catalog.=) " + executedName + " AND " + in("q.statement") + "))"
+		"OPERATOR(pg_catalog.=) " + executedStatementSQL + " AND " + in("q.statement") + "))"
 }
 
-// executedName is the SQL expression of the name of the prepared statement that the running text executes. It is NULL
-// if the text does something else, or begins with a comment that contains a star: then the column keeps the table's
-// default. The settings of a hardened plan (package verdict) may come before the EXECUTE.
+// executedStatementSQL is the SQL expression of the name of the prepared statement that the running text executes. It
+// is NULL if the text does something else, or begins with a comment that contains a star: then the column keeps the
+// table's default. The settings of a hardened plan (package verdict) may come before the EXECUTE.
 const (
-	executePattern = `^(?:\s|/\*[^*]*\*/|SET LOCAL [a-z_]+ = [a-z0-9_]+;)*[Ee][Xx][Ee][Cc][Uu][Tt][Ee]\s+`
-	executedName   = "COALESCE(pg_catalog.replace(pg_catalog.substring(pg_catalog.current_query(), '" +
+	executePattern       = `^(?:\s|/\*[^*]*\*/|SET LOCAL [a-z_]+ = [a-z0-9_]+;)*[Ee][Xx][Ee][Cc][Uu][Tt][Ee]\s+`
+	executedStatementSQL = "COALESCE(pg_catalog.replace(pg_catalog.substring(pg_catalog.current_query(), '" +
 		executePattern + `"((?:[^"]|"")+)"` + "'), '\"\"', '\"'), pg_catalog.substring(pg_catalog.current_query(), '" +
 		executePattern + "([a-z_][a-z0-9_]*)'))"
 )
@@ -230,7 +232,7 @@ func (b ListBound) IsOmittedDefaultSQL() string {
 	return "(" + columnSQL(newRow, b.Column) + "::pg_catalog.text OPERATOR(pg_catalog.=) " + left + "::pg_catalog.text) IS TRUE"
 }
 
-// ListFunction returns the name of the trigger function that checks the lists of a table against their bounds.
-func ListFunction(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: Schema, Name: objectName("lists_", table)}
+// ListBoundFunction returns the name of the trigger function that checks the lists of a table against their bounds.
+func ListBoundFunction(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: OwnSchema, Name: objectName("lists_", table)}
 }

@@ -31,7 +31,7 @@ func (listChainNode) node() {}
 func (n listChainNode) columns() []string {
 	out := []string{n.list}
 	for _, p := range n.Match {
-		out = append(out, p.Column, p.From)
+		out = append(out, p.Column, p.FromColumn)
 	}
 	return out
 }
@@ -40,7 +40,7 @@ func (n listChainNode) columns() []string {
 func (c ListChain) hasParentSQL(row string) string {
 	var some []string
 	for _, p := range c.Match {
-		some = append(some, columnSQL(row, p.From)+" IS NOT NULL")
+		some = append(some, columnSQL(row, p.FromColumn)+" IS NOT NULL")
 	}
 	return "(" + strings.Join(some, " OR ") + ")"
 }
@@ -62,13 +62,13 @@ func (b ListBound) everybodySQL() string {
 func (b ListBound) ChainIntersectionSQL() string {
 	c := b.Chain
 	const each, row = "c", "t"
-	w := predicateWriter{forRowPolicy: true, sublinkForm: probeForm, prefix: "s"}
+	w := predicateWriter{forRowPolicy: true, sublinks: probeForm, prefix: "s"}
 	shows := strings.Join(append(guardConditions(attributesToGuard(c.Rows)), w.nodeSQL(c.Rows, row)), " AND ")
 	var names, froms, first, next []string
 	for i, p := range c.Match {
 		name := "f" + strconv.Itoa(i+1)
-		names, froms = append(names, name), append(froms, columnSQL(row, p.From))
-		first = append(first, equalSQL(columnSQL(row, p.Column), columnSQL(newRow, p.From)))
+		names, froms = append(names, name), append(froms, columnSQL(row, p.FromColumn))
+		first = append(first, equalSQL(columnSQL(row, p.Column), columnSQL(newRow, p.FromColumn)))
 		next = append(next, equalSQL(columnSQL(row, p.Column), each+"."+name))
 	}
 	link := func(depth string) string {
@@ -90,9 +90,9 @@ func (b ListBound) ChainIntersectionSQL() string {
 		b.ArrayType() + " END FROM c) END"
 }
 
-// CutToChainSQL returns the expression of the list that a new row gets if the agent leaves it out: the given elements
+// LimitToChainSQL returns the expression of the list that a new row gets if the agent leaves it out: the given elements
 // that the chain allows, or everything that the chain allows if none is given. Both arguments are arrays.
-func (b ListBound) CutToChainSQL(given, told string) string {
+func (b ListBound) LimitToChainSQL(given, told string) string {
 	return "CASE WHEN " + told + " IS NULL THEN " + given + " WHEN pg_catalog.cardinality(" + given +
 		") OPERATOR(pg_catalog.=) 0 THEN " + told +
 		" ELSE ARRAY(SELECT e.id FROM pg_catalog.unnest(" + given + ") AS e (id) WHERE " + b.allowsSQL(told, "e.id") +

@@ -52,10 +52,10 @@ func TimeCanHide(n Node) bool {
 		switch n := n.(type) {
 		case Open, All, Any, Not, Own, Status, Tenant, Grant, Visible, Reference, RecordedConsent, Derived:
 		case Consent:
-			timed = timed || n.Expires != ""
+			timed = timed || n.ExpiryColumn != ""
 		case SQL:
 			walkExpr(n.Expr, func(e Expr) {
-				if _, ok := e.(Clock); ok {
+				if _, ok := e.(ClockTime); ok {
 					timed = true
 				}
 			})

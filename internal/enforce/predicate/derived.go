@@ -28,7 +28,7 @@ type Origin struct {
 	Source *catalog.Relation // the table whose keys the list holds
 	Key    string            // the primary key of Source
 	// a condition on the row's own columns under which the row needs no source; nil: every row needs one
-	Unless Node
+	ExceptIf Node
 }
 
 // MaxDepth is the largest length of a chain of rows of one table that were made from each other.
@@ -36,8 +36,8 @@ const MaxDepth = 100
 
 func (Derived) node() {}
 
-// Table returns the table of the sources.
-func (o Origin) Table() *catalog.Relation {
+// SourceTable returns the table of the sources.
+func (o Origin) SourceTable() *catalog.Relation {
 	if len(o.Steps) > 0 {
 		return o.Steps[len(o.Steps)-1].Relation
 	}
@@ -74,7 +74,7 @@ func (o Origin) isValid() bool { return len(o.Steps) > 0 || o.Source != nil && o
 // isValid tells whether SQL can be written for the node.
 func (n Derived) isValid() bool {
 	for _, o := range n.SourceOrigins {
-		if !o.isValid() || o.Table() != n.Table() || len(n.Table().PrimaryKey) == 0 {
+		if !o.isValid() || o.SourceTable() != n.SourceTable() || len(n.SourceTable().PrimaryKey) == 0 {
 			return false
 		}
 	}
@@ -85,9 +85,9 @@ func (w *predicateWriter) derivedSQL(n Derived, row string) string {
 	if w.negated || !n.isValid() {
 		return w.hidesAllSQL()
 	}
-	outer := w.sublinkForm
-	w.sublinkForm = probeForm
-	defer func() { w.sublinkForm = outer }()
+	outer := w.sublinks
+	w.sublinks = probeForm
+	defer func() { w.sublinks = outer }()
 	holds := ""
 	switch {
 	case len(n.SourceOrigins) > 0:
@@ -97,8 +97,8 @@ func (w *predicateWriter) derivedSQL(n Derived, row string) string {
 	default:
 		holds = w.listedSourcesSQL(n, row)
 	}
-	if n.Unless != nil {
-		return "(" + w.nodeSQL(n.Unless, row) + " OR " + holds + ")"
+	if n.ExceptIf != nil {
+		return "(" + w.nodeSQL(n.ExceptIf, row) + " OR " + holds + ")"
 	}
 	return holds
 }
@@ -150,7 +150,7 @@ func (w *predicateWriter) listedSourcesSQL(n Derived, row string) string {
 // is followed until it is too deep.
 func (w *predicateWriter) recursiveSourcesSQL(n Derived, row string) string {
 	all, source, sources, shown := w.newAlias(), w.newAlias(), w.newAlias(), w.newAlias()
-	t := n.Table()
+	t := n.SourceTable()
 	var names, keys, on, begin []string
 	for i, name := range t.PrimaryKey {
 		key := "p" + strconv.Itoa(i+1)
@@ -162,15 +162,16 @@ func (w *predicateWriter) recursiveSourcesSQL(n Derived, row string) string {
 	reads := []string{}
 	for _, o := range n.SourceOrigins {
 		reads = append(reads, o.fromColumns()...)
-		if o.Unless != nil {
-			columns, _ := RowColumns(o.Unless)
+		if o.ExceptIf != nil {
+			columns, _ := RowColumns(o.ExceptIf)
 			reads = append(reads, columns...)
 		}
 		recursiveTerms = append(recursiveTerms, w.sourcesSQL(o, source))
 	}
 	key := strings.Join(names, ", ")
 	return "NOT EXISTS (WITH RECURSIVE " + all + " (" + key + ", depth) AS (" +
-		"SELECT " + strings.Join(keys, ", ") + ", 1 FROM (" + w.sourcesSQL(n.Origin.withoutUnless(), row) + ") AS " + sources +
+		"SELECT " + strings.Join(keys, ", ") + ", 1 FROM (" + w.sourcesSQL(n.Origin.withoutException(), row) + ") AS " +
+		sources +
 		" (" + key + ")" +
 		" UNION SELECT " + strings.Join(keys, ", ") + ", " + all + ".depth OPERATOR(pg_catalog.+) 1 FROM " + all +
 		" CROSS JOIN LATERAL (SELECT " + columnListSQL(source, reads...) + " FROM " + w.lookupName(t) + " AS " + source +
@@ -184,9 +185,9 @@ func (w *predicateWriter) recursiveSourcesSQL(n Derived, row string) string {
 		".shows IS NOT TRUE" + offsetZeroEnd
 }
 
-// withoutUnless returns the origin for a row about which it is known that Unless is not true.
-func (o Origin) withoutUnless() Origin {
-	o.Unless = nil
+// withoutException returns the origin for a row about which it is known that Unless is not true.
+func (o Origin) withoutException() Origin {
+	o.ExceptIf = nil
 	return o
 }
 
@@ -197,8 +198,8 @@ func (w *predicateWriter) sourcesSQL(o Origin, row string) string {
 	from, last := "(SELECT 1) AS "+one, ""
 	key := func(alias string) string {
 		var out []string
-		for i, name := range o.Table().PrimaryKey {
-			out = append(out, columnSQL(alias, name)+"::"+KeyType(o.Table().Column(name))+" AS p"+strconv.Itoa(i+1))
+		for i, name := range o.SourceTable().PrimaryKey {
+			out = append(out, columnSQL(alias, name)+"::"+KeyType(o.SourceTable().Column(name))+" AS p"+strconv.Itoa(i+1))
 		}
 		return strings.Join(out, ", ")
 	}
@@ -221,12 +222,12 @@ func (w *predicateWriter) sourcesSQL(o Origin, row string) string {
 		before = last
 	}
 	var keys []string
-	for i := range o.Table().PrimaryKey {
+	for i := range o.SourceTable().PrimaryKey {
 		keys = append(keys, last+".p"+strconv.Itoa(i+1))
 	}
 	query := "SELECT " + strings.Join(keys, ", ") + " FROM " + from
-	if o.Unless != nil {
-		query += " WHERE (" + w.nodeSQL(o.Unless, row) + ") IS NOT TRUE"
+	if o.ExceptIf != nil {
+		query += " WHERE (" + w.nodeSQL(o.ExceptIf, row) + ") IS NOT TRUE"
 	}
 	return query
 }
@@ -265,11 +266,11 @@ func (o Origin) elementSQL(value string) string {
 	return "CASE WHEN " + value + " OPERATOR(pg_catalog.~) '" + form + "' THEN " + value + "::" + o.castType() + " END"
 }
 
-// ProductsSQL returns the FROM items and the condition that find the rows of a table, under the alias row, which were
-// made from the row source of the sources' table. They read the tables themselves, for roles to which row security does
-// not apply. A row may be found more than once. Erasures use them.
-func (o Origin) ProductsSQL(table *catalog.Relation, row, source string) (from []string, where string) {
-	w := predicateWriter{readsTables: true, prefix: prefixFor(row + source)}
+// DerivedRowsSQL returns the FROM items and the condition that find the rows of a table, under the alias row, which
+// were made from the row source of the sources' table. They read the tables themselves, for roles to which row security
+// does not apply. A row may be found more than once. Erasures use them.
+func (o Origin) DerivedRowsSQL(table *catalog.Relation, row, source string) (from []string, where string) {
+	w := predicateWriter{readsTables: true, prefix: aliasPrefixFor(row + source)}
 	for strings.HasPrefix(source, w.prefix) || strings.HasPrefix(row, w.prefix) {
 		w.prefix += "_"
 	}
@@ -294,17 +295,17 @@ func (o Origin) ProductsSQL(table *catalog.Relation, row, source string) (from [
 		conditions = append(conditions, step.onSQL(next, last))
 		last = next
 	}
-	if o.Unless != nil {
-		conditions = append(conditions, "("+w.nodeSQL(o.Unless, row)+") IS NOT TRUE")
+	if o.ExceptIf != nil {
+		conditions = append(conditions, "("+w.nodeSQL(o.ExceptIf, row)+") IS NOT TRUE")
 	}
 	return from, strings.Join(conditions, " AND ")
 }
 
-// MadeFromCondition returns the condition that the row called row was made from the row called source. It reads the
+// DerivedFromCondition returns the condition that the row called row was made from the row called source. It reads the
 // tables themselves, for roles to which row security does not apply, and is never NULL. Tools that explain one row use
 // it.
-func (o Origin) MadeFromCondition(row, source string) string {
-	w := predicateWriter{readsTables: true, prefix: prefixFor(row + source)}
+func (o Origin) DerivedFromCondition(row, source string) string {
+	w := predicateWriter{readsTables: true, prefix: aliasPrefixFor(row + source)}
 	for strings.HasPrefix(source, w.prefix) || strings.HasPrefix(row, w.prefix) {
 		w.prefix += "_"
 	}
@@ -333,12 +334,12 @@ func (o Origin) MadeFromCondition(row, source string) string {
 	return "(" + made + ") IS TRUE"
 }
 
-// areSourcesShown evaluates a Derived node in memory; see [Eval].
-func areSourcesShown(n Derived, row Row, w World) bool {
+// areSourcesVisible evaluates a Derived node in memory; see [Eval].
+func areSourcesVisible(n Derived, row Row, w World) bool {
 	if !n.isValid() {
 		return false
 	}
-	if n.Unless != nil && evalNode(n.Unless, row, w) == truthYes {
+	if n.ExceptIf != nil && evalNode(n.ExceptIf, row, w) == truthYes {
 		return true
 	}
 	sources, whole := n.sourcesOf(row, w)
@@ -347,14 +348,14 @@ func areSourcesShown(n Derived, row Row, w World) bool {
 	allHold = func(rows []Row, depth int) bool {
 		for _, source := range rows {
 			id := fmt.Sprint(depth)
-			for _, name := range n.Table().PrimaryKey {
+			for _, name := range n.SourceTable().PrimaryKey {
 				id += fmt.Sprintf(" %q", source[name])
 			}
 			ok, done := known[id]
-			if !done || len(n.Table().PrimaryKey) == 0 {
+			if !done || len(n.SourceTable().PrimaryKey) == 0 {
 				ok = depth <= MaxDepth && evalNode(n.Rows, source, w) == truthYes
 				for _, o := range n.SourceOrigins {
-					if ok && (o.Unless == nil || evalNode(o.Unless, source, w) != truthYes) {
+					if ok && (o.ExceptIf == nil || evalNode(o.ExceptIf, source, w) != truthYes) {
 						next, all := o.sourcesOf(source, w)
 						ok = all && allHold(next, depth+1)
 					}
@@ -371,7 +372,7 @@ func areSourcesShown(n Derived, row Row, w World) bool {
 }
 
 // sourcesOf returns the sources of a row; whole is false if there is none, or one does not exist.
-func (o Origin) sourcesOf(row Row, w World) (out []Row, whole bool) {
+func (o Origin) sourcesOf(row Row, w World) (out []Row, complete bool) {
 	if len(o.Steps) == 0 {
 		ids, ok := o.List.ids(row)
 		for _, id := range ids {

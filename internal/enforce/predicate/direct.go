@@ -10,33 +10,34 @@ import (
 
 // DirectCondition returns n as a condition on the row called alias, for the owner, to whom row security does not apply.
 // It reads the tables themselves, and has the attributes of a caller as constants; an attribute that is not given
-// counts as missing. It shows the rows that [Policy] shows this caller, is never NULL, and needs nothing installed but,
-// for lists in JSON, the functions of schema pgconsent_signed. It is for tools and enforces nothing.
+// counts as missing. It shows the rows that [RowPolicySQL] shows this caller, is never NULL, and needs nothing
+// installed but, for lists in JSON, the functions of schema pgconsent_signed. It is for tools and enforces nothing.
 func DirectCondition(n Node, alias string, attributes map[string]string) string {
 	return "(" + ReplaceByConstants(directNodeSQL(n, alias), attributes) + ") IS TRUE"
 }
 
 func directNodeSQL(n Node, alias string) string {
-	w := predicateWriter{readsTables: true, prefix: prefixFor(alias)}
+	w := predicateWriter{readsTables: true, prefix: aliasPrefixFor(alias)}
 	return strings.Join(append(guardConditions(attributesToGuard(n)), w.nodeSQL(n, catalog.QuoteIdent(alias))), " AND ")
 }
 
 // Parameters gives numbers to the attributes of a caller as parameters of a statement, so that the statement is planned
 // once for many callers.
 type Parameters struct {
-	First int      // the number of the first parameter
-	Names []string // the names of the attributes that the conditions read, in the order of their parameter numbers
+	FirstNumber int // the number of the first parameter
+	// the names of the attributes that the conditions read, in the order of their parameter numbers
+	AttributeNames []string
 }
 
 // Condition is [DirectCondition] with parameters of type text in place of the attributes; an attribute that is not
 // given must be NULL.
 func (p *Parameters) Condition(n Node, alias string) string {
 	return "(" + replaceAttributes(directNodeSQL(n, alias), func(name string) string {
-		i := slices.Index(p.Names, name)
+		i := slices.Index(p.AttributeNames, name)
 		if i < 0 {
-			i, p.Names = len(p.Names), append(p.Names, name)
+			i, p.AttributeNames = len(p.AttributeNames), append(p.AttributeNames, name)
 		}
-		return fmt.Sprintf("$%d::pg_catalog.text", p.First+i)
+		return fmt.Sprintf("$%d::pg_catalog.text", p.FirstNumber+i)
 	}) + ") IS TRUE"
 }
 
@@ -44,10 +45,10 @@ func (p *Parameters) Condition(n Node, alias string) string {
 // columns are the subject's id as text, whether the subject is the caller and so needs no consent, whether the subject
 // has agreed by a record, and whether a guardian has.
 func SubjectsQuery(n RecordedConsent, alias string, attributes map[string]string) string {
-	if n.subjectColumn() == "" || n.Record.Relation == nil || n.Record.Element != "" {
+	if n.subjectColumn() == "" || n.Record.Relation == nil || n.Record.ElementColumn != "" {
 		return ""
 	}
-	w := predicateWriter{readsTables: true, prefix: prefixFor(alias)}
+	w := predicateWriter{readsTables: true, prefix: aliasPrefixFor(alias)}
 	row, subject := catalog.QuoteIdent(alias), w.newAlias()
 	from, where := n.subjectsSQL(row, subject), ""
 	if len(n.Steps) > 0 {
@@ -84,7 +85,7 @@ func RegistryQuery(n RegistryConsent, alias string, attributes map[string]string
 	if n.Subjects.subjectColumn() == "" {
 		return ""
 	}
-	w := predicateWriter{readsTables: true, prefix: prefixFor(alias)}
+	w := predicateWriter{readsTables: true, prefix: aliasPrefixFor(alias)}
 	row, subject := catalog.QuoteIdent(alias), w.newAlias()
 	from, where := n.Subjects.subjectsSQL(row, subject), ""
 	if len(n.Subjects.Steps) > 0 {
@@ -104,7 +105,7 @@ func RegistryQuery(n RegistryConsent, alias string, attributes map[string]string
 		self = "(" + oneOfSQL(id, Grant{Form: n.Subjects.form(),
 			Grantees: n.Subjects.ExceptCallers}.idArraySQL()+"::"+n.Subjects.form().element()+"[]") + ") IS TRUE"
 	}
-	about := append([]string{equalSQL(columnSQL(r, "subject"), subjectText(id))}, n.aboutConditions(r, row)...)
+	about := append([]string{equalSQL(columnSQL(r, "subject"), subjectText(id))}, n.recordConcernsRowConditions(r, row)...)
 	return ReplaceByConstants("SELECT "+id+"::pg_catalog.text AS id, "+self+" AS self, EXISTS ("+w.consentsSQL(n, row, id)+
 		offsetZeroEnd+" AS agreed, d.number, d.state, d.stream, d.categories, d.expires_at, d.decay_from FROM "+from+
 		" LEFT JOIN LATERAL (SELECT "+columnListSQL(r, "number", "state", "stream", "categories", "expires_at",
@@ -127,22 +128,22 @@ func ReplaceByConstants(sql string, attributes map[string]string) string {
 
 // replaceAttributes replaces each attribute of the session in a SQL expression of this package by what the function by
 // returns. Quoted text stays as it is.
-func replaceAttributes(sql string, by func(name string) string) string {
+func replaceAttributes(sql string, replacement func(name string) string) string {
 	return replaceUnquoted(sql, func(rest string) (string, int) {
-		name, begins := strings.CutPrefix(rest, attrCall)
+		name, begins := strings.CutPrefix(rest, attributeCallStart)
 		name, _, ends := strings.Cut(name, "')")
 		if !begins || !ends {
 			return "", 0
 		}
-		return by(name), len(attrCall) + len(name) + len("')")
+		return replacement(name), len(attributeCallStart) + len(name) + len("')")
 	})
 }
 
-const attrCall = "pgconsent_signed.attr('"
+const attributeCallStart = "pgconsent_signed.attr('"
 
 // replaceUnquoted replaces what by finds at the beginning of the rest of an expression, and leaves quoted text alone.
 // by returns what to write in place of so many bytes; 0: it has found nothing.
-func replaceUnquoted(sql string, by func(rest string) (string, int)) string {
+func replaceUnquoted(sql string, replacement func(rest string) (string, int)) string {
 	var b strings.Builder
 	var quote byte
 	for i := 0; i < len(sql); i++ {
@@ -155,7 +156,7 @@ func replaceUnquoted(sql string, by func(rest string) (string, int)) string {
 		case c == '\'' || c == '"':
 			quote = c
 		default:
-			if text, n := by(sql[i:]); n > 0 {
+			if text, n := replacement(sql[i:]); n > 0 {
 				b.WriteString(text)
 				i += n - 1
 				continue

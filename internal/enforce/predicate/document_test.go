@@ -85,7 +85,7 @@ func documented(t *testing.T, page, table string) (rules, compared int) {
 		}
 		compared++
 		notes, _ := pol.Table(catalog.Name{Schema: "public", Name: table})
-		if got, want := readable(predicate.Check(notes.Rows, notes.Relation)), spaces(blocks[i+1][2]); got != want {
+		if got, want := readable(predicate.CheckSQL(notes.Rows, notes.Relation)), spaces(blocks[i+1][2]); got != want {
 			t.Errorf("%s becomes\n%s\ndocs/reference/%s says\n%s", b[2], got, page, want)
 		}
 	}

@@ -11,14 +11,14 @@ import (
 // hashed form of sublinks.
 const UseHashHint = "/*pgconsent:use_hash*/"
 
-// sublinkForm says how a sublink is written.
+// sublinks says how a sublink is written.
 type sublinkForm int
 
 const (
 	// looks up the rows for each outer row; OFFSET 0 keeps the planner from hashing a whole lookup table
 	probeForm  sublinkForm = iota
 	hashedForm             // does not depend on the outer row, so that the planner hashes it once
-	dualForm               // a CASE that chooses between the probe and the hashed form
+	choiceForm             // a CASE that chooses between the probe and the hashed form
 	existsForm             // an EXISTS that may become a join
 )
 
@@ -29,19 +29,19 @@ const (
 // the text of the statement. Security does not depend on the hint: both forms show the same rows. The call is not in a
 // sub-select, so that the planner evaluates it, and plans and starts only one form.
 func (w *predicateWriter) sublinkSQL(n Node, row string) string {
-	switch w.sublinkForm {
+	switch w.sublinks {
 	case hashedForm:
 		return w.hashedSQL(n, row)
 	case existsForm:
 		return w.existsSQL(n, row)
 	}
-	defer func(f sublinkForm) { w.sublinkForm = f }(w.sublinkForm)
-	w.sublinkForm = probeForm
+	defer func(f sublinkForm) { w.sublinks = f }(w.sublinks)
+	w.sublinks = probeForm
 	probed := w.probeSQL(n, row)
 	if !isHashable(n, w.row) {
 		return probed
 	}
-	w.sublinkForm = hashedForm
+	w.sublinks = hashedForm
 	return "CASE WHEN pgconsent_signed.use_hash() THEN " + w.hashedSQL(n, row) + " ELSE " + probed + " END"
 }
 
@@ -51,7 +51,7 @@ func (w *predicateWriter) probeSQL(n Node, row string) string {
 	case Consent:
 		return w.noSubjectRefusesSQL(n, row)
 	case RecordedConsent:
-		return w.recordedSQL(n, row)
+		return w.recordedConsentSQL(n, row)
 	}
 	return w.nodeSQL(n, row)
 }
@@ -64,23 +64,23 @@ func (w *predicateWriter) hashedSQL(n Node, row string) string {
 		step := n.Steps[0]
 		var b strings.Builder
 		if n.FirstRequired {
-			b.WriteString(step.inSetSQL(row, w.setSQL(step, w.newAlias())) + " IS TRUE AND ")
+			b.WriteString(step.stepInSetSQL(row, w.stepSetSQL(step, w.newAlias())) + " IS TRUE AND ")
 		}
 		first := w.newAlias()
-		b.WriteString("NOT " + step.inSetSQL(row, "SELECT "+columnListSQL(first, step.targetColumns()...)+" FROM "+
+		b.WriteString("NOT " + step.stepInSetSQL(row, "SELECT "+columnListSQL(first, step.targetColumns()...)+" FROM "+
 			w.lookupName(step.Relation)+" AS "+first+w.notAgreedSQL(n, first, step.targetNotNullSQL(first))))
 		return "(" + b.String() + ")"
 	case Visible:
 		target := w.newAlias()
-		return n.step().inSetSQL(row, w.setSQL(n.step(), target)+" AND "+w.nodeSQL(n.Rows, target)) + " IS TRUE"
+		return n.step().stepInSetSQL(row, w.stepSetSQL(n.step(), target)+" AND "+w.nodeSQL(n.Rows, target)) + " IS TRUE"
 	case RegistryConsent:
 		return inSetSQL(subjectText(columnSQL(row, n.Subjects.Subject)), w.consentingSubjectsSQL(n)) + " IS TRUE"
 	case RecordedConsent:
 		grantor := w.newAlias()
-		where := append([]string{columnSQL(grantor, n.Record.Grantor) + " IS NOT NULL"},
+		where := append([]string{columnSQL(grantor, n.Record.GrantorColumn) + " IS NOT NULL"},
 			w.recordConditions(n.Record, grantor, row)...)
-		return w.orSelfSQL(n, row, inSetSQL(columnSQL(row, n.Subject),
-			"SELECT "+columnSQL(grantor, n.Record.Grantor)+" FROM "+w.lookupName(n.Record.Relation)+" AS "+grantor+
+		return w.orCallerSQL(n, row, inSetSQL(columnSQL(row, n.Subject),
+			"SELECT "+columnSQL(grantor, n.Record.GrantorColumn)+" FROM "+w.lookupName(n.Record.Relation)+" AS "+grantor+
 				" WHERE "+strings.Join(where, " AND "))+" IS TRUE")
 	default:
 		return "false"
@@ -124,9 +124,9 @@ func inSetSQL(value, set string) string {
 	return "(" + equalSQL(value, "ANY ("+set+")") + ")"
 }
 
-// inSetSQL returns the condition that the row's columns are in a set of the step's. PostgreSQL compares a row in which
-// some columns are NULL with the whole set, so such rows are left out first.
-func (s Step) inSetSQL(row, set string) string {
+// stepInSetSQL returns the condition that the row's columns are in a set of the step's. PostgreSQL compares a row in
+// which some columns are NULL with the whole set, so such rows are left out first.
+func (s Step) stepInSetSQL(row, set string) string {
 	var start []string
 	for _, from := range s.fromColumns() {
 		start = append(start, columnSQL(row, from))
@@ -137,8 +137,8 @@ func (s Step) inSetSQL(row, set string) string {
 	return "(" + s.startNotNullSQL(row) + " AND " + inSetSQL("ROW("+strings.Join(start, ", ")+")", set) + ")"
 }
 
-// setSQL returns a query of all values of a step's columns.
-func (w *predicateWriter) setSQL(step Step, alias string) string {
+// stepSetSQL returns a query of all values of a step's columns.
+func (w *predicateWriter) stepSetSQL(step Step, alias string) string {
 	return "SELECT " + columnListSQL(alias, step.targetColumns()...) + " FROM " + w.lookupName(step.Relation) + " AS " +
 		alias +
 		" WHERE " + step.targetNotNullSQL(alias)
@@ -175,9 +175,9 @@ func isHashable(n Node, row *catalog.Relation) bool {
 		return n.dependsOnSubjectOnly() && row != nil
 	case RecordedConsent:
 		r := n.Record
-		return n.hasSingleSubject() && len(r.Match) == 0 &&
+		return n.hasSingleSubject() && len(r.MatchedColumns) == 0 &&
 			(r.Scope == nil || len(r.Scope.WordColumns)+len(r.Scope.ListColumns) == 0) &&
-			isHashed(row, Step{Relation: r.Relation, Column: r.Grantor, From: n.Subject}) &&
+			isHashed(row, Step{Relation: r.Relation, Column: r.GrantorColumn, FromColumn: n.Subject}) &&
 			(r.Rows == nil || isHashable(r.Rows, r.Relation))
 	default:
 		return false
@@ -200,7 +200,7 @@ func isHashed(row *catalog.Relation, step Step) bool {
 		return false
 	}
 	for _, p := range step.pairs() {
-		a, b := row.Column(p.From), step.Relation.Column(p.Column)
+		a, b := row.Column(p.FromColumn), step.Relation.Column(p.Column)
 		if a == nil || b == nil || hashFamilies[a.TypeOID] == "" || hashFamilies[a.TypeOID] != hashFamilies[b.TypeOID] {
 			return false
 		}
@@ -255,7 +255,7 @@ func HashedSets(n Node, rel *catalog.Relation) []HashedSet {
 		if !isHashable(n, rel) {
 			return nil
 		}
-		return []HashedSet{{n.Record.Relation, []string{n.Record.Grantor}, []*catalog.Relation{n.Record.Relation}}}
+		return []HashedSet{{n.Record.Relation, []string{n.Record.GrantorColumn}, []*catalog.Relation{n.Record.Relation}}}
 	default:
 		return nil
 	}

@@ -73,21 +73,21 @@ func evalNode(n Node, row Row, w World) truth {
 	case Not:
 		return truthYes - evalNode(n.Node, row, w)
 	case Own:
-		return n.judge(row, w)
+		return n.evalOwn(row, w)
 	case Tenant:
-		return n.judge(row, w)
+		return n.evalTenant(row, w)
 	case Grant:
-		return n.judge(row, w)
+		return n.evalGrant(row, w)
 	case SQL:
-		return n.judge(row, w)
+		return n.evalCondition(row, w)
 	case Status:
 		value, ok := row[n.Column]
 		if !ok {
 			return truthUnknown
 		}
-		return truthOf(value == n.Is)
+		return truthOf(value == n.Value)
 	case Consent:
-		return yesOrUnknown(consents(n, row, w))
+		return yesOrUnknown(hasConsent(n, row, w))
 	case Visible:
 		return yesOrUnknown(slices.ContainsFunc(followStep(n.step(), row, w), func(target Row) bool {
 			return evalNode(n.Rows, target, w) == truthYes
@@ -97,7 +97,7 @@ func evalNode(n Node, row Row, w World) truth {
 	case RecordedConsent:
 		return yesOrUnknown(everySubjectAgreed(n, row, w))
 	case Derived:
-		return yesOrUnknown(areSourcesShown(n, row, w))
+		return yesOrUnknown(areSourcesVisible(n, row, w))
 	case RegistryConsent:
 		return yesOrUnknown(everySubjectConsents(n, row, w))
 	default:
@@ -114,8 +114,8 @@ func yesOrUnknown(b bool) truth {
 	return truthUnknown
 }
 
-// consents reports whether the subjects of a row consent.
-func consents(n Consent, row Row, w World) bool {
+// hasConsent reports whether the subjects of a row consent.
+func hasConsent(n Consent, row Row, w World) bool {
 	if len(n.Steps) == 0 {
 		return false
 	}
@@ -140,10 +140,10 @@ func consents(n Consent, row Row, w World) bool {
 		reached = next
 	}
 	for _, subject := range reached {
-		if value, ok := subject[n.Status]; !ok || value != n.Is {
+		if value, ok := subject[n.StatusColumn]; !ok || value != n.AgreedStatus {
 			return false
 		}
-		if until, ok := subject[n.Expires]; n.Expires != "" && ok && !isAfter(until, w.Now) {
+		if until, ok := subject[n.ExpiryColumn]; n.ExpiryColumn != "" && ok && !isLaterThan(until, w.Now) {
 			return false
 		}
 	}

@@ -15,10 +15,10 @@ func Example() {
 		Columns: []catalog.Column{{Name: "owner", Type: "text"}, {Name: "consent", Type: "text"}}}
 	rows := predicate.All{
 		predicate.Own{Column: "owner", Attribute: "user", Type: "pg_catalog.text"},
-		predicate.Status{Column: "consent", Is: "granted"},
+		predicate.Status{Column: "consent", Value: "granted"},
 	}
 	lines := strings.NewReplacer(" AND ", "\n  AND ")
-	fmt.Println(lines.Replace(predicate.Policy(rows, notes)))
+	fmt.Println(lines.Replace(predicate.RowPolicySQL(rows, notes)))
 	condition, needsSignature := predicate.InjectedCondition(rows, "n")
 	fmt.Println(lines.Replace(condition))
 	fmt.Println("reads signed views:", needsSignature)

@@ -46,16 +46,16 @@ type (
 		Cast string
 	}
 
-	// Attr is an attribute of the session.
-	Attr struct {
+	// Attribute is an attribute of the session.
+	Attribute struct {
 		Name     string
 		Kind     Kind
 		Type     string // the qualified name of the type
 		Optional bool   // the session may have no value of the attribute
 	}
 
-	// Const is a constant. Its Value is the text that the type's input function takes.
-	Const struct {
+	// Constant is a constant. Its Value is the text that the type's input function takes.
+	Constant struct {
 		Value string
 		Kind  Kind
 		Type  string // the qualified name of the type
@@ -64,25 +64,25 @@ type (
 	// Null is the constant NULL.
 	Null struct{}
 
-	// Clock is the time at which the statement began, plus a constant interval. As a Date or Timestamp it is the time in
-	// UTC, since the agent may set the time zone of the session.
-	Clock struct {
+	// ClockTime is the time at which the statement began, plus a constant interval. As a Date or Timestamp it is the time
+	// in UTC, since the agent may set the time zone of the session.
+	ClockTime struct {
 		Kind     Kind
 		Interval Interval
 	}
 
-	// Compare compares two values of one kind by one of = <> < <= > >=. Bytes makes it compare texts of different columns
-	// byte by byte, since their collations could conflict.
-	Compare struct {
+	// Comparison compares two values of one kind by one of = <> < <= > >=. Bytes makes it compare texts of different
+	// columns byte by byte, since their collations could conflict.
+	Comparison struct {
 		Op          string
 		Left, Right Expr
-		Bytes       bool
+		ByBytes     bool
 	}
 
 	// AnyOf is true if A equals an element of a list.
 	AnyOf struct {
 		Left, List Expr
-		Bytes      bool
+		ByBytes    bool
 	}
 
 	// Array is a list of values.
@@ -92,7 +92,7 @@ type (
 	Overlap struct {
 		Op          string
 		Left, Right Expr
-		Bytes       bool
+		ByBytes     bool
 	}
 
 	// Like matches a text against a constant pattern that does not end in a backslash.
@@ -109,18 +109,18 @@ type (
 	// IsTest is one of the tests IS NULL, IS TRUE and IS FALSE.
 	IsTest struct {
 		Operand Expr
-		Is      string // the word after IS: NULL, TRUE or FALSE
+		Keyword string // the word after IS: NULL, TRUE or FALSE
 	}
 
 	// Case is a CASE with conditions. Bytes gives a text from several columns the collation "C".
 	Case struct {
-		When  []When
-		Else  Expr // the value if no condition holds; nil: NULL
-		Bytes bool
+		Branches  []CaseBranch
+		ElseValue Expr // the value if no condition holds; nil: NULL
+		ByBytes   bool
 	}
 
-	// When is an arm of a Case.
-	When struct{ If, Then Expr }
+	// CaseBranch is an arm of a Case.
+	CaseBranch struct{ Condition, Result Expr }
 
 	// Call is a call of a function or operator in [Functions].
 	Call struct {
@@ -132,22 +132,22 @@ type (
 // Interval is a length of time. Its units are those of an interval, and cannot be converted into one another.
 type Interval struct{ Months, Days, Seconds int }
 
-func (Column) expr()   {}
-func (Attr) expr()     {}
-func (Const) expr()    {}
-func (Null) expr()     {}
-func (Clock) expr()    {}
-func (Compare) expr()  {}
-func (AnyOf) expr()    {}
-func (Array) expr()    {}
-func (Overlap) expr()  {}
-func (Like) expr()     {}
-func (And) expr()      {}
-func (Or) expr()       {}
-func (Negation) expr() {}
-func (IsTest) expr()   {}
-func (Case) expr()     {}
-func (Call) expr()     {}
+func (Column) expr()     {}
+func (Attribute) expr()  {}
+func (Constant) expr()   {}
+func (Null) expr()       {}
+func (ClockTime) expr()  {}
+func (Comparison) expr() {}
+func (AnyOf) expr()      {}
+func (Array) expr()      {}
+func (Overlap) expr()    {}
+func (Like) expr()       {}
+func (And) expr()        {}
+func (Or) expr()         {}
+func (Negation) expr()   {}
+func (IsTest) expr()     {}
+func (Case) expr()       {}
+func (Call) expr()       {}
 
 // withCCollation returns the SQL of a text with the collation "C" if bytes is true.
 func withCCollation(text string, bytes bool) string {
@@ -167,19 +167,19 @@ func expressionSQL(e Expr, row string) string {
 			return columnSQL(row, e.Name) + "::" + e.Cast
 		}
 		return columnSQL(row, e.Name)
-	case Attr:
+	case Attribute:
 		if isListType(e.Type) {
 			return "(SELECT " + attrText(e.Name) + "::" + e.Type + ")"
 		}
 		return attrSQL(e.Name) + "::" + e.Type
-	case Const:
+	case Constant:
 		return catalog.QuoteLiteral(e.Value) + "::" + e.Type
-	case Clock:
+	case ClockTime:
 		return e.timeSQL()
-	case Compare:
-		return "(" + withCCollation(write(e.Left), e.Bytes) + " OPERATOR(pg_catalog." + e.Op + ") " + write(e.Right) + ")"
+	case Comparison:
+		return "(" + withCCollation(write(e.Left), e.ByBytes) + " OPERATOR(pg_catalog." + e.Op + ") " + write(e.Right) + ")"
 	case AnyOf:
-		return "(" + withCCollation(write(e.Left), e.Bytes) + " OPERATOR(pg_catalog.=) ANY (" + listSQL(e.List, row) + "))"
+		return "(" + withCCollation(write(e.Left), e.ByBytes) + " OPERATOR(pg_catalog.=) ANY (" + listSQL(e.List, row) + "))"
 	case Array:
 		parts := make([]string, len(e))
 		for i, part := range e {
@@ -187,7 +187,7 @@ func expressionSQL(e Expr, row string) string {
 		}
 		return "ARRAY[" + strings.Join(parts, ", ") + "]"
 	case Overlap:
-		return "(" + withCCollation(write(e.Left), e.Bytes) + " OPERATOR(pg_catalog." + e.Op + ") " + write(e.Right) + ")"
+		return "(" + withCCollation(write(e.Left), e.ByBytes) + " OPERATOR(pg_catalog." + e.Op + ") " + write(e.Right) + ")"
 	case Like:
 		return "(" + withCCollation(write(e.Left), true) + " OPERATOR(pg_catalog.~~) " + catalog.QuoteLiteral(e.Pattern) +
 			"::pg_catalog.text)"
@@ -198,18 +198,18 @@ func expressionSQL(e Expr, row string) string {
 	case Negation:
 		return "(NOT " + write(e.Expr) + ")"
 	case IsTest:
-		return "(" + write(e.Operand) + " IS " + e.Is + ")"
+		return "(" + write(e.Operand) + " IS " + e.Keyword + ")"
 	case Case:
 		var b strings.Builder
 		b.WriteString("(CASE")
-		for _, arm := range e.When {
-			b.WriteString(" WHEN " + write(arm.If) + " THEN " + write(arm.Then))
+		for _, arm := range e.Branches {
+			b.WriteString(" WHEN " + write(arm.Condition) + " THEN " + write(arm.Result))
 		}
-		if e.Else != nil {
-			b.WriteString(" ELSE " + write(e.Else))
+		if e.ElseValue != nil {
+			b.WriteString(" ELSE " + write(e.ElseValue))
 		}
 		b.WriteString(" END)")
-		return withCCollation(b.String(), e.Bytes)
+		return withCCollation(b.String(), e.ByBytes)
 	case Call:
 		args := make([]string, len(e.Args))
 		for i, arg := range e.Args {
@@ -218,7 +218,7 @@ func expressionSQL(e Expr, row string) string {
 		switch f := Functions[e.Name]; {
 		case f.Operator && len(args) == 2:
 			return "(" + args[0] + " OPERATOR(pg_catalog." + e.Name + ") " + args[1] + ")"
-		case f.Bytes && len(args) > 0:
+		case f.ByBytes && len(args) > 0:
 			args[0] = withCCollation(args[0], true)
 			fallthrough
 		default:
@@ -232,7 +232,7 @@ func expressionSQL(e Expr, row string) string {
 // listSQL returns the SQL of a list. It puts a cast around a sub-select, which ANY would otherwise read as a set of
 // rows.
 func listSQL(e Expr, row string) string {
-	if a, ok := e.(Attr); ok {
+	if a, ok := e.(Attribute); ok {
 		return expressionSQL(e, row) + "::" + a.Type
 	}
 	return expressionSQL(e, row)
@@ -251,7 +251,7 @@ func logicSQL(parts []Expr, operator, row string) string {
 
 // timeSQL returns the SQL of the shifted clock. It shifts in UTC: otherwise the session's time zone would decide how
 // long a day or a month is.
-func (c Clock) timeSQL() string {
+func (c ClockTime) timeSQL() string {
 	if c.Kind == TimestampTZ && c.Interval == (Interval{}) {
 		return "pg_catalog.statement_timestamp()"
 	}
@@ -283,7 +283,7 @@ func walkExpr(e Expr, visit func(Expr)) {
 
 func operandsOf(e Expr) []Expr {
 	switch e := e.(type) {
-	case Compare:
+	case Comparison:
 		return []Expr{e.Left, e.Right}
 	case AnyOf:
 		return []Expr{e.Left, e.List}
@@ -303,10 +303,10 @@ func operandsOf(e Expr) []Expr {
 		return []Expr{e.Operand}
 	case Case:
 		var out []Expr
-		for _, arm := range e.When {
-			out = append(out, arm.If, arm.Then)
+		for _, arm := range e.Branches {
+			out = append(out, arm.Condition, arm.Result)
 		}
-		return append(out, e.Else)
+		return append(out, e.ElseValue)
 	case Call:
 		return e.Args
 	default:
@@ -325,10 +325,10 @@ func ColumnsOf(e Expr) []string {
 	return sortedKeys(found)
 }
 
-func (n SQL) attributes() []Attr {
-	var out []Attr
+func (n SQL) attributes() []Attribute {
+	var out []Attribute
 	walkExpr(n.Expr, func(e Expr) {
-		if a, ok := e.(Attr); ok {
+		if a, ok := e.(Attribute); ok {
 			out = append(out, a)
 		}
 	})

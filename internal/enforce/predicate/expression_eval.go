@@ -10,78 +10,78 @@ import (
 	"unicode/utf8"
 )
 
-// value is the value of an expression in the reference model. The zero value is NULL.
-type value struct {
-	known  bool // false: the value is NULL
-	bool   bool
-	text   string // the value of the kinds text, uuid and jsonb
-	number *big.Rat
-	time   time.Time
-	list   []value
+// evalValue is the value of an expression in the reference model. The zero value is NULL.
+type evalValue struct {
+	notNull bool // false: the value is NULL
+	bool    bool
+	text    string // the value of the kinds text, uuid and jsonb
+	number  *big.Rat
+	time    time.Time
+	list    []evalValue
 }
 
-func boolValue(b bool) value   { return value{known: true, bool: b} }
-func textValue(s string) value { return value{known: true, text: s} }
-func numberValue(n int) value  { return value{known: true, number: big.NewRat(int64(n), 1)} }
+func boolValue(b bool) evalValue   { return evalValue{notNull: true, bool: b} }
+func textValue(s string) evalValue { return evalValue{notNull: true, text: s} }
+func numberValue(n int) evalValue  { return evalValue{notNull: true, number: big.NewRat(int64(n), 1)} }
 
-func (v value) truth() truth {
-	if !v.known {
+func (v evalValue) truth() truth {
+	if !v.notNull {
 		return truthUnknown
 	}
 	return truthOf(v.bool)
 }
 
-func truthValue(t truth) value {
+func truthValue(t truth) evalValue {
 	if t == truthUnknown {
-		return value{}
+		return evalValue{}
 	}
 	return boolValue(t == truthYes)
 }
 
-func (n SQL) judge(row Row, w World) truth { return evalExpr(n.Expr, row, w).truth() }
+func (n SQL) evalCondition(row Row, w World) truth { return evalExpr(n.Expr, row, w).truth() }
 
-func evalExpr(e Expr, row Row, w World) value {
+func evalExpr(e Expr, row Row, w World) evalValue {
 	switch e := e.(type) {
 	case Column:
 		text, ok := row[e.Name]
 		if !ok {
-			return value{}
+			return evalValue{}
 		}
 		return parseValue(text, e.Kind)
-	case Attr:
+	case Attribute:
 		text, ok := w.Attributes[e.Name]
 		if !ok {
-			return value{}
+			return evalValue{}
 		}
 		return parseValue(text, e.Kind)
-	case Const:
+	case Constant:
 		return parseValue(e.Value, e.Kind)
-	case Clock:
-		return value{known: true, time: e.at(w.Now)}
-	case Compare:
+	case ClockTime:
+		return evalValue{notNull: true, time: e.at(w.Now)}
+	case Comparison:
 		a, b := evalExpr(e.Left, row, w), evalExpr(e.Right, row, w)
-		if !a.known || !b.known {
-			return value{}
+		if !a.notNull || !b.notNull {
+			return evalValue{}
 		}
-		return boolValue(compareHolds(e.Op, compareValues(a, b)))
+		return boolValue(comparisonHolds(e.Op, compareValues(a, b)))
 	case AnyOf:
 		return truthValue(evalAnyOf(evalExpr(e.Left, row, w), evalExpr(e.List, row, w)))
 	case Array:
-		out := value{known: true}
+		out := evalValue{notNull: true}
 		for _, part := range e {
 			out.list = append(out.list, evalExpr(part, row, w))
 		}
 		return out
 	case Overlap:
 		a, b := evalExpr(e.Left, row, w), evalExpr(e.Right, row, w)
-		if !a.known || !b.known {
-			return value{}
+		if !a.notNull || !b.notNull {
+			return evalValue{}
 		}
 		return boolValue(evalOverlap(e.Op, a.list, b.list))
 	case Like:
 		a := evalExpr(e.Left, row, w)
-		if !a.known {
-			return value{}
+		if !a.notNull {
+			return evalValue{}
 		}
 		return boolValue(matchesLike([]rune(a.text), []rune(e.Pattern)))
 	case And:
@@ -100,49 +100,49 @@ func evalExpr(e Expr, row Row, w World) value {
 		return truthValue(truthYes - evalExpr(e.Expr, row, w).truth())
 	case IsTest:
 		a := evalExpr(e.Operand, row, w)
-		switch e.Is {
+		switch e.Keyword {
 		case "NULL":
-			return boolValue(!a.known)
+			return boolValue(!a.notNull)
 		case "TRUE":
-			return boolValue(a.known && a.bool)
+			return boolValue(a.notNull && a.bool)
 		case "FALSE":
-			return boolValue(a.known && !a.bool)
+			return boolValue(a.notNull && !a.bool)
 		}
 	case Case:
-		for _, arm := range e.When {
-			if evalExpr(arm.If, row, w).truth() == truthYes {
-				return evalExpr(arm.Then, row, w)
+		for _, arm := range e.Branches {
+			if evalExpr(arm.Condition, row, w).truth() == truthYes {
+				return evalExpr(arm.Result, row, w)
 			}
 		}
-		if e.Else != nil {
-			return evalExpr(e.Else, row, w)
+		if e.ElseValue != nil {
+			return evalExpr(e.ElseValue, row, w)
 		}
 	case Call:
-		args := make([]value, len(e.Args))
+		args := make([]evalValue, len(e.Args))
 		for i, arg := range e.Args {
-			if args[i] = evalExpr(arg, row, w); !args[i].known {
-				return value{}
+			if args[i] = evalExpr(arg, row, w); !args[i].notNull {
+				return evalValue{}
 			}
 		}
 		if f, ok := Functions[e.Name]; ok {
 			return f.eval(args)
 		}
 	}
-	return value{}
+	return evalValue{}
 }
 
 // parseValue parses the text of a value. A text that is no value of its kind is NULL: like the SQL, the model raises no
 // error.
-func parseValue(text string, kind Kind) value {
+func parseValue(text string, kind Kind) evalValue {
 	if strings.HasSuffix(string(kind), "[]") {
 		parsed, ok := ParseArray(text)
 		if !ok {
-			return value{}
+			return evalValue{}
 		}
-		out := value{known: true}
+		out := evalValue{notNull: true}
 		for _, e := range parsed {
 			if e == nil {
-				out.list = append(out.list, value{})
+				out.list = append(out.list, evalValue{})
 			} else {
 				out.list = append(out.list, parseValue(*e, kind.Element()))
 			}
@@ -154,21 +154,21 @@ func parseValue(text string, kind Kind) value {
 		return boolValue(text == "true" || text == "t")
 	case Number, Float:
 		if n, ok := new(big.Rat).SetString(text); ok {
-			return value{known: true, number: n}
+			return evalValue{notNull: true, number: n}
 		}
 	case Date, Timestamp, TimestampTZ:
 		for _, layout := range []string{"2006-01-02 15:04:05.999999Z07:00", "2006-01-02 15:04:05.999999", "2006-01-02"} {
 			if t, err := time.Parse(layout, text); err == nil {
-				return value{known: true, time: t.UTC()}
+				return evalValue{notNull: true, time: t.UTC()}
 			}
 		}
 	default:
 		return textValue(text)
 	}
-	return value{}
+	return evalValue{}
 }
 
-func (c Clock) at(now time.Time) time.Time {
+func (c ClockTime) at(now time.Time) time.Time {
 	now = now.UTC()
 	year, month, day := now.Date()
 	first := time.Date(year, month+time.Month(c.Interval.Months), 1, 0, 0, 0, 0, time.UTC)
@@ -183,7 +183,7 @@ func (c Clock) at(now time.Time) time.Time {
 	return now
 }
 
-func compareValues(a, b value) int {
+func compareValues(a, b evalValue) int {
 	switch {
 	case a.number != nil && b.number != nil:
 		return a.number.Cmp(b.number)
@@ -200,7 +200,7 @@ func compareValues(a, b value) int {
 	}
 }
 
-func compareHolds(op string, c int) bool {
+func comparisonHolds(op string, c int) bool {
 	switch op {
 	case "=":
 		return c == 0
@@ -217,14 +217,14 @@ func compareHolds(op string, c int) bool {
 	}
 }
 
-func evalAnyOf(a, list value) truth {
-	if !list.known {
+func evalAnyOf(a, list evalValue) truth {
+	if !list.notNull {
 		return truthUnknown
 	}
 	out := truthNo
 	for _, e := range list.list {
 		switch {
-		case !a.known || !e.known:
+		case !a.notNull || !e.notNull:
 			out = max(out, truthUnknown)
 		case compareValues(a, e) == 0:
 			out = truthYes
@@ -234,14 +234,14 @@ func evalAnyOf(a, list value) truth {
 }
 
 // evalOverlap compares lists as sets, in which NULL equals no element.
-func evalOverlap(op string, a, b []value) bool {
-	has := func(in []value) func(value) bool {
-		return func(v value) bool {
-			return v.known && slices.ContainsFunc(in, func(e value) bool { return e.known && compareValues(v, e) == 0 })
+func evalOverlap(op string, a, b []evalValue) bool {
+	has := func(in []evalValue) func(evalValue) bool {
+		return func(v evalValue) bool {
+			return v.notNull && slices.ContainsFunc(in, func(e evalValue) bool { return e.notNull && compareValues(v, e) == 0 })
 		}
 	}
-	all := func(of, in []value) bool {
-		return !slices.ContainsFunc(of, func(v value) bool { return !has(in)(v) })
+	all := func(of, in []evalValue) bool {
+		return !slices.ContainsFunc(of, func(v evalValue) bool { return !has(in)(v) })
 	}
 	switch op {
 	case "&&":
@@ -273,15 +273,15 @@ func matchesLike(text, pattern []rune) bool {
 	return len(text) > 0 && len(pattern) > 0 && text[0] == pattern[0] && matchesLike(text[1:], pattern[1:])
 }
 
-func textFunction(f func(string) string) func([]value) value {
-	return func(args []value) value { return textValue(f(args[0].text)) }
+func textFunction(f func(string) string) func([]evalValue) evalValue {
+	return func(args []evalValue) evalValue { return textValue(f(args[0].text)) }
 }
 
 func lowerFunction(s string) string { return strings.ToLower(s) }
 func upperFunction(s string) string { return strings.ToUpper(s) }
 
-func trimFunction(front, back bool) func([]value) value {
-	return func(args []value) value {
+func trimFunction(front, back bool) func([]evalValue) evalValue {
+	return func(args []evalValue) evalValue {
 		s, cut := args[0].text, " "
 		if len(args) == 2 {
 			cut = args[1].text
@@ -298,7 +298,7 @@ func trimFunction(front, back bool) func([]value) value {
 
 // prefixLength returns how many characters of length the first n are; for a negative n, how many are left without the
 // last -n.
-func prefixLength(length int, n value) int {
+func prefixLength(length int, n evalValue) int {
 	count := int(n.number.Num().Int64())
 	if count < 0 {
 		count += length
@@ -306,22 +306,26 @@ func prefixLength(length int, n value) int {
 	return max(0, min(count, length))
 }
 
-func leftFunction(args []value) value {
+func leftFunction(args []evalValue) evalValue {
 	runes := []rune(args[0].text)
 	return textValue(string(runes[:prefixLength(len(runes), args[1])]))
 }
 
-func rightFunction(args []value) value {
+func rightFunction(args []evalValue) evalValue {
 	runes := []rune(args[0].text)
 	return textValue(string(runes[len(runes)-prefixLength(len(runes), args[1]):]))
 }
 
-func lengthFunction(args []value) value { return numberValue(utf8.RuneCountInString(args[0].text)) }
-func octetLength(args []value) value    { return numberValue(len(args[0].text)) }
-func cardinality(args []value) value    { return numberValue(len(args[0].list)) }
-func startsWith(args []value) value     { return boolValue(strings.HasPrefix(args[0].text, args[1].text)) }
+func lengthFunction(args []evalValue) evalValue {
+	return numberValue(utf8.RuneCountInString(args[0].text))
+}
+func octetLength(args []evalValue) evalValue { return numberValue(len(args[0].text)) }
+func cardinality(args []evalValue) evalValue { return numberValue(len(args[0].list)) }
+func startsWith(args []evalValue) evalValue {
+	return boolValue(strings.HasPrefix(args[0].text, args[1].text))
+}
 
-func jsonType(args []value) value {
+func jsonType(args []evalValue) evalValue {
 	switch text := strings.TrimSpace(args[0].text); text[0] {
 	case '{':
 		return textValue("object")
@@ -338,23 +342,23 @@ func jsonType(args []value) value {
 	}
 }
 
-func jsonField(args []value) value {
+func jsonField(args []evalValue) evalValue {
 	var object map[string]json.RawMessage
 	if json.Unmarshal([]byte(args[0].text), &object) != nil {
-		return value{}
+		return evalValue{}
 	}
 	if field, ok := object[args[1].text]; ok {
 		return textValue(string(bytes.TrimSpace(field)))
 	}
-	return value{}
+	return evalValue{}
 }
 
-func jsonText(args []value) value {
+func jsonText(args []evalValue) evalValue {
 	field := jsonField(args)
 	var s string
 	switch {
-	case !field.known || field.text == "null":
-		return value{}
+	case !field.notNull || field.text == "null":
+		return evalValue{}
 	case json.Unmarshal([]byte(field.text), &s) == nil:
 		return textValue(s)
 	default:
@@ -362,7 +366,7 @@ func jsonText(args []value) value {
 	}
 }
 
-func jsonHas(args []value) value {
+func jsonHas(args []evalValue) evalValue {
 	var s string
 	if json.Unmarshal([]byte(args[0].text), &s) == nil && strings.HasPrefix(args[0].text, `"`) {
 		return boolValue(s == args[1].text)
@@ -371,5 +375,5 @@ func jsonHas(args []value) value {
 		granted, _ := jsonStrings(args[0].text, false)
 		return boolValue(slices.Contains(granted, args[1].text))
 	}
-	return boolValue(jsonField(args).known)
+	return boolValue(jsonField(args).notNull)
 }

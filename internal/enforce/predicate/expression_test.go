@@ -183,7 +183,7 @@ func TestExpressionsAgree(t *testing.T) {
 			}
 			slices.Sort(want)
 			inject, _ := predicate.InjectedCondition(n, "t")
-			for _, condition := range []string{predicate.Policy(n, table.Relation), inject} {
+			for _, condition := range []string{predicate.RowPolicySQL(n, table.Relation), inject} {
 				for _, set := range settings {
 					run(set)
 					if got := b.ids("SELECT row_id FROM public.t WHERE (" + condition + ") AND row_id < 1000"); got != strings.Join(want, ",") {

@@ -17,7 +17,7 @@ func TestColumnsAreFoundWhereverTheyStand(t *testing.T) {
 		reads []string
 	}{
 		{a, []string{"a"}},
-		{predicate.Compare{Op: "=", Left: a, Right: b}, []string{"a", "b"}},
+		{predicate.Comparison{Op: "=", Left: a, Right: b}, []string{"a", "b"}},
 		{predicate.AnyOf{Left: a, List: b}, []string{"a", "b"}},
 		{predicate.Array{a, b, c}, []string{"a", "b", "c"}},
 		{predicate.Overlap{Op: "&&", Left: a, Right: b}, []string{"a", "b"}},
@@ -25,19 +25,19 @@ func TestColumnsAreFoundWhereverTheyStand(t *testing.T) {
 		{predicate.And{a, b, c}, []string{"a", "b", "c"}},
 		{predicate.Or{a, b, c}, []string{"a", "b", "c"}},
 		{predicate.Negation{Expr: a}, []string{"a"}},
-		{predicate.IsTest{Operand: a, Is: "NULL"}, []string{"a"}},
-		{predicate.Case{When: []predicate.When{{If: a, Then: b}, {If: c, Then: d}}, Else: e}, []string{"a", "b", "c", "d", "e"}},
-		{predicate.Case{When: []predicate.When{{If: a, Then: b}}}, []string{"a", "b"}},
+		{predicate.IsTest{Operand: a, Keyword: "NULL"}, []string{"a"}},
+		{predicate.Case{Branches: []predicate.CaseBranch{{Condition: a, Result: b}, {Condition: c, Result: d}}, ElseValue: e}, []string{"a", "b", "c", "d", "e"}},
+		{predicate.Case{Branches: []predicate.CaseBranch{{Condition: a, Result: b}}}, []string{"a", "b"}},
 		{predicate.Call{Name: "lower", Args: []predicate.Expr{a, b}}, []string{"a", "b"}},
 		{predicate.Or{predicate.Negation{Expr: predicate.Case{
-			When: []predicate.When{{If: predicate.IsTest{Operand: a}, Then: b}}, Else: predicate.Overlap{
+			Branches: []predicate.CaseBranch{{Condition: predicate.IsTest{Operand: a}, Result: b}}, ElseValue: predicate.Overlap{
 				Left: c, Right: predicate.Array{d}}}}, e}, []string{"a", "b", "c", "d", "e"}},
 	} {
 		if got := predicate.ColumnsOf(x.is); !slices.Equal(got, x.reads) {
 			t.Errorf("%#v reads %v, want %v", x.is, got, x.reads)
 		}
 		clock := predicate.SQL{Expr: predicate.And{
-			x.is, predicate.Case{When: []predicate.When{{If: a, Then: b}}, Else: predicate.Clock{Kind: predicate.Date}}}}
+			x.is, predicate.Case{Branches: []predicate.CaseBranch{{Condition: a, Result: b}}, ElseValue: predicate.ClockTime{Kind: predicate.Date}}}}
 		if predicate.TimeCanHide(predicate.SQL{Expr: x.is}) || !predicate.TimeCanHide(clock) {
 			t.Errorf("%#v goes by time, or not where a clock is beside it", x.is)
 		}

@@ -17,7 +17,7 @@ func SignedViewCondition(n Node, rel *catalog.Relation, alias string) (string, b
 	if !hasFlatForm(n) {
 		return "", false
 	}
-	w := predicateWriter{forRowPolicy: true, sublinkForm: existsForm, prefix: prefixFor(alias), row: rel}
+	w := predicateWriter{forRowPolicy: true, sublinks: existsForm, prefix: aliasPrefixFor(alias), row: rel}
 	row := catalog.QuoteIdent(alias)
 	if HasHashedPart(n, rel) {
 		return strings.Join(append(guardConditions(attributesToGuard(n)), w.hashedPartsSQL(n, row)...), " AND "), true
@@ -44,9 +44,9 @@ func (w *predicateWriter) hashedPartsSQL(n Node, row string) []string {
 	for _, part := range Conjuncts(n) {
 		text := w.withUseIndexHint(part, row)
 		if joinDepth(part) > 0 {
-			w.sublinkForm = hashedForm
+			w.sublinks = hashedForm
 			set := w.nodeSQL(part, row)
-			w.sublinkForm = existsForm
+			w.sublinks = existsForm
 			text = "CASE WHEN pgconsent_signed.use_hash() THEN " + set + " ELSE (" + text + ") IS TRUE END"
 		}
 		out = append(out, text)
@@ -110,9 +110,9 @@ func (w *predicateWriter) existsSQL(n Node, row string) string {
 		return "EXISTS (" + w.consentsSQL(n, row, columnSQL(row, n.Subjects.Subject)) + ")"
 	case RecordedConsent:
 		if !n.hasSingleSubject() { // a list of ids cannot be joined
-			return w.recordedSQL(n, row)
+			return w.recordedConsentSQL(n, row)
 		}
-		return w.orSelfSQL(n, row, "EXISTS ("+w.recordSQL(n.Record, row, columnSQL(row, n.Subject))+")")
+		return w.orCallerSQL(n, row, "EXISTS ("+w.recordSQL(n.Record, row, columnSQL(row, n.Subject))+")")
 	default:
 		return "false"
 	}
@@ -132,8 +132,8 @@ func (w *predicateWriter) innerRowSQL(n Node, row string) string {
 
 // linkedRowSQL writes the condition on the row to which a link leads. If the link leads to at most one row, PostgreSQL
 // makes a plain join of it. It estimates that join well as long as nothing else is joined to that row.
-func (w *predicateWriter) linkedRowSQL(n Node, row string, one bool) string {
-	if !one {
+func (w *predicateWriter) linkedRowSQL(n Node, row string, atMostOne bool) string {
+	if !atMostOne {
 		return w.innerRowSQL(n, row)
 	}
 	var out []string
@@ -164,16 +164,16 @@ func (w *predicateWriter) partsSQL(n Node, row string, write func(Node, string) 
 }
 
 // countJoins returns how many of the parts may become joins, and the index of the part with the longest chain.
-func countJoins(parts []Node) (joins, furthest int) {
+func countJoins(parts []Node) (joins, longest int) {
 	for i, part := range parts {
 		if joinDepth(part) > 0 {
 			joins++
 		}
-		if joinDepth(part) > joinDepth(parts[furthest]) {
-			furthest = i
+		if joinDepth(part) > joinDepth(parts[longest]) {
+			longest = i
 		}
 	}
-	return joins, furthest
+	return joins, longest
 }
 
 // joinDepth returns how many tables the planner may join for a node, one after the other.

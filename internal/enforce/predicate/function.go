@@ -3,15 +3,15 @@ package predicate
 // Function is a function or operator that an expression may call. No listed function raises an error or has side
 // effects, whatever its arguments are. If that holds only for some arguments, these must be constants.
 type Function struct {
-	Operator  bool
-	Args      []Kind
-	Constants int // the number of arguments, counted from the end, that must be constants
-	Optional  int // the number of arguments, counted from the end, that may be left out
-	Result    Kind
+	Operator          bool
+	Args              []Kind
+	TrailingConstants int // the number of arguments, counted from the end, that must be constants
+	TrailingOptional  int // the number of arguments, counted from the end, that may be left out
+	Result            Kind
 	// the result gets the collation "C": with a nondeterministic collation the function would raise an error
-	Bytes bool
+	ByBytes bool
 
-	eval func(args []value) value
+	eval func(args []evalValue) evalValue
 }
 
 // Functions are the functions and operators that expressions may call; others are refused. Similar functions are not
@@ -20,20 +20,23 @@ type Function struct {
 // date_trunc at the limits of time, regular expressions for some patterns, arithmetic for overflows. to_char and casts
 // from dates depend on the session's settings.
 var Functions = map[string]Function{
-	"lower":        {Args: []Kind{Text}, Result: Text, eval: textFunction(lowerFunction)},
-	"upper":        {Args: []Kind{Text}, Result: Text, eval: textFunction(upperFunction)},
-	"btrim":        {Args: []Kind{Text, Text}, Optional: 1, Constants: 1, Result: Text, eval: trimFunction(true, true)},
-	"ltrim":        {Args: []Kind{Text, Text}, Optional: 1, Constants: 1, Result: Text, eval: trimFunction(true, false)},
-	"rtrim":        {Args: []Kind{Text, Text}, Optional: 1, Constants: 1, Result: Text, eval: trimFunction(false, true)},
-	"left":         {Args: []Kind{Text, Number}, Constants: 1, Result: Text, eval: leftFunction},
-	"right":        {Args: []Kind{Text, Number}, Constants: 1, Result: Text, eval: rightFunction},
+	"lower": {Args: []Kind{Text}, Result: Text, eval: textFunction(lowerFunction)},
+	"upper": {Args: []Kind{Text}, Result: Text, eval: textFunction(upperFunction)},
+	"btrim": {Args: []Kind{Text, Text}, TrailingOptional: 1, TrailingConstants: 1, Result: Text,
+		eval: trimFunction(true, true)},
+	"ltrim": {Args: []Kind{Text, Text}, TrailingOptional: 1, TrailingConstants: 1, Result: Text,
+		eval: trimFunction(true, false)},
+	"rtrim": {Args: []Kind{Text, Text}, TrailingOptional: 1, TrailingConstants: 1, Result: Text,
+		eval: trimFunction(false, true)},
+	"left":         {Args: []Kind{Text, Number}, TrailingConstants: 1, Result: Text, eval: leftFunction},
+	"right":        {Args: []Kind{Text, Number}, TrailingConstants: 1, Result: Text, eval: rightFunction},
 	"length":       {Args: []Kind{Text}, Result: Number, eval: lengthFunction},
 	"char_length":  {Args: []Kind{Text}, Result: Number, eval: lengthFunction},
 	"octet_length": {Args: []Kind{Text}, Result: Number, eval: octetLength},
-	"starts_with":  {Args: []Kind{Text, Text}, Result: Bool, Bytes: true, eval: startsWith},
+	"starts_with":  {Args: []Kind{Text, Text}, Result: Bool, ByBytes: true, eval: startsWith},
 	"cardinality":  {Args: []Kind{""}, Result: Number, eval: cardinality}, // the argument is a list of any kind
 	"jsonb_typeof": {Args: []Kind{JSONB}, Result: Text, eval: jsonType},
-	"->>":          {Operator: true, Args: []Kind{JSONB, Text}, Constants: 1, Result: Text, eval: jsonText},
-	"->":           {Operator: true, Args: []Kind{JSONB, Text}, Constants: 1, Result: JSONB, eval: jsonField},
-	"?":            {Operator: true, Args: []Kind{JSONB, Text}, Constants: 1, Result: Bool, eval: jsonHas},
+	"->>":          {Operator: true, Args: []Kind{JSONB, Text}, TrailingConstants: 1, Result: Text, eval: jsonText},
+	"->":           {Operator: true, Args: []Kind{JSONB, Text}, TrailingConstants: 1, Result: JSONB, eval: jsonField},
+	"?":            {Operator: true, Args: []Kind{JSONB, Text}, TrailingConstants: 1, Result: Bool, eval: jsonHas},
 }

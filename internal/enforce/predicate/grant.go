@@ -28,7 +28,7 @@ const (
 type Grant struct {
 	Column        string
 	Form          GrantForm
-	Cast          bool // the column is varchar[] or integer[], and so must be cast
+	NeedsCast     bool // the column is varchar[] or integer[], and so must be cast
 	Grantees      []Grantee
 	EverybodyWord string // the word in the column that means everybody; "": there is none
 }
@@ -36,7 +36,7 @@ type Grant struct {
 // Grantee is an attribute whose value, or each element of it, is an id of the session.
 type Grantee struct {
 	Attribute string
-	List      bool
+	IsList    bool
 	Optional  bool // the session may lack the attribute, which is then ignored
 }
 
@@ -63,7 +63,7 @@ func (n Grant) idArraySQL() string {
 	element := n.Form.element()
 	var scalars, parts []string
 	for _, to := range n.Grantees {
-		if !to.List {
+		if !to.IsList {
 			scalars = append(scalars, attrText(to.Attribute)+"::"+element)
 		}
 	}
@@ -74,7 +74,7 @@ func (n Grant) idArraySQL() string {
 		parts = append(parts, "ARRAY["+strings.Join(scalars, ", ")+"]")
 	}
 	for _, to := range n.Grantees {
-		if to.List {
+		if to.IsList {
 			parts = append(parts, attrText(to.Attribute)+"::"+element+"[]")
 		}
 	}
@@ -90,7 +90,7 @@ func (n Grant) conditionSQL(row string, negated bool) string {
 	c := columnSQL(row, n.Column)
 	switch n.Form {
 	case GrantText, GrantUUID, GrantInteger:
-		if n.Cast {
+		if n.NeedsCast {
 			c += "::" + n.Form.element() + "[]"
 		}
 		return c + " OPERATOR(pg_catalog.&&) " + n.idArraySQL()
@@ -108,7 +108,7 @@ func (n Grant) conditionSQL(row string, negated bool) string {
 	}
 }
 
-func (n Grant) judge(row Row, w World) truth {
+func (n Grant) evalGrant(row Row, w World) truth {
 	value, ok := row[n.Column]
 	if !ok || len(n.Grantees) == 0 && n.EverybodyWord == "" {
 		return truthUnknown
@@ -125,7 +125,7 @@ func (n Grant) judge(row Row, w World) truth {
 			missing = true
 		case !ok:
 			return truthUnknown
-		case to.List:
+		case to.IsList:
 			who = append(who, nonNullElements(id)...)
 		default:
 			who = append(who, id)

@@ -178,7 +178,7 @@ func TestJSONGrants(t *testing.T) {
 		t.Fatal(err)
 	}
 	grant := predicate.Grant{Column: "g", Form: predicate.GrantJSON, EverybodyWord: "*",
-		Grantees: []predicate.Grantee{{Attribute: "user"}, {Attribute: "teams", List: true}}}
+		Grantees: []predicate.Grantee{{Attribute: "user"}, {Attribute: "teams", IsList: true}}}
 	for _, n := range []predicate.Node{grant, predicate.Not{Node: grant}} {
 		var want []string
 		for _, row := range rows {
@@ -194,7 +194,7 @@ func TestJSONGrants(t *testing.T) {
 			if table == "loosely" && b.ids("SELECT count(*) FROM loosely") != fmt.Sprint(len(rows)) {
 				continue
 			}
-			condition := predicate.Policy(n, &catalog.Relation{Name: catalog.Name{Schema: "public", Name: table}})
+			condition := predicate.RowPolicySQL(n, &catalog.Relation{Name: catalog.Name{Schema: "public", Name: table}})
 			got := b.ids("SELECT id FROM " + table + " WHERE " + condition)
 			if diff := cmp.Diff(want, strings.Split(got, ",")); diff != "" {
 				t.Errorf("%s (-model +database): %s", table, diff)
@@ -236,9 +236,9 @@ func TestGrantForms(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	user, teams := predicate.Grantee{Attribute: "user"}, predicate.Grantee{Attribute: "teams", List: true}
-	id, ids := predicate.Grantee{Attribute: "id"}, predicate.Grantee{Attribute: "ids", List: true}
-	number, numbers := predicate.Grantee{Attribute: "number"}, predicate.Grantee{Attribute: "numbers", List: true}
+	user, teams := predicate.Grantee{Attribute: "user"}, predicate.Grantee{Attribute: "teams", IsList: true}
+	id, ids := predicate.Grantee{Attribute: "id"}, predicate.Grantee{Attribute: "ids", IsList: true}
+	number, numbers := predicate.Grantee{Attribute: "number"}, predicate.Grantee{Attribute: "numbers", IsList: true}
 	own := func(column, attribute, sqlType string) predicate.Own {
 		return predicate.Own{Column: column, Attribute: attribute, Type: sqlType}
 	}
@@ -247,7 +247,7 @@ func TestGrantForms(t *testing.T) {
 		for _, all := range []string{"", "*"} {
 			leaves = append(leaves,
 				predicate.Grant{Column: "list", Grantees: to, EverybodyWord: all},
-				predicate.Grant{Column: "words", Cast: true, Grantees: to, EverybodyWord: all},
+				predicate.Grant{Column: "words", NeedsCast: true, Grantees: to, EverybodyWord: all},
 				predicate.Grant{Column: "doc", Form: predicate.GrantJSONB, Grantees: to, EverybodyWord: all}, predicate.Grant{
 					Column: "raw", Form: predicate.GrantJSON, Grantees: to, EverybodyWord: all},
 				predicate.Grant{Column: "word", Form: predicate.GrantJSON, Grantees: to, EverybodyWord: all})
@@ -257,18 +257,18 @@ func TestGrantForms(t *testing.T) {
 		leaves = append(leaves, predicate.Grant{Column: "ids", Form: predicate.GrantUUID, Grantees: to})
 	}
 	for _, to := range [][]predicate.Grantee{{number}, {numbers}, {number, numbers}} {
-		leaves = append(leaves, predicate.Grant{Column: "numbers", Form: predicate.GrantInteger, Cast: true, Grantees: to})
+		leaves = append(leaves, predicate.Grant{Column: "numbers", Form: predicate.GrantInteger, NeedsCast: true, Grantees: to})
 	}
 	for _, shared := range []string{"", "-1", "7"} {
 		for _, null := range []bool{false, true} {
 			leaves = append(leaves,
-				predicate.Tenant{Own: own("small", "number", "pg_catalog.int8"), Shared: shared, SharedNull: null},
-				predicate.Tenant{Own: own("small", "numbers", "pg_catalog.int8[]"), Shared: shared, SharedNull: null})
+				predicate.Tenant{Own: own("small", "number", "pg_catalog.int8"), SharedValue: shared, SharedNull: null},
+				predicate.Tenant{Own: own("small", "numbers", "pg_catalog.int8[]"), SharedValue: shared, SharedNull: null})
 		}
 	}
 	leaves = append(leaves, own("small", "numbers", "pg_catalog.int8[]"), own("small", "nothing", "pg_catalog.int8[]"), predicate.Grant{Column: "list"},
-		predicate.Tenant{Own: own("small", "nothing", "pg_catalog.int8[]"), Shared: "7"}, predicate.Grant{
-			Column: "list", Grantees: []predicate.Grantee{{Attribute: "nothing", List: true}}})
+		predicate.Tenant{Own: own("small", "nothing", "pg_catalog.int8[]"), SharedValue: "7"}, predicate.Grant{
+			Column: "list", Grantees: []predicate.Grantee{{Attribute: "nothing", IsList: true}}})
 	relation := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "forms"}}
 	attributes := map[string]string{"user": "a", "teams": `{"b","zz"}`, "id": one, "ids": "{" + two + "}",
 		"number": "1", "numbers": "{7,8}", "nothing": "{}"}
@@ -285,8 +285,8 @@ func TestGrantForms(t *testing.T) {
 		for _, leaf := range leaves {
 			for _, n := range []predicate.Node{
 				leaf, predicate.Not{Node: leaf}, predicate.Not{Node: predicate.Not{Node: leaf}},
-				predicate.Any{predicate.Not{Node: leaf}, predicate.Status{Column: "small", Is: "2"}},
-				predicate.Not{Node: predicate.All{leaf, predicate.Not{Node: predicate.Status{Column: "small", Is: "2"}}}},
+				predicate.Any{predicate.Not{Node: leaf}, predicate.Status{Column: "small", Value: "2"}},
+				predicate.Not{Node: predicate.All{leaf, predicate.Not{Node: predicate.Status{Column: "small", Value: "2"}}}},
 			} {
 				want := []string{}
 				for _, row := range rows {
@@ -295,7 +295,7 @@ func TestGrantForms(t *testing.T) {
 					}
 				}
 				slices.Sort(want)
-				condition := predicate.Policy(n, relation)
+				condition := predicate.RowPolicySQL(n, relation)
 				if got := b.ids("SELECT id FROM forms WHERE " + condition); got != strings.Join(want, ",") {
 					t.Errorf("without %q: the database says %s, the model %s: %s", missing, got, want, condition)
 				}

@@ -19,7 +19,7 @@ func (w *predicateWriter) withUseIndexHint(n Node, row string) string {
 		return part
 	}
 	asked := "(" + part + ") IS TRUE"
-	if w.sublinkForm == dualForm {
+	if w.sublinks == choiceForm {
 		asked = "(CASE WHEN " + part + " THEN true END) IS NOT NULL"
 	}
 	return "CASE WHEN pgconsent_signed.use_index() THEN " + asked + " ELSE " + part + " END"

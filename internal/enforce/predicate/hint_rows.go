@@ -10,11 +10,11 @@ import (
 // EstimateRowsHint returns the comment in front of a statement's text, or behind its signature, which says that a
 // search finds few rows in the signed view of a table.
 func EstimateRowsHint(table catalog.Name) string {
-	return "/*pgconsent:estimate_rows " + tableMark(table) + "*/"
+	return "/*pgconsent:estimate_rows " + tableHash(table) + "*/"
 }
 
-// tableMark returns a text that stands for a table in a comment: the table's own name might end the comment.
-func tableMark(table catalog.Name) string {
+// tableHash returns a text that stands for a table in a comment: the table's own name might end the comment.
+func tableHash(table catalog.Name) string {
 	sum := sha256.Sum256([]byte(table.SQL()))
 	return hex.EncodeToString(sum[:6])
 }
@@ -28,5 +28,6 @@ func tableMark(table catalog.Name) string {
 // of a value and itself is always NULL.
 func EstimateRowsCondition(table catalog.Name, row string) string {
 	of := row + ".tableoid"
-	return "CASE WHEN pgconsent_signed.estimate_rows('" + tableMark(table) + "') THEN NULLIF(" + of + ", " + of + ") IS NULL ELSE true END"
+	return "CASE WHEN pgconsent_signed.estimate_rows('" + tableHash(table) + "') THEN NULLIF(" + of + ", " + of +
+		") IS NULL ELSE true END"
 }

@@ -10,7 +10,7 @@ import (
 // A condition asks for all of another only where each part of that is one of its own.
 func TestAsksForAllOfAnother(t *testing.T) {
 	own, other := predicate.Own{Column: "a", Attribute: "user"}, predicate.Own{Column: "b", Attribute: "user"}
-	status := predicate.Status{Column: "state", Is: "done"}
+	status := predicate.Status{Column: "state", Value: "done"}
 	either := predicate.Any{own, status}
 	for _, c := range []struct {
 		n, of predicate.Node

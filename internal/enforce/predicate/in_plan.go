@@ -6,28 +6,28 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// SealInPlan returns an expression of this package with the verified seal in the plan. For a prepared statement the
+// WithSealInPlan returns an expression of this package with the verified seal in the plan. For a prepared statement the
 // attributes of the session, and whether it is sealed, are found out as PostgreSQL plans it. An execution compares the
 // session's seal with the one in the plan, and verifies it only where they differ. Hashed forms are left as they are:
 // they are for statements that read much.
-func SealInPlan(sql string) string {
+func WithSealInPlan(sql string) string {
 	return replaceUnquoted(sql, func(rest string) (string, int) {
-		if strings.HasPrefix(rest, useHashThen) {
-			n := len(useHashThen) + hashedLength(rest[len(useHashThen):])
+		if strings.HasPrefix(rest, useHashBranchSQL) {
+			n := len(useHashBranchSQL) + hashedLength(rest[len(useHashBranchSQL):])
 			return rest[:n], n
 		}
-		if strings.HasPrefix(rest, sealedCall) {
-			return "COALESCE(CASE WHEN " + planIsOfNow + " AND pgconsent_signed.plan_seal() OPERATOR(pg_catalog.=) " +
-				currentSeal + " THEN true END, " + sealedCall + ")", len(sealedCall)
+		if strings.HasPrefix(rest, sealedCallSQL) {
+			return "COALESCE(CASE WHEN " + planIsCurrentSQL + " AND pgconsent_signed.plan_seal() OPERATOR(pg_catalog.=) " +
+				currentSealSQL + " THEN true END, " + sealedCallSQL + ")", len(sealedCallSQL)
 		}
-		name, begins := strings.CutPrefix(rest, attrCall)
+		name, begins := strings.CutPrefix(rest, attributeCallStart)
 		name, _, ends := strings.Cut(name, "')")
 		if !begins || !ends {
 			return "", 0
 		}
-		call := rest[:len(attrCall)+len(name)+len("')")]
-		return "COALESCE(CASE WHEN " + planIsOfNow + " THEN pgconsent_signed.plan_attr(" + catalog.QuoteLiteral(name) +
-			") OPERATOR(pg_catalog.->>) " + currentSeal + " END, " + call + ")", len(call)
+		call := rest[:len(attributeCallStart)+len(name)+len("')")]
+		return "COALESCE(CASE WHEN " + planIsCurrentSQL + " THEN pgconsent_signed.plan_attr(" + catalog.QuoteLiteral(name) +
+			") OPERATOR(pg_catalog.->>) " + currentSealSQL + " END, " + call + ")", len(call)
 	})
 }
 
@@ -50,8 +50,8 @@ func hashedLength(rest string) int {
 }
 
 const (
-	useHashThen = "pgconsent_signed.use_hash() THEN "
-	sealedCall  = "pgconsent_signed.sealed()"
-	planIsOfNow = "pgconsent_signed.plan_time() OPERATOR(pg_catalog.@>) pg_catalog.transaction_timestamp()"
-	currentSeal = "pg_catalog.current_setting('pgconsent.seal', true)"
+	useHashBranchSQL = "pgconsent_signed.use_hash() THEN "
+	sealedCallSQL    = "pgconsent_signed.sealed()"
+	planIsCurrentSQL = "pgconsent_signed.plan_time() OPERATOR(pg_catalog.@>) pg_catalog.transaction_timestamp()"
+	currentSealSQL   = "pg_catalog.current_setting('pgconsent.seal', true)"
 )

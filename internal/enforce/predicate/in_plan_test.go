@@ -28,7 +28,7 @@ func TestSealInPlan(t *testing.T) {
 			"pgconsent_signed.attr('user') = ' ELSE ' THEN 1 ELSE 2 END) ELSE a = " + user + " END",
 		"pgconsent_signed.attr('user": "pgconsent_signed.attr('user",
 	} {
-		if got := predicate.SealInPlan(sql); got != want {
+		if got := predicate.WithSealInPlan(sql); got != want {
 			t.Errorf("%s becomes\n%s, not\n%s", sql, got, want)
 		}
 	}

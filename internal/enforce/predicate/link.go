@@ -8,10 +8,12 @@ import (
 )
 
 // step returns the link of a Visible node as a Step.
-func (n Visible) step() Step { return Step{n.Relation, n.Column, n.From, n.MorePairs} }
+func (n Visible) step() Step { return Step{n.Relation, n.Column, n.FromColumn, n.MorePairs} }
 
 // pairs returns all pairs of columns of a link.
-func (s Step) pairs() []ColumnPair { return append([]ColumnPair{{s.Column, s.From}}, s.MorePairs...) }
+func (s Step) pairs() []ColumnPair {
+	return append([]ColumnPair{{s.Column, s.FromColumn}}, s.MorePairs...)
+}
 
 // Pairs returns all pairs of columns of the link.
 func (s Step) Pairs() []ColumnPair { return s.pairs() }
@@ -29,7 +31,7 @@ func (s Step) targetColumns() []string {
 func (s Step) fromColumns() []string {
 	var out []string
 	for _, p := range s.pairs() {
-		out = append(out, p.From)
+		out = append(out, p.FromColumn)
 	}
 	return out
 }
@@ -38,7 +40,7 @@ func (s Step) fromColumns() []string {
 func (s Step) onSQL(to, from string) string {
 	var parts []string
 	for _, p := range s.pairs() {
-		parts = append(parts, equalSQL(columnSQL(to, p.Column), columnSQL(from, p.From)))
+		parts = append(parts, equalSQL(columnSQL(to, p.Column), columnSQL(from, p.FromColumn)))
 	}
 	return strings.Join(parts, " AND ")
 }
@@ -99,7 +101,7 @@ func followStep(step Step, row Row, w World) []Row {
 
 func isLinked(step Step, row, to Row) bool {
 	for _, p := range step.pairs() {
-		from, ok := row[p.From]
+		from, ok := row[p.FromColumn]
 		if v, found := to[p.Column]; !ok || !found || v != from {
 			return false
 		}

@@ -14,9 +14,9 @@ func TestWhatLeadsToOne(t *testing.T) {
 	key := []string{"a", "b"}
 	unique, plain := catalog.BTree{Columns: key, IsUnique: true}, catalog.BTree{Columns: key}
 	step := func(r catalog.Relation, columns ...string) predicate.Step {
-		s := predicate.Step{Relation: &r, Column: columns[0], From: "x"}
+		s := predicate.Step{Relation: &r, Column: columns[0], FromColumn: "x"}
 		for _, c := range columns[1:] {
-			s.MorePairs = append(s.MorePairs, predicate.ColumnPair{Column: c, From: "y"})
+			s.MorePairs = append(s.MorePairs, predicate.ColumnPair{Column: c, FromColumn: "y"})
 		}
 		return s
 	}
@@ -71,14 +71,14 @@ func TestWhereNewRowsHide(t *testing.T) {
 	}
 	pieces, links, again := table("pieces"), table("links"), table("links_again")
 	through := func(link *catalog.Relation) []predicate.Step {
-		return []predicate.Step{{Relation: link, Column: "of", From: "id"}, {Relation: pieces, Column: "id", From: "source"}}
+		return []predicate.Step{{Relation: link, Column: "of", FromColumn: "id"}, {Relation: pieces, Column: "id", FromColumn: "source"}}
 	}
 	made := func(link *catalog.Relation) predicate.Origin { return predicate.Origin{Steps: through(link)} }
 	for what, c := range map[string]struct {
 		rule predicate.Node
 		want string
 	}{
-		"people":  {predicate.Consent{Steps: through(links), Status: "of", Is: "1"}, "[links]"},
+		"people":  {predicate.Consent{Steps: through(links), StatusColumn: "of", AgreedStatus: "1"}, "[links]"},
 		"records": {predicate.RecordedConsent{Steps: through(links)}, "[links]"},
 		"sources": {predicate.Derived{Origin: made(links), Rows: predicate.Open{}}, "[links]"},
 		"sources and others": {predicate.Derived{
@@ -107,9 +107,9 @@ func TestMaterializedByTheWholeKey(t *testing.T) {
 		for _, name := range key {
 			rows.Columns = append(rows.Columns, catalog.Column{Name: name, TypeOID: 23, NotNull: true})
 		}
-		n := predicate.Consent{Steps: []predicate.Step{{Relation: people, Column: "id", From: "person"}},
-			Status: "agreed", Is: "yes", Materialized: &predicate.Materialized{Relation: rows}}
-		for _, text := range []string{predicate.Policy(n, rows), predicate.Check(n, rows)} {
+		n := predicate.Consent{Steps: []predicate.Step{{Relation: people, Column: "id", FromColumn: "person"}},
+			StatusColumn: "agreed", AgreedStatus: "yes", Materialized: &predicate.Materialized{Relation: rows}}
+		for _, text := range []string{predicate.RowPolicySQL(n, rows), predicate.CheckSQL(n, rows)} {
 			looks := strings.Count(text, n.MaterializedTable().SQL())
 			if looks == 0 {
 				t.Errorf("%v: what is kept is not looked up: %s", key, text)
@@ -126,17 +126,17 @@ func TestMaterializedByTheWholeKey(t *testing.T) {
 // TestPairsAreHashed: a link by several columns has a form that PostgreSQL hashes.
 func TestPairsAreHashed(t *testing.T) {
 	b := newBench(t)
-	pairs := []predicate.ColumnPair{{Column: "owner", From: "owner"}}
+	pairs := []predicate.ColumnPair{{Column: "owner", FromColumn: "owner"}}
 	for name, n := range map[string]predicate.Node{
-		"a row that must show": predicate.Visible{Relation: b.relation("parents"), Column: "id", From: "parent", MorePairs: pairs,
-			Rows: predicate.Status{Column: "status", Is: "granted"}},
-		"a status on the row": predicate.Consent{FirstRequired: true, Status: "status", Is: "granted",
-			Steps: []predicate.Step{{Relation: b.relation("parents"), Column: "id", From: "parent", MorePairs: pairs}}},
-		"a status two links away": predicate.Consent{Status: "status", Is: "granted", Steps: []predicate.Step{
-			{Relation: b.relation("links"), Column: "item", From: "id", MorePairs: []predicate.ColumnPair{{Column: "subject", From: "subject"}}},
-			{Relation: b.relation("subjects"), Column: "id", From: "subject"}}},
+		"a row that must show": predicate.Visible{Relation: b.relation("parents"), Column: "id", FromColumn: "parent", MorePairs: pairs,
+			Rows: predicate.Status{Column: "status", Value: "granted"}},
+		"a status on the row": predicate.Consent{FirstRequired: true, StatusColumn: "status", AgreedStatus: "granted",
+			Steps: []predicate.Step{{Relation: b.relation("parents"), Column: "id", FromColumn: "parent", MorePairs: pairs}}},
+		"a status two links away": predicate.Consent{StatusColumn: "status", AgreedStatus: "granted", Steps: []predicate.Step{
+			{Relation: b.relation("links"), Column: "item", FromColumn: "id", MorePairs: []predicate.ColumnPair{{Column: "subject", FromColumn: "subject"}}},
+			{Relation: b.relation("subjects"), Column: "id", FromColumn: "subject"}}},
 	} {
-		condition := predicate.Policy(n, b.relation("items"))
+		condition := predicate.RowPolicySQL(n, b.relation("items"))
 		results, err := b.conn.PgConn().Exec(t.Context(), predicate.UseHashHint+"EXPLAIN (COSTS OFF) SELECT id FROM public.items WHERE "+
 			condition).ReadAll()
 		if err != nil {

@@ -5,9 +5,9 @@ import "encoding/json"
 // List is a column that holds a list of ids. A value that is NULL or no well-formed list counts as a list of one
 // unknown id. An element that is NULL or no string counts as an unknown id, too. Nobody can consent for an unknown id.
 type List struct {
-	Column string
-	Form   GrantForm
-	Cast   bool // the column is varchar[] or integer[], and so must be cast
+	Column    string
+	Form      GrantForm
+	NeedsCast bool // the column is varchar[] or integer[], and so must be cast
 }
 
 // The functions that read a list of ids from JSON. They return NULL for a value that is no array; in a text, for one
@@ -26,7 +26,7 @@ func (l List) arraySQL(row string) string {
 	case GrantJSON:
 		return JSONIDs + "(" + c + "::pg_catalog.text)"
 	}
-	if l.Cast {
+	if l.NeedsCast {
 		return c + "::" + l.Form.element() + "[]"
 	}
 	return c

@@ -20,9 +20,9 @@ type LiveAttribute struct {
 	Type     string // the qualified name of the type, which is no list
 	Optional bool   // rules treat the attribute as optional: it may have no value
 
-	Setting string   // the setting in which the session claims the value
-	Equals  []Attr   // the claim must equal the value, or an element, of one of these attributes
-	Values  []string // the values that may be claimed
+	Setting       string      // the setting in which the session claims the value
+	MustEqual     []Attribute // the claim must equal the value, or an element, of one of these attributes
+	AllowedValues []string    // the values that may be claimed
 
 	// For a claim, Column must have it in a row that meets Rows, in which the attribute [ClaimedValue] stands for the
 	// claim. For a look-up, the value is the Column of the only row that meets Rows.
@@ -40,17 +40,18 @@ const ClaimedValue = ""
 // LiveFunction is the function that computes live attributes: live(name, claims, settings). The claims are fields of a
 // seal, as name=value. The settings are name=value with the names of attributes; NULL stands for the settings of the
 // session itself.
-const LiveFunction = Schema + ".live"
+const LiveFunction = OwnSchema + ".live"
 
-// liveLabel is the label of the function's block. It qualifies the function's variables, so that no column hides them.
-const liveLabel = "pgconsent_live"
+// liveBlockLabel is the label of the function's block. It qualifies the function's variables, so that no column hides
+// them.
+const liveBlockLabel = "pgconsent_live"
 
 // Node returns a predicate that reads the tables from which the attribute is computed, for [LookupTables] and the
 // functions like it.
 func (l LiveAttribute) Node() Node {
 	switch {
 	case l.Table != nil:
-		return Visible{Relation: l.Table, Column: l.Column, From: l.Column, Rows: l.Rows}
+		return Visible{Relation: l.Table, Column: l.Column, FromColumn: l.Column, Rows: l.Rows}
 	case l.Expr != nil:
 		return SQL{Expr: l.Expr}
 	default:
@@ -61,7 +62,7 @@ func (l LiveAttribute) Node() Node {
 // NeededAttributes returns the attributes from which a live attribute is computed, sorted.
 func (l LiveAttribute) NeededAttributes() []string {
 	found := usedAttributes(l.Node())
-	for _, a := range l.Equals {
+	for _, a := range l.MustEqual {
 		found[a.Name] = true
 	}
 	delete(found, ClaimedValue)
@@ -82,11 +83,11 @@ func (l LiveAttribute) IsFromOneRow() bool {
 	return len(key) == 0 && len(l.Table.PrimaryKey) > 0
 }
 
-// LiveBody returns the body of [LiveFunction] in PL/pgSQL. The attributes must be in an order in which none needs a
-// later one.
-func LiveBody(lives []LiveAttribute) string {
+// LiveFunctionBody returns the body of [LiveFunction] in PL/pgSQL. The attributes must be in an order in which none
+// needs a later one.
+func LiveFunctionBody(lives []LiveAttribute) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "<<%s>>\nDECLARE\n", liveLabel)
+	fmt.Fprintf(&b, "<<%s>>\nDECLARE\n", liveBlockLabel)
 	declared := map[string]bool{}
 	for _, l := range lives {
 		declared[l.Name] = true
@@ -142,9 +143,9 @@ func textArray(values []string) string {
 func replaceByVariables(sql string) string {
 	return replaceAttributes(sql, func(name string) string {
 		if name == ClaimedValue {
-			return liveLabel + ".claim"
+			return liveBlockLabel + ".claim"
 		}
-		return liveLabel + ".a_" + name
+		return liveBlockLabel + ".a_" + name
 	})
 }
 
@@ -172,7 +173,7 @@ func (l LiveAttribute) sql() string {
 		line("IF %s THEN %sclaim; END IF;", l.claimConditionSQL(), set)
 		line("%s", strings.TrimSpace(strings.Repeat("END IF; ", ends)))
 	case l.Table != nil:
-		w := predicateWriter{forRowPolicy: true, sublinkForm: probeForm, prefix: "r"}
+		w := predicateWriter{forRowPolicy: true, sublinks: probeForm, prefix: "r"}
 		row := w.newAlias()
 		parts := append(guardConditions(attributesToGuard(l.Rows)), w.nodeSQL(l.Rows, row))
 		line(
@@ -211,7 +212,7 @@ var integerBounds = map[string]string{
 // claimConditionSQL returns the condition under which a claim counts.
 func (l LiveAttribute) claimConditionSQL() string {
 	if l.Table != nil {
-		w := predicateWriter{forRowPolicy: true, sublinkForm: probeForm, prefix: "r"}
+		w := predicateWriter{forRowPolicy: true, sublinks: probeForm, prefix: "r"}
 		row := w.newAlias()
 		need := attributesToGuard(l.Rows)
 		delete(need, ClaimedValue)
@@ -220,10 +221,10 @@ func (l LiveAttribute) claimConditionSQL() string {
 		return replaceByVariables(strings.Join(parts, " AND "))
 	}
 	var parts []string
-	if len(l.Values) > 0 {
-		parts = append(parts, "claim OPERATOR(pg_catalog.=) ANY ("+textArray(l.Values)+")")
+	if len(l.AllowedValues) > 0 {
+		parts = append(parts, "claim OPERATOR(pg_catalog.=) ANY ("+textArray(l.AllowedValues)+")")
 	}
-	for _, a := range l.Equals {
+	for _, a := range l.MustEqual {
 		if isListType(a.Type) {
 			parts = append(parts, "claim OPERATOR(pg_catalog.=) ANY (a_"+a.Name+"::pg_catalog.text[])")
 		} else {

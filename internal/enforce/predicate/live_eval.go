@@ -17,14 +17,14 @@ func (w World) WithLiveAttributes(lives []LiveAttribute, claims map[string]strin
 		delete(w.Attributes, l.Name)
 	}
 	for _, l := range lives {
-		if value, ok := l.resolve(w, claims); ok {
+		if value, ok := l.valueIn(w, claims); ok {
 			w.Attributes[l.Name] = value
 		}
 	}
 	return w
 }
 
-func (l LiveAttribute) resolve(w World, claims map[string]string) (string, bool) {
+func (l LiveAttribute) valueIn(w World, claims map[string]string) (string, bool) {
 	switch {
 	case l.Setting != "":
 		claim := claims[l.Name]
@@ -76,19 +76,19 @@ func (l LiveAttribute) isConfirmed(claim string, w World) bool {
 		w.Attributes[ClaimedValue] = claim
 		return slices.ContainsFunc(w.Tables[l.Table.Name], func(row Row) bool { return Eval(l.Rows, row, w) })
 	}
-	for _, a := range l.Equals {
+	for _, a := range l.MustEqual {
 		value, ok := w.Attributes[a.Name]
 		if ok && (value == claim || isListType(a.Type) && slices.Contains(nonNullElements(value), claim)) {
 			return true
 		}
 	}
-	return slices.Contains(l.Values, claim)
+	return slices.Contains(l.AllowedValues, claim)
 }
 
 // formatValue returns a value as a text in the attribute's type.
-func (l LiveAttribute) formatValue(v value) (string, bool) {
+func (l LiveAttribute) formatValue(v evalValue) (string, bool) {
 	switch {
-	case !v.known:
+	case !v.notNull:
 		return "", false
 	case v.number != nil:
 		bits := map[string]uint{"pg_catalog.int4": 31, "pg_catalog.int8": 63}[l.Type]

@@ -12,7 +12,7 @@ import (
 
 // The schemas of pgconsent's objects that predicates use.
 const (
-	Schema       = "pgconsent"        // the schema of keys and lookup views, on which agents have no USAGE
+	OwnSchema    = "pgconsent"        // the schema of keys and lookup views, on which agents have no USAGE
 	SignedSchema = "pgconsent_signed" // the schema of signed views, and of functions that a rewritten statement may name
 	// the schema of the views that agents read in place of relations on which they have no right
 	RowsSchema = "pgconsent_rows"
@@ -61,12 +61,12 @@ func LookupTables(n Node) []LookupTable {
 			add(n.Relation, n.step().targetColumns()...)
 		case Reference:
 			if row != nil {
-				add(row, n.From...)
+				add(row, n.FromColumns...)
 			}
 			add(n.Relation, n.Columns...)
 			if n.RowBefore.Relation != nil {
 				add(n.RowBefore.Relation, n.RowBefore.targetColumns()...)
-				add(n.RowBefore.Relation, n.From...)
+				add(n.RowBefore.Relation, n.FromColumns...)
 			}
 		case listSourceNode:
 			add(n.Relation, n.columns()...)
@@ -86,8 +86,8 @@ func LookupTables(n Node) []LookupTable {
 				}
 			}
 			for _, o := range n.SourceOrigins {
-				add(n.Table(), o.fromColumns()...)
-				add(n.Table(), n.Table().PrimaryKey...)
+				add(n.SourceTable(), o.fromColumns()...)
+				add(n.SourceTable(), n.SourceTable().PrimaryKey...)
 			}
 		case RecordedConsent:
 			if row != nil {
@@ -129,10 +129,10 @@ func TablesThatShowWhenEmpty(n Node) []*catalog.Relation {
 		if c, ok := n.(Consent); ok && !c.FirstRequired && len(c.Steps) > 0 {
 			found[c.Steps[0].Relation.Name] = c.Steps[0].Relation
 		}
-		if c, ok := n.(RecordedConsent); ok && !c.Required && len(c.Steps) > 0 {
+		if c, ok := n.(RecordedConsent); ok && !c.FirstRequired && len(c.Steps) > 0 {
 			found[c.Steps[0].Relation.Name] = c.Steps[0].Relation
 		}
-		if c, ok := n.(RegistryConsent); ok && !c.Subjects.Required && len(c.Subjects.Steps) > 0 {
+		if c, ok := n.(RegistryConsent); ok && !c.Subjects.FirstRequired && len(c.Subjects.Steps) > 0 {
 			found[c.Subjects.Steps[0].Relation.Name] = c.Subjects.Steps[0].Relation
 		}
 	})
@@ -163,18 +163,18 @@ func walkNodes(n Node, row *catalog.Relation, visit func(Node, *catalog.Relation
 	case Reference:
 		walkNodes(n.Rows, n.Relation, visit)
 	case Derived:
-		if n.Unless != nil {
-			walkNodes(n.Unless, row, visit)
+		if n.ExceptIf != nil {
+			walkNodes(n.ExceptIf, row, visit)
 		}
-		walkNodes(n.Rows, n.Table(), visit)
+		walkNodes(n.Rows, n.SourceTable(), visit)
 		for _, o := range n.SourceOrigins {
-			if o.Unless != nil {
-				walkNodes(o.Unless, n.Table(), visit)
+			if o.ExceptIf != nil {
+				walkNodes(o.ExceptIf, n.SourceTable(), visit)
 			}
 		}
 	case listSourceNode:
-		if n.Where != nil {
-			walkNodes(n.Where, n.Relation, visit)
+		if n.RowCondition != nil {
+			walkNodes(n.RowCondition, n.Relation, visit)
 		}
 	case listChainNode:
 		walkNodes(n.Rows, n.Relation, visit)
@@ -209,20 +209,20 @@ func columnsOf(n Node) []string {
 // AttributesOf returns the attributes that n uses at any depth, including optional ones, sorted.
 func AttributesOf(n Node) []string { return sortedKeys(usedAttributes(n)) }
 
-// hidingAttributes returns the attributes without which the SQL of n shows no row, since a comparison with NULL is not
-// true.
-func hidingAttributes(n Node) []string {
+// attributesThatHide returns the attributes without which the SQL of n shows no row, since a comparison with NULL is
+// not true.
+func attributesThatHide(n Node) []string {
 	switch n := n.(type) {
 	case Own:
 		return []string{n.Attribute}
 	case All:
 		var out []string
 		for _, part := range n {
-			out = append(out, hidingAttributes(part)...)
+			out = append(out, attributesThatHide(part)...)
 		}
 		return out
 	case Visible:
-		return hidingAttributes(n.Rows)
+		return attributesThatHide(n.Rows)
 	default:
 		return nil
 	}
@@ -231,7 +231,7 @@ func hidingAttributes(n Node) []string {
 // LookupView returns the name of the view that policies read in place of a table. It belongs to the reader role, so
 // that the agent's own row security does not apply inside.
 func LookupView(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: Schema, Name: objectName("h_", table)}
+	return catalog.Name{Schema: OwnSchema, Name: objectName("h_", table)}
 }
 
 // SignedLookupView returns the name of the view that signed statements read in place of a lookup table. It raises an
@@ -264,18 +264,18 @@ func KeyedView(table catalog.Name, filtered bool) catalog.Name {
 
 // EmptyFunction returns the name of the function that tells whether a link table has no rows at all.
 func EmptyFunction(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: Schema, Name: objectName("empty_", table)}
+	return catalog.Name{Schema: OwnSchema, Name: objectName("empty_", table)}
 }
 
-// StampFunction returns the name of the trigger function that sets the stamped columns of a table.
-func StampFunction(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: Schema, Name: objectName("stamp_", table)}
+// ChangeStampFunction returns the name of the trigger function that sets the stamped columns of a table.
+func ChangeStampFunction(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: OwnSchema, Name: objectName("stamp_", table)}
 }
 
 // PrivacyFunction returns the name of the trigger function that records to whom the rows of a table give access, and
 // from whom they withdraw it.
 func PrivacyFunction(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: Schema, Name: objectName("privacy_", table)}
+	return catalog.Name{Schema: OwnSchema, Name: objectName("privacy_", table)}
 }
 
 // CopyView returns the name of the view, without rows, to which COPY FROM writes in place of a table: row security
@@ -287,7 +287,7 @@ func CopyView(table catalog.Name) catalog.Name {
 // CopyFunction returns the name of the trigger function that inserts the rows copied to the view, as the role that
 // copies.
 func CopyFunction(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: Schema, Name: objectName("copy_", table)}
+	return catalog.Name{Schema: OwnSchema, Name: objectName("copy_", table)}
 }
 
 // GroupView returns the name of the view that signed aggregates read in place of a table: it has the visible rows, and

@@ -19,18 +19,18 @@ func TestWhatCannotBeWrittenHides(t *testing.T) {
 	}
 	items, others, keyless := relation("items", "id"), relation("others", "id"), relation("keyless")
 	step := func(to *catalog.Relation) predicate.Step {
-		return predicate.Step{Relation: to, Column: "id", From: "other"}
+		return predicate.Step{Relation: to, Column: "id", FromColumn: "other"}
 	}
 	from := func(to *catalog.Relation) predicate.Origin {
 		return predicate.Origin{Steps: []predicate.Step{step(to)}}
 	}
 	list := predicate.List{Column: "ids", Form: predicate.GrantInteger}
-	record := predicate.Record{Relation: others, Grantor: "id"}
+	record := predicate.Record{Relation: others, GrantorColumn: "id"}
 	for name, n := range map[string]predicate.Node{
 		"nothing":                 nil,
 		"no parts of all":         predicate.All{},
 		"no parts of any":         predicate.Any{},
-		"a consent without steps": predicate.Consent{Status: "status", Is: "granted"},
+		"a consent without steps": predicate.Consent{StatusColumn: "status", AgreedStatus: "granted"},
 		"derived of nothing":      predicate.Derived{Rows: predicate.Open{}},
 		"derived of no table":     predicate.Derived{Origin: predicate.Origin{List: list, Key: "id"}, Rows: predicate.Open{}},
 		"derived by no key": predicate.Derived{Origin: predicate.Origin{List: list, Source: others},
@@ -46,33 +46,33 @@ func TestWhatCannotBeWrittenHides(t *testing.T) {
 		"a record that is nowhere":  predicate.RecordedConsent{Subject: "other"},
 		"the registry about nobody": predicate.RegistryConsent{Tables: []string{"items"}},
 		"a reference of no columns": predicate.Reference{Relation: others, Rows: predicate.Open{}},
-		"a reference to no column":  predicate.Reference{Relation: others, From: []string{"other"}, Rows: predicate.Open{}},
+		"a reference to no column":  predicate.Reference{Relation: others, FromColumns: []string{"other"}, Rows: predicate.Open{}},
 		"a reference to columns beside": predicate.Reference{
-			Relation: others, From: []string{"other"}, Columns: []string{"id", "other"}, Rows: predicate.Open{}},
+			Relation: others, FromColumns: []string{"other"}, Columns: []string{"id", "other"}, Rows: predicate.Open{}},
 	} {
 		hidesAs(t, name, n, items, "false")
 		hidesAs(t, "not "+name, predicate.Not{Node: n}, items, "NOT (true)")
 	}
 	for name, n := range map[string]predicate.Node{
-		"a consent":    predicate.Consent{Steps: []predicate.Step{step(others)}, Status: "status", Is: "granted"},
-		"visible":      predicate.Visible{Relation: others, Column: "id", From: "other", Rows: predicate.Open{}},
+		"a consent":    predicate.Consent{Steps: []predicate.Step{step(others)}, StatusColumn: "status", AgreedStatus: "granted"},
+		"visible":      predicate.Visible{Relation: others, Column: "id", FromColumn: "other", Rows: predicate.Open{}},
 		"derived":      predicate.Derived{Origin: from(others), Rows: predicate.Open{}},
 		"a record":     predicate.RecordedConsent{Subject: "other", Record: record},
 		"the registry": predicate.RegistryConsent{Subjects: predicate.RecordedConsent{Subject: "other"}, Tables: []string{"items"}},
-		"a reference":  predicate.Reference{Relation: others, From: []string{"other"}, Columns: []string{"id"}, Rows: predicate.Open{}},
+		"a reference":  predicate.Reference{Relation: others, FromColumns: []string{"other"}, Columns: []string{"id"}, Rows: predicate.Open{}},
 	} {
 		hidesAs(t, "not "+name, predicate.Not{Node: n}, items, "NOT (true)")
-		if sql := predicate.Check(n, items); strings.HasSuffix(sql, "false") {
+		if sql := predicate.CheckSQL(n, items); strings.HasSuffix(sql, "false") {
 			t.Errorf("%s hides everything: %s", name, sql)
 		}
 	}
 	for _, o := range []predicate.Origin{{}, {List: list, Source: others}, {List: list, Key: "id"}} {
-		if _, where := o.ProductsSQL(items, "i", "o"); where != "false" || o.MadeFromCondition("i", "o") != "false" {
-			t.Errorf("%+v: made where %s, %s", o, where, o.MadeFromCondition("i", "o"))
+		if _, where := o.DerivedRowsSQL(items, "i", "o"); where != "false" || o.DerivedFromCondition("i", "o") != "false" {
+			t.Errorf("%+v: made where %s, %s", o, where, o.DerivedFromCondition("i", "o"))
 		}
 	}
 	ofElement := record
-	ofElement.Element = "id"
+	ofElement.ElementColumn = "id"
 	for _, n := range []predicate.RecordedConsent{{Record: record}, {Subject: "other"}, {Subject: "other", Record: ofElement}} {
 		if sql := predicate.SubjectsQuery(n, "t", nil); sql != "" {
 			t.Errorf("%+v: who is asked: %s", n, sql)
@@ -87,7 +87,7 @@ func hidesAs(t *testing.T, name string, n predicate.Node, of *catalog.Relation, 
 	t.Helper()
 	inject, _ := predicate.InjectedCondition(n, "r")
 	for form, sql := range map[string]string{
-		"policy": predicate.Policy(n, of), "check": predicate.Check(n, of), "new": predicate.NewRowCondition(n),
+		"policy": predicate.RowPolicySQL(n, of), "check": predicate.CheckSQL(n, of), "new": predicate.NewRowCondition(n),
 		"inject": strings.TrimSuffix(strings.TrimPrefix(inject, "(CASE WHEN "), " THEN true END) IS NOT NULL"),
 		"direct": strings.TrimSuffix(strings.TrimPrefix(predicate.DirectCondition(n, "t", nil), "("), ") IS TRUE"),
 	} {

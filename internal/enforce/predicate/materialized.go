@@ -19,7 +19,7 @@ type Materialized struct {
 // MaterializedTable returns the name of the table with the stored answers. For each row of a table, it has the time
 // until which the consent is valid: -infinity if somebody refuses, infinity if nobody's consent expires.
 func (n Consent) MaterializedTable() catalog.Name {
-	return catalog.Name{Schema: Schema, Name: "materialized_" + n.MaterializedName()}
+	return catalog.Name{Schema: OwnSchema, Name: "materialized_" + n.MaterializedName()}
 }
 
 // MaterializedName returns a name for a materialized consent that is unique to its condition.
@@ -32,11 +32,11 @@ func (n Consent) MaterializedName() string {
 
 // MaterializedReady is the SQL function that takes a MaterializedName and tells whether predicates may read the stored
 // answers. They may if the answers are complete, and this transaction has changed nothing on which they depend.
-const MaterializedReady = Schema + ".materialized_ready"
+const MaterializedReady = OwnSchema + ".materialized_ready"
 
 // storedOrLiveSQL writes an expression that reads the stored answer if it is complete, and otherwise evaluates live.
 func (w *predicateWriter) storedOrLiveSQL(n Consent, row, live string) string {
-	if n.Materialized == nil || !w.forRowPolicy || w.sublinkForm == existsForm {
+	if n.Materialized == nil || !w.forRowPolicy || w.sublinks == existsForm {
 		return live
 	}
 	table, key := n.MaterializedTable().SQL(), n.Materialized.Relation.PrimaryKey
@@ -58,9 +58,9 @@ func (w *predicateWriter) storedOrLiveSQL(n Consent, row, live string) string {
 	fits := len(key) == 1 && hashFamilies[n.Materialized.Relation.Column(key[0]).TypeOID] != ""
 	var is string
 	switch {
-	case w.sublinkForm == hashedForm && fits:
+	case w.sublinks == hashedForm && fits:
 		is = set()
-	case w.sublinkForm == dualForm && fits:
+	case w.sublinks == choiceForm && fits:
 		is = "CASE WHEN pgconsent_signed.use_hash() THEN " + set() + " ELSE " + look() + " END"
 	default:
 		is = look()
@@ -71,14 +71,14 @@ func (w *predicateWriter) storedOrLiveSQL(n Consent, row, live string) string {
 
 // subjectAgreesSQL returns the condition on a subject's row under which the subject agrees.
 func (w *predicateWriter) subjectAgreesSQL(n Consent, subject string) string {
-	is := status(columnSQL(subject, n.Status), n.Is)
-	if n.TypeName != "" {
-		is = "(" + w.statusHoldsSQL(columnSQL(subject, n.Status), n.Is, n.TypeName) + ")"
+	is := statusSQL(columnSQL(subject, n.StatusColumn), n.AgreedStatus)
+	if n.StatusType != "" {
+		is = "(" + w.statusHoldsSQL(columnSQL(subject, n.StatusColumn), n.AgreedStatus, n.StatusType) + ")"
 	}
-	if n.Expires == "" {
+	if n.ExpiryColumn == "" {
 		return is
 	}
-	until := columnSQL(subject, n.Expires)
+	until := columnSQL(subject, n.ExpiryColumn)
 	return "(" + is + " AND (" + until + " IS NULL OR " + until + " OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp()))"
 }
 
@@ -95,11 +95,11 @@ func MaterializedConsents(n Node) []Consent {
 	return out
 }
 
-// isAfter tells whether a moment is later than the time of the statement; "infinity" is later than any time.
-func isAfter(moment string, now time.Time) bool {
+// isLaterThan tells whether a moment is later than the time of the statement; "infinity" is later than any time.
+func isLaterThan(moment string, now time.Time) bool {
 	if moment == "infinity" {
 		return true
 	}
 	v := parseValue(moment, TimestampTZ)
-	return v.known && v.time.After(now)
+	return v.notNull && v.time.After(now)
 }

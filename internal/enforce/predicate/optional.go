@@ -30,22 +30,22 @@ func requiredAttributes(n Node) map[string]bool {
 }
 
 // attributesOf returns the attributes that a node without parts uses.
-func attributesOf(n Node) []Attr {
+func attributesOf(n Node) []Attribute {
 	switch n := n.(type) {
 	case Own:
-		return []Attr{{Name: n.Attribute, Type: n.Type, Optional: n.Optional}}
+		return []Attribute{{Name: n.Attribute, Type: n.Type, Optional: n.Optional}}
 	case Tenant:
 		return attributesOf(n.Own)
 	case Grant:
-		var out []Attr
+		var out []Attribute
 		for _, to := range n.Grantees {
-			out = append(out, Attr{Name: to.Attribute, Optional: to.Optional})
+			out = append(out, Attribute{Name: to.Attribute, Optional: to.Optional})
 		}
 		return out
 	case RecordedConsent:
 		return append(attributesOf(Grant{Grantees: n.ExceptCallers}), attributesOf(n.Record.Grantee)...)
 	case RegistryConsent:
-		var out []Attr
+		var out []Attribute
 		for _, to := range [][]Grantee{n.Subjects.ExceptCallers, n.SessionCategories, n.SessionPurposes, n.Grantees,
 			n.Contexts} {
 			out = append(out, attributesOf(Grant{Grantees: to})...)

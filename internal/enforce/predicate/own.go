@@ -13,16 +13,16 @@ type Own struct {
 	Attribute string
 	// the qualified type in which the attribute is compared: pg_catalog.uuid, pg_catalog.text[], or pg_catalog.bpchar for
 	// a text that is compared with a char(n)
-	Type     string
-	AsText   bool // the column is an enum, whose text is compared
-	Optional bool // the session may lack the attribute
+	Type         string
+	ComparesText bool // the column is an enum, whose text is compared
+	Optional     bool // the session may lack the attribute
 }
 
 // Tenant shows a row that its Own shows, or whose column has the value that all tenants share.
 type Tenant struct {
 	Own
-	Shared     string // the shared value, in the attribute's type; "": there is none
-	SharedNull bool   // NULL is a shared value: rows without a tenant belong to everybody
+	SharedValue string // the shared value, in the attribute's type; "": there is none
+	SharedNull  bool   // NULL is a shared value: rows without a tenant belong to everybody
 }
 
 func (Own) node()    {}
@@ -30,7 +30,7 @@ func (Tenant) node() {}
 
 // comparedColumnSQL returns the row's side of the comparison: the column itself, so that an index on it can be used.
 func (n Own) comparedColumnSQL(row string) string {
-	if n.AsText {
+	if n.ComparesText {
 		return columnSQL(row, n.Column) + "::pg_catalog.text"
 	}
 	return columnSQL(row, n.Column)
@@ -56,8 +56,8 @@ func (n Own) sql(row string, negated bool) string {
 
 func (n Tenant) sql(row string, negated bool) string {
 	own := n.Own.sql(row, negated)
-	if n.Shared != "" {
-		shared := catalog.QuoteLiteral(n.Shared) + "::" + strings.TrimSuffix(n.Type, "[]")
+	if n.SharedValue != "" {
+		shared := catalog.QuoteLiteral(n.SharedValue) + "::" + strings.TrimSuffix(n.Type, "[]")
 		if isListType(n.Type) {
 			own = n.nullForNullSQL(row, oneOfSQL(n.comparedColumnSQL(row),
 				"(SELECT "+attrText(n.Attribute)+"::"+n.Type+" OPERATOR(pg_catalog.||) ARRAY["+shared+"])::"+n.Type), negated)
@@ -71,7 +71,7 @@ func (n Tenant) sql(row string, negated bool) string {
 	return own
 }
 
-func (n Own) judge(row Row, w World) truth {
+func (n Own) evalOwn(row Row, w World) truth {
 	value, ok := row[n.Column]
 	attribute, sealed := w.Attributes[n.Attribute]
 	if !ok || !sealed {
@@ -89,12 +89,12 @@ func (n Own) judge(row Row, w World) truth {
 	}))
 }
 
-func (n Tenant) judge(row Row, w World) truth {
+func (n Tenant) evalTenant(row Row, w World) truth {
 	value, ok := row[n.Column]
-	if !ok && n.SharedNull || ok && n.Shared != "" && value == n.Shared {
+	if !ok && n.SharedNull || ok && n.SharedValue != "" && value == n.SharedValue {
 		return truthYes
 	}
-	return n.Own.judge(row, w)
+	return n.Own.evalOwn(row, w)
 }
 
 // isListType tells whether an attribute's type is a list.

@@ -1,7 +1,7 @@
 // Package predicate is the predicate tree: the one description of who may see a row. Both enforcement layers, row
 // security and rewriting, are made from it.
 //
-// [Policy] writes it as the expression of a row security policy, and [InjectedCondition] as the text put into an
+// [RowPolicySQL] writes it as the expression of a row security policy, and [InjectedCondition] as the text put into an
 // agent's statement. [Eval] evaluates it over rows in memory: it is the reference model with which tests compare the
 // two SQL forms. All three agree on every row.
 //
@@ -31,10 +31,10 @@ type Any []Node
 // Status shows a row whose column, as text, is the given word.
 type Status struct {
 	Column string
-	Is     string
+	Value  string
 	// the column's type if it is boolean, or an enum in the table's schema, which everybody who reads the table may name;
 	// "": any other type
-	TypeName string
+	ColumnType string
 }
 
 // Consent shows a row if every row that is reached by following the steps has the status. A row from which the first
@@ -42,34 +42,34 @@ type Status struct {
 type Consent struct {
 	Steps         []Step
 	FirstRequired bool // the first step is a reference to one row, which must exist
-	Status        string
-	Is            string
-	TypeName      string // the type of the status column, like TypeName of [Status]
+	StatusColumn  string
+	AgreedStatus  string
+	StatusType    string // the type of the status column, like ColumnType of [Status]
 	// the subject's column with the time at which the consent ends, if it is not NULL; "": there is no such column
-	Expires      string
+	ExpiryColumn string
 	Materialized *Materialized // how the answer is stored beside the row; nil: it is not stored
 }
 
 // Step leads from a row to the rows of Relation whose Column equals the From column of that row. And has further pairs
 // of columns that must be equal.
 type Step struct {
-	Relation  *catalog.Relation
-	Column    string
-	From      string
-	MorePairs []ColumnPair // the further pairs, for a key of several columns
+	Relation   *catalog.Relation
+	Column     string
+	FromColumn string
+	MorePairs  []ColumnPair // the further pairs, for a key of several columns
 }
 
 // ColumnPair is a column of the table to which a link leads, and the column that it equals in the row where the link
 // starts.
-type ColumnPair struct{ Column, From string }
+type ColumnPair struct{ Column, FromColumn string }
 
 // Visible shows a row if the row of Relation to which it refers shows by that relation's own predicate.
 type Visible struct {
-	Relation  *catalog.Relation
-	Column    string       // the column of the table to which the link leads
-	From      string       // the column of the row that refers
-	MorePairs []ColumnPair // further pairs, for a key of several columns
-	Rows      Node         // the predicate of Relation's rows
+	Relation   *catalog.Relation
+	Column     string       // the column of the table to which the link leads
+	FromColumn string       // the column of the row that refers
+	MorePairs  []ColumnPair // further pairs, for a key of several columns
+	Rows       Node         // the predicate of Relation's rows
 }
 
 func (Open) node()    {}

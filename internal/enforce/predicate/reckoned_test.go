@@ -40,21 +40,21 @@ func TestRowsAreReckonedWith(t *testing.T) {
 	}
 	guardian := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "guardian"}, Kind: catalog.Table,
 		Columns: []catalog.Column{{Name: "person", TypeOID: 23}, {Name: "agreed"}}}
-	granted := predicate.Status{Column: "agreed", Is: "granted", TypeName: "public.agreement"}
+	granted := predicate.Status{Column: "agreed", Value: "granted", ColumnType: "public.agreement"}
 	guarded := predicate.All{granted, predicate.Consent{
-		Steps: []predicate.Step{{Relation: guardian, Column: "person", From: "id"}}, Status: "agreed", Is: "granted",
-		TypeName: "public.agreement"}}
+		Steps: []predicate.Step{{Relation: guardian, Column: "person", FromColumn: "id"}}, StatusColumn: "agreed", AgreedStatus: "granted",
+		StatusType: "public.agreement"}}
 	for _, c := range []struct {
 		name, from string
 		n          predicate.Node
 	}{
 		{"an enum", "person AS t", granted},
-		{"a boolean", "person AS t", predicate.Status{Column: "active", Is: "true", TypeName: "boolean"}},
-		{"a boolean that is false", "person AS t", predicate.Status{Column: "active", Is: "false", TypeName: "boolean"}},
+		{"a boolean", "person AS t", predicate.Status{Column: "active", Value: "true", ColumnType: "boolean"}},
+		{"a boolean that is false", "person AS t", predicate.Status{Column: "active", Value: "false", ColumnType: "boolean"}},
 		{"everybody who is asked", "person AS t", guarded},
-		{"what hangs on one row", "doc AS t", predicate.Visible{Relation: person, Column: "id", From: "person", Rows: guarded}},
+		{"what hangs on one row", "doc AS t", predicate.Visible{Relation: person, Column: "id", FromColumn: "person", Rows: guarded}},
 		{"the same beside another table", "kind AS k JOIN doc AS t ON t.kind = k.id",
-			predicate.Visible{Relation: person, Column: "id", From: "person", Rows: guarded}},
+			predicate.Visible{Relation: person, Column: "id", FromColumn: "person", Rows: guarded}},
 	} {
 		condition, ok := predicate.SignedViewCondition(c.n, nil, "t")
 		if !ok {

@@ -11,8 +11,8 @@ import (
 // a list in the row, the id in a column of the row, or the ids in a column of the rows to which steps lead. A NULL
 // counts as a subject who cannot consent. A row without subjects shows.
 type RecordedConsent struct {
-	Steps    []Step // the steps to the rows with the subjects; none: the subjects are in the row itself
-	Required bool   // the first step is a reference to one row, which must exist
+	Steps         []Step // the steps to the rows with the subjects; none: the subjects are in the row itself
+	FirstRequired bool   // the first step is a reference to one row, which must exist
 
 	Subject string // the column with a single subject; "": Subjects is set
 	// the column with several subjects. Its Form also says the type of a single subject's id: text, uuid or integer
@@ -25,25 +25,25 @@ type RecordedConsent struct {
 // Record says which rows of a table count as the consent of a subject: the rows whose Grantor is the subject, or a
 // guardian of the subject.
 type Record struct {
-	Relation  *catalog.Relation
-	Grantor   string
-	Match     []ColumnPair // further columns of the record, with the columns of the row that they equal
-	Guardians *Guardians   // the table of guardians; nil: only subjects themselves consent
-	Scope     *Scope       // says which rows a record is about; nil: it is about every row that it matches
+	Relation       *catalog.Relation
+	GrantorColumn  string
+	MatchedColumns []ColumnPair // further columns of the record, with the columns of the row that they equal
+	Guardians      *Guardians   // the table of guardians; nil: only subjects themselves consent
+	Scope          *Scope       // says which rows a record is about; nil: it is about every row that it matches
 	// the grantee of the record. Its Column has one id, of Form text, uuid or integer. Its Grantees are empty if Element
 	// is set.
 	Grantee Grant
 	// the column of the record that must equal the element, if the elements of a list are checked; "": they are not
-	Element string
-	Rows    Node // the conditions on the record's own columns; nil: none
+	ElementColumn string
+	Rows          Node // the conditions on the record's own columns; nil: none
 }
 
 // Guardians is the table that says who may consent for a subject.
 type Guardians struct {
-	Relation          *catalog.Relation
-	Subject, Guardian string
-	Match             []ColumnPair
-	Rows              Node // conditions on the columns of the table; nil: none
+	Relation                      *catalog.Relation
+	SubjectColumn, GuardianColumn string
+	MatchedColumns                []ColumnPair
+	Rows                          Node // conditions on the columns of the table; nil: none
 }
 
 // Scope is the column of a record with a word that says which rows the record is about: rows that have this word in one
@@ -68,12 +68,12 @@ func (n RecordedConsent) fromColumns() []string {
 	} else {
 		out = append(out, n.subjectColumn())
 	}
-	for _, p := range n.Record.Match {
-		out = append(out, p.From)
+	for _, p := range n.Record.MatchedColumns {
+		out = append(out, p.FromColumn)
 	}
 	if g := n.Record.Guardians; g != nil {
-		for _, p := range g.Match {
-			out = append(out, p.From)
+		for _, p := range g.MatchedColumns {
+			out = append(out, p.FromColumn)
 		}
 	}
 	if s := n.Record.Scope; s != nil {
@@ -103,15 +103,15 @@ func (n RecordedConsent) stepColumns(i int) []string {
 
 // ownColumns returns the columns of the record that are read, without the columns that Rows reads.
 func (r Record) ownColumns() []string {
-	out := []string{r.Grantor}
-	for _, p := range r.Match {
+	out := []string{r.GrantorColumn}
+	for _, p := range r.MatchedColumns {
 		out = append(out, p.Column)
 	}
 	if r.Scope != nil {
 		out = append(out, r.Scope.Column)
 	}
-	if r.Element != "" {
-		out = append(out, r.Element)
+	if r.ElementColumn != "" {
+		out = append(out, r.ElementColumn)
 	}
 	if len(r.Grantee.Grantees) > 0 {
 		out = append(out, r.Grantee.Column)
@@ -120,8 +120,8 @@ func (r Record) ownColumns() []string {
 }
 
 func (g Guardians) columns() []string {
-	out := []string{g.Subject, g.Guardian}
-	for _, p := range g.Match {
+	out := []string{g.SubjectColumn, g.GuardianColumn}
+	for _, p := range g.MatchedColumns {
 		out = append(out, p.Column)
 	}
 	return out
@@ -131,11 +131,11 @@ func (g Guardians) columns() []string {
 // be compared with that column directly.
 func (n RecordedConsent) hasSingleSubject() bool {
 	return n.Subject != "" && len(n.Steps) == 0 && n.Record.Relation != nil && n.Record.Guardians == nil &&
-		n.Record.Element == ""
+		n.Record.ElementColumn == ""
 }
 
-// orSelfSQL adds to the condition that a subject who is the caller needs no record.
-func (w *predicateWriter) orSelfSQL(n RecordedConsent, row, agreed string) string {
+// orCallerSQL adds to the condition that a subject who is the caller needs no record.
+func (w *predicateWriter) orCallerSQL(n RecordedConsent, row, agreed string) string {
 	if len(n.ExceptCallers) == 0 {
 		return agreed
 	}
@@ -147,10 +147,10 @@ func (n RecordedConsent) ownIDsSQL() string {
 	return Grant{Form: n.form(), Grantees: n.ExceptCallers}.idArraySQL() + "::" + n.form().element() + "[]"
 }
 
-// recordedSQL writes a Recorded node as a probe: for each subject of a row, records are looked up by their grantor. For
-// lists, links and guardians there is no other form. A record is compared with the element of the list as well as with
-// the row, and a list is no table that could be joined.
-func (w *predicateWriter) recordedSQL(n RecordedConsent, row string) string {
+// recordedConsentSQL writes a Recorded node as a probe: for each subject of a row, records are looked up by their
+// grantor. For lists, links and guardians there is no other form. A record is compared with the element of the list as
+// well as with the row, and a list is no table that could be joined.
+func (w *predicateWriter) recordedConsentSQL(n RecordedConsent, row string) string {
 	if n.subjectColumn() == "" || n.Record.Relation == nil {
 		return w.hidesAllSQL()
 	}
@@ -166,9 +166,9 @@ func (w *predicateWriter) recordedSQL(n RecordedConsent, row string) string {
 // noSubjectSQL writes the condition that no subject of a row refuses. The function refuses returns the conditions for a
 // subject's id.
 func (w *predicateWriter) noSubjectSQL(n RecordedConsent, row string, refuses func(id string) []string) string {
-	outer := w.sublinkForm
-	w.sublinkForm = probeForm
-	defer func() { w.sublinkForm = outer }()
+	outer := w.sublinks
+	w.sublinks = probeForm
+	defer func() { w.sublinks = outer }()
 
 	var parts []string
 	from, first := "", ""
@@ -177,11 +177,11 @@ func (w *predicateWriter) noSubjectSQL(n RecordedConsent, row string, refuses fu
 		from = n.subjectsSQL(row, subject)
 	} else {
 		parts = append(parts, n.Steps[0].startNotNullSQL(row))
-		if w.forRowPolicy && !n.Required {
+		if w.forRowPolicy && !n.FirstRequired {
 			parts = append(parts, "(EXISTS (SELECT 1 FROM "+w.lookupName(n.Steps[0].Relation)+") OR (SELECT "+
 				EmptyFunction(n.Steps[0].Relation.Name).SQL()+"()))")
 		}
-		if n.Required {
+		if n.FirstRequired {
 			there := w.newAlias()
 			parts = append(parts, "EXISTS (SELECT 1 FROM "+w.lookupName(n.Steps[0].Relation)+" AS "+there+" WHERE "+
 				n.Steps[0].onSQL(there, row)+offsetZeroEnd)
@@ -216,13 +216,14 @@ func (w *predicateWriter) noSubjectSQL(n RecordedConsent, row string, refuses fu
 func (w *predicateWriter) noGuardianAgreesSQL(n RecordedConsent, row, id string) string {
 	g := n.Record.Guardians
 	guardian, record := w.newAlias(), w.newAlias()
-	by := []string{equalSQL(columnSQL(guardian, g.Subject), id)}
-	by = append(by, pairConditions(g.Match, guardian, row)...)
+	by := []string{equalSQL(columnSQL(guardian, g.SubjectColumn), id)}
+	by = append(by, pairConditions(g.MatchedColumns, guardian, row)...)
 	if g.Rows != nil {
 		by = append(by, w.nodeSQL(g.Rows, guardian))
 	}
 	return "NOT EXISTS (SELECT 1 FROM " + w.lookupName(g.Relation) + " AS " + guardian +
-		" CROSS JOIN LATERAL (" + w.recordSQL(n.Record, row, columnSQL(guardian, g.Guardian)) + " OFFSET 0) AS " + record +
+		" CROSS JOIN LATERAL (" + w.recordSQL(n.Record, row, columnSQL(guardian, g.GuardianColumn)) + " OFFSET 0) AS " +
+		record +
 		" WHERE " + strings.Join(by, " AND ") + offsetZeroEnd
 }
 
@@ -236,11 +237,11 @@ func (n RecordedConsent) subjectsSQL(row, alias string) string {
 
 // recordSQL returns a query that finds a grantor's records about the row.
 func (w *predicateWriter) recordSQL(n Record, row, grantor string) string {
-	if n.Element != "" && w.element == "" {
+	if n.ElementColumn != "" && w.element == "" {
 		return "SELECT 1 WHERE false"
 	}
 	r := w.newAlias()
-	where := append(pairConditions(n.Match, r, row), equalSQL(columnSQL(r, n.Grantor), grantor))
+	where := append(pairConditions(n.MatchedColumns, r, row), equalSQL(columnSQL(r, n.GrantorColumn), grantor))
 	where = append(where, w.recordConditions(n, r, row)...)
 	return "SELECT 1 FROM " + w.lookupName(n.Relation) + " AS " + r + " WHERE " + strings.Join(where, " AND ")
 }
@@ -251,8 +252,8 @@ func (w *predicateWriter) recordConditions(n Record, r, row string) []string {
 	if s := n.Scope; s != nil {
 		where = append(where, s.sql(r, row))
 	}
-	if n.Element != "" {
-		where = append(where, equalSQL(columnSQL(r, n.Element), w.element))
+	if n.ElementColumn != "" {
+		where = append(where, equalSQL(columnSQL(r, n.ElementColumn), w.element))
 	}
 	if len(n.Grantee.Grantees) > 0 {
 		where = append(where, oneOfSQL(columnSQL(r, n.Grantee.Column),
@@ -267,7 +268,7 @@ func (w *predicateWriter) recordConditions(n Record, r, row string) []string {
 func pairConditions(pairs []ColumnPair, to, row string) []string {
 	var out []string
 	for _, p := range pairs {
-		out = append(out, equalSQL(columnSQL(to, p.Column), columnSQL(row, p.From)))
+		out = append(out, equalSQL(columnSQL(to, p.Column), columnSQL(row, p.FromColumn)))
 	}
 	return out
 }
@@ -304,7 +305,7 @@ func allSubjectsAgree(n RecordedConsent, row Row, w World, agrees func(id string
 		var next []Row
 		for _, from := range reached {
 			to := followStep(step, from, w)
-			if len(to) == 0 && (i > 0 || n.Required) {
+			if len(to) == 0 && (i > 0 || n.FirstRequired) {
 				return false
 			}
 			next = append(next, to...)
@@ -338,10 +339,10 @@ func allSubjectsAgree(n RecordedConsent, row Row, w World, agrees func(id string
 }
 
 // callerIDs returns the session's ids: the values of these attributes.
-func callerIDs(to []Grantee, w World) []string {
+func callerIDs(attributes []Grantee, w World) []string {
 	var out []string
-	for _, g := range to {
-		if id, ok := w.Attributes[g.Attribute]; ok && g.List {
+	for _, g := range attributes {
+		if id, ok := w.Attributes[g.Attribute]; ok && g.IsList {
 			out = append(out, nonNullElements(id)...)
 		} else if ok {
 			out = append(out, id)
@@ -355,18 +356,18 @@ func (n Record) hasAgreed(subject string, row Row, w World) bool {
 	grantors := []string{subject}
 	if g := n.Guardians; g != nil {
 		for _, r := range w.Tables[g.Relation.Name] {
-			guardian, ok := r[g.Guardian]
-			if s, known := r[g.Subject]; ok && known && s == subject && arePairsEqual(g.Match, r, row) &&
+			guardian, ok := r[g.GuardianColumn]
+			if s, known := r[g.SubjectColumn]; ok && known && s == subject && arePairsEqual(g.MatchedColumns, r, row) &&
 				(g.Rows == nil || evalNode(g.Rows, r, w) == truthYes) {
 				grantors = append(grantors, guardian)
 			}
 		}
 	}
 	return slices.ContainsFunc(w.Tables[n.Relation.Name], func(r Row) bool {
-		grantor, ok := r[n.Grantor]
-		return ok && slices.Contains(grantors, grantor) && arePairsEqual(n.Match, r, row) &&
+		grantor, ok := r[n.GrantorColumn]
+		return ok && slices.Contains(grantors, grantor) && arePairsEqual(n.MatchedColumns, r, row) &&
 			(n.Scope == nil || n.Scope.includesRow(r, row)) &&
-			n.Element == "" && n.Grantee.includesCaller(r, w) && (n.Rows == nil || evalNode(n.Rows, r, w) == truthYes)
+			n.ElementColumn == "" && n.Grantee.includesCaller(r, w) && (n.Rows == nil || evalNode(n.Rows, r, w) == truthYes)
 	})
 }
 
@@ -382,7 +383,7 @@ func (n Grant) includesCaller(record Row, w World) bool {
 func arePairsEqual(pairs []ColumnPair, to, row Row) bool {
 	for _, p := range pairs {
 		a, ok := to[p.Column]
-		b, known := row[p.From]
+		b, known := row[p.FromColumn]
 		if !ok || !known || a != b {
 			return false
 		}

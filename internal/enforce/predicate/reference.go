@@ -11,10 +11,10 @@ import (
 // Reference shows a row whose foreign key has a NULL, or refers to a row of Relation that shows by that relation's own
 // predicate. New rows must meet it: a reference to a hidden row and to one that does not exist fail in the same way.
 type Reference struct {
-	Relation *catalog.Relation
-	Columns  []string // the columns of Relation that the foreign key names
-	From     []string // the columns of the row, in the order of Columns
-	Rows     Node     // the predicate of Relation's rows
+	Relation    *catalog.Relation
+	Columns     []string // the columns of Relation that the foreign key names
+	FromColumns []string // the columns of the row, in the order of Columns
+	Rows        Node     // the predicate of Relation's rows
 
 	// RowBefore leads from a changed row to the same row before the statement: a key that did not change tells nothing,
 	// whatever it refers to. If it has no relation, there is no row before.
@@ -24,15 +24,15 @@ type Reference struct {
 func (Reference) node() {}
 
 func (w *predicateWriter) referenceSQL(n Reference, row string) string {
-	if w.negated || len(n.From) == 0 || len(n.From) != len(n.Columns) {
+	if w.negated || len(n.FromColumns) == 0 || len(n.FromColumns) != len(n.Columns) {
 		return w.hidesAllSQL()
 	}
-	outer := w.sublinkForm
-	w.sublinkForm = probeForm
-	defer func() { w.sublinkForm = outer }()
+	outer := w.sublinks
+	w.sublinks = probeForm
+	defer func() { w.sublinks = outer }()
 	target := w.newAlias()
 	var parts, matches []string
-	for i, from := range n.From {
+	for i, from := range n.FromColumns {
 		parts = append(parts, columnSQL(row, from)+" IS NULL")
 		matches = append(matches, equalSQL(columnSQL(target, n.Columns[i]), columnSQL(row, from)))
 	}
@@ -40,7 +40,7 @@ func (w *predicateWriter) referenceSQL(n Reference, row string) string {
 	if n.RowBefore.Relation != nil {
 		before := w.newAlias()
 		same := []string{n.RowBefore.onSQL(before, row)}
-		for _, from := range n.From {
+		for _, from := range n.FromColumns {
 			same = append(same, equalSQL(columnSQL(before, from), columnSQL(row, from)))
 		}
 		parts = append(parts, "EXISTS (SELECT 1 FROM "+w.lookupName(n.RowBefore.Relation)+" AS "+before+
@@ -52,22 +52,22 @@ func (w *predicateWriter) referenceSQL(n Reference, row string) string {
 }
 
 func isReferenceShown(n Reference, row Row, w World) bool {
-	if len(n.From) == 0 || len(n.From) != len(n.Columns) {
+	if len(n.FromColumns) == 0 || len(n.FromColumns) != len(n.Columns) {
 		return false
 	}
-	for _, from := range n.From {
+	for _, from := range n.FromColumns {
 		if _, ok := row[from]; !ok {
 			return true
 		}
 	}
 	if n.RowBefore.Relation != nil && slices.ContainsFunc(followStep(n.RowBefore, row, w), func(before Row) bool {
-		return !slices.ContainsFunc(n.From, func(from string) bool { return before[from] != row[from] })
+		return !slices.ContainsFunc(n.FromColumns, func(from string) bool { return before[from] != row[from] })
 	}) {
 		return true
 	}
 	return slices.ContainsFunc(w.Tables[n.Relation.Name], func(target Row) bool {
 		for i, c := range n.Columns {
-			if v, ok := target[c]; !ok || v != row[n.From[i]] {
+			if v, ok := target[c]; !ok || v != row[n.FromColumns[i]] {
 				return false
 			}
 		}
@@ -100,7 +100,7 @@ func RowColumns(n Node) (columns []string, known bool) {
 				found[from] = true
 			}
 		case Reference:
-			for _, from := range n.From {
+			for _, from := range n.FromColumns {
 				found[from] = true
 			}
 		case Derived:

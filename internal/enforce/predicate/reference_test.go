@@ -120,7 +120,7 @@ func TestReferences(t *testing.T) {
 			}
 		}
 		for what, check := range map[string]predicate.Node{"insert": drafts.Write.InsertCheck, "update": drafts.Write.UpdateCheck} {
-			sql := fmt.Sprintf("SELECT (%s) IS TRUE FROM %s AS drafts", predicate.Check(check, drafts.Relation), recordOf(drafts.Relation, row))
+			sql := fmt.Sprintf("SELECT (%s) IS TRUE FROM %s AS drafts", predicate.CheckSQL(check, drafts.Relation), recordOf(drafts.Relation, row))
 			var got bool
 			if err := conn.QueryRow(ctx, sql, pgx.QueryExecModeSimpleProtocol).Scan(&got); err != nil {
 				t.Fatalf("%v\n%s", err, sql)

@@ -11,7 +11,7 @@ import (
 
 // CurrentConsents is the name of the table with the current records of the consent registry: the last record for each
 // subject, grantee and scope.
-var CurrentConsents = catalog.Name{Schema: Schema, Name: "consent_current"}
+var CurrentConsents = catalog.Name{Schema: OwnSchema, Name: "consent_current"}
 
 // registryTable describes the table as the base migrations make it. It is in no snapshot, since agents and policies
 // cannot name it.
@@ -55,18 +55,18 @@ type RegistryConsent struct {
 	Streams           []string  // the streams whose rows show; nil: every stream whose rows show one by one
 	Grantees          []Grantee // the grantees whose consents count, besides consents to everybody
 	Tables            []string  // the names of the row's table as scopes write them: table:NAME
-	Key               string    // the column with the row's key, which scopes write as row:NAME:KEY
+	KeyColumn         string    // the column with the row's key, which scopes write as row:NAME:KEY
 	Contexts          []Grantee // attributes with the session's contexts, which scopes may name
 	// the column with the row's time; "": no record ends for older rows only, and no row decays
-	Since string
+	DataTimeColumn string
 	// a row from before the beginning of a countdown shows during the first Days full days of the countdown; 0: it does
 	// not show
-	Days    int
-	Grouped bool // the node says which rows count in groups, and not which show by themselves
+	DecayDays      int
+	CountsInGroups bool // the node says which rows count in groups, and not which show by themselves
 }
 
-// Forever is a number of days so large that nothing decays.
-const Forever = 1 << 20
+// NeverDecays is a number of days so large that nothing decays.
+const NeverDecays = 1 << 20
 
 func (RegistryConsent) node() {}
 
@@ -78,17 +78,17 @@ func (n RegistryConsent) hasSingleSubject() bool {
 // dependsOnSubjectOnly tells whether the conditions on a record depend only on its subject and the session, and on no
 // other column of the row.
 func (n RegistryConsent) dependsOnSubjectOnly() bool {
-	return n.hasSingleSubject() && n.Key == "" && n.Since == ""
+	return n.hasSingleSubject() && n.KeyColumn == "" && n.DataTimeColumn == ""
 }
 
 // fromColumns returns the columns of the row that the node reads.
 func (n RegistryConsent) fromColumns() []string {
 	out := n.Subjects.fromColumns()
-	if n.Key != "" {
-		out = append(out, n.Key)
+	if n.KeyColumn != "" {
+		out = append(out, n.KeyColumn)
 	}
-	if n.Since != "" {
-		out = append(out, n.Since)
+	if n.DataTimeColumn != "" {
+		out = append(out, n.DataTimeColumn)
 	}
 	return out
 }
@@ -107,8 +107,9 @@ func subjectText(id string) string {
 	return `(` + id + `::pg_catalog.text COLLATE pg_catalog."default")`
 }
 
-// registeredSQL writes a Registered node as a probe: for each subject of a row, the subject's records are looked up.
-func (w *predicateWriter) registeredSQL(n RegistryConsent, row string) string {
+// registryConsentSQL writes a Registered node as a probe: for each subject of a row, the subject's records are looked
+// up.
+func (w *predicateWriter) registryConsentSQL(n RegistryConsent, row string) string {
 	if n.Subjects.subjectColumn() == "" {
 		return w.hidesAllSQL()
 	}
@@ -125,13 +126,14 @@ func (w *predicateWriter) consentsSQL(n RegistryConsent, row, id string) string 
 	r := w.newAlias()
 	where := append([]string{equalSQL(columnSQL(r, "subject"), subjectText(id))}, w.consentConditions(n, r, row)...)
 	no := w.newAlias()
-	refusal := append([]string{equalSQL(columnSQL(no, "subject"), columnSQL(r, "subject"))}, n.aboutConditions(no, row)...)
+	refusal := append([]string{equalSQL(columnSQL(no, "subject"), columnSQL(r, "subject"))},
+		n.recordConcernsRowConditions(no, row)...)
 	refusal = append(refusal, oneOfSQL(columnSQL(no, "state"), textArray(refusingStates)),
 		"NOT ("+equalSQL(columnSQL(no, "grantee"), "'*'::pg_catalog.text")+" AND "+
 			equalSQL(columnSQL(no, "scope"), "'*'::pg_catalog.text")+" AND "+columnSQL(no, "number")+
 			" OPERATOR(pg_catalog.<) "+columnSQL(r, "number")+")")
 	end := offsetZeroEnd
-	if w.sublinkForm == existsForm {
+	if w.sublinks == existsForm {
 		end = ")"
 	}
 	where = append(where, "NOT EXISTS (SELECT 1 FROM "+w.lookupName(registryTable)+" AS "+no+
@@ -143,8 +145,8 @@ func (w *predicateWriter) consentsSQL(n RegistryConsent, row, id string) string 
 // refuse.
 var refusingStates = []string{"refused", "withdrawn", "revoked"}
 
-// aboutConditions returns the conditions that a record is about the row and the caller.
-func (n RegistryConsent) aboutConditions(r, row string) []string {
+// recordConcernsRowConditions returns the conditions that a record is about the row and the caller.
+func (n RegistryConsent) recordConcernsRowConditions(r, row string) []string {
 	out := []string{oneOfSQL(columnSQL(r, "grantee"),
 		Grant{Grantees: n.Grantees, EverybodyWord: "*"}.idArraySQL()+"::pg_catalog.text[]")}
 	scope, words := columnSQL(r, "scope"), []string{"*"}
@@ -153,10 +155,10 @@ func (n RegistryConsent) aboutConditions(r, row string) []string {
 	}
 	scopes := []string{oneOfSQL(scope, textArray(words))}
 	for _, name := range n.Tables {
-		if n.Key != "" {
+		if n.KeyColumn != "" {
 			scopes = append(scopes, equalSQL(scope,
 				"("+catalog.QuoteLiteral("row:"+name+":")+"::pg_catalog.text OPERATOR(pg_catalog.||) "+
-					subjectText(columnSQL(row, n.Key))+")"))
+					subjectText(columnSQL(row, n.KeyColumn))+")"))
 		}
 	}
 	if len(n.Contexts) > 0 {
@@ -173,7 +175,7 @@ func (n RegistryConsent) aboutConditions(r, row string) []string {
 // consentConditions returns the conditions that a record about the row is a consent to the requested categories and
 // purposes.
 func (w *predicateWriter) consentConditions(n RegistryConsent, r, row string) []string {
-	out := append(n.aboutConditions(r, row), equalSQL(columnSQL(r, "state"), "'given'::pg_catalog.text"),
+	out := append(n.recordConcernsRowConditions(r, row), equalSQL(columnSQL(r, "state"), "'given'::pg_catalog.text"),
 		"("+columnSQL(r, "expires_at")+" IS NULL OR "+columnSQL(r, "expires_at")+
 			" OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp())",
 		n.streamCondition(r, row))
@@ -181,17 +183,17 @@ func (w *predicateWriter) consentConditions(n RegistryConsent, r, row string) []
 		func(has listCondition) string { return n.categoryCondition(r, row, has) })...)
 	out = append(out, w.requestConditions(n.Purposes, n.SessionPurposes,
 		func(has listCondition) string { return has(columnSQL(r, "purposes")) })...)
-	if n.Since == "" {
+	if n.DataTimeColumn == "" {
 		return out
 	}
-	since := columnSQL(row, n.Since)
+	since := columnSQL(row, n.DataTimeColumn)
 	out = append(out, "("+columnSQL(r, "void_before")+" IS NULL OR "+since+" OPERATOR(pg_catalog.>=) "+
 		columnSQL(r, "void_before")+")")
-	if n.Days >= Forever || n.Grouped {
+	if n.DecayDays >= NeverDecays || n.CountsInGroups {
 		return out
 	}
 	counting, counted := "false", "false"
-	if n.Days > 0 {
+	if n.DecayDays > 0 {
 		counting, counted = n.runningCountdownSQL(r, since), n.stoppedCountdownSQL(r, since)
 	}
 	return append(out,
@@ -206,20 +208,20 @@ func (w *predicateWriter) consentConditions(n RegistryConsent, r, row string) []
 // are 24 hours, in every time zone.
 func (n RegistryConsent) runningCountdownSQL(r, since string) string {
 	out := since + " OPERATOR(pg_catalog.<) " + columnSQL(r, "decay_from")
-	if n.Days >= Forever {
+	if n.DecayDays >= NeverDecays {
 		return out
 	}
-	return "(" + out + " AND pg_catalog.statement_timestamp() OPERATOR(pg_catalog.-) '" + strconv.Itoa(n.Days*24) +
+	return "(" + out + " AND pg_catalog.statement_timestamp() OPERATOR(pg_catalog.-) '" + strconv.Itoa(n.DecayDays*24) +
 		":00:00'::pg_catalog.interval OPERATOR(pg_catalog.<) " + columnSQL(r, "decay_from") + ")"
 }
 
 // stoppedCountdownSQL returns the same condition for a countdown that was stopped.
 func (n RegistryConsent) stoppedCountdownSQL(r, since string) string {
 	return "(" + since + " OPERATOR(pg_catalog.<) " + columnSQL(r, "decayed_before") + " AND COALESCE(" +
-		columnSQL(r, "decayed_days") + ", 0) OPERATOR(pg_catalog.<) " + strconv.Itoa(n.Days) + ")"
+		columnSQL(r, "decayed_days") + ", 0) OPERATOR(pg_catalog.<) " + strconv.Itoa(n.DecayDays) + ")"
 }
 
-func (n RegistryConsent) mayDecay() bool { return n.Since != "" && n.Days > 0 }
+func (n RegistryConsent) mayDecay() bool { return n.DataTimeColumn != "" && n.DecayDays > 0 }
 
 // streamCondition returns the condition that rows of the record's stream show; a record without a stream counts as
 // well.
@@ -229,13 +231,13 @@ func (n RegistryConsent) streamCondition(r, row string) string {
 	switch {
 	case n.Streams != nil:
 		out = append(out, oneOfSQL(stream, textArray(n.Streams)))
-	case n.Grouped:
+	case n.CountsInGroups:
 		out = append(out, stream+" IS NULL", oneOfSQL(stream, textArray([]string{Temporary, Partnered, Anonymous})))
 	default:
 		out = append(out, stream+" IS NULL", oneOfSQL(stream, textArray([]string{Temporary, Partnered})))
 	}
-	if n.mayDecay() && !n.Grouped {
-		out = append(out, "("+equalSQL(stream, "'"+Anonymous+"'::pg_catalog.text")+" AND "+columnSQL(row, n.Since)+
+	if n.mayDecay() && !n.CountsInGroups {
+		out = append(out, "("+equalSQL(stream, "'"+Anonymous+"'::pg_catalog.text")+" AND "+columnSQL(row, n.DataTimeColumn)+
 			" OPERATOR(pg_catalog.<) "+columnSQL(r, "decay_from")+")")
 	}
 	return "(" + strings.Join(out, " OR ") + ")"
@@ -249,12 +251,12 @@ func (n RegistryConsent) categoryCondition(r, row string, has listCondition) str
 		return listed
 	}
 	kept := has(columnSQL(r, "decay_categories"))
-	if !n.Grouped {
+	if !n.CountsInGroups {
 		return "CASE WHEN " + columnSQL(r, "stream") + " OPERATOR(pg_catalog.=) '" + Anonymous +
 			"'::pg_catalog.text THEN " + kept + " ELSE " + listed + " END"
 	}
-	since := columnSQL(row, n.Since)
-	if n.Days < Forever {
+	since := columnSQL(row, n.DataTimeColumn)
+	if n.DecayDays < NeverDecays {
 		listed = "(" + listed + " AND (" + columnSQL(r, "decayed_before") + " IS NULL OR " + since +
 			" OPERATOR(pg_catalog.>=) " + columnSQL(r, "decayed_before") + " OR " + n.stoppedCountdownSQL(r, since) + "))"
 	}
@@ -309,7 +311,8 @@ func (w *predicateWriter) consentingSubjectsSQL(n RegistryConsent) string {
 	r := w.newAlias()
 	where := w.consentConditions(n, r, "")
 	no := w.newAlias()
-	refusal := append([]string{equalSQL(columnSQL(no, "subject"), columnSQL(r, "subject"))}, n.aboutConditions(no, "")...)
+	refusal := append([]string{equalSQL(columnSQL(no, "subject"), columnSQL(r, "subject"))},
+		n.recordConcernsRowConditions(no, "")...)
 	refusal = append(refusal, oneOfSQL(columnSQL(no, "state"), textArray(refusingStates)),
 		"NOT ("+equalSQL(columnSQL(no, "grantee"), "'*'::pg_catalog.text")+" AND "+
 			equalSQL(columnSQL(no, "scope"), "'*'::pg_catalog.text")+" AND "+columnSQL(no, "number")+
@@ -324,9 +327,9 @@ func (w *predicateWriter) consentingSubjectsSQL(n RegistryConsent) string {
 func (n RegistryConsent) subjectConsents(subject string, row Row, w World) bool {
 	records := w.Tables[CurrentConsents]
 	return slices.ContainsFunc(records, func(r Row) bool {
-		return r["subject"] == subject && n.isAbout(r, row, w) && n.consents(r, row, w) &&
+		return r["subject"] == subject && n.concernsRow(r, row, w) && n.isConsentingRecord(r, row, w) &&
 			!slices.ContainsFunc(records, func(no Row) bool {
-				return no["subject"] == subject && n.isAbout(no, row, w) && slices.Contains(refusingStates, no["state"]) &&
+				return no["subject"] == subject && n.concernsRow(no, row, w) && slices.Contains(refusingStates, no["state"]) &&
 					(no["grantee"] != "*" || no["scope"] != "*" || !isEarlierTime(no["number"], r["number"]))
 			})
 	})
@@ -336,7 +339,7 @@ func isEarlierTime(a, b string) bool {
 	return compareValues(parseValue(a, Number), parseValue(b, Number)) < 0
 }
 
-func (n RegistryConsent) isAbout(r, row Row, w World) bool {
+func (n RegistryConsent) concernsRow(r, row Row, w World) bool {
 	if r["grantee"] != "*" && !slices.Contains(callerIDs(n.Grantees, w), r["grantee"]) {
 		return false
 	}
@@ -345,7 +348,7 @@ func (n RegistryConsent) isAbout(r, row Row, w World) bool {
 		return true
 	}
 	for _, name := range n.Tables {
-		if key, ok := row[n.Key]; scope == "table:"+name || n.Key != "" && ok && scope == "row:"+name+":"+key {
+		if key, ok := row[n.KeyColumn]; scope == "table:"+name || n.KeyColumn != "" && ok && scope == "row:"+name+":"+key {
 			return true
 		}
 	}
@@ -354,17 +357,17 @@ func (n RegistryConsent) isAbout(r, row Row, w World) bool {
 	return isContext && (slices.Contains(own, scope) || slices.Contains(own, context))
 }
 
-func (n RegistryConsent) consents(r, row Row, w World) bool {
+func (n RegistryConsent) isConsentingRecord(r, row Row, w World) bool {
 	if r["state"] != "given" {
 		return false
 	}
 	if expires, ok := r["expires_at"]; ok && !parseValue(expires, TimestampTZ).time.After(w.Now) {
 		return false
 	}
-	since, dated := row[n.Since]
+	since, dated := row[n.DataTimeColumn]
 	before := func(c string) (older, applies bool) {
 		at, ok := r[c]
-		if !ok || n.Since == "" {
+		if !ok || n.DataTimeColumn == "" {
 			return false, false
 		}
 		return dated && parseValue(since, TimestampTZ).time.Before(parseValue(at, TimestampTZ).time), true
@@ -374,25 +377,26 @@ func (n RegistryConsent) consents(r, row Row, w World) bool {
 	}
 	older, counting := before("decay_from")
 	passed := false // true once the running countdown has lasted for Days full days
-	if counting && older && n.Days < Forever {
-		passed = w.Now.Sub(parseValue(r["decay_from"], TimestampTZ).time) >= time.Duration(n.Days)*24*time.Hour
+	if counting && older && n.DecayDays < NeverDecays {
+		passed = w.Now.Sub(parseValue(r["decay_from"], TimestampTZ).time) >= time.Duration(n.DecayDays)*24*time.Hour
 	}
 	wasOlder, counted := before("decayed_before")
 	days := "0"
 	if d, said := r["decayed_days"]; said {
 		days = d
 	}
-	removed := wasOlder && n.Days < Forever && !isEarlierTime(days, strconv.Itoa(n.Days))
-	decaying := counting && older && n.Days > 0
-	if n.Since != "" && !n.Grouped && n.Days < Forever &&
-		(counting && (!dated || older && (passed || n.Days == 0)) || counted && (!dated || removed || wasOlder && n.Days == 0)) {
+	removed := wasOlder && n.DecayDays < NeverDecays && !isEarlierTime(days, strconv.Itoa(n.DecayDays))
+	decaying := counting && older && n.DecayDays > 0
+	if n.DataTimeColumn != "" && !n.CountsInGroups && n.DecayDays < NeverDecays &&
+		(counting && (!dated || older && (passed || n.DecayDays == 0)) || counted && (!dated || removed || wasOlder &&
+			n.DecayDays == 0)) {
 		return false
 	}
 	stream, streamed := r["stream"]
 	switch {
 	case n.Streams != nil && slices.Contains(n.Streams, stream), n.Streams == nil &&
-		(!streamed || stream == Temporary || stream == Partnered || stream == Anonymous && n.Grouped):
-	case decaying && !n.Grouped && stream == Anonymous:
+		(!streamed || stream == Temporary || stream == Partnered || stream == Anonymous && n.CountsInGroups):
+	case decaying && !n.CountsInGroups && stream == Anonymous:
 	default:
 		return false
 	}
@@ -401,17 +405,17 @@ func (n RegistryConsent) consents(r, row Row, w World) bool {
 		return !slices.ContainsFunc(words, func(word string) bool { return !listCoversWord(have, word) })
 	}
 	categories := func(words []string) bool {
-		if n.Since == "" || n.Days == 0 {
+		if n.DataTimeColumn == "" || n.DecayDays == 0 {
 			return lists("categories", words)
 		}
 		_, kept := r["decay_categories"]
-		if !n.Grouped {
+		if !n.CountsInGroups {
 			if stream == Anonymous {
 				return kept && lists("decay_categories", words)
 			}
 			return lists("categories", words)
 		}
-		return lists("categories", words) && (n.Days >= Forever || !counted || dated && !removed) ||
+		return lists("categories", words) && (n.DecayDays >= NeverDecays || !counted || dated && !removed) ||
 			kept && lists("decay_categories", words) && decaying && !passed
 	}
 	return coversRequested(n.Categories, n.SessionCategories, w, categories) &&
@@ -426,10 +430,10 @@ func coversRequested(words []string, session []Grantee, w World, has func([]stri
 	case len(words) == 0:
 		for _, g := range session { // a NULL is contained in no list
 			value, ok := w.Attributes[g.Attribute]
-			if !ok && !g.List {
+			if !ok && !g.IsList {
 				return false
 			}
-			if list, _ := ParseArray(value); g.List && slices.Contains(list, nil) {
+			if list, _ := ParseArray(value); g.IsList && slices.Contains(list, nil) {
 				return false
 			}
 		}

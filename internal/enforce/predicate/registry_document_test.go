@@ -62,7 +62,7 @@ func TestRegistryDocument(t *testing.T) {
 		if i+1 < len(blocks) && blocks[i+1][1] == "sql" {
 			compared++
 			talks, _ := pol.Table(catalog.Name{Schema: "public", Name: "talks"})
-			got := strings.ReplaceAll(readable(predicate.Check(talks.Rows, talks.Relation)), `COLLATE "default"`, `COLLATE pg_catalog."default"`)
+			got := strings.ReplaceAll(readable(predicate.CheckSQL(talks.Rows, talks.Relation)), `COLLATE "default"`, `COLLATE pg_catalog."default"`)
 			if want := spaces(blocks[i+1][2]); got != want {
 				t.Errorf("%s becomes\n%s\ndocs/reference/policy-registry.md says\n%s", b[2], got, want)
 			}

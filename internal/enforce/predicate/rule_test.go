@@ -119,7 +119,7 @@ func (s *schema) ownBlock(t *table, depth int) any {
 	case "sql":
 		return object{"sql": s.expression(t, 2)}
 	}
-	column := t.where(func(c *tableColumn) bool { return c.use == status })[0]
+	column := t.where(func(c *tableColumn) bool { return c.use == statusSQL })[0]
 	is := s.pick("granted", "granted", "refused", "none")
 	if column.sqlType == "boolean" {
 		is = s.pick("true", "false")
@@ -226,7 +226,7 @@ func (s *schema) consent(t *table) object {
 	if every == nil {
 		return nil
 	}
-	column := at.where(func(c *tableColumn) bool { return c.use == status })[0]
+	column := at.where(func(c *tableColumn) bool { return c.use == statusSQL })[0]
 	is := "granted"
 	if column.sqlType == "boolean" {
 		is = "true"
@@ -399,7 +399,7 @@ func (s *schema) expression(t *table, depth int) string {
 			"attribute('one_" + c.family + "') = ANY ({})", "cardinality({}) > 1", "{} <@ attribute('many_" + c.family + "')"}
 	case document:
 		templates = []string{"{} ->> 'k' = 'a'", "{} ? 'a'", "jsonb_typeof({}) = 'array'", "{} -> 'k' IS NULL", "{} ->> 'k' IS DISTINCT FROM '5'"}
-	case status:
+	case statusSQL:
 		templates = []string{"{} = 'granted'", "{} IS DISTINCT FROM 'refused'"}
 		if c.sqlType == "boolean" {
 			templates = []string{"{}", "{} IS NOT FALSE", "NOT {}"}

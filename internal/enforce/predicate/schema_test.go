@@ -50,7 +50,7 @@ const (
 	keyColumn
 	reference
 	scalar
-	status
+	statusSQL
 	list
 	document // JSON, in jsonb
 	jsonText // JSON, in json or a text
@@ -179,7 +179,7 @@ func (s *schema) addColumns(t *table) {
 			add(coded, family, s.pick(codedTypes[family]...))
 		}
 	}
-	add(status, "text", s.pick("text", "varchar(9)", "public.mood", "boolean"))
+	add(statusSQL, "text", s.pick("text", "varchar(9)", "public.mood", "boolean"))
 	for _, family := range families {
 		if s.chance(60) {
 			add(list, family, strings.TrimSuffix(s.pick(sqlTypes[family]...), ` COLLATE "POSIX"`)+"[]")
@@ -226,7 +226,7 @@ func (s *schema) addRows(t *table, rows int) {
 				value = s.value(c.family)
 			case coded:
 				value = s.pick(codedValues[c.family]...)
-			case status:
+			case statusSQL:
 				value = s.pick("granted", "granted", "granted", "granted", "refused")
 				if c.sqlType == "boolean" {
 					value = s.pick("true", "true", "true", "false")

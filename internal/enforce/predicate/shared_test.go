@@ -17,7 +17,7 @@ func (s *schema) shared(t *table) object {
 		if len(from) == 0 {
 			continue
 		}
-		column := target.where(func(c *tableColumn) bool { return c.use == status })[0]
+		column := target.where(func(c *tableColumn) bool { return c.use == statusSQL })[0]
 		b := object{"record": object{s.written(target): object{target.key.name: from[0].name}}, "granted": object{"column": column.name, "is": "granted"}}
 		if column.sqlType == "boolean" {
 			b["granted"] = object{"column": column.name, "is": "true"}

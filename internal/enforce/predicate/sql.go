@@ -7,20 +7,20 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Policy returns n as the USING expression of a policy on rel. The row is named by the table's own name. Where
+// RowPolicySQL returns n as the USING expression of a policy on rel. The row is named by the table's own name. Where
 // possible, sublinks have two forms of the same meaning, and pgconsent_signed.use_hash() chooses one as the statement
 // is planned: see [writer.sublinkSQL].
 //
 // The expression never raises an error, since an error inside a policy would tell that a row exists. Where no row can
 // show without an attribute, the expression has no separate test for the attribute.
-func Policy(n Node, rel *catalog.Relation) string { return policySQL(n, rel, dualForm) }
+func RowPolicySQL(n Node, rel *catalog.Relation) string { return policySQL(n, rel, choiceForm) }
 
-// Check returns n as the WITH CHECK expression of a policy on rel. Its sublinks are probes, for the few rows that a
+// CheckSQL returns n as the WITH CHECK expression of a policy on rel. Its sublinks are probes, for the few rows that a
 // statement writes.
-func Check(n Node, rel *catalog.Relation) string { return policySQL(n, rel, probeForm) }
+func CheckSQL(n Node, rel *catalog.Relation) string { return policySQL(n, rel, probeForm) }
 
 func policySQL(n Node, rel *catalog.Relation, sublinks sublinkForm) string {
-	w := predicateWriter{forRowPolicy: true, sublinkForm: sublinks, prefix: prefixFor(rel.Name.Name), row: rel}
+	w := predicateWriter{forRowPolicy: true, sublinks: sublinks, prefix: aliasPrefixFor(rel.Name.Name), row: rel}
 	parts := guardConditions(attributesToGuard(n))
 	if len(requiredAttributes(n)) == 0 {
 		parts = []string{"(SELECT pgconsent_signed.sealed())"}
@@ -29,7 +29,7 @@ func policySQL(n Node, rel *catalog.Relation, sublinks sublinkForm) string {
 	_, open := n.(Open)
 	switch conjuncts := Conjuncts(n); {
 	case open:
-	case sublinks == dualForm && readsOtherTables(conjuncts):
+	case sublinks == choiceForm && readsOtherTables(conjuncts):
 		for _, part := range conjuncts {
 			parts = append(parts, w.withUseIndexHint(part, row))
 		}
@@ -50,7 +50,7 @@ func InjectedCondition(n Node, alias string) (sql string, needsSignature bool) {
 	if _, open := n.(Open); open {
 		return "true", false
 	}
-	w := predicateWriter{prefix: prefixFor(alias)}
+	w := predicateWriter{prefix: aliasPrefixFor(alias)}
 	parts := append(guardConditions(attributesToGuard(n)), w.nodeSQL(n, catalog.QuoteIdent(alias)))
 	return "(CASE WHEN " + strings.Join(parts, " AND ") + " THEN true END) IS NOT NULL", w.namesSignedView
 }
@@ -59,7 +59,7 @@ func InjectedCondition(n Node, alias string) (sql string, needsSignature bool) {
 // presence. In a conjunction, an Own without its attribute hides the row by itself.
 func attributesToGuard(n Node) map[string]bool {
 	all := requiredAttributes(n)
-	for _, a := range hidingAttributes(n) {
+	for _, a := range attributesThatHide(n) {
 		delete(all, a)
 	}
 	return all
@@ -78,8 +78,8 @@ func attrSQL(name string) string { return "(SELECT " + attrText(name) + ")" }
 
 func attrText(name string) string { return "pgconsent_signed.attr(" + catalog.QuoteLiteral(name) + ")" }
 
-// prefixFor returns a prefix for aliases that cannot capture the outer row's name.
-func prefixFor(outer string) string {
+// aliasPrefixFor returns a prefix for aliases that cannot capture the outer row's name.
+func aliasPrefixFor(outer string) string {
 	prefix := "r"
 	for strings.HasPrefix(outer, prefix) {
 		prefix += "_"
@@ -91,8 +91,8 @@ func prefixFor(outer string) string {
 type predicateWriter struct {
 	forRowPolicy    bool
 	readsTables     bool              // the SQL reads the tables themselves, not lookup views
-	sublinkForm     sublinkForm       // the form of sublinks
-	row             *catalog.Relation // the table of the outer row; set if form is dualForm
+	sublinks        sublinkForm       // the form of sublinks
+	row             *catalog.Relation // the table of the outer row; set if form is choiceForm
 	prefix          string
 	aliasCount      int
 	namesSignedView bool
@@ -141,9 +141,9 @@ func (w *predicateWriter) nodeSQL(n Node, row string) string {
 		return w.leafSQL(expressionSQL(n.Expr, row))
 	case Status:
 		if w.negated {
-			return w.leafSQL(status(columnSQL(row, n.Column), n.Is))
+			return w.leafSQL(statusSQL(columnSQL(row, n.Column), n.Value))
 		}
-		return w.statusHoldsSQL(columnSQL(row, n.Column), n.Is, n.TypeName)
+		return w.statusHoldsSQL(columnSQL(row, n.Column), n.Value, n.ColumnType)
 	case Not:
 		w.negated = !w.negated
 		part := w.nodeSQL(n.Node, row)
@@ -158,7 +158,7 @@ func (w *predicateWriter) nodeSQL(n Node, row string) string {
 		if w.negated {
 			return w.hidesAllSQL()
 		}
-		if w.sublinkForm != probeForm {
+		if w.sublinks != probeForm {
 			return w.sublinkSQL(n, row)
 		}
 		target := w.newAlias()
@@ -171,20 +171,20 @@ func (w *predicateWriter) nodeSQL(n Node, row string) string {
 		if w.negated {
 			return w.hidesAllSQL()
 		}
-		if w.sublinkForm != probeForm {
+		if w.sublinks != probeForm {
 			return w.sublinkSQL(n, row)
 		}
-		return w.recordedSQL(n, row)
+		return w.recordedConsentSQL(n, row)
 	case Derived:
 		return w.derivedSQL(n, row)
 	case RegistryConsent:
 		if w.negated {
 			return w.hidesAllSQL()
 		}
-		if w.sublinkForm != probeForm {
+		if w.sublinks != probeForm {
 			return w.sublinkSQL(n, row)
 		}
-		return w.registeredSQL(n, row)
+		return w.registryConsentSQL(n, row)
 	default:
 		return w.hidesAllSQL()
 	}
@@ -232,7 +232,7 @@ func (w *predicateWriter) consentSQL(n Consent, row string) string {
 		out += " AND (EXISTS (SELECT 1 FROM " + w.lookupName(n.Steps[0].Relation) + ") OR (SELECT " +
 			EmptyFunction(n.Steps[0].Relation.Name).SQL() + "()))"
 	}
-	if w.sublinkForm != probeForm {
+	if w.sublinks != probeForm {
 		return w.storedOrLiveSQL(n, row, out+" AND "+w.sublinkSQL(n, row)+")")
 	}
 	return w.storedOrLiveSQL(n, row, out+" AND "+w.noSubjectRefusesSQL(n, row)+")")
@@ -273,18 +273,18 @@ func (n Consent) stepColumns(i int) []string {
 	if i+1 < len(n.Steps) {
 		return n.Steps[i+1].fromColumns()
 	}
-	if n.Expires != "" {
-		return []string{n.Status, n.Expires}
+	if n.ExpiryColumn != "" {
+		return []string{n.StatusColumn, n.ExpiryColumn}
 	}
-	return []string{n.Status}
+	return []string{n.StatusColumn}
 }
 
 func columnSQL(row, name string) string { return row + "." + catalog.QuoteIdent(name) }
 
 func equalSQL(a, b string) string { return a + " OPERATOR(pg_catalog.=) " + b }
 
-// status writes the condition that a column has a status.
-func status(column, is string) string {
+// statusSQL writes the condition that a column has a status.
+func statusSQL(column, is string) string {
 	return "(" + equalSQL(column+"::pg_catalog.text", catalog.QuoteLiteral(is)+"::pg_catalog.text") + ")"
 }
 
@@ -293,7 +293,7 @@ func status(column, is string) string {
 // would expect one row in two hundred. The text of an enum is compared as well, since its values may be renamed; the
 // planner expects that part to be true. An agent's statement names no enum: agents may lack USAGE on its schema.
 func (w *predicateWriter) statusHoldsSQL(column, is, of string) string {
-	switch text := status(column, is); {
+	switch text := statusSQL(column, is); {
 	case of == "boolean":
 		return column + map[bool]string{true: " IS TRUE", false: " IS FALSE"}[is == "true"]
 	case of == "", !w.forRowPolicy:

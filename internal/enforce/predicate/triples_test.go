@@ -212,7 +212,7 @@ func (r *triples) caller(s *schema, pol *policy.Policy, attributes map[string]st
 			if !slices.Equal(got, want) {
 				r.Errorf("%s of %s:\n got %v\nwant %v\ncaller %v claims %v at %s\nrule %s\n%s\nrows:\n%s", form.name,
 					s.relation(t), got, want, w.Attributes, claims, now,
-					predicate.Policy(compiled.Rows, compiled.Relation), form.sql, s.describe(t, difference(got, want)))
+					predicate.RowPolicySQL(compiled.Rows, compiled.Relation), form.sql, s.describe(t, difference(got, want)))
 				return
 			}
 			if form.name == "injected" {
@@ -251,12 +251,12 @@ func (r *triples) attributes(pol *policy.Policy, w predicate.World, claims map[s
 			err = r.super.QueryRow(context.Background(), "SELECT pgconsent.live($1, $2, $3)", l.Name, sealed, given).Scan(&asked)
 		}
 		if err != nil {
-			r.Fatalf("%s: %v\n%s", l.Name, err, predicate.LiveBody(pol.LiveAttributes()))
+			r.Fatalf("%s: %v\n%s", l.Name, err, predicate.LiveFunctionBody(pol.LiveAttributes()))
 		}
 		for _, got := range []*string{own, asked} {
 			if (got != nil) != there || got != nil && *got != want {
 				r.Fatalf("attribute %s is %v, the model says %q, %v\nclaims %v\n%s", l.Name, got, want, there, claims,
-					predicate.LiveBody(pol.LiveAttributes()))
+					predicate.LiveFunctionBody(pol.LiveAttributes()))
 			}
 		}
 		r.worked++
@@ -273,7 +273,7 @@ func (r *triples) empty(s *schema, t *table, compiled *policy.Table, selects str
 		r.run(r.super, "ALTER VIEW "+view+" RENAME TO hidden_view; CREATE VIEW "+view+
 			" AS SELECT * FROM pgconsent.hidden_view WHERE false; GRANT SELECT ON "+view+" TO pgconsent_agent, pgconsent_reader")
 		// Policies go by OID: the rule is made anew over the emptied view.
-		using := predicate.Policy(compiled.Rows, compiled.Relation)
+		using := predicate.RowPolicySQL(compiled.Rows, compiled.Relation)
 		r.run(r.super, "ALTER POLICY pgconsent_select ON "+s.relation(t).SQL()+" USING ("+using+")")
 		for _, hint := range []string{"", predicate.UseHashHint, predicate.UseIndexHint} {
 			got, now := r.rows(r.agent, hint, selects, false)

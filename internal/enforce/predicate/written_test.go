@@ -68,7 +68,7 @@ func TestFormsAreWritten(t *testing.T) {
 					}
 				}
 			}
-			say("-", "live", predicate.LiveBody(pol.LiveAttributes()))
+			say("-", "live", predicate.LiveFunctionBody(pol.LiveAttributes()))
 			for i, table := range pol.Tables() {
 				for k, form := range formsOf(table.Rows, table.Relation) {
 					say(fmt.Sprint(i, ".", k), form[0], form[1])
@@ -89,7 +89,7 @@ func TestFormsAreWritten(t *testing.T) {
 func formsOf(n predicate.Node, of *catalog.Relation) [][2]string {
 	inject, signed := predicate.InjectedCondition(n, "r")
 	flat, hasSignedView := predicate.SignedViewCondition(n, of, "t")
-	numbered := predicate.Parameters{First: 2}
+	numbered := predicate.Parameters{FirstNumber: 2}
 	direct := numbered.Condition(n, "t")
 	columns, known := predicate.RowColumns(n)
 	names := func(relations []*catalog.Relation) (out []string) {
@@ -106,11 +106,11 @@ func formsOf(n predicate.Node, of *catalog.Relation) [][2]string {
 		reads = append(reads, fmt.Sprint(h.Relation.Name, h.Columns))
 	}
 	out := [][2]string{
-		{"policy", predicate.Policy(n, of)}, {"check", predicate.Check(n, of)}, {"new", predicate.NewRowCondition(n)},
+		{"policy", predicate.RowPolicySQL(n, of)}, {"check", predicate.CheckSQL(n, of)}, {"new", predicate.NewRowCondition(n)},
 		{"inject", fmt.Sprint(inject, signed)},
 		{"flat", fmt.Sprint(flat, hasSignedView, predicate.HasSignedView(n, of))}, {
 			"direct", predicate.DirectCondition(n, "t", map[string]string{"one_text": "it's", "many_integer": "{1,2}"})},
-		{"numbered", fmt.Sprint(direct, numbered.Names)},
+		{"numbered", fmt.Sprint(direct, numbered.AttributeNames)},
 		{"about", fmt.Sprintf("%q %q %v %v grows %q empty %q sets %q reads %q", predicate.AttributesOf(n), columns,
 			known, predicate.TimeCanHide(n), names(predicate.TablesWhereInsertHides(n)),
 			names(predicate.TablesThatShowWhenEmpty(n)), sets, reads)},

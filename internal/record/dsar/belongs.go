@@ -110,10 +110,10 @@ func (b *linkCollector) add(r *catalog.Relation, l Link) {
 
 func (l Link) equals(other Link) bool {
 	return l.Column == other.Column && l.List == other.List && slices.EqualFunc(l.Hops, other.Hops, func(x, y Hop) bool {
-		return x.Relation.Name == y.Relation.Name && x.Column == y.Column && x.From == y.From &&
+		return x.Relation.Name == y.Relation.Name && x.Column == y.Column && x.FromColumn == y.FromColumn &&
 			slices.Equal(x.MorePairs, y.MorePairs) && x.Recursive == y.Recursive &&
 			slices.EqualFunc(x.MadeFrom, y.MadeFrom, func(m, n predicate.Origin) bool {
-				return m.MadeFromCondition("r", "s") == n.MadeFromCondition("r", "s")
+				return m.DerivedFromCondition("r", "s") == n.DerivedFromCondition("r", "s")
 			})
 	})
 }
@@ -174,17 +174,19 @@ func (b *linkCollector) collectFromNode(r *catalog.Relation, n predicate.Node) {
 		case predicate.RegistryConsent:
 			b.add(r, subjectLink(n.Subjects))
 		case predicate.Visible:
-			b.addLinksThrough(r, Hop{Step: predicate.Step{Relation: n.Relation, Column: n.Column, From: n.From,
+			b.addLinksThrough(r, Hop{Step: predicate.Step{Relation: n.Relation, Column: n.Column, FromColumn: n.FromColumn,
 				MorePairs: n.MorePairs}}, n.Rows)
 		case predicate.Derived:
-			if n.Table().Name == r.Name {
+			if n.SourceTable().Name == r.Name {
 				if !slices.ContainsFunc(b.selfOrigins[r.Name],
-					func(o predicate.Origin) bool { return o.MadeFromCondition("r", "s") == n.MadeFromCondition("r", "s") }) {
+					func(o predicate.Origin) bool {
+						return o.DerivedFromCondition("r", "s") == n.DerivedFromCondition("r", "s")
+					}) {
 					b.selfOrigins[r.Name] = append(b.selfOrigins[r.Name], n.Origin)
 				}
 				return
 			}
-			b.addLinksThrough(r, Hop{Step: predicate.Step{Relation: n.Table()}, MadeFrom: []predicate.Origin{n.Origin}},
+			b.addLinksThrough(r, Hop{Step: predicate.Step{Relation: n.SourceTable()}, MadeFrom: []predicate.Origin{n.Origin}},
 				n.SourceCondition())
 		}
 	})

@@ -46,11 +46,12 @@ func ConsentTables(p *policy.Policy) []ConsentTable {
 			}
 			// the rule is written for the person's own row
 			id := r.PrimaryKey[0]
-			itself := predicate.Consent{Steps: []predicate.Step{{Relation: r, Column: id, From: id}}, FirstRequired: true,
-				Status: n.Status, Is: n.Is, TypeName: n.TypeName, Expires: n.Expires}
-			add(ConsentTable{Relation: r, Person: id, Status: n.Status, Expires: n.Expires, Active: itself})
+			itself := predicate.Consent{Steps: []predicate.Step{{Relation: r, Column: id, FromColumn: id}}, FirstRequired: true,
+				StatusColumn: n.StatusColumn, AgreedStatus: n.AgreedStatus, StatusType: n.StatusType, ExpiryColumn: n.ExpiryColumn}
+			add(ConsentTable{Relation: r, Person: id, Status: n.StatusColumn, Expires: n.ExpiryColumn, Active: itself})
 		case predicate.RecordedConsent:
-			t := ConsentTable{Relation: n.Record.Relation, Person: n.Record.Grantor, Grantee: n.Record.Grantee.Column, Active: n.Record.Rows}
+			t := ConsentTable{Relation: n.Record.Relation, Person: n.Record.GrantorColumn, Grantee: n.Record.Grantee.Column,
+				Active: n.Record.Rows}
 			if n.Record.Scope != nil {
 				t.Scope = n.Record.Scope.Column
 			}

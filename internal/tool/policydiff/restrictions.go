@@ -79,19 +79,19 @@ func compareWrites(before, after *policy.Table) Change {
 		w := t.Write
 		if w.Insert {
 			out["insert"] = strings.Join(w.Insertable, ", ")
-			out["what a new row must be"] = predicate.Check(w.InsertCheck, t.Relation)
+			out["what a new row must be"] = predicate.CheckSQL(w.InsertCheck, t.Relation)
 		}
 		if w.Update {
 			out["update"] = strings.Join(w.Updatable, ", ")
-			out["what a changed row must be"] = predicate.Check(w.UpdateCheck, t.Relation)
+			out["what a changed row must be"] = predicate.CheckSQL(w.UpdateCheck, t.Relation)
 			if w.UpdatableRows != nil {
-				out["which rows may be updated"] = predicate.Check(w.UpdatableRows, t.Relation)
+				out["which rows may be updated"] = predicate.CheckSQL(w.UpdatableRows, t.Relation)
 			}
 		}
 		if w.Delete {
 			out["delete"] = ""
 			if w.DeletableRows != nil {
-				out["which rows may be deleted"] = predicate.Check(w.DeletableRows, t.Relation)
+				out["which rows may be deleted"] = predicate.CheckSQL(w.DeletableRows, t.Relation)
 			}
 		}
 		for _, s := range w.Stamps {

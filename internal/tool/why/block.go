@@ -62,8 +62,8 @@ func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, r *polic
 		b.Says = columnValueText(row, n.Column) + ", the agent's " + e.attribute(n.Attribute)
 	case predicate.Tenant:
 		b.Says = columnValueText(row, n.Column) + ", the agent's " + e.attribute(n.Attribute)
-		if n.Shared != "" {
-			b.Says += ", shared is '" + n.Shared + "'"
+		if n.SharedValue != "" {
+			b.Says += ", shared is '" + n.SharedValue + "'"
 		}
 		if n.SharedNull {
 			b.Says += ", NULL is shared"
@@ -71,7 +71,7 @@ func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, r *polic
 	case predicate.Status:
 		b.Says = columnValueText(row, n.Column)
 		if !negated {
-			b.Says += requiredValueText(b.Holds, n.Is)
+			b.Says += requiredValueText(b.Holds, n.Value)
 		} else if b.Holds {
 			b.Says += ", must not be"
 		}
@@ -161,10 +161,10 @@ func (e *explainer) attribute(name string) string {
 func linkCondition(pairs []predicate.ColumnPair, alias string, row map[string]*string) (string, bool) {
 	var parts []string
 	for _, p := range pairs {
-		if row[p.From] == nil {
+		if row[p.FromColumn] == nil {
 			return "", false
 		}
-		parts = append(parts, alias+"."+catalog.QuoteIdent(p.Column)+" = "+catalog.QuoteLiteral(*row[p.From]))
+		parts = append(parts, alias+"."+catalog.QuoteIdent(p.Column)+" = "+catalog.QuoteLiteral(*row[p.FromColumn]))
 	}
 	return strings.Join(parts, " AND "), true
 }
@@ -173,14 +173,14 @@ func linkCondition(pairs []predicate.ColumnPair, alias string, row map[string]*s
 func linkStart(pairs []predicate.ColumnPair, row map[string]*string) string {
 	var parts []string
 	for _, p := range pairs {
-		parts = append(parts, p.Column+"="+strings.Trim(quotedOrNull(row[p.From]), "'"))
+		parts = append(parts, p.Column+"="+strings.Trim(quotedOrNull(row[p.FromColumn]), "'"))
 	}
 	return strings.Join(parts, ", ")
 }
 
 // explainVisible explains a block which requires that rows of another table are visible.
 func (e *explainer) explainVisible(ctx context.Context, b *Block, n predicate.Visible, row map[string]*string) error {
-	pairs := append([]predicate.ColumnPair{{Column: n.Column, From: n.From}}, n.MorePairs...)
+	pairs := append([]predicate.ColumnPair{{Column: n.Column, FromColumn: n.FromColumn}}, n.MorePairs...)
 	where, ok := linkCondition(pairs, "r", row)
 	if !ok {
 		b.Says = fmt.Sprintf("it points to no row of %s: NULL", n.Relation.Name)
@@ -231,7 +231,8 @@ func (e *explainer) explainConsent(ctx context.Context, b *Block, n predicate.Co
 	for i, step := range n.Steps[1:] {
 		var on []string
 		for _, p := range step.Pairs() {
-			on = append(on, fmt.Sprintf("s%d.%s = s%d.%s", i+1, catalog.QuoteIdent(p.Column), i, catalog.QuoteIdent(p.From)))
+			on = append(on, fmt.Sprintf("s%d.%s = s%d.%s", i+1, catalog.QuoteIdent(p.Column), i,
+				catalog.QuoteIdent(p.FromColumn)))
 		}
 		from += fmt.Sprintf(" LEFT JOIN %s AS s%d ON %s", step.Relation.Name.SQL(), i+1, strings.Join(on, " AND "))
 	}
@@ -247,19 +248,19 @@ func (e *explainer) explainConsent(ctx context.Context, b *Block, n predicate.Co
 	for _, name := range link {
 		selected = append(selected, "s0."+catalog.QuoteIdent(name)+"::pg_catalog.text")
 	}
-	status := end + "." + catalog.QuoteIdent(n.Status) + "::pg_catalog.text"
+	status := end + "." + catalog.QuoteIdent(n.StatusColumn) + "::pg_catalog.text"
 	there := "true"
 	if len(n.Steps) > 1 {
 		steps := n.Steps[len(n.Steps)-1].Pairs()
 		there = end + "." + catalog.QuoteIdent(steps[0].Column) + " IS NOT NULL"
 	}
 	over := "false"
-	if n.Expires != "" {
-		over = "(" + end + "." + catalog.QuoteIdent(n.Expires) + " <= pg_catalog.statement_timestamp()) IS TRUE"
+	if n.ExpiryColumn != "" {
+		over = "(" + end + "." + catalog.QuoteIdent(n.ExpiryColumn) + " <= pg_catalog.statement_timestamp()) IS TRUE"
 	}
 	order := strings.Join(selected, ", ")
 	selected = append(selected, over, status, there)
-	agrees := "(" + status + " = " + catalog.QuoteLiteral(n.Is) + " AND NOT " + over + ")"
+	agrees := "(" + status + " = " + catalog.QuoteLiteral(n.AgreedStatus) + " AND NOT " + over + ")"
 	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s ORDER BY %s IS TRUE, %s LIMIT %d",
 		strings.Join(selected, ", "), from, where, agrees, order, maxRecords+1))
 	if err != nil {
@@ -294,10 +295,10 @@ func (e *explainer) explainConsent(ctx context.Context, b *Block, n predicate.Co
 		value := text(values[len(values)-2])
 		present, _ := values[len(values)-1].(bool)
 		ended, _ := values[len(values)-3].(bool)
-		record.Holds = value != nil && *value == n.Is
-		record.Says = n.Status + " is " + quotedOrNull(value) + requiredValueText(record.Holds, n.Is)
+		record.Holds = value != nil && *value == n.AgreedStatus
+		record.Says = n.StatusColumn + " is " + quotedOrNull(value) + requiredValueText(record.Holds, n.AgreedStatus)
 		if record.Holds && ended {
-			record.Holds, record.Says = false, record.Says+", until a moment that is over ("+n.Expires+")"
+			record.Holds, record.Says = false, record.Says+", until a moment that is over ("+n.ExpiryColumn+")"
 		}
 		if !present {
 			record.Key, record.Says = nil, "there is no such row: the link leads nowhere"

@@ -13,10 +13,10 @@ import (
 
 // explainDerived finds the rows from which a row was made, those that hide it first.
 func (e *explainer) explainDerived(ctx context.Context, b *Block, n predicate.Derived, at explainedRow) error {
-	if n.Unless != nil {
+	if n.ExceptIf != nil {
 		var hasException bool
 		err := e.tx.QueryRow(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s",
-			predicate.DirectCondition(n.Unless, "r", e.values), at.relation.Name.SQL(),
+			predicate.DirectCondition(n.ExceptIf, "r", e.values), at.relation.Name.SQL(),
 			at.findCondition("r"))).Scan(&hasException)
 		if err != nil {
 			return err
@@ -26,7 +26,7 @@ func (e *explainer) explainDerived(ctx context.Context, b *Block, n predicate.De
 			return nil
 		}
 	}
-	source := n.Table()
+	source := n.SourceTable()
 	key := keyColumns(source)
 	var selected []string
 	for _, name := range key {
@@ -35,7 +35,7 @@ func (e *explainer) explainDerived(ctx context.Context, b *Block, n predicate.De
 	holds := predicate.DirectCondition(n.SourceCondition(), "s", e.values)
 	rows, err := e.tx.Query(ctx, fmt.Sprintf(
 		"SELECT %s, %s FROM %s AS r JOIN %s AS s ON %s WHERE %s ORDER BY %[2]s, %[1]s LIMIT %[7]d",
-		strings.Join(selected, ", "), holds, at.relation.Name.SQL(), source.Name.SQL(), n.MadeFromCondition("r",
+		strings.Join(selected, ", "), holds, at.relation.Name.SQL(), source.Name.SQL(), n.DerivedFromCondition("r",
 			"s"), at.findCondition("r"), maxRecords+1))
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ func (e *explainer) explainShared(ctx context.Context, b *Block, parts predicate
 			}
 		case predicate.Status:
 			value := row[n.Column]
-			text = append(text, columnValueText(row, n.Column)+requiredValueText(value != nil && *value == n.Is, n.Is))
+			text = append(text, columnValueText(row, n.Column)+requiredValueText(value != nil && *value == n.Value, n.Value))
 		}
 	}
 	agreed := true
@@ -42,17 +42,17 @@ func (e *explainer) explainShared(ctx context.Context, b *Block, parts predicate
 // explainSharedRecord explains one record of a row.
 func (e *explainer) explainSharedRecord(ctx context.Context, b *Block, n predicate.Visible,
 	row map[string]*string) error {
-	pairs := append([]predicate.ColumnPair{{Column: n.Column, From: n.From}}, n.MorePairs...)
+	pairs := append([]predicate.ColumnPair{{Column: n.Column, FromColumn: n.FromColumn}}, n.MorePairs...)
 	record := Record{Table: n.Relation.Name.String()}
 	where, ok := linkCondition(pairs, "r", row)
 	if !ok {
-		null := slices.IndexFunc(pairs, func(p predicate.ColumnPair) bool { return row[p.From] == nil })
-		record.Says = "there is no such row: " + pairs[null].From + " is NULL"
+		null := slices.IndexFunc(pairs, func(p predicate.ColumnPair) bool { return row[p.FromColumn] == nil })
+		record.Says = "there is no such row: " + pairs[null].FromColumn + " is NULL"
 		b.Records = append(b.Records, record)
 		return nil
 	}
 	for _, p := range pairs {
-		record.Key = append(record.Key, Value{p.Column, row[p.From]})
+		record.Key = append(record.Key, Value{p.Column, row[p.FromColumn]})
 	}
 	asked, _ := n.Rows.(predicate.All)
 	var columns []string
@@ -87,9 +87,9 @@ func (e *explainer) explainSharedRecord(ctx context.Context, b *Block, n predica
 	for _, part := range asked {
 		switch p := part.(type) {
 		case predicate.Status:
-			holds := values[p.Column] != nil && *values[p.Column] == p.Is
+			holds := values[p.Column] != nil && *values[p.Column] == p.Value
 			record.Holds = record.Holds && holds
-			text = append(text, columnValueText(values, p.Column)+requiredValueText(holds, p.Is))
+			text = append(text, columnValueText(values, p.Column)+requiredValueText(holds, p.Value))
 		case predicate.SQL: // The condition compares the time of a withdrawal.
 			of, _ := predicate.RowColumns(p)
 			for _, c := range of {

@@ -138,7 +138,7 @@ type subjectCount struct {
 }
 
 func newSubjectCount(t *policy.Table, where string) subjectCount {
-	c := subjectCount{parameters: predicate.Parameters{First: 2},
+	c := subjectCount{parameters: predicate.Parameters{FirstNumber: 2},
 		result: TableVisibility{Table: t.Relation.Name.String(), Observed: t.Observed != nil}}
 	direct := func(n predicate.Node) string {
 		if n == nil {
@@ -193,7 +193,7 @@ func (c subjectCount) countFor(ctx context.Context, tx pgx.Tx, subject string,
 		into = append(into, &out.Columns[i].Visible)
 	}
 	given := []any{subject}
-	for _, name := range c.parameters.Names {
+	for _, name := range c.parameters.AttributeNames {
 		var value *string
 		if said, there := attributes[name]; there {
 			value = &said

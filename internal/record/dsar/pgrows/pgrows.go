@@ -120,14 +120,14 @@ func linkCondition(ctx context.Context, tx pgx.Tx, l dsar.Link, from *catalog.Re
 				" FROM " + h.Relation.Name.SQL() + " AS " + alias + " WHERE ("
 			end = ") UNION " + recursiveStepSQL(h) + ") SELECT * FROM m)" + end
 		case len(h.MadeFrom) > 0:
-			products, where := h.MadeFrom[0].ProductsSQL(last, row, alias)
+			products, where := h.MadeFrom[0].DerivedRowsSQL(last, row, alias)
 			begin += "EXISTS (SELECT 1 FROM " + strings.Join(append(products[1:], h.Relation.Name.SQL()+" AS "+alias),
 				" CROSS JOIN ") + " WHERE " + where + " AND "
 			end = ")" + end
 		default:
 			var on []string
 			for _, p := range h.Pairs() {
-				on = append(on, alias+"."+catalog.QuoteIdent(p.Column)+" = "+row+"."+catalog.QuoteIdent(p.From))
+				on = append(on, alias+"."+catalog.QuoteIdent(p.Column)+" = "+row+"."+catalog.QuoteIdent(p.FromColumn))
 			}
 			begin += "EXISTS (SELECT 1 FROM " + h.Relation.Name.SQL() + " AS " + alias + " WHERE " +
 				strings.Join(on, " AND ") + " AND "
@@ -169,7 +169,7 @@ func recursiveStepSQL(h dsar.Hop) string {
 	names := strings.Join(columns, ", ")
 	var ways []string
 	for _, o := range h.MadeFrom {
-		products, where := o.ProductsSQL(h.Relation, "t", "s")
+		products, where := o.DerivedRowsSQL(h.Relation, "t", "s")
 		ways = append(ways, "SELECT "+keySQL("t", h.Relation)+" FROM g JOIN "+h.Relation.Name.SQL()+" AS s ON "+
 			strings.Join(on, " AND ")+" CROSS JOIN "+strings.Join(products, " CROSS JOIN ")+" WHERE "+where)
 	}
